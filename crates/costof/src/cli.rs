@@ -508,6 +508,9 @@ pub(crate) struct HistoryOptions {
     /// End with exit code 1 if the latest run shows a change
     #[arg(long)]
     pub(crate) fail_changed: bool,
+    /// Write a page too: one file that needs no network, with the changes and each row over time
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) html: Option<PathBuf>,
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,

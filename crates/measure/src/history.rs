@@ -5,14 +5,14 @@
 //! changed with the first run after it.
 
 use crate::fleet::{facts_of, reading};
-use costof_model::history::{Change, History};
+use costof_model::history::{Change, History, Reading, Series};
 use costof_model::metric::Estimate;
 use costof_model::point::Point;
 use costof_model::rows::{MetricOfPoint, PointRow};
 use costof_model::run_file::Run;
 use costof_model::unit::Better;
-use costof_stats::median;
 use costof_stats::shift::{Detector, Shift, delay, limit};
+use costof_stats::{Difference, median};
 use std::collections::BTreeMap;
 
 /// A row whose runs agree better than this is taken to scatter by this much, as a share: the core clock alone
@@ -22,7 +22,8 @@ const LEAST: f64 = 0.005;
 const LEAST_RUNS: usize = 5;
 
 /// One value of a row: the position of its run, and what it is.
-type Values<'a> = Vec<(usize, &'a PointRow, &'a Estimate, f64, f64)>;
+type Value<'a> = (usize, &'a PointRow, &'a Estimate, f64, f64);
+type Values<'a> = Vec<Value<'a>>;
 
 /// The changes in these runs, which are sorted by their time. One false alarm is raised in about this many runs.
 pub fn history(runs: &mut [Run], false_alarm_runs: u32) -> History {
@@ -41,12 +42,17 @@ pub fn history(runs: &mut [Run], false_alarm_runs: u32) -> History {
     let facts: Vec<_> = runs.iter().map(|run| facts_of(&[run])).collect();
     let mut changes: Vec<Change> = Vec::new();
     let mut scatters = Vec::new();
-    for values in rows.values() {
+    for (row, values) in rows.values().enumerate() {
         let (shifts, scatter) = shifts(values, limit);
         scatters.push(scatter);
         changes.extend(shifts.iter().enumerate().map(|(number, shift)| {
+            let start = number.checked_sub(1).map_or(0, |last| shifts[last].at);
             let end = shifts.get(number + 1).map_or(values.len(), |next| next.at);
-            change(values, *shift, end, runs, &facts)
+            let levels = (&values[start..shift.at], &values[shift.at..end]);
+            Change {
+                row,
+                ..change(levels, values[shift.found].0, shift.before, runs, &facts)
+            }
         }));
     }
     changes.sort_by(|one, other| {
@@ -64,6 +70,20 @@ pub fn history(runs: &mut [Run], false_alarm_runs: u32) -> History {
         false_alarm_runs,
         detectable,
         changes,
+        series: rows.values().map(series).collect(),
+    }
+}
+
+fn series(values: &Values<'_>) -> Series {
+    let (_, row, estimate, ..) = values[values.len() - 1];
+    let values = values.iter().map(|(run, _, estimate, ..)| Reading {
+        run: *run,
+        median: estimate.median,
+        ci95: estimate.ci95.unwrap_or((estimate.median, estimate.median)),
+    });
+    Series {
+        of: MetricOfPoint::new(row, estimate),
+        values: values.collect(),
     }
 }
 
@@ -76,24 +96,26 @@ fn shifts(values: &Values<'_>, limit: f64) -> (Vec<Shift>, f64) {
     (shifts, detector.scatter())
 }
 
+/// The change from the values of one level to those of the next, which this run showed.
 fn change(
-    values: &Values<'_>,
-    shift: Shift,
-    end: usize,
+    (earlier, later): (&[Value<'_>], &[Value<'_>]),
+    found: usize,
+    before: f64,
     runs: &[Run],
     facts: &[BTreeMap<String, String>],
 ) -> Change {
-    let (first, row, estimate, ..) = values[shift.at];
-    let after: Vec<f64> = values[shift.at..end]
-        .iter()
-        .map(|(_, _, _, value, _)| *value)
-        .collect();
-    let to = median(&after).unwrap_or(shift.before);
-    let off = match estimate.better {
-        Better::Higher => shift.before - to,
-        Better::Lower | Better::Neither => to - shift.before,
+    let (first, row, estimate, ..) = later[0];
+    let [earlier_values, after] =
+        [earlier, later].map(|of| of.iter().map(|it| it.3).collect::<Vec<_>>());
+    let to = median(&after).unwrap_or(before);
+    let sign = match estimate.better {
+        Better::Higher => -1.0,
+        Better::Lower | Better::Neither => 1.0,
     };
-    let last_before = values[shift.at - 1].0;
+    let off = sign * (to - before);
+    let difference = Difference::welch(&earlier_values, &after);
+    let half_width = difference.and_then(|it| it.half_width(0.95));
+    let last_before = earlier.last().map_or(first, |value| value.0);
     let (old, new) = (&facts[last_before], &facts[first]);
     let whats = old
         .keys()
@@ -107,13 +129,15 @@ fn change(
     Change {
         of: MetricOfPoint::new(row, estimate),
         at: runs[first].run.started.clone(),
-        found: runs[values[shift.found].0].run.started.clone(),
-        from: shift.before.exp(),
+        found: runs[found].run.started.clone(),
+        from: before.exp(),
         to: to.exp(),
         worse: off.exp_m1(),
+        ci95: half_width.map(|half| ((off - half).exp_m1(), (off + half).exp_m1())),
         facts: differ
             .map(|what| (what.clone(), value(old, what), value(new, what)))
             .collect(),
+        row: 0,
     }
 }
 
@@ -167,6 +191,10 @@ mod tests {
             change.facts,
             [("kernel".into(), "6.1".into(), "6.2".into())]
         );
+        let (low, high) = change.ci95.expect("an interval");
+        assert!(low < change.worse && change.worse < high && high - low < 0.02);
+        let changed = &found.series[change.row];
+        assert_eq!((&changed.of, changed.values.len()), (&change.of, 30));
         let (share, after) = found.detectable.expect("rows scatter");
         assert!(share < 0.05 && after < 8, "{share} {after}");
     }

@@ -16,6 +16,29 @@ pub struct History {
     pub detectable: Option<(f64, u32)>,
     /// The changes, the latest first.
     pub changes: Vec<Change>,
+    /// The values of each row.
+    #[serde(skip)]
+    pub series: Vec<Series>,
+}
+
+/// The values of a row over the runs.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Series {
+    /// Which row.
+    pub of: MetricOfPoint,
+    /// Its value in each run that has one.
+    pub values: Vec<Reading>,
+}
+
+/// A row's value in a run.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Reading {
+    /// The position of the run in [`History::runs`].
+    pub run: usize,
+    /// The median.
+    pub median: f64,
+    /// Its 95 % interval.
+    pub ci95: (f64, f64),
 }
 
 /// A lasting change of a row.
@@ -34,6 +57,11 @@ pub struct Change {
     pub to: f64,
     /// How much worse it became, as a share; negative where better.
     pub worse: f64,
+    /// The 95 % interval of that.
+    pub ci95: Option<(f64, f64)>,
     /// What else changed then: the fact, its value before, and after. None: the change is unexplained.
     pub facts: Vec<(String, String, String)>,
+    /// The position of its row in [`History::series`].
+    #[serde(skip)]
+    pub row: usize,
 }

@@ -12,6 +12,7 @@ mod findings;
 mod first;
 pub mod fleet;
 pub mod handout;
+pub mod history;
 mod latency;
 mod lines;
 pub mod many;

@@ -6,18 +6,25 @@ use crate::terminal::{log, print, prose_columns};
 use crate::{history as saved, record};
 use costof_measure::history;
 use costof_model::run_file::Run;
-use costof_report::history as shown;
+use costof_report::{history as shown, page};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 pub(crate) fn run(options: &HistoryOptions) -> Done {
-    let mut runs = match &options.runs[..] {
+    let (files, mut runs) = match &options.runs[..] {
         [] => of_one_host(),
-        given => record::many(given)?.1,
+        given => record::many(given)?,
     };
     if runs.is_empty() {
         return print("There is no run yet: `costof run` makes one\n");
     }
     let history = history::history(&mut runs, options.false_alarm_runs);
+    if let Some(html) = &options.html {
+        files
+            .iter()
+            .try_for_each(|run| crate::files::check_spares(html, run))?;
+        crate::files::write_page(html, &page::history::page(&history))?;
+    }
     print(if options.json {
         serde_json::to_string(&history).context("JSON")? + "\n"
     } else {
@@ -32,9 +39,9 @@ pub(crate) fn run(options: &HistoryOptions) -> Done {
 }
 
 /// The user's runs of the host that the latest one measured.
-fn of_one_host() -> Vec<Run> {
+fn of_one_host() -> (Vec<PathBuf>, Vec<Run>) {
     // The latest is the first.
-    let (_, mut runs) = record::those_that_can_be_read(saved::all());
+    let (files, mut runs) = record::those_that_can_be_read(saved::all());
     let host = runs.first().map(Run::host_name).unwrap_or_default();
     let all = runs.len();
     runs.retain(|run| run.host_name() == host);
@@ -44,5 +51,5 @@ fn of_one_host() -> Vec<Run> {
             "{others} runs of other hosts than {host} are left out"
         ));
     }
-    runs
+    (files, runs)
 }

@@ -50,7 +50,14 @@ fn a_lasting_change_is_told_with_its_day_and_a_spike_is_not() {
         ],
     );
     assert!(!shown.contains("2026-11-09"), "{shown}");
-    place.run("history runs --fail-changed").expect_code(0);
+    place
+        .run("history runs --fail-changed --html history.html")
+        .expect_code(0);
+    let page = fs::read_to_string(place.path("history.html")).unwrap();
+    assert_contains_all(&page, &["2026-11-20 12:00", "system call: getppid", "<svg"]);
+    place
+        .run("history runs --html runs/1.jsonl")
+        .expect_wrong(&["is the run itself"]);
     let json = place.run("history runs --json").expect_code(0).out;
     let json: serde_json::Value = serde_json::from_str(&json).unwrap();
     let found = json["changes"][0]["found"].as_str().unwrap();

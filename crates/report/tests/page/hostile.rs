@@ -1,9 +1,10 @@
 //! Run files that mean harm: no script of theirs runs, and nothing panics.
 
-use crate::made::{Made, Point, varied};
+use crate::made::{Made, Point, history, varied};
 use costof_model::harmless;
 use costof_model::run_file::{self, Run};
-use costof_report::{csv, markdown, page::page, plots, run as shown, style::Style};
+use costof_report::page::{self, page};
+use costof_report::{csv, history as changes, markdown, plots, run as shown, style::Style};
 use serde_json::{Value, json};
 
 /// What would be markup, a script or an attribute, wherever it got out.
@@ -98,6 +99,31 @@ fn no_word_of_a_run_file_becomes_markup() {
     let not_xml = ['\u{1}', '\u{b}', '\u{c}', '\u{fffe}', '\u{ffff}'];
     let drawn = plots::svg(&run);
     assert!(!drawn.is_empty() && drawn.iter().all(|(_, svg)| !svg.contains(not_xml)));
+}
+
+#[test]
+fn no_word_of_a_history_becomes_markup() {
+    let history = history(HOSTILE);
+    let page = page::history::page(&history);
+    for (part, times) in [
+        ("alert(1)", 16),
+        ("<svg", 3),
+        // What changed comes first, each change is marked where it is, and is worse or better.
+        ("<script", 0),
+        ("<img", 0),
+        ("onload=\"alert", 0),
+        ("<path class=\"worse\" d=\"M300.0 0V36\"", 1),
+        ("<path class=\"better\" d=\"M300.0 0V36\"", 1),
+        ("19 % to 21 %", 2),
+        ("no lasting change\"", 1),
+    ] {
+        assert_eq!(page.matches(part).count(), times, "{part}");
+    }
+    let text = changes::text(&history, 80);
+    let harm = text
+        .chars()
+        .find(|c| harmless::is_harmful(*c) && *c != '\n');
+    assert_eq!(harm, None);
 }
 
 /// Numbers that break arithmetic, wherever one stands.

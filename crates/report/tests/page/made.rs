@@ -1,5 +1,7 @@
 //! Run files made for tests, line by line, as an older or newer costof, or anybody, could write them.
 
+use costof_model::history::{Change, History, Reading, Series};
+use costof_model::rows::MetricOfPoint;
 use costof_model::run_file::{self, Run};
 use serde_json::{Value, json};
 
@@ -212,4 +214,48 @@ pub(crate) fn varied(points: usize) -> Made {
         variant += 1;
     }
     made
+}
+
+/// Three rows over twenty runs, two of which change with the eleventh: one is worse then, one better. All
+/// words that a run file brings are this one.
+pub(crate) fn history(word: &str) -> History {
+    let run = varied(3).run();
+    let time = |at: usize| format!("2026-11-{:02}T12:00:00Z", at + 1);
+    let of = |row: usize| MetricOfPoint {
+        label: Some(word.to_owned()),
+        ..MetricOfPoint::new(&run.points[row], &run.points[row].metrics[0])
+    };
+    let value = |row: usize, at: usize| match (row, at) {
+        (0, 10..) => 12.0,
+        (1, 10..) => 8.0,
+        _ => 10.0 + 0.1 * (at % 3) as f64,
+    };
+    let reading = |row, at| Reading {
+        run: at,
+        median: value(row, at),
+        ci95: (value(row, at) * 0.9, value(row, at) * 1.1),
+    };
+    let series = |row| Series {
+        of: of(row),
+        values: (0..20).map(|at| reading(row, at)).collect(),
+    };
+    let change = |row: usize, worse: f64| Change {
+        of: of(row),
+        at: time(10),
+        found: time(14),
+        from: 10.0,
+        to: value(row, 10),
+        worse,
+        ci95: Some((worse - 0.01, worse + 0.01)),
+        facts: vec![(word.to_owned(), "6.1".to_owned(), word.to_owned())],
+        row,
+    };
+    History {
+        runs: (0..20).map(time).collect(),
+        rows: 3,
+        false_alarm_runs: 1000,
+        detectable: Some((0.04, 5)),
+        changes: vec![change(0, 0.2), change(1, -0.2)],
+        series: (0..3).map(series).collect(),
+    }
 }

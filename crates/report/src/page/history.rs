@@ -1,0 +1,213 @@
+//! The page of `costof history`, without scripts: the changes as a table, and each row over time as a sparkline.
+
+use super::{document, scroll};
+use crate::compare::percent;
+use crate::fleet::signed;
+use crate::history::{causes, count, followed, rules, step};
+use costof_model::history::{Change, History, Reading, Series};
+use maud::{Markup, html};
+use std::fmt::Write;
+
+/// At most this many changes stand in the table.
+const CHANGES: usize = 200;
+/// At most this many rows are drawn.
+const ROWS: usize = 400;
+/// A sparkline's size; the page stretches it.
+const SIZE: (f64, f64) = (600.0, 36.0);
+/// A sparkline spans at least this, as the logarithm of a ratio, so that noise looks small.
+const LEAST_SPAN: f64 = 0.05;
+
+/// The page of a history.
+pub fn page(history: &History) -> String {
+    let mut title = count(history);
+    title[..1].make_ascii_uppercase();
+    let content = html! {
+        main {
+            h1 { (title) }
+            p.quiet { (followed(history)) }
+            p { (rules(history)) }
+            @if !history.changes.is_empty() {
+                h2 { "The changes, the latest first" }
+                (scroll("The changes", &table(history)))
+            }
+            @if !history.series.is_empty() {
+                h2 { "Each row over time" }
+                (sparklines(history))
+            }
+        }
+    };
+    document("", &title, &content)
+}
+
+fn table(history: &History) -> Markup {
+    html! {
+        thead { tr {
+            @for head in ["since", "row", "before", "after", "change", "95 % interval", "what else changed"] {
+                th scope="col" { (head) }
+            }
+        } }
+        tbody { @for change in history.changes.iter().take(CHANGES) { tr {
+            td { (minute(&change.at)) }
+            td { (change.of.name()) }
+            @for value in [change.from, change.to] { td.v { (change.of.unit.display(value)) } }
+            td.w.(class(change)) { (signed(change.worse)) }
+            td.v { (interval(change)) }
+            td { @for cause in causes(change) { div { (cause) } } }
+        } } }
+    }
+}
+
+/// `18 % to 22 %`, in the direction of the change.
+fn interval(change: &Change) -> String {
+    let Some((low, high)) = change.ci95 else {
+        return String::new();
+    };
+    let (low, high) = if change.worse > 0.0 {
+        (low, high)
+    } else {
+        (-high, -low)
+    };
+    let sign = if low < 0.0 { "−" } else { "" };
+    format!("{sign}{} to {}", percent(low.abs()), percent(high))
+}
+
+/// `2026-11-20 12:00`
+fn minute(time: &str) -> String {
+    let minute = time.get(.."2026-11-20T12:00".len()).unwrap_or(time);
+    minute.replace('T', " ")
+}
+
+fn class(change: &Change) -> &'static str {
+    if change.worse > 0.0 {
+        "worse"
+    } else {
+        "better"
+    }
+}
+
+/// The rows that changed first, as the table has them.
+fn sparklines(history: &History) -> Markup {
+    let changes = |row: usize| {
+        let of_row = history
+            .changes
+            .iter()
+            .filter(move |change| change.row == row);
+        of_row.collect::<Vec<_>>()
+    };
+    let place = |row: &usize| history.changes.iter().position(|change| change.row == *row);
+    let mut rows: Vec<usize> = (0..history.series.len()).collect();
+    rows.sort_by_key(|row| place(row).unwrap_or(usize::MAX));
+    html! {
+        p.quiet {
+            "A line has the medians of one row, from the first run to the latest; the area is their 95 % interval. \
+             An upright line is a lasting change: red is worse, green better."
+        }
+        div.bars.series {
+            @for row in rows.iter().take(ROWS) { (line(history, &history.series[*row], &changes(*row))) }
+        }
+        @if rows.len() > ROWS { p { "and " (rows.len() - ROWS) " more rows, which did not change" } }
+    }
+}
+
+fn line(history: &History, series: &Series, changes: &[&Change]) -> Markup {
+    let show = |value: f64| series.of.unit.display(value);
+    let medians = series.values.iter().map(|value| value.median);
+    let least = medians.clone().fold(f64::INFINITY, f64::min);
+    let most = medians.clone().fold(0.0, f64::max);
+    html! {
+        details.r {
+            summary {
+                span.n {
+                    (series.of.name())
+                    @for change in changes.iter().take(1) {
+                        br; span.dim { (minute(&change.at)) ": " (step(change)) }
+                    }
+                }
+                (sparkline(history, series, changes))
+                span.v { (medians.last().map(show).unwrap_or_default()) }
+            }
+            div.m {
+                p { (series.values.len()) " runs, from " (show(least)) " to " (show(most)) }
+                ul { @for change in changes {
+                    li { (minute(&change.at)) ": " (step(change)) "; " (causes(change).join("; ")) }
+                } }
+            }
+        }
+    }
+}
+
+fn sparkline(history: &History, series: &Series, changes: &[&Change]) -> Markup {
+    let place = Place::new(history.runs.len(), &series.values);
+    let at = |change: &Change| history.runs.iter().position(|run| *run == change.at);
+    let label = match changes {
+        [] => "no lasting change".to_owned(),
+        [.., first] => format!("lasting changes since {}", minute(&first.at)),
+    };
+    let (width, height) = SIZE;
+    html! {
+        svg.spark.b viewBox=(format!("0 0 {width} {height}")) preserveAspectRatio="none" role="img"
+            aria-label=(format!("{}: {label}", series.of.name())) {
+            path.f.level opacity="0.35" d=(place.area(&series.values)) {}
+            path.ink d=(place.line(&series.values)) {}
+            @for change in changes {
+                @if let Some(run) = at(change) {
+                    path.(class(change)) d=(format!("M{:.1} 0V{height}", place.x(run) - place.step / 2.0)) {
+                        title { (minute(&change.at)) ": " (step(change)) }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Where the values of a row stand in its sparkline.
+struct Place {
+    step: f64,
+    low: f64,
+    high: f64,
+}
+
+impl Place {
+    fn new(runs: usize, values: &[Reading]) -> Place {
+        let logarithms = values.iter().map(|value| value.median.ln());
+        let low = logarithms.clone().fold(f64::INFINITY, f64::min);
+        let high = logarithms.fold(f64::NEG_INFINITY, f64::max);
+        let (middle, half) = (f64::midpoint(low, high), (high - low).max(LEAST_SPAN) / 2.0);
+        Place {
+            step: SIZE.0 / runs.max(1) as f64,
+            low: middle - 1.2 * half,
+            high: middle + 1.2 * half,
+        }
+    }
+
+    fn x(&self, run: usize) -> f64 {
+        (run as f64 + 0.5) * self.step
+    }
+
+    /// The height of a value; one beyond the others is at the edge.
+    fn y(&self, value: f64) -> f64 {
+        let share = (value.max(f64::MIN_POSITIVE).ln() - self.low) / (self.high - self.low);
+        (1.0 - share.clamp(0.0, 1.0)) * SIZE.1
+    }
+
+    fn line(&self, values: &[Reading]) -> String {
+        let points = values.iter().map(|value| (value.run, value.median));
+        self.path(points)
+    }
+
+    /// Along the upper ends of the intervals, and back along the lower ones.
+    fn area(&self, values: &[Reading]) -> String {
+        let high = values.iter().map(|value| (value.run, value.ci95.1));
+        let low = values.iter().rev().map(|value| (value.run, value.ci95.0));
+        self.path(high.chain(low)) + "z"
+    }
+
+    fn path(&self, points: impl Iterator<Item = (usize, f64)>) -> String {
+        let mut path = String::new();
+        for (number, (run, value)) in points.enumerate() {
+            let letter = if number == 0 { 'M' } else { 'L' };
+            let _ = write!(path, "{letter}{:.1} {:.1}", self.x(run), self.y(value));
+        }
+        path
+    }
+}
