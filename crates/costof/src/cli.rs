@@ -254,6 +254,10 @@ pub(crate) struct RunOptions {
     /// Show the points, and the time and space that measuring them takes, without measuring
     #[arg(long, conflicts_with = "resume")]
     pub(crate) dry_run: bool,
+    /// Say at the end what changed for good against your earlier runs of the host, as `costof history`
+    /// finds it
+    #[arg(long, conflicts_with_all = ["dry_run", "json"])]
+    pub(crate) history: bool,
     #[command(flatten)]
     pub(crate) printing: Printing,
 }
@@ -497,13 +501,16 @@ pub(crate) struct FleetOptions {
     pub(crate) json: bool,
 }
 
+/// One false alarm in this many runs, unless the user says otherwise.
+pub(crate) const FALSE_ALARM_RUNS: u32 = 1000;
+
 #[derive(Debug, Args)]
 pub(crate) struct HistoryOptions {
     /// The runs of one host, or of hosts that are alike: files, or folders of them [default: your own]
     #[arg(value_name = "RUN|FOLDER", value_hint = ValueHint::AnyPath, value_parser = run_file())]
     pub(crate) runs: Vec<PathBuf>,
     /// Allow one false alarm in this many runs, over all rows
-    #[arg(long, value_name = "RUNS", default_value_t = 1000, value_parser = value_parser!(u32).range(10..))]
+    #[arg(long, value_name = "RUNS", default_value_t = FALSE_ALARM_RUNS, value_parser = value_parser!(u32).range(10..))]
     pub(crate) false_alarm_runs: u32,
     /// End with exit code 1 if the latest run shows a change
     #[arg(long)]

@@ -21,6 +21,14 @@ pub struct History {
     pub series: Vec<Series>,
 }
 
+impl History {
+    /// The changes that the latest run showed.
+    pub fn latest(&self) -> impl Iterator<Item = &Change> {
+        let changes = self.changes.iter();
+        changes.filter(|change| Some(&change.found) == self.runs.last())
+    }
+}
+
 /// The values of a row over the runs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Series {

@@ -28,6 +28,34 @@ pub fn text(history: &History, columns: usize) -> String {
     printable_lines(&text)
 }
 
+/// What the latest run changed, in a line or two: the largest change, and what else changed then. Empty if that
+/// is nothing.
+pub fn latest(history: &History, columns: usize) -> String {
+    let size = |change: &&Change| change.worse.abs();
+    let largest = history
+        .latest()
+        .max_by(|one, other| size(one).total_cmp(&size(other)));
+    let Some(change) = largest else {
+        return String::new();
+    };
+    let others = match history.latest().count() - 1 {
+        0 => String::new(),
+        1 => ", and 1 more row".to_owned(),
+        more => format!(", and {more} more rows"),
+    };
+    let (name, since, step) = (change.of.name(), day(&change.at), step(change));
+    let line = format!("changed for good since {since}: {name}: {step}{others} (`costof history`)");
+    let mut text = hanging(columns, "- ", &line);
+    if !change.facts.is_empty() {
+        text += &hanging(
+            columns,
+            "- ",
+            &format!("what else changed then: {}", causes(change).join("; ")),
+        );
+    }
+    printable_lines(&text)
+}
+
 /// `26 runs since 2026-11-01, 4 rows`.
 pub(crate) fn followed(history: &History) -> String {
     let since = history.runs.first().map_or("", |first| day(first));

@@ -1,7 +1,7 @@
 //! `costof history`: what changed for good over a series of runs.
 
-use crate::cli::HistoryOptions;
-use crate::error::{Context, Done};
+use crate::cli::{FALSE_ALARM_RUNS, HistoryOptions};
+use crate::error::{Context, Done, Error};
 use crate::terminal::{log, print, prose_columns};
 use crate::{history as saved, record};
 use costof_measure::history;
@@ -30,12 +30,17 @@ pub(crate) fn run(options: &HistoryOptions) -> Done {
     } else {
         shown::text(&history, prose_columns())
     })?;
-    let last = history.runs.last();
-    let is_new = history
-        .changes
-        .iter()
-        .any(|change| Some(&change.found) == last);
+    let is_new = history.latest().next().is_some();
     Ok(ExitCode::from(u8::from(options.fail_changed && is_new)))
+}
+
+/// Prints what the latest of the user's runs of this host changed; nothing if that is nothing.
+pub(crate) fn print_latest(host: &str) -> Result<(), Error> {
+    let (_, mut runs) = record::those_that_can_be_read(saved::all());
+    runs.retain(|run| run.host_name() == host);
+    let history = history::history(&mut runs, FALSE_ALARM_RUNS);
+    print(shown::latest(&history, prose_columns()))?;
+    Ok(())
 }
 
 /// The user's runs of the host that the latest one measured.

@@ -1,7 +1,7 @@
 //! `costof run`: measures.
 
-use super::show::print_run;
-use crate::cli::{Printing, RunOptions};
+use super::{history, show::print_run};
+use crate::cli::RunOptions;
 use crate::error::{Done, Error, INTERRUPTED, bail};
 use crate::machine::{self, Machines};
 use crate::plan::request::Request;
@@ -42,7 +42,7 @@ pub(crate) fn run(table: &'static [&'static Probe], options: &RunOptions) -> Don
     let done = session.measure(hosts, resumed)?;
     drop(session);
     match done {
-        Some(record) => show(&record, &options.printing),
+        Some(record) => show(&record, options),
         None => Ok(ExitCode::SUCCESS),
     }
 }
@@ -107,7 +107,7 @@ fn on_several(session: Session<'_>, here: &Hosts) -> Done {
             None => Ok(ExitCode::SUCCESS),
             Some(record) => {
                 writeln!(io::stdout(), "{host}:")?;
-                show(&record, &options.printing)
+                show(&record, options)
             }
         });
         let code = match &shown {
@@ -124,9 +124,9 @@ fn on_several(session: Session<'_>, here: &Hosts) -> Done {
 }
 
 /// Prints the results of a run, and how it ended.
-fn show(record: &Record, printing: &Printing) -> Done {
+fn show(record: &Record, options: &RunOptions) -> Done {
     let run = &record.run;
-    print_run(run, record.path(), printing)?;
+    print_run(run, record.path(), &options.printing)?;
     if run.end.is_none() {
         log(resume::advice(run, record.path()));
         return Ok(ExitCode::from(INTERRUPTED));
@@ -134,6 +134,9 @@ fn show(record: &Record, printing: &Printing) -> Done {
     if run.points.is_empty() {
         let why = "nothing could be measured; the reasons are above";
         return Err(Error::Nothing(why.to_owned()));
+    }
+    if options.history {
+        history::print_latest(&run.host_name())?;
     }
     Ok(ExitCode::SUCCESS)
 }

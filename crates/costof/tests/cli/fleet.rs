@@ -76,6 +76,46 @@ fn a_lasting_change_is_told_with_its_day_and_a_spike_is_not() {
 }
 
 #[test]
+fn a_run_says_what_it_shows_to_have_changed_and_else_nothing() {
+    let cost = |day: usize| match day {
+        21.. => 1.5,
+        _ => 1.0 + 0.005 * (day % 4) as f64,
+    };
+    let place = place((1..=24).map(|day| ("host".to_owned(), day, cost(day))));
+    let own = place.path("state/costof/runs");
+    fs::create_dir_all(&own).unwrap();
+    let mut told = Vec::new();
+    for number in 1..=24 {
+        let file = format!("{number}.jsonl");
+        fs::copy(place.path("runs").join(&file), own.join(&file)).unwrap();
+        if number < 20 {
+            continue;
+        }
+        let path = own.join(&file).display().to_string();
+        // It has all launches, so nothing is measured.
+        let run = place.run(&format!("run --resume {path} --force --history"));
+        let shown = place.run(&format!("show {path}")).expect_code(0).out;
+        let run = run.expect_code(0).out;
+        let more = run.strip_prefix(&shown).expect("what `show` shows");
+        told.extend((!more.is_empty()).then(|| (number, more.to_owned())));
+    }
+    let [(23, text)] = &told[..] else {
+        panic!("{told:?}");
+    };
+    assert_contains_all(
+        text,
+        &[
+            "- changed for good since 2026-11-21: ",
+            " worse), and 3 more rows (`costof history`)",
+        ],
+    );
+    for refused in ["--dry-run", "--json"] {
+        let line = format!("run os.syscall --history {refused}");
+        place.run(&line).expect_wrong(&["--history", refused]);
+    }
+}
+
+#[test]
 fn the_odd_host_is_named_with_its_reason() {
     let factor = |host: usize| {
         if host == 12 {
