@@ -7,67 +7,100 @@
 //! ports (net.ipv4.tcp_tw_reuse). So a measurement makes few connections to one listening port, and
 //! listens on another one the next time.
 //!
+//! A measured connection carries no token. The port that it comes from identifies it: the client holds
+//! ports that nobody else can use, and announces them over a first connection, which has the token. The
+//! server compares them with what accept(2) returns, and refuses all other connections. None of this is
+//! timed.
+//!
 //! Source: tcp(7), accept(2), shutdown(2), socket(7) on `SO_LINGER`; RFC 9293, section 3.6.
 
-use std::io;
+mod ports;
+
+use std::io::{self, ErrorKind};
 use std::net::{IpAddr, SocketAddr, TcpListener};
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 
-use rustix::net::{
-    AddressFamily, RecvFlags, Shutdown, SocketFlags, SocketType, ipproto, recv, shutdown,
-    socket_with, sockopt,
-};
+use rustix::net::{RecvFlags, Shutdown, getsockname, recv, shutdown, sockopt};
 
-use crate::rendezvous::Listener;
+use crate::rendezvous::{Listener, refuse};
+use crate::transport::socket::Socket;
+use crate::transport::{Transport, is_end};
 use costof_os::net::poll::{readable, wait};
-use costof_os::net::socket::receive_within;
+use costof_os::net::socket::{is_passing, receive_within};
+use ports::{HELD, Ports};
 
 /// How long the peer may be silent.
 const SILENCE_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long [`Acceptor::wait`] waits before its caller checks whether it should stop.
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
+/// The length of an announcement: the port of the first connection, and those of the next ones, the last
+/// of them first, each as two bytes in network order.
+const ANNOUNCEMENT_BYTES: usize = 2 * (1 + HELD);
 
-/// A socket that is not connected.
+/// A socket that is not connected, and the address that it will connect to.
 #[derive(Debug)]
-pub struct Unconnected(OwnedFd);
+pub struct Unconnected(OwnedFd, SocketAddr);
 
 /// One end of a connection.
 #[derive(Debug)]
 pub struct Connection(OwnedFd);
 
-impl Unconnected {
-    /// A socket for connections to this address.
+/// Makes connections to one server, which knows the port that each will come from.
+#[derive(Debug)]
+pub struct Connector {
+    /// The first connection, which has the token.
+    first: Socket,
+    to: SocketAddr,
+    ports: Ports,
+}
+
+impl Connector {
+    /// Makes further connections to the peer of this first one.
     ///
     /// # Errors
     ///
-    /// Those of socket(2).
-    pub fn open(to: &SocketAddr) -> io::Result<Self> {
-        let family = match to {
-            SocketAddr::V4(_) => AddressFamily::INET,
-            SocketAddr::V6(_) => AddressFamily::INET6,
-        };
-        let socket = socket_with(
-            family,
-            SocketType::STREAM,
-            SocketFlags::CLOEXEC,
-            Some(ipproto::TCP),
-        )?;
-        receive_within(&socket, SILENCE_TIMEOUT)?;
-        sockopt::set_socket_timeout(&socket, sockopt::Timeout::Send, Some(SILENCE_TIMEOUT))?;
-        Ok(Self(socket))
+    /// `InvalidInput` if it is not a TCP connection.
+    pub fn new(first: Socket) -> io::Result<Self> {
+        let to = first.peer()?.ok_or(ErrorKind::InvalidInput)?;
+        let ports = Ports::new(&to)?;
+        Ok(Self { first, to, ports })
     }
 
+    /// A socket for the next connection, bound to a port that the server expects.
+    ///
+    /// # Errors
+    ///
+    /// Those of socket(2) and bind(2); `AddrNotAvailable` if too few ports are free.
+    pub fn open(&mut self) -> io::Result<Unconnected> {
+        if self.ports.is_empty() {
+            self.announce()?;
+        }
+        let socket = self.ports.socket()?;
+        receive_within(&socket, SILENCE_TIMEOUT)?;
+        sockopt::set_socket_timeout(&socket, sockopt::Timeout::Send, Some(SILENCE_TIMEOUT))?;
+        Ok(Unconnected(socket, self.to))
+    }
+
+    fn announce(&mut self) -> io::Result<()> {
+        let own = SocketAddr::try_from(getsockname(&self.first)?)?.port();
+        let ports = [own].into_iter().chain(self.ports.hold()?);
+        let mut announcement = ports.flat_map(u16::to_be_bytes).collect();
+        self.first.send(&mut announcement)
+    }
+}
+
+impl Unconnected {
     /// Measured: connect(2), until the other end's kernel has accepted the connection. One system
     /// call.
     ///
     /// # Errors
     ///
-    /// Those of connect(2): EADDRNOTAVAIL if all ports are in use; EINPROGRESS after five seconds
+    /// Those of connect(2): EADDRNOTAVAIL if the port is in TIME-WAIT; EINPROGRESS after five seconds
     /// without an answer.
     #[inline]
-    pub fn connect(self, to: &SocketAddr) -> io::Result<Connection> {
-        rustix::net::connect(&self.0, to)?;
+    pub fn connect(self) -> io::Result<Connection> {
+        rustix::net::connect(&self.0, &self.1)?;
         Ok(Connection(self.0))
     }
 }
@@ -79,7 +112,7 @@ impl Connection {
         drop(self.0);
     }
 
-    /// The socket. It has the time-outs of [`Unconnected::open`].
+    /// The socket. It has the time-outs of [`Connector::open`].
     pub fn into_socket(self) -> OwnedFd {
         self.0
     }
@@ -109,35 +142,47 @@ impl Connection {
     }
 }
 
-/// Accepts connections from one address.
+/// Accepts the connections of one client, and refuses all others.
 #[derive(Debug)]
 pub struct Acceptor {
     listener: TcpListener,
+    /// The client's first connection, which has the token.
+    first: Socket,
     from: IpAddr,
+    /// The announced ports from which the client has not connected yet; the next one is the last. `None` if
+    /// something on the path (NAT) changes ports, so that only the address identifies the client.
+    ports: Option<Vec<u16>>,
 }
 
 impl Acceptor {
-    /// Accepts the connections from this address on a non-blocking listener.
+    /// Accepts further connections of the client of this first one, on a non-blocking listener.
     ///
     /// # Errors
     ///
-    /// Those of setsockopt(2); `InvalidInput` if it listens for datagrams.
-    pub fn new(listener: Listener, from: IpAddr) -> io::Result<Self> {
-        let listener = listener.into_socket().ok_or(io::ErrorKind::InvalidInput)?;
+    /// Those of setsockopt(2); `InvalidInput` if it is not a TCP connection.
+    pub fn new(listener: Listener, first: Socket) -> io::Result<Self> {
+        let listener = listener.into_socket().ok_or(ErrorKind::InvalidInput)?;
+        let peer = first.peer()?.ok_or(ErrorKind::InvalidInput)?;
         // Accepted sockets inherit it.
         receive_within(&listener, SILENCE_TIMEOUT)?;
         Ok(Self {
             listener: listener.into(),
-            from,
+            first,
+            from: peer.ip(),
+            ports: Some(Vec::new()),
         })
     }
 
-    /// Waits for a connection; false if none arrives within 10 ms.
+    /// Waits for a connection; false if none arrives within 10 ms, or no port is announced for a while.
     ///
     /// # Errors
     ///
-    /// Those of poll(2).
-    pub fn wait(&self) -> io::Result<bool> {
+    /// Those of poll(2) and of the first connection.
+    pub fn wait(&mut self) -> io::Result<bool> {
+        let is_used_up = self.ports.as_ref().is_some_and(Vec::is_empty);
+        if is_used_up && !self.receive_ports()? {
+            return Ok(false);
+        }
         wait(&mut [readable(&self.listener)], POLL_INTERVAL)
     }
 
@@ -153,61 +198,132 @@ impl Acceptor {
         Ok((stream.into(), from))
     }
 
-    /// The accepted connection; closes it if it comes from another address.
-    pub fn from_client(&self, (socket, from): (OwnedFd, SocketAddr)) -> Option<Connection> {
-        (from.ip() == self.from).then_some(Connection(socket))
+    /// Whether this is a connection of the client.
+    pub fn is_clients(&self, accepted: &io::Result<(OwnedFd, SocketAddr)>) -> bool {
+        accepted.as_ref().is_ok_and(|(_, from)| {
+            let ports = self.ports.as_ref();
+            from.ip() == self.from && ports.is_none_or(|ports| ports.contains(&from.port()))
+        })
+    }
+
+    /// The accepted connection; refuses it unless it is the client's.
+    ///
+    /// # Errors
+    ///
+    /// Those of accept(2), except where the connection had already ended.
+    pub fn from_client(
+        &mut self,
+        accepted: io::Result<(OwnedFd, SocketAddr)>,
+    ) -> io::Result<Option<Connection>> {
+        let is_clients = self.is_clients(&accepted);
+        match accepted {
+            Ok((socket, from)) if is_clients => {
+                if let Some(ports) = &mut self.ports {
+                    while ports.pop().is_some_and(|port| port != from.port()) {}
+                }
+                Ok(Some(Connection(socket)))
+            }
+            Ok((socket, _)) => {
+                refuse(socket);
+                Ok(None)
+            }
+            Err(error) if is_passing(&error) || error.kind() == ErrorKind::ConnectionAborted => {
+                Ok(None)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Receives the next ports; false if none arrive for a while.
+    fn receive_ports(&mut self) -> io::Result<bool> {
+        let mut announcement = vec![0; ANNOUNCEMENT_BYTES];
+        match self.first.receive(&mut announcement) {
+            Ok(true) => {}
+            // The client needs no more.
+            Err(error) if is_end(&error) => {
+                std::thread::sleep(POLL_INTERVAL);
+                return Ok(false);
+            }
+            other => return other,
+        }
+        let pairs = announcement.chunks_exact(2);
+        let mut ports = pairs.map(|pair| u16::from_be_bytes([pair[0], pair[1]]));
+        let own = self.first.peer()?.map(|peer| peer.port());
+        self.ports = (ports.next() == own).then(|| ports.collect());
+        Ok(true)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rendezvous::{Address, Over};
-    use std::net::Ipv4Addr;
+    use crate::rendezvous::Over;
+    use crate::transport::Wait;
+    use crate::transport::testing::{TOKEN, accept, listen};
+    use std::io::Read;
+    use std::net::{Ipv4Addr, TcpStream};
 
     #[test]
-    fn both_ends_say_that_they_are_done_and_strangers_are_closed() {
-        let here = Ipv4Addr::LOCALHOST.into();
-        let listener = Listener::open(Over::Tcp, here, (0, 0), 1, b"").unwrap();
-        let Address::Ip(to) = listener.address().unwrap() else {
-            panic!("TCP has addresses");
-        };
-        let to = to[0];
-        let acceptor = Acceptor::new(listener, Ipv4Addr::LOCALHOST.into()).unwrap();
-        let connect = || Unconnected::open(&to).unwrap().connect(&to).unwrap();
-        let next = |acceptor: &Acceptor| {
-            while !acceptor.wait().unwrap() {}
-            acceptor.from_client(acceptor.accept().unwrap())
-        };
-
+    fn both_ends_say_that_they_are_done_and_strangers_are_refused() {
+        let (mut acceptor, mut connector) = pair();
         assert!(!acceptor.wait().unwrap());
-        let client = connect();
-        let server = next(&acceptor).unwrap();
-        let tearing = std::thread::spawn(move || client.tear_down().unwrap());
-        server.wait_for_fin().unwrap();
-        server.close();
-        tearing.join().unwrap();
+        // More than are announced at a time.
+        for number in 0..2 * HELD {
+            let mut stranger = TcpStream::connect(connector.to).unwrap();
+            let client = connector.open().unwrap().connect().unwrap();
+            assert!(next(&mut acceptor).is_none());
+            let server = next(&mut acceptor).unwrap();
+            if number % 2 == 0 {
+                let tearing = std::thread::spawn(move || client.tear_down().unwrap());
+                server.wait_for_fin().unwrap();
+                server.close();
+                tearing.join().unwrap();
+            } else {
+                client.close();
+                server.wait_for_fin().unwrap();
+            }
+            let refused = stranger.read(&mut [0]).unwrap_err();
+            assert_eq!(refused.kind(), ErrorKind::ConnectionReset);
+        }
+        drop(connector);
+        assert!(!acceptor.wait().unwrap());
+    }
 
-        let client = connect();
-        let server = next(&acceptor).unwrap();
-        client.close();
-        server.wait_for_fin().unwrap();
+    #[test]
+    fn where_ports_change_on_the_path_the_address_identifies_the_client() {
+        let (mut acceptor, mut connector) = pair();
+        let mut announcement = vec![0; ANNOUNCEMENT_BYTES];
+        connector.first.send(&mut announcement).unwrap();
+        let _client = TcpStream::connect(connector.to).unwrap();
+        assert!(next(&mut acceptor).is_some());
+        acceptor.from = Ipv4Addr::new(192, 0, 2, 1).into();
+        let _stranger = TcpStream::connect(connector.to).unwrap();
+        assert!(next(&mut acceptor).is_none());
+    }
 
-        let strict = Acceptor {
-            from: Ipv4Addr::new(192, 0, 2, 1).into(),
-            ..acceptor
-        };
-        let client = connect();
-        assert!(next(&strict).is_none());
-        client.wait_for_fin().unwrap();
+    fn next(acceptor: &mut Acceptor) -> Option<Connection> {
+        while !acceptor.wait().unwrap() {}
+        let accepted = acceptor.accept();
+        acceptor.from_client(accepted).unwrap()
+    }
+
+    fn pair() -> (Acceptor, Connector) {
+        let (listener, address) = listen(Over::Tcp);
+        let (server, client) = std::thread::scope(|scope| {
+            let server = scope.spawn(|| accept(&listener, Wait::Block));
+            let client = Socket::connect(Over::Tcp, &address, Wait::Block, TOKEN).unwrap();
+            (server.join().unwrap(), client)
+        });
+        let connector = Connector::new(client).unwrap();
+        (Acceptor::new(listener, server).unwrap(), connector)
     }
 
     #[test]
     fn nobody_to_connect_to_is_an_error() {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let to = listener.local_addr().unwrap();
-        drop(listener);
-        let refused = Unconnected::open(&to).unwrap().connect(&to).unwrap_err();
-        assert_eq!(refused.kind(), io::ErrorKind::ConnectionRefused);
+        let (acceptor, mut connector) = pair();
+        let socket = connector.open().unwrap();
+        drop(acceptor);
+        let refused = socket.connect().unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::ConnectionRefused);
     }
 }

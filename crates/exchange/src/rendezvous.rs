@@ -8,8 +8,10 @@
 //! Source: tcp(7), udp(7), unix(7) on abstract names and on autobind (Linux 2.1.15), poll(2).
 
 mod address;
+mod pending;
 
 pub use address::Address;
+pub(crate) use pending::refuse;
 
 use std::io::{self, ErrorKind};
 use std::net::{IpAddr, SocketAddr, TcpListener, UdpSocket};
@@ -21,23 +23,27 @@ use std::time::{Duration, Instant};
 
 use rustix::net::{
     AddressFamily, RecvFlags, SendFlags, SocketAddrAny, SocketAddrUnix, SocketFlags, SocketType,
-    accept_with, addr::SocketAddrArg, bind, getsockname, ipproto, listen, recv, recvfrom, send,
-    sendto, socket_with, sockopt,
+    addr::SocketAddrArg, bind, getsockname, ipproto, listen, recv, recvfrom, send, sendto,
+    socket_with, sockopt,
 };
 
+use pending::Pending;
+
+use crate::transport::is_end;
 use costof_os::net::poll::{readable, wait};
 use costof_os::net::random_loss;
-use costof_os::net::socket::{self, is_passing};
+use costof_os::net::socket::{self, has_gone, is_passing};
 
 /// How long the ends may take to connect.
 pub const TIMEOUT: Duration = Duration::from_secs(10);
 /// How long an end waits before it checks whether it should stop, and retransmits a datagram.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
-/// At most this many connections may wait without having sent the token; beyond that, the oldest is
-/// dropped.
-const MAX_PENDING: usize = 256;
-/// How many connections the kernel queues until they are accepted.
-const BACKLOG: i32 = 128;
+/// How many connections the kernel queues until they are accepted (at most `net.core.somaxconn`): enough
+/// for those that strangers make while this process waits for its CPU.
+const BACKLOG: i32 = 4096;
+/// How many connections a client makes again in all, if the listener drops them because strangers
+/// crowd it.
+const MAX_RECONNECTIONS: u32 = 20;
 
 /// What carries a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -199,36 +205,16 @@ impl Listener {
 
     /// Every connection has the same time to send the token, in parallel.
     fn accept_streams(&self, check: impl Fn() -> io::Result<()>) -> io::Result<Vec<Flow>> {
-        let listener = &self.sockets[0];
-        let mut pending: Vec<Pending> = Vec::new();
+        let mut pending = Pending::default();
         let mut accepted = Vec::with_capacity(self.flows);
         while accepted.len() < self.flows {
             check()?;
-            let sent = pending.iter().map(|one| readable(&one.socket));
-            let mut polled: Vec<_> = sent.chain([readable(listener)]).collect();
-            wait(&mut polled, POLL_INTERVAL)?;
-            match accept_with(listener, SocketFlags::CLOEXEC) {
-                Ok(socket) => {
-                    if pending.len() == MAX_PENDING {
-                        pending.remove(0);
-                    }
-                    pending.push(Pending::new(socket));
-                }
-                // A connection that was closed before it was accepted.
-                Err(error)
-                    if is_passing(&error.into()) || error == rustix::io::Errno::CONNABORTED => {}
-                Err(error) => return Err(error.into()),
-            }
-            for mut one in std::mem::take(&mut pending) {
-                match one.has_token(&self.token) {
-                    Some(true) if accepted.len() < self.flows => {
-                        accepted.push(Flow::new(one.socket, self.over, None)?);
-                    }
-                    Some(_) => {}
-                    None => pending.push(one),
-                }
+            let with_token = pending.poll(&self.sockets[0], &self.token, POLL_INTERVAL)?;
+            for socket in with_token {
+                accepted.push(Flow::new(socket, self.over, None)?);
             }
         }
+        accepted.truncate(self.flows);
         Ok(accepted)
     }
 
@@ -237,13 +223,14 @@ impl Listener {
         let mut received = vec![0; self.token.len() + 1];
         let mut accept = |socket: &OwnedFd| loop {
             check()?;
-            wait(&mut [readable(socket)], POLL_INTERVAL)?;
-            if let Ok((_, length, Some(from))) =
-                recvfrom(socket, &mut received[..], RecvFlags::DONTWAIT)
-                && received[..length] == *self.token
-                && let Ok(from) = SocketAddr::try_from(from)
-            {
-                return Flow::new(socket.try_clone()?, self.over, Some(from));
+            match recvfrom(socket, &mut received[..], RecvFlags::DONTWAIT) {
+                Ok((_, length, Some(from))) if received[..length] == *self.token => {
+                    let from = SocketAddr::try_from(from)?;
+                    return Flow::new(socket.try_clone()?, self.over, Some(from));
+                }
+                // From a stranger. More may have arrived.
+                Ok(_) => {}
+                Err(_) => drop(wait(&mut [readable(socket)], POLL_INTERVAL)?),
             }
         };
         self.sockets.iter().map(&mut accept).collect()
@@ -276,29 +263,16 @@ pub fn connect_by(
     token: &[u8],
 ) -> io::Result<Vec<Flow>> {
     let until = Instant::now() + TIMEOUT;
-    let mut connected = Vec::with_capacity(flows);
-    for flow in 0..flows {
-        let (socket, peer) = match (over, address) {
-            (Over::Tcp, Address::Ip(at)) if at.len() == 1 => (connect_tcp(&at[0], control)?, None),
-            (Over::Unix, Address::Unix(name)) => {
-                let name = UnixAddress::from_abstract_name(name)?;
-                (UnixStream::connect_addr(&name)?.into(), None)
-            }
-            (Over::Udp, Address::Ip(at)) if at.len() == flows => {
-                let family = family(at[flow].ip());
-                let socket = open(family, SocketType::DGRAM, Some(ipproto::UDP))?;
-                (socket, Some(at[flow]))
-            }
-            _ => return Err(ErrorKind::InvalidInput.into()),
-        };
-        connected.push(Flow::new(socket, over, peer)?);
-    }
     let began = Instant::now();
-    for flow in &connected {
-        flow.send(token)?;
-    }
+    let reach = |flow| reach(over, address, (flow, flows), control, token);
+    let mut connected = (0..flows).map(reach).collect::<io::Result<Vec<_>>>()?;
+    let mut reconnections = 0..MAX_RECONNECTIONS;
     for flow in 0..flows {
-        receive_token(&connected[flow..], token, until)?;
+        while let Err(error) = receive_token(&connected[flow..], token, until) {
+            let may = over != Over::Udp && is_end(&error) && reconnections.next().is_some();
+            // If the listener is gone, the first error says more.
+            connected[flow] = may.then(|| reach(flow).ok()).flatten().ok_or(error)?;
+        }
         let flow = &mut connected[flow];
         flow.round_trip = match over {
             Over::Tcp => Duration::from_nanos(socket::tcp_info(&flow.socket)?.round_trip_ns),
@@ -306,6 +280,38 @@ pub fn connect_by(
         };
     }
     Ok(connected)
+}
+
+/// The `flow`th of so many flows, connected to the listener, which has been sent the token.
+fn reach(
+    over: Over,
+    address: &Address,
+    (flow, flows): (usize, usize),
+    control: Option<&str>,
+    token: &[u8],
+) -> io::Result<Flow> {
+    let (socket, peer) = match (over, address) {
+        (Over::Tcp, Address::Ip(at)) if at.len() == 1 => (connect_tcp(&at[0], control)?, None),
+        (Over::Unix, Address::Unix(name)) => {
+            let name = UnixAddress::from_abstract_name(name)?;
+            (UnixStream::connect_addr(&name)?.into(), None)
+        }
+        (Over::Udp, Address::Ip(at)) if at.len() == flows => {
+            let family = family(at[flow].ip());
+            let socket = open(family, SocketType::DGRAM, Some(ipproto::UDP))?;
+            // The kernel drops what others send to it.
+            rustix::net::connect(&socket, &at[flow])?;
+            (socket, Some(at[flow]))
+        }
+        _ => return Err(ErrorKind::InvalidInput.into()),
+    };
+    let flow = Flow::new(socket, over, peer)?;
+    match flow.send(token) {
+        // The client will find that out when it receives.
+        Err(error) if has_gone(&error) => {}
+        sent => sent?,
+    }
+    Ok(flow)
 }
 
 /// The flow of a listener with one flow.
@@ -444,37 +450,6 @@ pub(crate) fn connect_only_to(socket: impl AsFd, peer: &impl SocketAddrArg) -> i
     Ok(())
 }
 
-/// A connection that has not sent the token yet, and what it has sent.
-struct Pending {
-    socket: OwnedFd,
-    received: Vec<u8>,
-}
-
-impl Pending {
-    fn new(socket: OwnedFd) -> Self {
-        Self {
-            socket,
-            received: Vec::new(),
-        }
-    }
-
-    /// Whether that is the token; `None` while it is shorter. Only the whole token is compared, so
-    /// that nobody can guess it piece by piece.
-    fn has_token(&mut self, token: &[u8]) -> Option<bool> {
-        let have = self.received.len();
-        self.received.resize(token.len(), 0);
-        let rest = &mut self.received[have..];
-        let more = match recv(&self.socket, rest, RecvFlags::DONTWAIT) {
-            Ok((_, 0)) => return Some(false),
-            Ok((_, more)) => more,
-            Err(error) if is_passing(&error.into()) => 0,
-            Err(_) => return Some(false),
-        };
-        self.received.truncate(have + more);
-        (self.received.len() == token.len()).then(|| self.received == token)
-    }
-}
-
 /// Binds to the first free port of a range, starting at its `start`th.
 fn bind_one_of(
     over: Over,
@@ -501,6 +476,7 @@ fn bind_at(over: Over, at: SocketAddr) -> io::Result<OwnedFd> {
         return Ok(UdpSocket::bind(at)?.into());
     }
     let listener = TcpListener::bind(at)?;
+    listen(&listener, BACKLOG)?;
     listener.set_nonblocking(true)?;
     Ok(listener.into())
 }
@@ -512,14 +488,14 @@ fn hash(token: &[u8]) -> u64 {
     })
 }
 
-fn family(address: IpAddr) -> AddressFamily {
+pub(crate) fn family(address: IpAddr) -> AddressFamily {
     match address {
         IpAddr::V4(_) => AddressFamily::INET,
         IpAddr::V6(_) => AddressFamily::INET6,
     }
 }
 
-fn open(
+pub(crate) fn open(
     family: AddressFamily,
     kind: SocketType,
     protocol: Option<rustix::net::Protocol>,
@@ -552,6 +528,7 @@ fn check_deadline(until: Instant) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use super::pending::MAX_PENDING;
     use super::*;
     use std::io::Write;
     use std::net::{Ipv4Addr, TcpStream};
@@ -648,9 +625,10 @@ mod tests {
         let own = |flow: &Flow| SocketAddr::try_from(getsockname(&flow.socket).unwrap()).unwrap();
         for (mut accepted, mut called) in accepted.into_iter().zip(called) {
             assert_eq!(accepted.peer.unwrap().port(), own(&called).port());
+            // The client's socket is connected before it sends anything.
+            stranger.send_to(b"abc", own(&called)).unwrap();
+            recv(&called.socket, &mut [0; 3], RecvFlags::DONTWAIT).unwrap_err();
             // The datagrams of a stranger are discarded when the socket is connected.
-            let at = SocketAddr::new(HERE, own(&called).port());
-            stranger.send_to(b"abc", at).unwrap();
             stranger.send_to(b"abc", own(&accepted)).unwrap();
             called.connect().unwrap();
             accepted.connect().unwrap();
@@ -728,6 +706,21 @@ mod tests {
                 assert_eq!(control, "reno");
             }
             accepted.join().unwrap();
+        });
+    }
+
+    #[test]
+    fn a_connection_that_was_dropped_in_a_crowd_is_made_again() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = Address::Ip(vec![listener.local_addr().unwrap()]);
+        thread::scope(|scope| {
+            let called = scope.spawn(|| connect(Over::Tcp, &address, 2, TOKEN));
+            let [mut first, dropped] = [(); 2].map(|()| listener.accept().unwrap().0);
+            drop(dropped);
+            first.write_all(TOKEN).unwrap();
+            let (mut second, _) = listener.accept().unwrap();
+            second.write_all(TOKEN).unwrap();
+            called.join().unwrap().unwrap();
         });
     }
 

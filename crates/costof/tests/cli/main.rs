@@ -41,6 +41,7 @@ mod runs;
 mod send;
 mod soak;
 mod ssh;
+mod strangers;
 mod study;
 mod turns;
 mod two_ends;

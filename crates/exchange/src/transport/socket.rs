@@ -1,7 +1,7 @@
 //! Messages over a socket: TCP, UDP, or a Unix stream.
 //!
-//! Datagrams use sockets that are not connected, as servers do: the kernel looks up the route of
-//! each.
+//! Datagrams are sent to an address, as servers send them: the kernel looks up the route of each. Both
+//! sockets are connected nevertheless, so that the kernel drops what strangers send.
 //!
 //! Source: tcp(7), udp(7), unix(7), socket(7) on `SO_RCVTIMEO` and `SO_SNDTIMEO`, recv(2) on
 //! `MSG_DONTWAIT` and `MSG_TRUNC`.
@@ -88,6 +88,9 @@ impl Socket {
     }
 
     fn new(flow: Flow, wait: Wait, token: &[u8], is_client: bool) -> io::Result<Self> {
+        if let Some(peer) = &flow.peer {
+            rendezvous::connect_only_to(&flow.socket, peer)?;
+        }
         receive_within(&flow.socket, POLL_INTERVAL)?;
         sockopt::set_socket_timeout(&flow.socket, sockopt::Timeout::Send, Some(ANSWER_TIMEOUT))?;
         Ok(Self {

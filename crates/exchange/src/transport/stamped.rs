@@ -22,7 +22,7 @@ use rustix::event::PollFlags;
 
 use super::socket::{Socket, receive_whole};
 use super::{Transport, TryReceive, Wait};
-use crate::rendezvous::{self, Over};
+use crate::rendezvous::Over;
 use costof_os::net::control_message;
 use costof_os::net::poll::able;
 use costof_os::net::socket::{is_passing, receive_within};
@@ -63,8 +63,7 @@ struct Stamp {
 }
 
 impl Stamped {
-    /// Makes the kernel stamp packets when they are passed to the driver and when they are received. A UDP
-    /// socket then receives only from its peer.
+    /// Makes the kernel stamp packets when they are passed to the driver and when they are received.
     ///
     /// # Errors
     ///
@@ -83,9 +82,6 @@ impl Stamped {
     }
 
     fn with(socket: Socket, more: u32) -> io::Result<Self> {
-        if let (Over::Udp, Some(peer)) = (socket.over, socket.peer()?) {
-            rendezvous::connect_only_to(&socket, &peer)?;
-        }
         let flags: u32 = libc::SOF_TIMESTAMPING_SOFTWARE
             | libc::SOF_TIMESTAMPING_RX_SOFTWARE
             | libc::SOF_TIMESTAMPING_TX_SOFTWARE

@@ -5,14 +5,13 @@ use crate::net::path::{self, TCP_HEADERS};
 use crate::net::peer_reports::{joined, on_cpus};
 use crate::net::peers::{self, Connector, Placement};
 use crate::net::ping_pong::is_slow;
-use crate::net::rendezvous::broken;
+use crate::net::rendezvous::{broken, cannot_connect};
 use crate::os::context_switch;
 use crate::prelude::*;
 use crate::wake::{self, Wake};
-use costof_exchange::connections::{Acceptor, Connection, Unconnected};
+use costof_exchange::connections::{self, Acceptor, Connection};
 use costof_exchange::rendezvous::Over;
 use std::io;
-use std::net::SocketAddr;
 use std::time::Instant;
 
 pub(crate) static PROBE: Probe = Probe::new::<Connect>();
@@ -26,9 +25,10 @@ point! {
     /// is not. The server waits in poll(), accepts, reads until the client is done, and closes. No
     /// byte is sent. Both ends send FIN, and the client's ports stay in TIME-WAIT for a minute.
     /// SO_LINGER of 0 would avoid that, but by a reset, which is another way to end a connection.
-    /// So a port has at most 4,000 connections, and each launch listens on another port. On
-    /// loopback, connect() includes what both ends' kernels do for three packets, and waking the
-    /// server.
+    /// So a port has at most 4,000 connections, and each launch listens on another port. The client
+    /// has bound its socket to a port that the server expects, so that the server can refuse
+    /// strangers: connect() chooses no port. On loopback, it includes what both ends' kernels do for
+    /// three packets, and waking the server.
     ///
     /// # Predicted from
     /// a spinning TCP round trip (net.rtt), waking the server (os.context_switch), and one round
@@ -95,9 +95,8 @@ impl Measure for Connect {
         ];
         let rtt_ns = measured.primary_over("loopback", "net.rtt", &spinning)?;
         let packets = Cost::new(rtt_ns, "for a spinning round trip") * (1.0, 3.0);
-        let packets = packets.named(
-            "three packets instead of two, choosing a port and creating the server's socket",
-        );
+        let packets =
+            packets.named("three packets instead of two, and creating the server's socket");
         let wakes = context_switch::measured_cost(point.cpus, point.wake, measured)? * (0.0, 1.0);
         (packets + wakes + path::cost(&point.link, 0, TCP_HEADERS)?).predict("latency")
     }
@@ -120,22 +119,26 @@ impl RoleAt<Connect> for Server {
     }
 
     fn run(&mut self, _: &At<Connect>, meter: &mut Meter<'_>) -> Result<(), Failure> {
-        let Some((_awake, _first, acceptor)) = self.0.accept_many(meter)? else {
+        let Some((_awake, mut acceptor)) = self.0.accept_many(meter)? else {
             return Ok(());
         };
         while !meter.is_stopped() {
-            serve(&acceptor, meter).map_err(|error| broken(&error))?;
+            serve(&mut acceptor, meter).map_err(|error| broken(&error))?;
         }
         Ok(())
     }
 }
 
-fn serve(acceptor: &Acceptor, meter: &mut Meter<'_>) -> io::Result<()> {
+fn serve(acceptor: &mut Acceptor, meter: &mut Meter<'_>) -> io::Result<()> {
     if !acceptor.wait()? {
         return Ok(());
     }
-    let accepted = meter.time("accept", || acceptor.accept())?;
-    if let Some(connection) = acceptor.from_client(accepted) {
+    let accepted = meter.time_if(
+        "accept",
+        || acceptor.accept(),
+        |accepted| acceptor.is_clients(accepted),
+    );
+    if let Some(connection) = acceptor.from_client(accepted)? {
         connection.wait_for_fin()?;
         meter.time("server_close", || connection.close());
     }
@@ -162,46 +165,38 @@ impl RoleAt<Connect> for Client {
     }
 
     fn run(&mut self, _: &At<Connect>, meter: &mut Meter<'_>) -> Result<(), Failure> {
-        let (_awake, _first, to) = self.0.connect_first()?;
+        let (_awake, mut connector) = self.0.connect_many()?;
         let start = Instant::now();
-        connect(&to)?.tear_down().map_err(|error| broken(&error))?;
+        let first = connect(&mut connector)?;
+        first.tear_down().map_err(|error| broken(&error))?;
         let first_ns = start.elapsed().as_nanos() as f64;
         if !is_slow(first_ns, meter) {
             for _ in 0..WARM_UP {
-                connect(&to)?.close();
-                connect(&to)?.tear_down().map_err(|error| broken(&error))?;
+                connect(&mut connector)?.close();
+                let second = connect(&mut connector)?;
+                second.tear_down().map_err(|error| broken(&error))?;
             }
         }
         // Over a slow link, a connection takes a round trip to set up and one to tear down.
         let mut meter = meter.lasting(path::lasts_ns(first_ns / 2.0));
-        meter.repeat(PAIRS_MOST, |meter| pair(&to, meter))
+        meter.repeat(PAIRS_MOST, |meter| pair(&mut connector, meter))
     }
 }
 
 /// Two connections: one is closed, the other torn down until both ends are done.
-fn pair(to: &SocketAddr, meter: &mut Meter<'_>) -> Result<(), Failure> {
-    let socket = Unconnected::open(to).map_err(|error| cannot_connect(&error))?;
-    let connected = meter.time("latency", || socket.connect(to));
+fn pair(connector: &mut connections::Connector, meter: &mut Meter<'_>) -> Result<(), Failure> {
+    let socket = connector.open().map_err(|error| cannot_connect(&error))?;
+    let connected = meter.time("latency", || socket.connect());
     let connection = connected.map_err(|error| cannot_connect(&error))?;
     meter.time("close", || connection.close());
-    let connection = connect(to)?;
+    let connection = connect(connector)?;
     meter
         .time("tear_down", || connection.tear_down())
         .map_err(|error| broken(&error))
 }
 
-fn connect(to: &SocketAddr) -> Result<Connection, Failure> {
-    Unconnected::open(to)
-        .and_then(|socket| socket.connect(to))
-        .map_err(|error| cannot_connect(&error))
-}
-
-fn cannot_connect(error: &io::Error) -> Failure {
-    match error.kind() {
-        io::ErrorKind::AddrNotAvailable => Failure::unsupported(
-            "no local port is free: connections of the last minute are in \
-             TIME-WAIT (net.ipv4.ip_local_port_range says how many there are)",
-        ),
-        _ => broken(error),
-    }
+fn connect(connector: &mut connections::Connector) -> Result<Connection, Failure> {
+    let socket = connector.open();
+    let connected = socket.and_then(|socket| socket.connect());
+    connected.map_err(|error| cannot_connect(&error))
 }

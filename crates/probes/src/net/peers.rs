@@ -3,7 +3,7 @@
 
 use crate::ends::{self, Cpus};
 use crate::net::path;
-use crate::net::rendezvous::{self, broken, cannot_reach};
+use crate::net::rendezvous::{self, broken, cannot_connect, cannot_reach};
 use crate::threads;
 use crate::wake::{self, Awake, Wake};
 use costof_exchange::connections;
@@ -15,7 +15,7 @@ use costof_model::failure::Failure;
 use costof_model::protocol::{Launch, Offers, Rendezvous};
 use costof_os::sched::affinity;
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 use std::sync::atomic::AtomicBool;
 
 #[derive(Clone, Copy, Debug)]
@@ -136,26 +136,22 @@ impl Acceptor {
         Ok(accepted.map(|accepted| (awake, accepted)))
     }
 
-    /// The client's first connection, and a listener for further ones, which must come from the
-    /// client's address and know the token. `None` if the launch has already ended.
+    /// Accepts the client's first connection, which has the token. The second value accepts its
+    /// further ones; the first keeps the CPU awake. `None` if the launch has already ended.
     ///
     /// # Errors
     /// Why no client connected.
     pub(crate) fn accept_many(
         &mut self,
         meter: &Meter<'_>,
-    ) -> Result<Option<(Awake, Socket, connections::Acceptor)>, Failure> {
+    ) -> Result<Option<(Awake, connections::Acceptor)>, Failure> {
         let (listener, awake) = self.ready.take().expect("it is prepared");
         let accepted = Socket::accept(&listener, Wait::Block, meter.stop());
         let Some(first) = rendezvous::unless_stopped(accepted)? else {
             return Ok(None);
         };
-        let acceptor = first.peer().and_then(|peer| {
-            let peer = peer.ok_or(io::ErrorKind::InvalidInput)?;
-            connections::Acceptor::new(listener, peer.ip())
-        });
-        let acceptor = acceptor.map_err(|error| broken(&error))?;
-        Ok(Some((awake, first, acceptor)))
+        let acceptor = connections::Acceptor::new(listener, first);
+        Ok(Some((awake, acceptor.map_err(|error| broken(&error))?)))
     }
 }
 
@@ -222,16 +218,15 @@ impl Connector {
         Ok((awake, opened))
     }
 
-    /// The first connection to a server that [accepts many](Acceptor::accept_many), and the address
-    /// for further ones.
+    /// Connects to a server that [accepts many](Acceptor::accept_many). The second value makes
+    /// further connections; the first keeps the CPU awake.
     ///
     /// # Errors
     /// Why the server cannot be reached.
-    pub(crate) fn connect_first(&mut self) -> Result<(Awake, Socket, SocketAddr), Failure> {
+    pub(crate) fn connect_many(&mut self) -> Result<(Awake, connections::Connector), Failure> {
         let (awake, first) =
             self.connect(|address, token| Socket::connect(Over::Tcp, address, Wait::Block, token))?;
-        let peer = first.peer().map_err(|error| broken(&error))?;
-        let to = peer.ok_or_else(|| Failure::error("the other end has no address"))?;
-        Ok((awake, first, to))
+        let connector = connections::Connector::new(first);
+        Ok((awake, connector.map_err(|error| cannot_connect(&error))?))
     }
 }

@@ -128,6 +128,17 @@ fn not_met(error: &io::Error, reason: String) -> Failure {
     }
 }
 
+/// A failure to make one of many connections.
+pub(crate) fn cannot_connect(error: &io::Error) -> Failure {
+    match error.kind() {
+        io::ErrorKind::AddrNotAvailable => Failure::unsupported(
+            "no local port is free: connections of the last minute are in \
+             TIME-WAIT (net.ipv4.ip_local_port_range says how many there are)",
+        ),
+        _ => broken(error),
+    }
+}
+
 pub(crate) fn broken(error: &io::Error) -> Failure {
     Failure::error(format!("communication with the other end failed: {error}"))
 }

@@ -9,10 +9,10 @@ use crate::ends::Cpus;
 use crate::net::path::{self, TCP_HEADERS};
 use crate::net::peer_reports::on_cpus;
 use crate::net::peers::{self, Connector, Placement};
-use crate::net::rendezvous::broken as exchange_broken;
+use crate::net::rendezvous::{broken as exchange_broken, cannot_connect};
 use crate::prelude::*;
 use crate::wake::{self, Wake};
-use costof_exchange::connections::{Acceptor, Unconnected};
+use costof_exchange::connections::{self, Acceptor, Unconnected};
 use costof_exchange::rendezvous::Over;
 use costof_exchange::rpc_server::RpcServer;
 use costof_exchange::transport::POLL_INTERVAL;
@@ -20,7 +20,7 @@ use costof_os::net::socket::is_passing;
 use costof_rpc::{Client, Options, Payload};
 use costof_stats::Distribution;
 use std::io::{self, Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::net::TcpStream;
 use std::time::Instant;
 
 pub(crate) static PROBE: Probe = Probe::new::<FirstCall>();
@@ -193,12 +193,12 @@ impl RoleAt<FirstCall> for ServerRole {
 
     fn run(&mut self, _: &At<FirstCall>, meter: &mut Meter<'_>) -> Result<(), Failure> {
         let mut serves = self.serves.take().expect("it is prepared");
-        let Some((_awake, _first, acceptor)) = self.acceptor.accept_many(meter)? else {
+        let Some((_awake, mut acceptor)) = self.acceptor.accept_many(meter)? else {
             return Ok(());
         };
         meter.operation_allocates();
         while !meter.is_stopped() {
-            let next = next(&acceptor).map_err(|error| exchange_broken(&error))?;
+            let next = next(&mut acceptor).map_err(|error| exchange_broken(&error))?;
             if let Some(stream) = next {
                 serves.serve(stream, meter)?;
             }
@@ -208,12 +208,12 @@ impl RoleAt<FirstCall> for ServerRole {
 }
 
 /// The client's next connection; `None` if nobody has connected for a while.
-fn next(acceptor: &Acceptor) -> io::Result<Option<TcpStream>> {
+fn next(acceptor: &mut Acceptor) -> io::Result<Option<TcpStream>> {
     if !acceptor.wait()? {
         return Ok(None);
     }
-    let connection = acceptor.from_client(acceptor.accept()?);
-    let Some(connection) = connection else {
+    let accepted = acceptor.accept();
+    let Some(connection) = acceptor.from_client(accepted)? else {
         return Ok(None);
     };
     let stream = TcpStream::from(connection.into_socket());
@@ -274,10 +274,15 @@ impl RoleAt<FirstCall> for ClientRole {
     }
 
     fn run(&mut self, point: &At<FirstCall>, meter: &mut Meter<'_>) -> Result<(), Failure> {
-        let (_awake, _first, to) = self.0.connect_first()?;
+        let (_awake, mut connector) = self.0.connect_many()?;
         meter.operation_allocates();
         let mut requests = Requests::new(point)?;
-        let first_ns = once(&mut requests, &to, ("connection", "first"), meter)?;
+        let first_ns = once(
+            &mut requests,
+            &mut connector,
+            ("connection", "first"),
+            meter,
+        )?;
         for _ in 0..WARM_UP {
             requests.request()?;
         }
@@ -289,7 +294,7 @@ impl RoleAt<FirstCall> for ClientRole {
             requests.close();
             once(
                 &mut requests,
-                &to,
+                &mut connector,
                 ("connection_again", "first_again"),
                 meter,
             )
@@ -302,13 +307,13 @@ impl RoleAt<FirstCall> for ClientRole {
 /// in nanoseconds.
 fn once(
     requests: &mut Requests,
-    to: &SocketAddr,
+    connector: &mut connections::Connector,
     (connection, first): (&'static str, &'static str),
     meter: &mut Meter<'_>,
 ) -> Result<f64, Failure> {
-    let socket = Unconnected::open(to).map_err(|error| exchange_broken(&error))?;
+    let socket = connector.open().map_err(|error| cannot_connect(&error))?;
     let mut connected = Ok(());
-    meter.first(connection, || connected = requests.connect(socket, to));
+    meter.first(connection, || connected = requests.connect(socket));
     connected?;
     let start = Instant::now();
     let mut answered = Ok(());
@@ -339,10 +344,8 @@ impl Requests {
         })
     }
 
-    fn connect(&mut self, socket: Unconnected, to: &SocketAddr) -> Result<(), Failure> {
-        let connection = socket
-            .connect(to)
-            .map_err(|error| exchange_broken(&error))?;
+    fn connect(&mut self, socket: Unconnected) -> Result<(), Failure> {
+        let connection = socket.connect().map_err(|error| exchange_broken(&error))?;
         let connected = TcpStream::from(connection.into_socket());
         match self {
             Requests::Calls(client, _) => client

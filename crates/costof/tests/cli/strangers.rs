@@ -1,0 +1,79 @@
+//! Strangers connect wherever a run listens, as fast as they can, and send what they like. No launch is lost.
+
+use crate::common::{Place, expect_every_launch};
+use std::collections::VecDeque;
+use std::io::Write;
+use std::net::{Ipv4Addr, TcpStream, UdpSocket};
+use std::ops::RangeInclusive;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::scope;
+
+/// Where the run listens.
+const PORTS: RangeInclusive<u16> = 46_310..=46_313;
+const HERE: Ipv4Addr = Ipv4Addr::LOCALHOST;
+const RUBBISH: &[u8] = b"GET / HTTP/1.1\r\nHost: rubbish\r\n\r\n";
+
+/// Connects, sends nothing or rubbish, and stays for a while.
+fn connect(enough: &AtomicBool) {
+    const STAY: usize = 200;
+    let mut staying = VecDeque::new();
+    while !enough.load(Ordering::Relaxed) {
+        for port in PORTS {
+            let Ok(mut stream) = TcpStream::connect((HERE, port)) else {
+                continue;
+            };
+            if staying.len() % 2 == 0 {
+                // It may have been refused already.
+                let _ = stream.write_all(RUBBISH);
+            }
+            staying.push_back(stream);
+            if staying.len() > STAY {
+                staying.pop_front();
+            }
+        }
+    }
+}
+
+/// Sends datagrams: empty ones, which would end an exchange if they came from its client, and others.
+fn spray(enough: &AtomicBool) {
+    let socket = UdpSocket::bind((HERE, 0)).unwrap();
+    while !enough.load(Ordering::Relaxed) {
+        for port in PORTS {
+            for datagram in [&[][..], RUBBISH, &[7; 1400]] {
+                // Most of the time, nobody listens there.
+                let _ = socket.send_to(datagram, (HERE, port));
+            }
+        }
+    }
+}
+
+#[test]
+fn strangers_cost_no_launch() {
+    let place = Place::new();
+    let probes = "net.connect net.rtt net.bandwidth copy.send copy.receive rpc.first_call rpc.rtt rudp.rtt \
+                  rudp.stages rudp.bandwidth rudp.loss";
+    let line = format!(
+        "run --only {probes} --quick --seed 1 --peer local --peer-port {}-{} --out run.jsonl",
+        PORTS.start(),
+        PORTS.end()
+    );
+    let enough = &AtomicBool::new(false);
+    let ended = scope(|scope| {
+        for stranger in [connect, spray] {
+            scope.spawn(move || stranger(enough));
+        }
+        let ended = place.run(&line);
+        enough.store(true, Ordering::Relaxed);
+        ended
+    });
+    ended.expect_code(0);
+    let run = place.run_file();
+    let lost: Vec<_> = run
+        .failures
+        .iter()
+        .filter(|row| row.launch.is_some())
+        .collect();
+    assert!(lost.is_empty(), "{lost:?}");
+    expect_every_launch(&run);
+    place.expect_nothing_runs();
+}
