@@ -50,10 +50,12 @@ fn spray(enough: &AtomicBool) {
 #[test]
 fn strangers_cost_no_launch() {
     let place = Place::new();
-    let probes = "net.connect net.rtt net.bandwidth copy.send copy.receive rpc.first_call rpc.rtt rudp.rtt \
-                  rudp.stages rudp.bandwidth rudp.loss";
+    let probes = "net.connect net.rtt net.bandwidth copy.send rpc.first_call rudp.rtt rudp.stages \
+                  rudp.bandwidth rudp.loss";
+    let sets =
+        "--set over=tcp,udp --set size=1024 --set payload=int --set cpus=cross --set wake=awake";
     let line = format!(
-        "run --only {probes} --quick --seed 1 --peer local --peer-port {}-{} --out run.jsonl",
+        "run --only {probes} {sets} --launches 3 --seed 1 --peer local --peer-port {}-{} --out run.jsonl",
         PORTS.start(),
         PORTS.end()
     );

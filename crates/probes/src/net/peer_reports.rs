@@ -46,8 +46,9 @@ pub(crate) fn joined(reports: Vec<Report>) -> Report {
     {
         // A duplicate arrives twice.
         derived::add(&mut report, "lost", (sent - arrived).max(0.0) / sent);
-        // Several datagrams that arrive at once count as one drop, so the count says nothing then.
-        if let Some(dropped) = dropped {
+        // Several datagrams that arrive at once count as one drop, so the count says nothing then. It
+        // also counts what strangers sent before the socket was connected.
+        if let Some(dropped) = dropped.filter(|dropped| *dropped <= sent) {
             derived::add(&mut report, "lost_in_queue", dropped / sent);
             derived::add(&mut report, "dropped_in_queue", dropped);
         }
