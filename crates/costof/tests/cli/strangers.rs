@@ -50,8 +50,7 @@ fn spray(enough: &AtomicBool) {
 #[test]
 fn strangers_cost_no_launch() {
     let place = Place::new();
-    let probes = "net.connect net.rtt net.bandwidth copy.send rpc.first_call rudp.rtt rudp.stages \
-                  rudp.bandwidth rudp.loss";
+    let probes = "net.connect net.rtt rpc.first_call rudp.stages rudp.loss";
     let sets =
         "--set over=tcp,udp --set size=1024 --set payload=int --set cpus=cross --set wake=awake";
     let line = format!(
