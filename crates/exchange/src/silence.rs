@@ -7,9 +7,17 @@ use std::time::{Duration, Instant};
 /// A sender may be silent for this long: longer than TCP takes to retransmit a few times.
 pub(crate) const LIMIT: Duration = Duration::from_secs(60);
 
+/// The clock is read only at every so many checks, since a receiver that polls checks all the time. One
+/// that waits for 50 ms at each check notices silence a second later.
+const CHECKS_PER_READING: u32 = 20;
+
 /// Since when nothing has arrived.
 #[derive(Debug, Default)]
-pub(crate) struct Silence(Option<(u64, Instant)>);
+pub(crate) struct Silence {
+    checks: u32,
+    /// How many bytes had arrived at the first reading that found so many.
+    since: Option<(u64, Instant)>,
+}
 
 impl Silence {
     /// Nothing has arrived for a while, and so many bytes in all. Costs nothing while something arrives.
@@ -17,8 +25,14 @@ impl Silence {
     /// # Errors
     ///
     /// `TimedOut` if it has been as many for longer than [`LIMIT`].
-    pub(crate) fn check(&mut self, bytes: u64, now: Instant) -> io::Result<()> {
-        match self.0 {
+    pub(crate) fn check(&mut self, bytes: u64, now: impl FnOnce() -> Instant) -> io::Result<()> {
+        self.checks += 1;
+        if self.checks < CHECKS_PER_READING {
+            return Ok(());
+        }
+        self.checks = 0;
+        let now = now();
+        match self.since {
             Some((before, since)) if before == bytes => {
                 if now.duration_since(since) <= LIMIT {
                     return Ok(());
@@ -27,7 +41,7 @@ impl Silence {
                 Err(io::Error::new(io::ErrorKind::TimedOut, reason))
             }
             _ => {
-                self.0 = Some((bytes, now));
+                self.since = Some((bytes, now));
                 Ok(())
             }
         }
@@ -52,8 +66,13 @@ mod tests {
             (2, 361, true),
         ] {
             let now = began + Duration::from_secs(after_s);
-            let checked = silence.check(bytes, now);
-            assert_eq!(checked.is_err(), is_too_long, "{bytes} B after {after_s} s");
+            let checks = [(); CHECKS_PER_READING as usize].map(|()| silence.check(bytes, || now));
+            let errors = checks.iter().filter(|checked| checked.is_err()).count();
+            assert_eq!(
+                errors,
+                usize::from(is_too_long),
+                "{bytes} B after {after_s} s"
+            );
         }
     }
 }

@@ -246,7 +246,7 @@ impl Receiver {
 
     #[cold]
     fn check_silence(&mut self) -> io::Result<()> {
-        self.silence.check(self.incoming.bytes(), Instant::now())
+        self.silence.check(self.incoming.bytes(), Instant::now)
     }
 
     /// Counts the allocations of some work.

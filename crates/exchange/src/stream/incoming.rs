@@ -150,7 +150,7 @@ impl Incoming {
     /// `TimedOut` if nothing has arrived for a minute.
     pub fn nothing_arrived(&mut self) -> io::Result<()> {
         self.record();
-        self.silence.check(self.bytes, Instant::now())
+        self.silence.check(self.bytes, Instant::now)
     }
 
     fn record_now(&mut self) -> u64 {
