@@ -8,8 +8,7 @@ use crate::worker::{NoAnswer, Worker};
 use costof_model::Text;
 use costof_model::failure::Failure;
 use costof_model::noise::{CoreGauge, Noise};
-use costof_model::protocol::{Answer, Command, Launch, Offers, Report};
-use costof_model::rows::State;
+use costof_model::protocol::{self, Answer, Command, Launch, Offers, Report};
 use std::collections::BTreeSet;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
@@ -174,7 +173,6 @@ impl Driven<'_> {
                     mut noise,
                     cpu_ns,
                 } if points.len() == reports.len() => {
-                    self.refuse_impossible(&points, began.elapsed());
                     for (all, report) in reports.iter_mut().zip(points) {
                         all.insert(0, report);
                     }
@@ -196,6 +194,7 @@ impl Driven<'_> {
                 other => return Err(self.protocol_error(part, &other)),
             }
         }
+        self.refuse_impossible(&reports, began.elapsed());
         Ok(Outcome {
             reports,
             noise: leading_noise,
@@ -203,20 +202,16 @@ impl Driven<'_> {
         })
     }
 
-    /// Fails the points of which a role reports what it cannot have measured in a launch that took so long.
-    fn refuse_impossible(&mut self, reports: &[Report], took: Duration) {
+    /// Fails the points whose roles report what they cannot have measured in a launch that took so long.
+    fn refuse_impossible(&mut self, reports: &[Vec<Report>], took: Duration) {
         /// The clocks of two machines differ by less.
         const CLOCKS_DIFFER: f64 = 1.1;
         let launch_ns = took.as_nanos() as f64 * CLOCKS_DIFFER;
-        for (point, report) in reports.iter().enumerate() {
-            let is_timed = report.state != State::BelowResolution;
-            let mut metrics = report.metrics.iter();
-            let found = metrics.find_map(|metric| metric.impossible(launch_ns, is_timed));
-            if let Some(found) = found
+        for (point, reports) in reports.iter().enumerate() {
+            if let Some(failure) = protocol::impossible(reports, launch_ns)
                 && !self.has_failed(point)
             {
-                let reason = format!("the worker reports what nobody can have measured: {found}");
-                self.failures.push((point, Failure::error(reason)));
+                self.failures.push((point, failure));
             }
         }
     }

@@ -461,6 +461,10 @@ fn impossible_numbers_are_refused() {
         let noise = serde_json::to_string(&Noise::default()).unwrap();
         format!(r#"echo '{{"is":"closed","points":{points},"noise":{noise},"cpu_ns":{cpu_ns}}}'"#)
     };
+    let arrived = |count: u32| {
+        let sent = r#""value":1.0},{"name":"datagrams_sent","value":10.0}"#;
+        format!(r#"{sent},{{"name":"datagrams_arrived","value":{count}.0"#)
+    };
     for (metric, named) in [
         (r#""samples":[[1,-5.0]]"#, "1 operations in -5 ns"),
         (r#""samples":[[0,5.0]]"#, "0 operations"),
@@ -469,12 +473,13 @@ fn impossible_numbers_are_refused() {
         (r#""samples":[[1,1e15]]"#, "1 operations in"),
         (r#""histogram":[[-1.0,3]]"#, "3 times -1 ns"),
         (r#""histogram":[[1e15,3]]"#, "3 times"),
+        (&arrived(21), "21 datagrams arrived, but 10 were sent"),
     ] {
         let outcome = turns_hostile(4, &closed(metric, "0"), LONG).unwrap();
         let [(0, failure)] = &outcome.failures[..] else {
             panic!("{metric}: {:?}", outcome.failures);
         };
-        let named = ["what nobody can have measured: cost", named];
+        let named = ["what nobody can have measured: ", named];
         expect(failure, FailureKind::Error, &named);
     }
     for (fault, named) in [
@@ -490,6 +495,8 @@ fn impossible_numbers_are_refused() {
             other => panic!("{fault}: {other:?}"),
         }
     }
-    let good = turns_hostile(4, &closed(r#""samples":[[1,5.0]]"#, "0"), LONG).unwrap();
-    assert!(good.failures.is_empty(), "{:?}", good.failures);
+    for metric in [r#""samples":[[1,5.0]]"#, &arrived(20)] {
+        let good = turns_hostile(4, &closed(metric, "0"), LONG).unwrap();
+        assert!(good.failures.is_empty(), "{:?}", good.failures);
+    }
 }

@@ -10,7 +10,7 @@ pub use crate::instruments::{ClockInfo, ClockSource, CounterInfo};
 use crate::Text;
 use crate::facts::Facts;
 use crate::failure::Failure;
-use crate::metric::Measured;
+use crate::metric::{Data, Measured};
 use crate::noise::Noise;
 use crate::point::Point;
 use crate::rows::State;
@@ -212,4 +212,35 @@ pub struct Report {
     /// Allocations during the timed operations that are not part of these.
     #[serde(default)]
     pub allocations: u64,
+}
+
+/// The counts of datagrams that the two ends report.
+pub const DATAGRAMS_SENT: &str = "datagrams_sent";
+/// See [`DATAGRAMS_SENT`]. A duplicate counts twice.
+pub const DATAGRAMS_ARRIVED: &str = "datagrams_arrived";
+
+/// Why nobody can have measured what the roles of a point report, in a launch that lasted so long.
+pub fn impossible(reports: &[Report], launch_ns: f64) -> Option<Failure> {
+    let metrics = || {
+        reports.iter().flat_map(|report| {
+            let is_timed = report.state != State::BelowResolution;
+            report.metrics.iter().map(move |metric| (metric, is_timed))
+        })
+    };
+    let count = |name: &str| {
+        metrics().find_map(|(metric, _)| match metric.data {
+            Data::Value(value) if metric.name == name => Some(value),
+            _ => None,
+        })
+    };
+    let too_many = || {
+        let (sent, arrived) = (count(DATAGRAMS_SENT)?, count(DATAGRAMS_ARRIVED)?);
+        // A link may deliver some datagrams twice, but no more than all of them.
+        let is_too_many = arrived > 2.0 * sent;
+        is_too_many.then(|| format!("{arrived} datagrams arrived, but {sent} were sent"))
+    };
+    let found = metrics().find_map(|(metric, is_timed)| metric.impossible(launch_ns, is_timed));
+    let found = found.or_else(too_many)?;
+    let reason = format!("the worker reports what nobody can have measured: {found}");
+    Some(Failure::error(reason))
 }

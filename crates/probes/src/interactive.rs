@@ -41,7 +41,7 @@ use costof_model::link_end::LinkEnd;
 use costof_model::metric::Estimate;
 use costof_model::noise::{Noise, Placement};
 use costof_model::probe_info::ProbeInfo;
-use costof_model::protocol::{ClockInfo, Launch, Rendezvous, Report};
+use costof_model::protocol::{ClockInfo, Launch, Rendezvous, Report, impossible};
 use costof_model::rows::{Block, Hosts, LaunchPoint, LaunchRow, Plan, RunRow, SCHEMA, State};
 use costof_model::run_file::Run;
 use costof_model::typed::Words;
@@ -224,6 +224,9 @@ impl ThisEnd {
         reports: Vec<Report>,
         link_end: (&'static str, LinkEnd),
     ) -> Result<Run, Failure> {
+        if let Some(failure) = impossible(&reports, f64::INFINITY) {
+            return Err(failure);
+        }
         let (report, info) = (workload.derive(reports), workload.info());
         let point = workload.point();
         let primary = &info.primary().name;
