@@ -1,4 +1,4 @@
-//! Strangers connect wherever a run listens, as fast as they can, and send what they like. No launch is lost.
+//! Strangers connect wherever a run listens, all the time, and send what they like. No launch is lost.
 
 use crate::common::{Place, expect_every_launch};
 use std::collections::VecDeque;
@@ -6,11 +6,14 @@ use std::io::Write;
 use std::net::{Ipv4Addr, TcpStream, UdpSocket};
 use std::ops::RangeInclusive;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::scope;
+use std::thread::{scope, sleep};
+use std::time::Duration;
 
 /// Where the run listens.
 const PORTS: RangeInclusive<u16> = 46_310..=46_313;
 const HERE: Ipv4Addr = Ipv4Addr::LOCALHOST;
+/// Between two rounds of a stranger: long enough for the run to have the CPU too.
+const PAUSE: Duration = Duration::from_millis(1);
 const RUBBISH: &[u8] = b"GET / HTTP/1.1\r\nHost: rubbish\r\n\r\n";
 
 /// Connects, sends nothing or rubbish, and stays for a while.
@@ -31,6 +34,7 @@ fn connect(enough: &AtomicBool) {
                 staying.pop_front();
             }
         }
+        sleep(PAUSE);
     }
 }
 
@@ -44,6 +48,7 @@ fn spray(enough: &AtomicBool) {
                 let _ = socket.send_to(datagram, (HERE, port));
             }
         }
+        sleep(PAUSE);
     }
 }
 
