@@ -1,8 +1,10 @@
 //! Ports from which nobody else can connect, because they are bound here.
 //!
 //! A socket holds each port until the one that connects is bound to it. `SO_REUSEPORT` lets only sockets
-//! of this user share a port, and also lets them bind one that their earlier connections left in
-//! TIME-WAIT. The kernel never chooses a bound port for another program's connect(2).
+//! of this user share a port. The kernel never chooses a bound port for another program's connect(2).
+//!
+//! Ports that earlier connections left in TIME-WAIT come last, when no others are free: `SO_REUSEPORT` also
+//! shares them, and connect(2) can use them unless the earlier connection was to the same address and port.
 //!
 //! Source: socket(7) on `SO_REUSEPORT`, ip(7) on `ip_local_port_range` and `ip_local_reserved_ports`.
 
@@ -28,6 +30,8 @@ pub(super) struct Ports {
     /// Those that the kernel may choose for clients, from a random one on.
     candidates: Cycle<IntoIter<u16>>,
     candidate_count: usize,
+    /// Whether ports in TIME-WAIT are held too.
+    is_sharing: bool,
     /// The next one is the last.
     held: Vec<(u16, OwnedFd)>,
 }
@@ -53,6 +57,7 @@ impl Ports {
             },
             candidate_count: candidates.len(),
             candidates: candidates.into_iter().cycle(),
+            is_sharing: false,
             held: Vec::new(),
         })
     }
@@ -61,22 +66,23 @@ impl Ports {
     ///
     /// # Errors
     ///
-    /// `AddrNotAvailable` if fewer are free; those of socket(2).
+    /// `AddrNotAvailable` if fewer are free; those of socket(2) and bind(2).
     pub(super) fn hold(&mut self) -> io::Result<impl Iterator<Item = u16>> {
-        for _ in 0..self.candidate_count {
-            let Some(port) = self.candidates.next().filter(|_| self.held.len() < HELD) else {
-                break;
-            };
-            match self.bind(port) {
-                Ok(socket) => self.held.push((port, socket)),
-                Err(error) if error.kind() == ErrorKind::AddrInUse => {}
-                Err(error) => return Err(error),
+        for is_sharing in [self.is_sharing, true] {
+            self.is_sharing = is_sharing;
+            self.held.clear();
+            for port in self.candidates.by_ref().take(self.candidate_count) {
+                match bind_to(SocketAddr::new(self.any, port), is_sharing) {
+                    Ok(socket) => self.held.push((port, socket)),
+                    Err(error) if error.kind() == ErrorKind::AddrInUse => {}
+                    Err(error) => return Err(error),
+                }
+                if self.held.len() == HELD {
+                    return Ok(self.held.iter().map(|(port, _)| *port));
+                }
             }
         }
-        if self.held.len() < HELD {
-            return Err(ErrorKind::AddrNotAvailable.into());
-        }
-        Ok(self.held.iter().map(|(port, _)| *port))
+        Err(ErrorKind::AddrNotAvailable.into())
     }
 
     /// Whether no port is held.
@@ -91,15 +97,17 @@ impl Ports {
     /// `AddrNotAvailable` if no port is held; those of socket(2) and bind(2).
     pub(super) fn socket(&mut self) -> io::Result<OwnedFd> {
         let (port, _holder) = self.held.pop().ok_or(ErrorKind::AddrNotAvailable)?;
-        self.bind(port)
+        bind_to(SocketAddr::new(self.any, port), true)
     }
+}
 
-    fn bind(&self, port: u16) -> io::Result<OwnedFd> {
-        let socket = open(family(self.any), SocketType::STREAM, Some(ipproto::TCP))?;
-        sockopt::set_socket_reuseport(&socket, true)?;
-        bind(&socket, &SocketAddr::new(self.any, port))?;
-        Ok(socket)
-    }
+/// A socket that shares its port with later ones of this user, and with earlier ones too if `is_sharing`.
+fn bind_to(at: SocketAddr, is_sharing: bool) -> io::Result<OwnedFd> {
+    let socket = open(family(at.ip()), SocketType::STREAM, Some(ipproto::TCP))?;
+    sockopt::set_socket_reuseport(&socket, is_sharing)?;
+    bind(&socket, &at)?;
+    sockopt::set_socket_reuseport(&socket, true)?;
+    Ok(socket)
 }
 
 /// The ports of a range such as `32768 60999`, without a list such as `8080,9000-9010`.
@@ -140,6 +148,27 @@ mod tests {
             assert_eq!(own.port(), port);
         }
         assert!(ports.is_empty());
+    }
+
+    #[test]
+    fn a_port_in_time_wait_comes_last() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut ports = Ports::new(&listener.local_addr().unwrap()).unwrap();
+        let free: Vec<u16> = ports.hold().unwrap().collect();
+        let used = *free.last().unwrap();
+        let socket = ports.socket().unwrap();
+        rustix::net::connect(&socket, &listener.local_addr().unwrap()).unwrap();
+        let accepted = listener.accept().unwrap();
+        drop(socket);
+        drop(accepted);
+        let mut hold = |candidates: &[u16]| {
+            ports.candidates = candidates.to_vec().into_iter().cycle();
+            ports.candidate_count = candidates.len();
+            ports.hold().unwrap().any(|port| port == used)
+        };
+        let others = candidates("", "");
+        assert!(!hold(&[&[used][..], &others].concat()));
+        assert!(hold(&free));
     }
 
     #[test]
