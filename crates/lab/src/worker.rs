@@ -301,15 +301,20 @@ impl Worker {
     /// Waits for a worker that closed its output, and kills it if it does not end.
     fn reap(&mut self) -> Option<ExitStatus> {
         self.commands = None;
-        let deadline = Instant::now() + END_LIMIT;
-        while self.ended().is_none() {
-            if Instant::now() > deadline {
-                self.end();
-                return None;
-            }
-            std::thread::sleep(Duration::from_millis(1));
+        if !self.ends_soon() {
+            self.end();
+            return None;
         }
         self.status
+    }
+
+    /// Whether it ends within the limit.
+    fn ends_soon(&mut self) -> bool {
+        let deadline = Instant::now() + END_LIMIT;
+        while self.ended().is_none() && Instant::now() < deadline {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        self.status.is_some()
     }
 
     /// The worker's exit status, if it has ended. Its process group is then killed at once: the
@@ -325,9 +330,14 @@ impl Worker {
         self.status
     }
 
-    /// Kills the worker and everything that it started in its process group.
+    /// Kills the worker and everything that it started in its process group. A command of the user gets time to end
+    /// by itself: it may hold what outlives it when it is killed, such as a scheduler's allocation.
     fn end(&mut self) {
         self.commands = None;
+        if matches!(self.host, Host::Exec(_)) && !self.ends_soon() {
+            let _ = costof_os::process::terminate_group(self.child.id());
+            self.ends_soon();
+        }
         if self.ended().is_none() {
             self.kill_group();
             // It was killed; waiting only reaps it.

@@ -146,12 +146,25 @@ pub fn private_stdout() -> io::Result<File> {
 /// `InvalidInput` for 0 and 1, which have another meaning for kill(2), and for numbers that are not a process
 /// id; `PermissionDenied` if none of the processes may be killed.
 pub fn kill_group(pid: u32) -> io::Result<()> {
+    signal_group(pid, Signal::KILL)
+}
+
+/// The same by SIGTERM, which lets processes clean up.
+///
+/// # Errors
+///
+/// As for [`kill_group`].
+pub fn terminate_group(pid: u32) -> io::Result<()> {
+    signal_group(pid, Signal::TERM)
+}
+
+fn signal_group(pid: u32, signal: Signal) -> io::Result<()> {
     let group = i32::try_from(pid)
         .ok()
         .filter(|&pid| pid > 1)
         .and_then(Pid::from_raw)
         .ok_or_else(|| invalid(format!("{pid} leads no process group that may be killed")))?;
-    match rustix::process::kill_process_group(group, Signal::KILL) {
+    match rustix::process::kill_process_group(group, signal) {
         Err(Errno::SRCH) => Ok(()),
         answer => Ok(answer?),
     }
