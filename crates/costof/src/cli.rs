@@ -226,7 +226,7 @@ pub(crate) struct RunOptions {
     /// For net.ping: a host that has no costof, by its name or address, as for ping(8)
     #[arg(long, value_name = "HOST", conflicts_with_all = ["peer_address", "on"])]
     pub(crate) to: Option<String>,
-    /// Where to write the run; with several hosts a folder for one file each
+    /// Where to write the run: a file, or a folder (DIR/) for one file named after each host
     /// [default: the history, $XDG_STATE_HOME/costof/runs]
     #[arg(long, value_name = "FILE|DIR", value_hint = ValueHint::AnyPath,
           conflicts_with = "resume")]

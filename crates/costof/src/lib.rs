@@ -8,6 +8,7 @@ mod cli;
 mod commands;
 mod controller;
 mod error;
+mod file_name;
 mod files;
 mod history;
 mod machine;

@@ -11,7 +11,7 @@ use crate::plan::{self, Target};
 use crate::preflight::{self, Seen};
 use crate::progress::{Display, Progress};
 use crate::record::Record;
-use crate::{placement, resume};
+use crate::{file_name, placement, resume};
 use costof_lab::addresses::Meet;
 use costof_lab::host::{Host, WorkerCommand};
 use costof_lab::launch::Setting;
@@ -191,7 +191,10 @@ impl<'a> Session<'a> {
                 let first = first_row(plan, options.measuring.seed);
                 let path = match &options.out {
                     Some(folder) if is_one_of_many => {
-                        folder.join(file_name(&machines.measured.host, &options.on))
+                        folder.join(file_name::of_host(&machines.measured.host, &options.on))
+                    }
+                    Some(folder) if file_name::is_folder(folder) => {
+                        folder.join(file_name::of_machine(&machines.measured))
                     }
                     Some(path) => path.clone(),
                     None => history::new_file(&first.id)?,
@@ -432,57 +435,4 @@ fn attempt(machines: &Machines, link: Option<(Link, Meet)>) -> Row {
             addresses: link.map(|(_, meet)| (meet.near, meet.far)),
         }),
     }))
-}
-
-/// The file name for one of several hosts of a command. Characters other than letters, digits, dots and
-/// underscores become dashes. If two names become equal, or both are cut, each also has its position.
-fn file_name(host: &Host, all: &[Host]) -> String {
-    let name = |host: &Host| -> String {
-        let text = host.to_string();
-        let is_kept = |c: char| c.is_ascii_alphanumeric() || "._".contains(c);
-        let kept = text.chars().map(|c| if is_kept(c) { c } else { '-' });
-        kept.take(100).collect()
-    };
-    let own = name(host);
-    let position = all.iter().position(|other| other == host);
-    let alike = all.iter().filter(|other| name(other) == own).count();
-    match position {
-        // No host's own name ends like this, since it has no `+`.
-        Some(position) if alike > 1 => format!("{own}+{}.jsonl", position + 1),
-        _ => format!("{own}.jsonl"),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_host_has_a_file_name_of_its_own() {
-        let long = "x".repeat(200);
-        let hosts: Vec<Host> = [
-            "local",
-            "ssh:a.b",
-            "exec:a b",
-            "exec:a-b",
-            &format!("exec:{long}1"),
-            &format!("exec:{long}2"),
-        ]
-        .iter()
-        .map(|text| text.parse().unwrap())
-        .collect();
-        let names = hosts.iter().map(|host| file_name(host, &hosts));
-        let names: Vec<String> = names.collect();
-        assert_eq!(
-            names[..4],
-            [
-                "local.jsonl",
-                "ssh-a.b.jsonl",
-                "exec-a-b+3.jsonl",
-                "exec-a-b+4.jsonl"
-            ]
-        );
-        assert_ne!(names[4], names[5]);
-        assert!(names[4].len() < 120, "{}", names[4]);
-    }
 }

@@ -1,9 +1,10 @@
 //! `costof fleet` and `costof history`: runs of many hosts, and of many days.
 
-use crate::common::{Place, assert_contains_all};
+use crate::common::{Place, assert_contains_all, run};
 use costof_model::noise::{Grade, MEASURED};
-use costof_model::run_file;
+use costof_model::run_file::{self, Run};
 use std::fs;
+use std::path::Path;
 
 /// A folder `runs` with copies of a real run, as if of other hosts or of another day: each has this name, began
 /// on this day, and costs this many times as much.
@@ -18,18 +19,28 @@ fn place(runs: impl IntoIterator<Item = (String, usize, f64)>) -> Place {
         for attempt in &mut run.attempts {
             attempt.hosts.get_mut(MEASURED).unwrap().host_name = Some(host.clone());
         }
-        for row in &mut run.points {
-            row.grade = Grade::A;
-            for estimate in &mut row.metrics {
-                estimate.median *= factor;
-                estimate.ci95 = Some((estimate.median * 0.99, estimate.median * 1.01));
-            }
-        }
-        let lines = run.into_rows().flat_map(|row| run_file::line(&row));
-        let file = place.path(&format!("runs/{number}.jsonl"));
-        fs::write(file, lines.collect::<Vec<u8>>()).unwrap();
+        write_as_if(
+            run,
+            factor,
+            1.01,
+            &place.path(&format!("runs/{number}.jsonl")),
+        );
     }
     place
+}
+
+/// Writes a run as if nothing had disturbed it, everything cost this many times as much, and were known within
+/// this factor.
+pub(crate) fn write_as_if(mut run: Run, factor: f64, within: f64, file: &Path) {
+    for row in &mut run.points {
+        row.grade = Grade::A;
+        for estimate in &mut row.metrics {
+            estimate.median *= factor;
+            estimate.ci95 = Some((estimate.median / within, estimate.median * within));
+        }
+    }
+    let lines = run.into_rows().flat_map(|row| run_file::line(&row));
+    fs::write(file, lines.collect::<Vec<u8>>()).unwrap();
 }
 
 #[test]
@@ -113,6 +124,23 @@ fn a_run_says_what_it_shows_to_have_changed_and_else_nothing() {
         let line = format!("run os.syscall --history {refused}");
         place.run(&line).expect_wrong(&["--history", refused]);
     }
+}
+
+#[test]
+fn nodes_that_share_a_host_name_have_files_of_their_own() {
+    let place = Place::new();
+    for (variable, node, file) in [
+        ("COSTOF_HOST_NAME", "node-7.rack", "runs/node-7.rack.jsonl"),
+        ("SLURMD_NODENAME", "../n1", "runs/..-n1.jsonl"),
+    ] {
+        let mut costof = place.costof("run --only null --quick --out runs/");
+        run(costof.env(variable, node)).expect_code(0);
+        let facts = &place.read(file).attempts[0].hosts[MEASURED];
+        assert_eq!(facts.host_name.as_deref(), Some(node));
+    }
+    let mut again = place.costof("run --only null --quick --out runs");
+    let again = run(again.env("COSTOF_HOST_NAME", "node-7.rack"));
+    again.expect_wrong(&["runs/node-7.rack.jsonl", "--out"]);
 }
 
 #[test]

@@ -110,6 +110,16 @@ def take_away(*arguments):
     if libc.prctl(*(ctypes.c_ulong(a) if isinstance(a, int) else a for a in arguments)) != 0:
         print('prctl', arguments[0], os.strerror(ctypes.get_errno()), file=sys.stderr)
         sys.exit(77)
+class Instruction(ctypes.Structure):
+    _fields_ = [('code', ctypes.c_ushort), ('jt', ctypes.c_ubyte), ('jf', ctypes.c_ubyte),
+                ('k', ctypes.c_uint)]
+class Program(ctypes.Structure):
+    _fields_ = [('len', ctypes.c_ushort), ('filter', ctypes.POINTER(Instruction))]
+def filter_calls(instructions):
+    PR_SET_NO_NEW_PRIVS, PR_SET_SECCOMP, SECCOMP_MODE_FILTER = 38, 22, 2
+    take_away(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+    program = Program(len(instructions), (Instruction * len(instructions))(*instructions))
+    take_away(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, ctypes.byref(program))
 ";
 
 #[test]
@@ -117,16 +127,7 @@ fn on_a_kernel_without_clone3_its_points_are_absent_and_the_rest_goes_on() {
     // A filter that answers ENOSYS to call number 435, which has that number on
     // every architecture: load the number; compare; refuse; allow.
     let filter = "
-class Instruction(ctypes.Structure):
-    _fields_ = [('code', ctypes.c_ushort), ('jt', ctypes.c_ubyte), ('jf', ctypes.c_ubyte),
-                ('k', ctypes.c_uint)]
-class Program(ctypes.Structure):
-    _fields_ = [('len', ctypes.c_ushort), ('filter', ctypes.POINTER(Instruction))]
-instructions = (Instruction * 4)((0x20, 0, 0, 0), (0x15, 0, 1, 435),
-                                 (0x06, 0, 0, 0x00050000 | 38), (0x06, 0, 0, 0x7fff0000))
-PR_SET_NO_NEW_PRIVS, PR_SET_SECCOMP, SECCOMP_MODE_FILTER = 38, 22, 2
-take_away(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
-take_away(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, ctypes.byref(Program(4, instructions)))
+filter_calls([(0x20, 0, 0, 0), (0x15, 0, 1, 435), (0x06, 0, 0, 0x00050000 | 38), (0x06, 0, 0, 0x7fff0000)])
 ";
     let words = "run --only os.process --set how=fork,clone3 --quick --out run.jsonl";
     let run = or_skip!(run_without(filter, words));
@@ -158,14 +159,18 @@ fn run_without(take_away: &str, words: &str) -> Result<Run, String> {
         return Err("no python3".to_owned());
     }
     let place = Place::new();
-    let program = format!("{PYTHON}{take_away}\nos.execvp(sys.argv[1], sys.argv[1:])");
-    let python = format!("exec python3 -c \"{program}\" \"$@\"");
-    let ended = run(&mut within_script(&python, &place.costof(words)));
+    let ended = run(&mut without(take_away, &place.costof(words)));
     if ended.code == Some(CANNOT_BE_TAKEN_AWAY) {
         return Err(ended.err);
     }
     ended.expect_code(0);
     Ok(place.run_file())
+}
+
+/// The command in a process from which a Python program has taken something away.
+pub(crate) fn without(take_away: &str, command: &Command) -> Command {
+    let program = format!("{PYTHON}{take_away}\nos.execvp(sys.argv[1], sys.argv[1:])");
+    within_script(&format!("exec python3 -c \"{program}\" \"$@\""), command)
 }
 
 #[test]

@@ -39,6 +39,7 @@ mod report;
 mod resumed;
 mod runs;
 mod send;
+mod slurm;
 mod soak;
 mod ssh;
 mod strangers;

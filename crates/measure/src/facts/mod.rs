@@ -82,7 +82,7 @@ pub(crate) fn throttled_ns(cgroup: &Cgroup) -> Option<f64> {
 /// Everything that a tree of files and CPUID report about the machine that they belong to.
 fn gather_from(root: &Folder, cpuid: &Cpuid) -> Facts {
     let facts = Facts {
-        host_name: root.text("/proc/sys/kernel/hostname"),
+        host_name: host_name(root),
         architecture: root.is_live().then(|| std::env::consts::ARCH.to_owned()),
         cpu: cpu::cpu(root, cpuid),
         numa: numa::nodes(root),
@@ -107,6 +107,17 @@ fn gather_from(root: &Folder, cpuid: &Cpuid) -> Facts {
         unread: root.unread(),
         ..facts
     }
+}
+
+/// Variables that name the node of a cluster, whose workers may share a host name or have one for each container:
+/// the user's own, and Slurm's.
+const NODE_NAMES: [&str; 2] = ["COSTOF_HOST_NAME", "SLURMD_NODENAME"];
+
+fn host_name(root: &Folder) -> Option<String> {
+    let node = |variable: &&str| std::env::var(variable).ok().filter(|name| !name.is_empty());
+    let node = root.is_live().then(|| NODE_NAMES.iter().find_map(node));
+    node.flatten()
+        .or_else(|| root.text("/proc/sys/kernel/hostname"))
 }
 
 /// Where an unnamed temporary file can be created, with symbolic links resolved.
