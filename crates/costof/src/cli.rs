@@ -24,7 +24,7 @@ pub(crate) use values::token;
 
 use clap::{ArgGroup, Args, Parser, Subcommand, ValueHint, value_parser};
 use clap_complete::Shell;
-use costof_lab::host::Host;
+use costof_lab::host::{Host, HostSet};
 use costof_measure::schedule::Precision;
 use costof_model::link::Link;
 use costof_report::export::Format;
@@ -217,10 +217,16 @@ pub(crate) struct RunOptions {
     pub(crate) quiet: Quiet,
     #[command(flatten)]
     pub(crate) chosen: Chosen,
-    /// Where to measure: local, netns:NAME, ssh:HOST, ssh:USER@HOST, or exec:COMMAND (which starts a
-    /// `costof worker`). Each of several hosts measures the same, into a run of its own
-    #[arg(long, value_name = "HOST")]
+    /// Where to measure: local, netns:NAME, ssh:HOST, ssh:USER@HOST, ssh:node[01-16,20] or exec:COMMAND
+    /// (which starts a `costof worker`). Each of several hosts measures the same, into a run of its own
+    #[arg(long = "on", id = "on", value_name = "HOST")]
+    pub(crate) sets: Vec<HostSet>,
+    /// The hosts of these sets.
+    #[arg(skip)]
     pub(crate) on: Vec<Host>,
+    /// Measure on at most this many hosts at the same time
+    #[arg(long, value_name = "N", default_value_t = 64, value_parser = value_parser!(u16).range(1..))]
+    pub(crate) fanout: u16,
     #[command(flatten)]
     pub(crate) peer: Peer,
     /// For net.ping: a host that has no costof, by its name or address, as for ping(8)

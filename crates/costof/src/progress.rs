@@ -1,5 +1,6 @@
 //! Shows progress on standard error while runs work.
 
+use crate::commands::MANY;
 use crate::terminal::log;
 use costof_report::names::points_counted;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -226,9 +227,9 @@ impl<'a> Progress<'a> {
         }
     }
 
-    /// Reports the progress of the run if there is no bar.
+    /// Reports the progress of the run if there is no bar, and it is not one of many.
     pub(crate) fn heartbeat(&self, launches: [u64; 2], points: usize, left: Duration) {
-        if self.display.bar.is_hidden() {
+        if self.display.bar.is_hidden() && self.display.expected().len() < MANY {
             let ([done, all], left) = (launches, whole_seconds(left));
             let points = points_counted(points);
             self.say(&format!(

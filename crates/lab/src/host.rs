@@ -1,5 +1,6 @@
 //! Where a worker can be started.
 
+use costof_model::node_set::unfolded;
 use costof_os::process::namespace::Namespace;
 use std::ffi::OsString;
 use std::fmt;
@@ -64,9 +65,42 @@ fn namespace(name: &str) -> Result<Host, String> {
     Ok(Host::Namespace(name.to_owned()))
 }
 
+/// The hosts that one option names: one, or those of a set of ssh destinations.
+#[derive(Clone, Debug)]
+pub struct HostSet(pub Vec<Host>);
+
+impl FromStr for HostSet {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<HostSet, String> {
+        let set = text
+            .strip_prefix("ssh:")
+            .filter(|rest| !rest.starts_with("//"));
+        let set = set.or_else(|| text.starts_with("ssh://").then_some(text));
+        let hosts = match set {
+            Some(set) => unfolded(set)?
+                .iter()
+                .map(|name| destination(name))
+                .collect(),
+            None => text.parse().map(|host| vec![host]),
+        };
+        hosts.map(HostSet)
+    }
+}
+
+fn ssh(text: &str) -> Result<Host, String> {
+    match &unfolded(text)?[..] {
+        [name] => destination(name),
+        names => Err(format!(
+            "`{text}` names {} hosts, where one is meant (`costof run --on` takes several)",
+            names.len()
+        )),
+    }
+}
+
 /// ssh itself parses the destination. Text that ssh would take for an option, or that is clearly
 /// not a destination, is rejected here.
-fn ssh(destination: &str) -> Result<Host, String> {
+fn destination(destination: &str) -> Result<Host, String> {
     let without_scheme = destination.strip_prefix("ssh://").unwrap_or(destination);
     let host = without_scheme
         .rsplit_once('@')
@@ -272,6 +306,21 @@ mod tests {
     }
 
     #[test]
+    fn a_set_names_several_destinations() {
+        for (text, hosts) in [
+            ("ssh:me@n[1-2], x", &["ssh:me@n1", "ssh:me@n2", "ssh:x"][..]),
+            ("ssh://n[1-2]:22", &["ssh://n1:22", "ssh://n2:22"]),
+            ("ssh://[::1]:22", &["ssh://[::1]:22"]),
+            ("exec:a n[1-2],b", &["exec:a n[1-2],b"]),
+        ] {
+            let set: HostSet = text.parse().unwrap();
+            let set: Vec<String> = set.0.iter().map(ToString::to_string).collect();
+            assert_eq!(set, hosts, "{text}");
+        }
+        assert!("ssh:a,-oProxyCommand=b".parse::<HostSet>().is_err());
+    }
+
+    #[test]
     fn what_is_no_host_says_so() {
         for (text, says) in [
             ("", "is not a host"),
@@ -286,6 +335,8 @@ mod tests {
             ("ssh:ssh://-oProxyCommand=reboot", "[USER@]HOST"),
             ("ssh://", "[USER@]HOST"),
             ("ssh:there costof", "[USER@]HOST"),
+            ("ssh:n[1-3]", "names 3 hosts"),
+            ("ssh:n[1-1000000000]", "more than 10000 hosts"),
             ("exec: ", "no command"),
         ] {
             let error = text.parse::<Host>().unwrap_err();

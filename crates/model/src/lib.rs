@@ -21,6 +21,7 @@ pub mod link_end;
 pub mod link_report;
 pub mod metric;
 pub mod nearest;
+pub mod node_set;
 pub mod noise;
 pub mod plan;
 pub mod point;

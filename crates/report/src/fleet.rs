@@ -3,7 +3,7 @@
 use crate::compare::percent;
 use crate::text::{hanging, printable_lines, wrapped};
 use costof_model::fleet::{Cohort, Deviation, Fleet, Host, Verdict};
-use std::collections::BTreeMap;
+use costof_model::node_set::folded;
 
 /// At most this many rows of a host are shown.
 const ROWS: usize = 4;
@@ -165,74 +165,4 @@ pub(crate) fn reason(host: &Host) -> String {
 pub(crate) fn signed(worse: f64) -> String {
     let word = if worse > 0.0 { "worse" } else { "better" };
     format!("{} {word}", percent(worse.abs()))
-}
-
-/// Names of hosts, those alike but for a number as one: `node[01-03,07], login`.
-pub fn folded(names: &[&str]) -> String {
-    let mut alike: BTreeMap<(&str, usize, &str), Vec<u64>> = BTreeMap::new();
-    let mut others: Vec<String> = Vec::new();
-    for name in names {
-        let end = name
-            .rfind(|c: char| c.is_ascii_digit())
-            .map(|last| last + 1);
-        let digits = end.map(|end| {
-            name[..end]
-                .bytes()
-                .rev()
-                .take_while(u8::is_ascii_digit)
-                .count()
-        });
-        let number = end.zip(digits).and_then(|(end, digits)| {
-            let number = name[end - digits..end].parse().ok()?;
-            Some(((&name[..end - digits], digits, &name[end..]), number))
-        });
-        match number {
-            Some((parts, number)) => alike.entry(parts).or_default().push(number),
-            None => others.push((*name).to_owned()),
-        }
-    }
-    let sets = alike
-        .into_iter()
-        .map(|((before, digits, after), mut numbers)| {
-            numbers.sort_unstable();
-            match &numbers[..] {
-                [one] => format!("{before}{one:0digits$}{after}"),
-                _ => format!("{before}[{}]{after}", ranges(&numbers, digits)),
-            }
-        });
-    let mut all: Vec<String> = sets.chain(others).collect();
-    all.sort();
-    all.join(", ")
-}
-
-/// `01-03,07`, of numbers in ascending order.
-fn ranges(numbers: &[u64], digits: usize) -> String {
-    let runs = numbers.chunk_by(|one, next| one + 1 == *next);
-    let runs = runs.map(|run| match run {
-        [one] => format!("{one:0digits$}"),
-        [first, .., last] => format!("{first:0digits$}-{last:0digits$}"),
-        [] => String::new(),
-    });
-    runs.collect::<Vec<_>>().join(",")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn hosts_are_folded_into_sets() {
-        for (names, text) in [
-            (
-                &["node03", "node01", "node02", "node07"][..],
-                "node[01-03,07]",
-            ),
-            (&["n9", "n10", "n11"], "n9, n[10-11]"),
-            (&["rack1-a", "rack2-a", "login"], "login, rack[1-2]-a"),
-            (&["99999999999999999999999"], "99999999999999999999999"),
-            (&[], ""),
-        ] {
-            assert_eq!(folded(names), text);
-        }
-    }
 }

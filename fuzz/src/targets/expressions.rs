@@ -1,9 +1,10 @@
 //! What people type: links, hosts, `--set`, sizes and times, and expressions of costs.
 
 use costof_exchange::rendezvous::Address as Endpoint;
-use costof_lab::host::Host;
+use costof_lab::host::{Host, HostSet};
 use costof_model::expression::{Expression, Value};
 use costof_model::link::Link;
+use costof_model::node_set::{folded, unfolded};
 use costof_model::plan;
 use costof_model::probe_info::ProbeInfo;
 use costof_model::unit::{Unit, display_bytes, display_ns, parse_bytes, parse_ns};
@@ -18,8 +19,27 @@ pub(crate) fn link(bytes: &[u8]) {
 /// Hosts, and addresses of both kinds.
 pub(crate) fn host(bytes: &[u8]) {
     reread::<Host>(bytes);
+    host_set(bytes);
     reread::<interactive::Address>(bytes);
     reread::<Endpoint>(bytes);
+}
+
+/// A set is the same when it is folded and unfolded.
+fn host_set(bytes: &[u8]) {
+    let Ok(text) = str::from_utf8(bytes) else {
+        return;
+    };
+    match unfolded(text) {
+        Ok(mut names) => {
+            let folded = folded(&names.iter().map(String::as_str).collect::<Vec<_>>());
+            let mut again = unfolded(&folded).unwrap_or_else(|error| panic!("{folded}: {error}"));
+            names.sort();
+            again.sort();
+            assert_eq!(again, names, "{folded}");
+        }
+        Err(error) => assert!(!error.is_empty()),
+    }
+    let _ = text.parse::<HostSet>();
 }
 
 /// What is read is read again as it is written; an error has a reason.

@@ -16,6 +16,8 @@ pub(crate) mod report;
 pub(crate) mod run;
 pub(crate) mod runs;
 pub(crate) mod send;
+mod several;
+pub(crate) use several::MANY;
 pub(crate) mod show;
 pub(crate) mod study;
 pub(crate) mod verify;

@@ -109,7 +109,7 @@ impl There {
         )
         .unwrap();
         let config = format!(
-            "Host there nobody-knows\n HostName {address}\n Port {port}\n IdentityFile {}\n\
+            "Host n13\n Port 1\nHost there nobody-knows n??\n HostName {address}\n Port {port}\n IdentityFile {}\n\
              IdentitiesOnly yes\n IdentityAgent none\n UserKnownHostsFile {}\n\
              GlobalKnownHostsFile none\n StrictHostKeyChecking yes\n",
             path("user_key"),
@@ -232,6 +232,26 @@ fn a_machine_that_ssh_reaches_is_measured_and_a_run_there_resumed() {
     let whole = there.place.run_file();
     expect_complete(&whole);
     assert_eq!(whole.attempts.len(), 2);
+}
+
+#[test]
+fn of_many_hosts_a_dead_one_costs_its_own_run_only() {
+    let there = or_skip!(There::new());
+    let words = "run --only null --quick --launches 3 --fanout 4 --out runs/ --on ssh:n[01-20]";
+    let ended = run(&mut there.costof(words)).expect_code(3);
+    there.place.expect_nothing_runs();
+    let hosts = "19 of 20 hosts measured: ssh:n[01-12,14-20]\n";
+    assert_contains_all(&ended.out, &[hosts, "`costof fleet runs/`"]);
+    let lines = [
+        "ssh:n01: measured, ",
+        ", 20 of 20 hosts",
+        "ssh:n13: failed, ",
+        "ssh could not connect",
+    ];
+    assert_contains_all(&ended.err, &lines);
+    let files = fs::read_dir(there.place.path("runs")).unwrap();
+    assert_eq!(files.count(), 19);
+    expect_whole(&there.place.read("runs/ssh-n20.jsonl"));
 }
 
 #[test]

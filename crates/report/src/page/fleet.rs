@@ -3,8 +3,9 @@
 
 use super::document;
 use crate::compare::percent;
-use crate::fleet::{folded, head, of_row, reason, undecided};
+use crate::fleet::{head, of_row, reason, undecided};
 use costof_model::fleet::{Cohort, Fleet, Host, Verdict};
+use costof_model::node_set::folded;
 use maud::{Markup, PreEscaped, html};
 use std::fmt::Write;
 
