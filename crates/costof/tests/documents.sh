@@ -7,6 +7,13 @@ cargo)
     [ "${1-} ${2-} ${3-}" = "run --release --" ] || exit 0
     shift 3
     ;;
+srun | kubectl)
+    # Without the options before the command.
+    while [ $# -gt 0 ] && [ "$1" != costof ]; do shift; done
+    [ $# -gt 0 ] || exit 0
+    shift
+    [ "$1" != worker ] || exec "$COSTOF" worker
+    ;;
 ssh | docker) exec "$COSTOF" worker ;;
 *) exit 0 ;;
 esac

@@ -2,7 +2,8 @@
 //! is in `documents.sh`: in full where that takes no time, otherwise without measuring. A block whose
 //! commands cannot be run here says so (```` ```sh skip="needs a server" ````); they are still parsed.
 
-use crate::common::{COSTOF, Ended, Place, run, skipped};
+use crate::common::{COSTOF, Ended, Place, or_skip, run, skipped};
+use crate::formats::python;
 use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -12,7 +13,9 @@ const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/documents.sh");
 
 /// The programs that the documents' commands name; any other one is not found.
-const PROGRAMS: [&str; 6] = ["costof", "cargo", "docker", "ip", "scontrol", "ssh"];
+const PROGRAMS: [&str; 8] = [
+    "costof", "cargo", "docker", "ip", "kubectl", "scontrol", "srun", "ssh",
+];
 /// The runs that they name.
 const RUNS: [&str; 9] = [
     "run.jsonl",
@@ -239,6 +242,17 @@ fn broken(document: &Path, link: &str) -> Option<String> {
     let mut headings = around.lines().filter(|line| line.starts_with('#'));
     let is_there = wanted.is_empty() || headings.any(|heading| anchor(heading) == wanted);
     (!is_there).then(|| format!("no heading #{wanted} in {}", target.display()))
+}
+
+#[test]
+fn kubernetes_accepts_the_manifests() {
+    let mut validate = or_skip!(python("kubernetes_validate", "kubernetes-validate"));
+    let manifests = ["daemonset", "job"].map(|name| format!("docs/kubernetes/{name}.yaml"));
+    let ended = run(validate.arg("--strict").args(manifests).current_dir(root())).expect_code(0);
+    assert_eq!(
+        ended.err.matches("passed").count() + ended.out.matches("passed").count(),
+        2
+    );
 }
 
 #[test]

@@ -88,7 +88,7 @@ fn scraped(port: u16) -> String {
 }
 
 /// A program of the Python that has this module, or the reason why it cannot be tried.
-fn python(module: &str, program: &str) -> Result<Command, String> {
+pub(crate) fn python(module: &str, program: &str) -> Result<Command, String> {
     let asked = std::env::var_os("COSTOF_PYTHON");
     let python = PathBuf::from(asked.clone().unwrap_or_else(|| "python3".into()));
     let tried = Command::new(&python)
