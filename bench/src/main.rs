@@ -14,6 +14,7 @@ mod contests;
 mod copy;
 mod costof;
 mod crossovers;
+mod fleet;
 mod grades;
 mod huge_pages;
 mod link;
@@ -36,6 +37,7 @@ use crate::bench::{Bench, Options};
 use crate::error::Error;
 use clap::{Parser, Subcommand};
 use costof_peers::{child, error, server};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 /// costof against its peers, interleaved. Each comparison prints its rounds, its
@@ -82,6 +84,12 @@ enum Comparison {
     Compare {
         /// What of it; without, same and planted
         part: Option<compare::Part>,
+    },
+    /// costof fleet on 1,000 hosts resampled from runs: at most 5 % of those called odd are not; beside fixed rules
+    Fleet {
+        /// Runs of different minutes or hosts, with their launches
+        #[arg(required = true)]
+        runs: Vec<PathBuf>,
     },
     /// rudp against raw UDP, TCP and quinn on loopback, and what it makes of links that lose
     Rudp {
@@ -153,6 +161,7 @@ impl Comparison {
             Comparison::Grades => grades::compare(bench),
             Comparison::Neighbours { loads } => neighbours::compare(bench, &loads),
             Comparison::Compare { part } => compare::compare(bench, part),
+            Comparison::Fleet { runs } => fleet::compare(bench, &runs),
             Comparison::Rudp { part } => rudp::compare(bench, part),
             Comparison::Rpc { part, size } => rpc::compare(bench, part, size),
             Comparison::RpcEnd { .. } | Comparison::End { .. } | Comparison::Load { .. } => {

@@ -20,6 +20,17 @@ impl Share {
         self.came += u32::from(came);
     }
 
+    /// Adds all tries of another.
+    pub(crate) fn add_all(&mut self, other: Share) {
+        self.came += other.came;
+        self.tries += other.tries;
+    }
+
+    /// How often it came.
+    pub(crate) fn came(self) -> usize {
+        self.came as usize
+    }
+
     /// The 95 % interval of the share, from 0 to 1; all of that without a try. (E. B. Wilson, "Probable
     /// inference, the law of succession, and statistical inference", JASA 22, 1927.)
     pub(crate) fn interval(self) -> (f64, f64) {

@@ -11,16 +11,19 @@
 //! bounded by the same rate for the hosts selected (Y. Benjamini and M. Bogomolov, "Selective inference on
 //! multiple families of hypotheses", JRSS B 76, 2014).
 
+mod mixture;
+
 use crate::compare::machine_facts;
 use costof_model::fleet::{Cohort, Deviation, Fleet, Host, LayerDeviation, Verdict};
 use costof_model::metric::Estimate;
+use costof_model::noise::Grade;
 use costof_model::point::Point;
 use costof_model::rows::{MetricOfPoint, PointRow};
 use costof_model::run_file::Run;
 use costof_model::unit::Better;
 use costof_stats::outliers::{Population, Reading, simes, threshold};
-use costof_stats::{mean, median, standard_deviation};
-use std::collections::BTreeMap;
+use costof_stats::{median, standard_deviation};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Of the hosts called odd, at most this share is not.
 const FALSE_SHARE: f64 = 0.05;
@@ -30,22 +33,27 @@ const LAYER_ROWS: usize = 3;
 const NOISY: f64 = 2.0;
 /// Unless it could have shown this deviation.
 const SMALL: f64 = 0.1;
+/// The error of a median over that of a mean, of many values of a normal distribution.
+const MEDIAN_ERROR: f64 = 1.253;
 /// Half the width of a 95 % interval of a normal distribution, in standard deviations.
 const HALF_WIDTH: f64 = 1.96;
 
 /// The facts by which hosts are sorted into cohorts unless the user names others.
 pub const BY: [&str; 3] = ["processor", "processors", "hypervisor"];
 
+/// What the hosts of a cohort have in common, and how it is with them.
+type Facts = Vec<(String, String)>;
 /// A host's name and its runs.
 type Named<'r> = (String, Vec<&'r Run>);
 
-/// Judges the hosts of these runs, each beside the hosts that have the same values of these facts.
+/// Judges the hosts of these runs, each beside the hosts that have the same values of these facts and, if any
+/// facts are named, are of the same population.
 pub fn fleet(runs: &[Run], by: &[&str]) -> Fleet {
     let mut hosts: BTreeMap<String, Vec<&Run>> = BTreeMap::new();
     for run in runs {
         hosts.entry(run.host_name()).or_default().push(run);
     }
-    let mut cohorts: BTreeMap<Vec<(String, String)>, Vec<Named<'_>>> = BTreeMap::new();
+    let mut cohorts: BTreeMap<Facts, Vec<Named<'_>>> = BTreeMap::new();
     for (name, runs) in hosts {
         let facts = facts_of(&runs);
         let key = by.iter().map(|what| {
@@ -57,8 +65,14 @@ pub fn fleet(runs: &[Run], by: &[&str]) -> Fleet {
         });
         cohorts.entry(key.collect()).or_default().push((name, runs));
     }
-    let judged: Vec<(Vec<(String, String)>, Judged<'_>)> = cohorts
-        .into_iter()
+    let cohorts = cohorts.into_iter().flat_map(|(facts, hosts)| {
+        if by.is_empty() {
+            vec![(facts, hosts)]
+        } else {
+            mixture::populations(facts, hosts)
+        }
+    });
+    let judged: Vec<(Facts, Judged<'_>)> = cohorts
         .map(|(facts, hosts)| (facts, Judged::new(hosts)))
         .collect();
     let tests = judged.iter().flat_map(|(_, judged)| &judged.hosts);
@@ -134,6 +148,8 @@ struct Row<'a> {
     row: &'a PointRow,
     estimate: &'a Estimate,
     values: Values,
+    /// The hosts that have it in several runs. One row of one run may be anything.
+    repeated: BTreeSet<usize>,
 }
 
 impl<'a> Row<'a> {
@@ -182,12 +198,14 @@ impl<'a> Judged<'a> {
         let rows = rows(&hosts);
         let layers = layers(&rows, hosts.len());
         let tested = (0..).zip(hosts).map(|(host, (name, runs))| {
-            let of_rows = rows.iter().filter_map(|row| row.values.p(host));
+            let of_rows = rows.iter().filter(|row| row.repeated.contains(&host));
+            let of_rows: Vec<f64> = of_rows.filter_map(|row| row.values.p(host)).collect();
             let of_layers = layers.iter().filter_map(|layer| layer.values.p(host));
-            let tests = [
-                simes(&of_rows.collect::<Vec<_>>()),
-                simes(&of_layers.collect::<Vec<_>>()),
-            ];
+            let of_layers: Vec<f64> = of_layers.collect();
+            let families = [of_rows, of_layers]
+                .into_iter()
+                .filter(|tests| !tests.is_empty());
+            let tests: Vec<f64> = families.map(|tests| simes(&tests)).collect();
             Tested {
                 name,
                 facts: facts_of(&runs),
@@ -204,13 +222,7 @@ impl<'a> Judged<'a> {
 
     /// The cohort: hosts with a probability up to `limit` are odd, and what deviates of them is named at
     /// this `rate`. `tests` is the number of all hosts.
-    fn cohort(
-        self,
-        facts: Vec<(String, String)>,
-        limit: Option<f64>,
-        rate: f64,
-        tests: usize,
-    ) -> Cohort {
+    fn cohort(self, facts: Facts, limit: Option<f64>, rate: f64, tests: usize) -> Cohort {
         let p = FALSE_SHARE / (tests * self.rows.len()).max(1) as f64;
         let detectable: Vec<Option<f64>> = (0..self.hosts.len())
             .map(|host| self.detectable(host, p))
@@ -341,18 +353,27 @@ fn rows<'a>(hosts: &[Named<'a>]) -> Vec<Row<'a>> {
             let Some((estimate, reading)) = reading(row) else {
                 continue;
             };
+            let reading = Reading {
+                error: reading.error.max(disturbance(row.grade)),
+                ..reading
+            };
             let values = all.entry((&row.point, row.method));
             let (_, _, values) = values.or_insert_with(|| (row, estimate, BTreeMap::new()));
             values.entry(host).or_default().push(reading);
         }
     }
     let rows = all.into_values().filter_map(|(row, estimate, values)| {
+        let all = values.values().flatten().map(|run| run.value);
+        let centre = median(&all.collect::<Vec<_>>())?;
+        let repeated = values.iter().filter(|(_, runs)| runs.len() > 1);
+        let repeated = repeated.map(|(host, _)| *host).collect();
         let readings = values.into_iter();
-        let readings = readings.map(|(host, all)| (host, together(&all)));
+        let readings = readings.map(|(host, runs)| (host, together(&runs, centre)));
         Some(Row {
             row,
             estimate,
             values: Values::new(readings.collect())?,
+            repeated,
         })
     });
     rows.collect()
@@ -369,14 +390,29 @@ pub(crate) fn reading(row: &PointRow) -> Option<(&Estimate, Reading)> {
     (reading.value.is_finite() && reading.error.is_finite()).then_some((estimate, reading))
 }
 
-/// A host's value from its runs: their mean, whose error is at least that of their scatter.
-fn together(runs: &[Reading]) -> Reading {
+/// The error that a grade leaves, as a share, however well the launches agree. A thread on the other half of a core
+/// slows all of them alike, by tens of percent.
+fn disturbance(grade: Grade) -> f64 {
+    match grade {
+        Grade::A => 0.002,
+        Grade::B => 0.005,
+        Grade::C | Grade::D => 0.1,
+    }
+}
+
+/// A host's value from its runs: of all that deviate to one side, the one that deviates least, else the centre. So a
+/// host deviates if each of its runs does. The error is at least that of their scatter.
+fn together(runs: &[Reading], centre: f64) -> Reading {
     let values: Vec<f64> = runs.iter().map(|run| run.value).collect();
     let squares: f64 = runs.iter().map(|run| run.error.powi(2)).sum();
     let count = runs.len() as f64;
     let scatter = standard_deviation(&values).unwrap_or(0.0) / count.sqrt();
+    let (low, high) = (values.iter().copied())
+        .fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), value| {
+            (value.min(low), value.max(high))
+        });
     Reading {
-        value: mean(&values).unwrap_or(f64::NAN),
+        value: centre.clamp(low, high),
         error: (squares.sqrt() / count).max(scatter),
     }
 }
@@ -402,13 +438,14 @@ fn layers<'a>(rows: &[Row<'a>], hosts: usize) -> Vec<Layer<'a>> {
     layers.collect()
 }
 
-/// The mean of independent deviations.
+/// The median of independent deviations, which a single row cannot move, and its error.
 fn middle(offs: &[Reading]) -> Reading {
     let count = offs.len() as f64;
     let squares: f64 = offs.iter().map(|off| off.error.powi(2)).sum();
+    let values: Vec<f64> = offs.iter().map(|off| off.value).collect();
     Reading {
-        value: offs.iter().map(|off| off.value).sum::<f64>() / count,
-        error: squares.sqrt() / count,
+        value: median(&values).unwrap_or(f64::NAN),
+        error: MEDIAN_ERROR * squares.sqrt() / count,
     }
 }
 
@@ -437,7 +474,12 @@ mod tests {
 
     /// The runs of a host whose rows are `slower(probe)` times as dear as usual, and known to this share. Hosts
     /// differ by 2 % anyway.
-    fn host(random: &mut fastrand::Rng, name: &str, error: f64, slower: fn(&str) -> f64) -> Run {
+    pub(super) fn host(
+        random: &mut fastrand::Rng,
+        name: &str,
+        error: f64,
+        slower: fn(&str) -> f64,
+    ) -> Run {
         let mut run = run(&[]);
         let facts = run.attempts[0].hosts.get_mut(MEASURED).expect("its facts");
         facts.host_name = Some(name.to_owned());
@@ -453,7 +495,7 @@ mod tests {
         run
     }
 
-    fn verdict<'a>(fleet: &'a Fleet, name: &str) -> &'a Host {
+    pub(super) fn verdict<'a>(fleet: &'a Fleet, name: &str) -> &'a Host {
         let mut hosts = fleet.cohorts.iter().flat_map(|cohort| &cohort.hosts);
         hosts.find(|host| host.name == name).expect("the host")
     }
@@ -507,12 +549,18 @@ mod tests {
     }
 
     #[test]
-    fn several_runs_of_a_host_are_one_value_whose_error_is_at_least_their_scatter() {
+    fn a_host_deviates_if_each_of_its_runs_does() {
         let run = |value| Reading { value, error: 0.1 };
-        let of = together(&[run(1.0), run(1.0), run(1.0), run(1.0)]);
-        assert_eq!((of.value, of.error), (1.0, 0.05));
-        let of = together(&[run(1.0), run(3.0)]);
-        assert_eq!((of.value, of.error), (2.0, 1.0));
+        for (runs, expected) in [
+            (&[1.0, 1.0, 1.0, 1.0][..], (1.0, 0.05)),
+            (&[1.0, 3.0], (1.0, 1.0)),
+            (&[-1.0, 1.0], (0.5, 1.0)),
+            (&[0.0, -2.0], (0.0, 1.0)),
+        ] {
+            let runs: Vec<Reading> = runs.iter().map(|value| run(*value)).collect();
+            let of = together(&runs, 0.5);
+            assert_eq!((of.value, of.error), expected, "{runs:?}");
+        }
     }
 
     #[test]

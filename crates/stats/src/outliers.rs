@@ -4,8 +4,8 @@
 //! belong scatter around a centre by more than their errors, and a few may not belong. So the centre is the
 //! median, and the spread is the one at which half of the standardized deviations lie where Student's t has
 //! half of its own: neither is moved by the odd ones if they are few. A population's tails may be heavier than
-//! the normal distribution's. So t has as many degrees of freedom as fit the deviations that nine members in
-//! ten stay within.
+//! the normal distribution's. So t has as many degrees of freedom as fit the deviations that 19 members in 20
+//! stay within.
 //!
 //! Sources: Y. Benjamini and Y. Hochberg, "Controlling the False Discovery Rate", JRSS B 57 (1995);
 //! R. J. Simes, "An improved Bonferroni procedure", Biometrika 73 (1986), for the hypothesis that none of
@@ -34,15 +34,18 @@ pub struct Population {
     pub spread: f64,
     /// The degrees of freedom of their deviations.
     pub degrees: f64,
+    /// The usual error. A member's own counts where it is larger: one that is smaller may be luck, since it
+    /// comes from few measurements.
+    pub error: f64,
 }
 
 /// Fewer members have no spread to be odd in.
 pub const LEAST_MEMBERS: usize = 5;
 
 /// The degrees of freedom from which the tails are chosen, the heaviest last.
-const DEGREES: [f64; 6] = [30.0, 10.0, 6.0, 4.0, 3.0, 2.0];
+const DEGREES: [f64; 5] = [10.0, 6.0, 4.0, 3.0, 2.0];
 /// This share of the deviations is taken to be of members that belong.
-const BELONG: f64 = 0.9;
+const BELONG: f64 = 0.95;
 
 impl Population {
     /// The population of these members; `None` of fewer than [`LEAST_MEMBERS`].
@@ -52,11 +55,18 @@ impl Population {
         }
         let values: Vec<f64> = members.iter().map(|member| member.value).collect();
         let centre = median(&values)?;
+        let error = median(
+            &members
+                .iter()
+                .map(|member| member.error)
+                .collect::<Vec<_>>(),
+        )?;
         let fits = DEGREES.map(|degrees| {
             let population = Population {
                 centre,
-                spread: spread(members, centre, degrees),
+                spread: spread(members, centre, error, degrees),
                 degrees,
+                error,
             };
             let wide = t(degrees).inverse_cdf(f64::midpoint(1.0, BELONG));
             let is_inside = quantile(&population.deviations(members), BELONG) <= Some(wide);
@@ -88,7 +98,7 @@ impl Population {
 
     /// The standard deviation of members with this error.
     fn scale(&self, error: f64) -> f64 {
-        self.spread.hypot(error)
+        self.spread.hypot(error.max(self.error))
     }
 
     /// The probability that a member which belongs lies as far off, on either side.
@@ -103,27 +113,49 @@ impl Population {
     }
 }
 
-/// The spread at which half of the deviations are less than half of those of t.
-fn spread(members: &[Reading], centre: f64, degrees: f64) -> f64 {
+/// The spread at which half of the deviations are less than half of those of t. It is the median of the spreads
+/// at which each of them is just that.
+fn spread(members: &[Reading], centre: f64, error: f64, degrees: f64) -> f64 {
     let half = t(degrees).inverse_cdf(0.75);
-    let exceeds = |spread: f64| {
-        let population = Population {
-            centre,
-            spread,
-            degrees,
-        };
-        median(&population.deviations(members)) > Some(half)
+    let square = |member: &Reading| {
+        ((member.value - centre) / half).powi(2) - member.error.max(error).powi(2)
     };
-    let most = members.iter().map(|member| (member.value - centre).abs());
-    let (mut low, mut high) = (0.0, most.fold(0.0, f64::max) / half);
-    if !exceeds(0.0) {
-        return 0.0;
-    }
-    for _ in 0..60 {
-        let middle = f64::midpoint(low, high);
-        *(if exceeds(middle) { &mut low } else { &mut high }) = middle;
-    }
-    high
+    let squares: Vec<f64> = members.iter().map(square).collect();
+    median(&squares).unwrap_or(0.0).max(0.0).sqrt()
+}
+
+/// Two populations lie apart by more than this many errors of a member.
+const APART_ERRORS: f64 = 4.0;
+/// The probability that one population with a single peak seems to be two.
+const PARTED_BY_CHANCE: f64 = 0.001;
+
+/// A value between two populations: in a gap that is wider than either of them, with at least a quarter of the
+/// members, and no fewer than [`LEAST_MEMBERS`], on each side. `None` if the members may be of one.
+///
+/// Where one population has a single peak, its values between the quartiles lie about as dense everywhere. So
+/// the share of their range that the widest gap takes is that of uniform spacings (R. Pyke, "Spacings", JRSS B
+/// 27, 1965).
+pub fn parting(members: &[Reading]) -> Option<f64> {
+    let mut values: Vec<f64> = members.iter().map(|member| member.value).collect();
+    values.sort_by(f64::total_cmp);
+    let least = values.len().div_ceil(4).max(LEAST_MEMBERS);
+    let gap = |at: usize| values[at] - values[at - 1];
+    let places = least..=values.len().checked_sub(least)?;
+    let at = places.max_by(|one, other| gap(*one).total_cmp(&gap(*other)))?;
+    let (below, above) = values.split_at(at);
+    let width = |part: &[f64]| Some(quantile(part, 0.9)? - quantile(part, 0.1)?);
+    let error = median(
+        &members
+            .iter()
+            .map(|member| member.error)
+            .collect::<Vec<_>>(),
+    )?;
+    let widest = width(below)?.max(width(above)?).max(APART_ERRORS * error);
+    let spacings = (values.len() / 2) as f64;
+    let share = gap(at) / (quantile(&values, 0.75)? - quantile(&values, 0.25)?);
+    let by_chance = spacings * (1.0 - share).max(0.0).powf(spacings - 1.0);
+    let is_two = gap(at) > widest && by_chance < PARTED_BY_CHANCE;
+    is_two.then(|| f64::midpoint(values[at - 1], values[at]))
 }
 
 fn t(degrees: f64) -> StudentsT {
@@ -197,7 +229,7 @@ mod tests {
     fn the_spread_is_without_errors_and_without_the_odd() {
         let mut random = fastrand::Rng::with_seed(8);
         let mut all = members(&mut random, 1e3, 2000);
-        all[..100].iter_mut().for_each(|odd| odd.value += 30.0);
+        all[..60].iter_mut().for_each(|odd| odd.value += 30.0);
         let population = Population::of(&all).unwrap();
         assert!((0.9..1.2).contains(&population.spread), "{population:?}");
         assert!(population.centre.abs() < 0.2, "{population:?}");
@@ -211,6 +243,36 @@ mod tests {
         let population = Population::of(&[1.0, 1.0, 1.0, 1.0, 1.0, 2.0].map(exact)).unwrap();
         assert_eq!(population.p(exact(1.0)), 1.0);
         assert!(population.p(exact(2.0)) < 1e-9);
+    }
+
+    #[test]
+    fn two_populations_are_parted_and_one_seldom() {
+        let mut random = fastrand::Rng::with_seed(9);
+        let mut parted = |degrees, apart: f64, count: usize, others: usize| {
+            let of_200 = (0..200).filter(|_| {
+                let mut members = members(&mut random, degrees, count);
+                members[..others]
+                    .iter_mut()
+                    .for_each(|it| it.value += apart);
+                parting(&members).is_some()
+            });
+            of_200.count()
+        };
+        for count in [10, 20, 100] {
+            assert!(parted(1e3, 0.0, count, 0) <= 1);
+            assert!(parted(3.0, 0.0, count, 0) <= 1);
+        }
+        assert!(parted(1e3, 12.0, 20, 10) > 150);
+        assert_eq!(parted(1e3, 12.0, 100, 20), 0);
+        assert!(parted(1e3, 12.0, 100, 30) > 150);
+        let alike = |value| Reading { value, error: 1.0 };
+        let two = [0.0, 0.0, 0.0, 0.0, 0.0, 5.0, 5.0, 5.0, 5.0, 5.0];
+        assert_eq!(parting(&two.map(alike)), Some(2.5));
+        assert_eq!(parting(&two.map(|value| alike(value / 2.0))), None);
+        assert_eq!(
+            parting(&two[1..].iter().copied().map(alike).collect::<Vec<_>>()),
+            None
+        );
     }
 
     #[test]
