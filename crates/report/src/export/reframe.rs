@@ -57,11 +57,47 @@ pub(super) fn file(run: &Run, values: &[Value<'_>]) -> File {
         // ReFrame takes a colon for the end of a system's name.
         reference.insert(value.name().replace(':', ";"), tuple);
     }
-    let mut probes: Vec<&str> = run.run.plan.points().map(|point| &*point.probe).collect();
+    let probes = run.run.plan.points().map(|point| &*point.probe);
+    let mut probes: Vec<&str> = probes.filter(|probe| is_plain(probe)).collect();
     probes.sort_unstable();
     probes.dedup();
     let text = |json: String| json.replace('\\', r"\\").replace('\'', r"\'");
     let test = TEST.replace("@PROBES@", &text(json!(probes).to_string()));
     let test = test.replace("@REFERENCE@", &text(super::json(&reference)));
     ("costof_check.py".to_owned(), test)
+}
+
+/// Whether a shell takes the name for one word, and costof for no option: ReFrame writes it into a script as it is,
+/// and a run file may come from anybody.
+fn is_plain(probe: &str) -> bool {
+    !probe.is_empty()
+        && probe
+            .bytes()
+            .all(|c| c.is_ascii_alphanumeric() || b"._".contains(&c))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use costof_model::testing;
+
+    #[test]
+    fn no_probe_of_a_run_file_is_a_command_or_an_option() {
+        let hostile = [
+            "$(reboot)",
+            "`reboot`",
+            "a;reboot",
+            "--out=/etc/passwd",
+            "a b",
+            "",
+        ];
+        let names = hostile.into_iter().chain(["os.syscall"]);
+        let rows = names.map(|name| testing::sized_row(name, 1, 5.0));
+        let run = testing::planned([rows.map(|row| row.point).collect()]);
+        let (_, test) = file(&run, &[]);
+        assert!(
+            test.contains(r#"PROBES = json.loads('''["os.syscall"]''')"#),
+            "{test}"
+        );
+    }
 }
