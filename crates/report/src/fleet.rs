@@ -23,11 +23,25 @@ pub fn text(fleet: &Fleet, columns: usize) -> String {
     printable_lines(&text)
 }
 
-/// One line for each host that is odd: its name, and the reason as a scheduler records it.
+/// One line for each host that is odd: its name as one word, and the reason as a scheduler records it.
 pub fn reasons(fleet: &Fleet) -> String {
     let odd = odd(fleet);
-    let lines = odd.map(|host| format!("{} costof: {}\n", host.name, reason(host)));
+    let lines = odd.map(|host| format!("{} costof: {}\n", word(&host.name), reason(host)));
     printable_lines(&lines.collect::<String>())
+}
+
+/// A name that is one word to a script, and no option or pattern: a run file may come from anybody.
+fn word(name: &str) -> String {
+    let letters = name.chars().map(|c| match c {
+        '.' | '-' | '_' => c,
+        c if c.is_ascii_alphanumeric() => c,
+        _ => '_',
+    });
+    let word = letters.collect::<String>();
+    match word.chars().next() {
+        None | Some('.' | '-') => format!("_{word}"),
+        Some(_) => word,
+    }
 }
 
 /// The hosts that are odd.
@@ -165,4 +179,24 @@ pub(crate) fn reason(host: &Host) -> String {
 pub(crate) fn signed(worse: f64) -> String {
     let word = if worse > 0.0 { "worse" } else { "better" };
     format!("{} {word}", percent(worse.abs()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_hosts_name_is_one_plain_word_to_a_script() {
+        for (name, shown) in [
+            ("node-03.rack_1", "node-03.rack_1"),
+            ("$(reboot)", "__reboot_"),
+            ("-rf /", "_-rf__"),
+            ("n[1-1000],*", "n_1-1000___"),
+            ("a b\nc", "a_b_c"),
+            ("..", "_.."),
+            ("", "_"),
+        ] {
+            assert_eq!(word(name), shown, "{name:?}");
+        }
+    }
 }
