@@ -207,7 +207,10 @@ pub(crate) fn many(given: &[PathBuf]) -> Result<(Vec<PathBuf>, Vec<Run>), Error>
         let mut entries = entries
             .collect::<Result<Vec<_>, _>>()
             .context(path.display())?;
-        entries.retain(|file| file.extension().is_some_and(|end| end == "jsonl"));
+        // To open a pipe could take for ever.
+        let is_other = |file: &PathBuf| fs::metadata(file).is_ok_and(|data| !data.is_file());
+        entries
+            .retain(|file| file.extension().is_some_and(|end| end == "jsonl") && !is_other(file));
         if entries.is_empty() {
             bail!("{} has no run file (NAME.jsonl)", path.display());
         }
@@ -231,11 +234,7 @@ pub(crate) fn those_that_can_be_read(files: Vec<PathBuf>) -> (Vec<PathBuf>, Vec<
 
 /// The run in a file without its launches, if it ended: results that are missing come from them.
 fn without_launches(path: &Path) -> Result<Run, Error> {
-    let mut text = Vec::new();
-    open(path)?.read_to_end(&mut text).context(path.display())?;
-    let rows = text.split_inclusive(|byte| *byte == b'\n');
-    let kept = rows.filter(|row| !row.starts_with(br#"{"type":"launch""#));
-    let run = run_file::read(&*kept.collect::<Vec<_>>().concat()).context(path.display())?;
+    let run = run_file::read_without_launches(open(path)?).context(path.display())?;
     if run.end.is_none() {
         return read(path);
     }

@@ -114,7 +114,19 @@ pub fn read(input: impl BufRead) -> Result<Run, RunFileError> {
     }
 }
 
-/// The same, as long as lines are complete and their lengths add up to at most `most_bytes`.
+/// The same without the launches, which are most of a file.
+///
+/// # Errors
+/// See [`RunFileError`].
+pub fn read_without_launches(input: impl BufRead) -> Result<Run, RunFileError> {
+    let is_launch = |line: &[u8]| line.starts_with(br#"{"type":"launch""#);
+    match read_lines(input, u64::MAX, is_launch)? {
+        (run, None) => Ok(run),
+        (_, Some(error)) => Err(error),
+    }
+}
+
+/// The same as [`read`], as long as lines are complete and their lengths add up to at most `most_bytes`.
 /// Returns the run up to there, and why it stops there, unless that is the end.
 ///
 /// # Errors
@@ -122,6 +134,14 @@ pub fn read(input: impl BufRead) -> Result<Run, RunFileError> {
 pub fn read_up_to(
     input: impl BufRead,
     most_bytes: u64,
+) -> Result<(Run, Option<RunFileError>), RunFileError> {
+    read_lines(input, most_bytes, |_| false)
+}
+
+fn read_lines(
+    input: impl BufRead,
+    most_bytes: u64,
+    is_skipped: fn(&[u8]) -> bool,
 ) -> Result<(Run, Option<RunFileError>), RunFileError> {
     let mut input = input;
     let mut run: Option<Run> = None;
@@ -160,7 +180,12 @@ pub fn read_up_to(
             ends = Some(RunFileError::Longer { bytes: most_bytes });
             break;
         }
-        match (parse(&buffer), &mut run) {
+        let row = if is_skipped(&buffer) {
+            Ok(None)
+        } else {
+            parse(&buffer)
+        };
+        match (row, &mut run) {
             (Ok(row), None) => run = Some(first(row)?),
             (Ok(None), Some(_)) => {}
             (Ok(Some(row)), Some(run)) => run.add(row),

@@ -172,6 +172,8 @@ fn the_odd_host_is_named_with_its_reason() {
     assert_eq!(failed.out.lines().count(), 1);
     // What is no run is left out of a folder, and an error if it is named.
     fs::write(place.path("runs/notes.jsonl"), "{}\n").unwrap();
+    // A pipe would be waited for.
+    place.command("mkfifo runs/pipe.jsonl").status().unwrap();
     let noted = place.run("fleet runs").expect_code(0);
     assert_eq!(noted.out, shown.out);
     assert_contains_all(&noted.err, &["left out", "notes.jsonl"]);
@@ -189,6 +191,8 @@ fn the_odd_host_is_named_with_its_reason() {
     for (words, named) in [
         ("fleet empty", "no run file"),
         ("fleet none.jsonl", "none.jsonl"),
+        // It has no end.
+        ("fleet /dev/zero", "it is empty"),
         ("fleet", "RUN"),
     ] {
         place.run(words).expect_wrong(&[named]);
