@@ -6,7 +6,7 @@
 
 use costof_model::harmless;
 use costof_os::process::{NO_FOLLOW, NO_WAIT};
-use rustix::fs::Mode;
+use rustix::fs::{Mode, Timespec, Timestamps, UTIME_NOW, futimens};
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
@@ -41,7 +41,9 @@ pub enum NotTaken {
 pub fn take() -> Result<Turn, NotTaken> {
     // Machines on which the boot id cannot be read share one name.
     let boot = crate::facts::boot_id().unwrap_or_default();
-    let folder = std::env::var_os(FOLDER_VARIABLE).map_or_else(|| FOLDER.into(), PathBuf::from);
+    // An empty one would be whatever folder each costof is started in.
+    let folder = std::env::var_os(FOLDER_VARIABLE).filter(|folder| !folder.is_empty());
+    let folder = folder.map_or_else(|| FOLDER.into(), PathBuf::from);
     take_at(&folder.join(format!("costof-{boot}.lock")))
 }
 
@@ -59,7 +61,10 @@ fn take_at(path: &Path) -> Result<Turn, NotTaken> {
         return Err(unknown(&"somebody has put another file there; remove it"));
     }
     match file.try_lock() {
-        Ok(()) => Ok(Turn(file)),
+        Ok(()) => {
+            touch(&file);
+            Ok(Turn(file))
+        }
         Err(TryLockError::WouldBlock) => Err(NotTaken::Held(format!(
             "{}, which holds the lock {}",
             holder(&file).unwrap_or_else(|| "another costof".to_owned()),
@@ -91,6 +96,20 @@ fn open(path: &Path) -> io::Result<File> {
             created => drop(created?),
         }
     }
+}
+
+/// Makes the file new, if it may: systemd-tmpfiles removes old ones, also while they are locked, and the next costof
+/// would lock another.
+fn touch(file: &File) {
+    let now = Timespec {
+        tv_sec: 0,
+        tv_nsec: UTIME_NOW,
+    };
+    let now = Timestamps {
+        last_access: now,
+        last_modification: now,
+    };
+    let _ = futimens(file, &now);
 }
 
 /// Creates the file so that other users can lock it, from its first moment on: one who comes in between is
@@ -161,6 +180,7 @@ mod tests {
     use std::os::unix::net::UnixListener;
     use std::process::Command;
     use std::sync::{Mutex, MutexGuard, PoisonError};
+    use std::time::SystemTime;
 
     /// Held where the lock's file is created: the umask is the whole process's, and tests are threads of one.
     fn one_creates() -> MutexGuard<'static, ()> {
@@ -188,7 +208,11 @@ mod tests {
         );
         assert!(refused.ends_with(&path.display().to_string()), "{refused}");
         drop(turn);
+        // It counts as new, however old it is.
+        let file = File::options().write(true).open(&path).unwrap();
+        file.set_modified(SystemTime::UNIX_EPOCH).unwrap();
         take_at(&path).unwrap();
+        assert!(file.metadata().unwrap().modified().unwrap() > SystemTime::UNIX_EPOCH);
         let mode = fs::metadata(&path).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o666);
         fs::remove_file(&path).unwrap();

@@ -43,6 +43,16 @@ fn who_does_not_wait_is_told_whose_turn_it_is() {
 }
 
 #[test]
+fn an_empty_name_of_the_locks_folder_is_none() {
+    let place = Place::new();
+    let mut command = place.costof("run --only null --quick --no-wait --out run.jsonl");
+    run(command.env("COSTOF_LOCK_FOLDER", ""));
+    let files = std::fs::read_dir(place.path("")).unwrap().flatten();
+    let mut names = files.map(|file| file.file_name().into_string().unwrap());
+    assert_eq!(names.find(|name| name.starts_with("costof-")), None);
+}
+
+#[test]
 fn who_waits_is_told_for_whom_and_goes_on_when_that_was_killed() {
     let place = Place::new();
     let first = holding(&place);
