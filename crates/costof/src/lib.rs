@@ -24,6 +24,7 @@ mod terminal;
 use clap::{ArgMatches, FromArgMatches};
 use cli::{Cli, Command};
 use costof_measure::probe::Probe;
+use costof_model::harmless;
 use error::{Done, Error};
 use std::error::Error as _;
 use std::io::Write;
@@ -75,9 +76,15 @@ fn execute(table: &'static [&'static Probe], matches: &ArgMatches) -> Done {
     }
 }
 
-/// Prints a help text, or what is wrong with the command line.
+/// Prints a help text, or what is wrong with the command line, whose words may come from anywhere.
 fn helped(error: &clap::Error) -> ExitCode {
-    let printed = error.print().and_then(|()| std::io::stdout().flush());
+    let mut words = std::env::args_os();
+    let printed = if words.any(|word| word.to_string_lossy().contains(harmless::is_harmful)) {
+        let text = harmless::lines(&error.render().to_string());
+        std::io::stderr().write_all(text.as_bytes())
+    } else {
+        error.print().and_then(|()| std::io::stdout().flush())
+    };
     let code = ExitCode::from(error.exit_code() as u8);
     if error.use_stderr() {
         return code;

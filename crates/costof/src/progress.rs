@@ -1,7 +1,7 @@
 //! Shows progress on standard error while runs work.
 
 use crate::commands::MANY;
-use crate::terminal::log;
+use crate::terminal::{log, printable};
 use costof_report::names::points_counted;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::cell::{Cell, RefCell};
@@ -143,7 +143,7 @@ impl Display {
         Progress {
             display: self,
             position: expected.len() - 1,
-            name: name.map_or_else(String::new, |name| format!("{name}: ")),
+            name: name.map_or_else(String::new, |name| format!("{}: ", printable(name))),
             began: Instant::now(),
             launched: Cell::default(),
             pace: RefCell::new(Pace::new(announced)),

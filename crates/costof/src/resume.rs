@@ -3,6 +3,7 @@
 use crate::error::{Error, bail};
 use crate::machine::Machines;
 use crate::placement;
+use crate::terminal::quoted;
 use costof_measure::probe::{self, Probe};
 use costof_measure::schedule::{LEAST_LAUNCHES, MOST_LAUNCHES};
 use costof_model::facts::Facts;
@@ -14,7 +15,7 @@ use std::path::Path;
 /// The command that continues an interrupted run.
 pub(crate) fn command(path: &Path, force: bool) -> String {
     let force = if force { " --force" } else { "" };
-    format!("costof run --resume {}{force}", path.display())
+    format!("costof run --resume {}{force}", quoted(path))
 }
 
 /// What to do about a run that is not finished.

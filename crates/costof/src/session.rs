@@ -11,6 +11,7 @@ use crate::plan::{self, Target};
 use crate::preflight::{self, Seen};
 use crate::progress::{Display, Progress};
 use crate::record::Record;
+use crate::terminal::printable;
 use crate::{file_name, placement, resume};
 use costof_lab::addresses::Meet;
 use costof_lab::host::{Host, WorkerCommand};
@@ -368,7 +369,7 @@ fn dry_run(name: Option<&str>, table: &[&'static Probe], plan: &Plan) -> Result<
     // If there are several hosts, each prints all of its output at once.
     let mut output = io::stdout().lock();
     if let Some(name) = name {
-        writeln!(output, "{name}:")?;
+        writeln!(output, "{}:", printable(name))?;
     }
     let infos: Vec<_> = infos(table).into_iter().cloned().collect();
     for block in &plan.blocks {
@@ -393,7 +394,9 @@ pub(crate) fn first_row(plan: Plan, seed: Option<u64>) -> RunRow {
         schema: SCHEMA,
         id: format!("{time}-{:08x}", fastrand::u32(..)),
         started,
-        command: std::env::args().collect(),
+        command: std::env::args_os()
+            .map(|word| word.to_string_lossy().into_owned())
+            .collect(),
         seed: seed.unwrap_or_else(|| fastrand::u64(..)),
         beside: None,
         plan,

@@ -11,6 +11,7 @@ use costof_report::text::COLUMNS;
 use std::fmt::Display;
 use std::io::{self, IsTerminal, Write};
 use std::os::fd::AsFd;
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -56,10 +57,26 @@ pub(crate) fn line_columns() -> usize {
     terminal_columns().unwrap_or(usize::MAX)
 }
 
-/// Writes all output of a command, and ends it.
+/// The name of a file or host as it is shown: it may come from anywhere.
+pub(crate) fn printable(name: impl Display) -> String {
+    harmless::text(&name.to_string())
+}
+
+/// A path as a word of a command that the user may copy into a shell.
+pub(crate) fn quoted(path: &Path) -> String {
+    let path = path.display().to_string();
+    let is_plain = |c: char| c.is_alphanumeric() || "/._-+,:@%=".contains(c);
+    match path.contains(|c| !is_plain(c)) {
+        true => format!("'{}'", path.replace('\'', r"'\''")),
+        false => path,
+    }
+}
+
+/// Writes all output of a command, and ends it. Text in it, such as the name of a file, may come from anywhere.
 pub(crate) fn print(text: impl AsRef<[u8]>) -> Done {
+    let text = harmless::lines(&String::from_utf8_lossy(text.as_ref()));
     let mut output = io::stdout().lock();
-    output.write_all(text.as_ref())?;
+    output.write_all(text.as_bytes())?;
     output.flush()?;
     Ok(ExitCode::SUCCESS)
 }

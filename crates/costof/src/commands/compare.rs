@@ -4,7 +4,7 @@ use super::interleave;
 use crate::cli::{CompareOptions, MissingPoint, RunOptions};
 use crate::error::{Done, Error, bail, checked, wrong};
 use crate::history::LastTwo;
-use crate::terminal::{line_columns, log};
+use crate::terminal::{line_columns, log, printable};
 use crate::{files, history, record};
 use costof_measure::compare::{MATTERS, Metrics, compare};
 use costof_measure::probe::Probe;
@@ -42,10 +42,7 @@ fn compare_files(options: &CompareOptions) -> Done {
     check_page(options, files.iter())?;
     let runs = files.iter().map(|path| record::read(path));
     let runs = runs.collect::<Result<Vec<Run>, _>>()?;
-    let names: Vec<String> = files
-        .iter()
-        .map(|path| path.display().to_string())
-        .collect();
+    let names: Vec<String> = files.iter().map(|path| printable(path.display())).collect();
     let sides: Vec<Side<'_>> = (names.iter().zip(&runs))
         .map(|(name, run)| Side { name, run })
         .collect();
@@ -84,7 +81,7 @@ fn compare_hosts(table: &'static [&'static Probe], options: &CompareOptions) -> 
     let [old, new] = records.each_ref().map(|record| &record.run);
     let paths = records.each_ref().map(|record| record.path());
     let mut shown = Shown::new(options);
-    let names = [0, 1].map(|side| run_options.on[side].to_string());
+    let names = [0, 1].map(|side| printable(&run_options.on[side]));
     let side = |at: usize, run| Side {
         name: &names[at],
         run,
@@ -98,7 +95,7 @@ fn compare_hosts(table: &'static [&'static Probe], options: &CompareOptions) -> 
                 writeln!(output, "On {name}:{absent}")?;
             }
         }
-        let [before, after] = paths.map(Path::display);
+        let [before, after] = paths.map(|path| printable(path.display()));
         writeln!(output, "The runs are in {before} and {after}")?;
     }
     if !shown.is_compared {
@@ -170,7 +167,7 @@ impl Shown<'_> {
     fn show(&mut self, files: [&Path; 2], sides: [Side<'_>; 2]) -> Result<(), Error> {
         let [before, after] = sides;
         let comparison = self.compare(before.run, after.run);
-        let files = files.map(|path| path.display().to_string());
+        let files = files.map(|path| printable(path.display()));
         let outcome = self.outcome(&comparison, after.run);
         if self.options.html.is_some() {
             self.page = Some(page::comparison::page(before, after, &comparison, &outcome));

@@ -6,7 +6,7 @@ use crate::error::{Done, Error, INTERRUPTED, bail};
 use crate::machine::Machines;
 use crate::record::Record;
 use crate::session::Session;
-use crate::terminal::{log, print};
+use crate::terminal::{log, print, printable};
 use costof_lab::host::Host;
 use costof_model::node_set::folded;
 use costof_model::rows::Hosts;
@@ -157,7 +157,7 @@ fn code_of(host: &Host, ended: Ended, options: &RunOptions) -> u8 {
     let shown = ended.and_then(|record| match record {
         None => Ok(ExitCode::SUCCESS),
         Some(record) => {
-            writeln!(io::stdout(), "{host}:")?;
+            writeln!(io::stdout(), "{}:", printable(host))?;
             show(&record, options)
         }
     });

@@ -5,7 +5,7 @@ use crate::error::{Done, Error};
 use crate::history;
 use crate::record;
 use crate::resume;
-use crate::terminal::{log, style};
+use crate::terminal::{log, printable, quoted, style};
 use costof_model::rows::Row;
 use costof_model::run_file::{self, Run};
 use costof_report::run as report;
@@ -38,9 +38,13 @@ pub(crate) fn print_run(run: &Run, file: &Path, printing: &Printing) -> Result<(
     }
     let style = style(printing);
     output.write_all(report::text(run, style).as_bytes())?;
-    writeln!(output, "\nThe run is in {}", file.display())?;
+    writeln!(output, "\nThe run is in {}", printable(file.display()))?;
     if !style.notes {
-        writeln!(output, "All notes and findings: `{}`", with_notes(file))?;
+        writeln!(
+            output,
+            "All notes and findings: `{}`",
+            printable(with_notes(file))
+        )?;
     }
     output.write_all(report::conclusion(run, style).as_bytes())?;
     Ok(output.flush()?)
@@ -51,5 +55,5 @@ fn with_notes(file: &Path) -> String {
     if history::latest().is_ok_and(|latest| latest == file) {
         return "costof show --notes".to_owned();
     }
-    format!("costof show --notes {}", file.display())
+    format!("costof show --notes {}", quoted(file))
 }

@@ -16,7 +16,7 @@ use crate::plan::request::{Request, infos};
 use crate::plan::{self, Target};
 use crate::resume;
 use crate::session::{Session, hosts};
-use crate::terminal::{log, print, prose_columns, watch_interrupts};
+use crate::terminal::{log, print, printable, prose_columns, watch_interrupts};
 use clap::Parser;
 use costof_lab::host::Host;
 use costof_measure::facts;
@@ -251,7 +251,7 @@ impl Command<'_> {
     ) -> Result<Option<Run>, Error> {
         let by_unoptimised = host.is_some();
         if let (Some(host), true) = (&host, self.options.dry_run) {
-            writeln!(io::stdout(), "\nAnd after that by {host}:")?;
+            writeln!(io::stdout(), "\nAnd after that by {}:", printable(host))?;
         }
         let options = RunOptions {
             on: host.into_iter().collect(),

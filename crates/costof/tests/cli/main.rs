@@ -19,6 +19,7 @@ mod estimate;
 mod export;
 mod files;
 mod fleet;
+mod foreign_names;
 mod formats;
 mod graded;
 mod hostile_workers;
