@@ -1,6 +1,7 @@
 //! Connections that have not been admitted yet. If too many wait, one has to give way to the next:
-//! a stranger before one that has the token, from the network that has most of them, the earliest
-//! first. So a sender that has the token is admitted however many silent connections there are.
+//! a stranger before one that has the token, unless those are more than half; of these from the
+//! network that has most of them, the earliest first. So a sender that has the token is admitted
+//! however many silent connections there are, with the token or without.
 //!
 //! Source: sshd_config(5) on MaxStartups and PerSourceMaxStartups.
 
@@ -85,7 +86,13 @@ fn gives_way(callers: &[Caller]) -> usize {
             |other: &&Caller| other.network == one.network && other.has_token == one.has_token;
         callers.iter().filter(alike).count()
     };
-    let rank = |at: &usize| (callers[*at].has_token, Reverse(alike(&callers[*at])));
+    // Else silent ones with the token would leave a new sender no time to prove that it has it.
+    let with_token = callers.iter().filter(|caller| caller.has_token).count();
+    let first = with_token > callers.len() / 2;
+    let rank = |at: &usize| {
+        let caller = &callers[*at];
+        (caller.has_token != first, Reverse(alike(caller)))
+    };
     (0..callers.len()).min_by_key(rank).unwrap_or(0)
 }
 
@@ -109,7 +116,9 @@ mod tests {
             (&[(1, false), (1, false)][..], 0),
             (&[(1, true), (1, false)], 1),
             (&[(1, false), (2, false), (2, false), (3, false)], 1),
-            (&[(2, true), (2, true), (2, true), (1, false)], 3),
+            (&[(2, true), (2, true), (1, false), (3, false)], 2),
+            // The newest may be a sender that has not had time for the token.
+            (&[(2, true), (2, true), (2, true), (1, false)], 0),
             (&[(1, true), (2, true), (2, true)], 1),
         ] {
             let caller = |(network, has_token): &(u64, bool)| Caller {
