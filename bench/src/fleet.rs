@@ -131,7 +131,7 @@ fn compare_with(bases: &[Base], runs: usize, fleets: usize, random: &mut Rng) ->
                 add(&mut tally, bases, runs, random, (slowed, share));
             }
             print_row(&tally, slowed, share);
-            all.add_all(tally.called);
+            all = all.and(tally.called);
         }
     }
     println!("\n{runs} to a host: called odd and not slowed: {all}\n");

@@ -16,6 +16,7 @@ mod costof;
 mod crossovers;
 mod fleet;
 mod grades;
+mod history;
 mod huge_pages;
 mod link;
 mod load;
@@ -91,6 +92,12 @@ enum Comparison {
         #[arg(required = true)]
         runs: Vec<PathBuf>,
     },
+    /// costof history against Apache Otava on series made of these runs: false alarms, delays, F1
+    History {
+        /// Runs of the same on one machine, in their order
+        #[arg(required = true)]
+        runs: Vec<PathBuf>,
+    },
     /// rudp against raw UDP, TCP and quinn on loopback, and what it makes of links that lose
     Rudp {
         /// What of it; without, all
@@ -162,6 +169,7 @@ impl Comparison {
             Comparison::Neighbours { loads } => neighbours::compare(bench, &loads),
             Comparison::Compare { part } => compare::compare(bench, part),
             Comparison::Fleet { runs } => fleet::compare(bench, &runs),
+            Comparison::History { runs } => history::compare(bench, &runs),
             Comparison::Rudp { part } => rudp::compare(bench, part),
             Comparison::Rpc { part, size } => rpc::compare(bench, part, size),
             Comparison::RpcEnd { .. } | Comparison::End { .. } | Comparison::Load { .. } => {

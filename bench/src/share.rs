@@ -20,15 +20,22 @@ impl Share {
         self.came += u32::from(came);
     }
 
-    /// Adds all tries of another.
-    pub(crate) fn add_all(&mut self, other: Share) {
-        self.came += other.came;
-        self.tries += other.tries;
+    /// These tries and those.
+    pub(crate) fn and(self, other: Share) -> Share {
+        Share {
+            came: self.came + other.came,
+            tries: self.tries + other.tries,
+        }
     }
 
     /// How often it came.
     pub(crate) fn came(self) -> usize {
         self.came as usize
+    }
+
+    /// The share, from 0 to 1.
+    pub(crate) fn share(self) -> f64 {
+        f64::from(self.came) / f64::from(self.tries.max(1))
     }
 
     /// The 95 % interval of the share, from 0 to 1; all of that without a try. (E. B. Wilson, "Probable
@@ -38,7 +45,7 @@ impl Share {
             return (0.0, 1.0);
         }
         let tries = f64::from(self.tries);
-        let share = f64::from(self.came) / tries;
+        let share = self.share();
         let middle = share + Z * Z / (2.0 * tries);
         let half = Z * (share * (1.0 - share) / tries + Z * Z / (4.0 * tries * tries)).sqrt();
         let whole = 1.0 + Z * Z / tries;
@@ -58,7 +65,7 @@ impl Share {
 impl fmt::Display for Share {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (low, high) = self.interval();
-        let percent = 100.0 * f64::from(self.came) / f64::from(self.tries.max(1));
+        let percent = 100.0 * self.share();
         write!(
             f,
             "{} of {}, {percent:.1} % (95 % interval {:.1} to {:.1} %)",

@@ -61,7 +61,7 @@ pub fn history(runs: &mut [Run], false_alarm_runs: u32) -> History {
     });
     // The shift that is found soonest.
     let detectable = median(&scatters).map(|scatter| {
-        let runs = delay(limit, 3.0);
+        let runs = delay(limit, 3.0, runs.len());
         ((3.0 * scatter).exp_m1(), runs as u32)
     });
     History {
