@@ -27,8 +27,8 @@ point! {
     /// SO_LINGER of 0 would avoid that, but by a reset, which is another way to end a connection.
     /// So a port has at most 4,000 connections, and each launch listens on another port. The client
     /// has bound its socket to a port that the server expects, so that the server can refuse
-    /// strangers: connect() chooses no port. On loopback, it includes what both ends' kernels do for
-    /// three packets, and waking the server.
+    /// strangers. So connect() chooses no port (with method 1, it did). On loopback, it includes
+    /// what both ends' kernels do for three packets, and waking the server.
     ///
     /// # Predicted from
     /// a spinning TCP round trip (net.rtt), waking the server (os.context_switch), and one round
@@ -50,6 +50,7 @@ point! {
 }
 
 impl Measure for Connect {
+    const METHOD: u32 = 2;
     const METRICS: &'static [Metric] = metrics! {
         /// the client's connect(): until the handshake is complete
         latency: Nanoseconds Lower,
