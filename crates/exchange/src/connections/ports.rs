@@ -161,14 +161,14 @@ mod tests {
         let accepted = listener.accept().unwrap();
         drop(socket);
         drop(accepted);
-        let mut hold = |candidates: &[u16]| {
-            ports.candidates = candidates.to_vec().into_iter().cycle();
+        let mut hold = |candidates: Vec<u16>| {
             ports.candidate_count = candidates.len();
+            ports.candidates = candidates.into_iter().cycle();
             ports.hold().unwrap().any(|port| port == used)
         };
         let others = candidates("", "");
-        assert!(!hold(&[&[used][..], &others].concat()));
-        assert!(hold(&free));
+        assert!(!hold([&[used][..], &others].concat()));
+        assert!(hold(free));
     }
 
     #[test]
