@@ -189,7 +189,7 @@ fn is_place(text: &str, words: &[Choice], schemes: &[Text]) -> bool {
     };
     words.iter().any(|word| word.value == text)
         || text.len() <= PLACE_MOST_BYTES
-            && !text.contains(char::is_control)
+            && !text.contains(crate::harmless::is_harmful)
             && (text.starts_with('/') || schemes.iter().any(is_url))
 }
 
@@ -305,7 +305,7 @@ mod tests {
         }
         assert!(remote.parse("nfs://host:2049/export/file").is_ok());
         let long = format!("/{}", "x".repeat(PLACE_MOST_BYTES));
-        for text in ["", "tmp", "./a", "nfs://h/e", "/a\nb", &long] {
+        for text in ["", "tmp", "./a", "nfs://h/e", "/a\nb", "/\u{202e}a", &long] {
             let error = dir.parse(text).unwrap_err();
             assert!(error.contains("temporary or an absolute path"), "{error}");
         }
