@@ -4,6 +4,7 @@
 use crate::common::{
     Ended, Place, assert_contains, assert_contains_all, is_installed, run, skipped,
 };
+use std::collections::BTreeSet;
 use std::fs;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -139,16 +140,117 @@ fn reframe_measures_the_same_again() {
     };
     let place = measured(1);
     exported(&place, "run1.jsonl --format reframe --out costof_check.py");
-    reframe.args(["-c", "costof_check.py", "-r", "--performance-report"]);
     let costof = PathBuf::from(env!("CARGO_BIN_EXE_costof"));
     let paths = [costof.parent().unwrap().to_owned()];
     let path = std::env::var_os("PATH").unwrap_or_default();
     let paths = paths.into_iter().chain(std::env::split_paths(&path));
     reframe.env("PATH", std::env::join_paths(paths).unwrap());
     reframe.current_dir(place.path(""));
+    reframe.args(["-r", "--performance-report", "-c", "costof_check.py"]);
     // A value may be worse than a tenth here: the test of ReFrame may fail, but it has the values.
     let read = run(&mut reframe);
     assert_contains(&read.out, "os.syscall(call=getppid, threads=1)");
+    let test = fs::read_to_string(place.path("costof_check.py")).unwrap();
+    assert_contains(
+        &test,
+        r#"["--only","os.syscall","cpu.frequency","--quick","--launches","3"]"#,
+    );
+    let test = test.replace("call=getppid, threads=1", "call=gone, threads=1");
+    fs::write(place.path("costof_check.py"), test).unwrap();
+    let failed = run(&mut reframe).expect_code(1);
+    assert_contains(
+        &failed.out,
+        "no value of ['os.syscall(call=gone, threads=1)']",
+    );
+}
+
+/// The metrics of costof that a text names.
+fn metrics(text: &str) -> BTreeSet<&str> {
+    let words = text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+    words.filter(|word| word.starts_with("costof_")).collect()
+}
+
+const DOCS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/prometheus");
+
+#[test]
+fn rules_and_dashboard_name_metrics_that_there_are() {
+    let place = Place::new();
+    let line = "run --only os.syscall memory.bandwidth --set size=16KiB --set op=read --quick --launches 3";
+    place
+        .run(&format!("{line} --out run1.jsonl"))
+        .expect_code(0);
+    let exported = exported(&place, "run1.jsonl --format prometheus").out;
+    let there_are = metrics(&exported);
+    for file in [
+        "costof.rules.yml",
+        "costof.rules.test.yml",
+        "dashboard.json",
+    ] {
+        let text = fs::read_to_string(format!("{DOCS}/{file}")).unwrap();
+        let named = metrics(&text);
+        assert!(named.len() >= 4, "{file}: {named:?}");
+        assert_eq!(
+            named.difference(&there_are).collect::<Vec<_>>(),
+            <[&&str; 0]>::default(),
+            "{file}"
+        );
+    }
+}
+
+#[test]
+fn promtool_accepts_the_rules_and_their_tests() {
+    if !is_installed("promtool") {
+        return skipped("promtool is not installed (Debian's prometheus)".to_owned());
+    }
+    // The dashboard's expressions, as rules.
+    let dashboard = fs::read_to_string(format!("{DOCS}/dashboard.json")).unwrap();
+    let dashboard: serde_json::Value = serde_json::from_str(&dashboard).unwrap();
+    let panels = dashboard["panels"].as_array().unwrap().iter();
+    let targets = panels.flat_map(|panel| panel["targets"].as_array().unwrap());
+    let rules = targets.enumerate().map(|(at, target)| {
+        serde_json::json!({"record": format!("costof:{at}"), "expr": target["expr"]})
+    });
+    let rules: Vec<_> = rules.collect();
+    assert!(rules.len() > 6);
+    let place = Place::new();
+    let rules = serde_json::json!({"groups": [{"name": "dashboard", "rules": rules}]});
+    fs::write(place.path("dashboard.yml"), rules.to_string()).unwrap();
+    let dashboard = place.path("dashboard.yml").display().to_string();
+    for words in [
+        ["check", "rules", "costof.rules.yml"],
+        ["check", "rules", &dashboard],
+        ["test", "rules", "costof.rules.test.yml"],
+    ] {
+        run(Command::new("promtool").args(words).current_dir(DOCS)).expect_code(0);
+    }
+}
+
+/// Grafana's own library reads the dashboard, and writes back all that was there.
+#[test]
+fn grafana_s_library_reads_all_of_the_dashboard() {
+    const READ: &str = "
+import json, sys
+from grafana_foundation_sdk.cog.encoder import JSONEncoder
+from grafana_foundation_sdk.cog.plugins import register_default_plugins
+from grafana_foundation_sdk.models.dashboard import Dashboard
+register_default_plugins()
+given = json.load(open('dashboard.json'))
+read = json.loads(JSONEncoder().encode(Dashboard.from_json(given)))
+
+def lost(given, read, path):
+    if isinstance(given, dict) and isinstance(read, dict):
+        return [it for key in given for it in lost(given[key], read.get(key), f'{path}.{key}')]
+    if isinstance(given, list) and isinstance(read, list) and len(given) == len(read):
+        return [it for at, (one, other) in enumerate(zip(given, read)) for it in lost(one, other, f'{path}[{at}]')]
+    return [] if given == read else [f'{path}: {given} is read as {read}']
+
+sys.exit('\n'.join(lost(given, read, '')))
+";
+    let mut python = match python("grafana_foundation_sdk", "python3") {
+        Ok(python) => python,
+        Err(why) => return skipped(why),
+    };
+    run(python.args(["-c", READ]).current_dir(DOCS)).expect_code(0);
 }
 
 #[test]

@@ -5,6 +5,7 @@ use super::{File, Value};
 use costof_model::run_file::Run;
 use costof_model::unit::Better;
 use serde_json::{Map, json};
+use std::collections::BTreeSet;
 
 /// What a value may be worse than its reference.
 const WORSE: f64 = 0.1;
@@ -15,29 +16,34 @@ import os
 import reframe as rfm
 import reframe.utility.sanity as sn
 
-PROBES = json.loads('''@PROBES@''')
+REQUEST = json.loads('''@REQUEST@''')
 REFERENCE = json.loads('''@REFERENCE@''')
 
 
 @rfm.simple_test
 class CostofCheck(rfm.RunOnlyRegressionTest):
-    """Measures with costof, and fails where a value is worse than its reference by more than a tenth."""
+    """Measures with costof, and fails where a value is missing, or worse than its reference by more than a tenth."""
 
     valid_systems = ['*']
     valid_prog_environs = ['*']
     executable = 'costof'
-    executable_opts = ['run', *PROBES, '--out', 'run.jsonl']
+    executable_opts = ['run', *REQUEST, '--out', 'run.jsonl']
     postrun_cmds = ['costof export run.jsonl --all-metrics --format bencher > values.json']
     reference = {'*': {name: tuple(value) for name, value in REFERENCE.items()}}
 
+    def values(self):
+        with open(os.path.join(self.stagedir, 'values.json')) as file:
+            return {name.replace(':', ';'): measures for name, measures in json.load(file).items()}
+
     @sanity_function
     def has_values(self):
-        return sn.assert_found(r'"value"', 'values.json')
+        values = self.values()
+        missing = [name for name in REFERENCE if name not in values]
+        return sn.assert_eq(missing, [], msg='no value of {0}')
 
     @run_before('performance')
     def set_perf_variables(self):
-        with open(os.path.join(self.stagedir, 'values.json')) as file:
-            values = {name.replace(':', ';'): measures for name, measures in json.load(file).items()}
+        values = self.values()
         self.perf_variables = {
             name: sn.make_performance_function(
                 sn.defer(next(iter(values[name].values()))['value']), unit)
@@ -57,23 +63,54 @@ pub(super) fn file(run: &Run, values: &[Value<'_>]) -> File {
         // ReFrame takes a colon for the end of a system's name.
         reference.insert(value.name().replace(':', ";"), tuple);
     }
-    let probes = run.run.plan.points().map(|point| &*point.probe);
-    let mut probes: Vec<&str> = probes.filter(|probe| is_plain(probe)).collect();
-    probes.sort_unstable();
-    probes.dedup();
     let text = |json: String| json.replace('\\', r"\\").replace('\'', r"\'");
-    let test = TEST.replace("@PROBES@", &text(json!(probes).to_string()));
+    let test = TEST.replace("@REQUEST@", &text(json!(request(run)).to_string()));
     let test = test.replace("@REFERENCE@", &text(super::json(&reference)));
     ("costof_check.py".to_owned(), test)
 }
 
-/// Whether a shell takes the name for one word, and costof for no option: ReFrame writes it into a script as it is,
-/// and a run file may come from anybody.
-fn is_plain(probe: &str) -> bool {
-    !probe.is_empty()
-        && probe
-            .bytes()
-            .all(|c| c.is_ascii_alphanumeric() || b"._".contains(&c))
+/// What `costof run` was given for this run, without what concerns its file; of another command, the probes.
+///
+/// ReFrame writes the words into a shell script as they are, and a run file may come from anybody: where they are
+/// not all plain, the probes that are.
+fn request(run: &Run) -> Vec<&str> {
+    let words: Vec<&str> = run.run.command.iter().map(|word| &**word).collect();
+    let repeated = match &words[..] {
+        [_, "run", given @ ..] => repeated(given),
+        _ => None,
+    };
+    repeated.unwrap_or_else(|| {
+        let probes = run.run.plan.points().map(|point| &*point.probe);
+        let probes: BTreeSet<&str> = probes.filter(|probe| is_plain(probe)).collect();
+        probes.into_iter().collect()
+    })
+}
+
+/// These words, without what concerns the file; `None` if one could do more than choose what is measured.
+fn repeated<'r>(given: &[&'r str]) -> Option<Vec<&'r str>> {
+    let mut words = Vec::new();
+    let mut given = given.iter();
+    while let Some(word) = given.next() {
+        match *word {
+            "--out" | "--seed" => drop(given.next()),
+            "--json" | "--notes" | "--ids" | "--history" => {}
+            "--only" | "--quick" | "--full" => words.push(*word),
+            "--set" | "--link" | "--launches" => {
+                let value = given.next().filter(|value| is_plain(value))?;
+                words.extend([*word, *value]);
+            }
+            word if word.starts_with("--out=") || word.starts_with("--seed=") => {}
+            word if is_plain(word) => words.push(word),
+            _ => return None,
+        }
+    }
+    Some(words)
+}
+
+/// Whether a shell takes the word as it is, and costof for no option.
+fn is_plain(word: &str) -> bool {
+    let is_kept = |c: u8| c.is_ascii_alphanumeric() || b"._=,:%+-".contains(&c);
+    !word.is_empty() && !word.starts_with('-') && word.bytes().all(is_kept)
 }
 
 #[cfg(test)]
@@ -82,22 +119,30 @@ mod tests {
     use costof_model::testing;
 
     #[test]
-    fn no_probe_of_a_run_file_is_a_command_or_an_option() {
+    fn no_word_of_a_run_file_is_a_command_or_does_more_than_choose() {
         let hostile = [
             "$(reboot)",
             "`reboot`",
             "a;reboot",
-            "--out=/etc/passwd",
+            "--on=exec:reboot",
+            "--resume",
             "a b",
             "",
         ];
         let names = hostile.into_iter().chain(["os.syscall"]);
         let rows = names.map(|name| testing::sized_row(name, 1, 5.0));
-        let run = testing::planned([rows.map(|row| row.point).collect()]);
-        let (_, test) = file(&run, &[]);
-        assert!(
-            test.contains(r#"PROBES = json.loads('''["os.syscall"]''')"#),
-            "{test}"
-        );
+        let mut run = testing::planned([rows.map(|row| row.point).collect()]);
+        let mut given = |words: &[&str]| {
+            run.run.command = words.iter().map(|word| (*word).to_owned()).collect();
+            request(&run).join(" ")
+        };
+        let of = |line: &'static str| line.split(' ').collect::<Vec<_>>();
+        let line = "costof run os.syscall --set call=getpid --out a.jsonl --quick";
+        assert_eq!(given(&of(line)), "os.syscall --set call=getpid --quick");
+        assert_eq!(given(&of("costof study rpc")), "os.syscall");
+        for word in hostile {
+            assert_eq!(given(&["costof", "run", "file", word]), "os.syscall");
+            assert_eq!(given(&["costof", "run", "file", "--set", word]), "os.syscall");
+        }
     }
 }
