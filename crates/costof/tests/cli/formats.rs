@@ -244,7 +244,7 @@ def lost(given, read, path):
         return [it for at, (one, other) in enumerate(zip(given, read)) for it in lost(one, other, f'{path}[{at}]')]
     return [] if given == read else [f'{path}: {given} is read as {read}']
 
-sys.exit('; '.join(lost(given, read, '')))
+sys.exit('; '.join(lost(given, read, '')) or 0)
 ";
     let mut python = match python("grafana_foundation_sdk", "python3") {
         Ok(python) => python,
