@@ -23,7 +23,7 @@ const CLIP: f64 = 3.0;
 const SLACK: f64 = 0.5;
 /// How many times the normal deviation of its rank a deviation may be. Chosen by false alarms and delays on real
 /// runs (docs/fleet.md): no more than ranks alone would find shifts later, twice as much raises false alarms.
-const BEYOND_RANK: f64 = 1.3;
+const BEYOND_RANK: f64 = 1.2;
 /// Ranks are among this many of the latest values. Among more of them, no deviation is limited by its rank.
 const RANKED: usize = 64;
 /// Siegmund's correction for sums that overshoot the limit.
@@ -185,9 +185,14 @@ impl Detector {
         let t = self.level.students_t();
         let off = (value - self.level.mean) / self.scale(error);
         let p = t.sf(off.abs()).max(1e-12);
+        let length = if off > 0.0 {
+            self.up.length
+        } else {
+            self.down.length
+        };
         Normal::standard()
             .inverse_cdf(1.0 - p)
-            .min(BEYOND_RANK * self.level.rank(value).abs())
+            .min(BEYOND_RANK * self.level.rank(value, length).abs())
             .min(CLIP)
             .copysign(off)
     }
@@ -215,12 +220,19 @@ impl Level {
         }
     }
 
-    /// The deviation of a normal value that has the rank of this one among the latest.
-    fn rank(&self, value: f64) -> f64 {
-        let of =
-            |is: fn(&f64, &f64) -> bool| self.latest.iter().filter(|it| is(it, &value)).count();
+    /// The deviation of a normal value that has the rank of this one among the latest, without the very last,
+    /// which may be those after a shift.
+    fn rank(&self, value: f64, without: usize) -> f64 {
+        let before = self.latest.len().saturating_sub(without);
+        let of = |is: fn(&f64, &f64) -> bool| {
+            self.latest
+                .iter()
+                .take(before)
+                .filter(|it| is(it, &value))
+                .count()
+        };
         let below = of(f64::lt) as f64 + 0.5 * of(f64::eq) as f64;
-        Normal::standard().inverse_cdf((below + 0.5) / (self.latest.len() + 1) as f64)
+        Normal::standard().inverse_cdf((below + 0.5) / (before + 1) as f64)
     }
 
     /// Of two values or more: the distribution of the next one, standardized.
