@@ -107,12 +107,13 @@ fn change(
     let (first, row, estimate, ..) = later[0];
     let [earlier_values, after] =
         [earlier, later].map(|of| of.iter().map(|it| it.3).collect::<Vec<_>>());
+    let from = median(&earlier_values).unwrap_or(before);
     let to = median(&after).unwrap_or(before);
     let sign = match estimate.better {
         Better::Higher => -1.0,
         Better::Lower | Better::Neither => 1.0,
     };
-    let off = sign * (to - before);
+    let off = sign * (to - from);
     let difference = Difference::welch(&earlier_values, &after);
     let half_width = difference.and_then(|it| it.half_width(0.95));
     let last_before = earlier.last().map_or(first, |value| value.0);
@@ -130,7 +131,7 @@ fn change(
         of: MetricOfPoint::new(row, estimate),
         at: runs[first].run.started.clone(),
         found: runs[found].run.started.clone(),
-        from: before.exp(),
+        from: from.exp(),
         to: to.exp(),
         worse: off.exp_m1(),
         ci95: half_width.map(|half| ((off - half).exp_m1(), (off + half).exp_m1())),

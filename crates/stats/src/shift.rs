@@ -23,7 +23,7 @@ const CLIP: f64 = 3.0;
 const SLACK: f64 = 0.5;
 /// How many times the normal deviation of its rank a deviation may be. Chosen by false alarms and delays on real
 /// runs (docs/fleet.md): no more than ranks alone would find shifts later, twice as much raises false alarms.
-const BEYOND_RANK: f64 = 1.2;
+const BEYOND_RANK: f64 = 1.15;
 /// Ranks are among this many of the latest values. Among more of them, no deviation is limited by its rank.
 const RANKED: usize = 64;
 /// Siegmund's correction for sums that overshoot the limit.
