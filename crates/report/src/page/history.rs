@@ -124,7 +124,7 @@ fn line(history: &History, series: &Series, changes: &[&Change]) -> Markup {
                     }
                 }
                 (sparkline(history, series, changes))
-                span.v { (medians.last().map(show).unwrap_or_default()) }
+                span.v { (series.values.last().map(|value| show(value.median)).unwrap_or_default()) }
             }
             div.m {
                 p { (series.values.len()) " runs, from " (show(least)) " to " (show(most)) }
