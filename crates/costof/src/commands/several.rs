@@ -122,7 +122,7 @@ fn on_each<'h>(
     };
     let mut all = std::thread::scope(|scope| {
         let count = hosts.len().min(usize::from(session.options.fanout));
-        let start = |_| std::thread::Builder::new().spawn_scoped(scope, &work);
+        let start = |_| std::thread::Builder::new().spawn_scoped(scope, work);
         let (running, failed): (Vec<_>, Vec<_>) = (0..count).map(start).partition(Result::is_ok);
         // A thread that could not be started is not waited for: the others take its hosts.
         all_connected.get_or_init(|| Barrier::new(running.len()));

@@ -142,7 +142,10 @@ mod tests {
         assert_eq!(given(&of("costof study rpc")), "os.syscall");
         for word in hostile {
             assert_eq!(given(&["costof", "run", "file", word]), "os.syscall");
-            assert_eq!(given(&["costof", "run", "file", "--set", word]), "os.syscall");
+            assert_eq!(
+                given(&["costof", "run", "file", "--set", word]),
+                "os.syscall"
+            );
         }
     }
 }
