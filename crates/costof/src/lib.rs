@@ -25,6 +25,7 @@ use clap::{ArgMatches, FromArgMatches};
 use cli::{Cli, Command};
 use costof_measure::probe::Probe;
 use costof_model::harmless;
+use costof_os::process::survive_file_size_limit;
 use error::{Done, Error};
 use std::error::Error as _;
 use std::io::Write;
@@ -36,6 +37,7 @@ static ALLOCATOR: costof_os::memory::allocator::Counting = costof_os::memory::al
 
 /// The whole program, for this table of probes.
 pub fn main(table: &'static [&'static Probe]) -> ExitCode {
+    survive_file_size_limit();
     match cli::command().try_get_matches() {
         Ok(matches) => ended(execute(table, &matches)),
         Err(error) => match error

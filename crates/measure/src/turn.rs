@@ -6,11 +6,14 @@
 
 use costof_model::harmless;
 use costof_os::process::{NO_FOLLOW, NO_WAIT};
-use rustix::fs::{Mode, Timespec, Timestamps, UTIME_NOW, futimens};
+use rustix::fs::{Mode, Timespec, Timestamps, UTIME_NOW, futimens, inotify};
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io;
+use std::mem::MaybeUninit;
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::thread;
 
 /// Where the file lies, regardless of TMPDIR. TMPDIR, and the run-time folder of XDG, belong to one
 /// user, session or job (pam_tmpdir, batch systems); processes with different ones would measure at
@@ -23,7 +26,7 @@ const COMMAND_MAX_CHARS: usize = 200;
 
 /// This process may measure on the machine until it drops this.
 #[derive(Debug)]
-pub struct Turn(#[expect(dead_code, reason = "it is held open")] File);
+pub struct Turn(File);
 
 /// Why this process may not measure.
 #[derive(Debug, PartialEq, Eq)]
@@ -34,7 +37,8 @@ pub enum NotTaken {
     Unknown(String),
 }
 
-/// Takes the lock, or reports who holds it.
+/// Takes the lock, or reports who holds it. Should somebody remove its file, this process ends, as the next
+/// costof would lock another.
 ///
 /// # Errors
 /// See [`NotTaken`].
@@ -44,7 +48,33 @@ pub fn take() -> Result<Turn, NotTaken> {
     // An empty one would be whatever folder each costof is started in.
     let folder = std::env::var_os(FOLDER_VARIABLE).filter(|folder| !folder.is_empty());
     let folder = folder.map_or_else(|| FOLDER.into(), PathBuf::from);
-    take_at(&folder.join(format!("costof-{boot}.lock")))
+    let turn = take_at(&folder.join(format!("costof-{boot}.lock")))?;
+    end_if_removed(&turn.0);
+    Ok(turn)
+}
+
+/// Ends this process when the lock's file is removed. A thread sleeps until then. Where it cannot be started, or the
+/// kernel has no watch left, nobody notices.
+fn end_if_removed(file: &File) {
+    let path = format!("/proc/self/fd/{}", file.as_raw_fd());
+    let wait = move || {
+        // A description of its own, which has no lock.
+        let file = File::open(&path)?;
+        let watches = inotify::init(inotify::CreateFlags::CLOEXEC)?;
+        inotify::add_watch(&watches, path, inotify::WatchFlags::ATTRIB)?;
+        let mut buffer = [MaybeUninit::uninit(); 1024];
+        let mut events = inotify::Reader::new(&watches, &mut buffer);
+        while file.metadata()?.nlink() > 0 {
+            events.next()?;
+        }
+        Ok::<(), io::Error>(())
+    };
+    let end = move || {
+        if wait().is_ok() {
+            std::process::exit(1);
+        }
+    };
+    let _ = thread::Builder::new().spawn(end);
 }
 
 fn take_at(path: &Path) -> Result<Turn, NotTaken> {

@@ -111,6 +111,13 @@ pub fn exit_with_group(code: i32) -> ! {
     }
 }
 
+/// Lets a write beyond the limit on the size of files (RLIMIT_FSIZE) fail with EFBIG, as on a full disk, where it
+/// would end the process by SIGXFSZ. Children inherit this.
+pub fn survive_file_size_limit() {
+    // SAFETY: no handler runs, and this signal is nobody else's.
+    unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
+}
+
 /// Makes this process the first that the kernel kills when memory runs out (/proc/self/oom_score_adj = 1000).
 /// Its children inherit this.
 ///

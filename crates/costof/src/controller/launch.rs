@@ -130,12 +130,12 @@ impl Controller<'_> {
     /// Checks that no other costof could measure during the launch.
     ///
     /// # Errors
-    /// The process that held a machine's lock was killed: the launch is not recorded.
+    /// The process that held a machine's lock has ended: the launch is not recorded.
     fn check_held(&self) -> Result<(), Error> {
         let lost = self.machines.iter().find(|machine| !machine.is_held());
         match lost {
             Some(machine) if !self.interrupted() => Err(Error::Nothing(format!(
-                "the process that kept other costofs off {} has ended (was it killed, or did memory run out?); \
+                "the process that kept other costofs off {} has ended (was it killed, did memory run out, or was the lock's file removed?); \
                  what was measured before is kept: {} goes on",
                 machine.host,
                 resume::command(self.record.path(), false)

@@ -68,6 +68,26 @@ fn who_waits_is_told_for_whom_and_goes_on_when_that_was_killed() {
 
 #[test]
 fn a_run_whose_hold_on_the_machine_is_killed_says_so_and_can_be_resumed() {
+    loses_its_hold(|place| {
+        // The oldest worker has described the machine, and holds it.
+        let workers = place.running().into_iter();
+        let workers = workers.filter(|process| process.command.split(' ').nth(1) == Some("worker"));
+        let holder = workers.min_by_key(|worker| worker.started).unwrap();
+        kill_process(holder.pid, Signal::KILL).unwrap();
+    });
+}
+
+#[test]
+fn a_run_whose_lock_is_removed_says_so_and_can_be_resumed() {
+    loses_its_hold(|place| {
+        let files = std::fs::read_dir(place.path("")).unwrap().flatten();
+        let mut files = files.map(|file| file.path());
+        let lock = files.find(|file| file.extension().is_some_and(|it| it == "lock"));
+        std::fs::remove_file(lock.unwrap()).unwrap();
+    });
+}
+
+fn loses_its_hold(how: impl FnOnce(&Place)) {
     let place = Place::new();
     let line = "run test.slow test.planted --launches 30 --out run.jsonl";
     let controller = spawn(&mut place.misbehaving(line));
@@ -76,11 +96,7 @@ fn a_run_whose_hold_on_the_machine_is_killed_says_so_and_can_be_resumed() {
         text.matches("\"type\":\"launch\"").count()
     };
     wait_for("a launch", || launches() > 0);
-    // The oldest worker has described the machine, and holds it.
-    let workers = place.running().into_iter();
-    let workers = workers.filter(|process| process.command.split(' ').nth(1) == Some("worker"));
-    let holder = workers.min_by_key(|worker| worker.started).unwrap();
-    kill_process(holder.pid, Signal::KILL).unwrap();
+    how(&place);
     let stopped = ended(controller).expect_code(3);
     assert_contains_all(
         &stopped.err,
