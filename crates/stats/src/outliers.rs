@@ -5,7 +5,7 @@
 //! median, and the spread is the one at which half of the standardized deviations lie where Student's t has
 //! half of its own: neither is moved by the odd ones if they are few. A population's tails may be heavier than
 //! the normal distribution's. So t has as many degrees of freedom as fit the deviations that 19 members in 20
-//! stay within.
+//! stay within; of fewer than 30 members, all but one or two, so that one odd member of a few can be seen.
 //!
 //! Sources: Y. Benjamini and Y. Hochberg, "Controlling the False Discovery Rate", JRSS B 57 (1995);
 //! R. J. Simes, "An improved Bonferroni procedure", Biometrika 73 (1986), for the hypothesis that none of
@@ -46,6 +46,8 @@ pub const LEAST_MEMBERS: usize = 5;
 const DEGREES: [f64; 5] = [10.0, 6.0, 4.0, 3.0, 2.0];
 /// This share of the deviations is taken to be of members that belong.
 const BELONG: f64 = 0.95;
+/// But so many may be odd, where that is more.
+const MAY_BE_ODD: f64 = 1.5;
 
 impl Population {
     /// The population of these members; `None` of fewer than [`LEAST_MEMBERS`].
@@ -61,6 +63,7 @@ impl Population {
                 .map(|member| member.error)
                 .collect::<Vec<_>>(),
         )?;
+        let belong = BELONG.min(1.0 - MAY_BE_ODD / members.len() as f64);
         let fits = DEGREES.map(|degrees| {
             let population = Population {
                 centre,
@@ -68,8 +71,8 @@ impl Population {
                 degrees,
                 error,
             };
-            let wide = t(degrees).inverse_cdf(f64::midpoint(1.0, BELONG));
-            let is_inside = quantile(&population.deviations(members), BELONG) <= Some(wide);
+            let wide = t(degrees).inverse_cdf(f64::midpoint(1.0, belong));
+            let is_inside = quantile(&population.deviations(members), belong) <= Some(wide);
             (population, is_inside)
         });
         let fit = fits
