@@ -40,7 +40,8 @@ fn of_name(name: &str) -> Result<Vec<String>, String> {
     let mut hosts = vec![String::new()];
     let mut rest = name;
     while let Some((before, more)) = rest.split_once('[') {
-        let Some((inside, after)) = more.split_once(']') else {
+        let inside = more.split_once(']');
+        let Some((inside, after)) = inside.filter(|(inside, _)| !inside.contains('[')) else {
             return Err(format!("`{name}` has a [ without its ]"));
         };
         let numbers = if inside.contains(':') {
@@ -203,7 +204,8 @@ mod tests {
             ("n[]", "not a number"),
             ("n[1-2,]", "not a number"),
             ("n[1-2", "without its ]"),
-            ("n[1-[2]]", "not a number"),
+            ("n[1-[2]]", "without its ]"),
+            ("r[1-2]n[1,7[::1]", "without its ]"),
             ("n1-2]", "without its ["),
         ] {
             let error = unfolded(set).unwrap_err();
