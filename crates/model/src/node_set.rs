@@ -39,7 +39,11 @@ fn too_long(name: &str) -> String {
 fn of_name(name: &str) -> Result<Vec<String>, String> {
     let mut hosts = vec![String::new()];
     let mut rest = name;
+    let unopened = || Err(format!("`{name}` has a ] without its ["));
     while let Some((before, more)) = rest.split_once('[') {
+        if before.contains(']') {
+            return unopened();
+        }
         let inside = more.split_once(']');
         let Some((inside, after)) = inside.filter(|(inside, _)| !inside.contains('[')) else {
             return Err(format!("`{name}` has a [ without its ]"));
@@ -65,7 +69,7 @@ fn of_name(name: &str) -> Result<Vec<String>, String> {
         rest = after;
     }
     if rest.contains(']') {
-        return Err(format!("`{name}` has a ] without its ["));
+        return unopened();
     }
     hosts.iter_mut().for_each(|host| host.push_str(rest));
     if hosts.iter().any(|host| host.len() > LONGEST_NAME) {
@@ -207,6 +211,7 @@ mod tests {
             ("n[1-[2]]", "without its ]"),
             ("r[1-2]n[1,7[::1]", "without its ]"),
             ("n1-2]", "without its ["),
+            ("n1] [::1]", "without its ["),
         ] {
             let error = unfolded(set).unwrap_err();
             assert!(error.contains(why), "{error}");
