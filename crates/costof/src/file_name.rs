@@ -34,11 +34,17 @@ pub(crate) fn of_host(host: &Host, all: &[Host]) -> String {
     }
 }
 
-/// Characters other than letters, digits, dots and underscores become dashes.
+/// Characters other than letters, digits, dots and underscores become dashes. No name is hidden or an option.
 fn of_text(text: &str) -> String {
     let is_kept = |c: char| c.is_ascii_alphanumeric() || "._".contains(c);
     let kept = text.chars().map(|c| if is_kept(c) { c } else { '-' });
-    kept.take(100).collect()
+    let kept: String = kept.take(100).collect();
+    let before = if kept.starts_with(['.', '-']) {
+        "_"
+    } else {
+        ""
+    };
+    before.to_owned() + &kept
 }
 
 #[cfg(test)]

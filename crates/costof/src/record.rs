@@ -10,8 +10,11 @@ use costof_model::rows::{EndRow, Row, RunRow};
 use costof_model::run_file::{self, Run, RunFileError};
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, BufReader, Read, Seek, SeekFrom, Write};
+use std::num::NonZero;
 use std::os::unix::fs::OpenOptionsExt;
+use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
+use std::thread;
 use std::time::SystemTime;
 
 /// A run, and the file to which it is written.
@@ -224,12 +227,37 @@ pub(crate) fn many(given: &[PathBuf]) -> Result<(Vec<PathBuf>, Vec<Run>), Error>
 
 /// Those of these files that are runs, and the runs without their launches; the others are reported.
 pub(crate) fn those_that_can_be_read(files: Vec<PathBuf>) -> (Vec<PathBuf>, Vec<Run>) {
-    let runs = files.into_iter().filter_map(|file| {
-        let run = without_launches(&file);
+    let read = read_on_all_cpus(&files);
+    let runs = files.into_iter().zip(read).filter_map(|(file, run)| {
         let run = run.map_err(|error| log(format_args!("left out: {error}")));
         Some((file, run.ok()?))
     });
     runs.unzip()
+}
+
+/// What [`without_launches`] returns for each file.
+fn read_on_all_cpus(files: &[PathBuf]) -> Vec<Result<Run, Error>> {
+    let cpus = thread::available_parallelism().map_or(1, NonZero::get);
+    let in_turn = |files: &[PathBuf]| -> Vec<Result<Run, Error>> {
+        files.iter().map(|file| without_launches(file)).collect()
+    };
+    thread::scope(|scope| {
+        let parts = files.chunks(files.len().div_ceil(cpus).max(1));
+        let parts: Vec<_> = parts
+            .map(|part| {
+                (
+                    part,
+                    thread::Builder::new().spawn_scoped(scope, move || in_turn(part)),
+                )
+            })
+            .collect();
+        let read = parts.into_iter().flat_map(|(part, thread)| match thread {
+            Ok(thread) => thread.join().unwrap_or_else(|panic| resume_unwind(panic)),
+            // A thread could not be started.
+            Err(_) => in_turn(part),
+        });
+        read.collect()
+    })
 }
 
 /// The run in a file without its launches, if it ended: results that are missing come from them.

@@ -17,6 +17,7 @@
 mod ports;
 
 use std::io::{self, ErrorKind};
+use std::iter;
 use std::net::{IpAddr, SocketAddr, TcpListener};
 use std::os::fd::OwnedFd;
 use std::time::Duration;
@@ -35,7 +36,7 @@ const SILENCE_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long [`Acceptor::wait`] waits before its caller checks whether it should stop.
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
 /// The length of an announcement: the port of the first connection, and those of the next ones, the last
-/// of them first, each as two bytes in network order.
+/// of them first, each as two bytes in network order. Zeros fill it where fewer ports are free.
 const ANNOUNCEMENT_BYTES: usize = 2 * (1 + HELD);
 
 /// A socket that is not connected, and the address that it will connect to.
@@ -71,7 +72,7 @@ impl Connector {
     ///
     /// # Errors
     ///
-    /// Those of socket(2) and bind(2); `AddrNotAvailable` if too few ports are free.
+    /// Those of socket(2) and bind(2); `AddrNotAvailable` if no port is free.
     pub fn open(&mut self) -> io::Result<Unconnected> {
         if self.ports.is_empty() {
             self.announce()?;
@@ -85,6 +86,7 @@ impl Connector {
     fn announce(&mut self) -> io::Result<()> {
         let own = SocketAddr::try_from(getsockname(&self.first)?)?.port();
         let ports = [own].into_iter().chain(self.ports.hold()?);
+        let ports = ports.chain(iter::repeat(0)).take(1 + HELD);
         let mut announcement = ports.flat_map(u16::to_be_bytes).collect();
         self.first.send(&mut announcement)
     }
@@ -249,7 +251,7 @@ impl Acceptor {
         let pairs = announcement.chunks_exact(2);
         let mut ports = pairs.map(|pair| u16::from_be_bytes([pair[0], pair[1]]));
         let own = self.first.peer()?.map(|peer| peer.port());
-        self.ports = (ports.next() == own).then(|| ports.collect());
+        self.ports = (ports.next() == own).then(|| ports.filter(|port| *port != 0).collect());
         Ok(true)
     }
 }

@@ -48,23 +48,26 @@ pub fn take() -> Result<Turn, NotTaken> {
     // An empty one would be whatever folder each costof is started in.
     let folder = std::env::var_os(FOLDER_VARIABLE).filter(|folder| !folder.is_empty());
     let folder = folder.map_or_else(|| FOLDER.into(), PathBuf::from);
-    let turn = take_at(&folder.join(format!("costof-{boot}.lock")))?;
-    end_if_removed(&turn.0);
+    let path = folder.join(format!("costof-{boot}.lock"));
+    let turn = take_at(&path)?;
+    end_if_removed(&turn.0, path);
     Ok(turn)
 }
 
-/// Ends this process when the lock's file is removed. A thread sleeps until then. Where it cannot be started, or the
-/// kernel has no watch left, nobody notices.
-fn end_if_removed(file: &File) {
-    let path = format!("/proc/self/fd/{}", file.as_raw_fd());
+/// Ends this process when the lock's file is removed or renamed. A thread sleeps until then. Where it cannot be
+/// started, or the kernel has no watch left, nobody notices; nor where a folder above is renamed.
+fn end_if_removed(file: &File, path: PathBuf) {
+    let held = format!("/proc/self/fd/{}", file.as_raw_fd());
+    let identity = |data: &fs::Metadata| (data.dev(), data.ino());
+    let own = file.metadata().map(|data| identity(&data));
     let wait = move || {
-        // A description of its own, which has no lock.
-        let file = File::open(&path)?;
+        let own = own?;
         let watches = inotify::init(inotify::CreateFlags::CLOEXEC)?;
-        inotify::add_watch(&watches, path, inotify::WatchFlags::ATTRIB)?;
+        let changes = inotify::WatchFlags::ATTRIB | inotify::WatchFlags::MOVE_SELF;
+        inotify::add_watch(&watches, held, changes)?;
         let mut buffer = [MaybeUninit::uninit(); 1024];
         let mut events = inotify::Reader::new(&watches, &mut buffer);
-        while file.metadata()?.nlink() > 0 {
+        while fs::symlink_metadata(&path).is_ok_and(|data| identity(&data) == own) {
             events.next()?;
         }
         Ok::<(), io::Error>(())
@@ -87,10 +90,12 @@ fn take_at(path: &Path) -> Result<Turn, NotTaken> {
     };
     let file = open(path).map_err(|error| unknown(&error))?;
     let data = file.metadata().map_err(|error| unknown(&error))?;
-    if !data.is_file() || data.nlink() != 1 {
-        return Err(unknown(&"somebody has put another file there; remove it"));
+    let another = &"somebody has put another file there; remove it";
+    if !data.is_file() {
+        return Err(unknown(another));
     }
     match file.try_lock() {
+        Ok(()) if data.nlink() != 1 => Err(unknown(another)),
         Ok(()) => {
             touch(&file);
             Ok(Turn(file))

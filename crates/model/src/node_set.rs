@@ -1,11 +1,14 @@
 //! Sets of hosts, as ClusterShell and Slurm write them: `node[01-03,07]`.
 
+use crate::harmless::beginning;
 use std::collections::BTreeMap;
 
 /// At most this many hosts are named by one set.
 const MOST_HOSTS: usize = 10_000;
 /// At most this many characters are in the name of one host.
 const LONGEST_NAME: usize = 255;
+/// An error shows so many characters of what is wrong.
+const SHOWN: usize = 100;
 
 /// The hosts of a set: names separated by commas, of which each may have numbers in brackets. `[01-10]` gives all
 /// numbers two digits. Brackets with a colon are an address of IP version 6, and stay.
@@ -29,23 +32,29 @@ pub fn unfolded(set: &str) -> Result<Vec<String>, String> {
 }
 
 fn too_many(set: &str) -> String {
+    let set = beginning(set, SHOWN);
     format!("`{set}` names more than {MOST_HOSTS} hosts")
 }
 
 fn too_long(name: &str) -> String {
+    let name = beginning(name, SHOWN);
     format!("`{name}` is too long for the name of a host")
 }
 
 fn of_name(name: &str) -> Result<Vec<String>, String> {
     let mut hosts = vec![String::new()];
     let mut rest = name;
-    let unopened = || Err(format!("`{name}` has a ] without its ["));
+    let unopened = || {
+        let name = beginning(name, SHOWN);
+        Err(format!("`{name}` has a ] without its ["))
+    };
     while let Some((before, more)) = rest.split_once('[') {
         if before.contains(']') {
             return unopened();
         }
         let inside = more.split_once(']');
         let Some((inside, after)) = inside.filter(|(inside, _)| !inside.contains('[')) else {
+            let name = beginning(name, SHOWN);
             return Err(format!("`{name}` has a [ without its ]"));
         };
         let numbers = if inside.contains(':') {
@@ -90,6 +99,7 @@ fn numbers(list: &str) -> Result<Vec<String>, String> {
         let (from, to) = match (number(first), number(last)) {
             (Some(from), Some(to)) if from <= to => (from, to),
             _ => {
+                let range = beginning(range, SHOWN);
                 return Err(format!(
                     "`{range}` is not a number or a range of numbers, such as 01-16"
                 ));

@@ -133,7 +133,7 @@ fn nodes_that_share_a_host_name_have_files_of_their_own() {
     let place = Place::new();
     for (variable, node, file) in [
         ("COSTOF_HOST_NAME", "node-7.rack", "runs/node-7.rack.jsonl"),
-        ("SLURMD_NODENAME", "../n1", "runs/..-n1.jsonl"),
+        ("SLURMD_NODENAME", "../n1", "runs/_..-n1.jsonl"),
     ] {
         let mut costof = place.costof("run --only null --quick --out runs/");
         run(costof.env(variable, node)).expect_code(0);

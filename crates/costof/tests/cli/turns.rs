@@ -6,6 +6,7 @@ use crate::common::{
 };
 use rustix::process::{Signal, kill_process};
 use std::io::{BufRead, BufReader};
+use std::path::Path;
 use std::process::Child;
 
 /// A run that holds the machine until it is interrupted.
@@ -79,12 +80,37 @@ fn a_run_whose_hold_on_the_machine_is_killed_says_so_and_can_be_resumed() {
 
 #[test]
 fn a_run_whose_lock_is_removed_says_so_and_can_be_resumed() {
-    loses_its_hold(|place| {
-        let files = std::fs::read_dir(place.path("")).unwrap().flatten();
-        let mut files = files.map(|file| file.path());
-        let lock = files.find(|file| file.extension().is_some_and(|it| it == "lock"));
-        std::fs::remove_file(lock.unwrap()).unwrap();
-    });
+    let removed: [fn(&Path); 3] = [
+        |lock| std::fs::remove_file(lock).unwrap(),
+        |lock| std::fs::rename(lock, lock.with_extension("away")).unwrap(),
+        |lock| {
+            std::fs::hard_link(lock, lock.with_extension("away")).unwrap();
+            std::fs::remove_file(lock).unwrap();
+        },
+    ];
+    for how in removed {
+        loses_its_hold(|place| {
+            let files = std::fs::read_dir(place.path("")).unwrap().flatten();
+            let mut files = files.map(|file| file.path());
+            let lock = files.find(|file| file.extension().is_some_and(|it| it == "lock"));
+            how(&lock.unwrap());
+        });
+    }
+}
+
+#[test]
+fn a_lock_that_is_held_and_has_another_name_too_is_not_to_be_removed() {
+    let place = Place::new();
+    let first = holding(&place);
+    let files = std::fs::read_dir(place.path("")).unwrap().flatten();
+    let mut files = files.map(|file| file.path());
+    let lock = files.find(|file| file.extension().is_some_and(|it| it == "lock"));
+    let lock = lock.unwrap();
+    std::fs::hard_link(&lock, lock.with_extension("too")).unwrap();
+    let second = place.run("run --only null --quick --no-wait --out run.jsonl");
+    let second = second.expect_code(3);
+    assert_contains(&second.err, "this machine is being measured by process");
+    interrupt(first);
 }
 
 fn loses_its_hold(how: impl FnOnce(&Place)) {

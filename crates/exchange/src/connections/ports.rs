@@ -62,11 +62,11 @@ impl Ports {
         })
     }
 
-    /// Holds the next [`HELD`] free ports, and returns them.
+    /// Holds the next free ports, at most [`HELD`], and returns them.
     ///
     /// # Errors
     ///
-    /// `AddrNotAvailable` if fewer are free; those of socket(2) and bind(2).
+    /// `AddrNotAvailable` if none is free; those of socket(2) and bind(2).
     pub(super) fn hold(&mut self) -> io::Result<impl Iterator<Item = u16>> {
         for is_sharing in [self.is_sharing, true] {
             self.is_sharing = is_sharing;
@@ -78,11 +78,17 @@ impl Ports {
                     Err(error) => return Err(error),
                 }
                 if self.held.len() == HELD {
-                    return Ok(self.held.iter().map(|(port, _)| *port));
+                    break;
                 }
             }
+            if self.held.len() == HELD {
+                break;
+            }
         }
-        Err(ErrorKind::AddrNotAvailable.into())
+        if self.held.is_empty() {
+            return Err(ErrorKind::AddrNotAvailable.into());
+        }
+        Ok(self.held.iter().map(|(port, _)| *port))
     }
 
     /// Whether no port is held.
@@ -169,6 +175,8 @@ mod tests {
         let others = candidates("", "");
         assert!(!hold([&[used][..], &others].concat()));
         assert!(hold(free));
+        // Fewer than are held at a time are enough.
+        assert!(hold(vec![used]));
     }
 
     #[test]
