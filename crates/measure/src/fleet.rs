@@ -5,7 +5,7 @@
 //! centre by more than these errors ([`costof_stats::outliers`]). So a host is judged by what it deviates
 //! beyond both: a noisy host is not odd for its noise.
 //!
-//! A fault seldom slows one row alone. So each layer is judged as well, by the mean deviation of its rows,
+//! A fault seldom slows one row alone. So each layer is judged as well, by the median deviation of its rows,
 //! which scatters less than a row's does. A host's tests are taken together by Simes' procedure, and Benjamini
 //! and Hochberg's bounds the share of hosts that are called odd and are not. The rows named of an odd host are
 //! bounded by the same rate for the hosts selected (Y. Benjamini and M. Bogomolov, "Selective inference on
@@ -171,7 +171,7 @@ impl<'a> Row<'a> {
     }
 }
 
-/// A layer of a cohort: the mean deviation of each host's rows.
+/// A layer of a cohort: the median deviation of each host's rows.
 struct Layer<'a> {
     name: &'a str,
     rows: usize,

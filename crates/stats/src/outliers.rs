@@ -57,12 +57,7 @@ impl Population {
         }
         let values: Vec<f64> = members.iter().map(|member| member.value).collect();
         let centre = median(&values)?;
-        let error = median(
-            &members
-                .iter()
-                .map(|member| member.error)
-                .collect::<Vec<_>>(),
-        )?;
+        let error = usual_error(members)?;
         let belong = BELONG.min(1.0 - MAY_BE_ODD / members.len() as f64);
         let fits = DEGREES.map(|degrees| {
             let population = Population {
@@ -147,18 +142,18 @@ pub fn parting(members: &[Reading]) -> Option<f64> {
     let at = places.max_by(|one, other| gap(*one).total_cmp(&gap(*other)))?;
     let (below, above) = values.split_at(at);
     let width = |part: &[f64]| Some(quantile(part, 0.9)? - quantile(part, 0.1)?);
-    let error = median(
-        &members
-            .iter()
-            .map(|member| member.error)
-            .collect::<Vec<_>>(),
-    )?;
+    let error = usual_error(members)?;
     let widest = width(below)?.max(width(above)?).max(APART_ERRORS * error);
     let spacings = (values.len() / 2) as f64;
     let share = gap(at) / (quantile(&values, 0.75)? - quantile(&values, 0.25)?);
     let by_chance = spacings * (1.0 - share).max(0.0).powf(spacings - 1.0);
     let is_two = gap(at) > widest && by_chance < PARTED_BY_CHANCE;
     is_two.then(|| f64::midpoint(values[at - 1], values[at]))
+}
+
+fn usual_error(members: &[Reading]) -> Option<f64> {
+    let errors: Vec<f64> = members.iter().map(|member| member.error).collect();
+    median(&errors)
 }
 
 fn t(degrees: f64) -> StudentsT {
