@@ -9,8 +9,8 @@
 //!
 //! A measured connection carries no token. The port that it comes from identifies it: the client holds
 //! ports that nobody else can use, and announces them over a first connection, which has the token. The
-//! server compares them with what accept(2) returns, and refuses all other connections. None of this is
-//! timed.
+//! server refuses whoever has connected before, acknowledges the ports, and compares them with the
+//! addresses that accept(2) returns; it refuses all other connections. None of this is timed.
 //!
 //! Source: tcp(7), accept(2), shutdown(2), socket(7) on `SO_LINGER`; RFC 9293, section 3.6.
 
@@ -20,11 +20,11 @@ use std::io::{self, ErrorKind};
 use std::iter;
 use std::net::{IpAddr, SocketAddr, TcpListener};
 use std::os::fd::OwnedFd;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::net::{RecvFlags, Shutdown, getsockname, recv, shutdown, sockopt};
 
-use crate::rendezvous::{Listener, refuse};
+use crate::rendezvous::{BACKLOG, Listener, refuse};
 use crate::transport::socket::Socket;
 use crate::transport::{Transport, is_end};
 use costof_os::net::poll::{readable, wait};
@@ -88,7 +88,15 @@ impl Connector {
         let ports = [own].into_iter().chain(self.ports.hold()?);
         let ports = ports.chain(iter::repeat(0)).take(1 + HELD);
         let mut announcement = ports.flat_map(u16::to_be_bytes).collect();
-        self.first.send(&mut announcement)
+        self.first.send(&mut announcement)?;
+        // The server has refused whoever connected from these ports before.
+        let since = Instant::now();
+        while !self.first.receive(&mut announcement)? {
+            if since.elapsed() > SILENCE_TIMEOUT {
+                return Err(ErrorKind::TimedOut.into());
+            }
+        }
+        Ok(())
     }
 }
 
@@ -252,7 +260,23 @@ impl Acceptor {
         let mut ports = pairs.map(|pair| u16::from_be_bytes([pair[0], pair[1]]));
         let own = self.first.peer()?.map(|peer| peer.port());
         self.ports = (ports.next() == own).then(|| ports.filter(|port| *port != 0).collect());
+        self.refuse_queued()?;
+        self.first.send(&mut announcement)?;
         Ok(true)
+    }
+
+    /// Refuses whoever waits to be accepted: what connected from these ports before the client held them is a
+    /// stranger. The client has no connection then.
+    fn refuse_queued(&self) -> io::Result<()> {
+        for _ in 0..=BACKLOG {
+            match self.accept() {
+                Ok((socket, _)) => refuse(socket),
+                Err(error) if error.kind() == ErrorKind::ConnectionAborted => {}
+                Err(error) if is_passing(&error) => break,
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
     }
 }
 
@@ -269,10 +293,18 @@ mod tests {
     fn both_ends_say_that_they_are_done_and_strangers_are_refused() {
         let (mut acceptor, mut connector) = pair();
         assert!(!acceptor.wait().unwrap());
+        // It may have come from a port that the client holds by now.
+        let mut early = TcpStream::connect(connector.to).unwrap();
+        early.set_read_timeout(Some(SILENCE_TIMEOUT)).unwrap();
         // More than are announced at a time.
         for number in 0..2 * HELD {
+            let client = opened(&mut acceptor, &mut connector);
+            if number == 0 {
+                let refused = early.read(&mut [0]).unwrap_err();
+                assert_eq!(refused.kind(), ErrorKind::ConnectionReset);
+            }
             let mut stranger = TcpStream::connect(connector.to).unwrap();
-            let client = connector.open().unwrap().connect().unwrap();
+            let client = client.connect().unwrap();
             assert!(next(&mut acceptor).is_none());
             let server = next(&mut acceptor).unwrap();
             if number % 2 == 0 {
@@ -296,11 +328,25 @@ mod tests {
         let (mut acceptor, mut connector) = pair();
         let mut announcement = vec![0; ANNOUNCEMENT_BYTES];
         connector.first.send(&mut announcement).unwrap();
+        while acceptor.ports.is_some() {
+            acceptor.wait().unwrap();
+        }
         let _client = TcpStream::connect(connector.to).unwrap();
         assert!(next(&mut acceptor).is_some());
         acceptor.from = Ipv4Addr::new(192, 0, 2, 1).into();
         let _stranger = TcpStream::connect(connector.to).unwrap();
         assert!(next(&mut acceptor).is_none());
+    }
+
+    /// The client's next socket; the server acknowledges ports meanwhile.
+    fn opened(acceptor: &mut Acceptor, connector: &mut Connector) -> Unconnected {
+        std::thread::scope(|scope| {
+            let open = scope.spawn(|| connector.open().unwrap());
+            while !open.is_finished() {
+                acceptor.wait().unwrap();
+            }
+            open.join().unwrap()
+        })
     }
 
     fn next(acceptor: &mut Acceptor) -> Option<Connection> {
@@ -322,8 +368,8 @@ mod tests {
 
     #[test]
     fn nobody_to_connect_to_is_an_error() {
-        let (acceptor, mut connector) = pair();
-        let socket = connector.open().unwrap();
+        let (mut acceptor, mut connector) = pair();
+        let socket = opened(&mut acceptor, &mut connector);
         drop(acceptor);
         let refused = socket.connect().unwrap_err();
         assert_eq!(refused.kind(), ErrorKind::ConnectionRefused);

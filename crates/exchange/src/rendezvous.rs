@@ -40,7 +40,7 @@ pub const TIMEOUT: Duration = Duration::from_secs(10);
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 /// How many connections the kernel queues until they are accepted (at most `net.core.somaxconn`): enough
 /// for those that strangers make while this process waits for its CPU.
-const BACKLOG: i32 = 4096;
+pub(crate) const BACKLOG: i32 = 4096;
 /// How many connections a client makes again in all, if the listener drops them because strangers
 /// crowd it.
 const MAX_RECONNECTIONS: u32 = 20;
