@@ -30,12 +30,13 @@ point! {
     ///
     /// Each launch measures one point, so both ends are processes that have never called before.
     /// They have greeted each other over another connection, and have made what a process makes
-    /// once before it connects: the runtime. The client connects, makes one call, and then many
-    /// more. Then it connects again, several times. The first call takes longer than the first call
-    /// of a later connection, because code and tables are loaded into memory on first use. The rest
-    /// belongs to the connection. gRPC does not wait for the other end's settings, which arrive
-    /// during the first call. The answer is the argument. A launch has one first call, so a few
-    /// launches say little about how much it varies.
+    /// once before it connects: the runtime. The server has acknowledged the client's ports (with method 1,
+    /// it received them during the connect(), which chose them). The client connects, makes one call, and
+    /// then many more. Then it connects again, several times. The first call takes longer than the first
+    /// call of a later connection, because code and tables are loaded into memory on first use. The rest
+    /// belongs to the connection. gRPC does not wait for the other end's settings, which arrive during the
+    /// first call. The answer is the argument. A launch has one first call, so a few launches say little
+    /// about how much it varies.
     ///
     /// # Predicted from
     /// a predicted call (rpc.rtt), and page faults for code that is in the page cache
@@ -71,6 +72,7 @@ impl From<&FirstCall> for Rtt {
 }
 
 impl Measure for FirstCall {
+    const METHOD: u32 = 2;
     const METRICS: &'static [Metric] = metrics! {
         /// the first call of both processes, over a new connection
         first: Nanoseconds Lower,
