@@ -10,11 +10,15 @@
 //! and Hochberg's bounds the share of hosts that are called odd and are not. The rows named of an odd host are
 //! bounded by the same rate for the hosts selected (Y. Benjamini and M. Bogomolov, "Selective inference on
 //! multiple families of hypotheses", JRSS B 76, 2014).
+//!
+//! A quota of CPU time is known, not found: a host that alone has one is odd, whatever its rows say.
 
 mod mixture;
 
 use crate::compare::machine_facts;
-use costof_model::fleet::{Cohort, Deviation, Fleet, Host, LayerDeviation, Verdict};
+use costof_model::fleet::{
+    CPU_QUOTA, Cohort, Deviation, Fleet, Host, LayerDeviation, NO_QUOTA, UNKNOWN, Verdict,
+};
 use costof_model::metric::Estimate;
 use costof_model::noise::Grade;
 use costof_model::point::Point;
@@ -60,7 +64,7 @@ pub fn fleet(runs: &[Run], by: &[&str]) -> Fleet {
             let value = facts.get(*what).cloned();
             (
                 (*what).to_owned(),
-                value.unwrap_or_else(|| "unknown".to_owned()),
+                value.unwrap_or_else(|| UNKNOWN.to_owned()),
             )
         });
         cohorts.entry(key.collect()).or_default().push((name, runs));
@@ -186,6 +190,14 @@ struct Tested<'a> {
     p: f64,
 }
 
+impl Tested<'_> {
+    /// Whether a CPU quota holds it back, and none most others.
+    fn has_own_quota(&self, usual: &BTreeMap<&str, &str>) -> bool {
+        let own = self.facts.get(CPU_QUOTA);
+        usual.get(CPU_QUOTA) == Some(&NO_QUOTA) && own.is_some_and(|own| own != NO_QUOTA)
+    }
+}
+
 /// A cohort before it is known how many of all hosts are odd.
 struct Judged<'a> {
     hosts: Vec<Tested<'a>>,
@@ -231,7 +243,9 @@ impl<'a> Judged<'a> {
         let usual_facts = usual_facts(&self.hosts);
         let mut hosts: Vec<Host> = (0..self.hosts.len())
             .map(|host| {
-                let is_odd = limit.is_some_and(|limit| self.hosts[host].p <= limit);
+                let tested = &self.hosts[host];
+                let is_odd = tested.has_own_quota(&usual_facts)
+                    || limit.is_some_and(|limit| tested.p <= limit);
                 self.host(
                     host,
                     is_odd.then_some(rate),
@@ -242,8 +256,8 @@ impl<'a> Judged<'a> {
             })
             .collect();
         hosts.sort_by(|one, other| {
-            one.p
-                .total_cmp(&other.p)
+            (other.verdict.is_odd().cmp(&one.verdict.is_odd()))
+                .then(one.p.total_cmp(&other.p))
                 .then_with(|| one.name.cmp(&other.name))
         });
         let name = |row: &Row<'_>| MetricOfPoint::new(row.row, row.estimate).name();
@@ -298,7 +312,7 @@ impl<'a> Judged<'a> {
             None => Verdict::Normal,
         };
         let differs = |(what, usual): (&&str, &&str)| {
-            let here = tested.facts.get(*what).map_or("unknown", String::as_str);
+            let here = tested.facts.get(*what).map_or(UNKNOWN, String::as_str);
             (here != *usual).then(|| ((*what).to_owned(), here.to_owned(), (*usual).to_owned()))
         };
         Host {
@@ -510,9 +524,13 @@ mod tests {
         let memory = |probe: &str| if probe == "memory.x" { 1.1 } else { 1.0 };
         runs.push(host(&mut random, "slow", 0.01, memory));
         runs.push(host(&mut random, "noisy", 0.3, memory));
+        runs.push(host(&mut random, "held", 0.3, belongs));
         let kernel = |release: &str| Some(release.to_owned());
         for run in &mut runs {
             let facts = run.attempts[0].hosts.get_mut(MEASURED).expect("its facts");
+            let is_held = facts.host_name.as_deref() == Some("held");
+            facts.inherited.cgroup.version = Some("v2".to_owned());
+            facts.inherited.cgroup.cpu_quota_cpus = is_held.then_some(0.5);
             facts.kernel.release = kernel(if facts.host_name.as_deref() == Some("slow") {
                 "6.2"
             } else {
@@ -531,6 +549,12 @@ mod tests {
                 .all(|row| row.of.point.probe == "memory.x")
         );
         assert_eq!(slow.facts, [("kernel".into(), "6.2".into(), "6.1".into())]);
+        let held = verdict(&found, "held");
+        assert_eq!(
+            (held.verdict, held.quota()),
+            (Verdict::Slower, Some("0.5 CPUs")),
+            "{held:?}"
+        );
         assert_eq!(verdict(&found, "noisy").verdict, Verdict::Undecided);
         let normal = found.cohorts[0].hosts.iter();
         let normal = normal.filter(|host| host.verdict == Verdict::Normal);

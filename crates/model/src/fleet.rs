@@ -3,6 +3,13 @@
 use crate::rows::MetricOfPoint;
 use serde::Serialize;
 
+/// The fact that a quota holds processes back, and its value where none does.
+pub const CPU_QUOTA: &str = "CPU quota";
+/// See [`CPU_QUOTA`].
+pub const NO_QUOTA: &str = "none";
+/// The value of a fact that a run does not have.
+pub const UNKNOWN: &str = "unknown";
+
 /// Hosts, each held against those of its cohort.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Fleet {
@@ -63,6 +70,17 @@ pub enum Verdict {
     Undecided,
     /// No deviation was found.
     Normal,
+}
+
+impl Host {
+    /// The CPU quota that holds it back, where most of its cohort have none.
+    pub fn quota(&self) -> Option<&str> {
+        let mut facts = self.facts.iter();
+        let quota = facts.find(|(what, _, usual)| what == CPU_QUOTA && usual == NO_QUOTA);
+        quota
+            .map(|(_, here, _)| &**here)
+            .filter(|here| *here != UNKNOWN)
+    }
 }
 
 impl Verdict {

@@ -157,7 +157,10 @@ pub(crate) fn reason(host: &Host) -> String {
             signed(layer.worse)
         )
     });
-    let parts: Vec<String> = layers.collect();
+    let quota = host
+        .quota()
+        .map(|quota| format!("a CPU quota of {quota} holds it back"));
+    let parts: Vec<String> = quota.into_iter().chain(layers).collect();
     let outside = host.deviations.iter().filter(|row| {
         let layer = row.of.point.layer();
         host.layers.iter().all(|whole| whole.layer != layer)

@@ -2,6 +2,7 @@
 
 use costof_model::comparison::FactDifference;
 use costof_model::facts::Facts;
+use costof_model::fleet::{CPU_QUOTA, NO_QUOTA};
 use costof_model::noise::{CONTROLLER, MEASURED, PEER};
 use costof_model::rows::AttemptRow;
 use costof_model::run_file::Run;
@@ -112,6 +113,7 @@ pub(crate) fn machine_facts(facts: &Facts) -> Vec<Fact> {
         ("microcode", cpu.microcode.clone()),
         ("processors", cpu.logical_count.map(shown)),
         ("SMT", cpu.smt_active.map(shown)),
+        (CPU_QUOTA, quota(facts)),
         ("hypervisor", facts.virtualization.hypervisor.clone()),
         ("container", facts.virtualization.container.clone()),
         ("kernel's clock source", facts.clock_source.current.clone()),
@@ -143,6 +145,18 @@ fn shown(value: impl Display) -> String {
 fn some(map: &BTreeMap<String, String>) -> Option<String> {
     let parts = map.iter().map(|(name, value)| format!("{name}: {value}"));
     (!map.is_empty()).then(|| parts.collect::<Vec<_>>().join("; "))
+}
+
+/// The quota of CPU time that holds a process back, or that there is none. `None` if that cannot be known.
+fn quota(facts: &Facts) -> Option<String> {
+    let cgroup = &facts.inherited.cgroup;
+    cgroup.version.as_ref()?;
+    let cpus = facts
+        .cpu
+        .logical_count
+        .map_or(f64::INFINITY, |cpus| cpus as f64);
+    let quota = cgroup.cpu_quota_cpus.filter(|quota| *quota < cpus);
+    Some(quota.map_or_else(|| NO_QUOTA.to_owned(), |quota| format!("{quota} CPUs")))
 }
 
 /// The governors that choose the clock, each once.
