@@ -7,6 +7,7 @@ use costof_peers::tool::Conditions;
 use std::time::Duration;
 
 #[test]
+#[ignore = "long; ./check --all runs it"]
 fn what_is_installed_is_understood() {
     let cpus = costof_os::sched::affinity::allowed().expect("the allowed CPUs are known");
     let interrupt = Interrupt::never();

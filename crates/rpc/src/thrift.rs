@@ -18,7 +18,7 @@ use crate::Options;
 use ::thrift::TConfiguration;
 
 /// What Apache's compiler generates from `idl/echo.thrift`, unchanged (`crates/rpc/generate`;
-/// `./check` generates it again and compares). Nobody reads or edits it, so its lints are allowed,
+/// `./check --all` generates it again and compares). Nobody reads or edits it, so its lints are allowed,
 /// here and nowhere else.
 #[allow(
     dead_code,

@@ -39,6 +39,7 @@ fn value(launch: &LaunchRow, name: &str) -> Option<f64> {
 
 /// Of TCP more waits to be sent, in the end, than arrives in a second over such a link.
 #[test]
+#[ignore = "long; ./check --all runs it"]
 fn a_connection_that_is_cut_short_has_a_throughput() {
     let axes = "--set over=tcp --set size=1KiB --set congestion_control=cubic";
     for launch in or_skip!(launches(axes)) {

@@ -35,6 +35,7 @@ fn expect_cpu(row: &PointRow, metric: &str) {
 }
 
 #[test]
+#[ignore = "long; ./check --all runs it"]
 fn every_stack_is_there_and_back_over_every_link_and_stands_on_the_ladder() {
     let (run, shown) = Place::new().quick(&format!(
         "rpc.rtt --set stack=grpc,thrift,tcp,rudp,udp --set payload=int,structure \
@@ -72,6 +73,7 @@ fn a_connection_may_be_a_unix_socket_and_datagrams_say_that_they_have_none() {
 }
 
 #[test]
+#[ignore = "long; ./check --all runs it"]
 fn the_first_call_stands_beside_the_others() {
     let run = measured(&format!(
         "rpc.first_call --set stack=grpc,thrift,tcp --link loopback --link {EMULATED}"
@@ -112,6 +114,7 @@ fn every_payload_is_marshalled_and_unmarshalled() {
 }
 
 #[test]
+#[ignore = "long; ./check --all runs it"]
 fn streams_carry_messages_of_a_byte_and_of_megabytes() {
     let over_links = format!("--set size=1,64KiB --link loopback --link {EMULATED}");
     for words in [&*over_links, "--set size=4MiB"] {
@@ -129,6 +132,7 @@ fn streams_carry_messages_of_a_byte_and_of_megabytes() {
 }
 
 #[test]
+#[ignore = "long; ./check --all runs it"]
 fn calls_are_made_at_a_rate() {
     let run =
         measured("rpc.load --set stack=grpc,thrift --set rate=200,2000 --set connections=1,3");

@@ -27,6 +27,7 @@ fn rows<'a>(run: &'a Run, primitives: &[&str]) -> Vec<&'a PointRow> {
 }
 
 #[test]
+#[ignore = "long; ./check --all runs it"]
 fn with_a_receiver_on_this_machine_every_send_is_copied_after_all() {
     for link in ["loopback", "veth"] {
         let run = over(link);
@@ -44,6 +45,7 @@ fn with_a_receiver_on_this_machine_every_send_is_copied_after_all() {
 
 /// What is said is what was seen, and no more than this machine can tell.
 #[test]
+#[ignore = "long; ./check --all runs it"]
 fn the_six_questions_are_asked_of_the_ways_of_the_study_and_the_verdict_says_why() {
     let ways = "--set primitive=two_copy,one_copy,zero_copy --set size=4KiB,64KiB";
     let (run, text) = measured(ways);
@@ -67,6 +69,7 @@ fn the_six_questions_are_asked_of_the_ways_of_the_study_and_the_verdict_says_why
 }
 
 #[test]
+#[ignore = "long; ./check --all runs it"]
 fn into_a_sink_nothing_is_copied_that_was_asked_not_to_be() {
     let run = over("sink");
     for row in rows(&run, &["zero_copy"]) {
@@ -83,6 +86,7 @@ fn into_a_sink_nothing_is_copied_that_was_asked_not_to_be() {
 }
 
 #[test]
+#[ignore = "long; ./check --all runs it"]
 fn messages_go_as_they_are_asked_for_and_are_answered_over_every_socket() {
     let (run, _) = measured(
         "--set primitive=two_copy --set pattern=echo,trigger --set in_flight=8 --set size=16KiB \

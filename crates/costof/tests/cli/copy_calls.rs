@@ -32,12 +32,14 @@ const WAYS: [(&str, &[&str]); 9] = [
 ];
 
 #[test]
+#[ignore = "long; ./check --all runs it"]
 fn each_way_of_sending_calls_what_it_names_and_nothing_else() {
     let ways: Vec<_> = WAYS.iter().map(|(name, _)| *name).collect();
     expect_calls(&format!("primitive={}", ways.join(",")), &WAYS, &[]);
 }
 
 #[test]
+#[ignore = "long; ./check --all runs it"]
 fn so_does_one_that_knows_the_messages_before() {
     let is_registered = |way: &&(&str, &[&str])| way.0.starts_with("uring_");
     let ways: Vec<_> = WAYS.iter().filter(is_registered).copied().collect();
@@ -46,6 +48,7 @@ fn so_does_one_that_knows_the_messages_before() {
 }
 
 #[test]
+#[ignore = "long; ./check --all runs it"]
 fn one_that_allocates_may_ask_for_memory_and_one_that_is_answered_receives() {
     let settings = "primitive=two_copy --set allocate=per_message";
     expect_calls(settings, &WAYS[..1], &["brk", "mmap", "munmap"]);

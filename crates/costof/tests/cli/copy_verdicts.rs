@@ -44,6 +44,7 @@ fn expect_verdicts(ended: &Ended, words: &[&str]) {
 }
 
 #[test]
+#[ignore = "long; ./check --all runs it"]
 fn a_receiver_on_this_machine_is_why_all_was_copied_and_into_a_sink_nothing_was() {
     for (link, words) in [
         ("loopback", ["copied 100 %", "on this machine"]),
@@ -64,6 +65,7 @@ fn a_receiver_on_this_machine_is_why_all_was_copied_and_into_a_sink_nothing_was(
 }
 
 #[test]
+#[ignore = "long; ./check --all runs it"]
 fn a_packet_sniffer_is_named() {
     let place = Place::new();
     let Some(ended) = sniffed(&place) else {

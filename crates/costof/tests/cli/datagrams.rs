@@ -22,6 +22,7 @@ fn row<'a>(run: &'a Run, stack: &str, window: u64) -> Option<&'a PointRow> {
 }
 
 #[test]
+#[ignore = "long; ./check --all runs it"]
 fn every_stack_carries_messages_with_a_window_and_without() {
     let run = measured(
         "rudp.bandwidth --set stack=rudp,study,quic,tcp --set window=0,4 --set size=1400,20000",

@@ -177,6 +177,7 @@ fn shell(place: &Place, script: &str, only_parsed: bool) -> Ended {
 }
 
 #[test]
+#[ignore = "long; ./check --all runs it"]
 fn every_command_of_the_documents_is_accepted() {
     let measured = Place::new();
     let line = "run cpu.clock --set source=tsc,monotonic --quick --launches 3 --out run.jsonl";

@@ -176,6 +176,7 @@ fn contenders_end_when_all_others_are_killed() {
 }
 
 #[test]
+#[ignore = "long; ./check --all runs it"]
 fn the_limit_of_a_control_group_is_found() {
     const LIMIT_MIB: u64 = 320;
     const SIZES: [u64; 12] = [100, 150, 200, 240, 265, 285, 305, 320, 340, 360, 380, 400];

@@ -1,5 +1,5 @@
 //! `costof export --format`: the programs for which it writes read what it writes. `COSTOF_PYTHON` names a
-//! Python that has Apache Otava and ReFrame; `./check` makes one.
+//! Python that has Apache Otava and ReFrame; `./check --all` makes one.
 
 use crate::common::{
     Ended, Place, assert_contains, assert_contains_all, is_installed, run, skipped,
@@ -105,6 +105,7 @@ pub(crate) fn python(module: &str, program: &str) -> Result<Command, String> {
 }
 
 #[test]
+#[ignore = "long; ./check --all runs it"]
 fn apache_otava_reads_a_row_for_each_run() {
     let mut otava = match python("otava", "otava") {
         Ok(otava) => otava,
@@ -133,6 +134,7 @@ fn apache_otava_reads_a_row_for_each_run() {
 }
 
 #[test]
+#[ignore = "long; ./check --all runs it"]
 fn reframe_measures_the_same_again() {
     let mut reframe = match python("reframe", "reframe") {
         Ok(reframe) => reframe,

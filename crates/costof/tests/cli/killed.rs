@@ -15,6 +15,7 @@ use std::time::{Duration, Instant};
 const RUN: &str = "run --only null cpu.clock --set source=tsc_fenced --quick --out run.jsonl";
 
 #[test]
+#[ignore = "long; ./check --all runs it"]
 fn a_run_that_is_killed_at_any_moment_is_resumed_without_loss() {
     let (kills, seed) = (number("COSTOF_KILLS", 50), number("COSTOF_KILLS_SEED", 1));
     eprintln!("{kills} kills, drawn by seed {seed}");

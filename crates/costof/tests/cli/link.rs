@@ -83,6 +83,7 @@ fn a_launch_says_what_its_emulated_link_did() {
 }
 
 #[test]
+#[ignore = "long; ./check --all runs it"]
 fn what_is_killed_leaves_no_process_namespace_or_device() {
     let place = Place::new();
     for link in ["veth", EMULATED, "sink"] {
@@ -284,6 +285,7 @@ fn an_ordinary_user_has_a_cable_by_a_user_namespace() {
 
 /// Everything about the named link, in one test: there is one on a machine.
 #[test]
+#[ignore = "long; ./check --all runs it"]
 fn the_named_link_is_up_until_it_is_taken_down() {
     let place = Place::new();
     let link = |line: &str| place.run(&format!("link {line}"));

@@ -50,6 +50,7 @@ fn launches(run: &Run, probe: &str) -> usize {
 }
 
 #[test]
+#[ignore = "long; ./check --all runs it"]
 fn what_crashes_or_hangs_twice_is_told_by_its_cause_and_left_out_of_later_launches() {
     // What hangs may take no time; what crashes may need much on a busy machine.
     const HANGS: &str = "--timeout 10";

@@ -11,6 +11,7 @@ fn ip(words: &str) {
 }
 
 #[test]
+#[ignore = "long; ./check --all runs it"]
 fn a_host_without_costof_answers_or_the_reason_is_told() {
     let namespaces = match Namespaces::new("ping") {
         Ok(namespaces) => namespaces,

@@ -261,6 +261,7 @@ fn read_up_to_the_last_sync(place: &Place, before: &Disk, calls: &[Call]) -> Vec
 }
 
 #[test]
+#[ignore = "long; ./check --all runs it"]
 fn a_run_reads_up_to_its_last_sync_and_goes_on_from_there() {
     or_skip!(may_trace());
     let place = Place::new();

@@ -158,6 +158,7 @@ fn configuration(place: &Place) -> String {
 }
 
 #[test]
+#[ignore = "long; ./check --all runs it"]
 fn the_node_whose_system_calls_are_slow_is_found_and_drained() {
     let cluster = or_skip!(Cluster::new());
     let place = &cluster.place;
@@ -190,6 +191,7 @@ fn the_node_whose_system_calls_are_slow_is_found_and_drained() {
 }
 
 #[test]
+#[ignore = "long; ./check --all runs it"]
 fn a_worker_that_srun_starts_ends_with_it_and_leaves_no_job() {
     let cluster = or_skip!(Cluster::new());
     let place = &cluster.place;

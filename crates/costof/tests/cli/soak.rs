@@ -29,6 +29,7 @@ struct Injected {
 }
 
 #[test]
+#[ignore = "long; ./check --all runs it"]
 fn whatever_happens_no_launch_is_lost_and_nothing_is_left() {
     let seed = number("COSTOF_SOAK_SEED").unwrap_or(1);
     let only = number("COSTOF_SOAK_ONLY");

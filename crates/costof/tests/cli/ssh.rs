@@ -213,6 +213,7 @@ fn free_port() -> u16 {
 }
 
 #[test]
+#[ignore = "long; ./check --all runs it"]
 fn a_machine_that_ssh_reaches_is_measured_and_a_run_there_resumed() {
     let there = or_skip!(There::new());
     let words = "run --only null cpu.clock --quick --out run.jsonl --on ssh:there";
@@ -235,6 +236,7 @@ fn a_machine_that_ssh_reaches_is_measured_and_a_run_there_resumed() {
 }
 
 #[test]
+#[ignore = "long; ./check --all runs it"]
 fn of_many_hosts_a_dead_one_costs_its_own_run_only() {
     let there = or_skip!(There::new());
     let words = "run --only null --quick --launches 3 --fanout 4 --out runs/ --on ssh:n[01-20]";
@@ -255,6 +257,7 @@ fn of_many_hosts_a_dead_one_costs_its_own_run_only() {
 }
 
 #[test]
+#[ignore = "long; ./check --all runs it"]
 fn the_other_end_may_be_where_ssh_leads() {
     let there = or_skip!(There::new());
     for ends in ["--peer ssh:there", "--on ssh:there --peer local"] {
@@ -268,6 +271,7 @@ fn the_other_end_may_be_where_ssh_leads() {
 }
 
 #[test]
+#[ignore = "long; ./check --all runs it"]
 fn two_ends_meet_at_the_address_by_which_ssh_came() {
     let made = Namespaces::new("costofssh").and_then(|namespaces| {
         let there = There::across(&namespaces)?;
@@ -326,6 +330,7 @@ fn when_the_controller_is_killed_nothing_is_left_at_either_end() {
 }
 
 #[test]
+#[ignore = "long; ./check --all runs it"]
 fn when_ssh_or_the_worker_there_is_killed_the_launch_is_lost_and_made_up_for() {
     for (killed, named) in [
         (&["ssh", "-F", "BatchMode"][..], "SIGKILL"),
@@ -349,6 +354,7 @@ fn when_ssh_or_the_worker_there_is_killed_the_launch_is_lost_and_made_up_for() {
 }
 
 #[test]
+#[ignore = "long; ./check --all runs it"]
 fn a_worker_there_that_hangs_is_ended_at_both_ends() {
     // Even one that is stopped, and sees no end of its input.
     for how in ["spin", "stop"] {
@@ -365,6 +371,7 @@ fn a_worker_there_that_hangs_is_ended_at_both_ends() {
 }
 
 #[test]
+#[ignore = "long; ./check --all runs it"]
 fn what_a_probe_leaves_behind_there_is_ended_too() {
     for end in ["well", "crash"] {
         let there = or_skip!(There::new());

@@ -157,6 +157,7 @@ fn a_study_of_ones_own_is_measured_and_held_beside_its_figures() {
 }
 
 #[test]
+#[ignore = "long; ./check --all runs it"]
 fn an_unoptimised_build_measures_what_is_asked_of_it() {
     let place = with_study(&by_both());
     // Any costof will do.

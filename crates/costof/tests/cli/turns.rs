@@ -68,6 +68,7 @@ fn who_waits_is_told_for_whom_and_goes_on_when_that_was_killed() {
 }
 
 #[test]
+#[ignore = "long; ./check --all runs it"]
 fn a_run_whose_hold_on_the_machine_is_killed_says_so_and_can_be_resumed() {
     loses_its_hold(|place| {
         // The oldest worker has described the machine, and holds it.
@@ -79,6 +80,7 @@ fn a_run_whose_hold_on_the_machine_is_killed_says_so_and_can_be_resumed() {
 }
 
 #[test]
+#[ignore = "long; ./check --all runs it"]
 fn a_run_whose_lock_is_removed_says_so_and_can_be_resumed() {
     let removed: [fn(&Path); 3] = [
         |lock| std::fs::remove_file(lock).unwrap(),
@@ -155,6 +157,7 @@ fn who_waits_can_be_interrupted() {
 }
 
 #[test]
+#[ignore = "long; ./check --all runs it"]
 fn hosts_that_are_one_machine_take_turns_and_have_a_file_each() {
     let place = Place::new();
     let other = format!("exec:{} worker", misbehaving());

@@ -84,6 +84,7 @@ fn expect_point(run: &Run, point: &Point, metrics: &str) {
 }
 
 #[test]
+#[ignore = "long; ./check --all runs it"]
 fn every_probe_is_measured_over_several_links_in_one_run() {
     let place = Place::new();
     let path = format!("--link loopback --link veth --link {EMULATED}");
@@ -93,6 +94,7 @@ fn every_probe_is_measured_over_several_links_in_one_run() {
 }
 
 #[test]
+#[ignore = "long; ./check --all runs it"]
 fn every_probe_is_measured_between_named_namespaces() {
     let namespaces = or_skip!(Namespaces::new("costofall"));
     let place = Place::new();

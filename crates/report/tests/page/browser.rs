@@ -37,7 +37,7 @@ addEventListener("load", () => {
 pub(crate) fn browser(home: &Path) -> Option<Command> {
     let chromium = Path::new("/usr/bin/chromium");
     if !chromium.exists() {
-        eprintln!("skipped: there is no chromium here (./check installs it)");
+        eprintln!("skipped: there is no chromium here (./check --all installs it)");
         return None;
     }
     let mut browser = Command::new(chromium);

@@ -49,6 +49,7 @@ fn a_page_stays_light_enough_to_be_sent() {
 }
 
 #[test]
+#[ignore = "long; ./check --all runs it"]
 fn a_page_of_many_points_shows_their_first_thousands_and_says_so() {
     let page = page(&varied(7000).run(), &[]);
     assert!(page.contains("more in the run file"));

@@ -1,5 +1,5 @@
 //! Other people's clients call our services, and our clients other people's: Python's grpcio, and
-//! Apache's Thrift of Python. `COSTOF_PYTHON` names a Python that has them; `./check` makes one.
+//! Apache's Thrift of Python. `COSTOF_PYTHON` names a Python that has them; `./check --all` makes one.
 
 use crate::{STACKS, STUDY, connect, listen, loopback, times};
 use costof_rpc::{Kind, Options, Payload, Protocol, RpcError, Stack};
@@ -28,7 +28,7 @@ impl Python {
         if let Err(why) = generated {
             assert!(asked.is_none(), "COSTOF_PYTHON will not do: {why}");
             return Err(format!(
-                "{why} (./check makes a COSTOF_PYTHON that will do)"
+                "{why} (./check --all makes a COSTOF_PYTHON that will do)"
             ));
         }
         Ok(Self { executable, place })

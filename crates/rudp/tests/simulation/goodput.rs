@@ -154,6 +154,7 @@ fn measure(control: Control, paths: [Path; 2], way: &str) -> f64 {
 }
 
 #[test]
+#[ignore = "long; ./check --all runs it"]
 fn rate_fills_a_link_that_loses_at_random() {
     // Before the line, where more can be sent than it carries, and behind it.
     let late = Path {
@@ -201,6 +202,7 @@ fn after_five_seconds(path: Path, seeds: u64) -> Vec<f64> {
 }
 
 #[test]
+#[ignore = "long; ./check --all runs it"]
 fn rate_finds_the_rate_in_five_seconds_whatever_is_lost_and_stalls() {
     let parts = after_five_seconds(
         Path {
@@ -213,7 +215,7 @@ fn rate_finds_the_rate_in_five_seconds_whatever_is_lost_and_stalls() {
 }
 
 #[test]
-#[ignore = "a minute of simulation; ./check runs it"]
+#[ignore = "a minute of simulation; ./check --all runs it"]
 fn rate_finds_the_rate_in_five_seconds_over_120_networks() {
     for path in [LINK, STALLING] {
         for loss in [0.0, 0.1, 0.3] {
@@ -237,7 +239,7 @@ fn packets_that_overtake_do_not_starve_rate() {
 }
 
 #[test]
-#[ignore = "half a minute of simulation; ./check runs it"]
+#[ignore = "half a minute of simulation; ./check --all runs it"]
 fn every_control_over_a_link_that_loses_at_random() {
     for control in [
         Control::Rate,
@@ -253,7 +255,7 @@ fn every_control_over_a_link_that_loses_at_random() {
 }
 
 #[test]
-#[ignore = "two minutes over three shared links; ./check runs it"]
+#[ignore = "two minutes over three shared links; ./check --all runs it"]
 fn connections_that_share_a_link_each_get_a_part() {
     for (one, other, least) in [
         (Control::Cubic, Control::Cubic, 0.25),
@@ -323,6 +325,7 @@ fn a_path_that_clears_marks_costs_nothing_and_one_that_drops_what_is_marked_litt
 }
 
 #[test]
+#[ignore = "long; ./check --all runs it"]
 fn rate_does_not_make_up_for_loss_of_its_own_making() {
     // Hardly a queue: what is too much is lost, and no round trip grows.
     let policed = Path { queue: 20, ..LINK };
