@@ -150,12 +150,14 @@ pub fn setting(text: &str) -> Result<(String, Vec<String>), String> {
 /// The values that are set, axis by axis.
 ///
 /// # Errors
-/// The probe has no such axis, or the axis no such value.
+/// The probe has no such axis, or the axis no such value; the probe is named.
 pub fn read(info: &ProbeInfo, settings: &Settings) -> Result<Vec<(Text, Vec<AxisValue>)>, String> {
     let read = settings.iter().map(|(name, texts)| {
         let axis = info.axis(name)?;
         let values = texts.iter().map(|text| axis.parse(text));
-        Ok((axis.name.clone(), values.collect::<Result<_, String>>()?))
+        let values = values.collect::<Result<_, String>>();
+        let values = values.map_err(|error| format!("{}: {error}", info.id))?;
+        Ok((axis.name.clone(), values))
     });
     read.collect()
 }
