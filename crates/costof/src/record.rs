@@ -198,41 +198,55 @@ fn report_early(path: &Path, run: &Run, why: &RunFileError) -> String {
 /// the launches of those that ended: most of a file, and not needed to compare many. A file of a folder that is no
 /// run is reported and left out.
 pub(crate) fn many(given: &[PathBuf]) -> Result<(Vec<PathBuf>, Vec<Run>), Error> {
-    let (mut files, mut runs) = (Vec::new(), Vec::new());
+    let mut files = Vec::new();
     for path in given {
-        if !path.is_dir() {
-            runs.push(without_launches(path)?);
+        if path.is_dir() {
+            files.extend(run_files(path)?);
+        } else {
             files.push(path.clone());
-            continue;
         }
-        let entries = fs::read_dir(path).context(path.display())?;
-        let entries = entries.map(|entry| entry.map(|entry| entry.path()));
-        let mut entries = entries
-            .collect::<Result<Vec<_>, _>>()
-            .context(path.display())?;
-        // To open a pipe could take for ever.
-        let is_other = |file: &PathBuf| fs::metadata(file).is_ok_and(|data| !data.is_file());
-        entries
-            .retain(|file| file.extension().is_some_and(|end| end == "jsonl") && !is_other(file));
-        if entries.is_empty() {
-            bail!("{} has no run file (NAME.jsonl)", path.display());
-        }
-        entries.sort();
-        let (found, of_folder) = those_that_can_be_read(entries);
-        files.extend(found);
-        runs.extend(of_folder);
     }
-    Ok((files, runs))
+    read_all(files, given)
+}
+
+/// The files of a folder whose name ends in .jsonl, in the order of their names.
+fn run_files(folder: &Path) -> Result<Vec<PathBuf>, Error> {
+    let entries = fs::read_dir(folder).context(folder.display())?;
+    let entries = entries.map(|entry| entry.map(|entry| entry.path()));
+    let mut entries = entries
+        .collect::<Result<Vec<_>, _>>()
+        .context(folder.display())?;
+    // To open a pipe could take for ever.
+    let is_other = |file: &PathBuf| fs::metadata(file).is_ok_and(|data| !data.is_file());
+    entries.retain(|file| file.extension().is_some_and(|end| end == "jsonl") && !is_other(file));
+    if entries.is_empty() {
+        bail!("{} has no run file (NAME.jsonl)", folder.display());
+    }
+    entries.sort();
+    Ok(entries)
 }
 
 /// Those of these files that are runs, and the runs without their launches; the others are reported.
-pub(crate) fn those_that_can_be_read(files: Vec<PathBuf>) -> (Vec<PathBuf>, Vec<Run>) {
+///
+/// # Errors
+/// One of the `named` ones is no run.
+pub(crate) fn read_all(
+    files: Vec<PathBuf>,
+    named: &[PathBuf],
+) -> Result<(Vec<PathBuf>, Vec<Run>), Error> {
     let read = read_on_all_cpus(&files);
-    let runs = files.into_iter().zip(read).filter_map(|(file, run)| {
-        let run = run.map_err(|error| log(format_args!("left out: {error}")));
-        Some((file, run.ok()?))
-    });
-    runs.unzip()
+    let (mut kept, mut runs) = (Vec::new(), Vec::new());
+    for (file, run) in files.into_iter().zip(read) {
+        match run {
+            Ok(run) => {
+                kept.push(file);
+                runs.push(run);
+            }
+            Err(error) if named.contains(&file) => return Err(error),
+            Err(error) => log(format_args!("left out: {error}")),
+        }
+    }
+    Ok((kept, runs))
 }
 
 /// What [`without_launches`] returns for each file.

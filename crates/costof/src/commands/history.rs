@@ -12,7 +12,7 @@ use std::process::ExitCode;
 
 pub(crate) fn run(options: &HistoryOptions) -> Done {
     let (files, mut runs) = match &options.runs[..] {
-        [] => of_one_host(),
+        [] => of_one_host()?,
         given => record::many(given)?,
     };
     if runs.is_empty() {
@@ -36,7 +36,7 @@ pub(crate) fn run(options: &HistoryOptions) -> Done {
 
 /// Prints what the latest of the user's runs of this host changed; nothing if that is nothing.
 pub(crate) fn print_latest(host: &str) -> Result<(), Error> {
-    let (_, mut runs) = record::those_that_can_be_read(saved::all());
+    let (_, mut runs) = record::read_all(saved::all(), &[])?;
     runs.retain(|run| run.host_name() == host);
     let history = history::history(&mut runs, FALSE_ALARM_RUNS);
     print(shown::latest(&history, prose_columns()))?;
@@ -44,9 +44,9 @@ pub(crate) fn print_latest(host: &str) -> Result<(), Error> {
 }
 
 /// The user's runs of the host that the latest one measured.
-fn of_one_host() -> (Vec<PathBuf>, Vec<Run>) {
+fn of_one_host() -> Result<(Vec<PathBuf>, Vec<Run>), Error> {
     // The latest is the first.
-    let (files, mut runs) = record::those_that_can_be_read(saved::all());
+    let (files, mut runs) = record::read_all(saved::all(), &[])?;
     let host = runs.first().map(Run::host_name).unwrap_or_default();
     let all = runs.len();
     runs.retain(|run| run.host_name() == host);
@@ -56,5 +56,5 @@ fn of_one_host() -> (Vec<PathBuf>, Vec<Run>) {
             "{others} runs of other hosts than {host} are left out"
         ));
     }
-    (files, runs)
+    Ok((files, runs))
 }
