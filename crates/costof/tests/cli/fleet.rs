@@ -193,6 +193,10 @@ fn the_odd_host_is_named_with_its_reason() {
     for (words, named) in [
         ("fleet empty", "no run file"),
         ("fleet none.jsonl", "none.jsonl"),
+        (
+            "fleet runs --by kernal",
+            "no fact `kernal`, did you mean `kernel`?",
+        ),
         // It has no end.
         ("fleet /dev/zero", "it is empty"),
         ("fleet", "RUN"),
