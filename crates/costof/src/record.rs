@@ -81,7 +81,8 @@ impl Record {
         let file = options.read(true).append(true).open(path);
         let file = file.map_err(|error| cannot_open(path, &error))?;
         lock(&file, path)?;
-        let run = run_file::read(BufReader::new(&file)).context(shown)?;
+        let read = run_file::read_up_to(BufReader::new(&file), u64::MAX);
+        let run = up_to_zeros(path, read.context(shown)?)?;
         // Else what is written from now on could reach the disk, and the cut not.
         let cut = file.set_len(run.whole_bytes);
         cut.and_then(|()| file.sync_all())
@@ -168,11 +169,14 @@ fn lock(file: &File, path: &Path) -> Result<(), Error> {
 /// Reads the run in the file at `path`, and reports if zeros end it. For an interrupted run, it also computes
 /// results from the launches so far.
 pub(crate) fn read(path: &Path) -> Result<Run, Error> {
-    match read_up_to(path, u64::MAX)? {
-        (_, Some(error)) if !matches!(error, RunFileError::Zeros) => {
-            Err(error).context(path.display())
-        }
-        (run, why) => {
+    up_to_zeros(path, read_up_to(path, u64::MAX)?)
+}
+
+/// The run of a file that is read to its end, or to zeros, which are reported.
+fn up_to_zeros(path: &Path, (run, why): (Run, Option<RunFileError>)) -> Result<Run, Error> {
+    match why {
+        Some(error) if !matches!(error, RunFileError::Zeros) => Err(error).context(path.display()),
+        why => {
             why.map(|why| report_early(path, &run, &why));
             Ok(run)
         }
