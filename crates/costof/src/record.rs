@@ -8,6 +8,7 @@ use costof_measure::estimate;
 use costof_measure::probe::Probe;
 use costof_model::rows::{EndRow, Row, RunRow};
 use costof_model::run_file::{self, Run, RunFileError};
+use std::collections::HashSet;
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, BufReader, Read, Seek, SeekFrom, Write};
 use std::num::NonZero;
@@ -226,7 +227,26 @@ pub(crate) fn many(given: &[PathBuf]) -> Result<(Vec<PathBuf>, Vec<Run>), Error>
         files.extend(found);
         runs.extend(of_folder);
     }
+    let runs = each_once(&files, runs);
     Ok((files, runs))
+}
+
+/// The runs of these files, each once: a run that is also in another file would count as a second measurement of its
+/// host.
+fn each_once(files: &[PathBuf], runs: Vec<Run>) -> Vec<Run> {
+    let mut seen = HashSet::new();
+    let runs = runs.into_iter().zip(files).filter(|(run, file)| {
+        let (id, started) = (run.run.id.clone(), run.run.started.clone());
+        let is_new = seen.insert((id, started, run.host_name()));
+        if !is_new {
+            log(format_args!(
+                "left out: {} has the same run as another file",
+                file.display()
+            ));
+        }
+        is_new
+    });
+    runs.map(|(run, _)| run).collect()
 }
 
 /// Those of these files that are runs, and the runs without their launches; the others are reported.
