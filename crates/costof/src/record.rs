@@ -8,6 +8,7 @@ use costof_measure::estimate;
 use costof_measure::probe::Probe;
 use costof_model::rows::{EndRow, Row, RunRow};
 use costof_model::run_file::{self, Run, RunFileError};
+use std::collections::HashSet;
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, BufReader, Read, Seek, SeekFrom, Write};
 use std::num::NonZero;
@@ -81,7 +82,8 @@ impl Record {
         let file = options.read(true).append(true).open(path);
         let file = file.map_err(|error| cannot_open(path, &error))?;
         lock(&file, path)?;
-        let run = run_file::read(BufReader::new(&file)).context(shown)?;
+        let read = run_file::read_up_to(BufReader::new(&file), u64::MAX);
+        let run = up_to_zeros(path, read.context(shown)?)?;
         // Else what is written from now on could reach the disk, and the cut not.
         let cut = file.set_len(run.whole_bytes);
         cut.and_then(|()| file.sync_all())
@@ -168,11 +170,14 @@ fn lock(file: &File, path: &Path) -> Result<(), Error> {
 /// Reads the run in the file at `path`, and reports if zeros end it. For an interrupted run, it also computes
 /// results from the launches so far.
 pub(crate) fn read(path: &Path) -> Result<Run, Error> {
-    match read_up_to(path, u64::MAX)? {
-        (_, Some(error)) if !matches!(error, RunFileError::Zeros) => {
-            Err(error).context(path.display())
-        }
-        (run, why) => {
+    up_to_zeros(path, read_up_to(path, u64::MAX)?)
+}
+
+/// The run of a file that is read to its end, or to zeros, which are reported.
+fn up_to_zeros(path: &Path, (run, why): (Run, Option<RunFileError>)) -> Result<Run, Error> {
+    match why {
+        Some(error) if !matches!(error, RunFileError::Zeros) => Err(error).context(path.display()),
+        why => {
             why.map(|why| report_early(path, &run, &why));
             Ok(run)
         }
@@ -206,7 +211,9 @@ pub(crate) fn many(given: &[PathBuf]) -> Result<(Vec<PathBuf>, Vec<Run>), Error>
             files.push(path.clone());
         }
     }
-    read_all(files, given)
+    let (files, runs) = read_all(files, given)?;
+    let runs = each_once(&files, runs);
+    Ok((files, runs))
 }
 
 /// The files of a folder whose name ends in .jsonl, in the order of their names.
@@ -224,6 +231,24 @@ fn run_files(folder: &Path) -> Result<Vec<PathBuf>, Error> {
     }
     entries.sort();
     Ok(entries)
+}
+
+/// The runs of these files, each once: a run that is also in another file would count as a second measurement of its
+/// host.
+fn each_once(files: &[PathBuf], runs: Vec<Run>) -> Vec<Run> {
+    let mut seen = HashSet::new();
+    let runs = runs.into_iter().zip(files).filter(|(run, file)| {
+        let (id, started) = (run.run.id.clone(), run.run.started.clone());
+        let is_new = seen.insert((id, started, run.host_name()));
+        if !is_new {
+            log(format_args!(
+                "left out: {} has the same run as another file",
+                file.display()
+            ));
+        }
+        is_new
+    });
+    runs.map(|(run, _)| run).collect()
 }
 
 /// Those of these files that are runs, and the runs without their launches; the others are reported.

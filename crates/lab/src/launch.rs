@@ -10,6 +10,7 @@ use costof_model::failure::Failure;
 use costof_model::noise::{CoreGauge, Noise};
 use costof_model::protocol::{self, Answer, Command, Launch, Offers, Report};
 use std::collections::BTreeSet;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
@@ -88,6 +89,8 @@ struct Part {
     cpus: Vec<usize>,
     /// The CPUs of the other roles on its machine.
     partners: Vec<usize>,
+    /// Where it may listen.
+    address: Option<IpAddr>,
 }
 
 struct Driven<'a> {
@@ -108,6 +111,7 @@ impl Driven<'_> {
             worker,
             cpus: launch.cpus.clone(),
             partners: launch.partners.clone(),
+            address: launch.rendezvous.as_ref().map(|meeting| meeting.address),
         });
         let last = self.parts.len() - 1;
         match self.ask(last, &Command::Open(Box::new(launch)))? {
@@ -130,7 +134,15 @@ impl Driven<'_> {
                 offers: offers.clone(),
             };
             match self.ask(part, &prepare)? {
-                Answer::Prepared { offers: more } => offers.extend(more),
+                Answer::Prepared { offers: more } => {
+                    let own = self.parts[part].address;
+                    if let Some(other) = elsewhere(&more, own) {
+                        let failure = self.offered_elsewhere(part, other);
+                        self.failures.push((point, failure));
+                        return Ok(());
+                    }
+                    offers.extend(more);
+                }
                 Answer::Failed(failure) => {
                     self.failures.push((point, failure));
                     return Ok(());
@@ -155,6 +167,13 @@ impl Driven<'_> {
             }
         }
         Ok(())
+    }
+
+    fn offered_elsewhere(&self, part: usize, other: &str) -> Failure {
+        let role = &self.parts[part].role;
+        Failure::error(format!(
+            "the {role} offers the address of another host: {other}"
+        ))
     }
 
     fn has_failed(&self, point: usize) -> bool {
@@ -252,5 +271,44 @@ impl Driven<'_> {
         let what = format!("as {role} an unexpected reply: {answer:?}");
         let error = worker.protocol_error(&what.chars().take(300).collect::<String>());
         self.lost(error)
+    }
+}
+
+/// The first of these offers that names another address than its role's own. The other roles would contact whomever a
+/// hostile worker names.
+fn elsewhere(offers: &Offers, own: Option<IpAddr>) -> Option<&str> {
+    let address = |word: &str| {
+        let with_port = word.parse().map(|at: SocketAddr| at.ip());
+        with_port.or_else(|_| word.parse()).ok()
+    };
+    let is_other = |word| address(word).is_some_and(|at| Some(at) != own);
+    let mut offers = offers.values().map(String::as_str);
+    offers.find(|offer| offer.split(' ').any(is_other))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_role_offers_its_own_address_and_no_other() {
+        let own = "fd00::1".parse().ok();
+        for (offer, is_other) in [
+            ("[fd00::1]:7", false),
+            ("[fd00::1]:7 [fd00::1]:8", false),
+            ("[fd00::1]:7 [fd00::2]:8", true),
+            ("fd00::1", false),
+            ("192.0.2.1", true),
+            ("127.0.0.1:22", true),
+            ("unix:@00001", false),
+            ("/tmp/x", false),
+        ] {
+            let offers = Offers::from([("address".into(), offer.to_owned())]);
+            assert_eq!(elsewhere(&offers, own).is_some(), is_other, "{offer}");
+            assert_eq!(
+                elsewhere(&offers, None).is_some(),
+                offer != "unix:@00001" && offer != "/tmp/x"
+            );
+        }
     }
 }

@@ -97,6 +97,12 @@ pub fn fleet(runs: &[Run], by: &[&str]) -> Fleet {
     }
 }
 
+/// The names of the facts of these runs, also of those whose value is unknown.
+pub fn names_of_facts(runs: &[Run]) -> BTreeSet<String> {
+    let facts = runs.iter().filter_map(Run::facts).flat_map(machine_facts);
+    facts.map(|(what, _)| what).collect()
+}
+
 /// The known facts of a host, by its last run.
 pub(crate) fn facts_of(runs: &[&Run]) -> BTreeMap<String, String> {
     let facts = runs.last().and_then(|run| run.facts());

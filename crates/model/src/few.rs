@@ -1,7 +1,14 @@
 //! Maps with few entries. A run has thousands of them.
 
+use crate::Text;
+use serde::de::{Error, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::collections::BTreeMap;
+use std::fmt;
+use std::marker::PhantomData;
+
+/// At most this many entries has a map of large values.
+const MOST_ENTRIES: usize = 16;
 
 /// A sorted list: a B-tree would allocate room for eleven entries in each map.
 pub type Few<K, V> = litemap::LiteMap<K, V>;
@@ -25,4 +32,35 @@ where
     let map = BTreeMap::<K, V>::deserialize(deserializer)?;
     // With capacity for these entries and no more.
     Ok(Few::from_sorted_store_unchecked(map.into_iter().collect()))
+}
+
+/// Reads a map of large values, and refuses more than [`MOST_ENTRIES`] before they fill memory: `{}` in a foreign
+/// file may be kilobytes here.
+pub(crate) fn bounded<'de, V, D>(deserializer: D) -> Result<BTreeMap<Text, V>, D::Error>
+where
+    V: Deserialize<'de>,
+    D: Deserializer<'de>,
+{
+    deserializer.deserialize_map(Bounded(PhantomData))
+}
+
+struct Bounded<V>(PhantomData<V>);
+
+impl<'de, V: Deserialize<'de>> Visitor<'de> for Bounded<V> {
+    type Value = BTreeMap<Text, V>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "an object with at most {MOST_ENTRIES} entries")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Self::Value, A::Error> {
+        let mut map = BTreeMap::new();
+        while let Some((key, value)) = entries.next_entry()? {
+            map.insert(key, value);
+            if map.len() > MOST_ENTRIES {
+                return Err(A::Error::invalid_length(map.len(), &self));
+            }
+        }
+        Ok(map)
+    }
 }

@@ -105,6 +105,10 @@ fn numbers(list: &str) -> Result<Vec<String>, String> {
                 ));
             }
         };
+        // Wider numbers would take all memory, and cannot be formatted.
+        if first.len() > LONGEST_NAME {
+            return Err(too_long(first));
+        }
         if to - from >= (MOST_HOSTS - all.len()) as u64 {
             return Err(too_many(&format!("[{list}]")));
         }
@@ -132,6 +136,7 @@ pub fn folded(names: &[&str]) -> String {
                 .take_while(u8::is_ascii_digit)
                 .count()
         });
+        let digits = digits.filter(|digits| *digits <= LONGEST_NAME);
         let number = end.zip(digits).and_then(|(end, digits)| {
             let number = name[end - digits..end].parse().ok()?;
             Some(((&name[..end - digits], digits, &name[end..]), number))
@@ -170,6 +175,11 @@ fn ranges(numbers: &[u64], digits: usize) -> String {
 mod tests {
     use super::*;
 
+    /// A number whose width no format can have.
+    fn wide() -> String {
+        "0".repeat(70_000) + "1"
+    }
+
     #[test]
     fn hosts_are_folded_into_sets_and_unfolded_again() {
         for (names, set) in [
@@ -199,12 +209,15 @@ mod tests {
         ] {
             assert_eq!(unfolded(set).unwrap(), names, "{set}");
         }
+        let wide = wide();
+        assert_eq!(folded(&[&wide]), wide);
         assert_eq!(unfolded("n[00001-10000]").unwrap().len(), 10_000);
     }
 
     #[test]
     fn what_is_no_set_is_refused_with_the_reason() {
         let long = format!("n[1-100]{}", "[1]".repeat(10_000));
+        let wide = format!("n[{}]", wide());
         for (set, why) in [
             ("n[1-1000000000]", "more than 10000 hosts"),
             ("n[0-18446744073709551615]", "more than 10000 hosts"),
@@ -212,6 +225,7 @@ mod tests {
             ("n[1-200]m[1-200]", "more than 10000 hosts"),
             ("n[1,1-10000]", "more than 10000 hosts"),
             (&long, "too long"),
+            (&wide, "too long"),
             ("n[99999999999999999999]", "not a number"),
             ("n[3-1]", "not a number"),
             ("n[+1-2]", "not a number"),

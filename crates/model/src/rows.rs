@@ -154,6 +154,7 @@ pub struct AttemptRow {
     /// The machines: [`MEASURED`](crate::noise::MEASURED) is that of the leading roles,
     /// [`PEER`](crate::noise::PEER) that of the others, if they have their own host.
     /// host of their own.
+    #[serde(deserialize_with = "crate::few::bounded")]
     pub hosts: BTreeMap<Text, Facts>,
     /// The clock, as calibrated for this attempt.
     pub clock: ClockInfo,

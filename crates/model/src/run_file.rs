@@ -438,6 +438,18 @@ mod tests {
     }
 
     #[test]
+    fn an_attempt_has_few_machines() {
+        let mut attempt = crate::testing::run(&[]).attempts.remove(0);
+        for (machines, is_read) in [(2, true), (16, true), (17, false)] {
+            let hosts = (0..machines).map(|host| (host.to_string().into(), Default::default()));
+            attempt.hosts = hosts.collect();
+            let line = line(&Row::Attempt(Box::new(attempt.clone())));
+            let parsed = parse(&line);
+            assert_eq!(parsed.is_ok(), is_read, "{machines}: {parsed:?}");
+        }
+    }
+
+    #[test]
     fn a_file_cut_anywhere_reads_as_far_as_it_got() {
         let rows = [run_row(), end_row(), end_row()];
         let whole = file(&rows);

@@ -247,7 +247,8 @@ fn as_text(expression: &Expression, total: &Total, sources: &[Source]) -> String
         .iter()
         .map(|(part, _)| part.chars().count())
         .max();
-    let width = width.unwrap_or(0);
+    // A part may be as long as the command line, which no format can pad to.
+    let width = width.unwrap_or(0).min(prose_columns());
     for (part, value) in &total.parts {
         // A total of zero has no shares.
         let share = value / total.value.max(f64::MIN_POSITIVE);
@@ -314,5 +315,13 @@ mod tests {
             why.contains("no number for p: grade D: disagree was seen: stop it"),
             "{why}"
         );
+    }
+
+    #[test]
+    fn a_part_of_any_length_is_shown() {
+        let long = "0".repeat(70_000) + "1";
+        let expression = Expression::parse(&format!("{long} * 2ns + 3ns"), &[]).unwrap();
+        let text = as_text(&expression, &expression.total(&[]).unwrap(), &[]);
+        assert!(text.contains(&long) && text.contains("  3ns  "), "{text}");
     }
 }

@@ -1,6 +1,6 @@
 //! `costof fleet` and `costof history`: runs of many hosts, and of many days.
 
-use crate::common::{Place, assert_contains_all, run};
+use crate::common::{Place, assert_contains, assert_contains_all, run};
 use costof_model::noise::{Grade, MEASURED};
 use costof_model::run_file::{self, Run};
 use std::fs;
@@ -165,6 +165,10 @@ fn the_odd_host_is_named_with_its_reason() {
             "n[01-11] (11)",
         ],
     );
+    // A run that is given twice does not count twice.
+    let twice = place.run("fleet runs runs/12.jsonl").expect_code(0);
+    assert_eq!(twice.out, shown.out);
+    assert_contains(&twice.err, "runs/12.jsonl has the same run as another file");
     let failed = place.run("fleet runs --fail-odd --reason").expect_code(1);
     assert!(
         failed.out.starts_with("n12 costof: all 4 os rows"),
@@ -193,6 +197,10 @@ fn the_odd_host_is_named_with_its_reason() {
     for (words, named) in [
         ("fleet empty", "no run file"),
         ("fleet none.jsonl", "none.jsonl"),
+        (
+            "fleet runs --by kernal",
+            "no fact `kernal`, did you mean `kernel`?",
+        ),
         // It has no end.
         ("fleet /dev/zero", "it is empty"),
         ("fleet", "RUN"),

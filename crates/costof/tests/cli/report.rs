@@ -144,6 +144,9 @@ fn a_run_is_shown_as_far_as_it_can_be_read() {
     }
     let compared = place.run("compare zeros.jsonl run.jsonl");
     assert_contains(&compared.err, "zeros.jsonl: The run file was read up to");
+    // What follows the zeros is cut off, which nobody should have to find out.
+    let resumed = place.run("run --resume zeros.jsonl").expect_code(0);
+    assert_contains(&resumed.err, "zeros.jsonl: The run file was read up to");
 }
 
 #[test]

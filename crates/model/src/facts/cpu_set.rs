@@ -1,37 +1,54 @@
 //! Sets of CPUs and memory nodes, as the kernel writes them.
 
-use std::collections::BTreeSet;
+use std::cmp::Ordering;
 use std::fmt;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// A set of CPUs or memory nodes, written as the kernel writes it: `0-3,8`.
+/// A set of CPUs or memory nodes, written as the kernel writes it: `0-3,8`. It takes no more memory than its text:
+/// a file may come from anybody.
 /// Source: cpuset(7), "List format".
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct CpuSet(BTreeSet<u32>);
+pub struct CpuSet(Vec<(u32, u32)>);
 
-/// The highest number in a list; a larger one is a mistake, and a range up to it would use up the
-/// memory.
+/// The highest number in a list; a larger one is a mistake.
 const CPU_LIMIT: u32 = 1 << 16;
 
 impl CpuSet {
     /// Reads the kernel's list format, without strides (`0-6:2/3`). `None` if it is not a list.
     pub fn parse(text: &str) -> Option<Self> {
-        let mut cpus = BTreeSet::new();
+        let mut ranges = Vec::new();
         for part in text.trim().split(',').filter(|part| !part.is_empty()) {
             let (first, last) = part.split_once('-').unwrap_or((part, part));
             let (first, last): (u32, u32) = (first.trim().parse().ok()?, last.trim().parse().ok()?);
             if first > last || last >= CPU_LIMIT {
                 return None;
             }
-            cpus.extend(first..=last);
+            ranges.push((first, last));
         }
-        Some(Self(cpus))
+        Some(Self::of(ranges))
+    }
+
+    /// The ranges in ascending order, those that overlap or adjoin as one.
+    fn of(mut ranges: Vec<(u32, u32)>) -> Self {
+        ranges.sort_unstable();
+        ranges.dedup_by(|next, before| {
+            let is_joined = next.0 <= before.1.saturating_add(1);
+            if is_joined {
+                before.1 = before.1.max(next.1);
+            }
+            is_joined
+        });
+        Self(ranges)
     }
 
     /// How many there are.
     pub fn len(&self) -> usize {
-        self.0.len()
+        let lengths = self
+            .0
+            .iter()
+            .map(|(first, last)| (last - first) as usize + 1);
+        lengths.sum()
     }
 
     /// Whether there is none.
@@ -41,41 +58,40 @@ impl CpuSet {
 
     /// Whether this one is among them.
     pub fn contains(&self, cpu: u32) -> bool {
-        self.0.contains(&cpu)
+        let compare = |(first, last): &(u32, u32)| match cpu {
+            cpu if cpu < *first => Ordering::Greater,
+            cpu if cpu > *last => Ordering::Less,
+            _ => Ordering::Equal,
+        };
+        self.0.binary_search_by(compare).is_ok()
     }
 
     /// In ascending order.
     pub fn iter(&self) -> impl Iterator<Item = u32> + '_ {
-        self.0.iter().copied()
+        self.0.iter().flat_map(|(first, last)| *first..=*last)
     }
 
     /// The lowest.
     pub fn first(&self) -> Option<u32> {
-        self.0.first().copied()
+        self.0.first().map(|(first, _)| *first)
     }
 
     /// Adds all of another set.
     pub fn extend(&mut self, other: &Self) {
-        self.0.extend(&other.0);
+        *self = Self::of([&self.0[..], &other.0].concat());
     }
 }
 
 impl FromIterator<u32> for CpuSet {
     fn from_iter<I: IntoIterator<Item = u32>>(cpus: I) -> Self {
-        Self(cpus.into_iter().collect())
+        Self::of(cpus.into_iter().map(|cpu| (cpu, cpu)).collect())
     }
 }
 
 impl fmt::Display for CpuSet {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut cpus = self.iter().peekable();
         let mut separator = "";
-        while let Some(first) = cpus.next() {
-            let mut last = first;
-            while cpus.peek() == Some(&(last + 1)) {
-                last += 1;
-                cpus.next();
-            }
+        for (first, last) in &self.0 {
             write!(f, "{separator}{first}")?;
             if last > first {
                 write!(f, "-{last}")?;
@@ -111,9 +127,24 @@ mod tests {
         assert_eq!(set.len(), 7);
         assert!(set.contains(10) && !set.contains(9));
         assert_eq!(set.to_string(), "0-3,8,10-11");
+        let mut joined = CpuSet::from_iter([12, 2, 9, 5, 4]);
+        assert_eq!(joined.to_string(), "2,4-5,9,12");
+        joined.extend(&set);
+        assert_eq!(joined, CpuSet::parse("10-12,3-5,8-9,0-4").unwrap());
+        assert_eq!(joined.to_string(), "0-5,8-12");
+        assert!([0, 5, 8, 12].iter().all(|cpu| joined.contains(*cpu)) && !joined.contains(7));
+        assert_eq!(joined.iter().count(), joined.len());
         assert_eq!(CpuSet::parse(""), Some(CpuSet::default()));
         for wrong in ["a", "3-1", "-", "0-4294967295", "1-2-3", "(null)"] {
             assert_eq!(CpuSet::parse(wrong), None, "{wrong}");
         }
+    }
+
+    #[test]
+    fn large_sets_take_no_more_than_their_text() {
+        let sets: Vec<CpuSet> = (0..100_000)
+            .map(|_| CpuSet::parse("0-65535").unwrap())
+            .collect();
+        assert!(sets.iter().all(|set| set.len() == 65_536));
     }
 }
