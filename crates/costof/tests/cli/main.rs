@@ -36,6 +36,7 @@ mod ping;
 mod power_loss;
 mod preflight;
 mod readers;
+mod released;
 mod report;
 mod resumed;
 mod runs;
