@@ -38,7 +38,7 @@ use values::{export_format, launches, percent, run_file, seconds, time};
 #[derive(Debug, Parser)]
 #[command(
     name = "costof",
-    version,
+    version = env!("COSTOF_VERSION"),
     max_term_width = 100,
     arg_required_else_help = true,
     after_help = "Begin with `costof run`: it measures this machine in about a minute.\n\

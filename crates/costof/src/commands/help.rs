@@ -9,7 +9,7 @@ use std::io::Write;
 
 pub(crate) fn man() -> Done {
     let mut page = Vec::new();
-    let mut command = cli::command();
+    let mut command = cli::command().version(env!("CARGO_PKG_VERSION"));
     command.build();
     Man::new(command.clone()).render(&mut page)?;
     for sub in command.get_subcommands().filter(|sub| !sub.is_hide_set()) {

@@ -13,8 +13,9 @@ const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/documents.sh");
 
 /// The programs that the documents' commands name; any other one is not found.
-const PROGRAMS: [&str; 8] = [
-    "costof", "cargo", "docker", "ip", "kubectl", "scontrol", "srun", "ssh",
+const PROGRAMS: [&str; 12] = [
+    "costof", "apt", "cargo", "docker", "install", "ip", "kubectl", "podman", "scontrol", "skopeo",
+    "srun", "ssh",
 ];
 /// The runs that they name.
 const RUNS: [&str; 9] = [

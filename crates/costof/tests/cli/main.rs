@@ -3,6 +3,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails where it cannot go on")]
 
+mod action;
 mod ask;
 mod bandwidth;
 mod calls;
@@ -36,6 +37,7 @@ mod ping;
 mod power_loss;
 mod preflight;
 mod readers;
+mod released;
 mod report;
 mod resumed;
 mod runs;
