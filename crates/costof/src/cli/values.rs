@@ -121,6 +121,14 @@ pub(super) fn percent(text: &str) -> Result<f64, String> {
     }
 }
 
+/// A share in percent that is no certainty and no wild guess.
+pub(super) fn share(text: &str) -> Result<f64, String> {
+    match percent(text) {
+        Ok(percent) if (0.001..=50.0).contains(&percent) => Ok(percent / 100.0),
+        _ => Err("not a percentage from 0.001 to 50, such as 5".to_owned()),
+    }
+}
+
 pub(super) fn time(text: &str) -> Result<Duration, String> {
     humantime::parse_duration(text)
         .ok()
