@@ -216,6 +216,9 @@ impl Judged<'_> {
     }
 
     fn launches_left(&self) -> Option<u32> {
+        if self.off.is_none() && self.launches >= LEAST_LAUNCHES {
+            return None;
+        }
         // A host that nothing is known of most likely belongs.
         let off = self.off.map_or(0.0, |off| off.value);
         let counts = LEAST_LAUNCHES.max(self.launches + 1)..=MOST_LAUNCHES;
@@ -266,9 +269,7 @@ mod tests {
         consumer: 0.1,
     };
     /// How far hosts scatter in these rows, and launches.
-    const SPREAD: [f64; 10] = [
-        0.002, 0.004, 0.005, 0.006, 0.007, 0.008, 0.008, 0.003, 0.04, 0.06,
-    ];
+    const SPREAD: [f64; 5] = [0.002, 0.004, 0.006, 0.008, 0.05];
     const LAUNCH: f64 = 0.02;
 
     fn cohort() -> Cohort {
@@ -358,7 +359,7 @@ mod tests {
         ] {
             let mut counts = BTreeMap::new();
             for _ in 0..1000 {
-                let of = host(&mut random, &cohort, worse, (noise, 150));
+                let of = host(&mut random, &cohort, worse, (noise, 60));
                 *counts.entry(of.verdict.word()).or_insert(0) += 1;
             }
             let count = |verdict: Verdict| counts.get(verdict.word()).copied().unwrap_or(0);
@@ -379,7 +380,7 @@ mod tests {
     fn rows_that_cannot_show_the_change_are_left_out_and_the_others_say_what_is_missing() {
         let (mut cohort, mut random) = (cohort(), fastrand::Rng::with_seed(12));
         let of = host(&mut random, &cohort, 0.0, (LAUNCH, 10));
-        assert_eq!((of.rows.len(), of.left_out.len()), (8, 2));
+        assert_eq!((of.rows.len(), of.left_out.len()), (4, 1));
         assert!(of.left_out.iter().all(|row| row.change > RISKS.change));
         assert_eq!((of.verdict, of.launches), (Verdict::Undecided, 10));
         let open = of
@@ -387,7 +388,7 @@ mod tests {
             .iter()
             .filter(|row| row.verdict == Verdict::Undecided);
         let left: u32 = open.filter_map(|row| row.launches_left).sum();
-        assert!(left >= 14, "{left}");
+        assert!(left >= 2, "{left}");
         assert!((of.seconds_left - 0.02 * f64::from(left)).abs() < 1e-9);
         // More is better: what is less is worse.
         for row in &mut cohort.rows {
@@ -397,7 +398,7 @@ mod tests {
         assert_eq!(of.verdict, Verdict::Fail);
         assert!((0.15..0.25).contains(&of.rows[0].worse.expect("a number")));
         // It stops at the first row that failed.
-        assert!(of.launches < 60, "{}", of.launches);
+        assert!(of.launches < 40, "{}", of.launches);
     }
 
     #[test]

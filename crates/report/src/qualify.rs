@@ -108,7 +108,13 @@ fn left(of: &Qualified) -> Option<String> {
         .iter()
         .filter(|row| row.launches_left.is_some())
         .count();
+    let noisy = open
+        .iter()
+        .filter(|row| row.worse.is_none() && row.launches_left.is_none());
     (of.verdict == Verdict::Undecided && !open.is_empty()).then(|| match decidable {
+        0 if noisy.count() == open.len() => {
+            "Other processes or machines disturb this one: measure it when it is idle (--wait-quiet)".to_owned()
+        }
         0 => "More time decides none of them, if they stay as they are: they lie between the usual and the change"
             .to_owned(),
         some => format!(

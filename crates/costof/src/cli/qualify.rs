@@ -1,6 +1,6 @@
 //! The options of `costof qualify`.
 
-use super::values::{share, time};
+use super::values::{change, risk, time};
 use super::{Measuring, Quiet};
 use clap::{Args, ValueHint};
 use costof_model::qualified::Risks;
@@ -21,13 +21,13 @@ pub(crate) struct QualifyOptions {
     #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = time)]
     pub(crate) budget: Duration,
     /// The change that matters: rows in which hosts differ too much to show it are not judged
-    #[arg(long, value_name = "PERCENT", default_value = "5", value_parser = share)]
+    #[arg(long, value_name = "PERCENT", default_value = "5", value_parser = change)]
     pub(crate) change: f64,
     /// The producer's risk: how often a host like those of the reference may fail
-    #[arg(long, value_name = "PERCENT", default_value = "5", value_parser = share)]
+    #[arg(long, value_name = "PERCENT", default_value = "5", value_parser = risk)]
     pub(crate) producer_risk: f64,
     /// The consumer's risk: how often a host that is worse by the change in a row may pass that row
-    #[arg(long, value_name = "PERCENT", default_value = "10", value_parser = share)]
+    #[arg(long, value_name = "PERCENT", default_value = "10", value_parser = risk)]
     pub(crate) consumer_risk: f64,
     /// The reference's cohort with this number [default: the one with this host's facts]
     #[arg(long, value_name = "N")]

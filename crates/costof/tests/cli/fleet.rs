@@ -230,27 +230,35 @@ fn a_host_is_held_against_what_others_cost() {
         }
         fs::write(place.path("ref.json"), reference.to_string()).unwrap();
     };
-    let line = "qualify --against ref.json --change 50 --budget 30s";
-    let passed = place.run(&format!("{line} --out own.jsonl")).expect_code(0);
+    // Where others disturb the machine all the time, there is no number to conclude from.
+    let judged = |options: &str, expected: &str, code: i32| {
+        let line = format!("qualify --against ref.json --change 50 --budget 30s --json {options}");
+        let ended = place.run(&line);
+        let of: Value =
+            serde_json::from_str(&ended.out).unwrap_or_else(|_| panic!("{}", ended.err));
+        let mut rows = of["rows"].as_array().unwrap().iter();
+        let is_disturbed = rows.any(|row| row["worse"].is_null());
+        let found = (of["verdict"].as_str().unwrap(), ended.code);
+        let is_open = is_disturbed && found == ("undecided", Some(3));
+        assert!(is_open || found == (expected, Some(code)), "{of:#}");
+    };
+    judged("--out own.jsonl", "pass", 0);
+    expect_complete(&place.read("own.jsonl"));
+    // What costs five times as much as elsewhere fails.
+    rows(0.2);
+    judged("", "fail", 1);
+    rows(1.0);
+    let short = "qualify --against ref.json --change 50 --budget 1ms";
+    let shown = place.run(short).expect_code(3).out;
     let said = [
-        "PASS: none of 4 rows is 50 % worse",
-        "against 12 hosts with processor",
+        "UNDECIDED: 4 of 4 rows are open",
+        "1 launches, against 12 hosts with processor",
+        "open: ",
         "probability of at most 5.0 %",
     ];
-    assert_contains_all(&passed.out, &said);
-    expect_complete(&place.read("own.jsonl"));
-    // What costs five times as much as elsewhere fails as soon as there are three launches.
-    rows(0.2);
-    let failed = place.run(&format!("{line} --reason")).expect_code(1).out;
-    assert_contains_all(&failed, &["FAIL: ", "% worse (", "usually"]);
-    assert_eq!(failed.lines().count(), 1, "{failed}");
-    rows(1.0);
-    let short = place.run("qualify --against ref.json --change 50 --budget 1ms --json");
-    let short: Value = serde_json::from_str(&short.expect_code(3).out).unwrap();
-    assert_eq!(
-        (&short["verdict"], &short["launches"]),
-        (&json!("undecided"), &json!(1))
-    );
+    assert_contains_all(&shown, &said);
+    let reason = place.run(&format!("{short} --reason")).expect_code(3).out;
+    assert_eq!(reason.lines().count(), 1, "{reason}");
     // Hosts that differ by percents show no change of a thousandth.
     let hidden = place
         .run("qualify --against ref.json --change 0.1")
@@ -267,7 +275,14 @@ fn a_reference_from_anybody_is_refused_or_does_no_harm() {
         *changed.pointer_mut(path).unwrap() = value;
         changed.to_string()
     };
-    let row = |field: &str, value: Value| with(&format!("/cohorts/0/rows/0/{field}"), value);
+    let rows = |fields: &[(&str, Value)]| {
+        let mut changed = reference.clone();
+        for (field, value) in fields {
+            changed["cohorts"][0]["rows"][0][*field] = value.clone();
+        }
+        changed.to_string()
+    };
+    let row = |field: &str, value: Value| rows(&[(field, value)]);
     let text = reference.to_string();
     let usual = &reference["cohorts"][0]["rows"][0]["usual"].to_string();
     let mut two = reference["cohorts"].clone();
@@ -304,9 +319,9 @@ fn a_reference_from_anybody_is_refused_or_does_no_harm() {
         ),
         (text.clone(), "--cohort 2", "no cohort 2"),
         (
-            row("label", json!(long)).replace("\"spread\":", "\"spread\":-"),
+            rows(&[("label", json!(long)), ("hosts", json!(1))]),
             "",
-            "spread",
+            "one host",
         ),
         (
             with("/cohorts/0/facts/0/0", json!(long)),
