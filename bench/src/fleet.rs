@@ -21,10 +21,10 @@ use std::fs::File;
 use std::io::BufReader;
 use std::path::PathBuf;
 
-const SEED: u64 = 20_261_126;
+pub(crate) const SEED: u64 = 20_261_126;
 const HOSTS: usize = 1000;
 /// How often the launches of each run are drawn.
-const DRAWS: usize = 30;
+pub(crate) const DRAWS: usize = 30;
 /// The runs of each host.
 const RUNS: [usize; 2] = [1, 3];
 /// The number of slowed hosts, and by how much.
@@ -40,9 +40,11 @@ const FALSE_SHARE: Band = Band::at_most(0.05);
 const GIVEN: usize = 10;
 
 /// The rows of one run, its launches drawn several times.
-struct Base {
-    run: Run,
-    drawn: Vec<Vec<PointRow>>,
+pub(crate) struct Base {
+    pub(crate) run: Run,
+    /// The launches of the run, which are no longer in it.
+    pub(crate) launches: Vec<LaunchRow>,
+    pub(crate) drawn: Vec<Vec<PointRow>>,
 }
 
 /// What came of fleets of one kind.
@@ -159,14 +161,18 @@ fn print_row(tally: &Tally, slowed: usize, share: f64) {
     );
 }
 
-fn base(file: &PathBuf, random: &mut Rng) -> Result<Base> {
+pub(crate) fn base(file: &PathBuf, random: &mut Rng) -> Result<Base> {
     let open = File::open(file).or_cannot(format_args!("open {}", file.display()))?;
     let mut run =
         run_file::read(BufReader::new(open)).or_cannot(format_args!("read {}", file.display()))?;
     let drawn = (0..DRAWS).map(|_| drawn(&run, random)).collect();
-    run.launches.clear();
+    let launches = std::mem::take(&mut run.launches);
     run.points.clear();
-    Ok(Base { run, drawn })
+    Ok(Base {
+        run,
+        launches,
+        drawn,
+    })
 }
 
 /// The sound rows of a run whose launches are drawn from its own with replacement, block by block. Each keeps
@@ -253,7 +259,13 @@ fn odd(found: &Fleet) -> impl Iterator<Item = &str> {
 /// The runs of one host, with one of its layers this much slower. Each lies between two of the real runs, anywhere:
 /// a smoothed bootstrap (B. W. Silverman and G. A. Young, "The bootstrap: to smooth or not to smooth?",
 /// Biometrika 74, 1987). Otherwise, few real runs would make as many populations of hosts.
-fn of_host(bases: &[Base], runs: usize, random: &mut Rng, host: usize, share: f64) -> Vec<Run> {
+pub(crate) fn of_host(
+    bases: &[Base],
+    runs: usize,
+    random: &mut Rng,
+    host: usize,
+    share: f64,
+) -> Vec<Run> {
     let layers: BTreeSet<&str> = bases[0].drawn[0]
         .iter()
         .map(|row| row.point.layer())

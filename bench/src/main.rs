@@ -24,6 +24,7 @@ mod machine;
 mod neighbours;
 mod process;
 mod program;
+mod qualify;
 mod role;
 mod rounds;
 mod rpc;
@@ -88,6 +89,12 @@ enum Comparison {
     },
     /// costof fleet on 1,000 hosts resampled from runs: at most 5 % of those called odd are not; beside fixed rules
     Fleet {
+        /// Runs of different minutes or hosts, with their launches
+        #[arg(required = true)]
+        runs: Vec<PathBuf>,
+    },
+    /// costof qualify on hosts resampled from runs: at most 5 % of those that belong fail, at most 10 % of slowed rows pass
+    Qualify {
         /// Runs of different minutes or hosts, with their launches
         #[arg(required = true)]
         runs: Vec<PathBuf>,
@@ -169,6 +176,7 @@ impl Comparison {
             Comparison::Neighbours { loads } => neighbours::compare(bench, &loads),
             Comparison::Compare { part } => compare::compare(bench, part),
             Comparison::Fleet { runs } => fleet::compare(bench, &runs),
+            Comparison::Qualify { runs } => qualify::compare(bench, &runs),
             Comparison::History { runs } => history::compare(bench, &runs),
             Comparison::Rudp { part } => rudp::compare(bench, part),
             Comparison::Rpc { part, size } => rpc::compare(bench, part, size),

@@ -8,6 +8,7 @@ mod link;
 mod look;
 mod peer;
 pub(crate) mod printing;
+mod qualify;
 mod send;
 mod values;
 
@@ -19,6 +20,7 @@ pub(crate) use link::LinkCommand;
 pub(crate) use look::{ExplainOptions, ListOptions, RunsOptions};
 pub(crate) use peer::Peer;
 pub(crate) use printing::Printing;
+pub(crate) use qualify::QualifyOptions;
 pub(crate) use send::SendOptions;
 pub(crate) use values::token;
 
@@ -49,7 +51,8 @@ use values::{export_format, launches, percent, run_file, seconds, time};
                   0  done\n    \
                   1  a check failed (regression or problem found)\n    \
                   2  the command or an input is wrong\n    \
-                  3  nothing could be measured, or --require-quiet found a busy machine\n  \
+                  3  nothing could be measured, --require-quiet found a busy machine, or\n     \
+                  qualify leaves a host undecided\n  \
                   130  interrupted; what was measured is kept"
 )]
 pub(crate) struct Cli {
@@ -84,6 +87,8 @@ pub(crate) enum Command {
     Compare(CompareOptions),
     /// Find the odd hosts of many, from their runs
     Fleet(FleetOptions),
+    /// Judge this host by what the hosts of a fleet cost
+    Qualify(QualifyOptions),
     /// Show what changed for good over a series of runs
     History(HistoryOptions),
     /// Compare costof with other programs that measure the same
@@ -493,6 +498,9 @@ pub(crate) struct FleetOptions {
     /// [default: processor,processors,hypervisor]
     #[arg(long, value_name = "FACT,…", value_delimiter = ',')]
     pub(crate) by: Vec<String>,
+    /// Save what these hosts cost, for `costof qualify --against FILE` on another host
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) save: Option<PathBuf>,
     /// End with exit code 1 if a host is odd
     #[arg(long)]
     pub(crate) fail_odd: bool,

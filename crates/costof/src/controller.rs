@@ -4,6 +4,7 @@
 mod block;
 pub(crate) mod interleave;
 mod launch;
+pub(crate) mod qualify;
 
 use crate::error::Error;
 use crate::machine::Machines;

@@ -63,6 +63,7 @@ fn execute(table: &'static [&'static Probe], matches: &ArgMatches) -> Done {
         Command::Doctor(options) => commands::doctor::run(&options),
         Command::Compare(options) => commands::compare::run(table, &options),
         Command::Fleet(options) => commands::fleet::run(&options),
+        Command::Qualify(options) => commands::qualify::run(table, &options),
         Command::History(options) => commands::history::run(&options),
         Command::Verify(options) => commands::verify::run(table, &options),
         Command::Study(options) => commands::study::run(table, &options),

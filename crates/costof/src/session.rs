@@ -59,6 +59,9 @@ const WORKER_EXIT: Duration = Duration::from_secs(2);
 /// Checks that a point fits a machine with these facts, or returns why it should be left out.
 pub(crate) type Fits = fn(&[&'static Probe], &Point, &Facts) -> Result<(), String>;
 
+/// Runs the launches of a run.
+pub(crate) type Execute<'e> = &'e mut dyn FnMut(&mut Controller<'_>) -> Result<(), Error>;
+
 /// How this costof starts workers, and the process that keeps a link.
 pub(crate) struct Programs {
     pub(crate) worker: WorkerCommand,
@@ -90,6 +93,8 @@ pub(crate) struct Session<'a> {
     pub(crate) requests: Vec<Request<'a>>,
     /// Decides which points are left out, and why.
     pub(crate) fits: Fits,
+    /// The time that a run takes at most, if its precision does not say so.
+    pub(crate) budget: Option<Duration>,
     programs: Programs,
     interrupted: &'a AtomicBool,
     pub(crate) display: Display,
@@ -112,6 +117,7 @@ impl<'a> Session<'a> {
             options,
             requests,
             fits: |_, _, _| Ok(()),
+            budget: None,
             programs: Programs::new(remote_costof)?,
             interrupted,
             display: Display::new(),
@@ -137,19 +143,23 @@ impl<'a> Session<'a> {
         // Processes that start after this run may use the same CPUs as before it.
         let allowed = affinity::allowed();
         let machines = Machines::connect(&hosts, self.setting(), &self.display)?;
-        let done = self.measure_on(machines, hosts, resumed);
+        let done = self.measure_on(machines, hosts, resumed, &mut |controller| {
+            controller.execute()
+        });
         if let Ok(allowed) = allowed {
             drop(affinity::pin(&allowed));
         }
         done
     }
 
-    /// Measures the request, or the missing part of `resumed`, on connected machines. `None` for a dry run.
+    /// Measures the request, or the missing part of `resumed`, on connected machines, by what `execute` does.
+    /// `None` for a dry run.
     pub(crate) fn measure_on(
         &self,
         machines: Machines,
         hosts: Hosts,
         resumed: Option<Record>,
+        execute: Execute<'_>,
     ) -> Result<Option<Record>, Error> {
         let (table, options) = (self.table, self.options);
         let turn = self.turn(&machines);
@@ -206,7 +216,10 @@ impl<'a> Session<'a> {
         record.sync_launches = options.sync;
         begin(&mut record, &machines, link)?;
         let plan = &record.run.run.plan;
-        let cost = Cost::new(table, plan, precision(plan)?);
+        let mut cost = Cost::new(table, plan, precision(plan)?);
+        if let Some(budget) = self.budget {
+            cost = cost.or_less(budget);
+        }
         let launches = plan.blocks.len() as u64 * u64::from(cost.launches);
         let progress = self.display.run(launches, cost.time, name.as_deref());
         let path = record.path().display();
@@ -216,7 +229,7 @@ impl<'a> Session<'a> {
             let made = Made::between(meet.near, meet.far);
             (Text::from(link.to_string()), Ok(made))
         }));
-        controller.execute()?;
+        execute(&mut controller)?;
         drop(controller);
         if self.interrupted.load(Ordering::Relaxed) {
             record.sync()?;

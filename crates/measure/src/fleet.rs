@@ -14,19 +14,24 @@
 //! A quota of CPU time is known, not found: a host that alone has one is odd, whatever its rows say.
 
 mod mixture;
+mod reference;
+mod rows;
 
 use crate::compare::machine_facts;
+use costof_model::facts as machine;
 use costof_model::fleet::{
     CPU_QUOTA, Cohort, Deviation, Fleet, Host, LayerDeviation, NO_QUOTA, UNKNOWN, Verdict,
 };
 use costof_model::metric::Estimate;
-use costof_model::noise::Grade;
-use costof_model::point::Point;
 use costof_model::rows::{MetricOfPoint, PointRow};
 use costof_model::run_file::Run;
 use costof_model::unit::Better;
+use costof_stats::median;
 use costof_stats::outliers::{Population, Reading, simes, threshold};
-use costof_stats::{median, standard_deviation};
+use costof_stats::sequential::MEDIAN_ERROR;
+pub use reference::{choose, reference};
+use rows::rows;
+pub(crate) use rows::{graded, reading};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Of the hosts called odd, at most this share is not.
@@ -37,10 +42,8 @@ const LAYER_ROWS: usize = 3;
 const NOISY: f64 = 2.0;
 /// Unless it could have shown this deviation.
 const SMALL: f64 = 0.1;
-/// The error of a median over that of a mean, of many values of a normal distribution.
-const MEDIAN_ERROR: f64 = 1.253;
 /// Half the width of a 95 % interval of a normal distribution, in standard deviations.
-const HALF_WIDTH: f64 = 1.96;
+pub(crate) const HALF_WIDTH: f64 = 1.96;
 
 /// The facts by which hosts are sorted into cohorts unless the user names others.
 pub const BY: [&str; 3] = ["processor", "processors", "hypervisor"];
@@ -53,29 +56,7 @@ type Named<'r> = (String, Vec<&'r Run>);
 /// Judges the hosts of these runs, each beside the hosts that have the same values of these facts and, if any
 /// facts are named, are of the same population.
 pub fn fleet(runs: &[Run], by: &[&str]) -> Fleet {
-    let mut hosts: BTreeMap<String, Vec<&Run>> = BTreeMap::new();
-    for run in runs {
-        hosts.entry(run.host_name()).or_default().push(run);
-    }
-    let mut cohorts: BTreeMap<Facts, Vec<Named<'_>>> = BTreeMap::new();
-    for (name, runs) in hosts {
-        let facts = facts_of(&runs);
-        let key = by.iter().map(|what| {
-            let value = facts.get(*what).cloned();
-            (
-                (*what).to_owned(),
-                value.unwrap_or_else(|| UNKNOWN.to_owned()),
-            )
-        });
-        cohorts.entry(key.collect()).or_default().push((name, runs));
-    }
-    let cohorts = cohorts.into_iter().flat_map(|(facts, hosts)| {
-        if by.is_empty() {
-            vec![(facts, hosts)]
-        } else {
-            mixture::populations(facts, hosts)
-        }
-    });
+    let cohorts = cohorts(runs, by).into_iter();
     let judged: Vec<(Facts, Judged<'_>)> = cohorts
         .map(|(facts, hosts)| (facts, Judged::new(hosts)))
         .collect();
@@ -103,10 +84,48 @@ pub fn names_of_facts(runs: &[Run]) -> BTreeSet<String> {
     facts.map(|(what, _)| what).collect()
 }
 
+/// The hosts of these runs, those together that are alike in these facts and of the same population.
+fn cohorts<'r>(runs: &'r [Run], by: &[&str]) -> Vec<(Facts, Vec<Named<'r>>)> {
+    let mut hosts: BTreeMap<String, Vec<&Run>> = BTreeMap::new();
+    for run in runs {
+        hosts.entry(run.host_name()).or_default().push(run);
+    }
+    let mut cohorts: BTreeMap<Facts, Vec<Named<'_>>> = BTreeMap::new();
+    for (name, runs) in hosts {
+        let key = values_of(&facts_of(&runs), by);
+        cohorts.entry(key).or_default().push((name, runs));
+    }
+    let cohorts = cohorts.into_iter().flat_map(|(facts, hosts)| {
+        if by.is_empty() {
+            vec![(facts, hosts)]
+        } else {
+            mixture::populations(facts, hosts)
+        }
+    });
+    cohorts.collect()
+}
+
+/// How it is with these facts, on a host with all of those.
+fn values_of(all: &BTreeMap<String, String>, by: &[&str]) -> Facts {
+    let value = |what: &&str| {
+        let value = all.get(*what).cloned();
+        (
+            (*what).to_owned(),
+            value.unwrap_or_else(|| UNKNOWN.to_owned()),
+        )
+    };
+    by.iter().map(value).collect()
+}
+
 /// The known facts of a host, by its last run.
 pub(crate) fn facts_of(runs: &[&Run]) -> BTreeMap<String, String> {
     let facts = runs.last().and_then(|run| run.facts());
-    let facts = facts.map(machine_facts).unwrap_or_default().into_iter();
+    facts.map(known).unwrap_or_default()
+}
+
+/// The facts on which costs depend, as far as they are known.
+fn known(facts: &machine::Facts) -> BTreeMap<String, String> {
+    let facts = machine_facts(facts).into_iter();
     facts
         .filter_map(|(what, value)| Some((what, value?)))
         .collect()
@@ -364,79 +383,6 @@ impl<'a> Judged<'a> {
     }
 }
 
-/// The rows that enough hosts have.
-fn rows<'a>(hosts: &[Named<'a>]) -> Vec<Row<'a>> {
-    type OfHosts<'a> = (&'a PointRow, &'a Estimate, BTreeMap<usize, Vec<Reading>>);
-    let mut all: BTreeMap<(&Point, u32), OfHosts<'a>> = BTreeMap::new();
-    for (host, (_, runs)) in hosts.iter().enumerate() {
-        for row in runs.iter().flat_map(|run| &run.points) {
-            let Some((estimate, reading)) = reading(row) else {
-                continue;
-            };
-            let reading = Reading {
-                error: reading.error.max(disturbance(row.grade)),
-                ..reading
-            };
-            let values = all.entry((&row.point, row.method));
-            let (_, _, values) = values.or_insert_with(|| (row, estimate, BTreeMap::new()));
-            values.entry(host).or_default().push(reading);
-        }
-    }
-    let rows = all.into_values().filter_map(|(row, estimate, values)| {
-        let all = values.values().flatten().map(|run| run.value);
-        let centre = median(&all.collect::<Vec<_>>())?;
-        let repeated = values.iter().filter(|(_, runs)| runs.len() > 1);
-        let repeated = repeated.map(|(host, _)| *host).collect();
-        let readings = values.into_iter();
-        let readings = readings.map(|(host, runs)| (host, together(&runs, centre)));
-        Some(Row {
-            row,
-            estimate,
-            values: Values::new(readings.collect())?,
-            repeated,
-        })
-    });
-    rows.collect()
-}
-
-/// The logarithm of a row's median, with the error that its interval implies.
-pub(crate) fn reading(row: &PointRow) -> Option<(&Estimate, Reading)> {
-    let estimate = row.primary().filter(|_| row.is_sound())?;
-    let (low, high) = estimate.ci95.filter(|(low, _)| *low > 0.0)?;
-    let reading = Reading {
-        value: estimate.median.ln(),
-        error: (high / low).ln() / (2.0 * HALF_WIDTH),
-    };
-    (reading.value.is_finite() && reading.error.is_finite()).then_some((estimate, reading))
-}
-
-/// The error that a grade leaves, as a share, however well the launches agree. A thread on the other half of a core
-/// slows all of them alike, by tens of percent.
-fn disturbance(grade: Grade) -> f64 {
-    match grade {
-        Grade::A => 0.002,
-        Grade::B => 0.005,
-        Grade::C | Grade::D => 0.1,
-    }
-}
-
-/// A host's value from its runs: of all that deviate to one side, the one that deviates least, else the centre. So a
-/// host deviates if each of its runs does. The error is at least that of their scatter.
-fn together(runs: &[Reading], centre: f64) -> Reading {
-    let values: Vec<f64> = runs.iter().map(|run| run.value).collect();
-    let squares: f64 = runs.iter().map(|run| run.error.powi(2)).sum();
-    let count = runs.len() as f64;
-    let scatter = standard_deviation(&values).unwrap_or(0.0) / count.sqrt();
-    let (low, high) = (values.iter().copied())
-        .fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), value| {
-            (value.min(low), value.max(high))
-        });
-    Reading {
-        value: centre.clamp(low, high),
-        error: (squares.sqrt() / count).max(scatter),
-    }
-}
-
 /// The layers that have enough rows.
 fn layers<'a>(rows: &[Row<'a>], hosts: usize) -> Vec<Layer<'a>> {
     let mut by_name: BTreeMap<&str, Vec<&Row<'a>>> = BTreeMap::new();
@@ -588,7 +534,7 @@ mod tests {
             (&[0.0, -2.0], (0.0, 1.0)),
         ] {
             let runs: Vec<Reading> = runs.iter().map(|value| run(*value)).collect();
-            let of = together(&runs, 0.5);
+            let of = rows::together(&runs, 0.5);
             assert_eq!((of.value, of.error), expected, "{runs:?}");
         }
     }

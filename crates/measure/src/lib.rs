@@ -25,6 +25,7 @@ pub mod meter;
 pub mod noise;
 pub mod probe;
 pub mod processor_ticks;
+pub mod qualify;
 pub mod schedule;
 pub mod sibling;
 pub mod trials;

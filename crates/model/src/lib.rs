@@ -28,6 +28,8 @@ pub mod point;
 pub mod prediction;
 pub mod probe_info;
 pub mod protocol;
+pub mod qualified;
+pub mod reference;
 pub mod relation;
 pub mod rows;
 pub mod run_file;

@@ -330,13 +330,13 @@ impl Block {
 }
 
 /// A metric of a point, as tables of many runs name it.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct MetricOfPoint {
     /// The point.
     #[serde(flatten, serialize_with = "with_id")]
     pub point: Point,
     /// Its label, if it has one.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub label: Option<String>,
     /// The metric.
     pub metric: Text,

@@ -23,6 +23,7 @@ mod plot;
 pub mod plots;
 pub mod predictions;
 mod published;
+pub mod qualify;
 mod rows;
 pub mod run;
 pub mod study;

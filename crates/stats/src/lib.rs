@@ -1,5 +1,5 @@
 //! Describes sets of numbers: quantiles, intervals, differences, modes, drift, changepoints
-//! and outliers.
+//! and outliers, and sequential tests.
 //!
 //! Pure functions from slices of finite `f64` to numbers. Nothing here reads a clock, asks the OS
 //! or samples a random number, and nothing panics unless documented. If a slice is too short, the
@@ -13,6 +13,7 @@ mod interval;
 mod modes;
 pub mod outliers;
 mod quantile;
+pub mod sequential;
 pub mod shift;
 
 pub use difference::{Difference, trimmed_mean};

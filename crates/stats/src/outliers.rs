@@ -156,7 +156,7 @@ fn usual_error(members: &[Reading]) -> Option<f64> {
     median(&errors)
 }
 
-fn t(degrees: f64) -> StudentsT {
+pub(crate) fn t(degrees: f64) -> StudentsT {
     StudentsT::new(0.0, 1.0, degrees).expect("degrees of freedom are positive")
 }
 

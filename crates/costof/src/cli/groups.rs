@@ -10,7 +10,7 @@ const GROUPS: [(&str, &[&str]); 5] = [
         "Look",
         &["show", "runs", "report", "list", "explain", "export"],
     ),
-    ("Decide", &["compare", "fleet", "history"]),
+    ("Decide", &["compare", "fleet", "qualify", "history"]),
     ("Prepare", &["doctor", "link", "send"]),
     ("This program", &["completions", "man", "version"]),
 ];

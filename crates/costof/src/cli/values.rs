@@ -121,6 +121,23 @@ pub(super) fn percent(text: &str) -> Result<f64, String> {
     }
 }
 
+/// A risk in percent, as a share: no certainty, and no wild guess.
+pub(super) fn risk(text: &str) -> Result<f64, String> {
+    share(text, 50.0)
+}
+
+/// A change in percent, as a share.
+pub(super) fn change(text: &str) -> Result<f64, String> {
+    share(text, 1000.0)
+}
+
+fn share(text: &str, most: f64) -> Result<f64, String> {
+    match percent(text) {
+        Ok(percent) if (0.001..=most).contains(&percent) => Ok(percent / 100.0),
+        _ => Err(format!("not a percentage from 0.001 to {most}, such as 5")),
+    }
+}
+
 pub(super) fn time(text: &str) -> Result<Duration, String> {
     humantime::parse_duration(text)
         .ok()

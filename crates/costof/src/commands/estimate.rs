@@ -171,32 +171,39 @@ pub(super) fn measure(
     points: &[&Point],
     interrupted: &AtomicBool,
 ) -> Result<Named, Error> {
-    let requests = points.iter().map(|point| {
-        let has_link = point.link != "none";
-        let peer = Some(&all.peer).filter(|_| has_link).cloned();
-        let peer = peer.unwrap_or_default();
-        // A peer is reached over one link, whatever the link's name is.
-        let link = point.link.parse().ok();
-        let link = link.filter(|_| has_link && peer.host.is_none());
-        let settings = point.axes.0.iter();
-        let options = RunOptions {
-            probes: vec![point.probe.to_string()],
-            peer,
-            chosen: Chosen {
-                launches: all.chosen.launches,
-                settings: settings
-                    .map(|(axis, value)| (axis.to_string(), vec![value.to_string()]))
-                    .collect(),
-                links: link.into_iter().collect(),
-                only: true,
-                ..Chosen::default()
-            },
-            ..all.clone()
-        };
-        Request::new(table, &options)
-    });
+    let requests = points.iter().map(|point| request(table, all, point));
     let requests = requests.collect::<Result<Vec<_>, Error>>()?;
     measure_all(table, all, requests, |_, _, _| Ok(()), interrupted)
+}
+
+/// The request for this point alone.
+pub(super) fn request<'a>(
+    table: &'a [&'static Probe],
+    all: &RunOptions,
+    point: &Point,
+) -> Result<Request<'a>, Error> {
+    let has_link = point.link != "none";
+    let peer = Some(&all.peer).filter(|_| has_link).cloned();
+    let peer = peer.unwrap_or_default();
+    // A peer is reached over one link, whatever the link's name is.
+    let link = point.link.parse().ok();
+    let link = link.filter(|_| has_link && peer.host.is_none());
+    let settings = point.axes.0.iter();
+    let options = RunOptions {
+        probes: vec![point.probe.to_string()],
+        peer,
+        chosen: Chosen {
+            launches: all.chosen.launches,
+            settings: settings
+                .map(|(axis, value)| (axis.to_string(), vec![value.to_string()]))
+                .collect(),
+            links: link.into_iter().collect(),
+            only: true,
+            ..Chosen::default()
+        },
+        ..all.clone()
+    };
+    Request::new(table, &options)
 }
 
 /// Measures these requests, as far as they fit the machine, into a run of the history.

@@ -3,11 +3,13 @@
 use crate::cli::FleetOptions;
 use crate::error::{Context, Done, Error, bail};
 use crate::record::many;
-use crate::terminal::{print, printable, prose_columns};
+use crate::terminal::{log, print, printable, prose_columns};
 use costof_measure::fleet;
 use costof_model::nearest::hint;
+use costof_model::reference::Reference;
 use costof_report::{fleet as shown, page};
 use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 pub(crate) fn run(options: &FleetOptions) -> Done {
@@ -23,6 +25,9 @@ pub(crate) fn run(options: &FleetOptions) -> Done {
             .iter()
             .try_for_each(|run| crate::files::check_spares(html, run))?;
         crate::files::write_page(html, &page::fleet::page(&fleet))?;
+    }
+    if let Some(file) = &options.save {
+        save(file, &files, &fleet::reference(&runs, &by))?;
     }
     let text = if options.json {
         serde_json::to_string(&fleet).context("JSON")? + "\n"
@@ -46,4 +51,20 @@ fn checked<'b>(by: &'b [String], known: &BTreeSet<String>) -> Result<Vec<&'b str
         ),
         None => Ok(by.iter().map(String::as_str).collect()),
     }
+}
+
+/// Writes a reference, but over none of these runs.
+fn save(file: &Path, runs: &[PathBuf], reference: &Reference) -> Result<(), Error> {
+    if reference.cohorts.is_empty() {
+        bail!("nothing to save: five hosts must have a row of grade A to C for it to be learnt");
+    }
+    runs.iter()
+        .try_for_each(|run| crate::files::check_spares(file, run))?;
+    let text = serde_json::to_string_pretty(reference).context("JSON")? + "\n";
+    crate::files::write(file, &text)?;
+    let file = file.display();
+    log(format_args!(
+        "the reference is in {file}; on a host: `costof qualify --against {file}`"
+    ));
+    Ok(())
 }

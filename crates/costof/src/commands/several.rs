@@ -65,7 +65,9 @@ pub(super) fn measure(session: Session<'_>, here: &Hosts) -> Done {
         };
         let machines = Machines::connect(&on, session.setting(), &session.display);
         connected();
-        let ended = machines.and_then(|machines| session.measure_on(machines, on, None));
+        let ended = machines.and_then(|machines| {
+            session.measure_on(machines, on, None, &mut |controller| controller.execute())
+        });
         if !is_many {
             return ended;
         }

@@ -42,9 +42,12 @@ pub(crate) struct Cost {
 
 /// The precision of a plan.
 pub(crate) fn precision(plan: &Plan) -> Result<Precision, Error> {
-    let named = &plan.precision;
-    Precision::named(named)
-        .ok_or_else(|| wrong(format!("this costof knows no precision `{named}`")))
+    named_precision(&plan.precision)
+}
+
+/// The precision of this name, which a file says.
+pub(crate) fn named_precision(name: &str) -> Result<Precision, Error> {
+    Precision::named(name).ok_or_else(|| wrong(format!("this costof knows no precision `{name}`")))
 }
 
 /// How many launches a block of the plan gets if there is time.
@@ -195,6 +198,12 @@ impl Cost {
         };
         self.launches = paired;
         self
+    }
+
+    /// The cost if a run takes at most this long.
+    pub(crate) fn or_less(self, time: Duration) -> Cost {
+        let why = " or less".to_owned();
+        Cost { time, why, ..self }
     }
 
     /// The size of the plan, and how long it takes.

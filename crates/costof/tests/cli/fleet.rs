@@ -1,8 +1,10 @@
-//! `costof fleet` and `costof history`: runs of many hosts, and of many days.
+//! `costof fleet`, `costof qualify` and `costof history`: runs of many hosts, and of many days.
 
-use crate::common::{Place, assert_contains, assert_contains_all, run};
+use crate::common::{Place, assert_contains, assert_contains_all, expect_complete, run};
+use costof_model::harmless;
 use costof_model::noise::{Grade, MEASURED};
 use costof_model::run_file::{self, Run};
+use serde_json::{Value, json};
 use std::fs;
 use std::path::Path;
 
@@ -207,4 +209,146 @@ fn the_odd_host_is_named_with_its_reason() {
     ] {
         place.run(words).expect_wrong(&[named]);
     }
+}
+
+/// The same as the host itself, and a reference of them in `ref.json`.
+fn reference() -> (Place, Value) {
+    let factor = |host: usize| 1.0 + 0.01 * (host % 5) as f64;
+    let place = place((1..=12).map(|host| (format!("n{host:02}"), 1, factor(host))));
+    let saved = place.run("fleet runs --save ref.json").expect_code(0);
+    assert_contains_all(&saved.err, &["costof qualify --against ref.json"]);
+    let text = fs::read_to_string(place.path("ref.json")).unwrap();
+    let reference = serde_json::from_str(&text).unwrap();
+    (place, reference)
+}
+
+#[test]
+fn a_host_is_held_against_what_others_cost() {
+    let (place, reference) = reference();
+    place
+        .run("fleet runs --save runs/1.jsonl")
+        .expect_wrong(&["is the run itself"]);
+    place
+        .run("fleet runs/1.jsonl runs/2.jsonl --save few.json")
+        .expect_wrong(&["nothing to save", "five hosts"]);
+    let rows = |factor: f64| {
+        let mut reference = reference.clone();
+        for row in reference["cohorts"][0]["rows"].as_array_mut().unwrap() {
+            row["usual"] = json!(row["usual"].as_f64().unwrap() * factor);
+        }
+        fs::write(place.path("ref.json"), reference.to_string()).unwrap();
+    };
+    // Where others disturb the machine all the time, there is no number to conclude from.
+    let judged = |options: &str, expected: &str, code: i32| {
+        let line = format!("qualify --against ref.json --change 50 --budget 30s --json {options}");
+        let ended = place.run(&line);
+        let of: Value =
+            serde_json::from_str(&ended.out).unwrap_or_else(|_| panic!("{}", ended.err));
+        let mut rows = of["rows"].as_array().unwrap().iter();
+        let is_disturbed = rows.any(|row| row["worse"].is_null());
+        let found = (of["verdict"].as_str().unwrap(), ended.code);
+        let is_open = is_disturbed && found == ("undecided", Some(3));
+        assert!(is_open || found == (expected, Some(code)), "{of:#}");
+    };
+    judged("--out own.jsonl", "pass", 0);
+    expect_complete(&place.read("own.jsonl"));
+    // What costs five times as much as elsewhere fails.
+    rows(0.2);
+    judged("", "fail", 1);
+    rows(1.0);
+    let short = "qualify --against ref.json --change 50 --budget 1ms";
+    let shown = place.run(short).expect_code(3).out;
+    let said = [
+        "UNDECIDED: 4 of 4 rows are open",
+        "1 launches, against 12 hosts with processor",
+        "open: ",
+        "probability of at most 5.0 %",
+    ];
+    assert_contains_all(&shown, &said);
+    let reason = place.run(&format!("{short} --reason")).expect_code(3).out;
+    assert_eq!(reason.lines().count(), 1, "{reason}");
+    // Hosts that differ by percents show no change of a thousandth.
+    let hidden = place
+        .run("qualify --against ref.json --change 0.1")
+        .expect_code(3);
+    assert_contains_all(&hidden.err, &["no row can show", "0.1 % worse", "--change"]);
+}
+
+#[test]
+fn a_reference_from_anybody_is_refused_or_does_no_harm() {
+    let (place, reference) = reference();
+    let long = "\u{1b}[2J".to_owned() + &"x".repeat(1000);
+    let with = |path: &str, value: Value| {
+        let mut changed = reference.clone();
+        *changed.pointer_mut(path).unwrap() = value;
+        changed.to_string()
+    };
+    let rows = |fields: &[(&str, Value)]| {
+        let mut changed = reference.clone();
+        for (field, value) in fields {
+            changed["cohorts"][0]["rows"][0][*field] = value.clone();
+        }
+        changed.to_string()
+    };
+    let row = |field: &str, value: Value| rows(&[(field, value)]);
+    let text = reference.to_string();
+    let usual = &reference["cohorts"][0]["rows"][0]["usual"].to_string();
+    let mut two = reference["cohorts"].clone();
+    two.as_array_mut()
+        .unwrap()
+        .push(reference["cohorts"][0].clone());
+    let processors = reference["cohorts"][0]["facts"].as_array().unwrap();
+    let at = processors
+        .iter()
+        .position(|fact| fact[0] == "processors")
+        .unwrap();
+    for (text, options, named) in [
+        ("{}".to_owned(), "", "not a costof reference"),
+        (with("/reference_schema", json!(2)), "", "schema 2"),
+        (with("/precision", json!("wild")), "", "no precision `wild`"),
+        (
+            with("/cohorts/0/rows", json!({})),
+            "",
+            "not a costof reference",
+        ),
+        (text.replace(usual, "NaN"), "", "not a costof reference"),
+        (text.replace(usual, "1e999"), "", "not a costof reference"),
+        (row("usual", json!(0)), "", "usual is 0"),
+        (row("spread", json!(-0.01)), "", "spread is -0.01"),
+        (row("launch", json!(1e9)), "", "launch is 1000000000"),
+        (row("degrees", json!(0.5)), "", "degrees is 0.5"),
+        (row("hosts", json!(1)), "", "one host"),
+        (with("/cohorts", json!([])), "", "no cohort"),
+        (with("/cohorts", two), "", "2 populations"),
+        (
+            with(&format!("/cohorts/0/facts/{at}/1"), json!("9999")),
+            "",
+            "and 9999 there",
+        ),
+        (text.clone(), "--cohort 2", "no cohort 2"),
+        (
+            rows(&[("label", json!(long)), ("hosts", json!(1))]),
+            "",
+            "one host",
+        ),
+        (
+            with("/cohorts/0/facts/0/0", json!(long)),
+            "--cohort 0",
+            "no cohort 0",
+        ),
+    ] {
+        fs::write(place.path("ref.json"), &text).unwrap();
+        let line = format!("qualify --against ref.json --change 50 {options}");
+        let ended = place.run(&line).expect_wrong(&["ref.json", named]);
+        let harm = ended.err.find(|c| harmless::is_harmful(c) && c != '\n');
+        assert_eq!(harm, None, "{named}: {:?}", ended.err);
+        assert!(ended.err.len() < 2000, "{named}: {}", ended.err);
+    }
+    // What this costof does not measure is left out, and the other rows are judged.
+    fs::write(place.path("ref.json"), row("probe", json!("os.nothing"))).unwrap();
+    let ended = place.run("qualify --against ref.json --change 50 --budget 1ms --json");
+    let judged: Value = serde_json::from_str(&ended.expect_code(3).out).unwrap();
+    assert_eq!(judged["rows"].as_array().unwrap().len(), 3);
+    let why = judged["left_out"][0]["why"].as_str().unwrap();
+    assert!(why.contains("os.nothing"), "{why}");
 }

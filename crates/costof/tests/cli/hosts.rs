@@ -293,3 +293,27 @@ fn a_namespace_that_is_not_there_is_named() {
     let ended = Place::new().run(line).expect_code(3);
     assert_contains_all(&ended.err, &["no-such-namespace", "ip netns list"]);
 }
+
+#[test]
+fn no_more_hosts_than_the_fanout_are_measured_at_the_same_time() {
+    let place = Place::new();
+    let log = place.path("log");
+    let mut costof = place.costof("run --only null --quick --launches 3 --fanout 2 --out runs/");
+    for number in 1..=6 {
+        let note = |sign| format!("echo {sign} {number} >> {}", log.display());
+        let command = format!("{}; WORKER; {}", note('+'), note('-'));
+        costof.arg("--on").arg(host(&command));
+    }
+    let ended = run(&mut costof).expect_code(0);
+    assert_contains(&ended.out, "6 of 6 hosts measured");
+    // How many workers of each host there are.
+    let mut workers = [0; 7];
+    let mut most = 0;
+    for line in fs::read_to_string(log).unwrap().lines() {
+        let (sign, number) = line.split_once(' ').unwrap();
+        let of_host = &mut workers[number.parse::<usize>().unwrap()];
+        *of_host += if sign == "+" { 1 } else { -1 };
+        most = most.max(workers.iter().filter(|count| **count > 0).count());
+    }
+    assert_eq!((most, workers), (2, [0; 7]));
+}

@@ -2,7 +2,7 @@
 //! in dark and on paper; what is not cut there, and that a handout is one sheet.
 
 use crate::browser::{asking, browser, opened, said};
-use crate::made::{Point, history, varied};
+use crate::made::{Point, fleet, history, varied};
 use costof_model::comparison::{Cause, Compared, Comparison, FactDifference, Verdict};
 use costof_model::metric::Selection;
 use costof_model::rows::PointRow;
@@ -127,6 +127,7 @@ fn pages() -> Vec<(&'static str, String)> {
         ("three runs", page::many::page(&sides, &pairs, &named)),
         ("handout", page::handout::page(&real())),
         ("history", page::history::page(&history("a row"))),
+        ("fleet", page::fleet::page(&fleet())),
     ]
 }
 

@@ -1,5 +1,6 @@
 //! Run files made for tests, line by line, as an older or newer costof, or anybody, could write them.
 
+use costof_model::fleet::{Cohort, Deviation, Fleet, Host, LayerDeviation, Verdict};
 use costof_model::history::{Change, History, Reading, Series};
 use costof_model::rows::MetricOfPoint;
 use costof_model::run_file::{self, Run};
@@ -257,5 +258,56 @@ pub(crate) fn history(word: &str) -> History {
         detectable: Some((0.04, 5)),
         changes: vec![change(0, 0.2), change(1, -0.2)],
         series: (0..3).map(series).collect(),
+    }
+}
+
+/// Four hosts with three rows, the first of which is slower, one faster, and one undecided.
+pub(crate) fn fleet() -> Fleet {
+    let run = varied(3).run();
+    let rows = run.points.iter();
+    let rows: Vec<MetricOfPoint> = rows
+        .map(|row| MetricOfPoint::new(row, &row.metrics[0]))
+        .collect();
+    let host = |(name, verdict, worse): (&str, Verdict, f64)| {
+        let deviations = rows.iter().filter(|_| verdict.is_odd());
+        Host {
+            name: name.to_owned(),
+            runs: 3,
+            verdict,
+            p: 1e-6,
+            worse: vec![Some(worse), Some(worse / 2.0), None],
+            detectable: Some(0.08),
+            layers: vec![LayerDeviation {
+                layer: "memory".to_owned(),
+                rows: 3,
+                worse,
+                p: 1e-6,
+            }],
+            deviations: deviations
+                .map(|of| Deviation {
+                    of: of.clone(),
+                    here: 10.0 * (1.0 + worse),
+                    usual: 10.0,
+                    worse,
+                    p: 1e-6,
+                })
+                .collect(),
+            facts: vec![("kernel".to_owned(), "6.2".to_owned(), "6.1".to_owned())],
+        }
+    };
+    let hosts = [
+        ("n01", Verdict::Slower, 0.4),
+        ("n02", Verdict::Faster, -0.2),
+        ("n03", Verdict::Undecided, 0.1),
+        ("n04", Verdict::Normal, 0.0),
+    ];
+    Fleet {
+        false_share: 0.05,
+        cohorts: vec![Cohort {
+            facts: vec![("processor".to_owned(), "one model".to_owned())],
+            rows: rows.iter().map(MetricOfPoint::name).collect(),
+            detectable: Some(0.08),
+            hosts: hosts.map(host).to_vec(),
+        }],
     }
 }

@@ -1,0 +1,117 @@
+//! What each run has for a row, by hosts.
+
+use super::{HALF_WIDTH, Named, Row, Values};
+use costof_model::metric::Estimate;
+use costof_model::noise::Grade;
+use costof_model::point::Point;
+use costof_model::rows::PointRow;
+use costof_stats::outliers::Reading;
+use costof_stats::sequential::MEDIAN_ERROR;
+use costof_stats::{median, standard_deviation};
+use std::collections::BTreeMap;
+
+/// A row of one run.
+pub(super) struct OfRun {
+    /// Its value, with an error of at least what its grade leaves.
+    pub(super) reading: Reading,
+    /// How far its launches scatter: a standard deviation, as its interval implies.
+    pub(super) launch: f64,
+}
+
+/// A row, and what the runs of each host have for it.
+pub(super) struct OfHosts<'a> {
+    pub(super) row: &'a PointRow,
+    pub(super) estimate: &'a Estimate,
+    pub(super) runs: BTreeMap<usize, Vec<OfRun>>,
+}
+
+/// The rows that any run has with a number to conclude from.
+pub(super) fn of_hosts<'a>(hosts: &[Named<'a>]) -> impl Iterator<Item = OfHosts<'a>> + use<'a> {
+    let mut all: BTreeMap<(&Point, u32), OfHosts<'a>> = BTreeMap::new();
+    for (host, (_, runs)) in hosts.iter().enumerate() {
+        for row in runs.iter().flat_map(|run| &run.points) {
+            let Some((estimate, reading)) = reading(row) else {
+                continue;
+            };
+            let of_hosts = all
+                .entry((&row.point, row.method))
+                .or_insert_with(|| OfHosts {
+                    row,
+                    estimate,
+                    runs: BTreeMap::new(),
+                });
+            of_hosts.runs.entry(host).or_default().push(OfRun {
+                reading: graded(reading, row.grade),
+                launch: reading.error * f64::from(row.launches).sqrt() / MEDIAN_ERROR,
+            });
+        }
+    }
+    all.into_values()
+}
+
+/// The rows that enough hosts have.
+pub(super) fn rows<'a>(hosts: &[Named<'a>]) -> Vec<Row<'a>> {
+    let rows = of_hosts(hosts).filter_map(|of| {
+        let values = of.runs.values().flatten().map(|run| run.reading.value);
+        let centre = median(&values.collect::<Vec<_>>())?;
+        let repeated = of.runs.iter().filter(|(_, runs)| runs.len() > 1);
+        let repeated = repeated.map(|(host, _)| *host).collect();
+        let readings = of.runs.iter().map(|(host, runs)| {
+            let runs: Vec<Reading> = runs.iter().map(|run| run.reading).collect();
+            (*host, together(&runs, centre))
+        });
+        Some(Row {
+            row: of.row,
+            estimate: of.estimate,
+            values: Values::new(readings.collect())?,
+            repeated,
+        })
+    });
+    rows.collect()
+}
+
+/// The logarithm of a row's median, with the error that its interval implies.
+pub(crate) fn reading(row: &PointRow) -> Option<(&Estimate, Reading)> {
+    let estimate = row.primary().filter(|_| row.is_sound())?;
+    let (low, high) = estimate.ci95.filter(|(low, _)| *low > 0.0)?;
+    let reading = Reading {
+        value: estimate.median.ln(),
+        error: (high / low).ln() / (2.0 * HALF_WIDTH),
+    };
+    (reading.value.is_finite() && reading.error.is_finite()).then_some((estimate, reading))
+}
+
+/// The reading with an error of at least what the grade leaves.
+pub(crate) fn graded(reading: Reading, grade: Grade) -> Reading {
+    Reading {
+        error: reading.error.max(disturbance(grade)),
+        ..reading
+    }
+}
+
+/// The error that a grade leaves, as a share, however well the launches agree. A thread on the other half of a core
+/// slows all of them alike, by tens of percent.
+fn disturbance(grade: Grade) -> f64 {
+    match grade {
+        Grade::A => 0.002,
+        Grade::B => 0.005,
+        Grade::C | Grade::D => 0.1,
+    }
+}
+
+/// A host's value from its runs: of all that deviate to one side, the one that deviates least, else the centre. So a
+/// host deviates if each of its runs does. The error is at least that of their scatter.
+pub(super) fn together(runs: &[Reading], centre: f64) -> Reading {
+    let values: Vec<f64> = runs.iter().map(|run| run.value).collect();
+    let squares: f64 = runs.iter().map(|run| run.error.powi(2)).sum();
+    let count = runs.len() as f64;
+    let scatter = standard_deviation(&values).unwrap_or(0.0) / count.sqrt();
+    let (low, high) = (values.iter().copied())
+        .fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), value| {
+            (value.min(low), value.max(high))
+        });
+    Reading {
+        value: centre.clamp(low, high),
+        error: (squares.sqrt() / count).max(scatter),
+    }
+}

@@ -1,0 +1,165 @@
+//! The text of `costof qualify`: the verdict first.
+
+use crate::compare::percent;
+use crate::fleet::signed;
+use crate::text::{printable, printable_lines, shortened, wrapped};
+use costof_model::qualified::{JudgedRow, LeftOut, Qualified, Verdict};
+use costof_model::rows::MetricOfPoint;
+use std::collections::BTreeMap;
+
+/// At most this many rows of a kind are shown.
+const ROWS: usize = 4;
+/// The longest name that is shown whole.
+const NAME: usize = 100;
+
+/// The verdict about a host, and what it rests on, in lines of at most this many columns.
+pub fn text(of: &Qualified, columns: usize) -> String {
+    let facts = of.facts.iter().map(|(what, how)| format!("{what} {how}"));
+    let facts: Vec<String> = facts.map(|fact| shortened(&fact, NAME)).collect();
+    let facts = match facts.join(", ") {
+        none if none.is_empty() => none,
+        facts => format!(" with {facts}"),
+    };
+    let against = format!(
+        "{:.1} s, {} launches, against {} hosts{facts}",
+        of.seconds, of.launches, of.hosts
+    );
+    let mut text = wrapped(columns, &reason(of), "");
+    text.push_str(&wrapped(columns, &against, ""));
+    for verdict in [Verdict::Fail, Verdict::Undecided] {
+        text.push_str(&of_rows(of, verdict, columns));
+    }
+    for line in left(of).into_iter().chain(left_out(of)) {
+        text.push_str(&wrapped(columns, &line, ""));
+    }
+    text.push_str(&format!("\n{}", wrapped(columns, &risks(of), "")));
+    printable_lines(&text)
+}
+
+/// The verdict in one line.
+pub fn reason(of: &Qualified) -> String {
+    let change = percent(of.risks.change);
+    let count = |verdict| of.rows.iter().filter(|row| row.verdict == verdict).count();
+    let all = of.rows.len();
+    let why = match (of.verdict, of.rows.first()) {
+        (Verdict::Fail, Some(worst)) => match count(Verdict::Fail) - 1 {
+            0 => of_row(worst),
+            more => format!("{}; and {more} more rows", of_row(worst)),
+        },
+        (Verdict::Pass, _) => format!("none of {all} rows is {change} worse"),
+        _ => format!(
+            "{} of {all} rows are open, {} are not {change} worse",
+            count(Verdict::Undecided),
+            count(Verdict::Pass)
+        ),
+    };
+    printable(&format!("{}: {why}", of.verdict.word()))
+}
+
+/// A row's name, however long it is.
+pub fn name(of: &MetricOfPoint) -> String {
+    shortened(&of.name(), NAME)
+}
+
+fn of_row(row: &JudgedRow) -> String {
+    let name = name(&row.of);
+    let (Some(here), Some(worse), Some((low, high))) = (row.here, row.worse, row.worse_ci95) else {
+        return format!(
+            "{name}: no number to conclude from, after {} launches",
+            row.launches
+        );
+    };
+    let [here, usual] = [here, row.usual].map(|value| row.of.unit.display(value));
+    format!(
+        "{name} is {} ({} to {}): {here}, usually {usual}",
+        signed(worse),
+        percent(low),
+        percent(high)
+    )
+}
+
+/// The rows with this verdict.
+fn of_rows(of: &Qualified, verdict: Verdict, columns: usize) -> String {
+    let rows = || of.rows.iter().filter(|row| row.verdict == verdict);
+    let word = if verdict == Verdict::Fail {
+        "failed"
+    } else {
+        "open"
+    };
+    let mut text: String = rows()
+        .take(ROWS)
+        .map(|row| wrapped(columns, &format!("{word}: {}", of_row(row)), "  "))
+        .collect();
+    if rows().count() > ROWS {
+        let more = format!("and {} more rows (--json has them)", rows().count() - ROWS);
+        text.push_str(&wrapped(columns, &more, "  "));
+    }
+    text
+}
+
+/// What more time would decide.
+fn left(of: &Qualified) -> Option<String> {
+    let open = of
+        .rows
+        .iter()
+        .filter(|row| row.verdict == Verdict::Undecided);
+    let open: Vec<&JudgedRow> = open.collect();
+    let decidable = open
+        .iter()
+        .filter(|row| row.launches_left.is_some())
+        .count();
+    let noisy = open
+        .iter()
+        .filter(|row| row.worse.is_none() && row.launches_left.is_none());
+    (of.verdict == Verdict::Undecided && !open.is_empty()).then(|| match decidable {
+        0 if noisy.count() == open.len() => {
+            "Other processes or machines disturb this one: measure it when it is idle (--wait-quiet)".to_owned()
+        }
+        0 => "More time decides none of them, if they stay as they are: they lie between the usual and the change"
+            .to_owned(),
+        some => format!(
+            "About {:.0} s more decide {some} of them, if they stay as they are",
+            of.seconds_left.ceil()
+        ),
+    })
+}
+
+/// Which rows were not judged.
+fn left_out(of: &Qualified) -> Vec<String> {
+    let mut reasons: BTreeMap<Option<&str>, Vec<&LeftOut>> = BTreeMap::new();
+    for row in &of.left_out {
+        reasons.entry(row.why.as_deref()).or_default().push(row);
+    }
+    let lines = reasons.into_iter().map(|(why, rows)| match why {
+        Some(why) => format!("{} rows are not judged ({}): {why}", rows.len(), name(&rows[0].of)),
+        None => {
+            let mut changes: Vec<f64> = rows.iter().map(|row| row.change).collect();
+            changes.sort_by(f64::total_cmp);
+            format!(
+                "{} rows are not judged: these hosts or their runs differ too much in them, or were too disturbed, to show {}; half of them can show {} (--change)",
+                rows.len(),
+                percent(of.risks.change),
+                percent(changes[changes.len() / 2])
+            )
+        }
+    });
+    lines.collect()
+}
+
+/// Why no row can be judged: in this one, hosts differ least.
+pub fn too_different(row: &LeftOut, change: f64) -> String {
+    format!(
+        "no row can show that a host is {} worse: the reference's hosts or their runs differ too much, or were too disturbed. {} can show {} (--change)",
+        percent(change),
+        name(&row.of),
+        percent(row.change)
+    )
+}
+
+fn risks(of: &Qualified) -> String {
+    let [change, producer, consumer] =
+        [of.risks.change, of.risks.producer, of.risks.consumer].map(percent);
+    format!(
+        "A host like these fails with a probability of at most {producer}. One that is {change} worse in a row passes that row with at most {consumer}."
+    )
+}
