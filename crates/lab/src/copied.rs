@@ -121,3 +121,22 @@ fn one_line(script: &str) -> String {
     let lines: Vec<&str> = lines.filter(|line| !line.starts_with('#')).collect();
     lines.join(" ")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_is_one_word_for_any_login_shell() {
+        let build = StaticBuild {
+            machine: "x86_64",
+            bytes: Vec::new(),
+            sha256: "0".repeat(64),
+        };
+        for line in [StaticBuilds(vec![build]).worker(), removal()] {
+            let script = line.strip_prefix("sh -c '").unwrap();
+            let script = script.strip_suffix('\'').unwrap();
+            assert!(!script.contains(['\'', '!', '\n']), "{script}");
+        }
+    }
+}

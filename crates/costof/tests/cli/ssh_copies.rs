@@ -4,7 +4,7 @@ use crate::common::{COSTOF, Ended, assert_contains_all, or_skip, run, wait_for};
 use crate::ssh::There;
 use costof_model::noise::MEASURED;
 use std::fs;
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::process::Command;
 
@@ -114,7 +114,7 @@ const HOMES: &[(&str, Option<i32>, &str)] = &[
         "cannot write",
     ),
     (
-        "B head 'cat >/dev/null; echo x'",
+        "B head '/usr/bin/head -c $2 >/dev/null; echo x'",
         Some(3),
         "not what was sent",
     ),
