@@ -124,7 +124,7 @@ const HOMES: &[(&str, Option<i32>, &str)] = &[
     (
         "B uname 'echo riscv64'",
         Some(3),
-        "no static build for riscv64",
+        "a static build for riscv64",
     ),
     ("B uname 'echo riscv64'; B costof \"$COSTOF\"", Some(0), ""),
 ];
@@ -149,8 +149,9 @@ fn what_is_in_the_home_there_is_not_trusted() {
         let ended = described(&there, "");
         assert_eq!(ended.code, *code, "{script}: {}", ended.err);
         assert_contains_all(&ended.err, &[says]);
-        if says.is_empty() {
-            assert_eq!(copies(&there).len(), 0, "{script}");
-        }
+        // Nothing half done is left, and nothing copied where it is not needed.
+        let left = usize::from(ended.err.contains("copied costof"));
+        let left = copies(&there).len() - left;
+        assert!(left == 0 || script.starts_with('C'), "{script}");
     }
 }
