@@ -200,9 +200,20 @@ pub(crate) struct Chosen {
     /// Several links take turns
     #[arg(long = "link", value_name = "LINK")]
     pub(crate) links: Vec<Link>,
-    /// The costof to start on ssh: hosts [default: the one in the PATH of a login there]
+    #[command(flatten)]
+    pub(crate) remote: Remote,
+}
+
+/// Which costof measures on hosts that ssh reaches.
+#[derive(Clone, Debug, Default, Args)]
+pub(crate) struct Remote {
+    /// The costof to start on ssh: hosts [default: the one in the PATH of a login there if it has this
+    /// version, else a static build that is copied there, into ~/.cache/costof]
     #[arg(long, value_name = "PATH")]
     pub(crate) remote_costof: Option<String>,
+    /// Remove the copies of costof from ssh: hosts afterwards
+    #[arg(long, conflicts_with = "remote_costof")]
+    pub(crate) clean: bool,
 }
 
 #[derive(Clone, Debug, Default, Args)]
@@ -249,7 +260,7 @@ pub(crate) struct RunOptions {
         value_hint = ValueHint::FilePath,
         value_parser = run_file(),
         conflicts_with_all = [
-            "probes", "quick", "full", "cpu", "seed", "Chosen", "on", "peer", "peer_address",
+            "probes", "quick", "full", "cpu", "seed", "Chosen", "remote_costof", "on", "peer", "peer_address",
             "peer_port", "peer_cpu", "to"
         ]
     )]

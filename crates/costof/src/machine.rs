@@ -63,7 +63,14 @@ impl Machines {
         let peer = hosts.peer.as_ref().map(host).transpose()?;
         let connect = |host: &Host| {
             let what = format!("the worker on {host} to describe its machine");
-            display.waiting(&what, PATIENCE, || Machine::connect(host, setting))
+            let machine = display.waiting(&what, PATIENCE, || Machine::connect(host, setting))?;
+            if let Some(bytes) = machine.worker.copied_bytes() {
+                let size = bytes as f64 / 1e6;
+                display.say(&format!(
+                    "{host}: copied costof there, into ~/.cache/costof ({size:.1} MB; --clean removes it)"
+                ));
+            }
+            Ok::<_, Error>(machine)
         };
         Ok(Machines {
             measured: connect(&on.unwrap_or(Host::Local))?,

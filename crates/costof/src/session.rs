@@ -11,7 +11,7 @@ use crate::plan::{self, Target};
 use crate::preflight::{self, Seen};
 use crate::progress::{Display, Progress};
 use crate::record::Record;
-use crate::terminal::printable;
+use crate::terminal::{log, printable};
 use crate::{file_name, placement, resume};
 use costof_lab::addresses::Meet;
 use costof_lab::host::{Host, WorkerCommand};
@@ -48,7 +48,7 @@ pub(crate) fn hosts_on(options: &RunOptions, on: Option<&Host>) -> Hosts {
         to: options.to.clone(),
         peer_address: options.peer.address,
         peer_ports: options.peer.ports,
-        remote_costof: options.chosen.remote_costof.clone(),
+        remote_costof: options.chosen.remote.remote_costof.clone(),
     }
 }
 
@@ -375,6 +375,16 @@ impl<'a> Session<'a> {
                 .say(&format!("{points} left out here: {reason}"));
         }
         Ok(plan)
+    }
+}
+
+impl Drop for Session<'_> {
+    fn drop(&mut self) {
+        if self.options.chosen.remote.clean {
+            for (host, why) in self.programs.worker.remove_copies() {
+                log(format!("{host}: cannot remove the copy of costof: {why}"));
+            }
+        }
     }
 }
 

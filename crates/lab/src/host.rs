@@ -1,15 +1,19 @@
 //! Where a worker can be started.
 
+use crate::copied::{self, StaticBuilds};
+use costof_model::harmless;
 use costof_model::node_set::unfolded;
 use costof_os::process::namespace::Namespace;
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fmt;
 use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::str::FromStr;
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 /// A host: where a worker can be started.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -143,10 +147,11 @@ impl Host {
             (Host::Ssh(destination), 255) => Some(format!(
                 "ssh could not connect: it must work without a password and know the host's key, try `ssh -o BatchMode=yes {destination} true`"
             )),
-            (Host::Ssh(_), 126 | 127) => Some(
-                "costof must be installed there, in the PATH of a login by ssh, or be named with --remote-costof PATH"
+            (Host::Ssh(_), 126) => Some(
+                "a costof is there, but its file system may be mounted noexec; --remote-costof PATH names another one"
                     .to_owned(),
             ),
+            (Host::Ssh(_), 127) => Some(copied::way_out()),
             (Host::Exec(_), 126 | 127) => {
                 Some("the shell did not find the program that the command names".to_owned())
             }
@@ -154,6 +159,9 @@ impl Host {
         }
     }
 }
+
+/// How many hosts lose their copies of costof at the same time.
+const REMOVED_AT_ONCE: usize = 64;
 
 /// How to start workers: on the controller's machine with this program, on others with a costof
 /// that is installed there.
@@ -163,8 +171,11 @@ pub struct WorkerCommand {
     arguments: Vec<OsString>,
     /// Kept open, so that the same executable runs even if its file is replaced.
     executable: Option<File>,
-    /// The costof on other machines, as a command for their shell.
-    remote: String,
+    /// The costof on other machines, as a command for their shell; `None` for the one there or a copy.
+    remote: Option<String>,
+    copies: OnceLock<Result<StaticBuilds, String>>,
+    /// The destinations of ssh that may have a copy now.
+    reached: Mutex<BTreeSet<String>>,
 }
 
 impl WorkerCommand {
@@ -174,7 +185,9 @@ impl WorkerCommand {
             program: program.into(),
             arguments: arguments.iter().map(OsString::from).collect(),
             executable: None,
-            remote: "costof".to_owned(),
+            remote: None,
+            copies: OnceLock::new(),
+            reached: Mutex::default(),
         }
     }
 
@@ -196,9 +209,42 @@ impl WorkerCommand {
     #[must_use]
     pub fn with_remote(self, costof: &str) -> WorkerCommand {
         WorkerCommand {
-            remote: costof.to_owned(),
+            remote: Some(costof.to_owned()),
             ..self
         }
+    }
+
+    /// The static builds of costof for machines that ssh reaches.
+    ///
+    /// # Errors
+    /// If one is there and cannot be read.
+    pub(crate) fn copies(&self) -> io::Result<&StaticBuilds> {
+        let find = || StaticBuilds::find().map_err(|error| error.to_string());
+        let found = self.copies.get_or_init(find).as_ref();
+        found.map_err(|error| io::Error::other(error.clone()))
+    }
+
+    /// Removes the copies of costof from every host that ssh has reached. Returns the hosts where that failed, and why.
+    pub fn remove_copies(&self) -> Vec<(Host, String)> {
+        let reached = self.reached.lock().unwrap_or_else(PoisonError::into_inner);
+        let reached: Vec<&String> = reached.iter().collect();
+        let mut failed = Vec::new();
+        for some in reached.chunks(REMOVED_AT_ONCE) {
+            let removing: Vec<_> = some.iter().map(|host| remove_copies(host)).collect();
+            for (host, removing) in some.iter().zip(removing) {
+                let done = removing.and_then(Child::wait_with_output);
+                let why = match done {
+                    Ok(done) if done.status.success() => continue,
+                    Ok(done) => String::from_utf8_lossy(&done.stderr).into_owned(),
+                    Err(error) => error.to_string(),
+                };
+                failed.push((
+                    Host::Ssh((*host).clone()),
+                    harmless::beginning(why.trim(), 400),
+                ));
+            }
+        }
+        failed
     }
 
     /// The command on a host, for display.
@@ -226,17 +272,16 @@ impl WorkerCommand {
                 command
             }
             Host::Ssh(destination) => {
-                let mut command = Command::new("ssh");
-                // It prompts for nothing, forwards nothing, and leaves no master connection behind,
-                // which would outlive it.
-                let options = "-T -x -a -o BatchMode=yes -o ClearAllForwardings=yes \
-                               -o ControlMaster=no -o RemoteCommand=none \
-                               -o ConnectTimeout=20 --";
-                command
-                    .args(options.split_whitespace())
-                    .arg(destination)
-                    .arg(format!("{} worker", self.remote));
-                command
+                let worker = match &self.remote {
+                    Some(costof) => format!("{costof} worker"),
+                    None => {
+                        let reached = self.reached.lock();
+                        let mut reached = reached.unwrap_or_else(PoisonError::into_inner);
+                        reached.insert(destination.clone());
+                        self.copies()?.worker()
+                    }
+                };
+                through_ssh(destination, &worker)
             }
             Host::Exec(line) => {
                 let mut command = Command::new("sh");
@@ -267,6 +312,24 @@ impl WorkerCommand {
         std::os::unix::process::CommandExt::process_group(&mut command, 0);
         Ok(command)
     }
+}
+
+/// The command that executes a line in the login's shell of a machine. ssh prompts for nothing, forwards nothing, and
+/// leaves no master connection behind, which would outlive it.
+fn through_ssh(destination: &str, line: &str) -> Command {
+    let mut command = Command::new("ssh");
+    let options = "-T -x -a -o BatchMode=yes -o ClearAllForwardings=yes -o ControlMaster=no -o RemoteCommand=none \
+                   -o ConnectTimeout=20 --";
+    command.args(options.split_whitespace());
+    command.args([destination, line]);
+    command
+}
+
+/// Starts to remove the copies of costof from a host.
+fn remove_copies(destination: &str) -> io::Result<Child> {
+    let mut command = through_ssh(destination, &copied::removal());
+    let command = command.stdin(Stdio::null()).stdout(Stdio::null());
+    command.stderr(Stdio::piped()).spawn()
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@
 //! the command.
 
 pub mod addresses;
+mod copied;
 #[cfg(feature = "fuzzing")]
 #[doc(hidden)]
 pub use link::fuzzing;

@@ -23,6 +23,8 @@ const POLL: Duration = Duration::from_millis(100);
 const TEXT_MAX_CHARS: usize = 2048;
 /// How much of a worker's standard error is kept, from its end.
 const STDERR_TAIL_BYTES: usize = 4096;
+/// How long a machine may take to receive a copy of costof.
+const COPY_LIMIT: Duration = Duration::from_secs(600);
 /// How long a worker that ended may take to close its outputs and be reaped.
 const END_LIMIT: Duration = Duration::from_secs(2);
 
@@ -39,6 +41,7 @@ pub struct Worker {
     /// The lines, as they arrive.
     answers: Receiver<Vec<u8>>,
     stderr: Stderr,
+    copied_bytes: Option<usize>,
     oom_kills_before: Option<u64>,
 }
 
@@ -125,6 +128,7 @@ impl Worker {
             commands: Some(commands),
             answers,
             stderr,
+            copied_bytes: None,
             oom_kills_before,
         };
         // All three threads end with the worker, which closes what they read and write.
@@ -137,7 +141,14 @@ impl Worker {
             .and_then(|()| pipe::spawn("answers", read_answers))
             .and_then(|()| pipe::spawn("stderr", keep))
             .map_err(NoAnswer::Failed)?;
-        match worker.answer(limit, interrupted)? {
+        let first = match worker.answer(limit, interrupted)? {
+            Answer::Absent { machine } => {
+                worker.copy(&machine, command)?;
+                worker.answer(limit.max(COPY_LIMIT), interrupted)?
+            }
+            first => first,
+        };
+        match first {
             Answer::Hello { protocol, .. } if protocol == PROTOCOL => {
                 worker.is_known = true;
                 Ok(worker)
@@ -152,6 +163,24 @@ impl Worker {
                 Err(worker.protocol_error(&format!("{other:?} where it should introduce itself")))
             }
         }
+    }
+
+    /// Sends the static build of costof to a machine that has none.
+    fn copy(&mut self, machine: &str, command: &WorkerCommand) -> Result<(), NoAnswer> {
+        let copies = command.copies().ok();
+        let build = copies.and_then(|copies| copies.of(machine));
+        let (Some(build), Host::Ssh(_), Some(commands)) = (build, &self.host, &self.commands)
+        else {
+            return Err(self.protocol_error("with a request for a costof that was not offered"));
+        };
+        self.copied_bytes = Some(build.len());
+        let _ = commands.send(build.to_vec());
+        Ok(())
+    }
+
+    /// How long the copy of costof is that the machine got for this worker.
+    pub fn copied_bytes(&self) -> Option<usize> {
+        self.copied_bytes
     }
 
     /// Sends a command to the worker. Never waits, and never fails: a worker that does not listen

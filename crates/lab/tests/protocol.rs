@@ -121,6 +121,12 @@ fn a_banner_before_the_introduction_is_quoted() {
 fn a_worker_that_answers_before_it_introduces_itself_is_refused() {
     let failure = refused(&[&says(&Answer::Ran), "read all"], LONG);
     expect(&failure, FailureKind::Error, &["Ran", "introduce itself"]);
+    // Only ssh's machines are offered a copy of costof.
+    let absent = Answer::Absent {
+        machine: "x86_64".to_owned(),
+    };
+    let failure = refused(&[&says(&absent), "read all"], LONG);
+    expect(&failure, FailureKind::Error, &["not offered"]);
 }
 
 #[test]

@@ -112,6 +112,12 @@ pub enum Answer {
         /// Its release.
         costof: String,
     },
+    /// Instead of a worker's first line: the machine has no costof of the controller's version. It reads the static
+    /// build for itself, whose length it knows, and starts the worker from it.
+    Absent {
+        /// The machine, as `uname -m` names it: `x86_64`, `aarch64`.
+        machine: String,
+    },
     /// Itself and its machine.
     Description(Box<Description>),
     /// The machine is reserved for this worker until it ends.

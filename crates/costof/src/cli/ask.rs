@@ -1,7 +1,7 @@
 //! The options of `costof ask`.
 
 use super::values::run_file;
-use super::{Measuring, Peer, Quiet};
+use super::{Measuring, Peer, Quiet, Remote};
 use clap::{ArgGroup, Args, ValueHint};
 use costof_lab::host::Host;
 use costof_model::link::Link;
@@ -29,9 +29,8 @@ pub(crate) struct AskOptions {
     pub(crate) on: Option<Host>,
     #[command(flatten)]
     pub(crate) peer: Peer,
-    /// The costof to start on hosts that ssh reaches [default: the one that a login there finds]
-    #[arg(long, value_name = "PATH")]
-    pub(crate) remote_costof: Option<String>,
+    #[command(flatten)]
+    pub(crate) remote: Remote,
     /// Answer from an existing run, instead of measuring
     #[arg(long, value_name = "RUN", value_hint = ValueHint::FilePath, value_parser = run_file(),
           requires = "question", conflicts_with_all = ["quick", "full", "cpu", "seed", "no_wait", "Quiet",

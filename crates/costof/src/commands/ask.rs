@@ -220,7 +220,7 @@ fn measure(
         peer: options.peer.clone(),
         chosen: Chosen {
             launches,
-            remote_costof: options.remote_costof.clone(),
+            remote: options.remote.clone(),
             ..Chosen::default()
         },
         ..RunOptions::new(options.measuring.clone(), options.quiet.clone(), None)

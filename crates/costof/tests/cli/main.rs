@@ -45,6 +45,7 @@ mod send;
 mod slurm;
 mod soak;
 mod ssh;
+mod ssh_copies;
 mod strangers;
 mod study;
 mod turns;

@@ -96,7 +96,8 @@ impl There {
         let config = format!(
             "ListenAddress {address}:{port}\nHostKey {}\nAuthorizedKeysFile {}\nPidFile none\n\
              StrictModes no\nUsePAM no\nPasswordAuthentication no\nPermitRootLogin yes\n\
-             SetEnv COSTOF_LOCK_FOLDER={folder} COSTOF_TEST_FOLDER={folder}\n",
+             SetEnv COSTOF_LOCK_FOLDER={folder} COSTOF_TEST_FOLDER={folder} HOME={folder}/home \
+             PATH={folder}/home/bin:/usr/bin:/bin\n",
             path("host_key"),
             path("user_key.pub"),
             folder = path("").trim_end_matches('/'),
@@ -122,6 +123,7 @@ impl There {
             path("ssh_config")
         );
         fs::create_dir(place.path("bin")).unwrap();
+        fs::create_dir(place.path("home")).unwrap();
         fs::write(place.path("bin/ssh"), script).unwrap();
         fs::set_permissions(place.path("bin/ssh"), PermissionsExt::from_mode(0o755)).unwrap();
         let log = fs::File::create(place.path("sshd.log")).unwrap();
@@ -180,7 +182,7 @@ impl There {
         self.with_its_ssh(self.place.misbehaving(&line))
     }
 
-    fn with_its_ssh(&self, mut costof: Command) -> Command {
+    pub(crate) fn with_its_ssh(&self, mut costof: Command) -> Command {
         let path = std::env::var("PATH").unwrap();
         let bin = self.place.path("bin");
         costof.env("PATH", format!("{}:{path}", bin.display()));

@@ -92,6 +92,7 @@ fn host_facts(attempt: &AttemptRow, host: &'static str) -> Vec<Fact> {
     all.extend([
         ("costof".to_owned(), Some(costof.clone())),
         ("costof's build".to_owned(), Some(build.clone())),
+        ("C library".to_owned(), facts.c_library.clone()),
         ("boot".to_owned(), boot.cloned()),
     ]);
     all

@@ -84,6 +84,8 @@ fn gather_from(root: &Folder, cpuid: &Cpuid) -> Facts {
     let facts = Facts {
         host_name: host_name(root),
         architecture: root.is_live().then(|| std::env::consts::ARCH.to_owned()),
+        executable: root.is_live().then(executable).flatten(),
+        c_library: root.is_live().then(|| C_LIBRARY.to_owned()),
         cpu: cpu::cpu(root, cpuid),
         numa: numa::nodes(root),
         frequency: frequency::frequency(root),
@@ -118,6 +120,20 @@ fn host_name(root: &Folder) -> Option<String> {
     let node = root.is_live().then(|| NODE_NAMES.iter().find_map(node));
     node.flatten()
         .or_else(|| root.text("/proc/sys/kernel/hostname"))
+}
+
+const C_LIBRARY: &str = if cfg!(target_env = "musl") {
+    "musl"
+} else {
+    "glibc"
+};
+
+fn executable() -> Option<String> {
+    std::env::current_exe()
+        .ok()?
+        .into_os_string()
+        .into_string()
+        .ok()
 }
 
 /// Where an unnamed temporary file can be created, with symbolic links resolved.

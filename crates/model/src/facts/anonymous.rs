@@ -19,6 +19,7 @@ impl Facts {
     pub fn anonymous(&self) -> Self {
         let mut facts = self.clone();
         facts.host_name = None;
+        facts.executable = None;
         facts.kernel.boot_id = None;
         facts.kernel.command_line = facts.kernel.command_line.map(|line| cost_parameters(&line));
         facts.inherited.cgroup.path = None;

@@ -36,6 +36,10 @@ pub struct Facts {
     pub host_name: Option<String>,
     /// The architecture that the reading process was built for, as Rust names it: `x86_64`.
     pub architecture: Option<String>,
+    /// The file of the reading process. A copy that the controller left is in `~/.cache/costof`.
+    pub executable: Option<String>,
+    /// The C library that the reading process was built with, whose functions some probes measure: `glibc`, `musl`.
+    pub c_library: Option<String>,
     /// The CPUs.
     pub cpu: Cpu,
     /// The memory nodes; one on a machine with uniform memory, none if the kernel reports none.

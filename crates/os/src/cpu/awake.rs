@@ -20,7 +20,8 @@ use rustix::process::Pid;
 use crate::process::child::{self, Child};
 use crate::sched::affinity;
 use crate::sched::partner::Startup;
-use crate::system_call::{check, unsupported};
+use crate::sched::real_time::set_policy;
+use crate::system_call::unsupported;
 
 /// Processes of the policy `SCHED_IDLE`, one of which spins on each of some CPUs until this is dropped. Every
 /// user may start them.
@@ -123,14 +124,7 @@ extern "C" fn spin(task: *mut c_void) -> c_int {
 
 /// Makes the calling thread run only while no other wants its CPU.
 fn yield_to_all_others() -> io::Result<()> {
-    let parameters = libc::sched_param { sched_priority: 0 };
-    // By number, since musl's function of this name only returns an error. SAFETY: the parameters
-    // are valid to read; 0 is the calling thread.
-    let answer = unsafe {
-        let number = libc::SYS_sched_setscheduler;
-        libc::syscall(number, 0, libc::SCHED_IDLE, &raw const parameters)
-    };
-    check(answer).map(drop)
+    set_policy(libc::SCHED_IDLE, 0)
 }
 
 /// While this exists, idle CPUs of the whole machine poll instead of halting.

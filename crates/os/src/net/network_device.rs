@@ -146,12 +146,12 @@ pub(super) fn about(device: &str) -> io::Result<libc::ifreq> {
 }
 
 /// Calls ioctl(2). For `SIOCETHTOOL`, the argument points to a value that is alive.
-fn request(mut about: libc::ifreq, what: libc::Ioctl) -> io::Result<libc::ifreq> {
+fn request(mut about: libc::ifreq, what: libc::c_ulong) -> io::Result<libc::ifreq> {
     // Any socket will do: it stands for its namespace.
     let socket = UdpSocket::bind("0.0.0.0:0")?;
     // SAFETY: the requests of this file read the name and write within the structure, and
     // `SIOCETHTOOL` within the value to which it points, which is the caller's and alive.
-    check(unsafe { libc::ioctl(socket.as_raw_fd(), what, &raw mut about) })?;
+    check(unsafe { libc::ioctl(socket.as_raw_fd(), what as libc::Ioctl, &raw mut about) })?;
     Ok(about)
 }
 

@@ -120,7 +120,7 @@ pub(crate) fn establish(
 pub(crate) fn sent(stream: &TcpStream) -> io::Result<u32> {
     // What was written is fetched first: more may be sent until the second call, never less.
     let written = fetch_number(stream, SEQUENCE)?;
-    Ok(written.wrapping_sub(queued(stream, libc::SIOCOUTQNSD)?))
+    Ok(written.wrapping_sub(queued(stream, UNSENT)?))
 }
 
 /// How many bytes a connection has sent that are not acknowledged, excluding those that it has not sent yet.
@@ -131,9 +131,12 @@ pub(crate) fn sent(stream: &TcpStream) -> io::Result<u32> {
 pub fn in_flight(stream: &TcpStream) -> io::Result<u32> {
     // In this order, data that is sent or acknowledged between the two calls can only lower the result, never
     // raise it.
-    let unsent = queued(stream, libc::SIOCOUTQNSD)?;
+    let unsent = queued(stream, UNSENT)?;
     Ok(queued(stream, libc::TIOCOUTQ)?.saturating_sub(unsent))
 }
+
+/// The bytes that have not been sent. The C libraries differ in the types of requests.
+const UNSENT: libc::Ioctl = libc::SIOCOUTQNSD as libc::Ioctl;
 
 #[inline]
 fn queued(stream: &TcpStream, request: libc::Ioctl) -> io::Result<u32> {

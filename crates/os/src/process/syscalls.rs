@@ -45,7 +45,7 @@ pub fn time_forced(n: u64) {
     #[cfg(target_arch = "x86_64")]
     repeat(n, || {
         // SAFETY: a null pointer asks for the time as the return value only.
-        black_box(unsafe { libc::syscall(libc::SYS_time, ptr::null_mut::<libc::time_t>()) });
+        black_box(unsafe { libc::syscall(libc::SYS_time, ptr::null_mut::<libc::c_long>()) });
     });
     #[cfg(target_arch = "aarch64")]
     {

@@ -14,12 +14,16 @@ use std::io;
 /// `PermissionDenied` (EPERM) above `RLIMIT_RTPRIO` and without `CAP_SYS_NICE` in the first user namespace;
 /// EINVAL for an invalid priority.
 pub fn begin(priority: u32) -> io::Result<()> {
-    // SAFETY: all zeros is a valid value of this plain structure of C.
-    let mut parameters: libc::sched_param = unsafe { std::mem::zeroed() };
-    parameters.sched_priority = libc::c_int::try_from(priority).unwrap_or(-1);
-    let policy = libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK;
-    // SAFETY: reads one sched_param; 0 is the calling thread.
-    check(unsafe { libc::sched_setscheduler(0, policy, &parameters) }).map(drop)
+    let priority = libc::c_int::try_from(priority).unwrap_or(-1);
+    set_policy(libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK, priority)
+}
+
+/// Sets the calling thread's policy. By the system call's number, since musl's function of its name only returns an
+/// error; the kernel's structure of parameters is the priority.
+pub(crate) fn set_policy(policy: libc::c_int, priority: libc::c_int) -> io::Result<()> {
+    let number = libc::SYS_sched_setscheduler;
+    // SAFETY: reads the priority; 0 is the calling thread.
+    check(unsafe { libc::syscall(number, 0, policy, &raw const priority) }).map(drop)
 }
 
 #[cfg(test)]

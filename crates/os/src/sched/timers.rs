@@ -19,7 +19,7 @@ pub fn sleep_lateness_ns(sleep_ns: u64) -> io::Result<u64> {
     const BILLION: u64 = 1_000_000_000;
     let due_ns = now_ns(ClockId::Monotonic) + sleep_ns;
     let due = libc::timespec {
-        tv_sec: (due_ns / BILLION) as libc::time_t,
+        tv_sec: (due_ns / BILLION).cast_signed(),
         tv_nsec: (due_ns % BILLION) as libc::c_long,
     };
     loop {

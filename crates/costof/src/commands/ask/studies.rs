@@ -109,7 +109,7 @@ impl Asked {
         let all = RunOptions {
             on: options.on.iter().cloned().collect(),
             chosen: Chosen {
-                remote_costof: options.remote_costof.clone(),
+                remote: options.remote.clone(),
                 ..Chosen::default()
             },
             ..RunOptions::new(options.measuring.clone(), options.quiet.clone(), None)
