@@ -107,11 +107,11 @@ fn parse_and_run(words: &[&str]) -> RoleResult<()> {
             println!("{}", tally?.line());
             Ok(())
         }
-        ("send", _, [certificate]) => match &kind {
+        ("send", _, [key]) => match &kind {
             Kind::Rudp(options) => reliable::send(at, options),
             Kind::Raw => raw::send(at),
             Kind::Tcp(control) => tcp::send(at, control),
-            Kind::Quic => quic::send(at, certificate),
+            Kind::Quic => quic::send(at, key),
         },
         ("echo" | "echo spinning", Kind::Rudp(options), []) => {
             reliable::echo_one(at, options, spins)

@@ -15,11 +15,12 @@ pub(crate) use in_flight::InFlight;
 pub(crate) use marshal::Marshal;
 pub(crate) use server::Server;
 
-/// What `build.rs` generates from `idl/echo.proto`. Nobody reads or edits it, so its lints are
-/// allowed, here and nowhere else.
+/// What tonic's and prost's generators make of `idl/echo.proto` (`crates/rpc/generate`; `./check`
+/// generates it again and compares). Nobody reads or edits it, so its lints are allowed, here and
+/// nowhere else.
 #[allow(unreachable_pub)]
 mod wire {
-    tonic::include_proto!("costof.rpc");
+    include!("grpc/generated/costof.rpc.rs");
 }
 
 /// The longest HTTP/2 frame that each end accepts, and so the longest that the other sends. A

@@ -138,7 +138,8 @@ macro_rules! callees {
         // only the result register and registers that the callee owns, and returns.
         #[unsafe(naked)]
         pub(super) extern "C" fn $name($(_: $argument),*) -> $sum {
-            naked_asm!($($code,)* "ret")
+            // The alignment of its end is that of its section, and so of its begin.
+            naked_asm!($($code,)* "ret", ".p2align 6")
         }
     };
 }

@@ -23,7 +23,7 @@ point! {
     /// Each end has one thread, on a CPU of its own where there are two. Each message begins with
     /// its number, and none is delivered twice; the first 64 bytes and the last 8 of each are
     /// compared.
-    /// QUIC encrypts and authenticates every packet (TLS 1.3, AES-256-GCM, a certificate made for
+    /// QUIC encrypts and authenticates every packet (TLS 1.3, AES-256-GCM, a key made for
     /// the launch), and its CPU time includes that; the others do not encrypt. quinn sends one
     /// stream, on a runtime of one thread at each end; its windows are those of rudp, 32 MiB, and
     /// both size datagrams by the path's MTU. TCP's buffers have the kernel's default sizes, and it

@@ -1,8 +1,10 @@
 //! QUIC with quinn. If the sender needs to know when each message arrived, the receiver sends a
 //! count back for it.
 //!
-//! The receiver's certificate is generated for this launch. The controller passes it to the sender,
-//! which trusts no other.
+//! The receiver's key is generated for this launch. The controller passes its public part to the sender, which
+//! trusts no other.
+
+pub mod key;
 
 use super::{
     Accepted, Connected, Endpoint, POLL_INTERVAL, Parameters, READ_BYTES, Transport, WINDOW_BYTES,
@@ -15,10 +17,9 @@ use crate::{datagrams, rendezvous};
 use costof_os::net::socket::{dropped_datagrams, set_buffer_bytes};
 use quinn::congestion::{BbrConfig, ControllerFactory, CubicConfig, NewRenoConfig};
 use quinn::{
-    ClientConfig, Connection, EndpointConfig, MtuDiscoveryConfig, RecvStream, SendStream,
-    ServerConfig, TokioRuntime, TransportConfig, VarInt,
+    Connection, EndpointConfig, MtuDiscoveryConfig, RecvStream, SendStream, ServerConfig,
+    TokioRuntime, TransportConfig, VarInt,
 };
-use rustls::pki_types::{CertificateDer, PrivatePkcs8KeyDer};
 use std::io::{self, ErrorKind};
 use std::net::UdpSocket;
 use std::sync::Arc;
@@ -27,9 +28,9 @@ use std::time::Duration;
 use tokio::runtime::{Builder, Runtime};
 use tokio::time::timeout;
 
-/// The name by which the certificate is offered, in hexadecimal digits.
-const CERTIFICATE: &str = "certificate";
-/// The name in it.
+/// The name by which the public key is offered, in hexadecimal digits.
+const KEY: &str = "key";
+/// The name of the receiver, which QUIC wants and nobody resolves.
 const NAME: &str = "costof";
 /// The least that QUIC allows (RFC 9000 section 14), and the most that quinn takes.
 const MIN_DATAGRAM: u16 = 1200;
@@ -61,18 +62,11 @@ impl Quic {
 
 impl Transport for Quic {
     fn prepare(&mut self) -> io::Result<Parameters> {
-        let made = rcgen::generate_simple_self_signed([NAME.to_owned()]);
-        let made = made.map_err(io::Error::other)?;
-        let certificate = made.cert.der().clone();
-        let digits = certificate.iter().map(|byte| format!("{byte:02x}"));
-        let parameters = Parameters::from([(CERTIFICATE.into(), digits.collect())]);
-        let key = PrivatePkcs8KeyDer::from(made.signing_key.serialize_der());
-        let server = ServerConfig::with_single_cert(vec![certificate], key.into());
-        let mut server = server.map_err(io::Error::other)?;
+        let (mut server, digits) = key::server()?;
         let transport = transport(None, MIN_DATAGRAM)?;
         server.transport_config(Arc::new(transport));
         self.server = Some(server);
-        Ok(parameters)
+        Ok(Parameters::from([(KEY.into(), digits)]))
     }
 
     fn accept(self: Box<Self>, listener: &Listener, stop: &AtomicBool) -> Accepted {
@@ -91,18 +85,6 @@ impl Transport for Quic {
             Sender::connect(socket, receiver.parameters, self.control, datagram)
         })
     }
-}
-
-/// The certificate that the receiver offers.
-fn certificate(parameters: &Parameters) -> io::Result<CertificateDer<'static>> {
-    let bytes = parameters.get(CERTIFICATE).and_then(|digits| {
-        let pairs = digits.as_bytes().chunks(2);
-        let byte = |pair| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok();
-        pairs.map(byte).collect::<Option<Vec<u8>>>()
-    });
-    let missing = "the receiver offered no certificate";
-    let bytes = bytes.ok_or_else(|| io::Error::new(ErrorKind::InvalidData, missing));
-    bytes.map(CertificateDer::from)
 }
 
 /// Windows like those of rudp, so that they limit none of the links.
@@ -167,12 +149,8 @@ impl Sender {
         control: Option<&str>,
         datagram: usize,
     ) -> io::Result<Sender> {
-        let mut trusted = rustls::RootCertStore::empty();
-        trusted
-            .add(certificate(parameters)?)
-            .map_err(io::Error::other)?;
-        let client = ClientConfig::with_root_certificates(Arc::new(trusted));
-        let mut client = client.map_err(io::Error::other)?;
+        let missing = || io::Error::new(ErrorKind::InvalidData, "the receiver offered no key");
+        let mut client = key::client(parameters.get(KEY).ok_or_else(missing)?)?;
         client.transport_config(Arc::new(transport(control, datagram as u16)?));
         let to = socket.peer_addr()?;
         let (endpoint, runtime) = endpoint(socket, None)?;
