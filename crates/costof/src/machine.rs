@@ -355,8 +355,8 @@ impl Machine {
 
     /// The CPUs that its workers may use.
     pub(crate) fn allowed(&self) -> Vec<usize> {
-        let allowed = &self.description.facts.inherited.allowed_cpus;
-        allowed.iter().map(|cpu| cpu as usize).collect()
+        let usable = self.description.facts.usable_cpus();
+        usable.iter().map(|cpu| cpu as usize).collect()
     }
 
     /// Which of these probes its costof lacks or measures in another way, as a sentence; none if it has all.

@@ -4,11 +4,10 @@ use crate::error::{Context, Error, bail};
 use crate::machine::{Machine, Machines};
 use costof_lab::addresses;
 use costof_measure::facts;
-use costof_model::facts::{CpuSet, Facts};
+use costof_model::facts::Facts;
 use costof_model::noise::{CONTROLLER, MEASURED, PEER, Placement};
 use costof_model::{Few, Text};
 use costof_os::sched::affinity;
-use std::cmp::Reverse;
 
 /// The placement of a run. The measured CPUs are those of `--cpu`, in its order. Without it, the first is a
 /// CPU of the fastest kind that usually has little else to do. All others follow for points that need
@@ -76,7 +75,7 @@ fn choose(
 ) -> Result<Vec<usize>, Error> {
     match asked {
         Some(list) => parse(list, option, allowed),
-        None => Ok(nearest_first(quietest(allowed, facts), allowed, facts)),
+        None => Ok(facts.nearest_first(facts.quietest(allowed), allowed)),
     }
 }
 
@@ -118,55 +117,6 @@ pub(crate) fn listed(cpus: &[usize]) -> String {
     cpus.join(", ")
 }
 
-/// First `first`, then the CPUs of its kind that share its last-level cache, then the others of its kind,
-/// then the other kinds. A CPU that shares a core with an earlier one in the list comes last, since the two
-/// share execution units.
-fn nearest_first(first: usize, allowed: &[usize], facts: &Facts) -> Vec<usize> {
-    let share = |sets: &[CpuSet], a: usize, b: usize| {
-        let both = |set: &CpuSet| set.contains(a as u32) && set.contains(b as u32);
-        sets.iter().any(both)
-    };
-    let last_level = facts
-        .last_level_cache()
-        .map_or(&[][..], |cache| &cache.shared_by);
-    let kinds = &facts.cpu.core_kinds;
-    let kinds: Vec<CpuSet> = kinds.iter().map(|kind| kind.cpus.clone()).collect();
-    let distance = |cpu: usize| {
-        let is_second_thread = allowed
-            .iter()
-            .any(|other| before(*other, cpu, first) && share(&facts.cpu.cores, *other, cpu));
-        let is_of_another_kind = !kinds.is_empty() && !share(&kinds, first, cpu);
-        (
-            is_second_thread,
-            is_of_another_kind,
-            !share(last_level, first, cpu),
-            !share(&facts.cpu.sockets, first, cpu),
-        )
-    };
-    let mut others = allowed.to_vec();
-    others.retain(|cpu| *cpu != first);
-    others.sort_by_key(|cpu| (distance(*cpu), *cpu));
-    std::iter::once(first).chain(others).collect()
-}
-
-/// Whether `other` of the same core comes before `cpu` in the list.
-fn before(other: usize, cpu: usize, first: usize) -> bool {
-    other != cpu && (other == first || (cpu != first && other < cpu))
-}
-
-/// The last of the CPUs of the fastest kind, because the first ones usually handle the machine's interrupts.
-/// If the kernel reports the capacity of CPUs, the fastest kind is the one with the highest. Otherwise it is
-/// the first kind in the facts, which name the fast ones first (Intel's core, atom, lowpower).
-pub(crate) fn quietest(allowed: &[usize], facts: &Facts) -> usize {
-    let speed = |cpu: usize| {
-        let mut kinds = facts.cpu.core_kinds.iter().enumerate();
-        let (position, kind) = kinds.find(|(_, kind)| kind.cpus.contains(cpu as u32))?;
-        Some((kind.capacity.unwrap_or(0), Reverse(position)))
-    };
-    let cpus = allowed.iter().copied();
-    cpus.max_by_key(|cpu| (speed(*cpu), *cpu)).unwrap_or(0)
-}
-
 /// Parses `2,4-6` as CPUs in that order. All of them have to be allowed.
 fn parse(list: &str, option: &str, allowed: &[usize]) -> Result<Vec<usize>, Error> {
     let mut cpus = Vec::new();
@@ -203,7 +153,6 @@ pub(crate) fn leave_the_measured(placement: &Placement) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use costof_model::facts::{Cache, CacheKind};
 
     #[test]
     fn processor_lists_are_read_within_what_is_allowed() {
@@ -219,35 +168,6 @@ mod tests {
     }
 
     #[test]
-    fn of_several_kinds_the_fastest_is_measured() {
-        use costof_model::facts::CoreKind;
-        let kind = |name: &str, cpus: &str, capacity| CoreKind {
-            name: name.to_owned(),
-            cpus: CpuSet::parse(cpus).unwrap(),
-            capacity,
-            ..CoreKind::default()
-        };
-        let allowed: Vec<usize> = (0..8).collect();
-        let mut facts = Facts::default();
-        assert_eq!(quietest(&allowed, &facts), 7);
-        // Hybrid Intel, whose kernel tells no capacity, or the same one.
-        for capacity in [None, Some(1024)] {
-            facts.cpu.core_kinds = vec![
-                kind("core", "0-3", capacity),
-                kind("atom", "4-5", capacity),
-                kind("lowpower", "6-7", capacity),
-            ];
-            assert_eq!(quietest(&allowed, &facts), 3);
-        }
-        // Arm lists the small ones first, and tells.
-        facts.cpu.core_kinds = vec![
-            kind("little", "0-3", Some(400)),
-            kind("big", "4-6", Some(1024)),
-        ];
-        assert_eq!(quietest(&allowed, &facts), 6);
-    }
-
-    #[test]
     fn what_is_not_allowed_now_is_named() {
         let placed = |cpus: Vec<usize>| Placement(Few::from_iter([("only".into(), cpus)]));
         assert!(check_role(&placed(vec![0, 2]), "only", &[0, 1, 2]).is_ok());
@@ -255,36 +175,5 @@ mod tests {
         let error = check_role(&placed(vec![60_000]), "only", &[0]);
         let error = error.unwrap_err().to_string();
         assert!(error.contains("60000"), "{error}");
-    }
-
-    #[test]
-    fn further_processors_are_the_nearest_and_second_threads_come_last() {
-        let sets = |lists: &[&str]| -> Vec<CpuSet> {
-            lists
-                .iter()
-                .map(|list| CpuSet::parse(list).unwrap())
-                .collect()
-        };
-        let mut facts = Facts::default();
-        let allowed: Vec<usize> = (0..8).collect();
-        assert_eq!(
-            nearest_first(7, &allowed, &facts),
-            [7, 0, 1, 2, 3, 4, 5, 6],
-            "nothing is known"
-        );
-        // Two threads a core, two last-level caches.
-        facts.cpu.cores = sets(&["0,4", "1,5", "2,6", "3,7"]);
-        facts.cpu.caches = vec![Cache {
-            level: 3,
-            kind: CacheKind::Unified,
-            size_bytes: 32 << 20,
-            shared_by: sets(&["0-1,4-5", "2-3,6-7"]),
-            ..Cache::default()
-        }];
-        assert_eq!(
-            nearest_first(7, &allowed, &facts),
-            [7, 2, 0, 1, 3, 6, 4, 5],
-            "a core of the same cache, other cores, then second threads"
-        );
     }
 }

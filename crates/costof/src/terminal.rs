@@ -95,13 +95,16 @@ pub(crate) fn style(printing: &Printing) -> Style {
     }
 }
 
+/// The C library of GNU starts no thread if clone3(2) fails by another error than ENOSYS.
+const NO_THREAD: &str = "cannot start a thread that watches for interrupts (pids.max and ulimit -u limit \
+    threads; a seccomp filter that refuses clone3 by EPERM forbids them, except to costof's static binary)";
+
 /// A flag that Ctrl-C and a termination signal set. A worker does not see them: it leads a process
 /// group of its own.
 pub(crate) fn watch_interrupts() -> Result<Arc<AtomicBool>, Error> {
     let interrupted = Arc::new(AtomicBool::new(false));
     let flag = Arc::clone(&interrupted);
-    ctrlc::set_handler(move || flag.store(true, Ordering::Relaxed))
-        .context("cannot watch for interrupts")?;
+    ctrlc::set_handler(move || flag.store(true, Ordering::Relaxed)).context(NO_THREAD)?;
     Ok(interrupted)
 }
 
@@ -114,6 +117,6 @@ pub(crate) fn watch_interrupts_once() -> Result<Arc<AtomicBool>, Error> {
             std::process::exit(INTERRUPTED.into());
         }
     };
-    ctrlc::set_handler(handler).context("cannot watch for interrupts")?;
+    ctrlc::set_handler(handler).context(NO_THREAD)?;
     Ok(interrupted)
 }

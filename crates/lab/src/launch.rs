@@ -6,7 +6,7 @@ pub use crate::worker::Place;
 use crate::host::WorkerCommand;
 use crate::worker::{NoAnswer, Worker};
 use costof_model::Text;
-use costof_model::failure::Failure;
+use costof_model::failure::{Failure, FailureKind};
 use costof_model::noise::{CoreGauge, Noise};
 use costof_model::protocol::{self, Answer, Command, Launch, Offers, Report};
 use std::collections::BTreeSet;
@@ -160,9 +160,7 @@ impl Driven<'_> {
             }
             match self.answer(part)? {
                 Answer::Ran => {}
-                // The errors of the others then mostly say that this role is gone.
-                Answer::Failed(_) if self.has_failed(point) => {}
-                Answer::Failed(failure) => self.failures.push((point, failure)),
+                Answer::Failed(failure) => self.fail(point, failure),
                 other => return Err(self.protocol_error(part, &other)),
             }
         }
@@ -174,6 +172,17 @@ impl Driven<'_> {
         Failure::error(format!(
             "the {role} offers the address of another host: {other}"
         ))
+    }
+
+    /// The leading role's reason counts. Those of the others mostly say that it is gone, unless their machine
+    /// lacks what the point needs: then the leading role's says that they are gone.
+    fn fail(&mut self, point: usize, failure: Failure) {
+        let mut failures = self.failures.iter_mut();
+        match failures.find(|(failed, _)| *failed == point) {
+            None => self.failures.push((point, failure)),
+            Some((_, first)) if failure.kind == FailureKind::Unsupported => *first = failure,
+            Some(_) => {}
+        }
     }
 
     fn has_failed(&self, point: usize) -> bool {

@@ -1,12 +1,14 @@
 //! Which costof may measure on this machine: two that measure at once would measure each other.
 //!
-//! A lock that the kernel releases when its holder ends, however it ends. Its file lies in /tmp and
-//! is named after the machine's boot, so that machines that share the folder have different files.
+//! A lock that the kernel releases when its holder ends, however it ends. Its file lies in /tmp (in
+//! /dev/shm where there is none) and is named after the machine's boot, so that machines that share the folder have different files.
 //! Nothing is ever written to it: who holds the lock is asked of the kernel (proc_locks(5)).
 
 use costof_model::harmless;
 use costof_os::process::{NO_FOLLOW, NO_WAIT};
-use rustix::fs::{Mode, Timespec, Timestamps, UTIME_NOW, futimens, inotify};
+use rustix::fs::{
+    Mode, StatVfsMountFlags, Timespec, Timestamps, UTIME_NOW, futimens, inotify, statvfs,
+};
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io;
 use std::mem::MaybeUninit;
@@ -19,6 +21,8 @@ use std::thread;
 /// user, session or job (pam_tmpdir, batch systems); processes with different ones would measure at
 /// once.
 const FOLDER: &str = "/tmp";
+/// The folder where there is no /tmp that anybody can write to, as in an image of nothing but costof.
+const FOLDER_IN_MEMORY: &str = "/dev/shm";
 /// Names another folder: for containers of one machine that share a folder other than /tmp.
 const FOLDER_VARIABLE: &str = "COSTOF_LOCK_FOLDER";
 /// How much of the holder's command is shown, in characters.
@@ -47,11 +51,21 @@ pub fn take() -> Result<Turn, NotTaken> {
     let boot = crate::facts::boot_id().unwrap_or_default();
     // An empty one would be whatever folder each costof is started in.
     let folder = std::env::var_os(FOLDER_VARIABLE).filter(|folder| !folder.is_empty());
-    let folder = folder.map_or_else(|| FOLDER.into(), PathBuf::from);
+    let folder = folder.map_or_else(|| usual_folder().into(), PathBuf::from);
     let path = folder.join(format!("costof-{boot}.lock"));
     let turn = take_at(&path)?;
     end_if_removed(&turn.0, path);
     Ok(turn)
+}
+
+/// The same for all users of the machine, and in all its containers that share the folder.
+fn usual_folder() -> &'static str {
+    let is_writable = |folder: &&str| {
+        let its = statvfs(*folder);
+        its.is_ok_and(|its| !its.f_flag.contains(StatVfsMountFlags::RDONLY))
+    };
+    let mut folders = [FOLDER, FOLDER_IN_MEMORY].into_iter();
+    folders.find(is_writable).unwrap_or(FOLDER)
 }
 
 /// Ends this process when the lock's file is removed or renamed. A thread sleeps until then. Where it cannot be

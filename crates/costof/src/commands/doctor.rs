@@ -2,7 +2,6 @@
 
 use crate::cli::DoctorOptions;
 use crate::error::{Done, checked};
-use crate::placement;
 use crate::terminal::{print, prose_columns};
 use costof_findings::doctor::{DiagnosisState, diagnose};
 use costof_measure::{facts, trials};
@@ -12,7 +11,7 @@ use std::io;
 
 pub(crate) fn run(options: &DoctorOptions) -> Done {
     let facts = facts::gather();
-    let measured = placement::quietest(&affinity::allowed().unwrap_or_default(), &facts);
+    let measured = facts.quietest(&affinity::allowed().unwrap_or_default());
     let diagnoses = diagnose(&facts, &trials::try_all(&facts.cpu, measured));
     let text = if options.json {
         let lines = diagnoses.iter().map(serde_json::to_string);

@@ -122,17 +122,143 @@ def filter_calls(instructions):
     take_away(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, ctypes.byref(program))
 ";
 
+/// What an older kernel, or a container's filter, answers instead of doing it.
+struct Refusal {
+    call: u32,
+    /// Only if this argument, and the bits of the mask, have this value.
+    argument: Option<(u32, u32, u32)>,
+    errno: u32,
+}
+
+impl Refusal {
+    const fn of(call: u32, errno: u32) -> Refusal {
+        Refusal {
+            call,
+            argument: None,
+            errno,
+        }
+    }
+
+    const fn if_argument(self, position: u32, mask: u32, value: u32) -> Refusal {
+        Refusal {
+            argument: Some((position, mask, value)),
+            ..self
+        }
+    }
+
+    /// The steps of a seccomp filter: load the number; compare; load the argument; mask; compare; refuse.
+    fn steps(&self) -> String {
+        let Refusal { call, errno, .. } = self;
+        let refuse = format!("(0x06, 0, 0, 0x00050000 | {errno}), ");
+        let Some((position, mask, value)) = self.argument else {
+            return format!("(0x20, 0, 0, 0), (0x15, 0, 1, {call}), {refuse}");
+        };
+        let argument = 16 + 8 * position;
+        format!(
+            "(0x20, 0, 0, 0), (0x15, 0, 4, {call}), (0x20, 0, 0, {argument}), \
+             (0x54, 0, 0, {mask}), (0x15, 0, 1, {value}), {refuse}"
+        )
+    }
+}
+
+/// A Python program that puts a process below these refusals.
+fn refusing(refusals: &[Refusal]) -> String {
+    let steps: String = refusals.iter().map(Refusal::steps).collect();
+    format!("filter_calls([{steps}(0x06, 0, 0, 0x7fff0000)])")
+}
+
+/// The number of a call on x86-64 and on aarch64; from 424 on they are the same.
+const fn number(x86_64: u32, aarch64: u32) -> u32 {
+    if cfg!(target_arch = "x86_64") {
+        x86_64
+    } else {
+        aarch64
+    }
+}
+
+const SETSOCKOPT: u32 = number(54, 208);
+const GETSOCKOPT: u32 = number(55, 209);
+const IO_URING_SETUP: u32 = 425;
+const IO_URING_REGISTER: u32 = 427;
+const CLONE3: u32 = 435;
+const EPERM: u32 = 1;
+const EINVAL: u32 = 22;
+const ENOSYS: u32 = 38;
+const ENOPROTOOPT: u32 = 92;
+/// The low half of an argument.
+const ALL: u32 = u32::MAX;
+
 #[test]
-fn on_a_kernel_without_clone3_its_points_are_absent_and_the_rest_goes_on() {
-    // A filter that answers ENOSYS to call number 435, which has that number on
-    // every architecture: load the number; compare; refuse; allow.
-    let filter = "
-filter_calls([(0x20, 0, 0, 0), (0x15, 0, 1, 435), (0x06, 0, 0, 0x00050000 | 38), (0x06, 0, 0, 0x7fff0000)])
-";
-    let words = "run --only os.process --set how=fork,clone3 --quick --out run.jsonl";
-    let run = or_skip!(run_without(filter, words));
-    expect_one_measured_and_one_absent(&run, "Linux 5.3");
-    assert_eq!(absent(&run)[0].point.axes.word("how"), "clone3");
+fn what_needs_a_facility_that_the_kernel_lacks_is_absent_and_the_rest_goes_on() {
+    let no_socket_option =
+        |option| Refusal::of(SETSOCKOPT, ENOPROTOOPT).if_argument(2, ALL, option);
+    let no_registration = |what| Refusal::of(IO_URING_REGISTER, EINVAL).if_argument(1, ALL, what);
+    let reads = "file.read --set engine=pread,io_uring --set size=1MiB --set cache=warm";
+    let receives = "copy.receive --set how=recv,multishot --set size=4KiB";
+    let sends = "copy.send --set primitive=two_copy,uring_send --set size=4KiB";
+    for (refusal, words, why) in [
+        (
+            Refusal::of(CLONE3, ENOSYS),
+            "os.process --set how=fork,clone3",
+            "Linux 5.3",
+        ),
+        (
+            Refusal::of(IO_URING_SETUP, ENOSYS),
+            reads,
+            "not implemented",
+        ),
+        (Refusal::of(IO_URING_SETUP, EPERM), receives, "seccomp"),
+        // Their numbers: IORING_REGISTER_PROBE, IORING_REGISTER_PBUF_RING.
+        (no_registration(8), reads, "IORING_OP_READ (Linux 5.6)"),
+        (no_registration(8), sends, "IORING_OP_SENDMSG"),
+        (no_registration(22), receives, "Linux 5.19"),
+        // SO_ZEROCOPY, TCP_ZEROCOPY_RECEIVE, and UDP_SEGMENT, which the receiver asks for first.
+        (
+            no_socket_option(60),
+            "copy.send --set primitive=two_copy,zero_copy --set size=4KiB",
+            "SO_ZEROCOPY",
+        ),
+        (
+            Refusal::of(GETSOCKOPT, ENOPROTOOPT).if_argument(2, ALL, 35),
+            "copy.receive --set how=recv,zero_copy --set size=64KiB",
+            "Linux 4.18",
+        ),
+        (
+            no_socket_option(103),
+            "copy.send --set over=udp,udp_gso --set primitive=two_copy --set size=32KiB",
+            "UDP_SEGMENT",
+        ),
+    ] {
+        let words = format!("run --only {words} --quick --launches 3 --out run.jsonl");
+        let run = or_skip!(run_without(&refusing(&[refusal]), &words));
+        expect_one_measured_and_one_absent(&run, why);
+    }
+}
+
+#[test]
+fn what_has_another_way_is_measured_on_an_old_kernel_too() {
+    // close_range (5.9), cachestat (6.5), fsopen (5.2), MADV_POPULATE_WRITE (5.14), MFD_EXEC (6.3); what
+    // containers forbid: perf_event_open, inotify_init1.
+    let old = [
+        Refusal::of(436, ENOSYS),
+        Refusal::of(451, ENOSYS),
+        Refusal::of(430, ENOSYS),
+        Refusal::of(number(28, 233), EINVAL).if_argument(2, ALL, 23),
+        Refusal::of(number(319, 279), EINVAL).if_argument(1, 0x10, 0x10),
+        Refusal::of(number(298, 241), EPERM),
+        Refusal::of(number(294, 26), ENOSYS),
+    ];
+    let old = refusing(&old);
+    for words in [
+        "file.read --set engine=pread --set size=1MiB --set cache=cold",
+        "memory.latency --set size=4MiB --set pages=4KiB",
+        "os.process --set how=posix_spawn --set exec=yes",
+        "cpu.neighbour",
+    ] {
+        let words = format!("run --only {words} --quick --launches 3 --out run.jsonl");
+        let run = or_skip!(run_without(&old, &words));
+        assert_eq!((run.points.len(), absent(&run)), (1, vec![]), "{words}");
+    }
 }
 
 #[test]

@@ -15,6 +15,7 @@ mod copy_calls;
 mod copy_verdicts;
 mod datagrams;
 mod documents;
+mod empty_root;
 mod ends;
 mod estimate;
 mod export;

@@ -3,7 +3,7 @@
 use super::cpuid::Cpuid;
 use super::folder::Folder;
 use super::gather_from;
-use costof_model::facts::Facts;
+use costof_model::facts::{CpuSet, Facts};
 use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -59,7 +59,7 @@ impl Machine {
     /// /a/file
     /// | one of its lines
     /// /a/link -> its target
-    /// /folders{0,1}/of/files/
+    /// /folders{0,4-7}/of/files/
     ///   file in each of them, and its only line
     /// = /a/pointer/into/the/facts "what is expected there", which is not a file
     /// ```
@@ -103,25 +103,39 @@ impl Drop for Machine {
     }
 }
 
-/// `a{0,1}b` is `a0b` and `a1b`.
+/// `a{0,4-5}b` is `a0b`, `a4b` and `a5b`.
 fn alternatives(path: &str) -> Vec<String> {
     let Some((before, rest)) = path.split_once('{') else {
         return vec![path.to_owned()];
     };
     let (each, after) = rest.split_once('}').expect("it is closed");
-    let paths = each.split(',').map(|one| format!("{before}{one}{after}"));
+    let each = CpuSet::parse(each).expect("it is a list of numbers");
+    let paths = each.iter().map(|one| format!("{before}{one}{after}"));
     paths.collect()
 }
 
 /// Machines that are described, by name.
-pub(super) const MACHINES: [(&str, &str); 5] = [
+pub(super) const MACHINES: [(&str, &str); 9] = [
     ("aarch64_board", include_str!("machines/aarch64_board.txt")),
+    ("ampere_server", include_str!("machines/ampere_server.txt")),
     ("container", include_str!("machines/container.txt")),
+    (
+        "container_of_one_cpu",
+        include_str!("machines/container_of_one_cpu.txt"),
+    ),
+    (
+        "container_under_both",
+        include_str!("machines/container_under_both.txt"),
+    ),
     (
         "container_under_v1",
         include_str!("machines/container_under_v1.txt"),
     ),
     ("hybrid_laptop", include_str!("machines/hybrid_laptop.txt")),
+    (
+        "server_of_128_cores",
+        include_str!("machines/server_of_128_cores.txt"),
+    ),
     (
         "server_of_two_sockets",
         include_str!("machines/server_of_two_sockets.txt"),

@@ -9,12 +9,20 @@ use super::machine::{MACHINES, Machine};
 /// The facts as JSON, with what is derived from them.
 fn shown(facts: &Facts) -> Value {
     let mut shown = serde_json::to_value(facts).unwrap();
+    let usable = facts.usable_cpus();
+    let cpus: Vec<usize> = usable.iter().map(|cpu| cpu as usize).collect();
+    let first = facts.quietest(&cpus);
+    let further = facts.nearest_first(first, &cpus).split_off(1);
     shown["derived"] = json!({
         "available_bytes": facts.available_bytes(),
+        "farthest": further.iter().rev().take(2).collect::<Vec<_>>(),
+        "first_measured": first,
         "has_performance_unit": facts.has_performance_unit(),
         "l1_of_cpu_0": facts.claimed_cache_of(1, 0),
         "l2_of_cpu_5": facts.claimed_cache_of(2, 5),
         "last_level_cache": facts.last_level_cache(),
+        "nearest": further.iter().take(8).collect::<Vec<_>>(),
+        "usable_cpus": usable,
     });
     shown
 }
@@ -31,6 +39,18 @@ fn a_machines_facts_are_those_that_its_description_expects() {
         machine.describe(description);
         if name == "server_of_two_sockets" {
             machine.file("/sys/firmware/dmi/tables/DMI", &modules.concat());
+        }
+        let cores = if name == "server_of_128_cores" {
+            128
+        } else {
+            0
+        };
+        for core in 0..cores {
+            let both = format!("{core},{}", core + 128);
+            for cpu in [core, core + 128] {
+                let file = format!("/sys/devices/system/cpu/cpu{cpu}/topology/core_cpus_list");
+                machine.file(&file, both.as_bytes());
+            }
         }
         let facts = shown(&machine.facts());
         for expected in description

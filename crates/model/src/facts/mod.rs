@@ -7,6 +7,7 @@
 
 mod anonymous;
 mod cpu;
+mod cpu_order;
 mod cpu_set;
 mod devices;
 mod diagnosis;

@@ -18,6 +18,7 @@ use super::map::{Mapping, Sharing};
 use super::order::Order;
 use super::shrunk::Guard;
 use crate::memory::arena::{Arena, PageSize};
+use crate::net::ring::require;
 use crate::system_call::{invalid, retry};
 use io_uring::{IoUring, opcode, types::Fd};
 
@@ -394,10 +395,10 @@ impl Drop for AbortOnUnwind {
 fn ring(depth: u32) -> io::Result<IoUring> {
     let mut deferring = IoUring::builder();
     deferring.setup_single_issuer().setup_defer_taskrun();
-    deferring
-        .build(depth)
-        // Before Linux 6.1, or if a filter allows only older flags.
-        .or_else(|_| IoUring::new(depth))
+    // Before Linux 6.1, or if a filter allows only older flags.
+    let ring = deferring.build(depth).or_else(|_| IoUring::new(depth))?;
+    require(&ring, (opcode::Read::CODE, "IORING_OP_READ (Linux 5.6)"))?;
+    Ok(ring)
 }
 
 fn shorter() -> io::Error {

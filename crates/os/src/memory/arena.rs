@@ -210,7 +210,9 @@ impl Drop for Arena {
 const USUAL_HUGE_BYTES: usize = 2 << 20;
 
 fn no_huge_pages() -> io::Error {
-    unsupported("this kernel has no transparent huge pages (CONFIG_TRANSPARENT_HUGEPAGE)")
+    unsupported(
+        "this kernel reports no transparent huge pages (CONFIG_TRANSPARENT_HUGEPAGE, and /sys)",
+    )
 }
 
 /// Bytes of a base page: 4 KiB on x86-64; 4, 16 or 64 KiB on aarch64.

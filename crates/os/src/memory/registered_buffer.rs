@@ -57,13 +57,19 @@ impl Ring {
     ///
     /// # Errors
     ///
-    /// As [`Ring::register_unregister`], and if /proc/self/status cannot be read.
+    /// As [`Ring::register_unregister`], and if /proc/self/status cannot be read or, before Linux 5.9, does
+    /// not count what io_uring pins.
     pub fn pinned_bytes(&self, memory: &mut [u8]) -> io::Result<u64> {
         let before = pinned_bytes()?;
         self.register(memory)?;
         let during = pinned_bytes();
         self.unregister()?;
-        Ok(during?.saturating_sub(before))
+        match during?.saturating_sub(before) {
+            0 => Err(io::Error::other(
+                "VmPin does not count what io_uring pins (Linux 5.9)",
+            )),
+            pinned => Ok(pinned),
+        }
     }
 
     #[inline]

@@ -1,14 +1,18 @@
 //! io_uring as senders and receivers of messages use it.
 //!
-//! Source: io_uring_setup(2) on `IORING_SETUP_DEFER_TASKRUN` (Linux 6.1), io_uring_enter(2).
+//! Source: io_uring_setup(2) on `IORING_SETUP_DEFER_TASKRUN` (Linux 6.1); io_uring_enter(2) on
+//! `IORING_ENTER_EXT_ARG` (Linux 5.11).
 
 use std::io;
 use std::time::Duration;
 
 use io_uring::types::{SubmitArgs, Timespec};
-use io_uring::{Builder, IoUring};
+use io_uring::{Builder, IoUring, Probe};
 
 use crate::net::unsupported;
+
+/// Why an older io_uring is of no use: it cannot wait with a time limit.
+const TOO_OLD: &str = "it takes Linux 5.11 or later";
 
 /// A ring with room for this many requests and completions, and whether the thread that uses it must enable
 /// it first, because another thread created it. If the kernel supports it, completions are put into the ring
@@ -16,7 +20,7 @@ use crate::net::unsupported;
 ///
 /// # Errors
 ///
-/// `Unsupported` if this machine has no io_uring.
+/// `Unsupported` if this machine has no io_uring, or one that cannot wait with a time limit.
 pub(super) fn open(
     requests: u32,
     completions: u32,
@@ -33,12 +37,33 @@ pub(super) fn open(
         return Ok((ring, begins_elsewhere));
     }
     let ring = plain.build(requests).map_err(|error| {
-        unsupported(format!(
-            "io_uring cannot be used here: {error} (kernel.io_uring_disabled, or a seccomp filter, may \
-             forbid it)"
-        ))
+        let hint = match error.raw_os_error() {
+            Some(libc::EINVAL) => TOO_OLD,
+            _ => "kernel.io_uring_disabled, or a seccomp filter, may forbid it",
+        };
+        unsupported(format!("io_uring cannot be used here: {error} ({hint})"))
     })?;
+    if !ring.params().is_feature_ext_arg() {
+        let why = format!("io_uring cannot wait with a time limit here ({TOO_OLD})");
+        return Err(unsupported(why));
+    }
     Ok((ring, false))
+}
+
+/// Checks that this kernel's io_uring has an operation: its number, and its name and version.
+///
+/// # Errors
+///
+/// `Unsupported` if it has not, or does not list its operations (before Linux 5.6).
+pub(crate) fn require(ring: &IoUring, (code, name): (u8, &str)) -> io::Result<()> {
+    let mut operations = Probe::new();
+    let listed = ring.submitter().register_probe(&mut operations);
+    if listed.is_ok() && operations.is_supported(code) {
+        return Ok(());
+    }
+    let why = listed.map_or_else(|error| format!(": {error}"), |()| String::new());
+    let why = format!("this kernel's io_uring has no {name}{why}");
+    Err(unsupported(why))
 }
 
 /// Submits what is in the ring, and waits until this many requests are complete, or a signal comes.

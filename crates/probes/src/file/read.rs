@@ -347,6 +347,8 @@ fn open(point: &At<Read>, target: &TargetFile, random: &mut Rng) -> Result<Reade
     };
     Reader::new(engine, file, order, is_random).map_err(|error| {
         let engine = point.engine.word();
+        // Of other errors, the text says it all.
+        let hint = error.raw_os_error().map_or("", |_| hint);
         Failure::unsupported(format!("cannot read by {engine}: {error}{hint}"))
     })
 }

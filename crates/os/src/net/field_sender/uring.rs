@@ -18,7 +18,7 @@ use std::os::fd::{AsFd, AsRawFd};
 
 use io_uring::squeue::{Entry, Flags};
 use io_uring::types::Fd;
-use io_uring::{EnterFlags, IoUring, Probe, cqueue, opcode};
+use io_uring::{EnterFlags, IoUring, cqueue, opcode};
 
 use super::parts::{Rest, message_of};
 use super::{Call, Counts, Primitive, REAP_EVERY, STALLED, stalled};
@@ -80,17 +80,17 @@ impl Uring {
         let (is_zero_copy, is_registered) =
             (primitive.has_completions(), primitive.is_registered());
         let operation = match (is_zero_copy, is_registered) {
-            (false, false) => opcode::SendMsg::CODE,
-            (false, true) => opcode::WriteFixed::CODE,
-            (true, false) if messages.fields() > 1 => opcode::SendMsgZc::CODE,
-            (true, _) => opcode::SendZc::CODE,
+            (false, false) => (opcode::SendMsg::CODE, "IORING_OP_SENDMSG (Linux 5.3)"),
+            (false, true) => (
+                opcode::WriteFixed::CODE,
+                "IORING_OP_WRITE_FIXED (Linux 5.1)",
+            ),
+            (true, false) if messages.fields() > 1 => {
+                (opcode::SendMsgZc::CODE, "IORING_OP_SENDMSG_ZC (Linux 6.1)")
+            }
+            (true, _) => (opcode::SendZc::CODE, "IORING_OP_SEND_ZC (Linux 6.0)"),
         };
-        let mut operations = Probe::new();
-        ring.submitter().register_probe(&mut operations)?;
-        if !operations.is_supported(operation) {
-            let why = format!("this kernel's io_uring has no operation {operation}");
-            return Err(unsupported(why));
-        }
+        ring::require(&ring, operation)?;
         if is_registered {
             register(&ring, is_stream, messages)?;
         }

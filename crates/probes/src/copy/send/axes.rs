@@ -166,7 +166,7 @@ point! {
     /// # Needs
     /// - primitive=zero_copy: Linux 4.14, for UDP 5.0
     /// - over=udp_gso: Linux 5.0, and a path MTU of 1500 B or more
-    /// - primitive=uring_send, uring_zero_copy: io_uring, Linux 5.3 and 6.2
+    /// - primitive=uring_send, uring_zero_copy: io_uring, Linux 5.11 and 6.2
     /// - over=unix: both ends in one network namespace (--link loopback)
     /// - pages=2MiB: transparent huge pages
     pub(crate) struct CopySend of "copy.send" {

@@ -167,8 +167,11 @@ pub(super) fn most_huge_pages(page_bytes: usize) -> usize {
 
 /// As many as fit with room to spare, of which a batch needs two.
 fn huge_pages() -> Result<usize, Failure> {
-    let page_bytes = huge_page_bytes()
-        .ok_or_else(|| Failure::unsupported("this kernel has no transparent huge pages"))?;
+    let page_bytes = huge_page_bytes().ok_or_else(|| {
+        Failure::unsupported(
+            "this kernel reports no transparent huge pages (CONFIG_TRANSPARENT_HUGEPAGE, and /sys)",
+        )
+    })?;
     (2..=most_huge_pages(page_bytes))
         .rev()
         .find(|pages| arenas::fits(2 * (pages * page_bytes) as u64))
