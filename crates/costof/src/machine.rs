@@ -1,6 +1,7 @@
 //! The machines of a run. A worker on each describes its machine, and stays until the run ends to keep other
 //! costofs off the machine.
 
+use crate::cli::RunOptions;
 use crate::error::{Error, wrong};
 use crate::progress::{Display, PATIENCE, Reminders};
 use costof_lab::addresses::{self, Meet, Side};
@@ -26,6 +27,24 @@ const RETRY_INTERVAL: Duration = Duration::from_millis(500);
 const DESCRIBE_LEAST: Duration = Duration::from_secs(10);
 /// How often a wait checks whether the user interrupted it.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
+
+/// The hosts of the options; if there are several, the first one measures.
+pub(crate) fn hosts(options: &RunOptions) -> Hosts {
+    hosts_on(options, options.on.first())
+}
+
+/// The same, but measured on this host.
+pub(crate) fn hosts_on(options: &RunOptions, on: Option<&Host>) -> Hosts {
+    let elsewhere = on.filter(|host| **host != Host::Local);
+    Hosts {
+        on: elsewhere.map(ToString::to_string),
+        peer: options.peer.host.as_ref().map(ToString::to_string),
+        to: options.to.clone(),
+        peer_address: options.peer.address,
+        peer_ports: options.peer.ports,
+        remote_costof: options.chosen.remote.remote_costof.clone(),
+    }
+}
 
 /// A host, and its machine.
 pub(crate) struct Machine {

@@ -34,24 +34,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
-/// The hosts of the options; if there are several, the first one measures.
-pub(crate) fn hosts(options: &RunOptions) -> Hosts {
-    hosts_on(options, options.on.first())
-}
-
-/// The same, but measured on this host.
-pub(crate) fn hosts_on(options: &RunOptions, on: Option<&Host>) -> Hosts {
-    let elsewhere = on.filter(|host| **host != Host::Local);
-    Hosts {
-        on: elsewhere.map(ToString::to_string),
-        peer: options.peer.host.as_ref().map(ToString::to_string),
-        to: options.to.clone(),
-        peer_address: options.peer.address,
-        peer_ports: options.peer.ports,
-        remote_costof: options.chosen.remote.remote_costof.clone(),
-    }
-}
-
 /// How long a worker on another host may take to end after its input has closed. It may have held the machine
 /// for an earlier run of the same command.
 const WORKER_EXIT: Duration = Duration::from_secs(2);

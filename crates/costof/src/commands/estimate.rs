@@ -2,8 +2,9 @@
 
 use crate::cli::{Chosen, EstimateOptions, RunOptions};
 use crate::error::{Done, Error, wrong};
+use crate::machine::hosts;
 use crate::plan::request::{Request, infos};
-use crate::session::{Fits, Session, hosts};
+use crate::session::{Fits, Session};
 use crate::terminal::{print, prose_columns, watch_interrupts};
 use crate::{history, record};
 use costof_measure::facts;

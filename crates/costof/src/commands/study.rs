@@ -10,12 +10,13 @@ mod unoptimised_build;
 
 use crate::cli::{self, Chosen, RunOptions, StudyOptions};
 use crate::error::{Context, Done, Error, INTERRUPTED, bail, wrong};
+use crate::machine::hosts;
 use crate::placement;
 use crate::plan::cost::{self, Cost, precision};
 use crate::plan::request::{Request, infos};
 use crate::plan::{self, Target};
 use crate::resume;
-use crate::session::{Session, hosts};
+use crate::session::Session;
 use crate::terminal::{log, print, printable, prose_columns, watch_interrupts};
 use clap::Parser;
 use costof_lab::host::Host;
