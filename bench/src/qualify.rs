@@ -111,7 +111,7 @@ fn kind(
                     wrong.add(of.verdict == Of::Fail);
                 }
                 Some((row, _)) => {
-                    let mut rows = Qualification::new(cohort, risks, |_| None);
+                    let rows = Qualification::new(cohort, risks, |_| None);
                     let slow = &rows.rows().nth(row).expect("one of the rows").of;
                     right.add(of.verdict == Of::Fail);
                     wrong.add(

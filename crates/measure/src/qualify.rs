@@ -80,7 +80,7 @@ impl<'r> Qualification<'r> {
     ) -> Qualification<'r> {
         let rows = cohort.rows.iter().map(|row| (row, unmeasurable(row)));
         let (mut can, cannot): (Vec<_>, Vec<_>) = rows.partition(|(_, why)| why.is_none());
-        // The order of the rows does not depend on their number.
+        // The order of the rows hardly depends on how many are judged.
         let smallest = |row: &Row, rows| test(row, risks, rows).smallest();
         can.sort_by(|(one, _), (other, _)| smallest(one, 1).total_cmp(&smallest(other, 1)));
         let shows = |count: &usize| smallest(can[count - 1].0, *count) <= risks.change.ln_1p();

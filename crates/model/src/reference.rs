@@ -90,8 +90,8 @@ impl Reference {
         }
         let reference: Reference = serde_json::from_value(value)
             .map_err(|error| format!("it is not a costof reference: {error}"))?;
-        let rows = reference.cohorts.iter().flat_map(|cohort| &cohort.rows);
-        rows.map(Row::check).collect::<Result<(), String>>()?;
+        let mut rows = reference.cohorts.iter().flat_map(|cohort| &cohort.rows);
+        rows.try_for_each(Row::check)?;
         Ok(reference)
     }
 }
