@@ -200,8 +200,6 @@ pub(crate) struct Chosen {
     /// Several links take turns
     #[arg(long = "link", value_name = "LINK")]
     pub(crate) links: Vec<Link>,
-    #[command(flatten)]
-    pub(crate) remote: Remote,
 }
 
 /// Which costof measures on hosts that ssh reaches.
@@ -233,6 +231,8 @@ pub(crate) struct RunOptions {
     pub(crate) quiet: Quiet,
     #[command(flatten)]
     pub(crate) chosen: Chosen,
+    #[command(flatten)]
+    pub(crate) remote: Remote,
     /// Where to measure: local, netns:NAME, ssh:HOST, ssh:USER@HOST, ssh:node[01-16,20] or exec:COMMAND
     /// (which starts a `costof worker`). Each of several hosts measures the same, into a run of its own
     #[arg(long = "on", id = "on", value_name = "HOST")]
@@ -260,7 +260,7 @@ pub(crate) struct RunOptions {
         value_hint = ValueHint::FilePath,
         value_parser = run_file(),
         conflicts_with_all = [
-            "probes", "quick", "full", "cpu", "seed", "Chosen", "remote_costof", "on", "peer", "peer_address",
+            "probes", "quick", "full", "cpu", "seed", "Chosen", "Remote", "on", "peer", "peer_address",
             "peer_port", "peer_cpu", "to"
         ]
     )]
@@ -366,7 +366,8 @@ pub(crate) enum MissingPoint {
                         os --html page.html",
     mut_group("Measuring", |group| group.requires("interleave")),
     mut_group("Quiet", |group| group.requires("interleave")),
-    mut_group("Chosen", |group| group.requires("interleave"))
+    mut_group("Chosen", |group| group.requires("interleave")),
+    mut_group("Remote", |group| group.requires("interleave"))
 )]
 pub(crate) struct CompareOptions {
     /// The baseline run and those to compare with it: two runs give a row for each metric, three or
@@ -411,6 +412,8 @@ pub(crate) struct CompareOptions {
     pub(crate) quiet: Quiet,
     #[command(flatten)]
     pub(crate) chosen: Chosen,
+    #[command(flatten)]
+    pub(crate) remote: Remote,
     /// A folder for the two runs, before.jsonl and after.jsonl [default: the history]
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, requires = "interleave")]
     pub(crate) out: Option<PathBuf>,

@@ -42,7 +42,7 @@ pub(crate) fn hosts_on(options: &RunOptions, on: Option<&Host>) -> Hosts {
         to: options.to.clone(),
         peer_address: options.peer.address,
         peer_ports: options.peer.ports,
-        remote_costof: options.chosen.remote.remote_costof.clone(),
+        remote_costof: options.remote.remote_costof.clone(),
     }
 }
 

@@ -14,7 +14,7 @@ use crate::record::Record;
 use crate::terminal::{log, printable};
 use crate::{file_name, placement, resume};
 use costof_lab::addresses::Meet;
-use costof_lab::host::{Host, WorkerCommand};
+use costof_lab::host::WorkerCommand;
 use costof_lab::launch::Setting;
 use costof_lab::link::Made;
 use costof_measure::estimate;
@@ -362,7 +362,7 @@ impl<'a> Session<'a> {
 
 impl Drop for Session<'_> {
     fn drop(&mut self) {
-        if self.options.chosen.remote.clean {
+        if self.options.remote.clean {
             for (host, why) in self.programs.worker.remove_copies() {
                 log(format!("{host}: cannot remove the copy of costof: {why}"));
             }

@@ -105,6 +105,9 @@ impl Worker {
                 (Host::Namespace(_), ErrorKind::PermissionDenied) => {
                     " (only root may enter a named network namespace)"
                 }
+                (Host::Ssh(_), ErrorKind::NotFound) => {
+                    " (there is no ssh here; Debian: apt-get install openssh-client)"
+                }
                 _ => "",
             };
             NoAnswer::Failed(Failure::error(format!(

@@ -220,9 +220,9 @@ fn measure(
         peer: options.peer.clone(),
         chosen: Chosen {
             launches,
-            remote: options.remote.clone(),
             ..Chosen::default()
         },
+        remote: options.remote.clone(),
         ..RunOptions::new(options.measuring.clone(), options.quiet.clone(), None)
     };
     estimate::measure(table, &all, &points, interrupted)

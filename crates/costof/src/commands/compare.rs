@@ -123,6 +123,7 @@ fn run_options(options: &CompareOptions) -> Result<RunOptions, Error> {
     Ok(RunOptions {
         probes: options.what.iter().map(probe).collect::<Result<_, _>>()?,
         chosen: options.chosen.clone(),
+        remote: options.remote.clone(),
         on: options.interleave.clone(),
         ..RunOptions::new(options.measuring.clone(), options.quiet.clone(), out)
     })

@@ -215,7 +215,7 @@ pub(super) fn measure_all(
     fits: Fits,
     interrupted: &AtomicBool,
 ) -> Result<Named, Error> {
-    let remote_costof = all.chosen.remote.remote_costof.as_ref();
+    let remote_costof = all.remote.remote_costof.as_ref();
     let mut session = Session::new(table, all, requests, remote_costof, interrupted)?;
     session.fits = fits;
     let done = session.measure(hosts(all), None)?;

@@ -50,7 +50,7 @@ pub(super) fn measure(
     request.with_needed = false;
     let interrupted = watch_interrupts()?;
     let precision = request.precision;
-    let remote_costof = options.chosen.remote.remote_costof.as_ref();
+    let remote_costof = options.remote.remote_costof.as_ref();
     let session = Session::new(table, options, vec![request], remote_costof, &interrupted)?;
     let connect = |host| {
         let hosts = hosts_on(options, Some(host));

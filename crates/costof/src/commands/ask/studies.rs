@@ -1,7 +1,7 @@
 //! The questions of studies: `costof ask copy-primitives/4`, or by words of the question.
 
 use super::named;
-use crate::cli::{AskOptions, Chosen, RunOptions};
+use crate::cli::{AskOptions, RunOptions};
 use crate::commands::estimate::{self, Named};
 use crate::commands::study::{self, fits};
 use crate::error::{Done, Error, bail, wrong};
@@ -108,10 +108,7 @@ impl Asked {
     ) -> Result<Named, Error> {
         let all = RunOptions {
             on: options.on.iter().cloned().collect(),
-            chosen: Chosen {
-                remote: options.remote.clone(),
-                ..Chosen::default()
-            },
+            remote: options.remote.clone(),
             ..RunOptions::new(options.measuring.clone(), options.quiet.clone(), None)
         };
         let selections = self.study.selections_of(self.question).iter();
