@@ -200,7 +200,6 @@ pub(super) fn request<'a>(
                 .collect(),
             links: link.into_iter().collect(),
             only: true,
-            ..Chosen::default()
         },
         ..all.clone()
     };
