@@ -57,7 +57,7 @@ fn measure(
     options: &QualifyOptions,
     reference: &Reference,
 ) -> Result<Qualified, Error> {
-    let precision = named_precision(&reference.precision)?;
+    let precision = named_precision(&reference.precision).context(options.against.display())?;
     let measuring = Measuring {
         quick: precision == Precision::Quick,
         full: precision == Precision::Full,
