@@ -259,7 +259,7 @@ impl Judged<'_> {
 mod tests {
     use super::*;
     use costof_model::rows::MetricOfPoint;
-    use costof_model::testing::{RowExt, sized_row};
+    use costof_model::testing::sized_row;
     use costof_stats::{median, median_interval};
     use std::collections::BTreeMap;
 

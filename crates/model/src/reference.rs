@@ -103,7 +103,7 @@ impl Row {
     /// Checks that its numbers can be those of hosts.
     fn check(&self) -> Result<(), String> {
         let numbers = [
-            ("usual", self.usual, f64::MIN_POSITIVE..1e21),
+            ("usual", self.usual, 1e-9..1e21),
             ("spread", self.spread, 0.0..BEYOND),
             ("degrees", self.degrees, 1.0..1e3),
             ("error", self.error, 0.0..BEYOND),

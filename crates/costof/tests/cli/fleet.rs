@@ -238,14 +238,15 @@ fn a_host_is_held_against_what_others_cost() {
         }
         fs::write(place.path("ref.json"), reference.to_string()).unwrap();
     };
-    // Where others disturb the machine all the time, there is no number to conclude from.
+    // Where others disturb the machine all the time, there is no number to conclude from, or too few launches.
     let judged = |options: &str, expected: &str, code: i32| {
         let line = format!("qualify --against ref.json --change 50 --budget 30s --json {options}");
         let ended = place.run(&line);
         let of: Value =
             serde_json::from_str(&ended.out).unwrap_or_else(|_| panic!("{}", ended.err));
         let mut rows = of["rows"].as_array().unwrap().iter();
-        let is_disturbed = rows.any(|row| row["worse"].is_null());
+        let is_disturbed =
+            rows.any(|row| row["worse"].is_null() || row["launches"].as_u64() < Some(6));
         let found = (of["verdict"].as_str().unwrap(), ended.code);
         let is_open = is_disturbed && found == ("undecided", Some(3));
         assert!(is_open || found == (expected, Some(code)), "{of:#}");
