@@ -102,6 +102,7 @@ impl Worker {
                 (Host::Namespace(_), ErrorKind::PermissionDenied) => {
                     " (only root may enter a named network namespace)"
                 }
+                (Host::Ssh(_), ErrorKind::NotFound) => " (OpenSSH's client is not installed: ssh)",
                 _ => "",
             };
             NoAnswer::Failed(Failure::error(format!(
