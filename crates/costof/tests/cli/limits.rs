@@ -1,12 +1,14 @@
 //! What a container does to its processes: limits, met by real ones.
 
 use crate::common::{
-    Ended, Place, assert_contains, is_installed, or_skip, run, skipped, wait_for, within_script,
+    Ended, Place, assert_contains, is_installed, or_skip, run, skipped, wait_for, within,
+    within_script,
 };
 use costof_model::noise::Grade;
 use costof_model::rows::FailureRow;
 use costof_model::run_file::Run;
 use costof_os::sched::affinity;
+use rustix::process::geteuid;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -378,6 +380,26 @@ fn a_plan_has_no_more_threads_than_suit_the_processors_of_the_run() {
         let planned = Place::new().run(&line).expect_code(0).out;
         assert_eq!(planned.contains("threads=4"), count > 1, "{planned}");
     }
+}
+
+/// A process may be allowed to use CPUs that are offline, as in virtual machines that could have more.
+#[test]
+fn an_offline_processor_is_not_chosen() {
+    let allowed = affinity::allowed().unwrap();
+    if !geteuid().is_root() || allowed.len() < 2 {
+        return skipped("only root can change what /sys shows, and there must be two CPUs");
+    }
+    let script = format!(
+        "echo {} > online && mount --bind online /sys/devices/system/cpu/online && exec \"$@\"",
+        allowed[0]
+    );
+    let private = ["unshare", "--mount", "--propagation", "private"];
+    let outer = [&private[..], &["sh", "-c", &script, "sh"]].concat();
+    let place = Place::new();
+    let line = "run --only null --quick --out run.jsonl";
+    run(&mut within(&outer, &place.costof(line))).expect_code(0);
+    let placement = place.run_file().run.plan.placement;
+    assert_eq!(placement.0.get("only"), Some(&vec![allowed[0]]));
 }
 
 #[test]
