@@ -12,6 +12,7 @@ use std::thread::scope;
 const MOST_BYTES: usize = 100_000;
 
 #[test]
+#[ignore = "long; ./check --all runs it"]
 fn all_holds_for_what_is_kept_and_for_changes_of_it() {
     scope(|scope| {
         // All of them, or the one that is named.

@@ -477,6 +477,7 @@ fn measure_point(players: &[Player<'_>], point: &Point) -> Result<Vec<Report>, F
 /// Every point of the latency table in this process, for a millisecond each:
 /// it has a number, and its timed batches allocate nothing.
 #[test]
+#[ignore = "long; ./check --all runs it"]
 fn headline_points_are_measured_without_allocating() {
     for probe in TABLE {
         for skipped in check_points(probe, &headlines(probe, &Facts::default()), SOME_NS) {
@@ -487,6 +488,7 @@ fn headline_points_are_measured_without_allocating() {
 
 /// The same of all that a probe with two ends has in its own plan.
 #[test]
+#[ignore = "long; ./check --all runs it"]
 fn points_between_two_ends_are_measured_without_allocating() {
     for probe in TABLE.iter().filter(|probe| probe.info.needs_link()) {
         let some = check_points(probe, &planned(probe), SOME_NS);

@@ -530,6 +530,7 @@ mod tests {
     }
 
     #[test]
+    #[ignore = "long; ./check --all runs it"]
     fn skew_tails_drift_and_clock_ticks_are_one_mode() {
         fn ticks(random: &mut Rng, tick: f64) -> f64 {
             ((20.0 + normal(random)) / tick).round() * tick

@@ -5,6 +5,7 @@ use serde_json::Value;
 use std::fs;
 
 #[test]
+#[ignore = "long; ./check --all runs it"]
 fn a_question_is_measured_and_answered_and_answered_again_from_its_run() {
     let place = Place::new();
     let ended = place.run("ask wake-up --quick --json").expect_code(0);
@@ -38,6 +39,7 @@ fn a_question_is_measured_and_answered_and_answered_again_from_its_run() {
 }
 
 #[test]
+#[ignore = "long; ./check --all runs it"]
 fn a_question_is_asked_of_two_hosts() {
     let place = Place::new();
     let line = format!("ask udp-vs-tcp --quick --json --peer 'exec:{COSTOF} worker'");
@@ -69,6 +71,7 @@ fn questions_are_listed() {
 }
 
 #[test]
+#[ignore = "long; ./check --all runs it"]
 fn a_question_of_a_study_is_measured_by_itself_and_answered() {
     let place = Place::new();
     let study = r#"

@@ -59,6 +59,7 @@ fn every_stack_is_there_and_back_over_every_link_and_stands_on_the_ladder() {
 }
 
 #[test]
+#[ignore = "long; ./check --all runs it"]
 fn a_connection_may_be_a_unix_socket_and_datagrams_say_that_they_have_none() {
     let run = measured("rpc.rtt --set stack=grpc,thrift,tcp,rudp --set over=unix");
     assert_eq!(run.points.len(), 3, "{:?}", run.failures);
@@ -89,6 +90,7 @@ fn the_first_call_stands_beside_the_others() {
 }
 
 #[test]
+#[ignore = "long; ./check --all runs it"]
 fn every_payload_is_marshalled_and_unmarshalled() {
     let run = measured("rpc.marshal");
     let rows = rows(&run);

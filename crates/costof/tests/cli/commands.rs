@@ -41,6 +41,7 @@ fn flat(text: &str) -> String {
 }
 
 #[test]
+#[ignore = "long; ./check --all runs it"]
 fn a_wrong_command_is_refused_before_anything_starts() {
     let place = Place::new();
     fs::write(place.path("file"), "").unwrap();
@@ -126,6 +127,7 @@ fn an_everyday_word_finds_what_measures_it() {
 }
 
 #[test]
+#[ignore = "long; ./check --all runs it"]
 fn explaining_a_probe_shows_the_sum_behind_its_prediction_where_there_is_a_run() {
     let place = Place::new();
     let explained = |more: &str, code| {
@@ -173,6 +175,7 @@ fn copies_are_drawn_line_by_line() {
 }
 
 #[test]
+#[ignore = "long; ./check --all runs it"]
 fn every_probe_is_explained() {
     for probe in listed("") {
         let id = probe["id"].as_str().unwrap();
@@ -193,6 +196,7 @@ fn every_probe_is_explained() {
 }
 
 #[test]
+#[ignore = "long; ./check --all runs it"]
 fn a_dry_run_shows_the_points_and_what_they_take_and_measures_nothing() {
     let place = Place::new();
     let shown = place.run("run os.syscall null --set call=getpid,getppid --dry-run");
@@ -228,6 +232,7 @@ fn a_dry_run_shows_the_points_and_what_they_take_and_measures_nothing() {
 }
 
 #[test]
+#[ignore = "long; ./check --all runs it"]
 fn the_same_seed_draws_the_same_run() {
     let order = || -> Vec<(usize, u32)> {
         let place = Place::new();
@@ -291,6 +296,7 @@ fn unread() -> std::io::PipeWriter {
 }
 
 #[test]
+#[ignore = "long; ./check --all runs it"]
 fn a_reader_that_has_seen_enough_is_no_error() {
     for line in [
         "list",
@@ -309,6 +315,7 @@ fn a_reader_that_has_seen_enough_is_no_error() {
 }
 
 #[test]
+#[ignore = "long; ./check --all runs it"]
 fn output_that_cannot_be_written_is_an_error_that_says_so() {
     for line in [
         "--help",
@@ -333,6 +340,7 @@ fn output_that_cannot_be_written_is_an_error_that_says_so() {
 }
 
 #[test]
+#[ignore = "long; ./check --all runs it"]
 fn an_error_or_progress_that_nobody_hears_is_no_panic() {
     for (line, code) in [
         ("run nul", 2),
@@ -348,6 +356,7 @@ fn an_error_or_progress_that_nobody_hears_is_no_panic() {
 }
 
 #[test]
+#[ignore = "long; ./check --all runs it"]
 fn doctor_says_the_same_as_text_and_as_json() {
     let doctor = |line: &str| {
         let ended = Place::new().run(line);

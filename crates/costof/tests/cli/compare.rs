@@ -64,6 +64,7 @@ fn write(place: &Place, name: &str, rows: impl Iterator<Item = Row>) {
 }
 
 #[test]
+#[ignore = "long; ./check --all runs it"]
 fn what_takes_twice_as_long_is_worse_and_the_rest_is_not() {
     let place = measured();
     slowed(&place, "cpu.loop", 2.0);
@@ -96,6 +97,7 @@ fn what_takes_twice_as_long_is_worse_and_the_rest_is_not() {
 }
 
 #[test]
+#[ignore = "long; ./check --all runs it"]
 fn a_threshold_ends_with_a_code_of_its_own() {
     let place = measured();
     slowed(&place, "cpu.loop", 2.0);
@@ -120,6 +122,7 @@ fn a_threshold_ends_with_a_code_of_its_own() {
 }
 
 #[test]
+#[ignore = "long; ./check --all runs it"]
 fn the_odd_one_of_three_runs_is_named() {
     let place = measured();
     slowed(&place, "cpu.loop", 2.0);
@@ -138,6 +141,7 @@ fn the_odd_one_of_three_runs_is_named() {
 }
 
 #[test]
+#[ignore = "long; ./check --all runs it"]
 fn what_cannot_be_compared_says_why() {
     let place = measured();
     let exported = place.run("export before.jsonl").expect_code(0).out;
@@ -155,6 +159,7 @@ fn what_cannot_be_compared_says_why() {
 }
 
 #[test]
+#[ignore = "long; ./check --all runs it"]
 fn a_point_that_has_no_number_any_more_is_no_pass() {
     let place = measured();
     let is_left = |row: &Row| !matches!(row, Row::Point(point) if point.point.probe == "cpu.loop");

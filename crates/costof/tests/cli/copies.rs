@@ -155,6 +155,7 @@ fn the_plan_goes_over_every_link_that_this_machine_makes() {
 }
 
 #[test]
+#[ignore = "long; ./check --all runs it"]
 fn a_link_that_is_asked_for_leaves_the_others_out() {
     for link in ["veth", "sink"] {
         let (points, links) = planned(&format!("--link {link}"));

@@ -43,6 +43,7 @@ fn every_stack_carries_messages_with_a_window_and_without() {
 }
 
 #[test]
+#[ignore = "long; ./check --all runs it"]
 fn messages_arrive_over_a_link_that_loses_them() {
     let run = measured("rudp.loss --set stack=rudp,quic,tcp --link rate=100Mbit,up.loss=10%");
     for stack in ["rudp", "quic", "tcp"] {

@@ -3,6 +3,7 @@
 use crate::common::{Place, assert_contains, skipped};
 
 #[test]
+#[ignore = "long; ./check --all runs it"]
 fn each_launch_tells_how_the_ends_of_its_link_were_set_up() {
     let place = Place::new();
     for (link, device) in [("loopback", "lo"), ("veth", "costof")] {

@@ -12,6 +12,7 @@ fn estimated(place: &Place, options: &str) -> Value {
 }
 
 #[test]
+#[ignore = "long; ./check --all runs it"]
 fn a_point_is_predicted_until_it_is_measured_and_then_found_in_the_history() {
     let place = Place::new();
     assert_eq!(estimated(&place, "")["points"][0]["predicted"], true);

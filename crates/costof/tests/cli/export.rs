@@ -14,6 +14,7 @@ fn exported(options: &str) -> (Place, String) {
 }
 
 #[test]
+#[ignore = "long; ./check --all runs it"]
 fn all_rows_but_the_launches_are_exported() {
     let (place, text) = exported("");
     let mut whole = place.run_file();
@@ -29,6 +30,7 @@ fn all_rows_but_the_launches_are_exported() {
 }
 
 #[test]
+#[ignore = "long; ./check --all runs it"]
 fn an_anonymous_export_names_neither_machine_nor_user() {
     let (place, text) = exported("--anonymous");
     let named = place.run("export run.jsonl").expect_code(0).out;

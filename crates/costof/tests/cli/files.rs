@@ -36,6 +36,7 @@ fn expect_unsupported(place: &Place, ended: Ended, named: &[&str]) {
 }
 
 #[test]
+#[ignore = "long; ./check --all runs it"]
 fn a_folder_that_will_not_do_is_told_with_the_reason() {
     for (folder, says) in [
         ("no/such", "No such file"),
@@ -65,6 +66,7 @@ fn an_anonymous_export_names_no_folder() {
 }
 
 #[test]
+#[ignore = "long; ./check --all runs it"]
 fn a_folder_that_is_not_ones_own_is_refused() {
     const NOBODY: u32 = 65534;
     let place = Place::new();
@@ -109,6 +111,7 @@ fn expect_refused_where_mounted(place: &Place, mount: &str, cache: &str, named: 
 }
 
 #[test]
+#[ignore = "long; ./check --all runs it"]
 fn a_file_system_that_will_not_do_is_told_with_the_reason() {
     for (mount, cache, named) in [
         ("tmpfs -o ro", "warm", "Read-only file system"),
@@ -123,6 +126,7 @@ fn a_file_system_that_will_not_do_is_told_with_the_reason() {
 }
 
 #[test]
+#[ignore = "long; ./check --all runs it"]
 fn a_file_system_without_direct_reads_says_so() {
     let place = Place::new();
     let mount = format!(

@@ -46,6 +46,7 @@ pub(crate) fn write_as_if(mut run: Run, factor: f64, within: f64, file: &Path) {
 }
 
 #[test]
+#[ignore = "long; ./check --all runs it"]
 fn a_lasting_change_is_told_with_its_day_and_a_spike_is_not() {
     let cost = |day: usize| match day {
         9 => 3.0,
@@ -89,6 +90,7 @@ fn a_lasting_change_is_told_with_its_day_and_a_spike_is_not() {
 }
 
 #[test]
+#[ignore = "long; ./check --all runs it"]
 fn a_run_says_what_it_shows_to_have_changed_and_else_nothing() {
     let cost = |day: usize| match day {
         21.. => 1.5,
@@ -131,6 +133,7 @@ fn a_run_says_what_it_shows_to_have_changed_and_else_nothing() {
 }
 
 #[test]
+#[ignore = "long; ./check --all runs it"]
 fn nodes_that_share_a_host_name_have_files_of_their_own() {
     let place = Place::new();
     for (variable, node, file) in [
@@ -148,6 +151,7 @@ fn nodes_that_share_a_host_name_have_files_of_their_own() {
 }
 
 #[test]
+#[ignore = "long; ./check --all runs it"]
 fn the_odd_host_is_named_with_its_reason() {
     let factor = |host: usize| {
         if host == 12 {

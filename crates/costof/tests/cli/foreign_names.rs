@@ -7,6 +7,7 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt;
 
 #[test]
+#[ignore = "long; ./check --all runs it"]
 fn a_name_controls_no_terminal_and_is_one_word_of_a_command() {
     let place = Place::new();
     let line = "run --only null --quick --seed 1 --out run.jsonl";
@@ -44,6 +45,7 @@ fn a_name_controls_no_terminal_and_is_one_word_of_a_command() {
 }
 
 #[test]
+#[ignore = "long; ./check --all runs it"]
 fn a_name_that_is_no_text_is_no_panic() {
     let place = Place::new();
     let name = OsStr::from_bytes(b"\xff\xfe.jsonl");

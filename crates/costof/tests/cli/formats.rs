@@ -28,6 +28,7 @@ fn exported(place: &Place, words: &str) -> Ended {
 }
 
 #[test]
+#[ignore = "long; ./check --all runs it"]
 fn prometheus_and_its_node_exporter_read_metrics() {
     let programs = ["promtool", "prometheus-node-exporter"];
     if let Some(missing) = programs.into_iter().find(|name| !is_installed(name)) {
@@ -175,6 +176,7 @@ fn metrics(text: &str) -> BTreeSet<&str> {
 const DOCS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/prometheus");
 
 #[test]
+#[ignore = "long; ./check --all runs it"]
 fn rules_and_dashboard_name_metrics_that_there_are() {
     let place = Place::new();
     let line = "run --only os.syscall memory.bandwidth --set size=16KiB --set op=read --quick --launches 3";
@@ -256,6 +258,7 @@ sys.exit('; '.join(lost(given, read, '')) or 0)
 }
 
 #[test]
+#[ignore = "long; ./check --all runs it"]
 fn json_formats_have_each_number() {
     let place = measured(2);
     let row = place.read("run1.jsonl");

@@ -5,6 +5,7 @@ use costof_model::noise::Grade;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 #[test]
+#[ignore = "long; ./check --all runs it"]
 fn a_neighbour_on_the_measured_processor_costs_the_grade_and_is_named() {
     let cpu = costof_os::sched::affinity::allowed()
         .unwrap()
@@ -35,6 +36,7 @@ fn a_neighbour_on_the_measured_processor_costs_the_grade_and_is_named() {
 }
 
 #[test]
+#[ignore = "long; ./check --all runs it"]
 fn what_waits_by_design_has_no_waiting_as_noise() {
     let place = Place::new();
     let run = place.measured("null os.thread --set cpus=same");

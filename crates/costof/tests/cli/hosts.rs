@@ -40,6 +40,7 @@ pub(crate) fn addresses(run: &Run) -> [String; 2] {
 }
 
 #[test]
+#[ignore = "long; ./check --all runs it"]
 fn whatever_the_command_only_its_input_and_output_are_relied_on() {
     for command in [
         "WORKER",
@@ -61,6 +62,7 @@ fn whatever_the_command_only_its_input_and_output_are_relied_on() {
 }
 
 #[test]
+#[ignore = "long; ./check --all runs it"]
 fn a_command_that_a_file_names_is_not_run_unseen() {
     let (place, ended) = on("WORKER", "");
     ended.expect_code(0);
@@ -123,6 +125,7 @@ fn what_is_no_worker_is_named_with_what_it_said_and_nothing_is_measured() {
 }
 
 #[test]
+#[ignore = "long; ./check --all runs it"]
 fn what_a_worker_says_of_itself_rules_no_terminal() {
     let facts = r#"s/"host_name":"[^"]*"/"host_name":"\\u001b[2J"/"#;
     let (place, ended) = on(&format!("WORKER | sed -u '{facts}'"), "");
@@ -211,6 +214,7 @@ fn of_a_worker_that_hangs_or_crashes_elsewhere_nothing_is_left() {
 }
 
 #[test]
+#[ignore = "long; ./check --all runs it"]
 fn both_ends_of_a_round_trip_may_be_anywhere_and_are_written_down() {
     let place = Place::new();
     let (on, peer) = (host("WORKER"), host("cat | WORKER"));
@@ -241,6 +245,7 @@ fn both_ends_of_a_round_trip_may_be_anywhere_and_are_written_down() {
 }
 
 #[test]
+#[ignore = "long; ./check --all runs it"]
 fn the_other_end_may_be_at_an_address_of_ip_version_6() {
     if !fs::read_to_string("/proc/net/if_inet6").is_ok_and(|text| text.contains(" lo")) {
         return skipped("this machine's loopback has no ::1");
@@ -253,6 +258,7 @@ fn the_other_end_may_be_at_an_address_of_ip_version_6() {
 }
 
 #[test]
+#[ignore = "long; ./check --all runs it"]
 fn two_named_namespaces_are_two_hosts_on_one_machine() {
     let Namespaces { near, far } = &or_skip!(Namespaces::new("costof"));
     let place = Place::new();
@@ -268,6 +274,7 @@ fn two_named_namespaces_are_two_hosts_on_one_machine() {
 }
 
 #[test]
+#[ignore = "long; ./check --all runs it"]
 fn what_another_session_of_ssh_left_in_the_environment_is_no_address() {
     let Namespaces { near, far } = &or_skip!(Namespaces::new("costofold"));
     let left = "198.51.100.1 50000 198.51.100.7 22";

@@ -30,6 +30,7 @@ fn numbers(run: &Run, block: usize) -> Vec<u32> {
 }
 
 #[test]
+#[ignore = "long; ./check --all runs it"]
 fn an_odd_number_of_launches_is_made_even_where_hosts_take_turns() {
     let place = Place::new();
     interleaved(&place, "local local null --quick --launches 7 --out runs").expect_code(0);
@@ -39,6 +40,7 @@ fn an_odd_number_of_launches_is_made_even_where_hosts_take_turns() {
 }
 
 #[test]
+#[ignore = "long; ./check --all runs it"]
 fn two_hosts_are_measured_in_turns_and_held_against_each_other() {
     let place = Place::new();
     let other = format!("exec:{COSTOF} worker");
@@ -89,6 +91,7 @@ fn two_hosts_are_measured_in_turns_and_held_against_each_other() {
 }
 
 #[test]
+#[ignore = "long; ./check --all runs it"]
 fn a_host_may_stand_beside_itself_and_json_names_the_files() {
     let place = Place::new();
     let ended = interleaved(&place, "local local null --quick --json --threshold 100000");
@@ -113,6 +116,7 @@ fn beside_misbehaving(place: &Place, words: &str) -> Ended {
 }
 
 #[test]
+#[ignore = "long; ./check --all runs it"]
 fn a_launch_that_crashes_is_made_up_with_its_neighbour() {
     let place = Place::new();
     beside_misbehaving(&place, "test.crash_once --launches 6 --out runs").expect_code(0);
@@ -133,6 +137,7 @@ fn a_launch_that_crashes_is_made_up_with_its_neighbour() {
 }
 
 #[test]
+#[ignore = "long; ./check --all runs it"]
 fn what_cannot_be_measured_says_so_and_why() {
     let place = Place::new();
     let ended = beside_misbehaving(&place, "test.unsupported --quick").expect_code(3);
@@ -151,6 +156,7 @@ fn what_cannot_be_measured_says_so_and_why() {
 }
 
 #[test]
+#[ignore = "long; ./check --all runs it"]
 fn an_interrupt_leaves_both_files_and_nothing_that_runs() {
     let place = Place::new();
     let line =
@@ -195,6 +201,7 @@ fn files_that_are_there_are_not_written_over() {
 }
 
 #[test]
+#[ignore = "long; ./check --all runs it"]
 fn a_page_of_run_files_shows_both_and_is_never_a_run() {
     let place = Place::new();
     let line = "run --only memory.latency --set size=4KiB,16KiB,64KiB --quick --out one.jsonl";

@@ -23,6 +23,7 @@ fn launches_of(run: &Run, probe: &str) -> usize {
 }
 
 #[test]
+#[ignore = "long; ./check --all runs it"]
 fn what_was_measured_is_kept_and_shown_and_the_way_on_is_told() {
     for interrupt in [Signal::INT, Signal::TERM] {
         let place = Place::new();
@@ -65,6 +66,7 @@ fn an_interrupt_before_anything_is_measured_is_one_too() {
 }
 
 #[test]
+#[ignore = "long; ./check --all runs it"]
 fn a_killed_controller_leaves_nothing_running() {
     for probe in [
         "test.hang --set how=sleep",

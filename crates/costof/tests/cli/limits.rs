@@ -264,6 +264,7 @@ fn what_has_another_way_is_measured_on_an_old_kernel_too() {
 }
 
 #[test]
+#[ignore = "long; ./check --all runs it"]
 fn on_a_kernel_without_huge_pages_their_points_are_absent_and_the_rest_goes_on() {
     let disable = "
 PR_SET_THP_DISABLE = 41
@@ -316,6 +317,7 @@ fn more_threads_than_the_limit_allows_are_absent_and_the_rest_goes_on() {
 }
 
 #[test]
+#[ignore = "long; ./check --all runs it"]
 fn no_limit_of_threads_makes_costof_panic_or_wait_for_ever() {
     for max in ["2", "3", "4", "5", "6", "7", "8", "9", "10", "12", "14"] {
         let limit = Limit {
@@ -334,6 +336,7 @@ fn no_limit_of_threads_makes_costof_panic_or_wait_for_ever() {
 }
 
 #[test]
+#[ignore = "long; ./check --all runs it"]
 fn what_is_too_much_for_this_machine_or_run_is_absent_and_the_rest_goes_on() {
     let cpu = affinity::allowed().unwrap()[0];
     // On a single CPU, what needs two is left out.
@@ -349,6 +352,7 @@ fn what_is_too_much_for_this_machine_or_run_is_absent_and_the_rest_goes_on() {
 }
 
 #[test]
+#[ignore = "long; ./check --all runs it"]
 fn a_line_goes_between_the_processors_of_the_run_and_no_others() {
     let allowed = affinity::allowed().unwrap();
     let [.., other, last] = *allowed else {
@@ -372,6 +376,7 @@ fn a_line_goes_between_the_processors_of_the_run_and_no_others() {
 }
 
 #[test]
+#[ignore = "long; ./check --all runs it"]
 fn a_plan_has_no_more_threads_than_suit_the_processors_of_the_run() {
     let allowed = affinity::allowed().unwrap();
     for count in [1, 2].into_iter().filter(|count| *count <= allowed.len()) {
@@ -403,6 +408,7 @@ fn an_offline_processor_is_not_chosen() {
 }
 
 #[test]
+#[ignore = "long; ./check --all runs it"]
 fn a_memlock_that_is_too_small_is_named() {
     let place = Place::new();
     let words =

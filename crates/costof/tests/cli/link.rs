@@ -48,6 +48,7 @@ fn is_refused(place: &Place, link: &str) -> bool {
 }
 
 #[test]
+#[ignore = "long; ./check --all runs it"]
 fn a_launch_says_what_its_emulated_link_did() {
     let place = Place::new();
     if is_refused(&place, EMULATED) {
@@ -208,6 +209,7 @@ fn is_used(namespaces: &[String]) -> bool {
 }
 
 #[test]
+#[ignore = "long; ./check --all runs it"]
 fn over_a_link_the_other_end_may_be_at_an_address_of_ip_version_6() {
     if fs::metadata("/proc/net/if_inet6").is_err() {
         return skipped("this kernel has no IPv6");
@@ -238,6 +240,7 @@ fn over_a_link_the_other_end_may_be_at_an_address_of_ip_version_6() {
 }
 
 #[test]
+#[ignore = "long; ./check --all runs it"]
 fn nothing_is_measured_over_the_sink_that_needs_the_other_end() {
     let place = Place::new();
     if is_refused(&place, "sink") {
@@ -257,6 +260,7 @@ fn nothing_is_measured_over_the_sink_that_needs_the_other_end() {
 }
 
 #[test]
+#[ignore = "long; ./check --all runs it"]
 fn an_ordinary_user_has_a_cable_by_a_user_namespace() {
     const NOBODY: u32 = 65534;
     let place = Place::new();

@@ -102,6 +102,7 @@ fn what_crashes_or_hangs_twice_is_told_by_its_cause_and_left_out_of_later_launch
 }
 
 #[test]
+#[ignore = "long; ./check --all runs it"]
 fn stray_prints_and_children_are_no_fault() {
     for (probe, set) in [
         ("test.rubbish", "to=prints"),
@@ -114,6 +115,7 @@ fn stray_prints_and_children_are_no_fault() {
 }
 
 #[test]
+#[ignore = "long; ./check --all runs it"]
 fn rubbish_on_the_protocols_own_stream_costs_each_launch_that_has_it() {
     let (run, ended) = beside_the_good_one("test.rubbish --set to=protocol");
     let lost = lost(&run, &ended, "test.rubbish to=protocol");
@@ -127,6 +129,7 @@ fn rubbish_on_the_protocols_own_stream_costs_each_launch_that_has_it() {
 }
 
 #[test]
+#[ignore = "long; ./check --all runs it"]
 fn a_reason_that_would_rule_a_terminal_or_fill_a_disk_is_made_harmless() {
     let (run, ended) = beside_the_good_one("test.escapes");
     for row in lost(&run, &ended, "test.escapes") {
@@ -142,6 +145,7 @@ fn a_reason_that_would_rule_a_terminal_or_fill_a_disk_is_made_harmless() {
 }
 
 #[test]
+#[ignore = "long; ./check --all runs it"]
 fn a_wrong_answer_is_told_in_the_probes_own_words() {
     let (run, ended) = beside_the_good_one("test.error");
     let lost = lost(&run, &ended, "test.error");
@@ -151,6 +155,7 @@ fn a_wrong_answer_is_told_in_the_probes_own_words() {
 }
 
 #[test]
+#[ignore = "long; ./check --all runs it"]
 fn what_crashes_once_has_its_number_from_the_other_launches() {
     let (run, ended) = beside_the_good_one("test.crash_once");
     let [failure] = run.failures.as_slice() else {
@@ -163,6 +168,7 @@ fn what_crashes_once_has_its_number_from_the_other_launches() {
 }
 
 #[test]
+#[ignore = "long; ./check --all runs it"]
 fn a_point_that_crashes_is_left_out_and_its_neighbours_in_the_block_go_on() {
     let (run, ended) = beside_the_good_one("test.crash --set by=abort,no");
     assert_eq!(lost(&run, &ended, "test.crash by=abort").len(), 2);
@@ -182,6 +188,7 @@ fn what_is_not_to_be_had_here_is_asked_once() {
 }
 
 #[test]
+#[ignore = "long; ./check --all runs it"]
 fn a_block_that_cannot_start_fails_at_every_point() {
     for (why, kind, reason, launches) in [
         (
@@ -211,6 +218,7 @@ fn a_block_that_cannot_start_fails_at_every_point() {
 }
 
 #[test]
+#[ignore = "long; ./check --all runs it"]
 fn a_loop_that_the_optimiser_removed_has_no_number() {
     let (run, ended) = beside_the_good_one("test.removed_loop --set time=none");
     let none = point(&run, "test.removed_loop");
@@ -235,6 +243,7 @@ fn a_loop_that_the_optimiser_removed_has_no_number() {
 }
 
 #[test]
+#[ignore = "long; ./check --all runs it"]
 fn a_launch_of_batches_that_stay_short_is_still_a_line_of_bounded_length() {
     let place = Place::new();
     let line = "run test.removed_loop --set time=none --quick --seed 1 --out run.jsonl";
@@ -245,6 +254,7 @@ fn a_launch_of_batches_that_stay_short_is_still_a_line_of_bounded_length() {
 }
 
 #[test]
+#[ignore = "long; ./check --all runs it"]
 fn a_cost_that_is_known_is_found() {
     let (run, _) = beside_the_good_one("test.planted test.slow");
     // A busy machine makes them longer; nothing makes them shorter.
@@ -255,6 +265,7 @@ fn a_cost_that_is_known_is_found() {
 }
 
 #[test]
+#[ignore = "long; ./check --all runs it"]
 fn a_run_that_measured_nothing_says_so_by_its_exit_code() {
     for probe in ["test.unsupported", "test.panic"] {
         let place = Place::new();

@@ -160,6 +160,7 @@ fn reasons(ended: &Ended, run: &Run) -> Vec<String> {
 }
 
 #[test]
+#[ignore = "long; ./check --all runs it"]
 fn a_file_is_read_over_nfs_and_what_limits_it_is_named() {
     let Some(server) = Server::start("costofna") else {
         return;
@@ -195,6 +196,7 @@ fn a_file_is_read_over_nfs_and_what_limits_it_is_named() {
 }
 
 #[test]
+#[ignore = "long; ./check --all runs it"]
 fn what_a_server_does_not_give_is_a_failure_that_says_why() {
     let Some(server) = Server::start("costofnb") else {
         return;
@@ -245,6 +247,7 @@ fn what_a_server_does_not_give_is_a_failure_that_says_why() {
 }
 
 #[test]
+#[ignore = "long; ./check --all runs it"]
 fn a_host_that_is_not_there_is_named() {
     let Some(server) = Server::start("costofnf") else {
         return;
@@ -292,6 +295,7 @@ fn half_way(name: &str, happens: impl FnOnce(&Server)) -> Option<Vec<String>> {
 }
 
 #[test]
+#[ignore = "long; ./check --all runs it"]
 fn a_server_that_dies_half_way_fails_what_was_left() {
     let died = half_way("costofnc", |server| {
         kill_process(server.process(), Signal::KILL).unwrap();
@@ -304,6 +308,7 @@ fn a_server_that_dies_half_way_fails_what_was_left() {
 }
 
 #[test]
+#[ignore = "long; ./check --all runs it"]
 fn a_server_that_stalls_half_way_is_not_waited_for() {
     let stalled = half_way("costofnd", |server| {
         kill_process(server.process(), Signal::STOP).unwrap();
@@ -314,6 +319,7 @@ fn a_server_that_stalls_half_way_is_not_waited_for() {
 }
 
 #[test]
+#[ignore = "long; ./check --all runs it"]
 fn a_file_that_shrinks_while_it_is_read_says_so() {
     let shrunk = half_way("costofne", |server| {
         let file = File::options()
@@ -341,6 +347,7 @@ fn of_a_server_at(port: u16) -> Vec<String> {
 }
 
 #[test]
+#[ignore = "long; ./check --all runs it"]
 fn a_server_that_is_absent_silent_or_none_fails_in_time() {
     let closed = {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -370,6 +377,7 @@ fn a_server_that_is_absent_silent_or_none_fails_in_time() {
 }
 
 #[test]
+#[ignore = "long; ./check --all runs it"]
 fn a_path_that_cannot_be_one_is_a_failure_that_says_so() {
     let place = Place::new();
     // Names of hosts and people are in places.
@@ -452,6 +460,7 @@ impl Mounted {
 }
 
 #[test]
+#[ignore = "long; ./check --all runs it"]
 fn a_file_of_a_mounted_remote_file_system_is_read_past_the_page_cache() {
     let Some(mounted) = Mounted::new() else {
         return;

@@ -302,6 +302,7 @@ fn a_run_reads_up_to_its_last_sync_and_goes_on_from_there() {
 }
 
 #[test]
+#[ignore = "long; ./check --all runs it"]
 fn a_report_is_the_old_one_or_the_new_one() {
     or_skip!(may_trace());
     let place = Place::new();
@@ -335,6 +336,7 @@ fn a_report_is_the_old_one_or_the_new_one() {
 }
 
 #[test]
+#[ignore = "long; ./check --all runs it"]
 fn a_line_of_the_index_that_was_torn_costs_no_other_run() {
     let place = Place::new();
     let run = |name: &str| {

@@ -22,6 +22,7 @@ fn run_where(answer: &str, options: &str) -> (Place, Ended) {
 }
 
 #[test]
+#[ignore = "long; ./check --all runs it"]
 fn a_busy_host_is_named_with_the_grade_to_expect_and_measured_all_the_same() {
     let (place, ended) = run_where(BUSY, "");
     let said = [
@@ -37,6 +38,7 @@ fn a_busy_host_is_named_with_the_grade_to_expect_and_measured_all_the_same() {
 }
 
 #[test]
+#[ignore = "long; ./check --all runs it"]
 fn where_a_quiet_host_is_required_a_busy_one_gets_no_run_file() {
     for (answer, options, said) in [
         (BUSY, "--require-quiet", "--require-quiet"),

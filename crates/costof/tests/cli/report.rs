@@ -20,6 +20,7 @@ fn report(place: &Place, arguments: &str, code: i32) -> (String, String) {
 }
 
 #[test]
+#[ignore = "long; ./check --all runs it"]
 fn a_run_becomes_a_page_plots_values_and_a_table() {
     let place = measured();
     let read = |name: &str| fs::read_to_string(place.path(name)).unwrap();
@@ -65,6 +66,7 @@ fn a_run_becomes_a_page_plots_values_and_a_table() {
 }
 
 #[test]
+#[ignore = "long; ./check --all runs it"]
 fn without_a_file_the_latest_run_is_shown() {
     let place = Place::new();
     let (_, err) = report(&place, "", 2);
@@ -75,6 +77,7 @@ fn without_a_file_the_latest_run_is_shown() {
 }
 
 #[test]
+#[ignore = "long; ./check --all runs it"]
 fn an_anonymous_page_names_neither_machine_nor_command() {
     let place = measured();
     report(&place, "run.jsonl --anonymous --html page.html", 0);
@@ -117,6 +120,7 @@ fn what_is_no_run_is_refused_with_the_reason() {
 }
 
 #[test]
+#[ignore = "long; ./check --all runs it"]
 fn a_run_is_shown_as_far_as_it_can_be_read() {
     let place = measured();
     let text = fs::read_to_string(place.path("run.jsonl")).unwrap();
@@ -150,6 +154,7 @@ fn a_run_is_shown_as_far_as_it_can_be_read() {
 }
 
 #[test]
+#[ignore = "long; ./check --all runs it"]
 fn a_run_is_never_overwritten_by_what_is_made_of_it() {
     let place = measured();
     let before = fs::read(place.path("run.jsonl")).unwrap();

@@ -51,6 +51,7 @@ fn edit(file: &Path, kind: &str, change: impl FnOnce(&mut Value)) {
 }
 
 #[test]
+#[ignore = "long; ./check --all runs it"]
 fn as_many_launches_as_are_asked_for_are_made_also_when_it_goes_on() {
     let place = Place::new();
     let line = "run test.good --quick --launches 8 --seed 1 --out run.jsonl";
@@ -78,6 +79,7 @@ fn as_many_launches_as_are_asked_for_are_made_also_when_it_goes_on() {
 }
 
 #[test]
+#[ignore = "long; ./check --all runs it"]
 fn a_torn_last_line_is_cut_and_what_is_missing_is_measured() {
     let place = with_a_run();
     let file = place.path("run.jsonl");
@@ -100,6 +102,7 @@ fn a_torn_last_line_is_cut_and_what_is_missing_is_measured() {
 }
 
 #[test]
+#[ignore = "long; ./check --all runs it"]
 fn a_launch_whose_controller_was_killed_between_its_rows_is_done_again_and_counted_once() {
     for (probe, failed) in [
         // The same failure is not written twice,
@@ -124,6 +127,7 @@ fn a_launch_whose_controller_was_killed_between_its_rows_is_done_again_and_count
 }
 
 #[test]
+#[ignore = "long; ./check --all runs it"]
 fn a_run_that_is_complete_is_shown_again_and_stays_as_it_is() {
     let place = with_a_run();
     let before = fs::read(place.path("run.jsonl")).unwrap();
@@ -149,6 +153,7 @@ fn refused(kind: &str, change: Change, options: &str, named: &[&str]) -> Place {
 }
 
 #[test]
+#[ignore = "long; ./check --all runs it"]
 fn another_build_or_machine_is_refused_unless_it_is_forced() {
     let changes: [(&str, Change); 4] = [
         ("costof", |row| row["build"] = json!("0123456789abcdef")),
@@ -170,6 +175,7 @@ fn another_build_or_machine_is_refused_unless_it_is_forced() {
 }
 
 #[test]
+#[ignore = "long; ./check --all runs it"]
 fn a_run_whose_probes_this_costof_does_not_have_is_refused() {
     let place = with_a_run();
     let file = place.path("run.jsonl");
@@ -179,6 +185,7 @@ fn a_run_whose_probes_this_costof_does_not_have_is_refused() {
 }
 
 #[test]
+#[ignore = "long; ./check --all runs it"]
 fn other_methods_points_and_processors_that_are_gone_are_refused_even_if_forced() {
     let changes: [(&str, &str, Change); 3] = [
         ("run", "no point test.good colour=red", |row| {
@@ -197,6 +204,7 @@ fn other_methods_points_and_processors_that_are_gone_are_refused_even_if_forced(
 }
 
 #[test]
+#[ignore = "long; ./check --all runs it"]
 fn a_file_that_is_being_written_is_refused() {
     let place = Place::new();
     let line = "run test.hang --set how=sleep --out run.jsonl";

@@ -11,6 +11,7 @@ fn seed(place: &Place, name: &str) -> String {
 }
 
 #[test]
+#[ignore = "long; ./check --all runs it"]
 fn runs_are_listed_and_named_by_number_wherever_they_are() {
     let place = Place::new();
     assert_contains(

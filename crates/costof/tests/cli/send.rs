@@ -95,6 +95,7 @@ impl<'a> Listening<'a> {
 }
 
 #[test]
+#[ignore = "long; ./check --all runs it"]
 fn every_pattern_says_what_both_ends_measured() {
     let place = Place::new();
     let listening = Listening::start(&place, "127.0.0.1:0");
@@ -128,6 +129,7 @@ fn every_pattern_says_what_both_ends_measured() {
 }
 
 #[test]
+#[ignore = "long; ./check --all runs it"]
 fn a_sender_prints_what_arrived_beside_what_it_sent() {
     let place = Place::new();
     let mut listening = Listening::start(&place, "127.0.0.1:0 --open");
@@ -148,6 +150,7 @@ fn a_sender_prints_what_arrived_beside_what_it_sent() {
 }
 
 #[test]
+#[ignore = "long; ./check --all runs it"]
 fn reliable_datagrams_all_arrive_although_some_are_dropped() {
     let place = Place::new();
     let listening = Listening::start(&place, "127.0.0.1:0 --open");
@@ -199,6 +202,7 @@ fn sends_without_a_copy_have_their_verdict() {
 }
 
 #[test]
+#[ignore = "long; ./check --all runs it"]
 fn a_sender_that_vanishes_and_strangers_hold_up_nobody() {
     let place = Place::new();
     let mut listening = Listening::start(&place, "127.0.0.1:0");
@@ -242,6 +246,7 @@ fn a_sender_that_vanishes_and_strangers_hold_up_nobody() {
 
 /// More connections than may wait, which say nothing, and others that say too little.
 #[test]
+#[ignore = "long; ./check --all runs it"]
 fn silent_connections_lock_nobody_out_and_fill_no_log() {
     let place = Place::new();
     let began = Instant::now();
@@ -273,6 +278,7 @@ fn silent_connections_lock_nobody_out_and_fill_no_log() {
 }
 
 #[test]
+#[ignore = "long; ./check --all runs it"]
 fn only_who_has_the_token_is_served() {
     let place = Place::new();
     let mut listening = Listening::start(&place, "127.0.0.1:0 --max-clients 1");
@@ -296,6 +302,7 @@ fn only_who_has_the_token_is_served() {
 
 /// Who reads all that a sender says can neither read the token in it nor say it again.
 #[test]
+#[ignore = "long; ./check --all runs it"]
 fn what_a_sender_says_has_no_token_and_serves_nobody_else() {
     let place = Place::new();
     let listening = Listening::start(&place, "127.0.0.1:0");
@@ -334,6 +341,7 @@ fn what_a_sender_says_has_no_token_and_serves_nobody_else() {
 }
 
 #[test]
+#[ignore = "long; ./check --all runs it"]
 fn a_receiver_that_is_killed_is_told_by_who_sends() {
     for pattern in ["stream", "echo"] {
         let place = Place::new();
@@ -375,6 +383,7 @@ fn catches_interrupts(child: &Child) -> bool {
 }
 
 #[test]
+#[ignore = "long; ./check --all runs it"]
 fn a_unix_socket_and_a_token_file_leave_nothing() {
     let place = Place::new();
     let listening = Listening::start(&place, "unix:socket --token-file token");

@@ -296,6 +296,7 @@ fn two_ends_meet_at_the_address_by_which_ssh_came() {
 }
 
 #[test]
+#[ignore = "long; ./check --all runs it"]
 fn what_stands_in_the_way_of_ssh_is_named() {
     let there = or_skip!(There::new());
     let expect = |path: &str, named: &[&str]| {
@@ -323,6 +324,7 @@ fn hanging(there: &There) -> Child {
 }
 
 #[test]
+#[ignore = "long; ./check --all runs it"]
 fn when_the_controller_is_killed_nothing_is_left_at_either_end() {
     let there = or_skip!(There::new());
     let controller = hanging(&there);

@@ -53,6 +53,7 @@ fn spray(enough: &AtomicBool) {
 }
 
 #[test]
+#[ignore = "long; ./check --all runs it"]
 fn strangers_cost_no_launch() {
     let place = Place::new();
     let probes = "net.connect net.rtt rpc.first_call rudp.stages rudp.loss";

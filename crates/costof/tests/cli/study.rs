@@ -97,6 +97,7 @@ fn studies_are_listed() {
 }
 
 #[test]
+#[ignore = "long; ./check --all runs it"]
 fn a_study_of_ones_own_is_measured_and_held_beside_its_figures() {
     let place = with_study(OWN);
     let command = "study own.toml --quick --csv --svg";
@@ -221,6 +222,7 @@ fn what_is_no_unoptimised_build_is_refused_before_anything_is_measured() {
 }
 
 #[test]
+#[ignore = "long; ./check --all runs it"]
 fn what_was_measured_is_shown_though_the_unoptimised_build_fails() {
     let place = with_study(&by_both().replace("getppid,read", "getppid"));
     // It answers once.
@@ -235,6 +237,7 @@ fn what_was_measured_is_shown_though_the_unoptimised_build_fails() {
 }
 
 #[test]
+#[ignore = "long; ./check --all runs it"]
 fn a_study_whose_first_half_was_interrupted_goes_on_with_the_second() {
     let study = r#"
 title = "t"
@@ -273,6 +276,7 @@ rows = [{ name = "unoptimised", point = "test.good", unoptimised = true }]
 }
 
 #[test]
+#[ignore = "long; ./check --all runs it"]
 fn a_study_can_be_planned_without_measuring() {
     let place = with_study(&by_both());
     let planned = place.run("study own.toml --dry-run").expect_code(0).out;

@@ -24,6 +24,7 @@ fn waiting(place: &Place) -> (Child, String) {
 }
 
 #[test]
+#[ignore = "long; ./check --all runs it"]
 fn who_does_not_wait_is_told_whose_turn_it_is() {
     let place = Place::new();
     let first = holding(&place);
@@ -54,6 +55,7 @@ fn an_empty_name_of_the_locks_folder_is_none() {
 }
 
 #[test]
+#[ignore = "long; ./check --all runs it"]
 fn who_waits_is_told_for_whom_and_goes_on_when_that_was_killed() {
     let place = Place::new();
     let first = holding(&place);
@@ -101,6 +103,7 @@ fn a_run_whose_lock_is_removed_says_so_and_can_be_resumed() {
 }
 
 #[test]
+#[ignore = "long; ./check --all runs it"]
 fn a_lock_that_is_held_and_has_another_name_too_is_not_to_be_removed() {
     let place = Place::new();
     let first = holding(&place);
@@ -147,6 +150,7 @@ fn a_lock_that_cannot_be_had_is_an_error_with_a_way_out() {
 }
 
 #[test]
+#[ignore = "long; ./check --all runs it"]
 fn who_waits_can_be_interrupted() {
     let place = Place::new();
     let first = holding(&place);
@@ -185,6 +189,7 @@ fn hosts_that_are_one_machine_take_turns_and_have_a_file_each() {
 }
 
 #[test]
+#[ignore = "long; ./check --all runs it"]
 fn a_worker_of_the_same_command_that_is_slow_to_end_is_waited_for() {
     let place = Place::new();
     // Its input closes late, as behind a network, and nothing else ends it.

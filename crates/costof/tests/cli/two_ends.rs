@@ -130,6 +130,7 @@ fn every_probe_is_measured_to_where_ssh_leads() {
 }
 
 #[test]
+#[ignore = "long; ./check --all runs it"]
 fn an_interrupted_run_with_a_peer_goes_on_with_it() {
     let place = Place::new();
     let words = "run --only net.rtt --set over=tcp,udp --set size=1,56,1024 --quick --out run.jsonl \

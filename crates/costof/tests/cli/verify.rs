@@ -50,6 +50,7 @@ fn expect_nothing_written(place: &Place) {
 }
 
 #[test]
+#[ignore = "long; ./check --all runs it"]
 fn a_tool_is_compared_and_nothing_else_is_written() {
     let place = Place::new();
     let script = "echo '   0.100000 usecs/op'";
@@ -69,6 +70,7 @@ fn a_tool_is_compared_and_nothing_else_is_written() {
 }
 
 #[test]
+#[ignore = "long; ./check --all runs it"]
 fn a_ratio_far_from_what_is_expected_is_an_exit_code_only_if_asked_for() {
     let place = Place::new();
     // So far that it is so however busy this machine is.
@@ -80,6 +82,7 @@ fn a_ratio_far_from_what_is_expected_is_an_exit_code_only_if_asked_for() {
 }
 
 #[test]
+#[ignore = "long; ./check --all runs it"]
 fn what_cannot_be_read_or_fails_is_a_row_of_its_own() {
     for (script, why) in [
         ("echo rubbish", "no number that costof knows"),
@@ -120,6 +123,7 @@ fn an_interrupt_ends_the_tool_too() {
 }
 
 #[test]
+#[ignore = "long; ./check --all runs it"]
 fn a_tool_ends_with_a_costof_that_was_killed() {
     let place = Place::new();
     let child = running(&place);

@@ -80,6 +80,7 @@ fn a_worker_says_what_others_use() {
 }
 
 #[test]
+#[ignore = "long; ./check --all runs it"]
 fn a_worker_measures_with_one_thread() {
     for line in ["worker --end-with-parent", "worker"] {
         let place = Place::new();
@@ -108,6 +109,7 @@ fn a_worker_measures_with_one_thread() {
 }
 
 #[test]
+#[ignore = "long; ./check --all runs it"]
 fn a_worker_without_its_reader_ends_and_so_does_one_without_input() {
     for closes in [false, true] {
         let place = Place::new();

@@ -6,6 +6,7 @@ use std::fs;
 const RUN: &str = "run test.good --quick";
 
 #[test]
+#[ignore = "long; ./check --all runs it"]
 fn a_run_is_kept_in_the_history_unless_told_otherwise() {
     let place = Place::new();
     let ended = place.run_misbehaving(RUN).expect_code(0);
@@ -59,6 +60,7 @@ fn a_file_that_exists_is_not_overwritten() {
 }
 
 #[test]
+#[ignore = "long; ./check --all runs it"]
 fn a_folder_is_made_and_one_that_cannot_be_is_named() {
     let place = Place::new();
     let into = |folder: &str| place.run_misbehaving(&format!("{RUN} --out {folder}/run.jsonl"));
@@ -72,6 +74,7 @@ fn a_folder_is_made_and_one_that_cannot_be_is_named() {
 }
 
 #[test]
+#[ignore = "long; ./check --all runs it"]
 fn a_disk_that_is_full_keeps_what_was_written_and_the_run_can_go_on() {
     let place = Place::new();
     // A limit on the size of files stands for the disk: it needs no privilege.

@@ -513,6 +513,7 @@ impl Shared {
 }
 
 #[test]
+#[ignore = "long; ./check --all runs it"]
 fn what_took_turns_raises_no_more_false_alarms_than_is_said_on_whatever_machine() {
     for (launch, second, drift) in [
         (0.02, 0.0, 0.0),

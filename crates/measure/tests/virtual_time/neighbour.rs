@@ -44,6 +44,7 @@ fn beside_any(
 }
 
 #[test]
+#[ignore = "long; ./check --all runs it"]
 fn intervals_cover_the_cost_alone_whatever_the_neighbour_does() {
     let (mut alone, mut covered) = ([0_u32; 3], [0_u32; 3]);
     for launches in beside_any(setting(12, 0.005), 250, |at| TIMES_SHARED[at % 4]) {
@@ -98,6 +99,7 @@ fn busy(random: &mut Rng) -> Neighbour {
 }
 
 #[test]
+#[ignore = "long; ./check --all runs it"]
 fn neighbours_raise_no_false_alarms() {
     const TRIES: usize = 60;
     type Meet = fn(&mut Rng) -> [Neighbour; 2];

@@ -140,6 +140,7 @@ const NUMBERS: [&str; 9] = [
 ];
 
 #[test]
+#[ignore = "long; ./check --all runs it"]
 fn no_number_of_a_run_file_makes_a_panic() {
     let text = varied(45).text();
     let lines: Vec<&str> = text.lines().collect();
@@ -251,6 +252,7 @@ fn a_long_description_is_not_copied_into_every_row() {
 }
 
 #[test]
+#[ignore = "long; ./check --all runs it"]
 fn axes_without_end_are_not_drawn_and_counted() {
     let mut made = Made::default();
     let mut add = |axes: Value| {
@@ -300,6 +302,7 @@ fn axes_without_end_are_not_drawn_and_counted() {
 }
 
 #[test]
+#[ignore = "long; ./check --all runs it"]
 fn many_probes_with_many_launches_are_spread_each() {
     let mut made = Made::default();
     for at in 0..2000_u32 {

@@ -75,6 +75,7 @@ fn quantile(of: &mut [f64], p: f64) -> f64 {
 }
 
 #[test]
+#[ignore = "long; ./check --all runs it"]
 fn a_thousand_echoes_at_once_are_back_after_few_round_trips() {
     const SEEDS: u64 = 100;
     for control in CONTROLS {

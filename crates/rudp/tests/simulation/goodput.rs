@@ -226,6 +226,7 @@ fn rate_finds_the_rate_in_five_seconds_over_120_networks() {
 }
 
 #[test]
+#[ignore = "long; ./check --all runs it"]
 fn packets_that_overtake_do_not_starve_rate() {
     // They are acknowledged long before all others, as if nobody else had to wait in a queue.
     let path = Path {
@@ -275,6 +276,7 @@ fn connections_that_share_a_link_each_get_a_part() {
 }
 
 #[test]
+#[ignore = "long; ./check --all runs it"]
 fn a_queue_that_marks_instead_of_dropping_is_believed() {
     let marking = Path {
         marks_from: Some(200),
@@ -297,6 +299,7 @@ fn a_queue_that_marks_instead_of_dropping_is_believed() {
 }
 
 #[test]
+#[ignore = "long; ./check --all runs it"]
 fn a_path_that_clears_marks_costs_nothing_and_one_that_drops_what_is_marked_little() {
     let clears = Path {
         clears_marks: true,
@@ -343,6 +346,7 @@ fn rate_does_not_make_up_for_loss_of_its_own_making() {
 }
 
 #[test]
+#[ignore = "long; ./check --all runs it"]
 fn loss_of_ones_own_making_is_told_from_that_of_the_wire() {
     // One message at a time never fills the line; CUBIC goes on until its queue overflows.
     let wire = share(&[Control::Fixed { messages: 1 }], one_way_loss(0.1), 0, 20)[0];
@@ -360,6 +364,7 @@ fn loss_of_ones_own_making_is_told_from_that_of_the_wire() {
 }
 
 #[test]
+#[ignore = "long; ./check --all runs it"]
 fn rate_follows_a_link_that_becomes_slower_or_faster() {
     for (before, after) in [(100e6, 20e6), (20e6, 100e6)] {
         let path = Path {
