@@ -44,6 +44,8 @@ pub(crate) struct Base {
     pub(crate) run: Run,
     /// The launches of the run, which are no longer in it.
     pub(crate) launches: Vec<LaunchRow>,
+    /// Its rows.
+    pub(crate) rows: Vec<PointRow>,
     pub(crate) drawn: Vec<Vec<PointRow>>,
 }
 
@@ -167,9 +169,10 @@ pub(crate) fn base(file: &PathBuf, random: &mut Rng) -> Result<Base> {
         run_file::read(BufReader::new(open)).or_cannot(format_args!("read {}", file.display()))?;
     let drawn = (0..DRAWS).map(|_| drawn(&run, random)).collect();
     let launches = std::mem::take(&mut run.launches);
-    run.points.clear();
+    let rows = std::mem::take(&mut run.points);
     Ok(Base {
         run,
+        rows,
         launches,
         drawn,
     })

@@ -3,11 +3,12 @@
 
 use crate::bench::Bench;
 use crate::error::{Result, failed};
-use crate::fleet::{Base, DRAWS, SEED, base, of_host};
+use crate::fleet::{Base, SEED, base, of_host};
 use crate::share::Share;
 use crate::verdict::Verdict;
 use costof_measure::qualify::{Block, Qualification};
 use costof_measure::{estimate, fleet};
+use costof_model::noise::Grade;
 use costof_model::qualified::{Qualified, Risks, Verdict as Of};
 use costof_model::reference::Cohort;
 use costof_model::rows::{LaunchRow, PointRow};
@@ -28,10 +29,10 @@ const BUDGET: Duration = Duration::from_secs(60);
 const PRODUCER: f64 = 0.05;
 const CONSUMER: f64 = 0.1;
 
-/// A host whose launches are drawn from those of one real run, moved towards another run, and one of its rows slowed.
+/// A host whose launches are those of one real run in any order, moved towards another run, and one of its rows slowed.
 struct Host<'b> {
     base: &'b Base,
-    towards: &'b [PointRow],
+    towards: &'b Base,
     far: f64,
     slowed: Option<(usize, f64)>,
 }
@@ -99,7 +100,7 @@ fn kind(
             let slowed = (kind == 1).then(|| (random.usize(..rows), change));
             let host = Host {
                 base: pair[0],
-                towards: &pair[1].drawn[random.usize(..DRAWS)],
+                towards: pair[1],
                 far: random.f64(),
                 slowed,
             };
@@ -146,7 +147,8 @@ impl Host<'_> {
                 let rows = rows.filter_map(|point| judged.iter().position(|row| *row == point));
                 let launches = self.base.launches.iter();
                 let launches = launches.filter(|launch| launch.block == number);
-                let launches: Vec<&LaunchRow> = launches.collect();
+                let mut launches: Vec<&LaunchRow> = launches.collect();
+                random.shuffle(&mut launches);
                 let times: Vec<f64> = launches.iter().map(|launch| launch.wall_ns).collect();
                 let block = Block {
                     rows: rows.filter(|_| !launches.is_empty()).collect(),
@@ -164,7 +166,8 @@ impl Host<'_> {
                 return qualification.concluded(elapsed.as_secs_f64(), count, &blocks);
             };
             let (_, all, own) = &mut states[at];
-            let launch = all[random.usize(..all.len())];
+            // Each once, before any comes again: launches that are drawn twice seem to agree.
+            let launch = all[own.len() % all.len()];
             own.push(launch);
             let took = Duration::from_nanos(launch.wall_ns as u64);
             (elapsed, count) = (elapsed + took, count + 1);
@@ -190,12 +193,15 @@ impl Host<'_> {
         let run = &self.base.run;
         let (info, clock) = (run.probe(&point.probe)?, &run.attempts.last()?.clock);
         let mut row = estimate::point(info, point, None, launches, None, clock).ok()?;
+        // A number beside a neighbour is no property of a run.
         let of = |rows: &[PointRow]| {
-            let row = rows.iter().find(|row| row.point == *point)?;
+            let mut rows = rows.iter();
+            let row = rows.find(|row| row.point == *point && row.grade < Grade::C)?;
             Some(row.primary()?.median)
         };
-        let [from, to] = [&self.base.drawn[0][..], self.towards].map(of);
-        let mut times = (to? / from?).powf(self.far);
+        let [from, to] = [&self.base.rows[..], &self.towards.rows].map(of);
+        let ratio = to.zip(from).map_or(1.0, |(to, from)| to / from);
+        let mut times = ratio.powf(self.far);
         if let Some((_, change)) = self.slowed.filter(|(slowed, _)| *slowed == position) {
             let is_rate = row.primary()?.better == Better::Higher;
             times *= (1.0 + change).powf(if is_rate { -1.0 } else { 1.0 });

@@ -85,7 +85,7 @@ pub(crate) fn check_spares(path: &Path, run_file: &Path) -> Result<(), Error> {
     let is_linked = file(path).is_some_and(|written| Some(written) == file(run_file));
     if is_linked || resolved(path) == resolved(run_file) {
         bail!(
-            "{} is the run itself: name another file for the output",
+            "{} is the run itself, or another output: name another file",
             path.display()
         );
     }

@@ -211,9 +211,8 @@ pub(crate) fn many(given: &[PathBuf]) -> Result<(Vec<PathBuf>, Vec<Run>), Error>
             files.push(path.clone());
         }
     }
-    let (files, runs) = read_all(files, given)?;
-    let runs = each_once(&files, runs);
-    Ok((files, runs))
+    let (read, runs) = read_all(files.clone(), given)?;
+    Ok((files, each_once(&read, runs)))
 }
 
 /// The files of a folder whose name ends in .jsonl, in the order of their names.

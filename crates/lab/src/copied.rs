@@ -10,6 +10,8 @@ const VERSION: &str = env!("CARGO_PKG_VERSION");
 const MACHINES: [&str; 2] = ["x86_64", "aarch64"];
 /// The variable with the folder that is searched first.
 const FOLDER: &str = "COSTOF_STATIC_FOLDER";
+/// The length of a build, in bytes, at most.
+const LONGEST: u64 = 256 << 20;
 
 /// The static builds that are here.
 #[derive(Debug)]
@@ -89,7 +91,7 @@ impl StaticBuilds {
 /// The build in the first of these files that exists.
 fn first(machine: &'static str, paths: &[PathBuf]) -> io::Result<Option<StaticBuild>> {
     for path in paths {
-        match std::fs::read(path) {
+        match read(path) {
             Ok(bytes) => {
                 let sha256 = Hash::hash(&bytes);
                 let sha256 = sha256.iter().map(|byte| format!("{byte:02x}")).collect();
@@ -109,9 +111,18 @@ fn first(machine: &'static str, paths: &[PathBuf]) -> io::Result<Option<StaticBu
     Ok(None)
 }
 
+/// A regular file that is no longer than a build.
+fn read(path: &Path) -> io::Result<Vec<u8>> {
+    let data = std::fs::metadata(path)?;
+    if !data.is_file() || data.len() > LONGEST {
+        return Err(io::Error::other("no file of at most 256 MiB"));
+    }
+    std::fs::read(path)
+}
+
 /// The command for a login's shell that removes every copy there.
 pub(crate) fn removal() -> String {
-    let script = "f=${HOME:?}/.cache/costof; [ -L \"$f\" ] || rm -f \"$f\"/costof-* || exit 1; \
+    let script = "f=${HOME:?}/.cache/costof; [ -L \"$f\" ] || rm -f \"$f\"/costof-* \"$f\"/.new-* || exit 1; \
                   rmdir \"$f\" \"$HOME/.cache\" 2>/dev/null; true";
     format!("sh -c '{script}'")
 }

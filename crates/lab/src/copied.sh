@@ -17,16 +17,16 @@ is_own() {
     case $1 in "$mode" | "$mode.") [ "$3" = "$(id -u)" ];; *) false;; esac;
 };
 is_whole() { [ "$(sha256sum <"$1")" = "$sum  -" ]; };
-folder=${HOME:?}/.cache/costof; file=$folder/$name;
+folder=${HOME:?}/.cache/costof; file=./$name; new=./.new-$$;
 mkdir -p "$HOME/.cache" && { [ -d "$folder" ] || mkdir "$folder"; } || fail "cannot make $folder";
-is_own "$folder" drwx------ || fail "$folder is not a folder of this user alone: remove it, or make its mode 0700";
+# From here on in the folder itself, wherever its name may lead meanwhile.
+is_own "$folder" drwx------ && cd -P -- "$folder" && is_own . drwx------ || fail "$folder is not a folder of this user alone: remove it, or make its mode 0700";
 command -v sha256sum >/dev/null || fail "no sha256sum, which checks the copy";
 if is_own "$file" -rwx------ && is_whole "$file"; then exec "$file" worker; fi;
-new=$folder/.new-$$;
 end() { rm -f "$new"; }; trap end EXIT; trap "exit 1" HUP INT PIPE TERM;
-rm -f "$file" "$new" || fail "cannot replace $file";
+rm -f "$file" "$new" || fail "cannot replace $folder/$name";
 echo "{\"is\":\"absent\",\"machine\":\"$machine\"}";
-head -c "$size" >"$new" || fail "cannot write $new";
-is_whole "$new" || fail "what arrived in $new is not what was sent";
-chmod 700 "$new" && mv "$new" "$file" || fail "cannot make $file";
+head -c "$size" >"$new" || fail "cannot write to $folder";
+is_whole "$new" || fail "what arrived in $folder is not what was sent";
+chmod 700 "$new" && mv "$new" "$file" || fail "cannot make $folder/$name";
 exec "$file" worker

@@ -200,6 +200,9 @@ pub(crate) fn warning(
     }
 }
 
+/// The kind of the warning that something else used the core.
+pub(crate) const CORE_SHARED: &str = "core_shared";
+
 /// The warning about an estimate for which the core was not alone often enough: it holds only next
 /// to a neighbour.
 pub fn core_shared(core: &CoreShare) -> Option<Warning> {
@@ -267,7 +270,7 @@ const DISTANCE_ADVICE: &str = "measure on a host that gives each virtual CPU a c
 fn shared(grade: Grade, what: impl Into<String>) -> Warning {
     let advice = "measure longer (--full), on another CPU (--cpu), or on a host whose cores are not \
                   shared (most likely another virtual machine has its second hardware thread)";
-    warning("core_shared", grade, what, advice)
+    warning(CORE_SHARED, grade, what, advice)
 }
 
 /// The grade that this value leaves; `None` if the value is negligible.

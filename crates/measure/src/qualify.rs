@@ -4,6 +4,7 @@
 //! that it is that of the host (Bonferroni); the consumer's is that of each row.
 
 use crate::fleet::{HALF_WIDTH, graded, reading};
+use crate::grade::CORE_SHARED;
 use crate::schedule::LEAST_LAUNCHES;
 use costof_model::qualified::{JudgedRow, LeftOut, Qualified, Risks, Verdict};
 use costof_model::reference::{Cohort, Row};
@@ -131,7 +132,9 @@ impl<'r> Qualification<'r> {
         if let (Some(off), Some(measured)) = (judged.off, measured) {
             judged.verdict = match judged.test.shown(off, measured.launches) {
                 Shown::Passes => Verdict::Pass,
-                Shown::Fails if measured.launches >= ORDER_FROM as u32 => Verdict::Fail,
+                Shown::Fails if measured.launches >= ORDER_FROM as u32 && !was_shared(measured) => {
+                    Verdict::Fail
+                }
                 Shown::Fails | Shown::Open => Verdict::Undecided,
             };
         }
@@ -208,6 +211,13 @@ impl<'r> Qualification<'r> {
             left_out: self.left_out,
         }
     }
+}
+
+/// Whether something else used the core: then the row is slower than the reference's rows, whatever the host.
+fn was_shared(row: &PointRow) -> bool {
+    row.warnings
+        .iter()
+        .any(|warning| warning.kind == CORE_SHARED)
 }
 
 impl Judged<'_> {

@@ -123,7 +123,7 @@ pub(super) fn percent(text: &str) -> Result<f64, String> {
 
 /// A risk in percent, as a share: no certainty, and no wild guess.
 pub(super) fn risk(text: &str) -> Result<f64, String> {
-    share(text, 50.0)
+    share(text, 49.0)
 }
 
 /// A change in percent, as a share.

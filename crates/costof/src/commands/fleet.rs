@@ -27,6 +27,9 @@ pub(crate) fn run(options: &FleetOptions) -> Done {
         crate::files::write_page(html, &page::fleet::page(&fleet))?;
     }
     if let Some(file) = &options.save {
+        if let Some(html) = &options.html {
+            crate::files::check_spares(file, html)?;
+        }
         save(file, &files, &fleet::reference(&runs, &by))?;
     }
     let text = if options.json {

@@ -46,7 +46,8 @@ pub(crate) fn print_latest(host: &str) -> Result<(), Error> {
 /// The user's runs of the host that the latest one measured.
 fn of_one_host() -> Result<(Vec<PathBuf>, Vec<Run>), Error> {
     // The latest is the first.
-    let (files, mut runs) = record::read_all(saved::all(), &[])?;
+    let files = saved::all();
+    let (_, mut runs) = record::read_all(files.clone(), &[])?;
     let host = runs.first().map(Run::host_name).unwrap_or_default();
     let all = runs.len();
     runs.retain(|run| run.host_name() == host);

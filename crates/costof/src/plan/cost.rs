@@ -5,6 +5,7 @@ use crate::progress::whole_seconds;
 use costof_measure::probe::{self, Probe};
 use costof_measure::schedule::{self, Precision};
 use costof_model::Text;
+use costof_model::harmless;
 use costof_model::point::Point;
 use costof_model::rows::{Block, Plan};
 use costof_model::unit::display_bytes;
@@ -47,7 +48,12 @@ pub(crate) fn precision(plan: &Plan) -> Result<Precision, Error> {
 
 /// The precision of this name, which a file says.
 pub(crate) fn named_precision(name: &str) -> Result<Precision, Error> {
-    Precision::named(name).ok_or_else(|| wrong(format!("this costof knows no precision `{name}`")))
+    Precision::named(name).ok_or_else(|| {
+        wrong(format!(
+            "this costof knows no precision `{}`",
+            harmless::beginning(name, 40)
+        ))
+    })
 }
 
 /// How many launches a block of the plan gets if there is time.

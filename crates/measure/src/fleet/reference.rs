@@ -112,7 +112,7 @@ pub fn choose<'r>(
         (_, None) => Err("it has no cohort: a row needs five hosts".to_owned()),
         ([], Some(nearest)) => Err(format!(
             "it has no hosts like this one; of the nearest, {}{}",
-            nearest.join(", "),
+            beginning(&nearest.join(", "), 10 * FACT),
             listed()
         )),
         (several, _) => Err(format!(

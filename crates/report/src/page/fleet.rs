@@ -125,7 +125,7 @@ fn map(at: usize, cohort: &Cohort) -> Markup {
     }
     let height = (lines * 14).clamp(40, 1600);
     let mut svg = format!(
-        "<svg class=heat viewBox=\"0 0 {columns} {lines}\" height={height} preserveAspectRatio=none role=img \
+        "<svg class=heat viewBox=\"0 0 {columns} {lines}\" height={height} preserveAspectRatio=none role=group \
          aria-label=\"Deviations of {lines} hosts in {columns} rows\" shape-rendering=crispEdges>"
     );
     for (position, path) in paths
