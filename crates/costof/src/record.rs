@@ -211,8 +211,8 @@ pub(crate) fn many(given: &[PathBuf]) -> Result<(Vec<PathBuf>, Vec<Run>), Error>
             files.push(path.clone());
         }
     }
-    let (read, runs) = read_all(files.clone(), given)?;
-    Ok((files, each_once(&read, runs)))
+    let runs = each_once(read_all(&files, given)?);
+    Ok((files, runs))
 }
 
 /// The files of a folder whose name ends in .jsonl, in the order of their names.
@@ -234,9 +234,9 @@ fn run_files(folder: &Path) -> Result<Vec<PathBuf>, Error> {
 
 /// The runs of these files, each once: a run that is also in another file would count as a second measurement of its
 /// host.
-fn each_once(files: &[PathBuf], runs: Vec<Run>) -> Vec<Run> {
+fn each_once(runs: Vec<(&PathBuf, Run)>) -> Vec<Run> {
     let mut seen = HashSet::new();
-    let runs = runs.into_iter().zip(files).filter(|(run, file)| {
+    let runs = runs.into_iter().filter(|(file, run)| {
         let (id, started) = (run.run.id.clone(), run.run.started.clone());
         let is_new = seen.insert((id, started, run.host_name()));
         if !is_new {
@@ -247,30 +247,26 @@ fn each_once(files: &[PathBuf], runs: Vec<Run>) -> Vec<Run> {
         }
         is_new
     });
-    runs.map(|(run, _)| run).collect()
+    runs.map(|(_, run)| run).collect()
 }
 
 /// Those of these files that are runs, and the runs without their launches; the others are reported.
 ///
 /// # Errors
 /// One of the `named` ones is no run.
-pub(crate) fn read_all(
-    files: Vec<PathBuf>,
+pub(crate) fn read_all<'f>(
+    files: &'f [PathBuf],
     named: &[PathBuf],
-) -> Result<(Vec<PathBuf>, Vec<Run>), Error> {
-    let read = read_on_all_cpus(&files);
-    let (mut kept, mut runs) = (Vec::new(), Vec::new());
-    for (file, run) in files.into_iter().zip(read) {
+) -> Result<Vec<(&'f PathBuf, Run)>, Error> {
+    let mut runs = Vec::new();
+    for (file, run) in files.iter().zip(read_on_all_cpus(files)) {
         match run {
-            Ok(run) => {
-                kept.push(file);
-                runs.push(run);
-            }
-            Err(error) if named.contains(&file) => return Err(error),
+            Ok(run) => runs.push((file, run)),
+            Err(error) if named.contains(file) => return Err(error),
             Err(error) => log(format_args!("left out: {error}")),
         }
     }
-    Ok((kept, runs))
+    Ok(runs)
 }
 
 /// What [`without_launches`] returns for each file.

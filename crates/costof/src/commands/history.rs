@@ -36,18 +36,25 @@ pub(crate) fn run(options: &HistoryOptions) -> Done {
 
 /// Prints what the latest of the user's runs of this host changed; nothing if that is nothing.
 pub(crate) fn print_latest(host: &str) -> Result<(), Error> {
-    let (_, mut runs) = record::read_all(saved::all(), &[])?;
+    let (_, mut runs) = own()?;
     runs.retain(|run| run.host_name() == host);
     let history = history::history(&mut runs, FALSE_ALARM_RUNS);
     print(shown::latest(&history, prose_columns()))?;
     Ok(())
 }
 
+/// The files of the history, and the runs in them.
+fn own() -> Result<(Vec<PathBuf>, Vec<Run>), Error> {
+    let files = saved::all();
+    let read = record::read_all(&files, &[])?;
+    let runs = read.into_iter().map(|(_, run)| run).collect();
+    Ok((files, runs))
+}
+
 /// The user's runs of the host that the latest one measured.
 fn of_one_host() -> Result<(Vec<PathBuf>, Vec<Run>), Error> {
     // The latest is the first.
-    let files = saved::all();
-    let (_, mut runs) = record::read_all(files.clone(), &[])?;
+    let (files, mut runs) = own()?;
     let host = runs.first().map(Run::host_name).unwrap_or_default();
     let all = runs.len();
     runs.retain(|run| run.host_name() == host);
