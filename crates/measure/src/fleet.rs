@@ -20,12 +20,11 @@ mod rows;
 use crate::compare::machine_facts;
 use costof_model::facts as machine;
 use costof_model::fleet::{
-    CPU_QUOTA, Cohort, Deviation, Fleet, Host, LayerDeviation, NO_QUOTA, UNKNOWN, Verdict,
+    Cohort, Deviation, Differing, Fleet, Host, LayerDeviation, UNKNOWN, Verdict, own_quota,
 };
 use costof_model::metric::Estimate;
 use costof_model::rows::{MetricOfPoint, PointRow};
 use costof_model::run_file::Run;
-use costof_model::unit::Better;
 use costof_stats::median;
 use costof_stats::outliers::{Population, Reading, simes, threshold};
 use costof_stats::sequential::MEDIAN_ERROR;
@@ -182,19 +181,11 @@ struct Row<'a> {
 }
 
 impl<'a> Row<'a> {
-    /// A deviation for the worse is above zero.
-    fn worse(&self, off: f64) -> f64 {
-        match self.estimate.better {
-            Better::Higher => -off,
-            Better::Lower | Better::Neither => off,
-        }
-    }
-
     /// How much worse than usual a host is, and its error.
     fn off(&self, host: usize) -> Option<Reading> {
         let reading = self.values.readings.get(&host)?;
         Some(Reading {
-            value: self.worse(reading.value - self.values.population.centre),
+            value: (self.estimate.better).worse(reading.value - self.values.population.centre),
             error: reading.error,
         })
     }
@@ -216,10 +207,13 @@ struct Tested<'a> {
 }
 
 impl Tested<'_> {
-    /// Whether a CPU quota holds it back, and none most others.
-    fn has_own_quota(&self, usual: &BTreeMap<&str, &str>) -> bool {
-        let own = self.facts.get(CPU_QUOTA);
-        usual.get(CPU_QUOTA) == Some(&NO_QUOTA) && own.is_some_and(|own| own != NO_QUOTA)
+    /// The facts in which it differs from these usual ones.
+    fn differing(&self, usual: &BTreeMap<&str, &str>) -> Vec<Differing> {
+        let differs = |(what, usual): (&&str, &&str)| {
+            let here = self.facts.get(*what).map_or(UNKNOWN, String::as_str);
+            (here != *usual).then(|| ((*what).to_owned(), here.to_owned(), (*usual).to_owned()))
+        };
+        usual.iter().filter_map(differs).collect()
     }
 }
 
@@ -269,15 +263,10 @@ impl<'a> Judged<'a> {
         let mut hosts: Vec<Host> = (0..self.hosts.len())
             .map(|host| {
                 let tested = &self.hosts[host];
-                let is_odd = tested.has_own_quota(&usual_facts)
-                    || limit.is_some_and(|limit| tested.p <= limit);
-                self.host(
-                    host,
-                    is_odd.then_some(rate),
-                    detectable[host],
-                    usual,
-                    &usual_facts,
-                )
+                let facts = tested.differing(&usual_facts);
+                let is_odd =
+                    own_quota(&facts).is_some() || limit.is_some_and(|limit| tested.p <= limit);
+                self.host(host, is_odd.then_some(rate), detectable[host], usual, facts)
             })
             .collect();
         hosts.sort_by(|one, other| {
@@ -310,7 +299,7 @@ impl<'a> Judged<'a> {
         odd: Option<f64>,
         detectable: Option<f64>,
         usual: Option<f64>,
-        usual_facts: &BTreeMap<&str, &str>,
+        facts: Vec<Differing>,
     ) -> Host {
         let tested = &self.hosts[host];
         let worse_by_row = self
@@ -336,10 +325,6 @@ impl<'a> Judged<'a> {
             None if is_blind || 2 * rows < self.rows.len() => Verdict::Undecided,
             None => Verdict::Normal,
         };
-        let differs = |(what, usual): (&&str, &&str)| {
-            let here = tested.facts.get(*what).map_or(UNKNOWN, String::as_str);
-            (here != *usual).then(|| ((*what).to_owned(), here.to_owned(), (*usual).to_owned()))
-        };
         Host {
             name: tested.name.clone(),
             runs: tested.runs.len(),
@@ -349,7 +334,7 @@ impl<'a> Judged<'a> {
             detectable,
             layers,
             deviations,
-            facts: usual_facts.iter().filter_map(differs).collect(),
+            facts,
         }
     }
 
@@ -362,7 +347,7 @@ impl<'a> Judged<'a> {
                 of: MetricOfPoint::new(row.row, row.estimate),
                 here: reading.value.exp(),
                 usual: usual.exp(),
-                worse: row.worse(reading.value - usual).exp_m1(),
+                worse: row.estimate.better.worse(reading.value - usual).exp_m1(),
                 p,
             }
         });
@@ -503,7 +488,7 @@ mod tests {
         assert_eq!(slow.facts, [("kernel".into(), "6.2".into(), "6.1".into())]);
         let held = verdict(&found, "held");
         assert_eq!(
-            (held.verdict, held.quota()),
+            (held.verdict, own_quota(&held.facts)),
             (Verdict::Slower, Some("0.5 CPUs")),
             "{held:?}"
         );

@@ -10,7 +10,6 @@ use costof_model::metric::Estimate;
 use costof_model::point::Point;
 use costof_model::rows::{MetricOfPoint, PointRow};
 use costof_model::run_file::Run;
-use costof_model::unit::Better;
 use costof_stats::shift::{Detector, Shift, delay, limit};
 use costof_stats::{Difference, median};
 use std::collections::BTreeMap;
@@ -109,11 +108,7 @@ fn change(
         [earlier, later].map(|of| of.iter().map(|it| it.3).collect::<Vec<_>>());
     let from = median(&earlier_values).unwrap_or(before);
     let to = median(&after).unwrap_or(before);
-    let sign = match estimate.better {
-        Better::Higher => -1.0,
-        Better::Lower | Better::Neither => 1.0,
-    };
-    let off = sign * (to - from);
+    let off = estimate.better.worse(to - from);
     let difference = Difference::welch(&earlier_values, &after);
     let half_width = difference.and_then(|it| it.half_width(0.95));
     let last_before = earlier.last().map_or(first, |value| value.0);

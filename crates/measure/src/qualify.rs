@@ -9,7 +9,6 @@ use crate::schedule::LEAST_LAUNCHES;
 use costof_model::qualified::{JudgedRow, LeftOut, Qualified, Risks, Verdict};
 use costof_model::reference::{Cohort, Row};
 use costof_model::rows::PointRow;
-use costof_model::unit::Better;
 use costof_stats::ORDER_FROM;
 use costof_stats::outliers::Reading;
 use costof_stats::sequential::{Belong, SequentialTest, Shown};
@@ -60,14 +59,6 @@ fn test(row: &Row, risks: Risks, rows: usize) -> SequentialTest {
     };
     let producer = risks.producer / rows.max(1) as f64;
     SequentialTest::new(belong, risks.change.ln_1p(), producer, risks.consumer)
-}
-
-/// A deviation for the worse is above zero.
-fn sign(row: &Row) -> f64 {
-    match row.better {
-        Better::Higher => -1.0,
-        Better::Lower | Better::Neither => 1.0,
-    }
 }
 
 impl<'r> Qualification<'r> {
@@ -126,7 +117,10 @@ impl<'r> Qualification<'r> {
         }
         let reading = measured.and_then(|row| Some(graded(reading(row)?.1, row.grade)));
         judged.off = reading.map(|reading| Reading {
-            value: sign(judged.row) * (reading.value - judged.row.usual.ln()),
+            value: judged
+                .row
+                .better
+                .worse(reading.value - judged.row.usual.ln()),
             ..reading
         });
         if let (Some(off), Some(measured)) = (judged.off, measured) {
@@ -255,7 +249,7 @@ impl Judged<'_> {
             verdict: self.verdict,
             here: self
                 .off
-                .map(|off| self.row.usual * (sign(self.row) * off.value).exp()),
+                .map(|off| self.row.usual * self.row.better.worse(off.value).exp()),
             usual: self.row.usual,
             worse: at(0.0),
             worse_ci95: at(-HALF_WIDTH).zip(at(HALF_WIDTH)),
@@ -270,6 +264,7 @@ mod tests {
     use super::*;
     use costof_model::rows::MetricOfPoint;
     use costof_model::testing::sized_row;
+    use costof_model::unit::Better;
     use costof_stats::{median, median_interval};
     use std::collections::BTreeMap;
 

@@ -53,7 +53,7 @@ pub struct Host {
     /// The rows that deviate, if it is odd; the largest deviation first.
     pub deviations: Vec<Deviation>,
     /// Facts in which it differs from most of its cohort: the fact, its value here, and the usual one.
-    pub facts: Vec<(String, String, String)>,
+    pub facts: Vec<Differing>,
 }
 
 /// What a host is, beside its cohort.
@@ -72,15 +72,16 @@ pub enum Verdict {
     Normal,
 }
 
-impl Host {
-    /// The CPU quota that holds it back, where most of its cohort have none.
-    pub fn quota(&self) -> Option<&str> {
-        let mut facts = self.facts.iter();
-        let quota = facts.find(|(what, _, usual)| what == CPU_QUOTA && usual == NO_QUOTA);
-        quota
-            .map(|(_, here, _)| &**here)
-            .filter(|here| *here != UNKNOWN)
-    }
+/// A fact in which a host differs from most of its cohort: its name, its value here, and the usual one.
+pub type Differing = (String, String, String);
+
+/// The CPU quota that holds a host back, where most of its cohort have none, from the facts in which it differs.
+pub fn own_quota(facts: &[Differing]) -> Option<&str> {
+    let mut facts = facts.iter();
+    let quota = facts.find(|(what, _, usual)| what == CPU_QUOTA && usual == NO_QUOTA);
+    quota
+        .map(|(_, here, _)| &**here)
+        .filter(|here| *here != UNKNOWN)
 }
 
 impl Verdict {

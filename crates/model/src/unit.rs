@@ -40,6 +40,16 @@ pub enum Better {
     Neither,
 }
 
+impl Better {
+    /// A deviation as one for the worse: above zero where the value is worse than it should be.
+    pub fn worse(self, deviation: f64) -> f64 {
+        match self {
+            Better::Higher => -deviation,
+            Better::Lower | Better::Neither => deviation,
+        }
+    }
+}
+
 impl Unit {
     /// A value of this unit as people write it, with three significant
     /// digits and a unit that fits its size: `3.42 µs`, `256 MiB`, `4.01 GHz`.

@@ -2,7 +2,7 @@
 
 use crate::compare::percent;
 use crate::text::{hanging, printable_lines, wrapped};
-use costof_model::fleet::{Cohort, Deviation, Fleet, Host, Verdict};
+use costof_model::fleet::{Cohort, Deviation, Fleet, Host, Verdict, own_quota};
 use costof_model::node_set::folded;
 
 /// At most this many rows of a host are shown.
@@ -157,9 +157,7 @@ pub(crate) fn reason(host: &Host) -> String {
             signed(layer.worse)
         )
     });
-    let quota = host
-        .quota()
-        .map(|quota| format!("a CPU quota of {quota} holds it back"));
+    let quota = own_quota(&host.facts).map(|quota| format!("a CPU quota of {quota} holds it back"));
     let parts: Vec<String> = quota.into_iter().chain(layers).collect();
     let outside = host.deviations.iter().filter(|row| {
         let layer = row.of.point.layer();
