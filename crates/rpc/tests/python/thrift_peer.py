@@ -7,7 +7,6 @@ thrift_peer.py client|server|bare ADDRESS framed|buffered binary|compact
 
 import sys
 import threading
-import time
 
 from echo import Echo
 from echo.ttypes import Position, Structure, Summary
@@ -17,11 +16,7 @@ from thrift.protocol.TCompactProtocol import TCompactProtocolFactory
 from thrift.server.TServer import TThreadedServer
 from thrift.Thrift import TApplicationException
 from thrift.transport.TSocket import TServerSocket, TSocket
-from thrift.transport.TTransport import (
-    TBufferedTransportFactory,
-    TFramedTransportFactory,
-    TTransportException,
-)
+from thrift.transport.TTransport import TBufferedTransportFactory, TFramedTransportFactory
 
 TRANSPORTS = {"framed": TFramedTransportFactory, "buffered": TBufferedTransportFactory}
 PROTOCOLS = {"binary": TBinaryProtocolFactory, "compact": TCompactProtocolFactory}
@@ -70,25 +65,12 @@ def serve(address, transport, protocol, lacks):
     for method in lacks:
         del processor._processMap[method]
     listener = TServerSocket(**place(address))
+    # Now, so that its port is known. serve() would listen again, at another port.
+    listener.listen()
+    listener.listen = lambda: None
     server = TThreadedServer(processor, listener, transport(), protocol(), daemon=True)
     threading.Thread(target=server.serve, daemon=True).start()
-    while listener.handle is None:
-        time.sleep(0.01)
-    address = f"127.0.0.1:{listener.handle.getsockname()[1]}"
-    # It listens a moment after it is bound.
-    while not can_connect(address):
-        time.sleep(0.01)
-    serve_until_told(address)
-
-
-def can_connect(address):
-    socket = TSocket(**place(address))
-    try:
-        socket.open()
-    except TTransportException:
-        return False
-    socket.close()
-    return True
+    serve_until_told(f"127.0.0.1:{listener.handle.getsockname()[1]}")
 
 
 def call(address, transport, protocol):
