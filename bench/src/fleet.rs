@@ -8,6 +8,7 @@ use crate::share::Share;
 use crate::verdict::Verdict;
 use costof_measure::{estimate, fleet};
 use costof_model::fleet::Fleet;
+use costof_model::metric::Estimate;
 use costof_model::noise::MEASURED;
 use costof_model::point::Point;
 use costof_model::rows::{LaunchRow, PointRow};
@@ -198,8 +199,10 @@ fn drawn(run: &Run, random: &mut Rng) -> Vec<PointRow> {
             .iter()
             .find(|real| real.point == row.point && real.is_sound())?;
         let mut estimate = real.primary()?.clone();
-        let times = row.primary()?.median / estimate.median;
-        estimate.median *= times;
+        let again = row.primary()?;
+        let times = again.median / estimate.median;
+        estimate.median = again.median;
+        (estimate.mean, estimate.sd, estimate.n) = (again.mean, again.sd, again.n);
         estimate.ci95 = estimate.ci95.map(|(low, high)| (low * times, high * times));
         let (metrics, grade) = (vec![estimate], real.grade.max(row.grade));
         let row = PointRow {
@@ -307,13 +310,33 @@ fn between(one: &[PointRow], other: &[PointRow], far: f64) -> Vec<PointRow> {
             ..row.clone()
         };
         for (metric, second) in row.metrics.iter_mut().zip(&second.metrics) {
-            metric.median = mix(metric.median, second.median);
+            let median = mix(metric.median, second.median);
+            (metric.mean, metric.sd) = mixed(metric, second, median, far);
+            metric.median = median;
             let both = metric.ci95.zip(second.ci95);
             metric.ci95 = both.map(|(ours, theirs)| (mix(ours.0, theirs.0), mix(ours.1, theirs.1)));
         }
         Some(row)
     });
     rows.collect()
+}
+
+/// The mean and the standard deviation, about this median, of batches that are of the second with this probability.
+fn mixed(one: &Estimate, other: &Estimate, median: f64, far: f64) -> (f64, Option<f64>) {
+    let moments = |of: &Estimate| {
+        let mean = of.mean / of.median;
+        (
+            mean,
+            (of.sd.unwrap_or(0.0) / of.median).powi(2) + mean.powi(2),
+        )
+    };
+    let (one, other) = (moments(one), moments(other));
+    let mix = |one: f64, other: f64| one * (1.0 - far) + other * far;
+    let (mean, square) = (mix(one.0, other.0), mix(one.1, other.1));
+    (
+        median * mean,
+        Some(median * (square - mean.powi(2)).max(0.0).sqrt()),
+    )
 }
 
 fn slow_down(row: &mut PointRow, times: f64) {
@@ -324,6 +347,8 @@ fn slow_down(row: &mut PointRow, times: f64) {
             times
         };
         metric.median *= times;
+        metric.mean *= times;
+        metric.sd = metric.sd.map(|sd| sd * times);
         metric.ci95 = metric.ci95.map(|(low, high)| (low * times, high * times));
     }
 }

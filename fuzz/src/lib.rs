@@ -10,7 +10,7 @@ mod markup;
 mod same;
 mod targets;
 
-use targets::{expressions, many, page, protocol, run, study};
+use targets::{expressions, many, page, protocol, reference, run, study};
 
 /// A fuzz target.
 #[derive(Clone, Copy, Debug)]
@@ -28,7 +28,7 @@ const fn target(name: &'static str, rounds: usize, run: fn(&[u8])) -> Target {
 }
 
 /// All of them.
-pub static TARGETS: [Target; 20] = [
+pub static TARGETS: [Target; 22] = [
     target("link", 5000, expressions::link),
     target("axis", 2000, expressions::axis),
     target("host", 5000, expressions::host),
@@ -37,6 +37,8 @@ pub static TARGETS: [Target; 20] = [
     target("run_file", 100, run::bytes),
     target("run_values", 50, run::values),
     target("many_values", 20, many::values),
+    target("reference", 500, reference::bytes),
+    target("reference_values", 200, reference::values),
     target("page", 30, page::hostile),
     target("study", 200, study::bytes),
     target("study_values", 30, study::values),

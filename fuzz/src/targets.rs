@@ -4,6 +4,7 @@ pub(crate) mod expressions;
 pub(crate) mod many;
 pub(crate) mod page;
 pub(crate) mod protocol;
+pub(crate) mod reference;
 pub(crate) mod run;
 pub(crate) mod study;
 

@@ -5,6 +5,10 @@
 //! centre by more than these errors ([`costof_stats::outliers`]). So a host is judged by what it deviates
 //! beyond both: a noisy host is not odd for its noise.
 //!
+//! The median hides a fault that is there only now and then: a disk's limit lets most reads pass and stops one in
+//! ten for a tenth of a second. So a row's mean is judged as well, with the error that its scatter implies. What a
+//! host's median shows already is not said again of its mean.
+//!
 //! A fault seldom slows one row alone. So each layer is judged as well, by the median deviation of its rows,
 //! which scatters less than a row's does. A host's tests are taken together by Simes' procedure, and Benjamini
 //! and Hochberg's bounds the share of hosts that are called odd and are not. The rows named of an odd host are
@@ -20,7 +24,8 @@ mod rows;
 use crate::compare::machine_facts;
 use costof_model::facts as machine;
 use costof_model::fleet::{
-    Cohort, Deviation, Differing, Fleet, Host, LayerDeviation, UNKNOWN, Verdict, own_quota,
+    Cohort, Deviation, Differing, Fleet, Host, LayerDeviation, Statistic, UNKNOWN, Verdict,
+    own_quota,
 };
 use costof_model::metric::Estimate;
 use costof_model::rows::{MetricOfPoint, PointRow};
@@ -171,10 +176,11 @@ fn found<T>(
     tested
 }
 
-/// A row of a cohort.
+/// A statistic of a row of a cohort.
 struct Row<'a> {
     row: &'a PointRow,
     estimate: &'a Estimate,
+    statistic: Statistic,
     values: Values,
     /// The hosts that have it in several runs. One row of one run may be anything.
     repeated: BTreeSet<usize>,
@@ -194,6 +200,7 @@ impl<'a> Row<'a> {
 /// A layer of a cohort: the median deviation of each host's rows.
 struct Layer<'a> {
     name: &'a str,
+    statistic: Statistic,
     rows: usize,
     values: Values,
 }
@@ -229,14 +236,16 @@ impl<'a> Judged<'a> {
         let rows = rows(&hosts);
         let layers = layers(&rows, hosts.len());
         let tested = (0..).zip(hosts).map(|(host, (name, runs))| {
-            let of_rows = rows.iter().filter(|row| row.repeated.contains(&host));
-            let of_rows: Vec<f64> = of_rows.filter_map(|row| row.values.p(host)).collect();
-            let of_layers = layers.iter().filter_map(|layer| layer.values.p(host));
-            let of_layers: Vec<f64> = of_layers.collect();
-            let families = [of_rows, of_layers]
-                .into_iter()
-                .filter(|tests| !tests.is_empty());
-            let tests: Vec<f64> = families.map(|tests| simes(&tests)).collect();
+            let families = [Statistic::Median, Statistic::Mean].map(|statistic| {
+                let of_rows = rows.iter().filter(|row| row.statistic == statistic);
+                let of_rows = of_rows.filter(|row| row.repeated.contains(&host));
+                let of_rows: Vec<f64> = of_rows.filter_map(|row| row.values.p(host)).collect();
+                let of_layers = layers.iter().filter(|layer| layer.statistic == statistic);
+                let of_layers = of_layers.filter_map(|layer| layer.values.p(host)).collect();
+                [of_rows, of_layers]
+            });
+            let families = families.iter().flatten().filter(|tests| !tests.is_empty());
+            let tests: Vec<f64> = families.map(|tests| simes(tests)).collect();
             Tested {
                 name,
                 facts: facts_of(&runs),
@@ -254,7 +263,7 @@ impl<'a> Judged<'a> {
     /// The cohort: hosts with a probability up to `limit` are odd, and what deviates of them is named at
     /// this `rate`. `tests` is the number of all hosts.
     fn cohort(self, facts: Facts, limit: Option<f64>, rate: f64, tests: usize) -> Cohort {
-        let p = FALSE_SHARE / (tests * self.rows.len()).max(1) as f64;
+        let p = FALSE_SHARE / (tests * self.medians().count()).max(1) as f64;
         let detectable: Vec<Option<f64>> = (0..self.hosts.len())
             .map(|host| self.detectable(host, p))
             .collect();
@@ -277,15 +286,20 @@ impl<'a> Judged<'a> {
         let name = |row: &Row<'_>| MetricOfPoint::new(row.row, row.estimate).name();
         Cohort {
             facts,
-            rows: self.rows.iter().map(name).collect(),
+            rows: self.medians().map(name).collect(),
             detectable: usual,
             hosts,
         }
     }
 
+    fn medians(&self) -> impl Iterator<Item = &Row<'a>> {
+        let rows = self.rows.iter();
+        rows.filter(|row| row.statistic == Statistic::Median)
+    }
+
     /// The smallest deviation that a typical row of a host could have shown at this probability, as a share.
     fn detectable(&self, host: usize, p: f64) -> Option<f64> {
-        let rows = self.rows.iter().filter_map(|row| {
+        let rows = self.medians().filter_map(|row| {
             let reading = row.values.readings.get(&host)?;
             let population = row.values.population;
             Some(population.detectable(reading.error, p).exp_m1())
@@ -303,8 +317,7 @@ impl<'a> Judged<'a> {
     ) -> Host {
         let tested = &self.hosts[host];
         let worse_by_row = self
-            .rows
-            .iter()
+            .medians()
             .map(|row| Some(row.off(host)?.value.exp_m1()));
         let worse_by_row: Vec<Option<f64>> = worse_by_row.collect();
         let rows = worse_by_row.iter().flatten().count();
@@ -322,7 +335,7 @@ impl<'a> Judged<'a> {
             Some(_) if worse.iter().all(|share| *share > 0.0) => Verdict::Slower,
             Some(_) if worse.iter().all(|share| *share < 0.0) => Verdict::Faster,
             Some(_) => Verdict::Different,
-            None if is_blind || 2 * rows < self.rows.len() => Verdict::Undecided,
+            None if is_blind || 2 * rows < worse_by_row.len() => Verdict::Undecided,
             None => Verdict::Normal,
         };
         Host {
@@ -345,13 +358,16 @@ impl<'a> Judged<'a> {
             let usual = row.values.population.centre;
             Deviation {
                 of: MetricOfPoint::new(row.row, row.estimate),
+                statistic: row.statistic,
                 here: reading.value.exp(),
                 usual: usual.exp(),
                 worse: row.estimate.better.worse(reading.value - usual).exp_m1(),
                 p,
             }
         });
-        let mut named: Vec<Deviation> = named.collect();
+        let mut named = once(named.collect(), |row: &Deviation| {
+            (row.statistic, row.of.point.clone())
+        });
         named.sort_by(|one, other| other.worse.abs().total_cmp(&one.worse.abs()));
         named
     }
@@ -360,32 +376,51 @@ impl<'a> Judged<'a> {
         let layers = found(&self.layers, |layer| &layer.values, host, rate).into_iter();
         let named = layers.map(|(layer, reading, p)| LayerDeviation {
             layer: layer.name.to_owned(),
+            statistic: layer.statistic,
             rows: layer.rows,
             worse: (reading.value - layer.values.population.centre).exp_m1(),
             p,
         });
-        named.collect()
+        once(named.collect(), |layer: &LayerDeviation| {
+            (layer.statistic, layer.layer.clone())
+        })
     }
+}
+
+/// These without the means of which the median is there as well.
+fn once<T, K: Ord>(all: Vec<T>, of: fn(&T) -> (Statistic, K)) -> Vec<T> {
+    let medians = all.iter().map(of);
+    let medians = medians.filter(|(statistic, _)| *statistic == Statistic::Median);
+    let medians: BTreeSet<K> = medians.map(|(_, key)| key).collect();
+    let kept = all.into_iter().filter(|one| match of(one) {
+        (Statistic::Median, _) => true,
+        (Statistic::Mean, key) => !medians.contains(&key),
+    });
+    kept.collect()
 }
 
 /// The layers that have enough rows.
 fn layers<'a>(rows: &[Row<'a>], hosts: usize) -> Vec<Layer<'a>> {
-    let mut by_name: BTreeMap<&str, Vec<&Row<'a>>> = BTreeMap::new();
+    let mut by_name: BTreeMap<(Statistic, &str), Vec<&Row<'a>>> = BTreeMap::new();
     for row in rows {
-        by_name.entry(row.row.point.layer()).or_default().push(row);
+        let of = (row.statistic, row.row.point.layer());
+        by_name.entry(of).or_default().push(row);
     }
-    let layers = by_name.into_iter().filter_map(|(name, of_layer)| {
-        let reading = |host: usize| {
-            let offs = of_layer.iter().filter_map(|row| row.off(host));
-            let offs: Vec<Reading> = offs.collect();
-            (offs.len() >= LAYER_ROWS).then(|| (host, middle(&offs)))
-        };
-        Some(Layer {
-            name,
-            rows: of_layer.len(),
-            values: Values::new((0..hosts).filter_map(reading).collect())?,
-        })
-    });
+    let layers = by_name
+        .into_iter()
+        .filter_map(|((statistic, name), of_layer)| {
+            let reading = |host: usize| {
+                let offs = of_layer.iter().filter_map(|row| row.off(host));
+                let offs: Vec<Reading> = offs.collect();
+                (offs.len() >= LAYER_ROWS).then(|| (host, middle(&offs)))
+            };
+            Some(Layer {
+                name,
+                statistic,
+                rows: of_layer.len(),
+                values: Values::new((0..hosts).filter_map(reading).collect())?,
+            })
+        });
     layers.collect()
 }
 
@@ -507,6 +542,48 @@ mod tests {
         assert_eq!(verdict(&found, "n00").verdict, Verdict::Undecided);
         // Sorted by nothing, it is one cohort again.
         assert_eq!(fleet(&runs, &[]).cohorts.len(), 1);
+    }
+
+    #[test]
+    fn what_the_median_hides_the_mean_shows() {
+        let mut random = fastrand::Rng::with_seed(7);
+        let runs = (0..20).flat_map(|number| [number; 3]).map(|number| {
+            let mut run = host(&mut random, &format!("n{number:02}"), 0.02, |_| 1.0);
+            for row in &mut run.points {
+                let cost = &mut row.metrics[0];
+                let (late, times) = match (&*row.point.probe, number) {
+                    // One batch in ten takes a thousand times as long.
+                    ("memory.x", 11) => (5, 1000.0),
+                    // One batch of a few hosts did, once.
+                    ("memory.x", 12..16) if random.bool() => (1, 1000.0),
+                    _ => (1, 1.1),
+                };
+                let share = f64::from(late) / 50.0;
+                cost.n = 50;
+                cost.mean = cost.median * (1.0 + share * (times - 1.0));
+                cost.sd = Some(cost.median * (times - 1.0) * (share * (1.0 - share)).sqrt());
+            }
+            run
+        });
+        let found = fleet(&runs.collect::<Vec<_>>(), &BY);
+        let odd = found.cohorts[0].hosts.iter();
+        let odd: Vec<&Host> = odd.filter(|host| host.verdict.is_odd()).collect();
+        assert_eq!(odd.len(), 1, "{odd:?}");
+        let late = odd[0];
+        assert_eq!((&*late.name, late.verdict), ("n11", Verdict::Slower));
+        let [layer] = &late.layers[..] else {
+            panic!("{late:?}");
+        };
+        assert_eq!(
+            (&*layer.layer, layer.statistic, layer.rows),
+            ("memory", Statistic::Mean, 8)
+        );
+        let is_memory =
+            |row: &Deviation| row.of.point.probe == "memory.x" && row.statistic == Statistic::Mean;
+        assert!(
+            !late.deviations.is_empty() && late.deviations.iter().all(is_memory),
+            "{late:?}"
+        );
     }
 
     #[test]

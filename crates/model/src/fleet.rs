@@ -102,15 +102,27 @@ impl Verdict {
     }
 }
 
+/// What of a row deviates.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Statistic {
+    /// What it usually costs.
+    Median,
+    /// What it costs in the mean, while its median is as usual: a part of the batches cost far more.
+    Mean,
+}
+
 /// A row in which a host surely deviates.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Deviation {
     /// Which row.
     #[serde(flatten)]
     pub of: MetricOfPoint,
-    /// The median here.
+    /// Whether its median or its mean does.
+    pub statistic: Statistic,
+    /// The value here.
     pub here: f64,
-    /// The cohort's median.
+    /// The usual value in the cohort.
     pub usual: f64,
     /// How much worse than usual, as a share of the usual; negative where better.
     pub worse: f64,
@@ -123,9 +135,11 @@ pub struct Deviation {
 pub struct LayerDeviation {
     /// The layer: `memory`, `net`.
     pub layer: String,
+    /// Whether the medians of its rows or their means do.
+    pub statistic: Statistic,
     /// How many rows it has.
     pub rows: usize,
-    /// How much worse than usual its rows are in the mean, as a share; negative where better.
+    /// How much worse than usual its middle row is, as a share; negative where better.
     pub worse: f64,
     /// The probability that a host that belongs deviates as much.
     pub p: f64,

@@ -2,7 +2,7 @@
 
 use crate::compare::percent;
 use crate::text::{hanging, printable_lines, wrapped};
-use costof_model::fleet::{Cohort, Deviation, Fleet, Host, Verdict, own_quota};
+use costof_model::fleet::{Cohort, Deviation, Fleet, Host, Statistic, Verdict, own_quota};
 use costof_model::node_set::folded;
 
 /// At most this many rows of a host are shown.
@@ -144,17 +144,29 @@ fn of_odd(host: &Host, columns: usize) -> String {
 pub(crate) fn of_row(row: &Deviation) -> String {
     let [here, usual] = [row.here, row.usual].map(|value| row.of.unit.display(value));
     let name = row.of.name();
-    format!("{name}: {here}, usually {usual} ({})", signed(row.worse))
+    let what = in_the_mean(row.statistic);
+    format!(
+        "{name}: {here}{what}, usually {usual} ({})",
+        signed(row.worse)
+    )
+}
+
+fn in_the_mean(statistic: Statistic) -> &'static str {
+    match statistic {
+        Statistic::Median => "",
+        Statistic::Mean => " in the mean",
+    }
 }
 
 /// What is odd about a host, in one line.
 pub(crate) fn reason(host: &Host) -> String {
     let layers = host.layers.iter().map(|layer| {
         format!(
-            "all {} {} rows {}",
+            "all {} {} rows {}{}",
             layer.rows,
             layer.layer,
-            signed(layer.worse)
+            signed(layer.worse),
+            in_the_mean(layer.statistic)
         )
     });
     let quota = own_quota(&host.facts).map(|quota| format!("a CPU quota of {quota} holds it back"));

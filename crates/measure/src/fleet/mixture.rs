@@ -4,6 +4,7 @@
 //! rows must part the hosts alike.
 
 use super::{Facts, Named, rows};
+use costof_model::fleet::Statistic;
 use costof_model::rows::MetricOfPoint;
 use costof_stats::outliers::parting;
 use std::collections::BTreeMap;
@@ -57,7 +58,9 @@ pub(super) fn populations(facts: Facts, hosts: Vec<Named<'_>>) -> Vec<(Facts, Ve
 
 /// The row that parts the hosts as most others do, if another does.
 fn most_alike(hosts: &[Named<'_>]) -> Option<Parted> {
-    let rows = rows(hosts).into_iter().filter_map(|row| {
+    let rows = rows(hosts).into_iter();
+    let rows = rows.filter(|row| row.statistic == Statistic::Median);
+    let rows = rows.filter_map(|row| {
         let readings = &row.values.readings;
         let at = parting(&readings.values().copied().collect::<Vec<_>>())?;
         Some(Parted {

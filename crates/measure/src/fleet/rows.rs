@@ -1,6 +1,7 @@
 //! What each run has for a row, by hosts.
 
 use super::{HALF_WIDTH, Named, Row, Values};
+use costof_model::fleet::Statistic;
 use costof_model::metric::Estimate;
 use costof_model::noise::Grade;
 use costof_model::point::Point;
@@ -14,6 +15,8 @@ use std::collections::BTreeMap;
 pub(super) struct OfRun {
     /// Its value, with an error of at least what its grade leaves.
     pub(super) reading: Reading,
+    /// Its mean.
+    pub(super) mean: Option<Reading>,
     /// How far its launches scatter: a standard deviation, as its interval implies.
     pub(super) launch: f64,
 }
@@ -42,6 +45,7 @@ pub(super) fn of_hosts<'a>(hosts: &[Named<'a>]) -> impl Iterator<Item = OfHosts<
                 });
             of_hosts.runs.entry(host).or_default().push(OfRun {
                 reading: graded(reading, row.grade),
+                mean: mean(estimate),
                 launch: reading.error * f64::from(row.launches).sqrt() / MEDIAN_ERROR,
             });
         }
@@ -49,25 +53,50 @@ pub(super) fn of_hosts<'a>(hosts: &[Named<'a>]) -> impl Iterator<Item = OfHosts<
     all.into_values()
 }
 
-/// The rows that enough hosts have.
+/// What enough hosts have of each row: its median, and its mean.
 pub(super) fn rows<'a>(hosts: &[Named<'a>]) -> Vec<Row<'a>> {
-    let rows = of_hosts(hosts).filter_map(|of| {
-        let values = of.runs.values().flatten().map(|run| run.reading.value);
-        let centre = median(&values.collect::<Vec<_>>())?;
-        let repeated = of.runs.iter().filter(|(_, runs)| runs.len() > 1);
-        let repeated = repeated.map(|(host, _)| *host).collect();
-        let readings = of.runs.iter().map(|(host, runs)| {
-            let runs: Vec<Reading> = runs.iter().map(|run| run.reading).collect();
-            (*host, together(&runs, centre))
-        });
-        Some(Row {
-            row: of.row,
-            estimate: of.estimate,
-            values: Values::new(readings.collect())?,
-            repeated,
-        })
+    let rows = of_hosts(hosts).flat_map(|of| {
+        let median = row(&of, Statistic::Median, 0.0, |run| Some(run.reading));
+        let mean = row(&of, Statistic::Mean, MEAN_ERROR, |run| run.mean);
+        median.into_iter().chain(mean)
     });
     rows.collect()
+}
+
+/// The least error of a host's mean, in logarithms. Batches of a run depend on each other, since a neighbour or a queue
+/// stays for seconds, and so do the runs of a host, so that their scatter says too little. What a mean is judged for
+/// multiplies it by ten and more.
+const MEAN_ERROR: f64 = 0.5;
+
+/// A statistic of a row, with at least this error.
+fn row<'a>(
+    of: &OfHosts<'a>,
+    statistic: Statistic,
+    least_error: f64,
+    reading: fn(&OfRun) -> Option<Reading>,
+) -> Option<Row<'a>> {
+    let runs = of.runs.iter();
+    let runs = runs.map(|(host, runs)| (*host, runs.iter().filter_map(reading).collect()));
+    let mut runs: BTreeMap<usize, Vec<Reading>> = runs.collect();
+    runs.retain(|_, runs| !runs.is_empty());
+    let values = runs.values().flatten().map(|run| run.value);
+    let centre = median(&values.collect::<Vec<_>>())?;
+    let readings = runs.iter().map(|(host, runs)| {
+        let reading = together(runs, centre);
+        let error = reading.error.max(least_error);
+        (*host, Reading { error, ..reading })
+    });
+    Some(Row {
+        row: of.row,
+        estimate: of.estimate,
+        statistic,
+        values: Values::new(readings.collect())?,
+        repeated: runs
+            .iter()
+            .filter(|(_, runs)| runs.len() > 1)
+            .map(|(host, _)| *host)
+            .collect(),
+    })
 }
 
 /// The logarithm of a row's median, with the error that its interval implies.
@@ -79,6 +108,19 @@ pub(crate) fn reading(row: &PointRow) -> Option<(&Estimate, Reading)> {
         error: (high / low).ln() / (2.0 * HALF_WIDTH),
     };
     (reading.value.is_finite() && reading.error.is_finite()).then_some((estimate, reading))
+}
+
+/// The logarithm of a row's mean, which shows what the median hides: that a tenth of the reads wait for a limit. Its
+/// error reaches down to the mean less a standard error of all batches, so that one long stall, which is as large as
+/// the scatter that it makes, is one error off however long it is.
+fn mean(estimate: &Estimate) -> Option<Reading> {
+    let (mean, sd) = (estimate.mean, estimate.sd?);
+    let share = sd / mean / (estimate.n as f64).sqrt();
+    let reading = Reading {
+        value: mean.ln(),
+        error: -(-share).ln_1p(),
+    };
+    (reading.value.is_finite() && reading.error.is_finite()).then_some(reading)
 }
 
 /// The reading with an error of at least what the grade leaves.

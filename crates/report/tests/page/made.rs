@@ -1,6 +1,6 @@
 //! Run files made for tests, line by line, as an older or newer costof, or anybody, could write them.
 
-use costof_model::fleet::{Cohort, Deviation, Fleet, Host, LayerDeviation, Verdict};
+use costof_model::fleet::{Cohort, Deviation, Fleet, Host, LayerDeviation, Statistic, Verdict};
 use costof_model::history::{Change, History, Reading, Series};
 use costof_model::rows::MetricOfPoint;
 use costof_model::run_file::{self, Run};
@@ -279,6 +279,7 @@ pub(crate) fn fleet() -> Fleet {
             detectable: Some(0.08),
             layers: vec![LayerDeviation {
                 layer: "memory".to_owned(),
+                statistic: Statistic::Median,
                 rows: 3,
                 worse,
                 p: 1e-6,
@@ -286,6 +287,7 @@ pub(crate) fn fleet() -> Fleet {
             deviations: deviations
                 .map(|of| Deviation {
                     of: of.clone(),
+                    statistic: Statistic::Median,
                     here: 10.0 * (1.0 + worse),
                     usual: 10.0,
                     worse,

@@ -1,0 +1,89 @@
+//! References of a fleet, and a host that is held against one.
+
+use super::run::plain;
+use crate::edits::edited;
+use crate::same::is_same;
+use costof_measure::fleet::choose;
+use costof_measure::qualify::{Block, Qualification};
+use costof_model::facts::Facts;
+use costof_model::qualified::Risks;
+use costof_model::reference::{Cohort, Reference};
+use costof_model::rows::PointRow;
+use costof_model::testing::{RowExt, row};
+use costof_report::qualify as shown;
+use std::time::Duration;
+
+/// One of real runs.
+const SAVED: &str = include_str!("../../corpus/reference/saved.json");
+const RISKS: Risks = Risks {
+    change: 0.1,
+    producer: 0.05,
+    consumer: 0.1,
+};
+/// Enough for a row to be decided.
+const LAUNCHES: u32 = 40;
+
+/// A reference that is right, of which some values are others.
+pub(crate) fn values(script: &[u8]) {
+    bytes(edited(SAVED, script).as_bytes());
+}
+
+/// A file of any bytes.
+pub(crate) fn bytes(bytes: &[u8]) {
+    let reference = match Reference::read(bytes) {
+        Ok(reference) => reference,
+        Err(why) => return plain(&why),
+    };
+    let written = serde_json::json!(reference);
+    let again = Reference::read(written.to_string().as_bytes());
+    let again = serde_json::json!(again.expect("what was written is read"));
+    assert!(is_same(&again, &written), "{written} is read as {again}");
+    for number in [None, Some(0), Some(1), Some(2)] {
+        match choose(&reference, &Facts::default(), number) {
+            Ok(cohort) => qualified(cohort),
+            Err(why) => plain(&why),
+        }
+    }
+}
+
+/// A host is judged by all rows that can be, however it compares, and comes to an end.
+fn qualified(cohort: &Cohort) {
+    for times in [1.0, 0.5, 2.0] {
+        let mut qualification = Qualification::new(cohort, RISKS, |_| None);
+        let rows: Vec<PointRow> = (qualification.rows())
+            .map(|of| PointRow {
+                primary: of.of.metric.clone(),
+                ..row(
+                    of.of.point.probe.clone(),
+                    of.of.point.axes.clone(),
+                    of.usual * times,
+                )
+            })
+            .collect();
+        let blocks: Vec<Block> = (0..rows.len())
+            .map(|row| Block {
+                rows: vec![row],
+                launch: Duration::from_millis(10),
+                rested: None,
+            })
+            .collect();
+        let mut launches = vec![0; rows.len()];
+        while let Some(at) = qualification.next(&blocks) {
+            launches[at] += 1;
+            assert!(
+                launches[at] <= LAUNCHES,
+                "{:?} is never decided",
+                rows[at].point
+            );
+            let measured = PointRow {
+                launches: launches[at],
+                ..rows[at].clone().known_within(0.01)
+            };
+            qualification.update(at, Some(&measured), launches[at]);
+        }
+        let qualified = qualification.concluded(1.0, launches.iter().sum(), &blocks);
+        plain(&shown::text(&qualified, 80));
+        plain(&shown::reason(&qualified));
+        plain(&serde_json::to_string(&qualified).expect("it is JSON"));
+    }
+}
