@@ -6,8 +6,8 @@
 //! beyond both: a noisy host is not odd for its noise.
 //!
 //! The median hides a fault that is there only now and then: a disk's limit lets most reads pass and stops one in
-//! ten for a tenth of a second. So a row's mean is judged as well, with the error that its scatter implies. What a
-//! host's median shows already is not said again of its mean.
+//! ten for a tenth of a second. So a row's mean is judged as well, with an error so large that only such faults are
+//! seen. What a host's median shows already is not said again of its mean.
 //!
 //! A fault seldom slows one row alone. So each layer is judged as well, by the median deviation of its rows,
 //! which scatters less than a row's does. A host's tests are taken together by Simes' procedure, and Benjamini
@@ -233,7 +233,7 @@ struct Judged<'a> {
 
 impl<'a> Judged<'a> {
     fn new(hosts: Vec<Named<'a>>) -> Judged<'a> {
-        let rows = rows(&hosts);
+        let rows = rows(&hosts, &[Statistic::Median, Statistic::Mean]);
         let layers = layers(&rows, hosts.len());
         let tested = (0..).zip(hosts).map(|(host, (name, runs))| {
             let families = [Statistic::Median, Statistic::Mean].map(|statistic| {

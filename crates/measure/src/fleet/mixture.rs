@@ -58,8 +58,7 @@ pub(super) fn populations(facts: Facts, hosts: Vec<Named<'_>>) -> Vec<(Facts, Ve
 
 /// The row that parts the hosts as most others do, if another does.
 fn most_alike(hosts: &[Named<'_>]) -> Option<Parted> {
-    let rows = rows(hosts).into_iter();
-    let rows = rows.filter(|row| row.statistic == Statistic::Median);
+    let rows = rows(hosts, &[Statistic::Median]).into_iter();
     let rows = rows.filter_map(|row| {
         let readings = &row.values.readings;
         let at = parting(&readings.values().copied().collect::<Vec<_>>())?;

@@ -53,14 +53,13 @@ pub(super) fn of_hosts<'a>(hosts: &[Named<'a>]) -> impl Iterator<Item = OfHosts<
     all.into_values()
 }
 
-/// What enough hosts have of each row: its median, and its mean.
-pub(super) fn rows<'a>(hosts: &[Named<'a>]) -> Vec<Row<'a>> {
+/// These statistics of the rows that enough hosts have.
+pub(super) fn rows<'a>(hosts: &[Named<'a>], statistics: &[Statistic]) -> Vec<Row<'a>> {
     let rows = of_hosts(hosts).flat_map(|of| {
-        let median = row(&of, Statistic::Median, 0.0, |run| Some(run.reading));
-        let mean = row(&of, Statistic::Mean, MEAN_ERROR, |run| run.mean);
-        median.into_iter().chain(mean)
+        let rows = statistics.iter().map(|statistic| row(&of, *statistic));
+        rows.collect::<Vec<_>>()
     });
-    rows.collect()
+    rows.flatten().collect()
 }
 
 /// The least error of a host's mean, in logarithms. Batches of a run depend on each other, since a neighbour or a queue
@@ -68,13 +67,11 @@ pub(super) fn rows<'a>(hosts: &[Named<'a>]) -> Vec<Row<'a>> {
 /// multiplies it by ten and more.
 const MEAN_ERROR: f64 = 0.5;
 
-/// A statistic of a row, with at least this error.
-fn row<'a>(
-    of: &OfHosts<'a>,
-    statistic: Statistic,
-    least_error: f64,
-    reading: fn(&OfRun) -> Option<Reading>,
-) -> Option<Row<'a>> {
+fn row<'a>(of: &OfHosts<'a>, statistic: Statistic) -> Option<Row<'a>> {
+    let (reading, least_error): (fn(&OfRun) -> Option<Reading>, f64) = match statistic {
+        Statistic::Median => (|run| Some(run.reading), 0.0),
+        Statistic::Mean => (|run| run.mean, MEAN_ERROR),
+    };
     let runs = of.runs.iter();
     let runs = runs.map(|(host, runs)| (*host, runs.iter().filter_map(reading).collect()));
     let mut runs: BTreeMap<usize, Vec<Reading>> = runs.collect();
