@@ -194,7 +194,7 @@ impl RoleAt<CopySend> for Receiving {
             && point.pattern == Pattern::Stream
             && is_first(&mut self.seen, point)
         {
-            flows[0].mark_after(singles::messages_at_most(point));
+            flows[0].mark_after(singles::count(point));
         }
         let used = self.cpus.used(flows.len());
         let interrupts = SoftInterrupts::watch(used.into_iter().collect());

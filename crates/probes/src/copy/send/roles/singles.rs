@@ -70,13 +70,14 @@ pub(super) fn victims(cpu: usize) -> Victims {
     LEVELS.into_iter().filter_map(of_level).collect()
 }
 
-/// The most single messages that a first connection has before its stream.
-pub(super) fn messages_at_most(point: &At<CopySend>) -> u64 {
+/// How many single messages a first connection has before its stream. The receiver computes it too,
+/// so it does not depend on which caches the sender can measure.
+pub(super) fn count(point: &At<CopySend>) -> u64 {
     reuses(point) + LEVELS.len() as u64 * pollutions(point) * polluting(point)
 }
 
-/// Sends single messages through one flow, while nothing else is in flight. They precede all
-/// others, because the receiver would count a pause after the stream as part of the stream.
+/// Sends [`count`] single messages through one flow, while nothing else is in flight. They precede
+/// all others, because the receiver would count a pause after the stream as part of the stream.
 pub(super) fn measure(
     point: &At<CopySend>,
     flow: &mut Sender,
@@ -100,5 +101,51 @@ pub(super) fn measure(
             meter.value(metric, ns);
         }
     }
+    while flow.counts().messages < count(point) {
+        let sent = flow.reusable_after_ns();
+        sent.map_err(|error| failed(point, &error))?;
+    }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::messages;
+    use super::*;
+    use costof_exchange::delivery;
+    use costof_exchange::rendezvous::Listener;
+    use costof_measure::meter::Record;
+    use costof_model::testing::launch_message;
+    use std::net::Ipv4Addr;
+    use std::sync::atomic::AtomicBool;
+    use std::thread;
+
+    #[test]
+    fn as_many_are_sent_as_the_receiver_expects_where_no_cache_can_be_measured() {
+        const TOKEN: &[u8] = b"0123456789abcdef0123456789abcdef";
+        let point = At::from(CopySend {
+            size: 64,
+            working_set: 4096,
+            ..CopySend::default()
+        });
+        let transport = point.transport();
+        let address = Ipv4Addr::LOCALHOST.into();
+        let listener = Listener::open(transport.over(), address, (0, 0), 1, TOKEN).unwrap();
+        let address = listener.address().unwrap();
+        let stop = AtomicBool::new(false);
+        let (mut flows, _receivers) = thread::scope(|scope| {
+            let accepted =
+                scope.spawn(|| delivery::accept(&listener, transport, point.shape(), &stop));
+            let messages = messages(&point, &mut Rng::with_seed(1)).unwrap();
+            let primitive = point.full_primitive().unwrap();
+            let flows = delivery::call(transport, &address, None, TOKEN, primitive, messages);
+            (flows.unwrap(), accepted.join().unwrap().unwrap())
+        });
+        let launch = launch_message(Vec::new());
+        let clock = costof_measure::clock::open(&launch.clock).unwrap();
+        let mut record = Record::default();
+        let mut meter = Meter::new(&*clock, 1e6, &stop, None, "cost", &mut record);
+        measure(&point, &mut flows[0], &Vec::new(), &mut meter).unwrap();
+        assert_eq!(flows[0].counts().messages, count(&point));
+    }
 }
