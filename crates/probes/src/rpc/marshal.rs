@@ -156,23 +156,17 @@ impl Setup<Marshalling> for Marshals {
                 if point.stack != Stack::Grpc {
                     meter.operation_allocates();
                 }
-                meter.repeatable("cost", |n| {
-                    for _ in 0..n {
-                        match marshal.encode() {
-                            Ok(encoded) => bytes = encoded,
-                            Err(error) => wrong = Some(error),
-                        }
-                    }
+                meter.repeatable("cost", |n| match marshal.encode(n) {
+                    Ok(encoded) => bytes = encoded,
+                    Err(error) => wrong = Some(error),
                 });
             }
             Direction::Unmarshal => {
                 // A new value needs memory.
                 meter.operation_allocates();
                 meter.repeatable("cost", |n| {
-                    for _ in 0..n {
-                        if let Err(error) = marshal.decode() {
-                            wrong = Some(error);
-                        }
+                    if let Err(error) = marshal.decode(n) {
+                        wrong = Some(error);
                     }
                 });
             }
