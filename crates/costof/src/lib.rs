@@ -31,10 +31,6 @@ use std::error::Error as _;
 use std::io::Write;
 use std::process::ExitCode;
 
-/// Counts allocations, so that a worker can show that a timed batch makes none.
-#[global_allocator]
-static ALLOCATOR: costof_os::memory::allocator::Counting = costof_os::memory::allocator::Counting;
-
 /// The whole program, for this table of probes.
 pub fn main(table: &'static [&'static Probe]) -> ExitCode {
     survive_file_size_limit();

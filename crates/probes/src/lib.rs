@@ -112,6 +112,12 @@ mod threads;
 mod wake;
 
 use costof_measure::probe::Probe;
+use costof_os::memory::allocator::Counting;
+
+/// Counts allocations, so that a worker can show that a timed batch makes none. It is part of what calls
+/// cost, so it is in a crate that is optimised.
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
 
 /// The table that `list`, `run`, `explain`, the report and the tests use.
 pub static TABLE: &[&Probe] = &[

@@ -19,10 +19,6 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender};
 
-/// Counts allocations, to see that timed batches have none.
-#[global_allocator]
-static ALLOCATOR: costof_os::memory::allocator::Counting = costof_os::memory::allocator::Counting;
-
 fn planned(probe: &Probe) -> Vec<Point> {
     let axes = plan::points(&probe.info, &Settings::new());
     axes.expect("a probe's own plan has its own axes")
