@@ -21,6 +21,7 @@ fn compared(folder: &Path, percents: [&str; 2]) -> Output {
 }
 
 #[test]
+#[ignore = "long; ./check --all runs it"]
 fn it_is_compared_with_itself_and_refuses_what_is_no_share() {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(std::process::id().to_string());
     std::fs::create_dir_all(&folder).unwrap();

@@ -412,6 +412,7 @@ fn turns_hostile(right: usize, fault: &str, limit: Duration) -> Result<Outcome, 
 /// Every message of a worker in turn is a fault of every kind: each loses the launch, says why in few words,
 /// and leaves nothing running.
 #[test]
+#[ignore = "long; ./check --all runs it"]
 fn a_worker_that_turns_hostile_at_any_message_costs_its_launch_and_is_named() {
     use FailureKind::{Crashed, Error, TimedOut};
     const FAULTS: [(&str, FailureKind, &str); 7] = [

@@ -23,6 +23,7 @@ exec env -i COSTOF_NO_PREFLIGHT=1 COSTOF_TEST_FOLDER="$COSTOF_TEST_FOLDER" "$(co
 "#;
 
 #[test]
+#[ignore = "long; ./check --all runs it"]
 fn in_a_root_of_nothing_but_costof_it_measures_and_says_what_is_missing() {
     if !geteuid().is_root() {
         return skipped("only root can change its root");

@@ -236,6 +236,7 @@ fn reference() -> (Place, Value) {
 }
 
 #[test]
+#[ignore = "long; ./check --all runs it"]
 fn a_host_is_held_against_what_others_cost() {
     let (place, reference) = reference();
     place
@@ -289,6 +290,7 @@ fn a_host_is_held_against_what_others_cost() {
 }
 
 #[test]
+#[ignore = "long; ./check --all runs it"]
 fn a_reference_from_anybody_is_refused_or_does_no_harm() {
     let (place, reference) = reference();
     let long = "\u{1b}[2J".to_owned() + &"x".repeat(1000);

@@ -79,6 +79,7 @@ impl Drop for ControlGroup {
 }
 
 #[test]
+#[ignore = "long; ./check --all runs it"]
 fn in_a_container_with_half_a_processor_the_rest_goes_on_and_the_quota_is_named() {
     let limit = Limit {
         controller: "cpu",
@@ -191,6 +192,7 @@ const ENOPROTOOPT: u32 = 92;
 const ALL: u32 = u32::MAX;
 
 #[test]
+#[ignore = "long; ./check --all runs it"]
 fn what_needs_a_facility_that_the_kernel_lacks_is_absent_and_the_rest_goes_on() {
     let no_socket_option =
         |option| Refusal::of(SETSOCKOPT, ENOPROTOOPT).if_argument(2, ALL, option);
@@ -238,6 +240,7 @@ fn what_needs_a_facility_that_the_kernel_lacks_is_absent_and_the_rest_goes_on() 
 }
 
 #[test]
+#[ignore = "long; ./check --all runs it"]
 fn what_has_another_way_is_measured_on_an_old_kernel_too() {
     // close_range (5.9), cachestat (6.5), fsopen (5.2), MADV_POPULATE_WRITE (5.14), MFD_EXEC (6.3); what
     // containers forbid: perf_event_open, inotify_init1.

@@ -53,6 +53,7 @@ fn prepare(there: &There, script: &str) {
 }
 
 #[test]
+#[ignore = "long; ./check --all runs it"]
 fn a_machine_without_costof_gets_one_copy_of_it_that_clean_takes_away() {
     let there = or_skip!(There::new());
     let line = "run --only null --quick --launches 3 --out run.jsonl --on ssh:there";
@@ -130,6 +131,7 @@ const HOMES: &[(&str, Option<i32>, &str)] = &[
 ];
 
 #[test]
+#[ignore = "long; ./check --all runs it"]
 fn what_is_in_the_home_there_is_not_trusted() {
     let there = or_skip!(There::new());
     let helpers = "C() { mkdir -p -m 700 .cache/costof; cp keep \"$f\"; chmod 700 \"$f\"; }

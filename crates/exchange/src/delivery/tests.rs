@@ -166,6 +166,7 @@ const HOUR: Duration = Duration::from_secs(3600);
 
 /// Compares every byte: each way of sending, up to 16 threads, on one CPU and on two.
 #[test]
+#[ignore = "long; ./check --all runs it"]
 fn no_byte_is_lost_by_any_way_and_number_of_threads() {
     let cpus = affinity::allowed().unwrap();
     for cpus in [&cpus[..1], &cpus[..cpus.len().min(2)]] {
@@ -332,6 +333,7 @@ fn so_many_messages_are_sent_and_arrive_and_a_stop_is_heard() {
 /// More messages are unanswered than both sockets hold: an end that only wrote would wait for the
 /// other.
 #[test]
+#[ignore = "long; ./check --all runs it"]
 fn an_echo_of_any_size_has_no_deadlock() {
     for over in [Transport::Tcp, Transport::Unix] {
         for primitive in Primitive::ALL {
@@ -406,6 +408,7 @@ fn messages_come_as_they_are_asked_for() {
 }
 
 #[test]
+#[ignore = "long; ./check --all runs it"]
 fn a_message_goes_at_once_as_several_datagrams() {
     for primitive in Primitive::ALL {
         for size in [64, segments::SEGMENT_BYTES, 9003, 65_507] {

@@ -161,6 +161,7 @@ fn no_rule_of_accessibility_is_broken_and_nothing_is_cut() {
 }
 
 #[test]
+#[ignore = "long; ./check --all runs it"]
 fn a_handout_is_one_sheet() {
     let folder = TempDir::new().unwrap();
     let mut full = varied(20);

@@ -90,6 +90,7 @@ pub(crate) fn asking(html: &str, script: &str) -> String {
 }
 
 #[test]
+#[ignore = "long; ./check --all runs it"]
 fn charts_are_there_and_can_be_hovered_focused_and_hidden() {
     for width in [1300, 500] {
         let Some((dom, complaints)) =
