@@ -34,8 +34,9 @@ fn file_name(machine: &str) -> String {
 pub(crate) fn way_out() -> String {
     format!(
         "costof must be installed there, in the PATH of a login by ssh, or be named with --remote-costof PATH; or a \
-         static build for that machine, such as {}, must lie beside this costof or in the folder that {FOLDER} names",
-        file_name(MACHINES[0])
+         static build for that machine, {} (`uname -m` says which), must lie beside this costof or in the folder that \
+         {FOLDER} names",
+        file_name("MACHINE")
     )
 }
 
