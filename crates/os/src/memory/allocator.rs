@@ -10,7 +10,7 @@ thread_local! {
     static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
 }
 
-/// The system's allocator, which counts each thread's allocations. The binary installs it:
+/// The system's allocator, which counts each thread's allocations. costof-probes installs it:
 /// `#[global_allocator] static ALLOCATOR: Counting = Counting;`. It costs one addition per allocation.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Counting;
