@@ -71,23 +71,27 @@ pub fn absurd_number(value: &Value) -> Option<f64> {
     }
 }
 
-/// A line of JSON whose texts have no harmful characters. What is not JSON has them replaced.
+/// A line of JSON whose texts have no harmful characters, nor bytes that are not UTF-8. What is not JSON has
+/// them replaced.
 pub fn json(line: &[u8]) -> Cow<'_, [u8]> {
-    let Ok(read) = std::str::from_utf8(line) else {
-        return Cow::Owned(lines(&String::from_utf8_lossy(line)).into_bytes());
-    };
+    let read = String::from_utf8_lossy(line);
     // In JSON, control characters are escaped; most lines have no escapes at all.
-    let has_harm = read.chars().any(|c| c != '\n' && is_harmful(c));
-    if !has_harm && !line.contains(&b'\\') {
-        return Cow::Borrowed(line);
+    let has_harm = read
+        .chars()
+        .any(|c| c == '\\' || (c != '\n' && is_harmful(c)));
+    if has_harm {
+        return Cow::Owned(match serde_json::from_str::<Value>(&read) {
+            Ok(mut value) => {
+                change_texts(&mut value, text);
+                value.to_string().into_bytes()
+            }
+            Err(_) => lines(&read).into_bytes(),
+        });
     }
-    Cow::Owned(match serde_json::from_str::<Value>(read) {
-        Ok(mut value) => {
-            change_texts(&mut value, text);
-            value.to_string().into_bytes()
-        }
-        Err(_) => lines(read).into_bytes(),
-    })
+    match read {
+        Cow::Borrowed(read) => Cow::Borrowed(read.as_bytes()),
+        Cow::Owned(read) => Cow::Owned(read.into_bytes()),
+    }
 }
 
 #[cfg(test)]
@@ -119,6 +123,13 @@ mod tests {
             let shown = json(line.as_bytes());
             assert_eq!(shown, "{\"a\u{fffd}\":[\"b\u{fffd}\",1.5,null]}".as_bytes());
         }
+        // Where a byte is not UTF-8, too.
+        let shown = json(b"{\"a\":\"\xff\\u001b\\n\"}");
+        assert_eq!(shown, "{\"a\":\"\u{fffd}\u{fffd}\u{fffd}\"}".as_bytes());
+        assert_eq!(
+            *json(b"{\"a\":\"\xff\"}"),
+            *"{\"a\":\"\u{fffd}\"}".as_bytes()
+        );
         let plain = "{\"a\":0.30000000000000004,\"b\":\"µ\"}\n".as_bytes();
         assert!(matches!(json(plain), Cow::Borrowed(_)));
         assert_eq!(json(b"\x1b[2J\xff\n"), "\u{fffd}[2J\u{fffd}\n".as_bytes());
