@@ -80,12 +80,14 @@ pub fn json(line: &[u8]) -> Cow<'_, [u8]> {
         .chars()
         .any(|c| c == '\\' || (c != '\n' && is_harmful(c)));
     if has_harm {
-        return Cow::Owned(match serde_json::from_str::<Value>(&read) {
+        // Without control characters it may become JSON, whose escapes are then read.
+        let shown = lines(&read);
+        return Cow::Owned(match serde_json::from_str::<Value>(&shown) {
             Ok(mut value) => {
                 change_texts(&mut value, text);
                 value.to_string().into_bytes()
             }
-            Err(_) => lines(&read).into_bytes(),
+            Err(_) => shown.into_bytes(),
         });
     }
     match read {
@@ -123,9 +125,11 @@ mod tests {
             let shown = json(line.as_bytes());
             assert_eq!(shown, "{\"a\u{fffd}\":[\"b\u{fffd}\",1.5,null]}".as_bytes());
         }
-        // Where a byte is not UTF-8, too.
-        let shown = json(b"{\"a\":\"\xff\\u001b\\n\"}");
-        assert_eq!(shown, "{\"a\":\"\u{fffd}\u{fffd}\u{fffd}\"}".as_bytes());
+        // Where a byte is not UTF-8, or no text of JSON, too.
+        for line in [b"{\"a\":\"\xff\\u001b\\n\"}", b"{\"a\":\"\x0f\\u001b\\n\"}"] {
+            let shown = json(line);
+            assert_eq!(shown, "{\"a\":\"\u{fffd}\u{fffd}\u{fffd}\"}".as_bytes());
+        }
         assert_eq!(
             *json(b"{\"a\":\"\xff\"}"),
             *"{\"a\":\"\u{fffd}\"}".as_bytes()
