@@ -87,7 +87,8 @@ pub fn json(line: &[u8]) -> Cow<'_, [u8]> {
                 change_texts(&mut value, text);
                 value.to_string().into_bytes()
             }
-            Err(_) => shown.into_bytes(),
+            // Who reads only some of it may take it for JSON, and must find no escapes.
+            Err(_) => shown.replace('\\', "\u{fffd}").into_bytes(),
         });
     }
     match read {
@@ -133,6 +134,11 @@ mod tests {
         assert_eq!(
             *json(b"{\"a\":\"\xff\"}"),
             *"{\"a\":\"\u{fffd}\"}".as_bytes()
+        );
+        let shown = json(br#"{"a":"\u001b","no number":1e400}"#);
+        assert_eq!(
+            shown,
+            "{\"a\":\"\u{fffd}u001b\",\"no number\":1e400}".as_bytes()
         );
         let plain = "{\"a\":0.30000000000000004,\"b\":\"µ\"}\n".as_bytes();
         assert!(matches!(json(plain), Cow::Borrowed(_)));
