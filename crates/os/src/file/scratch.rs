@@ -215,7 +215,7 @@ const MEMORY_FILE_SYSTEMS: [u32; 3] = [0x0102_1994, 0x8584_58f6, 0x9584_58f6];
 mod tests {
     use super::*;
     use crate::memory::arena::smaps_bytes;
-    use crate::memory::touch::{WRITTEN, read_at, write_at};
+    use crate::memory::touch::{WRITTEN, read_pages, write_pages};
     use crate::sched::usage;
 
     const PAGES: usize = 16;
@@ -231,16 +231,12 @@ mod tests {
         }
     }
 
-    fn offsets() -> Vec<usize> {
-        (0..PAGES).map(|number| number * STRIDE).collect()
-    }
-
     #[test]
     fn each_page_is_read_by_a_fault_of_its_own() {
         let Some(scratch) = scratch() else { return };
         let map = scratch.map(Sharing::ReadShared).unwrap();
         let before = usage::thread();
-        let sum = read_at(map.as_slice(), &offsets());
+        let sum = read_pages(map.as_slice(), STRIDE, 0..PAGES);
         let faults = usage::thread().since(&before).minor_faults;
         assert_eq!(sum, PAGES as u64 * u64::from(CONTENT));
         assert!(faults >= PAGES as u64, "{faults}");
@@ -252,13 +248,13 @@ mod tests {
     fn what_a_private_mapping_writes_stays_its_own() {
         let Some(scratch) = scratch() else { return };
         let mut map = scratch.map(Sharing::WritePrivate).unwrap();
-        write_at(map.as_mut_slice(), &offsets());
+        write_pages(map.as_mut_slice(), STRIDE, 0..PAGES);
         assert_eq!(
-            read_at(map.as_slice(), &offsets()),
+            read_pages(map.as_slice(), STRIDE, 0..PAGES),
             PAGES as u64 * u64::from(WRITTEN)
         );
         let other = scratch.map(Sharing::ReadShared).unwrap();
-        let sum = read_at(other.as_slice(), &offsets());
+        let sum = read_pages(other.as_slice(), STRIDE, 0..PAGES);
         assert_eq!(sum, PAGES as u64 * u64::from(CONTENT));
     }
 
@@ -271,7 +267,7 @@ mod tests {
             eprintln!("skipped: reads from devices are not reported");
             return;
         };
-        read_at(map.as_slice(), &offsets());
+        read_pages(map.as_slice(), STRIDE, 0..PAGES);
         let faults = usage::thread().since(&before).major_faults;
         let read = usage::device_read_bytes().unwrap() - read_before;
         // Both show a file system that keeps its files in memory all the same.

@@ -261,8 +261,8 @@ fn bytes_between(smaps: &str, start: usize, end: usize, names: &[&str]) -> u64 {
     kib * 1024
 }
 
-/// The address range of a mapping's first line in smaps.
-fn mapping_range(line: &str) -> Option<(usize, usize)> {
+/// The address range of a mapping's line in maps, and its first line in smaps.
+pub(crate) fn mapping_range(line: &str) -> Option<(usize, usize)> {
     let (from, to) = line.split_whitespace().next()?.split_once('-')?;
     let address = |digits| usize::from_str_radix(digits, 16).ok();
     Some((address(from)?, address(to)?))

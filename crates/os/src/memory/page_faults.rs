@@ -4,12 +4,13 @@
 //! Source: mmap(2), madvise(2), getrusage(2), proc(5) on smaps and on io; Linux mm/memory.c.
 
 use std::io;
+use std::ops::Range;
 use std::path::Path;
 use std::rc::Rc;
 
 use crate::file::scratch::{CONTENT, FileMap, Scratch, Sharing};
 use crate::memory::arena::{Arena, PageSize, base_page_bytes, huge_page_bytes, smaps_bytes};
-use crate::memory::touch::{read_at, write_at};
+use crate::memory::touch::{read_at, read_pages, write_pages};
 use crate::sched::usage;
 
 /// The pages that are touched, and hence what the kernel has to do for a touch.
@@ -52,16 +53,14 @@ impl Pages {
         }
     }
 
-    /// Memory in which to touch `offsets`.
-    fn map(&self, offsets: &[usize]) -> io::Result<Memory> {
+    /// Memory in which to touch `count` of them, `stride` bytes apart.
+    fn map(&self, stride: usize, count: usize) -> io::Result<Memory> {
         match self {
-            Self::Anonymous(size) => {
-                Arena::map(offsets.len() * self.page_bytes(), *size).map(Memory::Anonymous)
-            }
+            Self::Anonymous(size) => Arena::map(count * stride, *size).map(Memory::Anonymous),
             Self::Cached(file) => file.map(Sharing::ReadShared).map(Memory::File),
             Self::CopyOnWrite(file) => {
                 let map = file.map(Sharing::WritePrivate)?;
-                read_at(map.as_slice(), offsets);
+                read_pages(map.as_slice(), stride, 0..count);
                 Ok(Memory::File(map))
             }
             Self::Evicted(file) => {
@@ -78,14 +77,22 @@ enum Memory {
 }
 
 impl Memory {
-    /// Touches these offsets. Returns the sum of what it read, if it reads.
-    fn touch(&mut self, pages: &Pages, offsets: &[usize]) -> u64 {
+    fn as_slice(&self) -> &[u8] {
         match self {
-            Self::Anonymous(arena) => write_at(arena.as_mut_slice(), offsets),
+            Self::Anonymous(arena) => arena.as_slice(),
+            Self::File(map) => map.as_slice(),
+        }
+    }
+
+    /// Touches pages with these numbers. Returns the sum of what it read, if it reads.
+    #[inline]
+    fn touch(&mut self, pages: &Pages, stride: usize, numbers: Range<usize>) -> u64 {
+        match self {
+            Self::Anonymous(arena) => write_pages(arena.as_mut_slice(), stride, numbers),
             Self::File(map) if matches!(pages, Pages::CopyOnWrite(_)) => {
-                write_at(map.as_mut_slice(), offsets);
+                write_pages(map.as_mut_slice(), stride, numbers);
             }
-            Self::File(map) => return read_at(map.as_slice(), offsets),
+            Self::File(map) => return read_pages(map.as_slice(), stride, numbers),
         }
         0
     }
@@ -94,15 +101,19 @@ impl Memory {
 /// Batches of first touches, one after the other.
 ///
 /// The next batch gets the pages that the last one gave back, the last ones first. So every batch touches all
-/// offsets: before it, untimed, those that are not its own. Whatever its size, it then finds the same share
+/// pages: before it, untimed, those that are not its own. Whatever its size, it then finds the same share
 /// of them in the caches, on the CPU's list of free pages and in the page tables. Only evicted pages come
 /// from elsewhere, so for them a batch touches only its own.
 pub struct PageFaults {
     pages: Pages,
-    /// Where the pages are, in the order in which they are touched; a batch's own are the last.
-    offsets: Vec<usize>,
-    /// The first of `offsets` that the next batch touches. For evicted pages it moves on with each batch,
-    /// so that the device does not read the same pages again and again.
+    /// Bytes from one page to the next.
+    stride: usize,
+    /// How many pages there are. They are touched in ascending order; a batch's own are the last.
+    count: usize,
+    /// Where evicted pages are, in the order in which they are touched; empty for others.
+    order: Vec<usize>,
+    /// The first of `order` that the next batch touches. It moves on with each batch, so that the device does
+    /// not read the same pages again and again.
     from: usize,
     memory: Option<Memory>,
     /// How many the last batch has touched.
@@ -134,26 +145,37 @@ struct Counts {
 }
 
 impl PageFaults {
-    /// Touches these pages, at these offsets, in this order. Nothing is mapped yet. Pages of a file that
-    /// should be in the page cache are read once, and none of the holes between them.
+    /// Touches `count` of these pages, `stride` bytes apart: evicted ones in the order that `shuffle` makes of
+    /// their offsets, others in ascending order. Nothing is mapped yet. Pages of a file that should be in the
+    /// page cache are read once, and none of the holes between them.
     ///
     /// # Errors
     ///
     /// Those of mapping the file; for evicted pages, the reason if the kernel does not count what was read
     /// from a device.
-    pub fn new(pages: Pages, offsets: Vec<usize>) -> io::Result<Self> {
+    pub fn new(
+        pages: Pages,
+        stride: usize,
+        count: usize,
+        shuffle: impl FnOnce(&mut [usize]),
+    ) -> io::Result<Self> {
+        let mut order = Vec::new();
         match &pages {
             Pages::Cached(file) | Pages::CopyOnWrite(file) => {
-                read_at(file.map(Sharing::ReadShared)?.as_slice(), &offsets);
+                read_pages(file.map(Sharing::ReadShared)?.as_slice(), stride, 0..count);
             }
             Pages::Evicted(_) => {
                 usage::device_read_bytes()?;
+                order.extend((0..count).map(|number| number * stride));
+                shuffle(&mut order);
             }
             Pages::Anonymous(_) => {}
         }
         Ok(Self {
             pages,
-            offsets,
+            stride,
+            count,
+            order,
             from: 0,
             memory: None,
             touched: 0,
@@ -165,7 +187,7 @@ impl PageFaults {
 
     /// How many pages are touched for a batch, at most.
     pub fn pages(&self) -> usize {
-        self.offsets.len()
+        self.count
     }
 
     /// Maps memory of which all pages exist except the next `count`, which are touched last.
@@ -178,13 +200,13 @@ impl PageFaults {
         self.memory = None;
         if let Pages::Evicted(_) = self.pages {
             self.from += self.touched;
-            if self.from + count > self.offsets.len() {
+            if self.from + count > self.count {
                 self.from = 0;
             }
         }
         self.touched = 0;
-        let mut memory = self.pages.map(&self.offsets)?;
-        memory.touch(&self.pages, self.not_timed(count));
+        let mut memory = self.pages.map(self.stride, self.count)?;
+        memory.touch(&self.pages, self.stride, 0..self.not_timed(count));
         self.memory = Some(memory);
         self.before = self.counts()?;
         Ok(())
@@ -197,19 +219,20 @@ impl PageFaults {
     /// If fewer are prepared.
     pub fn touch(&mut self, count: usize) {
         let memory = self.memory.as_mut().expect("a batch is prepared");
-        let offsets = match self.pages {
-            Pages::Evicted(_) => &self.offsets[self.from..self.from + count],
-            _ => &self.offsets[self.offsets.len() - count..],
+        self.sum = match self.pages {
+            Pages::Evicted(_) => {
+                read_at(memory.as_slice(), &self.order[self.from..self.from + count])
+            }
+            _ => memory.touch(&self.pages, self.stride, self.count - count..self.count),
         };
-        self.sum = memory.touch(&self.pages, offsets);
         self.touched = count;
     }
 
-    /// The offsets that are touched before a batch of `count`.
-    fn not_timed(&self, count: usize) -> &[usize] {
+    /// How many pages are touched before a batch of `count`.
+    fn not_timed(&self, count: usize) -> usize {
         match self.pages {
-            Pages::Evicted(_) => &[],
-            _ => &self.offsets[..self.offsets.len() - count],
+            Pages::Evicted(_) => 0,
+            _ => self.count - count,
         }
     }
 
@@ -255,12 +278,9 @@ impl PageFaults {
     ///
     /// When /proc/self/smaps cannot be read.
     pub fn mapped_bytes(&self) -> io::Result<f64> {
-        let memory = match self.memory.as_ref().expect("a batch was touched") {
-            Memory::Anonymous(arena) => arena.as_slice(),
-            Memory::File(map) => map.as_slice(),
-        };
-        let touched = self.not_timed(self.touched).len() + self.touched;
-        Ok(smaps_bytes(memory, &[self.pages.in_smaps()])? as f64 / touched as f64)
+        let memory = self.memory.as_ref().expect("a batch was touched");
+        let touched = self.not_timed(self.touched) + self.touched;
+        Ok(smaps_bytes(memory.as_slice(), &[self.pages.in_smaps()])? as f64 / touched as f64)
     }
 
     /// Whether the last batch, if it read, has read what the file contains.
@@ -298,8 +318,7 @@ mod tests {
         }
         for pages in all {
             let stride = pages.file().map_or(base_page_bytes(), |_| STRIDE);
-            let offsets = (0..COUNT).map(|number| number * stride).collect();
-            let mut faults = PageFaults::new(pages.clone(), offsets).unwrap();
+            let mut faults = PageFaults::new(pages.clone(), stride, COUNT, |_| ()).unwrap();
             for count in [COUNT, 1, COUNT / 2] {
                 faults.prepare(count).unwrap();
                 faults.touch(count);
@@ -315,10 +334,8 @@ mod tests {
 
     #[test]
     fn what_a_batch_does_not_time_is_touched_before_it() {
-        let offsets = (0..COUNT)
-            .map(|number| number * base_page_bytes())
-            .collect();
-        let mut faults = PageFaults::new(Pages::Anonymous(PageSize::Base), offsets).unwrap();
+        let pages = Pages::Anonymous(PageSize::Base);
+        let mut faults = PageFaults::new(pages, base_page_bytes(), COUNT, |_| ()).unwrap();
         faults.prepare(1).unwrap();
         let Some(Memory::Anonymous(arena)) = &faults.memory else {
             panic!("anonymous memory is prepared");
@@ -333,11 +350,12 @@ mod tests {
             eprintln!("skipped: no folder on a disk to write to");
             return;
         };
-        let offsets = (0..COUNT).map(|number| number * STRIDE).collect();
-        let Ok(mut faults) = PageFaults::new(Pages::Evicted(file), offsets) else {
+        let shuffle = |order: &mut [usize]| order.reverse();
+        let Ok(mut faults) = PageFaults::new(Pages::Evicted(file), STRIDE, COUNT, shuffle) else {
             eprintln!("skipped: what is read from devices is not counted");
             return;
         };
+        assert_eq!(faults.order[..2], [15 * STRIDE, 14 * STRIDE]);
         let mut from = Vec::new();
         for _ in 0..4 {
             faults.prepare(6).unwrap();

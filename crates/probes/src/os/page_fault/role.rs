@@ -66,11 +66,9 @@ impl RoleAt<PageFault> for Toucher {
             Pages::Anonymous(_) => pages.page_bytes(),
             _ => file_stride(),
         };
-        let mut offsets: Vec<usize> = (0..count).map(|number| number * stride).collect();
-        if let Pages::Evicted(_) = pages {
-            self.random.shuffle(&mut offsets);
-        }
-        self.faults = Some(PageFaults::new(pages, offsets).map_err(refused)?);
+        let shuffle = |order: &mut [usize]| self.random.shuffle(order);
+        let faults = PageFaults::new(pages, stride, count, shuffle).map_err(refused)?;
+        self.faults = Some(faults);
         Ok(Offers::new())
     }
 
