@@ -10,6 +10,7 @@ pub mod signals;
 pub mod spawn;
 pub(crate) mod status;
 pub mod syscalls;
+pub mod uncopied;
 
 use std::ffi::CStr;
 use std::fs::{self, File};
@@ -183,29 +184,16 @@ pub fn timer_slack_ns() -> Option<u64> {
     rustix::thread::current_timer_slack().ok()
 }
 
-/// What this process has in memory now, in bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Resident {
-    /// All of it (`VmRSS`).
-    pub all: u64,
-    /// The part of it that belongs to no file (`RssAnon`; Linux 4.5). A fork copies the page-table entries of
-    /// these pages, but not those of the code of a program and its libraries.
-    pub anonymous: Option<u64>,
-}
-
-/// What this process has in memory now, by /proc/self/status, which lags behind by some pages
-/// for each CPU.
+/// What this process has in memory now (`VmRSS`), in bytes, by /proc/self/status, which lags behind by some
+/// pages for each CPU.
 ///
 /// # Errors
 ///
 /// If the file cannot be read or does not report it.
-pub fn resident() -> io::Result<Resident> {
+pub fn resident_bytes() -> io::Result<u64> {
     let status = fs::read_to_string(STATUS)?;
     let all = status_bytes(&status, "VmRSS:");
-    Ok(Resident {
-        all: all.ok_or_else(|| io::Error::other("/proc/self/status has no VmRSS"))?,
-        anonymous: status_bytes(&status, "RssAnon:"),
-    })
+    all.ok_or_else(|| io::Error::other("/proc/self/status has no VmRSS"))
 }
 
 /// Limits this process's address space (`RLIMIT_AS`, soft and hard) to `bytes` bytes, or to its present limit
@@ -314,13 +302,11 @@ pub(crate) mod tests {
     #[test]
     fn what_is_touched_is_resident() {
         const BYTES: usize = 64 << 20;
-        let before = resident().unwrap();
+        let before = resident_bytes().unwrap();
         let mut arena = Arena::map(BYTES, PageSize::Base).unwrap();
         arena.populate().unwrap();
-        let after = resident().unwrap();
-        let added = after.all.saturating_sub(before.all);
+        let added = resident_bytes().unwrap().saturating_sub(before);
         // Other tests allocate and free meanwhile.
         assert!(added > BYTES as u64 / 2, "{added}");
-        assert!(after.anonymous.is_none_or(|bytes| bytes > BYTES as u64 / 2));
     }
 }

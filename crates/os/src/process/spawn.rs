@@ -12,8 +12,10 @@
 //!
 //! Source: fork(2), vfork(2), clone(2), posix_spawn(3), execve(2), memfd_create(2), wait(2), elf(5).
 
+use crate::process::uncopied::Uncopied;
 use crate::system_call::{check, invalid, retry};
-use std::ffi::{CStr, CString, c_int, c_void};
+use std::arch::asm;
+use std::ffi::{CStr, c_char, c_int, c_void};
 use std::fs::File;
 use std::io::{self, Write};
 use std::os::fd::AsRawFd;
@@ -48,6 +50,8 @@ impl Starting {
 #[derive(Debug)]
 pub struct Starter {
     how: Starting,
+    /// What a fork leaves out; none if it copies everything.
+    uncopied: Option<Uncopied>,
     program: Option<Program>,
     /// The stack of a child that shares this process's memory, 16-byte aligned.
     stack: Box<[u128]>,
@@ -85,9 +89,30 @@ impl Starter {
         }
         Ok(Self {
             how,
+            uncopied: None,
             program: executing.then(Program::new).transpose()?,
             stack: vec![0; STACK_BYTES / size_of::<u128>()].into(),
         })
+    }
+
+    /// From now on, a fork copies only what a program of a few lines has, and what is mapped later.
+    ///
+    /// # Errors
+    ///
+    /// `InvalidInput` for a call that copies nothing anyway; those of [`Uncopied::begin`], and those of a first
+    /// child: then a fork copies everything, as before.
+    pub fn copy_little(&mut self) -> io::Result<()> {
+        if !matches!(self.how, Starting::Fork | Starting::Clone3) {
+            return Err(invalid("vfork and posix_spawn copy nothing"));
+        }
+        // SAFETY: what this process forks meanwhile are children that [`do_work`] gets to do, since it has
+        // one thread.
+        self.uncopied = Some(unsafe { Uncopied::begin() }?);
+        let tried = self.start().and_then(Child::wait);
+        if tried.is_err() {
+            self.uncopied = None;
+        }
+        tried
     }
 
     /// Starts a child. Allocates nothing.
@@ -98,14 +123,17 @@ impl Starter {
     /// `Unsupported` (ENOSYS) before Linux 5.3 and under many containers' filters.
     #[inline]
     pub fn start(&mut self) -> io::Result<Child> {
-        let program = self.program.as_ref();
+        // On the stack, of which a child always has a copy.
+        let path = self.program.as_ref().map(|program| program.path);
+        let work = Work::new(path.as_ref());
         let pid = match self.how {
             Starting::Fork => {
-                // SAFETY: this process may have other threads, so the child may only do what is
-                // safe in a signal handler, and it does.
+                // SAFETY: this process may have other threads, and a child may lack memory, so the
+                // child may only do what needs neither locks nor memory, and it does.
                 let pid = unsafe { libc::fork() };
                 if pid == 0 {
-                    run_child(program);
+                    // SAFETY: the path is on the stack, as the work is.
+                    unsafe { do_work(&work) }
                 }
                 pid
             }
@@ -115,39 +143,40 @@ impl Starter {
                     ..Clone3Arguments::default()
                 };
                 // SAFETY: the arguments are valid to read and say their size. Without flags the
-                // child has a copy of everything, and does only what is safe in a signal handler.
+                // child has a copy of everything, and does only what needs neither locks nor memory.
                 let pid = unsafe {
                     libc::syscall(libc::SYS_clone3, &arguments, size_of::<Clone3Arguments>())
                 } as libc::pid_t;
                 if pid == 0 {
-                    run_child(program);
+                    // SAFETY: the path is on the stack, as the work is.
+                    unsafe { do_work(&work) }
                 }
                 pid
             }
             Starting::Vfork => {
                 let end = self.stack.as_mut_ptr_range().end;
-                let program = program.map_or(ptr::null(), ptr::from_ref);
                 // SAFETY: the stack is this starter's own, borrowed mutably, aligned, and large
                 // enough for a function that makes system calls alone and for the frame of a signal
-                // handler (3.5 KB with AVX-512). The child writes nothing else but errno, and the
-                // calling thread stands still until it has ended or executed, so that the program
-                // and the stack outlive it.
+                // handler (3.5 KB with AVX-512). The child writes nothing else, and the calling
+                // thread stands still until it has ended or executed, so that the work and the
+                // stack outlive it.
                 unsafe {
                     libc::clone(
                         run_vforked_child,
                         end.cast(),
                         libc::CLONE_VM | libc::CLONE_VFORK | libc::SIGCHLD,
-                        program.cast_mut().cast(),
+                        ptr::from_ref(&work).cast_mut().cast(),
                     )
                 }
             }
             Starting::PosixSpawn => {
+                let program = self.program.as_ref();
                 let program = program.expect("posix_spawn has a program, as checked at the start");
                 return program.posix_spawn();
             }
         };
         let pid = check(pid)?;
-        let exit_code = if program.is_some() { EXECUTED } else { ENDED };
+        let exit_code = if path.is_some() { EXECUTED } else { ENDED };
         Ok(Child { pid, exit_code })
     }
 }
@@ -186,21 +215,92 @@ fn ended_otherwise(status: c_int, expected: c_int) -> io::Error {
     })
 }
 
-/// The child's work: only system calls, since another thread may have held a lock when the process
-/// was copied.
-fn run_child(program: Option<&Program>) -> ! {
-    let Some(program) = program else {
-        // SAFETY: ends the process without running what its parent has to run at its own end.
-        unsafe { libc::_exit(ENDED) }
-    };
-    program.execute();
-    // SAFETY: as above.
-    unsafe { libc::_exit(NOT_EXECUTED) }
+/// A path with a zero byte at its end, and further ones.
+type Path = [u8; 32];
+
+/// What a child does: it ends, or executes a program, as execve(2) takes it.
+struct Work {
+    /// Null if it ends.
+    path: *const u8,
+    arguments: [*const c_char; 2],
+    variables: [*const c_char; 1],
 }
 
-extern "C" fn run_vforked_child(program: *mut c_void) -> c_int {
-    // SAFETY: null, or the starter's program, which outlives this child.
-    run_child(unsafe { program.cast::<Program>().as_ref() })
+impl Work {
+    fn new(path: Option<&Path>) -> Self {
+        let path = path.map_or(ptr::null(), |path| path.as_ptr());
+        Self {
+            path,
+            arguments: [path.cast(), ptr::null()],
+            variables: [ptr::null()],
+        }
+    }
+}
+
+/// The child's work: one or two system calls. It uses no function and no memory but the work's, since another
+/// thread may have held a lock when the process was copied, and little may have been copied.
+///
+/// # Safety
+///
+/// The work's path is null or valid.
+#[inline(always)]
+unsafe fn do_work(work: &Work) -> ! {
+    let (path, arguments) = (work.path, work.arguments.as_ptr());
+    let variables = work.variables.as_ptr();
+    // SAFETY: the path ends with a zero byte, and both lists with a null. The system calls change
+    // nothing of this process, which then ends.
+    unsafe {
+        #[cfg(target_arch = "x86_64")]
+        asm!(
+            "test rdi, rdi",
+            "jz 2f",
+            "mov eax, {execve}",
+            "syscall",
+            "mov edi, {not_executed}",
+            "jmp 3f",
+            "2:",
+            "mov edi, {ended}",
+            "3:",
+            "mov eax, {exit_group}",
+            "syscall",
+            "ud2",
+            execve = const libc::SYS_execve,
+            exit_group = const libc::SYS_exit_group,
+            not_executed = const NOT_EXECUTED,
+            ended = const ENDED,
+            in("rdi") path,
+            in("rsi") arguments,
+            in("rdx") variables,
+            options(noreturn)
+        );
+        #[cfg(target_arch = "aarch64")]
+        asm!(
+            "cbz x0, 2f",
+            "mov x8, {execve}",
+            "svc 0",
+            "mov x0, {not_executed}",
+            "b 3f",
+            "2:",
+            "mov x0, {ended}",
+            "3:",
+            "mov x8, {exit_group}",
+            "svc 0",
+            "brk 1",
+            execve = const libc::SYS_execve,
+            exit_group = const libc::SYS_exit_group,
+            not_executed = const NOT_EXECUTED,
+            ended = const ENDED,
+            in("x0") path,
+            in("x1") arguments,
+            in("x2") variables,
+            options(noreturn)
+        );
+    }
+}
+
+extern "C" fn run_vforked_child(work: *mut c_void) -> c_int {
+    // SAFETY: the starter's work, which outlives this child.
+    unsafe { do_work(&*work.cast::<Work>()) }
 }
 
 /// `struct clone_args` as Linux 5.3 has it. Source: clone(2).
@@ -222,7 +322,7 @@ struct Clone3Arguments {
 struct Program {
     /// Kept open, since the path leads to it.
     _file: File,
-    path: CString,
+    path: Path,
 }
 
 const NAME: &CStr = c"costof-nothing";
@@ -231,43 +331,29 @@ impl Program {
     fn new() -> io::Result<Self> {
         let mut file = executable_memory_file()?;
         file.write_all(&program())?;
-        let path = CString::new(format!("/proc/self/fd/{}", file.as_raw_fd()))
-            .expect("a number has no zero byte");
+        let name = format!("/proc/self/fd/{}", file.as_raw_fd());
+        let mut path = [0; size_of::<Path>()];
+        path[..name.len()].copy_from_slice(name.as_bytes());
         let program = Self { _file: file, path };
         // Of the ways to execute it, this one reports why it fails.
         program.posix_spawn()?.wait()?;
         Ok(program)
     }
 
-    /// Does not return unless it failed.
-    fn execute(&self) {
-        let arguments = [NAME.as_ptr(), ptr::null()];
-        let no_variables = [ptr::null()];
-        // SAFETY: the path and the argument end with a zero byte, and both lists with a null.
-        unsafe {
-            libc::execve(
-                self.path.as_ptr(),
-                arguments.as_ptr(),
-                no_variables.as_ptr(),
-            )
-        };
-    }
-
     #[inline]
     fn posix_spawn(&self) -> io::Result<Child> {
-        let arguments = [NAME.as_ptr().cast_mut(), ptr::null_mut()];
-        let no_variables = [ptr::null_mut()];
+        let work = Work::new(Some(&self.path));
         let mut pid = 0;
-        // SAFETY: as for execve; the process id is valid to write to, and there are neither actions
-        // nor attributes.
+        // SAFETY: the path ends with a zero byte, and both lists with a null; the process id is valid
+        // to write to, and there are neither actions nor attributes.
         let error = unsafe {
             libc::posix_spawn(
                 &mut pid,
-                self.path.as_ptr(),
+                work.path.cast(),
                 ptr::null(),
                 ptr::null(),
-                arguments.as_ptr(),
-                no_variables.as_ptr(),
+                work.arguments.as_ptr().cast(),
+                work.variables.as_ptr().cast(),
             )
         };
         match error {
@@ -416,7 +502,7 @@ mod tests {
                 continue;
             };
             let program = starter.program.as_mut().expect("it has one");
-            program.path = c"/nowhere/at/all".to_owned();
+            program.path[..9].copy_from_slice(b"/nowhere\0");
             let error = starter.start().and_then(Child::wait).unwrap_err();
             let told = error.to_string();
             assert!(

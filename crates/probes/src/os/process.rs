@@ -43,13 +43,17 @@ point! {
     /// Children run one after the other on the parent's CPU. The time is read before the call,
     /// after it, and after waitpid; the exit code shows what the child did. The cost includes the
     /// child's page faults and its end. The parent is a worker of one thread (with method 1 it had
-    /// two: then the C library's fork takes locks, and a third longer). A fork copies some forty
-    /// mappings and half a MiB, and takes a fifth longer than in a program of a few lines. The
-    /// executed program lies in a memory file, is linked to nothing and gets no environment. So
-    /// execve is measured without a file system and without the dynamic linker, which takes most of
-    /// the time of an ordinary program such as /bin/true. A fork copies the page tables of touched
-    /// memory and marks every page as shared, so its cost grows with the number of pages, not with
-    /// their content. The memory is on the smallest pages, because huge ones would hide that.
+    /// two: then the C library's fork takes locks, and a third longer). It is a large program, but
+    /// excludes from a fork (MADV_DONTFORK) what a program of a few lines does not have: its heap,
+    /// its relocated tables and most libraries. So a fork copies what such a program copies, and
+    /// what resident adds; the metric anonymous says how much. (With method 2 it copied everything,
+    /// some 40 mappings and 1.6 MiB: one and a half times as long.) The static build also copies
+    /// its relocated tables, since its C library is among them. The executed program lies in a
+    /// memory file, is linked to nothing and gets no environment. So execve is measured without a
+    /// file system and without the dynamic linker, which takes most of the time of an ordinary
+    /// program such as /bin/true. A fork copies the page tables of touched memory and marks every
+    /// page as shared, so its cost grows with the number of pages, not with their content. The
+    /// memory is on the smallest pages, because huge ones would hide that.
     ///
     /// # Predicted from
     /// three system calls (os.syscall); usual times for making and ending a process and for
@@ -78,7 +82,8 @@ point! {
 }
 
 impl Measure for Process {
-    const METHOD: u32 = 2;
+    // 3: a fork copies little of the worker.
+    const METHOD: u32 = 3;
     const METRICS: &'static [Metric] = metrics! {
         /// from before the call until the child has ended and was waited for
         latency: Nanoseconds Lower,
@@ -87,7 +92,8 @@ impl Measure for Process {
         call: Nanoseconds Lower,
         /// the parent's resident memory, its own included (VmRSS)
         resident: Bytes Neither,
-        /// the part of it that belongs to no file (RssAnon): a fork copies its page tables
+        /// the part of it that belongs to no file and of which a fork copies the page tables, by
+        /// smaps
         anonymous: Bytes Neither,
     };
     const AFTER: NameList = &["os.syscall"];

@@ -3,13 +3,14 @@
 use super::{Exec, How, Process};
 use crate::prelude::*;
 use costof_os::memory::arena::Arena;
-use costof_os::process::resident;
+use costof_os::process::resident_bytes;
 use costof_os::process::spawn::{Child, Starter};
+use costof_os::process::uncopied::copied_bytes;
 use std::io;
 
 pub(super) struct Parent {
     starter: Starter,
-    /// What is resident in addition to the worker's own.
+    /// What is resident in addition to the worker's own, and copied by a fork.
     _resident: Option<Arena>,
 }
 
@@ -19,10 +20,12 @@ impl Setup<Process> for Parent {
     }
 
     fn set_up(point: &At<Process>, _: &Launch) -> Result<Parent, Failure> {
-        let resident = hold(point.resident)?;
         let refused = |error| refused(point, &error);
         let mut starter =
             Starter::new(point.how.into(), point.exec == Exec::Yes).map_err(refused)?;
+        // Best effort: `anonymous` reports how much is copied.
+        let _ = starter.copy_little();
+        let resident = hold(point.resident)?;
         // What it does once it does again.
         starter.start().and_then(Child::wait).map_err(refused)?;
         Ok(Parent {
@@ -43,17 +46,17 @@ impl Setup<Process> for Parent {
     }
 
     fn check(self, point: &At<Process>, meter: &mut Meter<'_>) -> Result<(), Failure> {
-        let resident = resident().or_fail("cannot read what is resident")?;
+        let resident = resident_bytes().or_fail("cannot read what is resident")?;
         let wanted = point.resident;
         // The kernel's count lags behind a little.
         ensure!(
-            resident.all as f64 >= 0.99 * wanted as f64,
+            resident as f64 >= 0.99 * wanted as f64,
             "only {} of {} are resident: memory was swapped out",
-            display_bytes(resident.all),
+            display_bytes(resident),
             display_bytes(wanted)
         );
-        meter.value("resident", resident.all as f64);
-        if let Some(anonymous) = resident.anonymous {
+        meter.value("resident", resident as f64);
+        if let Ok(anonymous) = copied_bytes() {
             meter.value("anonymous", anonymous as f64);
         }
         Ok(())
