@@ -22,6 +22,7 @@ use std::net::{IpAddr, SocketAddr, TcpListener};
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
+use rustix::io::{Errno, ioctl_fionbio};
 use rustix::net::{RecvFlags, Shutdown, getsockname, recv, shutdown, sockopt};
 
 use crate::rendezvous::{BACKLOG, Listener, refuse};
@@ -32,8 +33,8 @@ use costof_os::net::socket::{is_passing, receive_within};
 use ports::{HELD, Ports};
 
 /// How long the peer may be silent.
-const SILENCE_TIMEOUT: Duration = Duration::from_secs(5);
-/// How long [`Acceptor::wait`] waits before its caller checks whether it should stop.
+pub const SILENCE_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long an [`Acceptor`] waits before its caller checks whether it should stop.
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
 /// The length of an announcement: the port of the first connection, and those of the next ones, the last
 /// of them first, each as two bytes in network order. Zeros fill it where fewer ports are free.
@@ -122,7 +123,7 @@ impl Connection {
         drop(self.0);
     }
 
-    /// The socket. It has the time-outs of [`Connector::open`].
+    /// The socket. At the client it has the time-outs of [`Connector::open`], at the server a short one.
     pub fn into_socket(self) -> OwnedFd {
         self.0
     }
@@ -132,7 +133,7 @@ impl Connection {
     ///
     /// # Errors
     ///
-    /// Those of shutdown(2) and recv(2); `WouldBlock` if the peer is silent for five seconds.
+    /// Those of shutdown(2) and recv(2); `WouldBlock` if the peer is silent for five to ten seconds.
     #[inline]
     pub fn tear_down(self) -> io::Result<()> {
         shutdown(&self.0, Shutdown::Write)?;
@@ -147,9 +148,22 @@ impl Connection {
     #[inline]
     pub fn wait_for_fin(&self) -> io::Result<()> {
         let mut dropped = [0; 64];
-        while recv(&self.0, &mut dropped, RecvFlags::empty())?.1 > 0 {}
-        Ok(())
+        let mut silent_since = None;
+        loop {
+            match recv(&self.0, &mut dropped, RecvFlags::empty()) {
+                Ok((_, 0)) => return Ok(()),
+                Ok(_) => silent_since = None,
+                Err(Errno::AGAIN) if !is_long(silent_since.get_or_insert_with(Instant::now)) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
     }
+}
+
+/// Whether the peer has been silent for too long, at a time-out.
+#[cold]
+fn is_long(silent_since: &Instant) -> bool {
+    silent_since.elapsed() > SILENCE_TIMEOUT
 }
 
 /// Accepts the connections of one client, and refuses all others.
@@ -165,16 +179,17 @@ pub struct Acceptor {
 }
 
 impl Acceptor {
-    /// Accepts further connections of the client of this first one, on a non-blocking listener.
+    /// Accepts further connections of the client of this first one.
     ///
     /// # Errors
     ///
-    /// Those of setsockopt(2); `InvalidInput` if it is not a TCP connection.
+    /// Those of ioctl(2) and setsockopt(2); `InvalidInput` if it is not a TCP connection.
     pub fn new(listener: Listener, first: Socket) -> io::Result<Self> {
         let listener = listener.into_socket().ok_or(ErrorKind::InvalidInput)?;
         let peer = first.peer()?.ok_or(ErrorKind::InvalidInput)?;
+        ioctl_fionbio(&listener, false)?;
         // Accepted sockets inherit it.
-        receive_within(&listener, SILENCE_TIMEOUT)?;
+        receive_within(&listener, POLL_INTERVAL)?;
         Ok(Self {
             listener: listener.into(),
             first,
@@ -183,17 +198,36 @@ impl Acceptor {
         })
     }
 
-    /// Waits for a connection; false if none arrives within 10 ms, or no port is announced for a while.
+    /// Waits in accept(2) for a connection, as a plain server does. `None` if none of the client's arrives
+    /// within 10 ms, or no port is announced for a while.
+    ///
+    /// # Errors
+    ///
+    /// Those of accept(2) and of the first connection.
+    #[inline]
+    pub fn accept_next(&mut self) -> io::Result<Option<Connection>> {
+        if !self.knows_ports()? {
+            return Ok(None);
+        }
+        let accepted = self.accept();
+        self.from_client(accepted)
+    }
+
+    /// Waits in poll(2) for a connection; false if none arrives within 10 ms, or no port is announced for a
+    /// while.
     ///
     /// # Errors
     ///
     /// Those of poll(2) and of the first connection.
     pub fn wait(&mut self) -> io::Result<bool> {
+        Ok(self.knows_ports()? && wait(&mut [readable(&self.listener)], POLL_INTERVAL)?)
+    }
+
+    /// Receives the next ports if all are used up; false if none arrive for a while.
+    #[inline]
+    fn knows_ports(&mut self) -> io::Result<bool> {
         let is_used_up = self.ports.as_ref().is_some_and(Vec::is_empty);
-        if is_used_up && !self.receive_ports()? {
-            return Ok(false);
-        }
-        wait(&mut [readable(&self.listener)], POLL_INTERVAL)
+        Ok(!is_used_up || self.receive_ports()?)
     }
 
     /// Measured: accept4(2), after [`Self::wait`] has found a connection. One system
@@ -209,7 +243,7 @@ impl Acceptor {
     }
 
     /// Whether this is a connection of the client.
-    pub fn is_clients(&self, accepted: &io::Result<(OwnedFd, SocketAddr)>) -> bool {
+    fn is_clients(&self, accepted: &io::Result<(OwnedFd, SocketAddr)>) -> bool {
         accepted.as_ref().is_ok_and(|(_, from)| {
             let ports = self.ports.as_ref();
             from.ip() == self.from && ports.is_none_or(|ports| ports.contains(&from.port()))
@@ -269,10 +303,13 @@ impl Acceptor {
     /// stranger. The client has no connection then.
     fn refuse_queued(&self) -> io::Result<()> {
         for _ in 0..=BACKLOG {
+            if !wait(&mut [readable(&self.listener)], Duration::ZERO)? {
+                break;
+            }
             match self.accept() {
                 Ok((socket, _)) => refuse(socket),
-                Err(error) if error.kind() == ErrorKind::ConnectionAborted => {}
-                Err(error) if is_passing(&error) => break,
+                Err(error)
+                    if is_passing(&error) || error.kind() == ErrorKind::ConnectionAborted => {}
                 Err(error) => return Err(error),
             }
         }
@@ -305,8 +342,9 @@ mod tests {
             }
             let mut stranger = TcpStream::connect(connector.to).unwrap();
             let client = client.connect().unwrap();
-            assert!(next(&mut acceptor).is_none());
-            let server = next(&mut acceptor).unwrap();
+            let plainly = number % 3 == 0;
+            assert!(next(&mut acceptor, plainly).is_none());
+            let server = next(&mut acceptor, plainly).unwrap();
             if number % 2 == 0 {
                 let tearing = std::thread::spawn(move || client.tear_down().unwrap());
                 server.wait_for_fin().unwrap();
@@ -321,6 +359,20 @@ mod tests {
         }
         drop(connector);
         assert!(!acceptor.wait().unwrap());
+        assert!(acceptor.accept_next().unwrap().is_none());
+    }
+
+    #[test]
+    fn a_server_waits_for_a_client_that_is_slow_to_end() {
+        let (mut acceptor, mut connector) = pair();
+        let client = opened(&mut acceptor, &mut connector).connect().unwrap();
+        let server = next(&mut acceptor, true).unwrap();
+        let ending = std::thread::spawn(move || {
+            std::thread::sleep(5 * POLL_INTERVAL);
+            client.close();
+        });
+        server.wait_for_fin().unwrap();
+        ending.join().unwrap();
     }
 
     #[test]
@@ -332,10 +384,10 @@ mod tests {
             acceptor.wait().unwrap();
         }
         let _client = TcpStream::connect(connector.to).unwrap();
-        assert!(next(&mut acceptor).is_some());
+        assert!(next(&mut acceptor, false).is_some());
         acceptor.from = Ipv4Addr::new(192, 0, 2, 1).into();
         let _stranger = TcpStream::connect(connector.to).unwrap();
-        assert!(next(&mut acceptor).is_none());
+        assert!(next(&mut acceptor, true).is_none());
     }
 
     /// The client's next socket; the server acknowledges ports meanwhile.
@@ -349,7 +401,13 @@ mod tests {
         })
     }
 
-    fn next(acceptor: &mut Acceptor) -> Option<Connection> {
+    /// Accepts the next connection; `None` if it is a stranger's. Without poll, as a plain server does, if
+    /// `plainly`.
+    fn next(acceptor: &mut Acceptor, plainly: bool) -> Option<Connection> {
+        if plainly {
+            // A queued connection is returned at once, and a refused one as if none had arrived.
+            return acceptor.accept_next().unwrap();
+        }
         while !acceptor.wait().unwrap() {}
         let accepted = acceptor.accept();
         acceptor.from_client(accepted).unwrap()

@@ -333,18 +333,9 @@ impl<'a> Meter<'a> {
     }
 
     /// Times one operation and records its latency, for a role that triggers each operation itself
-    /// and does untimed work between them.
+    /// and does untimed work between them. Only for a role that leads: the gauge is read before and
+    /// after the operation, and the other end would wait meanwhile.
     pub fn time<T>(&mut self, metric: &'static str, operation: impl FnOnce() -> T) -> T {
-        self.time_if(metric, operation, |_| true)
-    }
-
-    /// As [`Meter::time`], and records the latency only if the result counts.
-    pub fn time_if<T>(
-        &mut self,
-        metric: &'static str,
-        operation: impl FnOnce() -> T,
-        counts: impl FnOnce(&T) -> bool,
-    ) -> T {
         let before = self.gauge.map(Gauge::read);
         let allocated = allocations();
         let start = self.clock.start();
@@ -352,11 +343,9 @@ impl<'a> Meter<'a> {
         let end = self.clock.end();
         self.count_allocations(allocated);
         let after = self.gauge.map(Gauge::read);
-        if counts(&result) {
-            let ns = self.clock.ns(end.saturating_sub(start));
-            let state = self.note_state(before.zip(after), ns);
-            self.singles(metric).add(ns, state);
-        }
+        let ns = self.clock.ns(end.saturating_sub(start));
+        let state = self.note_state(before.zip(after), ns);
+        self.singles(metric).add(ns, state);
         result
     }
 

@@ -12,7 +12,7 @@ use crate::net::peers::{self, Connector, Placement};
 use crate::net::rendezvous::{broken as exchange_broken, cannot_connect};
 use crate::prelude::*;
 use crate::wake::{self, Wake};
-use costof_exchange::connections::{self, Acceptor, Unconnected};
+use costof_exchange::connections::{self, Acceptor, SILENCE_TIMEOUT, Unconnected};
 use costof_exchange::rendezvous::Over;
 use costof_exchange::rpc_server::RpcServer;
 use costof_exchange::transport::POLL_INTERVAL;
@@ -31,7 +31,8 @@ point! {
     /// Each launch measures one point, so both ends are processes that have never called before.
     /// They have greeted each other over another connection, and have made what a process makes
     /// once before it connects: the runtime. The server has acknowledged the client's ports (with method 1,
-    /// it received them during the connect(), which chose them). The client connects, makes one call, and
+    /// it received them during the connect(), which chose them), and waits in accept() (with method 2, in
+    /// poll() before). The client connects, makes one call, and
     /// then many more. Then it connects again, several times. The first call takes longer than the first
     /// call of a later connection, because code and tables are loaded into memory on first use. The rest
     /// belongs to the connection. gRPC does not wait for the other end's settings, which arrive during the
@@ -72,7 +73,8 @@ impl From<&FirstCall> for Rtt {
 }
 
 impl Measure for FirstCall {
-    const METHOD: u32 = 2;
+    // 3: the server waits in accept(), and not in poll() before.
+    const METHOD: u32 = 3;
     const METRICS: &'static [Metric] = metrics! {
         /// the first call of both processes, over a new connection
         first: Nanoseconds Lower,
@@ -211,15 +213,12 @@ impl RoleAt<FirstCall> for ServerRole {
 
 /// The client's next connection; `None` if nobody has connected for a while.
 fn next(acceptor: &mut Acceptor) -> io::Result<Option<TcpStream>> {
-    if !acceptor.wait()? {
-        return Ok(None);
-    }
-    let accepted = acceptor.accept();
-    let Some(connection) = acceptor.from_client(accepted)? else {
+    let Some(connection) = acceptor.accept_next()? else {
         return Ok(None);
     };
     let stream = TcpStream::from(connection.into_socket());
     stream.set_nodelay(true)?;
+    stream.set_read_timeout(Some(SILENCE_TIMEOUT))?;
     Ok(Some(stream))
 }
 
