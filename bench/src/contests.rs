@@ -5,11 +5,12 @@ use crate::bench::Bench;
 use crate::contest::{Contest, hold};
 use crate::error::Result;
 use crate::verdict::{COST, Verdict};
-use crate::{copy, huge_pages, process, program};
+use crate::{copy, huge_pages, program};
 use clap::Subcommand;
 use costof_peers::agreement::Band;
 use costof_peers::checks::{self, Check, Effort, FILE_READS, Peer};
 use costof_peers::tool::{Reading, Statistic, Tool, words};
+use costof_peers::tools::c::{CONNECT, FORK};
 
 const EFFORT: Effort = Effort::THOROUGH;
 const CHASE_BYTES: u64 = 512 << 20;
@@ -98,14 +99,11 @@ fn contests(bench: &Bench, pairs: Pairs) -> Result<Vec<Contest>> {
             }]
         }
         Pairs::Process => {
-            let private = process::private_bytes(bench)?;
-            println!("fork.c runs in a process of {private} B");
             let fork = |how: &str, more: Vec<Peer>| {
-                let arguments = format!("{how} {private} {CHILDREN}");
-                let source = include_str!("fork.c");
-                let mut peers = vec![c.peer("fork.c", source, &arguments, "ns until it ended")];
+                let arguments = format!("{how} {CHILDREN}");
+                let mut peers = vec![c.peer("fork.c", FORK.text, &arguments, "ns until it ended")];
                 peers.extend(more);
-                let axes = process::axes(how);
+                let axes = format!("how={how} exec=no resident=0");
                 Contest::new(Check::new("os.process", axes, "latency", peers))
             };
             vec![
@@ -135,8 +133,7 @@ fn contests(bench: &Bench, pairs: Pairs) -> Result<Vec<Contest>> {
         Pairs::Connect => {
             let [_, other] = bench.two_cpus()?;
             let arguments = format!("{CONNECTIONS} {other}");
-            let source = include_str!("connect.c");
-            let peers = vec![c.peer("connect.c", source, &arguments, "ns to connect")];
+            let peers = vec![c.peer("connect.c", CONNECT.text, &arguments, "ns to connect")];
             let axes = "cpus=cross wake=idle";
             let check = Check::new("net.connect", axes, "latency", peers);
             vec![Contest::new(check.on_two_cpus())]

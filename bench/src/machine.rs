@@ -49,11 +49,6 @@ pub(crate) fn peak_bytes(id: u32) -> Option<u64> {
     Some(process(id)?.status().ok()?.vmhwm? * 1024)
 }
 
-/// The private memory of a process that is of no file.
-pub(crate) fn private_bytes(id: u32) -> Option<u64> {
-    Some(process(id)?.status().ok()?.rssanon? * 1024)
-}
-
 fn process(id: u32) -> Option<Process> {
     Process::new(i32::try_from(id).ok()?).ok()
 }

@@ -22,7 +22,6 @@ mod link;
 mod load;
 mod machine;
 mod neighbours;
-mod process;
 mod program;
 mod qualify;
 mod role;

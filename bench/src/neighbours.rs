@@ -219,6 +219,7 @@ fn measure_once(operation: &mut Check, bench: &Bench, side: usize, file: &str) -
         let value = operation.peers[tool].tool.measure(Conditions {
             cpu: bench.cpu,
             next: None,
+            folder: &bench.lasting_folder("programs"),
             limit: TOOL_LIMIT,
             interrupt: &bench.interrupt,
         })?;

@@ -26,7 +26,7 @@ const PROTO: (&str, &str) = (
 );
 const HEADER: (&str, &str) = ("peer.hpp", include_str!("rpc/peers/peer.hpp"));
 /// What the C programs of this bench have in common.
-const C_HEADER: (&str, &str) = ("peer.h", include_str!("peer.h"));
+const C_HEADER: (&str, &str) = ("peer.h", costof_peers::tools::c::HEADER);
 
 /// A program that is built here.
 pub(crate) struct Program {

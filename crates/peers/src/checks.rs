@@ -6,9 +6,10 @@
 
 use crate::agreement::Band;
 use crate::caches::BeyondCaches;
-use crate::tool::Tool;
+use crate::tool::{CPU, NEXT_CPU, Tool};
 use crate::tools::fio::{self, Wanted};
-use crate::tools::{iperf3, lmbench, mbw, perf, ping, sockperf, stress_ng, sysbench};
+use crate::tools::{c, iperf3, lmbench, mbw, perf, ping, sockperf, stress_ng, sysbench};
+use costof_os::file::scratch;
 
 /// One point of costof, and the tools that measure the same.
 pub struct Check {
@@ -74,6 +75,10 @@ const COPIES: u32 = 20;
 const PIPE_ROUND_TRIPS: u32 = 200_000;
 const MESSAGE_BYTES: u32 = 56;
 const PINGS: u32 = 300;
+const FAULT_BATCHES: u32 = 300;
+const CHILDREN: u32 = 5000;
+/// Few enough that ports do not run out: each stays in TIME-WAIT for a minute.
+const CONNECTIONS: u32 = 2000;
 const FILE_BYTES: u64 = 64 << 20;
 
 const FIO_KEEPS_BOOKS: &str = "fio stamps each read twice, and between reads chooses the next place and does bookkeeping, which disturbs the caches; costof divides the time of a batch of reads by their number";
@@ -87,9 +92,11 @@ pub fn checks() -> Vec<Check> {
         syscall(),
         context_switch("processes"),
         context_switch("threads"),
+        fork(),
         vfork(effort.seconds),
-        memory_latency(effort),
     ];
+    checks.extend(["minor_anonymous", "minor_file", "copy_on_write"].map(page_fault));
+    checks.push(memory_latency(effort));
     checks.extend(["read", "write", "copy"].map(|op| main_memory(op, effort)));
     checks.extend([
         file_read(&FILE_READS[0], effort),
@@ -97,6 +104,8 @@ pub fn checks() -> Vec<Check> {
         round_trip("tcp", "block", "awake", effort).kept_awake(),
         round_trip("udp", "spin", "awake", effort),
         ping(),
+        connect("same").kept_awake(),
+        connect("cross").kept_awake(),
         tcp_stream("cubic", effort),
     ]);
     checks
@@ -192,6 +201,52 @@ pub fn context_switch(between: &str) -> Check {
     }
     let axes = format!("between={between} over=pipe cpus=same wake=awake");
     Check::new("os.context_switch", axes, "cost", peers)
+}
+
+/// A copy of a process of one thread that exits at once.
+pub fn fork() -> Check {
+    let libraries = "fork, _exit in the child, and waitpid, in a program linked to the C library alone; costof's worker is linked to two more libraries, and excludes from the fork what that program does not have";
+    let tool = c::program(&c::FORK, &format!("fork {CHILDREN}"), "ns until it ended");
+    let axes = "how=fork exec=no resident=0";
+    let peers = vec![Peer::new(tool, 0.9, 1.1, libraries)];
+    Check::new("os.process", axes, "latency", peers)
+}
+
+/// First touches of pages of this `kind`.
+fn page_fault(kind: &str) -> Check {
+    let loops = "the same system calls, and as many pages; costof times the last 256 or 512 of 1,024 in a loop in assembly, the C program the last 512 in the compiler's";
+    let folder = scratch::folder();
+    let lacks = folder
+        .is_none()
+        .then(|| "there is no folder on a disk (TMPDIR)".to_owned());
+    let mut tool = c::program(&c::PAGE_FAULT, "", "ns per fault");
+    let arguments = vec![
+        kind.to_owned(),
+        folder.unwrap_or_default().to_string_lossy().into_owned(),
+        FAULT_BATCHES.to_string(),
+    ];
+    tool.arguments = Box::new(move || Ok(arguments.clone()));
+    let peers = vec![Peer::new(tool, 0.9, 1.1, loops)];
+    Check {
+        lacks,
+        ..Check::new("os.page_fault", format!("kind={kind}"), "cost", peers)
+    }
+}
+
+/// TCP connections whose ends are on the same CPU or on two.
+pub fn connect(cpus: &str) -> Check {
+    let ports = "connect() of both, each stamped; costof's client has bound its socket to a port, the C program's connect() chooses one";
+    let server = if cpus == "same" { CPU } else { NEXT_CPU };
+    let arguments = format!("{CONNECTIONS} {server}");
+    let tool = c::program(&c::CONNECT, &arguments, "ns to connect");
+    let peers = vec![Peer::new(tool, 0.9, 1.1, ports)];
+    let axes = format!("cpus={cpus} wake=awake");
+    let check = Check::new("net.connect", axes, "latency", peers);
+    if cpus == "same" {
+        check
+    } else {
+        check.on_two_cpus()
+    }
 }
 
 /// A child process that exits at once.
@@ -375,6 +430,7 @@ mod tests {
                 assert!(expected.low < expected.high && expected.low > 0.0);
                 assert!(peer.differs.len() > 30, "{name}: {}", peer.differs);
                 assert!(peer.tool.server.is_none() || check.cpus == 2, "{name}");
+                assert_eq!(peer.tool.source.is_some(), name == c::NAME);
             }
         }
     }

@@ -4,8 +4,9 @@
 use crate::child::{self, Interrupt, pinned};
 use crate::error::{Result, failed};
 use crate::server::{Server, Transport, with_port};
+use crate::tools::c::Source;
 use crate::{packages, tools};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// If no number is found in the output, this much of it is shown.
@@ -15,8 +16,10 @@ const SHOWN_CHARS: usize = 400;
 pub struct Tool<'a> {
     /// The name that people use.
     pub name: &'static str,
-    /// The program: a name on the path, or a path.
+    /// The program: a name on the path, or a path. If there is a source, its compiler.
     pub program: PathBuf,
+    /// The source of a program that is compiled first.
+    pub source: Option<&'static Source>,
     /// Which statistic its number is.
     pub statistic: Statistic,
     /// If the tool has a server: its arguments. The server is the same program on the next CPU.
@@ -24,7 +27,7 @@ pub struct Tool<'a> {
     pub server: Option<(Vec<String>, Transport)>,
     /// Environment variables to set in addition to the inherited ones.
     pub environment: &'static [(&'static str, &'static str)],
-    /// Its arguments in one round.
+    /// Its arguments in one round. [`CPU`] and [`NEXT_CPU`] stand for the two CPUs.
     pub arguments: Box<dyn FnMut() -> Result<Vec<String>> + 'a>,
     /// How to find its number in its output, in nanoseconds or bytes per second.
     pub read: Reading,
@@ -61,6 +64,11 @@ impl Reading {
     }
 }
 
+/// Stands for the measured CPU in a tool's arguments.
+pub const CPU: &str = "CPU";
+/// Stands for the CPU of the other end in a tool's arguments.
+pub const NEXT_CPU: &str = "NEXT_CPU";
+
 /// Where a tool runs, and its limits.
 #[derive(Clone, Copy)]
 pub struct Conditions<'a> {
@@ -68,10 +76,19 @@ pub struct Conditions<'a> {
     pub cpu: usize,
     /// The CPU of a server, if there is a second CPU.
     pub next: Option<usize>,
+    /// The folder for programs that are compiled.
+    pub folder: &'a Path,
     /// The time limit for one number.
     pub limit: Duration,
     /// The user's interrupt.
     pub interrupt: &'a Interrupt,
+}
+
+impl Conditions<'_> {
+    fn next_cpu(&self, who: &str) -> Result<usize> {
+        self.next
+            .ok_or_else(|| failed(format!("{who} takes a second CPU")))
+    }
 }
 
 impl<'a> Tool<'a> {
@@ -86,6 +103,7 @@ impl<'a> Tool<'a> {
         Tool {
             name,
             program: packages::find(name).unwrap_or_else(|| name.into()),
+            source: None,
             statistic,
             server: None,
             environment: &[],
@@ -101,8 +119,18 @@ impl<'a> Tool<'a> {
     /// The tool is not installed, fails, takes too long, says why it has no number, or prints no number that
     /// this code recognises.
     pub fn measure(&mut self, on: Conditions<'_>) -> Result<f64> {
-        let mut command = pinned(on.cpu, &self.program)?;
-        let arguments = (self.arguments)()?;
+        let mut command = match self.source {
+            Some(source) => pinned(on.cpu, &source.compiled(on)?)?,
+            None => pinned(on.cpu, &self.program)?,
+        };
+        let mut arguments = (self.arguments)()?;
+        for argument in &mut arguments {
+            match argument.as_str() {
+                CPU => *argument = on.cpu.to_string(),
+                NEXT_CPU => *argument = on.next_cpu("its other end")?.to_string(),
+                _ => {}
+            }
+        }
         let server = self.serve(on)?;
         command.envs(self.environment.iter().copied());
         match &server {
@@ -134,9 +162,7 @@ impl<'a> Tool<'a> {
         let Some((arguments, transport)) = &self.server else {
             return Ok(None);
         };
-        let cpu = on
-            .next
-            .ok_or_else(|| failed("its server takes a second CPU"))?;
+        let cpu = on.next_cpu("its server")?;
         Server::start(&self.program, arguments, *transport, cpu, on.interrupt).map(Some)
     }
 }
@@ -169,6 +195,7 @@ mod tests {
         tool.measure(Conditions {
             cpu: costof_os::sched::affinity::allowed().unwrap()[0],
             next: None,
+            folder: Path::new("/nowhere"),
             limit: Duration::from_secs(60),
             interrupt: &Interrupt::never(),
         })

@@ -1,6 +1,7 @@
 //! The tools, one file each: how to start it, and how to read its output. Each gives nanoseconds or bytes per
 //! second.
 
+pub mod c;
 pub mod fio;
 pub mod iperf3;
 pub mod lmbench;

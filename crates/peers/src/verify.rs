@@ -31,7 +31,7 @@ pub struct Verifier<'a> {
     pub costof: &'a Costof,
     /// `--quick` or another precision of `costof run`.
     pub precision: &'a str,
-    /// The folder for its run files.
+    /// The folder for its run files, and for programs that are compiled.
     pub folder: &'a Path,
     /// The CPUs, the measured one first.
     pub cpus: &'a [usize],
@@ -212,6 +212,7 @@ impl Verifier<'_> {
         Conditions {
             cpu: self.cpus[0],
             next: self.cpus.get(1).copied(),
+            folder: self.folder,
             limit: self.limit,
             interrupt: self.interrupt,
         }

@@ -11,9 +11,11 @@ use std::time::Duration;
 fn what_is_installed_is_understood() {
     let cpus = costof_os::sched::affinity::allowed().expect("the allowed CPUs are known");
     let interrupt = Interrupt::never();
+    let folder = tempfile::tempdir().expect("a folder can be made");
     let on = Conditions {
         cpu: cpus[0],
         next: cpus.get(1).copied(),
+        folder: folder.path(),
         limit: Duration::from_secs(100),
         interrupt: &interrupt,
     };

@@ -1,24 +1,17 @@
 /* What starting a process costs: the peer that costof's os.process is held
  * against, written without looking at how it measures.
  *
- *   fork HOW BYTES COUNT
+ *   fork HOW COUNT
  *
- * maps BYTES of private memory on base pages and touches every page, so that
- * there is as much to copy as in the process that it is compared with. Then, COUNT
- * times, one after the other: stamps, starts a child by HOW (fork or vfork) that
- * calls _exit(0) and nothing else, stamps again when the call has returned in the
- * parent, waits for the child by waitpid, and stamps a third time. The first tenth
- * is not counted. Prints the median nanoseconds of the call, and from the first
- * stamp to the third: until the child has ended and was waited for.
+ * COUNT times, one after the other: stamps, starts a child by HOW (fork or vfork)
+ * that calls _exit(0) and nothing else, stamps again when the call has returned in
+ * the parent, waits for the child by waitpid, and stamps a third time. The first
+ * tenth is not counted. Prints the median nanoseconds of the call, and from the
+ * first stamp to the third: until the child has ended and was waited for.
  *
- * A second thread is there and sleeps, as in any program that has more than one:
- * with one thread alone, forking takes a fifth less, since the C library then has
- * nothing of other threads to put in order in the child, and the kernel fewer
- * address translations to take back. All runs on one processor where it was
- * pinned to one. */
+ * It has one thread. All runs on one processor where it was pinned to one. */
 #define _GNU_SOURCE
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -42,27 +35,16 @@ static pid_t by_vfork(void)
 
 int main(int argc, char **argv)
 {
-    if (argc != 4 || (strcmp(argv[1], "fork") && strcmp(argv[1], "vfork"))) {
-        fprintf(stderr, "usage: fork fork|vfork BYTES COUNT\n");
+    if (argc != 3 || (strcmp(argv[1], "fork") && strcmp(argv[1], "vfork"))) {
+        fprintf(stderr, "usage: fork fork|vfork COUNT\n");
         return 2;
     }
     pid_t (*const start)(void) = strcmp(argv[1], "fork") ? by_vfork : by_fork;
-    const size_t bytes = strtoull(argv[2], NULL, 10);
-    const size_t count = strtoull(argv[3], NULL, 10);
+    const size_t count = strtoull(argv[2], NULL, 10);
     if (count < 10) {
         fprintf(stderr, "fork: needs 10 children or more\n");
         return 2;
     }
-    if (bytes > 0) {
-        char *memory =
-            mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-        if (memory == MAP_FAILED)
-            fail("fork: cannot map memory");
-        /* A kernel without huge pages answers EINVAL, and has none. */
-        madvise(memory, bytes, MADV_NOHUGEPAGE);
-        memset(memory, 1, bytes);
-    }
-    start_sleeper();
     double *calls_ns = room_for(count);
     double *ends_ns = room_for(count);
     for (size_t i = 0; i < count; i++) {
