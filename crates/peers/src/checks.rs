@@ -6,6 +6,7 @@
 
 use crate::agreement::Band;
 use crate::caches::BeyondCaches;
+use crate::tool::Statistic::{Mean, Median};
 use crate::tool::{CPU, NEXT_CPU, Tool};
 use crate::tools::fio::{self, Wanted};
 use crate::tools::{c, iperf3, lmbench, mbw, perf, ping, sockperf, stress_ng, sysbench};
@@ -107,6 +108,7 @@ pub fn checks() -> Vec<Check> {
         connect("same").kept_awake(),
         connect("cross").kept_awake(),
         tcp_stream("cubic", effort),
+        sender(256),
     ]);
     checks
 }
@@ -206,7 +208,12 @@ pub fn context_switch(between: &str) -> Check {
 /// A copy of a process of one thread that exits at once.
 pub fn fork() -> Check {
     let libraries = "fork, _exit in the child, and waitpid, in a program linked to the C library alone; costof's worker is linked to two more libraries, and excludes from the fork what that program does not have";
-    let tool = c::program(&c::FORK, &format!("fork {CHILDREN}"), "ns until it ended");
+    let tool = c::program(
+        &c::FORK,
+        Median,
+        &format!("fork {CHILDREN}"),
+        "ns until it ended",
+    );
     let axes = "how=fork exec=no resident=0";
     let peers = vec![Peer::new(tool, 0.9, 1.1, libraries)];
     Check::new("os.process", axes, "latency", peers)
@@ -219,7 +226,7 @@ fn page_fault(kind: &str) -> Check {
     let lacks = folder
         .is_none()
         .then(|| "there is no folder on a disk (TMPDIR)".to_owned());
-    let mut tool = c::program(&c::PAGE_FAULT, "", "ns per fault");
+    let mut tool = c::program(&c::PAGE_FAULT, Median, "", "ns per fault");
     let arguments = vec![
         kind.to_owned(),
         folder.unwrap_or_default().to_string_lossy().into_owned(),
@@ -238,7 +245,7 @@ pub fn connect(cpus: &str) -> Check {
     let ports = "connect() of both, each stamped; costof's client has bound its socket to a port, the C program's connect() chooses one";
     let server = if cpus == "same" { CPU } else { NEXT_CPU };
     let arguments = format!("{CONNECTIONS} {server}");
-    let tool = c::program(&c::CONNECT, &arguments, "ns to connect");
+    let tool = c::program(&c::CONNECT, Median, &arguments, "ns to connect");
     let peers = vec![Peer::new(tool, 0.9, 1.1, ports)];
     let axes = format!("cpus={cpus} wake=awake");
     let check = Check::new("net.connect", axes, "latency", peers);
@@ -415,6 +422,16 @@ pub fn tcp_stream(congestion_control: &'static str, effort: Effort) -> Check {
     let axes = format!("over=tcp size=128KiB flows=1 congestion_control={congestion_control}");
     let peers = vec![Peer::new(tool, 0.85, 1.15, start)];
     Check::new("net.bandwidth", axes, "throughput", peers).on_two_cpus()
+}
+
+/// What it costs the sender to copy and send messages of this many KiB, of eight fields.
+fn sender(kib: u64) -> Check {
+    let shares = "CPU time of the sending thread for 1 KiB, both ends pinned: the same fields, buffer, reads and options of the socket; the C program sends four times as long";
+    let arguments = format!("{} 8 200 {NEXT_CPU}", kib << 10);
+    let tool = c::program(&c::STREAM, Mean, &arguments, "ns of the sender per KiB");
+    let axes = format!("primitive=two_copy size={kib}KiB pattern=stream over=tcp fields=8");
+    let peers = vec![Peer::new(tool, 0.9, 1.1, shares)];
+    Check::new("copy.send", axes, "cpu_sender", peers).on_two_cpus()
 }
 
 #[cfg(test)]

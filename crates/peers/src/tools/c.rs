@@ -37,13 +37,23 @@ pub static CONNECT: Source = Source {
     name: "connect",
     text: include_str!("../../programs/connect.c"),
 };
+/// Messages of several fields over a TCP connection on loopback.
+pub static STREAM: Source = Source {
+    name: "stream",
+    text: include_str!("../../programs/stream.c"),
+};
 
-/// This program with these arguments. Its number, a median in nanoseconds, stands before `words`.
-pub fn program(source: &'static Source, arguments: &str, words: &'static str) -> Tool<'static> {
+/// This program with these arguments. Its number, in nanoseconds, stands before `words`.
+pub fn program(
+    source: &'static Source,
+    statistic: Statistic,
+    arguments: &str,
+    words: &'static str,
+) -> Tool<'static> {
     let read = Reading::Before(words, 1.0);
     Tool {
         source: Some(source),
-        ..Tool::simple(NAME, Statistic::Median, arguments, read)
+        ..Tool::simple(NAME, statistic, arguments, read)
     }
 }
 

@@ -30,7 +30,9 @@ point! {
     /// has no message boundaries. With a window, the receiver of TCP and QUIC reports the number of
     /// messages received, in 8 B each time; the acknowledgements of rudp and the study's protocol
     /// already say so. The study's protocol retransmits a message that was not answered within a
-    /// second.
+    /// second. rudp and the study's protocol keep a copy of each message until it is acknowledged,
+    /// and copy it into a datagram behind a header. A program that keeps the header in front of its
+    /// only buffer copies nothing: of 65,499 B, one at a time, it sent a fifth more (Zen 4).
     ///
     /// # Predicted from
     /// with a window that limits: window times size over the round trip (net.rtt, or the link's

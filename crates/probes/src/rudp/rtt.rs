@@ -29,7 +29,9 @@ point! {
     /// allows, elsewhere as long as Ethernet carries, so the library splits a longer message; with
     /// stack=udp, IP splits it.
     /// stack=study is the study's protocol: the message goes there, and an acknowledgement of 8 B
-    /// comes back. A lost one is retransmitted after a second, for which its sender spins.
+    /// comes back. A lost one is retransmitted after a second, for which its sender spins. It and
+    /// stack=rudp copy the message into a datagram, behind a header; a program that keeps the
+    /// header in front of its only buffer saves that.
     /// stack=udp exchanges the messages of net.rtt over=udp; a lost one is retransmitted after
     /// three round trips, or 200 ms.
     /// The stacks take turns in each launch. The number of messages is fixed beforehand, because a
