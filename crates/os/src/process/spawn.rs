@@ -14,7 +14,6 @@
 
 use crate::process::uncopied::Uncopied;
 use crate::system_call::{check, invalid, retry};
-use std::arch::asm;
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::fs::File;
 use std::io::{self, Write};
@@ -220,81 +219,50 @@ type Path = [u8; 32];
 
 /// What a child does: it ends, or executes a program, as execve(2) takes it.
 struct Work {
-    /// Null if it ends.
-    path: *const u8,
+    executes: bool,
+    path: *const c_char,
     arguments: [*const c_char; 2],
     variables: [*const c_char; 1],
+    /// The C library's functions. A program finds them in a table, of which a child may have no copy.
+    execute:
+        unsafe extern "C" fn(*const c_char, *const *const c_char, *const *const c_char) -> c_int,
+    end: unsafe extern "C" fn(c_int) -> !,
 }
 
 impl Work {
     fn new(path: Option<&Path>) -> Self {
-        let path = path.map_or(ptr::null(), |path| path.as_ptr());
+        let executes = path.is_some();
+        let path = path.map_or(ptr::null(), |path| path.as_ptr().cast());
         Self {
+            executes,
             path,
-            arguments: [path.cast(), ptr::null()],
+            arguments: [path, ptr::null()],
             variables: [ptr::null()],
+            execute: libc::execve,
+            end: libc::_exit,
         }
     }
 }
 
-/// The child's work: one or two system calls. It uses no function and no memory but the work's, since another
-/// thread may have held a lock when the process was copied, and little may have been copied.
+/// The child's work: one or two system calls, by what is on the stack, since another thread may have held a lock
+/// when the process was copied, and little may have been copied. It calls nothing else: without optimisation,
+/// even a method of a pointer is found in a table.
 ///
 /// # Safety
 ///
-/// The work's path is null or valid.
+/// The work's path is valid if it executes a program.
 #[inline(always)]
 unsafe fn do_work(work: &Work) -> ! {
-    let (path, arguments) = (work.path, work.arguments.as_ptr());
-    let variables = work.variables.as_ptr();
-    // SAFETY: the path ends with a zero byte, and both lists with a null. The system calls change
-    // nothing of this process, which then ends.
+    let arguments = (&raw const work.arguments) as *const *const c_char;
+    let variables = (&raw const work.variables) as *const *const c_char;
+    // SAFETY: the path ends with a zero byte, and both lists with a null. What ends the process does not run
+    // what its parent has to run at its own end.
     unsafe {
-        #[cfg(target_arch = "x86_64")]
-        asm!(
-            "test rdi, rdi",
-            "jz 2f",
-            "mov eax, {execve}",
-            "syscall",
-            "mov edi, {not_executed}",
-            "jmp 3f",
-            "2:",
-            "mov edi, {ended}",
-            "3:",
-            "mov eax, {exit_group}",
-            "syscall",
-            "ud2",
-            execve = const libc::SYS_execve,
-            exit_group = const libc::SYS_exit_group,
-            not_executed = const NOT_EXECUTED,
-            ended = const ENDED,
-            in("rdi") path,
-            in("rsi") arguments,
-            in("rdx") variables,
-            options(noreturn)
-        );
-        #[cfg(target_arch = "aarch64")]
-        asm!(
-            "cbz x0, 2f",
-            "mov x8, {execve}",
-            "svc 0",
-            "mov x0, {not_executed}",
-            "b 3f",
-            "2:",
-            "mov x0, {ended}",
-            "3:",
-            "mov x8, {exit_group}",
-            "svc 0",
-            "brk 1",
-            execve = const libc::SYS_execve,
-            exit_group = const libc::SYS_exit_group,
-            not_executed = const NOT_EXECUTED,
-            ended = const ENDED,
-            in("x0") path,
-            in("x1") arguments,
-            in("x2") variables,
-            options(noreturn)
-        );
+        if work.executes {
+            (work.execute)(work.path, arguments, variables);
+            (work.end)(NOT_EXECUTED)
+        }
+        (work.end)(ENDED)
     }
 }
 
@@ -349,7 +317,7 @@ impl Program {
         let error = unsafe {
             libc::posix_spawn(
                 &mut pid,
-                work.path.cast(),
+                work.path,
                 ptr::null(),
                 ptr::null(),
                 work.arguments.as_ptr().cast(),

@@ -18,8 +18,8 @@ const FRAMES_BYTES: usize = 16 << 10;
 /// The least page size of all architectures, to which the stack is cut.
 const PAGE_BYTES: usize = 4096;
 
-/// While this exists, a fork copies none of the mappings that this process had before, except code, the C
-/// library, and this thread's stack and variables.
+/// While this exists, a fork copies of the mappings that this process had before only those of the program
+/// without its relocated tables, of the C library, and of this thread's stack and variables.
 #[derive(Debug)]
 pub struct Uncopied(Vec<Range<usize>>);
 
@@ -35,7 +35,7 @@ impl Uncopied {
     /// # Safety
     ///
     /// A child that is forked meanwhile may use only code, the C library and what was on this thread's stack:
-    /// no heap, no variable of this program, and no function through a table that relocation has filled in.
+    /// no heap, and no function through a table that relocation has filled in.
     pub unsafe fn begin() -> io::Result<Self> {
         if fs::read_dir("/proc/self/task")?.count() != 1 {
             return Err(unsupported("this process has several threads"));
@@ -50,6 +50,7 @@ impl Uncopied {
             library: (libc::fork as *const ()).addr(),
             // SAFETY: reads what the kernel told at the start.
             linker: unsafe { libc::getauxval(libc::AT_BASE) } as usize,
+            code: (copied_bytes as *const ()).addr(),
         };
         let mut uncopied = Self(Vec::new());
         for range in needed.others(&maps) {
@@ -113,6 +114,8 @@ struct Needed {
     library: usize,
     /// 0 in a static program.
     linker: usize,
+    /// In the program's own code.
+    code: usize,
 }
 
 /// A line of /proc/self/maps.
@@ -145,7 +148,9 @@ impl Needed {
                 .filter(|name| !name.is_empty())
         };
         let files = [name_at(self.library), name_at(self.linker)];
+        let program = name_at(self.code);
         let mut others = Vec::new();
+        let mut is_after_code = false;
         // Where the variables of a file that begin as zero may follow, in memory of no name.
         let mut end_of_file = 0;
         for Mapping {
@@ -154,8 +159,13 @@ impl Needed {
             name,
         } in mappings(maps)
         {
-            let follows = name.is_empty() && range.start == end_of_file;
-            let is_of_file = follows || files.contains(&Some(name));
+            let is_code = permissions.contains('x');
+            is_after_code |= is_code && program == Some(name);
+            // The tables that relocation has filled in, which a small program has few of.
+            let is_tables = is_after_code && !permissions.contains('w');
+            let is_of_file = files.contains(&Some(name))
+                || (program == Some(name) && !is_tables)
+                || (name.is_empty() && range.start == end_of_file);
             if is_of_file {
                 end_of_file = range.end;
             }
@@ -163,7 +173,7 @@ impl Needed {
             let is_own = [self.stack, self.variables]
                 .iter()
                 .any(|at| range.contains(at));
-            if !is_of_file && !is_kernels && !is_own && !permissions.contains('x') {
+            if !is_of_file && !is_kernels && !is_own && !is_code {
                 others.push(range);
             }
         }
@@ -175,12 +185,14 @@ impl Needed {
 mod tests {
     use super::*;
 
-    /// A program, its heap, the C library with its zeroes, another library, a file, this thread's variables,
+    /// A program with its tables, its heap, the C library with its zeroes, another library, a file, this thread's variables,
     /// the linker, the kernel's pages, the stack.
     const MAPS: &str = "\
 1000-2000 r--p 00000000 fe:00 7 /bin/program
 2000-3000 r-xp 00001000 fe:00 7 /bin/program
-3000-4000 rw-p 00002000 fe:00 7 /bin/program
+3000-4000 r--p 00002000 fe:00 7 /bin/program
+4000-4800 rw-p 00003000 fe:00 7 /bin/program
+4800-4900 rw-p 00000000 00:00 0
 5000-6000 rw-p 00000000 00:00 0 [heap]
 10000-11000 r-xp 00000000 fe:00 8 /lib/libc.so.6
 11000-12000 rw-p 00001000 fe:00 8 /lib/libc.so.6
@@ -200,8 +212,9 @@ mod tests {
             variables: 0x18080,
             library: 0x10080,
             linker: 0x20000,
+            code: 0x2000,
         };
-        let dynamic = [0x1000, 0x3000, 0x5000, 0x14000, 0x16000];
+        let dynamic = [0x3000, 0x5000, 0x14000, 0x16000];
         let starts = |needed: &Needed| -> Vec<usize> {
             let others = needed.others(MAPS).into_iter();
             others.map(|range| range.start).collect()
