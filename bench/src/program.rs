@@ -99,7 +99,7 @@ pub(crate) fn thrift_cpp() -> Program {
 
 /// A program in C of the bench's own: its one source file, which may include `peer.h`.
 pub(crate) fn in_c(name: &'static str, source: &'static str) -> Program {
-    let step = format!("cc -O2 -Wall -Werror -pthread -o peer {name}");
+    let step = format!("cc -O2 -fno-plt -Wall -Werror -pthread -o peer {name}");
     Program {
         name,
         requires: "gcc",

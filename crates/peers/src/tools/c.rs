@@ -74,9 +74,10 @@ impl Source {
         ] {
             fs::write(&file, text).or_cannot(format_args!("write {}", file.display()))?;
         }
+        // With a PLT, each child of a fork would look up the C library's functions that it calls.
         let mut command = until_death(NAME);
         command
-            .args(["-O2", "-pthread", "-o"])
+            .args(["-O2", "-fno-plt", "-pthread", "-o"])
             .arg(&program)
             .arg(&source);
         child::finish(&mut command, on.limit, on.interrupt)?;
