@@ -94,6 +94,15 @@ impl<'a> Session<'a> {
         remote_costof: Option<&String>,
         interrupted: &'a AtomicBool,
     ) -> Result<Session<'a>, Error> {
+        let left_out: Vec<&str> = (requests.iter())
+            .flat_map(|request| request.left_out.iter().map(String::as_str))
+            .collect();
+        if !left_out.is_empty() {
+            log(format_args!(
+                "left out, since they cannot have the value (`costof explain PROBE` lists what they can): {}",
+                left_out.join(", ")
+            ));
+        }
         Ok(Session {
             table,
             options,
