@@ -10,6 +10,7 @@ use costof_model::facts::Facts;
 use costof_model::noise::MEASURED;
 use costof_model::point::Point;
 use costof_model::run_file::Run;
+use costof_model::unit::span;
 use costof_report::names::points_counted;
 use costof_report::{csv, page, plots};
 use std::collections::{BTreeMap, HashSet};
@@ -161,12 +162,12 @@ fn oversubscribed(table: &[&'static Probe], run: &Run, cpus: usize) -> Option<St
     });
     let threads: Vec<usize> = threads.collect();
     let (least, most) = (threads.iter().min()?, threads.iter().max()?);
-    let a_cpu = |threads: &usize| *threads as f64 / cpus as f64;
+    let a_cpu = |threads: &usize| format!("{:.1}", *threads as f64 / cpus as f64);
     Some(format!(
-        "Oversubscribed: {} of them run {least} to {most} threads, those of both ends together, on {cpus} CPUs, {:.1} to {:.1} a CPU: threads wait for a CPU, not only for each other",
+        "Oversubscribed: {} of them run {} threads, those of both ends together, on {cpus} CPUs, {} a CPU: threads wait for a CPU, not only for each other",
         points_counted(threads.len()),
-        a_cpu(least),
-        a_cpu(most),
+        span(&least.to_string(), " to ", &most.to_string()),
+        span(&a_cpu(least), " to ", &a_cpu(most)),
     ))
 }
 
