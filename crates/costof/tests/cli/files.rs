@@ -179,11 +179,12 @@ fn a_file_system_without_direct_reads_says_so() {
     expect_refused_where_mounted(&Place::new(), &mount, "direct", "past the page cache");
 }
 
+/// By `warm`, `cold`, `direct`, and `durable` for file.sync.
+type ByKind<T> = BTreeMap<String, T>;
+
 /// What is measured of reads that are warm, cold and direct, and of durable writes, where this is mounted: the
 /// shares of the device by what they are of, and the reasons of the others.
-fn measured_where_mounted(
-    mount: &str,
-) -> Result<(BTreeMap<String, f64>, BTreeMap<String, String>), String> {
+fn measured_where_mounted(mount: &str) -> Result<(ByKind<f64>, ByKind<String>), String> {
     let place = Place::new();
     let folder = place.path("mounted");
     fs::create_dir(&folder).unwrap();

@@ -38,8 +38,8 @@ point! {
     /// The loads follow a chain of pointers: each load gives the address of the next, so none
     /// overlap. A lap visits every element once. Before anything is timed, the memory is touched,
     /// and a lap is walked and checked; of more than 2 Mi elements, only 2 Mi are
-    /// visited. A batch in ascending order is a whole number of laps if a lap takes at most 50 ms: a cache may
-    /// hold some parts of it. One arena serves all points of a block. The smallest pages are requested with
+    /// visited. A batch in ascending order is a whole number of laps of up to 256 MiB: a cache may hold some
+    /// parts of one. One arena serves all points of a block. The smallest pages are requested with
     /// MADV_NOHUGEPAGE, huge ones with MADV_HUGEPAGE; if less than nine tenths of a huge arena are
     /// on huge pages, the point is absent. For large sizes on 4 KiB pages, the cost includes TLB
     /// misses.
