@@ -6,7 +6,7 @@ use crate::error::{Context, Error};
 use crate::history;
 use crate::machine::{self, Machine, Machines, Waiting};
 use crate::plan::cost::{self, Cost, precision};
-use crate::plan::request::{Request, infos};
+use crate::plan::request::{self, Request, infos};
 use crate::plan::{self, Target};
 use crate::preflight::{self, Seen};
 use crate::progress::{Display, Progress};
@@ -94,15 +94,7 @@ impl<'a> Session<'a> {
         remote_costof: Option<&String>,
         interrupted: &'a AtomicBool,
     ) -> Result<Session<'a>, Error> {
-        let left_out: Vec<&str> = (requests.iter())
-            .flat_map(|request| request.left_out.iter().map(String::as_str))
-            .collect();
-        if !left_out.is_empty() {
-            log(format_args!(
-                "left out, since they cannot have the value (`costof explain PROBE` lists what they can): {}",
-                left_out.join(", ")
-            ));
-        }
+        request::log_left_out(&requests);
         Ok(Session {
             table,
             options,

@@ -49,12 +49,7 @@ fn at(probe: &Probe, axes: Axes) -> Point {
 #[test]
 fn a_share_of_a_whole_is_at_most_1() {
     // More is read ahead than asked for; a rate below the link's; a distance relative to a rise.
-    let others = [
-        "device_share",
-        "goodput_share",
-        "off_line",
-        "retransmissions",
-    ];
+    let others = ["device_share", "goodput_share", "off_line"];
     for probe in TABLE {
         for metric in probe.info.metrics.iter() {
             let is_share = metric.about.contains("share of") && !others.contains(&&*metric.name);

@@ -3,6 +3,7 @@
 use super::keywords::{self, Take};
 use crate::cli::RunOptions;
 use crate::error::{Error, bail, wrong};
+use crate::terminal::log;
 use costof_lab::link;
 use costof_measure::probe::Probe;
 use costof_measure::schedule::Precision;
@@ -106,6 +107,18 @@ impl<'a> Request<'a> {
     /// The settings for this probe.
     pub(super) fn settings_of(&self, info: &ProbeInfo) -> Settings {
         settings_of(info, &self.settings)
+    }
+}
+
+/// Says which probes are left out of these requests.
+pub(crate) fn log_left_out(requests: &[Request<'_>]) {
+    let left_out = requests.iter().flat_map(|request| &request.left_out);
+    let left_out: Vec<&str> = left_out.map(String::as_str).collect();
+    if !left_out.is_empty() {
+        log(format_args!(
+            "left out, since they cannot have the value (`costof explain PROBE` lists what they can): {}",
+            left_out.join(", ")
+        ));
     }
 }
 
