@@ -319,12 +319,8 @@ pub(crate) struct StudyOptions {
     pub(crate) out: Option<PathBuf>,
     /// Compare an existing run with the study, instead of measuring
     #[arg(long, value_name = "RUN", value_hint = ValueHint::FilePath, value_parser = run_file(),
-          requires = "study", conflicts_with_all = ["quick", "full", "dry_run", "cpu", "seed", "no_wait", "unoptimised", "Quiet"])]
+          requires = "study", conflicts_with_all = ["quick", "full", "dry_run", "cpu", "seed", "no_wait", "Quiet"])]
     pub(crate) run: Option<PathBuf>,
-    /// Measure with an unoptimised costof what the study's authors measured without optimisation. Without
-    /// PATH, build one from the checkout that costof runs from
-    #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath, requires = "study")]
-    pub(crate) unoptimised: Option<Option<PathBuf>>,
     /// The folder of the files that it reads and writes (dir=/mnt/disk), or a file of another machine
     /// (path=nfs://HOST/EXPORT/FILE). The study says the values of all other axes
     #[arg(long = "set", value_name = "AXIS=PLACE", value_parser = setting, requires = "study",

@@ -6,7 +6,7 @@ use crate::error::{Context, Error};
 use crate::history;
 use crate::machine::{self, Machine, Machines, Waiting};
 use crate::plan::cost::{self, Cost, precision};
-use crate::plan::request::{Request, infos};
+use crate::plan::request::{self, Request, infos};
 use crate::plan::{self, Target};
 use crate::preflight::{self, Seen};
 use crate::progress::{Display, Progress};
@@ -94,6 +94,7 @@ impl<'a> Session<'a> {
         remote_costof: Option<&String>,
         interrupted: &'a AtomicBool,
     ) -> Result<Session<'a>, Error> {
+        request::log_left_out(&requests);
         Ok(Session {
             table,
             options,

@@ -22,7 +22,7 @@ words="$*"
 only=
 case " $words " in
 *" --help "*) ;;
-*" --resume "* | *" --history "* | *" netns:"* | *" --interleave "* | *" --unoptimised "* | " ask "*" --peer "* | " send "* | " link "* | " verify "* | " qualify "* | *" --save "* | " export "*" --format "*) only=--help ;;
+*" --resume "* | *" --history "* | *" netns:"* | *" --interleave "* | " ask "*" --peer "* | " send "* | " link "* | " verify "* | " qualify "* | *" --save "* | " export "*" --format "*) only=--help ;;
 " study "*" --run "* | " study " | *" --dry-run "*) ;;
 " run "* | " study "*) only=--dry-run ;;
 " ask "[a-z]* | " estimate "*)

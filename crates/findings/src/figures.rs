@@ -3,7 +3,7 @@
 use crate::interval::Interval;
 use crate::naming::approximate_size;
 use costof_model::rows::PointRow;
-use costof_model::unit::Unit;
+use costof_model::unit::{self, Unit};
 use std::fmt;
 
 /// The value of a figure.
@@ -158,11 +158,7 @@ impl fmt::Display for Value {
             Value::Decimal(value, digits) => write!(f, "{value:.digits$}"),
             Value::Range((low, high), digits) => {
                 let [low, high] = [low, high].map(|end| format!("{end:.digits$}"));
-                if low == high {
-                    f.write_str(&low)
-                } else {
-                    write!(f, "{low} to {high}")
-                }
+                f.write_str(&unit::span(&low, " to ", &high))
             }
             Value::Holds | Value::Parts(_) => Ok(()),
         }

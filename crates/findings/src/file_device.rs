@@ -10,7 +10,7 @@ use costof_model::select::Select;
 
 pub(crate) const SENTENCES: &str = r#"
 [file_device]
-sentence = "files in {folder} lie on {device}[{virtual}, whose host may cache them: a read from the device leaves this kernel, but may not reach a disk][{memory}: they are only in memory]; of what was read, {read}"
+sentence = "files in {folder} lie on {device}[{virtual}, whose host may cache them: a read from the device leaves this kernel, but may not reach a disk][{memory}: they are only in memory][{file}, which this kernel may have cached]; of what was read, {read}"
 share_read = "{share} % with cache={cache} came from it[{ahead}, including read-ahead]"
 unknown_share = "an unknown share with cache={cache} came from it"
 "#;
@@ -44,6 +44,7 @@ fn in_folder(run: &Run, dir: &str, rows: &Select<'_>) -> Finding {
         .with("device", device)
         .when("virtual", medium == Some(Medium::Virtual))
         .when("memory", medium == Some(Medium::Memory))
+        .when("file", medium == Some(Medium::File))
         .parts("read", caches.filter_map(|cache| came(cache, rows)));
     Finding::new(Kind::FileDevice, rows.iter().copied(), figures)
 }

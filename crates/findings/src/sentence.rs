@@ -4,13 +4,18 @@
 //! `sentence` is the template of the finding, `advice` that of what to do about it. `{name}` stands for a
 //! figure. `[…]` is left out if a figure in it is absent. If a figure has parts, the templates of the parts
 //! are joined by commas, or by the text after a bar: `{parts|; }`. A part can also use the figures of the
-//! whole. `{link}` is marked if the link is emulated.
+//! whole. `{link}` is marked if the link is emulated. `{low} to {high}` is one of the two where they read the
+//! same.
 
 use crate::Kind;
 use crate::figures::{Figures, Part, Value};
 use costof_model::emulated::mark;
+use costof_model::unit::span;
 use std::collections::HashMap;
 use std::sync::LazyLock;
+
+/// What follows `{low}` in a range.
+const TO_HIGH: &str = " to {high}";
 
 pub(crate) type Templates = HashMap<String, String>;
 
@@ -50,6 +55,15 @@ pub(crate) fn fill(
         );
         let (inside, after) = inside.split_once(end).unwrap_or((inside, ""));
         match end {
+            '}' if inside == "low" && after.starts_with(TO_HIGH) => {
+                let ends = [
+                    value(templates, "low", scopes)?,
+                    value(templates, "high", scopes)?,
+                ];
+                filled += &span(&ends[0], " to ", &ends[1]);
+                rest = &after[TO_HIGH.len()..];
+                continue;
+            }
             '}' => filled += &value(templates, inside, scopes)?,
             _ => filled += &fill(templates, inside, scopes).unwrap_or_default(),
         }
@@ -111,5 +125,13 @@ mod tests {
             Ok("a at 1.50 µs; b at 1.50 µs, sure.".to_owned())
         );
         assert_eq!(filled("{absent}"), Err("absent".to_owned()));
+        for (low, high, shown) in [
+            (1.5e9, 1.6e9, "1.50 s to 1.60 s"),
+            (1.5e9, 1.5e9 + 1.0, "1.50 s"),
+        ] {
+            let range = figures().with("low", ns(low)).with("high", ns(high));
+            let filled = fill(&templates, "({low} to {high})", &[&range]);
+            assert_eq!(filled, Ok(format!("({shown})")));
+        }
     }
 }

@@ -504,7 +504,7 @@ mod tests {
         assert!(!times("sink", 50.0, 0.0).contains("doubtful"));
         assert!(!times("loopback", 110.0, 1.0).contains("doubtful"));
         assert!(times("sink", 120.0, 0.0).ends_with(
-            "; doubtful: at 1MiB the sender takes 1.20 times as long as with one copy (1.20 to 1.20), so it may have copied: some drivers copy and report that they did not"
+            "; doubtful: at 1MiB the sender takes 1.20 times as long as with one copy (1.20), so it may have copied: some drivers copy and report that they did not"
         ));
         assert!(times("loopback", 50.0, 1.0).contains("too little for a copy"));
     }

@@ -19,7 +19,7 @@ use costof_model::probe_info::ProbeInfo;
 use costof_model::protocol::ClockInfo;
 use costof_model::rows::{LaunchPoint, LaunchRow, PointRow, State};
 use costof_model::run_file::Run;
-use costof_model::unit::{Better, Unit};
+use costof_model::unit::{Better, Unit, span};
 use costof_stats::{Distribution, Doubling, doubling, median};
 use metric::{distribution, estimate, is_enough, measured, selection, summary};
 
@@ -204,13 +204,24 @@ fn twice_the_work_takes_twice_the_time(
         if let Doubling::Refuted { ratio, low, high } = doubling(&ratios)
             && !(is_disturbed && ratio > 2.0)
         {
+            let what = match () {
+                () if high < HARDLY_LONGER => {
+                    "most of its time does not depend on how often it is done"
+                }
+                () if high < 2.0 => "one costs less in a longer batch",
+                () => "one costs more in a longer batch",
+            };
+            let range = span(&format!("{low:.2}"), " to ", &format!("{high:.2}"));
             costof_model::fail!(
-                "twice the work took {ratio:.2} times as long for {name} (95 % interval {low:.2} to {high:.2}), so this is not the time of the work: the compiler removed it, or something else is timed"
+                "twice the work took {ratio:.2} times as long for {name} (95 % interval {range}): {what}, so there is no cost of one operation"
             );
         }
     }
     Ok(())
 }
+
+/// Below this ratio, most of the time is not that of the work.
+const HARDLY_LONGER: f64 = 1.5;
 
 /// The ratio of the median times of batches of 2n and of n operations.
 fn doubling_ratio(launch: &Measured, selection: Selection) -> Option<f64> {

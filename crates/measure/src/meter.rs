@@ -36,8 +36,8 @@ const GAUGED_LOOP_NS: f64 = 1_000_000.0;
 /// At most this many single operations make a group; slow ones make a group of this length.
 const GROUP_MOST: usize = 1024;
 const GROUP_MOST_NS: f64 = 300_000.0;
-/// At most this many operations make a batch. No operation is so cheap that it needs more: if the
-/// loop is still too short, the compiler removed it.
+/// At most this many operations make a batch. No operation is so cheap that it needs more: if that is still
+/// too short for the clock, the point is below resolution.
 const OPERATIONS_MAX: u64 = 1 << 34;
 /// Short runs of the operation between the bookkeeping and the timed batch. The system calls of the
 /// bookkeeping leave a core's predictors in one of several states, and a tight loop then stays in
@@ -56,6 +56,8 @@ pub struct Meter<'a> {
     time_ns: f64,
     /// A batch lasts at least this long.
     batch_least_ns: f64,
+    /// A batch has a multiple of so many operations.
+    batch_multiple: u64,
     stop: &'a AtomicBool,
     counters: Option<&'a mut Counters>,
     /// The hardware counters count during the batches of this metric only. A point has one count
@@ -81,6 +83,7 @@ impl<'a> Meter<'a> {
             clock,
             time_ns,
             batch_least_ns: 0.0,
+            batch_multiple: 1,
             stop,
             counters,
             counted,
@@ -117,6 +120,7 @@ impl<'a> Meter<'a> {
             clock: self.clock,
             time_ns: self.time_ns / f64::from(parts),
             batch_least_ns: self.batch_least_ns,
+            batch_multiple: self.batch_multiple,
             stop: self.stop,
             counters: self.counters.as_deref_mut(),
             counted: self.counted,
@@ -144,6 +148,12 @@ impl<'a> Meter<'a> {
     /// operation, as time slices do. A point may then take longer than its time.
     pub fn batches_last(&mut self, ns: f64) {
         self.batch_least_ns = ns;
+    }
+
+    /// Makes each batch a multiple of `operations`, where only these together are the same work each time, as
+    /// is a lap of which some parts are cached. A point may then take longer than its time.
+    pub fn batches_are_multiples_of(&mut self, operations: u64) {
+        self.batch_multiple = operations.max(1);
     }
 
     /// Declares that the point's operation allocates by nature, so that its allocations do not

@@ -192,8 +192,6 @@ impl Worker<'_> {
         Description {
             costof: self.release.to_owned(),
             build: build(),
-            // `cargo build` enables them; `cargo build --release` does not.
-            unoptimised: Some(cfg!(debug_assertions)),
             probes: (self.table.iter())
                 .map(|probe| (probe.info.id.clone(), probe.info.method))
                 .collect(),

@@ -17,6 +17,39 @@ pub struct MetricInfo {
     pub about: Text,
 }
 
+/// The metrics that are a share of a whole.
+const SHARES: [&str; 19] = [
+    "copied",
+    "crossed",
+    "fallbacks",
+    "huge_share",
+    "least_share",
+    "lost",
+    "lost_in_queue",
+    "mapped",
+    "missed",
+    "missing",
+    "preempted",
+    "receiver_running",
+    "retransmissions",
+    "sender_running",
+    "shared",
+    "starved",
+    "taken",
+    "unanswered",
+    "handovers",
+];
+
+impl MetricInfo {
+    /// The highest value that it can have.
+    pub fn most(&self) -> f64 {
+        match SHARES.contains(&&*self.name) {
+            true => 1.0,
+            false => f64::INFINITY,
+        }
+    }
+}
+
 /// One metric of one point, as one launch measured it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "Unchecked")]

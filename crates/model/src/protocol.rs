@@ -163,9 +163,6 @@ pub struct Description {
     pub costof: String,
     /// A hash of its executable.
     pub build: String,
-    /// Whether it was built without optimisation, if it reports that.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub unoptimised: Option<bool>,
     /// Its probes and the versions of their methods.
     pub probes: Vec<(Text, u32)>,
     /// The facts that the machine reports, and what a worker inherits there.

@@ -68,15 +68,16 @@ impl Unit {
     }
 
     /// An interval with a unit at both ends. It has up to three more digits if the ends would
-    /// otherwise look alike: `999 ns – 1.31 µs`, `190.1 ms – 190.2 ms`.
+    /// otherwise look alike: `999 ns – 1.31 µs`, `190.1 ms – 190.2 ms`; one end if they do so all the same.
     pub fn display_interval(self, interval: (f64, f64)) -> String {
         let [low, high] = ends(interval, |end, more| self.display_with(end, more));
-        format!("{low} – {high}")
+        span(&low, " – ", &high)
     }
 
     /// A range in the unit of its upper end: `0.349–1.20 µs`. If the lower end would have fewer than
     /// two digits there, each end has its own: `12.0 ns – 1.20 ms`. It has up to three more digits
-    /// if its ends would otherwise look alike: `190.12–190.18 ms`.
+    /// if its ends would otherwise look alike, `190.12–190.18 ms`, and one end if they do so all the same:
+    /// `190 ms`.
     pub fn display_range(self, range: (f64, f64)) -> String {
         let (step, symbol) = self.step(range.1);
         if range.0 > 0.0 && range.0 < step / 100.0 {
@@ -84,7 +85,7 @@ impl Unit {
         }
         let [low, high] = ends(range, |end, more| significant(end / step, more));
         let space = if symbol.is_empty() { "" } else { " " };
-        format!("{low}–{high}{space}{symbol}")
+        format!("{}{space}{symbol}", span(&low, "–", &high))
     }
 
     /// The step of this unit in which a value is displayed, and its symbol.
@@ -105,6 +106,14 @@ impl Unit {
             .or(steps.last().copied())
             .unwrap_or((1.0, ""))
     }
+}
+
+/// The ends of a range with `to` between them, or one of them where they read the same.
+pub fn span(low: &str, to: &str, high: &str) -> String {
+    if low == high {
+        return low.to_owned();
+    }
+    format!("{low}{to}{high}")
 }
 
 /// The ends of a range as formatted by `written`, with the fewest additional digits that
@@ -209,8 +218,8 @@ mod tests {
             ((0.0, 1.2e6), "0.000–1.20 ms"),
             ((190.12e6, 190.18e6), "190.1–190.2 ms"),
             ((190.12e6, 190.14e6), "190.12–190.14 ms"),
-            ((190e6, 190e6 + 9.0), "190–190 ms"),
-            ((190e6, 190e6), "190–190 ms"),
+            ((190e6, 190e6 + 9.0), "190 ms"),
+            ((190e6, 190e6), "190 ms"),
         ] {
             assert_eq!(Unit::Nanoseconds.display_range(range), shown);
         }
@@ -223,6 +232,7 @@ mod tests {
             ),
             (Unit::Bytes, (1024.0, 4096.0), "1KiB – 4KiB"),
             (Unit::One, (0.5, 1.0), "0.500 – 1.00"),
+            (Unit::One, (2.0, 2.0), "2.00"),
         ] {
             assert_eq!(unit.display_interval(interval), shown);
         }

@@ -1,5 +1,6 @@
 //! How well two sides agree: the ratio in each round, and the band in which it is expected.
 
+use costof_model::unit::span;
 use costof_stats::{Interval, median, ratio_interval};
 use std::fmt;
 
@@ -116,10 +117,10 @@ impl fmt::Display for Agreement {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (ratio, rounds) = (self.ratio, self.one.len());
         match self.interval {
-            Some(Interval { low, high, .. }) => write!(
-                f,
-                "{ratio:.3} (95 % interval {low:.3} to {high:.3}, {rounds} rounds)"
-            ),
+            Some(Interval { low, high, .. }) => {
+                let range = span(&format!("{low:.3}"), " to ", &format!("{high:.3}"));
+                write!(f, "{ratio:.3} (95 % interval {range}, {rounds} rounds)")
+            }
             None => write!(f, "{ratio:.3} ({rounds} rounds, no interval)"),
         }
     }

@@ -22,10 +22,9 @@ pub(crate) fn inside(facts: &Facts, level: u32) -> Option<u64> {
     Some(size.next_multiple_of(4096))
 }
 
-/// A size of which caches hold little: four times the last level.
+/// A size of which caches hold little.
 pub(crate) fn beyond(facts: &Facts) -> u64 {
-    let last = facts.last_level_cache().map(|cache| cache.size_bytes);
-    last.map_or(256 << 20, |last| (4 * last).clamp(64 << 20, 4 << 30))
+    facts.bytes_beyond_caches(64)
 }
 
 /// Whether this many bytes fit into the cache that the CPU claims at a level, with some of it left

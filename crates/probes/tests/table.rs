@@ -47,6 +47,23 @@ fn at(probe: &Probe, axes: Axes) -> Point {
 }
 
 #[test]
+fn a_share_of_a_whole_is_at_most_1() {
+    // More is read ahead than asked for; a rate below the link's; a distance relative to a rise.
+    let others = ["device_share", "goodput_share", "off_line"];
+    for probe in TABLE {
+        for metric in probe.info.metrics.iter() {
+            let is_share = metric.about.contains("share of") && !others.contains(&&*metric.name);
+            assert!(
+                !is_share || metric.most() <= 1.0,
+                "{} {}",
+                probe.info.id,
+                metric.name
+            );
+        }
+    }
+}
+
+#[test]
 fn ids_are_unique_and_say_their_layer() {
     let ids: BTreeSet<&str> = TABLE.iter().map(|probe| &*probe.info.id).collect();
     assert_eq!(ids.len(), TABLE.len());

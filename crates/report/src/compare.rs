@@ -12,6 +12,7 @@ use costof_model::noise::PEER;
 use costof_model::point::Point;
 use costof_model::rows::PointRow;
 use costof_model::run_file::Run;
+use costof_model::unit::span;
 use std::fmt::Write;
 
 /// A run and its name.
@@ -174,12 +175,17 @@ fn table(rows: &[&Compared], after: &Run, width: usize) -> String {
             row.unit.display(row.before.0),
             row.unit.display(row.after.0),
             format!("{:.3}", row.ratio),
-            format!("{:.3}–{:.3}", row.ci95.0, row.ci95.1),
+            interval(row.ci95),
             percent(row.visible),
         ]);
     }
     grid.fit(width, &from_widths, 1);
     grid.text()
+}
+
+/// The interval of a ratio: `1.069–1.091`.
+pub(crate) fn interval((low, high): (f64, f64)) -> String {
+    span(&format!("{low:.3}"), "–", &format!("{high:.3}"))
 }
 
 pub(crate) fn percent(share: f64) -> String {

@@ -5,6 +5,7 @@ use crate::fleet::signed;
 use crate::text::{printable, printable_lines, shortened, wrapped};
 use costof_model::qualified::{JudgedRow, LeftOut, Qualified, Verdict};
 use costof_model::rows::MetricOfPoint;
+use costof_model::unit::span;
 use std::collections::BTreeMap;
 
 /// At most this many rows of a kind are shown.
@@ -71,10 +72,9 @@ fn of_row(row: &JudgedRow) -> String {
     };
     let [here, usual] = [here, row.usual].map(|value| row.of.unit.display(value));
     format!(
-        "{name} is {} ({} to {}): {here}, usually {usual}",
+        "{name} is {} ({}): {here}, usually {usual}",
         signed(worse),
-        percent(low),
-        percent(high)
+        span(&percent(low), " to ", &percent(high))
     )
 }
 

@@ -94,10 +94,17 @@ fn coverage(values_below_median: &Binomial, rank: usize) -> f64 {
 }
 
 /// Costs are positive and skewed, so t is computed from their logarithms: it covers as well there,
-/// and cannot go below zero. If a value is not positive, it is computed from the values themselves.
+/// and cannot go below zero. If a value is not positive, it is computed from the values themselves; a count
+/// or a share, which may be zero but not less, has an interval from zero on.
 fn student_t_interval(values: &[f64]) -> Option<Interval> {
-    if values.iter().any(|value| *value <= 0.0) {
-        return t_interval(values, |value| value);
+    let least = values.iter().copied().fold(f64::INFINITY, f64::min);
+    if least <= 0.0 {
+        let interval = t_interval(values, |value| value)?;
+        let floor = if least < 0.0 { f64::NEG_INFINITY } else { 0.0 };
+        return Some(Interval {
+            low: interval.low.max(floor),
+            ..interval
+        });
     }
     let logarithms: Vec<f64> = values.iter().map(|value| value.ln()).collect();
     t_interval(&logarithms, f64::exp)
@@ -188,6 +195,14 @@ mod tests {
             (found.low - -4.0972409955630775).abs() < 1e-8
                 && (found.high - 4.5972409955630775).abs() < 1e-8
         );
+    }
+
+    #[test]
+    fn a_count_that_may_be_zero_has_no_interval_below_zero() {
+        let found = median_interval(&[0.0, 0.0, 3.0]).expect("there are three values");
+        assert_eq!(found.low, 0.0);
+        assert!(found.high > 3.0, "{found:?}");
+        assert_eq!(median_interval(&[0.0; 3]).unwrap().width(), 0.0);
     }
 
     #[test]

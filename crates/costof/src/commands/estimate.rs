@@ -15,6 +15,7 @@ use costof_model::point::Point;
 use costof_model::prediction::MeasuredRows;
 use costof_model::rows::PointRow;
 use costof_model::run_file::Run;
+use costof_model::unit::span;
 use costof_report::text::wrapped;
 use serde_json::json;
 use std::cell::LazyCell;
@@ -245,7 +246,8 @@ fn as_text(expression: &Expression, total: &Total, sources: &[Source]) -> String
             } else {
                 "95 % interval"
             };
-            format!("{} to {}, {kind}", unit.display(low), unit.display(high))
+            let range = span(&unit.display(low), " to ", &unit.display(high));
+            format!("{range}, {kind}")
         }
     };
     let mut text = format!("{}  ({interval})\n\n", unit.display(total.value));

@@ -5,8 +5,6 @@ mod shown;
 mod steps;
 #[cfg(test)]
 mod tests;
-mod unoptimised;
-mod unoptimised_build;
 
 use crate::cli::{self, Chosen, RunOptions, StudyOptions};
 use crate::error::{Context, Done, Error, INTERRUPTED, bail, wrong};
@@ -17,9 +15,8 @@ use crate::plan::request::{Request, infos};
 use crate::plan::{self, Target};
 use crate::resume;
 use crate::session::Session;
-use crate::terminal::{log, print, printable, prose_columns, watch_interrupts};
+use crate::terminal::{log, print, prose_columns, watch_interrupts};
 use clap::Parser;
-use costof_lab::host::Host;
 use costof_measure::facts;
 use costof_measure::probe::Probe;
 use costof_model::facts::Facts;
@@ -30,11 +27,12 @@ use costof_model::point::Point;
 use costof_model::probe_info::ProbeInfo;
 use costof_model::rows::{Hosts, Plan};
 use costof_model::run_file::Run;
+use costof_model::unit::{display_bytes, parse_bytes};
 use costof_report::study::{EMBEDDED, FILE_MAX_BYTES, Selection, Study};
 use costof_report::text::{hanging, wrapped};
 use places::Place;
 use std::fs::File;
-use std::io::{self, Read, Write};
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::atomic::AtomicBool;
@@ -44,8 +42,6 @@ const RUN: &str = "run.jsonl";
 /// The page made from it.
 const PAGE: &str = "page.html";
 const MARKDOWN: &str = "study.md";
-/// The run file of the unoptimised build.
-const UNOPTIMISED: &str = "unoptimised.jsonl";
 
 pub(crate) fn run(table: &'static [&'static Probe], options: &StudyOptions) -> Done {
     let Some(name) = &options.study else {
@@ -55,19 +51,9 @@ pub(crate) fn run(table: &'static [&'static Probe], options: &StudyOptions) -> D
     let infos = infos(table);
     study.check(&infos).map_err(wrong)?;
     places::check(&infos, &options.places)?;
-    let asks_unoptimised = study
-        .selections
-        .iter()
-        .any(|selection| selection.unoptimised);
-    let unoptimised = match &options.unoptimised {
-        Some(Some(path)) => Some(path.clone()),
-        Some(None) if asks_unoptimised && !options.dry_run => Some(unoptimised_build::build()?),
-        _ => None,
-    };
     let command = Command {
         table,
         options,
-        unoptimised,
         folder: match &options.out {
             Some(folder) => folder.clone(),
             None => PathBuf::from(format!("study-{}", study.name)),
@@ -143,17 +129,9 @@ struct SelectionOptions {
 struct Command<'a> {
     table: &'static [&'static Probe],
     options: &'a StudyOptions,
-    /// The unoptimised build, if it should measure.
-    unoptimised: Option<PathBuf>,
     folder: PathBuf,
     study: Study,
     infos: Vec<&'static ProbeInfo>,
-}
-
-/// The runs of a study: the main one, and that of the unoptimised build.
-struct Measured {
-    run: Run,
-    unoptimised: Option<Run>,
 }
 
 impl Command<'_> {
@@ -162,9 +140,9 @@ impl Command<'_> {
         self.options.study.as_deref().unwrap_or(&self.study.name)
     }
 
-    /// The options of a study as the options of a run into this file.
-    fn run_options(&self, file: &str) -> RunOptions {
-        let out = Some(self.folder.join(file));
+    /// The options of a study as the options of a run.
+    fn run_options(&self) -> RunOptions {
+        let out = Some(self.folder.join(RUN));
         let mut options = RunOptions::new(
             self.options.measuring.clone(),
             self.options.quiet.clone(),
@@ -176,89 +154,47 @@ impl Command<'_> {
     }
 
     fn measure(&self) -> Done {
-        let unoptimised = self.unoptimised()?;
-        // Mistakes in the options are reported before anything is measured.
-        let measured = if self.options.dry_run {
-            None
-        } else {
-            self.first_half(unoptimised.is_some())?
-        };
+        let path = self.folder.join(RUN);
+        if !self.options.dry_run && path.exists() {
+            bail!(
+                "{0} exists already: name another folder with --out, or show that run with `costof study {1} --run {0}`",
+                path.display(),
+                self.named()
+            );
+        }
         let interrupted = watch_interrupts()?;
-        if let Some(host) = &unoptimised {
-            self.check_unoptimised(host, &interrupted)?;
+        if cfg!(debug_assertions) {
+            log(
+                "this costof is an unoptimised build (`cargo build --release` makes the other): its own code is slower",
+            );
         }
-        let run = match measured {
-            Some(run) => Some(run),
-            None => {
-                self.log_builds()?;
-                self.measure_into(RUN, None, &interrupted)?
-            }
+        let Some(run) = self.run(&interrupted)? else {
+            return Ok(ExitCode::SUCCESS);
         };
-        if let Some(run) = &run {
-            if run.end.is_none() {
-                return Ok(self.interrupted(RUN, unoptimised.is_some()));
-            }
-            if run.points.is_empty() {
-                return Err(Error::Nothing(format!(
-                    "nothing could be measured; {} has the reasons",
-                    self.folder.join(RUN).display()
-                )));
-            }
+        if run.end.is_none() {
+            log(format!(
+                "interrupted; `{}` measures what is missing, then `costof study {} --run {}` shows it",
+                resume::command(&path, false),
+                self.named(),
+                path.display()
+            ));
+            return Ok(ExitCode::from(INTERRUPTED));
         }
-        let other = match unoptimised {
-            Some(host) => self.measure_into(UNOPTIMISED, Some(host), &interrupted),
-            None => Ok(None),
-        };
-        let Some(run) = run else {
-            return other.map(|_| ExitCode::SUCCESS);
-        };
-        match other {
-            Ok(Some(other)) if other.end.is_none() => Ok(self.interrupted(UNOPTIMISED, true)),
-            Ok(unoptimised) => self.show(&Measured { run, unoptimised }),
-            Err(error) => {
-                // The first run is shown without waiting for the second.
-                self.show(&Measured {
-                    run,
-                    unoptimised: None,
-                })?;
-                let begun = self.folder.join(UNOPTIMISED);
-                let command = if begun.exists() {
-                    resume::command(&begun, true)
-                } else {
-                    self.second_half_command()
-                };
-                log(format!("`{command}` measures what is missing"));
-                Err(error)
-            }
+        if run.points.is_empty() {
+            return Err(Error::Nothing(format!(
+                "nothing could be measured; {} has the reasons",
+                path.display()
+            )));
         }
+        self.show(&run)
     }
 
-    /// The selections to measure, or those of them that the unoptimised build measures too.
-    fn selected(&self, by_unoptimised: bool) -> impl Iterator<Item = &Selection> {
+    /// Measures the selections. None if the plan is only shown.
+    fn run(&self, interrupted: &AtomicBool) -> Result<Option<Run>, Error> {
+        let options = self.run_options();
         let quick = self.options.measuring.quick;
-        let selections = self.study.selections.iter();
-        selections
-            .filter(move |selection| !by_unoptimised || selection.unoptimised)
-            .filter(move |selection| !selection.words(quick).is_empty())
-    }
-
-    /// Measures the selections into one file, with an unoptimised build only those that it should measure.
-    /// None if nothing is measured because the plan is only shown.
-    fn measure_into(
-        &self,
-        file: &str,
-        host: Option<Host>,
-        interrupted: &AtomicBool,
-    ) -> Result<Option<Run>, Error> {
-        let by_unoptimised = host.is_some();
-        if let (Some(host), true) = (&host, self.options.dry_run) {
-            writeln!(io::stdout(), "\nAnd after that by {}:", printable(host))?;
-        }
-        let options = RunOptions {
-            on: host.into_iter().collect(),
-            ..self.run_options(file)
-        };
-        let selected = self.selected(by_unoptimised);
+        let selected = self.study.selections.iter();
+        let selected = selected.filter(|selection| !selection.words(quick).is_empty());
         let facts = placement::facts_of_the_run(&Placement::default(), &facts::gather());
         let requests = selected
             .map(|selection| request(self.table, &self.study, selection, &options, &facts))
@@ -271,28 +207,6 @@ impl Command<'_> {
         session.fits = fits;
         let done = session.measure(hosts(&options), None)?;
         Ok(done.map(|record| record.run))
-    }
-
-    /// Reports how to continue the run in this file, and how to measure the second run if that is missing
-    /// too.
-    fn interrupted(&self, file: &str, asks_unoptimised: bool) -> ExitCode {
-        let command = resume::command(&self.folder.join(file), file == UNOPTIMISED);
-        let then = if asks_unoptimised && file == RUN {
-            format!(
-                "`{}` what the unoptimised build is asked, and shows it",
-                self.second_half_command()
-            )
-        } else {
-            format!(
-                "`costof study {} --run {}` shows it",
-                self.named(),
-                self.folder.join(RUN).display()
-            )
-        };
-        log(format!(
-            "interrupted; `{command}` measures what is missing, then {then}"
-        ));
-        ExitCode::from(INTERRUPTED)
     }
 }
 
@@ -343,6 +257,11 @@ pub(super) fn request(
         let steps = steps::to_memory(steps, facts).map_err(|what| is_wrong(&what))?;
         selected.settings.extend(steps);
     }
+    if selection.beyond_caches {
+        selected
+            .settings
+            .push(beyond_caches(&selected.settings, facts));
+    }
     // A selection without settings is the probe's own plan, wherever it lies.
     let only = !selected.settings.is_empty();
     let places = options.chosen.settings.iter();
@@ -367,6 +286,14 @@ pub(super) fn request(
     request.headlines_only |= selection.headlines;
     request.fits_budget = false;
     Ok(request)
+}
+
+/// The size of which caches hold little at the selection's stride.
+fn beyond_caches(settings: &[Place], facts: &Facts) -> Place {
+    let stride = settings.iter().find(|(axis, _)| axis == "stride");
+    let stride = stride.and_then(|(_, values)| parse_bytes(values.first()?));
+    let size = facts.bytes_beyond_caches(stride.unwrap_or(0));
+    ("size".to_owned(), vec![display_bytes(size)])
 }
 
 /// Checks that this machine has the memory for a point, since studies were made on larger ones, and that the

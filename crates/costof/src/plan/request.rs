@@ -3,6 +3,7 @@
 use super::keywords::{self, Take};
 use crate::cli::RunOptions;
 use crate::error::{Error, bail, wrong};
+use crate::terminal::log;
 use costof_lab::link;
 use costof_measure::probe::Probe;
 use costof_measure::schedule::Precision;
@@ -18,6 +19,8 @@ pub(crate) struct Request<'a> {
     /// Whether only the headlines of a first look are measured.
     pub(crate) first_look: bool,
     pub(super) settings: Settings,
+    /// The probes that were not named and cannot have what is set, each with the value.
+    pub(crate) left_out: Vec<String>,
     /// Whether the other axes stay at their defaults if some axes are set.
     pub(crate) only: bool,
     /// Whether the points that its predictions need are measured too.
@@ -58,9 +61,8 @@ impl<'a> Request<'a> {
             infos.retain(|info| settings.keys().any(|axis| info.axis(axis).is_ok()));
         }
         // Wrong values are reported before anything is measured.
-        for info in &infos {
-            plan::points(info, &settings_of(info, &settings)).map_err(wrong)?;
-        }
+        check_values(&infos, &options.probes, &settings).map_err(wrong)?;
+        let left_out = leave_out(&mut infos, &settings).map_err(wrong)?;
         let links_asked = !options.chosen.links.is_empty();
         if (links_asked || options.peer.host.is_some())
             && !infos.iter().any(|info| info.needs_link())
@@ -85,6 +87,7 @@ impl<'a> Request<'a> {
             headlines_only: is_bare && !options.measuring.full,
             first_look: is_bare && options.measuring.quick,
             settings,
+            left_out,
             only: options.chosen.only,
             with_needed: !options.chosen.only,
             precision: options.measuring.precision(),
@@ -104,6 +107,18 @@ impl<'a> Request<'a> {
     /// The settings for this probe.
     pub(super) fn settings_of(&self, info: &ProbeInfo) -> Settings {
         settings_of(info, &self.settings)
+    }
+}
+
+/// Says which probes are left out of these requests.
+pub(crate) fn log_left_out(requests: &[Request<'_>]) {
+    let left_out = requests.iter().flat_map(|request| &request.left_out);
+    let left_out: Vec<&str> = left_out.map(String::as_str).collect();
+    if !left_out.is_empty() {
+        log(format_args!(
+            "left out, since they cannot have the value (`costof explain PROBE` lists what they can): {}",
+            left_out.join(", ")
+        ));
     }
 }
 
@@ -165,8 +180,60 @@ fn unknown_axis(axis: &str, infos: &[&ProbeInfo]) -> String {
     )
 }
 
+/// Checks that each value that is set is one that a chosen probe can have. A probe that is named, and not only
+/// found by a layer, a glob, a word or its axes, must be able to have all values of its axes.
+fn check_values(infos: &[&ProbeInfo], words: &[String], settings: &Settings) -> Result<(), String> {
+    let is_named = |info: &&&ProbeInfo| words.iter().any(|word| *word == *info.id);
+    for (axis, values) in settings {
+        let having = || infos.iter().filter(|info| info.axis(axis).is_ok());
+        for value in values {
+            let cannot = |info: &&&ProbeInfo| !can_be(info, axis, value);
+            let refused = having().filter(is_named).find(cannot);
+            let refused = refused.or_else(|| {
+                having()
+                    .next()
+                    .filter(|_| having().all(|info| cannot(&info)))
+            });
+            if let Some(info) = refused {
+                let set = Settings::from([(axis.clone(), vec![value.clone()])]);
+                plan::read(info, &set)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Takes away the probes that can have none of the values that are set for one of their axes, and returns what each
+/// cannot have.
+fn leave_out(infos: &mut Vec<&ProbeInfo>, settings: &Settings) -> Result<Vec<String>, String> {
+    let mut left_out = Vec::new();
+    let mut reason = None;
+    infos.retain(|info| {
+        let own = settings_of(info, settings);
+        let Some((axis, _)) = own.iter().find(|(_, values)| values.is_empty()) else {
+            return true;
+        };
+        left_out.push(format!("{} ({axis}={})", info.id, settings[axis].join(",")));
+        let set = Settings::from([(axis.clone(), settings[axis].clone())]);
+        reason = plan::read(info, &set).err().or(reason.take());
+        false
+    });
+    match reason {
+        Some(reason) if infos.is_empty() => Err(reason),
+        _ => Ok(left_out),
+    }
+}
+
+fn can_be(info: &ProbeInfo, axis: &str, value: &str) -> bool {
+    info.axis(axis).is_ok_and(|axis| axis.parse(value).is_ok())
+}
+
+/// The values for the axes that this probe has, without those that it cannot have.
 fn settings_of(info: &ProbeInfo, settings: &Settings) -> Settings {
     let own = settings.iter().filter(|(axis, _)| info.axis(axis).is_ok());
-    own.map(|(axis, values)| (axis.clone(), values.clone()))
-        .collect()
+    own.map(|(axis, values)| {
+        let values = values.iter().filter(|value| can_be(info, axis, value));
+        (axis.clone(), values.cloned().collect())
+    })
+    .collect()
 }

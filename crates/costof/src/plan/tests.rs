@@ -4,7 +4,7 @@ use super::cost::{Cost, LAUNCH_OVERHEAD, budget, fit, launch_time};
 use super::*;
 use crate::cli::{Chosen, Measuring, Quiet, RunOptions};
 use costof_model::facts::{Cache, CacheKind, CpuSet};
-use costof_model::plan::Settings;
+use costof_model::plan::{Settings, setting};
 use costof_model::rows::PointRow;
 use costof_model::testing;
 use std::collections::BTreeMap;
@@ -32,6 +32,7 @@ fn of(probe: &str) -> Request<'static> {
         headlines_only: false,
         first_look: false,
         settings: Settings::new(),
+        left_out: Vec::new(),
         only: false,
         with_needed: false,
         precision: Precision::Quick,
@@ -225,6 +226,53 @@ fn a_set_axis_restricts_every_probes_own_plan_and_takes_no_value_from_others() {
                 }
             }
         }
+    }
+}
+
+/// The probes of a request by words and settings, and those that are left out; or why it is refused.
+fn chosen(probes: &[&str], set: &[&str]) -> Result<(Vec<String>, Vec<String>), String> {
+    let options = RunOptions {
+        probes: probes.iter().map(ToString::to_string).collect(),
+        chosen: Chosen {
+            settings: set.iter().map(|set| setting(set).unwrap()).collect(),
+            ..Chosen::default()
+        },
+        ..RunOptions::default()
+    };
+    let request =
+        Request::new(costof_probes::TABLE, &options).map_err(|error| error.to_string())?;
+    let ids = request.infos.iter().map(|info| info.id.to_string());
+    Ok((ids.collect(), request.left_out))
+}
+
+#[test]
+fn a_probe_that_cannot_have_a_value_is_left_out_unless_it_is_named() {
+    let (chosen_ids, left_out) = chosen(&[], &["size=4KiB"]).unwrap();
+    assert!(
+        chosen_ids.contains(&"memory.latency".to_owned()),
+        "{chosen_ids:?}"
+    );
+    assert!(!chosen_ids.contains(&"os.pin".to_owned()), "{chosen_ids:?}");
+    assert!(
+        left_out.contains(&"os.pin (size=4KiB)".to_owned()),
+        "{left_out:?}"
+    );
+    // Axes of one name have other words in other probes.
+    for set in ["over=shared_memory", "engine=io_uring", "primitive=splice"] {
+        assert!(!chosen(&[], &[set]).unwrap().0.is_empty(), "{set}");
+    }
+    let (of_layer, left_out) = chosen(&["os"], &["size=4KiB,1MiB"]).unwrap();
+    assert!(of_layer.contains(&"os.pin".to_owned()), "{of_layer:?}");
+    assert_eq!(left_out, [""; 0]);
+    for (probes, set) in [
+        (&["os.pin"][..], "size=4KiB"),
+        (&["memory.latency", "os.pin"], "size=4KiB"),
+        (&["os.pin"], "size=4KiB,1MiB"),
+        (&[], "size=4KiBB"),
+        (&[], "size=1MiB,many"),
+    ] {
+        let error = chosen(probes, &[set]).unwrap_err();
+        assert!(error.contains("size"), "{probes:?} {set}: {error}");
     }
 }
 

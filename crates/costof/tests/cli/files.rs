@@ -7,8 +7,10 @@ use crate::common::{
 };
 use crate::limits::{ControlGroup, Limit};
 use costof_model::failure::FailureKind;
+use costof_model::point::Point;
 use costof_model::rows::PointRow;
 use rustix::process::{Signal, geteuid, kill_process};
+use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
@@ -99,15 +101,38 @@ fn a_folder_that_is_not_ones_own_is_refused() {
 fn expect_refused_where_mounted(place: &Place, mount: &str, cache: &str, named: &str) {
     let folder = place.path("mounted");
     fs::create_dir(&folder).unwrap();
+    match run_where_mounted(place, mount, &folder, &reading(cache, &folder)) {
+        Ok(ended) => expect_unsupported(place, ended, &[named]),
+        Err(why) => skipped(why),
+    }
+}
+
+/// costof with these arguments, where this is mounted at the folder, `"$0"`, in a mount namespace that goes with
+/// it; or why nothing can be mounted here.
+fn run_where_mounted(
+    place: &Place,
+    mount: &str,
+    folder: &Path,
+    line: &str,
+) -> Result<Ended, String> {
     let user = if geteuid().is_root() { "-m" } else { "-rm" };
     let script = format!("{mount} || exit 77; exec \"$@\"");
-    let folder_shown = folder.display().to_string();
-    let outer = ["unshare", user, "sh", "-c", &script, &folder_shown];
-    let ended = run(&mut within(&outer, &place.costof(&reading(cache, &folder))));
+    let folder = folder.display().to_string();
+    let outer = [
+        "unshare",
+        user,
+        "--propagation",
+        "private",
+        "sh",
+        "-c",
+        &script,
+        &folder,
+    ];
+    let ended = run(&mut within(&outer, &place.costof(line)));
     if ended.code == Some(77) || ended.err.contains("unshare") {
-        return skipped(format_args!("cannot mount here: {}", ended.err.trim()));
+        return Err(format!("cannot mount here: {}", ended.err.trim()));
     }
-    expect_unsupported(place, ended, &[named]);
+    Ok(ended)
 }
 
 #[test]
@@ -125,16 +150,105 @@ fn a_file_system_that_will_not_do_is_told_with_the_reason() {
     }
 }
 
+/// Makes a file system in a file, and mounts it with these options.
+fn mount_image(options: &str) -> String {
+    format!("truncate -s 64M image && mkfs.ext4 -q -F image && mount -o loop{options} image \"$0\"")
+}
+
+/// The same, past this kernel's cache of the file. The loop device goes with its mount.
+fn mount_image_directly(options: &str) -> String {
+    format!(
+        "truncate -s 64M image && mkfs.ext4 -q -F image && \
+         device=$(losetup --direct-io=on --find --show image) && \
+         {{ mount {options} $device \"$0\"; status=$?; losetup -d $device; [ $status = 0 ]; }}"
+    )
+}
+
+/// Mounts an overlay whose upper layer is in this folder.
+fn mount_overlay(on: &str) -> String {
+    format!(
+        "mkdir {on}/lower {on}/upper {on}/work && mount -t overlay -o \
+         lowerdir={on}/lower,upperdir={on}/upper,workdir={on}/work overlay \"$0\""
+    )
+}
+
 #[test]
 #[ignore = "long; ./check --all runs it"]
 fn a_file_system_without_direct_reads_says_so() {
+    let mount = mount_image_directly("-o data=journal");
+    expect_refused_where_mounted(&Place::new(), &mount, "direct", "past the page cache");
+}
+
+/// By `warm`, `cold`, `direct`, and `durable` for file.sync.
+type ByKind<T> = BTreeMap<String, T>;
+
+/// What is measured of reads that are warm, cold and direct, and of durable writes, where this is mounted: the
+/// shares of the device by what they are of, and the reasons of the others.
+fn measured_where_mounted(mount: &str) -> Result<(ByKind<f64>, ByKind<String>), String> {
     let place = Place::new();
-    let mount = format!(
-        "truncate -s 64M '{0}' && mkfs.ext4 -q -F '{0}' && \
-         mount -o loop,data=journal '{0}' \"$0\"",
-        place.path("image").display()
+    let folder = place.path("mounted");
+    fs::create_dir(&folder).unwrap();
+    let line = format!(
+        "run file.read file.sync --only --quick --launches 3 --seed 1 --out run.jsonl \
+         --set cache=warm,cold,direct --set size=1MiB --set 'dir={}'",
+        folder.display()
     );
-    expect_refused_where_mounted(&place, &mount, "direct", "past the page cache");
+    let ended = run_where_mounted(&place, mount, &folder, &line)?;
+    assert!(matches!(ended.code, Some(0 | 3)), "{ended:?}");
+    let run = place.run_file();
+    let what = |point: &Point| {
+        let cache = point.axes.0.get("cache");
+        cache.map_or("durable".to_owned(), ToString::to_string)
+    };
+    let shares = run.points.iter().map(|row| {
+        let share = row.median("device_share").unwrap_or(f64::NAN);
+        (what(&row.point), share)
+    });
+    let absent = run.failures.iter().filter(|row| row.launch.is_none());
+    let reasons = absent.map(|row| (what(&row.point), row.reason.clone()));
+    Ok((shares.collect(), reasons.collect()))
+}
+
+#[test]
+#[ignore = "long; ./check --all runs it"]
+fn an_overlay_on_a_disk_has_all_its_numbers_and_each_shows_where_bytes_came_from() {
+    let (shares, reasons) = or_skip!(measured_where_mounted(&mount_overlay(".")));
+    if shares.is_empty() || reasons.values().any(|why| why.contains("in memory")) {
+        return skipped(format_args!("this folder is on no disk: {reasons:?}"));
+    }
+    assert!(shares["warm"] <= 0.01, "{shares:?}");
+    for of_the_device in ["cold", "direct", "durable"] {
+        assert!(shares[of_the_device] >= 0.99, "{shares:?} {reasons:?}");
+    }
+}
+
+#[test]
+#[ignore = "long; ./check --all runs it"]
+fn what_is_in_memory_or_in_a_cached_file_has_warm_numbers_alone() {
+    let in_memory = format!("mkdir t && mount -t tmpfs none t && {}", mount_overlay("t"));
+    let in_a_file = mount_image("");
+    for (mount, says) in [
+        (in_memory, "in memory alone"),
+        (in_a_file, "may have cached"),
+    ] {
+        let (shares, reasons) = or_skip!(measured_where_mounted(&mount));
+        assert_eq!(shares.keys().collect::<Vec<_>>(), ["warm"], "{reasons:?}");
+        for of_the_device in ["cold", "direct", "durable"] {
+            assert_contains(&reasons[of_the_device], says);
+        }
+    }
+}
+
+#[test]
+#[ignore = "long; ./check --all runs it"]
+fn a_loop_device_past_the_cache_is_read_from_the_disk() {
+    let (shares, reasons) = or_skip!(measured_where_mounted(&mount_image_directly("")));
+    if reasons.values().any(|why| why.contains("may have cached")) {
+        return skipped("this file system has no direct reads for a loop device");
+    }
+    for of_the_device in ["cold", "direct"] {
+        assert!(shares[of_the_device] >= 0.99, "{shares:?} {reasons:?}");
+    }
 }
 
 /// Starts a run for files in a folder of its own, kills its controller when `is_begun`, with its workers

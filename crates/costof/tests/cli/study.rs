@@ -1,12 +1,7 @@
 //! `costof study`: the list, a teacher's own file measured for real, and what is wrong told.
 
-use crate::common::{
-    COSTOF, Ended, Place, assert_contains, assert_contains_all, expect_complete, interrupt,
-    misbehaving,
-};
-use costof_model::run_file::Run;
-use std::fs::{self, Permissions};
-use std::os::unix::fs::PermissionsExt;
+use crate::common::{Place, assert_contains, assert_contains_all, expect_complete, interrupt};
+use std::fs;
 
 /// A study of two cheap probes, as somebody writes one who has read docs/STUDIES.md.
 const OWN: &str = r#"
@@ -40,7 +35,6 @@ point = "os.syscall"
 columns = [{ name = "getppid", at = "call=getppid" }, { name = "read", at = "call=read" }]
 rows = [
   { name = "a call", measured = [0.001, 300] },
-  { name = "by an unoptimised build", measured = [100, 300], unoptimised = true },
   { name = "<b>of another machine</b>", measured = "plot", absent = "we have it no more" },
 ]
 
@@ -63,11 +57,6 @@ fn with_study(study: &str) -> Place {
     let place = Place::new();
     fs::write(place.path("own.toml"), study).unwrap();
     place
-}
-
-/// The same study, where an unoptimised build measures the system calls too.
-fn by_both() -> String {
-    OWN.replace("getppid,read\"", "getppid,read\"\nunoptimised = true")
 }
 
 /// The cells of the line of a table that begins so.
@@ -103,7 +92,6 @@ fn a_study_of_ones_own_is_measured_and_held_beside_its_figures() {
     let command = "study own.toml --quick --csv --svg";
     let ended = place.run(command).expect_code(0);
     let out = &ended.out;
-    assert_contains(&ended.err, "are of an unoptimised build: `");
     // Predicted, published, here, interval, ratio, grade, mark.
     let counter = line(out, "the counter  ");
     assert_eq!(counter[..2], ["5 to 10 ns", "20 ns"], "{out}");
@@ -124,7 +112,6 @@ fn a_study_of_ones_own_is_measured_and_held_beside_its_figures() {
         "Without a number: 1 (left out by --quick)",
         "[1] misled: with CPUID before it",
         "not measured here: left out of a quick run",
-        "not measured here: there is no unoptimised.jsonl beside the run",
         "not measured here: we have it no more",
         "we measured each of them once",
         "they: three",
@@ -159,134 +146,36 @@ fn a_study_of_ones_own_is_measured_and_held_beside_its_figures() {
 
 #[test]
 #[ignore = "long; ./check --all runs it"]
-fn an_unoptimised_build_measures_what_is_asked_of_it() {
-    let place = with_study(&by_both());
-    // Any costof will do.
-    let ended = place.run(&format!("study own.toml --unoptimised {COSTOF} --out o"));
-    let ended = ended.expect_code(0);
-    let line = line(&ended.out, "by an unoptimised build");
-    assert_eq!([line[0], line[2]], ["100", "300"], "{line:?}");
-    assert_contains(line[1], "–");
-    let caveats = ["not in turns with it", "are the same program"];
-    assert_contains_all(&ended.out, &caveats);
-    let other = place.read("o/unoptimised.jsonl");
-    expect_complete(&other);
-    let first = place.read("o/run.jsonl");
-    let measured = |run: &Run| run.run.plan.placement.0.get("only").cloned();
-    assert_eq!(measured(&other), measured(&first));
-    let mut points = other.points.iter();
-    assert!(points.all(|row| row.point.probe == "os.syscall"));
-}
-
-/// A program of this name in the place.
-fn script(place: &Place, name: &str, text: &str) {
-    fs::write(place.path(name), format!("#!/bin/sh\n{text}\n")).unwrap();
-    fs::set_permissions(place.path(name), Permissions::from_mode(0o755)).unwrap();
-}
-
-#[test]
-fn what_is_no_unoptimised_build_is_refused_before_anything_is_measured() {
-    let place = with_study(&by_both());
-    script(&place, "plain", "echo no costof");
-    fs::set_permissions(place.path("plain"), Permissions::from_mode(0o644)).unwrap();
-    script(&place, "other", "echo no costof");
-    for (name, edit) in [
-        ("later", r#"s/"protocol":[0-9]*/"protocol":99/"#),
-        ("release", r#"s/"unoptimised":true/"unoptimised":false/"#),
-    ] {
-        script(
-            &place,
-            name,
-            &format!("'{COSTOF}' \"$@\" | sed -u '{edit}'"),
-        );
-    }
-    let study = |build: &str| -> Ended {
-        place.run(&format!(
-            "study own.toml --quick --out o --unoptimised {build}"
-        ))
-    };
-    for (build, named) in [
-        ("plain", "ermission denied"),
-        ("other", "names no costof that answers"),
-        ("later", "protocol 99"),
-        ("release", "names an optimised build"),
-    ] {
-        study(build).expect_wrong(&["--unoptimised", named]);
-        assert!(!place.path("o").exists(), "{build}");
-    }
-    // Nor is what is left of another.
-    fs::create_dir(place.path("o")).unwrap();
-    fs::write(place.path("o/unoptimised.jsonl"), "mine").unwrap();
-    study(COSTOF).expect_wrong(&["o/unoptimised.jsonl exists already", "--out"]);
-    assert!(!place.path("o/run.jsonl").exists());
-}
-
-#[test]
-#[ignore = "long; ./check --all runs it"]
-fn what_was_measured_is_shown_though_the_unoptimised_build_fails() {
-    let place = with_study(&by_both().replace("getppid,read", "getppid"));
-    // It answers once.
-    let once = format!("[ -e met ] && exit 7\n: > met\nexec '{COSTOF}' \"$@\"");
-    script(&place, "once", &once);
-    let failed = place.run("study own.toml --quick --out o --unoptimised once");
-    let failed = failed.expect_code(3);
-    line(&failed.out, "the counter  ");
-    let again = "costof study own.toml --quick --unoptimised once --out o";
-    assert_contains_all(&failed.err, &["exit code 7", again]);
-    assert!(place.path("o/page.html").exists() && place.path("o/study.md").exists());
-}
-
-#[test]
-#[ignore = "long; ./check --all runs it"]
-fn a_study_whose_first_half_was_interrupted_goes_on_with_the_second() {
+fn a_study_that_was_interrupted_says_how_to_go_on() {
     let study = r#"
 title = "t"
 source = "s"
 machine = "m"
-run = [{ what = "test.good", unoptimised = true }, { what = "test.hang --set how=once" }]
+run = [{ what = "test.good" }, { what = "test.hang --set how=once" }]
 
 [[table]]
-title = "both"
+title = "one"
 unit = "ns"
-rows = [{ name = "unoptimised", point = "test.good", unoptimised = true }]
+rows = [{ name = "good", point = "test.good" }]
 "#;
     let place = with_study(study);
-    let build = misbehaving();
-    let both = format!("study own.toml --quick --out o --unoptimised {build}");
-    let told = interrupt(place.hanging(&mut place.misbehaving(&both))).err;
-    assert_contains_all(
-        &told,
-        &[
-            "costof run --resume o/run.jsonl",
-            &format!("costof study own.toml --quick --unoptimised {build} --out o"),
-        ],
-    );
+    let command = "study own.toml --quick --out o";
+    let told = interrupt(place.hanging(&mut place.misbehaving(command))).err;
+    let shows = "costof study own.toml --run o/run.jsonl";
+    assert_contains_all(&told, &["costof run --resume o/run.jsonl", shows]);
     let again = |line: &str| place.run_misbehaving(line);
-    again(&both).expect_wrong(&["was interrupted", "--resume o/run.jsonl"]);
+    again(command).expect_wrong(&["o/run.jsonl exists already", "--out"]);
     again("run --resume o/run.jsonl").expect_code(0);
-    let other = both.replace("--quick ", "");
-    again(&other).expect_wrong(&["with precision quick", "but default is asked"]);
-
-    let first = fs::read(place.path("o/run.jsonl")).unwrap();
-    let shown = again(&both).expect_code(0).out;
-    assert!(line(&shown, "unoptimised  ")[0].ends_with(" ns"), "{shown}");
-    expect_complete(&place.read("o/unoptimised.jsonl"));
-    assert_eq!(fs::read(place.path("o/run.jsonl")).unwrap(), first);
-    again(&both).expect_wrong(&["o/run.jsonl exists already"]);
+    let shown = again("study own.toml --run o/run.jsonl").expect_code(0).out;
+    assert!(line(&shown, "good  ")[0].ends_with(" ns"), "{shown}");
 }
 
 #[test]
 #[ignore = "long; ./check --all runs it"]
 fn a_study_can_be_planned_without_measuring() {
-    let place = with_study(&by_both());
+    let place = with_study(OWN);
     let planned = place.run("study own.toml --dry-run").expect_code(0).out;
     assert_contains_all(&planned, &["os.syscall call=read", "about"]);
-    let both = place.run(&format!("study own.toml --dry-run --unoptimised {COSTOF}"));
-    let both = both.expect_code(0).out;
-    let (first, second) = both.split_once("And after that by exec:").expect(&both);
-    assert_eq!(first.trim_end(), planned.trim_end());
-    assert_contains(second, "os.syscall call=read");
-    assert!(!second.contains("cpu.clock"), "{second}");
     assert!(!place.path("study-own").exists());
 }
 

@@ -52,6 +52,8 @@ pub(super) struct Echo<'l> {
     pub(super) sent: u64,
     answered: u64,
     pub(super) lost: u64,
+    /// Calls that received or waited.
+    calls: u64,
 }
 
 impl<'l> Echo<'l> {
@@ -78,6 +80,7 @@ impl<'l> Echo<'l> {
             sent: 0,
             answered: 0,
             lost: 0,
+            calls: 0,
         })
     }
 
@@ -128,6 +131,7 @@ impl<'l> Echo<'l> {
     /// Receives what has arrived; false if nothing has.
     #[inline]
     fn receive(&mut self, socket: BorrowedFd<'_>, progress: &mut Progress) -> io::Result<bool> {
+        self.calls += 1;
         match self.answers.receive(socket) {
             Ok(0) => Err(ErrorKind::UnexpectedEof.into()),
             Ok(_) => self.note_answers(progress).map(|()| true),
@@ -161,9 +165,10 @@ impl<'l> Echo<'l> {
 
     /// Waits until the socket is readable or writable, or has an error to report, and returns which. `None`
     /// if the echo is stopped and no more answers arrive.
-    fn wait(&self, socket: BorrowedFd<'_>) -> io::Result<Option<PollFlags>> {
+    fn wait(&mut self, socket: BorrowedFd<'_>) -> io::Result<Option<PollFlags>> {
         let mut waits = Waits::default();
         loop {
+            self.calls += 1;
             if let Some(able) = able(&socket, PollFlags::IN, POLL_INTERVAL)? {
                 return Ok(Some(able));
             }
@@ -209,6 +214,7 @@ impl Sender {
             }
         });
         (self.asked, self.unanswered) = (echo.sent, echo.lost);
+        self.sent.system_calls += echo.calls;
         echoed?;
         if echo.is_right() {
             Ok(())
@@ -253,6 +259,7 @@ impl Sender {
                 let progress = &mut self.progress;
                 self.fields.send_or(&mut || {
                     if !echo.receive(socket, progress)? {
+                        echo.calls += 1;
                         let able = able(&socket, PollFlags::IN | PollFlags::OUT, STALLED)?;
                         able.ok_or_else(no_answer)?;
                     }
@@ -287,6 +294,7 @@ impl Sender {
             }
             let (before, mut came, mut last_ns) = (echo.answers.messages(), 0, now());
             while came < window {
+                echo.calls += 1;
                 let received = echo.answers.receive(self.fields.socket());
                 echo.at_ns = now();
                 match received {

@@ -39,7 +39,7 @@ pub struct Sender {
     /// Datagrams that were dropped because a device's queue was full.
     refused: u64,
     ending: Option<Ending>,
-    sent: Counts,
+    pub(super) sent: Counts,
     usage: ThreadUsage,
     /// Over UDP: messages that should be answered, and those that never were.
     pub(super) asked: u64,
@@ -213,11 +213,12 @@ impl Sender {
     /// Those of [`FieldSender::send`] and recv(2); `InvalidData` if something else than a request arrives,
     /// `TimedOut` if none arrives for ten seconds, `UnexpectedEof` if the other end has gone.
     pub fn trigger(&mut self, duration: Duration, burst: u64) -> io::Result<()> {
-        self.measured(|sender| {
+        let mut calls = 0;
+        let sent = self.measured(|sender| {
             let begin_ns = sender.progress.add(0);
             let limits = sender.limits(begin_ns, duration);
             let mut left = limits.messages;
-            while left > 0 && sender.await_request(&limits)? {
+            while left > 0 && sender.await_request(&limits, &mut calls)? {
                 if limits.is_over(sender.progress.add(0), &sender.progress) {
                     break;
                 }
@@ -227,16 +228,19 @@ impl Sender {
                 left -= burst.min(left);
             }
             Ok(())
-        })
+        });
+        self.sent.system_calls += calls;
+        sent
     }
 
-    /// Waits for a request; false if the flow is stopped first.
-    fn await_request(&self, limits: &Limits) -> io::Result<bool> {
+    /// Waits for a request, and counts its calls; false if the flow is stopped first.
+    fn await_request(&self, limits: &Limits, calls: &mut u64) -> io::Result<bool> {
         let mut received = [0; REQUEST_BYTES];
         let mut length = 0;
         let mut waits = Waits::default();
         while length < REQUEST_BYTES {
             let rest = &mut received[length..];
+            *calls += 1;
             match recv(self.fields.socket(), rest, RecvFlags::empty()) {
                 Ok((_, 0)) => return Err(ErrorKind::UnexpectedEof.into()),
                 // A datagram arrives whole, so this is not a request.
@@ -399,7 +403,8 @@ impl Sender {
         self.fields.counts()
     }
 
-    /// What it did while it streamed or echoed, without single messages and without the wait at the end.
+    /// What it did while it streamed or echoed, without single messages and without the wait at the end. System
+    /// calls include those that receive answers and requests, or wait for them.
     pub fn sent(&self) -> Counts {
         self.sent
     }

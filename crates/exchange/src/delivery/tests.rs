@@ -365,8 +365,35 @@ fn an_echo_of_any_size_has_no_deadlock() {
                 assert_eq!(receiver.bytes(), messages * size as u64, "{what}");
                 assert!(receiver.ended, "{what}");
                 assert_eq!(sender.unanswered().1, 0, "{what}");
+                // Many answers may arrive together, but each call receives one of 1 MiB at most.
+                let least = messages + if size > 64 { messages } else { 1 };
+                assert!(sender.sent().system_calls >= least, "{what}");
             }
         }
+    }
+}
+
+#[test]
+fn an_echo_makes_two_calls_for_each_message() {
+    for over in ALL {
+        let shape = shape(64, 1);
+        let mut ends = meet(over, 1, shape, Primitive::OneCopy);
+        exchange(
+            &mut ends,
+            "echo",
+            |receiver, stop| receiver.answer(Primitive::OneCopy, messages(shape), stop),
+            |sender| {
+                sender.echo(SHORT, 1, &mut |_| {})?;
+                sender.end()
+            },
+        );
+        let sent = ends.1[0].sent();
+        assert!(sent.messages > 0, "{over:?}");
+        assert!(sent.system_calls >= 2 * sent.messages, "{over:?}: {sent:?}");
+        assert!(
+            sent.system_calls <= 2 * sent.messages + 20,
+            "{over:?}: {sent:?}"
+        );
     }
 }
 

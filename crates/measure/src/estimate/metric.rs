@@ -136,13 +136,15 @@ pub(crate) fn half_bucket(launch: &Measured) -> f64 {
 pub(super) fn summary(metric: &MetricInfo, by_launch: &[Distribution]) -> Option<Estimate> {
     let medians: Vec<f64> = by_launch.iter().filter_map(Distribution::median).collect();
     let interval = median_interval(&medians);
+    // Of a share, no more than 1, or than what a clock's error makes of it.
+    let most = medians.iter().copied().fold(metric.most(), f64::max);
     let all = Distribution::pooled(by_launch);
     Some(Estimate {
         name: metric.name.clone(),
         unit: metric.unit,
         better: metric.better,
         median: median(&medians)?,
-        ci95: interval.map(|interval| (interval.low, interval.high)),
+        ci95: interval.map(|interval| (interval.low, interval.high.min(most))),
         interval: interval.map(|interval| kind(interval.rule)),
         mean: all.mean()?,
         sd: all.standard_deviation(),

@@ -54,7 +54,7 @@ impl Meter<'_> {
         };
         // A batch of twice as many operations must fit too.
         let most = operation.most.div_ceil(2);
-        let mut operations = 1;
+        let mut operations = self.batch_multiple.min(most);
         loop {
             let mut ns = self.batch(operations, operation)?;
             let wanted_ns = wanted_ns(ns / operations as f64);
@@ -75,6 +75,7 @@ impl Meter<'_> {
             let aim = (operations as f64 * wanted_ns / ns.max(1.0)).ceil();
             operations = (aim as u64)
                 .clamp(operations + 1, operations.saturating_mul(8))
+                .next_multiple_of(self.batch_multiple)
                 .min(most);
         }
     }

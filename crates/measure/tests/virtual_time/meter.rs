@@ -254,6 +254,57 @@ fn a_loop_that_the_optimiser_removed_gives_no_number() {
 }
 
 #[test]
+fn a_lap_of_which_a_part_is_cached_is_timed_as_a_whole() {
+    const LAP: u64 = 1000;
+    // A third of the lap costs 1 ns an element, the rest 100 ns.
+    let ns_before = |at: u64| {
+        let (laps, rest) = (at / LAP, at % LAP);
+        let cheap = |elements: u64| elements.min(LAP / 3);
+        let of = |elements: u64| (cheap(elements) + 100 * (elements - cheap(elements))) as f64;
+        laps as f64 * of(LAP) + of(rest)
+    };
+    let lap_ns = ns_before(LAP) / LAP as f64;
+    let report = six(TIME_NS, |seed, clock, meter| {
+        let mut at = 17 * seed;
+        meter.batches_are_multiples_of(LAP);
+        meter.repeatable("cost", |n| {
+            clock.pass(ns_before(at + n) - ns_before(at));
+            at += n;
+        });
+    });
+    for report in &report {
+        for (count, ns) in samples(report) {
+            assert!(count.is_multiple_of(LAP), "{count}");
+            let each = ns / *count as f64;
+            assert!(
+                (each / lap_ns - 1.0).abs() < 0.02,
+                "{each} instead of {lap_ns}"
+            );
+        }
+    }
+    point_of(report).expect("a number");
+}
+
+#[test]
+fn a_ratio_other_than_two_is_explained_by_what_it_shows() {
+    let reason = |cost: fn(f64) -> f64| {
+        let launches = six(TIME_NS, |_, clock, meter| {
+            meter.repeatable("cost", |n| clock.pass(cost(n as f64)));
+        });
+        point_of(launches).unwrap_err().reason
+    };
+    for (cost, says) in [
+        ((|_| 2e6) as fn(f64) -> f64, "does not depend"),
+        (|n| 1e6 * n.powf(0.8), "costs less"),
+        (|n| 100.0 * n * n, "costs more"),
+    ] {
+        let reason = reason(cost);
+        assert!(reason.contains(says), "{reason}");
+        assert!(!reason.contains("compiler"), "{reason}");
+    }
+}
+
+#[test]
 fn what_is_used_up_is_prepared_untimed_and_in_time() {
     let clock = VirtualClock::new(1);
     let (ready, largest) = (Cell::new(0), Cell::new(0));

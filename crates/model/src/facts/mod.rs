@@ -29,6 +29,9 @@ pub use storage::{Medium, Storage};
 
 use serde::{Deserialize, Serialize};
 
+/// Bytes of a cache line, where they matter no more than a factor of two.
+const LINE_BYTES: u64 = 64;
+
 /// Everything that one machine reports about itself, and what its processes inherit.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
@@ -121,6 +124,14 @@ impl Facts {
     pub fn last_level_cache(&self) -> Option<&Cache> {
         self.data_caches()
             .max_by_key(|cache| (cache.level, cache.size_bytes))
+    }
+
+    /// The size of an array of which caches hold little if every `stride` bytes of it are touched: its lines are
+    /// four times the last level. From 64 bytes on, each element has a line of its own.
+    pub fn bytes_beyond_caches(&self, stride: u64) -> u64 {
+        let last = self.last_level_cache().map(|cache| cache.size_bytes);
+        let lines = last.map_or(256 << 20, |last| (4 * last).clamp(64 << 20, 4 << 30));
+        lines.saturating_mul(stride.max(LINE_BYTES)) / LINE_BYTES
     }
 
     /// The memory that this process can use: what the kernel has available, or what the cgroup

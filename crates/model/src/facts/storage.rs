@@ -13,6 +13,8 @@ pub enum Medium {
     Virtual,
     /// Memory.
     Memory,
+    /// A file that is served as a disk (a loop device): this kernel may cache it.
+    File,
     /// Unknown.
     Unknown,
 }
@@ -25,6 +27,7 @@ impl Medium {
             Medium::Flash => "flash",
             Medium::Virtual => "virtual",
             Medium::Memory => "memory",
+            Medium::File => "a file",
             Medium::Unknown => "of unknown kind",
         }
     }
@@ -85,6 +88,7 @@ impl Facts {
             DiskKind::Ssd | DiskKind::Nvme | DiskKind::Mmc => Medium::Flash,
             DiskKind::Virtual => Medium::Virtual,
             DiskKind::Memory => Medium::Memory,
+            DiskKind::Loop if disk.name.starts_with("loop") => Medium::File,
             DiskKind::Loop | DiskKind::Unknown => Medium::Unknown,
             DiskKind::Raid | DiskKind::Mapped => {
                 let parts = disk.parts.iter().filter_map(|part| self.disk_of_part(part));
@@ -141,6 +145,8 @@ mod tests {
                 disk("vda", DiskKind::Virtual, &[]),
                 disk("dm-0", DiskKind::Mapped, &["nvme0n1p3"]),
                 disk("md0", DiskKind::Raid, &["sda1", "nvme0n1p1"]),
+                disk("loop3", DiskKind::Loop, &[]),
+                disk("dm-1", DiskKind::Mapped, &["loop3"]),
             ],
             file_systems: vec![
                 mounted("/", "ext4", Some("vda")),
@@ -149,6 +155,9 @@ mod tests {
                 mounted("/dev/shm", "tmpfs", None),
                 mounted("/mixed", "ext4", Some("md0")),
                 mounted("/net", "nfs4", None),
+                mounted("/image", "ext4", Some("loop3")),
+                mounted("/sealed", "ext4", Some("dm-1")),
+                mounted("/box", "overlay", None),
             ],
             ..Facts::default()
         };
@@ -162,6 +171,9 @@ mod tests {
             ("/dev/shm", "tmpfs (memory)"),
             ("/mixed", "md0 (of unknown kind)"),
             ("/net/x", "nfs4 (of unknown kind)"),
+            ("/image", "loop3 (a file)"),
+            ("/sealed", "dm-1 (a file)"),
+            ("/box", "overlay (of unknown kind)"),
         ] {
             let storage = facts.storage_of(folder);
             assert_eq!(storage.map(|storage| storage.name()).as_deref(), Some(name));

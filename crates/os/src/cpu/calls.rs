@@ -31,15 +31,49 @@ pub enum ArgumentKind {
     Double,
     /// Structures of 32 bytes by value: copied to the stack for every call.
     Struct,
+    /// As [`Self::Int`], of a callee as `gcc -O0` compiles it: a frame pointer, and each argument stored on the
+    /// stack and loaded again. The caller sets up constants as unoptimised code does.
+    UnoptimisedInt,
+    /// The same of [`Self::Float`].
+    UnoptimisedFloat,
+    /// The same of [`Self::Double`].
+    UnoptimisedDouble,
 }
 
 impl ArgumentKind {
     /// Every kind, in the order of declaration.
-    pub const ALL: [Self; 4] = [Self::Int, Self::Float, Self::Double, Self::Struct];
+    pub const ALL: [Self; 7] = [
+        Self::Int,
+        Self::Float,
+        Self::Double,
+        Self::Struct,
+        Self::UnoptimisedInt,
+        Self::UnoptimisedFloat,
+        Self::UnoptimisedDouble,
+    ];
 }
 
 /// The largest number of arguments that [`call`] knows.
 pub const MOST_ARGUMENTS: u8 = 7;
+
+/// Chooses the callee of a module by the number of its arguments, and calls it `n` times.
+macro_rules! calls {
+    ($callees:ident in $arguments:expr, $n:expr;
+        $a:expr, $b:expr, $c:expr, $d:expr, $e:expr, $f:expr, $g:expr
+    ) => {
+        match $arguments {
+            0 => repeat($n, || $callees::of_0()),
+            1 => repeat($n, || $callees::of_1($a)),
+            2 => repeat($n, || $callees::of_2($a, $b)),
+            3 => repeat($n, || $callees::of_3($a, $b, $c)),
+            4 => repeat($n, || $callees::of_4($a, $b, $c, $d)),
+            5 => repeat($n, || $callees::of_5($a, $b, $c, $d, $e)),
+            6 => repeat($n, || $callees::of_6($a, $b, $c, $d, $e, $f)),
+            7 => repeat($n, || $callees::of_7($a, $b, $c, $d, $e, $f, $g)),
+            more => panic!("at most {MOST_ARGUMENTS} arguments, not {more}"),
+        }
+    };
+}
 
 /// Makes `n` calls with `arguments` arguments of one kind, whose values are 1, 2, 3 and so on (a structure
 /// holds its number in its first word). Chooses the callee once, before the loop.
@@ -51,55 +85,25 @@ pub const MOST_ARGUMENTS: u8 = 7;
 ///
 /// If `arguments` exceeds [`MOST_ARGUMENTS`].
 pub fn call(kind: ArgumentKind, arguments: u8, n: u64) -> u64 {
-    use ArgumentKind::{Double, Float, Int, Struct};
     // Unknown to the optimiser, so that each call copies them, as from a variable.
-    let blocks = black_box([1, 2, 3, 4, 5, 6, 7].map(|number| Block {
+    let [a, b, c, d, e, f, g] = black_box([1, 2, 3, 4, 5, 6, 7].map(|number| Block {
         words: [number, 0, 0, 0],
     }));
-    match (kind, arguments) {
-        (Int, 0) => repeat(n, || int_0()),
-        (Int, 1) => repeat(n, || int_1(1)),
-        (Int, 2) => repeat(n, || int_2(1, 2)),
-        (Int, 3) => repeat(n, || int_3(1, 2, 3)),
-        (Int, 4) => repeat(n, || int_4(1, 2, 3, 4)),
-        (Int, 5) => repeat(n, || int_5(1, 2, 3, 4, 5)),
-        (Int, 6) => repeat(n, || int_6(1, 2, 3, 4, 5, 6)),
-        (Int, 7) => repeat(n, || int_7(1, 2, 3, 4, 5, 6, 7)),
-        (Float, 0) => repeat(n, || float_0()) as u64,
-        (Float, 1) => repeat(n, || float_1(1.0)) as u64,
-        (Float, 2) => repeat(n, || float_2(1.0, 2.0)) as u64,
-        (Float, 3) => repeat(n, || float_3(1.0, 2.0, 3.0)) as u64,
-        (Float, 4) => repeat(n, || float_4(1.0, 2.0, 3.0, 4.0)) as u64,
-        (Float, 5) => repeat(n, || float_5(1.0, 2.0, 3.0, 4.0, 5.0)) as u64,
-        (Float, 6) => repeat(n, || float_6(1.0, 2.0, 3.0, 4.0, 5.0, 6.0)) as u64,
-        (Float, 7) => repeat(n, || float_7(1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0)) as u64,
-        (Double, 0) => repeat(n, || double_0()) as u64,
-        (Double, 1) => repeat(n, || double_1(1.0)) as u64,
-        (Double, 2) => repeat(n, || double_2(1.0, 2.0)) as u64,
-        (Double, 3) => repeat(n, || double_3(1.0, 2.0, 3.0)) as u64,
-        (Double, 4) => repeat(n, || double_4(1.0, 2.0, 3.0, 4.0)) as u64,
-        (Double, 5) => repeat(n, || double_5(1.0, 2.0, 3.0, 4.0, 5.0)) as u64,
-        (Double, 6) => repeat(n, || double_6(1.0, 2.0, 3.0, 4.0, 5.0, 6.0)) as u64,
-        (Double, 7) => repeat(n, || double_7(1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0)) as u64,
-        (Struct, 0) => repeat(n, || struct_0()),
-        (Struct, 1) => repeat(n, || struct_1(blocks[0])),
-        (Struct, 2) => repeat(n, || struct_2(blocks[0], blocks[1])),
-        (Struct, 3) => repeat(n, || struct_3(blocks[0], blocks[1], blocks[2])),
-        (Struct, 4) => repeat(n, || struct_4(blocks[0], blocks[1], blocks[2], blocks[3])),
-        (Struct, 5) => repeat(n, || {
-            struct_5(blocks[0], blocks[1], blocks[2], blocks[3], blocks[4])
-        }),
-        (Struct, 6) => repeat(n, || {
-            struct_6(
-                blocks[0], blocks[1], blocks[2], blocks[3], blocks[4], blocks[5],
-            )
-        }),
-        (Struct, 7) => repeat(n, || {
-            struct_7(
-                blocks[0], blocks[1], blocks[2], blocks[3], blocks[4], blocks[5], blocks[6],
-            )
-        }),
-        (_, 8..) => panic!("at most {MOST_ARGUMENTS} arguments, not {arguments}"),
+    macro_rules! numbers {
+        ($callees:ident) => {
+            calls!($callees in arguments, n; 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0) as u64
+        };
+    }
+    match kind {
+        ArgumentKind::Int => calls!(int in arguments, n; 1, 2, 3, 4, 5, 6, 7),
+        ArgumentKind::Float => numbers!(float),
+        ArgumentKind::Double => numbers!(double),
+        ArgumentKind::Struct => calls!(structure in arguments, n; a, b, c, d, e, f, g),
+        ArgumentKind::UnoptimisedInt => {
+            calls!(unoptimised_int in arguments, n; 1, 2, 3, 4, 5, 6, 7)
+        }
+        ArgumentKind::UnoptimisedFloat => numbers!(unoptimised_float),
+        ArgumentKind::UnoptimisedDouble => numbers!(unoptimised_double),
     }
 }
 
@@ -118,26 +122,38 @@ struct Block {
     words: [u64; 4],
 }
 
-/// Defines callees of one kind, each by its own instructions. Each has one argument more than the one before
-/// it, and executes that one's instructions before its own.
+/// Defines a module with the callees of one kind. Each has one argument more than the one before it, and executes
+/// that one's instructions before its own: of each argument's `save` first, then of each argument's `add`.
 macro_rules! callees {
-    ($argument:ty => $sum:ty { $none:ident: $zero:literal; $($more:tt)* }) => {
-        callees!(@define $none() -> $sum { $zero });
-        callees!(@next $argument => $sum, [$argument], [] $($more)*);
+    ($module:ident: $argument:ty => $sum:ty, [$($enter:literal)*], [$($leave:literal)*] {
+        $zero:literal; $($more:tt)*
+    }) => {
+        pub(in crate::cpu::calls) mod $module {
+            use super::*;
+
+            callees!(@define of_0() -> $sum { $($enter)* $zero $($leave)* });
+            callees!(@next $argument => $sum, [$($enter)*], [$($leave)*], [of_1 of_2 of_3 of_4 of_5 of_6 of_7],
+                [$argument], [], [] $($more)*);
+        }
     };
-    (@next $argument:ty => $sum:ty, [$($arguments:ty),*], [$($before:literal)*]) => {};
-    (@next $argument:ty => $sum:ty, [$($arguments:ty),*], [$($before:literal)*]
-        $name:ident: $($code:literal)*; $($more:tt)*
+    (@next $argument:ty => $sum:ty, [$($enter:literal)*], [$($leave:literal)*], [],
+        [$($arguments:ty),*], [$($saved:literal)*], [$($added:literal)*]
+    ) => {};
+    (@next $argument:ty => $sum:ty, [$($enter:literal)*], [$($leave:literal)*], [$name:ident $($names:ident)*],
+        [$($arguments:ty),*], [$($saved:literal)*], [$($added:literal)*]
+        [$($save:literal)*] [$($add:literal)*]; $($more:tt)*
     ) => {
-        callees!(@define $name($($arguments),*) -> $sum { $($before)* $($code)* });
-        callees!(@next $argument => $sum, [$($arguments,)* $argument], [$($before)* $($code)*]
-            $($more)*);
+        callees!(@define $name($($arguments),*) -> $sum {
+            $($enter)* $($saved)* $($save)* $($added)* $($add)* $($leave)*
+        });
+        callees!(@next $argument => $sum, [$($enter)*], [$($leave)*], [$($names)*],
+            [$($arguments,)* $argument], [$($saved)* $($save)*], [$($added)* $($add)*] $($more)*);
     };
     (@define $name:ident($($argument:ty),*) -> $sum:ty { $($code:literal)* }) => {
         // Sound to call: the body reads its arguments and the registers that carry them, writes
-        // only the result register and registers that the callee owns, and returns.
+        // only the result register, registers that the callee owns and its own stack, and returns.
         #[unsafe(naked)]
-        pub(super) extern "C" fn $name($(_: $argument),*) -> $sum {
+        pub(in crate::cpu::calls) extern "C" fn $name($(_: $argument),*) -> $sum {
             // The alignment of its end is that of its section, and so of its begin.
             naked_asm!($($code,)* "ret", ".p2align 6")
         }
@@ -148,45 +164,76 @@ macro_rules! callees {
 mod callees {
     use super::{Block, naked_asm};
 
-    callees! { u64 => u64 {
-        int_0: "xor eax, eax";
-        int_1: "mov rax, rdi";
-        int_2: "add rax, rsi";
-        int_3: "add rax, rdx";
-        int_4: "add rax, rcx";
-        int_5: "add rax, r8";
-        int_6: "add rax, r9";
-        int_7: "add rax, [rsp + 8]";
+    callees! { int: u64 => u64, [], [] {
+        "xor eax, eax";
+        [] ["mov rax, rdi"];
+        [] ["add rax, rsi"];
+        [] ["add rax, rdx"];
+        [] ["add rax, rcx"];
+        [] ["add rax, r8"];
+        [] ["add rax, r9"];
+        [] ["add rax, [rsp + 8]"];
     }}
-    callees! { f32 => f32 {
-        float_0: "xorps xmm0, xmm0";
-        float_1:;
-        float_2: "addss xmm0, xmm1";
-        float_3: "addss xmm0, xmm2";
-        float_4: "addss xmm0, xmm3";
-        float_5: "addss xmm0, xmm4";
-        float_6: "addss xmm0, xmm5";
-        float_7: "addss xmm0, xmm6";
+    callees! { float: f32 => f32, [], [] {
+        "xorps xmm0, xmm0";
+        [] [];
+        [] ["addss xmm0, xmm1"];
+        [] ["addss xmm0, xmm2"];
+        [] ["addss xmm0, xmm3"];
+        [] ["addss xmm0, xmm4"];
+        [] ["addss xmm0, xmm5"];
+        [] ["addss xmm0, xmm6"];
     }}
-    callees! { f64 => f64 {
-        double_0: "xorps xmm0, xmm0";
-        double_1:;
-        double_2: "addsd xmm0, xmm1";
-        double_3: "addsd xmm0, xmm2";
-        double_4: "addsd xmm0, xmm3";
-        double_5: "addsd xmm0, xmm4";
-        double_6: "addsd xmm0, xmm5";
-        double_7: "addsd xmm0, xmm6";
+    callees! { double: f64 => f64, [], [] {
+        "xorps xmm0, xmm0";
+        [] [];
+        [] ["addsd xmm0, xmm1"];
+        [] ["addsd xmm0, xmm2"];
+        [] ["addsd xmm0, xmm3"];
+        [] ["addsd xmm0, xmm4"];
+        [] ["addsd xmm0, xmm5"];
+        [] ["addsd xmm0, xmm6"];
     }}
-    callees! { Block => u64 {
-        struct_0: "xor eax, eax";
-        struct_1: "mov rax, [rsp + 8]";
-        struct_2: "add rax, [rsp + 40]";
-        struct_3: "add rax, [rsp + 72]";
-        struct_4: "add rax, [rsp + 104]";
-        struct_5: "add rax, [rsp + 136]";
-        struct_6: "add rax, [rsp + 168]";
-        struct_7: "add rax, [rsp + 200]";
+    callees! { structure: Block => u64, [], [] {
+        "xor eax, eax";
+        [] ["mov rax, [rsp + 8]"];
+        [] ["add rax, [rsp + 40]"];
+        [] ["add rax, [rsp + 72]"];
+        [] ["add rax, [rsp + 104]"];
+        [] ["add rax, [rsp + 136]"];
+        [] ["add rax, [rsp + 168]"];
+        [] ["add rax, [rsp + 200]"];
+    }}
+    // As gcc 12 compiles them; what is stored lies in the red zone.
+    callees! { unoptimised_int: u64 => u64, ["push rbp" "mov rbp, rsp"], ["pop rbp"] {
+        "mov eax, 0";
+        ["mov [rbp - 8], rdi"] ["mov rax, [rbp - 8]"];
+        ["mov [rbp - 16], rsi"] ["mov rdx, [rbp - 16]" "add rax, rdx"];
+        ["mov [rbp - 24], rdx"] ["mov rdx, [rbp - 24]" "add rax, rdx"];
+        ["mov [rbp - 32], rcx"] ["mov rdx, [rbp - 32]" "add rax, rdx"];
+        ["mov [rbp - 40], r8"] ["mov rdx, [rbp - 40]" "add rax, rdx"];
+        ["mov [rbp - 48], r9"] ["mov rdx, [rbp - 48]" "add rax, rdx"];
+        [] ["mov rdx, [rbp + 16]" "add rax, rdx"];
+    }}
+    callees! { unoptimised_float: f32 => f32, ["push rbp" "mov rbp, rsp"], ["pop rbp"] {
+        "pxor xmm0, xmm0";
+        ["movss [rbp - 4], xmm0"] ["movss xmm0, [rbp - 4]"];
+        ["movss [rbp - 8], xmm1"] ["addss xmm0, [rbp - 8]"];
+        ["movss [rbp - 12], xmm2"] ["addss xmm0, [rbp - 12]"];
+        ["movss [rbp - 16], xmm3"] ["addss xmm0, [rbp - 16]"];
+        ["movss [rbp - 20], xmm4"] ["addss xmm0, [rbp - 20]"];
+        ["movss [rbp - 24], xmm5"] ["addss xmm0, [rbp - 24]"];
+        ["movss [rbp - 28], xmm6"] ["addss xmm0, [rbp - 28]"];
+    }}
+    callees! { unoptimised_double: f64 => f64, ["push rbp" "mov rbp, rsp"], ["movq rax, xmm0" "movq xmm0, rax" "pop rbp"] {
+        "pxor xmm0, xmm0";
+        ["movsd [rbp - 8], xmm0"] ["movsd xmm0, [rbp - 8]"];
+        ["movsd [rbp - 16], xmm1"] ["addsd xmm0, [rbp - 16]"];
+        ["movsd [rbp - 24], xmm2"] ["addsd xmm0, [rbp - 24]"];
+        ["movsd [rbp - 32], xmm3"] ["addsd xmm0, [rbp - 32]"];
+        ["movsd [rbp - 40], xmm4"] ["addsd xmm0, [rbp - 40]"];
+        ["movsd [rbp - 48], xmm5"] ["addsd xmm0, [rbp - 48]"];
+        ["movsd [rbp - 56], xmm6"] ["addsd xmm0, [rbp - 56]"];
     }}
 }
 
@@ -194,45 +241,76 @@ mod callees {
 mod callees {
     use super::{Block, naked_asm};
 
-    callees! { u64 => u64 {
-        int_0: "mov x0, #0";
-        int_1:;
-        int_2: "add x0, x0, x1";
-        int_3: "add x0, x0, x2";
-        int_4: "add x0, x0, x3";
-        int_5: "add x0, x0, x4";
-        int_6: "add x0, x0, x5";
-        int_7: "add x0, x0, x6";
+    callees! { int: u64 => u64, [], [] {
+        "mov x0, #0";
+        [] [];
+        [] ["add x0, x0, x1"];
+        [] ["add x0, x0, x2"];
+        [] ["add x0, x0, x3"];
+        [] ["add x0, x0, x4"];
+        [] ["add x0, x0, x5"];
+        [] ["add x0, x0, x6"];
     }}
-    callees! { f32 => f32 {
-        float_0: "fmov s0, wzr";
-        float_1:;
-        float_2: "fadd s0, s0, s1";
-        float_3: "fadd s0, s0, s2";
-        float_4: "fadd s0, s0, s3";
-        float_5: "fadd s0, s0, s4";
-        float_6: "fadd s0, s0, s5";
-        float_7: "fadd s0, s0, s6";
+    callees! { float: f32 => f32, [], [] {
+        "fmov s0, wzr";
+        [] [];
+        [] ["fadd s0, s0, s1"];
+        [] ["fadd s0, s0, s2"];
+        [] ["fadd s0, s0, s3"];
+        [] ["fadd s0, s0, s4"];
+        [] ["fadd s0, s0, s5"];
+        [] ["fadd s0, s0, s6"];
     }}
-    callees! { f64 => f64 {
-        double_0: "fmov d0, xzr";
-        double_1:;
-        double_2: "fadd d0, d0, d1";
-        double_3: "fadd d0, d0, d2";
-        double_4: "fadd d0, d0, d3";
-        double_5: "fadd d0, d0, d4";
-        double_6: "fadd d0, d0, d5";
-        double_7: "fadd d0, d0, d6";
+    callees! { double: f64 => f64, [], [] {
+        "fmov d0, xzr";
+        [] [];
+        [] ["fadd d0, d0, d1"];
+        [] ["fadd d0, d0, d2"];
+        [] ["fadd d0, d0, d3"];
+        [] ["fadd d0, d0, d4"];
+        [] ["fadd d0, d0, d5"];
+        [] ["fadd d0, d0, d6"];
     }}
-    callees! { Block => u64 {
-        struct_0: "mov x0, #0";
-        struct_1: "ldr x0, [x0]";
-        struct_2: "ldr x8, [x1]" "add x0, x0, x8";
-        struct_3: "ldr x8, [x2]" "add x0, x0, x8";
-        struct_4: "ldr x8, [x3]" "add x0, x0, x8";
-        struct_5: "ldr x8, [x4]" "add x0, x0, x8";
-        struct_6: "ldr x8, [x5]" "add x0, x0, x8";
-        struct_7: "ldr x8, [x6]" "add x0, x0, x8";
+    callees! { structure: Block => u64, [], [] {
+        "mov x0, #0";
+        [] ["ldr x0, [x0]"];
+        [] ["ldr x8, [x1]" "add x0, x0, x8"];
+        [] ["ldr x8, [x2]" "add x0, x0, x8"];
+        [] ["ldr x8, [x3]" "add x0, x0, x8"];
+        [] ["ldr x8, [x4]" "add x0, x0, x8"];
+        [] ["ldr x8, [x5]" "add x0, x0, x8"];
+        [] ["ldr x8, [x6]" "add x0, x0, x8"];
+    }}
+    // As gcc 12 compiles them: one without arguments makes no frame, which is two instructions less.
+    callees! { unoptimised_int: u64 => u64, ["sub sp, sp, #64"], ["add sp, sp, #64"] {
+        "mov x0, #0";
+        ["str x0, [sp, #56]"] ["ldr x0, [sp, #56]"];
+        ["str x1, [sp, #48]"] ["ldr x1, [sp, #48]" "add x0, x0, x1"];
+        ["str x2, [sp, #40]"] ["ldr x1, [sp, #40]" "add x0, x0, x1"];
+        ["str x3, [sp, #32]"] ["ldr x1, [sp, #32]" "add x0, x0, x1"];
+        ["str x4, [sp, #24]"] ["ldr x1, [sp, #24]" "add x0, x0, x1"];
+        ["str x5, [sp, #16]"] ["ldr x1, [sp, #16]" "add x0, x0, x1"];
+        ["str x6, [sp, #8]"] ["ldr x1, [sp, #8]" "add x0, x0, x1"];
+    }}
+    callees! { unoptimised_float: f32 => f32, ["sub sp, sp, #32"], ["add sp, sp, #32"] {
+        "fmov s0, wzr";
+        ["str s0, [sp, #28]"] ["ldr s0, [sp, #28]"];
+        ["str s1, [sp, #24]"] ["ldr s1, [sp, #24]" "fadd s0, s0, s1"];
+        ["str s2, [sp, #20]"] ["ldr s1, [sp, #20]" "fadd s0, s0, s1"];
+        ["str s3, [sp, #16]"] ["ldr s1, [sp, #16]" "fadd s0, s0, s1"];
+        ["str s4, [sp, #12]"] ["ldr s1, [sp, #12]" "fadd s0, s0, s1"];
+        ["str s5, [sp, #8]"] ["ldr s1, [sp, #8]" "fadd s0, s0, s1"];
+        ["str s6, [sp, #4]"] ["ldr s1, [sp, #4]" "fadd s0, s0, s1"];
+    }}
+    callees! { unoptimised_double: f64 => f64, ["sub sp, sp, #64"], ["add sp, sp, #64"] {
+        "fmov d0, xzr";
+        ["str d0, [sp, #56]"] ["ldr d0, [sp, #56]"];
+        ["str d1, [sp, #48]"] ["ldr d1, [sp, #48]" "fadd d0, d0, d1"];
+        ["str d2, [sp, #40]"] ["ldr d1, [sp, #40]" "fadd d0, d0, d1"];
+        ["str d3, [sp, #32]"] ["ldr d1, [sp, #32]" "fadd d0, d0, d1"];
+        ["str d4, [sp, #24]"] ["ldr d1, [sp, #24]" "fadd d0, d0, d1"];
+        ["str d5, [sp, #16]"] ["ldr d1, [sp, #16]" "fadd d0, d0, d1"];
+        ["str d6, [sp, #8]"] ["ldr d1, [sp, #8]" "fadd d0, d0, d1"];
     }}
 }
 

@@ -49,10 +49,12 @@ pub fn evict(file: &File, len: u64) -> io::Result<u64> {
 ///
 /// # Errors
 ///
-/// The errors of cachestat(2); before Linux 6.5 those of mmap(2) and of mincore(2), which answers
-/// only processes that own the file or may write to it.
+/// The errors of cachestat(2); before Linux 6.5, and where it counts none, those of mmap(2) and of mincore(2),
+/// which answers only processes that own the file or may write to it.
 pub fn cached_bytes(file: &File, len: u64) -> io::Result<u64> {
     match cachestat(file, len) {
+        // An overlay's file has its pages in the file of a layer, which is what mmap(2) maps.
+        Ok(0) => by_mincore(file, len),
         // EPERM: a seccomp filter that does not know it yet.
         Err(error) if matches!(error.raw_os_error(), Some(libc::ENOSYS | libc::EPERM)) => {
             by_mincore(file, len)
@@ -103,6 +105,64 @@ fn by_mincore(file: &File, len: u64) -> io::Result<u64> {
 mod tests {
     use super::*;
     use crate::file::data::DataFile;
+    use crate::file::scratch;
+    use rustix::mount::{MountFlags, MountPropagationFlags, mount, mount_change};
+    use std::ffi::CString;
+    use std::path::Path;
+
+    /// How much of a file of 1 MiB in a new overlay is cached after it was written and after it was evicted, and
+    /// whether it counts as in memory. The upper layer is in this folder, or in a tmpfs. `None` where mounting is
+    /// not permitted.
+    fn in_an_overlay(upper_in: Option<&Path>) -> Option<(u64, u64, bool)> {
+        let flags = libc::CLONE_FS | libc::CLONE_NEWNS;
+        // SAFETY: takes a number; only this thread's view of what is mounted changes.
+        if unsafe { libc::unshare(flags) } != 0 {
+            return None;
+        }
+        let private = MountPropagationFlags::PRIVATE | MountPropagationFlags::REC;
+        mount_change("/", private).ok()?;
+        let place = upper_in.unwrap_or(Path::new("/mnt"));
+        if upper_in.is_none() {
+            mount("none", place, "tmpfs", MountFlags::empty(), c"size=16m").ok()?;
+        }
+        for folder in ["lower", "upper", "work", "all"] {
+            std::fs::create_dir(place.join(folder)).ok()?;
+        }
+        let of = |folder: &str| place.join(folder).display().to_string();
+        let (lower, upper, work) = (of("lower"), of("upper"), of("work"));
+        let options = format!("lowerdir={lower},upperdir={upper},workdir={work}");
+        let options = CString::new(options).unwrap();
+        let all = place.join("all");
+        mount("none", &all, "overlay", MountFlags::empty(), &*options).ok()?;
+        let mut data = DataFile::create(Some(&all)).unwrap();
+        let len = 1 << 20;
+        data.extend(len).unwrap();
+        let cached = cached_bytes(data.file(), len).unwrap();
+        let in_memory = scratch::is_in_memory(data.file()).unwrap();
+        Some((cached, evict(data.file(), len).unwrap(), in_memory))
+    }
+
+    #[test]
+    fn pages_of_an_overlay_are_those_of_its_upper_layer() {
+        let on_disk = scratch::folder().map(|folder| {
+            let name = format!("costof-overlay-{}", std::process::id());
+            let folder = folder.join(name);
+            std::fs::create_dir(&folder).unwrap();
+            let inside = folder.clone();
+            let found = std::thread::spawn(move || in_an_overlay(Some(&inside)));
+            let found = found.join();
+            std::fs::remove_dir_all(&folder).unwrap();
+            found.unwrap()
+        });
+        match on_disk {
+            Some(Some(found)) => assert_eq!(found, (1 << 20, 0, false)),
+            _ => eprintln!("skipped: no overlay on a disk can be mounted here"),
+        }
+        match std::thread::spawn(|| in_an_overlay(None)).join().unwrap() {
+            Some(found) => assert_eq!(found, (1 << 20, 1 << 20, true)),
+            None => eprintln!("skipped: mounting is not permitted here"),
+        }
+    }
 
     #[test]
     fn what_is_written_is_cached_until_it_is_evicted() {

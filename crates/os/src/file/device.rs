@@ -29,6 +29,24 @@ pub fn numbers(file: &File) -> io::Result<(u32, u32)> {
     Ok((major(device), minor(device)))
 }
 
+/// The disks whose counters show what left this kernel: not those that it makes of files, of memory or of other
+/// disks.
+pub fn physical() -> Vec<String> {
+    const MADE: [&str; 6] = ["loop", "ram", "zram", "dm-", "md", "pmem"];
+    let disks = fs::read_dir("/sys/block").into_iter().flatten();
+    let names = disks.filter_map(|disk| disk.ok()?.file_name().into_string().ok());
+    names
+        .filter(|name| !MADE.iter().any(|made| name.starts_with(made)))
+        .collect()
+}
+
+/// Whether a loop device reads and writes its file past the page cache, so that this kernel does not cache it.
+/// `None` if it is no loop device.
+pub fn is_direct_loop(name: &str) -> Option<bool> {
+    let direct = fs::read_to_string(format!("/sys/block/{name}/loop/dio")).ok()?;
+    Some(direct.trim() == "1")
+}
+
 /// How many bytes were read from this block device so far, by any process. `name` is the kernel's
 /// name of a disk or a partition. `None` if it has no such counter. Allocates.
 pub fn read_bytes(name: &str) -> Option<u64> {

@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{Advice, fadvise, fstatfs};
 
+use super::cache;
 use super::map::Mapping;
 pub use super::map::Sharing;
 use crate::memory::arena::base_page_bytes;
@@ -189,15 +190,27 @@ pub(crate) fn nameless_in(folder: &Path) -> io::Result<File> {
         })
 }
 
-/// Whether the file's file system keeps files only in memory.
+/// Whether the file's file system keeps files only in memory. Of an overlay, whose upper layer may be such a one,
+/// the file shows it: a page of it is written, and stays when it is evicted.
 ///
 /// # Errors
 ///
-/// The errors of fstatfs(2).
+/// The errors of fstatfs(2); of an overlay those of writing, and of [`cache::evict`].
 pub(crate) fn is_in_memory(file: &File) -> io::Result<bool> {
     // Only the low half is defined on every architecture.
     let kind = fstatfs(file)?.f_type as u32;
-    Ok(MEMORY_FILE_SYSTEMS.contains(&kind))
+    if kind != OVERLAY {
+        return Ok(MEMORY_FILE_SYSTEMS.contains(&kind));
+    }
+    let len = file.metadata()?.len();
+    if len == 0 {
+        file.write_all_at(&vec![CONTENT; base_page_bytes()], 0)?;
+        file.sync_all()?;
+    }
+    let page = base_page_bytes() as u64;
+    let stays = cache::evict(file, page)? > 0;
+    file.set_len(len)?;
+    Ok(stays)
 }
 
 fn create_and_unlink(options: &OpenOptions, folder: &Path) -> io::Result<File> {
@@ -210,6 +223,7 @@ fn create_and_unlink(options: &OpenOptions, folder: &Path) -> io::Result<File> {
 
 /// tmpfs, ramfs, hugetlbfs. Source: include/uapi/linux/magic.h.
 const MEMORY_FILE_SYSTEMS: [u32; 3] = [0x0102_1994, 0x8584_58f6, 0x9584_58f6];
+const OVERLAY: u32 = 0x794c_7630;
 
 #[cfg(test)]
 mod tests {

@@ -13,6 +13,12 @@ words! {
         Double = "double",
         /// structures of 32 bytes by value, copied to the stack
         Struct = "struct",
+        /// as int, by a callee as gcc -O0 compiles it: each argument is stored on the stack and loaded again
+        UnoptimisedInt = "unoptimised_int",
+        /// the same of float
+        UnoptimisedFloat = "unoptimised_float",
+        /// the same of double
+        UnoptimisedDouble = "unoptimised_double",
     }
 }
 
@@ -26,11 +32,12 @@ point! {
     /// callee adds them up; the sum is checked. Calls do not wait for each other, so this is a
     /// throughput: whatever the core does in parallel costs nothing, and arguments in registers may
     /// be free. The cost includes the arguments, the call, the return, one addition per argument,
-    /// and an eighth of the loop.
+    /// and an eighth of the loop. The instructions of unoptimised callees are those of gcc -O0 (Debian 12) for
+    /// the same function, however costof was built.
     ///
     /// # Predicted from
     /// the core clock; a call and a return every 2 to 6 cycles, and what copying arguments to the
-    /// stack adds
+    /// stack adds; unoptimised 1 to 4 for the frame, and up to two for each argument that is stored and loaded
     ///
     /// # Sources
     /// - CSE 221 System Measurement Project, 2014: 5.9 to 10.6 cycles for 0 to 7 arguments,
@@ -73,6 +80,12 @@ impl Measure for Call {
             Arguments::Int | Arguments::Float | Arguments::Double => (
                 (2.0, 6.0 + args),
                 "a call and a return, and at most one cycle an argument",
+            ),
+            Arguments::UnoptimisedInt
+            | Arguments::UnoptimisedFloat
+            | Arguments::UnoptimisedDouble => (
+                (3.0 + 0.3 * args, 10.0 + 2.0 * args),
+                "a call, a return and a frame, and a store and a load for each argument",
             ),
         };
         cost_cycles(measured, cycles, because)

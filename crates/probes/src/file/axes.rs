@@ -18,7 +18,7 @@ pub(crate) const BLOCK_METRICS: &[Metric] = metrics! {
     cpu: Nanoseconds Lower,
     /// bytes that came from the device (with cache=direct, or went to it), divided by the bytes
     /// read or written: the smaller of /proc/self/io and the disk's own counter; over 1 where more
-    /// was read than requested; absent where neither counts
+    /// was read than requested; absent where neither counts, and so is a number of a device
     device_share: One Neither,
 };
 

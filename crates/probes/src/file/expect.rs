@@ -107,7 +107,7 @@ fn request_as_measured(
         (Medium::Rotational, false) => (Range(20e3, 500e3), "for a request to a disk"),
         (Medium::Flash, _) => (Range(8e3, 200e3), "for a request to flash"),
         (Medium::Virtual, _) => (Range(15e3, 400e3), "for a request to a virtual disk"),
-        (Medium::Memory | Medium::Unknown, _) => return None,
+        (Medium::Memory | Medium::File | Medium::Unknown, _) => return None,
     };
     // Both are measured in the temporary folder.
     let measured = (blocks.dir == TEMPORARY).then(from_runs).flatten();
@@ -148,7 +148,7 @@ pub(super) fn rates(dir: &str, facts: &Facts) -> Option<(f64, f64)> {
     match medium(dir, facts) {
         Medium::Rotational => Some((0.08, 0.3)),
         Medium::Flash | Medium::Virtual => Some((0.3, 8.0)),
-        Medium::Memory | Medium::Unknown => None,
+        Medium::Memory | Medium::File | Medium::Unknown => None,
     }
 }
 

@@ -75,9 +75,11 @@ point! {
     /// A file without a name (O_TMPFILE) is written, synced and read, block by block, into memory of the
     /// reader. Every word of it is unique, and after the measurement 64 more blocks are read and compared
     /// (fewer if they come to 4 MiB). warm: all of it is read once before, and must be in the page cache
-    /// afterwards. cold: it is evicted before each batch, until cachestat(2) (mincore(2) before Linux 6.5)
-    /// finds no page. direct: O_DIRECT, aligned as STATX_DIOALIGN says. If bytes should have come from the
-    /// device and did not, or the other way round, there is no number. The kernel reads ahead as it does
+    /// afterwards. cold: it is evicted before each batch, until neither cachestat(2) nor mincore(2) finds a
+    /// page. direct: O_DIRECT, aligned as STATX_DIOALIGN says. If bytes should have come from the
+    /// device and did not, or the other way round, or if nothing shows it, there is no number: of an overlay,
+    /// whose disk is not known, all disks of the machine count; a loop device's file may be in this kernel's
+    /// cache. The kernel reads ahead as it does
     /// for programs that give no advice, but not for random blocks (POSIX_FADV_RANDOM, MADV_RANDOM). A cold
     /// file is read in order in stretches of up to 32 MiB, each from its beginning. The file system's own
     /// records of where the file lies are always in memory. A virtual disk may be served from its host's
@@ -308,11 +310,14 @@ impl RoleAt<Read> for Reading {
             target.check("read", reader.read(1))?;
             verify_last(&reader)?;
         }
-        if let Some(share) = self.share {
-            meter.value("device_share", share);
-            conditions::check_share(point, target, share)?;
+        match self.share {
+            Some(share) => {
+                meter.value("device_share", share);
+                conditions::check_share(point, target, share)
+            }
+            None if point.cache == Cache::Warm => Ok(()),
+            None => Err(target_file::unknown_share()),
         }
-        Ok(())
     }
 }
 

@@ -53,7 +53,8 @@ point! {
     /// - T. Pillai et al., All File Systems Are Not Created Equal, OSDI 2014
     ///
     /// # Needs
-    /// - a folder on a file system that is not in memory, with the file's size free (--set dir=)
+    /// - a folder on a file system that is not in memory, with the file's size free (--set dir=), and a disk
+    ///   whose counters show that blocks go there: not that of a loop device or of another machine
     pub(crate) struct Sync of "file.sync" {
         /// what makes it durable
         call: Call = words(),
@@ -72,7 +73,7 @@ impl Measure for Sync {
         /// the write alone; each is stamped; with dsync the write is everything
         write: Nanoseconds Lower,
         /// bytes that went to the device, divided by those written: the smaller of /proc/self/io
-        /// and the disk's own counter; absent where neither counts
+        /// and the disk's own counter; there is no latency where neither counts
         device_share: One Neither,
         /// flushes of the device's own cache per write, by the disk's counter for all processes
         /// (Linux 5.5): 0 where it reports that it has no cache
@@ -123,7 +124,7 @@ fn flush(dir: &str, facts: &Facts) -> Cost {
         // By capacitors that keep the data, or by programming its cells.
         Medium::Flash => Cost::new((0.0, 5e6), "until flash has emptied its cache"),
         // Not at all, or by an fsync of the host on a disk of any kind.
-        Medium::Virtual | Medium::Memory | Medium::Unknown => {
+        Medium::Virtual | Medium::Memory | Medium::File | Medium::Unknown => {
             Cost::new((0.0, 10e6), "until the host has emptied its cache")
         }
     }

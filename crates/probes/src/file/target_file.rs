@@ -17,8 +17,8 @@ use std::path::Path;
 /// At or above this share, all bytes came from the device, or went there.
 pub(super) const ALL: f64 = 0.99;
 
-/// File systems on several disks, or that share a disk in a way of their own: the counters of the
-/// first disk do not show everything.
+/// File systems on several disks, or that share a disk in a way of their own, or whose disk is not known: the
+/// counters of the first disk do not show everything, those of all disks do.
 const ON_SEVERAL_DISKS: [&str; 4] = ["btrfs", "zfs", "bcachefs", "overlay"];
 
 /// The most blocks of a random order, so that their list stays small compared with the caches.
@@ -36,8 +36,9 @@ pub(super) struct TargetFile {
     /// `vda (virtual)`.
     pub(super) name: String,
     pub(super) medium: Medium,
-    /// The disk under the file system, whose counters show what it was told to do.
-    disk: Option<String>,
+    /// The disks whose counters show what they were told to do: that under the file system, all of the machine if
+    /// that is not known, none if the file is on another machine.
+    disks: Vec<String>,
 }
 
 impl TargetFile {
@@ -53,10 +54,10 @@ impl TargetFile {
         let canonical = data.folder().canonicalize();
         let canonical = canonical.unwrap_or_else(|_| data.folder().to_owned());
         let storage = facts.storage_of(&canonical.to_string_lossy());
-        let disk = storage.and_then(|storage| {
-            let several = ON_SEVERAL_DISKS.contains(&&*storage.file_system.kind);
-            storage.disk.filter(|_| !several)
+        let several = storage.is_none_or(|storage| {
+            ON_SEVERAL_DISKS.contains(&&*storage.file_system.kind) || storage.medium == Medium::File
         });
+        let disk = storage.and_then(|storage| storage.disk);
         let medium = if data.is_in_memory() {
             Medium::Memory
         } else {
@@ -66,7 +67,10 @@ impl TargetFile {
             dir: dir.to_owned(),
             name: storage.map_or_else(|| "an unknown disk".to_owned(), |storage| storage.name()),
             medium,
-            disk: disk.map(|disk| disk.name.clone()),
+            disks: match disk {
+                _ if several => device::physical(),
+                disk => disk.into_iter().map(|disk| disk.name.clone()).collect(),
+            },
             data,
         })
     }
@@ -85,12 +89,14 @@ impl TargetFile {
         Ok(target.insert(found))
     }
 
-    /// Refuses a file system in memory; `advice` is what to set instead.
+    /// Refuses a file system in memory, and one in a file that this kernel may cache; `advice` is what to set
+    /// instead.
     ///
     /// # Errors
     ///
     /// If it is one.
     pub(super) fn require_device(&self, advice: &str) -> Result<(), Failure> {
+        require_no_cached_file(self.data.folder())?;
         if self.medium == Medium::Memory {
             unsupported!(
                 "{} lies on {}: its files are in memory alone ({advice}, or --set dir= for a \
@@ -208,6 +214,14 @@ impl TargetFile {
     /// If they are not.
     pub(super) fn require_cached(&self, size: u64) -> Result<(), Failure> {
         let cached = self.cached(size)?;
+        if self.medium != Medium::Memory && cached == 0 {
+            unsupported!(
+                "the kernel finds no page in its cache of a file in {} that was just read: {} has a cache of its \
+                 own (--set dir= for another folder)",
+                self.folder(),
+                self.name
+            );
+        }
         if self.medium != Medium::Memory && cached < size {
             unsupported!(
                 "only {} MiB of {} stay in the page cache: memory, or the limit of a control \
@@ -238,14 +252,17 @@ impl TargetFile {
 
     /// The devices' counters after this process has read or written `bytes` of the file.
     pub(super) fn counters(&self, bytes: u64) -> Counters {
-        let disk = self.disk.as_deref();
+        let sum = |count: fn(&str) -> Option<u64>| -> Option<u64> {
+            let counts = self.disks.iter().filter_map(|disk| count(disk));
+            counts.reduce(|sum, count| sum + count)
+        };
         Counters {
             bytes,
             process: usage::process_read_bytes().ok(),
             process_written: usage::process_written_bytes().ok(),
-            flushes: disk.and_then(device::flushes),
-            disk: disk.and_then(device::read_bytes),
-            disk_written: disk.and_then(device::written_bytes),
+            flushes: sum(device::flushes),
+            disk: sum(device::read_bytes),
+            disk_written: sum(device::written_bytes),
         }
     }
 
@@ -253,14 +270,14 @@ impl TargetFile {
     /// device: none where no counter shows it.
     pub(super) fn share_read(&self, since: &Counters, bytes: u64) -> Option<f64> {
         let now = self.counters(bytes);
-        let by_process = grown(since.process, now.process)?;
+        let by_process = grown(since.process, now.process);
         share(by_process, grown(since.disk, now.disk), bytes - since.bytes)
     }
 
     /// The same for the bytes that it has written.
     pub(super) fn share_written(&self, since: &Counters, bytes: u64) -> Option<f64> {
         let now = self.counters(bytes);
-        let by_process = grown(since.process_written, now.process_written)?;
+        let by_process = grown(since.process_written, now.process_written);
         let by_disk = grown(since.disk_written, now.disk_written);
         share(by_process, by_disk, bytes - since.bytes)
     }
@@ -285,13 +302,13 @@ pub(super) struct Counters {
     flushes: Option<u64>,
 }
 
-/// The smaller of both: bytes that the process has caused, and no more than the disk has moved.
+/// The smaller of both: bytes that the process has caused, and no more than the disks have moved.
 /// Where no disk is known, a process with none may be one that is not accounted.
-fn share(by_process: u64, by_disk: Option<u64>, bytes: u64) -> Option<f64> {
-    let moved = match by_disk {
-        Some(by_disk) => by_process.min(by_disk),
-        None if by_process > 0 => by_process,
-        None => return None,
+fn share(by_process: Option<u64>, by_disk: Option<u64>, bytes: u64) -> Option<f64> {
+    let moved = match (by_process, by_disk) {
+        (Some(by_process), Some(by_disk)) => by_process.min(by_disk),
+        (Some(0), None) | (None, None) => return None,
+        (Some(moved), None) | (None, Some(moved)) => moved,
     };
     (bytes > 0).then(|| moved as f64 / bytes as f64)
 }
@@ -301,21 +318,57 @@ fn grown(then: Option<u64>, now: Option<u64>) -> Option<u64> {
     Some(now?.saturating_sub(then?))
 }
 
-/// Reports the device's share of the bytes, where that is known.
+/// Reports the device's share of the bytes.
 ///
 /// # Errors
 ///
-/// If the share is below [`ALL`], with `reason` of the share.
+/// If the share is below [`ALL`], with `reason` of the share, or not known.
 pub(super) fn require_all_by_device(
     share: Option<f64>,
     meter: &mut Meter<'_>,
     reason: impl FnOnce(f64) -> String,
 ) -> Result<(), Failure> {
-    if let Some(share) = share {
-        meter.value("device_share", share);
-        if share < ALL {
-            return Err(Failure::unsupported(reason(share)));
-        }
+    let share = share.ok_or_else(unknown_share)?;
+    meter.value("device_share", share);
+    if share < ALL {
+        return Err(Failure::unsupported(reason(share)));
+    }
+    Ok(())
+}
+
+/// Why there is no number of a device where nothing shows that it was used.
+pub(super) fn unknown_share() -> Failure {
+    Failure::unsupported(
+        "nothing shows whether its bytes passed a device: the kernel accounts none to the process, and the disk \
+         is not known (--set dir= for another folder; file.remote reads files of other machines)",
+    )
+}
+
+/// Refuses a folder in a file that is served as a disk, unless that is read and written past this kernel's cache.
+///
+/// # Errors
+///
+/// If this kernel may cache it.
+pub(crate) fn require_no_cached_file(folder: &Path) -> Result<(), Failure> {
+    let canonical = folder.canonicalize();
+    let canonical = canonical.as_deref().unwrap_or(folder).to_string_lossy();
+    let facts = facts::storage();
+    let storage = facts.storage_of(&canonical);
+    let storage = storage.filter(|storage| storage.medium == Medium::File);
+    let Some(disk) = storage.and_then(|storage| storage.disk) else {
+        return Ok(());
+    };
+    let lowest = [&disk.name].into_iter().chain(&disk.parts);
+    if lowest
+        .filter_map(|name| device::is_direct_loop(name))
+        .all(|direct| !direct)
+    {
+        unsupported!(
+            "{} lies on {}, a file that this kernel may have cached (--set dir= for a folder on a disk; losetup \
+             --direct-io=on passes its cache)",
+            folder.display(),
+            disk.name
+        );
     }
     Ok(())
 }
@@ -441,13 +494,16 @@ mod tests {
 
     #[test]
     fn a_share_is_what_process_and_disk_agree_on() {
-        assert_eq!(share(4096, Some(8192), 4096), Some(1.0));
-        assert_eq!(share(4096, Some(0), 4096), Some(0.0));
-        assert_eq!(share(0, Some(8192), 4096), Some(0.0));
-        assert_eq!(share(2048, None, 4096), Some(0.5));
+        assert_eq!(share(Some(4096), Some(8192), 4096), Some(1.0));
+        assert_eq!(share(Some(4096), Some(0), 4096), Some(0.0));
+        assert_eq!(share(Some(0), Some(8192), 4096), Some(0.0));
+        assert_eq!(share(Some(2048), None, 4096), Some(0.5));
+        // Where a process is not accounted, its disk's counter is left.
+        assert_eq!(share(None, Some(2048), 4096), Some(0.5));
         // A network file system may account nothing.
-        assert_eq!(share(0, None, 4096), None);
-        assert_eq!(share(0, Some(0), 0), None);
+        assert_eq!(share(Some(0), None, 4096), None);
+        assert_eq!(share(None, None, 4096), None);
+        assert_eq!(share(Some(0), Some(0), 0), None);
     }
 
     #[test]

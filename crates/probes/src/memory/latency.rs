@@ -38,7 +38,8 @@ point! {
     /// The loads follow a chain of pointers: each load gives the address of the next, so none
     /// overlap. A lap visits every element once. Before anything is timed, the memory is touched,
     /// and a lap is walked and checked; of more than 2 Mi elements, only 2 Mi are
-    /// visited. One arena serves all points of a block. The smallest pages are requested with
+    /// visited. A batch in ascending order is a whole number of laps of up to 256 MiB: a cache may hold some
+    /// parts of one. One arena serves all points of a block. The smallest pages are requested with
     /// MADV_NOHUGEPAGE, huge ones with MADV_HUGEPAGE; if less than nine tenths of a huge arena are
     /// on huge pages, the point is absent. For large sizes on 4 KiB pages, the cost includes TLB
     /// misses.
@@ -68,12 +69,15 @@ point! {
         pages: Pages = Pages::axis(),
         /// in which order the elements are visited
         pattern: Pattern = words(),
-        /// bytes from one element to the next
+        /// bytes from one element to the next; from 64 on each has a line of its own, so caches see
+        /// size ÷ stride × 64 bytes
         stride: u64 = bytes(8..=1 << 30, &[64, 256, 512]),
     }
 }
 
 impl Measure for Latency {
+    // With 1, batches in ascending order were parts of a lap, some of which a cache may hold.
+    const METHOD: u32 = 2;
     const METRICS: &'static [Metric] = metrics! {
         /// one load
         cost: Nanoseconds Lower,

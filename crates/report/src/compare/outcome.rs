@@ -6,7 +6,7 @@ use costof_model::Text;
 use costof_model::comparison::{Compared, Comparison, Verdict};
 use costof_model::point::{Point, with_id};
 use costof_model::run_file::Run;
-use costof_model::unit::{Better, Unit};
+use costof_model::unit::{Better, Unit, span};
 use serde::Serialize;
 
 /// Whether the later run passes.
@@ -169,7 +169,7 @@ fn change(row: &Compared) -> String {
         _ => "worse",
     };
     let [by, low, high] = [by, low, high].map(|share| format!("{:.1}", 100.0 * share));
-    format!("{by} % {word} ({low}–{high})")
+    format!("{by} % {word} ({})", span(&low, "–", &high))
 }
 
 #[cfg(test)]
@@ -242,7 +242,7 @@ mod tests {
     fn a_rate_that_shrank_is_slower_and_many_failures_are_counted() {
         let mut shrank = row("a.rate", 0.8, 0.0, Verdict::Worse);
         (shrank.better, shrank.unit) = (Better::Higher, Unit::BytesPerSecond);
-        assert_eq!(change(&shrank), "20.0 % slower (20.0–20.0)");
+        assert_eq!(change(&shrank), "20.0 % slower (20.0)");
         let rows = (0..5).map(|_| shrank.clone()).collect();
         let outcome = Outcome::new(&comparison(rows), &run(), false);
         assert!(

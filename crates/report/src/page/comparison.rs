@@ -8,8 +8,8 @@ use super::{SKIP, document, facts, folded, scroll};
 use crate::choose::overlay::overlaid;
 use crate::compare::outcome::{Outcome, Word};
 use crate::compare::{
-    Side, cannot_tell, fact_name, headline, in_order, known, missing, only, percent, refused,
-    share, trust, what, word,
+    Side, cannot_tell, fact_name, headline, in_order, interval, known, missing, only, percent,
+    refused, share, trust, what, word,
 };
 use crate::run::machine;
 use crate::text::{SENTENCES, shortened};
@@ -187,7 +187,7 @@ fn ratio(row: &Compared, after: &Run, ruler: &Ruler) -> Markup {
                     @if low.ln() < -ruler.most { i.a { "◂" } }
                     @if high.ln() > ruler.most { i.a.h { "▸" } }
                 }
-                span.x { (format!("{:.3}", row.ratio)) small { (format!("{low:.3}–{high:.3}")) } }
+                span.x { (format!("{:.3}", row.ratio)) small { (interval((low, high))) } }
                 span.v { (row.unit.display(row.before.0)) " → " (row.unit.display(row.after.0)) }
             }
             div.m {

@@ -5,6 +5,7 @@ use crate::compare::percent;
 use crate::fleet::signed;
 use crate::history::{causes, count, followed, rules, step};
 use costof_model::history::{Change, History, Reading, Series};
+use costof_model::unit::span;
 use maud::{Markup, html};
 use std::fmt::Write;
 
@@ -68,7 +69,10 @@ fn interval(change: &Change) -> String {
         (-high, -low)
     };
     let sign = if low < 0.0 { "−" } else { "" };
-    format!("{sign}{} to {}", percent(low.abs()), percent(high))
+    format!(
+        "{sign}{}",
+        span(&percent(low.abs()), " to ", &percent(high))
+    )
 }
 
 /// `2026-11-20 12:00`

@@ -10,7 +10,7 @@ use crate::text::{SENTENCES, shortened};
 use costof_model::metric::Estimate;
 use costof_model::noise::Warning;
 use costof_model::rows::PointRow;
-use costof_model::unit::Unit;
+use costof_model::unit::{Unit, span};
 use maud::{Markup, html};
 
 /// A run without headlines shows this many of its points.
@@ -189,10 +189,7 @@ fn grade(row: &PointRow) -> Markup {
 }
 
 fn range(unit: Unit, (low, high): (f64, f64)) -> String {
-    if low < high {
-        return format!("{} to {}", unit.display(low), unit.display(high));
-    }
-    unit.display(low)
+    span(&unit.display(low), " to ", &unit.display(high))
 }
 
 /// What was measured and predicted, where the time goes, and the doubts. The row links to what all rows of a

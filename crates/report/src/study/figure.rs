@@ -53,7 +53,8 @@ pub(super) struct Against {
     pub(super) times: Option<f64>,
     pub(super) seconds: Option<f64>,
     pub(super) bytes: Option<f64>,
-    pub(super) unoptimised: bool,
+    /// Whether its size, which is open, is one of which caches hold little.
+    pub(super) beyond_caches: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -181,6 +182,14 @@ impl Reading<'_> {
         let of = self.nearest(|said| said.of.clone());
         let of = of.or_else(|| self.study.of.clone());
         let of = of.map_or(Ok(Of::Median), |of| Of::named(&of));
+        let mut open = open_places(info, &point);
+        let beyond_caches = self.nearest(|said| said.beyond_caches).unwrap_or(false);
+        if beyond_caches {
+            let size = info
+                .axis("size")
+                .map_err(|what| self.wrong("beyond_caches", what))?;
+            open.push(size.name.clone());
+        }
         let against = Against {
             label: self.nearest(|said| said.label.clone()),
             metric: self.metric(info)?,
@@ -189,8 +198,8 @@ impl Reading<'_> {
             times: self.positive("times", |said| said.times)?,
             seconds: self.positive("seconds", |said| said.seconds)?,
             bytes: self.positive("bytes", |said| said.bytes)?,
-            unoptimised: self.nearest(|said| said.unoptimised).unwrap_or(false),
-            open: open_places(info, &point),
+            beyond_caches,
+            open,
             point,
         };
         let unit = unit.ok_or_else(|| self.wrong("unit", "it is missing here and in the table"))?;

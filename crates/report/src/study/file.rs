@@ -63,9 +63,9 @@ pub struct Selection {
     /// Only the points of the latency table.
     #[serde(default)]
     pub headlines: bool,
-    /// Whether an unoptimised build measures it too.
+    /// Whether the size is one of which caches hold little, at its stride.
     #[serde(default)]
-    pub unoptimised: bool,
+    pub beyond_caches: bool,
 }
 
 /// Figures that were published together.
@@ -127,8 +127,8 @@ pub(super) struct Common {
     /// The number of bytes, if units differ: the published figure is the time for this many bytes and
     /// costof's is a rate, or the published figure is a rate of messages of this size and costof's is a time.
     pub(super) bytes: Option<f64>,
-    /// Whether the unoptimised build measures it.
-    pub(super) unoptimised: Option<bool>,
+    /// Whether the size is any of which caches hold little, at its stride.
+    pub(super) beyond_caches: Option<bool>,
     /// Why costof has nothing to compare it with.
     pub(super) absent: Option<String>,
     /// How the publication's method misled.

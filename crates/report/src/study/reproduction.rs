@@ -113,45 +113,30 @@ impl Study {
         Ok(())
     }
 
-    /// The points that its figures are compared with, except those that a label names; `true` for points that
-    /// the unoptimised build measures.
+    /// The points that its figures are compared with, except those that a label names.
     ///
     /// # Errors
     /// As [`Study::check`].
-    pub fn points(
-        &self,
-        infos: &[&ProbeInfo],
-    ) -> Result<Vec<(Point, Option<String>, bool)>, String> {
+    pub fn points(&self, infos: &[&ProbeInfo]) -> Result<Vec<(Point, Option<String>)>, String> {
         let against = self.figures(infos)?.into_iter().flatten();
         let against = against.filter_map(|figure| figure.against.ok());
         Ok(against
             .flat_map(|against| {
                 let points = [Some(against.point), against.per].into_iter().flatten();
-                points.map(move |point| (point, against.label.clone(), against.unoptimised))
+                points.map(move |point| (point, against.label.clone()))
             })
             .collect())
     }
 
-    /// Whether one of its figures comes from an unoptimised build.
-    ///
-    /// # Errors
-    /// As [`Study::check`].
-    pub fn asks_unoptimised(&self, infos: &[&ProbeInfo]) -> Result<bool, String> {
-        Ok(self
-            .points(infos)?
-            .iter()
-            .any(|(_, _, unoptimised)| *unoptimised))
-    }
-
-    /// Compares the study with a run, and with a run of the unoptimised build if there is one. `why` returns
-    /// why a point was not measured, and `caveats` are notes on the runs.
+    /// Compares the study with a run. `why` returns why a point was not measured, and `caveats` are notes on the
+    /// run.
     ///
     /// # Errors
     /// As [`Study::check`].
     pub fn reproduced_by<'a>(
         &'a self,
         infos: &[&ProbeInfo],
-        (run, unoptimised): (&Run, Option<&Run>),
+        run: &Run,
         why: Why<'_>,
         caveats: Vec<String>,
     ) -> Result<Reproduction<'a>, String> {
@@ -168,11 +153,7 @@ impl Study {
                 ..ReproducedTable::default()
             };
             for figure in &figures {
-                let by = match &figure.against {
-                    Ok(against) if against.unoptimised => unoptimised,
-                    _ => Some(run),
-                };
-                reproduction.add(figure, by, why);
+                reproduction.add(figure, run, why);
             }
             reproduction.name_means();
             reproduction
@@ -238,7 +219,7 @@ fn failed(run: &Run, is_about: impl Fn(&Point) -> bool) -> Option<String> {
 }
 
 impl ReproducedTable {
-    fn add(&mut self, figure: &Figure, run: Option<&Run>, why: Why<'_>) {
+    fn add(&mut self, figure: &Figure, run: &Run, why: Why<'_>) {
         let mut line = Line {
             name: figure.name.clone(),
             predicted: figure.predicted.display(figure.unit),
@@ -257,7 +238,7 @@ impl ReproducedTable {
         let mut marks: Vec<String> = misled.into_iter().chain(figure.notes.clone()).collect();
         match measured {
             Ok(measured) => {
-                marks.extend(measured.note.map(str::to_owned));
+                marks.extend(measured.note.clone());
                 measured.into_line(figure, &mut line);
             }
             Err(why) => {
@@ -301,7 +282,7 @@ mod tests {
     use costof_model::failure::FailureKind;
     use costof_model::prediction::Prediction;
     use costof_model::rows::FailureRow;
-    use costof_model::testing::{probe_info, run_without_facts as run, sized_row as row};
+    use costof_model::testing::{self, probe_info, run_without_facts as run, sized_row as row};
     use costof_model::typed::place;
     use costof_model::unit::Unit;
 
@@ -351,7 +332,7 @@ mod tests {
         let info = info();
         let why = |point: &Point| (point.axes.number("size") == 4).then(|| "too large".to_owned());
         let reproduction = study
-            .reproduced_by(&[&info], (&run, None), &why, Vec::new())
+            .reproduced_by(&[&info], &run, &why, Vec::new())
             .unwrap();
         let table = reproduction.tables.into_iter().next().unwrap();
         (table.lines, table.marks)
@@ -418,16 +399,34 @@ mod tests {
         let mut run = run();
         run.points = vec![row("a.x", 2, 70.0)];
         run.points[0].point.axes = run.points[0].point.axes.clone().with("dir", "/other");
-        let found = study.reproduced_by(&[&info], (&run, None), &|_| None, Vec::new());
+        let found = study.reproduced_by(&[&info], &run, &|_| None, Vec::new());
         let lines = &found.unwrap().tables[0].lines;
         assert_eq!([&*lines[0].here, &*lines[1].here], ["70.0 ns", "—"]);
+    }
+
+    #[test]
+    fn main_memory_is_of_the_least_size_that_caches_hold_little_of() {
+        let head = "title = 't'\nsource = 's'\nmachine = 'm'\n[[table]]\ntitle = 't'\n";
+        let text = format!("{head}unit='ns'\nrows=[{{name='a',point='a.x',beyond_caches=true}}]");
+        let study = Study::read("x", "x.toml", &text).unwrap();
+        let here = |sizes: &[u64]| {
+            let mut run = testing::run(&[32 << 10, 1 << 20, 32 << 20]);
+            run.points = sizes
+                .iter()
+                .map(|mib| row("a.x", mib << 20, *mib as f64))
+                .collect();
+            let found = study.reproduced_by(&[&info()], &run, &|_| None, Vec::new());
+            found.unwrap().tables[0].lines[0].here.clone()
+        };
+        assert_eq!(here(&[512, 127, 128, 64]), "128 ns");
+        assert_eq!(here(&[64, 127]), NONE);
     }
 
     #[test]
     fn a_figure_without_a_number_says_why() {
         let (lines, marks) = lines(
             "{name='a',at='size=3'},{name='b',at='size=4'},{name='c',at='size=5'},\
-             {name='d',absent='it is gone'},{name='e',unoptimised=true},{name='f',label='a store'},\
+             {name='d',absent='it is gone'},{name='f',label='a store'},\
              {name='g',unit='cycles'},{name='h',of='p99'},{name='i',at='size=5'}",
         );
         for (line, says) in lines.iter().zip([
@@ -435,7 +434,6 @@ mod tests {
             "too large",
             "left out of a quick run",
             "it is gone",
-            "--unoptimised",
             "no `a store` in its latency table",
             "no number",
             "too few samples",
@@ -452,7 +450,7 @@ mod tests {
             );
         }
         assert_eq!(
-            lines[2].marks, lines[8].marks,
+            lines[2].marks, lines[7].marks,
             "what is said twice has one number"
         );
     }

@@ -7,13 +7,17 @@ use crate::names::short_point;
 use crate::table::{NO_INTERVAL, hit_mark};
 use costof_findings::interval::Interval;
 use costof_model::metric::{Estimate, is_too_wide};
+use costof_model::noise::MEASURED;
 use costof_model::point::Point;
 use costof_model::rows::{PointRow, State};
 use costof_model::run_file::Run;
-use costof_model::unit::Unit;
+use costof_model::unit::{Unit, span};
 
 /// The metric of cycles that were not counted.
 pub(super) const ESTIMATED_CYCLES: &str = "estimated_core_cycles";
+
+/// With fewer operations in a launch, a mean is shown with their number.
+const FEW_IN_A_LAUNCH: u64 = 100;
 
 const OF_TSC: &str = "cycles of the TSC, which ticks at a constant rate: they equal core cycles only if the core \
                       runs at that rate; the CPU's counters, which would count core cycles, are not available (`costof doctor` \
@@ -33,9 +37,8 @@ pub(super) struct Measured {
     hit: &'static str,
     grade: String,
     /// What a reader of the number has to know.
-    pub(super) note: Option<&'static str>,
-    /// None if it comes from another run than the page's.
-    point: Option<Point>,
+    pub(super) note: Option<String>,
+    point: Point,
 }
 
 impl Measured {
@@ -63,32 +66,34 @@ impl Measured {
             // A quotient of quotients says nothing.
             line.ratio.clear();
         }
-        line.point = self.point;
+        line.point = Some(self.point);
     }
 }
 
 fn range((low, high): (f64, f64)) -> String {
     // A dash between negative numbers would be read as a sign.
     let dash = if low < 0.0 { " to " } else { "–" };
-    format!("{}{dash}{}", digits(low), digits(high))
+    span(&digits(low), dash, &digits(high))
 }
 
 /// The result of a run for a figure, or why there is none.
 pub(super) fn measured(
     against: &Against,
     unit: Published,
-    run: Option<&Run>,
+    run: &Run,
     why: Why<'_>,
 ) -> Result<Measured, String> {
-    let Some(run) = run else {
-        return Err(
-            "there is no unoptimised.jsonl beside the run (`costof study … --unoptimised` measures it)".to_owned(),
-        );
+    let found =
+        (run.points.iter()).filter(|row| against.is(row) && against.is_far(&row.point, run));
+    // If several labels match, the shortest, which says nothing more; of several sizes the smallest.
+    let order = |row: &&PointRow| {
+        let size = row
+            .axes()
+            .find_number("size")
+            .filter(|_| against.beyond_caches);
+        (row.label.as_deref().map_or(0, str::len), size)
     };
-    let found = run.points.iter().filter(|row| against.is(row));
-    // If several labels match, the shortest, which says nothing more.
-    let length = |row: &&PointRow| row.label.as_deref().map_or(0, str::len);
-    let Some(row) = found.min_by_key(length) else {
+    let Some(row) = found.min_by_key(order) else {
         return Err(missing(against, run, why));
     };
     let name = |row: &PointRow| short_point(&row.point, run.probe(&row.point.probe));
@@ -133,9 +138,22 @@ pub(super) fn measured(
         expected: expected(estimate, row, conversion).filter(|_| shows_median),
         hit: hit_mark(row),
         grade: row.grade.to_string(),
-        note: is_of_tsc(estimate, row).then_some(OF_TSC),
-        point: (!against.unoptimised).then(|| row.point.clone()),
+        note: note(against.of, estimate, row),
+        point: row.point.clone(),
     })
+}
+
+/// What a reader of the number has to know: few operations make a mean that says little.
+fn note(of: Of, estimate: &Estimate, row: &PointRow) -> Option<String> {
+    let is_few =
+        estimate.name == "latency" && estimate.n < FEW_IN_A_LAUNCH * u64::from(row.launches);
+    if of == Of::Mean && is_few {
+        return Some(format!(
+            "the mean of {} in {} launches",
+            estimate.n, row.launches
+        ));
+    }
+    is_of_tsc(estimate, row).then(|| OF_TSC.to_owned())
 }
 
 /// Whether an estimate counts cycles of the TSC, as the CPU's counters are not available.
@@ -182,7 +200,7 @@ fn ratio(
         hit: "",
         grade: row.grade.max(other.grade).to_string(),
         note: None,
-        point: Some(row.point.clone()),
+        point: row.point.clone(),
     })
 }
 
@@ -192,15 +210,20 @@ fn missing(against: &Against, run: &Run, why: Why<'_>) -> String {
         return format!("this machine has no `{label}` in its latency table");
     }
     let mut failures = run.failures.iter();
-    let failed = failures.rfind(|row| against.names(&row.point));
+    let is_it = |point: &Point| against.names(point) && against.is_far(point, run);
+    let failed = failures.rfind(|row| is_it(&row.point));
     if let Some(row) = failed {
         return row.reason.clone();
     }
     let planned = run.run.plan.points();
-    if planned.clone().any(|point| against.names(point)) {
+    if planned.clone().any(is_it) {
         return "the run ended before it was measured".to_owned();
     }
-    why(&against.point).unwrap_or_else(|| match &*run.run.plan.precision {
+    let mut point = against.point.clone();
+    if let Some(bytes) = against.far_bytes(run) {
+        point.axes = point.axes.with("size", bytes);
+    }
+    why(&point).unwrap_or_else(|| match &*run.run.plan.precision {
         "quick" => "left out of a quick run".to_owned(),
         _ => "not part of this run".to_owned(),
     })
@@ -240,6 +263,18 @@ impl Against {
             && axes.all(|(name, value)| {
                 named.axes.0.get(name) == Some(value) || self.open.contains(name)
             })
+    }
+
+    /// The least size of which the caches of the run's machine hold little, if that is asked.
+    fn far_bytes(&self, run: &Run) -> Option<u64> {
+        let attempt = run.attempts.last().filter(|_| self.beyond_caches)?;
+        let stride = self.point.axes.find_number("stride").unwrap_or(0);
+        Some(attempt.hosts.get(MEASURED)?.bytes_beyond_caches(stride))
+    }
+
+    fn is_far(&self, point: &Point, run: &Run) -> bool {
+        self.far_bytes(run)
+            .is_none_or(|least| point.axes.find_number("size") >= Some(least))
     }
 
     /// Whether a row is the one to compare with.

@@ -3,7 +3,7 @@
 use super::{Answer, Answered, Question, estimate};
 use costof_measure::compare::MATTERS;
 use costof_model::expression::Total;
-use costof_model::unit::Unit;
+use costof_model::unit::{Unit, span};
 use costof_report::text::{capital, wrapped};
 use serde_json::json;
 use std::fmt::Write;
@@ -84,7 +84,7 @@ fn bars(costs: &[Answered], most: f64) -> String {
 
 /// Whether `other` is faster than `baseline`, and how many times, `times`.
 pub(super) fn worth(baseline: &Answered, other: &Answered, times: &Total) -> Answer {
-    let of = |low: f64, high: f64| format!("{low:.2} to {high:.2}");
+    let of = |low: f64, high: f64| span(&format!("{low:.2}"), " to ", &format!("{high:.2}"));
     let figures = format!(
         "{} takes {}, {} {}",
         other.label,
@@ -142,10 +142,9 @@ impl Answered {
         let unit: Unit = self.expression.unit;
         match self.total.interval {
             Some((low, high)) => format!(
-                "{} ({} to {})",
+                "{} ({})",
                 self.value(),
-                unit.display(low),
-                unit.display(high)
+                span(&unit.display(low), " to ", &unit.display(high))
             ),
             None => format!("{} (no interval: too few launches)", self.value()),
         }

@@ -1,16 +1,16 @@
 //! The output of a study.
 
-use super::{Command, MARKDOWN, Measured, PAGE, RUN, UNOPTIMISED, fits, places, planned};
+use super::{Command, MARKDOWN, PAGE, RUN, fits, places, planned};
 use crate::error::{Done, Error, bail, wrong};
 use crate::terminal::{log, print, prose_columns};
 use crate::{files, placement, record};
 use costof_measure::probe::{self, Probe};
 use costof_measure::schedule::Precision;
-use costof_measure::worker::UNKNOWN_BUILD;
 use costof_model::facts::Facts;
 use costof_model::noise::MEASURED;
 use costof_model::point::Point;
 use costof_model::run_file::Run;
+use costof_model::unit::span;
 use costof_report::names::points_counted;
 use costof_report::{csv, page, plots};
 use std::collections::{BTreeMap, HashSet};
@@ -29,33 +29,25 @@ impl Command<'_> {
             );
         }
         let (run, _) = record::read_to_show(file)?;
-        let second = file.with_file_name(UNOPTIMISED);
-        let unoptimised = second.exists().then(|| record::read_to_show(&second));
-        let measured = Measured {
-            run,
-            unoptimised: unoptimised.transpose()?.map(|(run, _)| run),
-        };
         // Next to the run, unless `--out` names a folder.
         let folder = match &self.options.out {
             Some(folder) => folder,
             None => file.parent().unwrap_or(Path::new("")),
         };
-        self.show_in(folder, &measured)
+        self.show_in(folder, &run)
     }
 
     /// Prints the tables, and writes the page and the Markdown.
-    pub(super) fn show(&self, measured: &Measured) -> Done {
-        self.show_in(&self.folder, measured)
+    pub(super) fn show(&self, run: &Run) -> Done {
+        self.show_in(&self.folder, run)
     }
 
-    fn show_in(&self, folder: &Path, measured: &Measured) -> Done {
-        let Measured { run, unoptimised } = measured;
+    fn show_in(&self, folder: &Path, run: &Run) -> Done {
         let facts = facts_of(run);
         let why = |point: &Point| fits(self.table, point, &facts).err();
-        let runs = (run, unoptimised.as_ref());
         let reproduction = self
             .study
-            .reproduced_by(&self.infos, runs, &why, self.caveats(measured)?)
+            .reproduced_by(&self.infos, run, &why, self.caveats(run)?)
             .map_err(wrong)?;
         print(reproduction.text(run, prose_columns()))?;
         files::create_folder(folder)?;
@@ -84,9 +76,8 @@ impl Command<'_> {
         Ok(ExitCode::SUCCESS)
     }
 
-    /// Notes that a reader of these runs has to know.
-    fn caveats(&self, measured: &Measured) -> Result<Vec<String>, Error> {
-        let run = &measured.run;
+    /// Notes that a reader of this run has to know.
+    fn caveats(&self, run: &Run) -> Result<Vec<String>, Error> {
         let facts = facts_of(run);
         let places = places::of_run(run);
         let all = planned(
@@ -118,7 +109,9 @@ impl Command<'_> {
             caveats.push(format!("Without a number: {}", reasons.join(", ")));
         }
         caveats.extend(oversubscribed(self.table, run, facts.planned_cpus().len()));
-        caveats.extend(caveats_of(measured));
+        if run.end.is_none() {
+            caveats.push("The run was interrupted: what is missing was not measured".to_owned());
+        }
         Ok(caveats)
     }
 
@@ -161,32 +154,6 @@ impl Command<'_> {
     }
 }
 
-/// Notes on what went into the comparison.
-fn caveats_of(Measured { run, unoptimised }: &Measured) -> Vec<String> {
-    let mut caveats = Vec::new();
-    let incomplete = "was interrupted: what is missing was not measured";
-    if run.end.is_none() {
-        caveats.push(format!("The run {incomplete}"));
-    }
-    let Some(unoptimised) = unoptimised else {
-        return caveats;
-    };
-    caveats.push(
-        "The unoptimised build was measured after the other, not in turns with it: their difference includes what changed meanwhile"
-            .to_owned(),
-    );
-    if unoptimised.end.is_none() {
-        caveats.push(format!("The unoptimised build's run {incomplete}"));
-    }
-    if build_of(run).is_some() && build_of(run) == build_of(unoptimised) {
-        caveats.push(
-            "The unoptimised build and the other are the same program: their difference says nothing about optimisation"
-                .to_owned(),
-        );
-    }
-    caveats
-}
-
 /// How many more threads than CPUs some of the points have.
 fn oversubscribed(table: &[&'static Probe], run: &Run, cpus: usize) -> Option<String> {
     let threads = run.points.iter().filter_map(|row| {
@@ -195,12 +162,12 @@ fn oversubscribed(table: &[&'static Probe], run: &Run, cpus: usize) -> Option<St
     });
     let threads: Vec<usize> = threads.collect();
     let (least, most) = (threads.iter().min()?, threads.iter().max()?);
-    let a_cpu = |threads: &usize| *threads as f64 / cpus as f64;
+    let a_cpu = |threads: &usize| format!("{:.1}", *threads as f64 / cpus as f64);
     Some(format!(
-        "Oversubscribed: {} of them run {least} to {most} threads, those of both ends together, on {cpus} CPUs, {:.1} to {:.1} a CPU: threads wait for a CPU, not only for each other",
+        "Oversubscribed: {} of them run {} threads, those of both ends together, on {cpus} CPUs, {} a CPU: threads wait for a CPU, not only for each other",
         points_counted(threads.len()),
-        a_cpu(least),
-        a_cpu(most),
+        span(&least.to_string(), " to ", &most.to_string()),
+        span(&a_cpu(least), " to ", &a_cpu(most)),
     ))
 }
 
@@ -212,12 +179,6 @@ fn took(run: &Run) -> Option<Duration> {
     let time = |text: &str| humantime::parse_rfc3339(text).ok();
     let finished = time(&run.end.as_ref()?.finished)?;
     finished.duration_since(time(&run.run.started)?).ok()
-}
-
-/// The version of costof that measured a run.
-fn build_of(run: &Run) -> Option<&str> {
-    let build = run.attempts.last().map(|attempt| &*attempt.build);
-    build.filter(|build| *build != UNKNOWN_BUILD)
 }
 
 /// The facts of the measured machine, with the CPUs of the run.

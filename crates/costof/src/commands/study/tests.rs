@@ -16,7 +16,6 @@ fn command<'a>(options: &'a StudyOptions, name: &str, text: &str) -> Result<Comm
     Ok(Command {
         table: TABLE,
         options,
-        unoptimised: None,
         folder: PathBuf::from("study"),
         study,
         infos,
@@ -49,14 +48,16 @@ fn large_machine() -> Facts {
     facts
 }
 
-/// The plan of the optimised build, or that of the other.
-fn planned_by(command: &Command<'_>, unoptimised: bool) -> Plan {
-    let mut study = command.study.clone();
-    study
-        .selections
-        .retain(|selection| !unoptimised || selection.unoptimised);
+fn plan_of(command: &Command<'_>) -> Plan {
     let quick = command.options.measuring.quick;
-    planned(TABLE, &study, (quick, &[]), &large_machine(), &mut |_| true).unwrap()
+    planned(
+        TABLE,
+        &command.study,
+        (quick, &[]),
+        &large_machine(),
+        &mut |_| true,
+    )
+    .unwrap()
 }
 
 #[test]
@@ -64,10 +65,10 @@ fn every_figure_of_every_study_is_asked_of_a_probe() {
     for (name, text) in EMBEDDED {
         let options = options(false);
         let command = command(&options, name, text).unwrap();
-        let plans = [false, true].map(|unoptimised| planned_by(&command, unoptimised));
+        let plan = plan_of(&command);
         for question in 0..command.study.asks().count() {
             for selection in command.study.selections_of(question) {
-                let options = command.run_options(RUN);
+                let options = command.run_options();
                 request(
                     TABLE,
                     &command.study,
@@ -78,12 +79,12 @@ fn every_figure_of_every_study_is_asked_of_a_probe() {
                 .unwrap();
             }
         }
-        for (point, label, unoptimised) in command.study.points(&command.infos).unwrap() {
+        for (point, label) in command.study.points(&command.infos).unwrap() {
             // Only a disk that turns has such rows.
             if point.probe == "file.read" && label.is_some() {
                 continue;
             }
-            let mut blocks = plans[usize::from(unoptimised)].blocks.iter();
+            let mut blocks = plan.blocks.iter();
             let asked = blocks.any(|block| match &label {
                 None => block.points.contains(&point),
                 Some(label) => {
@@ -137,7 +138,7 @@ fn a_study_measures_at_the_places_that_are_set() {
 fn what_predictions_build_on_is_measured_too() {
     let options = options(false);
     let (name, text) = EMBEDDED[1];
-    let plan = planned_by(&command(&options, name, text).unwrap(), false);
+    let plan = plan_of(&command(&options, name, text).unwrap());
     for needed in [
         "os.context_switch between=processes over=pipe cpus=cross",
         "file.read cache=direct pattern=random engine=io_uring depth=16",
@@ -153,13 +154,31 @@ fn what_predictions_build_on_is_measured_too() {
 }
 
 #[test]
+fn main_memory_at_any_stride_is_of_more_lines_than_caches_hold() {
+    let options = options(false);
+    let (name, text) = EMBEDDED[1];
+    let plan = plan_of(&command(&options, name, text).unwrap());
+    let has = |stride: u64, size: u64| {
+        plan.points().any(|point| {
+            point.probe == "memory.latency"
+                && point.axes.word("pattern") == "quarters"
+                && (point.axes.number("stride"), point.axes.number("size")) == (stride, size)
+        })
+    };
+    // Four times the 32 MiB of the last level in lines of 64 bytes.
+    for (stride, size) in [(64, 128 << 20), (256, 512 << 20), (512, 1 << 30)] {
+        assert!(has(stride, size), "{stride}");
+    }
+}
+
+#[test]
 fn the_study_in_the_documents_is_one() {
     let text = include_str!("../../../../../docs/STUDIES.md");
     let (_, rest) = text.split_once("```toml\n").unwrap();
     let (example, _) = rest.split_once("```").unwrap();
     let options = options(true);
     let command = command(&options, "course", example).unwrap();
-    assert_eq!(planned_by(&command, false).blocks.len(), 2);
+    assert_eq!(plan_of(&command).blocks.len(), 2);
     assert_eq!(command.study.points(&command.infos).unwrap().len(), 2);
     for kind in Kind::ALL.iter().map(|kind| kind.name()) {
         assert!(text.contains(&format!("`{kind}`")), "{kind} is not text");
@@ -171,7 +190,7 @@ fn a_quick_study_asks_less_and_no_point_twice() {
     for (name, text) in EMBEDDED {
         let count = |quick| {
             let options = options(quick);
-            let plan = planned_by(&command(&options, name, text).unwrap(), false);
+            let plan = plan_of(&command(&options, name, text).unwrap());
             let points = plan.points();
             let distinct: BTreeSet<&Point> = points.clone().collect();
             assert_eq!(distinct.len(), points.count(), "{name}");
@@ -268,7 +287,7 @@ fn what_a_study_gets_wrong_is_text_with_its_line() {
         TABLE,
         &command.study,
         &command.study.selections[0],
-        &command.run_options(RUN),
+        &command.run_options(),
         &Facts::default(),
     );
     let text = text.err().unwrap().to_string();

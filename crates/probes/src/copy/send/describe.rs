@@ -42,7 +42,8 @@ pub(super) const METRICS: &[Metric] = metrics! {
     sender_running: One Neither,
     /// the same for the receiving threads
     receiver_running: One Neither,
-    /// system calls of the sender per message, including those for completions
+    /// system calls of the sender per message, including those for completions, and those that receive
+    /// answers and requests or wait for them
     system_calls: One Lower,
     /// context switches of the sending threads per message
     context_switches: One Lower,

@@ -1,7 +1,7 @@
 //! Reading a file again that was just read.
 
 use super::{BLOCK, CacheSize};
-use crate::file::target_file::{TargetFile, random_order, verify_last};
+use crate::file::target_file::{TargetFile, random_order, unknown_share, verify_last};
 use crate::prelude::*;
 use costof_os::file::data::Access;
 use costof_os::file::order::Order;
@@ -98,12 +98,15 @@ impl RoleAt<CacheSize> for Rereader {
         fault(target, point.size, &mut self.random, meter)
     }
 
-    fn finish(&mut self, _: &At<CacheSize>, meter: &mut Meter<'_>) -> Result<(), Failure> {
+    fn finish(&mut self, point: &At<CacheSize>, meter: &mut Meter<'_>) -> Result<(), Failure> {
         let reader = self.reader.take().expect("a measured point has a reader");
         verify_last(&reader)?;
         meter.value("cached", self.cached as f64);
-        if let Some(share) = self.share {
-            meter.value("device_share", share);
+        // Reading again takes no device where all of it is cached.
+        match self.share {
+            Some(share) => meter.value("device_share", share),
+            None if self.cached < point.size => return Err(unknown_share()),
+            None => {}
         }
         Ok(())
     }

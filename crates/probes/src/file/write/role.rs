@@ -29,8 +29,7 @@ impl Writing {
 /// Brings all of the file into the page cache: direct writes of an earlier point have dropped it.
 fn warm(target: &TargetFile, size: u64) -> Result<(), Failure> {
     target.read_into_cache(size)?;
-    // The kernel counts none of the pages that were just read: it counts another file's pages, as
-    // under overlayfs, or the file system has a cache of its own.
+    // The kernel counts none of the pages that were just read: the file system has a cache of its own.
     if target.cached(size)? == 0 {
         return Ok(());
     }

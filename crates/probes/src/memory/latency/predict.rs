@@ -80,8 +80,9 @@ fn ascending(
 /// cycles; beyond them by the mesh and by what is shared, which is why the ranges are wide.
 fn level(point: &Latency, facts: &Facts) -> (Takes, &'static str) {
     // Elements further apart than a line use fewer lines, but also fewer of a
-    // cache's sets, so that the size decides all the same.
+    // cache's sets, so that the size decides all the same. A last level may spread lines over all of its sets.
     let size = point.size;
+    let lines = size / point.stride.max(64) * 64;
     let inside = |level| sizes::fit_into_level(size, facts, level);
     // Up to one and a half times the size of the level.
     let near = |level| sizes::fit_into_level(size / 2, facts, level);
@@ -99,6 +100,11 @@ fn level(point: &Latency, facts: &Facts) -> (Takes, &'static str) {
     }
     let (low, because) = if near(3) {
         (10.0, "about the size of the L3 cache that the CPU reports")
+    } else if sizes::fit_into_level(lines / 2, facts, 3) {
+        (
+            10.0,
+            "its lines fit into the L3 cache that the CPU reports, if they are spread over all of its sets",
+        )
     } else if point.pattern == Pattern::PageLocal {
         (20.0, "main memory, partly hidden by prefetchers")
     } else if point.pattern == Pattern::Random {
@@ -141,7 +147,7 @@ mod tests {
             let prediction = predict(&point, &facts, &MeasuredRows::new(&rows)).unwrap();
             (prediction.low, prediction.high)
         };
-        let (l1, l2, l3, memory) = (16 << 10, 256 << 10, 8 << 20, 256 << 20);
+        let (l1, l2, l3, memory) = (16 << 10, 256 << 10, 8 << 20, 4 << 30);
         let (intel, amd) = ("GenuineIntel", "AuthenticAMD");
         let (strided, quarters) = (Pattern::Strided, Pattern::Quarters);
         for (vendor, pattern, size, stride, range) in [
@@ -152,6 +158,8 @@ mod tests {
             (intel, strided, memory, 512, (24.0, 180.0)),
             (intel, strided, memory, 1024, (30.0, 180.0)),
             (intel, strided, memory, 4096, (60.0, 180.0)),
+            // Its lines would fit into the last level.
+            (intel, strided, 256 << 20, 512, (4.0, 180.0)),
             // Four streams run ahead at the same time.
             (intel, quarters, memory, 512, (6.0, 180.0)),
             // Every other element is in the line of the one before.

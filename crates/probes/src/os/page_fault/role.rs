@@ -1,6 +1,7 @@
 //! Touching pages for the first time.
 
 use super::{Kind, PageFault};
+use crate::file::target_file::require_no_cached_file;
 use crate::prelude::*;
 use costof_os::file::scratch::Scratch;
 use costof_os::memory::arena::{PageSize, base_page_bytes, huge_page_bytes};
@@ -117,6 +118,7 @@ impl RoleAt<PageFault> for Toucher {
             }
         } as f64;
         if let (Kind::Major, Some(folder)) = (point.kind, faults.folder()) {
+            require_no_cached_file(folder)?;
             let read = counted.read_bytes as f64 / touches;
             meter.value("read_bytes", read);
             if each < 0.99 || read < 0.99 * page {
