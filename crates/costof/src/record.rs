@@ -16,7 +16,6 @@ use std::collections::HashSet;
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, BufReader, Read, Seek, SeekFrom, Write};
 use std::num::NonZero;
-use std::ops::RangeInclusive;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
@@ -34,15 +33,18 @@ pub(crate) struct Record {
     content: Checksum,
 }
 
-/// The times that have a date, whatever the clock of a machine says: those of the years 1970 to 9999.
-pub(crate) fn dates() -> RangeInclusive<SystemTime> {
-    UNIX_EPOCH..=UNIX_EPOCH + Duration::from_secs(253_402_300_799)
-}
-
-/// The date of a time as a run file has it, in seconds, or the nearest that there is.
+/// The date of a time as a run file has it, in seconds. The format has the years 1970 to 9999; a clock may say any
+/// other, and gets the nearest date, which is reported.
 pub(crate) fn date(time: SystemTime) -> String {
-    let shown = time.clamp(*dates().start(), *dates().end());
-    humantime::format_rfc3339_seconds(shown).to_string()
+    let last = UNIX_EPOCH + Duration::from_secs(253_402_300_799);
+    let dated = time.clamp(UNIX_EPOCH, last + Duration::from_secs(1));
+    let date = humantime::format_rfc3339_seconds(dated.min(last)).to_string();
+    if dated != time {
+        log(format_args!(
+            "the clock of this machine is outside the years 1970 to 9999, so {date} is noted (set the clock)"
+        ));
+    }
+    date
 }
 
 /// The id of a run of this date: ids sort by time, to the second, and a random number makes them unique.
