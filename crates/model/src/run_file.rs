@@ -59,6 +59,9 @@ impl PartialEq for Index {
     }
 }
 
+/// How much of another run's id an error shows.
+const ID_SHOWN_CHARS: usize = 40;
+
 /// Why a file is not a run file.
 #[derive(Debug, thiserror::Error)]
 pub enum RunFileError {
@@ -217,8 +220,9 @@ fn read_lines(
             (Ok(row), None) => run = Some(first(row)?),
             (Ok(None), Some(_)) => {}
             (Ok(Some(Row::Run(other))), Some(_)) => {
-                let (line, id) = (number, other.id);
-                ends = Some(RunFileError::Joined { line, id });
+                // It may be as long as a line.
+                let id = harmless::beginning(&other.id, ID_SHOWN_CHARS);
+                ends = Some(RunFileError::Joined { line: number, id });
                 break;
             }
             (Ok(Some(row)), Some(run)) => run.add(row),
