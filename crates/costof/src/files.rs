@@ -1,11 +1,107 @@
-//! Writes files and folders for people: reports, plots, values.
+//! Reads small files that a user names, and writes files and folders for people: reports, plots, values.
 
-use crate::error::{Context, Error, bail};
-use crate::terminal::log;
-use std::fs::{self, File};
-use std::io::{self, Write};
+use crate::error::{Context, Error, INTERRUPTED, bail};
+use crate::terminal::{log, on_signals};
+use costof_model::encoding;
+use costof_model::harmless::BYTE_ORDER_MARK;
+use std::fs::{self, File, Metadata, OpenOptions};
+use std::io::{self, Read, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Reads a text of UTF-8 of at most this many bytes, without a byte order mark.
+///
+/// # Errors
+/// It cannot be read, is longer, or is not UTF-8; the error does not name the file.
+pub(crate) fn read_text(path: &Path, most_bytes: u64) -> io::Result<String> {
+    let invalid = |why| io::Error::new(io::ErrorKind::InvalidData, why);
+    let mut bytes = Vec::new();
+    File::open(path)?
+        .take(most_bytes + 1)
+        .read_to_end(&mut bytes)?;
+    if let Some(encoding) = encoding::foreign(&bytes) {
+        return Err(invalid(encoding));
+    }
+    if bytes.len() as u64 > most_bytes {
+        let why = format!("it is longer than {most_bytes} bytes, the most that is read");
+        return Err(invalid(why));
+    }
+    let text = bytes.strip_prefix(BYTE_ORDER_MARK).unwrap_or(&bytes);
+    let text =
+        str::from_utf8(text).map_err(|error| invalid(format!("it is not UTF-8: {error}")))?;
+    Ok(text.to_owned())
+}
+
+/// The files that this process made and has not removed or renamed yet, as [`Temporary`] names them.
+static TEMPORARY: Mutex<Vec<(PathBuf, Identity)>> = Mutex::new(Vec::new());
+
+/// The device and number of a file, which its name does not decide: another process may have given that to another
+/// file.
+pub(crate) type Identity = (u64, u64);
+
+pub(crate) fn identity(data: &Metadata) -> Identity {
+    (data.dev(), data.ino())
+}
+
+fn temporary() -> MutexGuard<'static, Vec<(PathBuf, Identity)>> {
+    TEMPORARY.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The name of a new file that is removed when this is dropped, or a signal ends costof.
+pub(crate) struct Temporary {
+    own: Identity,
+    /// While it is open, no other file gets its number.
+    pub(crate) file: File,
+}
+
+impl Temporary {
+    /// Creates a file that does not exist yet, to write to it.
+    pub(crate) fn create(path: &Path, options: &mut OpenOptions) -> io::Result<Temporary> {
+        // Fails where a command watches for signals itself, and removes these files then.
+        let _ = on_signals(|| end_at_once());
+        // A signal waits until the name is noted.
+        let mut all = temporary();
+        let file = options.write(true).create_new(true).open(path)?;
+        let own = identity(&file.metadata()?);
+        all.push((path.to_owned(), own));
+        Ok(Temporary { own, file })
+    }
+
+    /// Gives the file this name instead, which it keeps.
+    fn keep_as(self, path: &Path) -> io::Result<()> {
+        let mut all = temporary();
+        let position = all.iter().position(|(_, own)| *own == self.own);
+        let position = position.expect("it is noted until this is dropped");
+        fs::rename(&all[position].0, path)?;
+        all.swap_remove(position);
+        Ok(())
+    }
+}
+
+impl Drop for Temporary {
+    fn drop(&mut self) {
+        let mut all = temporary();
+        if let Some(position) = all.iter().position(|(_, own)| *own == self.own) {
+            remove(&all.swap_remove(position));
+        }
+    }
+}
+
+/// Removes a file of this process, and no other that has its name by now.
+fn remove((path, own): &(PathBuf, Identity)) {
+    if fs::symlink_metadata(path).is_ok_and(|data| identity(&data) == *own) {
+        let _ = fs::remove_file(path);
+    }
+}
+
+/// Ends costof because of a signal, without its temporary files.
+pub(crate) fn end_at_once() -> ! {
+    // Until the end, so that no other is created.
+    let all = temporary();
+    all.iter().for_each(remove);
+    std::process::exit(INTERRUPTED.into());
+}
 
 /// Writes a file. What was there before stays whole until its replacement is, so that neither a full disk nor a
 /// power failure destroys anything.
@@ -24,26 +120,24 @@ fn replace(path: &Path, text: &str) -> io::Result<()> {
         Some(_) => drop(File::options().write(true).open(&path)?),
         None => {}
     }
-    let mut name = path.file_name().unwrap_or_default().to_owned();
-    name.push(format!(".{}.tmp", std::process::id()));
-    let new = path.with_file_name(name);
-    let mut file = match File::create_new(&new) {
+    // Processes of other containers may have this one's number, and the name itself may be as long as names can be.
+    let new = path.with_file_name(format!(".costof-{:016x}.tmp", fastrand::u64(..)));
+    let mut new = match Temporary::create(&new, &mut File::options()) {
         // A folder in which nothing can be created, with a file that can be written.
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
             return fs::write(&path, text);
         }
         created => created?,
     };
-    let allowed = existing.map_or(Ok(()), |data| file.set_permissions(data.permissions()));
-    let written = allowed.and_then(|()| file.write_all(text.as_bytes()));
-    // A disk may know the new name before the bytes: after a power failure the file would be empty.
-    let written = written.and_then(|()| file.sync_all());
-    let replaced = written.and_then(|()| fs::rename(&new, &path));
-    match replaced {
-        Ok(()) => sync_name(&path),
-        Err(_) => drop(fs::remove_file(&new)),
+    if let Some(existing) = existing {
+        new.file.set_permissions(existing.permissions())?;
     }
-    replaced
+    new.file.write_all(text.as_bytes())?;
+    // A disk may know the new name before the bytes: after a power failure the file would be empty.
+    new.file.sync_all()?;
+    new.keep_as(&path)?;
+    sync_name(&path);
+    Ok(())
 }
 
 /// Waits until the disk has the name of a file. Not all file systems can do that, which is no error.
@@ -81,7 +175,7 @@ pub(crate) fn write_all(
 /// Checks that a report does not replace the run that it shows, under whatever name. An existing report may be
 /// replaced.
 pub(crate) fn check_spares(path: &Path, run_file: &Path) -> Result<(), Error> {
-    let file = |path| fs::metadata(path).map(|data| (data.dev(), data.ino())).ok();
+    let file = |path| fs::metadata(path).map(|data| identity(&data)).ok();
     let is_linked = file(path).is_some_and(|written| Some(written) == file(run_file));
     if is_linked || resolved(path) == resolved(run_file) {
         bail!(
@@ -102,4 +196,59 @@ fn resolved(path: &Path) -> PathBuf {
             (Some(folder), Some(name)) => resolved(folder).join(name),
             _ => path.to_owned(),
         })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn several_that_write_one_file_leave_the_text_of_one_and_nothing_else() {
+        let folder = tempfile::tempdir().unwrap();
+        // As long as a name can be.
+        let path = folder.path().join("a".repeat(255));
+        let write = |writer: usize| {
+            for round in 0..20 {
+                super::write(&path, &format!("{writer} {round}")).unwrap();
+            }
+        };
+        std::thread::scope(|scope| {
+            for writer in 0..4 {
+                scope.spawn(move || write(writer));
+            }
+        });
+        assert!(fs::read_to_string(&path).unwrap().ends_with(" 19"));
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn a_temporary_file_goes_and_what_another_put_in_its_place_stays() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("token");
+        let create = || Temporary::create(&path, &mut File::options()).unwrap();
+        drop(create());
+        assert!(!path.exists());
+        let own = create();
+        fs::remove_file(&path).unwrap();
+        fs::write(&path, "another's").unwrap();
+        drop(own);
+        assert_eq!(fs::read_to_string(&path).unwrap(), "another's");
+        assert!(Temporary::create(&path, &mut File::options()).is_err());
+    }
+
+    #[test]
+    fn a_text_is_read_up_to_a_bound_and_in_utf_8_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("text");
+        let read = |bytes: &[u8]| {
+            fs::write(&path, bytes).unwrap();
+            read_text(&path, 8).map_err(|error| error.to_string())
+        };
+        assert_eq!(read(b"\xef\xbb\xbftoken").unwrap(), "token");
+        assert!(read(b"t\0o\0k\0").unwrap_err().contains("UTF-16"));
+        assert!(read(b"123456789").unwrap_err().contains("8 bytes"));
+        assert!(read(b"\xb5").unwrap_err().contains("not UTF-8"));
+        let endless = read_text(Path::new("/dev/zero"), 8).unwrap_err();
+        assert!(endless.to_string().contains("8 bytes"), "{endless}");
+    }
 }

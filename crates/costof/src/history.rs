@@ -8,10 +8,12 @@ use costof_model::noise::Grade;
 use costof_model::point::Point;
 use costof_model::rows::{Earlier, PointRow};
 use costof_model::run_file::Run;
+use costof_os::process::{NO_FOLLOW, NO_WAIT};
 use std::cmp::Reverse;
 use std::collections::HashSet;
-use std::fs::{self, OpenOptions};
-use std::io::{self, Write};
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
@@ -23,6 +25,8 @@ const RECENT: Duration = Duration::from_secs(3600);
 
 /// The index of the runs that `--out` put elsewhere: each line has an id, a blank and a path.
 const INDEX: &str = "elsewhere";
+/// At most this much of the index is read: a hundred thousand runs.
+const INDEX_MAX_BYTES: u64 = 16 << 20;
 
 /// A run of this user: its id, which begins with its time, and its file.
 struct Entry {
@@ -56,6 +60,8 @@ fn in_folder(folder: &Path) -> Vec<Entry> {
     let paths = files.map(|file| file.path());
     paths
         .filter(|path| path.extension().is_some_and(|kind| kind == "jsonl"))
+        // To open a pipe could take for ever.
+        .filter(|path| path.is_file())
         .filter_map(|path| {
             let id = path.file_stem()?.to_string_lossy().into_owned();
             Some(Entry { id, path })
@@ -66,7 +72,9 @@ fn in_folder(folder: &Path) -> Vec<Entry> {
 /// The runs of the index whose files still exist. A file that had several runs is there once, with the
 /// latest.
 fn elsewhere(folder: &Path) -> Vec<Entry> {
-    let index = fs::read(folder.join(INDEX)).unwrap_or_default();
+    let mut index = Vec::new();
+    let file = open_index(folder, OpenOptions::new().read(true));
+    let _ = file.and_then(|file| file.take(INDEX_MAX_BYTES).read_to_end(&mut index));
     let index = String::from_utf8_lossy(&index);
     let lines = index.lines().rev().filter_map(|line| line.split_once(' '));
     let mut seen = HashSet::new();
@@ -98,10 +106,21 @@ fn add_to_index(id: &str, path: &Path) -> io::Result<()> {
         return Ok(());
     };
     fs::create_dir_all(&folder)?;
-    let mut options = OpenOptions::new();
-    let mut index = options.append(true).create(true).open(folder.join(INDEX))?;
+    let mut index = open_index(&folder, OpenOptions::new().append(true).create(true))?;
     // A line before it may have lost its end to a full disk or a power failure.
     index.write_all(format!("\n{id} {text}\n").as_bytes())
+}
+
+/// Opens the index. Where others may write in its folder, they may have put a link to a file of this user there, or a
+/// pipe.
+fn open_index(folder: &Path, options: &mut OpenOptions) -> io::Result<File> {
+    options.custom_flags(NO_FOLLOW | NO_WAIT);
+    let index = options.open(folder.join(INDEX))?;
+    let data = index.metadata()?;
+    if data.is_file() && data.nlink() == 1 {
+        return Ok(index);
+    }
+    Err(io::ErrorKind::Other.into())
 }
 
 /// The file of the run that a command line names: `@1` is the latest run, `@2` the one before; anything else

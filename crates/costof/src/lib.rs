@@ -34,7 +34,7 @@ use std::process::ExitCode;
 /// The whole program, for this table of probes.
 pub fn main(table: &'static [&'static Probe]) -> ExitCode {
     survive_file_size_limit();
-    match cli::command().try_get_matches() {
+    let code = match cli::command().try_get_matches() {
         Ok(matches) => ended(execute(table, &matches)),
         Err(error) => match error
             .source()
@@ -43,7 +43,9 @@ pub fn main(table: &'static [&'static Probe]) -> ExitCode {
             Some(own) => failed(own),
             None => helped(&error),
         },
-    }
+    };
+    terminal::write_messages();
+    code
 }
 
 fn execute(table: &'static [&'static Probe], matches: &ArgMatches) -> Done {

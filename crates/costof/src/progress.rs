@@ -1,7 +1,7 @@
 //! Shows progress on standard error while runs work.
 
 use crate::commands::MANY;
-use crate::terminal::{log, printable};
+use crate::terminal::{self, log, printable};
 use costof_report::names::points_counted;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::cell::{Cell, RefCell};
@@ -115,6 +115,14 @@ pub(crate) fn bar(steps: u64, name: &str) -> ProgressBar {
     ProgressBar::new(steps).with_style(style.progress_chars("━╸ "))
 }
 
+/// Gives up a bar whose terminal takes no output, as after Ctrl-S: to draw would wait for its reader, and keep the
+/// machine from others.
+pub(crate) fn give_way(bar: &ProgressBar) {
+    if !bar.is_hidden() && !terminal::takes_messages() {
+        bar.set_draw_target(ProgressDrawTarget::hidden());
+    }
+}
+
 impl Display {
     pub(crate) fn new() -> Display {
         let bar = bar(0, " launches");
@@ -156,7 +164,14 @@ impl Display {
 
     /// Prints a message above the bar.
     pub(crate) fn say(&self, text: &str) {
+        give_way(&self.bar);
         self.bar.suspend(|| log(text));
+    }
+
+    /// Removes the bar.
+    pub(crate) fn clear(&self) {
+        give_way(&self.bar);
+        self.bar.finish_and_clear();
     }
 
     /// Does what waits for another process. Says for what, once, if that takes longer than `patience`.
@@ -185,6 +200,7 @@ impl<'a> Progress<'a> {
 
     /// Corrects how many launches each block gets.
     pub(crate) fn expect(&self, launches: &[u32]) {
+        give_way(&self.display.bar);
         let mut expected = self.display.expected();
         expected[self.position] = launches.iter().copied().map(u64::from).sum();
         self.display.bar.set_length(expected.iter().sum());
@@ -192,6 +208,7 @@ impl<'a> Progress<'a> {
 
     /// A launch of this probe begins.
     pub(crate) fn begin(&self, probe: &str) {
+        give_way(&self.display.bar);
         self.display
             .bar
             .set_message(format!("{}{probe}", self.name));
@@ -200,6 +217,7 @@ impl<'a> Progress<'a> {
 
     /// A launch has ended, here or in an earlier attempt.
     pub(crate) fn launched(&self) {
+        give_way(&self.display.bar);
         self.display.bar.inc(1);
         self.launched.set(self.launched.get() + 1);
     }
@@ -241,12 +259,6 @@ impl<'a> Progress<'a> {
     /// Prints a message above the bar.
     pub(crate) fn say(&self, text: &str) {
         self.display.say(&format!("{}{text}", self.name));
-    }
-}
-
-impl Drop for Display {
-    fn drop(&mut self) {
-        self.bar.finish_and_clear();
     }
 }
 

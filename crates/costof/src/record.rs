@@ -1,22 +1,26 @@
 //! The run file on disk: append-only, one `write` for each line, locked while costof writes it, and synchronized
-//! with the disk when it begins and at the end of each block.
+//! with the disk when it begins and at the end of each block. At its end it is compared with what was written.
+
+mod check;
 
 use crate::error::{Context, Error, bail, wrong};
 use crate::files;
 use crate::terminal::log;
+use check::Checksum;
 use costof_measure::estimate;
 use costof_measure::probe::Probe;
 use costof_model::rows::{EndRow, Row, RunRow};
 use costof_model::run_file::{self, Run, RunFileError};
+use costof_os::process::NO_WAIT;
 use std::collections::HashSet;
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, BufReader, Read, Seek, SeekFrom, Write};
 use std::num::NonZero;
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
 use std::thread;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// A run, and the file to which it is written.
 pub(crate) struct Record {
@@ -25,6 +29,28 @@ pub(crate) struct Record {
     pub(crate) run: Run,
     /// Whether each launch is to outlast a power failure, not only each block.
     pub(crate) sync_launches: bool,
+    /// What the file holds, unless others write to it.
+    content: Checksum,
+}
+
+/// The date of a time as a run file has it, in seconds. The format has the years 1970 to 9999; a clock may say any
+/// other, and gets the nearest date, which is reported.
+pub(crate) fn date(time: SystemTime) -> String {
+    let last = UNIX_EPOCH + Duration::from_secs(253_402_300_799);
+    let dated = time.clamp(UNIX_EPOCH, last + Duration::from_secs(1));
+    let date = humantime::format_rfc3339_seconds(dated.min(last)).to_string();
+    if dated != time {
+        log(format_args!(
+            "the clock of this machine is outside the years 1970 to 9999, so {date} is noted (set the clock)"
+        ));
+    }
+    date
+}
+
+/// The id of a run of this date: ids sort by time, to the second, and a random number makes them unique.
+pub(crate) fn new_id(date: &str) -> String {
+    let time = date.replace(|c: char| !c.is_ascii_alphanumeric(), "");
+    format!("{time}-{:08x}", fastrand::u32(..))
 }
 
 impl Record {
@@ -49,7 +75,7 @@ impl Record {
         if commands.any(|host| host.starts_with("exec:")) {
             options.mode(0o600);
         }
-        let file = options.append(true).create_new(true).open(path);
+        let file = options.read(true).append(true).create_new(true).open(path);
         let file = file.map_err(|error| {
             let way_out = if path.is_file() {
                 "name another with --out, or continue it with --resume"
@@ -67,6 +93,7 @@ impl Record {
             path: path.to_owned(),
             run: Run::new(first.clone()),
             sync_launches: false,
+            content: Checksum::NOTHING,
         };
         record.append(&Row::Run(Box::new(first)))?;
         record.describe(table)?;
@@ -79,21 +106,28 @@ impl Record {
     pub(crate) fn reopen(path: &Path) -> Result<Record, Error> {
         let shown = path.display();
         let mut options = OpenOptions::new();
-        let file = options.read(true).append(true).open(path);
-        let file = file.map_err(|error| cannot_open(path, &error))?;
+        // To open a pipe could take for ever.
+        let file = options.read(true).append(true).custom_flags(NO_WAIT);
+        let file = file.open(path).map_err(|error| cannot_open(path, &error))?;
+        if !file.metadata().context(&shown)?.is_file() {
+            bail!("{shown} is not a file on a disk, so no run can be continued in it");
+        }
         lock(&file, path)?;
         let read = run_file::read_up_to(BufReader::new(&file), u64::MAX);
-        let run = up_to_zeros(path, read.context(shown)?)?;
+        let run = up_to_zeros(path, read.context(&shown)?)?;
         // Else what is written from now on could reach the disk, and the cut not.
         let cut = file.set_len(run.whole_bytes);
-        cut.and_then(|()| file.sync_all())
+        cut.and_then(|()| end_last_line(&file, run.whole_bytes))
+            .and_then(|()| file.sync_all())
             .context(format_args!("cannot cut {}", path.display()))?;
+        let content = Checksum::of(&file).context(format_args!("cannot read {shown}"))?;
         let path = path.to_owned();
         Ok(Record {
             file,
             path,
             run,
             sync_launches: false,
+            content,
         })
     }
 
@@ -125,14 +159,14 @@ impl Record {
         Ok(())
     }
 
-    /// Writes that the run is complete.
+    /// Writes that the run is complete, and checks its file.
     pub(crate) fn end(&mut self) -> Result<(), Error> {
         self.write(Row::End(EndRow {
-            finished: humantime::format_rfc3339_seconds(SystemTime::now()).to_string(),
+            finished: date(SystemTime::now()),
             points: self.run.points.len() as u64,
             failures: self.run.failures.len() as u64,
         }))?;
-        self.sync()
+        self.close()
     }
 
     /// Waits until the disk has what was written, so that it outlasts a power failure.
@@ -144,7 +178,9 @@ impl Record {
 
     /// Appends a row with one `write`.
     fn append(&mut self, row: &Row) -> Result<(), Error> {
-        let written = self.file.write_all(&run_file::line(row));
+        let line = run_file::line(row);
+        self.content.add(&line);
+        let written = self.file.write_all(&line);
         written.map_err(|error| self.not_written(&error))
     }
 
@@ -153,6 +189,16 @@ impl Record {
             "cannot write to {}: {error} (what was written before is kept; continue with --resume)",
             self.path.display()
         ))
+    }
+}
+
+/// Ends the last line of a file of this length, should an editor have left out its line feed.
+fn end_last_line(mut file: &File, bytes: u64) -> io::Result<()> {
+    let mut last = [b'\n'];
+    file.read_exact_at(&mut last, bytes.saturating_sub(1))?;
+    match last {
+        [b'\n'] => Ok(()),
+        _ => file.write_all(b"\n"),
     }
 }
 
@@ -345,4 +391,22 @@ fn cannot_open(path: &Path, error: &io::Error) -> Error {
         "cannot open {}: {error} (`costof runs` lists the runs that there are)",
         path.display()
     ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_time_of_a_clock_has_a_date() {
+        let day = Duration::from_secs(24 * 3600);
+        assert_eq!(date(UNIX_EPOCH + day), "1970-01-02T00:00:00Z");
+        for (time, shown) in [
+            (UNIX_EPOCH - day, "1970-01-01T00:00:00Z"),
+            (UNIX_EPOCH + 365 * 8100 * day, "9999-12-31T23:59:59Z"),
+        ] {
+            assert_eq!(date(time), shown);
+            assert!(humantime::parse_rfc3339(shown).is_ok());
+        }
+    }
 }

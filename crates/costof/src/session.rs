@@ -10,8 +10,8 @@ use crate::plan::request::{self, Request, infos};
 use crate::plan::{self, Target};
 use crate::preflight::{self, Seen};
 use crate::progress::{Display, Progress};
-use crate::record::Record;
-use crate::terminal::{log, printable};
+use crate::record::{self, Record};
+use crate::terminal::{self, log, printable};
 use crate::{file_name, placement, resume};
 use costof_lab::addresses::Meet;
 use costof_lab::host::WorkerCommand;
@@ -95,6 +95,7 @@ impl<'a> Session<'a> {
         interrupted: &'a AtomicBool,
     ) -> Result<Session<'a>, Error> {
         request::log_left_out(&requests);
+        terminal::set_working(true);
         Ok(Session {
             table,
             options,
@@ -215,7 +216,7 @@ impl<'a> Session<'a> {
         execute(&mut controller)?;
         drop(controller);
         if self.interrupted.load(Ordering::Relaxed) {
-            record.sync()?;
+            record.close()?;
             estimate::add_so_far(&mut record.run);
         } else {
             record.end()?;
@@ -368,6 +369,8 @@ impl Drop for Session<'_> {
                 log(format!("{host}: cannot remove the copy of costof: {why}"));
             }
         }
+        self.display.clear();
+        terminal::set_working(false);
     }
 }
 
@@ -391,14 +394,12 @@ fn dry_run(name: Option<&str>, table: &[&'static Probe], plan: &Plan) -> Result<
     Ok(())
 }
 
-/// The first row of a new run of this plan. Its id has the time at which it began, to the second, and a
-/// random number, so that ids sort by time and are unique.
+/// The first row of a new run of this plan.
 pub(crate) fn first_row(plan: Plan, seed: Option<u64>) -> RunRow {
-    let started = humantime::format_rfc3339_seconds(SystemTime::now()).to_string();
-    let time = started.replace(|c: char| !c.is_ascii_alphanumeric(), "");
+    let started = record::date(SystemTime::now());
     RunRow {
         schema: SCHEMA,
-        id: format!("{time}-{:08x}", fastrand::u32(..)),
+        id: record::new_id(&started),
         started,
         command: std::env::args_os()
             .map(|word| word.to_string_lossy().into_owned())

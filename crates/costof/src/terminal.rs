@@ -2,10 +2,12 @@
 //! interrupts.
 
 use crate::cli::printing::Printing;
-use crate::error::{Context, Done, Error, INTERRUPTED};
+use crate::error::{Context, Done, Error};
+use crate::files;
 use anstream::AutoStream;
 use clap::ColorChoice;
 use costof_model::harmless;
+use costof_os::process;
 use costof_report::style::Style;
 use costof_report::text::COLUMNS;
 use std::fmt::Display;
@@ -13,13 +15,18 @@ use std::io::{self, IsTerminal, Write};
 use std::os::fd::AsFd;
 use std::path::Path;
 use std::process::ExitCode;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
-/// Writes a message, as wide as the terminal, or else as one line. A missing reader is not an error. Text in it
-/// may come from anywhere.
+/// Messages that nobody has read yet.
+static UNREAD: Mutex<String> = Mutex::new(String::new());
+/// At most this many of their bytes are kept.
+const UNREAD_MAX_BYTES: usize = 1 << 20;
+
+/// Writes a message, as wide as the terminal, or else as one line. A missing reader is not an error, and one that
+/// reads nothing is not waited for while a machine may be held. Text in it may come from anywhere.
 pub(crate) fn log(text: impl Display) {
-    let mut output = io::stderr();
+    let output = io::stderr();
     let text = harmless::lines(&format!("costof: {text}"));
     let width = width(&output);
     let style = Style {
@@ -31,7 +38,26 @@ pub(crate) fn log(text: impl Display) {
         length if length > width.unwrap_or(usize::MAX) => style.prose(line),
         _ => format!("{line}\n"),
     });
-    let _ = output.write_all(lines.collect::<String>().as_bytes());
+    let lines: String = lines.collect();
+    let mut unread = UNREAD.lock().unwrap_or_else(PoisonError::into_inner);
+    if unread.len() < UNREAD_MAX_BYTES {
+        unread.push_str(&lines);
+    }
+    drop(unread);
+    if takes_messages() {
+        write_messages();
+    }
+}
+
+/// Whether messages can be written without waiting for their reader, or there is time to wait.
+pub(crate) fn takes_messages() -> bool {
+    !IS_WORKING.load(Ordering::Relaxed) || process::can_write(&io::stderr())
+}
+
+/// Writes the messages that nobody has read yet, however long that takes.
+pub(crate) fn write_messages() {
+    let unread = std::mem::take(&mut *UNREAD.lock().unwrap_or_else(PoisonError::into_inner));
+    let _ = io::stderr().write_all(unread.as_bytes());
 }
 
 /// The width of an output that is a terminal: `COLUMNS` if that is set.
@@ -99,24 +125,39 @@ pub(crate) fn style(printing: &Printing) -> Style {
 const NO_THREAD: &str = "cannot start a thread that watches for interrupts (pids.max and ulimit -u limit \
     threads; a seccomp filter that refuses clone3 by EPERM forbids them, except to costof's static binary)";
 
-/// A flag that Ctrl-C and a termination signal set. A worker does not see them: it leads a process
-/// group of its own.
-pub(crate) fn watch_interrupts() -> Result<Arc<AtomicBool>, Error> {
-    let interrupted = Arc::new(AtomicBool::new(false));
-    let flag = Arc::clone(&interrupted);
-    ctrlc::set_handler(move || flag.store(true, Ordering::Relaxed)).context(NO_THREAD)?;
-    Ok(interrupted)
+/// Whether there is something to end in order, so that the first signal only asks for it.
+static IS_WORKING: AtomicBool = AtomicBool::new(false);
+
+/// Says whether something is under way that a signal should end in order. If not, only output is left, whose reader
+/// may never read it: then the first signal ends costof.
+pub(crate) fn set_working(is_working: bool) {
+    IS_WORKING.store(is_working, Ordering::Relaxed);
+    if !is_working {
+        write_messages();
+    }
 }
 
-/// The same; a second signal ends costof at once, for a command that leaves nothing behind.
-pub(crate) fn watch_interrupts_once() -> Result<Arc<AtomicBool>, Error> {
+/// A flag that Ctrl-C and a termination signal set; a second one ends costof at once. A worker does not see them:
+/// it leads a process group of its own.
+pub(crate) fn watch_interrupts() -> Result<Arc<AtomicBool>, Error> {
+    IS_WORKING.store(true, Ordering::Relaxed);
     let interrupted = Arc::new(AtomicBool::new(false));
     let flag = Arc::clone(&interrupted);
     let handler = move || {
-        if flag.swap(true, Ordering::Relaxed) {
-            std::process::exit(INTERRUPTED.into());
+        if flag.swap(true, Ordering::Relaxed) || !IS_WORKING.load(Ordering::Relaxed) {
+            files::end_at_once();
         }
     };
-    ctrlc::set_handler(handler).context(NO_THREAD)?;
+    on_signals(handler).context(NO_THREAD)?;
     Ok(interrupted)
+}
+
+/// Calls a handler at each INT, TERM and HUP, except HUP under nohup(1). Only the first call has an effect.
+pub(crate) fn on_signals(handler: impl FnMut() + Send + 'static) -> Result<(), ctrlc::Error> {
+    let has_nohup = process::ignores_hangup();
+    ctrlc::set_handler(handler)?;
+    if has_nohup {
+        process::ignore_hangup();
+    }
+    Ok(())
 }

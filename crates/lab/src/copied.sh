@@ -17,7 +17,7 @@ is_own() {
     case $1 in "$mode" | "$mode.") [ "$3" = "$(id -u)" ];; *) false;; esac;
 };
 is_whole() { [ "$(sha256sum <"$1")" = "$sum  -" ]; };
-folder=${HOME:?}/.cache/costof; file=./$name; new=./.new-$$;
+folder=${HOME:?}/.cache/costof; file=./$name; new=./.new-$(cat /proc/sys/kernel/random/uuid);
 mkdir -p "$HOME/.cache" && { [ -d "$folder" ] || mkdir "$folder"; } || fail "cannot make $folder";
 # From here on in the folder itself, wherever its name may lead meanwhile.
 is_own "$folder" drwx------ && cd -P -- "$folder" && is_own . drwx------ || fail "$folder is not a folder of this user alone: remove it, or make its mode 0700";

@@ -9,6 +9,9 @@ use std::borrow::Cow;
 /// What replaces a harmful character.
 const REPLACEMENT: char = '\u{fffd}';
 
+/// U+FEFF in UTF-8, which some editors write first (RFC 8259 section 8.1: a reader may ignore it).
+pub const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+
 /// Whether a character could move a terminal's cursor, or show text in another order than it has: a
 /// control character (C0, C1, DEL), or a bidirectional one.
 pub fn is_harmful(c: char) -> bool {
@@ -72,9 +75,13 @@ pub fn absurd_number(value: &Value) -> Option<f64> {
 }
 
 /// A line of JSON whose texts have no harmful characters, nor bytes that are not UTF-8. What is not JSON has
-/// them replaced.
+/// them replaced. A byte order mark before it is left out, and a CR before a line feed.
 pub fn json(line: &[u8]) -> Cow<'_, [u8]> {
-    let read = String::from_utf8_lossy(line);
+    let line = line.strip_prefix(BYTE_ORDER_MARK).unwrap_or(line);
+    let mut read = String::from_utf8_lossy(line);
+    if read.contains("\r\n") {
+        read = Cow::Owned(read.replace("\r\n", "\n"));
+    }
     // In JSON, control characters are escaped; most lines have no escapes at all.
     let has_harm = read
         .chars()

@@ -7,6 +7,7 @@ pub mod axis;
 pub mod comparison;
 pub mod cost;
 pub mod emulated;
+pub mod encoding;
 mod expected;
 pub mod expression;
 pub mod facts;

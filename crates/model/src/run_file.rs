@@ -1,5 +1,6 @@
 //! Reads and writes the lines of a run file, wherever they are stored.
 
+use crate::encoding;
 use crate::failure::Failure;
 use crate::harmless;
 use crate::point::Point;
@@ -35,7 +36,7 @@ pub struct Run {
     /// The end, if the run reached it.
     pub end: Option<EndRow>,
     /// The length of the complete lines, in bytes. After them comes the start of a line that its
-    /// writer did not finish.
+    /// writer did not finish. The last one may lack its line feed, as some editors leave it.
     pub whole_bytes: u64,
     /// Finds the launches of a point.
     index: Index,
@@ -58,17 +59,27 @@ impl PartialEq for Index {
     }
 }
 
+/// How much of another run's id an error shows.
+const ID_SHOWN_CHARS: usize = 40;
+
 /// Why a file is not a run file.
 #[derive(Debug, thiserror::Error)]
 pub enum RunFileError {
     /// It could not be read.
     #[error("cannot read it: {0}")]
     Io(#[from] io::Error),
-    /// It has no complete line.
-    #[error(
-        "it is empty, or its first line is not finished: no run was recorded in it (remove it, and begin anew)"
-    )]
+    /// It has no byte.
+    #[error("it is empty: no run was recorded in it (remove it, and begin anew)")]
     Empty,
+    /// Its first line was not written whole.
+    #[error(
+        "its first line was not written whole, as after a power failure or on a full disk: it holds no run \
+         (begin anew, with another file)"
+    )]
+    Unfinished,
+    /// It is not UTF-8: what it is, and how to convert it.
+    #[error("{0}")]
+    Encoding(String),
     /// Its first line is something else.
     #[error("its first line is not a costof run: {0}")]
     NotARun(String),
@@ -82,6 +93,17 @@ pub enum RunFileError {
         line: usize,
         /// What is wrong with it.
         reason: String,
+    },
+    /// Another run begins in it.
+    #[error(
+        "line {line} begins another run ({id}), so this is two files joined (split it: `head -n {} FILE > ONE`, \
+         `tail -n +{line} FILE > OTHER`)", line - 1
+    )]
+    Joined {
+        /// The number of the line with which the other run begins, from 1.
+        line: usize,
+        /// The other run's id.
+        id: String,
     },
     /// Zeros follow, as a power failure leaves them.
     #[error("zeros follow, as a power failure leaves them")]
@@ -103,7 +125,8 @@ pub fn line(row: &Row) -> Vec<u8> {
 }
 
 /// Reads a run file up to its end, or to zeros that a power failure left in it. Skips unknown rows
-/// and fields, and a last line that is unfinished or broken.
+/// and fields, and a last line that is unfinished or broken. Lines may end in CR LF, and a byte order mark may
+/// precede them.
 ///
 /// # Errors
 /// See [`RunFileError`].
@@ -159,7 +182,10 @@ fn read_lines(
         }
         // After a power failure, what had not reached the disk reads as zeros, which no line has.
         if buffer.contains(&0) {
-            ends = run.is_some().then_some(RunFileError::Zeros);
+            ends = Some(match &run {
+                Some(_) => RunFileError::Zeros,
+                None => no_run(&buffer, "it contains zeros"),
+            });
             break;
         }
         // A broken line is unfinished if it is the last one, and an error otherwise.
@@ -167,14 +193,19 @@ fn read_lines(
             ends = broken;
             break;
         }
-        if buffer.last() != Some(&b'\n') {
+        if !buffer.ends_with(b"\n") {
             if read == LINE_MAX_BYTES {
                 ends = Some(RunFileError::Broken {
                     line: number,
                     reason: format!("it is longer than {LINE_MAX_BYTES} bytes"),
                 });
+                break;
             }
-            break;
+            // Only an object that is whole can be read.
+            if let (Err(reason), is_first) = (parse(&buffer), run.is_none()) {
+                ends = is_first.then(|| no_run(&buffer, &reason));
+                break;
+            }
         }
         if whole_bytes + buffer.len() as u64 > most_bytes {
             ends = Some(RunFileError::Longer { bytes: most_bytes });
@@ -188,8 +219,14 @@ fn read_lines(
         match (row, &mut run) {
             (Ok(row), None) => run = Some(first(row)?),
             (Ok(None), Some(_)) => {}
+            (Ok(Some(Row::Run(other))), Some(_)) => {
+                // It may be as long as a line.
+                let id = harmless::beginning(&other.id, ID_SHOWN_CHARS);
+                ends = Some(RunFileError::Joined { line: number, id });
+                break;
+            }
             (Ok(Some(row)), Some(run)) => run.add(row),
-            (Err(reason), None) => return Err(not_a_run(&buffer, &reason)),
+            (Err(reason), None) => return Err(no_run(&buffer, &reason)),
             (Err(reason), Some(_)) => {
                 let line = number;
                 broken = Some(RunFileError::Broken { line, reason });
@@ -257,17 +294,31 @@ fn first(row: Option<Row>) -> Result<Run, RunFileError> {
     }
 }
 
-/// A first line that does not parse may come from a newer schema.
-fn not_a_run(line: &[u8], reason: &str) -> RunFileError {
+/// Why a file whose first line does not parse is no run: it is not UTF-8, the line was not written whole, or it comes
+/// from a newer schema.
+fn no_run(line: &[u8], reason: &str) -> RunFileError {
+    /// How the first line of a run begins.
+    const START: &[u8] = br#"{"type":"run""#;
     #[derive(Deserialize)]
     struct Head {
         r#type: String,
         schema: u64,
     }
+    if let Some(encoding) = encoding::foreign(line) {
+        return RunFileError::Encoding(encoding);
+    }
+    let written = line.iter().position(|byte| *byte == 0);
+    let written = &line[..written.unwrap_or(line.len())];
+    let is_cut = written.len() < line.len() || !line.ends_with(b"\n");
+    let begins = written.len().min(START.len());
     match serde_json::from_slice::<Head>(line) {
         Ok(head) if head.r#type == "run" && head.schema > u64::from(SCHEMA) => {
             RunFileError::Newer(head.schema)
         }
+        _ if is_cut && written.contains(&b'\r') => {
+            RunFileError::NotARun("its lines end in CR alone (convert them to LF)".to_owned())
+        }
+        _ if is_cut && written[..begins] == START[..begins] => RunFileError::Unfinished,
         _ => RunFileError::NotARun(reason.to_owned()),
     }
 }
@@ -292,7 +343,7 @@ impl Run {
     /// Adds a row.
     pub fn add(&mut self, row: Row) {
         match row {
-            // A second `run` row can only come from concatenated files; the first counts.
+            // A run has one such row, with which it was made.
             Row::Run(_) => {}
             Row::Probe(probe) => self.probes.push(*probe),
             Row::Attempt(attempt) => self.attempts.push(*attempt),
@@ -457,15 +508,19 @@ mod tests {
         for cut in 0..whole.len() {
             match read(&whole[..cut]) {
                 Ok(run) => {
-                    assert!(cut >= first);
-                    assert!(run.whole_bytes as usize <= cut);
-                    assert!(whole[..run.whole_bytes as usize].ends_with(b"\n"));
+                    assert!(cut >= first - 1);
+                    let read = run.whole_bytes as usize;
+                    assert!(read <= cut);
+                    assert!(whole[..read].ends_with(b"}") || whole[..read].ends_with(b"\n"));
                 }
-                Err(error) => assert!(matches!(error, RunFileError::Empty) && cut < first),
+                Err(RunFileError::Empty) => assert_eq!(cut, 0),
+                Err(error) => assert!(matches!(error, RunFileError::Unfinished) && cut < first),
             }
             // And where zeros stand for what a power failure took, whatever comes after them.
             let lost = [&whole[..cut], &[0; 9], &whole[cut..]].concat();
-            let whole_bytes = |file| read(file).ok().map(|run| run.whole_bytes);
+            let whole_bytes = |file| read(file).map_or(0, |run| run.whole_bytes);
+            // A line that lacks nothing but its end is no longer told from one that lacks more.
+            let cut = cut - usize::from(whole[..cut].ends_with(b"}"));
             assert_eq!(whole_bytes(&lost[..]), whole_bytes(&whole[..cut]));
         }
         assert_eq!(read(&whole[..]).unwrap().whole_bytes, whole.len() as u64);
@@ -534,6 +589,67 @@ mod tests {
         assert!(read(&whole[..]).unwrap().end.is_none(), "torn at the end");
         whole.extend(line(&end_row()));
         assert!(error(&whole).contains("line 2 is broken"));
+    }
+
+    #[test]
+    fn a_file_that_another_program_has_converted_reads_the_same() {
+        let whole = String::from_utf8(file(&[run_row(), end_row()])).unwrap();
+        let run = read(whole.as_bytes()).unwrap();
+        let crlf = whole.replace('\n', "\r\n");
+        for converted in [
+            crlf.clone(),
+            format!("\u{feff}{whole}"),
+            format!("\u{feff}{crlf}"),
+            whole.trim_end().to_owned(),
+        ] {
+            let read = read(converted.as_bytes()).unwrap();
+            assert_eq!(read.whole_bytes, converted.len() as u64);
+            let whole_bytes = run.whole_bytes;
+            assert_eq!(
+                Run {
+                    whole_bytes,
+                    ..read
+                },
+                run
+            );
+        }
+    }
+
+    #[test]
+    fn only_a_file_without_a_byte_is_empty() {
+        let whole = String::from_utf8(file(&[run_row(), end_row()])).unwrap();
+        let utf_16 = |mark: &str| -> Vec<u8> {
+            let units = format!("{mark}{whole}");
+            units.encode_utf16().flat_map(u16::to_le_bytes).collect()
+        };
+        for (bytes, says) in [
+            (utf_16("\u{feff}"), "UTF-16"),
+            (utf_16(""), "UTF-16"),
+            (whole.replace('\n', "\r").into_bytes(), "CR alone"),
+            (b"\x1f\x8b\x08\0\0".to_vec(), "gzip"),
+            (b"\x7fELF\x02\x01\x01\0\0\0".to_vec(), "not a costof run"),
+            (whole.as_bytes()[..20].to_vec(), "not written whole"),
+            (vec![0; 100], "not written whole"),
+        ] {
+            let error = read(&bytes[..]).unwrap_err().to_string();
+            assert!(error.contains(says), "{says}: {error}");
+            assert!(!error.contains("remove it"), "{says}: {error}");
+        }
+        assert!(matches!(read(&b""[..]), Err(RunFileError::Empty)));
+    }
+
+    #[test]
+    fn two_files_that_were_joined_are_not_one_run() {
+        let one = file(&[run_row(), end_row()]);
+        for other in [one.clone(), [b"\xef\xbb\xbf", &one[..]].concat()] {
+            let joined = [&one[..], &other].concat();
+            let (run, why) = read_up_to(&joined[..], u64::MAX).unwrap();
+            assert_eq!(run.whole_bytes, one.len() as u64);
+            let why = why.unwrap().to_string();
+            assert!(why.contains("line 3 begins another run"), "{why}");
+            assert!(why.contains("head -n 2 "), "{why}");
+            assert!(read(&joined[..]).is_err() && read_without_launches(&joined[..]).is_err());
+        }
     }
 
     #[test]

@@ -18,6 +18,7 @@ use std::io;
 
 use crate::system_call::invalid;
 use rustix::event::{PollFd, PollFlags, poll};
+use rustix::fd::AsFd;
 use rustix::io::{Errno, fcntl_dupfd_cloexec, retry_on_intr};
 use rustix::process::{Pid, Resource, Rlimit, Signal, getppid};
 use rustix::stdio::{dup2_stdout, stderr, stdin, stdout};
@@ -98,6 +99,14 @@ pub fn wait_for_hangup() -> io::Result<()> {
     Ok(())
 }
 
+/// Whether a write of at most 4 KiB to a pipe, socket or terminal would not wait for its reader (poll(2), `POLLOUT`);
+/// true for a file, and where the kernel does not report it.
+pub fn can_write(output: &impl AsFd) -> bool {
+    let mut output = [PollFd::new(output, PollFlags::OUT)];
+    let at_once = rustix::event::Timespec::default();
+    retry_on_intr(|| poll(&mut output, Some(&at_once))) != Ok(0)
+}
+
 /// Ends this process at once, without flushing or unwinding: killed (SIGKILL) with its whole process group if
 /// it leads one, otherwise alone and with this exit code.
 pub fn exit_with_group(code: i32) -> ! {
@@ -117,6 +126,21 @@ pub fn exit_with_group(code: i32) -> ! {
 pub fn survive_file_size_limit() {
     // SAFETY: no handler runs, and this signal is nobody else's.
     unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
+}
+
+/// Whether this process ignores SIGHUP, as nohup(1) starts programs; false where the kernel does not report it.
+pub fn ignores_hangup() -> bool {
+    let mask = fs::read_to_string(STATUS).ok().and_then(|status| {
+        let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+        u64::from_str_radix(mask?.trim(), 16).ok()
+    });
+    mask.is_some_and(|mask| mask & 1 << (libc::SIGHUP - 1) != 0)
+}
+
+/// Ignores SIGHUP from now on. Children inherit this.
+pub fn ignore_hangup() {
+    // SAFETY: no handler runs.
+    unsafe { libc::signal(libc::SIGHUP, libc::SIG_IGN) };
 }
 
 /// Makes this process the first that the kernel kills when memory runs out (/proc/self/oom_score_adj = 1000).
@@ -297,6 +321,31 @@ pub(crate) mod tests {
             (limit.current, limit.maximum),
             (Some(1 << 40), Some(1 << 40))
         );
+    }
+
+    #[test]
+    #[ignore = "the child of another test"]
+    fn child_ignores_hangup() {
+        assert!(!ignores_hangup());
+        ignore_hangup();
+        assert!(ignores_hangup());
+    }
+
+    #[test]
+    fn a_process_knows_whether_it_ignores_hangups() {
+        let ended = child("tests::child_ignores_hangup").output().unwrap();
+        assert!(ended.status.success(), "{ended:?}");
+    }
+
+    #[test]
+    fn an_output_that_nobody_reads_cannot_be_written() {
+        let (reader, mut writer) = std::io::pipe().unwrap();
+        assert!(can_write(&writer));
+        writer.write_all(&[0; 1 << 16]).unwrap();
+        assert!(!can_write(&writer));
+        drop(reader);
+        assert!(can_write(&writer), "a write fails at once");
+        assert!(can_write(&File::open("/proc/self/exe").unwrap()));
     }
 
     #[test]

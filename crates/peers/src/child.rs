@@ -3,6 +3,7 @@
 
 use crate::error::{Error, Result, failed};
 use crate::packages;
+use std::ffi::OsStr;
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -153,9 +154,9 @@ pub fn pinned(cpu: usize, program: &Path) -> Result<Command> {
 }
 
 /// Runs `program`. The kernel kills it when this process ends for any reason.
-pub fn until_death(program: &str) -> Command {
+pub fn until_death(program: impl AsRef<OsStr>) -> Command {
     let mut command = Command::new("setpriv");
-    command.args(["--pdeathsig", "KILL", program]);
+    command.args(["--pdeathsig", "KILL"]).arg(program);
     command
 }
 

@@ -2,6 +2,7 @@
 
 use crate::child::{self, Finished, Interrupt};
 use crate::error::{OrCannot, Result, failed};
+use crate::packages;
 use costof_model::metric::Estimate;
 use costof_model::run_file::{self, Run};
 use std::collections::BTreeSet;
@@ -69,7 +70,12 @@ impl Costof {
     }
 
     fn run_command(&self, file: &Path, arguments: &[&str]) -> Command {
-        let mut command = self.command(&["run", "--only"]);
+        // It ends with this process, and then writes no more into the folder of its file.
+        let mut command = match packages::find("setpriv") {
+            Some(_) => child::until_death(&self.path),
+            None => Command::new(&self.path),
+        };
+        command.args(["run", "--only"]);
         command.args(arguments).arg("--out").arg(file);
         // Runs for a comparison do not belong in the user's history.
         if let Some(folder) = file.parent() {

@@ -86,8 +86,10 @@ pub(super) fn measure(
     interleave::execute(&mut controllers)?;
     drop(controllers);
     drop(progress);
+    drop(machines);
     drop(session);
     if interrupted.load(Ordering::Relaxed) {
+        records.iter_mut().try_for_each(Record::close)?;
         let [one, other] = records.each_ref().map(|record| record.path().display());
         log(format!(
             "what was measured is in {one} and {other}; a comparison in turns cannot be resumed: start it again"

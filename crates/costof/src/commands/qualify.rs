@@ -3,7 +3,8 @@
 use super::estimate::request;
 use crate::cli::{Measuring, QualifyOptions, RunOptions};
 use crate::controller::qualify;
-use crate::error::{Context, Done, Error, bail};
+use crate::error::{Context, Done, Error};
+use crate::files;
 use crate::machine::{Machines, hosts};
 use crate::plan::cost::named_precision;
 use crate::session::Session;
@@ -15,8 +16,6 @@ use costof_measure::schedule::Precision;
 use costof_model::qualified::{Qualified, Verdict};
 use costof_model::reference::{MOST_BYTES, Reference, Row};
 use costof_report::qualify as shown;
-use std::fs::File;
-use std::io::Read;
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::Instant;
@@ -39,17 +38,9 @@ pub(crate) fn run(table: &'static [&'static Probe], options: &QualifyOptions) ->
 }
 
 fn read(path: &Path) -> Result<Reference, Error> {
-    let mut bytes = Vec::new();
-    let file = File::open(path).context(format_args!("cannot open {}", path.display()))?;
-    let read = file.take(MOST_BYTES + 1).read_to_end(&mut bytes);
-    read.context(format_args!("cannot read {}", path.display()))?;
-    if bytes.len() as u64 > MOST_BYTES {
-        bail!(
-            "{}: it is longer than {MOST_BYTES} bytes, the most that is read",
-            path.display()
-        );
-    }
-    Reference::read(&bytes).context(path.display())
+    let text = files::read_text(path, MOST_BYTES);
+    let text = text.context(format_args!("cannot read {}", path.display()))?;
+    Reference::read(text.as_bytes()).context(path.display())
 }
 
 fn measure(

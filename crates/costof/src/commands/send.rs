@@ -2,7 +2,8 @@
 
 use crate::cli::{self, SendOptions};
 use crate::error::{Context, Done, Error, INTERRUPTED, bail, wrong};
-use crate::terminal::{log, prose_columns, watch_interrupts, watch_interrupts_once};
+use crate::files::{self, Temporary};
+use crate::terminal::{log, prose_columns, watch_interrupts};
 use costof_model::axis::AxisValue;
 use costof_model::unit::display_ns;
 use costof_probes::interactive::{
@@ -10,10 +11,10 @@ use costof_probes::interactive::{
 };
 use costof_report::interactive as text;
 use serde_json::json;
-use std::fs::{self, OpenOptions};
+use std::fs::OpenOptions;
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::atomic::Ordering;
 use std::sync::{Mutex, PoisonError};
@@ -23,6 +24,8 @@ use std::time::Duration;
 const DURATION: Duration = Duration::from_secs(10);
 /// The environment variable that may hold the token. Other users cannot read it, unlike the command line.
 const TOKEN: &str = "COSTOF_TOKEN";
+/// A file with a token is not longer.
+const TOKEN_FILE_MAX_BYTES: u64 = 4096;
 
 pub(crate) fn run(options: &SendOptions) -> Done {
     match (&options.listen, &options.to) {
@@ -38,7 +41,7 @@ fn send(options: &SendOptions, address: &Address) -> Done {
     let conditions = Conditions::new(datagrams.retry, drop);
     let asked = interactive::asked(address, &values(options)?, conditions).map_err(wrong)?;
     let token = given_token(options)?;
-    let interrupted = watch_interrupts_once()?;
+    let interrupted = watch_interrupts()?;
     let (messages, duration) = (options.sending.count, options.sending.duration);
     let sending = Sending {
         address,
@@ -111,7 +114,7 @@ fn listen(options: &SendOptions, address: &Address) -> Done {
     let receiver = receiver.map_err(refused)?;
     let address = receiver.address();
     let file = match (&options.token_file, &generated) {
-        (Some(path), Some(token)) => Some(TokenFile::write(path, token)?),
+        (Some(path), Some(token)) => Some(write_token(path, token)?),
         _ => None,
     };
     log(format_args!("listening at {address} until Ctrl-C"));
@@ -257,7 +260,7 @@ fn given_token(options: &SendOptions) -> Result<Option<String>, Error> {
             _ => Ok(None),
         };
     };
-    match fs::read_to_string(path) {
+    match files::read_text(path, TOKEN_FILE_MAX_BYTES) {
         Ok(text) => {
             let token = cli::token(text.trim()).map(Some);
             token.context(format_args!("{} holds no token", path.display()))
@@ -270,24 +273,14 @@ fn given_token(options: &SendOptions) -> Result<Option<String>, Error> {
     }
 }
 
-/// A file with a token that only its owner can read. It is removed at the end.
-struct TokenFile(PathBuf);
-
-impl TokenFile {
-    fn write(path: &Path, token: &str) -> Result<TokenFile, Error> {
-        let mut options = OpenOptions::new();
-        let file = options.write(true).create_new(true).mode(0o600).open(path);
-        file.and_then(|mut file| writeln!(file, "{token}"))
-            .context(format_args!("cannot write {}", path.display()))?;
-        Ok(TokenFile(path.to_owned()))
-    }
-}
-
-impl Drop for TokenFile {
-    fn drop(&mut self) {
-        // Somebody else may have removed it.
-        let _ = fs::remove_file(&self.0);
-    }
+/// Writes a token to a new file that only its owner can read. It is removed at the end.
+fn write_token(path: &Path, token: &str) -> Result<Temporary, Error> {
+    let created = Temporary::create(path, OpenOptions::new().mode(0o600));
+    let written = created.and_then(|mut kept| {
+        writeln!(kept.file, "{token}")?;
+        Ok(kept)
+    });
+    written.context(format_args!("cannot write {}", path.display()))
 }
 
 fn refused(refusal: Refusal) -> Error {

@@ -13,9 +13,9 @@ use crate::placement;
 use crate::plan::cost::{self, Cost, precision};
 use crate::plan::request::{Request, infos};
 use crate::plan::{self, Target};
-use crate::resume;
 use crate::session::Session;
 use crate::terminal::{log, print, prose_columns, watch_interrupts};
+use crate::{files, resume};
 use clap::Parser;
 use costof_measure::facts;
 use costof_measure::probe::Probe;
@@ -31,8 +31,6 @@ use costof_model::unit::{display_bytes, parse_bytes};
 use costof_report::study::{EMBEDDED, FILE_MAX_BYTES, Selection, Study};
 use costof_report::text::{hanging, wrapped};
 use places::Place;
-use std::fs::File;
-use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::atomic::AtomicBool;
@@ -104,12 +102,8 @@ pub(super) fn find(name: &str) -> Result<Study, Error> {
             known.join(", ")
         );
     }
-    let mut text = String::new();
-    let file = File::open(path);
-    let read = file.and_then(|file| file.take(FILE_MAX_BYTES + 1).read_to_string(&mut text));
-    if read.context(format_args!("cannot read {name}"))? as u64 > FILE_MAX_BYTES {
-        bail!("{name} is longer than {FILE_MAX_BYTES} bytes: it is not a study");
-    }
+    let text = files::read_text(path, FILE_MAX_BYTES);
+    let text = text.context(format_args!("cannot read {name}"))?;
     let stem = path.file_stem().unwrap_or(path.as_os_str());
     Study::read(&stem.to_string_lossy(), name, &text).map_err(wrong)
 }

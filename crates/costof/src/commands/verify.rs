@@ -6,7 +6,7 @@ use crate::cli::VerifyOptions;
 use crate::error::{Context, Done, Error, checked, wrong};
 use crate::plan::request::infos;
 use crate::preflight::{self, Seen};
-use crate::terminal::{log, prose_columns, watch_interrupts};
+use crate::terminal::{log, prose_columns, set_working, watch_interrupts};
 use crate::{placement, progress};
 use costof_lab::host::Host;
 use costof_measure::probe::Probe;
@@ -22,7 +22,9 @@ use costof_peers::verify::{Outcome, Row, Verifier, chosen};
 use std::fs::{self, DirBuilder};
 use std::io::{self, Write};
 use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -50,7 +52,7 @@ pub(crate) fn run(table: &'static [&'static Probe], options: &VerifyOptions) -> 
     let verifier = Verifier {
         costof: &Costof::at(own),
         precision: "--quick",
-        folder: &folder.0,
+        folder: &folder.path,
         cpus: &cpus,
         core_floor: gauge::calibrate(&facts::gather().cpu),
         rounds: usize::from(options.rounds),
@@ -58,6 +60,7 @@ pub(crate) fn run(table: &'static [&'static Probe], options: &VerifyOptions) -> 
         interrupt: &interrupt,
     };
     let rows = all(&verifier, checks, options.json)?;
+    set_working(false);
     if !options.json {
         io::stdout().write_all(text::summary(&rows, prose_columns()).as_bytes())?;
     }
@@ -82,6 +85,7 @@ fn all(verifier: &Verifier<'_>, checks: Vec<Check>, json: bool) -> Result<Vec<Ro
         let found = verifier
             .check(check, &mut |event| match event {
                 Event::Begins(side) => {
+                    progress::give_way(&bar);
                     bar.set_message(format!("{side}: {what}"));
                     bar.inc(1);
                 }
@@ -130,26 +134,44 @@ fn is_beyond(row: &Row, by: f64) -> bool {
     }
 }
 
-/// A folder for costof's run files while they are read. Dropping it removes the folder and its contents.
-struct Folder(PathBuf);
+/// A folder for costof's run files while they are read. It is removed with its contents when this is dropped, and
+/// by a process of its own however this one ends.
+struct Folder {
+    path: PathBuf,
+    /// It waits for the end of its standard input, which this process holds; `None` where there is no shell.
+    remover: Option<Child>,
+}
 
 impl Folder {
     fn create() -> Result<Folder, Error> {
-        let name = format!(
-            "costof-verify-{}-{:08x}",
-            std::process::id(),
-            fastrand::u32(..)
-        );
+        let name = format!("costof-verify-{:016x}", fastrand::u64(..));
         let path = std::env::temp_dir().join(name);
+        // A process group of its own, which a signal to this one's does not end. It begins before there is a folder.
+        let script = "trap '' INT TERM HUP; read -r _; exec rm -rf -- \"$1\"";
+        let remover = Command::new("sh")
+            .args(["-c", script, "sh"])
+            .arg(&path)
+            .current_dir("/")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .process_group(0)
+            .spawn();
         let made = DirBuilder::new().mode(0o700).create(&path);
         made.context(format_args!("cannot make the folder {}", path.display()))?;
-        Ok(Folder(path))
+        Ok(Folder {
+            path,
+            remover: remover.ok(),
+        })
     }
 }
 
 impl Drop for Folder {
     fn drop(&mut self) {
         // Anything that cannot be removed stays among other temporary files.
-        let _ = fs::remove_dir_all(&self.0);
+        let _ = fs::remove_dir_all(&self.path);
+        if let Some(mut remover) = self.remover.take() {
+            let _ = remover.wait();
+        }
     }
 }

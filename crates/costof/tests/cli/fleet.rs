@@ -217,7 +217,7 @@ fn the_odd_host_is_named_with_its_reason() {
             "no fact `kernal`, did you mean `kernel`?",
         ),
         // It has no end.
-        ("fleet /dev/zero", "it is empty"),
+        ("fleet /dev/zero", "it holds no run"),
         ("fleet", "RUN"),
     ] {
         place.run(words).expect_wrong(&[named]);

@@ -3,10 +3,13 @@
 
 use crate::common::{
     Place, assert_contains, ended, expect_complete, interrupt, point, signal, spawn, wait_for,
+    within,
 };
 use costof_model::run_file::Run;
 use rustix::process::Signal;
-use std::process::Child;
+use std::fs;
+use std::io::{PipeReader, Write};
+use std::process::{Child, Command, Stdio};
 
 /// A run of the good probe and one that hangs after it.
 fn hanging(place: &Place, probe: &str) -> Child {
@@ -85,4 +88,86 @@ fn a_killed_controller_leaves_nothing_running() {
         // The good probe was measured before.
         assert!(launches_of(&place.run_file(), "test.good") >= 3);
     }
+}
+
+/// The end of a pipe that takes nothing more, as a stopped pager leaves it, and its reader, which must last.
+fn full_pipe() -> (PipeReader, Stdio) {
+    /// pipe(7).
+    const CAPACITY: usize = 1 << 16;
+    let (reader, mut writer) = std::io::pipe().unwrap();
+    writer.write_all(&vec![b'\n'; CAPACITY]).unwrap();
+    (reader, writer.into())
+}
+
+/// The exit code of a child, whose output nobody reads.
+fn code(mut child: Child) -> Option<i32> {
+    let mut status = None;
+    wait_for("costof to end", || {
+        status = child.try_wait().unwrap();
+        status.is_some()
+    });
+    status.unwrap().code()
+}
+
+#[test]
+#[ignore = "long; ./check --all runs it"]
+fn who_does_not_read_the_output_keeps_neither_the_machine_nor_the_signals() {
+    for sent in [Signal::INT, Signal::TERM, Signal::HUP] {
+        for is_stdout in [true, false] {
+            let place = Place::new();
+            let (_reader, blocked) = full_pipe();
+            let mut command = place.misbehaving("run test.good --quick --out run.jsonl");
+            command
+                .stdin(Stdio::null())
+                .stdout(Stdio::null())
+                .stderr(Stdio::null());
+            let controller = if is_stdout {
+                command.stdout(blocked).spawn()
+            } else {
+                command.stderr(blocked).spawn()
+            };
+            drop(command);
+            let controller = controller.unwrap();
+            let text = || fs::read_to_string(place.path("run.jsonl")).unwrap_or_default();
+            wait_for("the run's end", || text().contains("\"type\":\"end\""));
+            // The machine is free, and costof waits for nothing but its reader.
+            wait_for("the workers to end", || place.running().len() == 1);
+            let other = "run test.good --quick --no-wait --out other.jsonl";
+            place.run_misbehaving(other).expect_code(0);
+            signal(&controller, sent);
+            assert_eq!(code(controller), Some(130), "{sent:?} {is_stdout}");
+        }
+    }
+}
+
+#[test]
+fn under_nohup_a_run_outlasts_its_terminal() {
+    let place = Place::new();
+    let line = "run test.good --quick --launches 3 --out run.jsonl";
+    let controller = spawn(&mut within(&["nohup"], &place.misbehaving(line)));
+    wait_for("the run to begin", || place.path("run.jsonl").exists());
+    signal(&controller, Signal::HUP);
+    ended(controller).expect_code(0);
+}
+
+#[test]
+#[ignore = "long; ./check --all runs it"]
+fn a_second_signal_ends_a_run_that_shows_what_it_has_to_nobody() {
+    let place = Place::new();
+    let (_reader, blocked) = full_pipe();
+    let line = "run test.good test.hang --set how=sleep --quick --timeout 600 --out run.jsonl";
+    let mut command: Command = place.misbehaving(line);
+    let controller = command
+        .stdin(Stdio::null())
+        .stdout(blocked)
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    drop(command);
+    wait_for("the probe to hang", || place.path("hanging").exists());
+    signal(&controller, Signal::TERM);
+    wait_for("the workers to end", || place.running().len() == 1);
+    signal(&controller, Signal::TERM);
+    assert_eq!(code(controller), Some(130));
+    assert!(launches_of(&place.run_file(), "test.good") >= 3);
 }

@@ -92,7 +92,7 @@ fn next(place: &Place) -> Command {
 
 fn holds_a_run(file: &Path) -> bool {
     match fs::read(file).map(|bytes| run_file::read(&bytes[..])) {
-        Err(_) | Ok(Err(RunFileError::Empty)) => false,
+        Err(_) | Ok(Err(RunFileError::Empty | RunFileError::Unfinished)) => false,
         Ok(Err(error)) => panic!("{error}"),
         Ok(Ok(_)) => true,
     }

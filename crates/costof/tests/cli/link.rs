@@ -412,6 +412,52 @@ fn the_named_link_is_up_until_it_is_taken_down() {
     }
 }
 
+/// In one test too, whose links have the same names.
+#[test]
+#[ignore = "long; ./check --all runs it"]
+fn links_that_are_made_and_removed_at_once_leave_nothing() {
+    let place = Place::new();
+    let link = |line: &str| spawn(&mut place.costof(&format!("link {line}")));
+    let relayed = "up delay=1ms";
+    if !geteuid().is_root() || crate::common::ended(link(relayed)).code != Some(0) {
+        return skipped("named network namespaces need root");
+    }
+    let _taken_down = TakenDown(&place);
+    crate::common::ended(link("down")).expect_code(0);
+    for _ in 0..6 {
+        // Of two that are different, one is made.
+        let both = [link(relayed), link("up delay=2ms")].map(crate::common::ended);
+        let codes = both.each_ref().map(|ended| ended.code);
+        assert!(
+            [[0, 2], [2, 0]]
+                .map(|codes| codes.map(Some))
+                .contains(&codes),
+            "{both:?}"
+        );
+        let refused = both
+            .into_iter()
+            .find(|ended| ended.code == Some(2))
+            .unwrap();
+        refused.expect_wrong(&["is up, with seed", "costof link down"]);
+        assert!(place.running().len() <= 1);
+        // And whatever comes first, both commands do what they say.
+        let [down, up] = [link("down"), link(relayed)].map(crate::common::ended);
+        down.expect_code(0);
+        assert!(
+            up.code == Some(0) || up.err.contains("is up, with seed"),
+            "{up:?}"
+        );
+        crate::common::ended(link("down")).expect_code(0);
+        expect_nothing_named(&place);
+    }
+    // A relay that no record names ends by itself.
+    crate::common::ended(link(relayed)).expect_code(0);
+    fs::remove_dir_all("/run/costof").unwrap();
+    place.expect_nothing_runs();
+    crate::common::ended(link("down")).expect_code(0);
+    expect_nothing_named(&place);
+}
+
 /// Of a test that fails no link stays either.
 struct TakenDown<'a>(&'a Place);
 

@@ -1,8 +1,10 @@
 //! `costof report`: a run as a page, as plots, as values and as a table, and what is said of files that
 //! are no whole run.
 
-use crate::common::{Place, assert_contains, assert_contains_all};
+use crate::common::{Place, assert_contains, assert_contains_all, ended, signal, spawn};
+use rustix::process::Signal;
 use std::fs;
+use std::time::Duration;
 
 /// A place with a run of the real costof in `run.jsonl`.
 fn measured() -> Place {
@@ -92,14 +94,28 @@ fn an_anonymous_page_names_neither_machine_nor_command() {
 }
 
 #[test]
+#[ignore = "long; ./check --all runs it"]
+fn a_report_that_a_signal_ends_leaves_no_file_of_its_own() {
+    let place = measured();
+    for part in 0..30 {
+        let report = spawn(&mut place.costof("report run.jsonl --html page.html"));
+        std::thread::sleep(Duration::from_millis(5 + 3 * part));
+        let sent = [Signal::TERM, Signal::HUP, Signal::INT][part as usize % 3];
+        signal(&report, sent);
+        ended(report);
+    }
+    let names = fs::read_dir(place.path("")).unwrap().flatten();
+    let mut names: Vec<_> = names.map(|entry| entry.file_name()).collect();
+    names.retain(|name| name.to_string_lossy().ends_with(".tmp"));
+    assert!(names.is_empty(), "{names:?}");
+}
+
+#[test]
 fn what_is_no_run_is_refused_with_the_reason() {
     let place = Place::new();
     for (text, says) in [
         ("", "it is empty"),
-        (
-            "{\"type\":\"run\"",
-            "it is empty, or its first line is not finished",
-        ),
+        ("{\"type\":\"run\"", "its first line was not written whole"),
         ("hello\n", "its first line is not a costof run"),
         (
             "{\"type\":\"point\"}\n",

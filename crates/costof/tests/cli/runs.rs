@@ -2,6 +2,7 @@
 
 use crate::common::{Place, assert_contains, assert_contains_all};
 use std::fs;
+use std::os::unix::fs::symlink;
 
 /// The seed of the run of this name.
 fn seed(place: &Place, name: &str) -> String {
@@ -92,4 +93,50 @@ fn runs_are_listed_and_named_by_number_wherever_they_are() {
     assert!(!runs.contains('\x1b'), "{runs}");
     fs::remove_file(&other).unwrap();
     assert_eq!(seed(&place, "@1"), "1");
+}
+
+#[test]
+fn a_pipe_or_link_in_the_history_is_neither_waited_for_nor_written_to() {
+    let place = Place::new();
+    let runs = place.path("state/costof/runs");
+    fs::create_dir_all(&runs).unwrap();
+    let pipe = "mkfifo state/costof/runs/20991231T235959Z-0.jsonl state/costof/runs/elsewhere";
+    place.command(pipe).status().unwrap();
+    symlink("/dev/zero", runs.join("20991231T235958Z-0.jsonl")).unwrap();
+    let line = "run null --only --quick --launches 3 --out run.jsonl";
+    place.run(line).expect_code(0);
+    for line in [
+        "show",
+        "runs",
+        "report --markdown",
+        "export @1",
+        "compare",
+        "estimate null",
+        "run --resume @1",
+        "history",
+    ] {
+        assert!(place.run(line).code.is_some_and(|code| code <= 3), "{line}");
+    }
+}
+
+#[test]
+fn the_index_of_runs_follows_no_link() {
+    let place = Place::new();
+    let runs = place.path("state/costof/runs");
+    fs::create_dir_all(&runs).unwrap();
+    fs::write(place.path("precious"), "as it was").unwrap();
+    for link in [
+        |from: &std::path::Path, to: &std::path::Path| symlink(from, to),
+        |from: &std::path::Path, to: &std::path::Path| fs::hard_link(from, to),
+    ] {
+        let index = runs.join("elsewhere");
+        link(&place.path("precious"), &index).unwrap();
+        place
+            .run("run null --only --quick --launches 3 --out run.jsonl")
+            .expect_code(0);
+        let precious = fs::read_to_string(place.path("precious")).unwrap();
+        assert_eq!(precious, "as it was");
+        fs::remove_file(index).unwrap();
+        fs::remove_file(place.path("run.jsonl")).unwrap();
+    }
 }

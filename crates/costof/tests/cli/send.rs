@@ -434,3 +434,29 @@ fn help_has_the_words_of_the_probe() {
         assert_contains_all(&place.run(line).expect_code(0).out, &words);
     }
 }
+
+#[test]
+fn a_receiver_removes_no_token_or_socket_of_another() {
+    let [one, other] = [Place::new(), Place::new()];
+    let [token, socket] = ["token", "socket"].map(|name| one.path(name));
+    let at = format!("unix:{} --token-file {}", socket.display(), token.display());
+    let first = Listening::start(&one, &at);
+    fs::remove_file(&token).unwrap();
+    fs::remove_file(&socket).unwrap();
+    let second = Listening::start(&other, &at);
+    first.end();
+    assert!(token.exists() && socket.exists());
+    let with_file = format!("--token-file {} --count 50", token.display());
+    run(&mut second.sender("", &with_file)).expect_code(0);
+    second.end();
+    assert!(!token.exists() && !socket.exists());
+}
+
+#[test]
+fn an_endless_token_file_is_refused() {
+    let place = Place::new();
+    for end in ["--listen 127.0.0.1:0", "--to 127.0.0.1:1"] {
+        let line = format!("send {end} --token-file /dev/zero");
+        place.run(&line).expect_wrong(&["/dev/zero", "4096 bytes"]);
+    }
+}

@@ -17,7 +17,7 @@ fn verify(place: &Place, perf: Option<&str>, options: &str) -> Command {
     for folder in [&bin, &place.path("temporary")] {
         fs::create_dir_all(folder).unwrap();
     }
-    for program in ["sh", "sleep", "taskset", "setpriv"] {
+    for program in ["sh", "rm", "sleep", "taskset", "setpriv"] {
         let from = ["/usr/bin", "/bin"].map(|folder| format!("{folder}/{program}"));
         let from = from.iter().find(|file| fs::exists(file).unwrap()).unwrap();
         let _ = symlink(from, bin.join(program));
@@ -130,4 +130,21 @@ fn a_tool_ends_with_a_costof_that_was_killed() {
     signal(&child, Signal::KILL);
     ended(child);
     place.expect_nothing_runs();
+    expect_nothing_written(&place);
+}
+
+#[test]
+#[ignore = "long; ./check --all runs it"]
+fn a_costof_that_is_killed_while_it_measures_leaves_no_folder() {
+    let place = Place::new();
+    let script = "echo '   0.100000 usecs/op'";
+    let child = spawn(&mut verify(&place, Some(script), "os.syscall"));
+    wait_for("costof's own measurement", || {
+        let mut all = place.running().into_iter();
+        all.any(|process| process.command.contains(" run --only "))
+    });
+    signal(&child, Signal::KILL);
+    ended(child);
+    place.expect_nothing_runs();
+    expect_nothing_written(&place);
 }

@@ -1,7 +1,10 @@
 //! Where a run is written, and what becomes of it where it cannot be.
 
-use crate::common::{Place, assert_contains, expect_complete, read, run, within_script};
+use crate::common::{
+    Place, assert_contains, ended, expect_complete, read, run, spawn, wait_for, within_script,
+};
 use std::fs;
+use std::path::{Path, PathBuf};
 
 const RUN: &str = "run test.good --quick";
 
@@ -95,4 +98,122 @@ fn a_disk_that_is_full_keeps_what_was_written_and_the_run_can_go_on() {
     let whole = place.run_file();
     expect_complete(&whole);
     assert_eq!(whole.launches[..kept.launches.len()], kept.launches[..]);
+}
+
+/// The file of a run in this folder, or one below it.
+fn file_in(folder: &Path) -> Option<PathBuf> {
+    let entries = fs::read_dir(folder).ok()?.flatten();
+    let mut found = entries.filter_map(|entry| match entry.path() {
+        path if path.is_dir() => file_in(&path),
+        path => path.extension()?.eq("jsonl").then_some(path),
+    });
+    found.next()
+}
+
+/// What others do to the file of a run while it is written.
+type Harm = fn(&Path);
+
+const HARMS: [(&str, Harm); 6] = [
+    ("removed or moved", |file| fs::remove_file(file).unwrap()),
+    ("removed or moved", |file| {
+        fs::rename(file, file.with_extension("moved")).unwrap();
+    }),
+    ("removed or moved", |file| {
+        fs::remove_dir_all(file.parent().unwrap().parent().unwrap()).unwrap();
+    }),
+    ("changed or replaced", |file| {
+        fs::remove_file(file).unwrap();
+        fs::write(file, "another's").unwrap();
+    }),
+    ("changed or replaced", |file| {
+        let file = fs::OpenOptions::new().write(true).open(file).unwrap();
+        file.set_len(100).unwrap();
+    }),
+    ("changed or replaced", |file| {
+        let text = fs::read_to_string(file).unwrap();
+        fs::write(file, text.replace("\"seed\":1,", "\"seed\":2,")).unwrap();
+    }),
+];
+
+#[test]
+#[ignore = "long; ./check --all runs it"]
+fn a_run_whose_file_others_remove_or_change_is_saved_and_is_no_success() {
+    for (says, harm) in HARMS {
+        let place = Place::new();
+        let line = "run test.slow --quick --launches 3 --seed 1";
+        let controller = spawn(&mut place.misbehaving(line));
+        let file = || file_in(&place.path("state"));
+        let has_launch = |file: PathBuf| {
+            let text = fs::read_to_string(file).unwrap_or_default();
+            text.contains("\"type\":\"launch\"")
+        };
+        wait_for("a launch", || file().is_some_and(has_launch));
+        harm(&file().unwrap());
+        let ended = ended(controller).expect_wrong(&[says, "costof show "]);
+        let (_, after) = ended.err.split_once("is now in ").unwrap();
+        let saved = after.split(": ").next().unwrap();
+        expect_complete(&read(Path::new(saved)));
+        let shown = place.run_misbehaving(&format!("show {saved}"));
+        assert_contains(&shown.expect_code(0).out, "test.slow");
+        assert_contains(&place.run("runs").expect_code(0).out, saved);
+    }
+}
+
+#[test]
+fn a_run_goes_on_in_a_file_that_an_editor_has_saved() {
+    let place = Place::new();
+    place
+        .run_misbehaving("run test.good --quick --launches 3 --seed 1 --out run.jsonl")
+        .expect_code(0);
+    let text = fs::read_to_string(place.path("run.jsonl")).unwrap();
+    let (rows, _) = text.split_once("{\"type\":\"point\"").unwrap();
+    let rows = rows.trim_end();
+    for edited in [
+        rows.to_owned(),
+        format!("\u{feff}{}", rows.replace('\n', "\r\n")),
+    ] {
+        fs::write(place.path("run.jsonl"), &edited).unwrap();
+        let resumed = place.run_misbehaving("run --resume run.jsonl");
+        assert_contains(&resumed.expect_code(0).out, "test.good");
+        let whole = fs::read_to_string(place.path("run.jsonl")).unwrap();
+        assert!(whole.starts_with(&edited));
+        expect_complete(&place.run_file());
+        assert_eq!(place.run_file().launches.len(), 3);
+    }
+}
+
+#[test]
+fn what_is_no_file_on_a_disk_is_not_continued() {
+    let place = Place::new();
+    place.command("mkfifo pipe.jsonl").status().unwrap();
+    for file in ["pipe.jsonl", "/dev/null"] {
+        let resumed = place.run(&format!("run --resume {file}"));
+        resumed.expect_wrong(&[file, "not a file on a disk"]);
+    }
+}
+
+#[test]
+fn a_clock_of_any_time_gives_a_run_its_date() {
+    let library = "/usr/lib/x86_64-linux-gnu/faketime/libfaketime.so.1";
+    if !Path::new(library).exists() {
+        return crate::common::skipped("no libfaketime (apt-get install faketime)");
+    }
+    for (clock, date) in [
+        ("1960-01-01 00:00:00", "1970-01-01T00:00:00Z"),
+        ("2026-11-28 00:00:00", "2026-11-28T00:"),
+    ] {
+        let place = Place::new();
+        let line = "run test.good --quick --launches 3 --out run.jsonl";
+        let mut costof = place.misbehaving(line);
+        costof
+            .env("LD_PRELOAD", library)
+            .env("TZ", "UTC")
+            .env("FAKETIME_DONT_FAKE_MONOTONIC", "1")
+            .env("FAKETIME", format!("@{clock}"));
+        let ended = run(&mut costof);
+        assert!(!ended.err.contains("panicked"), "{}", ended.err);
+        ended.expect_code(0);
+        assert_contains(&place.run_file().run.started, date);
+        assert_contains(&place.run("runs").expect_code(0).out, "run.jsonl");
+    }
 }

@@ -2,7 +2,7 @@
 //! it is taken down.
 //!
 //! Before anything is created, the link is recorded in /run/costof, so that the remains of a failed
-//! attempt can be found and removed.
+//! attempt can be found and removed. Who creates, inspects or removes it holds a lock meanwhile.
 
 use crate::host::WorkerCommand;
 use crate::link::ends::{DEVICE, Ends, ip};
@@ -13,10 +13,12 @@ use costof_model::link::Link;
 use costof_model::link_report::LinkReport;
 use costof_os::process;
 use costof_os::process::namespace::Namespace;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::retry_on_intr;
 use serde::{Deserialize, Serialize};
-use std::fs;
+use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, Read, Write};
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -30,12 +32,18 @@ pub const NEAR_NAME: &str = "costof-client";
 /// Where the existing link is recorded.
 const FOLDER: &str = "/run/costof";
 const RECORD: &str = "/run/costof/link.json";
+/// A new record, before it gets its name.
+const NEW_RECORD: &str = "/run/costof/link.json.new";
+/// Locked by who creates, inspects or removes the link.
+const LOCK: &str = "/run/costof/link.lock";
 /// Where the emulating process accepts requests.
 const SOCKET: &str = "/run/costof/link.socket";
 /// How long connecting, sending or ending may take.
 const LIMIT: Duration = Duration::from_secs(5);
 /// How long an answer may take: longer than the relay may take, so that its error arrives.
 const REPORT_LIMIT: Duration = Duration::from_secs(10);
+/// How often, in seconds, the emulating process checks that the record names it.
+const RECORD_CHECK_SECONDS: i64 = 1;
 
 /// The existing link.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -52,11 +60,57 @@ pub struct Up {
     pub pid: Option<u32>,
 }
 
+/// What creates, inspects or removes the link, until this is dropped: one process at a time.
+struct Lock {
+    /// The kernel releases the lock when this closes.
+    _file: File,
+}
+
+impl Lock {
+    /// Waits for it. Its folder exists while a link or a lock does.
+    fn take() -> Result<Lock, String> {
+        loop {
+            match Lock::try_take() {
+                Ok(Some(lock)) => return Ok(lock),
+                // The one that held it has removed it.
+                Ok(None) => {}
+                Err(error) => return Err(format!("cannot lock {LOCK}: {error}{ROOT}")),
+            }
+        }
+    }
+
+    fn try_take() -> io::Result<Option<Lock>> {
+        fs::create_dir_all(FOLDER)?;
+        let mut options = File::options();
+        let file = match options.write(true).create(true).mode(0o600).open(LOCK) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            opened => opened?,
+        };
+        file.lock()?;
+        let own = file.metadata()?;
+        let named = fs::metadata(LOCK).map(|named| (named.dev(), named.ino()));
+        Ok(named
+            .is_ok_and(|named| named == (own.dev(), own.ino()))
+            .then_some(Lock { _file: file }))
+    }
+}
+
+impl Drop for Lock {
+    fn drop(&mut self) {
+        // The next one locks another file.
+        if !Path::new(RECORD).exists() {
+            let _ = fs::remove_file(LOCK);
+            let _ = fs::remove_dir(FOLDER);
+        }
+    }
+}
+
 /// Creates the link. If the same one exists already, returns that one and `true`.
 ///
 /// # Errors
 /// If another link exists, or the link cannot be created; nothing is then left of it.
 pub fn up(link: &Link, seed: u64, holder: &WorkerCommand) -> Result<(Up, bool), String> {
+    let _lock = Lock::take()?;
     let begun = Up {
         link: link.to_string(),
         seed,
@@ -73,7 +127,7 @@ pub fn up(link: &Link, seed: u64, holder: &WorkerCommand) -> Result<(Up, bool), 
                 up.link, up.seed
             ));
         }
-        Some(_) => drop(down()?),
+        Some(_) => drop(remove()?),
         None => {
             let names = [NEAR_NAME, FAR_NAME];
             if let Some(name) = names.into_iter().find(|name| path(name).exists()) {
@@ -87,7 +141,7 @@ pub fn up(link: &Link, seed: u64, holder: &WorkerCommand) -> Result<(Up, bool), 
     let made = make(link, seed, holder, begun);
     if made.is_err() {
         // The reason why it was not created is the error to report.
-        let _ = down();
+        let _ = remove();
     }
     Ok((made?, false))
 }
@@ -120,6 +174,8 @@ fn make(link: &Link, seed: u64, holder: &WorkerCommand, begun: Up) -> Result<Up,
 /// # Errors
 /// If only root may look at it, only parts of a link are left, or its relay has failed.
 pub fn status() -> Result<Option<(Up, Option<LinkReport>)>, String> {
+    let exists = Path::new(FOLDER).exists() && rustix::process::geteuid().is_root();
+    let _lock = exists.then(Lock::take).transpose()?;
     let is_left = [NEAR_NAME, FAR_NAME].iter().any(|name| path(name).exists());
     match recorded() {
         // Without root, the link cannot be inspected, so it is not called broken.
@@ -152,6 +208,16 @@ pub fn status() -> Result<Option<(Up, Option<LinkReport>)>, String> {
 /// # Errors
 /// If something remains.
 pub fn down() -> Result<bool, String> {
+    let all = [FOLDER.into(), path(NEAR_NAME), path(FAR_NAME)];
+    if !all.iter().any(|path| path.exists()) {
+        return Ok(false);
+    }
+    let _lock = Lock::take()?;
+    remove()
+}
+
+/// What [`down`] does, with the lock.
+fn remove() -> Result<bool, String> {
     let up = recorded();
     if let Some(pid) = up.as_ref().and_then(|up| up.pid) {
         end(pid)?;
@@ -168,10 +234,9 @@ pub fn down() -> Result<bool, String> {
             netns("delete", name)?;
         }
     }
-    for file in [SOCKET, RECORD] {
+    for file in [SOCKET, NEW_RECORD, RECORD] {
         removed(file, fs::remove_file(file))?;
     }
-    removed(FOLDER, fs::remove_dir(FOLDER))?;
     Ok(was_there)
 }
 
@@ -217,11 +282,24 @@ pub fn hold_named(link: &Link) -> io::Result<()> {
     Ok(())
 }
 
-/// Answers requests for reports until this process is killed.
+/// Answers requests for reports until this process is killed, or no record names it: nobody could take it down.
 fn serve(held: &mut Held) -> io::Result<()> {
     let listener = UnixListener::bind(SOCKET)?;
-    for asker in listener.incoming() {
-        let asker = asker?;
+    listener.set_nonblocking(true)?;
+    while recorded().is_some_and(|up| up.pid == Some(std::process::id())) {
+        let limit = Timespec {
+            tv_sec: RECORD_CHECK_SECONDS,
+            tv_nsec: 0,
+        };
+        let mut asked = [PollFd::new(&listener, PollFlags::IN)];
+        if retry_on_intr(|| poll(&mut asked, Some(&limit)))? == 0 {
+            continue;
+        }
+        let asker = match listener.accept() {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => continue,
+            accepted => accepted?.0,
+        };
+        asker.set_nonblocking(false)?;
         asker.set_read_timeout(Some(LIMIT))?;
         // A client that disconnects does not matter.
         let _ = held.serve(&asker, &asker);
@@ -271,7 +349,8 @@ fn recorded() -> Option<Up> {
 
 fn record(up: &Up) -> Result<(), String> {
     let text = serde_json::to_vec(up).expect("it can be written as JSON");
-    let written = fs::create_dir_all(FOLDER).and_then(|()| fs::write(RECORD, text));
+    // At no moment is there half a record.
+    let written = fs::write(NEW_RECORD, text).and_then(|()| fs::rename(NEW_RECORD, RECORD));
     written.map_err(|error| format!("cannot write {RECORD}: {error}{ROOT}"))
 }
 

@@ -9,6 +9,7 @@
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::OwnedFd;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::{Duration, Instant};
 
@@ -262,10 +263,15 @@ fn until_sent(mut send: impl FnMut() -> io::Result<()>, time: Duration) -> io::R
     }
 }
 
-/// A different number for each pinger of this process, and most likely for each process.
+/// A different number for each pinger of this process, and most likely for each process, also where those of several
+/// containers have one number and one network.
 fn identifier() -> u16 {
     static NEXT: AtomicU16 = AtomicU16::new(0);
-    let of_process = (std::process::id() as u16).wrapping_mul(0x9e37);
+    static OF_PROCESS: OnceLock<u16> = OnceLock::new();
+    let of_process = OF_PROCESS.get_or_init(|| match crate::random::bytes() {
+        Ok([one, other, ..]) => u16::from_ne_bytes([one, other]),
+        Err(_) => std::process::id() as u16,
+    });
     of_process.wrapping_add(NEXT.fetch_add(1, Ordering::Relaxed))
 }
 

@@ -3,11 +3,11 @@
 use super::Address;
 use costof_os::net::socket::{self, is_passing};
 use serde::{Serialize, de::DeserializeOwned};
-use std::fs;
+use std::fs::{self, File};
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, Shutdown, TcpListener, TcpStream, ToSocketAddrs};
 use std::os::fd::OwnedFd;
-use std::os::unix::fs::FileTypeExt;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -210,6 +210,14 @@ pub(super) struct Listener {
     socket: ListenerSocket,
     /// The address, with the port that the kernel chose where any was asked for.
     pub(super) address: Address,
+    /// The device and number of a Unix socket's file.
+    file: Option<(u64, u64)>,
+}
+
+/// Which file has this name now.
+fn file_at(path: &Path) -> Option<(u64, u64)> {
+    let data = fs::symlink_metadata(path).ok()?;
+    Some((data.dev(), data.ino()))
 }
 
 #[derive(Debug)]
@@ -220,22 +228,27 @@ enum ListenerSocket {
 
 impl Listener {
     pub(super) fn open(address: &Address) -> io::Result<Listener> {
-        let (socket, address) = match address {
+        let (socket, address, file) = match address {
             Address::Ip(host, port) => {
                 let listener = TcpListener::bind((&**host, *port))
                     .map_err(|error| with_the_way_out(error, *port))?;
                 listener.set_nonblocking(true)?;
                 let port = listener.local_addr()?.port();
                 let address = Address::Ip(host.clone(), port);
-                (ListenerSocket::Tcp(listener), address)
+                (ListenerSocket::Tcp(listener), address, None)
             }
             Address::Unix(path) => {
                 let listener = listen_at(path)?;
                 listener.set_nonblocking(true)?;
-                (ListenerSocket::Unix(listener), address.clone())
+                let socket = ListenerSocket::Unix(listener);
+                (socket, address.clone(), file_at(path))
             }
         };
-        Ok(Listener { socket, address })
+        Ok(Listener {
+            socket,
+            address,
+            file,
+        })
     }
 
     /// The next sender's connection; `WouldBlock` where none waits.
@@ -251,8 +264,10 @@ impl Listener {
 
 impl Drop for Listener {
     fn drop(&mut self) {
-        if let Address::Unix(path) = &self.address {
-            // Somebody may have removed it.
+        if let Address::Unix(path) = &self.address
+            // Somebody may have removed it, and listen there now.
+            && file_at(path) == self.file
+        {
             let _ = fs::remove_file(path);
         }
     }
@@ -285,7 +300,10 @@ fn listen_at(path: &Path) -> io::Result<UnixListener> {
     };
     match UnixListener::bind(path) {
         Err(error) if error.kind() == ErrorKind::AddrInUse => {
-            if !is_left(path) {
+            // Of several that find the same one, only one may remove it: the others could remove its own.
+            let folder = path.parent().filter(|folder| *folder != Path::new(""));
+            let folder = File::open(folder.unwrap_or(Path::new(".")))?;
+            if folder.try_lock().is_err() || !is_left(path) {
                 return Err(io::Error::new(
                     error.kind(),
                     "another process listens there, or a file lies there (another path)",

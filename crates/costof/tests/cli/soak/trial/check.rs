@@ -104,7 +104,9 @@ impl Trial {
             return Err("what was written has changed".to_owned());
         }
         match run_file::read(&bytes[..]) {
-            Err(RunFileError::Empty) if written.is_empty() => return Ok(()),
+            Err(RunFileError::Empty | RunFileError::Unfinished) if written.is_empty() => {
+                return Ok(());
+            }
             Err(error) => return Err(error.to_string()),
             Ok(_) => {}
         }

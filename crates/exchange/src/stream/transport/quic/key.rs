@@ -14,10 +14,12 @@ use rustls::pki_types::UnixTime;
 use rustls::pki_types::{CertificateDer, PrivatePkcs8KeyDer, ServerName, SubjectPublicKeyInfoDer};
 use rustls::server::AlwaysResolvesServerRawPublicKeys;
 use rustls::sign::CertifiedKey;
+use rustls::time_provider::TimeProvider;
 use rustls::version::TLS13;
 use rustls::{CertificateError, DigitallySignedStruct, Error, SignatureScheme};
 use std::io::{self, ErrorKind};
 use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 /// A receiver with a new key, and the public part of that in hexadecimal digits.
 ///
@@ -31,11 +33,12 @@ pub fn server() -> io::Result<(ServerConfig, String)> {
     let public = pair.public_key().ok_or(ErrorKind::Unsupported)?.to_vec();
     let digits = public.iter().map(|byte| format!("{byte:02x}")).collect();
     let key = Arc::new(CertifiedKey::new(vec![public.into()], pair));
-    let tls = rustls::ServerConfig::builder_with_provider(default_provider().into())
-        .with_protocol_versions(&[&TLS13])
-        .map_err(io::Error::other)?
-        .with_no_client_auth()
-        .with_cert_resolver(Arc::new(AlwaysResolvesServerRawPublicKeys::new(key)));
+    let tls =
+        rustls::ServerConfig::builder_with_details(default_provider().into(), Arc::new(Clock))
+            .with_protocol_versions(&[&TLS13])
+            .map_err(io::Error::other)?
+            .with_no_client_auth()
+            .with_cert_resolver(Arc::new(AlwaysResolvesServerRawPublicKeys::new(key)));
     let tls = QuicServerConfig::try_from(tls).map_err(io::Error::other)?;
     Ok((ServerConfig::with_crypto(Arc::new(tls)), digits))
 }
@@ -49,14 +52,26 @@ pub fn client(digits: &str) -> io::Result<ClientConfig> {
     let byte = |pair| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok();
     let public: Option<Vec<u8>> = pairs.map(byte).collect();
     let public = public.ok_or_else(|| io::Error::new(ErrorKind::InvalidData, "not a key"))?;
-    let tls = rustls::ClientConfig::builder_with_provider(default_provider().into())
-        .with_protocol_versions(&[&TLS13])
-        .map_err(io::Error::other)?
-        .dangerous()
-        .with_custom_certificate_verifier(Arc::new(Trusted(public)))
-        .with_no_client_auth();
+    let tls =
+        rustls::ClientConfig::builder_with_details(default_provider().into(), Arc::new(Clock))
+            .with_protocol_versions(&[&TLS13])
+            .map_err(io::Error::other)?
+            .dangerous()
+            .with_custom_certificate_verifier(Arc::new(Trusted(public)))
+            .with_no_client_auth();
     let tls = QuicClientConfig::try_from(tls).map_err(io::Error::other)?;
     Ok(ClientConfig::new(Arc::new(tls)))
+}
+
+/// The machine's clock, also where it is before 1970: rustls's own panics there. No key of ours expires.
+#[derive(Debug)]
+struct Clock;
+
+impl TimeProvider for Clock {
+    fn current_time(&self) -> Option<UnixTime> {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH);
+        Some(UnixTime::since_unix_epoch(since.unwrap_or_default()))
+    }
 }
 
 /// The only public key that is trusted.
