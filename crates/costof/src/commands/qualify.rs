@@ -3,7 +3,7 @@
 use super::estimate::request;
 use crate::cli::{Measuring, QualifyOptions, RunOptions};
 use crate::controller::qualify;
-use crate::error::{Context, Done, Error, bail};
+use crate::error::{Context, Done, Error, bail, gated};
 use crate::machine::{Machines, hosts};
 use crate::plan::cost::named_precision;
 use crate::session::Session;
@@ -18,7 +18,6 @@ use costof_report::qualify as shown;
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
-use std::process::ExitCode;
 use std::time::Instant;
 
 pub(crate) fn run(table: &'static [&'static Probe], options: &QualifyOptions) -> Done {
@@ -31,11 +30,9 @@ pub(crate) fn run(table: &'static [&'static Probe], options: &QualifyOptions) ->
     } else {
         shown::text(&qualified, prose_columns())
     })?;
-    Ok(ExitCode::from(match qualified.verdict {
-        Verdict::Pass => 0,
-        Verdict::Fail => 1,
-        Verdict::Undecided => 3,
-    }))
+    let is = |verdict| qualified.verdict == verdict;
+    let undecided = options.gate.undecided;
+    Ok(gated(is(Verdict::Fail), is(Verdict::Undecided), undecided))
 }
 
 fn read(path: &Path) -> Result<Reference, Error> {
