@@ -89,7 +89,7 @@ impl Reading {
     fn now() -> Option<Reading> {
         let own = Process::myself().and_then(|own| own.stat()).ok()?;
         Some(Reading {
-            cpus: processor_ticks::read()?,
+            cpus: processor_ticks::read().ok()?,
             own: own_ticks(&own),
         })
     }

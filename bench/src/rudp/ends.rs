@@ -9,7 +9,11 @@ use costof_lab::link::{End, Made};
 use costof_model::link::Link;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::process::Command;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
+
+/// A signal ends the bench at once.
+static GOES_ON: AtomicBool = AtomicBool::new(false);
 
 /// How long an end may take until it is there.
 const START_LIMIT: Duration = Duration::from_secs(10);
@@ -39,14 +43,14 @@ impl Path {
     pub(super) fn link(bench: &Bench, link: &str, seed: usize) -> Result<Path> {
         let holder = WorkerCommand::own_executable(&["end", "hold"]).map_err(failed)?;
         let link: Link = link.parse().map_err(failed)?;
-        let mut made = Made::make(&link, None, &holder).map_err(failed)?;
-        made.begin(seed as u64).map_err(failed)?;
+        let mut made = Made::make(&link, None, &holder, &GOES_ON).map_err(failed)?;
+        made.begin(seed as u64, &GOES_ON).map_err(failed)?;
         let mut cpu = "any".to_owned();
         if let [measured, others @ ..] = &bench.measured_first()[..]
             && made.is_relayed()
             && !others.is_empty()
         {
-            made.relay_on(others).map_err(failed)?;
+            made.relay_on(others, &GOES_ON).map_err(failed)?;
             cpu = measured.to_string();
         }
         Ok(Path {
@@ -60,7 +64,7 @@ impl Path {
         let Some(made) = &mut self.link else {
             return Ok(String::new());
         };
-        let Some(report) = made.report().map_err(failed)? else {
+        let Some(report) = made.report(&GOES_ON).map_err(failed)? else {
             return Ok(String::new());
         };
         let drops = report.up.queue_drops.unwrap_or(0);

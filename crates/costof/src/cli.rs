@@ -3,6 +3,7 @@
 
 mod ask;
 mod estimate;
+pub(crate) mod gate;
 mod groups;
 mod link;
 mod look;
@@ -30,6 +31,7 @@ use costof_lab::host::{Host, HostSet};
 use costof_measure::schedule::Precision;
 use costof_model::link::Link;
 use costof_report::export::Format;
+use gate::Gate;
 use std::path::PathBuf;
 use std::time::Duration;
 use values::{export_format, launches, percent, run_file, seconds, time};
@@ -381,11 +383,12 @@ pub(crate) struct CompareOptions {
     /// Show all rows, also the unchanged and the inconclusive ones
     #[arg(long)]
     pub(crate) all: bool,
-    /// End with PASS or FAIL and the reason; with exit code 1 if anything surely became worse by more
-    /// than this many percent. Without it, 5 % is the smallest change that matters
+    /// Begin with PASS, FAIL or CANNOT TELL and the reason; end with exit code 1 if anything surely
+    /// became worse by more than this many percent, and with 3 if a row could not show that. Without
+    /// it, 5 % is the smallest change that matters
     #[arg(long, value_name = "PERCENT", value_parser = percent, allow_negative_numbers = true)]
     pub(crate) threshold: Option<f64>,
-    /// What --threshold does if a point no longer has a number
+    /// What --threshold does if a point no longer has a number; `warn` leaves it undecided
     #[arg(
         long,
         value_name = "WHAT",
@@ -393,6 +396,8 @@ pub(crate) struct CompareOptions {
         requires = "threshold"
     )]
     pub(crate) missing: MissingPoint,
+    #[command(flatten)]
+    pub(crate) gate: Gate,
     /// Print JSON instead of a table: one object for each run after the first
     #[arg(long)]
     pub(crate) json: bool,
@@ -421,7 +426,8 @@ pub(crate) struct CompareOptions {
                         For a tool that is not installed, the output names its Debian package.\n\n\
                         Exit codes: 0 everything that could be compared was compared; 1 with \
                         --threshold, a ratio is surely further off than that, or an installed tool \
-                        gave no number; 3 nothing could be compared."
+                        gave no number; 3 nothing could be compared or, \
+                        with --threshold, not everything could be decided."
 )]
 pub(crate) struct VerifyOptions {
     /// What to compare: tools (perf), or probes by id (os.syscall), layer (os) or glob [default: all]
@@ -436,9 +442,11 @@ pub(crate) struct VerifyOptions {
     #[arg(long, value_name = "LIST")]
     pub(crate) cpu: Option<String>,
     /// End with exit code 1 if a ratio surely lies more than this many percent outside its expected
-    /// range, or if an installed tool gave no number
+    /// range, or if an installed tool gave no number; and with 3 if a ratio may lie outside
     #[arg(long, value_name = "PERCENT", value_parser = percent, allow_negative_numbers = true)]
     pub(crate) threshold: Option<f64>,
+    #[command(flatten)]
+    pub(crate) gate: Gate,
     /// How long a tool, or costof, may take for one number before it is killed; also how long to wait
     /// for another costof that measures this machine
     #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = seconds())]
@@ -511,9 +519,11 @@ pub(crate) struct FleetOptions {
     /// Save what these hosts cost, for `costof qualify --against FILE` on another host
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) save: Option<PathBuf>,
-    /// End with exit code 1 if a host is odd
+    /// End with exit code 1 if a host is odd, and with 3 if a host is undecided
     #[arg(long)]
     pub(crate) fail_odd: bool,
+    #[command(flatten)]
+    pub(crate) gate: Gate,
     /// Write a page too: one file that needs no network, with a heat map of hosts and rows
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) html: Option<PathBuf>,
@@ -536,9 +546,11 @@ pub(crate) struct HistoryOptions {
     /// Allow one false alarm in this many runs, over all rows
     #[arg(long, value_name = "RUNS", default_value_t = FALSE_ALARM_RUNS, value_parser = value_parser!(u32).range(10..))]
     pub(crate) false_alarm_runs: u32,
-    /// End with exit code 1 if the latest run shows a change
+    /// End with exit code 1 if the latest run shows a change, and with 3 if too few runs could show one
     #[arg(long)]
     pub(crate) fail_changed: bool,
+    #[command(flatten)]
+    pub(crate) gate: Gate,
     /// Write a page too: one file that needs no network, with the changes and each row over time
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) html: Option<PathBuf>,

@@ -1,5 +1,6 @@
 //! Errors that end a command, and their exit codes.
 
+use crate::cli::gate::Undecided;
 use std::fmt::Display;
 use std::io;
 use std::process::ExitCode;
@@ -37,9 +38,14 @@ impl Error {
     }
 }
 
-/// The exit code of a command that checks: 1 where a check failed.
-pub(crate) fn checked(has_failed: bool) -> ExitCode {
-    ExitCode::from(u8::from(has_failed))
+/// The exit code of a command that checks: 1 if a check failed, and 3 if one could not be decided, unless the user lets
+/// that pass.
+pub(crate) fn gated(has_failed: bool, is_undecided: bool, undecided: Undecided) -> ExitCode {
+    ExitCode::from(match (has_failed, is_undecided) {
+        (true, _) => 1,
+        (false, true) if undecided == Undecided::Fail => 3,
+        (false, _) => 0,
+    })
 }
 
 /// The error for a wrong command or input, with this text.

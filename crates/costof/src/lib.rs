@@ -25,15 +25,23 @@ use clap::{ArgMatches, FromArgMatches};
 use cli::{Cli, Command};
 use costof_measure::probe::Probe;
 use costof_model::harmless;
-use costof_os::process::survive_file_size_limit;
-use error::{Done, Error};
+use costof_os::process::{stack, survive_file_size_limit};
+use costof_os::sched::real_time;
+use error::{Context, Done, Error};
 use std::error::Error as _;
 use std::io::Write;
 use std::process::ExitCode;
 
+/// The stack that costof works on, in bytes: what a process usually gets. It may be started with less (`ulimit -s`).
+const STACK_BYTES: usize = 8 << 20;
+
 /// The whole program, for this table of probes.
 pub fn main(table: &'static [&'static Probe]) -> ExitCode {
     survive_file_size_limit();
+    stack::with_at_least(STACK_BYTES, || on_enough_stack(table))
+}
+
+fn on_enough_stack(table: &'static [&'static Probe]) -> ExitCode {
     let code = match cli::command().try_get_matches() {
         Ok(matches) => ended(execute(table, &matches)),
         Err(error) => match error
@@ -50,6 +58,7 @@ pub fn main(table: &'static [&'static Probe]) -> ExitCode {
 
 fn execute(table: &'static [&'static Probe], matches: &ArgMatches) -> Done {
     let cli = Cli::from_arg_matches(matches).unwrap_or_else(|error| error.exit());
+    leave_real_time(&cli.command)?;
     match cli.command {
         Command::Run(options) => commands::run::run(table, &options),
         Command::Show(options) => commands::show::run(&options),
@@ -75,6 +84,22 @@ fn execute(table: &'static [&'static Probe], matches: &ArgMatches) -> Done {
         Command::Link(command) => commands::link::run(&command),
         Command::Send(options) => commands::send::run(&options),
     }
+}
+
+/// Puts this process, and everything that it starts, under the ordinary scheduling policy: a thread that spins under a
+/// real-time one would keep the controller, and everything else, from running on its CPU.
+fn leave_real_time(command: &Command) -> Result<(), Error> {
+    let what =
+        "cannot leave the scheduling policy that costof was started under (start it without chrt)";
+    // Workers answer their controller alone.
+    let is_quiet = matches!(command, Command::Worker { .. } | Command::Hold { .. });
+    if let Some(inherited) = real_time::leave().context(what)?.filter(|_| !is_quiet) {
+        terminal::log(format!(
+            "started under {inherited}, which is left: costof and its workers run under the ordinary policy, as a \
+             thread that spins under a real-time one would stop the machine"
+        ));
+    }
+    Ok(())
 }
 
 /// Prints a help text, or what is wrong with the command line, whose words may come from anywhere.

@@ -349,7 +349,11 @@ impl Machine {
             self.worker.ask(&Command::Watch, limit, interrupted)
         });
         match watched.map_err(ended)? {
-            Answer::Watched { contention } => Ok(contention),
+            // Shares that cannot be are unknown.
+            Answer::Watched { contention } => Ok(contention.filter(|seen| {
+                let is_share = |share| (0.0..=1.0).contains(&share);
+                is_share(seen.others) && is_share(seen.steal)
+            })),
             Answer::Failed(_) => Ok(None),
             answer => {
                 let reason = misfit(&self.host, &answer, "say what others use");
@@ -420,8 +424,8 @@ fn describe(place: Place<'_>, setting: Setting<'_>) -> Result<(Worker, Descripti
 
 /// A message about an unexpected answer of a worker.
 fn misfit(host: &Host, answer: &Answer, wanted: &str) -> String {
-    let answer: String = format!("{answer:?}").chars().take(200).collect();
-    format!("the worker on {host} answered {answer} where it should {wanted}")
+    let answer: String = answer.name().chars().take(200).collect();
+    format!("the worker on {host} answered `{answer}` where it should {wanted}")
 }
 
 /// Which of these probes the costof on a host, which has its `own` with their methods, lacks or measures in

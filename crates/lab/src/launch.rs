@@ -277,7 +277,7 @@ impl Driven<'_> {
 
     fn protocol_error(&mut self, part: usize, answer: &Answer) -> Lost {
         let Part { role, worker, .. } = &mut self.parts[part];
-        let what = format!("as {role} an unexpected reply: {answer:?}");
+        let what = format!("as {role} the unexpected reply `{}`", answer.name());
         let error = worker.protocol_error(&what.chars().take(300).collect::<String>());
         self.lost(error)
     }

@@ -28,6 +28,7 @@ use costof_model::link_report::LinkReport;
 use costof_os::process::namespace::Namespace;
 use holder::{Holder, RELAY, Reply, Request};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::sync::atomic::AtomicBool;
 
 /// One end of a link.
 #[derive(Debug)]
@@ -53,7 +54,8 @@ pub struct Made {
 
 impl Made {
     /// Creates a link whose far end is reached at `asked`, if it is given. `holder` is the command
-    /// that calls [`hold()`] with the link's name. Call this from a thread that outlives the link:
+    /// that calls [`hold()`] with the link's name. Once `interrupted` is set, nothing here waits for
+    /// it any longer; the same holds for the other methods. Call this from a thread that outlives the link:
     /// the kernel kills the holder when that thread ends.
     ///
     /// # Errors
@@ -62,12 +64,14 @@ impl Made {
         link: &Link,
         asked: Option<IpAddr>,
         holder: &WorkerCommand,
+        interrupted: &AtomicBool,
     ) -> Result<Made, Failure> {
         let (near, far) = addresses(link, asked).map_err(Failure::error)?;
         match link {
             Link::Loopback | Link::Remote => Ok(Self::between(near, far)),
             Link::Veth | Link::Sink | Link::Emulated { .. } => {
-                let (holder, near_namespace, far_namespace) = Holder::start(link, holder, &[])?;
+                let (holder, near_namespace, far_namespace) =
+                    Holder::start(link, holder, &[], interrupted)?;
                 let end = |address, namespace| End {
                     address,
                     namespace: Some(namespace),
@@ -111,31 +115,31 @@ impl Made {
     ///
     /// # Errors
     /// If the link has ended, or the thread may not run there.
-    pub fn relay_on(&mut self, cpus: &[usize]) -> Result<(), Failure> {
+    pub fn relay_on(&mut self, cpus: &[usize], interrupted: &AtomicBool) -> Result<(), Failure> {
         let cpus = cpus.to_vec();
-        self.ask(Request::RelayOn { cpus }).map(drop)
+        self.ask(Request::RelayOn { cpus }, interrupted).map(drop)
     }
 
     /// Starts a launch: uses this seed for losses, and sets the counters to zero.
     ///
     /// # Errors
     /// If the link has ended: create it again.
-    pub fn begin(&mut self, seed: u64) -> Result<(), Failure> {
-        self.ask(Request::Begin { seed }).map(drop)
+    pub fn begin(&mut self, seed: u64, interrupted: &AtomicBool) -> Result<(), Failure> {
+        self.ask(Request::Begin { seed }, interrupted).map(drop)
     }
 
     /// What the link did since then; `None` if nothing emulates it.
     ///
     /// # Errors
     /// If the link has ended: create it again.
-    pub fn report(&mut self) -> Result<Option<LinkReport>, Failure> {
-        match self.ask(Request::Report)? {
+    pub fn report(&mut self, interrupted: &AtomicBool) -> Result<Option<LinkReport>, Failure> {
+        match self.ask(Request::Report, interrupted)? {
             Some(Reply::Report { link }) => Ok(link.map(|link| *link)),
             _ => Ok(None),
         }
     }
 
-    fn ask(&mut self, ask: Request) -> Result<Option<Reply>, Failure> {
+    fn ask(&mut self, ask: Request, interrupted: &AtomicBool) -> Result<Option<Reply>, Failure> {
         let Some(holder) = &mut self.holder else {
             return Ok(None);
         };
@@ -143,7 +147,7 @@ impl Made {
             kind: FailureKind::Crashed,
             reason: format!("the link has failed: {reason}"),
         };
-        match holder.ask(ask).map_err(failed)? {
+        match holder.ask(ask, interrupted).map_err(failed)? {
             Reply::Refused { reason } => Err(failed(reason)),
             say => Ok(Some(say)),
         }

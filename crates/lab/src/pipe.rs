@@ -3,6 +3,22 @@
 use costof_model::failure::Failure;
 use serde::Serialize;
 use std::io::{BufRead, BufReader, Read};
+use std::process::{Child, ExitStatus};
+use std::time::{Duration, Instant};
+
+/// How long a killed process may take to end. One that waits inside the kernel, for a device or a lock, may never.
+const KILLED_LIMIT: Duration = Duration::from_millis(500);
+
+/// Waits for a child that was killed, but not for ever: one that cannot end is left to the kernel.
+pub(crate) fn reap(child: &mut Child) -> Option<ExitStatus> {
+    let deadline = Instant::now() + KILLED_LIMIT;
+    loop {
+        match child.try_wait() {
+            Ok(None) if Instant::now() < deadline => std::thread::sleep(Duration::from_millis(1)),
+            ended => return ended.ok().flatten(),
+        }
+    }
+}
 
 /// Starts a thread that ends by itself.
 ///

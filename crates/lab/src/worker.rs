@@ -163,7 +163,8 @@ impl Worker {
                 env!("CARGO_PKG_VERSION"),
             )))),
             other => {
-                Err(worker.protocol_error(&format!("{other:?} where it should introduce itself")))
+                let what = format!("`{}` where it should introduce itself", other.name());
+                Err(worker.protocol_error(&what))
             }
         }
     }
@@ -372,9 +373,8 @@ impl Worker {
         }
         if self.ended().is_none() {
             self.kill_group();
-            // It was killed; waiting only reaps it.
             let _ = self.child.kill();
-            self.status = self.child.wait().ok();
+            self.status = pipe::reap(&mut self.child);
         }
     }
 
@@ -474,7 +474,9 @@ fn signal_name(signal: i32) -> String {
         9 => "SIGKILL",
         11 => "SIGSEGV",
         13 => "SIGPIPE",
-        14 => "SIGALRM",
+        14 => {
+            "SIGALRM, the deadline that it set itself (something kept the controller from running, or stopped it)"
+        }
         15 => "SIGTERM",
         24 => "SIGXCPU",
         25 => "SIGXFSZ",

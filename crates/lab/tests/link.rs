@@ -7,7 +7,7 @@
 
 mod common;
 
-use common::{HANGS, Part, command, end_what_hangs};
+use common::{GOES_ON, HANGS, Part, command, end_what_hangs};
 use costof_lab::link::{self, End, FAR_ADDRESS, FAR_ADDRESS_V6, Made};
 use costof_model::failure::FailureKind;
 use costof_model::link_report::LinkReport;
@@ -108,7 +108,9 @@ fn wait_for(what: &str, mut is_there: impl FnMut() -> bool) {
 
 /// What the link has done since the launch began.
 fn report(made: &mut Made) -> LinkReport {
-    made.report().unwrap().expect("something emulates it")
+    made.report(&GOES_ON)
+        .unwrap()
+        .expect("something emulates it")
 }
 
 /// A part that has to do with an address.
@@ -296,7 +298,7 @@ fn questions_are_answered() {
         report(&mut made).up.queue_drops != Some(0)
     });
     for seed in 0..100 {
-        made.begin(seed).unwrap();
+        made.begin(seed, &GOES_ON).unwrap();
         // It never sleeps, and says all the same where it runs.
         let relay = report(&mut made).relay;
         assert!(relay.is_none_or(|relay| !relay.cpus.is_empty()));
@@ -307,7 +309,7 @@ fn a_relay_without_its_device_says_so() {
     let Some(mut made) = made("delay=1ms") else {
         return;
     };
-    if made.report().unwrap().unwrap().by != "relay" {
+    if made.report(&GOES_ON).unwrap().unwrap().by != "relay" {
         eprintln!("skipped: the kernel emulates it");
         return;
     }
@@ -315,7 +317,10 @@ fn a_relay_without_its_device_says_so() {
     assert!(delete.unwrap().success());
     // Each time that somebody asks.
     for _ in 0..2 {
-        for error in [made.report().unwrap_err(), made.begin(1).unwrap_err()] {
+        for error in [
+            made.report(&GOES_ON).unwrap_err(),
+            made.begin(1, &GOES_ON).unwrap_err(),
+        ] {
             assert_eq!(error.kind, FailureKind::Crashed);
             for named in ["the relay has ended", "device costof", "os error"] {
                 assert!(error.reason.contains(named), "{error}");
@@ -330,7 +335,7 @@ fn losses_are_drawn_by_seed() {
     };
     let _echo = part_at(&made.far, "echo", FAR_ADDRESS);
     let mut lost = |seed| -> String {
-        made.begin(seed).unwrap();
+        made.begin(seed, &GOES_ON).unwrap();
         let sender = part_at(&made.near, "lost", FAR_ADDRESS);
         let lost = sender.rest();
         let count = lost.split(' ').count() as u64;
@@ -361,7 +366,7 @@ fn the_rate_is_that_which_was_asked_for() {
     wait_for("the queue to be full", || {
         report(&mut made).up.queue_drops != Some(0)
     });
-    made.begin(1).unwrap();
+    made.begin(1, &GOES_ON).unwrap();
     std::thread::sleep(Duration::from_secs(2));
     let report = report(&mut made);
     let late_ns = report.up.lateness_ns.map_or(0.0, |late| late.max);
@@ -383,7 +388,7 @@ fn the_delay_is_at_least_that_which_was_asked_for() {
     let Some(mut made) = made("delay=95ms") else {
         return;
     };
-    made.begin(1).unwrap();
+    made.begin(1, &GOES_ON).unwrap();
     let says = ping(&made.near, FAR_ADDRESS, 5);
     let summary = says.lines().find_map(|line| line.split_once(" = "));
     let (_, times) = summary.unwrap_or_else(|| panic!("{says}"));

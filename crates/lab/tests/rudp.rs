@@ -8,7 +8,7 @@
 
 mod common;
 
-use common::{Part, end_what_hangs};
+use common::{GOES_ON, Part, end_what_hangs};
 use costof_lab::link::{self, FAR_ADDRESS, NEAR_ADDRESS};
 use rudp::socket::Socket;
 use rudp::{Accept, Config, Control, Event, Reason};
@@ -52,7 +52,7 @@ fn all_bytes_arrive(messages: u32) {
     let Some(mut made) = common::made("hold", LINK) else {
         return;
     };
-    made.begin(1).unwrap();
+    made.begin(1, &GOES_ON).unwrap();
     let mut receiver = Part::start(&made.far, &["receive"]);
     let began = Instant::now();
     let mut sender = Part::start(&made.near, &["send", &messages.to_string()]);
@@ -61,7 +61,11 @@ fn all_bytes_arrive(messages: u32) {
         "{messages} messages of {MESSAGE_BYTES} bytes in {:.1} s",
         began.elapsed().as_secs_f64()
     );
-    let up = made.report().unwrap().expect("something emulates it").up;
+    let up = made
+        .report(&GOES_ON)
+        .unwrap()
+        .expect("something emulates it")
+        .up;
     println!(
         "of what was sent {} packets passed, {} were lost, {:?} came twice, {:?} overtook",
         up.packets, up.lost, up.duplicated, up.reordered

@@ -7,6 +7,7 @@ use crate::distance;
 use costof_model::Text;
 use costof_model::metric::{CoreShare, Selection};
 use costof_model::noise::{Grade, Noise, Warning};
+use std::collections::BTreeMap;
 
 /// A cause that changes numbers: what is recorded of it, from which values on it costs a grade, and
 /// what to do about it.
@@ -16,6 +17,10 @@ struct Cause {
     recorded: fn(&[&Noise]) -> Option<f64>,
     /// From these values on, the grade is B, C and D.
     limits: [f64; 3],
+    /// The greatest value that there can be.
+    whole: f64,
+    /// What nobody knows if it was not recorded: "it is unknown …".
+    subject: &'static str,
     /// The text of the warning, a clause that may follow "because", with `{}` for the value.
     what: &'static str,
     unit: Unit,
@@ -53,6 +58,8 @@ const OF_THE_TIME: Cause = Cause {
     kind: "",
     recorded: |_| None,
     limits: SHARE,
+    whole: 1.0,
+    subject: "",
     what: "",
     unit: Unit::Share,
     left_out: LeftOut::Always,
@@ -63,6 +70,7 @@ const CAUSES: &[Cause] = &[
     Cause {
         kind: "steal",
         recorded: |noise| share(noise, |n| n.steal_ns),
+        subject: "how much the hypervisor took",
         what: "the hypervisor took {} of the time",
         advice: "measure on a host that is not shared, or at another hour",
         ..OF_THE_TIME
@@ -70,13 +78,23 @@ const CAUSES: &[Cause] = &[
     Cause {
         kind: "run_queue_wait",
         recorded: |noise| share(noise, |n| n.run_queue_wait_ns),
+        subject: "how long the worker waited for its CPU",
         what: "CPU contention left the worker ready but not running {} of the time",
         advice: "stop other programs, or choose a free CPU with --cpu",
         ..OF_THE_TIME
     },
     Cause {
         kind: "throttled",
-        recorded: |noise| share(noise, |n| n.throttled_ns),
+        // Each thread's time counts, so that it may be more than the launch took.
+        recorded: |noise| {
+            let share = share(noise, |n| n.throttled_ns)?;
+            Some(if share < THREADS_MAX {
+                share.min(1.0)
+            } else {
+                share
+            })
+        },
+        subject: "whether a CPU quota held the worker back",
         what: "the cgroup's CPU quota held the worker back {} of the time",
         advice: "raise the quota (cpu.max, docker --cpus, Kubernetes limits), or measure outside of it",
         ..OF_THE_TIME
@@ -86,6 +104,7 @@ const CAUSES: &[Cause] = &[
         recorded: |noise| share(noise, |n| n.others_ns),
         // The kernel counts ticks of 10 ms, so small values mean nothing.
         limits: [0.03, 0.06, 0.15],
+        subject: "what other processes used",
         what: "other processes used the measured CPU {} of the time",
         left_out: LeftOut::KeepingCpu,
         advice: "stop other programs, or choose a free CPU with --cpu",
@@ -96,6 +115,7 @@ const CAUSES: &[Cause] = &[
         recorded: |noise| mean(noise, |n| n.others_elsewhere),
         // Other CPUs share the last-level cache, memory and the power budget.
         limits: [0.15, 0.5, f64::INFINITY],
+        subject: "how busy other CPUs were",
         what: "other CPUs were busy {} of the time",
         left_out: LeftOut::Never,
         advice: "stop other programs, which share caches, memory and the power budget",
@@ -109,6 +129,7 @@ const CAUSES: &[Cause] = &[
         },
         // An interrupt of 5 µs every 4 ms tick is 0.1 %.
         limits: [0.01, 0.03, 0.1],
+        subject: "how long the CPU stalled",
         what: "stalls (interrupts, SMIs, hypervisor) took {} of the time",
         advice: "look for interrupts (/proc/interrupts), SMIs or a busy hypervisor",
         ..OF_THE_TIME
@@ -117,6 +138,7 @@ const CAUSES: &[Cause] = &[
         kind: "core_clock",
         recorded: clock_spread,
         limits: [0.03, 0.08, 0.25],
+        subject: "whether the core clock moved",
         what: "the core clock moved by {}",
         left_out: LeftOut::Never,
         advice: "fix the core clock (governor performance, turbo off), or compare cycles",
@@ -127,6 +149,8 @@ const CAUSES: &[Cause] = &[
         recorded: distance_spread,
         // The cost of an exchange changes by less than the distance does.
         limits: [distance::ALIKE - 1.0, 1.0, f64::INFINITY],
+        whole: f64::MAX,
+        subject: "whether the CPUs moved",
         what: "the CPUs moved apart, so that a cache line took up to {} longer between them at times",
         left_out: LeftOut::Never,
         advice: DISTANCE_ADVICE,
@@ -136,6 +160,8 @@ const CAUSES: &[Cause] = &[
         kind: "migrations",
         recorded: |noise| sum(noise, |n| n.migrations.map(|count| count as f64)),
         limits: [1.0, 10.0, f64::INFINITY],
+        whole: f64::MAX,
+        subject: "whether the worker moved to another CPU",
         what: "the worker moved to another CPU {} times",
         unit: Unit::Count,
         left_out: LeftOut::Never,
@@ -150,12 +176,45 @@ const CAUSES: &[Cause] = &[
         // The kernel clones each packet for them: one took 1 µs of a round trip of 8 µs on
         // loopback.
         limits: [1.0, 1.0, f64::INFINITY],
+        whole: f64::MAX,
+        subject: "whether something captures packets",
         what: "sockets that sniff packets on a device of the link: {}",
         unit: Unit::Count,
         left_out: LeftOut::Never,
         advice: "end what captures packets (tcpdump, monitoring agents), as `ss -0 -p` lists it",
     },
+    Cause {
+        kind: "traced",
+        recorded: |noise| {
+            noise
+                .iter()
+                .filter_map(|noise| noise.traced)
+                .max()
+                .map(f64::from)
+        },
+        // Nobody knows what it does. strace made a system call a hundred times as long.
+        limits: [1.0, 1.0, 1.0],
+        whole: f64::MAX,
+        subject: "whether another process traces the worker",
+        what: "another process traced the worker, and could stop it at each system call",
+        unit: Unit::Count,
+        left_out: LeftOut::Never,
+        advice: "measure without strace, gdb and the like",
+    },
+    Cause {
+        kind: "preemptions",
+        // They cost no grade of their own: the batches that they disturbed are left out.
+        recorded: |_| None,
+        subject: "whether the worker was preempted",
+        ..OF_THE_TIME
+    },
 ];
+
+/// More threads than a worker has.
+const THREADS_MAX: f64 = 65_536.0;
+
+/// Ticks of 10 ms may count a short launch twice. What is more than twice its whole is impossible.
+const IMPOSSIBLE: f64 = 2.0;
 
 /// The causes in the noise of a point's launches that cost it a grade; the worst one decides.
 /// `is_alone` says that its estimate uses only batches that were alone on the core and undisturbed.
@@ -168,7 +227,7 @@ pub fn causes(noise: &[&Noise], is_alone: bool) -> Vec<Warning> {
         LeftOut::KeepingCpu => is_alone && keeps_cpu,
     };
     let of_cause = |cause: &Cause| {
-        let value = (cause.recorded)(noise)?;
+        let value = (cause.recorded)(noise).filter(|value| is_possible(cause, *value))?;
         let worst = if is_left_out(cause) {
             Grade::B
         } else {
@@ -176,13 +235,54 @@ pub fn causes(noise: &[&Noise], is_alone: bool) -> Vec<Warning> {
         };
         let grade = grade(value, cause.limits)?.min(worst);
         let shown = match cause.unit {
-            Unit::Share => format!("{:.1} %", value * 100.0),
+            Unit::Share => format!("{:.1} %", value.min(cause.whole) * 100.0),
             Unit::Count => format!("{value:.0}"),
         };
         let what = cause.what.replace("{}", &shown);
         Some(warning(cause.kind, grade, what, cause.advice))
     };
-    CAUSES.iter().filter_map(of_cause).collect()
+    let known = CAUSES.iter().filter_map(of_cause);
+    known.chain(not_recorded(noise)).collect()
+}
+
+fn is_possible(cause: &Cause, value: f64) -> bool {
+    (0.0..=cause.whole * IMPOSSIBLE).contains(&value) && value < f64::MAX
+}
+
+/// The warning about what nobody knows: what most launches could not record, and counts that cannot be. It may have been
+/// anything, so the grade is C at best.
+fn not_recorded(noise: &[&Noise]) -> Option<Warning> {
+    let mut by_reason: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for cause in CAUSES {
+        let mut why = noise
+            .iter()
+            .filter_map(|noise| why_unknown(noise, cause.kind));
+        let launches = why.clone().count();
+        let reason = if launches > 0 && 2 * launches >= noise.len() {
+            why.next()
+        } else {
+            let value = (cause.recorded)(noise);
+            let is_impossible = value.is_some_and(|value| !is_possible(cause, value));
+            is_impossible.then_some("its count is more than the whole, or less than nothing")
+        };
+        if let Some(reason) = reason {
+            by_reason.entry(reason).or_default().push(cause.subject);
+        }
+    }
+    let told = by_reason
+        .iter()
+        .map(|(reason, subjects)| format!("{} ({reason})", subjects.join(", ")));
+    let told: Vec<String> = told.collect();
+    (!told.is_empty()).then(|| {
+        let what = format!("it is unknown {}", told.join("; "));
+        let advice = "measure where the kernel's files can be read, outside of the sandbox or container that hides them";
+        warning("unknown", Grade::C, what, advice)
+    })
+}
+
+fn why_unknown<'a>(noise: &'a Noise, kind: &str) -> Option<&'a str> {
+    let of_link = || noise.ends.values().find_map(|end| end.absent.get(kind));
+    noise.unknown.get(kind).or_else(of_link).map(String::as_str)
 }
 
 /// A warning of one of the kinds that the program knows.
@@ -371,7 +471,8 @@ mod tests {
         }
         let wait: Disturb = |n| n.run_queue_wait_ns = Some(0.5e9);
         let slow: Disturb = |n| n.core_clock_after_hz = Some(3.6e9);
-        let cases: [(&str, Disturb, Grade); 9] = [
+        let cases: [(&str, Disturb, Grade); 10] = [
+            ("traced", |n| n.traced = Some(true), Grade::D),
             ("steal", |n| n.steal_ns = Some(0.03e9), Grade::C),
             ("run_queue_wait", wait, Grade::D),
             ("throttled", |n| n.throttled_ns = Some(0.3e9), Grade::D),
@@ -393,9 +494,83 @@ mod tests {
             let shown = match kind {
                 "migrations" => "moved to another CPU 3 times",
                 "sniffers" => "on a device of the link: 2",
+                "traced" => "another process traced the worker",
                 _ => " %",
             };
             assert!(warnings[0].what.contains(shown), "{}", warnings[0].what);
+        }
+    }
+
+    #[test]
+    fn what_nobody_recorded_is_not_zero() {
+        let hidden = || {
+            let mut noise = quiet();
+            (noise.steal_ns, noise.others_ns, noise.others_elsewhere) = (None, None, None);
+            for kind in ["steal", "others", "neighbours"] {
+                noise
+                    .unknown
+                    .insert(kind.into(), "/proc/stat has no times".to_owned());
+            }
+            noise
+        };
+        let warnings = causes(&[&hidden(), &hidden(), &quiet()], true);
+        assert_eq!(warnings.len(), 1, "{warnings:?}");
+        assert_eq!(
+            (&*warnings[0].kind, warnings[0].grade),
+            ("unknown", Grade::C)
+        );
+        let reason = "/proc/stat has no times";
+        assert_eq!(
+            warnings[0].what.matches(reason).count(),
+            1,
+            "{}",
+            warnings[0].what
+        );
+        // One launch of many tells nothing less.
+        assert_eq!(causes(&[&hidden(), &quiet(), &quiet()], false), []);
+        let mut noise = quiet();
+        let absent = [("sniffers".into(), "permission denied".to_owned())];
+        let end = LinkEnd {
+            absent: absent.into(),
+            ..LinkEnd::default()
+        };
+        noise.ends.insert("client".into(), end);
+        assert_eq!(causes(&[&noise], false)[0].grade, Grade::C);
+    }
+
+    #[test]
+    fn a_count_that_cannot_be_is_unknown_and_no_share_is_above_the_whole() {
+        type Count = fn(&mut Noise);
+        let impossible: [Count; 6] = [
+            |n| n.steal_ns = Some(1.853e20),
+            |n| n.others_ns = Some(-1.0),
+            |n| n.run_queue_wait_ns = Some(f64::INFINITY),
+            |n| n.throttled_ns = Some(1e30),
+            |n| n.others_elsewhere = Some(3.0),
+            |n| n.steal_ns = Some(f64::NAN),
+        ];
+        for (at, count) in impossible.iter().enumerate() {
+            let mut noise = quiet();
+            count(&mut noise);
+            let warnings = causes(&[&noise], false);
+            assert_eq!(warnings.len(), 1, "{at}: {warnings:?}");
+            assert_eq!(
+                (&*warnings[0].kind, warnings[0].grade),
+                ("unknown", Grade::C),
+                "{at}"
+            );
+        }
+        let possible: [Count; 2] = [
+            |n| n.others_ns = Some(1.3e9),
+            // Of several threads.
+            |n| n.throttled_ns = Some(7.5e9),
+        ];
+        for (at, count) in possible.iter().enumerate() {
+            let mut noise = quiet();
+            count(&mut noise);
+            let warnings = causes(&[&noise], false);
+            assert_eq!((warnings.len(), warnings[0].grade), (1, Grade::D), "{at}");
+            assert!(warnings[0].what.contains("100.0 %"), "{}", warnings[0].what);
         }
     }
 

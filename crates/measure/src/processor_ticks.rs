@@ -2,7 +2,9 @@
 //!
 //! Source: proc_stat(5), Documentation/filesystems/proc.rst, `CONFIG_IRQ_TIME_ACCOUNTING`.
 
-use std::fs;
+use rustix::fs::{PROC_SUPER_MAGIC, fstatfs};
+use std::fs::File;
+use std::io::Read;
 
 /// The unit of `/proc/stat` on every architecture: a hundredth of a second, in nanoseconds.
 ///
@@ -10,6 +12,9 @@ use std::fs;
 /// to 10 ms, and counts the whole tick as that. So a difference over n CPUs may be off by n times
 /// this, or by twice as much if the ticks were unlucky.
 pub const TICK_NS: f64 = 1e7;
+
+/// More than a CPU's count can be: some ten million years.
+const TICKS_MAX: u64 = 1 << 55;
 
 /// One CPU's line, in ticks since boot or between two readings.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -28,10 +33,31 @@ pub struct Ticks {
     pub total: u64,
 }
 
-/// Reads the ticks of all CPUs; `None` if the kernel does not report them. Allocates.
-pub fn read() -> Option<Vec<Ticks>> {
-    let text = fs::read_to_string("/proc/stat").ok()?;
-    Some(parse(&text)).filter(|ticks| !ticks.is_empty())
+/// Reads the ticks of all CPUs. Allocates.
+///
+/// # Errors
+/// Why nobody knows them: the file is hidden, replaced by another, or empty of times, as in some sandboxes. A file that
+/// a container's manager makes up counts only what the container itself does.
+pub fn read() -> Result<Vec<Ticks>, String> {
+    let mut text = String::new();
+    let read = File::open("/proc/stat").and_then(|mut file| {
+        file.read_to_string(&mut text)?;
+        Ok(fstatfs(&file)?.f_type)
+    });
+    match read {
+        Err(error) => Err(format!("/proc/stat: {error}")),
+        Ok(kind) if kind != PROC_SUPER_MAGIC => {
+            Err("/proc/stat is not the kernel's own".to_owned())
+        }
+        Ok(_) => counted(parse(&text)),
+    }
+}
+
+fn counted(all: Vec<Ticks>) -> Result<Vec<Ticks>, String> {
+    if all.iter().all(|ticks| ticks.total == 0) {
+        return Err("/proc/stat has no times".to_owned());
+    }
+    Ok(all)
 }
 
 /// Reads the sum over all CPUs from the text of `/proc/stat`; reported as CPU 0.
@@ -56,6 +82,10 @@ fn ticks(cpu: usize, columns: &str) -> Option<Ticks> {
     let columns: Vec<u64> = columns.collect();
     // Guest time, which follows, is part of user time.
     let [user, nice, system, idle, iowait, irq, softirq, steal] = *columns.first_chunk()?;
+    // A count that went below zero is printed as a huge one, and nothing is known then.
+    if columns.iter().any(|ticks| *ticks > TICKS_MAX) {
+        return None;
+    }
     let busy = user + nice + system + irq + softirq;
     Some(Ticks {
         cpu,
@@ -66,7 +96,8 @@ fn ticks(cpu: usize, columns: &str) -> Option<Ticks> {
     })
 }
 
-/// The difference between two readings, for each CPU that both have.
+/// The difference between two readings, for each CPU that both have and whose counts of work did not decrease. (The count
+/// of idle time may, by a tick.)
 pub fn difference(before: &[Ticks], after: &[Ticks]) -> Vec<Ticks> {
     after
         .iter()
@@ -74,9 +105,9 @@ pub fn difference(before: &[Ticks], after: &[Ticks]) -> Vec<Ticks> {
             let before = before.iter().find(|before| before.cpu == after.cpu)?;
             Some(Ticks {
                 cpu: after.cpu,
-                busy: after.busy.saturating_sub(before.busy),
-                softirq: after.softirq.saturating_sub(before.softirq),
-                steal: after.steal.saturating_sub(before.steal),
+                busy: after.busy.checked_sub(before.busy)?,
+                softirq: after.softirq.checked_sub(before.softirq)?,
+                steal: after.steal.checked_sub(before.steal)?,
                 total: after.total.saturating_sub(before.total),
             })
         })
@@ -103,5 +134,26 @@ mod tests {
             }]
         );
         assert!(parse("cpu1 10 0\ncpux\n").is_empty());
+    }
+
+    #[test]
+    fn what_cannot_be_is_unknown() {
+        for text in [
+            "",
+            "intr 5\n",
+            "cpu0 0 0 0 0 0 0 0 0 0 0\ncpu1 0 0 0 0 0 0 0 0 0 0\n",
+        ] {
+            assert!(counted(parse(text)).is_err(), "{text}");
+        }
+        // A count that went below zero.
+        assert!(parse("cpu0 10 0 5 100 2 0 1 18446744073709551000 0 0\n").is_empty());
+        let [early, late] = [
+            "cpu0 9 0 5 100 2 0 1 30 0 0\n",
+            "cpu0 9 0 5 99 2 0 1 20 0 0\n",
+        ];
+        assert_eq!(difference(&parse(early), &parse(late)), []);
+        // Idle time alone may have been counted too high.
+        let late = late.replace("20 0 0", "30 0 0");
+        assert_eq!(difference(&parse(early), &parse(&late)).len(), 1);
     }
 }

@@ -204,7 +204,7 @@ fn wake_up_and_steal() -> (Option<WakeUp>, Option<f64>) {
     let after = processor_ticks::read();
     let steal_share = wake_up.as_ref().and_then(|wake_up| {
         let kept_busy = [wake_up.waker_cpu, wake_up.woken_cpu];
-        let spent = difference(&before?, &after?);
+        let spent = difference(before.as_ref().ok()?, after.as_ref().ok()?);
         let theirs = spent.iter().filter(|ticks| kept_busy.contains(&ticks.cpu));
         steal_share(theirs)
     });
@@ -236,9 +236,10 @@ fn steal_share<'a>(spent: impl Iterator<Item = &'a Ticks>) -> Option<f64> {
 /// How much of all CPUs' time others use while this process sleeps for [`WATCH`]; `None` if the
 /// kernel does not report it.
 pub fn contention() -> Option<Contention> {
-    let (before, own_before_ns) = (processor_ticks::read()?, now_ns(ClockId::ProcessCpu));
+    let now = || Some((processor_ticks::read().ok()?, now_ns(ClockId::ProcessCpu)));
+    let (before, own_before_ns) = now()?;
     sleep(WATCH);
-    let (after, own_after_ns) = (processor_ticks::read()?, now_ns(ClockId::ProcessCpu));
+    let (after, own_after_ns) = now()?;
     let own_ticks = (own_after_ns - own_before_ns) as f64 / TICK_NS;
     contention_of(&difference(&before, &after), own_ticks)
 }

@@ -151,8 +151,14 @@ impl Worker<'_> {
     }
 
     fn launch(mut self, mut open: OpenLaunch) -> io::Result<()> {
+        let deadline = Duration::from_nanos(open.launch.deadline_ns);
+        let deadline = (!deadline.is_zero()).then_some(deadline);
         loop {
-            match self.command() {
+            // Between two commands a partner may spin on the CPU that the controller would need.
+            process::end_after(deadline)?;
+            let command = self.command();
+            process::end_after(deadline)?;
+            match command {
                 Ok(Command::Prepare { point, offers }) => {
                     self.reader.stop().store(false, Ordering::Release);
                     let answer = match open.prepare(point, &offers) {
@@ -215,7 +221,7 @@ impl Worker<'_> {
 
     fn refuse(&mut self, command: &Result<Command, String>) -> io::Result<()> {
         self.answer(&Answer::Failed(Failure::error(match command {
-            Ok(command) => format!("the worker cannot do this now: {command:?}"),
+            Ok(command) => format!("the worker cannot do this now: `{}`", command.name()),
             Err(error) => format!("malformed command: {error}"),
         })))
     }

@@ -4,6 +4,7 @@ use crate::link_end::LinkEnd;
 use crate::metric::CoreState;
 use crate::{Few, Text};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::fmt;
 
 /// What disturbed a launch, or could have, as recorded by its workers. All durations are in
@@ -29,7 +30,7 @@ pub struct Noise {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub run_queue_wait_ns: Option<f64>,
     /// Time during which the CPU quota of its cgroup throttled the worker, all its threads
-    /// together; absent without a quota.
+    /// together, so possibly more than the duration; absent without a quota.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub throttled_ns: Option<f64>,
     /// How often the measuring thread was preempted.
@@ -62,6 +63,12 @@ pub struct Noise {
     /// cores, the worst. Absent if there is no other end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub other_core: Option<CoreGauge>,
+    /// Whether another process traced the worker (ptrace(2)), such as strace(1) or a debugger.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub traced: Option<bool>,
+    /// What could not be recorded, by the kind of the warning that it could have caused, and why.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub unknown: BTreeMap<Text, String>,
     /// What the launch's packets met at the ends of its link, by role; empty without a link.
     #[serde(default, skip_serializing_if = "Few::is_empty", with = "crate::few")]
     pub ends: Few<Text, LinkEnd>,

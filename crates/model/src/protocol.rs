@@ -75,6 +75,10 @@ pub struct Launch {
     pub point_time_ns: u64,
     /// How many interleaved rounds.
     pub rounds: u32,
+    /// For how long a worker of this launch may go on without a new command, in nanoseconds: then the
+    /// kernel ends it, even if its controller cannot run. 0: for ever.
+    #[serde(default)]
+    pub deadline_ns: u64,
     /// The clock to use, as it was calibrated for this run.
     pub clock: ClockInfo,
     /// How the roles connect to each other, if there are several.
@@ -99,6 +103,29 @@ pub struct Rendezvous {
     /// the sender's half is measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sink: Option<IpAddr>,
+}
+
+/// The name of a message, as its line has it.
+fn name(message: &impl Serialize, tag: &str) -> String {
+    let message = serde_json::to_value(message).unwrap_or_default();
+    message[tag].as_str().unwrap_or("unnamed").to_owned()
+}
+
+impl Command {
+    /// Its name, for display: `describe`.
+    pub fn name(&self) -> String {
+        name(self, "do")
+    }
+}
+
+impl Answer {
+    /// Its name, for display, and the reason if it is a failure: `held`.
+    pub fn name(&self) -> String {
+        match self {
+            Answer::Failed(failure) => format!("failed ({})", failure.reason),
+            answer => name(answer, "is"),
+        }
+    }
 }
 
 /// What a worker answers.

@@ -82,6 +82,7 @@ pub fn launch_message(points: Vec<Point>) -> Launch {
         partners: Vec::new(),
         seed: 1,
         point_time_ns: 1_000_000,
+        deadline_ns: 0,
         rounds: 1,
         clock: ClockInfo {
             source: ClockSource::Monotonic,

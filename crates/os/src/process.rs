@@ -8,6 +8,7 @@ pub mod command_reader;
 pub mod namespace;
 pub mod signals;
 pub mod spawn;
+pub mod stack;
 pub(crate) mod status;
 pub mod syscalls;
 pub mod uncopied;
@@ -15,8 +16,10 @@ pub mod uncopied;
 use std::ffi::CStr;
 use std::fs::{self, File};
 use std::io;
+use std::mem::MaybeUninit;
+use std::time::Duration;
 
-use crate::system_call::invalid;
+use crate::system_call::{check, invalid};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fd::AsFd;
 use rustix::io::{Errno, fcntl_dupfd_cloexec, retry_on_intr};
@@ -85,6 +88,36 @@ pub fn end_group_on_sigterm() -> io::Result<()> {
 
 extern "C" fn end_group(signal: libc::c_int) {
     exit_with_group(128 + signal);
+}
+
+/// The kernel ends this process by SIGALRM after this time, which begins now, even if it spins; the time is rounded up to
+/// whole seconds. `None` lifts the limit. Children do not inherit it, but end with their parent. Until then it costs
+/// nothing.
+///
+/// # Errors
+///
+/// The errors of sigaction(2) and sigprocmask(2); none is known.
+///
+/// Source: alarm(2).
+pub fn end_after(limit: Option<Duration>) -> io::Result<()> {
+    let seconds = limit.map_or(0, |limit| limit.as_secs().saturating_add(1));
+    // SAFETY: the mask is initialised before it is read, and nothing else in this program uses this signal.
+    unsafe {
+        let mut alarm = MaybeUninit::<libc::sigset_t>::uninit();
+        libc::sigemptyset(alarm.as_mut_ptr());
+        libc::sigaddset(alarm.as_mut_ptr(), libc::SIGALRM);
+        // Whoever started this process may have had it ignored or blocked.
+        if libc::signal(libc::SIGALRM, libc::SIG_DFL) == libc::SIG_ERR {
+            return Err(io::Error::last_os_error());
+        }
+        check(libc::sigprocmask(
+            libc::SIG_UNBLOCK,
+            alarm.as_ptr(),
+            std::ptr::null_mut(),
+        ))?;
+        libc::alarm(u32::try_from(seconds).unwrap_or(u32::MAX));
+    }
+    Ok(())
 }
 
 /// Waits until nothing more can arrive on standard input: the other ends of the pipe or socket are closed. It
@@ -297,6 +330,24 @@ pub(crate) mod tests {
     #[ignore = "the child of another test"]
     fn child_waits() {
         let _ = std::io::stdin().read(&mut [0]);
+    }
+
+    #[test]
+    fn a_process_that_spins_ends_by_its_own_deadline() {
+        let status = child("tests::child_spins").output().unwrap().status;
+        assert_eq!(status.signal(), Some(libc::SIGALRM));
+    }
+
+    #[test]
+    #[ignore = "the child of another test"]
+    fn child_spins() {
+        end_after(Some(Duration::from_secs(600))).unwrap();
+        end_after(None).unwrap();
+        // The harness runs a test in a thread of its own: any thread of the process may spin.
+        end_after(Some(Duration::ZERO)).unwrap();
+        loop {
+            std::hint::spin_loop();
+        }
     }
 
     #[test]

@@ -16,6 +16,8 @@ use std::time::{Duration, Instant};
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
 /// How often costof checks whether a child that has closed its outputs has exited.
 const LAST_POLL_INTERVAL: Duration = Duration::from_micros(100);
+/// How long a killed child may take to end.
+const KILLED_LIMIT: Duration = Duration::from_millis(500);
 /// How long costof waits for the end of stderr after the child has exited.
 const STDERR_LIMIT: Duration = Duration::from_secs(5);
 /// At most this many characters of a child's stderr are shown.
@@ -293,9 +295,12 @@ impl KillOnDrop {
 
 impl Drop for KillOnDrop {
     fn drop(&mut self) {
-        // For a child that has exited, both calls do nothing.
+        // For a child that has exited, both do nothing. One that waits inside the kernel may never end.
         let _ = self.0.kill();
-        let _ = self.0.wait();
+        let deadline = Instant::now() + KILLED_LIMIT;
+        while matches!(self.0.try_wait(), Ok(None)) && Instant::now() < deadline {
+            std::thread::sleep(Duration::from_millis(1));
+        }
     }
 }
 

@@ -250,7 +250,7 @@ impl Verifier<'_> {
 /// # Errors
 /// The kernel does not allow it.
 pub fn keep_awake(cpus: &[usize]) -> Result<Spinners> {
-    Spinners::start(cpus).or_cannot(format_args!("keep the CPUs {cpus:?} awake"))
+    Spinners::start(cpus).or_cannot("keep the measured CPUs awake")
 }
 
 /// How long to wait for another costof.

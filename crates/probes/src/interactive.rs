@@ -197,6 +197,7 @@ impl ThisEnd {
             partners: Vec::new(),
             seed,
             point_time_ns: 0,
+            deadline_ns: 0,
             rounds: 1,
             clock: self.clock.clone(),
             rendezvous: Some(Rendezvous {

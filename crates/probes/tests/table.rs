@@ -437,6 +437,7 @@ fn measure(probe: &Probe, points: &[Point], time_ns: u64) -> Vec<Result<Vec<Repo
                 role: probe.info.roles[position].clone(),
                 cpus: own,
                 point_time_ns: time_ns,
+                deadline_ns: 0,
                 ..launch(points)
             };
             let (asked, to_do) = mpsc::channel();

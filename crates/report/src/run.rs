@@ -131,14 +131,15 @@ pub(crate) fn machine(run: &Run) -> String {
 }
 
 fn described(facts: &Facts) -> String {
-    let unknown = || "unknown".to_owned();
+    let architecture = || Some(format!("a CPU of {}", facts.architecture.as_ref()?));
     let virtual_machine = match &facts.virtualization.hypervisor {
         Some(hypervisor) => format!(", under {hypervisor}"),
         None => String::new(),
     };
     format!(
-        "{}{virtual_machine}, Linux {}",
-        facts.cpu.model_name.clone().unwrap_or_else(unknown),
-        facts.kernel.release.clone().unwrap_or_else(unknown),
+        "{}{virtual_machine}, Linux{}",
+        (facts.cpu.model_name.clone().or_else(architecture))
+            .unwrap_or_else(|| "an unknown CPU".to_owned()),
+        (facts.kernel.release.as_ref()).map_or_else(String::new, |release| format!(" {release}")),
     )
 }

@@ -122,7 +122,7 @@ fn compared_with_itself(run: &Run) {
     let comparison = compare(run, run, Metrics::All, MATTERS);
     plain(&compared::compared(&comparison, run, true, 80));
     let side = Side { name: "a", run };
-    let outcome = Outcome::new(&comparison, run, true);
+    let outcome = Outcome::new(&comparison, run, true, false);
     markup::check(&page::comparison::page(side, side, &comparison, &outcome));
 }
 

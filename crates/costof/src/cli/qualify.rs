@@ -1,5 +1,6 @@
 //! The options of `costof qualify`.
 
+use super::gate::Gate;
 use super::values::{change, risk, time};
 use super::{Measuring, Quiet};
 use clap::{Args, ValueHint};
@@ -32,6 +33,8 @@ pub(crate) struct QualifyOptions {
     /// The reference's cohort with this number [default: the one with this host's facts]
     #[arg(long, value_name = "N")]
     pub(crate) cohort: Option<usize>,
+    #[command(flatten)]
+    pub(crate) gate: Gate,
     #[command(flatten)]
     pub(crate) measuring: Measuring,
     #[command(flatten)]

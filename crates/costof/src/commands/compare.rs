@@ -1,8 +1,9 @@
 //! `costof compare`: finds what became better or worse from one run to another, or differs between two hosts.
 
 use super::interleave;
+use crate::cli::gate::Undecided;
 use crate::cli::{CompareOptions, MissingPoint, RunOptions};
-use crate::error::{Done, Error, bail, checked, wrong};
+use crate::error::{Done, Error, bail, gated, wrong};
 use crate::history::LastTwo;
 use crate::terminal::{line_columns, log, printable};
 use crate::{files, history, record};
@@ -18,6 +19,7 @@ use costof_report::page;
 use costof_report::run::absent;
 use costof_report::text::wrapped;
 use serde_json::json;
+use std::cmp::Reverse;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
@@ -177,6 +179,7 @@ impl Shown<'_> {
         if self.options.json {
             return Ok(());
         }
+        self.say_outcomes()?;
         let mut output = io::stdout().lock();
         let names = format!("{} → {}", before.name, after.name);
         writeln!(output, "{}", wrapped(line_columns(), &names, ""))?;
@@ -210,6 +213,7 @@ impl Shown<'_> {
         if self.options.json {
             return Ok(());
         }
+        self.say_outcomes()?;
         let mut output = io::stdout().lock();
         writeln!(
             output,
@@ -234,6 +238,7 @@ impl Shown<'_> {
             comparison,
             after,
             self.options.missing == MissingPoint::Fail,
+            self.options.gate.undecided == Undecided::Pass,
         )
     }
 
@@ -252,6 +257,7 @@ impl Shown<'_> {
             let mut row = json!({"before": before, "after": after, "comparison": comparison});
             if let Some(outcome) = &outcome {
                 row["verdict"] = json!(outcome.verdict);
+                row["decided"] = json!([outcome.decided, outcome.rows]);
                 row["failed"] = json!(outcome.failed);
             }
             writeln!(io::stdout(), "{row}")?;
@@ -260,23 +266,38 @@ impl Shown<'_> {
         Ok(())
     }
 
-    /// Writes the page and the outcomes, the worst last.
-    fn end(mut self) -> Done {
+    /// Writes the outcomes, the worst first, and an empty line.
+    fn say_outcomes(&mut self) -> Result<(), Error> {
+        let worst_first = |(_, outcome): &(_, Outcome)| Reverse(outcome.verdict);
+        self.outcomes.sort_by_key(worst_first);
+        let lines = self
+            .outcomes
+            .iter()
+            .map(|(name, outcome)| outcome.line(name.as_deref()));
+        let mut lines: String = lines
+            .map(|line| wrapped(line_columns(), &line, ""))
+            .collect();
+        if !lines.is_empty() {
+            lines.push('\n');
+        }
+        Ok(io::stdout().write_all(lines.as_bytes())?)
+    }
+
+    /// Writes the page. The outcomes decide the exit code.
+    fn end(self) -> Done {
         if let (Some(html), Some(page)) = (&self.options.html, &self.page) {
             files::write_page(html, page)?;
         }
-        self.outcomes.sort_by_key(|(_, outcome)| outcome.verdict);
-        if !self.options.json {
-            let lines = self
-                .outcomes
+        let is_any = |word| {
+            self.outcomes
                 .iter()
-                .map(|(name, outcome)| outcome.line(name.as_deref()));
-            let lines = lines.map(|line| wrapped(line_columns(), &line, ""));
-            io::stdout().write_all(lines.collect::<String>().as_bytes())?;
-        }
-        let worst = self.outcomes.last();
-        Ok(checked(
-            worst.is_some_and(|(_, outcome)| outcome.verdict == Word::Fail),
+                .any(|(_, outcome)| outcome.verdict == word)
+        };
+        let undecided = self.options.gate.undecided;
+        Ok(gated(
+            is_any(Word::Fail),
+            is_any(Word::CannotTell),
+            undecided,
         ))
     }
 }

@@ -1,7 +1,8 @@
 //! `costof doctor`: finds what will make numbers on this machine worse or missing.
 
 use crate::cli::DoctorOptions;
-use crate::error::{Done, checked};
+use crate::cli::gate::Undecided;
+use crate::error::{Done, gated};
 use crate::terminal::{print, prose_columns};
 use costof_findings::doctor::{DiagnosisState, diagnose};
 use costof_measure::{facts, trials};
@@ -22,7 +23,6 @@ pub(crate) fn run(options: &DoctorOptions) -> Done {
     };
     print(text)?;
     let mut states = diagnoses.iter().map(|diagnosis| &diagnosis.state);
-    Ok(checked(states.any(|state| {
-        matches!(state, DiagnosisState::Worse | DiagnosisState::Missing)
-    })))
+    let is_bad = |state| matches!(state, &DiagnosisState::Worse | &DiagnosisState::Missing);
+    Ok(gated(states.any(is_bad), false, Undecided::default()))
 }

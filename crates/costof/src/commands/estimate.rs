@@ -104,7 +104,7 @@ fn measured(runs: &[Named], point: &Point) -> Option<(Value, String)> {
             Some(_) => "",
             None => ", no interval: too few launches",
         };
-        let from = format!("measured, grade {:?}{interval} ({name})", row.grade);
+        let from = format!("measured, grade {}{interval} ({name})", row.grade);
         Some((Value::Measured(estimate.median, estimate.ci95), from))
     })
 }

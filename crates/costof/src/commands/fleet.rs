@@ -1,16 +1,16 @@
 //! `costof fleet`: which of many hosts are odd.
 
 use crate::cli::FleetOptions;
-use crate::error::{Context, Done, Error, bail};
+use crate::error::{self, Context, Done, Error, bail};
 use crate::record::many;
 use crate::terminal::{log, print, printable, prose_columns};
 use costof_measure::fleet;
+use costof_model::fleet::Verdict;
 use costof_model::nearest::hint;
 use costof_model::reference::Reference;
 use costof_report::{fleet as shown, page};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 
 pub(crate) fn run(options: &FleetOptions) -> Done {
     let (files, runs) = many(&options.runs)?;
@@ -40,8 +40,15 @@ pub(crate) fn run(options: &FleetOptions) -> Done {
         shown::text(&fleet, prose_columns())
     };
     print(text)?;
+    let mut hosts = fleet.cohorts.iter().flat_map(|cohort| &cohort.hosts);
+    let is_undecided = hosts.any(|host| host.verdict == Verdict::Undecided);
     let is_odd = shown::odd(&fleet).next().is_some();
-    Ok(ExitCode::from(u8::from(options.fail_odd && is_odd)))
+    let gates = options.fail_odd;
+    Ok(error::gated(
+        gates && is_odd,
+        gates && is_undecided,
+        options.gate.undecided,
+    ))
 }
 
 /// These names of facts, if the runs have such facts: by another one, all hosts would be alike.

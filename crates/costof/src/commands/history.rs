@@ -1,22 +1,23 @@
 //! `costof history`: what changed for good over a series of runs.
 
 use crate::cli::{FALSE_ALARM_RUNS, HistoryOptions};
-use crate::error::{Context, Done, Error};
+use crate::error::{Context, Done, Error, gated};
 use crate::terminal::{log, print, prose_columns};
 use crate::{history as saved, record};
 use costof_measure::history;
 use costof_model::run_file::Run;
 use costof_report::{history as shown, page};
 use std::path::PathBuf;
-use std::process::ExitCode;
 
 pub(crate) fn run(options: &HistoryOptions) -> Done {
     let (files, mut runs) = match &options.runs[..] {
         [] => of_one_host()?,
         given => record::many(given)?,
     };
+    let gates = options.fail_changed;
     if runs.is_empty() {
-        return print("There is no run yet: `costof run` makes one\n");
+        print("There is no run yet: `costof run` makes one\n")?;
+        return Ok(gated(false, gates, options.gate.undecided));
     }
     let history = history::history(&mut runs, options.false_alarm_runs);
     if let Some(html) = &options.html {
@@ -31,7 +32,12 @@ pub(crate) fn run(options: &HistoryOptions) -> Done {
         shown::text(&history, prose_columns())
     })?;
     let is_new = history.latest().next().is_some();
-    Ok(ExitCode::from(u8::from(options.fail_changed && is_new)))
+    let is_undecided = !history.follows_latest();
+    Ok(gated(
+        gates && is_new,
+        gates && is_undecided,
+        options.gate.undecided,
+    ))
 }
 
 /// Prints what the latest of the user's runs of this host changed; nothing if that is nothing.

@@ -3,7 +3,7 @@
 use super::estimate::request;
 use crate::cli::{Measuring, QualifyOptions, RunOptions};
 use crate::controller::qualify;
-use crate::error::{Context, Done, Error};
+use crate::error::{Context, Done, Error, gated};
 use crate::files;
 use crate::machine::{Machines, hosts};
 use crate::plan::cost::named_precision;
@@ -17,7 +17,6 @@ use costof_model::qualified::{Qualified, Verdict};
 use costof_model::reference::{MOST_BYTES, Reference, Row};
 use costof_report::qualify as shown;
 use std::path::Path;
-use std::process::ExitCode;
 use std::time::Instant;
 
 pub(crate) fn run(table: &'static [&'static Probe], options: &QualifyOptions) -> Done {
@@ -30,11 +29,9 @@ pub(crate) fn run(table: &'static [&'static Probe], options: &QualifyOptions) ->
     } else {
         shown::text(&qualified, prose_columns())
     })?;
-    Ok(ExitCode::from(match qualified.verdict {
-        Verdict::Pass => 0,
-        Verdict::Fail => 1,
-        Verdict::Undecided => 3,
-    }))
+    let is = |verdict| qualified.verdict == verdict;
+    let undecided = options.gate.undecided;
+    Ok(gated(is(Verdict::Fail), is(Verdict::Undecided), undecided))
 }
 
 fn read(path: &Path) -> Result<Reference, Error> {

@@ -3,7 +3,7 @@
 mod text;
 
 use crate::cli::VerifyOptions;
-use crate::error::{Context, Done, Error, checked, wrong};
+use crate::error::{Context, Done, Error, gated, wrong};
 use crate::plan::request::infos;
 use crate::preflight::{self, Seen};
 use crate::terminal::{log, prose_columns, set_working, watch_interrupts};
@@ -68,8 +68,13 @@ pub(crate) fn run(table: &'static [&'static Probe], options: &VerifyOptions) -> 
         let why = "nothing could be compared; the reasons are above";
         return Err(Error::Nothing(why.to_owned()));
     }
-    let is_further = |percent: f64| rows.iter().any(|row| is_beyond(row, percent / 100.0));
-    Ok(checked(options.threshold.is_some_and(is_further)))
+    let undecided = options.gate.undecided;
+    let Some(by) = options.threshold.map(|percent| percent / 100.0) else {
+        return Ok(gated(false, false, undecided));
+    };
+    let is_further = rows.iter().any(|row| is_beyond(row, by));
+    let is_undecided = rows.iter().any(|row| may_be_beyond(row, by));
+    Ok(gated(is_further, is_undecided, undecided))
 }
 
 /// Makes every check, and reports the result of each at once.
@@ -132,6 +137,17 @@ fn is_beyond(row: &Row, by: f64) -> bool {
         Outcome::Absent(_) => false,
         Outcome::Failed(_) => true,
     }
+}
+
+/// Whether a ratio may lie further outside than this share: its interval lies across the limit, or it has none.
+fn may_be_beyond(row: &Row, by: f64) -> bool {
+    let Outcome::Compared(agreement, _) = &row.outcome else {
+        return false;
+    };
+    matches!(
+        agreement.placed(row.expected.widened(by)),
+        Some(Placed::Across) | None
+    )
 }
 
 /// A folder for costof's run files while they are read. It is removed with its contents when this is dropped, and

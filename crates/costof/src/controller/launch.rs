@@ -71,7 +71,7 @@ impl Controller<'_> {
         let report = self.of_link(first, |own| own.link_report(first));
         let (link, outcome) = match report {
             Ok(link) => (link, outcome),
-            Err(_) if matches!(outcome, Err(Lost::Interrupted)) => return Ok(()),
+            Err(_) if self.interrupted() => return Ok(()),
             Err(failure) => (None, Err(Lost::Failed(None, failure))),
         };
         let (reports, noise, failures) = match outcome {
@@ -157,8 +157,9 @@ impl Controller<'_> {
     /// Makes the link of a point when it is first needed, and again if it has ended or could not be made. The
     /// seed decides what the link loses.
     fn make_link(&mut self, point: &Point, seed: u64) {
+        let interrupted = self.setting.interrupted;
         let is_settled = match self.links.get_mut(&point.link) {
-            Some(Ok(made)) => made.begin(seed).is_ok(),
+            Some(Ok(made)) => made.begin(seed, interrupted).is_ok(),
             // The next launch would fail in the same way.
             Some(Err(failure)) => failure.kind == FailureKind::Unsupported,
             None => false,
@@ -171,9 +172,9 @@ impl Controller<'_> {
         let link: Result<Link, String> = point.link.parse();
         let made = link.map_err(Failure::error).and_then(|link| {
             machine.may_reach(&link)?;
-            let mut made = Made::make(&link, peer_address, self.holder)?;
+            let mut made = Made::make(&link, peer_address, self.holder, interrupted)?;
             machine.reaches(&link, &made, self.setting)?;
-            made.begin(seed).map(|()| made)
+            made.begin(seed, interrupted).map(|()| made)
         });
         self.links.insert(point.link.clone(), made);
     }
@@ -199,7 +200,7 @@ impl Controller<'_> {
             allowed.retain(|cpu| !measured.contains(cpu));
         }
         // A relay that has ended reports that when it is asked for its report.
-        let _ = made.relay_on(&allowed);
+        let _ = made.relay_on(&allowed, self.setting.interrupted);
     }
 
     /// What the link of a point did during the launch. A link that does not answer has ended, and is made
@@ -208,7 +209,7 @@ impl Controller<'_> {
         let Some(Ok(made)) = self.links.get_mut(&point.link) else {
             return Ok(None);
         };
-        let report = made.report();
+        let report = made.report(self.setting.interrupted);
         if report.is_err() {
             self.links.remove(&point.link);
         }
@@ -244,13 +245,17 @@ impl Controller<'_> {
                 end: link.map(|link| link.end(leads(probe, role))),
             })
             .collect();
+        let limit = self.limit(probe, points);
+        // A worker waits while each of the others prepares and runs.
+        let deadline = limit.saturating_mul(2 * probe.info.roles.len() as u32);
         let launches = roles.map(|role| Launch {
             points: points.to_vec(),
+            deadline_ns: u64::try_from(deadline.as_nanos()).unwrap_or(u64::MAX),
             rendezvous: link.map(|link| self.rendezvous(probe, role, link, &token)),
             ..self.task(probe, role, launch, placement)
         });
         let setting = Setting {
-            limit: self.limit(probe, points),
+            limit,
             ..self.setting
         };
         launch::run(&places, launches.collect(), &setting)
@@ -290,6 +295,7 @@ impl Controller<'_> {
             seed: self.seed(block, launch),
             point_time_ns: self.precision.batch_time_per_point().as_nanos() as u64,
             rounds: self.plan().blocks[block].rounds,
+            deadline_ns: 0,
             clock: machine.description.clock.clone(),
             rendezvous: None,
         }

@@ -61,15 +61,19 @@ fn the_action_reports_the_verdict_and_fails_as_the_comparison_does() {
     let [compare, comment] = &action["runs"]["steps"].as_array().unwrap()[..] else {
         panic!("the steps are others");
     };
-    for (last, code, verdict) in [
-        ("PASS: nothing is surely more than 10 % worse", 0, "pass"),
-        ("FAIL: os.syscall call=getppid 12 % slower", 1, "fail"),
-        ("CANNOT TELL: no row can show it", 0, "cannot_tell"),
+    for (first, code, verdict) in [
+        ("PASS: 1 of 1 row decided", 0, "pass"),
+        (
+            "FAIL: 1 of 1 row decided; os.syscall 12 % slower",
+            1,
+            "fail",
+        ),
+        ("CANNOT TELL: 0 of 1 row decided", 3, "cannot_tell"),
         ("", 2, "cannot_tell"),
     ] {
         let place = Place::new();
         let costof =
-            format!(r#"printf '%s\n' "$@" >asked; echo a row; echo '{last}'; exit {code}"#);
+            format!(r#"printf '%s\n' "$@" >asked; echo '{first}'; echo a row; exit {code}"#);
         write_program(&place, "a change/costof", &costof);
         write_program(&place, "bin/gh", "echo gh $*");
         let missing = execute(&place, &action, compare).expect_code(2).out;
@@ -78,7 +82,7 @@ fn the_action_reports_the_verdict_and_fails_as_the_comparison_does() {
         execute(&place, &action, compare).expect_code(code);
         let read = |name: &str| fs::read_to_string(place.path(name)).unwrap();
         assert_eq!(read("output"), format!("verdict={verdict}\n"));
-        assert_contains_all(&read("summary"), &["a row", last, "```text\n"]);
+        assert_contains_all(&read("summary"), &["a row", first, "```text\n"]);
         let hosts = format!(
             "exec:'{0}/a base/costof' worker\nexec:'{0}/a change/costof' worker\n",
             place.path("").display()
@@ -89,6 +93,7 @@ fn the_action_reports_the_verdict_and_fails_as_the_comparison_does() {
                 &hosts.replace("//", "/"),
                 "os.syscall\n",
                 "--threshold\n10\n",
+                "--undecided\nfail\n",
             ],
         );
         let commented = execute(&place, &action, comment).expect_code(0).out;

@@ -110,8 +110,8 @@ fn a_threshold_ends_with_a_code_of_its_own() {
         ("before.jsonl before.jsonl after.jsonl --threshold 5", 1),
     ] {
         let ended = place.run(&format!("compare {line}")).expect_code(code);
-        let word = ["PASS: nothing", "cpu.loop 100.0 % slower"][code as usize];
-        assert_contains(ended.out.lines().last().unwrap(), word);
+        let word = ["PASS: ", "cpu.loop 100.0 % slower"][code as usize];
+        assert_contains(ended.out.lines().next().unwrap(), word);
         let ended = place
             .run(&format!("compare {line} --json"))
             .expect_code(code);
@@ -168,13 +168,17 @@ fn a_point_that_has_no_number_any_more_is_no_pass() {
     let line = "compare before.jsonl after.jsonl";
     let fails = place.run(&format!("{line} --threshold 5 --missing fail"));
     let fails = fails.expect_code(1).out;
-    let named = "FAIL: cpu.loop no longer has a number";
-    assert_contains(fails.lines().last().unwrap(), named);
-    let warns = place
-        .run(&format!("{line} --threshold 5"))
-        .expect_code(0)
-        .out;
-    assert_contains(warns.lines().last().unwrap(), "no number in the later run");
+    let named = "cpu.loop no longer has a number";
+    assert_contains(fails.lines().next().unwrap(), named);
+    for (undecided, code, word) in [("fail", 3, "CANNOT TELL: "), ("pass", 0, "PASS: ")] {
+        let gate = format!("{line} --threshold 5 --undecided {undecided}");
+        let warns = place.run(&gate).expect_code(code).out;
+        let first = warns.lines().next().unwrap();
+        assert_contains_all(
+            first,
+            &[word, " rows decided", "no number in the later run"],
+        );
+    }
     let shown = place.run(line).expect_code(0).out;
     assert_contains(&shown, "only in the earlier run");
 }

@@ -89,13 +89,18 @@ fn a_lasting_change_is_told_with_its_day_and_a_spike_is_not() {
     place
         .run(&format!("history {until} --fail-changed"))
         .expect_code(1);
-    let none = Place::new().run("history").expect_code(0).out;
-    assert_contains_all(&none, &["There is no run yet"]);
-    let few = place
-        .run("history runs/1.jsonl runs/2.jsonl")
-        .expect_code(0)
-        .out;
-    assert_contains_all(&few, &["no lasting change", "needs five runs"]);
+    // What nobody could see is no pass.
+    let two = "history runs/1.jsonl runs/2.jsonl";
+    for (options, code) in [
+        ("", 0),
+        (" --fail-changed", 3),
+        (" --fail-changed --undecided pass", 0),
+    ] {
+        let none = Place::new().run(&format!("history{options}"));
+        assert_contains_all(&none.expect_code(code).out, &["There is no run yet"]);
+        let few = place.run(&format!("{two}{options}")).expect_code(code).out;
+        assert_contains_all(&few, &["no lasting change", "needs five runs"]);
+    }
 }
 
 #[test]
@@ -206,8 +211,15 @@ fn the_odd_host_is_named_with_its_reason() {
     assert_eq!(json["cohorts"][0]["hosts"][0]["name"], "n12");
     assert_eq!(json["cohorts"][0]["hosts"][0]["verdict"], "slower");
     // Four hosts are too few.
-    let few = place.run("fleet runs/1.jsonl runs/2.jsonl runs/3.jsonl runs/12.jsonl --fail-odd");
-    assert_contains_all(&few.expect_code(0).out, &["undecided", "five hosts"]);
+    let few = "fleet runs/1.jsonl runs/2.jsonl runs/3.jsonl runs/12.jsonl";
+    for (options, code) in [
+        ("", 0),
+        (" --fail-odd", 3),
+        (" --fail-odd --undecided pass", 0),
+    ] {
+        let few = place.run(&format!("{few}{options}"));
+        assert_contains_all(&few.expect_code(code).out, &["undecided", "five hosts"]);
+    }
     fs::create_dir(place.path("empty")).unwrap();
     for (words, named) in [
         ("fleet empty", "no run file"),

@@ -2,9 +2,10 @@
 //! controller that is killed leaves nothing running.
 
 use crate::common::{
-    Place, assert_contains, ended, expect_complete, interrupt, point, signal, spawn, wait_for,
-    within,
+    Place, assert_contains, ended, expect_complete, interrupt, or_skip, point, signal, spawn,
+    wait_for, within,
 };
+use crate::limits::{ControlGroup, Limit};
 use costof_model::run_file::Run;
 use rustix::process::Signal;
 use std::fs;
@@ -52,6 +53,43 @@ fn what_was_measured_is_kept_and_shown_and_the_way_on_is_told() {
         assert_eq!(whole.attempts.len(), 2);
         assert_eq!(point(&whole, "test.good").launches, 6);
         assert_eq!(whole.launches[..kept.launches.len()], kept.launches[..]);
+    }
+}
+
+/// A control group whose processes do not even end when they are killed, as one that waits for a device.
+struct Frozen(ControlGroup);
+
+impl Drop for Frozen {
+    fn drop(&mut self) {
+        self.0.write("freezer.state", "THAWED");
+    }
+}
+
+#[test]
+fn an_interrupt_does_not_wait_for_the_holder_of_a_link_that_cannot_end() {
+    let limit = Limit {
+        controller: "freezer",
+        v1: ("freezer.state", "THAWED"),
+        // Its frozen processes can be killed.
+        v2: ("", ""),
+    };
+    for interrupt in [Signal::INT, Signal::TERM] {
+        let frozen = Frozen(or_skip!(ControlGroup::new("frozen", &limit)));
+        let place = Place::new();
+        let line =
+            "run --only net.rtt --set size=56B --link veth --launches 500 --seed 1 --out run.jsonl";
+        let controller = spawn(&mut place.costof(line));
+        let holder = || {
+            let mut running = place.running().into_iter();
+            running.find(|process| process.command.contains(" hold veth"))
+        };
+        wait_for("the holder of the link", || holder().is_some());
+        let pid = holder().unwrap().pid.as_raw_nonzero();
+        frozen.0.write("tasks", &pid.to_string());
+        frozen.0.write("freezer.state", "FROZEN");
+        signal(&controller, interrupt);
+        ended(controller).expect_code(130);
+        assert!(std::fs::exists(format!("/proc/{pid}/stat")).unwrap());
     }
 }
 

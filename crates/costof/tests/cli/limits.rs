@@ -58,6 +58,11 @@ impl ControlGroup {
         Ok(group)
     }
 
+    /// Writes to one of its files.
+    pub(crate) fn write(&self, file: &str, content: &str) {
+        fs::write(self.folder.join(file), content).unwrap();
+    }
+
     /// The command in this group.
     pub(crate) fn enter(&self, command: &Command) -> Command {
         let enter = format!("echo $$ > {} && exec \"$@\"", self.members.display());

@@ -24,6 +24,7 @@ mod fleet;
 mod foreign_names;
 mod formats;
 mod graded;
+mod hidden;
 mod hostile_workers;
 mod hosts;
 mod interleave;

@@ -181,11 +181,13 @@ pub fn connect(socket: UdpSocket, config: Config) -> io::Result<(Socket, Connect
 
 /// How a connection has ended: `TimedOut` if the peer was silent for too long, otherwise `UnexpectedEof`.
 pub fn closed(reason: Reason) -> io::Error {
-    let kind = match reason {
-        Reason::TimedOut => ErrorKind::TimedOut,
-        _ => ErrorKind::UnexpectedEof,
+    let (kind, why) = match reason {
+        Reason::TimedOut => (ErrorKind::TimedOut, "the other end was silent for too long"),
+        Reason::Finished => (ErrorKind::UnexpectedEof, "the other end closed it"),
+        Reason::Aborted => (ErrorKind::UnexpectedEof, "this end aborted it"),
+        Reason::AbortedByPeer { .. } => (ErrorKind::UnexpectedEof, "the other end aborted it"),
     };
-    io::Error::new(kind, format!("the connection has ended: {reason:?}"))
+    io::Error::new(kind, format!("the connection has ended: {why}"))
 }
 
 fn accept_one(config: Config) -> Accept {

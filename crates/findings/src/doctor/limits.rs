@@ -42,9 +42,11 @@ pub(super) fn cpu_limits(facts: &Facts, _: &Probed) -> Option<Verdict> {
         let verdict = verdict.with("weight", Value::Decimal(weight, 0));
         return Some(verdict.with("group", cgroup.path.as_deref().unwrap_or("")));
     }
-    Some(match cgroup.version {
-        None => unread(facts, "cgroup"),
-        Some(_) => good("no_quota"),
+    let is_hidden = cgroup.cpu_hidden || cgroup.version.is_none();
+    Some(if is_hidden {
+        unread(facts, "cgroup")
+    } else {
+        good("no_quota")
     })
 }
 
@@ -80,15 +82,17 @@ pub(super) fn priority(facts: &Facts, _: &Probed) -> Option<Verdict> {
         (_, _, Some(nice)) if nice > 0 && autogroups => worse("autogroup")
             .advice("reset")
             .with("nice", nice.to_string()),
-        (Some(policy @ ("fifo" | "rr" | "deadline")), Some(_), _) => {
-            good("policy").effect("first").with("policy", policy)
-        }
         (Some(policy), Some(nice), _) => good("usual")
             .with("policy", policy)
             .with("nice", nice.to_string()),
         _ => unread(facts, "/proc/self/stat"),
     };
     Some(verdict)
+}
+
+/// Only where there is a tracer.
+pub(super) fn tracer(facts: &Facts, _: &Probed) -> Option<Verdict> {
+    (facts.inherited.traced == Some(true)).then(|| worse("traced"))
 }
 
 pub(super) fn environment(facts: &Facts, _: &Probed) -> Option<Verdict> {

@@ -44,6 +44,7 @@ const CHECKS: &[(&str, Check)] = &[
     ("idle states", processor::idle_states),
     ("wake-up cost", processor::wake_up),
     ("priority", limits::priority),
+    ("tracer", limits::tracer),
     ("environment", limits::environment),
     ("memory left", memory::memory_left),
     ("huge pages", memory::huge_pages),

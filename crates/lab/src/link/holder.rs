@@ -12,15 +12,21 @@ use serde::{Deserialize, Serialize};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Stdio};
-use std::sync::mpsc::{self, Receiver};
-use std::time::Duration;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::time::{Duration, Instant};
 
 /// How long creating a link may take.
 const MAKE_LIMIT: Duration = Duration::from_secs(20);
 /// How long the holder may take for any other answer.
 const ANSWER_LIMIT: Duration = Duration::from_secs(10);
+/// How often a wait checks whether the controller was interrupted.
+const POLL: Duration = Duration::from_millis(50);
 /// The longest line that either accepts, in bytes.
 pub(crate) const LINE_MAX_BYTES: u64 = 64 << 10;
+
+/// For a command that interrupts end at once.
+pub(crate) static NEVER: AtomicBool = AtomicBool::new(false);
 
 const MALFORMED: &str = "its holder sent a malformed reply";
 
@@ -87,6 +93,7 @@ impl Holder {
         link: &Link,
         command: &WorkerCommand,
         arguments: &[&str],
+        interrupted: &AtomicBool,
     ) -> Result<(Holder, Namespace, Namespace), Failure> {
         let refused =
             |reason: String| Failure::unsupported(format!("cannot make the link {link}: {reason}"));
@@ -119,7 +126,7 @@ impl Holder {
         pipe::spawn("link", move || {
             pipe::forward_lines(output, LINE_MAX_BYTES, |line| sender.send(line).is_ok());
         })?;
-        match holder.hear(MAKE_LIMIT) {
+        match holder.hear(MAKE_LIMIT, interrupted) {
             Ok(Reply::Link {
                 near,
                 far,
@@ -148,18 +155,21 @@ impl Holder {
     }
 
     /// Sends a request and returns the reply.
-    pub(crate) fn ask(&mut self, ask: Request) -> Result<Reply, String> {
+    ///
+    /// # Errors
+    /// If there is none in time, or the controller is interrupted meanwhile.
+    pub(crate) fn ask(&mut self, ask: Request, interrupted: &AtomicBool) -> Result<Reply, String> {
         let line = line(&ask);
         let sent = self.asks.as_mut().map(|asks| asks.write_all(&line));
         match sent {
-            Some(Ok(())) => self.hear(ANSWER_LIMIT),
+            Some(Ok(())) => self.hear(ANSWER_LIMIT, interrupted),
             _ => Err("its holder has ended".to_owned()),
         }
     }
 
     /// Lets it continue without this process.
-    pub(crate) fn stay(mut self) -> Result<(), String> {
-        match self.ask(Request::Stay)? {
+    pub(crate) fn stay(mut self, interrupted: &AtomicBool) -> Result<(), String> {
+        match self.ask(Request::Stay, interrupted)? {
             Reply::Done => {
                 self.asks = None;
                 Ok(())
@@ -169,9 +179,19 @@ impl Holder {
         }
     }
 
-    fn hear(&mut self, limit: Duration) -> Result<Reply, String> {
-        let line = self.says.recv_timeout(limit);
-        let line = line.map_err(|_| "its holder ended, or took too long".to_owned())?;
+    fn hear(&mut self, limit: Duration, interrupted: &AtomicBool) -> Result<Reply, String> {
+        let deadline = Instant::now() + limit;
+        let line = loop {
+            if interrupted.load(Ordering::Relaxed) {
+                return Err("costof was interrupted".to_owned());
+            }
+            let left = deadline.saturating_duration_since(Instant::now());
+            match self.says.recv_timeout(left.min(POLL)) {
+                Ok(line) => break line,
+                Err(RecvTimeoutError::Timeout) if !left.is_zero() => {}
+                Err(_) => return Err("its holder ended, or took too long".to_owned()),
+            }
+        };
         serde_json::from_slice(&line).map_err(|_| MALFORMED.to_owned())
     }
 }
@@ -183,7 +203,7 @@ impl Drop for Holder {
             // An error means that they have already ended, which is fine.
             let _ = process::kill_group(self.child.id());
             let _ = self.child.kill();
-            let _ = self.child.wait();
+            let _ = pipe::reap(&mut self.child);
         }
     }
 }
@@ -191,6 +211,18 @@ impl Drop for Holder {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn nothing_waits_for_a_holder_once_the_controller_is_interrupted() {
+        // It never answers. The limit for that is twenty seconds.
+        let silent =
+            WorkerCommand::own_executable(&["--ignored", "--exact", "--list", "--nocapture"]);
+        let link = "veth".parse().unwrap();
+        let interrupted = AtomicBool::new(true);
+        let started = Holder::start(&link, &silent.unwrap(), &[], &interrupted);
+        let failure = started.map(drop).unwrap_err();
+        assert!(failure.reason.contains("interrupted"), "{failure}");
+    }
 
     #[test]
     fn every_message_is_read_back() {

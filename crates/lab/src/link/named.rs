@@ -7,7 +7,7 @@
 use crate::host::WorkerCommand;
 use crate::link::ends::{DEVICE, Ends, ip};
 use crate::link::hold::{Held, introduce};
-use crate::link::holder::{Holder, LINE_MAX_BYTES, RELAY, Reply, Request};
+use crate::link::holder::{Holder, LINE_MAX_BYTES, NEVER, RELAY, Reply, Request};
 use crate::pipe::line;
 use costof_model::link::Link;
 use costof_model::link_report::LinkReport;
@@ -151,12 +151,12 @@ fn make(link: &Link, seed: u64, holder: &WorkerCommand, begun: Up) -> Result<Up,
         netns("add", name)?;
     }
     let (mut holder, _, _) =
-        Holder::start(link, holder, &["--named"]).map_err(|failure| failure.reason)?;
+        Holder::start(link, holder, &["--named"], &NEVER).map_err(|failure| failure.reason)?;
     let mut up = Up {
         emulated_by: holder.emulated_by.clone(),
         ..begun
     };
-    if let Reply::Refused { reason } = holder.ask(Request::Begin { seed })? {
+    if let Reply::Refused { reason } = holder.ask(Request::Begin { seed }, &NEVER)? {
         return Err(reason);
     }
     // A cable and netem persist without a process.
@@ -164,7 +164,7 @@ fn make(link: &Link, seed: u64, holder: &WorkerCommand, begun: Up) -> Result<Up,
     up.pid = is_relayed.then(|| holder.pid());
     record(&up)?;
     if is_relayed {
-        holder.stay()?;
+        holder.stay(&NEVER)?;
     }
     Ok(up)
 }

@@ -160,7 +160,8 @@ fn dropped(ends: &Ends) -> Result<[u64; 2], String> {
     let of = |end: &Namespace| -> io::Result<u64> {
         end.enter()?;
         let devices = fs::read_to_string("/proc/thread-self/net/dev")?;
-        Ok(sent_and_dropped(&devices).unwrap_or(0))
+        let unknown = || io::Error::other(format!("/proc/net/dev does not list {DEVICE}"));
+        sent_and_dropped(&devices).ok_or_else(unknown)
     };
     let both = of(&ends.near).and_then(|near| Ok([near, of(&ends.far)?]));
     both.map_err(|error| format!("cannot read what the link's devices dropped: {error}"))

@@ -8,7 +8,11 @@ use costof_model::failure::FailureKind;
 use costof_os::process;
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, ChildStdout, Command, Stdio};
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
+
+/// Nobody interrupts a test.
+pub(crate) static GOES_ON: AtomicBool = AtomicBool::new(false);
 
 /// How long one may take that does not get on.
 pub(crate) const HANGS: Duration = Duration::from_secs(300);
@@ -26,7 +30,7 @@ pub(crate) fn end_what_hangs() {
 /// The link, held by this program with that argument; or why there is none here.
 pub(crate) fn made(hold: &str, link: &str) -> Option<Made> {
     let holder = WorkerCommand::own_executable(&[hold]).unwrap();
-    match Made::make(&link.parse().unwrap(), None, &holder) {
+    match Made::make(&link.parse().unwrap(), None, &holder, &GOES_ON) {
         Ok(made) => Some(made),
         Err(failure) => {
             assert_eq!(failure.kind, FailureKind::Unsupported, "{failure}");

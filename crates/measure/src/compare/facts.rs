@@ -67,7 +67,10 @@ fn how_measured(before: &Run, after: &Run, in_turns: bool) -> Vec<FactDifference
 fn processors(run: &Run, in_turns: bool) -> String {
     let roles = run.run.plan.placement.0.iter();
     let roles = roles.filter(|(role, _)| !(in_turns && *role == CONTROLLER));
-    let roles = roles.map(|(role, cpus)| format!("{role} {cpus:?}"));
+    let roles = roles.map(|(role, cpus)| {
+        let cpus: Vec<String> = cpus.iter().map(ToString::to_string).collect();
+        format!("{role} on {}", cpus.join("+"))
+    });
     roles.collect::<Vec<_>>().join(", ")
 }
 

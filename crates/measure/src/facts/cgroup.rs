@@ -10,18 +10,39 @@ const V1_NO_LIMIT_BYTES: u64 = 1 << 60;
 
 /// The cgroup of this process and what it allows.
 pub(super) fn cgroup(root: &Folder) -> Cgroup {
-    let memberships = root.text("/proc/self/cgroup").unwrap_or_default();
+    const MEMBERSHIPS: &str = "/proc/self/cgroup";
+    let memberships = root.text(MEMBERSHIPS);
     let mounts = mounts(&root.text("/proc/self/mountinfo").unwrap_or_default());
-    let mut cgroup = Cgroup::default();
+    let mut cgroup = Cgroup {
+        // A kernel without cgroups has no such file; where the file is empty, or nothing is there, it is hidden.
+        cpu_hidden: memberships.is_none()
+            && (root.has(MEMBERSHIPS) || !root.has("/proc/self/status")),
+        ..Cgroup::default()
+    };
     let (mut has_v1, mut has_v2) = (false, false);
-    for line in memberships.lines() {
+    let memberships = memberships.unwrap_or_default();
+    let lines = memberships.lines().filter_map(|line| {
         let mut parts = line.splitn(3, ':').skip(1);
-        let (Some(controllers), Some(path)) = (parts.next(), parts.next()) else {
-            continue;
+        parts.next().zip(parts.next())
+    });
+    let is_cpu = |controllers: &str| controllers.split(',').any(|own| own == "cpu");
+    let is_v1_cpu = lines.clone().any(|(controllers, _)| is_cpu(controllers));
+    for (controllers, path) in lines {
+        // Whether this hierarchy sets the CPU quota.
+        let sets_quota = if is_v1_cpu {
+            is_cpu(controllers)
+        } else {
+            controllers.is_empty()
         };
         let Some(mount) = mounts.iter().find(|mount| mount.serves(controllers)) else {
+            cgroup.cpu_hidden |= sets_quota;
             continue;
         };
+        let folders = mount.folders(root, path);
+        // Outside of what this process's namespace shows, or with something mounted over it.
+        let is_seen =
+            !path.starts_with("/..") && folders.first().is_some_and(|own| !own.names().is_empty());
+        cgroup.cpu_hidden |= sets_quota && !is_seen;
         if controllers.starts_with("name=") {
             continue;
         }
@@ -30,7 +51,7 @@ pub(super) fn cgroup(root: &Folder) -> Cgroup {
         has_v2 |= is_v2;
         let files = if is_v2 { &V2 } else { &V1 };
         let has = |name: &str| is_v2 || controllers.split(',').any(|own| own == name);
-        for folder in mount.folders(root, path) {
+        for folder in folders {
             tighten(&mut cgroup, files, &folder, has);
         }
         let is_known = is_v2 && cgroup.path.is_some();
@@ -87,18 +108,30 @@ const V2: Files = Files {
 };
 
 impl Files {
-    /// Microseconds of CPU time per period, and the period in microseconds. Without a quota (`max`,
-    /// or −1 in v1) the value does not read as a number.
-    fn quota(&self, folder: &Folder) -> Option<(u64, u64)> {
-        let (quota, period): (u64, u64) = match self.period {
-            Some(period) => (folder.value(self.quota)?, folder.value(period)?),
-            None => {
-                let both = folder.text(self.quota)?;
-                let (quota, period) = both.split_once(' ')?;
-                (quota.parse().ok()?, period.trim().parse().ok()?)
-            }
+    /// Microseconds of CPU time per period, and the period in microseconds; `Ok(None)` without a
+    /// quota (`max`, or −1 in v1; the outermost group has no such file).
+    ///
+    /// # Errors
+    /// The file is there, and does not say.
+    fn quota(&self, folder: &Folder) -> Result<Option<(u64, u64)>, ()> {
+        let Some(mut text) = folder.text(self.quota) else {
+            return if folder.has(self.quota) {
+                Err(())
+            } else {
+                Ok(None)
+            };
         };
-        (period > 0).then_some((quota, period))
+        if let Some(period) = self.period {
+            text = format!("{text} {}", folder.text(period).unwrap_or_default());
+        }
+        let (quota, period) = text.split_once(' ').ok_or(())?;
+        if ["max", "-1"].contains(&quota) {
+            return Ok(None);
+        }
+        match (quota.parse(), period.trim().parse()) {
+            (Ok(quota), Ok(period)) if period > 0 => Ok(Some((quota, period))),
+            _ => Err(()),
+        }
     }
 
     /// The memory that a group uses, minus the file pages that the kernel drops first.
@@ -114,7 +147,9 @@ impl Files {
 /// counts; of other values, that of the innermost group.
 fn tighten(cgroup: &mut Cgroup, files: &Files, folder: &Folder, has: impl Fn(&str) -> bool) {
     if has("cpu") {
-        if let Some((quota_us, period_us)) = files.quota(folder) {
+        let quota = files.quota(folder);
+        cgroup.cpu_hidden |= quota.is_err();
+        if let Ok(Some((quota_us, period_us))) = quota {
             let cpus = quota_us as f64 / period_us as f64;
             if cgroup.cpu_quota_cpus.is_none_or(|least| cpus < least) {
                 let stat = folder.text("cpu.stat").unwrap_or_default();

@@ -37,6 +37,8 @@ pub(super) fn cpu(root: &Folder, cpuid: &Cpuid) -> Cpu {
     let khz = |file: &str, source| Some(advertised(cpu0.scaled(file, 1000)?, source));
     let count = |len: usize| u32::try_from(len).ok().filter(|&count| count > 0);
     let mut cpu = identity(&info);
+    cpu.vendor = cpu.vendor.or_else(|| cpuid.vendor.clone());
+    cpu.model_name = cpu.model_name.or_else(|| cpuid.model_name.clone());
     cpu.online = folder.set("online");
     cpu.isolated = folder.set("isolated");
     cpu.tickless = folder.set("nohz_full");

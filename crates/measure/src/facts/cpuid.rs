@@ -11,6 +11,10 @@ use raw_cpuid::{CpuId, CpuIdReader};
 /// The leaves that matter here, as plain data; empty if the CPU has no CPUID.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Cpuid {
+    /// Leaf 0.
+    pub(super) vendor: Option<String>,
+    /// Leaves 80000002h to 80000004h, spelt as the kernel does, with single blanks.
+    pub(super) model_name: Option<String>,
     /// The name in leaf 40000000h.
     pub(super) hypervisor: Option<String>,
     /// Leaf 80000007h, EDX bit 8.
@@ -50,7 +54,13 @@ impl Cpuid {
         };
         let frequency = cpuid.get_processor_frequency_info();
         let mhz = |mhz: u16| advertised(u64::from(mhz) * 1_000_000, "CPUID leaf 16h");
+        let brand = cpuid.get_processor_brand_string();
+        let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
         Self {
+            vendor: (cpuid.get_vendor_info())
+                .map(|vendor| vendor.as_str().trim_matches('\0').to_owned())
+                .filter(|vendor| !vendor.is_empty()),
+            model_name: (brand.map(|brand| words(brand.as_str()))).filter(|name| !name.is_empty()),
             tsc_invariant: cpuid
                 .get_advanced_power_mgmt_info()
                 .map(|power| power.has_invariant_tsc()),

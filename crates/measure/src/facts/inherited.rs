@@ -50,6 +50,7 @@ pub(super) fn inherited(root: &Folder) -> Inherited {
     Inherited {
         seccomp: text("Seccomp").map(seccomp),
         seccomp_filter_count: parsed(&status, "Seccomp_filters", ':'),
+        traced: tracer(&status),
         no_new_privileges: text("NoNewPrivs").and_then(flag),
         // Real, effective, saved, and file-system user id.
         effective_user: text("Uid").and_then(|users| users.split_whitespace().nth(1)?.parse().ok()),
@@ -80,6 +81,11 @@ pub(super) fn inherited(root: &Folder) -> Inherited {
         store_bypass: text("Speculation_Store_Bypass").map(str::to_owned),
         indirect_branch: text("SpeculationIndirectBranch").map(str::to_owned),
     }
+}
+
+/// Whether the process is traced, from its status.
+pub(super) fn tracer(status: &str) -> Option<bool> {
+    parsed(status, "TracerPid", ':').map(|tracer: u32| tracer != 0)
 }
 
 fn seccomp(mode: &str) -> Seccomp {

@@ -1,9 +1,11 @@
 //! The kernel: its build options, its command line, and its settings.
 
 use std::collections::BTreeMap;
+use std::ffi::CStr;
 
 use costof_model::facts::{ClockSource, Kernel};
 use miniz_oxide::inflate::decompress_to_vec_with_limit;
+use rustix::system::Uname;
 
 use super::folder::{Folder, is_word_of};
 
@@ -41,10 +43,12 @@ const SETTINGS: &str = "\
 
 /// Everything about the kernel.
 pub(super) fn kernel(root: &Folder) -> Kernel {
+    let live = |part| root.is_live().then(|| uname(part));
     let release = root.text("/proc/sys/kernel/osrelease");
+    let release = release.or_else(|| live(|uname| uname.release()));
     let (config, config_source) = config(root, release.as_deref());
     Kernel {
-        version: root.text("/proc/sys/kernel/version"),
+        version: (root.text("/proc/sys/kernel/version")).or_else(|| live(|uname| uname.version())),
         command_line: root.text("/proc/cmdline"),
         config,
         config_source,
@@ -55,6 +59,13 @@ pub(super) fn kernel(root: &Folder) -> Kernel {
         boot_id: boot_id(root),
         release,
     }
+}
+
+/// What this machine's kernel says of itself without files, which a sandbox may hide. Source: uname(2).
+pub(super) fn uname(part: fn(&Uname) -> &CStr) -> String {
+    part(&rustix::system::uname())
+        .to_string_lossy()
+        .into_owned()
 }
 
 /// Identifies this boot. Source: Documentation/admin-guide/sysctl/kernel.rst, `random`.

@@ -72,11 +72,33 @@ pub fn storage() -> Facts {
     }
 }
 
+/// Whether another process traces this one; `None` if that is not known. Reads one small file.
+pub(crate) fn traced() -> Option<bool> {
+    inherited::tracer(&Folder::live().text("/proc/self/status")?)
+}
+
 /// For how long the CPU quota of `cgroup` has throttled its processes so far, in nanoseconds;
 /// `None` if there is no quota. Reads one small file.
-pub(crate) fn throttled_ns(cgroup: &Cgroup) -> Option<f64> {
-    let folder = Path::new(cgroup.cpu_quota_file.as_deref()?).parent()?;
-    cgroup::throttled_ns(&fs::read_to_string(folder.join("cpu.stat")).ok()?)
+///
+/// # Errors
+/// Why that is not known.
+pub(crate) fn throttled_ns(cgroup: &Cgroup) -> Result<Option<f64>, String> {
+    if cgroup.cpu_hidden {
+        return Err("its cgroup is hidden".to_owned());
+    }
+    let folder = cgroup
+        .cpu_quota_file
+        .as_deref()
+        .map(Path::new)
+        .and_then(Path::parent);
+    let Some(file) = folder.map(|folder| folder.join("cpu.stat")) else {
+        return Ok(None);
+    };
+    let stat = fs::read_to_string(&file).map_err(|error| format!("{}: {error}", file.display()))?;
+    match cgroup::throttled_ns(&stat) {
+        None => Err(format!("{} does not say", file.display())),
+        throttled => Ok(throttled),
+    }
 }
 
 /// Everything that a tree of files and CPUID report about the machine that they belong to.
@@ -118,8 +140,13 @@ const NODE_NAMES: [&str; 2] = ["COSTOF_HOST_NAME", "SLURMD_NODENAME"];
 fn host_name(root: &Folder) -> Option<String> {
     let node = |variable: &&str| std::env::var(variable).ok().filter(|name| !name.is_empty());
     let node = root.is_live().then(|| NODE_NAMES.iter().find_map(node));
+    let live = || {
+        root.is_live()
+            .then(|| kernel::uname(|uname| uname.nodename()))
+    };
     node.flatten()
         .or_else(|| root.text("/proc/sys/kernel/hostname"))
+        .or_else(live)
 }
 
 const C_LIBRARY: &str = if cfg!(target_env = "musl") {

@@ -84,11 +84,49 @@ fn the_time_of_throttling_is_read_from_either_version_of_cgroups() {
 }
 
 #[test]
+fn a_quota_that_may_be_hidden_is_not_none() {
+    const MOUNT: &str = "/proc/self/mountinfo 36 25 0:31 / /sys/fs/cgroup rw - cgroup2 none rw\n";
+    let is_hidden = |files: &str| {
+        let mut machine = Machine::new();
+        machine.describe(&format!("/proc/self/status Name: x\n{files}"));
+        machine.facts().inherited.cgroup.cpu_hidden
+    };
+    let own = |group: &str, file: &str| {
+        format!("/proc/self/cgroup 0::{group}\n{MOUNT}/sys/fs/cgroup/own/{file}\n")
+    };
+    for known in [
+        // A kernel without cgroups.
+        String::new(),
+        own("/own", "cpu.max max 100000"),
+        own("/own", "cpu.max 50000 100000"),
+        own("/own", "cgroup.procs 1"),
+    ] {
+        assert!(!is_hidden(&known), "{known}");
+    }
+    for hidden in [
+        "/proc/self/cgroup 0::/own\n".to_owned(),
+        "/proc/self/cgroup\n".to_owned(),
+        own("/other", "cpu.max max 100000"),
+        own("/../other", "cpu.max max 100000"),
+        own("/own", "cpu.max lots"),
+        // The quota is that of version 1, of which nothing is mounted.
+        format!(
+            "/proc/self/cgroup\n| 1:cpu,cpuacct:/own\n| 0::/own\n{MOUNT}/sys/fs/cgroup/own/cgroup.procs 1\n"
+        ),
+    ] {
+        assert!(is_hidden(&hidden), "{hidden}");
+    }
+}
+
+#[test]
 fn a_machine_that_tells_nothing_and_one_that_tells_nonsense() {
     let mut silent = Machine::new();
     silent.file("/empty", b"");
     let silent = silent.facts();
-    assert_eq!(silent, Facts::default());
+    // Whether there is a quota is unknown where nothing is known.
+    let mut nothing = Facts::default();
+    nothing.inherited.cgroup.cpu_hidden = true;
+    assert_eq!(silent, nothing);
     let noise = "\u{fffd}-1 : = ) ( \0 0x [ 99999999999999999999,,- kB\n";
     let mut machine = Machine::new();
     for path in [

@@ -14,6 +14,8 @@ pub struct Inherited {
     pub seccomp: Option<Seccomp>,
     /// How many filters each call passes.
     pub seccomp_filter_count: Option<u32>,
+    /// Whether another process traces it (ptrace(2)), such as strace(1) or a debugger.
+    pub traced: Option<bool>,
     /// Whether it can gain no privileges by executing a program.
     pub no_new_privileges: Option<bool>,
     /// Its effective user id; 0 is root.
@@ -94,7 +96,9 @@ pub struct Cgroup {
     pub version: Option<String>,
     /// The group's path (of the CPU controller).
     pub path: Option<String>,
-    /// The CPU time that it may use, in CPUs. None: no quota.
+    /// Whether it may have a CPU quota that cannot be seen: the files of its group are hidden.
+    pub cpu_hidden: bool,
+    /// The CPU time that it may use, in CPUs. None: no visible quota.
     pub cpu_quota_cpus: Option<f64>,
     /// The file that sets that quota; it may belong to an outer group.
     pub cpu_quota_file: Option<String>,

@@ -41,13 +41,13 @@ impl SoftInterrupts {
     pub(crate) fn watch(cpus: Vec<usize>) -> SoftInterrupts {
         SoftInterrupts {
             cpus,
-            before: processor_ticks::read(),
+            before: processor_ticks::read().ok(),
         }
     }
 
     /// Reports them per KiB of `bytes`, if the kernel counts them.
     pub(crate) fn report(&self, bytes: u64, meter: &mut Meter<'_>) {
-        let (Some(before), Some(after)) = (&self.before, processor_ticks::read()) else {
+        let (Some(before), Ok(after)) = (&self.before, processor_ticks::read()) else {
             return;
         };
         let spent = processor_ticks::difference(before, &after);

@@ -118,7 +118,7 @@ impl Setup<Thread> for Creator {
         let wanted = Thread::processors(point);
         if wanted > 1 || !launch.cpus.is_empty() {
             let cpus = threads::on(wanted, &launch.cpus)?;
-            affinity::pin(cpus).or_fail(format_args!("cannot run on CPUs {cpus:?}"))?;
+            affinity::pin(cpus).or_fail("cannot run on the measured CPUs")?;
         }
         Ok(Creator {
             home: launch.cpus.first().copied(),

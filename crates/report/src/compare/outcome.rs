@@ -1,6 +1,6 @@
 //! The outcome of a comparison with a threshold: pass, fail, or cannot tell.
 
-use super::{is_inconclusive, named, share, why_missing};
+use super::{named, share, why_missing};
 use crate::text::printable;
 use costof_model::Text;
 use costof_model::comparison::{Compared, Comparison, Verdict};
@@ -14,6 +14,10 @@ use serde::Serialize;
 pub struct Outcome {
     /// The verdict as a word.
     pub verdict: Word,
+    /// How many rows could have shown a change that matters.
+    pub decided: usize,
+    /// How many there are, with those that cannot be compared and those that no longer have a number.
+    pub rows: usize,
     /// The failures, the largest first.
     pub failed: Vec<Failed>,
     /// The reason for a pass or for a doubt.
@@ -25,9 +29,9 @@ pub struct Outcome {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Word {
-    /// Nothing surely became worse by more than the threshold.
+    /// Nothing surely became worse by more than the threshold, and each row could have shown it.
     Pass,
-    /// No row could have shown a change that matters.
+    /// Nothing surely became worse, but some rows could not have shown it.
     CannotTell,
     /// Something became worse, or, with `missing_fails`, a point no longer has a number.
     Fail,
@@ -51,25 +55,36 @@ const NAMED: usize = 3;
 
 impl Outcome {
     /// Judges by the threshold of the comparison, its `matters`. A metric fails if it surely became worse by
-    /// more than the threshold: the end of its interval that is nearer to no change lies beyond it.
-    pub fn new(comparison: &Comparison, after: &Run, missing_fails: bool) -> Outcome {
+    /// more than the threshold: the end of its interval that is nearer to no change lies beyond it. With
+    /// `undecided_passes`, rows that could not have shown that are no doubt.
+    pub fn new(
+        comparison: &Comparison,
+        after: &Run,
+        missing_fails: bool,
+        undecided_passes: bool,
+    ) -> Outcome {
         let failed = failed(comparison, after, missing_fails);
+        let compared = comparison.rows.len();
+        let rows = compared + comparison.refused.len() + comparison.missing.len();
+        let decided = compared - super::count(comparison, Verdict::CannotTell);
         let verdict = if !failed.is_empty() {
             Word::Fail
-        } else if is_inconclusive(comparison) {
-            Word::CannotTell
-        } else {
+        } else if decided == rows && rows > 0 || undecided_passes {
             Word::Pass
+        } else {
+            Word::CannotTell
         };
         Outcome {
-            reason: reason(comparison, after, verdict),
+            reason: reason(comparison, after, decided),
             verdict,
+            decided,
+            rows,
             failed,
         }
     }
 
-    /// The verdict, the run's name if there are several, and the reason: `FAIL: os.syscall 7.2 % slower
-    /// (5.9–8.4)`.
+    /// The verdict, the run's name if there are several, how many rows were decided, and the reason: `FAIL: 9
+    /// of 9 rows decided; os.syscall 7.2 % slower (5.9–8.4)`.
     pub fn line(&self, run: Option<&str>) -> String {
         let word = match self.verdict {
             Word::Pass => "PASS",
@@ -87,7 +102,11 @@ impl Outcome {
             some(&failed)
         };
         let run = run.map(|run| format!("{run}: ")).unwrap_or_default();
-        printable(&format!("{word}: {run}{reason}"))
+        let (decided, all) = (self.decided, self.rows);
+        let rows = if all == 1 { "row" } else { "rows" };
+        printable(&format!(
+            "{word}: {run}{decided} of {all} {rows} decided; {reason}"
+        ))
     }
 }
 
@@ -119,18 +138,13 @@ pub(super) fn beyond(comparison: &Comparison) -> Vec<&Compared> {
     comparison.rows.iter().filter(is_beyond).collect()
 }
 
-/// Why the run passes, and what the comparison could not check.
-fn reason(comparison: &Comparison, after: &Run, verdict: Word) -> String {
+/// What is known of a run without a failure, and what the comparison could not check.
+fn reason(comparison: &Comparison, after: &Run, decided: usize) -> String {
     let percent = share(comparison.matters);
-    let mut reason = match verdict {
-        Word::CannotTell => format!("inconclusive, no row can show a change of {percent}"),
+    let mut reason = match decided {
+        0 => format!("no row can show a change of {percent}"),
         _ => format!("nothing is surely more than {percent} worse"),
     };
-    let blind = super::count(comparison, Verdict::CannotTell);
-    if blind > 0 && verdict == Word::Pass {
-        let all = comparison.rows.len();
-        reason.push_str(&format!("; {blind} of {all} rows cannot tell"));
-    }
     let missing = comparison.missing.iter().map(|missing| {
         let cause = if missing.is_noise { " (noise)" } else { "" };
         format!("{}{cause}", named(&missing.point, after))
@@ -190,7 +204,7 @@ mod tests {
     #[test]
     fn the_last_line_says_why() {
         let line = |comparison: &Comparison, missing_fails| {
-            let outcome = Outcome::new(comparison, &run(), missing_fails);
+            let outcome = Outcome::new(comparison, &run(), missing_fails, false);
             let json = serde_json::to_value(&outcome).unwrap();
             (
                 outcome.line(None),
@@ -206,24 +220,32 @@ mod tests {
         assert_eq!(
             line(&fails, false),
             (
-                "FAIL: os.syscall size=64 7.2 % slower (5.9–8.5)".to_owned(),
+                "FAIL: 2 of 3 rows decided; os.syscall size=64 7.2 % slower (5.9–8.5)".to_owned(),
                 "fail".to_owned()
             )
         );
-        let mut passes = comparison(vec![little, blind.clone(), same]);
-        passes.missing.push(Missing {
+        let passes = comparison(vec![little.clone(), same.clone()]);
+        assert_eq!(
+            line(&passes, false),
+            (
+                "PASS: 2 of 2 rows decided; nothing is surely more than 5 % worse".to_owned(),
+                "pass".to_owned()
+            )
+        );
+        let mut doubtful = comparison(vec![little, blind.clone(), same]);
+        doubtful.missing.push(Missing {
             point: blind.point.clone(),
             reason: "it is lost".to_owned(),
             is_noise: true,
         });
-        let (shown, word) = line(&passes, false);
-        assert_eq!(word, "pass");
-        assert_eq!(
-            shown,
-            "PASS: nothing is surely more than 5 % worse; 1 of 3 rows cannot tell; no number in the later run: \
-             a.blind size=64 (noise)"
-        );
-        let (shown, word) = line(&passes, true);
+        let (shown, word) = line(&doubtful, false);
+        assert_eq!(word, "cannot_tell");
+        let known = "2 of 4 rows decided; nothing is surely more than 5 % worse; no number in the later run: \
+                     a.blind size=64 (noise)";
+        assert_eq!(shown, format!("CANNOT TELL: {known}"));
+        let passes = Outcome::new(&doubtful, &run(), false, true);
+        assert_eq!(passes.line(None), format!("PASS: {known}"));
+        let (shown, word) = line(&doubtful, true);
         assert_eq!(word, "fail");
         assert!(
             shown.ends_with("no longer has a number: it is lost (cause: noise)"),
@@ -232,7 +254,7 @@ mod tests {
         assert_eq!(
             line(&comparison(vec![blind]), false),
             (
-                "CANNOT TELL: inconclusive, no row can show a change of 5 %".to_owned(),
+                "CANNOT TELL: 0 of 1 row decided; no row can show a change of 5 %".to_owned(),
                 "cannot_tell".to_owned()
             )
         );
@@ -244,7 +266,7 @@ mod tests {
         (shrank.better, shrank.unit) = (Better::Higher, Unit::BytesPerSecond);
         assert_eq!(change(&shrank), "20.0 % slower (20.0)");
         let rows = (0..5).map(|_| shrank.clone()).collect();
-        let outcome = Outcome::new(&comparison(rows), &run(), false);
+        let outcome = Outcome::new(&comparison(rows), &run(), false, false);
         assert!(
             outcome.line(None).ends_with("; and 2 more"),
             "{}",

@@ -296,7 +296,7 @@ mod tests {
 
     fn shown(comparison: &Comparison, run: &Run) -> String {
         let side = |name| Side { name, run };
-        let outcome = Outcome::new(comparison, run, false);
+        let outcome = Outcome::new(comparison, run, false, false);
         page(side("old.jsonl"), side("new.jsonl"), comparison, &outcome)
     }
 
@@ -368,7 +368,7 @@ mod tests {
             side,
             side,
             &comparison,
-            &Outcome::new(&comparison, &run, false),
+            &Outcome::new(&comparison, &run, false, false),
         );
         assert!(
             !page.contains("<script") && !page.contains("alert(1)<"),

@@ -81,7 +81,9 @@ fn costly(facts: &Facts) -> Vec<(&'static str, Option<String>)> {
         let size = disk
             .size_bytes
             .map_or_else(String::new, |size| format!(", {:.0} GB", size as f64 / 1e9));
-        format!("{} ({:?}{size})", disk.name, disk.kind)
+        let kind = serde_json::to_value(disk.kind).unwrap_or_default();
+        let kind = kind.as_str().unwrap_or_default().replace('_', " ");
+        format!("{} ({kind}{size})", disk.name)
     });
     let networks = facts.network_devices.iter().map(|device| {
         let mtu = device

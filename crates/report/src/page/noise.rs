@@ -47,8 +47,10 @@ const SHARES: &[Kind] = &[
     }),
 ];
 
+/// Ticks may count a little more than the whole; what is far above it is unknown.
 fn share(noise: &Noise, ns: f64) -> Option<f64> {
-    (noise.duration_ns > 0.0).then(|| ns / noise.duration_ns)
+    let share = ns / noise.duration_ns;
+    (0.0..=2.0).contains(&share).then(|| share.min(1.0))
 }
 
 /// How many points have each grade.

@@ -115,7 +115,7 @@ fn pages() -> Vec<(&'static str, String)> {
     });
     let [before, _, after] = sides;
     let comparison = &pairs[1].comparison;
-    let outcome = Outcome::new(comparison, &other, false);
+    let outcome = Outcome::new(comparison, &other, false, false);
     let named = [(Some("c.jsonl".to_owned()), outcome.clone())];
     vec![
         ("run", page::page(&one, &[])),

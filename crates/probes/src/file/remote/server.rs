@@ -301,7 +301,9 @@ fn rpc_error(error: &RpcError) -> String {
 /// Why a connection failed, to a server that may take `timeout` for a reply.
 pub(super) fn connection_error(error: &io::Error, timeout: Duration) -> String {
     match error.kind() {
-        ErrorKind::TimedOut | ErrorKind::WouldBlock => format!("no answer within {timeout:?}"),
+        ErrorKind::TimedOut | ErrorKind::WouldBlock => {
+            format!("no answer within {} s", timeout.as_secs_f64())
+        }
         ErrorKind::UnexpectedEof | ErrorKind::ConnectionReset | ErrorKind::BrokenPipe => {
             "the server has ended the connection".into()
         }
