@@ -88,8 +88,7 @@ fn throughput(row: &PointRow) -> f64 {
 
 /// The interval of the throughput.
 fn interval(row: &PointRow) -> Option<(f64, f64)> {
-    let estimate = row.estimate("throughput")?;
-    Some(estimate.ci95.unwrap_or((estimate.median, estimate.median)))
+    row.interval("throughput")
 }
 
 fn is_lossy(row: &PointRow) -> bool {
@@ -187,10 +186,9 @@ fn shares(link: &str, rows: &Select<'_>) -> Option<Finding> {
     let streams = rows
         .clone()
         .filter(|row| window(row).is_none() || row.is_at("stack", "study"));
-    let most = |row: &PointRow| row.interval(SHARE).map(|ci| ci.1).or(row.median(SHARE));
     let starved = streams
         .clone()
-        .filter(|row| most(row).is_some_and(|most| most < STARVED));
+        .filter(|row| row.interval(SHARE).is_some_and(|(_, most)| most < STARVED));
     let fed = streams.filter(|row| row.median(SHARE) >= Some(FED));
     if starved.is_empty() {
         return None;

@@ -6,7 +6,7 @@ use crate::sureness::Points;
 use crate::{FINDERS, Kind};
 use costof_model::noise::{Grade, Warning, main_cause};
 use costof_model::point::Point;
-use costof_model::rows::PointRow;
+use costof_model::rows::{MEASURE_LONGER, PointRow};
 use costof_model::run_file::Run;
 use std::cell::OnceCell;
 use std::collections::HashSet;
@@ -78,7 +78,7 @@ fn regardless(run: &Run) -> Vec<Finding> {
     for row in &mut run.points {
         row.grade = Grade::A;
         let metrics = row.metrics.iter_mut();
-        for metric in metrics.filter(|metric| metric.disagrees()) {
+        for metric in metrics.filter(|metric| !metric.is_usable()) {
             metric.ci95 = Some((metric.median, metric.median));
         }
     }
@@ -91,7 +91,7 @@ pub(crate) fn described(unsound: &[&PointRow]) -> Option<String> {
     let causes = warnings.filter(|warning| warning.grade == Grade::D);
     match main_cause(causes) {
         _ if unsound.is_empty() => None,
-        None => Some("no usable interval (measure longer: --full)".to_owned()),
+        None => Some(format!("no usable interval ({MEASURE_LONGER})")),
         Some(Warning { what, advice, .. }) => {
             Some(format!("grade D, mostly because {what} ({advice})"))
         }

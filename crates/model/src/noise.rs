@@ -167,6 +167,9 @@ pub enum Grade {
 /// The kind of the warning that the launches disagree so much that there is no number.
 pub const DISAGREE: &str = "disagree";
 
+/// The kind of the warning that so few launches gave a value that there is no number.
+pub const FEW_LAUNCHES: &str = "few_launches";
+
 /// A warning about a number, and what the reader can do about it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Warning {

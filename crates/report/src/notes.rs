@@ -95,7 +95,7 @@ pub(crate) fn distributions(run: &Run) -> String {
     const NOTABLE_SHARE: f64 = 0.005;
     let mut text = String::new();
     for row in in_order(run) {
-        let Some(estimate) = row.primary() else {
+        let Some(estimate) = row.primary().filter(|estimate| estimate.is_usable()) else {
             continue;
         };
         let name = label(run, &row.point);
