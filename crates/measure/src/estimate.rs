@@ -109,7 +109,8 @@ pub fn point(
     let is_batched =
         measured(&points, &primary.name).all(|launch| !matches!(launch.data, Data::Histogram(_)));
     let is_alone = core.is_some_and(|core| core.selection == Selection::Alone) && is_batched;
-    let mut warnings = causes(&noise.iter().collect::<Vec<_>>(), is_alone);
+    let is_unmoved = is_batched && is_unmoved(primary, &points, clock);
+    let mut warnings = causes(&noise.iter().collect::<Vec<_>>(), is_alone, is_unmoved);
     warnings.extend(core.and_then(|core| core_shared(&core)));
     let of_other_ends = given.len() + elsewhere;
     warnings.extend(core_never_alone(
@@ -166,6 +167,18 @@ pub fn point(
 fn worst(warnings: &[Warning]) -> Grade {
     let grades = warnings.iter().map(|warning| warning.grade);
     grades.max().unwrap_or(Grade::A)
+}
+
+/// Whether one thread did all the work of a metric's batches, and those that were preempted do not move
+/// its median out of its interval.
+fn is_unmoved(metric: &MetricInfo, points: &[&LaunchPoint], clock: &ClockInfo) -> bool {
+    let by_one_thread = measured(points, &metric.name).all(|launch| launch.by_one_thread);
+    let is_inside = |estimate: Estimate| {
+        let (low, high) = estimate.usable_interval()?;
+        let undisturbed = estimate.undisturbed.unwrap_or(estimate.median);
+        Some((low..=high).contains(&undisturbed))
+    };
+    by_one_thread && estimate(metric, points, clock).and_then(is_inside) == Some(true)
 }
 
 /// Adds between which values the launches of each estimate without a usable interval lie, which is
