@@ -4,7 +4,6 @@
 
 use crate::error::{Error, bail, wrong};
 use crate::record;
-use costof_model::noise::Grade;
 use costof_model::point::Point;
 use costof_model::rows::{Earlier, PointRow};
 use costof_model::run_file::Run;
@@ -186,31 +185,59 @@ pub(crate) fn last_two() -> Result<LastTwo, Error> {
     })
 }
 
-/// The latest runs, the latest first. Unreadable files are skipped.
-fn recent() -> impl Iterator<Item = (PathBuf, Run)> {
+/// The latest runs that were to measure such points, the latest first. Unreadable files are skipped.
+fn recent(is_wanted: impl Fn(&Point) -> bool) -> impl Iterator<Item = (PathBuf, Run)> {
     let paths = all().into_iter().take(LOOK_BACK);
+    let has_wanted = move |path: &PathBuf| {
+        let head = record::head(path);
+        head.map_or(true, |(run, _)| run.run.plan.points().any(&is_wanted))
+    };
+    let paths = paths.filter(has_wanted);
     paths.filter_map(|path| record::read(&path).ok().map(|run| (path, run)))
 }
 
-/// The latest run that has a number for this probe; `None` if there is none.
-pub(crate) fn latest_with(probe: &str) -> Option<(PathBuf, Run)> {
-    recent().find(|(_, run)| run.points.iter().any(|row| row.point.probe == probe))
+/// The run to explain a probe's numbers by: that in which the smallest share of its rows is unsound; of several,
+/// the latest. `None` if there is none.
+pub(crate) fn best_with(probe: &str) -> Option<(PathBuf, Run)> {
+    let unsound = |run: &Run| {
+        let rows = run.points.iter().filter(|row| row.point.probe == probe);
+        let (sound, unsound): (Vec<_>, Vec<_>) = rows.partition(|row| row.is_sound());
+        let all = sound.len() + unsound.len();
+        (all > 0).then(|| 1000 * unsound.len() / all)
+    };
+    let runs = recent(|point| point.probe == probe);
+    let counted = runs.filter_map(|(path, run)| Some((unsound(&run)?, path, run)));
+    let best = counted.min_by_key(|(unsound, ..)| *unsound);
+    best.map(|(_, path, run)| (path, run))
 }
 
-/// The latest runs of this machine, with the names of their files, the latest first.
-pub(crate) fn of_this_machine() -> impl Iterator<Item = (String, Run)> {
-    let runs = recent().filter(|(_, run)| run.run.plan.hosts.on.is_none());
+/// The latest runs of this machine that were to measure such points, with the names of their files, the latest
+/// first.
+pub(crate) fn of_this_machine(
+    is_wanted: impl Fn(&Point) -> bool,
+) -> impl Iterator<Item = (String, Run)> {
+    let runs = recent(is_wanted).filter(|(_, run)| run.run.plan.hosts.on.is_none());
     runs.map(|(path, run)| (path.display().to_string(), run))
 }
 
-/// The reliable results of these points in runs of the last hour on this machine since it booted.
+/// The rows of the latest runs of this machine, those to be trusted most first; of equal ones, the newest.
+pub(crate) fn best_rows() -> Vec<PointRow> {
+    let mut rows: Vec<PointRow> = of_this_machine(|_| true)
+        .flat_map(|(_, run)| run.points)
+        .collect();
+    rows.sort_by_key(PointRow::distrust);
+    rows
+}
+
+/// The reliable results of these points in runs of the last hour on this machine since it booted: of each, that
+/// of the best grade; of several, the newest.
 pub(crate) fn of_boot(boot: &str, points: &[Point]) -> Vec<Earlier> {
     let is_recent = |run: &Run| {
         let began = humantime::parse_rfc3339(&run.run.started).ok();
         let age = began.and_then(|began| began.elapsed().ok());
         age.is_some_and(|age| age < RECENT)
     };
-    let runs = of_this_machine().map(|(_, run)| run);
+    let runs = of_this_machine(|point| points.contains(point)).map(|(_, run)| run);
     let runs = runs.take_while(is_recent).filter(|run| {
         let attempt = run.attempts.last();
         run.run.plan.hosts.peer.is_none()
@@ -218,21 +245,20 @@ pub(crate) fn of_boot(boot: &str, points: &[Point]) -> Vec<Earlier> {
             && attempt.is_some_and(|attempt| attempt.boot.as_deref() == Some(boot))
     });
     let mut earlier: Vec<Earlier> = Vec::new();
-    for run in runs {
-        let is_new = |row: &&PointRow| {
-            let is_good = row.is_usable() && row.grade < Grade::D;
-            let is_needed = is_good && points.contains(&row.point);
-            is_needed && !earlier.iter().any(|known| known.row.point == row.point)
-        };
-        let rows: Vec<PointRow> = run.points.iter().filter(is_new).cloned().collect();
-        earlier.extend(rows.into_iter().map(|row| Earlier {
-            run: run.run.id.clone(),
+    for Run {
+        run, points: rows, ..
+    } in runs
+    {
+        let rows = rows.into_iter();
+        let good = rows.filter(|row| row.is_sound() && points.contains(&row.point));
+        earlier.extend(good.map(|row| Earlier {
+            run: run.id.clone(),
             row,
         }));
-        if earlier.len() == points.len() {
-            break;
-        }
     }
+    earlier.sort_by_key(|known| known.row.distrust());
+    let mut known: HashSet<Point> = HashSet::new();
+    earlier.retain(|earlier| known.insert(earlier.row.point.clone()));
     earlier
 }
 

@@ -184,7 +184,7 @@ fn expected(contention: Contention, is_alone: bool) -> Grade {
         others_elsewhere: (elsewhere > 0.0).then(|| (others / elsewhere).min(1.0)),
         ..Noise::default()
     };
-    let causes = grade::causes(&[&noise], is_alone);
+    let causes = grade::causes(&[&noise], is_alone, false);
     let grades = causes.iter().map(|cause| cause.grade);
     grades.max().unwrap_or(Grade::A)
 }

@@ -74,7 +74,9 @@ pub fn cache_ends(run: &Run) -> Vec<CacheEnd> {
                 pages: curve.pages.to_owned(),
                 name: claim.name(),
                 claimed: claim.bytes,
-                found: found.map(|cache| cache.bytes),
+                found: found
+                    .filter(|cache| cache.has_level)
+                    .map(|cache| cache.bytes),
             }
         }));
     }
@@ -144,7 +146,8 @@ fn all_levels(curve: &Curve<'_>, claims: &[Claim], caches: &[Cache<'_>]) -> Find
             .maybe("server", server.map(|server| name(*server, claims)));
         (template, figures)
     });
-    let ends = caches.iter().map(|cache| {
+    // What has no level of its own has no end either: another finding says that it has none.
+    let ends = caches.iter().filter(|cache| cache.has_level).map(|cache| {
         let figures = figures()
             .with("name", cache.claim.name())
             .with("found", Value::Size(cache.bytes))
@@ -306,6 +309,10 @@ mod tests {
             gone.sentence(),
             "CPUID claims 32MiB of L3, and on 2MiB pages the curve shows no level for it: from 2560KiB on a load costs about what main memory costs, 147 ns"
         );
+        let levels = findings[0].sentence();
+        assert!(!levels.contains("the L3 at"), "{levels}");
+        let l3 = cache_ends(&run).into_iter().find(|end| end.name == "L3");
+        assert_eq!(l3.unwrap().found, None);
         assert!(
             gone.advice()
                 .as_ref()
@@ -323,7 +330,7 @@ mod tests {
         for row in &mut few_launches.points {
             row.metrics[0].ci95 = None;
         }
-        assert_eq!(cache_levels(&few_launches).len(), 1);
+        assert_eq!(cache_levels(&few_launches), []);
     }
 
     #[test]

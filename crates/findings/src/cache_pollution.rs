@@ -63,27 +63,28 @@ pub(crate) fn cache_pollution(run: &Run) -> Vec<Finding> {
 }
 
 fn found(run: &Run, group: &Group<'_>) -> Option<Finding> {
-    let of_way = |way| pairs(&group.rows, "size", "primitive", (way, "two_copy"));
-    let by_way = FEWER.map(|way| (way, of_way(way).pop()));
-    let largest = by_way
+    let changes = |pair: &Pair<'_>| -> Vec<Change> {
+        let levels = LEVELS.iter();
+        let changes = levels.filter_map(|level| change(run, pair.row, pair.other, *level));
+        changes.collect()
+    };
+    let by_way = FEWER.map(|way| {
+        let pairs = pairs(&group.rows, "size", "primitive", (way, "two_copy"));
+        let mut largest_first = pairs.into_iter().rev().map(|pair| (pair, changes(&pair)));
+        (way, largest_first.find(|(_, changes)| !changes.is_empty()))
+    });
+    let sizes = by_way
         .iter()
-        .filter_map(|(_, pair)| Some(pair.as_ref()?.number));
-    let size = largest.max()?;
+        .filter_map(|(_, found)| Some(found.as_ref()?.0.number));
+    let size = sizes.max()?;
     let mut evidence = Vec::new();
     let mut ways = Vec::new();
     let mut all: Vec<Change> = Vec::new();
-    for (primitive, pair) in by_way {
-        let Some(Pair { row, other, .. }) = pair.filter(|pair| pair.number == size) else {
+    for (primitive, found) in by_way {
+        let Some((pair, changes)) = found.filter(|(pair, _)| pair.number == size) else {
             continue;
         };
-        let changes = LEVELS
-            .iter()
-            .filter_map(|level| change(run, row, other, *level));
-        let changes: Vec<Change> = changes.collect();
-        if changes.is_empty() {
-            continue;
-        }
-        evidence.extend([other, row]);
+        evidence.extend([pair.other, pair.row]);
         ways.push(compared(primitive, &changes));
         all.extend(changes);
     }

@@ -49,6 +49,10 @@ pub(crate) fn in_flight(run: &Run) -> Vec<Finding> {
         .group_with(|row| Some(&*row.point.link));
     for (link, rows) in links {
         findings.extend(shares(link, &rows));
+    }
+    let counted = PROBES.into_iter().flat_map(|probe| run.select_any(probe));
+    let lossy: Select<'_> = counted.filter(|row| is_lossy(row)).collect();
+    for (link, rows) in lossy.group_with(|row| Some(&*row.point.link)) {
         findings.extend(waits(link, &rows));
     }
     findings
@@ -88,8 +92,7 @@ fn throughput(row: &PointRow) -> f64 {
 
 /// The interval of the throughput.
 fn interval(row: &PointRow) -> Option<(f64, f64)> {
-    let estimate = row.estimate("throughput")?;
-    Some(estimate.ci95.unwrap_or((estimate.median, estimate.median)))
+    row.interval("throughput")
 }
 
 fn is_lossy(row: &PointRow) -> bool {
@@ -167,10 +170,10 @@ fn with_larger_window<'r>(run: &'r Run, row: &PointRow) -> Option<&'r PointRow> 
 /// Each row with its value of a share, in percent.
 fn each(rows: &Select<'_>, metric: &str) -> Vec<Part> {
     let each = rows.iter().filter_map(|row| {
-        let percent = 100.0 * row.median(metric)?;
+        let percent = 100.0 * row.counted(metric)?;
         let is_whole = percent >= 10.0 || percent == 0.0;
         let share = Value::Decimal(percent, if is_whole { 0 } else { 2 });
-        let count = |metric| Some(Value::Decimal(row.median(metric)?, 0));
+        let count = |metric| Some(Value::Decimal(row.counted(metric)?, 0));
         let figures = figures()
             .with("contender", contender(row)?)
             .with("share", share)
@@ -187,10 +190,9 @@ fn shares(link: &str, rows: &Select<'_>) -> Option<Finding> {
     let streams = rows
         .clone()
         .filter(|row| window(row).is_none() || row.is_at("stack", "study"));
-    let most = |row: &PointRow| row.interval(SHARE).map(|ci| ci.1).or(row.median(SHARE));
     let starved = streams
         .clone()
-        .filter(|row| most(row).is_some_and(|most| most < STARVED));
+        .filter(|row| row.interval(SHARE).is_some_and(|(_, most)| most < STARVED));
     let fed = streams.filter(|row| row.median(SHARE) >= Some(FED));
     if starved.is_empty() {
         return None;
@@ -203,11 +205,12 @@ fn shares(link: &str, rows: &Select<'_>) -> Option<Finding> {
     Some(Finding::new(Kind::LossStarves, evidence, figures))
 }
 
-/// Which stacks have messages that take a second or more.
+/// Which stacks have messages that take a second or more. They are counted, and no load of this machine makes
+/// a second of a millisecond, so rows of any grade count.
 fn waits(link: &str, rows: &Select<'_>) -> Option<Finding> {
     const SHARE: &str = "starved";
-    let timed = rows.clone().filter(|row| row.median(SHARE).is_some());
-    if timed.iter().all(|row| row.median(SHARE) == Some(0.0)) {
+    let timed = rows.clone().filter(|row| row.counted(SHARE).is_some());
+    if timed.iter().all(|row| row.counted(SHARE) == Some(0.0)) {
         return None;
     }
     let figures = figures().with("link", link);
@@ -219,6 +222,7 @@ fn waits(link: &str, rows: &Select<'_>) -> Option<Finding> {
 mod tests {
     use super::*;
     use crate::tests::{self, RowExt, axes, contains, point_row};
+    use costof_model::noise::Grade;
 
     fn row(link: &'static str, stack: &'static str, window: u64, rate: f64) -> PointRow {
         let axes = axes!(
@@ -313,5 +317,21 @@ mod tests {
             ]
         );
         assert_eq!(sentences(&[of("rudp", 0.0)]), [""; 0]);
+    }
+
+    #[test]
+    fn messages_that_waited_are_counted_however_busy_the_machine_was() {
+        let link = "rate=100Mbit,up.loss=10%";
+        let busy = |row: PointRow| row.warned("others", Grade::D);
+        let of = |stack, share| with(row(link, stack, 10, 1e6), "starved", share);
+        let rows = [busy(of("rudp", 0.0)), busy(of("study", 0.11))];
+        let mut run = tests::run(&[]);
+        run.points = rows.to_vec();
+        let found = crate::all::findings(&run);
+        let kinds: Vec<Kind> = found.iter().map(|found| found.kind).collect();
+        assert_eq!(kinds, [Kind::RoundTripsAboveASecond]);
+        // What a stack gets through is a matter of time.
+        let slow = busy(with(row(link, "tcp", 0, 1e6), "goodput_share", 0.01));
+        assert_eq!(sentences(&[slow]), [""; 0]);
     }
 }

@@ -2,12 +2,13 @@
 //!
 //! Launches that measured both points give one pair each, in which a disturbance of both cancels out. From
 //! three pairs on, the interval comes from the pairs: up to five launches by Student's t, from six on by
-//! order statistics, as for estimates. Otherwise the intervals of the two points are combined like those of
-//! independent measurements.
+//! order statistics, as for estimates. Such a ratio of what took turns holds on a busy machine too, whatever
+//! the rows' grades are: the interval says how well. Otherwise the intervals of the two points are combined
+//! like those of independent measurements, of sound rows only, and so are differences.
 
 use costof_model::metric::{Data, is_too_wide};
 use costof_model::point::Point;
-use costof_model::rows::{LaunchPoint, PointRow, State};
+use costof_model::rows::{LaunchPoint, LaunchRow, PointRow, State};
 use costof_model::run_file::Run;
 use costof_stats::{difference_interval, median};
 
@@ -24,7 +25,8 @@ pub struct Interval {
 
 impl Interval {
     /// The natural logarithm of the ratio of `metric` at `one` to that at `other`. None if either has no
-    /// value or no interval, or if the ratio is uncertain by more than a factor of ten.
+    /// value, if they took no turns and one of them is not sound, or if the ratio is uncertain by more than
+    /// a factor of ten.
     pub fn log_ratio(
         run: &Run,
         one: &PointRow,
@@ -37,14 +39,38 @@ impl Interval {
     }
 
     /// The difference between `metric` at `one` and at `other`, for metrics that may be zero or negative,
-    /// which have no ratio. None if either has no value or no interval.
+    /// which have no ratio. None if either has no value or no interval, or is not sound.
     pub(crate) fn difference(
         run: &Run,
         one: &PointRow,
         other: &PointRow,
         metric: &str,
     ) -> Option<Interval> {
-        compare(run, one, other, metric, |value| value)
+        let are_sound = one.is_sound() && other.is_sound();
+        are_sound.then(|| compare(run, one, other, metric, |value| value))?
+    }
+
+    /// The natural logarithm of a positive value that is computed from the primary metrics of several points,
+    /// over the launches that measured all of them. None with fewer than three such launches.
+    pub fn log_in_turns(
+        run: &Run,
+        rows: &[&PointRow],
+        value: impl Fn(&[f64]) -> Option<f64>,
+    ) -> Option<Interval> {
+        let of_launch = |launch: &LaunchRow| {
+            let values = rows.iter().map(|row| {
+                let mut points = launch.points.iter();
+                self::value(points.find(|point| point.point == row.point)?, &row.primary)
+            });
+            value(&values.collect::<Option<Vec<f64>>>()?)
+        };
+        let launches = run.launches_of(&rows.first()?.point);
+        let logarithms = launches.filter_map(of_launch).map(f64::ln);
+        of_launches(
+            &logarithms
+                .filter(|value| value.is_finite())
+                .collect::<Vec<f64>>(),
+        )
     }
 
     /// The ratio with this logarithm.
@@ -86,7 +112,7 @@ fn compare(
         return Some(interval);
     }
     let scaled = |row: &PointRow| {
-        let estimate = row.estimate(metric)?;
+        let estimate = row.estimate(metric).filter(|_| row.is_sound())?;
         let (low, high) = estimate.ci95?;
         let scaled = [low, estimate.median, high].map(scale);
         scaled
@@ -211,6 +237,9 @@ mod tests {
         }
         let ratio = Interval::log_ratio(&run, &one, &other, "cpu_sender").unwrap();
         close(ratio, (2.0, 2.0, 2.0));
+        // A difference grows with the disturbance, so it is of sound rows only.
+        assert_eq!(Interval::difference(&run, &one, &other, "cpu_sender"), None);
+        let (one, other) = (row(1, 20.0, (19.0, 21.0)), row(2, 10.0, (9.0, 11.0)));
         // 10, 30, 5 and 20 more; the median.
         let more = Interval::difference(&run, &one, &other, "cpu_sender").unwrap();
         assert!((more.middle - 15.0).abs() < 1e-9, "{more:?}");

@@ -44,7 +44,7 @@ fn far_off(row: &PointRow) -> Option<f64> {
 
 fn found(run: &Run, row: &PointRow) -> Option<Finding> {
     let (expected, measured) = row.scored()?;
-    let (low, high) = measured.ci95.unwrap_or((measured.median, measured.median));
+    let (low, high) = measured.usable_interval()?;
     let is_more = low > expected.high;
     let figures = figures()
         .with("point", named(run, row))

@@ -1,22 +1,31 @@
 //! The one rule on noise: a finding uses only sound rows ([`PointRow::is_sound`]), which [`Run::select`]
-//! returns. If noise prevents a finding, costof reports that with the cause.
+//! returns. The grade of a row is about times by the clock on the wall. Evidence of another kind does not depend
+//! on it: what the kernel or a protocol counted, and ratios of what took turns within launches, above all of
+//! CPU time. If noise prevents a finding, costof reports that with the cause.
 
 use crate::finding::Finding;
 use crate::sureness::Points;
 use crate::{FINDERS, Kind};
 use costof_model::noise::{Grade, Warning, main_cause};
 use costof_model::point::Point;
-use costof_model::rows::PointRow;
+use costof_model::rows::{MEASURE_LONGER, PointRow};
 use costof_model::run_file::Run;
 use std::cell::OnceCell;
 use std::collections::HashSet;
 
-/// Findings that noise cannot change: what the kernel reports about sends and queues, and what was left out
-/// because of noise.
-const BEYOND_NOISE: [Kind; 3] = [
+/// Findings that rows of any grade may support: counts of the kernel and of protocols, ratios of what took turns
+/// ([`Interval::log_ratio`](crate::interval::Interval::log_ratio)), and what was left out because of noise.
+pub const BEYOND_NOISE: [Kind; 10] = [
     Kind::ZeroCopy,
     Kind::CrossoverDisturbed,
     Kind::QueueOverflow,
+    Kind::RoundTripsAboveASecond,
+    Kind::OneCopyCrossover,
+    Kind::ZeroCopyCrossover,
+    Kind::ZeroCopyPrice,
+    Kind::CachePollution,
+    Kind::WaysCross,
+    Kind::ReliableRoundTrip,
 ];
 
 /// All findings of all finders.
@@ -62,11 +71,12 @@ impl<'r> Withheld<'r> {
 pub fn why<'r>(needed: impl IntoIterator<Item = &'r PointRow>) -> Option<String> {
     let (sound, unsound): (Vec<_>, Vec<_>) = needed.into_iter().partition(|row| row.is_sound());
     let described = described(&unsound)?;
-    Some(format!(
-        "nothing can be concluded: {} of the {} points that this needs have {described}",
-        unsound.len(),
-        unsound.len() + sound.len()
-    ))
+    let all = unsound.len() + sound.len();
+    Some(match (all, unsound.len()) {
+        (1, _) => format!("the point that this needs has {described}"),
+        (_, 1) => format!("1 of the {all} points that this needs has {described}"),
+        (_, count) => format!("{count} of the {all} points that this needs have {described}"),
+    })
 }
 
 /// The findings that there would be if all rows were sound.
@@ -78,7 +88,7 @@ fn regardless(run: &Run) -> Vec<Finding> {
     for row in &mut run.points {
         row.grade = Grade::A;
         let metrics = row.metrics.iter_mut();
-        for metric in metrics.filter(|metric| metric.disagrees()) {
+        for metric in metrics.filter(|metric| !metric.is_usable()) {
             metric.ci95 = Some((metric.median, metric.median));
         }
     }
@@ -91,9 +101,10 @@ pub(crate) fn described(unsound: &[&PointRow]) -> Option<String> {
     let causes = warnings.filter(|warning| warning.grade == Grade::D);
     match main_cause(causes) {
         _ if unsound.is_empty() => None,
-        None => Some("no usable interval (measure longer: --full)".to_owned()),
+        None => Some(format!("no usable interval ({MEASURE_LONGER})")),
         Some(Warning { what, advice, .. }) => {
-            Some(format!("grade D, mostly because {what} ({advice})"))
+            let mostly = if unsound.len() == 1 { "" } else { "mostly " };
+            Some(format!("grade D, {mostly}because {what} ({advice})"))
         }
     }
 }

@@ -48,8 +48,17 @@ pub(crate) fn ends<T>(mut all: Vec<T>) -> Vec<T> {
     all
 }
 
-/// The row that differs from this one only in these words.
+/// The sound row that differs from this one only in these words.
 pub(crate) fn same_but<'r>(
+    run: &'r Run,
+    row: &PointRow,
+    words: &[(&'static str, &'static str)],
+) -> Option<&'r PointRow> {
+    any_same_but(run, row, words).filter(|other| other.is_sound())
+}
+
+/// The same, disturbed or not: for comparisons of what took turns.
+pub(crate) fn any_same_but<'r>(
     run: &'r Run,
     row: &PointRow,
     words: &[(&'static str, &'static str)],
@@ -62,9 +71,7 @@ pub(crate) fn same_but<'r>(
         axes,
         ..row.point.clone()
     };
-    run.select(&point.probe)
-        .filter(|other| other.point == point)
-        .one()
+    run.points.iter().find(|other| other.point == point)
 }
 
 /// How much more one row is than another, at least and at most; none if their intervals overlap.

@@ -26,8 +26,8 @@ pub(crate) fn queue_overflow(run: &Run) -> Vec<Finding> {
 
 fn overflows(run: &Run, row: &PointRow) -> Option<Finding> {
     let window = window(row).filter(|window| *window > 1)?;
-    let share = row.median("lost_in_queue")?;
-    let dropped = row.median("dropped_in_queue")?;
+    let share = row.counted("lost_in_queue")?;
+    let dropped = row.counted("dropped_in_queue")?;
     let one = one_in_flight(run, row);
     let setting = |name: &str| run.facts()?.kernel.sysctls.get(name)?.parse().ok();
     // The other stacks request queues of their own size.

@@ -130,7 +130,7 @@ mod tests {
         ] {
             let mut metric = row.metrics[0].clone();
             (metric.name, metric.unit, metric.median) = (name.into(), unit, value);
-            metric.ci95 = None;
+            metric.ci95 = Some((value, value));
             row.metrics.push(metric);
         }
         row

@@ -11,6 +11,7 @@ use costof_model::point::Point;
 use costof_model::rows::PointRow;
 use costof_model::run_file::Run;
 use costof_model::select::{Group, Select};
+use std::collections::HashSet;
 
 /// The sentences about a crossover, for any two ways of sending.
 macro_rules! crossover {
@@ -115,8 +116,14 @@ pub(crate) fn send_crossover(run: &Run) -> Vec<Finding> {
         pairs.any(|wanted| row.is_at("primitive", wanted))
     };
     let all = run.select_any(PROBE).filter(is_compared);
-    let unsound = all.clone().filter(|row| !row.is_sound());
-    let no_room = all.clone().filter(|row| row.is_sound() && falls_back(row));
+    let used: HashSet<&Point> = crossovers
+        .iter()
+        .flat_map(|found| &found.evidence)
+        .collect();
+    let no_room = all.clone().filter(falls_back);
+    let unsound = all
+        .clone()
+        .filter(|row| !row.is_sound() && !falls_back(row) && !used.contains(&row.point));
     let noise = figures().maybe("noise", noise::described(&unsound));
     findings.extend(left_out(&unsound, all.len(), noise));
     let room = figures().when("no_room", true);
@@ -203,7 +210,7 @@ fn paced(run: &Run, rows: &Select<'_>, found: &[Finding]) -> Option<Finding> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tests::{RowExt, add_metric, axes, begins, known_row, run, warn};
+    use crate::tests::{RowExt, add_metric, axes, begins, known_row, launch, run, warn};
     use costof_model::noise::Grade;
     use costof_model::unit::Better;
 
@@ -305,6 +312,33 @@ mod tests {
             findings[0].sentence(),
             "no crossover: 12 of the 12 points that compare ways of sending are not used: grade D, mostly because steal was seen (stop it)"
         );
+    }
+
+    #[test]
+    fn sends_that_took_turns_are_compared_on_a_busy_machine_too() {
+        let mut run = cold();
+        let quiet = send_crossover(&run);
+        let rows = run.points.clone();
+        for slow in [1.0, 4.0, 2.0, 3.0] {
+            let values = rows.iter().map(|row| {
+                let ns = row.median("cpu_sender").unwrap();
+                [("cpu_sender", slow * ns)]
+            });
+            let values: Vec<_> = values.collect();
+            let points: Vec<_> = rows.iter().zip(&values).collect();
+            let points: Vec<_> = points.iter().map(|(row, of)| (*row, &of[..])).collect();
+            launch(&mut run, &points);
+        }
+        for row in &mut run.points {
+            warn(row, "steal", Grade::D);
+        }
+        let busy = send_crossover(&run);
+        assert_eq!(busy.len(), 3, "nothing is left out");
+        let kinds = |found: &[Finding]| found.iter().map(|it| it.kind).collect::<Vec<_>>();
+        assert_eq!(kinds(&busy), kinds(&quiet));
+        assert!(busy[1].sentence().contains("from about 26KiB on"));
+        let all = noise::found(&run);
+        assert!(busy.iter().all(|found| all.contains(found)), "{all:#?}");
     }
 
     #[test]

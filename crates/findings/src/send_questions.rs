@@ -136,7 +136,7 @@ mod tests {
         }
         let questions = questions(&run);
         let lacks = |number: usize| questions[number - 1].lacks.clone().unwrap_or_default();
-        let noise = "nothing can be concluded: 4 of the 4 points that this needs have grade D, mostly because others was seen \
+        let noise = "4 of the 4 points that this needs have grade D, mostly because others was seen \
                      (stop it)";
         assert_eq!([lacks(1), lacks(4)], [noise, ""]);
         assert!(lacks(3).starts_with("only one number of threads"));

@@ -11,15 +11,15 @@ pub(crate) const PROBE: &str = "copy.send";
 pub(crate) const NONE: f64 = 0.005;
 
 /// Sends, except those that were to be sent without a copy but for which the kernel had no room. They are not
-/// what their name says.
+/// what their name says. Those that noise disturbed are among them: they are compared in turns, or not at all.
 pub(crate) fn comparable(run: &Run) -> Select<'_> {
-    let sends = run.select(PROBE);
+    let sends = run.select_any(PROBE);
     sends.filter(|row| row.word("primitive").is_some() && !falls_back(row))
 }
 
 /// Whether more than a few messages were copied at once although the point asks for no copy.
 pub(crate) fn falls_back(row: &PointRow) -> bool {
-    row.median("fallbacks").is_some_and(|share| share > NONE)
+    row.counted("fallbacks").is_some_and(|share| share > NONE)
 }
 
 /// How the ends of the link were set up in the launches of a point.

@@ -11,7 +11,8 @@ use costof_model::select::Select;
 
 pub(crate) const SENTENCES: &str = r#"
 [sequential_mebibyte]
-sentence = "sequentially, by one thread, 1 MiB of main memory is {operations}"
+sentence = "sequentially, by one thread, 1 MiB of main memory is {operations}[; how fast it is {unknown|; how fast it is }]"
+unknown_time = "{done} is not known ({why})"
 operation = "{done} in {time}"
 by_string_instruction = "{done} in {time} (a string instruction)"
 by_vectors = "{done} in {time} ({vector}-byte vectors)"
@@ -33,15 +34,16 @@ pub(crate) fn sequential(run: &Run) -> Vec<Finding> {
 /// the fastest instructions.
 fn mebibyte(run: &Run) -> Option<Finding> {
     let operations = [("read", "read"), ("written", "write"), ("copied", "copy")];
-    let rows = operations.into_iter().filter_map(|(done, op)| {
-        let alone = in_main_memory(run, op).at("threads", 1);
-        Some((
-            done,
-            alone.into_iter().max_by_key(|row| row.number("size"))?,
-        ))
-    });
-    let rows: Vec<(&str, &PointRow)> = rows.collect();
-    let parts = rows.iter().filter_map(|(done, row)| {
+    let of = |op: &str| {
+        let alone = in_main_memory(run.select_any("memory.bandwidth"), run, op).at("threads", 1);
+        alone.into_iter().max_by_key(|row| row.number("size"))
+    };
+    let rows = operations.map(|(done, op)| (done, of(op)));
+    let (sound, unsound): (Vec<_>, Vec<_>) = rows
+        .into_iter()
+        .filter_map(|(done, row)| Some((done, row?)))
+        .partition(|(_, row)| row.is_sound());
+    let parts = sound.iter().filter_map(|(done, row)| {
         let time = MEBIBYTE / row.median("throughput")? * 1e9;
         let template = match row.median("vector_bytes") {
             None => "operation",
@@ -53,9 +55,15 @@ fn mebibyte(run: &Run) -> Option<Finding> {
         let figures = figures().with("done", *done).with("time", ns(time));
         Some((template, figures.maybe("vector", vector)))
     });
-    let figures = figures().parts("operations", parts);
-    let evidence = rows.iter().map(|(_, row)| *row);
-    (!rows.is_empty()).then(|| Finding::new(Kind::SequentialMebibyte, evidence, figures))
+    let unknown = unsound.iter().filter_map(|(done, row)| {
+        let figures = figures().with("done", *done);
+        Some(("unknown_time", figures.with("why", row.why_unsound()?)))
+    });
+    let figures = figures()
+        .parts("operations", parts)
+        .parts("unknown", unknown);
+    let evidence = sound.iter().map(|(_, row)| *row);
+    (!sound.is_empty()).then(|| Finding::new(Kind::SequentialMebibyte, evidence, figures))
 }
 
 /// Compares the highest read bandwidth of main memory, with any number of threads, with the bandwidth of the
@@ -63,7 +71,10 @@ fn mebibyte(run: &Run) -> Option<Finding> {
 fn modules(run: &Run) -> Option<Finding> {
     let modules = run.facts()?.memory.modules_bytes_per_s()?;
     let read = |row: &PointRow| row.median("throughput").unwrap_or(0.0);
-    let fastest = greatest(in_main_memory(run, "read"), read)?;
+    let fastest = greatest(
+        in_main_memory(run.select("memory.bandwidth"), run, "read"),
+        read,
+    )?;
     let threads = fastest.number("threads")?;
     let figures = figures()
         .maybe("threads", (threads != 1).then_some(threads))
@@ -75,17 +86,15 @@ fn modules(run: &Run) -> Option<Finding> {
     Some(Finding::new(Kind::MemoryModulesShare, [fastest], figures))
 }
 
-/// An operation on sizes that no claimed cache holds, with the fastest kernel; empty if the machine claims no
-/// cache.
-fn in_main_memory<'r>(run: &'r Run, op: &str) -> Select<'r> {
+/// Of these rows, an operation on sizes that no claimed cache holds, with the fastest kernel; empty if the
+/// machine claims no cache.
+fn in_main_memory<'r>(rows: Select<'r>, run: &Run, op: &str) -> Select<'r> {
     let claimed = |level| run.facts()?.claimed_cache(level);
     let largest = (1..=4)
         .filter_map(claimed)
         .map(|cache| cache.size_bytes)
         .max();
-    let rows = run
-        .select("memory.bandwidth")
-        .words(&[("op", op), ("kernel", "best")]);
+    let rows = rows.words(&[("op", op), ("kernel", "best")]);
     rows.filter(|row| {
         let is_larger = largest.is_some_and(|cache| row.number("size") > Some(cache));
         is_larger && row.estimate("throughput").is_some()
@@ -95,8 +104,9 @@ fn in_main_memory<'r>(run: &'r Run, op: &str) -> Select<'r> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tests::{CLAIMED, add_metric, axes, point_row, run};
+    use crate::tests::{CLAIMED, RowExt, add_metric, axes, point_row, run};
     use costof_model::facts::Dimm;
+    use costof_model::noise::Grade;
 
     fn stream(op: &'static str, size: u64, gigabytes_a_second: f64) -> PointRow {
         by_threads(1, op, size, gigabytes_a_second)
@@ -106,6 +116,22 @@ mod tests {
         let axes = axes!(op, size, threads, kernel = "best");
         let rate = gigabytes_a_second * 1e9;
         point_row("memory.bandwidth", "throughput", axes, rate, (rate, rate))
+    }
+
+    #[test]
+    fn an_operation_that_noise_decides_is_named_and_not_left_to_the_others() {
+        let mut run = run(&CLAIMED);
+        let read = stream("read", 1 << 30, 10.0).warned("others", Grade::D);
+        run.points = vec![read, stream("copy", 1 << 30, 5.0)];
+        let shown: Vec<String> = sequential(&run).iter().map(Finding::sentence).collect();
+        assert_eq!(
+            shown,
+            [
+                "sequentially, by one thread, 1 MiB of main memory is copied in 210 µs; how fast it is read is not known (grade D: others was seen: stop it)"
+            ]
+        );
+        run.points.pop();
+        assert_eq!(sequential(&run), []);
     }
 
     #[test]

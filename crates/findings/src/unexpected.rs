@@ -126,7 +126,7 @@ mod tests {
         {
             let mut estimate = row.metrics[0].clone();
             estimate.name = name.into();
-            (estimate.median, estimate.ci95) = (share, None);
+            (estimate.median, estimate.ci95) = (share, Some((share, share)));
             row.metrics.push(estimate);
         }
         row

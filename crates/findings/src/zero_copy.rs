@@ -1,11 +1,11 @@
 //! What the kernel reported about sends that asked for no copy, and why it copied after all.
 
 use crate::Kind;
-use crate::figures::{Figures, Part, Value, bytes, figures, part, span_of, times};
+use crate::figures::{Figures, Part, Value, bytes, figures, part, span, times};
 use crate::finding::Finding;
 use crate::interval::{Interval, value};
 use crate::naming::varying;
-use crate::pairs::{ends, same_but};
+use crate::pairs::{any_same_but, ends};
 use crate::sends::{NONE, PROBE, falls_back, is_paced, link_ends};
 use costof_model::link::Link;
 use costof_model::link_end::LinkEnd;
@@ -75,7 +75,7 @@ pub(crate) fn zero_copy(run: &Run) -> Vec<Finding> {
 
 /// None if no send asked for no copy.
 fn fate(row: &PointRow) -> Option<Fate> {
-    match row.median("copied") {
+    match row.counted("copied") {
         None => falls_back(row).then_some(Fate::NoRoom),
         Some(copied) if copied >= ALL => Some(Fate::Copied),
         Some(copied) if copied <= NONE => Some(Fate::NotCopied),
@@ -95,7 +95,6 @@ fn found(
     let size = |at: Option<&(u64, &PointRow)>| at.map(|(size, _)| bytes(*size));
     let several = sizes.first().map(|(size, _)| size) != sizes.last().map(|(size, _)| size);
     let no_room = no_room(rows);
-    let sound = rows.clone().filter(PointRow::is_sound);
     let verdict = match fate {
         Fate::Copied => "copied",
         Fate::NotCopied => "not_copied",
@@ -128,8 +127,8 @@ fn found(
         .with("counted", sends.counted)
         .parts("causes", causes(run, rows[0]))
         .choose("verdict", verdict)
-        .parts("cpu_times", time_of_two_copies(run, &sound))
-        .parts("doubt", doubt(run, fate, &sound))
+        .parts("cpu_times", time_of_two_copies(run, rows))
+        .parts("doubt", doubt(run, fate, rows))
         .maybe("fallbacks", no_room.filter(|_| fate != Fate::NoRoom))
         .parts("advice", advice.map(|advice| (advice, room(run))));
     Finding::new(Kind::ZeroCopy, rows.iter().copied(), figures)
@@ -152,7 +151,8 @@ fn sends(run: &Run, rows: &Select<'_>) -> Sends {
         .collect();
     let (sends, counted): (Vec<(f64, f64)>, _) = if launched.is_empty() {
         let medians = rows.iter();
-        let medians = medians.filter_map(|row| Some((row.median("asked")?, row.median("copied")?)));
+        let medians =
+            medians.filter_map(|row| Some((row.counted("asked")?, row.counted("copied")?)));
         (medians.collect(), " a launch")
     } else {
         (launched, " in a round of each launch")
@@ -259,7 +259,7 @@ fn cannot_gather(end: &LinkEnd) -> Option<Part> {
 
 /// The percentage of messages for which the kernel had no room for another send without a copy.
 fn no_room(rows: &Select<'_>) -> Option<String> {
-    let (_, most) = span_of(rows, "fallbacks")?;
+    let (_, most) = span(rows.iter().filter_map(|row| row.counted("fallbacks")))?;
     let percent = 100.0 * most;
     let share = if percent < 0.1 {
         "less than 0.1".to_owned()
@@ -287,7 +287,7 @@ fn room(run: &Run) -> Figures {
 fn sent_by<'a>(run: &'a Run, row: &PointRow, primitive: &'static str) -> Option<&'a PointRow> {
     let words = [("primitive", primitive), ("buffers", "plain")];
     let has_buffers = row.word("buffers").is_some();
-    same_but(run, row, if has_buffers { &words } else { &words[..1] })
+    any_same_but(run, row, if has_buffers { &words } else { &words[..1] })
 }
 
 /// The sender's CPU time relative to that of two copies if both were measured: the smallest and the largest
@@ -295,8 +295,8 @@ fn sent_by<'a>(run: &'a Run, row: &PointRow, primitive: &'static str) -> Option<
 fn time_of_two_copies(run: &Run, rows: &Select<'_>) -> Vec<Part> {
     let ratios = rows.iter().copied().filter_map(|row| {
         let copying = sent_by(run, row, "two_copy")?;
-        let ratio = row.median(TIME)? / copying.median(TIME)?;
-        Some((ratio, row.number("size")?, row))
+        let ratio = Interval::log_ratio(run, row, copying, TIME)?.exp();
+        Some((ratio.middle, row.number("size")?, row))
     });
     let mut ratios: Vec<(f64, u64, &PointRow)> = ratios.collect();
     ratios.sort_by(|one, other| one.0.total_cmp(&other.0));

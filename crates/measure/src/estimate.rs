@@ -12,7 +12,7 @@ use crate::schedule::LEAST_LAUNCHES;
 use costof_model::Text;
 use costof_model::failure::Failure;
 use costof_model::metric::{Data, Estimate, Measured, MetricInfo, Selection};
-use costof_model::noise::{DISAGREE, Grade, Noise, Warning};
+use costof_model::noise::{DISAGREE, FEW_LAUNCHES, Grade, Noise, Warning};
 use costof_model::point::Point;
 use costof_model::prediction::Prediction;
 use costof_model::probe_info::ProbeInfo;
@@ -109,7 +109,8 @@ pub fn point(
     let is_batched =
         measured(&points, &primary.name).all(|launch| !matches!(launch.data, Data::Histogram(_)));
     let is_alone = core.is_some_and(|core| core.selection == Selection::Alone) && is_batched;
-    let mut warnings = causes(&noise.iter().collect::<Vec<_>>(), is_alone);
+    let is_unmoved = is_batched && is_unmoved(primary, &points, clock);
+    let mut warnings = causes(&noise.iter().collect::<Vec<_>>(), is_alone, is_unmoved);
     warnings.extend(core.and_then(|core| core_shared(&core)));
     let of_other_ends = given.len() + elsewhere;
     warnings.extend(core_never_alone(
@@ -133,10 +134,11 @@ pub fn point(
         );
         metrics.extend(counters(info, &points, clock));
         metrics.extend(estimated_core_cycles(primary, &given));
+        add_ranges(&mut metrics, &points);
         let Some(found) = metrics.iter().find(|metric| metric.name == primary.name) else {
             costof_model::fail!("no launch gave its primary metric, {}", primary.name);
         };
-        warnings.extend(disagreement(found, &points));
+        warnings.extend(without_interval(found, given.len()));
     }
     warnings.extend(allocated(&points));
     Ok(PointRow {
@@ -167,22 +169,57 @@ fn worst(warnings: &[Warning]) -> Grade {
     grades.max().unwrap_or(Grade::A)
 }
 
-/// Warns that the launches disagree too much on a metric for it to be a number to a user.
-fn disagreement(estimate: &Estimate, points: &[&LaunchPoint]) -> Option<Warning> {
-    if !estimate.disagrees() {
-        return None;
+/// Whether one thread did all the work of a metric's batches, and those that were preempted do not move
+/// its median out of its interval.
+fn is_unmoved(metric: &MetricInfo, points: &[&LaunchPoint], clock: &ClockInfo) -> bool {
+    let by_one_thread = measured(points, &metric.name).all(|launch| launch.by_one_thread);
+    let is_inside = |estimate: Estimate| {
+        let (low, high) = estimate.usable_interval()?;
+        let undisturbed = estimate.undisturbed.unwrap_or(estimate.median);
+        Some((low..=high).contains(&undisturbed))
+    };
+    by_one_thread && estimate(metric, points, clock).and_then(is_inside) == Some(true)
+}
+
+/// Adds between which values the launches of each estimate without a usable interval lie, which is
+/// all that is known of it.
+fn add_ranges(metrics: &mut [Estimate], points: &[&LaunchPoint]) {
+    for metric in metrics.iter_mut().filter(|metric| !metric.is_usable()) {
+        let medians = launch_medians(points, &metric.name, selection_of(points, &metric.name));
+        let range = medians.iter().map(|median| (*median, *median));
+        metric.range = range.reduce(|all, own| (all.0.min(own.0), all.1.max(own.1)));
     }
-    let name = &estimate.name;
-    let medians = launch_medians(points, name, selection_of(points, name));
-    let shown = |value: f64| estimate.unit.display(value);
-    let what = format!(
-        "its launches disagree: their medians reach from {} to {}",
-        shown(medians.iter().copied().fold(f64::INFINITY, f64::min)),
-        shown(medians.iter().copied().fold(0.0, f64::max)),
-    );
-    let advice = "measure more often (--launches) or longer (--full), or look in the run file for what \
-                  differs between them";
-    Some(grade::warning(DISAGREE, Grade::D, what, advice))
+}
+
+/// Warns that a metric has no usable interval, so that there is no number for a user.
+fn without_interval(estimate: &Estimate, launches: usize) -> Option<Warning> {
+    let shown = estimate.unusable(|(low, high)| {
+        let [low, high] = [low, high].map(|end| estimate.unit.display(end));
+        format!("{low} to {high}")
+    })?;
+    let (_, range) = shown.split_once(": ").unwrap_or_default();
+    Some(match estimate.ci95 {
+        Some(_) => grade::warning(
+            DISAGREE,
+            Grade::D,
+            format!("its launches disagree: their medians reach from {range}"),
+            "measure more often (--launches) or longer (--full), or look in the run file for what \
+             differs between them",
+        ),
+        None => grade::warning(
+            FEW_LAUNCHES,
+            Grade::D,
+            format!(
+                "only {} gave a number ({range}), too few for an interval",
+                counted(launches)
+            ),
+            "measure it again; the notes on lost launches say why the others gave none",
+        ),
+    })
+}
+
+fn counted(launches: usize) -> String {
+    format!("{launches} launch{}", if launches == 1 { "" } else { "es" })
 }
 
 /// Checks, for every sampled metric, the batches of n and of 2n operations by launch. If a recorded
@@ -322,4 +359,60 @@ fn allocated(points: &[&LaunchPoint]) -> Option<Warning> {
             "report this fault of the probe",
         )
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use costof_model::testing::{clock_info, estimate as known, launch, probe_info, row, run};
+
+    /// The row of a point whose launches measured these times.
+    fn of(launches: &[f64]) -> PointRow {
+        let mut run = run(&[]);
+        let row = row("p", Default::default(), 1.0);
+        for ns in launches {
+            self::launch(&mut run, &[(&row, &[("cost", *ns)])]);
+        }
+        let rows: Vec<&LaunchRow> = run.launches.iter().collect();
+        point(
+            &probe_info("p"),
+            &row.point,
+            None,
+            &rows,
+            None,
+            &clock_info(),
+        )
+        .unwrap()
+    }
+
+    #[test]
+    fn a_value_of_one_or_two_launches_is_no_number() {
+        for (launches, shown) in [
+            (&[8.5][..], "too few launches: 8.50 ns"),
+            (&[10.0, 780.0], "too few launches: 10.0–780 ns"),
+        ] {
+            let row = of(launches);
+            assert_eq!(row.primary().unwrap().display(), shown);
+            assert!(!row.is_usable());
+            let doubt = row.worst_doubt().unwrap();
+            assert_eq!((&*doubt.kind, row.grade), (FEW_LAUNCHES, Grade::D));
+        }
+        let row = of(&[10.0, 10.1, 10.2]);
+        assert!(row.is_usable());
+        assert_eq!((row.primary().unwrap().range, row.grade), (None, Grade::A));
+    }
+
+    #[test]
+    fn launches_that_disagree_show_the_range_of_their_medians() {
+        let row = of(&[16.0, 45.0, 127.0]);
+        assert_eq!(row.primary().unwrap().display(), "too noisy: 16.0–127 ns");
+        let doubt = row.worst_doubt().unwrap();
+        assert_eq!(&*doubt.kind, DISAGREE);
+        assert!(
+            doubt.what.ends_with("from 16.0 ns to 127 ns"),
+            "{}",
+            doubt.what
+        );
+        assert_eq!(without_interval(&known("cost", 1.0), 3), None);
+    }
 }

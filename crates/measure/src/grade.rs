@@ -26,6 +26,8 @@ struct Cause {
     unit: Unit,
     /// Which estimates leave out the batches that it disturbed. They keep at least grade B.
     left_out: LeftOut,
+    /// Whether it takes the CPU from the measuring thread, which the recording of a batch shows.
+    preempts: bool,
     advice: &'static str,
 }
 
@@ -63,6 +65,7 @@ const OF_THE_TIME: Cause = Cause {
     what: "",
     unit: Unit::Share,
     left_out: LeftOut::Always,
+    preempts: false,
     advice: "",
 };
 
@@ -77,6 +80,7 @@ const CAUSES: &[Cause] = &[
     },
     Cause {
         kind: "run_queue_wait",
+        preempts: true,
         recorded: |noise| share(noise, |n| n.run_queue_wait_ns),
         subject: "how long the worker waited for its CPU",
         what: "CPU contention left the worker ready but not running {} of the time",
@@ -85,6 +89,7 @@ const CAUSES: &[Cause] = &[
     },
     Cause {
         kind: "throttled",
+        preempts: true,
         // Each thread's time counts, so that it may be more than the launch took.
         recorded: |noise| {
             let share = share(noise, |n| n.throttled_ns)?;
@@ -101,6 +106,7 @@ const CAUSES: &[Cause] = &[
     },
     Cause {
         kind: "others",
+        preempts: true,
         recorded: |noise| share(noise, |n| n.others_ns),
         // The kernel counts ticks of 10 ms, so small values mean nothing.
         limits: [0.03, 0.06, 0.15],
@@ -165,6 +171,7 @@ const CAUSES: &[Cause] = &[
         what: "the worker moved to another CPU {} times",
         unit: Unit::Count,
         left_out: LeftOut::Never,
+        preempts: false,
         advice: "look for cpusets and tuning daemons that override the worker's affinity",
     },
     Cause {
@@ -181,6 +188,7 @@ const CAUSES: &[Cause] = &[
         what: "sockets that sniff packets on a device of the link: {}",
         unit: Unit::Count,
         left_out: LeftOut::Never,
+        preempts: false,
         advice: "end what captures packets (tcpdump, monitoring agents), as `ss -0 -p` lists it",
     },
     Cause {
@@ -217,8 +225,11 @@ const THREADS_MAX: f64 = 65_536.0;
 const IMPOSSIBLE: f64 = 2.0;
 
 /// The causes in the noise of a point's launches that cost it a grade; the worst one decides.
-/// `is_alone` says that its estimate uses only batches that were alone on the core and undisturbed.
-pub fn causes(noise: &[&Noise], is_alone: bool) -> Vec<Warning> {
+/// `is_alone` says that its estimate uses only batches that were alone on the core and undisturbed;
+/// `is_unmoved`, that one thread did all the work and the batches that were preempted do not move the
+/// estimate. What takes the CPU then cannot have decided the number, but may have changed it: caches
+/// are colder after a switch.
+pub fn causes(noise: &[&Noise], is_alone: bool, is_unmoved: bool) -> Vec<Warning> {
     // An operation that blocks by design has no such record.
     let keeps_cpu = noise.iter().all(|noise| noise.run_queue_wait_ns.is_some());
     let is_left_out = |cause: &Cause| match cause.left_out {
@@ -228,10 +239,10 @@ pub fn causes(noise: &[&Noise], is_alone: bool) -> Vec<Warning> {
     };
     let of_cause = |cause: &Cause| {
         let value = (cause.recorded)(noise).filter(|value| is_possible(cause, *value))?;
-        let worst = if is_left_out(cause) {
-            Grade::B
-        } else {
-            Grade::D
+        let worst = match cause {
+            cause if is_left_out(cause) => Grade::B,
+            cause if is_unmoved && cause.preempts => Grade::C,
+            _ => Grade::D,
         };
         let grade = grade(value, cause.limits)?.min(worst);
         let shown = match cause.unit {
@@ -445,8 +456,8 @@ mod tests {
 
     #[test]
     fn a_quiet_launch_is_an_a_and_says_nothing() {
-        assert_eq!(causes(&[&quiet(), &quiet()], false), []);
-        assert_eq!(causes(&[&Noise::default()], false), []);
+        assert_eq!(causes(&[&quiet(), &quiet()], false, false), []);
+        assert_eq!(causes(&[&Noise::default()], false, false), []);
     }
 
     #[test]
@@ -486,7 +497,7 @@ mod tests {
         for (kind, disturb, expected) in cases {
             let mut noise = quiet();
             disturb(&mut noise);
-            let warnings = causes(&[&noise], false);
+            let warnings = causes(&[&noise], false, false);
             assert_eq!(warnings.len(), 1, "{kind}");
             assert_eq!(warnings[0].kind, kind);
             assert_eq!(warnings[0].grade, expected, "{kind}");
@@ -580,7 +591,7 @@ mod tests {
         bad.steal_ns = Some(0.3e9);
         let quiet = quiet();
         let launches = [&bad, &quiet, &quiet, &quiet, &quiet, &quiet];
-        assert_eq!(causes(&launches, false)[0].grade, Grade::C);
+        assert_eq!(causes(&launches, false, false)[0].grade, Grade::C);
     }
 
     #[test]
@@ -589,7 +600,7 @@ mod tests {
         noise.run_queue_wait_ns = Some(0.5e9);
         noise.core_clock_after_hz = Some(3.6e9);
         let grades = |is_alone| {
-            let warnings = causes(&[&noise], is_alone).into_iter();
+            let warnings = causes(&[&noise], is_alone, false).into_iter();
             warnings.map(|warning| warning.grade).collect::<Vec<_>>()
         };
         assert_eq!(grades(false), [Grade::D, Grade::C]);
@@ -598,12 +609,24 @@ mod tests {
     }
 
     #[test]
+    fn what_takes_the_cpu_does_not_decide_a_number_that_preempted_batches_do_not_move() {
+        let mut noise = quiet();
+        noise.run_queue_wait_ns = None;
+        noise.others_ns = Some(0.8e9);
+        assert_eq!(causes(&[&noise], false, true)[0].grade, Grade::C);
+        assert_eq!(causes(&[&noise], false, false)[0].grade, Grade::D);
+        // No batch shows when the hypervisor took the CPU.
+        noise.steal_ns = Some(0.8e9);
+        assert_eq!(causes(&[&noise], false, true)[0].grade, Grade::D);
+    }
+
+    #[test]
     fn a_switch_beside_others_costs_its_grade_in_undisturbed_batches_too() {
         let mut noise = quiet();
         noise.others_ns = Some(0.5e9);
-        assert_eq!(causes(&[&noise], true)[0].grade, Grade::B);
+        assert_eq!(causes(&[&noise], true, false)[0].grade, Grade::B);
         noise.run_queue_wait_ns = None;
-        assert_eq!(causes(&[&noise], true)[0].grade, Grade::D);
+        assert_eq!(causes(&[&noise], true, false)[0].grade, Grade::D);
     }
 
     #[test]

@@ -78,7 +78,7 @@ fn series(values: &Values<'_>) -> Series {
     let values = values.iter().map(|(run, _, estimate, ..)| Reading {
         run: *run,
         median: estimate.median,
-        ci95: estimate.ci95.unwrap_or((estimate.median, estimate.median)),
+        ci95: (estimate.usable_interval()).unwrap_or((estimate.median, estimate.median)),
     });
     Series {
         of: MetricOfPoint::new(row, estimate),

@@ -19,16 +19,19 @@ use crate::trials;
 use crate::turn::{self, NotTaken, Turn};
 use costof_model::failure::Failure;
 use costof_model::link_end::LinkEnd;
+use costof_model::metric::Data;
 use costof_model::noise::CoreGauge;
 use costof_model::protocol::{
     Answer, ClockInfo, Command, Description, LINE_MAX_BYTES, Launch, Network, Offers, PROTOCOL,
     Report,
 };
 use costof_model::{fail, unsupported};
+use costof_os::cpu::clock::{ClockId, now_ns};
 use costof_os::net::addresses;
 use costof_os::process;
 use costof_os::process::command_reader::CommandReader;
 use costof_os::sched::affinity;
+use costof_os::sched::usage::{self, Usage};
 use std::io::{self, BufRead, BufReader, Read, Stdin, Write};
 use std::net::IpAddr;
 use std::os::unix::fs::MetadataExt;
@@ -257,18 +260,54 @@ struct OpenLaunch {
     other_core: Option<CoreGauge>,
 }
 
+/// The work of this process and of the measuring thread so far.
+struct Work {
+    process_ns: u64,
+    thread_ns: u64,
+    usage: Usage,
+    children: Usage,
+}
+
+impl Work {
+    fn now() -> Work {
+        Work {
+            process_ns: now_ns(ClockId::ProcessCpu),
+            thread_ns: now_ns(ClockId::ThreadCpu),
+            usage: usage::thread(),
+            children: usage::children(),
+        }
+    }
+
+    /// Whether this thread has done all the work since, but for a hundredth, and never gave up its CPU.
+    fn was_by_one_thread(&self) -> bool {
+        let now = Work::now();
+        let thread_ns = now.thread_ns - self.thread_ns;
+        let children = now.children.since(&self.children);
+        let others_ns = (now.process_ns - self.process_ns).saturating_sub(thread_ns)
+            + children.user_ns
+            + children.system_ns;
+        100 * others_ns <= thread_ns && now.usage.since(&self.usage).voluntary_switches == 0
+    }
+}
+
 /// A point of a launch that has begun.
 #[derive(Default)]
 struct OpenPoint {
     record: Record,
     counts: Counts,
     failed: bool,
+    /// Whether in some round not one thread did all the work.
+    by_several: bool,
 }
 
 impl OpenPoint {
     fn report(self) -> Report {
         let counts = self.counts.per_operation();
-        self.record.into_report(self.failed, counts)
+        let mut report = self.record.into_report(self.failed, counts);
+        for metric in &mut report.metrics {
+            metric.by_one_thread = !self.by_several && matches!(metric.data, Data::Samples(_));
+        }
+        report
     }
 }
 
@@ -364,10 +403,10 @@ impl OpenLaunch {
             &mut open.record,
         )
         .gauged(self.gauge.as_ref());
-        let measured = self
-            .role
-            .run(point, &mut meter)
-            .and_then(|()| self.role.finish(point, &mut meter));
+        let work = Work::now();
+        let measured = self.role.run(point, &mut meter);
+        open.by_several |= !work.was_by_one_thread();
+        let measured = measured.and_then(|()| self.role.finish(point, &mut meter));
         open.failed |= measured.is_err();
         let operations = open.record.counted_operations() - before;
         if let Some(counters) = &mut self.counters {

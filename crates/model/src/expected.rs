@@ -39,9 +39,9 @@ impl Prediction {
 
     /// By which factor the interval of the measurement misses the range: the ratio of the two
     /// nearest ends, above 1 if the measurement is greater, below 1 if it is less. `None` if they
-    /// overlap.
+    /// overlap, or if the measurement has no usable interval.
     pub fn missed_by(&self, measured: &Estimate) -> Option<f64> {
-        let (low, high) = measured.ci95.unwrap_or((measured.median, measured.median));
+        let (low, high) = measured.usable_interval()?;
         if low > self.high {
             return Some(low / self.high);
         }
@@ -70,6 +70,6 @@ mod tests {
         measured.ci95 = Some((2.0, 5.0));
         assert_eq!(expected.missed_by(&measured), Some(0.5));
         measured.ci95 = None;
-        assert_eq!(expected.missed_by(&measured), Some(2.0));
+        assert_eq!(expected.missed_by(&measured), None);
     }
 }

@@ -66,6 +66,10 @@ pub struct Measured {
     /// Which of the samples had a recorded disturbance, by position.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub disturbed: Vec<u32>,
+    /// Whether one thread did all the work and never gave up its CPU, so that no program could take
+    /// CPU time from a sample that is not among the `disturbed`.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub by_one_thread: bool,
     /// What the gauge of the core showed during the samples; absent if no gauge was read.
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
     pub gauged: Option<Gauged>,
@@ -146,6 +150,8 @@ struct Unchecked {
     exact: bool,
     #[serde(default)]
     disturbed: Vec<u32>,
+    #[serde(default)]
+    by_one_thread: bool,
     core: Option<Vec<CoreState>>,
     by_core: Option<Box<ByCore>>,
 }
@@ -194,6 +200,7 @@ impl TryFrom<Unchecked> for Measured {
             data,
             exact: read.exact,
             disturbed: read.disturbed,
+            by_one_thread: read.by_one_thread,
             gauged,
         })
     }
@@ -218,6 +225,7 @@ impl Measured {
             data,
             exact: false,
             disturbed: Vec::new(),
+            by_one_thread: false,
             gauged: None,
         }
     }
@@ -326,9 +334,13 @@ pub struct Estimate {
     pub better: Better,
     /// The median over launches of each launch's median.
     pub median: f64,
-    /// The 95 % interval of the median; absent with fewer than three launches.
+    /// The 95 % interval of the median; absent with fewer than three launches. Whether it says
+    /// anything is decided by [`Estimate::usable_interval`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ci95: Option<(f64, f64)>,
+    /// The least and the greatest launch median; only where there is no usable interval.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub range: Option<(f64, f64)>,
     /// How the interval was made.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub interval: Option<IntervalKind>,
@@ -365,10 +377,42 @@ pub fn is_too_wide((low, high): (f64, f64)) -> bool {
 }
 
 impl Estimate {
-    /// Whether the launches disagree so much that there is no number for a user. For a share or a
-    /// count near zero, an interval from a thousandth to a tenth is still precise.
-    pub fn disagrees(&self) -> bool {
-        self.unit != Unit::One && self.ci95.is_some_and(is_too_wide)
+    /// The one rule on what is a number: the 95 % interval of at least three launches that agree
+    /// within a factor of ten. For a share or a count near zero, an interval from a thousandth to a
+    /// tenth is still precise. Without it, an estimate is shown by [`Estimate::display`] and used
+    /// for nothing.
+    pub fn usable_interval(&self) -> Option<(f64, f64)> {
+        let says_something = |ends: &(f64, f64)| self.unit == Unit::One || !is_too_wide(*ends);
+        self.ci95.filter(says_something)
+    }
+
+    /// Whether it has a usable interval.
+    pub fn is_usable(&self) -> bool {
+        self.usable_interval().is_some()
+    }
+
+    /// The median, or what is known without a usable interval: `113 ns`, `too noisy: 16.0–127 ns`.
+    pub fn display(&self) -> String {
+        let unusable = self.unusable(|(low, high)| match low < high {
+            true => self.unit.display_range((low, high)),
+            false => self.unit.display(high),
+        });
+        unusable.unwrap_or_else(|| self.unit.display(self.median))
+    }
+
+    /// What is shown in place of a number: between which values the launches lie, as far as it is
+    /// known, as written by `shown`. `None` if there is a number.
+    pub fn unusable(&self, shown: impl Fn((f64, f64)) -> String) -> Option<String> {
+        let what = match self.ci95 {
+            Some(_) if self.is_usable() => return None,
+            Some(_) => "too noisy",
+            None => "too few launches",
+        };
+        let range = self.range.or(self.ci95);
+        Some(range.map_or_else(
+            || what.to_owned(),
+            |ends| format!("{what}: {}", shown(ends)),
+        ))
     }
 
     /// The value of a percentile; `None` if there were too few samples for it.
@@ -474,8 +518,8 @@ mod tests {
             ci95: Some((0.001, 0.076)),
             ..crate::testing::estimate("shared", 0.02)
         };
-        assert!(estimate(Unit::Nanoseconds).disagrees());
-        assert!(!estimate(Unit::One).disagrees());
+        assert_eq!(estimate(Unit::Nanoseconds).usable_interval(), None);
+        assert_eq!(estimate(Unit::One).usable_interval(), Some((0.001, 0.076)));
     }
 
     fn read(text: &str) -> Result<Measured, serde_json::Error> {
@@ -567,5 +611,30 @@ mod tests {
             let error = read(text).expect_err(text).to_string();
             assert!(error.contains("states of the core"), "{error}");
         }
+    }
+
+    #[test]
+    fn without_a_usable_interval_the_known_range_is_shown_and_nothing_else() {
+        let estimate = |ci95, range| Estimate {
+            ci95,
+            range,
+            ..crate::testing::estimate("cost", 45.0)
+        };
+        let shown = |ci95, range| estimate(ci95, range).display();
+        assert_eq!(shown(Some((40.0, 50.0)), None), "45.0 ns");
+        let wide = Some((4.0, 500.0));
+        assert_eq!(shown(wide, Some((16.0, 127.0))), "too noisy: 16.0–127 ns");
+        assert_eq!(shown(wide, None), "too noisy: 4.00–500 ns");
+        let few = Some((10.0, 780.0));
+        assert_eq!(shown(None, few), "too few launches: 10.0–780 ns");
+        assert_eq!(shown(None, Some((9.0, 9.0))), "too few launches: 9.00 ns");
+        assert_eq!(shown(None, None), "too few launches");
+        let row = crate::testing::RowExt::of_few_launches(
+            crate::testing::sized_row("p", 1, 395.0),
+            2,
+            (10.0, 780.0),
+        );
+        assert!(!row.is_usable() && !row.is_sound());
+        assert_eq!((row.median("cost"), row.interval("cost")), (None, None));
     }
 }

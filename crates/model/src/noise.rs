@@ -174,6 +174,9 @@ pub enum Grade {
 /// The kind of the warning that the launches disagree so much that there is no number.
 pub const DISAGREE: &str = "disagree";
 
+/// The kind of the warning that so few launches gave a value that there is no number.
+pub const FEW_LAUNCHES: &str = "few_launches";
+
 /// A warning about a number, and what the reader can do about it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Warning {
@@ -205,9 +208,16 @@ pub fn by_kind<'a>(warnings: impl IntoIterator<Item = &'a Warning>) -> Vec<(&'a 
     kinds
 }
 
-/// The most frequent kind of these warnings, at its worst; of equally frequent kinds, the first.
+/// What gave most rows the worst grade that is among these warnings: of those of that grade, the
+/// most frequent kind; of equally frequent kinds, the first.
 pub fn main_cause<'a>(warnings: impl IntoIterator<Item = &'a Warning>) -> Option<&'a Warning> {
-    let kinds = by_kind(warnings);
+    let warnings: Vec<&Warning> = warnings.into_iter().collect();
+    let worst = warnings.iter().map(|warning| warning.grade).max()?;
+    let kinds = by_kind(
+        warnings
+            .into_iter()
+            .filter(|warning| warning.grade == worst),
+    );
     let main = kinds.iter().rev().max_by_key(|(_, count)| *count);
     main.map(|(warning, _)| *warning)
 }
@@ -236,5 +246,31 @@ impl fmt::Display for Grade {
             Grade::C => "C",
             Grade::D => "D",
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_main_cause_is_what_gave_the_worst_grade() {
+        let warning = |kind: &'static str, grade| Warning {
+            kind: kind.into(),
+            grade,
+            what: kind.to_owned(),
+            advice: String::new(),
+        };
+        let mut all = vec![warning("steal", Grade::C); 9];
+        all.extend([warning("others", Grade::D), warning("steal", Grade::B)]);
+        let main = |warnings: &[Warning]| main_cause(warnings).map(|main| main.what.clone());
+        assert_eq!(main(&all).as_deref(), Some("others"));
+        all.extend([
+            warning("throttled", Grade::D),
+            warning("throttled", Grade::D),
+        ]);
+        assert_eq!(main(&all).as_deref(), Some("throttled"));
+        assert_eq!(main(&all[..9]).as_deref(), Some("steal"));
+        assert_eq!(main(&[]), None);
     }
 }

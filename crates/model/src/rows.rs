@@ -16,6 +16,9 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
+/// What to do about a row without a usable interval.
+pub const MEASURE_LONGER: &str = "measure longer (--full)";
+
 /// The version of the rows. Readers ignore unknown fields and unknown rows, and reject a greater
 /// version.
 pub const SCHEMA: u32 = 1;
@@ -368,8 +371,15 @@ impl PointRow {
         self.metrics.iter().find(|estimate| estimate.name == name)
     }
 
-    /// The median of the metric `name`, in its unit.
+    /// The median of the metric `name`, in its unit; `None` without a usable interval.
     pub fn median(&self, name: &str) -> Option<f64> {
+        let estimate = self.estimate(name).filter(|estimate| estimate.is_usable());
+        estimate.map(|estimate| estimate.median)
+    }
+
+    /// The median of a count or share that the kernel or a protocol reported. What was counted
+    /// happened, whatever else the machine did and however few launches there were.
+    pub fn counted(&self, name: &str) -> Option<f64> {
         self.estimate(name).map(|estimate| estimate.median)
     }
 
@@ -378,16 +388,22 @@ impl PointRow {
         self.estimate(&self.primary)
     }
 
-    /// Whether it has a number for a user, or is below resolution: its launches do not disagree too
-    /// much.
+    /// Whether it has a number for a user, or is below resolution: at least three launches gave it a
+    /// value, and they do not disagree too much ([`Estimate::usable_interval`]).
     pub fn is_usable(&self) -> bool {
-        !self.primary().is_some_and(Estimate::disagrees)
+        self.primary().is_none_or(Estimate::is_usable)
     }
 
     /// The one rule on noise: whether conclusions may use this row. They may if its launches agree,
     /// and no recorded cause is large enough to decide the number.
     pub fn is_sound(&self) -> bool {
         self.is_usable() && self.grade < Grade::D
+    }
+
+    /// Orders measurements of one point by how far they are to be trusted, the most trusted first.
+    /// Of equal ones, a reader wants the newest.
+    pub fn distrust(&self) -> (bool, Grade) {
+        (!self.is_usable(), self.grade)
     }
 
     /// The worst warning; of equally bad ones, the first.
@@ -401,11 +417,11 @@ impl PointRow {
         if self.is_sound() {
             return None;
         }
-        let Some(Warning { what, advice, .. }) =
-            self.worst_doubt().filter(|_| self.grade == Grade::D)
-        else {
-            return Some("no usable interval: measure longer (--full)".to_owned());
-        };
+        let unusable = self.primary().filter(|estimate| !estimate.is_usable());
+        if let Some(estimate) = unusable {
+            return Some(format!("{}: {MEASURE_LONGER}", estimate.display()));
+        }
+        let Warning { what, advice, .. } = self.worst_doubt()?;
         Some(format!("grade D: {what}: {advice}"))
     }
 
@@ -417,7 +433,7 @@ impl PointRow {
         let expected = self.prediction.as_ref()?;
         let measured = self.estimate(&expected.metric)?;
         let is_narrow = measured.unit == Unit::One || !expected.is_too_wide();
-        let says_something = is_narrow && !measured.disagrees() && !self.gives_back_setting();
+        let says_something = is_narrow && measured.is_usable() && !self.gives_back_setting();
         (says_something && self.is_sound()).then_some((expected, measured))
     }
 

@@ -189,9 +189,9 @@ impl PointRow {
         }
     }
 
-    /// The 95 % interval of a metric.
+    /// The 95 % interval of a metric, if it is usable.
     pub fn interval(&self, metric: &str) -> Option<(f64, f64)> {
-        self.estimate(metric)?.ci95
+        self.estimate(metric)?.usable_interval()
     }
 
     /// Whether its threads could certainly run whenever they were ready.

@@ -183,6 +183,7 @@ pub fn estimate(name: impl Into<Text>, median: f64) -> Estimate {
         better: Better::Lower,
         median,
         ci95: Some((0.9 * median, 1.1 * median)),
+        range: None,
         interval: Some(IntervalKind::Order),
         mean: median,
         sd: None,
@@ -236,6 +237,14 @@ pub trait RowExt: Into<PointRow> {
         let mut row = self.into();
         let median = row.metrics[0].median;
         row.metrics[0].ci95 = Some((median * (1.0 - share), median * (1.0 + share)));
+        row
+    }
+
+    /// With this many launches, which are too few for an interval; their medians lie in this range.
+    fn of_few_launches(self, launches: u32, range: (f64, f64)) -> PointRow {
+        let mut row = self.into();
+        row.launches = launches;
+        (row.metrics[0].ci95, row.metrics[0].range) = (None, Some(range));
         row
     }
 

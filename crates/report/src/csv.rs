@@ -36,16 +36,18 @@ const NUMBERS: [Column; 21] = [
     ("is_primary", |row, estimate| {
         (estimate.name == row.primary).to_string()
     }),
-    ("median", |_, estimate| estimate.median.to_string()),
+    ("median", |_, estimate| {
+        usable(estimate, |it| Some(it.median))
+    }),
     ("low95", |_, estimate| {
         maybe(estimate.ci95.map(|(low, _)| low))
     }),
     ("high95", |_, estimate| {
         maybe(estimate.ci95.map(|(_, high)| high))
     }),
-    ("mean", |_, estimate| estimate.mean.to_string()),
-    ("sd", |_, estimate| maybe(estimate.sd)),
-    ("min", |_, estimate| estimate.min.to_string()),
+    ("mean", |_, estimate| usable(estimate, |it| Some(it.mean))),
+    ("sd", |_, estimate| usable(estimate, |it| it.sd)),
+    ("min", |_, estimate| usable(estimate, |it| Some(it.min))),
     ("n", |_, estimate| estimate.n.to_string()),
     ("launches", |row, _| row.launches.to_string()),
     ("grade", |row, _| row.grade.to_string()),
@@ -64,14 +66,27 @@ const NUMBERS: [Column; 21] = [
     ("median_shared", |_, estimate| {
         maybe(estimate.core.and_then(|core| core.shared_median))
     }),
-    ("p50", |_, estimate| maybe(estimate.percentile(50.0))),
-    ("p90", |_, estimate| maybe(estimate.percentile(90.0))),
-    ("p99", |_, estimate| maybe(estimate.percentile(99.0))),
-    ("p99_9", |_, estimate| maybe(estimate.percentile(99.9))),
+    ("p50", |_, estimate| {
+        usable(estimate, |it| it.percentile(50.0))
+    }),
+    ("p90", |_, estimate| {
+        usable(estimate, |it| it.percentile(90.0))
+    }),
+    ("p99", |_, estimate| {
+        usable(estimate, |it| it.percentile(99.0))
+    }),
+    ("p99_9", |_, estimate| {
+        usable(estimate, |it| it.percentile(99.9))
+    }),
 ];
 
 fn maybe(value: Option<impl ToString>) -> String {
     value.map_or_else(String::new, |value| value.to_string())
+}
+
+/// A statistic of an estimate; empty without a usable interval, as it is no number then.
+fn usable(estimate: &Estimate, of: fn(&Estimate) -> Option<f64>) -> String {
+    maybe(of(estimate).filter(|_| estimate.is_usable()))
 }
 
 /// The predicted range of a metric.

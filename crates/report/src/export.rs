@@ -116,7 +116,8 @@ fn values(run: &Run, are_all: bool) -> Vec<Value<'_>> {
         estimates.map(|estimate| Value { row, estimate })
     });
     values
-        .filter(|value| (are_all || value.is_primary()) && value.estimate.median.is_finite())
+        .filter(|value| (are_all || value.is_primary()) && value.estimate.is_usable())
+        .filter(|value| value.estimate.median.is_finite())
         .collect()
 }
 

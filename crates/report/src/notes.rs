@@ -95,7 +95,7 @@ pub(crate) fn distributions(run: &Run) -> String {
     const NOTABLE_SHARE: f64 = 0.005;
     let mut text = String::new();
     for row in in_order(run) {
-        let Some(estimate) = row.primary() else {
+        let Some(estimate) = row.primary().filter(|estimate| estimate.is_usable()) else {
             continue;
         };
         let name = label(run, &row.point);
@@ -324,24 +324,31 @@ pub(crate) fn doubts(run: &Run) -> String {
     lines.collect()
 }
 
-/// How many rows can be trusted, what disturbs most of the others, and what to do about it, as a sentence.
-/// Empty if nothing was measured.
+/// How many rows can be trusted; and how many have grade D, and C, what disturbed most of these, and what to
+/// do about it, as a sentence. Empty if nothing was measured.
 pub(crate) fn verdict(run: &Run) -> String {
-    let (good, others): (Vec<_>, Vec<_>) = in_order(run).partition(|row| row.grade <= Grade::B);
-    let all = good.len() + others.len();
+    let of_grade = |grade| in_order(run).filter(move |row| row.grade == grade);
+    let all = in_order(run).count();
     if all == 0 {
         return String::new();
     }
+    let good = of_grade(Grade::A).count() + of_grade(Grade::B).count();
     let rows = if all == 1 { "row is" } else { "rows are" };
-    let mut verdict = format!("{} of {all} {rows} A or B", good.len());
-    let warnings = others.iter().flat_map(|row| &row.warnings);
-    let main = main_cause(warnings.filter(|warning| warning.grade > Grade::B));
-    if let Some(Warning { what, advice, .. }) = main {
-        let rest = match good.len() {
-            0 => ", mostly",
-            _ => "; the rest have a lower grade, mostly",
-        };
-        let _ = write!(verdict, "{rest} because {what}: {advice}");
+    let mut verdict = format!("{good} of {all} {rows} A or B");
+    for grade in [Grade::D, Grade::C] {
+        let count = of_grade(grade).count();
+        let warnings = of_grade(grade).flat_map(|row| &row.warnings);
+        let main = main_cause(warnings.filter(|warning| warning.grade == grade));
+        if let Some(Warning { what, advice, .. }) = main {
+            let (have, mostly) = match count {
+                1 => ("has", ""),
+                _ => ("have", ", mostly"),
+            };
+            let _ = write!(
+                verdict,
+                "; {count} {have} grade {grade}{mostly} because {what}: {advice}"
+            );
+        }
     }
     verdict
 }

@@ -30,7 +30,7 @@ pub fn of_probe(run: &Run, probe: &str, columns: usize) -> String {
 pub(crate) fn sum(row: &PointRow, name: &str) -> Option<String> {
     let expected = row.prediction.as_ref()?;
     let estimate = row.estimate(&expected.metric)?;
-    let measured = estimate.unit.display(estimate.median);
+    let measured = estimate.display();
     let interval = match interval(estimate) {
         none if none.is_empty() => none,
         interval => format!(" ({interval})"),
@@ -39,7 +39,8 @@ pub(crate) fn sum(row: &PointRow, name: &str) -> Option<String> {
         Some(true) => "which fits",
         Some(false) if estimate.median < expected.low => "which is less",
         Some(false) => "which is more",
-        None if row.is_usable() && !row.is_sound() => "not scored: grade D",
+        None if !estimate.is_usable() => "not scored",
+        None if !row.is_sound() => "not scored: grade D",
         None if row.gives_back_setting() => "not scored: the emulated link's setting is most of it",
         None => "not scored: a range is wider than a factor of ten",
     };

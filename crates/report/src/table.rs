@@ -136,20 +136,15 @@ fn painted(line: &str, row: Option<&PointRow>) -> String {
 
 /// Shown if a cost is below the resolution of the clock.
 const BELOW_RESOLUTION: &str = "below resolution";
-/// Shown if an interval is so wide that the number says nothing.
-pub(crate) const NO_INTERVAL: &str = "no usable interval";
 
-/// The median of the probe's primary metric, if a user can use it.
+/// The median of the probe's primary metric, or what is known without a usable interval.
 pub(crate) fn measured(row: &PointRow) -> String {
     let Some(estimate) = row.primary() else {
         return BELOW_RESOLUTION.to_owned();
     };
-    if estimate.disagrees() {
-        return NO_INTERVAL.to_owned();
-    }
-    let shown = estimate.unit.display(estimate.median);
+    let shown = estimate.display();
     match estimate.core.map(|core| core.selection) {
-        Some(Selection::Shared) => format!("{shown} (shared)"),
+        Some(Selection::Shared) if estimate.is_usable() => format!("{shown} (shared)"),
         _ => shown,
     }
 }
@@ -164,20 +159,15 @@ pub(crate) fn in_order(run: &Run) -> impl Iterator<Item = &PointRow> {
     planned.filter_map(move |point| measured.get(point).copied())
 }
 
-/// The interval, `109 ns – 113 ns`.
+/// The interval, `109 ns – 113 ns`; empty if it is not usable.
 pub(crate) fn interval(estimate: &Estimate) -> String {
-    match estimate.ci95 {
-        Some(_) if estimate.disagrees() => NO_INTERVAL.to_owned(),
-        Some(range) => estimate.unit.display_interval(range),
-        None => String::new(),
-    }
+    let interval = estimate.usable_interval();
+    interval.map_or_else(String::new, |ends| estimate.unit.display_interval(ends))
 }
 
-/// The interval of what [`measured`] shows; empty if that already says that there is no usable
-/// number.
+/// The interval of what [`measured`] shows.
 pub(crate) fn interval_of(row: &PointRow) -> String {
-    let estimate = row.primary().filter(|_| row.is_usable());
-    estimate.map_or_else(String::new, interval)
+    row.primary().map_or_else(String::new, interval)
 }
 
 /// The predicted range, with a mark that shows whether it held if it is scored.
@@ -215,13 +205,11 @@ pub(crate) fn hit_mark(row: &PointRow) -> &'static str {
     }
 }
 
-/// Counted PMU cycles if there are any, else estimated ones, marked by `~`.
+/// Counted PMU cycles if there are any, else estimated ones, marked by `~`; empty if the row has no number.
 pub(crate) fn cycles(row: &PointRow) -> String {
-    let counted = row.estimate("cycles").map(|cycles| ("", cycles.median));
-    let estimated = || {
-        let cycles = row.estimate("estimated_core_cycles")?;
-        Some(("~", cycles.median))
-    };
+    let of = |mark, metric| Some((mark, row.median(metric).filter(|_| row.is_usable())?));
+    let counted = of("", "cycles");
+    let estimated = || of("~", "estimated_core_cycles");
     counted
         .or_else(estimated)
         .map_or_else(String::new, |(mark, cycles)| {

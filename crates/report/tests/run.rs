@@ -111,7 +111,7 @@ fn a_row_without_a_usable_interval_is_dim_and_in_no_finding_and_no_score() {
         ..NOTES
     };
     let text = shown(&run, style);
-    assert!(text.contains("no usable interval"), "{text}");
+    assert!(text.contains("too noisy: "), "{text}");
     assert!(text.contains("\u{1b}[2m loop iteration, counter"), "{text}");
     assert!(text.contains("3 of 3 predictions held"), "{text}");
     assert!(!text.contains("missed:"), "{text}");

@@ -10,10 +10,12 @@ use crate::plan::keywords::{self, Take};
 use crate::plan::request::infos;
 use crate::record;
 use crate::terminal::{log, print, prose_columns, watch_interrupts};
+use costof_findings::interval::Interval;
 use costof_findings::noise;
 use costof_measure::probe::Probe;
-use costof_model::expression::{Expression, Total};
+use costof_model::expression::{Expression, Total, Value};
 use costof_model::link::Link;
+use costof_model::metric::{Estimate, is_too_wide};
 use costof_model::nearest;
 use costof_model::noise::{Grade, Warning};
 use costof_model::point::Point;
@@ -62,7 +64,12 @@ static FILE: LazyLock<File> =
 struct Answered {
     label: String,
     expression: Expression,
-    total: Total,
+    /// Its value, or why it has none.
+    total: Result<Total, String>,
+    /// The worst grade of its rows.
+    grade: Option<Grade>,
+    /// Whether it rests on sound rows alone.
+    is_sound: bool,
 }
 
 /// The content of the sentence: yes or no if the question asks for it, and why.
@@ -77,8 +84,6 @@ struct Answer {
 struct Reply {
     answer: Answer,
     costs: Vec<Answered>,
-    /// The costs without a number, and why.
-    absent: Vec<String>,
     run: Named,
 }
 
@@ -117,13 +122,12 @@ pub(crate) fn run(table: &'static [&'static Probe], options: &AskOptions) -> Don
     let Reply {
         answer,
         costs,
-        absent,
         run: (path, run),
     } = reply;
     print(if options.json {
         format!("{}\n", as_json(&asked, &answer, &costs, &path))
     } else {
-        let doubts = [absent, doubts(&costs, &run.points)].concat();
+        let doubts = doubts(&costs, &run.points);
         asked.as_text(&answer, &costs, &doubts, &path, prose_columns())
     })
 }
@@ -228,11 +232,20 @@ fn measure(
     estimate::measure(table, &all, &points, interrupted)
 }
 
-fn answered(label: &str, expression: Expression, runs: &[Named]) -> Result<Answered, Error> {
+fn answered(label: &str, expression: &Expression, runs: &[Named]) -> Result<Answered, Error> {
+    let rows = needed([expression], &runs[0].1.points);
+    let mut unusable = rows.iter().filter_map(|row| row.primary());
+    let unusable = unusable.find(|estimate| !estimate.is_usable());
     Ok(Answered {
         label: label.to_owned(),
-        total: estimate::total(&expression, runs)?,
-        expression,
+        total: match estimate::total(expression, runs) {
+            Ok(total) => Ok(total),
+            Err(Error::Nothing(why)) => Err(unusable.map_or(why, Estimate::display)),
+            Err(error) => return Err(error),
+        },
+        expression: expression.clone(),
+        grade: rows.iter().map(|row| row.grade).max(),
+        is_sound: rows.iter().all(|row| row.is_sound()),
     })
 }
 
@@ -282,13 +295,10 @@ impl Question {
         text.replace("{size}", size).replace("{link}", link)
     }
 
-    /// Its costs, and then their quotient if that is what decides.
+    /// Its costs.
     fn expressions(&self, infos: &[&ProbeInfo]) -> Result<Vec<Expression>, Error> {
-        let mut costs: Vec<String> = self.costs.iter().map(|(_, cost)| cost.clone()).collect();
-        if self.kind == Kind::Worth {
-            costs.push(format!("({}) / ({})", costs[0], costs[1]));
-        }
-        let parsed = costs.iter().map(|cost| Expression::parse(cost, infos));
+        let costs = self.costs.iter();
+        let parsed = costs.map(|(_, cost)| Expression::parse(cost, infos));
         parsed.map(|cost| cost.map_err(wrong)).collect()
     }
 
@@ -307,68 +317,79 @@ impl Question {
         }
     }
 
-    /// The answer, unless noise withholds it, and the costs that have a number.
+    /// The answer, as far as noise allows one, and the costs.
     fn reply(&self, expressions: &[Expression], run: Named) -> Result<Reply, Error> {
         let runs = [run];
-        let withheld = noise::why(needed(&expressions[..self.costs.len()], &runs[0].1.points));
-        let (mut costs, mut absent) = (Vec::new(), Vec::new());
-        for ((label, _), expression) in self.costs.iter().zip(expressions) {
-            match answered(label, expression.clone(), &runs) {
-                // If there is no answer, or if a cost is only there for comparison, its number may be missing.
-                Err(Error::Nothing(why))
-                    if withheld.is_some() || self.kind == Kind::Cost && !costs.is_empty() =>
-                {
-                    absent.push(format!("Without {label}: {why}"));
-                }
-                cost => costs.push(cost?),
-            }
-        }
-        let answer = match withheld {
-            Some(sentence) => Answer {
-                verdict: Some("cannot tell"),
-                sentence,
-                is_open: false,
-            },
-            None => self.answer(expressions, &costs, &runs)?,
-        };
-        let [run] = runs;
-        Ok(Reply {
-            answer,
-            costs,
-            absent,
-            run,
-        })
-    }
-
-    fn answer(
-        &self,
-        expressions: &[Expression],
-        costs: &[Answered],
-        runs: &[Named],
-    ) -> Result<Answer, Error> {
-        let [first, others @ ..] = costs else {
+        let costs = self.costs.iter().zip(expressions);
+        let costs = costs.map(|((label, _), expression)| answered(label, expression, &runs));
+        let costs = costs.collect::<Result<Vec<Answered>, Error>>()?;
+        let [first, others @ ..] = &costs[..] else {
             unreachable!("a test asks each question");
         };
-        Ok(match self.kind {
-            Kind::Cost => Answer {
-                verdict: None,
-                sentence: cost(first, others.first()),
-                is_open: false,
-            },
-            Kind::Parts => Answer {
-                verdict: None,
-                sentence: self.parts(first, others),
-                is_open: false,
-            },
-            Kind::Worth => worth(first, &others[0], &estimate::total(&expressions[2], runs)?),
-        })
+        let run = &runs[0].1;
+        if let (Err(why), true) = (&first.total, needed(expressions, &run.points).is_empty()) {
+            return Err(Error::Nothing(why.clone()));
+        }
+        let answer = match self.kind {
+            Kind::Cost => cost(run, first, others.first()),
+            Kind::Parts => self.parts(run, first, others),
+            Kind::Worth => worth(first, &others[0], times(run, first, &others[0])),
+        };
+        let [run] = runs;
+        Ok(Reply { answer, costs, run })
     }
 }
 
-/// Why the points should not be relied on: for points of grade C the worst doubt of each, each kind once. A
-/// point of grade D withholds the answer, which then says why.
+/// How many times one cost is of another. Costs whose points took turns have it from the launches that measured both,
+/// however busy the machine was; others from what each takes, if both are sound. Or why it is not known.
+fn times(run: &Run, one: &Answered, other: &Answered) -> Result<Interval, String> {
+    let [rows, other_rows] = [one, other].map(|cost| needed([&cost.expression], &run.points));
+    let of = |cost: &Answered, values: &[f64]| {
+        let values: Vec<Value> = values
+            .iter()
+            .map(|value| Value::Measured(*value, None))
+            .collect();
+        Some(cost.expression.total(&values).ok()?.value)
+    };
+    let ratio = |values: &[f64]| {
+        let (values, other_values) = values.split_at(rows.len());
+        Some(of(one, values)? / of(other, other_values)?)
+    };
+    let all = [&rows[..], &other_rows[..]].concat();
+    if all.len() < one.expression.points.len() + other.expression.points.len() {
+        return Err("not all of it was measured".to_owned());
+    }
+    let in_turns = Interval::log_in_turns(run, &all, ratio).map(Interval::exp);
+    if let Some(ratio) = in_turns.filter(|ratio| !is_too_wide((ratio.low, ratio.high))) {
+        return Ok(ratio);
+    }
+    if let Some(why) = noise::why(all) {
+        return Err(why);
+    }
+    let ends = |cost: &Answered| {
+        let total = cost.total.as_ref().ok()?;
+        Some((total.value, total.interval.filter(|(low, _)| *low > 0.0)?))
+    };
+    let known = ends(one).zip(ends(other));
+    let ((value, (low, high)), (other, (other_low, other_high))) =
+        known.ok_or("too few launches for an interval; leave out --quick, or use --full")?;
+    let middle = (value / other).ln();
+    let half = |one: f64, other: f64| one.ln().hypot(other.ln());
+    Ok(Interval {
+        low: middle - half(value / low, other_high / other),
+        middle,
+        high: middle + half(high / value, other / other_low),
+    }
+    .exp())
+}
+
+/// Why the points should not be relied on: of those of the worst grade, if that is C, the worst doubt of each, each
+/// kind once. What has grade D says so beside its number.
 fn doubts(costs: &[Answered], rows: &[PointRow]) -> Vec<String> {
     let rows = needed(costs.iter().map(|cost| &cost.expression), rows);
+    if rows.iter().any(|row| !row.is_sound()) {
+        return Vec::new();
+    }
     let mut kinds = HashSet::new();
     let mut doubts = Vec::new();
     for row in rows.into_iter().filter(|row| row.grade == Grade::C) {
@@ -384,7 +405,7 @@ fn doubts(costs: &[Answered], rows: &[PointRow]) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use costof_model::testing::{RowExt, row, run_without_facts};
+    use costof_model::testing::{RowExt, launch, row, run_without_facts};
     use costof_model::unit::Unit;
     use costof_probes::TABLE;
 
@@ -393,40 +414,114 @@ mod tests {
         let infos = infos(TABLE);
         for question in &FILE.question {
             let question = question.with(&AskOptions::default()).unwrap();
-            let expressions = question.expressions(&infos).unwrap();
-            let costs = &expressions[..question.costs.len()];
+            let costs = question.expressions(&infos).unwrap();
             assert!(costs.iter().all(|cost| cost.unit == Unit::Nanoseconds));
-            assert!(!matches!(question.kind, Kind::Worth) || expressions.len() == 3);
+            assert!(question.kind != Kind::Worth || costs.len() == 2);
             assert!(!question.asks.contains('{'), "{}", question.asks);
         }
     }
 
-    #[test]
-    fn where_a_row_that_it_needs_is_disturbed_no_question_is_answered() {
-        let infos = infos(TABLE);
-        let question = find(TABLE, "fork")
-            .unwrap()
-            .with(&AskOptions::default())
-            .unwrap();
-        let costs = question.expressions(&infos).unwrap();
+    /// The answer of a question to a run in which its points took these times, changed one by one.
+    fn reply(name: &str, change: impl Fn(usize, PointRow) -> PointRow) -> Reply {
+        let question = find(TABLE, name).unwrap();
+        let question = question.with(&AskOptions::default()).unwrap();
+        let costs = question.expressions(&infos(TABLE)).unwrap();
         let mut run = run_without_facts();
-        for point in costs.iter().flat_map(|cost| cost.points.clone()) {
-            run.points.push(row(point.probe, point.axes, 10.0));
+        for (position, point) in costs.iter().flat_map(|cost| &cost.points).enumerate() {
+            let row = row(point.probe.clone(), point.axes.clone(), 10.0);
+            let row = PointRow {
+                point: point.clone(),
+                ..row
+            };
+            run.points.push(change(position, row));
         }
-        let reply = |row: fn(PointRow) -> PointRow| {
-            let mut run = run.clone();
-            run.points[0] = row(run.points[0].clone());
-            let Reply { answer, costs, .. } = question
-                .reply(&costs, ("run.jsonl".to_owned(), run))
-                .unwrap();
-            (answer.verdict, answer.sentence, costs.len())
+        question
+            .reply(&costs, ("run.jsonl".to_owned(), run))
+            .unwrap()
+    }
+
+    fn disturbed(row: PointRow) -> PointRow {
+        row.warned("steal", Grade::D)
+    }
+
+    #[test]
+    fn a_cost_is_answered_where_its_own_rows_are_sound() {
+        let of = |which: &[usize]| {
+            let reply = reply("fork", |at, row| match which.contains(&at) {
+                true => disturbed(row),
+                false => row,
+            });
+            (reply.answer.verdict, reply.answer.sentence)
         };
-        assert_eq!(reply(|row| row).0, None);
-        let disturbed = "nothing can be concluded: 1 of the 4 points that this needs have grade D, mostly because \
-                         steal was seen (stop it)";
-        let disturbed = (Some("cannot tell"), disturbed.to_owned(), 4);
-        assert_eq!(reply(|row| row.warned("steal", Grade::D)), disturbed);
-        assert_eq!(reply(|row| row.known_within(0.9)).2, 3);
+        let takes = "fork, and the child's exit takes 10.0 ns (9.00 ns to 11.0 ns)";
+        let (verdict, sentence) = of(&[]);
+        assert_eq!(verdict, None);
+        assert!(sentence.starts_with(takes), "{sentence}");
+        assert_eq!(of(&[2, 3]), (None, sentence), "they stand beside it");
+        let why = "the point that this needs has grade D, because steal was seen (stop it)";
+        let second = "no answer for fork of a process that uses 64 MiB";
+        assert_eq!(of(&[1]), (None, format!("{takes}; {second}: {why}")));
+        let (verdict, sentence) = of(&[0]);
+        assert_eq!(verdict, Some("cannot tell"));
+        assert!(sentence.contains(" takes 10.0 ns"), "{sentence}");
+        assert!(sentence.ends_with(why), "{sentence}");
+        let (_, sentence) = of(&[0, 1]);
+        assert!(sentence.contains("2 of the 2 points"), "{sentence}");
+    }
+
+    #[test]
+    fn what_is_shown_of_a_disturbed_cost_is_the_same_for_all() {
+        let noisy = |at, row: PointRow| match at {
+            0 => disturbed(row),
+            1 => row.known_within(0.9).warned("disagree", Grade::D),
+            _ => row.warned("others", Grade::C),
+        };
+        let Reply { costs, answer, run } = reply("fork", noisy);
+        let question = named("fork").unwrap();
+        let doubts = doubts(&costs, &run.1.points);
+        assert!(doubts.is_empty(), "grade C beside grade D: {doubts:?}");
+        let text = question.as_text(&answer, &costs, &doubts, "run.jsonl", 200);
+        assert!(text.contains("  grade D\n"), "{text}");
+        assert!(text.contains("too noisy: 1.00–19.0 ns"), "{text}");
+        assert_eq!(text.matches("10.0 ns").count(), 3, "{text}");
+    }
+
+    /// Launches in which two points took turns, the second twice as fast, on a machine whose load
+    /// changes from launch to launch.
+    #[test]
+    fn a_ratio_of_what_took_turns_is_an_answer_on_a_busy_machine() {
+        let question = find(TABLE, "udp-vs-tcp").unwrap();
+        let question = question.with(&AskOptions::default()).unwrap();
+        let costs = question.expressions(&infos(TABLE)).unwrap();
+        let mut run = run_without_facts();
+        for point in costs.iter().flat_map(|cost| &cost.points) {
+            let row = row(point.probe.clone(), point.axes.clone(), 10.0).primary_is("latency");
+            run.points.push(disturbed(PointRow {
+                point: point.clone(),
+                ..row
+            }));
+        }
+        let rows = run.points.clone();
+        let verdict = |run: &Run| {
+            let named = ("run.jsonl".to_owned(), run.clone());
+            question.reply(&costs, named).unwrap().answer
+        };
+        assert_eq!(verdict(&run).verdict, Some("cannot tell"));
+        for slow in [1.0, 3.0, 7.0, 2.0] {
+            let measured = [20.0, 10.0].map(|ns| [("latency", ns * slow)]);
+            launch(
+                &mut run,
+                &[(&rows[0], &measured[0]), (&rows[1], &measured[1])],
+            );
+        }
+        let answer = verdict(&run);
+        assert_eq!(answer.verdict, Some("yes"), "{}", answer.sentence);
+        assert!(
+            answer
+                .sentence
+                .starts_with("2.00 times as fast (2.00 to 2.00)")
+        );
+        assert!(answer.sentence.contains("grade D"), "{}", answer.sentence);
     }
 
     #[test]
@@ -434,26 +529,26 @@ mod tests {
         let cost = |value: f64| Answered {
             label: "it".to_owned(),
             expression: Expression::parse("1ns", &[]).unwrap(),
-            total: Total {
+            total: Ok(Total {
                 value,
                 interval: Some((value, value)),
                 parts: Vec::new(),
-            },
+            }),
+            grade: None,
+            is_sound: true,
         };
-        let verdict = |interval| {
-            let total = Total {
-                value: 1.0,
-                interval,
-                parts: Vec::new(),
-            };
-            worth(&cost(2.0), &cost(1.0), &total).verdict.unwrap()
+        let verdict = |low, high| {
+            let middle = f64::midpoint(low, high);
+            let times = Ok(Interval { low, middle, high });
+            worth(&cost(2.0), &cost(1.0), times).verdict.unwrap()
         };
-        assert_eq!(verdict(Some((1.1, 1.3))), "yes");
-        assert_eq!(verdict(Some((0.7, 0.9))), "no");
-        assert_eq!(verdict(Some((0.9, 1.1))), "cannot tell");
-        assert_eq!(verdict(None), "cannot tell");
+        assert_eq!(verdict(1.1, 1.3), "yes");
+        assert_eq!(verdict(0.7, 0.9), "no");
+        assert_eq!(verdict(0.9, 1.1), "cannot tell");
+        let none = worth(&cost(2.0), &cost(1.0), Err("too few".to_owned()));
+        assert_eq!(none.verdict, Some("cannot tell"));
         // A change that does not matter is none.
-        assert_eq!(verdict(Some((0.97, 1.04))), "no");
-        assert_eq!(verdict(Some((1.01, 1.04))), "no");
+        assert_eq!(verdict(0.97, 1.04), "no");
+        assert_eq!(verdict(1.01, 1.04), "no");
     }
 }

@@ -11,6 +11,7 @@ use costof_measure::facts;
 use costof_measure::probe::{self, Probe};
 use costof_model::expression::{Expression, Total, Value};
 use costof_model::facts::Facts;
+use costof_model::noise::{Grade, Warning};
 use costof_model::point::Point;
 use costof_model::prediction::MeasuredRows;
 use costof_model::rows::PointRow;
@@ -31,6 +32,8 @@ pub(super) type Named = (String, Run);
 struct Source {
     point: Point,
     value: Option<Value>,
+    /// Of a measured value.
+    grade: Option<Grade>,
     from: String,
 }
 
@@ -45,7 +48,7 @@ pub(crate) fn run(table: &'static [&'static Probe], options: &EstimateOptions) -
         let missing = expression
             .points
             .iter()
-            .filter(|point| measured(&runs, point).is_none());
+            .filter(|point| best(&runs, point).is_none_or(|(_, row)| !row.is_sound()));
         let missing: Vec<&Point> = missing.collect();
         if !missing.is_empty() {
             let all = RunOptions::new(options.measuring.clone(), options.quiet.clone(), None);
@@ -53,11 +56,11 @@ pub(crate) fn run(table: &'static [&'static Probe], options: &EstimateOptions) -
         }
     }
     // Predictions are for the machine that a run measured, or else for this one.
-    let facts = LazyCell::new(|| match (&options.run, runs.first()) {
-        (Some(_), Some((_, run))) => run.facts().cloned().unwrap_or_default(),
-        _ => facts::gather(),
+    let known = LazyCell::new(|| match (&options.run, runs.first()) {
+        (Some(_), Some((_, run))) => (run.facts().cloned().unwrap_or_default(), run.points.clone()),
+        _ => (facts::gather(), history::best_rows()),
     });
-    let source = |point| source(table, &runs, &facts, point);
+    let source = |point| source(table, &runs, &known, point);
     let sources: Vec<Source> = expression.points.iter().map(source).collect();
     let values: Option<Vec<Value>> = sources.iter().map(|source| source.value).collect();
     let Some(values) = values else {
@@ -72,12 +75,14 @@ pub(crate) fn run(table: &'static [&'static Probe], options: &EstimateOptions) -
     print(text)
 }
 
-/// The latest runs of this machine, from the newest to the one that completes the points.
+/// The latest runs of this machine that were to measure one of the points, the newest first, down to the one
+/// that completes points of the best grade.
 fn history(points: &[Point]) -> Vec<Named> {
     let mut runs = Vec::new();
-    for run in history::of_this_machine() {
+    for run in history::of_this_machine(|point| points.contains(point)) {
         runs.push(run);
-        if points.iter().all(|point| measured(&runs, point).is_some()) {
+        let is_best = |point| best(&runs, point).is_some_and(|(_, row)| row.grade == Grade::A);
+        if points.iter().all(is_best) {
             break;
         }
     }
@@ -95,30 +100,31 @@ fn rows<'r>(
     })
 }
 
-/// The point's median and interval in the first run where they are usable, and the name of that run.
-fn measured(runs: &[Named], point: &Point) -> Option<(Value, String)> {
-    let mut usable = rows(runs, point).filter(|(_, row)| row.is_usable());
-    usable.find_map(|(name, row)| {
-        let estimate = row.primary()?;
-        let interval = match estimate.ci95 {
-            Some(_) => "",
-            None => ", no interval: too few launches",
-        };
-        let from = format!("measured, grade {}{interval} ({name})", row.grade);
-        Some((Value::Measured(estimate.median, estimate.ci95), from))
-    })
+/// The row of the point to answer from, with a number, and the name of its run: that of the best grade; of several,
+/// that of the first run.
+fn best<'r>(runs: &'r [Named], point: &'r Point) -> Option<(&'r String, &'r PointRow)> {
+    let numbers = rows(runs, point).filter(|(_, row)| row.is_usable() && row.primary().is_some());
+    numbers.min_by_key(|(_, row)| row.distrust())
+}
+
+/// The point's median and interval.
+fn measured(row: &PointRow) -> Option<Value> {
+    let estimate = row.primary()?;
+    Some(Value::Measured(estimate.median, estimate.usable_interval()))
 }
 
 /// The value of the expression if all of its points were measured.
 pub(super) fn total(expression: &Expression, runs: &[Named]) -> Result<Total, Error> {
     let points = expression.points.iter();
-    let values = points.map(|point| match measured(runs, point) {
-        Some((value, _)) => Ok(value),
-        None => Err(Error::Nothing(format!(
-            "no number for {point}: {}",
-            absent(runs, point)
-        ))),
-    });
+    let values = points.map(
+        |point| match best(runs, point).and_then(|(_, row)| measured(row)) {
+            Some(value) => Ok(value),
+            None => Err(Error::Nothing(format!(
+                "no number for {point}: {}",
+                absent(runs, point)
+            ))),
+        },
+    );
     let values = values.collect::<Result<Vec<Value>, Error>>()?;
     expression.total(&values).map_err(wrong)
 }
@@ -137,31 +143,46 @@ pub(super) fn bar(share: f64) -> String {
     "█".repeat((share * BAR).round() as usize)
 }
 
-/// The measured value of the point, or else its prediction from the latest run.
+/// The measured value of the point, or else its prediction from the rows of `known`.
 fn source(
     table: &[&'static Probe],
     runs: &[Named],
-    facts: &LazyCell<Facts, impl FnOnce() -> Facts>,
+    known: &LazyCell<(Facts, Vec<PointRow>), impl FnOnce() -> (Facts, Vec<PointRow>)>,
     point: &Point,
 ) -> Source {
+    let from_run = || {
+        let (name, row) = best(runs, point)?;
+        let doubt = match row.worst_doubt().filter(|_| row.grade == Grade::D) {
+            Some(Warning { what, advice, .. }) => format!(", as {what} ({advice})"),
+            None => String::new(),
+        };
+        let from = format!("measured, grade {}{doubt} ({name})", row.grade);
+        Some((measured(row)?, Some(row.grade), from))
+    };
     let predicted = || {
         let probe = probe::find(table, &point.probe)?;
-        let measured = MeasuredRows::new(runs.first().map_or(&[], |(_, run)| &run.points));
-        let prediction = (probe.predict)(point, facts, &measured)?;
+        let (facts, rows) = &**known;
+        let prediction = (probe.predict)(point, facts, &MeasuredRows::new(rows))?;
         let from = format!(
             "predicted ({}): {}",
             absent(runs, point),
             prediction.because
         );
-        Some((Value::Predicted(prediction.low, prediction.high), from))
+        let value = Value::Predicted(prediction.low, prediction.high);
+        Some((value, None, from))
     };
-    let (value, from) = match measured(runs, point).or_else(predicted) {
-        Some((value, from)) => (Some(value), from),
-        None => (None, format!("{}, and not predicted", absent(runs, point))),
+    let (value, grade, from) = match from_run().or_else(predicted) {
+        Some((value, grade, from)) => (Some(value), grade, from),
+        None => (
+            None,
+            None,
+            format!("{}, and not predicted", absent(runs, point)),
+        ),
     };
     Source {
         point: point.clone(),
         value,
+        grade,
         from,
     }
 }
@@ -250,7 +271,8 @@ fn as_text(expression: &Expression, total: &Total, sources: &[Source]) -> String
             format!("{range}, {kind}")
         }
     };
-    let mut text = format!("{}  ({interval})\n\n", unit.display(total.value));
+    let worst = grade(sources).map_or_else(String::new, |grade| format!(", grade {grade}"));
+    let mut text = format!("{}  ({interval}{worst})\n\n", unit.display(total.value));
     let width = total
         .parts
         .iter()
@@ -278,7 +300,15 @@ fn as_text(expression: &Expression, total: &Total, sources: &[Source]) -> String
             "  ",
         );
     }
+    if grade(sources) == Some(Grade::D) {
+        text += "\n--measure measures again what has grade D.\n";
+    }
     text
+}
+
+/// The worst grade of what was measured.
+fn grade(sources: &[Source]) -> Option<Grade> {
+    sources.iter().filter_map(|source| source.grade).max()
 }
 
 fn as_json(expression: &Expression, total: &Total, sources: &[Source]) -> serde_json::Value {
@@ -288,10 +318,12 @@ fn as_json(expression: &Expression, total: &Total, sources: &[Source]) -> serde_
         "total": total.value,
         "low": total.interval.map(|(low, _)| low),
         "high": total.interval.map(|(_, high)| high),
+        "grade": grade(sources),
         "parts": parts.map(|(part, value)| json!({"part": part, "value": value})).collect::<Vec<_>>(),
         "points": sources.iter().map(|source| json!({
             "point": source.point.id(),
             "predicted": matches!(source.value, Some(Value::Predicted(..))),
+            "grade": source.grade,
             "from": source.from,
         })).collect::<Vec<_>>(),
     })
@@ -321,9 +353,59 @@ mod tests {
         let wide = usable().known_within(0.9).warned(DISAGREE, Grade::D);
         let why = total(wide).unwrap_err();
         assert!(
-            why.contains("no number for p: grade D: disagree was seen: stop it"),
+            why.contains("no number for p: too noisy: 1.00–19.0 ns"),
             "{why}"
         );
+        let few = usable().of_few_launches(2, (1.0, 780.0));
+        let why = total(few).unwrap_err();
+        assert!(why.contains("too few launches: 1.00–780 ns"), "{why}");
+    }
+
+    /// The newest run first: each with the median and the grade of the point.
+    fn chosen(runs: &[(f64, Grade)]) -> (f64, Grade) {
+        let named = |(ns, grade): &(f64, Grade)| {
+            let mut run = run_without_facts();
+            run.points
+                .push(row("p", Axes::default(), *ns).warned("others", *grade));
+            (format!("{ns}.jsonl"), run)
+        };
+        let runs: Vec<Named> = runs.iter().map(named).collect();
+        let point = row("p", Axes::default(), 1.0).point;
+        let (_, row) = best(&runs, &point).unwrap();
+        (row.median("cost").unwrap(), row.grade)
+    }
+
+    #[test]
+    fn the_best_grade_answers_and_of_equal_ones_the_newest() {
+        let (c, d) = (Grade::C, Grade::D);
+        assert_eq!(chosen(&[(6050.0, d), (174.0, c)]), (174.0, c));
+        assert_eq!(chosen(&[(6050.0, d), (174.0, c), (180.0, c)]), (174.0, c));
+        assert_eq!(
+            chosen(&[(1.0, c), (2.0, d), (3.0, Grade::A)]),
+            (3.0, Grade::A)
+        );
+        assert_eq!(chosen(&[(6050.0, d), (7000.0, d)]), (6050.0, d));
+    }
+
+    #[test]
+    fn the_first_line_has_the_grade() {
+        let expression = Expression::parse("2 * p", &[&probe_info("p")]).unwrap();
+        let mut run = run_without_facts();
+        run.points
+            .push(row("p", Axes::default(), 10.0).warned("others", Grade::D));
+        let runs = [("run.jsonl".to_owned(), run)];
+        let known = LazyCell::new(|| (Facts::default(), Vec::new()));
+        let sources = [source(&[], &runs, &known, &expression.points[0])];
+        let values: Vec<Value> = sources.iter().filter_map(|source| source.value).collect();
+        let total = expression.total(&values).unwrap();
+        let text = as_text(&expression, &total, &sources);
+        let first = text.lines().next().unwrap();
+        assert!(
+            first.starts_with("20.0 ns") && first.ends_with("grade D)"),
+            "{first}"
+        );
+        assert!(text.contains("--measure"), "{text}");
+        assert_eq!(as_json(&expression, &total, &sources)["grade"], "D");
     }
 
     #[test]

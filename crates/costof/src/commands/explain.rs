@@ -23,7 +23,7 @@ pub(crate) fn run(table: &[&'static Probe], options: &ExplainOptions) -> Done {
     for info in infos {
         let measured = match &options.run {
             Some(path) => Some((path.clone(), record::read(path)?)),
-            None => history::latest_with(&info.id),
+            None => history::best_with(&info.id),
         };
         texts.push(explain(info) + &sums(info, measured));
     }

@@ -13,9 +13,10 @@ fn a_question_is_measured_and_answered_and_answered_again_from_its_run() {
     let costs = answer["costs"].as_array().unwrap();
     // On a busy machine there is no answer, and the reason.
     if answer["verdict"] == "cannot tell" {
+        let why = answer["answer"].as_str().unwrap();
         assert_contains_all(
-            answer["answer"].as_str().unwrap(),
-            &["of the 3 points that this needs"],
+            why,
+            &["no answer for a switch to another thread", "this needs ha"],
         );
         return;
     }

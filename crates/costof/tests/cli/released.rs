@@ -2,7 +2,11 @@
 //! `tools/fixture`, and what its worker says first.
 
 use crate::common::{Place, assert_contains, assert_contains_all};
-use costof_model::run_file;
+use costof_findings::all::both;
+use costof_findings::finding::Finding;
+use costof_findings::noise::{BEYOND_NOISE, Withheld};
+use costof_model::noise::Grade;
+use costof_model::run_file::{self, Run};
 use serde_json::Value;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -114,6 +118,66 @@ fn run_files_of_every_release_are_read() {
                             "{line}"
                         );
                     }
+                }
+            }
+        }
+    }
+}
+
+/// The findings of a run, and its answers, as sentences.
+fn sentences(run: &Run) -> Vec<String> {
+    let (findings, questions) = both(run);
+    let answers = questions.into_iter().flat_map(|asked| asked.answers);
+    findings
+        .into_iter()
+        .chain(answers)
+        .map(|it| it.sentence())
+        .collect()
+}
+
+/// Recorded runs, as they are and with every second row disturbed: what one finding denies, no other says, and what
+/// noise withholds is not said.
+#[test]
+fn no_two_findings_of_a_recorded_run_contradict_each_other() {
+    for release in releases() {
+        let (place, runs) = unpacked(&release);
+        for name in &runs {
+            let mut run = place.read(&format!("{name}.jsonl"));
+            for busy in [false, true] {
+                for row in run.points.iter_mut().step_by(2).filter(|_| busy) {
+                    row.grade = Grade::D;
+                }
+                let said = sentences(&run);
+                for denied in said
+                    .iter()
+                    .filter(|it| it.contains("shows no level for it"))
+                {
+                    let (_, cache) = denied.split_once("iB of ").unwrap();
+                    let end = format!("the {} at ", &cache[..2]);
+                    let pages = if denied.contains("2MiB pages") {
+                        "2MiB"
+                    } else {
+                        "4KiB"
+                    };
+                    let mut others = said.iter().filter(|it| it.contains(pages));
+                    assert!(!others.any(|it| it.contains(&end)), "{said:#?}");
+                }
+                let findings = both(&run).0;
+                let withheld = Withheld::new(&run);
+                for found in &findings {
+                    let same = |other: &Finding| other == found;
+                    let needs = found.evidence.iter().filter_map(|point| {
+                        let row = run.points.iter().find(|row| row.point == *point);
+                        row.filter(|row| !row.is_sound())
+                    });
+                    let rests_on_noise = needs.count() > 0;
+                    let is_of_times = !BEYOND_NOISE.contains(&found.kind);
+                    assert!(!(rests_on_noise && is_of_times), "{}", found.sentence());
+                    assert!(
+                        rests_on_noise || withheld.why(same).is_none(),
+                        "{}",
+                        found.sentence()
+                    );
                 }
             }
         }

@@ -28,9 +28,8 @@ pub(super) fn missing(old: &Side<'_>, new: &Side<'_>, after: &Run) -> Vec<Missin
 
 /// Why a measured point has no number, and whether noise is the cause; `None` if it has a number.
 fn doubt(row: &PointRow) -> Option<(String, bool)> {
-    if !row.is_usable() {
-        let reason = "its launches disagree by more than a factor of ten";
-        return Some((reason.to_owned(), true));
+    if let Some(unusable) = row.primary().filter(|estimate| !estimate.is_usable()) {
+        return Some((unusable.display(), true));
     }
     let reason = "it cannot be distinguished from zero";
     (row.state != State::Ok).then(|| (reason.to_owned(), row.grade == Grade::D))

@@ -145,6 +145,7 @@ pub(super) fn summary(metric: &MetricInfo, by_launch: &[Distribution]) -> Option
         better: metric.better,
         median: median(&medians)?,
         ci95: interval.map(|interval| (interval.low, interval.high.min(most))),
+        range: None,
         interval: interval.map(|interval| kind(interval.rule)),
         mean: all.mean()?,
         sd: all.standard_deviation(),

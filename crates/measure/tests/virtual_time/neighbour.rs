@@ -6,7 +6,7 @@ pub(crate) mod simulation;
 use costof_measure::compare::{MATTERS, Metrics, compare};
 use costof_measure::schedule::needs_more;
 use costof_model::comparison::{Comparison, Verdict};
-use costof_model::metric::{CoreShare, CoreState, Data, Estimate, Gauged, Selection};
+use costof_model::metric::{CoreShare, CoreState, Data, Gauged, Selection};
 use costof_model::noise::Grade;
 use costof_model::protocol::Report;
 use costof_model::rows::PointRow;
@@ -276,7 +276,7 @@ fn launches_that_disagree_more_than_tenfold_give_no_number() {
     };
     let row = point(&[100.0, 110.0, 900.0]);
     let (grade, what) = doubt(&row).expect("they disagree");
-    assert!(row.primary().is_some_and(Estimate::disagrees) && grade == Grade::D);
+    assert!(!row.is_usable() && grade == Grade::D);
     assert!(what.contains("from 100 ns to 90"), "{what}");
     assert_eq!(
         doubt(&point(&[100.0, 110.0, 900.0, 100.0, 100.0, 100.0])),

@@ -17,6 +17,7 @@ const BINS: usize = 70;
 /// those of the latency table.
 pub(super) fn distributions(rows: &Rows<'_>, probe: &str, positions: &[usize]) -> Option<Figure> {
     let mut positions: Vec<usize> = positions.to_vec();
+    positions.retain(|at| rows.row(*at).is_usable());
     positions.sort_by_key(|at| {
         let row = rows.row(*at);
         let modes = row.primary().map_or(0, |estimate| estimate.modes.len());

@@ -34,9 +34,9 @@ impl What<'_> {
         }
     }
 
-    /// The value to draw from an estimate; none if its interval is too wide to be of use.
+    /// The value to draw from an estimate; none if it has no usable interval.
     pub(super) fn usable(&self, estimate: &Estimate) -> Option<f64> {
-        self.value(estimate).filter(|_| !estimate.disagrees())
+        self.value(estimate).filter(|_| estimate.is_usable())
     }
 
     pub(super) fn interval(&self, estimate: &Estimate) -> Option<(f64, f64)> {

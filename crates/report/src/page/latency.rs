@@ -202,7 +202,7 @@ fn more(rows: &Rows<'_>, at: usize) -> Markup {
         .filter(|estimate| ![&*row.primary, "estimated_core_cycles"].contains(&&*estimate.name));
     let others = others.map(|estimate| {
         let name = estimate.name.replace('_', " ");
-        format!("{name} {}", estimate.unit.display(estimate.median))
+        format!("{name} {}", estimate.display())
     });
     let others: Vec<String> = others.collect();
     let cycles = cycles(row);
@@ -217,7 +217,7 @@ fn more(rows: &Rows<'_>, at: usize) -> Markup {
                     }
                     (row.launches) " launches"
                     @if !cycles.is_empty() { ", " (cycles) " cycles" }
-                    @if let Some(estimate) = row.primary() {
+                    @if let Some(estimate) = row.primary().filter(|_| row.is_usable()) {
                         @for mode in &estimate.modes {
                             br; "a mode at " (estimate.unit.display(mode.median)) ": "
                             (format!("{:.0}", mode.share * 100.0)) " % of the samples"

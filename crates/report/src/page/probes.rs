@@ -143,11 +143,11 @@ fn table(rows: &Rows<'_>, probe: &str, positions: &[usize]) -> Markup {
                             @if is_labelled { (head(row.label.as_deref().unwrap_or_default())) }
                             @for metric in &metrics { td {
                                 @if let Some(estimate) = row.estimate(metric) {
-                                    (estimate.unit.display(estimate.median))
-                                    @if estimate.ci95.is_some() { small { (interval(estimate)) } }
+                                    (estimate.display())
+                                    @if estimate.is_usable() { small { (interval(estimate)) } }
                                 }
                             } }
-                            @if tail { td { @if let Some(estimate) = row.primary() {
+                            @if tail { td { @if let Some(estimate) = row.primary().filter(|estimate| estimate.is_usable()) {
                                 @if let Some(value) = estimate.percentile(99.0) { (estimate.unit.display(value)) }
                             } } }
                             td { (prediction(row)) }

@@ -82,6 +82,7 @@ impl LayoutColumn {
     /// The median in the column's unit; the mean of what happened in so many seconds.
     fn cell(&self, row: &PointRow) -> Option<String> {
         let estimate = row.estimate(&self.metric)?;
+        estimate.usable_interval()?;
         let unit = Published::named(&self.unit).ok()?;
         let conversion = unit.from(estimate.unit, None, None).ok()?;
         let value = match self.seconds {

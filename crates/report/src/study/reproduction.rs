@@ -56,6 +56,8 @@ pub(crate) struct Line {
     pub(super) predicted: String,
     pub(super) published: String,
     pub(super) here: String,
+    /// Whether `here` is a number, and not what is known in its place.
+    pub(super) has_number: bool,
     /// The median, if `here` is a mean.
     pub(super) median: String,
     pub(super) interval: String,
@@ -258,7 +260,7 @@ impl ReproducedTable {
             && self
                 .lines
                 .iter()
-                .all(|line| is_mean(line) || line.here == NONE);
+                .all(|line| is_mean(line) || !line.has_number);
         for line in self.lines.iter_mut().filter(|_| self.is_of_means) {
             line.here = line.here.trim_end_matches(&mean).to_owned();
         }
@@ -282,7 +284,9 @@ mod tests {
     use costof_model::failure::FailureKind;
     use costof_model::prediction::Prediction;
     use costof_model::rows::FailureRow;
-    use costof_model::testing::{self, probe_info, run_without_facts as run, sized_row as row};
+    use costof_model::testing::{
+        self, RowExt, probe_info, run_without_facts as run, sized_row as row,
+    };
     use costof_model::typed::place;
     use costof_model::unit::Unit;
 
@@ -386,6 +390,36 @@ mod tests {
         assert_eq!(shown("sd"), ["5.00 ns (sd)", "", "", "0.200", ""]);
         let median = ["50.0 ns", "", "45.0–55.0", "2.00", "48.0–60.0 ✓"];
         assert_eq!(shown("median"), median);
+    }
+
+    #[test]
+    fn a_figure_without_a_usable_interval_shows_the_known_range_alone() {
+        let head =
+            "title = 't'\nsource = 's'\nmachine = 'm'\n[[table]]\ntitle = 't'\npoint = 'a.x'\n";
+        let rows = "{name='a',measured=25},{name='b',measured=25,of='mean'},\
+                    {name='c',measured=0.02,unit='µs',of='min'},{name='d',measured=25,at='size=2',of='mean'}";
+        let text = format!("{head}unit = 'ns'\nrows = [{rows}]");
+        let study = Study::read("x", "x.toml", &text).unwrap();
+        let (mut run, info) = (run(), info());
+        let noisy = row("a.x", 1, 50.0).known_within(0.9);
+        run.points = vec![noisy, row("a.x", 2, 70.0)];
+        run.points[0].metrics[0].range = Some((16.0, 127.0));
+        let table = |run: &Run| {
+            let found = study.reproduced_by(&[&info], (run, None), &|_| None, Vec::new());
+            found.unwrap().tables.remove(0)
+        };
+        let found = table(&run);
+        assert!(found.is_of_means, "what is no number is no median either");
+        for (line, here) in found.lines.iter().zip([
+            "too noisy: 16.0–127 ns",
+            "too noisy: 16.0–127 ns",
+            "too noisy: 0.0160–0.127 µs",
+        ]) {
+            let cells = [&line.here, &line.median, &line.interval, &line.ratio];
+            assert_eq!(cells, [here, "", "", ""]);
+        }
+        run.points[0] = row("a.x", 1, 395.0).of_few_launches(2, (10.0, 780.0));
+        assert_eq!(table(&run).lines[0].here, "too few launches: 10.0–780 ns");
     }
 
     #[test]

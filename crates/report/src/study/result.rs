@@ -4,14 +4,14 @@ use super::figure::{Against, Figure, Of, Stated};
 use super::reproduction::{Line, Why};
 use super::unit::{Conversion, Published, digits};
 use crate::names::short_point;
-use crate::table::{NO_INTERVAL, hit_mark};
+use crate::table::hit_mark;
 use costof_findings::interval::Interval;
-use costof_model::metric::{Estimate, is_too_wide};
+use costof_model::metric::Estimate;
 use costof_model::noise::MEASURED;
 use costof_model::point::Point;
 use costof_model::rows::{PointRow, State};
 use costof_model::run_file::Run;
-use costof_model::unit::{Unit, span};
+use costof_model::unit::span;
 
 /// The metric of cycles that were not counted.
 pub(super) const ESTIMATED_CYCLES: &str = "estimated_core_cycles";
@@ -26,7 +26,8 @@ const OF_TSC: &str = "cycles of the TSC, which ticks at a constant rate: they eq
 /// A result of costof, in the unit of the figure.
 pub(super) struct Measured {
     unit: Published,
-    value: f64,
+    /// The value, or what is shown in its place without a usable interval.
+    value: Result<f64, String>,
     of: Of,
     /// The median, if the value is a mean.
     median: Option<f64>,
@@ -43,21 +44,30 @@ pub(super) struct Measured {
 
 impl Measured {
     pub(super) fn into_line(self, figure: &Figure, line: &mut Line) {
-        line.here = self.unit.display(self.value) + &self.of.said();
-        line.median = self.median.map_or_else(String::new, digits);
-        line.interval = self.interval;
+        line.grade = self.grade;
+        line.point = Some(self.point);
         let expected = |ends| range(ends) + self.hit;
         line.expected = self.expected.map_or_else(String::new, expected);
-        line.grade = self.grade;
+        let value = match self.value {
+            Ok(value) => value,
+            Err(unusable) => {
+                line.here = unusable;
+                return;
+            }
+        };
+        line.here = self.unit.display(value) + &self.of.said();
+        line.has_number = true;
+        line.median = self.median.map_or_else(String::new, digits);
+        line.interval = self.interval;
         line.ratio = match figure.measured {
-            Stated::Range(low, high) if (low..=high).contains(&self.value) => {
+            Stated::Range(low, high) if (low..=high).contains(&value) => {
                 let within = if low < high { "within" } else { "1.00" };
                 within.to_owned()
             }
             // The ratio to the nearer end of a range.
             Stated::Range(low, high) => {
-                let to = if self.value < low { low } else { high };
-                let ratio = (to > 0.0 && self.value >= 0.0).then(|| digits(self.value / to));
+                let to = if value < low { low } else { high };
+                let ratio = (to > 0.0 && value >= 0.0).then(|| digits(value / to));
                 ratio.unwrap_or_default()
             }
             Stated::Nothing | Stated::Words(_) => String::new(),
@@ -66,7 +76,6 @@ impl Measured {
             // A quotient of quotients says nothing.
             line.ratio.clear();
         }
-        line.point = Some(self.point);
     }
 }
 
@@ -124,17 +133,20 @@ pub(super) fn measured(
     let value = value.ok_or_else(|| format!("{} has too few samples for it", name(row)))?;
     // A mean is shown with the median, whose interval and prediction these are.
     let shows_median = matches!(against.of, Of::Median | Of::Mean);
-    let interval = interval(estimate, row).filter(|_| shows_median);
+    let interval = estimate.usable_interval().filter(|_| shows_median);
+    let unusable = estimate.unusable(|ends| {
+        let (low, high) = conversion.range(ends);
+        if low < high {
+            return range((low, high)) + unit.space() + unit.symbol;
+        }
+        unit.display(high)
+    });
     Ok(Measured {
         unit,
-        value: conversion.apply(value),
+        value: unusable.map_or_else(|| Ok(conversion.apply(value)), Err),
         of: against.of,
         median: (against.of == Of::Mean).then(|| conversion.apply(estimate.median)),
-        interval: match interval {
-            Some(ends) if estimate.unit != Unit::One && is_too_wide(ends) => NO_INTERVAL.to_owned(),
-            Some(ends) => range(conversion.range(ends)),
-            None => String::new(),
-        },
+        interval: interval.map_or_else(String::new, |ends| range(conversion.range(ends))),
         expected: expected(estimate, row, conversion).filter(|_| shows_median),
         hit: hit_mark(row),
         grade: row.grade.to_string(),
@@ -185,15 +197,16 @@ fn ratio(
     (row, other): (&PointRow, &PointRow),
     metric: &str,
 ) -> Option<Measured> {
-    let interval = Interval::log_ratio(run, row, other, metric).map(Interval::exp);
-    let medians = row.median(metric)? / other.median(metric)?;
-    let ratio = interval.map_or(medians, |interval| interval.middle);
-    ratio.is_finite().then(|| Measured {
+    let medians = row.estimate(metric)?.median / other.estimate(metric)?.median;
+    let ratio = Interval::log_ratio(run, row, other, metric).map(Interval::exp);
+    medians.is_finite().then(|| Measured {
         unit,
-        value: unit.of_ratio(ratio),
+        value: ratio.map_or(Err("too noisy".to_owned()), |ratio| {
+            Ok(unit.of_ratio(ratio.middle))
+        }),
         of: Of::Median,
         median: None,
-        interval: interval.map_or_else(String::new, |ratio| {
+        interval: ratio.map_or_else(String::new, |ratio| {
             range((unit.of_ratio(ratio.low), unit.of_ratio(ratio.high)))
         }),
         expected: None,
@@ -310,16 +323,6 @@ fn expected(estimate: &Estimate, row: &PointRow, conversion: Conversion) -> Opti
     }
     let per_ns = cycles_per_ns(estimate, row).filter(|_| expected.metric == row.primary)?;
     Some(conversion.range((expected.low * per_ns, expected.high * per_ns)))
-}
-
-/// The interval of an estimate. If too few launches have cycles, the interval of the time that they are
-/// computed from.
-fn interval(estimate: &Estimate, row: &PointRow) -> Option<(f64, f64)> {
-    estimate.ci95.or_else(|| {
-        let per_ns = cycles_per_ns(estimate, row)?;
-        let (low, high) = row.primary()?.ci95?;
-        Some((low * per_ns, high * per_ns))
-    })
 }
 
 /// The core clock that converts a cost to cycles; none if the figure is not in cycles.

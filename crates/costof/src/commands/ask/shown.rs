@@ -1,8 +1,10 @@
 //! The output of `costof ask`: a sentence, a bar for each cost, and the same as JSON.
 
-use super::{Answer, Answered, Question, estimate};
+use super::{Answer, Answered, Question, estimate, needed, times};
+use costof_findings::interval::Interval;
+use costof_findings::noise;
 use costof_measure::compare::MATTERS;
-use costof_model::expression::Total;
+use costof_model::run_file::Run;
 use costof_model::unit::{Unit, span};
 use costof_report::text::{capital, wrapped};
 use serde_json::json;
@@ -10,30 +12,41 @@ use std::fmt::Write;
 
 impl Question {
     /// The value of the whole, and the share of each part.
-    pub(super) fn parts(&self, whole: &Answered, parts: &[Answered]) -> String {
-        let share = |value: f64| match 100.0 * value / whole.total.value {
-            percent if percent < 1.0 => "less than 1 %".to_owned(),
-            percent => format!("{percent:.0} %"),
-        };
-        let mut sentence = format!("{} takes {}", whole.label, whole.shown());
-        for part in parts {
-            let _ = write!(
-                sentence,
-                "; {} is {} of it",
-                part.label,
-                share(part.total.value)
-            );
+    pub(super) fn parts(&self, run: &Run, whole: &Answered, parts: &[Answered]) -> Answer {
+        let shares: Vec<_> = parts.iter().map(|part| times(run, part, whole)).collect();
+        let mut sentence = whole.takes();
+        let mut unknown = Vec::new();
+        for (part, share) in parts.iter().zip(&shares) {
+            match share {
+                Ok(share) => {
+                    let share = percent(share.middle);
+                    let _ = write!(sentence, "; {} is {share} of it", part.label);
+                }
+                Err(_) => unknown.push(part),
+            }
         }
-        let rest: f64 = whole.total.value - parts.iter().map(|part| part.total.value).sum::<f64>();
-        if let Some(name) = self.rest.as_ref().filter(|_| rest > 0.0) {
-            let shown = whole.expression.unit.display(rest);
-            let _ = write!(
-                sentence,
-                "; {name}, which is the rest, {} ({shown})",
-                share(rest)
-            );
+        if !unknown.is_empty() {
+            unknown.push(whole);
+            let _ = write!(sentence, "; {}", unanswered(run, &unknown));
         }
-        sentence
+        let known = shares.iter().map(|share| Some(share.as_ref().ok()?.middle));
+        let rest = known.sum::<Option<f64>>().map(|known| 1.0 - known);
+        let rest = rest.filter(|rest| *rest > 0.0);
+        if let Some((name, rest)) = self.rest.as_ref().zip(rest) {
+            let _ = write!(sentence, "; {name}, which is the rest, {}", percent(rest));
+            if let (Ok(total), true) = (&whole.total, whole.is_sound) {
+                let _ = write!(
+                    sentence,
+                    " ({})",
+                    whole.expression.unit.display(rest * total.value)
+                );
+            }
+        }
+        Answer {
+            verdict: shares.iter().all(Result::is_err).then_some(CANNOT_TELL),
+            sentence,
+            is_open: false,
+        }
     }
 
     pub(super) fn as_text(
@@ -52,7 +65,9 @@ impl Question {
         };
         text += &wrapped(&capital(&sentence));
         text.push('\n');
-        let most = costs.iter().map(|cost| cost.total.value);
+        let most = costs
+            .iter()
+            .filter_map(|cost| Some(cost.total.as_ref().ok()?.value));
         text += &bars(costs, most.fold(f64::MIN_POSITIVE, f64::max));
         text.push('\n');
         for doubt in doubts {
@@ -63,45 +78,85 @@ impl Question {
     }
 }
 
-/// The value of the first cost, and of the second one, which is there for comparison.
-pub(super) fn cost(first: &Answered, second: Option<&Answered>) -> String {
-    let second = second.map(|second| format!("; {} {}", second.label, second.shown()));
-    let second = second.unwrap_or_default();
-    format!("{} takes {}{second}", first.label, first.shown())
+const CANNOT_TELL: &str = "cannot tell";
+
+fn percent(share: f64) -> String {
+    match 100.0 * share {
+        percent if percent < 1.0 => "less than 1 %".to_owned(),
+        percent => format!("{percent:.0} %"),
+    }
 }
 
-/// A line for each cost.
+/// The value of the first cost, and of the second one, which is there for comparison.
+pub(super) fn cost(run: &Run, first: &Answered, second: Option<&Answered>) -> Answer {
+    let costs = [first].into_iter().chain(second);
+    let (known, unknown): (Vec<_>, Vec<_>) = costs.partition(|cost| cost.is_known());
+    let takes = known.iter().enumerate().map(|(at, cost)| match at {
+        0 => cost.takes(),
+        _ => cost.shown(""),
+    });
+    let unanswered = (!unknown.is_empty()).then(|| unanswered(run, &unknown));
+    Answer {
+        verdict: (!first.is_known()).then_some(CANNOT_TELL),
+        sentence: takes.chain(unanswered).collect::<Vec<_>>().join("; "),
+        is_open: false,
+    }
+}
+
+/// Why these costs are not known.
+fn unanswered(run: &Run, costs: &[&Answered]) -> String {
+    let labels: Vec<&str> = costs.iter().map(|cost| &*cost.label).collect();
+    let rows = needed(costs.iter().map(|cost| &cost.expression), &run.points);
+    let absent = || {
+        costs
+            .iter()
+            .find_map(|cost| cost.total.as_ref().err().cloned())
+    };
+    let why = noise::why(rows).or_else(absent).unwrap_or_default();
+    format!("no answer for {}: {why}", labels.join(" and "))
+}
+
+/// A line for each cost. What may be doubted has its grade.
 fn bars(costs: &[Answered], most: f64) -> String {
     let width = costs.iter().map(|cost| cost.label.chars().count()).max();
     let width = width.unwrap_or(0);
     let mut text = String::new();
     for cost in costs {
-        let bar = estimate::bar(cost.total.value / most);
-        let _ = writeln!(text, "  {:width$}  {:>9}  {bar}", cost.label, cost.value());
+        let line = match &cost.total {
+            Ok(total) => {
+                let doubt = cost.grade.filter(|grade| *grade > Grade::B);
+                let doubt = doubt.map_or_else(String::new, |grade| format!("  grade {grade}"));
+                let bar = estimate::bar(total.value / most);
+                format!(
+                    "{:>9}  {bar}{doubt}",
+                    cost.expression.unit.display(total.value)
+                )
+            }
+            Err(why) => why.clone(),
+        };
+        let _ = writeln!(text, "  {:width$}  {line}", cost.label);
     }
     text
 }
 
 /// Whether `other` is faster than `baseline`, and how many times, `times`.
-pub(super) fn worth(baseline: &Answered, other: &Answered, times: &Total) -> Answer {
+pub(super) fn worth(
+    baseline: &Answered,
+    other: &Answered,
+    times: Result<Interval, String>,
+) -> Answer {
     let of = |low: f64, high: f64| span(&format!("{low:.2}"), " to ", &format!("{high:.2}"));
-    let figures = format!(
-        "{} takes {}, {} {}",
-        other.label,
-        other.shown(),
-        baseline.label,
-        baseline.shown()
-    );
-    let (verdict, meaning) = match times.interval {
-        Some((low, high)) if high < 1.0 => (
+    let figures = format!("{}, {}", other.takes(), baseline.shown(""));
+    let (verdict, meaning) = match times {
+        Ok(Interval { low, middle, high }) if high < 1.0 => (
             "no",
             format!(
                 "{:.2} times as slow ({})",
-                1.0 / times.value,
+                1.0 / middle,
                 of(1.0 / high, 1.0 / low)
             ),
         ),
-        Some((low, high)) if high < 1.0 + MATTERS => (
+        Ok(Interval { low, high, .. }) if high < 1.0 + MATTERS => (
             "no",
             format!(
                 "at most {:.0} % faster ({})",
@@ -109,45 +164,51 @@ pub(super) fn worth(baseline: &Answered, other: &Answered, times: &Total) -> Ans
                 of(low, high)
             ),
         ),
-        Some((low, high)) if low > 1.0 => (
+        Ok(Interval { low, middle, high }) if low > 1.0 => (
             "yes",
-            format!("{:.2} times as fast ({})", times.value, of(low, high)),
+            format!("{middle:.2} times as fast ({})", of(low, high)),
         ),
-        Some((low, high)) => (
-            "cannot tell",
+        Ok(Interval { low, high, .. }) => (
+            CANNOT_TELL,
             format!(
                 "{} times as fast, which may be no difference",
                 of(low, high)
             ),
         ),
-        None => (
-            "cannot tell",
-            "too few launches for an interval; leave out --quick, or use --full".to_owned(),
-        ),
+        Err(why) => (CANNOT_TELL, why),
     };
     Answer {
         verdict: Some(verdict),
         sentence: format!("{meaning}: {figures}"),
-        is_open: verdict == "cannot tell",
+        is_open: verdict == CANNOT_TELL,
     }
 }
 
 impl Answered {
-    fn value(&self) -> String {
-        self.expression.unit.display(self.total.value)
+    /// Whether it is a number to conclude from.
+    fn is_known(&self) -> bool {
+        self.is_sound && self.total.is_ok()
     }
 
-    /// The value with its interval.
-    pub(super) fn shown(&self) -> String {
+    /// `a fork takes 93.0 µs (90.0 µs to 95.0 µs)`, or why that is not known.
+    fn takes(&self) -> String {
+        self.shown(" takes")
+    }
+
+    /// The same without the verb, beside another cost.
+    fn shown(&self, verb: &str) -> String {
+        let total = match &self.total {
+            Ok(total) => total,
+            Err(why) => return format!("{} is not known: {why}", self.label),
+        };
         let unit: Unit = self.expression.unit;
-        match self.total.interval {
-            Some((low, high)) => format!(
-                "{} ({})",
-                self.value(),
-                span(&unit.display(low), " to ", &unit.display(high))
-            ),
-            None => format!("{} (no interval: too few launches)", self.value()),
-        }
+        let shown = |value: f64| unit.display(value);
+        let interval = total.interval;
+        let interval = interval.map(|(low, high)| span(&shown(low), " to ", &shown(high)));
+        let doubt = (!self.is_sound).then(|| "grade D".to_owned());
+        let inside: Vec<String> = interval.into_iter().chain(doubt).collect();
+        let value = shown(total.value);
+        format!("{}{verb} {value} ({})", self.label, inside.join(", "))
     }
 }
 
@@ -158,12 +219,15 @@ pub(super) fn as_json(
     path: &str,
 ) -> serde_json::Value {
     let costs = costs.iter().map(|cost| {
+        let total = cost.total.as_ref().ok();
+        let interval = total.and_then(|total| total.interval);
         json!({
             "label": cost.label,
             "unit": cost.expression.unit,
-            "value": cost.total.value,
-            "low": cost.total.interval.map(|(low, _)| low),
-            "high": cost.total.interval.map(|(_, high)| high),
+            "value": total.map(|total| total.value),
+            "low": interval.map(|(low, _)| low),
+            "high": interval.map(|(_, high)| high),
+            "grade": cost.grade,
         })
     });
     json!({
