@@ -3,10 +3,12 @@
 use crate::colour;
 use crate::grid::Align::{self, Left, Right};
 use crate::grid::Grid;
+use crate::names;
 use crate::names::short_point;
 use crate::style::Style;
 use crate::text::printable;
 use costof_model::metric::{Estimate, Selection};
+use costof_model::plural::counted;
 use costof_model::point::Point;
 use costof_model::rows::PointRow;
 use costof_model::run_file::Run;
@@ -93,10 +95,7 @@ fn without_points(run: &Run) -> String {
     if run.end.is_some() {
         return "No point was measured.".to_owned();
     }
-    let launches = match run.launches.len() {
-        1 => "1 launch".to_owned(),
-        count => format!("{count} launches"),
-    };
+    let launches = counted(run.launches.len(), "launch");
     format!(
         "No point has a number yet: the run is unfinished, after {launches}. `costof run --resume RUN` \
          continues it."
@@ -147,7 +146,7 @@ pub(crate) fn measured(row: &PointRow) -> String {
     if estimate.disagrees() {
         return NO_INTERVAL.to_owned();
     }
-    let shown = estimate.unit.display(estimate.median);
+    let shown = names::shown(estimate, estimate.median);
     match estimate.core.map(|core| core.selection) {
         Some(Selection::Shared) => format!("{shown} (shared)"),
         _ => shown,
@@ -168,7 +167,7 @@ pub(crate) fn in_order(run: &Run) -> impl Iterator<Item = &PointRow> {
 pub(crate) fn interval(estimate: &Estimate) -> String {
     match estimate.ci95 {
         Some(_) if estimate.disagrees() => NO_INTERVAL.to_owned(),
-        Some(range) => estimate.unit.display_interval(range),
+        Some(range) => names::shown_interval(estimate, range),
         None => String::new(),
     }
 }

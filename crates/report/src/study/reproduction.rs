@@ -436,7 +436,7 @@ mod tests {
             "left out of a quick run",
             "it is gone",
             "--unoptimised",
-            "no `a store` in its latency table",
+            "has no row `a store`",
             "no number",
             "too few samples",
             "left out of a quick run",

@@ -21,8 +21,11 @@ const OF_TSC: &str = "cycles of the TSC, which ticks at a constant rate: they eq
 
 /// A result of costof, in the unit of the figure.
 pub(super) struct Measured {
+    /// The unit in which it is shown, and the value in it.
     unit: Published,
     value: f64,
+    /// The value in the unit of the published figure.
+    comparable: f64,
     of: Of,
     /// The median, if the value is a mean.
     median: Option<f64>,
@@ -47,14 +50,15 @@ impl Measured {
         line.expected = self.expected.map_or_else(String::new, expected);
         line.grade = self.grade;
         line.ratio = match figure.measured {
-            Stated::Range(low, high) if (low..=high).contains(&self.value) => {
+            Stated::Range(low, high) if (low..=high).contains(&self.comparable) => {
                 let within = if low < high { "within" } else { "1.00" };
                 within.to_owned()
             }
             // The ratio to the nearer end of a range.
             Stated::Range(low, high) => {
-                let to = if self.value < low { low } else { high };
-                let ratio = (to > 0.0 && self.value >= 0.0).then(|| digits(self.value / to));
+                let to = if self.comparable < low { low } else { high };
+                let ratio =
+                    (to > 0.0 && self.comparable >= 0.0).then(|| digits(self.comparable / to));
                 ratio.unwrap_or_default()
             }
             Stated::Nothing | Stated::Words(_) => String::new(),
@@ -109,22 +113,32 @@ pub(super) fn measured(
         let metric = against.metric.as_ref().unwrap_or(&row.primary);
         return ratio(unit, run, (row, other), metric).ok_or_else(|| uncounted(run, metric));
     }
-    let estimate = estimate(against, unit, row).ok_or_else(|| {
-        let metric = against.metric.as_deref().unwrap_or("number");
-        uncounted(run, metric)
+    let estimate = estimate(against, unit, row).ok_or_else(|| match &against.metric {
+        Some(metric) => uncounted(run, metric),
+        None => "this run has no number of it in this unit".to_owned(),
     })?;
     let times = against.operations(row)?;
     let conversion = unit.from(estimate.unit, times, against.bytes)?;
     let value = statistic(against.of, estimate, row);
     let value = value.ok_or_else(|| format!("{} has too few samples for it", name(row)))?;
+    let comparable = conversion.apply(value);
+    let median = conversion.apply(estimate.median);
+    let is_mean = against.of == Of::Mean;
+    let unit = unit.fitting(if is_mean {
+        comparable.min(median)
+    } else {
+        comparable
+    });
+    let conversion = unit.from(estimate.unit, times, against.bytes)?;
     // A mean is shown with the median, whose interval and prediction these are.
     let shows_median = matches!(against.of, Of::Median | Of::Mean);
     let interval = interval(estimate, row).filter(|_| shows_median);
     Ok(Measured {
         unit,
         value: conversion.apply(value),
+        comparable,
         of: against.of,
-        median: (against.of == Of::Mean).then(|| conversion.apply(estimate.median)),
+        median: is_mean.then(|| conversion.apply(estimate.median)),
         interval: match interval {
             Some(ends) if estimate.unit != Unit::One && is_too_wide(ends) => NO_INTERVAL.to_owned(),
             Some(ends) => range(conversion.range(ends)),
@@ -173,6 +187,7 @@ fn ratio(
     ratio.is_finite().then(|| Measured {
         unit,
         value: unit.of_ratio(ratio),
+        comparable: unit.of_ratio(ratio),
         of: Of::Median,
         median: None,
         interval: interval.map_or_else(String::new, |ratio| {
@@ -189,18 +204,27 @@ fn ratio(
 /// Why a run has no row for this figure.
 fn missing(against: &Against, run: &Run, why: Why<'_>) -> String {
     if let Some(label) = &against.label {
-        return format!("this machine has no `{label}` in its latency table");
+        let otherwise = || format!("this machine's latency table has no row `{label}`");
+        return against.because.clone().unwrap_or_else(otherwise);
     }
-    let mut failures = run.failures.iter();
-    let failed = failures.rfind(|row| against.names(&row.point));
+    absent(run, |point| against.names(point), &against.point, why)
+}
+
+/// Why a run has no row for this point, or one that is like it.
+pub(super) fn absent(
+    run: &Run,
+    is_it: impl Fn(&Point) -> bool,
+    point: &Point,
+    why: Why<'_>,
+) -> String {
+    let failed = run.failures.iter().rfind(|row| is_it(&row.point));
     if let Some(row) = failed {
         return row.reason.clone();
     }
-    let planned = run.run.plan.points();
-    if planned.clone().any(|point| against.names(point)) {
+    if run.run.plan.points().any(is_it) {
         return "the run ended before it was measured".to_owned();
     }
-    why(&against.point).unwrap_or_else(|| match &*run.run.plan.precision {
+    why(point).unwrap_or_else(|| match &*run.run.plan.precision {
         "quick" => "left out of a quick run".to_owned(),
         _ => "not part of this run".to_owned(),
     })
@@ -210,7 +234,7 @@ fn missing(against: &Against, run: &Run, why: Why<'_>) -> String {
 pub(super) fn uncounted(run: &Run, metric: &str) -> String {
     let name = metric.replace('_', " ");
     if !metric.contains("miss") && metric != "cycles" {
-        return format!("this run has no {name}: no launch reported it");
+        return format!("no launch of this run reported {name}");
     }
     let absent = run.attempts.last().map(|attempt| &attempt.counters.absent);
     let reason = absent.and_then(|absent| absent.get(metric)).cloned();
@@ -223,7 +247,7 @@ pub(super) fn uncounted(run: &Run, metric: &str) -> String {
 
 impl Against {
     /// How many operations of costof's the figure is of.
-    fn operations(&self, row: &PointRow) -> Result<Option<f64>, String> {
+    pub(super) fn operations(&self, row: &PointRow) -> Result<Option<f64>, String> {
         let Some(seconds) = self.seconds else {
             return Ok(self.times);
         };

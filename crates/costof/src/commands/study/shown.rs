@@ -9,6 +9,7 @@ use costof_measure::schedule::Precision;
 use costof_measure::worker::UNKNOWN_BUILD;
 use costof_model::facts::Facts;
 use costof_model::noise::MEASURED;
+use costof_model::plural::counted;
 use costof_model::point::Point;
 use costof_model::run_file::Run;
 use costof_report::names::points_counted;
@@ -100,11 +101,11 @@ impl Command<'_> {
         let without = self.without_number(run, &points, &facts);
         let count: usize = without.values().sum();
         let mut caveats = vec![format!(
-            "Precision {}: {} of the study's {} have a number; the run had {} CPUs{}",
+            "Precision {}: {} of the study's {} have a number; the run had {}{}",
             run.run.plan.precision,
             points.len() - count,
             points_counted(points.len()),
-            facts.planned_cpus().len(),
+            counted(facts.planned_cpus().len(), "CPU"),
             took(run).map_or_else(String::new, |time| format!(
                 " and took {} s",
                 time.as_secs()
@@ -197,8 +198,9 @@ fn oversubscribed(table: &[&'static Probe], run: &Run, cpus: usize) -> Option<St
     let (least, most) = (threads.iter().min()?, threads.iter().max()?);
     let a_cpu = |threads: &usize| *threads as f64 / cpus as f64;
     Some(format!(
-        "Oversubscribed: {} of them run {least} to {most} threads, those of both ends together, on {cpus} CPUs, {:.1} to {:.1} a CPU: threads wait for a CPU, not only for each other",
+        "Oversubscribed: {} of them run {least} to {most} threads, those of both ends together, on {}, {:.1} to {:.1} a CPU: threads wait for a CPU, not only for each other",
         points_counted(threads.len()),
+        counted(cpus, "CPU"),
         a_cpu(least),
         a_cpu(most),
     ))
