@@ -109,8 +109,10 @@ pub(crate) fn whole_seconds(time: Duration) -> f64 {
 
 /// A bar with this many steps and this name.
 pub(crate) fn bar(steps: u64, name: &str) -> ProgressBar {
-    let template =
-        format!("{{bar:30}} {{pos}}/{{len}}{name}, {{elapsed}} of about {{duration}}: {{msg}}");
+    // What is measured is cut where it does not fit the terminal.
+    let template = format!(
+        "{{bar:24}} {{pos}}/{{len}}{name}, {{elapsed}} of about {{duration}}: {{wide_msg}}"
+    );
     let style = ProgressStyle::with_template(&template).expect("the template is valid");
     ProgressBar::new(steps).with_style(style.progress_chars("━╸ "))
 }
@@ -265,9 +267,68 @@ impl<'a> Progress<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use indicatif::TermLike;
+    use std::io;
+    use std::sync::Arc;
 
     const fn seconds(seconds: u64) -> Duration {
         Duration::from_secs(seconds)
+    }
+
+    /// A terminal of 80 columns, and what is written on it.
+    #[derive(Clone, Debug, Default)]
+    struct Terminal(Arc<Mutex<String>>);
+
+    impl TermLike for Terminal {
+        fn width(&self) -> u16 {
+            80
+        }
+
+        fn move_cursor_up(&self, _: usize) -> io::Result<()> {
+            Ok(())
+        }
+
+        fn move_cursor_down(&self, _: usize) -> io::Result<()> {
+            Ok(())
+        }
+
+        fn move_cursor_right(&self, _: usize) -> io::Result<()> {
+            Ok(())
+        }
+
+        fn move_cursor_left(&self, _: usize) -> io::Result<()> {
+            Ok(())
+        }
+
+        fn write_line(&self, text: &str) -> io::Result<()> {
+            self.write_str(text)
+        }
+
+        fn write_str(&self, text: &str) -> io::Result<()> {
+            self.0.lock().unwrap().push_str(text);
+            Ok(())
+        }
+
+        fn clear_line(&self) -> io::Result<()> {
+            self.0.lock().unwrap().clear();
+            Ok(())
+        }
+
+        fn flush(&self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn the_bar_stays_on_one_line_of_80_columns() {
+        let terminal = Terminal::default();
+        let bar = bar(1234, " launches");
+        bar.set_draw_target(ProgressDrawTarget::term_like(Box::new(terminal.clone())));
+        bar.set_message("a-host-with-a-long-name: file.remote_call");
+        bar.force_draw();
+        let shown = terminal.0.lock().unwrap().clone();
+        assert!(shown.contains("0/1234 launches, "), "{shown:?}");
+        assert!(shown.chars().count() <= 80, "{shown:?}");
     }
 
     #[test]

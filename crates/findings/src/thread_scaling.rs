@@ -8,6 +8,7 @@ use crate::naming::place;
 use crate::pairs::{Pair, pairs};
 use crate::sends::PROBE;
 use costof_model::noise::PEER;
+use costof_model::plural::counted;
 use costof_model::rows::PointRow;
 use costof_model::run_file::Run;
 use costof_model::select::Group;
@@ -177,7 +178,7 @@ fn limit(run: &Run, scaled: &[Scaled<'_>], threads: u64, times: f64) -> Option<P
         let busy = span(busy.iter().map(|(busy, _)| *busy))?;
         let figures = figures()
             .with("busy", Value::Range(busy, 2))
-            .with("cpus", cpus_counted(all as u64));
+            .with("cpus", counted(all, "CPU"));
         Some((busy.0 >= BUSY * all as f64, figures))
     };
     let template = |is_busy: [bool; 2]| match is_busy {
@@ -199,10 +200,6 @@ fn limit(run: &Run, scaled: &[Scaled<'_>], threads: u64, times: f64) -> Option<P
     Some((template(is_busy), figures))
 }
 
-fn cpus_counted(count: u64) -> String {
-    format!("{count} CPU{}", if count == 1 { "" } else { "s" })
-}
-
 /// How many CPUs the threads of a role have. `copy.send` gives a role every second CPU of the run if both
 /// peers are on one machine.
 fn cpus(run: &Run, row: &PointRow, role: &str, threads: u64) -> Option<usize> {
@@ -221,7 +218,7 @@ fn shared(run: &Run, threads: u64, times: f64) -> Option<Part> {
     let both_ends = 2 * threads;
     let figures = figures()
         .with("both", both_ends)
-        .with("cpus", cpus_counted(cpus));
+        .with("cpus", counted(cpus, "CPU"));
     let are_fewer = (1..both_ends).contains(&cpus) && times < threads as f64;
     are_fewer.then_some(("by_shared_cpus", figures))
 }

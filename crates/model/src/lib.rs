@@ -25,6 +25,7 @@ pub mod nearest;
 pub mod node_set;
 pub mod noise;
 pub mod plan;
+pub mod plural;
 pub mod point;
 pub mod prediction;
 pub mod probe_info;

@@ -11,6 +11,7 @@ use crate::tool::{Conditions, Statistic};
 use costof_measure::gauge;
 use costof_measure::turn::{self, NotTaken, Turn};
 use costof_model::metric::{CoreState, Estimate};
+use costof_model::plural::counted;
 use costof_model::unit::Unit;
 use costof_os::cpu::awake::Spinners;
 use costof_stats::median;
@@ -144,7 +145,7 @@ impl Verifier<'_> {
         let cpus = self
             .cpus
             .get(..check.cpus)
-            .ok_or_else(|| failed(format!("it takes {} CPUs", check.cpus)))?;
+            .ok_or_else(|| failed(format!("it takes {}", counted(check.cpus, "CPU"))))?;
         let _spinners = check.awake.then(|| keep_awake(cpus)).transpose()?;
         let happens = RefCell::new(happens);
         let waits = |holder: &str| (happens.borrow_mut())(Event::Waits(holder));

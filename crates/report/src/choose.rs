@@ -11,7 +11,7 @@ mod sweeps;
 mod what;
 
 pub(crate) use place::{LOSS, without_loss};
-pub(crate) use sweeps::asked;
+pub(crate) use sweeps::{Asked, asked};
 
 use crate::plot::Figure;
 use crate::rows::Rows;

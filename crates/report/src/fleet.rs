@@ -4,6 +4,7 @@ use crate::compare::percent;
 use crate::text::{hanging, printable_lines, wrapped};
 use costof_model::fleet::{Cohort, Deviation, Fleet, Host, Statistic, Verdict, own_quota};
 use costof_model::node_set::folded;
+use costof_model::plural::counted;
 
 /// At most this many rows of a host are shown.
 const ROWS: usize = 4;
@@ -105,11 +106,8 @@ pub(crate) fn head(cohort: &Cohort) -> String {
         1 => "1 is odd".to_owned(),
         more => format!("{more} are odd"),
     };
-    let hosts = if count == 1 { "host" } else { "hosts" };
-    format!(
-        "{count} {hosts}{facts}, {} rows: {odd_count}",
-        cohort.rows.len()
-    )
+    let (hosts, rows) = (counted(count, "host"), counted(cohort.rows.len(), "row"));
+    format!("{hosts}{facts}, {rows}: {odd_count}")
 }
 
 /// Why hosts of a cohort are undecided.

@@ -4,6 +4,7 @@ use crate::compare::percent;
 use crate::fleet::signed;
 use crate::text::{hanging, printable_lines, wrapped};
 use costof_model::history::{Change, History};
+use costof_model::plural::counted;
 
 /// At most this many changes are shown.
 const CHANGES: usize = 12;
@@ -60,15 +61,15 @@ pub fn latest(history: &History, columns: usize) -> String {
 pub(crate) fn followed(history: &History) -> String {
     let since = history.runs.first().map_or("", |first| day(first));
     let (runs, rows) = (history.runs.len(), history.rows);
-    format!("{runs} runs since {since}, {rows} rows")
+    let (runs, rows) = (counted(runs, "run"), counted(rows, "row"));
+    format!("{runs} since {since}, {rows}")
 }
 
 /// `2 lasting changes`.
 pub(crate) fn count(history: &History) -> String {
     match history.changes.len() {
         0 => "no lasting change".to_owned(),
-        1 => "1 lasting change".to_owned(),
-        more => format!("{more} lasting changes"),
+        some => counted(some, "lasting change"),
     }
 }
 
@@ -78,7 +79,8 @@ pub(crate) fn rules(history: &History) -> String {
     if let Some((share, after)) = history.detectable {
         let share = percent(share);
         rules.push(format!(
-            "A typical row shows a change of {share} or more after {after} runs."
+            "A typical row shows a change of {share} or more after {}.",
+            counted(after, "run")
         ));
     }
     if history.rows == 0 {

@@ -10,6 +10,7 @@ use costof_model::link_end::LinkEnd;
 use costof_model::metric::Mode;
 use costof_model::metric::Selection;
 use costof_model::noise::{Grade, Warning, by_kind, main_cause};
+use costof_model::plural::counted;
 use costof_model::point::Point;
 use costof_model::protocol::ClockSource;
 use costof_model::rows::{FailureRow, PointRow};
@@ -24,8 +25,8 @@ pub(crate) fn summary(run: &Run) -> String {
     let rows = || in_order(run);
     let launches = || rows().map(|row| row.launches);
     let count = match (launches().min(), launches().max()) {
-        (Some(least), Some(most)) if least == most => most.to_string(),
-        (Some(least), Some(most)) => format!("{least} to {most}"),
+        (Some(least), Some(most)) if least == most => counted(most, "launch"),
+        (Some(least), Some(most)) => format!("{least} to {most} launches"),
         _ => return String::new(),
     };
     let predicted = rows().filter_map(is_hit).count();
@@ -42,7 +43,7 @@ pub(crate) fn summary(run: &Run) -> String {
         count => format!(" ({count} only for predictions)"),
     };
     let mut text = format!(
-        "{} measured{needed}, {count} launches each; {predictions}",
+        "{} measured{needed}, {count} each; {predictions}",
         points_counted(rows().count()),
     );
     if let Some(width) = width {

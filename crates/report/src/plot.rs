@@ -26,12 +26,28 @@ pub(crate) struct Figure {
     pub(crate) series: Vec<String>,
     /// The plots.
     pub(crate) panels: Vec<Panel>,
+    /// What it lacks of what a study asks for, each with its reason.
+    pub(crate) left_out: Vec<String>,
     /// Whether the reader unfolds it.
     pub(crate) folded: bool,
     /// The axis of the probe that was varied, and the metric that is drawn over it; empty if the figure shows
     /// something else.
     pub(crate) axis: String,
     pub(crate) metric: String,
+}
+
+impl Figure {
+    /// The series that have a line, with their positions; none if there is only one possible.
+    pub(crate) fn legend(&self) -> impl Iterator<Item = (usize, &str)> {
+        let drawn = |series: usize| {
+            let mut lines = self.panels.iter().flat_map(|panel| &panel.lines);
+            lines.any(|line| line.series == series)
+        };
+        let series = self.series.iter().enumerate();
+        series
+            .filter(move |(position, _)| self.series.len() > 1 && drawn(*position))
+            .map(|(position, name)| (position, &**name))
+    }
 }
 
 /// One pair of axes, and the lines between them.
@@ -81,6 +97,7 @@ impl Axis {
         Axis {
             label: label.into(),
             unit,
+            suffix: "",
             scale,
         }
     }
@@ -91,6 +108,8 @@ impl Axis {
 pub(crate) struct Axis {
     pub(crate) label: String,
     pub(crate) unit: Unit,
+    /// What follows each value; empty, or ` %` for shares in percent.
+    pub(crate) suffix: &'static str,
     pub(crate) scale: Scale,
 }
 

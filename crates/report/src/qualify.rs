@@ -3,6 +3,7 @@
 use crate::compare::percent;
 use crate::fleet::signed;
 use crate::text::{printable, printable_lines, shortened, wrapped};
+use costof_model::plural::counted;
 use costof_model::qualified::{JudgedRow, LeftOut, Qualified, Verdict};
 use costof_model::rows::MetricOfPoint;
 use costof_model::unit::span;
@@ -22,8 +23,10 @@ pub fn text(of: &Qualified, columns: usize) -> String {
         facts => format!(" with {facts}"),
     };
     let against = format!(
-        "{:.1} s, {} launches, against {} hosts{facts}",
-        of.seconds, of.launches, of.hosts
+        "{:.1} s, {}, against {}{facts}",
+        of.seconds,
+        counted(of.launches, "launch"),
+        counted(of.hosts, "host")
     );
     let mut text = wrapped(columns, &reason(of), "");
     text.push_str(&wrapped(columns, &against, ""));
@@ -45,12 +48,13 @@ pub fn reason(of: &Qualified) -> String {
     let why = match (of.verdict, of.rows.first()) {
         (Verdict::Fail, Some(worst)) => match count(Verdict::Fail) - 1 {
             0 => of_row(worst),
-            more => format!("{}; and {more} more rows", of_row(worst)),
+            more => format!("{}; and {}", of_row(worst), counted(more, "more row")),
         },
-        (Verdict::Pass, _) => format!("none of {all} rows is {change} worse"),
+        (Verdict::Pass, _) => format!("none of {} is {change} worse", counted(all, "row")),
         _ => format!(
-            "{} of {all} rows are open, {} are not {change} worse",
+            "{} of {} are open, {} are not {change} worse",
             count(Verdict::Undecided),
+            counted(all, "row"),
             count(Verdict::Pass)
         ),
     };
@@ -66,8 +70,8 @@ fn of_row(row: &JudgedRow) -> String {
     let name = name(&row.of);
     let (Some(here), Some(worse), Some((low, high))) = (row.here, row.worse, row.worse_ci95) else {
         return format!(
-            "{name}: no number to conclude from, after {} launches",
-            row.launches
+            "{name}: no number to conclude from, after {}",
+            counted(row.launches, "launch")
         );
     };
     let [here, usual] = [here, row.usual].map(|value| row.of.unit.display(value));
@@ -131,13 +135,13 @@ fn left_out(of: &Qualified) -> Vec<String> {
         reasons.entry(row.why.as_deref()).or_default().push(row);
     }
     let lines = reasons.into_iter().map(|(why, rows)| match why {
-        Some(why) => format!("{} rows are not judged ({}): {why}", rows.len(), name(&rows[0].of)),
+        Some(why) => format!("not judged: {} ({}): {why}", counted(rows.len(), "row"), name(&rows[0].of)),
         None => {
             let mut changes: Vec<f64> = rows.iter().map(|row| row.change).collect();
             changes.sort_by(f64::total_cmp);
             format!(
-                "{} rows are not judged: these hosts or their runs differ too much in them, or were too disturbed, to show {}; half of them can show {} (--change)",
-                rows.len(),
+                "not judged: {}: these hosts or their runs differ too much in them, or were too disturbed, to show {}; half of them can show {} (--change)",
+                counted(rows.len(), "row"),
                 percent(of.risks.change),
                 percent(changes[changes.len() / 2])
             )

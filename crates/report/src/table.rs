@@ -3,10 +3,12 @@
 use crate::colour;
 use crate::grid::Align::{self, Left, Right};
 use crate::grid::Grid;
+use crate::names;
 use crate::names::short_point;
 use crate::style::Style;
 use crate::text::printable;
 use costof_model::metric::{Estimate, Selection};
+use costof_model::plural::counted;
 use costof_model::point::Point;
 use costof_model::rows::PointRow;
 use costof_model::run_file::Run;
@@ -93,10 +95,7 @@ fn without_points(run: &Run) -> String {
     if run.end.is_some() {
         return "No point was measured.".to_owned();
     }
-    let launches = match run.launches.len() {
-        1 => "1 launch".to_owned(),
-        count => format!("{count} launches"),
-    };
+    let launches = counted(run.launches.len(), "launch");
     format!(
         "No point has a number yet: the run is unfinished, after {launches}. `costof run --resume RUN` \
          continues it."
@@ -142,7 +141,7 @@ pub(crate) fn measured(row: &PointRow) -> String {
     let Some(estimate) = row.primary() else {
         return BELOW_RESOLUTION.to_owned();
     };
-    let shown = estimate.display();
+    let shown = names::shown_median(estimate);
     match estimate.core.map(|core| core.selection) {
         Some(Selection::Shared) if estimate.is_usable() => format!("{shown} (shared)"),
         _ => shown,
@@ -162,7 +161,7 @@ pub(crate) fn in_order(run: &Run) -> impl Iterator<Item = &PointRow> {
 /// The interval, `109 ns – 113 ns`; empty if it is not usable.
 pub(crate) fn interval(estimate: &Estimate) -> String {
     let interval = estimate.usable_interval();
-    interval.map_or_else(String::new, |ends| estimate.unit.display_interval(ends))
+    interval.map_or_else(String::new, |ends| names::shown_interval(estimate, ends))
 }
 
 /// The interval of what [`measured`] shows.

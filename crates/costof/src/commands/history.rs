@@ -5,6 +5,7 @@ use crate::error::{Context, Done, Error, gated};
 use crate::terminal::{log, print, prose_columns};
 use crate::{history as saved, record};
 use costof_measure::history;
+use costof_model::plural::counted;
 use costof_model::run_file::Run;
 use costof_report::{history as shown, page};
 use std::path::PathBuf;
@@ -67,7 +68,8 @@ fn of_one_host() -> Result<(Vec<PathBuf>, Vec<Run>), Error> {
     if runs.len() < all {
         let others = all - runs.len();
         log(format_args!(
-            "{others} runs of other hosts than {host} are left out"
+            "left out: {} of other hosts than {host}",
+            counted(others, "run")
         ));
     }
     Ok((files, runs))

@@ -8,6 +8,7 @@ use costof_lab::link::named::{self, FAR_NAME, NEAR_NAME, Up};
 use costof_lab::link::{FAR_ADDRESS, FAR_ADDRESS_V6, NEAR_ADDRESS, NEAR_ADDRESS_V6};
 use costof_model::link::Link;
 use costof_model::link_report::{LinkReport, Spread, Traffic};
+use costof_model::plural::counted;
 use costof_model::unit::{Unit, display_bytes};
 
 pub(crate) fn run(command: &LinkCommand) -> Done {
@@ -83,8 +84,8 @@ fn ends() -> String {
 
 fn direction(name: &str, traffic: &Traffic) -> String {
     let mut text = format!(
-        "  {name}: {} packets ({}) passed, {} lost as configured",
-        traffic.packets,
+        "  {name}: {} ({}) passed, {} lost as configured",
+        counted(traffic.packets, "packet"),
         display_bytes(traffic.bytes),
         traffic.lost
     );

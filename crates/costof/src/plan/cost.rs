@@ -6,6 +6,7 @@ use costof_measure::probe::{self, Probe};
 use costof_measure::schedule::{self, Precision};
 use costof_model::Text;
 use costof_model::harmless;
+use costof_model::plural::counted;
 use costof_model::point::Point;
 use costof_model::rows::{Block, Plan};
 use costof_model::unit::display_bytes;
@@ -239,9 +240,9 @@ impl Cost {
             bytes => format!(", up to {} of memory beside the worker's own", shown(bytes)),
         };
         text + &format!(
-            "{}, up to {} launches of each, about {} s (the budget is {} s{}){memory}, about {} of disk",
+            "{}, up to {} of each, about {} s (the budget is {} s{}){memory}, about {} of disk",
             points_counted(self.points),
-            self.launches,
+            counted(self.launches, "launch"),
             whole_seconds(self.time),
             self.budget.as_secs(),
             self.why,

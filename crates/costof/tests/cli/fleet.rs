@@ -287,7 +287,7 @@ fn a_host_is_held_against_what_others_cost() {
     let shown = place.run(short).expect_code(3).out;
     let said = [
         "UNDECIDED: 4 of 4 rows are open",
-        "1 launches, against 12 hosts with processor",
+        "1 launch, against 12 hosts with processor",
         "open: ",
         "probability of at most 5.0 %",
     ];

@@ -3,6 +3,7 @@
 use super::verdict::{Verdict, good, missing, not_checked, sysctl, unread, worse};
 use crate::figures::Value;
 use costof_model::facts::{Facts, Probed};
+use costof_model::plural::counted;
 
 /// Many containers have the weight 39, which container engines compute from the default share. A lower weight
 /// is deliberate.
@@ -25,7 +26,7 @@ pub(super) fn cpu_limits(facts: &Facts, _: &Probed) -> Option<Verdict> {
         let is_v2 = file.is_some_and(|file| file.ends_with("cpu.max"));
         let verdict = worse("quota").effect("stands_still").advice(advice);
         let verdict = verdict
-            .with("quota", quota.to_string())
+            .with("quota", counted(quota, "CPU"))
             .with("period_ms", period_ns / 1_000_000)
             .maybe("count", cgroup.cpu_throttled_count)
             .maybe("file", file)

@@ -3,6 +3,7 @@
 use super::verdict::{Verdict, good, is_virtual, not_checked, percent, unread, worse};
 use crate::figures::{Value, figures};
 use costof_model::facts::{Facts, Probed};
+use costof_model::plural::counted;
 
 /// The share of the CPUs' time that others use during the trial, from which medians change.
 const BUSY_SHARE: f64 = 0.05;
@@ -26,7 +27,7 @@ pub(super) fn load(facts: &Facts, probed: &Probed) -> Option<Verdict> {
     };
     let is_much = load > LOAD_PER_CPU * f64::from(cpus);
     let verdict = judged(is_much, "last_minute").with("load", load.to_string());
-    Some(verdict.with("cpus", u64::from(cpus)))
+    Some(verdict.with("cpus", counted(cpus, "CPU")))
 }
 
 pub(super) fn steal(facts: &Facts, probed: &Probed) -> Option<Verdict> {

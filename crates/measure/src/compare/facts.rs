@@ -4,6 +4,7 @@ use costof_model::comparison::FactDifference;
 use costof_model::facts::Facts;
 use costof_model::fleet::{CPU_QUOTA, NO_QUOTA};
 use costof_model::noise::{CONTROLLER, MEASURED, PEER};
+use costof_model::plural::counted;
 use costof_model::rows::AttemptRow;
 use costof_model::run_file::Run;
 use std::collections::{BTreeMap, BTreeSet};
@@ -160,7 +161,7 @@ fn quota(facts: &Facts) -> Option<String> {
         .logical_count
         .map_or(f64::INFINITY, |cpus| cpus as f64);
     let quota = cgroup.cpu_quota_cpus.filter(|quota| *quota < cpus);
-    Some(quota.map_or_else(|| NO_QUOTA.to_owned(), |quota| format!("{quota} CPUs")))
+    Some(quota.map_or_else(|| NO_QUOTA.to_owned(), |quota| counted(quota, "CPU")))
 }
 
 /// The governors that choose the clock, each once.

@@ -7,6 +7,7 @@ use super::{Facts, Named, cohorts, known, rows, values_of};
 use costof_model::facts as machine;
 use costof_model::fleet::UNKNOWN;
 use costof_model::harmless::beginning;
+use costof_model::plural::counted;
 use costof_model::reference::{Cohort, Reference, Row, SCHEMA};
 use costof_model::rows::MetricOfPoint;
 use costof_model::run_file::Run;
@@ -86,7 +87,7 @@ pub fn choose<'r>(
             let facts = cohort.facts.iter();
             let facts = facts.map(|(what, how)| beginning(&format!("{what} {how}"), FACT));
             let facts = facts.collect::<Vec<_>>().join(", ");
-            format!("\n  {number}: {} hosts, {facts}", cohort.hosts)
+            format!("\n  {number}: {}, {facts}", counted(cohort.hosts, "host"))
         });
         format!("; its cohorts, for --cohort:{}", named.collect::<String>())
     };

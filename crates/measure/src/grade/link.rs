@@ -5,6 +5,7 @@
 use super::{grade, warning};
 use costof_model::link_report::{LinkReport, Traffic};
 use costof_model::noise::{CONTROLLER, Grade, Noise, Warning};
+use costof_model::plural::counted;
 use costof_model::rows::LaunchRow;
 use costof_model::unit::Unit;
 use costof_stats::mean;
@@ -70,7 +71,10 @@ pub fn link_causes(launches: &[&LaunchRow]) -> Vec<Warning> {
         warning("link_late", grade, what, late_advice)
     });
     let overrun = worse([overrun(&up), overrun(&down)]).map(|(grade, lost)| {
-        let what = format!("the link lost {lost:.0} packets because it could not keep up");
+        let what = format!(
+            "the link lost {} because it could not keep up",
+            counted(lost.round(), "packet")
+        );
         warning("link_overrun", grade, what, FASTER)
     });
     [late, busy, shared, overrun]

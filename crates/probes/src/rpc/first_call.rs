@@ -78,6 +78,14 @@ impl Measure for FirstCall {
     const METRICS: &'static [Metric] = metrics! {
         /// the first call of both processes, over a new connection
         first: Nanoseconds Lower,
+        /// the second call over that connection; the next three follow it without a pause
+        second: Nanoseconds Lower,
+        /// the third call
+        third: Nanoseconds Lower,
+        /// the fourth call
+        fourth: Nanoseconds Lower,
+        /// the fifth call
+        fifth: Nanoseconds Lower,
         /// making that connection: connect(), and what the stack sends first without waiting for an
         /// answer
         connection: Nanoseconds Lower,
@@ -259,8 +267,10 @@ fn echo(mut stream: TcpStream, size: usize, meter: &Meter<'_>) -> io::Result<()>
 /// The end that calls.
 struct ClientRole(Connector);
 
-/// Calls after the first that are not counted.
-const WARM_UP: u32 = 20;
+/// The calls after the first that are recorded one by one.
+const NEXT_CALLS: [&str; 4] = ["second", "third", "fourth", "fifth"];
+/// Calls after the first that do not count as later ones.
+const WARM_UP: usize = 20;
 /// Further connections, at most.
 const MAX_FURTHER_CONNECTIONS: u64 = 50;
 
@@ -284,7 +294,10 @@ impl RoleAt<FirstCall> for ClientRole {
             ("connection", "first"),
             meter,
         )?;
-        for _ in 0..WARM_UP {
+        for metric in NEXT_CALLS {
+            one_call(&mut requests, metric, meter)?;
+        }
+        for _ in NEXT_CALLS.len()..WARM_UP {
             requests.request()?;
         }
         let mut slow = meter.lasting(path::lasts_ns(first_ns));
@@ -317,10 +330,19 @@ fn once(
     meter.first(connection, || connected = requests.connect(socket));
     connected?;
     let start = Instant::now();
-    let mut answered = Ok(());
-    meter.first(first, || answered = requests.request());
-    answered?;
+    one_call(requests, first, meter)?;
     Ok(start.elapsed().as_nanos() as f64)
+}
+
+/// Makes one call, recorded under this metric.
+fn one_call(
+    requests: &mut Requests,
+    metric: &'static str,
+    meter: &mut Meter<'_>,
+) -> Result<(), Failure> {
+    let mut answered = Ok(());
+    meter.first(metric, || answered = requests.request());
+    answered
 }
 
 /// What the client sends and receives.

@@ -1,7 +1,7 @@
 //! The place of a row in a figure, and which of its axes divide the rows into panels.
 
 use costof_model::axis::AxisValue;
-use costof_model::rows::PointRow;
+use costof_model::point::Point;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// The link is treated as an axis.
@@ -22,13 +22,13 @@ const IN_A_NAME: usize = 2;
 /// The place of a row: a value for each axis, and its link.
 pub(super) type Place = BTreeMap<String, AxisValue>;
 
-/// The place of a row. The loss of a link is an axis of its own.
-pub(super) fn place(row: &PointRow) -> Place {
-    let axes = row.point.axes.0.iter();
+/// The place of a point. The loss of a link is an axis of its own.
+pub(super) fn place(point: &Point) -> Place {
+    let axes = point.axes.0.iter();
     let mut place: Place = axes
         .map(|(name, value)| (name.to_string(), value.clone()))
         .collect();
-    let (link, loss) = without_loss(&row.point.link);
+    let (link, loss) = without_loss(&point.link);
     place.insert(LINK.to_owned(), AxisValue::Word(link.into()));
     place.insert(LOSS.to_owned(), AxisValue::Number(loss));
     place

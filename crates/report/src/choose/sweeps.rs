@@ -3,18 +3,23 @@
 
 mod asked;
 mod labels;
+mod panels;
 
-pub(crate) use asked::asked;
+pub(crate) use asked::{Asked, asked};
+use panels::{
+    beside_each_other, in_percent, panel_with_room, vertical, vertically, without_empty_words,
+};
 
 use super::AXES;
-use super::place::{AT_EASE, Place, SERIES, names, place, split};
+use super::place::{AT_EASE, Names, Place, SERIES, names, place, split};
 use super::what::What;
-use crate::names::METRICS;
-use crate::plot::{Axis, Dot, Figure, Kind, Line, Panel, Scale, Span, ends};
+use crate::names::{METRICS, is_share};
+use crate::plot::{Axis, Dot, Figure, Kind, Line, Scale};
 use crate::rows::Rows;
 use crate::study::Style;
 use costof_model::axis::AxisValue;
 use costof_model::metric::Estimate;
+use costof_model::point::Point;
 use costof_model::unit::Unit;
 use std::collections::{BTreeSet, HashMap, HashSet};
 
@@ -38,6 +43,8 @@ struct Probe<'a> {
     id: &'a str,
     positions: &'a [usize],
     places: Vec<Place>,
+    /// The places of all points of the probe, or of a study's plot, whether they have a number or not.
+    known: Vec<Place>,
     axes: Vec<String>,
     /// How a study asks for its plot; none for what the page chooses itself.
     asked: Option<Style>,
@@ -56,7 +63,10 @@ pub(super) fn sweeps(rows: &Rows<'_>, id: &str, positions: &[usize]) -> Vec<Figu
     // An estimate without a usable interval would set the scale for all others.
     let mut usable = positions.to_vec();
     usable.retain(|at| rows.row(*at).is_usable());
-    let probe = Probe::new(rows, id, &usable);
+    let missing = rows.run.run.plan.points().filter(|point| point.probe == id);
+    let missing = missing.filter(|point| rows.position(point).is_none());
+    let measured = positions.iter().map(|at| &rows.row(*at).point);
+    let probe = Probe::new(rows, id, &usable, measured.chain(missing));
     let mut figures = Vec::new();
     let mut drawn: HashSet<usize> = HashSet::new();
     // The distance between two CPU numbers means nothing; these axes have a map.
@@ -71,10 +81,10 @@ pub(super) fn sweeps(rows: &Rows<'_>, id: &str, positions: &[usize]) -> Vec<Figu
     // Axes of numbers first, then the axes of words with the most values.
     axes.sort_by_key(|(_, curves)| {
         let most = curves.iter().map(|curve| curve.rows.len()).max();
-        (!are_numbers(curves), std::cmp::Reverse(most))
+        (!probe.are_numbers(curves), std::cmp::Reverse(most))
     });
     for (axis, curves) in &mut axes {
-        let numbers = are_numbers(curves);
+        let numbers = probe.are_numbers(curves);
         if !numbers {
             // Axes of words do not repeat rows that an axis of numbers has shown.
             let is_new = |curve: &Curve| curve.rows.iter().any(|(_, at)| !drawn.contains(at));
@@ -100,16 +110,18 @@ pub(super) fn sweeps(rows: &Rows<'_>, id: &str, positions: &[usize]) -> Vec<Figu
     figures
 }
 
-/// Whether curves are drawn over a numeric axis. Two values make no curve and are drawn like words.
-fn are_numbers(curves: &[Curve]) -> bool {
-    let mut values = curves.iter().flat_map(|curve| &curve.rows);
-    values.all(|(value, _)| matches!(value, AxisValue::Number(_)))
-        && curves.iter().any(|curve| curve.rows.len() > 2)
-}
-
 impl<'a> Probe<'a> {
-    fn new(rows: &'a Rows<'a>, id: &'a str, positions: &'a [usize]) -> Probe<'a> {
-        let places: Vec<Place> = positions.iter().map(|at| place(rows.row(*at))).collect();
+    /// The rows of a probe at these positions, of these points, of which some may have no row.
+    fn new<'p>(
+        rows: &'a Rows<'a>,
+        id: &'a str,
+        positions: &'a [usize],
+        known: impl Iterator<Item = &'p Point>,
+    ) -> Probe<'a> {
+        let places: Vec<Place> = positions
+            .iter()
+            .map(|at| place(&rows.row(*at).point))
+            .collect();
         let there: HashSet<&str> = places
             .iter()
             .flat_map(|place| place.keys().map(String::as_str))
@@ -132,12 +144,22 @@ impl<'a> Probe<'a> {
             id,
             positions,
             places,
+            known: known.map(place).collect(),
             axes,
             asked: None,
         }
     }
 
-    /// The lines over an axis. If some lines of a numeric axis have three values or more, only those.
+    /// Whether curves are drawn over a numeric axis. On a page's own plots two values make no curve and are drawn
+    /// like words.
+    fn are_numbers(&self, curves: &[Curve]) -> bool {
+        let mut values = curves.iter().flat_map(|curve| &curve.rows);
+        values.all(|(value, _)| matches!(value, AxisValue::Number(_)))
+            && (self.asked.is_some() || curves.iter().any(|curve| curve.rows.len() > 2))
+    }
+
+    /// The lines over an axis. For a page's own plots those of two values or more; if some lines of a numeric axis
+    /// have three values or more, only those.
     fn curves(&self, axis: &str) -> Vec<Curve> {
         let mut at: HashMap<Place, usize> = HashMap::new();
         let mut known_values: HashSet<(usize, AxisValue)> = HashSet::new();
@@ -158,10 +180,11 @@ impl<'a> Probe<'a> {
                 curves[known].rows.push((value, *position));
             }
         }
-        curves.retain(|curve| curve.rows.len() > 1);
-        let numbers = are_numbers(&curves);
-        if numbers {
-            curves.retain(|curve| curve.rows.len() > 2);
+        if self.asked.is_none() {
+            curves.retain(|curve| curve.rows.len() > 1);
+        }
+        if self.are_numbers(&curves) {
+            curves.retain(|curve| self.asked.is_some() || curve.rows.len() > 2);
             for curve in &mut curves {
                 curve.rows.sort_by(|(one, _), (other, _)| one.cmp(other));
             }
@@ -169,7 +192,7 @@ impl<'a> Probe<'a> {
         curves
     }
 
-    /// The figure of this quantity for these curves; none if fewer than two of their points have it.
+    /// The figure of this quantity for these curves; none if no curve has it.
     fn figure(
         &self,
         axis: &str,
@@ -181,15 +204,24 @@ impl<'a> Probe<'a> {
         let mut measured = self.measured(curves, what);
         let unit = measured.first()?.1.first()?.2.unit;
         let asks_bars = self.asked == Some(Style::Bars);
-        let mut words = if are_numbers(curves) && !asks_bars {
+        let mut words = if self.are_numbers(curves) && !asks_bars {
             Vec::new()
         } else {
             self.words(axis, &measured)
         };
-        let in_rows = (1..=IN_ROWS).contains(&words.len()) && !asks_bars;
-        let places = measured.iter().map(|(curve, _)| &curve.place);
-        let at_ease = self.asked.map_or(AT_EASE, |_| AT_EASE_IF_ASKED);
-        let (mut apart, mut within) = split(&places.collect::<Vec<_>>(), in_rows, at_ease);
+        let in_rows = (1..=IN_ROWS).contains(&words.len()) && self.asked.is_none();
+        let (mut apart, mut within) = match self.asked {
+            // What has no number does not change how the rest is divided and named.
+            Some(_) => split(
+                &self.lines(axis).iter().collect::<Vec<_>>(),
+                false,
+                AT_EASE_IF_ASKED,
+            ),
+            None => {
+                let places = measured.iter().map(|(curve, _)| &curve.place);
+                split(&places.collect::<Vec<_>>(), in_rows, AT_EASE)
+            }
+        };
         // In the probe's order, which starts with the most important axis.
         for axes in [&mut apart, &mut within] {
             axes.sort_by_key(|axis| self.axes.iter().position(|known| known == axis));
@@ -205,7 +237,7 @@ impl<'a> Probe<'a> {
         words.truncate(WORDS);
         let (y, kind) = match asks_bars {
             true => (Axis::new(what.name(), unit, Scale::Linear), Kind::Bars),
-            false => vertical(&measured, what, unit, words.len()),
+            false => vertical(&measured, (what, unit), words.len(), in_rows),
         };
         let x = self.axis(axis, &measured, &words);
         let axis_name = axis.replace('_', " ");
@@ -216,6 +248,7 @@ impl<'a> Probe<'a> {
             folded,
             axis: axis.to_owned(),
             metric: what.metric().to_owned(),
+            series: self.series(&names),
             ..Figure::default()
         };
         let mut left_out = 0;
@@ -251,6 +284,9 @@ impl<'a> Probe<'a> {
             figure.about +=
                 &format!(" {words_left_out} more values of {axis_name} are only in the table.");
         }
+        if is_share(what.metric()) && unit == Unit::One {
+            figure.panels.iter_mut().for_each(in_percent);
+        }
         for panel in &mut figure.panels {
             // A panel that spans less than the others gets its own axis, so that its differences are visible.
             let dots = panel.lines.iter().flat_map(|line| &line.dots);
@@ -269,7 +305,7 @@ impl<'a> Probe<'a> {
         Some(figure)
     }
 
-    /// The curves that have this quantity in at least two rows, with these rows.
+    /// The curves that have this quantity in at least two rows, or in one if a study asks, with these rows.
     fn measured<'c>(&'c self, curves: &'c [Curve], what: What<'_>) -> Vec<Measured<'c>> {
         let measured = curves.iter().map(|curve| {
             let rows = curve.rows.iter().filter_map(|(value, at)| {
@@ -278,46 +314,46 @@ impl<'a> Probe<'a> {
             });
             (curve, rows.collect::<Vec<_>>())
         });
-        measured.filter(|(_, rows)| rows.len() > 1).collect()
+        let least = if self.asked.is_some() { 1 } else { 2 };
+        measured.filter(|(_, rows)| rows.len() >= least).collect()
     }
-}
 
-/// The vertical axis of all panels, and how its dots are drawn.
-fn vertical(measured: &[Measured<'_>], what: What<'_>, unit: Unit, words: usize) -> (Axis, Kind) {
-    let heights = measured.iter().flat_map(|(_, rows)| rows);
-    let heights = heights.filter_map(|(_, _, estimate)| what.value(estimate));
-    let scale = Scale::of_values(heights.clone());
-    let (low, high) = ends(heights);
-    // Bars start at zero. If values span too large a factor, the shortest bar would be invisible.
-    let are_few = scale == Scale::Linear || high.max(0.0) / low < BARS_SPAN;
-    let kind = match words {
-        0 => Kind::Joined,
-        1..=IN_ROWS => Kind::Rows,
-        _ if are_few => Kind::Bars,
-        _ => Kind::Dots,
-    };
-    let has_bars = matches!(kind, Kind::Rows | Kind::Bars);
-    let scale = if has_bars { Scale::Linear } else { scale };
-    (Axis::new(what.name(), unit, scale), kind)
-}
+    /// The places of all lines over an axis.
+    fn lines(&self, axis: &str) -> BTreeSet<Place> {
+        let lines = self.known.iter().map(|place| {
+            let mut place = place.clone();
+            place.remove(axis);
+            place
+        });
+        lines.collect()
+    }
 
-/// The panel with this title, new if there is none; `None` if the panel or the figure has no room for another
-/// line.
-fn panel_with_room<'p>(
-    panels: &'p mut Vec<Panel>,
-    most: usize,
-    title: String,
-    (x, y): (&Axis, &Axis),
-) -> Option<&'p mut Panel> {
-    let known = panels.iter().position(|panel| panel.title == title);
-    let at = known.unwrap_or(panels.len());
-    if at == most {
-        return None;
+    /// The names of all series that the probe's points can have by these axes, so that each has the same colour in
+    /// all figures. None if lines are named by different axes, or if there are too many.
+    fn series(&self, names: &Names) -> Vec<String> {
+        let Some((axes, others)) = names.series.split_first() else {
+            return Vec::new();
+        };
+        if others.iter().any(|other| other != axes) {
+            return Vec::new();
+        }
+        let mut places: Vec<&Place> = self.known.iter().collect();
+        places.retain(|place| axes.iter().all(|axis| place.contains_key(axis)));
+        places.sort_by_cached_key(|place| {
+            let ranks = axes.iter().map(|axis| self.rank(axis, place.get(axis)));
+            ranks.collect::<Vec<_>>()
+        });
+        let mut series: Vec<String> = Vec::new();
+        for name in places.into_iter().map(|place| self.called(place, axes)) {
+            if !series.contains(&name) {
+                series.push(name);
+            }
+            if series.len() > SERIES {
+                return Vec::new();
+            }
+        }
+        series
     }
-    if at == panels.len() {
-        panels.push(Panel::new(title, x.clone(), y.clone(), Vec::new()));
-    }
-    Some(&mut panels[at]).filter(|panel| panel.lines.len() < SERIES)
 }
 
 /// The dots of a curve. Over words, a dot stands at the position of its word.
@@ -337,55 +373,6 @@ fn dots(rows: &[(&AxisValue, usize, &Estimate)], what: What<'_>, words: &[AxisVa
         })
     });
     dots.collect()
-}
-
-/// A note for readers who compare heights between panels.
-fn vertically(panels: &[Panel]) -> &'static str {
-    let logarithmic = |panel: &Panel| panel.y.scale == Scale::Decades;
-    let ends = |panel: &Panel| {
-        let dots = panel.lines.iter().flat_map(|line| &line.dots);
-        Span::new(&panel.y.scale, dots.map(|dot| dot.y))
-    };
-    let Some((first, others)) = panels.split_first() else {
-        return "";
-    };
-    let mut others = others.iter();
-    if others
-        .clone()
-        .any(|panel| logarithmic(panel) != logarithmic(first))
-    {
-        " Each panel has its own vertical axis; some are logarithmic."
-    } else if others.any(|panel| ends(panel) != ends(first)) {
-        " Each panel has its own vertical axis."
-    } else {
-        ""
-    }
-}
-
-/// Removes the words for which this panel has no data.
-fn without_empty_words(panel: &mut Panel) {
-    let Scale::Words(words) = &mut panel.x.scale else {
-        return;
-    };
-    let mut dots: Vec<&mut Dot> = panel
-        .lines
-        .iter_mut()
-        .flat_map(|line| &mut line.dots)
-        .collect();
-    let used: BTreeSet<usize> = dots.iter().map(|dot| dot.x as usize).collect();
-    *words = used.iter().map(|at| words[at - 1].clone()).collect();
-    for dot in &mut dots {
-        dot.x = 1.0 + used.range(..dot.x as usize).count() as f64;
-    }
-}
-
-/// Puts the bars of several lines at the same word side by side.
-fn beside_each_other(panel: &mut Panel) {
-    let count = panel.lines.len() as f64;
-    for (position, line) in panel.lines.iter_mut().enumerate() {
-        let shift = (position as f64 - (count - 1.0) / 2.0) * 0.8 / count;
-        line.dots.iter_mut().for_each(|dot| dot.x += shift);
-    }
 }
 
 #[cfg(test)]

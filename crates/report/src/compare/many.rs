@@ -5,6 +5,7 @@ use crate::grid::{Align, Grid};
 use crate::names::{by_probe, points_counted};
 use crate::text::{COLUMNS, printable_lines, wrapped};
 use costof_model::comparison::{Comparison, Verdict};
+use costof_model::plural::counted;
 use costof_model::point::Point;
 use costof_model::rows::{PointRow, State};
 use std::collections::{BTreeMap, HashMap};
@@ -148,9 +149,9 @@ impl<'a> Runs<'a> {
     pub(crate) fn without_difference(&self, rows: &[&Row<'_>]) -> String {
         let blind = rows.iter().filter(|row| row.is_blind).count();
         format!(
-            "No two runs surely differ in {} of {} rows; {blind} of these cannot tell for any two runs",
+            "No two runs surely differ in {} of {}; {blind} of these cannot tell for any two runs",
             rows.len(),
-            self.rows.len()
+            counted(self.rows.len(), "row")
         )
     }
 
@@ -206,15 +207,21 @@ impl<'a> Runs<'a> {
         match (leading.next(), leading.next()) {
             _ if rows.is_empty() => "No row is in all of the runs.".to_owned(),
             _ if rows.iter().all(|row| row.differ.is_empty()) => {
-                format!("No two runs surely differ in any of {} rows.", rows.len())
+                format!(
+                    "No two runs surely differ in any of {}.",
+                    counted(rows.len(), "row")
+                )
             }
             (Some(odd), None) => format!(
-                "{} is the odd one: it surely differs from every other run in {most} of {} rows ({})",
+                "{} is the odd one: it surely differs from every other run in {most} of {} ({})",
                 letter(odd),
-                rows.len(),
+                counted(rows.len(), "row"),
                 others(odd)
             ),
-            _ => format!("No single run stands out in {} rows.", rows.len()),
+            _ => format!(
+                "No single run stands out in {}.",
+                counted(rows.len(), "row")
+            ),
         }
     }
 

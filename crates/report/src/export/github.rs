@@ -2,6 +2,7 @@
 //! a file of costs, and a file of rates. What is neither better nor worse is in none.
 
 use super::{File, Value};
+use costof_model::plural::counted;
 use costof_model::unit::Better;
 use serde_json::{Value as Json, json};
 
@@ -24,7 +25,7 @@ fn benchmark(value: &Value<'_>) -> Json {
         "name": value.name(),
         "unit": value.unit(),
         "value": estimate.median,
-        "extra": format!("grade {}, {} launches", value.row.grade, value.row.launches),
+        "extra": format!("grade {}, {}", value.row.grade, counted(value.row.launches, "launch")),
     });
     if let Some(interval) = estimate.ci95 {
         benchmark["range"] = json!(estimate.unit.display_interval(interval));

@@ -14,6 +14,7 @@ use crate::compare::{
 use crate::run::machine;
 use crate::text::{SENTENCES, shortened};
 use costof_model::comparison::{Compared, Comparison, Verdict};
+use costof_model::plural::counted;
 use costof_model::run_file::Run;
 use maud::{Markup, html};
 
@@ -192,8 +193,8 @@ fn ratio(row: &Compared, after: &Run, ruler: &Ruler) -> Markup {
             }
             div.m {
                 dl {
-                    dt { "Before" } dd { (row.unit.display(row.before.0)) " in " (row.before.1) " launches" }
-                    dt { "After" } dd { (row.unit.display(row.after.0)) " in " (row.after.1) " launches" }
+                    dt { "Before" } dd { (row.unit.display(row.before.0)) " in " (counted(row.before.1, "launch")) }
+                    dt { "After" } dd { (row.unit.display(row.after.0)) " in " (counted(row.after.1, "launch")) }
                     dt { "By chance alone" } dd { "where the true change is at most 1 %, a difference this large occurs in "
                         (format!("{:.2}", 100.0 * row.p)) " % of rows" }
                     dt { "Smallest detectable change" } dd { (percent(row.visible)) ", found in nine of ten comparisons" }

@@ -1,5 +1,6 @@
 //! Figures: panels, notes, and a legend whose entries hide their series.
 
+use super::lines;
 use crate::plot::{Figure, Kind, PAGE, drawing, sign};
 use maud::{Markup, PreEscaped, html};
 
@@ -24,10 +25,13 @@ fn figure(figure: &Figure) -> Markup {
             figcaption {
                 @if !figure.folded { b { (figure.title) } }
                 @if !figure.about.is_empty() { p.quiet { (figure.about) } }
+                @if !figure.left_out.is_empty() {
+                    p.quiet { (lines::commands(&format!("Not drawn: {}.", figure.left_out.join("; ")))) }
+                }
             }
-            @if figure.series.len() > 1 {
+            @if figure.legend().next().is_some() {
                 div.legend {
-                    @for (position, name) in figure.series.iter().enumerate() {
+                    @for (position, name) in figure.legend() {
                         label class={ "s" (position % COLOURS) } {
                             input type="checkbox" checked class={ "k" (position % COLOURS) };
                             @if has_markers { (PreEscaped(sign(position))) } @else { i {} }

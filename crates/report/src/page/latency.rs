@@ -2,6 +2,7 @@
 //! known about it.
 
 use super::bars::Ruler;
+use crate::names;
 use crate::predictions;
 use crate::published::{DEAN, Published, not_asked, published};
 use crate::rows::Rows;
@@ -9,6 +10,7 @@ use crate::table::{cycles, interval, is_hit, measured};
 use crate::text::{SENTENCES, shortened};
 use costof_model::metric::Estimate;
 use costof_model::noise::Warning;
+use costof_model::plural::counted;
 use costof_model::rows::PointRow;
 use costof_model::unit::{Unit, span};
 use maud::{Markup, html};
@@ -21,7 +23,7 @@ const ROWS: usize = 400;
 pub(super) fn title(rows: &Rows<'_>) -> String {
     let (shown, all) = (shown(rows).len(), rows.all().len());
     if shown == all {
-        format!("The latency table: all {all} rows")
+        format!("The latency table: {}", counted(all, "row"))
     } else {
         format!("The latency table: {shown} of {all} rows")
     }
@@ -202,7 +204,7 @@ fn more(rows: &Rows<'_>, at: usize) -> Markup {
         .filter(|estimate| ![&*row.primary, "estimated_core_cycles"].contains(&&*estimate.name));
     let others = others.map(|estimate| {
         let name = estimate.name.replace('_', " ");
-        format!("{name} {}", estimate.display())
+        format!("{name} {}", names::shown_median(estimate))
     });
     let others: Vec<String> = others.collect();
     let cycles = cycles(row);

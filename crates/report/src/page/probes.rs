@@ -2,13 +2,14 @@
 
 use super::figures;
 use crate::choose;
-use crate::names::{METRICS, points_counted};
+use crate::names::{self, METRICS, points_counted};
 use crate::plot::Figure;
 use crate::rows::Rows;
 use crate::study::Drawn;
 use crate::table::{interval, prediction};
 use costof_model::axis::AxisValue;
 use costof_model::emulated::mark;
+use costof_model::plural::counted;
 use maud::{Markup, html};
 use std::collections::BTreeSet;
 
@@ -23,7 +24,10 @@ const ROWS: usize = 5000;
 
 pub(super) fn title(rows: &Rows<'_>) -> String {
     let (probes, points) = (rows.by_probe().len(), points_counted(rows.all().len()));
-    format!("Plots and numbers: {points} of {probes} probes")
+    format!(
+        "Plots and numbers: {points} of {}",
+        counted(probes, "probe")
+    )
 }
 
 /// The section of a probe. `chosen` are its figures, `left_out` is how many more there are.
@@ -143,7 +147,7 @@ fn table(rows: &Rows<'_>, probe: &str, positions: &[usize]) -> Markup {
                             @if is_labelled { (head(row.label.as_deref().unwrap_or_default())) }
                             @for metric in &metrics { td {
                                 @if let Some(estimate) = row.estimate(metric) {
-                                    (estimate.display())
+                                    (names::shown_median(estimate))
                                     @if estimate.is_usable() { small { (interval(estimate)) } }
                                 }
                             } }

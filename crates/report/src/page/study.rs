@@ -23,7 +23,7 @@ pub(super) fn section(reproduction: &Reproduction<'_>, rows: &Rows<'_>) -> Marku
         @if !reproduction.plots.is_empty() { h3 { "Plots" } }
         (figures::figures(reproduction.plots.iter().flatten()))
         ul.quiet { @for (title, why) in reproduction.plots.iter().filter_map(|plot| plot.as_ref().err()) {
-            li { (title) ": not drawn, because " (why) }
+            li { (title) ": not drawn, because " (lines::commands(why)) }
         } }
         @if !reproduction.study.misled.is_empty() {
             h3 { "Where the method of the original misled" }
@@ -61,20 +61,20 @@ fn beside(wide: &Wide<'_>, rows: &Rows<'_>) -> Markup {
         thead {
             tr {
                 th { (wide.unit()) }
-                @for name in wide.columns() { th colspan=(wide.cells.len()) style="text-align:center" { (name) } }
+                @for (name, cells) in wide.columns() { th colspan=(cells.len()) style="text-align:center" { (name) } }
                 th {} th {}
             }
             tr {
                 th {}
-                @for _ in wide.columns() { @for cell in &wide.cells { th style="text-align:right" { (cell) } } }
+                @for (_, cells) in wide.columns() { @for cell in cells { th style="text-align:right" { (cell) } } }
                 th { "grades" } th {}
             }
         }
         tbody { @for (name, row) in wide.rows() { tr {
             td style="white-space:nowrap" { (name) }
-            @for line in row { @for (name, cell) in wide.cells.iter().zip(wide.cells_of(line)) {
-                td.v { @if matches!(*name, "here" | "mean here") { (linked(line, &cell, rows)) } @else { (cell) } }
-            } }
+            @for (line, name, cell) in wide.cells_of(row) {
+                td.v { @if matches!(name, "here" | "mean here") { (linked(line, &cell, rows)) } @else { (cell) } }
+            }
             td { (wide::grades(row)) }
             td { (wide::marks(row)) }
         } } }

@@ -252,7 +252,7 @@ fn label(axis: &Axis, value: f64) -> String {
     match &axis.scale {
         Scale::Words(words) => words.get(value as usize - 1).cloned().unwrap_or_default(),
         Scale::Doublings | Scale::Decades | Scale::Linear | Scale::LinearSizes => {
-            tick(axis.unit, value)
+            tick(axis.unit, value) + axis.suffix
         }
     }
 }

@@ -41,6 +41,8 @@ pub(super) const GAP: f64 = 6.0;
 const TITLE_LETTERS: usize = 80;
 /// Half of the width of a dot.
 const DOT: f64 = 3.2;
+/// What a panel without a mark says.
+const NOTHING: &str = "nothing to draw: no value is a number that these axes can show";
 /// The length of an arrow's head, and half of its width.
 const ARROW: (f64, f64) = (5.0, 3.0);
 
@@ -62,13 +64,13 @@ pub(crate) fn drawing(figure: &Figure, panel: &Panel, how: For) -> String {
         rows => 18.0 + ROW * rows as f64,
     };
     let in_rows = panel.lines.iter().any(|line| line.kind == Kind::Rows);
-    let legend: &[String] = match how.alone && !in_rows && figure.series.len() > 1 {
-        true => &figure.series,
-        false => &[],
+    let legend: Vec<(usize, &str)> = match how.alone && !in_rows {
+        true => figure.legend().collect(),
+        false => Vec::new(),
     };
     let (width, height) = match in_rows {
         true => (how.rows_width, top + rows::height(panel)),
-        false => (how.width + legend_width(legend), how.height),
+        false => (how.width + legend_width(&legend), how.height),
     };
     let mut svg = Svg::new(width, height, &title, how.alone.then_some(ink::STYLE));
     for (row, line) in lines.iter().enumerate() {
@@ -85,17 +87,21 @@ pub(crate) fn drawing(figure: &Figure, panel: &Panel, how: For) -> String {
     for line in &panel.lines {
         area.line(&mut svg, figure, panel, line, how);
     }
-    for (row, name) in legend.iter().enumerate() {
+    if panel.lines.is_empty() {
+        let (x, y) = (how.width / 2.0, how.height / 2.0);
+        svg.text((x, y), NOTHING, Anchor::Middle, "", 0.0);
+    }
+    for (row, (series, name)) in legend.into_iter().enumerate() {
         let (x, y) = (how.width, area.top + 10.0 + (ROW + 3.0) * row as f64);
-        svg.path(&ink::markers(row), "", &marker(row, (x, y - 4.0)));
+        svg.path(&ink::markers(series), "", &marker(series, (x, y - 4.0)));
         svg.text((x + 10.0, y), name, Anchor::Start, "", 0.0);
     }
     svg.end()
 }
 
 /// The width of a legend beside a panel; 0 without names.
-fn legend_width(names: &[String]) -> f64 {
-    let widest = names.iter().map(|name| wide(name)).reduce(f64::max);
+fn legend_width(names: &[(usize, &str)]) -> f64 {
+    let widest = names.iter().map(|(_, name)| wide(name)).reduce(f64::max);
     widest.map_or(0.0, |widest| 16.0 + widest)
 }
 
@@ -209,11 +215,7 @@ mod tests {
     use costof_model::unit::Unit;
 
     fn figure(kind: Kind, scale: Scale) -> Figure {
-        let axis = |scale| Axis {
-            label: "cost".into(),
-            unit: Unit::Nanoseconds,
-            scale,
-        };
+        let axis = |scale| Axis::new("cost", Unit::Nanoseconds, scale);
         let dot = |x: f64| Dot {
             x,
             y: 10.0 * x,

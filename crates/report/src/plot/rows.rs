@@ -38,7 +38,7 @@ fn rows(panel: &Panel) -> Vec<(&str, &Line, &Dot)> {
 pub(super) fn draw(svg: &mut Svg, figure: &Figure, panel: &Panel, how: For, top: f64) {
     let rows = rows(panel);
     let span = Span::new(&Scale::Linear, rows.iter().map(|(.., dot)| dot.y));
-    let value = |dot: &Dot| panel.y.unit.display(dot.y);
+    let value = |dot: &Dot| panel.y.unit.display(dot.y) + panel.y.suffix;
     let widest = |widths: &mut dyn Iterator<Item = f64>| widths.fold(0.0, f64::max);
     let words = widest(&mut rows.iter().map(|(word, ..)| wide(word)));
     let left = words.min(WORD * how.rows_width) + GAP;

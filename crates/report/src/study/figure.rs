@@ -46,6 +46,8 @@ pub(super) struct Against {
     /// Axes on which a run's point may have any value.
     pub(super) open: Vec<Text>,
     pub(super) label: Option<String>,
+    /// Why a machine may have no row with this label.
+    pub(super) because: Option<String>,
     pub(super) metric: Option<Text>,
     /// The point that it is divided by.
     pub(super) per: Option<Point>,
@@ -192,6 +194,7 @@ impl Reading<'_> {
         }
         let against = Against {
             label: self.nearest(|said| said.label.clone()),
+            because: self.nearest(|said| said.because.clone()),
             metric: self.metric(info)?,
             per: self.per(info, &point)?,
             of: of.map_err(|what| self.wrong("of", what))?,
@@ -387,7 +390,13 @@ impl Stated {
             Stated::Nothing => String::new(),
             Stated::Words(words) => words.clone(),
             Stated::Range(low, high) => {
-                let [from, to] = [*low, *high].map(as_published);
+                let shown = unit.map(|unit| unit.fitting(*low));
+                let symbol = shown.map_or(symbol, |unit| unit.symbol);
+                let in_shown = |value: f64| match (unit, shown) {
+                    (Some(unit), Some(shown)) => unit.in_unit(shown, value),
+                    _ => value,
+                };
+                let [from, to] = [*low, *high].map(|end| as_published(in_shown(end)));
                 let range = if low == high {
                     to
                 } else {

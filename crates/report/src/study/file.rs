@@ -111,6 +111,8 @@ pub(super) struct Common {
     pub(super) at: Option<String>,
     /// Part of the point's label in the latency table. Used if its axes depend on the machine.
     pub(super) label: Option<String>,
+    /// Why a machine may have no row with this label.
+    pub(super) because: Option<String>,
     /// The metric; the default is the probe's primary metric.
     pub(super) metric: Option<String>,
     /// The figure is a ratio to the metric at the same point with these values: `threads=1`. Its unit is `×`,
@@ -144,6 +146,8 @@ pub(super) struct Plot {
     pub(super) title: Spanned<String>,
     /// As in a table: what its points share.
     pub(super) point: String,
+    /// The name of its line, if it is the only one except those beside it.
+    pub(super) name: Option<String>,
     /// The axis to draw over.
     pub(super) over: String,
     /// The values of the other axes that lines and panels have: `primitive=two_copy,one_copy threads=1,8`.

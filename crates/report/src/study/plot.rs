@@ -1,27 +1,41 @@
-//! The plots of a study: which rows each of them has.
+//! The plots of a study: which points each of them has, in which unit, and which of them are left out.
 
-use super::figure::{MADE, Reading};
-use super::file::{Common, Plot, Study};
+use super::figure::{self, Against, MADE, Of, Reading};
+use super::file::{Common, Plot, Study, Style};
 use super::reproduction::Why;
-use super::result::{ESTIMATED_CYCLES, uncounted};
-use crate::choose::{self, LOSS, without_loss};
-use crate::plot::Figure;
+use super::result::{ESTIMATED_CYCLES, absent, uncounted};
+use super::unit::Published;
+use crate::choose::{self, Asked, LOSS, without_loss};
+use crate::names::by_reason;
+use crate::plot::{self, Figure};
 use crate::plots;
 use crate::rows::Rows;
+use crate::text::shortened;
 use costof_model::Text;
 use costof_model::axis::{Axis, AxisValue, Domain};
+use costof_model::metric::Estimate;
 use costof_model::plan;
 use costof_model::point::Point;
 use costof_model::probe_info::ProbeInfo;
+use costof_model::rows::PointRow;
 use costof_model::run_file::Run;
-use std::collections::BTreeMap;
+use costof_model::unit::Unit;
+use std::collections::{BTreeMap, HashSet};
 
 /// A plot; of one that cannot be drawn, its title and why.
 pub(crate) type Drawn = Result<Figure, (String, String)>;
 
-/// The points of a plot.
-struct Points<'i> {
-    info: &'i ProbeInfo,
+/// At most this many groups of points that are left out are named.
+const NAMED: usize = 6;
+/// A reason has at most this many letters below a plot.
+const LETTERS: usize = 120;
+
+/// The points of a plot, or of a line beside them.
+struct Points<'p> {
+    plot: &'p Plot,
+    /// The name of the line beside; empty for the plot's own points.
+    name: &'p str,
+    info: &'p ProbeInfo,
     /// What they share, except on the axes in `values` and on the one that the plot is over.
     point: Point,
     /// The values of axes that have several.
@@ -34,9 +48,17 @@ impl Study {
     /// Checks that all that its plots refer to exists.
     pub(super) fn check_plots(&self, infos: &[&ProbeInfo]) -> Result<(), String> {
         self.plots.iter().try_for_each(|plot| {
-            let beside = plot.beside.iter().map(|beside| &*beside.point);
-            let mut points = [&*plot.point].into_iter().chain(beside);
-            points.try_for_each(|point| self.points_of(plot, point, infos).map(drop))
+            let own = self.points_of(plot, "", &plot.point, infos)?;
+            plot.beside.iter().try_for_each(|beside| {
+                self.points_of(plot, &beside.name, &beside.point, infos)?;
+                let axis = own.info.axis(&plot.over);
+                let is_of_numbers =
+                    axis.map_or(true, |axis| matches!(axis.domain, Domain::Number { .. }));
+                let what = "lines of other points need an axis of numbers";
+                is_of_numbers
+                    .then_some(())
+                    .ok_or_else(|| self.wrong(&plot.title, "beside", what))
+            })
         })
     }
 
@@ -48,24 +70,30 @@ impl Study {
         why: Why<'_>,
     ) -> Result<Vec<Drawn>, String> {
         let rows = Rows::new(run);
+        let published = self.figures(infos)?.concat();
         let drawn = self.plots.iter().enumerate().map(|(position, plot)| {
-            let title = || plot.title.get_ref().clone();
-            let draw = |point| {
-                let points = self.points_of(plot, point, infos)?;
-                Ok::<_, String>(points.drawn(&rows, plot, why))
-            };
-            let mut figure = match draw(&plot.point)? {
+            let own = self.points_of(plot, "", &plot.point, infos)?;
+            let unit = own.unit(&published);
+            let mut figure = match own.drawn(&rows, unit, why) {
                 Ok(figure) => figure,
-                Err(why) => return Ok(Err((title(), why))),
+                Err(why) => return Ok(Err((plot.title.get_ref().clone(), why))),
             };
+            if let (Some(name), true) = (&plot.name, figure.series == [""]) {
+                figure.series = vec![name.clone()];
+            }
             for beside in &plot.beside {
-                if let Ok(other) = draw(&beside.point)? {
-                    figure.add_line(other, &beside.name);
+                let points = self.points_of(plot, &beside.name, &beside.point, infos)?;
+                match points.drawn(&rows, unit, why) {
+                    Ok(other) => {
+                        figure.add_line(&other, &beside.name);
+                        figure.left_out.extend(other.left_out);
+                    }
+                    Err(why) => figure.left_out.push(format!("{} ({why})", beside.name)),
                 }
             }
             Ok(Ok(Figure {
                 name: format!("study-{:02}-{}", position + 1, figure.name),
-                title: title(),
+                title: plot.title.get_ref().clone(),
                 ..figure
             }))
         });
@@ -81,12 +109,13 @@ impl Study {
         Ok(plots::files(drawn.into_iter().flatten()))
     }
 
-    fn points_of<'i>(
+    fn points_of<'p>(
         &self,
-        plot: &Plot,
+        plot: &'p Plot,
+        name: &'p str,
         point: &str,
-        infos: &[&'i ProbeInfo],
-    ) -> Result<Points<'i>, String> {
+        infos: &[&'p ProbeInfo],
+    ) -> Result<Points<'p>, String> {
         let wrong = |key: &str, what: String| self.wrong(&plot.title, key, &what);
         let common = Common {
             point: Some(point.to_owned()),
@@ -98,7 +127,7 @@ impl Study {
             scopes: vec![&common],
         };
         // What stands beside has no axes of its own in which its lines differ.
-        let at = if point == plot.point { &*plot.at } else { "" };
+        let at = if name.is_empty() { &*plot.at } else { "" };
         let (info, point) = reading.point(infos)?;
         let values = set_several(info, at).map_err(|what| wrong("at", what))?;
         if plot.over != LOSS {
@@ -110,6 +139,8 @@ impl Study {
             return Err(wrong("metric", what));
         }
         Ok(Points {
+            plot,
+            name,
             open: open_places(info, &point),
             info,
             point,
@@ -120,30 +151,186 @@ impl Study {
 
 impl Points<'_> {
     /// The plot, or why there is none.
-    fn drawn(&self, rows: &Rows<'_>, plot: &Plot, why: Why<'_>) -> Result<Figure, String> {
-        let has = |at: &usize| self.has(&rows.row(*at).point, &plot.over);
-        let positions: Vec<usize> = (0..rows.all().len()).filter(has).collect();
-        if positions.is_empty() {
-            let none = || "none of its points was measured".to_owned();
-            return Err(why(&self.point).unwrap_or_else(none));
+    fn drawn(
+        &self,
+        rows: &Rows<'_>,
+        unit: Option<(&Against, Published)>,
+        why: Why<'_>,
+    ) -> Result<Figure, String> {
+        let points = self.all(rows);
+        let mut measured = points.iter().filter_map(|point| rows.position(point));
+        if measured.next().is_none() {
+            let is_one = |point: &Point| self.has(point);
+            return Err(absent(rows.run, is_one, &self.point, why));
         }
-        let has = |metric: &&str| {
-            let mut measured = positions.iter().map(|at| rows.row(*at));
-            measured.any(|row| row.estimate(metric).is_some())
-        };
-        let asked = &*plot.metric;
+        let asked = &*self.plot.metric;
         let estimated = (asked == "cycles").then_some(ESTIMATED_CYCLES);
+        let has = |metric: &&str| {
+            let mut measured = points.iter().filter_map(|point| rows.position(point));
+            measured.any(|at| rows.row(at).estimate(metric).is_some())
+        };
         let metric = [asked].into_iter().chain(estimated).find(has);
         let metric = metric.ok_or_else(|| uncounted(rows.run, asked))?;
-        let of = (&*self.info.id, &*positions);
-        let figure = choose::asked(rows, of, (&plot.over, metric), plot.style);
-        let mut figure = figure.ok_or("too few of its points have a usable number")?;
-        let about = plot.note.iter().chain([&figure.about]).cloned();
+        let asked = Asked {
+            probe: &self.info.id,
+            points: &points,
+            axis: &self.plot.over,
+            metric,
+            style: self.plot.style,
+        };
+        let mut figure = choose::asked(rows, &asked).unwrap_or_default();
+        let left_out = self.left_out(rows, &asked, &figure, why);
+        if figure.panels.is_empty() {
+            return Err(format!("no point can be drawn: {}", left_out.join("; ")));
+        }
+        if let Some((against, unit)) = unit.filter(|_| self.plot.style != Style::SpeedUp) {
+            convert(&mut figure, rows, against, unit);
+            if against.of == Of::Mean {
+                figure.about += " Medians, where the table has means.";
+            }
+        }
+        let about = self.plot.note.iter().chain([&figure.about]).cloned();
         figure.about = about.collect::<Vec<_>>().join(" ");
+        figure.left_out = left_out;
         Ok(figure)
     }
 
-    fn has(&self, point: &Point, over: &str) -> bool {
+    /// All of its points that the run planned or measured, and, for each value that the study names and the run has
+    /// not, one with it.
+    fn all(&self, rows: &Rows<'_>) -> Vec<Point> {
+        let planned = rows.run.run.plan.points();
+        let measured = rows.all().iter().map(|row| &row.point);
+        let mut known = HashSet::new();
+        let mut points: Vec<Point> = planned
+            .chain(measured)
+            .filter(|point| self.has(point) && known.insert(*point))
+            .cloned()
+            .collect();
+        let Some(first) = points.first().cloned() else {
+            return points;
+        };
+        let others = self
+            .values
+            .iter()
+            .filter(|(axis, _)| **axis != *self.plot.over);
+        for (axis, values) in others {
+            for value in values {
+                let has = |point: &Point| point.axes.0.get(axis) == Some(value);
+                if !points.iter().any(has) {
+                    let mut point = first.clone();
+                    point.axes.0.insert(axis.clone(), value.clone());
+                    points.push(point);
+                }
+            }
+        }
+        points
+    }
+
+    /// The unit of the published figures of the same points and metric, so that a plot and its table agree.
+    fn unit<'f>(&self, figures: &'f [figure::Figure]) -> Option<(&'f Against, Published)> {
+        let primary = self.info.metrics.first().map(|metric| &*metric.name);
+        figures.iter().find_map(|figure| {
+            let (against, unit) = (figure.against.as_ref().ok()?, figure.unit?);
+            let metric = match &against.metric {
+                Some(metric) => Some(&**metric),
+                None if unit.is_cycles() => Some("cycles"),
+                None => primary,
+            };
+            let is_direct = against.label.is_none()
+                && against.per.is_none()
+                && against.times.is_none()
+                && against.bytes.is_none();
+            let is_it = metric == Some(&*self.plot.metric) && self.has(&against.point);
+            (is_direct && is_it).then_some((against, unit))
+        })
+    }
+
+    /// The points that a figure lacks, by line and reason: `sequential at 128KiB, 1MiB (too noisy)`.
+    fn left_out(
+        &self,
+        rows: &Rows<'_>,
+        asked: &Asked<'_>,
+        figure: &Figure,
+        why: Why<'_>,
+    ) -> Vec<String> {
+        let lines = figure.panels.iter().flat_map(|panel| &panel.lines);
+        let drawn: HashSet<usize> = lines
+            .flat_map(|line| &line.dots)
+            .filter_map(|dot| dot.row)
+            .collect();
+        let missing = asked.points.iter().filter_map(|point| {
+            let reason = match rows.position(point) {
+                Some(at) if drawn.contains(&at) => return None,
+                Some(at) => self.not_drawn(rows.row(at), asked)?,
+                None => absent(rows.run, |own| own == point, point, why),
+            };
+            let reason = shortened(&reason, LETTERS);
+            Some(((self.line(point), reason), self.value(point)))
+        });
+        let groups = by_reason(missing);
+        let more = groups.len().saturating_sub(NAMED);
+        let said = groups.into_iter().take(NAMED).map(|((line, why), values)| {
+            let of_line = asked.points.iter().filter(|point| self.line(point) == line);
+            let over = self.plot.over.replace('_', " ");
+            let values = match (&*line, of_line.count() == values.len()) {
+                ("", _) => format!("{over} {}", values.join(", ")),
+                (line, true) => line.to_owned(),
+                (line, false) => format!("{line} at {over} {}", values.join(", ")),
+            };
+            format!("{values} ({why})")
+        });
+        said.chain((more > 0).then(|| format!("and {more} more")))
+            .collect()
+    }
+
+    /// Why a measured point is not in its figure; none if there was no room for its line, which the figure says.
+    fn not_drawn(&self, row: &PointRow, asked: &Asked<'_>) -> Option<String> {
+        let over = self.plot.over.replace('_', " ");
+        match row.estimate(asked.metric) {
+            _ if !row.is_usable() => Some("too noisy".to_owned()),
+            Some(estimate) if Estimate::disagrees(estimate) => Some("too noisy".to_owned()),
+            None => Some("no value".to_owned()),
+            Some(_) if asked.style == Style::SpeedUp => {
+                let least = asked.least()?;
+                Some(format!("no number at {over} {least} to compare it with"))
+            }
+            Some(_) => None,
+        }
+    }
+
+    /// The name of a point's line: its values on the axes that have several.
+    fn line(&self, point: &Point) -> String {
+        if !self.name.is_empty() {
+            return self.name.to_owned();
+        }
+        let axes = self.info.axes.iter().filter(|axis| {
+            let values = self.values.get(&axis.name);
+            axis.name != self.plot.over && values.is_some_and(|values| values.len() > 1)
+        });
+        let parts = axes.filter_map(|axis| {
+            let value = point.axes.0.get(&axis.name)?;
+            let shown = axis.display(value);
+            Some(match value {
+                AxisValue::Word(_) => shown,
+                AxisValue::Number(_) => format!("{} {shown}", axis.name.replace('_', " ")),
+            })
+        });
+        parts.collect::<Vec<_>>().join(", ")
+    }
+
+    /// A point's value on the axis that the plot is over.
+    fn value(&self, point: &Point) -> String {
+        if self.plot.over == LOSS {
+            return format!("{} %", without_loss(&point.link).1);
+        }
+        let axis = self.info.axis(&self.plot.over).ok();
+        let value = axis.and_then(|axis| Some(axis.display(point.axes.0.get(&axis.name)?)));
+        value.unwrap_or_default()
+    }
+
+    /// Whether this is one of its points.
+    fn has(&self, point: &Point) -> bool {
+        let over = &*self.plot.over;
         let is_it = |(name, value): (&Text, &AxisValue)| match self.values.get(name) {
             Some(values) => values.contains(value),
             None => {
@@ -158,6 +345,36 @@ impl Points<'_> {
         point.probe == self.point.probe
             && link(point) == link(&self.point)
             && point.axes.0.iter().all(is_it)
+    }
+}
+
+/// Converts a figure to the unit of published figures.
+fn convert(figure: &mut Figure, rows: &Rows<'_>, against: &Against, unit: Published) {
+    for panel in &mut figure.panels {
+        for line in &mut panel.lines {
+            line.dots.retain_mut(|dot| {
+                let converted = dot.row.and_then(|at| {
+                    let row = rows.row(at);
+                    let own = row.estimate(&figure.metric)?;
+                    let times = against.operations(row).ok()?;
+                    Some((own, unit.from(own.unit, times, None).ok()?))
+                });
+                if let Some((own, conversion)) = converted {
+                    dot.y = conversion.apply(own.median);
+                    dot.interval = own.ci95.map(|ends| conversion.range(ends));
+                    dot.text = unit.display(dot.y);
+                }
+                converted.is_some()
+            });
+        }
+        let seconds = against.seconds.map(|seconds| format!("in {seconds} s"));
+        let words = [unit.symbol.to_owned()].into_iter().chain(seconds);
+        let words: Vec<String> = words.filter(|word| !word.is_empty()).collect();
+        let label = match words.is_empty() {
+            true => panel.y.label.clone(),
+            false => format!("{} ({})", panel.y.label, words.join(" ")),
+        };
+        panel.y = plot::Axis::new(label, Unit::One, panel.y.scale.clone());
     }
 }
 
@@ -184,11 +401,17 @@ mod tests {
     use super::*;
     use crate::plot::Kind;
     use costof_model::List;
+    use costof_model::rows::EndRow;
     use costof_model::testing::{number_axis, probe_info, run_without_facts, sized_row};
     use costof_model::unit::Unit;
 
     /// The plots that these lines ask for, of a probe with sizes and threads whose cost is the product.
     fn plots(asked: &str) -> Result<Vec<Drawn>, String> {
+        plots_of(asked, |_| {})
+    }
+
+    /// The same of a run that is not as it should be.
+    fn plots_of(asked: &str, change: impl Fn(&mut Run)) -> Result<Vec<Drawn>, String> {
         let head =
             "title = 't'\nsource = 's'\nmachine = 'm'\n[[plot]]\ntitle = 'p'\npoint = 'a.x'\n";
         let study = Study::read("x", "x.toml", &format!("{head}{asked}"))?;
@@ -205,11 +428,34 @@ mod tests {
             for threads in [1, 2, 4, 8] {
                 let mut row = sized_row("a.x", size, (size * threads) as f64);
                 row.point.axes = row.point.axes.with("threads", threads);
+                run.run.plan.blocks[0].points.push(row.point.clone());
                 run.points.push(row);
             }
         }
+        run.probes.push(info.clone());
+        run.end = Some(EndRow {
+            finished: String::new(),
+            points: 0,
+            failures: 0,
+        });
+        change(&mut run);
         study.check(&[&info])?;
         study.drawn(&[&info], &run, &|_| Some("nobody asks".to_owned()))
+    }
+
+    /// Whether a row has this many threads.
+    fn has_threads(row: &PointRow, threads: u64) -> bool {
+        row.point.axes.number("threads") == threads
+    }
+
+    /// The lines of each panel: their series, and where they have dots.
+    fn lines(figure: &Figure) -> Vec<(usize, Vec<f64>)> {
+        let lines = figure.panels.iter().flat_map(|panel| &panel.lines);
+        let lines = lines.map(|line| {
+            let dots = line.dots.iter();
+            (line.series, dots.map(|dot| dot.x).collect())
+        });
+        lines.collect()
     }
 
     fn drawn(asked: &str) -> Figure {
@@ -251,6 +497,106 @@ mod tests {
         let wrong = beside.replace("threads", "thread");
         let error = plots(&format!("over = 'size'\nmetric = 'cost'\n{wrong}")).unwrap_err();
         assert!(error.contains("`thread`"), "{error}");
+    }
+
+    #[test]
+    fn a_line_keeps_its_colour_and_its_name_where_others_are_missing() {
+        let asked = "over = 'size'\nat = 'threads=1,2,4'\nmetric = 'cost'";
+        let figure = plots_of(asked, |run| {
+            run.points.retain(|row| !has_threads(row, 1));
+            let noisy = run.points.iter_mut().filter(|row| has_threads(row, 2));
+            noisy.for_each(|row| row.metrics[0].ci95 = Some((1.0, 1e6)));
+        });
+        let figure = figure.unwrap().remove(0).unwrap();
+        assert_eq!(lines(&figure), [(2, vec![64.0, 128.0, 256.0])]);
+        let legend: Vec<(usize, &str)> = figure.legend().collect();
+        assert_eq!(legend, [(2, "threads 4")]);
+        assert_eq!(
+            figure.left_out,
+            [
+                "threads 1 (the run ended before it was measured)",
+                "threads 2 (too noisy)"
+            ]
+        );
+    }
+
+    #[test]
+    fn one_and_two_points_are_a_curve_and_the_others_are_named() {
+        for (sizes, left_out) in [(&[64][..], "size 128B, 256B"), (&[64, 128], "size 256B")] {
+            let asked = "over = 'size'\nmetric = 'cost'\n\
+                         beside = [{ name = 'two', point = 'a.x threads=2' }]";
+            let figure = plots_of(asked, |run| {
+                let has = |row: &PointRow| sizes.contains(&row.point.axes.number("size"));
+                run.points.retain(has);
+            });
+            let figure = figure.unwrap().remove(0).unwrap();
+            let at: Vec<f64> = sizes.iter().map(|size| *size as f64).collect();
+            assert_eq!(lines(&figure), [(0, at.clone()), (1, at)]);
+            let kinds = figure.panels[0].lines.iter().map(|line| line.kind);
+            assert!(kinds.into_iter().all(|kind| kind == Kind::Joined));
+            assert!(
+                figure.left_out[0].starts_with(left_out),
+                "{:?}",
+                figure.left_out
+            );
+            assert!(figure.left_out[1].starts_with(&format!("two at {left_out}")));
+        }
+        let none = plots_of("over = 'size'\nmetric = 'cost'", |run| {
+            let all = run.points.iter_mut();
+            all.for_each(|row| row.metrics[0].ci95 = Some((1.0, 1e6)));
+        });
+        let (_, why) = none.unwrap().remove(0).unwrap_err();
+        assert_eq!(
+            why,
+            "no point can be drawn: size 64B, 128B, 256B (too noisy)"
+        );
+    }
+
+    #[test]
+    fn a_plot_has_the_unit_of_its_table() {
+        let table = "[[table]]\ntitle = 't'\npoint = 'a.x'\nunit = 'µs'\n\
+                     rows = [{ name = 'a', at = 'size=64', seconds = 2 }]";
+        let asked = format!("over = 'size'\nmetric = 'cost'\n{table}");
+        let with_rate = |run: &mut Run| {
+            for row in &mut run.points {
+                row.metrics.push(costof_model::metric::Estimate {
+                    name: "rate".into(),
+                    median: 1e3,
+                    ..row.metrics[0].clone()
+                });
+            }
+        };
+        let figure = plots_of(&asked, with_rate).unwrap().remove(0).unwrap();
+        let panel = &figure.panels[0];
+        assert_eq!(panel.y.label, "cost (µs in 2 s)");
+        assert_eq!(panel.y.unit, Unit::One);
+        assert_eq!(panel.lines[0].dots[0].y, 128.0);
+        assert_eq!(panel.lines[0].dots[0].text, "128 µs");
+    }
+
+    #[test]
+    fn speed_up_keeps_its_base_and_names_the_lines_that_lack_it() {
+        let asked = "over = 'threads'\nat = 'size=64,128'\nmetric = 'cost'\nstyle = 'speed_up'";
+        let without = |sizes: &'static [u64]| {
+            plots_of(asked, move |run| {
+                run.points.retain(|row| {
+                    !has_threads(row, 1) || !sizes.contains(&row.point.axes.number("size"))
+                });
+            })
+        };
+        let figure = without(&[64]).unwrap().remove(0).unwrap();
+        let of_sizes = &figure.panels[0].lines[0];
+        assert_eq!((of_sizes.series, of_sizes.dots[0].x), (1, 1.0));
+        assert_eq!(figure.panels[0].y.label, "× the cost with threads 1");
+        assert_eq!(
+            figure.left_out,
+            [
+                "size 64B at threads 1 (the run ended before it was measured)",
+                "size 64B at threads 2, 4, 8 (no number at threads 1 to compare it with)"
+            ]
+        );
+        let (_, why) = without(&[64, 128]).unwrap().remove(0).unwrap_err();
+        assert!(why.contains("no number at threads 1"), "{why}");
     }
 
     #[test]

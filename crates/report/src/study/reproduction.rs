@@ -468,7 +468,7 @@ mod tests {
             "too large",
             "left out of a quick run",
             "it is gone",
-            "no `a store` in its latency table",
+            "has no row `a store`",
             "no number",
             "too few samples",
             "left out of a quick run",

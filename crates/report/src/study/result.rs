@@ -25,9 +25,12 @@ const OF_TSC: &str = "cycles of the TSC, which ticks at a constant rate: they eq
 
 /// A result of costof, in the unit of the figure.
 pub(super) struct Measured {
+    /// The unit in which it is shown, and the value in it.
     unit: Published,
     /// The value, or what is shown in its place without a usable interval.
     value: Result<f64, String>,
+    /// The value in the unit of the published figure.
+    comparable: f64,
     of: Of,
     /// The median, if the value is a mean.
     median: Option<f64>,
@@ -60,14 +63,15 @@ impl Measured {
         line.median = self.median.map_or_else(String::new, digits);
         line.interval = self.interval;
         line.ratio = match figure.measured {
-            Stated::Range(low, high) if (low..=high).contains(&value) => {
+            Stated::Range(low, high) if (low..=high).contains(&self.comparable) => {
                 let within = if low < high { "within" } else { "1.00" };
                 within.to_owned()
             }
             // The ratio to the nearer end of a range.
             Stated::Range(low, high) => {
-                let to = if value < low { low } else { high };
-                let ratio = (to > 0.0 && value >= 0.0).then(|| digits(value / to));
+                let to = if self.comparable < low { low } else { high };
+                let ratio =
+                    (to > 0.0 && self.comparable >= 0.0).then(|| digits(self.comparable / to));
                 ratio.unwrap_or_default()
             }
             Stated::Nothing | Stated::Words(_) => String::new(),
@@ -123,14 +127,23 @@ pub(super) fn measured(
         let metric = against.metric.as_ref().unwrap_or(&row.primary);
         return ratio(unit, run, (row, other), metric).ok_or_else(|| uncounted(run, metric));
     }
-    let estimate = estimate(against, unit, row).ok_or_else(|| {
-        let metric = against.metric.as_deref().unwrap_or("number");
-        uncounted(run, metric)
+    let estimate = estimate(against, unit, row).ok_or_else(|| match &against.metric {
+        Some(metric) => uncounted(run, metric),
+        None => "this run has no number of it in this unit".to_owned(),
     })?;
     let times = against.operations(row)?;
     let conversion = unit.from(estimate.unit, times, against.bytes)?;
     let value = statistic(against.of, estimate, row);
     let value = value.ok_or_else(|| format!("{} has too few samples for it", name(row)))?;
+    let comparable = conversion.apply(value);
+    let median = conversion.apply(estimate.median);
+    let is_mean = against.of == Of::Mean;
+    let unit = unit.fitting(if is_mean {
+        comparable.min(median)
+    } else {
+        comparable
+    });
+    let conversion = unit.from(estimate.unit, times, against.bytes)?;
     // A mean is shown with the median, whose interval and prediction these are.
     let shows_median = matches!(against.of, Of::Median | Of::Mean);
     let interval = estimate.usable_interval().filter(|_| shows_median);
@@ -144,8 +157,9 @@ pub(super) fn measured(
     Ok(Measured {
         unit,
         value: unusable.map_or_else(|| Ok(conversion.apply(value)), Err),
+        comparable,
         of: against.of,
-        median: (against.of == Of::Mean).then(|| conversion.apply(estimate.median)),
+        median: is_mean.then(|| conversion.apply(estimate.median)),
         interval: interval.map_or_else(String::new, |ends| range(conversion.range(ends))),
         expected: expected(estimate, row, conversion).filter(|_| shows_median),
         hit: hit_mark(row),
@@ -204,6 +218,7 @@ fn ratio(
         value: ratio.map_or(Err("too noisy".to_owned()), |ratio| {
             Ok(unit.of_ratio(ratio.middle))
         }),
+        comparable: unit.of_ratio(ratio.map_or(medians, |ratio| ratio.middle)),
         of: Of::Median,
         median: None,
         interval: ratio.map_or_else(String::new, |ratio| {
@@ -220,23 +235,32 @@ fn ratio(
 /// Why a run has no row for this figure.
 fn missing(against: &Against, run: &Run, why: Why<'_>) -> String {
     if let Some(label) = &against.label {
-        return format!("this machine has no `{label}` in its latency table");
+        let otherwise = || format!("this machine's latency table has no row `{label}`");
+        return against.because.clone().unwrap_or_else(otherwise);
     }
-    let mut failures = run.failures.iter();
     let is_it = |point: &Point| against.names(point) && against.is_far(point, run);
-    let failed = failures.rfind(|row| is_it(&row.point));
-    if let Some(row) = failed {
-        return row.reason.clone();
-    }
-    let planned = run.run.plan.points();
-    if planned.clone().any(is_it) {
-        return "the run ended before it was measured".to_owned();
-    }
     let mut point = against.point.clone();
     if let Some(bytes) = against.far_bytes(run) {
         point.axes = point.axes.with("size", bytes);
     }
-    why(&point).unwrap_or_else(|| match &*run.run.plan.precision {
+    absent(run, is_it, &point, why)
+}
+
+/// Why a run has no row for this point, or one that is like it.
+pub(super) fn absent(
+    run: &Run,
+    is_it: impl Fn(&Point) -> bool,
+    point: &Point,
+    why: Why<'_>,
+) -> String {
+    let failed = run.failures.iter().rfind(|row| is_it(&row.point));
+    if let Some(row) = failed {
+        return row.reason.clone();
+    }
+    if run.run.plan.points().any(is_it) {
+        return "the run ended before it was measured".to_owned();
+    }
+    why(point).unwrap_or_else(|| match &*run.run.plan.precision {
         "quick" => "left out of a quick run".to_owned(),
         _ => "not part of this run".to_owned(),
     })
@@ -246,7 +270,7 @@ fn missing(against: &Against, run: &Run, why: Why<'_>) -> String {
 pub(super) fn uncounted(run: &Run, metric: &str) -> String {
     let name = metric.replace('_', " ");
     if !metric.contains("miss") && metric != "cycles" {
-        return format!("this run has no {name}: no launch reported it");
+        return format!("no launch of this run reported {name}");
     }
     let absent = run.attempts.last().map(|attempt| &attempt.counters.absent);
     let reason = absent.and_then(|absent| absent.get(metric)).cloned();
@@ -259,7 +283,7 @@ pub(super) fn uncounted(run: &Run, metric: &str) -> String {
 
 impl Against {
     /// How many operations of costof's the figure is of.
-    fn operations(&self, row: &PointRow) -> Result<Option<f64>, String> {
+    pub(super) fn operations(&self, row: &PointRow) -> Result<Option<f64>, String> {
         let Some(seconds) = self.seconds else {
             return Ok(self.times);
         };

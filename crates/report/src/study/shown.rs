@@ -171,6 +171,14 @@ impl Reproduction<'_> {
             parts.push(Part::Table(table.grid(is_terminal)));
             parts.extend(table.below().into_iter().map(Part::Below));
         }
+        let not_drawn = self.plots.iter().filter_map(|plot| plot.as_ref().err());
+        let not_drawn: Vec<Part> = not_drawn
+            .map(|(title, why)| Part::Below(format!("{title}: {why}")))
+            .collect();
+        if !not_drawn.is_empty() {
+            parts.push(Part::Heading("Plots that are not drawn".to_owned()));
+        }
+        parts.extend(not_drawn);
         if !self.study.misled.is_empty() {
             let heading = "Where the method of the original misled";
             parts.push(Part::Heading(heading.to_owned()));

@@ -13,6 +13,9 @@ pub(super) struct Published {
     step: f64,
 }
 
+/// A time below this has zeros behind its point.
+const MIN_SHOWN: f64 = 0.1;
+
 const fn unit(symbol: &'static str, kind: Unit, step: f64) -> Published {
     Published { symbol, kind, step }
 }
@@ -80,6 +83,32 @@ impl Published {
         match self.symbol {
             "%" => 100.0 * (ratio - 1.0),
             _ => ratio,
+        }
+    }
+
+    /// The unit in which to show a value of this one: a smaller one for a time that would have zeros behind its
+    /// point, `43.3 µs` for 0.0433 ms.
+    pub(super) fn fitting(self, value: f64) -> Published {
+        let is_small = value != 0.0 && value.abs() < MIN_SHOWN;
+        if self.kind != Unit::Nanoseconds || !is_small {
+            return self;
+        }
+        let smaller = UNITS
+            .into_iter()
+            .filter(|unit| unit.kind == self.kind && unit.step < self.step);
+        let fits = |unit: &Published| self.in_unit(*unit, value).abs() >= MIN_SHOWN;
+        smaller.rev().find(fits).unwrap_or(UNITS[0])
+    }
+
+    /// A value of this unit in another one of the same kind.
+    pub(super) fn in_unit(self, other: Published, value: f64) -> f64 {
+        // Steps are whole numbers: 0.01497 ms are 14.97 µs, not 14.969999999999999.
+        let digits = 1e9;
+        let converted = value * (self.step / other.step);
+        if self == other {
+            value
+        } else {
+            (converted * digits).round() / digits
         }
     }
 
@@ -203,6 +232,26 @@ mod tests {
         assert_eq!(converted("%", Unit::One, None, None, 0.25), 25.0);
         let swapped = Conversion::Of(100.0).range((1.0, 10.0));
         assert_eq!(swapped, (10.0, 100.0));
+    }
+
+    #[test]
+    fn a_time_has_no_zeros_behind_its_point() {
+        let shown = |symbol: &str, value: f64| {
+            let unit = Published::named(symbol).unwrap();
+            let fitting = unit.fitting(value);
+            fitting.display(unit.in_unit(fitting, value))
+        };
+        for (symbol, value, text) in [
+            ("ms", 0.0433, "43.3 µs"),
+            ("µs", 0.0656, "65.6 ns"),
+            ("s", 0.000_002, "2.00 µs"),
+            ("ms", 0.1, "0.100 ms"),
+            ("ns", 0.0433, "0.0433 ns"),
+            ("ms", 0.0, "0 ms"),
+            ("Gb/s", 0.077, "0.0770 Gb/s"),
+        ] {
+            assert_eq!(shown(symbol, value), text);
+        }
     }
 
     #[test]

@@ -23,9 +23,8 @@ type Cell = (&'static str, fn(&Line) -> String);
 
 pub(crate) struct Wide<'a> {
     table: &'a ReproducedTable,
-    /// Those that at least one figure has.
-    pub(crate) cells: Vec<&'static str>,
-    of: Vec<fn(&Line) -> String>,
+    /// For each column those that at least one of its figures has.
+    cells: Vec<Vec<Cell>>,
 }
 
 /// A figure's value with its interval, which is that of the median.
@@ -56,22 +55,30 @@ impl ReproducedTable {
     }
 
     fn with_cells(&self, cells: &[Cell]) -> Option<Wide<'_>> {
+        let count = self.columns.len();
+        if !(1..=COLUMNS_MAX).contains(&count) {
+            return None;
+        }
         let is_some = |text: String| !matches!(&*text, "" | "-");
-        let has = |of: fn(&Line) -> String| self.lines.iter().any(|line| is_some(of(line)));
-        let cells = cells.iter().copied().filter(|(_, of)| has(*of));
-        let (cells, of) = cells.map(|cell| self.named(cell)).unzip();
-        let are_few = (1..=COLUMNS_MAX).contains(&self.columns.len());
-        are_few.then_some(Wide {
+        let of_column = |column: usize| {
+            let lines = || self.lines.iter().skip(column).step_by(count);
+            let has = |(_, of): &Cell| lines().any(|line| is_some(of(line)));
+            let cells = cells.iter().copied().filter(has);
+            cells.map(|cell| self.named(cell)).collect()
+        };
+        Some(Wide {
             table: self,
-            cells,
-            of,
+            cells: (0..count).map(of_column).collect(),
         })
     }
 }
 
 impl<'a> Wide<'a> {
-    pub(crate) fn columns(&self) -> &'a [String] {
-        &self.table.columns
+    /// The name of each column, and those of its cells.
+    pub(crate) fn columns(&self) -> impl Iterator<Item = (&'a str, Vec<&'static str>)> {
+        let names = self.table.columns.iter().map(|name| &**name);
+        let cells = self.cells.iter();
+        names.zip(cells.map(|cells| cells.iter().map(|(name, _)| *name).collect()))
     }
 
     /// The unit that all cells are in.
@@ -81,7 +88,7 @@ impl<'a> Wide<'a> {
 
     /// The name of each row, and its figures.
     pub(crate) fn rows(&self) -> impl Iterator<Item = (&'a str, &'a [Line])> {
-        let columns = self.columns();
+        let columns = &self.table.columns;
         self.table.lines.chunks(columns.len()).map(|row| {
             let of_first = format!(": {}", columns[0]);
             let name = &*row[0].name;
@@ -89,19 +96,23 @@ impl<'a> Wide<'a> {
         })
     }
 
-    /// The cells of a figure. The unit stands in the head of the table.
-    pub(crate) fn cells_of(&self, line: &Line) -> Vec<String> {
+    /// The names and texts of the cells of a row's figures. The unit stands in the head of the table.
+    pub(crate) fn cells_of<'r>(
+        &self,
+        row: &'r [Line],
+    ) -> impl Iterator<Item = (&'r Line, &'static str, String)> {
         let symbol = format!(" {}", self.unit());
-        let plain = |of: &fn(&Line) -> String| match self.unit() {
-            "" => of(line),
-            _ => without_unit(&of(line), &symbol),
-        };
-        self.of.iter().map(plain).collect()
+        let figures = row.iter().zip(&self.cells);
+        let cells = figures.flat_map(|(line, cells)| cells.iter().map(move |cell| (line, cell)));
+        cells.map(move |(line, (name, of))| match self.unit() {
+            "" => (line, *name, of(line)),
+            _ => (line, *name, without_unit(&of(line), &symbol)),
+        })
     }
 
     pub(super) fn grid(&self) -> Grid {
-        let head = self.columns().iter().flat_map(|column| {
-            let cells = self.cells.iter().enumerate();
+        let head = self.columns().flat_map(|(column, cells)| {
+            let cells = cells.into_iter().enumerate();
             cells.map(move |(at, cell)| match at {
                 0 => format!("{}\n{cell}", printable(column)),
                 _ => format!("\n{cell}"),
@@ -113,7 +124,7 @@ impl<'a> Wide<'a> {
         let last = [("\ngrades", Align::Left), ("", Align::Left)];
         let mut grid = Grid::new(first.chain(head).chain(last));
         for (name, row) in self.rows() {
-            let cells = row.iter().flat_map(|line| self.cells_of(line));
+            let cells = self.cells_of(row).map(|(.., text)| text);
             let first = [name.to_owned()].into_iter();
             grid.add(first.chain(cells).chain([grades(row), marks(row)]));
         }
@@ -196,9 +207,13 @@ mod tests {
             "{markdown}"
         );
         table.lines[0].published = "5 µs".to_owned();
-        assert_eq!(table.wide().unwrap().cells, ["published", "here"]);
+        let cells = |table: &ReproducedTable| -> Vec<Vec<&str>> {
+            let wide = table.wide().unwrap();
+            wide.columns().map(|(_, cells)| cells).collect()
+        };
+        assert_eq!(cells(&table), [vec!["published", "here"], vec!["here"]]);
         table.is_of_means = true;
-        assert_eq!(table.wide().unwrap().cells, ["published", "mean here"]);
+        assert_eq!(cells(&table)[0], ["published", "mean here"]);
         table.columns = vec![String::new(); 4];
         assert!(table.wide().is_none(), "four are too many");
     }

@@ -8,6 +8,7 @@ use costof_measure::probe::{self, Probe};
 use costof_measure::schedule::Precision;
 use costof_model::facts::Facts;
 use costof_model::noise::MEASURED;
+use costof_model::plural::counted;
 use costof_model::point::Point;
 use costof_model::run_file::Run;
 use costof_model::unit::span;
@@ -91,11 +92,11 @@ impl Command<'_> {
         let without = self.without_number(run, &points, &facts);
         let count: usize = without.values().sum();
         let mut caveats = vec![format!(
-            "Precision {}: {} of the study's {} have a number; the run had {} CPUs{}",
+            "Precision {}: {} of the study's {} have a number; the run had {}{}",
             run.run.plan.precision,
             points.len() - count,
             points_counted(points.len()),
-            facts.planned_cpus().len(),
+            counted(facts.planned_cpus().len(), "CPU"),
             took(run).map_or_else(String::new, |time| format!(
                 " and took {} s",
                 time.as_secs()
@@ -164,9 +165,10 @@ fn oversubscribed(table: &[&'static Probe], run: &Run, cpus: usize) -> Option<St
     let (least, most) = (threads.iter().min()?, threads.iter().max()?);
     let a_cpu = |threads: &usize| format!("{:.1}", *threads as f64 / cpus as f64);
     Some(format!(
-        "Oversubscribed: {} of them run {} threads, those of both ends together, on {cpus} CPUs, {} a CPU: threads wait for a CPU, not only for each other",
+        "Oversubscribed: {} of them run {} threads, those of both ends together, on {}, {} a CPU: threads wait for a CPU, not only for each other",
         points_counted(threads.len()),
         span(&least.to_string(), " to ", &most.to_string()),
+        counted(cpus, "CPU"),
         span(&a_cpu(least), " to ", &a_cpu(most)),
     ))
 }

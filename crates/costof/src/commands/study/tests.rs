@@ -4,8 +4,15 @@ use super::*;
 use crate::cli::Measuring;
 use costof_findings::Kind;
 use costof_measure::probe;
+use costof_model::Text;
+use costof_model::axis::AxisValue;
 use costof_model::facts::{Cache, CacheKind, CpuSet};
-use std::collections::BTreeSet;
+use costof_model::metric::Estimate;
+use costof_model::rows::PointRow;
+use costof_model::testing;
+use costof_model::unit::Unit;
+use costof_report::names;
+use std::collections::{BTreeMap, BTreeSet};
 
 const TABLE: &[&Probe] = costof_probes::TABLE;
 
@@ -95,6 +102,102 @@ fn every_figure_of_every_study_is_asked_of_a_probe() {
                 }
             });
             assert!(asked, "{name} asks {point} {label:?} nowhere");
+        }
+    }
+}
+
+/// A row of a point in which every metric of its probe is known.
+fn row(info: &ProbeInfo, point: &Point, number: usize) -> PointRow {
+    let value = 1000.0 + number as f64;
+    let mut row = testing::row(info.id.clone(), point.axes.clone(), value);
+    row.point = point.clone();
+    let metrics = info
+        .metrics
+        .iter()
+        .map(|metric| (&metric.name, metric.unit));
+    let cycles = (&Text::Borrowed("cycles"), Unit::Cycles);
+    row.metrics = metrics
+        .chain([cycles])
+        .map(|(name, unit)| Estimate {
+            unit,
+            ..testing::estimate(name.clone(), value)
+        })
+        .collect();
+    row.primary = info.metrics[0].name.clone();
+    row
+}
+
+/// The marks of plots, whose files draw them in the colours of series.
+fn has_marks(svg: &str) -> bool {
+    let (_, drawn) = svg.split_once("</style>").unwrap();
+    ["class=\"s", "class=\"level", "class=\"h"]
+        .iter()
+        .any(|class| drawn.contains(class))
+}
+
+#[test]
+fn every_plot_of_every_study_has_marks_or_says_why_not() {
+    for (name, text) in EMBEDDED {
+        let options = options(false);
+        let command = command(&options, name, text).unwrap();
+        let plan = planned_by(&command, false);
+        let plots = text.matches("[[plot]]").count();
+        for most in [1, 2, usize::MAX] {
+            let mut run = testing::run_without_facts();
+            run.probes = command.infos.iter().map(|info| (*info).clone()).collect();
+            run.run.plan = plan.clone();
+            // As many points of each line over each axis, which is what plots are over.
+            let mut of_line: BTreeMap<String, usize> = BTreeMap::new();
+            for (number, point) in plan.points().enumerate() {
+                let info = command.infos.iter().find(|info| info.id == point.probe);
+                let lines = point.axes.0.iter().filter_map(|(axis, value)| {
+                    let is_number = matches!(value, AxisValue::Number(_));
+                    let rest = point.to_string().replace(&format!("{axis}={value}"), "");
+                    is_number.then(|| format!("{axis}: {rest}"))
+                });
+                let lines: Vec<String> = lines.collect();
+                let has_room = |line: &String| of_line.get(line).is_none_or(|count| *count < most);
+                if lines.iter().all(has_room) {
+                    run.points.push(row(info.unwrap(), point, number));
+                    for line in lines {
+                        *of_line.entry(line).or_default() += 1;
+                    }
+                }
+            }
+            let files = command.study.svg(&command.infos, &run).unwrap();
+            let drawn: BTreeSet<&str> = files.iter().map(|(file, _)| &file[..8]).collect();
+            let shown = command
+                .study
+                .reproduced_by(&command.infos, (&run, None), &|_| None, Vec::new())
+                .unwrap();
+            let markdown = shown.markdown(&run);
+            let (_, why) = markdown
+                .split_once("## Plots that are not drawn")
+                .unwrap_or_default();
+            let why = why.split("\n## ").next().unwrap_or_default();
+            let without = why.lines().filter(|line| line.starts_with("- ")).count();
+            assert_eq!(drawn.len() + without, plots, "{name}, {most}: {why}");
+            for (file, svg) in &files {
+                assert!(has_marks(svg), "{name}, {most}: {file}");
+            }
+            // What needs a file of another machine, or counts that a processor may not have.
+            if most == usize::MAX {
+                assert!(without <= 1, "{name}: {why}");
+            }
+        }
+    }
+}
+
+/// What is a share is shown in percent.
+#[test]
+fn a_metric_that_its_probe_calls_a_share_is_one() {
+    for info in infos(TABLE) {
+        for metric in info.metrics.iter() {
+            let is_called_one = metric.unit == Unit::One
+                && (metric.name.ends_with("_share") || metric.about.starts_with("share of"))
+                || metric.about.starts_with("the share of");
+            let is_one = names::is_share(&metric.name);
+            assert!(is_one || !is_called_one, "{} {}", info.id, metric.name);
         }
     }
 }

@@ -1,70 +1,96 @@
-//! The plot of one metric over one axis of given rows, as a study asks for it.
+//! The plot of one metric over one axis of given points, as a study asks for it.
 
 use super::Probe;
 use crate::choose::what::What;
-use crate::plot::{Axis, Dot, Figure, Kind, Line, Panel, Scale, ends};
+use crate::plot::{Axis, Dot, Figure, Kind, Line, Panel, Scale};
 use crate::rows::Rows;
 use crate::study::Style;
 use costof_findings::interval::Interval;
+use costof_model::axis::AxisValue;
+use costof_model::point::Point;
 use costof_model::unit::Unit;
 use std::collections::BTreeSet;
 
-/// The plot; none if fewer than two of the rows have the metric.
-pub(crate) fn asked(
-    rows: &Rows<'_>,
-    (id, positions): (&str, &[usize]),
-    (axis, metric): (&str, &str),
-    style: Style,
-) -> Option<Figure> {
-    let mut usable = positions.to_vec();
-    usable.retain(|at| rows.row(*at).is_usable());
+/// A plot of a study.
+pub(crate) struct Asked<'a> {
+    pub(crate) probe: &'a str,
+    /// All of its points, also those that have no number.
+    pub(crate) points: &'a [Point],
+    pub(crate) axis: &'a str,
+    pub(crate) metric: &'a str,
+    pub(crate) style: Style,
+}
+
+/// The plot; none if none of its points has the metric, or, for a speed-up, none of its lines has the value that
+/// the others are compared with.
+pub(crate) fn asked(rows: &Rows<'_>, asked: &Asked<'_>) -> Option<Figure> {
+    let positions = asked.points.iter().filter_map(|point| rows.position(point));
+    let usable: Vec<usize> = positions.filter(|at| rows.row(*at).is_usable()).collect();
     let probe = Probe {
-        asked: Some(style),
-        ..Probe::new(rows, id, &usable)
+        asked: Some(asked.style),
+        ..Probe::new(rows, asked.probe, &usable, asked.points.iter())
     };
     let primary = &rows.row(*usable.first()?).primary;
-    let curves = probe.curves(axis);
-    let mut figure = probe.figure(axis, &curves, What::Median(metric), primary, false)?;
-    if style == Style::SpeedUp {
-        speed_up(rows, &mut figure);
+    let curves = probe.curves(asked.axis);
+    let what = What::Median(asked.metric);
+    let mut figure = probe.figure(asked.axis, &curves, what, primary, false)?;
+    if asked.style == Style::SpeedUp {
+        speed_up(rows, &mut figure, asked.least()?);
     }
-    Some(figure)
+    (!figure.panels.is_empty()).then_some(figure)
+}
+
+impl Asked<'_> {
+    /// The smallest value of the axis, which speed-ups are relative to, whether it has a number or not.
+    pub(crate) fn least(&self) -> Option<u64> {
+        let values = self.points.iter().filter_map(|point| {
+            let value = point.axes.0.get(self.axis)?;
+            match value {
+                AxisValue::Number(number) => Some(*number),
+                AxisValue::Word(_) => None,
+            }
+        });
+        values.min()
+    }
 }
 
 impl Figure {
-    /// Adds the lines of another figure as one series of this name. The vertical scale then fits all.
-    pub(crate) fn add_line(&mut self, other: Figure, name: &str) {
+    /// Adds the lines of another figure as one series of this name to each panel. The scales then fit all.
+    pub(crate) fn add_line(&mut self, other: &Figure, name: &str) {
         if self.series == [""] {
             let probe = self.name.split('-').next().unwrap_or_default();
             self.series = vec![probe.to_owned()];
         }
         let series = self.series.len();
         self.series.push(name.to_owned());
-        let Some(panel) = self.panels.first_mut() else {
-            return;
-        };
-        let lines = other.panels.into_iter().flat_map(|panel| panel.lines);
-        let lines = lines.map(|line| Line { series, ..line });
-        panel.lines.extend(lines);
-        let dots = panel.lines.iter().flat_map(|line| &line.dots);
-        panel.y.scale = Scale::of_values(dots.map(|dot| dot.y));
+        for panel in &mut self.panels {
+            let lines = other.panels.iter().flat_map(|panel| &panel.lines);
+            let lines = lines.map(|line| Line::new(series, line.kind, line.dots.clone()));
+            panel.lines.extend(lines);
+            let dots = || panel.lines.iter().flat_map(|line| &line.dots);
+            let numbers: Vec<u64> = dots().map(|dot| dot.x as u64).collect();
+            panel.x.scale = Scale::of_numbers(panel.x.unit, &numbers);
+            panel.y.scale = Scale::of_values(dots().map(|dot| dot.y));
+        }
     }
 }
 
 /// Converts curves to speed-ups: the ratio of a metric to its value at the axis' smallest value.
 /// The ideal curve is the ratio of the axis values.
-fn speed_up(rows: &Rows<'_>, figure: &mut Figure) {
-    let metric = &figure.metric;
-    let label = format!("times as much {}", metric.replace('_', " "));
+fn speed_up(rows: &Rows<'_>, figure: &mut Figure, least: u64) {
+    let [metric, axis] = [&figure.metric, &figure.axis].map(|name| name.replace('_', " "));
+    let label = format!("× the {metric} with {axis} {least}");
     for panel in &mut figure.panels {
-        let dots = panel.lines.iter().flat_map(|line| &line.dots);
-        let (least, _) = ends(dots.map(|dot| dot.x));
         for line in &mut panel.lines {
-            line.dots = relative(rows, &line.dots, least, metric);
+            line.dots = relative(rows, &line.dots, least as f64, &figure.metric);
         }
         panel.lines.retain(|line| !line.dots.is_empty());
-        panel.lines.push(ideal(panel, least, figure.series.len()));
         panel.y = Axis::new(label.clone(), Unit::One, Scale::Doublings);
+    }
+    figure.panels.retain(|panel| !panel.lines.is_empty());
+    for panel in &mut figure.panels {
+        let ideal = ideal(panel, least as f64, figure.series.len());
+        panel.lines.push(ideal);
     }
     figure.series.push("ideal".to_owned());
 }

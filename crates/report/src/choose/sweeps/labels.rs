@@ -60,11 +60,8 @@ impl Probe<'_> {
             }
         };
         let symbol = if axis == LOSS { " (%)" } else { "" };
-        Axis {
-            label: format!("{}{symbol}", axis.replace('_', " ")),
-            unit,
-            scale,
-        }
+        let label = format!("{}{symbol}", axis.replace('_', " "));
+        Axis::new(label, unit, scale)
     }
 
     /// The rank of a value among others: a number by its size, a word by the probe's order, else by
