@@ -4,15 +4,15 @@ use crate::cli::{Chosen, EstimateOptions, RunOptions};
 use crate::error::{Done, Error, wrong};
 use crate::machine::hosts;
 use crate::plan::request::{Request, infos};
+use crate::prediction::predict;
 use crate::session::{Fits, Session};
 use crate::terminal::{print, prose_columns, watch_interrupts};
 use crate::{history, record};
 use costof_measure::facts;
-use costof_measure::probe::{self, Probe};
+use costof_measure::probe::Probe;
 use costof_model::expression::{Expression, Total, Value};
 use costof_model::facts::Facts;
 use costof_model::point::Point;
-use costof_model::prediction::MeasuredRows;
 use costof_model::rows::PointRow;
 use costof_model::run_file::Run;
 use costof_report::text::wrapped;
@@ -144,9 +144,8 @@ fn source(
     point: &Point,
 ) -> Source {
     let predicted = || {
-        let probe = probe::find(table, &point.probe)?;
-        let measured = MeasuredRows::new(runs.first().map_or(&[], |(_, run)| &run.points));
-        let prediction = (probe.predict)(point, facts, &measured)?;
+        let rows = runs.first().map_or(&[][..], |(_, run)| &run.points);
+        let prediction = predict(table, point, facts, rows, &[])?;
         let from = format!(
             "predicted ({}): {}",
             absent(runs, point),

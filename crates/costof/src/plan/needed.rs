@@ -135,7 +135,7 @@ fn assumed(probe: &Probe, point: &Point) -> PointRow {
         unit: metric.unit,
         better: metric.better,
         median: NUMBER,
-        ci95: None,
+        ci95: Some((NUMBER, NUMBER)),
         interval: None,
         mean: NUMBER,
         sd: None,
