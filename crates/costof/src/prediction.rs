@@ -51,3 +51,39 @@ pub(crate) fn can_fail(info: &ProbeInfo, prediction: &Prediction) -> bool {
     let metric = metrics.find(|metric| metric.name == prediction.metric);
     metric.is_some_and(|metric| metric.unit == Unit::One) || !prediction.is_too_wide()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use costof_model::axis::Axes;
+    use costof_model::testing::{RowExt, row};
+    use costof_probes::TABLE;
+
+    #[test]
+    fn a_prediction_says_which_number_it_used_and_of_which_run() {
+        let clock = row("cpu.frequency", Axes::default(), 2e9).primary_is("frequency");
+        let info = &probe::find(TABLE, "cpu.loop").unwrap().info;
+        let point = Point {
+            probe: info.id.clone(),
+            axes: info.defaults(),
+            link: "none".into(),
+        };
+        let rows = [clock.measured_in(Unit::Hertz)];
+        let earlier = [Earlier {
+            run: "7".to_owned(),
+            row: rows[0].clone(),
+        }];
+        let because = |earlier: &[Earlier]| {
+            let facts = Facts::default();
+            predict(TABLE, &point, &facts, &rows, earlier)
+                .unwrap()
+                .because
+        };
+        let ends = |text: String, end: &str| assert!(text.ends_with(end), "{text}");
+        ends(
+            because(&[]),
+            "; when this was predicted: cpu.frequency 2.00 GHz",
+        );
+        ends(because(&earlier), "cpu.frequency 2.00 GHz in the run 7");
+    }
+}
