@@ -10,6 +10,7 @@ use crate::error::Error;
 use crate::machine::Machines;
 use crate::placement;
 use crate::plan::cost;
+use crate::prediction::{can_fail, predict};
 use crate::progress::Progress;
 use crate::record::Record;
 use block::{BlockState, time_spent};
@@ -23,10 +24,7 @@ use costof_model::Text;
 use costof_model::facts::Facts;
 use costof_model::failure::Failure;
 use costof_model::point::Point;
-use costof_model::prediction::{MeasuredRows, Used};
-use costof_model::rows::{
-    Block, Earlier, FailureRow, LaunchRow, Plan, PointRow, PredictionRow, Row,
-};
+use costof_model::rows::{Block, FailureRow, LaunchRow, Plan, PointRow, PredictionRow, Row};
 use costof_model::run_file::Run;
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
@@ -180,16 +178,10 @@ impl<'a> Controller<'a> {
             if self.run().prediction(&point).is_some() {
                 continue;
             }
-            let probe = self.probe(&point);
-            let used = Used::default();
-            let measured = MeasuredRows::noting(measured, &used);
-            if let Some(mut prediction) = (probe.predict)(&point, &self.facts, &measured) {
-                let used = used.points();
-                let earlier = self.plan().earlier.iter();
-                for earlier in earlier.filter(|earlier| used.contains(&earlier.row.point)) {
-                    let Earlier { run, row } = earlier;
-                    prediction.because += &format!("; {} from the run {run}", row.point);
-                }
+            let earlier = &self.plan().earlier;
+            let prediction = predict(self.table, &point, &self.facts, measured, earlier);
+            let info = &self.probe(&point).info;
+            if let Some(prediction) = prediction.filter(|range| can_fail(info, range)) {
                 self.record
                     .write(Row::Prediction(PredictionRow { point, prediction }))?;
             }

@@ -14,6 +14,7 @@ mod history;
 mod machine;
 mod placement;
 mod plan;
+mod prediction;
 mod preflight;
 mod progress;
 mod record;

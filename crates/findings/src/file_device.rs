@@ -2,7 +2,7 @@
 
 use crate::Kind;
 use crate::figures::span;
-use crate::figures::{Part, figures, part, percents};
+use crate::figures::{Part, figures, ns, part, percents};
 use crate::finding::Finding;
 use costof_model::facts::Medium;
 use costof_model::run_file::Run;
@@ -10,10 +10,18 @@ use costof_model::select::Select;
 
 pub(crate) const SENTENCES: &str = r#"
 [file_device]
-sentence = "files in {folder} lie on {device}[{virtual}, whose host may cache them: a read from the device leaves this kernel, but may not reach a disk][{memory}: they are only in memory][{file}, which this kernel may have cached]; of what was read, {read}"
+sentence = "[{random}; ]files in {folder} lie on {device}[{virtual}, whose host may cache them: a read from the device leaves this kernel, but may not reach a disk][{memory}: they are only in memory][{file}, which this kernel may have cached]; of what was read, {read}"
+turns = "yes, a disk that turns: a random read past this kernel's cache takes {time}, as a seek does"
+flash = "no disk that turns: a random read past this kernel's cache takes {time}, as from flash or from a host's cache, and a seek takes milliseconds"
+in_memory = "no: a random read past this kernel's cache takes {time}, which is less than flash takes, so it comes from some other memory"
 share_read = "{share} % with cache={cache} came from it[{ahead}, including read-ahead]"
 unknown_share = "an unknown share with cache={cache} came from it"
 "#;
+
+/// The least time of a seek and part of a turn, in nanoseconds, and that of a read of flash, below which only
+/// memory answers: 7,200 turns a minute are 8.3 ms for one; flash takes 40 µs and more, fast kinds 10.
+const SEEK_NS: f64 = 2e6;
+const FLASH_NS: f64 = 10e3;
 
 /// The name of the folder that the facts describe.
 const TEMPORARY: &str = "temporary";
@@ -40,6 +48,7 @@ fn in_folder(run: &Run, dir: &str, rows: &Select<'_>) -> Finding {
     let device = storage.map_or_else(|| "an unknown disk".to_owned(), |storage| storage.name());
     let caches = ["direct", "cold", "warm"].into_iter();
     let figures = figures()
+        .parts("random", random(rows))
         .with("folder", folder.unwrap_or("the temporary folder"))
         .with("device", device)
         .when("virtual", medium == Some(Medium::Virtual))
@@ -47,6 +56,19 @@ fn in_folder(run: &Run, dir: &str, rows: &Select<'_>) -> Finding {
         .when("file", medium == Some(Medium::File))
         .parts("read", caches.filter_map(|cache| came(cache, rows)));
     Finding::new(Kind::FileDevice, rows.iter().copied(), figures)
+}
+
+/// What the time of single random reads past the kernel's cache shows; none if there were none.
+fn random(rows: &Select<'_>) -> Option<Part> {
+    let rows = rows.clone().at("cache", "direct").at("pattern", "random");
+    let row = rows.at("depth", 1).one()?;
+    let time_ns = row.median("cost")?;
+    let kind = match time_ns {
+        SEEK_NS.. => "turns",
+        FLASH_NS.. => "flash",
+        _ => "in_memory",
+    };
+    Some((kind, figures().with("time", ns(time_ns))))
 }
 
 /// For reads of this kind, how much of each byte came from the device; none if there were no such reads.
@@ -102,6 +124,26 @@ mod tests {
             "files in /tmp lie on vda (virtual), whose host may cache them: a read from the device leaves this kernel, but may not reach a disk; of what was read, 100 % with cache=direct came from it, 100 to 134 % with cache=cold came from it, including read-ahead, 0 % with cache=warm came from it"
         );
         assert_eq!((findings.len(), findings[0].evidence.len()), (1, 3));
+    }
+
+    #[test]
+    fn a_random_read_shows_whether_a_disk_turns() {
+        for (us, shown) in [
+            (8e3, "yes, a disk that turns"),
+            (50.0, "no disk that turns"),
+            (2.0, "comes from some other memory"),
+        ] {
+            let mut run = run(&[]);
+            let axes = axes!(
+                cache = "direct",
+                pattern = "random",
+                depth = 1,
+                dir = TEMPORARY
+            );
+            let row = point_row("file.read", "cost", axes, 1e3 * us, (1e3 * us, 1e3 * us));
+            run.points = vec![row];
+            contains(&file_device(&run)[0].sentence(), shown);
+        }
     }
 
     #[test]

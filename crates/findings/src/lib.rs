@@ -104,7 +104,7 @@ finders! {
     sequential: SequentialMebibyte = "sequential_mebibyte", MemoryModulesShare = "memory_modules_share";
     scaling: Scaling = "scaling";
     core_shared: CoreShared = "core_shared";
-    virtualisation: VmExit = "vm_exit", VmPageFaults = "vm_page_faults", VmWaking = "vm_waking";
+    virtualisation: VmExit = "vm_exit", VmNested = "vm_nested", VmPageFaults = "vm_page_faults", VmWaking = "vm_waking";
     dominant_part: DominantPart = "dominant_part";
     fork_growth: ForkGrowth = "fork_growth";
     second_thread: SecondThread = "second_thread";

@@ -32,12 +32,14 @@ pub(crate) fn missing_term(run: &Run) -> Vec<Finding> {
     furthest.filter_map(|row| found(run, row)).collect()
 }
 
-/// How far the time of a point is from its prediction; none if it is close.
+/// How far the whole interval of a point's time is from its prediction; none if it is close.
 fn far_off(row: &PointRow) -> Option<f64> {
-    let (_, measured) = row.scored()?;
+    let (expected, measured) = row.scored()?;
     let is_time = measured.unit == Unit::Nanoseconds && measured.better == Better::Lower;
     let counts = is_time && !row.point.probe.starts_with(FOUND_ELSEWHERE);
-    let ratio = row.missed_by()?;
+    let (low, high) = measured.ci95.unwrap_or((measured.median, measured.median));
+    let nearest = if low > expected.high { low } else { high };
+    let ratio = expected.missed_by(nearest)?;
     let far = !(1.0 / FAR..=FAR).contains(&ratio);
     (counts && far && ratio > 0.0).then_some(ratio)
 }

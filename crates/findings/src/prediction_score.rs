@@ -54,7 +54,7 @@ fn score(row: &PointRow) -> Option<Scored<'_>> {
     (expected.low > 0.0 && width.is_finite()).then(|| Scored {
         row,
         width,
-        held: expected.missed_by(measured).is_none(),
+        held: expected.missed_by(measured.median).is_none(),
     })
 }
 

@@ -16,7 +16,7 @@ pub(crate) const SENTENCES: &str = r#"
 [unexpected]
 sentence = "{result}"
 nothing = "nothing about {what} was unexpected: {all} predictions held"
-furthest = "{missed} of {all} predictions of {what} were missed; most unexpected is{point}: {metric} of {measured}, at least a factor of {factor} {direction} than the {predicted} predicted[: {cause}]"
+furthest = "{missed} of {all} predictions of {what} were missed; most unexpected is{point}: {metric} of {measured}, a factor of {factor} {direction} than the {predicted} predicted[: {cause}]"
 cheaper = "a part costs less here than where it was measured alone"
 waiting = "no end's CPU was busy all the time, so the missing time is waiting, which no part of the prediction counts"
 busy = "the {ends} had no idle time, so the prediction leaves out some of its work, or a part costs more here than where it was measured alone"
@@ -152,7 +152,7 @@ mod tests {
             &shown[0],
             "2 of 3 predictions of copy.send over sink were missed",
         );
-        contains(&shown[0], "at least a factor of 3.6 less than the 4");
+        contains(&shown[0], "a factor of 4.0 less than the 4");
         contains(&shown[0], "the sender had no idle time");
         let shown = sentences(rows[..2].to_vec());
         contains(&shown[0], "a factor of 1.1 more than the 4");

@@ -33,7 +33,7 @@ use costof_model::run_file::Run;
 use costof_stats::median;
 use costof_stats::outliers::{Population, Reading, simes, threshold};
 use costof_stats::sequential::MEDIAN_ERROR;
-pub use reference::{choose, reference};
+pub use reference::{Candidates, Populations, choose, reference};
 use rows::rows;
 pub(crate) use rows::{graded, reading};
 use std::collections::{BTreeMap, BTreeSet};

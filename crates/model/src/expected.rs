@@ -1,7 +1,7 @@
 //! The range that is expected before a measurement, and the reason.
 
 use crate::Text;
-use crate::metric::{Estimate, WIDEST};
+use crate::metric::WIDEST;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -37,39 +37,35 @@ impl Prediction {
         self.high > WIDEST * self.low
     }
 
-    /// By which factor the interval of the measurement misses the range: the ratio of the two
-    /// nearest ends, above 1 if the measurement is greater, below 1 if it is less. `None` if they
-    /// overlap, or if the measurement has no usable interval.
-    pub fn missed_by(&self, measured: &Estimate) -> Option<f64> {
-        let (low, high) = measured.usable_interval()?;
-        if low > self.high {
-            return Some(low / self.high);
+    /// By which factor a value misses the range: its ratio to the nearest end, above 1 if it is
+    /// greater, below 1 if it is less. `None` if it lies inside.
+    pub fn missed_by(&self, value: f64) -> Option<f64> {
+        if value > self.high {
+            return Some(value / self.high);
         }
-        (high < self.low).then(|| high / self.low)
+        (value < self.low).then(|| value / self.low)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::estimate;
 
     #[test]
-    fn a_prediction_is_missed_by_the_ends_next_to_each_other() {
+    fn a_prediction_is_missed_by_the_end_next_to_the_value() {
         let expected = Prediction {
             metric: "cost".into(),
             low: 10.0,
             high: 20.0,
             because: String::new(),
         };
-        let mut measured = estimate("cost", 40.0);
-        measured.ci95 = Some((20.0, 60.0));
-        assert_eq!(expected.missed_by(&measured), None);
-        measured.ci95 = Some((30.0, 60.0));
-        assert_eq!(expected.missed_by(&measured), Some(1.5));
-        measured.ci95 = Some((2.0, 5.0));
-        assert_eq!(expected.missed_by(&measured), Some(0.5));
-        measured.ci95 = None;
-        assert_eq!(expected.missed_by(&measured), None);
+        for (value, missed) in [
+            (10.0, None),
+            (20.0, None),
+            (40.0, Some(2.0)),
+            (5.0, Some(0.5)),
+        ] {
+            assert_eq!(expected.missed_by(value), missed, "{value}");
+        }
     }
 }

@@ -437,11 +437,11 @@ impl PointRow {
         (says_something && self.is_sound()).then_some((expected, measured))
     }
 
-    /// By which factor the prediction was wrong, as in [`Prediction::missed_by`]; `None` if it was
-    /// right, or is not scored.
+    /// By which factor the median misses the prediction, as in [`Prediction::missed_by`]; `None` if
+    /// it lies inside, or is not scored.
     pub fn missed_by(&self) -> Option<f64> {
         let (expected, measured) = self.scored()?;
-        expected.missed_by(measured)
+        expected.missed_by(measured.median)
     }
 
     /// The values of the axes.

@@ -84,6 +84,7 @@ mod os {
     //! The kernel.
 
     pub(crate) mod context_switch;
+    pub(crate) mod mitigations;
     pub(crate) mod mmap;
     pub(crate) mod page_fault;
     pub(crate) mod pin;

@@ -110,7 +110,7 @@ pub fn point(point: &Point, info: Option<&ProbeInfo>) -> String {
 }
 
 /// A point with those axes that are not at their default: `cpu.call`.
-pub(crate) fn short_point(point: &Point, info: Option<&ProbeInfo>) -> String {
+pub fn short_point(point: &Point, info: Option<&ProbeInfo>) -> String {
     named(
         point,
         &axes(point, info, |axis, value| *value != axis.default()),

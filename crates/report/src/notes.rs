@@ -60,15 +60,23 @@ pub(crate) fn estimated_cycles(run: &Run) -> Option<&'static str> {
         .then_some("~ core cycles estimated as time × the core clock measured in each launch")
 }
 
-/// Which probes to add so that costof can predict those of this run.
+/// Why nothing was predicted: what predictions build on is too noisy, or which probes to add.
 fn what_predictions_build_on(run: &Run) -> String {
-    let after = run.probes.iter().flat_map(|info| info.after.iter());
-    let missing = after.filter(|id| run.probe(id).is_none());
-    let missing: BTreeSet<&str> = missing.map(|id| &**id).collect();
+    let after: BTreeSet<&str> = run
+        .probes
+        .iter()
+        .flat_map(|info| info.after.iter())
+        .map(|id| &**id)
+        .collect();
+    let mut rows = run.points.iter();
+    if rows.any(|row| after.contains(&*row.point.probe) && !row.is_sound()) {
+        return ", because rows that predictions build on have grade D or no interval".to_owned();
+    }
+    let missing = after.into_iter().filter(|id| run.probe(id).is_none());
+    let missing: Vec<&str> = missing.collect();
     if missing.is_empty() {
         return String::new();
     }
-    let missing: Vec<&str> = missing.into_iter().collect();
     format!(
         ", because this run lacks what predictions build on (add {})",
         missing.join(" ")

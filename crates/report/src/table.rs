@@ -188,8 +188,7 @@ pub(crate) fn prediction(row: &PointRow) -> String {
     format!("{} {range}{mark}", printable(&expected.metric))
 }
 
-/// Whether the interval of the measurement overlaps the predicted range; none if the prediction is not
-/// scored.
+/// Whether the median lies inside the predicted range; none if the prediction is not scored.
 pub(crate) fn is_hit(row: &PointRow) -> Option<bool> {
     row.scored()?;
     Some(row.missed_by().is_none())

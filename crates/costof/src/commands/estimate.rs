@@ -4,16 +4,16 @@ use crate::cli::{Chosen, EstimateOptions, RunOptions};
 use crate::error::{Done, Error, wrong};
 use crate::machine::hosts;
 use crate::plan::request::{Request, infos};
+use crate::prediction::predict;
 use crate::session::{Fits, Session};
 use crate::terminal::{print, prose_columns, watch_interrupts};
 use crate::{history, record};
 use costof_measure::facts;
-use costof_measure::probe::{self, Probe};
+use costof_measure::probe::Probe;
 use costof_model::expression::{Expression, Total, Value};
 use costof_model::facts::Facts;
 use costof_model::noise::{Grade, Warning};
 use costof_model::point::Point;
-use costof_model::prediction::MeasuredRows;
 use costof_model::rows::PointRow;
 use costof_model::run_file::Run;
 use costof_model::unit::span;
@@ -160,9 +160,8 @@ fn source(
         Some((measured(row)?, Some(row.grade), from))
     };
     let predicted = || {
-        let probe = probe::find(table, &point.probe)?;
         let (facts, rows) = &**known;
-        let prediction = (probe.predict)(point, facts, &MeasuredRows::new(rows))?;
+        let prediction = predict(table, point, facts, rows, &[])?;
         let from = format!(
             "predicted ({}): {}",
             absent(runs, point),

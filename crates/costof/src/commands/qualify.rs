@@ -1,6 +1,6 @@
 //! `costof qualify`: whether this host is as those of a reference are.
 
-use super::estimate::request;
+use super::estimate::{self, request};
 use crate::cli::{Measuring, QualifyOptions, RunOptions};
 use crate::controller::qualify;
 use crate::error::{Context, Done, Error, gated};
@@ -9,14 +9,15 @@ use crate::machine::{Machines, hosts};
 use crate::plan::cost::named_precision;
 use crate::session::Session;
 use crate::terminal::{print, prose_columns, watch_interrupts};
-use costof_measure::fleet;
+use costof_measure::fleet::{self, Candidates, Populations};
 use costof_measure::probe::{self, Probe};
 use costof_measure::qualify::{Block, Qualification};
 use costof_measure::schedule::Precision;
 use costof_model::qualified::{Qualified, Verdict};
-use costof_model::reference::{MOST_BYTES, Reference, Row};
+use costof_model::reference::{Cohort, MOST_BYTES, Reference, Row};
 use costof_report::qualify as shown;
 use std::path::Path;
+use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
 pub(crate) fn run(table: &'static [&'static Probe], options: &QualifyOptions) -> Done {
@@ -55,10 +56,20 @@ fn measure(
     let interrupted = watch_interrupts()?;
     let mut session = Session::new(table, &all, Vec::new(), None, &interrupted)?;
     let hosts = hosts(&all);
-    let machines = Machines::connect(&hosts, session.setting(), &session.display)?;
+    let connect = || Machines::connect(&hosts, session.setting(), &session.display);
+    let mut machines = connect()?;
     let facts = &machines.measured.description.facts;
-    let cohort = fleet::choose(reference, facts, options.cohort);
-    let cohort = cohort.context(options.against.display())?;
+    let candidates = fleet::choose(reference, facts, options.cohort);
+    let cohort = match candidates.context(options.against.display())? {
+        Candidates::One(cohort) => cohort,
+        Candidates::Populations(populations) => {
+            // The worker that described the machine holds its lock.
+            drop(machines);
+            let cohort = population(table, options, &populations, &interrupted)?;
+            machines = connect()?;
+            cohort
+        }
+    };
     let unmeasurable = |row: &Row| why_not(table, &all, row);
     let mut qualification = Qualification::new(cohort, options.risks(), unmeasurable);
     let requests = qualification.rows();
@@ -79,6 +90,46 @@ fn measure(
     let record = record.ok_or(Error::Interrupted)?;
     let launches = record.run.launches.len() as u32;
     Ok(qualification.concluded(seconds, launches, &blocks))
+}
+
+/// The population of this host, by measuring the row that separates them.
+fn population<'r>(
+    table: &'static [&'static Probe],
+    options: &QualifyOptions,
+    populations: &Populations<'r>,
+    interrupted: &AtomicBool,
+) -> Result<&'r Cohort, Error> {
+    let measuring = Measuring {
+        quick: true,
+        ..options.measuring.clone()
+    };
+    let all = RunOptions::new(measuring, options.quiet.clone(), None);
+    let of = &populations.row().of;
+    let (_, run) = estimate::measure(table, &all, &[&of.point], interrupted)?;
+    let row = run.points.iter().find(|row| row.point == of.point);
+    let measured = row.and_then(|row| row.estimate(&of.metric));
+    let nearest = measured.and_then(|measured| populations.nearest(measured));
+    nearest.ok_or_else(|| {
+        let shown = measured.map_or_else(
+            || "it has no number".to_owned(),
+            |measured| {
+                let unit = measured.unit;
+                match measured.ci95 {
+                    Some(interval) => format!("it is {}", unit.display_interval(interval)),
+                    None => format!(
+                        "it is {}, without an interval",
+                        unit.display(measured.median)
+                    ),
+                }
+            },
+        );
+        Error::Nothing(format!(
+            "{}: the reference has two populations of hosts like this one, which {} separates, and \
+             here {shown}: measure on a quiet machine (--wait-quiet), or name one by --cohort",
+            options.against.display(),
+            of.name(),
+        ))
+    })
 }
 
 /// Why a row of the reference cannot be measured here, if it cannot.

@@ -347,7 +347,7 @@ fn a_reference_from_anybody_is_refused_or_does_no_harm() {
         (row("degrees", json!(0.5)), "", "degrees is 0.5"),
         (row("hosts", json!(1)), "", "one host"),
         (with("/cohorts", json!([])), "", "no cohort"),
-        (with("/cohorts", two), "", "2 populations"),
+        (with("/cohorts", two), "", "no row that separates them"),
         (
             with(&format!("/cohorts/0/facts/{at}/1"), json!("9999")),
             "",

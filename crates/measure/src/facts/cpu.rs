@@ -21,7 +21,7 @@ const CPUINFO_BYTES: u64 = 16 << 10;
 
 /// Extensions and properties that change costs, or which instructions can be measured.
 const FLAGS: &str = "\
-    sse4_2 popcnt aes avx avx2 avx512f avx512bw avx512vl avx512_vnni avx10 amx_tile bmi2 sha_ni \
+    sse4_2 popcnt aes avx avx2 avx512f avx512bw avx512vl avx512_vnni avx_vnni avx10 amx_tile bmi2 sha_ni \
     vpclmulqdq clflushopt clwb clzero erms fsrm fzrm fsrs movdiri movdir64b constant_tsc \
     nonstop_tsc tsc_known_freq tsc_reliable tsc_deadline_timer rdtscp rdpid rdpru aperfmperf hwp \
     ida cpb arat monitor mwaitx waitpkg pcid invpcid invlpgb pdpe1gb la57 smap fred pti ibrs \

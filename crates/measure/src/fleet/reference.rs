@@ -7,6 +7,7 @@ use super::{Facts, Named, cohorts, known, rows, values_of};
 use costof_model::facts as machine;
 use costof_model::fleet::UNKNOWN;
 use costof_model::harmless::beginning;
+use costof_model::metric::Estimate;
 use costof_model::plural::counted;
 use costof_model::reference::{Cohort, Reference, Row, SCHEMA};
 use costof_model::rows::MetricOfPoint;
@@ -72,15 +73,66 @@ fn usual_precision(runs: &[Run]) -> String {
         .to_owned()
 }
 
-/// The cohort of a reference for a host with these facts, or the one with this number, from 1.
+/// What a reference has for a host.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Candidates<'r> {
+    /// Its cohort.
+    One(&'r Cohort),
+    /// Populations of hosts that are alike in their facts; a row shows to which one the host belongs.
+    Populations(Populations<'r>),
+}
+
+/// Populations that a row separates: its usual value in each.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Populations<'r>(Vec<(&'r Cohort, &'r Row)>);
+
+impl<'r> Populations<'r> {
+    /// Those of these cohorts that have the row that the last of their facts names; `None` if fewer
+    /// than two have it, so that no row separates them.
+    fn new(cohorts: &[&'r Cohort]) -> Option<Populations<'r>> {
+        let (name, _) = cohorts.first()?.facts.last()?;
+        let of_cohort = |cohort: &&'r Cohort| {
+            let row = cohort.rows.iter().find(|row| row.of.name() == *name)?;
+            Some((*cohort, row))
+        };
+        let found: Vec<(&Cohort, &Row)> = cohorts.iter().filter_map(of_cohort).collect();
+        let differ = found
+            .windows(2)
+            .any(|pair| pair[0].1.usual != pair[1].1.usual);
+        (differ && found.len() > 1).then_some(Populations(found))
+    }
+
+    /// The row that separates them.
+    pub fn row(&self) -> &'r Row {
+        self.0[0].1
+    }
+
+    /// The population whose usual value is nearest to this one by its ratio, if the whole interval says
+    /// so.
+    pub fn nearest(&self, measured: &Estimate) -> Option<&'r Cohort> {
+        let nearest = |value: f64| {
+            let off = |(_, row): &&(&Cohort, &Row)| (value / row.usual).ln().abs();
+            let nearest = self
+                .0
+                .iter()
+                .min_by(|one, other| off(one).total_cmp(&off(other)));
+            nearest.map(|(cohort, _)| *cohort)
+        };
+        let (low, high) = measured.ci95?;
+        nearest(low).filter(|cohort| nearest(high) == Some(*cohort))
+    }
+}
+
+/// The cohorts of a reference for a host with these facts, or the one with this number, from 1.
 ///
 /// # Errors
-/// There is none, or more than one: the cohorts, and in which facts the nearest differs.
+/// There is none, or more than one that no row separates: the cohorts, and in which facts the nearest
+/// differs.
 pub fn choose<'r>(
     reference: &'r Reference,
     facts: &machine::Facts,
     number: Option<usize>,
-) -> Result<&'r Cohort, String> {
+) -> Result<Candidates<'r>, String> {
     let all = &reference.cohorts;
     let listed = || {
         let named = (1..).zip(all).take(LISTED).map(|(number, cohort)| {
@@ -93,6 +145,7 @@ pub fn choose<'r>(
     };
     if let Some(number) = number {
         let chosen = number.checked_sub(1).and_then(|at| all.get(at));
+        let chosen = chosen.map(Candidates::One);
         return chosen.ok_or_else(|| format!("it has no cohort {number}{}", listed()));
     }
     let by: Vec<&str> = reference.by.iter().map(String::as_str).collect();
@@ -109,17 +162,61 @@ pub fn choose<'r>(
     };
     let same: Vec<&Cohort> = all.iter().filter(|it| differ(it).is_empty()).collect();
     match (&same[..], all.iter().map(differ).min_by_key(Vec::len)) {
-        ([one], _) => Ok(one),
+        ([one], _) => Ok(Candidates::One(one)),
         (_, None) => Err("it has no cohort: a row needs five hosts".to_owned()),
         ([], Some(nearest)) => Err(format!(
             "it has no hosts like this one; of the nearest, {}{}",
             beginning(&nearest.join(", "), 10 * FACT),
             listed()
         )),
-        (several, _) => Err(format!(
-            "it has {} populations of hosts like this one, and only measuring shows to which it belongs{}",
-            several.len(),
-            listed()
-        )),
+        (several, _) => {
+            let populations = Populations::new(several).map(Candidates::Populations);
+            populations.ok_or_else(|| {
+                format!(
+                    "it has {} populations of hosts like this one, and no row that separates them{}",
+                    several.len(),
+                    listed()
+                )
+            })
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::BY;
+    use super::super::tests::host;
+    use super::*;
+    use costof_model::noise::MEASURED;
+    use costof_model::testing::estimate;
+
+    #[test]
+    fn a_row_shows_to_which_of_two_populations_a_host_belongs() {
+        let mut random = fastrand::Rng::with_seed(9);
+        let runs: Vec<Run> = (0..40)
+            .map(|number| {
+                let slower = |probe: &str| if probe == "memory.x" { 1.5 } else { 1.0 };
+                let slower: fn(&str) -> f64 = if number % 2 == 0 { |_| 1.0 } else { slower };
+                host(&mut random, &format!("n{number}"), 0.005, slower)
+            })
+            .collect();
+        let reference = reference(&runs, &BY);
+        assert_eq!(reference.cohorts.len(), 2);
+        let facts = &runs[0].attempts[0].hosts[MEASURED];
+        let Ok(Candidates::Populations(found)) = choose(&reference, facts, None) else {
+            panic!("two populations, which a row separates");
+        };
+        let usual = |cohort: &Cohort| {
+            let mut rows = cohort.rows.iter();
+            let row = rows.find(|row| row.of == found.row().of);
+            row.expect("the row").usual
+        };
+        let near = |ns: f64| found.nearest(&estimate("cost", ns)).map(usual);
+        let (one, other) = (usual(found.0[0].0), usual(found.0[1].0));
+        assert_eq!((near(one), near(other)), (Some(one), Some(other)));
+        // An interval that reaches to both shows nothing.
+        assert_eq!(near((one * other).sqrt()), None);
+        let chosen = choose(&reference, facts, Some(2));
+        assert_eq!(chosen, Ok(Candidates::One(&reference.cohorts[1])));
     }
 }

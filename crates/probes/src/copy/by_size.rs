@@ -11,12 +11,12 @@ fn measured_points<P: TypedPoint>(
     link: Option<&str>,
     holds: impl Fn(&P) -> bool,
 ) -> impl Iterator<Item = (P, f64)> {
-    let rows = measured.rows(move |row| {
+    let medians = measured.medians(move |row| {
         row.point.probe == P::PROBE
             && link.is_none_or(|link| row.point.link == link)
             && P::read(&row.point.axes).is_some_and(|point| holds(&point))
     });
-    rows.filter_map(|row| Some((P::read(&row.point.axes)?, row.primary()?.median)))
+    medians.filter_map(|(row, median)| Some((P::read(&row.point.axes)?, median)))
 }
 
 pub(super) fn first<P: TypedPoint>(

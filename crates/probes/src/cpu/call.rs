@@ -36,8 +36,9 @@ point! {
     /// the same function, however costof was built.
     ///
     /// # Predicted from
-    /// the core clock; a call and a return every 2 to 6 cycles, and what copying arguments to the
-    /// stack adds; unoptimised 1 to 4 for the frame, and up to two for each argument that is stored and loaded
+    /// the core clock; a call and a return every 2 to 6 cycles, and what the arguments add: two
+    /// to six instructions a cycle, one or two stores; unoptimised 1 to 4 for the frame, and up to
+    /// two for each argument that is stored and loaded
     ///
     /// # Sources
     /// - CSE 221 System Measurement Project, 2014: 5.9 to 10.6 cycles for 0 to 7 arguments,
@@ -74,12 +75,13 @@ impl Measure for Call {
         let args = point.args as f64;
         let (cycles, because) = match point.r#type {
             Arguments::Struct => (
-                (2.0 + args, 6.0 + 4.0 * args),
-                "a call and a return, and two to four stores for each structure",
+                (2.0 + args, 6.0 + 3.0 * args),
+                "a call and a return, and two to four stores for each structure, of which a core \
+                 makes one or two a cycle",
             ),
             Arguments::Int | Arguments::Float | Arguments::Double => (
-                (2.0, 6.0 + args),
-                "a call and a return, and at most one cycle an argument",
+                (2.0 + args / 6.0, 5.5 + args / 2.0),
+                "a call and a return, and two to six instructions a cycle for the arguments",
             ),
             Arguments::UnoptimisedInt
             | Arguments::UnoptimisedFloat

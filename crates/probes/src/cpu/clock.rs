@@ -1,6 +1,7 @@
 //! `cpu.clock`: reading a clock, and its resolution.
 
 use crate::expect::{cost_cycles, cost_ns};
+use crate::os::mitigations;
 use costof_measure::meter::Meter;
 use costof_measure::metrics;
 use costof_measure::probe::{Measure, Metric, NameList, Probe, StartRole, role};
@@ -50,7 +51,8 @@ point! {
     ///
     /// # Predicted from
     /// the core clock and the latency of rdtsc; for the kernel's clocks, whether the vDSO can
-    /// answer with this clock source or a system call is needed
+    /// answer with this clock source or a system call is needed, and then the mitigations
+    /// (os.syscall)
     ///
     /// # Sources
     /// - clock_gettime(2), vdso(7)
@@ -98,13 +100,14 @@ impl Measure for Clock {
             )
         });
         let (cycles, because) = match point.source {
-            Source::Tsc => ((18.0, 60.0), "rdtsc is microcoded"),
-            Source::TscFenced => ((30.0, 120.0), "rdtsc and two fences that drain the core"),
-            Source::MonotonicCoarse => ((5.0, 30.0), "the vDSO only reads memory"),
+            Source::Tsc => ((18.0, 50.0), "rdtsc is microcoded"),
+            Source::TscFenced => ((40.0, 110.0), "rdtsc and two fences that drain the core"),
+            Source::MonotonicCoarse => ((7.0, 22.0), "the vDSO only reads memory"),
             Source::ThreadCpu => {
-                let because = "a system call that takes the run queue's lock and updates the \
-                               thread's accounting";
-                return cost_ns((80.0, 800.0), because);
+                let what = "to take the run queue's lock and update the thread's accounting";
+                let work = mitigations::work(facts, measured, (300.0, 700.0), what)?;
+                let cost = mitigations::entries(facts, measured, 1.0)? + work;
+                return cost.predict("cost");
             }
             Source::Monotonic | Source::MonotonicRaw | Source::Realtime | Source::StdInstant => {
                 if !vdso {
@@ -112,7 +115,7 @@ impl Measure for Clock {
                                    is a system call";
                     return cost_ns((60.0, 2000.0), because);
                 }
-                ((35.0, 160.0), "the vDSO reads the counter and scales it")
+                ((40.0, 125.0), "the vDSO reads the counter and scales it")
             }
         };
         cost_cycles(measured, cycles, because)

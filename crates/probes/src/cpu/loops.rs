@@ -27,7 +27,8 @@ point! {
     /// and later) do it in one cycle, older ones forward the store in 4 to 6.
     ///
     /// # Predicted from
-    /// the core clock and cycles per taken branch
+    /// the core clock and cycles per taken branch; for a counter in memory, whether the core renames
+    /// memory
     ///
     /// # Sources
     /// - CSE 221 System Measurement Project, 2014: 6.5 cycles an iteration, unoptimised
@@ -54,15 +55,29 @@ impl Measure for Loop {
         "loop iteration: counter in memory": { body: Body::MemoryCounter },
     }
 
-    fn predict(point: &At<Loop>, _: &Facts, measured: &MeasuredRows<'_>) -> Option<Prediction> {
+    fn predict(point: &At<Loop>, facts: &Facts, measured: &MeasuredRows<'_>) -> Option<Prediction> {
         let (cycles, because) = match point.body {
-            Body::MemoryCounter => (
-                (1.0, 6.5),
-                "the counter goes through the store buffer, or is renamed",
+            Body::MemoryCounter if renames_memory(facts) => (
+                (0.95, 2.1),
+                "this core renames memory, so the counter stays in a register",
             ),
+            Body::MemoryCounter => ((3.8, 6.5), "the counter goes through the store buffer"),
             Body::Empty | Body::Nop => ((0.95, 2.1), "a taken branch a cycle, two on small cores"),
         };
         cost_cycles(measured, cycles, because)
+    }
+}
+
+/// Whether the core is of a kind that renames memory: Zen 2 and later, Golden Cove and later (by
+/// instructions that came with it).
+fn renames_memory(facts: &Facts) -> bool {
+    let cpu = &facts.cpu;
+    let has = |flag: &str| cpu.flags.iter().any(|own| own == flag);
+    match (cpu.vendor.as_deref(), cpu.family, cpu.model) {
+        (Some("AuthenticAMD"), Some(0x17), Some(model)) => model >= 0x30,
+        (Some("AuthenticAMD"), Some(family), _) => family > 0x17,
+        (Some("GenuineIntel"), ..) => has("avx_vnni") || has("amx_tile"),
+        _ => false,
     }
 }
 

@@ -161,7 +161,7 @@ impl Measure for Memcpy {
             Shape::Message => FIELDS as f64,
             Shape::One => 1.0,
         };
-        let calls = cycles(measured, (5.0 * pieces, 25.0 * pieces), "calls")?;
+        let calls = cycles(measured, (2.5 * pieces, 12.0 * pieces), "calls")?;
         let memory = |op: Op| {
             let ns = bytes / measured.at(&bandwidth::stream(op, sizes::beyond(facts)))? * 1e9;
             let name = format!(
@@ -239,9 +239,9 @@ fn offsets(point: &Memcpy) -> (usize, usize) {
 
 /// The highest and lowest rate of copying in each cache level, in bytes per cycle.
 const RATES: [(f64, f64, &str); 3] = [
-    (64.0, 16.0, "the L1 cache"),
-    (32.0, 8.0, "the L2 cache"),
-    (20.0, 4.0, "the L3 cache that the CPU reports"),
+    (64.0, 20.0, "the L1 cache"),
+    (32.0, 10.0, "the L2 cache"),
+    (20.0, 6.0, "the L3 cache that the CPU reports"),
 ];
 
 /// The first cache level that holds this many bytes; `None` if none does.
@@ -311,11 +311,11 @@ mod tests {
                 Memcpy::predict(&cold.into(), &facts, &MeasuredRows::new(&measured)).unwrap();
             (prediction.low.round(), prediction.high.round())
         };
-        // A call of 5 to 25 cycles, and 20 to 4 bytes per cycle of 1 ns.
-        assert_eq!(predicted(8 << 20), (5.0 + 50.0, 25.0 + 250.0 + 12.0));
+        // A call of 2.5 to 12 cycles, and 20 to 6 bytes per cycle of 1 ns.
         assert_eq!(
-            predicted(128 << 20),
-            (5.0 + 1000.0 + 10.0, 25.0 + 2000.0 + 100.0)
+            predicted(8 << 20),
+            (53.0, (12.0_f64 + 1000.0 / 6.0 + 12.0).round())
         );
+        assert_eq!(predicted(128 << 20), (1013.0, 12.0 + 2000.0 + 100.0));
     }
 }

@@ -16,13 +16,16 @@ point! {
     /// Those on the hypervisor's fast path cost less.
     ///
     /// # Predicted from
-    /// usual cycles of exit, entry and the emulation of cpuid (cpu.frequency)
+    /// usual cycles of exit, entry and the emulation of cpuid (cpu.frequency), of a hypervisor that
+    /// runs on the hardware; one that runs in a virtual machine itself takes several times as long
     ///
     /// # Sources
     /// - Intel SDM volume 3, Instructions That Cause VM Exits Unconditionally
     /// - AMD APM volume 2, Instruction Intercepts
     /// - kvm-unit-tests, x86/vmexit.c, test cpuid
     /// - K. Chamarthy, Micro-Optimizing KVM VM-Exits, qemu.org, 2019
+    /// - M. Ben-Yehuda et al., The Turtles Project: Design and Implementation of Nested
+    ///   Virtualization, OSDI 2010: each exit of a nested machine takes several of its hypervisor's
     ///
     /// # Needs
     /// - a virtual machine on x86-64
@@ -48,12 +51,16 @@ impl Measure for VmExit {
         }
         cost_cycles(
             measured,
-            (1_300.0, 5_000.0),
-            "exit and entry take 1,000 to 3,000 cycles, looking up the answer 300 to 2,000, unless \
-             the hypervisor itself runs in a virtual machine",
+            EXIT_CYCLES,
+            "exit, entry and the hypervisor's defences between them take 1,000 to 2,500 cycles, \
+             looking up the answer 200 to 1,300, unless the hypervisor itself runs in a virtual \
+             machine",
         )
     }
 }
+
+/// An exit from a virtual machine whose hypervisor runs on the hardware.
+const EXIT_CYCLES: (f64, f64) = (1_200.0, 3_800.0);
 
 pub(crate) fn measured_cost(measured: &MeasuredRows<'_>) -> Option<Cost> {
     expect::measured_cost(measured, &VmExit {}, "for a VM exit")

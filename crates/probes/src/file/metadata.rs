@@ -43,8 +43,8 @@ point! {
     /// been made. A child process removes the folder when the probe ends, also when it is killed.
     ///
     /// # Predicted from
-    /// system calls (os.syscall): reading a byte for stat, opening and closing an existing file for
-    /// the others, with 1 to 30 times as much for the file system's own records
+    /// opening and closing an existing file (os.syscall): stat takes a fifth to two thirds of it, the
+    /// others 2 to 9 times as much, for the file system's own records
     ///
     /// # Sources
     /// - L. McVoy, C. Staelin, lmbench: Portable Tools for Performance Analysis, USENIX 1996,
@@ -77,14 +77,13 @@ impl Measure for Metadata {
     }
 
     fn predict(point: &At<Metadata>, _: &Facts, measured: &MeasuredRows<'_>) -> Option<Prediction> {
-        let read = syscall::measured_cost(measured, syscall::Call::Read)?;
         let open = syscall::measured_cost(measured, syscall::Call::Open)?;
         let cost = match point.call {
             // A name to look up, and 144 bytes to copy.
-            Call::Stat => read * (1.0, 6.0),
+            Call::Stat => open * (0.2, 0.65),
             // An inode to find, and a folder and a journal to record it in.
-            Call::Create => open * (2.0, 30.0),
-            Call::Rename | Call::Unlink => open * (1.0, 30.0),
+            Call::Create => open * (2.5, 9.0),
+            Call::Rename | Call::Unlink => open * (2.0, 9.0),
         };
         cost.predict("cost")
     }

@@ -31,8 +31,8 @@ point! {
     /// device.
     ///
     /// # Predicted from
-    /// warm: a system call (os.syscall), a copy (cpu.memcpy), 30 to 500 ns to mark a page, and 50
-    /// to 2,500 ns for the file system's record of a write; direct: a request to the same device
+    /// warm: a system call, and 0.7 to 2.5 opens and closes for the file system's record of a write
+    /// (os.syscall), a copy (cpu.memcpy), 30 to 500 ns to mark a page; direct: a request to the same device
     /// (file.read or os.page_fault), or times by its kind
     ///
     /// # Sources
@@ -80,11 +80,11 @@ impl Measure for Write {
         facts: &Facts,
         measured: &MeasuredRows<'_>,
     ) -> Option<Prediction> {
-        /// Marking a page dirty.
+        /// Finding a page and marking it dirty.
         const MARK_PAGE_NS: Range = Range(30.0, 500.0);
-        /// A file system's work for a write of any length: a lock, the file's time, a journal's
-        /// record of the write.
-        const NOTE_NS: Range = Range(50.0, 2500.0);
+        /// A file system's work for a write of any length, in opens and closes of a file: a lock, the
+        /// file's time, beginning and ending a record of a journal.
+        const NOTE: (f64, f64) = (0.7, 2.5);
         let block = point.block as f64;
         let cost = if point.is_direct() {
             let blocks = expect::Blocks {
@@ -95,7 +95,8 @@ impl Measure for Write {
             expect::request(blocks, facts, measured)? + expect::bytes(blocks, facts)?
         } else {
             expect::call(measured)?
-                + Cost::new(NOTE_NS, "for what the file system notes")
+                + (syscall::measured_cost(measured, syscall::Call::Open)? * NOTE)
+                    .named("what the file system notes")
                 + Cost::new(
                     MARK_PAGE_NS * expect::pages(block),
                     "to find pages and mark them",

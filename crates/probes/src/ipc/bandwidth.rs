@@ -32,7 +32,8 @@ point! {
     ///
     /// # Predicted from
     /// two copies from and to caches, at the same time where each end has a CPU; system calls
-    /// (os.syscall) and context switches (os.context_switch), up to one every 64 KiB
+    /// (os.syscall) and context switches (os.context_switch), up to one every 128 KiB; for a pipe
+    /// a tenth to a third of an open and close (os.syscall) for each page of 4 KiB
     ///
     /// # Sources
     /// - L. McVoy, C. Staelin, lmbench: Portable Tools for Performance Analysis, USENIX 1996,
@@ -85,17 +86,22 @@ impl Measure for Bandwidth {
     ) -> Option<Prediction> {
         let bytes = point.size as f64;
         // Within one CPU's caches, or from one CPU to another, with about ten lines of 64 B in
-        // flight, for 30 to 150 ns each; the two copies overlap or follow each other.
+        // flight, for 40 to 120 ns each; the two copies overlap or follow each other.
         let mut cost = match point.cpus {
             Cpus::Same | Cpus::OneThread => {
-                Cost::bytes(2.0 * bytes, (8.0, 40.0), "copied in one CPU's caches")
+                Cost::bytes(2.0 * bytes, (10.0, 35.0), "copied in one CPU's caches")
             }
-            Cpus::Cross => Cost::bytes(2.0 * bytes, (5.0, 40.0), "copied from CPU to CPU"),
+            Cpus::Cross => Cost::bytes(2.0 * bytes, (5.0, 15.0), "copied from CPU to CPU"),
         };
         if point.over != Over::SharedMemory {
             cost += syscall::measured_cost(measured, syscall::Call::Read)? * (1.0, 2.0);
             let switch = context_switch::measured_cost(point.cpus, point.wake, measured)?;
-            cost += switch * (0.0, bytes / 65536.0);
+            cost += switch * (0.0, 0.5 * bytes / 65536.0);
+        }
+        if point.over == Over::Pipe {
+            // A page of its own for each 4 KiB: allocated, queued, freed.
+            let open = syscall::measured_cost(measured, syscall::Call::Open)?;
+            cost += (open * (0.1, 0.35) * (bytes / 4096.0).ceil()).named("a pipe's pages");
         }
         cost.predict_throughput(bytes)
     }

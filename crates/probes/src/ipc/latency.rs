@@ -153,9 +153,9 @@ fn blocking(point: &At<Latency>, measured: &MeasuredRows<'_>) -> Option<Cost> {
     let times = match point.over {
         Over::Pipe => Range(0.8, 1.25),
         // It allocates and queues a buffer for each message.
-        Over::Unix => Range(0.9, 2.0),
+        Over::Unix => Range(0.8, 1.7),
         // They have no buffer.
-        Over::Eventfd => Range(0.6, 1.2),
+        Over::Eventfd => Range(0.65, 1.3),
         Over::SharedMemory => Range(0.5, 1.2),
     };
     Some(context_switch::measured_cost(point.cpus, point.wake, measured)? * (times * 2.0))

@@ -56,8 +56,8 @@ point! {
     /// # Predicted from
     /// the cache sizes that the CPU reports and usual bytes per cycle of each level
     /// (cpu.frequency); for main memory the lines that a core keeps in flight and the latency on 2
-    /// MiB pages, or on 4 KiB pages less up to a third for TLB misses (memory.latency); at most the
-    /// bandwidth of the memory modules by the firmware
+    /// MiB pages, or on 4 KiB pages less up to a third for TLB misses, or a fifth to a half for nested ones
+    /// in a virtual machine (memory.latency); at most the bandwidth of the memory modules by the firmware
     ///
     /// # Sources
     /// - L. McVoy, C. Staelin, lmbench: Portable Tools for Performance Analysis, USENIX 1996,

@@ -45,8 +45,9 @@ point! {
     /// misses.
     ///
     /// # Predicted from
-    /// the cache sizes that the CPU reports, usual cycles for each level (cpu.frequency), and 60 to
-    /// 180 ns for main memory; in ascending order at most that, and at least what prefetchers can
+    /// the cache sizes that the CPU reports, usual cycles for each level (cpu.frequency; of the third
+    /// by the kind of CPU), and 70 to 140 ns for main memory; on 4 KiB pages in random order 10 to 60
+    /// ns more for a page walk, or 40 to 200 ns in a virtual machine, whose walks are nested; in ascending order at most that, and at least what prefetchers can
     /// leave of it: on Intel's CPUs a twentieth for each line from one element to the next (of four
     /// quarters an eightieth), or half of it for strides up to 2 KiB if that is less; on others a
     /// hit in the first level, since no manual says how far they run
@@ -59,6 +60,8 @@ point! {
     ///   streamer runs up to 20 lines ahead, in each of several pages, the stride prefetcher knows
     ///   strides of up to 2 KiB
     /// - CSE 221 System Measurement Project, 2014, whose strided chase was prefetched
+    /// - R. Bhargava et al., Accelerating Two-Dimensional Page Walks for Virtualized Systems, ASPLOS
+    ///   2008: up to 24 references where a native walk has 4
     /// - Linux Documentation/admin-guide/mm/transhuge.rst
     ///
     /// # Needs

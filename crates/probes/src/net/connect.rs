@@ -102,10 +102,10 @@ impl Measure for Connect {
             ("rate", "0"),
         ];
         let rtt_ns = measured.primary_over("loopback", "net.rtt", &spinning)?;
-        let packets = Cost::new(rtt_ns, "for a spinning round trip") * (1.0, 3.0);
+        let packets = Cost::new(rtt_ns, "for a spinning round trip") * (1.4, 3.2);
         let packets =
             packets.named("three packets instead of two, and creating the server's socket");
-        let wakes = context_switch::measured_cost(point.cpus, point.wake, measured)? * (0.0, 1.0);
+        let wakes = context_switch::measured_cost(point.cpus, point.wake, measured)? * (0.0, 0.5);
         (packets + wakes + path::cost(&point.link, 0, TCP_HEADERS)?).predict("latency")
     }
 

@@ -73,7 +73,7 @@ impl Measure for Ping {
     }
 
     fn predict(point: &At<Ping>, _: &Facts, measured: &MeasuredRows<'_>) -> Option<Prediction> {
-        let calls = syscall::measured_cost(measured, syscall::Call::Read)? * (8.0, 50.0);
+        let calls = syscall::measured_cost(measured, syscall::Call::Read)? * (10.0, 32.0);
         // The kernel turns the request into the reply in place; the message is copied in and out.
         let copies = Cost::bytes(point.size as f64, (1.0, 10.0), "copied");
         let link = path::cost(&point.link, point.size as u64, UDP_HEADERS)?;

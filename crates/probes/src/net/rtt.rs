@@ -343,9 +343,9 @@ fn number_of(answer: &[u8]) -> Option<u64> {
 /// The kernel's work for a round trip of a message of this size, without a wake-up.
 pub(crate) fn kernel(over: Over, size: usize, read: Cost) -> Cost {
     let (reads, through) = match over {
-        Over::Tcp => ((12.0, 50.0), "TCP, IP and the device"),
-        Over::Udp => ((10.0, 40.0), "UDP, IP and the device"),
-        Over::Unix => ((4.0, 16.0), "a queue of buffers"),
+        Over::Tcp => ((18.0, 54.0), "TCP, IP and the device"),
+        Over::Udp => ((13.0, 42.0), "UDP, IP and the device"),
+        Over::Unix => ((5.0, 16.0), "a queue of buffers"),
     };
     let calls = (read * reads).named(format!("two sends and two receives through {through}"));
     // Two copies each way; beyond 4 KiB, pages must be allocated for them.

@@ -4,6 +4,7 @@ mod role;
 
 use crate::cpu::vm_exit;
 use crate::ends::Cpus;
+use crate::expect::cycles;
 use crate::prelude::*;
 use crate::wake::{self, Wake};
 use costof_os::ipc::token;
@@ -43,8 +44,10 @@ point! {
     /// and all switches are counted.
     ///
     /// # Predicted from
-    /// system calls (os.syscall): read twice for a pipe, getppid twice for a futex; usual times for
-    /// the scheduler and for waking another CPU, in a virtual machine with exits (cpu.vm_exit)
+    /// system calls (os.syscall): read twice for a pipe, getppid twice for a futex; 0.3 to 1 times an
+    /// open and close for the scheduler's code; usual cycles for registers and page tables
+    /// (cpu.frequency), and times for waking another CPU, in a virtual machine with exits
+    /// (cpu.vm_exit)
     ///
     /// # Sources
     /// - CSE 221 System Measurement Project, 2014: 4.57 µs between processes, 2.4 µs between
@@ -85,7 +88,7 @@ impl Measure for ContextSwitch {
         /// before it waited itself
         preempted: One Neither,
     };
-    const AFTER: NameList = &["os.syscall", "cpu.vm_exit"];
+    const AFTER: NameList = &["os.syscall", "cpu.vm_exit", "cpu.frequency"];
     const CROSSINGS: &'static [NameList] = &[&["between", "over", "cpus"], &["cpus", "wake"]];
     const ROUNDS: u32 = 2;
     const ROLES: &'static [StartRole] = &[alone::<_, Switcher>];
@@ -110,11 +113,13 @@ impl Measure for ContextSwitch {
             Over::Pipe => syscall::Call::Read,
             Over::Futex => syscall::Call::Getppid,
         };
-        // A pipe locks, copies and wakes, more than a read of /dev/zero does.
-        let mut cost = syscall::measured_cost(measured, call)? * (2.0, 4.0);
-        cost += Cost::new((300.0, 2000.0), "for the scheduler");
+        // A pipe locks and wakes besides, which is part of the kernel's code below.
+        let mut cost = syscall::measured_cost(measured, call)? * 2.0;
+        let open = syscall::measured_cost(measured, syscall::Call::Open)?;
+        cost += (open * CODE).named("to wake, to choose and to switch");
+        cost += cycles(measured, SWITCHED, "for registers, stacks and cold caches")?;
         if point.between == Between::Processes {
-            cost += Cost::new((50.0, 500.0), "for other page tables");
+            cost += cycles(measured, (100.0, 600.0), "for other page tables")?;
         }
         (cost + waking(point, facts, measured)).predict("cost")
     }
@@ -133,6 +138,13 @@ impl Measure for ContextSwitch {
     }
 }
 
+/// The kernel's code of a wake-up, of choosing what runs next and of a switch, in opens and closes of
+/// a file: both take half a dozen locks and search a tree.
+const CODE: (f64, f64) = (0.3, 1.0);
+/// Registers that are saved and restored, with those of vectors, and what is no longer in the first
+/// caches, in cycles.
+const SWITCHED: (f64, f64) = (500.0, 2_500.0);
+
 /// A measured context switch between two processes through a pipe, on such CPUs.
 pub(crate) fn measured_cost(cpus: Cpus, wake: Wake, measured: &MeasuredRows<'_>) -> Option<Cost> {
     let switch = ContextSwitch {
@@ -148,7 +160,7 @@ pub(crate) fn measured_cost(cpus: Cpus, wake: Wake, measured: &MeasuredRows<'_>)
 /// scheduler, and the host's CPU leaving an idle state.
 pub(super) fn resumed() -> Cost {
     Cost::new(
-        (4e3, 20e3),
+        (2e3, 14e3),
         "until the hypervisor runs the halted CPU again",
     )
 }
@@ -163,11 +175,11 @@ fn waking(point: &At<ContextSwitch>, facts: &Facts, measured: &MeasuredRows<'_>)
     match (point.wake, vm_exit::measured_cost(measured)) {
         (Wake::Polling, _) => Cost::new((100.0, 1e3), "until an idle loop that polls sees it"),
         // Exits to send the interrupt and to take it.
-        (Wake::Awake, Some(exit)) => exit * (1.0, 3.0) + Cost::new((1e3, 5e3), INTERRUPT),
+        (Wake::Awake, Some(exit)) => exit * (1.0, 2.5) + Cost::new((1e3, 4e3), INTERRUPT),
         (Wake::Awake, None) if is_virtual => Cost::new((2e3, 20e3), INTERRUPT),
-        (Wake::Awake, None) => Cost::new((1e3, 5e3), INTERRUPT),
+        (Wake::Awake, None) => Cost::new((1e3, 4e3), INTERRUPT),
         // Exits to send the interrupt, to halt and to run again.
-        (Wake::Idle, Some(exit)) if is_virtual => exit * (2.0, 4.0) + resumed(),
+        (Wake::Idle, Some(exit)) if is_virtual => exit * (2.0, 3.0) + resumed(),
         (Wake::Idle, None) if is_virtual => Cost::new((5e3, 60e3), "to run a halted CPU again"),
         (Wake::Idle, _) => Cost::new((1e3, 60e3), "to leave an idle state"),
     }

@@ -35,8 +35,8 @@ point! {
     /// interrupt one on another CPU.
     ///
     /// # Predicted from
-    /// opening and closing a file (os.syscall), which are also two system calls that allocate and
-    /// free an object; a page fault (os.page_fault); flushing the TLB
+    /// 1.2 to 4 times opening and closing a file (os.syscall), which are also two system calls that
+    /// allocate and free an object; a page fault (os.page_fault); flushing the TLB
     ///
     /// # Sources
     /// - L. McVoy, C. Staelin, lmbench: Portable Tools for Performance Analysis, USENIX 1996,
@@ -95,10 +95,11 @@ impl Measure for Mmap {
             Populate::No => (1, 0),
         };
         // Each of many pages mapped together is cheaper; a page mapped alone may cost more.
-        let times = if pages > 1 { (0.3, 1.2) } else { (0.5, 2.0) };
+        let times = if pages > 1 { (0.3, 1.0) } else { (0.8, 2.0) };
         let fault = measured_cost(measured, &PageFault::default(), "for a page fault")? * times;
-        // Two system calls that allocate and free a mapping, like those for a file.
-        let calls = syscall::measured_cost(measured, syscall::Call::Open)? * (0.5, 1.5);
+        // Two system calls that allocate and free a mapping and change a tree of them, where those
+        // for a file only look one up; and page tables, which the second one frees.
+        let calls = syscall::measured_cost(measured, syscall::Call::Open)? * (1.2, 4.0);
         let brought = (fault * (pages + tables) as f64).named("pages and page tables");
         let freed = Cost::new((100.0, 600.0), "to free pages and flush the TLB");
         (calls + brought + freed).predict("cost")

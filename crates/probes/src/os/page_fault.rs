@@ -42,9 +42,10 @@ point! {
     /// and read in random order; a cache of the device or of the host may still serve it.
     ///
     /// # Predicted from
-    /// a system call (os.syscall), for entering the kernel and its handler; clearing or copying a
-    /// page at 8 to 32 bytes per cycle; 50 to 400 ns to find one; huge pages cleared at 5 to 30
-    /// GB/s; a device by its kind
+    /// 500 to 1,500 cycles for the exception and page walks; a fifth to three fifths of an open and
+    /// close (os.syscall) for the kernel's code, which mitigations slow down alike; clearing or
+    /// copying a page at 8 to 32 bytes per cycle; huge pages cleared at 6 to 20 GB/s; a device by
+    /// its kind
     ///
     /// # Sources
     /// - L. McVoy, C. Staelin, lmbench: Portable Tools for Performance Analysis, USENIX 1996,

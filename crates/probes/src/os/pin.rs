@@ -32,7 +32,7 @@ point! {
     ///
     /// # Predicted from
     /// reading an entry of the page table, two atomic changes of the page's count, and writing
-    /// lists of pages: 60 to 400 cycles for a small page; for each 4 KiB of a huge page 2 to 60
+    /// lists of pages: 90 to 280 cycles for a small page; for each 4 KiB of a huge page 4 to 40
     /// with io_uring, which counts many at once
     ///
     /// # Sources
@@ -82,12 +82,12 @@ impl Measure for Pin {
     fn predict(point: &At<Pin>, _: &Facts, measured: &MeasuredRows<'_>) -> Option<Prediction> {
         let (cycles, because) = match (point.how, point.pages) {
             (How::IoUring, Pages::Huge) => (
-                (2.0, 60.0),
+                (4.0, 40.0),
                 "a page to note, and one change of a count for many",
             ),
             // A pipe records each 4 KiB separately, whatever page they are part of.
             (How::Vmsplice, _) | (How::IoUring, Pages::Base) => (
-                (60.0, 400.0),
+                (90.0, 280.0),
                 "an entry of the page table to read, a count to raise and to lower atomically, and \
                  lists of pages to write",
             ),

@@ -2,6 +2,7 @@
 
 mod role;
 
+use crate::expect::cycles;
 use crate::prelude::*;
 use costof_os::process::spawn::Starting;
 use role::Parent;
@@ -57,9 +58,9 @@ point! {
     /// memory is on the smallest pages, because huge ones would hide that.
     ///
     /// # Predicted from
-    /// three system calls (os.syscall); usual times for making and ending a process and for
-    /// executing a program; where a fork copies page tables, 20 to 100 ns to copy and to drop the
-    /// entry of each resident page
+    /// three system calls (os.syscall); making and ending a process and executing a program, in
+    /// opens and closes of a file (os.syscall); where a fork copies page tables, 100 to 250 cycles
+    /// (cpu.frequency) and a hundredth to a thirtieth of an open for each resident page
     ///
     /// # Sources
     /// - fork(2), vfork(2), clone(2), posix_spawn(3), execve(2)
@@ -97,7 +98,7 @@ impl Measure for Process {
         /// smaps
         anonymous: Bytes Neither,
     };
-    const AFTER: NameList = &["os.syscall"];
+    const AFTER: NameList = &["os.syscall", "cpu.frequency"];
     const CROSSINGS: &'static [NameList] = &[&["how", "exec"]];
     // A worker keeps what it has measured, and a fork copies that. To give every point the same
     // start, each has its launches alone.
@@ -133,31 +134,39 @@ impl Measure for Process {
     ) -> Option<Prediction> {
         let mut cost = syscall::measured_cost(measured, syscall::Call::Getppid)? * 3.0;
         let copies = matches!(point.how, How::Fork | How::Clone3);
-        let (made_ns, made) = if copies {
-            (COPIED_NS, "a small process")
+        let open = syscall::measured_cost(measured, syscall::Call::Open)?;
+        let (times, made) = if copies {
+            (COPIED, "a small process")
         } else {
-            (BORROWED_NS, "a process that borrows memory")
+            (BORROWED, "a process that borrows memory")
         };
-        cost += Cost::new(made_ns, format_args!("to make {made} and to end it"));
+        cost += (open.clone() * times).named(format_args!("to make {made} and to end it"));
         if point.exec == Exec::Yes {
-            cost += Cost::new(EXECUTED_NS, "to execute a static program");
+            cost += (open.clone() * EXECUTED).named("to execute a static program");
         }
-        if copies {
-            let pages = point.resident / facts.memory.page_bytes.unwrap_or(4096);
-            cost += Cost::new(PAGE_NS, "to copy and drop a page's entry") * pages as f64;
+        let pages = point.resident / facts.memory.page_bytes.unwrap_or(4096);
+        if copies && pages > 0 {
+            let counts = cycles(measured, PAGE_CYCLES, "to change its counts")?;
+            let page = (counts + open * PAGE_CODE).named("to copy and drop a page's entry");
+            cost += page * pages as f64;
         }
         cost.predict("latency")
     }
 }
 
-/// Time for making and ending a small process, in nanoseconds: descriptors, credentials, an address
-/// space, scheduling, page faults, its end.
-const COPIED_NS: (f64, f64) = (30_000.0, 150_000.0);
-/// The same for a process that borrows its parent's address space.
-const BORROWED_NS: (f64, f64) = (8_000.0, 50_000.0);
+// In opens and closes of a file, which take locks, walk a tree, and allocate and free an object, and
+// which mitigations slow down alike.
+/// Making and ending a small process: a dozen objects, ten to twenty mappings to copy and to remove,
+/// as many page faults of both, page tables, scheduling.
+const COPIED: (f64, f64) = (35.0, 105.0);
+/// The same for a process that borrows its parent's address space: the objects, and two context
+/// switches.
+const BORROWED: (f64, f64) = (7.0, 20.0);
 /// Additional time for executing a static program of one page: a new address space, its stack and
-/// mappings, and half a dozen page faults.
-const EXECUTED_NS: (f64, f64) = (30_000.0, 200_000.0);
-/// Copying a page-table entry at the fork and dropping it at the end: each changes two counts in a
-/// structure of the page, 64 bytes that are in a cache or come from main memory.
-const PAGE_NS: (f64, f64) = (20.0, 100.0);
+/// mappings, half a dozen page faults, and removing all of it.
+const EXECUTED: (f64, f64) = (25.0, 70.0);
+/// Copying a page-table entry at the fork and dropping it at the end, in cycles: four atomic
+/// changes of counts in a structure of the page, 64 bytes that are in a cache.
+const PAGE_CYCLES: (f64, f64) = (100.0, 250.0);
+/// And the functions that do it, in opens and closes of a file, which call hundreds.
+const PAGE_CODE: (f64, f64) = (0.01, 0.035);

@@ -1,5 +1,6 @@
 //! `os.signal`: what installing a signal handler and handling a signal cost.
 
+use crate::expect::cycles;
 use crate::prelude::*;
 use costof_os::process::signals::{Cause, Handler};
 
@@ -28,7 +29,8 @@ point! {
     /// kernel's check of the page.
     ///
     /// # Predicted from
-    /// a system call (os.syscall), and 0.3 to 2 µs for building and removing the frame of a handler
+    /// a system call, and a quarter to 0.8 of an open and close (os.syscall) for the kernel's code;
+    /// 500 to 2,000 cycles (cpu.frequency) for building and removing the frame of a handler
     ///
     /// # Sources
     /// - L. McVoy, C. Staelin, lmbench: Portable Tools for Performance Analysis, USENIX 1996,
@@ -46,7 +48,7 @@ impl Measure for Signal {
         /// sigaction
         cost: Nanoseconds Lower,
     };
-    const AFTER: NameList = &["os.syscall"];
+    const AFTER: NameList = &["os.syscall", "cpu.frequency"];
     const ROUNDS: u32 = 2;
     const ROLES: &'static [StartRole] = &[alone::<_, Signaller>];
 
@@ -56,12 +58,15 @@ impl Measure for Signal {
 
     fn predict(point: &At<Signal>, _: &Facts, measured: &MeasuredRows<'_>) -> Option<Prediction> {
         let call = syscall::measured_cost(measured, syscall::Call::Getppid)?;
-        let frame = Cost::new(FRAME_NS, "for a handler's frame with the vector registers");
+        let open = syscall::measured_cost(measured, syscall::Call::Open)?;
+        let frame = "for a handler's frame with the vector registers";
+        let frame = cycles(measured, FRAME_CYCLES, frame)?
+            + (open * HANDLED).named("to queue and to take the signal");
         let cost = match point.how {
             How::Install => call * (1.0, 2.0) + Cost::new((0.0, 100.0), "to copy two structures"),
             // An exception, and the call that returns from the handler.
             How::Fault => {
-                call * (1.0, 3.0) + frame + Cost::new((100.0, 1000.0), "to look at the page")
+                call * (1.0, 3.0) + frame + Cost::new((50.0, 500.0), "to look at the page")
             }
             How::Deliver => call * 2.0 + frame,
         };
@@ -69,9 +74,12 @@ impl Measure for Signal {
     }
 }
 
-/// Time for building and removing the frame of a handler: hundreds of bytes to kilobytes of
-/// registers, by the CPU's vector extensions.
-const FRAME_NS: (f64, f64) = (300.0, 2000.0);
+/// Building and removing the frame of a handler, in cycles: XSAVE and XRSTOR of hundreds of bytes to
+/// kilobytes of registers on a user's stack, by the CPU's vector extensions.
+const FRAME_CYCLES: (f64, f64) = (500.0, 2_000.0);
+/// Sending, queueing and taking a signal, in opens and closes of a file: both look something up,
+/// lock it, allocate an object and free it.
+const HANDLED: (f64, f64) = (0.25, 0.8);
 
 struct Signaller {
     handler: Handler,

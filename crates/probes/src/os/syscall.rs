@@ -1,7 +1,8 @@
 //! `os.syscall`: what entering the kernel costs.
 
 use crate::cpu::clock::{Clock, Source};
-use crate::expect::cost_ns;
+use crate::expect::{cycles, measured_cost as measured_cost_of};
+use crate::os::mitigations;
 use crate::setup::FirstError;
 use crate::threads::Sleeper;
 use costof_measure::meter::Meter;
@@ -52,7 +53,8 @@ point! {
     /// counts 1,000 more operations, which shows that they entered the kernel.
     ///
     /// # Predicted from
-    /// the mitigations in force, which decide what entering the kernel costs; for time(), the
+    /// cycles (cpu.frequency) of entering the kernel and of its work, by the mitigations in force
+    /// (Safe RET, retpolines, page-table isolation, cleared buffers and others); for time(), the
     /// coarse clock (cpu.clock), since both only read the vDSO's memory
     ///
     /// # Sources
@@ -60,7 +62,9 @@ point! {
     ///   lat_syscall
     /// - perf-bench(1), syscall basic
     /// - CSE 221 System Measurement Project, 2014, whose getpid and time never entered the kernel
-    /// - Linux Documentation/admin-guide/hw-vuln, for what mitigations add at the entry
+    /// - J. Behrens et al., Performance Evolution of Mitigating Transient Execution Attacks, EuroSys
+    ///   2022, tables 3 to 6: cycles of syscall, of CR3, of VERW and of IBPB
+    /// - Linux Documentation/admin-guide/hw-vuln, srso.rst among them; arch/x86/lib/retpoline.S
     /// - Linux fs/file.c, __fget_light, and glibc sysdeps/unix/sysv/linux/sysdep-cancel.h, for the
     ///   second thread
     ///
@@ -121,31 +125,31 @@ impl Measure for Syscall {
         facts: &Facts,
         measured: &MeasuredRows<'_>,
     ) -> Option<Prediction> {
-        let ((low, high), entry) = entry_ns(facts);
-        let (second, and) = match point.threads {
-            1 => (1.0, ""),
-            _ => (1.5, "; a second thread makes references to files atomic"),
-        };
-        let (range, what) = match point.call {
+        let entries = |calls| mitigations::entries(facts, measured, calls);
+        let work = |cycles, what| mitigations::work(facts, measured, cycles, what);
+        let cost = match point.call {
             Call::Time => {
-                let coarse_ns = measured.at(&Clock {
+                let coarse = Clock {
                     source: Source::MonotonicCoarse,
-                })?;
-                let because =
-                    format!("the coarse clock, at {coarse_ns:.2} ns, reads the same page");
-                return cost_ns((0.3 * coarse_ns, 1.5 * coarse_ns), because);
+                };
+                // It reads one of the two words, and does not look whether they changed meanwhile.
+                let coarse = measured_cost_of(measured, &coarse, "for the coarse clock")?;
+                return (coarse * (0.25, 0.75)).predict("cost");
             }
-            Call::Open => (
-                (8.0 * low, 20.0 * high * second),
-                "two calls, a path to walk, a file to allocate and to free; ",
-            ),
-            Call::Read => (
-                (low, 2.0 * high * second),
-                "a call, a descriptor to look up, a byte to clear; ",
-            ),
-            Call::Getppid | Call::Getpid | Call::TimeForced => ((low, high), ""),
+            Call::Getppid | Call::Getpid | Call::TimeForced => entries(1.0)?,
+            Call::Read => {
+                entries(1.0)? + work((100.0, 250.0), "to find a file and to clear a byte")?
+            }
+            Call::Open => {
+                let what = "to walk a path, to allocate a file and to free it";
+                entries(2.0)? + work((1_500.0, 3_500.0), what)?
+            }
         };
-        cost_ns(range, format!("{what}{entry}{and}"))
+        let cost = match point.threads {
+            1 => cost,
+            _ => cost + shared_file(measured)? * files(point.call),
+        };
+        cost.predict("cost")
     }
 }
 
@@ -256,19 +260,16 @@ fn time_ns(meter: &Meter<'_>, operation: &mut dyn FnMut(u64)) -> f64 {
     clock.ns(clock.end() - start)
 }
 
-/// What entering and leaving the kernel costs, by the mitigations in force.
-fn entry_ns(facts: &Facts) -> ((f64, f64), &'static str) {
-    let mitigated = |name: &str, how: &str| {
-        let state = facts.cpu.vulnerabilities.get(name);
-        state.is_some_and(|state| state.contains(how))
-    };
-    if mitigated("meltdown", "PTI") {
-        let because = "page-table isolation switches page tables twice a call";
-        ((120.0, 600.0), because)
-    } else if mitigated("retbleed", "IBRS") || mitigated("spectre_v2", "IBRS;") {
-        ((100.0, 500.0), "IBRS writes a register at each entry")
-    } else {
-        let because = "entry and exit take 100 to 500 cycles without page-table isolation";
-        ((35.0, 180.0), because)
+/// A reference to a file that a second thread may close: two atomic changes of its count, and what
+/// the C library does around a call that may wait.
+fn shared_file(measured: &MeasuredRows<'_>) -> Option<Cost> {
+    cycles(measured, (30.0, 250.0), "for references to a shared file")
+}
+
+/// How many files the call refers to.
+const fn files(call: Call) -> f64 {
+    match call {
+        Call::Read | Call::Open => 1.0,
+        Call::Getppid | Call::Getpid | Call::Time | Call::TimeForced => 0.0,
     }
 }

@@ -40,8 +40,9 @@ point! {
     /// CPU it includes two context switches: to the new thread when its creator waits, and back.
     ///
     /// # Predicted from
-    /// six system calls (os.syscall); making and ending a thread; two context switches between
-    /// threads (os.context_switch), on one CPU or to an idle one
+    /// six system calls (os.syscall); making and ending a thread, which takes 3 to 10 times an open
+    /// and close; two context switches between threads (os.context_switch), on one CPU or to an
+    /// idle one
     ///
     /// # Sources
     /// - pthread_create(3), pthread_join(3)
@@ -86,7 +87,8 @@ impl Measure for Thread {
     fn predict(point: &At<Thread>, _: &Facts, measured: &MeasuredRows<'_>) -> Option<Prediction> {
         // Blocking and restoring signals, clone, waiting, waking, giving back the stack.
         let calls = syscall::measured_cost(measured, syscall::Call::Getppid)? * 6.0;
-        let made = calls + Cost::new(MADE_NS, "to make and to end a thread");
+        let open = syscall::measured_cost(measured, syscall::Call::Open)?;
+        let made = calls + (open * MADE).named("to make and to end a thread");
         let here = switch(measured, ends::Cpus::Same, Wake::Awake, SWITCH_NS);
         let switches = match point.cpus {
             Cpus::Same => here * 2.0,
@@ -155,9 +157,10 @@ impl Setup<Thread> for Creator {
     }
 }
 
-/// Time for making and ending a thread, without system calls and switches: its descriptor, its
-/// kernel stack, scheduling, and freeing them.
-const MADE_NS: (f64, f64) = (2_000.0, 10_000.0);
+/// Making and ending a thread, without system calls and switches, in opens and closes of a file,
+/// each of which allocates one object: its descriptor, its kernel stack, signal handling and
+/// accounting, queueing it, and freeing all of them.
+const MADE: (f64, f64) = (3.0, 10.0);
 /// A context switch on one CPU, where it was not measured.
 const SWITCH_NS: (f64, f64) = (1_000.0, 5_000.0);
 /// A context switch to an idle CPU, where it was not measured.
@@ -193,17 +196,20 @@ mod tests {
     #[test]
     fn context_switches_between_threads_come_before_those_between_processes() {
         let switch = |between, ns| measured(at::<ContextSwitch>(between), ns);
-        let mut measured = vec![measured_call(syscall::Call::Getppid, 100.0)];
+        let mut measured = vec![
+            measured_call(syscall::Call::Getppid, 100.0),
+            measured_call(syscall::Call::Open, 1_000.0),
+        ];
         let range = |measured: &[_]| {
             let point = At::from(at::<Thread>("cpus=same"));
             let prediction =
                 Thread::predict(&point, &Facts::default(), &MeasuredRows::new(measured)).unwrap();
             (prediction.low, prediction.high)
         };
-        assert_eq!(range(&measured), (4_600.0, 20_600.0));
+        assert_eq!(range(&measured), (5_600.0, 20_600.0));
         measured.push(switch("between=processes", 3_000.0));
-        assert_eq!(range(&measured), (8_600.0, 16_600.0));
+        assert_eq!(range(&measured), (9_600.0, 16_600.0));
         measured.push(switch("between=threads", 2_000.0));
-        assert_eq!(range(&measured), (6_600.0, 14_600.0));
+        assert_eq!(range(&measured), (7_600.0, 14_600.0));
     }
 }

@@ -168,7 +168,7 @@ mod tests {
         };
         assert_eq!(range(Wake::Idle, &[]), (52_000.0, 110_000.0));
         // 2 to 4 exits, and resuming the halted CPU or a context switch.
-        assert_eq!(range(Wake::Idle, &exits), (56_000.0, 74_000.0));
+        assert_eq!(range(Wake::Idle, &exits), (54_000.0, 68_000.0));
         assert_eq!(range(Wake::Awake, &exits), (53_000.0, 59_000.0));
     }
 }

@@ -29,7 +29,7 @@ point! {
     ///
     /// # Predicted from
     /// what the two CPUs share, by the machine's own account, which a hypervisor may invent: a core
-    /// 20 to 80 cycles, a last-level cache 30 to 200 ns, a socket 100 to 300 ns, the machine 200 to
+    /// 20 to 80 cycles, a last-level cache 60 to 180 ns, a socket 100 to 300 ns, the machine 200 to
     /// 700 ns
     ///
     /// # Sources
@@ -99,7 +99,7 @@ impl Measure for CoreToCore {
                 return cost_ns((30.0, 300.0), because);
             }
             Neighbourhood::LastCache => {
-                ((30.0, 200.0), "cores of one last-level cache", "through it")
+                ((60.0, 180.0), "cores of one last-level cache", "through it")
             }
             Neighbourhood::Socket => (
                 (100.0, 300.0),

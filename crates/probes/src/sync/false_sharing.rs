@@ -105,7 +105,7 @@ impl Measure for FalseSharing {
         let counter = measured_cost(measured, &Loop { body }, "to count in memory")?;
         let threads = point.threads;
         if threads == 1 || point.lines == Lines::Separate {
-            return (counter * (0.7, 2.0)).predict("cost");
+            return (counter * (0.6, 1.8)).predict("cost");
         }
         let trip = core_to_core::to_the_neighbour(facts, measured)?;
         // The line visits all cores that have a counter in it. At best each core holds it for its

@@ -2,7 +2,6 @@
 
 mod role;
 
-use crate::expect::cycles;
 use crate::prelude::*;
 use crate::sync::core_to_core;
 use role::Contention;
@@ -19,6 +18,10 @@ words! {
         Spin = "spin",
     }
 }
+
+/// A turn of one thread, in round trips of the lock's line: a quarter if it takes the lock twice
+/// before another gets it, and up to two journeys where the waiting cores take the line in between.
+const TURN: (f64, f64) = (0.25, 0.9);
 
 pub(crate) static PROBE: Probe = Probe::new::<Mutex>();
 
@@ -39,10 +42,9 @@ point! {
     /// until the scheduler's next tick no thread makes progress.
     ///
     /// # Predicted from
-    /// alone, two atomic instructions of 4 to 25 cycles at the core clock (cpu.frequency);
-    /// contended, the turns of each thread: from twice that, if most turns stay with one thread, to
-    /// the cache line's journey one way (sync.core_to_core), if every turn is handed over; and for
-    /// every fourth turn (assumed) a system call that sleeps or wakes (os.syscall)
+    /// alone, two atomic instructions of 7 to 23 cycles at the core clock (cpu.frequency);
+    /// contended, the turns of each thread, for each of which the lock's line comes from another
+    /// core or stays (sync.core_to_core)
     ///
     /// # Sources
     /// - pthread_mutex_lock(3p); futex(2)
@@ -119,11 +121,11 @@ impl Measure for Mutex {
         if threads == 1 {
             let (cycles, because) = if sleeps {
                 (
-                    (8.0, 50.0),
-                    "two atomic instructions of 4 to 25 cycles each",
+                    (14.0, 46.0),
+                    "two atomic instructions of 7 to 23 cycles each",
                 )
             } else {
-                ((4.0, 30.0), "an atomic exchange and a store")
+                ((8.0, 27.0), "an atomic exchange and a store")
             };
             return cost_cycles(measured, cycles, because);
         }
@@ -131,15 +133,8 @@ impl Measure for Mutex {
             // The scheduler decides when they get CPUs.
             return None;
         }
-        let atomics = if sleeps { 2.0 } else { 1.0 };
-        let stays = 2.0 * atomics * 8.0;
-        let name = "atomic instructions, half of the time";
-        let stays = cycles(measured, (stays, stays), name)?;
-        let mut handed_over = core_to_core::to_the_neighbour(facts, measured)? * 0.5;
-        if sleeps {
-            let call = syscall::measured_cost(measured, syscall::Call::Getppid)?;
-            handed_over += (call * 0.25).named("to sleep or to wake");
-        }
-        (stays.up_to(handed_over) * threads as f64).predict("cost")
+        let line = core_to_core::to_the_neighbour(facts, measured)?;
+        let turn = (line * TURN).named("for a turn");
+        (turn * threads as f64).predict("cost")
     }
 }

@@ -73,16 +73,16 @@ fn within_the_machine(
     let bytes = point.size as f64;
     // Both ends' work for each packet, in reads: half of a round trip of net.rtt's prediction.
     let (packet, each) = match point.over {
-        Over::Udp => (packet, (2.0, 30.0)),
+        Over::Udp => (packet, (6.0, 30.0)),
         // The kernel segments what a device cannot take whole as late as possible.
-        Over::Tcp => (PACKET_BYTES, (2.0, 30.0)),
-        Over::Unix => (PACKET_BYTES, (1.0, 15.0)),
+        Over::Tcp => (PACKET_BYTES, (6.0, 30.0)),
+        Over::Unix => (PACKET_BYTES, (3.0, 15.0)),
     };
     let packets = (bytes / packet).max(1.0);
     // The receiver copies from another CPU's cache, which is no nearer than memory.
     let copies = Cost::bytes(
         bytes,
-        (copy / 4.0, copy),
+        (copy / 3.5, copy / 1.5),
         "copied twice, in turn or at once,",
     );
     let calls = (read * each * packets).named("for its packets");
