@@ -207,6 +207,7 @@ const CAUSES: &[Cause] = &[
         what: "another process traced the worker, and could stop it at each system call",
         unit: Unit::Count,
         left_out: LeftOut::Never,
+        preempts: false,
         advice: "measure without strace, gdb and the like",
     },
     Cause {

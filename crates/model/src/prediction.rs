@@ -93,7 +93,7 @@ impl<'a> MeasuredRows<'a> {
     fn median(&self, row: &PointRow, metric: &str) -> Option<f64> {
         let estimate = row.estimate(metric)?;
         let Estimate { median, unit, .. } = *estimate;
-        (estimate.ci95.is_some() && !estimate.disagrees()).then(|| {
+        estimate.is_usable().then(|| {
             self.note(row, Some(Number { median, unit }));
             median
         })
