@@ -391,6 +391,15 @@ impl Estimate {
         self.usable_interval().is_some()
     }
 
+    /// Why it has no usable interval; `None` if it has one.
+    pub fn why_unusable(&self) -> Option<&'static str> {
+        match self.ci95 {
+            Some(_) if self.is_usable() => None,
+            Some(_) => Some("too noisy"),
+            None => Some("too few launches"),
+        }
+    }
+
     /// The median, or what is known without a usable interval: `113 ns`, `too noisy: 16.0–127 ns`.
     pub fn display(&self) -> String {
         let unusable = self.unusable(|(low, high)| match low < high {
@@ -403,11 +412,7 @@ impl Estimate {
     /// What is shown in place of a number: between which values the launches lie, as far as it is
     /// known, as written by `shown`. `None` if there is a number.
     pub fn unusable(&self, shown: impl Fn((f64, f64)) -> String) -> Option<String> {
-        let what = match self.ci95 {
-            Some(_) if self.is_usable() => return None,
-            Some(_) => "too noisy",
-            None => "too few launches",
-        };
+        let what = self.why_unusable()?;
         let range = self.range.or(self.ci95);
         Some(range.map_or_else(
             || what.to_owned(),

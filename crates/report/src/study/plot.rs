@@ -286,9 +286,12 @@ impl Points<'_> {
     /// Why a measured point is not in its figure; none if there was no room for its line, which the figure says.
     fn not_drawn(&self, row: &PointRow, asked: &Asked<'_>) -> Option<String> {
         let over = self.plot.over.replace('_', " ");
-        match row.estimate(asked.metric) {
-            _ if !row.is_usable() => Some("too noisy".to_owned()),
-            Some(estimate) if Estimate::disagrees(estimate) => Some("too noisy".to_owned()),
+        let drawn = row.estimate(asked.metric);
+        let mut needed = [row.primary(), drawn].into_iter().flatten();
+        if let Some(why) = needed.find_map(Estimate::why_unusable) {
+            return Some(why.to_owned());
+        }
+        match drawn {
             None => Some("no value".to_owned()),
             Some(_) if asked.style == Style::SpeedUp => {
                 let least = asked.least()?;
