@@ -66,7 +66,7 @@ pub struct Measured {
     /// Which of the samples had a recorded disturbance, by position.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub disturbed: Vec<u32>,
-    /// Whether one thread did all the work and never gave up its CPU, so that no program could take
+    /// Whether one thread did all the work and hardly ever gave up its CPU, so that no program could take
     /// CPU time from a sample that is not among the `disturbed`.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub by_one_thread: bool,
