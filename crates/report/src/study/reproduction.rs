@@ -405,7 +405,7 @@ mod tests {
         run.points = vec![noisy, row("a.x", 2, 70.0)];
         run.points[0].metrics[0].range = Some((16.0, 127.0));
         let table = |run: &Run| {
-            let found = study.reproduced_by(&[&info], (run, None), &|_| None, Vec::new());
+            let found = study.reproduced_by(&[&info], run, &|_| None, Vec::new());
             found.unwrap().tables.remove(0)
         };
         let found = table(&run);

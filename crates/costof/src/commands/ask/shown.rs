@@ -4,6 +4,7 @@ use super::{Answer, Answered, Question, estimate, needed, times};
 use costof_findings::interval::Interval;
 use costof_findings::noise;
 use costof_measure::compare::MATTERS;
+use costof_model::noise::Grade;
 use costof_model::run_file::Run;
 use costof_model::unit::{Unit, span};
 use costof_report::text::{capital, wrapped};
