@@ -246,6 +246,16 @@ impl Axes {
     }
 }
 
+impl AxisValue {
+    /// The number, if it is one.
+    pub fn as_number(&self) -> Option<u64> {
+        match self {
+            AxisValue::Number(number) => Some(*number),
+            AxisValue::Word(_) => None,
+        }
+    }
+}
+
 impl From<u64> for AxisValue {
     fn from(value: u64) -> AxisValue {
         AxisValue::Number(value)

@@ -217,7 +217,27 @@ impl Emulation {
     }
 }
 
+/// The one link with names, which `costof link` makes: its record, and the network namespaces of its
+/// ends.
+pub mod named {
+    /// The existing link, as JSON with its name as `link`.
+    pub const RECORD: &str = "/run/costof/link.json";
+    /// The namespace of the leading end: 10.0.0.2.
+    pub const LEADING: &str = "costof-client";
+    /// The namespace of the other end: 10.0.0.1.
+    pub const OTHER: &str = "costof-server";
+}
+
 impl Link {
+    /// The same link seen from its other end.
+    #[must_use]
+    pub const fn reversed(self) -> Link {
+        match self {
+            Link::Emulated { up, down } => Link::Emulated { up: down, down: up },
+            same => same,
+        }
+    }
+
     /// Its name, if it has one.
     fn name(&self) -> Option<&'static str> {
         match self {

@@ -7,6 +7,7 @@ use crate::point::Point;
 use crate::rows::PointRow;
 use crate::typed::TypedPoint;
 use std::cell::RefCell;
+use std::collections::HashSet;
 
 /// What has been measured before a point is predicted, in the plan's order.
 #[derive(Clone, Copy, Debug)]
@@ -17,17 +18,18 @@ pub struct MeasuredRows<'a> {
 
 /// The points that predictions have used, each once.
 #[derive(Debug, Default)]
-pub struct Used(RefCell<Vec<Point>>);
+pub struct Used(RefCell<(Vec<Point>, HashSet<Point>)>);
 
 impl Used {
     /// These points.
     pub fn points(self) -> Vec<Point> {
-        self.0.into_inner()
+        self.0.into_inner().0
     }
 
     fn note(&self, point: &Point) {
-        let mut points = self.0.borrow_mut();
-        if !points.contains(point) {
+        let (points, known) = &mut *self.0.borrow_mut();
+        if !known.contains(point) {
+            known.insert(point.clone());
             points.push(point.clone());
         }
     }

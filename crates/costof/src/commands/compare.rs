@@ -33,11 +33,11 @@ pub(crate) fn run(table: &'static [&'static Probe], options: &CompareOptions) ->
 fn compare_files(options: &CompareOptions) -> Done {
     let files = match options.what.as_slice() {
         [] => last_two()?,
-        [only] => bail!(
+        [only] if !only.is_dir() => bail!(
             "{} is the only run: name a second one, AFTER, to compare with it (@1 is the latest run, `costof runs` lists all)",
             only.display()
         ),
-        files => files.to_vec(),
+        files => record::files(files)?,
     };
     check_page(options, files.iter())?;
     let runs = files.iter().map(|path| record::read(path));
@@ -87,7 +87,7 @@ fn compare_hosts(table: &'static [&'static Probe], options: &CompareOptions) -> 
         run,
     };
     shown.show(paths, [side(0, old), side(1, new)])?;
-    if !options.json {
+    if shown.has_text() {
         let mut output = io::stdout().lock();
         for (name, run) in names.iter().zip([old, new]) {
             let absent = absent(run);
@@ -114,6 +114,7 @@ fn run_options(options: &CompareOptions) -> Result<RunOptions, Error> {
         word.ok_or_else(|| wrong("a probe's name is text"))
     };
     let out = options.out.clone();
+    files::refuse_standard_output(out.as_deref(), "--out names a folder for both runs")?;
     if let Some(folder) = out.as_ref().filter(|out| out.exists() && !out.is_dir()) {
         bail!(
             "{} is a file: with two hosts, --out names a folder for both runs",
@@ -134,6 +135,7 @@ fn check_page(
     options: &CompareOptions,
     mut runs: impl Iterator<Item = impl AsRef<Path>>,
 ) -> Result<(), Error> {
+    files::leaves_standard_output(&[options.html.as_deref()], options.json)?;
     match options.html.as_deref() {
         Some(html) if html.is_dir() => {
             bail!("{} is a folder: --html names a file", html.display())
@@ -174,7 +176,7 @@ impl Shown<'_> {
             self.page = Some(page::comparison::page(before, after, &comparison, &outcome));
         }
         self.add(&files, &comparison, None, outcome)?;
-        if self.options.json {
+        if !self.has_text() {
             return Ok(());
         }
         let mut output = io::stdout().lock();
@@ -207,7 +209,7 @@ impl Shown<'_> {
         if self.options.html.is_some() {
             self.page = Some(page::many::page(sides, &pairs, &self.outcomes));
         }
-        if self.options.json {
+        if !self.has_text() {
             return Ok(());
         }
         let mut output = io::stdout().lock();
@@ -217,6 +219,12 @@ impl Shown<'_> {
             many::compared(sides, &pairs, self.options.all, line_columns())
         )?;
         Ok(output.flush()?)
+    }
+
+    /// Whether the rows are printed as text: neither JSON nor a page is on standard output.
+    fn has_text(&self) -> bool {
+        let html = self.options.html.as_deref();
+        !self.options.json && !html.is_some_and(files::is_standard_output)
     }
 
     fn compare(&self, before: &Run, after: &Run) -> Comparison {
@@ -266,7 +274,7 @@ impl Shown<'_> {
             files::write_page(html, page)?;
         }
         self.outcomes.sort_by_key(|(_, outcome)| outcome.verdict);
-        if !self.options.json {
+        if self.has_text() {
             let lines = self
                 .outcomes
                 .iter()

@@ -208,6 +208,7 @@ pub(super) fn request<'a>(
         peer,
         chosen: Chosen {
             launches: all.chosen.launches,
+            budget: all.chosen.budget,
             settings: settings
                 .map(|(axis, value)| (axis.to_string(), vec![value.to_string()]))
                 .collect(),

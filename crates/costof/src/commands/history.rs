@@ -19,6 +19,7 @@ pub(crate) fn run(options: &HistoryOptions) -> Done {
         return print("There is no run yet: `costof run` makes one\n");
     }
     let history = history::history(&mut runs, options.false_alarm_runs);
+    let has_text = crate::files::leaves_standard_output(&[options.html.as_deref()], options.json)?;
     if let Some(html) = &options.html {
         files
             .iter()
@@ -27,8 +28,10 @@ pub(crate) fn run(options: &HistoryOptions) -> Done {
     }
     print(if options.json {
         serde_json::to_string(&history).context("JSON")? + "\n"
-    } else {
+    } else if has_text {
         shown::text(&history, prose_columns())
+    } else {
+        String::new()
     })?;
     let is_new = history.latest().next().is_some();
     Ok(ExitCode::from(u8::from(options.fail_changed && is_new)))

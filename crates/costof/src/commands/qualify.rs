@@ -4,6 +4,7 @@ use super::estimate::request;
 use crate::cli::{Measuring, QualifyOptions, RunOptions};
 use crate::controller::qualify;
 use crate::error::{Context, Done, Error, bail};
+use crate::files;
 use crate::machine::{Machines, hosts};
 use crate::plan::cost::named_precision;
 use crate::session::Session;
@@ -22,6 +23,10 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 pub(crate) fn run(table: &'static [&'static Probe], options: &QualifyOptions) -> Done {
+    files::refuse_standard_output(
+        options.out.as_deref(),
+        "has the verdict: --out names a file",
+    )?;
     let reference = read(&options.against)?;
     let qualified = measure(table, options, &reference)?;
     print(if options.json {

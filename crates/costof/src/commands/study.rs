@@ -10,6 +10,7 @@ mod unoptimised_build;
 
 use crate::cli::{self, Chosen, RunOptions, StudyOptions};
 use crate::error::{Context, Done, Error, INTERRUPTED, bail, wrong};
+use crate::files;
 use crate::machine::hosts;
 use crate::placement;
 use crate::plan::cost::{self, Cost, precision};
@@ -48,6 +49,7 @@ const MARKDOWN: &str = "study.md";
 const UNOPTIMISED: &str = "unoptimised.jsonl";
 
 pub(crate) fn run(table: &'static [&'static Probe], options: &StudyOptions) -> Done {
+    files::refuse_standard_output(options.out.as_deref(), "--out names a folder")?;
     let Some(name) = &options.study else {
         return list(table);
     };
