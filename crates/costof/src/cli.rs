@@ -34,7 +34,7 @@ use costof_report::export::Format;
 use gate::Gate;
 use std::path::PathBuf;
 use std::time::Duration;
-use values::{export_format, launches, percent, run_file, seconds, time};
+use values::{count, export_format, launches, percent, run_file, runs, seconds, time};
 
 /// What does this cost here? A clock read, a system call, a cache miss: measured
 /// on this machine, with a 95 % interval, a prediction to compare it with, and a
@@ -148,7 +148,7 @@ pub(crate) struct Measuring {
     pub(crate) no_wait: bool,
     /// How long a worker may take to answer before it is killed; longer for points that take long
     /// by themselves, and at least 10 s to describe its machine
-    #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = seconds())]
+    #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = seconds)]
     pub(crate) timeout: u64,
 }
 
@@ -190,6 +190,10 @@ pub(crate) struct Chosen {
     /// interval [default: up to 20, with --quick up to 6]
     #[arg(long, value_name = "N", value_parser = launches())]
     pub(crate) launches: Option<u32>,
+    /// Measure for at most this long, such as 30s or 5m; points for which the time is too short are
+    /// left out, and named [default: 50 s, with --quick 15 s, and what long probes need]
+    #[arg(long, value_name = "DURATION", value_parser = time, conflicts_with = "launches")]
+    pub(crate) budget: Option<Duration>,
     /// Values for an axis: restricts the probe's own plan to these. Several axes are crossed
     #[arg(long = "set", value_name = "AXIS=V,V…", value_parser = setting)]
     pub(crate) settings: Vec<(String, Vec<String>)>,
@@ -250,7 +254,8 @@ pub(crate) struct RunOptions {
     /// For net.ping: a host that has no costof, by its name or address, as for ping(8)
     #[arg(long, value_name = "HOST", conflicts_with_all = ["peer_address", "on"])]
     pub(crate) to: Option<String>,
-    /// Where to write the run: a file, or a folder (DIR/) for one file named after each host
+    /// Where to write the run: a file, a folder (DIR/) for one file named after each host, or - for
+    /// standard output, instead of the table
     /// [default: the history, $XDG_STATE_HOME/costof/runs]
     #[arg(long, value_name = "FILE|DIR", value_hint = ValueHint::AnyPath,
           conflicts_with = "resume")]
@@ -371,7 +376,7 @@ pub(crate) struct CompareOptions {
     /// The baseline run and those to compare with it: two runs give a row for each metric, three or
     /// more give a column for each run [default: the latest run, and of those before it the one that
     /// has most points in common with it]. With --interleave: what to measure, as for `costof run`
-    #[arg(value_name = "RUN|PROBE", value_hint = ValueHint::AnyPath, value_parser = run_file())]
+    #[arg(value_name = "RUN|PROBE", value_hint = ValueHint::AnyPath, value_parser = runs())]
     pub(crate) what: Vec<PathBuf>,
     /// Measure two hosts in turns, launch by launch, and compare the second with the first: hosts as
     /// for `costof run --on`, such as local and 'exec:/old/costof worker'
@@ -449,7 +454,7 @@ pub(crate) struct VerifyOptions {
     pub(crate) gate: Gate,
     /// How long a tool, or costof, may take for one number before it is killed; also how long to wait
     /// for another costof that measures this machine
-    #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = seconds())]
+    #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = seconds)]
     pub(crate) timeout: u64,
     #[command(flatten)]
     pub(crate) quiet: Quiet,
@@ -490,7 +495,7 @@ pub(crate) struct ReportOptions {
 pub(crate) struct ExportOptions {
     /// The run: a file, or @1 for the latest one, @2 for the one before. The formats otava and superbench
     /// take several
-    #[arg(value_name = "RUN", value_hint = ValueHint::FilePath, value_parser = run_file(), required = true)]
+    #[arg(value_name = "RUN|FOLDER", value_hint = ValueHint::AnyPath, value_parser = runs(), required = true)]
     pub(crate) files: Vec<PathBuf>,
     /// Write for another program [default: a run file]
     #[arg(long, value_parser = export_format())]
@@ -510,7 +515,7 @@ pub(crate) struct ExportOptions {
 #[derive(Debug, Args)]
 pub(crate) struct FleetOptions {
     /// Runs of many hosts, one or several of each: files, or folders of them
-    #[arg(value_name = "RUN|FOLDER", value_hint = ValueHint::AnyPath, value_parser = run_file(), required = true)]
+    #[arg(value_name = "RUN|FOLDER", value_hint = ValueHint::AnyPath, value_parser = runs(), required = true)]
     pub(crate) runs: Vec<PathBuf>,
     /// Compare hosts that are alike in these facts, such as kernel,processor; or none
     /// [default: processor,processors,hypervisor]
@@ -541,10 +546,10 @@ pub(crate) const FALSE_ALARM_RUNS: u32 = 1000;
 #[derive(Debug, Args)]
 pub(crate) struct HistoryOptions {
     /// The runs of one host, or of hosts that are alike: files, or folders of them [default: your own]
-    #[arg(value_name = "RUN|FOLDER", value_hint = ValueHint::AnyPath, value_parser = run_file())]
+    #[arg(value_name = "RUN|FOLDER", value_hint = ValueHint::AnyPath, value_parser = runs())]
     pub(crate) runs: Vec<PathBuf>,
     /// Allow one false alarm in this many runs, over all rows
-    #[arg(long, value_name = "RUNS", default_value_t = FALSE_ALARM_RUNS, value_parser = value_parser!(u32).range(10..))]
+    #[arg(long, value_name = "RUNS", default_value_t = FALSE_ALARM_RUNS, value_parser = count(10, u32::MAX))]
     pub(crate) false_alarm_runs: u32,
     /// End with exit code 1 if the latest run shows a change, and with 3 if too few runs could show one
     #[arg(long)]

@@ -99,7 +99,8 @@ impl<'a> Controller<'a> {
             let seed = self.run().run.seed ^ u64::from(level);
             for launch in 0..least {
                 for position in schedule::round_order(seed, launch, blocks.len()) {
-                    if launch > 0 && self.has_no_time(blocks[position], least) {
+                    let block = blocks[position];
+                    if self.is_over(block) || launch > 0 && self.has_no_time(block, least) {
                         continue;
                     }
                     self.launch(blocks[position], launch, 0)?;
@@ -114,7 +115,7 @@ impl<'a> Controller<'a> {
         self.progress.expect(&counts);
         self.progress.correct(self.time_left(&counts));
         for (block, launch) in schedule::order(self.run().run.seed, &counts, least) {
-            if launch >= least {
+            if launch >= least && !self.is_over(block) {
                 self.launch(block, launch, counts[block])?;
                 pulse(std::slice::from_ref(self), Some(&counts));
             }
@@ -153,6 +154,28 @@ impl<'a> Controller<'a> {
             ));
         }
         self.cut.contains(&block)
+    }
+
+    /// Whether the next launch of a block would end after the time that the user has set. The first launch of a
+    /// run never does.
+    fn is_over(&mut self, block: usize) -> bool {
+        let Some(budget_ns) = self.plan().budget_ns else {
+            return false;
+        };
+        if !self.cut.contains(&block) {
+            let spent: f64 = self
+                .run()
+                .launches
+                .iter()
+                .map(|launch| launch.wall_ns)
+                .sum();
+            let next = self.counted(block).launch.as_nanos() as f64;
+            if spent == 0.0 || spent + next <= budget_ns as f64 {
+                return false;
+            }
+            self.cut.push(block);
+        }
+        true
     }
 
     fn last_level(&self) -> u32 {
@@ -208,7 +231,7 @@ impl<'a> Controller<'a> {
     /// the repetitions. If launches disagree, the block also gets a few more while there is time.
     fn make_up(&mut self, block: usize, count: u32) -> Result<(), Error> {
         let mut launch = count;
-        while launch < count + self.more(block) && !self.interrupted() {
+        while launch < count + self.more(block) && !self.interrupted() && !self.is_over(block) {
             self.launch(block, launch, count)?;
             launch += 1;
         }
@@ -318,7 +341,11 @@ impl<'a> Controller<'a> {
                 Ok(row) => self.record.write(Row::Point(Box::new(row)))?,
                 Err(failure) => {
                     let first = self.block(block).first_failure(point);
-                    self.fail(point, block, None, first.unwrap_or(failure))?;
+                    let was_cut = self.block(block).launches().next().is_none()
+                        && self.plan().budget_ns.is_some();
+                    let over = "the time of --budget was over before it was measured";
+                    let over = was_cut.then(|| Failure::error(over));
+                    self.fail(point, block, None, first.or(over).unwrap_or(failure))?;
                 }
             }
         }

@@ -103,9 +103,45 @@ pub(crate) fn end_at_once() -> ! {
     std::process::exit(INTERRUPTED.into());
 }
 
-/// Writes a file. What was there before stays whole until its replacement is, so that neither a full disk nor a
+/// Whether an output goes to standard output instead of a file: `-`.
+pub(crate) fn is_standard_output(path: &Path) -> bool {
+    path == Path::new("-")
+}
+
+/// Whether a command's text goes to standard output: not if one of these outputs is there.
+///
+/// # Errors
+/// Two of them would be mixed there, or one with JSON.
+pub(crate) fn leaves_standard_output(outputs: &[Option<&Path>], json: bool) -> Result<bool, Error> {
+    let there = outputs
+        .iter()
+        .flatten()
+        .filter(|path| is_standard_output(path));
+    match there.count() + usize::from(json) {
+        0 => Ok(true),
+        1 => Ok(json),
+        _ => {
+            bail!("several outputs would be mixed on standard output: name a file for all but one")
+        }
+    }
+}
+
+/// Refuses `-` where a folder is meant, or where standard output has another text.
+pub(crate) fn refuse_standard_output(path: Option<&Path>, needs: &str) -> Result<(), Error> {
+    match path {
+        Some(path) if is_standard_output(path) => {
+            bail!("`-` is standard output, and {needs}")
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Writes a file, or to standard output if the path is `-`. What was there before stays whole until its replacement is, so that neither a full disk nor a
 /// power failure destroys anything.
 pub(crate) fn write(path: &Path, text: &str) -> Result<(), Error> {
+    if is_standard_output(path) {
+        return Ok(io::stdout().lock().write_all(text.as_bytes())?);
+    }
     replace(path, text).context(format_args!("cannot write {}", path.display()))
 }
 
@@ -150,8 +186,15 @@ pub(crate) fn sync_name(path: &Path) {
 /// Writes a page, and reports its path.
 pub(crate) fn write_page(path: &Path, page: &str) -> Result<(), Error> {
     write(path, page)?;
-    log(format_args!("the page is in {}", path.display()));
+    report_path("the page is", path);
     Ok(())
+}
+
+/// Reports where an output is, unless it is what the user reads.
+pub(crate) fn report_path(what: &str, path: &Path) {
+    if !is_standard_output(path) {
+        log(format_args!("{what} in {}", path.display()));
+    }
 }
 
 pub(crate) fn create_folder(path: &Path) -> Result<(), Error> {
@@ -175,6 +218,9 @@ pub(crate) fn write_all(
 /// Checks that a report does not replace the run that it shows, under whatever name. An existing report may be
 /// replaced.
 pub(crate) fn check_spares(path: &Path, run_file: &Path) -> Result<(), Error> {
+    if is_standard_output(path) {
+        return Ok(());
+    }
     let file = |path| fs::metadata(path).map(|data| identity(&data)).ok();
     let is_linked = file(path).is_some_and(|written| Some(written) == file(run_file));
     if is_linked || resolved(path) == resolved(run_file) {

@@ -16,14 +16,14 @@ use costof_model::axis::{Axes, Domain};
 use costof_model::facts::Facts;
 use costof_model::link::Link;
 use costof_model::noise::Placement;
-use costof_model::plan::{self, Settings};
+use costof_model::plan::{self, Settings, add_new};
 use costof_model::point::{Headline, Point};
 use costof_model::probe_info::ProbeInfo;
 use costof_model::rows::{Block, Earlier, Hosts, Plan};
 use costof_model::unit::Unit;
 use costof_report::known;
 use request::Request;
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 /// The machine that a plan is for.
 pub(crate) struct Target<'a> {
@@ -49,7 +49,11 @@ pub(crate) fn plan(
     let mut earlier = Vec::new();
     for request in requests {
         let (plans, known) = probe_plans(table, request, &target)?;
-        extend_new(&mut earlier, known);
+        for known in known {
+            if !earlier.contains(&known) {
+                earlier.push(known);
+            }
+        }
         for more in plans {
             let same = |plan: &&mut ProbePlan| plan.probe.info.id == more.probe.info.id;
             match all.iter_mut().find(same) {
@@ -88,6 +92,7 @@ pub(crate) fn plan(
     Ok(Plan {
         precision: precision.name().into(),
         launches: first.and_then(|request| request.launches),
+        budget_ns: first.and_then(|request| Some(request.budget?.as_nanos() as u64)),
         blocks,
         earlier,
         placement: target.placement,
@@ -107,18 +112,13 @@ struct ProbePlan {
 impl ProbePlan {
     /// Adds the points of another request for the same probe.
     fn add(&mut self, more: ProbePlan) {
-        extend_new(&mut self.headlines, more.headlines);
-        self.asked.extend(more.asked);
-        extend_new(&mut self.points, more.points);
-    }
-}
-
-/// Adds the items that are not there yet.
-fn extend_new<T: PartialEq>(all: &mut Vec<T>, more: impl IntoIterator<Item = T>) {
-    for one in more {
-        if !all.contains(&one) {
-            all.push(one);
+        for headline in more.headlines {
+            if !self.headlines.contains(&headline) {
+                self.headlines.push(headline);
+            }
         }
+        self.asked.extend(more.asked);
+        add_new(&mut self.points, more.points);
     }
 }
 
@@ -217,8 +217,10 @@ fn probe_plan(
         if !request.only {
             let own = own_points(probe, &headlines, paths)?;
             let mut kept = plan::restricted(info, &own, &settings).map_err(wrong)?;
+            // A value that is set may not go with another one of the plan.
+            kept.retain(|point| (probe.can_exist)(point, paths.target.facts));
             kept.retain(|point| names_different_cpus(info, &point.axes));
-            extend_new(&mut points, kept);
+            add_new(&mut points, kept);
         }
     }
     Ok(ProbePlan {
@@ -253,7 +255,7 @@ fn headline_points(info: &ProbeInfo, headlines: &[Headline], links: &[Text]) -> 
         let over = own.as_ref().map_or(links, std::slice::from_ref);
         let at = |link| point_at(info, headline.axes.clone(), link);
         // A headline may be about one of the requested links.
-        extend_new(&mut points, over.iter().map(at));
+        add_new(&mut points, over.iter().map(at));
     }
     points
 }
@@ -269,22 +271,20 @@ fn own_points(
     let mut axes = plan::points(info, &Settings::new()).map_err(wrong)?;
     let cpus = facts.planned_cpus();
     axes.retain(|axes| named_cpus(info, axes).all(|cpu| cpus.contains(&(cpu as u32))));
-    extend_new(
-        &mut axes,
-        headlines.iter().map(|headline| headline.axes.clone()),
-    );
-    let mut over_their_own = Vec::new();
+    let (mut more, mut over_their_own) = (Vec::new(), Vec::new());
+    more.extend(headlines.iter().map(|headline| headline.axes.clone()));
     for planned in (probe.more_points)(facts) {
         match planned.link {
-            None => extend_new(&mut axes, [planned.axes]),
+            None => more.push(planned.axes),
             Some(link) if paths.has_planned(link) => {
                 over_their_own.push(point_at(info, planned.axes, &link.into()));
             }
             Some(_) => {}
         }
     }
+    add_new(&mut axes, more);
     let mut points = over(info, &axes, paths.of(info));
-    extend_new(&mut points, over_their_own);
+    add_new(&mut points, over_their_own);
     points.retain(|point| (probe.can_exist)(point, facts));
     Ok(points)
 }
@@ -306,17 +306,19 @@ fn named_cpus<'p>(info: &'p ProbeInfo, values: &'p Axes) -> impl Iterator<Item =
 /// Splits the points into blocks: points that agree in the axes of `blocks_by` share a block, at the place of
 /// its first point.
 fn split(probe: &Probe, points: Vec<Point>) -> Vec<Vec<Point>> {
-    let agree = |one: &Point, other: &Point| {
-        let mut shared = probe.blocks_by.iter();
-        one.link == other.link
-            && shared.all(|axis| one.axes.0.get(*axis) == other.axes.0.get(*axis))
+    let shared = |point: &Point| {
+        let axes = probe.blocks_by.iter();
+        let values: Vec<_> = axes.map(|axis| point.axes.0.get(*axis).cloned()).collect();
+        (point.link.clone(), values)
     };
+    let mut position = HashMap::new();
     let mut blocks: Vec<Vec<Point>> = Vec::new();
     for point in points {
-        match blocks.iter_mut().find(|block| agree(&block[0], &point)) {
-            Some(block) => block.push(point),
-            None => blocks.push(vec![point]),
+        let at = *position.entry(shared(&point)).or_insert(blocks.len());
+        if at == blocks.len() {
+            blocks.push(Vec::new());
         }
+        blocks[at].push(point);
     }
     blocks
 }

@@ -249,6 +249,13 @@ fn report_early(path: &Path, run: &Run, why: &RunFileError) -> String {
 /// the launches of those that ended: most of a file, and not needed to compare many. A file of a folder that is no
 /// run is reported and left out.
 pub(crate) fn many(given: &[PathBuf]) -> Result<(Vec<PathBuf>, Vec<Run>), Error> {
+    let files = files(given)?;
+    let runs = each_once(read_all(&files, given)?);
+    Ok((files, runs))
+}
+
+/// These files, and those of the folders among them whose name ends in .jsonl, in the order of their names.
+pub(crate) fn files(given: &[PathBuf]) -> Result<Vec<PathBuf>, Error> {
     let mut files = Vec::new();
     for path in given {
         if path.is_dir() {
@@ -257,8 +264,23 @@ pub(crate) fn many(given: &[PathBuf]) -> Result<(Vec<PathBuf>, Vec<Run>), Error>
             files.push(path.clone());
         }
     }
-    let runs = each_once(read_all(&files, given)?);
-    Ok((files, runs))
+    Ok(files)
+}
+
+/// The file that is meant where one run is asked for: of a folder, its only one.
+pub(crate) fn file(given: PathBuf) -> Result<PathBuf, Error> {
+    if !given.is_dir() {
+        return Ok(given);
+    }
+    match run_files(&given)?.as_slice() {
+        [only] => Ok(only.clone()),
+        several => bail!(
+            "{} has {} run files: name one of them, such as {}",
+            given.display(),
+            several.len(),
+            several[several.len() - 1].display()
+        ),
+    }
 }
 
 /// The files of a folder whose name ends in .jsonl, in the order of their names.

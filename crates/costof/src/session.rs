@@ -8,11 +8,11 @@ use crate::machine::{self, Machine, Machines, Waiting};
 use crate::plan::cost::{self, Cost, precision};
 use crate::plan::request::{self, Request, infos};
 use crate::plan::{self, Target};
-use crate::preflight::{self, Seen};
+use crate::preflight::{self, Load, Seen};
 use crate::progress::{Display, Progress};
 use crate::record::{self, Record};
 use crate::terminal::{self, log, printable};
-use crate::{file_name, placement, resume};
+use crate::{file_name, files, placement, resume};
 use costof_lab::addresses::Meet;
 use costof_lab::host::WorkerCommand;
 use costof_lab::launch::Setting;
@@ -154,7 +154,7 @@ impl<'a> Session<'a> {
         // Dropped before the turn ends.
         let mut machines = machines;
         let is_one_of_many = options.on.len() > 1;
-        let hold = |machines: &mut Machines| {
+        let hold = |machines: &mut Machines| -> Result<Load, Error> {
             let in_silence = if is_one_of_many {
                 WORKER_EXIT
             } else {
@@ -165,24 +165,26 @@ impl<'a> Session<'a> {
         };
         let link = machines.link(&hosts)?;
         let name = is_one_of_many.then(|| machines.measured.host.to_string());
+        let load;
         let mut record = match resumed {
             Some(mut record) => {
                 resume::check(table, &record.run, &machines, options.force)?;
                 if record.run.end.is_some() {
                     return Ok(Some(record));
                 }
-                hold(&mut machines)?;
+                load = hold(&mut machines)?;
                 record.describe(table)?;
                 record
             }
             None => {
                 let cpus = options.measuring.cpu.as_deref();
-                let plan = self.plan(&machines, hosts, link.map(|(link, _)| link), cpus)?;
+                let mut plan = self.plan(&machines, hosts, link.map(|(link, _)| link), cpus)?;
                 if options.dry_run {
                     dry_run(name.as_deref(), table, &plan)?;
                     return Ok(None);
                 }
-                hold(&mut machines)?;
+                load = hold(&mut machines)?;
+                self.fit(&mut plan, load)?;
                 let first = first_row(plan, options.measuring.seed);
                 let path = match &options.out {
                     Some(folder) if is_one_of_many => {
@@ -191,8 +193,8 @@ impl<'a> Session<'a> {
                     Some(folder) if file_name::is_folder(folder) => {
                         folder.join(file_name::of_machine(&machines.measured))
                     }
-                    Some(path) => path.clone(),
-                    None => history::new_file(&first.id)?,
+                    Some(path) if !files::is_standard_output(path) => path.clone(),
+                    _ => history::new_file(&first.id)?,
                 };
                 Record::create(&path, first, table)?
             }
@@ -200,7 +202,7 @@ impl<'a> Session<'a> {
         record.sync_launches = options.sync;
         begin(&mut record, &machines, link)?;
         let plan = &record.run.run.plan;
-        let mut cost = Cost::new(table, plan, precision(plan)?);
+        let mut cost = Cost::under(table, plan, precision(plan)?, load);
         if let Some(budget) = self.budget {
             cost = cost.or_less(budget);
         }
@@ -242,7 +244,7 @@ impl<'a> Session<'a> {
     pub(crate) fn preflight<'m>(
         &self,
         machines: impl Iterator<Item = &'m mut Machine>,
-    ) -> Result<(), Error> {
+    ) -> Result<Load, Error> {
         let mut different: Vec<&mut Machine> = Vec::new();
         for machine in machines {
             if !different
@@ -327,17 +329,6 @@ impl<'a> Session<'a> {
             fits.is_ok()
         };
         let mut plan = plan::plan(self.table, &self.requests, target, &mut keep)?;
-        if self.requests.iter().all(|request| request.fits_budget) {
-            let precision = precision(&plan)?;
-            let cut = cost::fit(self.table, &mut plan, precision);
-            if cut > 0 {
-                left_out.insert(
-                    "they take too long for a first look (without --quick they are measured)"
-                        .to_owned(),
-                    cut,
-                );
-            }
-        }
         if !plan.earlier.is_empty() {
             let points = names::points_counted(plan.earlier.len());
             self.display.say(&format!(
@@ -358,7 +349,31 @@ impl<'a> Session<'a> {
             self.display
                 .say(&format!("{points} left out here: {reason}"));
         }
+        self.fit(&mut plan, Load::default())?;
         Ok(plan)
+    }
+
+    /// Leaves out of a plan that has to fit its budget what takes too long under this load, and reports that.
+    fn fit(&self, plan: &mut Plan, load: Load) -> Result<(), Error> {
+        if !self.requests.iter().all(|request| request.fits_budget) {
+            return Ok(());
+        }
+        let precision = precision(plan)?;
+        // Without a time of the user's, a busy machine makes a run longer, and not smaller.
+        let load = plan.budget_ns.map_or_else(Load::default, |_| load);
+        let cut = cost::fit(self.table, plan, precision, load);
+        if cut > 0 {
+            let why = match plan.budget_ns {
+                Some(_) => "they take too long for --budget",
+                None => {
+                    "they take too long for a first look (without --quick they are measured, and \
+                     --budget sets the time)"
+                }
+            };
+            let points = names::points_counted(cut);
+            self.display.say(&format!("{points} left out: {why}"));
+        }
+        Ok(())
     }
 }
 

@@ -77,6 +77,22 @@ pub struct Flow {
     pub(crate) round_trip: Duration,
 }
 
+/// Where a listener is bound: an address, which for a link-local one of IPv6 has its interface.
+#[derive(Clone, Copy, Debug)]
+pub struct Bound(SocketAddr);
+
+impl From<SocketAddr> for Bound {
+    fn from(address: SocketAddr) -> Self {
+        Self(address)
+    }
+}
+
+impl From<IpAddr> for Bound {
+    fn from(address: IpAddr) -> Self {
+        Self(SocketAddr::new(address, 0))
+    }
+}
+
 impl Listener {
     /// Listens at `address` for this many flows of a client with this token, on ports in this
     /// range, or on any if they are 0. The search starts at a port that depends on the token, and
@@ -89,11 +105,12 @@ impl Listener {
     /// That of bind(2) for the last port that was tried.
     pub fn open(
         over: Over,
-        address: IpAddr,
+        address: impl Into<Bound>,
         ports: (u16, u16),
         flows: usize,
         token: &[u8],
     ) -> io::Result<Self> {
+        let Bound(address) = address.into();
         static OPENED: AtomicU64 = AtomicU64::new(0);
         let sockets = match over {
             Over::Tcp => 1,
@@ -120,6 +137,17 @@ impl Listener {
             token: token.to_vec(),
             sockets,
         })
+    }
+
+    /// Lets the queues of datagram sockets hold this many bytes, as far as `net.core.rmem_max` allows
+    /// (`SO_RCVBUF`; the kernel doubles it for its own overhead, socket(7)).
+    ///
+    /// # Errors
+    ///
+    /// Those of setsockopt(2).
+    pub fn set_receive_buffer(&self, bytes: usize) -> io::Result<()> {
+        let mut sockets = self.sockets.iter();
+        Ok(sockets.try_for_each(|socket| sockopt::set_socket_recv_buffer_size(socket, bytes))?)
     }
 
     /// The address at which a client connects.
@@ -453,7 +481,7 @@ pub(crate) fn connect_only_to(socket: impl AsFd, peer: &impl SocketAddrArg) -> i
 /// Binds to the first free port of a range, starting at its `start`th.
 fn bind_one_of(
     over: Over,
-    address: IpAddr,
+    mut address: SocketAddr,
     (first, last): (u16, u16),
     start: u64,
 ) -> io::Result<OwnedFd> {
@@ -461,7 +489,8 @@ fn bind_one_of(
     let mut error = io::Error::from(ErrorKind::AddrInUse);
     for next in 0..ports {
         let port = first + ((start % ports + next) % ports) as u16;
-        match bind_at(over, SocketAddr::new(address, port)) {
+        address.set_port(port);
+        match bind_at(over, address) {
             Ok(socket) => return Ok(socket),
             Err(refused) => error = refused,
         }
@@ -766,7 +795,7 @@ mod tests {
     #[test]
     fn a_range_of_ports_is_begun_at_a_place_of_the_tokens_own() {
         // Below the ports that the kernel assigns; all loopback addresses are this host.
-        let (address, ports) = (Ipv4Addr::new(127, 83, 7, 1).into(), (21_000, 21_099));
+        let (address, ports) = (IpAddr::from([127, 83, 7, 1]), (21_000, 21_099));
         let port = |token: &[u8]| {
             let listener = Listener::open(Over::Tcp, address, ports, 1, token).unwrap();
             match listener.address().unwrap() {
@@ -785,7 +814,7 @@ mod tests {
 
     #[test]
     fn a_range_of_ports_is_used_up_before_it_is_an_error() {
-        let (address, ports) = (Ipv4Addr::new(127, 83, 7, 2).into(), (21_000, 21_003));
+        let (address, ports) = (IpAddr::from([127, 83, 7, 2]), (21_000, 21_003));
         for over in [Over::Tcp, Over::Udp] {
             let open = || Listener::open(over, address, ports, 1, TOKEN);
             let listeners: Vec<_> = (0..4).map(|_| open().unwrap()).collect();

@@ -136,12 +136,17 @@ fn pairs<'a>(
     (one, other): (&'a Point, &'a Point),
     metric: &'a str,
 ) -> impl Iterator<Item = (f64, f64)> + 'a {
-    run.launches_of(one).filter_map(move |launch| {
-        let value = |wanted: &Point| {
-            let mut points = launch.points.iter();
-            value(points.find(|point| point.point == *wanted)?, metric)
-        };
-        Some((value(one)?, value(other)?))
+    let values = move |wanted: &'a Point| {
+        let given = run
+            .given_to(wanted)
+            .filter(|(_, given)| given.point == *wanted);
+        given.filter_map(|(launch, given)| Some((launch, value(given, metric)?)))
+    };
+    let others: Vec<(&LaunchRow, f64)> = values(other).collect();
+    values(one).filter_map(move |(launch, value)| {
+        let mut others = others.iter();
+        let (_, other) = others.find(|(other, _)| std::ptr::eq(*other, launch))?;
+        Some((value, *other))
     })
 }
 

@@ -6,11 +6,12 @@ use crate::finding::Finding;
 use crate::in_flight::{PROBES, contender, window};
 use costof_model::rows::PointRow;
 use costof_model::run_file::Run;
+use costof_model::unit::Unit;
 
 pub(crate) const SENTENCES: &str = r#"
 [queue_overflow]
-sentence = "{contender} over {link}, {window} × {size} in flight: the receiver's socket had no room for {dropped} datagrams or more in a launch, {share} % of those that were sent[; its queue holds {queue} (net.core.rmem_default), including the kernel's overhead for each datagram][: it reaches {rate}, and {one} with one in flight]"
-advice = "give the receiver's socket a longer queue (SO_RCVBUF[, of which net.core.rmem_max allows {most}]), or keep fewer in flight"
+sentence = "[{slower}: the messages take {elapsed} with {window} in flight, and {elapsed_one} with one; ]{contender} over {link}, {window} × {size} in flight: the receiver's socket had no room for {dropped} datagrams or more in a launch, {share} % of those that were sent[; its queue holds {queue} (net.core.rmem_default), including the kernel's overhead for each datagram][: it reaches {rate}, and {one} with one in flight]"
+advice = "give the receiver's socket a longer queue (sysctl net.core.rmem_default; `costof send --listen` has --receive-buffer[, of which net.core.rmem_max allows {most}]), or keep fewer in flight"
 "#;
 
 /// A queue is too short from this share of dropped datagrams on: fewer may be dropped if the
@@ -43,6 +44,16 @@ fn overflows(run: &Run, row: &PointRow) -> Option<Finding> {
         .maybe("most", setting("net.core.rmem_max").map(bytes))
         .maybe("rate", one.and_then(|_| throughput(row)))
         .maybe("one", one.and_then(throughput));
+    let elapsed = |row: &PointRow| row.median("elapsed");
+    let both = one.and_then(|one| Some([elapsed(row)?, elapsed(one)?]));
+    let time = |ns| Value::Quantity(ns, Unit::Nanoseconds);
+    let figures = figures
+        .maybe(
+            "slower",
+            both.map(|[many, one]| if many > one { "yes" } else { "no" }),
+        )
+        .maybe("elapsed", both.map(|[many, _]| time(many)))
+        .maybe("elapsed_one", both.map(|[_, one]| time(one)));
     let evidence = [row].into_iter().chain(one);
     (share >= DROPS).then(|| Finding::new(Kind::QueueOverflow, evidence, figures))
 }
@@ -97,7 +108,7 @@ mod tests {
         assert_eq!(
             found.iter().map(Finding::with_advice).collect::<Vec<_>>(),
             [
-                "study over lan [emulated], 34 × 20000B in flight: the receiver's socket had no room for 26 datagrams or more in a launch, 25.0 % of those that were sent; its queue holds 208KiB (net.core.rmem_default), including the kernel's overhead for each datagram: it reaches 2.00 MB/s, and 34.0 MB/s with one in flight: give the receiver's socket a longer queue (SO_RCVBUF, of which net.core.rmem_max allows 4MiB), or keep fewer in flight"
+                "study over lan [emulated], 34 × 20000B in flight: the receiver's socket had no room for 26 datagrams or more in a launch, 25.0 % of those that were sent; its queue holds 208KiB (net.core.rmem_default), including the kernel's overhead for each datagram: it reaches 2.00 MB/s, and 34.0 MB/s with one in flight: give the receiver's socket a longer queue (sysctl net.core.rmem_default; `costof send --listen` has --receive-buffer, of which net.core.rmem_max allows 4MiB), or keep fewer in flight"
             ]
         );
     }

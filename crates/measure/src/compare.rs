@@ -25,7 +25,7 @@ mod judge;
 mod missing;
 
 use crate::estimate::{half_bucket, launch_medians};
-use crate::launches::{Counting, launches_with};
+use crate::launches::{Counting, with_a_number};
 use crate::schedule::LEAST_LAUNCHES;
 use comparable::{boot, common, cpu, moved, never_alone};
 use costof_model::comparison::{Compared, Comparison, Refused, Verdict};
@@ -157,7 +157,7 @@ struct Launches<'a> {
 
 impl<'a> Launches<'a> {
     fn new(run: &'a Run, point: &Point) -> Launches<'a> {
-        let counting = Counting::new(launches_with(run.launches_of(point), point));
+        let counting = Counting::new(with_a_number(run.given_to(point), point));
         let (floor, distance_ns) = (counting.floor(), counting.distance_ns());
         let given = counting.given.into_iter();
         let given = given.map(|(launch, given)| ((launch.block, launch.launch), given));

@@ -60,6 +60,14 @@ pub(crate) fn launches_with<'a>(
     point: &Point,
 ) -> Given<'a> {
     let given = launches.flat_map(|launch| launch.points.iter().map(move |given| (launch, given)));
+    with_a_number(given, point)
+}
+
+/// Those of these results that have a number for the point.
+pub(crate) fn with_a_number<'a>(
+    given: impl Iterator<Item = (&'a LaunchRow, &'a LaunchPoint)>,
+    point: &Point,
+) -> Given<'a> {
     given
         .filter(|(_, given)| given.point == *point && given.state == State::Ok)
         .collect()

@@ -33,6 +33,8 @@ pub struct Probe {
     pub least_ns: fn(&Point) -> f64,
     /// How much memory a point needs, in bytes; the rest of a worker is small.
     pub memory_bytes: fn(&Point) -> u64,
+    /// How much of a disk a point's files take while it is measured, in bytes.
+    pub disk_bytes: fn(&Point) -> u64,
     /// On how many CPUs a point's threads and children run. A launch gets the CPUs that its points
     /// ask for, or fewer if the placement has fewer; the role then accepts or refuses.
     pub processors: fn(&Point) -> usize,
@@ -137,6 +139,16 @@ pub trait Measure: TypedPoint {
         true
     }
 
+    /// Refuses a point whose values do not go together on any machine: a congestion control of TCP
+    /// without TCP. The probe's own plan leaves such points out.
+    ///
+    /// # Errors
+    /// Which values, and what to set instead.
+    fn check_axes(point: &At<Self>) -> Result<(), Failure> {
+        let _ = point;
+        Ok(())
+    }
+
     /// As [`Probe::least_ns`].
     fn least_ns(point: &At<Self>) -> f64 {
         let _ = point;
@@ -145,6 +157,12 @@ pub trait Measure: TypedPoint {
 
     /// As [`Probe::memory_bytes`].
     fn memory_bytes(point: &At<Self>) -> u64 {
+        let _ = point;
+        0
+    }
+
+    /// As [`Probe::disk_bytes`].
+    fn disk_bytes(point: &At<Self>) -> u64 {
         let _ = point;
         0
     }
@@ -216,10 +234,14 @@ impl Probe {
             blocks_by: M::BLOCKS_BY,
             least_ns: |point| M::least_ns(&point.into()),
             memory_bytes: |point| M::memory_bytes(&point.into()),
+            disk_bytes: |point| M::disk_bytes(&point.into()),
             processors: |point| M::processors(&point.into()),
             headlines: M::headlines,
             more_points: M::more_points,
-            can_exist: |point, facts| M::can_exist(&point.into(), facts),
+            can_exist: |point, facts| {
+                let point = point.into();
+                M::check_axes(&point).is_ok() && M::can_exist(&point, facts)
+            },
             budget: M::BUDGET,
             predict: |point, facts, measured| M::predict(&point.into(), facts, measured),
             roles: M::ROLES,

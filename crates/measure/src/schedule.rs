@@ -6,6 +6,7 @@
 //! widely are more added, up to a fixed number ([`needs_more`]).
 
 use costof_stats::{ORDER_FROM, median_interval};
+use std::collections::BinaryHeap;
 use std::time::Duration;
 
 /// The fewest launches of a block: with fewer there is no interval.
@@ -98,11 +99,28 @@ impl Counted {
 /// rest fits or every block is down to [`LEAST_LAUNCHES`].
 pub fn launch_counts(blocks: &[Counted], budget_left: Duration, precision: Precision) -> Vec<u32> {
     let mut counts = vec![precision.launches(); blocks.len()];
-    while to_come(blocks, &counts) > budget_left {
-        let Some(block) = most_expensive_to_cut(blocks, &counts) else {
+    // In a sum that cannot overflow.
+    let left = |at: usize, count: u32| {
+        let block: &Counted = &blocks[at];
+        block.launch.as_nanos() * u128::from(count.saturating_sub(block.done))
+    };
+    let each = |at: usize, count: u32| {
+        blocks[at].launch.as_nanos() * u128::from(count) / blocks[at].points.max(1) as u128
+    };
+    let mut to_come: u128 = (0..counts.len()).map(|at| left(at, counts[at])).sum();
+    let mut by_price: BinaryHeap<(u128, usize)> = (0..counts.len())
+        .map(|at| (each(at, counts[at]), at))
+        .collect();
+    while to_come > budget_left.as_nanos() {
+        let Some((_, most)) = by_price.pop() else {
             break;
         };
-        counts[block] = next_lower(counts[block]);
+        if counts[most] > LEAST_LAUNCHES {
+            let lower = next_lower(counts[most]);
+            to_come = to_come - left(most, counts[most]) + left(most, lower);
+            counts[most] = lower;
+            by_price.push((each(most, lower), most));
+        }
     }
     counts
 }
@@ -114,16 +132,6 @@ pub fn to_come(blocks: &[Counted], counts: &[u32]) -> Duration {
         .zip(counts)
         .map(|(block, &count)| block.left(count));
     left.fold(Duration::ZERO, Duration::saturating_add)
-}
-
-fn most_expensive_to_cut(blocks: &[Counted], counts: &[u32]) -> Option<usize> {
-    let each = |at: usize| {
-        let block = &blocks[at];
-        block.launch.saturating_mul(counts[at]) / block.points.max(1) as u32
-    };
-    let can_be_cut = |block: &usize| counts[*block] > LEAST_LAUNCHES;
-    let blocks = (0..counts.len()).filter(can_be_cut);
-    blocks.max_by_key(|&block| each(block))
 }
 
 fn next_lower(count: u32) -> u32 {

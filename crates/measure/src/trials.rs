@@ -29,6 +29,9 @@ use std::time::{Duration, Instant};
 /// one CPU's time should be visible on two CPUs.
 pub const WATCH: Duration = Duration::from_millis(500);
 
+/// How often in that time the threads that run or wait are counted.
+const LOOKS: u32 = 10;
+
 /// Wake-ups of each kind; each takes about a millisecond.
 const WAKE_UPS: usize = 100;
 
@@ -238,10 +241,19 @@ fn steal_share<'a>(spent: impl Iterator<Item = &'a Ticks>) -> Option<f64> {
 pub fn contention() -> Option<Contention> {
     let now = || Some((processor_ticks::read().ok()?, now_ns(ClockId::ProcessCpu)));
     let (before, own_before_ns) = now()?;
-    sleep(WATCH);
+    let mut runnable = Vec::new();
+    for _ in 0..LOOKS {
+        sleep(WATCH / LOOKS);
+        runnable.extend(processor_ticks::runnable());
+    }
     let (after, own_after_ns) = now()?;
     let own_ticks = (own_after_ns - own_before_ns) as f64 / TICK_NS;
-    contention_of(&difference(&before, &after), own_ticks)
+    let contention = contention_of(&difference(&before, &after), own_ticks)?;
+    let count = runnable.len() as f64;
+    Some(Contention {
+        runnable: (count > 0.0).then(|| runnable.iter().sum::<f64>() / count),
+        ..contention
+    })
 }
 
 fn contention_of(spent: &[Ticks], own_ticks: f64) -> Option<Contention> {
@@ -251,6 +263,7 @@ fn contention_of(spent: &[Ticks], own_ticks: f64) -> Option<Contention> {
         cpus: spent.len() as u32,
         others: (sum(|ticks| ticks.busy) - own_ticks).max(0.0) / total,
         steal: sum(|ticks| ticks.steal) / total,
+        runnable: None,
     })
 }
 
@@ -333,6 +346,7 @@ mod tests {
             cpus: 2,
             others,
             steal: 0.05,
+            runnable: None,
         };
         assert_eq!(contention_of(&spent, 5.0), Some(seen(0.1)));
         assert_eq!(contention_of(&spent, 100.0), Some(seen(0.0)));

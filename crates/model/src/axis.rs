@@ -1,6 +1,6 @@
 //! Axes: what a probe varies, and the values that it may take.
 
-use crate::unit::{Unit, display_bytes, display_ns, parse_bytes, parse_ns};
+use crate::unit::{Unit, display_bytes, display_ns, parse_bytes, parse_count, parse_ns};
 use crate::{Few, List, Text};
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -120,7 +120,9 @@ impl Axis {
                 let value = match unit {
                     Unit::Bytes => parse_bytes(text),
                     Unit::Nanoseconds => parse_ns(text),
-                    _ => text.trim().parse().ok(),
+                    // A rate is a number of things a second.
+                    _ if self.name == "rate" => parse_count(text.trim().trim_end_matches("/s")),
+                    _ => parse_count(text),
                 };
                 if let Some(value) = value.filter(|value| (*low..=*high).contains(value)) {
                     return Ok(AxisValue::Number(value));
@@ -241,6 +243,16 @@ impl Axes {
     pub fn with(mut self, name: &'static str, value: impl Into<AxisValue>) -> Axes {
         self.0.insert(Text::Borrowed(name), value.into());
         self
+    }
+}
+
+impl AxisValue {
+    /// The number, if it is one.
+    pub fn as_number(&self) -> Option<u64> {
+        match self {
+            AxisValue::Number(number) => Some(*number),
+            AxisValue::Word(_) => None,
+        }
     }
 }
 

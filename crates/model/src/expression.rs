@@ -1,15 +1,16 @@
 //! Expressions of costs, as users type them: `10 * net.rtt(over lan) + 1MiB / memory.bandwidth`.
 //!
-//! A number may have a unit: bytes (`1MiB`) or a time (`3ms`). A probe's id stands for its primary
-//! metric at its defaults; `probe(axis=value, over LINK)` chooses another point, with the link
-//! last. The operators are `+`, `*`, `/`, parentheses, and `max(…)` for costs that overlap in time.
+//! A number may have a unit: bytes (`1MiB`), bits (`10Gbit`) or a time (`3ms`), each also per second
+//! (`10Gbit/s`, `50/s`). `10k` is ten thousand, or 10 KiB where only a size makes sense. A probe's id
+//! stands for its primary metric at its defaults; `probe(axis=value, over LINK)` chooses another
+//! point, with the link last. The operators are `+`, `*`, `/`, parentheses, and `max(…)` for costs that overlap in time.
 //! Costs cannot be subtracted.
 
 use crate::link::Link;
 use crate::plan;
 use crate::point::Point;
 use crate::probe_info::{ProbeInfo, id_now};
-use crate::unit::{Unit, parse_bytes, parse_ns};
+use crate::unit::{Unit, parse_bits_per_second, parse_bytes, parse_count, parse_ns};
 use crate::{Text, nearest};
 use std::fmt;
 
@@ -57,7 +58,7 @@ pub struct Total {
     /// prediction.
     pub value: f64,
     /// The range that the intervals of measured points and the ranges of predictions allow; `None`
-    /// if a measured point has no interval.
+    /// if a measured point has no interval, or if the range has no end.
     pub interval: Option<(f64, f64)>,
     /// Each part as it was typed, and its value.
     pub parts: Vec<(String, f64)>,
@@ -70,15 +71,36 @@ struct Dimension(i32, i32);
 const NUMBER: Dimension = Dimension(0, 0);
 
 impl Expression {
-    /// Parses an expression that uses these probes.
+    /// Parses an expression that uses these probes, named by their ids.
     ///
     /// # Errors
     /// A sentence that says what is wrong and what is allowed there, with the nearest correct name.
     pub fn parse(text: &str, probes: &[&ProbeInfo]) -> Result<Expression, String> {
+        Expression::parse_with(text, &mut |id| {
+            let info = probes.iter().find(|info| info.id == id_now(id));
+            info.copied().ok_or_else(|| {
+                let hint = nearest::hint(id, probes.iter().map(|info| &*info.id));
+                format!("there is no probe `{id}`{hint} (`costof list` shows them all)")
+            })
+        })
+    }
+
+    /// Parses an expression in which `find` returns the probe for a name.
+    ///
+    /// # Errors
+    /// As those of [`Expression::parse`], and those of `find`.
+    pub fn parse_with<'a>(text: &str, find: Find<'_, 'a>) -> Result<Expression, String> {
+        let first = Expression::parse_once(text, find, false);
+        // `64k / memory.bandwidth` is about bytes, `10k * net.rtt` about a number.
+        first.or_else(|error| Expression::parse_once(text, find, true).map_err(|_| error))
+    }
+
+    fn parse_once(text: &str, find: Find<'_, '_>, k_is_bytes: bool) -> Result<Expression, String> {
         let mut parser = Parser {
             text,
             rest: text,
-            probes,
+            find,
+            k_is_bytes,
             points: Vec::new(),
             depth: 0,
         };
@@ -126,7 +148,7 @@ impl Expression {
     fn interval(&self, values: &[Value], middle: &[f64]) -> Option<(f64, f64)> {
         let value = self.at(middle);
         let mut worst = [middle.to_vec(), middle.to_vec()];
-        let mut squares = [0.0, 0.0];
+        let mut apart: [f64; 2] = [0.0, 0.0];
         for (position, known) in values.iter().enumerate() {
             let (low, high) = known.ends()?;
             let with = |end| {
@@ -141,12 +163,16 @@ impl Expression {
                 worst[0][position] = least;
                 worst[1][position] = most;
             } else {
-                squares[0] += (value - with(least)).powi(2);
-                squares[1] += (with(most) - value).powi(2);
+                // A square of a large number would overflow.
+                apart[0] = apart[0].hypot(value - with(least));
+                apart[1] = apart[1].hypot(with(most) - value);
             }
         }
         let [low, high] = worst.map(|values| self.at(&values));
-        Some(((low - squares[0].sqrt()).max(0.0), high + squares[1].sqrt()))
+        // `max` would make zero of what is not a number.
+        let ends = [low - apart[0], high + apart[1]];
+        let is_known = ends.iter().all(|end| end.is_finite());
+        is_known.then(|| (ends[0].max(0.0), ends[1]))
     }
 
     /// The total with the points at these values.
@@ -186,17 +212,29 @@ impl Node {
             Node::Sum(nodes) => nodes.iter().map(|node| node.value(points)).sum(),
             Node::Product(factors) => factors.iter().fold(1.0, |value, (divides, node)| {
                 if *divides {
-                    value / node.value(points)
+                    divided(value, node.value(points))
                 } else {
                     value * node.value(points)
                 }
             }),
             Node::Max(nodes) => {
                 let values = nodes.iter().map(|node| node.value(points));
-                values.fold(0.0, f64::max)
+                // f64::max would leave out what is not a number.
+                values.fold(0.0, |most, value| {
+                    if value > most || value.is_nan() {
+                        value
+                    } else {
+                        most
+                    }
+                })
             }
         }
     }
+}
+
+/// The quotient, which is not a number where it divides by zero: infinity would give zero again as a divisor.
+fn divided(value: f64, by: f64) -> f64 {
+    if by == 0.0 { f64::NAN } else { value / by }
 }
 
 /// The factor that converts a value in this unit to nanoseconds and bytes.
@@ -232,10 +270,15 @@ impl fmt::Display for Dimension {
     }
 }
 
-struct Parser<'a> {
+/// Returns the probe for a name, or a sentence that says why there is none.
+pub type Find<'f, 'p> = &'f mut dyn FnMut(&str) -> Result<&'p ProbeInfo, String>;
+
+struct Parser<'a, 'f, 'p> {
     text: &'a str,
     rest: &'a str,
-    probes: &'a [&'a ProbeInfo],
+    find: Find<'f, 'p>,
+    /// Whether `10k` is a size.
+    k_is_bytes: bool,
     points: Vec<Point>,
     /// How many parentheses are open.
     depth: usize,
@@ -246,7 +289,7 @@ const MAX_DEPTH: usize = 100;
 
 type Parsed = Result<(Node, Dimension), String>;
 
-impl<'a> Parser<'a> {
+impl<'a> Parser<'a, '_, '_> {
     /// Terms and the plus signs between them, up to the first token that is neither.
     fn parts(&mut self) -> Result<(Vec<Part>, Dimension), String> {
         let mut parts = Vec::new();
@@ -291,10 +334,13 @@ impl<'a> Parser<'a> {
             self.expect(')')?;
             return Ok(sum);
         }
-        let is_in_a_name = |c: char| c.is_alphanumeric() || "._µ".contains(c);
         let word = self.take_while(is_in_a_name);
         match word.chars().next() {
-            Some(first) if first.is_ascii_digit() => number(word),
+            Some(first) if first.is_ascii_digit() => {
+                let bits = word.strip_suffix("ps").filter(|word| word.ends_with('b'));
+                let per_second = bits.is_some() || self.takes_per_second();
+                number(bits.unwrap_or(word), per_second, self.k_is_bytes)
+            }
             Some(_) if word == "max" => self.max(),
             Some(_) => self.point(word),
             None => Err(self.wrong("a number, a probe or `(`")),
@@ -334,11 +380,7 @@ impl<'a> Parser<'a> {
 
     /// A probe, optionally followed by parentheses with the values that differ from its defaults.
     fn point(&mut self, id: &str) -> Parsed {
-        let info = self.probes.iter().find(|info| info.id == id_now(id));
-        let info = *info.ok_or_else(|| {
-            let hint = nearest::hint(id, self.probes.iter().map(|info| &*info.id));
-            format!("there is no probe `{id}`{hint} (`costof list` shows them all)")
-        })?;
+        let info = (self.find)(id)?;
         let (settings, link) = self.arguments(info)?;
         let axes = plan::points(info, &settings)?;
         let point = Point {
@@ -405,6 +447,14 @@ impl<'a> Parser<'a> {
         taken
     }
 
+    /// Takes `/s`, which makes a rate of the number before it.
+    fn takes_per_second(&mut self) -> bool {
+        let rest = self.rest.strip_prefix("/s");
+        let rest = rest.filter(|rest| !rest.starts_with(is_in_a_name));
+        self.rest = rest.unwrap_or(self.rest);
+        rest.is_some()
+    }
+
     fn takes(&mut self, sign: char) -> bool {
         let rest = self.rest.trim_start().strip_prefix(sign);
         self.rest = rest.unwrap_or(self.rest).trim_start();
@@ -429,8 +479,24 @@ impl<'a> Parser<'a> {
     }
 }
 
-/// A number, with or without a unit of bytes or of time.
-fn number(word: &str) -> Parsed {
+fn is_in_a_name(c: char) -> bool {
+    c.is_alphanumeric() || "._µ".contains(c)
+}
+
+/// A number, with or without a unit of bytes, of bits or of time. Letters such as `k` alone are thousands, or
+/// sizes.
+fn number(word: &str, per_second: bool, k_is_bytes: bool) -> Parsed {
+    let (node, Dimension(bytes, time)) = amount(word, per_second, k_is_bytes)?;
+    Ok(match node {
+        Node::Number(number) if per_second => (
+            Node::Number(number * scale(Unit::Hertz)),
+            Dimension(bytes, time - 1),
+        ),
+        node => (node, Dimension(bytes, time)),
+    })
+}
+
+fn amount(word: &str, per_second: bool, k_is_bytes: bool) -> Parsed {
     if let Ok(number) = word.parse::<f64>() {
         return if number.is_finite() {
             Ok((Node::Number(number), NUMBER))
@@ -438,25 +504,28 @@ fn number(word: &str) -> Parsed {
             Err(format!("`{word}` is too large"))
         };
     }
-    const DECIMAL: [(&str, u64); 3] = [("kB", 1000), ("MB", 1_000_000), ("GB", 1_000_000_000)];
     let split = word.find(|c: char| c.is_alphabetic()).unwrap_or(word.len());
     let (digits, unit) = word.split_at(split);
-    let decimal = DECIMAL.iter().find(|(symbol, _)| *symbol == unit);
     let one = format!("1{unit}");
-    let bytes = decimal.map(|(_, step)| *step).or_else(|| parse_bytes(&one));
-    let (step, dimension) = match (parse_ns(&one), bytes) {
-        (Some(ns), _) => (ns, Dimension(0, 1)),
-        (_, Some(bytes)) => (bytes, Dimension(1, 0)),
-        (None, None) => {
-            return Err(format!(
-                "`{word}` has no unit of bytes (KiB, MiB, GiB, kB, MB, GB) or time (ns, us, ms, s)"
-            ));
-        }
+    let bits = parse_bits_per_second(&format!("{one}{}", if per_second { "/s" } else { "" }));
+    let count = parse_count(&one).filter(|_| !k_is_bytes);
+    let (step, dimension) = if let Some(ns) = parse_ns(&one) {
+        (ns as f64, Dimension(0, 1))
+    } else if let Some(count) = count {
+        (count as f64, NUMBER)
+    } else if let Some(bits) = bits {
+        (bits / 8.0, Dimension(1, 0))
+    } else if let Some(bytes) = parse_bytes(&one) {
+        (bytes as f64, Dimension(1, 0))
+    } else {
+        return Err(format!(
+            "`{word}` has no unit of bytes (KiB, MiB, GiB, kB, MB, GB, Mbit, Gbit) or time (ns, us, ms, s)"
+        ));
     };
     let number: f64 = digits
         .parse()
         .map_err(|_| format!("`{word}` is not a number"))?;
-    Ok((Node::Number(number * step as f64), dimension))
+    Ok((Node::Number(number * step), dimension))
 }
 
 #[cfg(test)]
@@ -557,6 +626,59 @@ mod tests {
         assert_eq!(parse("1GiB / 2s").unwrap().unit, Unit::BytesPerSecond);
         assert_eq!(total("1GB / 1s", &[]).round(), 1e9);
         assert_eq!(total(&("2 / 2 * ".repeat(15_000) + "3"), &[]), 3.0);
+    }
+
+    #[test]
+    fn numbers_are_read_as_people_write_them() {
+        let rtt = exactly(500.0);
+        for (text, value, unit) in [
+            ("10k * net.rtt", 5e6, Unit::Nanoseconds),
+            (
+                "10k / memory.bandwidth",
+                10_240e9 / 500.0,
+                Unit::Nanoseconds,
+            ),
+            ("10Gbit/s", 1.25e9, Unit::BytesPerSecond),
+            ("1.25GB / 10Gbit/s", 1e9, Unit::Nanoseconds),
+            ("1.25GB / 10Gbps", 1e9, Unit::Nanoseconds),
+            ("8Mbit", 1e6, Unit::Bytes),
+            ("50/s", 50.0, Unit::Hertz),
+            ("100 / 50/s", 2e9, Unit::Nanoseconds),
+            ("100MB/s", 1e8, Unit::BytesPerSecond),
+            ("2 / 1s", 2.0, Unit::Hertz),
+            ("2M", 2e6, Unit::One),
+        ] {
+            let expression = parse(text).unwrap_or_else(|error| panic!("{text}: {error}"));
+            let values = vec![rtt; expression.points.len()];
+            let total = expression.total(&values).unwrap();
+            assert_eq!(expression.unit, unit, "{text}");
+            assert!(
+                (total.value / value - 1.0).abs() < 1e-12,
+                "{text}: {total:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn what_is_not_finite_is_no_answer() {
+        let wide = || Value::Measured(1e5, Some((9e4, 1.1e5)));
+        let large = parse("net.rtt * 1e300").unwrap().total(&[wide()]).unwrap();
+        let (low, high) = large.interval.unwrap();
+        assert!(low > 8e304 && high < 1.2e305, "{large:?}");
+        for text in [
+            "1 / (1 / 0) * 1ns",
+            "max(0 / 0 * 1ns, 5ns)",
+            "1ns * 1e300 * 1e300",
+        ] {
+            let error = parse(text).unwrap().total(&[]).unwrap_err();
+            assert!(error.contains("divides by zero"), "{text}: {error}");
+        }
+        // A divisor that may be zero leaves the total without an upper end.
+        let may_be_zero = Value::Measured(5.0, Some((0.0, 9.0)));
+        let total = parse("1B / memory.bandwidth")
+            .unwrap()
+            .total(&[may_be_zero]);
+        assert_eq!(total.unwrap().interval, None);
     }
 
     #[test]

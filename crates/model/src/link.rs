@@ -1,6 +1,6 @@
 //! A link: the path between the two ends of a measurement, as the user asked for it.
 
-use crate::unit::Unit;
+use crate::unit::{Unit, parse_bits_per_second, parse_count};
 use std::fmt;
 use std::str::FromStr;
 
@@ -107,9 +107,8 @@ fn set(emulation: &mut Emulation, name: &str, value: &str) -> Result<(), String>
         "duplicate" => emulation.duplicate = share(value)?,
         "rate" => emulation.rate = Some(bits(value)?),
         "queue" => {
-            emulation.queue = value
-                .parse()
-                .ok()
+            emulation.queue = parse_count(value)
+                .and_then(|queue| queue.try_into().ok())
                 .filter(|queue| (1..=1_000_000).contains(queue))
                 .ok_or_else(|| format!("queue={value}: a number of packets, 1 to 1000000"))?;
         }
@@ -147,10 +146,9 @@ fn share(text: &str) -> Result<f64, String> {
         .ok_or_else(|| format!("`{text}` is no share, such as 10% or 0.1"))
 }
 
-/// `100Mbit`, `1Gbit`.
+/// `100Mbit`, `1Gbit/s`.
 fn bits(text: &str) -> Result<f64, String> {
-    let units = [("Gbit", 1e9), ("Mbit", 1e6), ("kbit", 1e3), ("bit", 1.0)];
-    number(text, &units)
+    parse_bits_per_second(text)
         .filter(|bits| (1e3..=1e12).contains(bits))
         .ok_or_else(|| format!("`{text}` is not a rate from 1kbit to 1000Gbit, such as 100Mbit"))
 }
@@ -219,7 +217,27 @@ impl Emulation {
     }
 }
 
+/// The one link with names, which `costof link` makes: its record, and the network namespaces of its
+/// ends.
+pub mod named {
+    /// The existing link, as JSON with its name as `link`.
+    pub const RECORD: &str = "/run/costof/link.json";
+    /// The namespace of the leading end: 10.0.0.2.
+    pub const LEADING: &str = "costof-client";
+    /// The namespace of the other end: 10.0.0.1.
+    pub const OTHER: &str = "costof-server";
+}
+
 impl Link {
+    /// The same link seen from its other end.
+    #[must_use]
+    pub const fn reversed(self) -> Link {
+        match self {
+            Link::Emulated { up, down } => Link::Emulated { up: down, down: up },
+            same => same,
+        }
+    }
+
     /// Its name, if it has one.
     fn name(&self) -> Option<&'static str> {
         match self {
@@ -266,6 +284,10 @@ mod tests {
         let (up, down) = emulated("delay=1ms,up.loss=0.5,down.queue=10");
         assert_eq!((up.loss, up.queue, up.delay_ns), (0.5, 1000, 1e6));
         assert_eq!((down.loss, down.queue, down.delay_ns), (0.0, 10, 1e6));
+        assert_eq!(
+            emulated("rate=10Gbit/s,queue=1k"),
+            emulated("rate=10000Mbit,queue=1000")
+        );
         let (lan, _) = emulated("lan");
         assert_eq!((lan.delay_ns, lan.rate), (50e3, Some(1e9)));
     }

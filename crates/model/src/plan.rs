@@ -4,10 +4,14 @@ use crate::axis::{Axes, AxisValue};
 use crate::point::Point;
 use crate::probe_info::ProbeInfo;
 use crate::{Text, nearest};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::hash::Hash;
 
 /// The requested values, by axis name: `--set AXIS=V,V…`.
 pub type Settings = BTreeMap<String, Vec<String>>;
+
+/// The most points of a probe in one run: their launches alone would take hours.
+pub const MAX_POINTS: usize = 1_000_000;
 
 /// The probes that match `pattern`: an id, a layer or a glob with `*`.
 ///
@@ -56,7 +60,7 @@ fn matches_glob(pattern: &str, text: &str) -> bool {
 /// that it names. No point occurs twice.
 ///
 /// # Errors
-/// A sentence with the unknown axis or value.
+/// A sentence with the unknown axis or value, or if there are more than [`MAX_POINTS`].
 pub fn points(info: &ProbeInfo, settings: &Settings) -> Result<Vec<Axes>, String> {
     let defaults = || vec![info.defaults()];
     let mut all = Vec::new();
@@ -74,17 +78,38 @@ pub fn points(info: &ProbeInfo, settings: &Settings) -> Result<Vec<Axes>, String
         }
     } else {
         let set = read(info, settings)?;
+        bounded(info, 1, &set)?;
         all.extend(set.into_iter().fold(defaults(), |axes, (name, values)| {
             cross(axes, name, &values)
         }));
     }
     let mut points = Vec::new();
-    for axes in all {
-        if !points.contains(&axes) {
-            points.push(axes);
-        }
-    }
+    add_new(&mut points, all);
     Ok(points)
+}
+
+/// Adds the items that are not there yet.
+pub fn add_new<T: Clone + Eq + Hash>(all: &mut Vec<T>, more: impl IntoIterator<Item = T>) {
+    let mut known: HashSet<T> = all.iter().cloned().collect();
+    all.extend(more.into_iter().filter(|one| known.insert(one.clone())));
+}
+
+/// Checks that every one of `points` with each of the set values is at most [`MAX_POINTS`].
+fn bounded(info: &ProbeInfo, points: usize, set: &[(Text, Vec<AxisValue>)]) -> Result<(), String> {
+    let counts = set.iter().map(|(_, values)| values.len());
+    let all = counts.fold(points, usize::saturating_mul);
+    if all <= MAX_POINTS {
+        return Ok(());
+    }
+    let axes: Vec<String> = set
+        .iter()
+        .map(|(name, values)| format!("{} of {name}", values.len()))
+        .collect();
+    Err(format!(
+        "{}: {all} points, of which a run has at most {MAX_POINTS} (fewer values of --set: {})",
+        info.id,
+        axes.join(", ")
+    ))
 }
 
 /// Restricts the points of a plan to the axes that are set. Points that differ only in a set axis
@@ -101,17 +126,20 @@ pub fn restricted(
 ) -> Result<Vec<Point>, String> {
     let set = read(info, settings)?;
     let mut groups: Vec<(Point, Vec<&Point>)> = Vec::new();
+    let mut position: HashMap<Point, usize> = HashMap::new();
     for point in planned {
         let mut others = point.clone();
         others
             .axes
             .0
             .retain(|name, _| !settings.contains_key(&**name));
-        match groups.iter_mut().find(|(known, _)| *known == others) {
-            Some((_, points)) => points.push(point),
-            None => groups.push((others, vec![point])),
+        let at = *position.entry(others.clone()).or_insert(groups.len());
+        if at == groups.len() {
+            groups.push((others, Vec::new()));
         }
+        groups[at].1.push(point);
     }
+    bounded(info, groups.len(), &set)?;
     let at = |(others, points): (Point, Vec<&Point>)| {
         let axes = set.iter().fold(vec![others.axes], |axes, (name, values)| {
             let own = &points[0].axes.0[name];
@@ -132,7 +160,7 @@ pub fn restricted(
     Ok(groups.into_iter().flat_map(at).collect())
 }
 
-/// Reads `axis=value,value`.
+/// Reads `axis=value,value`. A value that is there twice counts once.
 ///
 /// # Errors
 /// There is no such sign, no axis, or an empty value.
@@ -140,7 +168,12 @@ pub fn setting(text: &str) -> Result<(String, Vec<String>), String> {
     let (axis, values) = text
         .split_once('=')
         .ok_or_else(|| format!("`{text}` is not AXIS=V,V… (such as size=16KiB,1MiB)"))?;
-    let values: Vec<String> = values.split(',').map(|value| value.trim().into()).collect();
+    let mut all = Vec::new();
+    add_new(
+        &mut all,
+        values.split(',').map(|value| value.trim().to_owned()),
+    );
+    let values = all;
     if axis.is_empty() || values.iter().any(String::is_empty) {
         return Err(format!("`{text}` names no axis, or an empty value"));
     }
@@ -258,6 +291,21 @@ mod tests {
         assert_eq!(points(&info, &settings).unwrap().len(), 4);
         let error = points(&info, &Settings::from([set("siz", &["3"])])).unwrap_err();
         assert!(error.contains("did you mean `size`"), "{error}");
+    }
+
+    #[test]
+    fn more_points_than_a_run_can_have_are_refused_before_they_are_made() {
+        let info = probe("p", &[]);
+        let sizes: Vec<String> = (1..=4000).map(|size| size.to_string()).collect();
+        let set = |times| Settings::from([("size".to_owned(), sizes.repeat(times))]);
+        assert_eq!(points(&info, &set(2)).unwrap().len(), 4000);
+        let error = points(&info, &set(300)).unwrap_err();
+        assert!(
+            error.contains("1200000 points") && error.contains("of size"),
+            "{error}"
+        );
+        let twice = setting("size=1,2, 1").unwrap();
+        assert_eq!(twice.1, ["1", "2"]);
     }
 
     #[test]

@@ -9,6 +9,7 @@ use crate::rows::PointRow;
 use crate::typed::TypedPoint;
 use crate::unit::Unit;
 use std::cell::RefCell;
+use std::collections::HashMap;
 
 /// What has been measured before a point is predicted, in the plan's order. A prediction builds on
 /// sound rows alone, and of these on metrics with an interval.
@@ -20,7 +21,13 @@ pub struct MeasuredRows<'a> {
 
 /// What predictions have used, each once.
 #[derive(Debug, Default)]
-pub struct Used(RefCell<Vec<(Point, Option<Number>)>>);
+pub struct Used(RefCell<Noted>);
+
+#[derive(Debug, Default)]
+struct Noted {
+    numbers: Vec<(Point, Option<Number>)>,
+    positions: HashMap<Point, usize>,
+}
 
 /// The number of a row that a prediction has used, as it was then.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -39,14 +46,17 @@ impl Used {
 
     /// The points, and the number of each; without one if only other figures of the row were used.
     pub fn numbers(self) -> Vec<(Point, Option<Number>)> {
-        self.0.into_inner()
+        self.0.into_inner().numbers
     }
 
     fn note(&self, point: &Point, number: Option<Number>) {
-        let mut used = self.0.borrow_mut();
-        match used.iter_mut().find(|(known, _)| known == point) {
-            Some((_, known)) => *known = known.or(number),
-            None => used.push((point.clone(), number)),
+        let Noted { numbers, positions } = &mut *self.0.borrow_mut();
+        match positions.get(point) {
+            Some(at) => numbers[*at].1 = numbers[*at].1.or(number),
+            None => {
+                positions.insert(point.clone(), numbers.len());
+                numbers.push((point.clone(), number));
+            }
         }
     }
 }

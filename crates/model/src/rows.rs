@@ -75,6 +75,10 @@ pub struct Plan {
     /// its budget allow.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub launches: Option<u32>,
+    /// How long to measure at most, in nanoseconds, if the user has set that; `None` for the budget of
+    /// the precision.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub budget_ns: Option<u64>,
     /// The blocks, in the order of the table.
     pub blocks: Vec<Block>,
     /// Points that predictions take from earlier runs, because measuring them again would take

@@ -8,7 +8,8 @@ use crate::prediction::Prediction;
 use crate::probe_info::ProbeInfo;
 use crate::protocol::LINE_MAX_BYTES;
 use crate::rows::{
-    AttemptRow, EndRow, FailureRow, LaunchRow, PointRow, PredictionRow, Row, RunRow, SCHEMA,
+    AttemptRow, EndRow, FailureRow, LaunchPoint, LaunchRow, PointRow, PredictionRow, Row, RunRow,
+    SCHEMA,
 };
 use serde::Deserialize;
 use std::collections::HashMap;
@@ -45,7 +46,10 @@ pub struct Run {
 /// Which launches contain a point, by a hash of the point, and how many launches this covers. The
 /// index follows from the launches, so it does not count when two runs are compared for equality.
 #[derive(Debug, Default)]
-struct Index(OnceLock<(usize, HashMap<u64, Vec<usize>>)>);
+struct Index(OnceLock<(usize, Places)>);
+
+/// By the hash of a point, the launches that contain it, and its places in them.
+type Places = HashMap<u64, Vec<(usize, usize)>>;
 
 impl Clone for Index {
     fn clone(&self) -> Index {
@@ -379,20 +383,31 @@ impl Run {
     /// first use, so that many points can be looked up. If launches were added since, all launches
     /// are returned.
     pub fn launches_of(&self, point: &Point) -> impl Iterator<Item = &LaunchRow> {
+        self.given_to(point).map(|(launch, _)| launch)
+    }
+
+    /// The same with what the launch measured of the point, which may be another point for those
+    /// others.
+    pub fn given_to(&self, point: &Point) -> impl Iterator<Item = (&LaunchRow, &LaunchPoint)> {
         let (of, by_digest) = self.index.0.get_or_init(|| {
-            let mut by_digest: HashMap<u64, Vec<usize>> = HashMap::new();
+            let mut by_digest: HashMap<u64, Vec<(usize, usize)>> = HashMap::new();
             for (at, launch) in self.launches.iter().enumerate() {
-                for measured in &launch.points {
+                for (position, measured) in launch.points.iter().enumerate() {
                     let launches = by_digest.entry(digest(&measured.point));
-                    launches.or_default().push(at);
+                    launches.or_default().push((at, position));
                 }
             }
             (self.launches.len(), by_digest)
         });
         let is_whole = *of == self.launches.len();
         let known = by_digest.get(&digest(point)).filter(|_| is_whole);
-        let known = known.into_iter().flatten().map(|at| &self.launches[*at]);
+        let known = known.into_iter().flatten();
+        let known = known.map(|(at, position)| {
+            let launch = &self.launches[*at];
+            (launch, &launch.points[*position])
+        });
         let all = self.launches.iter().filter(move |_| !is_whole);
+        let all = all.flat_map(|launch| launch.points.iter().map(move |given| (launch, given)));
         known.chain(all)
     }
 

@@ -166,6 +166,7 @@ pub fn planned(blocks: impl IntoIterator<Item = Vec<Point>>) -> Run {
         beside: None,
         plan: Plan {
             precision: "quick".into(),
+            budget_ns: None,
             launches: None,
             blocks: blocks.collect(),
             earlier: Vec::new(),

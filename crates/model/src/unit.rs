@@ -124,8 +124,11 @@ fn ends((low, high): (f64, f64), written: impl Fn(f64, usize) -> String) -> [Str
     (0..=3).map(shown).find(differ).unwrap_or_else(|| shown(0))
 }
 
-/// Three significant digits and this many more, without an exponent.
+/// Three significant digits and this many more, without an exponent below 10¹⁵.
 fn significant(value: f64, more: usize) -> String {
+    if value.abs() >= 1e15 {
+        return format!("{value:.*e}", 2 + more);
+    }
     let digits = match value.abs() {
         v if v >= 99.95 => 0,
         v if v >= 9.995 => 1,
@@ -145,7 +148,7 @@ pub fn display_bytes(bytes: u64) -> String {
     format!("{}{symbol}", bytes / step)
 }
 
-/// `16KiB`, `1 MiB`, `64B` or `64` as bytes. `K`, `M`, `G` are binary, as in the tools of this
+/// `16KiB`, `1 MiB`, `64B`, `10kB` or `64` as bytes. `K`, `M`, `G` are binary, as in the tools of this
 /// field. `None` if the text is not a size, or is 2⁶⁴ or more.
 pub fn parse_bytes(text: &str) -> Option<u64> {
     let (number, suffix) = number_and_unit(text)?;
@@ -155,9 +158,49 @@ pub fn parse_bytes(text: &str) -> Option<u64> {
         "m" | "mib" => 1 << 20,
         "g" | "gib" => 1 << 30,
         "t" | "tib" => 1 << 40,
-        _ => return None,
+        decimal => thousands(decimal.strip_suffix('b')?)?,
     };
     number.checked_mul(step)
+}
+
+/// `10k`, `2M` or `50` as a number of things. `None` if the text is not a whole number, or is 2⁶⁴ or more.
+pub fn parse_count(text: &str) -> Option<u64> {
+    let (number, suffix) = number_and_unit(text)?;
+    number.checked_mul(thousands(suffix)?)
+}
+
+/// The decimal factor that a letter before a unit stands for.
+pub(crate) fn thousands(letter: &str) -> Option<u64> {
+    Some(match letter {
+        "" => 1,
+        "k" | "K" => 1000,
+        "m" | "M" => 1_000_000,
+        "g" | "G" => 1_000_000_000,
+        "t" | "T" => 1_000_000_000_000,
+        _ => return None,
+    })
+}
+
+/// How many bits per second `100Mbit`, `10Gbit/s`, `10Gbps` or `1.5Gb/s` are. `None` if the text is no such
+/// rate.
+pub fn parse_bits_per_second(text: &str) -> Option<f64> {
+    let (text, per_second) = match text.strip_suffix("/s").or_else(|| text.strip_suffix("ps")) {
+        Some(text) => (text, true),
+        None => (text, false),
+    };
+    let short = || text.strip_suffix('b').filter(|_| per_second);
+    let text = text.strip_suffix("bit").or_else(short)?;
+    let letter = text.len()
+        - text
+            .chars()
+            .next_back()
+            .filter(char::is_ascii_alphabetic)
+            .map_or(0, char::len_utf8);
+    let (digits, letter) = text.split_at(letter);
+    let number: f64 = digits.trim().parse().ok()?;
+    number
+        .is_finite()
+        .then_some(number * thousands(letter)? as f64)
 }
 
 /// A whole number and the unit that follows it, without blanks.
@@ -208,6 +251,7 @@ mod tests {
         assert_eq!(Unit::Nanoseconds.display(999.7), "1.00 µs");
         assert_eq!(Unit::Nanoseconds.display(3_420.0), "3.42 µs");
         assert_eq!(Unit::Nanoseconds.display(-5.0), "-5.00 ns");
+        assert_eq!(Unit::Nanoseconds.display(1.74e305), "1.74e296 s");
         assert_eq!(Unit::Hertz.display(4.012e9), "4.01 GHz");
         assert_eq!(Unit::Bytes.display(268_435_456.0), "256MiB");
         assert_eq!(Unit::Cycles.display(7.0), "7.00 cycles");
@@ -263,6 +307,23 @@ mod tests {
         }
         assert_eq!(parse_bytes("16 kib"), Some(16384));
         assert_eq!(parse_bytes("1M"), Some(1 << 20));
+        assert_eq!(
+            (parse_bytes("10k"), parse_bytes("10 kB")),
+            (Some(10_240), Some(10_000))
+        );
+        assert_eq!(
+            (parse_count("10k"), parse_count("2M")),
+            (Some(10_000), Some(2_000_000))
+        );
+        assert_eq!((parse_count("10kB"), parse_count("k")), (None, None));
+        for text in ["10Gbit", "10Gbit/s", "10Gb/s", "10Gbps", "10000Mbit/s"] {
+            assert_eq!(parse_bits_per_second(text), Some(1e10), "{text}");
+        }
+        for text in [
+            "10Gb", "10GB/s", "10", "Gbit", "10xbit", "infbit", "10G", "10/s",
+        ] {
+            assert_eq!(parse_bits_per_second(text), None, "{text}");
+        }
         assert_eq!(parse_bytes("many"), None);
         assert_eq!(parse_bytes("-1"), None);
         assert_eq!(parse_bytes("99999999999999GiB"), None);

@@ -63,12 +63,30 @@ pub(crate) fn partner_cpu(ends: Cpus, cpus: &[usize]) -> Result<usize, Failure> 
 /// # Errors
 /// If that is impossible.
 pub(crate) fn keep(ends: Cpus, wake: Wake, cpus: &[usize]) -> Result<Awake, Failure> {
-    match (ends, wake) {
-        (Cpus::Cross, _) => wake::keep(wake, threads::on(2, cpus)?),
-        (Cpus::Same | Cpus::OneThread, Wake::Awake) => Ok(Awake::Unchanged),
-        (Cpus::Same | Cpus::OneThread, _) => unsupported!(
+    check(ends, wake, false)?;
+    match ends {
+        Cpus::Cross => wake::keep(wake, threads::on(2, cpus)?),
+        Cpus::Same | Cpus::OneThread => Ok(Awake::Unchanged),
+    }
+}
+
+/// Refuses ends on one CPU that should be idle, or on which both spin.
+///
+/// # Errors
+/// What to set instead.
+pub(crate) fn check(ends: Cpus, wake: Wake, spins: bool) -> Result<(), Failure> {
+    match (ends, wake, spins) {
+        (Cpus::Same, _, true) => unsupported!(
+            "two ends that spin on one CPU wait for the end of each other's time slice \
+             (--set cpus=cross, or wait=block)"
+        ),
+        (_, Wake::Idle | Wake::Polling, true) => {
+            unsupported!("an end that spins keeps its CPU awake (--set wake=awake)")
+        }
+        (Cpus::Same | Cpus::OneThread, Wake::Idle | Wake::Polling, false) => unsupported!(
             "the CPU that both ends share is never idle (--set cpus=cross, or wake=awake)"
         ),
+        _ => Ok(()),
     }
 }
 
@@ -77,16 +95,7 @@ pub(crate) fn keep(ends: Cpus, wake: Wake, cpus: &[usize]) -> Result<Awake, Fail
 /// # Errors
 /// If they share a CPU, or it should be idle.
 pub(crate) fn spinning_keeps(ends: Cpus, wake: Wake) -> Result<Awake, Failure> {
-    match (ends, wake) {
-        (Cpus::Cross | Cpus::OneThread, Wake::Awake) => Ok(Awake::Unchanged),
-        (Cpus::Same, _) => unsupported!(
-            "two ends that spin on one CPU wait for the end of each other's time slice \
-             (--set cpus=cross, or wait=block)"
-        ),
-        (Cpus::Cross | Cpus::OneThread, Wake::Idle | Wake::Polling) => {
-            unsupported!("an end that spins keeps its CPU awake (--set wake=awake)")
-        }
-    }
+    check(ends, wake, true).map(|()| Awake::Unchanged)
 }
 
 /// A token that goes between this thread and a partner, with both CPUs kept awake or not.

@@ -27,16 +27,17 @@ pub use receiver::{Event, Receiver, Served};
 #[cfg(feature = "fuzzing")]
 pub use sender::fuzzing::sender;
 pub use sender::{Sending, Sent, send};
-pub use workload::{Asked, Conditions, What, datagrams, probe_over};
+pub use workload::{Asked, Conditions, What, datagrams, probe_over, window_that_fits};
 
 use crate::copy::send::PROBE;
 use crate::copy::send::axes::Over;
+use control::Control;
 use costof_measure::meter::{Meter, Record};
 use costof_measure::{clock, estimate, facts, link_end};
 use costof_model::axis::AxisValue;
 use costof_model::failure::Failure;
 use costof_model::harmless;
-use costof_model::link::Link;
+use costof_model::link::{Link, named};
 use costof_model::link_end::LinkEnd;
 use costof_model::metric::Estimate;
 use costof_model::noise::{Noise, Placement};
@@ -47,8 +48,11 @@ use costof_model::run_file::Run;
 use costof_model::typed::Words;
 use costof_os::random;
 use protocol::Place;
-use std::io;
+use std::fs::File;
+use std::io::{self, Read};
 use std::net::IpAddr;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use workload::{LocalEnd, Workload, stack};
 
@@ -68,10 +72,13 @@ pub struct Outcome {
     pub what: What,
     /// Messages that were sent, as the sender counts them; none at the receiver.
     pub sent: Option<u64>,
-    /// Messages that arrived completely, as the receiver counts them.
+    /// Messages that arrived completely, as the receiver counts them; no more than were sent.
     pub arrived: u64,
     /// Their payload, in bytes.
     pub arrived_bytes: u64,
+    /// By how many more arrived than were sent, because the network delivered some twice; known to
+    /// the sender.
+    pub duplicates: u64,
     /// The measurements that this end knows: at the sender those of both ends, at the receiver its
     /// own.
     pub measured: Result<Run, Failure>,
@@ -147,17 +154,55 @@ pub fn value(name: &str, text: &str) -> Result<AxisValue, String> {
     info().axis(name)?.parse(text)
 }
 
-/// The path between two ends, as far as they know where they are: in one network namespace it is
-/// the loopback device, whatever address they use.
-fn between(one: &Place, other: &Place) -> Link {
+/// The path from a sender to a receiver, as far as they know where they are: in one network namespace
+/// it is the loopback device, whatever address they use; between the two of `costof link`, that link.
+fn between(sender: &Place, receiver: &Place) -> Link {
     let is_same = |one: &Option<String>, other: &Option<String>| one.is_some() && one == other;
-    if !is_same(&one.boot, &other.boot) {
+    if !is_same(&sender.boot, &receiver.boot) {
         Link::Remote
-    } else if is_same(&one.namespace, &other.namespace) {
+    } else if is_same(&sender.namespace, &receiver.namespace) {
         Link::Loopback
     } else {
-        Link::Veth
+        let link = |place: &Place| place.link.as_deref()?.parse::<Link>().ok();
+        let there = link(sender).zip(link(receiver));
+        let is_one = |(sender, receiver): &(Link, Link)| *sender == receiver.reversed();
+        there.filter(is_one).map_or(Link::Veth, |(link, _)| link)
     }
+}
+
+/// The link of `costof link` that ends in this network namespace, seen from here: `up` is what leaves.
+fn named_link(namespace: &str) -> Option<String> {
+    let inode: u64 = namespace
+        .strip_prefix("net:[")?
+        .strip_suffix(']')?
+        .parse()
+        .ok()?;
+    let is_here = |name| {
+        let named = std::fs::metadata(Path::new(NAMESPACES).join(name));
+        named.is_ok_and(|named| named.ino() == inode)
+    };
+    let leads = is_here(named::LEADING);
+    if !leads && !is_here(named::OTHER) {
+        return None;
+    }
+    let record = File::open(named::RECORD).ok()?.take(RECORD_MAX_BYTES);
+    let record: serde_json::Value = serde_json::from_reader(record).ok()?;
+    let link: Link = record.get("link")?.as_str()?.parse().ok()?;
+    Some(if leads { link } else { link.reversed() }.to_string())
+}
+
+/// Where ip-netns(8) keeps namespaces with names.
+const NAMESPACES: &str = "/run/netns";
+/// The record of a link is shorter.
+const RECORD_MAX_BYTES: u64 = 64 << 10;
+
+/// What the user has set for the sockets through which messages arrive.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Sockets {
+    /// The first and the last port; 0 and 0 for any.
+    pub ports: (u16, u16),
+    /// How many bytes the queue of a socket for datagrams may hold (SO_RCVBUF).
+    pub receive_buffer: Option<u64>,
 }
 
 /// How this end measures, and where it is.
@@ -171,11 +216,13 @@ impl ThisEnd {
     fn new() -> ThisEnd {
         let facts = facts::gather();
         let namespace = std::fs::read_link("/proc/thread-self/ns/net").ok();
+        let namespace = namespace.map(|name| name.to_string_lossy().into_owned());
         ThisEnd {
             clock: clock::choose(facts.clock_source.current.as_deref()),
             place: Place {
                 boot: facts.kernel.boot_id,
-                namespace: namespace.map(|name| name.to_string_lossy().into_owned()),
+                link: namespace.as_deref().and_then(named_link),
+                namespace,
             },
         }
     }
@@ -185,8 +232,8 @@ impl ThisEnd {
         &self,
         role: &'static str,
         workload: &Workload,
-        address: IpAddr,
-        ports: (u16, u16),
+        control: &Control,
+        sockets: Sockets,
         token: String,
     ) -> Launch {
         let seed = random::bytes().map_or(1, |bytes| u128::from_ne_bytes(bytes) as u64);
@@ -201,8 +248,10 @@ impl ThisEnd {
             rounds: 1,
             clock: self.clock.clone(),
             rendezvous: Some(Rendezvous {
-                address,
-                ports,
+                address: control.local,
+                scope: control.scope,
+                receive_buffer: sockets.receive_buffer,
+                ports: sockets.ports,
                 token,
                 apart: workload.is_apart(),
                 sink: None,
@@ -264,6 +313,7 @@ impl ThisEnd {
             beside: None,
             plan: Plan {
                 precision: "by hand".into(),
+                budget_ns: None,
                 launches: None,
                 blocks: vec![Block {
                     points: vec![point],
@@ -352,10 +402,23 @@ mod tests {
         let place = |boot: &str, namespace: &str| Place {
             boot: (!boot.is_empty()).then(|| boot.to_owned()),
             namespace: (!namespace.is_empty()).then(|| namespace.to_owned()),
+            link: None,
         };
         let here = place("a", "1");
         assert_eq!(between(&here, &place("a", "1")), Link::Loopback);
         assert_eq!(between(&here, &place("a", "2")), Link::Veth);
+        let ends_of = |link: &str, namespace: &str| Place {
+            link: Some(link.to_owned()),
+            ..place("a", namespace)
+        };
+        let wan = ends_of("wan", "1");
+        assert_eq!(between(&wan, &ends_of("wan", "2")).to_string(), "wan");
+        // Another pair of namespaces, or a link with two directions seen from the same end.
+        assert_eq!(between(&wan, &place("a", "2")), Link::Veth);
+        let [up, down] = ["up.loss=1%", "down.loss=1%"].map(|link| ends_of(link, link));
+        assert_eq!(between(&up, &down).to_string(), "up.loss=1%");
+        assert_eq!(between(&down, &up).to_string(), "down.loss=1%");
+        assert_eq!(between(&up, &ends_of("up.loss=1%", "3")), Link::Veth);
         for elsewhere in [place("b", "1"), place("", "1")] {
             assert_eq!(between(&here, &elsewhere), Link::Remote);
         }

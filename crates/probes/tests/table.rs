@@ -240,6 +240,8 @@ fn launch(points: &[Point]) -> Launch {
         cpus: affinity::allowed().expect("a process may run somewhere"),
         rendezvous: Some(Rendezvous {
             address: IpAddr::V4(Ipv4Addr::LOCALHOST),
+            scope: 0,
+            receive_buffer: None,
             ports: (0, 0),
             token: "0123456789abcdef0123456789abcdef".to_owned(),
             apart: false,

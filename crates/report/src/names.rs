@@ -119,14 +119,14 @@ pub fn short_point(point: &Point, info: Option<&ProbeInfo>) -> String {
 
 /// The label of a point in the latency table, or else the point.
 pub(crate) fn label(run: &Run, point: &Point) -> String {
-    let mut blocks = run.run.plan.blocks.iter();
-    let label = blocks.find_map(|block| {
-        let position = block.points.iter().position(|planned| planned == point)?;
-        block.label(position)
+    // Few points have a label, and a plan may have many points.
+    let mut labels = run.run.plan.blocks.iter().flat_map(|block| {
+        let labels = block.labels.iter();
+        labels.filter_map(|(position, label)| Some((block.points.get(*position)?, label)))
     });
-    label.map_or_else(
+    labels.find(|(planned, _)| *planned == point).map_or_else(
         || short_point(point, run.probe(&point.probe)),
-        str::to_owned,
+        |(_, label)| label.clone(),
     )
 }
 

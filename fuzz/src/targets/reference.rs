@@ -3,7 +3,7 @@
 use super::run::plain;
 use crate::edits::edited;
 use crate::same::is_same;
-use costof_measure::fleet::choose;
+use costof_measure::fleet::{Candidates, choose};
 use costof_measure::qualify::{Block, Qualification};
 use costof_model::facts::Facts;
 use costof_model::qualified::Risks;
@@ -40,7 +40,8 @@ pub(crate) fn bytes(bytes: &[u8]) {
     assert!(is_same(&again, &written), "{written} is read as {again}");
     for number in [None, Some(0), Some(1), Some(2)] {
         match choose(&reference, &Facts::default(), number) {
-            Ok(cohort) => qualified(cohort),
+            Ok(Candidates::One(cohort)) => qualified(cohort),
+            Ok(Candidates::Populations(found)) => plain(&found.row().of.name()),
             Err(why) => plain(&why),
         }
     }

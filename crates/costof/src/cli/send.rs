@@ -1,7 +1,7 @@
 //! The options of `costof send`.
 
 use super::setting;
-use super::values::{SENDING, SendAxes, percent, ports, time, token};
+use super::values::{SENDING, SendAxes, bytes, count, percent, ports, time, token};
 use clap::{ArgGroup, Args, ValueHint, value_parser};
 use costof_probes::interactive::Address;
 use std::path::PathBuf;
@@ -40,6 +40,10 @@ pub(crate) struct SendOptions {
     /// The ports on which messages may arrive, if a firewall is in the way
     #[arg(long, value_name = "FIRST-LAST", conflicts_with = "to", value_parser = ports)]
     pub(crate) data_port: Option<(u16, u16)>,
+    /// How many bytes of datagrams may wait at the receiver (SO_RCVBUF; net.core.rmem_max bounds it)
+    /// [default: net.core.rmem_default]
+    #[arg(long, value_name = "BYTES", conflicts_with = "to", value_parser = bytes)]
+    pub(crate) receive_buffer: Option<u64>,
     #[command(flatten)]
     pub(crate) axes: SendAxes,
     #[command(flatten)]
@@ -56,7 +60,7 @@ pub(crate) struct SendOptions {
 #[command(next_help_heading = SENDING)]
 pub(crate) struct SendingOptions {
     /// End after this many messages on each connection
-    #[arg(long, value_name = "N", conflicts_with = "listen", value_parser = value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "N", conflicts_with = "listen", value_parser = count(1, u64::MAX))]
     pub(crate) count: Option<u64>,
     /// End after this time, such as 500ms or 1min [default without --count: 10s]
     #[arg(long, value_name = "TIME", conflicts_with = "listen", value_parser = time)]
@@ -72,8 +76,8 @@ pub(crate) struct SendingOptions {
 #[command(next_help_heading = "Options of --to with --over rudp or study-datagrams")]
 pub(crate) struct DatagramOptions {
     /// How many messages may be in flight; 0: as many as rudp allows, and one by study-datagrams
-    /// [default: 10]
-    #[arg(long, value_name = "N", conflicts_with = "listen", value_parser = value_parser!(u64).range(..=4096))]
+    /// [default: 10; of study-datagrams, as many as the receiver's usual queue of 208 KiB holds]
+    #[arg(long, value_name = "N", conflicts_with = "listen", value_parser = count(0, 4096))]
     pub(crate) window: Option<u64>,
     /// After how long study-datagrams retransmits what was not answered [default: 1s]
     #[arg(long, value_name = "TIME", conflicts_with = "listen", value_parser = time)]

@@ -1,15 +1,17 @@
 //! The values of options that clap cannot read by itself.
 
-use crate::history;
+use crate::{history, record};
 use clap::builder::{
-    PathBufValueParser, PossibleValue, PossibleValuesParser, RangedU64ValueParser,
+    NonEmptyStringValueParser, PathBufValueParser, PossibleValue, PossibleValuesParser,
     TypedValueParser, ValueParser,
 };
-use clap::{Arg, ArgMatches, Args, Command, FromArgMatches, value_parser};
+use clap::{Arg, ArgMatches, Args, Command, FromArgMatches};
 use costof_measure::schedule::{LEAST_LAUNCHES, MOST_LAUNCHES};
 use costof_model::axis::{Axis, AxisValue, Domain};
+use costof_model::unit::{parse_bytes, parse_count};
 use costof_probes::interactive;
 use costof_report::export::{FORMATS, Format};
+use std::fmt::Display;
 use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -97,19 +99,47 @@ pub(super) fn export_format() -> impl TypedValueParser<Value = &'static Format> 
     })
 }
 
-/// A run: the path of its file, or its number in the history.
+/// A run: the path of its file, or of a folder that has no other run, or its number in the history.
 pub(super) fn run_file() -> impl TypedValueParser<Value = PathBuf> {
+    PathBufValueParser::new().try_map(|name| history::named(name).and_then(record::file))
+}
+
+/// One of several runs: as [`run_file`], but a folder stands for all of its runs.
+pub(super) fn runs() -> impl TypedValueParser<Value = PathBuf> {
     PathBufValueParser::new().try_map(history::named)
 }
 
 /// How many launches of each point may be asked for.
 pub(super) fn launches() -> impl TypedValueParser<Value = u32> {
-    value_parser!(u32).range(i64::from(LEAST_LAUNCHES)..=i64::from(MOST_LAUNCHES))
+    count(LEAST_LAUNCHES, MOST_LAUNCHES)
 }
 
-/// Whole seconds, up to a day.
-pub(super) fn seconds() -> RangedU64ValueParser {
-    value_parser!(u64).range(1..=86_400)
+/// A number of things, such as 10000 or 10k, within these bounds.
+pub(super) fn count<T>(least: T, most: T) -> impl TypedValueParser<Value = T>
+where
+    T: TryFrom<u64> + PartialOrd + Copy + Display + Send + Sync + 'static,
+{
+    NonEmptyStringValueParser::new().try_map(move |text| {
+        let count = parse_count(&text).and_then(|count| T::try_from(count).ok());
+        let count = count.filter(|count| (least..=most).contains(count));
+        count.ok_or_else(|| {
+            format!("not a whole number from {least} to {most}, such as {least} or 2k")
+        })
+    })
+}
+
+/// A number of bytes, such as 4MiB.
+pub(super) fn bytes(text: &str) -> Result<u64, String> {
+    let bytes = parse_bytes(text).filter(|bytes| (1..=1 << 30).contains(bytes));
+    bytes.ok_or_else(|| "not a size from 1B to 1GiB, such as 4MiB".to_owned())
+}
+
+/// Seconds, up to a day, as `90` or `90s`.
+pub(super) fn seconds(text: &str) -> Result<u64, String> {
+    let whole = |time: Duration| (time.subsec_nanos() == 0).then_some(time.as_secs());
+    let seconds = text.parse().ok().or_else(|| whole(time(text).ok()?));
+    let seconds = seconds.filter(|seconds| (1..=86_400).contains(seconds));
+    seconds.ok_or_else(|| "not a number of seconds from 1 to 86400, such as 90 or 2min".to_owned())
 }
 
 /// A share in percent, as `5` or `5%`.

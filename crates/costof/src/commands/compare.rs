@@ -35,11 +35,11 @@ pub(crate) fn run(table: &'static [&'static Probe], options: &CompareOptions) ->
 fn compare_files(options: &CompareOptions) -> Done {
     let files = match options.what.as_slice() {
         [] => last_two()?,
-        [only] => bail!(
+        [only] if !only.is_dir() => bail!(
             "{} is the only run: name a second one, AFTER, to compare with it (@1 is the latest run, `costof runs` lists all)",
             only.display()
         ),
-        files => files.to_vec(),
+        files => record::files(files)?,
     };
     check_page(options, files.iter())?;
     let runs = files.iter().map(|path| record::read(path));
@@ -89,7 +89,7 @@ fn compare_hosts(table: &'static [&'static Probe], options: &CompareOptions) -> 
         run,
     };
     shown.show(paths, [side(0, old), side(1, new)])?;
-    if !options.json {
+    if shown.has_text() {
         let mut output = io::stdout().lock();
         for (name, run) in names.iter().zip([old, new]) {
             let absent = absent(run);
@@ -116,6 +116,7 @@ fn run_options(options: &CompareOptions) -> Result<RunOptions, Error> {
         word.ok_or_else(|| wrong("a probe's name is text"))
     };
     let out = options.out.clone();
+    files::refuse_standard_output(out.as_deref(), "--out names a folder for both runs")?;
     if let Some(folder) = out.as_ref().filter(|out| out.exists() && !out.is_dir()) {
         bail!(
             "{} is a file: with two hosts, --out names a folder for both runs",
@@ -136,6 +137,7 @@ fn check_page(
     options: &CompareOptions,
     mut runs: impl Iterator<Item = impl AsRef<Path>>,
 ) -> Result<(), Error> {
+    files::leaves_standard_output(&[options.html.as_deref()], options.json)?;
     match options.html.as_deref() {
         Some(html) if html.is_dir() => {
             bail!("{} is a folder: --html names a file", html.display())
@@ -176,7 +178,7 @@ impl Shown<'_> {
             self.page = Some(page::comparison::page(before, after, &comparison, &outcome));
         }
         self.add(&files, &comparison, None, outcome)?;
-        if self.options.json {
+        if !self.has_text() {
             return Ok(());
         }
         self.say_outcomes()?;
@@ -210,7 +212,7 @@ impl Shown<'_> {
         if self.options.html.is_some() {
             self.page = Some(page::many::page(sides, &pairs, &self.outcomes));
         }
-        if self.options.json {
+        if !self.has_text() {
             return Ok(());
         }
         self.say_outcomes()?;
@@ -221,6 +223,12 @@ impl Shown<'_> {
             many::compared(sides, &pairs, self.options.all, line_columns())
         )?;
         Ok(output.flush()?)
+    }
+
+    /// Whether the rows are printed as text: neither JSON nor a page is on standard output.
+    fn has_text(&self) -> bool {
+        let html = self.options.html.as_deref();
+        !self.options.json && !html.is_some_and(files::is_standard_output)
     }
 
     fn compare(&self, before: &Run, after: &Run) -> Comparison {

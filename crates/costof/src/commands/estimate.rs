@@ -3,7 +3,8 @@
 use crate::cli::{Chosen, EstimateOptions, RunOptions};
 use crate::error::{Done, Error, wrong};
 use crate::machine::hosts;
-use crate::plan::request::{Request, infos};
+use crate::plan::keywords::{self, Take};
+use crate::plan::request::Request;
 use crate::prediction::predict;
 use crate::session::{Fits, Session};
 use crate::terminal::{print, prose_columns, watch_interrupts};
@@ -14,12 +15,14 @@ use costof_model::expression::{Expression, Total, Value};
 use costof_model::facts::Facts;
 use costof_model::noise::{Grade, Warning};
 use costof_model::point::Point;
+use costof_model::probe_info::ProbeInfo;
 use costof_model::rows::PointRow;
 use costof_model::run_file::Run;
 use costof_model::unit::span;
 use costof_report::text::wrapped;
 use serde_json::json;
 use std::cell::LazyCell;
+use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
 
 /// The width in columns of a bar for the whole.
@@ -38,8 +41,18 @@ struct Source {
 }
 
 pub(crate) fn run(table: &'static [&'static Probe], options: &EstimateOptions) -> Done {
-    let infos = infos(table);
-    let expression = Expression::parse(&options.expression.join(" "), &infos).map_err(wrong)?;
+    let mut found: BTreeMap<String, &ProbeInfo> = BTreeMap::new();
+    let mut find = |word: &str| {
+        if let Some(info) = found.get(word) {
+            return Ok(*info);
+        }
+        let probes = keywords::probes(table, word, Take::One);
+        let info = probes.map_err(|error| error.to_string())?[0];
+        found.insert(word.to_owned(), info);
+        Ok(info)
+    };
+    let expression = Expression::parse_with(&options.expression.join(" "), &mut find);
+    let expression = expression.map_err(wrong)?;
     let mut runs = match &options.run {
         Some(path) => vec![(path.display().to_string(), record::read(path)?)],
         None => history(&expression.points),
@@ -216,6 +229,7 @@ pub(super) fn request<'a>(
         peer,
         chosen: Chosen {
             launches: all.chosen.launches,
+            budget: all.chosen.budget,
             settings: settings
                 .map(|(axis, value)| (axis.to_string(), vec![value.to_string()]))
                 .collect(),

@@ -8,13 +8,15 @@ use crate::{files, record};
 use costof_model::run_file::{self, Run};
 
 pub(crate) fn run(options: &ExportOptions) -> Done {
-    let runs = options.files.iter().map(|file| record::read(file));
+    let given = record::files(&options.files)?;
+    let runs = given.iter().map(|file| record::read(file));
     let mut runs = runs.collect::<Result<Vec<Run>, Error>>()?;
     if options.anonymous {
         runs.iter_mut().for_each(anonymous);
     }
     let written = exported(options, runs)?;
-    let Some(out) = &options.out else {
+    let out = options.out.as_ref();
+    let Some(out) = out.filter(|out| !files::is_standard_output(out)) else {
         return match &written[..] {
             [(_, text)] => print(text),
             _ => bail!(
@@ -29,8 +31,7 @@ pub(crate) fn run(options: &ExportOptions) -> Done {
     }
     for (name, text) in &written {
         let path = if out.is_dir() { &out.join(name) } else { out };
-        options
-            .files
+        given
             .iter()
             .try_for_each(|run| files::check_spares(path, run))?;
         files::write(path, text)?;

@@ -20,6 +20,8 @@ pub(crate) fn run(options: &FleetOptions) -> Done {
         by => checked(by, &fleet::names_of_facts(&runs))?,
     };
     let fleet = fleet::fleet(&runs, &by);
+    let outputs = [options.html.as_deref(), options.save.as_deref()];
+    let has_text = crate::files::leaves_standard_output(&outputs, options.json)?;
     if let Some(html) = &options.html {
         files
             .iter()
@@ -39,7 +41,7 @@ pub(crate) fn run(options: &FleetOptions) -> Done {
     } else {
         shown::text(&fleet, prose_columns())
     };
-    print(text)?;
+    print(if has_text { text } else { String::new() })?;
     let mut hosts = fleet.cohorts.iter().flat_map(|cohort| &cohort.hosts);
     let is_undecided = hosts.any(|host| host.verdict == Verdict::Undecided);
     let is_odd = shown::odd(&fleet).next().is_some();
@@ -72,6 +74,9 @@ fn save(file: &Path, runs: &[PathBuf], reference: &Reference) -> Result<(), Erro
         .try_for_each(|run| crate::files::check_spares(file, run))?;
     let text = serde_json::to_string_pretty(reference).context("JSON")? + "\n";
     crate::files::write(file, &text)?;
+    if crate::files::is_standard_output(file) {
+        return Ok(());
+    }
     let file = file.display();
     log(format_args!(
         "the reference is in {file}; on a host: `costof qualify --against {file}`"

@@ -21,6 +21,7 @@ pub(crate) fn run(options: &HistoryOptions) -> Done {
         return Ok(gated(false, gates, options.gate.undecided));
     }
     let history = history::history(&mut runs, options.false_alarm_runs);
+    let has_text = crate::files::leaves_standard_output(&[options.html.as_deref()], options.json)?;
     if let Some(html) = &options.html {
         files
             .iter()
@@ -29,8 +30,10 @@ pub(crate) fn run(options: &HistoryOptions) -> Done {
     }
     print(if options.json {
         serde_json::to_string(&history).context("JSON")? + "\n"
-    } else {
+    } else if has_text {
         shown::text(&history, prose_columns())
+    } else {
+        String::new()
     })?;
     let is_new = history.latest().next().is_some();
     let is_undecided = !history.follows_latest();

@@ -60,13 +60,13 @@ pub(super) fn measure(
     let plans = plans(&session, &machines)?;
     let [first, second] = machines.each_mut().map(|machines| &mut machines.measured);
     session.hold(first, Some(second), Duration::ZERO)?;
-    session.preflight(machines.iter_mut().map(|machines| &mut machines.measured))?;
+    let load = session.preflight(machines.iter_mut().map(|machines| &mut machines.measured))?;
     let mut records = create(table, options, plans)?;
     for (machines, record) in machines.iter().zip(&mut records) {
         begin(record, machines, None)?;
     }
     let plan = &records[0].run.run.plan;
-    let mut cost = Cost::new(table, plan, precision).interleaved();
+    let mut cost = Cost::under(table, plan, precision, load).interleaved();
     cost.time *= 2;
     let launches = plan.blocks.len() as u64 * u64::from(cost.launches);
     let progress =
@@ -125,7 +125,10 @@ fn plans(session: &Session<'_>, machines: &[Machines; 2]) -> Result<[Plan; 2], E
     }
     let plan = |machines: &Machines| {
         let hosts = hosts_on(session.options, Some(&machines.measured.host));
-        session.plan(machines, hosts, None, cpus.as_deref())
+        let mut plan = session.plan(machines, hosts, None, cpus.as_deref())?;
+        // Both share the time.
+        plan.budget_ns = plan.budget_ns.map(|budget| budget / 2);
+        Ok::<Plan, Error>(plan)
     };
     let [first, second] = [plan(&machines[0])?, plan(&machines[1])?];
     let blocks = first.blocks.clone();

@@ -21,6 +21,10 @@ use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
 pub(crate) fn run(table: &'static [&'static Probe], options: &QualifyOptions) -> Done {
+    files::refuse_standard_output(
+        options.out.as_deref(),
+        "has the verdict: --out names a file",
+    )?;
     let reference = read(&options.against)?;
     let qualified = measure(table, options, &reference)?;
     print(if options.json {

@@ -20,6 +20,9 @@ pub(crate) fn run(table: &[&'static Probe], options: &ReportOptions) -> Done {
     if options.anonymous {
         anonymous(&mut run);
     }
+    let outputs = [&options.html, &options.handout, &options.csv].map(Option::as_deref);
+    files::leaves_standard_output(&outputs, options.markdown)?;
+    files::refuse_standard_output(options.svg.as_deref(), "--svg names a folder")?;
     let is_page_asked = options.html.is_some();
     let other_paths = [&options.handout, &options.svg, &options.csv];
     let is_other_asked = options.markdown || other_paths.iter().any(|path| path.is_some());
@@ -50,7 +53,7 @@ pub(crate) fn run(table: &[&'static Probe], options: &ReportOptions) -> Done {
             files::check_spares(csv, &file)?;
             files::write(csv, &csv::summary(&run))?;
         }
-        log(format!("the values are in {}", csv.display()));
+        files::report_path("the values are", csv);
     }
     let table = options.markdown.then(|| markdown::table(&run));
     print(table.unwrap_or_default())

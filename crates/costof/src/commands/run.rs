@@ -3,7 +3,8 @@
 use super::show::print_run;
 use super::{history, several};
 use crate::cli::RunOptions;
-use crate::error::{Done, Error, INTERRUPTED};
+use crate::error::{Context, Done, Error, INTERRUPTED};
+use crate::files;
 use crate::machine;
 use crate::machine::hosts;
 use crate::plan::request::Request;
@@ -12,6 +13,8 @@ use crate::resume;
 use crate::session::Session;
 use crate::terminal::{log, watch_interrupts};
 use costof_measure::probe::Probe;
+use std::fs::File;
+use std::io;
 use std::process::ExitCode;
 
 pub(crate) fn run(table: &'static [&'static Probe], options: &RunOptions) -> Done {
@@ -25,6 +28,10 @@ pub(crate) fn run(table: &'static [&'static Probe], options: &RunOptions) -> Don
     let several = options.on.len() > 1;
     if several {
         several::check(options)?;
+        files::refuse_standard_output(
+            options.out.as_deref(),
+            "--out names a folder for several runs",
+        )?;
     }
     let interrupted = watch_interrupts()?;
     // A file to resume is checked before the machine is described.
@@ -53,7 +60,16 @@ pub(crate) fn run(table: &'static [&'static Probe], options: &RunOptions) -> Don
 /// Prints the results of a run, and how it ended.
 pub(super) fn show(record: &Record, options: &RunOptions) -> Done {
     let run = &record.run;
-    print_run(run, record.path(), &options.printing)?;
+    if options
+        .out
+        .as_deref()
+        .is_some_and(files::is_standard_output)
+    {
+        let mut file = File::open(record.path()).context(record.path().display())?;
+        io::copy(&mut file, &mut io::stdout().lock())?;
+    } else {
+        print_run(run, record.path(), &options.printing)?;
+    }
     if run.end.is_none() {
         log(resume::advice(run, record.path()));
         return Ok(ExitCode::from(INTERRUPTED));

@@ -7,7 +7,7 @@ use crate::terminal::{log, prose_columns, watch_interrupts};
 use costof_model::axis::AxisValue;
 use costof_model::unit::display_ns;
 use costof_probes::interactive::{
-    self, Address, Conditions, Event, Outcome, Receiver, Refusal, Sending, What,
+    self, Address, Conditions, Event, Outcome, Receiver, Refusal, Sending, Sockets, What,
 };
 use costof_report::interactive as text;
 use serde_json::json;
@@ -77,10 +77,18 @@ fn send(options: &SendOptions, address: &Address) -> Done {
 /// The axes with the values from the options.
 fn values(options: &SendOptions) -> Result<Vec<(&str, AxisValue)>, Error> {
     let mut values: Vec<(&str, AxisValue)> = options.axes.0.clone();
-    let window = options.datagrams.window.map(AxisValue::Number);
-    values.extend(window.map(|window| ("window", window)));
     let over = values.iter().find(|(name, _)| *name == "over");
     let over = over.map_or_else(String::new, |(_, over)| over.to_string());
+    let size = values.iter().find(|(name, _)| *name == "size");
+    let size = size.and_then(|(_, size)| size.as_number());
+    let is_set = options
+        .sending
+        .settings
+        .iter()
+        .any(|(axis, _)| axis == "window");
+    let fits = interactive::window_that_fits(&over, size).filter(|_| !is_set);
+    let window = options.datagrams.window.or(fits).map(AxisValue::Number);
+    values.extend(window.map(|window| ("window", window)));
     let info = interactive::probe_over(&over);
     for (axis, given) in &options.sending.settings {
         let [given] = &given[..] else {
@@ -108,9 +116,12 @@ fn listen(options: &SendOptions, address: &Address) -> Done {
         Some(token.context("the kernel gives no random bytes for a token (--token)")?)
     };
     let interrupted = watch_interrupts()?;
-    let ports = options.data_port.unwrap_or((0, 0));
+    let sockets = Sockets {
+        ports: options.data_port.unwrap_or((0, 0)),
+        receive_buffer: options.receive_buffer,
+    };
     let token = given.or_else(|| generated.clone());
-    let receiver = Receiver::open(address, token, options.max_clients.into(), ports);
+    let receiver = Receiver::open(address, token, options.max_clients.into(), sockets);
     let receiver = receiver.map_err(refused)?;
     let address = receiver.address();
     let file = match (&options.token_file, &generated) {
@@ -179,7 +190,11 @@ fn show_event(json: bool, event: Event) -> Result<(), Error> {
 fn counted(outcome: &Outcome) -> String {
     let arrived = text::counted(outcome.arrived, outcome.arrived_bytes);
     let sent = outcome.sent.map(|sent| format!("{sent} sent, "));
-    format!("{}{arrived} arrived", sent.unwrap_or_default())
+    let twice = match outcome.duplicates {
+        0 => String::new(),
+        more => format!(", and {more} or more a second time"),
+    };
+    format!("{}{arrived} arrived{twice}", sent.unwrap_or_default())
 }
 
 /// Prints the measurements. On the listening side, `client` is the number and the address of the client.
@@ -204,6 +219,9 @@ fn row(client: Option<(u64, &str)>, outcome: &Outcome) -> serde_json::Value {
     }
     if let Some(sent) = outcome.sent {
         row["sent"] = sent.into();
+    }
+    if outcome.duplicates > 0 {
+        row["duplicates"] = outcome.duplicates.into();
     }
     if let Some((client, from)) = client {
         row["client"] = client.into();

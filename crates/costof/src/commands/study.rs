@@ -42,6 +42,7 @@ const PAGE: &str = "page.html";
 const MARKDOWN: &str = "study.md";
 
 pub(crate) fn run(table: &'static [&'static Probe], options: &StudyOptions) -> Done {
+    files::refuse_standard_output(options.out.as_deref(), "--out names a folder")?;
     let Some(name) = &options.study else {
         return list(table);
     };

@@ -4,14 +4,13 @@ mod text;
 
 use crate::cli::VerifyOptions;
 use crate::error::{Context, Done, Error, gated, wrong};
-use crate::plan::request::infos;
+use crate::plan::keywords::{self, Take};
 use crate::preflight::{self, Seen};
 use crate::terminal::{log, prose_columns, set_working, watch_interrupts};
 use crate::{placement, progress};
 use costof_lab::host::Host;
 use costof_measure::probe::Probe;
 use costof_measure::{facts, gauge, trials};
-use costof_model::plan;
 use costof_peers::agreement::Placed;
 use costof_peers::checks::{Check, checks};
 use costof_peers::child::Interrupt;
@@ -19,6 +18,7 @@ use costof_peers::costof::Costof;
 use costof_peers::error::Error as PeersError;
 use costof_peers::round::Event;
 use costof_peers::verify::{Outcome, Row, Verifier, chosen};
+use std::collections::BTreeMap;
 use std::fs::{self, DirBuilder};
 use std::io::{self, Write};
 use std::os::unix::fs::DirBuilderExt;
@@ -29,11 +29,13 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 pub(crate) fn run(table: &'static [&'static Probe], options: &VerifyOptions) -> Done {
-    let infos = infos(table);
-    let means = |word: &str, probe: &str| {
-        let found = plan::select(&infos, word).unwrap_or_default();
-        found.iter().any(|info| info.id == probe)
-    };
+    let mut meant = BTreeMap::new();
+    for word in &options.which {
+        let found = keywords::probes(table, word, Take::Best { most: usize::MAX });
+        let found = found.unwrap_or_default();
+        meant.insert(word.as_str(), found);
+    }
+    let means = |word: &str, probe: &str| meant[word].iter().any(|info| info.id == probe);
     let checks = chosen(checks(), &options.which, means).map_err(wrong)?;
     let cpus = placement::here(options.cpu.as_deref())?;
     let interrupted = watch_interrupts()?;

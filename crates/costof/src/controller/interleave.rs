@@ -18,6 +18,9 @@ pub(crate) fn execute(sides: &mut [Controller<'_>; 2]) -> Result<(), Error> {
         for number in 0..least {
             let seed = seed ^ u64::from(level);
             for position in schedule::round_order(seed, number, blocks.len()) {
+                if are_over(sides, blocks[position]) {
+                    continue;
+                }
                 four(sides, blocks[position], number, 0)?;
                 pulse(sides, None);
             }
@@ -39,7 +42,7 @@ pub(crate) fn execute(sides: &mut [Controller<'_>; 2]) -> Result<(), Error> {
     let fours: Vec<u32> = counts.iter().map(|count| count / 2).collect();
     for (block, number) in schedule::order(seed, &fours, least) {
         let count = counts[block];
-        if number >= least {
+        if number >= least && !are_over(sides, block) {
             four(sides, block, number, count)?;
             pulse(sides, Some(&counts));
         }
@@ -55,6 +58,11 @@ pub(crate) fn execute(sides: &mut [Controller<'_>; 2]) -> Result<(), Error> {
         }
     }
     Ok(())
+}
+
+/// Whether the time that the user has set is over for a block, on either side.
+fn are_over(sides: &mut [Controller<'_>; 2], block: usize) -> bool {
+    sides.iter_mut().any(|side| side.is_over(block))
 }
 
 /// Runs two launches of a block on each side, in turns.
@@ -86,7 +94,7 @@ fn make_up(sides: &mut [Controller<'_>; 2], block: usize, count: u32) -> Result<
         one.max(other)
     };
     let mut launch = count;
-    while launch < count + more(sides) && !sides[0].interrupted() {
+    while launch < count + more(sides) && !sides[0].interrupted() && !are_over(sides, block) {
         pair(sides, block, launch, count)?;
         launch += 1;
     }

@@ -307,6 +307,8 @@ impl Controller<'_> {
         let peer_ports = self.plan().hosts.peer_ports.unwrap_or_default();
         Rendezvous {
             address: link.end(leads).address,
+            scope: 0,
+            receive_buffer: None,
             ports: if leads { (0, 0) } else { peer_ports },
             token: token.to_owned(),
             apart: self.machines.are_two(),

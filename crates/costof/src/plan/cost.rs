@@ -1,6 +1,7 @@
 //! Estimates the time, the memory and the disk space that a plan takes, before any of it has run.
 
 use crate::error::{Error, wrong};
+use crate::preflight::Load;
 use crate::progress::whole_seconds;
 use costof_measure::probe::{self, Probe};
 use costof_measure::schedule::{self, Precision};
@@ -39,6 +40,8 @@ pub(crate) struct Cost {
     /// For each link, the number of points and the time of a launch of all of them.
     pub(super) links: BTreeMap<Text, (usize, Duration)>,
     pub(super) memory_bytes: u64,
+    /// What the largest point writes to a disk while it is measured.
+    pub(super) disk_bytes: u64,
     pub(super) file_bytes: u64,
 }
 
@@ -62,8 +65,12 @@ pub(crate) fn launches(plan: &Plan, precision: Precision) -> u32 {
     plan.launches.unwrap_or(precision.launches())
 }
 
-/// The time budget of the plan: that of its precision, plus the time that its probes ask for.
+/// The time budget of the plan: the one that the user has set, or else that of its precision, plus the time
+/// that its probes ask for.
 pub(crate) fn budget(table: &[&'static Probe], plan: &Plan, precision: Precision) -> Duration {
+    if let Some(asked_ns) = plan.budget_ns {
+        return Duration::from_nanos(asked_ns);
+    }
     let more = more_time(table, plan, precision).into_iter();
     precision.budget() + more.map(|(_, time)| time).sum::<Duration>()
 }
@@ -88,27 +95,74 @@ fn has_more(block: &Block) -> bool {
 }
 
 /// Leaves out the requested blocks without a headline that take longest for a point, until the least launches
-/// of the others fit the budget, or a quarter of it beside what has to stay. Returns the number of points left
-/// out.
-pub(crate) fn fit(table: &[&'static Probe], plan: &mut Plan, precision: Precision) -> usize {
+/// of the others fit the budget, or a quarter of it beside what has to stay. One point stays. Returns the number
+/// of points left out.
+pub(crate) fn fit(
+    table: &[&'static Probe],
+    plan: &mut Plan,
+    precision: Precision,
+    load: Load,
+) -> usize {
     let budget = budget(table, plan, precision);
-    let points = plan.points().count();
     let is_free =
         |block: &Block| block.labels.is_empty() && block.needed.is_empty() && has_more(block);
-    let time = |block: &Block| launch_time(table, block, precision);
-    let mut once: Duration = plan.blocks.iter().map(time).sum();
-    let stay = plan.blocks.iter().filter(|block| !is_free(block)).map(time);
-    let stay = stay.sum::<Duration>() * schedule::LEAST_LAUNCHES;
-    while once * schedule::LEAST_LAUNCHES > budget.max(stay + budget / 4) {
-        let blocks = plan.blocks.iter().enumerate();
-        let free = blocks.filter(|(_, block)| is_free(block));
-        let each = |block: &Block| time(block) / block.points.len() as u32;
-        let Some((longest, _)) = free.max_by_key(|(_, block)| each(block)) else {
+    let times = plan.blocks.iter();
+    let times: Vec<Duration> = times
+        .map(|block| launch_time_under(table, block, precision, load))
+        .collect();
+    let mut once: Duration = times.iter().sum();
+    let (mut free, stay): (Vec<usize>, Vec<usize>) =
+        (0..times.len()).partition(|at| is_free(&plan.blocks[*at]));
+    let stay: Duration = stay.iter().map(|at| times[*at]).sum();
+    let most = budget.max(stay * schedule::LEAST_LAUNCHES + budget / 4);
+    // The one that takes longest last.
+    free.sort_by_key(|at| times[*at] / plan.blocks[*at].points.len() as u32);
+    let mut left_out = BTreeSet::new();
+    while once * schedule::LEAST_LAUNCHES > most && left_out.len() + 1 < times.len() {
+        let Some(longest) = free.pop() else {
             break;
         };
-        once -= time(&plan.blocks.remove(longest));
+        once -= times[longest];
+        left_out.insert(longest);
     }
-    points - plan.points().count()
+    let mut points = left_out
+        .iter()
+        .map(|at| plan.blocks[*at].points.len())
+        .sum();
+    // A block that stays alone may be too long too: its first points stay.
+    if let Some(longest) = (0..times.len())
+        .filter(|at| !left_out.contains(at) && is_free(&plan.blocks[*at]))
+        .max_by_key(|at| times[*at])
+    {
+        let all = plan.blocks[longest].points.len();
+        let over = (once * schedule::LEAST_LAUNCHES)
+            .saturating_sub(most)
+            .as_secs_f64();
+        let each = (times[longest] * schedule::LEAST_LAUNCHES).as_secs_f64() / all as f64;
+        let less = ((over / each).ceil() as usize).min(all - 1);
+        plan.blocks[longest].points.truncate(all - less);
+        points += less;
+    }
+    let mut at = 0..;
+    plan.blocks
+        .retain(|_| !left_out.contains(&at.next().expect("endless")));
+    points
+}
+
+/// The time of a launch under this load.
+fn launch_time_under(
+    table: &[&'static Probe],
+    block: &Block,
+    precision: Precision,
+    load: Load,
+) -> Duration {
+    load.slowed(launch_time(table, block, precision), roles(table, block))
+}
+
+fn roles(table: &[&'static Probe], block: &Block) -> u32 {
+    let first = block.points.first();
+    let probe = first.and_then(|point| probe::find(table, &point.probe));
+    probe.map_or(1, |probe| probe.roles.len() as u32)
 }
 
 /// The approximate time of one launch of a block.
@@ -120,7 +174,6 @@ pub(crate) fn launch_time(
     let usual_ns = precision.batch_time_per_point().as_nanos() as f64 * (1.0 + WARM_UP_SHARE);
     let first = block.points.first();
     let probe = first.and_then(|point| probe::find(table, &point.probe));
-    let roles = probe.map_or(1, |probe| probe.roles.len() as u32);
     let measured = block.points.iter().map(|point| {
         // The probe's minimum time is for all of its rounds.
         let least_ns = probe.map_or(0.0, |probe| {
@@ -133,7 +186,7 @@ pub(crate) fn launch_time(
     let set_up: BTreeSet<u64> = points.map(|point| memory_bytes(table, point)).collect();
     let set_up_bytes: u64 = set_up.into_iter().sum();
     let ns = measured.sum::<f64>() + set_up_bytes as f64 * SET_UP_NS_PER_BYTE;
-    LAUNCH_OVERHEAD * roles + Duration::from_nanos(ns as u64)
+    LAUNCH_OVERHEAD * roles(table, block) + Duration::from_nanos(ns as u64)
 }
 
 /// The memory that a point needs.
@@ -148,13 +201,24 @@ fn shown(bytes: u64) -> String {
 }
 
 impl Cost {
+    /// The cost on a quiet machine.
     pub(crate) fn new(table: &[&'static Probe], plan: &Plan, precision: Precision) -> Cost {
+        Cost::under(table, plan, precision, Load::default())
+    }
+
+    /// The cost under this load.
+    pub(crate) fn under(
+        table: &[&'static Probe],
+        plan: &Plan,
+        precision: Precision,
+        load: Load,
+    ) -> Cost {
         let points = plan.points().count();
         let launches = launches(plan, precision);
         let mut links: BTreeMap<Text, (usize, Duration)> = BTreeMap::new();
         let mut once = Duration::ZERO;
         for block in &plan.blocks {
-            let launch = launch_time(table, block, precision);
+            let launch = launch_time_under(table, block, precision, load);
             once += launch;
             if let Some(point) = block.points.first() {
                 let (points, time) = links.entry(point.link.clone()).or_default();
@@ -166,9 +230,13 @@ impl Cost {
             Some(_) => once * launches,
             None => budget(table, plan, precision),
         };
-        let least = once * schedule::LEAST_LAUNCHES;
+        // Past the budget that the user has set, no launch begins.
+        let least = match plan.budget_ns {
+            Some(_) => Duration::ZERO,
+            None => once * schedule::LEAST_LAUNCHES,
+        };
         let why = match more_time(table, plan, precision).as_slice() {
-            _ if plan.launches.is_some() => String::new(),
+            _ if plan.launches.is_some() || plan.budget_ns.is_some() => String::new(),
             _ if least > budget => format!(
                 ": {} launches of each take that long",
                 schedule::LEAST_LAUNCHES
@@ -182,6 +250,10 @@ impl Cost {
             _ => String::new(),
         };
         let memory = plan.points().map(|point| memory_bytes(table, point));
+        let files = plan.points().map(|point| {
+            let probe = probe::find(table, &point.probe);
+            probe.map_or(0, |probe| (probe.disk_bytes)(point))
+        });
         Cost {
             points,
             launches,
@@ -191,6 +263,7 @@ impl Cost {
             why,
             links,
             memory_bytes: memory.max().unwrap_or(0),
+            disk_bytes: files.max().unwrap_or(0),
             file_bytes: points as u64 * u64::from(launches) * FILE_BYTES_PER_POINT,
         }
     }
@@ -239,8 +312,13 @@ impl Cost {
             0 => String::new(),
             bytes => format!(", up to {} of memory beside the worker's own", shown(bytes)),
         };
+        let files = match self.disk_bytes {
+            0 => String::new(),
+            bytes => format!(", up to {} of disk while it measures", shown(bytes)),
+        };
         text + &format!(
-            "{}, up to {} of each, about {} s (the budget is {} s{}){memory}, about {} of disk",
+            "{}, up to {} of each, about {} s (the budget is {} s{}){memory}{files}, about {} of disk \
+             for the run",
             points_counted(self.points),
             counted(self.launches, "launch"),
             whole_seconds(self.time),

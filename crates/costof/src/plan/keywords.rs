@@ -18,6 +18,8 @@ pub(crate) enum Take {
     All,
     /// The best matches, if there are at most `most`; otherwise the user has to choose.
     Best { most: usize },
+    /// The best match; of several, the only round trip or latency. Otherwise the user has to choose.
+    One,
 }
 
 /// How a probe is related to a word, the closest relation first.
@@ -43,29 +45,66 @@ pub(crate) fn probes(
     take: Take,
 ) -> Result<Vec<&'static ProbeInfo>, Error> {
     let infos: Vec<&'static ProbeInfo> = table.iter().map(|probe| &*probe.info).collect();
-    let unknown = match plan::select(&infos, word) {
-        Ok(found) => return Ok(found),
-        Err(unknown) => unknown,
+    let named = |info| (Relation::Name, info);
+    let (mut found, unknown) = match (plan::select(&infos, word), take) {
+        (Ok(found), Take::One) => (found.into_iter().map(named).collect(), String::new()),
+        (Ok(found), _) => return Ok(found),
+        (Err(unknown), _) => (related(table, word)?, unknown),
     };
-    if let Some(sentence) = not_measured(word) {
-        return Err(wrong(sentence));
-    }
-    let mut found: Vec<(Relation, &'static ProbeInfo)> = table
-        .iter()
-        .filter_map(|probe| Some((relation(probe, word)?, &*probe.info)))
-        .collect();
     let Some(best) = found.iter().map(|(relation, _)| *relation).min() else {
         return Err(wrong(unknown));
     };
-    if let Take::Best { most } = take {
-        found.retain(|(relation, _)| *relation == best);
-        if found.len() > most {
-            return Err(wrong(choose(word, &found)));
+    if matches!(take, Take::All) {
+        return Ok(found.into_iter().map(|(_, info)| info).collect());
+    }
+    let is_best = |(relation, _): &(Relation, &ProbeInfo)| *relation == best;
+    let others: Vec<_> = found.extract_if(.., |found| !is_best(found)).collect();
+    let most = match take {
+        Take::Best { most } => most,
+        Take::One | Take::All => 1,
+    };
+    if matches!(take, Take::One) && found.len() > 1 {
+        let is_short = |id: &str| id.ends_with(".rtt") || id.ends_with(".latency");
+        let short = found.iter().filter(|(_, info)| is_short(&info.id));
+        if let [only] = short.copied().collect::<Vec<_>>().as_slice() {
+            found = vec![*only];
         }
-        let ids: Vec<&str> = found.iter().map(|(_, info)| &*info.id).collect();
-        log(format_args!("`{word}` is measured by {}", ids.join(", ")));
+    }
+    if found.len() > most {
+        return Err(wrong(choose(word, &found)));
+    }
+    let also = others
+        .iter()
+        .filter(|(relation, _)| *relation == Relation::Value);
+    let also = also
+        .map(|(_, info)| &*info.id)
+        .collect::<Vec<_>>()
+        .join(", ");
+    let also = if also.is_empty() {
+        also
+    } else {
+        format!(" (also by {also})")
+    };
+    let ids: Vec<&str> = found.iter().map(|(_, info)| &*info.id).collect();
+    if ids != [word] {
+        log(format_args!(
+            "`{word}` is measured by {}{also}",
+            ids.join(", ")
+        ));
     }
     Ok(found.into_iter().map(|(_, info)| info).collect())
+}
+
+/// The probes that an everyday word is about.
+fn related(
+    table: &[&'static Probe],
+    word: &str,
+) -> Result<Vec<(Relation, &'static ProbeInfo)>, Error> {
+    if let Some(sentence) = not_measured(word) {
+        return Err(wrong(sentence));
+    }
+    let related = |probe: &&'static Probe| Some((relation(probe, word)?, &*probe.info));
+    Ok(table.iter().filter_map(related).collect())
 }
 
 /// The closest relation of a probe to a word.
@@ -184,6 +223,9 @@ mod tests {
             ("L1", "memory.latency"),
             ("handshake", "net.connect"),
             ("sendfile", "copy.send"),
+            ("io_uring", "copy.send"),
+            ("writev", "copy.send"),
+            ("sendmsg", "copy.send"),
         ] {
             assert_eq!(ids(word, Take::Best { most: 1 }), Ok(vec![id]), "{word}");
         }
@@ -199,6 +241,16 @@ mod tests {
         assert_eq!(ids("quic", Take::Best { most: 3 }), Ok(quic));
         let all = ids("zerocopy", Take::All).unwrap();
         assert!(all.starts_with(&["copy.send", "copy.receive"]), "{all:?}");
+        // In an expression a word stands for one probe.
+        for (word, id) in [
+            ("rpc", "rpc.rtt"),
+            ("memory", "memory.latency"),
+            ("fsync", "file.sync"),
+        ] {
+            assert_eq!(ids(word, Take::One), Ok(vec![id]), "{word}");
+        }
+        let error = ids("file", Take::One).unwrap_err();
+        assert!(error.contains("name one of them"), "{error}");
         // A name, a layer and a glob are as ever.
         assert_eq!(ids("sync", Take::All).unwrap().len(), 3);
         assert_eq!(ids("os.sys*", Take::All), Ok(vec!["os.syscall"]));

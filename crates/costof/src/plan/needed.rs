@@ -1,11 +1,12 @@
 //! The points of other probes that predictions need, which are measured together with the requested ones.
 
-use super::{Error, Paths, ProbePlan, Target, cost, extend_new, own_points};
+use super::{Error, Paths, ProbePlan, Target, cost, own_points};
 use costof_measure::probe::{self, Probe};
 use costof_measure::schedule::Precision;
 use costof_model::facts::Facts;
 use costof_model::metric::{Estimate, MetricInfo};
 use costof_model::noise::{Grade, Placement};
+use costof_model::plan::add_new;
 use costof_model::point::Point;
 use costof_model::prediction::{MeasuredRows, Used};
 use costof_model::rows::{Block, Earlier, PointRow, State};
@@ -14,6 +15,9 @@ use std::time::Duration;
 
 /// If measuring the points takes longer, those that an earlier run knows are not measured again.
 const SHORT: Duration = Duration::from_secs(5);
+
+/// At most this many of a probe's requested points are looked through for each point to predict.
+const MAX_CANDIDATES: usize = 500;
 
 /// The points that the predictions of these plans use and that the plans do not have, as far as they are in
 /// the probes' own plans.
@@ -39,9 +43,10 @@ pub(super) fn points(
                 &MeasuredRows::noting(&rows, &used),
             );
         }
-        extend_new(&mut needed, used.points());
+        add_new(&mut needed, used.points());
     }
-    needed.retain(|point| !plans.iter().any(|plan| plan.points.contains(point)));
+    let planned: HashSet<&Point> = plans.iter().flat_map(|plan| &plan.points).collect();
+    needed.retain(|point| !planned.contains(point));
     Ok(needed)
 }
 
@@ -85,7 +90,7 @@ pub(super) fn add(
         let probe = probe::find(table, &point.probe).expect("a candidate is of the table");
         let is_its = |plan: &&mut ProbePlan| plan.probe.info.id == probe.info.id;
         match plans.iter_mut().find(is_its) {
-            Some(plan) => extend_new(&mut plan.points, [point]),
+            Some(plan) => plan.points.push(point),
             None => plans.push(ProbePlan {
                 probe,
                 headlines: (probe.headlines)(facts),
@@ -100,7 +105,7 @@ pub(super) fn add(
 fn over_links_of<'a>(plan: &ProbePlan, paths: &Paths<'a>) -> Paths<'a> {
     let mut links = Vec::new();
     let points = plan.points.iter().map(|point| point.link.clone());
-    extend_new(&mut links, points.filter(|link| link != "none"));
+    add_new(&mut links, points.filter(|link| link != "none"));
     if links.is_empty() {
         links.clone_from(&paths.links);
     }
@@ -121,9 +126,10 @@ fn candidates(
     let planned = plans
         .iter()
         .filter(|plan| plan.probe.info.id == probe.info.id);
-    let mut points: Vec<Point> = planned.flat_map(|plan| plan.points.clone()).collect();
+    let planned = planned.flat_map(|plan| plan.points.iter().cloned());
+    let mut points: Vec<Point> = planned.take(MAX_CANDIDATES).collect();
     let headlines = (probe.headlines)(paths.target.facts);
-    extend_new(&mut points, own_points(probe, &headlines, paths)?);
+    add_new(&mut points, own_points(probe, &headlines, paths)?);
     Ok(points)
 }
 

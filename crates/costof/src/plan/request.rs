@@ -11,6 +11,7 @@ use costof_model::link::Link;
 use costof_model::plan::{self, Settings};
 use costof_model::probe_info::ProbeInfo;
 use costof_model::{Text, nearest};
+use std::time::Duration;
 
 /// The request for a run.
 pub(crate) struct Request<'a> {
@@ -33,6 +34,8 @@ pub(crate) struct Request<'a> {
     /// Whether points that take too long for the time budget are left out.
     pub(crate) fits_budget: bool,
     pub(super) launches: Option<u32>,
+    /// How long to measure at most, if the user has set that.
+    pub(super) budget: Option<Duration>,
 }
 
 impl<'a> Request<'a> {
@@ -91,17 +94,18 @@ impl<'a> Request<'a> {
             only: options.chosen.only,
             with_needed: !options.chosen.only,
             precision: options.measuring.precision(),
-            fits_budget: options.measuring.quick
-                && options.chosen.launches.is_none()
-                && !links_asked
-                && !(options.chosen.only && has_settings),
+            fits_budget: options.chosen.budget.is_some()
+                || options.measuring.quick
+                    && options.chosen.launches.is_none()
+                    && !(options.chosen.only && has_settings),
             launches: options.chosen.launches,
+            budget: options.chosen.budget,
         })
     }
 
     /// Whether it is the first look at all that matters, which has to end in time.
     pub(crate) fn is_first_look(&self) -> bool {
-        self.first_look && self.fits_budget
+        self.first_look && self.fits_budget && self.budget.is_none() && !self.links_asked
     }
 
     /// The settings for this probe.

@@ -3,6 +3,7 @@
 use super::cost::{Cost, LAUNCH_OVERHEAD, budget, fit, launch_time};
 use super::*;
 use crate::cli::{Chosen, Measuring, Quiet, RunOptions};
+use crate::preflight::Load;
 use costof_model::facts::{Cache, CacheKind, CpuSet};
 use costof_model::plan::{Settings, setting};
 use costof_model::rows::PointRow;
@@ -38,6 +39,7 @@ fn of(probe: &str) -> Request<'static> {
         precision: Precision::Quick,
         fits_budget: true,
         launches: None,
+        budget: None,
     }
 }
 
@@ -214,10 +216,23 @@ fn a_set_axis_restricts_every_probes_own_plan_and_takes_no_value_from_others() {
                 let points = set(id, &[(&*axis.name, &value)], false);
                 let what = format!("{id} --set {}={value}", axis.name);
                 assert!(points.len() <= own.len(), "{what}: {}", points.len());
-                let mut expected = own_values.clone();
+                // What the own plan has with this value, as far as any machine can have that.
+                let at_value = own.iter().map(|point| {
+                    let mut point = point.clone();
+                    let value = axis.parse(&value).unwrap();
+                    point.axes.0.insert(axis.name.clone(), value);
+                    point
+                });
+                let at_value = at_value.filter(|point| (probe.can_exist)(point, &Facts::default()));
+                let mut expected = values(&at_value.collect::<Vec<_>>());
                 let is_at = |point: &Point| axis.display(&point.axes.0[&axis.name]) == value;
                 assert!(points.iter().all(is_at), "{what}: {points:#?}");
                 expected.remove(&*axis.name);
+                // The point at the defaults is there because it was asked for.
+                let points: Vec<Point> = points
+                    .into_iter()
+                    .filter(|point| (probe.can_exist)(point, &Facts::default()))
+                    .collect();
                 for (other, expected) in expected {
                     // Two axes that name CPUs depend on each other: one line is not sent to itself.
                     if id != "sync.core_to_core" {
@@ -414,7 +429,7 @@ fn a_first_look_leaves_out_what_takes_longest_but_no_headline_and_nothing_needed
     let needed = |plan: &Plan| plan.needed().cloned().collect::<Vec<_>>();
     assert!(needed(&all).iter().all(|point| point.probe != "rudp.loss"));
     assert!(all.points().any(|point| point.link == "wan"));
-    let cut = fit(table, &mut plan, Precision::Quick);
+    let cut = fit(table, &mut plan, Precision::Quick, Load::default());
     assert_eq!(cut, all.points().count() - plan.points().count());
     assert!(plan.points().all(|point| point.link != "wan") && cut > 0);
     let labels = |plan: &Plan| {
@@ -432,7 +447,66 @@ fn a_first_look_leaves_out_what_takes_longest_but_no_headline_and_nothing_needed
         "{}",
         cost.announced()
     );
-    assert_eq!(fit(table, &mut plan, Precision::Quick), 0);
+    assert_eq!(fit(table, &mut plan, Precision::Quick, Load::default()), 0);
+}
+
+#[test]
+fn a_plan_has_no_value_that_does_not_go_with_another_and_a_quick_one_keeps_its_time() {
+    for probe in costof_probes::TABLE {
+        for point in planned(of(&probe.info.id), &Facts::default(), None).points() {
+            assert!((probe.can_exist)(point, &Facts::default()), "{point}");
+        }
+    }
+    let rate = Request {
+        settings: Settings::from([("control".to_owned(), vec!["rate".to_owned()])]),
+        links: vec![Text::Borrowed("delay=95ms,loss=30%,rate=100Mbit")],
+        links_asked: true,
+        ..of("rudp.bandwidth")
+    };
+    let mut plan = planned(rate, &Facts::default(), None);
+    for point in plan.points() {
+        let word = |axis| point.axes.word(axis);
+        assert_eq!(
+            (word("stack"), word("congestion_control")),
+            ("rudp", "default")
+        );
+    }
+    let table = costof_probes::TABLE;
+    assert!(fit(table, &mut plan, Precision::Quick, Load::default()) > 0);
+    let cost = Cost::new(table, &plan, Precision::Quick);
+    assert!(
+        cost.time <= budget(table, &plan, Precision::Quick),
+        "{}",
+        cost.announced()
+    );
+}
+
+#[test]
+fn the_time_that_the_user_sets_bounds_what_is_planned_and_announced() {
+    let table = costof_probes::TABLE;
+    let mut plan = planned(of("rudp.loss"), &Facts::default(), None);
+    plan.budget_ns = Some(20_000_000_000);
+    let all = plan.points().count();
+    let cut = fit(table, &mut plan, Precision::Default, Load::default());
+    assert!(cut > 0 && plan.points().count() == all - cut);
+    let cost = Cost::new(table, &plan, Precision::Default);
+    assert_eq!(cost.time, Duration::from_secs(20));
+}
+
+#[test]
+fn what_is_written_to_a_disk_is_in_the_sentence() {
+    let large = Request {
+        settings: Settings::from([("size".to_owned(), vec!["4GiB".to_owned()])]),
+        only: true,
+        ..of("file.read")
+    };
+    let plan = planned(large, &Facts::default(), None);
+    let cost = Cost::new(costof_probes::TABLE, &plan, Precision::Quick);
+    assert!(
+        cost.sentence().contains("up to 4GiB of disk while"),
+        "{}",
+        cost.sentence()
+    );
 }
 
 #[test]

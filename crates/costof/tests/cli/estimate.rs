@@ -1,6 +1,6 @@
 //! `costof estimate`: what an expression of costs comes to.
 
-use crate::common::{Place, assert_contains_all};
+use crate::common::{Place, assert_contains, assert_contains_all};
 use serde_json::Value;
 
 const EXPRESSION: &str = "2 * os.syscall(call=getpid) + 1us / 2";
@@ -38,4 +38,32 @@ fn a_point_is_predicted_until_it_is_measured_and_then_found_in_the_history() {
 fn what_is_neither_measured_nor_predicted_is_named() {
     let missing = Place::new().run("estimate 3 * cpu.loop").expect_code(3);
     assert_contains_all(&missing.err, &["cpu.loop", "--measure", "--run"]);
+}
+
+#[test]
+fn everyday_words_and_numbers_are_understood() {
+    let place = Place::new();
+    let missing = place.run("estimate '3 * fsync + 2 * rpc'").expect_code(3);
+    assert_contains_all(&missing.err, &["file.sync", "rpc.rtt", "--measure"]);
+    let total = |expression: &str| {
+        let ended = place
+            .run(&format!("estimate --json '{expression}'"))
+            .expect_code(0);
+        serde_json::from_str::<Value>(&ended.out).unwrap()["total"].as_f64()
+    };
+    assert_eq!(total("10k * 3ns"), Some(30_000.0));
+    assert_eq!(total("1.25GB / 10Gbit/s"), Some(1e9));
+    assert_eq!(total("50/s"), Some(50.0));
+    for word in ["io_uring", "writev", "sendmsg"] {
+        let explained = place.run(&format!("explain {word}")).expect_code(0);
+        assert!(
+            explained.out.starts_with("copy.send: "),
+            "{}",
+            explained.out
+        );
+    }
+    let planned = place
+        .run("run rpc.load --only --set rate=50/s --dry-run")
+        .expect_code(0);
+    assert_contains(&planned.out, "rate=50");
 }

@@ -140,3 +140,54 @@ fn the_index_of_runs_follows_no_link() {
         fs::remove_file(place.path("run.jsonl")).unwrap();
     }
 }
+
+#[test]
+fn a_minus_is_standard_output_and_a_folder_stands_for_its_runs() {
+    let place = Place::new();
+    let run = place.run("run null --only --quick --out -").expect_code(0);
+    assert!(run.out.starts_with("{\"type\":\"run\""), "{}", run.out);
+    std::fs::create_dir(place.path("runs")).unwrap();
+    place
+        .run("run null --only --quick --out runs/one.jsonl")
+        .expect_code(0);
+    let page = place.run("report runs --html -").expect_code(0);
+    assert!(page.out.starts_with("<!DOCTYPE html>"), "{}", page.out);
+    for line in ["show runs", "report runs --csv -", "export runs --out -"] {
+        let ended = place.run(line).expect_code(0);
+        assert!(ended.out.contains("null"), "{line}: {}", ended.out);
+        assert!(!place.path("-").exists(), "{line}");
+    }
+    place
+        .run("report runs --html - --csv -")
+        .expect_wrong(&["standard output"]);
+    place
+        .run("report runs --svg -")
+        .expect_wrong(&["--svg names a folder"]);
+    place
+        .run("run null --only --quick --out runs/two.jsonl")
+        .expect_code(0);
+    place
+        .run("show runs")
+        .expect_wrong(&["2 run files", "two.jsonl"]);
+    let compared = place.run("compare runs --html -");
+    assert!(
+        compared.out.starts_with("<!DOCTYPE html>"),
+        "{}",
+        compared.out
+    );
+}
+
+#[test]
+fn more_points_than_a_run_can_have_are_refused_at_once() {
+    let place = Place::new();
+    let sizes: Vec<String> = (1..=150_000).map(|size| size.to_string()).collect();
+    // In several options, each of which fits the command line's limit.
+    let sets: Vec<String> = sizes
+        .chunks(15_000)
+        .map(|some| format!("--set size={}", some.join(",")))
+        .collect();
+    let line = format!("run --dry-run cpu.memcpy {}", sets.join(" "));
+    place
+        .run(&line)
+        .expect_wrong(&["points, of which", "--set"]);
+}

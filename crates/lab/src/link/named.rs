@@ -9,7 +9,7 @@ use crate::link::ends::{DEVICE, Ends, ip};
 use crate::link::hold::{Held, introduce};
 use crate::link::holder::{Holder, LINE_MAX_BYTES, NEVER, RELAY, Reply, Request};
 use crate::pipe::line;
-use costof_model::link::Link;
+use costof_model::link::{Link, named};
 use costof_model::link_report::LinkReport;
 use costof_os::process;
 use costof_os::process::namespace::Namespace;
@@ -25,13 +25,13 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// The namespace of the end that does not lead: 10.0.0.1.
-pub const FAR_NAME: &str = "costof-server";
+pub const FAR_NAME: &str = named::OTHER;
 /// The namespace of the leading end: 10.0.0.2.
-pub const NEAR_NAME: &str = "costof-client";
+pub const NEAR_NAME: &str = named::LEADING;
 
 /// Where the existing link is recorded.
 const FOLDER: &str = "/run/costof";
-const RECORD: &str = "/run/costof/link.json";
+const RECORD: &str = named::RECORD;
 /// A new record, before it gets its name.
 const NEW_RECORD: &str = "/run/costof/link.json.new";
 /// Locked by who creates, inspects or removes the link.

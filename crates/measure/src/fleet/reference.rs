@@ -118,7 +118,7 @@ impl<'r> Populations<'r> {
                 .min_by(|one, other| off(one).total_cmp(&off(other)));
             nearest.map(|(cohort, _)| *cohort)
         };
-        let (low, high) = measured.ci95?;
+        let (low, high) = measured.usable_interval()?;
         nearest(low).filter(|cohort| nearest(high) == Some(*cohort))
     }
 }

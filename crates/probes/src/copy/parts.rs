@@ -95,6 +95,10 @@ impl Measure for Parts {
         Planned::all(more_points())
     }
 
+    fn check_axes(point: &At<Parts>) -> Result<(), Failure> {
+        point.check()
+    }
+
     fn memory_bytes(point: &At<Parts>) -> u64 {
         4 * point.size as u64 + (8 << 20)
     }

@@ -174,6 +174,11 @@ impl Measure for Receive {
         180e6
     }
 
+    fn check_axes(point: &At<Receive>) -> Result<(), Failure> {
+        // The size of a page is the machine's.
+        point.check(0)
+    }
+
     fn memory_bytes(point: &At<Receive>) -> u64 {
         // Both ends' messages and the socket buffers. Uncopied messages use 16 MiB or more.
         5 * point.size as u64 + (32 << 20)

@@ -39,6 +39,18 @@ impl Measure for CopySend {
         plan::more_points(facts)
     }
 
+    fn check_axes(point: &At<CopySend>) -> Result<(), Failure> {
+        axes::check_axes(point)
+    }
+
+    /// The messages that sendfile sends lie in a file.
+    fn disk_bytes(point: &At<CopySend>) -> u64 {
+        match point.primitive {
+            axes::Primitive::SendfileFile => point.memory_bytes(),
+            _ => 0,
+        }
+    }
+
     fn least_ns(point: &At<CopySend>) -> f64 {
         2.0 * roles::least_ns(point)
     }

@@ -95,6 +95,10 @@ impl Measure for CacheSize {
         Planned::all(points)
     }
 
+    fn disk_bytes(point: &At<CacheSize>) -> u64 {
+        point.size
+    }
+
     fn least_ns(point: &At<CacheSize>) -> f64 {
         point.size as f64
     }

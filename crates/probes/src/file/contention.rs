@@ -59,6 +59,10 @@ impl Measure for Contention {
     const BUDGET: Option<Budget> = Some(Budget::seconds(5, 15, 30));
     const ROLES: &'static [StartRole] = &[|launch| role::<Contention>(Contended::start(launch))];
 
+    fn disk_bytes(point: &At<Contention>) -> u64 {
+        point.size + point.contenders * role::CONTENDER_BYTES.max(point.block)
+    }
+
     fn least_ns(point: &At<Contention>) -> f64 {
         READS as f64 * 100e3 * (1.0 + point.contenders as f64 / 2.0)
     }

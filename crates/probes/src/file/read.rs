@@ -191,6 +191,14 @@ impl Measure for Read {
         Planned::all(points)
     }
 
+    fn check_axes(point: &At<Read>) -> Result<(), Failure> {
+        conditions::check_axes(point)
+    }
+
+    fn disk_bytes(point: &At<Read>) -> u64 {
+        point.size
+    }
+
     fn memory_bytes(point: &At<Read>) -> u64 {
         point.size
     }

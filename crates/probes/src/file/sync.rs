@@ -91,6 +91,10 @@ impl Measure for Sync {
         vec![Headline::new(label, Sync::default())]
     }
 
+    fn disk_bytes(point: &At<Sync>) -> u64 {
+        point.size
+    }
+
     fn memory_bytes(point: &At<Sync>) -> u64 {
         point.size
     }

@@ -71,6 +71,10 @@ impl Measure for Write {
         ])
     }
 
+    fn disk_bytes(point: &At<Write>) -> u64 {
+        point.size
+    }
+
     fn memory_bytes(point: &At<Write>) -> u64 {
         point.size
     }

@@ -5,7 +5,7 @@ use costof_os::net::socket::{self, is_passing};
 use serde::{Serialize, de::DeserializeOwned};
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Read, Write};
-use std::net::{IpAddr, Ipv4Addr, Shutdown, TcpListener, TcpStream, ToSocketAddrs};
+use std::net::{IpAddr, Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -32,6 +32,8 @@ pub(super) struct Control {
     /// The local address; loopback's for a Unix socket.
     pub(super) local: IpAddr,
     pub(super) remote: IpAddr,
+    /// The number of the interface through which a link-local address is reached; else 0.
+    pub(super) scope: u32,
     /// The peer, for people.
     pub(super) peer: String,
 }
@@ -69,6 +71,10 @@ impl Control {
         Control {
             local: local.ip().to_canonical(),
             remote: remote.ip().to_canonical(),
+            scope: match local {
+                SocketAddr::V4(_) => 0,
+                SocketAddr::V6(local) => local.scope_id(),
+            },
             peer: remote.to_string(),
             socket: OwnedFd::from(stream).into(),
         }
@@ -79,6 +85,7 @@ impl Control {
         Control {
             local: Ipv4Addr::LOCALHOST.into(),
             remote: Ipv4Addr::LOCALHOST.into(),
+            scope: 0,
             peer: "a process on this machine".to_owned(),
             socket,
         }

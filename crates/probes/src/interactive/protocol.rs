@@ -43,6 +43,9 @@ pub(super) struct Place {
     pub(super) boot: Option<String>,
     /// The network namespace, as the kernel names it.
     pub(super) namespace: Option<String>,
+    /// The link of `costof link` that it belongs to, seen from here.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) link: Option<String>,
 }
 
 /// Messages of a sender.

@@ -7,6 +7,7 @@
 #[cfg(feature = "fuzzing")]
 pub(super) mod fuzzing;
 
+use super::Sockets;
 use super::admission::{Admission, Slot};
 use super::control::{Control, Lines, Listener};
 use super::protocol::{
@@ -36,7 +37,7 @@ const REFUSALS_MOST: u64 = 10;
 pub struct Receiver {
     listener: Listener,
     token: Option<String>,
-    pub(super) data_ports: (u16, u16),
+    pub(super) sockets: Sockets,
     pub(super) this_end: ThisEnd,
     admission: Admission,
     waiting: Waiting,
@@ -111,14 +112,14 @@ impl Receiver {
         address: &Address,
         token: Option<String>,
         clients_most: usize,
-        data_ports: (u16, u16),
+        sockets: Sockets,
     ) -> Result<Receiver, Refusal> {
         let listener = Listener::open(address)
             .map_err(|error| Refusal::Wrong(format!("cannot listen at {address}: {error}")))?;
         Ok(Receiver {
             listener,
             token,
-            data_ports,
+            sockets,
             this_end: ThisEnd::new(),
             admission: Admission::new(clients_most as u64),
             waiting: Waiting::default(),
@@ -250,7 +251,7 @@ impl Receiver {
         self.check_answer(&challenge, &answer)?;
         waiter.has_token();
         let workload = match lines.message(LINE_MOST_BYTES, wanted)? {
-            Request::Will { asked, place } => asked.over(&between(&self.this_end.place, &place)),
+            Request::Will { asked, place } => asked.over(&between(&place, &self.this_end.place)),
             Request::Done { .. } | Request::Failed { .. } => None,
         };
         let workload = workload.ok_or_else(|| Rejection::wrong(OTHER_RELEASE))?;

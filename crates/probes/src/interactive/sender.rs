@@ -3,6 +3,7 @@
 #[cfg(feature = "fuzzing")]
 pub(super) mod fuzzing;
 
+use super::Sockets;
 use super::control::{Control, Lines};
 use super::protocol::{CHALLENGE, FIRST_LINE, REPLY_MOST_BYTES, Reply, Request, answer};
 use super::workload::{Asked, LocalEnd, Workload};
@@ -15,7 +16,6 @@ use costof_model::failure::{Failure, OrFailure};
 use costof_model::probe_info::ProbeInfo;
 use costof_model::protocol::{Offers, Report};
 use std::io::{self, ErrorKind};
-use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::thread::{Builder, scope};
@@ -105,7 +105,7 @@ pub fn send(sending: &Sending<'_>) -> Result<Sent, Refusal> {
         control: &control,
         stop: Arc::default(),
     };
-    session.send(lines, token, &offers_at(offers, control.remote))
+    session.send(lines, token, &offers_at(offers, &control))
 }
 
 /// Proves to the receiver that this end has the token, and sends the request.
@@ -197,21 +197,27 @@ impl Session<'_> {
         let receiver_failed = |failure: Failure| {
             Failure::error(format!("the receiver: {}", printable(&failure.reason)))
         };
+        // A network may deliver datagrams twice.
+        let size = self.workload.size();
+        let duplicates = (arrived_bytes / size).saturating_sub(messages);
+        let arrived_bytes = arrived_bytes - duplicates * size;
         Ok(Sent {
             outcome: Outcome {
                 measured: arrived.map_err(receiver_failed).and_then(both),
                 what: self.workload.what(),
                 sent: Some(messages),
-                arrived: arrived_bytes / self.workload.size(),
+                arrived: arrived_bytes / size,
                 arrived_bytes,
+                duplicates,
             },
             ended_by_receiver: replies.ended,
         })
     }
 
     fn prepare(&self, token: String, offers: &Offers) -> Result<Box<dyn LocalEnd>, Failure> {
-        let (this_end, address) = (&self.this_end, self.control.local);
-        let launch = this_end.launch("sender", &self.workload, address, (0, 0), token);
+        let sockets = Sockets::default();
+        let this_end = &self.this_end;
+        let launch = this_end.launch("sender", &self.workload, self.control, sockets, token);
         let duration = self.sending.duration.unwrap_or(EVER);
         let ending = Ending {
             messages: self.sending.messages.unwrap_or(u64::MAX),
@@ -288,10 +294,13 @@ fn of_probe(info: &ProbeInfo, mut report: Report) -> Report {
 
 /// The receiver's offers at the address by which it was reached: behind address translation it
 /// knows another address of itself, and messages must not go to anybody else.
-fn offers_at(mut offers: Offers, peer: IpAddr) -> Offers {
+fn offers_at(mut offers: Offers, control: &Control) -> Offers {
     if let Ok(Endpoint::Ip(mut addresses)) = rendezvous::offered::<Endpoint>(&offers) {
         for address in &mut addresses {
-            address.set_ip(peer);
+            // The receiver's number of the interface means nothing here.
+            let port = address.port();
+            *address = rendezvous::scoped(control.remote, control.scope);
+            address.set_port(port);
         }
         offers.extend(rendezvous::offer(&Endpoint::Ip(addresses).to_string()));
     }
@@ -331,7 +340,7 @@ fn lost(address: &Address, error: &io::Error) -> Refusal {
 mod tests {
     use super::*;
     use crate::testing::{names, number, report};
-    use std::net::Ipv4Addr;
+    use std::net::{IpAddr, Ipv4Addr};
 
     #[test]
     fn messages_go_to_the_receiver_that_was_reached_and_to_nobody_else() {

@@ -91,6 +91,7 @@ impl Session<'_> {
                 sent: None,
                 arrived: bytes / self.workload.size(),
                 arrived_bytes: bytes,
+                duplicates: 0,
                 measured: measured.and_then(run),
             },
         })));
@@ -108,16 +109,13 @@ impl Session<'_> {
     fn prepare(&self) -> Result<(Box<dyn LocalEnd>, Offers, String), Failure> {
         let token = token().or_fail("no random bytes for a token")?;
         let Receiver {
-            this_end,
-            data_ports,
-            ..
+            this_end, sockets, ..
         } = self.receiver;
-        let address = self.control.local;
         let launch = this_end.launch(
             "receiver",
             &self.workload,
-            address,
-            *data_ports,
+            self.control,
+            *sockets,
             token.clone(),
         );
         let mut role = self.workload.receiving(&launch)?;

@@ -67,6 +67,21 @@ impl Conditions {
     }
 }
 
+/// How many messages of the study's protocol the queue of its receiver's socket holds, if that is fewer
+/// than the default window: the kernel counts the memory behind a datagram, the next power of two
+/// and its own record. `over` is the word that names the protocol, `size` the bytes of a message.
+pub fn window_that_fits(over: &str, size: Option<u64>) -> Option<u64> {
+    /// `net.core.rmem_default` as the kernel sets it.
+    const QUEUE_BYTES: u64 = 212_992;
+    const RECORD_BYTES: u64 = 1024;
+    let info = probe_over(over);
+    let default = |axis: &str| info.axis(axis).ok()?.default().as_number();
+    let size = size.or_else(|| default("size"))?;
+    let fits = QUEUE_BYTES / ((size + 512).next_power_of_two() + RECORD_BYTES);
+    let is_study = stack(over) == Some(Stack::Study);
+    (is_study && fits < default("window")?).then_some(fits.max(1))
+}
+
 /// A request, before its link is known.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Asked {
@@ -344,6 +359,17 @@ mod tests {
     fn asked(over: &str, axes: impl Fn(Axes) -> Axes, conditions: Conditions) -> Asked {
         let info = probe_over(over);
         Asked::new(info, axes(info.defaults()), conditions)
+    }
+
+    #[test]
+    fn the_default_window_of_the_study_fits_its_receivers_queue() {
+        let fits = |over, size| window_that_fits(over, size);
+        assert_eq!(fits("study-datagrams", Some(20_000)), Some(6));
+        assert_eq!(fits("study-datagrams", Some(65_499)), Some(1));
+        // Ten of the default size fit, and the others have flow control.
+        assert_eq!(fits("study-datagrams", None), None);
+        assert_eq!(fits("rudp", Some(20_000)), None);
+        assert_eq!(fits("tcp", Some(20_000)), None);
     }
 
     #[test]

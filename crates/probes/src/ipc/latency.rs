@@ -1,6 +1,6 @@
 //! `ipc.latency`: how long a small message takes to another process and back.
 
-use crate::ends::{Cpus, TokenExchange, keep, partner_cpu, spinning_keeps};
+use crate::ends::{self, Cpus, TokenExchange, keep, partner_cpu, spinning_keeps};
 use crate::os::{context_switch, syscall};
 use crate::prelude::*;
 use crate::sync::core_to_core;
@@ -88,6 +88,13 @@ impl Measure for Latency {
         "IPC round trip: shared memory, spinning": { over: Over::SharedMemory, wait: Wait::Spin },
     }
 
+    fn check_axes(point: &At<Latency>) -> Result<(), Failure> {
+        if point.over == Over::Eventfd && point.size > 8 {
+            unsupported!("an eventfd carries one number of 8 bytes (--set size=8)");
+        }
+        ends::check(point.cpus, point.wake, point.wait == Wait::Spin)
+    }
+
     fn processors(point: &At<Latency>) -> usize {
         point.cpus.count()
     }
@@ -130,9 +137,7 @@ impl Setup<Latency> for TokenExchange {
             size: point.size,
             cpu: partner_cpu(point.cpus, &launch.cpus)?,
         };
-        if point.over == Over::Eventfd && point.size > 8 {
-            unsupported!("an eventfd carries one number of 8 bytes (--set size=8)");
-        }
+        Latency::check_axes(point)?;
         let awake = match point.wait {
             Wait::Spin => spinning_keeps(point.cpus, point.wake)?,
             Wait::Block => keep(point.cpus, point.wake, &launch.cpus)?,

@@ -107,6 +107,10 @@ impl Measure for Bandwidth {
         |launch| role::<Bandwidth>(Sending::start(launch)?),
     ];
 
+    fn check_axes(point: &At<Bandwidth>) -> Result<(), Failure> {
+        check(point)
+    }
+
     fn least_ns(point: &At<Bandwidth>) -> f64 {
         let round_trip = Duration::from_nanos(path::delays_ns(&point.link) as u64);
         duration(point.over, 0.0, round_trip).as_nanos() as f64

@@ -105,6 +105,14 @@ macro_rules! client_and_server {
     () => {
         const ROLE_NAMES: &'static [&'static str] = &["server", "client"];
 
+        fn check_axes(point: &At<Self>) -> Result<(), costof_model::failure::Failure> {
+            let exchange = point.exchange();
+            exchange.check()?;
+            let spins = exchange.wait == crate::net::axes::Wait::Spin;
+            crate::ends::check(exchange.cpus, exchange.wake, spins)?;
+            Exchanges::check(&point.axes)
+        }
+
         fn least_ns(point: &At<Self>) -> f64 {
             point.exchange().least_ns(&point.link)
         }

@@ -85,6 +85,8 @@ pub(in crate::net) mod tests {
     pub(in crate::net) fn processors(cpus: &[usize], apart: bool) -> Processors {
         let rendezvous = Rendezvous {
             address: std::net::Ipv4Addr::LOCALHOST.into(),
+            scope: 0,
+            receive_buffer: None,
             ports: (0, 0),
             token: String::new(),
             apart,

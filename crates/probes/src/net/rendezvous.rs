@@ -5,6 +5,7 @@ use costof_model::failure::Failure;
 use costof_model::protocol::{Launch, Offers, Rendezvous};
 use std::fmt::Display;
 use std::io;
+use std::net::{IpAddr, SocketAddr, SocketAddrV6};
 
 const ADDRESS: &str = "address";
 
@@ -56,10 +57,25 @@ pub(crate) fn listen(
         reaches_a_unix_socket(link)?;
     }
     let token = rendezvous.token.as_bytes();
-    let opened = Listener::open(over, rendezvous.address, rendezvous.ports, flows, token)
+    let at = scoped(rendezvous.address, rendezvous.scope);
+    let opened = Listener::open(over, at, rendezvous.ports, flows, token)
+        .and_then(|listener| {
+            if let Some(bytes) = rendezvous.receive_buffer.filter(|_| over == Over::Udp) {
+                listener.set_receive_buffer(bytes as usize)?;
+            }
+            Ok(listener)
+        })
         .and_then(|listener| Ok((listener.address()?, listener)));
     let (address, listener) = opened.map_err(|error| cannot_listen(&rendezvous.address, &error))?;
     Ok((listener, offer(&address.to_string())))
+}
+
+/// An address with the interface that a link-local one belongs to, and any port.
+pub(crate) fn scoped(address: IpAddr, scope: u32) -> SocketAddr {
+    match address {
+        IpAddr::V4(_) => SocketAddr::new(address, 0),
+        IpAddr::V6(address) => SocketAddrV6::new(address, 0, 0, scope).into(),
+    }
 }
 
 /// Refuses a Unix socket unless both ends are in one network namespace.
@@ -176,6 +192,8 @@ mod tests {
         let listen_at = |address: &str| {
             let rendezvous = Rendezvous {
                 address: address.parse().expect("it is an address"),
+                scope: 0,
+                receive_buffer: None,
                 ports: (0, 0),
                 token: "token".into(),
                 apart: false,

@@ -3,7 +3,7 @@
 mod role;
 
 use crate::cpu::vm_exit;
-use crate::ends::Cpus;
+use crate::ends::{self, Cpus};
 use crate::expect::cycles;
 use crate::prelude::*;
 use crate::wake::{self, Wake};
@@ -98,6 +98,10 @@ impl Measure for ContextSwitch {
         "context switch: processes, one core": {},
         "context switch: processes, another core": { cpus: Cpus::Cross },
         "context switch: processes, another idle core": { cpus: Cpus::Cross, wake: Wake::Idle },
+    }
+
+    fn check_axes(point: &At<ContextSwitch>) -> Result<(), Failure> {
+        ends::check(point.cpus, point.wake, false)
     }
 
     fn processors(point: &At<ContextSwitch>) -> usize {

@@ -3,7 +3,7 @@
 use super::axes::{Argument, Call, Carried, Connection, Stack};
 use super::ends::{CALLS, CallServer, broken, client, joined};
 use super::expect::carried;
-use crate::ends::Cpus;
+use crate::ends::{self, Cpus};
 use crate::net::axes::{Over, Wait};
 use crate::net::exchange::{Exchange, Transport};
 use crate::net::path::{self, TCP_HEADERS};
@@ -149,6 +149,11 @@ impl Measure for Rtt {
             })
         },
     ];
+
+    fn check_axes(point: &At<Rtt>) -> Result<(), Failure> {
+        ends::check(point.cpus, point.wake, false)?;
+        point.check()
+    }
 
     fn least_ns(point: &At<Rtt>) -> f64 {
         path::least_ns(&point.link, point.payload.bytes() as u64, TCP_HEADERS)

@@ -80,6 +80,10 @@ impl Measure for Bandwidth {
 
     receiver_and_sender!(Purpose::Rate);
 
+    fn check_axes(point: &At<Bandwidth>) -> Result<(), Failure> {
+        Transfer::from(&point.axes).check_axes()
+    }
+
     /// The windows of both ends, and what is in flight.
     fn memory_bytes(point: &At<Bandwidth>) -> u64 {
         4 * (point.size as u64) + (256 << 20)

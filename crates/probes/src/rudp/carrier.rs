@@ -290,8 +290,17 @@ impl Transfer {
         }
     }
 
-    /// Refuses what cannot be measured anywhere.
+    /// Refuses what this build cannot measure.
     pub(crate) fn check(&self) -> Result<(), Failure> {
+        self.check_axes()?;
+        match self.carrier.missing {
+            Some(missing) => Err(Failure::unsupported(missing)),
+            None => Ok(()),
+        }
+    }
+
+    /// Refuses what cannot be measured anywhere.
+    pub(crate) fn check_axes(&self) -> Result<(), Failure> {
         let carrier = self.carrier;
         let reason = if carrier
             .datagram_limit
@@ -304,8 +313,6 @@ impl Transfer {
         } else if !carrier.has_congestion_control && self.congestion_control.name().is_some() {
             "only TCP and QUIC have a congestion control of that name (--set \
              congestion_control=default; rudp has --set control)"
-        } else if let Some(missing) = carrier.missing {
-            missing
         } else {
             return Ok(());
         };

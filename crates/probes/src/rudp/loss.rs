@@ -111,6 +111,10 @@ impl Measure for Loss {
 
     receiver_and_sender!(Purpose::RoundTrips);
 
+    fn check_axes(point: &At<Loss>) -> Result<(), Failure> {
+        Transfer::from(&point.axes).check_axes()
+    }
+
     fn memory_bytes(point: &At<Loss>) -> u64 {
         4 * (point.size as u64) + (256 << 20)
     }

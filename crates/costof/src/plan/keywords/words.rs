@@ -44,7 +44,10 @@ pub(super) const SYNONYMS: &[(&str, &[&str])] = &[
     ("roundtrip", &["net.rtt"]),
     ("icmp", &["net.ping"]),
     ("handshake connection accept", &["net.connect"]),
-    ("msgzerocopy sendmsg nagle", &["copy.send"]),
+    (
+        "msgzerocopy sendmsg writev uring iouring nagle",
+        &["copy.send"],
+    ),
     ("recvmsg", &["copy.receive"]),
     ("packetloss retransmission", &["rudp.loss"]),
     (

@@ -283,6 +283,16 @@ impl CopySend {
 
 /// Refuses combinations that exist on no machine, and what does not fit into this one's memory.
 pub(crate) fn check(point: &At<CopySend>) -> Result<(), Failure> {
+    check_axes(point)?;
+    let bytes = point.memory_bytes();
+    if !arenas::fits(bytes) {
+        return Err(arenas::does_not_fit(bytes));
+    }
+    Ok(())
+}
+
+/// Refuses what cannot be measured anywhere.
+pub(crate) fn check_axes(point: &At<CopySend>) -> Result<(), Failure> {
     point.full_primitive()?;
     let is_stream = point.pattern == Pattern::Stream;
     if point.transport().is_datagrams() && point.size as usize > DATAGRAM_MOST_BYTES {
@@ -302,10 +312,6 @@ pub(crate) fn check(point: &At<CopySend>) -> Result<(), Failure> {
     }
     if point.link == "sink" && !is_stream {
         unsupported!("nobody answers or asks on the link sink (--set pattern=stream)");
-    }
-    let bytes = point.memory_bytes();
-    if !arenas::fits(bytes) {
-        return Err(arenas::does_not_fit(bytes));
     }
     Ok(())
 }

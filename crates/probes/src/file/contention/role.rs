@@ -18,7 +18,7 @@ const READS_PER_CHECK: u64 = 10;
 const START_TIMEOUT: Duration = Duration::from_secs(10);
 const POLL_INTERVAL: Duration = Duration::from_millis(1);
 /// The file of each contender; one block where a block is longer.
-const CONTENDER_BYTES: u64 = 64 << 10;
+pub(super) const CONTENDER_BYTES: u64 = 64 << 10;
 
 #[derive(Default)]
 pub(super) struct Contended {

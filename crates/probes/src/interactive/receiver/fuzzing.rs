@@ -17,7 +17,7 @@ static RECEIVERS: LazyLock<[Receiver; 2]> = LazyLock::new(|| {
         let path = format!("costof-fuzz-{}-{name}", std::process::id());
         let path = std::env::temp_dir().join(path);
         let token = (name == "with").then(|| "token".to_owned());
-        let receiver = Receiver::open(&Address::Unix(path.clone()), token, 4, (0, 0));
+        let receiver = Receiver::open(&Address::Unix(path.clone()), token, 4, Sockets::default());
         // Nobody connects by it.
         std::fs::remove_file(path).expect("it listened there");
         receiver.expect("it listens")
