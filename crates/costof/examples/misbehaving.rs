@@ -50,6 +50,7 @@ macro_rules! table {
             blocks_by: &["why"],
             least_ns: |_| 0.0,
             memory_bytes: |_| 0,
+            disk_bytes: |_| 0,
             processors: |_| 1,
             headlines: |_| Vec::new(),
             more_points: |_| Vec::new(),

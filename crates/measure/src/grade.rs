@@ -525,7 +525,7 @@ mod tests {
             }
             noise
         };
-        let warnings = causes(&[&hidden(), &hidden(), &quiet()], true);
+        let warnings = causes(&[&hidden(), &hidden(), &quiet()], true, false);
         assert_eq!(warnings.len(), 1, "{warnings:?}");
         assert_eq!(
             (&*warnings[0].kind, warnings[0].grade),
@@ -539,7 +539,7 @@ mod tests {
             warnings[0].what
         );
         // One launch of many tells nothing less.
-        assert_eq!(causes(&[&hidden(), &quiet(), &quiet()], false), []);
+        assert_eq!(causes(&[&hidden(), &quiet(), &quiet()], false, false), []);
         let mut noise = quiet();
         let absent = [("sniffers".into(), "permission denied".to_owned())];
         let end = LinkEnd {
@@ -547,7 +547,7 @@ mod tests {
             ..LinkEnd::default()
         };
         noise.ends.insert("client".into(), end);
-        assert_eq!(causes(&[&noise], false)[0].grade, Grade::C);
+        assert_eq!(causes(&[&noise], false, false)[0].grade, Grade::C);
     }
 
     #[test]
@@ -564,7 +564,7 @@ mod tests {
         for (at, count) in impossible.iter().enumerate() {
             let mut noise = quiet();
             count(&mut noise);
-            let warnings = causes(&[&noise], false);
+            let warnings = causes(&[&noise], false, false);
             assert_eq!(warnings.len(), 1, "{at}: {warnings:?}");
             assert_eq!(
                 (&*warnings[0].kind, warnings[0].grade),
@@ -580,7 +580,7 @@ mod tests {
         for (at, count) in possible.iter().enumerate() {
             let mut noise = quiet();
             count(&mut noise);
-            let warnings = causes(&[&noise], false);
+            let warnings = causes(&[&noise], false, false);
             assert_eq!((warnings.len(), warnings[0].grade), (1, Grade::D), "{at}");
             assert!(warnings[0].what.contains("100.0 %"), "{}", warnings[0].what);
         }

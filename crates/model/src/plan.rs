@@ -297,7 +297,14 @@ mod tests {
     fn more_points_than_a_run_can_have_are_refused_before_they_are_made() {
         let info = probe("p", &[]);
         let sizes: Vec<String> = (1..=4000).map(|size| size.to_string()).collect();
-        let set = |times| Settings::from([("size".to_owned(), sizes.repeat(times))]);
+        let set = |times| {
+            Settings::from([(
+                "size".to_owned(),
+                std::iter::repeat_n(sizes.clone(), times)
+                    .flatten()
+                    .collect(),
+            )])
+        };
         assert_eq!(points(&info, &set(2)).unwrap().len(), 4000);
         let error = points(&info, &set(300)).unwrap_err();
         assert!(

@@ -154,7 +154,7 @@ fn a_minus_is_standard_output_and_a_folder_stands_for_its_runs() {
     assert!(page.out.starts_with("<!DOCTYPE html>"), "{}", page.out);
     for line in ["show runs", "report runs --csv -", "export runs --out -"] {
         let ended = place.run(line).expect_code(0);
-        assert!(ended.out.contains("null"), "{line}: {}", ended.out);
+        assert!(ended.out.contains("harness"), "{line}: {}", ended.out);
         assert!(!place.path("-").exists(), "{line}");
     }
     place
@@ -169,7 +169,7 @@ fn a_minus_is_standard_output_and_a_folder_stands_for_its_runs() {
     place
         .run("show runs")
         .expect_wrong(&["2 run files", "two.jsonl"]);
-    let compared = place.run("compare runs --html -");
+    let compared = place.run("fleet runs --html -");
     assert!(
         compared.out.starts_with("<!DOCTYPE html>"),
         "{}",

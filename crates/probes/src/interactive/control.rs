@@ -1,6 +1,7 @@
 //! The control connection besides the messages: lines of bounded length, in bounded time.
 
 use super::Address;
+use crate::net::rendezvous::scoped;
 use costof_os::net::socket::{self, is_passing};
 use serde::{Serialize, de::DeserializeOwned};
 use std::fs::{self, File};
@@ -97,6 +98,11 @@ impl Control {
         self.socket.set_read_timeout(Some(POLL_INTERVAL))?;
         self.socket.set_write_timeout(Some(STALLED))?;
         Ok(self)
+    }
+
+    /// The address of the other end, with its interface and any port.
+    pub(super) fn peer_address(&self) -> SocketAddr {
+        scoped(self.remote, self.scope)
     }
 
     pub(super) fn send(&self, message: &impl Serialize) -> io::Result<()> {

@@ -16,6 +16,7 @@ use costof_model::failure::{Failure, OrFailure};
 use costof_model::probe_info::ProbeInfo;
 use costof_model::protocol::{Offers, Report};
 use std::io::{self, ErrorKind};
+use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::thread::{Builder, scope};
@@ -105,7 +106,7 @@ pub fn send(sending: &Sending<'_>) -> Result<Sent, Refusal> {
         control: &control,
         stop: Arc::default(),
     };
-    session.send(lines, token, &offers_at(offers, &control))
+    session.send(lines, token, &offers_at(offers, control.peer_address()))
 }
 
 /// Proves to the receiver that this end has the token, and sends the request.
@@ -294,13 +295,12 @@ fn of_probe(info: &ProbeInfo, mut report: Report) -> Report {
 
 /// The receiver's offers at the address by which it was reached: behind address translation it
 /// knows another address of itself, and messages must not go to anybody else.
-fn offers_at(mut offers: Offers, control: &Control) -> Offers {
+fn offers_at(mut offers: Offers, mut peer: SocketAddr) -> Offers {
     if let Ok(Endpoint::Ip(mut addresses)) = rendezvous::offered::<Endpoint>(&offers) {
         for address in &mut addresses {
             // The receiver's number of the interface means nothing here.
-            let port = address.port();
-            *address = rendezvous::scoped(control.remote, control.scope);
-            address.set_port(port);
+            peer.set_port(address.port());
+            *address = peer;
         }
         offers.extend(rendezvous::offer(&Endpoint::Ip(addresses).to_string()));
     }
@@ -345,10 +345,17 @@ mod tests {
     #[test]
     fn messages_go_to_the_receiver_that_was_reached_and_to_nobody_else() {
         let peer = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1));
-        for (offered, reached) in [
-            ("10.0.0.1:70 10.0.0.2:71", "192.0.2.1:70 192.0.2.1:71"),
-            ("unix:@0012f", "unix:@0012f"),
+        let link_local = "fe80::1".parse().expect("an address");
+        for (offered, (peer, scope), reached) in [
+            (
+                "10.0.0.1:70 10.0.0.2:71",
+                (peer, 0),
+                "192.0.2.1:70 192.0.2.1:71",
+            ),
+            ("[fe80::1%9]:70", (link_local, 2), "[fe80::1%2]:70"),
+            ("unix:@0012f", (peer, 0), "unix:@0012f"),
         ] {
+            let peer = rendezvous::scoped(peer, scope);
             let offers = offers_at(rendezvous::offer(offered), peer);
             let address: Endpoint = rendezvous::offered(&offers).expect("an address");
             assert_eq!(address.to_string(), reached);

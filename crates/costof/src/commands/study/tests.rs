@@ -140,7 +140,7 @@ fn every_plot_of_every_study_has_marks_or_says_why_not() {
     for (name, text) in EMBEDDED {
         let options = options(false);
         let command = command(&options, name, text).unwrap();
-        let plan = planned_by(&command, false);
+        let plan = plan_of(&command);
         let plots = text.matches("[[plot]]").count();
         for most in [1, 2, usize::MAX] {
             let mut run = testing::run_without_facts();
@@ -168,7 +168,7 @@ fn every_plot_of_every_study_has_marks_or_says_why_not() {
             let drawn: BTreeSet<&str> = files.iter().map(|(file, _)| &file[..8]).collect();
             let shown = command
                 .study
-                .reproduced_by(&command.infos, (&run, None), &|_| None, Vec::new())
+                .reproduced_by(&command.infos, &run, &|_| None, Vec::new())
                 .unwrap();
             let markdown = shown.markdown(&run);
             let (_, why) = markdown

@@ -20,7 +20,7 @@ pub fn sender(bytes: &[u8]) {
     };
     match greet(&control, &mut lines, Some("token"), &will, || true) {
         Ok(Reply::Begin { offers, place, .. }) => {
-            let offers = offers_at(offers, &control);
+            let offers = offers_at(offers, control.peer_address());
             if let Ok(Endpoint::Ip(addresses)) = rendezvous::offered::<Endpoint>(&offers) {
                 assert!(
                     addresses

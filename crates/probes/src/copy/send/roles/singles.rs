@@ -116,7 +116,7 @@ mod tests {
     use costof_exchange::rendezvous::Listener;
     use costof_measure::meter::Record;
     use costof_model::testing::launch_message;
-    use std::net::{IpAddr, Ipv4Addr};
+    use std::net::Ipv4Addr;
     use std::sync::atomic::AtomicBool;
     use std::thread;
 
@@ -129,7 +129,7 @@ mod tests {
             ..CopySend::default()
         });
         let transport = point.transport();
-        let address = IpAddr::from(Ipv4Addr::LOCALHOST);
+        let address = std::net::IpAddr::from(Ipv4Addr::LOCALHOST);
         let listener = Listener::open(transport.over(), address, (0, 0), 1, TOKEN).unwrap();
         let address = listener.address().unwrap();
         let stop = AtomicBool::new(false);
