@@ -1,5 +1,9 @@
 //! From a request to a run file for each host.
 
+mod programs;
+
+pub(crate) use programs::{Programs, own_executable};
+
 use crate::cli::RunOptions;
 use crate::controller::Controller;
 use crate::error::{Context, Error};
@@ -14,7 +18,6 @@ use crate::record::{self, Record};
 use crate::terminal::{self, log, printable};
 use crate::{file_name, files, placement, resume};
 use costof_lab::addresses::Meet;
-use costof_lab::host::WorkerCommand;
 use costof_lab::launch::Setting;
 use costof_lab::link::Made;
 use costof_measure::estimate;
@@ -43,30 +46,6 @@ pub(crate) type Fits = fn(&[&'static Probe], &Point, &Facts) -> Result<(), Strin
 
 /// Runs the launches of a run.
 pub(crate) type Execute<'e> = &'e mut dyn FnMut(&mut Controller<'_>) -> Result<(), Error>;
-
-/// How this costof starts workers, and the process that keeps a link.
-pub(crate) struct Programs {
-    pub(crate) worker: WorkerCommand,
-    pub(crate) holder: WorkerCommand,
-}
-
-impl Programs {
-    /// On hosts that ssh reaches, workers are started from `remote_costof`.
-    pub(crate) fn new(remote_costof: Option<&String>) -> Result<Programs, Error> {
-        let worker = own_executable(&["worker", "--end-with-parent"])?;
-        Ok(Programs {
-            worker: match remote_costof {
-                Some(costof) => worker.with_remote(costof),
-                None => worker,
-            },
-            holder: own_executable(&["hold"])?,
-        })
-    }
-}
-
-pub(crate) fn own_executable(arguments: &[&str]) -> Result<WorkerCommand, Error> {
-    WorkerCommand::own_executable(arguments).context("cannot open costof's own executable")
-}
 
 /// A command with all its hosts.
 pub(crate) struct Session<'a> {

@@ -155,7 +155,7 @@ mod tests {
         contains(&shown[0], "a factor of 4.0 less than the 4");
         contains(&shown[0], "the sender had no idle time");
         let shown = sentences(rows[..2].to_vec());
-        contains(&shown[0], "a factor of 1.1 more than the 4");
+        contains(&shown[0], "a factor of 1.2 more than the 4");
         contains(&shown[0], "a part costs less here");
         let shown = sentences(vec![row(64, 1.0, [0.5, 0.6])]);
         contains(&shown[0], "missing time is waiting");

@@ -519,7 +519,7 @@ mod tests {
         assert!(
             answer
                 .sentence
-                .starts_with("2.00 times as fast (2.00 to 2.00)")
+                .starts_with("2.00 times as fast (2.00)")
         );
         assert!(answer.sentence.contains("grade D"), "{}", answer.sentence);
     }

@@ -198,10 +198,10 @@ mod tests {
         assert_eq!(
             text,
             "os.syscall call=getppid: cost\n  \
-             perf       1.020 (1.02–1.02), expected 0.900–1.10: as expected; costof 102 ns, perf 100 \
+             perf       1.020 (1.02), expected 0.900–1.10: as expected; costof 102 ns, perf 100 \
              ns (means)\n             \
              why they may differ: perf divides one long time by its calls\n  \
-             perf       1.200 (1.20–1.20), expected 0.900–1.10: not as expected; costof 120 ns, perf \
+             perf       1.200 (1.20), expected 0.900–1.10: not as expected; costof 120 ns, perf \
              100 ns (means)\n             \
              why they may differ: perf divides one long time by its calls\n  \
              perf       not compared: there is no perf here\n\n"

@@ -1,0 +1,29 @@
+//! How this costof starts other processes of its own.
+
+use crate::error::{Context, Error};
+use costof_lab::host::WorkerCommand;
+
+/// How this costof starts workers, and the process that keeps a link.
+pub(crate) struct Programs {
+    pub(crate) worker: WorkerCommand,
+    pub(crate) holder: WorkerCommand,
+}
+
+impl Programs {
+    /// On hosts that ssh reaches, workers are started from `remote_costof`.
+    pub(crate) fn new(remote_costof: Option<&String>) -> Result<Programs, Error> {
+        let worker = own_executable(&["worker", "--end-with-parent"])?;
+        Ok(Programs {
+            worker: match remote_costof {
+                Some(costof) => worker.with_remote(costof),
+                None => worker,
+            },
+            holder: own_executable(&["hold"])?,
+        })
+    }
+}
+
+pub(crate) fn own_executable(arguments: &[&str]) -> Result<WorkerCommand, Error> {
+    WorkerCommand::own_executable(arguments)
+        .context("cannot open costof's own executable by /proc/self/exe (is /proc mounted?)")
+}
