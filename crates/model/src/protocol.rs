@@ -284,8 +284,8 @@ pub fn impossible(reports: &[Report], launch_ns: f64) -> Option<Failure> {
     };
     let too_many = || {
         let (sent, arrived) = (count(DATAGRAMS_SENT)?, count(DATAGRAMS_ARRIVED)?);
-        // A path may deliver datagrams twice, and each of its links again. The bound is for nonsense.
-        let is_too_many = arrived > 1000.0 * sent;
+        // A link may deliver all of them twice, and so may each further one on the path.
+        let is_too_many = arrived > 16.0 * sent;
         is_too_many.then(|| format!("{arrived} datagrams arrived, but {sent} were sent"))
     };
     let found = metrics().find_map(|(metric, is_timed)| metric.impossible(launch_ns, is_timed));

@@ -516,11 +516,7 @@ mod tests {
         }
         let answer = verdict(&run);
         assert_eq!(answer.verdict, Some("yes"), "{}", answer.sentence);
-        assert!(
-            answer
-                .sentence
-                .starts_with("2.00 times as fast (2.00)")
-        );
+        assert!(answer.sentence.starts_with("2.00 times as fast (2.00)"));
         assert!(answer.sentence.contains("grade D"), "{}", answer.sentence);
     }
 

@@ -86,13 +86,17 @@ fn in_force(facts: &Facts) -> Vec<&'static Mitigation> {
     found
 }
 
-/// The range with what each mitigation does to it, in core cycles.
+/// The range with what each mitigation does to it, in core cycles; `None` on a machine that does not
+/// report them, as where /sys is hidden: unknown is not none.
 fn mitigated(
     (facts, measured): (&Facts, &MeasuredRows<'_>),
     plain: Range,
     apply: impl Fn(Range, &Mitigation) -> Range,
     what: &str,
 ) -> Option<Cost> {
+    if facts.kernel.release.is_some() && facts.cpu.vulnerabilities.is_empty() {
+        return None;
+    }
     let mut range = plain;
     let mut name = what.to_owned();
     for mitigation in in_force(facts) {
@@ -146,6 +150,18 @@ mod tests {
             entry,
             work(&facts, &measured, (100.0, 200.0), "work").unwrap(),
         )
+    }
+
+    #[test]
+    fn nothing_is_predicted_where_the_mitigations_are_unknown() {
+        let mut facts = Facts::default();
+        facts.kernel.release = Some("6.18".to_owned());
+        let rows = [measured(Frequency {}, 1e9)];
+        let measured = MeasuredRows::new(&rows);
+        assert_eq!(entries(&facts, &measured, 1.0), None);
+        let affected = ("meltdown".to_owned(), "Not affected".to_owned());
+        facts.cpu.vulnerabilities.extend([affected]);
+        assert!(entries(&facts, &measured, 1.0).is_some());
     }
 
     #[test]

@@ -410,13 +410,9 @@ mod tests {
         };
         let found = table(&run);
         assert!(found.is_of_means, "what is no number is no median either");
-        for (line, here) in found.lines.iter().zip([
-            "too noisy: 16.0–127 ns",
-            "too noisy: 16.0–127 ns",
-            "too noisy: 0.0160–0.127 µs",
-        ]) {
+        for line in &found.lines[..3] {
             let cells = [&line.here, &line.median, &line.interval, &line.ratio];
-            assert_eq!(cells, [here, "", "", ""]);
+            assert_eq!(cells, ["too noisy: 16.0–127 ns", "", "", ""]);
         }
         run.points[0] = row("a.x", 1, 395.0).of_few_launches(2, (10.0, 780.0));
         assert_eq!(table(&run).lines[0].here, "too few launches: 10.0–780 ns");

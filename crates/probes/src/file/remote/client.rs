@@ -560,13 +560,13 @@ mod tests {
         assert!(gone.contains("ended the connection"), "{gone}");
         let timeout = Duration::from_millis(200);
         let silent = failure(timeout, move |request| vec![half(request)]);
-        assert!(silent.contains("no answer within 200ms"), "{silent}");
+        assert!(silent.contains("no answer within 0.2 s"), "{silent}");
         // A server that sends a byte now and then counts as silent.
         let slow = failure(timeout, |_| {
             let mut pieces = vec![marked(&[0; BLOCK])[..4].to_vec()];
             pieces.extend(std::iter::repeat_n(vec![0], BLOCK));
             pieces
         });
-        assert!(slow.contains("no answer within 200ms"), "{slow}");
+        assert!(slow.contains("no answer within 0.2 s"), "{slow}");
     }
 }
