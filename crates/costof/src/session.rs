@@ -6,7 +6,7 @@ pub(crate) use programs::{Programs, own_executable};
 
 use crate::cli::RunOptions;
 use crate::controller::Controller;
-use crate::error::{Context, Error};
+use crate::error::Error;
 use crate::history;
 use crate::machine::{self, Machine, Machines, Waiting};
 use crate::plan::cost::{self, Cost, precision};

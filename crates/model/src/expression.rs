@@ -278,6 +278,7 @@ pub type Find<'f, 'p> = &'f mut dyn FnMut(&str) -> Result<&'p ProbeInfo, String>
 mod tests {
     use super::*;
     use crate::List;
+    use crate::Text;
     use crate::testing::{probe_info, words_axis};
 
     fn probe(id: &'static str, unit: Unit, roles: &[&'static str]) -> ProbeInfo {

@@ -5,7 +5,7 @@ use crate::link::Link;
 use crate::point::Point;
 use crate::probe_info::ProbeInfo;
 use crate::unit::{Unit, parse_bits_per_second, parse_bytes, parse_count, parse_ns};
-use crate::{Text, nearest, plan};
+use crate::{Text, plan};
 
 pub(super) struct Parser<'a, 'f, 'p> {
     pub(super) text: &'a str,
