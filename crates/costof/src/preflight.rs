@@ -31,6 +31,9 @@ pub(crate) struct Seen {
     pub(crate) contention: Option<Contention>,
 }
 
+/// A worker that reports more threads on each CPU than this is wrong.
+const MAX_THREADS_PER_CPU: f64 = 1000.0;
+
 /// How much others slow a measurement down.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Load {
@@ -53,6 +56,7 @@ impl Load {
             let runnable = contention.runnable.unwrap_or(contention.others * cpus);
             // Other threads move to the other CPUs as long as these have room.
             let others = (runnable - (cpus - 1.0)).max(0.0) / cpus.max(1.0);
+            let others = others.min(MAX_THREADS_PER_CPU);
             Load {
                 others: most.others.max(others),
                 steal: most.steal.max(contention.steal),

@@ -163,7 +163,10 @@ impl<'a> Session<'a> {
                     return Ok(None);
                 }
                 load = hold(&mut machines)?;
-                self.fit(&mut plan, load)?;
+                // A machine that has become busy leaves less time for a budget of the user's.
+                if plan.budget_ns.is_some() {
+                    self.fit(&mut plan, load)?;
+                }
                 let first = first_row(plan, options.measuring.seed);
                 let path = match &options.out {
                     Some(folder) if is_one_of_many => {
@@ -338,8 +341,6 @@ impl<'a> Session<'a> {
             return Ok(());
         }
         let precision = precision(plan)?;
-        // Without a time of the user's, a busy machine makes a run longer, and not smaller.
-        let load = plan.budget_ns.map_or_else(Load::default, |_| load);
         let cut = cost::fit(self.table, plan, precision, load);
         if cut > 0 {
             let why = match plan.budget_ns {

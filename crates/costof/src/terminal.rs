@@ -54,10 +54,20 @@ pub(crate) fn takes_messages() -> bool {
     !IS_WORKING.load(Ordering::Relaxed) || process::can_write(&io::stderr())
 }
 
-/// Writes the messages that nobody has read yet, however long that takes.
+/// Writes the messages that nobody has read yet, as many as [`takes_messages`] allows.
 pub(crate) fn write_messages() {
     let unread = std::mem::take(&mut *UNREAD.lock().unwrap_or_else(PoisonError::into_inner));
-    let _ = io::stderr().write_all(unread.as_bytes());
+    let mut rest = unread.as_str();
+    while let Some(line) = rest
+        .split_inclusive('\n')
+        .next()
+        .filter(|_| takes_messages())
+    {
+        let _ = io::stderr().write_all(line.as_bytes());
+        rest = &rest[line.len()..];
+    }
+    let mut unread = UNREAD.lock().unwrap_or_else(PoisonError::into_inner);
+    unread.insert_str(0, rest);
 }
 
 /// The width of an output that is a terminal: `COLUMNS` if that is set.

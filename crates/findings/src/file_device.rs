@@ -11,7 +11,7 @@ use costof_model::select::Select;
 pub(crate) const SENTENCES: &str = r#"
 [file_device]
 sentence = "[{random}; ]files in {folder} lie on {device}[{virtual}, whose host may cache them: a read from the device leaves this kernel, but may not reach a disk][{memory}: they are only in memory][{file}, which this kernel may have cached]; of what was read, {read}"
-turns = "yes, a disk that turns: a random read past this kernel's cache takes {time}, as a seek does"
+turns = "yes, a disk that turns, or one as slow (over a network, or with a limited rate): a random read past this kernel's cache takes {time}, as a seek does"
 flash = "no disk that turns: a random read past this kernel's cache takes {time}, as from flash or from a host's cache, and a seek takes milliseconds"
 in_memory = "no: a random read past this kernel's cache takes {time}, which is less than flash takes, so it comes from some other memory"
 share_read = "{share} % with cache={cache} came from it[{ahead}, including read-ahead]"

@@ -37,8 +37,12 @@ fn far_off(row: &PointRow) -> Option<f64> {
     let (expected, measured) = row.scored()?;
     let is_time = measured.unit == Unit::Nanoseconds && measured.better == Better::Lower;
     let counts = is_time && !row.point.probe.starts_with(FOUND_ELSEWHERE);
-    let (low, high) = measured.ci95.unwrap_or((measured.median, measured.median));
-    let nearest = if low > expected.high { low } else { high };
+    let (low, high) = measured.usable_interval()?;
+    let nearest = match () {
+        () if low > expected.high => low,
+        () if high < expected.low => high,
+        () => return None,
+    };
     let ratio = expected.missed_by(nearest)?;
     let far = !(1.0 / FAR..=FAR).contains(&ratio);
     (counts && far && ratio > 0.0).then_some(ratio)

@@ -48,14 +48,21 @@ fn overflows(run: &Run, row: &PointRow) -> Option<Finding> {
     let both = one.and_then(|one| Some([elapsed(row)?, elapsed(one)?]));
     let time = |ns| Value::Quantity(ns, Unit::Nanoseconds);
     let figures = figures
-        .maybe(
-            "slower",
-            both.map(|[many, one]| if many > one { "yes" } else { "no" }),
-        )
+        .maybe("slower", one.and_then(|one| slower(row, one)))
         .maybe("elapsed", both.map(|[many, _]| time(many)))
         .maybe("elapsed_one", both.map(|[_, one]| time(one)));
     let evidence = [row].into_iter().chain(one);
     (share >= DROPS).then(|| Finding::new(Kind::QueueOverflow, evidence, figures))
+}
+
+/// Whether many messages in flight take longer than one; `None` if the intervals overlap.
+fn slower(many: &PointRow, one: &PointRow) -> Option<&'static str> {
+    let (many, one) = (many.interval("elapsed")?, one.interval("elapsed")?);
+    match () {
+        () if many.0 > one.1 => Some("yes"),
+        () if many.1 < one.0 => Some("no"),
+        () => None,
+    }
 }
 
 /// The same transfer with one message in flight, if the two rates can be compared.

@@ -101,7 +101,7 @@ fn price<'a>(run: &Run, group: &Group<'a>) -> Option<Price<'a>> {
         return None;
     };
     Some(Price {
-        is_copied: largest.rows[0].median("copied") > Some(0.5),
+        is_copied: largest.rows[0].counted("copied") > Some(0.5),
         figures: figures()
             .with("place", place(run, &group.common))
             .parts("sizes", [smallest.part(), largest.part()]),

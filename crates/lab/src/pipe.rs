@@ -7,11 +7,11 @@ use std::process::{Child, ExitStatus};
 use std::time::{Duration, Instant};
 
 /// How long a killed process may take to end. One that waits inside the kernel, for a device or a lock, may never.
-const KILLED_LIMIT: Duration = Duration::from_millis(500);
+pub(crate) const KILLED_LIMIT: Duration = Duration::from_millis(500);
 
 /// Waits for a child that was killed, but not for ever: one that cannot end is left to the kernel.
-pub(crate) fn reap(child: &mut Child) -> Option<ExitStatus> {
-    let deadline = Instant::now() + KILLED_LIMIT;
+pub(crate) fn reap(child: &mut Child, limit: Duration) -> Option<ExitStatus> {
+    let deadline = Instant::now() + limit;
     loop {
         match child.try_wait() {
             Ok(None) if Instant::now() < deadline => std::thread::sleep(Duration::from_millis(1)),

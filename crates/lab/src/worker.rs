@@ -25,6 +25,8 @@ const TEXT_MAX_CHARS: usize = 2048;
 const STDERR_TAIL_BYTES: usize = 4096;
 /// How long a machine may take to receive a copy of costof.
 const COPY_LIMIT: Duration = Duration::from_secs(600);
+/// How long a killed worker may take to free its memory and files.
+const FREED_LIMIT: Duration = Duration::from_secs(10);
 /// How long a worker that ended may take to close its outputs and be reaped.
 const END_LIMIT: Duration = Duration::from_secs(2);
 
@@ -35,6 +37,8 @@ pub struct Worker {
     child: Child,
     /// Whether it has introduced itself.
     is_known: bool,
+    /// Whether the user has interrupted a wait for its answer.
+    is_interrupted: bool,
     /// Its exit status, once known.
     status: Option<ExitStatus>,
     commands: Option<Sender<Vec<u8>>>,
@@ -127,6 +131,7 @@ impl Worker {
             host: place.host.clone(),
             child,
             is_known: false,
+            is_interrupted: false,
             status: None,
             commands: Some(commands),
             answers,
@@ -207,6 +212,7 @@ impl Worker {
         let deadline = Instant::now() + limit;
         loop {
             if interrupted.load(Ordering::Relaxed) {
+                self.is_interrupted = true;
                 return Err(NoAnswer::Interrupted);
             }
             let left = deadline.saturating_duration_since(Instant::now());
@@ -374,7 +380,12 @@ impl Worker {
         if self.ended().is_none() {
             self.kill_group();
             let _ = self.child.kill();
-            self.status = pipe::reap(&mut self.child);
+            // The next launch must not measure how this one's memory and files are freed.
+            let limit = match self.is_interrupted {
+                true => pipe::KILLED_LIMIT,
+                false => FREED_LIMIT,
+            };
+            self.status = pipe::reap(&mut self.child, limit);
         }
     }
 

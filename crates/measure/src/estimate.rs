@@ -13,6 +13,7 @@ use costof_model::Text;
 use costof_model::failure::Failure;
 use costof_model::metric::{Data, Estimate, Measured, MetricInfo, Selection};
 use costof_model::noise::{DISAGREE, FEW_LAUNCHES, Grade, Noise, Warning};
+use costof_model::plural::counted;
 use costof_model::point::Point;
 use costof_model::prediction::Prediction;
 use costof_model::probe_info::ProbeInfo;
@@ -109,7 +110,8 @@ pub fn point(
     let is_batched =
         measured(&points, &primary.name).all(|launch| !matches!(launch.data, Data::Histogram(_)));
     let is_alone = core.is_some_and(|core| core.selection == Selection::Alone) && is_batched;
-    let is_unmoved = is_batched && is_unmoved(primary, &points, clock);
+    let counts_preemptions = (noise.iter()).all(|noise| !noise.unknown.contains_key("preemptions"));
+    let is_unmoved = is_batched && counts_preemptions && is_unmoved(primary, &points, clock);
     let mut warnings = causes(&noise.iter().collect::<Vec<_>>(), is_alone, is_unmoved);
     warnings.extend(core.and_then(|core| core_shared(&core)));
     let of_other_ends = given.len() + elsewhere;
@@ -211,15 +213,11 @@ fn without_interval(estimate: &Estimate, launches: usize) -> Option<Warning> {
             Grade::D,
             format!(
                 "only {} gave a number ({range}), too few for an interval",
-                counted(launches)
+                counted(launches, "launch")
             ),
-            "measure it again; the notes on lost launches say why the others gave none",
+            "measure it again, with more time; if launches were lost, the notes say why",
         ),
     })
-}
-
-fn counted(launches: usize) -> String {
-    format!("{launches} launch{}", if launches == 1 { "" } else { "es" })
 }
 
 /// Checks, for every sampled metric, the batches of n and of 2n operations by launch. If a recorded

@@ -143,7 +143,7 @@ impl Ledger {
                 // Without that count (`CONFIG_SCHED_DEBUG`), the CPU at the start and at the end shows a
                 // worker that was moved away for good.
                 _ if self.cpus.is_empty() || before.moves != after.moves => None,
-                _ => Some(u64::from(before.cpu != after.cpu)),
+                _ => (before.cpu != after.cpu).then_some(1),
             },
             minor_faults: usage.minor_faults,
             major_faults: usage.major_faults,

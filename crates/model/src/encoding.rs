@@ -4,7 +4,7 @@
 //! Source: The Unicode Standard, section 23.8 (byte order marks); file(1) (`magic`).
 
 /// The first bytes of what is no UTF-8, the longest first: its name, and the command that converts it.
-const MARKED: [(&[u8], &str, &str); 9] = [
+const MARKED: [(&[u8], &str, &str); 8] = [
     (b"\xff\xfe\0\0", "UTF-32", "iconv -f UTF-32"),
     (b"\0\0\xfe\xff", "UTF-32", "iconv -f UTF-32"),
     (b"\xff\xfe", "UTF-16", "iconv -f UTF-16"),
@@ -12,7 +12,6 @@ const MARKED: [(&[u8], &str, &str); 9] = [
     (b"\x1f\x8b", "compressed by gzip", "gzip -dc"),
     (b"\x28\xb5\x2f\xfd", "compressed by zstd", "zstd -dc"),
     (b"\xfd7zXZ\0", "compressed by xz", "xz -dc"),
-    (b"BZh", "compressed by bzip2", "bzip2 -dc"),
     (b"PK\x03\x04", "a zip archive", "unzip -p"),
 ];
 

@@ -43,7 +43,7 @@ const SHARES: [&str; 19] = [
 impl MetricInfo {
     /// The highest value that it can have.
     pub fn most(&self) -> f64 {
-        match SHARES.contains(&&*self.name) {
+        match self.unit == Unit::One && SHARES.contains(&&*self.name) {
             true => 1.0,
             false => f64::INFINITY,
         }

@@ -158,7 +158,8 @@ pub fn parse_bytes(text: &str) -> Option<u64> {
         "m" | "mib" => 1 << 20,
         "g" | "gib" => 1 << 30,
         "t" | "tib" => 1 << 40,
-        decimal => thousands(decimal.strip_suffix('b')?)?,
+        // `Gb` are bits.
+        _ => thousands(suffix.strip_suffix('B')?)?,
     };
     number.checked_mul(step)
 }

@@ -8,7 +8,7 @@ use crate::files;
 use crate::machine::{Machines, hosts};
 use crate::plan::cost::named_precision;
 use crate::session::Session;
-use crate::terminal::{print, prose_columns, watch_interrupts};
+use crate::terminal::{print, prose_columns, set_working, watch_interrupts};
 use costof_measure::fleet::{self, Candidates, Populations};
 use costof_measure::probe::{self, Probe};
 use costof_measure::qualify::{Block, Qualification};
@@ -70,6 +70,8 @@ fn measure(
             // The worker that described the machine holds its lock.
             drop(machines);
             let cohort = population(table, options, &populations, &interrupted)?;
+            // The run that measured the row has ended, and this one goes on.
+            set_working(true);
             machines = connect()?;
             cohort
         }

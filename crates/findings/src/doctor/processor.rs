@@ -79,7 +79,7 @@ pub(super) fn wake_up(facts: &Facts, probed: &Probed) -> Option<Verdict> {
     };
     let verdict = match facts.idle.driver.as_deref() {
         // A thread that spins on a CPU of its own sees a change within a microsecond.
-        _ if spinning_ns >= idle_ns.min(WAKE_UP_NS) => not_checked("disturbed"),
+        _ if spinning_ns >= WAKE_UP_NS => not_checked("disturbed"),
         _ if idle_ns < WAKE_UP_NS => good("takes"),
         Some("haltpoll") => worse("takes").advice("haltpoll"),
         _ if is_virtual(facts) => worse("takes").advice("force_haltpoll"),

@@ -203,7 +203,7 @@ impl Drop for Holder {
             // An error means that they have already ended, which is fine.
             let _ = process::kill_group(self.child.id());
             let _ = self.child.kill();
-            let _ = pipe::reap(&mut self.child);
+            let _ = pipe::reap(&mut self.child, pipe::KILLED_LIMIT);
         }
     }
 }

@@ -284,6 +284,8 @@ pub fn hold_named(link: &Link) -> io::Result<()> {
 
 /// Answers requests for reports until this process is killed, or no record names it: nobody could take it down.
 fn serve(held: &mut Held) -> io::Result<()> {
+    // One that ended without a record left it, and who takes links up holds the lock.
+    let _ = fs::remove_file(SOCKET);
     let listener = UnixListener::bind(SOCKET)?;
     listener.set_nonblocking(true)?;
     while recorded().is_some_and(|up| up.pid == Some(std::process::id())) {

@@ -54,7 +54,11 @@ pub fn evict(file: &File, len: u64) -> io::Result<u64> {
 pub fn cached_bytes(file: &File, len: u64) -> io::Result<u64> {
     match cachestat(file, len) {
         // An overlay's file has its pages in the file of a layer, which is what mmap(2) maps.
-        Ok(0) => by_mincore(file, len),
+        Ok(0) => match by_mincore(file, len) {
+            // Some FUSE files cannot be mapped.
+            Err(error) if error.raw_os_error() == Some(libc::ENODEV) => Ok(0),
+            cached => cached,
+        },
         // EPERM: a seccomp filter that does not know it yet.
         Err(error) if matches!(error.raw_os_error(), Some(libc::ENOSYS | libc::EPERM)) => {
             by_mincore(file, len)

@@ -9,14 +9,12 @@ use std::io;
 use std::ops::Range;
 use std::ptr;
 
-use crate::memory::arena::mapping_range;
+use crate::memory::arena::{base_page_bytes, mapping_range};
 use crate::process::status::kib_value;
 use crate::system_call::{check, unsupported};
 
 /// Below the stack pointer, this much stays: the frames of what is called next.
 const FRAMES_BYTES: usize = 16 << 10;
-/// The least page size of all architectures, to which the stack is cut.
-const PAGE_BYTES: usize = 4096;
 
 /// While this exists, a fork copies of the mappings that this process had before only those of the program
 /// without its relocated tables, of the C library, and of this thread's stack and variables.
@@ -58,7 +56,9 @@ impl Uncopied {
             uncopied.0.push(range);
         }
         if let Some(own) = mappings(&maps).find(|mapping| mapping.range.contains(&stack)) {
-            let unused = own.range.start..(stack - FRAMES_BYTES) / PAGE_BYTES * PAGE_BYTES;
+            // The kernel rounds the length up.
+            let page = base_page_bytes();
+            let unused = own.range.start..(stack - FRAMES_BYTES) / page * page;
             if !unused.is_empty() {
                 advise(&unused, libc::MADV_DONTNEED)?;
             }

@@ -41,7 +41,11 @@ impl fmt::Display for Inherited {
 /// `RLIMIT_NICE`; it then stays, as it keeps nobody from running.
 pub fn leave() -> io::Result<Option<Inherited>> {
     // SAFETY: takes numbers; 0 is the calling thread.
-    let flags = check(unsafe { libc::syscall(libc::SYS_sched_getscheduler, 0) })?;
+    let Ok(flags) = check(unsafe { libc::syscall(libc::SYS_sched_getscheduler, 0) }) else {
+        // A filter hides it. The ordinary policy may always be asked for.
+        let _ = set_policy(libc::SCHED_OTHER, 0);
+        return Ok(None);
+    };
     let flags = libc::c_int::try_from(flags).unwrap_or(libc::SCHED_OTHER);
     let policy = flags & !libc::SCHED_RESET_ON_FORK;
     let others = [

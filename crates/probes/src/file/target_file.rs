@@ -19,7 +19,7 @@ pub(super) const ALL: f64 = 0.99;
 
 /// File systems on several disks, or that share a disk in a way of their own, or whose disk is not known: the
 /// counters of the first disk do not show everything, those of all disks do.
-const ON_SEVERAL_DISKS: [&str; 4] = ["btrfs", "zfs", "bcachefs", "overlay"];
+const ON_SEVERAL_DISKS: [&str; 3] = ["btrfs", "bcachefs", "overlay"];
 
 /// The most blocks of a random order, so that their list stays small compared with the caches.
 const MAX_RANDOM_BLOCKS: u64 = 1 << 18;
@@ -99,7 +99,7 @@ impl TargetFile {
         require_no_cached_file(self.data.folder())?;
         if self.medium == Medium::Memory {
             unsupported!(
-                "{} lies on {}: its files are in memory alone ({advice}, or --set dir= for a \
+                "{} lies on {}: its files are in memory alone, or are not written when they are synced ({advice}, or --set dir= for a \
                  folder on a disk)",
                 self.folder(),
                 self.name
@@ -303,12 +303,14 @@ pub(super) struct Counters {
 }
 
 /// The smaller of both: bytes that the process has caused, and no more than the disks have moved.
-/// Where no disk is known, a process with none may be one that is not accounted.
+/// Where no disk is known, a process with none may be one that is not accounted; what disks have moved may be
+/// others' bytes.
 fn share(by_process: Option<u64>, by_disk: Option<u64>, bytes: u64) -> Option<f64> {
     let moved = match (by_process, by_disk) {
         (Some(by_process), Some(by_disk)) => by_process.min(by_disk),
-        (Some(0), None) | (None, None) => return None,
-        (Some(moved), None) | (None, Some(moved)) => moved,
+        (Some(moved @ 1..), None) => moved,
+        (None, Some(0)) => 0,
+        _ => return None,
     };
     (bytes > 0).then(|| moved as f64 / bytes as f64)
 }
@@ -499,7 +501,8 @@ mod tests {
         assert_eq!(share(Some(0), Some(8192), 4096), Some(0.0));
         assert_eq!(share(Some(2048), None, 4096), Some(0.5));
         // Where a process is not accounted, its disk's counter is left.
-        assert_eq!(share(None, Some(2048), 4096), Some(0.5));
+        assert_eq!(share(None, Some(2048), 4096), None);
+        assert_eq!(share(None, Some(0), 4096), Some(0.0));
         // A network file system may account nothing.
         assert_eq!(share(Some(0), None, 4096), None);
         assert_eq!(share(None, None, 4096), None);
