@@ -94,7 +94,10 @@ fn two_hosts_are_measured_in_turns_and_held_against_each_other() {
 #[ignore = "long; ./check --all runs it"]
 fn a_host_may_stand_beside_itself_and_json_names_the_files() {
     let place = Place::new();
-    let ended = interleaved(&place, "local local null --quick --json --threshold 100000");
+    let ended = interleaved(
+        &place,
+        "local local null --quick --json --threshold 100000 --undecided pass",
+    );
     let json: Value = serde_json::from_str(&ended.expect_code(0).out).unwrap();
     for side in ["before", "after"] {
         // In the history, where no folder was named.

@@ -51,7 +51,8 @@ fn what_was_measured_is_kept_and_shown_and_the_way_on_is_told() {
         let whole = place.run_file();
         expect_complete(&whole);
         assert_eq!(whole.attempts.len(), 2);
-        assert_eq!(point(&whole, "test.good").launches, 6);
+        // The row may leave out some, whose core was shared.
+        assert_eq!(launches_of(&whole, "test.good"), 6);
         assert_eq!(whole.launches[..kept.launches.len()], kept.launches[..]);
     }
 }

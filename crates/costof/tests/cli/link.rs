@@ -16,8 +16,8 @@ use std::net::UdpSocket;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Instant;
 
@@ -287,10 +287,13 @@ fn an_ordinary_user_has_a_cable_by_a_user_namespace() {
     place.expect_nothing_runs();
 }
 
-/// Everything about the named link, in one test: there is one on a machine.
+/// There is one named link on a machine: its tests take turns.
+static NAMED: Mutex<()> = Mutex::new(());
+
 #[test]
 #[ignore = "long; ./check --all runs it"]
 fn the_named_link_is_up_until_it_is_taken_down() {
+    let _turn = NAMED.lock().unwrap_or_else(PoisonError::into_inner);
     let place = Place::new();
     let link = |line: &str| place.run(&format!("link {line}"));
     // What a command that must succeed says.
@@ -412,10 +415,10 @@ fn the_named_link_is_up_until_it_is_taken_down() {
     }
 }
 
-/// In one test too, whose links have the same names.
 #[test]
 #[ignore = "long; ./check --all runs it"]
 fn links_that_are_made_and_removed_at_once_leave_nothing() {
+    let _turn = NAMED.lock().unwrap_or_else(PoisonError::into_inner);
     let place = Place::new();
     let link = |line: &str| spawn(&mut place.costof(&format!("link {line}")));
     let relayed = "up delay=1ms";

@@ -185,7 +185,9 @@ fn a_file_is_read_over_nfs_and_what_limits_it_is_named() {
         let bytes = median(row, "throughput") * median(row, "latency") / 1e9;
         let in_flight = bytes / block as f64;
         assert!(in_flight < 4.0 * depth as f64, "{row:?}: {in_flight}");
-        assert!(row.prediction.is_some(), "{}", row.point);
+        // On a busy machine its inputs are none to predict from.
+        let is_quiet = read.points.iter().all(PointRow::is_sound);
+        assert!(row.prediction.is_some() || !is_quiet, "{}", row.point);
     }
     let found = done.out;
     // Where others use the processor, nobody knows.
