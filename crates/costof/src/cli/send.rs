@@ -77,7 +77,7 @@ pub(crate) struct SendingOptions {
 pub(crate) struct DatagramOptions {
     /// How many messages may be in flight; 0: as many as rudp allows, and one by study-datagrams
     /// [default: 10; of study-datagrams, as many as the receiver's usual queue of 208 KiB holds]
-    #[arg(long, value_name = "N", conflicts_with = "listen", value_parser = count(0, 4096))]
+    #[arg(long, value_name = "N", conflicts_with = "listen", value_parser = count(0_u64, 4096))]
     pub(crate) window: Option<u64>,
     /// After how long study-datagrams retransmits what was not answered [default: 1s]
     #[arg(long, value_name = "TIME", conflicts_with = "listen", value_parser = time)]

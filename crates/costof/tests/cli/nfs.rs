@@ -316,7 +316,7 @@ fn a_server_that_stalls_half_way_is_not_waited_for() {
         kill_process(server.process(), Signal::STOP).unwrap();
     });
     for reason in stalled.into_iter().flatten() {
-        assert_contains(&reason, "no answer within 5s");
+        assert_contains(&reason, "no answer within 5 s");
     }
 }
 
@@ -361,7 +361,7 @@ fn a_server_that_is_absent_silent_or_none_fails_in_time() {
     // It takes connections, and says nothing.
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
     for reason in of_a_server_at(silent.local_addr().unwrap().port()) {
-        assert_contains(&reason, "no answer within 5s");
+        assert_contains(&reason, "no answer within 5 s");
     }
     let other = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = other.local_addr().unwrap().port();
