@@ -29,11 +29,21 @@ fn numbers(run: &Run, block: usize) -> Vec<u32> {
     launches.map(|launch| launch.launch).collect()
 }
 
+/// What a comparison shows; `None` if a neighbour used the cores, so that nothing could be compared.
+fn compared(ended: Ended) -> Option<String> {
+    if ended.out.contains("never had the core to itself") && ended.code != Some(0) {
+        assert!(matches!(ended.code, Some(2 | 3)), "{ended:?}");
+        return None;
+    }
+    Some(ended.expect_code(0).out)
+}
+
 #[test]
 #[ignore = "long; ./check --all runs it"]
 fn an_odd_number_of_launches_is_made_even_where_hosts_take_turns() {
     let place = Place::new();
-    interleaved(&place, "local local null --quick --launches 7 --out runs").expect_code(0);
+    let line = "local local null --quick --launches 7 --out runs";
+    compared(interleaved(&place, line));
     for run in both(&place) {
         assert_eq!(run.launches.len(), 8 * run.run.plan.blocks.len());
     }
@@ -125,7 +135,8 @@ fn beside_misbehaving(place: &Place, words: &str) -> Ended {
 #[ignore = "long; ./check --all runs it"]
 fn a_launch_that_crashes_is_made_up_with_its_neighbour() {
     let place = Place::new();
-    beside_misbehaving(&place, "test.crash_once --launches 6 --out runs").expect_code(0);
+    let line = "test.crash_once --launches 6 --out runs";
+    compared(beside_misbehaving(&place, line));
     let runs = both(&place);
     let failures = runs.iter().flat_map(|run| &run.failures);
     let crashed = failures.filter(|row| row.kind == FailureKind::Crashed);
@@ -177,7 +188,9 @@ fn an_interrupt_leaves_both_files_and_nothing_that_runs() {
     }
     // What is there is compared.
     let shown = place.run("compare runs/before.jsonl runs/after.jsonl");
-    assert_contains(&shown.expect_code(0).out, "The runs took turns");
+    if let Some(shown) = compared(shown) {
+        assert_contains(&shown, "The runs took turns");
+    }
 }
 
 #[test]

@@ -2,8 +2,8 @@
 //! controller that is killed leaves nothing running.
 
 use crate::common::{
-    Place, assert_contains, ended, expect_complete, interrupt, or_skip, point, signal, spawn,
-    wait_for, within,
+    Place, assert_contains, ended, expect_complete, interrupt, or_skip, signal, spawn, wait_for,
+    within,
 };
 use crate::limits::{ControlGroup, Limit};
 use costof_model::run_file::Run;
