@@ -427,7 +427,7 @@ fn a_worker_that_turns_hostile_at_any_message_costs_its_launch_and_is_named() {
         (
             r#"echo '{"is":"watched","contention":null}'"#,
             Error,
-            "Watched",
+            "watched",
         ),
         ("exec sleep 1000.11 >&-", Crashed, "closed its output"),
         (
