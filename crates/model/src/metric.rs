@@ -17,11 +17,14 @@ pub struct MetricInfo {
     pub about: Text,
 }
 
-/// The metrics that are a share of a whole.
-const SHARES: [&str; 19] = [
+/// The metrics that are a share of a whole. They have no unit in a run, and are shown in percent.
+const SHARES: [&str; 22] = [
     "copied",
     "crossed",
+    "device_share",
     "fallbacks",
+    "goodput_share",
+    "handovers",
     "huge_share",
     "least_share",
     "lost",
@@ -29,6 +32,7 @@ const SHARES: [&str; 19] = [
     "mapped",
     "missed",
     "missing",
+    "off_line",
     "preempted",
     "receiver_running",
     "retransmissions",
@@ -37,13 +41,21 @@ const SHARES: [&str; 19] = [
     "starved",
     "taken",
     "unanswered",
-    "handovers",
 ];
+
+/// Of these, those that may be more than the whole: more is read ahead than asked for, a rate is relative to the
+/// link's, a distance to a rise.
+const MAY_EXCEED: [&str; 3] = ["device_share", "goodput_share", "off_line"];
+
+/// Whether a metric of this name and unit is a share of a whole.
+pub fn is_share(name: &str, unit: Unit) -> bool {
+    unit == Unit::One && SHARES.contains(&name)
+}
 
 impl MetricInfo {
     /// The highest value that it can have.
     pub fn most(&self) -> f64 {
-        match self.unit == Unit::One && SHARES.contains(&&*self.name) {
+        match is_share(&self.name, self.unit) && !MAY_EXCEED.contains(&&*self.name) {
             true => 1.0,
             false => f64::INFINITY,
         }

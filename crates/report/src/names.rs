@@ -2,12 +2,12 @@
 
 use costof_model::axis::{Axis, AxisValue};
 use costof_model::emulated::mark;
-use costof_model::metric::Estimate;
+use costof_model::metric::{Estimate, is_share};
 use costof_model::plural::counted;
 use costof_model::point::Point;
 use costof_model::probe_info::ProbeInfo;
 use costof_model::run_file::Run;
-use costof_model::unit::{Unit, span};
+use costof_model::unit::span;
 use std::fmt::Write;
 
 /// Metrics that are shown besides the primary one if they were measured, in this order. All have a column;
@@ -48,40 +48,9 @@ pub(crate) const METRICS: [(&str, &str); 21] = [
     ("estimated_core_cycles", ""),
 ];
 
-/// Metrics that are shares of a whole. They have no unit in a run, and are shown in percent.
-const SHARES: [&str; 22] = [
-    "copied",
-    "crossed",
-    "device_share",
-    "fallbacks",
-    "goodput_share",
-    "handovers",
-    "huge_share",
-    "least_share",
-    "lost",
-    "lost_in_queue",
-    "mapped",
-    "missed",
-    "missing",
-    "off_line",
-    "preempted",
-    "receiver_running",
-    "retransmissions",
-    "sender_running",
-    "shared",
-    "starved",
-    "taken",
-    "unanswered",
-];
-
-/// Whether a metric is a share of a whole.
-pub fn is_share(metric: &str) -> bool {
-    SHARES.contains(&metric)
-}
-
 /// A value of an estimate as it is shown: in its unit, or in percent.
 pub(crate) fn shown(estimate: &Estimate, value: f64) -> String {
-    match is_share(&estimate.name) && estimate.unit == Unit::One {
+    match is_share(&estimate.name, estimate.unit) {
         true => format!("{} %", estimate.unit.display(100.0 * value)),
         false => estimate.unit.display(value),
     }
@@ -90,7 +59,7 @@ pub(crate) fn shown(estimate: &Estimate, value: f64) -> String {
 /// The median of an estimate as it is shown, or what is known without a usable interval.
 pub(crate) fn shown_median(estimate: &Estimate) -> String {
     let ends = |ends| shown_interval(estimate, ends);
-    match is_share(&estimate.name) {
+    match is_share(&estimate.name, estimate.unit) {
         true => (estimate.unusable(ends)).unwrap_or_else(|| shown(estimate, estimate.median)),
         false => estimate.display(),
     }
@@ -98,7 +67,7 @@ pub(crate) fn shown_median(estimate: &Estimate) -> String {
 
 /// An interval of an estimate as it is shown.
 pub(crate) fn shown_interval(estimate: &Estimate, (low, high): (f64, f64)) -> String {
-    match is_share(&estimate.name) && estimate.unit == Unit::One {
+    match is_share(&estimate.name, estimate.unit) {
         true => span(&shown(estimate, low), " – ", &shown(estimate, high)),
         false => estimate.unit.display_interval((low, high)),
     }

@@ -13,14 +13,14 @@ use panels::{
 use super::AXES;
 use super::place::{AT_EASE, Names, Place, SERIES, names, place, split};
 use super::what::What;
-use crate::names::{METRICS, is_share};
+use crate::names::METRICS;
 use crate::plot::{Axis, Dot, Figure, Kind, Line, Scale};
 use crate::rows::Rows;
 use crate::study::Style;
 use costof_model::axis::AxisValue;
 use costof_model::metric::Estimate;
+use costof_model::metric::is_share;
 use costof_model::point::Point;
-use costof_model::unit::Unit;
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 /// At most this many dots make a line.
@@ -284,7 +284,7 @@ impl<'a> Probe<'a> {
             figure.about +=
                 &format!(" {words_left_out} more values of {axis_name} are only in the table.");
         }
-        if is_share(what.metric()) && unit == Unit::One {
+        if is_share(what.metric(), unit) {
             figure.panels.iter_mut().for_each(in_percent);
         }
         for panel in &mut figure.panels {

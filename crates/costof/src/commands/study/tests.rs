@@ -7,11 +7,10 @@ use costof_measure::probe;
 use costof_model::Text;
 use costof_model::axis::AxisValue;
 use costof_model::facts::{Cache, CacheKind, CpuSet};
-use costof_model::metric::Estimate;
+use costof_model::metric::{Estimate, is_share};
 use costof_model::rows::PointRow;
 use costof_model::testing;
 use costof_model::unit::Unit;
-use costof_report::names;
 use std::collections::{BTreeMap, BTreeSet};
 
 const TABLE: &[&Probe] = costof_probes::TABLE;
@@ -196,7 +195,7 @@ fn a_metric_that_its_probe_calls_a_share_is_one() {
             let is_called_one = metric.unit == Unit::One
                 && (metric.name.ends_with("_share") || metric.about.starts_with("share of"))
                 || metric.about.starts_with("the share of");
-            let is_one = names::is_share(&metric.name);
+            let is_one = is_share(&metric.name, metric.unit);
             assert!(is_one || !is_called_one, "{} {}", info.id, metric.name);
         }
     }
