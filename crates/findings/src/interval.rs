@@ -73,6 +73,21 @@ impl Interval {
         )
     }
 
+    /// The difference between two independent values, each with the ends of its interval around it: how far
+    /// each end may be off is combined as the square root of the sum of squares (MOVER: Zou and Donner,
+    /// Statistics in Medicine 27, 2008).
+    pub fn difference_of(
+        [low, middle, high]: [f64; 3],
+        [other_low, other_middle, other_high]: [f64; 3],
+    ) -> Interval {
+        let difference = middle - other_middle;
+        Interval {
+            low: difference - (middle - low).hypot(other_high - other_middle),
+            middle: difference,
+            high: difference + (high - middle).hypot(other_middle - other_low),
+        }
+    }
+
     /// The ratio with this logarithm.
     #[must_use]
     pub fn exp(self) -> Interval {
@@ -120,14 +135,7 @@ fn compare(
             .all(|value| value.is_finite())
             .then_some(scaled)
     };
-    let ([low, middle, high], [other_low, other_middle, other_high]) =
-        (scaled(one)?, scaled(other)?);
-    let difference = middle - other_middle;
-    Some(Interval {
-        low: difference - (middle - low).hypot(other_high - other_middle),
-        middle: difference,
-        high: difference + (high - middle).hypot(other_middle - other_low),
-    })
+    Some(Interval::difference_of(scaled(one)?, scaled(other)?))
 }
 
 /// The values of each launch that measured both points.

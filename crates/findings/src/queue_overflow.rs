@@ -4,6 +4,7 @@ use crate::Kind;
 use crate::figures::{Value, bytes, figures, rate};
 use crate::finding::Finding;
 use crate::in_flight::{PROBES, contender, window};
+use crate::pairs::surely_more;
 use costof_model::rows::PointRow;
 use costof_model::run_file::Run;
 use costof_model::unit::Unit;
@@ -59,8 +60,8 @@ fn overflows(run: &Run, row: &PointRow) -> Option<Finding> {
 fn slower(many: &PointRow, one: &PointRow) -> Option<&'static str> {
     let (many, one) = (many.interval("elapsed")?, one.interval("elapsed")?);
     match () {
-        () if many.0 > one.1 => Some("yes"),
-        () if many.1 < one.0 => Some("no"),
+        () if surely_more(many, one).is_some() => Some("yes"),
+        () if surely_more(one, many).is_some() => Some("no"),
         () => None,
     }
 }

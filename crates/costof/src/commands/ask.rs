@@ -366,21 +366,14 @@ fn times(run: &Run, one: &Answered, other: &Answered) -> Result<Interval, String
     if let Some(why) = noise::why(all) {
         return Err(why);
     }
-    let ends = |cost: &Answered| {
+    let logarithms = |cost: &Answered| {
         let total = cost.total.as_ref().ok()?;
-        Some((total.value, total.interval.filter(|(low, _)| *low > 0.0)?))
+        let (low, high) = total.interval.filter(|(low, _)| *low > 0.0)?;
+        Some([low, total.value, high].map(f64::ln))
     };
-    let known = ends(one).zip(ends(other));
-    let ((value, (low, high)), (other, (other_low, other_high))) =
-        known.ok_or("too few launches for an interval; leave out --quick, or use --full")?;
-    let middle = (value / other).ln();
-    let half = |one: f64, other: f64| one.ln().hypot(other.ln());
-    Ok(Interval {
-        low: middle - half(value / low, other_high / other),
-        middle,
-        high: middle + half(high / value, other / other_low),
-    }
-    .exp())
+    let (one, other) = (logarithms(one).zip(logarithms(other)))
+        .ok_or("too few launches for an interval; leave out --quick, or use --full")?;
+    Ok(Interval::difference_of(one, other).exp())
 }
 
 /// Why the points should not be relied on: of those of the worst grade, if that is C, the worst doubt of each, each
