@@ -195,11 +195,10 @@ fn add_ranges(metrics: &mut [Estimate], points: &[&LaunchPoint]) {
 
 /// Warns that a metric has no usable interval, so that there is no number for a user.
 fn without_interval(estimate: &Estimate, launches: usize) -> Option<Warning> {
-    let shown = estimate.unusable(|(low, high)| {
-        let [low, high] = [low, high].map(|end| estimate.unit.display(end));
-        format!("{low} to {high}")
-    })?;
-    let (_, range) = shown.split_once(": ").unwrap_or_default();
+    estimate.why_unusable()?;
+    let ends = estimate.range.unwrap_or((estimate.median, estimate.median));
+    let [low, high] = [ends.0, ends.1].map(|end| estimate.unit.display(end));
+    let range = span(&low, " to ", &high);
     Some(match estimate.ci95 {
         Some(_) => grade::warning(
             DISAGREE,
