@@ -16,7 +16,7 @@ use costof_os::process::namespace::Namespace;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::retry_on_intr;
 use serde::{Deserialize, Serialize};
-use std::fs::{self, File};
+use std::fs::{self, File, Metadata};
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -87,11 +87,8 @@ impl Lock {
             opened => opened?,
         };
         file.lock()?;
-        let own = file.metadata()?;
-        let named = fs::metadata(LOCK).map(|named| (named.dev(), named.ino()));
-        Ok(named
-            .is_ok_and(|named| named == (own.dev(), own.ino()))
-            .then_some(Lock { _file: file }))
+        let is_named = identity(Path::new(LOCK)) == Some(identity_of(&file.metadata()?));
+        Ok(is_named.then_some(Lock { _file: file }))
     }
 }
 
@@ -377,10 +374,18 @@ fn path(name: &str) -> PathBuf {
     Path::new("/run/netns").join(name)
 }
 
+/// The device and number of the file that a path names now; `None` if there is none.
+fn identity(path: &Path) -> Option<(u64, u64)> {
+    Some(identity_of(&fs::metadata(path).ok()?))
+}
+
+fn identity_of(data: &Metadata) -> (u64, u64) {
+    (data.dev(), data.ino())
+}
+
 /// Whether this process is in one of the two namespaces. Another process that was given its number
 /// since is not.
 fn is_ours(pid: u32) -> bool {
-    let identity = |path: &Path| fs::metadata(path).map(|data| (data.dev(), data.ino())).ok();
     let own = identity(Path::new(&format!("/proc/{pid}/ns/net")));
     own.is_some()
         && [FAR_NAME, NEAR_NAME]

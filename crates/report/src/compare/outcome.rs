@@ -4,6 +4,7 @@ use super::{named, share, why_missing};
 use crate::text::printable;
 use costof_model::Text;
 use costof_model::comparison::{Compared, Comparison, Verdict};
+use costof_model::plural::counted;
 use costof_model::point::{Point, with_id};
 use costof_model::run_file::Run;
 use costof_model::unit::{Better, Unit, span};
@@ -102,10 +103,9 @@ impl Outcome {
             some(&failed)
         };
         let run = run.map(|run| format!("{run}: ")).unwrap_or_default();
-        let (decided, all) = (self.decided, self.rows);
-        let rows = if all == 1 { "row" } else { "rows" };
+        let (decided, rows) = (self.decided, counted(self.rows, "row"));
         printable(&format!(
-            "{word}: {run}{decided} of {all} {rows} decided; {reason}"
+            "{word}: {run}{decided} of {rows} decided; {reason}"
         ))
     }
 }
