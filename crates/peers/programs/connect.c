@@ -11,14 +11,8 @@
  *
  * Runs on one processor where it was pinned to one; the child ends with it. */
 #define _GNU_SOURCE
-#include <arpa/inet.h>
-#include <netinet/in.h>
 #include <sched.h>
-#include <signal.h>
-#include <sys/prctl.h>
-#include <sys/socket.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include "peer.h"
 
@@ -57,30 +51,16 @@ int main(int argc, char **argv)
         fprintf(stderr, "connect: needs 10 connections or more, and a processor\n");
         return 2;
     }
-    struct sockaddr_in address = {.sin_family = AF_INET,
-                                  .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    socklen_t length = sizeof address;
-    const int listener = socket(AF_INET, SOCK_STREAM, 0);
-    if (listener < 0 || bind(listener, (struct sockaddr *)&address, length) ||
-        listen(listener, 128) || getsockname(listener, (struct sockaddr *)&address, &length))
-        fail("cannot listen");
-    const pid_t parent = getpid();
-    const pid_t server = fork();
-    if (server < 0)
-        fail("fork");
-    if (server == 0) {
-        prctl(PR_SET_PDEATHSIG, SIGKILL);
-        if (getppid() == parent)
-            serve(listener, cpu);
-        return 1;
-    }
+    struct sockaddr_in address;
+    const int listener = listening(&address, 128);
+    const pid_t server = served(serve, listener, cpu);
     double *times_ns = room_for(count);
     for (size_t i = 0; i < count; i++) {
         const int connection = socket(AF_INET, SOCK_STREAM, 0);
         if (connection < 0)
             fail("socket");
         const double started = now_ns();
-        if (connect(connection, (struct sockaddr *)&address, length))
+        if (connect(connection, (struct sockaddr *)&address, sizeof address))
             fail("connect");
         times_ns[i] = now_ns() - started;
         shutdown(connection, SHUT_WR);

@@ -1,11 +1,16 @@
-/* What the C programs of this bench have in common: the clock, the median, and
- * how they fail. */
+/* What the C programs of `costof verify` and of the bench have in common: the
+ * clock, the median, their other ends, and how they fail. */
 #ifndef PEER_H
 #define PEER_H
 
+#include <arpa/inet.h>
+#include <netinet/in.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -44,6 +49,36 @@ static inline double median(double *times_ns, size_t count)
 {
     qsort(times_ns, count, sizeof *times_ns, ascending);
     return times_ns[count / 2];
+}
+
+/* A listener on loopback, and its address. */
+static inline int listening(struct sockaddr_in *address, int backlog)
+{
+    *address = (struct sockaddr_in){.sin_family = AF_INET,
+                                    .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t length = sizeof *address;
+    const int listener = socket(AF_INET, SOCK_STREAM, 0);
+    if (listener < 0 || bind(listener, (struct sockaddr *)address, length) ||
+        listen(listener, backlog) ||
+        getsockname(listener, (struct sockaddr *)address, &length))
+        fail("cannot listen");
+    return listener;
+}
+
+/* A process that serves there on a processor, and ends with this one. */
+static inline pid_t served(void (*serve)(int, int), int listener, int cpu)
+{
+    const pid_t parent = getpid();
+    const pid_t server = fork();
+    if (server < 0)
+        fail("fork");
+    if (server == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        if (getppid() == parent)
+            serve(listener, cpu);
+        exit(0);
+    }
+    return server;
 }
 
 static inline void *sleeps(void *argument)

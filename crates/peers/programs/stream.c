@@ -9,16 +9,10 @@
  * The first third of the time is not counted. Prints the CPU time of the sending
  * thread for 1,024 bytes. */
 #define _GNU_SOURCE
-#include <arpa/inet.h>
-#include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sched.h>
-#include <signal.h>
 #include <string.h>
-#include <sys/prctl.h>
-#include <sys/socket.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include "peer.h"
 
@@ -78,26 +72,12 @@ int main(int argc, char **argv)
         fprintf(stderr, "stream: needs a message of equal fields, and a processor\n");
         return 2;
     }
-    struct sockaddr_in address = {.sin_family = AF_INET,
-                                  .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    socklen_t length = sizeof address;
-    const int listener = socket(AF_INET, SOCK_STREAM, 0);
-    if (listener < 0 || bind(listener, (struct sockaddr *)&address, length) ||
-        listen(listener, 1) || getsockname(listener, (struct sockaddr *)&address, &length))
-        fail("cannot listen");
-    const pid_t parent = getpid();
-    const pid_t receiver = fork();
-    if (receiver < 0)
-        fail("fork");
-    if (receiver == 0) {
-        prctl(PR_SET_PDEATHSIG, SIGKILL);
-        if (getppid() == parent)
-            receive_all(listener, cpu);
-        return 0;
-    }
+    struct sockaddr_in address;
+    const int listener = listening(&address, 1);
+    const pid_t receiver = served(receive_all, listener, cpu);
     const int connection = socket(AF_INET, SOCK_STREAM, 0), on = 1;
     if (connection < 0 || setsockopt(connection, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on) ||
-        connect(connection, (struct sockaddr *)&address, length))
+        connect(connection, (struct sockaddr *)&address, sizeof address))
         fail("cannot connect");
     const size_t each = bytes / fields, apart = each + LINE_BYTES;
     char *message = touched(fields * apart), *buffer = touched(bytes);
