@@ -349,6 +349,21 @@ fn core_shared(comparison: &Comparison) -> String {
     }
 }
 
+/// Why no row of a comparison without rows could be compared: the reason for the first point that both runs were to
+/// measure. `None` if there is no such point.
+pub fn why_nothing(comparison: &Comparison, before: &Run, after: &Run) -> Option<String> {
+    let refused = comparison.refused.first();
+    let refused = refused.map(|refused| refused.reason.clone());
+    refused.or_else(|| {
+        let mut common = after.run.plan.points();
+        let point = common.find(|point| before.run.plan.points().any(|other| other == *point))?;
+        let mut failures = [after, before].into_iter().flat_map(|run| &run.failures);
+        let failed = failures.find(|row| row.point == *point && row.launch.is_none());
+        let why = failed.map_or("it has no number in both runs", |row| &row.reason);
+        Some(format!("{}: {why}", named(point, after)))
+    })
+}
+
 /// Reasons for refusal, each with its points.
 pub(crate) fn refused(comparison: &Comparison, after: &Run) -> String {
     let refused = comparison.refused.iter();

@@ -13,7 +13,7 @@ use costof_model::comparison::Comparison;
 use costof_model::run_file::Run;
 use costof_report::compare::many::{self, Pair};
 use costof_report::compare::outcome::{Outcome, Word};
-use costof_report::compare::{Side, compared};
+use costof_report::compare::{Side, compared, why_nothing};
 use costof_report::names::points_counted;
 use costof_report::page;
 use costof_report::run::absent;
@@ -53,9 +53,9 @@ fn compare_files(options: &CompareOptions) -> Done {
         [old, new] => shown.show([&files[0], &files[1]], [*old, *new])?,
         _ => shown.show_many(&sides)?,
     }
-    if !shown.is_compared {
-        bail!("nothing can be compared: the runs have no metric with three launches in common");
-    }
+    // An export has no launches, whatever the machine did.
+    let is_export = |run: &Run| run.launches.is_empty() && !run.points.is_empty();
+    shown.check_compared(runs.iter().any(is_export))?;
     shown.end()
 }
 
@@ -100,11 +100,7 @@ fn compare_hosts(table: &'static [&'static Probe], options: &CompareOptions) -> 
         let [before, after] = paths.map(|path| printable(path.display()));
         writeln!(output, "The runs are in {before} and {after}")?;
     }
-    if !shown.is_compared {
-        return Err(Error::Nothing(
-            "nothing can be compared: no metric was measured three times on both hosts".to_owned(),
-        ));
-    }
+    shown.check_compared(false)?;
     check_page(options, paths.into_iter())?;
     shown.end()
 }
@@ -156,6 +152,8 @@ struct Shown<'a> {
     /// the run's name.
     outcomes: Vec<(Option<String>, Outcome)>,
     is_compared: bool,
+    /// Why a pair of runs has no row.
+    why_nothing: Option<String>,
 }
 
 impl Shown<'_> {
@@ -165,6 +163,7 @@ impl Shown<'_> {
             page: None,
             outcomes: Vec::new(),
             is_compared: false,
+            why_nothing: None,
         }
     }
 
@@ -208,7 +207,6 @@ impl Shown<'_> {
                 });
             }
         }
-        self.is_compared |= pairs.iter().any(|pair| !pair.comparison.rows.is_empty());
         if self.options.html.is_some() {
             self.page = Some(page::many::page(sides, &pairs, &self.outcomes));
         }
@@ -231,14 +229,39 @@ impl Shown<'_> {
         !self.options.json && !html.is_some_and(files::is_standard_output)
     }
 
-    fn compare(&self, before: &Run, after: &Run) -> Comparison {
+    fn compare(&mut self, before: &Run, after: &Run) -> Comparison {
         let metrics = if self.options.all_metrics {
             Metrics::All
         } else {
             Metrics::Primary
         };
         let threshold = self.options.threshold.map(|percent| percent / 100.0);
-        compare(before, after, metrics, threshold.unwrap_or(MATTERS))
+        let comparison = compare(before, after, metrics, threshold.unwrap_or(MATTERS));
+        if comparison.rows.is_empty() {
+            let why = || why_nothing(&comparison, before, after);
+            self.why_nothing = self.why_nothing.take().or_else(why);
+        } else {
+            self.is_compared = true;
+        }
+        comparison
+    }
+
+    /// Checks that at least one row could be compared.
+    ///
+    /// # Errors
+    /// Why there is none. The input is wrong if it `has_export` or no point in common; otherwise noise or a failure
+    /// is the reason.
+    fn check_compared(&self, has_export: bool) -> Result<(), Error> {
+        if self.is_compared {
+            return Ok(());
+        }
+        let why = self.why_nothing.as_deref();
+        let text = why.unwrap_or("the runs have no point in common");
+        let text = format!("nothing can be compared: {text}");
+        Err(match why.is_some() && !has_export {
+            true => Error::Nothing(text),
+            false => Error::Wrong(text),
+        })
     }
 
     fn outcome(&self, comparison: &Comparison, after: &Run) -> Outcome {
@@ -259,7 +282,6 @@ impl Shown<'_> {
         name: Option<String>,
         outcome: Outcome,
     ) -> Result<(), Error> {
-        self.is_compared |= !comparison.rows.is_empty();
         let outcome = self.options.threshold.map(|_| outcome);
         if self.options.json {
             let mut row = json!({"before": before, "after": after, "comparison": comparison});

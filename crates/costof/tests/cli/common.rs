@@ -1,6 +1,6 @@
 //! A place of its own for every test, and costof in it.
 
-use costof_model::rows::{FailureRow, PointRow};
+use costof_model::rows::{FailureRow, PointRow, State};
 use costof_model::run_file::{self, Run};
 use rustix::process::{Pid, Signal, kill_process};
 use std::fmt::Display;
@@ -385,6 +385,14 @@ pub(crate) fn point<'a>(run: &'a Run, probe: &str) -> &'a PointRow {
         (Some(point), None) => point,
         other => panic!("not one point of {probe}: {other:?}"),
     }
+}
+
+/// How many launches gave a probe a number. Its row may leave out some, whose core was shared.
+pub(crate) fn launches_of(run: &Run, probe: &str) -> usize {
+    let points = run.launches.iter().flat_map(|launch| &launch.points);
+    points
+        .filter(|given| given.point.probe == probe && given.state == State::Ok)
+        .count()
 }
 
 /// The median of a metric.

@@ -7,26 +7,16 @@ use costof_model::run_file;
 use serde_json::Value;
 use std::fs;
 
-/// A run of two probes with three launches or more, in `before.jsonl`; what they timed is made alike
-/// in all launches, which differ on a busy machine.
+/// A run of two probes, in `before.jsonl`.
 fn measured() -> Place {
     let place = Place::new();
-    let line = "run --only null cpu.loop --quick --out before.jsonl";
-    place.run(line).expect_code(0);
-    rewrite(&place, "before.jsonl", |_, launch, data| {
-        if let Data::Samples(samples) = data {
-            let cost = 10.0 + 0.01 * f64::from(launch);
-            for (operations, ns) in samples {
-                *ns = cost * *operations as f64;
-            }
-        }
-    });
+    place.quiet_run("--only null cpu.loop --quick", "before.jsonl");
     place
 }
 
 /// Copies `before.jsonl` to `after.jsonl`, with all times of a probe multiplied by `times`.
 fn slowed(place: &Place, probe: &str, times: f64) {
-    rewrite(place, "after.jsonl", |of, _, data| match data {
+    rewrite(place, "after.jsonl", |of, data| match data {
         _ if of != probe => {}
         Data::Samples(samples) => samples.iter_mut().for_each(|(_, ns)| *ns *= times),
         Data::Value(value) => *value *= times,
@@ -34,22 +24,20 @@ fn slowed(place: &Place, probe: &str, times: f64) {
     });
 }
 
-/// `before.jsonl` as another file, with other numbers: by the probe and the launch.
-fn rewrite(place: &Place, name: &str, change: impl Fn(&str, u32, &mut Data)) {
+/// `before.jsonl` as another file, with other numbers by the probe.
+fn rewrite(place: &Place, name: &str, change: impl Fn(&str, &mut Data)) {
     let rows = place.read("before.jsonl").into_rows().map(|mut row| {
         if let Row::Point(point) = &mut row {
             for estimate in &mut point.metrics {
                 let mut data = Data::Samples(vec![(1, estimate.median)]);
-                change(&point.point.probe, 0, &mut data);
+                change(&point.point.probe, &mut data);
                 estimate.median = data.costs()[0];
             }
         }
         if let Row::Launch(launch) = &mut row {
             for point in &mut launch.points {
                 for metric in &mut point.metrics {
-                    change(&point.point.probe, launch.launch, &mut metric.data);
-                    // What a neighbour did meanwhile has no say in this.
-                    (metric.gauged, metric.disturbed) = (None, Vec::new());
+                    change(&point.point.probe, &mut metric.data);
                 }
             }
         }

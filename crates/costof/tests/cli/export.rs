@@ -7,8 +7,7 @@ use std::fs;
 /// A run of the real costof, and what `export` makes of it with these options.
 fn exported(options: &str) -> (Place, String) {
     let place = Place::new();
-    let line = "run --only null cpu.frequency --quick --seed 4242 --out run.jsonl";
-    place.run(line).expect_code(0);
+    place.quiet_run("--only null cpu.frequency --quick --seed 4242", "run.jsonl");
     let text = place.run(&format!("export run.jsonl {options}"));
     (place, text.expect_code(0).out)
 }

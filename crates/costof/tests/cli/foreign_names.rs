@@ -10,8 +10,7 @@ use std::os::unix::ffi::OsStrExt;
 #[ignore = "long; ./check --all runs it"]
 fn a_name_controls_no_terminal_and_is_one_word_of_a_command() {
     let place = Place::new();
-    let line = "run --only null --quick --seed 1 --out run.jsonl";
-    place.run(line).expect_code(0);
+    place.quiet_run("--only null --quick --seed 1", "run.jsonl");
     let hostile = "\u{1b}[2J\u{9b}1m\u{202e}; reboot.jsonl";
     fs::copy(place.path("run.jsonl"), place.path(hostile)).unwrap();
     let command = format!("exec:{COSTOF} worker # {hostile}");

@@ -11,14 +11,14 @@ use std::net::{TcpListener, TcpStream};
 use std::path::PathBuf;
 use std::process::Command;
 
-const RUN: &str = "run --only os.syscall cpu.frequency --quick --launches 3";
+const RUN: &str = "--only os.syscall cpu.frequency --quick --launches 3";
 
 /// A folder with this many runs, `run1.jsonl` first.
 fn measured(runs: usize) -> Place {
     let place = Place::new();
     for number in 1..=runs {
-        let line = format!("{RUN} --seed {number} --out run{number}.jsonl");
-        place.run(&line).expect_code(0);
+        let words = format!("{RUN} --seed {number}");
+        place.quiet_run(&words, &format!("run{number}.jsonl"));
     }
     place
 }
@@ -179,10 +179,9 @@ const DOCS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/prometheus")
 #[ignore = "long; ./check --all runs it"]
 fn rules_and_dashboard_name_metrics_that_there_are() {
     let place = Place::new();
-    let line = "run --only os.syscall memory.bandwidth --set size=16KiB --set op=read --quick --launches 3";
-    place
-        .run(&format!("{line} --out run1.jsonl"))
-        .expect_code(0);
+    let words =
+        "--only os.syscall memory.bandwidth --set size=16KiB --set op=read --quick --launches 3";
+    place.quiet_run(words, "run1.jsonl");
     let exported = exported(&place, "run1.jsonl --format prometheus").out;
     let there_are = metrics(&exported);
     for file in [

@@ -2,11 +2,10 @@
 //! controller that is killed leaves nothing running.
 
 use crate::common::{
-    Place, assert_contains, ended, expect_complete, interrupt, or_skip, signal, spawn, wait_for,
-    within,
+    Place, assert_contains, ended, expect_complete, interrupt, launches_of, or_skip, signal, spawn,
+    wait_for, within,
 };
 use crate::limits::{ControlGroup, Limit};
-use costof_model::run_file::Run;
 use rustix::process::Signal;
 use std::fs;
 use std::io::{PipeReader, Write};
@@ -16,14 +15,6 @@ use std::process::{Child, Command, Stdio};
 fn hanging(place: &Place, probe: &str) -> Child {
     let line = format!("run test.good {probe} --quick --seed 1 --timeout 600 --out run.jsonl");
     place.hanging(&mut place.misbehaving(&line))
-}
-
-/// How many launches of a probe a file holds.
-fn launches_of(run: &Run, probe: &str) -> usize {
-    let launches = run.launches.iter();
-    launches
-        .filter(|launch| launch.points.iter().any(|given| given.point.probe == probe))
-        .count()
 }
 
 #[test]
@@ -51,7 +42,6 @@ fn what_was_measured_is_kept_and_shown_and_the_way_on_is_told() {
         let whole = place.run_file();
         expect_complete(&whole);
         assert_eq!(whole.attempts.len(), 2);
-        // The row may leave out some, whose core was shared.
         assert_eq!(launches_of(&whole, "test.good"), 6);
         assert_eq!(whole.launches[..kept.launches.len()], kept.launches[..]);
     }

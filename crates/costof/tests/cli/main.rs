@@ -38,6 +38,7 @@ mod nfs;
 mod ping;
 mod power_loss;
 mod preflight;
+mod quiet;
 mod readers;
 mod released;
 mod report;

@@ -2,13 +2,14 @@
 //! row that names the cause, the others have their numbers, and nothing is
 //! left running.
 
-use crate::common::{Ended, Place, assert_contains, assert_contains_all, point};
+use crate::common::{Ended, Place, assert_contains, assert_contains_all, launches_of, point};
 use costof_model::failure::FailureKind::{self, Crashed, TimedOut, Unsupported};
+use costof_model::noise::Grade;
 use costof_model::rows::{FailureRow, State};
 use costof_model::run_file::Run;
 
 /// Launches of a block with `--quick`.
-const LAUNCHES: u32 = 6;
+const LAUNCHES: usize = 6;
 
 /// A run of the good probe and another one, and how it ended; the good one
 /// must have all its launches.
@@ -19,8 +20,8 @@ fn beside_the_good_one(words: &str) -> (Run, Ended) {
     place.expect_nothing_runs();
     let run = place.run_file();
     assert!(run.end.is_some());
-    let good = point(&run, "test.good");
-    assert_eq!((good.state, good.launches), (State::Ok, LAUNCHES));
+    assert_eq!(point(&run, "test.good").state, State::Ok);
+    assert_eq!(launches_of(&run, "test.good"), LAUNCHES);
     assert_contains(&ended.out, "test.good");
     (run, ended)
 }
@@ -109,7 +110,7 @@ fn stray_prints_and_children_are_no_fault() {
         ("test.leaves_child", "end=well"),
     ] {
         let (run, _) = beside_the_good_one(&format!("{probe} --set {set}"));
-        assert_eq!(point(&run, probe).launches, LAUNCHES);
+        assert_eq!(launches_of(&run, probe), LAUNCHES);
         assert!(run.failures.is_empty(), "{:?}", run.failures);
     }
 }
@@ -119,7 +120,7 @@ fn stray_prints_and_children_are_no_fault() {
 fn rubbish_on_the_protocols_own_stream_costs_each_launch_that_has_it() {
     let (run, ended) = beside_the_good_one("test.rubbish --set to=protocol");
     let lost = lost(&run, &ended, "test.rubbish to=protocol");
-    assert_eq!(lost.len(), LAUNCHES as usize);
+    assert_eq!(lost.len(), LAUNCHES);
     for row in lost {
         assert_eq!(row.kind, FailureKind::Error);
         // Quoted, with nothing that would move a terminal's cursor.
@@ -149,7 +150,7 @@ fn a_reason_that_would_rule_a_terminal_or_fill_a_disk_is_made_harmless() {
 fn a_wrong_answer_is_told_in_the_probes_own_words() {
     let (run, ended) = beside_the_good_one("test.error");
     let lost = lost(&run, &ended, "test.error");
-    assert_eq!(lost.len(), LAUNCHES as usize);
+    assert_eq!(lost.len(), LAUNCHES);
     let mut reasons = lost.iter().map(|row| &row.reason);
     assert!(reasons.all(|reason| reason == "the answer was 41 and not 42"));
 }
@@ -163,7 +164,7 @@ fn what_crashes_once_has_its_number_from_the_other_launches() {
     };
     assert_eq!((failure.launch, failure.kind), (Some(0), Crashed));
     // Another launch makes up for it.
-    assert_eq!(point(&run, "test.crash_once").launches, LAUNCHES);
+    assert_eq!(launches_of(&run, "test.crash_once"), LAUNCHES);
     assert_contains(&ended.out, "launch 1 lost: test.crash_once");
 }
 
@@ -173,8 +174,8 @@ fn a_point_that_crashes_is_left_out_and_its_neighbours_in_the_block_go_on() {
     let (run, ended) = beside_the_good_one("test.crash --set by=abort,no");
     assert_eq!(lost(&run, &ended, "test.crash by=abort").len(), 2);
     // A launch that is lost is lost for the whole block, and made up for.
-    assert_eq!(launches(&run, "test.crash"), LAUNCHES as usize + 2);
-    assert_eq!(point(&run, "test.crash").launches, LAUNCHES);
+    assert_eq!(launches(&run, "test.crash"), LAUNCHES + 2);
+    assert_eq!(launches_of(&run, "test.crash"), LAUNCHES);
 }
 
 #[test]
@@ -234,11 +235,17 @@ fn a_loop_that_the_optimiser_removed_has_no_number() {
         let has_crashed = run.failures[0].kind == Crashed;
         assert_eq!(has_crashed, time == "crash_once");
         let whole = run.failures.iter().find(|row| row.launch.is_none());
-        let reason = &whole.unwrap().reason;
-        assert_contains(reason, "twice the work took");
-        assert_contains(&ended.out, reason);
-        let mut points = run.points.iter();
-        assert!(points.all(|row| row.point.probe != "test.removed_loop"));
+        let row = run.points.iter();
+        let row = row.filter(|row| row.point.probe == "test.removed_loop");
+        match (whole, row.collect::<Vec<_>>()[..]) {
+            (Some(whole), []) => {
+                assert_contains(&whole.reason, "twice the work took");
+                assert_contains(&ended.out, &whole.reason);
+            }
+            // On a busy machine its launches may differ too much to prove anything.
+            (None, [row]) => assert!(row.grade >= Grade::C, "{row:?}"),
+            both => panic!("{both:?}"),
+        }
     }
 }
 

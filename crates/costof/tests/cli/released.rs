@@ -36,7 +36,7 @@ const COMMANDS: &[(&str, &[&str])] = &[
 ];
 
 /// The folders of `tests/released`.
-fn releases() -> Vec<PathBuf> {
+pub(crate) fn releases() -> Vec<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/released");
     let entries = fs::read_dir(folder).unwrap();
     let paths = entries.map(|entry| entry.unwrap().path());
@@ -44,7 +44,7 @@ fn releases() -> Vec<PathBuf> {
 }
 
 /// A place with the files of a release, and the names of its runs.
-fn unpacked(release: &Path) -> (Place, Vec<String>) {
+pub(crate) fn unpacked(release: &Path) -> (Place, Vec<String>) {
     let place = Place::new();
     let mut runs = Vec::new();
     for entry in fs::read_dir(release).unwrap() {

@@ -9,8 +9,8 @@ use std::time::Duration;
 /// A place with a run of the real costof in `run.jsonl`.
 fn measured() -> Place {
     let place = Place::new();
-    let line = "run --only null cpu.frequency cpu.clock --quick --seed 4242 --out run.jsonl";
-    place.run(line).expect_code(0);
+    let words = "--only null cpu.frequency cpu.clock --quick --seed 4242";
+    place.quiet_run(words, "run.jsonl");
     place
 }
 

@@ -1,6 +1,6 @@
 //! `costof study`: the list, a teacher's own file measured for real, and what is wrong told.
 
-use crate::common::{Place, assert_contains, assert_contains_all, expect_complete, interrupt};
+use crate::common::{Place, assert_contains, assert_contains_all, expect_every_launch, interrupt};
 use std::fs;
 
 /// A study of two cheap probes, as somebody writes one who has read docs/STUDIES.md.
@@ -89,9 +89,20 @@ fn studies_are_listed() {
 #[ignore = "long; ./check --all runs it"]
 fn a_study_of_ones_own_is_measured_and_held_beside_its_figures() {
     let place = with_study(OWN);
-    let command = "study own.toml --quick --csv --svg";
-    let ended = place.run(command).expect_code(0);
-    let out = &ended.out;
+    let command = "study own.toml --quick";
+    let measured = place.run(command).expect_measured();
+    let file = "study-own/run.jsonl";
+    expect_every_launch(&place.read(file));
+    // What was measured is not measured over, and can be shown again.
+    place
+        .run(command)
+        .expect_wrong(&["study-own/run.jsonl exists already", "study own.toml --run"]);
+    let show = |out: &str| place.run(&format!("study own.toml --run {file} --out {out}"));
+    assert_eq!(show("again").expect_code(0).out, measured.out);
+    assert!(place.path("again/page.html").exists() && !place.path("again/run.jsonl").exists());
+
+    place.make_quiet(file);
+    let out = &show("shown --csv --svg").expect_code(0).out;
     // Predicted, published, here, interval, ratio, grade, mark.
     let counter = line(out, "the counter  ");
     assert_eq!(counter[..2], ["5 to 10 ns", "20 ns"], "{out}");
@@ -118,8 +129,7 @@ fn a_study_of_ones_own_is_measured_and_held_beside_its_figures() {
         "here: not answered here, because this study has no memory in it",
     ];
     assert_contains_all(&flat, &parts);
-    expect_complete(&place.read("study-own/run.jsonl"));
-    let text = |name: &str| fs::read_to_string(place.path("study-own").join(name)).unwrap();
+    let text = |name: &str| fs::read_to_string(place.path("shown").join(name)).unwrap();
     assert_contains_all(
         &text("page.html"),
         &[
@@ -133,15 +143,6 @@ fn a_study_of_ones_own_is_measured_and_held_beside_its_figures() {
     assert_contains_all(&text("study.md"), &["## System calls \\| both", row]);
     assert_contains(&text("csv/summary.csv"), "os.syscall");
     assert_contains(&text("svg/study-01-cpu.clock-cost-by-source.svg"), "<svg");
-
-    // What was measured is not measured over, and can be shown again.
-    place
-        .run(command)
-        .expect_wrong(&["study-own/run.jsonl exists already", "study own.toml --run"]);
-    let again = place.run("study own.toml --run study-own/run.jsonl --out again");
-    let again = again.expect_code(0);
-    assert_eq!(again.out, *out);
-    assert!(place.path("again/page.html").exists() && !place.path("again/run.jsonl").exists());
 }
 
 #[test]
@@ -166,6 +167,7 @@ rows = [{ name = "good", point = "test.good" }]
     let again = |line: &str| place.run_misbehaving(line);
     again(command).expect_wrong(&["o/run.jsonl exists already", "--out"]);
     again("run --resume o/run.jsonl").expect_code(0);
+    place.make_quiet("o/run.jsonl");
     let shown = again("study own.toml --run o/run.jsonl").expect_code(0).out;
     assert!(line(&shown, "good  ")[0].ends_with(" ns"), "{shown}");
 }

@@ -101,7 +101,7 @@ fn a_disk_that_is_full_keeps_what_was_written_and_the_run_can_go_on() {
 }
 
 /// The file of a run in this folder, or one below it.
-fn file_in(folder: &Path) -> Option<PathBuf> {
+pub(crate) fn file_in(folder: &Path) -> Option<PathBuf> {
     let entries = fs::read_dir(folder).ok()?.flatten();
     let mut found = entries.filter_map(|entry| match entry.path() {
         path if path.is_dir() => file_in(&path),

@@ -17,7 +17,7 @@ use crate::{datagrams, rendezvous};
 use costof_os::net::socket::{dropped_datagrams, set_buffer_bytes};
 use quinn::congestion::{BbrConfig, ControllerFactory, CubicConfig, NewRenoConfig};
 use quinn::{
-    Connection, EndpointConfig, MtuDiscoveryConfig, RecvStream, SendStream, ServerConfig,
+    Connection, ConnectionError, EndpointConfig, MtuDiscoveryConfig, RecvStream, SendStream, ServerConfig,
     TokioRuntime, TransportConfig, VarInt,
 };
 use std::io::{self, ErrorKind};
@@ -240,7 +240,8 @@ struct Receiver {
     socket: UdpSocket,
 }
 
-/// The connection and its streams; `None` if the launch has ended first.
+/// The connection and its streams; `None` if the launch has ended first, or if the sender was done before any of its
+/// stream arrived.
 async fn accept(
     endpoint: &quinn::Endpoint,
     stop: &AtomicBool,
@@ -252,9 +253,13 @@ async fn accept(
             let handshake = async {
                 let connection = incoming.await?;
                 let (counts, stream) = connection.accept_bi().await?;
-                io::Result::Ok((connection, counts, stream))
+                Ok((connection, counts, stream))
             };
-            return timeout(rendezvous::TIMEOUT, handshake).await?.map(Some);
+            return match timeout(rendezvous::TIMEOUT, handshake).await? {
+                Ok(accepted) => Ok(Some(accepted)),
+                Err(ConnectionError::ApplicationClosed(_)) => Ok(None),
+                Err(error) => Err(error.into()),
+            };
         }
         waited += POLL_INTERVAL;
     }
