@@ -53,7 +53,7 @@ use values::{count, export_format, launches, percent, run_file, runs, seconds, t
                   0  done\n    \
                   1  a check failed (regression or problem found)\n    \
                   2  the command or an input is wrong\n    \
-                  3  nothing could be measured, --require-quiet found a busy machine, or\n       \
+                  3  nothing could be measured or compared, --require-quiet found a busy machine, or\n       \
                   qualify leaves a host undecided\n  \
                   130  interrupted; what was measured is kept"
 )]

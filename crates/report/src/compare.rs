@@ -359,7 +359,7 @@ pub fn why_nothing(comparison: &Comparison, before: &Run, after: &Run) -> Option
         let point = common.find(|point| before.run.plan.points().any(|other| other == *point))?;
         let mut failures = [after, before].into_iter().flat_map(|run| &run.failures);
         let failed = failures.find(|row| row.point == *point && row.launch.is_none());
-        let why = failed.map_or("it has no number in both runs", |row| &row.reason);
+        let why = failed.map_or("not measured in both runs", |row| &row.reason);
         Some(format!("{}: {why}", named(point, after)))
     })
 }

@@ -1,14 +1,14 @@
 //! `net.bandwidth` over links that are slow and lose packets: both ends report what arrived, though
 //! the last of it, or what says that it was the last, never comes.
 
-use crate::common::{Place, or_skip};
+use crate::common::{Place, or_skip, was_starved};
 use costof_model::metric::Data;
 use costof_model::rows::{LaunchRow, State};
 
 /// The share of packets that may be lost where the link is set to lose 5 %.
 const LOST: std::ops::Range<f64> = 0.04..0.06;
 
-/// The launches of a point over the lossy link, or why there is no such link, or point, here.
+/// The launches of a point over the lossy link that were not starved, or why there is no such link, or point, here.
 fn launches(axes: &str) -> Result<Vec<LaunchRow>, String> {
     let place = Place::new();
     let ended = place.run(&format!(
@@ -18,10 +18,14 @@ fn launches(axes: &str) -> Result<Vec<LaunchRow>, String> {
     if absent.iter().any(|absent| ended.out.contains(absent)) {
         return Err(ended.out);
     }
-    ended.expect_code(0);
-    let run = place.run_file();
+    ended.expect_measured();
+    let mut run = place.run_file();
     assert!(run.launches.len() >= 3, "{:?}", run.launches);
     place.expect_nothing_runs();
+    let starved = run.failures.iter().filter(|row| was_starved(row));
+    let starved: Vec<u32> = starved.filter_map(|row| row.launch).collect();
+    run.launches
+        .retain(|launch| !starved.contains(&launch.launch));
     Ok(run.launches)
 }
 

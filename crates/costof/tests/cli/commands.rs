@@ -139,16 +139,11 @@ fn explaining_a_probe_shows_the_sum_behind_its_prediction_where_there_is_a_run()
         &explained("", 0),
         "None of the last 30 runs here has it: `costof run cpu.loop` measures it",
     );
-    place
-        .run("run --only cpu.frequency cpu.loop --quick --out run.jsonl")
-        .expect_code(0);
-    place
-        .run("run --only null --quick --out null.jsonl")
-        .expect_code(0);
+    let run = place.quiet_run("--only cpu.frequency cpu.loop --quick", "run.jsonl");
+    place.quiet_run("--only null --quick", "null.jsonl");
     let latest = explained("", 0);
     let sum = latest.split("Expected and measured").nth(1).unwrap();
-    // On a busy machine its input is none to predict from.
-    let run = place.run_file();
+    // On a busy machine its input was none to predict from.
     let mut predicted = run.predictions.iter();
     let is_predicted = predicted.any(|row| row.point.probe == "cpu.loop");
     let parts = match is_predicted {

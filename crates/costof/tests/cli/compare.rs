@@ -1,9 +1,10 @@
 //! `costof compare`: runs of the real costof, compared with each other.
 
 use crate::common::{Place, assert_contains, assert_contains_all};
+use costof_model::failure::FailureKind;
 use costof_model::metric::Data;
-use costof_model::rows::Row;
-use costof_model::run_file;
+use costof_model::rows::{FailureRow, PointRow, Row};
+use costof_model::run_file::{self, Run};
 use serde_json::Value;
 use std::fs;
 
@@ -144,6 +145,50 @@ fn what_cannot_be_compared_says_why() {
     for file in ["absent.jsonl", "rubbish.jsonl"] {
         assert_contains(&wrong(file), file);
     }
+}
+
+#[test]
+#[ignore = "long; ./check --all runs it"]
+fn nothing_to_compare_is_undecided_for_noise_and_wrong_for_other_points() {
+    let place = measured();
+    let compared = |after: Run, code: i32, why: &str| {
+        place.write("after.jsonl", after);
+        for options in ["", "--json", "--threshold 5"] {
+            let ended = place.run(&format!("compare before.jsonl after.jsonl {options}"));
+            let says = format!("nothing can be compared: {why}");
+            assert_contains(&ended.expect_code(code).err, &says);
+        }
+    };
+    let before = place.read("before.jsonl");
+    let mut noisy = before.clone();
+    for launch in &mut noisy.launches {
+        let longer = 100_f64.powi(launch.launch as i32);
+        let metrics = launch
+            .points
+            .iter_mut()
+            .flat_map(|point| &mut point.metrics);
+        for metric in metrics {
+            if let Data::Samples(samples) = &mut metric.data {
+                samples.iter_mut().for_each(|(_, ns)| *ns *= longer);
+            }
+        }
+    }
+    compared(noisy, 3, "their launches disagree");
+    let mut failed = before.clone();
+    let failure = |(block, row): (usize, &PointRow)| FailureRow {
+        point: row.point.clone(),
+        block,
+        launch: None,
+        kind: FailureKind::Crashed,
+        reason: "it crashed".to_owned(),
+    };
+    failed.failures = failed.points.iter().enumerate().map(failure).collect();
+    failed.points.clear();
+    compared(failed, 3, "harness.null: it crashed");
+    let mut other = before;
+    other.run.plan.blocks.clear();
+    other.points.clear();
+    compared(other, 2, "the runs have no point in common");
 }
 
 #[test]

@@ -17,8 +17,8 @@ use crate::{datagrams, rendezvous};
 use costof_os::net::socket::{dropped_datagrams, set_buffer_bytes};
 use quinn::congestion::{BbrConfig, ControllerFactory, CubicConfig, NewRenoConfig};
 use quinn::{
-    Connection, ConnectionError, EndpointConfig, MtuDiscoveryConfig, RecvStream, SendStream, ServerConfig,
-    TokioRuntime, TransportConfig, VarInt,
+    Connection, ConnectionError, EndpointConfig, MtuDiscoveryConfig, RecvStream, SendStream,
+    ServerConfig, TokioRuntime, TransportConfig, VarInt,
 };
 use std::io::{self, ErrorKind};
 use std::net::UdpSocket;
@@ -313,5 +313,33 @@ impl MessageReceiver for Receiver {
             arrived: stats.map_or(0, |stats| stats.udp_rx.datagrams),
             dropped: dropped_datagrams(&self.socket)?.into(),
         }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::Ipv4Addr;
+
+    /// As on a machine where the receiver gets no CPU until the sender is done.
+    #[test]
+    fn a_sender_that_is_done_before_its_stream_arrives_is_no_failure() {
+        let socket = || UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let mut quic = Quic::new(None);
+        let parameters = quic.prepare().unwrap();
+        let receiver = socket();
+        let address = receiver.local_addr().unwrap();
+        let (endpoint, runtime) = endpoint(receiver, quic.server).unwrap();
+        let sending = std::thread::spawn(move || {
+            let socket = socket();
+            socket.connect(address).unwrap();
+            let sender = Sender::connect(socket, &parameters, None, FIRST_DATAGRAM.into()).unwrap();
+            sender.connection.close(VarInt::from_u32(0), b"");
+            sender.runtime.block_on(sender.endpoint.wait_idle());
+        });
+        let accepted = runtime.block_on(accept(&endpoint, &AtomicBool::new(false)));
+        assert!(accepted.unwrap().is_none());
+        drop((endpoint, runtime));
+        sending.join().unwrap();
     }
 }
