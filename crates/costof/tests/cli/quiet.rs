@@ -153,13 +153,29 @@ fn undisturbed(noise: &Noise) -> Noise {
 fn a_run_that_was_made_quiet_has_a_sound_number_for_every_point() {
     let release = releases().into_iter().max().unwrap();
     let (place, runs) = unpacked(&release);
-    for name in runs {
-        let recorded = place.read(&format!("{name}.jsonl"));
-        let quiet = quiet(recorded.clone());
+    let runs = runs.iter().map(|name| place.read(&format!("{name}.jsonl")));
+    // An export has no launches.
+    for mut run in runs.filter(|run| !run.launches.is_empty()) {
+        for launch in &mut run.launches {
+            launch.noise.steal_ns = Some(launch.noise.duration_ns);
+            let longer = 100_f64.powi(launch.launch as i32);
+            for metric in launch
+                .points
+                .iter_mut()
+                .flat_map(|point| &mut point.metrics)
+            {
+                if let Data::Samples(samples) = &mut metric.data {
+                    samples.iter_mut().for_each(|(_, ns)| *ns *= longer);
+                }
+            }
+        }
+        let points = run.points.len();
+        let disturbed = planned_point(&run, 0, 0);
+        assert!(disturbed.is_ok_and(|row| !row.is_sound()));
+        let quiet = quiet(run);
+        assert!(quiet.points.len() >= points);
         for row in &quiet.points {
             assert!(row.is_sound(), "{:?} {:?}", row.point, row.warnings);
         }
-        assert!(quiet.points.len() >= recorded.points.len(), "{name}");
-        assert_eq!(quiet.launches.len(), recorded.launches.len(), "{name}");
     }
 }
