@@ -168,8 +168,8 @@ fn by_design(cpu: &Cpu) -> Option<f64> {
         (
             "GenuineIntel",
             6,
-            0x3f | 0x4f | 0x55 | 0x6a | 0x6c | 0x3c | 0x45 | 0x46 | 0x3d | 0x47 | 0x4e | 0x5e | 0x8e
-            | 0x9e | 0xa5 | 0xa6 | 0x7d | 0x7e | 0x8c | 0x8d | 0xa7,
+            0x3f | 0x4f | 0x55 | 0x6a | 0x6c | 0x3c | 0x45 | 0x46 | 0x3d | 0x47 | 0x4e | 0x5e
+            | 0x8e | 0x9e | 0xa5 | 0xa6 | 0x7d | 0x7e | 0x8c | 0x8d | 0xa7,
         ) => Some(if has_amx { 0.212 } else { OPERATIONS / 4.0 }),
         _ => None,
     }
@@ -190,7 +190,9 @@ pub fn look_at(cpu: usize) -> io::Result<Option<f64>> {
 /// If a thread cannot be started or cannot run there.
 pub(crate) fn alone_at(cpu: usize, floor: f64) -> io::Result<f64> {
     let readings = readings_at(cpu)?;
-    let alone = readings.iter().filter(|reading| state(floor, **reading, **reading) == CoreState::Alone);
+    let alone = readings
+        .iter()
+        .filter(|reading| state(floor, **reading, **reading) == CoreState::Alone);
     Ok(alone.count() as f64 / readings.len() as f64)
 }
 

@@ -71,7 +71,11 @@ mod tests {
         let looks = Looks::default().look(&asked, 1, 1e9);
         let looked: Vec<usize> = looks.iter().map(|look| look.cpu).collect();
         assert_eq!(looked, cpus);
-        assert!(looks.iter().all(|look| look.alone == 0.0 && look.busy.is_none()));
+        assert!(
+            looks
+                .iter()
+                .all(|look| look.alone == 0.0 && look.busy.is_none())
+        );
         let looks = Looks::default().look(&asked, 0, 1e9);
         assert_eq!(looks.len(), 1);
     }
@@ -86,6 +90,9 @@ mod tests {
             total,
         };
         let spent = [ticks(0, 1, LEAST_TICKS - 1), ticks(1, 5, 20)];
-        assert_eq!([0, 1, 2].map(|cpu| busy(&spent, cpu)), [None, Some(0.25), None]);
+        assert_eq!(
+            [0, 1, 2].map(|cpu| busy(&spent, cpu)),
+            [None, Some(0.25), None]
+        );
     }
 }

@@ -62,8 +62,14 @@ impl Facts {
     /// Whether two CPUs are of two kinds, share no last-level cache, no memory node, no socket, in this order.
     fn apart(&self, one: usize, other: usize) -> [bool; 4] {
         let last_level = self.last_level_cache().map(|cache| cache.level);
-        let last_level = self.cpu.caches.iter().filter(|cache| Some(cache.level) == last_level);
-        let last_level: Vec<CpuSet> = last_level.flat_map(|cache| cache.shared_by.clone()).collect();
+        let last_level = self
+            .cpu
+            .caches
+            .iter()
+            .filter(|cache| Some(cache.level) == last_level);
+        let last_level: Vec<CpuSet> = last_level
+            .flat_map(|cache| cache.shared_by.clone())
+            .collect();
         let kinds = &self.cpu.core_kinds;
         let kinds: Vec<CpuSet> = kinds.iter().map(|kind| kind.cpus.clone()).collect();
         let nodes: Vec<CpuSet> = self.numa.iter().map(|node| node.cpus.clone()).collect();
@@ -131,7 +137,11 @@ mod tests {
     fn only_cpus_of_one_kind_cache_and_node_take_each_others_place() {
         let allowed: Vec<usize> = (0..10).collect();
         let mut facts = Facts::default();
-        assert_eq!(facts.interchangeable(3, &allowed), allowed, "nothing is known");
+        assert_eq!(
+            facts.interchangeable(3, &allowed),
+            allowed,
+            "nothing is known"
+        );
         facts.numa = ["0-7", "8-9"]
             .map(|cpus| NumaNode {
                 cpus: CpuSet::parse(cpus).unwrap(),
