@@ -137,7 +137,8 @@ pub(crate) struct Measuring {
     /// More and longer launches, for results to publish
     #[arg(long)]
     pub(crate) full: bool,
-    /// CPUs to measure on, such as 1 or 2,4-6 [default: one that is usually idle]
+    /// CPUs to measure on, such as 1 or 2,4-6: one-CPU rows stay on the first [default: for each launch one that
+    /// is alone on its core]
     #[arg(long, value_name = "LIST")]
     pub(crate) cpu: Option<String>,
     /// The seed of every random choice, such as the order of launches [default: a new one]

@@ -2,6 +2,7 @@
 //! run file as soon as it is known. It does not measure again what the file already holds.
 
 mod block;
+mod hop;
 pub(crate) mod interleave;
 mod launch;
 pub(crate) mod qualify;
@@ -24,6 +25,7 @@ use costof_model::Text;
 use costof_model::facts::Facts;
 use costof_model::failure::Failure;
 use costof_model::point::Point;
+use costof_model::protocol::CpuLook;
 use costof_model::rows::{Block, FailureRow, LaunchRow, Plan, PointRow, PredictionRow, Row};
 use costof_model::run_file::Run;
 use std::collections::BTreeMap;
@@ -49,7 +51,11 @@ pub(crate) struct Controller<'a> {
     pub(crate) links: BTreeMap<Text, Result<Made, Failure>>,
     /// The facts of the measured machine, with the CPUs of the run.
     facts: Facts,
-    machines: &'a Machines,
+    machines: &'a mut Machines,
+    /// The CPUs of the other side's launch, if the next launch has to use the same.
+    counterpart: Option<Vec<usize>>,
+    /// What was seen of the CPUs for the next launch.
+    looks: Option<Vec<CpuLook>>,
     precision: Precision,
     progress: &'a Progress<'a>,
     /// The blocks that get no more launches, because the time of a first look is over.
@@ -66,7 +72,7 @@ impl<'a> Controller<'a> {
         table: &'a [&'static Probe],
         setting: Setting<'a>,
         holder: &'a WorkerCommand,
-        machines: &'a Machines,
+        machines: &'a mut Machines,
         progress: &'a Progress<'a>,
         record: &'a mut Record,
     ) -> Result<Controller<'a>, Error> {
@@ -79,6 +85,8 @@ impl<'a> Controller<'a> {
             links: BTreeMap::new(),
             facts: placement::facts_of_the_run(&plan.placement, facts),
             machines,
+            counterpart: None,
+            looks: None,
             precision: cost::precision(plan)?,
             progress,
             cut: Vec::new(),
@@ -98,12 +106,13 @@ impl<'a> Controller<'a> {
             let blocks = self.begin(level)?;
             let seed = self.run().run.seed ^ u64::from(level);
             for launch in 0..least {
-                for position in schedule::round_order(seed, launch, blocks.len()) {
-                    let block = blocks[position];
+                let order = schedule::round_order(seed, launch, blocks.len()).into_iter();
+                let mut queue = order.map(|position| (blocks[position], launch)).collect();
+                while let Some((block, launch)) = self.next(&mut queue)? {
                     if self.is_over(block) || launch > 0 && self.has_no_time(block, least) {
                         continue;
                     }
-                    self.launch(blocks[position], launch, 0)?;
+                    self.launch(block, launch, 0)?;
                     pulse(std::slice::from_ref(self), None);
                 }
             }
@@ -114,7 +123,8 @@ impl<'a> Controller<'a> {
         let counts = self.launch_counts();
         self.progress.expect(&counts);
         self.progress.correct(self.time_left(&counts));
-        for (block, launch) in schedule::order(self.run().run.seed, &counts, least) {
+        let mut queue = schedule::order(self.run().run.seed, &counts, least).into();
+        while let Some((block, launch)) = self.next(&mut queue)? {
             if launch >= least && !self.is_over(block) {
                 self.launch(block, launch, counts[block])?;
                 pulse(std::slice::from_ref(self), Some(&counts));

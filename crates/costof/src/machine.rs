@@ -13,7 +13,7 @@ use costof_model::Text;
 use costof_model::failure::{Failure, FailureKind};
 use costof_model::link::Link;
 use costof_model::probe_info::ProbeInfo;
-use costof_model::protocol::{Answer, Command, Contention, Description};
+use costof_model::protocol::{Answer, Command, Contention, CpuLook, Description};
 use costof_model::rows::Hosts;
 use std::io;
 use std::net::{IpAddr, ToSocketAddrs, UdpSocket};
@@ -357,6 +357,41 @@ impl Machine {
             Answer::Failed(_) => Ok(None),
             answer => {
                 let reason = misfit(&self.host, &answer, "say what others use");
+                Err(Error::Nothing(reason))
+            }
+        }
+    }
+
+    /// How alone the cores of these CPUs are; looks until `enough` of them are. `None` if the floor of its gauge
+    /// is not known, or its costof is too old.
+    pub(crate) fn look(
+        &mut self,
+        cpus: &[usize],
+        enough: usize,
+        setting: Setting<'_>,
+    ) -> Result<Option<Vec<CpuLook>>, Error> {
+        let Some(floor) = self.description.clock.core_floor else {
+            return Ok(None);
+        };
+        let look = Command::Look {
+            cpus: cpus.to_vec(),
+            enough,
+            floor,
+        };
+        let answer = self.worker.ask(&look, setting.limit, setting.interrupted);
+        match answer.map_err(ended)? {
+            Answer::Looked { cpus: looks } => {
+                let is_possible = |look: &CpuLook| {
+                    let is_share = |share| (0.0..=1.0).contains(&share);
+                    cpus.contains(&look.cpu)
+                        && is_share(look.alone)
+                        && look.busy.is_none_or(is_share)
+                };
+                Ok(Some(looks.into_iter().filter(is_possible).collect()))
+            }
+            Answer::Failed(_) => Ok(None),
+            answer => {
+                let reason = misfit(&self.host, &answer, "say which CPUs are alone");
                 Err(Error::Nothing(reason))
             }
         }

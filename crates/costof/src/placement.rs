@@ -1,17 +1,17 @@
-//! Decides which CPUs do what: once per run, recorded in the run, and repeatable with `--cpu`.
+//! Decides which CPUs do what in a run, and among which its launches choose. It is recorded in the run.
 
 use crate::error::{Context, Error, bail};
 use crate::machine::{Machine, Machines};
 use costof_lab::addresses;
 use costof_measure::facts;
 use costof_model::facts::Facts;
-use costof_model::noise::{CONTROLLER, MEASURED, PEER, Placement};
+use costof_model::noise::{CONTROLLER, ELIGIBLE, MEASURED, PEER, Placement};
 use costof_model::{Few, Text};
 use costof_os::sched::affinity;
 
 /// The placement of a run. The measured CPUs are those of `--cpu`, in its order. Without it, the first is a
 /// CPU of the fastest kind that usually has little else to do. All others follow for points that need
-/// several, the nearest first. If the controller is on this machine, it gets the CPUs that are not measured,
+/// several, the nearest first, and each launch may choose among the CPUs that are like the first. If the controller is on this machine, it gets the CPUs that are not measured,
 /// if there are any. A peer has a list of its own if it is another machine, or if `--peer-cpu` gives it one;
 /// otherwise it shares the list of the leading role.
 pub(crate) fn decide(
@@ -43,6 +43,11 @@ pub(crate) fn of_machine(machine: &Machine, cpus: Option<&str>) -> Result<Placem
         let mut others = machine.allowed();
         others.retain(|cpu| measured.first() != Some(cpu));
         placement.insert(Text::Borrowed(CONTROLLER), others);
+    }
+    if let (None, [first, ..]) = (cpus, &measured[..]) {
+        let facts = &machine.description.facts;
+        let eligible = facts.interchangeable(*first, &measured);
+        placement.insert(Text::Borrowed(ELIGIBLE), eligible);
     }
     placement.insert(Text::Borrowed(MEASURED), measured);
     Ok(Placement(placement))
@@ -141,7 +146,7 @@ fn parse(list: &str, option: &str, allowed: &[usize]) -> Result<Vec<usize>, Erro
     Ok(cpus)
 }
 
-/// Moves the controller off the measured CPUs, if there are others.
+/// Moves the controller off the measured CPUs of a run or a launch, if there are others.
 pub(crate) fn leave_the_measured(placement: &Placement) {
     match placement.0.get(CONTROLLER) {
         // Best effort: a controller that waits hardly disturbs.

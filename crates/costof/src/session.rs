@@ -192,7 +192,7 @@ impl<'a> Session<'a> {
         let progress = self.display.run(launches, cost.time, name.as_deref());
         let path = record.path().display();
         progress.say(&format!("{}, to {path}", cost.announced()));
-        let mut controller = self.controller(&machines, &progress, &mut record)?;
+        let mut controller = self.controller(&mut machines, &progress, &mut record)?;
         controller.links.extend(link.map(|(link, meet)| {
             let made = Made::between(meet.near, meet.far);
             (Text::from(link.to_string()), Ok(made))
@@ -253,7 +253,7 @@ impl<'a> Session<'a> {
     /// The controller for the run of a record on these machines.
     pub(crate) fn controller<'s>(
         &'s self,
-        machines: &'s Machines,
+        machines: &'s mut Machines,
         progress: &'s Progress<'s>,
         record: &'s mut Record,
     ) -> Result<Controller<'s>, Error> {

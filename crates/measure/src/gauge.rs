@@ -149,16 +149,28 @@ fn floor(seen: Option<f64>, design: Option<f64>) -> Option<f64> {
 /// The loop has six additions, and a decrement and branch that fuse into a seventh operation; these
 /// are divided by the operations per cycle.
 ///
+/// A hypervisor may report an older model than the core is, but hardly instructions that it lacks: with
+/// AMX, it is a Sapphire Rapids or later.
+///
 /// Sources: AMD, "Software Optimization Guide" for families 17h, 19h and 1Ah (four integer units,
 /// from Zen 5 on six); Intel, "Optimization Reference Manual" (four integer ports from Haswell to Ice
-/// Lake); measured on Zen 4 (0.292) and Sapphire Rapids (0.212).
+/// Lake, in Tiger Lake and in Rocket Lake); measured on Zen 4 (0.292) and Sapphire Rapids (0.207 to
+/// 0.212, also where the hypervisor calls it Rocket Lake).
 fn by_design(cpu: &Cpu) -> Option<f64> {
     const OPERATIONS: f64 = 7.0 / 6.0;
+    let has_amx = cpu.flags.iter().any(|flag| flag == "amx_tile");
     match (cpu.vendor.as_deref()?, cpu.family?, cpu.model?) {
         ("AuthenticAMD", 0x17 | 0x19, _) => Some(OPERATIONS / 4.0),
         ("AuthenticAMD", 0x1a, _) => Some(OPERATIONS / 6.0),
-        ("GenuineIntel", 6, 0x3f | 0x4f | 0x55 | 0x6a | 0x6c) => Some(OPERATIONS / 4.0),
         ("GenuineIntel", 6, 0x8f | 0xcf) => Some(0.212),
+        // Servers from Haswell on; then clients: Haswell and Broadwell, Skylake to Comet Lake, and Ice,
+        // Tiger and Rocket Lake.
+        (
+            "GenuineIntel",
+            6,
+            0x3f | 0x4f | 0x55 | 0x6a | 0x6c | 0x3c | 0x45 | 0x46 | 0x3d | 0x47 | 0x4e | 0x5e
+            | 0x8e | 0x9e | 0xa5 | 0xa6 | 0x7d | 0x7e | 0x8c | 0x8d | 0xa7,
+        ) => Some(if has_amx { 0.212 } else { OPERATIONS / 4.0 }),
         _ => None,
     }
 }
@@ -168,10 +180,27 @@ fn by_design(cpu: &Cpu) -> Option<f64> {
 /// # Errors
 /// If a thread cannot be started or cannot run there.
 pub fn look_at(cpu: usize) -> io::Result<Option<f64>> {
+    Ok(median(&readings_at(cpu)?))
+}
+
+/// The share of the readings of a short look that found a CPU's core alone, from 0 to 1, by a thread
+/// that runs there.
+///
+/// # Errors
+/// If a thread cannot be started or cannot run there.
+pub(crate) fn alone_at(cpu: usize, floor: f64) -> io::Result<f64> {
+    let readings = readings_at(cpu)?;
+    let alone = readings
+        .iter()
+        .filter(|reading| state(floor, **reading, **reading) == CoreState::Alone);
+    Ok(alone.count() as f64 / readings.len() as f64)
+}
+
+fn readings_at(cpu: usize) -> io::Result<Vec<f64>> {
     thread::scope(|scope| {
         let look = thread::Builder::new().spawn_scoped(scope, || {
             affinity::pin(&[cpu])?;
-            Ok(median(&readings(&reader(), LOOK_READINGS)))
+            Ok(readings(&reader(), LOOK_READINGS))
         })?;
         look.join().expect("reading a gauge does not panic")
     })
@@ -250,6 +279,22 @@ mod tests {
         assert_eq!(floor(Some(0.45), None), Some(0.45));
         assert_eq!(floor(None, Some(0.292)), Some(0.292));
         assert_eq!(floor(None, None), None);
+    }
+
+    #[test]
+    fn instructions_tell_a_later_core_than_the_reported_model() {
+        let cpu = |model, flags: &[&str]| Cpu {
+            vendor: Some("GenuineIntel".to_owned()),
+            family: Some(6),
+            model: Some(model),
+            flags: flags.iter().map(|flag| (*flag).to_owned()).collect(),
+            ..Cpu::default()
+        };
+        let four_ports = 7.0 / 6.0 / 4.0;
+        assert_eq!(by_design(&cpu(0xa7, &["avx512f"])), Some(four_ports));
+        assert_eq!(by_design(&cpu(0xa7, &["avx512f", "amx_tile"])), Some(0.212));
+        assert_eq!(by_design(&cpu(0x8f, &[])), Some(0.212));
+        assert_eq!(by_design(&cpu(0xad, &["amx_tile"])), None, "not measured");
     }
 
     #[test]

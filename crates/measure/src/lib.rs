@@ -21,6 +21,7 @@ pub mod grade;
 pub mod history;
 mod launches;
 pub mod link_end;
+mod look;
 pub mod meter;
 pub mod noise;
 pub mod probe;

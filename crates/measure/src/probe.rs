@@ -28,6 +28,8 @@ pub struct Probe {
     pub rounds: u32,
     /// Points share a block only if they agree in these axes, because they share what is set up.
     pub blocks_by: &'static [&'static str],
+    /// Whether it asks about the run's own CPU: its launches then stay there, whatever uses the core.
+    pub is_of_one_cpu: bool,
     /// How long measuring a point takes at least in a launch, in nanoseconds: all its rounds
     /// together, even if the point is given less time.
     pub least_ns: fn(&Point) -> f64,
@@ -112,6 +114,8 @@ pub trait Measure: TypedPoint {
     const CROSSINGS: &'static [NameList] = &[];
     /// As [`Probe::rounds`].
     const ROUNDS: u32 = 1;
+    /// As [`Probe::is_of_one_cpu`].
+    const IS_OF_ONE_CPU: bool = false;
     /// As [`Probe::blocks_by`].
     const BLOCKS_BY: NameList = &[];
     /// As [`Probe::budget`].
@@ -231,6 +235,7 @@ impl Probe {
         Probe {
             info: LazyLock::new(describe::<M>),
             rounds: M::ROUNDS,
+            is_of_one_cpu: M::IS_OF_ONE_CPU,
             blocks_by: M::BLOCKS_BY,
             least_ns: |point| M::least_ns(&point.into()),
             memory_bytes: |point| M::memory_bytes(&point.into()),

@@ -12,6 +12,7 @@ use crate::counters::{Counters, Counts};
 use crate::facts;
 use crate::gauge::{self, Gauge};
 use crate::link_end;
+use crate::look::Looks;
 use crate::meter::{Meter, Record};
 use crate::noise::Ledger;
 use crate::probe::{self, Probe, Role};
@@ -91,6 +92,7 @@ pub fn work(table: &[&'static Probe], release: &str) -> io::Result<()> {
         output: process::private_stdout()?,
         reader,
         turn: None,
+        looks: Looks::default(),
     }
     .serve()
 }
@@ -104,6 +106,7 @@ struct Worker<'a> {
     reader: CommandReader,
     /// Held until the process ends.
     turn: Option<Turn>,
+    looks: Looks,
 }
 
 impl Worker<'_> {
@@ -125,6 +128,14 @@ impl Worker<'_> {
                 Ok(Command::Watch) => {
                     let contention = trials::contention();
                     self.answer(&Answer::Watched { contention })?;
+                }
+                Ok(Command::Look {
+                    cpus,
+                    enough,
+                    floor,
+                }) => {
+                    let cpus = self.looks.look(&cpus, enough, floor);
+                    self.answer(&Answer::Looked { cpus })?;
                 }
                 Ok(Command::Open(launch)) => {
                     // Best effort: a process that blocks in a read hardly disturbs.

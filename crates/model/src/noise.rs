@@ -232,6 +232,10 @@ pub const MEASURED: &str = "only";
 /// own list.
 pub const PEER: &str = "peer";
 
+/// The name, in the placement of a plan, of the CPUs among which each launch chooses those whose cores are
+/// most alone. Absent if the user has named the CPUs.
+pub const ELIGIBLE: &str = "eligible";
+
 /// Which CPUs each role used, by role and by [`CONTROLLER`]. A role runs on its first CPU; its
 /// other threads and children run on the others, nearest first.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]

@@ -39,6 +39,16 @@ pub enum Command {
     /// Do nothing for a moment, and report what other processes use of the machine; answered by
     /// `Watched`.
     Watch,
+    /// Look at the cores of these CPUs, one after another, until so many are alone; answered by
+    /// `Looked`. Only while no launch runs on the machine.
+    Look {
+        /// The CPUs, in the order of the looks.
+        cpus: Vec<usize>,
+        /// How many CPUs that are alone are enough.
+        enough: usize,
+        /// The floor of the cores' gauge.
+        floor: f64,
+    },
     /// Begin a launch of a block.
     Open(Box<Launch>),
     /// Set up the block's point at this position; answered by `Prepared`.
@@ -175,6 +185,11 @@ pub enum Answer {
         /// How much.
         contention: Option<Contention>,
     },
+    /// What a short look at each CPU showed, in the order of the looks.
+    Looked {
+        /// The CPUs that were looked at.
+        cpus: Vec<CpuLook>,
+    },
     /// The launch has begun.
     Opened,
     /// The point is set up.
@@ -231,6 +246,20 @@ pub struct Contention {
     /// report it, or its costof is older.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub runnable: Option<f64>,
+}
+
+/// What a short look at a CPU showed.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct CpuLook {
+    /// The CPU.
+    pub cpu: usize,
+    /// The share of the gauge's readings that found its core alone, from 0 to 1.
+    pub alone: f64,
+    /// The share of its time since an earlier look in which the machine ran something there, from 0 to 1;
+    /// `None` if the kernel does not report it, or too little time has passed.
+    pub busy: Option<f64>,
+    /// Its highest clock in kilohertz, if the kernel reports it (cpufreq's `cpuinfo_max_freq`).
+    pub max_khz: Option<u64>,
 }
 
 /// A worker's place in the network.

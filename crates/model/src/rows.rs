@@ -298,7 +298,7 @@ pub struct PointRow {
     pub grade: Grade,
     /// Warnings, each with advice.
     pub warnings: Vec<Warning>,
-    /// Which CPUs each role used.
+    /// Which CPUs each role used in the first launch; others may have used alike ones.
     pub placement: Placement,
 }
 

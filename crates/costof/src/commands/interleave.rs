@@ -13,7 +13,7 @@ use crate::session::{Session, begin, first_row};
 use crate::terminal::{log, watch_interrupts};
 use costof_lab::host::Host;
 use costof_measure::probe::Probe;
-use costof_model::noise::MEASURED;
+use costof_model::noise::{ELIGIBLE, MEASURED};
 use costof_model::rows::{Plan, RunRow};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
@@ -79,9 +79,10 @@ pub(super) fn measure(
         paths[1],
     ));
     let [before, after] = &mut records;
+    let [first, second] = &mut machines;
     let mut controllers = [
-        session.controller(&machines[0], &progress[0], before)?,
-        session.controller(&machines[1], &progress[1], after)?,
+        session.controller(first, &progress[0], before)?,
+        session.controller(second, &progress[1], after)?,
     ];
     interleave::execute(&mut controllers)?;
     drop(controllers);
@@ -116,16 +117,24 @@ fn refuse_a_third(options: &RunOptions) -> Result<(), Error> {
 fn plans(session: &Session<'_>, machines: &[Machines; 2]) -> Result<[Plan; 2], Error> {
     let [one, other] = machines.each_ref().map(|machines| &machines.measured);
     let mut cpus = session.options.measuring.cpu.clone();
+    let mut eligible = None;
     if cpus.is_none() && machine::one_machine(one, other) {
         let usual = placement::of_machine(one, None)?;
-        let mut both = usual.0.get(MEASURED).cloned().unwrap_or_default();
         let allowed = other.allowed();
-        both.retain(|cpu| allowed.contains(cpu));
-        cpus = (!both.is_empty()).then(|| placement::listed(&both));
+        let both = |name: &str| {
+            let mut both = usual.0.get(name).cloned().unwrap_or_default();
+            both.retain(|cpu| allowed.contains(cpu));
+            both
+        };
+        let measured = both(MEASURED);
+        cpus = (!measured.is_empty()).then(|| placement::listed(&measured));
+        eligible = Some(both(ELIGIBLE));
     }
     let plan = |machines: &Machines| {
         let hosts = hosts_on(session.options, Some(&machines.measured.host));
         let mut plan = session.plan(machines, hosts, None, cpus.as_deref())?;
+        let eligible = eligible.clone().map(|cpus| (ELIGIBLE.into(), cpus));
+        plan.placement.0.extend(eligible);
         // Both share the time.
         plan.budget_ns = plan.budget_ns.map(|budget| budget / 2);
         Ok::<Plan, Error>(plan)

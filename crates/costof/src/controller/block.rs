@@ -32,6 +32,17 @@ impl<'a> BlockState<'a> {
         self.launches().filter(|launch| gave_something(launch))
     }
 
+    /// Whether something else on its core disturbs it: always, unless it waits for others by design, as its launches
+    /// so far show. The ledger of such a launch records no waiting, and not because that is unknown.
+    pub(super) fn is_sensitive(self) -> bool {
+        const WAITING: &str = "run_queue_wait";
+        let waits = |launch: &LaunchRow| {
+            let noise = &launch.noise;
+            noise.run_queue_wait_ns.is_none() && !noise.unknown.contains_key(WAITING)
+        };
+        !self.useful().any(waits)
+    }
+
     fn failures(self, point: &Point) -> impl Iterator<Item = &'a FailureRow> {
         let failures = self.run.failures.iter();
         failures.filter(move |row| row.block == self.block && row.point == *point)

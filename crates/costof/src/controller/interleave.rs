@@ -2,12 +2,14 @@
 
 use super::{Controller, pulse};
 use crate::error::Error;
+use crate::machine;
 use costof_measure::schedule::{self, LEAST_LAUNCHES};
 
 /// Measures both runs, launch by launch, in groups of four launches, two for each run. Returns early if the
 /// user interrupts.
 ///
-/// Both runs have the same blocks and the same seed, so that random choices are the same in both.
+/// Both runs have the same blocks and the same seed, so that random choices are the same in both. On one
+/// machine, both launches of a pair run on the same CPUs.
 pub(crate) fn execute(sides: &mut [Controller<'_>; 2]) -> Result<(), Error> {
     let seed = sides[0].run().run.seed;
     let wanted = sides[0].launches_wanted();
@@ -72,7 +74,11 @@ fn four(sides: &mut [Controller<'_>; 2], block: usize, number: u32, of: u32) -> 
 }
 
 fn pair(sides: &mut [Controller<'_>; 2], block: usize, launch: u32, of: u32) -> Result<(), Error> {
+    let [one, other] = sides.each_ref().map(|side| &side.machines.measured);
+    let is_one_machine = machine::one_machine(one, other);
     for side in schedule::turns(sides[0].run().run.seed, block, launch) {
+        let cpus = sides[1 - side].cpus_of(block, launch);
+        sides[side].counterpart = cpus.filter(|_| is_one_machine);
         // If the other side has given up there are no pairs, so this side gets its planned number and no
         // more.
         let is_alone = sides[1 - side].block(block).points_left().is_empty();

@@ -2,6 +2,7 @@
 
 use super::Controller;
 use crate::error::Error;
+use crate::placement;
 use crate::plan::cost;
 use crate::progress::PATIENCE;
 use crate::resume;
@@ -11,7 +12,7 @@ use costof_measure::probe::Probe;
 use costof_model::failure::{Failure, FailureKind};
 use costof_model::link::Link;
 use costof_model::link_report::LinkReport;
-use costof_model::noise::{CONTROLLER, MEASURED, Noise, PEER, Placement};
+use costof_model::noise::{CONTROLLER, ELIGIBLE, MEASURED, Noise, PEER, Placement};
 use costof_model::point::Point;
 use costof_model::protocol::{Launch, Rendezvous, Report};
 use costof_model::rows::{LaunchPoint, LaunchRow, Row, State};
@@ -51,9 +52,11 @@ impl Controller<'_> {
         if self.interrupted() {
             return Ok(());
         }
+        let cpus = self.most_alone(probe, &left, seed)?;
         // Making a link is not part of the launch's time: many launches share one link.
         let began = Instant::now();
-        let placement = self.placement(probe, &left);
+        let placement = self.placement(probe, &left, cpus);
+        placement::leave_the_measured(&placement);
         self.of_link(first, |own| own.place_relay(first, &placement));
         let planned = cost::launch_time(self.table, self.block(block).planned(), self.precision);
         let what = format!(
@@ -183,8 +186,13 @@ impl Controller<'_> {
     /// relay runs most of the time, and before everything else if it has real-time priority.
     fn place_relay(&mut self, point: &Point, placement: &Placement) {
         let mut allowed = self.machines.measured.allowed();
-        let leading = self.plan().placement.0.get(MEASURED);
-        let leading = leading.and_then(|cpus| cpus.first()).copied();
+        let probe = self.probe(point);
+        let leading = probe
+            .info
+            .roles
+            .last()
+            .and_then(|role| placement.0.get(role)?.first());
+        let leading = leading.copied();
         let Some(Ok(made)) = self.links.get_mut(&point.link) else {
             return;
         };
@@ -317,23 +325,15 @@ impl Controller<'_> {
     }
 
     /// A different seed for each launch, and the same one for each attempt at it.
-    fn seed(&self, block: usize, launch: u32) -> u64 {
+    pub(super) fn seed(&self, block: usize, launch: u32) -> u64 {
         self.run().run.seed ^ ((block as u64) << 32) ^ (u64::from(launch) << 1)
     }
 
-    /// The CPUs for a launch of these points. Each role gets as many of the measured CPUs as the points ask
-    /// for. The leading role gets them in their order, and each role before it starts one CPU further on, so
-    /// that roles use different CPUs if there are enough. Roles at a peer with its own CPUs share those in
-    /// the same way. If a link is relayed, one CPU is left to the relay, unless peers that need a CPU each
-    /// would then have to share one.
-    fn placement(&self, probe: &Probe, points: &[Point]) -> Placement {
-        let wanted = points.iter().map(probe.processors).max().unwrap_or(1);
-        let all = &self.plan().placement.0;
-        let first = |name: &str| -> Option<Vec<usize>> {
-            let cpus = all.get(name)?.iter().take(wanted);
-            Some(cpus.copied().collect())
-        };
-        let mut measured = first(MEASURED).unwrap_or_default();
+    /// The CPUs that a launch of these points uses if all are equally alone: as many of the measured ones as the
+    /// points ask for. If a link is relayed, one is left to the relay, unless peers that need a CPU each would then
+    /// have to share one.
+    pub(super) fn usual_cpus(&self, probe: &Probe, points: &[Point]) -> Vec<usize> {
+        let mut measured = self.first_of(MEASURED, probe, points).unwrap_or_default();
         let link = points.first().and_then(|point| self.links.get(&point.link));
         if link.is_some_and(|link| link.as_ref().is_ok_and(Made::is_relayed)) {
             let left = self.machines.measured.allowed().len().saturating_sub(1);
@@ -341,8 +341,28 @@ impl Controller<'_> {
                 measured.truncate(left.max(1));
             }
         }
-        let mut peer = first(PEER);
-        let controller = all.get(CONTROLLER).cloned().unwrap_or_default();
+        measured
+    }
+
+    /// As many of the run's CPUs for these roles as the points ask for; `None` if the run has none for them.
+    fn first_of(&self, name: &str, probe: &Probe, points: &[Point]) -> Option<Vec<usize>> {
+        let wanted = points.iter().map(probe.processors).max().unwrap_or(1);
+        let cpus = self.plan().placement.0.get(name)?.iter().take(wanted);
+        Some(cpus.copied().collect())
+    }
+
+    /// Which role of a launch uses which of the `measured` CPUs. The leading role gets them in their order, and each
+    /// role before it starts one CPU further on, so that roles use different CPUs if there are enough. Roles at a
+    /// peer with its own CPUs share those in the same way. The controller gets what the leading role does not run
+    /// on.
+    fn placement(&self, probe: &Probe, points: &[Point], mut measured: Vec<usize>) -> Placement {
+        let mut peer = self.first_of(PEER, probe, points);
+        let all = &self.plan().placement.0;
+        let mut controller = all.get(CONTROLLER).cloned().unwrap_or_default();
+        if all.contains_key(CONTROLLER) && all.contains_key(ELIGIBLE) {
+            controller = self.machines.measured.allowed();
+            controller.retain(|cpu| measured.first() != Some(cpu));
+        }
         let mut placement = Few::from_iter([(Text::Borrowed(CONTROLLER), controller)]);
         for (position, role) in probe.info.roles.iter().enumerate().rev() {
             let cpus = match &mut peer {
@@ -355,6 +375,14 @@ impl Controller<'_> {
             }
         }
         Placement(placement)
+    }
+
+    /// The CPUs of the leading role in a launch that has run.
+    pub(super) fn cpus_of(&self, block: usize, launch: u32) -> Option<Vec<usize>> {
+        let mut launches = self.block(block).launches();
+        let done = launches.find(|done| done.launch == launch)?;
+        let probe = self.probe(&done.points.first()?.point);
+        done.placement.0.get(probe.info.roles.last()?).cloned()
     }
 }
 

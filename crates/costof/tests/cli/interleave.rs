@@ -71,6 +71,12 @@ fn two_hosts_are_measured_in_turns_and_held_against_each_other() {
     assert_contains_all(&ended.out, &["local → exec:", files]);
     compared(ended);
     let [before, after] = both(&place);
+    for launch in &before.launches {
+        let mut others = after.launches.iter();
+        let is_counterpart = |other: &&LaunchRow| (other.block, other.launch) == (launch.block, launch.launch);
+        let other = others.find(is_counterpart).expect("launches have counterparts");
+        assert_eq!(other.placement, launch.placement, "both on the same CPUs");
+    }
     for run in [&before, &after] {
         expect_every_launch(run);
         assert_eq!(run.run.seed, 5);

@@ -36,6 +36,7 @@ mod misbehaving;
 mod namespaces;
 mod nfs;
 mod ping;
+mod placed;
 mod power_loss;
 mod preflight;
 mod quiet;

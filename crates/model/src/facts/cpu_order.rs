@@ -1,4 +1,4 @@
-//! In which order the CPUs of a machine are measured.
+//! In which order the CPUs of a machine are measured, and which may take each other's place.
 
 use std::cmp::Reverse;
 
@@ -23,32 +23,62 @@ impl Facts {
     /// and of its socket, then the others of its kind, then the other kinds. A CPU that shares a core with an
     /// earlier one in the list comes last, since the two share execution units.
     pub fn nearest_first(&self, first: usize, allowed: &[usize]) -> Vec<usize> {
-        let last_level = self
-            .last_level_cache()
-            .map_or(&[][..], |cache| &cache.shared_by);
-        let kinds = &self.cpu.core_kinds;
-        let kinds: Vec<CpuSet> = kinds.iter().map(|kind| kind.cpus.clone()).collect();
-        let nodes: Vec<CpuSet> = self.numa.iter().map(|node| node.cpus.clone()).collect();
-        let distance = |cpu: usize| {
-            let mut cores = self.cpu.cores.iter();
-            let core = cores.find(|core| core.contains(cpu as u32));
-            let comes_before = |other: &usize| {
-                before(*other, cpu, first) && core.is_some_and(|core| core.contains(*other as u32))
-            };
-            let is_second_thread = allowed.iter().any(comes_before);
-            let is_of_another_kind = !kinds.is_empty() && !share(&kinds, first, cpu);
-            (
-                is_second_thread,
-                is_of_another_kind,
-                !share(last_level, first, cpu),
-                !share(&nodes, first, cpu),
-                !share(&self.cpu.sockets, first, cpu),
-            )
+        let is_second_thread = |cpu: usize| {
+            let comes_before = |other: &&usize| before(**other, cpu, first);
+            let mut others = allowed.iter().filter(comes_before);
+            others.any(|other| share(&self.cpu.cores, *other, cpu))
         };
         let mut others = allowed.to_vec();
         others.retain(|cpu| *cpu != first);
-        others.sort_by_cached_key(|cpu| (distance(*cpu), *cpu));
+        others.sort_by_cached_key(|cpu| (is_second_thread(*cpu), self.apart(first, *cpu), *cpu));
         std::iter::once(first).chain(others).collect()
+    }
+
+    /// Those of these CPUs that may take the place of one of them: of its kind of core, with caches of the same
+    /// sizes, and at its memory node and socket, which have the same distance to memory and devices.
+    pub fn interchangeable(&self, cpu: usize, allowed: &[usize]) -> Vec<usize> {
+        let caches = |cpu: usize| -> Vec<bool> {
+            let has = |set: &CpuSet| set.contains(cpu as u32);
+            let caches = self.cpu.caches.iter();
+            let caches = caches.map(|cache| cache.shared_by.iter().any(has));
+            caches.collect()
+        };
+        let is_alike = |other: &usize| {
+            let [of_another_kind, _, another_node, another_socket] = self.apart(cpu, *other);
+            let is_near = !of_another_kind
+                && (self.numa.is_empty() || !another_node)
+                && (self.cpu.sockets.is_empty() || !another_socket);
+            *other == cpu || is_near && caches(cpu) == caches(*other)
+        };
+        allowed.iter().copied().filter(is_alike).collect()
+    }
+
+    /// Whether two pairs of CPUs are equally far apart, as far as the machine reports it.
+    pub fn are_equally_far(&self, [one, other]: [usize; 2], [third, fourth]: [usize; 2]) -> bool {
+        self.apart(one, other) == self.apart(third, fourth)
+            && share(&self.cpu.cores, one, other) == share(&self.cpu.cores, third, fourth)
+    }
+
+    /// Whether two CPUs are of two kinds, share no last-level cache, no memory node, no socket, in this order.
+    fn apart(&self, one: usize, other: usize) -> [bool; 4] {
+        let last_level = self.last_level_cache().map(|cache| cache.level);
+        let last_level = self
+            .cpu
+            .caches
+            .iter()
+            .filter(|cache| Some(cache.level) == last_level);
+        let last_level: Vec<CpuSet> = last_level
+            .flat_map(|cache| cache.shared_by.clone())
+            .collect();
+        let kinds = &self.cpu.core_kinds;
+        let kinds: Vec<CpuSet> = kinds.iter().map(|kind| kind.cpus.clone()).collect();
+        let nodes: Vec<CpuSet> = self.numa.iter().map(|node| node.cpus.clone()).collect();
+        [
+            !kinds.is_empty() && !share(&kinds, one, other),
+            !share(&last_level, one, other),
+            !share(&nodes, one, other),
+            !share(&self.cpu.sockets, one, other),
+        ]
     }
 }
 
@@ -66,7 +96,7 @@ fn before(other: usize, cpu: usize, first: usize) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::facts::{Cache, CacheKind, CoreKind};
+    use crate::facts::{Cache, CacheKind, CoreKind, NumaNode};
 
     #[test]
     fn of_several_kinds_the_fastest_is_measured() {
@@ -96,14 +126,53 @@ mod tests {
         assert_eq!(facts.quietest(&allowed), 6);
     }
 
+    fn sets(lists: &[&str]) -> Vec<CpuSet> {
+        lists
+            .iter()
+            .map(|list| CpuSet::parse(list).unwrap())
+            .collect()
+    }
+
+    #[test]
+    fn only_cpus_of_one_kind_cache_and_node_take_each_others_place() {
+        let allowed: Vec<usize> = (0..10).collect();
+        let mut facts = Facts::default();
+        assert_eq!(
+            facts.interchangeable(3, &allowed),
+            allowed,
+            "nothing is known"
+        );
+        facts.numa = ["0-7", "8-9"]
+            .map(|cpus| NumaNode {
+                cpus: CpuSet::parse(cpus).unwrap(),
+                ..NumaNode::default()
+            })
+            .into();
+        let kind = |cpus: &str| CoreKind {
+            cpus: CpuSet::parse(cpus).unwrap(),
+            ..CoreKind::default()
+        };
+        facts.cpu.core_kinds = vec![kind("0-5,8-9"), kind("6-7")];
+        assert_eq!(facts.interchangeable(3, &allowed), [0, 1, 2, 3, 4, 5]);
+        let cache = |size_bytes, lists: &[&str]| Cache {
+            level: 3,
+            kind: CacheKind::Unified,
+            size_bytes,
+            shared_by: sets(lists),
+            ..Cache::default()
+        };
+        facts.cpu.caches = vec![cache(96 << 20, &["0-1"]), cache(32 << 20, &["2-3", "4-9"])];
+        assert_eq!(facts.interchangeable(3, &allowed), [2, 3, 4, 5]);
+        assert_eq!(facts.interchangeable(3, &[5, 3, 0]), [5, 3]);
+        // Pairs within a cache, and across caches.
+        assert!(facts.are_equally_far([2, 3], [5, 4]) && facts.are_equally_far([2, 4], [5, 3]));
+        assert!(!facts.are_equally_far([2, 3], [3, 4]));
+        facts.cpu.cores = sets(&["2-3"]);
+        assert!(!facts.are_equally_far([2, 3], [5, 4]), "one is a core");
+    }
+
     #[test]
     fn further_processors_are_the_nearest_and_second_threads_come_last() {
-        let sets = |lists: &[&str]| -> Vec<CpuSet> {
-            lists
-                .iter()
-                .map(|list| CpuSet::parse(list).unwrap())
-                .collect()
-        };
         let mut facts = Facts::default();
         let allowed: Vec<usize> = (0..8).collect();
         assert_eq!(

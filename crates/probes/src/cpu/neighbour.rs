@@ -60,6 +60,7 @@ impl Measure for Neighbour {
         /// visits that begin per second
         rate: Hertz Lower,
     };
+    const IS_OF_ONE_CPU: bool = true;
     const AFTER: NameList = &["cpu.loop", "cpu.call"];
     const ROLES: &'static [StartRole] = &[|_| role::<Neighbour>(run)];
 
