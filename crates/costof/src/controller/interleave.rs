@@ -1,6 +1,6 @@
 //! Two runs of the same plan, whose launches take turns.
 
-use super::{Controller, pulse};
+use super::{Controller, pulse, revisit};
 use crate::error::Error;
 use costof_measure::schedule::{self, LEAST_LAUNCHES};
 
@@ -46,18 +46,14 @@ pub(crate) fn execute(sides: &mut [Controller<'_>; 2]) -> Result<(), Error> {
             four(sides, block, number, count)?;
             pulse(sides, Some(&counts));
         }
-        let is_last = number + 1 == fours[block];
-        if is_last {
-            make_up(sides, block, count)?;
-        }
         if sides[0].interrupted() {
             return Ok(());
         }
-        if is_last {
+        if number + 1 == fours[block] && revisit::lacks_nothing(sides, block) {
             sides.iter_mut().try_for_each(|side| side.complete(block))?;
         }
     }
-    Ok(())
+    revisit::revisit(sides, &counts, pair)
 }
 
 /// Whether the time that the user has set is over for a block, on either side.
@@ -71,7 +67,7 @@ fn four(sides: &mut [Controller<'_>; 2], block: usize, number: u32, of: u32) -> 
     pair(sides, block, 2 * number + 1, of)
 }
 
-fn pair(sides: &mut [Controller<'_>; 2], block: usize, launch: u32, of: u32) -> Result<(), Error> {
+fn pair(sides: &mut [Controller<'_>], block: usize, launch: u32, of: u32) -> Result<(), Error> {
     for side in schedule::turns(sides[0].run().run.seed, block, launch) {
         // If the other side has given up there are no pairs, so this side gets its planned number and no
         // more.
@@ -82,21 +78,6 @@ fn pair(sides: &mut [Controller<'_>; 2], block: usize, launch: u32, of: u32) -> 
         } else {
             sides[side].launch(block, launch, of)?;
         }
-    }
-    Ok(())
-}
-
-/// Adds a pair for each launch that either side lost to a crash, and a few if the launches of either side
-/// disagree.
-fn make_up(sides: &mut [Controller<'_>; 2], block: usize, count: u32) -> Result<(), Error> {
-    let more = |sides: &[Controller<'_>; 2]| {
-        let [one, other] = sides.each_ref().map(|side| side.more(block));
-        one.max(other)
-    };
-    let mut launch = count;
-    while launch < count + more(sides) && !sides[0].interrupted() && !are_over(sides, block) {
-        pair(sides, block, launch, count)?;
-        launch += 1;
     }
     Ok(())
 }
