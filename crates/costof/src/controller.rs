@@ -27,6 +27,7 @@ use costof_model::failure::Failure;
 use costof_model::point::Point;
 use costof_model::rows::{Block, FailureRow, Plan, PointRow, PredictionRow, Row};
 use costof_model::run_file::Run;
+use std::cell::OnceCell;
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -52,6 +53,8 @@ pub(crate) struct Controller<'a> {
     cut: Vec<usize>,
     /// Whether this is the first look at all that matters, which has to end in time.
     pub(crate) is_first_look: bool,
+    /// The rows of earlier runs on this machine, once a row was measured on a shared core.
+    earlier: OnceCell<Vec<PointRow>>,
     /// The plan and the results so far: what the file holds, and nothing else.
     record: &'a mut Record,
 }
@@ -79,6 +82,7 @@ impl<'a> Controller<'a> {
             progress,
             cut: Vec::new(),
             is_first_look: false,
+            earlier: OnceCell::new(),
             record,
         })
     }
@@ -299,7 +303,10 @@ impl<'a> Controller<'a> {
                 continue;
             }
             match estimate::planned_point(self.run(), block, position) {
-                Ok(row) => self.record.write(Row::Point(Box::new(row)))?,
+                Ok(mut row) => {
+                    self.add_alone(&mut row);
+                    self.record.write(Row::Point(Box::new(row)))?;
+                }
                 Err(failure) => {
                     let first = self.block(block).first_failure(point);
                     let was_cut = self.block(block).launches().next().is_none()

@@ -280,9 +280,7 @@ impl<'a> Progress<'a> {
                 self.say(&text);
             }
         } else {
-            self.display
-                .bar
-                .set_message(format!("{}{text}", self.name));
+            self.display.bar.set_message(format!("{}{text}", self.name));
         }
     }
 
@@ -388,7 +386,10 @@ mod tests {
         let said = [(1, seconds(9)), (12, Duration::from_millis(79_500))];
         let said = said.map(|(rows, left)| waiting_rows(rows, left));
         assert_eq!(said[0], "1 row waits for a core that is alone; 9 s left");
-        assert_eq!(said[1], "12 rows wait for a core that is alone; 1 min 20 s left");
+        assert_eq!(
+            said[1],
+            "12 rows wait for a core that is alone; 1 min 20 s left"
+        );
     }
 
     #[test]

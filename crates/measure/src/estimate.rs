@@ -304,7 +304,9 @@ pub fn lacking_alone(info: &ProbeInfo, point: &Point, launches: &[&LaunchRow]) -
     if gauged.is_empty() || selection(&gauged) == Selection::Alone {
         return 0;
     }
-    let alone = gauged.iter().filter(|launch| launch.suffices(Selection::Alone));
+    let alone = gauged
+        .iter()
+        .filter(|launch| launch.suffices(Selection::Alone));
     LEAST_LAUNCHES.saturating_sub(alone.count() as u32)
 }
 

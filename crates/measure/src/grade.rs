@@ -637,6 +637,7 @@ mod tests {
             alone,
             shared: 1.0 - alone,
             shared_median: None,
+            alone_by_ratio: None,
         };
         let grade = |core| core_shared(&core).map(|warning| warning.grade);
         assert_eq!(grade(core(Selection::Alone, 0.1)), None);

@@ -142,8 +142,11 @@ pub(crate) fn measured(row: &PointRow) -> String {
         return BELOW_RESOLUTION.to_owned();
     };
     let shown = names::shown_median(estimate);
-    match estimate.core.map(|core| core.selection) {
-        Some(Selection::Shared) if estimate.is_usable() => format!("{shown} (shared)"),
+    let selection = estimate.core.map(|core| core.selection);
+    match estimate.usable_interval() {
+        Some(ends) if selection == Some(Selection::Shared) => {
+            format!("{shown} (shared, {})", names::shown_range(estimate, ends))
+        }
         _ => shown,
     }
 }

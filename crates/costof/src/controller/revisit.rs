@@ -4,11 +4,12 @@
 use super::Controller;
 use super::block::time_spent;
 use crate::error::Error;
+use crate::history;
 use crate::plan::cost::Cost;
-use costof_measure::estimate;
 use costof_measure::schedule::{self, Precision};
+use costof_measure::{estimate, shared_ratio};
 use costof_model::point::Point;
-use costof_model::rows::LaunchRow;
+use costof_model::rows::{LaunchRow, PointRow};
 use std::cmp::Reverse;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -135,6 +136,21 @@ pub(super) fn revisit(
 }
 
 impl Controller<'_> {
+    /// Adds to a row that was measured on a shared core what it would be alone, if earlier runs of this machine and build
+    /// know the ratio.
+    pub(super) fn add_alone(&self, row: &mut PointRow) {
+        let machine = &self.machines.measured;
+        let (Some(boot), true) = (machine.boot(), self.plan().hosts.is_here()) else {
+            return;
+        };
+        if row.primary().is_some_and(shared_ratio::is_shared) {
+            let points: Vec<Point> = self.plan().points().cloned().collect();
+            let build = &machine.description.build;
+            let rows = || history::rows_of_boot(boot, build, &points);
+            shared_ratio::add_alone(row, self.earlier.get_or_init(rows));
+        }
+    }
+
     /// How long additional launches may take from now on: what is left of the announced time or of the user's, or a
     /// little more, and what the user adds for them.
     fn time_for_more(&self) -> Duration {
