@@ -383,6 +383,28 @@ mod tests {
     use costof_model::testing::{RowExt, planned, row};
 
     #[test]
+    fn a_shared_row_says_what_it_would_be_alone_and_by_what() {
+        let mut row = row("os.syscall", Axes::default(), 229.0);
+        row.metrics[0].core = Some(costof_model::metric::CoreShare {
+            selection: Selection::Shared,
+            alone: 0.0,
+            shared: 1.0,
+            shared_median: Some(229.0),
+            alone_by_ratio: Some(costof_model::metric::AloneByRatio {
+                median: 164.2,
+                ci95: (158.1, 171.4),
+                runs: 4,
+            }),
+        });
+        let mut run = planned([vec![row.point.clone()]]);
+        run.points.push(row);
+        assert_eq!(
+            distributions(&run),
+            "os.syscall: shared; about 164 ns alone (158–171 ns), by the ratio of 4 earlier runs\n"
+        );
+    }
+
+    #[test]
     fn each_point_counts_under_its_own_grade() {
         let grades = [Grade::B, Grade::D, Grade::B, Grade::C];
         let rows = grades

@@ -9,7 +9,6 @@ use crate::terminal::{log, printable, quoted, style};
 use costof_model::rows::Row;
 use costof_model::run_file::{self, Run};
 use costof_report::run as report;
-use serde_json::json;
 use std::io::{self, Write};
 use std::path::Path;
 use std::process::ExitCode;
@@ -35,8 +34,8 @@ pub(crate) fn print_run(run: &Run, file: &Path, printing: &Printing) -> Result<(
         for failure in run.failures.iter().filter(|row| row.launch.is_none()) {
             output.write_all(&run_file::line(&Row::Failure(failure.clone())))?;
         }
-        let cores = json!({ "type": "cores", "alone": run.alone_by_cpu() });
-        writeln!(output, "{cores}")?;
+        let alone = serde_json::to_string(&run.alone_by_cpu()).map_err(io::Error::from)?;
+        writeln!(output, r#"{{"type":"cores","alone":{alone}}}"#)?;
         return Ok(output.flush()?);
     }
     let style = style(printing);

@@ -46,6 +46,8 @@ struct Lack {
     launches: u32,
     /// How many additional launches it had.
     visits: u32,
+    /// Whether the user gives time for those alone.
+    until_alone: bool,
     /// How long a launch takes.
     launch: Duration,
 }
@@ -59,7 +61,21 @@ impl Lack {
             rows: self.rows.max(other.rows),
             launches: self.launches.max(other.launches),
             visits: self.visits.max(other.visits),
+            until_alone: self.until_alone,
             launch: self.launch + other.launch,
+        }
+    }
+
+    /// Whether its launches disagree, and others may change that.
+    fn disagree(&self) -> bool {
+        self.disagree && self.visits < DISAGREE_MAX
+    }
+
+    /// How many of its points wait for a core that is alone.
+    fn waiting(&self) -> usize {
+        match self.until_alone || self.visits < ALONE_MAX {
+            true => self.rows,
+            false => 0,
         }
     }
 }
@@ -67,7 +83,7 @@ impl Lack {
 /// Which block is measured next, if so much time is left: first what was lost to a crash, then in rounds, and in each
 /// what lacks most launches alone, soonest what takes least. `None` if nothing is lacking, or nothing fits the time.
 fn next(lacks: &[Lack], left: Duration) -> Option<usize> {
-    let fits = |lack: &Lack| lack.launch <= left && (lack.disagree || lack.rows > 0);
+    let fits = |lack: &Lack| lack.launch <= left && (lack.disagree() || lack.waiting() > 0);
     let open = (0..lacks.len()).filter(|at| lacks[*at].lost || fits(&lacks[*at]));
     open.min_by_key(|at| {
         let lack = &lacks[*at];
@@ -84,10 +100,15 @@ fn wait(left: Duration) -> Duration {
 /// Whether a block lacks nothing that another launch could give, so that it is complete.
 pub(super) fn lacks_nothing(sides: &mut [Controller<'_>], block: usize) -> bool {
     let lack = lack(sides, block);
-    !lack.lost && !lack.disagree && lack.launches == 0
+    !lack.lost && !lack.disagree() && lack.rows == 0
 }
 
+/// If a side has given up on the block, it lacks nothing on any.
 fn lack(sides: &mut [Controller<'_>], block: usize) -> Lack {
+    let gave_up = |side: &Controller<'_>| side.block(block).points_left().is_empty();
+    if sides.iter().any(gave_up) {
+        return Lack::default();
+    }
     let lacks = sides.iter_mut().map(|side| side.lack(block));
     lacks.reduce(Lack::and).unwrap_or_default()
 }
@@ -101,7 +122,7 @@ pub(super) fn revisit(
     let time: Duration = sides.iter().map(Controller::time_for_more).sum();
     let began = Instant::now();
     let mut lacks: Vec<Lack> = (0..counts.len()).map(|at| lack(sides, at)).collect();
-    let waiting = |lacks: &[Lack]| lacks.iter().map(|lack| lack.rows).sum::<usize>();
+    let waiting = |lacks: &[Lack]| lacks.iter().map(Lack::waiting).sum::<usize>();
     sides[0].progress.wait_for_alone(waiting(&lacks), time);
     loop {
         let left = time.saturating_sub(began.elapsed());
@@ -109,13 +130,14 @@ pub(super) fn revisit(
             break;
         };
         sides[0].progress.one_more();
-        let launch = sides[0].next_launch(block).max(counts[block]);
+        let launches = sides.iter().map(|side| side.next_launch(block));
+        let launch = launches.fold(counts[block], u32::max);
         visit(sides, block, launch, counts[block])?;
         let before = std::mem::replace(&mut lacks[block], lack(sides, block));
-        // A launch that gave nothing, and could not be recorded, counts all the same.
+        // A launch that was not recorded counts all the same.
         lacks[block].visits = lacks[block].visits.max(before.visits + 1);
         let left = time.saturating_sub(began.elapsed());
-        let is_waiting = before.rows > 0 && !before.lost && !before.disagree;
+        let is_waiting = before.waiting() > 0 && !before.lost && !before.disagree();
         if is_waiting && lacks[block].launches >= before.launches {
             sides[0].progress.waits_for_alone(waiting(&lacks), left);
             let until = Instant::now() + wait(left);
@@ -188,7 +210,7 @@ impl Controller<'_> {
         let launches: Vec<&LaunchRow> = state.launches().collect();
         let left = state.points_left();
         let is_given_up = self.is_first_look && self.cut.contains(&block);
-        if left.is_empty() || launches.is_empty() || is_given_up {
+        if launches.is_empty() || is_given_up {
             return Lack::default();
         }
         let visits = launches.iter().filter(|launch| is_more(launch)).count() as u32;
@@ -202,13 +224,13 @@ impl Controller<'_> {
             .iter()
             .map(|point| estimate::lacking_alone(&self.probe(point).info, point, &launches));
         let alone: Vec<u32> = alone.filter(|lacking| *lacking > 0).collect();
-        let may_wait = visits < ALONE_MAX || plan.until_alone_ns.is_some();
         Lack {
             lost: visits < state.lost() && !is_over,
-            disagree: may_disagree && visits < DISAGREE_MAX && left.iter().any(disagree),
-            rows: if may_wait { alone.len() } else { 0 },
+            disagree: may_disagree && left.iter().any(disagree),
+            rows: alone.len(),
             launches: alone.iter().sum(),
             visits,
+            until_alone: plan.until_alone_ns.is_some(),
             launch,
         }
     }
@@ -259,9 +281,11 @@ mod tests {
         assert_eq!(next(&lacks, ms(30)), Some(0));
         assert_eq!(next(&lacks, ms(29)), None);
         assert_eq!(next(&[lacking(0)], ms(1000)), None);
-        // One whose number of visits is used up waits no more.
-        lacks[0].rows = 0;
+        // One whose number of launches is used up waits no more, unless the user gives time.
+        lacks[0].visits = ALONE_MAX;
         assert_eq!(next(&lacks, ms(1000)), None);
+        lacks[0].until_alone = true;
+        assert_eq!(next(&lacks, ms(1000)), Some(0));
     }
 
     #[test]
@@ -278,6 +302,8 @@ mod tests {
         lacks[0].disagree = true;
         assert_eq!(next(&lacks, ms(1000)), Some(0));
         assert_eq!(next(&lacks, ms(10)), None);
+        lacks[0].visits = DISAGREE_MAX;
+        assert_eq!(next(&lacks, ms(1000)), None);
     }
 
     /// What becomes of blocks in a time of so many milliseconds, on a core that is alone only in a part of it: when each
@@ -291,7 +317,7 @@ mod tests {
             now += lack.launch.as_millis() as u64;
             lack.visits += 1;
             lack.launches -= u32::from(is_alone);
-            lack.rows = usize::from(lack.launches > 0 && lack.visits < ALONE_MAX);
+            lack.rows = usize::from(lack.launches > 0);
             if !is_alone {
                 now += wait(ms(time.saturating_sub(now))).as_millis() as u64;
             }
