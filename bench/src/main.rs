@@ -30,6 +30,7 @@ mod rpc;
 mod rudp;
 mod share;
 mod speed;
+mod stand_still;
 mod throttle;
 mod variation;
 mod verdict;
@@ -70,6 +71,8 @@ enum Comparison {
     Link,
     /// Runs in a row: by how much each row varies, and the share of grades A and B
     Variation,
+    /// `costof run --quick` and `costof run` in turns: how far rows of one CPU stand still, grades, time, share alone
+    StandStill,
     /// Seconds and memory of `costof run`, milliseconds of `costof list`
     Speed,
     /// Minutes of `costof run --full`
@@ -169,6 +172,7 @@ impl Comparison {
             Comparison::Crossovers => crossovers::compare(bench),
             Comparison::Link => link::compare(bench),
             Comparison::Variation => variation::compare(bench),
+            Comparison::StandStill => stand_still::compare(bench),
             Comparison::Speed => speed::compare(bench),
             Comparison::Full => speed::full(bench),
             Comparison::Grades => grades::compare(bench),

@@ -306,31 +306,54 @@ fn percent_exactly(share: f64) -> String {
     format!("{:.2} %", 100.0 * share)
 }
 
+/// By how much each row of one CPU varies over some runs, in the unit that is judged: infinitely where a run lacks it.
+pub(crate) struct Spread(pub(crate) Vec<f64>);
+
+impl Spread {
+    fn new<'r>(
+        rows: impl Iterator<Item = &'r Variation>,
+        of: impl Fn(&Variation) -> Option<f64>,
+    ) -> Spread {
+        Spread(rows.map(|row| of(row).unwrap_or(f64::INFINITY)).collect())
+    }
+
+    /// How many rows vary by no more than this.
+    pub(crate) fn within(&self, bound: f64) -> usize {
+        self.0.iter().filter(|one| **one <= bound).count()
+    }
+
+    pub(crate) fn worst(&self) -> f64 {
+        self.0.iter().copied().fold(0.0, f64::max)
+    }
+}
+
+/// That of these runs.
+pub(crate) fn of_one_cpu(runs: &[Run]) -> Spread {
+    let rows = variations(runs);
+    Spread::new(one_cpu(&rows), in_judged)
+}
+
+fn one_cpu(rows: &[Variation]) -> impl Iterator<Item = &Variation> {
+    rows.iter().filter(|row| row.demand == Some(Demand::OneCpu))
+}
+
+fn in_judged(row: &Variation) -> Option<f64> {
+    row.judged().0.first().and_then(|runs| coefficient(runs))
+}
+
 /// Of what runs on one CPU, nine rows in ten are steady, and none varies much.
 fn judge_one_cpu(rows: &[Variation]) -> Verdict {
-    let rows = rows.iter().filter(|row| row.demand == Some(Demand::OneCpu));
-    let rows: Vec<&Variation> = rows.collect();
-    // A row that a run lacks varies without bound.
-    let steady = |coefficients: &dyn Fn(&Variation) -> Option<f64>| {
-        let all = rows
-            .iter()
-            .map(|row| coefficients(row).unwrap_or(f64::INFINITY));
-        let all: Vec<f64> = all.collect();
-        let steady = all.iter().filter(|one| **one <= STEADY).count();
-        (steady, all.into_iter().fold(0.0, f64::max))
-    };
-    let (count, most) = steady(&|row| row.judged().0.first().and_then(|runs| coefficient(runs)));
-    let (in_own, most_in_own) = steady(&|row| coefficient(&row.own));
-    let holds = !rows.is_empty()
-        && count as f64 >= STEADY_SHARE * rows.len() as f64
-        && most <= ONE_CPU_BOUND;
+    let judged = Spread::new(one_cpu(rows), in_judged);
+    let own = Spread::new(one_cpu(rows), |row| coefficient(&row.own));
+    let (all, count, most) = (judged.0.len(), judged.within(STEADY), judged.worst());
+    let holds = all > 0 && count as f64 >= STEADY_SHARE * all as f64 && most <= ONE_CPU_BOUND;
     Verdict::from(holds).end_line(&format!(
-        "on one CPU: {count} of {} rows vary by {} or less, the most by {} ({in_own} and {} in their own \
+        "on one CPU: {count} of {all} rows vary by {} or less, the most by {} ({} and {} in their own \
          units); {} of them should, and none vary by more than {}",
-        rows.len(),
         percent(STEADY),
         percent_exactly(most),
-        percent_exactly(most_in_own),
+        own.within(STEADY),
+        percent_exactly(own.worst()),
         percent(STEADY_SHARE),
         percent(ONE_CPU_BOUND),
     ))

@@ -147,6 +147,10 @@ pub(crate) struct Measuring {
     /// If another costof is measuring the machine, end instead of waiting
     #[arg(long)]
     pub(crate) no_wait: bool,
+    /// Measure up to this much longer, such as 2m, the rows for which the core was never alone for long enough; without it,
+    /// as long as was announced
+    #[arg(long, value_name = "DURATION", value_parser = time)]
+    pub(crate) until_alone: Option<Duration>,
     /// How long a worker may take to answer before it is killed; longer for points that take long
     /// by themselves, and at least 10 s to describe its machine
     #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = seconds)]

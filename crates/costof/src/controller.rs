@@ -6,6 +6,7 @@ mod hop;
 pub(crate) mod interleave;
 mod launch;
 pub(crate) mod qualify;
+mod revisit;
 
 use crate::error::Error;
 use crate::machine::Machines;
@@ -26,17 +27,13 @@ use costof_model::facts::Facts;
 use costof_model::failure::Failure;
 use costof_model::point::Point;
 use costof_model::protocol::CpuLook;
-use costof_model::rows::{Block, FailureRow, LaunchRow, Plan, PointRow, PredictionRow, Row};
+use costof_model::rows::{Block, FailureRow, Plan, PointRow, PredictionRow, Row};
 use costof_model::run_file::Run;
+use std::cell::OnceCell;
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-/// A block may get at most this many additional launches if its launches disagree, or if too few of them had
-/// the core to themselves.
-const MORE_LAUNCHES_MAX: u32 = 3;
-/// All additional launches of a run take at most this share of its time budget.
-const MORE_LAUNCHES_SHARE: f64 = 0.1;
 /// A launch takes long if it takes this share of the time budget: without it, a first look is shorter.
 const LONG_LAUNCH_SHARE: f64 = 0.05;
 
@@ -62,6 +59,8 @@ pub(crate) struct Controller<'a> {
     cut: Vec<usize>,
     /// Whether this is the first look at all that matters, which has to end in time.
     pub(crate) is_first_look: bool,
+    /// The rows of earlier runs on this machine, once a row was measured on a shared core.
+    earlier: OnceCell<Vec<PointRow>>,
     /// The plan and the results so far: what the file holds, and nothing else.
     record: &'a mut Record,
 }
@@ -91,6 +90,7 @@ impl<'a> Controller<'a> {
             progress,
             cut: Vec::new(),
             is_first_look: false,
+            earlier: OnceCell::new(),
             record,
         })
     }
@@ -129,18 +129,19 @@ impl<'a> Controller<'a> {
                 self.launch(block, launch, counts[block])?;
                 pulse(std::slice::from_ref(self), Some(&counts));
             }
-            let is_last = launch + 1 == counts[block];
-            if is_last && !self.interrupted() {
-                self.make_up(block, counts[block])?;
-            }
             if self.interrupted() {
                 return Ok(());
             }
-            if is_last {
+            let is_last = launch + 1 == counts[block];
+            if is_last && revisit::lacks_nothing(std::slice::from_mut(self), block) {
                 self.complete(block)?;
             }
         }
-        Ok(())
+        revisit::revisit(
+            std::slice::from_mut(self),
+            &counts,
+            |sides, block, launch, of| sides[0].launch(block, launch, of),
+        )
     }
 
     /// Whether a block gets no more of the least launches: in a first look that would take much longer than
@@ -236,42 +237,6 @@ impl<'a> Controller<'a> {
             .collect()
     }
 
-    /// Repeats launches of a block. A crash takes a launch from all points of the block, so each such launch
-    /// is repeated for the points that do not crash. Points that crash again are soon left out, which limits
-    /// the repetitions. If launches disagree, the block also gets a few more while there is time.
-    fn make_up(&mut self, block: usize, count: u32) -> Result<(), Error> {
-        let mut launch = count;
-        while launch < count + self.more(block) && !self.interrupted() && !self.is_over(block) {
-            self.launch(block, launch, count)?;
-            launch += 1;
-        }
-        Ok(())
-    }
-
-    /// How many additional launches a block may get: those lost to crashes, and a few if launches disagree.
-    /// There are none of the latter if the user set the number of launches, if a first look is enough, or if
-    /// the time for them is over.
-    fn more(&self, block: usize) -> u32 {
-        let block = self.block(block);
-        let launches = self.run().launches.iter();
-        let extra = launches.filter(|launch| launch.of > 0 && launch.launch >= launch.of);
-        let time = self.budget().mul_f64(MORE_LAUNCHES_SHARE);
-        let is_over = time_spent(extra).is_some_and(|spent| spent >= time);
-        if self.plan().launches.is_some() || is_over || self.precision == Precision::Quick {
-            return block.lost();
-        }
-        let launches: Vec<&LaunchRow> = block.launches().collect();
-        let disagree = |point: &Point| {
-            let medians = estimate::medians(&self.probe(point).info, point, &launches);
-            // A point that failed in each launch will fail again.
-            !medians.is_empty() && schedule::needs_more(&medians)
-        };
-        if block.points_left().iter().any(disagree) {
-            return block.lost() + MORE_LAUNCHES_MAX;
-        }
-        block.lost()
-    }
-
     /// How many launches each block gets: the number in the file if it was decided before, else what there is
     /// time for.
     fn launch_counts(&self) -> Vec<u32> {
@@ -348,7 +313,10 @@ impl<'a> Controller<'a> {
                 continue;
             }
             match estimate::planned_point(self.run(), block, position) {
-                Ok(row) => self.record.write(Row::Point(Box::new(row)))?,
+                Ok(mut row) => {
+                    self.add_alone(&mut row);
+                    self.record.write(Row::Point(Box::new(row)))?;
+                }
                 Err(failure) => {
                     let first = self.block(block).first_failure(point);
                     let was_cut = self.block(block).launches().next().is_none()

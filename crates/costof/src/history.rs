@@ -262,6 +262,24 @@ pub(crate) fn of_boot(boot: &str, points: &[Point]) -> Vec<Earlier> {
     earlier
 }
 
+/// The rows of these points in the latest runs of this build on this machine since it booted.
+pub(crate) fn rows_of_boot(boot: &str, build: &str, points: &[Point]) -> Vec<PointRow> {
+    let is_same = |path: &PathBuf| {
+        let head = record::head(path).ok();
+        head.is_some_and(|(head, _)| {
+            let attempt = head.attempts.last();
+            head.run.plan.hosts.is_here()
+                && attempt
+                    .is_some_and(|own| own.boot.as_deref() == Some(boot) && own.build == build)
+        })
+    };
+    let paths = all().into_iter().take(LOOK_BACK).filter(is_same);
+    let runs = paths.filter_map(|path| record::without_launches(&path).ok());
+    let mut rows: Vec<PointRow> = runs.flat_map(|run| run.points).collect();
+    rows.retain(|row| points.contains(&row.point));
+    rows
+}
+
 /// The path of a new run in the history.
 pub(crate) fn new_file(id: &str) -> Result<PathBuf, Error> {
     Ok(folder()?.join(format!("{id}.jsonl")))

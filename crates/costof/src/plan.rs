@@ -93,6 +93,7 @@ pub(crate) fn plan(
         precision: precision.name().into(),
         launches: first.and_then(|request| request.launches),
         budget_ns: first.and_then(|request| Some(request.budget?.as_nanos() as u64)),
+        until_alone_ns: first.and_then(|request| Some(request.until_alone?.as_nanos() as u64)),
         blocks,
         earlier,
         placement: target.placement,

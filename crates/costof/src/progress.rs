@@ -258,10 +258,46 @@ impl<'a> Progress<'a> {
         }
     }
 
+    /// A launch that was not planned follows.
+    pub(crate) fn one_more(&self) {
+        self.display.expected()[self.position] += 1;
+        self.display.bar.inc_length(1);
+    }
+
+    /// So many rows begin to wait for a core that is alone, for so long at most: says so if that is long.
+    pub(crate) fn wait_for_alone(&self, rows: usize, left: Duration) {
+        if rows > 0 && left > PATIENCE {
+            self.say(&waiting_rows(rows, left));
+        }
+    }
+
+    /// So many rows wait for a core that is alone: shown by the bar, or if there is none every heartbeat.
+    pub(crate) fn waits_for_alone(&self, rows: usize, left: Duration) {
+        give_way(&self.display.bar);
+        let text = waiting_rows(rows, left);
+        if self.display.bar.is_hidden() {
+            if self.is_due() && self.display.expected().len() < MANY {
+                self.say(&text);
+            }
+        } else {
+            self.display.bar.set_message(format!("{}{text}", self.name));
+        }
+    }
+
     /// Prints a message above the bar.
     pub(crate) fn say(&self, text: &str) {
         self.display.say(&format!("{}{text}", self.name));
     }
+}
+
+fn waiting_rows(rows: usize, left: Duration) -> String {
+    let wait = if rows == 1 { "row waits" } else { "rows wait" };
+    let left = whole_seconds(left) as u64;
+    let left = match left / 60 {
+        0 => format!("{left} s"),
+        minutes => format!("{minutes} min {} s", left % 60),
+    };
+    format!("{rows} {wait} for a core that is alone; {left} left")
 }
 
 #[cfg(test)]
@@ -343,6 +379,17 @@ mod tests {
         assert!(said.contains("51 s in all, not 40 s"), "{said}");
         assert_eq!(pace.correction(seconds(90)), None);
         assert_eq!(Pace::new(seconds(1)).correction(seconds(3)), None);
+    }
+
+    #[test]
+    fn rows_that_wait_are_counted_and_say_how_long() {
+        let said = [(1, seconds(9)), (12, Duration::from_millis(79_500))];
+        let said = said.map(|(rows, left)| waiting_rows(rows, left));
+        assert_eq!(said[0], "1 row waits for a core that is alone; 9 s left");
+        assert_eq!(
+            said[1],
+            "12 rows wait for a core that is alone; 1 min 20 s left"
+        );
     }
 
     #[test]

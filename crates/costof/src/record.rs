@@ -363,7 +363,7 @@ fn read_on_all_cpus(files: &[PathBuf]) -> Vec<Result<Run, Error>> {
 }
 
 /// The run in a file without its launches, if it ended: results that are missing come from them.
-fn without_launches(path: &Path) -> Result<Run, Error> {
+pub(crate) fn without_launches(path: &Path) -> Result<Run, Error> {
     let run = run_file::read_without_launches(open(path)?).context(path.display())?;
     if run.end.is_none() {
         return read(path);

@@ -172,6 +172,7 @@ mod tests {
             alone: 0.5,
             shared: 0.4,
             shared_median: Some(shared_ns),
+            alone_by_ratio: None,
         });
         row
     }

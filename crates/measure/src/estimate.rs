@@ -293,6 +293,23 @@ pub fn medians(info: &ProbeInfo, point: &Point, launches: &[&LaunchRow]) -> Vec<
     launch_medians(&points, primary, selection_of(&points, primary))
 }
 
+/// How many more launches with enough batches alone a point's primary metric needs, so that its estimate uses these; 0
+/// if it does, or if no gauge was read.
+pub fn lacking_alone(info: &ProbeInfo, point: &Point, launches: &[&LaunchRow]) -> u32 {
+    let counting = Counting::new(launches_with(launches.iter().copied(), point));
+    let points: Vec<&LaunchPoint> = counting.given.into_iter().map(|(_, point)| point).collect();
+    let gauged: Vec<&Measured> = measured(&points, &info.primary().name)
+        .filter(|launch| launch.gauged.is_some())
+        .collect();
+    if gauged.is_empty() || selection(&gauged) == Selection::Alone {
+        return 0;
+    }
+    let alone = gauged
+        .iter()
+        .filter(|launch| launch.suffices(Selection::Alone));
+    LEAST_LAUNCHES.saturating_sub(alone.count() as u32)
+}
+
 /// What was measured without a declaration in the probe: hardware counters.
 fn counters(info: &ProbeInfo, points: &[&LaunchPoint], clock: &ClockInfo) -> Vec<Estimate> {
     let is_declared = |name: &Text| info.metrics.iter().any(|metric| metric.name == *name);

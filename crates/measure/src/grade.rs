@@ -380,8 +380,8 @@ const DISTANCE_ADVICE: &str = "measure on a host that gives each virtual CPU a c
                                compare runs at the same distance";
 
 fn shared(grade: Grade, what: impl Into<String>) -> Warning {
-    let advice = "measure longer (--full), on another CPU (--cpu), or on a host whose cores are not \
-                  shared (most likely another virtual machine has its second hardware thread)";
+    let advice = "give it time (--until-alone 2m), or measure on another CPU (--cpu) or on a host whose cores are \
+                  not shared (most likely another virtual machine has its second hardware thread)";
     warning(CORE_SHARED, grade, what, advice)
 }
 
@@ -637,6 +637,7 @@ mod tests {
             alone,
             shared: 1.0 - alone,
             shared_median: None,
+            alone_by_ratio: None,
         };
         let grade = |core| core_shared(&core).map(|warning| warning.grade);
         assert_eq!(grade(core(Selection::Alone, 0.1)), None);

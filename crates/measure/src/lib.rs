@@ -3,6 +3,7 @@
 //!
 //! This crate never knows a particular probe.
 
+pub mod alone;
 pub mod clock;
 pub mod compare;
 pub mod core_clock;
@@ -28,6 +29,7 @@ pub mod probe;
 pub mod processor_ticks;
 pub mod qualify;
 pub mod schedule;
+pub mod shared_ratio;
 pub mod sibling;
 pub mod trials;
 pub mod turn;

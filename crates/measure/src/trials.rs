@@ -3,6 +3,7 @@
 //!
 //! Nothing here fails, leaves anything behind, or judges: `costof-findings` judges.
 
+use crate::alone;
 use crate::clock;
 use crate::gauge::{self, Gauge};
 use crate::processor_ticks::{self, TICK_NS, Ticks, difference};
@@ -45,7 +46,7 @@ const LOOK_NS: f64 = 250e6;
 /// After this time, no more wake-ups begin.
 const WAKE_UP_LIMIT: Duration = Duration::from_millis(400);
 
-/// Tries everything, in about a second, and looks at the core of the measured CPU. Call it before
+/// Tries everything, in about two seconds, and looks at the core of the measured CPU and of those of its kind. Call it before
 /// this process has other threads: they would be counted among the others.
 pub fn try_all(cpu: &Cpu, measured: usize) -> Probed {
     // This comes first, because cleaning up after the trials would be counted too.
@@ -59,7 +60,10 @@ pub fn try_all(cpu: &Cpu, measured: usize) -> Probed {
         let times = times(wake_up.as_ref()?).iter();
         median(&times.map(|&ns| ns as f64).collect::<Vec<f64>>())
     };
+    let core = look(cpu, measured);
+    let floor = core.as_ref().and_then(|look| look.floor);
     Probed {
+        alone: floor.map_or_else(Vec::new, |floor| alone::look(cpu, measured, floor)),
         hardware_events: Some(counting(&let_in, Event::Cycles)),
         software_events: Some(counting(&let_in, Event::PageFaults)),
         kernel_events: Some(counting(&let_in, Event::ContextSwitches)),
@@ -74,7 +78,7 @@ pub fn try_all(cpu: &Cpu, measured: usize) -> Probed {
         wake_spinning_ns: middle(|wake_up| &wake_up.spinning_ns),
         steal_share,
         busy_share,
-        core: look(cpu, measured),
+        core,
     }
 }
 

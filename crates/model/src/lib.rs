@@ -3,6 +3,7 @@
 //!
 //! This crate never reads a clock, asks the operating system or prints.
 
+pub mod alone;
 pub mod axis;
 pub mod comparison;
 pub mod cost;

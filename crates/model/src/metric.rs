@@ -453,6 +453,21 @@ pub struct CoreShare {
     /// samples.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shared_median: Option<f64>,
+    /// What the metric would be alone, if it was measured on a shared core and earlier runs know the ratio. It is shown,
+    /// and used for nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub alone_by_ratio: Option<AloneByRatio>,
+}
+
+/// What a metric would be on a core that is alone, by the ratio of shared to alone in earlier runs of the machine.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct AloneByRatio {
+    /// The value, in the metric's unit.
+    pub median: f64,
+    /// Where it lies, with 95 % probability: the row's own interval and what the ratio differs by from run to run.
+    pub ci95: (f64, f64),
+    /// How many earlier runs know the ratio.
+    pub runs: u32,
 }
 
 /// A percentile of a distribution of latencies.

@@ -126,6 +126,11 @@ impl CoreGauge {
         Some(self.alone_ns / self.all_ns()?)
     }
 
+    /// For how long the core was alone, and for how long that was looked at, in nanoseconds; `None` if it was not.
+    pub fn time_alone(&self) -> Option<[f64; 2]> {
+        Some([self.alone_ns, self.all_ns()?])
+    }
+
     /// For how long the gauge was read, in nanoseconds; `None` if it was not.
     pub fn all_ns(&self) -> Option<f64> {
         let all_ns = self.alone_ns + self.shared_ns + self.mixed_ns;

@@ -79,6 +79,9 @@ pub struct Plan {
     /// the precision.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub budget_ns: Option<u64>,
+    /// How much longer to measure at most, in nanoseconds, what lacks batches that had the core to themselves.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub until_alone_ns: Option<u64>,
     /// The blocks, in the order of the table.
     pub blocks: Vec<Block>,
     /// Points that predictions take from earlier runs, because measuring them again would take

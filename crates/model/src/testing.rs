@@ -167,6 +167,7 @@ pub fn planned(blocks: impl IntoIterator<Item = Vec<Point>>) -> Run {
         plan: Plan {
             precision: "quick".into(),
             budget_ns: None,
+            until_alone_ns: None,
             launches: None,
             blocks: blocks.collect(),
             earlier: Vec::new(),

@@ -74,13 +74,15 @@ impl Unit {
         span(&low, " – ", &high)
     }
 
-    /// A range in the unit of its upper end: `0.349–1.20 µs`. If the lower end would have fewer than
-    /// two digits there, each end has its own: `12.0 ns – 1.20 ms`. It has up to three more digits
+    /// A range in the unit of its upper end: `0.349–1.20 µs`. If the lower end would have fewer than three digits
+    /// there, as it may in a range over more than a decade, each end has its own: `73.0 µs – 1.05 ms`. It has up to three more digits
     /// if its ends would otherwise look alike, `190.12–190.18 ms`, and one end if they do so all the same:
     /// `190 ms`.
     pub fn display_range(self, range: (f64, f64)) -> String {
         let (step, symbol) = self.step(range.1);
-        if range.0 > 0.0 && range.0 < step / 100.0 {
+        // 0.09996 is printed as 0.100.
+        let is_short = range.0 > 0.0 && range.0 < step * 0.09995;
+        if is_short && self.step(range.0).0 < step {
             return self.display_interval(range);
         }
         let [low, high] = ends(range, |end, more| significant(end / step, more));
@@ -260,6 +262,11 @@ mod tests {
         for (range, shown) in [
             ((349.0, 1.2e3), "0.349–1.20 µs"),
             ((12.0, 1.2e6), "12.0 ns – 1.20 ms"),
+            ((73e3, 1.05e6), "73.0 µs – 1.05 ms"),
+            ((99.96e3, 1.05e6), "0.100–1.05 ms"),
+            ((10.0, 780.0), "10.0–780 ns"),
+            // There is no smaller unit.
+            ((0.005, 3.0), "0.005–3.00 ns"),
             ((0.0, 1.2e6), "0.000–1.20 ms"),
             ((190.12e6, 190.18e6), "190.1–190.2 ms"),
             ((190.12e6, 190.14e6), "190.12–190.14 ms"),

@@ -314,6 +314,7 @@ impl ThisEnd {
             plan: Plan {
                 precision: "by hand".into(),
                 budget_ns: None,
+                until_alone_ns: None,
                 launches: None,
                 blocks: vec![Block {
                     points: vec![point],

@@ -4,7 +4,7 @@
 use crate::rows::Rows;
 use crate::text::{SENTENCES, file_name, shortened};
 use costof_model::axis::{Axis, AxisValue};
-use costof_model::metric::{Data, Estimate, Measured};
+use costof_model::metric::{AloneByRatio, Data, Estimate, Measured};
 use costof_model::point::Point;
 use costof_model::probe_info::ProbeInfo;
 use costof_model::rows::PointRow;
@@ -30,7 +30,7 @@ const POINT: [Column; 6] = [
 ];
 
 /// The columns after those of the axes.
-const NUMBERS: [Column; 21] = [
+const NUMBERS: [Column; 24] = [
     ("metric", |_, estimate| estimate.name.to_string()),
     ("unit", |_, estimate| unit(estimate.unit).to_owned()),
     ("is_primary", |row, estimate| {
@@ -66,6 +66,15 @@ const NUMBERS: [Column; 21] = [
     ("median_shared", |_, estimate| {
         maybe(estimate.core.and_then(|core| core.shared_median))
     }),
+    ("alone_by_ratio", |_, estimate| {
+        maybe(alone_by_ratio(estimate).map(|alone| alone.median))
+    }),
+    ("alone_by_ratio_low95", |_, estimate| {
+        maybe(alone_by_ratio(estimate).map(|alone| alone.ci95.0))
+    }),
+    ("alone_by_ratio_high95", |_, estimate| {
+        maybe(alone_by_ratio(estimate).map(|alone| alone.ci95.1))
+    }),
     ("p50", |_, estimate| {
         usable(estimate, |it| it.percentile(50.0))
     }),
@@ -79,6 +88,10 @@ const NUMBERS: [Column; 21] = [
         usable(estimate, |it| it.percentile(99.9))
     }),
 ];
+
+fn alone_by_ratio(estimate: &Estimate) -> Option<AloneByRatio> {
+    estimate.core?.alone_by_ratio
+}
 
 fn maybe(value: Option<impl ToString>) -> String {
     value.map_or_else(String::new, |value| value.to_string())

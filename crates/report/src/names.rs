@@ -73,6 +73,14 @@ pub(crate) fn shown_interval(estimate: &Estimate, (low, high): (f64, f64)) -> St
     }
 }
 
+/// The same in the unit of its upper end, where it stands beside the median.
+pub(crate) fn shown_range(estimate: &Estimate, ends: (f64, f64)) -> String {
+    match is_share(&estimate.name, estimate.unit) {
+        true => shown_interval(estimate, ends),
+        false => estimate.unit.display_range(ends),
+    }
+}
+
 /// A point with all its axes: `cpu.call type=int args=0`.
 pub fn point(point: &Point, info: Option<&ProbeInfo>) -> String {
     named(point, &axes(point, info, |_, _| true))

@@ -5,6 +5,7 @@ use crate::names::{by_reason, label, points_counted};
 use crate::table::{cycles, in_order, is_hit};
 use costof_findings::finding::Finding;
 use costof_findings::sureness::{Points, Sureness};
+use costof_model::alone;
 use costof_model::emulated::mark;
 use costof_model::link_end::LinkEnd;
 use costof_model::metric::Mode;
@@ -97,8 +98,8 @@ fn mean_width(rows: &[&PointRow]) -> Option<f64> {
 }
 
 /// The points for which one number is not the whole answer: those with more than two modes (a
-/// finding covers those with two), those that cost more while the core is shared, and those that
-/// disturbed batches changed, with the value without these batches.
+/// finding covers those with two), those that cost more while the core is shared, those that were only measured on a shared
+/// core, with what they would cost alone, and those that disturbed batches changed, with the value without these batches.
 pub(crate) fn distributions(run: &Run) -> String {
     /// A smaller difference does not change the digits that are shown.
     const NOTABLE_SHARE: f64 = 0.005;
@@ -128,6 +129,15 @@ pub(crate) fn distributions(run: &Run) -> String {
                 core.shared * 100.0
             );
         }
+        if let Some(alone) = estimate.core.and_then(|core| core.alone_by_ratio) {
+            let _ = writeln!(
+                text,
+                "{name}: shared; about {} alone ({}), by the ratio of {} earlier runs",
+                estimate.unit.display(alone.median),
+                estimate.unit.display_range(alone.ci95),
+                alone.runs
+            );
+        }
         if let Some(undisturbed) = estimate.undisturbed
             && (undisturbed / estimate.median - 1.0).abs() >= NOTABLE_SHARE
         {
@@ -150,7 +160,7 @@ fn describe(unit: Unit, mode: &Mode) -> String {
     )
 }
 
-/// The clock, and the counters that are missing, as in the last attempt.
+/// The clock, and the counters that are missing, as in the last attempt, and for how long each CPU was alone.
 pub(crate) fn instruments(run: &Run) -> String {
     let Some(attempt) = run.attempts.last() else {
         return String::new();
@@ -165,6 +175,10 @@ pub(crate) fn instruments(run: &Run) -> String {
         clock.because,
         Unit::Nanoseconds.display(clock.read_ns)
     );
+    let alone = alone::said(&run.alone_by_cpu(), "the time in which it was measured");
+    if !alone.is_empty() {
+        let _ = writeln!(text, "Cores: {alone}");
+    }
     let counters = &attempt.counters;
     if let Some(reason) = counters.absent.get("cycles") {
         let _ = writeln!(text, "No counted cycles: {reason}");
@@ -367,6 +381,28 @@ mod tests {
     use super::*;
     use costof_model::axis::Axes;
     use costof_model::testing::{RowExt, planned, row};
+
+    #[test]
+    fn a_shared_row_says_what_it_would_be_alone_and_by_what() {
+        let mut row = row("os.syscall", Axes::default(), 229.0);
+        row.metrics[0].core = Some(costof_model::metric::CoreShare {
+            selection: Selection::Shared,
+            alone: 0.0,
+            shared: 1.0,
+            shared_median: Some(229.0),
+            alone_by_ratio: Some(costof_model::metric::AloneByRatio {
+                median: 164.2,
+                ci95: (158.1, 171.4),
+                runs: 4,
+            }),
+        });
+        let mut run = planned([vec![row.point.clone()]]);
+        run.points.push(row);
+        assert_eq!(
+            distributions(&run),
+            "os.syscall: shared; about 164 ns alone (158–171 ns), by the ratio of 4 earlier runs\n"
+        );
+    }
 
     #[test]
     fn each_point_counts_under_its_own_grade() {

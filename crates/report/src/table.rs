@@ -142,8 +142,11 @@ pub(crate) fn measured(row: &PointRow) -> String {
         return BELOW_RESOLUTION.to_owned();
     };
     let shown = names::shown_median(estimate);
-    match estimate.core.map(|core| core.selection) {
-        Some(Selection::Shared) if estimate.is_usable() => format!("{shown} (shared)"),
+    let selection = estimate.core.map(|core| core.selection);
+    match estimate.usable_interval() {
+        Some(ends) if selection == Some(Selection::Shared) => {
+            format!("{shown} (shared, {})", names::shown_range(estimate, ends))
+        }
         _ => shown,
     }
 }
@@ -221,6 +224,31 @@ mod tests {
     use super::*;
     use costof_model::rows::EndRow;
     use costof_model::testing::run_without_facts;
+
+    #[test]
+    fn a_number_of_a_shared_core_has_its_interval_beside_it() {
+        let mut row = costof_model::testing::row("os.syscall", Default::default(), 229.0);
+        row.metrics[0].ci95 = Some((213.0, 241.0));
+        row.metrics[0].core = Some(costof_model::metric::CoreShare {
+            selection: Selection::Shared,
+            alone: 0.0,
+            shared: 1.0,
+            shared_median: Some(229.0),
+            alone_by_ratio: None,
+        });
+        assert_eq!(measured(&row), "229 ns (shared, 213–241 ns)");
+        row.metrics[0].ci95 = Some((21.3, 2410.0));
+        assert!(
+            measured(&row).starts_with("too noisy: "),
+            "{}",
+            measured(&row)
+        );
+        if let Some(core) = &mut row.metrics[0].core {
+            core.selection = Selection::Alone;
+        }
+        row.metrics[0].ci95 = Some((228.0, 230.0));
+        assert_eq!(measured(&row), "229 ns");
+    }
 
     #[test]
     fn a_run_that_ended_early_says_how_far_it_is_and_how_it_goes_on() {

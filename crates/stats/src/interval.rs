@@ -66,7 +66,7 @@ pub fn median_interval(launch_medians: &[f64]) -> Option<Interval> {
 pub fn difference_interval(differences: &[f64]) -> Option<Interval> {
     match differences.len() {
         0..MIN_VALUES => None,
-        MIN_VALUES..ORDER_FROM => t_interval(differences, |value| value),
+        MIN_VALUES..ORDER_FROM => t_interval(differences, |value| value, 0.0),
         _ => order_interval(differences),
     }
 }
@@ -99,7 +99,7 @@ fn coverage(values_below_median: &Binomial, rank: usize) -> f64 {
 fn student_t_interval(values: &[f64]) -> Option<Interval> {
     let least = values.iter().copied().fold(f64::INFINITY, f64::min);
     if least <= 0.0 {
-        let interval = t_interval(values, |value| value)?;
+        let interval = t_interval(values, |value| value, 0.0)?;
         let floor = if least < 0.0 { f64::NEG_INFINITY } else { 0.0 };
         return Some(Interval {
             low: interval.low.max(floor),
@@ -107,18 +107,34 @@ fn student_t_interval(values: &[f64]) -> Option<Interval> {
         });
     }
     let logarithms: Vec<f64> = values.iter().map(|value| value.ln()).collect();
-    t_interval(&logarithms, f64::exp)
+    t_interval(&logarithms, f64::exp, 0.0)
 }
 
-fn t_interval(values: &[f64], back: fn(f64) -> f64) -> Option<Interval> {
+/// The interval of their mean, or with `next` 1 that of the next value; its ends are converted by `back`.
+fn t_interval(values: &[f64], back: fn(f64) -> f64, next: f64) -> Option<Interval> {
     let centre = mean(values)?;
     let t = t_quantile(f64::midpoint(1.0, CONFIDENCE), values.len() as u32 - 1)?;
-    let half = t * standard_deviation(values)? / (values.len() as f64).sqrt();
+    let half = t * standard_deviation(values)? * (next + 1.0 / values.len() as f64).sqrt();
     Some(Interval {
         low: back(centre - half),
         high: back(centre + half),
         rule: IntervalRule::T,
     })
+}
+
+/// Where the next of such positive values lies with [`CONFIDENCE`], by Student's t on their logarithms: wider than the
+/// interval of their median, however many there are.
+///
+/// `None` with fewer than three, or if one is not positive and finite.
+///
+/// Source: Hahn and Meeker, "Statistical Intervals" (1991), section 4.8.
+pub fn next_value_interval(values: &[f64]) -> Option<Interval> {
+    let is_good = |value: &f64| value.is_finite() && *value > 0.0;
+    if values.len() < MIN_VALUES || !values.iter().all(is_good) {
+        return None;
+    }
+    let logarithms: Vec<f64> = values.iter().map(|value| value.ln()).collect();
+    t_interval(&logarithms, f64::exp, 1.0)
 }
 
 /// The interval of the median ratio. `numerators[i]` and `denominators[i]` come from the same
@@ -185,6 +201,22 @@ mod tests {
             assert_eq!(found.rule, IntervalRule::T);
             assert!((found.low / low - 1.0).abs() < 1e-8 && (found.high / high - 1.0).abs() < 1e-8);
         }
+    }
+
+    #[test]
+    fn the_next_value_lies_in_an_interval_that_does_not_shrink_to_nothing() {
+        // x = log(VALUES[:3]); exp(mean(x) ± scipy.stats.t.ppf(.975, 2) * std(x, ddof=1) * sqrt(1 + 1/3)):
+        // twice as wide as the interval of their mean.
+        let mean = median_interval(&VALUES[..3]).expect("there are three values");
+        let next = next_value_interval(&VALUES[..3]).expect("there are three values");
+        let width = |interval: Interval| (interval.high / interval.low).ln();
+        assert!((width(next) / width(mean) - 2.0).abs() < 1e-9);
+        assert!((next.low * next.high / (mean.low * mean.high) - 1.0).abs() < 1e-9);
+        let many: Vec<f64> = (0..200).map(|at| 1.2 + 0.1 * f64::from(at % 2)).collect();
+        let next = next_value_interval(&many).unwrap();
+        assert!(next.low < 1.2 && next.high > 1.3, "{next:?}");
+        assert_eq!(next_value_interval(&[1.0, 2.0]), None);
+        assert_eq!(next_value_interval(&[1.0, 2.0, 0.0]), None);
     }
 
     #[test]

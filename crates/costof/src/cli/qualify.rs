@@ -12,7 +12,8 @@ use std::time::Duration;
 #[command(
     after_help = "Exit codes: 0 pass; 1 fail; 3 undecided, or nothing could be measured.",
     mut_arg("quick", |quick| quick.hide(true)),
-    mut_arg("full", |full| full.hide(true))
+    mut_arg("full", |full| full.hide(true)),
+    mut_arg("until_alone", |until_alone| until_alone.hide(true))
 )]
 pub(crate) struct QualifyOptions {
     /// The reference, as `costof fleet RUN… --save FILE` wrote it

@@ -3,7 +3,7 @@
 use super::estimate::{self, request};
 use crate::cli::{Measuring, QualifyOptions, RunOptions};
 use crate::controller::qualify;
-use crate::error::{Context, Done, Error, gated};
+use crate::error::{Context, Done, Error, bail, gated};
 use crate::files;
 use crate::machine::{Machines, hosts};
 use crate::plan::cost::named_precision;
@@ -25,6 +25,11 @@ pub(crate) fn run(table: &'static [&'static Probe], options: &QualifyOptions) ->
         options.out.as_deref(),
         "has the verdict: --out names a file",
     )?;
+    if options.measuring.until_alone.is_some() {
+        bail!(
+            "--until-alone is not for qualify, which measures until it has decided (--budget sets for how long)"
+        );
+    }
     let reference = read(&options.against)?;
     let qualified = measure(table, options, &reference)?;
     print(if options.json {

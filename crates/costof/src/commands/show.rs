@@ -34,6 +34,8 @@ pub(crate) fn print_run(run: &Run, file: &Path, printing: &Printing) -> Result<(
         for failure in run.failures.iter().filter(|row| row.launch.is_none()) {
             output.write_all(&run_file::line(&Row::Failure(failure.clone())))?;
         }
+        let alone = serde_json::to_string(&run.alone_by_cpu()).map_err(io::Error::from)?;
+        writeln!(output, r#"{{"type":"cores","alone":{alone}}}"#)?;
         return Ok(output.flush()?);
     }
     let style = style(printing);

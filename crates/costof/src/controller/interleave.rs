@@ -1,6 +1,6 @@
 //! Two runs of the same plan, whose launches take turns.
 
-use super::{Controller, pulse};
+use super::{Controller, pulse, revisit};
 use crate::error::Error;
 use crate::machine;
 use costof_measure::schedule::{self, LEAST_LAUNCHES};
@@ -48,18 +48,14 @@ pub(crate) fn execute(sides: &mut [Controller<'_>; 2]) -> Result<(), Error> {
             four(sides, block, number, count)?;
             pulse(sides, Some(&counts));
         }
-        let is_last = number + 1 == fours[block];
-        if is_last {
-            make_up(sides, block, count)?;
-        }
         if sides[0].interrupted() {
             return Ok(());
         }
-        if is_last {
+        if number + 1 == fours[block] && revisit::lacks_nothing(sides, block) {
             sides.iter_mut().try_for_each(|side| side.complete(block))?;
         }
     }
-    Ok(())
+    revisit::revisit(sides, &counts, pair)
 }
 
 /// Whether the time that the user has set is over for a block, on either side.
@@ -73,9 +69,9 @@ fn four(sides: &mut [Controller<'_>; 2], block: usize, number: u32, of: u32) -> 
     pair(sides, block, 2 * number + 1, of)
 }
 
-fn pair(sides: &mut [Controller<'_>; 2], block: usize, launch: u32, of: u32) -> Result<(), Error> {
-    let [one, other] = sides.each_ref().map(|side| &side.machines.measured);
-    let is_one_machine = machine::one_machine(one, other);
+fn pair(sides: &mut [Controller<'_>], block: usize, launch: u32, of: u32) -> Result<(), Error> {
+    let is_one_machine =
+        machine::one_machine(&sides[0].machines.measured, &sides[1].machines.measured);
     for side in schedule::turns(sides[0].run().run.seed, block, launch) {
         let cpus = sides[1 - side].cpus_of(block, launch);
         sides[side].counterpart = cpus.filter(|_| is_one_machine);
@@ -88,21 +84,6 @@ fn pair(sides: &mut [Controller<'_>; 2], block: usize, launch: u32, of: u32) -> 
         } else {
             sides[side].launch(block, launch, of)?;
         }
-    }
-    Ok(())
-}
-
-/// Adds a pair for each launch that either side lost to a crash, and a few if the launches of either side
-/// disagree.
-fn make_up(sides: &mut [Controller<'_>; 2], block: usize, count: u32) -> Result<(), Error> {
-    let more = |sides: &[Controller<'_>; 2]| {
-        let [one, other] = sides.each_ref().map(|side| side.more(block));
-        one.max(other)
-    };
-    let mut launch = count;
-    while launch < count + more(sides) && !sides[0].interrupted() && !are_over(sides, block) {
-        pair(sides, block, launch, count)?;
-        launch += 1;
     }
     Ok(())
 }

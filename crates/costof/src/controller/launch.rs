@@ -74,7 +74,8 @@ impl Controller<'_> {
         let report = self.of_link(first, |own| own.link_report(first));
         let (link, outcome) = match report {
             Ok(link) => (link, outcome),
-            Err(_) if self.interrupted() => return Ok(()),
+            // What was measured whole stays. What its link did is unknown.
+            Err(_) if self.interrupted() => (None, outcome),
             Err(failure) => (None, Err(Lost::Failed(None, failure))),
         };
         let (reports, noise, failures) = match outcome {

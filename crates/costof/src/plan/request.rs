@@ -36,6 +36,8 @@ pub(crate) struct Request<'a> {
     pub(super) launches: Option<u32>,
     /// How long to measure at most, if the user has set that.
     pub(super) budget: Option<Duration>,
+    /// How much longer to measure at most what lacks batches that had the core to themselves.
+    pub(super) until_alone: Option<Duration>,
 }
 
 impl<'a> Request<'a> {
@@ -100,6 +102,7 @@ impl<'a> Request<'a> {
                     && !(options.chosen.only && has_settings),
             launches: options.chosen.launches,
             budget: options.chosen.budget,
+            until_alone: options.measuring.until_alone,
         })
     }
 

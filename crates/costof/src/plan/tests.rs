@@ -40,6 +40,7 @@ fn of(probe: &str) -> Request<'static> {
         fits_budget: true,
         launches: None,
         budget: None,
+        until_alone: None,
     }
 }
 

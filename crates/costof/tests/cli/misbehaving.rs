@@ -2,7 +2,9 @@
 //! row that names the cause, the others have their numbers, and nothing is
 //! left running.
 
-use crate::common::{Ended, Place, assert_contains, assert_contains_all, launches_of, point};
+use crate::common::{
+    Ended, MORE_MAX, Place, assert_contains, assert_contains_all, launches_of, point,
+};
 use costof_model::failure::FailureKind::{self, Crashed, TimedOut, Unsupported};
 use costof_model::noise::Grade;
 use costof_model::rows::{FailureRow, State};
@@ -21,9 +23,15 @@ fn beside_the_good_one(words: &str) -> (Run, Ended) {
     let run = place.run_file();
     assert!(run.end.is_some());
     assert_eq!(point(&run, "test.good").state, State::Ok);
-    assert_eq!(launches_of(&run, "test.good"), LAUNCHES);
+    expect_launches(launches_of(&run, "test.good"));
     assert_contains(&ended.out, "test.good");
     (run, ended)
+}
+
+/// All launches of a block, and maybe others while its core was not alone.
+#[track_caller]
+fn expect_launches(count: usize) {
+    assert!((LAUNCHES..=LAUNCHES + MORE_MAX as usize).contains(&count), "{count}");
 }
 
 /// The failures of a point, one a lost launch, after checking that the point
@@ -110,7 +118,7 @@ fn stray_prints_and_children_are_no_fault() {
         ("test.leaves_child", "end=well"),
     ] {
         let (run, _) = beside_the_good_one(&format!("{probe} --set {set}"));
-        assert_eq!(launches_of(&run, probe), LAUNCHES);
+        expect_launches(launches_of(&run, probe));
         assert!(run.failures.is_empty(), "{:?}", run.failures);
     }
 }
@@ -164,7 +172,7 @@ fn what_crashes_once_has_its_number_from_the_other_launches() {
     };
     assert_eq!((failure.launch, failure.kind), (Some(0), Crashed));
     // Another launch makes up for it.
-    assert_eq!(launches_of(&run, "test.crash_once"), LAUNCHES);
+    expect_launches(launches_of(&run, "test.crash_once"));
     assert_contains(&ended.out, "launch 1 lost: test.crash_once");
 }
 
@@ -174,8 +182,8 @@ fn a_point_that_crashes_is_left_out_and_its_neighbours_in_the_block_go_on() {
     let (run, ended) = beside_the_good_one("test.crash --set by=abort,no");
     assert_eq!(lost(&run, &ended, "test.crash by=abort").len(), 2);
     // A launch that is lost is lost for the whole block, and made up for.
-    assert_eq!(launches(&run, "test.crash"), LAUNCHES + 2);
-    assert_eq!(launches_of(&run, "test.crash"), LAUNCHES);
+    expect_launches(launches(&run, "test.crash") - 2);
+    expect_launches(launches_of(&run, "test.crash"));
 }
 
 #[test]

@@ -39,6 +39,7 @@ fn a_run_is_shown_again_as_it_was() {
     assert_contains(&place.run("show --notes").expect_code(0).out, "Clock: ");
     let json = place.run("show --json").expect_code(0).out;
     assert!(json.starts_with("{\"type\":\"point\""), "{json}");
+    assert_contains(&json, "\n{\"type\":\"cores\",\"alone\":[");
     let colours = |line: &str, no_color: &str| {
         let mut command = place.costof(line);
         let shown = run(command.env("NO_COLOR", no_color).env("COLUMNS", "40"));

@@ -2,6 +2,7 @@
 
 use super::verdict::{Verdict, good, is_virtual, not_checked, percent, unread, worse};
 use crate::figures::{Value, figures};
+use costof_model::alone;
 use costof_model::facts::{Facts, Probed};
 use costof_model::plural::counted;
 
@@ -68,7 +69,9 @@ pub(super) fn core(facts: &Facts, probed: &Probed) -> Option<Verdict> {
     } else {
         good("used")
     };
+    let alone = alone::said(&probed.alone, "the last second");
     let verdict = verdict
+        .maybe("alone", Some(alone).filter(|said| !said.is_empty()))
         .with("cpu", look.cpu.to_string())
         .with("shared", percent(shared))
         .with("floor", Value::Decimal(floor, 3));

@@ -155,6 +155,10 @@ fn what_uses_the_core_is_as_likely_as_the_machine_says() {
          its execution slots then (gauge floor: 0.250 cycles an addition): most \
          likely another virtual machine on the core's second hardware thread"
     );
+    let alone = "probed.alone = [{ cpu = 0, alone = 0.012 }, { cpu = 3, alone = 0.58 }]\n";
+    let named = after_text("core", &format!("{alone}{guest}"));
+    let shares = "; CPU 3 was alone 58 % of the last second, CPU 0 1 %";
+    assert!(named.what.ends_with(shares), "{named:?}");
     let mut unhealthy = FILE.cases.unhealthy.iter();
     let sibling = unhealthy.find(|case| case.advice.contains("cpu7"));
     let visible = sibling.unwrap().diagnosis();

@@ -82,6 +82,7 @@ fn core_share(launches: &[&Measured]) -> Option<CoreShare> {
         alone: share(CoreState::Alone),
         shared: share(CoreState::Shared),
         shared_median: median(&shared.collect::<Vec<f64>>()),
+        alone_by_ratio: None,
     })
 }
 

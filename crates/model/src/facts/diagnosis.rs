@@ -1,5 +1,6 @@
 //! Facts that only a trial shows, and what facts and trials mean for numbers.
 
+use crate::alone::CpuAlone;
 use serde::{Deserialize, Serialize};
 
 /// The results of trials: may costof do this here, and what does waking up cost? `None` means that
@@ -40,6 +41,10 @@ pub struct Probed {
     pub busy_share: Option<f64>,
     /// What else used the core of the measured CPU.
     pub core: Option<CoreLook>,
+    /// For which share of about a second each CPU of the measured kind was alone; empty if the gauge has no floor. Of many
+    /// CPUs, some.
+    #[serde(default)]
+    pub alone: Vec<CpuAlone>,
 }
 
 /// What the gauge of a core showed in a short look.

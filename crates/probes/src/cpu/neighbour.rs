@@ -153,6 +153,7 @@ mod tests {
                 alone,
                 shared,
                 shared_median: None,
+                alone_by_ratio: None,
             });
             row
         };

@@ -209,7 +209,11 @@ impl Answered {
         let doubt = (!self.is_sound).then(|| "grade D".to_owned());
         let inside: Vec<String> = interval.into_iter().chain(doubt).collect();
         let value = shown(total.value);
-        format!("{}{verb} {value} ({})", self.label, inside.join(", "))
+        let inside = match inside.as_slice() {
+            [] => String::new(),
+            inside => format!(" ({})", inside.join(", ")),
+        };
+        format!("{}{verb} {value}{inside}", self.label)
     }
 }
 
