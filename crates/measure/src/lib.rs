@@ -4,6 +4,7 @@
 //! This crate never knows a particular probe.
 
 pub mod clock;
+pub mod command;
 pub mod compare;
 pub mod core_clock;
 pub mod counters;
