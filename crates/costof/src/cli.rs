@@ -11,6 +11,7 @@ mod peer;
 pub(crate) mod printing;
 mod qualify;
 mod send;
+mod time;
 mod values;
 
 pub(crate) use ask::AskOptions;
@@ -23,6 +24,7 @@ pub(crate) use peer::Peer;
 pub(crate) use printing::Printing;
 pub(crate) use qualify::QualifyOptions;
 pub(crate) use send::SendOptions;
+pub(crate) use time::{AgainstOptions, TimeOptions, TurnOptions};
 pub(crate) use values::token;
 
 use clap::{ArgGroup, Args, Parser, Subcommand, ValueHint, value_parser};
@@ -46,6 +48,7 @@ use values::{count, export_format, launches, percent, run_file, runs, seconds, t
     max_term_width = 100,
     arg_required_else_help = true,
     after_help = "Begin with `costof run`: it measures this machine in about a minute.\n\
+                  `costof time CMD` measures your own command, or compares several.\n\
                   `costof list` shows what can be measured, `costof explain PROBE` how.\n\
                   A probe may be named by an everyday word, such as fsync.\n\
                   @1 is the latest run, @2 the one before: `costof runs` lists them.\n\n\
@@ -66,6 +69,10 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Measure this machine. Without arguments: its latency table
     Run(RunOptions),
+    /// Measure your own command, or compare several
+    Time(TimeOptions),
+    /// Compare your program with another revision of it, such as main
+    Against(AgainstOptions),
     /// Print the table of a run again
     Show(ShowOptions),
     /// List the runs, the latest first

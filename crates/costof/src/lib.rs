@@ -62,6 +62,8 @@ fn execute(table: &'static [&'static Probe], matches: &ArgMatches) -> Done {
     leave_real_time(&cli.command)?;
     match cli.command {
         Command::Run(options) => commands::run::run(table, &options),
+        Command::Time(options) => commands::time::run(&options),
+        Command::Against(options) => commands::against::run(&options),
         Command::Show(options) => commands::show::run(&options),
         Command::Runs(options) => commands::runs::run(&options),
         Command::List(options) => commands::list::run(table, &options),

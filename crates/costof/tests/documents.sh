@@ -22,7 +22,15 @@ words="$*"
 only=
 case " $words " in
 *" --help "*) ;;
-*" --resume "* | *" --history "* | *" netns:"* | *" --interleave "* | " ask "*" --peer "* | " send "* | " link "* | " verify "* | " qualify "* | *" --save "* | " export "*" --format "*) only=--help ;;
+" time "*" -- "* | " against "*" -- "*)
+    # Before the words of the program.
+    for word; do
+        shift
+        [ "$word" != -- ] || set -- "$@" --help
+        set -- "$@" "$word"
+    done
+    ;;
+*" --resume "* | *" --history "* | *" netns:"* | *" --interleave "* | " ask "*" --peer "* | " send "* | " link "* | " time "* | " against "* | " verify "* | " qualify "* | *" --save "* | " export "*" --format "*) only=--help ;;
 " study "*" --run "* | " study " | *" --dry-run "*) ;;
 " run "* | " study "*) only=--dry-run ;;
 " ask "[a-z]* | " estimate "*)

@@ -5,6 +5,7 @@
 
 pub mod alone;
 pub mod clock;
+pub mod command;
 pub mod compare;
 pub mod core_clock;
 pub mod counters;

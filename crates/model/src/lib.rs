@@ -39,6 +39,7 @@ pub mod run_file;
 pub mod select;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
+pub mod timing;
 pub mod typed;
 pub mod unit;
 

@@ -1,4 +1,4 @@
-//! Counters of the CPU and the kernel, for the calling thread only.
+//! Counters of the CPU and the kernel, for the calling thread or for the program that it starts.
 //!
 //! The attribute structure is defined here, since libc has none. Its first published form (64
 //! bytes) holds everything that counting needs, and every kernel accepts it. The `perf-event2`
@@ -8,9 +8,11 @@
 //! Source: perf_event_open(2), Linux include/uapi/linux/perf_event.h,
 //! Documentation/admin-guide/perf-security.rst; tools/perf/Documentation/intel-hybrid.txt.
 
+mod inherited;
 mod selector;
 mod tracepoint;
 
+pub use inherited::Inherited;
 pub use tracepoint::tracepoint;
 
 use std::fs;
@@ -358,8 +360,10 @@ struct Attributes {
 const _: () = assert!(size_of::<Attributes>() == 64, "PERF_ATTR_SIZE_VER0");
 
 const FLAG_DISABLED: u64 = 1 << 0;
+const FLAG_INHERIT: u64 = 1 << 1;
 const FLAG_EXCLUDE_KERNEL: u64 = 1 << 5;
 const FLAG_EXCLUDE_HYPERVISOR: u64 = 1 << 6;
+const FLAG_ENABLE_ON_EXEC: u64 = 1 << 12;
 const FORMAT_TIME_ENABLED: u64 = 1 << 0;
 const FORMAT_TIME_RUNNING: u64 = 1 << 1;
 const FORMAT_GROUP: u64 = 1 << 3;
@@ -373,13 +377,21 @@ fn open_counter(
     user_only: bool,
     leader: Option<&OwnedFd>,
 ) -> io::Result<OwnedFd> {
+    // The others start and stop with their leader.
+    let flags = if leader.is_none() { FLAG_DISABLED } else { 0 };
+    open_with(selector, user_only, flags, FORMAT_GROUP, leader)
+}
+
+fn open_with(
+    selector: Selector,
+    user_only: bool,
+    mut flags: u64,
+    read_format: u64,
+    leader: Option<&OwnedFd>,
+) -> io::Result<OwnedFd> {
     const THIS_THREAD: libc::pid_t = 0;
     const ANY_PROCESSOR: libc::c_int = -1;
-    let mut flags = FLAG_EXCLUDE_HYPERVISOR;
-    if leader.is_none() {
-        // The others start and stop with their leader.
-        flags |= FLAG_DISABLED;
-    }
+    flags |= FLAG_EXCLUDE_HYPERVISOR;
     if user_only {
         flags |= FLAG_EXCLUDE_KERNEL;
     }
@@ -387,7 +399,7 @@ fn open_counter(
         kind: selector.kind,
         size: size_of::<Attributes>() as u32,
         config: selector.config,
-        read_format: FORMAT_TIME_ENABLED | FORMAT_TIME_RUNNING | FORMAT_GROUP,
+        read_format: FORMAT_TIME_ENABLED | FORMAT_TIME_RUNNING | read_format,
         flags,
         ..Attributes::default()
     };

@@ -4,6 +4,7 @@
 
 pub mod attempt;
 pub(crate) mod child;
+pub mod command;
 pub mod command_reader;
 pub mod namespace;
 pub mod signals;

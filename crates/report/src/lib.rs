@@ -30,3 +30,4 @@ pub mod study;
 pub mod style;
 mod table;
 pub mod text;
+pub mod timing;

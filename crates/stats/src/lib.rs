@@ -14,6 +14,7 @@ mod modes;
 pub mod outliers;
 mod quantile;
 pub mod sequential;
+pub mod shared_core;
 pub mod shift;
 
 pub use difference::{Difference, trimmed_mean};

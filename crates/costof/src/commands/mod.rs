@@ -1,5 +1,6 @@
 //! The commands, one file each.
 
+pub(crate) mod against;
 pub(crate) mod ask;
 pub(crate) mod compare;
 pub(crate) mod doctor;
@@ -21,5 +22,6 @@ mod several;
 pub(crate) use several::MANY;
 pub(crate) mod show;
 pub(crate) mod study;
+pub(crate) mod time;
 pub(crate) mod verify;
 pub(crate) mod worker;

@@ -4,6 +4,7 @@
 #![expect(clippy::unwrap_used, reason = "a test fails where it cannot go on")]
 
 mod action;
+mod against;
 mod ask;
 mod bandwidth;
 mod calls;
@@ -52,6 +53,7 @@ mod ssh;
 mod ssh_copies;
 mod strangers;
 mod study;
+mod time;
 mod turns;
 mod two_ends;
 mod verify;

@@ -16,8 +16,17 @@ use crate::cpu::clock::{ClockId, now_ns};
 /// The errors of clock_nanosleep(2). A signal that interrupts it does not end the sleep.
 #[inline]
 pub fn sleep_lateness_ns(sleep_ns: u64) -> io::Result<u64> {
+    sleep_until_ns(now_ns(ClockId::Monotonic) + sleep_ns)
+}
+
+/// Sleeps until `CLOCK_MONOTONIC` is `due_ns` nanoseconds, and returns by how many nanoseconds it woke after that.
+///
+/// # Errors
+///
+/// As for [`sleep_lateness_ns`].
+#[inline]
+pub fn sleep_until_ns(due_ns: u64) -> io::Result<u64> {
     const BILLION: u64 = 1_000_000_000;
-    let due_ns = now_ns(ClockId::Monotonic) + sleep_ns;
     let due = libc::timespec {
         tv_sec: (due_ns / BILLION).cast_signed(),
         tv_nsec: (due_ns % BILLION) as libc::c_long,

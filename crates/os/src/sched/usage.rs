@@ -120,15 +120,20 @@ fn usage(whose: libc::c_int) -> Usage {
     let status = unsafe { libc::getrusage(whose, raw.as_mut_ptr()) };
     debug_assert_eq!(status, 0, "every kind of usage always exists");
     // SAFETY: a rusage of zeroes is valid, and the kernel has filled it in since.
-    let raw = unsafe { raw.assume_init() };
-    Usage {
-        user_ns: nanoseconds(raw.ru_utime),
-        system_ns: nanoseconds(raw.ru_stime),
-        minor_faults: raw.ru_minflt.cast_unsigned(),
-        major_faults: raw.ru_majflt.cast_unsigned(),
-        voluntary_switches: raw.ru_nvcsw.cast_unsigned(),
-        involuntary_switches: raw.ru_nivcsw.cast_unsigned(),
-        max_rss_bytes: raw.ru_maxrss.cast_unsigned() * 1024,
+    Usage::from_raw(&unsafe { raw.assume_init() })
+}
+
+impl Usage {
+    pub(crate) fn from_raw(raw: &libc::rusage) -> Self {
+        Self {
+            user_ns: nanoseconds(raw.ru_utime),
+            system_ns: nanoseconds(raw.ru_stime),
+            minor_faults: raw.ru_minflt.cast_unsigned(),
+            major_faults: raw.ru_majflt.cast_unsigned(),
+            voluntary_switches: raw.ru_nvcsw.cast_unsigned(),
+            involuntary_switches: raw.ru_nivcsw.cast_unsigned(),
+            max_rss_bytes: raw.ru_maxrss.cast_unsigned() * 1024,
+        }
     }
 }
 

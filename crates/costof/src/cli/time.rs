@@ -1,0 +1,136 @@
+//! The options of `costof time`. Where hyperfine has the same, it has the same name.
+
+use super::gate::Gate;
+use super::values::{count, percent, time};
+use clap::{Args, ValueHint};
+use costof_measure::command::MetricPattern;
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+#[derive(Debug, Args)]
+#[command(
+    override_usage = "costof time [OPTIONS] CMD [CMD…]\n       costof time [OPTIONS] -- PROGRAM [ARG…]",
+    after_help = "Compare two commands, and end with 1 if the second takes more than 2 % more:\n  \
+                  costof time --threshold 2% 'gzip -k -f old.txt' 'gzip -k -f new.txt'\n\
+                  One command for each value:\n  \
+                  costof time -L level 1,6,9 'gzip -{level} -c data'"
+)]
+pub(crate) struct TimeOptions {
+    /// A command line. One of plain words is started directly, any other by sh; several take turns
+    #[arg(value_name = "CMD", required_unless_present = "argv")]
+    pub(crate) commands: Vec<String>,
+    /// A program with its arguments, started as it is
+    #[arg(value_name = "PROGRAM", last = true, conflicts_with = "commands", value_hint = ValueHint::CommandWithArguments)]
+    pub(crate) argv: Vec<OsString>,
+    /// A name for a command, in their order
+    #[arg(short = 'n', long = "name", value_name = "NAME")]
+    pub(crate) names: Vec<String>,
+    /// Values for {NAME} in the commands, between commas; several parameters are crossed
+    #[arg(short = 'L', long, num_args = 2, value_names = ["NAME", "A,B,C"])]
+    pub(crate) parameter_list: Vec<String>,
+    /// Numbers for {NAME} in the commands, from MIN to MAX
+    #[arg(short = 'P', long, num_args = 3, value_names = ["NAME", "MIN", "MAX"], allow_negative_numbers = true)]
+    pub(crate) parameter_scan: Vec<String>,
+    /// The step of --parameter-scan [default: 1]
+    #[arg(short = 'D', long, value_name = "STEP", requires = "parameter_scan")]
+    pub(crate) parameter_step_size: Option<f64>,
+    #[command(flatten)]
+    pub(crate) turns: TurnOptions,
+}
+
+/// How commands are measured in turns, whatever they are.
+#[derive(Debug, Args)]
+pub(crate) struct TurnOptions {
+    /// Measure for about this long, such as 30s [default: 2.5 s for one command, 5 s for each of several]
+    #[arg(long, value_name = "DURATION", value_parser = time)]
+    pub(crate) budget: Option<Duration>,
+    /// Runs of each command, regardless of the budget
+    #[arg(short, long, value_name = "N", value_parser = count(1_u32, 100_000), conflicts_with = "budget")]
+    pub(crate) runs: Option<u32>,
+    /// Runs of each command before those that count
+    #[arg(short, long, value_name = "N", default_value = "1", value_parser = count(0_u32, 10_000))]
+    pub(crate) warmup: u32,
+    /// End with exit code 1 if a command is significantly more than this many percent worse than the first, and
+    /// with 3 if that cannot be told
+    #[arg(long, value_name = "PERCENT", value_parser = percent)]
+    pub(crate) threshold: Option<f64>,
+    #[command(flatten)]
+    pub(crate) gate: Gate,
+    /// What is compared: alone (CPU time, with the core in the same state), cpu, wall, or the name of a number that
+    /// the commands print [default: alone; wall if a command mostly waits]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) metric: Option<String>,
+    /// More of the compared metric is better, as of a rate
+    #[arg(long, requires = "metric")]
+    pub(crate) higher_is_better: bool,
+    /// A number that the commands print, by a regular expression with one group. Lines such as
+    /// `costof: rate 1250 req/s` are read without it
+    #[arg(long, value_name = "NAME=REGEX", value_parser = MetricPattern::parse)]
+    pub(crate) metric_regex: Vec<MetricPattern>,
+    /// The CPUs that the commands may use, such as 1 or 2,4-6 [default: all; before each turn, a command of one thread
+    /// is placed on the CPU whose core is freest]
+    #[arg(long, value_name = "LIST")]
+    pub(crate) cpu: Option<String>,
+    /// The seed of the order within each turn [default: a new one]
+    #[arg(long, value_name = "N")]
+    pub(crate) seed: Option<u64>,
+    /// Run before each run of a command; not measured. One for all, or one for each command
+    #[arg(short, long, value_name = "CMD")]
+    pub(crate) prepare: Vec<String>,
+    /// Run after each run of a command; not measured. One for all, or one for each command
+    #[arg(long, value_name = "CMD")]
+    pub(crate) conclude: Vec<String>,
+    /// Run once before everything. What it starts in the background runs until the end
+    #[arg(short, long, value_name = "CMD")]
+    pub(crate) setup: Option<String>,
+    /// Run once after everything
+    #[arg(short, long, value_name = "CMD")]
+    pub(crate) cleanup: Option<String>,
+    /// Run every command by this shell, or none: then a command is split into words as sh does
+    #[arg(short = 'S', long, value_name = "SHELL|none")]
+    pub(crate) shell: Option<String>,
+    /// The same as --shell none
+    #[arg(short = 'N', conflicts_with = "shell")]
+    pub(crate) no_shell: bool,
+    /// What the commands read [default: /dev/null]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) input: Option<PathBuf>,
+    /// Where the commands' output goes: null, inherit, pipe, or a file, such as ./out
+    #[arg(long, value_name = "WHERE", default_value = "null", value_hint = ValueHint::FilePath)]
+    pub(crate) output: String,
+    /// Go on if a command fails
+    #[arg(short, long)]
+    pub(crate) ignore_failure: bool,
+    /// Write hyperfine's JSON to this file
+    #[arg(long, alias = "export-json", value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) export: Option<PathBuf>,
+    /// Print a table as Markdown, for an issue
+    #[arg(long, conflicts_with = "json")]
+    pub(crate) markdown: bool,
+    /// Print JSON: each run, and all that follows from them
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(
+    after_help = "The check of a pull request, which ends with 1 if it makes the program significantly slower:\n  \
+                  costof against origin/main --build 'make' --threshold 2% -- ./program input"
+)]
+pub(crate) struct AgainstOptions {
+    /// The revision to compare with, such as main, v1.2 or HEAD~1
+    #[arg(value_name = "REV")]
+    pub(crate) revision: String,
+    /// The program with its arguments, started in the folder of this name in both work trees
+    #[arg(value_name = "PROGRAM", last = true, required = true, value_hint = ValueHint::CommandWithArguments)]
+    pub(crate) argv: Vec<OsString>,
+    /// Builds the program; run in both work trees. What it leaves of an earlier build stays
+    #[arg(long, value_name = "CMD")]
+    pub(crate) build: Option<String>,
+    /// Where the other work tree is [default: $XDG_CACHE_HOME/costof/against]
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub(crate) work_tree: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) turns: TurnOptions,
+}

@@ -1,0 +1,112 @@
+//! `costof time`: measures the user's own commands, in turns.
+
+mod jobs;
+mod turns;
+
+use crate::cli::{TimeOptions, TurnOptions};
+use crate::error::{Context, Done, Error, bail, gated};
+use crate::files;
+use crate::placement;
+use crate::terminal::{self, line_columns, print};
+use costof_measure::command::{self, Stopwatch};
+use costof_measure::{facts, gauge};
+use costof_model::timing::{Judgement, TimeMetric, TimedCommand, Timing};
+use costof_report::style::Style;
+use costof_report::timing;
+pub(super) use jobs::Job;
+
+pub(crate) fn run(options: &TimeOptions) -> Done {
+    measure(&options.turns, jobs::jobs(options)?)
+}
+
+/// Measures commands in turns, and prints what they take.
+pub(super) fn measure(options: &TurnOptions, jobs: Vec<Job>) -> Done {
+    if options.threshold.is_some() && jobs.len() < 2 {
+        bail!("--threshold compares with the first command, so it needs two of them");
+    }
+    let cpus = match &options.cpu {
+        Some(list) => placement::here(Some(list))?,
+        None => Vec::new(),
+    };
+    let outputs = [options.export.as_deref()];
+    let prints = files::leaves_standard_output(&outputs, options.json)?;
+    let stopwatch = Stopwatch::new(gauge::calibrate(&facts::gather().cpu));
+    let stopwatch = stopwatch.context("cannot adopt the processes that commands leave")?;
+    let seed = options.seed.unwrap_or_else(|| fastrand::u64(..));
+    let interrupted = terminal::watch_interrupts()?;
+    let measured = turns::measure(options, &stopwatch, jobs, &cpus, seed, &interrupted);
+    let floor = stopwatch.floor();
+    drop(stopwatch);
+    terminal::set_working(false);
+    let timing = conclude(measured?, options, seed, floor);
+    if let Some(path) = &options.export {
+        files::write(path, &timing::export(&timing))?;
+    }
+    if prints {
+        print(text(&timing, options)?)?;
+    }
+    Ok(exit_code(&timing, options))
+}
+
+/// What follows from the runs.
+fn conclude(
+    mut commands: Vec<TimedCommand>,
+    options: &TurnOptions,
+    seed: u64,
+    gauge_floor: Option<f64>,
+) -> Timing {
+    commands.iter_mut().for_each(command::estimate);
+    let metric = options.metric.as_deref().map(|name| match name {
+        "alone" => TimeMetric::Alone,
+        "cpu" => TimeMetric::Cpu,
+        "wall" => TimeMetric::Wall,
+        name => TimeMetric::Own(name.to_owned()),
+    });
+    let (metric, mut comparisons) = command::compare(&mut commands, metric);
+    let threshold = options.threshold.map(|percent| percent / 100.0);
+    if let Some(threshold) = threshold {
+        for comparison in comparisons.iter_mut().flatten() {
+            comparison.judge(threshold, options.higher_is_better);
+        }
+    }
+    Timing {
+        seed,
+        gauge_floor,
+        commands,
+        metric,
+        threshold,
+        comparisons,
+    }
+}
+
+fn text(timing: &Timing, options: &TurnOptions) -> Result<String, Error> {
+    if options.json {
+        let text = serde_json::to_string_pretty(timing).map_err(std::io::Error::from)?;
+        return Ok(text + "\n");
+    }
+    if options.markdown {
+        return Ok(timing::markdown(timing));
+    }
+    let style = Style {
+        width: terminal::terminal_columns().map(|_| line_columns()),
+        ..Style::default()
+    };
+    Ok(timing::text(timing, style))
+}
+
+fn exit_code(timing: &Timing, options: &TurnOptions) -> std::process::ExitCode {
+    let judged = |wanted| {
+        let mut judgements = timing.comparisons.iter().map(|comparison| {
+            let judgement = comparison
+                .as_ref()
+                .and_then(|comparison| comparison.judgement);
+            judgement.unwrap_or(Judgement::Undecided)
+        });
+        timing.threshold.is_some() && judgements.any(|judgement| judgement == wanted)
+    };
+    gated(
+        judged(Judgement::Worse),
+        judged(Judgement::Undecided),
+        options.gate.undecided,
+    )
+}

@@ -1,0 +1,308 @@
+//! From the command line to the programs to start: parameters, shells, words.
+
+use crate::cli::{TimeOptions, TurnOptions};
+use crate::error::{Error, bail};
+use costof_measure::command::{Capture, Output, Program};
+use costof_model::timing::TimedCommand;
+use std::collections::BTreeMap;
+use std::env;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+/// A command with all that belongs to each of its runs.
+pub(in crate::commands) struct Job {
+    pub(super) timed: TimedCommand,
+    pub(super) program: Program,
+    pub(super) prepare: Option<Program>,
+    pub(super) conclude: Option<Program>,
+}
+
+/// At most so many commands come from parameters.
+const MAX_JOBS: usize = 1000;
+
+/// The commands to measure, in the order of the command line, each with all values of the parameters.
+pub(super) fn jobs(options: &TimeOptions) -> Result<Vec<Job>, Error> {
+    let sets = parameter_sets(options)?;
+    if sets.len() * options.commands.len().max(1) > MAX_JOBS {
+        bail!("these parameters make more than {MAX_JOBS} commands");
+    }
+    let mut jobs = Vec::new();
+    if !options.argv.is_empty() {
+        let words = options.argv.iter().map(|word| word.to_string_lossy());
+        let command = words.collect::<Vec<_>>().join(" ");
+        jobs.push(job(
+            options,
+            0,
+            &command,
+            &BTreeMap::new(),
+            Some(&options.argv),
+        )?);
+    }
+    for (position, command) in options.commands.iter().enumerate() {
+        for parameters in &sets {
+            jobs.push(job(options, position, command, parameters, None)?);
+        }
+    }
+    if options.names.len() > jobs.len() {
+        bail!(
+            "there are {} names for {} commands",
+            options.names.len(),
+            jobs.len()
+        );
+    }
+    for (job, name) in jobs.iter_mut().zip(&options.names) {
+        job.timed.name.clone_from(name);
+    }
+    Ok(jobs)
+}
+
+fn job(
+    options: &TimeOptions,
+    position: usize,
+    command: &str,
+    parameters: &BTreeMap<String, String>,
+    argv: Option<&[OsString]>,
+) -> Result<Job, Error> {
+    let command = substitute(command, parameters);
+    let (shell, words) = match argv {
+        Some(argv) => (None, argv.to_vec()),
+        None => words(&command, options)?,
+    };
+    let beside = |commands: &[String], option: &str| -> Result<Option<Program>, Error> {
+        let commands: Vec<String> = (commands.iter())
+            .map(|command| substitute(command, parameters))
+            .collect();
+        match commands.len() {
+            0 => Ok(None),
+            1 => Ok(Some(unmeasured(&commands[0]))),
+            count if count == options.commands.len() => Ok(Some(unmeasured(&commands[position]))),
+            count => bail!(
+                "{option} is given {count} times for {} commands: once, or once for each",
+                options.commands.len().max(1)
+            ),
+        }
+    };
+    Ok(Job {
+        prepare: beside(&options.turns.prepare, "--prepare")?,
+        conclude: beside(&options.turns.conclude, "--conclude")?,
+        program: Program {
+            words,
+            input: options.turns.input.clone(),
+            output: output(&options.turns),
+            folder: None,
+        },
+        timed: TimedCommand {
+            name: command.clone(),
+            command,
+            shell,
+            parameters: parameters.clone(),
+            ..TimedCommand::default()
+        },
+    })
+}
+
+/// A command that is not measured, by sh; its errors are shown.
+pub(super) fn unmeasured(command: &str) -> Program {
+    Program {
+        words: by_shell("sh", command),
+        input: None,
+        output: Output::Errors,
+        folder: None,
+    }
+}
+
+impl Job {
+    /// A program that is started as it is, in a folder, and has this name.
+    pub(in crate::commands) fn new(
+        name: String,
+        argv: &[OsString],
+        folder: &Path,
+        options: &TurnOptions,
+    ) -> Job {
+        let beside = |commands: &[String]| {
+            let command = commands.first()?;
+            Some(Program {
+                folder: Some(folder.to_owned()),
+                ..unmeasured(command)
+            })
+        };
+        let words = argv.iter().map(|word| word.to_string_lossy());
+        Job {
+            prepare: beside(&options.prepare),
+            conclude: beside(&options.conclude),
+            program: Program {
+                words: argv.to_vec(),
+                input: options.input.clone(),
+                output: output(options),
+                folder: Some(folder.to_owned()),
+            },
+            timed: TimedCommand {
+                name,
+                command: words.collect::<Vec<_>>().join(" "),
+                ..TimedCommand::default()
+            },
+        }
+    }
+}
+
+fn output(options: &TurnOptions) -> Output {
+    let capture = Capture {
+        patterns: options.metric_regex.clone(),
+    };
+    match &*options.output {
+        "null" if options.metric_regex.is_empty() => Output::Null,
+        "null" | "pipe" => Output::Capture(capture),
+        "inherit" => Output::Inherit,
+        file => Output::File(PathBuf::from(file)),
+    }
+}
+
+fn by_shell(shell: &str, command: &str) -> Vec<OsString> {
+    [shell, "-c", command].map(OsString::from).into()
+}
+
+/// The shell that runs a command, if one does, and the words to start.
+fn words(command: &str, options: &TimeOptions) -> Result<(Option<String>, Vec<OsString>), Error> {
+    let split = |command| -> Option<Vec<OsString>> {
+        let words = shlex::split(command).filter(|words| !words.is_empty())?;
+        Some(words.into_iter().map(OsString::from).collect())
+    };
+    let shell = match options.turns.shell.as_deref() {
+        _ if options.turns.no_shell => "none",
+        Some(shell) => shell,
+        None if is_plain(command) => "none",
+        None => "sh",
+    };
+    if shell == "none" {
+        let Some(words) = split(command) else {
+            bail!("`{command}` is no command: it is empty, or a quotation mark has no partner");
+        };
+        return Ok((None, words));
+    }
+    // A shell may be given with options: `bash --norc`.
+    let Some(mut words) = split(shell) else {
+        bail!("--shell needs the name of a shell, or none");
+    };
+    words.extend(by_shell("", command).into_iter().skip(1));
+    Ok((Some(shell.to_owned()), words))
+}
+
+/// Whether a command means the same without a shell: words of ordinary characters, the first of which is a program.
+fn is_plain(command: &str) -> bool {
+    let is_ordinary = |c: char| c.is_alphanumeric() || " /._-+,:@%=".contains(c);
+    let first = command.split(' ').find(|word| !word.is_empty());
+    command.chars().all(is_ordinary) && first.is_some_and(is_program)
+}
+
+fn is_program(name: &str) -> bool {
+    if name.contains('/') {
+        return true;
+    }
+    let folders = env::var_os("PATH").unwrap_or_default();
+    env::split_paths(&folders).any(|folder| folder.join(name).is_file())
+}
+
+fn substitute(text: &str, parameters: &BTreeMap<String, String>) -> String {
+    let replace = |text: String, (name, value): (&String, &String)| {
+        text.replace(&format!("{{{name}}}"), value)
+    };
+    parameters.iter().fold(text.to_owned(), replace)
+}
+
+/// All combinations of the parameters' values; one empty set without parameters.
+fn parameter_sets(options: &TimeOptions) -> Result<Vec<BTreeMap<String, String>>, Error> {
+    let mut parameters: Vec<(&String, Vec<String>)> = Vec::new();
+    for pair in options.parameter_list.chunks(2) {
+        let values = pair[1].split(',').map(str::to_owned);
+        parameters.push((&pair[0], values.collect()));
+    }
+    for scan in options.parameter_scan.chunks(3) {
+        let values = scanned(&scan[1], &scan[2], options.parameter_step_size)?;
+        parameters.push((&scan[0], values));
+    }
+    let mut sets = vec![BTreeMap::new()];
+    for (name, values) in parameters {
+        if !options
+            .commands
+            .iter()
+            .any(|command| command.contains(&format!("{{{name}}}")))
+        {
+            bail!("no command contains {{{name}}}, so its values would change nothing");
+        }
+        let with = |set: &BTreeMap<String, String>| {
+            let each = values.iter().map(|value| {
+                let mut set = set.clone();
+                set.insert(name.clone(), value.clone());
+                set
+            });
+            each.collect::<Vec<_>>()
+        };
+        sets = sets.iter().flat_map(with).collect();
+        if sets.len() > MAX_JOBS {
+            bail!("these parameters make more than {MAX_JOBS} commands");
+        }
+    }
+    Ok(sets)
+}
+
+/// The numbers from `low` to `high`, with as many decimal places as the most precise of the three has.
+fn scanned(low: &str, high: &str, step: Option<f64>) -> Result<Vec<String>, Error> {
+    let step = step.unwrap_or(1.0);
+    let step_text = step.to_string();
+    let (Ok(first), Ok(last)) = (low.parse::<f64>(), high.parse::<f64>()) else {
+        bail!("--parameter-scan goes from a number to a number, not from `{low}` to `{high}`");
+    };
+    let steps = ((last - first) / step + 1e-9).floor();
+    if !(step > 0.0 && (0.0..MAX_JOBS as f64).contains(&steps)) {
+        bail!(
+            "--parameter-scan from {low} to {high} in steps of {step} is not 1 to {MAX_JOBS} values"
+        );
+    }
+    let decimals = |text: &str| text.split_once('.').map_or(0, |(_, digits)| digits.len());
+    let places = decimals(low).max(decimals(&step_text));
+    let value = |n: u32| format!("{:.places$}", first + f64::from(n) * step);
+    Ok((0..=steps as u32).map(value).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_scanned_with_their_decimal_places() {
+        assert_eq!(scanned("1", "3", None).unwrap(), ["1", "2", "3"]);
+        assert_eq!(scanned("0", "1", Some(0.5)).unwrap(), ["0.0", "0.5", "1.0"]);
+        assert_eq!(
+            scanned("-1", "0.2", Some(0.4)).unwrap(),
+            ["-1.0", "-0.6", "-0.2", "0.2"]
+        );
+        for (low, high, step) in [
+            ("a", "2", 1.0),
+            ("2", "1", 1.0),
+            ("1", "2", 0.0),
+            ("1", "nan", 1.0),
+            ("0", "1e9", 1.0),
+        ] {
+            assert!(
+                scanned(low, high, Some(step)).is_err(),
+                "{low} {high} {step}"
+            );
+        }
+    }
+
+    #[test]
+    fn only_plain_words_need_no_shell() {
+        assert!(is_plain("sh -x a=b ./file"));
+        for command in [
+            "ls | wc", "A=1 ls", "ls *", "ls 'a b'", "exit 3", "", "ls > x",
+        ] {
+            assert!(!is_plain(command), "{command}");
+        }
+    }
+
+    #[test]
+    fn parameters_stand_between_braces() {
+        let parameters = BTreeMap::from([("n".to_owned(), "3".to_owned())]);
+        assert_eq!(substitute("a {n} {m} n", &parameters), "a 3 {m} n");
+    }
+}

@@ -1,0 +1,279 @@
+//! Runs the commands in turns: how often, in which order, on which CPU.
+//!
+//! The number of turns is decided once, by what a first run of each command took. A turn runs each command once, in random
+//! order, so that what changes on the machine meanwhile changes all of them.
+
+use super::Job;
+use super::jobs::unmeasured;
+use crate::cli::TurnOptions;
+use crate::error::{Context, Error, bail};
+use crate::progress::{bar, give_way, whole_seconds};
+use crate::terminal::log;
+use costof_measure::command::{self, Capture, Output, Program, Stopwatch};
+use costof_model::timing::{TimedCommand, TimedRun};
+use costof_os::sched::affinity;
+use costof_stats::median;
+use indicatif::ProgressDrawTarget;
+use std::io::ErrorKind;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// The budget of one command: its first answer comes within three seconds.
+const BUDGET_OF_ONE: Duration = Duration::from_millis(2500);
+/// The budget of each of several.
+const BUDGET_OF_EACH: Duration = Duration::from_secs(5);
+/// Fewer turns give no interval worth reading.
+const MIN_TURNS: u32 = 5;
+const MAX_TURNS: u32 = 1000;
+/// A time that is longer is announced where there is no terminal for the bar.
+const ANNOUNCED: Duration = Duration::from_secs(20);
+/// The gauges of at most this many CPUs are looked at before a turn, half a millisecond each.
+const MAX_LOOKS: usize = 8;
+/// What a shell and an empty process take is measured if a command takes less than this, by this many runs.
+const SHORT_NS: u64 = 100_000_000;
+const START_RUNS: usize = 9;
+/// A shell's exit code if it finds no such command.
+const NOT_FOUND: i32 = 127;
+
+/// All runs of all commands.
+struct Turns<'a> {
+    options: &'a TurnOptions,
+    stopwatch: &'a Stopwatch,
+    interrupted: &'a AtomicBool,
+    /// Those of `--cpu`; empty without it.
+    cpus: &'a [usize],
+    /// All that commands may use.
+    allowed: Vec<usize>,
+    random: fastrand::Rng,
+}
+
+/// A command while it is measured.
+struct Measured {
+    job: Job,
+    /// Whether a command without `--cpu` is placed on one CPU.
+    is_placed: bool,
+    /// What one turn of it takes, with all that belongs to it.
+    took: Duration,
+}
+
+/// Measures all commands. Whatever happens, `--cleanup` runs at the end.
+pub(super) fn measure(
+    options: &TurnOptions,
+    stopwatch: &Stopwatch,
+    jobs: Vec<Job>,
+    cpus: &[usize],
+    seed: u64,
+    interrupted: &AtomicBool,
+) -> Result<Vec<TimedCommand>, Error> {
+    let mut turns = Turns {
+        options,
+        stopwatch,
+        interrupted,
+        cpus,
+        allowed: affinity::allowed().context("cannot read the allowed CPUs")?,
+        random: fastrand::Rng::with_seed(seed),
+    };
+    let began = Instant::now();
+    let prepared = match &options.setup {
+        Some(setup) => turns.unmeasured(&unmeasured(setup), "--setup"),
+        None => Ok(()),
+    };
+    let measured = prepared.and_then(|()| turns.all(jobs, began));
+    if let Some(cleanup) = &options.cleanup {
+        // Also after an interrupt; a second one ends costof.
+        let code = stopwatch.run_unmeasured(&unmeasured(cleanup), || true);
+        if measured.is_ok() && code.context("--cleanup")? != Some(0) {
+            bail!("--cleanup failed: `{cleanup}`");
+        }
+    }
+    measured
+}
+
+impl Turns<'_> {
+    fn all(&mut self, jobs: Vec<Job>, began: Instant) -> Result<Vec<TimedCommand>, Error> {
+        let first = jobs.into_iter().map(|job| self.first_runs(job));
+        let mut all = first.collect::<Result<Vec<Measured>, Error>>()?;
+        self.measure_starts(&mut all)?;
+        let turns = self.count(&all, began.elapsed());
+        let bar = bar(turns.into(), " turns");
+        bar.set_draw_target(ProgressDrawTarget::stderr());
+        let mut order: Vec<usize> = (0..all.len()).collect();
+        for _ in 0..turns {
+            self.random.shuffle(&mut order);
+            let placed = self.place(&all);
+            for &position in &order {
+                give_way(&bar);
+                bar.set_message(all[position].job.timed.name.clone());
+                let on = match all[position].is_placed {
+                    true => &placed[..],
+                    false => self.cpus,
+                };
+                let run = self.once(&all[position].job, on)?;
+                all[position].job.timed.runs.push(run);
+            }
+            bar.inc(1);
+        }
+        bar.finish_and_clear();
+        Ok(all.into_iter().map(|measured| measured.job.timed).collect())
+    }
+
+    /// The runs that do not count. They show where the command may be placed, how long it takes, and whether it prints
+    /// numbers.
+    fn first_runs(&self, mut job: Job) -> Result<Measured, Error> {
+        let looks_for_numbers = matches!(job.program.output, Output::Null);
+        if looks_for_numbers {
+            job.program.output = Output::Capture(Capture::default());
+        }
+        let began = Instant::now();
+        let first = self.once(&job, self.cpus)?;
+        let took = began.elapsed();
+        if looks_for_numbers && first.own.is_empty() {
+            job.program.output = Output::Null;
+        }
+        for _ in 1..self.options.warmup {
+            self.once(&job, self.cpus)?;
+        }
+        Ok(Measured {
+            is_placed: self.cpus.is_empty() && first.is_one_thread == Some(true),
+            job,
+            took,
+        })
+    }
+
+    /// The CPU for the commands of one thread in this turn.
+    fn place(&mut self, all: &[Measured]) -> Vec<usize> {
+        if !all.iter().any(|measured| measured.is_placed) {
+            return Vec::new();
+        }
+        let mut looked_at = self.allowed.clone();
+        self.random.shuffle(&mut looked_at);
+        looked_at.truncate(MAX_LOOKS);
+        let freest = match &looked_at[..] {
+            [only] => Some(*only),
+            several => command::freest(several),
+        };
+        freest.or(looked_at.first().copied()).into_iter().collect()
+    }
+
+    /// How many turns fit into the budget.
+    fn count(&self, all: &[Measured], spent: Duration) -> u32 {
+        let turn: Duration = all.iter().map(|measured| measured.took).sum();
+        let budget = self.options.budget.unwrap_or(match all.len() {
+            1 => BUDGET_OF_ONE,
+            several => BUDGET_OF_EACH * several as u32,
+        });
+        let left = budget.saturating_sub(spent).as_secs_f64();
+        let fitting = left / turn.as_secs_f64().max(1e-6);
+        let turns = (self.options.runs).unwrap_or((fitting as u32).clamp(MIN_TURNS, MAX_TURNS));
+        let in_all = turn * turns;
+        if in_all > ANNOUNCED.max(budget * 2) {
+            log(format_args!(
+                "{turns} runs of each command take about {} s (--runs N for fewer)",
+                whole_seconds(in_all)
+            ));
+        }
+        turns
+    }
+
+    /// One run of a command, with what belongs to it.
+    fn once(&self, job: &Job, cpus: &[usize]) -> Result<TimedRun, Error> {
+        if let Some(prepare) = &job.prepare {
+            self.unmeasured(prepare, "--prepare")?;
+        }
+        let name = &job.timed.command;
+        let run = self.run(&job.program, cpus, name)?;
+        if let Some(conclude) = &job.conclude {
+            self.unmeasured(conclude, "--conclude")?;
+        }
+        let advice = "--output inherit shows what it says, --ignore-failure times it nevertheless";
+        match (run.exit_code, run.signal) {
+            _ if self.options.ignore_failure => {}
+            (Some(0), _) => {}
+            (Some(NOT_FOUND), _) if job.timed.shell.is_some() => {
+                bail!("`{name}`: the shell found no such command (exit code 127)")
+            }
+            (Some(code), _) => bail!("`{name}` failed with exit code {code}: {advice}"),
+            (None, signal) => {
+                let signal = signal.unwrap_or(0);
+                bail!("`{name}` was killed by signal {signal}: {advice}")
+            }
+        }
+        Ok(run)
+    }
+
+    fn run(&self, program: &Program, cpus: &[usize], name: &str) -> Result<TimedRun, Error> {
+        let run = self.stopwatch.run(program, cpus, || self.may_go_on());
+        match run {
+            Ok(Some(run)) if self.may_go_on() => Ok(run),
+            Ok(_) => Err(Error::Interrupted),
+            Err(error) if error.kind() == ErrorKind::NotFound && error.raw_os_error().is_some() => {
+                let program = program.words[0].to_string_lossy();
+                bail!("there is no command `{program}`: {error}")
+            }
+            Err(error) => bail!("cannot run `{name}`: {error}"),
+        }
+    }
+
+    fn unmeasured(&self, program: &Program, option: &str) -> Result<(), Error> {
+        let command = program.words.last().map(|word| word.to_string_lossy());
+        let command = command.unwrap_or_default();
+        let ended = self.stopwatch.run_unmeasured(program, || self.may_go_on());
+        match ended.context(option)? {
+            Some(0) => Ok(()),
+            _ if !self.may_go_on() => Err(Error::Interrupted),
+            Some(code) => bail!("{option} failed with exit code {code}: `{command}`"),
+            None => bail!("{option} was killed by a signal: `{command}`"),
+        }
+    }
+
+    fn may_go_on(&self) -> bool {
+        !self.interrupted.load(Ordering::Relaxed)
+    }
+
+    /// Measures what the start of a shell or process takes, for the commands that are so short that it counts.
+    fn measure_starts(&self, all: &mut [Measured]) -> Result<(), Error> {
+        let mut known: Vec<(Option<String>, Option<f64>)> = Vec::new();
+        for measured in all {
+            if measured.took.as_nanos() > u128::from(SHORT_NS) {
+                continue;
+            }
+            let timed = &mut measured.job.timed;
+            let start = known.iter().find(|(shell, _)| *shell == timed.shell);
+            timed.start_ns = match start {
+                Some((_, start)) => *start,
+                None => {
+                    let start = self.start_ns(&measured.job.program, timed.shell.is_some())?;
+                    known.push((timed.shell.clone(), start));
+                    start
+                }
+            };
+        }
+        Ok(())
+    }
+
+    /// The median wall time of a shell that does nothing, or of `true`; `None` where that fails.
+    fn start_ns(&self, program: &Program, by_shell: bool) -> Result<Option<f64>, Error> {
+        let mut words = match by_shell {
+            true => program.words.clone(),
+            false => vec!["true".into()],
+        };
+        if let Some(script) = words.last_mut().filter(|_| by_shell) {
+            *script = ":".into();
+        }
+        let empty = Program {
+            words,
+            input: None,
+            output: Output::Null,
+            folder: None,
+        };
+        let mut times = Vec::new();
+        for _ in 0..START_RUNS {
+            match self.stopwatch.run(&empty, self.cpus, || self.may_go_on()) {
+                Ok(Some(run)) if run.exit_code == Some(0) => times.push(run.wall_ns as f64),
+                Ok(None) => return Err(Error::Interrupted),
+                _ => return Ok(None),
+            }
+        }
+        Ok(median(&times))
+    }
+}

@@ -1,0 +1,468 @@
+//! `costof time`: the user's own commands. How long they take is not tested; what is said of them is.
+
+use crate::common::{
+    COSTOF, Ended, Place, assert_contains, assert_contains_all, ended, or_skip, run, signal, spawn,
+    wait_for, within_script,
+};
+use rustix::process::Signal;
+use serde_json::Value;
+use std::fs;
+use std::process::Command;
+
+/// `costof time` with these arguments, run to its end.
+fn time(place: &Place, arguments: &[&str]) -> Ended {
+    let mut command = place.costof("time");
+    command.args(arguments);
+    let ended = run(&mut command);
+    place.expect_nothing_runs();
+    ended
+}
+
+/// What `--json` says of few runs.
+#[track_caller]
+fn timed(place: &Place, arguments: &[&str]) -> Value {
+    let arguments = [&["--json", "--runs", "5"], arguments].concat();
+    let ended = time(place, &arguments).expect_code(0);
+    serde_json::from_str(&ended.out).unwrap()
+}
+
+fn text(value: &Value) -> String {
+    value.to_string()
+}
+
+#[test]
+fn one_command_is_answered_first() {
+    let place = Place::new();
+    let ended = time(&place, &["--runs", "5", "true"]).expect_code(0);
+    let first = ended.out.lines().next().unwrap();
+    assert!(
+        first.starts_with("true takes ") && first.contains("wall time"),
+        "{first}"
+    );
+    assert_contains_all(
+        &ended.out,
+        &[
+            "true: 5 runs",
+            "peak memory",
+            "contains the start: a process",
+        ],
+    );
+    let markdown = time(&place, &["--runs", "5", "--markdown", "true"]).expect_code(0);
+    assert_contains(&markdown.out, "| true |");
+}
+
+#[test]
+fn every_run_is_recorded_with_what_it_used() {
+    let place = Place::new();
+    let found = timed(
+        &place,
+        &[
+            "--seed",
+            "7",
+            "--",
+            "sh",
+            "-c",
+            "head -c 20000000 /dev/zero | tail -c 1",
+        ],
+    );
+    assert_eq!(found["seed"], 7);
+    let command = &found["commands"][0];
+    assert!(command["shell"].is_null(), "started as it is: {command}");
+    let runs = command["runs"].as_array().unwrap();
+    assert_eq!(runs.len(), 5);
+    for run in runs {
+        let number = |field: &str| {
+            run[field]
+                .as_u64()
+                .unwrap_or_else(|| panic!("{field}: {run}"))
+        };
+        assert!(number("user_ns") + number("system_ns") > 0 && number("wall_ns") > 0);
+        assert!(number("max_rss_bytes") > 0 && number("minor_faults") > 0);
+        assert_eq!(number("exit_code"), 0);
+        // It is a pipeline.
+        assert_ne!(run["is_one_thread"], true, "{run}");
+    }
+    let wall = &command["wall_ns"];
+    let [low, value, high] = ["low", "value", "high"].map(|end| wall[end].as_f64().unwrap());
+    assert!(low <= value && value <= high, "{wall}");
+}
+
+#[test]
+fn a_command_on_one_cpu_has_its_core_gauged() {
+    let place = Place::new();
+    let loops = "i=0; while [ $i -lt 30000 ]; do i=$((i+1)); done";
+    let found = timed(&place, &[loops]);
+    let command = &found["commands"][0];
+    assert_eq!(command["shell"], "sh");
+    if found["gauge_floor"].is_null() {
+        assert_contains(&text(&command["alone_unknown"]), "does not work");
+        return;
+    }
+    for run in command["runs"].as_array().unwrap() {
+        // One before, one after.
+        assert!(run["core"]["readings"].as_u64() >= Some(2), "{run}");
+        if run["is_one_thread"] == true {
+            assert_eq!(run["cpus"].as_array().unwrap().len(), 1, "{run}");
+        }
+    }
+    assert!(
+        command["alone_ns"].is_object() != command["alone_unknown"].is_string(),
+        "{command}"
+    );
+}
+
+#[test]
+fn commands_take_turns_and_a_threshold_decides() {
+    let place = Place::new();
+    let spin = |n: u32| format!("i=0; while [ $i -lt {n} ]; do i=$((i+1)); done");
+    let (few, many) = (spin(2000), spin(60_000));
+    let names = ["-n", "few", "-n", "many", "--runs", "8"];
+    let decided = |code, commands: [&str; 2]| {
+        let options = [&names[..], &["--threshold", "50%"], &commands].concat();
+        time(&place, &options).expect_code(code).out
+    };
+    let worse = decided(1, [&few, &many]);
+    let first = worse.lines().next().unwrap();
+    assert!(
+        first.starts_with("many takes ") && first.ends_with("failed."),
+        "{first}"
+    );
+    let better = decided(0, [&many, &few]);
+    assert_contains(better.lines().next().unwrap(), "passed.");
+    // One run decides nothing, and that may pass.
+    let once = ["--runs", "1", "--threshold", "0", "true", "true"];
+    time(&place, &once).expect_code(3);
+    time(&place, &[&once[..], &["--undecided", "pass"]].concat()).expect_code(0);
+}
+
+#[test]
+fn parameters_make_commands_and_hyperfines_scripts_read_them() {
+    let place = Place::new();
+    let options = [
+        "-L",
+        "word",
+        "a,b",
+        "-P",
+        "n",
+        "1",
+        "2",
+        "--runs",
+        "3",
+        "--export-json",
+        "out.json",
+        "echo {word} {n}",
+    ];
+    time(&place, &options).expect_code(0);
+    let exported: Value =
+        serde_json::from_str(&fs::read_to_string(place.path("out.json")).unwrap()).unwrap();
+    let results = exported["results"].as_array().unwrap();
+    let commands: Vec<&Value> = results.iter().map(|result| &result["command"]).collect();
+    assert_eq!(commands, ["echo a 1", "echo a 2", "echo b 1", "echo b 2"]);
+    assert_eq!(results[3]["parameters"]["word"], "b");
+    assert_eq!(results[0]["times"].as_array().unwrap().len(), 3);
+    assert!(results[0]["mean"].as_f64().unwrap() > 0.0);
+    for wrong in [["-L", "x", "1,2", "true"], ["-P", "x", "1", "a"]] {
+        let ended = time(&place, &[&wrong[..], &["true {n}"]].concat());
+        assert_eq!(ended.code, Some(2), "{ended:?}");
+    }
+}
+
+#[test]
+fn what_stands_around_the_runs_is_run_as_often_as_it_should() {
+    let place = Place::new();
+    let note = |word: &str| format!("echo {word} >> log");
+    let [setup, prepare, command, conclude, cleanup] =
+        ["setup", "prepare", "run", "conclude", "cleanup"].map(note);
+    let options = [
+        "--setup",
+        &setup,
+        "--prepare",
+        &prepare,
+        "--conclude",
+        &conclude,
+        "--cleanup",
+        &cleanup,
+        "--warmup",
+        "2",
+        "--runs",
+        "3",
+        "--seed",
+        "1",
+        &command,
+    ];
+    time(&place, &options).expect_code(0);
+    let log = fs::read_to_string(place.path("log")).unwrap();
+    let lines: Vec<&str> = log.lines().collect();
+    assert_eq!((lines[0], *lines.last().unwrap()), ("setup", "cleanup"));
+    let runs = &lines[1..lines.len() - 1];
+    assert!(
+        runs.chunks(3)
+            .all(|run| run == ["prepare", "run", "conclude"]),
+        "{log}"
+    );
+    assert_eq!(runs.len(), 3 * (2 + 3), "{log}");
+
+    // Of two, one for each; the end is cleaned up after a failure too.
+    let two = [
+        "--prepare",
+        "echo a > it",
+        "--prepare",
+        "echo b > it",
+        "--runs",
+        "2",
+        "grep -q a it",
+        "grep -q b it",
+    ];
+    time(&place, &two).expect_code(0);
+    let failing = ["--cleanup", "touch clean", "--prepare", "exit 9", "true"];
+    let ended = time(&place, &failing).expect_code(2);
+    assert_contains_all(&ended.err, &["--prepare", "exit code 9"]);
+    assert!(place.path("clean").exists());
+}
+
+#[test]
+fn what_a_setup_starts_runs_until_the_end() {
+    let place = Place::new();
+    let options = [
+        "--setup",
+        "sleep 1000 & echo $! > pid",
+        "--cleanup",
+        "kill -0 $(cat pid) && touch ran",
+        "--runs",
+        "3",
+        "true",
+    ];
+    time(&place, &options).expect_code(0);
+    assert!(place.path("ran").exists());
+}
+
+#[test]
+fn input_and_output_go_where_they_are_told() {
+    let place = Place::new();
+    fs::write(place.path("in"), "some words\n").unwrap();
+    let options = ["--runs", "1", "--input", "in", "--output", "./out", "cat"];
+    time(&place, &options).expect_code(0);
+    assert_eq!(
+        fs::read_to_string(place.path("out")).unwrap(),
+        "some words\n"
+    );
+    // Without an input there is none to wait for.
+    time(&place, &["--runs", "1", "cat"]).expect_code(0);
+    let shown = time(
+        &place,
+        &[
+            "--runs",
+            "1",
+            "--warmup",
+            "0",
+            "--output",
+            "inherit",
+            "echo shown",
+        ],
+    );
+    let shown = shown.expect_code(0).out;
+    assert!(shown.lines().any(|line| line == "shown"), "{shown}");
+    let missing = time(&place, &["--input", "nowhere", "cat"]).expect_code(2);
+    assert_contains(&missing.err, "nowhere");
+}
+
+#[test]
+fn a_commands_own_numbers_are_read_and_compared() {
+    let place = Place::new();
+    let commands = [
+        "echo noise; echo costof: rate 100 req/s",
+        "echo costof: rate 50 req/s",
+    ];
+    let options = [
+        &["--metric", "rate", "--higher-is-better", "--threshold", "5"],
+        &commands[..],
+    ]
+    .concat();
+    let ended = time(&place, &[&["--runs", "5"], &options[..]].concat()).expect_code(1);
+    assert_contains(
+        ended.out.lines().next().unwrap(),
+        "50 % (50) less rate than",
+    );
+    let found = timed(
+        &place,
+        &[
+            "--metric-regex",
+            r"took=took ([0-9.]+) ms",
+            "echo it took 12.5 ms",
+        ],
+    );
+    assert_eq!(found["commands"][0]["own"]["took"]["value"], 12.5);
+    // One that is not printed is named.
+    let ended = time(
+        &place,
+        &[
+            "--metric",
+            "rate",
+            "--runs",
+            "5",
+            "--threshold",
+            "5",
+            "true",
+            "true",
+        ],
+    );
+    assert_contains(&ended.expect_code(3).out, "rate is not known");
+}
+
+#[test]
+fn commands_that_fail_are_named_with_the_way_out() {
+    let place = Place::new();
+    for (command, parts) in [
+        ("/no/such/program", &["no command", "/no/such/program"][..]),
+        ("no-such-program-here", &["no such command", "127"]),
+        ("false", &["`false`", "exit code 1", "--ignore-failure"]),
+        ("kill -9 $$", &["killed by signal 9"]),
+    ] {
+        let ended = time(&place, &["--runs", "3", command]).expect_code(2);
+        assert_contains_all(&ended.err, parts);
+        assert_eq!(ended.out, "");
+    }
+    let ended = time(&place, &["--runs", "3", "-i", "exit 4"]).expect_code(0);
+    assert_contains(&ended.out, "3 of 3 runs failed (exit code 4)");
+    for wrong in [
+        &["--threshold", "5", "true"][..],
+        &["-N", "'unclosed"],
+        &["-n", "a", "-n", "b", "true"],
+        &[
+            "--prepare",
+            "a",
+            "--prepare",
+            "b",
+            "--prepare",
+            "c",
+            "true",
+            "true",
+        ],
+        &["--metric-regex", "x", "true"],
+        &["--cpu", "9999", "true"],
+        &[],
+    ] {
+        let ended = time(&place, wrong);
+        assert_eq!(ended.code, Some(2), "{wrong:?}: {ended:?}");
+    }
+}
+
+#[test]
+fn nothing_is_left_running() {
+    let place = Place::new();
+    let forks = "sleep 1000 & setsid sleep 1001 & (sleep 1002 &) ; true";
+    let ended = time(&place, &["--runs", "2", forks]).expect_code(0);
+    assert_contains(&ended.out, "processes running");
+}
+
+#[test]
+fn an_output_without_end_is_thrown_away() {
+    let place = Place::new();
+    let much = "head -c 300000000 /dev/zero";
+    time(&place, &["--runs", "2", "--output", "pipe", much]).expect_code(0);
+}
+
+#[test]
+fn an_interrupt_ends_a_command_that_does_not_want_to() {
+    for interrupt in [Signal::INT, Signal::TERM] {
+        let place = Place::new();
+        let mut command = place.costof("time --cleanup 'touch clean'");
+        command.arg("trap '' INT TERM; touch started; while :; do sleep 0.1; done");
+        let costof = spawn(&mut command);
+        wait_for("the command to start", || place.path("started").exists());
+        signal(&costof, interrupt);
+        ended(costof).expect_code(130);
+        place.expect_nothing_runs();
+        assert!(place.path("clean").exists());
+    }
+}
+
+#[test]
+fn a_killed_costof_takes_the_command_with_it() {
+    let place = Place::new();
+    let costof = spawn(place.costof("time --").args(["sleep", "1000"]));
+    let sleeps = || {
+        place
+            .running()
+            .iter()
+            .any(|process| process.command == "sleep 1000")
+    };
+    wait_for("the command to start", sleeps);
+    signal(&costof, Signal::KILL);
+    ended(costof);
+    place.expect_nothing_runs();
+}
+
+#[test]
+fn a_command_that_waits_is_told_what_the_gauge_does_not_say() {
+    let place = Place::new();
+    let ended = time(&place, &["--runs", "3", "sleep 0.05"]).expect_code(0);
+    assert_contains_all(&ended.out, &["waits ", "the gauge says nothing of that"]);
+}
+
+#[test]
+fn costof_can_time_itself() {
+    let place = Place::new();
+    time(
+        &place,
+        &[
+            "--runs", "2", "--", COSTOF, "run", "--only", "--quick", "cpu.loop",
+        ],
+    )
+    .expect_code(0);
+}
+
+#[test]
+fn hyperfines_own_export_has_the_same_fields() {
+    let place = Place::new();
+    let mut hyperfine = Command::new("hyperfine");
+    hyperfine.args(["--version"]);
+    or_skip!(
+        hyperfine
+            .output()
+            .map_err(|error| format!("hyperfine: {error}"))
+    );
+    let place_command =
+        place.command("hyperfine -N --runs 2 --export-json its.json -L n 1,2 'true {n}'");
+    run(&mut within_script(
+        "exec \"$@\" 2>/dev/null",
+        &place_command,
+    ))
+    .expect_code(0);
+    time(
+        &place,
+        &[
+            "--runs",
+            "2",
+            "--export",
+            "ours.json",
+            "-L",
+            "n",
+            "1,2",
+            "true {n}",
+        ],
+    )
+    .expect_code(0);
+    let read = |name: &str| -> Value {
+        serde_json::from_str(&fs::read_to_string(place.path(name)).unwrap()).unwrap()
+    };
+    let (its, ours) = (read("its.json"), read("ours.json"));
+    for (its, ours) in
+        (its["results"].as_array().unwrap().iter()).zip(ours["results"].as_array().unwrap())
+    {
+        for (field, value) in its.as_object().unwrap() {
+            assert_eq!(
+                value.is_number(),
+                ours[field].is_number(),
+                "{field}: {ours}"
+            );
+            assert_eq!(value.is_array(), ours[field].is_array(), "{field}: {ours}");
+            assert_eq!(
+                value.is_object(),
+                ours[field].is_object(),
+                "{field}: {ours}"
+            );
+        }
+        assert_eq!(its["command"], ours["command"]);
+    }
+}

@@ -1,0 +1,233 @@
+//! What follows from the runs of commands. Pure.
+
+use costof_model::timing::{Estimate, TimeComparison, TimeMetric, TimedCommand, TimedRun};
+use costof_stats::shared_core::{self, CommandRatio, SharedRun};
+use costof_stats::{median, median_interval, quantile};
+use std::collections::BTreeMap;
+
+/// A run tells something of the core alone if it had the core alone for a part of its time: the tenth of the runs that
+/// shared least must have shared at most this.
+const MAX_SHARED: f64 = 0.6;
+/// An interval wider than this, as a ratio of its ends, is no answer.
+const MAX_RATIO: f64 = 1.5;
+/// Several CPUs are all used if the command keeps this share of them busy.
+const ALL_BUSY: f64 = 0.8;
+/// A command that waits for a larger share of its time is told so.
+const WAITS: f64 = 0.2;
+/// A difference between slowdowns that a reader should know of, as a ratio.
+const OTHER_SLOWDOWN: f64 = 1.15;
+/// With fewer runs there is no estimate.
+const MIN_RUNS: usize = 4;
+
+/// Fills in what follows from a command's runs: estimates, or why there is none, and notes.
+pub fn estimate(command: &mut TimedCommand) {
+    let runs = &command.runs;
+    command.wall_ns = as_run(runs, |run| run.wall_ns as f64);
+    command.cpu_ns = as_run(runs, |run| run.cpu_ns() as f64);
+    (command.alone_ns, command.slowdown, command.alone_unknown) = match alone(runs) {
+        Ok((estimate, slowdown)) => (Some(estimate), slowdown, None),
+        Err(why) => (None, None, Some(why)),
+    };
+    let names = runs.iter().flat_map(|run| run.own.keys());
+    let own = names.filter_map(|name| Some((name.clone(), as_run_own(runs, name)?)));
+    command.own = own.collect();
+    command.notes.extend(notes(runs));
+}
+
+/// The median with its interval; `None` with too few runs.
+fn as_run(runs: &[TimedRun], value: impl Fn(&TimedRun) -> f64) -> Option<Estimate> {
+    let values: Vec<f64> = runs.iter().map(value).collect();
+    estimate_of(&values)
+}
+
+fn as_run_own(runs: &[TimedRun], name: &str) -> Option<Estimate> {
+    let values: Option<Vec<f64>> = runs
+        .iter()
+        .map(|run| Some(run.own.get(name)?.value))
+        .collect();
+    estimate_of(&values?)
+}
+
+fn estimate_of(values: &[f64]) -> Option<Estimate> {
+    let interval = median_interval(values)?;
+    Some(Estimate {
+        value: median(values)?,
+        low: interval.low,
+        high: interval.high,
+    })
+}
+
+/// The CPU time with the core alone and the slowdown on a shared one, or why it cannot be known.
+fn alone(runs: &[TimedRun]) -> Result<(Estimate, Option<f64>), String> {
+    let shared_runs = shared_runs(runs)?;
+    let shares: Vec<f64> = shared_runs.iter().map(|run| run.shared).collect();
+    let quantile = |q| quantile(&shares, q).unwrap_or(0.0);
+    if quantile(0.1) > MAX_SHARED {
+        return Err(format!(
+            "the core was shared {:.0} % of the time, so the time alone cannot be told: try again later, or another CPU \
+             (--cpu)",
+            100.0 * quantile(0.5)
+        ));
+    }
+    let found = shared_core::alone_time(&shared_runs)
+        .ok_or_else(|| format!("it takes at least {MIN_RUNS} runs"))?;
+    let (low, high) = found.interval;
+    if high > low * MAX_RATIO {
+        return Err(format!(
+            "too few runs had the core alone: {} would be the interval (run longer: --budget 30s)",
+            costof_model::unit::Unit::Nanoseconds.display_range((low, high))
+        ));
+    }
+    let estimate = Estimate {
+        value: found.time,
+        low,
+        high,
+    };
+    // Where runs hardly shared, or all alike, the slowdown is a guess.
+    let varies = quantile(0.9) - quantile(0.1) > 0.2;
+    Ok((estimate, varies.then_some(found.slowdown)))
+}
+
+/// CPU times and the shares of them in which the core was shared, or why the gauge does not tell.
+fn shared_runs(runs: &[TimedRun]) -> Result<Vec<SharedRun>, String> {
+    let cpus = runs.first().map_or(0, |run| run.cpus.len());
+    let parallelism: Vec<f64> = runs.iter().map(TimedRun::parallelism).collect();
+    let parallelism = median(&parallelism).unwrap_or(0.0);
+    if cpus > 1 && parallelism < ALL_BUSY * cpus as f64 {
+        return Err(format!(
+            "it used {parallelism:.1} of {cpus} CPUs, and the gauge cannot tell which: --cpu N keeps it on one"
+        ));
+    }
+    let shared = |run: &TimedRun| {
+        let core = run.core.filter(|_| run.cpu_ns() > 0)?;
+        Some(SharedRun {
+            time: run.cpu_ns() as f64,
+            shared: core.shared_time(),
+        })
+    };
+    let all: Option<Vec<SharedRun>> = runs.iter().map(shared).collect();
+    all.ok_or_else(|| "the gauge of the core does not work on this machine".to_owned())
+}
+
+fn notes(runs: &[TimedRun]) -> Vec<String> {
+    let mut notes = Vec::new();
+    let waiting: Vec<f64> = runs.iter().map(TimedRun::waiting).collect();
+    if let Some(waits) = median(&waiting).filter(|waits| *waits > WAITS) {
+        notes.push(format!(
+            "waits {:.0} % of its time; the gauge says nothing of that",
+            100.0 * waits
+        ));
+    }
+    let mut failures: BTreeMap<String, usize> = BTreeMap::new();
+    for run in runs {
+        match (run.exit_code, run.signal) {
+            (Some(0), _) => {}
+            (Some(code), _) => *failures.entry(format!("exit code {code}")).or_default() += 1,
+            (None, signal) => {
+                *failures
+                    .entry(format!("signal {}", signal.unwrap_or(0)))
+                    .or_default() += 1;
+            }
+        }
+    }
+    for (how, count) in failures {
+        notes.push(format!("{count} of {} runs failed ({how})", runs.len()));
+    }
+    if let Some(left) = runs
+        .iter()
+        .map(|run| run.left)
+        .max()
+        .filter(|left| *left > 0)
+    {
+        notes.push(format!(
+            "leaves up to {left} processes running: they were ended, and their CPU time is not counted"
+        ));
+    }
+    notes
+}
+
+/// Compares each command but the first with the first: by this metric, or else by what suits the commands. Both took
+/// turns, so their runs are compared turn by turn.
+pub fn compare(
+    commands: &mut [TimedCommand],
+    metric: Option<TimeMetric>,
+) -> (TimeMetric, Vec<Option<TimeComparison>>) {
+    let metric = metric.unwrap_or_else(|| suitable(commands));
+    let Some((first, others)) = commands.split_first_mut() else {
+        return (metric, Vec::new());
+    };
+    let comparisons = others.iter_mut().map(|other| {
+        if metric == TimeMetric::Alone {
+            other.notes.extend(other_slowdown(first, other));
+        }
+        ratio(&first.runs, &other.runs, &metric)
+    });
+    let comparisons = comparisons.collect();
+    (metric, comparisons)
+}
+
+/// Wall time if a command mostly waits; otherwise CPU time, by the state of the core if the gauge shows it.
+fn suitable(commands: &[TimedCommand]) -> TimeMetric {
+    let waits = |command: &TimedCommand| {
+        let waiting: Vec<f64> = command.runs.iter().map(TimedRun::waiting).collect();
+        median(&waiting).is_some_and(|waits| waits > 0.5)
+    };
+    if commands.iter().any(waits) {
+        TimeMetric::Wall
+    } else if commands
+        .iter()
+        .all(|command| shared_runs(&command.runs).is_ok())
+    {
+        TimeMetric::Alone
+    } else {
+        TimeMetric::Cpu
+    }
+}
+
+fn ratio(first: &[TimedRun], other: &[TimedRun], metric: &TimeMetric) -> Option<TimeComparison> {
+    let found = match metric {
+        TimeMetric::Alone => {
+            shared_core::ratio(&shared_runs(first).ok()?, &shared_runs(other).ok()?)?
+        }
+        metric => shared_core::plain_ratio(&values(first, metric)?, &values(other, metric)?)?,
+    };
+    let CommandRatio {
+        ratio: value,
+        interval: (low, high),
+        visible,
+    } = found;
+    let ratio = Estimate { value, low, high };
+    Some(TimeComparison {
+        ratio,
+        visible,
+        judgement: None,
+    })
+}
+
+/// The values of a metric as they are; `None` if one is missing or not above zero.
+fn values(runs: &[TimedRun], metric: &TimeMetric) -> Option<Vec<f64>> {
+    let value = |run: &TimedRun| match metric {
+        TimeMetric::Wall => Some(run.wall_ns as f64),
+        TimeMetric::Cpu | TimeMetric::Alone => Some(run.cpu_ns() as f64),
+        TimeMetric::Own(name) => Some(run.own.get(name)?.value),
+    };
+    let values = runs
+        .iter()
+        .map(|run| value(run).filter(|value| *value > 0.0));
+    values.collect()
+}
+
+/// Says that a neighbour slows one command more than the other: their ratio depends on the state of the core.
+fn other_slowdown(first: &TimedCommand, other: &TimedCommand) -> Option<String> {
+    let (a, b) = (first.slowdown?, other.slowdown?);
+    (a.max(b) > OTHER_SLOWDOWN * a.min(b)).then(|| {
+        format!(
+            "on a shared core it takes {b:.1} times as long as alone, and {} {a:.1} times: their ratio depends on the \
+             neighbour",
+            first.name
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,142 @@
+use super::*;
+use costof_model::timing::{CoreShares, OwnValue};
+
+/// A run of so many milliseconds on one CPU that its core shared for this part.
+fn run(cpu_ms: f64, shared: f64) -> TimedRun {
+    let cpu_ns = (cpu_ms * 1e6) as u64;
+    TimedRun {
+        wall_ns: cpu_ns + 100_000,
+        user_ns: cpu_ns,
+        cpus: vec![0],
+        core: Some(CoreShares {
+            alone: 1.0 - shared,
+            shared,
+            readings: 100,
+        }),
+        is_one_thread: Some(true),
+        exit_code: Some(0),
+        ..TimedRun::default()
+    }
+}
+
+fn command(runs: Vec<TimedRun>) -> TimedCommand {
+    TimedCommand {
+        name: "a".to_owned(),
+        runs,
+        ..TimedCommand::default()
+    }
+}
+
+/// Runs of a command that takes so many milliseconds alone and is slowed to 1 / 0.6 times.
+fn runs(alone_ms: f64, shares: &[f64]) -> Vec<TimedRun> {
+    let mut random = fastrand::Rng::with_seed(4);
+    let mut noise = || 1.0 + 0.01 * (random.f64() - 0.5);
+    let shares = shares.iter();
+    shares
+        .map(|&shared| run(alone_ms * noise() / (1.0 - 0.4 * shared), shared))
+        .collect()
+}
+
+const SHARES: [f64; 10] = [0.0, 0.1, 0.9, 0.5, 1.0, 0.0, 0.3, 0.7, 0.2, 0.6];
+
+fn estimated(runs: Vec<TimedRun>) -> TimedCommand {
+    let mut command = command(runs);
+    estimate(&mut command);
+    command
+}
+
+#[test]
+fn the_time_alone_comes_from_runs_that_shared() {
+    let found = estimated(runs(100.0, &SHARES));
+    let alone = found.alone_ns.unwrap();
+    assert!(alone.low <= 100e6 && 100e6 <= alone.high, "{alone:?}");
+    assert!(found.cpu_ns.unwrap().value > 105e6, "{found:?}");
+    assert!((found.slowdown.unwrap() * 0.6 - 1.0).abs() < 0.1);
+    assert_eq!(found.notes, [""; 0]);
+}
+
+#[test]
+fn what_cannot_be_known_has_a_reason() {
+    let reason = |runs| estimated(runs).alone_unknown.unwrap();
+    let always = reason(runs(100.0, &[0.98; 10]));
+    assert!(always.contains("shared 98 % of the time"), "{always}");
+    let few = reason(runs(100.0, &[0.0; 3]));
+    assert!(few.contains("at least 4 runs"), "{few}");
+    let on_many = |used: u64| {
+        let mut all = runs(100.0, &SHARES);
+        for run in &mut all {
+            run.cpus = vec![0, 1, 2, 3];
+            run.wall_ns = run.user_ns / used;
+        }
+        all
+    };
+    let some = reason(on_many(2));
+    assert!(some.contains("2.0 of 4 CPUs"), "{some}");
+    assert!(estimated(on_many(4)).alone_ns.is_some());
+    let mut without = runs(100.0, &SHARES);
+    without[3].core = None;
+    assert!(reason(without).contains("does not work"));
+}
+
+#[test]
+fn waiting_failures_and_what_is_left_are_told() {
+    let mut all = runs(100.0, &SHARES);
+    all.iter_mut().for_each(|run| run.wall_ns = run.user_ns * 5);
+    all[0].exit_code = Some(3);
+    (all[1].exit_code, all[1].signal) = (None, Some(9));
+    all[2].left = 2;
+    let notes = estimated(all).notes;
+    assert_eq!(notes.len(), 4, "{notes:?}");
+    for (note, part) in notes.iter().zip([
+        "waits 80 % of its time",
+        "1 of 10 runs failed (exit code 3)",
+        "(signal 9)",
+        "up to 2 processes",
+    ]) {
+        assert!(note.contains(part), "{note}");
+    }
+}
+
+#[test]
+fn commands_are_compared_by_what_suits_them() {
+    let mut pair = [command(runs(100.0, &SHARES)), command(runs(103.0, &SHARES))];
+    let (metric, found) = compare(&mut pair, None);
+    assert_eq!(metric, TimeMetric::Alone);
+    let ratio = found[0].as_ref().unwrap().ratio;
+    assert!(ratio.low <= 1.03 && 1.03 <= ratio.high, "{ratio:?}");
+
+    // One that sleeps has its wall time compared.
+    for run in &mut pair[1].runs {
+        run.wall_ns = 1_000_000_000;
+    }
+    let (metric, found) = compare(&mut pair, None);
+    assert_eq!(metric, TimeMetric::Wall);
+    assert!(found[0].as_ref().unwrap().ratio.value > 5.0);
+
+    let own = Some(TimeMetric::Own("rate".to_owned()));
+    assert_eq!(compare(&mut pair, own.clone()).1, [None]);
+    for (position, command) in pair.iter_mut().enumerate() {
+        for run in &mut command.runs {
+            let own = OwnValue {
+                value: 10.0 * (position + 1) as f64,
+                unit: String::new(),
+            };
+            run.own.insert("rate".to_owned(), own);
+        }
+        estimate(command);
+    }
+    assert_eq!(pair[1].own["rate"].value, 20.0);
+    let ratio = compare(&mut pair, own).1[0].as_ref().unwrap().ratio;
+    assert!((ratio.value - 2.0).abs() < 1e-9, "{ratio:?}");
+}
+
+#[test]
+fn a_neighbour_that_slows_one_command_more_is_told() {
+    let shares: Vec<f64> = SHARES.iter().cycle().take(30).copied().collect();
+    let alike = runs(100.0, &shares);
+    let other = shares.iter().map(|&shared| run(100.0, shared)).collect();
+    let mut pair = [estimated(alike), estimated(other)];
+    compare(&mut pair, None);
+    let notes = &pair[1].notes;
+    assert!(notes[0].contains("depends on the neighbour"), "{notes:?}");
+}

@@ -1,0 +1,170 @@
+use super::*;
+
+fn estimate(value: f64, low: f64, high: f64) -> Estimate {
+    Estimate { value, low, high }
+}
+
+fn command(name: &str) -> TimedCommand {
+    let run = TimedRun {
+        wall_ns: 110_000_000,
+        user_ns: 90_000_000,
+        system_ns: 10_000_000,
+        max_rss_bytes: 2 << 20,
+        minor_faults: 120,
+        voluntary_switches: 1,
+        cpus: vec![0],
+        exit_code: Some(0),
+        ..TimedRun::default()
+    };
+    TimedCommand {
+        name: name.to_owned(),
+        command: format!("{name} --really"),
+        runs: vec![run; 3],
+        wall_ns: Some(estimate(110e6, 109e6, 112e6)),
+        cpu_ns: Some(estimate(100e6, 99e6, 101e6)),
+        alone_ns: Some(estimate(95e6, 94e6, 96e6)),
+        ..TimedCommand::default()
+    }
+}
+
+fn timing(ratio: Option<(f64, f64, f64)>, metric: TimeMetric) -> Timing {
+    let comparison = ratio.map(|(value, low, high)| TimeComparison {
+        ratio: estimate(value, low, high),
+        visible: 0.013,
+        judgement: None,
+    });
+    Timing {
+        seed: 1,
+        gauge_floor: Some(0.29),
+        commands: vec![command("A"), command("B")],
+        metric,
+        threshold: None,
+        comparisons: vec![comparison],
+    }
+}
+
+fn first_line(timing: &Timing) -> String {
+    text(timing, Style::default())
+        .lines()
+        .next()
+        .unwrap()
+        .to_owned()
+}
+
+#[test]
+fn the_first_line_is_the_answer() {
+    let line = |ratio, metric| first_line(&timing(Some(ratio), metric));
+    assert_eq!(
+        line((1.03, 1.024, 1.037), TimeMetric::Alone),
+        "B takes 3.0 % (2.4–3.7) more CPU time than A."
+    );
+    assert_eq!(
+        line((0.97, 0.963, 0.976), TimeMetric::Wall),
+        "B takes 3.0 % (2.4–3.7) less wall time than A."
+    );
+    assert_eq!(
+        line((3.0, 2.9, 3.1), TimeMetric::Own("rate".to_owned())),
+        "B has 3.00 times (2.90–3.10) the rate of A."
+    );
+    assert_eq!(
+        line((1.001, 0.99, 1.012), TimeMetric::Cpu),
+        "No difference in CPU time shown between B and A: +0.1 % (−1.0 % to +1.2 %). A change by 1.3 % would have been."
+    );
+    let unknown = first_line(&timing(None, TimeMetric::Own("rate".to_owned())));
+    assert_eq!(
+        unknown,
+        "B cannot be compared with A: rate is not known of all runs"
+    );
+    let mut single = timing(None, TimeMetric::Alone);
+    single.commands.truncate(1);
+    single.comparisons.clear();
+    assert_eq!(
+        first_line(&single),
+        "A takes 95.0 ms (94.0–96.0 ms) of CPU time with the core to itself, and 110 ms (109–112 ms) of wall time."
+    );
+}
+
+#[test]
+fn a_threshold_ends_the_answer_with_a_verdict() {
+    for (ratio, verdict) in [
+        ((1.0, 0.99, 1.01), "At most 2.0 % worse: passed."),
+        ((1.05, 1.04, 1.06), "More than 2.0 % worse: failed."),
+        ((1.02, 1.01, 1.03), "cannot be told"),
+    ] {
+        let mut timing = timing(Some(ratio), TimeMetric::Alone);
+        timing.threshold = Some(0.02);
+        let comparison = timing.comparisons[0].as_mut().unwrap();
+        comparison.judge(0.02, false);
+        let line = first_line(&timing);
+        assert!(line.contains(verdict), "{line}");
+    }
+}
+
+#[test]
+fn what_a_reader_should_know_stands_below() {
+    let mut timing = timing(Some((1.0, 0.99, 1.01)), TimeMetric::Alone);
+    let second = &mut timing.commands[1];
+    second.alone_ns = None;
+    second.alone_unknown = Some("it used 2.0 of 4 CPUs".to_owned());
+    second.start_ns = Some(5e6);
+    second.shell = Some("sh".to_owned());
+    second
+        .notes
+        .push("leaves up to 2 processes running".to_owned());
+    let text = text(&timing, Style::default());
+    for part in [
+        "unknown",
+        "user 90.0 ms",
+        "peak memory 2 MiB",
+        "B: CPU time with the core alone is unknown: it used 2.0 of 4 CPUs",
+        "B: contains the start: the shell (sh) takes 5.00 ms of wall time",
+        "B: leaves up to 2 processes running",
+        "1.000 (0.990–1.010)",
+    ] {
+        assert!(text.contains(part), "{part} in {text}");
+    }
+    let markdown = markdown(&timing);
+    assert!(
+        markdown.contains("| A | 95.0 ms (94.0–96.0 ms) |"),
+        "{markdown}"
+    );
+    assert!(markdown.contains("\n- B: leaves"), "{markdown}");
+}
+
+#[test]
+fn hyperfines_scripts_read_the_export() {
+    let mut timing = timing(None, TimeMetric::Alone);
+    timing.commands[0]
+        .parameters
+        .insert("n".to_owned(), "3".to_owned());
+    timing.commands[1].runs.truncate(1);
+    let exported: serde_json::Value = serde_json::from_str(&export(&timing)).unwrap();
+    let first = &exported["results"][0];
+    // The fields of hyperfine 1.20, for a command with a parameter.
+    let mut fields: Vec<&String> = first.as_object().unwrap().keys().collect();
+    fields.sort();
+    assert_eq!(
+        fields,
+        [
+            "command",
+            "exit_codes",
+            "max",
+            "mean",
+            "median",
+            "memory_usage_byte",
+            "min",
+            "parameters",
+            "stddev",
+            "system",
+            "times",
+            "user"
+        ]
+    );
+    assert_eq!(first["command"], "A");
+    assert!((first["mean"].as_f64().unwrap() - 0.11).abs() < 1e-9);
+    assert_eq!(first["times"].as_array().unwrap().len(), 3);
+    assert_eq!(first["exit_codes"][0], 0);
+    assert_eq!(first["parameters"]["n"], "3");
+    let second = &exported["results"][1];
+    assert!(second["stddev"].is_null() && second.get("parameters").is_none());
+}
