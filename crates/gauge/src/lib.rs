@@ -10,22 +10,24 @@
 //! use costof_gauge::{Gauge, State};
 //! use std::time::Instant;
 //!
-//! let Some(gauge) = Gauge::calibrate() else {
-//!     return; // Nothing here agrees on a floor: measure without stamps.
+//! let Some(mut gauge) = Gauge::calibrate() else {
+//!     return; // The readings agree on no floor: measure without stamps.
 //! };
-//! let mut alone = Vec::new();
+//! let mut readings = vec![gauge.read()];
+//! let mut times = Vec::new();
 //! for _ in 0..1_000 {
-//!     let (ns, state) = gauge.around(|| {
-//!         let start = Instant::now();
-//!         for n in 0..10_000_u64 {
-//!             std::hint::black_box(n * n); // 10 to 200 microseconds of what you want to know
-//!         }
-//!         start.elapsed().as_nanos()
-//!     });
-//!     if state == State::Alone {
-//!         alone.push(ns);
+//!     let start = Instant::now();
+//!     for n in 0..10_000_u64 {
+//!         std::hint::black_box(n * n); // 10 to 200 microseconds of what you want to know
 //!     }
+//!     times.push(start.elapsed().as_nanos());
+//!     readings.push(gauge.read());
 //! }
+//! // More readings, so that a core that was never alone at first is not taken for alone.
+//! gauge.lower_floor(&mut readings.clone());
+//! let samples = times.iter().zip(readings.windows(2));
+//! let is_alone = |around: &[f64]| gauge.state(around[0], around[1]) == State::Alone;
+//! let mut alone: Vec<_> = samples.filter(|(_, around)| is_alone(around)).map(|(ns, _)| ns).collect();
 //! alone.sort_unstable();
 //! match alone.get(alone.len() / 2) {
 //!     Some(ns) => println!("{ns} ns with the core alone, {} of 1000 samples", alone.len()),
@@ -54,9 +56,9 @@
 //! - **Stay on one CPU**, by `sched_setaffinity` or `taskset`, or at least on cores of one design.
 //! - **Alone is not undisturbed.** Interrupts, preemption and steal time are seen by clocks and
 //!   counters. Neighbours on *other* cores (last-level cache, memory bandwidth) are not seen.
-//! - **A floor can be wrong** if the core was never alone during the calibration and its design is
-//!   not in the table ([`design_floor`]). Keep the lowest floor that you have seen on a machine, and
-//!   give it to [`Gauge::with_floor`].
+//! - **A floor is too high** if the core was never alone while it was found and its design is not in
+//!   the table ([`design_floor`]): then shared samples are called alone. [`Gauge::lower_floor`] learns
+//!   from the readings of all samples. Keep the lowest floor of a machine for [`Gauge::with_floor`].
 //! - That the neighbour is a second hardware thread is inferred. A guest often sees no siblings.
 //!
 //! The same gauge for C and C++ is the header `include/costof_gauge.h`.
@@ -165,6 +167,14 @@ impl Gauge {
         Gauge { reader, floor }
     }
 
+    /// Lowers the floor to what these readings agree on, if that is lower: then the core was never
+    /// alone while the gauge was calibrated. Keep the readings of your samples, call this, and decide
+    /// then which samples were alone. Sorts the readings.
+    pub fn lower_floor(&mut self, readings: &mut [f64]) {
+        let floor = floor::choose(plateau(readings), floor::of_this_design());
+        self.floor = floor.map_or(self.floor, |floor| floor.min(self.floor));
+    }
+
     /// Core cycles per addition now: see [`Reader::read`].
     pub fn read(&self) -> f64 {
         self.reader.read()
@@ -208,6 +218,17 @@ mod tests {
         ] {
             assert_eq!(state(0.212, before, after), expected, "{before} {after}");
         }
+    }
+
+    #[test]
+    fn a_floor_is_lowered_and_never_raised() {
+        // Far below the floor of any design.
+        let mut gauge = Gauge::with_floor(0.001);
+        gauge.lower_floor(&mut [0.5; 100]);
+        assert_eq!(gauge.floor(), 0.001);
+        let mut gauge = Gauge::with_floor(1e9);
+        gauge.lower_floor(&mut [0.5; 100]);
+        assert!(gauge.floor() <= 0.5, "{}", gauge.floor());
     }
 
     #[test]

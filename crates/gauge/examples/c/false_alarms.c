@@ -1,0 +1,174 @@
+/* How often is a function called different from itself, and how often is a planted change found?
+ *
+ *     cc -std=c99 -O2 -I ../../include false_alarms.c -o false_alarms -lm
+ *     taskset -c 0 ./false_alarms hash 0          a function (hash, getppid, sort), per cent more work in B
+ *
+ * Each of 100 comparisons measures A, then B, as most frameworks do: 30 samples of 60 batches of some 50
+ * microseconds. A sample is the median of its batches. The same batches are judged twice: all of them,
+ * and those during which the core was alone. A comparison without 10 samples on each side tells nothing.
+ */
+#define _GNU_SOURCE
+#include "costof_gauge.h"
+#include <math.h>
+#include <stdio.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#define COMPARISONS 100
+#define SAMPLES 30
+#define SAMPLES_LEAST 10
+#define BATCHES 60
+#define BATCH_NS 50e3
+
+typedef struct {
+    double ns, before, after;
+} batch;
+
+static batch measured[COMPARISONS][2][SAMPLES][BATCHES];
+
+static double now_ns(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec * 1e9 + (double)now.tv_nsec;
+}
+
+static void hash(long n) {
+    volatile uint64_t result;
+    uint64_t hash = 14695981039346656037u;
+    for (; n > 0; --n) {
+        hash = (hash ^ (uint64_t)n) * 1099511628211u;
+    }
+    result = hash;
+    (void)result;
+}
+
+static void getppids(long n) {
+    for (; n > 0; --n) {
+        syscall(SYS_getppid);
+    }
+}
+
+static void sort(long n) {
+    double numbers[32];
+    for (; n > 0; --n) {
+        int i;
+        for (i = 0; i < 32; ++i) {
+            numbers[i] = (i * 19 + (int)n) % 32;
+        }
+        qsort(numbers, 32, sizeof *numbers, costof_gauge_order);
+    }
+}
+
+static double median(double *values, size_t count) {
+    qsort(values, count, sizeof *values, costof_gauge_order);
+    return values[count / 2];
+}
+
+/* Fills in the samples of one side, from all batches or those alone; returns how many there are. */
+static size_t samples_of(const costof_gauge *gauge, batch side[SAMPLES][BATCHES], int only_alone, double *samples) {
+    size_t count = 0;
+    int i, j;
+    for (i = 0; i < SAMPLES; ++i) {
+        double ns[BATCHES];
+        size_t batches = 0;
+        for (j = 0; j < BATCHES; ++j) {
+            const batch *it = &side[i][j];
+            if (!only_alone || costof_gauge_state(gauge, it->before, it->after) == COSTOF_ALONE) {
+                ns[batches++] = it->ns;
+            }
+        }
+        if (batches > 0) {
+            samples[count++] = median(ns, batches);
+        }
+    }
+    return count;
+}
+
+/* The two-sided test of Mann and Whitney at 5 %, by its normal approximation: 1 if B is slower, -1 if it is
+ * faster, 0 if that cannot be said. */
+static int significant(const double *a, size_t as, const double *b, size_t bs) {
+    double u = 0.0, mean = (double)(as * bs) / 2.0, deviation = sqrt((double)(as * bs * (as + bs + 1)) / 12.0);
+    size_t i, j;
+    for (i = 0; i < as; ++i) {
+        for (j = 0; j < bs; ++j) {
+            u += a[i] < b[j] ? 1.0 : a[i] == b[j] ? 0.5 : 0.0;
+        }
+    }
+    return fabs(u - mean) <= 1.96 * deviation ? 0 : u > mean ? 1 : -1;
+}
+
+static void judge(const costof_gauge *gauge, int only_alone) {
+    int told = 0, slower = 0, faster = 0, beyond = 0, i;
+    double differences[COMPARISONS];
+    for (i = 0; i < COMPARISONS; ++i) {
+        double a[SAMPLES], b[SAMPLES], ratio;
+        size_t as = samples_of(gauge, measured[i][0], only_alone, a);
+        size_t bs = samples_of(gauge, measured[i][1], only_alone, b);
+        int found;
+        if (as < SAMPLES_LEAST || bs < SAMPLES_LEAST) {
+            continue;
+        }
+        found = significant(a, as, b, bs);
+        slower += found > 0;
+        faster += found < 0;
+        ratio = median(b, bs) / median(a, as) - 1.0;
+        beyond += fabs(ratio) > 0.02;
+        differences[told++] = fabs(ratio) * 100.0;
+    }
+    printf("%s: %d comparisons told, p < 0.05: B slower %d, faster %d; medians 2 %% apart: %d",
+           only_alone ? "alone" : "all  ", told, slower, faster, beyond);
+    if (told > 0) {
+        double middle = median(differences, (size_t)told);
+        printf("; |difference| median %.2f %%, largest %.2f %%", middle, differences[told - 1]);
+    }
+    puts("");
+}
+
+int main(int count, char **arguments) {
+    const char *names[] = {"hash", "getppid", "sort"};
+    void (*functions[])(long) = {hash, getppids, sort};
+    void (*function)(long) = NULL;
+    size_t total = COMPARISONS * 2 * SAMPLES * BATCHES, by_state[3] = {0, 0, 0}, i;
+    batch *batches = &measured[0][0][0][0];
+    double planted = count > 2 ? atof(arguments[2]) : 0.0, *readings = malloc(total * sizeof *readings), best = 1e18;
+    costof_gauge gauge;
+    long n = 1;
+    for (i = 0; count > 1 && i < 3; ++i) {
+        function = strcmp(arguments[1], names[i]) == 0 ? functions[i] : function;
+    }
+    if (function == NULL || readings == NULL) {
+        fprintf(stderr, "usage: %s hash|getppid|sort [PERCENT]\n", arguments[0]);
+        return 2;
+    }
+    costof_gauge_calibrate(&gauge);
+    for (i = 0; i < 100; ++i) {
+        double start = now_ns(), took;
+        function(100);
+        took = now_ns() - start;
+        best = took < best ? took : best;
+    }
+    n = (long)(BATCH_NS / best * 100.0) + 1;
+    for (i = 0; i < total; ++i) {
+        int is_b = (int)(i / (SAMPLES * BATCHES) % 2);
+        long work = is_b ? (long)((double)n * (1.0 + planted / 100.0) + 0.5) : n;
+        double start;
+        batches[i].before = costof_gauge_read(&gauge);
+        start = now_ns();
+        function(work);
+        batches[i].ns = now_ns() - start;
+        batches[i].after = readings[i] = costof_gauge_read(&gauge);
+    }
+    /* The readings of all batches find the floor, if the core was ever alone. */
+    costof_gauge_lower_floor(&gauge, readings, total);
+    for (i = 0; i < total; ++i) {
+        ++by_state[costof_gauge_state(&gauge, batches[i].before, batches[i].after)];
+    }
+    printf("%s, B does %g %% more; floor %.3f; batches alone %.0f %%, shared %.0f %%, mixed %.0f %%\n", arguments[1],
+           planted, gauge.floor, 100.0 * (double)by_state[0] / (double)total,
+           100.0 * (double)by_state[1] / (double)total, 100.0 * (double)by_state[2] / (double)total);
+    judge(&gauge, 0);
+    judge(&gauge, 1);
+    free(readings);
+    return 0;
+}
