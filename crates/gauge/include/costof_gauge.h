@@ -135,21 +135,27 @@ static inline double costof_gauge_ticks_of(uint64_t (*loop)(uint64_t), uint64_t 
     return end > start ? (double)(end - start) : 0.0;
 }
 
-/* Core cycles per addition now: about two microseconds, in registers. */
-static inline double costof_gauge_read(const costof_gauge *gauge) {
+/* Core cycles per addition now, and the core's clock: how many ticks a core cycle took. It takes about
+ * two microseconds, in registers. What was timed in ticks has that many times fewer core cycles. */
+static inline double costof_gauge_read_with_clock(const costof_gauge *gauge, double *ticks_per_cycle) {
 #ifdef __x86_64__
     const double multiply_cycles = 3.0;
 #else
     const double multiply_cycles = 2.0;
 #endif
     uint64_t multiplications = gauge->multiplications, additions = multiplications * 10;
-    double cycles;
     /* Right after the kernel ran, a reading would be a few per cent too high. */
     costof_gauge_multiply(multiplications / 8);
     costof_gauge_add(additions / 8);
-    cycles = costof_gauge_ticks_of(costof_gauge_multiply, multiplications) /
-             (double)multiplications / multiply_cycles;
-    return costof_gauge_ticks_of(costof_gauge_add, additions) / (double)additions / cycles;
+    *ticks_per_cycle = costof_gauge_ticks_of(costof_gauge_multiply, multiplications) /
+                       (double)multiplications / multiply_cycles;
+    return costof_gauge_ticks_of(costof_gauge_add, additions) / (double)additions / *ticks_per_cycle;
+}
+
+/* Core cycles per addition now. */
+static inline double costof_gauge_read(const costof_gauge *gauge) {
+    double ticks_per_cycle;
+    return costof_gauge_read_with_clock(gauge, &ticks_per_cycle);
 }
 
 static inline int costof_gauge_order(const void *left, const void *right) {
@@ -177,19 +183,21 @@ static inline double costof_gauge_plateau(double *readings, size_t count) {
     return 0.0;
 }
 
-/* A reading on a core of this design while it is alone, by the vendor, family and model of CPUID;
- * 0 for a design that is not in the table. The crate's design_floor has the sources. */
-static inline double costof_gauge_design_floor(const char *vendor, unsigned family, unsigned model) {
-    const double operations = 7.0 / 6.0;
+/* A reading on a core of this design while it is alone, by the vendor, family and model of CPUID and
+ * whether it has AMX; 0 for a design that is not in the table. The crate's design_floor has the sources. */
+static inline double costof_gauge_design_floor(const char *vendor, unsigned family, unsigned model, int has_amx) {
+    const double operations = 7.0 / 6.0, sapphire_rapids = 0.205;
     if (strcmp(vendor, "AuthenticAMD") == 0) {
         return family == 0x17 || family == 0x19 ? operations / 4.0 : family == 0x1a ? operations / 6.0 : 0.0;
     }
     if (strcmp(vendor, "GenuineIntel") == 0 && family == 6) {
         switch (model) {
-        case 0x3f: case 0x4f: case 0x55: case 0x6a: case 0x6c:
-            return operations / 4.0;
         case 0x8f: case 0xcf:
-            return 0.212;
+            return sapphire_rapids;
+        case 0x3f: case 0x4f: case 0x55: case 0x6a: case 0x6c: case 0x3c: case 0x45: case 0x46: case 0x3d:
+        case 0x47: case 0x4e: case 0x5e: case 0x8e: case 0x9e: case 0xa5: case 0xa6: case 0x7d: case 0x7e:
+        case 0x8c: case 0x8d: case 0xa7:
+            return has_amx ? sapphire_rapids : operations / 4.0;
         default:
             return 0.0;
         }
@@ -199,7 +207,7 @@ static inline double costof_gauge_design_floor(const char *vendor, unsigned fami
 
 static inline double costof_gauge_this_design(void) {
 #ifdef __x86_64__
-    unsigned a, b, c, d, base;
+    unsigned a, b, c, d, base, signature;
     char vendor[13] = {0};
     if (!__get_cpuid(0, &a, &b, &c, &d)) {
         return 0.0;
@@ -207,12 +215,13 @@ static inline double costof_gauge_this_design(void) {
     memcpy(vendor, &b, 4);
     memcpy(vendor + 4, &d, 4);
     memcpy(vendor + 8, &c, 4);
-    if (!__get_cpuid(1, &a, &b, &c, &d)) {
+    if (!__get_cpuid(1, &signature, &b, &c, &d)) {
         return 0.0;
     }
-    base = a >> 8 & 0xf;
-    return costof_gauge_design_floor(vendor, base == 0xf ? base + (a >> 20 & 0xff) : base,
-                                     (a >> 12 & 0xf0) | (a >> 4 & 0xf));
+    base = signature >> 8 & 0xf;
+    return costof_gauge_design_floor(vendor, base == 0xf ? base + (signature >> 20 & 0xff) : base,
+                                     (signature >> 12 & 0xf0) | (signature >> 4 & 0xf),
+                                     __get_cpuid_count(7, 0, &a, &b, &c, &d) && (d >> 24 & 1));
 #else
     return 0.0;
 #endif

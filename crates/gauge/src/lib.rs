@@ -99,7 +99,7 @@ mod reader;
 pub mod slots;
 
 pub use floor::{design_floor, plateau};
-pub use reader::Reader;
+pub use reader::{Reader, Reading};
 
 use core::fmt;
 
@@ -178,6 +178,11 @@ impl Gauge {
     /// Core cycles per addition now: see [`Reader::read`].
     pub fn read(&self) -> f64 {
         self.reader.read()
+    }
+
+    /// The same reading, with the core's clock: see [`Reader::read_with_clock`].
+    pub fn read_with_clock(&self) -> Reading {
+        self.reader.read_with_clock()
     }
 
     /// Core cycles per addition while the core is alone.

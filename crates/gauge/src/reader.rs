@@ -27,6 +27,17 @@ pub struct Reader {
     multiplications: u64,
 }
 
+/// What a reading shows.
+#[derive(Clone, Copy, Debug)]
+pub struct Reading {
+    /// Whether the core is shared: see [`state`](crate::state).
+    pub cycles_per_addition: f64,
+    /// The core's clock: how long a cycle was, in ticks of [`counter`]. A stretch that was timed in ticks
+    /// has that many times fewer core cycles. It stays within 1 % while the clock does, which many
+    /// cores change by steps of a few per cent, several times a second.
+    pub ticks_per_cycle: f64,
+}
+
 impl Reader {
     /// Finds once how long the loops of a reading must be for this machine's counter. It takes some
     /// 50 microseconds.
@@ -53,12 +64,21 @@ impl Reader {
     /// Core cycles per addition now: about two microseconds, in registers only. It makes no system
     /// call, touches no memory beyond its stack frame, and cannot fail.
     pub fn read(&self) -> f64 {
+        self.read_with_clock().cycles_per_addition
+    }
+
+    /// The same reading, with the core's clock.
+    pub fn read_with_clock(&self) -> Reading {
         let multiplications = self.multiplications;
         let additions = multiplications * ADDITIONS_PER_MULTIPLICATION;
         multiply(multiplications / WARM_UP_PART);
         independent_additions(additions / WARM_UP_PART);
-        let cycles = ticks(|| multiply(multiplications)) / multiplications as f64 / MULTIPLY_CYCLES;
-        ticks(|| independent_additions(additions)) / additions as f64 / cycles
+        let cycle = ticks(|| multiply(multiplications)) / multiplications as f64 / MULTIPLY_CYCLES;
+        let addition = ticks(|| independent_additions(additions)) / additions as f64;
+        Reading {
+            cycles_per_addition: addition / cycle,
+            ticks_per_cycle: cycle,
+        }
     }
 
     /// The floor of the core that the calling thread is on: the [plateau](floor::plateau) of 2,000

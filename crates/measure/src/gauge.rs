@@ -91,7 +91,8 @@ pub fn calibrate(cpu: &Cpu) -> Option<f64> {
 }
 
 fn by_design(cpu: &Cpu) -> Option<f64> {
-    design_floor(cpu.vendor.as_deref()?, cpu.family?, cpu.model?)
+    let has_amx = cpu.flags.iter().any(|flag| flag == "amx_tile");
+    design_floor(cpu.vendor.as_deref()?, cpu.family?, cpu.model?, has_amx)
 }
 
 fn readings(read: &Reader, count: usize) -> Vec<f64> {

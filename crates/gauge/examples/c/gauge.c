@@ -15,10 +15,12 @@ static costof_gauge gauge;
 EXPORT double gauge_calibrate(void);
 EXPORT void gauge_set_floor(double floor);
 EXPORT double gauge_read(void);
+EXPORT double gauge_read_with_clock(double *ticks_per_cycle);
+EXPORT double gauge_this_design(void);
 EXPORT int gauge_state(double before, double after);
 EXPORT double gauge_plateau(double *readings, size_t count);
 EXPORT double gauge_lower_floor(double *readings, size_t count);
-EXPORT double gauge_design_floor(const char *vendor, unsigned family, unsigned model);
+EXPORT double gauge_design_floor(const char *vendor, unsigned family, unsigned model, int has_amx);
 
 /* The floor, or 0 if there is none. Call it, or gauge_set_floor, before the others. */
 double gauge_calibrate(void) {
@@ -32,6 +34,15 @@ void gauge_set_floor(double floor) {
 
 double gauge_read(void) {
     return costof_gauge_read(&gauge);
+}
+
+double gauge_read_with_clock(double *ticks_per_cycle) {
+    return costof_gauge_read_with_clock(&gauge, ticks_per_cycle);
+}
+
+/* The floor of this core's design, or 0. */
+double gauge_this_design(void) {
+    return costof_gauge_this_design();
 }
 
 /* 0 alone, 1 shared, 2 mixed. */
@@ -49,6 +60,6 @@ double gauge_lower_floor(double *readings, size_t count) {
     return gauge.floor;
 }
 
-double gauge_design_floor(const char *vendor, unsigned family, unsigned model) {
-    return costof_gauge_design_floor(vendor, family, model);
+double gauge_design_floor(const char *vendor, unsigned family, unsigned model, int has_amx) {
+    return costof_gauge_design_floor(vendor, family, model, has_amx);
 }
