@@ -39,7 +39,11 @@ fn stamped((before, start): (Reading, u64)) -> (f64, State) {
 
 /// As `bencher.iter(routine)`, from batches of so many calls during which the core was alone. A batch
 /// should take 10 to 200 microseconds. A sample without such a batch is made of all, and counted.
-pub fn iter_alone<T>(bencher: &mut Bencher<'_, Stamped>, calls: u64, mut routine: impl FnMut() -> T) {
+pub fn iter_alone<T>(
+    bencher: &mut Bencher<'_, Stamped>,
+    calls: u64,
+    mut routine: impl FnMut() -> T,
+) {
     bencher.iter_custom(|iterations| {
         let (mut alone, mut all) = ((0.0, 0), (0.0, 0));
         while all.1 < iterations {
@@ -61,7 +65,9 @@ pub fn iter_alone<T>(bencher: &mut Bencher<'_, Stamped>, calls: u64, mut routine
 /// Prints what the stamps were.
 pub fn print_stamps() {
     let [alone, shared, mixed, never] = STAMPS.each_ref().map(|stamp| stamp.load(Relaxed));
-    println!("batches: {alone} alone, {shared} shared, {mixed} mixed; samples never alone: {never}");
+    println!(
+        "batches: {alone} alone, {shared} shared, {mixed} mixed; samples never alone: {never}"
+    );
 }
 
 /// Core cycles. `Bencher::iter` makes one batch of a whole sample, whose stamp is mixed where a
@@ -111,7 +117,9 @@ impl ValueFormatter for Cycles {
             Throughput::Bytes(n) | Throughput::BytesDecimal(n) => (*n, "bytes/cycle"),
             _ => (1, "/cycle"),
         };
-        values.iter_mut().for_each(|cycles| *cycles = n as f64 / *cycles);
+        values
+            .iter_mut()
+            .for_each(|cycles| *cycles = n as f64 / *cycles);
         unit
     }
 
