@@ -1,7 +1,7 @@
 //! The core clock, from two dependent chains of instructions that must agree.
 
 use crate::clock::Clock;
-use costof_os::cpu::core_chain::{ROTATE_CYCLES, multiply, multiply_cycles, rotate};
+use costof_gauge::chain::{ROTATE_CYCLES, multiply, multiply_cycles, rotate};
 use costof_stats::median;
 
 /// Steps of the chains in one repetition, and repetitions: about 0.2 ms together.

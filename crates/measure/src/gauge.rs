@@ -9,42 +9,15 @@
 //! A reading takes about two microseconds and uses registers only. One is taken before and one
 //! after each batch. They decide how the batch counts before anybody looks at its time.
 
+pub(crate) use costof_gauge::{ALONE, BROKEN};
+use costof_gauge::{State, design_floor};
 use costof_model::facts::Cpu;
 use costof_model::metric::CoreState;
-use costof_os::cpu::core_chain::{MULTIPLY_CYCLES, multiply};
-use costof_os::cpu::core_slots::independent_additions;
-use costof_os::cpu::tsc;
 use costof_os::sched::affinity;
 use costof_stats::median;
 use std::io;
 use std::sync::Arc;
 use std::thread;
-
-/// The core was alone if both readings are at most this many times the floor.
-pub(crate) const ALONE: f64 = 1.05;
-/// It was shared if both are at least this many times the floor.
-const SHARED: f64 = 1.3;
-/// A reading further below the floor than this was interrupted during its multiplications.
-pub(crate) const BROKEN: f64 = 0.9;
-/// Readings within this ratio of each other are alike.
-const ALIKE: f64 = 1.02;
-/// A plateau has at least this share of the readings, and at least this many.
-const PLATEAU_SHARE: f64 = 0.04;
-const PLATEAU_LEAST: usize = 8;
-/// Each of the two loops lasts at least this many steps of the counter, which may advance by ten
-/// nanoseconds at a time, and at least this many multiplications: a quarter of a microsecond at 3
-/// GHz.
-const READINGS_PER_LOOP: f64 = 50.0;
-const MULTIPLICATIONS_LEAST: u64 = 250;
-/// Multiplications in a pass of their loop.
-const PASS: u64 = 32;
-/// As many additions as take about the time of one multiplication.
-const ADDITIONS_PER_MULTIPLICATION: u64 = 10;
-/// The fraction of a reading that runs before it and is discarded: right after the kernel ran, a
-/// reading would be a few per cent too high.
-const WARM_UP_PART: u64 = 8;
-/// How many readings a calibration takes.
-const CALIBRATION_READINGS: usize = 2_000;
 
 /// How many readings a short look takes.
 const LOOK_READINGS: usize = 200;
@@ -63,9 +36,9 @@ impl Gauge {
     /// A gauge of the core that the calling thread is on. Its floor is the one given, or else the
     /// plateau of readings taken now; `None` if they have none.
     pub fn for_this_core(floor: Option<f64>) -> Option<Gauge> {
-        let read = reader();
-        let floor = floor.or_else(|| plateau(&readings(&read, CALIBRATION_READINGS)))?;
-        Some(Gauge::new(read, floor))
+        let reader = costof_gauge::Reader::new();
+        let floor = floor.or_else(|| reader.floor(None))?;
+        Some(Gauge::new(shared(reader), floor))
     }
 
     /// A gauge that takes its readings with `read`.
@@ -104,75 +77,26 @@ impl Gauge {
 
 /// The state of the core between two readings of a gauge with this floor.
 pub fn state(floor: f64, before: f64, after: f64) -> CoreState {
-    let both = |is: &dyn Fn(f64) -> bool| is(before / floor) && is(after / floor);
-    if both(&|times| (BROKEN..=ALONE).contains(&times)) {
-        CoreState::Alone
-    } else if both(&|times| times >= SHARED) {
-        CoreState::Shared
-    } else {
-        CoreState::Mixed
+    match costof_gauge::state(floor, before, after) {
+        State::Alone => CoreState::Alone,
+        State::Shared => CoreState::Shared,
+        State::Mixed => CoreState::Mixed,
     }
 }
 
-/// The lowest value on which many readings agree: the floor, if the core was alone often enough.
-/// `None` if the readings are scattered.
-pub fn plateau(readings: &[f64]) -> Option<f64> {
-    let mut sorted: Vec<f64> = readings.iter().copied().filter(|x| *x > 0.0).collect();
-    sorted.sort_by(f64::total_cmp);
-    let wanted = ((sorted.len() as f64 * PLATEAU_SHARE) as usize).max(PLATEAU_LEAST);
-    let alike = sorted
-        .windows(wanted)
-        .position(|window| window[wanted - 1] <= window[0] * ALIKE)?;
-    Some(sorted[alike + wanted / 2])
+/// The floor of the machine's cores, by readings on the calling thread's core and by the design that
+/// the facts name. `None` if there is neither.
+pub fn calibrate(cpu: &Cpu) -> Option<f64> {
+    costof_gauge::Reader::new().floor(by_design(cpu))
 }
 
-/// The floor of the machine's cores: the plateau of readings on the calling thread's core. If the
-/// core's design is known and contradicts it, the core was never alone, and the design's floor
-/// counts. `None` if there is neither.
-pub fn calibrate(cpu: &Cpu) -> Option<f64> {
-    let seen = plateau(&readings(&reader(), CALIBRATION_READINGS));
-    floor(seen, by_design(cpu))
+fn by_design(cpu: &Cpu) -> Option<f64> {
+    let has_amx = cpu.flags.iter().any(|flag| flag == "amx_tile");
+    design_floor(cpu.vendor.as_deref()?, cpu.family?, cpu.model?, has_amx)
 }
 
 fn readings(read: &Reader, count: usize) -> Vec<f64> {
     (0..count).map(|_| read()).collect()
-}
-
-/// The floor, from the plateau that was seen and the value of the design.
-fn floor(seen: Option<f64>, design: Option<f64>) -> Option<f64> {
-    let agrees =
-        |seen: &f64| design.is_none_or(|design| (design / ALONE..=design * ALONE).contains(seen));
-    seen.filter(agrees).or(design)
-}
-
-/// Core cycles per addition of the gauge's loop on a core of this design, while the core is alone.
-/// The loop has six additions, and a decrement and branch that fuse into a seventh operation; these
-/// are divided by the operations per cycle.
-///
-/// A hypervisor may report an older model than the core is, but hardly instructions that it lacks: with
-/// AMX, it is a Sapphire Rapids or later.
-///
-/// Sources: AMD, "Software Optimization Guide" for families 17h, 19h and 1Ah (four integer units,
-/// from Zen 5 on six); Intel, "Optimization Reference Manual" (four integer ports from Haswell to Ice
-/// Lake, in Tiger Lake and in Rocket Lake); measured on Zen 4 (0.292) and Sapphire Rapids (0.207 to
-/// 0.212, also where the hypervisor calls it Rocket Lake).
-fn by_design(cpu: &Cpu) -> Option<f64> {
-    const OPERATIONS: f64 = 7.0 / 6.0;
-    let has_amx = cpu.flags.iter().any(|flag| flag == "amx_tile");
-    match (cpu.vendor.as_deref()?, cpu.family?, cpu.model?) {
-        ("AuthenticAMD", 0x17 | 0x19, _) => Some(OPERATIONS / 4.0),
-        ("AuthenticAMD", 0x1a, _) => Some(OPERATIONS / 6.0),
-        ("GenuineIntel", 6, 0x8f | 0xcf) => Some(0.212),
-        // Servers from Haswell on; then clients: Haswell and Broadwell, Skylake to Comet Lake, and Ice,
-        // Tiger and Rocket Lake.
-        (
-            "GenuineIntel",
-            6,
-            0x3f | 0x4f | 0x55 | 0x6a | 0x6c | 0x3c | 0x45 | 0x46 | 0x3d | 0x47 | 0x4e | 0x5e
-            | 0x8e | 0x9e | 0xa5 | 0xa6 | 0x7d | 0x7e | 0x8c | 0x8d | 0xa7,
-        ) => Some(if has_amx { 0.212 } else { OPERATIONS / 4.0 }),
-        _ => None,
-    }
 }
 
 /// The median of a short look at a CPU's core, by a thread that runs there.
@@ -209,93 +133,16 @@ fn readings_at(cpu: usize) -> io::Result<Vec<f64>> {
 /// Reads the core on which it is called. This function finds once how long the loops must be for
 /// this machine's counter.
 pub fn reader() -> Reader {
-    let multiplications = multiplications();
-    Arc::new(move || {
-        multiply(multiplications / WARM_UP_PART);
-        independent_additions(multiplications * ADDITIONS_PER_MULTIPLICATION / WARM_UP_PART);
-        let cycles = ticks(|| multiply(multiplications)) / multiplications as f64 / MULTIPLY_CYCLES;
-        let additions = multiplications * ADDITIONS_PER_MULTIPLICATION;
-        ticks(|| independent_additions(additions)) / additions as f64 / cycles
-    })
+    shared(costof_gauge::Reader::new())
 }
 
-fn multiplications() -> u64 {
-    let reading = (0..1000)
-        .map(|_| tsc::end().abs_diff(tsc::end()))
-        .filter(|ticks| *ticks > 0)
-        .min()
-        .unwrap_or(1) as f64;
-    let each = ticks(|| multiply(10_000)) / 10_000.0;
-    let multiplications = (READINGS_PER_LOOP * reading / each) as u64;
-    // A remainder of a pass would be slow in unoptimised code.
-    multiplications
-        .max(MULTIPLICATIONS_LEAST)
-        .next_multiple_of(PASS)
-}
-
-fn ticks(work: impl FnOnce() -> u64) -> f64 {
-    let start = tsc::start();
-    std::hint::black_box(work());
-    tsc::end().saturating_sub(start) as f64
+fn shared(reader: costof_gauge::Reader) -> Reader {
+    Arc::new(move || reader.read())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn both_readings_decide_and_no_time_does() {
-        for (before, after, expected) in [
-            (0.21, 0.22, CoreState::Alone),
-            (0.21, 0.23, CoreState::Mixed),
-            (0.28, 0.40, CoreState::Shared),
-            (0.21, 0.40, CoreState::Mixed),
-            // Interrupted while the yardstick ran.
-            (0.21, 0.001, CoreState::Mixed),
-        ] {
-            assert_eq!(state(0.212, before, after), expected, "{before} {after}");
-        }
-    }
-
-    #[test]
-    fn the_lowest_level_that_readings_agree_on_is_the_floor() {
-        let mut random = fastrand::Rng::with_seed(5);
-        let mut noisy = |level: f64| level * (1.0 + 0.01 * (random.f64() - 0.5));
-        let mut readings: Vec<f64> = (0..900).map(|_| noisy(0.4)).collect();
-        readings.extend((0..90).map(|_| noisy(0.292)));
-        readings.extend([0.001, 0.002, 0.1, 0.15, 0.2]);
-        let found = plateau(&readings).expect("a tenth agrees");
-        assert!((found / 0.292 - 1.0).abs() < 0.01, "{found}");
-        let scattered: Vec<f64> = (1..200).map(|i| f64::from(i) * 0.1).collect();
-        assert_eq!(plateau(&scattered), None);
-        assert_eq!(plateau(&[]), None);
-    }
-
-    #[test]
-    fn a_core_that_was_never_alone_has_the_floor_of_its_design() {
-        assert_eq!(floor(Some(0.294), Some(0.292)), Some(0.294));
-        assert_eq!(floor(Some(0.45), Some(0.292)), Some(0.292));
-        assert_eq!(floor(Some(0.26), Some(0.292)), Some(0.292));
-        assert_eq!(floor(Some(0.45), None), Some(0.45));
-        assert_eq!(floor(None, Some(0.292)), Some(0.292));
-        assert_eq!(floor(None, None), None);
-    }
-
-    #[test]
-    fn instructions_tell_a_later_core_than_the_reported_model() {
-        let cpu = |model, flags: &[&str]| Cpu {
-            vendor: Some("GenuineIntel".to_owned()),
-            family: Some(6),
-            model: Some(model),
-            flags: flags.iter().map(|flag| (*flag).to_owned()).collect(),
-            ..Cpu::default()
-        };
-        let four_ports = 7.0 / 6.0 / 4.0;
-        assert_eq!(by_design(&cpu(0xa7, &["avx512f"])), Some(four_ports));
-        assert_eq!(by_design(&cpu(0xa7, &["avx512f", "amx_tile"])), Some(0.212));
-        assert_eq!(by_design(&cpu(0x8f, &[])), Some(0.212));
-        assert_eq!(by_design(&cpu(0xad, &["amx_tile"])), None, "not measured");
-    }
 
     #[test]
     fn this_core_has_a_reading() {

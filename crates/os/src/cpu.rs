@@ -5,8 +5,6 @@ pub mod branches;
 pub mod calls;
 pub mod clock;
 pub mod clock_reads;
-pub mod core_chain;
-pub mod core_slots;
 pub mod hypervisor;
 pub mod idle;
 pub mod loops;

@@ -504,7 +504,7 @@ mod tests {
     fn hardware_events_count_or_say_why_not() {
         let (group, absent) = Group::open(&Event::HARDWARE);
         group.enable().unwrap();
-        crate::cpu::core_chain::rotate(1_000_000);
+        costof_gauge::chain::rotate(1_000_000);
         group.disable().unwrap();
         let counts = group.read().unwrap();
         assert_eq!(counts.len() + absent.len(), Event::HARDWARE.len());

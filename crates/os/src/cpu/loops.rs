@@ -3,7 +3,7 @@
 //! The loop is assembly, so that the optimiser neither removes nor unrolls it. It is aligned to 64
 //! bytes, so that it does not straddle cache lines or fetch blocks.
 
-use crate::cpu::repeat::asm_loop;
+use costof_gauge::asm_loop;
 use std::arch::asm;
 
 /// Counts from `n` down to zero in a register: one subtraction and one branch per iteration, which most cores

@@ -112,8 +112,8 @@ mod tests {
         crate::cpu::clock_reads::tsc_fenced(10);
         crate::cpu::clock_reads::std_instant(10);
         crate::cpu::clock_reads::clock_gettime(ClockId::Monotonic, 10);
-        crate::cpu::core_chain::rotate(100);
-        crate::cpu::core_chain::multiply(100);
+        costof_gauge::chain::rotate(100);
+        costof_gauge::chain::multiply(100);
         crate::cpu::loops::empty(10);
         crate::cpu::loops::nop(10);
         crate::cpu::loops::memory_counter(10);

@@ -11,9 +11,9 @@
 use std::io;
 use std::marker::PhantomData;
 
-use crate::cpu::repeat::asm_loop;
 use crate::memory::arena::Arena;
 use crate::system_call::invalid;
+use costof_gauge::asm_loop;
 
 /// A ring of pointers in an arena, which it borrows: nothing else can write to it.
 #[derive(Debug)]

@@ -9,7 +9,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::cpu::repeat::asm_loop;
+use costof_gauge::asm_loop;
 
 /// Counters of several threads.
 #[derive(Debug)]

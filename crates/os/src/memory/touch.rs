@@ -9,7 +9,7 @@
 
 use std::ops::Range;
 
-use crate::cpu::repeat::asm_loop;
+use costof_gauge::asm_loop;
 
 /// Writes a byte to each of these pages, in ascending order: page 0 begins where the memory does,
 /// and each following one `stride` bytes later.

@@ -1,4 +1,4 @@
-//! Measured: two chains of dependent instructions with known latencies in core cycles. Time ÷ (n ×
+//! Two chains of dependent instructions with known latencies in core cycles. Time ÷ (n ×
 //! cycles) is then the length of a core cycle, on machines where no cycle counter can be read.
 //!
 //! **`rotate` is the reference**: one cycle on every core listed below, on both architectures.
@@ -27,7 +27,7 @@
 //! The loops are unrolled 32 times and aligned to 64 bytes. Their counter runs in parallel with the
 //! chain and is not part of it.
 
-use crate::cpu::repeat::asm_loop;
+use crate::asm_loop;
 
 /// Core cycles of one step of [`rotate`].
 pub const ROTATE_CYCLES: f64 = 1.0;
@@ -44,9 +44,9 @@ pub const MULTIPLY_CYCLES: f64 = if cfg!(target_arch = "x86_64") {
 /// of `n` rotations; `None` if the ratio is not within 2 % of a whole number from 2 to 6, so that the chains
 /// do not agree.
 pub fn multiply_cycles(time_ratio: f64) -> Option<f64> {
-    let whole = time_ratio.round();
-    let agrees = (2.0..=6.0).contains(&whole) && (time_ratio / whole - 1.0).abs() <= 0.02;
-    agrees.then_some(whole)
+    (2..=6)
+        .map(f64::from)
+        .find(|whole| (time_ratio / whole - 1.0).abs() <= 0.02)
 }
 
 const SEED: u32 = 0x9e37_79b9;

@@ -2,13 +2,13 @@
 //!
 //! A second hardware thread on a core takes issue slots from the first, not time. How many slots it
 //! leaves shows in the speed of independent instructions relative to a chain of dependent ones
-//! ([`crate::cpu::core_chain::multiply`]), which leaves most slots free in any case. The code uses
+//! ([`crate::chain::multiply`]), which leaves most slots free in any case. The code uses
 //! registers only: it touches no memory and makes no system call.
 //!
 //! The loop has six additions and the decrement and branch that close it, and is aligned to 64
 //! bytes: depending on its alignment, the same loop takes up to 1.5 times as long.
 
-use std::arch::asm;
+use core::arch::asm;
 
 /// Additions in one pass of the loop.
 const ADDITIONS_PER_PASS: u64 = 6;

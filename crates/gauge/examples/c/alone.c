@@ -1,0 +1,71 @@
+/* Times a function, and stamps each sample alone, shared or mixed:
+ *
+ *     cc -std=c99 -O2 -I ../../include alone.c -o alone && taskset -c 0 ./alone
+ */
+#define _POSIX_C_SOURCE 200809L
+#include "costof_gauge.h"
+#include <stdio.h>
+#include <time.h>
+
+#define SAMPLES 4000
+#define CALLS 100 /* in a sample, which should take 10 to 200 microseconds */
+
+static uint64_t hash(const unsigned char *bytes, size_t length) {
+    uint64_t hash = 14695981039346656037u;
+    size_t i;
+    for (i = 0; i < length; ++i) {
+        hash = (hash ^ bytes[i]) * 1099511628211u;
+    }
+    return hash;
+}
+
+static double now_ns(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec * 1e9 + (double)now.tv_nsec;
+}
+
+static void print_median(const char *what, double *ns, size_t count) {
+    if (count == 0) {
+        printf("%s: no sample\n", what);
+        return;
+    }
+    qsort(ns, count, sizeof *ns, costof_gauge_order);
+    printf("%s: %.2f ns a call, %zu samples\n", what, ns[count / 2], count);
+}
+
+int main(void) {
+    static double ns[SAMPLES], alone[SAMPLES], readings[SAMPLES + 1], sorted[SAMPLES + 1];
+    static unsigned char text[256];
+    volatile uint64_t result = 0;
+    size_t by_state[3] = {0, 0, 0}, i, call;
+    costof_gauge gauge;
+    if (!costof_gauge_calibrate(&gauge)) {
+        puts("this core has no floor: readings are scattered, and its design is not in the table");
+        return 1;
+    }
+    readings[0] = costof_gauge_read(&gauge);
+    for (i = 0; i < SAMPLES; ++i) {
+        double start = now_ns();
+        for (call = 0; call < CALLS; ++call) {
+            result += hash(text, sizeof text);
+        }
+        ns[i] = (now_ns() - start) / CALLS;
+        /* The reading after one sample is the reading before the next. */
+        readings[i + 1] = costof_gauge_read(&gauge);
+    }
+    memcpy(sorted, readings, sizeof sorted);
+    costof_gauge_lower_floor(&gauge, sorted, SAMPLES + 1);
+    for (i = 0; i < SAMPLES; ++i) {
+        costof_state state = costof_gauge_state(&gauge, readings[i], readings[i + 1]);
+        if (state == COSTOF_ALONE) {
+            alone[by_state[COSTOF_ALONE]] = ns[i];
+        }
+        ++by_state[state];
+    }
+    printf("floor %.3f core cycles an addition; samples alone %zu, shared %zu, mixed %zu\n", gauge.floor,
+           by_state[COSTOF_ALONE], by_state[COSTOF_SHARED], by_state[COSTOF_MIXED]);
+    print_median("as it ran", ns, SAMPLES);
+    print_median("with the core alone", alone, by_state[COSTOF_ALONE]);
+    return 0;
+}
