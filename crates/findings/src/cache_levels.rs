@@ -5,29 +5,12 @@
 //! measure: a cache that is indexed by physical addresses gives way gradually, from about half its size on.
 
 use crate::Kind;
-use crate::figures::{Figures, Value, bytes, figures, ns};
 use crate::finding::Finding;
 use crate::memory_latency::{Claim, Curve, Load, Server, WELL_INSIDE, claims, curves, why_less};
+use crate::text::{bytes, list, maybe, ns, size, when};
 use costof_model::rows::PointRow;
 use costof_model::run_file::Run;
 use costof_stats::changepoints::{Level, half_way};
-
-pub(crate) const SENTENCES: &str = r#"
-[memory_levels]
-sentence = "a random load on {pages} pages costs {levels}[; half of the loads miss {ends}]"
-first_level = "{cost} up to {to}[ ({still}{server})]"
-level = "{cost} from {from} to {to}[ ({still}{server})]"
-last_level = "{cost} from {from} on[ ({still}{server})]"
-end = "the {name} at {found} ({claimed} claimed)"
-
-[cache_smaller_than_claimed]
-sentence = "{claim}, and on {pages} pages [this process gets about {found}][{no_level}the curve shows no level for it]: [from {outer_from} on a load costs about what {outer} costs, {outer_cost}][at {at} a load costs {cost}, at least half-way from {inner_cost} to what {outer} costs, {outer_cost}]"
-advice = "{why}: rely on {rely_on} of it, and measure again at another time"
-
-[cache_larger_than_claimed]
-sentence = "{claim}, and on {pages} pages this process gets about {found}: at {at} a load still costs {cost}, and {outer} costs {outer_cost}"
-advice = "[{virtual}the claim is the hypervisor's, not the CPU's: do not size data by it]"
-"#;
 
 /// A cache that still serves loads at this many times its claimed size is larger than claimed.
 const LARGER_THAN_CLAIMED: f64 = 2.0;
@@ -69,14 +52,13 @@ pub fn cache_ends(run: &Run) -> Vec<CacheEnd> {
         let claims = claims(run, &curve.loads);
         let caches = caches(curve, &claims);
         ends.extend(claims.iter().map(|claim| {
-            let found = caches.iter().find(|cache| cache.claim == claim);
+            let mut with_level = caches.iter().filter(|cache| cache.has_level);
+            let found = with_level.find(|cache| cache.claim == claim);
             CacheEnd {
                 pages: curve.pages.to_owned(),
                 name: claim.name(),
                 claimed: claim.bytes,
-                found: found
-                    .filter(|cache| cache.has_level)
-                    .map(|cache| cache.bytes),
+                found: found.map(|cache| cache.bytes),
             }
         }));
     }
@@ -130,52 +112,49 @@ fn name(server: Server, claims: &[Claim]) -> String {
 
 fn all_levels(curve: &Curve<'_>, claims: &[Claim], caches: &[Cache<'_>]) -> Finding {
     let servers = curve.servers(claims);
-    let levels = curve.levels.iter().enumerate().map(|(position, level)| {
-        let template = match position {
-            _ if level.last + 1 == curve.loads.len() => "last_level",
-            0 => "first_level",
-            _ => "level",
+    let level = |(position, level): (usize, &Level)| {
+        let [from, to] = [level.first, level.last].map(|at| bytes(curve.loads[at].bytes));
+        let sizes = match position {
+            _ if level.last + 1 == curve.loads.len() => format!("from {from} on"),
+            0 => format!("up to {to}"),
+            _ => format!("from {from} to {to}"),
         };
         let server = servers.get(position);
-        let again = position > 0 && server == servers.get(position - 1);
-        let figures = figures()
-            .with("cost", ns(level.cost))
-            .with("from", bytes(curve.loads[level.first].bytes))
-            .with("to", bytes(curve.loads[level.last].bytes))
-            .with("still", if again { "still " } else { "" })
-            .maybe("server", server.map(|server| name(*server, claims)));
-        (template, figures)
-    });
+        let still = when(
+            position > 0 && server == servers.get(position - 1),
+            "still ",
+        );
+        let by = maybe(server, |server| {
+            format!(" ({still}{})", name(*server, claims))
+        });
+        format!("{} {sizes}{by}", ns(level.cost))
+    };
+    let levels: Vec<String> = curve.levels.iter().enumerate().map(level).collect();
     // What has no level of its own has no end either: another finding says that it has none.
-    let ends = caches.iter().filter(|cache| cache.has_level).map(|cache| {
-        let figures = figures()
-            .with("name", cache.claim.name())
-            .with("found", Value::Size(cache.bytes))
-            .with("claimed", bytes(cache.claim.bytes));
-        ("end", figures)
+    let with_level = caches.iter().filter(|cache| cache.has_level).map(|cache| {
+        let (claim, found) = (cache.claim, size(cache.bytes));
+        format!(
+            "the {} at {found} ({} claimed)",
+            claim.name(),
+            bytes(claim.bytes)
+        )
     });
-    let figures = figures()
-        .with("pages", curve.pages)
-        .parts("levels", levels)
-        .parts("ends", ends);
-    let ends = curve
+    let ends = list(
+        "; half of the loads miss ",
+        &with_level.collect::<Vec<_>>(),
+        ", ",
+    );
+    let (pages, levels) = (curve.pages, levels.join(", "));
+    let sentence = format!("a random load on {pages} pages costs {levels}{ends}");
+    let at_ends = curve
         .levels
         .iter()
         .flat_map(|level| [level.first, level.last]);
-    let evidence = ends.map(|position| curve.loads[position].row);
-    Finding::new(Kind::MemoryLevels, evidence, figures)
-}
-
-/// The figures for a cache whose size differs from the claim, as `witness` shows.
-fn differs(curve: &Curve<'_>, cache: &Cache<'_>, witness: &Load<'_>) -> Figures {
-    figures()
-        .with("claim", cache.claim.sentence())
-        .with("pages", curve.pages)
-        .maybe("found", cache.has_level.then_some(Value::Size(cache.bytes)))
-        .with("outer", cache.outer_name.clone())
-        .with("outer_cost", ns(cache.outer.cost))
-        .with("at", bytes(witness.bytes))
-        .with("cost", ns(witness.cost_ns))
+    Finding::new(
+        Kind::MemoryLevels,
+        at_ends.map(|at| curve.loads[at].row),
+        sentence,
+    )
 }
 
 /// A cache that serves less than half of the loads to a working set well inside its claim.
@@ -191,32 +170,35 @@ fn smaller(run: &Run, curve: &Curve<'_>, cache: &Cache<'_>) -> Option<Finding> {
     }
     let outer_from = &curve.loads[cache.outer.first];
     let last_inside = &curve.loads[cache.inner.last];
-    let is_outer_inside = outer_from.bytes as f64 <= limit;
-    let figures = differs(curve, cache, witness)
-        .when("no_level", !cache.has_level)
-        .maybe(
-            "outer_from",
-            is_outer_inside.then(|| bytes(outer_from.bytes)),
+    let (gets, rely_on) = match cache.has_level {
+        true => (
+            format!("this process gets about {}", size(cache.bytes)),
+            bytes(last_inside.bytes),
+        ),
+        false => (
+            "the curve shows no level for it".to_owned(),
+            "none".to_owned(),
+        ),
+    };
+    let (outer, outer_cost) = (&cache.outer_name, ns(cache.outer.cost));
+    let shown_by = if outer_from.bytes as f64 <= limit {
+        let from = bytes(outer_from.bytes);
+        format!("from {from} on a load costs about what {outer} costs, {outer_cost}")
+    } else {
+        let (at, cost) = (bytes(witness.bytes), ns(witness.cost_ns));
+        let inner_cost = ns(cache.inner.cost);
+        format!(
+            "at {at} a load costs {cost}, at least half-way from {inner_cost} to what {outer} costs, {outer_cost}"
         )
-        .maybe(
-            "inner_cost",
-            (!is_outer_inside).then(|| ns(cache.inner.cost)),
-        )
-        .with("why", why_less(run, cache.claim, cache.is_last))
-        .with(
-            "rely_on",
-            if cache.has_level {
-                bytes(last_inside.bytes)
-            } else {
-                "none".into()
-            },
-        );
+    };
+    let (claim, pages) = (cache.claim.sentence(), curve.pages);
+    let sentence = format!("{claim}, and on {pages} pages {gets}: {shown_by}");
+    let why = why_less(run, cache.claim, cache.is_last);
     let evidence = by_size([last_inside, witness, outer_from]);
-    Some(Finding::new(
-        Kind::CacheSmallerThanClaimed,
-        evidence,
-        figures,
-    ))
+    let found = Finding::new(Kind::CacheSmallerThanClaimed, evidence, sentence);
+    Some(found.advise(format!(
+        "{why}: rely on {rely_on} of it, and measure again at another time"
+    )))
 }
 
 /// A cache that still serves most loads of a working set far beyond its claim.
@@ -230,28 +212,33 @@ fn larger(run: &Run, curve: &Curve<'_>, cache: &Cache<'_>) -> Option<Finding> {
     if !cache.has_level || cache.bytes < limit {
         return None;
     }
-    let figures = differs(curve, cache, witness).when("virtual", run.is_virtual());
+    let sentence = format!(
+        "{}, and on {} pages this process gets about {}: at {} a load still costs {}, and {} costs {}",
+        cache.claim.sentence(),
+        curve.pages,
+        size(cache.bytes),
+        bytes(witness.bytes),
+        ns(witness.cost_ns),
+        cache.outer_name,
+        ns(cache.outer.cost),
+    );
+    let advice = "the claim is the hypervisor's, not the CPU's: do not size data by it";
     let evidence = by_size([witness, &curve.loads[cache.outer.first]]);
-    Some(Finding::new(
-        Kind::CacheLargerThanClaimed,
-        evidence,
-        figures,
-    ))
+    let found = Finding::new(Kind::CacheLargerThanClaimed, evidence, sentence);
+    Some(found.advise(when(run.is_virtual(), advice)))
 }
 
-/// The distinct rows of these loads, sorted by size.
-fn by_size<'a, const N: usize>(mut loads: [&Load<'a>; N]) -> Vec<&'a PointRow> {
+/// The rows of these loads, sorted by size.
+fn by_size<'a, const N: usize>(mut loads: [&Load<'a>; N]) -> [&'a PointRow; N] {
     loads.sort_by_key(|load| load.bytes);
-    let mut rows: Vec<&PointRow> = loads.iter().map(|load| load.row).collect();
-    rows.dedup_by_key(|row| &row.point);
-    rows
+    loads.map(|load| load.row)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::tests::{
-        CLAIMED, REAL_SMALL_PAGES, REAL_TAKEN, add, begins, contains, ends, run, sizes_kib,
+        CLAIMED, REAL_SMALL_PAGES, REAL_TAKEN, add, begins, contains, ends, reads, run, sizes_kib,
         staircase, step,
     };
     /// A machine that claims `claimed`, with an L3 of `kib`.
@@ -272,9 +259,9 @@ mod tests {
         add(&mut run, "4KiB", &REAL_SMALL_PAGES, 0.02);
         let findings = cache_levels(&run);
         assert_eq!(findings.len(), 1, "{findings:#?}");
-        assert_eq!(
-            findings[0].sentence(),
-            "a random load on 4KiB pages costs 0.885 ns up to 40KiB (L1), 3.10 ns from 64KiB to 384KiB (L2), 12.0 ns from 2MiB to 12MiB (L3), 147 ns from 64MiB on (main memory); half of the loads miss the L1 at 55KiB (48KiB claimed), the L2 at 1.2MiB (1MiB claimed), the L3 at 34MiB (32MiB claimed)"
+        reads(
+            "cache_levels: a real curve gives its levels and nothing to complain of",
+            [&findings[0].sentence],
         );
         assert_eq!(
             sizes_kib(&findings[0].evidence),
@@ -289,11 +276,11 @@ mod tests {
             panic!("{findings:#?}");
         };
         assert_eq!(smaller.kind, Kind::CacheSmallerThanClaimed);
-        assert_eq!(
-            smaller.sentence(),
-            "CPUID claims 32MiB of L3, and on 2MiB pages this process gets about 6.9MiB: from 10MiB on a load costs about what main memory costs, 142 ns"
+        reads(
+            "cache_levels: a cache that is mostly taken is smaller than claimed",
+            [&smaller.sentence],
         );
-        assert!(smaller.advice().as_ref().unwrap().contains("neighbours"));
+        assert!(smaller.advice.as_ref().unwrap().contains("neighbours"));
         assert_eq!(sizes_kib(&smaller.evidence), [3072, 8192, 10240]);
     }
 
@@ -305,20 +292,15 @@ mod tests {
         let [_, gone] = &findings[..] else {
             panic!("{findings:#?}");
         };
-        assert_eq!(
-            gone.sentence(),
-            "CPUID claims 32MiB of L3, and on 2MiB pages the curve shows no level for it: from 2560KiB on a load costs about what main memory costs, 147 ns"
+        reads(
+            "cache_levels: a cache that is gone has no level",
+            [&gone.sentence],
         );
-        let levels = findings[0].sentence();
+        let levels = findings[0].sentence.clone();
         assert!(!levels.contains("the L3 at"), "{levels}");
         let l3 = cache_ends(&run).into_iter().find(|end| end.name == "L3");
         assert_eq!(l3.unwrap().found, None);
-        assert!(
-            gone.advice()
-                .as_ref()
-                .unwrap()
-                .contains("rely on none of it")
-        );
+        assert!(gone.advice.as_ref().unwrap().contains("rely on none of it"));
         assert_eq!(sizes_kib(&gone.evidence), [384, 2560]);
     }
 
@@ -344,8 +326,8 @@ mod tests {
             panic!("{findings:#?}");
         };
         assert_eq!(larger.kind, Kind::CacheLargerThanClaimed);
-        contains(&larger.sentence(), "claims 8MiB of L3");
-        contains(&larger.sentence(), "gets about 33MiB");
+        contains(&larger.sentence, "claims 8MiB of L3");
+        contains(&larger.sentence, "gets about 33MiB");
     }
 
     #[test]
@@ -359,7 +341,7 @@ mod tests {
             panic!("{findings:#?}");
         };
         begins(
-            &smaller.sentence(),
+            &smaller.sentence,
             "CPUID claims 4MiB of L2, and on 2MiB pages this process gets about 1.1MiB: from 1536KiB on a load costs about what L3 costs",
         );
     }
@@ -375,7 +357,7 @@ mod tests {
         add(&mut run, "4KiB", &inside, 0.02);
         let findings = cache_levels(&run);
         assert_eq!(findings.len(), 1, "{findings:#?}");
-        contains(&findings[0].sentence(), "from 2MiB on (L3)");
+        contains(&findings[0].sentence, "from 2MiB on (L3)");
     }
 
     #[test]
@@ -386,7 +368,7 @@ mod tests {
             run.attempts = attempts;
             let findings = cache_levels(&run);
             assert_eq!(findings.len(), 1);
-            ends(&findings[0].sentence(), "147 ns from 64MiB on");
+            ends(&findings[0].sentence, "147 ns from 64MiB on");
         }
     }
 

@@ -2,36 +2,16 @@
 //! the time: how much longer a read takes of data that the caches held before.
 
 use crate::Kind;
-use crate::figures::{Part, Value, figures, ns, part};
 use crate::finding::Finding;
 use crate::interval::Interval;
 use crate::naming::place;
 use crate::pairs::{Pair, pairs};
 use crate::sends::comparable;
-use costof_model::facts::{Cache, CacheKind};
+use crate::text::{bytes, maybe, ns, range, size};
+use costof_model::facts::CacheKind;
 use costof_model::rows::PointRow;
 use costof_model::run_file::Run;
 use costof_model::select::Group;
-use costof_model::unit::display_bytes;
-
-pub(crate) const SENTENCES: &str = r#"
-[cache_pollution]
-sentence = "{measured}, {result}[; {why}]"
-why = "with two copies {three} pass through the sender's caches for a message (its fields, the buffer, the socket's), {two} with one copy (no buffer), none with zero copy unless it is copied later, and {caches}"
-counted = "of the misses that the CPU counts"
-timed = "of what the sender's caches held before"
-counted_and_timed = "of the misses that the CPU counts, and of what the sender's caches held before"
-sure = "compared with two_copy over {place} at {size}: {ways|; }"
-unsure = "over {place} at {size} no way of sending certainly evicts less from any cache level"
-unknown_way = "with {primitive} {unknown} unknown"
-way = "with {primitive} {levels}: {gains}[ ({unknown} unknown)]"
-misses = "{level} {middle} % ({low} % to {high} %)"
-time = "reading {level} again takes [{after} longer][{after_none}no longer] instead of [{before} longer][{before_none}no longer] ({low} to {high} {by})"
-none_gains = "no cache level loses less"
-gains_alone = "only {level} certainly loses less"
-gains_most = "{level} loses least"
-both_gain = "of the counted levels {of_counted}, of the timed ones {of_timed}"
-"#;
 
 /// Ways of sending that make fewer copies. Each is compared with the one that makes all of them.
 const FEWER: [&str; 2] = ["one_copy", "zero_copy"];
@@ -50,7 +30,8 @@ struct Change {
     /// The change as a share of the value with all copies, negative for less; none if that share is unknown,
     /// for instance because that value is zero.
     share: Option<f64>,
-    part: Part,
+    /// The change in words.
+    text: String,
     is_counted: bool,
 }
 
@@ -58,15 +39,16 @@ struct Change {
 /// copies are most of the work.
 pub(crate) fn cache_pollution(run: &Run) -> Vec<Finding> {
     let groups = comparable(run).group_by(&["primitive", "size"]);
-    let found = groups.iter().filter_map(|group| found(run, group));
-    found.collect()
+    groups
+        .iter()
+        .filter_map(|group| found(run, group))
+        .collect()
 }
 
 fn found(run: &Run, group: &Group<'_>) -> Option<Finding> {
     let changes = |pair: &Pair<'_>| -> Vec<Change> {
-        let levels = LEVELS.iter();
-        let changes = levels.filter_map(|level| change(run, pair.row, pair.other, *level));
-        changes.collect()
+        let level = |level: &_| change(run, pair.row, pair.other, *level);
+        LEVELS.iter().filter_map(level).collect()
     };
     let by_way = FEWER.map(|way| {
         let pairs = pairs(&group.rows, "size", "primitive", (way, "two_copy"));
@@ -76,92 +58,86 @@ fn found(run: &Run, group: &Group<'_>) -> Option<Finding> {
     let sizes = by_way
         .iter()
         .filter_map(|(_, found)| Some(found.as_ref()?.0.number));
-    let size = sizes.max()?;
-    let mut evidence = Vec::new();
-    let mut ways = Vec::new();
-    let mut all: Vec<Change> = Vec::new();
+    let largest = sizes.max()?;
+    let (mut evidence, mut ways, mut all) = (Vec::new(), Vec::new(), Vec::new());
     for (primitive, found) in by_way {
-        let Some((pair, changes)) = found.filter(|(pair, _)| pair.number == size) else {
-            continue;
-        };
-        evidence.extend([pair.other, pair.row]);
-        ways.push(compared(primitive, &changes));
-        all.extend(changes);
+        if let Some((pair, changes)) = found.filter(|(pair, _)| pair.number == largest) {
+            evidence.extend([pair.other, pair.row]);
+            ways.push(compared(primitive, &changes));
+            all.extend(changes);
+        }
     }
-    let is_any = !ways.is_empty();
     let measured = match all.iter().filter(|change| change.is_counted).count() {
-        0 => "timed",
-        count if count == all.len() => "counted",
-        _ => "counted_and_timed",
+        0 => "of what the sender's caches held before",
+        count if count == all.len() => "of the misses that the CPU counts",
+        _ => "of the misses that the CPU counts, and of what the sender's caches held before",
     };
-    let is_sure = all.iter().any(|change| change.is_sure);
-    let figures = figures()
-        .choose("measured", measured)
-        .with("place", place(run, &group.common))
-        .with("size", Value::Size(size as f64))
-        .parts("ways", ways)
-        .choose("result", if is_sure { "sure" } else { "unsure" })
-        .parts("why", is_sure.then(|| why(run, size)).flatten());
-    is_any.then(|| Finding::new(Kind::CachePollution, evidence, figures))
+    let (place, at) = (place(run, &group.common), size(largest as f64));
+    let sentence = if all.iter().any(|change| change.is_sure) {
+        let ways = ways.join("; ");
+        let why = maybe(why(run, largest), |why| format!("; {why}"));
+        format!("{measured}, compared with two_copy over {place} at {at}: {ways}{why}")
+    } else {
+        format!(
+            "{measured}, over {place} at {at} no way of sending certainly evicts less from any cache level"
+        )
+    };
+    Some(Finding::new(Kind::CachePollution, evidence, sentence))
 }
 
 /// What passes through the caches with each way, and what they hold; none if the caches are unknown.
-fn why(run: &Run, size: u64) -> Option<Part> {
-    let mut caches: Vec<_> = run.facts()?.cpu.caches.iter().collect();
-    caches.retain(|cache| cache.kind != CacheKind::Instruction);
-    let holds =
-        |cache: &&Cache| format!("L{} holds {}", cache.level, display_bytes(cache.size_bytes));
-    let caches: Vec<String> = caches.iter().map(holds).collect();
-    let figures = figures()
-        .with("three", Value::Size(3.0 * size as f64))
-        .with("two", Value::Size(2.0 * size as f64))
-        .with("caches", caches.join(", "));
-    (!caches.is_empty()).then_some(("why", figures))
+fn why(run: &Run, bytes_sent: u64) -> Option<String> {
+    let caches = run.facts()?.cpu.caches.iter();
+    let of_data = caches.filter(|cache| cache.kind != CacheKind::Instruction);
+    let holds = of_data.map(|cache| format!("L{} holds {}", cache.level, bytes(cache.size_bytes)));
+    let caches: Vec<String> = holds.collect();
+    let [two, three] = [2.0, 3.0].map(|copies| size(copies * bytes_sent as f64));
+    (!caches.is_empty()).then(|| {
+        format!(
+            "with two copies {three} pass through the sender's caches for a message (its fields, the buffer, \
+             the socket's), {two} with one copy (no buffer), none with zero copy unless it is copied later, and {}",
+            caches.join(", ")
+        )
+    })
 }
 
 /// The levels whose change is known, and the one that gains most. Misses are compared only with misses, and
 /// times with times.
-fn compared(primitive: &str, changes: &[Change]) -> Part {
+fn compared(primitive: &str, changes: &[Change]) -> String {
     let (sure, unsure): (Vec<&Change>, Vec<&Change>) =
         changes.iter().partition(|change| change.is_sure);
     let unsure: Vec<&str> = unsure.iter().map(|change| change.level).collect();
-    let unknown = (!unsure.is_empty()).then(|| unsure.join(", "));
-    let figures = figures()
-        .with("primitive", primitive)
-        .maybe("unknown", unknown);
+    let unknown = format!("{} unknown", unsure.join(", "));
     if sure.is_empty() {
-        return ("unknown_way", figures);
+        return format!("with {primitive} {unknown}");
     }
     let gains = match (gains(&sure, true), gains(&sure, false)) {
-        (None, None) => part("none_gains"),
+        (None, None) => "no cache level loses less".to_owned(),
         (Some(gains), None) | (None, Some(gains)) => gains,
         (Some(counted), Some(timed)) => {
-            let both = crate::figures::figures().parts("of_counted", [counted]);
-            ("both_gain", both.parts("of_timed", [timed]))
+            format!("of the counted levels {counted}, of the timed ones {timed}")
         }
     };
-    let levels = sure.iter().map(|change| change.part.clone());
-    (
-        "way",
-        figures.parts("levels", levels).parts("gains", [gains]),
-    )
+    let levels: Vec<&str> = sure.iter().map(|change| &*change.text).collect();
+    let unknown = maybe((!unsure.is_empty()).then_some(unknown), |unknown| {
+        format!(" ({unknown})")
+    });
+    format!("with {primitive} {}: {gains}{unknown}", levels.join(", "))
 }
 
 /// The level that gains most, among those that were counted or else timed; none if no level gains.
-fn gains(sure: &[&Change], is_counted: bool) -> Option<Part> {
-    let falls = sure.iter().filter(|change| change.is_counted == is_counted);
-    let falls =
-        falls.filter_map(|change| Some((change.share.filter(|share| *share < 0.0)?, change.level)));
-    let falls: Vec<(f64, &str)> = falls.collect();
+fn gains(sure: &[&Change], is_counted: bool) -> Option<String> {
+    let changes = sure.iter().filter(|change| change.is_counted == is_counted);
+    let falls: Vec<(f64, &str)> = changes
+        .filter_map(|change| Some((change.share.filter(|share| *share < 0.0)?, change.level)))
+        .collect();
     let (_, level) = falls
         .iter()
         .min_by(|one, other| one.0.total_cmp(&other.0))?;
-    let template = if falls.len() == 1 {
-        "gains_alone"
-    } else {
-        "gains_most"
-    };
-    Some((template, figures().with("level", *level)))
+    Some(match falls.len() {
+        1 => format!("only {level} certainly loses less"),
+        _ => format!("{level} loses least"),
+    })
 }
 
 /// The change of a level.
@@ -172,16 +148,14 @@ fn change(
     (level, counter, time): (&'static str, &'static str, &'static str),
 ) -> Option<Change> {
     if let Some(ratio) = Interval::log_ratio(run, row, copying, counter) {
-        let percent = |log: f64| Value::Text(format!("{:+.0}", 100.0 * (log.exp() - 1.0)));
+        let [low, middle, high] =
+            [ratio.low, ratio.middle, ratio.high].map(|log| 100.0 * (log.exp() - 1.0));
         let is_sure = ratio.differs();
         return Some(Change {
             level,
             is_sure,
             share: is_sure.then_some(ratio.middle.exp() - 1.0),
-            part: (
-                "misses",
-                figures().with("level", level).interval(ratio, percent),
-            ),
+            text: format!("{level} {middle:+.0} % ({low:+.0} % to {high:+.0} %)"),
             is_counted: true,
         });
     }
@@ -189,32 +163,29 @@ fn change(
     let is_alone = row.number("threads").unwrap_or(1) == 1;
     let more = Interval::difference(run, row, copying, time).filter(|_| is_alone)?;
     let (before, after) = (seen(copying, time), seen(row, time));
-    let time = |time: f64| {
+    let [was, is] = [before, after].map(|longer| match longer {
+        Some(longer) => format!("{} longer", ns(longer)),
+        None => "no longer".to_owned(),
+    });
+    let (low, high) = (more.low.abs(), more.high.abs());
+    let time = |time| {
         if time > 0.0 {
             ns(time)
         } else {
-            "nothing".into()
+            "nothing".to_owned()
         }
     };
+    let by = range((low.min(high), low.max(high)), time);
+    let is_less = more.middle < 0.0;
+    let way = if is_less { "less" } else { "more" };
     // A change of nothing cannot be a decrease.
-    let is_sure = more.differs() && if more.middle < 0.0 { before } else { after }.is_some();
-    let (low, high) = (more.low.abs(), more.high.abs());
-    let figures = figures()
-        .with("level", level)
-        .maybe("after", after.map(ns))
-        .when("after_none", after.is_none())
-        .maybe("before", before.map(ns))
-        .when("before_none", before.is_none())
-        .with("low", time(low.min(high)))
-        .with("high", time(low.max(high)))
-        .with("by", if more.middle < 0.0 { "less" } else { "more" });
+    let is_sure = more.differs() && if is_less { before } else { after }.is_some();
+    let share = before.map(|before| (more.middle / before).max(-1.0));
     Some(Change {
         level,
         is_sure,
-        share: before
-            .filter(|_| is_sure)
-            .map(|before| (more.middle / before).max(-1.0)),
-        part: ("time", figures),
+        share: share.filter(|_| is_sure),
+        text: format!("reading {level} again takes {is} instead of {was} ({by} {way})"),
         is_counted: false,
     })
 }
@@ -222,17 +193,15 @@ fn change(
 /// How much longer it took to read what a cache held; none if that may have been nothing.
 fn seen(row: &PointRow, time: &str) -> Option<f64> {
     let estimate = row.estimate(time)?;
-    estimate
-        .ci95
-        .is_some_and(|(low, _)| low > 0.0)
-        .then_some(estimate.median)
+    let is_something = estimate.ci95.is_some_and(|(low, _)| low > 0.0);
+    is_something.then_some(estimate.median)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::sends::PROBE;
-    use crate::tests::{axes, begins, contains, ends, point_row, run, warn};
+    use crate::tests::{axes, begins, contains, ends, point_row, reads, run, warn};
     use costof_model::noise::Grade;
 
     fn row(
@@ -272,9 +241,9 @@ mod tests {
         ];
         let findings = cache_pollution(&run);
         assert_eq!(findings.len(), 1);
-        assert_eq!(
-            findings[0].sentence(),
-            "of what the sender's caches held before, compared with two_copy over sink at 1MiB: with one_copy L1, L2, L3 unknown; with zero_copy reading L2 again takes no longer instead of 17.1 µs longer (9.92 µs to 26.0 µs less): only L2 certainly loses less (L1, L3 unknown)"
+        reads(
+            "cache_pollution: the level that surely suffers less is named and others are not",
+            [&findings[0].sentence],
         );
         assert_eq!(findings[0].evidence.len(), 3);
     }
@@ -296,22 +265,22 @@ mod tests {
             of("one_copy", 90.0, 25.0),
             of("zero_copy", 110.0, 34.0),
         ];
-        let sentence = cache_pollution(&run)[0].sentence();
+        let sentence = cache_pollution(&run)[0].sentence.clone();
         begins(
             &sentence,
             "of the misses that the CPU counts, compared with two_copy over sink at 4KiB: with one_copy L1 -10 % (-11 % to -9 %), L3 -50 % (-51 % to -49 %): L3 loses least",
         );
         ends(&sentence, "only L3 certainly loses less");
-        let cache = |level, size_bytes| Cache {
+        let cache = |level, size_bytes| costof_model::facts::Cache {
             level,
             kind: CacheKind::Unified,
             size_bytes,
-            ..Cache::default()
+            ..costof_model::facts::Cache::default()
         };
         let facts = run.attempts[0].hosts.values_mut().next().unwrap();
         facts.cpu.caches = vec![cache(1, 32 << 10), cache(2, 1 << 20)];
         let why = "(no buffer), none with zero copy unless it is copied later, and L1 holds 32KiB, L2 holds 1MiB";
-        let sentence = cache_pollution(&run)[0].sentence();
+        let sentence = cache_pollution(&run)[0].sentence.clone();
         contains(&sentence, "; with two copies 12KiB pass");
         ends(&sentence, why);
     }
@@ -322,9 +291,9 @@ mod tests {
         for primitive in ["two_copy", "one_copy", "zero_copy"] {
             run.points.push(measured(primitive, 10.0, (-5.0, 25.0)));
         }
-        assert_eq!(
-            cache_pollution(&run)[0].sentence(),
-            "of what the sender's caches held before, over sink at 1MiB no way of sending certainly evicts less from any cache level"
+        reads(
+            "cache_pollution: what cannot be reported of any level is said shortly",
+            [&cache_pollution(&run)[0].sentence],
         );
         for row in &mut run.points {
             row.point.axes = row.point.axes.clone().with("threads", 4);
@@ -343,7 +312,7 @@ mod tests {
         };
         let mut run = run(&[]);
         run.points = vec![of("two_copy", 100.0, 1000.0), of("one_copy", 90.0, 100.0)];
-        let sentence = cache_pollution(&run)[0].sentence();
+        let sentence = cache_pollution(&run)[0].sentence.clone();
         contains(&sentence, "counts, and of what the sender's caches held");
         ends(
             &sentence,
@@ -363,9 +332,9 @@ mod tests {
             measured("one_copy", -20_000.0, (-21_000.0, -19_000.0)),
             measured("zero_copy", 9000.0, (8000.0, 10_000.0)),
         ];
-        assert_eq!(
-            cache_pollution(&run)[0].sentence(),
-            "of what the sender's caches held before, compared with two_copy over sink at 1MiB: with one_copy L1, L2, L3 unknown; with zero_copy reading L2 again takes 9.00 µs longer instead of no longer (12.6 µs to 15.4 µs more): no cache level loses less (L1, L3 unknown)"
+        reads(
+            "cache_pollution: of a level that took nothing there is no share",
+            [&cache_pollution(&run)[0].sentence],
         );
     }
 

@@ -4,18 +4,10 @@
 //! Finds nothing if the run has a curve, which shows it better.
 
 use crate::Kind;
-use crate::figures::{Figures, Part, bytes, figures, ns};
 use crate::finding::Finding;
 use crate::memory_latency::{Claim, Load, WELL_INSIDE, claims, curves, loads, why_less};
+use crate::text::{bytes, maybe, ns, when};
 use costof_model::run_file::Run;
-
-pub(crate) const SENTENCES: &str = r#"
-[cache_reference_too_dear]
-sentence = "on {pages} pages, {reference} costs {cost}[, and {other} costs {next_cost}: the cache saves little or nothing there][ instead of at most {expected}: as much as predicted for {other}]"
-cache_reference = "an {cache} reference ({size} of the {claimed} claimed)"
-memory_reference = "a main memory reference ({size})"
-advice = "[{why}: `costof run memory.latency` shows how much is left][{small}, and measures on 2MiB pages too, which avoid most TLB misses]"
-"#;
 
 /// A cache is useful if a reference costs less than this share of one to the next level.
 const SAVES_BELOW: f64 = 0.7;
@@ -43,24 +35,21 @@ pub(crate) fn cache_references(run: &Run) -> Vec<Finding> {
         let references = references(&claims, &loads);
         for (position, reference) in references.iter().enumerate() {
             let farther = &references[position + 1..];
-            let found = costs_as_the_next(reference, farther)
+            let as_much = costs_as_the_next(reference, farther)
                 .or_else(|| costs_as_predicted_of_a_farther_one(reference, farther));
-            findings.extend(found.map(|(figures, other)| {
-                let figures = figures
-                    .with("pages", pages)
-                    .when("small", pages == "4KiB")
-                    .with("cost", ns(reference.load.cost_ns))
-                    .parts("reference", [reference.named()])
-                    .parts("other", [other.named()])
-                    .maybe(
-                        "why",
-                        reference
-                            .claim
-                            .map(|claim| why_less(run, claim, reference.is_last)),
-                    );
-                let evidence = [reference.load.row, other.load.row];
-                Finding::new(Kind::CacheReferenceTooExpensive, evidence, figures)
-            }));
+            let Some((compared, other)) = as_much else {
+                continue;
+            };
+            let (named, cost) = (reference.named(), ns(reference.load.cost_ns));
+            let sentence = format!("on {pages} pages, {named} costs {cost}{compared}");
+            let why = maybe(reference.claim, |claim| {
+                let why = why_less(run, claim, reference.is_last);
+                format!("{why}: `costof run memory.latency` shows how much is left")
+            });
+            let small = ", and measures on 2MiB pages too, which avoid most TLB misses";
+            let evidence = [reference.load.row, other.load.row];
+            let found = Finding::new(Kind::CacheReferenceTooExpensive, evidence, sentence);
+            findings.push(found.advise(why + when(pages == "4KiB", small)));
         }
     }
     findings
@@ -84,10 +73,8 @@ fn references<'a>(claims: &'a [Claim], loads: &[Load<'a>]) -> Vec<Reference<'a>>
         }));
         beyond = BEYOND * bytes;
     }
-    let memory = loads
-        .last()
-        .filter(|load| beyond > 0.0 && load.bytes as f64 > beyond);
-    found.extend(memory.map(|load| Reference {
+    let is_beyond = |load: &&Load<'_>| beyond > 0.0 && load.bytes as f64 > beyond;
+    found.extend(loads.last().filter(is_beyond).map(|load| Reference {
         claim: None,
         is_last: false,
         load: *load,
@@ -95,27 +82,25 @@ fn references<'a>(claims: &'a [Claim], loads: &[Load<'a>]) -> Vec<Reference<'a>>
     found
 }
 
-/// Whether a reference costs about as much as one to the next level, by both intervals.
+/// Whether a reference costs about as much as one to the next level, by both intervals: the rest of the
+/// sentence, and that reference.
 fn costs_as_the_next<'a>(
     reference: &Reference<'_>,
     farther: &'a [Reference<'a>],
-) -> Option<(Figures, &'a Reference<'a>)> {
+) -> Option<(String, &'a Reference<'a>)> {
     let next = farther.first()?;
     let (low, _) = reference.load.interval()?;
     let (_, next_high) = next.load.interval()?;
-    let figures = figures().with("next_cost", ns(next.load.cost_ns));
-    (low >= SAVES_BELOW * next_high).then_some((figures, next))
+    let (named, cost) = (next.named(), ns(next.load.cost_ns));
+    let compared = format!(", and {named} costs {cost}: the cache saves little or nothing there");
+    (low >= SAVES_BELOW * next_high).then_some((compared, next))
 }
 
 /// Whether a reference costs more than predicted, and as much as was predicted for a farther level.
 fn costs_as_predicted_of_a_farther_one<'a>(
     reference: &Reference<'_>,
     farther: &'a [Reference<'a>],
-) -> Option<(Figures, &'a Reference<'a>)> {
-    let predicted = |load: &Load<'a>| {
-        let prediction = load.row.prediction.as_ref();
-        prediction.filter(|prediction| prediction.metric == "cost")
-    };
+) -> Option<(String, &'a Reference<'a>)> {
     let expected = reference.load.row.prediction.as_ref()?;
     let (low, _) = reference.load.interval()?;
     if expected.metric != "cost" || low <= expected.high {
@@ -123,21 +108,26 @@ fn costs_as_predicted_of_a_farther_one<'a>(
     }
     let cost = reference.load.cost_ns;
     let like = farther.iter().find(|other| {
-        let prediction = predicted(&other.load);
-        prediction.is_some_and(|of_other| (of_other.low..=of_other.high).contains(&cost))
+        let prediction = other.load.row.prediction.as_ref();
+        let of_cost = prediction.filter(|prediction| prediction.metric == "cost");
+        of_cost.is_some_and(|of_other| (of_other.low..=of_other.high).contains(&cost))
     })?;
-    Some((figures().with("expected", ns(expected.high)), like))
+    let (most, named) = (ns(expected.high), like.named());
+    Some((
+        format!(" instead of at most {most}: as much as predicted for {named}"),
+        like,
+    ))
 }
 
 impl Reference<'_> {
     /// Names the reference: `an L3 reference (16MiB of the 32MiB claimed)`.
-    fn named(&self) -> Part {
-        let size = figures().with("size", bytes(self.load.bytes));
+    fn named(&self) -> String {
+        let size = bytes(self.load.bytes);
         match self.claim {
-            None => ("memory_reference", size),
+            None => format!("a main memory reference ({size})"),
             Some(claim) => {
-                let claimed = size.with("claimed", bytes(claim.bytes));
-                ("cache_reference", claimed.with("cache", claim.name()))
+                let (cache, claimed) = (claim.name(), bytes(claim.bytes));
+                format!("an {cache} reference ({size} of the {claimed} claimed)")
             }
         }
     }
@@ -146,7 +136,7 @@ impl Reference<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tests::{CLAIMED, REAL_SMALL_PAGES, add, contains, expect, run, sizes_kib};
+    use crate::tests::{CLAIMED, REAL_SMALL_PAGES, add, contains, expect, reads, run, sizes_kib};
 
     /// The table's points: half of each claim, and four times the last.
     fn table(first: f64, second: f64, third: f64, memory: f64, share: f64) -> Run {
@@ -177,11 +167,11 @@ mod tests {
         let [finding] = &findings[..] else {
             panic!("{findings:#?}");
         };
-        assert_eq!(
-            finding.sentence(),
-            "on 4KiB pages, an L3 reference (16MiB of the 32MiB claimed) costs 115 ns, and a main memory reference (128MiB) costs 141 ns: the cache saves little or nothing there"
+        reads(
+            "cache_references: a third cache as dear as main memory is found",
+            [&finding.sentence],
         );
-        let advice = finding.advice().unwrap();
+        let advice = finding.advice.clone().unwrap();
         contains(
             &advice,
             "`costof run memory.latency` shows how much is left",
@@ -202,17 +192,11 @@ mod tests {
         let [finding] = &findings[..] else {
             panic!("{findings:#?}");
         };
-        assert_eq!(
-            finding.sentence(),
-            "on 4KiB pages, an L2 reference (512KiB of the 1MiB claimed) costs 8.00 ns instead of at most 5.00 ns: as much as predicted for an L3 reference (16MiB of the 32MiB claimed)"
+        reads(
+            "cache_references: a second cache that costs what a third should is found",
+            [&finding.sentence],
         );
-        assert!(
-            finding
-                .advice()
-                .as_ref()
-                .unwrap()
-                .contains("hardware thread")
-        );
+        assert!(finding.advice.as_ref().unwrap().contains("hardware thread"));
     }
 
     #[test]

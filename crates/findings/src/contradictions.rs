@@ -2,10 +2,10 @@
 //! contradiction is a row that surely does.
 
 use crate::Kind;
-use crate::figures::{Value, figures};
 use crate::finding::Finding;
 use crate::naming::named;
 use crate::sureness::Points;
+use crate::text::maybe;
 use costof_model::metric::Estimate;
 use costof_model::point::Point;
 use costof_model::probe_info::ProbeInfo;
@@ -13,12 +13,6 @@ use costof_model::relation::Relation;
 use costof_model::rows::PointRow;
 use costof_model::run_file::Run;
 use costof_model::unit::Better;
-
-pub(crate) const SENTENCES: &str = r#"
-[contradiction]
-sentence = "contradiction: {point} ({value}) is better than {other} ({other_value}), which is impossible: {because}[; {more} more like it]"
-advice = "at least one of them is wrong here: measure both again on a quiet machine (--full)"
-"#;
 
 /// Intervals that are less than this factor apart contradict nothing: rows may have been disturbed for up to
 /// a tenth of their time.
@@ -48,18 +42,20 @@ fn found(run: &Run, points: &Points<'_>, info: &ProbeInfo, relation: &Relation) 
     let mut all = contradicting(run, points, info, relation);
     all.sort_by(|one, other| other.times.total_cmp(&one.times));
     let &Contradiction { row, other, .. } = all.first()?;
-    let value = |row: &PointRow| {
-        let estimate = row.primary()?;
-        Some(Value::Quantity(estimate.median, estimate.unit))
+    let named = |row: &PointRow| {
+        let value = row
+            .primary()
+            .map(|estimate| estimate.unit.display(estimate.median));
+        format!("{} ({})", named(run, row), value.unwrap_or_default())
     };
-    let figures = figures()
-        .with("point", named(run, row))
-        .with("other", named(run, other))
-        .maybe("value", value(row))
-        .maybe("other_value", value(other))
-        .with("because", &*relation.because)
-        .maybe("more", (all.len() > 1).then(|| all.len() - 1));
-    Some(Finding::new(Kind::Contradiction, [row, other], figures))
+    let (better, worse, because) = (named(row), named(other), &relation.because);
+    let more = maybe(all.get(1), |_| format!("; {} more like it", all.len() - 1));
+    let sentence = format!(
+        "contradiction: {better} is better than {worse}, which is impossible: {because}{more}"
+    );
+    let advice =
+        "at least one of them is wrong here: measure both again on a quiet machine (--full)";
+    Some(Finding::new(Kind::Contradiction, [row, other], sentence).advise(advice))
 }
 
 fn contradicting<'r>(
@@ -160,7 +156,7 @@ mod tests {
         run.probes.push(info);
         run.points = rows.to_vec();
         let found = contradictions(&run);
-        found.iter().map(Finding::sentence).collect()
+        found.iter().map(|found| found.sentence.clone()).collect()
     }
 
     #[test]

@@ -1,26 +1,15 @@
 //! Finds what else used the measured core, and which operations took longer meanwhile.
 
 use crate::Kind;
-use crate::figures::{figures, percent};
 use crate::finding::Finding;
 use crate::naming::label;
+use crate::text::{list, percent};
 use costof_model::facts::Facts;
 use costof_model::metric::Selection;
 use costof_model::noise::MEASURED;
 use costof_model::rows::PointRow;
 use costof_model::run_file::Run;
 use costof_model::unit::Better;
-
-pub(crate) const SENTENCES: &str = r#"
-[core_shared]
-sentence = "core shared: something else used the measured core {share} % of the time[, most likely a process on its other CPU ({sibling})][{virtual}, most likely another virtual machine on the core's second hardware thread][: {longer}]"
-first = "{name} then takes {more} % longer"
-other = "{name} {more} %"
-advice = "{advice}"
-another_cpu = "measure on another core (`--cpu`), keep other processes off both CPUs (`isolcpus={cpu},{sibling}`), or take the other offline (`echo 0 | sudo tee /sys/devices/system/cpu/cpu{sibling}/online`)"
-another_machine = "the numbers shown were measured while the core was alone; for the same cost at all times use an instance with dedicated cores, or another host"
-unknown_cause = "the numbers shown were measured while the core was alone; measure on another core (`--cpu`) to see whether it is this one"
-"#;
 
 /// If a core is shared for a smaller part of the time, no number that is shown changes.
 const LEAST_SHARE: f64 = 0.02;
@@ -56,27 +45,46 @@ pub(crate) fn core_shared(run: &Run) -> Vec<Finding> {
         return Vec::new();
     };
     let slowed = slowed(run);
-    let longer = slowed.iter().enumerate().map(|(at, slowed)| {
-        let template = if at == 0 { "first" } else { "other" };
-        let figures = figures().with("name", slowed.name.clone());
-        (template, figures.with("more", percent(slowed.more)))
-    });
-    let sibling = run.facts().and_then(|facts| sibling(run, facts));
-    let advice = match sibling {
-        Some(_) => "another_cpu",
-        None if run.is_virtual() => "another_machine",
-        None => "unknown_cause",
+    let (sibling, alone) = (
+        run.facts().and_then(|facts| sibling(run, facts)),
+        "the numbers shown were measured while the core was alone",
+    );
+    let (who, advice) = match sibling {
+        Some((cpu, other)) => (
+            format!(", most likely a process on its other CPU ({other})"),
+            format!(
+                "measure on another core (`--cpu`), keep other processes off both CPUs (`isolcpus={cpu},{other}`), \
+                 or take the other offline (`echo 0 | sudo tee /sys/devices/system/cpu/cpu{other}/online`)"
+            ),
+        ),
+        None if run.is_virtual() => (
+            ", most likely another virtual machine on the core's second hardware thread".to_owned(),
+            format!(
+                "{alone}; for the same cost at all times use an instance with dedicated cores, or another host"
+            ),
+        ),
+        None => (
+            String::new(),
+            format!("{alone}; measure on another core (`--cpu`) to see whether it is this one"),
+        ),
     };
-    let figures = figures()
-        .with("share", percent(share))
-        .parts("longer", longer)
-        .maybe("cpu", sibling.map(|(cpu, _)| u64::from(cpu)))
-        .maybe("sibling", sibling.map(|(_, other)| u64::from(other)))
-        .when("virtual", sibling.is_none() && run.is_virtual())
-        .choose("advice", advice);
-    let evidence = slowed.iter().map(|slowed| slowed.row);
-    let evidence = watched.into_iter().chain(evidence);
-    vec![Finding::new(Kind::CoreShared, evidence, figures)]
+    let longer = slowed
+        .iter()
+        .enumerate()
+        .map(|(at, Slowed { name, more, .. })| {
+            let takes = if at == 0 { "then takes " } else { "" };
+            let longer = if at == 0 { " longer" } else { "" };
+            format!("{name} {takes}{} %{longer}", percent(*more))
+        });
+    let longer = list(": ", &longer.collect::<Vec<_>>(), ", ");
+    let share = percent(share);
+    let sentence = format!(
+        "core shared: something else used the measured core {share} % of the time{who}{longer}"
+    );
+    let evidence = watched
+        .into_iter()
+        .chain(slowed.iter().map(|slowed| slowed.row));
+    vec![Finding::new(Kind::CoreShared, evidence, sentence).advise(advice)]
 }
 
 /// The share of the time in which something else used the core, and the point that watched it. If there is no
@@ -182,10 +190,7 @@ mod tests {
         for point in findings.iter().flat_map(|finding| &finding.evidence) {
             assert!(run.points.iter().any(|row| row.point == *point));
         }
-        findings
-            .into_iter()
-            .next()
-            .map(|finding| finding.sentence())
+        findings.into_iter().next().map(|finding| finding.sentence)
     }
 
     const GUEST: &str = "core shared: something else used the measured core 62 % of the time, most likely another virtual machine on the core's second hardware thread";
@@ -258,8 +263,8 @@ mod tests {
             .map(|core| CpuSet::parse(core).unwrap())
             .into();
         let found = core_shared(&run).remove(0);
-        contains(&found.sentence(), "a process on its other CPU (5)");
-        assert!(found.advice().unwrap().contains("/cpu5/online"));
+        contains(&found.sentence, "a process on its other CPU (5)");
+        assert!(found.advice.unwrap().contains("/cpu5/online"));
         let facts = run.attempts[0].hosts.get_mut("only").unwrap();
         facts.cpu.cores = Vec::new();
         facts.virtualization.virtual_machine = Some(false);

@@ -12,9 +12,9 @@
 //! where the other two lines do. Between neighbours that are far apart the shape of the curve is unknown, so
 //! the interval ends at these neighbours.
 
-use crate::figures::{Part, Value, figures};
 use crate::interval::Interval;
 use crate::pairs::{Pair, pairs};
+use crate::text::{range, size};
 use costof_model::rows::PointRow;
 use costof_model::run_file::Run;
 use costof_model::select::Select;
@@ -63,28 +63,30 @@ pub enum Crossover {
 }
 
 impl Crossover {
-    /// The template and the sizes for a sentence.
-    pub(crate) fn part(self) -> Part {
-        let (template, about, low, high) = match self {
-            Crossover::Everywhere { from } => ("everywhere", None, Some(from), None),
-            Crossover::From { about, low, high } => {
-                let template = match (about, low) {
-                    (None, _) => "from_at_the_latest",
-                    (Some(_), None) => "from_at_most",
-                    (Some(_), Some(_)) => "from",
-                };
-                (template, about, low, Some(high))
+    /// The sizes for a sentence: `from about 8.0KiB on (6.1KiB to 11KiB)`.
+    pub(crate) fn text(self) -> String {
+        match self {
+            Crossover::Everywhere { from } => format!("at every size from {} on", size(from)),
+            Crossover::From { about, low, high } => match (about, low) {
+                (None, _) => format!("from {} on at the latest", size(high)),
+                (Some(about), None) => {
+                    format!("from about {} on, {} at most", size(about), size(high))
+                }
+                (Some(about), Some(low)) => {
+                    format!(
+                        "from about {} on ({})",
+                        size(about),
+                        range((low, high), size)
+                    )
+                }
+            },
+            Crossover::Only { from, to } if from == to => format!("at {} only", size(from)),
+            Crossover::Only { from, to } => format!("from {} only", range((from, to), size)),
+            Crossover::Nowhere { up_to } => format!("nowhere for certain up to {}", size(up_to)),
+            Crossover::Unknown { low, high } => {
+                format!("unknown between {} and {}", size(low), size(high))
             }
-            Crossover::Only { from, to } if from == to => ("at", None, Some(from), None),
-            Crossover::Only { from, to } => ("only", None, Some(from), Some(to)),
-            Crossover::Nowhere { up_to } => ("nowhere", None, None, Some(up_to)),
-            Crossover::Unknown { low, high } => ("unknown", None, Some(low), Some(high)),
-        };
-        let sizes = figures()
-            .maybe("about", about.map(Value::Size))
-            .maybe("low", low.map(Value::Size))
-            .maybe("high", high.map(Value::Size));
-        (template, sizes)
+        }
     }
 }
 

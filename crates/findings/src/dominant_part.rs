@@ -2,17 +2,12 @@
 //! itself, and if its share is surely more than half.
 
 use crate::Kind;
-use crate::figures::{figures, ns, percent};
 use crate::finding::Finding;
 use crate::naming::named;
+use crate::text::{ns, percent, range};
 use costof_model::rows::PointRow;
 use costof_model::run_file::Run;
 use costof_model::unit::Unit;
-
-pub(crate) const SENTENCES: &str = r#"
-[dominant_part]
-sentence = "{point} takes {whole}: [at least {at_least} % of it][{share} % of it ({low} to {high})] is {part}"
-"#;
 
 /// From this share on, a part is most of the whole.
 const MOST_OF_IT: f64 = 0.5;
@@ -128,27 +123,26 @@ fn found(run: &Run, composite: &Composite, whole: &PointRow) -> Option<Finding> 
     };
     let [whole_low, whole_middle, whole_high] = interval(whole, &whole.primary)?;
     let (least, most) = (low / whole_high, high / whole_low);
-    let all = most >= 1.0;
-    let figures = figures()
-        .with("point", named(run, whole))
-        .with("whole", ns(whole_middle))
-        .maybe(
-            "at_least",
-            all.then(|| percent((100.0 * least).floor() / 100.0)),
+    let share = if most >= 1.0 {
+        format!(
+            "at least {} % of it",
+            percent((100.0 * least).floor() / 100.0)
         )
-        .maybe("share", (!all).then(|| percent(middle / whole_middle)))
-        .with("low", percent(least))
-        .with("high", percent(most))
-        .with("part", composite.is);
+    } else {
+        let share = percent(middle / whole_middle);
+        format!("{share} % of it ({})", range((least, most), percent))
+    };
+    let (point, takes, part) = (named(run, whole), ns(whole_middle), composite.is);
+    let sentence = format!("{point} takes {takes}: {share} is {part}");
     // A part that surely costs more than the whole is not a part of it.
     let is_most = least > MOST_OF_IT && least <= 1.0;
-    is_most.then(|| Finding::new(Kind::DominantPart, evidence, figures))
+    is_most.then(|| Finding::new(Kind::DominantPart, evidence, sentence))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tests::{axes, begins, known_row, sentences};
+    use crate::tests::{axes, begins, known_row, reads, sentences};
     use costof_model::axis::Axes;
 
     fn around(probe: &'static str, axes: Axes, ns: f64) -> PointRow {
@@ -173,11 +167,9 @@ mod tests {
     #[test]
     fn a_part_that_is_surely_most_of_it_is_reported() {
         let rows = [pipe(10_000.0), switch("pipe", 4000.0)];
-        assert_eq!(
+        reads(
+            "dominant_part: a part that is surely most of it is reported",
             sentences(dominant_part, &rows),
-            [
-                "ipc.latency takes 10.0 µs: 80 % of it (77 to 83) is two context switches with their pipes' calls"
-            ]
         );
         for part in [switch("pipe", 2500.0), switch("futex", 4000.0)] {
             assert!(sentences(dominant_part, &[pipe(10_000.0), part]).is_empty());
@@ -203,11 +195,9 @@ mod tests {
     #[test]
     fn a_part_that_may_be_all_of_it_is_reported_by_its_least() {
         let rows = [pipe(10_000.0), switch("pipe", 4950.0)];
-        assert_eq!(
+        reads(
+            "dominant_part: a part that may be all of it is reported by its least",
             sentences(dominant_part, &rows),
-            [
-                "ipc.latency takes 10.0 µs: at least 95 % of it is two context switches with their pipes' calls"
-            ]
         );
     }
 

@@ -1,23 +1,12 @@
 //! Finds the size up to which files are read from memory, and what limits it.
 
 use crate::Kind;
-use crate::figures::{Part, Value, bytes, figures};
 use crate::finding::Finding;
+use crate::text::{bytes, maybe, whole};
 use costof_model::facts::Facts;
 use costof_model::rows::PointRow;
 use costof_model::run_file::Run;
 use costof_stats::changepoints::{Level, half_way, level, levels};
-
-pub(crate) const SENTENCES: &str = r#"
-[file_cache_size]
-sentence = "{what}"
-cliff = "a file that is read again comes from memory up to about {size} MiB, at {cached} GB/s, and from the device beyond, at {device} GB/s[{limit}]"
-by_group = ": the limit is the control group's memory limit, {limit} MiB; no page was dirty, so no limit on dirty pages applies"
-by_memory = ": the limit is the memory that was available, {limit} MiB; no page was dirty, so no limit on dirty pages applies"
-by_something = ", although the machine reports {limit} MiB: the actual limit is unknown"
-no_cliff = "files of up to {largest} come from memory when they are read again: the limit was not reached, and the machine reports {leave} MiB"
-advice = "[`costof run file.cache_size --timeout 600 --set size={sizes}` looks for the limit; it takes minutes, and as much disk space]"
-"#;
 
 const MIB: f64 = (1 << 20) as f64;
 /// Below this share of bytes from the device, none counts as coming from there.
@@ -69,23 +58,21 @@ fn in_folder(facts: Option<&Facts>, rows: &[(u64, &PointRow)]) -> Option<Finding
         return no_cliff(facts?, rows);
     };
     let at = half_way(curve, cached, device);
-    let speed = |stretch: &Level| {
-        let cost = level(&costs, stretch.first, stretch.last).cost;
-        Value::Decimal(MIB / cost, 2)
-    };
-    let limit = facts.and_then(|facts| limit(facts, at));
-    let figures = figures()
-        .with("size", mib(at))
-        .with("cached", speed(cached))
-        .with("device", speed(device))
-        .parts("limit", limit);
-    let figures = figures.choose("what", "cliff");
+    let speed = |stretch: &Level| MIB / level(&costs, stretch.first, stretch.last).cost;
+    let limit = maybe(facts, |facts| limit(facts, at));
+    let sentence = format!(
+        "a file that is read again comes from memory up to about {} MiB, at {:.2} GB/s, and from the device \
+         beyond, at {:.2} GB/s{limit}",
+        mib(at),
+        speed(cached),
+        speed(device),
+    );
     let evidence = rows.iter().map(|(_, row)| *row);
-    Some(Finding::new(Kind::FileCacheSize, evidence, figures))
+    Some(Finding::new(Kind::FileCacheSize, evidence, sentence))
 }
 
-fn mib(bytes: f64) -> Value {
-    Value::Decimal((bytes / MIB).round(), 0)
+fn mib(bytes: f64) -> String {
+    whole((bytes / MIB).round())
 }
 
 /// If all sizes end below the expected one: which size to measure.
@@ -97,29 +84,38 @@ fn no_cliff(facts: &Facts, rows: &[(u64, &PointRow)]) -> Option<Finding> {
     let (largest, _) = *rows.last()?;
     let leave = facts.most_cached_bytes()?;
     let sizes = SHARES.map(|share| format!("{}MiB", (share * leave as f64 / MIB) as u64));
-    let figures = figures()
-        .with("largest", bytes(largest))
-        .with("leave", leave >> 20)
-        .with("sizes", sizes.join(","))
-        .choose("what", "no_cliff");
+    let (read, leaves, sizes) = (bytes(largest), leave >> 20, sizes.join(","));
+    let sentence = format!(
+        "files of up to {read} come from memory when they are read again: the limit was not reached, and the \
+         machine reports {leaves} MiB"
+    );
+    let advice = format!(
+        "`costof run file.cache_size --timeout 600 --set size={sizes}` looks for the limit; it takes minutes, \
+         and as much disk space"
+    );
     let evidence = rows.iter().map(|(_, row)| *row);
-    (all_cached && largest < leave).then(|| Finding::new(Kind::FileCacheSize, evidence, figures))
+    let is_below = all_cached && largest < leave;
+    is_below.then(|| Finding::new(Kind::FileCacheSize, evidence, sentence).advise(advice))
 }
 
 /// The reason for the limit, as far as the facts show it.
-fn limit(facts: &Facts, at: f64) -> Option<Part> {
-    let near = |bytes: Option<u64>| {
-        let bytes = bytes? as f64;
-        ((at / bytes).max(bytes / at) <= NEAR).then(|| figures().with("limit", mib(bytes)))
+fn limit(facts: &Facts, at: f64) -> String {
+    let near = |bytes: &u64| (at / *bytes as f64).max(*bytes as f64 / at) <= NEAR;
+    let mib = |bytes: u64| mib(bytes as f64);
+    let group = facts.inherited.cgroup.memory_limit_bytes.filter(near);
+    let memory = facts.memory.available_bytes.filter(near);
+    let what = match (group, memory, facts.most_cached_bytes()) {
+        (Some(bytes), ..) => format!("the control group's memory limit, {} MiB", mib(bytes)),
+        (_, Some(bytes), _) => format!("the memory that was available, {} MiB", mib(bytes)),
+        (.., Some(bytes)) => {
+            return format!(
+                ", although the machine reports {} MiB: the actual limit is unknown",
+                mib(bytes)
+            );
+        }
+        _ => return String::new(),
     };
-    let group =
-        near(facts.inherited.cgroup.memory_limit_bytes).map(|figures| ("by_group", figures));
-    let memory = || Some(("by_memory", near(facts.memory.available_bytes)?));
-    let unknown = || {
-        let bytes = facts.most_cached_bytes()? as f64;
-        Some(("by_something", figures().with("limit", mib(bytes))))
-    };
-    group.or_else(memory).or_else(unknown)
+    format!(": the limit is {what}; no page was dirty, so no limit on dirty pages applies")
 }
 
 #[cfg(test)]
@@ -151,17 +147,17 @@ mod tests {
         let mut run = curve(380);
         with_limit(&mut run, Some(400 << 20), 8 << 30);
         let findings = file_cache(&run);
-        let sentence = findings[0].sentence();
+        let sentence = findings[0].sentence.clone();
         contains(&sentence, "up to about 39");
         contains(&sentence, "control group's memory limit, 400 MiB");
         with_limit(&mut run, None, 400 << 20);
         assert!(
             file_cache(&run)[0]
-                .sentence()
+                .sentence
                 .contains("memory that was available")
         );
         with_limit(&mut run, None, 8 << 30);
-        assert!(file_cache(&run)[0].sentence().contains("is unknown"));
+        assert!(file_cache(&run)[0].sentence.contains("is unknown"));
     }
 
     #[test]
@@ -176,7 +172,7 @@ mod tests {
             }
             add_metric(row, "device_share", if is_cached { 0.0 } else { 1.0 });
         }
-        let sentence = file_cache(&run)[0].sentence();
+        let sentence = file_cache(&run)[0].sentence.clone();
         contains(&sentence, "limit, 320 MiB");
     }
 
@@ -202,10 +198,10 @@ mod tests {
         run.points.push(row);
         with_limit(&mut run, None, 8 << 30);
         let findings = file_cache(&run);
-        let sentence = findings[0].sentence();
+        let sentence = findings[0].sentence.clone();
         contains(&sentence, "up to 64MiB");
         contains(&sentence, "8192 MiB");
-        let advice = findings[0].advice().unwrap();
+        let advice = findings[0].advice.clone().unwrap();
         assert!(
             advice.contains("4096MiB") && advice.contains("8192MiB"),
             "{advice}"

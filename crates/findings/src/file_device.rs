@@ -1,22 +1,11 @@
 //! Finds on which devices the files of a run are, and how much of the data that was read came from there.
 
 use crate::Kind;
-use crate::figures::span;
-use crate::figures::{Part, figures, ns, part, percents};
 use crate::finding::Finding;
+use crate::text::{maybe, ns, percent, range, span, when};
 use costof_model::facts::Medium;
 use costof_model::run_file::Run;
 use costof_model::select::Select;
-
-pub(crate) const SENTENCES: &str = r#"
-[file_device]
-sentence = "[{random}; ]files in {folder} lie on {device}[{virtual}, whose host may cache them: a read from the device leaves this kernel, but may not reach a disk][{memory}: they are only in memory][{file}, which this kernel may have cached]; of what was read, {read}"
-turns = "yes, a disk that turns, or one as slow (over a network, or with a limited rate): a random read past this kernel's cache takes {time}, as a seek does"
-flash = "no disk that turns: a random read past this kernel's cache takes {time}, as from flash or from a host's cache, and a seek takes milliseconds"
-in_memory = "no: a random read past this kernel's cache takes {time}, which is less than flash takes, so it comes from some other memory"
-share_read = "{share} % with cache={cache} came from it[{ahead}, including read-ahead]"
-unknown_share = "an unknown share with cache={cache} came from it"
-"#;
 
 /// The least time of a seek and part of a turn, in nanoseconds, and that of a read of flash, below which only
 /// memory answers: 7,200 turns a minute are 8.3 ms for one; flash takes 40 µs and more, fast kinds 10.
@@ -30,10 +19,10 @@ const TEMPORARY: &str = "temporary";
 pub(crate) fn file_device(run: &Run) -> Vec<Finding> {
     let mut folders = run.select("file.read").group_with(|row| row.word("dir"));
     folders.sort_by_key(|(dir, _)| *dir);
-    let found = folders
-        .into_iter()
-        .map(|(dir, rows)| in_folder(run, dir, &rows));
-    found.collect()
+    folders
+        .iter()
+        .map(|(dir, rows)| in_folder(run, dir, rows))
+        .collect()
 }
 
 fn in_folder(run: &Run, dir: &str, rows: &Select<'_>) -> Finding {
@@ -44,54 +33,68 @@ fn in_folder(run: &Run, dir: &str, rows: &Select<'_>) -> Finding {
         dir => Some(dir),
     };
     let storage = folder.and_then(|folder| run.facts()?.storage_of(folder));
-    let medium = storage.as_ref().map(|storage| storage.medium);
+    let where_it_is = match storage.as_ref().map(|storage| storage.medium) {
+        Some(Medium::Virtual) => {
+            ", whose host may cache them: a read from the device leaves this kernel, but may not reach a disk"
+        }
+        Some(Medium::Memory) => ": they are only in memory",
+        Some(Medium::File) => ", which this kernel may have cached",
+        _ => "",
+    };
     let device = storage.map_or_else(|| "an unknown disk".to_owned(), |storage| storage.name());
-    let caches = ["direct", "cold", "warm"].into_iter();
-    let figures = figures()
-        .parts("random", random(rows))
-        .with("folder", folder.unwrap_or("the temporary folder"))
-        .with("device", device)
-        .when("virtual", medium == Some(Medium::Virtual))
-        .when("memory", medium == Some(Medium::Memory))
-        .when("file", medium == Some(Medium::File))
-        .parts("read", caches.filter_map(|cache| came(cache, rows)));
-    Finding::new(Kind::FileDevice, rows.iter().copied(), figures)
+    let read = ["direct", "cold", "warm"]
+        .into_iter()
+        .filter_map(|cache| came(cache, rows));
+    let sentence = format!(
+        "{}files in {} lie on {device}{where_it_is}; of what was read, {}",
+        maybe(random(rows), |random| format!("{random}; ")),
+        folder.unwrap_or("the temporary folder"),
+        read.collect::<Vec<_>>().join(", "),
+    );
+    Finding::new(Kind::FileDevice, rows.iter().copied(), sentence)
 }
 
 /// What the time of single random reads past the kernel's cache shows; none if there were none.
-fn random(rows: &Select<'_>) -> Option<Part> {
+fn random(rows: &Select<'_>) -> Option<String> {
     let rows = rows.clone().at("cache", "direct").at("pattern", "random");
-    let row = rows.at("depth", 1).one()?;
-    let time_ns = row.median("cost")?;
-    let kind = match time_ns {
-        SEEK_NS.. => "turns",
-        FLASH_NS.. => "flash",
-        _ => "in_memory",
+    let time_ns = rows.at("depth", 1).one()?.median("cost")?;
+    let (disk, what) = match time_ns {
+        SEEK_NS.. => (
+            "yes, a disk that turns, or one as slow (over a network, or with a limited rate)",
+            ", as a seek does",
+        ),
+        FLASH_NS.. => (
+            "no disk that turns",
+            ", as from flash or from a host's cache, and a seek takes milliseconds",
+        ),
+        _ => (
+            "no",
+            ", which is less than flash takes, so it comes from some other memory",
+        ),
     };
-    Some((kind, figures().with("time", ns(time_ns))))
+    Some(format!(
+        "{disk}: a random read past this kernel's cache takes {}{what}",
+        ns(time_ns)
+    ))
 }
 
 /// For reads of this kind, how much of each byte came from the device; none if there were no such reads.
-fn came(cache: &'static str, rows: &Select<'_>) -> Option<Part> {
+fn came(cache: &str, rows: &Select<'_>) -> Option<String> {
     let rows = rows.clone().at("cache", cache);
-    let shares = rows.iter().map(|row| row.median("device_share"));
-    let known: Option<Vec<f64>> = shares.collect();
+    let known: Option<Vec<f64>> = rows.iter().map(|row| row.median("device_share")).collect();
     let Some(known) = known else {
-        let (template, unknown) = part("unknown_share");
-        return Some((template, unknown.with("cache", cache)));
+        return Some(format!("an unknown share with cache={cache} came from it"));
     };
     let (least, most) = span(known)?;
-    let figures = figures()
-        .with("cache", cache)
-        .with("share", percents((least, most)))
-        .when("ahead", most > 1.01);
-    Some(("share_read", figures))
+    let ahead = when(most > 1.01, ", including read-ahead");
+    let share = range((least, most), percent);
+    Some(format!("{share} % with cache={cache} came from it{ahead}"))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tests::{axes, contains, point_row, run};
+    use crate::tests::{axes, contains, point_row, reads, run};
     use costof_model::facts::DiskKind;
     use costof_model::rows::PointRow;
     use costof_model::testing::facts_with_disk;
@@ -119,9 +122,9 @@ mod tests {
             row("warm", Some(0.0)),
         ];
         let findings = file_device(&run);
-        assert_eq!(
-            findings[0].sentence(),
-            "files in /tmp lie on vda (virtual), whose host may cache them: a read from the device leaves this kernel, but may not reach a disk; of what was read, 100 % with cache=direct came from it, 100 to 134 % with cache=cold came from it, including read-ahead, 0 % with cache=warm came from it"
+        reads(
+            "file_device: a folder is reported with its disk and where bytes came from",
+            [&findings[0].sentence],
         );
         assert_eq!((findings.len(), findings[0].evidence.len()), (1, 3));
     }
@@ -142,7 +145,7 @@ mod tests {
             );
             let row = point_row("file.read", "cost", axes, 1e3 * us, (1e3 * us, 1e3 * us));
             run.points = vec![row];
-            contains(&file_device(&run)[0].sentence(), shown);
+            contains(&file_device(&run)[0].sentence, shown);
         }
     }
 
@@ -151,7 +154,7 @@ mod tests {
         let mut run = run(&[]);
         run.points = vec![row("direct", None)];
         let findings = file_device(&run);
-        let sentence = findings[0].sentence();
+        let sentence = findings[0].sentence.clone();
         contains(&sentence, "an unknown share with cache=direct");
         contains(&sentence, "an unknown disk");
     }

@@ -1,8 +1,6 @@
-//! A finding: its meaning as figures, and the points that are its evidence.
+//! A finding: its meaning as a sentence, and the points that are its evidence.
 
 use crate::Kind;
-use crate::figures::Figures;
-use crate::sentence::render;
 use costof_model::point::Point;
 use costof_model::rows::PointRow;
 use std::borrow::Borrow;
@@ -13,8 +11,10 @@ use std::collections::HashSet;
 pub struct Finding {
     /// The kind of finding.
     pub kind: Kind,
-    /// The computed figures.
-    pub figures: Figures,
+    /// The finding as a sentence, without a full stop.
+    pub sentence: String,
+    /// What the reader can do about it; none if there is nothing to do.
+    pub advice: Option<String>,
     /// The points that it follows from.
     pub evidence: Vec<Point>,
 }
@@ -24,36 +24,37 @@ impl Finding {
     pub(crate) fn new(
         kind: Kind,
         evidence: impl IntoIterator<Item = impl Borrow<PointRow>>,
-        figures: Figures,
+        sentence: String,
     ) -> Finding {
-        let mut evidence: Vec<Point> = evidence
-            .into_iter()
-            .map(|row| row.borrow().point.clone())
-            .collect();
+        let evidence = evidence.into_iter();
+        let evidence = evidence.map(|row| row.borrow().point.clone()).collect();
+        Finding::of_points(kind, evidence, sentence)
+    }
+
+    /// The same for points.
+    pub(crate) fn of_points(kind: Kind, mut evidence: Vec<Point>, sentence: String) -> Finding {
         let mut known = HashSet::new();
         evidence.retain(|point| known.insert(point.clone()));
         Finding {
             kind,
-            figures,
+            sentence,
+            advice: None,
             evidence,
         }
     }
 
-    /// The finding as a sentence.
-    pub fn sentence(&self) -> String {
-        render(self.kind, "sentence", &self.figures).unwrap_or_default()
+    /// Adds what the reader can do about it, unless the text is empty.
+    pub(crate) fn advise(self, advice: impl Into<String>) -> Finding {
+        let advice = Some(advice.into()).filter(|advice| !advice.is_empty());
+        Finding { advice, ..self }
     }
 
     /// The finding and what the reader can do about it.
     pub fn with_advice(&self) -> String {
-        let advice = self.advice().map(|advice| format!(": {advice}"));
-        self.sentence() + &advice.unwrap_or_default()
-    }
-
-    /// What the reader can do about it; none if there is nothing to do.
-    pub fn advice(&self) -> Option<String> {
-        let advice = render(self.kind, "advice", &self.figures)?;
-        (!advice.is_empty()).then_some(advice)
+        match &self.advice {
+            Some(advice) => format!("{}: {advice}", self.sentence),
+            None => self.sentence.clone(),
+        }
     }
 }
 

@@ -2,27 +2,14 @@
 //! starves a stack.
 
 use crate::Kind;
-use crate::figures::{Part, Value, bytes, figures, ns, rate};
 use crate::finding::Finding;
 use crate::pairs::greatest;
+use crate::stack::Stack;
+use crate::text::{self, bytes, list, maybe, ns, rate};
 use costof_model::link::Link;
 use costof_model::rows::PointRow;
 use costof_model::run_file::Run;
 use costof_model::select::Select;
-
-pub(crate) const SENTENCES: &str = r#"
-[window_limit]
-sentence = "{contender} over {link}: the window limits it to {rate}: {window} × {size} ÷ a round trip of {round_trip}[, {delays} of it the link's delays][; the round trip of a small message is {small}][; with {larger} in flight it reaches {faster}][{own}; with a window of its own it reaches {faster}][; to fill the link, {to_fill} must be in flight]"
-advice = "keep more in flight (as much as the rate times the round trip), or send longer messages"
-
-[loss_starves]
-sentence = "over {link}, less than half of what the link can deliver despite its losses reaches {starved}[; not starved: {fed}]"
-each = "{contender} ({share} %)"
-
-[round_trips_above_a_second]
-sentence = "over {link}, the share of messages that take a second or more: {shares}"
-each = "{contender} {share} %[ ({count} of {asked})]"
-"#;
 
 pub(crate) const PROBES: [&str; 2] = ["rudp.bandwidth", "rudp.loss"];
 
@@ -60,21 +47,19 @@ pub(crate) fn in_flight(run: &Run) -> Vec<Finding> {
 
 /// The name of a row's stack: `rudp by cubic`, `tcp by bbr`, `study`.
 pub(crate) fn contender(row: &PointRow) -> Option<String> {
-    let stack = row.word("stack")?;
+    let stack = Stack::of(row)?;
     let by = match stack {
-        "rudp" => row.word("control"),
-        "tcp" | "quic" => row.word("congestion_control"),
+        Stack::Rudp => row.word("control"),
+        Stack::Tcp | Stack::Quic => row.word("congestion_control"),
         _ => None,
     };
-    Some(match by {
-        Some("default") | None => stack.to_owned(),
-        Some(by) => format!("{stack} by {by}"),
-    })
+    let by = by.filter(|by| *by != "default");
+    Some(stack.word().to_owned() + &maybe(by, |by| format!(" by {by}")))
 }
 
 /// How many messages may be in flight; none if the stack sizes its own window.
 pub(crate) fn window(row: &PointRow) -> Option<u64> {
-    let one_by_itself = row.is_at("stack", "study") || row.is_at("control", "fixed");
+    let one_by_itself = Stack::of(row) == Some(Stack::Study) || row.is_at("control", "fixed");
     match row.number("window")? {
         0 => one_by_itself.then_some(1),
         window => Some(window),
@@ -134,25 +119,43 @@ fn limited(run: &Run, row: &PointRow) -> Option<Finding> {
     let rtt = run.select("net.rtt").over(&row.point.link);
     let rtt = rtt.at("wait", "block").one();
     let rtt = rtt.filter(|row| !is_delay && row.median("latency").is_some());
-    let to_fill = link_rate.filter(|_| is_delay);
-    let figures = figures()
-        .with("contender", contender(row)?)
-        .with("link", &*row.point.link)
-        .with("rate", rate(throughput))
-        .with("window", window(row)?)
-        .with("size", bytes(row.number("size")?))
-        .with("round_trip", ns(round_trip_ns))
-        .maybe("delays", is_delay.then(|| ns(delays_ns)))
-        .maybe("small", rtt.and_then(|row| row.median("latency")).map(ns))
-        .maybe("larger", faster.and_then(window))
-        .when("own", faster.is_some_and(|row| window(row).is_none()))
-        .maybe("faster", faster.map(|row| rate(self::throughput(row))))
-        .maybe(
-            "to_fill",
-            to_fill.map(|rate| bytes((rate * delays_ns / 1e9).ceil() as u64)),
-        );
+    let delays = maybe(is_delay.then(|| ns(delays_ns)), |ns| {
+        format!(", {ns} of it the link's delays")
+    });
+    let small = rtt.and_then(|row| row.median("latency"));
+    let small = maybe(small, |small| {
+        format!("; the round trip of a small message is {}", ns(small))
+    });
+    let more = maybe(faster, |row| {
+        let larger = match self::window(row) {
+            Some(larger) => format!("{larger} in flight"),
+            None => "a window of its own".to_owned(),
+        };
+        format!("; with {larger} it reaches {}", rate(self::throughput(row)))
+    });
+    let to_fill = link_rate
+        .filter(|_| is_delay)
+        .map(|rate| rate * delays_ns / 1e9);
+    let to_fill = maybe(to_fill, |all| {
+        format!(
+            "; to fill the link, {} must be in flight",
+            bytes(all.ceil() as u64)
+        )
+    });
+    let sentence = format!(
+        "{} over {}: the window limits it to {}: {} × {} ÷ a round trip of {}{delays}{small}{more}{to_fill}",
+        contender(row)?,
+        text::link(&row.point.link),
+        rate(throughput),
+        window(row)?,
+        bytes(row.number("size")?),
+        ns(round_trip_ns),
+    );
     let evidence = [row].into_iter().chain(rtt).chain(faster);
-    Some(Finding::new(Kind::WindowLimit, evidence, figures))
+    let found = Finding::new(Kind::WindowLimit, evidence, sentence);
+    let advice =
+        "keep more in flight (as much as the rate times the round trip), or send longer messages";
+    Some(found.advise(advice))
 }
 
 /// The fastest of the points that differ only in the window, if it is surely faster.
@@ -167,21 +170,11 @@ fn with_larger_window<'r>(run: &'r Run, row: &PointRow) -> Option<&'r PointRow> 
     greatest(others, throughput)
 }
 
-/// Each row with its value of a share, in percent.
-fn each(rows: &Select<'_>, metric: &str) -> Vec<Part> {
-    let each = rows.iter().filter_map(|row| {
-        let percent = 100.0 * row.counted(metric)?;
-        let is_whole = percent >= 10.0 || percent == 0.0;
-        let share = Value::Decimal(percent, if is_whole { 0 } else { 2 });
-        let count = |metric| Some(Value::Decimal(row.counted(metric)?, 0));
-        let figures = figures()
-            .with("contender", contender(row)?)
-            .with("share", share)
-            .maybe("count", count("starved_count"))
-            .maybe("asked", count("asked"));
-        Some(("each", figures))
-    });
-    each.collect()
+/// A share in percent, with two digits after the point if it is small.
+fn percent(share: f64) -> String {
+    let percent = 100.0 * share;
+    let is_whole = percent >= 10.0 || percent == 0.0;
+    format!("{percent:.*} %", if is_whole { 0 } else { 2 })
 }
 
 /// Which stacks surely get less than half of what the link lets through, and which gets most of it.
@@ -189,7 +182,7 @@ fn shares(link: &str, rows: &Select<'_>) -> Option<Finding> {
     const SHARE: &str = "goodput_share";
     let streams = rows
         .clone()
-        .filter(|row| window(row).is_none() || row.is_at("stack", "study"));
+        .filter(|row| window(row).is_none() || Stack::of(row) == Some(Stack::Study));
     let starved = streams
         .clone()
         .filter(|row| row.interval(SHARE).is_some_and(|(_, most)| most < STARVED));
@@ -197,12 +190,21 @@ fn shares(link: &str, rows: &Select<'_>) -> Option<Finding> {
     if starved.is_empty() {
         return None;
     }
-    let figures = figures()
-        .with("link", link)
-        .parts("starved", each(&starved, SHARE))
-        .parts("fed", each(&fed, SHARE));
+    let each = |rows: &Select<'_>| -> Vec<String> {
+        let each = |row: &&PointRow| {
+            let share = percent(row.counted(SHARE)?);
+            Some(format!("{} ({share})", contender(row)?))
+        };
+        rows.iter().filter_map(each).collect()
+    };
+    let sentence = format!(
+        "over {}, less than half of what the link can deliver despite its losses reaches {}{}",
+        text::link(link),
+        each(&starved).join(", "),
+        list("; not starved: ", &each(&fed), ", "),
+    );
     let evidence = starved.into_iter().chain(fed);
-    Some(Finding::new(Kind::LossStarves, evidence, figures))
+    Some(Finding::new(Kind::LossStarves, evidence, sentence))
 }
 
 /// Which stacks have messages that take a second or more. They are counted, and no load of this machine makes
@@ -213,15 +215,28 @@ fn waits(link: &str, rows: &Select<'_>) -> Option<Finding> {
     if timed.iter().all(|row| row.counted(SHARE) == Some(0.0)) {
         return None;
     }
-    let figures = figures().with("link", link);
-    let figures = figures.parts("shares", each(&timed, SHARE));
-    Some(Finding::new(Kind::RoundTripsAboveASecond, timed, figures))
+    let share = |row: &&PointRow| {
+        let counts = row.counted("starved_count").zip(row.counted("asked"));
+        let counts = maybe(counts, |(count, asked)| {
+            format!(" ({count:.0} of {asked:.0})")
+        });
+        Some(format!(
+            "{} {}{counts}",
+            contender(row)?,
+            percent(row.counted(SHARE)?)
+        ))
+    };
+    let shares: Vec<String> = timed.iter().filter_map(share).collect();
+    let (link, shares) = (text::link(link), shares.join(", "));
+    let sentence =
+        format!("over {link}, the share of messages that take a second or more: {shares}");
+    Some(Finding::new(Kind::RoundTripsAboveASecond, timed, sentence))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tests::{self, RowExt, axes, contains, point_row};
+    use crate::tests::{self, RowExt, axes, contains, point_row, reads};
     use costof_model::noise::Grade;
 
     fn row(link: &'static str, stack: &'static str, window: u64, rate: f64) -> PointRow {
@@ -294,11 +309,9 @@ mod tests {
         let link = "delay=95ms,rate=100Mbit,up.loss=10%";
         let of = |stack, share| with(row(link, stack, 0, 1e6), "goodput_share", share);
         let found = sentences(&[of("rudp", 0.93), of("tcp", 0.004), of("quic", 0.6)]);
-        assert_eq!(
-            found,
-            [
-                "over delay=95ms,rate=100Mbit,up.loss=10% [emulated], less than half of what the link can deliver despite its losses reaches tcp (0.40 %); not starved: rudp by cubic (93 %)"
-            ]
+        reads(
+            "in_flight: who starves is reported beside who does not",
+            &found,
         );
         assert_eq!(sentences(&[of("rudp", 0.93), of("quic", 0.6)]), [""; 0]);
     }
@@ -310,11 +323,9 @@ mod tests {
         let study = with(of("study", 0.11), "starved_count", 11.0);
         let study = with(study, "asked", 100.0);
         let found = sentences(&[of("rudp", 0.0), study]);
-        assert_eq!(
-            found,
-            [
-                "over rate=100Mbit,up.loss=10% [emulated], the share of messages that take a second or more: rudp by cubic 0 %, study 11 % (11 of 100)"
-            ]
+        reads(
+            "in_flight: messages that wait for a second are reported by stack",
+            &found,
         );
         assert_eq!(sentences(&[of("rudp", 0.0)]), [""; 0]);
     }

@@ -2,32 +2,26 @@
 //! call, and the round trips of the transports.
 
 use crate::Kind;
-use crate::figures::{Figures, Value, figures, ns, times};
 use crate::finding::Finding;
 use crate::interval::Interval;
 use crate::naming::place;
+use crate::stack::{self, Stack};
+use crate::text::{maybe, ns, range, times};
 use costof_model::Text;
 use costof_model::rows::{PointRow, State};
 use costof_model::run_file::Run;
 use costof_model::select::Group;
 use costof_model::unit::display_bytes;
 
-pub(crate) const SENTENCES: &str = r#"
-[rpc_ladder]
-sentence = "a call with {payload}: {calls|; }; {rungs| < }"
-call = "{name} = {middle} TCP round trips ({low} to {high})[, of which marshalling {marshalling} %]"
-rung = "{name} {time}"
-"#;
-
 /// The transport that calls are compared with.
-const PLAIN: &str = "tcp";
-/// The round trips in the order of the sentence: each with its name there, and whether it is a call.
-const ROUND_TRIPS: [(&str, &str, bool); 5] = [
-    ("udp", "UDP", false),
+const PLAIN: Stack = Stack::Tcp;
+/// The stacks in the order of the sentence: each with its name there, and whether it makes calls.
+const ROUND_TRIPS: [(Stack, &str, bool); 5] = [
+    (Stack::Udp, "UDP", false),
     (PLAIN, "TCP", false),
-    ("rudp", "rudp", false),
-    ("thrift", "Thrift", true),
-    ("grpc", "gRPC", true),
+    (Stack::Rudp, "rudp", false),
+    (Stack::Thrift, "Thrift", true),
+    (Stack::Grpc, "gRPC", true),
 ];
 
 /// The cost of a call with one payload, on one scale with the costs beneath it.
@@ -46,7 +40,7 @@ pub struct Ladder {
 pub fn ladders(run: &Run) -> Vec<Ladder> {
     let round_trips = run.select("rpc.rtt");
     let measured = round_trips.filter(|row| row.state == State::Ok && row.primary().is_some());
-    let groups = measured.group_by(&["stack"]).into_iter();
+    let groups = measured.group_by(&[stack::AXIS]).into_iter();
     groups
         .filter_map(|group| ladder_of_payload(run, &group))
         .collect()
@@ -71,46 +65,38 @@ impl Rung<'_> {
 }
 
 fn ladder_of_payload(run: &Run, group: &Group<'_>) -> Option<Ladder> {
-    let stack = |stack: &str| group.rows.clone().at("stack", stack).one();
-    let plain = stack(PLAIN)?;
+    let plain = PLAIN.first(&group.rows)?;
     let payload = group.common.axes.find_word("payload").unwrap_or("?");
-    let round_trips = ROUND_TRIPS.into_iter().filter_map(|(id, name, _)| {
+    let round_trips = ROUND_TRIPS.into_iter().filter_map(|(stack, name, _)| {
         let name = name.to_owned();
-        stack(id).map(|row| Rung { name, row })
+        stack.first(&group.rows).map(|row| Rung { name, row })
     });
     let mut rungs = beneath(run, payload_bytes(payload));
     rungs.extend(round_trips);
     rungs.sort_by(|one, other| one.ns().total_cmp(&other.ns()));
     let mut evidence: Vec<&PointRow> = rungs.iter().map(|rung| rung.row).collect();
     let calls = ROUND_TRIPS.into_iter().filter(|(.., is_call)| *is_call);
-    let calls = calls.filter_map(|(id, name, _)| {
-        let (figures, marshalled) = call(run, id, stack(id)?, plain)?;
+    let calls = calls.filter_map(|(stack, name, _)| {
+        let (call, marshalled) = call(run, stack, stack.first(&group.rows)?, plain)?;
         evidence.extend(marshalled.into_iter().flatten());
-        Some(("call", figures.with("name", name)))
+        Some(format!("{name} = {call}"))
     });
-    let calls: Vec<_> = calls.collect();
+    let calls: Vec<String> = calls.collect();
     if calls.is_empty() {
         return None;
     }
-    let payload = format!(
-        "{payload} over {}",
-        place(run, &group.common.without(&["payload"]))
-    );
-    let scale = rungs.iter().map(|rung| {
-        let figures = figures().with("name", rung.name.clone());
-        ("rung", figures.with("time", ns(rung.ns())))
-    });
-    let figures = figures()
-        .with("payload", payload.clone())
-        .parts("calls", calls)
-        .parts("rungs", scale);
+    let place = place(run, &group.common.without(&["payload"]));
+    let payload = format!("{payload} over {place}");
+    let scale = rungs
+        .iter()
+        .map(|rung| format!("{} {}", rung.name, ns(rung.ns())));
+    let (calls, scale) = (calls.join("; "), scale.collect::<Vec<_>>().join(" < "));
+    let sentence = format!("a call with {payload}: {calls}; {scale}");
+    let named = |rung: &Rung<'_>| (rung.name.clone(), rung.ns());
     Some(Ladder {
         payload,
-        finding: Finding::new(Kind::RpcLadder, evidence, figures),
-        rungs: rungs
-            .iter()
-            .map(|rung| (rung.name.clone(), rung.ns()))
-            .collect(),
+        finding: Finding::new(Kind::RpcLadder, evidence, sentence),
+        rungs: rungs.iter().map(named).collect(),
         link: group.common.link.clone(),
     })
 }
@@ -118,10 +104,10 @@ fn ladder_of_payload(run: &Run, group: &Group<'_>) -> Option<Ladder> {
 /// How many round trips a call takes, how much of it is marshalling, and the points that show this.
 fn call<'a>(
     run: &'a Run,
-    stack: &str,
+    stack: Stack,
     call: &PointRow,
     plain: &PointRow,
-) -> Option<(Figures, Option<[&'a PointRow; 2]>)> {
+) -> Option<(String, Option<[&'a PointRow; 2]>)> {
     let ratio = Interval::log_ratio(run, call, plain, "latency")?.exp();
     let marshalling = marshalling(run, stack, call);
     let share = marshalling.and_then(|[marshal, unmarshal]| {
@@ -129,21 +115,24 @@ fn call<'a>(
         let marshalled = 2.0 * (marshal.primary()?.median + unmarshal.primary()?.median);
         Some(marshalled / call.primary()?.median)
     });
-    let digits = |share| if share < 0.1 { 1 } else { 0 };
-    let percent = share.map(|share| Value::Decimal(100.0 * share, digits(share)));
-    let figures = figures()
-        .interval(ratio, times)
-        .maybe("marshalling", percent);
-    Some((figures, marshalling))
+    let marshalled = maybe(share, |share| {
+        let digits = if share < 0.1 { 1 } else { 0 };
+        format!(", of which marshalling {:.digits$} %", 100.0 * share)
+    });
+    let (middle, ends) = (times(ratio.middle), range((ratio.low, ratio.high), times));
+    Some((
+        format!("{middle} TCP round trips ({ends}){marshalled}"),
+        marshalling,
+    ))
 }
 
 /// The points that convert the argument to bytes and back.
-fn marshalling<'a>(run: &'a Run, stack: &str, call: &PointRow) -> Option<[&'a PointRow; 2]> {
+fn marshalling<'a>(run: &'a Run, stack: Stack, call: &PointRow) -> Option<[&'a PointRow; 2]> {
     let payload = call.word("payload")?;
     let rows = run
         .select("rpc.marshal")
         .filter(|row| row.primary().is_some());
-    let rows = rows.words(&[("stack", stack), ("payload", payload)]);
+    let rows = rows.words(&[(stack::AXIS, stack.word()), ("payload", payload)]);
     let direction = |direction| rows.clone().at("direction", direction).one();
     Some([direction("marshal")?, direction("unmarshal")?])
 }
@@ -181,7 +170,7 @@ fn payload_bytes(payload: &str) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tests::{self, RowExt, axes, ends, known_row};
+    use crate::tests::{self, RowExt, axes, ends, known_row, reads};
     use costof_model::axis::Axes;
     use costof_model::noise::Grade;
 
@@ -226,9 +215,9 @@ mod tests {
         ];
         let found = found(&rows);
         assert_eq!(found.len(), 1);
-        assert_eq!(
-            found[0].sentence(),
-            "a call with string64 over loopback: Thrift = 1.50 TCP round trips (1.46 to 1.54); gRPC = 2.90 TCP round trips (2.82 to 2.98), of which marshalling 1.0 %; memcpy of 64B 2.50 ns < a system call (read) 200 ns < UDP 9.00 µs < TCP 10.0 µs < rudp 12.0 µs < Thrift 15.0 µs < gRPC 29.0 µs"
+        reads(
+            "ladder: everything for one payload is on one scale",
+            [&found[0].sentence],
         );
         assert_eq!(found[0].evidence.len(), 9);
     }
@@ -240,7 +229,7 @@ mod tests {
             rtt("tcp", "int", 10.0),
             rtt("udp", "int", 11.0),
         ];
-        let sentence = found(&rows)[0].sentence();
+        let sentence = found(&rows)[0].sentence.clone();
         ends(&sentence, "TCP 10.0 µs < UDP 11.0 µs < gRPC 29.0 µs");
     }
 

@@ -1,8 +1,8 @@
 //! Finds what the rows of a run mean. Each finder is a pure function from rows to findings, with a file of
 //! its own.
 //!
-//! A new finder needs its own file, which also has its sentence; and in this file its `mod` and its line in
-//! `finders!`.
+//! A new finder needs its own file, or a row of the table in `contrasts.rs` if it compares two rows that differ
+//! in one axis; and in this file its `mod` and its line in `finders!`.
 //!
 //! This crate never does I/O.
 
@@ -11,20 +11,17 @@ pub mod cache_levels;
 mod cache_pollution;
 mod cache_references;
 mod contradictions;
+mod contrasts;
 mod core_shared;
 pub mod crossover;
 pub mod doctor;
 mod dominant_part;
-pub mod figures;
 mod file_cache;
 mod file_device;
 pub mod finding;
-mod fork_growth;
 mod in_flight;
 pub mod interval;
 pub mod ladder;
-#[cfg(test)]
-mod levels_tests;
 mod mapped_pages;
 mod memory_latency;
 mod missing_term;
@@ -37,20 +34,18 @@ mod prediction_score;
 mod queue_overflow;
 mod reliable_datagrams;
 mod remote_file;
-mod round_trip;
 mod rpc_load;
 mod saturated;
-mod scaling;
-mod second_thread;
 pub mod send_crossover;
 mod send_questions;
 mod sends;
-mod sentence;
 mod sequential;
+mod stack;
 pub mod sureness;
 pub mod surprise;
 #[cfg(test)]
 mod tests;
+mod text;
 mod thread_scaling;
 mod unexpected;
 mod virtualisation;
@@ -65,12 +60,9 @@ use finding::Finding;
 type Find = fn(&Run) -> Vec<Finding>;
 
 macro_rules! finders {
-    ($($finder:ident: $($kind:ident = $name:literal),+;)+) => {
+    ($($find:expr => $($kind:ident = $name:literal),+;)+) => {
         /// The finders. Findings that are equally surprising are shown in this order.
-        const FINDERS: &[Find] = &[$($finder::$finder,)+];
-
-        /// The templates of each finder's sentences (see `sentence.rs`).
-        const SENTENCES: &[&str] = &[$($finder::SENTENCES,)+];
+        const FINDERS: &[Find] = &[$($find,)+];
 
         /// The kind of a finding.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -93,43 +85,45 @@ macro_rules! finders {
     };
 }
 
-// Each finder is a function with the name of its file; after it, the kinds of its findings.
+// Each finder, and the kinds of its findings.
 finders! {
-    contradictions: Contradiction = "contradiction";
-    cache_levels: MemoryLevels = "memory_levels",
+    contradictions::contradictions => Contradiction = "contradiction";
+    cache_levels::cache_levels => MemoryLevels = "memory_levels",
         CacheSmallerThanClaimed = "cache_smaller_than_claimed",
         CacheLargerThanClaimed = "cache_larger_than_claimed";
-    cache_references: CacheReferenceTooExpensive = "cache_reference_too_dear";
-    page_sizes: SmallPages = "small_pages", TlbReach = "tlb_reach";
-    sequential: SequentialMebibyte = "sequential_mebibyte", MemoryModulesShare = "memory_modules_share";
-    scaling: Scaling = "scaling";
-    core_shared: CoreShared = "core_shared";
-    virtualisation: VmExit = "vm_exit", VmNested = "vm_nested", VmPageFaults = "vm_page_faults", VmWaking = "vm_waking";
-    dominant_part: DominantPart = "dominant_part";
-    fork_growth: ForkGrowth = "fork_growth";
-    second_thread: SecondThread = "second_thread";
-    file_device: FileDevice = "file_device";
-    file_cache: FileCacheSize = "file_cache_size";
-    remote_file: RemoteFileLimit = "remote_file_limit", RemoteReadParts = "remote_read_parts";
-    round_trip: RoundTripWakeUps = "round_trip_wake_ups", RoundTripResting = "round_trip_resting",
-        RoundTripModes = "round_trip_modes";
-    reliable_datagrams: ReliableRoundTrip = "reliable_round_trip", ReliableEnds = "reliable_ends";
-    ladder: RpcLadder = "rpc_ladder";
-    rpc_load: RpcLoad = "rpc_load";
-    saturated: BandwidthLimit = "bandwidth_limit";
-    in_flight: WindowLimit = "window_limit", LossStarves = "loss_starves",
+    cache_references::cache_references => CacheReferenceTooExpensive = "cache_reference_too_dear";
+    page_sizes::page_sizes => SmallPages = "small_pages", TlbReach = "tlb_reach";
+    sequential::sequential => SequentialMebibyte = "sequential_mebibyte", MemoryModulesShare = "memory_modules_share";
+    |run| contrasts::SCALING.find(run) => Scaling = "scaling";
+    core_shared::core_shared => CoreShared = "core_shared";
+    virtualisation::virtualisation => VmExit = "vm_exit", VmNested = "vm_nested", VmPageFaults = "vm_page_faults";
+    |run| contrasts::VM_WAKING.find(run) => VmWaking = "vm_waking";
+    dominant_part::dominant_part => DominantPart = "dominant_part";
+    |run| contrasts::FORK_GROWTH.find(run) => ForkGrowth = "fork_growth";
+    |run| contrasts::SECOND_THREAD.find(run) => SecondThread = "second_thread";
+    file_device::file_device => FileDevice = "file_device";
+    file_cache::file_cache => FileCacheSize = "file_cache_size";
+    remote_file::remote_file => RemoteFileLimit = "remote_file_limit", RemoteReadParts = "remote_read_parts";
+    |run| contrasts::ROUND_TRIP_WAKE_UPS.find(run) => RoundTripWakeUps = "round_trip_wake_ups";
+    |run| contrasts::ROUND_TRIP_RESTING.find(run) => RoundTripResting = "round_trip_resting";
+    |run| contrasts::ROUND_TRIP_MODES.find(run) => RoundTripModes = "round_trip_modes";
+    reliable_datagrams::reliable_datagrams => ReliableRoundTrip = "reliable_round_trip", ReliableEnds = "reliable_ends";
+    ladder::ladder => RpcLadder = "rpc_ladder";
+    rpc_load::rpc_load => RpcLoad = "rpc_load";
+    saturated::saturated => BandwidthLimit = "bandwidth_limit";
+    in_flight::in_flight => WindowLimit = "window_limit", LossStarves = "loss_starves",
         RoundTripsAboveASecond = "round_trips_above_a_second";
-    queue_overflow: QueueOverflow = "queue_overflow";
-    zero_copy: ZeroCopy = "zero_copy";
-    zero_copy_price: ZeroCopyPrice = "zero_copy_price";
-    send_crossover: OneCopyCrossover = "one_copy_crossover", ZeroCopyCrossover = "zero_copy_crossover",
+    queue_overflow::queue_overflow => QueueOverflow = "queue_overflow";
+    zero_copy::zero_copy => ZeroCopy = "zero_copy";
+    zero_copy_price::zero_copy_price => ZeroCopyPrice = "zero_copy_price";
+    send_crossover::send_crossover => OneCopyCrossover = "one_copy_crossover", ZeroCopyCrossover = "zero_copy_crossover",
         CrossoverDisturbed = "crossover_disturbed";
-    ways_cross: WaysCross = "ways_cross";
-    cache_pollution: CachePollution = "cache_pollution";
-    thread_scaling: ThreadScaling = "thread_scaling";
-    mapped_pages: MappedPages = "mapped_pages";
-    unexpected: Unexpected = "unexpected";
-    missing_term: MissingTerm = "missing_term";
-    modes: Modes = "modes";
-    prediction_score: PredictionScore = "prediction_score";
+    ways_cross::ways_cross => WaysCross = "ways_cross";
+    cache_pollution::cache_pollution => CachePollution = "cache_pollution";
+    thread_scaling::thread_scaling => ThreadScaling = "thread_scaling";
+    mapped_pages::mapped_pages => MappedPages = "mapped_pages";
+    unexpected::unexpected => Unexpected = "unexpected";
+    missing_term::missing_term => MissingTerm = "missing_term";
+    modes::modes => Modes = "modes";
+    prediction_score::prediction_score => PredictionScore = "prediction_score";
 }

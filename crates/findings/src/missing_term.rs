@@ -2,18 +2,13 @@
 //! much.
 
 use crate::Kind;
-use crate::figures::{figures, ns};
 use crate::finding::Finding;
 use crate::naming::named;
 use crate::pairs::greatest;
+use crate::text::{ns, range};
 use costof_model::rows::PointRow;
 use costof_model::run_file::Run;
 use costof_model::unit::{Better, Unit};
-
-pub(crate) const SENTENCES: &str = r#"
-[missing_term]
-sentence = "{point} takes {measured} where {low} to {high} were predicted: [the prediction leaves out at least {more}][the prediction counts at least {less} too much]"
-"#;
 
 /// A cost that is closer to its prediction only takes a little more; no term is missing.
 const FAR: f64 = 1.5;
@@ -51,21 +46,22 @@ fn far_off(row: &PointRow) -> Option<f64> {
 fn found(run: &Run, row: &PointRow) -> Option<Finding> {
     let (expected, measured) = row.scored()?;
     let (low, high) = measured.usable_interval()?;
-    let is_more = low > expected.high;
-    let figures = figures()
-        .with("point", named(run, row))
-        .with("measured", ns(measured.median))
-        .with("low", ns(expected.low))
-        .with("high", ns(expected.high))
-        .maybe("more", is_more.then(|| ns(low - expected.high)))
-        .maybe("less", (!is_more).then(|| ns(expected.low - high)));
-    Some(Finding::new(Kind::MissingTerm, [row], figures))
+    let off = if low > expected.high {
+        format!("leaves out at least {}", ns(low - expected.high))
+    } else {
+        format!("counts at least {} too much", ns(expected.low - high))
+    };
+    let (point, takes) = (named(run, row), ns(measured.median));
+    let expected = range((expected.low, expected.high), ns);
+    let sentence =
+        format!("{point} takes {takes} where {expected} were predicted: the prediction {off}");
+    Some(Finding::new(Kind::MissingTerm, [row], sentence))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tests::{RowExt, axes, known_row, sentences};
+    use crate::tests::{RowExt, axes, known_row, reads, sentences};
     use costof_model::noise::Grade;
     use costof_model::prediction::Prediction;
 
@@ -89,12 +85,9 @@ mod tests {
             row("os.process", 2, 400.0, (30.0, 100.0)),
             row("os.thread", 1, 10.0, (30.0, 100.0)),
         ];
-        assert_eq!(
+        reads(
+            "missing_term: what no prediction counted is reported of the furthest point of a probe",
             sentences(missing_term, &rows),
-            [
-                "os.process takes 400 µs where 30.0 µs to 100 µs were predicted: the prediction leaves out at least 292 µs",
-                "os.thread takes 10.0 µs where 30.0 µs to 100 µs were predicted: the prediction counts at least 19.8 µs too much",
-            ]
         );
     }
 

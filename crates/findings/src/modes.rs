@@ -2,33 +2,15 @@
 //! that were preempted. Also the costs whose modes go with nothing that was recorded.
 
 use crate::Kind;
-use crate::figures::{Figures, Part, Value, figures, percent, span};
 use crate::finding::Finding;
 use crate::interval::value;
 use crate::naming::named;
+use crate::text::{maybe, percent, span};
 use costof_model::metric::{Data, Estimate, Measured, Mode};
 use costof_model::noise::Noise;
 use costof_model::rows::{LaunchPoint, LaunchRow, PointRow, State};
 use costof_model::run_file::Run;
 use costof_model::unit::Unit;
-
-pub(crate) const SENTENCES: &str = r#"
-[modes]
-sentence = "{modes}"
-one = "{point} has two modes, {lesser} in {lesser_share} % and {greater} in {greater_share} %: {why}"
-several = "{count} rows have two modes each, and costof recorded nothing that explains them: {points|; }[; and {more} more]"
-point = "{point} ({lesser} in {lesser_share} % and {greater} in {greater_share} %)"
-no_launches = "the run file has none of its launches, so the cause is unknown"
-preempted = "the higher one is that of preempted batches"
-all_have_both = "all {all} launches have both, so the cause changes within a launch; costof recorded nothing that shows it"
-many_have_both = "{both} of {all} launches have both; costof recorded nothing that shows the cause"
-all_alike = "all {all} launches are mostly in the same mode; costof recorded nothing that shows what causes the other"
-too_few = "{lesser} launches are in the lower mode and {greater} in the higher: too few to distinguish a cause from chance"
-nothing_separates = "{lesser} launches are in the lower mode and {greater} in the higher, and nothing that costof recorded separates them: {names}"
-separated = "{lesser} launches are in the lower mode and {greater} in the higher; each in the higher one had {separating| and } than any in the lower"
-more_of = "more {name}"
-less_of = "less {name}"
-"#;
 
 /// A launch has both modes if each has at least this share of its samples.
 const HAS: f64 = 0.1;
@@ -48,58 +30,87 @@ const BY_CHANCE: f64 = 0.05;
 /// One finding for each point whose two modes go with something that was recorded, and one for all others.
 pub(crate) fn modes(run: &Run) -> Vec<Finding> {
     let mut findings = Vec::new();
-    let mut unexplained: Vec<(&PointRow, Figures, Part)> = Vec::new();
-    for row in run.select_all() {
-        match with_cause(run, row) {
-            Some((both, Cause::Seen(why))) => findings.push(one(row, both, why)),
-            Some((both, Cause::NotSeen(why))) => unexplained.push((row, both, why)),
-            None => {}
+    let mut unexplained: Vec<TwoModes<'_>> = Vec::new();
+    for point in run
+        .select_all()
+        .into_iter()
+        .filter_map(|row| TwoModes::new(run, row))
+    {
+        match point.cause {
+            Cause::Seen(_) => findings.push(one(&point)),
+            Cause::NotSeen(_) => unexplained.push(point),
         }
     }
-    if unexplained.len() > 1 {
-        findings.push(several(unexplained));
-    } else {
-        let alone = unexplained.into_iter();
-        findings.extend(alone.map(|(row, both, why)| one(row, both, why)));
+    match &unexplained[..] {
+        [] => {}
+        [alone] => findings.push(one(alone)),
+        several => findings.push(together(several)),
     }
     findings
 }
 
-/// The two modes of a point, and what goes with them.
-fn with_cause(run: &Run, row: &PointRow) -> Option<(Figures, Cause)> {
-    let estimate = row.primary()?;
-    let [lesser, greater] = two_modes(estimate)?;
-    let border = (lesser.median * greater.median).sqrt();
-    let launches = run.launches_of(&row.point);
-    let launches = launches.filter_map(|launch| Seen::new(launch, row, border));
-    let value = |mode: &Mode| Value::Quantity(mode.median, estimate.unit);
-    let both = figures()
-        .with("point", named(run, row))
-        .with("lesser", value(lesser))
-        .with("lesser_share", percent(lesser.share))
-        .with("greater", value(greater))
-        .with("greater_share", percent(greater.share));
-    Some((both, cause(row, &launches.collect::<Vec<_>>())))
+/// A point with two modes, and what goes with them.
+struct TwoModes<'r> {
+    row: &'r PointRow,
+    name: String,
+    /// `5.00 ns in 40 % and 9.00 ns in 60 %`.
+    both: String,
+    cause: Cause,
 }
 
-fn one(row: &PointRow, both: Figures, why: Part) -> Finding {
-    let figures = figures().parts("modes", [("one", both.parts("why", [why]))]);
-    Finding::new(Kind::Modes, [row], figures)
+impl<'r> TwoModes<'r> {
+    fn new(run: &Run, row: &'r PointRow) -> Option<TwoModes<'r>> {
+        let estimate = row.primary()?;
+        let [lesser, greater] = two_modes(estimate)?;
+        let border = (lesser.median * greater.median).sqrt();
+        let launches = run.launches_of(&row.point);
+        let launches = launches.filter_map(|launch| Seen::new(launch, row, border));
+        let mode = |mode: &Mode| {
+            format!(
+                "{} in {} %",
+                estimate.unit.display(mode.median),
+                percent(mode.share)
+            )
+        };
+        Some(TwoModes {
+            row,
+            name: named(run, row),
+            both: format!("{} and {}", mode(lesser), mode(greater)),
+            cause: cause(row, &launches.collect::<Vec<_>>()),
+        })
+    }
 }
 
-fn several(rows: Vec<(&PointRow, Figures, Part)>) -> Finding {
-    let count = rows.len();
-    let evidence: Vec<&PointRow> = rows.iter().map(|(row, ..)| *row).collect();
-    let named = rows
-        .into_iter()
+fn one(
+    TwoModes {
+        row,
+        name,
+        both,
+        cause,
+    }: &TwoModes<'_>,
+) -> Finding {
+    let (Cause::Seen(why) | Cause::NotSeen(why)) = cause;
+    Finding::new(
+        Kind::Modes,
+        [*row],
+        format!("{name} has two modes, {both}: {why}"),
+    )
+}
+
+fn together(points: &[TwoModes<'_>]) -> Finding {
+    let shown = points
+        .iter()
         .take(NAMED)
-        .map(|(_, both, _)| ("point", both));
-    let several = figures()
-        .with("count", count)
-        .parts("points", named)
-        .maybe("more", count.checked_sub(NAMED).filter(|more| *more > 0));
-    let figures = figures().parts("modes", [("several", several)]);
-    Finding::new(Kind::Modes, evidence, figures)
+        .map(|point| format!("{} ({})", point.name, point.both));
+    let shown = shown.collect::<Vec<_>>().join("; ");
+    let (count, more) = (points.len(), points.len().saturating_sub(NAMED));
+    let more = maybe((more > 0).then_some(more), |more| {
+        format!("; and {more} more")
+    });
+    let sentence = format!(
+        "{count} rows have two modes each, and costof recorded nothing that explains them: {shown}{more}"
+    );
+    Finding::new(Kind::Modes, points.iter().map(|point| point.row), sentence)
 }
 
 /// The modes of an estimate that has two, the lower one first.
@@ -162,34 +173,36 @@ fn counted(measured: &Measured, border: f64) -> ([u64; 2], [u64; 2]) {
 
 /// What goes with the modes, or why that is not known.
 enum Cause {
-    Seen(Part),
-    NotSeen(Part),
+    Seen(String),
+    NotSeen(String),
 }
 
 /// What goes with the modes, as far as the launches recorded it.
 fn cause(row: &PointRow, launches: &[Seen<'_>]) -> Cause {
     let all = launches.len();
     let both = launches.iter().filter(|launch| launch.has_both()).count();
-    let not_seen = |template| {
-        let counts = figures().with("all", all).with("both", both);
-        Cause::NotSeen((template, counts))
-    };
     let (greater, lesser): (Vec<&Seen<'_>>, Vec<&Seen<'_>>) = launches
         .iter()
         .partition(|launch| launch.greater_share() > 0.5);
-    if all == 0 {
-        not_seen("no_launches")
+    Cause::NotSeen(if all == 0 {
+        "the run file has none of its launches, so the cause is unknown".to_owned()
     } else if were_preempted(launches) {
-        Cause::Seen(("preempted", figures()))
+        return Cause::Seen("the higher one is that of preempted batches".to_owned());
     } else if both == all && all >= LAUNCHES {
-        not_seen("all_have_both")
+        format!(
+            "all {all} launches have both, so the cause changes within a launch; costof recorded nothing that \
+             shows it"
+        )
     } else if 2 * both >= all {
-        not_seen("many_have_both")
+        format!("{both} of {all} launches have both; costof recorded nothing that shows the cause")
     } else if lesser.is_empty() || greater.is_empty() {
-        not_seen("all_alike")
+        format!(
+            "all {all} launches are mostly in the same mode; costof recorded nothing that shows what causes \
+             the other"
+        )
     } else {
-        between(row, &lesser, &greater)
-    }
+        return between(row, &lesser, &greater);
+    })
 }
 
 /// Whether the higher mode consists of preempted samples.
@@ -243,29 +256,38 @@ fn between(row: &PointRow, lesser: &[&Seen<'_>], greater: &[&Seen<'_>]) -> Cause
     });
     let others: Vec<Recorded<'_>> = others.collect();
     let looked_at = of_noise.len() + others.len();
-    let counts = figures()
-        .with("lesser", lesser.len())
-        .with("greater", greater.len());
+    let counts = format!(
+        "{} launches are in the lower mode and {} in the higher",
+        lesser.len(),
+        greater.len()
+    );
     let chance = looked_at as f64 * by_chance(lesser.len() + greater.len(), greater.len());
     if looked_at == 0 || chance > BY_CHANCE {
-        return Cause::NotSeen(("too_few", counts));
+        let why = "too few to distinguish a cause from chance";
+        return Cause::NotSeen(format!("{counts}: {why}"));
     }
     let separating = of_noise.iter().chain(&others).filter_map(|recorded| {
         let (lesser_least, lesser_most) = span(recorded.lesser.iter().copied())?;
         let (greater_least, greater_most) = span(recorded.greater.iter().copied())?;
-        let template = match () {
-            () if lesser_most < greater_least => "more_of",
-            () if greater_most < lesser_least => "less_of",
-            () => return None,
-        };
-        Some((template, figures().with("name", recorded.name)))
+        let name = recorded.name;
+        match () {
+            () if lesser_most < greater_least => Some(format!("more {name}")),
+            () if greater_most < lesser_least => Some(format!("less {name}")),
+            () => None,
+        }
     });
-    let separating: Vec<Part> = separating.collect();
+    let separating: Vec<String> = separating.collect();
     if separating.is_empty() {
         let names: Vec<&str> = of_noise.iter().map(|recorded| recorded.name).collect();
-        return Cause::NotSeen(("nothing_separates", counts.with("names", names.join(", "))));
+        let names = names.join(", ");
+        return Cause::NotSeen(format!(
+            "{counts}, and nothing that costof recorded separates them: {names}"
+        ));
     }
-    Cause::Seen(("separated", counts.parts("separating", separating)))
+    let separating = separating.join(" and ");
+    Cause::Seen(format!(
+        "{counts}; each in the higher one had {separating} than any in the lower"
+    ))
 }
 
 /// Reads a value that describes the CPUs, the memory or the neighbours of a launch.
@@ -309,7 +331,7 @@ fn by_chance(all: usize, chosen: usize) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tests::{axes, begins, contains, ends, launch, point_row, run};
+    use crate::tests::{axes, begins, contains, ends, launch, point_row, reads, run};
     use costof_model::axis::Axes;
 
     /// A point with these costs, one launch each, with the given noise.
@@ -326,7 +348,7 @@ mod tests {
         run.points.push(row);
         let found = modes(&run);
         assert_eq!(found.len(), 1);
-        found[0].sentence().clone()
+        found[0].sentence.clone()
     }
 
     fn noise(clock: f64, migrations: u64) -> Noise {
@@ -347,9 +369,9 @@ mod tests {
     #[test]
     fn what_separates_all_launches_is_what_goes_with_the_modes() {
         let shown = sentence(&MANY, |cost| noise(if cost > 150.0 { 2e9 } else { 4e9 }, 1));
-        assert_eq!(
-            shown,
-            "os.pin has two modes, 100 ns in 50 % and 200 ns in 50 %: 7 launches are in the lower mode and 7 in the higher; each in the higher one had less core clock than any in the lower"
+        reads(
+            "modes: what separates all launches is what goes with the modes",
+            [&shown],
         );
         let shown = sentence(&MANY, |_| noise(4e9, 1));
         contains(
@@ -385,9 +407,9 @@ mod tests {
         }
         let found = modes(&run);
         assert_eq!((found.len(), found[0].evidence.len()), (1, 2));
-        assert_eq!(
-            found[0].sentence(),
-            "2 rows have two modes each, and costof recorded nothing that explains them: os.pin (100 ns in 50 % and 200 ns in 50 %); os.getpid (50.0 ns in 50 % and 100 ns in 50 %)"
+        reads(
+            "modes: modes that nothing goes with are reported together",
+            [&found[0].sentence],
         );
     }
 
@@ -404,7 +426,7 @@ mod tests {
         }
         let found = modes(&run);
         assert_eq!((found.len(), found[0].evidence.len()), (1, 9));
-        let shown = found[0].sentence();
+        let shown = found[0].sentence.clone();
         begins(&shown, "9 rows have two modes each");
         ends(&shown, "; and 3 more");
         assert_eq!(shown.matches("os.pin").count(), 6);
@@ -424,7 +446,7 @@ mod tests {
             measured.disturbed = disturbed.to_vec();
         }
         run.points.push(row);
-        modes(&run)[0].sentence().clone()
+        modes(&run)[0].sentence.clone()
     }
 
     /// Two launches with batches in both modes; these were preempted.

@@ -1,24 +1,25 @@
-//! Names points and sizes in findings.
+//! Names points in findings.
 
+use crate::text;
 use costof_model::axis::Axes;
-use costof_model::emulated::mark;
 use costof_model::point::Point;
 use costof_model::probe_info::ProbeInfo;
 use costof_model::rows::PointRow;
 use costof_model::run_file::Run;
 
-/// The name of a row: its label, or else its probe, the axes that are not at their defaults, and its link.
+/// The name of a row: its label, or else its point by its axes.
 pub(crate) fn named(run: &Run, row: &PointRow) -> String {
-    let point = &row.point;
-    let by_axes = || {
-        format!(
-            "{}{}{}",
-            point.probe,
-            circumstances(run, point),
-            over(point)
-        )
-    };
-    label(row).unwrap_or_else(by_axes)
+    label(row).unwrap_or_else(|| by_axes(run, &row.point))
+}
+
+/// The probe of a point, the axes that are not at their defaults, and its link.
+pub(crate) fn by_axes(run: &Run, point: &Point) -> String {
+    format!(
+        "{}{}{}",
+        point.probe,
+        circumstances(run, point),
+        over(point)
+    )
 }
 
 /// The label of a row in quotation marks, since many labels have commas and colons.
@@ -30,14 +31,13 @@ pub(crate) fn label(row: &PointRow) -> Option<String> {
 pub(crate) fn over(point: &Point) -> String {
     match &*point.link {
         "none" => String::new(),
-        link => format!(" over {link}{}", mark(link)),
+        link => format!(" over {}", text::link(link)),
     }
 }
 
 /// The link, and the axes that are not at their defaults: `veth (source=cold)`.
 pub(crate) fn place(run: &Run, point: &Point) -> String {
-    let link = &*point.link;
-    format!("{link}{}{}", mark(link), circumstances(run, point))
+    text::link(&point.link) + &circumstances(run, point)
 }
 
 /// The axes of a point that are not at their defaults, as ` (source=cold, pages=2MiB)`.
@@ -71,25 +71,6 @@ fn differing(run: &Run, point: &Point, from: &Axes) -> String {
         [] => String::new(),
         others => format!(" ({})", others.join(", ")),
     }
-}
-
-/// A size in bytes with two digits. A whole number of a unit has as many digits as it needs.
-pub(crate) fn approximate_size(bytes: f64) -> String {
-    const UNITS: [&str; 4] = ["B", "KiB", "MiB", "GiB"];
-    let (mut value, mut unit) = (bytes, 0);
-    while value >= 1000.0 && unit + 1 < UNITS.len() {
-        (value, unit) = (value / 1024.0, unit + 1);
-    }
-    let unit = UNITS[unit];
-    if value < 9.95 && (value - value.round()).abs() >= 0.05 {
-        return format!("{value:.1}{unit}");
-    }
-    let step = if value >= 99.5 && value.fract() != 0.0 {
-        10.0
-    } else {
-        1.0
-    };
-    format!("{:.0}{unit}", (value / step).round() * step)
 }
 
 #[cfg(test)]

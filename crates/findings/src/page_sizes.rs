@@ -2,21 +2,11 @@
 //! pages.
 
 use crate::Kind;
-use crate::figures::{bytes, figures, ns};
 use crate::finding::Finding;
 use crate::memory_latency::{Load, Server, claims, curves, loads};
 use crate::pairs::surely_more;
+use crate::text::{bytes, ns, range, when};
 use costof_model::run_file::Run;
-
-pub(crate) const SENTENCES: &str = r#"
-[small_pages]
-sentence = "with {size} in use a random load costs {small} on 4KiB pages and {huge} on 2MiB pages: small pages add {low} to {high} in TLB misses[{virtual} (the host's page tables are part of both)]"
-advice = "put large data that is used at random on huge pages: madvise(MADV_HUGEPAGE)"
-
-[tlb_reach]
-sentence = "on 4KiB pages a load steps from {before} to {after} between {from} and {to}, inside the claimed {cache}: [it is the reach of a TLB, since on 2MiB pages {to} still cost {huge}][{unknown}it may be the reach of a TLB]"
-advice = "[{unknown}`costof run memory.latency` shows whether it is]"
-"#;
 
 const SMALL: &str = "4KiB";
 const HUGE: &str = "2MiB";
@@ -37,15 +27,20 @@ fn main_memory(run: &Run) -> Option<Finding> {
     let (small, huge) = largest_first.find_map(|load| Some((*load, same(load)?)))?;
     let last = claims(run, &[small]).last()?.bytes;
     let (low, high) = surely_more(small.interval()?, huge.interval()?)?;
-    let figures = figures()
-        .with("size", bytes(small.bytes))
-        .with("small", ns(small.cost_ns))
-        .with("huge", ns(huge.cost_ns))
-        .with("low", ns(low))
-        .with("high", ns(high))
-        .when("virtual", run.is_virtual());
-    let is_memory = small.bytes > last;
-    is_memory.then(|| Finding::new(Kind::SmallPages, [small.row, huge.row], figures))
+    let sentence = format!(
+        "with {} in use a random load costs {} on 4KiB pages and {} on 2MiB pages: small pages add {} in TLB misses{}",
+        bytes(small.bytes),
+        ns(small.cost_ns),
+        ns(huge.cost_ns),
+        range((low, high), ns),
+        when(
+            run.is_virtual(),
+            " (the host's page tables are part of both)"
+        ),
+    );
+    let advice = "put large data that is used at random on huge pages: madvise(MADV_HUGEPAGE)";
+    let found = || Finding::new(Kind::SmallPages, [small.row, huge.row], sentence).advise(advice);
+    (small.bytes > last).then(found)
 }
 
 /// Finds a second level inside a cache. With small pages, the step between the two is the reach of a TLB.
@@ -70,23 +65,33 @@ fn inside_a_cache(run: &Run) -> Option<Finding> {
     if same.is_some_and(|same| same.interval().is_none_or(|(_, high)| high >= outer_low)) {
         return None;
     }
-    let figures = figures()
-        .with("before", ns(before.cost))
-        .with("after", ns(after.cost))
-        .with("from", bytes(inner.bytes))
-        .with("to", bytes(outer.bytes))
-        .with("cache", claims[cache].name())
-        .maybe("huge", same.map(|same| ns(same.cost_ns)))
-        .when("unknown", same.is_none());
+    let (from, to) = (bytes(inner.bytes), bytes(outer.bytes));
+    let cause = match same {
+        Some(same) => {
+            let cost = ns(same.cost_ns);
+            format!("it is the reach of a TLB, since on 2MiB pages {to} still cost {cost}")
+        }
+        None => "it may be the reach of a TLB".to_owned(),
+    };
+    let (before, after, cache) = (ns(before.cost), ns(after.cost), claims[cache].name());
+    let sentence = format!(
+        "on 4KiB pages a load steps from {before} to {after} between {from} and {to}, inside the claimed {cache}: \
+         {cause}"
+    );
     let evidence = [inner, outer].into_iter().chain(same).map(|load| load.row);
-    Some(Finding::new(Kind::TlbReach, evidence, figures))
+    let advice = when(
+        same.is_none(),
+        "`costof run memory.latency` shows whether it is",
+    );
+    Some(Finding::new(Kind::TlbReach, evidence, sentence).advise(advice))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::tests::{
-        CLAIMED, REAL_HUGE_PAGES, REAL_SMALL_PAGES, add, contains, run, sizes_kib, staircase, step,
+        CLAIMED, REAL_HUGE_PAGES, REAL_SMALL_PAGES, add, contains, reads, run, sizes_kib,
+        staircase, step,
     };
 
     #[test]
@@ -99,9 +104,9 @@ mod tests {
         let [finding] = &findings[..] else {
             panic!("{findings:#?}");
         };
-        assert_eq!(
-            finding.sentence(),
-            "with 512MiB in use a random load costs 157 ns on 4KiB pages and 146 ns on 2MiB pages: small pages add 4.94 ns to 17.1 ns in TLB misses (the host's page tables are part of both)"
+        reads(
+            "page_sizes: the largest size on both pages tells what small ones cost",
+            [&finding.sentence],
         );
         assert_eq!(sizes_kib(&finding.evidence), [524_288, 524_288]);
     }
@@ -132,16 +137,14 @@ mod tests {
             panic!("{findings:#?}");
         };
         assert!(
-            maybe
-                .sentence()
-                .contains("inside the claimed L2: it may be"),
+            maybe.sentence.contains("inside the claimed L2: it may be"),
             "{}",
-            maybe.sentence()
+            maybe.sentence
         );
         let mut proven = run.clone();
         add(&mut proven, "2MiB", &staircase(0.9, &caches()), 0.02);
         let findings = page_sizes(&proven);
-        contains(&findings[0].sentence(), "it is the reach of a TLB");
+        contains(&findings[0].sentence, "it is the reach of a TLB");
         add(&mut run, "2MiB", &staircase(0.9, &with_tlb), 0.02);
         assert_eq!(page_sizes(&run), []);
     }

@@ -1,7 +1,6 @@
 //! Operations on rows that many finders share: pair rows that differ in only one axis, take the first and the
 //! last row of a sweep, and compare intervals.
 
-use costof_model::point::Point;
 use costof_model::rows::PointRow;
 use costof_model::run_file::Run;
 use costof_model::select::{Select, Wanted};
@@ -48,29 +47,16 @@ pub(crate) fn ends<T>(mut all: Vec<T>) -> Vec<T> {
     all
 }
 
-/// The sound row that differs from this one only in these words.
-pub(crate) fn same_but<'r>(
-    run: &'r Run,
-    row: &PointRow,
-    words: &[(&'static str, &'static str)],
-) -> Option<&'r PointRow> {
-    any_same_but(run, row, words).filter(|other| other.is_sound())
-}
-
-/// The same, disturbed or not: for comparisons of what took turns.
+/// The row that differs from this one only in these words, disturbed or not: for comparisons of what took turns.
 pub(crate) fn any_same_but<'r>(
     run: &'r Run,
     row: &PointRow,
     words: &[(&'static str, &'static str)],
 ) -> Option<&'r PointRow> {
-    let axes = row.axes().clone();
-    let axes = words
-        .iter()
-        .fold(axes, |axes, (axis, word)| axes.with(axis, *word));
-    let point = Point {
-        axes,
-        ..row.point.clone()
-    };
+    let mut point = row.point.clone();
+    for (axis, word) in words {
+        point.axes = point.axes.with(axis, *word);
+    }
     run.points.iter().find(|other| other.point == point)
 }
 

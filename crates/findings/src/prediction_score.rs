@@ -2,15 +2,9 @@
 //! holds.
 
 use crate::Kind;
-use crate::figures::{Value, figures};
 use crate::finding::Finding;
 use costof_model::rows::PointRow;
 use costof_model::run_file::Run;
-
-pub(crate) const SENTENCES: &str = r#"
-[prediction_score]
-sentence = "{held} of {all} predictions held: {narrow_held} of the {narrow} narrower ones (upper end at most {width} times the lower one) and {wide_held} of the {wide} wider ones (up to {widest} times)"
-"#;
 
 /// With fewer predictions, a share means nothing.
 const SOME: usize = 10;
@@ -34,17 +28,23 @@ pub(crate) fn prediction_score(run: &Run) -> Vec<Finding> {
     let held = |scored: &[Scored<'_>]| scored.iter().filter(|one| one.held).count();
     let (narrow, wide) = scored.split_at(scored.len() / 2);
     let widest = |scored: &[Scored<'_>]| scored.last().map_or(1.0, |one| one.width);
-    let figures = figures()
-        .with("all", scored.len())
-        .with("held", held(&scored))
-        .with("width", Value::Decimal(widest(narrow), 1))
-        .with("widest", Value::Decimal(widest(wide), 0))
-        .with("narrow", narrow.len())
-        .with("narrow_held", held(narrow))
-        .with("wide", wide.len())
-        .with("wide_held", held(wide));
-    let evidence = scored.iter().map(|one| one.row);
-    vec![Finding::new(Kind::PredictionScore, evidence, figures)]
+    let sentence = format!(
+        "{} of {} predictions held: {} of the {} narrower ones (upper end at most {:.1} times the lower one) \
+         and {} of the {} wider ones (up to {:.0} times)",
+        held(&scored),
+        scored.len(),
+        held(narrow),
+        narrow.len(),
+        widest(narrow),
+        held(wide),
+        wide.len(),
+        widest(wide),
+    );
+    vec![Finding::new(
+        Kind::PredictionScore,
+        scored.iter().map(|one| one.row),
+        sentence,
+    )]
 }
 
 /// None if the prediction is not scored, or has no lower end.
@@ -61,7 +61,7 @@ fn score(row: &PointRow) -> Option<Scored<'_>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tests::{axes, expect, point_row, run};
+    use crate::tests::{axes, expect, point_row, reads, run};
 
     fn with(predictions: &[(f64, f64)]) -> Vec<Finding> {
         let mut run = run(&[]);
@@ -80,9 +80,9 @@ mod tests {
         predictions.push((50.0, 60.0));
         predictions.extend([(50.0, 200.0); 5]);
         let found = with(&predictions);
-        assert_eq!(
-            found[0].sentence(),
-            "9 of 10 predictions held: 4 of the 5 narrower ones (upper end at most 1.2 times the lower one) and 5 of the 5 wider ones (up to 4 times)"
+        reads(
+            "prediction_score: hits are reported with how wide their ranges are",
+            [&found[0].sentence],
         );
         assert_eq!(found[0].evidence.len(), 10);
     }

@@ -1,19 +1,13 @@
 //! Finds where the queue of the receiver's socket is too short for what is in flight.
 
 use crate::Kind;
-use crate::figures::{Value, bytes, figures, rate};
 use crate::finding::Finding;
 use crate::in_flight::{PROBES, contender, window};
 use crate::pairs::surely_more;
+use crate::stack::Stack;
+use crate::text::{bytes, link, maybe, ns, rate};
 use costof_model::rows::PointRow;
 use costof_model::run_file::Run;
-use costof_model::unit::Unit;
-
-pub(crate) const SENTENCES: &str = r#"
-[queue_overflow]
-sentence = "[{slower}: the messages take {elapsed} with {window} in flight, and {elapsed_one} with one; ]{contender} over {link}, {window} × {size} in flight: the receiver's socket had no room for {dropped} datagrams or more in a launch, {share} % of those that were sent[; its queue holds {queue} (net.core.rmem_default), including the kernel's overhead for each datagram][: it reaches {rate}, and {one} with one in flight]"
-advice = "give the receiver's socket a longer queue (sysctl net.core.rmem_default; `costof send --listen` has --receive-buffer[, of which net.core.rmem_max allows {most}]), or keep fewer in flight"
-"#;
 
 /// A queue is too short from this share of dropped datagrams on: fewer may be dropped if the
 /// receiver was late once.
@@ -33,27 +27,44 @@ fn overflows(run: &Run, row: &PointRow) -> Option<Finding> {
     let one = one_in_flight(run, row);
     let setting = |name: &str| run.facts()?.kernel.sysctls.get(name)?.parse().ok();
     // The other stacks request queues of their own size.
-    let queue = setting("net.core.rmem_default").filter(|_| row.is_at("stack", "study"));
-    let figures = figures()
-        .with("contender", contender(row)?)
-        .with("link", &*row.point.link)
-        .with("window", window)
-        .with("size", bytes(row.number("size")?))
-        .with("dropped", Value::Decimal(dropped, 0))
-        .with("share", Value::Decimal(100.0 * share, 1))
-        .maybe("queue", queue.map(bytes))
-        .maybe("most", setting("net.core.rmem_max").map(bytes))
-        .maybe("rate", one.and_then(|_| throughput(row)))
-        .maybe("one", one.and_then(throughput));
-    let elapsed = |row: &PointRow| row.median("elapsed");
-    let both = one.and_then(|one| Some([elapsed(row)?, elapsed(one)?]));
-    let time = |ns| Value::Quantity(ns, Unit::Nanoseconds);
-    let figures = figures
-        .maybe("slower", one.and_then(|one| slower(row, one)))
-        .maybe("elapsed", both.map(|[many, _]| time(many)))
-        .maybe("elapsed_one", both.map(|[_, one]| time(one)));
+    let queue = setting("net.core.rmem_default").filter(|_| Stack::of(row) == Some(Stack::Study));
+    let queue = maybe(queue, |queue| {
+        format!(
+            "; its queue holds {} (net.core.rmem_default), including the kernel's overhead for each datagram",
+            bytes(queue)
+        )
+    });
+    let both = |metric: &str| Some((row.median(metric)?, one?.median(metric)?));
+    let elapsed = one.and_then(|one| Some((slower(row, one)?, both("elapsed")?)));
+    let elapsed = maybe(elapsed, |(slower, (many, one))| {
+        let (many, one) = (ns(many), ns(one));
+        format!("{slower}: the messages take {many} with {window} in flight, and {one} with one; ")
+    });
+    let rates = maybe(both("throughput"), |(many, one)| {
+        format!(
+            ": it reaches {}, and {} with one in flight",
+            rate(many),
+            rate(one)
+        )
+    });
+    let sentence = format!(
+        "{elapsed}{} over {}, {window} × {} in flight: the receiver's socket had no room for {dropped:.0} \
+         datagrams or more in a launch, {:.1} % of those that were sent{queue}{rates}",
+        contender(row)?,
+        link(&row.point.link),
+        bytes(row.number("size")?),
+        100.0 * share,
+    );
+    let most = maybe(setting("net.core.rmem_max"), |most| {
+        format!(", of which net.core.rmem_max allows {}", bytes(most))
+    });
+    let advice = format!(
+        "give the receiver's socket a longer queue (sysctl net.core.rmem_default; `costof send --listen` has \
+         --receive-buffer{most}), or keep fewer in flight"
+    );
     let evidence = [row].into_iter().chain(one);
-    (share >= DROPS).then(|| Finding::new(Kind::QueueOverflow, evidence, figures))
+    let found = || Finding::new(Kind::QueueOverflow, evidence, sentence).advise(advice);
+    (share >= DROPS).then(found)
 }
 
 /// Whether many messages in flight take longer than one; `None` if the intervals overlap.
@@ -75,14 +86,10 @@ fn one_in_flight<'r>(run: &'r Run, row: &PointRow) -> Option<&'r PointRow> {
     others.one().filter(|_| row.is_sound())
 }
 
-fn throughput(row: &PointRow) -> Option<Value> {
-    row.median("throughput").map(rate)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tests::{self, RowExt, add_metric, axes, point_row};
+    use crate::tests::{self, RowExt, add_metric, axes, point_row, reads};
     use costof_model::noise::Grade;
 
     fn row(window: u64, rate: f64, in_queue: f64) -> PointRow {
@@ -113,11 +120,9 @@ mod tests {
         }
         run.points = vec![row(1, 34e6, 0.0), row(34, 2e6, 0.25)];
         let found = queue_overflow(&run);
-        assert_eq!(
-            found.iter().map(Finding::with_advice).collect::<Vec<_>>(),
-            [
-                "study over lan [emulated], 34 × 20000B in flight: the receiver's socket had no room for 26 datagrams or more in a launch, 25.0 % of those that were sent; its queue holds 208KiB (net.core.rmem_default), including the kernel's overhead for each datagram: it reaches 2.00 MB/s, and 34.0 MB/s with one in flight: give the receiver's socket a longer queue (sysctl net.core.rmem_default; `costof send --listen` has --receive-buffer, of which net.core.rmem_max allows 4MiB), or keep fewer in flight"
-            ]
+        reads(
+            "queue_overflow: a queue that is too short is reported with its size and what it dropped",
+            found.iter().map(Finding::with_advice),
         );
     }
 

@@ -1,118 +1,125 @@
 //! What reliability adds to the round trip of a datagram, and at which peer.
 
 use crate::Kind;
-use crate::figures::{Part, bytes, figures, ns, times};
 use crate::finding::Finding;
 use crate::interval::Interval;
 use crate::naming::place;
 use crate::pairs::{Pair, ends, pairs, rows};
+use crate::stack::{self, Stack};
+use crate::text::{bytes, maybe, ns, range, times};
+use costof_model::rows::PointRow;
 use costof_model::run_file::Run;
 use costof_model::select::{Group, Select};
 
-pub(crate) const SENTENCES: &str = r#"
-[reliable_round_trip]
-sentence = "compared with the round trip of a plain datagram over {place}: {stacks|; }"
-rudp = "by rudp, it takes {sizes| and }"
-study = "by the study's protocol, which answers with 8 B, it takes {sizes| and }"
-longer = "{middle} times as long at {size} ({low} to {high}[; {time}])"
-as_long = "no measurably longer at {size} ({low} to {high}[; {time}])"
-
-[reliable_ends]
-sentence = "by the kernel's timestamps, a reliable datagram over {place} takes longer than a plain one: {stacks|; }"
-rudp = "by rudp {sizes}"
-study = "by the study's protocol {sizes}"
-at_size = "at {size} {ends| and }"
-at_client = "{more} at the client"
-at_server = "{more} at the server"
-more = "{middle} ({low} to {high})"
-up_to = "nothing measurable (up to {high})"
-nothing = "nothing"
-"#;
-
 /// The protocol that the others are compared with.
-const PLAIN: &str = "udp";
-/// The reliable stacks, and the template of each.
-const RELIABLE: [(&str, &str); 2] = [("rudp", "rudp"), ("study", "study")];
-/// The peers: the name of each in metrics of time stamps, and its template.
-const ENDS: [(&str, &str); 2] = [("client", "at_client"), ("server", "at_server")];
+const PLAIN: Stack = Stack::Udp;
+/// The reliable stacks, and what each is called.
+const RELIABLE: [(Stack, &str); 2] = [
+    (Stack::Rudp, "rudp"),
+    (Stack::Study, "the study's protocol"),
+];
 
 /// For each link and way of waiting, a finding about round trips and one about the peers.
 pub(crate) fn reliable_datagrams(run: &Run) -> Vec<Finding> {
     fn groups(rows: Select<'_>) -> impl Iterator<Item = Group<'_>> {
-        rows.group_by(&["stack", "size"]).into_iter()
+        rows.group_by(&[stack::AXIS, "size"]).into_iter()
     }
     // Round trips that took turns are compared however busy the machine was.
-    let round_trips = groups(run.select_any("rudp.rtt"))
-        .filter_map(|group| by_stack(run, &group, Kind::ReliableRoundTrip, round_trips));
-    let at_ends = groups(run.select("rudp.stages"))
-        .filter_map(|group| by_stack(run, &group, Kind::ReliableEnds, at_ends));
-    round_trips.chain(at_ends).collect()
+    let longer = groups(run.select_any("rudp.rtt")).filter_map(|group| round_trips(run, &group));
+    let at_ends = groups(run.select("rudp.stages")).filter_map(|group| at_ends(run, &group));
+    longer.chain(at_ends).collect()
 }
 
-/// The smallest and the largest message that were measured both with a stack and with plain datagrams.
-fn with_plain<'a>(rows: &Select<'a>, stack: &str) -> Vec<Pair<'a>> {
-    ends(pairs(rows, "size", "stack", (stack, PLAIN)))
-}
-
-/// A finding with a part for each stack, which has a part for each pair of the stack and a plain datagram.
-fn by_stack(
-    run: &Run,
-    group: &Group<'_>,
-    kind: Kind,
-    compared: fn(&Run, &Pair<'_>) -> Option<Part>,
-) -> Option<Finding> {
+/// For each reliable stack: its name and a text for the smallest and the largest message that were measured with it
+/// and with plain datagrams. Also the rows that these come from.
+fn by_stack<'r>(
+    group: &Group<'r>,
+    compared: impl Fn(&Pair<'_>) -> Option<String>,
+) -> (Vec<(Stack, &'static str, Vec<String>)>, Vec<&'r PointRow>) {
     let (mut stacks, mut measured) = (Vec::new(), Vec::new());
-    for (stack, template) in RELIABLE {
-        let pairs = with_plain(&group.rows, stack);
-        let parts: Vec<Part> = pairs
-            .iter()
-            .filter_map(|pair| compared(run, pair))
-            .collect();
-        if !parts.is_empty() {
-            stacks.push((template, figures().parts("sizes", parts)));
+    for (stack, name) in RELIABLE {
+        let pairs = ends(pairs(
+            &group.rows,
+            "size",
+            stack::AXIS,
+            (stack.word(), PLAIN.word()),
+        ));
+        let sizes: Vec<String> = pairs.iter().filter_map(&compared).collect();
+        if !sizes.is_empty() {
+            stacks.push((stack, name, sizes));
             measured.extend(rows(&pairs));
         }
     }
-    let is_any = !stacks.is_empty();
-    let figures = figures()
-        .with("place", place(run, &group.common))
-        .parts("stacks", stacks);
-    is_any.then(|| Finding::new(kind, measured, figures))
+    (stacks, measured)
 }
 
 /// How many times as long a round trip takes.
-fn round_trips(run: &Run, pair: &Pair<'_>) -> Option<Part> {
+fn round_trips(run: &Run, group: &Group<'_>) -> Option<Finding> {
     const METRIC: &str = "latency";
-    let ratio = Interval::log_ratio(run, pair.row, pair.other, METRIC)?;
-    let time = pair.row.median(METRIC).filter(|_| pair.row.is_sound());
-    let figures = figures()
-        .with("size", bytes(pair.number))
-        .maybe("time", time.map(ns))
-        .interval(ratio.exp(), times);
-    Some((if ratio.differs() { "longer" } else { "as_long" }, figures))
+    let (stacks, measured) = by_stack(group, |pair| {
+        let ratio = Interval::log_ratio(run, pair.row, pair.other, METRIC)?;
+        let time = pair.row.median(METRIC).filter(|_| pair.row.is_sound());
+        let time = maybe(time, |time| format!("; {}", ns(time)));
+        let longer = match ratio.differs() {
+            true => format!("{} times as long", times(ratio.exp().middle)),
+            false => "no measurably longer".to_owned(),
+        };
+        let Interval { low, high, .. } = ratio.exp();
+        let (size, ends) = (bytes(pair.number), range((low, high), times));
+        Some(format!("{longer} at {size} ({ends}{time})"))
+    });
+    let stacks = stacks.iter().map(|(stack, name, sizes)| {
+        let answers = match stack {
+            Stack::Study => ", which answers with 8 B,",
+            _ => ",",
+        };
+        format!("by {name}{answers} it takes {}", sizes.join(" and "))
+    });
+    let (place, stacks) = (
+        place(run, &group.common),
+        stacks.collect::<Vec<_>>().join("; "),
+    );
+    let sentence =
+        format!("compared with the round trip of a plain datagram over {place}: {stacks}");
+    let is_any = !measured.is_empty();
+    is_any.then(|| Finding::new(Kind::ReliableRoundTrip, measured, sentence))
 }
 
 /// How much more time a datagram takes at each peer, by the kernel's time stamps.
-fn at_ends(run: &Run, pair: &Pair<'_>) -> Option<Part> {
-    let ends = ENDS.iter().filter_map(|(metric, end)| {
-        let more = Interval::difference(run, pair.row, pair.other, metric)?;
-        let template = match more {
-            more if more.low > 0.0 => "more",
-            more if more.high > 0.0 => "up_to",
-            _ => "nothing",
-        };
-        let more = (template, figures().interval(more, ns));
-        Some((*end, figures().parts("more", [more])))
+fn at_ends(run: &Run, group: &Group<'_>) -> Option<Finding> {
+    let (stacks, measured) = by_stack(group, |pair| {
+        let ends = ["client", "server"].into_iter().filter_map(|end| {
+            let Interval { low, middle, high } =
+                Interval::difference(run, pair.row, pair.other, end)?;
+            let more = match () {
+                () if low > 0.0 => format!("{} ({})", ns(middle), range((low, high), ns)),
+                () if high > 0.0 => format!("nothing measurable (up to {})", ns(high)),
+                () => "nothing".to_owned(),
+            };
+            Some(format!("{more} at the {end}"))
+        });
+        let ends: Vec<String> = ends.collect();
+        let (size, all) = (bytes(pair.number), ends.join(" and "));
+        (!ends.is_empty()).then(|| format!("at {size} {all}"))
     });
-    let ends: Vec<Part> = ends.collect();
-    let size = figures().with("size", bytes(pair.number));
-    (!ends.is_empty()).then(|| ("at_size", size.parts("ends", ends)))
+    let stacks = stacks
+        .iter()
+        .map(|(_, name, sizes)| format!("by {name} {}", sizes.join(", ")));
+    let (place, stacks) = (
+        place(run, &group.common),
+        stacks.collect::<Vec<_>>().join("; "),
+    );
+    let sentence = format!(
+        "by the kernel's timestamps, a reliable datagram over {place} takes longer than a plain one: {stacks}"
+    );
+    let is_any = !measured.is_empty();
+    is_any.then(|| Finding::new(Kind::ReliableEnds, measured, sentence))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tests::{self, RowExt, axes, contains, known_row};
+    use crate::tests::{self, RowExt, axes, contains, known_row, reads};
     use costof_model::noise::Grade;
     use costof_model::rows::PointRow;
 
@@ -151,9 +158,9 @@ mod tests {
         ];
         let found = found(&rows);
         assert_eq!(found.len(), 1);
-        assert_eq!(
-            found[0].sentence(),
-            "compared with the round trip of a plain datagram over loopback: by rudp, it takes 1.50 times as long at 56B (1.46 to 1.54; 12.0 µs) and 1.50 times as long at 2KiB (1.46 to 1.54; 15.0 µs); by the study's protocol, which answers with 8 B, it takes no measurably longer at 56B (0.98 to 1.04; 8.10 µs)"
+        reads(
+            "reliable_datagrams: a round trip is reported beside the plain one of its size",
+            [&found[0].sentence],
         );
         assert_eq!(found[0].evidence.len(), 5);
     }
@@ -168,7 +175,7 @@ mod tests {
         }
         let found = found(&rows);
         assert_eq!(found.len(), 2);
-        contains(&found[1].sentence(), "over veth");
+        contains(&found[1].sentence, "over veth");
     }
 
     #[test]
@@ -191,13 +198,13 @@ mod tests {
         let plain = || stages("udp", 5.0, 5.0);
         let found_of = |server_us| found(&[stages("rudp", 6.0, server_us), plain()]);
         let found = found_of(5.1);
-        assert_eq!(
-            found[0].sentence(),
-            "by the kernel's timestamps, a reliable datagram over loopback takes longer than a plain one: by rudp at 1400B 1.00 µs (844 ns to 1.16 µs) at the client and nothing measurable (up to 243 ns) at the server"
+        reads(
+            "reliable_datagrams: either end has what it takes more",
+            [&found[0].sentence],
         );
         assert!(
             found_of(4.0)[0]
-                .sentence()
+                .sentence
                 .contains("and nothing at the server")
         );
         let study = stages("study", 6.0, 5.1);
@@ -207,7 +214,7 @@ mod tests {
         );
         assert_eq!(both.len(), 1);
         contains(
-            &both[0].sentence(),
+            &both[0].sentence,
             "; by the study's protocol at 1400B 1.00 µs",
         );
     }

@@ -2,26 +2,12 @@
 //! the one before.
 
 use crate::Kind;
-use crate::figures::{bytes, figures, ns, percent, rate};
 use crate::finding::Finding;
 use crate::pairs::greatest;
+use crate::text::{bytes, ns, percent, rate, when};
 use costof_model::rows::{PointRow, State};
 use costof_model::run_file::Run;
 use costof_model::select::Select;
-
-pub(crate) const SENTENCES: &str = r#"
-[remote_file_limit]
-sentence = "{path} is read at {rate} at most, {how} in blocks of {block} with {depth} in flight; the limit is {limit}"
-by_cpu = "this end's CPU, which it keeps busy all the time"
-by_link = "the link, in which packets wait: a handshake with the server's kernel takes {loaded} while the file is read and {alone} otherwise"
-by_waiting = "that each call waits for the one before"
-by_server = "the server: no packets wait in the link (a handshake takes {loaded} while the file is read and {alone} otherwise), and this end's CPU is busy {busy} % of the time"
-by_link_or_server = "the link or the server: this end's CPU is busy {busy} % of the time"
-advice = "[{try_depth}measure it with several in flight (--set depth=1,16)]"
-
-[remote_read_parts]
-sentence = "a block of {size} of {path} by itself takes {latency}: {handshake} for a handshake's round trip, {call} more for a call that does nothing (the server, and waking up), and {block} for the block"
-"#;
 
 /// From this share of its time on, the client's CPU is the limit.
 const BUSY: f64 = 0.9;
@@ -61,33 +47,49 @@ fn limit(rows: &Select<'_>) -> Option<Finding> {
     let depth = number(fastest, "depth");
     let is_queued = |(alone, loaded)| loaded > WAITS * alone && loaded - alone > WAITS_NS;
     let is_alone = depth == 1 && !rows.iter().any(|row| deeper(row));
+    let takes = || {
+        let (alone, loaded) = handshakes.unwrap_or_default();
+        format!(
+            "takes {} while the file is read and {} otherwise",
+            ns(loaded),
+            ns(alone)
+        )
+    };
+    let is_busy = format!("this end's CPU is busy {} % of the time", percent(busy));
+    let mut waits = false;
     let limit = match handshakes {
-        _ if busy > BUSY => "by_cpu",
-        Some(handshakes) if is_queued(handshakes) => "by_link",
-        _ if is_alone => "by_waiting",
-        Some(_) => "by_server",
-        None => "by_link_or_server",
+        _ if busy > BUSY => "this end's CPU, which it keeps busy all the time".to_owned(),
+        Some(handshakes) if is_queued(handshakes) => format!(
+            "the link, in which packets wait: a handshake with the server's kernel {}",
+            takes()
+        ),
+        _ if is_alone => {
+            waits = true;
+            "that each call waits for the one before".to_owned()
+        }
+        Some(_) => format!(
+            "the server: no packets wait in the link (a handshake {}), and {is_busy}",
+            takes()
+        ),
+        None => format!("the link or the server: {is_busy}"),
     };
     let is_random = fastest.word("pattern") == Some("random");
-    let figures = figures()
-        .with("path", fastest.word("path").unwrap_or("?"))
-        .with("rate", rate(bytes_per_s))
-        .with(
-            "how",
-            if is_random {
-                "randomly"
-            } else {
-                "sequentially"
-            },
-        )
-        .with("block", bytes(number(fastest, "block")))
-        .with("depth", depth)
-        .with("busy", percent(busy))
-        .maybe("alone", handshakes.map(|(alone, _)| ns(alone)))
-        .maybe("loaded", handshakes.map(|(_, loaded)| ns(loaded)))
-        .when("try_depth", limit == "by_waiting")
-        .choose("limit", limit);
-    Some(Finding::new(Kind::RemoteFileLimit, [fastest], figures))
+    let sentence = format!(
+        "{} is read at {} at most, {} in blocks of {} with {depth} in flight; the limit is {limit}",
+        fastest.word("path").unwrap_or("?"),
+        rate(bytes_per_s),
+        if is_random {
+            "randomly"
+        } else {
+            "sequentially"
+        },
+        bytes(number(fastest, "block")),
+    );
+    let advice = when(
+        waits,
+        "measure it with several in flight (--set depth=1,16)",
+    );
+    Some(Finding::new(Kind::RemoteFileLimit, [fastest], sentence).advise(advice))
 }
 
 /// The parts of the smallest random read with one in flight: the link's round trip, the time in which a
@@ -98,21 +100,24 @@ fn parts(rows: &Select<'_>) -> Option<Finding> {
         alone.min_by_key(|row| (number(row, "block"), row.word("pattern") != Some("random")))?;
     let latency = small.median("latency")?;
     let (call, handshake) = (small.median("null_call")?, small.median("handshake")?);
-    let figures = figures()
-        .with("latency", ns(latency))
-        .with("size", bytes(number(small, "block")))
-        .with("path", small.word("path").unwrap_or("?"))
-        .with("handshake", ns(handshake))
-        .with("call", ns(call - handshake))
-        .with("block", ns(latency - call));
+    let sentence = format!(
+        "a block of {} of {} by itself takes {}: {} for a handshake's round trip, {} more for a call that does \
+         nothing (the server, and waking up), and {} for the block",
+        bytes(number(small, "block")),
+        small.word("path").unwrap_or("?"),
+        ns(latency),
+        ns(handshake),
+        ns(call - handshake),
+        ns(latency - call),
+    );
     let adds_up = handshake <= call && call <= latency;
-    adds_up.then(|| Finding::new(Kind::RemoteReadParts, [small], figures))
+    adds_up.then(|| Finding::new(Kind::RemoteReadParts, [small], sentence))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tests::{axes, contains, point_row, sentences};
+    use crate::tests::{axes, contains, point_row, reads, sentences};
     use costof_model::unit::Unit;
 
     /// A point with its latency, throughput, and CPU time per KiB, and handshakes alone and under
@@ -145,13 +150,13 @@ mod tests {
             row(1 << 20, 16, 11.9e6, 500.0, (8_000.0, 9.5e6)),
         ];
         let found = sentences(remote_file, &rows);
-        assert_eq!(
-            found[0],
-            "nfs://h/e/f is read at 11.9 MB/s at most, randomly in blocks of 1MiB with 16 in flight; the limit is the link, in which packets wait: a handshake with the server's kernel takes 9.50 ms while the file is read and 8.00 µs otherwise"
+        reads(
+            "remote_file: packets that wait say that it is the link",
+            [&found[0]],
         );
-        assert_eq!(
-            found[1],
-            "a block of 4KiB of nfs://h/e/f by itself takes 40.0 µs: 8.00 µs for a handshake's round trip, 22.0 µs more for a call that does nothing (the server, and waking up), and 10.0 µs for the block"
+        reads(
+            "remote_file: packets that wait say that it is the link (2)",
+            [&found[1]],
         );
     }
 

@@ -1,18 +1,13 @@
 //! Finds the call rate up to which calls are answered in time.
 
 use crate::Kind;
-use crate::figures::{Value, figures, ns};
 use crate::finding::Finding;
 use crate::naming::place;
+use crate::stack;
+use crate::text::ns;
 use costof_model::rows::{PointRow, State};
 use costof_model::run_file::Run;
 use costof_model::select::Group;
-
-pub(crate) const SENTENCES: &str = r#"
-[rpc_load]
-sentence = "calls by {stack} with {payload} over {place}: at most {most}/s are answered; the 99th percentile is {unloaded_p99} at {unloaded}/s (a tenth of that or less), and grows tenfold between {before}/s ({before_p99}) and {left}/s ({left_p99})"
-advice = "plan for {before}/s at most, where latency matters"
-"#;
 
 /// The percentile of the latency.
 const PERCENT: f64 = 99.0;
@@ -67,29 +62,26 @@ fn knee(run: &Run, group: &Group<'_>) -> Option<Finding> {
         .position(|load| load.rate > unloaded.rate && load.percentile_ns > limit_ns)?;
     let (before, left) = (&loads[left - 1], &loads[left]);
     let evidence = [unloaded, before, left, beyond].map(|load| load.row);
-    let axes = &group.common.axes;
-    let rate = |load: &Loaded<'_>| Value::Decimal(load.rate, 0);
-    let figures = figures()
-        .with("stack", axes.find_word("stack").unwrap_or("?"))
-        .with("payload", axes.find_word("payload").unwrap_or("?"))
-        .with(
-            "place",
-            place(run, &group.common.without(&["stack", "payload"])),
-        )
-        .with("most", Value::Decimal(most, 0))
-        .with("unloaded", rate(unloaded))
-        .with("unloaded_p99", ns(unloaded.percentile_ns))
-        .with("before", rate(before))
-        .with("before_p99", ns(before.percentile_ns))
-        .with("left", rate(left))
-        .with("left_p99", ns(left.percentile_ns));
-    Some(Finding::new(Kind::RpcLoad, evidence, figures))
+    let word = |axis| group.common.axes.find_word(axis).unwrap_or("?");
+    let load = |load: &Loaded<'_>| (load.rate, ns(load.percentile_ns));
+    let ((slow, slow_p99), (before, before_p99)) = (load(unloaded), load(before));
+    let (left, left_p99) = load(left);
+    let sentence = format!(
+        "calls by {} with {} over {}: at most {most:.0}/s are answered; the 99th percentile is {slow_p99} at \
+         {slow:.0}/s (a tenth of that or less), and grows tenfold between {before:.0}/s ({before_p99}) and \
+         {left:.0}/s ({left_p99})",
+        word(stack::AXIS),
+        word("payload"),
+        place(run, &group.common.without(&[stack::AXIS, "payload"])),
+    );
+    let advice = format!("plan for {before:.0}/s at most, where latency matters");
+    Some(Finding::new(Kind::RpcLoad, evidence, sentence).advise(advice))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tests::{self, RowExt, axes, point_row};
+    use crate::tests::{self, RowExt, axes, point_row, reads};
     use costof_model::metric::{Estimate, Percentile};
 
     /// A requested rate, the rate answered, and the 99th percentile.
@@ -127,12 +119,12 @@ mod tests {
             row(60_000, 45_000.0, 90_000.0),
             row(50_000, 49_000.0, 2_000.0),
         ]);
-        assert_eq!(
-            found[0].sentence(),
-            "calls by grpc with string64 over loopback: at most 49000/s are answered; the 99th percentile is 50.0 µs at 2000/s (a tenth of that or less), and grows tenfold between 40000/s (400 µs) and 50000/s (2.00 ms)"
+        reads(
+            "rpc_load: the rate is reported at which the 99th percentile leaves what it was",
+            [&found[0].sentence],
         );
         assert_eq!(found[0].evidence.len(), 4);
-        assert!(found[0].advice().as_ref().unwrap().contains("40000/s"));
+        assert!(found[0].advice.as_ref().unwrap().contains("40000/s"));
     }
 
     #[test]

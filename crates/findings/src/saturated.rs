@@ -1,24 +1,14 @@
 //! Finds which peer of a network transfer was at its limit.
 
 use crate::Kind;
-use crate::figures::{figures, percents, rate, span, span_of};
 use crate::finding::Finding;
+use crate::stack;
+use crate::text::{self, bytes, percent, range, rate, span};
 use costof_model::link::Link;
 use costof_model::noise::PEER;
 use costof_model::rows::PointRow;
 use costof_model::run_file::Run;
 use costof_model::select::Select;
-use costof_model::unit::display_bytes;
-
-pub(crate) const SENTENCES: &str = r#"
-[bandwidth_limit]
-sentence = "{what} by {over} over {link}, in {pieces} of {sizes} (up to {fastest}): {limit}"
-by_sender = "the limit is the sender's CPU: the sender ran {sender} % of the time, the receiver {receiver} %"
-by_receiver = "the limit is the receiver's CPU: the sender ran {sender} % of the time, the receiver {receiver} %"
-by_both = "both ends' CPUs are at their limit: the sender ran {sender} % of the time, the receiver {receiver} %"
-by_rate = "the limit is the link's {mbit_per_s} Mbit/s: the sender ran {sender} % of the time, the receiver {receiver} %"
-by_neither = "neither end's CPU is the limit: the sender ran {sender} % of the time, the receiver {receiver} %, and both waited for the link, its window or each other"
-"#;
 
 /// A thread that runs for this share of the time has no time left.
 pub(crate) const SATURATED: f64 = 0.95;
@@ -43,7 +33,7 @@ enum Limit {
 /// What is transferred: the axis that says by what, and the words for it and for its pieces.
 type Transfer = (&'static str, &'static str, &'static str);
 const BYTES: Transfer = ("over", "network bandwidth", "writes");
-const CALLS: Transfer = ("stack", "a stream of calls", "messages");
+const CALLS: Transfer = (stack::AXIS, "a stream of calls", "messages");
 
 /// The limit of each protocol over each link, by the size of writes or messages.
 pub(crate) fn saturated(run: &Run) -> Vec<Finding> {
@@ -120,36 +110,41 @@ fn found(
     over: &str,
     rows: &Select<'_>,
 ) -> Finding {
-    let sizes = rows
-        .iter()
-        .filter_map(|row| row.number("size").map(display_bytes));
-    let receiver = rows.iter().filter_map(|row| receiver_running(row));
-    let (template, mbit_per_s) = match limit {
-        Limit::Sender => ("by_sender", None),
-        Limit::Receiver => ("by_receiver", None),
-        Limit::Both => ("by_both", None),
-        Limit::Rate(bits) => ("by_rate", Some((bits / 1e6).to_string())),
-        Limit::Neither => ("by_neither", None),
+    let sizes = rows.iter().filter_map(|row| row.number("size").map(bytes));
+    let shares = |share: &dyn Fn(&PointRow) -> Option<f64>| {
+        range(
+            span(rows.iter().filter_map(|row| share(row))).unwrap_or_default(),
+            percent,
+        )
     };
-    let (_, fastest) = span_of(rows, "throughput").unwrap_or_default();
-    let figures = figures()
-        .with("what", what)
-        .with("pieces", pieces)
-        .with("over", over)
-        .with("link", link)
-        .with("sizes", sizes.collect::<Vec<_>>().join(", "))
-        .with("fastest", rate(fastest))
-        .maybe("mbit_per_s", mbit_per_s)
-        .maybe("sender", span_of(rows, "sender_running").map(percents))
-        .maybe("receiver", span(receiver).map(percents))
-        .choose("limit", template);
-    Finding::new(Kind::BandwidthLimit, rows.iter().copied(), figures)
+    let sender = shares(&|row| row.median("sender_running"));
+    let receiver = shares(&receiver_running);
+    let fastest = rows.iter().filter_map(|row| row.median("throughput"));
+    let limit_is = match limit {
+        Limit::Sender => "the limit is the sender's CPU".to_owned(),
+        Limit::Receiver => "the limit is the receiver's CPU".to_owned(),
+        Limit::Both => "both ends' CPUs are at their limit".to_owned(),
+        Limit::Rate(bits) => format!("the limit is the link's {} Mbit/s", bits / 1e6),
+        Limit::Neither => "neither end's CPU is the limit".to_owned(),
+    };
+    let waited = text::when(
+        limit == Limit::Neither,
+        ", and both waited for the link, its window or each other",
+    );
+    let sentence = format!(
+        "{what} by {over} over {}, in {pieces} of {} (up to {}): {limit_is}: the sender ran {sender} % of the \
+         time, the receiver {receiver} %{waited}",
+        text::link(link),
+        sizes.collect::<Vec<_>>().join(", "),
+        rate(fastest.fold(0.0, f64::max)),
+    );
+    Finding::new(Kind::BandwidthLimit, rows.iter().copied(), sentence)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tests::{self, RowExt, add_metric, axes, contains, point_row, run, warn};
+    use crate::tests::{self, RowExt, add_metric, axes, contains, point_row, reads, run, warn};
     use costof_model::noise::Grade;
     use costof_model::unit::Unit;
 
@@ -181,13 +176,9 @@ mod tests {
             row("loopback", 128 << 10, 5000.0, (0.71, 1.0)),
             row("loopback", 1 << 20, 5000.0, (0.98, 0.97)),
         ];
-        assert_eq!(
+        reads(
+            "saturated: the end that always runs is what limits",
             sentences(&rows),
-            [
-                "network bandwidth by tcp over loopback, in writes of 64B, 1KiB (up to 1.50 GB/s): the limit is the sender's CPU: the sender ran 96 to 99 % of the time, the receiver 40 to 61 %",
-                "network bandwidth by tcp over loopback, in writes of 128KiB (up to 5.00 GB/s): the limit is the receiver's CPU: the sender ran 71 % of the time, the receiver 100 %",
-                "network bandwidth by tcp over loopback, in writes of 1MiB (up to 5.00 GB/s): both ends' CPUs are at their limit: the sender ran 98 % of the time, the receiver 97 %",
-            ]
         );
     }
 
@@ -199,11 +190,9 @@ mod tests {
         calls.metrics.pop();
         // 5 ns of CPU time per byte: half a second for 100 MB.
         add_metric(&mut calls, "cpu_receiver", 5.0 * 1024.0);
-        assert_eq!(
+        reads(
+            "saturated: a stream of calls has limits too",
             sentences(&[calls]),
-            [
-                "a stream of calls by grpc over loopback, in messages of 64B (up to 100 MB/s): the limit is the sender's CPU: the sender ran 99 % of the time, the receiver 50 %"
-            ]
         );
     }
 
@@ -237,7 +226,7 @@ mod tests {
         run.points.push(row);
         assert_eq!(saturated(&run).len(), 0);
         run.run.plan.placement.0.insert(PEER.into(), vec![1]);
-        assert!(saturated(&run)[0].sentence().contains("neither end's"));
+        assert!(saturated(&run)[0].sentence.contains("neither end's"));
     }
 
     #[test]

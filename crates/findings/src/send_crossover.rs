@@ -2,7 +2,6 @@
 
 use crate::Kind;
 use crate::crossover::{Crossover, compare};
-use crate::figures::{Figures, Part, figures, part};
 use crate::finding::Finding;
 use crate::naming::place;
 use crate::noise;
@@ -13,48 +12,19 @@ use costof_model::run_file::Run;
 use costof_model::select::{Group, Select};
 use std::collections::HashSet;
 
-/// The sentences about a crossover, for any two ways of sending.
-macro_rules! crossover {
-    () => {
-        r#"
-sentence = "{better} beats {other} over {place}: {metrics|; }"
-cpu_sender = "by the sender's CPU time {from}"
-throughput = "by throughput {from}"
-everywhere = "at every size from {low} on"
-from = "from about {about} on ({low} to {high})"
-from_at_most = "from about {about} on, {high} at most"
-from_at_the_latest = "from {high} on at the latest"
-at = "at {low} only"
-only = "from {low} to {high} only"
-nowhere = "nowhere for certain up to {high}"
-unknown = "unknown between {low} and {high}"
-too_wide = "unknown by any metric, as the intervals are too wide (--full narrows them)"
-"#
-    };
-}
-
-pub(crate) const SENTENCES: &str = concat!(
-    "[one_copy_crossover]",
-    crossover!(),
-    "[zero_copy_crossover]",
-    crossover!(),
-    r#"
-[crossover_disturbed]
-sentence = "{what}"
-left_out = "no crossover: {count} of the {all} points that compare ways of sending are not used: [{noise}][{no_room}there was no room to send without a copy (ENOBUFS)]"
-pacing = "bbr paces TCP over {links}: the crossovers include that delay, which is most of the time in a sink"
-advice = "[{no_room}raise net.core.optmem_max (sysctl) or the limit of locked memory (ulimit -l)][{paced}`--set congestion_control=reno` measures without it]"
-"#
-);
-
 /// The two ways of each comparison, and its kind of finding.
 const PAIRS: [(&str, &str, Kind); 3] = [
     ("one_copy", "two_copy", Kind::OneCopyCrossover),
     ("zero_copy", "two_copy", Kind::ZeroCopyCrossover),
     ("zero_copy", "one_copy", Kind::ZeroCopyCrossover),
 ];
-/// The metrics of the comparison; each has a template.
-const METRICS: [&str; 2] = ["cpu_sender", "throughput"];
+/// The metrics of the comparison, and what each is called.
+const METRICS: [(&str, &str); 2] = [
+    ("cpu_sender", "the sender's CPU time"),
+    ("throughput", "throughput"),
+];
+
+const TOO_WIDE: &str = "unknown by any metric, as the intervals are too wide (--full narrows them)";
 
 /// The sizes from which on one way of sending beats another by a metric, under the same circumstances.
 #[derive(Clone, Debug, PartialEq)]
@@ -81,7 +51,7 @@ pub fn send_crossovers(run: &Run) -> Vec<SendCrossover> {
     let pairs = groups
         .iter()
         .flat_map(|group| PAIRS.map(|pair| (group, pair)));
-    let each = pairs.flat_map(|(group, pair)| METRICS.map(|metric| (group, pair, metric)));
+    let each = pairs.flat_map(|(group, pair)| METRICS.map(|(metric, _)| (group, pair, metric)));
     let found = each.filter_map(|(group, pair, metric)| found(run, group, pair, metric));
     found.collect()
 }
@@ -105,7 +75,7 @@ pub(crate) fn send_crossover(run: &Run) -> Vec<Finding> {
         findings.extend(match unknown[..] {
             [] => None,
             [one] => Some(by_pair(run, one)),
-            _ => Some(of_pair(run, &unknown, vec![part("too_wide")])),
+            _ => Some(of_pair(run, &unknown, TOO_WIDE)),
         });
     }
     findings.extend(paced(run, &comparable(run), &findings));
@@ -121,25 +91,25 @@ pub(crate) fn send_crossover(run: &Run) -> Vec<Finding> {
         .flat_map(|found| &found.evidence)
         .collect();
     let no_room = all.clone().filter(falls_back);
-    let unsound = all
-        .clone()
-        .filter(|row| !row.is_sound() && !falls_back(row) && !used.contains(&row.point));
-    let noise = figures().maybe("noise", noise::described(&unsound));
-    findings.extend(left_out(&unsound, all.len(), noise));
-    let room = figures().when("no_room", true);
-    findings.extend(left_out(&no_room, all.len(), room));
+    let unused = |row: &PointRow| !row.is_sound() && !falls_back(row) && !used.contains(&row.point);
+    let unsound = all.clone().filter(unused);
+    let noise = noise::described(&unsound).unwrap_or_default();
+    findings.extend(left_out(&unsound, all.len(), &noise));
+    let room = "there was no room to send without a copy (ENOBUFS)";
+    let advice = "raise net.core.optmem_max (sysctl) or the limit of locked memory (ulimit -l)";
+    let no_room = left_out(&no_room, all.len(), room);
+    findings.extend(no_room.map(|found| found.advise(advice)));
     findings
 }
 
 /// The points of `all` that were not compared for this reason.
-fn left_out(rows: &Select<'_>, all: usize, reason: Figures) -> Option<Finding> {
-    let figures = reason
-        .with("count", rows.len())
-        .with("all", all)
-        .choose("what", "left_out");
-    let evidence = rows.iter().copied();
+fn left_out(rows: &Select<'_>, all: usize, reason: &str) -> Option<Finding> {
+    let count = rows.len();
+    let sentence = format!(
+        "no crossover: {count} of the {all} points that compare ways of sending are not used: {reason}"
+    );
     let is_any = !rows.is_empty() && all > 2;
-    is_any.then(|| Finding::new(Kind::CrossoverDisturbed, evidence, figures))
+    is_any.then(|| Finding::new(Kind::CrossoverDisturbed, rows.iter().copied(), sentence))
 }
 
 fn found(
@@ -163,32 +133,27 @@ fn found(
 /// One finding from the crossovers of a pair by all metrics.
 fn by_pair(run: &Run, by_metric: &[SendCrossover]) -> Finding {
     let metrics = by_metric.iter().map(|found| {
-        let from = found.crossover.part();
-        (found.metric, figures().parts("from", [from]))
+        let name = METRICS.iter().find(|(metric, _)| *metric == found.metric);
+        format!(
+            "by {} {}",
+            name.map_or("", |(_, name)| name),
+            found.crossover.text()
+        )
     });
-    of_pair(run, &[by_metric], metrics.collect())
+    of_pair(run, &[by_metric], &metrics.collect::<Vec<_>>().join("; "))
 }
 
-/// A finding about a pair in these places, each with its crossovers by all metrics.
-fn of_pair(run: &Run, places: &[&[SendCrossover]], metrics: Vec<Part>) -> Finding {
+/// A finding about a pair in these places, with what its crossovers are.
+fn of_pair(run: &Run, places: &[&[SendCrossover]], crossovers: &str) -> Finding {
     let first = &places[0][0];
-    let mut evidence: Vec<Point> = Vec::new();
-    for point in places.concat().iter().flat_map(|found| &found.evidence) {
-        if !evidence.contains(point) {
-            evidence.push(point.clone());
-        }
-    }
-    let places = places.iter().map(|found| place(run, &found[0].common));
-    let figures = figures()
-        .with("better", first.better)
-        .with("other", first.other)
-        .with("place", places.collect::<Vec<_>>().join(", "))
-        .parts("metrics", metrics);
-    Finding {
-        kind: first.kind,
-        figures,
-        evidence,
-    }
+    let evidence = places.concat().into_iter().flat_map(|found| found.evidence);
+    let places: Vec<String> = places
+        .iter()
+        .map(|found| place(run, &found[0].common))
+        .collect();
+    let (better, other, places) = (first.better, first.other, places.join(", "));
+    let sentence = format!("{better} beats {other} over {places}: {crossovers}");
+    Finding::of_points(first.kind, evidence.collect(), sentence)
 }
 
 /// The points behind crossovers that BBR paces, and their links.
@@ -200,17 +165,19 @@ fn paced(run: &Run, rows: &Select<'_>, found: &[Finding]) -> Option<Finding> {
     let mut links: Vec<&str> = paced.iter().map(|row| &*row.point.link).collect();
     links.sort_unstable();
     links.dedup();
-    let figures = figures()
-        .with("links", links.join(", "))
-        .when("paced", true)
-        .choose("what", "pacing");
-    (!links.is_empty()).then(|| Finding::new(Kind::CrossoverDisturbed, paced, figures))
+    let sentence = format!(
+        "bbr paces TCP over {}: the crossovers include that delay, which is most of the time in a sink",
+        links.join(", ")
+    );
+    let advice = "`--set congestion_control=reno` measures without it";
+    let found = || Finding::new(Kind::CrossoverDisturbed, paced, sentence).advise(advice);
+    (!links.is_empty()).then(found)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tests::{RowExt, add_metric, axes, begins, known_row, launch, run, warn};
+    use crate::tests::{RowExt, add_metric, axes, begins, known_row, launch, reads, run, warn};
     use costof_model::noise::Grade;
     use costof_model::unit::Better;
 
@@ -247,14 +214,13 @@ mod tests {
     #[test]
     fn the_crossover_of_real_sends_is_reported_with_its_interval() {
         let findings = send_crossover(&cold());
-        let sentences: Vec<String> = findings.iter().map(Finding::sentence).collect();
-        assert_eq!(
-            sentences,
-            [
-                "one_copy beats two_copy over sink: by the sender's CPU time nowhere for certain up to 1MiB",
-                "zero_copy beats two_copy over sink: by the sender's CPU time from about 26KiB on (24KiB to 28KiB)",
-                "zero_copy beats one_copy over sink: by the sender's CPU time from about 23KiB on (21KiB to 25KiB)",
-            ]
+        let sentences: Vec<String> = findings
+            .iter()
+            .map(|found| found.sentence.clone())
+            .collect();
+        reads(
+            "send_crossover: the crossover of real sends is reported with its interval",
+            &sentences,
         );
         assert_eq!(findings[1].evidence.len(), 8);
     }
@@ -273,7 +239,10 @@ mod tests {
                 }
             }
         }
-        let sentences: Vec<String> = send_crossover(&run).iter().map(Finding::sentence).collect();
+        let sentences: Vec<String> = send_crossover(&run)
+            .iter()
+            .map(|found| found.sentence.clone())
+            .collect();
         assert_eq!(sentences.len(), 4, "{sentences:?}");
         begins(&sentences[3], "one_copy beats two_copy over sink");
         assert!(sentences[3].contains(", sink"), "{sentences:?}");
@@ -294,9 +263,9 @@ mod tests {
         }
         let findings = send_crossover(&run);
         assert_eq!(findings.len(), 4);
-        assert_eq!(
-            findings[3].sentence(),
-            "zero_copy beats two_copy over loopback: by throughput unknown between 4KiB and 64KiB"
+        reads(
+            "send_crossover: other links and metrics are distinguished",
+            [&findings[3].sentence],
         );
     }
 
@@ -308,9 +277,9 @@ mod tests {
         }
         let findings = send_crossover(&run);
         assert_eq!(findings.len(), 1);
-        assert_eq!(
-            findings[0].sentence(),
-            "no crossover: 12 of the 12 points that compare ways of sending are not used: grade D, mostly because steal was seen (stop it)"
+        reads(
+            "send_crossover: sizes that noise decides do not count",
+            [&findings[0].sentence],
         );
     }
 
@@ -336,7 +305,7 @@ mod tests {
         assert_eq!(busy.len(), 3, "nothing is left out");
         let kinds = |found: &[Finding]| found.iter().map(|it| it.kind).collect::<Vec<_>>();
         assert_eq!(kinds(&busy), kinds(&quiet));
-        assert!(busy[1].sentence().contains("from about 26KiB on"));
+        assert!(busy[1].sentence.contains("from about 26KiB on"));
         let all = noise::found(&run);
         assert!(busy.iter().all(|found| all.contains(found)), "{all:#?}");
     }
@@ -357,9 +326,9 @@ mod tests {
         let findings = send_crossover(&run);
         assert_eq!(findings.len(), 2);
         assert_eq!(findings[0], shown[0]);
-        assert_eq!(
-            findings[1].sentence(),
-            "no crossover: 4 of the 12 points that compare ways of sending are not used: there was no room to send without a copy (ENOBUFS)"
+        reads(
+            "send_crossover: sends that had no room to go without a copy are none without",
+            [&findings[1].sentence],
         );
     }
 
@@ -373,8 +342,8 @@ mod tests {
         let findings = send_crossover(&run);
         assert_eq!(findings.len(), 4);
         let last = &findings[3];
-        begins(&last.sentence(), "bbr paces TCP over sink");
-        assert!(last.advice().as_ref().unwrap().contains("reno"));
+        begins(&last.sentence, "bbr paces TCP over sink");
+        assert!(last.advice.as_ref().unwrap().contains("reno"));
         for row in &mut run.points {
             row.point.axes = row.point.axes.clone().with("congestion_control", "reno");
         }
@@ -417,7 +386,7 @@ mod tests {
             1_048_576.0,
             16_777_216.0,
         ];
-        let written = sizes.map(crate::naming::approximate_size);
+        let written = sizes.map(crate::text::size);
         let expected = [
             "64B", "1KiB", "1.5KiB", "24KiB", "128KiB", "130KiB", "1MiB", "16MiB",
         ];

@@ -140,7 +140,7 @@ mod tests {
                      (stop it)";
         assert_eq!([lacks(1), lacks(4)], [noise, ""]);
         assert!(lacks(3).starts_with("only one number of threads"));
-        let disturbed = questions[3].answers[0].sentence();
+        let disturbed = questions[3].answers[0].sentence.clone();
         assert!(
             disturbed.contains("grade D, mostly because others was seen"),
             "{disturbed}"

@@ -2,26 +2,12 @@
 //! of the memory modules' bandwidth that reads reach.
 
 use crate::Kind;
-use crate::figures::{figures, ns, percent, rate};
 use crate::finding::Finding;
 use crate::pairs::greatest;
+use crate::text::{ns, percent, rate, when};
 use costof_model::rows::PointRow;
 use costof_model::run_file::Run;
 use costof_model::select::Select;
-
-pub(crate) const SENTENCES: &str = r#"
-[sequential_mebibyte]
-sentence = "sequentially, by one thread, 1 MiB of main memory is {operations}[; how fast it is {unknown|; how fast it is }]"
-unknown_time = "{done} is not known ({why})"
-operation = "{done} in {time}"
-by_string_instruction = "{done} in {time} (a string instruction)"
-by_vectors = "{done} in {time} ({vector}-byte vectors)"
-by_nontemporal_vectors = "{done} in {time} ({vector}-byte vectors, non-temporal)"
-
-[memory_modules_share]
-sentence = "[{threads} threads read][{alone}one thread reads] main memory at {read}, {share} % of the {modules} that its modules can deliver according to the firmware"
-advice = "[{too_much}the firmware's figure is wrong: a hypervisor may have invented it]"
-"#;
 
 const MEBIBYTE: f64 = 1_048_576.0;
 
@@ -43,27 +29,30 @@ fn mebibyte(run: &Run) -> Option<Finding> {
         .into_iter()
         .filter_map(|(done, row)| Some((done, row?)))
         .partition(|(_, row)| row.is_sound());
-    let parts = sound.iter().filter_map(|(done, row)| {
-        let time = MEBIBYTE / row.median("throughput")? * 1e9;
-        let template = match row.median("vector_bytes") {
-            None => "operation",
-            Some(bytes) if bytes <= 1.0 => "by_string_instruction",
-            Some(_) if row.median("nontemporal") > Some(0.0) => "by_nontemporal_vectors",
-            Some(_) => "by_vectors",
+    let operation = |(done, row): &(&str, &PointRow)| {
+        let time = ns(MEBIBYTE / row.median("throughput")? * 1e9);
+        let by = match row.median("vector_bytes") {
+            None => String::new(),
+            Some(bytes) if bytes <= 1.0 => " (a string instruction)".to_owned(),
+            Some(bytes) => {
+                let past = when(row.median("nontemporal") > Some(0.0), ", non-temporal");
+                format!(" ({}-byte vectors{past})", bytes as u64)
+            }
         };
-        let vector = row.median("vector_bytes").map(|bytes| bytes as u64);
-        let figures = figures().with("done", *done).with("time", ns(time));
-        Some((template, figures.maybe("vector", vector)))
-    });
-    let unknown = unsound.iter().filter_map(|(done, row)| {
-        let figures = figures().with("done", *done);
-        Some(("unknown_time", figures.with("why", row.why_unsound()?)))
-    });
-    let figures = figures()
-        .parts("operations", parts)
-        .parts("unknown", unknown);
+        Some(format!("{done} in {time}{by}"))
+    };
+    let unknown = |(done, row): &(&str, &PointRow)| {
+        Some(format!(
+            "; how fast it is {done} is not known ({})",
+            row.why_unsound()?
+        ))
+    };
+    let known: Vec<String> = sound.iter().filter_map(operation).collect();
+    let unknown: String = unsound.iter().filter_map(unknown).collect();
+    let all = known.join(", ");
+    let sentence = format!("sequentially, by one thread, 1 MiB of main memory is {all}{unknown}");
     let evidence = sound.iter().map(|(_, row)| *row);
-    (!sound.is_empty()).then(|| Finding::new(Kind::SequentialMebibyte, evidence, figures))
+    (!known.is_empty()).then(|| Finding::new(Kind::SequentialMebibyte, evidence, sentence))
 }
 
 /// Compares the highest read bandwidth of main memory, with any number of threads, with the bandwidth of the
@@ -75,15 +64,20 @@ fn modules(run: &Run) -> Option<Finding> {
         in_main_memory(run.select("memory.bandwidth"), run, "read"),
         read,
     )?;
-    let threads = fastest.number("threads")?;
-    let figures = figures()
-        .maybe("threads", (threads != 1).then_some(threads))
-        .when("alone", threads == 1)
-        .with("read", rate(read(fastest)))
-        .with("share", percent(read(fastest) / modules))
-        .with("modules", rate(modules))
-        .when("too_much", read(fastest) > modules);
-    Some(Finding::new(Kind::MemoryModulesShare, [fastest], figures))
+    let who = match fastest.number("threads")? {
+        1 => "one thread reads".to_owned(),
+        threads => format!("{threads} threads read"),
+    };
+    let (share, read) = (read(fastest) / modules, read(fastest));
+    let sentence = format!(
+        "{who} main memory at {}, {} % of the {} that its modules can deliver according to the firmware",
+        rate(read),
+        percent(share),
+        rate(modules),
+    );
+    let wrong = "the firmware's figure is wrong: a hypervisor may have invented it";
+    let found = Finding::new(Kind::MemoryModulesShare, [fastest], sentence);
+    Some(found.advise(when(read > modules, wrong)))
 }
 
 /// Of these rows, an operation on sizes that no claimed cache holds, with the fastest kernel; empty if the
@@ -104,7 +98,7 @@ fn in_main_memory<'r>(rows: Select<'r>, run: &Run, op: &str) -> Select<'r> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tests::{CLAIMED, RowExt, add_metric, axes, point_row, run};
+    use crate::tests::{CLAIMED, RowExt, add_metric, axes, point_row, reads, run};
     use costof_model::facts::Dimm;
     use costof_model::noise::Grade;
 
@@ -123,12 +117,13 @@ mod tests {
         let mut run = run(&CLAIMED);
         let read = stream("read", 1 << 30, 10.0).warned("others", Grade::D);
         run.points = vec![read, stream("copy", 1 << 30, 5.0)];
-        let shown: Vec<String> = sequential(&run).iter().map(Finding::sentence).collect();
-        assert_eq!(
-            shown,
-            [
-                "sequentially, by one thread, 1 MiB of main memory is copied in 210 µs; how fast it is read is not known (grade D: others was seen: stop it)"
-            ]
+        let shown: Vec<String> = sequential(&run)
+            .iter()
+            .map(|found| found.sentence.clone())
+            .collect();
+        reads(
+            "sequential: an operation that noise decides is named and not left to the others",
+            &shown,
         );
         run.points.pop();
         assert_eq!(sequential(&run), []);
@@ -142,9 +137,9 @@ mod tests {
         run.points.push(stream("copy", 128 << 20, 10.0));
         run.points.push(stream("read", 128 << 20, 20.0));
         let findings = sequential(&run);
-        assert_eq!(
-            findings[0].sentence(),
-            "sequentially, by one thread, 1 MiB of main memory is read in 52.4 µs, copied in 105 µs"
+        reads(
+            "sequential: only what no cache holds is main memory",
+            [&findings[0].sentence],
         );
         assert_eq!(findings[0].evidence.len(), 2);
     }
@@ -168,9 +163,9 @@ mod tests {
             let row = stream(op, 128 << 20, 20.0);
             run.points.push(by_kernel(row, vector_bytes, nontemporal));
         }
-        assert_eq!(
-            sequential(&run)[0].sentence(),
-            "sequentially, by one thread, 1 MiB of main memory is read in 52.4 µs (32-byte vectors), written in 52.4 µs (64-byte vectors, non-temporal), copied in 52.4 µs (a string instruction)"
+        reads(
+            "sequential: the kernels that won are named",
+            [&sequential(&run)[0].sentence],
         );
     }
 
@@ -191,12 +186,12 @@ mod tests {
         };
         tell(&mut run, 3_200_000_000);
         let findings = sequential(&run);
-        assert_eq!(
-            findings[1].sentence(),
-            "2 threads read main memory at 32.0 GB/s, 62 % of the 51.2 GB/s that its modules can deliver according to the firmware"
+        reads(
+            "sequential: what is read is held against the modules where the firmware tells of them",
+            [&findings[1].sentence],
         );
-        assert_eq!(findings[1].advice(), None);
+        assert_eq!(findings[1].advice, None);
         tell(&mut run, 1_600_000_000);
-        assert!(sequential(&run)[1].advice().is_some(), "more than it can");
+        assert!(sequential(&run)[1].advice.is_some(), "more than it can");
     }
 }

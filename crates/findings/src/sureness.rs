@@ -66,7 +66,8 @@ mod tests {
         let sureness = |rows: &[usize]| {
             points.sureness(&Finding {
                 kind: Kind::Modes,
-                figures: Default::default(),
+                sentence: String::new(),
+            advice: None,
                 evidence: rows
                     .iter()
                     .map(|&row| run.points[row].point.clone())
@@ -79,7 +80,8 @@ mod tests {
         assert_eq!(sureness(&[]), None);
         let of_all = Finding {
             kind: Kind::PredictionScore,
-            figures: Default::default(),
+            sentence: String::new(),
+            advice: None,
             evidence: vec![run.points[2].point.clone()],
         };
         assert_eq!(points.sureness(&of_all), None);

@@ -49,7 +49,8 @@ mod tests {
         }
         let about = |kind: Kind, row: usize| Finding {
             kind,
-            figures: Default::default(),
+            sentence: String::new(),
+            advice: None,
             evidence: vec![run.points[row].point.clone()],
         };
         let mut findings = vec![

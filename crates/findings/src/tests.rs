@@ -1,5 +1,7 @@
 //! Real and generated curves of random loads, runs with them, and what all findings have in common.
 
+mod levels;
+
 use crate::all::findings;
 use crate::finding::Finding;
 use costof_model::axis::Axes;
@@ -72,7 +74,32 @@ pub(crate) fn staircase(base: f64, steps: &[Step]) -> Vec<(f64, f64)> {
 
 /// The same as sentences.
 pub(crate) fn sentences(finds: fn(&Run) -> Vec<Finding>, rows: &[PointRow]) -> Vec<String> {
-    found(finds, rows).iter().map(Finding::sentence).collect()
+    found(finds, rows)
+        .into_iter()
+        .map(|found| found.sentence)
+        .collect()
+}
+
+/// Sentences as somebody last looked at them, after a line with their name.
+const SENTENCES: &str = include_str!("sentences.txt");
+
+/// Compares sentences with those of this name in `sentences.txt`. If what differs is better, it is the new text there.
+#[track_caller]
+pub(crate) fn reads(name: &str, sentences: impl IntoIterator<Item = impl AsRef<str>>) {
+    let now: String = sentences
+        .into_iter()
+        .map(|sentence| format!("{}\n", sentence.as_ref()))
+        .collect();
+    let mut known = SENTENCES
+        .split("# ")
+        .filter_map(|part| part.split_once('\n'));
+    let then = known
+        .find(|(known, _)| *known == name)
+        .map_or("", |(_, sentences)| sentences);
+    assert!(
+        then.trim_end() == now.trim_end(),
+        "`{name}` of sentences.txt is now:\n{now}"
+    );
 }
 
 /// What the tests' machines claim: 48 KiB, 1 MiB and 32 MiB.

@@ -1,33 +1,17 @@
 //! How much more several threads send than one, what that costs per KiB, and what limits them.
 
 use crate::Kind;
-use crate::figures::{Figures, Part, Value, figures, percents, span};
 use crate::finding::Finding;
 use crate::interval::Interval;
 use crate::naming::place;
 use crate::pairs::{Pair, pairs};
 use crate::sends::PROBE;
+use crate::text::{list, maybe, percent, range, size, span, times};
 use costof_model::noise::PEER;
 use costof_model::plural::counted;
 use costof_model::rows::PointRow;
 use costof_model::run_file::Run;
 use costof_model::select::Group;
-
-pub(crate) const SENTENCES: &str = r#"
-[thread_scaling]
-sentence = "{threads} threads send {times} times as much as one ({low} to {high}) by {primitive} over {place} at {smallest}[ to {largest}], which is an efficiency of {efficiency} %[{cpu_time}][; with one message in flight, one thread mostly waits for the other end and for its wake-up (it ran {one_ran} % of the time), and others run meanwhile][{limit}][{contended}; other processes used the CPUs meanwhile, so this is only a hint]"
-contention = "; a KiB takes the sender {times} times the CPU time ({low} to {high}), so they compete for cache, memory or locks[, with {counted| and }]"
-contention_or_switches = "; a KiB takes the sender {times} times the CPU time ({low} to {high}), so they compete for cache, memory or locks, or context switches take it[, with {counted| and }]"
-less_cpu_time = "; a KiB takes the sender {times} times the CPU time ({low} to {high})[, with {counted| and }]"
-no_contention = "; a KiB takes the sender {times} times the CPU time ({low} to {high}), so there is no sign of contention[, with {counted| and }]"
-counted = "{times} times the {what}"
-by_both = "; the limit is the CPUs: the senders used {senders}, the receivers {receivers}"
-by_senders = "; the limit is the senders' CPUs: they used {senders}"
-by_receivers = "; the limit is the receivers' CPUs: they used {receivers}"
-by_waiting = "; no CPU was always busy: the senders used {senders}, the receivers {receivers}, and both waited, for each other or the link"
-by_shared_cpus = "; {both} threads, senders and receivers, share {cpus}"
-used = "{busy} of {cpus}"
-"#;
 
 const SENDER: &str = "sender_running";
 const RECEIVER: &str = "receiver_running";
@@ -74,28 +58,31 @@ fn found(run: &Run, group: &Group<'_>) -> Option<Finding> {
     let (smallest, largest) = (scaled.first()?.size, scaled.last()?.size);
     let ratios = Ratios::new(scaled.iter().map(|scaled| scaled.ratio))?;
     let (least, greatest) = ratios.middles;
-    let figures = ratios
-        .figures()
-        .with("threads", threads)
-        .with(
-            "primitive",
-            group.common.axes.find_word("primitive").unwrap_or("?"),
+    let largest = (largest > smallest).then_some(largest);
+    let waits = maybe(waits(&scaled), |ran| {
+        format!(
+            "; with one message in flight, one thread mostly waits for the other end and for its wake-up (it ran \
+             {} % of the time), and others run meanwhile",
+            range(ran, percent)
         )
-        .with("place", place(run, &group.common.without(&["primitive"])))
-        .with("smallest", Value::Size(smallest as f64))
-        .maybe(
-            "largest",
-            (smallest < largest).then_some(Value::Size(largest as f64)),
-        )
-        .with(
-            "efficiency",
-            percents((least / threads as f64, greatest / threads as f64)),
-        )
-        .parts("cpu_time", cpu_time(run, &scaled, threads))
-        .maybe("one_ran", waits(&scaled).map(percents))
-        .parts("limit", limit(run, &scaled, threads, greatest));
+    });
+    let sentence = format!(
+        "{threads} threads send {} times as much as one ({}) by {} over {} at {}{}, which is an efficiency of {} \
+         %{}{waits}{}",
+        range(ratios.middles, times),
+        range((ratios.low, ratios.high), times),
+        group.common.axes.find_word("primitive").unwrap_or("?"),
+        place(run, &group.common.without(&["primitive"])),
+        size(smallest as f64),
+        maybe(largest, |largest| format!(" to {}", size(largest as f64))),
+        range((least / threads as f64, greatest / threads as f64), percent),
+        maybe(cpu_time(run, &scaled, threads), |cpu| format!("; {cpu}")),
+        maybe(limit(run, &scaled, threads, greatest), |limit| format!(
+            "; {limit}"
+        )),
+    );
     let evidence = scaled.iter().flat_map(|scaled| [scaled.one, scaled.most]);
-    Some(Finding::new(Kind::ThreadScaling, evidence, figures))
+    Some(Finding::new(Kind::ThreadScaling, evidence, sentence))
 }
 
 impl Ratios {
@@ -107,11 +94,13 @@ impl Ratios {
         })
     }
 
-    fn figures(&self) -> Figures {
-        figures()
-            .with("times", Value::Range(self.middles, 2))
-            .with("low", Value::Decimal(self.low, 2))
-            .with("high", Value::Decimal(self.high, 2))
+    /// `1.20 to 1.30 times the CPU time (1.10 to 1.40)`.
+    fn text(&self, what: &str) -> String {
+        let (middles, ends) = (
+            range(self.middles, times),
+            range((self.low, self.high), times),
+        );
+        format!("{middles} times the {what} ({ends})")
     }
 }
 
@@ -124,7 +113,7 @@ fn ratios(run: &Run, scaled: &[Scaled<'_>], metric: &str) -> Option<Ratios> {
 
 /// The ratio of the CPU time per KiB to that with one thread. It shows what threads lose by sharing caches,
 /// memory and locks.
-fn cpu_time(run: &Run, scaled: &[Scaled<'_>], threads: u64) -> Option<Part> {
+fn cpu_time(run: &Run, scaled: &[Scaled<'_>], threads: u64) -> Option<String> {
     let cpu = ratios(run, scaled, "cpu_sender")?;
     let counters = [
         ("L1 misses", "l1d_load_misses"),
@@ -133,16 +122,24 @@ fn cpu_time(run: &Run, scaled: &[Scaled<'_>], threads: u64) -> Option<Part> {
         ("context switches", "context_switches"),
     ];
     let counted = counters.iter().filter_map(|(what, counter)| {
-        let figures = ratios(run, scaled, counter)?.figures();
-        Some(("counted", figures.with("what", *what)))
+        Some(format!(
+            "{} times the {what}",
+            range(ratios(run, scaled, counter)?.middles, times)
+        ))
     });
-    let template = match (cpu.low > 1.0, cpu.high < 1.0) {
-        (true, _) if has_one_each(run, scaled, threads) => "contention",
-        (true, _) => "contention_or_switches",
-        (_, true) => "less_cpu_time",
-        _ => "no_contention",
+    let counted = list(", with ", &counted.collect::<Vec<_>>(), " and ");
+    let means = match (cpu.low > 1.0, cpu.high < 1.0) {
+        (true, _) if has_one_each(run, scaled, threads) => {
+            ", so they compete for cache, memory or locks"
+        }
+        (true, _) => ", so they compete for cache, memory or locks, or context switches take it",
+        (_, true) => "",
+        _ => ", so there is no sign of contention",
     };
-    Some((template, cpu.figures().parts("counted", counted)))
+    Some(format!(
+        "a KiB takes the sender {}{means}{counted}",
+        cpu.text("CPU time")
+    ))
 }
 
 /// Whether each sending thread surely has a CPU of its own.
@@ -167,7 +164,8 @@ fn waits(scaled: &[Scaled<'_>]) -> Option<(f64, f64)> {
 }
 
 /// What limits the largest number of threads: the CPUs of a peer, if its threads leave none of them idle.
-fn limit(run: &Run, scaled: &[Scaled<'_>], threads: u64, times: f64) -> Option<Part> {
+fn limit(run: &Run, scaled: &[Scaled<'_>], threads: u64, times: f64) -> Option<String> {
+    // Whether a role's threads leave no CPU idle, and how much they use.
     let used = |role: &'static str, metric| {
         let busy = scaled.iter().map(|scaled| {
             let all = cpus(run, scaled.most, role, threads)?;
@@ -176,28 +174,31 @@ fn limit(run: &Run, scaled: &[Scaled<'_>], threads: u64, times: f64) -> Option<P
         let busy: Vec<(f64, usize)> = busy.collect::<Option<_>>()?;
         let all = busy.first()?.1;
         let busy = span(busy.iter().map(|(busy, _)| *busy))?;
-        let figures = figures()
-            .with("busy", Value::Range(busy, 2))
-            .with("cpus", counted(all, "CPU"));
-        Some((busy.0 >= BUSY * all as f64, figures))
-    };
-    let template = |is_busy: [bool; 2]| match is_busy {
-        [true, true] => "by_both",
-        [true, false] => "by_senders",
-        [false, true] => "by_receivers",
-        [false, false] => "by_waiting",
+        let text = format!(
+            "{} of {}",
+            range(busy, crate::text::times),
+            counted(all, "CPU")
+        );
+        Some((busy.0 >= BUSY * all as f64, text))
     };
     let (sender, receiver) = (used("sender", SENDER), used("receiver", RECEIVER));
-    let is_known = sender.is_some() && receiver.is_some();
-    let is_busy = [&sender, &receiver].map(|used| used.as_ref().is_some_and(|used| used.0));
-    if !is_known && is_busy == [false, false] {
+    let busy = |used: &Option<(bool, String)>| used.as_ref().is_some_and(|used| used.0);
+    let is_busy = [&sender, &receiver].map(busy);
+    if is_busy == [false, false] && (sender.is_none() || receiver.is_none()) {
         return shared(run, threads, times);
     }
-    let part = |used: Option<(bool, Figures)>| used.map(|(_, figures)| ("used", figures));
-    let figures = figures()
-        .parts("senders", part(sender))
-        .parts("receivers", part(receiver));
-    Some((template(is_busy), figures))
+    let [sender, receiver] = [sender, receiver].map(|used| maybe(used, |(_, text)| text));
+    Some(match is_busy {
+        [true, true] => {
+            format!("the limit is the CPUs: the senders used {sender}, the receivers {receiver}")
+        }
+        [true, false] => format!("the limit is the senders' CPUs: they used {sender}"),
+        [false, true] => format!("the limit is the receivers' CPUs: they used {receiver}"),
+        [false, false] => format!(
+            "no CPU was always busy: the senders used {sender}, the receivers {receiver}, and both waited, for each \
+             other or the link"
+        ),
+    })
 }
 
 /// How many CPUs the threads of a role have. `copy.send` gives a role every second CPU of the run if both
@@ -213,20 +214,18 @@ fn cpus(run: &Run, row: &PointRow, role: &str, threads: u64) -> Option<usize> {
 }
 
 /// If the threads of both peers have fewer CPUs than threads, the CPUs limit in any case.
-fn shared(run: &Run, threads: u64, times: f64) -> Option<Part> {
+fn shared(run: &Run, threads: u64, times: f64) -> Option<String> {
     let cpus = run.facts()?.usable_cpus().len() as u64;
     let both_ends = 2 * threads;
-    let figures = figures()
-        .with("both", both_ends)
-        .with("cpus", counted(cpus, "CPU"));
     let are_fewer = (1..both_ends).contains(&cpus) && times < threads as f64;
-    are_fewer.then_some(("by_shared_cpus", figures))
+    let cpus = counted(cpus, "CPU");
+    are_fewer.then(|| format!("{both_ends} threads, senders and receivers, share {cpus}"))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tests::{RowExt, axes, contains, ends, known_row, run};
+    use crate::tests::{RowExt, axes, contains, ends, known_row, reads, run};
     use costof_model::facts::CpuSet;
 
     fn row(threads: u64, size: u64, value: f64) -> PointRow {
@@ -248,9 +247,9 @@ mod tests {
         }
         let findings = thread_scaling(&run);
         assert_eq!(findings.len(), 1);
-        assert_eq!(
-            findings[0].sentence(),
-            "8 threads send 1.50 to 2.00 times as much as one (1.46 to 2.06) by two_copy over veth at 64B to 4KiB, which is an efficiency of 19 to 25 %"
+        reads(
+            "thread_scaling: scaling is reported over all sizes with its efficiency",
+            [&findings[0].sentence],
         );
         assert_eq!(findings[0].evidence.len(), 4);
     }
@@ -264,7 +263,7 @@ mod tests {
         let facts = run.attempts[0].hosts.get_mut("only").unwrap();
         facts.cpu.online = CpuSet::from_iter([0, 1]);
         let findings = thread_scaling(&run);
-        let sentence = findings[0].sentence();
+        let sentence = findings[0].sentence.clone();
         ends(
             &sentence,
             "an efficiency of 25 %; 8 threads, senders and receivers, share 2 CPUs",
@@ -282,7 +281,7 @@ mod tests {
     fn sentence(rows: [PointRow; 2]) -> String {
         let mut run = run(&[]);
         run.points.extend(rows);
-        thread_scaling(&run).remove(0).sentence()
+        thread_scaling(&run).remove(0).sentence
     }
 
     #[test]

@@ -1,26 +1,16 @@
 //! Finds results of sends and receives that contradict their prediction, and why.
 
 use crate::Kind;
-use crate::figures::{Part, Value, figures, part};
 use crate::finding::Finding;
 use crate::naming::{circumstances, over};
 use crate::pairs::greatest;
 use crate::saturated::{HAS_TIME, SATURATED};
 use crate::surprise;
+use crate::text::maybe;
 use costof_model::rows::PointRow;
 use costof_model::run_file::Run;
 use costof_model::select::Select;
 use costof_model::unit::Better;
-
-pub(crate) const SENTENCES: &str = r#"
-[unexpected]
-sentence = "{result}"
-nothing = "nothing about {what} was unexpected: {all} predictions held"
-furthest = "{missed} of {all} predictions of {what} were missed; most unexpected is{point}: {metric} of {measured}, a factor of {factor} {direction} than the {predicted} predicted[: {cause}]"
-cheaper = "a part costs less here than where it was measured alone"
-waiting = "no end's CPU was busy all the time, so the missing time is waiting, which no part of the prediction counts"
-busy = "the {ends} had no idle time, so the prediction leaves out some of its work, or a part costs more here than where it was measured alone"
-"#;
 
 /// Probes whose predictions are sums of costs that other probes measured.
 const LAYER: &str = "copy.";
@@ -38,48 +28,40 @@ pub(crate) fn unexpected(run: &Run) -> Vec<Finding> {
 
 fn found(run: &Run, rows: &Select<'_>) -> Option<Finding> {
     let missed = rows.clone().filter(|row| row.missed_by().is_some());
-    let point = &rows.one()?.point;
-    let figures = figures()
-        .with("what", format!("{}{}", point.probe, over(point)))
-        .with("all", rows.len());
+    let first = &rows.one()?.point;
+    let (what, all) = (format!("{}{}", first.probe, over(first)), rows.len());
     let Some(furthest) = greatest(missed.iter().copied(), surprise::of_row) else {
-        let figures = figures.choose("result", "nothing");
-        let evidence = rows.iter().copied();
-        return (rows.len() >= SOME).then(|| Finding::new(Kind::Unexpected, evidence, figures));
+        let sentence = format!("nothing about {what} was unexpected: {all} predictions held");
+        let found = || Finding::new(Kind::Unexpected, rows.iter().copied(), sentence);
+        return (all >= SOME).then(found);
     };
     let (expected, measured) = furthest.scored()?;
-    let unit = measured.unit;
     let ratio = furthest.missed_by()?;
     let is_less = ratio < 1.0;
     let point = match circumstances(run, &furthest.point) {
         none if none.is_empty() => " the point with all defaults".to_owned(),
         others => others,
     };
-    let figures = figures
-        .with("missed", missed.len())
-        .with("point", point)
-        .with("metric", &*expected.metric)
-        .with("measured", Value::Quantity(measured.median, unit))
-        .with("factor", Value::Decimal(ratio.max(1.0 / ratio), 1))
-        .with("direction", if is_less { "less" } else { "more" })
-        .with(
-            "predicted",
-            unit.display_range((expected.low, expected.high)),
-        )
-        .parts("cause", cause(furthest, measured.better, is_less))
-        .choose("result", "furthest");
-    Some(Finding::new(Kind::Unexpected, missed, figures))
+    let sentence = format!(
+        "{} of {all} predictions of {what} were missed; most unexpected is{point}: {} of {}, a factor of {:.1} \
+         {} than the {} predicted{}",
+        missed.len(),
+        expected.metric,
+        measured.unit.display(measured.median),
+        ratio.max(1.0 / ratio),
+        if is_less { "less" } else { "more" },
+        measured.unit.display_range((expected.low, expected.high)),
+        maybe(cause(furthest, measured.better, is_less), |cause| format!(
+            ": {cause}"
+        )),
+    );
+    Some(Finding::new(Kind::Unexpected, missed, sentence))
 }
 
 /// The reason that such a difference suggests, as far as the CPUs of the peers show it.
-fn cause(row: &PointRow, better: Better, is_less: bool) -> Option<Part> {
-    let ends = [
-        ("sender", "sender_running"),
-        ("receiver", "receiver_running"),
-    ];
-    let ends = ends
-        .iter()
-        .filter_map(|(end, metric)| Some((*end, row.median(metric)?)));
+fn cause(row: &PointRow, better: Better, is_less: bool) -> Option<String> {
+    let ends = ["sender", "receiver"].into_iter();
+    let ends = ends.filter_map(|end| Some((end, row.median(&format!("{end}_running"))?)));
     let ends: Vec<(&str, f64)> = ends.collect();
     let saturated = ends.iter().filter(|(_, share)| *share >= SATURATED);
     let saturated: Vec<&str> = saturated.map(|(end, _)| *end).collect();
@@ -91,19 +73,25 @@ fn cause(row: &PointRow, better: Better, is_less: bool) -> Option<Part> {
     if ends.is_empty() {
         None
     } else if is_faster {
-        Some(part("cheaper"))
+        Some("a part costs less here than where it was measured alone".to_owned())
     } else if !saturated.is_empty() {
-        Some(("busy", figures().with("ends", saturated.join(" and the "))))
+        Some(format!(
+            "the {} had no idle time, so the prediction leaves out some of its work, or a part costs more here \
+             than where it was measured alone",
+            saturated.join(" and the ")
+        ))
     } else {
         let wait = ends.iter().all(|(_, share)| *share < HAS_TIME);
-        wait.then(|| part("waiting"))
+        let why = "no end's CPU was busy all the time, so the missing time is waiting, which no part of the \
+                   prediction counts";
+        wait.then(|| why.to_owned())
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tests::{CLAIMED, RowExt, axes, begins, contains, known_row, run};
+    use crate::tests::{CLAIMED, RowExt, axes, begins, contains, known_row, reads, run};
     use costof_model::noise::Grade;
     use costof_model::prediction::Prediction;
 
@@ -136,7 +124,7 @@ mod tests {
         let mut run = run(&CLAIMED);
         run.points = rows;
         let findings = unexpected(&run);
-        findings.into_iter().map(|found| found.sentence()).collect()
+        findings.into_iter().map(|found| found.sentence).collect()
     }
 
     #[test]
@@ -180,9 +168,9 @@ mod tests {
     #[test]
     fn where_all_was_as_expected_that_is_reported_of_some_points() {
         let rows = vec![row(64, 5.0, [1.0, 0.5]); SOME];
-        assert_eq!(
+        reads(
+            "unexpected: where all was as expected that is reported of some points",
             sentences(rows.clone()),
-            ["nothing about copy.send over sink was unexpected: 5 predictions held"]
         );
         assert!(sentences(rows[1..].to_vec()).is_empty());
     }

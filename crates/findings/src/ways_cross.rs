@@ -3,19 +3,12 @@
 
 use crate::Kind;
 use crate::crossover::{Crossover, compare};
-use crate::figures::figures;
 use crate::finding::Finding;
-use crate::naming::{circumstances, over};
+use crate::naming::by_axes;
 use crate::sends::PROBE as SENDS;
 use costof_model::run_file::Run;
 use costof_model::select::{Group, Select};
 use std::collections::HashMap;
-
-pub(crate) const SENTENCES: &str = r#"
-[ways_cross]
-sentence = "{better} beats {other} for {what} by {metric} {from}"
-from = "from about {about} on ({low} to {high})"
-"#;
 
 /// Fewer sizes make no curve.
 const SIZES: usize = 3;
@@ -68,20 +61,9 @@ fn found(
     // The other way is surely better at the smallest size.
     let smallest = rows.iter().filter_map(|row| row.number("size")).min()? as f64;
     let crosses = matches!(crossover, Crossover::From { low: Some(low), .. } if low >= smallest);
-    let common = &group.common;
-    let what = format!(
-        "{}{}{}",
-        common.probe,
-        circumstances(run, common),
-        over(common)
-    );
-    let figures = figures()
-        .with("better", format!("{axis}={better}"))
-        .with("other", format!("{axis}={other}"))
-        .with("what", what)
-        .with("metric", &**metric)
-        .parts("from", [crossover.part()]);
-    crosses.then(|| Finding::new(Kind::WaysCross, rows, figures))
+    let (what, from) = (by_axes(run, &group.common), crossover.text());
+    let sentence = format!("{axis}={better} beats {axis}={other} for {what} by {metric} {from}");
+    crosses.then(|| Finding::new(Kind::WaysCross, rows, sentence))
 }
 
 #[cfg(test)]

@@ -1,30 +1,15 @@
 //! What a send without a copy costs in addition, and what it saves: why it does not always pay off.
 
 use crate::Kind;
-use crate::figures::{Figures, Part, Value, figures, ns};
 use crate::finding::Finding;
 use crate::interval::Interval;
 use crate::naming::place;
 use crate::pairs::{ends, pairs};
 use crate::sends::comparable;
+use crate::text::{ns, size};
 use costof_model::rows::PointRow;
 use costof_model::run_file::Run;
 use costof_model::select::Group;
-
-pub(crate) const SENTENCES: &str = r#"
-[zero_copy_price]
-sentence = "{price}"
-total = "compared with two_copy, zero_copy takes the sender {places|; }: {why}"
-place = "{sizes} over {place}"
-more = "{time} more at {size}"
-less = "{time} less at {size}"
-as_much = "about as much at {size}"
-copied = "pages are held, completions are handled, and the kernel still copies later"
-not_copied = "holding pages and handling completions cost something even for the smallest message, while a copy grows with the size"
-of_parts = "parts of this cost: {parts|; }"
-completion = "a completion {first} {first_at}[ to {last} {last_at}]"
-pages = "finding and holding pages {first} at {first_at}[ to {last} at {last_at}]"
-"#;
 
 const TIME: &str = "cpu_sender";
 
@@ -46,21 +31,24 @@ pub(crate) fn zero_copy_price(run: &Run) -> Vec<Finding> {
 /// The price for one kind of message over one link.
 struct Price<'a> {
     is_copied: bool,
-    figures: Figures,
+    text: String,
     rows: Vec<&'a PointRow>,
 }
 
 fn found_of(prices: &[Price<'_>], is_copied: bool) -> Option<Finding> {
     let such = || prices.iter().filter(|price| price.is_copied == is_copied);
-    let places: Vec<Part> = such()
-        .map(|price| ("place", price.figures.clone()))
-        .collect();
-    let why = if is_copied { "copied" } else { "not_copied" };
-    let is_any = !places.is_empty();
-    let price = figures().parts("places", places).choose("why", why);
-    let figures = figures().parts("price", [("total", price)]);
+    let why = match is_copied {
+        true => "pages are held, completions are handled, and the kernel still copies later",
+        false => {
+            "holding pages and handling completions cost something even for the smallest message, while a \
+                  copy grows with the size"
+        }
+    };
+    let places: Vec<&str> = such().map(|price| &*price.text).collect();
+    let all = places.join("; ");
+    let sentence = format!("compared with two_copy, zero_copy takes the sender {all}: {why}");
     let evidence = such().flat_map(|price| price.rows.iter().copied());
-    is_any.then(|| Finding::new(Kind::ZeroCopyPrice, evidence, figures))
+    (!places.is_empty()).then(|| Finding::new(Kind::ZeroCopyPrice, evidence, sentence))
 }
 
 /// A size, how much more CPU time a message takes, and whether that is sure.
@@ -72,14 +60,13 @@ struct More<'a> {
 }
 
 impl More<'_> {
-    fn part(&self) -> Part {
-        let template = match (self.is_sure, self.ns > 0.0) {
-            (false, _) => "as_much",
-            (true, true) => "more",
-            (true, false) => "less",
-        };
-        let size = figures().with("size", Value::Size(self.size as f64));
-        (template, size.with("time", ns(self.ns.abs())))
+    fn text(&self) -> String {
+        let (time, size) = (ns(self.ns.abs()), size(self.size as f64));
+        match (self.is_sure, self.ns > 0.0) {
+            (false, _) => format!("about as much at {size}"),
+            (true, true) => format!("{time} more at {size}"),
+            (true, false) => format!("{time} less at {size}"),
+        }
     }
 }
 
@@ -102,9 +89,12 @@ fn price<'a>(run: &Run, group: &Group<'a>) -> Option<Price<'a>> {
     };
     Some(Price {
         is_copied: largest.rows[0].counted("copied") > Some(0.5),
-        figures: figures()
-            .with("place", place(run, &group.common))
-            .parts("sizes", [smallest.part(), largest.part()]),
+        text: format!(
+            "{}, {} over {}",
+            smallest.text(),
+            largest.text(),
+            place(run, &group.common)
+        ),
         rows: [smallest.rows, largest.rows].concat(),
     })
 }
@@ -120,32 +110,33 @@ fn parts(run: &Run) -> Option<Finding> {
     let (reaped, held) = (by("reap", "batch"), by("plain_buffer", "size"));
     let cost = |row: &PointRow| ns(row.median("cost").unwrap_or(0.0));
     let batch = |count: u64| match count {
-        1 => Value::from("alone"),
-        many => Value::from(format!("in batches of {many}")),
+        1 => " alone".to_owned(),
+        many => format!(" in batches of {many}"),
     };
-    let size = |bytes: u64| Value::Size(bytes as f64);
-    let between = |rows: &[(u64, &PointRow)], value: &dyn Fn(u64) -> Value| {
+    let at = |bytes: u64| format!(" at {}", size(bytes as f64));
+    let between = |what: &str, rows: &[(u64, &PointRow)], at: &dyn Fn(u64) -> String| {
         let ((least, one), (most, other)) = (rows.first()?, rows.last()?);
-        let figures = figures()
-            .with("first", cost(one))
-            .with("first_at", value(*least))
-            .maybe("last", (most > least).then(|| cost(other)));
-        Some(figures.with("last_at", value(*most)))
+        let last = (most > least).then(|| format!(" to {}{}", cost(other), at(*most)));
+        Some(format!(
+            "{what} {}{}{}",
+            cost(one),
+            at(*least),
+            last.unwrap_or_default()
+        ))
     };
-    let completion = between(&reaped, &batch).map(|figures| ("completion", figures));
-    let pages = between(&held, &size).map(|figures| ("pages", figures));
+    let completion = between("a completion", &reaped, &batch);
+    let pages = between("finding and holding pages", &held, &at);
+    let parts: Vec<String> = completion.into_iter().chain(pages).collect();
+    let sentence = format!("parts of this cost: {}", parts.join("; "));
     let evidence = reaped.iter().chain(&held).map(|(_, row)| *row);
-    let is_any = !reaped.is_empty() || !held.is_empty();
-    let parts = figures().parts("parts", completion.into_iter().chain(pages));
-    let figures = figures().parts("price", [("of_parts", parts)]);
-    is_any.then(|| Finding::new(Kind::ZeroCopyPrice, evidence, figures))
+    (!parts.is_empty()).then(|| Finding::new(Kind::ZeroCopyPrice, evidence, sentence))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::sends::PROBE;
-    use crate::tests::{add_metric, axes, contains, ends, launch, point_row, run};
+    use crate::tests::{add_metric, axes, contains, ends, launch, point_row, reads, run};
 
     fn send(primitive: &'static str, kib: u64, ns_per_kib: f64, copied: f64) -> PointRow {
         let axes = axes!(primitive, size = kib << 10);
@@ -179,13 +170,10 @@ mod tests {
             part("plain_buffer", "size", 64_000, 800.0),
         ];
         let found = zero_copy_price(&run);
-        let sentences: Vec<String> = found.iter().map(Finding::sentence).collect();
-        assert_eq!(
-            sentences,
-            [
-                "compared with two_copy, zero_copy takes the sender 1.40 µs more at 4KiB, 60.4 µs less at 1MiB over sink: holding pages and handling completions cost something even for the smallest message, while a copy grows with the size",
-                "parts of this cost: a completion 600 ns alone to 12.0 ns in batches of 64; finding and holding pages 310 ns at 4KiB to 800 ns at 63KiB",
-            ]
+        let sentences: Vec<String> = found.iter().map(|found| found.sentence.clone()).collect();
+        reads(
+            "zero_copy_price: what it takes and saves is reported at the smallest and the largest",
+            &sentences,
         );
     }
 
@@ -209,7 +197,7 @@ mod tests {
             launch(&mut run, &points);
         }
         run.points = rows.to_vec();
-        let sentence = zero_copy_price(&run)[0].sentence();
+        let sentence = zero_copy_price(&run)[0].sentence.clone();
         contains(&sentence, "80.0 ns more at 4KiB, 51.2 µs less at 1MiB");
     }
 
@@ -222,7 +210,7 @@ mod tests {
             send("zero_copy", 4, 101.0, 1.0),
             send("zero_copy", 1024, 150.0, 1.0),
         ];
-        let sentence = zero_copy_price(&run)[0].sentence();
+        let sentence = zero_copy_price(&run)[0].sentence.clone();
         contains(
             &sentence,
             "about as much at 4KiB, 51.2 µs more at 1MiB over ",

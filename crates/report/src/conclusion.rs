@@ -31,7 +31,7 @@ impl Matter<'_> {
         match self {
             Matter::Found(found) => {
                 let grade = points.sureness(found).map(|sureness| sureness.grade);
-                doubt(grade) + &found.sentence()
+                doubt(grade) + &found.sentence
             }
             Matter::Missed(row) => doubt(Some(row.grade)) + &missed_line(run, row),
         }

@@ -231,7 +231,7 @@ fn row(client: Option<(u64, &str)>, outcome: &Outcome) -> serde_json::Value {
         Ok(run) => {
             row["metrics"] = json!(interactive::metrics(run));
             let found = costof_findings::all::findings(run);
-            let sentences = found.into_iter().map(|found| found.sentence());
+            let sentences = found.into_iter().map(|found| found.sentence);
             row["findings"] = sentences.collect();
         }
         Err(failure) => row["failure"] = failure.reason.clone().into(),

@@ -131,7 +131,7 @@ fn sentences(run: &Run) -> Vec<String> {
     findings
         .into_iter()
         .chain(answers)
-        .map(|it| it.sentence())
+        .map(|it| it.sentence)
         .collect()
 }
 
@@ -172,11 +172,11 @@ fn no_two_findings_of_a_recorded_run_contradict_each_other() {
                     });
                     let rests_on_noise = needs.count() > 0;
                     let is_of_times = !BEYOND_NOISE.contains(&found.kind);
-                    assert!(!(rests_on_noise && is_of_times), "{}", found.sentence());
+                    assert!(!(rests_on_noise && is_of_times), "{}", found.sentence);
                     assert!(
                         rests_on_noise || withheld.why(same).is_none(),
                         "{}",
-                        found.sentence()
+                        found.sentence
                     );
                 }
             }

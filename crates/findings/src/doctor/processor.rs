@@ -1,6 +1,7 @@
 //! Checks what a CPU costs in addition to its work: shared cores, wake-ups, mitigations.
 
 use super::verdict::{Verdict, good, is_virtual, not_checked, unread, worse};
+use crate::text::{maybe, when};
 use costof_model::facts::{Facts, Idle, Probed};
 
 /// Leaving a state below C1 costs some 10 µs, as long as a round trip over loopback.
@@ -30,12 +31,19 @@ pub(super) fn smt(facts: &Facts, _: &Probed) -> Option<Verdict> {
     let shared = cores.iter().find(|core| core.len() > 1);
     let seen = (!cores.is_empty()).then_some(shared.is_some());
     Some(match facts.cpu.smt_active.or(seen) {
-        Some(true) => worse("several")
-            .maybe("core", shared.map(ToString::to_string))
-            .when("switch", facts.cpu.smt_control.as_deref() == Some("on")),
-        Some(false) if is_virtual(facts) => not_checked("guest"),
-        Some(false) => good("one"),
-        None => not_checked("absent"),
+        Some(true) => {
+            let which = maybe(shared, |core| format!(" (CPUs {core} share one)"));
+            let switch = ", or `echo off | sudo tee /sys/devices/system/cpu/smt/control`";
+            let has_switch = facts.cpu.smt_control.as_deref() == Some("on");
+            let idle = "leave the other hardware thread idle: measure with `--cpu` on one CPU of each core";
+            let what = format!("cores run more than one hardware thread{which}");
+            worse(what, idle.to_owned() + when(has_switch, switch))
+        }
+        Some(false) if is_virtual(facts) => not_checked(
+            "this machine sees one hardware thread on each core; the host does not say who uses the other one",
+        ),
+        Some(false) => good("each core runs one hardware thread"),
+        None => not_checked("the kernel does not report which CPUs share a core"),
     })
 }
 
@@ -45,22 +53,29 @@ pub(super) fn idle_states(facts: &Facts, _: &Probed) -> Option<Verdict> {
     let deepest = on.max_by_key(|state| state.exit_latency_ns);
     let latency = deepest.and_then(|state| Some((state, state.exit_latency_ns?)));
     let Some((state, latency_ns)) = latency else {
-        let what = if is_virtual(facts) {
-            "absent_guest"
-        } else {
-            "absent"
-        };
-        return Some(not_checked(what));
+        let handed = when(
+            is_virtual(facts),
+            "; an idle CPU is handed to the hypervisor",
+        );
+        return Some(not_checked(format!(
+            "the kernel reports no idle states{handed}"
+        )));
     };
-    let verdict = if latency_ns >= DEEP_IDLE_NS {
-        worse("deepest").with("deep", deep_states(&facts.idle))
+    let (name, latency) = (&state.name, us(latency_ns as f64));
+    let what =
+        format!("leaving the deepest idle state, {name}, takes {latency}, as the driver states");
+    Some(if latency_ns >= DEEP_IDLE_NS {
+        let deep = deep_states(&facts.idle);
+        let advice = format!(
+            "switch the deep states off: `echo 1 | sudo tee /sys/devices/system/cpu/cpu*/cpuidle/state{deep}/disable` \
+             (afterwards `echo 0` in the same way); or compare points with wake=awake"
+        );
+        worse(what, advice)
     } else if is_virtual(facts) {
-        good("deepest").effect("good_guest")
+        good(what).effect("in the guest; being woken by the hypervisor may take longer")
     } else {
-        good("deepest")
-    };
-    let latency = us(latency_ns as f64);
-    Some(verdict.with("name", &*state.name).with("latency", latency))
+        good(what)
+    })
 }
 
 /// The numbers of the deep states that are enabled, as a shell pattern: `[234]`.
@@ -74,28 +89,45 @@ fn deep_states(idle: &Idle) -> String {
 
 pub(super) fn wake_up(facts: &Facts, probed: &Probed) -> Option<Verdict> {
     let (Some(idle_ns), Some(spinning_ns)) = (probed.wake_idle_ns, probed.wake_spinning_ns) else {
-        let has_one = facts.usable_cpus().len() == 1;
-        return Some(not_checked(if has_one { "one_cpu" } else { "not_tried" }));
+        return Some(not_checked(match facts.usable_cpus().len() {
+            1 => "measuring it needs two CPUs, and this process may use one",
+            _ => "not tried",
+        }));
     };
-    let verdict = match facts.idle.driver.as_deref() {
-        // A thread that spins on a CPU of its own sees a change within a microsecond.
-        _ if spinning_ns >= WAKE_UP_NS => not_checked("disturbed"),
-        _ if idle_ns < WAKE_UP_NS => good("takes"),
-        Some("haltpoll") => worse("takes").advice("haltpoll"),
-        _ if is_virtual(facts) => worse("takes").advice("force_haltpoll"),
-        _ => worse("takes"),
+    let (idle, spinning) = (us(idle_ns), us(spinning_ns));
+    let takes =
+        format!("a sleeping thread runs {idle} after it is woken; a spinning one after {spinning}");
+    let awake = match facts.idle.driver.as_deref() {
+        Some("haltpoll") => {
+            "to keep CPUs awake through waits of up to 200 µs: `echo 200000 | sudo tee \
+             /sys/module/haltpoll/parameters/guest_halt_poll_ns`"
+        }
+        _ if is_virtual(facts) => {
+            "to keep CPUs awake through waits of up to 200 µs, start the kernel with `cpuidle_haltpoll.force=1 \
+             haltpoll.guest_halt_poll_ns=200000`"
+        }
+        _ => "to keep CPUs awake, start the kernel with `idle=poll`",
     };
-    Some(
-        verdict
-            .with("idle", us(idle_ns))
-            .with("spinning", us(spinning_ns)),
-    )
+    // A thread that spins on a CPU of its own sees a change within a microsecond.
+    Some(if spinning_ns >= WAKE_UP_NS {
+        not_checked(format!(
+            "a sleeping thread ran {idle} after it was woken, and even a spinning one only after {spinning}: other \
+             programs had the CPUs"
+        ))
+    } else if idle_ns < WAKE_UP_NS {
+        good(takes)
+    } else {
+        worse(
+            takes,
+            format!("compare points with the same `wake`; {awake}"),
+        )
+    })
 }
 
 pub(super) fn mitigations(facts: &Facts, _: &Probed) -> Option<Verdict> {
     let vulnerabilities = &facts.cpu.vulnerabilities;
     if vulnerabilities.is_empty() {
-        return Some(unread(facts, "vulnerabilities"));
+        return Some(unread(facts, "vulnerabilities", "the kernel reports none"));
     }
     let costly = COSTLY_MITIGATIONS.iter().filter_map(|word| {
         let mut against = vulnerabilities.iter();
@@ -107,7 +139,11 @@ pub(super) fn mitigations(facts: &Facts, _: &Probed) -> Option<Verdict> {
     });
     let costly: Vec<String> = costly.collect();
     if costly.is_empty() {
-        return Some(good("cheap"));
+        return Some(good("no costly one is on"));
     }
-    Some(worse("on").with("costly", costly.join(", ")))
+    Some(worse(
+        format!("on: {}", costly.join(", ")),
+        "they are part of what this machine costs: leave them on, and compare only with machines that have the same \
+         ones; a test machine without secrets may start the kernel with `mitigations=off`",
+    ))
 }

@@ -1,140 +1,116 @@
-//! The verdict of a check on a topic, and its conversion to a diagnosis with the texts of `checks.toml`.
+//! The verdict of a check on a topic, and its conversion to a diagnosis.
 
-use crate::figures::{Figures, Value, figures};
-use crate::sentence::{Templates, fill};
+use super::Topic;
 use costof_model::facts::{Diagnosis, DiagnosisState, Facts, Seccomp, Trial};
-use std::collections::HashMap;
-use std::sync::LazyLock;
 
-static TEXTS: LazyLock<HashMap<String, Templates>> =
-    LazyLock::new(|| toml::from_str(include_str!("checks.toml")).expect("a test reads the texts"));
-
-/// The key of the texts that all topics share.
-const EVERY: &str = "every";
-
-/// A state, with the names of its texts and their figures.
+/// A state with its reason.
 pub(super) struct Verdict {
     state: DiagnosisState,
-    what: &'static str,
-    effect: &'static str,
-    advice: Option<&'static str>,
-    figures: Figures,
+    what: String,
+    /// What follows, if that is not what the topic says.
+    effect: Option<&'static str>,
+    /// What to do about it, where something is worse or missing.
+    advice: Option<String>,
 }
 
-pub(super) fn good(what: &'static str) -> Verdict {
-    Verdict::new(DiagnosisState::Good, what)
+pub(super) fn good(what: impl Into<String>) -> Verdict {
+    Verdict::new(DiagnosisState::Good, what.into())
 }
 
-pub(super) fn worse(what: &'static str) -> Verdict {
-    Verdict::new(DiagnosisState::Worse, what)
+pub(super) fn worse(what: impl Into<String>, advice: impl Into<String>) -> Verdict {
+    let advice = Some(advice.into());
+    Verdict {
+        advice,
+        ..Verdict::new(DiagnosisState::Worse, what.into())
+    }
 }
 
-pub(super) fn missing(what: &'static str) -> Verdict {
-    Verdict::new(DiagnosisState::Missing, what)
+pub(super) fn missing(what: impl Into<String>, advice: impl Into<String>) -> Verdict {
+    let advice = Some(advice.into());
+    Verdict {
+        advice,
+        ..Verdict::new(DiagnosisState::Missing, what.into())
+    }
 }
 
-pub(super) fn not_checked(what: &'static str) -> Verdict {
-    Verdict::new(DiagnosisState::NotChecked, what)
+pub(super) fn not_checked(what: impl Into<String>) -> Verdict {
+    Verdict::new(DiagnosisState::NotChecked, what.into())
 }
 
-/// The verdict if a fact is absent: its file could not be read or does not exist.
-pub(super) fn unread(facts: &Facts, file: &str) -> Verdict {
+/// The verdict if a fact is absent: its file could not be read, or does not exist, as `absent` says.
+pub(super) fn unread(facts: &Facts, file: &str, absent: &str) -> Verdict {
     let mut unread = facts.unread.iter();
-    match unread.find(|unread| unread.what.contains(file)) {
-        Some(refused) => not_checked("refused")
-            .with("file", &*refused.what)
-            .with("reason", &*refused.reason),
-        None => not_checked("absent"),
-    }
+    not_checked(match unread.find(|unread| unread.what.contains(file)) {
+        Some(refused) => format!("{}: {}", refused.what, refused.reason),
+        None => absent.to_owned(),
+    })
 }
 
-/// The verdict of a trial: it succeeded, failed, or was not made.
-pub(super) fn tried(trial: Option<&Trial>) -> Verdict {
+/// The verdict of a trial: it succeeded, as `works` says, failed, or was not made.
+pub(super) fn tried(trial: Option<&Trial>, works: &str, advice: impl Into<String>) -> Verdict {
     match trial {
-        Some(Trial::Works) => good("works"),
-        Some(Trial::Fails { reason }) => missing("fails").with("reason", &**reason),
-        None => not_checked("not_tried"),
+        Some(Trial::Works) => good(works),
+        Some(Trial::Fails { reason }) => missing(&**reason, advice),
+        None => not_checked("not tried"),
     }
 }
 
-/// The same, but a setting may be the reason for a failure. `setting` has its text and its advice; otherwise
-/// the advice is `advice`.
+/// The same, but a setting may be the reason for a failure: its text and its advice.
 pub(super) fn tried_despite(
     trial: Option<&Trial>,
-    setting: Option<(String, &'static str)>,
-    advice: &'static str,
+    works: &str,
+    setting: Option<(String, String)>,
+    advice: &str,
 ) -> Verdict {
-    let Some((cause, advice)) = setting else {
-        return tried(trial).advice(advice);
-    };
-    let verdict = match trial {
-        Some(Trial::Fails { reason }) => missing("fails_because").with("reason", &**reason),
-        None => missing("because"),
-        Some(Trial::Works) => tried(trial),
-    };
-    verdict.advice(advice).with("cause", cause)
+    match (setting, trial) {
+        (None, _) | (_, Some(Trial::Works)) => tried(trial, works, advice),
+        (Some((cause, advice)), Some(Trial::Fails { reason })) => {
+            missing(format!("{reason} ({cause})"), advice)
+        }
+        (Some((cause, advice)), None) => missing(cause, advice),
+    }
 }
 
 impl Verdict {
-    fn new(state: DiagnosisState, what: &'static str) -> Verdict {
-        let is_good = state == DiagnosisState::Good;
-        let needs_advice = matches!(state, DiagnosisState::Worse | DiagnosisState::Missing);
+    fn new(state: DiagnosisState, what: String) -> Verdict {
         Verdict {
             state,
             what,
-            effect: if is_good { "good" } else { "effect" },
-            advice: needs_advice.then_some("advice"),
-            figures: figures(),
+            effect: None,
+            advice: None,
         }
     }
 
     /// Replaces the topic's effect.
     pub(super) fn effect(self, effect: &'static str) -> Verdict {
+        let effect = Some(effect);
         Verdict { effect, ..self }
     }
 
-    /// Replaces the topic's advice if advice is needed.
-    pub(super) fn advice(self, advice: &'static str) -> Verdict {
-        let advice = self.advice.map(|_| advice);
-        Verdict { advice, ..self }
-    }
-
-    pub(super) fn with(self, name: &'static str, value: impl Into<Value>) -> Verdict {
-        self.maybe(name, Some(value))
-    }
-
-    pub(super) fn maybe(self, name: &'static str, value: Option<impl Into<Value>>) -> Verdict {
-        let figures = self.figures.maybe(name, value);
-        Verdict { figures, ..self }
-    }
-
-    pub(super) fn when(self, name: &'static str, holds: bool) -> Verdict {
-        self.maybe(name, holds.then_some(Value::Holds))
-    }
-
-    /// If nothing was checked, the effect is only possible, and the text says so.
-    pub(super) fn diagnosis(&self, topic: &str) -> Diagnosis {
-        let effect = self.text(topic, self.effect);
-        let is_checked = self.state != DiagnosisState::NotChecked;
-        Diagnosis {
-            topic: topic.to_owned(),
-            state: self.state,
-            what: self.text(topic, self.what),
-            effect: if is_checked {
-                effect
-            } else {
-                format!("at worst, {effect}")
-            },
-            advice: self.advice.map(|advice| self.text(topic, advice)),
+    /// Adds to what is known.
+    pub(super) fn and(self, more: &str) -> Verdict {
+        Verdict {
+            what: self.what + more,
+            ..self
         }
     }
 
-    fn text(&self, topic: &str, name: &str) -> String {
-        let texts = &TEXTS[topic];
-        let text = texts.get(name).or_else(|| TEXTS[EVERY].get(name));
-        let text = text.map(|text| fill(texts, text, &[&self.figures]));
-        debug_assert!(matches!(text, Some(Ok(_))), "{topic}: {name}: {text:?}");
-        text.and_then(Result::ok).unwrap_or_default()
+    /// If nothing was checked, the effect is only possible, and the text says so.
+    pub(super) fn diagnosis(self, topic: &Topic) -> Diagnosis {
+        let is_good = self.state == DiagnosisState::Good;
+        let effect = self
+            .effect
+            .unwrap_or(if is_good { topic.good } else { topic.effect });
+        Diagnosis {
+            topic: topic.name.to_owned(),
+            state: self.state,
+            what: self.what,
+            effect: match self.state {
+                DiagnosisState::NotChecked => format!("at worst, {effect}"),
+                _ => effect.to_owned(),
+            },
+            advice: self.advice,
+        }
     }
 }
 

@@ -117,8 +117,8 @@ fn finding(rows: &Rows<'_>, known: &Points<'_>, finding: &Finding) -> Markup {
         .filter_map(|point| rows.position(point));
     let points: Vec<usize> = points.collect();
     html! {
-        (lines::commands(&begun(&finding.sentence())))
-        @if let Some(advice) = finding.advice() { ": " (lines::commands(&advice)) }
+        (lines::commands(&begun(&finding.sentence)))
+        @if let Some(advice) = &finding.advice { ": " (lines::commands(advice)) }
         @if !points.is_empty() {
             div.evidence {
                 @for (position, at) in points.iter().take(NAMED).enumerate() {
