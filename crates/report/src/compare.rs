@@ -3,9 +3,10 @@
 pub mod many;
 pub mod outcome;
 
+use crate::document::{self, Part};
 use crate::grid::{Align, Grid};
 use crate::names::{by_probe, by_reason, points_counted, short_point};
-use crate::text::{COLUMNS, printable, printable_lines, wrapped};
+use crate::text::{COLUMNS, printable};
 use costof_model::comparison::{Cause, Compared, Comparison, FactDifference, Missing, Verdict};
 use costof_model::metric::Selection;
 use costof_model::noise::PEER;
@@ -13,7 +14,6 @@ use costof_model::point::Point;
 use costof_model::rows::PointRow;
 use costof_model::run_file::Run;
 use costof_model::unit::span;
-use std::fmt::Write;
 
 /// A run and its name.
 #[derive(Clone, Copy, Debug)]
@@ -28,39 +28,40 @@ pub struct Side<'a> {
 /// (with `all`, every row), the points that could not be compared, and how far the verdicts can be trusted.
 /// `after` is the later run; its descriptions name the points. The text fits a terminal of this width.
 pub fn compared(comparison: &Comparison, after: &Run, all: bool, width: usize) -> String {
-    let columns = COLUMNS.min(width);
-    let wrapped = |line: &str, indent| wrapped(columns, line, indent);
-    let mut text = wrapped(&headline(comparison), "") + "\n";
-    text.push_str(&facts(&comparison.facts, columns));
-    let shown = |row: &&Compared| all || row.verdict != Verdict::CannotTell;
-    let rows: Vec<&Compared> = in_order(&comparison.rows)
-        .into_iter()
-        .filter(shown)
-        .collect();
-    if !rows.is_empty() {
-        let _ = writeln!(text, "{}", table(&rows, after, width));
-    }
+    let mut rows = in_order(&comparison.rows);
+    rows.retain(|row| all || row.verdict != Verdict::CannotTell);
     let hidden = if rows.len() < comparison.rows.len() {
         ". `--all` shows them"
     } else {
         ""
     };
-    if let Some(line) = cannot_tell(comparison) {
-        text.push_str(&wrapped(&format!("{line}{hidden}."), ""));
+    let differences = comparison.facts.iter().map(|difference| {
+        let (before, after) = (known(&difference.before), known(&difference.after));
+        format!("{}: {before} → {after}", fact_name(difference))
+    });
+    let mut parts = vec![Part::paragraph(headline(comparison))];
+    parts.extend(facts(differences.collect()));
+    if !rows.is_empty() {
+        parts.push(Part::Table(String::new(), table(&rows, after, width)));
     }
-    let trust = trust(comparison);
-    trust
-        .lines()
-        .for_each(|line| text.push_str(&wrapped(line, "")));
+    let doubts = cannot_tell(comparison).map(|line| format!("{line}{hidden}.\n"));
+    parts.push(Part::paragraph(
+        doubts.unwrap_or_default() + &trust(comparison),
+    ));
     let apart = [
         refused(comparison, after),
         missing(comparison, after),
         only(comparison),
     ];
-    for line in apart.concat().lines() {
-        let _ = write!(text, "\n{}", wrapped(line, ""));
-    }
-    printable_lines(&text)
+    parts.extend(apart.concat().lines().map(Part::paragraph));
+    document::text(&parts, COLUMNS.min(width))
+}
+
+/// The facts that differ between runs, if there are any.
+fn facts(differences: Vec<String>) -> impl Iterator<Item = Part> {
+    let heading = Part::Heading(2, "Differs between the runs:".to_owned());
+    let parts = (!differences.is_empty()).then(|| [heading, Part::List("", differences)]);
+    parts.into_iter().flatten()
 }
 
 /// The points that only one run has a number for, as counts per probe.
@@ -100,20 +101,6 @@ fn why_missing(missing: &Missing) -> String {
         ""
     };
     format!("{}{cause}", missing.reason)
-}
-
-fn facts(differences: &[FactDifference], columns: usize) -> String {
-    if differences.is_empty() {
-        return String::new();
-    }
-    let mut text = "Differs between the runs:\n".to_owned();
-    for difference in differences {
-        let (before, after) = (known(&difference.before), known(&difference.after));
-        let line = format!("{}: {before} → {after}", fact_name(difference));
-        text.push_str(&wrapped(columns, &line, "  "));
-    }
-    text.push('\n');
-    text
 }
 
 /// The name of the fact, and which peer it is about.
@@ -163,7 +150,7 @@ pub(crate) fn word(verdict: Verdict) -> &'static str {
     }
 }
 
-fn table(rows: &[&Compared], after: &Run, width: usize) -> String {
+fn table(rows: &[&Compared], after: &Run, width: usize) -> Grid {
     let numbers = ["before", "after", "ratio", "95 % interval", "detectable"];
     let numbers = numbers.map(|name| (name, Align::Right));
     let from_widths = [0, 0, 120, 120, 0, 120, 160];
@@ -180,7 +167,7 @@ fn table(rows: &[&Compared], after: &Run, width: usize) -> String {
         ]);
     }
     grid.fit(width, &from_widths, 1);
-    grid.text()
+    grid
 }
 
 /// The interval of a ratio: `1.069–1.091`.

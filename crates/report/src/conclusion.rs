@@ -1,7 +1,7 @@
 //! The most important results of a run: the most surprising ones, and how far the numbers can be trusted.
 
 use crate::names::label;
-use crate::table::in_order;
+use crate::rows::in_order;
 use costof_findings::Kind;
 use costof_findings::all::both;
 use costof_findings::finding::Finding;

@@ -1,6 +1,6 @@
 //! The report of `costof doctor` as text: problems first, with what to do about them.
 
-use crate::text::wrapped;
+use crate::document::{self, Part};
 use costof_findings::doctor::{Diagnosis, DiagnosisState};
 
 /// The diagnoses by state, otherwise in their order; the healthy ones share a line. Lines have at most this
@@ -11,37 +11,35 @@ pub fn doctor(diagnoses: &[Diagnosis], columns: usize) -> String {
             .iter()
             .filter(move |diagnosis| diagnosis.state == state)
     };
-    let mut text = String::new();
+    let mut parts = Vec::new();
     for (state, heading) in [
         (DiagnosisState::Missing, "Missing here"),
         (DiagnosisState::Worse, "Makes numbers worse"),
         (DiagnosisState::NotChecked, "Not checked"),
     ] {
-        let mut listed = in_state(state).peekable();
-        if listed.peek().is_some() {
-            text.push_str(&format!("{heading}\n"));
-            listed.for_each(|diagnosis| text.push_str(&entry(diagnosis, columns)));
-            text.push('\n');
+        let lines: Vec<String> = in_state(state).flat_map(entry).collect();
+        if !lines.is_empty() {
+            parts.push(Part::Heading(2, heading.to_owned()));
+            parts.push(Part::List("", lines));
         }
     }
-    let good: Vec<&str> = in_state(DiagnosisState::Good)
-        .map(|diagnosis| diagnosis.topic.as_str())
-        .collect();
+    let good = in_state(DiagnosisState::Good).map(|diagnosis| diagnosis.topic.as_str());
+    let good: Vec<&str> = good.collect();
     if !good.is_empty() {
-        text.push_str(&wrapped(columns, &format!("Good: {}", good.join(", ")), ""));
+        parts.push(Part::paragraph(format!("Good: {}", good.join(", "))));
     }
-    text
+    document::text(&parts, columns)
 }
 
 /// The state of a topic, its effect, and what to do.
-fn entry(diagnosis: &Diagnosis, columns: usize) -> String {
-    let wrapped = |line: &str, indent| wrapped(columns, line, indent);
-    let mut text = wrapped(&format!("{}: {}", diagnosis.topic, diagnosis.what), "  ");
-    text.push_str(&wrapped(&format!("- {}", diagnosis.effect), "    "));
-    if let Some(advice) = &diagnosis.advice {
-        text.push_str(&wrapped(&format!("→ {advice}"), "    "));
-    }
-    text
+fn entry(diagnosis: &Diagnosis) -> impl Iterator<Item = String> {
+    let effect = format!("  - {}", diagnosis.effect);
+    let advice = diagnosis
+        .advice
+        .as_ref()
+        .map(|advice| format!("  → {advice}"));
+    let state = format!("{}: {}", diagnosis.topic, diagnosis.what);
+    [state, effect].into_iter().chain(advice)
 }
 
 #[cfg(test)]

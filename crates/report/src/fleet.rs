@@ -1,27 +1,52 @@
-//! The text of `costof fleet`: one screen, odd hosts first.
+//! What `costof fleet` shows, odd hosts first: on a terminal one screen, on a page, without scripts, a heat map of
+//! hosts and rows for each cohort and what is known of each host.
 
 use crate::compare::percent;
-use crate::text::{hanging, printable_lines, wrapped};
+use crate::document::{self, Entry, Part, first};
+use crate::page::html_file;
+use crate::text::printable_lines;
 use costof_model::fleet::{Cohort, Deviation, Fleet, Host, Statistic, Verdict, own_quota};
 use costof_model::node_set::folded;
 use costof_model::plural::counted;
+use maud::{Markup, PreEscaped, html};
+use std::fmt::Write;
 
 /// At most this many rows of a host are shown.
 const ROWS: usize = 4;
 /// At most this many facts of a host are shown.
 const FACTS: usize = 4;
+/// At most this many hosts that are not odd have their own section on a page.
+const HOSTS: usize = 2000;
+/// A cell of the heat map is drawn from this deviation on, and darker from each of the others.
+const STEPS: [f64; 4] = [0.02, 0.05, 0.1, 0.2];
 
 /// What is odd about a fleet, in lines of at most this many columns.
 pub fn text(fleet: &Fleet, columns: usize) -> String {
-    let cohorts = fleet
-        .cohorts
-        .iter()
-        .map(|cohort| of_cohort(cohort, columns));
-    let mut text = cohorts.collect::<Vec<_>>().join("\n");
+    let mut parts = parts(fleet);
+    parts.push(Part::paragraph(rule(fleet)));
+    document::text(&parts, columns)
+}
+
+/// The page of a fleet.
+pub fn page(fleet: &Fleet) -> String {
+    let title = match odd(fleet).count() {
+        0 => "No host is odd".to_owned(),
+        1 => "One host is odd".to_owned(),
+        more => format!("{more} hosts are odd"),
+    };
+    let content = html! {
+        main {
+            h1 { (title) }
+            p.quiet { (rule(fleet)) }
+            (document::page(&parts(fleet), 1))
+        }
+    };
+    html_file("", &title, &content)
+}
+
+fn rule(fleet: &Fleet) -> String {
     let percent = fleet.false_share * 100.0;
-    let rule = format!("Of hosts called odd, at most {percent:.0} % are not, in the long run.");
-    text.push_str(&format!("\n{}", wrapped(columns, &rule, "")));
-    printable_lines(&text)
+    format!("Of hosts called odd, at most {percent:.0} % are not, in the long run.")
 }
 
 /// One line for each host that is odd: its name as one word, and the reason as a scheduler records it.
@@ -51,40 +76,65 @@ pub fn odd(fleet: &Fleet) -> impl Iterator<Item = &Host> {
     hosts.filter(|host| host.verdict.is_odd())
 }
 
-fn of_cohort(cohort: &Cohort, columns: usize) -> String {
-    let odd: Vec<&Host> = cohort
-        .hosts
-        .iter()
-        .filter(|host| host.verdict.is_odd())
-        .collect();
-    let mut text = wrapped(columns, &head(cohort), "");
-    for host in odd {
-        text.push_str(&of_odd(host, columns));
+fn parts(fleet: &Fleet) -> Vec<Part> {
+    let cohorts = fleet.cohorts.iter().enumerate();
+    cohorts
+        .flat_map(|(at, cohort)| of_cohort(at, cohort))
+        .collect()
+}
+
+fn of_cohort(at: usize, cohort: &Cohort) -> Vec<Part> {
+    let typical = cohort.detectable.map(|share| {
+        let share = percent(share);
+        format!("A typical row shows a deviation of {share} or more.")
+    });
+    let typical = || typical.clone().map(Part::paragraph).into_iter().collect();
+    let mut parts = vec![Part::Heading(2, head(cohort)), Part::Document(typical())];
+    if !cohort.rows.is_empty() {
+        parts.push(Part::Drawing(map(at, cohort)));
     }
+    let in_state = |verdict: Option<Verdict>| {
+        let hosts = cohort.hosts.iter().enumerate();
+        let is_it = move |host: &Host| match verdict {
+            Some(verdict) => host.verdict == verdict,
+            None => host.verdict.is_odd(),
+        };
+        hosts.filter(move |(_, host)| is_it(host))
+    };
+    let entry = |(number, host)| Part::Entry(of_host(at, number, host, cohort));
+    parts.extend(in_state(None).map(entry));
     for (verdict, why) in [
         (Verdict::Undecided, undecided(cohort)),
         (Verdict::Normal, String::new()),
     ] {
-        let hosts = cohort.hosts.iter().filter(|host| host.verdict == verdict);
-        let names: Vec<&str> = hosts.map(|host| host.name.as_str()).collect();
-        if !names.is_empty() {
-            let head = format!("\n{:9}  ", verdict.word());
-            let line = format!("{} ({}){why}", folded(&names), names.len());
-            text.push_str(&hanging(columns, &head, &line));
+        let names: Vec<&str> = in_state(Some(verdict))
+            .map(|(_, host)| host.name.as_str())
+            .collect();
+        if names.is_empty() {
+            continue;
         }
+        let (count, all) = (names.len(), folded(&names));
+        parts.push(Part::Terminal(vec![Part::Entry(Entry {
+            label: label(verdict),
+            name: format!("{all} ({count}){why}"),
+            ..Entry::default()
+        })]));
+        let heading = Part::Heading(3, format!("{count} {}", verdict.word()));
+        let head = [heading, Part::paragraph(all + &why)].into_iter();
+        let each = in_state(Some(verdict)).take(HOSTS).map(entry);
+        parts.push(Part::Document(head.chain(each).collect()));
     }
-    if let Some(share) = cohort.detectable {
-        let line = format!(
-            "A typical row shows a deviation of {} or more.",
-            percent(share)
-        );
-        text.push_str(&format!("\n{}", wrapped(columns, &line, "")));
-    }
-    text
+    parts.push(Part::Terminal(typical()));
+    parts
+}
+
+/// The word of a verdict, in a column of such words.
+fn label(verdict: Verdict) -> String {
+    format!("{:9}", verdict.word())
 }
 
 /// How many hosts a cohort has, what they have in common, and how many are odd.
-pub(crate) fn head(cohort: &Cohort) -> String {
+fn head(cohort: &Cohort) -> String {
     let odd = cohort
         .hosts
         .iter()
@@ -111,7 +161,7 @@ pub(crate) fn head(cohort: &Cohort) -> String {
 }
 
 /// Why hosts of a cohort are undecided.
-pub(crate) fn undecided(cohort: &Cohort) -> String {
+fn undecided(cohort: &Cohort) -> String {
     if cohort.rows.is_empty() {
         let enough = "five hosts must have a row of grade A to C for it to be judged";
         return format!(": too few to compare; {enough}");
@@ -119,27 +169,53 @@ pub(crate) fn undecided(cohort: &Cohort) -> String {
     ": their own noise hides what the others could have shown: measure them longer (--full) or more often".to_owned()
 }
 
-fn of_odd(host: &Host, columns: usize) -> String {
-    let head = format!("\n{:9}  ", host.verdict.word());
-    let mut text = hanging(columns, &head, &format!("{}: {}", host.name, reason(host)));
-    for row in host.deviations.iter().take(ROWS) {
-        text.push_str(&wrapped(columns, &of_row(row), "           "));
+fn of_host(at: usize, number: usize, host: &Host, cohort: &Cohort) -> Entry {
+    let rows = || host.deviations.iter().map(of_row);
+    let facts = || {
+        let facts = host.facts.iter();
+        facts.map(|(what, here, usual)| format!("{what}: {here}, where most have {usual}"))
+    };
+    let mut some = first(rows(), ROWS, "more rows (--json has them)");
+    some.extend(facts().take(FACTS));
+    let mut all = vec![Part::List("", rows().chain(facts()).collect())];
+    if host.deviations.is_empty() {
+        all.push(Part::List("quiet", largest(host, cohort)));
     }
-    if host.deviations.len() > ROWS {
-        let more = format!(
-            "and {} more rows (--json has them)",
-            host.deviations.len() - ROWS
-        );
-        text.push_str(&wrapped(columns, &more, "           "));
+    Entry {
+        id: Some(id(at, number)),
+        label: label(host.verdict),
+        name: host.name.clone(),
+        about: if host.verdict.is_odd() {
+            reason(host)
+        } else {
+            String::new()
+        },
+        is_open: host.verdict.is_odd(),
+        details: vec![
+            Part::Terminal(vec![Part::List("", some)]),
+            Part::Document(all),
+        ],
     }
-    for (what, here, usual) in host.facts.iter().take(FACTS) {
-        let line = format!("{what}: {here}, where most have {usual}");
-        text.push_str(&wrapped(columns, &line, "           "));
-    }
-    text
 }
 
-pub(crate) fn of_row(row: &Deviation) -> String {
+/// The largest deviations of a host that does not surely deviate.
+fn largest(host: &Host, cohort: &Cohort) -> Vec<String> {
+    let rows = cohort.rows.iter().zip(&host.worse);
+    let mut rows: Vec<(&String, f64)> = rows
+        .filter_map(|(row, worse)| Some((row, (*worse)?)))
+        .collect();
+    rows.sort_by(|one, other| other.1.abs().total_cmp(&one.1.abs()));
+    let rows = rows.into_iter().take(3);
+    rows.map(|(row, worse)| format!("{row}: {}, which may be chance", signed(worse)))
+        .collect()
+}
+
+/// What a page refers to a host by.
+fn id(cohort: usize, host: usize) -> String {
+    format!("host-{cohort}-{host}")
+}
+
+fn of_row(row: &Deviation) -> String {
     let [here, usual] = [row.here, row.usual].map(|value| row.of.unit.display(value));
     let name = row.of.name();
     let what = in_the_mean(row.statistic);
@@ -157,7 +233,7 @@ fn in_the_mean(statistic: Statistic) -> &'static str {
 }
 
 /// What is odd about a host, in one line.
-pub(crate) fn reason(host: &Host) -> String {
+fn reason(host: &Host) -> String {
     let layers = host.layers.iter().map(|layer| {
         format!(
             "all {} {} rows {}{}",
@@ -190,6 +266,53 @@ pub(crate) fn reason(host: &Host) -> String {
 pub(crate) fn signed(worse: f64) -> String {
     let word = if worse > 0.0 { "worse" } else { "better" };
     format!("{} {word}", percent(worse.abs()))
+}
+
+/// The heat map: one square a cell, in paths by their colour, and a link over each line.
+fn map(at: usize, cohort: &Cohort) -> Markup {
+    let mut paths = vec![String::new(); 2 * STEPS.len()];
+    let (columns, lines) = (cohort.rows.len(), cohort.hosts.len());
+    for (line, host) in cohort.hosts.iter().enumerate() {
+        for (column, worse) in host.worse.iter().enumerate() {
+            let Some(step) =
+                worse.and_then(|worse| STEPS.iter().rposition(|step| worse.abs() >= *step))
+            else {
+                continue;
+            };
+            let is_better = worse.is_some_and(|worse| worse < 0.0);
+            let path = &mut paths[2 * step + usize::from(is_better)];
+            let _ = write!(path, "M{column} {line}h1v1h-1z");
+        }
+    }
+    let height = (lines * 14).clamp(40, 1600);
+    let mut svg = format!(
+        "<svg class=heat viewBox=\"0 0 {columns} {lines}\" height={height} preserveAspectRatio=none role=group \
+         aria-label=\"Deviations of {lines} hosts in {columns} rows\" shape-rendering=crispEdges>"
+    );
+    for (position, path) in paths
+        .iter()
+        .enumerate()
+        .filter(|(_, path)| !path.is_empty())
+    {
+        let class = if position % 2 == 0 { "w" } else { "b" };
+        let opacity = 0.25 * (position / 2 + 1) as f64;
+        let _ = write!(svg, "<path class={class} opacity={opacity} d=\"{path}\"/>");
+    }
+    let links = html! {
+        @for (number, host) in cohort.hosts.iter().enumerate().take(HOSTS) {
+            a href={ "#" (id(at, number)) } {
+                title { (host.name) ": " (host.verdict.word()) }
+                rect y=(number) width=(columns) height="1" {}
+            }
+        }
+    };
+    html! {
+        (PreEscaped(format!("{svg}{}</svg>", links.into_string())))
+        p.quiet {
+            "A line is a host, the oddest at the top; a column is a row. Red is worse than usual, green better, from "
+            (STEPS.map(percent).join(", ")) " on. A line leads to its host below."
+        }
+    }
 }
 
 #[cfg(test)]

@@ -1,7 +1,8 @@
-//! A table of text, for a terminal or as Markdown.
+//! A table, for a terminal, a page, or as Markdown.
 
 use crate::text::{printable, wrapped};
 use comfy_table::{CellAlignment, Table, presets};
+use maud::{Markup, html};
 
 /// How the cells of a column are aligned.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -17,27 +18,93 @@ pub enum Align {
 /// A name is not broken into lines shorter than this.
 const LEAST_NAME: usize = 20;
 
-/// A table: the names and alignments of its columns, and its rows of cells.
+/// On a page, a table has at most this many rows: a huge or hostile file may have more.
+const ROWS: usize = 3000;
+
+/// A column.
+struct Column {
+    /// The name above this column and those after it without such a name.
+    group: Option<String>,
+    name: String,
+    align: Align,
+}
+
+impl Column {
+    /// All that stands above the column, in one text.
+    fn heading(&self) -> String {
+        match &self.group {
+            Some(group) => format!("{group}\n{}", self.name),
+            None => self.name.clone(),
+        }
+    }
+}
+
+/// A cell.
+pub struct Cell {
+    text: String,
+    /// The position of the row of the run that a page links it to.
+    row: Option<usize>,
+    /// The classes that it has on a page besides that of its column.
+    class: &'static str,
+}
+
+impl From<String> for Cell {
+    fn from(text: String) -> Cell {
+        Cell {
+            text,
+            row: None,
+            class: "",
+        }
+    }
+}
+
+impl Cell {
+    /// A cell that a page links to this row of the run.
+    pub(crate) fn linked(text: String, row: Option<usize>) -> Cell {
+        Cell { row, ..text.into() }
+    }
+
+    /// A cell that a page shows in these classes.
+    pub(crate) fn classed(text: String, class: &'static str) -> Cell {
+        Cell {
+            class,
+            ..text.into()
+        }
+    }
+}
+
+/// A table: its columns, and its rows of cells.
 pub struct Grid {
-    columns: Vec<(String, Align)>,
-    rows: Vec<Vec<String>>,
+    columns: Vec<Column>,
+    rows: Vec<Vec<Cell>>,
 }
 
 impl Grid {
-    /// An empty table with these columns.
+    /// An empty table with columns of these names and alignments.
     pub fn new<'n>(columns: impl IntoIterator<Item = (&'n str, Align)>) -> Grid {
         let columns = columns.into_iter();
+        Grid::grouped(columns.map(|(name, align)| (None, name, align)))
+    }
+
+    /// An empty table in which some columns begin a group, whose name stands above it.
+    pub(crate) fn grouped<'n>(
+        columns: impl IntoIterator<Item = (Option<&'n str>, &'n str, Align)>,
+    ) -> Grid {
+        let columns = columns.into_iter();
+        let column = |(group, name, align): (Option<&str>, &str, Align)| Column {
+            group: group.map(str::to_owned),
+            name: name.to_owned(),
+            align,
+        };
         Grid {
-            columns: columns
-                .map(|(name, align)| (name.to_owned(), align))
-                .collect(),
+            columns: columns.map(column).collect(),
             rows: Vec::new(),
         }
     }
 
     /// Adds a row.
-    pub fn add(&mut self, cells: impl IntoIterator<Item = String>) {
-        self.rows.push(cells.into_iter().collect());
+    pub fn add(&mut self, cells: impl IntoIterator<Item = impl Into<Cell>>) {
+        self.rows.push(cells.into_iter().map(Into::into).collect());
     }
 
     /// Makes the table fit a terminal: leaves out the columns that need a wider one (`from_widths` says for
@@ -49,11 +116,11 @@ impl Grid {
         }
         let room = self.room(width, name);
         for row in &mut self.rows {
-            let lines = row[name].lines().map(|line| {
+            let lines = row[name].text.lines().map(|line| {
                 let text = line.trim_start_matches(' ');
                 wrapped(room, text, &line[..line.len() - text.len()])
             });
-            row[name] = lines.collect::<String>().trim_end().to_owned();
+            row[name] = lines.collect::<String>().trim_end().to_owned().into();
         }
     }
 
@@ -62,8 +129,8 @@ impl Grid {
         let letters = |text: &str| text.chars().count();
         let others = (0..self.columns.len()).filter(|position| *position != name);
         let widths = others.map(|position| {
-            let cells = self.rows.iter().map(|row| letters(&row[position]));
-            2 + cells.fold(letters(&self.columns[position].0), usize::max)
+            let cells = self.rows.iter().map(|row| letters(&row[position].text));
+            2 + cells.fold(letters(&self.columns[position].name), usize::max)
         });
         width
             .saturating_sub(2 + widths.sum::<usize>())
@@ -73,28 +140,36 @@ impl Grid {
     /// How many lines each row takes, if only what stands in column `name` has several.
     pub(crate) fn heights(&self, name: usize) -> impl Iterator<Item = usize> {
         let rows = self.rows.iter();
-        rows.map(move |row| row[name].lines().count().max(1))
+        rows.map(move |row| row[name].text.lines().count().max(1))
+    }
+
+    /// Whether names stand above groups of columns.
+    fn has_groups(&self) -> bool {
+        self.columns.iter().any(|column| column.group.is_some())
     }
 
     /// The table with columns but no lines between them. Only numbers are aligned.
-    pub fn text(self) -> String {
+    pub fn text(&self) -> String {
         let mut table = Table::new();
         table.load_style(presets::NOTHING);
-        table.set_header(self.columns.iter().map(|(name, _)| name));
-        // A run file may come from anybody. A cell may have several lines.
-        let shown = |cell: &String| {
-            cell.split('\n')
+        let above = |column: &Column| match column.group {
+            None if self.has_groups() => format!("\n{}", column.name),
+            _ => column.heading(),
+        };
+        // A run file may come from anybody. A text may have several lines.
+        let shown = |text: &str| {
+            text.split('\n')
                 .map(printable)
                 .collect::<Vec<_>>()
                 .join("\n")
         };
-        let rows = self.rows.iter();
-        table.add_rows(rows.map(|row| row.iter().map(shown)));
-        for (position, (_, align)) in self.columns.iter().enumerate() {
-            let column = table
-                .column_mut(position)
-                .filter(|_| *align == Align::Right);
-            if let Some(column) = column {
+        let headings = self.columns.iter().map(|column| shown(&above(column)));
+        table.set_header(headings);
+        let cells = |row: &Vec<Cell>| row.iter().map(|cell| shown(&cell.text)).collect::<Vec<_>>();
+        table.add_rows(self.rows.iter().map(cells));
+        for (position, column) in self.columns.iter().enumerate() {
+            let is_right = column.align == Align::Right;
+            if let Some(column) = table.column_mut(position).filter(|_| is_right) {
                 column.set_cell_alignment(CellAlignment::Right);
             }
         }
@@ -103,21 +178,62 @@ impl Grid {
     }
 
     pub(crate) fn markdown(&self) -> String {
-        let names = self.columns.iter().map(|(name, _)| match &**name {
-            "" => " |".to_owned(),
-            name => format!(" {} |", name.trim().replace('\n', ", ")),
-        });
-        let rules = self.columns.iter().map(|(_, align)| match align {
+        let names =
+            self.columns
+                .iter()
+                .map(|column| match column.heading().trim().replace('\n', ", ") {
+                    name if name.is_empty() => " |".to_owned(),
+                    name => format!(" {name} |"),
+                });
+        let rules = self.columns.iter().map(|column| match column.align {
             Align::Left => "---|".to_owned(),
             Align::Centre => ":-:|".to_owned(),
             Align::Right => "--:|".to_owned(),
         });
         let rows = self.rows.iter().map(|row| {
-            let cells = row.iter().map(|cell| format!(" {} |", escaped(cell)));
+            let cells = row.iter().map(|cell| format!(" {} |", escaped(&cell.text)));
             cells.collect()
         });
         let lines = [names.collect(), rules.collect()].into_iter().chain(rows);
         lines.map(|line: String| format!("|{line}\n")).collect()
+    }
+
+    /// The contents of a table of a page.
+    pub(crate) fn html(&self) -> Markup {
+        let class = |column: &Column| (column.align == Align::Right).then_some("v");
+        let left_out = self.rows.len().saturating_sub(ROWS);
+        html! {
+            thead {
+                @if self.has_groups() {
+                    tr { @for (name, columns) in self.groups() { th colspan=[(columns > 1).then_some(columns)] { (name) } } }
+                }
+                tr { @for column in &self.columns { th scope="col" class=[class(column)] { (column.name) } } }
+            }
+            tbody {
+                @for row in self.rows.iter().take(ROWS) { tr {
+                    @for (cell, column) in row.iter().zip(&self.columns) {
+                        @let classes = [class(column).unwrap_or_default(), cell.class].join(" ");
+                        td class=[Some(classes.trim()).filter(|all| !all.is_empty())] { @match cell.row {
+                            Some(row) => a href={ "#p" (row) } { (cell.text) },
+                            None => (cell.text),
+                        } }
+                    }
+                } }
+                @if left_out > 0 { tr { td colspan=(self.columns.len()) { "and " (left_out) " more" } } }
+            }
+        }
+    }
+
+    /// The names above the columns, and how many columns each is above.
+    fn groups(&self) -> Vec<(&str, usize)> {
+        let mut groups: Vec<(&str, usize)> = Vec::new();
+        for column in &self.columns {
+            match (&column.group, groups.last_mut()) {
+                (None, Some((_, columns))) => *columns += 1,
+                (group, _) => groups.push((group.as_deref().unwrap_or_default(), 1)),
+            }
+        }
+        groups
     }
 }
 

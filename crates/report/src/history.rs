@@ -1,32 +1,105 @@
-//! The text of `costof history`: what changed, the latest first.
+//! What `costof history` shows: what changed, the latest first; on a page, without scripts, also each row over time
+//! as a sparkline.
+
+mod sparkline;
 
 use crate::compare::percent;
+use crate::document::{self, Entry, Part};
 use crate::fleet::signed;
-use crate::text::{hanging, printable_lines, wrapped};
+use crate::grid::{Align, Cell, Grid};
+use crate::page::html_file;
+use crate::text::{hanging, printable_lines};
 use costof_model::history::{Change, History};
 use costof_model::plural::counted;
+use costof_model::unit::span;
+use maud::html;
+use sparkline::{minute, sparklines};
 
-/// At most this many changes are shown.
+/// At most this many changes are shown on a terminal.
 const CHANGES: usize = 12;
+/// At most this many changes stand in the table of a page.
+const IN_TABLE: usize = 200;
 /// At most this many facts of a change are shown.
 const FACTS: usize = 4;
 
 /// What changed in a series of runs, in lines of at most this many columns.
 pub fn text(history: &History, columns: usize) -> String {
     let head = format!("{}: {}", followed(history), count(history));
-    let mut text = wrapped(columns, &head, "");
-    for change in history.changes.iter().take(CHANGES) {
-        text.push_str(&of_change(change, columns));
-    }
+    let mut parts = vec![Part::paragraph(head)];
+    parts.extend(history.changes.iter().take(CHANGES).map(of_change));
     if history.changes.len() > CHANGES {
-        let more = format!(
-            "\nand {} earlier ones: --json has them",
-            history.changes.len() - CHANGES
-        );
-        text.push_str(&format!("{more}\n"));
+        let more = history.changes.len() - CHANGES;
+        parts.push(Part::paragraph(format!(
+            "and {more} earlier ones: --json has them"
+        )));
     }
-    text.push_str(&format!("\n{}", wrapped(columns, &rules(history), "")));
-    printable_lines(&text)
+    parts.push(Part::paragraph(rules(history)));
+    document::text(&parts, columns)
+}
+
+/// The page of a history.
+pub fn page(history: &History) -> String {
+    let mut title = count(history);
+    title[..1].make_ascii_uppercase();
+    let mut parts = vec![
+        Part::Heading(1, title.clone()),
+        Part::Paragraph("quiet", followed(history)),
+        Part::paragraph(rules(history)),
+    ];
+    if !history.changes.is_empty() {
+        parts.push(Part::Heading(2, "The changes, the latest first".to_owned()));
+        parts.push(Part::Table("The changes".to_owned(), table(history)));
+    }
+    if !history.series.is_empty() {
+        parts.push(Part::Heading(2, "Each row over time".to_owned()));
+        parts.push(Part::Drawing(sparklines(history)));
+    }
+    html_file("", &title, &html! { main { (document::page(&parts, 1)) } })
+}
+
+fn table(history: &History) -> Grid {
+    let mut grid = Grid::new([
+        ("since", Align::Left),
+        ("row", Align::Left),
+        ("before", Align::Right),
+        ("after", Align::Right),
+        ("change", Align::Left),
+        ("95 % interval", Align::Right),
+        ("what else changed", Align::Left),
+    ]);
+    for change in history.changes.iter().take(IN_TABLE) {
+        let [from, to] = [change.from, change.to].map(|value| change.of.unit.display(value).into());
+        grid.add([
+            minute(&change.at).into(),
+            change.of.name().into(),
+            from,
+            to,
+            Cell::classed(
+                signed(change.worse),
+                ["w better", "w worse"][usize::from(change.worse > 0.0)],
+            ),
+            interval(change).into(),
+            causes(change).join("; ").into(),
+        ]);
+    }
+    grid
+}
+
+/// `18 % to 22 %`, in the direction of the change.
+fn interval(change: &Change) -> String {
+    let Some((low, high)) = change.ci95 else {
+        return String::new();
+    };
+    let (low, high) = if change.worse > 0.0 {
+        (low, high)
+    } else {
+        (-high, -low)
+    };
+    let sign = if low < 0.0 { "−" } else { "" };
+    format!(
+        "{sign}{}",
+        span(&percent(low.abs()), " to ", &percent(high))
+    )
 }
 
 /// What the latest run changed, in a line or two: the largest change, and what else changed then. Empty if that
@@ -58,7 +131,7 @@ pub fn latest(history: &History, columns: usize) -> String {
 }
 
 /// `26 runs since 2026-11-01, 4 rows`.
-pub(crate) fn followed(history: &History) -> String {
+fn followed(history: &History) -> String {
     let since = history.runs.first().map_or("", |first| day(first));
     let (runs, rows) = (history.runs.len(), history.rows);
     let (runs, rows) = (counted(runs, "run"), counted(rows, "row"));
@@ -66,7 +139,7 @@ pub(crate) fn followed(history: &History) -> String {
 }
 
 /// `2 lasting changes`.
-pub(crate) fn count(history: &History) -> String {
+fn count(history: &History) -> String {
     match history.changes.len() {
         0 => "no lasting change".to_owned(),
         some => counted(some, "lasting change"),
@@ -74,7 +147,7 @@ pub(crate) fn count(history: &History) -> String {
 }
 
 /// How large a change must be to be seen, and how often there is none.
-pub(crate) fn rules(history: &History) -> String {
+fn rules(history: &History) -> String {
     let mut rules = Vec::new();
     if let Some((share, after)) = history.detectable {
         let share = percent(share);
@@ -94,13 +167,13 @@ pub(crate) fn rules(history: &History) -> String {
 }
 
 /// `4.10 ns → 4.91 ns (20 % worse)`.
-pub(crate) fn step(change: &Change) -> String {
+fn step(change: &Change) -> String {
     let [from, to] = [change.from, change.to].map(|value| change.of.unit.display(value));
     format!("{from} → {to} ({})", signed(change.worse))
 }
 
 /// What else changed: `kernel: 6.1 → 6.2`.
-pub(crate) fn causes(change: &Change) -> Vec<String> {
+fn causes(change: &Change) -> Vec<String> {
     if change.facts.is_empty() {
         return vec!["nothing else that costof knows of changed then".to_owned()];
     }
@@ -110,16 +183,17 @@ pub(crate) fn causes(change: &Change) -> Vec<String> {
         .collect()
 }
 
-fn of_change(change: &Change, columns: usize) -> String {
-    let line = format!("{}: {}", change.of.name(), step(change));
-    let mut text = hanging(columns, &format!("\n{}  ", day(&change.at)), &line);
-    for cause in causes(change) {
-        text.push_str(&wrapped(columns, &cause, "            "));
-    }
-    text
+fn of_change(change: &Change) -> Part {
+    Part::Entry(Entry {
+        label: day(&change.at).to_owned(),
+        name: change.of.name(),
+        about: step(change),
+        details: vec![Part::List("", causes(change))],
+        ..Entry::default()
+    })
 }
 
 /// The day of a time.
-pub(crate) fn day(time: &str) -> &str {
+fn day(time: &str) -> &str {
     time.get(.."2026-11-25".len()).unwrap_or(time)
 }

@@ -8,6 +8,7 @@ pub mod compare;
 mod conclusion;
 pub mod csv;
 pub mod doctor;
+mod document;
 pub mod export;
 pub mod fleet;
 pub mod grid;

@@ -2,7 +2,8 @@
 //! points without a number, and the doubts.
 
 use crate::names::{by_reason, label, points_counted};
-use crate::table::{cycles, in_order, is_hit};
+use crate::rows::in_order;
+use crate::table::{cycles, is_hit};
 use costof_findings::finding::Finding;
 use costof_findings::sureness::{Points, Sureness};
 use costof_model::alone;

@@ -7,21 +7,18 @@
 mod bars;
 pub mod comparison;
 mod facts;
-mod figures;
+pub(crate) mod figures;
 mod findings;
 mod first;
-pub mod fleet;
 pub mod handout;
-pub mod history;
 mod latency;
-mod lines;
 pub mod many;
 mod noise;
 mod probes;
 mod question;
-mod study;
 
 use crate::choose;
+use crate::document::{self, folded, list};
 use crate::notes;
 use crate::rows::Rows;
 use crate::run::{machine, without_number};
@@ -68,7 +65,7 @@ fn whole(run: &Run, doubts: &[String], reproduction: Option<&Reproduction<'_>>) 
     let own = question::title(&rows, &asked);
     let question = reproduction.map_or(own, |study| &study.study.title);
     let title = format!("{question}: {heading}");
-    document(
+    html_file(
         &policy,
         &title,
         &html! {
@@ -86,7 +83,7 @@ fn whole(run: &Run, doubts: &[String], reproduction: Option<&Reproduction<'_>>) 
                 }
             }
             main #main {
-                @if let Some(reproduction) = reproduction { section #study { (study::section(reproduction, &rows)) } }
+                @if let Some(reproduction) = reproduction { section #study { (document::page(&reproduction.parts(&rows, false), 2)) } }
                 section #first { (answers) (first::section(&rows, &found)) }
                 (folded("latency", &latency::title(&rows), &latency::table(&rows)))
                 (folded("findings", &found.title(), &found.section(&rows)))
@@ -99,7 +96,7 @@ fn whole(run: &Run, doubts: &[String], reproduction: Option<&Reproduction<'_>>) 
                 @let absent = without_number(run);
                 (folded("absent", "What could not be measured", &html! {
                     @if absent.trim().is_empty() { p { "Every requested point has a number." } }
-                    (lines::list(&absent))
+                    (list(&absent))
                 }))
                 (folded("made", "How this was made", &made(run)))
             }
@@ -114,23 +111,8 @@ fn whole(run: &Run, doubts: &[String], reproduction: Option<&Reproduction<'_>>) 
 const SKIP: PreEscaped<&str> =
     PreEscaped("<a class=\"skip\" href=\"#main\">Skip to the numbers</a>");
 
-/// A table that scrolls within its frame, also by keyboard.
-fn scroll(name: &str, table: &Markup) -> Markup {
-    html! { div.scroll role="region" tabindex="0" aria-label=(name) { table { (table) } } }
-}
-
-/// A section that the reader unfolds.
-fn folded(id: &str, title: &str, content: &Markup) -> Markup {
-    html! {
-        details.section id=(id) {
-            summary { h2 { (title) } }
-            (content)
-        }
-    }
-}
-
 /// An HTML file with a policy that allows only the page's own style, and `script` if there is one.
-fn document(script: &str, title: &str, body: &Markup) -> String {
+pub(crate) fn html_file(script: &str, title: &str, body: &Markup) -> String {
     let policy = format!(
         "default-src 'none'; style-src 'unsafe-inline'; {script}base-uri 'none'; form-action 'none'"
     );
@@ -186,8 +168,8 @@ fn made(run: &Run) -> Markup {
             p { "costof " (attempt.costof) ", build " code { (shortened(&attempt.build, 24)) }
                 ", seed " (run.run.seed) ", run " code { (run.run.id) } }
         }
-        (lines::list(&notes::instruments(run)))
-        (lines::list(&notes::links(run)))
+        (list(&notes::instruments(run)))
+        (list(&notes::links(run)))
         p.quiet {
             "Each number is the median over several launches, each a fresh process, with its 95 % \
              interval. Grades run from A (no disturbance that could have changed the number) to D \

@@ -3,14 +3,16 @@
 mod area;
 mod draw;
 mod ink;
+mod parts;
 mod rows;
 mod scale;
 mod svg;
 
 use costof_model::unit::Unit;
-pub(crate) use draw::{FILE, PAGE, drawing, sign};
+pub(crate) use draw::{drawing, sign};
 #[cfg(test)]
 pub(crate) use ink::STYLE as FILE_STYLE;
+pub(crate) use parts::{FILE, PAGE};
 pub(crate) use scale::{Scale, Span, number, tick};
 
 /// Plots that belong together: panels that share their series.

@@ -1,7 +1,8 @@
 //! Predictions: the sums behind the ranges of the table, and whether they held.
 
 use crate::names::{label, short_point};
-use crate::table::{in_order, interval, is_hit};
+use crate::rows::in_order;
+use crate::table::{interval, is_hit};
 use crate::text::wrapped;
 use costof_model::rows::PointRow;
 use costof_model::run_file::Run;

@@ -1,8 +1,9 @@
 //! The text of `costof qualify`: the verdict first.
 
 use crate::compare::percent;
+use crate::document::{self, Part, first};
 use crate::fleet::signed;
-use crate::text::{printable, printable_lines, shortened, wrapped};
+use crate::text::{printable, shortened};
 use costof_model::plural::counted;
 use costof_model::qualified::{JudgedRow, LeftOut, Qualified, Verdict};
 use costof_model::rows::MetricOfPoint;
@@ -28,16 +29,17 @@ pub fn text(of: &Qualified, columns: usize) -> String {
         counted(of.launches, "launch"),
         counted(of.hosts, "host")
     );
-    let mut text = wrapped(columns, &reason(of), "");
-    text.push_str(&wrapped(columns, &against, ""));
-    for verdict in [Verdict::Fail, Verdict::Undecided] {
-        text.push_str(&of_rows(of, verdict, columns));
-    }
-    for line in left(of).into_iter().chain(left_out(of)) {
-        text.push_str(&wrapped(columns, &line, ""));
-    }
-    text.push_str(&format!("\n{}", wrapped(columns, &risks(of), "")));
-    printable_lines(&text)
+    let rows = [(Verdict::Fail, "failed"), (Verdict::Undecided, "open")];
+    let rows = rows.into_iter().flat_map(|(verdict, word)| {
+        let rows = of.rows.iter().filter(move |row| row.verdict == verdict);
+        let rows = rows.map(|row| format!("{word}: {}", of_row(row)));
+        first(rows, ROWS, "more rows (--json has them)")
+    });
+    let rows = rows.map(|row| format!("  {row}"));
+    let lines = [reason(of), against].into_iter().chain(rows);
+    let lines: Vec<String> = lines.chain(left(of)).chain(left_out(of)).collect();
+    let parts = [lines.join("\n"), risks(of)].map(Part::paragraph);
+    document::text(&parts, columns)
 }
 
 /// The verdict in one line.
@@ -80,25 +82,6 @@ fn of_row(row: &JudgedRow) -> String {
         signed(worse),
         span(&percent(low), " to ", &percent(high))
     )
-}
-
-/// The rows with this verdict.
-fn of_rows(of: &Qualified, verdict: Verdict, columns: usize) -> String {
-    let rows = || of.rows.iter().filter(|row| row.verdict == verdict);
-    let word = if verdict == Verdict::Fail {
-        "failed"
-    } else {
-        "open"
-    };
-    let mut text: String = rows()
-        .take(ROWS)
-        .map(|row| wrapped(columns, &format!("{word}: {}", of_row(row)), "  "))
-        .collect();
-    if rows().count() > ROWS {
-        let more = format!("and {} more rows (--json has them)", rows().count() - ROWS);
-        text.push_str(&wrapped(columns, &more, "  "));
-    }
-    text
 }
 
 /// What more time would decide.

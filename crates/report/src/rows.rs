@@ -9,6 +9,16 @@ use costof_model::rows::{LaunchPoint, PointRow};
 use costof_model::run_file::Run;
 use std::collections::HashMap;
 
+/// The points in the order of the plan.
+pub(crate) fn in_order(run: &Run) -> impl Iterator<Item = &PointRow> {
+    let mut measured: HashMap<&Point, &PointRow> = HashMap::with_capacity(run.points.len());
+    for row in &run.points {
+        measured.entry(&row.point).or_insert(row);
+    }
+    let planned = run.run.plan.points();
+    planned.filter_map(move |point| measured.get(point).copied())
+}
+
 /// The points of a run, found by position, by point and by probe.
 pub(crate) struct Rows<'a> {
     pub(crate) run: &'a Run,
@@ -22,11 +32,6 @@ impl<'a> Rows<'a> {
     /// First the planned points in the order of the plan, then others. If a point is there twice, the first
     /// counts.
     pub(crate) fn new(run: &'a Run) -> Rows<'a> {
-        let mut measured: HashMap<&Point, &PointRow> = HashMap::with_capacity(run.points.len());
-        for row in &run.points {
-            measured.entry(&row.point).or_insert(row);
-        }
-        let planned = run.run.plan.points();
         let mut rows = Rows {
             run,
             all: Vec::with_capacity(run.points.len()),
@@ -41,10 +46,7 @@ impl<'a> Rows<'a> {
             let of_probe = rows.launched.entry(&point.point.probe).or_default();
             of_probe.push(point);
         }
-        for row in planned.filter_map(|point| measured.get(point).copied()) {
-            rows.add(row);
-        }
-        for row in &run.points {
+        for row in in_order(run).chain(&run.points) {
             rows.add(row);
         }
         rows

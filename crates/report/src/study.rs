@@ -14,13 +14,13 @@ mod reproduction;
 mod result;
 mod shown;
 mod unit;
-pub(crate) mod wide;
+mod wide;
 
 pub(crate) use file::Style;
 pub use file::{FILE_MAX_BYTES, Selection, Study};
 pub(crate) use plot::Drawn;
-pub use reproduction::{Answer, Reproduction, Why};
-pub(crate) use reproduction::{Line, ReproducedTable};
+pub use reproduction::{Answer, Reproduction};
+pub use result::Why;
 
 /// The studies that come with costof: their names and files.
 pub const EMBEDDED: [(&str, &str); 5] = [

@@ -5,14 +5,13 @@ use crate::grid::Align::{self, Left, Right};
 use crate::grid::Grid;
 use crate::names;
 use crate::names::short_point;
+use crate::rows::in_order;
 use crate::style::Style;
 use crate::text::printable;
 use costof_model::metric::{Estimate, Selection};
 use costof_model::plural::counted;
-use costof_model::point::Point;
 use costof_model::rows::PointRow;
 use costof_model::run_file::Run;
-use std::collections::HashMap;
 use std::iter::{once, repeat_n};
 
 /// A column next to the name.
@@ -149,16 +148,6 @@ pub(crate) fn measured(row: &PointRow) -> String {
         }
         _ => shown,
     }
-}
-
-/// The points in the order of the plan.
-pub(crate) fn in_order(run: &Run) -> impl Iterator<Item = &PointRow> {
-    let mut measured: HashMap<&Point, &PointRow> = HashMap::with_capacity(run.points.len());
-    for row in &run.points {
-        measured.entry(&row.point).or_insert(row);
-    }
-    let planned = run.run.plan.points();
-    planned.filter_map(move |point| measured.get(point).copied())
 }
 
 /// The interval, `109 ns – 113 ns`; empty if it is not usable.

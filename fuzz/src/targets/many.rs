@@ -6,7 +6,6 @@ use crate::markup;
 use costof_measure::{fleet, history};
 use costof_model::run_file::{self, Run};
 use costof_report as report;
-use costof_report::page;
 
 /// Enough for a fleet to judge a host, and for a history to follow a row.
 const RUNS_OF_FLEET: usize = 8;
@@ -46,7 +45,7 @@ fn shown(runs: &mut [Run]) {
         let fleet = fleet::fleet(runs, by);
         plain(&report::fleet::text(&fleet, 80));
         plain(&report::fleet::reasons(&fleet));
-        markup::check(&page::fleet::page(&fleet));
+        markup::check(&report::fleet::page(&fleet));
         plain(&serde_json::to_string(&fleet).expect("it is JSON"));
     }
     let history = history::history(runs, FALSE_ALARM_RUNS);

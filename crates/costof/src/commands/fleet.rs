@@ -8,7 +8,7 @@ use costof_measure::fleet;
 use costof_model::fleet::Verdict;
 use costof_model::nearest::hint;
 use costof_model::reference::Reference;
-use costof_report::{fleet as shown, page};
+use costof_report::fleet as shown;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
@@ -26,7 +26,7 @@ pub(crate) fn run(options: &FleetOptions) -> Done {
         files
             .iter()
             .try_for_each(|run| crate::files::check_spares(html, run))?;
-        crate::files::write_page(html, &page::fleet::page(&fleet))?;
+        crate::files::write_page(html, &shown::page(&fleet))?;
     }
     if let Some(file) = &options.save {
         if let Some(html) = &options.html {

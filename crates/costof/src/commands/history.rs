@@ -7,7 +7,7 @@ use crate::{history as saved, record};
 use costof_measure::history;
 use costof_model::plural::counted;
 use costof_model::run_file::Run;
-use costof_report::{history as shown, page};
+use costof_report::history as shown;
 use std::path::PathBuf;
 
 pub(crate) fn run(options: &HistoryOptions) -> Done {
@@ -26,7 +26,7 @@ pub(crate) fn run(options: &HistoryOptions) -> Done {
         files
             .iter()
             .try_for_each(|run| crate::files::check_spares(html, run))?;
-        crate::files::write_page(html, &page::history::page(&history))?;
+        crate::files::write_page(html, &shown::page(&history))?;
     }
     print(if options.json {
         serde_json::to_string(&history).context("JSON")? + "\n"

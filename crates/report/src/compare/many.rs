@@ -1,15 +1,15 @@
 //! Three or more runs in one table, with a column for each.
 
-use super::{Side, fact_name, known, titled};
-use crate::grid::{Align, Grid};
+use super::{Side, fact_name, facts, known, titled};
+use crate::document::{self, Part};
+use crate::grid::{Align, Cell, Grid};
 use crate::names::{by_probe, points_counted};
-use crate::text::{COLUMNS, printable_lines, wrapped};
+use crate::text::{COLUMNS, printable};
 use costof_model::comparison::{Comparison, Verdict};
 use costof_model::plural::counted;
 use costof_model::point::Point;
 use costof_model::rows::{PointRow, State};
 use std::collections::{BTreeMap, HashMap};
-use std::fmt::Write;
 
 /// The values of the runs are shown where the terminal has this width for names, spread and letters, and so
 /// much for each run.
@@ -29,14 +29,16 @@ pub struct Pair {
 /// rows in which any two runs surely differ (with `all`, every row), the widest spread first, and the points
 /// that only some runs have. The text fits a terminal of this width.
 pub fn compared(sides: &[Side<'_>], pairs: &[Pair], all: bool, width: usize) -> String {
-    let columns = COLUMNS.min(width);
     let runs = Runs::new(sides, pairs);
-    let mut text = String::new();
-    for (run, side) in sides.iter().enumerate() {
-        let _ = writeln!(text, "{}  {}", letter(run), side.name);
-    }
-    let _ = writeln!(text, "\n{}", wrapped(columns, &runs.odd_one(), ""));
-    text.push_str(&facts(&runs.facts(), columns));
+    let letters = sides.iter().enumerate();
+    let letters = letters.map(|(run, side)| format!("{}  {}\n", letter(run), printable(side.name)));
+    let differences = runs.facts().into_iter().map(|(fact, values)| {
+        let values = values.iter().enumerate();
+        let values = values.map(|(run, value)| format!("{} {value}", letter(run)));
+        format!("{fact}: {}", values.collect::<Vec<_>>().join(", "))
+    });
+    let mut parts = vec![Part::paragraph(runs.odd_one())];
+    parts.extend(facts(differences.collect()));
     let (differ, alike) = runs.by_difference();
     let rows = if all {
         runs.rows.iter().collect()
@@ -44,29 +46,15 @@ pub fn compared(sides: &[Side<'_>], pairs: &[Pair], all: bool, width: usize) -> 
         differ
     };
     if !rows.is_empty() {
-        let _ = writeln!(text, "{}", runs.table(&rows, width));
+        parts.push(Part::Table(String::new(), runs.fitted(&rows, width)));
     }
     if !all && !alike.is_empty() {
         let line = format!("{}: `--all` shows them.", runs.without_difference(&alike));
-        text.push_str(&wrapped(columns, &line, ""));
+        parts.push(Part::paragraph(line));
     }
-    for line in runs.only_some() {
-        let _ = write!(text, "\n{}", wrapped(columns, &line, ""));
-    }
-    printable_lines(&text)
-}
-
-fn facts(differences: &[(String, Vec<&str>)], columns: usize) -> String {
-    if differences.is_empty() {
-        return String::new();
-    }
-    let lines = differences.iter().map(|(fact, values)| {
-        let values = values.iter().enumerate();
-        let values = values.map(|(run, value)| format!("{} {value}", letter(run)));
-        let values = values.collect::<Vec<_>>().join(", ");
-        wrapped(columns, &format!("{fact}: {values}"), "  ")
-    });
-    format!("Differs between the runs:\n{}\n", lines.collect::<String>())
+    parts.extend(runs.only_some().into_iter().map(Part::paragraph));
+    let text = document::text(&parts, COLUMNS.min(width));
+    format!("{}\n{text}", letters.collect::<String>())
 }
 
 /// A metric of a point for which all runs have a number.
@@ -89,7 +77,7 @@ impl Row<'_> {
     }
 
     /// Whether this run surely differs from every other.
-    pub(crate) fn is_odd(&self, run: usize) -> bool {
+    fn is_odd(&self, run: usize) -> bool {
         let with_it = self.differ.iter().filter(|pair| pair.contains(&run));
         with_it.count() + 1 == self.medians.len()
     }
@@ -108,14 +96,15 @@ impl Row<'_> {
     }
 
     /// The cells next to the row's name: the value of each run, the spread, and which runs differ.
-    pub(crate) fn cells(&self) -> Vec<String> {
+    fn cells(&self) -> impl Iterator<Item = Cell> {
         let estimate = self.point.estimate(self.metric);
-        let values = self.medians.iter().map(|median| match estimate {
-            Some(estimate) => estimate.unit.display(*median),
-            None => String::new(),
+        let values = self.medians.iter().enumerate().map(move |(run, median)| {
+            let value =
+                estimate.map_or_else(String::new, |estimate| estimate.unit.display(*median));
+            Cell::classed(value, if self.is_odd(run) { "odd" } else { "" })
         });
         let spread = format!("{:.2}x", self.spread());
-        values.chain([spread, self.who()]).collect()
+        values.chain([spread.into(), self.who().into()])
     }
 }
 
@@ -155,41 +144,33 @@ impl<'a> Runs<'a> {
         )
     }
 
-    /// The name of a row.
-    pub(crate) fn name(&self, row: &Row<'_>) -> String {
-        titled(
-            Some(row.point),
-            &row.point.point,
-            row.metric,
-            self.sides[0].run,
-        )
-    }
-
-    /// The headings of the columns next to the name.
-    pub(crate) fn headings(&self) -> Vec<String> {
-        let letters = (0..self.sides.len()).map(letter);
-        letters
-            .chain(["spread", "differs"].map(str::to_owned))
-            .collect()
-    }
-
-    fn table(&self, rows: &[&Row<'_>], width: usize) -> String {
-        let headings = self.headings();
-        let align = |position| match position {
-            position if position > self.sides.len() => Align::Left,
-            _ => Align::Right,
-        };
-        let columns = headings.iter().enumerate();
-        let columns = columns.map(|(position, name)| (name.as_str(), align(position)));
-        let mut grid = Grid::new([("", Align::Left)].into_iter().chain(columns));
+    /// These rows as a table with a column for each run.
+    pub(crate) fn table(&self, rows: &[&Row<'_>]) -> Grid {
+        let letters: Vec<String> = (0..self.sides.len()).map(letter).collect();
+        let letters = letters.iter().map(|letter| (&**letter, Align::Right));
+        let first = [("", Align::Left)].into_iter();
+        let last = [("spread", Align::Right), ("differs", Align::Left)];
+        let mut grid = Grid::new(first.chain(letters).chain(last));
         for row in rows {
-            grid.add([self.name(row)].into_iter().chain(row.cells()));
+            let name = titled(
+                Some(row.point),
+                &row.point.point,
+                row.metric,
+                self.sides[0].run,
+            );
+            grid.add([Cell::from(name)].into_iter().chain(row.cells()));
         }
+        grid
+    }
+
+    /// The same for a terminal of this width.
+    fn fitted(&self, rows: &[&Row<'_>], width: usize) -> Grid {
+        let mut grid = self.table(rows);
         let mut from_widths = vec![FOR_NAMES + FOR_EACH_RUN * self.sides.len(); self.sides.len()];
         from_widths.insert(0, 0);
         from_widths.extend([0; 2]);
         grid.fit(width, &from_widths, 0);
-        grid.text()
+        grid
     }
 
     /// Which run differs most often from all others.

@@ -1,16 +1,17 @@
 //! The page of two runs, without scripts: whether the later run passes, what surely changed, and, folded, the
 //! rest: the other rows, the differences between the machines, and plots of both runs.
 
-use super::figures;
-use super::lines;
+use super::figures::figures;
 use super::probes::Room;
-use super::{SKIP, document, facts, folded, scroll};
+use super::{SKIP, facts, html_file};
 use crate::choose::overlay::overlaid;
 use crate::compare::outcome::{Outcome, Word};
 use crate::compare::{
     Side, cannot_tell, fact_name, headline, in_order, interval, known, missing, only, percent,
     refused, share, trust, what, word,
 };
+use crate::document::{self, Part, folded};
+use crate::grid::{Align, Grid};
 use crate::run::machine;
 use crate::text::{SENTENCES, shortened};
 use costof_model::comparison::{Compared, Comparison, Verdict};
@@ -37,7 +38,7 @@ pub fn page(
     });
     let differences: Vec<_> = differences.collect();
     let not_compared = [refused(comparison, after.run), only(comparison)].concat();
-    let content = html! {
+    let mut parts = vec![Part::Drawing(html! {
         p.outcome.(outcome_class(outcome)) { (outcome.line(None)) }
         p.headline { (headline(comparison)) }
         dl.sides {
@@ -45,38 +46,46 @@ pub fn page(
             dt { "after" } dd { (side(after)) }
         }
         (ratios(comparison, after.run))
-        (lines::list(&missing(comparison, after.run)))
-        @if !not_compared.is_empty() {
-            (folded("refused", "What was not compared", &lines::list(&not_compared)))
-        }
-        (facts_apart(&["before", "after"], &differences))
-        @if !plots.is_empty() {
-            (folded("plots", "Plots of both runs", &html! {
-                (figures::figures(plots.iter().filter(|figure| !figure.folded)))
-                (figures::figures(plots.iter().filter(|figure| figure.folded)))
-                @if room.left_out > 0 {
-                    p.quiet { (room.left_out) " more plots would make this page too large." }
-                }
-            }))
-        }
-        (folded("made", "How the runs were made, and how far to trust this", &html! {
-            p { (trust(comparison)) }
-            @for one in [before, after] { (made(one)) }
-            p.quiet { (method(comparison)) }
-        }))
-    };
-    of_comparison("What became better or worse", &content)
+    })];
+    parts.extend(Part::lines(&missing(comparison, after.run)));
+    parts.extend(Part::folded(
+        "refused",
+        "What was not compared",
+        Part::lines(&not_compared),
+    ));
+    parts.push(facts_apart(&["before", "after"], &differences));
+    if !plots.is_empty() {
+        let drawn = Part::Drawing(html! {
+            (figures(plots.iter().filter(|figure| !figure.folded)))
+            (figures(plots.iter().filter(|figure| figure.folded)))
+            @if room.left_out > 0 {
+                p.quiet { (room.left_out) " more plots would make this page too large." }
+            }
+        });
+        parts.extend(Part::folded("plots", "Plots of both runs", [drawn]));
+    }
+    let how = [
+        Part::paragraph(trust(comparison)),
+        Part::Drawing(html! { @for one in [before, after] { (made(one)) } }),
+        Part::Paragraph("quiet", method(comparison).to_owned()),
+    ];
+    parts.extend(Part::folded(
+        "made",
+        "How the runs were made, and how far to trust this",
+        how,
+    ));
+    of_comparison("What became better or worse", &parts)
 }
 
 /// A page without scripts.
-pub(super) fn of_comparison(title: &str, content: &Markup) -> String {
-    document(
+pub(super) fn of_comparison(title: &str, parts: &[Part]) -> String {
+    html_file(
         "",
         title,
         &html! {
             (SKIP)
             header { h1 { (title) } }
-            main #main { (content) }
+            main #main { (document::page(parts, 1)) }
         },
     )
 }
@@ -150,26 +159,32 @@ pub(super) fn side(side: Side<'_>) -> Markup {
 }
 
 /// The facts that differ, with the value in each of these runs.
-pub(super) fn facts_apart(runs: &[&str], facts: &[(String, Vec<&str>)]) -> Markup {
+pub(super) fn facts_apart(runs: &[&str], facts: &[(String, Vec<&str>)]) -> Part {
     let title = match facts.len() {
-        0 => "Nothing else differs: the machines report the same facts".to_owned(),
+        0 => {
+            return Part::Paragraph(
+                "quiet",
+                "Nothing else differs: the machines report the same facts.".to_owned(),
+            );
+        }
         1 => "What else differs: 1 fact".to_owned(),
         count => format!("What else differs: {count} facts"),
     };
-    let shown = facts.iter().take(facts::SHOWN);
-    let table = html! {
-        thead { tr { th { "fact" } @for run in runs { th { (run) } } } }
-        tbody { @for (fact, values) in shown { tr {
-            td { (fact) }
-            @for value in values { td { (shortened(value, SENTENCES)) } }
-        } } }
-    };
-    html! {
-        @if facts.is_empty() { p.quiet { (title) "." } }
-        @else { (folded("facts", &title, &html! {
-            (scroll(&title, &table))
-            @if facts.len() > facts::SHOWN { p.quiet { "and " (facts.len() - facts::SHOWN) " more" } }
-        })) }
+    let columns = ["fact"].iter().chain(runs);
+    let mut grid = Grid::new(columns.map(|name| (*name, Align::Left)));
+    for (fact, values) in facts.iter().take(facts::SHOWN) {
+        let values = values.iter().map(|value| shortened(value, SENTENCES));
+        grid.add([fact.clone()].into_iter().chain(values));
+    }
+    let mut parts = vec![Part::Table(title.clone(), grid)];
+    if facts.len() > facts::SHOWN {
+        let more = facts.len() - facts::SHOWN;
+        parts.push(Part::Paragraph("quiet", format!("and {more} more")));
+    }
+    Part::Folded {
+        id: "facts",
+        title,
+        parts,
     }
 }
 

@@ -1,6 +1,6 @@
 //! Figures: panels, notes, and a legend whose entries hide their series.
 
-use super::lines;
+use crate::document::commands;
 use crate::plot::{Figure, Kind, PAGE, drawing, sign};
 use maud::{Markup, PreEscaped, html};
 
@@ -8,7 +8,7 @@ use maud::{Markup, PreEscaped, html};
 const COLOURS: usize = 8;
 
 /// Figures side by side, as far as there is room.
-pub(super) fn figures<'a>(figures: impl Iterator<Item = &'a Figure>) -> Markup {
+pub(crate) fn figures<'a>(figures: impl Iterator<Item = &'a Figure>) -> Markup {
     let mut figures = figures.peekable();
     html! { @if figures.peek().is_some() { div.figures { @for one in figures { (figure(one)) } } } }
 }
@@ -26,7 +26,7 @@ fn figure(figure: &Figure) -> Markup {
                 @if !figure.folded { b { (figure.title) } }
                 @if !figure.about.is_empty() { p.quiet { (figure.about) } }
                 @if !figure.left_out.is_empty() {
-                    p.quiet { (lines::commands(&format!("Not drawn: {}.", figure.left_out.join("; ")))) }
+                    p.quiet { (commands(&format!("Not drawn: {}.", figure.left_out.join("; ")))) }
                 }
             }
             @if figure.legend().next().is_some() {

@@ -1,7 +1,8 @@
 //! The findings, the most surprising first, and the missed predictions.
 
-use super::{latency, lines};
+use super::latency;
 use crate::conclusion::{self, Matter};
+use crate::document::{commands, list};
 use crate::notes;
 use crate::rows::Rows;
 use crate::text::capital;
@@ -74,7 +75,7 @@ impl<'a> Found<'a> {
                     li { (finding(rows, &self.points, found)) }
                 }
             }
-            (lines::list(&notes::distributions(rows.run)))
+            (list(&notes::distributions(rows.run)))
             @if !self.questions.is_empty() {
                 h3 { "Six questions of a study (network I/O primitives, 2026)" }
                 @for asked in &self.questions {
@@ -89,7 +90,7 @@ impl<'a> Found<'a> {
                 h3 { "Missed predictions, the largest miss first" }
                 ul.findings {
                     @for (at, sum) in self.missed.iter().take(MISSED) {
-                        li { (lines::commands(sum)) " " a href={ "#p" (at) } { "numbers" } }
+                        li { (commands(sum)) " " a href={ "#p" (at) } { "numbers" } }
                     }
                 }
                 @if self.missed.len() > MISSED {
@@ -102,7 +103,7 @@ impl<'a> Found<'a> {
 
 fn missed(rows: &Rows<'_>, row: &PointRow) -> Markup {
     html! {
-        (lines::commands(&begun(&conclusion::missed_line(rows.run, row)))) " "
+        (commands(&begun(&conclusion::missed_line(rows.run, row)))) " "
         @if let Some(at) = rows.position(&row.point) {
             div.evidence { a href={ "#p" (at) } { (rows.label(at)) } " · grade " (row.grade) }
         }
@@ -117,8 +118,8 @@ fn finding(rows: &Rows<'_>, known: &Points<'_>, finding: &Finding) -> Markup {
         .filter_map(|point| rows.position(point));
     let points: Vec<usize> = points.collect();
     html! {
-        (lines::commands(&begun(&finding.sentence)))
-        @if let Some(advice) = &finding.advice { ": " (lines::commands(advice)) }
+        (commands(&begun(&finding.sentence)))
+        @if let Some(advice) = &finding.advice { ": " (commands(advice)) }
         @if !points.is_empty() {
             div.evidence {
                 @for (position, at) in points.iter().take(NAMED).enumerate() {

@@ -1,8 +1,9 @@
 //! The first screen: how far the run can be trusted, what matters, and the best-known numbers.
 
 use super::findings::Found;
+use super::latency;
 use super::noise::by_grade;
-use super::{latency, lines};
+use crate::document::commands;
 use crate::known;
 use crate::notes;
 use crate::rows::Rows;
@@ -34,7 +35,7 @@ fn trust(rows: &Rows<'_>) -> Markup {
     let counted = by_grade(rows.run);
     html! {
         @if !rows.all().is_empty() {
-            p { (lines::commands(&notes::verdict(rows.run))) "." }
+            p { (commands(&notes::verdict(rows.run))) "." }
             div.trust aria-hidden="true" {
                 @for (grade, count) in counted.iter().filter(|(_, count)| *count > 0) {
                     i class={ "g" (grade) } style={ "flex:" (count) } { (grade) " " (count) }

@@ -3,9 +3,10 @@
 
 use super::bars::Ruler;
 use super::findings::begun;
-use super::{document, first, latency, lines};
+use super::{first, html_file, latency};
 use crate::choose;
 use crate::conclusion;
+use crate::document::commands;
 use crate::plot::{PAGE, drawing};
 use crate::rows::Rows;
 use crate::run::machine;
@@ -33,7 +34,7 @@ pub fn page(run: &Run) -> String {
     let rows = Rows::new(run);
     let machine = machine(run);
     let known = known(&rows);
-    document(
+    html_file(
         "",
         "What things cost on this machine",
         &html! {
@@ -53,7 +54,7 @@ pub fn page(run: &Run) -> String {
                 }
                 h2 { "Questions to discuss" }
                 ol { @for (found, ask) in questions(run, &rows, &known) {
-                    li { (lines::commands(&found)) " " b { (ask) } }
+                    li { (commands(&found)) " " b { (ask) } }
                 } }
             }
         },

@@ -1,6 +1,7 @@
 //! The recorded disturbances of the launches.
 
-use super::lines;
+use crate::document::{list, scroll};
+use crate::grid::{Align, Grid};
 use crate::notes;
 use costof_model::noise::{Grade, Noise};
 use costof_model::run_file::Run;
@@ -75,22 +76,33 @@ pub(super) fn section(run: &Run) -> Markup {
             ". " (run.launches.len()) " launches took " (Unit::Nanoseconds.display(duration))
             "; measuring threads were preempted " (counts) " times."
         }
-        @if !run.launches.is_empty() {
-            div.scroll role="region" tabindex="0" aria-label="What disturbed the launches" { table {
-                thead { tr { th { "share of a launch" } th { "median launch" } th { "worst launch" } th { "recorded for" } } }
-                tbody { @for (name, of) in SHARES {
-                    @let values = sorted(run, *of);
-                    @if !values.is_empty() { tr {
-                        td { (name) }
-                        td.v { (percent(values[values.len() / 2])) }
-                        td.v { (percent(values[values.len() - 1])) }
-                        td.v { (values.len()) " launches" }
-                    } }
-                } }
-            } }
-        }
-        (lines::list(&notes::doubts(run)))
+        @if !run.launches.is_empty() { (scroll("What disturbed the launches", &table(run).html())) }
+        (list(&notes::doubts(run)))
     }
+}
+
+fn table(run: &Run) -> Grid {
+    let columns =
+        ["median launch", "worst launch", "recorded for"].map(|name| (name, Align::Right));
+    let mut grid = Grid::new(
+        [("share of a launch", Align::Left)]
+            .into_iter()
+            .chain(columns),
+    );
+    for (name, of) in SHARES {
+        let values = sorted(run, *of);
+        if let Some(worst) = values.last() {
+            let shares = [values[values.len() / 2], *worst].map(percent);
+            let count = format!("{} launches", values.len());
+            grid.add(
+                [(*name).to_owned()]
+                    .into_iter()
+                    .chain(shares)
+                    .chain([count]),
+            );
+        }
+    }
+    grid
 }
 
 fn sorted(run: &Run, of: fn(&Noise) -> Option<f64>) -> Vec<f64> {

@@ -1,6 +1,6 @@
 //! A panel with two axes: its margins, ticks, marks and lines.
 
-use super::draw::{self, For, GAP, ROW, attributes, marker, wide};
+use super::parts::{self, For, GAP, ROW, attributes, marker, wide};
 use super::scale::{Span, tick};
 use super::svg::{Anchor, Svg, closed, joined};
 use super::{Axis, Dot, Figure, Kind, Line, Panel, Scale, ink};
@@ -193,7 +193,7 @@ impl Area {
                 let bars = line.dots.iter().map(|dot| bar(at(dot)));
                 let class = ink::bars(line.series, figure.series.len());
                 svg.path(&class, &look, &bars.collect::<String>());
-                draw::intervals_on_bars(svg, &class, &intervals);
+                parts::intervals_on_bars(svg, &class, &intervals);
             }
         }
     }
@@ -204,7 +204,7 @@ impl Area {
             return String::new();
         };
         let x = self.at_x(dot.x) + shift;
-        draw::interval(&self.y, interval, |value, along, across| {
+        parts::interval(&self.y, interval, |value, along, across| {
             (x + across, self.at_y(value) - along)
         })
     }

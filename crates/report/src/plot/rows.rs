@@ -1,6 +1,6 @@
 //! A plot of two or three categories: each has a row with its word, its bar and its value.
 
-use super::draw::{self, For, GAP, attributes, wide};
+use super::parts::{self, For, GAP, attributes, wide};
 use super::scale::Span;
 use super::svg::{Anchor, Svg, joined};
 use super::{Dot, Figure, Line, Panel, Scale, ink};
@@ -62,7 +62,7 @@ pub(super) fn draw(svg: &mut Svg, figure: &Figure, panel: &Panel, how: For, top:
         svg.path(&class, &look, &bar);
         if let Some(ends) = dot.interval {
             let at = |value, along, across| (at_x(value) + along, y + across);
-            draw::intervals_on_bars(svg, &class, &draw::interval(&span, ends, at));
+            parts::intervals_on_bars(svg, &class, &parts::interval(&span, ends, at));
         }
         svg.text((how.rows_width, y + 4.0), &value(dot), Anchor::End, "", 0.0);
     }

@@ -1,16 +1,17 @@
 //! The figures of a study, each with the point and the metric of costof that measure the same.
 
 use super::file::{Column, Common, Row, Study, Table, Value};
-use super::plot::open_places;
-use super::result::ESTIMATED_CYCLES;
 use super::unit::{Published, as_published};
 use costof_model::Text;
-use costof_model::axis::Axes;
+use costof_model::axis::{Axes, Axis, Domain};
 use costof_model::nearest;
 use costof_model::point::Point;
 use costof_model::probe_info::ProbeInfo;
 use costof_model::unit::Unit;
 use toml::Spanned;
+
+/// The metric of cycles that were not counted.
+pub(super) const ESTIMATED_CYCLES: &str = "estimated_core_cycles";
 
 /// Metrics that are derived from others, or that only some CPUs can count.
 pub(super) const MADE: [&str; 2] = ["cycles", ESTIMATED_CYCLES];
@@ -327,6 +328,17 @@ impl Reading<'_> {
         };
         Ok((info, point))
     }
+}
+
+/// The axes of a point on which a study leaves the place to the run: the folder of the files, a file of another
+/// machine.
+pub(super) fn open_places(info: &ProbeInfo, point: &Point) -> Vec<Text> {
+    let is_open = |axis: &&Axis| {
+        let named = point.axes.0.get(&*axis.name);
+        matches!(axis.domain, Domain::Place { .. }) && named == Some(&axis.default())
+    };
+    let open = info.axes.iter().filter(is_open);
+    open.map(|axis| axis.name.clone()).collect()
 }
 
 /// Reads `axis=value` and `over LINK` from words.

@@ -1,9 +1,8 @@
 //! The plots of a study: which points each of them has, in which unit, and which of them are left out.
 
-use super::figure::{self, Against, MADE, Of, Reading};
+use super::figure::{self, Against, ESTIMATED_CYCLES, MADE, Of, Reading, open_places};
 use super::file::{Common, Plot, Study, Style};
-use super::reproduction::Why;
-use super::result::{ESTIMATED_CYCLES, absent, uncounted};
+use super::result::{Why, absent, uncounted};
 use super::unit::Published;
 use crate::choose::{self, Asked, LOSS, without_loss};
 use crate::names::by_reason;
@@ -12,7 +11,7 @@ use crate::plots;
 use crate::rows::Rows;
 use crate::text::shortened;
 use costof_model::Text;
-use costof_model::axis::{Axis, AxisValue, Domain};
+use costof_model::axis::{AxisValue, Domain};
 use costof_model::metric::Estimate;
 use costof_model::plan;
 use costof_model::point::Point;
@@ -379,17 +378,6 @@ fn convert(figure: &mut Figure, rows: &Rows<'_>, against: &Against, unit: Publis
         };
         panel.y = plot::Axis::new(label, Unit::One, panel.y.scale.clone());
     }
-}
-
-/// The axes of a point on which a study leaves the place to the run: the folder of the files, a file of another
-/// machine.
-pub(super) fn open_places(info: &ProbeInfo, point: &Point) -> Vec<Text> {
-    let is_open = |axis: &&Axis| {
-        let named = point.axes.0.get(&*axis.name);
-        matches!(axis.domain, Domain::Place { .. }) && named == Some(&axis.default())
-    };
-    let open = info.axes.iter().filter(is_open);
-    open.map(|axis| axis.name.clone()).collect()
 }
 
 /// Reads `axis=value,value` from words.

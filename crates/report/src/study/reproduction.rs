@@ -3,7 +3,7 @@
 use super::figure::{Figure, Of};
 use super::file::Study;
 use super::plot::Drawn;
-use super::result::measured;
+use super::result::{Line, Why, measured};
 use crate::names::{by_reason, points_counted};
 use costof_findings::Kind;
 use costof_findings::finding::Finding;
@@ -15,9 +15,6 @@ use costof_model::run_file::Run;
 
 /// What a line shows in place of a number.
 const NONE: &str = "—";
-
-/// Returns why a run lacks a point, if its rows do not say.
-pub type Why<'a> = &'a dyn Fn(&Point) -> Option<String>;
 
 /// A study with this machine's result for each of its figures.
 #[derive(Clone, Debug)]
@@ -47,28 +44,6 @@ pub(crate) struct ReproducedTable {
     pub(crate) note: Option<String>,
     /// The notes that lines refer to, numbered from 1.
     pub(crate) marks: Vec<String>,
-}
-
-/// A figure, and this machine's result.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Line {
-    pub(crate) name: String,
-    pub(super) predicted: String,
-    pub(super) published: String,
-    pub(super) here: String,
-    /// Whether `here` is a number, and not what is known in its place.
-    pub(super) has_number: bool,
-    /// The median, if `here` is a mean.
-    pub(super) median: String,
-    pub(super) interval: String,
-    pub(super) ratio: String,
-    /// The range that costof predicted.
-    pub(super) expected: String,
-    pub(super) grade: String,
-    /// The numbers of its notes below the table.
-    pub(crate) marks: Vec<usize>,
-    /// The point that it is compared with.
-    pub(crate) point: Option<Point>,
 }
 
 /// A question of the study.

@@ -1,7 +1,6 @@
 //! The result of a run for a figure, in the figure's unit.
 
-use super::figure::{Against, Figure, Of, Stated};
-use super::reproduction::{Line, Why};
+use super::figure::{Against, ESTIMATED_CYCLES, Figure, Of, Stated};
 use super::unit::{Conversion, Published, digits};
 use crate::names::short_point;
 use crate::table::hit_mark;
@@ -13,8 +12,8 @@ use costof_model::rows::{PointRow, State};
 use costof_model::run_file::Run;
 use costof_model::unit::span;
 
-/// The metric of cycles that were not counted.
-pub(super) const ESTIMATED_CYCLES: &str = "estimated_core_cycles";
+/// Returns why a run lacks a point, if its rows do not say.
+pub type Why<'a> = &'a dyn Fn(&Point) -> Option<String>;
 
 /// With fewer operations in a launch, a mean is shown with their number.
 const FEW_IN_A_LAUNCH: u64 = 100;
@@ -22,6 +21,28 @@ const FEW_IN_A_LAUNCH: u64 = 100;
 const OF_TSC: &str = "cycles of the TSC, which ticks at a constant rate: they equal core cycles only if the core \
                       runs at that rate; the CPU's counters, which would count core cycles, are not available (`costof doctor` \
                       says why)";
+
+/// A figure, and this machine's result.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Line {
+    pub(crate) name: String,
+    pub(super) predicted: String,
+    pub(super) published: String,
+    pub(super) here: String,
+    /// Whether `here` is a number, and not what is known in its place.
+    pub(super) has_number: bool,
+    /// The median, if `here` is a mean.
+    pub(super) median: String,
+    pub(super) interval: String,
+    pub(super) ratio: String,
+    /// The range that costof predicted.
+    pub(super) expected: String,
+    pub(super) grade: String,
+    /// The numbers of its notes below the table.
+    pub(crate) marks: Vec<usize>,
+    /// The point that it is compared with.
+    pub(crate) point: Option<Point>,
+}
 
 /// A result of costof, in the unit of the figure.
 pub(super) struct Measured {

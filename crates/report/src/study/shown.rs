@@ -1,14 +1,17 @@
-//! The comparison of a study with a run, as text and as Markdown.
+//! The comparison of a study with a run, as a document.
 
-use super::reproduction::{Answer, Line, ReproducedTable, Reproduction};
-use crate::grid::escaped;
-use crate::grid::{Align, Grid};
+use super::reproduction::{Answer, ReproducedTable, Reproduction};
+use super::result::Line;
+use crate::document::{self, Part};
+use crate::grid::{Align, Cell, Grid};
 use crate::names::short_point;
+use crate::page::figures::figures;
+use crate::rows::Rows;
 use crate::run::machine;
-use crate::text::wrapped;
 use costof_findings::finding::Finding;
 use costof_model::point::Point;
 use costof_model::run_file::Run;
+use maud::html;
 
 /// At most this many points of an answer are named.
 const NAMED: usize = 2;
@@ -29,7 +32,7 @@ const COLUMNS: [Column; 8] = [
 
 impl ReproducedTable {
     /// The columns in which at least one line has text.
-    pub(crate) fn columns(&self) -> Vec<Column> {
+    fn columns(&self) -> Vec<Column> {
         let has = |column: &Column| self.lines.iter().any(|line| !(column.1)(line).is_empty());
         COLUMNS
             .into_iter()
@@ -46,15 +49,16 @@ impl ReproducedTable {
         }
     }
 
-    /// The table for a terminal, or for a document that has more room.
-    fn grid(&self, is_terminal: bool) -> Grid {
+    /// The table for a terminal, or for a document that has more room. `row` is the row of the run that a line
+    /// is compared with.
+    fn grid(&self, is_terminal: bool, row: &dyn Fn(&Line) -> Option<usize>) -> Grid {
         let wide = if is_terminal {
             self.narrow()
         } else {
             self.wide()
         };
         if let Some(wide) = wide {
-            return wide.grid();
+            return wide.grid(row);
         }
         let columns = self.columns();
         let names = columns.iter().map(|(name, _)| (*name, Align::Right));
@@ -62,14 +66,18 @@ impl ReproducedTable {
         let mut grid = Grid::new(blank().chain(names).chain(blank()));
         for line in &self.lines {
             let cells = columns.iter().map(|(_, of)| of(line).to_owned());
-            let first = [line.name.clone()].into_iter();
-            grid.add(first.chain(cells).chain([line.marked()]));
+            let cells = cells.chain([line.marked()]).map(Cell::from);
+            grid.add(
+                [Cell::linked(line.name.clone(), row(line))]
+                    .into_iter()
+                    .chain(cells),
+            );
         }
         grid
     }
 
     /// The notes below the lines.
-    pub(crate) fn below(&self) -> Vec<String> {
+    fn below(&self) -> Vec<String> {
         let misled = self.misled.iter();
         let misled = misled.map(|misled| format!("Where the original misled: {misled}"));
         let marks = self.marks.iter().enumerate();
@@ -84,7 +92,7 @@ impl ReproducedTable {
 }
 
 impl Line {
-    pub(crate) fn marked(&self) -> String {
+    fn marked(&self) -> String {
         self.marks.iter().map(|mark| format!("[{mark}]")).collect()
     }
 }
@@ -131,24 +139,9 @@ fn in_order<'p>(run: &Run, points: &'p [Point]) -> Vec<&'p Point> {
     points
 }
 
-/// A part of the comparison, before it becomes text or Markdown.
-enum Part {
-    Title(String),
-    /// What a reader has to know first.
-    Head(String),
-    Heading(String),
-    Table(Grid),
-    /// The notes below a table.
-    Below(String),
-    Misled(String),
-    Questions,
-    Ask(String),
-    Answer(String),
-}
-
 impl Reproduction<'_> {
     /// The part before the tables: who published the figures, and what was measured here.
-    pub(crate) fn head(&self, run: &Run) -> Vec<String> {
+    fn head(&self, run: &Run) -> Vec<String> {
         let study = self.study;
         let machine = machine(run);
         let here = machine.lines().next().unwrap_or("an unknown machine");
@@ -163,66 +156,54 @@ impl Reproduction<'_> {
         .collect()
     }
 
-    fn parts(&self, run: &Run, is_terminal: bool) -> Vec<Part> {
-        let mut parts = vec![Part::Title(self.study.title.clone())];
-        parts.extend(self.head(run).into_iter().map(Part::Head));
+    /// The comparison for a terminal, or for a document that has more room.
+    pub(crate) fn parts(&self, rows: &Rows<'_>, is_terminal: bool) -> Vec<Part> {
+        let row = |line: &Line| rows.position(line.point.as_ref()?);
+        let title = Part::Heading(1, self.study.title.clone());
+        let mut parts = vec![title, Part::List("", self.head(rows.run))];
         for table in &self.tables {
-            parts.push(Part::Heading(table.title.clone()));
-            parts.push(Part::Table(table.grid(is_terminal)));
-            parts.extend(table.below().into_iter().map(Part::Below));
+            parts.push(Part::Heading(2, table.title.clone()));
+            let grid = table.grid(is_terminal, &row);
+            parts.push(Part::Table(table.title.clone(), grid));
+            parts.push(Part::List("quiet", table.below()));
         }
+        parts.push(Part::Drawing(html! {
+            @if self.plots.iter().any(Result::is_ok) { h3 { "Plots" } }
+            (figures(self.plots.iter().flatten()))
+        }));
         let not_drawn = self.plots.iter().filter_map(|plot| plot.as_ref().err());
-        let not_drawn: Vec<Part> = not_drawn
-            .map(|(title, why)| Part::Below(format!("{title}: {why}")))
-            .collect();
-        if !not_drawn.is_empty() {
-            parts.push(Part::Heading("Plots that are not drawn".to_owned()));
+        let not_drawn = not_drawn.map(|(title, why)| format!("{title}: {why}"));
+        let sections = [
+            ("Plots that are not drawn", not_drawn.collect()),
+            (
+                "Where the method of the original misled",
+                self.study.misled.clone(),
+            ),
+        ];
+        for (heading, lines) in sections {
+            if !lines.is_empty() {
+                parts.push(Part::Heading(2, heading.to_owned()));
+                parts.push(Part::List("", lines));
+            }
         }
-        parts.extend(not_drawn);
-        if !self.study.misled.is_empty() {
-            let heading = "Where the method of the original misled";
-            parts.push(Part::Heading(heading.to_owned()));
-        }
-        parts.extend(self.study.misled.iter().cloned().map(Part::Misled));
         if !self.answers.is_empty() {
-            parts.push(Part::Questions);
+            parts.push(Part::Heading(2, "Questions".to_owned()));
         }
         for answer in &self.answers {
-            parts.push(Part::Ask(answer.ask.clone()));
-            parts.extend(answer.lines(run).map(Part::Answer));
+            parts.push(Part::Heading(3, answer.ask.clone()));
+            parts.push(Part::List("", answer.lines(rows.run).collect()));
         }
         parts
     }
 
     /// The comparison as text for a terminal. Sentences have at most this many columns.
     pub fn text(&self, run: &Run, columns: usize) -> String {
-        let wrapped = |line: &str, indent| wrapped(columns, line, indent);
-        let parts = self.parts(run, true).into_iter().map(|part| match part {
-            Part::Title(title) => format!("{title}\n\n"),
-            Part::Head(line) => wrapped(&line, ""),
-            Part::Heading(heading) => format!("\n{heading}\n"),
-            Part::Table(grid) => grid.text(),
-            Part::Below(line) | Part::Ask(line) => wrapped(&line, "  "),
-            Part::Misled(line) => wrapped(&format!("- {line}"), "  "),
-            Part::Questions => "\nQuestions\n".to_owned(),
-            Part::Answer(line) => wrapped(&line, "    "),
-        });
-        parts.collect()
+        document::text(&self.parts(&Rows::new(run), true), columns)
     }
 
     /// The comparison as Markdown, for a README, an issue or a report.
     pub fn markdown(&self, run: &Run) -> String {
-        let parts = self.parts(run, false).into_iter().map(|part| match part {
-            Part::Title(title) => format!("# {}\n\n", escaped(&title)),
-            Part::Head(line) | Part::Below(line) | Part::Misled(line) | Part::Answer(line) => {
-                format!("- {}\n", escaped(&line))
-            }
-            Part::Heading(heading) => format!("\n## {}\n\n", escaped(&heading)),
-            Part::Table(grid) => grid.markdown() + "\n",
-            Part::Questions => "\n## Questions\n".to_owned(),
-            Part::Ask(question) => format!("\n**{}**\n\n", escaped(&question)),
-        });
-        parts.collect()
+        document::markdown(&self.parts(&Rows::new(run), false))
     }
 }
 

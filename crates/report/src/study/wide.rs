@@ -1,15 +1,15 @@
 //! A table with its columns side by side: a row for each of the study's rows, with a few cells for
 //! each column.
 
-use super::reproduction::{Line, ReproducedTable};
-use crate::grid::{Align, Grid};
-use crate::text::printable;
+use super::reproduction::ReproducedTable;
+use super::result::Line;
+use crate::grid::{Align, Cell, Grid};
 
 /// With more columns the table would be too wide: there each figure has a line of its own.
 const COLUMNS_MAX: usize = 3;
 
 /// What is shown of each figure; a terminal has room for the first ones.
-const CELLS: [Cell; 5] = [
+const CONTENTS: [Content; 5] = [
     ("they predicted", |line| line.predicted.clone()),
     ("published", |line| line.published.clone()),
     ("here", here),
@@ -19,12 +19,12 @@ const CELLS: [Cell; 5] = [
 const ON_A_TERMINAL: usize = 4;
 
 /// The name of a cell, and its text.
-type Cell = (&'static str, fn(&Line) -> String);
+type Content = (&'static str, fn(&Line) -> String);
 
-pub(crate) struct Wide<'a> {
+pub(super) struct Wide<'a> {
     table: &'a ReproducedTable,
     /// For each column those that at least one of its figures has.
-    cells: Vec<Vec<Cell>>,
+    cells: Vec<Vec<Content>>,
 }
 
 /// A figure's value with its interval, which is that of the median.
@@ -45,16 +45,16 @@ fn median(line: &Line) -> String {
 
 impl ReproducedTable {
     /// The table with its columns side by side, if there are few.
-    pub(crate) fn wide(&self) -> Option<Wide<'_>> {
-        self.with_cells(&CELLS)
+    pub(super) fn wide(&self) -> Option<Wide<'_>> {
+        self.with_cells(&CONTENTS)
     }
 
     /// The same with as many cells as a terminal has room for.
     pub(super) fn narrow(&self) -> Option<Wide<'_>> {
-        self.with_cells(&CELLS[..ON_A_TERMINAL])
+        self.with_cells(&CONTENTS[..ON_A_TERMINAL])
     }
 
-    fn with_cells(&self, cells: &[Cell]) -> Option<Wide<'_>> {
+    fn with_cells(&self, cells: &[Content]) -> Option<Wide<'_>> {
         let count = self.columns.len();
         if !(1..=COLUMNS_MAX).contains(&count) {
             return None;
@@ -62,7 +62,7 @@ impl ReproducedTable {
         let is_some = |text: String| !matches!(&*text, "" | "-");
         let of_column = |column: usize| {
             let lines = || self.lines.iter().skip(column).step_by(count);
-            let has = |(_, of): &Cell| lines().any(|line| is_some(of(line)));
+            let has = |(_, of): &Content| lines().any(|line| is_some(of(line)));
             let cells = cells.iter().copied().filter(has);
             cells.map(|cell| self.named(cell)).collect()
         };
@@ -73,60 +73,40 @@ impl ReproducedTable {
     }
 }
 
-impl<'a> Wide<'a> {
-    /// The name of each column, and those of its cells.
-    pub(crate) fn columns(&self) -> impl Iterator<Item = (&'a str, Vec<&'static str>)> {
-        let names = self.table.columns.iter().map(|name| &**name);
-        let cells = self.cells.iter();
-        names.zip(cells.map(|cells| cells.iter().map(|(name, _)| *name).collect()))
-    }
-
-    /// The unit that all cells are in.
-    pub(crate) fn unit(&self) -> &'a str {
-        &self.table.unit
-    }
-
-    /// The name of each row, and its figures.
-    pub(crate) fn rows(&self) -> impl Iterator<Item = (&'a str, &'a [Line])> {
-        let columns = &self.table.columns;
-        self.table.lines.chunks(columns.len()).map(|row| {
-            let of_first = format!(": {}", columns[0]);
-            let name = &*row[0].name;
-            (name.strip_suffix(&*of_first).unwrap_or(name), row)
-        })
-    }
-
-    /// The names and texts of the cells of a row's figures. The unit stands in the head of the table.
-    pub(crate) fn cells_of<'r>(
-        &self,
-        row: &'r [Line],
-    ) -> impl Iterator<Item = (&'r Line, &'static str, String)> {
-        let symbol = format!(" {}", self.unit());
-        let figures = row.iter().zip(&self.cells);
-        let cells = figures.flat_map(|(line, cells)| cells.iter().map(move |cell| (line, cell)));
-        cells.map(move |(line, (name, of))| match self.unit() {
-            "" => (line, *name, of(line)),
-            _ => (line, *name, without_unit(&of(line), &symbol)),
-        })
-    }
-
-    pub(super) fn grid(&self) -> Grid {
-        let head = self.columns().flat_map(|(column, cells)| {
-            let cells = cells.into_iter().enumerate();
-            cells.map(move |(at, cell)| match at {
-                0 => format!("{}\n{cell}", printable(column)),
-                _ => format!("\n{cell}"),
-            })
+impl Wide<'_> {
+    /// The table. `position` is the row of the run that a figure is compared with. The unit of all cells stands in
+    /// the head of the table.
+    pub(super) fn grid(&self, position: &dyn Fn(&Line) -> Option<usize>) -> Grid {
+        let (unit, names) = (&*self.table.unit, &self.table.columns);
+        let head = names.iter().zip(&self.cells).flat_map(|(column, cells)| {
+            let cells = cells.iter().enumerate();
+            cells.map(move |(at, (cell, _))| ((at == 0).then_some(&**column), *cell, Align::Right))
         });
-        let head: Vec<String> = head.collect();
-        let first = [(self.unit(), Align::Left)].into_iter();
-        let head = head.iter().map(|name| (&**name, Align::Right));
-        let last = [("\ngrades", Align::Left), ("", Align::Left)];
-        let mut grid = Grid::new(first.chain(head).chain(last));
-        for (name, row) in self.rows() {
-            let cells = self.cells_of(row).map(|(.., text)| text);
-            let first = [name.to_owned()].into_iter();
-            grid.add(first.chain(cells).chain([grades(row), marks(row)]));
+        let first = [(Some(unit), "", Align::Left)].into_iter();
+        let last = [
+            (Some(""), "grades", Align::Left),
+            (Some(""), "", Align::Left),
+        ];
+        let mut grid = Grid::grouped(first.chain(head).chain(last));
+        let symbol = format!(" {unit}");
+        for row in self.table.lines.chunks(names.len()) {
+            let of_first = format!(": {}", names[0]);
+            let name = &*row[0].name;
+            let name = name.strip_suffix(&*of_first).unwrap_or(name);
+            let figures = row.iter().zip(&self.cells);
+            let cells =
+                figures.flat_map(|(line, cells)| cells.iter().map(move |cell| (line, cell)));
+            let cells = cells.map(|(line, (name, of))| {
+                let text = match unit {
+                    "" => of(line),
+                    _ => without_unit(&of(line), &symbol),
+                };
+                let is_here = matches!(*name, "here" | "mean here");
+                Cell::linked(text, position(line).filter(|_| is_here))
+            });
+            let first = [Cell::from(name.to_owned())].into_iter();
+            let last = [grades(row), marks(row)].map(Cell::from);
+            grid.add(first.chain(cells).chain(last));
         }
         grid
     }
@@ -148,7 +128,7 @@ fn without_unit(text: &str, symbol: &str) -> String {
 }
 
 /// The grade of each figure of a row.
-pub(crate) fn grades(row: &[Line]) -> String {
+fn grades(row: &[Line]) -> String {
     let grades = row.iter().map(|line| match &*line.grade {
         "" => "—",
         grade => grade,
@@ -157,7 +137,7 @@ pub(crate) fn grades(row: &[Line]) -> String {
 }
 
 /// The numbers of the notes of a row, each once.
-pub(crate) fn marks(row: &[Line]) -> String {
+fn marks(row: &[Line]) -> String {
     let mut marks: Vec<usize> = row.iter().flat_map(|line| line.marks.clone()).collect();
     marks.sort_unstable();
     marks.dedup();
@@ -197,7 +177,7 @@ mod tests {
             ],
             ..ReproducedTable::default()
         };
-        let markdown = table.wide().unwrap().grid().markdown();
+        let markdown = table.wide().unwrap().grid(&|_| None).markdown();
         assert!(
             markdown.starts_with("| µs | one, here | two, here | grades | |\n"),
             "{markdown}"
@@ -209,9 +189,20 @@ mod tests {
         table.lines[0].published = "5 µs".to_owned();
         let cells = |table: &ReproducedTable| -> Vec<Vec<&str>> {
             let wide = table.wide().unwrap();
-            wide.columns().map(|(_, cells)| cells).collect()
+            let cells = wide.cells.iter();
+            cells
+                .map(|cells| cells.iter().map(|(name, _)| *name).collect())
+                .collect()
         };
         assert_eq!(cells(&table), [vec!["published", "here"], vec!["here"]]);
+        let page = table.wide().unwrap().grid(&|_| Some(7)).html();
+        let page = page.into_string();
+        for part in [
+            "<tr><th>µs</th><th colspan=\"2\">one</th><th>two</th><th></th><th></th></tr>",
+            "<td class=\"v\">5</td><td class=\"v\"><a href=\"#p7\">2 (1–3)</a></td>",
+        ] {
+            assert!(page.contains(part), "{part}: {page}");
+        }
         table.is_of_means = true;
         assert_eq!(cells(&table)[0], ["published", "mean here"]);
         table.columns = vec![String::new(); 4];

@@ -13,6 +13,7 @@ use costof_report::compare::many::Pair;
 use costof_report::compare::outcome::Outcome;
 use costof_report::known::ROWS;
 use costof_report::page;
+use costof_report::{fleet as hosts, history as changes};
 use serde_json::json;
 use std::fs;
 use tempfile::TempDir;
@@ -126,8 +127,8 @@ fn pages() -> Vec<(&'static str, String)> {
         ),
         ("three runs", page::many::page(&sides, &pairs, &named)),
         ("handout", page::handout::page(&real())),
-        ("history", page::history::page(&history("a row"))),
-        ("fleet", page::fleet::page(&fleet())),
+        ("history", changes::page(&history("a row"))),
+        ("fleet", hosts::page(&fleet())),
     ]
 }
 

@@ -3,7 +3,7 @@
 use crate::made::{Made, Point, history, varied};
 use costof_model::harmless;
 use costof_model::run_file::{self, Run};
-use costof_report::page::{self, page};
+use costof_report::page::page;
 use costof_report::{csv, history as changes, markdown, plots, run as shown, style::Style};
 use serde_json::{Value, json};
 
@@ -104,7 +104,7 @@ fn no_word_of_a_run_file_becomes_markup() {
 #[test]
 fn no_word_of_a_history_becomes_markup() {
     let history = history(HOSTILE);
-    let page = page::history::page(&history);
+    let page = changes::page(&history);
     for (part, times) in [
         ("alert(1)", 16),
         ("<svg", 3),

@@ -1,16 +1,10 @@
-//! The page of `costof history`, without scripts: the changes as a table, and each row over time as a sparkline.
+//! Each row of a history over time, as a sparkline.
 
-use super::{document, scroll};
-use crate::compare::percent;
-use crate::fleet::signed;
-use crate::history::{causes, count, followed, rules, step};
+use super::{causes, step};
 use costof_model::history::{Change, History, Reading, Series};
-use costof_model::unit::span;
 use maud::{Markup, html};
 use std::fmt::Write;
 
-/// At most this many changes stand in the table.
-const CHANGES: usize = 200;
 /// At most this many rows are drawn.
 const ROWS: usize = 400;
 /// A sparkline's size; the page stretches it.
@@ -18,65 +12,8 @@ const SIZE: (f64, f64) = (600.0, 36.0);
 /// A sparkline spans at least this, as the logarithm of a ratio, so that noise looks small.
 const LEAST_SPAN: f64 = 0.05;
 
-/// The page of a history.
-pub fn page(history: &History) -> String {
-    let mut title = count(history);
-    title[..1].make_ascii_uppercase();
-    let content = html! {
-        main {
-            h1 { (title) }
-            p.quiet { (followed(history)) }
-            p { (rules(history)) }
-            @if !history.changes.is_empty() {
-                h2 { "The changes, the latest first" }
-                (scroll("The changes", &table(history)))
-            }
-            @if !history.series.is_empty() {
-                h2 { "Each row over time" }
-                (sparklines(history))
-            }
-        }
-    };
-    document("", &title, &content)
-}
-
-fn table(history: &History) -> Markup {
-    html! {
-        thead { tr {
-            @for head in ["since", "row", "before", "after", "change", "95 % interval", "what else changed"] {
-                th scope="col" { (head) }
-            }
-        } }
-        tbody { @for change in history.changes.iter().take(CHANGES) { tr {
-            td { (minute(&change.at)) }
-            td { (change.of.name()) }
-            @for value in [change.from, change.to] { td.v { (change.of.unit.display(value)) } }
-            td.w.(class(change)) { (signed(change.worse)) }
-            td.v { (interval(change)) }
-            td { @for cause in causes(change) { div { (cause) } } }
-        } } }
-    }
-}
-
-/// `18 % to 22 %`, in the direction of the change.
-fn interval(change: &Change) -> String {
-    let Some((low, high)) = change.ci95 else {
-        return String::new();
-    };
-    let (low, high) = if change.worse > 0.0 {
-        (low, high)
-    } else {
-        (-high, -low)
-    };
-    let sign = if low < 0.0 { "−" } else { "" };
-    format!(
-        "{sign}{}",
-        span(&percent(low.abs()), " to ", &percent(high))
-    )
-}
-
 /// `2026-11-20 12:00`
-fn minute(time: &str) -> String {
+pub(super) fn minute(time: &str) -> String {
     let minute = time.get(.."2026-11-20T12:00".len()).unwrap_or(time);
     minute.replace('T', " ")
 }
@@ -90,7 +27,7 @@ fn class(change: &Change) -> &'static str {
 }
 
 /// The rows that changed first, as the table has them.
-fn sparklines(history: &History) -> Markup {
+pub(super) fn sparklines(history: &History) -> Markup {
     let changes = |row: usize| {
         let of_row = history
             .changes
