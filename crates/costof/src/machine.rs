@@ -13,7 +13,7 @@ use costof_model::Text;
 use costof_model::failure::{Failure, FailureKind};
 use costof_model::link::Link;
 use costof_model::probe_info::ProbeInfo;
-use costof_model::protocol::{Answer, Command, Contention, CpuLook, Description};
+use costof_model::protocol::{Answer, Command, Contention, CpuLook, Description, Look};
 use costof_model::rows::Hosts;
 use std::io;
 use std::net::{IpAddr, ToSocketAddrs, UdpSocket};
@@ -373,21 +373,16 @@ impl Machine {
         let Some(floor) = self.description.clock.core_floor else {
             return Ok(None);
         };
-        let look = Command::Look {
+        let look = Command::Look(Look {
             cpus: cpus.to_vec(),
             enough,
             floor,
-        };
+        });
         let answer = self.worker.ask(&look, setting.limit, setting.interrupted);
         match answer.map_err(ended)? {
-            Answer::Looked { cpus: looks } => {
-                let is_possible = |look: &CpuLook| {
-                    let is_share = |share| (0.0..=1.0).contains(&share);
-                    cpus.contains(&look.cpu)
-                        && is_share(look.alone)
-                        && look.busy.is_none_or(is_share)
-                };
-                Ok(Some(looks.into_iter().filter(is_possible).collect()))
+            Answer::Looked { cpus: mut looks } => {
+                looks.retain(|look| cpus.contains(&look.cpu) && look.is_possible());
+                Ok(Some(looks))
             }
             Answer::Failed(_) => Ok(None),
             answer => {

@@ -2,7 +2,7 @@
 
 use crate::gauge;
 use crate::processor_ticks::{self, Ticks, difference};
-use costof_model::protocol::CpuLook;
+use costof_model::protocol::{CpuLook, Look};
 use std::fs;
 
 /// A core is alone all the time if this share of the readings say so: no need to look further.
@@ -18,18 +18,17 @@ pub(crate) struct Looks {
 }
 
 impl Looks {
-    /// Looks at these CPUs one after another, half a millisecond at each, until `enough` of them were surely
-    /// alone. Two at once could be two threads of one core that the machine does not report, and see each
+    /// Looks at CPUs one after another, half a millisecond at each, until enough of them were surely alone. Two at once could be two threads of one core that the machine does not report, and see each
     /// other. A CPU on which no thread can run is left out.
-    pub(crate) fn look(&mut self, cpus: &[usize], enough: usize, floor: f64) -> Vec<CpuLook> {
+    pub(crate) fn look(&mut self, asked: &Look) -> Vec<CpuLook> {
         let now = processor_ticks::read().unwrap_or_default();
         let spent = difference(&self.before, &now);
         if spent.iter().all(|ticks| ticks.total >= LEAST_TICKS) {
             self.before = now;
         }
         let mut looks: Vec<CpuLook> = Vec::new();
-        for &cpu in cpus {
-            let Ok(alone) = gauge::alone_at(cpu, floor) else {
+        for &cpu in &asked.cpus {
+            let Ok(alone) = gauge::alone_at(cpu, asked.floor) else {
                 continue;
             };
             looks.push(CpuLook {
@@ -39,7 +38,7 @@ impl Looks {
                 max_khz: max_khz(cpu),
             });
             let surely = looks.iter().filter(|look| look.alone >= SURELY_ALONE);
-            if surely.count() >= enough {
+            if surely.count() >= asked.enough {
                 break;
             }
         }
@@ -66,18 +65,18 @@ mod tests {
     #[test]
     fn each_cpu_is_looked_at_once_and_none_after_enough() {
         let cpus = affinity::allowed().unwrap();
-        let asked = [&cpus[..], &[usize::MAX]].concat();
-        // Nothing is as slow as this floor, so no core is ever alone.
-        let looks = Looks::default().look(&asked, 1, 1e9);
+        let asked = |enough| Look {
+            cpus: [&cpus[..], &[usize::MAX]].concat(),
+            enough,
+            // Nothing is as slow as this floor, so no core is ever alone.
+            floor: 1e9,
+        };
+        let looks = Looks::default().look(&asked(1));
         let looked: Vec<usize> = looks.iter().map(|look| look.cpu).collect();
         assert_eq!(looked, cpus);
-        assert!(
-            looks
-                .iter()
-                .all(|look| look.alone == 0.0 && look.busy.is_none())
-        );
-        let looks = Looks::default().look(&asked, 0, 1e9);
-        assert_eq!(looks.len(), 1);
+        let is_unknown = |look: &CpuLook| look.alone <= 0.0 && look.busy.is_none();
+        assert!(looks.iter().all(is_unknown), "{looks:?}");
+        assert_eq!(Looks::default().look(&asked(0)).len(), 1);
     }
 
     #[test]

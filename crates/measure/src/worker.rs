@@ -129,12 +129,8 @@ impl Worker<'_> {
                     let contention = trials::contention();
                     self.answer(&Answer::Watched { contention })?;
                 }
-                Ok(Command::Look {
-                    cpus,
-                    enough,
-                    floor,
-                }) => {
-                    let cpus = self.looks.look(&cpus, enough, floor);
+                Ok(Command::Look(look)) => {
+                    let cpus = self.looks.look(&look);
                     self.answer(&Answer::Looked { cpus })?;
                 }
                 Ok(Command::Open(launch)) => {

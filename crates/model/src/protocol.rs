@@ -39,16 +39,9 @@ pub enum Command {
     /// Do nothing for a moment, and report what other processes use of the machine; answered by
     /// `Watched`.
     Watch,
-    /// Look at the cores of these CPUs, one after another, until so many are alone; answered by
-    /// `Looked`. Only while no launch runs on the machine.
-    Look {
-        /// The CPUs, in the order of the looks.
-        cpus: Vec<usize>,
-        /// How many CPUs that are alone are enough.
-        enough: usize,
-        /// The floor of the cores' gauge.
-        floor: f64,
-    },
+    /// Look which CPUs are alone on their cores; answered by `Looked`. Only while no launch runs on the
+    /// machine.
+    Look(Look),
     /// Begin a launch of a block.
     Open(Box<Launch>),
     /// Set up the block's point at this position; answered by `Prepared`.
@@ -248,6 +241,17 @@ pub struct Contention {
     pub runnable: Option<f64>,
 }
 
+/// Which CPUs to look at.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Look {
+    /// The CPUs, in the order of the looks.
+    pub cpus: Vec<usize>,
+    /// How many CPUs that are alone are enough to stop.
+    pub enough: usize,
+    /// The floor of their cores' gauge.
+    pub floor: f64,
+}
+
 /// What a short look at a CPU showed.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct CpuLook {
@@ -260,6 +264,14 @@ pub struct CpuLook {
     pub busy: Option<f64>,
     /// Its highest clock in kilohertz, if the kernel reports it (cpufreq's `cpuinfo_max_freq`).
     pub max_khz: Option<u64>,
+}
+
+impl CpuLook {
+    /// Whether its shares can be such.
+    pub fn is_possible(&self) -> bool {
+        let is_share = |share: f64| (0.0..=1.0).contains(&share);
+        is_share(self.alone) && self.busy.is_none_or(is_share)
+    }
 }
 
 /// A worker's place in the network.

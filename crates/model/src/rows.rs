@@ -211,7 +211,7 @@ pub struct LaunchRow {
     pub launch: u32,
     /// How many launches the block will have; 0 in the first ones, before that is decided.
     pub of: u32,
-    /// How long it took from the worker's start to its end, in nanoseconds.
+    /// How long it took from the choice of its CPUs to its worker's end, in nanoseconds.
     pub wall_ns: f64,
     /// The results of each point.
     pub points: Vec<LaunchPoint>,

@@ -5,6 +5,7 @@
 
 use super::Controller;
 use crate::error::Error;
+use crate::resume;
 use costof_measure::distance;
 use costof_measure::probe::Probe;
 use costof_model::noise::{CONTROLLER, ELIGIBLE};
@@ -104,8 +105,14 @@ impl Controller<'_> {
     /// Looks at CPUs until as many as the usual ones are alone. Nothing is seen where that cannot be told.
     fn look(&mut self, candidates: &[usize], usual: &[usize]) -> Result<Vec<CpuLook>, Error> {
         let (measured, setting) = (&mut self.machines.measured, self.setting);
-        let looks = measured.look(candidates, usual.len(), setting)?;
-        Ok(looks.unwrap_or_default())
+        match measured.look(candidates, usual.len(), setting) {
+            Ok(looks) => Ok(looks.unwrap_or_default()),
+            Err(_) if self.interrupted() => Ok(Vec::new()),
+            Err(error) => Err(Error::Nothing(format!(
+                "{error}; it kept other costofs off the machine, so this run ends; what was measured before is kept: {} goes on",
+                resume::command(self.record.path(), false)
+            ))),
+        }
     }
 
     fn choose(&self, usual: Vec<usize>, looks: &[CpuLook]) -> Choice {
@@ -243,9 +250,9 @@ mod tests {
     #[test]
     fn a_pair_is_as_alone_as_its_worse_cpu() {
         let shares = [0.9, 0.1, 0.6, 0.7];
-        let others = vec![vec![0, 2], vec![3, 2], vec![1, 3]];
+        let others = vec![vec![0, 2], vec![0, 3], vec![1, 3]];
         let choice = choose(vec![0, 1], others, |cpu| Some(shares[cpu]));
-        assert_eq!(choice.cpus, [0, 2], "the first of equals");
+        assert_eq!(choice.cpus, [0, 3]);
     }
 
     #[test]

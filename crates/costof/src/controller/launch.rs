@@ -52,9 +52,9 @@ impl Controller<'_> {
         if self.interrupted() {
             return Ok(());
         }
-        let cpus = self.most_alone(probe, &left, seed)?;
         // Making a link is not part of the launch's time: many launches share one link.
         let began = Instant::now();
+        let cpus = self.most_alone(probe, &left, seed)?;
         let placement = self.placement(probe, &left, cpus);
         placement::leave_the_measured(&placement);
         self.of_link(first, |own| own.place_relay(first, &placement));

@@ -73,8 +73,11 @@ fn two_hosts_are_measured_in_turns_and_held_against_each_other() {
     let [before, after] = both(&place);
     for launch in &before.launches {
         let mut others = after.launches.iter();
-        let is_counterpart = |other: &&LaunchRow| (other.block, other.launch) == (launch.block, launch.launch);
-        let other = others.find(is_counterpart).expect("launches have counterparts");
+        let is_counterpart =
+            |other: &&LaunchRow| (other.block, other.launch) == (launch.block, launch.launch);
+        let other = others
+            .find(is_counterpart)
+            .expect("launches have counterparts");
         assert_eq!(other.placement, launch.placement, "both on the same CPUs");
     }
     for run in [&before, &after] {

@@ -1,14 +1,19 @@
 //! On which CPUs launches run.
 
 use crate::common::{COSTOF, Place, skipped};
-use costof_model::noise::{CONTROLLER, ELIGIBLE, MEASURED};
+use costof_model::noise::{CONTROLLER, ELIGIBLE, MEASURED, Placement};
 use costof_model::run_file::Run;
 use costof_os::sched::affinity;
 
+fn cpus<'a>(placement: &'a Placement, role: &str) -> &'a [usize] {
+    placement.0.get(role).map_or(&[], Vec::as_slice)
+}
+
 /// The CPUs of each launch of a run, in the order of the file.
-fn measured(run: &Run) -> Vec<Vec<usize>> {
+fn measured(run: &Run) -> Vec<&[usize]> {
     let launches = run.launches.iter();
-    launches.map(|launch| launch.placement.0[MEASURED].clone()).collect()
+    let measured = launches.map(|launch| cpus(&launch.placement, MEASURED));
+    measured.collect()
 }
 
 /// A run whose machine's worker answers what sed makes of it, and is asked what sed makes of that.
@@ -26,32 +31,35 @@ fn a_launch_goes_to_the_cpu_whose_core_is_most_alone() {
     let run = run(
         "",
         // No core is alone but that of the lowest CPU, and the machine itself uses none.
-        r#"s/"busy":[0-9.]*/"busy":null/g; s/"alone":[0-9.]*/"alone":0.0/g; s/\("cpu":0,"alone":\)0.0/\11.0/"#,
+        r#"s/"busy":[0-9.]\+/"busy":null/g; s/"alone":[0-9.]*/"alone":0.0/g; s/\("cpu":0,"alone":\)0.0/\11.0/"#,
     );
-    let plan = &run.run.plan.placement.0;
+    let plan = &run.run.plan.placement;
     let has_gauge = run.attempts[0].clock.core_floor.is_some();
-    if !has_gauge || !plan[ELIGIBLE].contains(&0) || plan[MEASURED][0] == 0 {
-        return skipped("there must be two CPUs that are alike, the first of them CPU 0");
+    if !has_gauge || !cpus(plan, ELIGIBLE).contains(&0) || cpus(plan, MEASURED)[0] == 0 {
+        return skipped("there must be two alike CPUs with a gauge");
     }
     assert_eq!(measured(&run)[0], [0]);
-    assert!(!run.launches[0].placement.0[CONTROLLER].contains(&0));
+    assert!(!cpus(&run.launches[0].placement, CONTROLLER).contains(&0));
 }
 
 #[test]
 fn an_older_worker_stays_on_its_cpu() {
     let run = run(r#"s/"do":"look"/"do":"unheard_of"/"#, "");
-    let first = run.run.plan.placement.0[MEASURED][0];
-    assert_eq!(measured(&run), vec![vec![first]; 3]);
+    let first = cpus(&run.run.plan.placement, MEASURED)[0];
+    assert_eq!(measured(&run), [&[first]; 3]);
 }
 
 #[test]
 fn named_cpus_are_the_measured_ones() {
     let allowed = affinity::allowed().unwrap();
     let place = Place::new();
-    let cpus: Vec<String> = allowed.iter().map(ToString::to_string).collect();
-    let line = format!("run --only null --launches 3 --out run.jsonl --cpu {}", cpus.join(","));
+    let list: Vec<String> = allowed.iter().map(ToString::to_string).collect();
+    let line = format!(
+        "run --only null --launches 3 --out run.jsonl --cpu {}",
+        list.join(",")
+    );
     place.run(&line).expect_code(0);
     let run = place.run_file();
-    assert!(run.run.plan.placement.0.get(ELIGIBLE).is_none());
-    assert_eq!(measured(&run), vec![vec![allowed[0]]; 3]);
+    assert!(cpus(&run.run.plan.placement, ELIGIBLE).is_empty());
+    assert_eq!(measured(&run), [&[allowed[0]]; 3]);
 }

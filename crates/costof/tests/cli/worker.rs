@@ -1,7 +1,7 @@
 //! A worker as its controller meets it: through its input and output.
 
 use crate::common::{Place, READER, status_of, wait_for};
-use costof_model::protocol::{Answer, Command, Launch, Offers};
+use costof_model::protocol::{Answer, Command, CpuLook, Launch, Look, Offers};
 use costof_os::sched::affinity;
 use rustix::process::{Signal, kill_process};
 use std::io::{BufRead, BufReader, Write};
@@ -84,16 +84,16 @@ fn a_worker_says_what_others_use() {
 fn a_worker_says_which_cpus_are_alone() {
     let place = Place::new();
     let cpus = affinity::allowed().unwrap();
-    let look = Command::Look {
+    let look = Command::Look(Look {
         cpus: cpus.clone(),
         enough: cpus.len(),
         floor: 0.25,
-    };
+    });
     let Answer::Looked { cpus: looks } = Worker::start(&place, "worker").ask(&look) else {
         panic!("no looks");
     };
     assert_eq!(looks.iter().map(|look| look.cpu).collect::<Vec<_>>(), cpus);
-    assert!(looks.iter().all(|look| (0.0..=1.0).contains(&look.alone)));
+    assert!(looks.iter().all(CpuLook::is_possible), "{looks:?}");
 }
 
 #[test]
