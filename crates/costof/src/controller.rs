@@ -29,6 +29,7 @@ use costof_model::point::Point;
 use costof_model::protocol::CpuLook;
 use costof_model::rows::{Block, FailureRow, Plan, PointRow, PredictionRow, Row};
 use costof_model::run_file::Run;
+use revisit::Revisited;
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
@@ -123,6 +124,7 @@ impl<'a> Controller<'a> {
         let counts = self.launch_counts();
         self.progress.expect(&counts);
         self.progress.correct(self.time_left(&counts));
+        let mut open = Revisited::new(&counts);
         let mut queue = schedule::order(self.run().run.seed, &counts, least).into();
         while let Some((block, launch)) = self.next(&mut queue)? {
             if launch >= least && !self.is_over(block) {
@@ -132,16 +134,13 @@ impl<'a> Controller<'a> {
             if self.interrupted() {
                 return Ok(());
             }
-            let is_last = launch + 1 == counts[block];
-            if is_last && revisit::lacks_nothing(std::slice::from_mut(self), block) {
-                self.complete(block)?;
+            if launch + 1 == counts[block] {
+                open.complete_or_keep(std::slice::from_mut(self), block)?;
             }
         }
-        revisit::revisit(
-            std::slice::from_mut(self),
-            &counts,
-            |sides, block, launch, of| sides[0].launch(block, launch, of),
-        )
+        open.revisit(std::slice::from_mut(self), |sides, block, launch, of| {
+            sides[0].launch(block, launch, of)
+        })
     }
 
     /// Whether a block gets no more of the least launches: in a first look that would take much longer than

@@ -526,6 +526,11 @@ mod tests {
             grade: None,
             is_sound: true,
         };
+        let mut bare = cost(2.0);
+        if let Ok(total) = &mut bare.total {
+            total.interval = None;
+        }
+        assert_eq!(bare.takes(), "it takes 2.00 ns");
         let verdict = |low, high| {
             let middle = f64::midpoint(low, high);
             let times = Ok(Interval { low, middle, high });

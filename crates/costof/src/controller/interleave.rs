@@ -1,6 +1,7 @@
 //! Two runs of the same plan, whose launches take turns.
 
-use super::{Controller, pulse, revisit};
+use super::revisit::Revisited;
+use super::{Controller, pulse};
 use crate::error::Error;
 use crate::machine;
 use costof_measure::schedule::{self, LEAST_LAUNCHES};
@@ -42,6 +43,7 @@ pub(crate) fn execute(sides: &mut [Controller<'_>; 2]) -> Result<(), Error> {
     let left = sides.iter().map(|side| side.time_left(&counts));
     sides[0].progress.correct(left.sum());
     let fours: Vec<u32> = counts.iter().map(|count| count / 2).collect();
+    let mut open = Revisited::new(&counts);
     for (block, number) in schedule::order(seed, &fours, least) {
         let count = counts[block];
         if number >= least && !are_over(sides, block) {
@@ -51,11 +53,11 @@ pub(crate) fn execute(sides: &mut [Controller<'_>; 2]) -> Result<(), Error> {
         if sides[0].interrupted() {
             return Ok(());
         }
-        if number + 1 == fours[block] && revisit::lacks_nothing(sides, block) {
-            sides.iter_mut().try_for_each(|side| side.complete(block))?;
+        if number + 1 == fours[block] {
+            open.complete_or_keep(sides, block)?;
         }
     }
-    revisit::revisit(sides, &counts, pair)
+    open.revisit(sides, pair)
 }
 
 /// Whether the time that the user has set is over for a block, on either side.

@@ -97,12 +97,6 @@ fn wait(left: Duration) -> Duration {
     (left / WAIT_PART).clamp(WAITS[0], WAITS[1]).min(left)
 }
 
-/// Whether a block lacks nothing that another launch could give, so that it is complete.
-pub(super) fn lacks_nothing(sides: &mut [Controller<'_>], block: usize) -> bool {
-    let lack = lack(sides, block);
-    !lack.lost && !lack.disagree() && lack.rows == 0
-}
-
 /// If a side has given up on the block, it lacks nothing on any.
 fn lack(sides: &mut [Controller<'_>], block: usize) -> Lack {
     let gave_up = |side: &Controller<'_>| side.block(block).points_left().is_empty();
@@ -113,48 +107,97 @@ fn lack(sides: &mut [Controller<'_>], block: usize) -> Lack {
     lacks.reduce(Lack::and).unwrap_or_default()
 }
 
-/// Measures what the blocks lack as long as there is time, then completes them. Returns early if the user interrupts.
-pub(super) fn revisit(
-    sides: &mut [Controller<'_>],
-    counts: &[u32],
-    visit: Visit,
-) -> Result<(), Error> {
-    let time: Duration = sides.iter().map(Controller::time_for_more).sum();
-    let began = Instant::now();
-    let mut lacks: Vec<Lack> = (0..counts.len()).map(|at| lack(sides, at)).collect();
-    let waiting = |lacks: &[Lack]| lacks.iter().map(Lack::waiting).sum::<usize>();
-    sides[0].progress.wait_for_alone(waiting(&lacks), time);
-    loop {
-        let left = time.saturating_sub(began.elapsed());
-        let Some(block) = next(&lacks, left).filter(|_| !sides[0].interrupted()) else {
-            break;
-        };
-        sides[0].progress.one_more();
+/// The blocks of one or two sides that lack something after their planned launches.
+pub(super) struct Revisited<'a> {
+    /// How many launches of each block were planned.
+    counts: &'a [u32],
+    blocks: Vec<usize>,
+    /// What each of them lacks.
+    lacks: Vec<Lack>,
+}
+
+impl<'a> Revisited<'a> {
+    /// None so far, with these counts of planned launches.
+    pub(super) fn new(counts: &'a [u32]) -> Revisited<'a> {
+        Revisited {
+            counts,
+            blocks: Vec::new(),
+            lacks: Vec::new(),
+        }
+    }
+
+    /// After its last planned launch, completes a block that lacks nothing, and keeps another one.
+    pub(super) fn complete_or_keep(
+        &mut self,
+        sides: &mut [Controller<'_>],
+        block: usize,
+    ) -> Result<(), Error> {
+        let lack = lack(sides, block);
+        if lack.lost || lack.disagree() || lack.rows > 0 {
+            self.blocks.push(block);
+            self.lacks.push(lack);
+            return Ok(());
+        }
+        sides.iter_mut().try_for_each(|side| side.complete(block))
+    }
+
+    /// Measures what the blocks lack as long as there is time, then completes them. Returns early if the user
+    /// interrupts.
+    pub(super) fn revisit(
+        mut self,
+        sides: &mut [Controller<'_>],
+        visit: Visit,
+    ) -> Result<(), Error> {
+        let time: Duration = sides.iter().map(Controller::time_for_more).sum();
+        let began = Instant::now();
+        sides[0].progress.wait_for_alone(self.waiting(), time);
+        loop {
+            let left = time.saturating_sub(began.elapsed());
+            let Some(at) = next(&self.lacks, left).filter(|_| !sides[0].interrupted()) else {
+                break;
+            };
+            sides[0].progress.one_more();
+            if self.is_in_vain(sides, at, visit)? {
+                let left = time.saturating_sub(began.elapsed());
+                sides[0].progress.waits_for_alone(self.waiting(), left);
+                let until = Instant::now() + wait(left);
+                while Instant::now() < until && !sides[0].interrupted() {
+                    sleep(NAP);
+                }
+            }
+        }
+        for block in self.blocks {
+            if sides[0].interrupted() {
+                break;
+            }
+            sides.iter_mut().try_for_each(|side| side.complete(block))?;
+        }
+        Ok(())
+    }
+
+    /// Measures one of the blocks, and returns whether it waits for a core that was not alone.
+    fn is_in_vain(
+        &mut self,
+        sides: &mut [Controller<'_>],
+        at: usize,
+        visit: Visit,
+    ) -> Result<bool, Error> {
+        let block = self.blocks[at];
         let launches = sides.iter().map(|side| side.next_launch(block));
-        let launch = launches.fold(counts[block], u32::max);
-        visit(sides, block, launch, counts[block])?;
-        let before = std::mem::replace(&mut lacks[block], lack(sides, block));
+        let launch = launches.fold(self.counts[block], u32::max);
+        visit(sides, block, launch, self.counts[block])?;
+        let before = std::mem::replace(&mut self.lacks[at], lack(sides, block));
+        let after = &mut self.lacks[at];
         // A launch that was not recorded counts all the same.
-        lacks[block].visits = lacks[block].visits.max(before.visits + 1);
-        let left = time.saturating_sub(began.elapsed());
+        after.visits = after.visits.max(before.visits + 1);
         let is_waiting = before.waiting() > 0 && !before.lost && !before.disagree();
-        if is_waiting && lacks[block].launches >= before.launches {
-            sides[0].progress.waits_for_alone(waiting(&lacks), left);
-            let until = Instant::now() + wait(left);
-            while Instant::now() < until && !sides[0].interrupted() {
-                sleep(NAP);
-            }
-        }
+        Ok(is_waiting && after.launches >= before.launches)
     }
-    for side in sides {
-        for block in 0..counts.len() {
-            if side.interrupted() {
-                return Ok(());
-            }
-            side.complete(block)?;
-        }
+
+    /// How many points wait for a core that is alone.
+    fn waiting(&self) -> usize {
+        self.lacks.iter().map(Lack::waiting).sum()
     }
-    Ok(())
 }
 
 impl Controller<'_> {

@@ -298,11 +298,16 @@ fn the_table_is_json_where_it_is_asked_for() {
     let place = Place::new();
     let ended = place.run_misbehaving("run test.good test.panic --quick --json");
     let ended = ended.expect_code(0);
-    let [line, failure] = ended.out.lines().collect::<Vec<_>>()[..] else {
-        panic!("not one point and one failure: {}", ended.out);
+    let rows = ended
+        .out
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap());
+    let rows: Vec<serde_json::Value> = rows.collect();
+    let [point, failure, cores] = rows.as_slice() else {
+        panic!("not one point, one failure and the cores: {}", ended.out);
     };
-    let [point, failure] =
-        [line, failure].map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
+    assert_eq!(cores["type"], "cores");
+    assert!(cores["alone"].is_array());
     assert_eq!(point["type"], "point");
     assert_eq!(point["probe"], "test.good");
     assert!(point["metrics"][0]["median"].as_f64().unwrap() > 0.0);

@@ -80,6 +80,36 @@ fn as_many_launches_as_are_asked_for_are_made_also_when_it_goes_on() {
 
 #[test]
 #[ignore = "long; ./check --all runs it"]
+fn rows_that_were_never_alone_are_measured_again_for_the_time_that_the_file_says() {
+    let place = Place::new();
+    let line = "run test.good --quick --launches 3 --seed 1 --until-alone 2s --out run.jsonl";
+    place.run_misbehaving(line).expect_code(0);
+    let file = place.path("run.jsonl");
+    let all = lines(&file);
+    let launches = all[..=position_of(&all, "launch", 2)].concat();
+    if !launches.contains("\"core\":[") {
+        eprintln!("skipped: no gauge is read here");
+        return;
+    }
+    // As if the core had been shared throughout, and the run had been interrupted then.
+    let shared = launches.replace("\"a\"", "\"s\"").replace("\"m\"", "\"s\"");
+    fs::write(&file, &shared).unwrap();
+    assert_eq!(read(&file).launches.len(), 3);
+    resume(&place, "").expect_code(0);
+    let run = read(&file);
+    expect_complete(&run);
+    assert!(run.launches.len() > 3, "{}", run.launches.len());
+    // Without time for them, it is done with what was planned.
+    fs::write(&file, &shared).unwrap();
+    edit(&file, "run", |row| {
+        row["plan"]["until_alone_ns"] = Value::Null
+    });
+    resume(&place, "").expect_code(0);
+    assert_eq!(read(&file).launches.len(), 3);
+}
+
+#[test]
+#[ignore = "long; ./check --all runs it"]
 fn a_torn_last_line_is_cut_and_what_is_missing_is_measured() {
     let place = with_a_run();
     let file = place.path("run.jsonl");

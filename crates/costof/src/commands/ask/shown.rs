@@ -192,7 +192,7 @@ impl Answered {
     }
 
     /// `a fork takes 93.0 µs (90.0 µs to 95.0 µs)`, or why that is not known.
-    fn takes(&self) -> String {
+    pub(super) fn takes(&self) -> String {
         self.shown(" takes")
     }
 
