@@ -92,7 +92,7 @@ fn criterion_measures_core_cycles_alone() {
     if let Err(error) = printed(&mut cargo("fetch")) {
         return println!("skipped: Criterion cannot be fetched here: {error}");
     }
-    let text = printed(cargo("bench").args(["--", "--quick"])).unwrap();
+    let text = printed(cargo("bench").args(["--", "--sample-size=10", "--measurement-time=1", "--warm-up-time=0.1"])).unwrap();
     assert!(text.contains("cycles"), "{text}");
     let stamps = text.lines().find(|line| line.starts_with("batches: "));
     let words: Vec<&str> = stamps.unwrap().split(' ').collect();
