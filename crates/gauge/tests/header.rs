@@ -1,6 +1,10 @@
 //! The C header decides and reads as the crate does: both are called in turns, in one process.
 
-#![expect(clippy::unwrap_used, reason = "a test fails where it cannot go on")]
+#![expect(
+    clippy::print_stdout,
+    clippy::unwrap_used,
+    reason = "a test fails where it cannot go on, and says what it leaves out"
+)]
 
 use costof_gauge::{Gauge, design_floor, plateau, state};
 use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_void};
