@@ -256,5 +256,8 @@ fn says_how_it_ran(mut command: Command) {
     assert!(lines[1].starts_with("as it ran: "), "{said}");
     assert!(lines[1].ends_with(" ns a call, 4000 samples"), "{said}");
     assert!(lines[2].starts_with("with the core alone: "), "{said}");
-    assert!(lines[3].starts_with("whatever the core's clock was: "), "{said}");
+    assert!(
+        lines[3].starts_with("whatever the core's clock was: "),
+        "{said}"
+    );
 }
