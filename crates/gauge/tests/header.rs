@@ -1,6 +1,10 @@
 //! The C header decides and reads as the crate does: both are called in turns, in one process.
 
-#![expect(clippy::unwrap_used, reason = "a test fails where it cannot go on")]
+#![expect(
+    clippy::print_stdout,
+    clippy::unwrap_used,
+    reason = "a test fails where it cannot go on, and says what it leaves out"
+)]
 
 use costof_gauge::{Gauge, design_floor, plateau, state};
 use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_void};
@@ -252,4 +256,8 @@ fn says_how_it_ran(mut command: Command) {
     assert!(lines[1].starts_with("as it ran: "), "{said}");
     assert!(lines[1].ends_with(" ns a call, 4000 samples"), "{said}");
     assert!(lines[2].starts_with("with the core alone: "), "{said}");
+    assert!(
+        lines[3].starts_with("whatever the core's clock was: "),
+        "{said}"
+    );
 }

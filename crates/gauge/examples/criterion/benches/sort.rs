@@ -15,7 +15,7 @@ fn sort(criterion: &mut Criterion<Stamped>) {
 
 criterion_group! {
     name = benches;
-    config = Criterion::default().with_measurement(Stamped);
+    config = Criterion::default().with_measurement(Stamped::calibrated());
     targets = sort
 }
 

@@ -6,7 +6,8 @@
 
 use costof_gauge::{Gauge, Reading, State, counter};
 use criterion::measurement::{Measurement, ValueFormatter};
-use criterion::{Bencher, Throughput, black_box};
+use criterion::{Bencher, Throughput};
+use std::hint::black_box;
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -20,10 +21,12 @@ static GAUGE: LazyLock<Gauge> = LazyLock::new(|| {
 /// Batches while the core was alone, shared, mixed; and samples without any batch alone.
 static STAMPS: [AtomicU64; 4] = [const { AtomicU64::new(0) }; 4];
 const NEVER_ALONE: usize = 3;
+/// A sample is prolonged to so many batches until one is alone.
+const MAX_BATCHES: usize = 2_000;
 
 /// What a batch cost, in core cycles, and whether the core was alone.
 fn batch(work: impl FnOnce()) -> (f64, State) {
-    let started = Stamped.start();
+    let started = Stamped(()).start();
     work();
     stamped(started)
 }
@@ -37,28 +40,32 @@ fn stamped((before, start): (Reading, u64)) -> (f64, State) {
     (ticks as f64 / ticks_per_cycle, state)
 }
 
-/// As `bencher.iter(routine)`, from batches of so many calls during which the core was alone. A batch
-/// should take 10 to 200 microseconds. A sample without such a batch is made of all, and counted.
+/// As `bencher.iter(routine)`: a sample is the median of batches of so many calls during which the
+/// core was alone, since a batch may be preempted. A batch should take 10 to 200 microseconds. A
+/// sample without such a batch is made of all, and counted.
 pub fn iter_alone<T>(
     bencher: &mut Bencher<'_, Stamped>,
     calls: u64,
     mut routine: impl FnMut() -> T,
 ) {
     bencher.iter_custom(|iterations| {
-        let (mut alone, mut all) = ((0.0, 0), (0.0, 0));
-        while all.1 < iterations {
-            let n = calls.min(iterations - all.1);
+        let (mut alone, mut all) = (Vec::new(), Vec::new());
+        let mut left = iterations;
+        while left > 0 || (alone.is_empty() && all.len() < MAX_BATCHES) {
+            let n = calls.min(if left > 0 { left } else { iterations });
+            left = left.saturating_sub(n);
             let (cycles, state) = batch(|| (0..n).for_each(|_| drop(black_box(routine()))));
-            all = (all.0 + cycles, all.1 + n);
+            all.push(cycles / n as f64);
             if state == State::Alone {
-                alone = (alone.0 + cycles, alone.1 + n);
+                alone.push(cycles / n as f64);
             }
         }
-        if alone.1 == 0 {
+        if alone.is_empty() {
             STAMPS[NEVER_ALONE].fetch_add(1, Relaxed);
             alone = all;
         }
-        alone.0 / alone.1 as f64 * iterations as f64
+        alone.sort_unstable_by(f64::total_cmp);
+        alone[alone.len() / 2] * iterations as f64
     });
 }
 
@@ -72,7 +79,15 @@ pub fn print_stamps() {
 
 /// Core cycles. `Bencher::iter` makes one batch of a whole sample, whose stamp is mixed where a
 /// neighbour came or went meanwhile: use [`iter_alone`].
-pub struct Stamped;
+pub struct Stamped(());
+
+impl Stamped {
+    /// Calibrates the gauge, so that no sample has to.
+    pub fn calibrated() -> Stamped {
+        LazyLock::force(&GAUGE);
+        Stamped(())
+    }
+}
 
 impl Measurement for Stamped {
     type Intermediate = (Reading, u64);
