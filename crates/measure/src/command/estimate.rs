@@ -59,7 +59,7 @@ fn estimate_of(values: &[f64]) -> Option<Estimate> {
 
 /// The CPU time with the core alone and the slowdown on a shared one, or why it cannot be known.
 fn alone(runs: &[TimedRun]) -> Result<(Estimate, Option<f64>), String> {
-    let shared_runs = shared_runs(runs)?;
+    let shared_runs: Vec<SharedRun> = shared_runs(runs)?.into_iter().flatten().collect();
     let shares: Vec<f64> = shared_runs.iter().map(|run| run.shared).collect();
     let quantile = |q| quantile(&shares, q).unwrap_or(0.0);
     if quantile(0.1) > MAX_SHARED {
@@ -88,8 +88,9 @@ fn alone(runs: &[TimedRun]) -> Result<(Estimate, Option<f64>), String> {
     Ok((estimate, varies.then_some(found.slowdown)))
 }
 
-/// CPU times and the shares of them in which the core was shared, or why the gauge does not tell.
-fn shared_runs(runs: &[TimedRun]) -> Result<Vec<SharedRun>, String> {
+/// CPU times and the shares of them in which the core was shared, or why the gauge does not tell. A run is `None` if something
+/// interrupted each of its few readings.
+fn shared_runs(runs: &[TimedRun]) -> Result<Vec<Option<SharedRun>>, String> {
     let cpus = runs.first().map_or(0, |run| run.cpus.len());
     let parallelism: Vec<f64> = runs.iter().map(TimedRun::parallelism).collect();
     let parallelism = median(&parallelism).unwrap_or(0.0);
@@ -105,8 +106,15 @@ fn shared_runs(runs: &[TimedRun]) -> Result<Vec<SharedRun>, String> {
             shared: core.shared_time(),
         })
     };
-    let all: Option<Vec<SharedRun>> = runs.iter().map(shared).collect();
-    all.ok_or_else(|| "the gauge of the core does not work on this machine".to_owned())
+    let all: Vec<Option<SharedRun>> = runs.iter().map(shared).collect();
+    let read = all.iter().flatten().count();
+    if 2 * read < runs.len() || read == 0 {
+        return Err(format!(
+            "the gauge of the core could be read in {read} of {} runs",
+            runs.len()
+        ));
+    }
+    Ok(all)
 }
 
 fn notes(runs: &[TimedRun]) -> Vec<String> {
@@ -187,7 +195,11 @@ fn suitable(commands: &[TimedCommand]) -> TimeMetric {
 fn ratio(first: &[TimedRun], other: &[TimedRun], metric: &TimeMetric) -> Option<TimeComparison> {
     let found = match metric {
         TimeMetric::Alone => {
-            shared_core::ratio(&shared_runs(first).ok()?, &shared_runs(other).ok()?)?
+            let (first, other) = (shared_runs(first).ok()?, shared_runs(other).ok()?);
+            let turns = first.into_iter().zip(other);
+            let (first, other): (Vec<SharedRun>, Vec<SharedRun>) =
+                turns.filter_map(|(first, other)| first.zip(other)).unzip();
+            shared_core::ratio(&first, &other)?
         }
         metric => shared_core::plain_ratio(&values(first, metric)?, &values(other, metric)?)?,
     };
