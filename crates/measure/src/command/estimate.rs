@@ -14,6 +14,10 @@ const MAX_RATIO: f64 = 1.5;
 const ALL_BUSY: f64 = 0.8;
 /// A command that waits for a larger share of its time is told so.
 const WAITS: f64 = 0.2;
+/// One that waits for more than this has its wall time compared;
+const MOSTLY_WAITS: f64 = 0.5;
+/// so has one that uses less than this of a CPU, of which it is not known whether it waits.
+const HARDLY_RUNS: f64 = 0.05;
 /// A difference between slowdowns that a reader should know of, as a ratio.
 const OTHER_SLOWDOWN: f64 = 1.15;
 /// With fewer runs there is no estimate.
@@ -92,8 +96,7 @@ fn alone(runs: &[TimedRun]) -> Result<(Estimate, Option<f64>), String> {
 /// interrupted each of its few readings.
 fn shared_runs(runs: &[TimedRun]) -> Result<Vec<Option<SharedRun>>, String> {
     let cpus = runs.first().map_or(0, |run| run.cpus.len());
-    let parallelism: Vec<f64> = runs.iter().map(TimedRun::parallelism).collect();
-    let parallelism = median(&parallelism).unwrap_or(0.0);
+    let parallelism = parallelism(runs);
     if cpus > 1 && parallelism < ALL_BUSY * cpus as f64 {
         return Err(format!(
             "it used {parallelism:.1} of {cpus} CPUs, and the gauge cannot tell which: --cpu N keeps it on one"
@@ -117,14 +120,30 @@ fn shared_runs(runs: &[TimedRun]) -> Result<Vec<Option<SharedRun>>, String> {
     Ok(all)
 }
 
+/// The median share of the time that a command waits, if it is known of all runs.
+fn waiting(runs: &[TimedRun]) -> Option<f64> {
+    let waiting: Option<Vec<f64>> = runs.iter().map(TimedRun::waiting).collect();
+    median(&waiting?)
+}
+
+/// How many CPUs a command uses on average, by the median run.
+fn parallelism(runs: &[TimedRun]) -> f64 {
+    let parallelism: Vec<f64> = runs.iter().map(TimedRun::parallelism).collect();
+    median(&parallelism).unwrap_or(0.0)
+}
+
 fn notes(runs: &[TimedRun]) -> Vec<String> {
     let mut notes = Vec::new();
-    let waiting: Vec<f64> = runs.iter().map(TimedRun::waiting).collect();
-    if let Some(waits) = median(&waiting).filter(|waits| *waits > WAITS) {
-        notes.push(format!(
+    match waiting(runs) {
+        Some(waits) if waits > WAITS => notes.push(format!(
             "waits {:.0} % of its time; the gauge says nothing of that",
             100.0 * waits
-        ));
+        )),
+        None if parallelism(runs) < 1.0 - WAITS => notes.push(format!(
+            "used {:.2} CPUs on average: whether its processes waited or others had the CPUs is not known",
+            parallelism(runs)
+        )),
+        _ => {}
     }
     let mut failures: BTreeMap<String, usize> = BTreeMap::new();
     for run in runs {
@@ -176,9 +195,9 @@ pub fn compare(
 
 /// Wall time if a command mostly waits; otherwise CPU time, by the state of the core if the gauge shows it.
 fn suitable(commands: &[TimedCommand]) -> TimeMetric {
-    let waits = |command: &TimedCommand| {
-        let waiting: Vec<f64> = command.runs.iter().map(TimedRun::waiting).collect();
-        median(&waiting).is_some_and(|waits| waits > 0.5)
+    let waits = |command: &TimedCommand| match waiting(&command.runs) {
+        Some(waits) => waits > MOSTLY_WAITS,
+        None => parallelism(&command.runs) < HARDLY_RUNS,
     };
     if commands.iter().any(waits) {
         TimeMetric::Wall
