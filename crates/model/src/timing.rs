@@ -95,10 +95,11 @@ impl TimedRun {
         self.cpu_ns() as f64 / self.wall_ns.max(1) as f64
     }
 
-    /// The share of its time, 0 to 1, in which it neither ran nor was ready to; zero with several CPUs at work.
-    pub fn waiting(&self) -> f64 {
-        let busy = self.cpu_ns() + self.run_queue_ns.unwrap_or(0);
-        (1.0 - busy as f64 / self.wall_ns.max(1) as f64).max(0.0)
+    /// The share of its time, 0 to 1, in which it neither ran nor was ready to; `None` if it is not known how long it was
+    /// ready, as of several threads.
+    pub fn waiting(&self) -> Option<f64> {
+        let busy = self.cpu_ns() + self.run_queue_ns?;
+        Some((1.0 - busy as f64 / self.wall_ns.max(1) as f64).max(0.0))
     }
 }
 

@@ -10,7 +10,7 @@ use crate::text::{printable, shortened};
 use costof_model::timing::{
     Estimate, Judgement, TimeComparison, TimeMetric, TimedCommand, TimedRun, Timing,
 };
-use costof_model::unit::{Unit, display_bytes};
+use costof_model::unit::{Unit, span};
 use costof_stats::median;
 
 /// The most letters of a name in a table.
@@ -132,7 +132,7 @@ fn sentence(first: &str, other: &str, metric: &TimeMetric, comparison: &TimeComp
         true => ("more", [value - 1.0, low - 1.0, high - 1.0]),
         false => ("less", [1.0 - value, 1.0 - high, 1.0 - low]),
     };
-    let range = costof_model::unit::span(&number(low), "–", &number(high));
+    let range = span(&number(low), "–", &number(high));
     format!(
         "{other} {takes} {} ({range}) {word} {what} than {first}.",
         percent(value)
@@ -179,9 +179,28 @@ fn signed(ratio: f64) -> String {
     format!("{sign}{}", percent(ratio - 1.0))
 }
 
+/// `2.31 ms (2.21–2.37)`, with up to three more digits if the ends would look alike.
 fn duration(estimate: Estimate) -> String {
-    let range = Unit::Nanoseconds.display_range((estimate.low, estimate.high));
-    format!("{} ({range})", Unit::Nanoseconds.display(estimate.value))
+    let units = [(1e9, "s"), (1e6, "ms"), (1e3, "µs")];
+    let unit = units.into_iter().find(|(step, _)| estimate.value >= *step);
+    let (step, symbol) = unit.unwrap_or((1.0, "ns"));
+    let digits = significant_decimals(estimate.value / step);
+    let shown = |digits: usize| {
+        [estimate.value, estimate.low, estimate.high].map(|ns| format!("{:.digits$}", ns / step))
+    };
+    let mut all = (digits..=digits + 3).map(shown);
+    let fit = all.find(|[_, low, high]| low != high);
+    let [value, low, high] = fit.unwrap_or_else(|| shown(digits));
+    format!("{value} {symbol} ({})", span(&low, "–", &high))
+}
+
+/// The decimal places of a number with three significant digits.
+fn significant_decimals(value: f64) -> usize {
+    let before = match value.abs() {
+        0.0 => 0,
+        size => size.log10().floor() as i32,
+    };
+    (2 - before).clamp(0, 9) as usize
 }
 
 fn table(timing: &Timing) -> Grid {
@@ -209,8 +228,11 @@ fn table(timing: &Timing) -> Grid {
         cells.extend(own.iter().map(|name| {
             let value = command.own.get(*name);
             value.map_or_else(String::new, |own| {
-                let [value, low, high] = [own.value, own.low, own.high].map(plain);
-                format!("{value} ({})", costof_model::unit::span(&low, "–", &high))
+                let [value, low, high] = [own.value, own.low, own.high].map(|number| {
+                    let digits = significant_decimals(number) + 1;
+                    format!("{number:.digits$}")
+                });
+                format!("{value} ({})", span(&low, "–", &high))
             })
         }));
         if is_compared {
@@ -229,12 +251,6 @@ fn table(timing: &Timing) -> Grid {
     grid
 }
 
-/// Four significant digits.
-fn plain(value: f64) -> String {
-    let digits = 3 - value.abs().max(1e-9).log10().floor() as i32;
-    format!("{value:.*}", digits.clamp(0, 9) as usize)
-}
-
 /// What a command used, by the medians of its runs.
 fn details(command: &TimedCommand) -> String {
     let runs = &command.runs;
@@ -242,18 +258,18 @@ fn details(command: &TimedCommand) -> String {
         let values: Option<Vec<f64>> = runs.iter().map(value).collect();
         median(&values?)
     };
-    let count = |value: fn(&TimedRun) -> u64| {
-        let middle = middle(&|run| Some(value(run) as f64)).unwrap_or(0.0);
-        Unit::One.display(middle)
-    };
-    let time = |ns: f64| Unit::Nanoseconds.display(ns);
     let of = |value: fn(&TimedRun) -> u64| middle(&|run| Some(value(run) as f64)).unwrap_or(0.0);
+    let count = |value| format!("{:.0}", of(value));
+    let time = |ns: f64| match ns {
+        0.0 => "0".to_owned(),
+        ns => Unit::Nanoseconds.display(ns),
+    };
     let mut parts = vec![
         format!("user {}", time(of(|run| run.user_ns))),
         format!("system {}", time(of(|run| run.system_ns))),
         format!(
-            "peak memory {}",
-            display_bytes(of(|run| run.max_rss_bytes) as u64)
+            "peak memory {:.1} MiB",
+            of(|run| run.max_rss_bytes) / f64::from(1 << 20)
         ),
         format!(
             "{} page faults ({} from disk)",
@@ -274,8 +290,7 @@ fn details(command: &TimedCommand) -> String {
         middle(&|run| Some(run.instructions? as f64)),
     ) {
         parts.push(format!(
-            "{} instructions, {:.2} a cycle",
-            Unit::One.display(instructions),
+            "{instructions:.3e} instructions, {:.2} a cycle",
             instructions / cycles.max(1.0)
         ));
     }

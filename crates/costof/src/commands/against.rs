@@ -7,6 +7,7 @@ use super::time::{self, Job};
 use crate::cli::AgainstOptions;
 use crate::error::{Context, Done, Error, bail};
 use crate::terminal::log;
+use std::collections::BTreeMap;
 use std::env;
 use std::ffi::OsStr;
 use std::fs;
@@ -14,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// How this work tree is named.
-const HERE: &str = "the work tree";
+const HERE: &str = "worktree";
 /// The name of a file has at most 255 bytes.
 const MAX_NAME: usize = 200;
 
@@ -50,10 +51,17 @@ pub(crate) fn run(options: &AgainstOptions) -> Done {
             run_build(build, folder, name)?;
         }
     }
-    let jobs = folders.iter().zip([revision.as_str(), HERE]);
-    let jobs =
-        jobs.map(|(folder, name)| Job::new(name.to_owned(), &options.argv, folder, &options.turns));
-    time::measure(&options.turns, jobs.collect())
+    let jobs = folders.iter().zip([revision.as_str(), HERE]).enumerate();
+    let jobs = jobs.map(|(position, (folder, name))| {
+        let job = Job::new(
+            &options.argv,
+            (position, 2),
+            &BTreeMap::new(),
+            &options.turns,
+        )?;
+        Ok(job.named_in(name, folder))
+    });
+    time::measure(&options.turns, jobs.collect::<Result<_, Error>>()?)
 }
 
 /// `$XDG_CACHE_HOME/costof/against`, else `~/.cache/costof/against`, and a folder there for this work tree.

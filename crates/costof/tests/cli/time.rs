@@ -95,7 +95,7 @@ fn a_command_on_one_cpu_has_its_core_gauged() {
     let command = &found["commands"][0];
     assert_eq!(command["shell"], "sh");
     if found["gauge_floor"].is_null() {
-        assert_contains(&text(&command["alone_unknown"]), "does not work");
+        assert_contains(&text(&command["alone_unknown"]), "could be read in 0");
         return;
     }
     for run in command["runs"].as_array().unwrap() {
@@ -385,7 +385,7 @@ fn a_killed_costof_takes_the_command_with_it() {
         place
             .running()
             .iter()
-            .any(|process| process.command == "sleep 1000")
+            .any(|process| process.command.starts_with("sleep 1000"))
     };
     wait_for("the command to start", sleeps);
     signal(&costof, Signal::KILL);

@@ -14,6 +14,10 @@ const MAX_RATIO: f64 = 1.5;
 const ALL_BUSY: f64 = 0.8;
 /// A command that waits for a larger share of its time is told so.
 const WAITS: f64 = 0.2;
+/// One that waits for more than this has its wall time compared;
+const MOSTLY_WAITS: f64 = 0.5;
+/// so has one that uses less than this of a CPU, of which it is not known whether it waits.
+const HARDLY_RUNS: f64 = 0.05;
 /// A difference between slowdowns that a reader should know of, as a ratio.
 const OTHER_SLOWDOWN: f64 = 1.15;
 /// With fewer runs there is no estimate.
@@ -59,7 +63,7 @@ fn estimate_of(values: &[f64]) -> Option<Estimate> {
 
 /// The CPU time with the core alone and the slowdown on a shared one, or why it cannot be known.
 fn alone(runs: &[TimedRun]) -> Result<(Estimate, Option<f64>), String> {
-    let shared_runs = shared_runs(runs)?;
+    let shared_runs: Vec<SharedRun> = shared_runs(runs)?.into_iter().flatten().collect();
     let shares: Vec<f64> = shared_runs.iter().map(|run| run.shared).collect();
     let quantile = |q| quantile(&shares, q).unwrap_or(0.0);
     if quantile(0.1) > MAX_SHARED {
@@ -88,11 +92,11 @@ fn alone(runs: &[TimedRun]) -> Result<(Estimate, Option<f64>), String> {
     Ok((estimate, varies.then_some(found.slowdown)))
 }
 
-/// CPU times and the shares of them in which the core was shared, or why the gauge does not tell.
-fn shared_runs(runs: &[TimedRun]) -> Result<Vec<SharedRun>, String> {
+/// CPU times and the shares of them in which the core was shared, or why the gauge does not tell. A run is `None` if something
+/// interrupted each of its few readings.
+fn shared_runs(runs: &[TimedRun]) -> Result<Vec<Option<SharedRun>>, String> {
     let cpus = runs.first().map_or(0, |run| run.cpus.len());
-    let parallelism: Vec<f64> = runs.iter().map(TimedRun::parallelism).collect();
-    let parallelism = median(&parallelism).unwrap_or(0.0);
+    let parallelism = parallelism(runs);
     if cpus > 1 && parallelism < ALL_BUSY * cpus as f64 {
         return Err(format!(
             "it used {parallelism:.1} of {cpus} CPUs, and the gauge cannot tell which: --cpu N keeps it on one"
@@ -105,18 +109,41 @@ fn shared_runs(runs: &[TimedRun]) -> Result<Vec<SharedRun>, String> {
             shared: core.shared_time(),
         })
     };
-    let all: Option<Vec<SharedRun>> = runs.iter().map(shared).collect();
-    all.ok_or_else(|| "the gauge of the core does not work on this machine".to_owned())
+    let all: Vec<Option<SharedRun>> = runs.iter().map(shared).collect();
+    let read = all.iter().flatten().count();
+    if 2 * read < runs.len() || read == 0 {
+        return Err(format!(
+            "the gauge of the core could be read in {read} of {} runs",
+            runs.len()
+        ));
+    }
+    Ok(all)
+}
+
+/// The median share of the time that a command waits, if it is known of all runs.
+fn waiting(runs: &[TimedRun]) -> Option<f64> {
+    let waiting: Option<Vec<f64>> = runs.iter().map(TimedRun::waiting).collect();
+    median(&waiting?)
+}
+
+/// How many CPUs a command uses on average, by the median run.
+fn parallelism(runs: &[TimedRun]) -> f64 {
+    let parallelism: Vec<f64> = runs.iter().map(TimedRun::parallelism).collect();
+    median(&parallelism).unwrap_or(0.0)
 }
 
 fn notes(runs: &[TimedRun]) -> Vec<String> {
     let mut notes = Vec::new();
-    let waiting: Vec<f64> = runs.iter().map(TimedRun::waiting).collect();
-    if let Some(waits) = median(&waiting).filter(|waits| *waits > WAITS) {
-        notes.push(format!(
+    match waiting(runs) {
+        Some(waits) if waits > WAITS => notes.push(format!(
             "waits {:.0} % of its time; the gauge says nothing of that",
             100.0 * waits
-        ));
+        )),
+        None if parallelism(runs) < 1.0 - WAITS => notes.push(format!(
+            "used {:.2} CPUs on average: whether its processes waited or others had the CPUs is not known",
+            parallelism(runs)
+        )),
+        _ => {}
     }
     let mut failures: BTreeMap<String, usize> = BTreeMap::new();
     for run in runs {
@@ -168,9 +195,9 @@ pub fn compare(
 
 /// Wall time if a command mostly waits; otherwise CPU time, by the state of the core if the gauge shows it.
 fn suitable(commands: &[TimedCommand]) -> TimeMetric {
-    let waits = |command: &TimedCommand| {
-        let waiting: Vec<f64> = command.runs.iter().map(TimedRun::waiting).collect();
-        median(&waiting).is_some_and(|waits| waits > 0.5)
+    let waits = |command: &TimedCommand| match waiting(&command.runs) {
+        Some(waits) => waits > MOSTLY_WAITS,
+        None => parallelism(&command.runs) < HARDLY_RUNS,
     };
     if commands.iter().any(waits) {
         TimeMetric::Wall
@@ -187,7 +214,11 @@ fn suitable(commands: &[TimedCommand]) -> TimeMetric {
 fn ratio(first: &[TimedRun], other: &[TimedRun], metric: &TimeMetric) -> Option<TimeComparison> {
     let found = match metric {
         TimeMetric::Alone => {
-            shared_core::ratio(&shared_runs(first).ok()?, &shared_runs(other).ok()?)?
+            let (first, other) = (shared_runs(first).ok()?, shared_runs(other).ok()?);
+            let turns = first.into_iter().zip(other);
+            let (first, other): (Vec<SharedRun>, Vec<SharedRun>) =
+                turns.filter_map(|(first, other)| first.zip(other)).unzip();
+            shared_core::ratio(&first, &other)?
         }
         metric => shared_core::plain_ratio(&values(first, metric)?, &values(other, metric)?)?,
     };

@@ -80,7 +80,7 @@ fn the_first_line_is_the_answer() {
     single.comparisons.clear();
     assert_eq!(
         first_line(&single),
-        "A takes 95.0 ms (94.0–96.0 ms) of CPU time with the core to itself, and 110 ms (109–112 ms) of wall time."
+        "A takes 95.0 ms (94.0–96.0) of CPU time with the core to itself, and 110 ms (109–112) of wall time."
     );
 }
 
@@ -115,7 +115,7 @@ fn what_a_reader_should_know_stands_below() {
     for part in [
         "unknown",
         "user 90.0 ms",
-        "peak memory 2 MiB",
+        "peak memory 2.0 MiB",
         "B: CPU time with the core alone is unknown: it used 2.0 of 4 CPUs",
         "B: contains the start: the shell (sh) takes 5.00 ms of wall time",
         "B: leaves up to 2 processes running",
@@ -125,7 +125,7 @@ fn what_a_reader_should_know_stands_below() {
     }
     let markdown = markdown(&timing);
     assert!(
-        markdown.contains("| A | 95.0 ms (94.0–96.0 ms) |"),
+        markdown.contains("| A | 95.0 ms (94.0–96.0) |"),
         "{markdown}"
     );
     assert!(markdown.contains("\n- B: leaves"), "{markdown}");
@@ -167,4 +167,13 @@ fn hyperfines_scripts_read_the_export() {
     assert_eq!(first["parameters"]["n"], "3");
     let second = &exported["results"][1];
     assert!(second["stddev"].is_null() && second.get("parameters").is_none());
+}
+
+#[test]
+fn a_time_and_its_interval_have_the_same_decimals() {
+    let shown = |value, low, high| duration(estimate(value, low, high));
+    assert_eq!(shown(1.0025e9, 1.002e9, 1.003e9), "1.002 s (1.002–1.003)");
+    assert_eq!(shown(2.31e6, 2.21e6, 12.37e6), "2.31 ms (2.21–12.37)");
+    assert_eq!(shown(950.0, 950.0, 950.0), "950 ns (950)");
+    assert_eq!(shown(0.0, 0.0, 1.0), "0.00 ns (0.00–1.00)");
 }

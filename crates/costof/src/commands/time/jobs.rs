@@ -23,29 +23,29 @@ const MAX_JOBS: usize = 1000;
 /// The commands to measure, in the order of the command line, each with all values of the parameters.
 pub(super) fn jobs(options: &TimeOptions) -> Result<Vec<Job>, Error> {
     let sets = parameter_sets(options)?;
-    if sets.len() * options.commands.len().max(1) > MAX_JOBS {
-        bail!("these parameters make more than {MAX_JOBS} commands");
-    }
+    let count = options.commands.len();
     let mut jobs = Vec::new();
     if !options.argv.is_empty() {
-        let words = options.argv.iter().map(|word| word.to_string_lossy());
-        let command = words.collect::<Vec<_>>().join(" ");
-        jobs.push(job(
-            options,
-            0,
-            &command,
+        jobs.push(Job::new(
+            &options.argv,
+            (0, 1),
             &BTreeMap::new(),
-            Some(&options.argv),
+            &options.turns,
         )?);
     }
     for (position, command) in options.commands.iter().enumerate() {
         for parameters in &sets {
-            jobs.push(job(options, position, command, parameters, None)?);
+            let command = substitute(command, parameters);
+            let (shell, words) = words(&command, &options.turns)?;
+            let mut job = Job::new(&words, (position, count), parameters, &options.turns)?;
+            job.timed.name.clone_from(&command);
+            (job.timed.command, job.timed.shell) = (command, shell);
+            jobs.push(job);
         }
     }
-    if options.names.len() > jobs.len() {
+    if jobs.len() > MAX_JOBS || options.names.len() > jobs.len() {
         bail!(
-            "there are {} names for {} commands",
+            "there are {} names for {} commands, of which there may be {MAX_JOBS}",
             options.names.len(),
             jobs.len()
         );
@@ -56,49 +56,58 @@ pub(super) fn jobs(options: &TimeOptions) -> Result<Vec<Job>, Error> {
     Ok(jobs)
 }
 
-fn job(
-    options: &TimeOptions,
-    position: usize,
-    command: &str,
-    parameters: &BTreeMap<String, String>,
-    argv: Option<&[OsString]>,
-) -> Result<Job, Error> {
-    let command = substitute(command, parameters);
-    let (shell, words) = match argv {
-        Some(argv) => (None, argv.to_vec()),
-        None => words(&command, options)?,
-    };
-    let beside = |commands: &[String], option: &str| -> Result<Option<Program>, Error> {
-        let commands: Vec<String> = (commands.iter())
-            .map(|command| substitute(command, parameters))
-            .collect();
-        match commands.len() {
-            0 => Ok(None),
-            1 => Ok(Some(unmeasured(&commands[0]))),
-            count if count == options.commands.len() => Ok(Some(unmeasured(&commands[position]))),
-            count => bail!(
-                "{option} is given {count} times for {} commands: once, or once for each",
-                options.commands.len().max(1)
-            ),
+impl Job {
+    /// A program that is started as it is, with what belongs to its runs: it is the command at a position among so many.
+    pub(in crate::commands) fn new(
+        words: &[OsString],
+        (position, count): (usize, usize),
+        parameters: &BTreeMap<String, String>,
+        options: &TurnOptions,
+    ) -> Result<Job, Error> {
+        let beside = |commands: &[String], option: &str| {
+            let command = match commands.len() {
+                0 => return Ok(None),
+                1 => &commands[0],
+                given if given == count => &commands[position],
+                given => bail!(
+                    "{option} is given {given} times for {count} commands: once, or once for each"
+                ),
+            };
+            Ok(Some(unmeasured(&substitute(command, parameters))))
+        };
+        let text = words.iter().map(|word| word.to_string_lossy());
+        let command = text.collect::<Vec<_>>().join(" ");
+        Ok(Job {
+            prepare: beside(&options.prepare, "--prepare")?,
+            conclude: beside(&options.conclude, "--conclude")?,
+            program: Program {
+                words: words.to_vec(),
+                input: options.input.clone(),
+                output: output(options),
+                folder: None,
+            },
+            timed: TimedCommand {
+                name: command.clone(),
+                command,
+                parameters: parameters.clone(),
+                ..TimedCommand::default()
+            },
+        })
+    }
+
+    /// Gives it a name, and a folder in which it and what belongs to it is started.
+    pub(in crate::commands) fn named_in(mut self, name: &str, folder: &Path) -> Job {
+        name.clone_into(&mut self.timed.name);
+        let all = [
+            Some(&mut self.program),
+            self.prepare.as_mut(),
+            self.conclude.as_mut(),
+        ];
+        for program in all.into_iter().flatten() {
+            program.folder = Some(folder.to_owned());
         }
-    };
-    Ok(Job {
-        prepare: beside(&options.turns.prepare, "--prepare")?,
-        conclude: beside(&options.turns.conclude, "--conclude")?,
-        program: Program {
-            words,
-            input: options.turns.input.clone(),
-            output: output(&options.turns),
-            folder: None,
-        },
-        timed: TimedCommand {
-            name: command.clone(),
-            command,
-            shell,
-            parameters: parameters.clone(),
-            ..TimedCommand::default()
-        },
-    })
+        self
+    }
 }
 
 /// A command that is not measured, by sh; its errors are shown.
@@ -108,40 +117,6 @@ pub(super) fn unmeasured(command: &str) -> Program {
         input: None,
         output: Output::Errors,
         folder: None,
-    }
-}
-
-impl Job {
-    /// A program that is started as it is, in a folder, and has this name.
-    pub(in crate::commands) fn new(
-        name: String,
-        argv: &[OsString],
-        folder: &Path,
-        options: &TurnOptions,
-    ) -> Job {
-        let beside = |commands: &[String]| {
-            let command = commands.first()?;
-            Some(Program {
-                folder: Some(folder.to_owned()),
-                ..unmeasured(command)
-            })
-        };
-        let words = argv.iter().map(|word| word.to_string_lossy());
-        Job {
-            prepare: beside(&options.prepare),
-            conclude: beside(&options.conclude),
-            program: Program {
-                words: argv.to_vec(),
-                input: options.input.clone(),
-                output: output(options),
-                folder: Some(folder.to_owned()),
-            },
-            timed: TimedCommand {
-                name,
-                command: words.collect::<Vec<_>>().join(" "),
-                ..TimedCommand::default()
-            },
-        }
     }
 }
 
@@ -162,13 +137,13 @@ fn by_shell(shell: &str, command: &str) -> Vec<OsString> {
 }
 
 /// The shell that runs a command, if one does, and the words to start.
-fn words(command: &str, options: &TimeOptions) -> Result<(Option<String>, Vec<OsString>), Error> {
+fn words(command: &str, options: &TurnOptions) -> Result<(Option<String>, Vec<OsString>), Error> {
     let split = |command| -> Option<Vec<OsString>> {
         let words = shlex::split(command).filter(|words| !words.is_empty())?;
         Some(words.into_iter().map(OsString::from).collect())
     };
-    let shell = match options.turns.shell.as_deref() {
-        _ if options.turns.no_shell => "none",
+    let shell = match options.shell.as_deref() {
+        _ if options.no_shell => "none",
         Some(shell) => shell,
         None if is_plain(command) => "none",
         None => "sh",

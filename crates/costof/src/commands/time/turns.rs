@@ -1,6 +1,6 @@
 //! Runs the commands in turns: how often, in which order, on which CPU.
 //!
-//! The number of turns is decided once, by what a first run of each command took. A turn runs each command once, in random
+//! The budget ends the turns, and no result does: to stop at a narrow interval would make it cover less than it says. A turn runs each command once, in random
 //! order, so that what changes on the machine meanwhile changes all of them.
 
 use super::Job;
@@ -25,6 +25,8 @@ const BUDGET_OF_EACH: Duration = Duration::from_secs(5);
 /// Fewer turns give no interval worth reading.
 const MIN_TURNS: u32 = 5;
 const MAX_TURNS: u32 = 1000;
+/// Longer than anybody waits.
+const FOREVER: Duration = Duration::from_secs(10 * 365 * 86_400);
 /// A time that is longer is announced where there is no terminal for the bar.
 const ANNOUNCED: Duration = Duration::from_secs(20);
 /// The gauges of at most this many CPUs are looked at before a turn, half a millisecond each.
@@ -94,11 +96,14 @@ impl Turns<'_> {
         let first = jobs.into_iter().map(|job| self.first_runs(job));
         let mut all = first.collect::<Result<Vec<Measured>, Error>>()?;
         self.measure_starts(&mut all)?;
-        let turns = self.count(&all, began.elapsed());
+        let (turns, end) = self.count(&all, began);
         let bar = bar(turns.into(), " turns");
         bar.set_draw_target(ProgressDrawTarget::stderr());
         let mut order: Vec<usize> = (0..all.len()).collect();
-        for _ in 0..turns {
+        for turn in 0..turns {
+            if turn >= MIN_TURNS && Instant::now() > end {
+                break;
+            }
             self.random.shuffle(&mut order);
             let placed = self.place(&all);
             for &position in &order {
@@ -155,16 +160,17 @@ impl Turns<'_> {
         freest.or(looked_at.first().copied()).into_iter().collect()
     }
 
-    /// How many turns fit into the budget.
-    fn count(&self, all: &[Measured], spent: Duration) -> u32 {
+    /// How many turns there will be if they all take as long as the first runs, and when they end if they take longer.
+    fn count(&self, all: &[Measured], began: Instant) -> (u32, Instant) {
         let turn: Duration = all.iter().map(|measured| measured.took).sum();
         let budget = self.options.budget.unwrap_or(match all.len() {
             1 => BUDGET_OF_ONE,
             several => BUDGET_OF_EACH * several as u32,
         });
-        let left = budget.saturating_sub(spent).as_secs_f64();
+        let left = budget.saturating_sub(began.elapsed()).as_secs_f64();
         let fitting = left / turn.as_secs_f64().max(1e-6);
-        let turns = (self.options.runs).unwrap_or((fitting as u32).clamp(MIN_TURNS, MAX_TURNS));
+        let fitting = (fitting as u32).clamp(MIN_TURNS, MAX_TURNS);
+        let turns = self.options.runs.unwrap_or(fitting);
         let in_all = turn * turns;
         if in_all > ANNOUNCED.max(budget * 2) {
             log(format_args!(
@@ -172,7 +178,9 @@ impl Turns<'_> {
                 whole_seconds(in_all)
             ));
         }
-        turns
+        let is_counted = self.options.runs.is_some();
+        let limit = if is_counted { FOREVER } else { budget };
+        (turns, began + limit)
     }
 
     /// One run of a command, with what belongs to it.
