@@ -68,6 +68,12 @@ pub(crate) fn surely_more(
     (low > other_high).then_some((low - other_high, high - other_low))
 }
 
+/// The size of a page of the machine; 4 KiB if it is unknown.
+pub(crate) fn page_bytes(run: &Run) -> u64 {
+    let page = run.facts().and_then(|facts| facts.memory.page_bytes);
+    page.filter(|bytes| *bytes > 0).unwrap_or(4096)
+}
+
 /// The row with the largest number; if there are several, the last.
 pub(crate) fn greatest<'r>(
     rows: impl IntoIterator<Item = &'r PointRow>,
