@@ -162,12 +162,12 @@ pub(crate) fn vm_waking(run: &Run) -> Vec<Finding> {
         let Interval { low, middle, high } =
             Interval::difference(run, two.row, two.other, &two.row.primary)?;
         let sentence = format!(
-            "handing a token to a CPU that may be idle takes {} more than to one that is kept awake ({}), as much as \
-             {:.1} to {:.1} VM exits",
-            ns(middle),
-            range((low, high), ns),
-            low / most,
-            high / least,
+            "handing a token to a CPU that may be idle takes {more} more than to one that is kept awake ({ends}), as \
+             much as {least:.1} to {most:.1} VM exits",
+            more = ns(middle),
+            ends = range((low, high), ns),
+            least = low / most,
+            most = high / least,
         );
         (low > 0.0).then(|| Finding::new(Kind::VmWaking, [two.row, two.other, exit], sentence))
     })
@@ -212,8 +212,8 @@ pub(crate) fn second_thread(run: &Run) -> Vec<Finding> {
             "a second thread, which sleeps, makes {call} {middle} % more expensive ({ends}): the kernel then counts \
              the users of each file, and the C library checks for cancellation"
         );
-        let advice = "if small reads and writes are most of the work, several single-threaded processes do more than one \
-                          with several threads";
+        let advice = "if small reads and writes are most of the work, several single-threaded processes do more than \
+                      one with several threads";
         Some(Finding::new(Kind::SecondThread, [two.other, two.row], sentence).advise(advice))
     })
 }
@@ -302,14 +302,15 @@ pub(crate) fn awake_and_idle_modes(run: &Run) -> Vec<Finding> {
         let awake_ns = two.other.primary()?.median;
         let is_awake = (awake_ns / SAME..=awake_ns * SAME).contains(&fast.median);
         let sentence = format!(
-            "of the round trips of {} between CPUs that may be idle, {} % take about {}, as between CPUs that are \
-             kept awake ({}); the other {} % take about {}: a CPU was idle and had to be woken",
-            two.round_trip(),
-            percent(fast.share),
-            ns(fast.median),
-            ns(awake_ns),
-            percent(slow.share),
-            ns(slow.median),
+            "of the round trips of {round_trip} between CPUs that may be idle, {fast_share} % take about {fast}, as \
+             between CPUs that are kept awake ({awake}); the other {slow_share} % take about {slow}: a CPU was idle \
+             and had to be woken",
+            round_trip = two.round_trip(),
+            fast_share = percent(fast.share),
+            fast = ns(fast.median),
+            awake = ns(awake_ns),
+            slow_share = percent(slow.share),
+            slow = ns(slow.median),
         );
         (is_awake && slow.median >= SLOWER * awake_ns)
             .then(|| Finding::new(Kind::RoundTripModes, [two.row, two.other], sentence))

@@ -139,13 +139,14 @@ fn limited(run: &Run, row: &PointRow) -> Option<Finding> {
         )
     });
     let sentence = format!(
-        "{} over {}: the window limits it to {}: {} × {} ÷ a round trip of {}{delays}{small}{more}{to_fill}",
-        contender(row)?,
-        text::link(&row.point.link),
-        rate(throughput),
-        window(row)?,
-        bytes(row.number("size")?),
-        ns(round_trip_ns),
+        "{contender} over {link}: the window limits it to {rate}: {window} × {size} ÷ a round trip of \
+         {round_trip}{delays}{small}{more}{to_fill}",
+        contender = contender(row)?,
+        link = text::link(&row.point.link),
+        rate = rate(throughput),
+        window = window(row)?,
+        size = bytes(row.number("size")?),
+        round_trip = ns(round_trip_ns),
     );
     let evidence = [row].into_iter().chain(rtt).chain(faster);
     let found = Finding::new(Kind::WindowLimit, evidence, sentence);
@@ -196,10 +197,10 @@ fn shares(link: &str, rows: &Select<'_>) -> Option<Finding> {
         rows.iter().filter_map(each).collect()
     };
     let sentence = format!(
-        "over {}, less than half of what the link can deliver despite its losses reaches {}{}",
-        text::link(link),
-        each(&starved).join(", "),
-        list("; not starved: ", &each(&fed), ", "),
+        "over {link}, less than half of what the link can deliver despite its losses reaches {starved}{fed}",
+        link = text::link(link),
+        starved = each(&starved).join(", "),
+        fed = list("; not starved: ", &each(&fed), ", "),
     );
     let evidence = starved.into_iter().chain(fed);
     Some(Finding::new(Kind::LossStarves, evidence, sentence))

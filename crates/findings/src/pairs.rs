@@ -82,3 +82,20 @@ pub(crate) fn greatest<'r>(
     let rows = rows.into_iter();
     rows.max_by(|one, other| number(one).total_cmp(&number(other)))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tests::run;
+
+    /// As a file that somebody broke may say.
+    #[test]
+    fn a_page_of_no_bytes_is_an_unknown_page() {
+        let mut run = run(&[]);
+        for (bytes, page) in [(Some(65_536), 65_536), (Some(0), 4096), (None, 4096)] {
+            let facts = run.attempts[0].hosts.values_mut().next();
+            facts.unwrap().memory.page_bytes = bytes;
+            assert_eq!(page_bytes(&run), page);
+        }
+    }
+}
