@@ -1,42 +1,19 @@
-//! What one axis costs: two rows that differ in it alone, compared. Each contrast is a row of a table.
+//! What one axis costs: two rows that differ in it alone, compared. Each finder names its rows, the axis and its two
+//! values, and says what the two rows mean.
 
 use crate::Kind;
 use crate::finding::Finding;
 use crate::interval::Interval;
 use crate::modes::two_modes;
 use crate::naming::circumstances;
-use crate::pairs::surely_more;
+use crate::pairs::{page_bytes, surely_more};
 use crate::text::{bytes, link, maybe, ns, percent, range, whole};
 use costof_model::point::Point;
 use costof_model::rows::PointRow;
 use costof_model::run_file::Run;
-use costof_model::select::Wanted::{self, Number, Word};
+use costof_model::select::{Group, Select};
 use costof_model::unit::Better;
 use std::cmp::Reverse;
-
-/// Rows to compare, and what the comparison means.
-pub(crate) struct Contrast {
-    kind: Kind,
-    probes: &'static [&'static str],
-    /// The values that both rows have.
-    at: &'static [(&'static str, Wanted<'static>)],
-    /// The axis in which they differ.
-    axis: &'static str,
-    values: Values,
-    /// Axes that make no findings of their own: the largest size counts, or else what was measured first.
-    one_of: &'static [&'static str],
-    /// The sentence, and the rows that it uses besides; none if nothing is certain.
-    sentence: for<'r> fn(&Two<'r>) -> Said<'r>,
-    advice: &'static str,
-}
-
-/// The values on the axis that are compared.
-enum Values {
-    /// The first word with the second.
-    Words(&'static str, &'static str),
-    /// The largest number with the smallest.
-    Numbers,
-}
 
 /// Two rows that differ in one axis.
 struct Two<'r> {
@@ -48,144 +25,57 @@ struct Two<'r> {
     other: &'r PointRow,
 }
 
-pub(crate) const SCALING: Contrast = Contrast {
-    kind: Kind::Scaling,
-    probes: &["memory.bandwidth", "sync.mutex", "sync.false_sharing"],
-    at: &[],
-    axis: "threads",
-    values: Values::Numbers,
-    one_of: &["size", "pages"],
-    sentence: scaling,
-    advice: "",
-};
+/// A finding for each set of values on the other axes, from the rows with two words on this one. Of several sizes,
+/// what was measured first counts.
+fn words<'r>(
+    run: &'r Run,
+    rows: Select<'r>,
+    axis: &str,
+    words: (&str, &str),
+    found: impl Fn(&Two<'r>) -> Option<Finding>,
+) -> Vec<Finding> {
+    let at = |group: &Group<'r>, word: &str| group.rows.clone().at(axis, word).one();
+    let found = |group: Group<'r>| {
+        let (row, other) = (at(&group, words.0)?, at(&group, words.1)?);
+        found(&Two {
+            run,
+            common: group.common,
+            row,
+            other,
+        })
+    };
+    let groups = rows.group_by(&[axis, "size"]).into_iter();
+    groups
+        .filter_map(|group| group.rows.group_by(&[axis]).into_iter().find_map(found))
+        .collect()
+}
 
-pub(crate) const VM_WAKING: Contrast = Contrast {
-    kind: Kind::VmWaking,
-    probes: &["os.context_switch"],
-    at: &[
-        ("between", Word("processes")),
-        ("over", Word("pipe")),
-        ("cpus", Word("cross")),
-    ],
-    axis: "wake",
-    values: Values::Words("idle", "awake"),
-    one_of: &[],
-    sentence: vm_waking,
-    advice: "",
-};
-
-pub(crate) const FORK_GROWTH: Contrast = Contrast {
-    kind: Kind::ForkGrowth,
-    probes: &["os.process"],
-    at: &[("how", Word("fork")), ("exec", Word("no"))],
-    axis: "resident",
-    values: Values::Numbers,
-    one_of: &[],
-    sentence: fork_growth,
-    advice: "in a large process, start programs by posix_spawn or vfork, which copy nothing",
-};
-
-pub(crate) const SECOND_THREAD: Contrast = Contrast {
-    kind: Kind::SecondThread,
-    probes: &["os.syscall"],
-    at: &[],
-    axis: "threads",
-    values: Values::Numbers,
-    one_of: &[],
-    sentence: second_thread,
-    advice: "if small reads and writes are most of the work, several single-threaded processes do more than one \
-             with several threads",
-};
-
-pub(crate) const ROUND_TRIP_WAKE_UPS: Contrast = Contrast {
-    kind: Kind::RoundTripWakeUps,
-    probes: &["net.rtt"],
-    at: &[
-        ("cpus", Word("cross")),
-        ("wake", Word("awake")),
-        ("rate", Number(0)),
-    ],
-    axis: "wait",
-    values: Values::Words("block", "spin"),
-    one_of: &["size"],
-    sentence: wake_ups,
-    advice: "",
-};
-
-pub(crate) const ROUND_TRIP_RESTING: Contrast = Contrast {
-    kind: Kind::RoundTripResting,
-    axis: "wake",
-    at: &[
-        ("cpus", Word("cross")),
-        ("wait", Word("block")),
-        ("rate", Number(0)),
-    ],
-    values: Values::Words("idle", "awake"),
-    sentence: resting,
-    advice: "spin, or keep the CPUs awake (an idle loop that polls), where latency matters",
-    ..ROUND_TRIP_WAKE_UPS
-};
-
-pub(crate) const ROUND_TRIP_MODES: Contrast = Contrast {
-    kind: Kind::RoundTripModes,
-    sentence: awake_and_idle_modes,
-    advice: "",
-    ..ROUND_TRIP_RESTING
-};
-
-impl Contrast {
-    /// A finding for each set of other values, if its rows allow one.
-    pub(crate) fn find(&self, run: &Run) -> Vec<Finding> {
-        let rows = run.select_all().filter(|row| {
-            let mut at = self.at.iter();
-            self.probes.contains(&&*row.point.probe)
-                && at.all(|(axis, value)| row.is_at(axis, *value))
-        });
-        let groups = rows.group_by(&[self.one_of, &[self.axis]].concat());
-        let found = groups.into_iter().filter_map(|group| {
-            let mut groups = group.rows.group_by(&[self.axis]);
-            // The sort is stable: of equally large ones, what was measured first comes first.
-            groups.sort_by_key(|group| match self.values {
-                Values::Numbers => Reverse(group.common.axes.find_number("size")),
-                Values::Words(..) => Reverse(None),
-            });
-            groups.into_iter().find_map(|group| {
-                let (row, other) = match self.values {
-                    Values::Words(word, other) => {
-                        let at = |word: &str| {
-                            group
-                                .rows
-                                .iter()
-                                .copied()
-                                .find(|row| row.is_at(self.axis, word))
-                        };
-                        (at(word)?, at(other)?)
-                    }
-                    Values::Numbers => {
-                        let rows = group.rows.by_number(self.axis);
-                        (rows.last()?.1, rows.first()?.1)
-                    }
-                };
-                self.found(Two {
-                    run,
-                    common: group.common,
-                    row,
-                    other,
-                })
-            })
-        });
-        found.collect()
-    }
-
-    fn found(&self, two: Two<'_>) -> Option<Finding> {
-        let (sentence, besides) = (self.sentence)(&two)?;
-        let rows = match self.values {
-            Values::Words(..) => [two.row, two.other],
-            Values::Numbers => [two.other, two.row],
-        };
-        let evidence = rows.into_iter().chain(besides);
-        Some(Finding::new(self.kind, evidence, sentence).advise(self.advice))
-    }
+/// The same from the rows with the largest and the smallest number on this axis. Of several sizes, the largest counts:
+/// no cache of one CPU holds it.
+fn numbers<'r>(
+    run: &'r Run,
+    rows: Select<'r>,
+    axis: &str,
+    found: impl Fn(&Two<'r>) -> Option<Finding>,
+) -> Vec<Finding> {
+    let found = |group: Group<'r>| {
+        let rows = group.rows.by_number(axis);
+        let (row, other) = (rows.last()?.1, rows.first()?.1);
+        found(&Two {
+            run,
+            common: group.common,
+            row,
+            other,
+        })
+    };
+    let groups = rows.group_by(&[axis, "size", "pages"]).into_iter();
+    let found = groups.filter_map(|group| {
+        let mut groups = group.rows.group_by(&[axis]);
+        // The sort is stable: of equally large ones, what was measured first comes first.
+        groups.sort_by_key(|group| Reverse(group.common.axes.find_number("size")));
+        groups.into_iter().find_map(found)
+    });
+    found.collect()
 }
 
 impl Two<'_> {
@@ -213,151 +103,186 @@ impl Two<'_> {
     }
 }
 
-/// The sentence of a contrast, and the rows that it uses besides.
-type Said<'r> = Option<(String, Vec<&'r PointRow>)>;
-
 /// If all threads together get less than this many times what one gets, one thread gets nearly everything.
 const NEARLY_ALL: f64 = 1.1;
 
-fn scaling<'r>(two: &Two<'r>) -> Said<'r> {
-    let threads = two.row.number("threads").filter(|threads| *threads > 1)?;
-    two.other.is_at("threads", 1).then_some(())?;
-    let ratio = two.ratio()?.exp();
-    let Interval { low, middle, high } = ratio;
-    let what = format!(
-        "{}{}",
-        two.common.probe,
-        circumstances(two.run, &two.common)
-    );
-    let limit = match low > 1.0 {
-        _ if high < 1.0 => ": less than one alone gets",
-        false if high < NEARLY_ALL => ": one thread takes nearly all that there is",
-        true if high < threads as f64 => ": less than each would get alone",
-        _ => "",
-    };
-    let sentence = match two.other.primary()?.better {
-        Better::Higher => {
-            let ends = range((low, high), |times| format!("{times:.2}"));
-            let efficiency = percent(middle / threads as f64);
-            format!(
-                "{threads} threads get {middle:.2} times as much as one ({ends}) by {what}, {efficiency} % of \
-                 {threads} times{limit}"
-            )
-        }
-        Better::Lower if low > 1.0 => {
-            let ends = range((low, high), |times| format!("{times:.1}"));
-            format!(
-                "with {threads} threads each operation of {what} takes {middle:.1} times as long as with one \
-                 ({ends}), because what they share moves between them"
-            )
-        }
-        _ => return None,
-    };
-    Some((sentence, Vec::new()))
+pub(crate) fn scaling(run: &Run) -> Vec<Finding> {
+    const PROBES: [&str; 3] = ["memory.bandwidth", "sync.mutex", "sync.false_sharing"];
+    let rows = run
+        .select_all()
+        .filter(|row| PROBES.contains(&&*row.point.probe));
+    numbers(run, rows, "threads", |two| {
+        let threads = two.row.number("threads").filter(|threads| *threads > 1)?;
+        two.other.is_at("threads", 1).then_some(())?;
+        let ratio = two.ratio()?.exp();
+        let Interval { low, middle, high } = ratio;
+        let what = format!("{}{}", two.common.probe, circumstances(run, &two.common));
+        let limit = match low > 1.0 {
+            _ if high < 1.0 => ": less than one alone gets",
+            false if high < NEARLY_ALL => ": one thread takes nearly all that there is",
+            true if high < threads as f64 => ": less than each would get alone",
+            _ => "",
+        };
+        let sentence = match two.other.primary()?.better {
+            Better::Higher => {
+                let ends = range((low, high), |times| format!("{times:.2}"));
+                let efficiency = percent(middle / threads as f64);
+                format!(
+                    "{threads} threads get {middle:.2} times as much as one ({ends}) by {what}, {efficiency} % of \
+                     {threads} times{limit}"
+                )
+            }
+            Better::Lower if low > 1.0 => {
+                let ends = range((low, high), |times| format!("{times:.1}"));
+                format!(
+                    "with {threads} threads each operation of {what} takes {middle:.1} times as long as with one \
+                     ({ends}), because what they share moves between them"
+                )
+            }
+            _ => return None,
+        };
+        Some(Finding::new(Kind::Scaling, [two.other, two.row], sentence))
+    })
 }
 
 /// The cost of waking an idle CPU, in exits of a virtual machine.
-fn vm_waking<'r>(two: &Two<'r>) -> Said<'r> {
-    let exit = two
-        .run
-        .select("cpu.vm_exit")
-        .one()
-        .filter(|_| two.run.is_virtual())?;
-    let (least, most) = exit.primary()?.ci95?;
-    let Interval { low, middle, high } =
-        Interval::difference(two.run, two.row, two.other, &two.row.primary)?;
-    let sentence = format!(
-        "handing a token to a CPU that may be idle takes {} more than to one that is kept awake ({}), as much as \
-         {:.1} to {:.1} VM exits",
-        ns(middle),
-        range((low, high), ns),
-        low / most,
-        high / least,
-    );
-    (low > 0.0).then(|| (sentence, vec![exit]))
+pub(crate) fn vm_waking(run: &Run) -> Vec<Finding> {
+    let at = [
+        ("between", "processes"),
+        ("over", "pipe"),
+        ("cpus", "cross"),
+    ];
+    let rows = run.select("os.context_switch").words(&at);
+    words(run, rows, "wake", ("idle", "awake"), |two| {
+        let exit = run
+            .select("cpu.vm_exit")
+            .one()
+            .filter(|_| run.is_virtual())?;
+        let (least, most) = exit.primary()?.ci95?;
+        let Interval { low, middle, high } =
+            Interval::difference(run, two.row, two.other, &two.row.primary)?;
+        let sentence = format!(
+            "handing a token to a CPU that may be idle takes {more} more than to one that is kept awake ({ends}), as \
+             much as {least:.1} to {most:.1} VM exits",
+            more = ns(middle),
+            ends = range((low, high), ns),
+            least = low / most,
+            most = high / least,
+        );
+        (low > 0.0).then(|| Finding::new(Kind::VmWaking, [two.row, two.other, exit], sentence))
+    })
 }
 
 /// The cost of a page, from forks of the smallest and of the largest process.
-fn fork_growth<'r>(two: &Two<'r>) -> Said<'r> {
-    let (least, most) = (two.other.number("resident")?, two.row.number("resident")?);
-    let (low, high) = two.more()?;
-    let page = two
-        .run
-        .facts()
-        .and_then(|facts| facts.memory.page_bytes)
-        .unwrap_or(4096);
-    let pages = ((most - least) / page) as f64;
-    let [large, small] = two.takes()?;
-    let (memory, page) = (bytes(most), bytes(page));
-    let each = range((low / pages, high / pages), ns);
-    let sentence = format!(
-        "a fork copies its parent's page tables: with {memory} of touched memory it takes {large} instead of \
-         {small}, which is {each} for each page of {page}"
-    );
-    Some((sentence, Vec::new()))
+pub(crate) fn fork_growth(run: &Run) -> Vec<Finding> {
+    let rows = run
+        .select("os.process")
+        .words(&[("how", "fork"), ("exec", "no")]);
+    numbers(run, rows, "resident", |two| {
+        let (least, most) = (two.other.number("resident")?, two.row.number("resident")?);
+        let (low, high) = two.more()?;
+        let page = page_bytes(run);
+        let pages = ((most - least) / page) as f64;
+        let [large, small] = two.takes()?;
+        let (memory, page) = (bytes(most), bytes(page));
+        let each = range((low / pages, high / pages), ns);
+        let sentence = format!(
+            "a fork copies its parent's page tables: with {memory} of touched memory it takes {large} instead of \
+             {small}, which is {each} for each page of {page}"
+        );
+        let advice =
+            "in a large process, start programs by posix_spawn or vfork, which copy nothing";
+        Some(Finding::new(Kind::ForkGrowth, [two.other, two.row], sentence).advise(advice))
+    })
 }
 
 /// Calls that use a file, in a process with a second thread.
-fn second_thread<'r>(two: &Two<'r>) -> Said<'r> {
-    let call = match two.row.word("call")? {
-        "read" => "a read of 1 byte",
-        "open" => "an open and close",
-        _ => return None,
-    };
-    let are_two = two.row.is_at("threads", 2) && two.other.is_at("threads", 1);
-    let ratio = two.ratio().filter(|ratio| are_two && ratio.low > 0.0)?;
-    let more = |log: f64| whole(100.0 * log.exp_m1());
-    let (middle, ends) = (more(ratio.middle), range((ratio.low, ratio.high), more));
-    let sentence = format!(
-        "a second thread, which sleeps, makes {call} {middle} % more expensive ({ends}): the kernel then counts \
-         the users of each file, and the C library checks for cancellation"
-    );
-    Some((sentence, Vec::new()))
+pub(crate) fn second_thread(run: &Run) -> Vec<Finding> {
+    numbers(run, run.select("os.syscall"), "threads", |two| {
+        let call = match two.row.word("call")? {
+            "read" => "a read of 1 byte",
+            "open" => "an open and close",
+            _ => return None,
+        };
+        let are_two = two.row.is_at("threads", 2) && two.other.is_at("threads", 1);
+        let ratio = two.ratio().filter(|ratio| are_two && ratio.low > 0.0)?;
+        let more = |log: f64| whole(100.0 * log.exp_m1());
+        let (middle, ends) = (more(ratio.middle), range((ratio.low, ratio.high), more));
+        let sentence = format!(
+            "a second thread, which sleeps, makes {call} {middle} % more expensive ({ends}): the kernel then counts \
+             the users of each file, and the C library checks for cancellation"
+        );
+        let advice = "if small reads and writes are most of the work, several single-threaded processes do more than \
+                      one with several threads";
+        Some(Finding::new(Kind::SecondThread, [two.other, two.row], sentence).advise(advice))
+    })
 }
 
 /// A round trip with blocking peers and one with spinning peers differ in two wake-ups, one at each peer.
-fn wake_ups<'r>(two: &Two<'r>) -> Said<'r> {
-    let (low, high) = two.more()?;
-    let [slow, fast] = two.takes()?;
-    let switch = context_switch(two.run, "awake");
-    let switched = maybe(switch.and_then(PointRow::primary), |switch| {
-        format!(
-            "; a context switch to another CPU by a pipe takes {}",
-            ns(switch.median)
-        )
-    });
-    let (round_trip, each) = (two.round_trip(), range((low / 2.0, high / 2.0), ns));
-    let sentence = format!(
-        "a round trip of {round_trip} takes {slow} when both ends block instead of {fast} when they spin: a \
-         wake-up at each end, of {each}{switched}"
-    );
-    Some((sentence, switch.into_iter().collect()))
+pub(crate) fn wake_ups(run: &Run) -> Vec<Finding> {
+    let rows = run
+        .select("net.rtt")
+        .words(&[("cpus", "cross"), ("wake", "awake")])
+        .at("rate", 0);
+    words(run, rows, "wait", ("block", "spin"), |two| {
+        let (low, high) = two.more()?;
+        let [slow, fast] = two.takes()?;
+        let switch = context_switch(run, "awake");
+        let switched = maybe(switch.and_then(PointRow::primary), |switch| {
+            format!(
+                "; a context switch to another CPU by a pipe takes {}",
+                ns(switch.median)
+            )
+        });
+        let (round_trip, each) = (two.round_trip(), range((low / 2.0, high / 2.0), ns));
+        let sentence = format!(
+            "a round trip of {round_trip} takes {slow} when both ends block instead of {fast} when they spin: a \
+             wake-up at each end, of {each}{switched}"
+        );
+        Some(Finding::new(
+            Kind::RoundTripWakeUps,
+            [two.row, two.other].into_iter().chain(switch),
+            sentence,
+        ))
+    })
 }
 
 /// A round trip between CPUs that may be idle, and one between CPUs that are kept awake.
-fn resting<'r>(two: &Two<'r>) -> Said<'r> {
-    let (low, high) = two.more()?;
-    let [slow, fast] = two.takes()?;
-    let (idle, awake) = (
-        context_switch(two.run, "idle"),
-        context_switch(two.run, "awake"),
-    );
-    let switches = idle.zip(awake).and_then(|(idle, awake)| {
-        let (low, high) = surely_more(idle.primary()?.ci95?, awake.primary()?.ci95?)?;
-        let text = format!(
-            "; of a context switch by a pipe it is {} to {}",
-            ns(low),
-            ns(high)
+pub(crate) fn resting(run: &Run) -> Vec<Finding> {
+    let rows = run
+        .select("net.rtt")
+        .words(&[("cpus", "cross"), ("wait", "block")])
+        .at("rate", 0);
+    words(run, rows, "wake", ("idle", "awake"), |two| {
+        let (low, high) = two.more()?;
+        let [slow, fast] = two.takes()?;
+        let (idle, awake) = (context_switch(run, "idle"), context_switch(run, "awake"));
+        let switches = idle.zip(awake).and_then(|(idle, awake)| {
+            let (low, high) = surely_more(idle.primary()?.ci95?, awake.primary()?.ci95?)?;
+            let text = format!(
+                "; of a context switch by a pipe it is {} to {}",
+                ns(low),
+                ns(high)
+            );
+            Some((text, vec![idle, awake]))
+        });
+        let (switched, besides) = switches.unwrap_or_default();
+        let (round_trip, each) = (two.round_trip(), range((low / 2.0, high / 2.0), ns));
+        let sentence = format!(
+            "a round trip of {round_trip} takes {slow} instead of {fast} where nothing keeps the CPUs awake: waking \
+             each idle CPU is {each} of it{switched}"
         );
-        Some((text, vec![idle, awake]))
-    });
-    let (switched, besides) = switches.unwrap_or_default();
-    let (round_trip, each) = (two.round_trip(), range((low / 2.0, high / 2.0), ns));
-    let sentence = format!(
-        "a round trip of {round_trip} takes {slow} instead of {fast} where nothing keeps the CPUs awake: waking \
-         each idle CPU is {each} of it{switched}"
-    );
-    Some((sentence, besides))
+        let advice =
+            "spin, or keep the CPUs awake (an idle loop that polls), where latency matters";
+        Some(
+            Finding::new(
+                Kind::RoundTripResting,
+                [two.row, two.other].into_iter().chain(besides),
+                sentence,
+            )
+            .advise(advice),
+        )
+    })
 }
 
 /// A mode is the same as another round trip if the two differ by at most this factor.
@@ -367,21 +292,29 @@ const SLOWER: f64 = 1.5;
 
 /// Two modes of a round trip between CPUs that may be idle, if the faster mode is the round trip between CPUs
 /// that are kept awake.
-fn awake_and_idle_modes<'r>(two: &Two<'r>) -> Said<'r> {
-    let [fast, slow] = two_modes(two.row.primary()?)?;
-    let awake_ns = two.other.primary()?.median;
-    let is_awake = (awake_ns / SAME..=awake_ns * SAME).contains(&fast.median);
-    let sentence = format!(
-        "of the round trips of {} between CPUs that may be idle, {} % take about {}, as between CPUs that are \
-         kept awake ({}); the other {} % take about {}: a CPU was idle and had to be woken",
-        two.round_trip(),
-        percent(fast.share),
-        ns(fast.median),
-        ns(awake_ns),
-        percent(slow.share),
-        ns(slow.median),
-    );
-    (is_awake && slow.median >= SLOWER * awake_ns).then(|| (sentence, Vec::new()))
+pub(crate) fn awake_and_idle_modes(run: &Run) -> Vec<Finding> {
+    let rows = run
+        .select("net.rtt")
+        .words(&[("cpus", "cross"), ("wait", "block")])
+        .at("rate", 0);
+    words(run, rows, "wake", ("idle", "awake"), |two| {
+        let [fast, slow] = two_modes(two.row.primary()?)?;
+        let awake_ns = two.other.primary()?.median;
+        let is_awake = (awake_ns / SAME..=awake_ns * SAME).contains(&fast.median);
+        let sentence = format!(
+            "of the round trips of {round_trip} between CPUs that may be idle, {fast_share} % take about {fast}, as \
+             between CPUs that are kept awake ({awake}); the other {slow_share} % take about {slow}: a CPU was idle \
+             and had to be woken",
+            round_trip = two.round_trip(),
+            fast_share = percent(fast.share),
+            fast = ns(fast.median),
+            awake = ns(awake_ns),
+            slow_share = percent(slow.share),
+            slow = ns(slow.median),
+        );
+        (is_awake && slow.median >= SLOWER * awake_ns)
+            .then(|| Finding::new(Kind::RoundTripModes, [two.row, two.other], sentence))
+    })
 }
 
 /// A context switch between processes on two CPUs that may be idle, or are kept awake.
@@ -399,20 +332,10 @@ fn context_switch<'r>(run: &'r Run, wake: &str) -> Option<&'r PointRow> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tests::{RowExt, axes, contains, ends, known_row, reads, run};
+    use crate::tests::{RowExt, axes, contains, ends, known_row, reads, run, sentences};
     use costof_model::axis::Axes;
     use costof_model::metric::Mode;
     use costof_model::noise::Grade;
-
-    fn said(contrast: &Contrast, rows: &[PointRow]) -> Vec<String> {
-        let mut run = run(&[]);
-        run.points.extend(rows.iter().cloned());
-        contrast
-            .find(&run)
-            .into_iter()
-            .map(|found| found.sentence)
-            .collect()
-    }
 
     fn threaded(probe: &'static str, threads: u64, value: f64, better: Better) -> PointRow {
         let axes = axes!(threads);
@@ -427,7 +350,7 @@ mod tests {
 
     #[test]
     fn more_threads_are_held_against_as_many_times_one() {
-        let shown = |two| said(&SCALING, &[bandwidth(1, 10.0), bandwidth(2, two)]);
+        let shown = |two| sentences(scaling, &[bandwidth(1, 10.0), bandwidth(2, two)]);
         reads(
             "contrasts: more threads are held against as many times one",
             shown(15.0),
@@ -437,10 +360,10 @@ mod tests {
         assert!(shown(5.0)[0].ends_with("less than one alone gets"));
         let mut unsure = bandwidth(2, 12.0);
         unsure.metrics[0].ci95 = Some((8.0, 14.0));
-        let shown = said(&SCALING, &[bandwidth(1, 10.0), unsure]);
+        let shown = sentences(scaling, &[bandwidth(1, 10.0), unsure]);
         ends(&shown[0], "60 % of 2 times");
-        assert!(said(&SCALING, &[bandwidth(1, 10.0)]).is_empty());
-        assert!(said(&SCALING, &[bandwidth(2, 10.0)]).is_empty());
+        assert!(sentences(scaling, &[bandwidth(1, 10.0)]).is_empty());
+        assert!(sentences(scaling, &[bandwidth(2, 10.0)]).is_empty());
     }
 
     #[test]
@@ -456,7 +379,7 @@ mod tests {
             sized(4096, 1, 10.0),
             sized(4096, 2, 12.0),
         ];
-        let shown = said(&SCALING, &rows);
+        let shown = sentences(scaling, &rows);
         assert_eq!(shown.len(), 1);
         contains(&shown[0], "1.20 times");
     }
@@ -466,9 +389,9 @@ mod tests {
         let mutex = |threads, ns| threaded("sync.mutex", threads, ns, Better::Lower);
         reads(
             "contrasts: what becomes dearer is reported where it surely does",
-            said(&SCALING, &[mutex(1, 5.0), mutex(2, 50.0)]),
+            sentences(scaling, &[mutex(1, 5.0), mutex(2, 50.0)]),
         );
-        assert!(said(&SCALING, &[mutex(1, 5.0), mutex(2, 5.0)]).is_empty());
+        assert!(sentences(scaling, &[mutex(1, 5.0), mutex(2, 5.0)]).is_empty());
     }
 
     fn fork(how: &'static str, resident: u64, us: f64) -> PointRow {
@@ -482,9 +405,9 @@ mod tests {
         let mut run = run(&[]);
         run.points.push(fork("fork", 0, 150.0));
         run.points.push(fork("vfork", 1 << 30, 20.0));
-        assert_eq!(FORK_GROWTH.find(&run), []);
+        assert_eq!(fork_growth(&run), []);
         run.points.push(fork("fork", 64 << 20, 2000.0));
-        let findings = FORK_GROWTH.find(&run);
+        let findings = fork_growth(&run);
         reads(
             "contrasts: the pages between two sizes share what the larger fork takes more",
             [&findings[0].sentence],
@@ -497,7 +420,7 @@ mod tests {
         let mut run = run(&[]);
         run.points.push(fork("fork", 0, 150.0));
         run.points.push(fork("fork", 64 << 20, 152.0));
-        assert_eq!(FORK_GROWTH.find(&run), []);
+        assert_eq!(fork_growth(&run), []);
     }
 
     fn call(call: &'static str, threads: u64, ns: f64) -> PointRow {
@@ -507,8 +430,8 @@ mod tests {
 
     #[test]
     fn a_call_on_a_file_that_is_surely_dearer_is_reported() {
-        let shown = said(
-            &SECOND_THREAD,
+        let shown = sentences(
+            second_thread,
             &[
                 call("read", 1, 140.0),
                 call("read", 2, 188.0),
@@ -527,7 +450,7 @@ mod tests {
     fn what_may_be_no_difference_is_not() {
         for two in [90.0, 100.0, 101.0] {
             let rows = [call("read", 1, 100.0), call("read", 2, two)];
-            assert!(said(&SECOND_THREAD, &rows).is_empty());
+            assert!(sentences(second_thread, &rows).is_empty());
         }
     }
 
@@ -553,37 +476,37 @@ mod tests {
         timed("os.context_switch", "cost", axes, us)
     }
 
-    fn sentences(rows: &[PointRow]) -> Vec<String> {
-        let round_trips = [&ROUND_TRIP_WAKE_UPS, &ROUND_TRIP_RESTING, &ROUND_TRIP_MODES];
-        round_trips
-            .iter()
-            .flat_map(|contrast| said(contrast, rows))
+    fn round_trips(rows: &[PointRow]) -> Vec<String> {
+        let finders = [wake_ups, resting, awake_and_idle_modes];
+        finders
+            .into_iter()
+            .flat_map(|finder| sentences(finder, rows))
             .collect()
     }
 
     #[test]
     fn blocking_costs_a_wake_up_at_each_end() {
         let (spin, block) = (rtt("spin", "awake", 8.0), rtt("block", "awake", 28.0));
-        let found = sentences(&[spin.clone(), block.clone()]);
+        let found = round_trips(&[spin.clone(), block.clone()]);
         reads("contrasts: blocking costs a wake up at each end", &found);
-        let found = sentences(&[switch("awake", 9.0), block.clone(), spin]);
+        let found = round_trips(&[switch("awake", 9.0), block.clone(), spin]);
         ends(
             &found[0],
             "10.2 µs; a context switch to another CPU by a pipe takes 9.00 µs",
         );
         // Overlapping intervals, or points without a counterpart, give no finding.
         assert_eq!(
-            sentences(&[rtt("spin", "awake", 27.9), block.clone()]),
+            round_trips(&[rtt("spin", "awake", 27.9), block.clone()]),
             [""; 0]
         );
-        assert_eq!(sentences(&[switch("awake", 9.0), block]), [""; 0]);
+        assert_eq!(round_trips(&[switch("awake", 9.0), block]), [""; 0]);
     }
 
     #[test]
     fn where_others_used_the_processors_nothing_is_held_to_be_a_wake_up() {
         let found = |grade| {
             let block = rtt("block", "awake", 28.0).warned("others", grade);
-            sentences(&[rtt("spin", "awake", 8.0), block]).len()
+            round_trips(&[rtt("spin", "awake", 8.0), block]).len()
         };
         assert_eq!((found(Grade::C), found(Grade::D)), (1, 0));
     }
@@ -598,7 +521,7 @@ mod tests {
             veth.point.link = "veth".into();
             rows.extend([large, veth]);
         }
-        let found = sentences(&rows);
+        let found = round_trips(&rows);
         assert_eq!(found.len(), 2, "{found:?}");
         assert!(found[0].contains("56B") && found[1].contains("56B by tcp over veth"));
     }
@@ -608,16 +531,16 @@ mod tests {
         let rows = [rtt("block", "awake", 28.0), rtt("block", "idle", 64.0)];
         reads(
             "contrasts: a processor that rests is reported beside one that is kept awake",
-            sentences(&rows),
+            round_trips(&rows),
         );
         let switches = [switch("awake", 10.0), switch("idle", 27.0)];
-        let found = sentences(&[&rows[..], &switches].concat());
+        let found = round_trips(&[&rows[..], &switches].concat());
         ends(
             &found[0],
             "of it; of a context switch by a pipe it is 16.6 µs to 17.4 µs",
         );
         let same = [rtt("block", "awake", 28.0), rtt("block", "idle", 28.1)];
-        assert_eq!(sentences(&same), [""; 0]);
+        assert_eq!(round_trips(&same), [""; 0]);
     }
 
     #[test]
@@ -631,7 +554,7 @@ mod tests {
                     share,
                 })
                 .to_vec();
-            sentences(&[awake.clone(), idle])
+            round_trips(&[awake.clone(), idle])
         };
         let found = with(14.5, 60.0);
         reads(
@@ -652,8 +575,8 @@ mod tests {
             row.metrics[0].ci95 = Some(ends);
             row
         };
-        let shown = said(
-            &VM_WAKING,
+        let shown = sentences(
+            vm_waking,
             &[exit.clone(), around("idle", 30.0), around("awake", 10.0)],
         );
         reads(
@@ -661,6 +584,6 @@ mod tests {
             &shown,
         );
         let alike = [exit.clone(), around("idle", 10.5), around("awake", 10.0)];
-        assert!(said(&VM_WAKING, &alike).is_empty());
+        assert!(sentences(vm_waking, &alike).is_empty());
     }
 }

@@ -150,7 +150,7 @@ fn sibling(run: &Run, facts: &Facts) -> Option<(u32, u32)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tests::{contains, ends, launch, point_row, run as run_without_points};
+    use crate::tests::{contains, ends, launch, point_row, reads, run as run_without_points};
     use costof_model::axis::Axes;
     use costof_model::facts::CpuSet;
     use costof_model::metric::CoreShare;
@@ -193,12 +193,10 @@ mod tests {
         findings.into_iter().next().map(|finding| finding.sentence)
     }
 
-    const GUEST: &str = "core shared: something else used the measured core 62 % of the time, most likely another virtual machine on the core's second hardware thread";
-
     #[test]
     fn the_share_is_reported_with_what_takes_longer() {
         let mut run = run(0.62);
-        assert_eq!(sentence(&run).as_deref(), Some(GUEST));
+        reads("core_shared: a guest", sentence(&run));
         run.points.push(cost("harness.null", &[], 200.0));
         for (cpus, ns) in [("cross", 190.0), ("same", 157.0)] {
             let axes = [("over", "pipe"), ("cpus", cpus)];
@@ -208,9 +206,8 @@ mod tests {
             .push(cost("os.syscall", &[("call", "getppid")], 124.0));
         run.points
             .push(cost("os.page_fault", &[("kind", "minor_anonymous")], 100.4));
-        let expected =
-            format!("{GUEST}: a system call then takes 24 % longer, a context switch 57 %");
-        assert_eq!(sentence(&run), Some(expected));
+        let expected = ": a system call then takes 24 % longer, a context switch 57 %";
+        ends(&sentence(&run).unwrap(), expected);
     }
 
     #[test]

@@ -61,11 +61,11 @@ fn in_folder(facts: Option<&Facts>, rows: &[(u64, &PointRow)]) -> Option<Finding
     let speed = |stretch: &Level| MIB / level(&costs, stretch.first, stretch.last).cost;
     let limit = maybe(facts, |facts| limit(facts, at));
     let sentence = format!(
-        "a file that is read again comes from memory up to about {} MiB, at {:.2} GB/s, and from the device \
-         beyond, at {:.2} GB/s{limit}",
-        mib(at),
-        speed(cached),
-        speed(device),
+        "a file that is read again comes from memory up to about {size} MiB, at {cached:.2} GB/s, and from the device \
+         beyond, at {device:.2} GB/s{limit}",
+        size = mib(at),
+        cached = speed(cached),
+        device = speed(device),
     );
     let evidence = rows.iter().map(|(_, row)| *row);
     Some(Finding::new(Kind::FileCacheSize, evidence, sentence))

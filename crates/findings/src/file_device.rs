@@ -46,10 +46,10 @@ fn in_folder(run: &Run, dir: &str, rows: &Select<'_>) -> Finding {
         .into_iter()
         .filter_map(|cache| came(cache, rows));
     let sentence = format!(
-        "{}files in {} lie on {device}{where_it_is}; of what was read, {}",
-        maybe(random(rows), |random| format!("{random}; ")),
-        folder.unwrap_or("the temporary folder"),
-        read.collect::<Vec<_>>().join(", "),
+        "{random}files in {folder} lie on {device}{where_it_is}; of what was read, {read}",
+        random = maybe(random(rows), |random| format!("{random}; ")),
+        folder = folder.unwrap_or("the temporary folder"),
+        read = read.collect::<Vec<_>>().join(", "),
     );
     Finding::new(Kind::FileDevice, rows.iter().copied(), sentence)
 }

@@ -13,6 +13,8 @@ use costof_model::select::Select;
 
 pub(crate) const PROBES: [&str; 2] = ["rudp.bandwidth", "rudp.loss"];
 
+const THROUGHPUT: &str = "throughput";
+
 /// A window is the limit if a larger one surely gives this many times as much.
 const MORE: f64 = 1.25;
 /// Otherwise it is the limit if the round trip that follows from it is at most this many times the link's
@@ -71,15 +73,6 @@ fn window_bytes(row: &PointRow) -> Option<u64> {
     Some(window(row)? * row.number("size").unwrap_or(0))
 }
 
-fn throughput(row: &PointRow) -> f64 {
-    row.median("throughput").unwrap_or(0.0)
-}
-
-/// The interval of the throughput.
-fn interval(row: &PointRow) -> Option<(f64, f64)> {
-    row.interval("throughput")
-}
-
 fn is_lossy(row: &PointRow) -> bool {
     match row.point.link.parse() {
         Ok(Link::Emulated { up, down }) => up.loss + down.loss > 0.0,
@@ -100,7 +93,7 @@ fn windows(run: &Run, rows: Select<'_>) -> Vec<Finding> {
 
 fn limited(run: &Run, row: &PointRow) -> Option<Finding> {
     let window_bytes = window_bytes(row).filter(|bytes| *bytes > 0)?;
-    let throughput = row.median("throughput").filter(|rate| *rate > 0.0)?;
+    let throughput = row.median(THROUGHPUT).filter(|rate| *rate > 0.0)?;
     let round_trip_ns = window_bytes as f64 / throughput * 1e9;
     let link: Option<Link> = row.point.link.parse().ok();
     let delays = link.and_then(|link| link.round_trip_ns());
@@ -131,7 +124,10 @@ fn limited(run: &Run, row: &PointRow) -> Option<Finding> {
             Some(larger) => format!("{larger} in flight"),
             None => "a window of its own".to_owned(),
         };
-        format!("; with {larger} it reaches {}", rate(self::throughput(row)))
+        format!(
+            "; with {larger} it reaches {}",
+            rate(row.median(THROUGHPUT).unwrap_or(0.0))
+        )
     });
     let to_fill = link_rate
         .filter(|_| is_delay)
@@ -143,13 +139,14 @@ fn limited(run: &Run, row: &PointRow) -> Option<Finding> {
         )
     });
     let sentence = format!(
-        "{} over {}: the window limits it to {}: {} × {} ÷ a round trip of {}{delays}{small}{more}{to_fill}",
-        contender(row)?,
-        text::link(&row.point.link),
-        rate(throughput),
-        window(row)?,
-        bytes(row.number("size")?),
-        ns(round_trip_ns),
+        "{contender} over {link}: the window limits it to {rate}: {window} × {size} ÷ a round trip of \
+         {round_trip}{delays}{small}{more}{to_fill}",
+        contender = contender(row)?,
+        link = text::link(&row.point.link),
+        rate = rate(throughput),
+        window = window(row)?,
+        size = bytes(row.number("size")?),
+        round_trip = ns(round_trip_ns),
     );
     let evidence = [row].into_iter().chain(rtt).chain(faster);
     let found = Finding::new(Kind::WindowLimit, evidence, sentence);
@@ -160,14 +157,16 @@ fn limited(run: &Run, row: &PointRow) -> Option<Finding> {
 
 /// The fastest of the points that differ only in the window, if it is surely faster.
 fn with_larger_window<'r>(run: &'r Run, row: &PointRow) -> Option<&'r PointRow> {
-    let (_, high) = interval(row)?;
+    let (_, high) = row.interval(THROUGHPUT)?;
     let others = run.select(&row.point.probe).over(&row.point.link);
     let others = others.filter(|other| {
         other.number("window").is_some()
             && other.point.without(&["window"]) == row.point.without(&["window"])
-            && interval(other).is_some_and(|(low, _)| low > MORE * high)
+            && other
+                .interval(THROUGHPUT)
+                .is_some_and(|(low, _)| low > MORE * high)
     });
-    greatest(others, throughput)
+    greatest(others, |row| row.median(THROUGHPUT).unwrap_or(0.0))
 }
 
 /// A share in percent, with two digits after the point if it is small.
@@ -198,10 +197,10 @@ fn shares(link: &str, rows: &Select<'_>) -> Option<Finding> {
         rows.iter().filter_map(each).collect()
     };
     let sentence = format!(
-        "over {}, less than half of what the link can deliver despite its losses reaches {}{}",
-        text::link(link),
-        each(&starved).join(", "),
-        list("; not starved: ", &each(&fed), ", "),
+        "over {link}, less than half of what the link can deliver despite its losses reaches {starved}{fed}",
+        link = text::link(link),
+        starved = each(&starved).join(", "),
+        fed = list("; not starved: ", &each(&fed), ", "),
     );
     let evidence = starved.into_iter().chain(fed);
     Some(Finding::new(Kind::LossStarves, evidence, sentence))

@@ -1,7 +1,7 @@
 //! Finds what the rows of a run mean. Each finder is a pure function from rows to findings, with a file of
 //! its own.
 //!
-//! A new finder needs its own file, or a row of the table in `contrasts.rs` if it compares two rows that differ
+//! A new finder needs its own file, or a function in `contrasts.rs` if it compares two rows that differ
 //! in one axis; and in this file its `mod` and its line in `finders!`.
 //!
 //! This crate never does I/O.
@@ -60,7 +60,7 @@ use finding::Finding;
 type Find = fn(&Run) -> Vec<Finding>;
 
 macro_rules! finders {
-    ($($find:expr => $($kind:ident = $name:literal),+;)+) => {
+    ($($find:path => $($kind:ident = $name:literal),+;)+) => {
         /// The finders. Findings that are equally surprising are shown in this order.
         const FINDERS: &[Find] = &[$($find,)+];
 
@@ -94,19 +94,19 @@ finders! {
     cache_references::cache_references => CacheReferenceTooExpensive = "cache_reference_too_dear";
     page_sizes::page_sizes => SmallPages = "small_pages", TlbReach = "tlb_reach";
     sequential::sequential => SequentialMebibyte = "sequential_mebibyte", MemoryModulesShare = "memory_modules_share";
-    |run| contrasts::SCALING.find(run) => Scaling = "scaling";
+    contrasts::scaling => Scaling = "scaling";
     core_shared::core_shared => CoreShared = "core_shared";
     virtualisation::virtualisation => VmExit = "vm_exit", VmNested = "vm_nested", VmPageFaults = "vm_page_faults";
-    |run| contrasts::VM_WAKING.find(run) => VmWaking = "vm_waking";
+    contrasts::vm_waking => VmWaking = "vm_waking";
     dominant_part::dominant_part => DominantPart = "dominant_part";
-    |run| contrasts::FORK_GROWTH.find(run) => ForkGrowth = "fork_growth";
-    |run| contrasts::SECOND_THREAD.find(run) => SecondThread = "second_thread";
+    contrasts::fork_growth => ForkGrowth = "fork_growth";
+    contrasts::second_thread => SecondThread = "second_thread";
     file_device::file_device => FileDevice = "file_device";
     file_cache::file_cache => FileCacheSize = "file_cache_size";
     remote_file::remote_file => RemoteFileLimit = "remote_file_limit", RemoteReadParts = "remote_read_parts";
-    |run| contrasts::ROUND_TRIP_WAKE_UPS.find(run) => RoundTripWakeUps = "round_trip_wake_ups";
-    |run| contrasts::ROUND_TRIP_RESTING.find(run) => RoundTripResting = "round_trip_resting";
-    |run| contrasts::ROUND_TRIP_MODES.find(run) => RoundTripModes = "round_trip_modes";
+    contrasts::wake_ups => RoundTripWakeUps = "round_trip_wake_ups";
+    contrasts::resting => RoundTripResting = "round_trip_resting";
+    contrasts::awake_and_idle_modes => RoundTripModes = "round_trip_modes";
     reliable_datagrams::reliable_datagrams => ReliableRoundTrip = "reliable_round_trip", ReliableEnds = "reliable_ends";
     ladder::ladder => RpcLadder = "rpc_ladder";
     rpc_load::rpc_load => RpcLoad = "rpc_load";

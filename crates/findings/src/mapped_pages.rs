@@ -2,6 +2,7 @@
 
 use crate::Kind;
 use crate::finding::Finding;
+use crate::pairs::page_bytes;
 use crate::text::{self, percent, range, span};
 use costof_model::run_file::Run;
 use costof_model::select::Select;
@@ -23,10 +24,7 @@ pub(crate) fn mapped_pages(run: &Run) -> Vec<Finding> {
 }
 
 fn over(run: &Run, link: &str, rows: &Select<'_>) -> Option<Finding> {
-    let page = run
-        .facts()
-        .and_then(|facts| facts.memory.page_bytes)
-        .unwrap_or(4096);
+    let page = page_bytes(run);
     let parts = [
         ("send", "usual"),
         ("zero_copy", "usual"),

@@ -216,69 +216,47 @@ fn were_preempted(launches: &[Seen<'_>]) -> bool {
         && of_lesser as f64 <= LITTLE * lesser as f64
 }
 
-/// A value that launches recorded, for the launches of the lower and those of the higher mode.
-struct Recorded<'a> {
-    name: &'a str,
-    lesser: Vec<f64>,
-    greater: Vec<f64>,
-}
-
-impl<'a> Recorded<'a> {
-    /// None if any launch lacks the value.
-    fn new(
-        name: &'a str,
-        [lesser, greater]: [&[&Seen<'_>]; 2],
-        value: impl Fn(&Seen<'_>) -> Option<f64>,
-    ) -> Option<Recorded<'a>> {
-        let values = |launches: &[&Seen<'_>]| launches.iter().map(|seen| value(seen)).collect();
-        let lesser: Option<_> = values(lesser);
-        Some(Recorded {
-            name,
-            lesser: lesser?,
-            greater: values(greater)?,
-        })
-    }
+/// The values of these launches; none if any lacks it.
+fn all<'s>(launches: &[&Seen<'s>], value: &dyn Fn(&Seen<'s>) -> Option<f64>) -> Option<(f64, f64)> {
+    let values: Option<Vec<f64>> = launches.iter().map(|seen| value(seen)).collect();
+    span(values?)
 }
 
 /// What differs between the launches of the two modes.
 fn between(row: &PointRow, lesser: &[&Seen<'_>], greater: &[&Seen<'_>]) -> Cause {
-    let groups = [lesser, greater];
+    type Ends = (f64, f64);
+    let recorded = |name, value: &dyn Fn(&Seen<'_>) -> Option<f64>| -> Option<(&str, Ends, Ends)> {
+        Some((name, all(lesser, value)?, all(greater, value)?))
+    };
     let of_noise = RECORDED_OF_LAUNCHES.iter();
-    let of_noise = of_noise
-        .filter_map(|(name, of)| Recorded::new(name, groups, |seen| of(&seen.launch.noise)));
-    let of_noise: Vec<Recorded<'_>> = of_noise.collect();
+    let of_noise: Vec<_> = of_noise
+        .filter_map(|(name, of)| recorded(*name, &|seen| of(&seen.launch.noise)))
+        .collect();
     // The other metrics of the point, such as `huge_share` and `preempted`. They may be the cause, or another
     // consequence. Metrics in nanoseconds are mostly the same time once more.
     let others = row.metrics.iter();
     let others = others.filter(|metric| metric.name != row.primary && metric.unit == Unit::One);
-    let others = others.filter_map(|metric| {
-        Recorded::new(&metric.name, groups, |seen| value(seen.point, &metric.name))
-    });
-    let others: Vec<Recorded<'_>> = others.collect();
-    let looked_at = of_noise.len() + others.len();
-    let counts = format!(
-        "{} launches are in the lower mode and {} in the higher",
-        lesser.len(),
-        greater.len()
-    );
-    let chance = looked_at as f64 * by_chance(lesser.len() + greater.len(), greater.len());
-    if looked_at == 0 || chance > BY_CHANCE {
+    let others: Vec<_> = others
+        .filter_map(|metric| recorded(&*metric.name, &|seen| value(seen.point, &metric.name)))
+        .collect();
+    let (low, high) = (lesser.len(), greater.len());
+    let counts = format!("{low} launches are in the lower mode and {high} in the higher");
+    let chance = (of_noise.len() + others.len()) as f64 * by_chance(low + high, high);
+    if chance == 0.0 || chance > BY_CHANCE {
         let why = "too few to distinguish a cause from chance";
         return Cause::NotSeen(format!("{counts}: {why}"));
     }
-    let separating = of_noise.iter().chain(&others).filter_map(|recorded| {
-        let (lesser_least, lesser_most) = span(recorded.lesser.iter().copied())?;
-        let (greater_least, greater_most) = span(recorded.greater.iter().copied())?;
-        let name = recorded.name;
-        match () {
-            () if lesser_most < greater_least => Some(format!("more {name}")),
-            () if greater_most < lesser_least => Some(format!("less {name}")),
+    let separating = of_noise
+        .iter()
+        .chain(&others)
+        .filter_map(|(name, lesser, greater)| match () {
+            () if lesser.1 < greater.0 => Some(format!("more {name}")),
+            () if greater.1 < lesser.0 => Some(format!("less {name}")),
             () => None,
-        }
-    });
+        });
     let separating: Vec<String> = separating.collect();
     if separating.is_empty() {
-        let names: Vec<&str> = of_noise.iter().map(|recorded| recorded.name).collect();
+        let names: Vec<&str> = of_noise.iter().map(|(name, ..)| *name).collect();
         let names = names.join(", ");
         return Cause::NotSeen(format!(
             "{counts}, and nothing that costof recorded separates them: {names}"

@@ -28,12 +28,13 @@ fn main_memory(run: &Run) -> Option<Finding> {
     let last = claims(run, &[small]).last()?.bytes;
     let (low, high) = surely_more(small.interval()?, huge.interval()?)?;
     let sentence = format!(
-        "with {} in use a random load costs {} on 4KiB pages and {} on 2MiB pages: small pages add {} in TLB misses{}",
-        bytes(small.bytes),
-        ns(small.cost_ns),
-        ns(huge.cost_ns),
-        range((low, high), ns),
-        when(
+        "with {memory} in use a random load costs {small} on 4KiB pages and {huge} on 2MiB pages: small pages add \
+         {more} in TLB misses{guest}",
+        memory = bytes(small.bytes),
+        small = ns(small.cost_ns),
+        huge = ns(huge.cost_ns),
+        more = range((low, high), ns),
+        guest = when(
             run.is_virtual(),
             " (the host's page tables are part of both)"
         ),

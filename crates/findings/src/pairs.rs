@@ -68,6 +68,12 @@ pub(crate) fn surely_more(
     (low > other_high).then_some((low - other_high, high - other_low))
 }
 
+/// The size of a page of the machine; 4 KiB if it is unknown.
+pub(crate) fn page_bytes(run: &Run) -> u64 {
+    let page = run.facts().and_then(|facts| facts.memory.page_bytes);
+    page.filter(|bytes| *bytes > 0).unwrap_or(4096)
+}
+
 /// The row with the largest number; if there are several, the last.
 pub(crate) fn greatest<'r>(
     rows: impl IntoIterator<Item = &'r PointRow>,
@@ -75,4 +81,21 @@ pub(crate) fn greatest<'r>(
 ) -> Option<&'r PointRow> {
     let rows = rows.into_iter();
     rows.max_by(|one, other| number(one).total_cmp(&number(other)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tests::run;
+
+    /// As a file that somebody broke may say.
+    #[test]
+    fn a_page_of_no_bytes_is_an_unknown_page() {
+        let mut run = run(&[]);
+        for (bytes, page) in [(Some(65_536), 65_536), (Some(0), 4096), (None, 4096)] {
+            let facts = run.attempts[0].hosts.values_mut().next();
+            facts.unwrap().memory.page_bytes = bytes;
+            assert_eq!(page_bytes(&run), page);
+        }
+    }
 }

@@ -29,16 +29,16 @@ pub(crate) fn prediction_score(run: &Run) -> Vec<Finding> {
     let (narrow, wide) = scored.split_at(scored.len() / 2);
     let widest = |scored: &[Scored<'_>]| scored.last().map_or(1.0, |one| one.width);
     let sentence = format!(
-        "{} of {} predictions held: {} of the {} narrower ones (upper end at most {:.1} times the lower one) \
-         and {} of the {} wider ones (up to {:.0} times)",
-        held(&scored),
-        scored.len(),
-        held(narrow),
-        narrow.len(),
-        widest(narrow),
-        held(wide),
-        wide.len(),
-        widest(wide),
+        "{all_held} of {all} predictions held: {narrow_held} of the {narrow} narrower ones (upper end at most \
+         {width:.1} times the lower one) and {wide_held} of the {wide} wider ones (up to {widest:.0} times)",
+        all_held = held(&scored),
+        all = scored.len(),
+        narrow_held = held(narrow),
+        narrow = narrow.len(),
+        width = widest(narrow),
+        wide_held = held(wide),
+        wide = wide.len(),
+        widest = widest(wide),
     );
     vec![Finding::new(
         Kind::PredictionScore,

@@ -48,12 +48,12 @@ fn overflows(run: &Run, row: &PointRow) -> Option<Finding> {
         )
     });
     let sentence = format!(
-        "{elapsed}{} over {}, {window} × {} in flight: the receiver's socket had no room for {dropped:.0} \
-         datagrams or more in a launch, {:.1} % of those that were sent{queue}{rates}",
-        contender(row)?,
-        link(&row.point.link),
-        bytes(row.number("size")?),
-        100.0 * share,
+        "{elapsed}{contender} over {link}, {window} × {size} in flight: the receiver's socket had no room for \
+         {dropped:.0} datagrams or more in a launch, {share:.1} % of those that were sent{queue}{rates}",
+        contender = contender(row)?,
+        link = link(&row.point.link),
+        size = bytes(row.number("size")?),
+        share = 100.0 * share,
     );
     let most = maybe(setting("net.core.rmem_max"), |most| {
         format!(", of which net.core.rmem_max allows {}", bytes(most))

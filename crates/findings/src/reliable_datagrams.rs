@@ -30,12 +30,15 @@ pub(crate) fn reliable_datagrams(run: &Run) -> Vec<Finding> {
     longer.chain(at_ends).collect()
 }
 
+/// A stack, what it is called, and a text for each size.
+type Texts = (Stack, &'static str, Vec<String>);
+
 /// For each reliable stack: its name and a text for the smallest and the largest message that were measured with it
 /// and with plain datagrams. Also the rows that these come from.
 fn by_stack<'r>(
     group: &Group<'r>,
     compared: impl Fn(&Pair<'_>) -> Option<String>,
-) -> (Vec<(Stack, &'static str, Vec<String>)>, Vec<&'r PointRow>) {
+) -> (Vec<Texts>, Vec<&'r PointRow>) {
     let (mut stacks, mut measured) = (Vec::new(), Vec::new());
     for (stack, name) in RELIABLE {
         let pairs = ends(pairs(

@@ -75,15 +75,15 @@ fn limit(rows: &Select<'_>) -> Option<Finding> {
     };
     let is_random = fastest.word("pattern") == Some("random");
     let sentence = format!(
-        "{} is read at {} at most, {} in blocks of {} with {depth} in flight; the limit is {limit}",
-        fastest.word("path").unwrap_or("?"),
-        rate(bytes_per_s),
-        if is_random {
+        "{path} is read at {rate} at most, {order} in blocks of {block} with {depth} in flight; the limit is {limit}",
+        path = fastest.word("path").unwrap_or("?"),
+        rate = rate(bytes_per_s),
+        order = if is_random {
             "randomly"
         } else {
             "sequentially"
         },
-        bytes(number(fastest, "block")),
+        block = bytes(number(fastest, "block")),
     );
     let advice = when(
         waits,
@@ -101,14 +101,14 @@ fn parts(rows: &Select<'_>) -> Option<Finding> {
     let latency = small.median("latency")?;
     let (call, handshake) = (small.median("null_call")?, small.median("handshake")?);
     let sentence = format!(
-        "a block of {} of {} by itself takes {}: {} for a handshake's round trip, {} more for a call that does \
-         nothing (the server, and waking up), and {} for the block",
-        bytes(number(small, "block")),
-        small.word("path").unwrap_or("?"),
-        ns(latency),
-        ns(handshake),
-        ns(call - handshake),
-        ns(latency - call),
+        "a block of {size} of {path} by itself takes {latency}: {handshake} for a handshake's round trip, {call} more \
+         for a call that does nothing (the server, and waking up), and {block} for the block",
+        size = bytes(number(small, "block")),
+        path = small.word("path").unwrap_or("?"),
+        latency = ns(latency),
+        handshake = ns(handshake),
+        call = ns(call - handshake),
+        block = ns(latency - call),
     );
     let adds_up = handshake <= call && call <= latency;
     adds_up.then(|| Finding::new(Kind::RemoteReadParts, [small], sentence))

@@ -67,12 +67,12 @@ fn knee(run: &Run, group: &Group<'_>) -> Option<Finding> {
     let ((slow, slow_p99), (before, before_p99)) = (load(unloaded), load(before));
     let (left, left_p99) = load(left);
     let sentence = format!(
-        "calls by {} with {} over {}: at most {most:.0}/s are answered; the 99th percentile is {slow_p99} at \
-         {slow:.0}/s (a tenth of that or less), and grows tenfold between {before:.0}/s ({before_p99}) and \
-         {left:.0}/s ({left_p99})",
-        word(stack::AXIS),
-        word("payload"),
-        place(run, &group.common.without(&[stack::AXIS, "payload"])),
+        "calls by {stack} with {payload} over {place}: at most {most:.0}/s are answered; the 99th percentile is \
+         {slow_p99} at {slow:.0}/s (a tenth of that or less), and grows tenfold between {before:.0}/s ({before_p99}) \
+         and {left:.0}/s ({left_p99})",
+        stack = word(stack::AXIS),
+        payload = word("payload"),
+        place = place(run, &group.common.without(&[stack::AXIS, "payload"])),
     );
     let advice = format!("plan for {before:.0}/s at most, where latency matters");
     Some(Finding::new(Kind::RpcLoad, evidence, sentence).advise(advice))

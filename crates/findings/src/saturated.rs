@@ -132,11 +132,11 @@ fn found(
         ", and both waited for the link, its window or each other",
     );
     let sentence = format!(
-        "{what} by {over} over {}, in {pieces} of {} (up to {}): {limit_is}: the sender ran {sender} % of the \
-         time, the receiver {receiver} %{waited}",
-        text::link(link),
-        sizes.collect::<Vec<_>>().join(", "),
-        rate(fastest.fold(0.0, f64::max)),
+        "{what} by {over} over {link}, in {pieces} of {sizes} (up to {fastest}): {limit_is}: the sender ran {sender} \
+         % of the time, the receiver {receiver} %{waited}",
+        link = text::link(link),
+        sizes = sizes.collect::<Vec<_>>().join(", "),
+        fastest = rate(fastest.fold(0.0, f64::max)),
     );
     Finding::new(Kind::BandwidthLimit, rows.iter().copied(), sentence)
 }

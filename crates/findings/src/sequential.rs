@@ -70,10 +70,10 @@ fn modules(run: &Run) -> Option<Finding> {
     };
     let (share, read) = (read(fastest) / modules, read(fastest));
     let sentence = format!(
-        "{who} main memory at {}, {} % of the {} that its modules can deliver according to the firmware",
-        rate(read),
-        percent(share),
-        rate(modules),
+        "{who} main memory at {read}, {share} % of the {modules} that its modules can deliver according to the firmware",
+        read = rate(read),
+        share = percent(share),
+        modules = rate(modules),
     );
     let wrong = "the firmware's figure is wrong: a hypervisor may have invented it";
     let found = Finding::new(Kind::MemoryModulesShare, [fastest], sentence);

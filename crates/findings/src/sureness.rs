@@ -67,7 +67,7 @@ mod tests {
             points.sureness(&Finding {
                 kind: Kind::Modes,
                 sentence: String::new(),
-            advice: None,
+                advice: None,
                 evidence: rows
                     .iter()
                     .map(|&row| run.points[row].point.clone())

@@ -43,15 +43,15 @@ fn found(run: &Run, rows: &Select<'_>) -> Option<Finding> {
         others => others,
     };
     let sentence = format!(
-        "{} of {all} predictions of {what} were missed; most unexpected is{point}: {} of {}, a factor of {:.1} \
-         {} than the {} predicted{}",
-        missed.len(),
-        expected.metric,
-        measured.unit.display(measured.median),
-        ratio.max(1.0 / ratio),
-        if is_less { "less" } else { "more" },
-        measured.unit.display_range((expected.low, expected.high)),
-        maybe(cause(furthest, measured.better, is_less), |cause| format!(
+        "{missed} of {all} predictions of {what} were missed; most unexpected is{point}: {metric} of {measured}, a \
+         factor of {factor:.1} {direction} than the {predicted} predicted{cause}",
+        missed = missed.len(),
+        metric = expected.metric,
+        measured = measured.unit.display(measured.median),
+        factor = ratio.max(1.0 / ratio),
+        direction = if is_less { "less" } else { "more" },
+        predicted = measured.unit.display_range((expected.low, expected.high)),
+        cause = maybe(cause(furthest, measured.better, is_less), |cause| format!(
             ": {cause}"
         )),
     );

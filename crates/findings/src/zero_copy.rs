@@ -92,17 +92,17 @@ fn found(
         )
     });
     let sentence = format!(
-        "{} by {} over {}{}{}: {verdict}{}{}{fallbacks}",
-        primitive.unwrap_or(""),
-        over.unwrap_or(""),
-        text::link(link),
-        maybe(smallest, |size| format!(" at {}", bytes(size))),
-        maybe(largest.filter(|_| largest != smallest), |size| format!(
+        "{primitive} by {over} over {link}{smallest}{largest}: {verdict}{cpu_time}{doubt}{fallbacks}",
+        primitive = primitive.unwrap_or(""),
+        over = over.unwrap_or(""),
+        link = text::link(link),
+        smallest = maybe(smallest, |size| format!(" at {}", bytes(size))),
+        largest = maybe(largest.filter(|_| largest != smallest), |size| format!(
             " to {}",
             bytes(size)
         )),
-        time_of_two_copies(run, rows),
-        doubt(run, fate, rows).unwrap_or_default(),
+        cpu_time = time_of_two_copies(run, rows),
+        doubt = doubt(run, fate, rows).unwrap_or_default(),
     );
     let copies_are_here = matches!(
         link.parse(),
@@ -501,9 +501,10 @@ mod tests {
         };
         assert!(!times("sink", 50.0, 0.0).contains("doubtful"));
         assert!(!times("loopback", 110.0, 1.0).contains("doubtful"));
-        assert!(times("sink", 120.0, 0.0).ends_with(
-            "; doubtful: at 1MiB the sender takes 1.20 times as long as with one copy (1.20), so it may have copied: some drivers copy and report that they did not"
-        ));
+        contains(
+            &times("sink", 120.0, 0.0),
+            "doubtful: at 1MiB the sender takes 1.20 times",
+        );
         assert!(times("loopback", 50.0, 1.0).contains("too little for a copy"));
     }
 

@@ -56,10 +56,12 @@ const TOPICS: &[Topic] = topics! {
         effect: "other programs take CPU time, caches and memory bandwidth from what is measured";
     "steal" by neighbours::steal;
         good: "no time is missing";
-        effect: "the hypervisor stops this machine for milliseconds at a time: tails and maxima come from the neighbours, and medians differ between runs";
+        effect: "the hypervisor stops this machine for milliseconds at a time: tails and maxima come from the \
+                 neighbours, and medians differ between runs";
     "core" by neighbours::core;
         good: "nothing else uses its execution slots";
-        effect: "another thread on the core takes execution slots but no CPU time: operations take up to twice as long meanwhile, and neither load nor steal shows it";
+        effect: "another thread on the core takes execution slots but no CPU time: operations take up to twice as \
+                 long meanwhile, and neither load nor steal shows it";
     "CPU limits" by limits::cpu_limits;
         good: "no quota interrupts a measurement";
         effect: "a quota lowers rates and lengthens tails";
@@ -68,16 +70,19 @@ const TOPICS: &[Topic] = topics! {
         effect: "points that need a second CPU cannot be measured, and costof's own work disturbs what it measures";
     "hypervisor" by neighbours::hypervisor;
         good: "the costs are those of the hardware";
-        effect: "page faults, timers, wake-ups and I/O cost more than on bare metal, and other virtual machines may share the last-level cache, so that less of it is left than the CPU claims";
+        effect: "page faults, timers, wake-ups and I/O cost more than on bare metal, and other virtual machines may \
+                 share the last-level cache, so that less of it is left than the CPU claims";
     "frequency scaling" by frequency::frequency_scaling;
         good: "the core can reach its full clock";
         effect: "work on the core takes longer than the hardware needs";
     "governor" by frequency::governor;
         good: "the clock stays as high as allowed";
-        effect: "the core clock follows the load: short measurements start slowly, and two runs of the same thing differ";
+        effect: "the core clock follows the load: short measurements start slowly, and two runs of the same thing \
+                 differ";
     "turbo" by frequency::turbo;
         good: "the clock is steady";
-        effect: "the core clock depends on the temperature and on how many cores are busy: compare estimated core cycles rather than nanoseconds";
+        effect: "the core clock depends on the temperature and on how many cores are busy: compare estimated core \
+                 cycles rather than nanoseconds";
     "power" by frequency::power;
         good: "clocks are not lowered to save energy";
         effect: "clocks are lowered to save energy";
@@ -114,10 +119,12 @@ const TOPICS: &[Topic] = topics! {
         effect: "entering and leaving the kernel, context switches, and indirect calls in the kernel cost more";
     "perf permissions" by counters::software_events;
         good: "costof can tell why a grade is bad";
-        effect: "counts of context switches, migrations and page faults are missing, so costof cannot tell why a grade is bad";
+        effect: "counts of context switches, migrations and page faults are missing, so costof cannot tell why a \
+                 grade is bad";
     "hardware counters" by counters::hardware_events;
         good: "cycles, instructions and cache misses help to explain the times";
-        effect: "cycles, instructions and cache misses are missing; core cycles are estimated from the core clock instead";
+        effect: "cycles, instructions and cache misses are missing; core cycles are estimated from the core clock \
+                 instead";
     "tracepoints" by counters::tracepoints;
         good: "costof counts entries into the kernel";
         effect: "entries into the kernel cannot be counted: only its cost shows that a system call entered the kernel";
