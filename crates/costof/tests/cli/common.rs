@@ -11,8 +11,8 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
-/// Nothing here takes this long; what does has hung.
-const HANGS: Duration = Duration::from_secs(600);
+/// Nothing here takes this long, on a machine that is twenty times overloaded either; what does has hung.
+const HANGS: Duration = Duration::from_secs(3600);
 /// How often something is looked for.
 const POLL: Duration = Duration::from_millis(5);
 
@@ -385,6 +385,16 @@ pub(crate) fn point<'a>(run: &'a Run, probe: &str) -> &'a PointRow {
         (Some(point), None) => point,
         other => panic!("not one point of {probe}: {other:?}"),
     }
+}
+
+/// How many launches a probe's block was to have: a busy machine has time for fewer.
+pub(crate) fn planned_launches(run: &Run, probe: &str) -> usize {
+    let has_probe = |block: usize| run.run.plan.blocks[block].points[0].probe == probe;
+    let launches = run.launches.iter();
+    let planned = launches
+        .filter(|row| has_probe(row.block))
+        .map(|row| row.of);
+    planned.max().unwrap().max(3) as usize
 }
 
 /// How many launches gave a probe a number. Its row may leave out some, whose core was shared.

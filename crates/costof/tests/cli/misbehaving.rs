@@ -2,14 +2,13 @@
 //! row that names the cause, the others have their numbers, and nothing is
 //! left running.
 
-use crate::common::{Ended, Place, assert_contains, assert_contains_all, launches_of, point};
+use crate::common::{
+    Ended, Place, assert_contains, assert_contains_all, launches_of, planned_launches, point,
+};
 use costof_model::failure::FailureKind::{self, Crashed, TimedOut, Unsupported};
 use costof_model::noise::Grade;
 use costof_model::rows::{FailureRow, State};
 use costof_model::run_file::Run;
-
-/// Launches of a block with `--quick`.
-const LAUNCHES: usize = 6;
 
 /// A run of the good probe and another one, and how it ended; the good one
 /// must have all its launches.
@@ -21,7 +20,7 @@ fn beside_the_good_one(words: &str) -> (Run, Ended) {
     let run = place.run_file();
     assert!(run.end.is_some());
     assert_eq!(point(&run, "test.good").state, State::Ok);
-    assert_eq!(launches_of(&run, "test.good"), LAUNCHES);
+    expect_all_launches(&run, "test.good");
     assert_contains(&ended.out, "test.good");
     (run, ended)
 }
@@ -41,6 +40,12 @@ fn lost(run: &Run, ended: &Ended, point: &str) -> Vec<FailureRow> {
     launches.into_iter().cloned().collect()
 }
 
+/// As many launches as were planned gave the probe a number.
+#[track_caller]
+fn expect_all_launches(run: &Run, probe: &str) {
+    assert_eq!(launches_of(run, probe), planned_launches(run, probe));
+}
+
 /// How many launches of the block with `probe` the file has.
 fn launches(run: &Run, probe: &str) -> usize {
     let blocks = &run.run.plan.blocks;
@@ -54,7 +59,7 @@ fn launches(run: &Run, probe: &str) -> usize {
 #[ignore = "long; ./check --all runs it"]
 fn what_crashes_or_hangs_twice_is_told_by_its_cause_and_left_out_of_later_launches() {
     // What hangs may take no time; what crashes may need much on a busy machine.
-    const HANGS: &str = "--timeout 10";
+    const HANGS: &str = "--timeout 30";
     for (point, options, kind, causes) in [
         ("test.crash by=segv", "", Crashed, &["SIGSEGV"][..]),
         ("test.crash by=abort", "", Crashed, &["SIGABRT"]),
@@ -74,7 +79,7 @@ fn what_crashes_or_hangs_twice_is_told_by_its_cause_and_left_out_of_later_launch
             "test.hang how=sleep",
             HANGS,
             TimedOut,
-            &["did not answer within 10 s", "--timeout"],
+            &["did not answer within 30 s", "--timeout"],
         ),
         (
             "test.memory",
@@ -110,7 +115,7 @@ fn stray_prints_and_children_are_no_fault() {
         ("test.leaves_child", "end=well"),
     ] {
         let (run, _) = beside_the_good_one(&format!("{probe} --set {set}"));
-        assert_eq!(launches_of(&run, probe), LAUNCHES);
+        expect_all_launches(&run, probe);
         assert!(run.failures.is_empty(), "{:?}", run.failures);
     }
 }
@@ -120,7 +125,7 @@ fn stray_prints_and_children_are_no_fault() {
 fn rubbish_on_the_protocols_own_stream_costs_each_launch_that_has_it() {
     let (run, ended) = beside_the_good_one("test.rubbish --set to=protocol");
     let lost = lost(&run, &ended, "test.rubbish to=protocol");
-    assert_eq!(lost.len(), LAUNCHES);
+    assert_eq!(lost.len(), planned_launches(&run, "test.rubbish"));
     for row in lost {
         assert_eq!(row.kind, FailureKind::Error);
         // Quoted, with nothing that would move a terminal's cursor.
@@ -150,7 +155,7 @@ fn a_reason_that_would_rule_a_terminal_or_fill_a_disk_is_made_harmless() {
 fn a_wrong_answer_is_told_in_the_probes_own_words() {
     let (run, ended) = beside_the_good_one("test.error");
     let lost = lost(&run, &ended, "test.error");
-    assert_eq!(lost.len(), LAUNCHES);
+    assert_eq!(lost.len(), planned_launches(&run, "test.error"));
     let mut reasons = lost.iter().map(|row| &row.reason);
     assert!(reasons.all(|reason| reason == "the answer was 41 and not 42"));
 }
@@ -164,7 +169,7 @@ fn what_crashes_once_has_its_number_from_the_other_launches() {
     };
     assert_eq!((failure.launch, failure.kind), (Some(0), Crashed));
     // Another launch makes up for it.
-    assert_eq!(launches_of(&run, "test.crash_once"), LAUNCHES);
+    expect_all_launches(&run, "test.crash_once");
     assert_contains(&ended.out, "launch 1 lost: test.crash_once");
 }
 
@@ -174,8 +179,9 @@ fn a_point_that_crashes_is_left_out_and_its_neighbours_in_the_block_go_on() {
     let (run, ended) = beside_the_good_one("test.crash --set by=abort,no");
     assert_eq!(lost(&run, &ended, "test.crash by=abort").len(), 2);
     // A launch that is lost is lost for the whole block, and made up for.
-    assert_eq!(launches(&run, "test.crash"), LAUNCHES + 2);
-    assert_eq!(launches_of(&run, "test.crash"), LAUNCHES);
+    let planned = planned_launches(&run, "test.crash");
+    assert_eq!(launches(&run, "test.crash"), planned + 2);
+    expect_all_launches(&run, "test.crash");
 }
 
 #[test]
