@@ -434,6 +434,12 @@ pub(crate) fn expect_failed_by(run: &Run, reasons: &[&str]) {
     }
 }
 
+/// Whether launches of a row were starved: what is left may lack the metrics that need more.
+pub(crate) fn is_starved(run: &Run, row: &PointRow) -> bool {
+    let mut failures = run.failures.iter();
+    failures.any(|failure| failure.point == row.point && was_starved(failure))
+}
+
 /// The network namespace of a process, by its name in /proc.
 pub(crate) fn network_namespace(process: &str) -> Option<String> {
     let link = fs::read_link(format!("/proc/{process}/ns/net")).ok()?;
