@@ -14,6 +14,7 @@ use costof_model::point::Point;
 use costof_model::rows::PointRow;
 use costof_model::run_file::Run;
 use costof_model::unit::span;
+use std::collections::BTreeSet;
 
 /// A run and its name.
 #[derive(Clone, Copy, Debug)]
@@ -342,8 +343,12 @@ pub fn why_nothing(comparison: &Comparison, before: &Run, after: &Run) -> Option
     let refused = comparison.refused.first();
     let refused = refused.map(|refused| refused.reason.clone());
     refused.or_else(|| {
-        let mut common = after.run.plan.points();
-        let point = common.find(|point| before.run.plan.points().any(|other| other == *point))?;
+        let planned: BTreeSet<&Point> = before.run.plan.points().collect();
+        let point = after
+            .run
+            .plan
+            .points()
+            .find(|point| planned.contains(point))?;
         let mut failures = [after, before].into_iter().flat_map(|run| &run.failures);
         let failed = failures.find(|row| row.point == *point && row.launch.is_none());
         let why = failed.map_or("not measured in both runs", |row| &row.reason);

@@ -11,8 +11,8 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
-/// Nothing here takes this long; what does has hung.
-const HANGS: Duration = Duration::from_secs(600);
+/// Nothing here takes this long, on a machine that is twenty times overloaded either; what does has hung.
+const HANGS: Duration = Duration::from_secs(3600);
 /// How often something is looked for.
 const POLL: Duration = Duration::from_millis(5);
 
@@ -387,6 +387,16 @@ pub(crate) fn point<'a>(run: &'a Run, probe: &str) -> &'a PointRow {
     }
 }
 
+/// How many launches a probe's block was to have: a busy machine has time for fewer.
+pub(crate) fn planned_launches(run: &Run, probe: &str) -> usize {
+    let has_probe = |block: usize| run.run.plan.blocks[block].points[0].probe == probe;
+    let launches = run.launches.iter();
+    let planned = launches
+        .filter(|row| has_probe(row.block))
+        .map(|row| row.of);
+    planned.max().unwrap().max(3) as usize
+}
+
 /// How many launches gave a probe a number. Its row may leave out some, whose core was shared.
 pub(crate) fn launches_of(run: &Run, probe: &str) -> usize {
     let points = run.launches.iter().flat_map(|launch| &launch.points);
@@ -422,6 +432,12 @@ pub(crate) fn expect_failed_by(run: &Run, reasons: &[&str]) {
         assert!(is_known || was_starved(failure), "{failure:?}");
         skipped(format_args!("{}: {}", failure.point, failure.reason));
     }
+}
+
+/// Whether launches of a row were starved: what is left may lack the metrics that need more.
+pub(crate) fn is_starved(run: &Run, row: &PointRow) -> bool {
+    let mut failures = run.failures.iter();
+    failures.any(|failure| failure.point == row.point && was_starved(failure))
 }
 
 /// The network namespace of a process, by its name in /proc.

@@ -197,11 +197,11 @@ fn of_a_worker_that_hangs_or_crashes_elsewhere_nothing_is_left() {
     // What hangs may take no time; what crashes may need much on a busy machine.
     for (words, kind) in [
         (
-            "test.hang --set how=spin --timeout 5",
+            "test.hang --set how=spin --timeout 20",
             FailureKind::TimedOut,
         ),
         (
-            "test.hang --set how=stop --timeout 5",
+            "test.hang --set how=stop --timeout 20",
             FailureKind::TimedOut,
         ),
         ("test.leaves_child --set end=crash", FailureKind::Crashed),

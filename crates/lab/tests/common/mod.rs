@@ -15,7 +15,7 @@ use std::time::Duration;
 pub(crate) static GOES_ON: AtomicBool = AtomicBool::new(false);
 
 /// How long one may take that does not get on.
-pub(crate) const HANGS: Duration = Duration::from_secs(300);
+pub(crate) const HANGS: Duration = Duration::from_secs(3600);
 
 /// Ends this process with the one that started it, and when it hangs.
 pub(crate) fn end_what_hangs() {
