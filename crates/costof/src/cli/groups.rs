@@ -5,7 +5,12 @@ use clap::CommandFactory;
 
 /// Each group with its commands, in their order. One that is in no group is not shown.
 const GROUPS: [(&str, &[&str]); 5] = [
-    ("Measure", &["run", "time", "against", "ask", "estimate", "study", "verify"]),
+    (
+        "Measure",
+        &[
+            "run", "time", "against", "ask", "estimate", "study", "verify",
+        ],
+    ),
     (
         "Look",
         &["show", "runs", "report", "list", "explain", "export"],

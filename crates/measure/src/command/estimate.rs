@@ -203,7 +203,8 @@ fn suitable(commands: &[TimedCommand]) -> TimeMetric {
         TimeMetric::Wall
     } else if commands
         .iter()
-        .all(|command| shared_runs(&command.runs).is_ok())
+        .skip(1)
+        .all(|other| ratio(&commands[0].runs, &other.runs, &TimeMetric::Alone).is_some())
     {
         TimeMetric::Alone
     } else {

@@ -112,6 +112,15 @@ fn commands_are_compared_by_what_suits_them() {
     let ratio = found[0].as_ref().unwrap().ratio;
     assert!(ratio.low <= 1.03 && 1.03 <= ratio.high, "{ratio:?}");
 
+    // Without turns in which both cores were read, it is the CPU time as it ran.
+    let mut unread = pair.clone();
+    for (position, command) in unread.iter_mut().enumerate() {
+        let half = command.runs.iter_mut().skip(position).step_by(2);
+        half.for_each(|run| run.core = None);
+    }
+    let (metric, found) = compare(&mut unread, None);
+    assert_eq!((metric, found[0].is_some()), (TimeMetric::Cpu, true));
+
     // One that sleeps has its wall time compared.
     for run in &mut pair[1].runs {
         run.wall_ns = 1_000_000_000;
