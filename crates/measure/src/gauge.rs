@@ -28,8 +28,9 @@ const SHARED: f64 = 1.3;
 pub(crate) const BROKEN: f64 = 0.9;
 /// Readings within this ratio of each other are alike.
 const ALIKE: f64 = 1.02;
-/// A plateau has at least this share of the readings, and at least this many.
-const PLATEAU_SHARE: f64 = 0.04;
+/// A plateau has at least this share of the readings, and at least this many: a core may be alone
+/// for 2 % of the time.
+const PLATEAU_SHARE: f64 = 0.01;
 const PLATEAU_LEAST: usize = 8;
 /// Each of the two loops lasts at least this many steps of the counter, which may advance by ten
 /// nanoseconds at a time, and at least this many multiplications: a quarter of a microsecond at 3
@@ -43,8 +44,10 @@ const ADDITIONS_PER_MULTIPLICATION: u64 = 10;
 /// The fraction of a reading that runs before it and is discarded: right after the kernel ran, a
 /// reading would be a few per cent too high.
 const WARM_UP_PART: u64 = 8;
-/// How many readings a calibration takes.
+/// How many readings a calibration takes, and how often it takes them if the design's floor is not
+/// known: for about a tenth of a second, since a core may be shared for longer than once lasts.
 const CALIBRATION_READINGS: usize = 2_000;
+const CALIBRATIONS: usize = 20;
 
 /// How many readings a short look takes.
 const LOOK_READINGS: usize = 200;
@@ -95,6 +98,11 @@ impl Gauge {
         self.floor
     }
 
+    /// Whether a reading is that of a core that is alone.
+    pub fn is_alone(&self, reading: f64) -> bool {
+        is_alone(self.floor, reading)
+    }
+
     /// The state of the core between two readings. For several cores, a reading is the worst of
     /// theirs.
     pub fn state(&self, before: f64, after: f64) -> CoreState {
@@ -104,14 +112,19 @@ impl Gauge {
 
 /// The state of the core between two readings of a gauge with this floor.
 pub fn state(floor: f64, before: f64, after: f64) -> CoreState {
-    let both = |is: &dyn Fn(f64) -> bool| is(before / floor) && is(after / floor);
-    if both(&|times| (BROKEN..=ALONE).contains(&times)) {
+    let both = |is: &dyn Fn(f64) -> bool| is(before) && is(after);
+    if both(&|reading| is_alone(floor, reading)) {
         CoreState::Alone
-    } else if both(&|times| times >= SHARED) {
+    } else if both(&|reading| reading >= SHARED * floor) {
         CoreState::Shared
     } else {
         CoreState::Mixed
     }
+}
+
+/// Whether a reading of a gauge with this floor is that of a core that is alone.
+pub(crate) fn is_alone(floor: f64, reading: f64) -> bool {
+    (BROKEN..=ALONE).contains(&(reading / floor))
 }
 
 /// The lowest value on which many readings agree: the floor, if the core was alone often enough.
@@ -126,23 +139,27 @@ pub fn plateau(readings: &[f64]) -> Option<f64> {
     Some(sorted[alike + wanted / 2])
 }
 
-/// The floor of the machine's cores: the plateau of readings on the calling thread's core. If the
-/// core's design is known and contradicts it, the core was never alone, and the design's floor
+/// The floor of the machine's cores: the lowest plateau of readings on the calling thread's core. If
+/// the core's design is known and contradicts it, the core was never alone, and the design's floor
 /// counts. `None` if there is neither.
 pub fn calibrate(cpu: &Cpu) -> Option<f64> {
-    let seen = plateau(&readings(&reader(), CALIBRATION_READINGS));
-    floor(seen, by_design(cpu))
+    let read = reader();
+    let plateaus = (0..CALIBRATIONS).map(|_| plateau(&readings(&read, CALIBRATION_READINGS)));
+    floor(plateaus, by_design(cpu))
 }
 
 fn readings(read: &Reader, count: usize) -> Vec<f64> {
     (0..count).map(|_| read()).collect()
 }
 
-/// The floor, from the plateau that was seen and the value of the design.
-fn floor(seen: Option<f64>, design: Option<f64>) -> Option<f64> {
-    let agrees =
-        |seen: &f64| design.is_none_or(|design| (design / ALONE..=design * ALONE).contains(seen));
-    seen.filter(agrees).or(design)
+/// The floor, from plateaus that are seen one after the other and the value of the design. If it is
+/// not known, the lowest plateau counts: between the others the core was never alone.
+fn floor(mut plateaus: impl Iterator<Item = Option<f64>>, design: Option<f64>) -> Option<f64> {
+    let Some(design) = design else {
+        return plateaus.flatten().reduce(f64::min);
+    };
+    let agrees = |seen: &f64| (design / ALONE..=design * ALONE).contains(seen);
+    plateaus.next().flatten().filter(agrees).or(Some(design))
 }
 
 /// Core cycles per addition of the gauge's loop on a core of this design, while the core is alone.
@@ -243,13 +260,25 @@ mod tests {
     }
 
     #[test]
+    fn a_core_that_is_alone_for_a_fiftieth_of_the_time_has_its_floor() {
+        let mut readings = vec![0.2036; 40];
+        readings.extend((0..1960).map(|i| 0.26 + 0.14 * f64::from(i) / 1960.0));
+        assert_eq!(plateau(&readings), Some(0.2036));
+    }
+
+    #[test]
     fn a_core_that_was_never_alone_has_the_floor_of_its_design() {
-        assert_eq!(floor(Some(0.294), Some(0.292)), Some(0.294));
-        assert_eq!(floor(Some(0.45), Some(0.292)), Some(0.292));
-        assert_eq!(floor(Some(0.26), Some(0.292)), Some(0.292));
-        assert_eq!(floor(Some(0.45), None), Some(0.45));
-        assert_eq!(floor(None, Some(0.292)), Some(0.292));
-        assert_eq!(floor(None, None), None);
+        let floor = |seen: &[Option<f64>], design| super::floor(seen.iter().copied(), design);
+        assert_eq!(floor(&[Some(0.294), Some(0.29)], Some(0.292)), Some(0.294));
+        assert_eq!(floor(&[Some(0.45)], Some(0.292)), Some(0.292));
+        assert_eq!(floor(&[Some(0.26)], Some(0.292)), Some(0.292));
+        assert_eq!(floor(&[None], Some(0.292)), Some(0.292));
+        assert_eq!(floor(&[Some(0.45)], None), Some(0.45));
+        assert_eq!(
+            floor(&[Some(0.35), None, Some(0.2), Some(0.4)], None),
+            Some(0.2)
+        );
+        assert_eq!(floor(&[None], None), None);
     }
 
     #[test]
