@@ -153,10 +153,13 @@ fn readings(read: &Reader, count: usize) -> Vec<f64> {
 }
 
 /// The floor, from plateaus that are seen one after the other and the value of the design. If it is
-/// not known, the lowest plateau counts: between the others the core was never alone.
+/// not known, the lowest ones count that agree: during the others the core was never alone.
 fn floor(mut plateaus: impl Iterator<Item = Option<f64>>, design: Option<f64>) -> Option<f64> {
     let Some(design) = design else {
-        return plateaus.flatten().reduce(f64::min);
+        let seen: Vec<f64> = plateaus.flatten().collect();
+        let least = seen.iter().copied().reduce(f64::min)?;
+        let agree = seen.into_iter().filter(|seen| *seen <= least * ALONE);
+        return median(&agree.collect::<Vec<f64>>());
     };
     let agrees = |seen: &f64| (design / ALONE..=design * ALONE).contains(seen);
     plateaus.next().flatten().filter(agrees).or(Some(design))
@@ -274,10 +277,8 @@ mod tests {
         assert_eq!(floor(&[Some(0.26)], Some(0.292)), Some(0.292));
         assert_eq!(floor(&[None], Some(0.292)), Some(0.292));
         assert_eq!(floor(&[Some(0.45)], None), Some(0.45));
-        assert_eq!(
-            floor(&[Some(0.35), None, Some(0.2), Some(0.4)], None),
-            Some(0.2)
-        );
+        let seen = [0.35, 0.2, 0.4, 0.204, 0.206].map(Some);
+        assert_eq!(floor(&seen, None), Some(0.204));
         assert_eq!(floor(&[None], None), None);
     }
 

@@ -150,7 +150,7 @@ impl Batches {
             }
         }
         Measured {
-            gauged: is_gauged.then(|| Gauged::Samples(states)),
+            gauged: is_gauged.then_some(Gauged::Samples(states)),
             disturbed: self.disturbed,
             ..Measured::new(name, Data::Samples(self.samples))
         }
