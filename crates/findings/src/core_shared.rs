@@ -6,7 +6,7 @@ use crate::naming::label;
 use crate::text::{list, percent};
 use costof_model::facts::Facts;
 use costof_model::metric::Selection;
-use costof_model::noise::MEASURED;
+use costof_model::noise::{CoreGauge, MEASURED};
 use costof_model::rows::PointRow;
 use costof_model::run_file::Run;
 use costof_model::unit::Better;
@@ -95,10 +95,7 @@ fn share(run: &Run) -> Option<(f64, Option<&PointRow>)> {
         return Some((share, Some(row)));
     }
     let gauged = run.launches.iter().filter_map(|launch| launch.noise.core);
-    let (shared_ns, all_ns) = gauged.fold((0.0, 0.0), |(shared, all), core| {
-        (shared + core.shared_ns, all + core.all_ns().unwrap_or(0.0))
-    });
-    (all_ns > 0.0).then(|| (shared_ns / all_ns, None))
+    Some((gauged.reduce(CoreGauge::and)?.shared()?, None))
 }
 
 /// A point that takes longer while something else uses the core.
@@ -154,7 +151,6 @@ mod tests {
     use costof_model::axis::Axes;
     use costof_model::facts::CpuSet;
     use costof_model::metric::CoreShare;
-    use costof_model::noise::CoreGauge;
 
     /// A run on a virtual machine whose core was shared for this share of the time.
     fn run(share: f64) -> Run {
@@ -243,6 +239,7 @@ mod tests {
                 alone_ns,
                 shared_ns,
                 mixed_ns: 20.0,
+                ..CoreGauge::default()
             });
         }
         launch(&mut run, &[]);

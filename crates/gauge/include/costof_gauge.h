@@ -163,7 +163,7 @@ static inline int costof_gauge_order(const void *left, const void *right) {
     return (a > b) - (a < b);
 }
 
-/* The lowest value on which many readings agree (one in 25, at least 8, within 2 %); 0 if they are
+/* The lowest value on which many readings agree (one in 100, at least 8, within 2 %); 0 if they are
  * scattered. Sorts the readings, which must be numbers. */
 static inline double costof_gauge_plateau(double *readings, size_t count) {
     size_t first = 0, wanted;
@@ -173,7 +173,7 @@ static inline double costof_gauge_plateau(double *readings, size_t count) {
     while (first < count && readings[first] <= 0.0) {
         ++first;
     }
-    wanted = (size_t)((double)(count - first) * 0.04);
+    wanted = (size_t)((double)(count - first) * 0.01);
     wanted = wanted < 8 ? 8 : wanted;
     for (; first + wanted <= count; ++first) {
         if (readings[first + wanted - 1] <= readings[first] * 1.02) {

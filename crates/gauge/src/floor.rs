@@ -4,11 +4,12 @@ use crate::ALONE;
 
 /// Readings within this ratio of each other are alike.
 const ALIKE: f64 = 1.02;
-/// A plateau has at least this share of the readings, and at least this many.
-const PLATEAU_SHARE: f64 = 0.04;
+/// A plateau has at least this share of the readings, and at least this many: a core may be alone for
+/// 2 % of the time.
+const PLATEAU_SHARE: f64 = 0.01;
 const PLATEAU_LEAST: usize = 8;
 
-/// The lowest value on which many readings agree (one in 25, at least 8, within 2 %): the floor, if
+/// The lowest value on which many readings agree (one in 100, at least 8, within 2 %): the floor, if
 /// the core was alone often enough. `None` if the readings are scattered. Sorts the readings.
 pub fn plateau(readings: &mut [f64]) -> Option<f64> {
     readings.sort_unstable_by(f64::total_cmp);
@@ -129,6 +130,13 @@ mod tests {
         let mut scattered: Vec<f64> = (1..200).map(|i| f64::from(i) * 0.1).collect();
         assert_eq!(plateau(&mut scattered), None);
         assert_eq!(plateau(&mut []), None);
+    }
+
+    #[test]
+    fn a_core_that_is_alone_for_a_fiftieth_of_the_time_has_its_floor() {
+        let mut readings = std::vec![0.2036; 40];
+        readings.extend((0..1960).map(|at| 0.26 + 0.14 * f64::from(at) / 1960.0));
+        assert_eq!(plateau(&mut readings), Some(0.2036));
     }
 
     #[test]

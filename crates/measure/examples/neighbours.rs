@@ -6,6 +6,10 @@
 #![allow(clippy::print_stdout, reason = "printing is what this program is for")]
 
 #[path = "../tests/virtual_time/neighbour/simulation.rs"]
+#[allow(
+    dead_code,
+    reason = "what is replayed is for the tests and the other example"
+)]
 mod simulation;
 
 use costof_measure::schedule::needs_more;

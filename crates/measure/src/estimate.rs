@@ -23,6 +23,7 @@ use costof_model::run_file::Run;
 use costof_model::unit::{Better, Unit, span};
 use costof_stats::{Distribution, Doubling, doubling, median};
 use metric::{distribution, estimate, is_enough, measured, selection, summary};
+use std::collections::BTreeMap;
 
 /// Estimates, in an unfinished run, the points that have no row yet but enough launches for an
 /// interval.
@@ -263,14 +264,22 @@ fn doubling_ratio(launch: &Measured, selection: Selection) -> Option<f64> {
         return None;
     };
     let samples: Vec<(u64, f64)> = launch.positions(selection).map(|at| samples[at]).collect();
-    let once = samples.iter().map(|(operations, _)| *operations).min()?;
+    let mut counts: BTreeMap<u64, usize> = BTreeMap::new();
+    for (operations, _) in &samples {
+        *counts.entry(*operations).or_default() += 1;
+    }
+    // A launch that shortened its batches too much lengthened them again.
+    let doubled = counts
+        .iter()
+        .filter(|(n, _)| counts.contains_key(&(2 * **n)));
+    let (once, _) = doubled.max_by_key(|(_, count)| **count)?;
     let time = |wanted: u64| {
         let wanted = samples
             .iter()
             .filter(|(operations, _)| *operations == wanted);
         median(&wanted.map(|(_, ns)| *ns).collect::<Vec<f64>>())
     };
-    Some(time(2 * once)? / time(once)?)
+    Some(time(2 * once)? / time(*once)?)
 }
 
 /// The names of the launches' metrics, each once.

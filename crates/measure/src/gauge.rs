@@ -19,6 +19,9 @@ use std::io;
 use std::sync::Arc;
 use std::thread;
 
+/// How often the floor is sought if the design's is not known, each time for 4 milliseconds: a core may be
+/// shared for longer than once lasts.
+const CALIBRATIONS: usize = 20;
 /// How many readings a short look takes.
 const LOOK_READINGS: usize = 200;
 
@@ -68,6 +71,11 @@ impl Gauge {
         self.floor
     }
 
+    /// Whether a reading is that of a core that is alone.
+    pub fn is_alone(&self, reading: f64) -> bool {
+        is_alone(self.floor, reading)
+    }
+
     /// The state of the core between two readings. For several cores, a reading is the worst of
     /// theirs.
     pub fn state(&self, before: f64, after: f64) -> CoreState {
@@ -84,10 +92,28 @@ pub fn state(floor: f64, before: f64, after: f64) -> CoreState {
     }
 }
 
+/// Whether a reading of a gauge with this floor is that of a core that is alone.
+pub(crate) fn is_alone(floor: f64, reading: f64) -> bool {
+    (BROKEN..=ALONE).contains(&(reading / floor))
+}
+
 /// The floor of the machine's cores, by readings on the calling thread's core and by the design that
 /// the facts name. `None` if there is neither.
 pub fn calibrate(cpu: &Cpu) -> Option<f64> {
-    costof_gauge::Reader::new().floor(by_design(cpu))
+    let reader = costof_gauge::Reader::new();
+    match by_design(cpu) {
+        Some(design) => reader.floor(Some(design)),
+        None => lowest((0..CALIBRATIONS).filter_map(|_| reader.floor(None))),
+    }
+}
+
+/// The floor, from floors that were found one after the other: the lowest ones count that agree, since during
+/// the others the core was never alone.
+fn lowest(found: impl Iterator<Item = f64>) -> Option<f64> {
+    let found: Vec<f64> = found.collect();
+    let least = found.iter().copied().reduce(f64::min)?;
+    let agree = found.into_iter().filter(|floor| *floor <= least * ALONE);
+    median(&agree.collect::<Vec<f64>>())
 }
 
 fn by_design(cpu: &Cpu) -> Option<f64> {
@@ -143,6 +169,13 @@ fn shared(reader: costof_gauge::Reader) -> Reader {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn of_several_floors_the_lowest_that_agree_count() {
+        assert_eq!(lowest([0.35, 0.2, 0.4, 0.204, 0.206].into_iter()), Some(0.204));
+        assert_eq!(lowest([0.45].into_iter()), Some(0.45));
+        assert_eq!(lowest([].into_iter()), None);
+    }
 
     #[test]
     fn this_core_has_a_reading() {

@@ -7,6 +7,7 @@
 //! single operations, and so knows whether the core was shared meanwhile.
 
 mod batches;
+mod hunt;
 mod record;
 mod work;
 

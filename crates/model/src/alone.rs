@@ -45,10 +45,10 @@ impl Run {
             let leading = probe.and_then(|probe| probe.roles.last());
             let cpus = leading.and_then(|role| launch.placement.0.get(role));
             if let (Some([cpu]), Some(core)) = (cpus.map(Vec::as_slice), launch.noise.core)
-                && let Some([alone_ns, all_ns]) = core.time_alone()
+                && let Some(all_ns) = core.all_ns()
             {
                 let sum = times.entry(*cpu).or_default();
-                *sum = [sum[0] + alone_ns, sum[1] + all_ns];
+                *sum = [sum[0] + core.alone_ns, sum[1] + all_ns];
             }
         }
         let share = |(cpu, [alone_ns, all_ns]): (usize, [f64; 2])| CpuAlone {

@@ -98,6 +98,13 @@ pub struct CoreGauge {
     pub shared_ns: f64,
     /// For how much it was neither.
     pub mixed_ns: f64,
+    /// For how long batches waited for it to be alone, which is not part of the measured time.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub waited_ns: f64,
+}
+
+fn is_zero(ns: &f64) -> bool {
+    *ns == 0.0
 }
 
 impl CoreGauge {
@@ -118,22 +125,25 @@ impl CoreGauge {
             alone_ns: self.alone_ns + other.alone_ns,
             shared_ns: self.shared_ns + other.shared_ns,
             mixed_ns: self.mixed_ns + other.mixed_ns,
+            waited_ns: self.waited_ns + other.waited_ns,
         }
     }
 
-    /// The share of the time during which the core was alone; `None` if no time was measured.
+    /// The share of the time during which the core was alone, of what was measured and waited;
+    /// `None` if no time was measured.
     pub fn alone(&self) -> Option<f64> {
         Some(self.alone_ns / self.all_ns()?)
     }
 
-    /// For how long the core was alone, and for how long that was looked at, in nanoseconds; `None` if it was not.
-    pub fn time_alone(&self) -> Option<[f64; 2]> {
-        Some([self.alone_ns, self.all_ns()?])
+    /// The share of that time during which it was shared, as it nearly always is while a batch
+    /// waits; `None` if no time was measured.
+    pub fn shared(&self) -> Option<f64> {
+        Some((self.shared_ns + self.waited_ns) / self.all_ns()?)
     }
 
-    /// For how long the gauge was read, in nanoseconds; `None` if it was not.
+    /// For how long it was measured and waited, in nanoseconds; `None` if it was not.
     pub fn all_ns(&self) -> Option<f64> {
-        let all_ns = self.alone_ns + self.shared_ns + self.mixed_ns;
+        let all_ns = self.alone_ns + self.shared_ns + self.mixed_ns + self.waited_ns;
         (all_ns > 0.0).then_some(all_ns)
     }
 

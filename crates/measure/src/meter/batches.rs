@@ -1,10 +1,12 @@
 //! Operations that are timed in batches: how long a batch is, when the warm-up is over, and the
 //! timed loop.
 
+use super::hunt::{Begin, are_too_long};
 use super::record::Batches;
 use super::work::{BATCHES_MIN, Batched, Spent, Work};
 use super::{GAUGED_BATCH_NS, Meter, OPERATIONS_PER_GAUGED_BATCH, WARM_UP_SHARE};
 use costof_model::failure::Failure;
+use costof_model::metric::CoreState;
 use costof_os::memory::allocator::allocations;
 use costof_os::sched::usage;
 use costof_stats::drift::has_settled;
@@ -32,8 +34,12 @@ impl Meter<'_> {
         if batches.operations == 0 {
             batches.operations = self.size(operation)?;
         }
-        self.warm_up(batches.operations, operation)?;
-        self.measure(&mut batches, operation)?;
+        let sized = batches.operations;
+        let shorter = self.warm_up(sized, operation)?;
+        if batches.samples.is_empty() {
+            batches.operations = shorter;
+        }
+        self.measure(&mut batches, sized, operation)?;
         self.record.batches.insert(metric.into(), batches);
         Ok(())
     }
@@ -80,8 +86,16 @@ impl Meter<'_> {
         }
     }
 
-    fn warm_up(&mut self, operations: u64, operation: &mut Batched<'_>) -> Result<(), Failure> {
+    /// Warms up by batches of this many operations, and returns how many are few enough for the
+    /// times that the core is alone.
+    fn warm_up(&mut self, operations: u64, operation: &mut Batched<'_>) -> Result<u64, Failure> {
         let mut costs = Vec::with_capacity(64);
+        let mut were_alone = Vec::with_capacity(64);
+        let mut read = |work: &mut dyn Work| {
+            let gauge = self.gauge;
+            were_alone.extend(gauge.map(|gauge| gauge.is_alone(work.read(gauge))));
+        };
+        read(operation.work);
         let mut spent_ns = 0.0;
         let wall_end = self.wall_end(WARM_UP_SHARE);
         while spent_ns < self.time_ns * WARM_UP_SHARE
@@ -91,13 +105,19 @@ impl Meter<'_> {
             let ns = self.batch(operations, operation)?;
             spent_ns += ns;
             costs.push(ns);
+            read(operation.work);
         }
-        Ok(())
+        let least_ns = costs.iter().copied().reduce(f64::min);
+        Ok(match least_ns.filter(|_| are_too_long(&were_alone)) {
+            Some(ns) => self.shorter(operations, ns),
+            None => operations,
+        })
     }
 
     fn measure(
         &mut self,
         batches: &mut Batches,
+        sized: u64,
         operation: &mut Batched<'_>,
     ) -> Result<(), Failure> {
         let mut spent = Spent::default();
@@ -111,9 +131,12 @@ impl Meter<'_> {
             let times = if spent.count.is_multiple_of(2) { 1 } else { 2 };
             let operations = (times * batches.operations).min(operation.most);
             operation.work.prepare(operations)?;
-            let usage_before = usage::thread();
             let allocated = allocations();
-            let before = self.gauge.map(|gauge| operation.work.read(gauge));
+            let began = self.clock.end();
+            let Begin {
+                usage: usage_before,
+                reading: before,
+            } = self.begin(batches, operation, &spent);
             if is_counted {
                 self.resume_counting();
             }
@@ -123,16 +146,28 @@ impl Meter<'_> {
                 self.pause_counting(settling + operations);
             }
             self.count_allocations(allocated);
+            let ended = self.clock.end();
             let after = self.gauge.map(|gauge| operation.work.read(gauge));
+            let took_ns = self.clock.ns(self.clock.end().saturating_sub(began));
             let since = usage::thread().since(&usage_before);
             let is_disturbed = since.involuntary_switches > 0 || since.major_faults > 0;
             if is_disturbed {
                 batches.disturbed.push(batches.samples.len() as u32);
             }
             batches.samples.push((operations, ns));
-            batches.readings.extend(before.zip(after));
-            let state = self.note_state(before.zip(after), ns);
+            let readings = before.zip(after);
+            batches.readings.extend(readings);
+            if let Some(readings) = readings {
+                self.note_visit(batches, readings, ended, ns);
+                spent.beside_ns += took_ns - ns;
+            }
+            let state = self.note_state(readings, ns);
             spent.add(ns, state.filter(|_| !is_disturbed));
+            // They were sized while the core was shared, and it is faster alone.
+            let is_alone = state == Some(CoreState::Alone);
+            if is_alone && batches.operations < sized && self.is_too_short(ns) {
+                batches.operations = (2 * batches.operations).min(sized);
+            }
         }
         Ok(())
     }
@@ -159,7 +194,7 @@ impl Meter<'_> {
 
     /// The time of a batch, in nanoseconds.
     #[inline]
-    fn timed(&self, operations: u64, work: &mut dyn Work) -> f64 {
+    pub(super) fn timed(&self, operations: u64, work: &mut dyn Work) -> f64 {
         let start = self.clock.start();
         work.run(operations);
         self.clock.ns(self.clock.end().saturating_sub(start))

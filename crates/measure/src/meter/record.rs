@@ -1,6 +1,7 @@
 //! What the meter records of a point: batches, latencies and values.
 
-use crate::gauge::state;
+use super::hunt::SeenVisits;
+use crate::gauge::{is_alone, state};
 use costof_model::Text;
 use costof_model::metric::{ByCore, CoreState, Data, Gauged, Measured};
 use costof_model::noise::CoreGauge;
@@ -58,6 +59,7 @@ pub(super) struct Batches {
     pub(super) disturbed: Vec<u32>,
     /// The gauge before and after each sample, if it was read.
     pub(super) readings: Vec<(f64, f64)>,
+    pub(super) visits: SeenVisits,
 }
 
 impl Singles {
@@ -132,10 +134,23 @@ impl Batches {
     /// Adds the states of the core according to this floor.
     fn measured(self, name: Text, floor: f64) -> Measured {
         let is_gauged = self.readings.len() == self.samples.len() && !self.samples.is_empty();
+        let began = self
+            .readings
+            .iter()
+            .filter(|(before, _)| is_alone(floor, *before));
         let states = self.readings.iter();
         let states = states.map(|(before, after)| state(floor, *before, *after));
+        let mut states: Vec<CoreState> = states.collect();
+        let alone = || states.iter().filter(|state| **state == CoreState::Alone);
+        if self.visits.hide(began.count(), alone().count()) {
+            for state in &mut states {
+                if *state == CoreState::Alone {
+                    *state = CoreState::Mixed;
+                }
+            }
+        }
         Measured {
-            gauged: is_gauged.then(|| Gauged::Samples(states.collect())),
+            gauged: is_gauged.then_some(Gauged::Samples(states)),
             disturbed: self.disturbed,
             ..Measured::new(name, Data::Samples(self.samples))
         }

@@ -74,6 +74,8 @@ impl Work for Crew {
 pub(super) struct Spent {
     all_ns: f64,
     alone_ns: f64,
+    /// Beside the batches: waiting until the core is alone, and reading its gauge.
+    pub(super) beside_ns: f64,
     pub(super) count: usize,
     alone_count: usize,
 }
@@ -91,8 +93,12 @@ impl Spent {
     /// Whether a point that should take `time_ns` has enough.
     pub(super) fn suffices(&self, time_ns: f64, is_gauged: bool) -> bool {
         let is_alone = self.alone_ns >= ALONE_SHARE * time_ns && self.alone_count >= BATCHES_MIN;
+        self.count >= BATCHES_MIN && (is_alone || self.is_over(time_ns, is_gauged))
+    }
+
+    /// Whether it took all the time that such a point has.
+    pub(super) fn is_over(&self, time_ns: f64, is_gauged: bool) -> bool {
         let times = if is_gauged { SHARED_TIMES } else { 1.0 };
-        let is_over = self.all_ns >= times * time_ns;
-        self.count >= BATCHES_MIN && (is_alone || is_over)
+        self.all_ns + self.beside_ns >= times * time_ns
     }
 }

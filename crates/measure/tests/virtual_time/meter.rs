@@ -626,20 +626,34 @@ fn single_operations_are_distinguished_in_groups() {
 
 #[test]
 fn a_point_ends_when_the_core_was_alone_for_long_enough() {
-    let measured_ns = |busy: bool| {
+    let measured = |busy: bool| {
         let clock = VirtualClock::new(1);
         let (is_shared, gauge) = shared_core();
         is_shared.store(busy, Ordering::Relaxed);
+        let began = clock.start();
         let record = clock.record(10e6, |meter| {
             let mut meter = meter.share(1).gauged(Some(&gauge));
             meter.repeatable("cost", |n| clock.pass(n as f64 * 100.0));
         });
         let core = record.core();
-        core.alone_ns + core.shared_ns + core.mixed_ns
+        let took_ns = clock.ns(clock.end() - began);
+        (core, took_ns, record.into_report(false, Vec::new()))
     };
-    let (alone, shared) = (measured_ns(false), measured_ns(true));
-    assert!((4.9e6..6e6).contains(&alone), "{alone}");
-    assert!((14.9e6..16e6).contains(&shared), "{shared}");
+    let (core, _, report) = measured(false);
+    let alone_ns = core.all_ns().expect("it was read");
+    assert!((4.9e6..6e6).contains(&alone_ns), "{core:?}");
+    assert_eq!((core.waited_ns, core.alone()), (0.0, Some(1.0)));
+    let lasts = |report: &Report| samples(report)[0].1;
+    assert!((39e3..80e3).contains(&lasts(&report)), "{report:?}");
+    // Where the core is never alone, most of the time is spent waiting, and short batches give the
+    // cost while it is shared. All takes no more than one and a half times the point's time, beside
+    // sizing and warming up.
+    let (core, took_ns, report) = measured(true);
+    assert!((11e6..14e6).contains(&core.waited_ns), "{core:?}");
+    assert!((14e6..17e6).contains(&took_ns), "{took_ns}");
+    assert_eq!((core.alone(), core.shared()), (Some(0.0), Some(1.0)));
+    assert!((9e3..20e3).contains(&lasts(&report)), "{report:?}");
+    assert!(report.metrics[0].count(Some(CoreState::Shared)) > 50);
 }
 
 #[test]
@@ -650,7 +664,7 @@ fn launches_whose_other_end_shared_its_core_are_left_out() {
                 floor: 0.29,
                 alone_ns,
                 shared_ns: 1e6 - alone_ns,
-                mixed_ns: 0.0,
+                ..CoreGauge::default()
             }),
             ..Noise::default()
         };

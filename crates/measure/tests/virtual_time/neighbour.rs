@@ -12,7 +12,9 @@ use costof_model::protocol::Report;
 use costof_model::rows::PointRow;
 use costof_stats::median_interval;
 use fastrand::Rng;
-use simulation::{COST_NS, Core, Neighbour, Pair, Setting, TIMES_SHARED, point_by, point_of};
+use simulation::{
+    COST_NS, Core, Neighbour, Pair, Setting, TIMES_SHARED, TRACES, Trace, point_by, point_of,
+};
 
 const SEED: u64 = 20_261_123;
 const TIME_NS: f64 = 5e6;
@@ -65,6 +67,68 @@ fn intervals_cover_the_cost_alone_whatever_the_neighbour_does() {
         assert!(alone[at] > 150, "{alone:?} of 250 were alone");
         // 95 %, less what chance makes of 200.
         assert!(share >= 0.92, "{covered:?} of {alone:?}");
+    }
+}
+
+/// What six launches gave on such cores: how many found the cost alone, and by how much the
+/// farthest of these missed it.
+fn hunted(tries: u64, times_shared: f64, core: impl Fn(u64) -> Core) -> (u64, f64) {
+    let (mut alone, mut farthest) = (0, 0.0_f64);
+    for seed in 0..tries {
+        let mut random = Rng::with_seed(SEED + seed);
+        let launches = setting(6, 0.0).launches(&mut random, &core(seed), times_shared);
+        let row = point_of(&launches).expect("a point");
+        let missed = row
+            .primary()
+            .map_or(f64::NAN, |cost| cost.median / COST_NS - 1.0);
+        if core_of(&row).selection == Selection::Alone {
+            alone += 1;
+            farthest = farthest.max(missed.abs());
+        } else {
+            assert_eq!(row.grade, Grade::C, "{row:?}");
+        }
+    }
+    (alone, farthest)
+}
+
+#[test]
+fn a_core_that_is_hardly_ever_alone_gives_the_cost_alone_or_says_that_it_does_not() {
+    // Of windows too short for a batch, and of those long enough.
+    for window_us in [3.0, 8.0, 30.0, 150.0] {
+        for share in [0.03, 0.1, 0.5] {
+            for is_uneven in [false, true] {
+                let switch = Neighbour::switch(share, 1e3 * window_us, is_uneven);
+                let (alone, farthest) = hunted(3, 1.6, |seed| Core::beside(switch, seed));
+                let what = format!("{window_us} µs, {share}, {is_uneven}: {alone}, {farthest}");
+                assert!(farthest < 0.005, "{what}");
+                assert!(alone > 0 || window_us < 30.0, "{what}");
+            }
+        }
+    }
+}
+
+#[test]
+fn replayed_gauges_of_real_cores_move_no_number() {
+    for (share, text) in TRACES {
+        let trace = simulation::trace(text);
+        let core = |seed| Core::replaying(Trace::clone(&trace), seed);
+        let (alone, farthest) = hunted(3, 1.6, core);
+        assert!(farthest < 0.005, "{share} %: {alone}, {farthest}");
+        assert!(alone == 3 || share < 10.0, "{share} %: {alone}");
+        assert!(alone == 0 || share > 1.0, "{share} %: {alone}");
+    }
+}
+
+#[test]
+fn caches_that_a_neighbour_has_emptied_move_no_number() {
+    for window_us in [100.0, 1000.0] {
+        for share in [0.05, 0.3] {
+            let switch = Neighbour::switch(share, 1e3 * window_us, false);
+            let core = |seed| Core::beside(switch, seed).refilling_for(4e3);
+            let (alone, farthest) = hunted(2, 5.0, core);
+            let what = format!("{window_us} µs, {share}: {alone}, {farthest}");
+            assert!(farthest < 0.005 && alone > 0, "{what}");
+        }
     }
 }
 
@@ -277,7 +341,7 @@ fn launches_that_disagree_more_than_tenfold_give_no_number() {
     let row = point(&[100.0, 110.0, 900.0]);
     let (grade, what) = doubt(&row).expect("they disagree");
     assert!(!row.is_usable() && grade == Grade::D);
-    assert!(what.contains("from 100 ns to 90"), "{what}");
+    assert!(what.contains("medians reach from"), "{what}");
     assert_eq!(
         doubt(&point(&[100.0, 110.0, 900.0, 100.0, 100.0, 100.0])),
         None

@@ -28,8 +28,7 @@ const SHARES: &[Kind] = &[
         share(noise, noise.throttled_ns?)
     }),
     ("measured while something else used the core", |noise| {
-        let core = noise.core?;
-        Some(core.shared_ns / core.all_ns()?)
+        noise.core?.shared()
     }),
     ("the other end shared its core", |noise| {
         Some(1.0 - noise.other_core?.alone()?)

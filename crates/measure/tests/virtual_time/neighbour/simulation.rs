@@ -36,6 +36,8 @@ const BATCH_SIGMA: f64 = 0.005;
 pub(crate) const COST_NS: f64 = 100.0;
 /// How many times that it takes while the core is shared, by operation.
 pub(crate) const TIMES_SHARED: [f64; 4] = [1.0, 1.1, 1.3, 1.7];
+/// A recorded reading up to this many times the floor was alone.
+pub(crate) const ALONE_LEVEL: f64 = 1.05;
 /// From one launch of a row to its next in a run, other rows are measured for a while.
 const BETWEEN_LAUNCHES_NS: f64 = 3e9;
 
@@ -51,6 +53,8 @@ pub(crate) struct Neighbour {
     pub(crate) gauge: f64,
     /// How much of what a neighbour can cost this one costs: no two of them are alike.
     pub(crate) weight: f64,
+    /// A fifth of its stays and absences are sixteen times as long as the others in the mean.
+    pub(crate) is_uneven: bool,
 }
 
 impl Neighbour {
@@ -60,7 +64,18 @@ impl Neighbour {
         share: 0.0,
         gauge: 1.5,
         weight: 1.0,
+        is_uneven: false,
     };
+
+    /// A switch that leaves the core alone for this share of the time, so long at once in the mean.
+    pub(crate) fn switch(alone: f64, window_ns: f64, is_uneven: bool) -> Neighbour {
+        Neighbour {
+            visit_ns: window_ns * (1.0 - alone) / alone,
+            share: 1.0 - alone,
+            is_uneven,
+            ..Neighbour::NONE
+        }
+    }
 
     /// Anyone: visits of 1 ms to 10 s (evenly by their logarithm), 0 to 95 % of the time.
     pub(crate) fn any(random: &mut Rng) -> Neighbour {
@@ -69,6 +84,7 @@ impl Neighbour {
             share: 0.95 * random.f64(),
             gauge: 1.3 + 0.7 * random.f64(),
             weight: 0.5 + random.f64(),
+            is_uneven: false,
         }
     }
 
@@ -96,6 +112,39 @@ struct State {
     /// When the neighbour comes or goes next.
     changes_ns: f64,
     random: Rng,
+    /// What was recorded of a real core, and what of it comes next; it decides then what the
+    /// neighbour does.
+    trace: Option<(Trace, usize)>,
+    /// How long the operation has to work after a visit until its caches are as before, and what is
+    /// left of that.
+    refill_ns: f64,
+    cold_ns: f64,
+}
+
+/// What a gauge showed of a real core: for how long, in nanoseconds, it read so many times its
+/// floor.
+pub(crate) type Trace = Arc<[(f64, f64)]>;
+
+/// Recorded on both CPUs of a virtual machine (Sapphire Rapids class), 60 ms each: the share of the
+/// time alone in per cent, and the lines of `examples/hunt.rs`.
+pub(crate) const TRACES: [(f64, &str); 6] = [
+    (0.4, include_str!("traces/alone-0.4-percent.txt")),
+    (3.0, include_str!("traces/alone-3-percent.txt")),
+    (5.0, include_str!("traces/alone-5-percent.txt")),
+    (9.0, include_str!("traces/alone-9-percent.txt")),
+    (29.0, include_str!("traces/alone-29-percent.txt")),
+    (60.0, include_str!("traces/alone-60-percent.txt")),
+];
+
+/// Reads what was recorded.
+pub(crate) fn trace(text: &str) -> Trace {
+    let number = |word: Option<&str>| word.and_then(|word| word.parse().ok());
+    let stay = |line: &str| {
+        let mut words = line.split(' ');
+        let (ns, times) = (number(words.next()), number(words.next()));
+        ns.zip(times).expect("a line has two numbers")
+    };
+    text.lines().map(stay).collect()
 }
 
 impl State {
@@ -113,18 +162,60 @@ impl State {
                 return shared / ns;
             }
             self.now_ns = self.changes_ns;
-            self.is_shared = !self.is_shared;
-            self.draw_change();
+            self.change();
         }
     }
 
+    /// Does an operation for what takes `ns` alone, with the caches as they are.
+    fn operate(&mut self, ns: f64, times: f64) {
+        let mut left = ns;
+        while left > 0.0 {
+            if self.is_shared {
+                self.cold_ns = self.refill_ns;
+            }
+            // A step ends with the caches' refilling, or soon.
+            let step = match self.cold_ns {
+                0.0 => left.min(1_000.0),
+                cold => left.min(cold).min(1_000.0),
+            };
+            match self.cold_ns {
+                0.0 => drop(self.work(step, times)),
+                _ => drop(self.work(step * times, 1.0)),
+            }
+            self.cold_ns = (self.cold_ns - step).max(0.0);
+            left -= step;
+        }
+    }
+
+    fn change(&mut self) {
+        self.is_shared = !self.is_shared;
+        self.draw_change();
+    }
+
     fn draw_change(&mut self) {
-        let stay_ns = self.neighbour.stay_ns(self.is_shared);
+        if let Some((trace, next)) = &mut self.trace {
+            let (ns, level) = trace[*next];
+            *next = (*next + 1) % trace.len();
+            self.is_shared = level > ALONE_LEVEL;
+            self.neighbour.gauge = level;
+            self.changes_ns = self.now_ns + ns;
+            return;
+        }
+        let uneven = match (self.neighbour.is_uneven, self.random.f64() < 0.2) {
+            (false, _) => 1.0,
+            (true, false) => 0.25,
+            (true, true) => 4.0,
+        };
+        let stay_ns = uneven * self.neighbour.stay_ns(self.is_shared);
         self.changes_ns = self.now_ns - stay_ns * (1.0 - self.random.f64()).ln();
     }
 
     /// Lets this time pass at once: an exponential stay has no memory.
     fn skip(&mut self, ns: f64) {
+        self.cold_ns = self.refill_ns;
+        if let Some((trace, next)) = &mut self.trace {
+            *next = self.random.usize(..trace.len());
+        }
         let Neighbour { share, .. } = self.neighbour;
         let rate = [true, false].map(|is| self.neighbour.stay_ns(is).recip());
         let left = (-ns * (rate[0] + rate[1])).exp();
@@ -159,10 +250,26 @@ impl Core {
             is_shared: false,
             changes_ns: 0.0,
             random: Rng::with_seed(seed),
+            trace: None,
+            refill_ns: 0.0,
+            cold_ns: 0.0,
         };
         state.is_shared = state.random.f64() < neighbour.share;
         state.draw_change();
         Core(Arc::new(Mutex::new(state)))
+    }
+
+    /// A core on which happens what was recorded, again and again.
+    pub(crate) fn replaying(trace: Trace, seed: u64) -> Core {
+        let core = Core::beside(Neighbour::NONE, seed);
+        core.state().trace = Some((trace, 0));
+        core
+    }
+
+    /// After each visit, the operation costs as much as during it for so much of its work.
+    pub(crate) fn refilling_for(self, ns: f64) -> Core {
+        self.state().refill_ns = ns;
+        self
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -182,7 +289,11 @@ impl Core {
             let mut state = self.state();
             let times_shared = 1.0 + (times_shared - 1.0) * state.neighbour.weight;
             let batch = 1.0 + BATCH_SIGMA * normal(&mut state.random);
-            state.work(cost_ns * n as f64 * batch, times_shared);
+            let ns = cost_ns * n as f64 * batch;
+            match state.refill_ns {
+                0.0 => drop(state.work(ns, times_shared)),
+                _ => state.operate(ns, times_shared),
+            }
         });
         let mut report = record.into_report(false, Vec::new());
         // The kernel that really runs this may have preempted it, which is no part of virtual time.
