@@ -58,22 +58,11 @@ impl Bench {
         let cpus = affinity::allowed().or_cannot("read the allowed CPUs")?;
         let cpu = options.cpu.or(cpus.last().copied()).unwrap_or(0);
         if !cpus.contains(&cpu) {
-            return Err(failed(format!(
-                "--cpu {cpu}: this process may use the CPUs {cpus:?}"
-            )));
+            return Err(failed(format!("--cpu {cpu}: this process may use the CPUs {cpus:?}")));
         }
-        let folder = target
-            .join("costof-bench")
-            .join(machine::time_stamp(SystemTime::now()));
+        let folder = target.join("costof-bench").join(machine::time_stamp(SystemTime::now()));
         fs::create_dir_all(&folder).or_cannot(format_args!("make {}", folder.display()))?;
-        Ok(Bench {
-            costof,
-            interrupt,
-            cpu,
-            cpus,
-            rounds: options.rounds,
-            folder,
-        })
+        Ok(Bench { costof, interrupt, cpu, cpus, rounds: options.rounds, folder })
     }
 
     /// How many rounds: as asked, else `default`.
@@ -124,8 +113,7 @@ impl Bench {
     ) -> Result<(Run, Finished)> {
         let (file, arguments) = (self.file(name), words(arguments));
         let watch = (POLL_INTERVAL, poll);
-        self.costof
-            .run_watched(&file, &arguments, RUN_LIMIT, &self.interrupt, watch)
+        self.costof.run_watched(&file, &arguments, RUN_LIMIT, &self.interrupt, watch)
     }
 
     /// costof with these arguments, between blanks, run to its end.

@@ -90,12 +90,7 @@ fn same(bench: &Bench, what: &str, tries: usize) -> Result<Judged> {
         let mut words = vec!["compare", "--interleave", "local", "local"];
         words.extend(what.split_whitespace());
         words.extend(["--quick", "--cpu", &cpus]);
-        let found = compared(
-            bench,
-            bench.costof.path(),
-            &words,
-            &format!("same-{number}"),
-        )?;
+        let found = compared(bench, bench.costof.path(), &words, &format!("same-{number}"))?;
         let seen: Vec<&Row> = found.iter().filter(|row| row.differs()).collect();
         for row in &seen {
             println!("try {number}: {}", row.shown());
@@ -116,10 +111,7 @@ fn planted(bench: &Bench) -> Result<Judged> {
     ));
     let program = program()?;
     let host = |percent: u32| {
-        format!(
-            "exec:COSTOF_PLANTED_PERCENT={percent} exec '{}' worker",
-            program.display()
-        )
+        format!("exec:COSTOF_PLANTED_PERCENT={percent} exec '{}' worker", program.display())
     };
     let (plain, slower) = (host(0), host(PLANTED_PERCENT));
     let cpus = bench.cpu_list();
@@ -148,10 +140,7 @@ fn planted(bench: &Bench) -> Result<Judged> {
         for (name, (launches, share)) in shares {
             println!("{name}, {precision} ({launches} launches of each): found in {share}");
             if precision != "--quick" {
-                judged.push((
-                    format!("{name}, found in at least 90 %"),
-                    share.judge(FOUND),
-                ));
+                judged.push((format!("{name}, found in at least 90 %"), share.judge(FOUND)));
             }
         }
     }
@@ -228,10 +217,7 @@ impl Row {
 
     fn shown(&self) -> String {
         let [low, high] = self.ends;
-        format!(
-            "{}: {} {:.3} ({low:.3} to {high:.3})",
-            self.name, self.verdict, self.ratio
-        )
+        format!("{}: {} {:.3} ({low:.3} to {high:.3})", self.name, self.verdict, self.ratio)
     }
 }
 
@@ -285,20 +271,12 @@ mod tests {
         let rows = rows(json).unwrap();
         assert_eq!(rows[0].name, "a.x size=64 way=one");
         assert_eq!((rows[0].verdict.as_str(), rows[0].launches), ("worse", 6));
-        assert_eq!(
-            rows[0].shown(),
-            "a.x size=64 way=one: worse 1.050 (1.040 to 1.060)"
-        );
+        assert_eq!(rows[0].shown(), "a.x size=64 way=one: worse 1.050 (1.040 to 1.060)");
     }
 
     #[test]
     fn what_is_no_comparison_is_an_error() {
-        for json in [
-            "",
-            "{}",
-            r#"{"comparison":{"rows":[]}}"#,
-            r#"{"comparison":{"rows":[{}]}}"#,
-        ] {
+        for json in ["", "{}", r#"{"comparison":{"rows":[]}}"#, r#"{"comparison":{"rows":[{}]}}"#] {
             assert!(rows(json).is_err(), "{json}");
         }
     }

@@ -38,19 +38,13 @@ impl Contest {
     }
 
     pub(crate) fn full(self) -> Contest {
-        Contest {
-            precision: "--full",
-            ..self
-        }
+        Contest { precision: "--full", ..self }
     }
 }
 
 /// Holds each contest in turn.
 pub(crate) fn hold(bench: &Bench, contests: Vec<Contest>) -> Result<Vec<Verdict>> {
-    contests
-        .into_iter()
-        .map(|contest| contest.hold(bench))
-        .collect()
+    contests.into_iter().map(|contest| contest.hold(bench)).collect()
 }
 
 impl Contest {
@@ -58,10 +52,7 @@ impl Contest {
     fn hold(self, bench: &Bench) -> Result<Verdict> {
         let Contest { check, band, .. } = self;
         let (point, metric, is_rate) = (check.point(), check.metric, is_rate(&check));
-        println!(
-            "{point}: {metric} in {}",
-            if is_rate { "GB/s" } else { "ns" }
-        );
+        println!("{point}: {metric} in {}", if is_rate { "GB/s" } else { "ns" });
         let tools = check.peers.iter().map(|peer| peer.tool.name);
         rounds::print_head(std::iter::once("costof").chain(tools));
         let watch = Watch::start();

@@ -70,21 +70,16 @@ fn contests(bench: &Bench, pairs: Pairs) -> Result<Vec<Contest>> {
         Pairs::Bandwidth => ["read", "write", "copy"]
             .map(|op| Contest::new(checks::main_memory(op, EFFORT)).rounds(9))
             .into(),
-        Pairs::Rtt => [
-            ("tcp", "spin"),
-            ("tcp", "block"),
-            ("udp", "spin"),
-            ("udp", "block"),
-        ]
-        .map(|(over, wait)| {
-            // An end that spins keeps its CPU awake itself.
-            let wake = if wait == "spin" { "awake" } else { "idle" };
-            Contest::new(checks::round_trip(over, wait, wake, EFFORT))
-        })
-        .into(),
-        Pairs::Net => ["cubic", "bbr"]
-            .map(|control| Contest::new(checks::tcp_stream(control, EFFORT)))
+        Pairs::Rtt => [("tcp", "spin"), ("tcp", "block"), ("udp", "spin"), ("udp", "block")]
+            .map(|(over, wait)| {
+                // An end that spins keeps its CPU awake itself.
+                let wake = if wait == "spin" { "awake" } else { "idle" };
+                Contest::new(checks::round_trip(over, wait, wake, EFFORT))
+            })
             .into(),
+        Pairs::Net => {
+            ["cubic", "bbr"].map(|control| Contest::new(checks::tcp_stream(control, EFFORT))).into()
+        }
         Pairs::Copy => copy::contests(EFFORT),
         Pairs::Chase => {
             let mut seeds = fastrand::Rng::new();
@@ -106,21 +101,13 @@ fn contests(bench: &Bench, pairs: Pairs) -> Result<Vec<Contest>> {
                 let axes = format!("how={how} exec=no resident=0");
                 Contest::new(Check::new("os.process", axes, "latency", peers))
             };
-            vec![
-                fork("fork", Vec::new()),
-                fork("vfork", checks::vfork(EFFORT.seconds).peers),
-            ]
+            vec![fork("fork", Vec::new()), fork("vfork", checks::vfork(EFFORT.seconds).peers)]
         }
         Pairs::Thread => {
             let source = include_str!("thread.c");
             let peers = vec![c.peer("thread.c", source, "20000", "ns until it was joined")];
             let axes = "how=pthread cpus=same";
-            vec![Contest::new(Check::new(
-                "os.thread",
-                axes,
-                "latency",
-                peers,
-            ))]
+            vec![Contest::new(Check::new("os.thread", axes, "latency", peers))]
         }
         Pairs::Mutex => ["pthread", "std"]
             .map(|kind| {
@@ -163,10 +150,7 @@ impl InC<'_> {
             name.into()
         });
         let read = Reading::Before(before, 1.0);
-        let tool = Tool {
-            program,
-            ..Tool::simple(name, Statistic::Median, arguments, read)
-        };
+        let tool = Tool { program, ..Tool::simple(name, Statistic::Median, arguments, read) };
         Peer::new(tool, COST.low, COST.high, "")
     }
 }
@@ -174,9 +158,7 @@ impl InC<'_> {
 /// Where fio gets no huge pages, what is read into them is left out.
 fn files(bench: &Bench) -> Result<Vec<Verdict>> {
     let huge_pages = huge_pages::Reserved::new();
-    let reads = FILE_READS
-        .iter()
-        .filter(|read| huge_pages.is_ok() || !read.takes_huge_pages());
+    let reads = FILE_READS.iter().filter(|read| huge_pages.is_ok() || !read.takes_huge_pages());
     let contests = reads.map(|read| {
         let check = checks::file_read(read, EFFORT);
         // Where the device decides.

@@ -22,11 +22,7 @@ const WITHOUT_A_COPY: Band = Band::at_least(1.4);
 const SINK_ROUNDS: usize = 9;
 
 pub(crate) fn contests(effort: Effort) -> Vec<Contest> {
-    vec![
-        stream(effort),
-        echo("one_copy", 1, effort),
-        echo("two_copy", 8, effort),
-    ]
+    vec![stream(effort), echo("one_copy", 1, effort), echo("two_copy", 8, effort)]
 }
 
 /// Eight fields of 16 KiB in one sendmsg(2); iperf3 writes one buffer of 128 KiB.
@@ -37,9 +33,7 @@ fn stream(effort: Effort) -> Contest {
     let peer = Peer::new(tool, 0.95, f64::INFINITY, "");
     // The first half second of a connection may be slower than what follows, here by a third or more:
     // iperf3 leaves its first second out.
-    Contest::new(Check::new(PROBE, axes, "throughput", vec![peer]).on_two_cpus())
-        .rounds(31)
-        .full()
+    Contest::new(Check::new(PROBE, axes, "throughput", vec![peer]).on_two_cpus()).rounds(31).full()
 }
 
 /// Both ends block in recv(2), as sockperf's do unless an option forbids it. sockperf's message lies in
@@ -57,20 +51,14 @@ fn echo(primitive: &str, fields: u32, effort: Effort) -> Contest {
 /// One contiguous message that stays in the caches, as datagrams into a sink: from registered buffers, and
 /// copied by one sendmsg(2).
 pub(crate) fn registered_buffers(bench: &Bench) -> Result<Vec<Verdict>> {
-    ["4KiB", "2MiB"]
-        .into_iter()
-        .map(|pages| registered(bench, pages))
-        .collect()
+    ["4KiB", "2MiB"].into_iter().map(|pages| registered(bench, pages)).collect()
 }
 
 fn registered(bench: &Bench, pages: &str) -> Result<Verdict> {
     let point = format!("over=udp size=65000 fields=1 source=hot pages={pages}");
     let axes = format!("{point} primitive=one_copy,uring_zero_copy buffers=plain,registered");
     let cpus = bench.cpu_list();
-    let arguments = format!(
-        "{PROBE} --link sink --quick --cpu {cpus} {}",
-        settings(&axes)
-    );
+    let arguments = format!("{PROBE} --link sink --quick --cpu {cpus} {}", settings(&axes));
     println!("copy.send {point} over sink: throughput in GB/s");
     println!("round  registered     one_copy   ratio  copied  ratio of cpu_sender");
     let watch = Watch::start();
@@ -115,8 +103,6 @@ fn median(run: &Run, primitive: &str, buffers: &str, metric: &str) -> Result<f64
     let estimate = row.and_then(|row| row.estimate(metric));
     estimate.map(|estimate| estimate.median).ok_or_else(|| {
         let failures = failures(run);
-        failed(format!(
-            "costof has no {metric} of {primitive} with buffers={buffers}{failures}"
-        ))
+        failed(format!("costof has no {metric} of {primitive} with buffers={buffers}{failures}"))
     })
 }

@@ -43,10 +43,7 @@ fn built(target: &Path, package: &[&str]) -> Result<()> {
     let built = Command::new(cargo)
         .args(["build", "--quiet", "--release", "--package"])
         .args(package)
-        .args([
-            "--manifest-path",
-            concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml"),
-        ])
+        .args(["--manifest-path", concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml")])
         .arg("--target-dir")
         .arg(target)
         .status();

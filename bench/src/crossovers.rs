@@ -101,9 +101,7 @@ pub(crate) fn compare(bench: &Bench) -> Result<Vec<Verdict>> {
     println!();
     let quiet = machine::was_quiet(&watch);
     let verdicts = MESSAGES.iter().zip(&all).map(|(messages, runs)| {
-        judge(runs)
-            .refuted_only_if_quiet(quiet)
-            .report(&messages.to_string())
+        judge(runs).refuted_only_if_quiet(quiet).report(&messages.to_string())
     });
     Ok(verdicts.collect())
 }
@@ -153,16 +151,11 @@ fn next(run: &Run) -> Option<f64> {
 /// What a run of one kind of messages found.
 fn outcome(run: &Run) -> Outcome {
     match crossed(run) {
-        Some(Crossover::From {
-            low: Some(low),
-            about: Some(about),
-            high,
-        }) => Ok(Found { low, about, high }),
+        Some(Crossover::From { low: Some(low), about: Some(about), high }) => {
+            Ok(Found { low, about, high })
+        }
         Some(other) => Err(format!("no interval with two ends: {other:?}")),
-        None => Err(format!(
-            "too few sizes for which the CPUs were free{}",
-            failures(run)
-        )),
+        None => Err(format!("too few sizes for which the CPUs were free{}", failures(run))),
     }
 }
 
@@ -226,11 +219,8 @@ mod tests {
 
     #[test]
     fn narrow_intervals_that_agree_hold() {
-        let runs = [
-            found(90.0, 100.0, 120.0),
-            found(100.0, 120.0, 140.0),
-            found(110.0, 140.0, 160.0),
-        ];
+        let runs =
+            [found(90.0, 100.0, 120.0), found(100.0, 120.0, 140.0), found(110.0, 140.0, 160.0)];
         assert_eq!(judge(&runs), Verdict::Holds);
     }
 

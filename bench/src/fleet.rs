@@ -94,9 +94,7 @@ pub(crate) fn compare(bench: &Bench, files: &[PathBuf]) -> Result<Vec<Verdict>> 
     let bases = files.iter().map(|file| base(file, &mut random));
     let bases: Vec<Base> = bases.collect::<Result<_>>()?;
     if bases.len() < RUNS[1] {
-        return Err(failed(
-            "fleet needs several runs of different minutes or hosts",
-        ));
+        return Err(failed("fleet needs several runs of different minutes or hosts"));
     }
     let rows = bases.iter().map(|base| base.drawn[0].len() as f64);
     println!(
@@ -106,12 +104,7 @@ pub(crate) fn compare(bench: &Bench, files: &[PathBuf]) -> Result<Vec<Verdict>> 
     );
     let mut verdicts = Vec::new();
     for runs in RUNS {
-        verdicts.extend(compare_with(
-            &bases,
-            runs,
-            bench.rounds(FLEETS),
-            &mut random,
-        ));
+        verdicts.extend(compare_with(&bases, runs, bench.rounds(FLEETS), &mut random));
     }
     Ok(verdicts)
 }
@@ -122,10 +115,7 @@ fn compare_with(bases: &[Base], runs: usize, fleets: usize, random: &mut Rng) ->
     for _ in 0..WITHOUT * fleets {
         add(&mut none, bases, runs, random, (0, 0.0));
     }
-    println!(
-        "{runs} to a host, none slowed: fleets with a host called odd: {}",
-        none.alarms
-    );
+    println!("{runs} to a host, none slowed: fleets with a host called odd: {}", none.alarms);
     println!("\n| slowed | by | costof | 5 % worse | 6 MAD | 5 % widened | 6 MAD widened |");
     println!("|---|---|---|---|---|---|---|");
     let mut all = Share::default();
@@ -157,11 +147,7 @@ fn print_row(tally: &Tally, slowed: usize, share: f64) {
         .iter()
         .map(|rule| format!("{:.0} %, {given} false", percent(rule.found_with(given))));
     let cells: Vec<String> = std::iter::once(own).chain(fixed).chain(widened).collect();
-    println!(
-        "| {slowed} | {:.0} % | {} |",
-        share * 100.0,
-        cells.join(" | ")
-    );
+    println!("| {slowed} | {:.0} % | {} |", share * 100.0, cells.join(" | "));
 }
 
 pub(crate) fn base(file: &PathBuf, random: &mut Rng) -> Result<Base> {
@@ -171,12 +157,7 @@ pub(crate) fn base(file: &PathBuf, random: &mut Rng) -> Result<Base> {
     let drawn = (0..DRAWS).map(|_| drawn(&run, random)).collect();
     let launches = std::mem::take(&mut run.launches);
     let rows = std::mem::take(&mut run.points);
-    Ok(Base {
-        run,
-        rows,
-        launches,
-        drawn,
-    })
+    Ok(Base { run, rows, launches, drawn })
 }
 
 /// The sound rows of a run whose launches are drawn from its own with replacement, block by block. Each keeps
@@ -194,10 +175,7 @@ fn drawn(run: &Run, random: &mut Rng) -> Vec<PointRow> {
     (drawn.end, drawn.points) = (None, Vec::new());
     let rows = estimate::so_far(&drawn);
     let rows = rows.into_iter().filter_map(|row| {
-        let real = run
-            .points
-            .iter()
-            .find(|real| real.point == row.point && real.is_sound())?;
+        let real = run.points.iter().find(|real| real.point == row.point && real.is_sound())?;
         let mut estimate = real.primary()?.clone();
         let again = row.primary()?;
         let times = again.median / estimate.median;
@@ -205,13 +183,8 @@ fn drawn(run: &Run, random: &mut Rng) -> Vec<PointRow> {
         (estimate.mean, estimate.sd, estimate.n) = (again.mean, again.sd, again.n);
         estimate.ci95 = estimate.ci95.map(|(low, high)| (low * times, high * times));
         let (metrics, grade) = (vec![estimate], real.grade.max(row.grade));
-        let row = PointRow {
-            metrics,
-            grade,
-            warnings: Vec::new(),
-            prediction: None,
-            ..real.clone()
-        };
+        let row =
+            PointRow { metrics, grade, warnings: Vec::new(), prediction: None, ..real.clone() };
         row.is_sound().then_some(row)
     });
     rows.collect()
@@ -227,13 +200,7 @@ fn add(
 ) {
     let all: Vec<Run> = (0..HOSTS)
         .flat_map(|host| {
-            of_host(
-                bases,
-                runs,
-                random,
-                host,
-                if host < slowed { share } else { 0.0 },
-            )
+            of_host(bases, runs, random, host, if host < slowed { share } else { 0.0 })
         })
         .collect();
     let is_slowed = |name: &str| name.parse::<usize>().is_ok_and(|host| host < slowed);
@@ -247,19 +214,13 @@ fn add(
     tally.slowed += slowed;
     let worst = worst_rows(&all);
     for (rule, worst) in tally.rules.iter_mut().zip(worst) {
-        rule.worst.extend(
-            worst
-                .into_iter()
-                .map(|(host, worst)| (worst, is_slowed(host))),
-        );
+        rule.worst.extend(worst.into_iter().map(|(host, worst)| (worst, is_slowed(host))));
     }
 }
 
 fn odd(found: &Fleet) -> impl Iterator<Item = &str> {
     let hosts = found.cohorts.iter().flat_map(|cohort| &cohort.hosts);
-    hosts
-        .filter(|host| host.verdict.is_odd())
-        .map(|host| host.name.as_str())
+    hosts.filter(|host| host.verdict.is_odd()).map(|host| host.name.as_str())
 }
 
 /// The runs of one host, with one of its layers this much slower. Each lies between two of the real runs, anywhere:
@@ -272,26 +233,17 @@ pub(crate) fn of_host(
     host: usize,
     share: f64,
 ) -> Vec<Run> {
-    let layers: BTreeSet<&str> = bases[0].drawn[0]
-        .iter()
-        .map(|row| row.point.layer())
-        .collect();
+    let layers: BTreeSet<&str> = bases[0].drawn[0].iter().map(|row| row.point.layer()).collect();
     let layers: Vec<&str> = layers.into_iter().collect();
     let slow = layers[random.usize(..layers.len())];
     let runs = (0..runs).map(|_| {
         let pair = random.choose_multiple(bases, 2);
         let mut run = pair[0].run.clone();
-        let facts = run
-            .attempts
-            .iter_mut()
-            .filter_map(|attempt| attempt.hosts.get_mut(MEASURED));
+        let facts = run.attempts.iter_mut().filter_map(|attempt| attempt.hosts.get_mut(MEASURED));
         facts.for_each(|facts| facts.host_name = Some(host.to_string()));
         let [one, other] = [0, 1].map(|side| &pair[side].drawn[random.usize(..DRAWS)]);
         run.points = between(one, other, random.f64());
-        let slowed = run
-            .points
-            .iter_mut()
-            .filter(|row| row.point.layer() == slow);
+        let slowed = run.points.iter_mut().filter(|row| row.point.layer() == slow);
         slowed.for_each(|row| slow_down(row, 1.0 + share));
         run
     });
@@ -302,13 +254,9 @@ pub(crate) fn of_host(
 fn between(one: &[PointRow], other: &[PointRow], far: f64) -> Vec<PointRow> {
     let mix = |one: f64, other: f64| (one.ln() * (1.0 - far) + other.ln() * far).exp();
     let rows = one.iter().filter_map(|row| {
-        let second = other
-            .iter()
-            .find(|other| other.point == row.point && other.method == row.method)?;
-        let mut row = PointRow {
-            grade: row.grade.max(second.grade),
-            ..row.clone()
-        };
+        let second =
+            other.iter().find(|other| other.point == row.point && other.method == row.method)?;
+        let mut row = PointRow { grade: row.grade.max(second.grade), ..row.clone() };
         for (metric, second) in row.metrics.iter_mut().zip(&second.metrics) {
             let median = mix(metric.median, second.median);
             (metric.mean, metric.sd) = mixed(metric, second, median, far);
@@ -325,27 +273,17 @@ fn between(one: &[PointRow], other: &[PointRow], far: f64) -> Vec<PointRow> {
 fn mixed(one: &Estimate, other: &Estimate, median: f64, far: f64) -> (f64, Option<f64>) {
     let moments = |of: &Estimate| {
         let mean = of.mean / of.median;
-        (
-            mean,
-            (of.sd.unwrap_or(0.0) / of.median).powi(2) + mean.powi(2),
-        )
+        (mean, (of.sd.unwrap_or(0.0) / of.median).powi(2) + mean.powi(2))
     };
     let (one, other) = (moments(one), moments(other));
     let mix = |one: f64, other: f64| one * (1.0 - far) + other * far;
     let (mean, square) = (mix(one.0, other.0), mix(one.1, other.1));
-    (
-        median * mean,
-        Some(median * (square - mean.powi(2)).max(0.0).sqrt()),
-    )
+    (median * mean, Some(median * (square - mean.powi(2)).max(0.0).sqrt()))
 }
 
 fn slow_down(row: &mut PointRow, times: f64) {
     for metric in &mut row.metrics {
-        let times = if metric.better == Better::Higher {
-            times.recip()
-        } else {
-            times
-        };
+        let times = if metric.better == Better::Higher { times.recip() } else { times };
         metric.median *= times;
         metric.mean *= times;
         metric.sd = metric.sd.map(|sd| sd * times);
@@ -365,33 +303,23 @@ fn worst_rows(all: &[Run]) -> [BTreeMap<&str, f64>; 2] {
             let Some(estimate) = row.primary() else {
                 continue;
             };
-            let sign = if estimate.better == Better::Higher {
-                -1.0
-            } else {
-                1.0
-            };
+            let sign = if estimate.better == Better::Higher { -1.0 } else { 1.0 };
             let hosts = rows.entry(&row.point).or_default();
-            hosts
-                .entry(host)
-                .or_default()
-                .push(sign * estimate.median.ln());
+            hosts.entry(host).or_default().push(sign * estimate.median.ln());
         }
     }
     let mut worst: [BTreeMap<&str, f64>; 2] = Default::default();
     for hosts in rows.values() {
-        let values: Vec<(&str, f64)> = hosts
-            .iter()
-            .filter_map(|(host, runs)| Some((*host, mean(runs)?)))
-            .collect();
+        let values: Vec<(&str, f64)> =
+            hosts.iter().filter_map(|(host, runs)| Some((*host, mean(runs)?))).collect();
         let middle =
             median(&values.iter().map(|(_, value)| *value).collect::<Vec<_>>()).unwrap_or(0.0);
         let offs = values.iter().map(|(_, value)| (value - middle).abs());
         let mad = median(&offs.collect::<Vec<_>>()).unwrap_or(0.0);
         for (host, value) in values {
             let off = value - middle;
-            for (worst, multiple) in worst
-                .iter_mut()
-                .zip([off.exp_m1() / 0.05, off.abs() / (6.0 * mad)])
+            for (worst, multiple) in
+                worst.iter_mut().zip([off.exp_m1() / 0.05, off.abs() / (6.0 * mad)])
             {
                 let worst = worst.entry(host).or_default();
                 *worst = worst.max(multiple);

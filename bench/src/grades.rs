@@ -64,15 +64,9 @@ pub(crate) fn compare(bench: &Bench) -> Result<Vec<Verdict>> {
 fn loads(cpus: &[usize], measured: usize) -> Vec<Load> {
     let others = cpus.iter().copied().filter(|cpu| *cpu != measured);
     let others: Vec<usize> = others.collect();
-    let load = |name, on| Load {
-        name,
-        on,
-        rows: Vec::new(),
-    };
-    let mut loads = vec![
-        load("no load", Vec::new()),
-        load("a neighbour on the measured CPU", vec![measured]),
-    ];
+    let load = |name, on| Load { name, on, rows: Vec::new() };
+    let mut loads =
+        vec![load("no load", Vec::new()), load("a neighbour on the measured CPU", vec![measured])];
     if !others.is_empty() {
         loads.push(load("a neighbour on every other CPU", others));
     }
@@ -81,11 +75,8 @@ fn loads(cpus: &[usize], measured: usize) -> Vec<Load> {
 
 fn under(bench: &Bench, load: &Load, round: usize) -> Result<Run> {
     // They end when this returns, however it does.
-    let _running: Vec<Running> = load
-        .on
-        .iter()
-        .map(|cpu| Neighbour::always(*cpu).start())
-        .collect::<Result<_>>()?;
+    let _running: Vec<Running> =
+        load.on.iter().map(|cpu| Neighbour::always(*cpu).start()).collect::<Result<_>>()?;
     let arguments = format!("{} --quick --cpu {}", PROBES.join(" "), bench.cpu);
     let name = format!("{}-{round}.jsonl", load.name.replace(' ', "-"));
     bench.run(&name, &arguments)
@@ -154,11 +145,7 @@ mod tests {
     }
 
     fn judge(on: &[usize], grades: &[Grade], quiet: bool) -> Verdict {
-        let load = Load {
-            name: "",
-            on: on.to_vec(),
-            rows: rows(grades),
-        };
+        let load = Load { name: "", on: on.to_vec(), rows: rows(grades) };
         load.judge(quiet)
     }
 
@@ -167,10 +154,7 @@ mod tests {
         use Grade::{A, B, C, D};
         assert_eq!(judge(&[], &[A, B, A, A, D], true), Verdict::Holds);
         assert_eq!(judge(&[], &[A, B, A, C, D], true), Verdict::DoesNotHold);
-        assert!(matches!(
-            judge(&[], &[A, B, A, C, D], false),
-            Verdict::Undecided(_)
-        ));
+        assert!(matches!(judge(&[], &[A, B, A, C, D], false), Verdict::Undecided(_)));
     }
 
     #[test]

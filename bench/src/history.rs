@@ -87,15 +87,9 @@ struct Tally {
 
 pub(crate) fn compare(bench: &Bench, files: &[PathBuf]) -> Result<Vec<Verdict>> {
     bench.introduce("history: lasting changes by costof and by Apache Otava");
-    let runs = files
-        .iter()
-        .map(|file| read(file))
-        .collect::<Result<Vec<Run>>>()?;
+    let runs = files.iter().map(|file| read(file)).collect::<Result<Vec<Run>>>()?;
     if runs.len() < 2 * SHORT {
-        return Err(failed(format!(
-            "name {} runs of the same or more",
-            2 * SHORT
-        )));
+        return Err(failed(format!("name {} runs of the same or more", 2 * SHORT)));
     }
     let python = std::env::var_os("COSTOF_PYTHON").unwrap_or_else(|| "python3".into());
     let rounds = bench.rounds(ROUNDS);
@@ -115,9 +109,8 @@ pub(crate) fn compare(bench: &Bench, files: &[PathBuf]) -> Result<Vec<Verdict>> 
     let steps = STEPS.map(|share| (Kind::Step(share), short));
     let (mut alarms, mut all) = (Share::default(), [0.0; 2]);
     for (kind, count) in kinds.into_iter().chain(steps) {
-        let series: Vec<Series> = (0..count)
-            .map(|_| Series::new(&runs, kind, &mut random))
-            .collect();
+        let series: Vec<Series> =
+            (0..count).map(|_| Series::new(&runs, kind, &mut random)).collect();
         let answers = otava(bench, &python, &series)?;
         let costof = Tally::new(&series, |at| series[at].costof.clone());
         let other = Tally::new(&series, |at| answers[at].clone());
@@ -133,9 +126,7 @@ pub(crate) fn compare(bench: &Bench, files: &[PathBuf]) -> Result<Vec<Verdict>> 
     println!();
     let most = Band::at_most(1.0 / f64::from(FALSE_ALARM_RUNS));
     Ok(vec![
-        alarms
-            .judge(most)
-            .report(&format!("false alarms among runs in any order: {alarms}")),
+        alarms.judge(most).report(&format!("false alarms among runs in any order: {alarms}")),
         Verdict::from(all[0] >= all[1]).report("F1, the mean over steps, at least Otava's"),
     ])
 }
@@ -155,10 +146,9 @@ impl Kind {
         match self {
             Kind::AsMeasured => "the runs as they came".to_owned(),
             Kind::AnyOrder(runs) => format!("{runs} in any order"),
-            Kind::Spikes => format!(
-                "{SHORT} with {SPIKES} single runs {:.0} % slower",
-                100.0 * SPIKE
-            ),
+            Kind::Spikes => {
+                format!("{SHORT} with {SPIKES} single runs {:.0} % slower", 100.0 * SPIKE)
+            }
             Kind::Step(share) => format!("{SHORT} with a step of {:.0} %", 100.0 * share),
         }
     }
@@ -180,14 +170,10 @@ impl Series {
             let time = SystemTime::UNIX_EPOCH + Duration::from_secs(3600 * at as u64);
             run.run.started = humantime::format_rfc3339_seconds(time).to_string();
         }
-        let points: BTreeSet<Point> = runs
-            .iter()
-            .flat_map(|run| &run.points)
-            .map(|row| row.point.clone())
-            .collect();
-        let chosen = random
-            .choice(points)
-            .filter(|_| !matches!(kind, Kind::AsMeasured | Kind::AnyOrder(_)));
+        let points: BTreeSet<Point> =
+            runs.iter().flat_map(|run| &run.points).map(|row| row.point.clone()).collect();
+        let chosen =
+            random.choice(points).filter(|_| !matches!(kind, Kind::AsMeasured | Kind::AnyOrder(_)));
         if let Some(point) = &chosen {
             plant(&mut runs, kind, point, random);
         }
@@ -196,9 +182,7 @@ impl Series {
         let changes = found.changes.iter();
         let rows = found.series.iter().map(|row| {
             let mut values = vec![None; length];
-            row.values
-                .iter()
-                .for_each(|value| values[value.run] = Some(value.median));
+            row.values.iter().for_each(|value| values[value.run] = Some(value.median));
             values
         });
         let step = match (kind, chosen) {
@@ -233,9 +217,7 @@ fn plant(runs: &mut [Run], kind: Kind, point: &Point, random: &mut Rng) {
                 Better::Lower | Better::Neither => 1.0 + share,
             };
             estimate.median *= factor;
-            estimate.ci95 = estimate
-                .ci95
-                .map(|(low, high)| (low * factor, high * factor));
+            estimate.ci95 = estimate.ci95.map(|(low, high)| (low * factor, high * factor));
         }
     }
 }
@@ -263,9 +245,7 @@ fn otava(bench: &Bench, python: &std::ffi::OsStr, series: &[Series]) -> Result<V
         .iter()
         .map(|one| {
             let of_rows = answers.by_ref().take(rows(one)).enumerate();
-            of_rows
-                .flat_map(|(row, answer)| answer.found(row))
-                .collect()
+            of_rows.flat_map(|(row, answer)| answer.found(row)).collect()
         })
         .collect())
 }
@@ -279,10 +259,7 @@ impl Answer {
                 .find(|(_, changes)| changes.iter().any(|one| one.abs_diff(at) <= NEAR));
             shown.map_or(at, |(more, _)| STEP_AT + more)
         };
-        self.changes
-            .iter()
-            .map(|at| (row, *at, first(*at)))
-            .collect()
+        self.changes.iter().map(|at| (row, *at, first(*at))).collect()
     }
 }
 
@@ -296,11 +273,7 @@ impl Tally {
                 found(at).into_iter().partition(is_right);
             tally.steps += usize::from(one.step.is_some());
             tally.right += usize::from(!right.is_empty());
-            tally.delays.extend(
-                right
-                    .iter()
-                    .map(|(_, _, found)| (found + 1 - STEP_AT) as f64),
-            );
+            tally.delays.extend(right.iter().map(|(_, _, found)| (found + 1 - STEP_AT) as f64));
             tally.false_alarms += wrong.len();
             for run in 0..one.runs {
                 tally.alarms.add(run < wrong.len());

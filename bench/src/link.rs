@@ -49,11 +49,7 @@ pub(crate) fn compare(bench: &Bench) -> Result<Vec<Verdict>> {
     println!();
     Ok(found
         .into_iter()
-        .map(|(what, holds)| {
-            Verdict::from(holds)
-                .refuted_only_if_quiet(quiet)
-                .report(&what)
-        })
+        .map(|(what, holds)| Verdict::from(holds).refuted_only_if_quiet(quiet).report(&what))
         .collect())
 }
 
@@ -138,9 +134,7 @@ impl<'a> Up<'a> {
     /// Something started in the client's namespace.
     fn client(&self, words: &str) -> Command {
         let mut command = child::until_death("ip");
-        command
-            .args(["netns", "exec", "costof-client"])
-            .args(words.split(' '));
+        command.args(["netns", "exec", "costof-client"]).args(words.split(' '));
         command
     }
 
@@ -152,10 +146,7 @@ impl<'a> Up<'a> {
     }
 
     fn iperf3(&self, server: &Server, arguments: &str) -> Command {
-        self.client(&format!(
-            "iperf3 --client {SERVER} --port {} {arguments}",
-            server.port
-        ))
+        self.client(&format!("iperf3 --client {SERVER} --port {} {arguments}", server.port))
     }
 
     /// What is read from all that a command prints.

@@ -82,9 +82,7 @@ impl Load {
         let output = running.0.stdout.take().expect("standard output is a pipe");
         let mut line = String::new();
         // It prints one line at once, or ends.
-        BufReader::new(output)
-            .read_line(&mut line)
-            .or_cannot(&action)?;
+        BufReader::new(output).read_line(&mut line).or_cannot(&action)?;
         if line == READY {
             Ok(running)
         } else {
@@ -95,10 +93,9 @@ impl Load {
     /// The command line of the child.
     fn words(&self) -> Vec<String> {
         let (name, rest) = match self {
-            Load::Busy { cpu, percent, seed } => (
-                "busy",
-                vec![cpu.to_string(), percent.to_string(), seed.to_string()],
-            ),
+            Load::Busy { cpu, percent, seed } => {
+                ("busy", vec![cpu.to_string(), percent.to_string(), seed.to_string()])
+            }
             Load::Copy { cpu } => ("copy", vec![cpu.to_string()]),
             Load::Remove { group } => ("remove", vec![group.display().to_string()]),
         };
@@ -251,11 +248,7 @@ mod tests {
     /// Share of the time that is busy, over so many turns, and the shortest and longest busy one.
     fn share(percent: u32, seed: u64, count: usize) -> (f64, Duration, Duration) {
         let all: Vec<(bool, Duration)> = turns(percent, seed).take(count).collect();
-        let busy: Vec<Duration> = all
-            .iter()
-            .filter(|turn| turn.0)
-            .map(|turn| turn.1)
-            .collect();
+        let busy: Vec<Duration> = all.iter().filter(|turn| turn.0).map(|turn| turn.1).collect();
         let whole: Duration = all.iter().map(|turn| turn.1).sum();
         (
             busy.iter().sum::<Duration>().div_duration_f64(whole),
@@ -293,15 +286,9 @@ mod tests {
     #[test]
     fn a_child_is_told_what_its_load_is() {
         for load in [
-            Load::Busy {
-                cpu: 3,
-                percent: 25,
-                seed: 9,
-            },
+            Load::Busy { cpu: 3, percent: 25, seed: 9 },
             Load::Copy { cpu: 2 },
-            Load::Remove {
-                group: "/a b/c".into(),
-            },
+            Load::Remove { group: "/a b/c".into() },
         ] {
             let read = Words::try_parse_from(load.words()).unwrap().load;
             assert_eq!(format!("{read:?}"), format!("{load:?}"));

@@ -38,10 +38,7 @@ pub(crate) fn time_stamp(now: SystemTime) -> String {
 pub(crate) fn children(id: u32) -> Vec<u32> {
     let tasks = process(id).and_then(|process| process.tasks().ok());
     let tasks = tasks.into_iter().flatten().flatten();
-    tasks
-        .filter_map(|task| task.children().ok())
-        .flatten()
-        .collect()
+    tasks.filter_map(|task| task.children().ok()).flatten().collect()
 }
 
 /// The most memory of a process that was ever resident.
@@ -74,9 +71,7 @@ pub(crate) struct Surroundings {
 
 impl Watch {
     pub(crate) fn start() -> Watch {
-        Watch {
-            before: Reading::now(),
-        }
+        Watch { before: Reading::now() }
     }
 
     /// What else used the machine since; `None` where the kernel does not tell.
@@ -88,10 +83,7 @@ impl Watch {
 impl Reading {
     fn now() -> Option<Reading> {
         let own = Process::myself().and_then(|own| own.stat()).ok()?;
-        Some(Reading {
-            cpus: processor_ticks::read().ok()?,
-            own: own_ticks(&own),
-        })
+        Some(Reading { cpus: processor_ticks::read().ok()?, own: own_ticks(&own) })
     }
 }
 
@@ -152,16 +144,7 @@ mod tests {
 
     /// Of one CPU.
     fn reading(busy: u64, steal: u64, total: u64, own: u64) -> Reading {
-        Reading {
-            cpus: vec![Ticks {
-                cpu: 0,
-                busy,
-                softirq: 0,
-                steal,
-                total,
-            }],
-            own,
-        }
+        Reading { cpus: vec![Ticks { cpu: 0, busy, softirq: 0, steal, total }], own }
     }
 
     #[test]
@@ -185,10 +168,7 @@ mod tests {
 
     #[test]
     fn children_are_found_while_they_run() {
-        let mut child = std::process::Command::new("sleep")
-            .arg("600")
-            .spawn()
-            .unwrap();
+        let mut child = std::process::Command::new("sleep").arg("600").spawn().unwrap();
         let found = children(std::process::id()).contains(&child.id());
         child.kill().unwrap();
         child.wait().unwrap();

@@ -143,10 +143,7 @@ enum Comparison {
 }
 
 fn main() -> ExitCode {
-    let Cli {
-        comparison,
-        options,
-    } = Cli::parse();
+    let Cli { comparison, options } = Cli::parse();
     match comparison {
         Comparison::RpcEnd { words } => rpc::run_role(&words),
         Comparison::End { words } => rudp::run_role(&words),

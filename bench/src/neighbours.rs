@@ -85,9 +85,8 @@ pub(crate) fn compare(bench: &Bench, asked: &[Neighbour]) -> Result<Vec<Verdict>
          without a load;\nCV: standard deviation over mean of the rounds; grades: of costof's rows, \
          round after round\n"
     );
-    let verdicts = (1..loads.len())
-        .map(|load| judge(&operations, &loads, load, &readings))
-        .collect();
+    let verdicts =
+        (1..loads.len()).map(|load| judge(&operations, &loads, load, &readings)).collect();
     println!();
     machine::was_quiet(&watch);
     Ok(verdicts)
@@ -106,9 +105,7 @@ fn loads(bench: &Bench, asked: &[Neighbour]) -> Vec<Option<Neighbour>> {
             false
         }
     });
-    std::iter::once(None)
-        .chain(possible.copied().map(Some))
-        .collect()
+    std::iter::once(None).chain(possible.copied().map(Some)).collect()
 }
 
 fn name(load: Option<Neighbour>) -> String {
@@ -125,9 +122,7 @@ impl Neighbour {
             Neighbour::Half => busy(bench.cpu, 50),
             Neighbour::Whole => busy(bench.cpu, 100),
             Neighbour::OtherCpu => busy(bench.two_cpus()?[1], 100),
-            Neighbour::Memory => Load::Copy {
-                cpu: bench.two_cpus()?[1],
-            },
+            Neighbour::Memory => Load::Copy { cpu: bench.two_cpus()?[1] },
             Neighbour::Throttled => {
                 let _group = Throttle::half()?;
                 return Ok(Loaded::Throttled { _group });
@@ -159,9 +154,7 @@ fn operations() -> Vec<Check> {
 
 /// Who measures an operation: costof first, and then the tools.
 fn side_name(operation: &Check, side: usize) -> &'static str {
-    let tool = side
-        .checked_sub(1)
-        .and_then(|tool| operation.peers.get(tool));
+    let tool = side.checked_sub(1).and_then(|tool| operation.peers.get(tool));
     tool.map_or("costof", |peer| peer.tool.name)
 }
 
@@ -195,11 +188,7 @@ fn measure(
                 Err(Error::Failed(why)) => {
                     let side = side_name(operation, *side);
                     let why = why.lines().next().unwrap_or_default();
-                    println!(
-                        "{side}, {}, {}: no number: {why}",
-                        operation.point(),
-                        name(load)
-                    );
+                    println!("{side}, {}, {}: no number: {why}", operation.point(), name(load));
                 }
             }
         }
@@ -242,10 +231,7 @@ fn distances(readings: &Readings, (operation, side, load): Cell) -> Vec<(f64, Op
     let (Some(quiet), Some(loaded)) = (quiet, numbers(load)) else {
         return Vec::new();
     };
-    loaded
-        .iter()
-        .map(|one| (one.value / quiet - 1.0, one.grade))
-        .collect()
+    loaded.iter().map(|one| (one.value / quiet - 1.0, one.grade)).collect()
 }
 
 fn print(operation: &Check, number: usize, loads: &[Option<Neighbour>], readings: &Readings) {
@@ -279,11 +265,7 @@ fn print(operation: &Check, number: usize, loads: &[Option<Neighbour>], readings
                 median(&values).map_or_else(absent, |value| unit.display(value)),
                 median(&distances).map_or_else(absent, signed),
                 coefficient(&values).map_or_else(absent, |cv| format!("{:.1} %", 100.0 * cv)),
-                grades
-                    .iter()
-                    .flatten()
-                    .map(Grade::to_string)
-                    .collect::<String>()
+                grades.iter().flatten().map(Grade::to_string).collect::<String>()
             );
         }
     }
@@ -332,10 +314,7 @@ fn judge(
         for side in 1..=operation.peers.len() {
             let numbers = distances(readings, (number, side, load));
             let numbers = numbers.into_iter().map(|(distance, _)| distance);
-            of_tools
-                .entry(side_name(operation, side))
-                .or_default()
-                .extend(numbers);
+            of_tools.entry(side_name(operation, side)).or_default().extend(numbers);
         }
     }
     let (trusted, verdict) = promise(&rows);
@@ -353,9 +332,7 @@ fn judge(
 
 /// The rows of grade A to C, all of which must be near.
 fn promise(rows: &[(f64, Option<Grade>)]) -> (Near, Verdict) {
-    let trusted = rows
-        .iter()
-        .filter(|(_, grade)| grade.is_some_and(|grade| grade < Grade::D));
+    let trusted = rows.iter().filter(|(_, grade)| grade.is_some_and(|grade| grade < Grade::D));
     let trusted = Near::count(trusted.map(|(distance, _)| *distance));
     let verdict = match trusted.all {
         0 => Verdict::Undecided(
@@ -372,22 +349,10 @@ mod tests {
     use Grade::{A, C, D};
 
     fn readings(quiet: &[f64], loaded: &[(f64, Grade)]) -> Readings {
-        let reading = |value: f64, grade| Reading {
-            value,
-            grade: Some(grade),
-        };
+        let reading = |value: f64, grade| Reading { value, grade: Some(grade) };
         Readings::from([
-            (
-                (0, 0, 0),
-                quiet.iter().map(|value| reading(*value, A)).collect(),
-            ),
-            (
-                (0, 0, 1),
-                loaded
-                    .iter()
-                    .map(|(value, grade)| reading(*value, *grade))
-                    .collect(),
-            ),
+            ((0, 0, 0), quiet.iter().map(|value| reading(*value, A)).collect()),
+            ((0, 0, 1), loaded.iter().map(|(value, grade)| reading(*value, *grade)).collect()),
         ])
     }
 
@@ -423,10 +388,8 @@ mod tests {
 
     #[test]
     fn loads_go_by_the_names_of_the_command_line() {
-        let names: Vec<String> = Neighbour::value_variants()
-            .iter()
-            .map(|load| name(Some(*load)))
-            .collect();
+        let names: Vec<String> =
+            Neighbour::value_variants().iter().map(|load| name(Some(*load))).collect();
         let expected = "busy-25 busy-50 busy-100 other-cpu memory throttled";
         assert_eq!(names.join(" "), expected);
         assert_eq!(name(None), "quiet");

@@ -20,10 +20,7 @@ const PROGRAM: &str = "peer";
 /// All that it was built from, written when that is done.
 const BUILT_FROM: &str = "built-from";
 
-const PROTO: (&str, &str) = (
-    "echo.proto",
-    include_str!("../../crates/rpc/idl/echo.proto"),
-);
+const PROTO: (&str, &str) = ("echo.proto", include_str!("../../crates/rpc/idl/echo.proto"));
 const HEADER: (&str, &str) = ("peer.hpp", include_str!("rpc/peers/peer.hpp"));
 /// What the C programs of this bench have in common.
 const C_HEADER: (&str, &str) = ("peer.h", costof_peers::tools::c::HEADER);
@@ -66,11 +63,7 @@ pub(crate) fn grpc_cpp() -> Program {
     Program {
         name: "grpc-c++",
         requires: "g++, libgrpc++-dev, libprotobuf-dev, protobuf-compiler and protobuf-compiler-grpc",
-        files: vec![
-            PROTO,
-            HEADER,
-            ("grpc.cpp", include_str!("rpc/peers/grpc.cpp")),
-        ],
+        files: vec![PROTO, HEADER, ("grpc.cpp", include_str!("rpc/peers/grpc.cpp"))],
         steps: steps(&[
             "protoc --cpp_out=. echo.proto",
             "protoc --plugin=protoc-gen-grpc=/usr/bin/grpc_cpp_plugin --grpc_out=. echo.proto",
@@ -100,12 +93,7 @@ pub(crate) fn thrift_cpp() -> Program {
 /// A program in C of the bench's own: its one source file, which may include `peer.h`.
 pub(crate) fn in_c(name: &'static str, source: &'static str) -> Program {
     let step = format!("cc -O2 -fno-plt -Wall -Werror -pthread -o peer {name}");
-    Program {
-        name,
-        requires: "gcc",
-        files: vec![C_HEADER, (name, source)],
-        steps: vec![step],
-    }
+    Program { name, requires: "gcc", files: vec![C_HEADER, (name, source)], steps: vec![step] }
 }
 
 fn steps(commands: &[&str]) -> Vec<String> {
@@ -147,10 +135,7 @@ impl Program {
 
     /// All that it is built from, as one text.
     fn sources(&self) -> String {
-        let files = self
-            .files
-            .iter()
-            .map(|(file, text)| format!("{file}\n{text}\n"));
+        let files = self.files.iter().map(|(file, text)| format!("{file}\n{text}\n"));
         let steps = self.steps.iter().map(|step| format!("{step}\n"));
         files.chain(steps).collect()
     }

@@ -42,9 +42,7 @@ pub(crate) fn compare(bench: &Bench, files: &[PathBuf]) -> Result<Vec<Verdict>> 
     let bases = files.iter().map(|file| base(file, &mut random));
     let bases: Vec<Base> = bases.collect::<Result<_>>()?;
     if bases.len() < 3 {
-        return Err(failed(
-            "qualify needs three runs of different minutes or hosts",
-        ));
+        return Err(failed("qualify needs three runs of different minutes or hosts"));
     }
     let mut all = Vec::new();
     for host in 0..HOSTS {
@@ -67,10 +65,7 @@ pub(crate) fn compare(bench: &Bench, files: &[PathBuf]) -> Result<Vec<Verdict>> 
         (failed, passed) = (failed.and(fail), passed.and(pass));
     }
     println!("\nhosts like those that fail: {failed}; slowed rows that pass: {passed}");
-    Ok(vec![
-        failed.judge(Band::at_most(PRODUCER)),
-        passed.judge(Band::at_most(CONSUMER)),
-    ])
+    Ok(vec![failed.judge(Band::at_most(PRODUCER)), passed.judge(Band::at_most(CONSUMER))])
 }
 
 /// Hosts at one change that matters: how many of those that belong fail, and how many slowed rows pass.
@@ -81,11 +76,7 @@ fn kind(
     hosts: usize,
     random: &mut Rng,
 ) -> [Share; 2] {
-    let risks = Risks {
-        change,
-        producer: PRODUCER,
-        consumer: CONSUMER,
-    };
+    let risks = Risks { change, producer: PRODUCER, consumer: CONSUMER };
     let rows = Qualification::new(cohort, risks, |_| None).rows().count();
     let mut cells = vec![format!("{:.0} %", 100.0 * change), rows.to_string()];
     if rows == 0 {
@@ -98,12 +89,7 @@ fn kind(
         for _ in 0..hosts {
             let pair = random.choose_multiple(bases, 2);
             let slowed = (kind == 1).then(|| (random.usize(..rows), change));
-            let host = Host {
-                base: pair[0],
-                towards: pair[1],
-                far: random.f64(),
-                slowed,
-            };
+            let host = Host { base: pair[0], towards: pair[1], far: random.f64(), slowed };
             let of = host.qualified(cohort, risks, random);
             seconds.push(of.seconds);
             match slowed {
@@ -115,20 +101,12 @@ fn kind(
                     let rows = Qualification::new(cohort, risks, |_| None);
                     let slow = &rows.rows().nth(row).expect("one of the rows").of;
                     right.add(of.verdict == Of::Fail);
-                    wrong.add(
-                        of.rows
-                            .iter()
-                            .any(|row| row.of == *slow && row.verdict == Of::Pass),
-                    );
+                    wrong.add(of.rows.iter().any(|row| row.of == *slow && row.verdict == Of::Pass));
                 }
             }
         }
         let percent = |share: Share| format!("{:.1} %", 100.0 * share.share());
-        let shares = if kind == 0 {
-            [right, *wrong]
-        } else {
-            [*wrong, right]
-        };
+        let shares = if kind == 0 { [right, *wrong] } else { [*wrong, right] };
         cells.extend(shares.map(percent));
         cells.push(format!("{:.1}", median(&seconds).unwrap_or(0.0)));
     }

@@ -75,23 +75,15 @@ pub(crate) fn print_event(event: &Event<'_>, shown: &dyn Fn(f64) -> String) {
         Event::Begins(_) => return,
         Event::Waits(holder) => return println!("waiting: {holder} measures this machine"),
         Event::LeftOut { side, why } => return println!("{side} is left out: {why}"),
-        Event::Round {
-            round,
-            given,
-            first,
-        } => (round + 1, given, first.unwrap_or("-")),
+        Event::Round { round, given, first } => (round + 1, given, first.unwrap_or("-")),
     };
-    let last: Vec<Option<f64>> = given
-        .iter()
-        .map(|given| given.as_ref().ok()?.last().copied())
-        .collect();
+    let last: Vec<Option<f64>> =
+        given.iter().map(|given| given.as_ref().ok()?.last().copied()).collect();
     let columns: String = last
         .iter()
         .map(|number| format!("  {:>10}", number.map_or("-".to_owned(), shown)))
         .collect();
-    let ratios: Vec<String> = last[1..]
-        .iter()
-        .filter_map(|peer| Some(format!("{:.3}", last[0]? / (*peer)?)))
-        .collect();
+    let ratios: Vec<String> =
+        last[1..].iter().filter_map(|peer| Some(format!("{:.3}", last[0]? / (*peer)?))).collect();
     println!("{round:>5}{columns}   {}  {first}", ratios.join("  "));
 }

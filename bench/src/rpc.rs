@@ -60,10 +60,7 @@ impl Size {
     }
 
     fn stream(self) -> Task {
-        Task::Stream {
-            lasts_ms: self.stream as usize,
-            bytes: CHUNK_BYTES,
-        }
+        Task::Stream { lasts_ms: self.stream as usize, bytes: CHUNK_BYTES }
     }
 }
 
@@ -84,10 +81,7 @@ pub(crate) fn compare(bench: &Bench, part: Option<Part>, size: Size) -> Result<V
             all
         }
     };
-    contests
-        .into_iter()
-        .map(|contest| contest.judge(bench))
-        .collect()
+    contests.into_iter().map(|contest| contest.judge(bench)).collect()
 }
 
 fn grpc(bench: &Bench, size: Size) -> Result<Contest> {
@@ -129,20 +123,13 @@ fn thrift(bench: &Bench, size: Size) -> Result<Vec<Contest>> {
     };
     let framed = "Thrift's round trip of 64 B over TCP on loopback, framed";
     let buffered = "Thrift's round trip of 64 B over TCP on loopback, buffered";
-    Ok(vec![
-        contest(framed, "framed", Some("stack=thrift"))?,
-        contest(buffered, "buffered", None)?,
-    ])
+    Ok(vec![contest(framed, "framed", Some("stack=thrift"))?, contest(buffered, "buffered", None)?])
 }
 
 /// Builds each peer, and prints the version of its stack.
 fn build(bench: &Bench) -> Result<()> {
     let mut missing = Vec::new();
-    for peer in [
-        program::grpc_go(),
-        program::grpc_cpp(),
-        program::thrift_cpp(),
-    ] {
+    for peer in [program::grpc_go(), program::grpc_cpp(), program::thrift_cpp()] {
         match peer.build(bench) {
             Ok(program) => println!("{}: {}", peer.version(bench)?, program.display()),
             Err(Error::Failed(why)) => {

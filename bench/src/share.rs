@@ -22,10 +22,7 @@ impl Share {
 
     /// These tries and those.
     pub(crate) fn and(self, other: Share) -> Share {
-        Share {
-            came: self.came + other.came,
-            tries: self.tries + other.tries,
-        }
+        Share { came: self.came + other.came, tries: self.tries + other.tries }
     }
 
     /// How often it came.
@@ -49,10 +46,7 @@ impl Share {
         let middle = share + Z * Z / (2.0 * tries);
         let half = Z * (share * (1.0 - share) / tries + Z * Z / (4.0 * tries * tries)).sqrt();
         let whole = 1.0 + Z * Z / tries;
-        (
-            (middle - half).max(0.0) / whole,
-            ((middle + half) / whole).min(1.0),
-        )
+        ((middle - half).max(0.0) / whole, ((middle + half) / whole).min(1.0))
     }
 
     /// Whether it comes as often as this.
@@ -89,10 +83,7 @@ mod tests {
     fn intervals_are_wilsons() {
         // By hand: (0.10135 + 0.01298 ± 0.05032) ÷ 1.02596.
         let (low, high) = share(15, 148).interval();
-        assert!(
-            (low - 0.0624).abs() < 5e-4 && (high - 0.1605).abs() < 5e-4,
-            "{low} {high}"
-        );
+        assert!((low - 0.0624).abs() < 5e-4 && (high - 0.1605).abs() < 5e-4, "{low} {high}");
         assert_eq!(share(0, 0).interval(), (0.0, 1.0));
         assert!(share(0, 10).interval().0 < 1e-12 && share(10, 10).interval().1 > 1.0 - 1e-12);
     }

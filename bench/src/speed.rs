@@ -37,10 +37,7 @@ pub(crate) fn compare(bench: &Bench) -> Result<Vec<Verdict>> {
     let list_ms = start_often(bench, LISTS, "list")?;
     let p95_ms = quantile(&list_ms, 0.95).unwrap_or(f64::NAN);
     let verdict = Verdict::from(p95_ms < LIST_BOUND_MS);
-    println!(
-        "costof list: {}; p95 under {LIST_BOUND_MS} ms: {verdict}",
-        milliseconds(&list_ms)
-    );
+    println!("costof list: {}; p95 under {LIST_BOUND_MS} ms: {verdict}", milliseconds(&list_ms));
     verdicts.push(verdict);
     let dry_ms = start_often(bench, DRY_RUNS, "run --dry-run")?;
     println!("costof run --dry-run: {}\n", milliseconds(&dry_ms));
@@ -93,8 +90,7 @@ fn run_alone(bench: &Bench) -> Result<Vec<Verdict>> {
 /// How many rows have a number with an interval.
 fn with_interval(run: &Run) -> usize {
     let rows = run.points.iter();
-    rows.filter(|row| row.primary().is_some_and(|number| number.ci95.is_some()))
-        .count()
+    rows.filter(|row| row.primary().is_some_and(|number| number.ci95.is_some())).count()
 }
 
 /// `costof run --full`: everything that this machine can measure by itself.
@@ -162,19 +158,12 @@ fn parse_asked_bytes(dry_run: &str) -> Option<u64> {
 
 /// The wall times of a command that is started again and again, in milliseconds.
 fn start_often(bench: &Bench, times: usize, arguments: &str) -> Result<Vec<f64>> {
-    (0..times)
-        .map(|_| Ok(bench.costof(arguments)?.wall.as_secs_f64() * 1e3))
-        .collect()
+    (0..times).map(|_| Ok(bench.costof(arguments)?.wall.as_secs_f64() * 1e3)).collect()
 }
 
 fn milliseconds(values: &[f64]) -> String {
     let at = |p| quantile(values, p).unwrap_or(f64::NAN);
-    format!(
-        "median {:.2} ms, p95 {:.2} ms of {} starts",
-        at(0.5),
-        at(0.95),
-        values.len()
-    )
+    format!("median {:.2} ms, p95 {:.2} ms of {} starts", at(0.5), at(0.95), values.len())
 }
 
 fn megabytes(bytes: u64) -> f64 {
@@ -198,10 +187,7 @@ mod tests {
     fn memory_holds_does_not_hold_or_cannot_be_told() {
         let peak = |controller, worker| Peak { controller, worker };
         assert_eq!(peak(20 << 20, 150 << 20).judge(128 << 20), Verdict::Holds);
-        assert_eq!(
-            peak(20 << 20, 250 << 20).judge(128 << 20),
-            Verdict::DoesNotHold
-        );
+        assert_eq!(peak(20 << 20, 250 << 20).judge(128 << 20), Verdict::DoesNotHold);
         assert!(matches!(peak(20 << 20, 0).judge(0), Verdict::Undecided(_)));
     }
 }

@@ -30,16 +30,8 @@ struct Plan {
     bounds: (f64, f64),
 }
 
-const QUICK: Plan = Plan {
-    name: "--quick",
-    arguments: "--quick",
-    bounds: (0.03, f64::INFINITY),
-};
-const DEFAULT: Plan = Plan {
-    name: "default",
-    arguments: "",
-    bounds: (0.01, 0.03),
-};
+const QUICK: Plan = Plan { name: "--quick", arguments: "--quick", bounds: (0.03, f64::INFINITY) };
+const DEFAULT: Plan = Plan { name: "default", arguments: "", bounds: (0.01, 0.03) };
 
 struct Seen {
     run: Run,
@@ -65,9 +57,7 @@ pub(crate) fn compare(bench: &Bench) -> Result<Vec<Verdict>> {
     if runs < 2 {
         return Err(failed("--rounds 1: one run does not vary"));
     }
-    bench.introduce(&format!(
-        "costof run --quick and costof run, {runs} times in turns"
-    ));
+    bench.introduce(&format!("costof run --quick and costof run, {runs} times in turns"));
     let watch = Watch::start();
     let mut seen = [Vec::new(), Vec::new()];
     for number in 1..=runs {
@@ -102,11 +92,7 @@ pub(crate) fn compare(bench: &Bench) -> Result<Vec<Verdict>> {
 fn run(bench: &Bench, plan: &Plan, number: usize) -> Result<Seen> {
     let file = format!("{}-{number}.jsonl", plan.name.trim_start_matches('-'));
     let (run, finished) = bench.run_watched(&file, plan.arguments, &mut |_| ())?;
-    let seen = Seen {
-        alone: run.alone_by_cpu(),
-        wall: finished.wall,
-        run,
-    };
+    let seen = Seen { alone: run.alone_by_cpu(), wall: finished.wall, run };
     println!(
         "{} {number}: {:.1} s, {} of {} rows A or B; {}{}",
         plan.name,
@@ -170,9 +156,7 @@ fn judge_grades(seen: &[Seen]) -> Verdict {
         || Verdict::Undecided("no CPU was alone for 3 % of the time".to_owned()),
         |(_, least)| Verdict::from(good >= *least),
     );
-    let least = asked.map_or_else(String::new, |(_, least)| {
-        format!("; at least {least} should")
-    });
+    let least = asked.map_or_else(String::new, |(_, least)| format!("; at least {least} should"));
     verdict.end_line(&format!(
         "default: {good} rows A or B, with the better CPU alone {:.0} % of the time{least}",
         100.0 * best
@@ -198,8 +182,7 @@ mod tests {
         let grades = [(good, Grade::B), (92 - good, Grade::C)];
         for (count, grade) in grades {
             let row = testing::row("cpu.loop", Default::default(), 1.0);
-            run.points
-                .extend(vec![costof_model::rows::PointRow { grade, ..row }; count]);
+            run.points.extend(vec![costof_model::rows::PointRow { grade, ..row }; count]);
         }
         Seen {
             run,
@@ -222,23 +205,11 @@ mod tests {
     fn most_rows_stand_still_and_none_moves_far() {
         let spread = |many: f64, last: f64| Spread([vec![many; 9], vec![last]].concat());
         assert_eq!(judge_spread(&DEFAULT, &spread(0.01, 0.03)), Verdict::Holds);
-        assert_eq!(
-            judge_spread(&DEFAULT, &spread(0.01, 0.031)),
-            Verdict::DoesNotHold
-        );
-        assert_eq!(
-            judge_spread(&DEFAULT, &spread(0.011, 0.01)),
-            Verdict::DoesNotHold
-        );
+        assert_eq!(judge_spread(&DEFAULT, &spread(0.01, 0.031)), Verdict::DoesNotHold);
+        assert_eq!(judge_spread(&DEFAULT, &spread(0.011, 0.01)), Verdict::DoesNotHold);
         assert_eq!(judge_spread(&QUICK, &spread(0.03, 0.5)), Verdict::Holds);
-        assert_eq!(
-            judge_spread(&QUICK, &spread(0.03, f64::INFINITY)),
-            Verdict::Holds
-        );
-        assert_eq!(
-            judge_spread(&QUICK, &Spread(Vec::new())),
-            Verdict::DoesNotHold
-        );
+        assert_eq!(judge_spread(&QUICK, &spread(0.03, f64::INFINITY)), Verdict::Holds);
+        assert_eq!(judge_spread(&QUICK, &Spread(Vec::new())), Verdict::DoesNotHold);
     }
 
     #[test]
@@ -253,9 +224,6 @@ mod tests {
             "| --quick | 3 | 1 | 2 | 2.0 % | 4.0 % | 80 to 85 | 15.0 to 16.0 s | 25 to 50 % |"
         );
         assert_eq!(judge_time(&[seen(80, 0.5, 60)]), Verdict::Holds);
-        assert_eq!(
-            judge_time(&[seen(80, 0.5, 60), seen(80, 0.5, 61)]),
-            Verdict::DoesNotHold
-        );
+        assert_eq!(judge_time(&[seen(80, 0.5, 60), seen(80, 0.5, 61)]), Verdict::DoesNotHold);
     }
 }

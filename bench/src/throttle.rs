@@ -43,22 +43,14 @@ impl Throttle {
             Version::Two => hands_on_cpu(&home, &mount)?,
         };
         let group = parent.join(format!("costof-bench-{}", std::process::id()));
-        let action = format!(
-            "use a control group of the bench's own at {}",
-            group.display()
-        );
+        let action = format!("use a control group of the bench's own at {}", group.display());
         fs::create_dir(&group).or_cannot(&action)?;
-        let remover = Load::Remove {
-            group: group.clone(),
-        };
+        let remover = Load::Remove { group: group.clone() };
         let remover = remover.start().inspect_err(|_| {
             // Nothing is in it yet; the error that is returned says more than another would.
             let _ = fs::remove_dir(&group);
         })?;
-        let throttle = Throttle {
-            home,
-            remover: Some(remover),
-        };
+        let throttle = Throttle { home, remover: Some(remover) };
         match version {
             Version::One => fs::write(group.join("cpu.cfs_period_us"), PERIOD_US.to_string())
                 .and_then(|()| fs::write(group.join("cpu.cfs_quota_us"), QUOTA_US.to_string())),
@@ -73,10 +65,7 @@ impl Throttle {
 impl Drop for Throttle {
     fn drop(&mut self) {
         if let Err(error) = enter(&self.home) {
-            eprintln!(
-                "costof-bench stays throttled: {}: {error}",
-                self.home.display()
-            );
+            eprintln!("costof-bench stays throttled: {}: {error}", self.home.display());
         }
         if let Some(remover) = self.remover.take() {
             remover.finish();
@@ -124,9 +113,7 @@ fn hands_on_cpu(home: &Path, mount: &Path) -> Result<PathBuf> {
         let file = fs::read_to_string(group.join("cgroup.subtree_control"));
         file.is_ok_and(|controllers| controllers.split_whitespace().any(|one| one == "cpu"))
     };
-    let mut up = home
-        .ancestors()
-        .take_while(|group| group.starts_with(mount));
+    let mut up = home.ancestors().take_while(|group| group.starts_with(mount));
     up.find(hands_on).map(Path::to_owned).ok_or_else(|| {
         failed("no control group around the bench gives its children the cpu controller")
     })
@@ -146,11 +133,7 @@ mod tests {
     fn the_cpu_controller_is_found_in_either_version() {
         let found = |mounts, own| {
             find(mounts, own).map(|(home, mount, version)| {
-                (
-                    home.display().to_string(),
-                    mount.display().to_string(),
-                    version,
-                )
+                (home.display().to_string(), mount.display().to_string(), version)
             })
         };
         let first = "/sys/fs/cgroup/cpu,cpuacct".to_owned();
@@ -158,10 +141,7 @@ mod tests {
             found(FIRST, "4:cpuset:/x\n3:cpu,cpuacct:/a/b\n0::/c\n"),
             Some((format!("{first}/a/b"), first.clone(), Version::One))
         );
-        assert_eq!(
-            found(FIRST, "3:cpu,cpuacct:/\n"),
-            Some((first.clone(), first, Version::One))
-        );
+        assert_eq!(found(FIRST, "3:cpu,cpuacct:/\n"), Some((first.clone(), first, Version::One)));
         assert_eq!(
             found(SECOND, "0::/user.slice/one.scope\n"),
             Some((

@@ -124,16 +124,11 @@ fn variations(runs: &[Run]) -> Vec<Variation> {
             let rows: Option<Vec<PointRow>> = runs.iter().map(again).collect();
             let rows = rows.unwrap_or_default();
             let medians = |name: &str| -> Option<Vec<f64>> {
-                rows.iter()
-                    .map(|row| Some(row.estimate(name)?.median))
-                    .collect()
+                rows.iter().map(|row| Some(row.estimate(name)?.median)).collect()
             };
             let demand = demand(&point.point, second_cache, caches::last_cache_bytes());
             Variation {
-                label: point
-                    .label
-                    .clone()
-                    .unwrap_or_else(|| point.point.to_string()),
+                label: point.label.clone().unwrap_or_else(|| point.point.to_string()),
                 modes: modes(&rows, demand.map_or(SHARED_BOUND, Demand::bound)),
                 demand,
                 unit: point.primary().map(|estimate| estimate.unit),
@@ -289,9 +284,7 @@ fn print(rows: &[Variation]) {
 }
 
 fn shown(value: Option<f64>, unit: Option<Unit>) -> String {
-    value
-        .zip(unit)
-        .map_or_else(absent, |(value, unit)| unit.display(value))
+    value.zip(unit).map_or_else(absent, |(value, unit)| unit.display(value))
 }
 
 fn absent() -> String {
@@ -380,9 +373,7 @@ fn judge_others(rows: &[Variation]) -> Verdict {
 
 /// The share of grades A and B; `None` of none.
 pub(crate) fn good_share<'a>(grades: impl Iterator<Item = &'a Grade>) -> Option<f64> {
-    let good: Vec<f64> = grades
-        .map(|grade| f64::from(u8::from(*grade <= Grade::B)))
-        .collect();
+    let good: Vec<f64> = grades.map(|grade| f64::from(u8::from(*grade <= Grade::B))).collect();
     mean(&good)
 }
 
@@ -463,11 +454,7 @@ mod tests {
     use costof_model::testing;
 
     fn estimate(name: &'static str, unit: Unit, median: f64) -> Estimate {
-        Estimate {
-            unit,
-            ci95: None,
-            ..testing::estimate(name, median)
-        }
+        Estimate { unit, ci95: None, ..testing::estimate(name, median) }
     }
 
     /// A run with one row, which took `ns` and `cycles`.
@@ -494,10 +481,7 @@ mod tests {
         // numpy.std(NS, ddof=1) / 100
         let variation = coefficient(&NS).unwrap();
         assert!((variation - 0.079_056_941_504_209).abs() < 1e-12);
-        assert_eq!(
-            rows[0].judged(),
-            (vec![[450.0; 5].as_slice()], Some(Unit::Cycles))
-        );
+        assert_eq!(rows[0].judged(), (vec![[450.0; 5].as_slice()], Some(Unit::Cycles)));
         assert_eq!(judge_one_cpu(&rows), Verdict::Holds);
     }
 
@@ -527,11 +511,7 @@ mod tests {
     #[test]
     fn what_is_demanded_depends_on_what_a_number_depends_on() {
         let demand = |probe: &'static str, axes: Axes| {
-            let point = Point {
-                probe: probe.into(),
-                axes,
-                link: "none".into(),
-            };
+            let point = Point { probe: probe.into(), axes, link: "none".into() };
             demand(&point, Some(1 << 20), Some(32 << 20))
         };
         let with = |axis: &'static str, word: &'static str| Axes::default().with(axis, word);
@@ -569,13 +549,8 @@ mod tests {
         let runs = runs.map(|modes| {
             let mut run = run("sync.core_to_core", modes[0], None, Grade::A);
             if modes.len() > 1 {
-                run.points[0].metrics[0].modes = modes
-                    .iter()
-                    .map(|median| Mode {
-                        median: *median,
-                        share: 0.5,
-                    })
-                    .collect();
+                run.points[0].metrics[0].modes =
+                    modes.iter().map(|median| Mode { median: *median, share: 0.5 }).collect();
             }
             run
         });
@@ -585,10 +560,7 @@ mod tests {
     #[test]
     fn modes_are_judged_each_for_itself() {
         let rows = crossing([&[13.0, 60.0], &[13.5], &[61.0], &[13.2, 59.0], &[60.5]]);
-        assert_eq!(
-            rows[0].modes,
-            [vec![13.0, 13.2, 13.5], vec![59.0, 60.0, 60.5, 61.0]]
-        );
+        assert_eq!(rows[0].modes, [vec![13.0, 13.2, 13.5], vec![59.0, 60.0, 60.5, 61.0]]);
         assert!(rows[0].holds());
         assert!(coefficient(&rows[0].own).unwrap() > 0.5);
         let scattered = crossing([&[13.0, 60.0], &[16.0], &[10.0], &[13.2, 59.0], &[60.5]]);
@@ -628,13 +600,7 @@ mod tests {
             // Five numbers of which one is off by d vary by d / sqrt(5) over their mean.
             let off = 5.0_f64.sqrt() * cv;
             let cycles = [100.0 * (1.0 + 0.8 * off), 0.0, 0.0, 0.0, 0.0];
-            let cycles = cycles.map(|one| {
-                if one > 0.0 {
-                    one
-                } else {
-                    100.0 * (1.0 - 0.2 * off)
-                }
-            });
+            let cycles = cycles.map(|one| if one > 0.0 { one } else { 100.0 * (1.0 - 0.2 * off) });
             Variation {
                 label: String::new(),
                 demand: Some(Demand::OneCpu),
@@ -663,12 +629,7 @@ mod tests {
         let mut all = run("cpu.loop", 1.0, None, Grade::A);
         let row = all.points.remove(0);
         let grades = std::iter::repeat_n(Grade::B, good).chain(std::iter::repeat_n(Grade::C, bad));
-        all.points = grades
-            .map(|grade| PointRow {
-                grade,
-                ..row.clone()
-            })
-            .collect();
+        all.points = grades.map(|grade| PointRow { grade, ..row.clone() }).collect();
         all
     }
 
@@ -696,18 +657,9 @@ mod tests {
     fn half_of_the_intervals_are_narrow_and_three_quarters_are_not_wide() {
         let judge = |widths: [Option<f64>; 4]| judge_widths(&[intervals(&widths)]);
         let wide = [Some(0.03), Some(0.04), Some(0.1), None];
-        assert_eq!(
-            judge([Some(0.03), Some(0.03), Some(0.09), None]),
-            Verdict::Holds
-        );
-        assert_eq!(
-            judge([Some(0.03), Some(0.05), Some(0.09), None]),
-            Verdict::DoesNotHold
-        );
-        assert_eq!(
-            judge([Some(0.03), Some(0.03), Some(0.11), None]),
-            Verdict::DoesNotHold
-        );
+        assert_eq!(judge([Some(0.03), Some(0.03), Some(0.09), None]), Verdict::Holds);
+        assert_eq!(judge([Some(0.03), Some(0.05), Some(0.09), None]), Verdict::DoesNotHold);
+        assert_eq!(judge([Some(0.03), Some(0.03), Some(0.11), None]), Verdict::DoesNotHold);
         assert_eq!(judge_widths(&[]), Verdict::DoesNotHold);
         assert_eq!(rank(&wide.map(|one| one.unwrap_or(f64::NAN)), 0.75), 0.1);
         assert_eq!(rank(&[f64::NAN, 1.0], 1.0), f64::INFINITY);

@@ -76,13 +76,9 @@ pub(crate) fn against_best(
     let given = peers.iter().enumerate();
     let given = given.filter_map(|(at, (_, given))| Some((at, given.as_ref().ok()?)));
     let best = given.min_by(|(_, one), (_, other)| number(one).total_cmp(&number(other)));
-    let missing = peers
-        .iter()
-        .filter_map(|(name, given)| Some((name, given.as_ref().err()?)));
+    let missing = peers.iter().filter_map(|(name, given)| Some((name, given.as_ref().err()?)));
     let Some((best, agreement)) = best else {
-        let missing: Vec<String> = missing
-            .map(|(name, why)| format!("{name} ({why})"))
-            .collect();
+        let missing: Vec<String> = missing.map(|(name, why)| format!("{name} ({why})")).collect();
         let why = format!("there is no number of {}", missing.join(", "));
         return (Verdict::Undecided(why), None);
     };
@@ -129,11 +125,7 @@ impl Verdict {
 
 impl From<bool> for Verdict {
     fn from(holds: bool) -> Verdict {
-        if holds {
-            Verdict::Holds
-        } else {
-            Verdict::DoesNotHold
-        }
+        if holds { Verdict::Holds } else { Verdict::DoesNotHold }
     }
 }
 
@@ -205,10 +197,7 @@ mod tests {
         assert_eq!(Verdict::Holds.refuted_only_if_quiet(false), Verdict::Holds);
         let refuted = Verdict::DoesNotHold;
         assert_eq!(refuted.clone().refuted_only_if_quiet(true), refuted);
-        assert!(matches!(
-            refuted.refuted_only_if_quiet(false),
-            Verdict::Undecided(_)
-        ));
+        assert!(matches!(refuted.refuted_only_if_quiet(false), Verdict::Undecided(_)));
     }
 
     #[test]

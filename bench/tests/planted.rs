@@ -32,9 +32,7 @@ fn it_is_compared_with_itself_and_refuses_what_is_no_share() {
     let code = if rows[0].is_empty() { 3 } else { 0 };
     assert_eq!(ended.status.code(), Some(code), "{ended:?}");
     let rows = rows.into_iter().flatten();
-    let mut of: Vec<&str> = rows
-        .map(|row| row["axes"]["of"].as_str().unwrap())
-        .collect();
+    let mut of: Vec<&str> = rows.map(|row| row["axes"]["of"].as_str().unwrap()).collect();
     of.sort_unstable();
     assert_eq!(of, ["core", "kernel", "memory"]);
     let ended = compared(&folder, ["0", "much"]);

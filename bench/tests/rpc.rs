@@ -15,11 +15,7 @@ struct End {
 
 impl End {
     fn start(program: &str, words: &[&str]) -> End {
-        let mut child = Command::new(program)
-            .args(words)
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
+        let mut child = Command::new(program).args(words).stdout(Stdio::piped()).spawn().unwrap();
         let says = BufReader::new(child.stdout.take().unwrap());
         End { child, says }
     }
@@ -58,17 +54,13 @@ fn numbers(program: &str, before: &[&str], serve: &str, what: &str, rest: &[&str
 
 fn calls(program: &str, before: &[&str], serve: &str) {
     let times = numbers(program, before, serve, "call", &["5", "50", "64"]);
-    let [median, almost_all, longest] = times[..] else {
-        panic!("{times:?} are no three numbers")
-    };
+    let [median, almost_all, longest] = times[..] else { panic!("{times:?} are no three numbers") };
     assert!(0 < median && median <= almost_all && almost_all <= longest);
 }
 
 fn streams(program: &str, before: &[&str], serve: &str) {
     let sum = numbers(program, before, serve, "stream", &["20", "65536"]);
-    let [bytes, took_ns] = sum[..] else {
-        panic!("{sum:?} are no two numbers")
-    };
+    let [bytes, took_ns] = sum[..] else { panic!("{sum:?} are no two numbers") };
     assert!(bytes > 0 && bytes.is_multiple_of(65536) && took_ns >= 20_000_000);
 }
 
@@ -83,11 +75,7 @@ fn our_ends_say_how_long_calls_take_and_what_arrives_of_a_stream() {
 #[test]
 fn an_end_that_does_not_exist_is_refused() {
     for words in [["grpc", "dance"], ["soap", "serve"]] {
-        let ended = Command::new(BENCH)
-            .arg("rpc-end")
-            .args(words)
-            .output()
-            .unwrap();
+        let ended = Command::new(BENCH).arg("rpc-end").args(words).output().unwrap();
         assert_eq!(ended.status.code(), Some(2));
         let why = String::from_utf8(ended.stderr).unwrap();
         assert!(why.contains(words[0]), "{why}");

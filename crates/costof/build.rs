@@ -36,13 +36,7 @@ fn of_checkout() -> Option<String> {
     }
     // All crates, whose change builds costof again anyway.
     println!("cargo::rerun-if-changed=..");
-    git(&[
-        "describe",
-        "--always",
-        "--exclude=*",
-        "--abbrev=12",
-        "--dirty",
-    ])
+    git(&["describe", "--always", "--exclude=*", "--abbrev=12", "--dirty"])
 }
 
 /// What git prints; `None` if it fails, or is not installed.

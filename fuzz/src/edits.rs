@@ -64,10 +64,7 @@ fn edit(tokens: &mut Vec<String>, choices: &mut Unstructured<'_>) -> Result<()> 
         6 => tokens[at] = choices.arbitrary::<i64>()?.to_string(),
         7 => tokens[at] = choices.choose(tokens)?.clone(),
         what => {
-            let start = tokens[..at]
-                .iter()
-                .rposition(is_end)
-                .map_or(0, |end| end + 1);
+            let start = tokens[..at].iter().rposition(is_end).map_or(0, |end| end + 1);
             let end = tokens[at..].iter().position(is_end);
             let end = end.map_or(tokens.len(), |end| at + end + 1);
             let line: Vec<String> = tokens[start..end].to_vec();
@@ -75,10 +72,7 @@ fn edit(tokens: &mut Vec<String>, choices: &mut Unstructured<'_>) -> Result<()> 
                 tokens.drain(start..end);
             } else {
                 let to = choices.choose_index(tokens.len())?;
-                let to = tokens[..to]
-                    .iter()
-                    .rposition(is_end)
-                    .map_or(0, |end| end + 1);
+                let to = tokens[..to].iter().rposition(is_end).map_or(0, |end| end + 1);
                 tokens.splice(to..to, line);
             }
         }
@@ -110,7 +104,5 @@ fn quoted(text: &str) -> usize {
         is_escaped = c == '\\' && !is_escaped;
         ends
     });
-    end.map_or(text.len(), |end| {
-        end + usize::from(text[end..].starts_with('"'))
-    })
+    end.map_or(text.len(), |end| end + usize::from(text[end..].starts_with('"')))
 }

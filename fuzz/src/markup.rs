@@ -24,17 +24,10 @@ pub(crate) fn check(text: &str) {
         let tag = &rest[start + 1..end];
         rest = &rest[end + 1..];
         if let Some(name) = tag.strip_prefix('/') {
-            assert_eq!(
-                open.pop(),
-                Some(name),
-                "what ends is not what began: {}",
-                around(rest, 0)
-            );
+            assert_eq!(open.pop(), Some(name), "what ends is not what began: {}", around(rest, 0));
             continue;
         }
-        let (tag, is_closed) = tag
-            .strip_suffix('/')
-            .map_or((tag, false), |tag| (tag, true));
+        let (tag, is_closed) = tag.strip_suffix('/').map_or((tag, false), |tag| (tag, true));
         let name = tag.split(' ').next().unwrap_or_default();
         assert!(is_word_of(ELEMENTS, name), "no element of ours: <{tag}>");
         check_attributes(&tag[name.len()..]);
@@ -44,10 +37,7 @@ pub(crate) fn check(text: &str) {
         open.push(name);
         if let "script" | "style" = name {
             let end = rest.find("</").expect("it ends");
-            assert!(
-                name == "style" || rest[..end] == *SCRIPT,
-                "a foreign script"
-            );
+            assert!(name == "style" || rest[..end] == *SCRIPT, "a foreign script");
             rest = &rest[end..];
         }
     }
@@ -58,23 +48,15 @@ pub(crate) fn check(text: &str) {
 fn check_attributes(mut rest: &str) {
     while let Some(attribute) = rest.strip_prefix(' ') {
         let name = attribute.split(['=', ' ']).next().unwrap_or_default();
-        assert!(
-            is_word_of(ATTRIBUTES, name),
-            "no attribute of ours: {attribute}"
-        );
+        assert!(is_word_of(ATTRIBUTES, name), "no attribute of ours: {attribute}");
         rest = &attribute[name.len()..];
         let Some(value) = rest.strip_prefix("=\"") else {
             continue;
         };
-        let end = value
-            .find('"')
-            .unwrap_or_else(|| panic!("{attribute} has no end"));
+        let end = value.find('"').unwrap_or_else(|| panic!("{attribute} has no end"));
         let (value, after) = value.split_at(end);
         check_text(value);
-        assert!(
-            name != "href" || value.starts_with('#'),
-            "a foreign link: {value}"
-        );
+        assert!(name != "href" || value.starts_with('#'), "a foreign link: {value}");
         rest = &after[1..];
     }
     assert_eq!(rest, "", "it stands among attributes");
@@ -82,9 +64,7 @@ fn check_attributes(mut rest: &str) {
 
 /// Text has no harmful characters, and what would be markup is escaped.
 fn check_text(text: &str) {
-    let harm = text
-        .chars()
-        .find(|c| harmless::is_harmful(*c) && !['\n', '\t'].contains(c));
+    let harm = text.chars().find(|c| harmless::is_harmful(*c) && !['\n', '\t'].contains(c));
     assert_eq!(harm, None, "{text:?}");
     for (at, _) in text.match_indices('&') {
         let end = text[at..].find(';').map(|end| &text[at + 1..at + end]);
@@ -121,10 +101,7 @@ mod tests {
             "<p class=\"a\"b\"></p>",
             "1 < 2",
         ] {
-            assert!(
-                std::panic::catch_unwind(|| check(foreign)).is_err(),
-                "{foreign}"
-            );
+            assert!(std::panic::catch_unwind(|| check(foreign)).is_err(), "{foreign}");
         }
     }
 }

@@ -15,10 +15,7 @@ pub(crate) fn is_same(one: &Value, other: &Value) -> bool {
         }
         (Value::Array(one), Value::Array(other)) => {
             one.len() == other.len()
-                && one
-                    .iter()
-                    .zip(other)
-                    .all(|(one, other)| is_same(one, other))
+                && one.iter().zip(other).all(|(one, other)| is_same(one, other))
         }
         (Value::Object(one), Value::Object(other)) => {
             let mut fields = one.iter();

@@ -25,27 +25,17 @@ fn all_holds_for_what_is_kept_and_for_changes_of_it() {
 }
 
 fn short(target: &Target) {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("corpus")
-        .join(target.name);
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus").join(target.name);
     let files = std::fs::read_dir(&folder).unwrap();
-    let mut kept: Vec<Vec<u8>> = files
-        .map(|file| std::fs::read(file.unwrap().path()).unwrap())
-        .collect();
+    let mut kept: Vec<Vec<u8>> =
+        files.map(|file| std::fs::read(file.unwrap().path()).unwrap()).collect();
     kept.sort();
     assert!(!kept.is_empty(), "{} is empty", folder.display());
     let mut random = Rng::with_seed(1);
-    let changed: Vec<Vec<u8>> = (0..target.rounds)
-        .map(|_| changed(&kept, &mut random))
-        .collect();
+    let changed: Vec<Vec<u8>> = (0..target.rounds).map(|_| changed(&kept, &mut random)).collect();
     for input in kept.iter().chain(&changed) {
         let held = catch_unwind(AssertUnwindSafe(|| (target.run)(input)));
-        assert!(
-            held.is_ok(),
-            "{} fails for b\"{}\"",
-            target.name,
-            input.escape_ascii()
-        );
+        assert!(held.is_ok(), "{} fails for b\"{}\"", target.name, input.escape_ascii());
     }
 }
 

@@ -29,12 +29,9 @@ fn parse_and_run(words: &[&str]) -> RoleResult<()> {
     };
     match (*what, rest) {
         ("serve", []) => serve(stack),
-        ("call", [address, warm_up, calls, bytes]) => call(
-            connected(stack, address)?,
-            warm_up.parse()?,
-            calls.parse()?,
-            bytes.parse()?,
-        ),
+        ("call", [address, warm_up, calls, bytes]) => {
+            call(connected(stack, address)?, warm_up.parse()?, calls.parse()?, bytes.parse()?)
+        }
         ("stream", [address, lasts_ms, bytes]) => {
             let lasts = Duration::from_millis(lasts_ms.parse()?);
             stream(connected(stack, address)?, lasts, bytes.parse()?)

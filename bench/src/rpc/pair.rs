@@ -17,11 +17,7 @@ const LIMIT: Duration = Duration::from_secs(300);
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Task {
     /// Calls, one after the other, of a string of so many bytes that is given back.
-    Calls {
-        warm_up: usize,
-        calls: usize,
-        bytes: usize,
-    },
+    Calls { warm_up: usize, calls: usize, bytes: usize },
     /// A client stream of messages of so many bytes.
     Stream { lasts_ms: usize, bytes: usize },
 }
@@ -44,10 +40,7 @@ pub(super) struct Launched {
 impl Pair {
     /// Ours: this program again.
     pub(super) fn own(stack: &str) -> Result<Pair> {
-        Ok(Pair {
-            program: own_program()?,
-            before: ["rpc-end", stack].map(str::to_owned).into(),
-        })
+        Ok(Pair { program: own_program()?, before: ["rpc-end", stack].map(str::to_owned).into() })
     }
 
     /// A peer's, built first, by this transport.
@@ -106,19 +99,11 @@ impl Task {
     /// The arguments of a client.
     fn words(self, address: &str) -> Vec<String> {
         let (what, numbers) = match self {
-            Task::Calls {
-                warm_up,
-                calls,
-                bytes,
-            } => ("call", vec![warm_up, calls, bytes]),
+            Task::Calls { warm_up, calls, bytes } => ("call", vec![warm_up, calls, bytes]),
             Task::Stream { lasts_ms, bytes } => ("stream", vec![lasts_ms, bytes]),
         };
         let numbers = numbers.iter().map(usize::to_string);
-        [what, address]
-            .map(str::to_owned)
-            .into_iter()
-            .chain(numbers)
-            .collect()
+        [what, address].map(str::to_owned).into_iter().chain(numbers).collect()
     }
 
     /// The number of what a client printed, and for how many calls or messages that was.
@@ -142,17 +127,10 @@ mod tests {
 
     #[test]
     fn the_arguments_and_the_output_of_a_client_are_those_of_its_task() {
-        let calls = Task::Calls {
-            warm_up: 2,
-            calls: 10,
-            bytes: 64,
-        };
+        let calls = Task::Calls { warm_up: 2, calls: 10, bytes: 64 };
         assert_eq!(calls.words("here:1"), ["call", "here:1", "2", "10", "64"]);
         assert_eq!(calls.read("41500 50000 90000").unwrap(), (41.5, 10.0));
-        let stream = Task::Stream {
-            lasts_ms: 5,
-            bytes: 1000,
-        };
+        let stream = Task::Stream { lasts_ms: 5, bytes: 1000 };
         assert_eq!(stream.words("here:1"), ["stream", "here:1", "5", "1000"]);
         assert_eq!(stream.read("5000 4000").unwrap(), (10.0, 5.0));
         for rubbish in ["", "warm", "1 2 x", "1 2 3 4"] {

@@ -148,8 +148,7 @@ pub(crate) fn print_quantiles(mut took: Vec<Duration>) {
     took.sort_unstable();
     let at = |p: f64| {
         let last = took.len().saturating_sub(1);
-        took.get((last as f64 * p).round() as usize)
-            .map_or(f64::NAN, |took| took.as_nanos() as f64)
+        took.get((last as f64 * p).round() as usize).map_or(f64::NAN, |took| took.as_nanos() as f64)
     };
     println!("{} {} {}", at(0.5), at(0.99), at(1.0));
 }
@@ -160,11 +159,8 @@ mod tests {
 
     #[test]
     fn kinds_are_what_their_words_say() {
-        let rudp = Kind::Rudp(Rudp {
-            control: rudp::Control::Rate,
-            datagram_bytes: 1452,
-            ahead_bytes: 7,
-        });
+        let rudp =
+            Kind::Rudp(Rudp { control: rudp::Control::Rate, datagram_bytes: 1452, ahead_bytes: 7 });
         assert_eq!("rudp:rate:1452:7".parse(), Ok(rudp));
         assert_eq!("tcp:cubic".parse(), Ok(Kind::Tcp("cubic".to_owned())));
         for unknown in ["rudp:fast:1:1", "rudp", "tcp", ""] {

@@ -31,10 +31,7 @@ pub(super) struct Path {
 impl Path {
     /// The client on the first of these CPUs, the server on the second.
     pub(super) fn loopback(cpus: [usize; 2]) -> Path {
-        Path {
-            link: None,
-            cpus: cpus.map(|cpu| cpu.to_string()),
-        }
+        Path { link: None, cpus: cpus.map(|cpu| cpu.to_string()) }
     }
 
     /// Both on the measured CPU, as costof has them: what relays the link takes another one.
@@ -53,10 +50,7 @@ impl Path {
             made.relay_on(others, &GOES_ON).map_err(failed)?;
             cpu = measured.to_string();
         }
-        Ok(Path {
-            link: Some(made),
-            cpus: [cpu.clone(), cpu],
-        })
+        Ok(Path { link: Some(made), cpus: [cpu.clone(), cpu] })
     }
 
     /// What the link did so far, for a person to read.
@@ -89,12 +83,7 @@ impl Path {
         let mut child = start(end, &[&[what, cpu, kind, &at][..], rest].concat())?;
         let line = child.line(START_LIMIT, &bench.interrupt)?;
         let (at, extra) = line.split_once(' ').unwrap_or((&line, ""));
-        Ok(Listener {
-            at: at.to_owned(),
-            extra: extra.to_owned(),
-            kind: kind.to_owned(),
-            child,
-        })
+        Ok(Listener { at: at.to_owned(), extra: extra.to_owned(), kind: kind.to_owned(), child })
     }
 
     /// The other end of one that listens.

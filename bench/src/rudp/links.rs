@@ -199,11 +199,8 @@ fn shared(bench: &Bench, other: &str, round: usize) -> Result<f64> {
     let _second_sends = path.start_sender(&second)?;
     let of_first = first.arrived(bench, all)?;
     let of_second = second.arrived(bench, SHARED_SECONDS)?;
-    let parts = [
-        of_first.rate(ALONE_SECONDS, all),
-        of_second.rate(0, SHARED_SECONDS),
-    ]
-    .map(|rate| rate * 8.0 / RATE_BITS);
+    let parts = [of_first.rate(ALONE_SECONDS, all), of_second.rate(0, SHARED_SECONDS)]
+        .map(|rate| rate * 8.0 / RATE_BITS);
     println!(
         "beside {other}, round {round}: TCP {:.3} of the link (alone before: {:.3}), the other \
          {:.3}; {}",

@@ -13,10 +13,7 @@ pub(super) struct Tally {
 
 impl Tally {
     pub(super) fn new() -> Tally {
-        Tally {
-            began: Instant::now(),
-            bytes: Vec::new(),
-        }
+        Tally { began: Instant::now(), bytes: Vec::new() }
     }
 
     pub(super) fn add(&mut self, bytes: usize) {
@@ -30,8 +27,7 @@ impl Tally {
 
     /// How much of so long a time is left; `None` when it is over.
     pub(super) fn left(&self, of: Duration) -> Option<Duration> {
-        of.checked_sub(self.began.elapsed())
-            .filter(|left| !left.is_zero())
+        of.checked_sub(self.began.elapsed()).filter(|left| !left.is_zero())
     }
 
     pub(super) fn line(&self) -> String {
@@ -47,10 +43,7 @@ pub(super) struct Arrived(Vec<u64>);
 impl Arrived {
     pub(super) fn read(line: &str) -> Option<Arrived> {
         let steps = line.strip_prefix("arrived")?.split_whitespace();
-        steps
-            .map(|step| step.parse().ok())
-            .collect::<Option<_>>()
-            .map(Arrived)
+        steps.map(|step| step.parse().ok()).collect::<Option<_>>().map(Arrived)
     }
 
     /// Bytes a second between these seconds.

@@ -103,10 +103,8 @@ const CRASHES: &[Axis] = &[axis!("by", "segv", "abort", "kill", "no")];
 const HANGS: &[Axis] = &[axis!("how", "sleep", "spin", "stop", "once")];
 const OUTPUTS: &[Axis] = &[axis!("to", "prints", "protocol")];
 const ENDS: &[Axis] = &[axis!("end", "well", "crash", "hang")];
-const STARTS: &[Axis] = &[
-    axis!("why", "unsupported", "exit"),
-    axis!("point", "first", "second", "third"),
-];
+const STARTS: &[Axis] =
+    &[axis!("why", "unsupported", "exit"), axis!("point", "first", "second", "third")];
 const REMOVED: &[Axis] = &[axis!("time", "none", "constant", "crash_once")];
 
 fn good(_: &Point, meter: &mut Meter<'_>) -> Result<(), Failure> {
@@ -194,11 +192,7 @@ fn rubbish(point: &Point, meter: &mut Meter<'_>) -> Result<(), Failure> {
     good(point, meter)
 }
 
-#[expect(
-    clippy::print_stdout,
-    clippy::print_stderr,
-    reason = "that is the fault"
-)]
+#[expect(clippy::print_stdout, clippy::print_stderr, reason = "that is the fault")]
 fn stray_prints() {
     println!("{{\"is\":\"ran\"}} says standard output");
     eprintln!("{{\"is\":\"ran\"}} says standard error");
@@ -208,9 +202,7 @@ fn stray_prints() {
 fn write_to_every_pipe() {
     let own = fs::read_dir("/proc/self/fd").expect("a process has descriptors");
     for descriptor in own.flatten().map(|entry| entry.path()) {
-        let is_standard = ["0", "1", "2"]
-            .iter()
-            .any(|name| descriptor.ends_with(name));
+        let is_standard = ["0", "1", "2"].iter().any(|name| descriptor.ends_with(name));
         let is_pipe =
             fs::read_link(&descriptor).is_ok_and(|to| to.to_string_lossy().starts_with("pipe:"));
         if is_pipe && !is_standard {
@@ -218,8 +210,7 @@ fn write_to_every_pipe() {
                 .write(true)
                 .open(&descriptor)
                 .expect("a pipe can be opened again");
-            pipe.write_all(b"nonsense\x1b[31m\n")
-                .expect("the controller reads");
+            pipe.write_all(b"nonsense\x1b[31m\n").expect("the controller reads");
         }
     }
 }
@@ -227,10 +218,7 @@ fn write_to_every_pipe() {
 #[expect(clippy::zombie_processes, reason = "that is the fault")]
 fn leaves_child(point: &Point, meter: &mut Meter<'_>) -> Result<(), Failure> {
     // It inherits the worker's input and standard error.
-    Command::new("sleep")
-        .arg("1000")
-        .spawn()
-        .expect("there is a sleep");
+    Command::new("sleep").arg("1000").spawn().expect("there is a sleep");
     match point.axes.word("end") {
         "crash" => std::process::abort(),
         "hang" => {
@@ -246,9 +234,7 @@ struct Unsupported;
 
 impl Role for Unsupported {
     fn prepare(&mut self, _: &Point, _: &Offers) -> Result<Offers, Failure> {
-        Err(Failure::unsupported(
-            "this machine has no such thing (buy one)",
-        ))
+        Err(Failure::unsupported("this machine has no such thing (buy one)"))
     }
 
     fn run(&mut self, _: &Point, _: &mut Meter<'_>) -> Result<(), Failure> {
@@ -261,15 +247,11 @@ fn no_start(launch: &costof_model::protocol::Launch) -> Result<Box<dyn Role>, Fa
     if launch.points[0].axes.word("why") == "exit" {
         std::process::exit(9);
     }
-    Err(Failure::unsupported(
-        "this machine has no such room (build one)",
-    ))
+    Err(Failure::unsupported("this machine has no such room (build one)"))
 }
 
 fn slow(_: &Point, meter: &mut Meter<'_>) -> Result<(), Failure> {
-    meter.repeatable("cost", |n| {
-        std::thread::sleep(Duration::from_millis(20) * n as u32)
-    });
+    meter.repeatable("cost", |n| std::thread::sleep(Duration::from_millis(20) * n as u32));
     Ok(())
 }
 
@@ -337,8 +319,5 @@ const COST: &[MetricInfo] = &[MetricInfo {
 }];
 
 const fn word(value: &'static str) -> Choice {
-    Choice {
-        value: Text::Borrowed(value),
-        about: Text::Borrowed("as it says"),
-    }
+    Choice { value: Text::Borrowed(value), about: Text::Borrowed("as it says") }
 }

@@ -10,10 +10,7 @@ pub(crate) fn anonymous(run: &mut Run) {
     run.run.command.clear();
     let mut names = names(run);
     names.extend(without_places(run));
-    let folders = run
-        .attempts
-        .iter()
-        .flat_map(|attempt| attempt.hosts.values());
+    let folders = run.attempts.iter().flat_map(|attempt| attempt.hosts.values());
     names.extend(folders.filter_map(|facts| facts.temporary_folder.clone()));
     names.retain(|name| name.len() > 1);
     names.sort_by_key(|name| std::cmp::Reverse(name.len()));
@@ -47,10 +44,7 @@ pub(crate) fn anonymous(run: &mut Run) {
 fn without_places(run: &mut Run) -> Vec<String> {
     let is_place = |axis: &&Axis| matches!(axis.domain, Domain::Place { .. });
     let axes = run.probes.iter().flat_map(|info| info.axes.iter());
-    let axes: Vec<Text> = axes
-        .filter(is_place)
-        .map(|axis| axis.name.clone())
-        .collect();
+    let axes: Vec<Text> = axes.filter(is_place).map(|axis| axis.name.clone()).collect();
     let planned = run.run.plan.blocks.iter_mut();
     let points = planned
         .flat_map(|block| &mut block.points)
@@ -101,11 +95,8 @@ fn place_in(word: &str) -> Option<&str> {
     let around = |c: char| c.is_whitespace() || "(),;`'\"".contains(c);
     let bare = word.trim_matches(around);
     let before_colon = bare.strip_suffix(':').unwrap_or(bare);
-    let shapes = [
-        bare.trim_matches(|c| around(c) || c == ':'),
-        before_colon.trim_matches(around),
-        bare,
-    ];
+    let shapes =
+        [bare.trim_matches(|c| around(c) || c == ':'), before_colon.trim_matches(around), bare];
     shapes.into_iter().find(|shape| {
         shape.starts_with('/')
             || shape.contains("://")
@@ -120,15 +111,11 @@ fn named_by(place: &str) -> Vec<String> {
     if let Some((_, rest)) = place.split_once("://")
         && let Some((server, path)) = rest.split_once('/')
     {
-        let bracketed = server
-            .strip_prefix('[')
-            .and_then(|rest| rest.split_once(']'));
+        let bracketed = server.strip_prefix('[').and_then(|rest| rest.split_once(']'));
         let (host, _) = bracketed.unwrap_or_else(|| server.split_once(':').unwrap_or((server, "")));
         names.push(host.to_owned());
         for path in [path, &decoded(path)] {
-            let folders = path
-                .match_indices('/')
-                .map(|(at, _)| format!("/{}", &path[..at]));
+            let folders = path.match_indices('/').map(|(at, _)| format!("/{}", &path[..at]));
             names.push(format!("/{path}"));
             names.extend(folders);
             // A reason for a missing file has only the file's name.
@@ -198,11 +185,7 @@ mod tests {
         let mut axes = Axes::default().with("depth", 1);
         let path = AxisValue::Word(path.to_owned().into());
         axes.0.insert("path".into(), path);
-        Point {
-            probe: PROBE.into(),
-            axes,
-            link: "none".into(),
-        }
+        Point { probe: PROBE.into(), axes, link: "none".into() }
     }
 
     /// A run of these places with a launch of each, of which the first fails for these reasons.
@@ -271,22 +254,13 @@ mod tests {
         for (reason, shown) in [
             ("NFS at 10.77.0.1:2049: no answer", "NFS at …: no answer"),
             ("10.77.0.1 runs no NFS version 3", "… runs no NFS version 3"),
-            (
-                "the portmapper at [fe80::1%2]:111: it",
-                "the portmapper at …: it",
-            ),
+            ("the portmapper at [fe80::1%2]:111: it", "the portmapper at …: it"),
             ("at ::1: (fe80::): (::1)", "at …: (…): (…)"),
-            (
-                "folders (/other: there is none, /: not)",
-                "folders (…: there is none, …: not)",
-            ),
+            ("folders (/other: there is none, /: not)", "folders (…: there is none, …: not)"),
             ("there is no `my own,%zz`", "there is no …"),
             ("/secret/my own,%zz was removed", "… was removed"),
             ("write\nnfs://HOST/FILE\tor `/a`", "write\n…\tor `…`"),
-            (
-                "at 5 of 10 KiB/s: 1.5 s (12:30)",
-                "at 5 of 10 KiB/s: 1.5 s (12:30)",
-            ),
+            ("at 5 of 10 KiB/s: 1.5 s (12:30)", "at 5 of 10 KiB/s: 1.5 s (12:30)"),
         ] {
             let mut run = run(&[url], &[reason]);
             anonymous(&mut run);

@@ -315,12 +315,7 @@ pub(crate) struct ShowOptions {
 impl RunOptions {
     /// Those of `costof run` alone, measured like this into `out`.
     pub(crate) fn new(measuring: Measuring, quiet: Quiet, out: Option<PathBuf>) -> RunOptions {
-        RunOptions {
-            measuring,
-            quiet,
-            out,
-            ..RunOptions::default()
-        }
+        RunOptions { measuring, quiet, out, ..RunOptions::default() }
     }
 }
 
@@ -406,12 +401,7 @@ pub(crate) struct CompareOptions {
     #[arg(long, value_name = "PERCENT", value_parser = percent, allow_negative_numbers = true)]
     pub(crate) threshold: Option<f64>,
     /// What --threshold does if a point no longer has a number; `warn` leaves it undecided
-    #[arg(
-        long,
-        value_name = "WHAT",
-        default_value = "warn",
-        requires = "threshold"
-    )]
+    #[arg(long, value_name = "WHAT", default_value = "warn", requires = "threshold")]
     pub(crate) missing: MissingPoint,
     #[command(flatten)]
     pub(crate) gate: Gate,
@@ -421,10 +411,7 @@ pub(crate) struct CompareOptions {
     /// Write a page too: one file that needs no network, with plots of both runs
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) html: Option<PathBuf>,
-    #[command(
-        flatten,
-        next_help_heading = "Options of --interleave, as for `costof run`"
-    )]
+    #[command(flatten, next_help_heading = "Options of --interleave, as for `costof run`")]
     pub(crate) measuring: Measuring,
     #[command(flatten)]
     pub(crate) quiet: Quiet,

@@ -173,12 +173,7 @@ impl<'a> Controller<'a> {
             return false;
         };
         if !self.cut.contains(&block) {
-            let spent: f64 = self
-                .run()
-                .launches
-                .iter()
-                .map(|launch| launch.wall_ns)
-                .sum();
+            let spent: f64 = self.run().launches.iter().map(|launch| launch.wall_ns).sum();
             let next = self.counted(block).launch.as_nanos() as f64;
             if spent == 0.0 || spent + next <= budget_ns as f64 {
                 return false;
@@ -215,8 +210,7 @@ impl<'a> Controller<'a> {
             let prediction = predict(self.table, &point, &self.facts, measured, earlier);
             let info = &self.probe(&point).info;
             if let Some(prediction) = prediction.filter(|range| can_fail(info, range)) {
-                self.record
-                    .write(Row::Prediction(PredictionRow { point, prediction }))?;
+                self.record.write(Row::Prediction(PredictionRow { point, prediction }))?;
             }
         }
         Ok(())
@@ -232,8 +226,7 @@ impl<'a> Controller<'a> {
         };
         let earlier = self.plan().earlier.iter();
         let own = self.plan().points().filter_map(measured);
-        own.chain(earlier.map(|earlier| earlier.row.clone()))
-            .collect()
+        own.chain(earlier.map(|earlier| earlier.row.clone())).collect()
     }
 
     /// How many launches each block gets: the number in the file if it was decided before, else what there is
@@ -264,11 +257,7 @@ impl<'a> Controller<'a> {
             // Launches without a result say nothing about the time of later ones.
             None => cost::launch_time(self.table, block.planned(), self.precision),
         };
-        Counted {
-            launch,
-            points: block.planned().points.len(),
-            done,
-        }
+        Counted { launch, points: block.planned().points.len(), done }
     }
 
     /// The time that the remaining launches take, for these counts.
@@ -359,10 +348,7 @@ impl<'a> Controller<'a> {
     }
 
     fn block(&self, block: usize) -> BlockState<'_> {
-        BlockState {
-            run: self.run(),
-            block,
-        }
+        BlockState { run: self.run(), block }
     }
 
     fn probe(&self, point: &Point) -> &'static Probe {

@@ -14,10 +14,7 @@ pub(crate) fn is_folder(out: &Path) -> bool {
 pub(crate) fn of_machine(machine: &Machine) -> String {
     let name = machine.description.facts.host_name.as_deref();
     let name = name.filter(|name| !name.is_empty());
-    format!(
-        "{}.jsonl",
-        name.map_or_else(|| of_text(&machine.host.to_string()), of_text)
-    )
+    format!("{}.jsonl", name.map_or_else(|| of_text(&machine.host.to_string()), of_text))
 }
 
 /// The file name for one of several hosts of a command. If two names become equal, or both are cut, each also has
@@ -39,11 +36,7 @@ fn of_text(text: &str) -> String {
     let is_kept = |c: char| c.is_ascii_alphanumeric() || "._".contains(c);
     let kept = text.chars().map(|c| if is_kept(c) { c } else { '-' });
     let kept: String = kept.take(100).collect();
-    let before = if kept.starts_with(['.', '-']) {
-        "_"
-    } else {
-        ""
-    };
+    let before = if kept.starts_with(['.', '-']) { "_" } else { "" };
     before.to_owned() + &kept
 }
 
@@ -69,12 +62,7 @@ mod tests {
         let names: Vec<String> = names.collect();
         assert_eq!(
             names[..4],
-            [
-                "local.jsonl",
-                "ssh-a.b.jsonl",
-                "exec-a-b+3.jsonl",
-                "exec-a-b+4.jsonl"
-            ]
+            ["local.jsonl", "ssh-a.b.jsonl", "exec-a-b+3.jsonl", "exec-a-b+4.jsonl"]
         );
         assert_ne!(names[4], names[5]);
         assert!(names[4].len() < 120, "{}", names[4]);

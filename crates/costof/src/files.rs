@@ -17,9 +17,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 pub(crate) fn read_text(path: &Path, most_bytes: u64) -> io::Result<String> {
     let invalid = |why| io::Error::new(io::ErrorKind::InvalidData, why);
     let mut bytes = Vec::new();
-    File::open(path)?
-        .take(most_bytes + 1)
-        .read_to_end(&mut bytes)?;
+    File::open(path)?.take(most_bytes + 1).read_to_end(&mut bytes)?;
     if let Some(encoding) = encoding::foreign(&bytes) {
         return Err(invalid(encoding));
     }
@@ -113,10 +111,7 @@ pub(crate) fn is_standard_output(path: &Path) -> bool {
 /// # Errors
 /// Two of them would be mixed there, or one with JSON.
 pub(crate) fn leaves_standard_output(outputs: &[Option<&Path>], json: bool) -> Result<bool, Error> {
-    let there = outputs
-        .iter()
-        .flatten()
-        .filter(|path| is_standard_output(path));
+    let there = outputs.iter().flatten().filter(|path| is_standard_output(path));
     match there.count() + usize::from(json) {
         0 => Ok(true),
         1 => Ok(json),
@@ -224,24 +219,20 @@ pub(crate) fn check_spares(path: &Path, run_file: &Path) -> Result<(), Error> {
     let file = |path| fs::metadata(path).map(|data| identity(&data)).ok();
     let is_linked = file(path).is_some_and(|written| Some(written) == file(run_file));
     if is_linked || resolved(path) == resolved(run_file) {
-        bail!(
-            "{} is the run itself, or another output: name another file",
-            path.display()
-        );
+        bail!("{} is the run itself, or another output: name another file", path.display());
     }
     Ok(())
 }
 
 /// The absolute path of a file, even if it does not exist yet.
 fn resolved(path: &Path) -> PathBuf {
-    path.canonicalize()
-        .unwrap_or_else(|_| match (path.parent(), path.file_name()) {
-            (Some(folder), Some(name)) if folder == Path::new("") => {
-                resolved(Path::new(".")).join(name)
-            }
-            (Some(folder), Some(name)) => resolved(folder).join(name),
-            _ => path.to_owned(),
-        })
+    path.canonicalize().unwrap_or_else(|_| match (path.parent(), path.file_name()) {
+        (Some(folder), Some(name)) if folder == Path::new("") => {
+            resolved(Path::new(".")).join(name)
+        }
+        (Some(folder), Some(name)) => resolved(folder).join(name),
+        _ => path.to_owned(),
+    })
 }
 
 #[cfg(test)]

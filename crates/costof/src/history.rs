@@ -79,10 +79,7 @@ fn elsewhere(folder: &Path) -> Vec<Entry> {
     let mut seen = HashSet::new();
     lines
         .filter(|(_, path)| seen.insert(*path) && Path::new(path).is_file())
-        .map(|(id, path)| Entry {
-            id: id.to_owned(),
-            path: path.into(),
-        })
+        .map(|(id, path)| Entry { id: id.to_owned(), path: path.into() })
         .collect()
 }
 
@@ -95,12 +92,8 @@ pub(crate) fn remember(id: &str, path: &Path) {
 fn add_to_index(id: &str, path: &Path) -> io::Result<()> {
     let Ok(folder) = folder() else { return Ok(()) };
     let path = path.canonicalize()?;
-    let is_in_history = folder
-        .canonicalize()
-        .is_ok_and(|folder| path.parent() == Some(&folder));
-    let text = path
-        .to_str()
-        .filter(|text| !text.contains(char::is_control));
+    let is_in_history = folder.canonicalize().is_ok_and(|folder| path.parent() == Some(&folder));
+    let text = path.to_str().filter(|text| !text.contains(char::is_control));
     let Some(text) = text.filter(|_| !is_in_history) else {
         return Ok(());
     };
@@ -131,9 +124,7 @@ pub(crate) fn named(name: PathBuf) -> Result<PathBuf, Error> {
     };
     let runs = all();
     let count = runs.len();
-    let run = number
-        .checked_sub(1)
-        .and_then(|position| runs.into_iter().nth(position));
+    let run = number.checked_sub(1).and_then(|position| runs.into_iter().nth(position));
     run.ok_or_else(|| match count {
         0 => wrong("there is no run in the history: `costof run` makes one, or name a run file"),
         1 => wrong(format!("there is no run @{number}: @1 is the only one")),
@@ -222,9 +213,8 @@ pub(crate) fn of_this_machine(
 
 /// The rows of the latest runs of this machine, those to be trusted most first; of equal ones, the newest.
 pub(crate) fn best_rows() -> Vec<PointRow> {
-    let mut rows: Vec<PointRow> = of_this_machine(|_| true)
-        .flat_map(|(_, run)| run.points)
-        .collect();
+    let mut rows: Vec<PointRow> =
+        of_this_machine(|_| true).flat_map(|(_, run)| run.points).collect();
     rows.sort_by_key(PointRow::distrust);
     rows
 }
@@ -245,16 +235,10 @@ pub(crate) fn of_boot(boot: &str, points: &[Point]) -> Vec<Earlier> {
             && attempt.is_some_and(|attempt| attempt.boot.as_deref() == Some(boot))
     });
     let mut earlier: Vec<Earlier> = Vec::new();
-    for Run {
-        run, points: rows, ..
-    } in runs
-    {
+    for Run { run, points: rows, .. } in runs {
         let rows = rows.into_iter();
         let good = rows.filter(|row| row.is_sound() && points.contains(&row.point));
-        earlier.extend(good.map(|row| Earlier {
-            run: run.id.clone(),
-            row,
-        }));
+        earlier.extend(good.map(|row| Earlier { run: run.id.clone(), row }));
     }
     earlier.sort_by_key(|known| known.row.distrust());
     let mut known: HashSet<Point> = HashSet::new();

@@ -45,10 +45,7 @@ pub fn main(table: &'static [&'static Probe]) -> ExitCode {
 fn on_enough_stack(table: &'static [&'static Probe]) -> ExitCode {
     let code = match cli::command().try_get_matches() {
         Ok(matches) => ended(execute(table, &matches)),
-        Err(error) => match error
-            .source()
-            .and_then(|source| source.downcast_ref::<Error>())
-        {
+        Err(error) => match error.source().and_then(|source| source.downcast_ref::<Error>()) {
             Some(own) => failed(own),
             None => helped(&error),
         },

@@ -128,10 +128,7 @@ impl Machines {
             let is_own = far.is_loopback() || own.contains(&far);
             let link = if is_own { Link::Loopback } else { Link::Remote };
             let meet = match source_towards(far) {
-                Ok(near) if hosts.on.is_none() => Meet {
-                    near,
-                    ..Meet::towards(far)
-                },
+                Ok(near) if hosts.on.is_none() => Meet { near, ..Meet::towards(far) },
                 _ => Meet::towards(far),
             };
             return Ok(Some((link, meet)));
@@ -141,11 +138,7 @@ impl Machines {
         };
         let meet = addresses::between(self.measured.side(), peer.side(), hosts.peer_address)
             .map_err(Error::Nothing)?;
-        let link = if meet.one_namespace {
-            Link::Loopback
-        } else {
-            Link::Remote
-        };
+        let link = if meet.one_namespace { Link::Loopback } else { Link::Remote };
         Ok(Some((link, meet)))
     }
 }
@@ -157,10 +150,7 @@ pub(crate) fn resolved(hosts: Hosts) -> Result<Hosts, Error> {
         return Ok(hosts);
     };
     let address = route_to(name).map_err(Error::Nothing)?;
-    Ok(Hosts {
-        peer_address: Some(address),
-        ..hosts
-    })
+    Ok(Hosts { peer_address: Some(address), ..hosts })
 }
 
 fn route_to(name: &str) -> Result<IpAddr, String> {
@@ -216,11 +206,7 @@ impl Machine {
                 "the worker on {host} describes an invalid clock of {hz} Hz"
             )));
         }
-        Ok(Machine {
-            host: host.clone(),
-            description,
-            worker,
-        })
+        Ok(Machine { host: host.clone(), description, worker })
     }
 
     /// Checks that the host's workers could enter the namespaces of a link that is made here.
@@ -251,10 +237,7 @@ impl Machine {
         let (Host::Exec(_), Some(namespace)) = (&self.host, &made.near.namespace) else {
             return Ok(());
         };
-        let place = Place {
-            host: &self.host,
-            end: Some(&made.near),
-        };
+        let place = Place { host: &self.host, end: Some(&made.near) };
         let (_worker, inside) = describe(place, setting).map_err(|why| match why {
             // Only the link can be reached from its namespace, so a command that needs another host ends.
             NoAnswer::Failed(ended) if ended.kind == FailureKind::Crashed => {
@@ -264,9 +247,7 @@ impl Machine {
             NoAnswer::Interrupted => Failure::error("interrupted"),
         })?;
         let number = namespace.number().map_err(|error| {
-            Failure::error(format!(
-                "cannot tell the namespaces of {link} apart: {error}"
-            ))
+            Failure::error(format!("cannot tell the namespaces of {link} apart: {error}"))
         })?;
         // A separate machine reports the same number in both cases, which may equal this machine's by chance.
         if self.description.network.namespace != Some(number)
@@ -373,11 +354,7 @@ impl Machine {
         let Some(floor) = self.description.clock.core_floor else {
             return Ok(None);
         };
-        let look = Command::Look(Look {
-            cpus: cpus.to_vec(),
-            enough,
-            floor,
-        });
+        let look = Command::Look(Look { cpus: cpus.to_vec(), enough, floor });
         let answer = self.worker.ask(&look, setting.limit, setting.interrupted);
         match answer.map_err(ended)? {
             Answer::Looked { cpus: mut looks } => {
@@ -399,11 +376,7 @@ impl Machine {
 
     /// What decides how the machine is reached.
     fn side(&self) -> Side<'_> {
-        Side {
-            host: &self.host,
-            boot: self.boot(),
-            network: &self.description.network,
-        }
+        Side { host: &self.host, boot: self.boot(), network: &self.description.network }
     }
 
     /// The CPUs that its workers may use.
@@ -501,10 +474,8 @@ mod tests {
         let [one, two] = ["a.one", "a.two"].map(probe_info);
         let way_out = "their points get no number (use the same release at both ends)";
         let of = |own: &[(&'static str, u32)]| {
-            let own: Vec<(Text, u32)> = own
-                .iter()
-                .map(|(id, method)| ((*id).into(), *method))
-                .collect();
+            let own: Vec<(Text, u32)> =
+                own.iter().map(|(id, method)| ((*id).into(), *method)).collect();
             misses(&Host::Local, &own, &[&one, &two])
         };
         for (own, expected) in [

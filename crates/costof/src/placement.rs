@@ -99,9 +99,8 @@ pub(crate) fn check(placement: &Placement, machines: &Machines) -> Result<(), Er
 }
 
 fn check_role(placement: &Placement, role: &str, allowed: &[usize]) -> Result<(), Error> {
-    let missing: Vec<usize> = of_role(placement, role)
-        .filter(|cpu| !allowed.contains(cpu))
-        .collect();
+    let missing: Vec<usize> =
+        of_role(placement, role).filter(|cpu| !allowed.contains(cpu)).collect();
     if !missing.is_empty() {
         bail!(
             "the run was started on CPUs that this process may not use now: {} (taskset, cpusets and containers limit them; now it may use {})",
@@ -132,10 +131,7 @@ fn parse(list: &str, option: &str, allowed: &[usize]) -> Result<Vec<usize>, Erro
         };
         // The check against the allowed CPUs limits the range, however large the numbers are.
         if first > last || !allowed.contains(&first) || !allowed.contains(&last) {
-            bail!(
-                "{option} {part}: a process there may use the CPUs {}",
-                listed(allowed)
-            );
+            bail!("{option} {part}: a process there may use the CPUs {}", listed(allowed));
         }
         for cpu in (first..=last).filter(|cpu| allowed.contains(cpu)) {
             if !cpus.contains(&cpu) {

@@ -67,26 +67,16 @@ pub(crate) fn plan(
     let infos: Vec<&ProbeInfo> = all.iter().map(|plan| &*plan.probe.info).collect();
     let levels = plan::levels(&infos);
     let mut blocks = Vec::new();
-    for ProbePlan {
-        probe,
-        headlines,
-        asked,
-        mut points,
-    } in all
-    {
+    for ProbePlan { probe, headlines, asked, mut points } in all {
         let info = &*probe.info;
         let level = levels.iter().position(|level| level.contains(&info));
         points.retain(&mut *keep);
-        blocks.extend(split(probe, points).into_iter().map(|points| {
-            Block {
-                labels: labels(&points, &headlines),
-                level: level.unwrap_or(0) as u32,
-                rounds: rounds(probe, precision),
-                needed: (0..points.len())
-                    .filter(|at| !asked.contains(&points[*at]))
-                    .collect(),
-                points,
-            }
+        blocks.extend(split(probe, points).into_iter().map(|points| Block {
+            labels: labels(&points, &headlines),
+            level: level.unwrap_or(0) as u32,
+            rounds: rounds(probe, precision),
+            needed: (0..points.len()).filter(|at| !asked.contains(&points[*at])).collect(),
+            points,
         }));
     }
     Ok(Plan {
@@ -167,11 +157,7 @@ impl<'a> Paths<'a> {
 
     /// The links for a probe.
     fn of(&self, info: &ProbeInfo) -> &[Text] {
-        if info.needs_link() {
-            &self.links
-        } else {
-            &[Text::Borrowed("none")]
-        }
+        if info.needs_link() { &self.links } else { &[Text::Borrowed("none")] }
     }
 
     /// Whether a point about this link can use the requested links. A point about another link than that to
@@ -224,28 +210,16 @@ fn probe_plan(
             add_new(&mut points, kept);
         }
     }
-    Ok(ProbePlan {
-        probe,
-        headlines,
-        asked: points.iter().cloned().collect(),
-        points,
-    })
+    Ok(ProbePlan { probe, headlines, asked: points.iter().cloned().collect(), points })
 }
 
 fn point_at(info: &ProbeInfo, axes: Axes, link: &Text) -> Point {
-    Point {
-        probe: info.id.clone(),
-        axes,
-        link: link.clone(),
-    }
+    Point { probe: info.id.clone(), axes, link: link.clone() }
 }
 
 /// These axes over each of the links.
 fn over(info: &ProbeInfo, axes: &[Axes], links: &[Text]) -> Vec<Point> {
-    let over = |link| {
-        axes.iter()
-            .map(move |axes| point_at(info, axes.clone(), link))
-    };
+    let over = |link| axes.iter().map(move |axes| point_at(info, axes.clone(), link));
     links.iter().flat_map(over).collect()
 }
 
@@ -338,9 +312,7 @@ fn labels(points: &[Point], headlines: &[Headline]) -> Vec<(usize, String)> {
         headlines.find(|headline| headline.axes == point.axes && is_over(headline, &point.link))
     };
     let labels = points.iter().enumerate();
-    labels
-        .filter_map(|(position, point)| Some((position, label(point)?.label.clone())))
-        .collect()
+    labels.filter_map(|(position, point)| Some((position, label(point)?.label.clone()))).collect()
 }
 
 /// The number of rounds in which points take turns. A quick run makes one if the probe asks for more time

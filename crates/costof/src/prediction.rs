@@ -63,27 +63,15 @@ mod tests {
     fn a_prediction_says_which_number_it_used_and_of_which_run() {
         let clock = row("cpu.frequency", Axes::default(), 2e9).primary_is("frequency");
         let info = &probe::find(TABLE, "cpu.loop").unwrap().info;
-        let point = Point {
-            probe: info.id.clone(),
-            axes: info.defaults(),
-            link: "none".into(),
-        };
+        let point = Point { probe: info.id.clone(), axes: info.defaults(), link: "none".into() };
         let rows = [clock.measured_in(Unit::Hertz)];
-        let earlier = [Earlier {
-            run: "7".to_owned(),
-            row: rows[0].clone(),
-        }];
+        let earlier = [Earlier { run: "7".to_owned(), row: rows[0].clone() }];
         let because = |earlier: &[Earlier]| {
             let facts = Facts::default();
-            predict(TABLE, &point, &facts, &rows, earlier)
-                .unwrap()
-                .because
+            predict(TABLE, &point, &facts, &rows, earlier).unwrap().because
         };
         let ends = |text: String, end: &str| assert!(text.ends_with(end), "{text}");
-        ends(
-            because(&[]),
-            "; when this was predicted: cpu.frequency 2.00 GHz",
-        );
+        ends(because(&[]), "; when this was predicted: cpu.frequency 2.00 GHz");
         ends(because(&earlier), "cpu.frequency 2.00 GHz in the run 7");
     }
 }

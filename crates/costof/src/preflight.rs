@@ -57,10 +57,7 @@ impl Load {
             // Other threads move to the other CPUs as long as these have room.
             let others = (runnable - (cpus - 1.0)).max(0.0) / cpus.max(1.0);
             let others = others.min(MAX_THREADS_PER_CPU);
-            Load {
-                others: most.others.max(others),
-                steal: most.steal.max(contention.steal),
-            }
+            Load { others: most.others.max(others), steal: most.steal.max(contention.steal) }
         })
     }
 
@@ -128,9 +125,7 @@ fn wait(
     while waited < limit {
         if let Some(reminder) = reminders.reminder(waited) {
             let limit = humantime::format_duration(limit);
-            say(&format!(
-                "{reminder}, up to {limit}, until it is quiet: {busy}"
-            ));
+            say(&format!("{reminder}, up to {limit}, until it is quiet: {busy}"));
         }
         let seen = look()?;
         waited += WATCH * seen.len() as u32;
@@ -177,32 +172,14 @@ fn busy(seen: &[Seen]) -> Option<String> {
 fn described(host: &str, contention: Contention) -> String {
     let percent = |share: f64| format!("{:.0} %", share * 100.0);
     let mut users = Vec::new();
-    let Contention {
-        cpus,
-        others,
-        steal,
-        ..
-    } = contention;
+    let Contention { cpus, others, steal, .. } = contention;
     let is_busy = |contention| expected(contention, false) > QUIET;
-    if is_busy(Contention {
-        steal: 0.0,
-        ..contention
-    }) {
-        let cpus = if cpus == 1 {
-            "the CPU".to_owned()
-        } else {
-            format!("{cpus} CPUs")
-        };
+    if is_busy(Contention { steal: 0.0, ..contention }) {
+        let cpus = if cpus == 1 { "the CPU".to_owned() } else { format!("{cpus} CPUs") };
         users.push(format!("other processes use {} of {cpus}", percent(others)));
     }
-    if is_busy(Contention {
-        others: 0.0,
-        ..contention
-    }) {
-        users.push(format!(
-            "the hypervisor takes {} of the time",
-            percent(steal)
-        ));
+    if is_busy(Contention { others: 0.0, ..contention }) {
+        users.push(format!("the hypervisor takes {} of the time", percent(steal)));
     }
     let users = users.join(", ");
     match host {
@@ -238,50 +215,29 @@ mod tests {
     use std::cell::RefCell;
 
     fn contention(cpus: u32, others: f64, steal: f64) -> Contention {
-        Contention {
-            cpus,
-            others,
-            steal,
-            runnable: None,
-        }
+        Contention { cpus, others, steal, runnable: None }
     }
 
     #[test]
     fn announced_times_grow_with_what_shares_the_cpus() {
         let load = |runnable: Option<f64>, steal| {
-            let contention = Contention {
-                runnable,
-                ..contention(2, 1.0, steal)
-            };
-            let seen = Seen {
-                host: "local".to_owned(),
-                contention: Some(contention),
-            };
-            Load::new(&[seen])
-                .slowed(Duration::from_millis(30), 1)
-                .as_millis()
+            let contention = Contention { runnable, ..contention(2, 1.0, steal) };
+            let seen = Seen { host: "local".to_owned(), contention: Some(contention) };
+            Load::new(&[seen]).slowed(Duration::from_millis(30), 1).as_millis()
         };
         assert_eq!(load(Some(1.0), 0.0), 30, "the other CPU has room for it");
         assert_eq!(load(Some(10.0), 0.0), 5 * 30 + 15 + 450);
         assert_eq!(load(None, 0.0), 45 + 50, "at least one beside it");
         assert_eq!(load(Some(0.0), 0.5), 60);
-        assert_eq!(
-            Load::default().slowed(Duration::from_secs(3), 2).as_secs(),
-            3
-        );
+        assert_eq!(Load::default().slowed(Duration::from_secs(3), 2).as_secs(), 3);
     }
 
     /// What is said where looks see others use these shares of two CPUs, the last one from then on, and
     /// how it ends.
     fn checked(wait_s: Option<u64>, require_quiet: bool, shares: &[f64]) -> (Vec<String>, String) {
-        let quiet = Quiet {
-            wait_quiet: wait_s.map(Duration::from_secs),
-            require_quiet,
-        };
+        let quiet = Quiet { wait_quiet: wait_s.map(Duration::from_secs), require_quiet };
         let said = RefCell::new(Vec::new());
-        let mut looks = shares
-            .iter()
-            .chain(std::iter::repeat(&shares[shares.len() - 1]));
+        let mut looks = shares.iter().chain(std::iter::repeat(&shares[shares.len() - 1]));
         let look = || {
             let others = *looks.next().unwrap();
             Ok(vec![Seen {
@@ -328,11 +284,7 @@ mod tests {
               undisturbed, else D, and few comparisons (--wait-quiet 5m waits for a quiet machine)"
             ]
         );
-        let seen = [
-            ("local", 0.9, 0.3),
-            ("ssh:b", 0.6, 0.0),
-            ("ssh:c", 0.0, 0.0),
-        ];
+        let seen = [("local", 0.9, 0.3), ("ssh:b", 0.6, 0.0), ("ssh:c", 0.0, 0.0)];
         let seen = seen.map(|(host, others, steal)| Seen {
             host: host.to_owned(),
             contention: Some(contention(4, others, steal)),
@@ -364,11 +316,7 @@ mod tests {
     #[test]
     fn where_a_quiet_machine_is_required_another_is_not_measured() {
         assert_eq!(checked(None, true, &[0.0]).1, "measured");
-        assert!(
-            checked(None, true, &[1.0])
-                .1
-                .starts_with("busy: other processes")
-        );
+        assert!(checked(None, true, &[1.0]).1.starts_with("busy: other processes"));
         assert!(checked(Some(3), true, &[1.0]).1.contains("--require-quiet"));
         assert_eq!(checked(Some(60), true, &[1.0, 0.0]).1, "measured");
         assert!(checked(None, true, &[f64::NAN]).1.contains("/proc/stat"));

@@ -47,11 +47,7 @@ struct Pace {
 
 impl Pace {
     fn new(announced: Duration) -> Pace {
-        Pace {
-            announced,
-            is_corrected: false,
-            due: HEARTBEAT,
-        }
+        Pace { announced, is_corrected: false, due: HEARTBEAT }
     }
 
     /// Whether a check is due: once every heartbeat.
@@ -130,10 +126,7 @@ impl Display {
         let bar = bar(0, " launches");
         // A bar without a length would be shown as full.
         bar.set_draw_target(ProgressDrawTarget::hidden());
-        Display {
-            bar,
-            expected: Mutex::default(),
-        }
+        Display { bar, expected: Mutex::default() }
     }
 
     /// The progress of a run with this many launches, as far as known, and with this announced time.
@@ -211,9 +204,7 @@ impl<'a> Progress<'a> {
     /// A launch of this probe begins.
     pub(crate) fn begin(&self, probe: &str) {
         give_way(&self.display.bar);
-        self.display
-            .bar
-            .set_message(format!("{}{probe}", self.name));
+        self.display.bar.set_message(format!("{}{probe}", self.name));
         self.display.bar.tick();
     }
 
@@ -252,9 +243,7 @@ impl<'a> Progress<'a> {
         if self.display.bar.is_hidden() && self.display.expected().len() < MANY {
             let ([done, all], left) = (launches, whole_seconds(left));
             let points = points_counted(points);
-            self.say(&format!(
-                "{done} of {all} launches of {points}, about {left} s left"
-            ));
+            self.say(&format!("{done} of {all} launches of {points}, about {left} s left"));
         }
     }
 
@@ -386,18 +375,13 @@ mod tests {
         let said = [(1, seconds(9)), (12, Duration::from_millis(79_500))];
         let said = said.map(|(rows, left)| waiting_rows(rows, left));
         assert_eq!(said[0], "1 row waits for a core that is alone; 9 s left");
-        assert_eq!(
-            said[1],
-            "12 rows wait for a core that is alone; 1 min 20 s left"
-        );
+        assert_eq!(said[1], "12 rows wait for a core that is alone; 1 min 20 s left");
     }
 
     #[test]
     fn a_wait_is_mentioned_ever_more_seldom_and_says_how_long_it_is() {
         let mut reminders = Reminders::default();
-        let said: Vec<String> = (0..100)
-            .filter_map(|at| reminders.reminder(seconds(at)))
-            .collect();
+        let said: Vec<String> = (0..100).filter_map(|at| reminders.reminder(seconds(at))).collect();
         let said: Vec<&str> = said.iter().map(String::as_str).collect();
         assert_eq!(
             said,

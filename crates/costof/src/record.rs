@@ -82,10 +82,7 @@ impl Record {
             } else {
                 "with --out, name a file that does not exist yet"
             };
-            wrong(format!(
-                "cannot create {}: {error} ({way_out})",
-                path.display()
-            ))
+            wrong(format!("cannot create {}: {error} ({way_out})", path.display()))
         })?;
         lock(&file, path)?;
         let mut record = Record {
@@ -122,13 +119,7 @@ impl Record {
             .context(format_args!("cannot cut {}", path.display()))?;
         let content = Checksum::of(&file).context(format_args!("cannot read {shown}"))?;
         let path = path.to_owned();
-        Ok(Record {
-            file,
-            path,
-            run,
-            sync_launches: false,
-            content,
-        })
+        Ok(Record { file, path, run, sync_launches: false, content })
     }
 
     /// Describes the probes of the plan that are not described yet: whoever began the run may have been killed
@@ -171,9 +162,7 @@ impl Record {
 
     /// Waits until the disk has what was written, so that it outlasts a power failure.
     pub(crate) fn sync(&self) -> Result<(), Error> {
-        self.file
-            .sync_data()
-            .map_err(|error| self.not_written(&error))
+        self.file.sync_data().map_err(|error| self.not_written(&error))
     }
 
     /// Appends a row with one `write`.
@@ -205,10 +194,9 @@ fn end_last_line(mut file: &File, bytes: u64) -> io::Result<()> {
 fn lock(file: &File, path: &Path) -> Result<(), Error> {
     match file.try_lock() {
         Ok(()) => Ok(()),
-        Err(TryLockError::WouldBlock) => bail!(
-            "{} is being written by another costof: wait until it has ended",
-            path.display()
-        ),
+        Err(TryLockError::WouldBlock) => {
+            bail!("{} is being written by another costof: wait until it has ended", path.display())
+        }
         Err(TryLockError::Error(error)) => bail!("cannot lock {}: {error}", path.display()),
     }
 }
@@ -287,9 +275,7 @@ pub(crate) fn file(given: PathBuf) -> Result<PathBuf, Error> {
 fn run_files(folder: &Path) -> Result<Vec<PathBuf>, Error> {
     let entries = fs::read_dir(folder).context(folder.display())?;
     let entries = entries.map(|entry| entry.map(|entry| entry.path()));
-    let mut entries = entries
-        .collect::<Result<Vec<_>, _>>()
-        .context(folder.display())?;
+    let mut entries = entries.collect::<Result<Vec<_>, _>>().context(folder.display())?;
     // To open a pipe could take for ever.
     let is_other = |file: &PathBuf| fs::metadata(file).is_ok_and(|data| !data.is_file());
     entries.retain(|file| file.extension().is_some_and(|end| end == "jsonl") && !is_other(file));
@@ -308,10 +294,7 @@ fn each_once(runs: Vec<(&PathBuf, Run)>) -> Vec<Run> {
         let (id, started) = (run.run.id.clone(), run.run.started.clone());
         let is_new = seen.insert((id, started, run.host_name()));
         if !is_new {
-            log(format_args!(
-                "left out: {} has the same run as another file",
-                file.display()
-            ));
+            log(format_args!("left out: {} has the same run as another file", file.display()));
         }
         is_new
     });
@@ -346,12 +329,7 @@ fn read_on_all_cpus(files: &[PathBuf]) -> Vec<Result<Run, Error>> {
     thread::scope(|scope| {
         let parts = files.chunks(files.len().div_ceil(cpus).max(1));
         let parts: Vec<_> = parts
-            .map(|part| {
-                (
-                    part,
-                    thread::Builder::new().spawn_scoped(scope, move || in_turn(part)),
-                )
-            })
+            .map(|part| (part, thread::Builder::new().spawn_scoped(scope, move || in_turn(part))))
             .collect();
         let read = parts.into_iter().flat_map(|(part, thread)| match thread {
             Ok(thread) => thread.join().unwrap_or_else(|panic| resume_unwind(panic)),
@@ -394,9 +372,7 @@ pub(crate) fn head(path: &Path) -> Result<(Run, bool), Error> {
     let (run, _) = run_file::read_up_to(BufReader::new((&file).take(HEAD_BYTES)), HEAD_BYTES)
         .context(path.display())?;
     let mut end = Vec::new();
-    let read = file
-        .seek(SeekFrom::End(-END_BYTES))
-        .and_then(|_| file.read_to_end(&mut end));
+    let read = file.seek(SeekFrom::End(-END_BYTES)).and_then(|_| file.read_to_end(&mut end));
     let rows = end.trim_ascii_end().rsplit(|byte| *byte == b'\n');
     let is_end = |row: &[u8]| row.starts_with(br#"{"type":"end""#);
     let is_complete = read.is_ok() && rows.take(1).any(is_end);

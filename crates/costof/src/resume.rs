@@ -21,18 +21,14 @@ pub(crate) fn command(path: &Path, force: bool) -> String {
 /// What to do about a run that is not finished.
 pub(crate) fn advice(run: &Run, path: &Path) -> String {
     let force = check_commands(&run.run.plan.hosts, false).is_err();
-    format!(
-        "interrupted; `{}` measures what is missing",
-        command(path, force)
-    )
+    format!("interrupted; `{}` measures what is missing", command(path, force))
 }
 
 /// A run file may come from anybody, so the commands in it do not run without the user's consent.
 pub(crate) fn check_commands(hosts: &Hosts, force: bool) -> Result<(), Error> {
     let hosts_named = [&hosts.on, &hosts.peer].into_iter().flatten();
-    let mut commands = hosts_named
-        .filter(|host| host.starts_with("exec:"))
-        .chain(&hosts.remote_costof);
+    let mut commands =
+        hosts_named.filter(|host| host.starts_with("exec:")).chain(&hosts.remote_costof);
     match commands.next() {
         Some(command) if !force => bail!(
             "resuming this run executes a command that its file names: {} (--force, if you trust it)",

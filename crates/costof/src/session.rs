@@ -106,9 +106,8 @@ impl<'a> Session<'a> {
         // Processes that start after this run may use the same CPUs as before it.
         let allowed = affinity::allowed();
         let machines = Machines::connect(&hosts, self.setting(), &self.display)?;
-        let done = self.measure_on(machines, hosts, resumed, &mut |controller| {
-            controller.execute()
-        });
+        let done =
+            self.measure_on(machines, hosts, resumed, &mut |controller| controller.execute());
         if let Ok(allowed) = allowed {
             drop(affinity::pin(&allowed));
         }
@@ -134,11 +133,7 @@ impl<'a> Session<'a> {
         let mut machines = machines;
         let is_one_of_many = options.on.len() > 1;
         let hold = |machines: &mut Machines| -> Result<Load, Error> {
-            let in_silence = if is_one_of_many {
-                WORKER_EXIT
-            } else {
-                Duration::ZERO
-            };
+            let in_silence = if is_one_of_many { WORKER_EXIT } else { Duration::ZERO };
             self.hold(&mut machines.measured, machines.peer.as_mut(), in_silence)?;
             self.preflight(machines.iter_mut())
         };
@@ -215,10 +210,8 @@ impl<'a> Session<'a> {
         other: Option<&mut Machine>,
         in_silence: Duration,
     ) -> Result<(), Error> {
-        let waiting = Waiting {
-            in_silence,
-            then_until_it_is_free: !self.options.measuring.no_wait,
-        };
+        let waiting =
+            Waiting { in_silence, then_until_it_is_free: !self.options.measuring.no_wait };
         machine::hold(one, other, waiting, self.setting(), &self.display)
     }
 
@@ -229,10 +222,7 @@ impl<'a> Session<'a> {
     ) -> Result<Load, Error> {
         let mut different: Vec<&mut Machine> = Vec::new();
         for machine in machines {
-            if !different
-                .iter()
-                .any(|other| machine::one_machine(other, machine))
-            {
+            if !different.iter().any(|other| machine::one_machine(other, machine)) {
                 different.push(machine);
             }
         }
@@ -295,13 +285,7 @@ impl<'a> Session<'a> {
             let boot = machines.measured.boot().filter(|_| is_here);
             boot.map_or_else(Vec::new, |boot| history::of_boot(boot, needed))
         };
-        let target = Target {
-            facts: &facts,
-            placement,
-            hosts,
-            peer_link,
-            earlier: &earlier,
-        };
+        let target = Target { facts: &facts, placement, hosts, peer_link, earlier: &earlier };
         let mut left_out: BTreeMap<String, usize> = BTreeMap::new();
         let mut keep = |point: &Point| {
             let fits = (self.fits)(self.table, point, &facts);
@@ -320,16 +304,12 @@ impl<'a> Session<'a> {
         let planned: BTreeSet<&str> = plan.points().map(|point| &*point.probe).collect();
         let probes = infos(self.table).into_iter();
         let probes: Vec<&ProbeInfo> = probes.filter(|info| planned.contains(&*info.id)).collect();
-        for missing in machines
-            .iter()
-            .filter_map(|machine| machine.misses(&probes))
-        {
+        for missing in machines.iter().filter_map(|machine| machine.misses(&probes)) {
             self.display.say(&missing);
         }
         for (reason, points) in left_out {
             let points = names::points_counted(points);
-            self.display
-                .say(&format!("{points} left out here: {reason}"));
+            self.display.say(&format!("{points} left out here: {reason}"));
         }
         self.fit(&mut plan, Load::default())?;
         Ok(plan)
@@ -396,9 +376,7 @@ pub(crate) fn first_row(plan: Plan, seed: Option<u64>) -> RunRow {
         schema: SCHEMA,
         id: record::new_id(&started),
         started,
-        command: std::env::args_os()
-            .map(|word| word.to_string_lossy().into_owned())
-            .collect(),
+        command: std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect(),
         seed: seed.unwrap_or_else(|| fastrand::u64(..)),
         beside: None,
         plan,

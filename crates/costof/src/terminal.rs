@@ -29,10 +29,7 @@ pub(crate) fn log(text: impl Display) {
     let output = io::stderr();
     let text = harmless::lines(&format!("costof: {text}"));
     let width = width(&output);
-    let style = Style {
-        width,
-        ..Style::default()
-    };
+    let style = Style { width, ..Style::default() };
     // A line that fits keeps its blanks, which may be those of a table.
     let lines = text.lines().map(|line| match line.chars().count() {
         length if length > width.unwrap_or(usize::MAX) => style.prose(line),
@@ -58,11 +55,7 @@ pub(crate) fn takes_messages() -> bool {
 pub(crate) fn write_messages() {
     let unread = std::mem::take(&mut *UNREAD.lock().unwrap_or_else(PoisonError::into_inner));
     let mut rest = unread.as_str();
-    while let Some(line) = rest
-        .split_inclusive('\n')
-        .next()
-        .filter(|_| takes_messages())
-    {
+    while let Some(line) = rest.split_inclusive('\n').next().filter(|_| takes_messages()) {
         let _ = io::stderr().write_all(line.as_bytes());
         rest = &rest[line.len()..];
     }
@@ -123,12 +116,7 @@ pub(crate) fn style(printing: &Printing) -> Style {
         ColorChoice::Auto => AutoStream::choice(&io::stdout()) != anstream::ColorChoice::Never,
         chosen => chosen == ColorChoice::Always,
     };
-    Style {
-        width: terminal_columns(),
-        colour,
-        ids: printing.ids,
-        notes: printing.notes,
-    }
+    Style { width: terminal_columns(), colour, ids: printing.ids, notes: printing.notes }
 }
 
 /// The C library of GNU starts no thread if clone3(2) fails by another error than ENOSYS.

@@ -190,12 +190,7 @@ impl Acceptor {
         ioctl_fionbio(&listener, false)?;
         // Accepted sockets inherit it.
         receive_within(&listener, POLL_INTERVAL)?;
-        Ok(Self {
-            listener: listener.into(),
-            first,
-            from: peer.ip(),
-            ports: Some(Vec::new()),
-        })
+        Ok(Self { listener: listener.into(), first, from: peer.ip(), ports: Some(Vec::new()) })
     }
 
     /// Waits in accept(2) for a connection, as a plain server does. `None` if none of the client's arrives

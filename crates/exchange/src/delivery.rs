@@ -114,13 +114,7 @@ pub fn call(
     flows
         .map(|(flow, messages)| {
             let round_trip = Some(flow.round_trip);
-            sender(
-                flow.into_socket()?,
-                transport,
-                primitive,
-                messages,
-                round_trip,
-            )
+            sender(flow.into_socket()?, transport, primitive, messages, round_trip)
         })
         .collect()
 }
@@ -148,9 +142,9 @@ pub fn into_sink(
     let to = SocketAddrV4::new(to, DISCARD);
     let connect = || -> io::Result<OwnedFd> {
         match (transport, acknowledger) {
-            (Transport::Tcp, Some(acknowledger)) => Ok(acknowledger
-                .connect(from, to, SINK_RECEIVER, control)?
-                .into()),
+            (Transport::Tcp, Some(acknowledger)) => {
+                Ok(acknowledger.connect(from, to, SINK_RECEIVER, control)?.into())
+            }
             (Transport::Udp | Transport::UdpGso, _) => {
                 let socket = UdpSocket::bind((from, 0))?;
                 socket.connect(to)?;
@@ -160,16 +154,11 @@ pub fn into_sink(
         }
     };
     let senders = messages.into_iter();
-    senders
-        .map(|messages| sender(connect()?, transport, primitive, messages, None))
-        .collect()
+    senders.map(|messages| sender(connect()?, transport, primitive, messages, None)).collect()
 }
 
 /// The window that a receiver at the end of an Ethernet link would advertise.
-const SINK_RECEIVER: sink::Receiver = sink::Receiver {
-    mss: 1460,
-    window: 4 << 20,
-};
+const SINK_RECEIVER: sink::Receiver = sink::Receiver { mss: 1460, window: 4 << 20 };
 
 fn sender(
     socket: OwnedFd,
@@ -184,10 +173,7 @@ fn sender(
 }
 
 fn other_bytes() -> io::Error {
-    io::Error::new(
-        ErrorKind::InvalidData,
-        "the received bytes differ from those sent",
-    )
+    io::Error::new(ErrorKind::InvalidData, "the received bytes differ from those sent")
 }
 
 fn no_answer() -> io::Error {

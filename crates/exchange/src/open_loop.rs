@@ -128,10 +128,7 @@ mod tests {
             let mut at_ns = 0.0;
             while let Some(number) = load.due(at_ns) {
                 load.mark_sent();
-                assert_eq!(
-                    load.answered(number, at_ns + round_trip_ns),
-                    Some(round_trip_ns)
-                );
+                assert_eq!(load.answered(number, at_ns + round_trip_ns), Some(round_trip_ns));
                 assert_eq!(load.answered(number, at_ns + 1e9), None);
                 at_ns += 1e9 / rate as f64;
             }

@@ -119,11 +119,7 @@ impl<T: Transport> Client<T> {
             return Ok(());
         }
         std::mem::swap(&mut self.message, &mut self.answer);
-        if self.message == self.expected {
-            Ok(())
-        } else {
-            Err(ErrorKind::InvalidData.into())
-        }
+        if self.message == self.expected { Ok(()) } else { Err(ErrorKind::InvalidData.into()) }
     }
 
     /// Numbers a message and sends it. A message that is only acknowledged stays unchanged: its

@@ -131,12 +131,7 @@ impl Listener {
             listen(&socket, BACKLOG)?;
             sockets.push(socket);
         }
-        Ok(Self {
-            over,
-            flows,
-            token: token.to_vec(),
-            sockets,
-        })
+        Ok(Self { over, flows, token: token.to_vec(), sockets })
     }
 
     /// Lets the queues of datagram sockets hold this many bytes, as far as `net.core.rmem_max` allows
@@ -178,9 +173,7 @@ impl Listener {
     ///
     /// Those of [`socket::limit_segments`].
     pub fn limit_segments(&self, bytes: u32) -> io::Result<()> {
-        self.sockets
-            .iter()
-            .try_for_each(|socket| socket::limit_segments(socket, bytes))
+        self.sockets.iter().try_for_each(|socket| socket::limit_segments(socket, bytes))
     }
 
     /// Makes later connections start with this congestion control at this end too (an accepted
@@ -190,9 +183,7 @@ impl Listener {
     ///
     /// Those of [`socket::set_congestion_control`].
     pub fn set_congestion_control(&self, name: &str) -> io::Result<()> {
-        self.sockets
-            .iter()
-            .try_for_each(|socket| socket::set_congestion_control(socket, name))
+        self.sockets.iter().try_for_each(|socket| socket::set_congestion_control(socket, name))
     }
 
     /// Has its datagram sockets lose this share of what comes to them, at random.
@@ -201,9 +192,7 @@ impl Listener {
     ///
     /// Those of [`random_loss::lose`].
     pub fn lose(&self, share: f64) -> io::Result<()> {
-        self.sockets
-            .iter()
-            .try_for_each(|socket| random_loss::lose(socket, share))
+        self.sockets.iter().try_for_each(|socket| random_loss::lose(socket, share))
     }
 
     /// Accepts the flows of the client that sends the token. All of them wait until the token is
@@ -372,12 +361,7 @@ impl Flow {
         if over == Over::Tcp {
             sockopt::set_tcp_nodelay(&socket, true)?;
         }
-        Ok(Self {
-            socket,
-            over,
-            peer,
-            round_trip: Duration::ZERO,
-        })
+        Ok(Self { socket, over, peer, round_trip: Duration::ZERO })
     }
 
     /// Connects a datagram socket to its peer, as [`connect_only_to`] does.
@@ -547,10 +531,7 @@ pub(crate) fn check_wanted(stop: &AtomicBool, until: Instant) -> io::Result<()> 
 
 fn check_deadline(until: Instant) -> io::Result<()> {
     if Instant::now() > until {
-        return Err(io::Error::new(
-            ErrorKind::TimedOut,
-            "the other end has not connected in time",
-        ));
+        return Err(io::Error::new(ErrorKind::TimedOut, "the other end has not connected in time"));
     }
     Ok(())
 }
@@ -624,9 +605,8 @@ mod tests {
         for over in [Over::Tcp, Over::Unix] {
             for (flows, silent) in [(1, 20), (3, MAX_PENDING + 20)] {
                 let (accepted, called) = rendezvous(over, flows, |address| {
-                    let mut stay: Vec<_> = (0..silent)
-                        .map(|_| connect_and_send(address, &[]))
-                        .collect();
+                    let mut stay: Vec<_> =
+                        (0..silent).map(|_| connect_and_send(address, &[])).collect();
                     stay.push(connect_and_send(address, &TOKEN[..5]));
                     stay.push(connect_and_send(address, OTHER));
                     drop(connect_and_send(address, &TOKEN[..15]));
@@ -781,15 +761,10 @@ mod tests {
     #[test]
     fn no_two_unix_sockets_have_one_name() {
         let listeners: Vec<_> = (0..3).map(|_| listen(Over::Unix, 1)).collect();
-        let names: std::collections::BTreeSet<String> = listeners
-            .iter()
-            .map(|(_, address)| address.to_string())
-            .collect();
+        let names: std::collections::BTreeSet<String> =
+            listeners.iter().map(|(_, address)| address.to_string()).collect();
         assert_eq!(names.len(), 3, "{names:?}");
-        assert!(
-            names.iter().all(|name| name.len() > "unix:@".len()),
-            "{names:?}"
-        );
+        assert!(names.iter().all(|name| name.len() > "unix:@".len()), "{names:?}");
     }
 
     #[test]

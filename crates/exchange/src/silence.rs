@@ -68,11 +68,7 @@ mod tests {
             let now = began + Duration::from_secs(after_s);
             let checks = [(); CHECKS_PER_READING as usize].map(|()| silence.check(bytes, || now));
             let errors = checks.iter().filter(|checked| checked.is_err()).count();
-            assert_eq!(
-                errors,
-                usize::from(is_too_long),
-                "{bytes} B after {after_s} s"
-            );
+            assert_eq!(errors, usize::from(is_too_long), "{bytes} B after {after_s} s");
         }
     }
 }

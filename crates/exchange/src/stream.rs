@@ -93,8 +93,5 @@ pub struct Datagrams {
 }
 
 pub(crate) fn wrong_bytes() -> io::Error {
-    io::Error::new(
-        ErrorKind::InvalidData,
-        "the received bytes differ from those sent",
-    )
+    io::Error::new(ErrorKind::InvalidData, "the received bytes differ from those sent")
 }

@@ -90,10 +90,7 @@ pub(crate) fn no_answer() -> io::Error {
 /// Whether the peer is gone, which it may be when it has what it wants.
 pub fn is_end(error: &io::Error) -> bool {
     use io::ErrorKind::{BrokenPipe, ConnectionRefused, ConnectionReset, UnexpectedEof};
-    matches!(
-        error.kind(),
-        UnexpectedEof | BrokenPipe | ConnectionReset | ConnectionRefused
-    )
+    matches!(error.kind(), UnexpectedEof | BrokenPipe | ConnectionReset | ConnectionRefused)
 }
 
 #[cfg(test)]

@@ -120,41 +120,21 @@ fn all_levels(curve: &Curve<'_>, claims: &[Claim], caches: &[Cache<'_>]) -> Find
             _ => format!("from {from} to {to}"),
         };
         let server = servers.get(position);
-        let still = when(
-            position > 0 && server == servers.get(position - 1),
-            "still ",
-        );
-        let by = maybe(server, |server| {
-            format!(" ({still}{})", name(*server, claims))
-        });
+        let still = when(position > 0 && server == servers.get(position - 1), "still ");
+        let by = maybe(server, |server| format!(" ({still}{})", name(*server, claims)));
         format!("{} {sizes}{by}", ns(level.cost))
     };
     let levels: Vec<String> = curve.levels.iter().enumerate().map(level).collect();
     // What has no level of its own has no end either: another finding says that it has none.
     let with_level = caches.iter().filter(|cache| cache.has_level).map(|cache| {
         let (claim, found) = (cache.claim, size(cache.bytes));
-        format!(
-            "the {} at {found} ({} claimed)",
-            claim.name(),
-            bytes(claim.bytes)
-        )
+        format!("the {} at {found} ({} claimed)", claim.name(), bytes(claim.bytes))
     });
-    let ends = list(
-        "; half of the loads miss ",
-        &with_level.collect::<Vec<_>>(),
-        ", ",
-    );
+    let ends = list("; half of the loads miss ", &with_level.collect::<Vec<_>>(), ", ");
     let (pages, levels) = (curve.pages, levels.join(", "));
     let sentence = format!("a random load on {pages} pages costs {levels}{ends}");
-    let at_ends = curve
-        .levels
-        .iter()
-        .flat_map(|level| [level.first, level.last]);
-    Finding::new(
-        Kind::MemoryLevels,
-        at_ends.map(|at| curve.loads[at].row),
-        sentence,
-    )
+    let at_ends = curve.levels.iter().flat_map(|level| [level.first, level.last]);
+    Finding::new(Kind::MemoryLevels, at_ends.map(|at| curve.loads[at].row), sentence)
 }
 
 /// A cache that serves less than half of the loads to a working set well inside its claim.
@@ -171,14 +151,10 @@ fn smaller(run: &Run, curve: &Curve<'_>, cache: &Cache<'_>) -> Option<Finding> {
     let outer_from = &curve.loads[cache.outer.first];
     let last_inside = &curve.loads[cache.inner.last];
     let (gets, rely_on) = match cache.has_level {
-        true => (
-            format!("this process gets about {}", size(cache.bytes)),
-            bytes(last_inside.bytes),
-        ),
-        false => (
-            "the curve shows no level for it".to_owned(),
-            "none".to_owned(),
-        ),
+        true => {
+            (format!("this process gets about {}", size(cache.bytes)), bytes(last_inside.bytes))
+        }
+        false => ("the curve shows no level for it".to_owned(), "none".to_owned()),
     };
     let (outer, outer_cost) = (&cache.outer_name, ns(cache.outer.cost));
     let shown_by = if outer_from.bytes as f64 <= limit {
@@ -196,9 +172,7 @@ fn smaller(run: &Run, curve: &Curve<'_>, cache: &Cache<'_>) -> Option<Finding> {
     let why = why_less(run, cache.claim, cache.is_last);
     let evidence = by_size([last_inside, witness, outer_from]);
     let found = Finding::new(Kind::CacheSmallerThanClaimed, evidence, sentence);
-    Some(found.advise(format!(
-        "{why}: rely on {rely_on} of it, and measure again at another time"
-    )))
+    Some(found.advise(format!("{why}: rely on {rely_on} of it, and measure again at another time")))
 }
 
 /// A cache that still serves most loads of a working set far beyond its claim.
@@ -244,11 +218,7 @@ mod tests {
     };
     /// A machine that claims `claimed`, with an L3 of `kib`.
     fn with_third_cache_of(kib: f64, claimed: &[u64], share: f64) -> Run {
-        let steps = [
-            step(2.2, 56.0, 0.3),
-            step(9.0, 1100.0, 1.0),
-            step(130.0, kib, 1.5),
-        ];
+        let steps = [step(2.2, 56.0, 0.3), step(9.0, 1100.0, 1.0), step(130.0, kib, 1.5)];
         let mut run = run(claimed);
         add(&mut run, "2MiB", &staircase(0.9, &steps), share);
         run
@@ -293,10 +263,7 @@ mod tests {
         let [_, gone] = &findings[..] else {
             panic!("{findings:#?}");
         };
-        reads(
-            "cache_levels: a cache that is gone has no level",
-            [&gone.sentence],
-        );
+        reads("cache_levels: a cache that is gone has no level", [&gone.sentence]);
         let levels = findings[0].sentence.clone();
         assert!(!levels.contains("the L3 at"), "{levels}");
         let l3 = cache_ends(&run).into_iter().find(|end| end.name == "L3");
@@ -318,11 +285,8 @@ mod tests {
 
     #[test]
     fn a_cache_can_be_larger_than_claimed() {
-        let findings = cache_levels(&with_third_cache_of(
-            34_000.0,
-            &[48 << 10, 1 << 20, 8 << 20],
-            0.02,
-        ));
+        let findings =
+            cache_levels(&with_third_cache_of(34_000.0, &[48 << 10, 1 << 20, 8 << 20], 0.02));
         let [_, larger] = &findings[..] else {
             panic!("{findings:#?}");
         };
@@ -333,11 +297,8 @@ mod tests {
 
     #[test]
     fn an_inner_cache_is_held_against_its_claim_too() {
-        let findings = cache_levels(&with_third_cache_of(
-            34_000.0,
-            &[48 << 10, 4 << 20, 32 << 20],
-            0.02,
-        ));
+        let findings =
+            cache_levels(&with_third_cache_of(34_000.0, &[48 << 10, 4 << 20, 32 << 20], 0.02));
         let [_, smaller] = &findings[..] else {
             panic!("{findings:#?}");
         };
@@ -348,11 +309,8 @@ mod tests {
     #[test]
     fn a_curve_that_ends_inside_the_last_cache_says_nothing_of_its_size() {
         let mut run = run(&[48 << 10, 1 << 20, 4 << 20]);
-        let inside: Vec<_> = REAL_SMALL_PAGES
-            .iter()
-            .copied()
-            .filter(|(kib, _)| *kib < 12_000.0)
-            .collect();
+        let inside: Vec<_> =
+            REAL_SMALL_PAGES.iter().copied().filter(|(kib, _)| *kib < 12_000.0).collect();
         add(&mut run, "4KiB", &inside, 0.02);
         let findings = cache_levels(&run);
         assert_eq!(findings.len(), 1, "{findings:#?}");

@@ -39,10 +39,7 @@ struct Change {
 /// copies are most of the work.
 pub(crate) fn cache_pollution(run: &Run) -> Vec<Finding> {
     let groups = comparable(run).group_by(&["primitive", "size"]);
-    groups
-        .iter()
-        .filter_map(|group| found(run, group))
-        .collect()
+    groups.iter().filter_map(|group| found(run, group)).collect()
 }
 
 fn found(run: &Run, group: &Group<'_>) -> Option<Finding> {
@@ -55,9 +52,7 @@ fn found(run: &Run, group: &Group<'_>) -> Option<Finding> {
         let mut largest_first = pairs.into_iter().rev().map(|pair| (pair, changes(&pair)));
         (way, largest_first.find(|(_, changes)| !changes.is_empty()))
     });
-    let sizes = by_way
-        .iter()
-        .filter_map(|(_, found)| Some(found.as_ref()?.0.number));
+    let sizes = by_way.iter().filter_map(|(_, found)| Some(found.as_ref()?.0.number));
     let largest = sizes.max()?;
     let (mut evidence, mut ways, mut all) = (Vec::new(), Vec::new(), Vec::new());
     for (primitive, found) in by_way {
@@ -119,9 +114,7 @@ fn compared(primitive: &str, changes: &[Change]) -> String {
         }
     };
     let levels: Vec<&str> = sure.iter().map(|change| &*change.text).collect();
-    let unknown = maybe((!unsure.is_empty()).then_some(unknown), |unknown| {
-        format!(" ({unknown})")
-    });
+    let unknown = maybe((!unsure.is_empty()).then_some(unknown), |unknown| format!(" ({unknown})"));
     format!("with {primitive} {}: {gains}{unknown}", levels.join(", "))
 }
 
@@ -131,9 +124,7 @@ fn gains(sure: &[&Change], is_counted: bool) -> Option<String> {
     let falls: Vec<(f64, &str)> = changes
         .filter_map(|change| Some((change.share.filter(|share| *share < 0.0)?, change.level)))
         .collect();
-    let (_, level) = falls
-        .iter()
-        .min_by(|one, other| one.0.total_cmp(&other.0))?;
+    let (_, level) = falls.iter().min_by(|one, other| one.0.total_cmp(&other.0))?;
     Some(match falls.len() {
         1 => format!("only {level} certainly loses less"),
         _ => format!("{level} loses least"),
@@ -169,11 +160,7 @@ fn change(
     });
     let (low, high) = (more.low.abs(), more.high.abs());
     let time = |time| {
-        if time > 0.0 {
-            ns(time)
-        } else {
-            "nothing".to_owned()
-        }
+        if time > 0.0 { ns(time) } else { "nothing".to_owned() }
     };
     let by = range((low.min(high), low.max(high)), time);
     let is_less = more.middle < 0.0;
@@ -267,10 +254,7 @@ mod tests {
         ];
         let sentence = cache_pollution(&run)[0].sentence.clone();
         contains(&sentence, "misses that the CPU counts");
-        contains(
-            &sentence,
-            "L1 -10 % (-11 % to -9 %), L3 -50 % (-51 % to -49 %): L3 loses least",
-        );
+        contains(&sentence, "L1 -10 % (-11 % to -9 %), L3 -50 % (-51 % to -49 %): L3 loses least");
         ends(&sentence, "only L3 certainly loses less");
         let cache = |level, size_bytes| costof_model::facts::Cache {
             level,

@@ -113,10 +113,7 @@ fn costs_as_predicted_of_a_farther_one<'a>(
         of_cost.is_some_and(|of_other| (of_other.low..=of_other.high).contains(&cost))
     })?;
     let (most, named) = (ns(expected.high), like.named());
-    Some((
-        format!(" instead of at most {most}: as much as predicted for {named}"),
-        like,
-    ))
+    Some((format!(" instead of at most {most}: as much as predicted for {named}"), like))
 }
 
 impl Reference<'_> {
@@ -141,12 +138,7 @@ mod tests {
     /// The table's points: half of each claim, and four times the last.
     fn table(first: f64, second: f64, third: f64, memory: f64, share: f64) -> Run {
         let mut run = run(&CLAIMED);
-        let points = [
-            (24., first),
-            (512., second),
-            (16384., third),
-            (131_072., memory),
-        ];
+        let points = [(24., first), (512., second), (16384., third), (131_072., memory)];
         let expected = [(0.7, 1.3), (2., 5.), (7., 36.), (60., 180.)];
         for (point, (low, high)) in points.iter().zip(expected) {
             add(&mut run, "4KiB", &[*point], share);
@@ -172,10 +164,7 @@ mod tests {
             [&finding.sentence],
         );
         let advice = finding.advice.clone().unwrap();
-        contains(
-            &advice,
-            "`costof run memory.latency` shows how much is left",
-        );
+        contains(&advice, "`costof run memory.latency` shows how much is left");
         contains(&advice, "TLB");
         assert_eq!(sizes_kib(&finding.evidence), [16384, 131_072]);
     }

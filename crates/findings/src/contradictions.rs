@@ -33,9 +33,7 @@ pub(crate) fn contradictions(run: &Run) -> Vec<Finding> {
         let relations = info.relations.iter();
         relations.map(move |relation| (info, relation))
     });
-    of_probe
-        .filter_map(|(info, relation)| found(run, &points, info, relation))
-        .collect()
+    of_probe.filter_map(|(info, relation)| found(run, &points, info, relation)).collect()
 }
 
 fn found(run: &Run, points: &Points<'_>, info: &ProbeInfo, relation: &Relation) -> Option<Finding> {
@@ -43,9 +41,7 @@ fn found(run: &Run, points: &Points<'_>, info: &ProbeInfo, relation: &Relation) 
     all.sort_by(|one, other| other.times.total_cmp(&one.times));
     let &Contradiction { row, other, .. } = all.first()?;
     let named = |row: &PointRow| {
-        let value = row
-            .primary()
-            .map(|estimate| estimate.unit.display(estimate.median));
+        let value = row.primary().map(|estimate| estimate.unit.display(estimate.median));
         format!("{} ({})", named(run, row), value.unwrap_or_default())
     };
     let (better, worse, because) = (named(row), named(other), &relation.because);
@@ -71,9 +67,7 @@ fn contradicting<'r>(
     let rows = run.select(&info.id).filter(has);
     if let Some(axis) = &relation.rises_with {
         let groups = rows.group_by(&[axis]).into_iter();
-        return groups
-            .flat_map(|group| falling(group.rows.by_number(axis)))
-            .collect();
+        return groups.flat_map(|group| falling(group.rows.by_number(axis))).collect();
     }
     let probe = relation.probe.as_ref().unwrap_or(&info.id);
     let Some(of_others) = run.probe(probe) else {
@@ -95,11 +89,7 @@ fn counterpart(row: &PointRow, info: &ProbeInfo, relation: &Relation) -> Point {
             axes.0.insert(axis.name.clone(), value.clone());
         }
     }
-    Point {
-        probe: info.id.clone(),
-        axes,
-        link: row.point.link.clone(),
-    }
+    Point { probe: info.id.clone(), axes, link: row.point.link.clone() }
 }
 
 /// The points of a sweep that cost less than a point before them, each with the most expensive of those.
@@ -161,11 +151,8 @@ mod tests {
 
     #[test]
     fn what_costs_less_than_it_can_is_reported_where_both_intervals_are_sure() {
-        let copies = || {
-            Relation::because("a copy writes")
-                .these("how", "copy")
-                .those("how", "write")
-        };
+        let copies =
+            || Relation::because("a copy writes").these("how", "copy").those("how", "write");
         let dear = row("write", 64, 20.0, 22.0);
         let cheap = row("copy", 64, 10.0, 12.0);
         reads(
@@ -186,22 +173,11 @@ mod tests {
 
     #[test]
     fn a_sweep_that_falls_names_its_widest_fall() {
-        let rises = Relation::because("more misses")
-            .these("how", "copy")
-            .rises_with("size");
-        let costs = [
-            (64, 10.0),
-            (128, 9.9),
-            (256, 30.0),
-            (512, 15.0),
-            (1024, 20.0),
-        ];
+        let rises = Relation::because("more misses").these("how", "copy").rises_with("size");
+        let costs = [(64, 10.0), (128, 9.9), (256, 30.0), (512, 15.0), (1024, 20.0)];
         let rows = costs.map(|(size, ns)| row("copy", size, 0.99 * ns, 1.01 * ns));
         let said = sentences(rises, &rows);
-        assert!(
-            said[0].contains("(how=copy, size=512B) (15.0 ns)"),
-            "{said:?}"
-        );
+        assert!(said[0].contains("(how=copy, size=512B) (15.0 ns)"), "{said:?}");
         assert!(
             said[0]
                 .contains("size=256B) (30.0 ns), which is impossible: more misses; 1 more like it"),

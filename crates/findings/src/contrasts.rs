@@ -37,17 +37,10 @@ fn words<'r>(
     let at = |group: &Group<'r>, word: &str| group.rows.clone().at(axis, word).one();
     let found = |group: Group<'r>| {
         let (row, other) = (at(&group, words.0)?, at(&group, words.1)?);
-        found(&Two {
-            run,
-            common: group.common,
-            row,
-            other,
-        })
+        found(&Two { run, common: group.common, row, other })
     };
     let groups = rows.group_by(&[axis, "size"]).into_iter();
-    groups
-        .filter_map(|group| group.rows.group_by(&[axis]).into_iter().find_map(found))
-        .collect()
+    groups.filter_map(|group| group.rows.group_by(&[axis]).into_iter().find_map(found)).collect()
 }
 
 /// The same from the rows with the largest and the smallest number on this axis. Of several sizes, the largest counts:
@@ -61,12 +54,7 @@ fn numbers<'r>(
     let found = |group: Group<'r>| {
         let rows = group.rows.by_number(axis);
         let (row, other) = (rows.last()?.1, rows.first()?.1);
-        found(&Two {
-            run,
-            common: group.common,
-            row,
-            other,
-        })
+        found(&Two { run, common: group.common, row, other })
     };
     let groups = rows.group_by(&[axis, "size", "pages"]).into_iter();
     let found = groups.filter_map(|group| {
@@ -108,9 +96,7 @@ const NEARLY_ALL: f64 = 1.1;
 
 pub(crate) fn scaling(run: &Run) -> Vec<Finding> {
     const PROBES: [&str; 3] = ["memory.bandwidth", "sync.mutex", "sync.false_sharing"];
-    let rows = run
-        .select_all()
-        .filter(|row| PROBES.contains(&&*row.point.probe));
+    let rows = run.select_all().filter(|row| PROBES.contains(&&*row.point.probe));
     numbers(run, rows, "threads", |two| {
         let threads = two.row.number("threads").filter(|threads| *threads > 1)?;
         two.other.is_at("threads", 1).then_some(())?;
@@ -147,17 +133,10 @@ pub(crate) fn scaling(run: &Run) -> Vec<Finding> {
 
 /// The cost of waking an idle CPU, in exits of a virtual machine.
 pub(crate) fn vm_waking(run: &Run) -> Vec<Finding> {
-    let at = [
-        ("between", "processes"),
-        ("over", "pipe"),
-        ("cpus", "cross"),
-    ];
+    let at = [("between", "processes"), ("over", "pipe"), ("cpus", "cross")];
     let rows = run.select("os.context_switch").words(&at);
     words(run, rows, "wake", ("idle", "awake"), |two| {
-        let exit = run
-            .select("cpu.vm_exit")
-            .one()
-            .filter(|_| run.is_virtual())?;
+        let exit = run.select("cpu.vm_exit").one().filter(|_| run.is_virtual())?;
         let (least, most) = exit.primary()?.ci95?;
         let Interval { low, middle, high } =
             Interval::difference(run, two.row, two.other, &two.row.primary)?;
@@ -175,9 +154,7 @@ pub(crate) fn vm_waking(run: &Run) -> Vec<Finding> {
 
 /// The cost of a page, from forks of the smallest and of the largest process.
 pub(crate) fn fork_growth(run: &Run) -> Vec<Finding> {
-    let rows = run
-        .select("os.process")
-        .words(&[("how", "fork"), ("exec", "no")]);
+    let rows = run.select("os.process").words(&[("how", "fork"), ("exec", "no")]);
     numbers(run, rows, "resident", |two| {
         let (least, most) = (two.other.number("resident")?, two.row.number("resident")?);
         let (low, high) = two.more()?;
@@ -220,19 +197,13 @@ pub(crate) fn second_thread(run: &Run) -> Vec<Finding> {
 
 /// A round trip with blocking peers and one with spinning peers differ in two wake-ups, one at each peer.
 pub(crate) fn wake_ups(run: &Run) -> Vec<Finding> {
-    let rows = run
-        .select("net.rtt")
-        .words(&[("cpus", "cross"), ("wake", "awake")])
-        .at("rate", 0);
+    let rows = run.select("net.rtt").words(&[("cpus", "cross"), ("wake", "awake")]).at("rate", 0);
     words(run, rows, "wait", ("block", "spin"), |two| {
         let (low, high) = two.more()?;
         let [slow, fast] = two.takes()?;
         let switch = context_switch(run, "awake");
         let switched = maybe(switch.and_then(PointRow::primary), |switch| {
-            format!(
-                "; a context switch to another CPU by a pipe takes {}",
-                ns(switch.median)
-            )
+            format!("; a context switch to another CPU by a pipe takes {}", ns(switch.median))
         });
         let (round_trip, each) = (two.round_trip(), range((low / 2.0, high / 2.0), ns));
         let sentence = format!(
@@ -249,21 +220,14 @@ pub(crate) fn wake_ups(run: &Run) -> Vec<Finding> {
 
 /// A round trip between CPUs that may be idle, and one between CPUs that are kept awake.
 pub(crate) fn resting(run: &Run) -> Vec<Finding> {
-    let rows = run
-        .select("net.rtt")
-        .words(&[("cpus", "cross"), ("wait", "block")])
-        .at("rate", 0);
+    let rows = run.select("net.rtt").words(&[("cpus", "cross"), ("wait", "block")]).at("rate", 0);
     words(run, rows, "wake", ("idle", "awake"), |two| {
         let (low, high) = two.more()?;
         let [slow, fast] = two.takes()?;
         let (idle, awake) = (context_switch(run, "idle"), context_switch(run, "awake"));
         let switches = idle.zip(awake).and_then(|(idle, awake)| {
             let (low, high) = surely_more(idle.primary()?.ci95?, awake.primary()?.ci95?)?;
-            let text = format!(
-                "; of a context switch by a pipe it is {} to {}",
-                ns(low),
-                ns(high)
-            );
+            let text = format!("; of a context switch by a pipe it is {} to {}", ns(low), ns(high));
             Some((text, vec![idle, awake]))
         });
         let (switched, besides) = switches.unwrap_or_default();
@@ -293,10 +257,7 @@ const SLOWER: f64 = 1.5;
 /// Two modes of a round trip between CPUs that may be idle, if the faster mode is the round trip between CPUs
 /// that are kept awake.
 pub(crate) fn awake_and_idle_modes(run: &Run) -> Vec<Finding> {
-    let rows = run
-        .select("net.rtt")
-        .words(&[("cpus", "cross"), ("wait", "block")])
-        .at("rate", 0);
+    let rows = run.select("net.rtt").words(&[("cpus", "cross"), ("wait", "block")]).at("rate", 0);
     words(run, rows, "wake", ("idle", "awake"), |two| {
         let [fast, slow] = two_modes(two.row.primary()?)?;
         let awake_ns = two.other.primary()?.median;
@@ -319,12 +280,7 @@ pub(crate) fn awake_and_idle_modes(run: &Run) -> Vec<Finding> {
 
 /// A context switch between processes on two CPUs that may be idle, or are kept awake.
 fn context_switch<'r>(run: &'r Run, wake: &str) -> Option<&'r PointRow> {
-    let words = [
-        ("between", "processes"),
-        ("over", "pipe"),
-        ("cpus", "cross"),
-        ("wake", wake),
-    ];
+    let words = [("between", "processes"), ("over", "pipe"), ("cpus", "cross"), ("wake", wake)];
     let switches = run.select("os.context_switch").words(&words);
     switches.filter(|row| row.primary().is_some()).one()
 }
@@ -351,10 +307,7 @@ mod tests {
     #[test]
     fn more_threads_are_held_against_as_many_times_one() {
         let shown = |two| sentences(scaling, &[bandwidth(1, 10.0), bandwidth(2, two)]);
-        reads(
-            "contrasts: more threads are held against as many times one",
-            shown(15.0),
-        );
+        reads("contrasts: more threads are held against as many times one", shown(15.0));
         assert!(shown(20.0)[0].ends_with("100 % of 2 times"));
         assert!(shown(10.0)[0].ends_with("one thread takes nearly all that there is"));
         assert!(shown(5.0)[0].ends_with("less than one alone gets"));
@@ -373,12 +326,8 @@ mod tests {
             row.point.axes = row.point.axes.clone().with("size", size);
             row
         };
-        let rows = [
-            sized(64, 1, 10.0),
-            sized(64, 2, 20.0),
-            sized(4096, 1, 10.0),
-            sized(4096, 2, 12.0),
-        ];
+        let rows =
+            [sized(64, 1, 10.0), sized(64, 2, 20.0), sized(4096, 1, 10.0), sized(4096, 2, 12.0)];
         let shown = sentences(scaling, &rows);
         assert_eq!(shown.len(), 1);
         contains(&shown[0], "1.20 times");
@@ -440,10 +389,7 @@ mod tests {
                 call("open", 1, 1000.0),
             ],
         );
-        reads(
-            "contrasts: a call on a file that is surely dearer is reported",
-            &shown,
-        );
+        reads("contrasts: a call on a file that is surely dearer is reported", &shown);
     }
 
     #[test]
@@ -460,14 +406,7 @@ mod tests {
     }
 
     fn rtt(wait: &'static str, wake: &'static str, us: f64) -> PointRow {
-        let axes = axes!(
-            over = "tcp",
-            size = 56,
-            wait,
-            cpus = "cross",
-            wake,
-            rate = 0
-        );
+        let axes = axes!(over = "tcp", size = 56, wait, cpus = "cross", wake, rate = 0);
         timed("net.rtt", "latency", axes, us).over("loopback")
     }
 
@@ -478,10 +417,7 @@ mod tests {
 
     fn round_trips(rows: &[PointRow]) -> Vec<String> {
         let finders = [wake_ups, resting, awake_and_idle_modes];
-        finders
-            .into_iter()
-            .flat_map(|finder| sentences(finder, rows))
-            .collect()
+        finders.into_iter().flat_map(|finder| sentences(finder, rows)).collect()
     }
 
     #[test]
@@ -490,15 +426,9 @@ mod tests {
         let found = round_trips(&[spin.clone(), block.clone()]);
         reads("contrasts: blocking costs a wake up at each end", &found);
         let found = round_trips(&[switch("awake", 9.0), block.clone(), spin]);
-        ends(
-            &found[0],
-            "10.2 µs; a context switch to another CPU by a pipe takes 9.00 µs",
-        );
+        ends(&found[0], "10.2 µs; a context switch to another CPU by a pipe takes 9.00 µs");
         // Overlapping intervals, or points without a counterpart, give no finding.
-        assert_eq!(
-            round_trips(&[rtt("spin", "awake", 27.9), block.clone()]),
-            [""; 0]
-        );
+        assert_eq!(round_trips(&[rtt("spin", "awake", 27.9), block.clone()]), [""; 0]);
         assert_eq!(round_trips(&[switch("awake", 9.0), block]), [""; 0]);
     }
 
@@ -535,10 +465,7 @@ mod tests {
         );
         let switches = [switch("awake", 10.0), switch("idle", 27.0)];
         let found = round_trips(&[&rows[..], &switches].concat());
-        ends(
-            &found[0],
-            "of it; of a context switch by a pipe it is 16.6 µs to 17.4 µs",
-        );
+        ends(&found[0], "of it; of a context switch by a pipe it is 16.6 µs to 17.4 µs");
         let same = [rtt("block", "awake", 28.0), rtt("block", "idle", 28.1)];
         assert_eq!(round_trips(&same), [""; 0]);
     }
@@ -549,10 +476,7 @@ mod tests {
         let with = |fast: f64, slow: f64| {
             let mut idle = rtt("block", "idle", 15.0);
             idle.metrics[0].modes = [(fast, 0.7), (slow, 0.3)]
-                .map(|(us, share)| Mode {
-                    median: us * 1000.0,
-                    share,
-                })
+                .map(|(us, share)| Mode { median: us * 1000.0, share })
                 .to_vec();
             round_trips(&[awake.clone(), idle])
         };
@@ -575,14 +499,9 @@ mod tests {
             row.metrics[0].ci95 = Some(ends);
             row
         };
-        let shown = sentences(
-            vm_waking,
-            &[exit.clone(), around("idle", 30.0), around("awake", 10.0)],
-        );
-        reads(
-            "contrasts: waking is reported where it surely takes more",
-            &shown,
-        );
+        let shown =
+            sentences(vm_waking, &[exit.clone(), around("idle", 30.0), around("awake", 10.0)]);
+        reads("contrasts: waking is reported where it surely takes more", &shown);
         let alike = [exit.clone(), around("idle", 10.5), around("awake", 10.0)];
         assert!(sentences(vm_waking, &alike).is_empty());
     }

@@ -19,24 +19,12 @@ const LEAST_MORE: f64 = 0.01;
 const OTHERS: usize = 3;
 
 /// An operation that everybody has a feeling for: a probe, the words on its axes, and its name.
-type Example = (
-    &'static str,
-    &'static [(&'static str, &'static str)],
-    &'static str,
-);
+type Example = (&'static str, &'static [(&'static str, &'static str)], &'static str);
 const EXAMPLES: [Example; 4] = [
     ("os.syscall", &[("call", "getppid")], "a system call"),
-    (
-        "os.context_switch",
-        &[("over", "pipe"), ("cpus", "same")],
-        "a context switch",
-    ),
+    ("os.context_switch", &[("over", "pipe"), ("cpus", "same")], "a context switch"),
     ("cpu.memcpy", &[], "copying memory"),
-    (
-        "os.page_fault",
-        &[("kind", "minor_anonymous")],
-        "a page fault",
-    ),
+    ("os.page_fault", &[("kind", "minor_anonymous")], "a page fault"),
 ];
 
 /// One finding, if something else used the core for a notable part of the time.
@@ -68,22 +56,17 @@ pub(crate) fn core_shared(run: &Run) -> Vec<Finding> {
             format!("{alone}; measure on another core (`--cpu`) to see whether it is this one"),
         ),
     };
-    let longer = slowed
-        .iter()
-        .enumerate()
-        .map(|(at, Slowed { name, more, .. })| {
-            let takes = if at == 0 { "then takes " } else { "" };
-            let longer = if at == 0 { " longer" } else { "" };
-            format!("{name} {takes}{} %{longer}", percent(*more))
-        });
+    let longer = slowed.iter().enumerate().map(|(at, Slowed { name, more, .. })| {
+        let takes = if at == 0 { "then takes " } else { "" };
+        let longer = if at == 0 { " longer" } else { "" };
+        format!("{name} {takes}{} %{longer}", percent(*more))
+    });
     let longer = list(": ", &longer.collect::<Vec<_>>(), ", ");
     let share = percent(share);
     let sentence = format!(
         "core shared: something else used the measured core {share} % of the time{who}{longer}"
     );
-    let evidence = watched
-        .into_iter()
-        .chain(slowed.iter().map(|slowed| slowed.row));
+    let evidence = watched.into_iter().chain(slowed.iter().map(|slowed| slowed.row));
     vec![Finding::new(Kind::CoreShared, evidence, sentence).advise(advice)]
 }
 
@@ -167,9 +150,7 @@ mod tests {
         axes: &[(&'static str, &'static str)],
         shared_ns: f64,
     ) -> PointRow {
-        let axes = axes
-            .iter()
-            .fold(Axes::default(), |axes, (name, word)| axes.with(name, *word));
+        let axes = axes.iter().fold(Axes::default(), |axes, (name, word)| axes.with(name, *word));
         let mut row = point_row(probe, "cost", axes, 100.0, (99.0, 101.0));
         row.metrics[0].core = Some(CoreShare {
             selection: Selection::Alone,
@@ -198,10 +179,8 @@ mod tests {
             let axes = [("over", "pipe"), ("cpus", cpus)];
             run.points.push(cost("os.context_switch", &axes, ns));
         }
-        run.points
-            .push(cost("os.syscall", &[("call", "getppid")], 124.0));
-        run.points
-            .push(cost("os.page_fault", &[("kind", "minor_anonymous")], 100.4));
+        run.points.push(cost("os.syscall", &[("call", "getppid")], 124.0));
+        run.points.push(cost("os.page_fault", &[("kind", "minor_anonymous")], 100.4));
         let expected = ": a system call then takes 24 % longer, a context switch 57 %";
         ends(&sentence(&run).unwrap(), expected);
     }
@@ -230,8 +209,7 @@ mod tests {
     #[test]
     fn where_nothing_watched_the_launches_tell() {
         let mut run = run_without_points(&[]);
-        run.points
-            .push(cost("os.syscall", &[("call", "getppid")], 124.0));
+        run.points.push(cost("os.syscall", &[("call", "getppid")], 124.0));
         for (alone_ns, shared_ns) in [(60.0, 30.0), (10.0, 0.0)] {
             launch(&mut run, &[]);
             run.launches.last_mut().unwrap().noise.core = Some(CoreGauge {
@@ -253,9 +231,7 @@ mod tests {
         let mut run = run(0.62);
         run.run.plan.placement.0.insert(MEASURED.into(), vec![1, 0]);
         let facts = run.attempts[0].hosts.get_mut("only").unwrap();
-        facts.cpu.cores = ["0,4", "1,5"]
-            .map(|core| CpuSet::parse(core).unwrap())
-            .into();
+        facts.cpu.cores = ["0,4", "1,5"].map(|core| CpuSet::parse(core).unwrap()).into();
         let found = core_shared(&run).remove(0);
         contains(&found.sentence, "a process on its other CPU (5)");
         assert!(found.advice.unwrap().contains("/cpu5/online"));

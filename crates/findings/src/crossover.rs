@@ -73,11 +73,7 @@ impl Crossover {
                     format!("from about {} on, {} at most", size(about), size(high))
                 }
                 (Some(about), Some(low)) => {
-                    format!(
-                        "from about {} on ({})",
-                        size(about),
-                        range((low, high), size)
-                    )
+                    format!("from about {} on ({})", size(about), range((low, high), size))
                 }
             },
             Crossover::Only { from, to } if from == to => format!("at {} only", size(from)),
@@ -135,11 +131,7 @@ struct Between {
 impl Between {
     /// The earliest and the latest size for the end of an interval that this curve determines.
     fn ends(self) -> (f64, f64) {
-        if self.right > NEAR * self.left {
-            (self.left, self.right)
-        } else {
-            (self.size, self.size)
-        }
+        if self.right > NEAR * self.left { (self.left, self.right) } else { (self.size, self.size) }
     }
 }
 
@@ -159,10 +151,9 @@ fn crossover(sizes: &[(f64, Interval)]) -> Option<Crossover> {
         (Rise::Never, _) => {
             let mut surely = sizes.iter().filter(|(_, ratio)| ratio.low > 0.0);
             match (surely.next(), surely.next_back()) {
-                (Some((from, _)), last) => Crossover::Only {
-                    from: *from,
-                    to: last.map_or(*from, |(to, _)| *to),
-                },
+                (Some((from, _)), last) => {
+                    Crossover::Only { from: *from, to: last.map_or(*from, |(to, _)| *to) }
+                }
                 (None, _) => Crossover::Nowhere { up_to: largest },
             }
         }
@@ -175,14 +166,10 @@ fn crossover(sizes: &[(f64, Interval)]) -> Option<Crossover> {
             },
             high: latest.ends().1,
         },
-        (Rise::At(earliest), Rise::Never) => Crossover::Unknown {
-            low: earliest.ends().0,
-            high: largest,
-        },
-        (Rise::Always, Rise::Never) => Crossover::Unknown {
-            low: smallest,
-            high: largest,
-        },
+        (Rise::At(earliest), Rise::Never) => {
+            Crossover::Unknown { low: earliest.ends().0, high: largest }
+        }
+        (Rise::Always, Rise::Never) => Crossover::Unknown { low: smallest, high: largest },
     })
 }
 
@@ -204,11 +191,7 @@ fn smooth(sizes: &[(f64, Interval)]) -> Vec<(f64, Interval)> {
             let squares = each().map(|(share, ratio)| far(*share, ratio, is_up).powi(2));
             squares.sum::<f64>().sqrt()
         };
-        let line = Interval {
-            low: middle - half(false),
-            middle,
-            high: middle + half(true),
-        };
+        let line = Interval { low: middle - half(false), middle, high: middle + half(true) };
         let is_line = (own.low..=own.high).contains(&middle);
         (size, if is_line { line } else { own })
     });
@@ -235,9 +218,7 @@ fn shares(sizes: &[(f64, Interval)], at: f64) -> Vec<f64> {
             0.0
         }
     };
-    let shares = sizes
-        .iter()
-        .map(|(size, _)| weight(*size) * (1.0 / all - tilt(*size)));
+    let shares = sizes.iter().map(|(size, _)| weight(*size) * (1.0 / all - tilt(*size)));
     shares.collect()
 }
 
@@ -267,11 +248,7 @@ mod tests {
     /// interval.
     fn curve(middles: &[f64], half: f64) -> Vec<(f64, Interval)> {
         let sizes = (0..).map(|octave| 2.0_f64.powi(octave));
-        let ratio = |middle: f64| Interval {
-            low: middle - half,
-            middle,
-            high: middle + half,
-        };
+        let ratio = |middle: f64| Interval { low: middle - half, middle, high: middle + half };
         sizes.zip(middles.iter().copied().map(ratio)).collect()
     }
 
@@ -282,11 +259,7 @@ mod tests {
     /// The low end, the estimate and the high end of a crossover.
     fn between(sizes: &[(f64, Interval)]) -> (f64, f64, f64) {
         match crossover(sizes).unwrap() {
-            Crossover::From {
-                about: Some(about),
-                low: Some(low),
-                high,
-            } => (low, about, high),
+            Crossover::From { about: Some(about), low: Some(low), high } => (low, about, high),
             other => panic!("{other:?}"),
         }
     }
@@ -366,10 +339,7 @@ mod tests {
         assert_eq!(of(&[0.2, 0.3, 0.2]), Crossover::Everywhere { from: 1.0 });
         assert_eq!(of(&[-0.2, -0.3, -0.2]), Crossover::Nowhere { up_to: 4.0 });
         assert_eq!(of(&[-0.2, 0.05, -0.2]), Crossover::Nowhere { up_to: 4.0 });
-        assert_eq!(
-            of(&[-0.2, 0.3, 0.2, 0.3, -0.2]),
-            Crossover::Only { from: 2.0, to: 8.0 }
-        );
+        assert_eq!(of(&[-0.2, 0.3, 0.2, 0.3, -0.2]), Crossover::Only { from: 2.0, to: 8.0 });
         assert_eq!(of(&[0.3, -0.2]), Crossover::Only { from: 1.0, to: 1.0 });
         assert_eq!(crossover(&curve(&[0.3], 0.1)), None);
         assert_eq!(crossover(&[]), None);

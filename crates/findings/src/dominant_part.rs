@@ -31,12 +31,7 @@ enum Part {
     Metric(&'static str),
     /// This many times the result of another probe. Its point has these words, and on the shared axes the
     /// words of the whole.
-    Probe {
-        times: f64,
-        probe: &'static str,
-        words: Words,
-        shared: &'static [&'static str],
-    },
+    Probe { times: f64, probe: &'static str, words: Words, shared: &'static [&'static str] },
 }
 
 const COMPOSITES: &[Composite] = &[
@@ -108,12 +103,7 @@ fn found(run: &Run, composite: &Composite, whole: &PointRow) -> Option<Finding> 
     let mut evidence = vec![whole];
     let [low, middle, high] = match composite.part {
         Part::Metric(metric) => interval(whole, metric)?,
-        Part::Probe {
-            times,
-            probe,
-            words,
-            shared,
-        } => {
+        Part::Probe { times, probe, words, shared } => {
             let shared = shared.iter().map(|axis| Some((*axis, whole.word(axis)?)));
             let shared = shared.collect::<Option<Vec<_>>>()?;
             let part = run.select(probe).words(words).words(&shared).one()?;
@@ -124,10 +114,7 @@ fn found(run: &Run, composite: &Composite, whole: &PointRow) -> Option<Finding> 
     let [whole_low, whole_middle, whole_high] = interval(whole, &whole.primary)?;
     let (least, most) = (low / whole_high, high / whole_low);
     let share = if most >= 1.0 {
-        format!(
-            "at least {} % of it",
-            percent((100.0 * least).floor() / 100.0)
-        )
+        format!("at least {} % of it", percent((100.0 * least).floor() / 100.0))
     } else {
         let share = percent(middle / whole_middle);
         format!("{share} % of it ({})", range((least, most), percent))
@@ -155,12 +142,7 @@ mod tests {
     }
 
     fn pipe(ns: f64) -> PointRow {
-        let axes = axes!(
-            over = "pipe",
-            wait = "block",
-            cpus = "cross",
-            wake = "awake"
-        );
+        let axes = axes!(over = "pipe", wait = "block", cpus = "cross", wake = "awake");
         around("ipc.latency", axes, ns)
     }
 
@@ -186,10 +168,7 @@ mod tests {
         row.metrics.push(part);
         let shown = sentences(dominant_part, &[row]);
         assert_eq!(shown.len(), 1);
-        begins(
-            &shown[0],
-            "os.context_switch takes 1.00 µs: 80 % of it (77 to 83) is waking",
-        );
+        begins(&shown[0], "os.context_switch takes 1.00 µs: 80 % of it (77 to 83) is waking");
     }
 
     #[test]

@@ -27,16 +27,12 @@ pub(crate) fn file_cache(run: &Run) -> Vec<Finding> {
         let rows = rows.by_number("size");
         (rows.len() == count).then_some(rows)
     });
-    found
-        .filter_map(|rows| in_folder(run.facts(), &rows))
-        .collect()
+    found.filter_map(|rows| in_folder(run.facts(), &rows)).collect()
 }
 
 fn in_folder(facts: Option<&Facts>, rows: &[(u64, &PointRow)]) -> Option<Finding> {
     let curve = |step: fn(&PointRow) -> Option<f64>| -> Option<Vec<(f64, f64)>> {
-        let points = rows
-            .iter()
-            .map(|(size, row)| Some((*size as f64, step(row)?)));
+        let points = rows.iter().map(|(size, row)| Some((*size as f64, step(row)?)));
         let points: Vec<(f64, f64)> = points.collect::<Option<_>>()?;
         let are_positive = points.iter().all(|(size, cost)| *size > 0.0 && *cost > 0.0);
         let ascend = points.windows(2).all(|pair| pair[0].0 < pair[1].0);
@@ -78,9 +74,7 @@ fn mib(bytes: f64) -> String {
 /// If all sizes end below the expected one: which size to measure.
 fn no_cliff(facts: &Facts, rows: &[(u64, &PointRow)]) -> Option<Finding> {
     let share = |row: &PointRow| row.median("device_share");
-    let all_cached = rows
-        .iter()
-        .all(|(_, row)| share(row).is_some_and(|share| share < NONE));
+    let all_cached = rows.iter().all(|(_, row)| share(row).is_some_and(|share| share < NONE));
     let (largest, _) = *rows.last()?;
     let leave = facts.most_cached_bytes()?;
     let sizes = SHARES.map(|share| format!("{}MiB", (share * leave as f64 / MIB) as u64));
@@ -151,11 +145,7 @@ mod tests {
         contains(&sentence, "up to about 39");
         contains(&sentence, "control group's memory limit, 400 MiB");
         with_limit(&mut run, None, 400 << 20);
-        assert!(
-            file_cache(&run)[0]
-                .sentence
-                .contains("memory that was available")
-        );
+        assert!(file_cache(&run)[0].sentence.contains("memory that was available"));
         with_limit(&mut run, None, 8 << 30);
         assert!(file_cache(&run)[0].sentence.contains("is unknown"));
     }
@@ -202,10 +192,7 @@ mod tests {
         contains(&sentence, "up to 64MiB");
         contains(&sentence, "8192 MiB");
         let advice = findings[0].advice.clone().unwrap();
-        assert!(
-            advice.contains("4096MiB") && advice.contains("8192MiB"),
-            "{advice}"
-        );
+        assert!(advice.contains("4096MiB") && advice.contains("8192MiB"), "{advice}");
     }
 
     #[test]

@@ -19,17 +19,12 @@ const TEMPORARY: &str = "temporary";
 pub(crate) fn file_device(run: &Run) -> Vec<Finding> {
     let mut folders = run.select("file.read").group_with(|row| row.word("dir"));
     folders.sort_by_key(|(dir, _)| *dir);
-    folders
-        .iter()
-        .map(|(dir, rows)| in_folder(run, dir, rows))
-        .collect()
+    folders.iter().map(|(dir, rows)| in_folder(run, dir, rows)).collect()
 }
 
 fn in_folder(run: &Run, dir: &str, rows: &Select<'_>) -> Finding {
     let folder = match dir {
-        TEMPORARY => run
-            .facts()
-            .and_then(|facts| facts.temporary_folder.as_deref()),
+        TEMPORARY => run.facts().and_then(|facts| facts.temporary_folder.as_deref()),
         dir => Some(dir),
     };
     let storage = folder.and_then(|folder| run.facts()?.storage_of(folder));
@@ -42,9 +37,7 @@ fn in_folder(run: &Run, dir: &str, rows: &Select<'_>) -> Finding {
         _ => "",
     };
     let device = storage.map_or_else(|| "an unknown disk".to_owned(), |storage| storage.name());
-    let read = ["direct", "cold", "warm"]
-        .into_iter()
-        .filter_map(|cache| came(cache, rows));
+    let read = ["direct", "cold", "warm"].into_iter().filter_map(|cache| came(cache, rows));
     let sentence = format!(
         "{random}files in {folder} lie on {device}{where_it_is}; of what was read, {read}",
         random = maybe(random(rows), |random| format!("{random}; ")),
@@ -67,15 +60,9 @@ fn random(rows: &Select<'_>) -> Option<String> {
             "no disk that turns",
             ", as from flash or from a host's cache, and a seek takes milliseconds",
         ),
-        _ => (
-            "no",
-            ", which is less than flash takes, so it comes from some other memory",
-        ),
+        _ => ("no", ", which is less than flash takes, so it comes from some other memory"),
     };
-    Some(format!(
-        "{disk}: a random read past this kernel's cache takes {}{what}",
-        ns(time_ns)
-    ))
+    Some(format!("{disk}: a random read past this kernel's cache takes {}{what}", ns(time_ns)))
 }
 
 /// For reads of this kind, how much of each byte came from the device; none if there were no such reads.
@@ -137,12 +124,7 @@ mod tests {
             (2.0, "comes from some other memory"),
         ] {
             let mut run = run(&[]);
-            let axes = axes!(
-                cache = "direct",
-                pattern = "random",
-                depth = 1,
-                dir = TEMPORARY
-            );
+            let axes = axes!(cache = "direct", pattern = "random", depth = 1, dir = TEMPORARY);
             let row = point_row("file.read", "cost", axes, 1e3 * us, (1e3 * us, 1e3 * us));
             run.points = vec![row];
             contains(&file_device(&run)[0].sentence, shown);

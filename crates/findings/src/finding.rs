@@ -35,12 +35,7 @@ impl Finding {
     pub(crate) fn of_points(kind: Kind, mut evidence: Vec<Point>, sentence: String) -> Finding {
         let mut known = HashSet::new();
         evidence.retain(|point| known.insert(point.clone()));
-        Finding {
-            kind,
-            sentence,
-            advice: None,
-            evidence,
-        }
+        Finding { kind, sentence, advice: None, evidence }
     }
 
     /// Adds what the reader can do about it, unless the text is empty.

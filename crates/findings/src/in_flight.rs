@@ -29,13 +29,9 @@ const FED: f64 = 0.8;
 
 /// Finds where a window limits throughput, and which loss starves which stack.
 pub(crate) fn in_flight(run: &Run) -> Vec<Finding> {
-    let rows = run
-        .select_all()
-        .filter(|row| PROBES.contains(&&*row.point.probe));
+    let rows = run.select_all().filter(|row| PROBES.contains(&&*row.point.probe));
     let mut findings = windows(run, rows.clone().filter(|row| !is_lossy(row)));
-    let links = rows
-        .filter(is_lossy)
-        .group_with(|row| Some(&*row.point.link));
+    let links = rows.filter(is_lossy).group_with(|row| Some(&*row.point.link));
     for (link, rows) in links {
         findings.extend(shares(link, &rows));
     }
@@ -112,31 +108,21 @@ fn limited(run: &Run, row: &PointRow) -> Option<Finding> {
     let rtt = run.select("net.rtt").over(&row.point.link);
     let rtt = rtt.at("wait", "block").one();
     let rtt = rtt.filter(|row| !is_delay && row.median("latency").is_some());
-    let delays = maybe(is_delay.then(|| ns(delays_ns)), |ns| {
-        format!(", {ns} of it the link's delays")
-    });
+    let delays =
+        maybe(is_delay.then(|| ns(delays_ns)), |ns| format!(", {ns} of it the link's delays"));
     let small = rtt.and_then(|row| row.median("latency"));
-    let small = maybe(small, |small| {
-        format!("; the round trip of a small message is {}", ns(small))
-    });
+    let small =
+        maybe(small, |small| format!("; the round trip of a small message is {}", ns(small)));
     let more = maybe(faster, |row| {
         let larger = match self::window(row) {
             Some(larger) => format!("{larger} in flight"),
             None => "a window of its own".to_owned(),
         };
-        format!(
-            "; with {larger} it reaches {}",
-            rate(row.median(THROUGHPUT).unwrap_or(0.0))
-        )
+        format!("; with {larger} it reaches {}", rate(row.median(THROUGHPUT).unwrap_or(0.0)))
     });
-    let to_fill = link_rate
-        .filter(|_| is_delay)
-        .map(|rate| rate * delays_ns / 1e9);
+    let to_fill = link_rate.filter(|_| is_delay).map(|rate| rate * delays_ns / 1e9);
     let to_fill = maybe(to_fill, |all| {
-        format!(
-            "; to fill the link, {} must be in flight",
-            bytes(all.ceil() as u64)
-        )
+        format!("; to fill the link, {} must be in flight", bytes(all.ceil() as u64))
     });
     let sentence = format!(
         "{contender} over {link}: the window limits it to {rate}: {window} × {size} ÷ a round trip of \
@@ -162,9 +148,7 @@ fn with_larger_window<'r>(run: &'r Run, row: &PointRow) -> Option<&'r PointRow> 
     let others = others.filter(|other| {
         other.number("window").is_some()
             && other.point.without(&["window"]) == row.point.without(&["window"])
-            && other
-                .interval(THROUGHPUT)
-                .is_some_and(|(low, _)| low > MORE * high)
+            && other.interval(THROUGHPUT).is_some_and(|(low, _)| low > MORE * high)
     });
     greatest(others, |row| row.median(THROUGHPUT).unwrap_or(0.0))
 }
@@ -179,12 +163,10 @@ fn percent(share: f64) -> String {
 /// Which stacks surely get less than half of what the link lets through, and which gets most of it.
 fn shares(link: &str, rows: &Select<'_>) -> Option<Finding> {
     const SHARE: &str = "goodput_share";
-    let streams = rows
-        .clone()
-        .filter(|row| window(row).is_none() || Stack::of(row) == Some(Stack::Study));
-    let starved = streams
-        .clone()
-        .filter(|row| row.interval(SHARE).is_some_and(|(_, most)| most < STARVED));
+    let streams =
+        rows.clone().filter(|row| window(row).is_none() || Stack::of(row) == Some(Stack::Study));
+    let starved =
+        streams.clone().filter(|row| row.interval(SHARE).is_some_and(|(_, most)| most < STARVED));
     let fed = streams.filter(|row| row.median(SHARE) >= Some(FED));
     if starved.is_empty() {
         return None;
@@ -216,14 +198,8 @@ fn waits(link: &str, rows: &Select<'_>) -> Option<Finding> {
     }
     let share = |row: &&PointRow| {
         let counts = row.counted("starved_count").zip(row.counted("asked"));
-        let counts = maybe(counts, |(count, asked)| {
-            format!(" ({count:.0} of {asked:.0})")
-        });
-        Some(format!(
-            "{} {}{counts}",
-            contender(row)?,
-            percent(row.counted(SHARE)?)
-        ))
+        let counts = maybe(counts, |(count, asked)| format!(" ({count:.0} of {asked:.0})"));
+        Some(format!("{} {}{counts}", contender(row)?, percent(row.counted(SHARE)?)))
     };
     let shares: Vec<String> = timed.iter().filter_map(share).collect();
     let (link, shares) = (text::link(link), shares.join(", "));
@@ -239,13 +215,8 @@ mod tests {
     use costof_model::noise::Grade;
 
     fn row(link: &'static str, stack: &'static str, window: u64, rate: f64) -> PointRow {
-        let axes = axes!(
-            stack,
-            control = "cubic",
-            congestion_control = "default",
-            size = 20_000,
-            window
-        );
+        let axes =
+            axes!(stack, control = "cubic", congestion_control = "default", size = 20_000, window);
         point_row("rudp.bandwidth", "throughput", axes, rate, (rate, rate)).over(link)
     }
 
@@ -308,10 +279,7 @@ mod tests {
         let link = "delay=95ms,rate=100Mbit,up.loss=10%";
         let of = |stack, share| with(row(link, stack, 0, 1e6), "goodput_share", share);
         let found = sentences(&[of("rudp", 0.93), of("tcp", 0.004), of("quic", 0.6)]);
-        reads(
-            "in_flight: who starves is reported beside who does not",
-            &found,
-        );
+        reads("in_flight: who starves is reported beside who does not", &found);
         assert_eq!(sentences(&[of("rudp", 0.93), of("quic", 0.6)]), [""; 0]);
     }
 
@@ -322,10 +290,7 @@ mod tests {
         let study = with(of("study", 0.11), "starved_count", 11.0);
         let study = with(study, "asked", 100.0);
         let found = sentences(&[of("rudp", 0.0), study]);
-        reads(
-            "in_flight: messages that wait for a second are reported by stack",
-            &found,
-        );
+        reads("in_flight: messages that wait for a second are reported by stack", &found);
         assert_eq!(sentences(&[of("rudp", 0.0)]), [""; 0]);
     }
 

@@ -66,11 +66,7 @@ impl Interval {
         };
         let launches = run.launches_of(&rows.first()?.point);
         let logarithms = launches.filter_map(of_launch).map(f64::ln);
-        of_launches(
-            &logarithms
-                .filter(|value| value.is_finite())
-                .collect::<Vec<f64>>(),
-        )
+        of_launches(&logarithms.filter(|value| value.is_finite()).collect::<Vec<f64>>())
     }
 
     /// The difference between two independent values, each with the ends of its interval around it: how far
@@ -91,20 +87,12 @@ impl Interval {
     /// The ratio with this logarithm.
     #[must_use]
     pub fn exp(self) -> Interval {
-        Interval {
-            low: self.low.exp(),
-            middle: self.middle.exp(),
-            high: self.high.exp(),
-        }
+        Interval { low: self.low.exp(), middle: self.middle.exp(), high: self.high.exp() }
     }
 
     /// The interval of the opposite comparison.
     pub(crate) fn reversed(self) -> Interval {
-        Interval {
-            low: -self.high,
-            middle: -self.middle,
-            high: -self.low,
-        }
+        Interval { low: -self.high, middle: -self.middle, high: -self.low }
     }
 
     /// Whether the interval does not contain zero.
@@ -130,10 +118,7 @@ fn compare(
         let estimate = row.estimate(metric).filter(|_| row.is_sound())?;
         let (low, high) = estimate.ci95?;
         let scaled = [low, estimate.median, high].map(scale);
-        scaled
-            .iter()
-            .all(|value| value.is_finite())
-            .then_some(scaled)
+        scaled.iter().all(|value| value.is_finite()).then_some(scaled)
     };
     Some(Interval::difference_of(scaled(one)?, scaled(other)?))
 }
@@ -145,9 +130,7 @@ fn pairs<'a>(
     metric: &'a str,
 ) -> impl Iterator<Item = (f64, f64)> + 'a {
     let values = move |wanted: &'a Point| {
-        let given = run
-            .given_to(wanted)
-            .filter(|(_, given)| given.point == *wanted);
+        let given = run.given_to(wanted).filter(|(_, given)| given.point == *wanted);
         given.filter_map(|(launch, given)| Some((launch, value(given, metric)?)))
     };
     let others: Vec<(&LaunchRow, f64)> = values(other).collect();
@@ -186,11 +169,7 @@ fn median_bucket(mut buckets: Vec<(f64, u64)>) -> Option<f64> {
 fn of_launches(differences: &[f64]) -> Option<Interval> {
     let middle = median(differences)?;
     let interval = difference_interval(differences)?;
-    Some(Interval {
-        low: interval.low.min(middle),
-        middle,
-        high: interval.high.max(middle),
-    })
+    Some(Interval { low: interval.low.min(middle), middle, high: interval.high.max(middle) })
 }
 
 #[cfg(test)]
@@ -231,10 +210,7 @@ mod tests {
         let run = run(&[]);
         let (one, other) = (row(1, -2.0, (-5.0, 1.0)), row(2, 10.0, (6.0, 14.0)));
         let difference = Interval::difference(&run, &one, &other, "cpu_sender").unwrap();
-        assert_eq!(
-            (difference.low, difference.middle, difference.high),
-            (-17.0, -12.0, -7.0)
-        );
+        assert_eq!((difference.low, difference.middle, difference.high), (-17.0, -12.0, -7.0));
         assert_eq!(Interval::difference(&run, &one, &other, "throughput"), None);
     }
 

@@ -41,9 +41,7 @@ pub fn ladders(run: &Run) -> Vec<Ladder> {
     let round_trips = run.select("rpc.rtt");
     let measured = round_trips.filter(|row| row.state == State::Ok && row.primary().is_some());
     let groups = measured.group_by(&[stack::AXIS]).into_iter();
-    groups
-        .filter_map(|group| ladder_of_payload(run, &group))
-        .collect()
+    groups.filter_map(|group| ladder_of_payload(run, &group)).collect()
 }
 
 /// A finding for each.
@@ -87,9 +85,7 @@ fn ladder_of_payload(run: &Run, group: &Group<'_>) -> Option<Ladder> {
     }
     let place = place(run, &group.common.without(&["payload"]));
     let payload = format!("{payload} over {place}");
-    let scale = rungs
-        .iter()
-        .map(|rung| format!("{} {}", rung.name, ns(rung.ns())));
+    let scale = rungs.iter().map(|rung| format!("{} {}", rung.name, ns(rung.ns())));
     let (calls, scale) = (calls.join("; "), scale.collect::<Vec<_>>().join(" < "));
     let sentence = format!("a call with {payload}: {calls}; {scale}");
     let named = |rung: &Rung<'_>| (rung.name.clone(), rung.ns());
@@ -120,18 +116,13 @@ fn call<'a>(
         format!(", of which marshalling {:.digits$} %", 100.0 * share)
     });
     let (middle, ends) = (times(ratio.middle), range((ratio.low, ratio.high), times));
-    Some((
-        format!("{middle} TCP round trips ({ends}){marshalled}"),
-        marshalling,
-    ))
+    Some((format!("{middle} TCP round trips ({ends}){marshalled}"), marshalling))
 }
 
 /// The points that convert the argument to bytes and back.
 fn marshalling<'a>(run: &'a Run, stack: Stack, call: &PointRow) -> Option<[&'a PointRow; 2]> {
     let payload = call.word("payload")?;
-    let rows = run
-        .select("rpc.marshal")
-        .filter(|row| row.primary().is_some());
+    let rows = run.select("rpc.marshal").filter(|row| row.primary().is_some());
     let rows = rows.words(&[(stack::AXIS, stack.word()), ("payload", payload)]);
     let direction = |direction| rows.clone().at("direction", direction).one();
     Some([direction("marshal")?, direction("unmarshal")?])
@@ -145,16 +136,12 @@ fn beneath(run: &Run, bytes: Option<u64>) -> Vec<Rung<'_>> {
     let copies = copies.words(&[("source", "hot"), ("shape", "one"), ("align", "both")]);
     let copies = copies.by_number("size").into_iter();
     let mut large_enough = copies.filter(|(size, _)| bytes.is_some_and(|bytes| *size >= bytes));
-    let copy = large_enough.next().map(|(size, row)| Rung {
-        name: format!("memcpy of {}", display_bytes(size)),
-        row,
-    });
+    let copy = large_enough
+        .next()
+        .map(|(size, row)| Rung { name: format!("memcpy of {}", display_bytes(size)), row });
     let calls = measured("os.syscall").at("call", "read");
     let call = calls.filter(|row| row.number("threads") != Some(2)).one();
-    let call = call.map(|row| Rung {
-        name: "a system call (read)".to_owned(),
-        row,
-    });
+    let call = call.map(|row| Rung { name: "a system call (read)".to_owned(), row });
     copy.into_iter().chain(call).collect()
 }
 
@@ -215,20 +202,13 @@ mod tests {
         ];
         let found = found(&rows);
         assert_eq!(found.len(), 1);
-        reads(
-            "ladder: everything for one payload is on one scale",
-            [&found[0].sentence],
-        );
+        reads("ladder: everything for one payload is on one scale", [&found[0].sentence]);
         assert_eq!(found[0].evidence.len(), 9);
     }
 
     #[test]
     fn what_is_said_in_order_is_in_order() {
-        let rows = [
-            rtt("grpc", "int", 29.0),
-            rtt("tcp", "int", 10.0),
-            rtt("udp", "int", 11.0),
-        ];
+        let rows = [rtt("grpc", "int", 29.0), rtt("tcp", "int", 10.0), rtt("udp", "int", 11.0)];
         let sentence = found(&rows)[0].sentence.clone();
         ends(&sentence, "TCP 10.0 µs < UDP 11.0 µs < gRPC 29.0 µs");
     }

@@ -17,19 +17,12 @@ pub(crate) fn mapped_pages(run: &Run) -> Vec<Finding> {
     let mapped = rows.filter(|row| row.estimate("mapped").is_some());
     let mut links = mapped.group_with(|row| Some(&row.point.link));
     links.sort_by_key(|(link, _)| *link);
-    links
-        .iter()
-        .filter_map(|(link, rows)| over(run, link, rows))
-        .collect()
+    links.iter().filter_map(|(link, rows)| over(run, link, rows)).collect()
 }
 
 fn over(run: &Run, link: &str, rows: &Select<'_>) -> Option<Finding> {
     let page = page_bytes(run);
-    let parts = [
-        ("send", "usual"),
-        ("zero_copy", "usual"),
-        ("zero_copy", "pages"),
-    ];
+    let parts = [("send", "usual"), ("zero_copy", "usual"), ("zero_copy", "pages")];
     let parts = parts.into_iter().filter_map(|(by, segments)| {
         let rows = rows.clone().words(&[("sent_by", by), ("segments", segments)]);
         let of = |metric| span(rows.iter().filter_map(|row| row.median(metric)));
@@ -69,11 +62,7 @@ mod tests {
     fn row(sent_by: &'static str, segments: &'static str, size: u64, share: f64) -> PointRow {
         let axes = axes!(how = "zero_copy", sent_by, segments, size);
         let mut row = point_row("copy.receive", "mapped", axes, share, (share, share));
-        add_metric(
-            &mut row,
-            "segment",
-            if segments == "pages" { 4096.0 } else { 65483.0 },
-        );
+        add_metric(&mut row, "segment", if segments == "pages" { 4096.0 } else { 65483.0 });
         row.point.link = "loopback".into();
         row
     }
@@ -88,10 +77,7 @@ mod tests {
         run.points.push(row("zero_copy", "pages", 65536, 0.999));
         let findings = mapped_pages(&run);
         assert_eq!(findings.len(), 1);
-        reads(
-            "mapped_pages: what is mapped is reported with its reason",
-            [&findings[0].sentence],
-        );
+        reads("mapped_pages: what is mapped is reported with its reason", [&findings[0].sentence]);
         assert_eq!(findings[0].evidence.len(), 4);
     }
 

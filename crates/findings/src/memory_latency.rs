@@ -91,11 +91,7 @@ impl Curve<'_> {
                 return Server::Memory;
             }
             let octaves = |cache: usize| {
-                let from = if cache == 0 {
-                    1
-                } else {
-                    claims[cache - 1].bytes
-                };
+                let from = if cache == 0 { 1 } else { claims[cache - 1].bytes };
                 let to = match claims.get(cache + 1) {
                     Some(_) => claims[cache].bytes,
                     None => u64::MAX,
@@ -123,20 +119,14 @@ impl Claim {
             CacheSource::Cpuid => "CPUID",
             CacheSource::Unknown => "the machine",
         };
-        format!(
-            "{source} claims {} of {}",
-            display_bytes(self.bytes),
-            self.name()
-        )
+        format!("{source} claims {} of {}", display_bytes(self.bytes), self.name())
     }
 }
 
 /// The random loads of a run, a cache line apart: for each page size, sorted by the size of the working set.
 pub(crate) fn loads(run: &Run) -> Vec<(&str, Vec<Load<'_>>)> {
     let rows = run.select("memory.latency").at("pattern", "random");
-    let by_pages = rows
-        .at("stride", 64)
-        .group_with(|row| load(row).map(|(pages, _)| pages));
+    let by_pages = rows.at("stride", 64).group_with(|row| load(row).map(|(pages, _)| pages));
     let by_pages = by_pages.into_iter().map(|(pages, rows)| {
         let loads = rows.iter().filter_map(|row| Some(load(row)?.1));
         let mut loads: Vec<Load<'_>> = loads.collect();
@@ -154,29 +144,18 @@ pub(crate) fn curves(run: &Run) -> Vec<Curve<'_>> {
     loads(run)
         .into_iter()
         .filter(|(_, loads)| (CURVE_SIZES_MIN..=CURVE_SIZES_MAX).contains(&loads.len()))
-        .map(|(pages, loads)| Curve {
-            pages,
-            levels: levels(&points(&loads)),
-            loads,
-        })
+        .map(|(pages, loads)| Curve { pages, levels: levels(&points(&loads)), loads })
         .collect()
 }
 
 fn points(loads: &[Load<'_>]) -> Vec<(f64, f64)> {
-    loads
-        .iter()
-        .map(|load| (load.bytes as f64, load.cost_ns))
-        .collect()
+    loads.iter().map(|load| (load.bytes as f64, load.cost_ns)).collect()
 }
 
 fn load(row: &PointRow) -> Option<(&str, Load<'_>)> {
     let cost_ns = row.median("cost").filter(|ns| *ns > 0.0)?;
     let bytes = row.number("size").filter(|bytes| *bytes > 0)?;
-    let load = Load {
-        bytes,
-        cost_ns,
-        row,
-    };
+    let load = Load { bytes, cost_ns, row };
     Some((row.word("pages")?, load))
 }
 
@@ -186,9 +165,7 @@ pub(crate) fn claims(run: &Run, loads: &[Load<'_>]) -> Vec<Claim> {
     let Some(facts) = run.facts() else {
         return Vec::new();
     };
-    let cpus = loads
-        .first()
-        .and_then(|load| load.row.placement.0.get(MEASURED));
+    let cpus = loads.first().and_then(|load| load.row.placement.0.get(MEASURED));
     let cpu = cpus.and_then(|cpus| u32::try_from(*cpus.first()?).ok());
     let mut claims: Vec<Claim> = Vec::new();
     for level in 1..=4 {

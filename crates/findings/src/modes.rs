@@ -31,11 +31,7 @@ const BY_CHANCE: f64 = 0.05;
 pub(crate) fn modes(run: &Run) -> Vec<Finding> {
     let mut findings = Vec::new();
     let mut unexplained: Vec<TwoModes<'_>> = Vec::new();
-    for point in run
-        .select_all()
-        .into_iter()
-        .filter_map(|row| TwoModes::new(run, row))
-    {
+    for point in run.select_all().into_iter().filter_map(|row| TwoModes::new(run, row)) {
         match point.cause {
             Cause::Seen(_) => findings.push(one(&point)),
             Cause::NotSeen(_) => unexplained.push(point),
@@ -66,11 +62,7 @@ impl<'r> TwoModes<'r> {
         let launches = run.launches_of(&row.point);
         let launches = launches.filter_map(|launch| Seen::new(launch, row, border));
         let mode = |mode: &Mode| {
-            format!(
-                "{} in {} %",
-                estimate.unit.display(mode.median),
-                percent(mode.share)
-            )
+            format!("{} in {} %", estimate.unit.display(mode.median), percent(mode.share))
         };
         Some(TwoModes {
             row,
@@ -81,32 +73,16 @@ impl<'r> TwoModes<'r> {
     }
 }
 
-fn one(
-    TwoModes {
-        row,
-        name,
-        both,
-        cause,
-    }: &TwoModes<'_>,
-) -> Finding {
+fn one(TwoModes { row, name, both, cause }: &TwoModes<'_>) -> Finding {
     let (Cause::Seen(why) | Cause::NotSeen(why)) = cause;
-    Finding::new(
-        Kind::Modes,
-        [*row],
-        format!("{name} has two modes, {both}: {why}"),
-    )
+    Finding::new(Kind::Modes, [*row], format!("{name} has two modes, {both}: {why}"))
 }
 
 fn together(points: &[TwoModes<'_>]) -> Finding {
-    let shown = points
-        .iter()
-        .take(NAMED)
-        .map(|point| format!("{} ({})", point.name, point.both));
+    let shown = points.iter().take(NAMED).map(|point| format!("{} ({})", point.name, point.both));
     let shown = shown.collect::<Vec<_>>().join("; ");
     let (count, more) = (points.len(), points.len().saturating_sub(NAMED));
-    let more = maybe((more > 0).then_some(more), |more| {
-        format!("; and {more} more")
-    });
+    let more = maybe((more > 0).then_some(more), |more| format!("; and {more} more"));
     let sentence = format!(
         "{count} rows have two modes each, and costof recorded nothing that explains them: {shown}{more}"
     );
@@ -138,12 +114,7 @@ impl<'a> Seen<'a> {
         let mut metrics = point.metrics.iter();
         let measured = metrics.find(|metric| metric.name == row.primary)?;
         let (samples, preempted) = counted(measured, border);
-        (samples != [0, 0]).then_some(Seen {
-            launch,
-            point,
-            samples,
-            preempted,
-        })
+        (samples != [0, 0]).then_some(Seen { launch, point, samples, preempted })
     }
 
     fn greater_share(&self) -> f64 {
@@ -181,9 +152,8 @@ enum Cause {
 fn cause(row: &PointRow, launches: &[Seen<'_>]) -> Cause {
     let all = launches.len();
     let both = launches.iter().filter(|launch| launch.has_both()).count();
-    let (greater, lesser): (Vec<&Seen<'_>>, Vec<&Seen<'_>>) = launches
-        .iter()
-        .partition(|launch| launch.greater_share() > 0.5);
+    let (greater, lesser): (Vec<&Seen<'_>>, Vec<&Seen<'_>>) =
+        launches.iter().partition(|launch| launch.greater_share() > 0.5);
     Cause::NotSeen(if all == 0 {
         "the run file has none of its launches, so the cause is unknown".to_owned()
     } else if were_preempted(launches) {
@@ -229,9 +199,8 @@ fn between(row: &PointRow, lesser: &[&Seen<'_>], greater: &[&Seen<'_>]) -> Cause
         Some((name, all(lesser, value)?, all(greater, value)?))
     };
     let of_noise = RECORDED_OF_LAUNCHES.iter();
-    let of_noise: Vec<_> = of_noise
-        .filter_map(|(name, of)| recorded(*name, &|seen| of(&seen.launch.noise)))
-        .collect();
+    let of_noise: Vec<_> =
+        of_noise.filter_map(|(name, of)| recorded(*name, &|seen| of(&seen.launch.noise))).collect();
     // The other metrics of the point, such as `huge_share` and `preempted`. They may be the cause, or another
     // consequence. Metrics in nanoseconds are mostly the same time once more.
     let others = row.metrics.iter();
@@ -246,10 +215,8 @@ fn between(row: &PointRow, lesser: &[&Seen<'_>], greater: &[&Seen<'_>]) -> Cause
         let why = "too few to distinguish a cause from chance";
         return Cause::NotSeen(format!("{counts}: {why}"));
     }
-    let separating = of_noise
-        .iter()
-        .chain(&others)
-        .filter_map(|(name, lesser, greater)| match () {
+    let separating =
+        of_noise.iter().chain(&others).filter_map(|(name, lesser, greater)| match () {
             () if lesser.1 < greater.0 => Some(format!("more {name}")),
             () if greater.1 < lesser.0 => Some(format!("less {name}")),
             () => None,
@@ -263,46 +230,30 @@ fn between(row: &PointRow, lesser: &[&Seen<'_>], greater: &[&Seen<'_>]) -> Cause
         ));
     }
     let separating = separating.join(" and ");
-    Cause::Seen(format!(
-        "{counts}; each in the higher one had {separating} than any in the lower"
-    ))
+    Cause::Seen(format!("{counts}; each in the higher one had {separating} than any in the lower"))
 }
 
 /// Reads a value that describes the CPUs, the memory or the neighbours of a launch.
 type OfNoise = fn(&Noise) -> Option<f64>;
 
 const RECORDED_OF_LAUNCHES: [(&str, OfNoise); 8] = [
-    ("distance between its CPUs", |noise| {
-        noise.distance_ns.map(|(before, _)| before)
-    }),
+    ("distance between its CPUs", |noise| noise.distance_ns.map(|(before, _)| before)),
     ("core clock", |noise| {
-        Some(f64::midpoint(
-            noise.core_clock_before_hz?,
-            noise.core_clock_after_hz?,
-        ))
+        Some(f64::midpoint(noise.core_clock_before_hz?, noise.core_clock_after_hz?))
     }),
-    ("time taken by the hypervisor", |noise| {
-        Some(noise.steal_ns? / noise.duration_ns)
-    }),
-    ("time used by others on its CPU", |noise| {
-        Some(noise.others_ns? / noise.duration_ns)
-    }),
-    ("time used by others on other CPUs", |noise| {
-        noise.others_elsewhere
-    }),
+    ("time taken by the hypervisor", |noise| Some(noise.steal_ns? / noise.duration_ns)),
+    ("time used by others on its CPU", |noise| Some(noise.others_ns? / noise.duration_ns)),
+    ("time used by others on other CPUs", |noise| noise.others_elsewhere),
     ("preemptions", |noise| Some(noise.preemptions as f64)),
     ("migrations", |noise| Some(noise.migrations? as f64)),
-    ("page faults", |noise| {
-        Some((noise.minor_faults + noise.major_faults) as f64)
-    }),
+    ("page faults", |noise| Some((noise.minor_faults + noise.major_faults) as f64)),
 ];
 
 /// The probability that an unrelated value separates the launches like this by chance: two out of
 /// all ways to choose this many launches.
 fn by_chance(all: usize, chosen: usize) -> f64 {
-    let ways = (0..chosen).fold(1.0, |ways, position| {
-        ways * (all - position) as f64 / (position + 1) as f64
-    });
+    let ways = (0..chosen)
+        .fold(1.0, |ways, position| ways * (all - position) as f64 / (position + 1) as f64);
     2.0 / ways
 }
 
@@ -316,9 +267,7 @@ mod tests {
     fn sentence(costs: &[f64], noise: impl Fn(f64) -> Noise) -> String {
         let mut run = run(&[]);
         let mut row = point_row("os.pin", "cost", Axes::default(), 150.0, (100.0, 200.0));
-        row.metrics[0].modes = [200.0, 100.0]
-            .map(|median| Mode { median, share: 0.5 })
-            .to_vec();
+        row.metrics[0].modes = [200.0, 100.0].map(|median| Mode { median, share: 0.5 }).to_vec();
         for cost in costs {
             launch(&mut run, &[(&row, &[("cost", *cost)])]);
             run.launches.last_mut().unwrap().noise = noise(*cost);
@@ -347,26 +296,15 @@ mod tests {
     #[test]
     fn what_separates_all_launches_is_what_goes_with_the_modes() {
         let shown = sentence(&MANY, |cost| noise(if cost > 150.0 { 2e9 } else { 4e9 }, 1));
-        reads(
-            "modes: what separates all launches is what goes with the modes",
-            [&shown],
-        );
+        reads("modes: what separates all launches is what goes with the modes", [&shown]);
         let shown = sentence(&MANY, |_| noise(4e9, 1));
-        contains(
-            &shown,
-            "nothing that costof recorded separates them: core clock",
-        );
+        contains(&shown, "nothing that costof recorded separates them: core clock");
     }
 
     #[test]
     fn few_launches_may_be_separated_by_chance() {
-        let shown = sentence(&MANY[..6], |cost| {
-            noise(if cost > 150.0 { 2e9 } else { 4e9 }, 1)
-        });
-        contains(
-            &shown,
-            "3 launches are in the lower mode and 3 in the higher: too few",
-        );
+        let shown = sentence(&MANY[..6], |cost| noise(if cost > 150.0 { 2e9 } else { 4e9 }, 1));
+        contains(&shown, "3 launches are in the lower mode and 3 in the higher: too few");
         assert!((by_chance(6, 3) - 0.1).abs() < 1e-12);
         assert!((by_chance(14, 7) - 2.0 / 3432.0).abs() < 1e-12);
         let shown = sentence(&[], |_| Noise::default());
@@ -378,17 +316,13 @@ mod tests {
         let mut run = run(&[]);
         for (probe, ns) in [("os.pin", 100.0), ("os.getpid", 50.0)] {
             let mut row = point_row(probe, "cost", Axes::default(), ns, (ns, ns));
-            row.metrics[0].modes = [ns, 2.0 * ns]
-                .map(|median| Mode { median, share: 0.5 })
-                .to_vec();
+            row.metrics[0].modes =
+                [ns, 2.0 * ns].map(|median| Mode { median, share: 0.5 }).to_vec();
             run.points.push(row);
         }
         let found = modes(&run);
         assert_eq!((found.len(), found[0].evidence.len()), (1, 2));
-        reads(
-            "modes: modes that nothing goes with are reported together",
-            [&found[0].sentence],
-        );
+        reads("modes: modes that nothing goes with are reported together", [&found[0].sentence]);
     }
 
     #[test]
@@ -397,9 +331,8 @@ mod tests {
         for ns in (1..=9).map(f64::from) {
             let mut row = point_row("os.pin", "cost", Axes::default(), ns, (ns, ns));
             row.point.axes = axes!(size = ns as u64);
-            row.metrics[0].modes = [ns, 2.0 * ns]
-                .map(|median| Mode { median, share: 0.5 })
-                .to_vec();
+            row.metrics[0].modes =
+                [ns, 2.0 * ns].map(|median| Mode { median, share: 0.5 }).to_vec();
             run.points.push(row);
         }
         let found = modes(&run);
@@ -414,9 +347,7 @@ mod tests {
     fn of_launches(launches: &[Data], disturbed: &[u32]) -> String {
         let mut run = run(&[]);
         let mut row = point_row("os.pin", "cost", Axes::default(), 150.0, (100.0, 200.0));
-        row.metrics[0].modes = [100.0, 200.0]
-            .map(|median| Mode { median, share: 0.5 })
-            .to_vec();
+        row.metrics[0].modes = [100.0, 200.0].map(|median| Mode { median, share: 0.5 }).to_vec();
         for data in launches {
             launch(&mut run, &[(&row, &[("cost", 0.0)])]);
             let measured = &mut run.launches.last_mut().unwrap().points[0].metrics[0];
@@ -440,15 +371,9 @@ mod tests {
         let (both, one, other) = (of(5, 5), of(10, 0), of(0, 10));
         let three = [both.clone(), both.clone(), both.clone()];
         let shown = of_launches(&three, &[]);
-        contains(
-            &shown,
-            "all 3 launches have both, so the cause changes within a launch",
-        );
+        contains(&shown, "all 3 launches have both, so the cause changes within a launch");
         let shown = of_launches(&[both.clone(), both.clone(), other], &[]);
-        ends(
-            &shown,
-            "2 of 3 launches have both; costof recorded nothing that shows the cause",
-        );
+        ends(&shown, "2 of 3 launches have both; costof recorded nothing that shows the cause");
         for launches in [&three[..2], &[one.clone(), one.clone(), one]] {
             let shown = of_launches(launches, &[]);
             assert!(!shown.contains("so the cause"), "{shown}");

@@ -14,12 +14,7 @@ pub(crate) fn named(run: &Run, row: &PointRow) -> String {
 
 /// The probe of a point, the axes that are not at their defaults, and its link.
 pub(crate) fn by_axes(run: &Run, point: &Point) -> String {
-    format!(
-        "{}{}{}",
-        point.probe,
-        circumstances(run, point),
-        over(point)
-    )
+    format!("{}{}{}", point.probe, circumstances(run, point), over(point))
 }
 
 /// The label of a row in quotation marks, since many labels have commas and colons.
@@ -84,10 +79,7 @@ mod tests {
     fn what_varies_is_named_and_what_all_share_is_not() {
         let mut run = run(&[]);
         let axes = ["over", "way"].map(|name| words_axis(name, &["one", "other"]));
-        run.probes.push(ProbeInfo {
-            axes: List::Owned(axes.to_vec()),
-            ..probe_info("a.x")
-        });
+        run.probes.push(ProbeInfo { axes: List::Owned(axes.to_vec()), ..probe_info("a.x") });
         let row = |way| point_row("a.x", "cost", axes!(over = "other", way), 1.0, (1.0, 1.0));
         let (one, other) = (row("one"), row("other"));
         assert_eq!(varying(&run, &one, &[&one, &other], "size"), " (way=one)");

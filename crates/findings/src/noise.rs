@@ -51,10 +51,7 @@ pub struct Withheld<'r> {
 impl<'r> Withheld<'r> {
     /// The findings that noise prevents in this run.
     pub fn new(run: &'r Run) -> Withheld<'r> {
-        Withheld {
-            run,
-            regardless: OnceCell::new(),
-        }
+        Withheld { run, regardless: OnceCell::new() }
     }
 
     /// Why there is no such finding, if there would be one without noise.

@@ -34,10 +34,7 @@ fn main_memory(run: &Run) -> Option<Finding> {
         small = ns(small.cost_ns),
         huge = ns(huge.cost_ns),
         more = range((low, high), ns),
-        guest = when(
-            run.is_virtual(),
-            " (the host's page tables are part of both)"
-        ),
+        guest = when(run.is_virtual(), " (the host's page tables are part of both)"),
     );
     let advice = "put large data that is used at random on huge pages: madvise(MADV_HUGEPAGE)";
     let found = || Finding::new(Kind::SmallPages, [small.row, huge.row], sentence).advise(advice);
@@ -80,10 +77,7 @@ fn inside_a_cache(run: &Run) -> Option<Finding> {
          {cause}"
     );
     let evidence = [inner, outer].into_iter().chain(same).map(|load| load.row);
-    let advice = when(
-        same.is_none(),
-        "`costof run memory.latency` shows whether it is",
-    );
+    let advice = when(same.is_none(), "`costof run memory.latency` shows whether it is");
     Some(Finding::new(Kind::TlbReach, evidence, sentence).advise(advice))
 }
 
@@ -122,13 +116,8 @@ mod tests {
 
     #[test]
     fn a_step_inside_a_cache_is_the_reach_of_a_tlb_where_huge_pages_lack_it() {
-        let caches = || {
-            vec![
-                step(2.2, 56.0, 0.3),
-                step(9.0, 1500.0, 1.0),
-                step(130.0, 34_000.0, 2.5),
-            ]
-        };
+        let caches =
+            || vec![step(2.2, 56.0, 0.3), step(9.0, 1500.0, 1.0), step(130.0, 34_000.0, 2.5)];
         let mut with_tlb = caches();
         with_tlb.push(step(1.5, 300.0, 0.7));
         let mut run = run(&CLAIMED);
@@ -137,11 +126,7 @@ mod tests {
         let [maybe] = &findings[..] else {
             panic!("{findings:#?}");
         };
-        assert!(
-            maybe.sentence.contains("inside the claimed L2: it may be"),
-            "{}",
-            maybe.sentence
-        );
+        assert!(maybe.sentence.contains("inside the claimed L2: it may be"), "{}", maybe.sentence);
         let mut proven = run.clone();
         add(&mut proven, "2MiB", &staircase(0.9, &caches()), 0.02);
         let findings = page_sizes(&proven);

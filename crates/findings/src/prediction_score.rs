@@ -40,11 +40,7 @@ pub(crate) fn prediction_score(run: &Run) -> Vec<Finding> {
         wide = wide.len(),
         widest = widest(wide),
     );
-    vec![Finding::new(
-        Kind::PredictionScore,
-        scored.iter().map(|one| one.row),
-        sentence,
-    )]
+    vec![Finding::new(Kind::PredictionScore, scored.iter().map(|one| one.row), sentence)]
 }
 
 /// None if the prediction is not scored, or has no lower end.

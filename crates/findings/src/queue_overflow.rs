@@ -41,11 +41,7 @@ fn overflows(run: &Run, row: &PointRow) -> Option<Finding> {
         format!("{slower}: the messages take {many} with {window} in flight, and {one} with one; ")
     });
     let rates = maybe(both("throughput"), |(many, one)| {
-        format!(
-            ": it reaches {}, and {} with one in flight",
-            rate(many),
-            rate(one)
-        )
+        format!(": it reaches {}, and {} with one in flight", rate(many), rate(one))
     });
     let sentence = format!(
         "{elapsed}{contender} over {link}, {window} × {size} in flight: the receiver's socket had no room for \
@@ -113,10 +109,7 @@ mod tests {
         let facts = attempt.hosts.values_mut().next().expect("it has one");
         for (name, value) in [("rmem_default", "212992"), ("rmem_max", "4194304")] {
             let value = value.to_owned();
-            facts
-                .kernel
-                .sysctls
-                .insert(format!("net.core.{name}"), value);
+            facts.kernel.sysctls.insert(format!("net.core.{name}"), value);
         }
         run.points = vec![row(1, 34e6, 0.0), row(34, 2e6, 0.25)];
         let found = queue_overflow(&run);

@@ -14,10 +14,8 @@ use costof_model::select::{Group, Select};
 /// The protocol that the others are compared with.
 const PLAIN: Stack = Stack::Udp;
 /// The reliable stacks, and what each is called.
-const RELIABLE: [(Stack, &str); 2] = [
-    (Stack::Rudp, "rudp"),
-    (Stack::Study, "the study's protocol"),
-];
+const RELIABLE: [(Stack, &str); 2] =
+    [(Stack::Rudp, "rudp"), (Stack::Study, "the study's protocol")];
 
 /// For each link and way of waiting, a finding about round trips and one about the peers.
 pub(crate) fn reliable_datagrams(run: &Run) -> Vec<Finding> {
@@ -41,12 +39,7 @@ fn by_stack<'r>(
 ) -> (Vec<Texts>, Vec<&'r PointRow>) {
     let (mut stacks, mut measured) = (Vec::new(), Vec::new());
     for (stack, name) in RELIABLE {
-        let pairs = ends(pairs(
-            &group.rows,
-            "size",
-            stack::AXIS,
-            (stack.word(), PLAIN.word()),
-        ));
+        let pairs = ends(pairs(&group.rows, "size", stack::AXIS, (stack.word(), PLAIN.word())));
         let sizes: Vec<String> = pairs.iter().filter_map(&compared).collect();
         if !sizes.is_empty() {
             stacks.push((stack, name, sizes));
@@ -78,10 +71,7 @@ fn round_trips(run: &Run, group: &Group<'_>) -> Option<Finding> {
         };
         format!("by {name}{answers} it takes {}", sizes.join(" and "))
     });
-    let (place, stacks) = (
-        place(run, &group.common),
-        stacks.collect::<Vec<_>>().join("; "),
-    );
+    let (place, stacks) = (place(run, &group.common), stacks.collect::<Vec<_>>().join("; "));
     let sentence =
         format!("compared with the round trip of a plain datagram over {place}: {stacks}");
     let is_any = !measured.is_empty();
@@ -105,13 +95,8 @@ fn at_ends(run: &Run, group: &Group<'_>) -> Option<Finding> {
         let (size, all) = (bytes(pair.number), ends.join(" and "));
         (!ends.is_empty()).then(|| format!("at {size} {all}"))
     });
-    let stacks = stacks
-        .iter()
-        .map(|(_, name, sizes)| format!("by {name} {}", sizes.join(", ")));
-    let (place, stacks) = (
-        place(run, &group.common),
-        stacks.collect::<Vec<_>>().join("; "),
-    );
+    let stacks = stacks.iter().map(|(_, name, sizes)| format!("by {name} {}", sizes.join(", ")));
+    let (place, stacks) = (place(run, &group.common), stacks.collect::<Vec<_>>().join("; "));
     let sentence = format!(
         "by the kernel's timestamps, a reliable datagram over {place} takes longer than a plain one: {stacks}"
     );
@@ -201,24 +186,11 @@ mod tests {
         let plain = || stages("udp", 5.0, 5.0);
         let found_of = |server_us| found(&[stages("rudp", 6.0, server_us), plain()]);
         let found = found_of(5.1);
-        reads(
-            "reliable_datagrams: either end has what it takes more",
-            [&found[0].sentence],
-        );
-        assert!(
-            found_of(4.0)[0]
-                .sentence
-                .contains("and nothing at the server")
-        );
+        reads("reliable_datagrams: either end has what it takes more", [&found[0].sentence]);
+        assert!(found_of(4.0)[0].sentence.contains("and nothing at the server"));
         let study = stages("study", 6.0, 5.1);
-        let both = tests::found(
-            reliable_datagrams,
-            &[stages("rudp", 6.0, 5.1), study, plain()],
-        );
+        let both = tests::found(reliable_datagrams, &[stages("rudp", 6.0, 5.1), study, plain()]);
         assert_eq!(both.len(), 1);
-        contains(
-            &both[0].sentence,
-            "; by the study's protocol at 1400B 1.00 µs",
-        );
+        contains(&both[0].sentence, "; by the study's protocol at 1400B 1.00 µs");
     }
 }

@@ -20,9 +20,7 @@ const WAITS_NS: f64 = 100_000.0;
 pub(crate) fn remote_file(run: &Run) -> Vec<Finding> {
     let rows = run.select("file.remote");
     let rows = rows.filter(|row| row.state == State::Ok);
-    let paths = rows
-        .group_by(&["pattern", "block", "size", "depth"])
-        .into_iter();
+    let paths = rows.group_by(&["pattern", "block", "size", "depth"]).into_iter();
     let found = paths.flat_map(|path| [limit(&path.rows), parts(&path.rows)]);
     found.flatten().collect()
 }
@@ -49,11 +47,7 @@ fn limit(rows: &Select<'_>) -> Option<Finding> {
     let is_alone = depth == 1 && !rows.iter().any(|row| deeper(row));
     let takes = || {
         let (alone, loaded) = handshakes.unwrap_or_default();
-        format!(
-            "takes {} while the file is read and {} otherwise",
-            ns(loaded),
-            ns(alone)
-        )
+        format!("takes {} while the file is read and {} otherwise", ns(loaded), ns(alone))
     };
     let is_busy = format!("this end's CPU is busy {} % of the time", percent(busy));
     let mut waits = false;
@@ -78,17 +72,10 @@ fn limit(rows: &Select<'_>) -> Option<Finding> {
         "{path} is read at {rate} at most, {order} in blocks of {block} with {depth} in flight; the limit is {limit}",
         path = fastest.word("path").unwrap_or("?"),
         rate = rate(bytes_per_s),
-        order = if is_random {
-            "randomly"
-        } else {
-            "sequentially"
-        },
+        order = if is_random { "randomly" } else { "sequentially" },
         block = bytes(number(fastest, "block")),
     );
-    let advice = when(
-        waits,
-        "measure it with several in flight (--set depth=1,16)",
-    );
+    let advice = when(waits, "measure it with several in flight (--set depth=1,16)");
     Some(Finding::new(Kind::RemoteFileLimit, [fastest], sentence).advise(advice))
 }
 
@@ -145,34 +132,22 @@ mod tests {
 
     #[test]
     fn packets_that_wait_say_that_it_is_the_link() {
-        let rows = [
-            row(4096, 1, 9e6, 500.0, QUIET),
-            row(1 << 20, 16, 11.9e6, 500.0, (8_000.0, 9.5e6)),
-        ];
+        let rows =
+            [row(4096, 1, 9e6, 500.0, QUIET), row(1 << 20, 16, 11.9e6, 500.0, (8_000.0, 9.5e6))];
         let found = sentences(remote_file, &rows);
-        reads(
-            "remote_file: packets that wait say that it is the link",
-            [&found[0]],
-        );
-        reads(
-            "remote_file: packets that wait say that it is the link (2)",
-            [&found[1]],
-        );
+        reads("remote_file: packets that wait say that it is the link", [&found[0]]);
+        reads("remote_file: packets that wait say that it is the link (2)", [&found[1]]);
     }
 
     #[test]
     fn without_them_it_is_the_server_this_end_or_one_call_at_a_time() {
         let limit = |rows: &[PointRow]| sentences(remote_file, rows).remove(0);
-        let server = limit(&[
-            row(4096, 1, 100e6, 500.0, QUIET),
-            row(4096, 16, 101e6, 500.0, QUIET),
-        ]);
+        let server =
+            limit(&[row(4096, 1, 100e6, 500.0, QUIET), row(4096, 16, 101e6, 500.0, QUIET)]);
         contains(&server, "is the server: no packets wait");
         // Packets in flight before the load do not speed it up.
-        let server = limit(&[
-            row(4096, 1, 102e6, 500.0, QUIET),
-            row(4096, 16, 101e6, 500.0, QUIET),
-        ]);
+        let server =
+            limit(&[row(4096, 1, 102e6, 500.0, QUIET), row(4096, 16, 101e6, 500.0, QUIET)]);
         contains(&server, "is the server: no packets wait");
         let alone = limit(&[row(4096, 1, 100e6, 500.0, QUIET)]);
         contains(&alone, "each call waits for the one before");
@@ -184,9 +159,7 @@ mod tests {
     #[test]
     fn a_mounted_path_has_no_handshake() {
         let mut mounted = row(4096, 16, 100e6, 500.0, QUIET);
-        mounted
-            .metrics
-            .retain(|metric| !metric.name.starts_with("handshake"));
+        mounted.metrics.retain(|metric| !metric.name.starts_with("handshake"));
         let found = sentences(remote_file, &[mounted]);
         assert_eq!(found.len(), 1);
         contains(&found[0], "is the link or the server");

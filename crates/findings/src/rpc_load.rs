@@ -22,9 +22,7 @@ const KEEPS_UP: f64 = 0.95;
 /// at a tenth of saturation.
 pub(crate) fn rpc_load(run: &Run) -> Vec<Finding> {
     let rows = run.select("rpc.load");
-    let groups = rows
-        .filter(|row| row.state == State::Ok)
-        .group_by(&["rate"]);
+    let groups = rows.filter(|row| row.state == State::Ok).group_by(&["rate"]);
     let found = groups.iter().filter_map(|group| knee(run, group));
     found.collect()
 }
@@ -51,15 +49,12 @@ fn knee(run: &Run, group: &Group<'_>) -> Option<Finding> {
     let by_rate = group.rows.clone().by_number("rate");
     let loads: Vec<Loaded<'_>> = by_rate.iter().filter_map(loaded).collect();
     // Without a rate that the server cannot keep up with, the saturation rate is unknown.
-    let beyond = loads
-        .iter()
-        .find(|load| load.answered < KEEPS_UP * load.rate)?;
+    let beyond = loads.iter().find(|load| load.answered < KEEPS_UP * load.rate)?;
     let most = loads.iter().map(|load| load.answered).fold(0.0, f64::max);
     let unloaded = loads.iter().rfind(|load| load.rate <= UNLOADED * most)?;
     let limit_ns = LEAVES * unloaded.percentile_ns;
-    let left = loads
-        .iter()
-        .position(|load| load.rate > unloaded.rate && load.percentile_ns > limit_ns)?;
+    let left =
+        loads.iter().position(|load| load.rate > unloaded.rate && load.percentile_ns > limit_ns)?;
     let (before, left) = (&loads[left - 1], &loads[left]);
     let evidence = [unloaded, before, left, beyond].map(|load| load.row);
     let word = |axis| group.common.axes.find_word(axis).unwrap_or("?");
@@ -92,14 +87,8 @@ mod tests {
         answers.name = "rate".into();
         answers.median = answered;
         row.metrics[0].percentiles = vec![
-            Percentile {
-                percent: 50.0,
-                value: 20e3,
-            },
-            Percentile {
-                percent: 99.0,
-                value: percentile_us * 1e3,
-            },
+            Percentile { percent: 50.0, value: 20e3 },
+            Percentile { percent: 99.0, value: percentile_us * 1e3 },
         ];
         row.metrics.push(answers);
         row

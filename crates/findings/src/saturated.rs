@@ -49,9 +49,7 @@ fn limits(run: &Run, transfer: Transfer, rows: Select<'_>) -> Vec<Finding> {
     let limits = rows
         .group_with(|row| Some((limit(run, row)?, &row.point.link, row.word(transfer.0)?)))
         .into_iter();
-    limits
-        .map(|((limit, link, over), rows)| found(transfer, limit, link, over, &rows))
-        .collect()
+    limits.map(|((limit, link, over), rows)| found(transfer, limit, link, over, &rows)).collect()
 }
 
 /// The share of the time for which the receiver ran. Of calls, all of its threads are counted, by KiB.
@@ -112,10 +110,7 @@ fn found(
 ) -> Finding {
     let sizes = rows.iter().filter_map(|row| row.number("size").map(bytes));
     let shares = |share: &dyn Fn(&PointRow) -> Option<f64>| {
-        range(
-            span(rows.iter().filter_map(|row| share(row))).unwrap_or_default(),
-            percent,
-        )
+        range(span(rows.iter().filter_map(|row| share(row))).unwrap_or_default(), percent)
     };
     let sender = shares(&|row| row.median("sender_running"));
     let receiver = shares(&receiver_running);
@@ -149,12 +144,7 @@ mod tests {
     use costof_model::unit::Unit;
 
     fn row(link: &'static str, size: u64, megabytes_a_second: f64, ran: (f64, f64)) -> PointRow {
-        let axes = axes!(
-            over = "tcp",
-            size,
-            flows = 1,
-            congestion_control = "default"
-        );
+        let axes = axes!(over = "tcp", size, flows = 1, congestion_control = "default");
         let rate = megabytes_a_second * 1e6;
         let mut row = point_row("net.bandwidth", "throughput", axes, rate, (rate, rate)).over(link);
         row.metrics[0].unit = Unit::BytesPerSecond;
@@ -176,10 +166,7 @@ mod tests {
             row("loopback", 128 << 10, 5000.0, (0.71, 1.0)),
             row("loopback", 1 << 20, 5000.0, (0.98, 0.97)),
         ];
-        reads(
-            "saturated: the end that always runs is what limits",
-            sentences(&rows),
-        );
+        reads("saturated: the end that always runs is what limits", sentences(&rows));
     }
 
     #[test]
@@ -190,10 +177,7 @@ mod tests {
         calls.metrics.pop();
         // 5 ns of CPU time per byte: half a second for 100 MB.
         add_metric(&mut calls, "cpu_receiver", 5.0 * 1024.0);
-        reads(
-            "saturated: a stream of calls has limits too",
-            sentences(&[calls]),
-        );
+        reads("saturated: a stream of calls has limits too", sentences(&[calls]));
     }
 
     #[test]

@@ -19,10 +19,8 @@ const PAIRS: [(&str, &str, Kind); 3] = [
     ("zero_copy", "one_copy", Kind::ZeroCopyCrossover),
 ];
 /// The metrics of the comparison, and what each is called.
-const METRICS: [(&str, &str); 2] = [
-    ("cpu_sender", "the sender's CPU time"),
-    ("throughput", "throughput"),
-];
+const METRICS: [(&str, &str); 2] =
+    [("cpu_sender", "the sender's CPU time"), ("throughput", "throughput")];
 
 const TOO_WIDE: &str = "unknown by any metric, as the intervals are too wide (--full narrows them)";
 
@@ -48,9 +46,7 @@ pub struct SendCrossover {
 /// had no room to send without a copy are left out.
 pub fn send_crossovers(run: &Run) -> Vec<SendCrossover> {
     let groups = comparable(run).group_by(&["primitive", "size"]);
-    let pairs = groups
-        .iter()
-        .flat_map(|group| PAIRS.map(|pair| (group, pair)));
+    let pairs = groups.iter().flat_map(|group| PAIRS.map(|pair| (group, pair)));
     let each = pairs.flat_map(|(group, pair)| METRICS.map(|(metric, _)| (group, pair, metric)));
     let found = each.filter_map(|(group, pair, metric)| found(run, group, pair, metric));
     found.collect()
@@ -64,9 +60,8 @@ pub(crate) fn send_crossover(run: &Run) -> Vec<Finding> {
         one.common == next.common && (one.better, one.other) == (next.better, next.other)
     };
     let is_unknown = |found: &SendCrossover| matches!(found.crossover, Crossover::Unknown { .. });
-    let (unknown, known): (Vec<_>, Vec<_>) = crossovers
-        .chunk_by(same_pair)
-        .partition(|by_metric| by_metric.iter().all(is_unknown));
+    let (unknown, known): (Vec<_>, Vec<_>) =
+        crossovers.chunk_by(same_pair).partition(|by_metric| by_metric.iter().all(is_unknown));
     let mut findings: Vec<Finding> = known.iter().map(|found| by_pair(run, found)).collect();
     for (better, other, _) in PAIRS {
         let is_it =
@@ -80,16 +75,11 @@ pub(crate) fn send_crossover(run: &Run) -> Vec<Finding> {
     }
     findings.extend(paced(run, &comparable(run), &findings));
     let is_compared = |row: &PointRow| {
-        let mut pairs = PAIRS
-            .iter()
-            .flat_map(|(better, other, _)| [*better, *other]);
+        let mut pairs = PAIRS.iter().flat_map(|(better, other, _)| [*better, *other]);
         pairs.any(|wanted| row.is_at("primitive", wanted))
     };
     let all = run.select_any(PROBE).filter(is_compared);
-    let used: HashSet<&Point> = crossovers
-        .iter()
-        .flat_map(|found| &found.evidence)
-        .collect();
+    let used: HashSet<&Point> = crossovers.iter().flat_map(|found| &found.evidence).collect();
     let no_room = all.clone().filter(falls_back);
     let unused = |row: &PointRow| !row.is_sound() && !falls_back(row) && !used.contains(&row.point);
     let unsound = all.clone().filter(unused);
@@ -134,11 +124,7 @@ fn found(
 fn by_pair(run: &Run, by_metric: &[SendCrossover]) -> Finding {
     let metrics = by_metric.iter().map(|found| {
         let name = METRICS.iter().find(|(metric, _)| *metric == found.metric);
-        format!(
-            "by {} {}",
-            name.map_or("", |(_, name)| name),
-            found.crossover.text()
-        )
+        format!("by {} {}", name.map_or("", |(_, name)| name), found.crossover.text())
     });
     of_pair(run, &[by_metric], &metrics.collect::<Vec<_>>().join("; "))
 }
@@ -147,10 +133,7 @@ fn by_pair(run: &Run, by_metric: &[SendCrossover]) -> Finding {
 fn of_pair(run: &Run, places: &[&[SendCrossover]], crossovers: &str) -> Finding {
     let first = &places[0][0];
     let evidence = places.concat().into_iter().flat_map(|found| found.evidence);
-    let places: Vec<String> = places
-        .iter()
-        .map(|found| place(run, &found[0].common))
-        .collect();
+    let places: Vec<String> = places.iter().map(|found| place(run, &found[0].common)).collect();
     let (better, other, places) = (first.better, first.other, places.join(", "));
     let sentence = format!("{better} beats {other} over {places}: {crossovers}");
     Finding::of_points(first.kind, evidence.collect(), sentence)
@@ -204,8 +187,7 @@ mod tests {
         for (kib, two, one, zero) in COLD {
             for (primitive, us) in [("two_copy", two), ("one_copy", one), ("zero_copy", zero)] {
                 let ns_per_kib = us * 1000.0 / kib as f64;
-                run.points
-                    .push(row(primitive, kib, "cpu_sender", ns_per_kib));
+                run.points.push(row(primitive, kib, "cpu_sender", ns_per_kib));
             }
         }
         run
@@ -214,10 +196,7 @@ mod tests {
     #[test]
     fn the_crossover_of_real_sends_is_reported_with_its_interval() {
         let findings = send_crossover(&cold());
-        let sentences: Vec<String> = findings
-            .iter()
-            .map(|found| found.sentence.clone())
-            .collect();
+        let sentences: Vec<String> = findings.iter().map(|found| found.sentence.clone()).collect();
         reads(
             "send_crossover: the crossover of real sends is reported with its interval",
             &sentences,
@@ -239,17 +218,12 @@ mod tests {
                 }
             }
         }
-        let sentences: Vec<String> = send_crossover(&run)
-            .iter()
-            .map(|found| found.sentence.clone())
-            .collect();
+        let sentences: Vec<String> =
+            send_crossover(&run).iter().map(|found| found.sentence.clone()).collect();
         assert_eq!(sentences.len(), 4, "{sentences:?}");
         begins(&sentences[3], "one_copy beats two_copy over sink");
         assert!(sentences[3].contains(", sink"), "{sentences:?}");
-        assert!(
-            sentences[3].contains(": unknown by any metric"),
-            "{sentences:?}"
-        );
+        assert!(sentences[3].contains(": unknown by any metric"), "{sentences:?}");
     }
 
     #[test]
@@ -263,10 +237,7 @@ mod tests {
         }
         let findings = send_crossover(&run);
         assert_eq!(findings.len(), 4);
-        reads(
-            "send_crossover: other links and metrics are distinguished",
-            [&findings[3].sentence],
-        );
+        reads("send_crossover: other links and metrics are distinguished", [&findings[3].sentence]);
     }
 
     #[test]
@@ -277,10 +248,7 @@ mod tests {
         }
         let findings = send_crossover(&run);
         assert_eq!(findings.len(), 1);
-        reads(
-            "send_crossover: sizes that noise decides do not count",
-            [&findings[0].sentence],
-        );
+        reads("send_crossover: sizes that noise decides do not count", [&findings[0].sentence]);
     }
 
     #[test]
@@ -376,20 +344,10 @@ mod tests {
 
     #[test]
     fn sizes_have_two_digits_or_those_that_were_measured() {
-        let sizes = [
-            64.0,
-            1024.0,
-            1500.0,
-            24_986.0,
-            131_072.0,
-            130_000.0,
-            1_048_576.0,
-            16_777_216.0,
-        ];
+        let sizes =
+            [64.0, 1024.0, 1500.0, 24_986.0, 131_072.0, 130_000.0, 1_048_576.0, 16_777_216.0];
         let written = sizes.map(crate::text::size);
-        let expected = [
-            "64B", "1KiB", "1.5KiB", "24KiB", "128KiB", "130KiB", "1MiB", "16MiB",
-        ];
+        let expected = ["64B", "1KiB", "1.5KiB", "24KiB", "128KiB", "130KiB", "1MiB", "16MiB"];
         assert_eq!(written, expected);
     }
 }

@@ -62,9 +62,7 @@ pub(crate) fn send_questions(run: &Run, found: &[Finding]) -> Vec<Question> {
     let sends = run.select_any(PROBE);
     let is_study = STUDY.iter().all(|primitive| {
         let sends = sends.clone().at("primitive", *primitive);
-        sends
-            .iter()
-            .any(|row| row.number("size") != sends[0].number("size"))
+        sends.iter().any(|row| row.number("size") != sends[0].number("size"))
     });
     if !is_study {
         return Vec::new();
@@ -76,21 +74,9 @@ pub(crate) fn send_questions(run: &Run, found: &[Finding]) -> Vec<Question> {
     let withheld = Withheld::new(run);
     let answered = QUESTIONS.iter().map(|asked| {
         let answers = |found: &Finding| asked.kinds.contains(&found.kind) && is_of_sends(found);
-        let lacks = || {
-            withheld
-                .why(answers)
-                .unwrap_or_else(|| asked.lacks.to_owned())
-        };
-        let answers: Vec<Finding> = found
-            .iter()
-            .filter(|found| answers(found))
-            .cloned()
-            .collect();
-        Question {
-            question: asked.question,
-            lacks: answers.is_empty().then(lacks),
-            answers,
-        }
+        let lacks = || withheld.why(answers).unwrap_or_else(|| asked.lacks.to_owned());
+        let answers: Vec<Finding> = found.iter().filter(|found| answers(found)).cloned().collect();
+        Question { question: asked.question, lacks: answers.is_empty().then(lacks), answers }
     });
     answered.collect()
 }
@@ -141,10 +127,7 @@ mod tests {
         assert_eq!([lacks(1), lacks(4)], [noise, ""]);
         assert!(lacks(3).starts_with("only one number of threads"));
         let disturbed = questions[3].answers[0].sentence.clone();
-        assert!(
-            disturbed.contains("grade D, mostly because others was seen"),
-            "{disturbed}"
-        );
+        assert!(disturbed.contains("grade D, mostly because others was seen"), "{disturbed}");
         assert_eq!(findings(&run), []);
     }
 

@@ -30,10 +30,7 @@ pub(crate) fn link_ends<'a>(run: &'a Run, row: &'a PointRow) -> impl Iterator<It
 
 /// Whether BBR paces TCP at this point over a link of this machine. Such a link has no rate for BBR to find.
 pub(crate) fn is_paced(run: &Run, row: &PointRow) -> bool {
-    let is_here = matches!(
-        row.point.link.parse(),
-        Ok(Link::Loopback | Link::Veth | Link::Sink)
-    );
+    let is_here = matches!(row.point.link.parse(), Ok(Link::Loopback | Link::Veth | Link::Sink));
     let is_default =
         || link_ends(run, row).any(|end| end.congestion_control.as_deref() == Some("bbr"));
     let is_bbr = match row.word("congestion_control") {

@@ -42,10 +42,7 @@ fn mebibyte(run: &Run) -> Option<Finding> {
         Some(format!("{done} in {time}{by}"))
     };
     let unknown = |(done, row): &(&str, &PointRow)| {
-        Some(format!(
-            "; how fast it is {done} is not known ({})",
-            row.why_unsound()?
-        ))
+        Some(format!("; how fast it is {done} is not known ({})", row.why_unsound()?))
     };
     let known: Vec<String> = sound.iter().filter_map(operation).collect();
     let unknown: String = unsound.iter().filter_map(unknown).collect();
@@ -60,10 +57,7 @@ fn mebibyte(run: &Run) -> Option<Finding> {
 fn modules(run: &Run) -> Option<Finding> {
     let modules = run.facts()?.memory.modules_bytes_per_s()?;
     let read = |row: &PointRow| row.median("throughput").unwrap_or(0.0);
-    let fastest = greatest(
-        in_main_memory(run.select("memory.bandwidth"), run, "read"),
-        read,
-    )?;
+    let fastest = greatest(in_main_memory(run.select("memory.bandwidth"), run, "read"), read)?;
     let who = match fastest.number("threads")? {
         1 => "one thread reads".to_owned(),
         threads => format!("{threads} threads read"),
@@ -84,10 +78,7 @@ fn modules(run: &Run) -> Option<Finding> {
 /// machine claims no cache.
 fn in_main_memory<'r>(rows: Select<'r>, run: &Run, op: &str) -> Select<'r> {
     let claimed = |level| run.facts()?.claimed_cache(level);
-    let largest = (1..=4)
-        .filter_map(claimed)
-        .map(|cache| cache.size_bytes)
-        .max();
+    let largest = (1..=4).filter_map(claimed).map(|cache| cache.size_bytes).max();
     let rows = rows.words(&[("op", op), ("kernel", "best")]);
     rows.filter(|row| {
         let is_larger = largest.is_some_and(|cache| row.number("size") > Some(cache));
@@ -117,10 +108,8 @@ mod tests {
         let mut run = run(&CLAIMED);
         let read = stream("read", 1 << 30, 10.0).warned("others", Grade::D);
         run.points = vec![read, stream("copy", 1 << 30, 5.0)];
-        let shown: Vec<String> = sequential(&run)
-            .iter()
-            .map(|found| found.sentence.clone())
-            .collect();
+        let shown: Vec<String> =
+            sequential(&run).iter().map(|found| found.sentence.clone()).collect();
         reads(
             "sequential: an operation that noise decides is named and not left to the others",
             &shown,
@@ -137,10 +126,7 @@ mod tests {
         run.points.push(stream("copy", 128 << 20, 10.0));
         run.points.push(stream("read", 128 << 20, 20.0));
         let findings = sequential(&run);
-        reads(
-            "sequential: only what no cache holds is main memory",
-            [&findings[0].sentence],
-        );
+        reads("sequential: only what no cache holds is main memory", [&findings[0].sentence]);
         assert_eq!(findings[0].evidence.len(), 2);
     }
 
@@ -154,19 +140,12 @@ mod tests {
     #[test]
     fn the_kernels_that_won_are_named() {
         let mut run = run(&CLAIMED);
-        let rates = [
-            ("read", 32.0, 0.0),
-            ("write", 64.0, 1.0),
-            ("copy", 1.0, 0.0),
-        ];
+        let rates = [("read", 32.0, 0.0), ("write", 64.0, 1.0), ("copy", 1.0, 0.0)];
         for (op, vector_bytes, nontemporal) in rates {
             let row = stream(op, 128 << 20, 20.0);
             run.points.push(by_kernel(row, vector_bytes, nontemporal));
         }
-        reads(
-            "sequential: the kernels that won are named",
-            [&sequential(&run)[0].sentence],
-        );
+        reads("sequential: the kernels that won are named", [&sequential(&run)[0].sentence]);
     }
 
     #[test]

@@ -51,8 +51,6 @@ impl Stack {
 
     /// The first of these rows with this stack.
     pub(crate) fn first<'r>(self, rows: &Select<'r>) -> Option<&'r PointRow> {
-        rows.iter()
-            .copied()
-            .find(|row| row.is_at(AXIS, self.word()))
+        rows.iter().copied().find(|row| row.is_at(AXIS, self.word()))
     }
 }

@@ -68,10 +68,7 @@ mod tests {
                 kind: Kind::Modes,
                 sentence: String::new(),
                 advice: None,
-                evidence: rows
-                    .iter()
-                    .map(|&row| run.points[row].point.clone())
-                    .collect(),
+                evidence: rows.iter().map(|&row| run.points[row].point.clone()).collect(),
             })
         };
         let of = |grade, launches| Some(Sureness { grade, launches });

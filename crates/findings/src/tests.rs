@@ -49,11 +49,7 @@ pub(crate) struct Step {
 }
 
 pub(crate) fn step(extra: f64, size: f64, octaves: f64) -> Step {
-    Step {
-        extra,
-        size,
-        octaves,
-    }
+    Step { extra, size, octaves }
 }
 
 /// A staircase with soft edges: half of each step is done at its size.
@@ -64,20 +60,14 @@ pub(crate) fn staircase(base: f64, steps: &[Step]) -> Vec<(f64, f64)> {
             let steepness = 2.0 * 49.0_f64.ln() / step.octaves;
             1.0 / (1.0 + (-steepness * (size / step.size).log2()).exp())
         };
-        base + steps
-            .iter()
-            .map(|step| step.extra * share(step))
-            .sum::<f64>()
+        base + steps.iter().map(|step| step.extra * share(step)).sum::<f64>()
     };
     SIZES.iter().map(|&size| (size, cost(size))).collect()
 }
 
 /// The same as sentences.
 pub(crate) fn sentences(finds: fn(&Run) -> Vec<Finding>, rows: &[PointRow]) -> Vec<String> {
-    found(finds, rows)
-        .into_iter()
-        .map(|found| found.sentence)
-        .collect()
+    found(finds, rows).into_iter().map(|found| found.sentence).collect()
 }
 
 /// Sentences as somebody last looked at them, after a line with their name.
@@ -86,20 +76,11 @@ const SENTENCES: &str = include_str!("sentences.txt");
 /// Compares sentences with those of this name in `sentences.txt`. If what differs is better, it is the new text there.
 #[track_caller]
 pub(crate) fn reads(name: &str, sentences: impl IntoIterator<Item = impl AsRef<str>>) {
-    let now: String = sentences
-        .into_iter()
-        .map(|sentence| format!("{}\n", sentence.as_ref()))
-        .collect();
-    let mut known = SENTENCES
-        .split("# ")
-        .filter_map(|part| part.split_once('\n'));
-    let then = known
-        .find(|(known, _)| *known == name)
-        .map_or("", |(_, sentences)| sentences);
-    assert!(
-        then.trim_end() == now.trim_end(),
-        "`{name}` of sentences.txt is now:\n{now}"
-    );
+    let now: String =
+        sentences.into_iter().map(|sentence| format!("{}\n", sentence.as_ref())).collect();
+    let mut known = SENTENCES.split("# ").filter_map(|part| part.split_once('\n'));
+    let then = known.find(|(known, _)| *known == name).map_or("", |(_, sentences)| sentences);
+    assert!(then.trim_end() == now.trim_end(), "`{name}` of sentences.txt is now:\n{now}");
 }
 
 /// What the tests' machines claim: 48 KiB, 1 MiB and 32 MiB.

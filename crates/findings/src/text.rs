@@ -39,11 +39,7 @@ pub(crate) fn size(bytes: f64) -> String {
     if value < 9.95 && (value - value.round()).abs() >= 0.05 {
         return format!("{value:.1}{unit}");
     }
-    let step = if value >= 99.5 && value.fract() != 0.0 {
-        10.0
-    } else {
-        1.0
-    };
+    let step = if value >= 99.5 && value.fract() != 0.0 { 10.0 } else { 1.0 };
     format!("{:.0}{unit}", (value / step).round() * step)
 }
 
@@ -69,9 +65,7 @@ pub(crate) fn when(holds: bool, text: &str) -> &str {
 
 /// The parts after this text, with `between` between them; empty without parts.
 pub(crate) fn list(before: &str, parts: &[String], between: &str) -> String {
-    maybe((!parts.is_empty()).then_some(parts), |parts| {
-        before.to_owned() + &parts.join(between)
-    })
+    maybe((!parts.is_empty()).then_some(parts), |parts| before.to_owned() + &parts.join(between))
 }
 
 /// The smallest and the largest value; none without values.

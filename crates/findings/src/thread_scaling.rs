@@ -47,12 +47,7 @@ fn found(run: &Run, group: &Group<'_>) -> Option<Finding> {
     let pairs = pairs(&group.rows, "size", "threads", (1, threads)).into_iter();
     let scaled = pairs.filter_map(|Pair { number, row, other }| {
         let ratio = Interval::log_ratio(run, other, row, "throughput")?.exp();
-        Some(Scaled {
-            size: number,
-            one: row,
-            most: other,
-            ratio,
-        })
+        Some(Scaled { size: number, one: row, most: other, ratio })
     });
     let scaled: Vec<Scaled<'_>> = scaled.filter(|_| threads > 1).collect();
     let (smallest, largest) = (scaled.first()?.size, scaled.last()?.size);
@@ -77,9 +72,7 @@ fn found(run: &Run, group: &Group<'_>) -> Option<Finding> {
         largest = maybe(largest, |largest| format!(" to {}", size(largest as f64))),
         efficiency = range((least / threads as f64, greatest / threads as f64), percent),
         cpu_time = maybe(cpu_time(run, &scaled, threads), |cpu| format!("; {cpu}")),
-        limit = maybe(limit(run, &scaled, threads, greatest), |limit| format!(
-            "; {limit}"
-        )),
+        limit = maybe(limit(run, &scaled, threads, greatest), |limit| format!("; {limit}")),
     );
     let evidence = scaled.iter().flat_map(|scaled| [scaled.one, scaled.most]);
     Some(Finding::new(Kind::ThreadScaling, evidence, sentence))
@@ -96,10 +89,7 @@ impl Ratios {
 
     /// `1.20 to 1.30 times the CPU time (1.10 to 1.40)`.
     fn text(&self, what: &str) -> String {
-        let (middles, ends) = (
-            range(self.middles, times),
-            range((self.low, self.high), times),
-        );
+        let (middles, ends) = (range(self.middles, times), range((self.low, self.high), times));
         format!("{middles} times the {what} ({ends})")
     }
 }
@@ -122,10 +112,7 @@ fn cpu_time(run: &Run, scaled: &[Scaled<'_>], threads: u64) -> Option<String> {
         ("context switches", "context_switches"),
     ];
     let counted = counters.iter().filter_map(|(what, counter)| {
-        Some(format!(
-            "{} times the {what}",
-            range(ratios(run, scaled, counter)?.middles, times)
-        ))
+        Some(format!("{} times the {what}", range(ratios(run, scaled, counter)?.middles, times)))
     });
     let counted = list(", with ", &counted.collect::<Vec<_>>(), " and ");
     let means = match (cpu.low > 1.0, cpu.high < 1.0) {
@@ -136,10 +123,7 @@ fn cpu_time(run: &Run, scaled: &[Scaled<'_>], threads: u64) -> Option<String> {
         (_, true) => "",
         _ => ", so there is no sign of contention",
     };
-    Some(format!(
-        "a KiB takes the sender {}{means}{counted}",
-        cpu.text("CPU time")
-    ))
+    Some(format!("a KiB takes the sender {}{means}{counted}", cpu.text("CPU time")))
 }
 
 /// Whether each sending thread surely has a CPU of its own.
@@ -174,11 +158,7 @@ fn limit(run: &Run, scaled: &[Scaled<'_>], threads: u64, times: f64) -> Option<S
         let busy: Vec<(f64, usize)> = busy.collect::<Option<_>>()?;
         let all = busy.first()?.1;
         let busy = span(busy.iter().map(|(busy, _)| *busy))?;
-        let text = format!(
-            "{} of {}",
-            range(busy, crate::text::times),
-            counted(all, "CPU")
-        );
+        let text = format!("{} of {}", range(busy, crate::text::times), counted(all, "CPU"));
         Some((busy.0 >= BUSY * all as f64, text))
     };
     let (sender, receiver) = (used("sender", SENDER), used("receiver", RECEIVER));
@@ -236,13 +216,9 @@ mod tests {
     #[test]
     fn scaling_is_reported_over_all_sizes_with_its_efficiency() {
         let mut run = run(&[]);
-        for (threads, size, value) in [
-            (1, 4096, 4.0),
-            (8, 4096, 6.0),
-            (2, 4096, 5.0),
-            (1, 64, 1.0),
-            (8, 64, 2.0),
-        ] {
+        for (threads, size, value) in
+            [(1, 4096, 4.0), (8, 4096, 6.0), (2, 4096, 5.0), (1, 64, 1.0), (8, 64, 2.0)]
+        {
             run.points.push(row(threads, size, value));
         }
         let findings = thread_scaling(&run);
@@ -264,10 +240,7 @@ mod tests {
         facts.cpu.online = CpuSet::from_iter([0, 1]);
         let findings = thread_scaling(&run);
         let sentence = findings[0].sentence.clone();
-        ends(
-            &sentence,
-            "an efficiency of 25 %; 8 threads, senders and receivers, share 2 CPUs",
-        );
+        ends(&sentence, "an efficiency of 25 %; 8 threads, senders and receivers, share 2 CPUs");
     }
 
     /// A row of threads that ran for these shares of the time, with this CPU time per KiB.
@@ -303,16 +276,8 @@ mod tests {
         assert!(!shown.contains("switches"), "{shown}");
         for (sender, receiver, says) in [
             (0.1, 0.25, "is the receivers' CPUs"),
-            (
-                0.25,
-                0.25,
-                "the senders used 1.00 of 1 CPU, the receivers 1.00 of 1",
-            ),
-            (
-                0.2,
-                0.2,
-                "no CPU was always busy: the senders used 0.80 of 1 CPU",
-            ),
+            (0.25, 0.25, "the senders used 1.00 of 1 CPU, the receivers 1.00 of 1"),
+            (0.2, 0.2, "no CPU was always busy: the senders used 0.80 of 1 CPU"),
         ] {
             let shown = sentence(rows(sender, receiver));
             contains(&shown, says);
@@ -338,10 +303,7 @@ mod tests {
             row
         };
         let shown = sentence([counted(1, 10.0), counted(4, 15.0)]);
-        contains(
-            &shown,
-            "no sign of contention, with 1.50 times the last-level misses;",
-        );
+        contains(&shown, "no sign of contention, with 1.50 times the last-level misses;");
     }
 
     #[test]

@@ -51,9 +51,7 @@ fn found(run: &Run, rows: &Select<'_>) -> Option<Finding> {
         factor = ratio.max(1.0 / ratio),
         direction = if is_less { "less" } else { "more" },
         predicted = measured.unit.display_range((expected.low, expected.high)),
-        cause = maybe(cause(furthest, measured.better, is_less), |cause| format!(
-            ": {cause}"
-        )),
+        cause = maybe(cause(furthest, measured.better, is_less), |cause| format!(": {cause}")),
     );
     Some(Finding::new(Kind::Unexpected, missed, sentence))
 }
@@ -108,10 +106,7 @@ mod tests {
             high: 8e9,
             because: "of its pieces".to_owned(),
         });
-        for (name, share) in ["sender_running", "receiver_running"]
-            .into_iter()
-            .zip(running)
-        {
+        for (name, share) in ["sender_running", "receiver_running"].into_iter().zip(running) {
             let mut estimate = row.metrics[0].clone();
             estimate.name = name.into();
             (estimate.median, estimate.ci95) = (share, Some((share, share)));
@@ -129,17 +124,11 @@ mod tests {
 
     #[test]
     fn what_is_furthest_is_reported_with_what_it_points_to() {
-        let rows = vec![
-            row(64, 5.0, [1.0, 0.5]),
-            row(128, 10.0, [1.0, 0.5]),
-            row(256, 1.0, [1.0, 0.5]),
-        ];
+        let rows =
+            vec![row(64, 5.0, [1.0, 0.5]), row(128, 10.0, [1.0, 0.5]), row(256, 1.0, [1.0, 0.5])];
         let shown = sentences(rows.clone());
         assert_eq!(shown.len(), 1);
-        begins(
-            &shown[0],
-            "2 of 3 predictions of copy.send over sink were missed",
-        );
+        begins(&shown[0], "2 of 3 predictions of copy.send over sink were missed");
         contains(&shown[0], "a factor of 4.0 less than the 4");
         contains(&shown[0], "the sender had no idle time");
         let shown = sentences(rows[..2].to_vec());

@@ -38,9 +38,7 @@ fn nested(run: &Run, exit: &PointRow) -> Option<Finding> {
 
 /// Its name, if it has one.
 fn hypervisor(run: &Run) -> &str {
-    let hypervisor = run
-        .facts()
-        .and_then(|facts| facts.virtualization.hypervisor.as_deref());
+    let hypervisor = run.facts().and_then(|facts| facts.virtualization.hypervisor.as_deref());
     hypervisor.unwrap_or("its hypervisor")
 }
 
@@ -62,10 +60,7 @@ fn price(run: &Run, exit: &PointRow) -> Option<Finding> {
 
 /// A page fault that takes less time than an exit probably causes none.
 fn faults(run: &Run, exit: &PointRow) -> Option<Finding> {
-    let fault = run
-        .select("os.page_fault")
-        .at("kind", "minor_anonymous")
-        .one()?;
+    let fault = run.select("os.page_fault").at("kind", "minor_anonymous").one()?;
     let ((exit_low, _), (_, fault_high)) = (interval(exit)?, interval(fault)?);
     let (most, least) = (ns(fault_high), ns(exit_low));
     let sentence = format!(
@@ -114,20 +109,14 @@ mod tests {
             sentences(virtualisation, &[exit])
         };
         let shown = of(13_300.0);
-        assert!(
-            shown[0].contains("probably runs in a virtual machine itself"),
-            "{shown:?}"
-        );
+        assert!(shown[0].contains("probably runs in a virtual machine itself"), "{shown:?}");
         assert!(of(3_500.0).is_empty());
     }
 
     #[test]
     fn only_a_fault_that_takes_less_is_without_an_exit() {
         let shown = sentences(virtualisation, &[exit(2.0), fault(0.5)]);
-        reads(
-            "virtualisation: only a fault that takes less is without an exit",
-            &shown,
-        );
+        reads("virtualisation: only a fault that takes less is without an exit", &shown);
         assert!(sentences(virtualisation, &[exit(2.0), fault(1.9)]).is_empty());
     }
 

@@ -92,10 +92,7 @@ mod tests {
     fn ways_that_change_places_are_reported_with_where() {
         let shown = shown([50.0, 80.0, 120.0, 200.0]);
         assert_eq!(shown.len(), 1);
-        begins(
-            &shown[0],
-            "over=pipe beats over=unix for ipc.latency by cost from about ",
-        );
+        begins(&shown[0], "over=pipe beats over=unix for ipc.latency by cost from about ");
     }
 
     #[test]
@@ -144,10 +141,6 @@ mod tests {
         let rows: Vec<PointRow> = std::iter::once(row("z", 64, 1.0)).chain(ways).collect();
         let shown = sentences(ways_cross, &rows);
         assert_eq!(shown.len(), WAYS_MAX * (WAYS_MAX - 1) / 2);
-        assert!(
-            shown
-                .iter()
-                .any(|shown| shown.contains("over=a beats over=p"))
-        );
+        assert!(shown.iter().any(|shown| shown.contains("over=a beats over=p")));
     }
 }

@@ -40,9 +40,7 @@ pub(crate) fn zero_copy(run: &Run) -> Vec<Finding> {
         let subject = (&*row.point.link, row.word("over"), row.word("primitive"));
         Some((fate(row)?, subject))
     });
-    let found = groups
-        .iter()
-        .map(|((fate, subject), rows)| found(run, *fate, *subject, rows));
+    let found = groups.iter().map(|((fate, subject), rows)| found(run, *fate, *subject, rows));
     found.collect()
 }
 
@@ -62,11 +60,7 @@ fn found(
     (link, over, primitive): (&str, Option<&str>, Option<&str>),
     rows: &Select<'_>,
 ) -> Finding {
-    let Sends {
-        asked,
-        copied,
-        counted,
-    } = sends(run, rows);
+    let Sends { asked, copied, counted } = sends(run, rows);
     let (causes, share) = (causes(run, rows[0]), percent(copied / asked.max(1.0)));
     let verdict = match fate {
         Fate::Copied => format!("copied {share} %: {causes}, so this measures a deferred copy"),
@@ -80,10 +74,8 @@ fn found(
             .to_owned(),
     };
     let sizes = rows.clone().by_number("size");
-    let (smallest, largest) = (
-        sizes.first().map(|(size, _)| *size),
-        sizes.last().map(|(size, _)| *size),
-    );
+    let (smallest, largest) =
+        (sizes.first().map(|(size, _)| *size), sizes.last().map(|(size, _)| *size));
     let no_room = no_room(rows);
     let fallbacks = maybe(no_room.as_ref().filter(|_| fate != Fate::NoRoom), |share| {
         format!(
@@ -97,17 +89,13 @@ fn found(
         over = over.unwrap_or(""),
         link = text::link(link),
         smallest = maybe(smallest, |size| format!(" at {}", bytes(size))),
-        largest = maybe(largest.filter(|_| largest != smallest), |size| format!(
-            " to {}",
-            bytes(size)
-        )),
+        largest =
+            maybe(largest.filter(|_| largest != smallest), |size| format!(" to {}", bytes(size))),
         cpu_time = time_of_two_copies(run, rows),
         doubt = doubt(run, fate, rows).unwrap_or_default(),
     );
-    let copies_are_here = matches!(
-        link.parse(),
-        Ok(Link::Loopback | Link::Veth | Link::Emulated { .. })
-    );
+    let copies_are_here =
+        matches!(link.parse(), Ok(Link::Loopback | Link::Veth | Link::Emulated { .. }));
     let is_sniffed = link_ends(run, rows[0]).any(|end| sniffed(end).is_some());
     let advice = match fate {
         _ if no_room.is_some() => room(run),
@@ -221,12 +209,10 @@ fn leads_nowhere_else(end: &LinkEnd) -> Option<String> {
     let device = end.device.as_deref()?;
     match (device, end.driver.as_deref()) {
         ("lo", _) => Some("the route is local (lo)".to_owned()),
-        (_, Some("tun")) => Some(format!(
-            "{device} is a tun or tap device, which a program reads"
-        )),
-        (_, Some("veth")) => Some(format!(
-            "{device} is a veth device, so that the receiver may be on this machine"
-        )),
+        (_, Some("tun")) => Some(format!("{device} is a tun or tap device, which a program reads")),
+        (_, Some("veth")) => {
+            Some(format!("{device} is a veth device, so that the receiver may be on this machine"))
+        }
         _ => None,
     }
 }
@@ -247,11 +233,8 @@ fn cannot_gather(end: &LinkEnd) -> Option<String> {
 fn no_room(rows: &Select<'_>) -> Option<String> {
     let (_, most) = span(rows.iter().filter_map(|row| row.counted("fallbacks")))?;
     let percent = 100.0 * most;
-    let share = if percent < 0.1 {
-        "less than 0.1".to_owned()
-    } else {
-        format!("up to {percent:.1}")
-    };
+    let share =
+        if percent < 0.1 { "less than 0.1".to_owned() } else { format!("up to {percent:.1}") };
     (most > 0.0).then_some(share)
 }
 
@@ -266,10 +249,7 @@ fn room(run: &Run) -> String {
     });
     let optmem = maybe(optmem, |optmem| format!(", {optmem} B here"));
     let locked = maybe(limit.filter(|_| !is_lifted), |limit| {
-        format!(
-            ", or the limit of locked memory (ulimit -l, {} here)",
-            bytes(limit)
-        )
+        format!(", or the limit of locked memory (ulimit -l, {} here)", bytes(limit))
     });
     format!("raise net.core.optmem_max (sysctl{optmem}){locked}")
 }
@@ -298,9 +278,7 @@ fn time_of_two_copies(run: &Run, rows: &Select<'_>) -> String {
     });
     let ratios: Vec<String> = ratios.collect();
     let ratios = (!ratios.is_empty()).then(|| ratios.join(" to "));
-    maybe(ratios, |ratios| {
-        format!("; the sender's CPU time is {ratios} of that of two copies")
-    })
+    maybe(ratios, |ratios| format!("; the sender's CPU time is {ratios} of that of two copies"))
 }
 
 /// The CPU time of a large message shows whether it was copied. If the kernel reports no copy and the time is
@@ -315,11 +293,7 @@ fn doubt(run: &Run, fate: Fate, rows: &Select<'_>) -> Option<String> {
     let large = by_size.filter(|(size, row)| *size >= large_enough(row));
     let compared = large.filter_map(|(size, row)| {
         let copying = sent_by(run, row, "one_copy")?;
-        Some((
-            size,
-            row,
-            Interval::log_ratio(run, row, copying, TIME)?.exp(),
-        ))
+        Some((size, row, Interval::log_ratio(run, row, copying, TIME)?.exp()))
     });
     let (size, row, Interval { low, middle, high }) = compared.last()?;
     let (size, middle, ends) = (bytes(size), times(middle), range((low, high), times));
@@ -375,10 +349,7 @@ mod tests {
             send("sink", "two_copy", 65_536, 120.0),
             send("sink", "two_copy", 1 << 20, 200.0),
         ]);
-        reads(
-            "zero_copy: what is copied says why and what is not says how many",
-            &sentences,
-        );
+        reads("zero_copy: what is copied says why and what is not says how many", &sentences);
     }
 
     #[test]
@@ -389,10 +360,7 @@ mod tests {
             launch(&mut run, &[(&row, &[("asked", asked), ("copied", copied)])]);
         }
         run.points.push(row);
-        reads(
-            "zero_copy: sends are counted in all launches",
-            [&zero_copy(&run)[0].sentence],
-        );
+        reads("zero_copy: sends are counted in all launches", [&zero_copy(&run)[0].sentence]);
     }
 
     #[test]
@@ -424,55 +392,29 @@ mod tests {
 
     #[test]
     fn causes_are_those_that_are_seen() {
-        let sniffed = LinkEnd {
-            sniffers: Some(1),
-            ..device("costof", Some("veth"))
-        };
-        let unknown = LinkEnd {
-            device: Some("eth0".to_owned()),
-            ..LinkEnd::default()
-        };
+        let sniffed = LinkEnd { sniffers: Some(1), ..device("costof", Some("veth")) };
+        let unknown = LinkEnd { device: Some("eth0".to_owned()), ..LinkEnd::default() };
         let in_one_piece = LinkEnd {
             offloads: [("sg".into(), false)].into_iter().collect(),
             ..device("eth0", Some("8139too"))
         };
         for (link, end, says) in [
             ("remote", device("lo", None), "the route is local (lo), so"),
-            (
-                "remote",
-                device("tap0", Some("tun")),
-                "tap0 is a tun or tap device",
-            ),
-            (
-                "remote",
-                device("eth0", Some("veth")),
-                "may be on this machine",
-            ),
+            ("remote", device("tap0", Some("tun")), "tap0 is a tun or tap device"),
+            ("remote", device("eth0", Some("veth")), "may be on this machine"),
             (
                 "remote",
                 device("eth0", Some("mlx5_core")),
                 "no cause was found: no local route, no tun or tap device, no sniffer and the device gathers (a filter",
             ),
-            (
-                "remote",
-                unknown,
-                "no cause was found: no local route (a filter",
-            ),
+            ("remote", unknown, "no cause was found: no local route (a filter"),
             (
                 "remote",
                 LinkEnd::default(),
                 "no cause was found: the run does not describe the device (a filter",
             ),
-            (
-                "remote",
-                in_one_piece,
-                "eth0 accepts contiguous packets only",
-            ),
-            (
-                "sink",
-                sniffed.clone(),
-                "copied 100 %: a packet sniffer is open on costof",
-            ),
+            ("remote", in_one_piece, "eth0 accepts contiguous packets only"),
+            ("sink", sniffed.clone(), "copied 100 %: a packet sniffer is open on costof"),
             (
                 "veth",
                 sniffed,
@@ -501,10 +443,7 @@ mod tests {
         };
         assert!(!times("sink", 50.0, 0.0).contains("doubtful"));
         assert!(!times("loopback", 110.0, 1.0).contains("doubtful"));
-        contains(
-            &times("sink", 120.0, 0.0),
-            "doubtful: at 1MiB the sender takes 1.20 times",
-        );
+        contains(&times("sink", 120.0, 0.0), "doubtful: at 1MiB the sender takes 1.20 times");
         assert!(times("loopback", 50.0, 1.0).contains("too little for a copy"));
     }
 
@@ -536,12 +475,7 @@ mod tests {
             "zero_copy: where there is room for none that is said though nothing was completed",
             [&found.sentence],
         );
-        assert!(
-            found
-                .advice
-                .unwrap()
-                .starts_with("raise net.core.optmem_max")
-        );
+        assert!(found.advice.unwrap().starts_with("raise net.core.optmem_max"));
         run.points[0].metrics[1].median = 0.0;
         assert_eq!(zero_copy(&run), []);
     }

@@ -19,9 +19,7 @@ pub(crate) fn zero_copy_price(run: &Run) -> Vec<Finding> {
     let prices = groups.iter().filter_map(|group| price(run, group));
     let prices: Vec<Price<'_>> = prices.collect();
     let found = [false, true].into_iter();
-    let mut findings: Vec<Finding> = found
-        .filter_map(|copied| found_of(&prices, copied))
-        .collect();
+    let mut findings: Vec<Finding> = found.filter_map(|copied| found_of(&prices, copied)).collect();
     if !findings.is_empty() {
         findings.extend(parts(run));
     }
@@ -89,12 +87,7 @@ fn price<'a>(run: &Run, group: &Group<'a>) -> Option<Price<'a>> {
     };
     Some(Price {
         is_copied: largest.rows[0].counted("copied") > Some(0.5),
-        text: format!(
-            "{}, {} over {}",
-            smallest.text(),
-            largest.text(),
-            place(run, &group.common)
-        ),
+        text: format!("{}, {} over {}", smallest.text(), largest.text(), place(run, &group.common)),
         rows: [smallest.rows, largest.rows].concat(),
     })
 }
@@ -117,12 +110,7 @@ fn parts(run: &Run) -> Option<Finding> {
     let between = |what: &str, rows: &[(u64, &PointRow)], at: &dyn Fn(u64) -> String| {
         let ((least, one), (most, other)) = (rows.first()?, rows.last()?);
         let last = (most > least).then(|| format!(" to {}{}", cost(other), at(*most)));
-        Some(format!(
-            "{what} {}{}{}",
-            cost(one),
-            at(*least),
-            last.unwrap_or_default()
-        ))
+        Some(format!("{what} {}{}{}", cost(one), at(*least), last.unwrap_or_default()))
     };
     let completion = between("a completion", &reaped, &batch);
     let pages = between("finding and holding pages", &held, &at);
@@ -189,11 +177,7 @@ mod tests {
         ];
         for slow in [1.0, 2.0, 3.0] {
             let cost = [100.0, 100.0, 120.0, 50.0].map(|cost| [(TIME, slow * cost)]);
-            let points: Vec<_> = rows
-                .iter()
-                .zip(&cost)
-                .map(|(row, of)| (row, &of[..]))
-                .collect();
+            let points: Vec<_> = rows.iter().zip(&cost).map(|(row, of)| (row, &of[..])).collect();
             launch(&mut run, &points);
         }
         run.points = rows.to_vec();
@@ -211,10 +195,7 @@ mod tests {
             send("zero_copy", 1024, 150.0, 1.0),
         ];
         let sentence = zero_copy_price(&run)[0].sentence.clone();
-        contains(
-            &sentence,
-            "about as much at 4KiB, 51.2 µs more at 1MiB over ",
-        );
+        contains(&sentence, "about as much at 4KiB, 51.2 µs more at 1MiB over ");
         ends(&sentence, "the kernel still copies later");
     }
 }

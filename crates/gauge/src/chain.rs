@@ -34,19 +34,13 @@ pub const ROTATE_CYCLES: f64 = 1.0;
 
 /// Core cycles of one step of [`multiply`]: certain on x86-64; on aarch64 the value of Arm's server cores
 /// (Cortex-A72 and Apple's cores take 3), so use [`multiply_cycles`] there.
-pub const MULTIPLY_CYCLES: f64 = if cfg!(target_arch = "x86_64") {
-    3.0
-} else {
-    2.0
-};
+pub const MULTIPLY_CYCLES: f64 = if cfg!(target_arch = "x86_64") { 3.0 } else { 2.0 };
 
 /// The latency of a multiplication in whole core cycles, from the time of `n` multiplications over the time
 /// of `n` rotations; `None` if the ratio is not within 2 % of a whole number from 2 to 6, so that the chains
 /// do not agree.
 pub fn multiply_cycles(time_ratio: f64) -> Option<f64> {
-    (2..=6)
-        .map(f64::from)
-        .find(|whole| (time_ratio / whole - 1.0).abs() <= 0.02)
+    (2..=6).map(f64::from).find(|whole| (time_ratio / whole - 1.0).abs() <= 0.02)
 }
 
 const SEED: u32 = 0x9e37_79b9;
@@ -115,11 +109,7 @@ mod tests {
             let power = (0..n).fold(SEED, |product, _| product.wrapping_mul(FACTOR));
             assert_eq!(multiply(n), u64::from(power), "multiply({n})");
             let turns = u32::try_from(n * 7 % 64).expect("below 64");
-            assert_eq!(
-                rotate(n),
-                u64::from(SEED).rotate_right(turns),
-                "rotate({n})"
-            );
+            assert_eq!(rotate(n), u64::from(SEED).rotate_right(turns), "rotate({n})");
         }
     }
 

@@ -16,9 +16,8 @@ pub fn plateau(readings: &mut [f64]) -> Option<f64> {
     let first = readings.partition_point(|x| x.total_cmp(&0.0).is_le());
     let sorted = &readings[first..];
     let wanted = ((sorted.len() as f64 * PLATEAU_SHARE) as usize).max(PLATEAU_LEAST);
-    let alike = sorted
-        .windows(wanted)
-        .position(|window| window[wanted - 1] <= window[0] * ALIKE)?;
+    let alike =
+        sorted.windows(wanted).position(|window| window[wanted - 1] <= window[0] * ALIKE)?;
     Some(sorted[alike + wanted / 2])
 }
 
@@ -56,11 +55,7 @@ pub fn design_floor(vendor: &str, family: u32, model: u32, has_amx: bool) -> Opt
             6,
             0x3f | 0x4f | 0x55 | 0x6a | 0x6c | 0x3c | 0x45 | 0x46 | 0x3d | 0x47 | 0x4e | 0x5e
             | 0x8e | 0x9e | 0xa5 | 0xa6 | 0x7d | 0x7e | 0x8c | 0x8d | 0xa7,
-        ) => Some(if has_amx {
-            SAPPHIRE_RAPIDS
-        } else {
-            OPERATIONS / 4.0
-        }),
+        ) => Some(if has_amx { SAPPHIRE_RAPIDS } else { OPERATIONS / 4.0 }),
         _ => None,
     }
 }
@@ -77,10 +72,7 @@ pub(crate) fn of_this_design() -> Option<f64> {
         // AMX-TILE: Intel SDM volume 2, CPUID leaf 7.
         let has_amx = leaf.eax >= 7 && __cpuid_count(7, 0).edx & (1 << 24) != 0;
         let mut vendor = [0; 12];
-        for (bytes, register) in vendor
-            .chunks_exact_mut(4)
-            .zip([leaf.ebx, leaf.edx, leaf.ecx])
-        {
+        for (bytes, register) in vendor.chunks_exact_mut(4).zip([leaf.ebx, leaf.edx, leaf.ecx]) {
             bytes.copy_from_slice(&register.to_le_bytes());
         }
         let (family, model) = family_and_model(__cpuid(1).eax);
@@ -97,15 +89,8 @@ pub(crate) fn of_this_design() -> Option<f64> {
 #[cfg(target_arch = "x86_64")]
 fn family_and_model(signature: u32) -> (u32, u32) {
     let base = signature >> 8 & 0xf;
-    let extended = if base == 0xf {
-        signature >> 20 & 0xff
-    } else {
-        0
-    };
-    (
-        base + extended,
-        (signature >> 12 & 0xf0) | (signature >> 4 & 0xf),
-    )
+    let extended = if base == 0xf { signature >> 20 & 0xff } else { 0 };
+    (base + extended, (signature >> 12 & 0xf0) | (signature >> 4 & 0xf))
 }
 
 #[cfg(test)]

@@ -41,10 +41,7 @@ pub struct Reading {
 impl Reader {
     /// Finds once how long the loops of a reading must be for this machine's counter. It takes some
     /// 50 microseconds.
-    #[expect(
-        clippy::new_without_default,
-        reason = "it measures: nothing that a default should do"
-    )]
+    #[expect(clippy::new_without_default, reason = "it measures: nothing that a default should do")]
     pub fn new() -> Reader {
         let step = (0..1000)
             .map(|_| counter::end().abs_diff(counter::end()))
@@ -55,9 +52,7 @@ impl Reader {
         let multiplications = (READINGS_PER_LOOP * step / each) as u64;
         Reader {
             // A remainder of a pass would be slow in unoptimised code.
-            multiplications: multiplications
-                .max(MULTIPLICATIONS_LEAST)
-                .next_multiple_of(PASS),
+            multiplications: multiplications.max(MULTIPLICATIONS_LEAST).next_multiple_of(PASS),
         }
     }
 
@@ -75,10 +70,7 @@ impl Reader {
         independent_additions(additions / WARM_UP_PART);
         let cycle = ticks(|| multiply(multiplications)) / multiplications as f64 / MULTIPLY_CYCLES;
         let addition = ticks(|| independent_additions(additions)) / additions as f64;
-        Reading {
-            cycles_per_addition: addition / cycle,
-            ticks_per_cycle: cycle,
-        }
+        Reading { cycles_per_addition: addition / cycle, ticks_per_cycle: cycle }
     }
 
     /// The floor of the core that the calling thread is on: the [plateau](floor::plateau) of 2,000
@@ -108,9 +100,6 @@ mod tests {
         readings.fill_with(|| reader.read());
         readings.sort_unstable_by(f64::total_cmp);
         let median = readings[100];
-        assert!(
-            median.is_finite() && median > 0.05 && median < 5.0,
-            "{median}"
-        );
+        assert!(median.is_finite() && median > 0.05 && median < 5.0, "{median}");
     }
 }

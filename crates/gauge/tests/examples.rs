@@ -6,9 +6,7 @@ use std::process::Command;
 const FOLDER: &str = env!("CARGO_TARGET_TMPDIR");
 
 fn example(path: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("examples")
-        .join(path)
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("examples").join(path)
 }
 
 /// What a command prints, both streams. `Err` with the same if it fails or cannot be started.
@@ -16,11 +14,7 @@ fn printed(command: &mut Command) -> Result<String, String> {
     let output = command.output().map_err(|error| error.to_string())?;
     let streams = [&output.stdout, &output.stderr].map(|text| String::from_utf8_lossy(text));
     let text = streams.concat();
-    if output.status.success() {
-        Ok(text)
-    } else {
-        Err(text)
-    }
+    if output.status.success() { Ok(text) } else { Err(text) }
 }
 
 #[test]
@@ -30,11 +24,7 @@ fn google_benchmark_repeats_batches_until_the_core_is_alone() {
     let built = printed(
         Command::new("g++")
             .args(["-std=c++14", "-O2", "-Wall", "-Wextra", "-Werror", "-I"])
-            .args([
-                example("../include"),
-                example("google_benchmark/alone.cc"),
-                "-o".into(),
-            ])
+            .args([example("../include"), example("google_benchmark/alone.cc"), "-o".into()])
             .arg(&program)
             .args(["-lbenchmark", "-lpthread"]),
     );
@@ -46,10 +36,7 @@ fn google_benchmark_repeats_batches_until_the_core_is_alone() {
     };
     let text = printed(&mut Command::new(program)).unwrap();
     for column in ["sort_numbers", "alone=", "shared=", "not_alone="] {
-        assert!(
-            text.contains(column) || text.contains("no floor"),
-            "{column}: {text}"
-        );
+        assert!(text.contains(column) || text.contains("no floor"), "{column}: {text}");
     }
 }
 
@@ -71,10 +58,7 @@ fn pytest_benchmark_stamps_each_round() {
     .unwrap();
     let stamps = text.lines().find(|line| line.contains("rounds alone "));
     let words: Vec<&str> = stamps.unwrap().split([' ', ',']).collect();
-    let rounds: usize = words
-        .iter()
-        .filter_map(|word| word.parse::<usize>().ok())
-        .sum();
+    let rounds: usize = words.iter().filter_map(|word| word.parse::<usize>().ok()).sum();
     assert_eq!(rounds, 2000, "{text}");
     assert!(text.contains("with the core alone: "), "{text}");
 }
@@ -103,9 +87,6 @@ fn criterion_measures_core_cycles_alone() {
     assert!(text.contains("cycles"), "{text}");
     let stamps = text.lines().find(|line| line.starts_with("batches: "));
     let words: Vec<&str> = stamps.unwrap().split(' ').collect();
-    let batches: u64 = words
-        .iter()
-        .filter_map(|word| word.parse::<u64>().ok())
-        .sum();
+    let batches: u64 = words.iter().filter_map(|word| word.parse::<u64>().ok()).sum();
     assert!(batches > 0, "{text}");
 }

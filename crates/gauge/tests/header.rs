@@ -133,11 +133,9 @@ fn the_header_decides_as_the_crate_does() {
         let Some(header) = Header::compiled_by(compiler, options) else {
             continue;
         };
-        for (vendor, families) in [
-            ("AuthenticAMD", 0..0x20),
-            ("GenuineIntel", 0..0x20),
-            ("ARM", 0..2),
-        ] {
+        for (vendor, families) in
+            [("AuthenticAMD", 0..0x20), ("GenuineIntel", 0..0x20), ("ARM", 0..2)]
+        {
             for (family, model) in families.flat_map(|f| (0..0x100).map(move |m| (f, m))) {
                 for has_amx in [false, true] {
                     let own = design_floor(vendor, family, model, has_amx).unwrap_or(0.0);
@@ -256,8 +254,5 @@ fn says_how_it_ran(mut command: Command) {
     assert!(lines[1].starts_with("as it ran: "), "{said}");
     assert!(lines[1].ends_with(" ns a call, 4000 samples"), "{said}");
     assert!(lines[2].starts_with("with the core alone: "), "{said}");
-    assert!(
-        lines[3].starts_with("whatever the core's clock was: "),
-        "{said}"
-    );
+    assert!(lines[3].starts_with("whatever the core's clock was: "), "{said}");
 }

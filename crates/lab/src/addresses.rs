@@ -72,9 +72,7 @@ pub fn between(near: Side<'_>, far: Side<'_>, asked: Option<IpAddr>) -> Result<M
         Some(far_address)
     } else {
         let mut addresses = near.network.addresses.iter().copied();
-        reached(near, far)
-            .filter(alike)
-            .or_else(|| addresses.find(alike))
+        reached(near, far).filter(alike).or_else(|| addresses.find(alike))
     };
     Ok(Meet {
         near: near_address.unwrap_or(Meet::towards(far_address).near),
@@ -102,10 +100,7 @@ fn common(near: Side<'_>, far: Side<'_>) -> Option<IpAddr> {
         let mut own = near.network.addresses.iter();
         own.any(|address| address.is_ipv4() == is_ipv4)
     };
-    all.iter()
-        .find(|address| has(address.is_ipv4()))
-        .or_else(|| all.first())
-        .copied()
+    all.iter().find(|address| has(address.is_ipv4())).or_else(|| all.first()).copied()
 }
 
 #[cfg(test)]
@@ -135,15 +130,8 @@ mod tests {
     fn meet(near: (&str, &str, &Network), far: (&str, &str, &Network)) -> (String, String) {
         let near_host: Host = near.0.parse().unwrap();
         let far_host: Host = far.0.parse().unwrap();
-        let side = |host, boot, network| Side {
-            host,
-            boot: Some(boot),
-            network,
-        };
-        let (near, far) = (
-            side(&near_host, near.1, near.2),
-            side(&far_host, far.1, far.2),
-        );
+        let side = |host, boot, network| Side { host, boot: Some(boot), network };
+        let (near, far) = (side(&near_host, near.1, near.2), side(&far_host, far.1, far.2));
         let meet = between(near, far, None).unwrap();
         (meet.near.to_string(), meet.far.to_string())
     }
@@ -156,14 +144,8 @@ mod tests {
     fn one_namespace_meets_on_loopback_and_two_of_one_machine_do_not() {
         let (a, b) = (network(1, &["10.0.0.2"]), network(2, &["10.0.0.1"]));
         let local = ("local", "boot", &a);
-        assert_eq!(
-            meet(local, ("exec:x", "boot", &a)),
-            pair("127.0.0.1", "127.0.0.1")
-        );
-        assert_eq!(
-            meet(local, ("netns:b", "boot", &b)),
-            pair("10.0.0.2", "10.0.0.1")
-        );
+        assert_eq!(meet(local, ("exec:x", "boot", &a)), pair("127.0.0.1", "127.0.0.1"));
+        assert_eq!(meet(local, ("netns:b", "boot", &b)), pair("10.0.0.2", "10.0.0.1"));
         // The same number on another machine is another namespace.
         assert_eq!(
             meet(local, ("exec:x", "other", &network(1, &["10.0.0.9"]))),
@@ -181,16 +163,10 @@ mod tests {
         assert_eq!(meet(remote, local), pair("192.0.2.7", "192.0.2.1"));
         // Inherited from a session that led to another place, it says nothing,
         let inherited = by_ssh("198.51.100.1", "198.51.100.7");
-        assert_eq!(
-            meet(local, ("exec:x", "there", &inherited)),
-            pair("172.17.0.1", "172.17.0.1")
-        );
+        assert_eq!(meet(local, ("exec:x", "there", &inherited)), pair("172.17.0.1", "172.17.0.1"));
         // and neither does a tunnel to an sshd.
         let tunnel = by_ssh("127.0.0.1", "127.0.0.1");
-        assert_eq!(
-            meet(local, ("ssh:x", "there", &tunnel)),
-            pair("172.17.0.1", "172.17.0.1")
-        );
+        assert_eq!(meet(local, ("ssh:x", "there", &tunnel)), pair("172.17.0.1", "172.17.0.1"));
     }
 
     #[test]
@@ -212,11 +188,7 @@ mod tests {
     fn a_far_end_without_an_address_says_so() {
         let none = Network::default();
         let host = Host::Exec("x".to_owned());
-        let side = Side {
-            host: &host,
-            boot: None,
-            network: &none,
-        };
+        let side = Side { host: &host, boot: None, network: &none };
         let error = between(side, side, None).unwrap_err();
         assert!(error.contains("exec:x") && error.contains("--peer-address"));
         let asked = between(side, side, Some(ip("::1"))).unwrap();

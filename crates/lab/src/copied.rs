@@ -67,12 +67,7 @@ impl StaticBuilds {
     /// The command for a login's shell that starts a worker there, and asks for a build if it needs one.
     pub(crate) fn worker(&self) -> String {
         let mut arms = String::new();
-        for StaticBuild {
-            machine,
-            bytes,
-            sha256,
-        } in &self.0
-        {
+        for StaticBuild { machine, bytes, sha256 } in &self.0 {
             let (size, start) = (bytes.len(), &sha256[..16]);
             arms += &format!(
                 "{machine}) machine={machine} size={size} sum={sha256} name=costof-{VERSION}-{start};; "
@@ -96,11 +91,7 @@ fn first(machine: &'static str, paths: &[PathBuf]) -> io::Result<Option<StaticBu
             Ok(bytes) => {
                 let sha256 = Hash::hash(&bytes);
                 let sha256 = sha256.iter().map(|byte| format!("{byte:02x}")).collect();
-                return Ok(Some(StaticBuild {
-                    machine,
-                    bytes,
-                    sha256,
-                }));
+                return Ok(Some(StaticBuild { machine, bytes, sha256 }));
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => {
@@ -140,11 +131,7 @@ mod tests {
 
     #[test]
     fn the_command_is_one_word_for_any_login_shell() {
-        let build = StaticBuild {
-            machine: "x86_64",
-            bytes: Vec::new(),
-            sha256: "0".repeat(64),
-        };
+        let build = StaticBuild { machine: "x86_64", bytes: Vec::new(), sha256: "0".repeat(64) };
         for line in [StaticBuilds(vec![build]).worker(), removal()] {
             let script = line.strip_prefix("sh -c '").unwrap();
             let script = script.strip_suffix('\'').unwrap();

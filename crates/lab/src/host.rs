@@ -44,10 +44,10 @@ impl FromStr for Host {
         match text.split_once(':') {
             Some(("netns", name)) => namespace(name),
             Some(("ssh", destination)) => ssh(destination),
-            Some(("exec", command)) if command.trim().is_empty() => Err(
-                "exec: names no command, such as 'exec:docker exec -i NAME costof worker'"
-                    .to_owned(),
-            ),
+            Some(("exec", command)) if command.trim().is_empty() => {
+                Err("exec: names no command, such as 'exec:docker exec -i NAME costof worker'"
+                    .to_owned())
+            }
             Some(("exec", command)) => Ok(Host::Exec(command.to_owned())),
             Some((kind, _)) => Err(format!(
                 "`{kind}:` is not a kind of host{} (hosts: {USAGE})",
@@ -77,15 +77,10 @@ impl FromStr for HostSet {
     type Err = String;
 
     fn from_str(text: &str) -> Result<HostSet, String> {
-        let set = text
-            .strip_prefix("ssh:")
-            .filter(|rest| !rest.starts_with("//"));
+        let set = text.strip_prefix("ssh:").filter(|rest| !rest.starts_with("//"));
         let set = set.or_else(|| text.starts_with("ssh://").then_some(text));
         let hosts = match set {
-            Some(set) => unfolded(set)?
-                .iter()
-                .map(|name| destination(name))
-                .collect(),
+            Some(set) => unfolded(set)?.iter().map(|name| destination(name)).collect(),
             None => text.parse().map(|host| vec![host]),
         };
         hosts.map(HostSet)
@@ -106,9 +101,7 @@ fn ssh(text: &str) -> Result<Host, String> {
 /// not a destination, is rejected here.
 fn destination(destination: &str) -> Result<Host, String> {
     let without_scheme = destination.strip_prefix("ssh://").unwrap_or(destination);
-    let host = without_scheme
-        .rsplit_once('@')
-        .map_or(without_scheme, |(_, host)| host);
+    let host = without_scheme.rsplit_once('@').map_or(without_scheme, |(_, host)| host);
     let is_bad = |part: &str| part.is_empty() || part.starts_with('-');
     if is_bad(without_scheme)
         || is_bad(host)
@@ -199,19 +192,13 @@ impl WorkerCommand {
     pub fn own_executable(arguments: &[&str]) -> io::Result<WorkerCommand> {
         let executable = File::open("/proc/self/exe")?;
         let program = format!("/proc/self/fd/{}", executable.as_raw_fd());
-        Ok(WorkerCommand {
-            executable: Some(executable),
-            ..WorkerCommand::new(program, arguments)
-        })
+        Ok(WorkerCommand { executable: Some(executable), ..WorkerCommand::new(program, arguments) })
     }
 
     /// The same, with another costof on other machines.
     #[must_use]
     pub fn with_remote(self, costof: &str) -> WorkerCommand {
-        WorkerCommand {
-            remote: Some(costof.to_owned()),
-            ..self
-        }
+        WorkerCommand { remote: Some(costof.to_owned()), ..self }
     }
 
     /// The static builds of costof for machines that ssh reaches.
@@ -238,10 +225,7 @@ impl WorkerCommand {
                     Ok(done) => String::from_utf8_lossy(&done.stderr).into_owned(),
                     Err(error) => error.to_string(),
                 };
-                failed.push((
-                    Host::Ssh((*host).clone()),
-                    harmless::beginning(why.trim(), 400),
-                ));
+                failed.push((Host::Ssh((*host).clone()), harmless::beginning(why.trim(), 400)));
             }
         }
         failed
@@ -290,15 +274,15 @@ impl WorkerCommand {
             }
         };
         if let Host::Namespace(name) = host {
-            Namespace::named(name)
-                .and_then(|namespace| namespace.start_in(&mut command))
-                .map_err(|error| {
+            Namespace::named(name).and_then(|namespace| namespace.start_in(&mut command)).map_err(
+                |error| {
                     let text = format!(
                         "the network namespace {name}: {error} (`ip netns list` shows those that \
                          are there)"
                     );
                     io::Error::new(error.kind(), text)
-                })?;
+                },
+            )?;
         }
         command
             // For a panic, the message matters; a backtrace would push it out of the kept part.
@@ -339,15 +323,9 @@ mod tests {
     #[test]
     fn the_own_executable_is_named_by_its_path() {
         let own = WorkerCommand::own_executable(&[]).unwrap();
-        assert_eq!(
-            own.shown(&Host::Local),
-            std::env::current_exe().unwrap().display().to_string()
-        );
+        assert_eq!(own.shown(&Host::Local), std::env::current_exe().unwrap().display().to_string());
         assert_eq!(own.shown(&Host::Ssh("there".to_owned())), "ssh:there");
-        assert_eq!(
-            WorkerCommand::new("/some/costof", &[]).shown(&Host::Local),
-            "/some/costof"
-        );
+        assert_eq!(WorkerCommand::new("/some/costof", &[]).shown(&Host::Local), "/some/costof");
     }
 
     #[test]
@@ -412,9 +390,6 @@ mod tests {
         let own = WorkerCommand::new("/some/costof", &[]).with_remote("~/bin/costof");
         let command = own.on(&Host::Ssh("me@there".to_owned())).unwrap();
         let words: Vec<_> = command.get_args().collect();
-        assert_eq!(
-            words[words.len() - 3..],
-            ["--", "me@there", "~/bin/costof worker"]
-        );
+        assert_eq!(words[words.len() - 3..], ["--", "me@there", "~/bin/costof worker"]);
     }
 }

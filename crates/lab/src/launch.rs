@@ -63,12 +63,7 @@ pub fn run(
     let rounds = first.rounds.max(1);
     let began = Instant::now();
     let mut random = fastrand::Rng::with_seed(first.seed);
-    let mut driven = Driven {
-        parts: Vec::new(),
-        setting,
-        at: None,
-        failures: Vec::new(),
-    };
+    let mut driven = Driven { parts: Vec::new(), setting, at: None, failures: Vec::new() };
     for (place, launch) in places.iter().zip(launches) {
         driven.open(place, launch)?;
     }
@@ -129,10 +124,7 @@ impl Driven<'_> {
         }
         let mut offers = Offers::new();
         for part in 0..self.parts.len() {
-            let prepare = Command::Prepare {
-                point,
-                offers: offers.clone(),
-            };
+            let prepare = Command::Prepare { point, offers: offers.clone() };
             match self.ask(part, &prepare)? {
                 Answer::Prepared { offers: more } => {
                     let own = self.parts[part].address;
@@ -169,9 +161,7 @@ impl Driven<'_> {
 
     fn offered_elsewhere(&self, part: usize, other: &str) -> Failure {
         let role = &self.parts[part].role;
-        Failure::error(format!(
-            "the {role} offers the address of another host: {other}"
-        ))
+        Failure::error(format!("the {role} offers the address of another host: {other}"))
     }
 
     /// The leading role's reason counts. Those of the others mostly say that it is gone, unless their machine
@@ -196,11 +186,7 @@ impl Driven<'_> {
         // The leading role first, so that its ledger does not include the end of the others.
         for part in (0..self.parts.len()).rev() {
             match self.ask(part, &Command::Close)? {
-                Answer::Closed {
-                    points,
-                    mut noise,
-                    cpu_ns,
-                } if points.len() == reports.len() => {
+                Answer::Closed { points, mut noise, cpu_ns } if points.len() == reports.len() => {
                     for (all, report) in reports.iter_mut().zip(points) {
                         all.insert(0, report);
                     }
@@ -223,11 +209,7 @@ impl Driven<'_> {
             }
         }
         self.refuse_impossible(&reports, began.elapsed());
-        Ok(Outcome {
-            reports,
-            noise: leading_noise,
-            failures: self.failures,
-        })
+        Ok(Outcome { reports, noise: leading_noise, failures: self.failures })
     }
 
     /// Fails the points whose roles report what they cannot have measured in a launch that took so long.

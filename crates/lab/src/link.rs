@@ -72,10 +72,7 @@ impl Made {
             Link::Veth | Link::Sink | Link::Emulated { .. } => {
                 let (holder, near_namespace, far_namespace) =
                     Holder::start(link, holder, &[], interrupted)?;
-                let end = |address, namespace| End {
-                    address,
-                    namespace: Some(namespace),
-                };
+                let end = |address, namespace| End { address, namespace: Some(namespace) };
                 Ok(Made {
                     near: end(near, near_namespace),
                     far: end(far, far_namespace),
@@ -88,16 +85,8 @@ impl Made {
 
     /// The existing network between two hosts, by the addresses of both.
     pub fn between(near: IpAddr, far: IpAddr) -> Made {
-        let end = |address| End {
-            address,
-            namespace: None,
-        };
-        Made {
-            near: end(near),
-            far: end(far),
-            drops_all: false,
-            holder: None,
-        }
+        let end = |address| End { address, namespace: None };
+        Made { near: end(near), far: end(far), drops_all: false, holder: None }
     }
 
     /// The end of the leading role, or of the others.
@@ -175,9 +164,7 @@ pub fn addresses(link: &Link, asked: Option<IpAddr>) -> Result<(IpAddr, IpAddr),
             );
         }
     };
-    let found = all
-        .iter()
-        .find(|(_, far)| asked.is_none_or(|asked| asked == *far));
+    let found = all.iter().find(|(_, far)| asked.is_none_or(|asked| asked == *far));
     found.copied().ok_or_else(|| {
         let far: Vec<String> = all.iter().map(|(_, far)| far.to_string()).collect();
         let asked = asked.map_or_else(String::new, |asked| asked.to_string());

@@ -68,10 +68,7 @@ pub struct Place<'a> {
 
 impl Place<'static> {
     /// A process on this machine, without a link.
-    pub const LOCAL: Place<'static> = Place {
-        host: &Host::Local,
-        end: None,
-    };
+    pub const LOCAL: Place<'static> = Place { host: &Host::Local, end: None };
 }
 
 /// Why a worker gave no answer.
@@ -141,9 +138,7 @@ impl Worker {
         };
         // All three threads end with the worker, which closes what they read and write.
         let read_answers = move || {
-            pipe::forward_lines(output, LINE_MAX_BYTES as u64, |line| {
-                sender.send(line).is_ok()
-            });
+            pipe::forward_lines(output, LINE_MAX_BYTES as u64, |line| sender.send(line).is_ok());
         };
         pipe::spawn("commands", move || write_commands(input, &lines))
             .and_then(|()| pipe::spawn("answers", read_answers))
@@ -284,11 +279,7 @@ impl Worker {
             reason: self.with_last_words(format!(
                 "{} did not {} within {} s and was ended (--timeout gives it longer)",
                 self.name(),
-                if self.is_known {
-                    "answer"
-                } else {
-                    "introduce itself"
-                },
+                if self.is_known { "answer" } else { "introduce itself" },
                 limit.as_secs_f64()
             )),
         })
@@ -529,11 +520,7 @@ mod tests {
     fn what_is_harmless_stays_as_it_is() {
         for answer in [
             Answer::Failed(Failure::error("0.1 µs “quoted” \\ x")),
-            Answer::Closed {
-                points: Vec::new(),
-                noise: Box::default(),
-                cpu_ns: 0.1 + 0.2,
-            },
+            Answer::Closed { points: Vec::new(), noise: Box::default(), cpu_ns: 0.1 + 0.2 },
         ] {
             let line = serde_json::to_vec(&answer).unwrap();
             assert_eq!(parse(&line).unwrap(), answer);

@@ -29,38 +29,20 @@ const PACKETS: u32 = 100_000;
 const MAX_IN_FLIGHT: u32 = 64;
 
 const TESTS: [(&str, fn()); 8] = [
-    (
-        "what a holder has just started ends with it",
-        a_holder_ends_with_what_it_started,
-    ),
-    (
-        "a cable carries nothing of its own",
-        a_cable_carries_nothing_of_its_own,
-    ),
-    (
-        "questions are answered while packets come without a pause",
-        questions_are_answered,
-    ),
-    (
-        "a relay whose device is gone says so",
-        a_relay_without_its_device_says_so,
-    ),
+    ("what a holder has just started ends with it", a_holder_ends_with_what_it_started),
+    ("a cable carries nothing of its own", a_cable_carries_nothing_of_its_own),
+    ("questions are answered while packets come without a pause", questions_are_answered),
+    ("a relay whose device is gone says so", a_relay_without_its_device_says_so),
     (
         "as many packets are lost as were asked for, and the same ones again",
         losses_are_drawn_by_seed,
     ),
-    (
-        "what passes is the rate that was asked for",
-        the_rate_is_that_which_was_asked_for,
-    ),
+    ("what passes is the rate that was asked for", the_rate_is_that_which_was_asked_for),
     (
         "packets are held up for as long as was asked for",
         the_delay_is_at_least_that_which_was_asked_for,
     ),
-    (
-        "either version of IP passes",
-        either_version_of_the_internet_protocol_passes,
-    ),
+    ("either version of IP passes", either_version_of_the_internet_protocol_passes),
 ];
 
 fn main() {
@@ -108,9 +90,7 @@ fn wait_for(what: &str, mut is_there: impl FnMut() -> bool) {
 
 /// What the link has done since the launch began.
 fn report(made: &mut Made) -> LinkReport {
-    made.report(&GOES_ON)
-        .unwrap()
-        .expect("something emulates it")
+    made.report(&GOES_ON).unwrap().expect("something emulates it")
 }
 
 /// A part that has to do with an address.
@@ -192,10 +172,7 @@ fn count_lost(address: &str) {
         match socket.recv(&mut number) {
             Ok(bytes) => {
                 assert_eq!(bytes, 4);
-                assert!(
-                    answered.insert(u32::from_le_bytes(number)),
-                    "answered twice"
-                );
+                assert!(answered.insert(u32::from_le_bytes(number)), "answered twice");
             }
             Err(error) => assert_eq!(error.kind(), io::ErrorKind::WouldBlock, "{error}"),
         }
@@ -242,10 +219,7 @@ fn a_holder_ends_with_what_it_started() {
         // Of a zombie there is nothing to read.
         let mut environments =
             processes.flat_map(|process| fs::read(process.path().join("environ")));
-        environments.any(|all| {
-            all.split(|byte| *byte == 0)
-                .any(|one| one == own.as_bytes())
-        })
+        environments.any(|all| all.split(|byte| *byte == 0).any(|one| one == own.as_bytes()))
     };
     let Some(made) = common::made("hold busy", "veth") else {
         return;
@@ -258,10 +232,8 @@ fn a_holder_ends_with_what_it_started() {
 /// A device reports to the other end seconds later that it joined a group, and so the groups are
 /// looked at: these two are not reported (RFC 3810 section 6).
 fn a_cable_carries_nothing_of_its_own() {
-    const SILENT: [&str; 2] = [
-        "ff020000000000000000000000000001",
-        "ff010000000000000000000000000001",
-    ];
+    const SILENT: [&str; 2] =
+        ["ff020000000000000000000000000001", "ff010000000000000000000000000001"];
     let Some(made) = made("veth") else {
         return;
     };
@@ -274,10 +246,7 @@ fn a_cable_carries_nothing_of_its_own() {
         let devices = read_at(end, "/proc/net/dev");
         let counts = devices.split_once("costof:").unwrap().1;
         let counts = counts.lines().next().unwrap();
-        assert!(
-            counts.split_whitespace().all(|count| count == "0"),
-            "{counts}"
-        );
+        assert!(counts.split_whitespace().all(|count| count == "0"), "{counts}");
     }
 }
 
@@ -294,9 +263,7 @@ fn questions_are_answered() {
         return;
     };
     let _flood = Part::start(&made.near, &["part", "flood", "1"]);
-    wait_for("the queue to be full", || {
-        report(&mut made).up.queue_drops != Some(0)
-    });
+    wait_for("the queue to be full", || report(&mut made).up.queue_drops != Some(0));
     for seed in 0..100 {
         made.begin(seed, &GOES_ON).unwrap();
         // It never sleeps, and says all the same where it runs.
@@ -317,10 +284,7 @@ fn a_relay_without_its_device_says_so() {
     assert!(delete.unwrap().success());
     // Each time that somebody asks.
     for _ in 0..2 {
-        for error in [
-            made.report(&GOES_ON).unwrap_err(),
-            made.begin(1, &GOES_ON).unwrap_err(),
-        ] {
+        for error in [made.report(&GOES_ON).unwrap_err(), made.begin(1, &GOES_ON).unwrap_err()] {
             assert_eq!(error.kind, FailureKind::Crashed);
             for named in ["the relay has ended", "device costof", "os error"] {
                 assert!(error.reason.contains(named), "{error}");
@@ -363,9 +327,7 @@ fn the_rate_is_that_which_was_asked_for() {
         return;
     };
     let _flood = Part::start(&made.near, &["part", "flood", "1472"]);
-    wait_for("the queue to be full", || {
-        report(&mut made).up.queue_drops != Some(0)
-    });
+    wait_for("the queue to be full", || report(&mut made).up.queue_drops != Some(0));
     made.begin(1, &GOES_ON).unwrap();
     std::thread::sleep(Duration::from_secs(2));
     let report = report(&mut made);
@@ -379,10 +341,7 @@ fn the_rate_is_that_which_was_asked_for() {
     // What was decided before the beginning may have left late, after it; and tc
     // reads what netem has counted some time before it ends, which is when.
     let tc_ns = if report.by == "netem" { 60e6 } else { 0.0 };
-    assert!(
-        passed <= passes(report.up.counted_ns + late_ns + tc_ns) + 1500.0,
-        "{report:?}"
-    );
+    assert!(passed <= passes(report.up.counted_ns + late_ns + tc_ns) + 1500.0, "{report:?}");
 }
 
 fn the_delay_is_at_least_that_which_was_asked_for() {

@@ -65,10 +65,7 @@ fn no_description(steps: &[&str], limit: Duration) -> Failure {
 fn expect(failure: &Failure, kind: FailureKind, named: &[&str]) {
     assert_eq!(failure.kind, kind, "{failure}");
     for name in named {
-        assert!(
-            failure.reason.contains(name),
-            "`{name}` is missing in: {failure}"
-        );
+        assert!(failure.reason.contains(name), "`{name}` is missing in: {failure}");
     }
 }
 
@@ -110,10 +107,7 @@ fn a_banner_before_the_introduction_is_quoted() {
     let banner = "echo 'Last login: \u{7}Tue'";
     let failure = refused(&[banner, &hello(PROTOCOL), "read all"], LONG);
     let quoted = ["first line", "`Last login: \u{fffd}Tue`"];
-    let why = [
-        "not a message of the protocol",
-        "print nothing to standard output",
-    ];
+    let why = ["not a message of the protocol", "print nothing to standard output"];
     expect(&failure, FailureKind::Error, &[quoted, why].concat());
 }
 
@@ -122,9 +116,7 @@ fn a_worker_that_answers_before_it_introduces_itself_is_refused() {
     let failure = refused(&[&says(&Answer::Ran), "read all"], LONG);
     expect(&failure, FailureKind::Error, &["`ran`", "introduce itself"]);
     // Only ssh's machines are offered a copy of costof.
-    let absent = Answer::Absent {
-        machine: "x86_64".to_owned(),
-    };
+    let absent = Answer::Absent { machine: "x86_64".to_owned() };
     let failure = refused(&[&says(&absent), "read all"], LONG);
     expect(&failure, FailureKind::Error, &["not offered"]);
 }
@@ -233,11 +225,7 @@ fn an_interrupt_is_heard_while_a_worker_is_silent() {
 
 /// A launch of so many points.
 fn launch(points: usize) -> Launch {
-    let point = Point {
-        probe: "test.point".into(),
-        axes: Axes::default(),
-        link: "none".into(),
-    };
+    let point = Point { probe: "test.point".into(), axes: Axes::default(), link: "none".into() };
     launch_message(vec![point; points])
 }
 
@@ -249,11 +237,8 @@ fn launched(answers: &[Answer]) -> Result<Outcome, Lost> {
     }
     steps.push("read command".to_owned());
     let steps: Vec<&str> = steps.iter().map(String::as_str).collect();
-    let setting = Setting {
-        command: &shell(&steps),
-        limit: LONG,
-        interrupted: &AtomicBool::new(false),
-    };
+    let setting =
+        Setting { command: &shell(&steps), limit: LONG, interrupted: &AtomicBool::new(false) };
     launch::run(&[Place::LOCAL], vec![launch(1)], &setting)
 }
 
@@ -263,16 +248,8 @@ fn prepared() -> Answer {
 }
 
 fn closed(points: usize) -> Answer {
-    let report = Report {
-        state: State::Ok,
-        metrics: Vec::new(),
-        allocations: 0,
-    };
-    Answer::Closed {
-        points: vec![report; points],
-        noise: Box::new(Noise::default()),
-        cpu_ns: 0.0,
-    }
+    let report = Report { state: State::Ok, metrics: Vec::new(), allocations: 0 };
+    Answer::Closed { points: vec![report; points], noise: Box::new(Noise::default()), cpu_ns: 0.0 }
 }
 
 #[test]
@@ -339,15 +316,9 @@ fn where_both_roles_fail_the_leading_one_says_why() {
         &says(&closed(1)),
         "read command",
     ];
-    let setting = Setting {
-        command: &shell(&steps),
-        limit: LONG,
-        interrupted: &AtomicBool::new(false),
-    };
-    let launches = ["other", "leader"].map(|role| Launch {
-        role: role.into(),
-        ..launch(1)
-    });
+    let setting =
+        Setting { command: &shell(&steps), limit: LONG, interrupted: &AtomicBool::new(false) };
+    let launches = ["other", "leader"].map(|role| Launch { role: role.into(), ..launch(1) });
     let outcome = launch::run(&[Place::LOCAL; 2], launches.into(), &setting).unwrap();
     assert_eq!(outcome.failures, [(0, Failure::error("the cause"))]);
 }
@@ -419,22 +390,10 @@ fn a_worker_that_turns_hostile_at_any_message_costs_its_launch_and_is_named() {
         ("exec sleep 1000.11", TimedOut, "within 5 s"),
         (r"printf '\377\376\033[2J garbage\n'", Error, "garbage"),
         (r#"printf '{"is":"ra'; exit 0"#, Crashed, "exit code 0"),
-        (
-            r#"echo '{"is":"prepared","offers":7}'"#,
-            Error,
-            r#"{"is":"prepared","offers":7}"#,
-        ),
-        (
-            r#"echo '{"is":"watched","contention":null}'"#,
-            Error,
-            "watched",
-        ),
+        (r#"echo '{"is":"prepared","offers":7}'"#, Error, r#"{"is":"prepared","offers":7}"#),
+        (r#"echo '{"is":"watched","contention":null}'"#, Error, "watched"),
         ("exec sleep 1000.11 >&-", Crashed, "closed its output"),
-        (
-            "head -c 10000000 /dev/zero | tr '\\0' x; echo",
-            Error,
-            "xxxxxxxx",
-        ),
+        ("head -c 10000000 /dev/zero | tr '\\0' x; echo", Error, "xxxxxxxx"),
     ];
     std::thread::scope(|scope| {
         for right in 0..right_answers().len() {

@@ -61,11 +61,7 @@ fn all_bytes_arrive(messages: u32) {
         "{messages} messages of {MESSAGE_BYTES} bytes in {:.1} s",
         began.elapsed().as_secs_f64()
     );
-    let up = made
-        .report(&GOES_ON)
-        .unwrap()
-        .expect("something emulates it")
-        .up;
+    let up = made.report(&GOES_ON).unwrap().expect("something emulates it").up;
     println!(
         "of what was sent {} packets passed, {} were lost, {:?} came twice, {:?} overtook",
         up.packets, up.lost, up.duplicated, up.reordered
@@ -82,18 +78,12 @@ fn all_bytes_arrive(messages: u32) {
 }
 
 fn config() -> Config {
-    Config {
-        control: Control::Rate,
-        ..Config::default()
-    }
+    Config { control: Control::Rate, ..Config::default() }
 }
 
 fn receive() {
     let at = SocketAddr::from((FAR_ADDRESS, PORT));
-    let accept = Accept {
-        config: config(),
-        ..Accept::default()
-    };
+    let accept = Accept { config: config(), ..Accept::default() };
     let mut socket = Socket::bind(at, [1; 16], Some(accept)).unwrap();
     println!("begins");
     let mut all = DefaultHasher::new();
@@ -120,9 +110,7 @@ fn receive() {
 /// Messages that all differ, and their hash.
 fn send(messages: u32) {
     let mut socket = Socket::bind(SocketAddr::from((NEAR_ADDRESS, 0)), [2; 16], None).unwrap();
-    let id = socket
-        .connect(SocketAddr::from((FAR_ADDRESS, PORT)), config())
-        .unwrap();
+    let id = socket.connect(SocketAddr::from((FAR_ADDRESS, PORT)), config()).unwrap();
     println!("begins");
     let mut random = fastrand::Rng::with_seed(1);
     let mut all = DefaultHasher::new();

@@ -30,16 +30,10 @@ const DATAGRAM_BYTES: usize = 65_507;
 const SENDERS: [(&str, fn()); 7] = [
     ("datagrams that are not copied", datagrams_are_not_copied),
     ("nobody is at the far end", nobody_is_at_the_far_end),
-    (
-        "TCP is acknowledged and not copied",
-        tcp_is_acknowledged_and_not_copied,
-    ),
+    ("TCP is acknowledged and not copied", tcp_is_acknowledged_and_not_copied),
     ("windows of all sizes", windows_of_all_sizes),
     ("several connections", several_connections),
-    (
-        "to an address of this machine all of it is copied",
-        to_this_machine_all_is_copied,
-    ),
+    ("to an address of this machine all of it is copied", to_this_machine_all_is_copied),
     ("a sniffer sees nothing", a_sniffer_sees_nothing),
 ];
 
@@ -125,10 +119,7 @@ fn tcp_is_acknowledged_and_not_copied() {
     let out = dropped() - before;
     // Headers, once for what the device would cut up; and what was sent again
     // because its acknowledgement was late on a busy machine.
-    assert!(
-        (payload..payload + payload / 10).contains(&out),
-        "{out} {payload}"
-    );
+    assert!((payload..payload + payload / 10).contains(&out), "{out} {payload}");
 }
 
 fn windows_of_all_sizes() {
@@ -147,10 +138,7 @@ fn windows_of_all_sizes() {
     let too_large = acknowledger().connect(
         v4(NEAR_ADDRESS),
         SocketAddrV4::new(v4(FAR_ADDRESS), 9),
-        Receiver {
-            mss: 1460,
-            window: 1 << 30,
-        },
+        Receiver { mss: 1460, window: 1 << 30 },
         None,
     );
     assert_eq!(too_large.unwrap_err().kind(), io::ErrorKind::InvalidInput);
@@ -256,8 +244,7 @@ fn is_in_use(namespace: &Path) -> bool {
         let open = fs::read_dir(process.path().join("fd"));
         let open = open.into_iter().flatten().flatten().map(|fd| fd.path());
         let own = std::iter::once(process.path().join("ns/net"));
-        own.chain(open)
-            .any(|link| fs::read_link(link).is_ok_and(|is| is == namespace))
+        own.chain(open).any(|link| fs::read_link(link).is_ok_and(|is| is == namespace))
     })
 }
 
@@ -290,9 +277,7 @@ fn has_a_way_back() -> bool {
 fn connect(acknowledger: &Acknowledger, window: u32) -> TcpStream {
     let receiver = Receiver { mss: 1460, window };
     let to = SocketAddrV4::new(v4(FAR_ADDRESS), 9);
-    acknowledger
-        .connect(v4(NEAR_ADDRESS), to, receiver, None)
-        .unwrap()
+    acknowledger.connect(v4(NEAR_ADDRESS), to, receiver, None).unwrap()
 }
 
 /// Sends the bytes `times` times, and waits until the kernel is done with them.
@@ -341,10 +326,8 @@ fn dropped() -> u64 {
     if !has_a_way_back() {
         return 0;
     }
-    let tc = Command::new("tc")
-        .args(["-s", "-j", "qdisc", "show", "dev", DEVICE])
-        .output()
-        .unwrap();
+    let tc =
+        Command::new("tc").args(["-s", "-j", "qdisc", "show", "dev", DEVICE]).output().unwrap();
     let disciplines: serde_json::Value = serde_json::from_slice(&tc.stdout).unwrap();
     let mut disciplines = disciplines.as_array().unwrap().iter();
     let filter = disciplines.find(|one| one["kind"] == "clsact").unwrap();

@@ -10,10 +10,7 @@
 #![allow(clippy::print_stdout, reason = "printing is what this program is for")]
 
 #[path = "../tests/virtual_time/neighbour/simulation.rs"]
-#[allow(
-    dead_code,
-    reason = "what it compares is for the tests and the other example"
-)]
+#[allow(dead_code, reason = "what it compares is for the tests and the other example")]
 mod simulation;
 
 use costof_measure::clock;
@@ -32,23 +29,13 @@ const BIAS_MAX: f64 = 0.5;
 const SHARES: [f64; 7] = [1.0, 2.0, 3.0, 5.0, 10.0, 30.0, 60.0];
 /// How long it is alone at once in the mean, in microseconds, and whether a fifth of these times is
 /// sixteen times as long as the others.
-const WINDOWS: [(f64, bool); 6] = [
-    (3.0, false),
-    (8.0, false),
-    (20.0, false),
-    (100.0, false),
-    (8.0, true),
-    (30.0, true),
-];
+const WINDOWS: [(f64, bool); 6] =
+    [(3.0, false), (8.0, false), (20.0, false), (100.0, false), (8.0, true), (30.0, true)];
 /// How many times as long the operation takes while the core is shared, and after that until its
 /// caches are filled again, for how many nanoseconds of work.
 const OPERATIONS: [(f64, f64); 3] = [(1.3, 0.0), (1.9, 0.0), (5.0, 4_000.0)];
 /// Nine launches of what `--quick` measures in each.
-const SETTING: Setting = Setting {
-    launches: 9,
-    time_ns: 10e6,
-    spread: 0.0,
-};
+const SETTING: Setting = Setting { launches: 9, time_ns: 10e6, spread: 0.0 };
 /// A reading that took so many times the shortest was interrupted, and is left out.
 const INTERRUPTED: f64 = 4.0;
 

@@ -6,10 +6,7 @@
 #![allow(clippy::print_stdout, reason = "printing is what this program is for")]
 
 #[path = "../tests/virtual_time/neighbour/simulation.rs"]
-#[allow(
-    dead_code,
-    reason = "what is replayed is for the tests and the other example"
-)]
+#[allow(dead_code, reason = "what is replayed is for the tests and the other example")]
 mod simulation;
 
 use costof_measure::schedule::needs_more;
@@ -53,9 +50,7 @@ impl Tally {
         let Some(cost) = row.primary() else {
             return;
         };
-        let is_alone = cost
-            .core
-            .is_some_and(|core| core.selection == Selection::Alone);
+        let is_alone = cost.core.is_some_and(|core| core.selection == Selection::Alone);
         let Some((low, high)) = cost.ci95.filter(|_| is_alone) else {
             return;
         };
@@ -92,34 +87,20 @@ fn print_coverage(tries: usize) {
     );
     println!(
         "| visits last | {} |",
-        SHARES
-            .map(|share| format!("{:.0} %", 100.0 * share))
-            .join(" | ")
+        SHARES.map(|share| format!("{:.0} %", 100.0 * share)).join(" | ")
     );
     println!("|---|{}", "---|".repeat(SHARES.len()));
-    for (name, visit_ns) in [
-        ("1 ms", 1e6),
-        ("10 ms", 1e7),
-        ("0.1 s", 1e8),
-        ("1 s", 1e9),
-        ("10 s", 1e10),
-    ] {
+    for (name, visit_ns) in
+        [("1 ms", 1e6), ("10 ms", 1e7), ("0.1 s", 1e8), ("1 s", 1e9), ("10 s", 1e10)]
+    {
         let mut random = Rng::with_seed(SEED);
         print!("| {name} |");
         for share in SHARES {
             let mut tally = Tally::default();
             for at in 0..tries {
-                let neighbour = Neighbour {
-                    visit_ns,
-                    share,
-                    ..Neighbour::any(&mut random)
-                };
+                let neighbour = Neighbour { visit_ns, share, ..Neighbour::any(&mut random) };
                 let core = Core::beside(neighbour, random.u64(..));
-                let setting = Setting {
-                    launches: 9,
-                    time_ns: TIME_NS,
-                    spread: 0.005,
-                };
+                let setting = Setting { launches: 9, time_ns: TIME_NS, spread: 0.005 };
                 tally.add(&setting.launches(
                     &mut random,
                     &core,
@@ -140,21 +121,14 @@ fn print_by_launches(tries: usize) {
         "Visits of 1 ms to 10 s, 0 to 95 % of the time. In brackets: experiments with enough batches alone, median \
          width of the interval, mean bias of the median.\n"
     );
-    println!(
-        "| launches differ by | {} |",
-        COUNTS.map(|count| count.to_string()).join(" | ")
-    );
+    println!("| launches differ by | {} |", COUNTS.map(|count| count.to_string()).join(" | "));
     println!("|---|{}", "---|".repeat(COUNTS.len()));
     for spread in [0.0, 0.003, 0.01] {
         let mut random = Rng::with_seed(SEED);
         let mut tallies: [Tally; 4] = Default::default();
         for at in 0..tries {
             let core = Core::beside(Neighbour::any(&mut random), random.u64(..));
-            let setting = Setting {
-                launches: 12,
-                time_ns: TIME_NS,
-                spread,
-            };
+            let setting = Setting { launches: 12, time_ns: TIME_NS, spread };
             let launches =
                 setting.launches(&mut random, &core, TIMES_SHARED[at % TIMES_SHARED.len()]);
             for (tally, count) in tallies.iter_mut().zip(COUNTS) {
@@ -165,11 +139,7 @@ fn print_by_launches(tries: usize) {
         for tally in tallies {
             let bias = tally.biases.iter().sum::<f64>() / tally.alone as f64;
             let width = median(&tally.widths).unwrap_or(f64::NAN);
-            print!(
-                " {} ({:.0} %, {width:.2} %, {bias:+.3} %) |",
-                tally.coverage(),
-                tally.alone()
-            );
+            print!(" {} ({:.0} %, {width:.2} %, {bias:+.3} %) |", tally.coverage(), tally.alone());
         }
         println!();
     }
@@ -179,37 +149,21 @@ fn print_by_launches(tries: usize) {
 type Meet = fn(&mut Rng) -> [Neighbour; 2];
 
 fn busy(random: &mut Rng) -> Neighbour {
-    Neighbour {
-        share: 0.97,
-        ..Neighbour::any(random)
-    }
+    Neighbour { share: 0.97, ..Neighbour::any(random) }
 }
 
 fn always(random: &mut Rng) -> Neighbour {
-    Neighbour {
-        share: 1.0,
-        ..Neighbour::any(random)
-    }
+    Neighbour { share: 1.0, ..Neighbour::any(random) }
 }
 
 const MEETINGS: [(&str, bool, Meet); 7] = [
     ("the same", false, |random| [Neighbour::any(random); 2]),
-    ("each its own", false, |random| {
-        [(); 2].map(|()| Neighbour::any(random))
-    }),
-    ("97 % and nobody", false, |random| {
-        [busy(random), Neighbour::NONE]
-    }),
+    ("each its own", false, |random| [(); 2].map(|()| Neighbour::any(random))),
+    ("97 % and nobody", false, |random| [busy(random), Neighbour::NONE]),
     ("the same, always", false, |random| [always(random); 2]),
-    ("each its own, always", false, |random| {
-        [(); 2].map(|()| always(random))
-    }),
-    ("in turns, the same", true, |random| {
-        [Neighbour::any(random); 2]
-    }),
-    ("in turns, the same, always", true, |random| {
-        [always(random); 2]
-    }),
+    ("each its own, always", false, |random| [(); 2].map(|()| always(random))),
+    ("in turns, the same", true, |random| [Neighbour::any(random); 2]),
+    ("in turns, the same, always", true, |random| [always(random); 2]),
 ];
 
 fn print_comparisons(tries: usize) {
@@ -228,20 +182,10 @@ fn print_comparisons(tries: usize) {
         for spread in [0.005, 0.01, 0.03] {
             let compared = |times: f64| {
                 let mut random = Rng::with_seed(SEED);
-                let setting = Setting {
-                    launches: 10,
-                    time_ns: TIME_NS,
-                    spread,
-                };
+                let setting = Setting { launches: 10, time_ns: TIME_NS, spread };
                 let comparisons = (0..tries).map(|_| {
                     let neighbours = neighbours(&mut random);
-                    Pair {
-                        neighbours,
-                        in_turns,
-                        times,
-                        setting,
-                    }
-                    .comparison(&mut random)
+                    Pair { neighbours, in_turns, times, setting }.comparison(&mut random)
                 });
                 comparisons.collect::<Vec<_>>()
             };
@@ -255,10 +199,7 @@ fn print_comparisons(tries: usize) {
             };
             let rows = || same.iter().flat_map(|one| &one.rows);
             let of = |selection| {
-                percent(
-                    rows().filter(|row| row.selection == selection).count(),
-                    4 * tries,
-                )
+                percent(rows().filter(|row| row.selection == selection).count(), 4 * tries)
             };
             let planted = compared(1.05);
             let alone = || {
@@ -326,9 +267,7 @@ fn print_disagreement(tries: usize) {
         let mut launches = 0;
         for _ in 0..tries {
             let six: Vec<f64> = (0..6).map(|_| launch(&mut random)).collect();
-            let settled = (0..6)
-                .find(|count| !needs_more(&six[..*count]))
-                .unwrap_or(6);
+            let settled = (0..6).find(|count| !needs_more(&six[..*count])).unwrap_or(6);
             launches += settled;
             for (at, count) in [3, 6, settled].into_iter().enumerate() {
                 let Some(interval) = median_interval(&six[..count]) else {

@@ -40,22 +40,14 @@ const MACHINES: [Machine; 5] = [
 ];
 
 const fn machine(name: &'static str, launch: f64, wander: f64, second: f64) -> Machine {
-    Machine {
-        name,
-        launch,
-        wander,
-        second,
-    }
+    Machine { name, launch, wander, second }
 }
 
 /// How the launches of a row become a difference.
 type Statistics = fn(&[f64], &[f64]) -> Option<Difference>;
 
-const STATISTICS: [(&str, Statistics); 3] = [
-    ("pairs", Difference::paired),
-    ("blocks of four", by_fours),
-    ("Welch", Difference::welch),
-];
+const STATISTICS: [(&str, Statistics); 3] =
+    [("pairs", Difference::paired), ("blocks of four", by_fours), ("Welch", Difference::welch)];
 
 /// Each block of four as one difference.
 fn by_fours(first: &[f64], second: &[f64]) -> Option<Difference> {
@@ -87,9 +79,7 @@ fn main() {
 }
 
 fn heads() -> String {
-    STATISTICS
-        .map(|(name, _)| format!("{name}: false alarms | 5 % found"))
-        .join(" | ")
+    STATISTICS.map(|(name, _)| format!("{name}: false alarms | 5 % found")).join(" | ")
 }
 
 /// The share of tries in which any row of what is the same differs, and of those in which one row that

@@ -29,26 +29,17 @@ pub fn look(cpu: &Cpu, measured: usize, floor: f64) -> Vec<CpuAlone> {
         for (cpu, [alone, all]) in cpus.iter().zip(&mut seen) {
             let states = look_at(&gauge, *cpu).unwrap_or_default();
             *all += states.len();
-            *alone += states
-                .iter()
-                .filter(|state| **state == CoreState::Alone)
-                .count();
+            *alone += states.iter().filter(|state| **state == CoreState::Alone).count();
         }
     }
     let seen = cpus.into_iter().zip(seen).filter(|(_, [_, all])| *all > 0);
-    seen.map(|(cpu, [alone, all])| CpuAlone {
-        cpu,
-        alone: alone as f64 / all as f64,
-    })
-    .collect()
+    seen.map(|(cpu, [alone, all])| CpuAlone { cpu, alone: alone as f64 / all as f64 }).collect()
 }
 
 /// The CPUs of the measured one's kind; of many, some, evenly spread, and the measured one.
 fn eligible(cpu: &Cpu, measured: usize, allowed: &[usize]) -> Vec<usize> {
     let kinds = cpu.core_kinds.iter();
-    let kind = kinds
-        .map(|kind| &kind.cpus)
-        .find(|cpus| cpus.contains(measured as u32));
+    let kind = kinds.map(|kind| &kind.cpus).find(|cpus| cpus.contains(measured as u32));
     let mut all = allowed.to_vec();
     all.retain(|cpu| kind.is_none_or(|kind| kind.contains(*cpu as u32)));
     let some = (0..CPUS.min(all.len())).map(|at| all[at * all.len() / CPUS.min(all.len())]);
@@ -86,12 +77,7 @@ mod tests {
         let shares = look(&Cpu::default(), allowed[0], 0.292);
         let cpus: Vec<usize> = shares.iter().map(|share| share.cpu).collect();
         assert_eq!(cpus, allowed[..allowed.len().min(CPUS)]);
-        assert!(
-            shares
-                .iter()
-                .all(|share| (0.0..=1.0).contains(&share.alone)),
-            "{shares:?}"
-        );
+        assert!(shares.iter().all(|share| (0.0..=1.0).contains(&share.alone)), "{shares:?}");
     }
 
     #[test]
@@ -101,10 +87,7 @@ mod tests {
         let some = eligible(&cpu, 127, &all);
         assert_eq!(some.len(), CPUS);
         assert_eq!((some[0], some[1], some[15]), (0, 8, 127));
-        let kind = |cpus| CoreKind {
-            cpus: CpuSet::parse(cpus).unwrap(),
-            ..CoreKind::default()
-        };
+        let kind = |cpus| CoreKind { cpus: CpuSet::parse(cpus).unwrap(), ..CoreKind::default() };
         cpu.core_kinds = vec![kind("0-3"), kind("4-127")];
         assert_eq!(eligible(&cpu, 2, &all), [0, 1, 2, 3]);
         assert!(eligible(&cpu, 2, &[]).is_empty());

@@ -70,9 +70,9 @@ fn counter_is_trusted(kernel_clock: Option<&str>) -> Result<String, String> {
     }
     match kernel_clock {
         Some("tsc") => Ok("the TSC is invariant, and the kernel's own clock source".to_owned()),
-        Some(other) => Err(format!(
-            "the kernel's clock source is {other}, so it does not trust the TSC here"
-        )),
+        Some(other) => {
+            Err(format!("the kernel's clock source is {other}, so it does not trust the TSC here"))
+        }
         None => Err("the kernel does not say what its clock source is".to_owned()),
     }
 }
@@ -172,10 +172,7 @@ pub fn open(info: &ClockInfo) -> Result<Box<dyn Clock>, Failure> {
                      (was the machine moved or suspended? start a new run)"
                 );
             }
-            Ok(Box::new(Counter {
-                ns_per_tick: 1e9 / info.hz,
-                info: info.clone(),
-            }))
+            Ok(Box::new(Counter { ns_per_tick: 1e9 / info.hz, info: info.clone() }))
         }
     }
 }

@@ -77,10 +77,7 @@ impl Stopwatch {
     pub fn new(floor: Option<f64>) -> io::Result<Stopwatch> {
         command::adopt_orphans()?;
         let (_, absent) = Inherited::open(&EVENTS);
-        Ok(Stopwatch {
-            floor,
-            has_counters: absent.is_empty(),
-        })
+        Ok(Stopwatch { floor, has_counters: absent.is_empty() })
     }
 
     /// The floor of the gauge, core cycles per addition.
@@ -122,9 +119,8 @@ impl Stopwatch {
         };
         let usage = ended.usage;
         let cpu_ns = usage.user_ns + usage.system_ns;
-        let is_one_thread = ended
-            .first_thread
-            .map(|first| first.cpu_ns as f64 >= ONE_THREAD * cpu_ns as f64);
+        let is_one_thread =
+            ended.first_thread.map(|first| first.cpu_ns as f64 >= ONE_THREAD * cpu_ns as f64);
         let count = |event| counters.as_ref().and_then(|counters| counters.count(event));
         let mut run = TimedRun {
             wall_ns: ended.wall_ns,
@@ -187,10 +183,7 @@ impl Program {
         if let Some(folder) = &self.folder {
             command.current_dir(folder);
         }
-        let input = self
-            .input
-            .as_ref()
-            .map(|path| named(path, File::open(path)));
+        let input = self.input.as_ref().map(|path| named(path, File::open(path)));
         command.stdin(input.transpose()?.map_or_else(Stdio::null, Stdio::from));
         match &self.output {
             Output::Inherit => {}

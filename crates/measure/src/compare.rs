@@ -161,11 +161,7 @@ impl<'a> Launches<'a> {
         let (floor, distance_ns) = (counting.floor(), counting.distance_ns());
         let given = counting.given.into_iter();
         let given = given.map(|(launch, given)| ((launch.block, launch.launch), given));
-        Launches {
-            given: given.collect(),
-            floor,
-            distance_ns,
-        }
+        Launches { given: given.collect(), floor, distance_ns }
     }
 }
 
@@ -173,9 +169,7 @@ impl<'a> Launches<'a> {
 fn neighbours<'a>(
     [old, new]: &[BTreeMap<(usize, u32), &'a LaunchPoint>; 2],
 ) -> [Vec<&'a LaunchPoint>; 2] {
-    let both = old
-        .iter()
-        .filter_map(|(number, first)| Some((*first, *new.get(number)?)));
+    let both = old.iter().filter_map(|(number, first)| Some((*first, *new.get(number)?)));
     let (old, new) = both.unzip();
     [old, new]
 }
@@ -191,9 +185,7 @@ fn given(
     metric: &str,
 ) -> Result<Given, String> {
     let (selection, core_shared) = common(launches, metric, neighbours.is_some())?;
-    let of_all = launches
-        .each_ref()
-        .map(|side| launch_medians(side, metric, selection));
+    let of_all = launches.each_ref().map(|side| launch_medians(side, metric, selection));
     let counts = of_all.each_ref().map(Vec::len);
     let pairs = neighbours.map(|neighbours| in_pairs(neighbours, metric, selection));
     let pairs = pairs.filter(|[pairs, _]| {
@@ -302,10 +294,7 @@ fn compared(
     let too_few = || "too few launches".to_owned();
     let found = given.difference().ok_or_else(too_few)?;
     // Launches agree to the last digit because the clock cannot distinguish anything finer.
-    let found = Difference {
-        error: found.error.max(grain),
-        ..found
-    };
+    let found = Difference { error: found.error.max(grain), ..found };
     let half = found.half_width(CONFIDENCE).ok_or_else(too_few)?;
     let ci95 = ((found.of_means - half).exp(), (found.of_means + half).exp());
     if is_too_wide(ci95) {

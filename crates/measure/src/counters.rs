@@ -42,13 +42,9 @@ impl Counters {
         let user_only = counts.iter().filter(|count| count.user_only);
         let absences = absent.iter();
         CounterInfo {
-            available: (EVENTS.iter().filter(|event| !is_absent(event)))
-                .map(name)
-                .collect(),
+            available: (EVENTS.iter().filter(|event| !is_absent(event))).map(name).collect(),
             user_only: user_only.map(|count| name(&count.event)).collect(),
-            absent: absences
-                .map(|(event, error)| (name(event), error.to_string()))
-                .collect(),
+            absent: absences.map(|(event, error)| (name(event), error.to_string())).collect(),
         }
     }
 
@@ -94,18 +90,13 @@ impl Counts {
     pub(crate) fn per_operation(self) -> Vec<(Text, f64)> {
         let sums = self.0.into_iter();
         let ran = sums.filter(|(_, (_, operations))| *operations > 0);
-        ran.map(|(name, (count, operations))| (name, count as f64 / operations as f64))
-            .collect()
+        ran.map(|(name, (count, operations))| (name, count as f64 / operations as f64)).collect()
     }
 }
 
 fn name(count: &Count) -> Text {
     let name = count.event.name();
-    if count.user_only {
-        Text::Owned(format!("{name}_user"))
-    } else {
-        Text::Borrowed(name)
-    }
+    if count.user_only { Text::Owned(format!("{name}_user")) } else { Text::Borrowed(name) }
 }
 
 #[cfg(test)]
@@ -121,22 +112,15 @@ mod tests {
 
     #[test]
     fn rounds_are_added_up_and_divided_once() {
-        let count = |value, user_only| Count {
-            event: Event::Cycles,
-            value,
-            running: 1.0,
-            user_only,
-        };
+        let count =
+            |value, user_only| Count { event: Event::Cycles, value, running: 1.0, user_only };
         let mut counts = Counts::default();
         counts.add(vec![count(Some(900), false)], 100);
         counts.add(vec![count(Some(100), false)], 100);
         // It did not run in this round, whose operations say nothing then.
         counts.add(vec![count(None, false)], 100);
         counts.add(vec![count(Some(50), true)], 100);
-        assert_eq!(
-            counts.per_operation(),
-            [("cycles".into(), 5.0), ("cycles_user".into(), 0.5)]
-        );
+        assert_eq!(counts.per_operation(), [("cycles".into(), 5.0), ("cycles_user".into(), 0.5)]);
     }
 
     #[test]
@@ -165,9 +149,6 @@ mod tests {
         let counted = counts.per_operation();
         let switches = counted.iter().find(|(name, _)| name == "context_switches");
         let (_, per_sleep) = switches.expect("it is available");
-        assert!(
-            (1.0..2.0).contains(per_sleep),
-            "{per_sleep} switches per sleep"
-        );
+        assert!((1.0..2.0).contains(per_sleep), "{per_sleep} switches per sleep");
     }
 }

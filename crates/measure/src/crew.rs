@@ -129,9 +129,7 @@ impl Crew {
         self.begin(READ_GAUGE);
         let own = own.read();
         self.end();
-        own.max(f64::from_bits(
-            self.shared.worst_reading.load(Ordering::Relaxed),
-        ))
+        own.max(f64::from_bits(self.shared.worst_reading.load(Ordering::Relaxed)))
     }
 
     fn begin(&self, operations: u64) {
@@ -145,10 +143,7 @@ impl Crew {
     fn end(&self) {
         let shared = &*self.shared;
         shared.wait_until(|| shared.done.load(Ordering::Acquire) == self.members.len());
-        assert!(
-            !shared.panicked.load(Ordering::Relaxed),
-            "a member of the crew has panicked"
-        );
+        assert!(!shared.panicked.load(Ordering::Relaxed), "a member of the crew has panicked");
         adopt(shared.allocated.load(Ordering::Relaxed));
         shared.allocated.store(0, Ordering::Relaxed);
     }
@@ -172,8 +167,7 @@ impl Shared {
             match self.operations.load(Ordering::Relaxed) {
                 READ_GAUGE => {
                     let read = self.gauge.get().expect("it is set before it is asked for");
-                    self.worst_reading
-                        .fetch_max(read().to_bits(), Ordering::Relaxed);
+                    self.worst_reading.fetch_max(read().to_bits(), Ordering::Relaxed);
                 }
                 operations => job(operations),
             }
@@ -290,13 +284,7 @@ mod tests {
     #[test]
     fn a_member_without_a_processor_ends_the_crew_with_the_reason() {
         let counts: Arc<Vec<AtomicU64>> = Arc::new((0..3).map(|_| AtomicU64::new(0)).collect());
-        let failure = Crew::start(counting(&counts), &[0, 0, 60_000])
-            .err()
-            .unwrap();
-        assert!(
-            failure.reason.contains("thread 3 of 3"),
-            "{}",
-            failure.reason
-        );
+        let failure = Crew::start(counting(&counts), &[0, 0, 60_000]).err().unwrap();
+        assert!(failure.reason.contains("thread 3 of 3"), "{}", failure.reason);
     }
 }

@@ -97,12 +97,7 @@ pub fn point(
     if !below {
         given.retain(|(_, point)| !is_below(point));
     }
-    let Counting {
-        given,
-        never_alone,
-        other_end_shared,
-        elsewhere,
-    } = Counting::new(given);
+    let Counting { given, never_alone, other_end_shared, elsewhere } = Counting::new(given);
     let points: Vec<&LaunchPoint> = given.iter().map(|(_, point)| *point).collect();
     let primary = info.primary();
     let noise: Vec<Noise> = given.iter().map(|(row, _)| without_relay(row)).collect();
@@ -116,10 +111,7 @@ pub fn point(
     let mut warnings = causes(&noise.iter().collect::<Vec<_>>(), is_alone, is_unmoved);
     warnings.extend(core.and_then(|core| core_shared(&core)));
     let of_other_ends = given.len() + elsewhere;
-    warnings.extend(core_never_alone(
-        never_alone,
-        of_other_ends + other_end_shared.0,
-    ));
+    warnings.extend(core_never_alone(never_alone, of_other_ends + other_end_shared.0));
     warnings.extend(grade::other_end_shared(other_end_shared, of_other_ends));
     warnings.extend(other_distances(elsewhere, given.len()));
     let rows: Vec<&LaunchRow> = given.iter().map(|(row, _)| *row).collect();
@@ -130,11 +122,7 @@ pub fn point(
     }
     let mut metrics: Vec<Estimate> = Vec::new();
     if !below {
-        metrics.extend(
-            info.metrics
-                .iter()
-                .filter_map(|metric| estimate(metric, &points, clock)),
-        );
+        metrics.extend(info.metrics.iter().filter_map(|metric| estimate(metric, &points, clock)));
         metrics.extend(counters(info, &points, clock));
         metrics.extend(estimated_core_cycles(primary, &given));
         add_ranges(&mut metrics, &points);
@@ -151,18 +139,12 @@ pub fn point(
         headline: label.is_some(),
         label: label.map(str::to_owned),
         launches: given.len() as u32,
-        state: if below {
-            State::BelowResolution
-        } else {
-            State::Ok
-        },
+        state: if below { State::BelowResolution } else { State::Ok },
         metrics,
         prediction: prediction.cloned(),
         grade: worst(&warnings),
         warnings,
-        placement: (launches.first())
-            .map(|launch| launch.placement.clone())
-            .unwrap_or_default(),
+        placement: (launches.first()).map(|launch| launch.placement.clone()).unwrap_or_default(),
     })
 }
 
@@ -269,14 +251,10 @@ fn doubling_ratio(launch: &Measured, selection: Selection) -> Option<f64> {
         *counts.entry(*operations).or_default() += 1;
     }
     // A launch that shortened its batches too much lengthened them again.
-    let doubled = counts
-        .iter()
-        .filter(|(n, _)| counts.contains_key(&(2 * **n)));
+    let doubled = counts.iter().filter(|(n, _)| counts.contains_key(&(2 * **n)));
     let (once, _) = doubled.max_by_key(|(_, count)| **count)?;
     let time = |wanted: u64| {
-        let wanted = samples
-            .iter()
-            .filter(|(operations, _)| *operations == wanted);
+        let wanted = samples.iter().filter(|(operations, _)| *operations == wanted);
         median(&wanted.map(|(_, ns)| *ns).collect::<Vec<f64>>())
     };
     Some(time(2 * once)? / time(*once)?)
@@ -307,15 +285,12 @@ pub fn medians(info: &ProbeInfo, point: &Point, launches: &[&LaunchRow]) -> Vec<
 pub fn lacking_alone(info: &ProbeInfo, point: &Point, launches: &[&LaunchRow]) -> u32 {
     let counting = Counting::new(launches_with(launches.iter().copied(), point));
     let points: Vec<&LaunchPoint> = counting.given.into_iter().map(|(_, point)| point).collect();
-    let gauged: Vec<&Measured> = measured(&points, &info.primary().name)
-        .filter(|launch| launch.gauged.is_some())
-        .collect();
+    let gauged: Vec<&Measured> =
+        measured(&points, &info.primary().name).filter(|launch| launch.gauged.is_some()).collect();
     if gauged.is_empty() || selection(&gauged) == Selection::Alone {
         return 0;
     }
-    let alone = gauged
-        .iter()
-        .filter(|launch| launch.suffices(Selection::Alone));
+    let alone = gauged.iter().filter(|launch| launch.suffices(Selection::Alone));
     LEAST_LAUNCHES.saturating_sub(alone.count() as u32)
 }
 
@@ -353,10 +328,7 @@ fn estimated_core_cycles(
     let by_launch: Vec<Distribution> = given
         .iter()
         .filter_map(|(LaunchRow { noise, .. }, point)| {
-            let measured = point
-                .metrics
-                .iter()
-                .find(|measured| measured.name == primary.name)?;
+            let measured = point.metrics.iter().find(|measured| measured.name == primary.name)?;
             let hz = f64::midpoint(noise.core_clock_before_hz?, noise.core_clock_after_hz?);
             let cycles = distribution(measured, selection)?.median()? * hz / 1e9;
             Some(Distribution::new([(cycles, 1)]))
@@ -375,12 +347,7 @@ fn allocated(points: &[&LaunchPoint]) -> Option<Warning> {
     let allocations: u64 = points.iter().map(|point| point.allocations).sum();
     (allocations > 0).then(|| {
         let what = format!("{allocations} allocations happened while it was timed");
-        grade::warning(
-            "allocations",
-            Grade::C,
-            what,
-            "report this fault of the probe",
-        )
+        grade::warning("allocations", Grade::C, what, "report this fault of the probe")
     })
 }
 
@@ -397,15 +364,7 @@ mod tests {
             self::launch(&mut run, &[(&row, &[("cost", *ns)])]);
         }
         let rows: Vec<&LaunchRow> = run.launches.iter().collect();
-        point(
-            &probe_info("p"),
-            &row.point,
-            None,
-            &rows,
-            None,
-            &clock_info(),
-        )
-        .unwrap()
+        point(&probe_info("p"), &row.point, None, &rows, None, &clock_info()).unwrap()
     }
 
     #[test]
@@ -431,11 +390,7 @@ mod tests {
         assert_eq!(row.primary().unwrap().display(), "too noisy: 16.0–127 ns");
         let doubt = row.worst_doubt().unwrap();
         assert_eq!(&*doubt.kind, DISAGREE);
-        assert!(
-            doubt.what.ends_with("from 16.0 ns to 127 ns"),
-            "{}",
-            doubt.what
-        );
+        assert!(doubt.what.ends_with("from 16.0 ns to 127 ns"), "{}", doubt.what);
         assert_eq!(without_interval(&known("cost", 1.0), 3), None);
     }
 }

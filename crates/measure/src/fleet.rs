@@ -61,25 +61,19 @@ type Named<'r> = (String, Vec<&'r Run>);
 /// facts are named, are of the same population.
 pub fn fleet(runs: &[Run], by: &[&str]) -> Fleet {
     let cohorts = cohorts(runs, by).into_iter();
-    let judged: Vec<(Facts, Judged<'_>)> = cohorts
-        .map(|(facts, hosts)| (facts, Judged::new(hosts)))
-        .collect();
+    let judged: Vec<(Facts, Judged<'_>)> =
+        cohorts.map(|(facts, hosts)| (facts, Judged::new(hosts))).collect();
     let tests = judged.iter().flat_map(|(_, judged)| &judged.hosts);
     let tests: Vec<f64> = tests.map(|host| host.p).collect();
     let limit = threshold(&tests, FALSE_SHARE);
-    let odd = tests
-        .iter()
-        .filter(|p| limit.is_some_and(|limit| **p <= limit));
+    let odd = tests.iter().filter(|p| limit.is_some_and(|limit| **p <= limit));
     let rate = FALSE_SHARE * odd.count() as f64 / tests.len().max(1) as f64;
     let mut cohorts: Vec<Cohort> = judged
         .into_iter()
         .map(|(facts, judged)| judged.cohort(facts, limit, rate, tests.len()))
         .collect();
     cohorts.sort_by_key(|cohort| std::cmp::Reverse(cohort.hosts.len()));
-    Fleet {
-        false_share: FALSE_SHARE,
-        cohorts,
-    }
+    Fleet { false_share: FALSE_SHARE, cohorts }
 }
 
 /// The names of the facts of these runs, also of those whose value is unknown.
@@ -100,11 +94,7 @@ fn cohorts<'r>(runs: &'r [Run], by: &[&str]) -> Vec<(Facts, Vec<Named<'r>>)> {
         cohorts.entry(key).or_default().push((name, runs));
     }
     let cohorts = cohorts.into_iter().flat_map(|(facts, hosts)| {
-        if by.is_empty() {
-            vec![(facts, hosts)]
-        } else {
-            mixture::populations(facts, hosts)
-        }
+        if by.is_empty() { vec![(facts, hosts)] } else { mixture::populations(facts, hosts) }
     });
     cohorts.collect()
 }
@@ -113,10 +103,7 @@ fn cohorts<'r>(runs: &'r [Run], by: &[&str]) -> Vec<(Facts, Vec<Named<'r>>)> {
 fn values_of(all: &BTreeMap<String, String>, by: &[&str]) -> Facts {
     let value = |what: &&str| {
         let value = all.get(*what).cloned();
-        (
-            (*what).to_owned(),
-            value.unwrap_or_else(|| UNKNOWN.to_owned()),
-        )
+        ((*what).to_owned(), value.unwrap_or_else(|| UNKNOWN.to_owned()))
     };
     by.iter().map(value).collect()
 }
@@ -130,9 +117,7 @@ pub(crate) fn facts_of(runs: &[&Run]) -> BTreeMap<String, String> {
 /// The facts on which costs depend, as far as they are known.
 fn known(facts: &machine::Facts) -> BTreeMap<String, String> {
     let facts = machine_facts(facts).into_iter();
-    facts
-        .filter_map(|(what, value)| Some((what, value?)))
-        .collect()
+    facts.filter_map(|(what, value)| Some((what, value?))).collect()
 }
 
 /// What the hosts of a cohort have for a row or a layer.
@@ -146,10 +131,7 @@ impl Values {
     /// `None` of too few hosts.
     fn new(readings: BTreeMap<usize, Reading>) -> Option<Values> {
         let population = Population::of(&readings.values().copied().collect::<Vec<_>>())?;
-        Some(Values {
-            readings,
-            population,
-        })
+        Some(Values { readings, population })
     }
 
     /// The probability that a host that belongs deviates as much as this one.
@@ -246,27 +228,17 @@ impl<'a> Judged<'a> {
             });
             let families = families.iter().flatten().filter(|tests| !tests.is_empty());
             let tests: Vec<f64> = families.map(|tests| simes(tests)).collect();
-            Tested {
-                name,
-                facts: facts_of(&runs),
-                runs,
-                p: simes(&tests),
-            }
+            Tested { name, facts: facts_of(&runs), runs, p: simes(&tests) }
         });
-        Judged {
-            hosts: tested.collect(),
-            rows,
-            layers,
-        }
+        Judged { hosts: tested.collect(), rows, layers }
     }
 
     /// The cohort: hosts with a probability up to `limit` are odd, and what deviates of them is named at
     /// this `rate`. `tests` is the number of all hosts.
     fn cohort(self, facts: Facts, limit: Option<f64>, rate: f64, tests: usize) -> Cohort {
         let p = FALSE_SHARE / (tests * self.medians().count()).max(1) as f64;
-        let detectable: Vec<Option<f64>> = (0..self.hosts.len())
-            .map(|host| self.detectable(host, p))
-            .collect();
+        let detectable: Vec<Option<f64>> =
+            (0..self.hosts.len()).map(|host| self.detectable(host, p)).collect();
         let usual = median(&detectable.iter().flatten().copied().collect::<Vec<_>>());
         let usual_facts = usual_facts(&self.hosts);
         let mut hosts: Vec<Host> = (0..self.hosts.len())
@@ -284,12 +256,7 @@ impl<'a> Judged<'a> {
                 .then_with(|| one.name.cmp(&other.name))
         });
         let name = |row: &Row<'_>| MetricOfPoint::new(row.row, row.estimate).name();
-        Cohort {
-            facts,
-            rows: self.medians().map(name).collect(),
-            detectable: usual,
-            hosts,
-        }
+        Cohort { facts, rows: self.medians().map(name).collect(), detectable: usual, hosts }
     }
 
     fn medians(&self) -> impl Iterator<Item = &Row<'a>> {
@@ -316,9 +283,7 @@ impl<'a> Judged<'a> {
         facts: Vec<Differing>,
     ) -> Host {
         let tested = &self.hosts[host];
-        let worse_by_row = self
-            .medians()
-            .map(|row| Some(row.off(host)?.value.exp_m1()));
+        let worse_by_row = self.medians().map(|row| Some(row.off(host)?.value.exp_m1()));
         let worse_by_row: Vec<Option<f64>> = worse_by_row.collect();
         let rows = worse_by_row.iter().flatten().count();
         let deviations = odd.map_or_else(Vec::new, |rate| self.deviations(host, rate));
@@ -328,9 +293,7 @@ impl<'a> Judged<'a> {
             _ => true,
         };
         let worse = deviations.iter().map(|row| row.worse);
-        let worse: Vec<f64> = worse
-            .chain(layers.iter().map(|layer| layer.worse))
-            .collect();
+        let worse: Vec<f64> = worse.chain(layers.iter().map(|layer| layer.worse)).collect();
         let verdict = match odd {
             Some(_) if worse.iter().all(|share| *share > 0.0) => Verdict::Slower,
             Some(_) if worse.iter().all(|share| *share < 0.0) => Verdict::Faster,
@@ -365,9 +328,8 @@ impl<'a> Judged<'a> {
                 p,
             }
         });
-        let mut named = once(named.collect(), |row: &Deviation| {
-            (row.statistic, row.of.point.clone())
-        });
+        let mut named =
+            once(named.collect(), |row: &Deviation| (row.statistic, row.of.point.clone()));
         named.sort_by(|one, other| other.worse.abs().total_cmp(&one.worse.abs()));
         named
     }
@@ -381,9 +343,7 @@ impl<'a> Judged<'a> {
             worse: (reading.value - layer.values.population.centre).exp_m1(),
             p,
         });
-        once(named.collect(), |layer: &LayerDeviation| {
-            (layer.statistic, layer.layer.clone())
-        })
+        once(named.collect(), |layer: &LayerDeviation| (layer.statistic, layer.layer.clone()))
     }
 }
 
@@ -406,21 +366,19 @@ fn layers<'a>(rows: &[Row<'a>], hosts: usize) -> Vec<Layer<'a>> {
         let of = (row.statistic, row.row.point.layer());
         by_name.entry(of).or_default().push(row);
     }
-    let layers = by_name
-        .into_iter()
-        .filter_map(|((statistic, name), of_layer)| {
-            let reading = |host: usize| {
-                let offs = of_layer.iter().filter_map(|row| row.off(host));
-                let offs: Vec<Reading> = offs.collect();
-                (offs.len() >= LAYER_ROWS).then(|| (host, middle(&offs)))
-            };
-            Some(Layer {
-                name,
-                statistic,
-                rows: of_layer.len(),
-                values: Values::new((0..hosts).filter_map(reading).collect())?,
-            })
-        });
+    let layers = by_name.into_iter().filter_map(|((statistic, name), of_layer)| {
+        let reading = |host: usize| {
+            let offs = of_layer.iter().filter_map(|row| row.off(host));
+            let offs: Vec<Reading> = offs.collect();
+            (offs.len() >= LAYER_ROWS).then(|| (host, middle(&offs)))
+        };
+        Some(Layer {
+            name,
+            statistic,
+            rows: of_layer.len(),
+            values: Values::new((0..hosts).filter_map(reading).collect())?,
+        })
+    });
     layers.collect()
 }
 
@@ -441,9 +399,7 @@ fn usual_facts<'a>(hosts: &'a [Tested<'_>]) -> BTreeMap<&'a str, &'a str> {
     for (what, value) in hosts.iter().flat_map(|host| &host.facts) {
         *counts.entry((what, value)).or_default() += 1;
     }
-    let usual = counts
-        .into_iter()
-        .filter(|(_, count)| 2 * count > hosts.len());
+    let usual = counts.into_iter().filter(|(_, count)| 2 * count > hosts.len());
     usual.map(|(fact, _)| fact).collect()
 }
 
@@ -503,11 +459,8 @@ mod tests {
             let is_held = facts.host_name.as_deref() == Some("held");
             facts.inherited.cgroup.version = Some("v2".to_owned());
             facts.inherited.cgroup.cpu_quota_cpus = is_held.then_some(0.5);
-            facts.kernel.release = kernel(if facts.host_name.as_deref() == Some("slow") {
-                "6.2"
-            } else {
-                "6.1"
-            });
+            facts.kernel.release =
+                kernel(if facts.host_name.as_deref() == Some("slow") { "6.2" } else { "6.1" });
         }
         let found = fleet(&runs, &BY);
         let slow = verdict(&found, "slow");
@@ -515,11 +468,7 @@ mod tests {
         let layers: Vec<&str> = slow.layers.iter().map(|layer| &*layer.layer).collect();
         assert_eq!(layers, ["memory"], "{slow:?}");
         assert!((0.07..0.13).contains(&slow.layers[0].worse), "{slow:?}");
-        assert!(
-            slow.deviations
-                .iter()
-                .all(|row| row.of.point.probe == "memory.x")
-        );
+        assert!(slow.deviations.iter().all(|row| row.of.point.probe == "memory.x"));
         assert_eq!(slow.facts, [("kernel".into(), "6.2".into(), "6.1".into())]);
         let held = verdict(&found, "held");
         assert_eq!(
@@ -532,10 +481,7 @@ mod tests {
         let normal = normal.filter(|host| host.verdict == Verdict::Normal);
         assert_eq!(normal.count(), 40);
         // A host with another processor is a cohort of its own, too small to judge.
-        let facts = runs[0].attempts[0]
-            .hosts
-            .get_mut(MEASURED)
-            .expect("its facts");
+        let facts = runs[0].attempts[0].hosts.get_mut(MEASURED).expect("its facts");
         facts.cpu.model_name = Some("another model".to_owned());
         let found = fleet(&runs, &BY);
         assert_eq!(found.cohorts.len(), 2);
@@ -574,16 +520,10 @@ mod tests {
         let [layer] = &late.layers[..] else {
             panic!("{late:?}");
         };
-        assert_eq!(
-            (&*layer.layer, layer.statistic, layer.rows),
-            ("memory", Statistic::Mean, 8)
-        );
+        assert_eq!((&*layer.layer, layer.statistic, layer.rows), ("memory", Statistic::Mean, 8));
         let is_memory =
             |row: &Deviation| row.of.point.probe == "memory.x" && row.statistic == Statistic::Mean;
-        assert!(
-            !late.deviations.is_empty() && late.deviations.iter().all(is_memory),
-            "{late:?}"
-        );
+        assert!(!late.deviations.is_empty() && late.deviations.iter().all(is_memory), "{late:?}");
     }
 
     #[test]

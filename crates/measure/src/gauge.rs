@@ -140,9 +140,8 @@ pub fn look_at(cpu: usize) -> io::Result<Option<f64>> {
 /// If a thread cannot be started or cannot run there.
 pub(crate) fn alone_at(cpu: usize, floor: f64) -> io::Result<f64> {
     let readings = readings_at(cpu)?;
-    let alone = readings
-        .iter()
-        .filter(|reading| state(floor, **reading, **reading) == CoreState::Alone);
+    let alone =
+        readings.iter().filter(|reading| state(floor, **reading, **reading) == CoreState::Alone);
     Ok(alone.count() as f64 / readings.len() as f64)
 }
 
@@ -180,9 +179,6 @@ mod tests {
     #[test]
     fn this_core_has_a_reading() {
         let reading = look_at(affinity::allowed().unwrap()[0]).unwrap().unwrap();
-        assert!(
-            reading.is_finite() && reading > 0.05 && reading < 5.0,
-            "{reading}"
-        );
+        assert!(reading.is_finite() && reading > 0.05 && reading < 5.0, "{reading}");
     }
 }

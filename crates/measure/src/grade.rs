@@ -93,11 +93,7 @@ const CAUSES: &[Cause] = &[
         // Each thread's time counts, so that it may be more than the launch took.
         recorded: |noise| {
             let share = share(noise, |n| n.throttled_ns)?;
-            Some(if share < THREADS_MAX {
-                share.min(1.0)
-            } else {
-                share
-            })
+            Some(if share < THREADS_MAX { share.min(1.0) } else { share })
         },
         subject: "whether a CPU quota held the worker back",
         what: "the cgroup's CPU quota held the worker back {} of the time",
@@ -193,13 +189,7 @@ const CAUSES: &[Cause] = &[
     },
     Cause {
         kind: "traced",
-        recorded: |noise| {
-            noise
-                .iter()
-                .filter_map(|noise| noise.traced)
-                .max()
-                .map(f64::from)
-        },
+        recorded: |noise| noise.iter().filter_map(|noise| noise.traced).max().map(f64::from),
         // Nobody knows what it does. strace made a system call a hundred times as long.
         limits: [1.0, 1.0, 1.0],
         whole: f64::MAX,
@@ -266,9 +256,7 @@ fn is_possible(cause: &Cause, value: f64) -> bool {
 fn not_recorded(noise: &[&Noise]) -> Option<Warning> {
     let mut by_reason: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for cause in CAUSES {
-        let mut why = noise
-            .iter()
-            .filter_map(|noise| why_unknown(noise, cause.kind));
+        let mut why = noise.iter().filter_map(|noise| why_unknown(noise, cause.kind));
         let launches = why.clone().count();
         let reason = if launches > 0 && 2 * launches >= noise.len() {
             why.next()
@@ -281,9 +269,8 @@ fn not_recorded(noise: &[&Noise]) -> Option<Warning> {
             by_reason.entry(reason).or_default().push(cause.subject);
         }
     }
-    let told = by_reason
-        .iter()
-        .map(|(reason, subjects)| format!("{} ({reason})", subjects.join(", ")));
+    let told =
+        by_reason.iter().map(|(reason, subjects)| format!("{} ({reason})", subjects.join(", ")));
     let told: Vec<String> = told.collect();
     (!told.is_empty()).then(|| {
         let what = format!("it is unknown {}", told.join("; "));
@@ -304,12 +291,7 @@ pub(crate) fn warning(
     what: impl Into<String>,
     advice: &str,
 ) -> Warning {
-    Warning {
-        kind: Text::Borrowed(kind),
-        grade,
-        what: what.into(),
-        advice: advice.to_owned(),
-    }
+    Warning { kind: Text::Borrowed(kind), grade, what: what.into(), advice: advice.to_owned() }
 }
 
 /// The kind of the warning that something else used the core.
@@ -352,14 +334,10 @@ pub fn other_end_shared((out, stay): (usize, usize), given: usize) -> Option<War
     let all = out + given;
     match (out, stay) {
         (0, 0) => None,
-        (0, _) => Some(shared(
-            Grade::C,
-            format!("{end} in {stay} of {given} launches"),
-        )),
-        _ => Some(shared(
-            Grade::B,
-            format!("{out} of {all} launches, in which {end}, are left out"),
-        )),
+        (0, _) => Some(shared(Grade::C, format!("{end} in {stay} of {given} launches"))),
+        _ => {
+            Some(shared(Grade::B, format!("{out} of {all} launches, in which {end}, are left out")))
+        }
     }
 }
 
@@ -401,9 +379,7 @@ fn recorded(noise: &[&Noise], value: impl Fn(&Noise) -> Option<f64>) -> Vec<f64>
 }
 
 fn sum(noise: &[&Noise], value: impl Fn(&Noise) -> Option<f64>) -> Option<f64> {
-    recorded(noise, value)
-        .into_iter()
-        .reduce(|sum, value| sum + value)
+    recorded(noise, value).into_iter().reduce(|sum, value| sum + value)
 }
 
 fn mean(noise: &[&Noise], value: impl Fn(&Noise) -> Option<f64>) -> Option<f64> {
@@ -424,9 +400,7 @@ fn distance_spread(noise: &[&Noise]) -> Option<f64> {
 
 /// The greatest core clock minus the least, divided by the greatest.
 fn clock_spread(noise: &[&Noise]) -> Option<f64> {
-    let clocks = noise
-        .iter()
-        .flat_map(|n| [n.core_clock_before_hz, n.core_clock_after_hz]);
+    let clocks = noise.iter().flat_map(|n| [n.core_clock_before_hz, n.core_clock_after_hz]);
     let (least, greatest) = range(clocks.flatten())?;
     Some((greatest - least) / greatest)
 }
@@ -466,20 +440,12 @@ mod tests {
         type Disturb = fn(&mut Noise);
         fn sniff(noise: &mut Noise) {
             for (role, sniffers) in [("client", Some(0)), ("server", Some(2))] {
-                let end = LinkEnd {
-                    sniffers,
-                    ..LinkEnd::default()
-                };
+                let end = LinkEnd { sniffers, ..LinkEnd::default() };
                 noise.ends.insert(role.into(), end);
             }
         }
         fn stand_still(noise: &mut Noise) {
-            noise.gaps = Some(Gaps {
-                watched_ns: 1e6,
-                count: 1,
-                sum_ns: 2e4,
-                longest_ns: 2e4,
-            });
+            noise.gaps = Some(Gaps { watched_ns: 1e6, count: 1, sum_ns: 2e4, longest_ns: 2e4 });
         }
         let wait: Disturb = |n| n.run_queue_wait_ns = Some(0.5e9);
         let slow: Disturb = |n| n.core_clock_after_hz = Some(3.6e9);
@@ -519,33 +485,20 @@ mod tests {
             let mut noise = quiet();
             (noise.steal_ns, noise.others_ns, noise.others_elsewhere) = (None, None, None);
             for kind in ["steal", "others", "neighbours"] {
-                noise
-                    .unknown
-                    .insert(kind.into(), "/proc/stat has no times".to_owned());
+                noise.unknown.insert(kind.into(), "/proc/stat has no times".to_owned());
             }
             noise
         };
         let warnings = causes(&[&hidden(), &hidden(), &quiet()], true, false);
         assert_eq!(warnings.len(), 1, "{warnings:?}");
-        assert_eq!(
-            (&*warnings[0].kind, warnings[0].grade),
-            ("unknown", Grade::C)
-        );
+        assert_eq!((&*warnings[0].kind, warnings[0].grade), ("unknown", Grade::C));
         let reason = "/proc/stat has no times";
-        assert_eq!(
-            warnings[0].what.matches(reason).count(),
-            1,
-            "{}",
-            warnings[0].what
-        );
+        assert_eq!(warnings[0].what.matches(reason).count(), 1, "{}", warnings[0].what);
         // One launch of many tells nothing less.
         assert_eq!(causes(&[&hidden(), &quiet(), &quiet()], false, false), []);
         let mut noise = quiet();
         let absent = [("sniffers".into(), "permission denied".to_owned())];
-        let end = LinkEnd {
-            absent: absent.into(),
-            ..LinkEnd::default()
-        };
+        let end = LinkEnd { absent: absent.into(), ..LinkEnd::default() };
         noise.ends.insert("client".into(), end);
         assert_eq!(causes(&[&noise], false, false)[0].grade, Grade::C);
     }
@@ -566,11 +519,7 @@ mod tests {
             count(&mut noise);
             let warnings = causes(&[&noise], false, false);
             assert_eq!(warnings.len(), 1, "{at}: {warnings:?}");
-            assert_eq!(
-                (&*warnings[0].kind, warnings[0].grade),
-                ("unknown", Grade::C),
-                "{at}"
-            );
+            assert_eq!((&*warnings[0].kind, warnings[0].grade), ("unknown", Grade::C), "{at}");
         }
         let possible: [Count; 2] = [
             |n| n.others_ns = Some(1.3e9),

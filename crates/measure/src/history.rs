@@ -48,10 +48,7 @@ pub fn history(runs: &mut [Run], false_alarm_runs: u32) -> History {
             let start = number.checked_sub(1).map_or(0, |last| shifts[last].at);
             let end = shifts.get(number + 1).map_or(values.len(), |next| next.at);
             let levels = (&values[start..shift.at], &values[shift.at..end]);
-            Change {
-                row,
-                ..change(levels, values[shift.found].0, shift.before, runs, &facts)
-            }
+            Change { row, ..change(levels, values[shift.found].0, shift.before, runs, &facts) }
         }));
     }
     changes.sort_by(|one, other| {
@@ -80,10 +77,7 @@ fn series(values: &Values<'_>) -> Series {
         median: estimate.median,
         ci95: (estimate.usable_interval()).unwrap_or((estimate.median, estimate.median)),
     });
-    Series {
-        of: MetricOfPoint::new(row, estimate),
-        values: values.collect(),
-    }
+    Series { of: MetricOfPoint::new(row, estimate), values: values.collect() }
 }
 
 /// The shifts of a row, and how much it scatters.
@@ -113,14 +107,10 @@ fn change(
     let half_width = difference.and_then(|it| it.half_width(0.95));
     let last_before = earlier.last().map_or(first, |value| value.0);
     let (old, new) = (&facts[last_before], &facts[first]);
-    let whats = old
-        .keys()
-        .chain(new.keys().filter(|what| !old.contains_key(*what)));
+    let whats = old.keys().chain(new.keys().filter(|what| !old.contains_key(*what)));
     let differ = whats.filter(|what| old.get(*what) != new.get(*what));
     let value = |of: &BTreeMap<String, String>, what: &str| {
-        of.get(what)
-            .cloned()
-            .unwrap_or_else(|| "unknown".to_owned())
+        of.get(what).cloned().unwrap_or_else(|| "unknown".to_owned())
     };
     Change {
         of: MetricOfPoint::new(row, estimate),
@@ -130,9 +120,7 @@ fn change(
         to: to.exp(),
         worse: off.exp_m1(),
         ci95: half_width.map(|half| ((off - half).exp_m1(), (off + half).exp_m1())),
-        facts: differ
-            .map(|what| (what.clone(), value(old, what), value(new, what)))
-            .collect(),
+        facts: differ.map(|what| (what.clone(), value(old, what), value(new, what))).collect(),
         row: 0,
     }
 }
@@ -153,19 +141,10 @@ mod tests {
             let release = if position < 20 { "6.1" } else { "6.2" };
             facts.kernel.release = Some(release.to_owned());
             for size in 1..=10 {
-                let usual = if size == 3 && position >= 20 {
-                    12.0
-                } else {
-                    10.0
-                };
-                let spike = if size == 5 && position == 11 {
-                    3.0
-                } else {
-                    1.0
-                };
+                let usual = if size == 3 && position >= 20 { 12.0 } else { 10.0 };
+                let spike = if size == 5 && position == 11 { 3.0 } else { 1.0 };
                 let value = usual * spike * (1.0 + 0.02 * (random.f64() - 0.5));
-                run.points
-                    .push(sized_row("a.x", size, value).known_within(0.01));
+                run.points.push(sized_row("a.x", size, value).known_within(0.01));
             }
             run
         };
@@ -183,10 +162,7 @@ mod tests {
         };
         assert_eq!(change.at, "2026-11-21T00:00:00Z");
         assert!((0.18..0.22).contains(&change.worse), "{change:?}");
-        assert_eq!(
-            change.facts,
-            [("kernel".into(), "6.1".into(), "6.2".into())]
-        );
+        assert_eq!(change.facts, [("kernel".into(), "6.1".into(), "6.2".into())]);
         let (low, high) = change.ci95.expect("an interval");
         assert!(low < change.worse && change.worse < high && high - low < 0.02);
         let changed = &found.series[change.row];

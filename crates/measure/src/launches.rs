@@ -31,12 +31,7 @@ impl<'a> Counting<'a> {
         let never_alone = leave_out_never_alone(&mut given);
         let other_end_shared = leave_out_other_end_shared(&mut given);
         let elsewhere = leave_out_other_distances(&mut given);
-        Counting {
-            given,
-            never_alone,
-            other_end_shared,
-            elsewhere,
-        }
+        Counting { given, never_alone, other_end_shared, elsewhere }
     }
 
     /// The lowest floor of the core's gauge in any of them; `None` if no gauge was read.
@@ -46,10 +41,7 @@ impl<'a> Counting<'a> {
 
     /// The distance between their CPUs, in nanoseconds; `None` if it was not measured.
     pub(crate) fn distance_ns(&self) -> Option<f64> {
-        let distances = self
-            .given
-            .iter()
-            .filter_map(|(launch, _)| distance_ns(launch));
+        let distances = self.given.iter().filter_map(|(launch, _)| distance_ns(launch));
         median(&distances.collect::<Vec<f64>>())
     }
 }
@@ -68,9 +60,7 @@ pub(crate) fn with_a_number<'a>(
     given: impl Iterator<Item = (&'a LaunchRow, &'a LaunchPoint)>,
     point: &Point,
 ) -> Given<'a> {
-    given
-        .filter(|(_, given)| given.point == *point && given.state == State::Ok)
-        .collect()
+    given.filter(|(_, given)| given.point == *point && given.state == State::Ok).collect()
 }
 
 /// Leaves out launches whose floor for the core is higher than that of other launches: the core was

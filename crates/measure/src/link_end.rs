@@ -102,9 +102,7 @@ mod tests {
         assert_eq!(end.offloads.len(), OFFLOADS.len());
         assert_eq!(end.socket_buffer_bytes.len(), SOCKET_BUFFERS.len());
         assert!(
-            end.socket_buffer_bytes
-                .values()
-                .all(|sizes| sizes.len() == 3 && sizes.is_sorted())
+            end.socket_buffer_bytes.values().all(|sizes| sizes.len() == 3 && sizes.is_sorted())
         );
         assert!(end.sniffers.is_some());
     }
@@ -113,20 +111,14 @@ mod tests {
     fn an_address_that_no_device_has_is_noted_as_absent() {
         // From a range that is for documents alone (RFC 5737).
         let end = at(Ipv4Addr::new(192, 0, 2, 77).into());
-        assert_eq!(
-            (end.device, end.mtu_bytes, end.sniffers),
-            (None, None, None)
-        );
+        assert_eq!((end.device, end.mtu_bytes, end.sniffers), (None, None, None));
         assert!(end.absent["device"].contains("192.0.2.77"));
         assert!(end.congestion_control.is_some());
     }
 
     #[test]
     fn a_sniffer_that_came_or_went_has_been_there() {
-        let with = |sniffers| LinkEnd {
-            sniffers,
-            ..LinkEnd::default()
-        };
+        let with = |sniffers| LinkEnd { sniffers, ..LinkEnd::default() };
         assert_eq!(since(&with(Some(2)), with(Some(0))).sniffers, Some(2));
         assert_eq!(since(&with(Some(0)), with(Some(1))).sniffers, Some(1));
         assert_eq!(since(&with(None), with(Some(1))).sniffers, Some(1));

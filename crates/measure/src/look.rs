@@ -31,12 +31,7 @@ impl Looks {
             let Ok(alone) = gauge::alone_at(cpu, asked.floor) else {
                 continue;
             };
-            looks.push(CpuLook {
-                cpu,
-                alone,
-                busy: busy(&spent, cpu),
-                max_khz: max_khz(cpu),
-            });
+            looks.push(CpuLook { cpu, alone, busy: busy(&spent, cpu), max_khz: max_khz(cpu) });
             let surely = looks.iter().filter(|look| look.alone >= SURELY_ALONE);
             if surely.count() >= asked.enough {
                 break;
@@ -81,17 +76,8 @@ mod tests {
 
     #[test]
     fn how_busy_a_cpu_was_takes_enough_ticks() {
-        let ticks = |cpu, busy, total| Ticks {
-            cpu,
-            busy,
-            softirq: 0,
-            steal: 0,
-            total,
-        };
+        let ticks = |cpu, busy, total| Ticks { cpu, busy, softirq: 0, steal: 0, total };
         let spent = [ticks(0, 1, LEAST_TICKS - 1), ticks(1, 5, 20)];
-        assert_eq!(
-            [0, 1, 2].map(|cpu| busy(&spent, cpu)),
-            [None, Some(0.25), None]
-        );
+        assert_eq!([0, 1, 2].map(|cpu| busy(&spent, cpu)), [None, Some(0.25), None]);
     }
 }

@@ -177,12 +177,8 @@ impl<'a> Meter<'a> {
     }
 
     fn repeated(&mut self, metric: &'static str, work: &mut dyn Work) {
-        let mut operation = Batched {
-            metric,
-            most: OPERATIONS_MAX,
-            settling_runs: SETTLING_RUNS,
-            work,
-        };
+        let mut operation =
+            Batched { metric, most: OPERATIONS_MAX, settling_runs: SETTLING_RUNS, work };
         // A preparation that does nothing cannot fail.
         let _ = self.batches(&mut operation);
     }
@@ -396,11 +392,7 @@ impl<'a> Meter<'a> {
 
     /// Records a number in the metric's unit. Of several rounds, the median counts.
     pub fn value(&mut self, metric: &'static str, value: f64) {
-        self.record
-            .values
-            .entry(metric.into())
-            .or_default()
-            .push(value);
+        self.record.values.entry(metric.into()).or_default().push(value);
     }
 
     /// Records a batch that the role timed itself, for example because several threads did it.

@@ -113,10 +113,8 @@ impl Ledger {
         });
         let throttled = unknown.or_note(&["throttled"], throttled);
         let traced = [before.traced, after.traced].into_iter().flatten().max();
-        let traced = unknown.or_note(
-            &["traced"],
-            traced.ok_or_else(|| "/proc/self/status".to_owned()),
-        );
+        let traced =
+            unknown.or_note(&["traced"], traced.ok_or_else(|| "/proc/self/status".to_owned()));
         let core_clock_after_hz = CoreClock::measure(clock).map(|measured| measured.hz);
         let core_clock = self.core_clock_before_hz.or(core_clock_after_hz);
         let disagree = "two chains of instructions disagree about it".to_owned();
@@ -172,9 +170,7 @@ fn both<'a, T>(before: &'a Read<T>, after: &'a Read<T>) -> Read<[&'a T; 2]> {
 /// By how much a count of nanoseconds grew.
 fn passed(before: f64, after: f64) -> Read<f64> {
     let grew = after - before;
-    (grew >= 0.0)
-        .then_some(grew)
-        .ok_or_else(|| "the kernel's count went back".to_owned())
+    (grew >= 0.0).then_some(grew).ok_or_else(|| "the kernel's count went back".to_owned())
 }
 
 /// What `/proc/stat` says about a launch.
@@ -195,9 +191,8 @@ const STANDS_STILL_NS: f64 = 10.0 * TICK_NS;
 /// # Errors
 /// The counts of a measured CPU are impossible, so that nothing is known.
 fn shares(ticks: &[Ticks], cpus: &[usize], own_ns: f64, duration_ns: f64) -> Read<Shares> {
-    let (measured, others): (Vec<&Ticks>, Vec<&Ticks>) = ticks
-        .iter()
-        .partition(|ticks| cpus.is_empty() || cpus.contains(&ticks.cpu));
+    let (measured, others): (Vec<&Ticks>, Vec<&Ticks>) =
+        ticks.iter().partition(|ticks| cpus.is_empty() || cpus.contains(&ticks.cpu));
     let sum = |column: fn(&Ticks) -> u64, ticks: &[&Ticks]| {
         ticks.iter().map(|ticks| column(ticks)).sum::<u64>() as f64
     };
@@ -271,10 +266,7 @@ impl Snapshot {
 fn waited_ns() -> Read<f64> {
     const FILE: &str = "/proc/thread-self/schedstat";
     let text = fs::read_to_string(FILE).map_err(|error| format!("{FILE}: {error}"))?;
-    let wait = text
-        .split_whitespace()
-        .nth(1)
-        .and_then(|ns| ns.parse().ok());
+    let wait = text.split_whitespace().nth(1).and_then(|ns| ns.parse().ok());
     wait.ok_or_else(|| format!("{FILE} does not say"))
 }
 
@@ -285,15 +277,8 @@ mod tests {
     #[test]
     fn steal_and_others_are_means_over_the_measured_processors() {
         // Each of 16 processors lost 1 of 100 ticks, and was used for 52.
-        let ticks: Vec<Ticks> = (0..17)
-            .map(|cpu| Ticks {
-                cpu,
-                busy: 52,
-                softirq: 0,
-                steal: 1,
-                total: 100,
-            })
-            .collect();
+        let ticks: Vec<Ticks> =
+            (0..17).map(|cpu| Ticks { cpu, busy: 52, softirq: 0, steal: 1, total: 100 }).collect();
         let cpus: Vec<usize> = (0..16).collect();
         let own_ns = 16.0 * 40.0 * TICK_NS;
         let duration_ns = 100.0 * TICK_NS;
@@ -307,12 +292,7 @@ mod tests {
         assert_eq!(whole.elsewhere, None);
         // Offline by now; and a file that stands still, unless there was no time for a tick.
         assert!(shares(&ticks, &[3, 60], own_ns, duration_ns).is_err());
-        let still = [Ticks {
-            busy: 0,
-            steal: 0,
-            total: 0,
-            ..ticks[0]
-        }];
+        let still = [Ticks { busy: 0, steal: 0, total: 0, ..ticks[0] }];
         assert!(shares(&still, &[0], own_ns, duration_ns).is_err());
         assert!(shares(&still, &[0, 0], own_ns, TICK_NS).is_ok());
         assert!(shares(&[], &[], own_ns, duration_ns).is_err());

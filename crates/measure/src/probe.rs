@@ -226,10 +226,7 @@ impl Probe {
     /// The probe of this type.
     pub const fn new<M: Measure>() -> Probe {
         const {
-            assert!(
-                contains(M::DOC, PREDICTED_FROM),
-                "no section `# Predicted from`"
-            );
+            assert!(contains(M::DOC, PREDICTED_FROM), "no section `# Predicted from`");
             assert!(contains(M::DOC, SOURCES), "no section `# Sources`");
         }
         Probe {
@@ -278,9 +275,7 @@ fn paragraph(lines: &[&str]) -> Text {
 fn items(lines: &[&str]) -> List<Text> {
     let items = lines.chunk_by(|_, next| !next.starts_with(" - "));
     let items = items.map(paragraph).filter(|item| !item.is_empty());
-    items
-        .map(|item| Text::Owned(item.trim_start_matches("- ").to_owned()))
-        .collect()
+    items.map(|item| Text::Owned(item.trim_start_matches("- ").to_owned())).collect()
 }
 
 fn describe<M: Measure>() -> ProbeInfo {

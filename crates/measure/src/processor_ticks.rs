@@ -69,9 +69,7 @@ pub(crate) fn sum(text: &str) -> Option<Ticks> {
 /// How many other threads run or wait for a CPU right now; `None` if the kernel does not report it.
 pub(crate) fn runnable() -> Option<f64> {
     let text = std::fs::read_to_string("/proc/stat").ok()?;
-    let count = text
-        .lines()
-        .find_map(|line| line.strip_prefix("procs_running "));
+    let count = text.lines().find_map(|line| line.strip_prefix("procs_running "));
     let count: u64 = count?.trim().parse().ok()?;
     // Without this one.
     Some(count.saturating_sub(1) as f64)
@@ -87,9 +85,7 @@ fn parse(text: &str) -> Vec<Ticks> {
 }
 
 fn ticks(cpu: usize, columns: &str) -> Option<Ticks> {
-    let columns = columns
-        .split_whitespace()
-        .map_while(|word| word.parse().ok());
+    let columns = columns.split_whitespace().map_while(|word| word.parse().ok());
     let columns: Vec<u64> = columns.collect();
     // Guest time, which follows, is part of user time.
     let [user, nice, system, idle, iowait, irq, softirq, steal] = *columns.first_chunk()?;
@@ -98,13 +94,7 @@ fn ticks(cpu: usize, columns: &str) -> Option<Ticks> {
         return None;
     }
     let busy = user + nice + system + irq + softirq;
-    Some(Ticks {
-        cpu,
-        busy,
-        softirq,
-        steal,
-        total: busy + idle + iowait + steal,
-    })
+    Some(Ticks { cpu, busy, softirq, steal, total: busy + idle + iowait + steal })
 }
 
 /// The difference between two readings, for each CPU that both have and whose counts of work did not decrease. (The count
@@ -136,32 +126,19 @@ mod tests {
         let after = parse("cpu  9 29 9 9 9 9 9 9 9 0\ncpu1 30 0 6 101 2 0 2 4 0 0\n");
         assert_eq!(
             difference(&before, &after),
-            [Ticks {
-                cpu: 1,
-                busy: 22,
-                softirq: 1,
-                steal: 1,
-                total: 24
-            }]
+            [Ticks { cpu: 1, busy: 22, softirq: 1, steal: 1, total: 24 }]
         );
         assert!(parse("cpu1 10 0\ncpux\n").is_empty());
     }
 
     #[test]
     fn what_cannot_be_is_unknown() {
-        for text in [
-            "",
-            "intr 5\n",
-            "cpu0 0 0 0 0 0 0 0 0 0 0\ncpu1 0 0 0 0 0 0 0 0 0 0\n",
-        ] {
+        for text in ["", "intr 5\n", "cpu0 0 0 0 0 0 0 0 0 0 0\ncpu1 0 0 0 0 0 0 0 0 0 0\n"] {
             assert!(counted(parse(text)).is_err(), "{text}");
         }
         // A count that went below zero.
         assert!(parse("cpu0 10 0 5 100 2 0 1 18446744073709551000 0 0\n").is_empty());
-        let [early, late] = [
-            "cpu0 9 0 5 100 2 0 1 30 0 0\n",
-            "cpu0 9 0 5 99 2 0 1 20 0 0\n",
-        ];
+        let [early, late] = ["cpu0 9 0 5 100 2 0 1 30 0 0\n", "cpu0 9 0 5 99 2 0 1 20 0 0\n"];
         assert_eq!(difference(&parse(early), &parse(late)), []);
         // Idle time alone may have been counted too high.
         let late = late.replace("20 0 0", "30 0 0");

@@ -117,10 +117,7 @@ impl<'r> Qualification<'r> {
         }
         let reading = measured.and_then(|row| Some(graded(reading(row)?.1, row.grade)));
         judged.off = reading.map(|reading| Reading {
-            value: judged
-                .row
-                .better
-                .worse(reading.value - judged.row.usual.ln()),
+            value: judged.row.better.worse(reading.value - judged.row.usual.ln()),
             ..reading
         });
         if let (Some(off), Some(measured)) = (judged.off, measured) {
@@ -140,15 +137,11 @@ impl<'r> Qualification<'r> {
         if self.verdict() != Verdict::Undecided {
             return None;
         }
-        let open = (0..)
-            .zip(blocks)
-            .map(|(at, block)| (at, block, self.rate(block)));
+        let open = (0..).zip(blocks).map(|(at, block)| (at, block, self.rate(block)));
         let open = open.filter(|(.., rate)| *rate > 0.0);
         let is_rested = |block: &Block| block.rested.is_none_or(|rested| rested >= APART);
         let (ready, tired): (Vec<_>, Vec<_>) = open.partition(|(_, block, _)| is_rested(block));
-        let best = ready
-            .into_iter()
-            .max_by(|(.., one), (.., other)| one.total_cmp(other));
+        let best = ready.into_iter().max_by(|(.., one), (.., other)| one.total_cmp(other));
         let best = best.or_else(|| tired.into_iter().max_by_key(|(_, block, _)| block.rested));
         best.map(|(at, ..)| at)
     }
@@ -209,9 +202,7 @@ impl<'r> Qualification<'r> {
 
 /// Whether something else used the core: then the row is slower than the reference's rows, whatever the host.
 fn was_shared(row: &PointRow) -> bool {
-    row.warnings
-        .iter()
-        .any(|warning| warning.kind == CORE_SHARED)
+    row.warnings.iter().any(|warning| warning.kind == CORE_SHARED)
 }
 
 impl Judged<'_> {
@@ -240,16 +231,11 @@ impl Judged<'_> {
     }
 
     fn shown(&self) -> JudgedRow {
-        let at = |widths: f64| {
-            self.off
-                .map(|off| (off.value + widths * off.error).exp_m1())
-        };
+        let at = |widths: f64| self.off.map(|off| (off.value + widths * off.error).exp_m1());
         JudgedRow {
             of: self.row.of.clone(),
             verdict: self.verdict,
-            here: self
-                .off
-                .map(|off| self.row.usual * self.row.better.worse(off.value).exp()),
+            here: self.off.map(|off| self.row.usual * self.row.better.worse(off.value).exp()),
             usual: self.row.usual,
             worse: at(0.0),
             worse_ci95: at(-HALF_WIDTH).zip(at(HALF_WIDTH)),
@@ -268,11 +254,7 @@ mod tests {
     use costof_stats::{median, median_interval};
     use std::collections::BTreeMap;
 
-    const RISKS: Risks = Risks {
-        change: 0.05,
-        producer: 0.05,
-        consumer: 0.1,
-    };
+    const RISKS: Risks = Risks { change: 0.05, producer: 0.05, consumer: 0.1 };
     /// How far hosts scatter in these rows, and launches.
     const SPREAD: [f64; 5] = [0.002, 0.004, 0.006, 0.008, 0.05];
     const LAUNCH: f64 = 0.02;
@@ -321,11 +303,7 @@ mod tests {
         let own: Vec<f64> = rows.iter().map(of).collect();
         let mut launches: Vec<Vec<f64>> = vec![Vec::new(); rows.len()];
         let mut blocks: Vec<Block> = (0..rows.len())
-            .map(|row| Block {
-                rows: vec![row],
-                launch: Duration::from_millis(20),
-                rested: None,
-            })
+            .map(|row| Block { rows: vec![row], launch: Duration::from_millis(20), rested: None })
             .collect();
         let mut count = 0;
         while let Some(at) = qualification.next(&blocks).filter(|_| count < budget) {
@@ -374,10 +352,7 @@ mod tests {
                 (Verdict::Pass, RISKS.consumer)
             };
             assert!(at_most(count(wrong.0)) <= wrong.1, "{worse}: {counts:?}");
-            assert!(
-                f64::from(count(verdict)) >= 1000.0 * least,
-                "{worse}: {counts:?}"
-            );
+            assert!(f64::from(count(verdict)) >= 1000.0 * least, "{worse}: {counts:?}");
         }
     }
 
@@ -388,10 +363,7 @@ mod tests {
         assert_eq!((of.rows.len(), of.left_out.len()), (4, 1));
         assert!(of.left_out.iter().all(|row| row.change > RISKS.change));
         assert_eq!((of.verdict, of.launches), (Verdict::Undecided, 10));
-        let open = of
-            .rows
-            .iter()
-            .filter(|row| row.verdict == Verdict::Undecided);
+        let open = of.rows.iter().filter(|row| row.verdict == Verdict::Undecided);
         let left: u32 = open.filter_map(|row| row.launches_left).sum();
         assert!(left >= 2, "{left}");
         assert!((of.seconds_left - 0.02 * f64::from(left)).abs() < 1e-9);
@@ -418,18 +390,9 @@ mod tests {
         let ago = |ms| Some(Duration::from_millis(ms));
         for (blocks, expected) in [
             (vec![block(&[0], 50, None), block(&[1], 20, None)], Some(1)),
-            (
-                vec![block(&[0, 2, 3], 50, None), block(&[1], 20, None)],
-                Some(0),
-            ),
-            (
-                vec![block(&[0], 50, None), block(&[1], 20, ago(500))],
-                Some(0),
-            ),
-            (
-                vec![block(&[0], 50, ago(20)), block(&[1], 20, ago(10))],
-                Some(0),
-            ),
+            (vec![block(&[0, 2, 3], 50, None), block(&[1], 20, None)], Some(0)),
+            (vec![block(&[0], 50, None), block(&[1], 20, ago(500))], Some(0)),
+            (vec![block(&[0], 50, ago(20)), block(&[1], 20, ago(10))], Some(0)),
             (vec![block(&[], 50, None)], None),
         ] {
             assert_eq!(qualification.next(&blocks), expected, "{blocks:?}");

@@ -108,9 +108,8 @@ pub fn launch_counts(blocks: &[Counted], budget_left: Duration, precision: Preci
         blocks[at].launch.as_nanos() * u128::from(count) / blocks[at].points.max(1) as u128
     };
     let mut to_come: u128 = (0..counts.len()).map(|at| left(at, counts[at])).sum();
-    let mut by_price: BinaryHeap<(u128, usize)> = (0..counts.len())
-        .map(|at| (each(at, counts[at]), at))
-        .collect();
+    let mut by_price: BinaryHeap<(u128, usize)> =
+        (0..counts.len()).map(|at| (each(at, counts[at]), at)).collect();
     while to_come > budget_left.as_nanos() {
         let Some((_, most)) = by_price.pop() else {
             break;
@@ -127,10 +126,7 @@ pub fn launch_counts(blocks: &[Counted], budget_left: Duration, precision: Preci
 
 /// How long the remaining launches take at these counts.
 pub fn to_come(blocks: &[Counted], counts: &[u32]) -> Duration {
-    let left = blocks
-        .iter()
-        .zip(counts)
-        .map(|(block, &count)| block.left(count));
+    let left = blocks.iter().zip(counts).map(|(block, &count)| block.left(count));
     left.fold(Duration::ZERO, Duration::saturating_add)
 }
 
@@ -200,11 +196,7 @@ pub const LEAST_PAIRED: u32 = LEAST_LAUNCHES.next_multiple_of(2);
 /// per side and block: an even count. An odd `count` grows by one if it is what was `wanted`, and
 /// shrinks by one if the budget reduced it, but not below [`LEAST_PAIRED`].
 pub fn paired(count: u32, wanted: u32) -> u32 {
-    if count < wanted {
-        (count - count % 2).max(LEAST_PAIRED)
-    } else {
-        count.next_multiple_of(2)
-    }
+    if count < wanted { (count - count % 2).max(LEAST_PAIRED) } else { count.next_multiple_of(2) }
 }
 
 /// Which of two sides runs first in their launches of this number, and which second.
@@ -220,11 +212,7 @@ pub fn turns(seed: u64, block: usize, launch: u32) -> [usize; 2] {
     // similarity.
     let drawn = fastrand::Rng::with_seed(drawn).u64(..);
     let begins = usize::from(fastrand::Rng::with_seed(drawn).bool());
-    let first = if launch.is_multiple_of(2) {
-        begins
-    } else {
-        1 - begins
-    };
+    let first = if launch.is_multiple_of(2) { begins } else { 1 - begins };
     [first, 1 - first]
 }
 

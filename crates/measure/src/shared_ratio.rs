@@ -117,22 +117,12 @@ mod tests {
         let two = [alone(164.0, 217.0), alone(165.0, 221.0)];
         assert_eq!(found(shared(220.0), &two), None);
         // None was ever alone.
-        assert_eq!(
-            found(
-                shared(220.0),
-                &[shared(220.0), shared(221.0), shared(222.0)]
-            ),
-            None
-        );
+        assert_eq!(found(shared(220.0), &[shared(220.0), shared(221.0), shared(222.0)]), None);
         let mut other = [&two[..], &[alone(164.0, 218.0)]].concat();
         assert!(found(shared(220.0), &other).is_some());
         other[0].method += 1;
         assert_eq!(found(shared(220.0), &other), None);
-        let scattered = [
-            alone(164.0, 200.0),
-            alone(164.0, 260.0),
-            alone(164.0, 330.0),
-        ];
+        let scattered = [alone(164.0, 200.0), alone(164.0, 260.0), alone(164.0, 330.0)];
         assert_eq!(found(shared(220.0), &scattered), None);
     }
 

@@ -61,9 +61,7 @@ impl Threads {
 /// The entries of a folder that are numbers; none if it cannot be read.
 fn numbered(folder: &Path) -> Vec<u32> {
     let entries = fs::read_dir(folder).into_iter().flatten();
-    entries
-        .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
-        .collect()
+    entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok()).collect()
 }
 
 /// `id (name) state …`; the name may hold blanks and parentheses.
@@ -128,12 +126,7 @@ mod tests {
         let busiest = |after: &[(u32, u32, String)], cpus: &[usize]| {
             threads("after", after).busiest(&before, cpus, 300e6)
         };
-        let expected = SiblingThread {
-            cpu: 5,
-            pid: 9,
-            name: "worker".to_owned(),
-            used: 0.5,
-        };
+        let expected = SiblingThread { cpu: 5, pid: 9, name: "worker".to_owned(), used: 0.5 };
         assert_eq!(busiest(&after, &[5]), Some(expected));
         assert_eq!(busiest(&after[..2], &[5]).unwrap().name, "make (a) b");
         assert_eq!(busiest(&after[..1], &[5]), None);
@@ -143,15 +136,8 @@ mod tests {
     #[test]
     fn this_thread_runs() {
         let now = Threads::read(Path::new("/proc"));
-        let own = now
-            .0
-            .values()
-            .filter(|thread| thread.pid == std::process::id());
-        assert!(
-            own.clone().any(|thread| thread.is_running),
-            "{:?}",
-            own.collect::<Vec<_>>()
-        );
+        let own = now.0.values().filter(|thread| thread.pid == std::process::id());
+        assert!(own.clone().any(|thread| thread.is_running), "{:?}", own.collect::<Vec<_>>());
     }
 
     /// On a machine whose cores show more than one CPU each, what runs on the other one is named.

@@ -93,10 +93,7 @@ fn look(cpu: &Cpu, measured: usize) -> Option<CoreLook> {
 
 fn look_from(cpu: &Cpu, measured: usize) -> Option<CoreLook> {
     affinity::pin(&[measured]).ok()?;
-    let look = CoreLook {
-        cpu: measured,
-        ..CoreLook::default()
-    };
+    let look = CoreLook { cpu: measured, ..CoreLook::default() };
     let Some(gauge) = Gauge::for_this_core(gauge::calibrate(cpu)) else {
         return Some(look);
     };
@@ -106,9 +103,8 @@ fn look_from(cpu: &Cpu, measured: usize) -> Option<CoreLook> {
     let began = Instant::now();
     let visits = visits::watch(&gauge, &*clock::kernel(), LOOK_NS, |_| ());
     let ns = began.elapsed().as_nanos() as f64;
-    let sibling = threads()
-        .zip(before)
-        .and_then(|(after, before)| after.busiest(&before, &siblings, ns));
+    let sibling =
+        threads().zip(before).and_then(|(after, before)| after.busiest(&before, &siblings, ns));
     Some(CoreLook {
         floor: Some(gauge.floor()),
         shared: visits.shared(),
@@ -122,17 +118,13 @@ fn look_from(cpu: &Cpu, measured: usize) -> Option<CoreLook> {
 fn siblings(cpu: &Cpu, measured: usize) -> Vec<usize> {
     let core = cpu.cores.iter().find(|core| core.contains(measured as u32));
     let cpus = core.into_iter().flat_map(CpuSet::iter);
-    cpus.map(|cpu| cpu as usize)
-        .filter(|cpu| *cpu != measured)
-        .collect()
+    cpus.map(|cpu| cpu as usize).filter(|cpu| *cpu != measured).collect()
 }
 
 fn outcome<T>(tried: io::Result<T>) -> Trial {
     match tried {
         Ok(_) => Trial::Works,
-        Err(error) => Trial::Fails {
-            reason: error.to_string(),
-        },
+        Err(error) => Trial::Fails { reason: error.to_string() },
     }
 }
 
@@ -198,9 +190,9 @@ fn huge_page() -> Option<Trial> {
         arena.huge_bytes()
     });
     let small = || io::Error::other("the kernel gave small pages instead");
-    Some(outcome(huge_bytes.and_then(|huge_bytes| {
-        (huge_bytes > 0).then_some(()).ok_or_else(small)
-    })))
+    Some(outcome(
+        huge_bytes.and_then(|huge_bytes| (huge_bytes > 0).then_some(()).ok_or_else(small)),
+    ))
 }
 
 /// What a wake-up costs, and how much the hypervisor took from the two CPUs meanwhile: they are
@@ -302,14 +294,8 @@ mod tests {
         let core = probed.core.clone().unwrap();
         assert_eq!(core.cpu, measured);
         assert!(core.floor.is_some() || core.shared.is_none(), "{core:?}");
-        for share in [
-            probed.busy_share,
-            probed.steal_share,
-            core.shared,
-            core.taken,
-        ]
-        .into_iter()
-        .flatten()
+        for share in
+            [probed.busy_share, probed.steal_share, core.shared, core.taken].into_iter().flatten()
         {
             assert!((0.0..=1.0).contains(&share), "{probed:?}");
         }
@@ -324,9 +310,7 @@ mod tests {
     fn siblings_are_the_other_cpus_of_a_core() {
         let mut cpu = Cpu::default();
         assert!(siblings(&cpu, 1).is_empty());
-        cpu.cores = ["0,4", "1,5"]
-            .map(|core| CpuSet::parse(core).unwrap())
-            .into();
+        cpu.cores = ["0,4", "1,5"].map(|core| CpuSet::parse(core).unwrap()).into();
         assert_eq!(siblings(&cpu, 1), [5]);
     }
 
@@ -338,20 +322,9 @@ mod tests {
 
     #[test]
     fn shares_leave_out_what_is_ones_own_and_what_is_idle() {
-        let ticks = |cpu, busy, steal, total| Ticks {
-            cpu,
-            busy,
-            softirq: 0,
-            steal,
-            total,
-        };
+        let ticks = |cpu, busy, steal, total| Ticks { cpu, busy, softirq: 0, steal, total };
         let spent = [ticks(0, 10, 5, 50), ticks(1, 5, 0, 50)];
-        let seen = |others| Contention {
-            cpus: 2,
-            others,
-            steal: 0.05,
-            runnable: None,
-        };
+        let seen = |others| Contention { cpus: 2, others, steal: 0.05, runnable: None };
         assert_eq!(contention_of(&spent, 5.0), Some(seen(0.1)));
         assert_eq!(contention_of(&spent, 100.0), Some(seen(0.0)));
         assert_eq!(contention_of(&[], 0.0), None);

@@ -150,14 +150,8 @@ fn open(path: &Path) -> io::Result<File> {
 /// Makes the file new, if it may: systemd-tmpfiles removes old ones, also while they are locked, and the next costof
 /// would lock another.
 fn touch(file: &File) {
-    let now = Timespec {
-        tv_sec: 0,
-        tv_nsec: UTIME_NOW,
-    };
-    let now = Timestamps {
-        last_access: now,
-        last_modification: now,
-    };
+    let now = Timespec { tv_sec: 0, tv_nsec: UTIME_NOW };
+    let now = Timestamps { last_access: now, last_modification: now };
     let _ = futimens(file, &now);
 }
 
@@ -165,21 +159,14 @@ fn touch(file: &File) {
 /// not refused. The umask is the whole process's, which has one thread here.
 fn create(path: &Path) -> io::Result<File> {
     let umask = rustix::process::umask(Mode::empty());
-    let created = OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .mode(0o666)
-        .open(path);
+    let created = OpenOptions::new().write(true).create_new(true).mode(0o666).open(path);
     rustix::process::umask(umask);
     created
 }
 
 /// The process that holds the lock of a file, if it can be seen from here.
 fn holder(file: &File) -> Option<String> {
-    let worker = holder_pid(
-        &fs::read_to_string("/proc/locks").ok()?,
-        &file.metadata().ok()?,
-    )?;
+    let worker = holder_pid(&fs::read_to_string("/proc/locks").ok()?, &file.metadata().ok()?)?;
     // The worker's parent is what a user started, and would end: costof, or the command that ssh
     // runs.
     let status = fs::read_to_string(format!("/proc/{worker}/status")).unwrap_or_default();
@@ -251,10 +238,7 @@ mod tests {
             panic!("it is held");
         };
         let parent = costof_os::process::parent().unwrap();
-        assert!(
-            refused.starts_with(&format!("process {parent} of ")),
-            "{refused}"
-        );
+        assert!(refused.starts_with(&format!("process {parent} of ")), "{refused}");
         assert!(refused.ends_with(&path.display().to_string()), "{refused}");
         drop(turn);
         // It counts as new, however old it is.
@@ -291,13 +275,7 @@ mod tests {
             ("a folder", &|| fs::create_dir(&path).unwrap()),
             ("a socket", &|| drop(UnixListener::bind(&path).unwrap())),
             ("a pipe", &|| {
-                assert!(
-                    Command::new("mkfifo")
-                        .arg(&path)
-                        .status()
-                        .unwrap()
-                        .success()
-                );
+                assert!(Command::new("mkfifo").arg(&path).status().unwrap().success());
             }),
         ];
         for (what, put) in put {

@@ -234,11 +234,8 @@ mod tests {
                     spent[usize::from(*is_there)] += ns;
                 }
                 let leaves = if *is_there { ns / 100e3 } else { ns / 300e3 };
-                let times = if *is_there {
-                    1.4 + 0.2 * random.f64()
-                } else {
-                    0.99 + 0.03 * random.f64()
-                };
+                let times =
+                    if *is_there { 1.4 + 0.2 * random.f64() } else { 0.99 + 0.03 * random.f64() };
                 *is_there ^= random.f64() < leaves;
                 let interrupted = if is_interrupted { 15e3 } else { 0.0 };
                 time.fetch_add((ns + interrupted) as u64, Ordering::Relaxed);
@@ -257,16 +254,10 @@ mod tests {
             let visits = watch(&gauge, &clock, 1e9, |ns| lengths.push(ns));
             let spent = truth.lock().unwrap().2;
             let shared = spent[1] / (spent[0] + spent[1]);
-            assert!(
-                (visits.shared().unwrap() / shared - 1.0).abs() < 0.02,
-                "seed {seed}"
-            );
+            assert!((visits.shared().unwrap() / shared - 1.0).abs() < 0.02, "seed {seed}");
             let mean = lengths.iter().sum::<f64>() / lengths.len() as f64;
             assert!((95e3..110e3).contains(&mean), "seed {seed}: {mean}");
-            assert!(
-                (visits.taken().unwrap() - 1.0 / 3.0).abs() < 0.01,
-                "seed {seed}"
-            );
+            assert!((visits.taken().unwrap() - 1.0 / 3.0).abs() < 0.01, "seed {seed}");
         }
     }
 }

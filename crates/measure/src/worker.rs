@@ -55,15 +55,13 @@ pub fn guard(command: &mut std::process::Command) -> io::Result<u8> {
     process::end_group_on_sigterm()?;
     let mut worker = command.process_group(0).spawn()?;
     let group = worker.id();
-    std::thread::Builder::new()
-        .name("guard".to_owned())
-        .spawn(move || {
-            if process::wait_for_hangup().is_ok() {
-                std::thread::sleep(GRACE);
-                // If the worker has ended meanwhile, so has this process.
-                let _ = process::kill_group(group);
-            }
-        })?;
+    std::thread::Builder::new().name("guard".to_owned()).spawn(move || {
+        if process::wait_for_hangup().is_ok() {
+            std::thread::sleep(GRACE);
+            // If the worker has ended meanwhile, so has this process.
+            let _ = process::kill_group(group);
+        }
+    })?;
     let status = worker.wait()?;
     // At once: its process id may soon be another process's.
     let _ = process::kill_group(group);
@@ -111,10 +109,7 @@ struct Worker<'a> {
 
 impl Worker<'_> {
     fn serve(mut self) -> io::Result<()> {
-        self.answer(&Answer::Hello {
-            protocol: PROTOCOL,
-            costof: self.release.to_owned(),
-        })?;
+        self.answer(&Answer::Hello { protocol: PROTOCOL, costof: self.release.to_owned() })?;
         loop {
             match self.command() {
                 Ok(Command::Describe) => {

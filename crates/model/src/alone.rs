@@ -38,10 +38,7 @@ impl Run {
     pub fn alone_by_cpu(&self) -> Vec<CpuAlone> {
         let mut times: BTreeMap<usize, [f64; 2]> = BTreeMap::new();
         for launch in &self.launches {
-            let probe = launch
-                .points
-                .first()
-                .and_then(|first| self.probe(&first.point.probe));
+            let probe = launch.points.first().and_then(|first| self.probe(&first.point.probe));
             let leading = probe.and_then(|probe| probe.roles.last());
             let cpus = leading.and_then(|role| launch.placement.0.get(role));
             if let (Some([cpu]), Some(core)) = (cpus.map(Vec::as_slice), launch.noise.core)
@@ -84,35 +81,21 @@ mod tests {
             launch(&mut run, &[(&row, &[("cost", 1.0)])]);
             let launch = run.launches.last_mut().unwrap();
             launch.placement = Placement(Few::from_iter([(role.clone(), cpus)]));
-            launch.noise.core = Some(CoreGauge {
-                alone_ns,
-                shared_ns,
-                ..CoreGauge::default()
-            });
+            launch.noise.core = Some(CoreGauge { alone_ns, shared_ns, ..CoreGauge::default() });
         }
         let shares = run.alone_by_cpu();
         let expected = [(0, 0.0), (1, 0.225)].map(|(cpu, alone)| CpuAlone { cpu, alone });
         assert_eq!(shares, expected);
         assert_eq!(role, Text::Borrowed(MEASURED));
-        assert_eq!(
-            said(&shares, "the time"),
-            "CPU 1 was alone 22 % of the time, CPU 0 0 %"
-        );
+        assert_eq!(said(&shares, "the time"), "CPU 1 was alone 22 % of the time, CPU 0 0 %");
     }
 
     #[test]
     fn many_cpus_are_counted_and_none_says_nothing() {
-        let shares: Vec<CpuAlone> = (0..10)
-            .map(|cpu| CpuAlone {
-                cpu,
-                alone: 0.1 * cpu as f64,
-            })
-            .collect();
+        let shares: Vec<CpuAlone> =
+            (0..10).map(|cpu| CpuAlone { cpu, alone: 0.1 * cpu as f64 }).collect();
         let text = said(&shares, "the last second");
-        assert!(
-            text.starts_with("CPU 9 was alone 90 % of the last second, CPU 8 80 %"),
-            "{text}"
-        );
+        assert!(text.starts_with("CPU 9 was alone 90 % of the last second, CPU 8 80 %"), "{text}");
         assert!(text.ends_with("CPU 2 20 %, and 2 others less"), "{text}");
         assert_eq!(said(&[], "the time"), "");
     }

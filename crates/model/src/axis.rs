@@ -90,10 +90,7 @@ impl Axis {
     /// # Panics
     /// If the axis has no values, which is a bug in its probe.
     pub fn default(&self) -> AxisValue {
-        self.defaults()
-            .into_iter()
-            .next()
-            .expect("an axis has values")
+        self.defaults().into_iter().next().expect("an axis has values")
     }
 
     /// Reads a value of this axis.
@@ -109,14 +106,9 @@ impl Axis {
                 }
                 let hint = crate::nearest::hint(text, words.iter().copied());
                 let words = words.join(", ");
-                Err(format!(
-                    "axis {} has no value `{text}`{hint} (values: {words})",
-                    self.name
-                ))
+                Err(format!("axis {} has no value `{text}`{hint} (values: {words})", self.name))
             }
-            Domain::Number {
-                unit, low, high, ..
-            } => {
+            Domain::Number { unit, low, high, .. } => {
                 let value = match unit {
                     Unit::Bytes => parse_bytes(text),
                     Unit::Nanoseconds => parse_ns(text),

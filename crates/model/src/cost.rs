@@ -45,11 +45,7 @@ impl From<(f64, f64)> for Range {
 impl fmt::Display for Range {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let [low, high] = [self.0, self.1].map(|end| (1e3 * end).round() / 1e3);
-        if low == high {
-            write!(f, "{low}")
-        } else {
-            write!(f, "{low}–{high}")
-        }
+        if low == high { write!(f, "{low}") } else { write!(f, "{low}–{high}") }
     }
 }
 
@@ -96,11 +92,7 @@ impl Cost {
         if range == Range::default() {
             return Cost::default();
         }
-        Cost {
-            range,
-            formula,
-            is_sum: false,
-        }
+        Cost { range, formula, is_sum: false }
     }
 
     /// The same cost under another name, followed by its formula: `two copies (224 B at 2–20
@@ -230,10 +222,7 @@ mod tests {
         let copies = Cost::bytes(224.0, (2.0, 20.0), "copied");
         let twice = (read.clone() * (2.0, 3.0) + copies) * 2.0;
         assert_eq!(twice.range, Range(422.4, 824.0));
-        assert_eq!(
-            twice.formula(),
-            "2 × (2–3 × 100 ns for a read + 224 B copied at 2–20 GB/s)"
-        );
+        assert_eq!(twice.formula(), "2 × (2–3 × 100 ns for a read + 224 B copied at 2–20 GB/s)");
         let longer = read.named("a call").max(Cost::new(150.0, "for a wait"));
         assert_eq!(longer.range, Range(150.0, 150.0));
         let throughput = longer.predict_throughput(300.0).unwrap();

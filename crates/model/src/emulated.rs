@@ -42,10 +42,7 @@ impl PointRow {
         };
         let bytes = self.number("size").unwrap_or(0) as f64;
         let delays_ns = up.delay_ns + down.delay_ns;
-        match self
-            .estimate(&expected.metric)
-            .map(|estimate| estimate.unit)
-        {
+        match self.estimate(&expected.metric).map(|estimate| estimate.unit) {
             Some(Unit::Nanoseconds) => {
                 let setting_ns = delays_ns + up.rate.map_or(0.0, |rate| bytes * 8e9 / rate);
                 (expected.low / 2.0..=expected.high).contains(&setting_ns)
@@ -74,12 +71,8 @@ mod tests {
         let axes = Axes::default().with("size", 1000).with("window", 1);
         let mut row = row("net.x", axes, low).over(link);
         row.metrics[0].unit = unit;
-        row.prediction = Some(Prediction {
-            metric: "cost".into(),
-            low,
-            high,
-            because: String::new(),
-        });
+        row.prediction =
+            Some(Prediction { metric: "cost".into(), low, high, because: String::new() });
         row
     }
 

@@ -21,9 +21,7 @@ pub fn foreign(start: &[u8]) -> Option<String> {
     let marked = MARKED.iter().find(|(mark, ..)| start.starts_with(mark));
     let marked = marked.map(|(_, name, command)| (*name, *command));
     // Which of the first four bytes are zeros.
-    let zeros = start
-        .first_chunk()
-        .map(|four: &[u8; 4]| four.map(|byte| byte == 0));
+    let zeros = start.first_chunk().map(|four: &[u8; 4]| four.map(|byte| byte == 0));
     let (name, command) = marked.or(match zeros {
         Some([false, true, true, true]) => Some(("UTF-32", "iconv -f UTF-32LE")),
         Some([true, true, true, false]) => Some(("UTF-32", "iconv -f UTF-32BE")),
@@ -31,11 +29,7 @@ pub fn foreign(start: &[u8]) -> Option<String> {
         Some([true, false, true, false]) => Some(("UTF-16", "iconv -f UTF-16BE")),
         _ => None,
     })?;
-    let target = if command.starts_with("iconv") {
-        " -t UTF-8"
-    } else {
-        ""
-    };
+    let target = if command.starts_with("iconv") { " -t UTF-8" } else { "" };
     Some(format!(
         "it is {name}, and costof reads UTF-8 (convert it: `{command}{target} FILE > NEW`)"
     ))
@@ -61,15 +55,7 @@ mod tests {
             let named = foreign(bytes).unwrap_or_default();
             assert!(named.contains(name), "{bytes:?}: {named}");
         }
-        for text in [
-            "",
-            "{",
-            "\u{feff}{",
-            "\0\0\0\0",
-            "{\0",
-            "{\"type\":\"run\"",
-            "µ",
-        ] {
+        for text in ["", "{", "\u{feff}{", "\0\0\0\0", "{\0", "{\"type\":\"run\"", "µ"] {
             assert_eq!(foreign(text.as_bytes()), None, "{text:?}");
         }
     }

@@ -53,18 +53,9 @@ mod tests {
 
     #[test]
     fn a_prediction_is_missed_by_the_end_next_to_the_value() {
-        let expected = Prediction {
-            metric: "cost".into(),
-            low: 10.0,
-            high: 20.0,
-            because: String::new(),
-        };
-        for (value, missed) in [
-            (10.0, None),
-            (20.0, None),
-            (40.0, Some(2.0)),
-            (5.0, Some(0.5)),
-        ] {
+        let expected =
+            Prediction { metric: "cost".into(), low: 10.0, high: 20.0, because: String::new() };
+        for (value, missed) in [(10.0, None), (20.0, None), (40.0, Some(2.0)), (5.0, Some(0.5))] {
             assert_eq!(expected.missed_by(value), missed, "{value}");
         }
     }

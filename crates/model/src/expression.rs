@@ -97,14 +97,8 @@ impl Expression {
     }
 
     fn parse_once(text: &str, find: Find<'_, '_>, k_is_bytes: bool) -> Result<Expression, String> {
-        let mut parser = Parser {
-            text,
-            rest: text,
-            find,
-            k_is_bytes,
-            points: Vec::new(),
-            depth: 0,
-        };
+        let mut parser =
+            Parser { text, rest: text, find, k_is_bytes, points: Vec::new(), depth: 0 };
         let (parts, dimension) = parser.parts()?;
         if !parser.rest.is_empty() {
             return Err(parser.wrong("`+`, `*` or `/`"));
@@ -117,11 +111,7 @@ impl Expression {
             NUMBER => Unit::One,
             other => return Err(format!("`{text}` is in {other}, which is not a cost")),
         };
-        Ok(Expression {
-            parts,
-            points: parser.points,
-            unit,
-        })
+        Ok(Expression { parts, points: parser.points, unit })
     }
 
     /// Evaluates the expression; `values` are those of [`Expression::points`].
@@ -221,13 +211,12 @@ impl Node {
             Node::Max(nodes) => {
                 let values = nodes.iter().map(|node| node.value(points));
                 // f64::max would leave out what is not a number.
-                values.fold(0.0, |most, value| {
-                    if value > most || value.is_nan() {
-                        value
-                    } else {
-                        most
-                    }
-                })
+                values.fold(
+                    0.0,
+                    |most, value| {
+                        if value > most || value.is_nan() { value } else { most }
+                    },
+                )
             }
         }
     }
@@ -307,14 +296,9 @@ mod tests {
         assert_eq!(points.len(), 3, "{points:?}");
         assert_eq!(expression.points[0].link, "lan");
         assert_eq!(expression.points[2].axes.to_string(), "over=udp");
-        let total = expression
-            .total(&[exactly(1000.0), exactly(1e9), exactly(50.0)])
-            .unwrap();
+        let total = expression.total(&[exactly(1000.0), exactly(1e9), exactly(50.0)]).unwrap();
         assert_eq!(total.value, 10_000.0 + 1_048_576.0 + 100.0 + 1000.0);
-        assert_eq!(
-            total.parts[1],
-            ("1MiB / memory.bandwidth".to_owned(), 1_048_576.0)
-        );
+        assert_eq!(total.parts[1], ("1MiB / memory.bandwidth".to_owned(), 1_048_576.0));
     }
 
     #[test]
@@ -366,10 +350,7 @@ mod tests {
         let total =
             |text: &str, values: &[Value]| parse(text).unwrap().total(values).unwrap().value;
         assert_eq!(total("2 * (3us + 1.5ms)", &[]), 3_006_000.0);
-        assert_eq!(
-            total("max(net.rtt, 1us + 1us, 5ns)", &[exactly(500.0)]),
-            2000.0
-        );
+        assert_eq!(total("max(net.rtt, 1us + 1us, 5ns)", &[exactly(500.0)]), 2000.0);
         assert_eq!(parse("1GiB / 2s").unwrap().unit, Unit::BytesPerSecond);
         assert_eq!(total("1GB / 1s", &[]).round(), 1e9);
         assert_eq!(total(&("2 / 2 * ".repeat(15_000) + "3"), &[]), 3.0);
@@ -380,11 +361,7 @@ mod tests {
         let rtt = exactly(500.0);
         for (text, value, unit) in [
             ("10k * net.rtt", 5e6, Unit::Nanoseconds),
-            (
-                "10k / memory.bandwidth",
-                10_240e9 / 500.0,
-                Unit::Nanoseconds,
-            ),
+            ("10k / memory.bandwidth", 10_240e9 / 500.0, Unit::Nanoseconds),
             ("10Gbit/s", 1.25e9, Unit::BytesPerSecond),
             ("1.25GB / 10Gbit/s", 1e9, Unit::Nanoseconds),
             ("1.25GB / 10Gbps", 1e9, Unit::Nanoseconds),
@@ -399,10 +376,7 @@ mod tests {
             let values = vec![rtt; expression.points.len()];
             let total = expression.total(&values).unwrap();
             assert_eq!(expression.unit, unit, "{text}");
-            assert!(
-                (total.value / value - 1.0).abs() < 1e-12,
-                "{text}: {total:?}"
-            );
+            assert!((total.value / value - 1.0).abs() < 1e-12, "{text}: {total:?}");
         }
     }
 
@@ -412,19 +386,13 @@ mod tests {
         let large = parse("net.rtt * 1e300").unwrap().total(&[wide()]).unwrap();
         let (low, high) = large.interval.unwrap();
         assert!(low > 8e304 && high < 1.2e305, "{large:?}");
-        for text in [
-            "1 / (1 / 0) * 1ns",
-            "max(0 / 0 * 1ns, 5ns)",
-            "1ns * 1e300 * 1e300",
-        ] {
+        for text in ["1 / (1 / 0) * 1ns", "max(0 / 0 * 1ns, 5ns)", "1ns * 1e300 * 1e300"] {
             let error = parse(text).unwrap().total(&[]).unwrap_err();
             assert!(error.contains("divides by zero"), "{text}: {error}");
         }
         // A divisor that may be zero leaves the total without an upper end.
         let may_be_zero = Value::Measured(5.0, Some((0.0, 9.0)));
-        let total = parse("1B / memory.bandwidth")
-            .unwrap()
-            .total(&[may_be_zero]);
+        let total = parse("1B / memory.bandwidth").unwrap().total(&[may_be_zero]);
         assert_eq!(total.unwrap().interval, None);
     }
 
@@ -432,37 +400,19 @@ mod tests {
     fn what_is_wrong_is_named() {
         for (text, named) in [
             ("", "`` ends where a number, a probe or `(` is missing"),
-            (
-                "3 +",
-                "`3 +` ends where a number, a probe or `(` is missing",
-            ),
+            ("3 +", "`3 +` ends where a number, a probe or `(` is missing"),
             ("net.rt", "did you mean `net.rtt`?"),
             ("net.rtt(size=3)", "net.rtt has no axis `size`"),
             ("net.rtt(over=tpc)", "values: tcp, udp"),
-            (
-                "net.rtt(udp)",
-                "`udp`, of net.rtt, is neither `axis=value` nor `over LINK`",
-            ),
-            (
-                "net.rtt + 1MiB",
-                "`1MiB` is bytes and cannot be added to time",
-            ),
+            ("net.rtt(udp)", "`udp`, of net.rtt, is neither `axis=value` nor `over LINK`"),
+            ("net.rtt + 1MiB", "`1MiB` is bytes and cannot be added to time"),
             ("net.rtt * net.rtt", "is in time^2, which is not a cost"),
-            (
-                "max(1, 1ms)",
-                "max() cannot compare a number without a unit with time",
-            ),
-            (
-                "net.rtt - 3ns",
-                "`- 3ns` stands where `+`, `*` or `/` is expected",
-            ),
+            ("max(1, 1ms)", "max() cannot compare a number without a unit with time"),
+            ("net.rtt - 3ns", "`- 3ns` stands where `+`, `*` or `/` is expected"),
             ("(3", "`(3` ends where `)` is missing"),
             ("3parsec", "has no unit of bytes"),
             ("net.rtt(over lna)", "`lna` is not a link"),
-            (
-                "memory.bandwidth(over lan)",
-                "memory.bandwidth has one end, so no link",
-            ),
+            ("memory.bandwidth(over lan)", "memory.bandwidth has one end, so no link"),
             (&"(".repeat(200), "more than 100 parentheses are open"),
             ("1e999", "`1e999` is too large"),
         ] {

@@ -29,18 +29,12 @@ pub struct Failure {
 impl Failure {
     /// This machine cannot do it.
     pub fn unsupported(reason: impl Into<String>) -> Failure {
-        Failure {
-            kind: FailureKind::Unsupported,
-            reason: reason.into(),
-        }
+        Failure { kind: FailureKind::Unsupported, reason: reason.into() }
     }
 
     /// Something failed.
     pub fn error(reason: impl Into<String>) -> Failure {
-        Failure {
-            kind: FailureKind::Error,
-            reason: reason.into(),
-        }
+        Failure { kind: FailureKind::Error, reason: reason.into() }
     }
 }
 

@@ -79,9 +79,7 @@ pub type Differing = (String, String, String);
 pub fn own_quota(facts: &[Differing]) -> Option<&str> {
     let mut facts = facts.iter();
     let quota = facts.find(|(what, _, usual)| what == CPU_QUOTA && usual == NO_QUOTA);
-    quota
-        .map(|(_, here, _)| &**here)
-        .filter(|here| *here != UNKNOWN)
+    quota.map(|(_, here, _)| &**here).filter(|here| *here != UNKNOWN)
 }
 
 impl Verdict {

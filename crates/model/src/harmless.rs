@@ -83,9 +83,7 @@ pub fn json(line: &[u8]) -> Cow<'_, [u8]> {
         read = Cow::Owned(read.replace("\r\n", "\n"));
     }
     // In JSON, control characters are escaped; most lines have no escapes at all.
-    let has_harm = read
-        .chars()
-        .any(|c| c == '\\' || (c != '\n' && is_harmful(c)));
+    let has_harm = read.chars().any(|c| c == '\\' || (c != '\n' && is_harmful(c)));
     if has_harm {
         // Without control characters it may become JSON, whose escapes are then read.
         let shown = lines(&read);
@@ -112,24 +110,18 @@ mod tests {
     fn only_what_rules_a_terminal_is_replaced() {
         let harmless = "0.1 µs “quoted” \\ 日本 ✗";
         assert_eq!(text(harmless), harmless);
-        for harm in [
-            '\u{1b}', '\u{7}', '\r', '\n', '\u{7f}', '\u{9b}', '\u{202e}', '\u{2066}',
-        ] {
+        for harm in ['\u{1b}', '\u{7}', '\r', '\n', '\u{7f}', '\u{9b}', '\u{202e}', '\u{2066}'] {
             assert_eq!(text(&format!("a{harm}b")), "a\u{fffd}b", "{harm:?}");
         }
         assert_eq!(lines("a\n\u{1b}b\n"), "a\n\u{fffd}b\n");
-        assert_eq!(
-            ["µ\r", "\rµs"].map(|text| beginning(text, 2)),
-            ["µ\u{fffd}", "\u{fffd}µ…"]
-        );
+        assert_eq!(["µ\r", "\rµs"].map(|text| beginning(text, 2)), ["µ\u{fffd}", "\u{fffd}µ…"]);
     }
 
     #[test]
     fn texts_and_keys_of_json_are_harmless_however_they_are_written() {
-        for line in [
-            r#"{"a\u001b":["b\u001b",1.5,null]}"#,
-            "{\"a\u{9b}\":[\"b\u{202e}\",1.5,null]}",
-        ] {
+        for line in
+            [r#"{"a\u001b":["b\u001b",1.5,null]}"#, "{\"a\u{9b}\":[\"b\u{202e}\",1.5,null]}"]
+        {
             let shown = json(line.as_bytes());
             assert_eq!(shown, "{\"a\u{fffd}\":[\"b\u{fffd}\",1.5,null]}".as_bytes());
         }
@@ -138,15 +130,9 @@ mod tests {
             let shown = json(line);
             assert_eq!(shown, "{\"a\":\"\u{fffd}\u{fffd}\u{fffd}\"}".as_bytes());
         }
-        assert_eq!(
-            *json(b"{\"a\":\"\xff\"}"),
-            *"{\"a\":\"\u{fffd}\"}".as_bytes()
-        );
+        assert_eq!(*json(b"{\"a\":\"\xff\"}"), *"{\"a\":\"\u{fffd}\"}".as_bytes());
         let shown = json(br#"{"a":"\u001b","no number":1e400}"#);
-        assert_eq!(
-            shown,
-            "{\"a\":\"\u{fffd}u001b\",\"no number\":1e400}".as_bytes()
-        );
+        assert_eq!(shown, "{\"a\":\"\u{fffd}u001b\",\"no number\":1e400}".as_bytes());
         let plain = "{\"a\":0.30000000000000004,\"b\":\"µ\"}\n".as_bytes();
         assert!(matches!(json(plain), Cow::Borrowed(_)));
         assert_eq!(json(b"\x1b[2J\xff\n"), "\u{fffd}[2J\u{fffd}\n".as_bytes());

@@ -50,10 +50,8 @@ const QUEUE: u32 = 1000;
 const PLAIN: [Link; 4] = [Link::Loopback, Link::Remote, Link::Veth, Link::Sink];
 
 /// The common names of such links.
-const NAMED: [(&str, &str); 2] = [
-    ("lan", "delay=0.05ms,rate=1Gbit"),
-    ("wan", "delay=95ms,rate=100Mbit"),
-];
+const NAMED: [(&str, &str); 2] =
+    [("lan", "delay=0.05ms,rate=1Gbit"), ("wan", "delay=95ms,rate=100Mbit")];
 
 const USAGE: &str = "loopback, veth, sink, lan, wan, or such as delay=10ms,jitter=1ms,loss=1%,\
                      reorder=1%,duplicate=1%,rate=100Mbit,queue=1000, with up. or down. before a \
@@ -67,10 +65,7 @@ impl FromStr for Link {
             return Ok(*link);
         }
         let spelt = NAMED.iter().find(|(name, _)| *name == text);
-        let none = Emulation {
-            queue: QUEUE,
-            ..Emulation::default()
-        };
+        let none = Emulation { queue: QUEUE, ..Emulation::default() };
         let (mut up, mut down) = (none, none);
         for part in spelt.map_or(text, |(_, spelt)| spelt).split(',') {
             let (name, value) = part
@@ -126,13 +121,7 @@ const TIME_MOST_NS: f64 = 2e9;
 
 /// `95ms`, `50us`, `1.5s`.
 fn time_ns(text: &str) -> Result<f64, String> {
-    let units = [
-        ("ns", 1.0),
-        ("us", 1e3),
-        ("µs", 1e3),
-        ("ms", 1e6),
-        ("s", 1e9),
-    ];
+    let units = [("ns", 1.0), ("us", 1e3), ("µs", 1e3), ("ms", 1e6), ("s", 1e9)];
     number(text, &units)
         .filter(|ns| (0.0..=TIME_MOST_NS).contains(ns))
         .ok_or_else(|| format!("`{text}` is not a time of up to 2 s, such as 95ms or 50us"))
@@ -155,9 +144,8 @@ fn bits(text: &str) -> Result<f64, String> {
 
 /// A number with one of these units: the first that is a suffix of the text.
 fn number(text: &str, units: &[(&str, f64)]) -> Option<f64> {
-    let (digits, times) = units
-        .iter()
-        .find_map(|(unit, times)| Some((text.strip_suffix(unit)?, times)))?;
+    let (digits, times) =
+        units.iter().find_map(|(unit, times)| Some((text.strip_suffix(unit)?, times)))?;
     let number: f64 = digits.parse().ok()?;
     number.is_finite().then_some(number * times)
 }
@@ -196,11 +184,9 @@ impl Emulation {
                 parts.push(format!("{name}={}ms", ns / 1e6));
             }
         }
-        for (name, share) in [
-            ("loss", self.loss),
-            ("reorder", self.reorder),
-            ("duplicate", self.duplicate),
-        ] {
+        for (name, share) in
+            [("loss", self.loss), ("reorder", self.reorder), ("duplicate", self.duplicate)]
+        {
             if share > 0.0 {
                 // Twelve digits, so that 0.07 is 7 % and not 7.000000000000001 %.
                 let percent = (share * 1e14).round() / 1e12;
@@ -284,10 +270,7 @@ mod tests {
         let (up, down) = emulated("delay=1ms,up.loss=0.5,down.queue=10");
         assert_eq!((up.loss, up.queue, up.delay_ns), (0.5, 1000, 1e6));
         assert_eq!((down.loss, down.queue, down.delay_ns), (0.0, 10, 1e6));
-        assert_eq!(
-            emulated("rate=10Gbit/s,queue=1k"),
-            emulated("rate=10000Mbit,queue=1000")
-        );
+        assert_eq!(emulated("rate=10Gbit/s,queue=1k"), emulated("rate=10000Mbit,queue=1000"));
         let (lan, _) = emulated("lan");
         assert_eq!((lan.delay_ns, lan.rate), (50e3, Some(1e9)));
     }

@@ -426,10 +426,7 @@ impl Estimate {
     pub fn unusable(&self, shown: impl Fn((f64, f64)) -> String) -> Option<String> {
         let what = self.why_unusable()?;
         let range = self.range.or(self.ci95);
-        Some(range.map_or_else(
-            || what.to_owned(),
-            |ends| format!("{what}: {}", shown(ends)),
-        ))
+        Some(range.map_or_else(|| what.to_owned(), |ends| format!("{what}: {}", shown(ends))))
     }
 
     /// The value of a percentile; `None` if there were too few samples for it.
@@ -536,10 +533,7 @@ mod tests {
                 panic!("it is one bucket");
             };
             assert_eq!(shown as f32, ns as f32);
-            assert!(
-                shown.to_string().len() <= ns.to_string().len(),
-                "{shown} of {ns}"
-            );
+            assert!(shown.to_string().len() <= ns.to_string().len(), "{shown} of {ns}");
         }
     }
 
@@ -647,11 +641,8 @@ mod tests {
 
     #[test]
     fn without_a_usable_interval_the_known_range_is_shown_and_nothing_else() {
-        let estimate = |ci95, range| Estimate {
-            ci95,
-            range,
-            ..crate::testing::estimate("cost", 45.0)
-        };
+        let estimate =
+            |ci95, range| Estimate { ci95, range, ..crate::testing::estimate("cost", 45.0) };
         let shown = |ci95, range| estimate(ci95, range).display();
         assert_eq!(shown(Some((40.0, 50.0)), None), "45.0 ns");
         let wide = Some((4.0, 500.0));

@@ -57,11 +57,8 @@ fn of_name(name: &str) -> Result<Vec<String>, String> {
             let name = beginning(name, SHOWN);
             return Err(format!("`{name}` has a [ without its ]"));
         };
-        let numbers = if inside.contains(':') {
-            vec![format!("[{inside}]")]
-        } else {
-            numbers(inside)?
-        };
+        let numbers =
+            if inside.contains(':') { vec![format!("[{inside}]")] } else { numbers(inside)? };
         if hosts.len() * numbers.len() > MOST_HOSTS {
             return Err(too_many(name));
         }
@@ -112,11 +109,7 @@ fn numbers(list: &str) -> Result<Vec<String>, String> {
         if to - from >= (MOST_HOSTS - all.len()) as u64 {
             return Err(too_many(&format!("[{list}]")));
         }
-        let digits = if first.starts_with('0') {
-            first.len()
-        } else {
-            0
-        };
+        let digits = if first.starts_with('0') { first.len() } else { 0 };
         all.extend((from..=to).map(|number| format!("{number:0digits$}")));
     }
     Ok(all)
@@ -129,13 +122,8 @@ pub fn folded(names: &[&str]) -> String {
     for name in names {
         let last = name.rfind(|c: char| c.is_ascii_digit());
         let end = last.filter(|_| !name.contains('[')).map(|last| last + 1);
-        let digits = end.map(|end| {
-            name[..end]
-                .bytes()
-                .rev()
-                .take_while(u8::is_ascii_digit)
-                .count()
-        });
+        let digits =
+            end.map(|end| name[..end].bytes().rev().take_while(u8::is_ascii_digit).count());
         let digits = digits.filter(|digits| *digits <= LONGEST_NAME);
         let number = end.zip(digits).and_then(|(end, digits)| {
             let number = name[end - digits..end].parse().ok()?;
@@ -146,15 +134,13 @@ pub fn folded(names: &[&str]) -> String {
             None => others.push((*name).to_owned()),
         }
     }
-    let sets = alike
-        .into_iter()
-        .map(|((before, digits, after), mut numbers)| {
-            numbers.sort_unstable();
-            match &numbers[..] {
-                [one] => format!("{before}{one:0digits$}{after}"),
-                _ => format!("{before}[{}]{after}", ranges(&numbers, digits)),
-            }
-        });
+    let sets = alike.into_iter().map(|((before, digits, after), mut numbers)| {
+        numbers.sort_unstable();
+        match &numbers[..] {
+            [one] => format!("{before}{one:0digits$}{after}"),
+            _ => format!("{before}[{}]{after}", ranges(&numbers, digits)),
+        }
+    });
     let mut all: Vec<String> = sets.chain(others).collect();
     all.sort();
     all.join(", ")
@@ -183,19 +169,13 @@ mod tests {
     #[test]
     fn hosts_are_folded_into_sets_and_unfolded_again() {
         for (names, set) in [
-            (
-                &["node01", "node02", "node03", "node07"][..],
-                "node[01-03,07]",
-            ),
+            (&["node01", "node02", "node03", "node07"][..], "node[01-03,07]"),
             (&["n9", "n10", "n11"], "n9, n[10-11]"),
             (&["login", "rack1-a", "rack2-a"], "login, rack[1-2]-a"),
             (&["99999999999999999999999"], "99999999999999999999999"),
             (&["me@[fd00::1]"], "me@[fd00::1]"),
             (&["x[::1]", "x[::2]"], "x[::1], x[::2]"),
-            (
-                &["n18446744073709551615"; 2],
-                "n[18446744073709551615,18446744073709551615]",
-            ),
+            (&["n18446744073709551615"; 2], "n[18446744073709551615,18446744073709551615]"),
         ] {
             assert_eq!(folded(names), set);
             assert_eq!(unfolded(set).unwrap(), names, "{set}");

@@ -149,11 +149,7 @@ impl CoreGauge {
 
     /// Of the two, the one whose core was alone for the smaller share of its time.
     pub fn worse(self, other: CoreGauge) -> CoreGauge {
-        if other.alone() < self.alone() {
-            other
-        } else {
-            self
-        }
+        if other.alone() < self.alone() { other } else { self }
     }
 }
 
@@ -228,11 +224,7 @@ pub fn by_kind<'a>(warnings: impl IntoIterator<Item = &'a Warning>) -> Vec<(&'a 
 pub fn main_cause<'a>(warnings: impl IntoIterator<Item = &'a Warning>) -> Option<&'a Warning> {
     let warnings: Vec<&Warning> = warnings.into_iter().collect();
     let worst = warnings.iter().map(|warning| warning.grade).max()?;
-    let kinds = by_kind(
-        warnings
-            .into_iter()
-            .filter(|warning| warning.grade == worst),
-    );
+    let kinds = by_kind(warnings.into_iter().filter(|warning| warning.grade == worst));
     let main = kinds.iter().rev().max_by_key(|(_, count)| *count);
     main.map(|(warning, _)| *warning)
 }
@@ -284,10 +276,7 @@ mod tests {
         all.extend([warning("others", Grade::D), warning("steal", Grade::B)]);
         let main = |warnings: &[Warning]| main_cause(warnings).map(|main| main.what.clone());
         assert_eq!(main(&all).as_deref(), Some("others"));
-        all.extend([
-            warning("throttled", Grade::D),
-            warning("throttled", Grade::D),
-        ]);
+        all.extend([warning("throttled", Grade::D), warning("throttled", Grade::D)]);
         assert_eq!(main(&all).as_deref(), Some("throttled"));
         assert_eq!(main(&all[..9]).as_deref(), Some("steal"));
         assert_eq!(main(&[]), None);

@@ -79,9 +79,9 @@ pub fn points(info: &ProbeInfo, settings: &Settings) -> Result<Vec<Axes>, String
     } else {
         let set = read(info, settings)?;
         bounded(info, 1, &set)?;
-        all.extend(set.into_iter().fold(defaults(), |axes, (name, values)| {
-            cross(axes, name, &values)
-        }));
+        all.extend(
+            set.into_iter().fold(defaults(), |axes, (name, values)| cross(axes, name, &values)),
+        );
     }
     let mut points = Vec::new();
     add_new(&mut points, all);
@@ -101,10 +101,8 @@ fn bounded(info: &ProbeInfo, points: usize, set: &[(Text, Vec<AxisValue>)]) -> R
     if all <= MAX_POINTS {
         return Ok(());
     }
-    let axes: Vec<String> = set
-        .iter()
-        .map(|(name, values)| format!("{} of {name}", values.len()))
-        .collect();
+    let axes: Vec<String> =
+        set.iter().map(|(name, values)| format!("{} of {name}", values.len())).collect();
     Err(format!(
         "{}: {all} points, of which a run has at most {MAX_POINTS} (fewer values of --set: {})",
         info.id,
@@ -129,10 +127,7 @@ pub fn restricted(
     let mut position: HashMap<Point, usize> = HashMap::new();
     for point in planned {
         let mut others = point.clone();
-        others
-            .axes
-            .0
-            .retain(|name, _| !settings.contains_key(&**name));
+        others.axes.0.retain(|name, _| !settings.contains_key(&**name));
         let at = *position.entry(others.clone()).or_insert(groups.len());
         if at == groups.len() {
             groups.push((others, Vec::new()));
@@ -150,11 +145,8 @@ pub fn restricted(
             let kept = kept.unwrap_or(&values[0]);
             cross(axes, name.clone(), std::slice::from_ref(kept))
         });
-        let point = move |axes| Point {
-            axes,
-            probe: others.probe.clone(),
-            link: others.link.clone(),
-        };
+        let point =
+            move |axes| Point { axes, probe: others.probe.clone(), link: others.link.clone() };
         axes.into_iter().map(point)
     };
     Ok(groups.into_iter().flat_map(at).collect())
@@ -169,10 +161,7 @@ pub fn setting(text: &str) -> Result<(String, Vec<String>), String> {
         .split_once('=')
         .ok_or_else(|| format!("`{text}` is not AXIS=V,V… (such as size=16KiB,1MiB)"))?;
     let mut all = Vec::new();
-    add_new(
-        &mut all,
-        values.split(',').map(|value| value.trim().to_owned()),
-    );
+    add_new(&mut all, values.split(',').map(|value| value.trim().to_owned()));
     let values = all;
     if axis.is_empty() || values.iter().any(String::is_empty) {
         return Err(format!("`{text}` names no axis, or an empty value"));
@@ -220,11 +209,7 @@ pub fn levels<'a>(infos: &[&'a ProbeInfo]) -> Vec<Vec<&'a ProbeInfo>> {
             !after.any(|id| *id != info.id && waiting.contains(id))
         });
         // A cycle would be a bug in the table; it is broken instead of followed forever.
-        let (ready, rest) = if ready.is_empty() {
-            (rest, Vec::new())
-        } else {
-            (ready, rest)
-        };
+        let (ready, rest) = if ready.is_empty() { (rest, Vec::new()) } else { (ready, rest) };
         levels.push(ready);
         left = rest;
     }
@@ -300,17 +285,12 @@ mod tests {
         let set = |times| {
             Settings::from([(
                 "size".to_owned(),
-                std::iter::repeat_n(sizes.clone(), times)
-                    .flatten()
-                    .collect(),
+                std::iter::repeat_n(sizes.clone(), times).flatten().collect(),
             )])
         };
         assert_eq!(points(&info, &set(2)).unwrap().len(), 4000);
         let error = points(&info, &set(300)).unwrap_err();
-        assert!(
-            error.contains("1200000 points") && error.contains("of size"),
-            "{error}"
-        );
+        assert!(error.contains("1200000 points") && error.contains("of size"), "{error}");
         let twice = setting("size=1,2, 1").unwrap();
         assert_eq!(twice.1, ["1", "2"]);
     }
@@ -320,13 +300,8 @@ mod tests {
         let info = probe("p", &[]);
         // Sizes are planned for `a`; `b` has the default alone.
         let planned = points(&info, &Settings::new()).unwrap().into_iter();
-        let planned: Vec<Point> = planned
-            .map(|axes| Point {
-                probe: "p".into(),
-                axes,
-                link: "none".into(),
-            })
-            .collect();
+        let planned: Vec<Point> =
+            planned.map(|axes| Point { probe: "p".into(), axes, link: "none".into() }).collect();
         for (axis, values, expected) in [
             ("size", "3", "kind=a size=3, kind=b size=3"),
             ("size", "3,5", "kind=a size=3, kind=a size=5, kind=b size=3"),

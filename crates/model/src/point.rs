@@ -33,21 +33,13 @@ pub struct Headline {
 impl Headline {
     /// A headline called `label` at `axes`.
     pub fn new(label: impl Into<String>, axes: impl Into<Axes>) -> Headline {
-        Headline {
-            label: label.into(),
-            axes: axes.into(),
-            link: None,
-        }
+        Headline { label: label.into(), axes: axes.into(), link: None }
     }
 
     /// The same over this link; the label is marked if the link is emulated.
     #[must_use]
     pub fn over(self, link: &'static str) -> Headline {
-        Headline {
-            label: self.label + mark(link),
-            link: Some(link),
-            ..self
-        }
+        Headline { label: self.label + mark(link), link: Some(link), ..self }
     }
 }
 
@@ -86,10 +78,7 @@ impl Planned {
 
     /// One point, over this link only.
     pub const fn over(axes: Axes, link: &'static str) -> Planned {
-        Planned {
-            axes,
-            link: Some(link),
-        }
+        Planned { axes, link: Some(link) }
     }
 }
 
@@ -108,9 +97,8 @@ impl Point {
     /// size=56, over lan)`.
     pub fn id(&self) -> String {
         let axes = self.axes.0.iter();
-        let mut arguments: Vec<String> = axes
-            .map(|(axis, value)| format!("{axis}={value}"))
-            .collect();
+        let mut arguments: Vec<String> =
+            axes.map(|(axis, value)| format!("{axis}={value}")).collect();
         if self.link != "none" {
             arguments.push(format!("over {}", self.link));
         }
@@ -133,11 +121,7 @@ pub fn with_id<S: Serializer>(point: &Point, serializer: S) -> Result<S::Ok, S::
         parts: &'p Point,
         emulated: bool,
     }
-    let row = WithId {
-        point: point.id(),
-        parts: point,
-        emulated: point.is_emulated(),
-    };
+    let row = WithId { point: point.id(), parts: point, emulated: point.is_emulated() };
     row.serialize(serializer)
 }
 

@@ -69,10 +69,7 @@ impl<'a> MeasuredRows<'a> {
 
     /// These rows; records what a prediction uses of them.
     pub const fn noting(rows: &'a [PointRow], used: &'a Used) -> MeasuredRows<'a> {
-        MeasuredRows {
-            rows,
-            used: Some(used),
-        }
+        MeasuredRows { rows, used: Some(used) }
     }
 
     fn note(&self, row: &PointRow, number: Option<Number>) {
@@ -85,8 +82,7 @@ impl<'a> MeasuredRows<'a> {
     pub fn rows(&self, holds: impl Fn(&PointRow) -> bool) -> impl Iterator<Item = &'a PointRow> {
         let all = *self;
         let rows = self.rows.iter();
-        rows.filter(move |row| row.is_sound() && holds(row))
-            .inspect(move |row| all.note(row, None))
+        rows.filter(move |row| row.is_sound() && holds(row)).inspect(move |row| all.note(row, None))
     }
 
     /// The median of the primary metric of each of these rows that has an interval.
@@ -95,8 +91,7 @@ impl<'a> MeasuredRows<'a> {
         holds: impl Fn(&PointRow) -> bool,
     ) -> impl Iterator<Item = (&'a PointRow, f64)> {
         let all = *self;
-        self.rows(holds)
-            .filter_map(move |row| Some((row, all.median(row, &row.primary)?)))
+        self.rows(holds).filter_map(move |row| Some((row, all.median(row, &row.primary)?)))
     }
 
     /// The median of a metric of a row, if it has an interval.
@@ -192,10 +187,7 @@ mod tests {
         let (rows, used) = ([known()], Used::default());
         let measured = MeasuredRows::noting(&rows, &used);
         assert_eq!(measured.primary("os.syscall", &[]), Some(225.0));
-        let number = Number {
-            median: 225.0,
-            unit: Unit::Nanoseconds,
-        };
+        let number = Number { median: 225.0, unit: Unit::Nanoseconds };
         assert_eq!(used.numbers(), [(rows[0].point.clone(), Some(number))]);
     }
 }

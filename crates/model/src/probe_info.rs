@@ -83,10 +83,7 @@ impl ProbeInfo {
     /// The default value on every axis.
     pub fn defaults(&self) -> Axes {
         let axes = self.axes.iter();
-        Axes(
-            axes.map(|axis| (axis.name.clone(), axis.default()))
-                .collect(),
-        )
+        Axes(axes.map(|axis| (axis.name.clone(), axis.default())).collect())
     }
 
     /// Whether these are its axes, each with an allowed value.

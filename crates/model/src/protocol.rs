@@ -138,10 +138,7 @@ impl Answer {
     }
 }
 
-#[allow(
-    clippy::trivially_copy_pass_by_ref,
-    reason = "serde passes a reference"
-)]
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
 fn is_zero(scope: &u32) -> bool {
     *scope == 0
 }

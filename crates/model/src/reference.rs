@@ -82,10 +82,8 @@ impl Reference {
                 ));
             }
             None => {
-                return Err(
-                    "it is not a costof reference: `costof fleet RUN… --save` writes one"
-                        .to_owned(),
-                );
+                return Err("it is not a costof reference: `costof fleet RUN… --save` writes one"
+                    .to_owned());
             }
         }
         let reference: Reference = serde_json::from_value(value)
@@ -109,9 +107,7 @@ impl Row {
             ("error", self.error, 0.0..BEYOND),
             ("launch", self.launch, 0.0..BEYOND),
         ];
-        let wrong = numbers
-            .iter()
-            .find(|(_, value, range)| !range.contains(value));
+        let wrong = numbers.iter().find(|(_, value, range)| !range.contains(value));
         let name = harmless::beginning(&self.of.name(), 100);
         match wrong {
             Some((field, value, range)) => Err(format!(

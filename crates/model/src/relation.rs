@@ -30,10 +30,7 @@ pub struct Relation {
 impl Relation {
     /// A relation with this reason.
     pub fn because(because: &'static str) -> Relation {
-        Relation {
-            because: Text::Borrowed(because),
-            ..Relation::default()
-        }
+        Relation { because: Text::Borrowed(because), ..Relation::default() }
     }
 
     /// Applies to points with this value.
@@ -67,12 +64,7 @@ impl Relation {
 
 impl fmt::Display for Relation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Relation {
-            these,
-            those,
-            because,
-            ..
-        } = self;
+        let Relation { these, those, because, .. } = self;
         match (&self.rises_with, &self.probe) {
             (Some(axis), _) => write!(f, "{these} costs no less than with less {axis}: {because}"),
             (None, None) => write!(f, "{these} costs no less than {those}: {because}"),

@@ -178,9 +178,7 @@ fn read_lines(
     let mut ends = None;
     for number in 1.. {
         buffer.clear();
-        let read = (&mut input)
-            .take(LINE_MAX_BYTES as u64)
-            .read_until(b'\n', &mut buffer)?;
+        let read = (&mut input).take(LINE_MAX_BYTES as u64).read_until(b'\n', &mut buffer)?;
         if read == 0 {
             break;
         }
@@ -215,11 +213,7 @@ fn read_lines(
             ends = Some(RunFileError::Longer { bytes: most_bytes });
             break;
         }
-        let row = if is_skipped(&buffer) {
-            Ok(None)
-        } else {
-            parse(&buffer)
-        };
+        let row = if is_skipped(&buffer) { Ok(None) } else { parse(&buffer) };
         match (row, &mut run) {
             (Ok(row), None) => run = Some(first(row)?),
             (Ok(None), Some(_)) => {}
@@ -292,9 +286,7 @@ fn first(row: Option<Row>) -> Result<Run, RunFileError> {
     match row {
         Some(Row::Run(run)) if run.schema > SCHEMA => Err(RunFileError::Newer(run.schema.into())),
         Some(Row::Run(run)) => Ok(Run::new(*run)),
-        _ => Err(RunFileError::NotARun(
-            "it has no `\"type\":\"run\"`".to_owned(),
-        )),
+        _ => Err(RunFileError::NotARun("it has no `\"type\":\"run\"`".to_owned())),
     }
 }
 
@@ -433,10 +425,7 @@ fn digest(point: &Point) -> u64 {
 impl FailureRow {
     /// The failure in this row.
     pub fn failure(&self) -> Failure {
-        Failure {
-            kind: self.kind,
-            reason: self.reason.clone(),
-        }
+        Failure { kind: self.kind, reason: self.reason.clone() }
     }
 }
 
@@ -463,11 +452,7 @@ mod tests {
     }
 
     fn end_row() -> Row {
-        Row::End(EndRow {
-            finished: "2026-11-21T00:01:00Z".to_owned(),
-            points: 0,
-            failures: 0,
-        })
+        Row::End(EndRow { finished: "2026-11-21T00:01:00Z".to_owned(), points: 0, failures: 0 })
     }
 
     fn file(rows: &[Row]) -> Vec<u8> {
@@ -553,10 +538,7 @@ mod tests {
             let after = &after[after.find(']').unwrap()..];
             let error = read(&whole(&format!("{before}\"{list}\":[{after}"))[..]).unwrap_err();
             let error = error.to_string();
-            assert!(
-                error.contains("line 2") && error.contains("without items"),
-                "{error}"
-            );
+            assert!(error.contains("line 2") && error.contains("without items"), "{error}");
         }
     }
 
@@ -620,13 +602,7 @@ mod tests {
             let read = read(converted.as_bytes()).unwrap();
             assert_eq!(read.whole_bytes, converted.len() as u64);
             let whole_bytes = run.whole_bytes;
-            assert_eq!(
-                Run {
-                    whole_bytes,
-                    ..read
-                },
-                run
-            );
+            assert_eq!(Run { whole_bytes, ..read }, run);
         }
     }
 

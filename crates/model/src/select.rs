@@ -66,8 +66,7 @@ impl Run {
 
     /// Whether that machine is known to be a virtual machine.
     pub fn is_virtual(&self) -> bool {
-        self.facts()
-            .is_some_and(|facts| facts.virtualization.virtual_machine == Some(true))
+        self.facts().is_some_and(|facts| facts.virtualization.virtual_machine == Some(true))
     }
 }
 
@@ -118,10 +117,7 @@ impl<'r> Select<'r> {
         for row in self.0 {
             let common = row.point.without(axes);
             let at = *known.entry(common).or_insert_with_key(|common| {
-                groups.push(Group {
-                    common: common.clone(),
-                    rows: Select::default(),
-                });
+                groups.push(Group { common: common.clone(), rows: Select::default() });
                 groups.len() - 1
             });
             groups[at].rows.0.push(row);
@@ -244,12 +240,7 @@ mod tests {
         assert_eq!(forks.len(), 2);
         let sizes: Vec<u64> = forks.by_number("size").iter().map(|(n, _)| *n).collect();
         assert_eq!(sizes, [4, 8]);
-        let over = |link| {
-            run.select("p")
-                .over(link)
-                .one()
-                .and_then(|row| row.median("cost"))
-        };
+        let over = |link| run.select("p").over(link).one().and_then(|row| row.median("cost"));
         assert_eq!((over("veth"), over("lan")), (Some(2.0), None));
         assert_eq!(run.select("p").at("size", 4).len(), 2);
         assert_eq!(run.select("p").words(&[("how", "spawn")]).len(), 1);

@@ -57,11 +57,7 @@ pub fn clock_info() -> ClockInfo {
 /// A machine whose temporary folder lies on a disk of this kind, `vda`.
 pub fn facts_with_disk(kind: DiskKind) -> Facts {
     Facts {
-        disks: vec![Disk {
-            name: "vda".to_owned(),
-            kind,
-            ..Disk::default()
-        }],
+        disks: vec![Disk { name: "vda".to_owned(), kind, ..Disk::default() }],
         file_systems: vec![FileSystem {
             mount_point: "/".to_owned(),
             kind: "ext4".to_owned(),
@@ -123,21 +119,13 @@ pub fn number_axis(name: &'static str, unit: Unit) -> Axis {
     Axis {
         name: name.into(),
         about: "".into(),
-        domain: Domain::Number {
-            unit,
-            low: 1,
-            high: 1 << 30,
-            defaults: List::Owned(vec![1]),
-        },
+        domain: Domain::Number { unit, low: 1, high: 1 << 30, defaults: List::Owned(vec![1]) },
     }
 }
 
 /// An axis of these words.
 pub fn words_axis(name: &'static str, words: &[&'static str]) -> Axis {
-    let choice = |word: &&'static str| Choice {
-        value: Text::Borrowed(word),
-        about: "".into(),
-    };
+    let choice = |word: &&'static str| Choice { value: Text::Borrowed(word), about: "".into() };
     Axis {
         name: name.into(),
         about: "".into(),
@@ -152,11 +140,7 @@ pub fn run_without_facts() -> Run {
 
 /// A run with these points in each block of its plan, and nothing else.
 pub fn planned(blocks: impl IntoIterator<Item = Vec<Point>>) -> Run {
-    let blocks = blocks.into_iter().map(|points| Block {
-        points,
-        rounds: 1,
-        ..Block::default()
-    });
+    let blocks = blocks.into_iter().map(|points| Block { points, rounds: 1, ..Block::default() });
     Run::new(RunRow {
         schema: SCHEMA,
         id: "1".to_owned(),
@@ -201,11 +185,7 @@ pub fn estimate(name: impl Into<Text>, median: f64) -> Estimate {
 /// A point of a probe whose answer is the metric `cost`.
 pub fn row(probe: impl Into<Text>, axes: Axes, ns: f64) -> PointRow {
     PointRow {
-        point: Point {
-            probe: probe.into(),
-            axes,
-            link: "none".into(),
-        },
+        point: Point { probe: probe.into(), axes, link: "none".into() },
         method: 1,
         primary: "cost".into(),
         headline: false,
@@ -278,12 +258,8 @@ pub trait RowExt: Into<PointRow> {
     /// With this range expected of the primary metric.
     fn predicted(self, low: f64, high: f64) -> PointRow {
         let mut row = self.into();
-        row.prediction = Some(Prediction {
-            metric: row.primary.clone(),
-            low,
-            high,
-            because: String::new(),
-        });
+        row.prediction =
+            Some(Prediction { metric: row.primary.clone(), low, high, because: String::new() });
         row
     }
 

@@ -213,16 +213,8 @@ mod tests {
     #[test]
     fn a_comparison_is_within_worse_or_undecided() {
         let judged = |low, high, higher_is_better| {
-            let ratio = Estimate {
-                value: f64::midpoint(low, high),
-                low,
-                high,
-            };
-            let mut comparison = TimeComparison {
-                ratio,
-                visible: 0.0,
-                judgement: None,
-            };
+            let ratio = Estimate { value: f64::midpoint(low, high), low, high };
+            let mut comparison = TimeComparison { ratio, visible: 0.0, judgement: None };
             comparison.judge(0.02, higher_is_better);
             comparison.judgement.unwrap()
         };
@@ -236,14 +228,7 @@ mod tests {
 
     #[test]
     fn a_change_of_state_counts_half() {
-        let shares = |alone, shared| {
-            CoreShares {
-                alone,
-                shared,
-                readings: 10,
-            }
-            .shared_time()
-        };
+        let shares = |alone, shared| CoreShares { alone, shared, readings: 10 }.shared_time();
         assert_eq!(shares(1.0, 0.0), 0.0);
         assert_eq!(shares(0.25, 0.25), 0.5);
         assert_eq!(shares(0.0, 1.0), 1.0);

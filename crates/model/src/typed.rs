@@ -46,10 +46,7 @@ pub struct At<P> {
 impl<P> At<P> {
     /// Converts the axes to another type, on the same link.
     pub fn to<Q: for<'a> From<&'a P>>(&self) -> At<Q> {
-        At {
-            axes: Q::from(&self.axes),
-            link: self.link.clone(),
-        }
+        At { axes: Q::from(&self.axes), link: self.link.clone() }
     }
 }
 
@@ -145,11 +142,7 @@ impl<T> AxisOf<T> {
     }
 
     fn new(domain: Domain) -> AxisOf<T> {
-        AxisOf {
-            about: "",
-            domain,
-            of: PhantomData,
-        }
+        AxisOf { about: "", domain, of: PhantomData }
     }
 }
 
@@ -459,10 +452,7 @@ mod tests {
 
     #[test]
     fn a_point_is_read_as_it_was_written() {
-        let sample = Sample {
-            r#type: Colour::Red,
-            size: 64,
-        };
+        let sample = Sample { r#type: Colour::Red, size: 64 };
         assert_eq!(Sample::DOC, [" What does a test cost?"]);
         assert_eq!(sample.write().to_string(), "size=64 type=red");
         assert_eq!(Sample::read(&sample.write()), Some(sample));
@@ -478,9 +468,7 @@ mod tests {
         let about: Vec<&str> = axes.iter().map(|axis| &*axis.about).collect();
         assert_eq!(about, ["the colour", "how long"]);
         assert_eq!(axes[0].defaults(), ["green".into(), "red".into()]);
-        let Domain::Choice(choices) = &axes[0].domain else {
-            panic!("{:?}", axes[0])
-        };
+        let Domain::Choice(choices) = &axes[0].domain else { panic!("{:?}", axes[0]) };
         assert_eq!(choices[0].about, "as grass");
     }
 

@@ -194,16 +194,10 @@ pub fn parse_bits_per_second(text: &str) -> Option<f64> {
     let short = || text.strip_suffix('b').filter(|_| per_second);
     let text = text.strip_suffix("bit").or_else(short)?;
     let letter = text.len()
-        - text
-            .chars()
-            .next_back()
-            .filter(char::is_ascii_alphabetic)
-            .map_or(0, char::len_utf8);
+        - text.chars().next_back().filter(char::is_ascii_alphabetic).map_or(0, char::len_utf8);
     let (digits, letter) = text.split_at(letter);
     let number: f64 = digits.trim().parse().ok()?;
-    number
-        .is_finite()
-        .then_some(number * thousands(letter)? as f64)
+    number.is_finite().then_some(number * thousands(letter)? as f64)
 }
 
 /// A whole number and the unit that follows it, without blanks.
@@ -216,10 +210,7 @@ fn number_and_unit(text: &str) -> Option<(u64, &str)> {
 
 /// `50000` as `50us`: the largest unit that divides it, as it can be typed.
 pub fn display_ns(ns: u64) -> String {
-    let unit = TIMES
-        .iter()
-        .rev()
-        .find(|(step, _)| ns.is_multiple_of(*step));
+    let unit = TIMES.iter().rev().find(|(step, _)| ns.is_multiple_of(*step));
     let (step, symbol) = unit.expect("everything is a number of nanoseconds");
     format!("{}{symbol}", ns / step)
 }
@@ -236,12 +227,7 @@ pub fn parse_ns(text: &str) -> Option<u64> {
     number.checked_mul(step)
 }
 
-const TIMES: [(u64, &str); 4] = [
-    (1, "ns"),
-    (1000, "us"),
-    (1_000_000, "ms"),
-    (1_000_000_000, "s"),
-];
+const TIMES: [(u64, &str); 4] = [(1, "ns"), (1000, "us"), (1_000_000, "ms"), (1_000_000_000, "s")];
 
 #[cfg(test)]
 mod tests {
@@ -277,11 +263,7 @@ mod tests {
         }
         for (unit, interval, shown) in [
             (Unit::Nanoseconds, (999.0, 1310.0), "999 ns – 1.31 µs"),
-            (
-                Unit::Nanoseconds,
-                (190.12e6, 190.18e6),
-                "190.1 ms – 190.2 ms",
-            ),
+            (Unit::Nanoseconds, (190.12e6, 190.18e6), "190.1 ms – 190.2 ms"),
             (Unit::Bytes, (1024.0, 4096.0), "1KiB – 4KiB"),
             (Unit::One, (0.5, 1.0), "0.500 – 1.00"),
             (Unit::One, (2.0, 2.0), "2.00"),
@@ -292,12 +274,7 @@ mod tests {
 
     #[test]
     fn times_are_read_as_they_are_written() {
-        for (ns, text) in [
-            (1, "1ns"),
-            (1500, "1500ns"),
-            (50_000, "50us"),
-            (1_000_000, "1ms"),
-        ] {
+        for (ns, text) in [(1, "1ns"), (1500, "1500ns"), (50_000, "50us"), (1_000_000, "1ms")] {
             assert_eq!(display_ns(ns), text);
             assert_eq!(parse_ns(text), Some(ns));
         }
@@ -315,21 +292,13 @@ mod tests {
         }
         assert_eq!(parse_bytes("16 kib"), Some(16384));
         assert_eq!(parse_bytes("1M"), Some(1 << 20));
-        assert_eq!(
-            (parse_bytes("10k"), parse_bytes("10 kB")),
-            (Some(10_240), Some(10_000))
-        );
-        assert_eq!(
-            (parse_count("10k"), parse_count("2M")),
-            (Some(10_000), Some(2_000_000))
-        );
+        assert_eq!((parse_bytes("10k"), parse_bytes("10 kB")), (Some(10_240), Some(10_000)));
+        assert_eq!((parse_count("10k"), parse_count("2M")), (Some(10_000), Some(2_000_000)));
         assert_eq!((parse_count("10kB"), parse_count("k")), (None, None));
         for text in ["10Gbit", "10Gbit/s", "10Gb/s", "10Gbps", "10000Mbit/s"] {
             assert_eq!(parse_bits_per_second(text), Some(1e10), "{text}");
         }
-        for text in [
-            "10Gb", "10GB/s", "10", "Gbit", "10xbit", "infbit", "10G", "10/s",
-        ] {
+        for text in ["10Gb", "10GB/s", "10", "Gbit", "10xbit", "infbit", "10G", "10/s"] {
             assert_eq!(parse_bits_per_second(text), None, "{text}");
         }
         assert_eq!(parse_bytes("many"), None);

@@ -8,10 +8,7 @@
 //! Functions on measured paths, whose modules begin with "Measured", allocate nothing, take no
 //! lock, and make only the system calls that they measure. Set-up functions may allocate.
 
-#[cfg(not(all(
-    target_os = "linux",
-    any(target_arch = "x86_64", target_arch = "aarch64")
-)))]
+#[cfg(not(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64"))))]
 compile_error!("costof measures Linux on x86-64 and aarch64; it does not build for anything else");
 
 mod atomic;

@@ -66,12 +66,8 @@ impl Event {
     ];
 
     /// The events counted by the kernel, which also virtual machines have.
-    pub const SOFTWARE: [Self; 4] = [
-        Self::ContextSwitches,
-        Self::CpuMigrations,
-        Self::PageFaults,
-        Self::TaskClock,
-    ];
+    pub const SOFTWARE: [Self; 4] =
+        [Self::ContextSwitches, Self::CpuMigrations, Self::PageFaults, Self::TaskClock];
 
     /// A name for files and tables, in lower case.
     pub fn name(self) -> &'static str {
@@ -98,10 +94,7 @@ impl Event {
     /// Whether it can be counted in user space alone: an event that only happens in the kernel would then
     /// wrongly read zero.
     fn happens_in_user_space(self) -> bool {
-        !matches!(
-            self,
-            Self::ContextSwitches | Self::CpuMigrations | Self::Tracepoint(_)
-        )
+        !matches!(self, Self::ContextSwitches | Self::CpuMigrations | Self::Tracepoint(_))
     }
 }
 
@@ -272,11 +265,7 @@ impl Set {
     fn add(&mut self, event: Event, selector: Selector, user_only: bool) -> io::Result<()> {
         let leader = self.members.first().map(|member| &member.counter);
         let counter = open_counter(selector, user_only, leader)?;
-        self.members.push(Member {
-            event,
-            user_only,
-            counter,
-        });
+        self.members.push(Member { event, user_only, counter });
         self.origin.values.push(0);
         Ok(())
     }

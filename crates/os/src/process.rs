@@ -67,10 +67,7 @@ pub fn die_with_parent() -> io::Result<()> {
     end_group_on_sigterm()?;
     rustix::process::set_parent_process_death_signal(Some(Signal::TERM))?;
     if getppid() != parent {
-        return Err(io::Error::new(
-            io::ErrorKind::NotFound,
-            "the parent process has ended",
-        ));
+        return Err(io::Error::new(io::ErrorKind::NotFound, "the parent process has ended"));
     }
     Ok(())
 }
@@ -111,11 +108,7 @@ pub fn end_after(limit: Option<Duration>) -> io::Result<()> {
         if libc::signal(libc::SIGALRM, libc::SIG_DFL) == libc::SIG_ERR {
             return Err(io::Error::last_os_error());
         }
-        check(libc::sigprocmask(
-            libc::SIG_UNBLOCK,
-            alarm.as_ptr(),
-            std::ptr::null_mut(),
-        ))?;
+        check(libc::sigprocmask(libc::SIG_UNBLOCK, alarm.as_ptr(), std::ptr::null_mut()))?;
         libc::alarm(u32::try_from(seconds).unwrap_or(u32::MAX));
     }
     Ok(())
@@ -263,14 +256,8 @@ pub fn resident_bytes() -> io::Result<u64> {
 /// The errors of setrlimit(2); none occurs when a limit is lowered.
 pub fn limit_memory(bytes: u64) -> io::Result<()> {
     let now = rustix::process::getrlimit(Resource::As);
-    let least = [Some(bytes), now.current, now.maximum]
-        .into_iter()
-        .flatten()
-        .min();
-    let limit = Rlimit {
-        current: least,
-        maximum: least,
-    };
+    let least = [Some(bytes), now.current, now.maximum].into_iter().flatten().min();
+    let limit = Rlimit { current: least, maximum: least };
     Ok(rustix::process::setrlimit(Resource::As, limit)?)
 }
 
@@ -369,10 +356,7 @@ pub(crate) mod tests {
         limit_memory(1 << 40).unwrap();
         limit_memory(1 << 41).unwrap();
         let limit = rustix::process::getrlimit(Resource::As);
-        assert_eq!(
-            (limit.current, limit.maximum),
-            (Some(1 << 40), Some(1 << 40))
-        );
+        assert_eq!((limit.current, limit.maximum), (Some(1 << 40), Some(1 << 40)));
     }
 
     #[test]

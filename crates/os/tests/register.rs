@@ -21,13 +21,7 @@ fn every_unsafe_block_is_in_the_register() {
     let wrong: Vec<String> = files
         .into_iter()
         .filter(|file| counted.get(*file) != registered.get(*file))
-        .map(|file| {
-            format!(
-                "{file}: {:?}, not {:?}",
-                counted.get(file),
-                registered.get(file)
-            )
-        })
+        .map(|file| format!("{file}: {:?}, not {:?}", counted.get(file), registered.get(file)))
         .collect();
     let advice =
         "a new unsafe block has to be reviewed: then update its file's row in docs/unsafe.md";

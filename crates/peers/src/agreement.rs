@@ -133,10 +133,7 @@ mod tests {
     #[test]
     fn the_whole_interval_must_lie_in_the_band() {
         for (ratios, placed) in [
-            (
-                &[1.0, 1.01, 0.99, 1.0, 1.02, 0.98][..],
-                Some(Placed::Inside),
-            ),
+            (&[1.0, 1.01, 0.99, 1.0, 1.02, 0.98][..], Some(Placed::Inside)),
             (&[1.1, 1.2, 1.1, 1.2, 1.3, 1.2], Some(Placed::Outside)),
             (&[0.9, 0.8, 0.9, 0.8, 0.9, 0.7], Some(Placed::Outside)),
             (&[1.0, 1.01, 0.99, 1.0, 1.2, 0.98], Some(Placed::Across)),

@@ -78,12 +78,7 @@ mod tests {
 
     #[test]
     fn no_cache_holds_a_quarter_of_it() {
-        for (last_mib, mib) in [
-            (Some(16), 128),
-            (Some(33), 256),
-            (Some(260), 2048),
-            (None, 128),
-        ] {
+        for (last_mib, mib) in [(Some(16), 128), (Some(33), 256), (Some(260), 2048), (None, 128)] {
             let found = BeyondCaches::new(128, last_mib, 64 << 10);
             assert_eq!(found, BeyondCaches { mib, lacks: None });
         }
@@ -101,10 +96,7 @@ mod tests {
             (None, 1000, "needs 512 MiB"),
             (Some(0), 0, "needs 1 MiB"),
         ] {
-            let error = found(last_mib, free_mib)
-                .to_spare()
-                .unwrap_err()
-                .to_string();
+            let error = found(last_mib, free_mib).to_spare().unwrap_err().to_string();
             assert!(error.contains(needs), "{error}");
         }
     }

@@ -56,20 +56,12 @@ pub struct Effort {
 
 impl Effort {
     /// The effort of `costof verify`.
-    pub const QUICK: Effort = Effort {
-        memory_mib: 128,
-        seconds: 1,
-        memrate_seconds: 2,
-        fio_seconds: 1,
-    };
+    pub const QUICK: Effort =
+        Effort { memory_mib: 128, seconds: 1, memrate_seconds: 2, fio_seconds: 1 };
     /// The effort of the bench. A device is faster in some seconds than in others, so fio reads about as long
     /// as costof.
-    pub const THOROUGH: Effort = Effort {
-        memory_mib: 512,
-        seconds: 2,
-        memrate_seconds: 4,
-        fio_seconds: 4,
-    };
+    pub const THOROUGH: Effort =
+        Effort { memory_mib: 512, seconds: 2, memrate_seconds: 4, fio_seconds: 4 };
 }
 
 const COPIES: u32 = 20;
@@ -121,15 +113,7 @@ impl Check {
         metric: &'static str,
         peers: Vec<Peer>,
     ) -> Check {
-        Check {
-            probe,
-            axes: axes.into(),
-            metric,
-            cpus: 1,
-            awake: false,
-            lacks: None,
-            peers,
-        }
+        Check { probe, axes: axes.into(), metric, cpus: 1, awake: false, lacks: None, peers }
     }
 
     /// The same check on two CPUs.
@@ -139,10 +123,7 @@ impl Check {
 
     /// The same check with CPUs that are kept awake.
     pub fn kept_awake(self) -> Check {
-        Check {
-            awake: true,
-            ..self
-        }
+        Check { awake: true, ..self }
     }
 
     /// The same check without lmbench, which repeats what another of its tools measures.
@@ -158,20 +139,14 @@ impl Check {
 
     /// `--set` for each axis, as `costof run` takes them.
     pub fn settings(&self) -> impl Iterator<Item = &str> {
-        self.axes
-            .split_whitespace()
-            .flat_map(|axis| ["--set", axis])
+        self.axes.split_whitespace().flat_map(|axis| ["--set", axis])
     }
 }
 
 impl Peer {
     /// A tool, the expected band of costof's number divided by the tool's, and how the definitions differ.
     pub fn new(tool: Tool<'static>, low: f64, high: f64, differs: &'static str) -> Peer {
-        Peer {
-            tool,
-            expected: Band::new(low, high),
-            differs,
-        }
+        Peer { tool, expected: Band::new(low, high), differs }
     }
 }
 
@@ -208,12 +183,7 @@ pub fn context_switch(between: &str) -> Check {
 /// A copy of a process of one thread that exits at once.
 pub fn fork() -> Check {
     let libraries = "fork, _exit in the child, and waitpid, in a program linked to the C library alone; costof's worker is linked to two more libraries, and excludes from the fork what that program does not have";
-    let tool = c::program(
-        &c::FORK,
-        Median,
-        &format!("fork {CHILDREN}"),
-        "ns until it ended",
-    );
+    let tool = c::program(&c::FORK, Median, &format!("fork {CHILDREN}"), "ns until it ended");
     let axes = "how=fork exec=no resident=0";
     let peers = vec![Peer::new(tool, 0.9, 1.1, libraries)];
     Check::new("os.process", axes, "latency", peers)
@@ -223,9 +193,7 @@ pub fn fork() -> Check {
 fn page_fault(kind: &str) -> Check {
     let loops = "the same system calls, and as many pages; costof times the last 256 or 512 of 1,024 in a loop in assembly, the C program the last 512 in the compiler's";
     let folder = scratch::folder();
-    let lacks = folder
-        .is_none()
-        .then(|| "there is no folder on a disk (TMPDIR)".to_owned());
+    let lacks = folder.is_none().then(|| "there is no folder on a disk (TMPDIR)".to_owned());
     let mut tool = c::program(&c::PAGE_FAULT, Median, "", "ns per fault");
     let arguments = vec![
         kind.to_owned(),
@@ -234,10 +202,7 @@ fn page_fault(kind: &str) -> Check {
     ];
     tool.arguments = Box::new(move || Ok(arguments.clone()));
     let peers = vec![Peer::new(tool, 0.9, 1.1, loops)];
-    Check {
-        lacks,
-        ..Check::new("os.page_fault", format!("kind={kind}"), "cost", peers)
-    }
+    Check { lacks, ..Check::new("os.page_fault", format!("kind={kind}"), "cost", peers) }
 }
 
 /// TCP connections whose ends are on the same CPU or on two.
@@ -249,11 +214,7 @@ pub fn connect(cpus: &str) -> Check {
     let peers = vec![Peer::new(tool, 0.9, 1.1, ports)];
     let axes = format!("cpus={cpus} wake=awake");
     let check = Check::new("net.connect", axes, "latency", peers);
-    if cpus == "same" {
-        check
-    } else {
-        check.on_two_cpus()
-    }
+    if cpus == "same" { check } else { check.on_two_cpus() }
 }
 
 /// A child process that exits at once.
@@ -271,10 +232,7 @@ fn memory_latency(effort: Effort) -> Check {
          (transparent_hugepage=always) its memory may lie on them";
     let axes = format!("size={mib}MiB pages=4KiB pattern=random stride=64");
     let peers = vec![Peer::new(lmbench::memory_latency(mib), 0.75, 1.25, pages)];
-    Check {
-        lacks,
-        ..Check::new("memory.latency", axes, "cost", peers)
-    }
+    Check { lacks, ..Check::new("memory.latency", axes, "cost", peers) }
 }
 
 /// Operation `op`, which is `read`, `write` or `copy`, on more memory than the caches hold.
@@ -303,16 +261,10 @@ pub fn main_memory(op: &'static str, effort: Effort) -> Check {
                 ),
             };
             let sysbench = sysbench::memory(op, mib, effort.seconds);
-            vec![
-                Peer::new(sysbench, 0.9, 1.4, VECTORS),
-                Peer::new(tool, 0.85, 1.25, widths),
-            ]
+            vec![Peer::new(sysbench, 0.9, 1.4, VECTORS), Peer::new(tool, 0.85, 1.25, widths)]
         }
     };
-    Check {
-        lacks,
-        ..bandwidth(op, mib, peers)
-    }
+    Check { lacks, ..bandwidth(op, mib, peers) }
 }
 
 /// Reads from so little memory that caches may hold it.
@@ -387,11 +339,7 @@ pub fn file_read(read: &FileRead, effort: Effort) -> Check {
             _ => Wanted::Latency,
         },
     });
-    let peer = Peer {
-        tool,
-        expected: read.expected,
-        differs: read.differs,
-    };
+    let peer = Peer { tool, expected: read.expected, differs: read.differs };
     Check::new("file.read", read.axes, read.metric, vec![peer])
 }
 

@@ -92,10 +92,7 @@ pub fn finish_watched(
         if start.elapsed() < limit {
             return Ok(());
         }
-        Err(failed(format!(
-            "`{shown}` took longer than {} s and was ended",
-            limit.as_secs_f64()
-        )))
+        Err(failed(format!("`{shown}` took longer than {} s and was ended", limit.as_secs_f64())))
     };
     let output = loop {
         match output.recv_timeout(every) {
@@ -127,16 +124,9 @@ pub fn finish_watched(
     if !status.success() {
         // A terminal interrupts the child too, which may be why it failed.
         may_go_on()?;
-        return Err(failed(format!(
-            "`{shown}` ended with {status}: {}",
-            end_of(&stderr)
-        )));
+        return Err(failed(format!("`{shown}` ended with {status}: {}", end_of(&stderr))));
     }
-    Ok(Finished {
-        output: String::from_utf8_lossy(&output).into_owned(),
-        stderr,
-        wall,
-    })
+    Ok(Finished { output: String::from_utf8_lossy(&output).into_owned(), stderr, wall })
 }
 
 /// Runs `program` on one CPU. The kernel kills it when this process ends for any reason. The child process
@@ -197,11 +187,7 @@ pub fn start_piped(command: &mut Command) -> Result<PipedChild> {
             }
         }
     })?;
-    Ok(PipedChild {
-        child,
-        lines,
-        shown: shown(command),
-    })
+    Ok(PipedChild { child, lines, shown: shown(command) })
 }
 
 /// A child whose output is read line by line. Dropping it ends and reaps the child.
@@ -321,9 +307,7 @@ fn read_apart(pipe: Option<impl Read + Send + 'static>) -> Result<Receiver<Vec<u
 
 fn start_thread(work: impl FnOnce() + Send + 'static) -> Result<()> {
     let started = std::thread::Builder::new().spawn(work);
-    started
-        .map(drop)
-        .map_err(|error| failed(format!("cannot start a thread: {error}")))
+    started.map(drop).map_err(|error| failed(format!("cannot start a thread: {error}")))
 }
 
 fn shown(command: &Command) -> String {

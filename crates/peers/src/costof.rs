@@ -99,10 +99,7 @@ fn read(file: &Path) -> Result<Run> {
 pub fn the_only<'a>(run: &'a Run, metric: &str) -> Result<&'a Estimate> {
     match run.points.as_slice() {
         [point] => point.estimate(metric).ok_or_else(|| {
-            failed(format!(
-                "{} has no {metric}, or it is below resolution",
-                point.point
-            ))
+            failed(format!("{} has no {metric}, or it is below resolution", point.point))
         }),
         points => Err(failed(format!(
             "costof measured {} points where one was asked for: {}",

@@ -4,10 +4,7 @@ use std::path::{Path, PathBuf};
 
 /// Programs, and the Debian package that installs them.
 const PACKAGES: &[(&[&str], &str)] = &[
-    (
-        &["perf"],
-        "linux-perf on Debian, linux-tools-$(uname -r) on Ubuntu",
-    ),
+    (&["perf"], "linux-perf on Debian, linux-tools-$(uname -r) on Ubuntu"),
     (&["cc"], "gcc on Debian"),
     (&["taskset", "setpriv"], "util-linux on Debian"),
     (&["ping"], "iputils-ping on Debian"),
@@ -25,9 +22,7 @@ const PACKAGES: &[(&[&str], &str)] = &[
 
 /// A sentence that says that a program is not installed, and which package installs it if that is known.
 pub fn missing(program: &str) -> String {
-    let package = PACKAGES
-        .iter()
-        .find(|(programs, _)| programs.contains(&program));
+    let package = PACKAGES.iter().find(|(programs, _)| programs.contains(&program));
     match package {
         Some((_, package)) => format!("there is no {program} here (install {package})"),
         None => format!("there is no {program} here"),

@@ -14,10 +14,7 @@ pub struct Side<'a> {
 impl<'a> Side<'a> {
     /// A side from its name and the function that measures it.
     pub fn new(name: &'a str, measure: impl FnMut(usize) -> Result<f64> + 'a) -> Side<'a> {
-        Side {
-            name,
-            measure: Box::new(measure),
-        }
+        Side { name, measure: Box::new(measure) }
     }
 }
 
@@ -82,24 +79,16 @@ pub fn interleave(
     sides: &mut [Side<'_>],
     happens: &mut dyn FnMut(Event<'_>),
 ) -> Result<Vec<Given>> {
-    let mut given: Vec<Given> = sides
-        .iter()
-        .map(|_| Ok(Vec::with_capacity(rounds)))
-        .collect();
+    let mut given: Vec<Given> = sides.iter().map(|_| Ok(Vec::with_capacity(rounds))).collect();
     for round in 0..rounds {
-        let mut order: Vec<usize> = (0..sides.len())
-            .filter(|side| given[*side].is_ok())
-            .collect();
+        let mut order: Vec<usize> = (0..sides.len()).filter(|side| given[*side].is_ok()).collect();
         random.shuffle(&mut order);
         for side in &order {
             happens(Event::Begins(sides[*side].name));
             match (sides[*side].measure)(round) {
                 Ok(number) => given[*side].iter_mut().for_each(|all| all.push(number)),
                 Err(Error::Failed(why)) => {
-                    happens(Event::LeftOut {
-                        side: sides[*side].name,
-                        why: &why,
-                    });
+                    happens(Event::LeftOut { side: sides[*side].name, why: &why });
                     given[*side] = Err(why);
                 }
                 Err(Error::Interrupted) => return Err(Error::Interrupted),
@@ -137,17 +126,10 @@ mod tests {
                 Ok(number)
             })
         };
-        let mut sides = [
-            noted("costof", 100.0),
-            noted("one", 50.0),
-            noted("other", 70.0),
-        ];
+        let mut sides = [noted("costof", 100.0), noted("one", 50.0), noted("other", 70.0)];
         let given = interleaved(32, &mut sides).unwrap();
         drop(sides);
-        assert_eq!(
-            given,
-            [100.0, 50.0, 70.0].map(|number| Ok(vec![number; 32]))
-        );
+        assert_eq!(given, [100.0, 50.0, 70.0].map(|number| Ok(vec![number; 32])));
         let order = order.into_inner();
         for name in ["costof", "one", "other"] {
             assert!(order.iter().step_by(3).any(|(_, first)| *first == name));
@@ -194,13 +176,8 @@ mod tests {
 
     #[test]
     fn an_interrupt_ends_the_comparison() {
-        let mut sides = [
-            Side::new("costof", |_| Ok(1.0)),
-            Side::new("peer", |_| Err(Error::Interrupted)),
-        ];
-        assert!(matches!(
-            interleaved(3, &mut sides),
-            Err(Error::Interrupted)
-        ));
+        let mut sides =
+            [Side::new("costof", |_| Ok(1.0)), Side::new("peer", |_| Err(Error::Interrupted))];
+        assert!(matches!(interleaved(3, &mut sides), Err(Error::Interrupted)));
     }
 }

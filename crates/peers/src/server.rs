@@ -154,24 +154,12 @@ mod tests {
             (listener.local_addr().unwrap().port(), Transport::Tcp),
             (socket.local_addr().unwrap().port(), Transport::Udp),
         ];
-        assert!(
-            ports
-                .iter()
-                .all(|(port, transport)| listens(own, *port, *transport))
-        );
+        assert!(ports.iter().all(|(port, transport)| listens(own, *port, *transport)));
         drop((listener, socket));
-        assert!(
-            !ports
-                .iter()
-                .any(|(port, transport)| listens(own, *port, *transport))
-        );
+        assert!(!ports.iter().any(|(port, transport)| listens(own, *port, *transport)));
         let connected = "0: 0100007F:14B5 0100007F:0016 01 00000000:00000000\n";
         assert!(!is_listed(connected, 0x14b5, Transport::Tcp));
-        assert!(!is_listed(
-            "  sl  local_address rem_address   st\n",
-            0,
-            Transport::Udp
-        ));
+        assert!(!is_listed("  sl  local_address rem_address   st\n", 0, Transport::Udp));
     }
 
     #[test]
@@ -181,13 +169,7 @@ mod tests {
         let interrupt = Interrupt::never();
         let start = |arguments: &[String]| {
             let cpu = costof_os::sched::affinity::allowed().unwrap()[0];
-            Server::start(
-                Path::new("python3"),
-                arguments,
-                Transport::Tcp,
-                cpu,
-                &interrupt,
-            )
+            Server::start(Path::new("python3"), arguments, Transport::Tcp, cpu, &interrupt)
         };
         match start(&arguments) {
             Ok(server) => {
@@ -198,9 +180,7 @@ mod tests {
             }
             Err(error) => eprintln!("skipped: {error}"),
         }
-        let error = start(&words("-c raise(SystemExit(3))"))
-            .map(drop)
-            .unwrap_err();
+        let error = start(&words("-c raise(SystemExit(3))")).map(drop).unwrap_err();
         assert!(error.to_string().contains("at once") || error.to_string().contains("no python3"));
     }
 

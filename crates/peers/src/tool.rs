@@ -86,8 +86,7 @@ pub struct Conditions<'a> {
 
 impl Conditions<'_> {
     fn next_cpu(&self, who: &str) -> Result<usize> {
-        self.next
-            .ok_or_else(|| failed(format!("{who} takes a second CPU")))
+        self.next.ok_or_else(|| failed(format!("{who} takes a second CPU")))
     }
 }
 
@@ -139,22 +138,18 @@ impl<'a> Tool<'a> {
         };
         let finished = child::finish(&mut command, on.limit, on.interrupt)?;
         // Some tools print their results to standard error.
-        let printed = if finished.output.trim().is_empty() {
-            finished.stderr
-        } else {
-            finished.output
-        };
-        self.read
-            .number(&printed)
-            .filter(|number| number.is_finite() && *number > 0.0)
-            .ok_or_else(|| {
+        let printed =
+            if finished.output.trim().is_empty() { finished.stderr } else { finished.output };
+        self.read.number(&printed).filter(|number| number.is_finite() && *number > 0.0).ok_or_else(
+            || {
                 failed((self.why_not)(&printed).unwrap_or_else(|| {
                     format!(
                         "it printed no number that costof knows, but: {}",
                         tools::shortened(&printed, SHOWN_CHARS)
                     )
                 }))
-            })
+            },
+        )
     }
 
     /// Starts the server if the tool has one. It runs until it is dropped.

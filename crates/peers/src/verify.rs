@@ -108,9 +108,8 @@ impl Verifier<'_> {
     /// The user interrupted.
     pub fn check(&self, mut check: Check, happens: &mut dyn FnMut(Event<'_>)) -> Result<Vec<Row>> {
         let is_here = |peer: &Peer| packages::find(&peer.tool.program).is_some();
-        let (mut here, absent): (Vec<Peer>, Vec<Peer>) = std::mem::take(&mut check.peers)
-            .into_iter()
-            .partition(is_here);
+        let (mut here, absent): (Vec<Peer>, Vec<Peer>) =
+            std::mem::take(&mut check.peers).into_iter().partition(is_here);
         let mut rows: Vec<Row> = absent
             .iter()
             .map(|peer| {
@@ -124,8 +123,7 @@ impl Verifier<'_> {
         match self.compare(&check, &mut here, happens) {
             Ok(compared) => rows.extend(compared),
             Err(Error::Failed(why)) => rows.extend(
-                here.iter()
-                    .map(|peer| Row::new(&check, peer, Outcome::Failed(why.clone()))),
+                here.iter().map(|peer| Row::new(&check, peer, Outcome::Failed(why.clone()))),
             ),
             Err(Error::Interrupted) => return Err(Error::Interrupted),
         }
@@ -181,30 +179,22 @@ impl Verifier<'_> {
         let medians: Vec<f64> = own.iter().map(|estimate| estimate.median).collect();
         let means: Vec<f64> = own.iter().map(|estimate| estimate.mean).collect();
         let (of_costof, of_tools) = given.split_first().expect("costof is the first side");
-        let rows = peers
-            .iter()
-            .zip(of_tools)
-            .zip(cores)
-            .map(|((peer, given), core)| {
-                let with = |own: &[f64]| Agreement::new(own.to_vec(), given.clone().ok()?);
-                let (numbers, by_median) = match peer.tool.statistic {
-                    Statistic::Median => (&medians, None),
-                    Statistic::Mean => (&means, with(&medians)),
-                };
-                let outcome = match (of_costof, given) {
-                    (Err(why), _) => Outcome::Failed(format!("costof: {why}")),
-                    (_, Err(why)) => Outcome::Failed(why.clone()),
-                    _ => match (with(numbers), own.first()) {
-                        (Some(agreement), Some(first)) => Outcome::Compared(agreement, first.unit),
-                        _ => Outcome::Failed("there was no round".to_owned()),
-                    },
-                };
-                Row {
-                    core: core.into_inner(),
-                    by_median,
-                    ..Row::new(check, peer, outcome)
-                }
-            });
+        let rows = peers.iter().zip(of_tools).zip(cores).map(|((peer, given), core)| {
+            let with = |own: &[f64]| Agreement::new(own.to_vec(), given.clone().ok()?);
+            let (numbers, by_median) = match peer.tool.statistic {
+                Statistic::Median => (&medians, None),
+                Statistic::Mean => (&means, with(&medians)),
+            };
+            let outcome = match (of_costof, given) {
+                (Err(why), _) => Outcome::Failed(format!("costof: {why}")),
+                (_, Err(why)) => Outcome::Failed(why.clone()),
+                _ => match (with(numbers), own.first()) {
+                    (Some(agreement), Some(first)) => Outcome::Compared(agreement, first.unit),
+                    _ => Outcome::Failed("there was no round".to_owned()),
+                },
+            };
+            Row { core: core.into_inner(), by_median, ..Row::new(check, peer, outcome) }
+        });
         Ok(rows.collect())
     }
 
@@ -230,18 +220,13 @@ impl Verifier<'_> {
         arguments.extend(check.settings());
         let name = format!("{}-{}.jsonl", check.point(), round + 1).replace([' ', '='], "-");
         let file = self.folder.join(name);
-        let run = self
-            .costof
-            .run(&file, &arguments, self.limit, self.interrupt)?;
+        let run = self.costof.run(&file, &arguments, self.limit, self.interrupt)?;
         the_only(&run, check.metric).cloned()
     }
 
     /// Waits until no other costof is measuring the machine, and takes it.
     fn turn(&self, waits: &dyn Fn(&str)) -> Result<Turn> {
-        let patience = Patience {
-            silent: SILENT_WAIT,
-            at_most: self.limit,
-        };
+        let patience = Patience { silent: SILENT_WAIT, at_most: self.limit };
         patience.wait(turn::take, self.interrupt, waits)
     }
 }
@@ -370,10 +355,7 @@ mod tests {
             let names = check.peers.iter().map(|peer| peer.tool.name);
             names.collect::<Vec<_>>()
         };
-        Ok(chosen
-            .iter()
-            .map(|check| (check.probe, tools(check)))
-            .collect())
+        Ok(chosen.iter().map(|check| (check.probe, tools(check))).collect())
     }
 
     #[test]
@@ -394,43 +376,26 @@ mod tests {
         };
         let never = Interrupt::never();
         let taken = patience(0, 60_000).wait(third, &never, &waits).unwrap();
-        assert_eq!(
-            (taken, reported.take()),
-            ("the machine", vec!["process 5".to_owned()])
-        );
+        assert_eq!((taken, reported.take()), ("the machine", vec!["process 5".to_owned()]));
         let taken = || Err::<(), _>(NotTaken::Held("process 5".to_owned()));
         let error = patience(60_000, 1).wait(taken, &never, &waits).unwrap_err();
-        assert!(
-            error.to_string().ends_with("measured by process 5"),
-            "{error}"
-        );
+        assert!(error.to_string().ends_with("measured by process 5"), "{error}");
         assert!(reported.take().is_empty());
         let stopped = Interrupt::from_flag(Arc::new(AtomicBool::new(true)));
-        let error = patience(0, 60_000)
-            .wait(taken, &stopped, &waits)
-            .unwrap_err();
+        let error = patience(0, 60_000).wait(taken, &stopped, &waits).unwrap_err();
         assert!(matches!(error, Error::Interrupted));
     }
 
     #[test]
     fn tools_and_probes_are_chosen_by_their_names() {
         assert_eq!(names(&[]).unwrap().len(), checks().len());
-        assert_eq!(
-            names(&["os.syscall"]).unwrap(),
-            [("os.syscall", vec!["perf", "lmbench"])]
-        );
-        assert_eq!(
-            names(&["mbw"]).unwrap(),
-            [("memory.bandwidth", vec!["mbw"])]
-        );
+        assert_eq!(names(&["os.syscall"]).unwrap(), [("os.syscall", vec!["perf", "lmbench"])]);
+        assert_eq!(names(&["mbw"]).unwrap(), [("memory.bandwidth", vec!["mbw"])]);
         let both = names(&["perf", "mbw"]).unwrap();
         assert_eq!(both.len(), 4);
         assert!(both.iter().all(|(_, tools)| tools.len() == 1));
         let error = names(&["perf", "rubbish"]).unwrap_err().to_string();
-        assert!(
-            error.contains("`rubbish`") && error.contains("sockperf"),
-            "{error}"
-        );
+        assert!(error.contains("`rubbish`") && error.contains("sockperf"), "{error}");
         assert!(error.contains("net.ping"), "{error}");
     }
 }

@@ -64,9 +64,7 @@ pub(crate) fn map(bytes: u64, pages: Pages) -> Result<Arena, Failure> {
 /// If it cannot be had, or is on other pages.
 pub(crate) fn in_memory(bytes: u64, pages: Pages) -> Result<Arena, Failure> {
     let mut arena = map(bytes, pages)?;
-    arena
-        .populate()
-        .map_err(|error| failed("touch", bytes, pages, &error))?;
+    arena.populate().map_err(|error| failed("touch", bytes, pages, &error))?;
     check(&arena, pages, MOSTLY)?;
     Ok(arena)
 }
@@ -84,9 +82,7 @@ pub(crate) fn check(arena: &Arena, pages: Pages, huge: f64) -> Result<(), Failur
         return Ok(());
     }
     let bytes = arena.len() as u64;
-    let came = arena
-        .huge_bytes()
-        .map_err(|error| failed("look at", bytes, pages, &error))?;
+    let came = arena.huge_bytes().map_err(|error| failed("look at", bytes, pages, &error))?;
     if (came as f64) < huge * bytes as f64 {
         return Err(not_huge(came, bytes));
     }

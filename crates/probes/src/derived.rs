@@ -14,17 +14,12 @@ pub(crate) fn median_ns(report: &Report, metric: &str) -> Option<f64> {
 
 /// That median, and the state of the core in its batches: alone, where there are enough of those.
 fn cost(report: &Report, metric: &str) -> Option<(f64, Option<CoreState>)> {
-    let measured = report
-        .metrics
-        .iter()
-        .find(|measured| measured.name == metric)?;
-    let (selection, state) = [
-        (Selection::Alone, CoreState::Alone),
-        (Selection::Shared, CoreState::Shared),
-    ]
-    .into_iter()
-    .find(|(selection, _)| measured.suffices(*selection))
-    .unwrap_or((Selection::All, CoreState::Mixed));
+    let measured = report.metrics.iter().find(|measured| measured.name == metric)?;
+    let (selection, state) =
+        [(Selection::Alone, CoreState::Alone), (Selection::Shared, CoreState::Shared)]
+            .into_iter()
+            .find(|(selection, _)| measured.suffices(*selection))
+            .unwrap_or((Selection::All, CoreState::Mixed));
     let costs = measured.selected(selection).into_iter();
     let costs: Vec<f64> = costs.map(|(cost, _)| cost).collect();
     Some((median(&costs)?, measured.gauged.as_ref().map(|_| state)))
@@ -47,9 +42,7 @@ pub(crate) fn value(report: &Report, metric: &str) -> Option<f64> {
 /// Adds a metric that is one number.
 pub(crate) fn add(report: &mut Report, metric: &'static str, value: f64) {
     let value = Data::Value(value);
-    report
-        .metrics
-        .push(Measured::new(Text::Borrowed(metric), value));
+    report.metrics.push(Measured::new(Text::Borrowed(metric), value));
 }
 
 /// Adds the throughput, where an operation of `bytes` bytes has a cost.
@@ -57,10 +50,7 @@ pub(crate) fn add_throughput(report: &mut Report, bytes: u64) {
     if let Some((ns, state)) = cost(report, "cost") {
         report.metrics.push(Measured {
             gauged: state.map(|state| Gauged::Samples(vec![state])),
-            ..Measured::new(
-                Text::Borrowed("throughput"),
-                Data::Value(bytes as f64 / ns * 1e9),
-            )
+            ..Measured::new(Text::Borrowed("throughput"), Data::Value(bytes as f64 / ns * 1e9))
         });
     }
 }
@@ -96,10 +86,7 @@ mod tests {
     use crate::testing::{report, samples};
 
     fn cost(batches: &[(u64, f64)]) -> Measured {
-        Measured {
-            disturbed: vec![0],
-            ..samples("cost", batches)
-        }
+        Measured { disturbed: vec![0], ..samples("cost", batches) }
     }
 
     #[test]

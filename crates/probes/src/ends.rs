@@ -108,10 +108,7 @@ impl TokenExchange {
     /// # Errors
     /// If the partner cannot be started.
     pub(crate) fn start(exchange: &Exchange, awake: Awake) -> Result<TokenExchange, Failure> {
-        Ok(TokenExchange {
-            leader: Leader::start(exchange).map_err(cannot_start)?,
-            _awake: awake,
-        })
+        Ok(TokenExchange { leader: Leader::start(exchange).map_err(cannot_start)?, _awake: awake })
     }
 
     /// Measures round trips in a row as `cost`, and each one alone as `single` if that is a metric.

@@ -13,12 +13,7 @@ pub(crate) fn between(
     (low, high): (f64, f64),
     because: impl Into<String>,
 ) -> Option<Prediction> {
-    Some(Prediction {
-        metric: metric.into(),
-        low,
-        high,
-        because: because.into(),
-    })
+    Some(Prediction { metric: metric.into(), low, high, because: because.into() })
 }
 
 /// The metric `cost` between two values in nanoseconds.
@@ -66,8 +61,5 @@ pub(crate) fn core_hz(measured: &MeasuredRows<'_>) -> Option<f64> {
 
 /// The core clock, in words.
 pub(crate) fn at_the_clock(hz: f64) -> String {
-    format!(
-        "at the {} that cpu.frequency measured",
-        Unit::Hertz.display(hz)
-    )
+    format!("at the {} that cpu.frequency measured", Unit::Hertz.display(hz))
 }

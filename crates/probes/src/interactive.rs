@@ -123,8 +123,7 @@ pub fn asked(
             continue;
         }
         let axis = info.axis(name)?;
-        axes.0
-            .insert(axis.name.clone(), axis.parse(&value.to_string())?);
+        axes.0.insert(axis.name.clone(), axis.parse(&value.to_string())?);
     }
     let asked = Asked::new(info, axes, conditions);
     let workload = asked.over(&Link::Loopback).expect("its axes are allowed");
@@ -140,9 +139,9 @@ fn check_address(address: &Address, workload: &Workload, over: &str) -> Result<(
             "{over} does not go through a Unix socket (an address such as 127.0.0.1:7000, or --over \
              unix)"
         )),
-        (Address::Ip(..), true) => Err(format!(
-            "Unix sockets have no address such as {address} (unix:PATH at both ends)"
-        )),
+        (Address::Ip(..), true) => {
+            Err(format!("Unix sockets have no address such as {address} (unix:PATH at both ends)"))
+        }
     }
 }
 
@@ -172,11 +171,7 @@ fn between(sender: &Place, receiver: &Place) -> Link {
 
 /// The link of `costof link` that ends in this network namespace, seen from here: `up` is what leaves.
 fn named_link(namespace: &str) -> Option<String> {
-    let inode: u64 = namespace
-        .strip_prefix("net:[")?
-        .strip_suffix(']')?
-        .parse()
-        .ok()?;
+    let inode: u64 = namespace.strip_prefix("net:[")?.strip_suffix(']')?.parse().ok()?;
     let is_here = |name| {
         let named = std::fs::metadata(Path::new(NAMESPACES).join(name));
         named.is_ok_and(|named| named.ino() == inode)
@@ -316,11 +311,7 @@ impl ThisEnd {
                 budget_ns: None,
                 until_alone_ns: None,
                 launches: None,
-                blocks: vec![Block {
-                    points: vec![point],
-                    rounds: 1,
-                    ..Block::default()
-                }],
+                blocks: vec![Block { points: vec![point], rounds: 1, ..Block::default() }],
                 earlier: Vec::new(),
                 placement: Placement::default(),
                 hosts: Hosts::default(),
@@ -347,11 +338,7 @@ pub fn metrics(run: &Run) -> &[Estimate] {
 
 /// A report without metrics.
 fn empty_report() -> Report {
-    Report {
-        state: State::Ok,
-        metrics: Vec::new(),
-        allocations: 0,
-    }
+    Report { state: State::Ok, metrics: Vec::new(), allocations: 0 }
 }
 
 /// Text of the peer, safe for a terminal: one line of limited length.

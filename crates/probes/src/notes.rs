@@ -21,11 +21,7 @@ pub static NOTES: &[Note] = &[
         heading: "Where bytes are copied, and who pays",
         text: crate::copy::COPIES,
     },
-    Note {
-        probe: "copy.send",
-        heading: "The two copies",
-        text: crate::copy::TWO_COPIES,
-    },
+    Note { probe: "copy.send", heading: "The two copies", text: crate::copy::TWO_COPIES },
 ];
 
 #[cfg(test)]
@@ -49,14 +45,7 @@ mod tests {
         let primitive = crate::copy::send::PROBE.info.axis("primitive").unwrap();
         let ways = primitive.defaults();
         let ways = ways.iter().map(|value| primitive.display(value));
-        let links = [
-            "loopback",
-            "veth",
-            "sink",
-            "over=unix",
-            "Emulated",
-            "--peer",
-        ];
+        let links = ["loopback", "veth", "sink", "over=unix", "Emulated", "--peer"];
         for wanted in ways.chain(links.map(str::to_owned)) {
             let text = crate::copy::COPIES;
             assert!(text.contains(&wanted), "{wanted} is missing in: {text}");

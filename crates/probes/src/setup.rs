@@ -47,10 +47,7 @@ struct Alone<S> {
 pub(crate) fn alone<P: TypedPoint, S: Setup<P> + 'static>(
     launch: &Launch,
 ) -> Result<Box<dyn Role>, Failure> {
-    role::<P>(Alone::<S> {
-        launch: launch.clone(),
-        ready: None,
-    })
+    role::<P>(Alone::<S> { launch: launch.clone(), ready: None })
 }
 
 impl<P, S: Setup<P>> RoleAt<P> for Alone<S> {

@@ -92,11 +92,7 @@ pub(crate) fn names(report: &Report) -> Vec<&str> {
 
 /// The report of a role that has measured these.
 pub(crate) fn report(metrics: Vec<Measured>) -> Report {
-    Report {
-        state: State::Ok,
-        allocations: 0,
-        metrics,
-    }
+    Report { state: State::Ok, allocations: 0, metrics }
 }
 
 /// A point of a probe.

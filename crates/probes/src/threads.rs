@@ -27,8 +27,7 @@ pub(crate) fn processors(facts: &Facts) -> u64 {
 /// # Errors
 /// If the run has fewer.
 pub(crate) fn on(needed: usize, cpus: &[usize]) -> Result<&[usize], Failure> {
-    cpus.get(..needed)
-        .ok_or_else(|| too_few(needed, cpus.len()))
+    cpus.get(..needed).ok_or_else(|| too_few(needed, cpus.len()))
 }
 
 /// Checks that each thread has a CPU of its own, where they are pinned to `cpus` or, without those,
@@ -76,9 +75,7 @@ impl Sleeper {
             // Until the other end is dropped.
             let _ = ended.recv();
         };
-        let thread = thread
-            .spawn(sleeps)
-            .or_fail("cannot start a second thread")?;
+        let thread = thread.spawn(sleeps).or_fail("cannot start a second thread")?;
         Ok(Sleeper(Some((end, thread))))
     }
 }
@@ -124,10 +121,7 @@ mod tests {
         for (failure, says) in [
             (on(8, &[7, 5]), "8 CPUs to be pinned to, and this run has 2"),
             (on(1, &[]), "a CPU to be pinned to"),
-            (
-                sharing(2, &[7]),
-                "2 CPUs to be pinned to, and this run has 1",
-            ),
+            (sharing(2, &[7]), "2 CPUs to be pinned to, and this run has 1"),
         ] {
             let failure = failure.unwrap_err();
             assert!(failure.reason.contains(says), "{failure}");

@@ -21,11 +21,7 @@ const WIDTH: f64 = 3.0;
 /// The headlines of a machine, by their labels.
 fn headlines(facts: &Facts) -> HashMap<String, Point> {
     let of_probe = |probe: &'static Probe| {
-        let usual = if probe.info.needs_link() {
-            "loopback"
-        } else {
-            "none"
-        };
+        let usual = if probe.info.needs_link() { "loopback" } else { "none" };
         (probe.headlines)(facts).into_iter().map(move |headline| {
             let point = Point {
                 probe: probe.info.id.clone(),
@@ -96,9 +92,7 @@ fn predictions_hold_for_recorded_tables_and_are_narrow() {
         let missed = scored.iter().filter(|row| row.missed_by().is_some());
         let missed: Vec<_> = missed.map(|row| (&row.label, &row.prediction)).collect();
         let width = scored.iter().filter_map(|row| row.scored());
-        let width: f64 = width
-            .map(|(range, _)| (range.high / range.low).ln())
-            .sum::<f64>();
+        let width: f64 = width.map(|(range, _)| (range.high / range.low).ln()).sum::<f64>();
         let width = (width / scored.len() as f64).exp();
         let held = 1.0 - missed.len() as f64 / scored.len() as f64;
         assert!(scored.len() > 20, "{name}");

@@ -28,21 +28,14 @@ fn planned(probe: &Probe) -> Vec<Point> {
 }
 
 fn headlines(probe: &Probe, facts: &Facts) -> Vec<Point> {
-    (probe.headlines)(facts)
-        .into_iter()
-        .map(|headline| at(probe, headline.axes))
-        .collect()
+    (probe.headlines)(facts).into_iter().map(|headline| at(probe, headline.axes)).collect()
 }
 
 fn at(probe: &Probe, axes: Axes) -> Point {
     Point {
         probe: probe.info.id.clone(),
         axes,
-        link: if probe.info.needs_link() {
-            "loopback".into()
-        } else {
-            "none".into()
-        },
+        link: if probe.info.needs_link() { "loopback".into() } else { "none".into() },
     }
 }
 
@@ -53,12 +46,7 @@ fn a_share_of_a_whole_is_at_most_1() {
     for probe in TABLE {
         for metric in probe.info.metrics.iter() {
             let is_share = metric.about.contains("share of") && !others.contains(&&*metric.name);
-            assert!(
-                !is_share || metric.most() <= 1.0,
-                "{} {}",
-                probe.info.id,
-                metric.name
-            );
+            assert!(!is_share || metric.most() <= 1.0, "{} {}", probe.info.id, metric.name);
         }
     }
 }
@@ -70,11 +58,8 @@ fn ids_are_unique_and_say_their_layer() {
     for probe in TABLE {
         let layer = probe.info.layer();
         assert!(
-            [
-                "harness", "cpu", "sync", "os", "memory", "ipc", "file", "net", "copy", "rudp",
-                "rpc"
-            ]
-            .contains(&layer),
+            ["harness", "cpu", "sync", "os", "memory", "ipc", "file", "net", "copy", "rudp", "rpc"]
+                .contains(&layer),
             "{}",
             probe.info.id
         );
@@ -104,12 +89,7 @@ fn every_probe_explains_itself() {
         ] {
             assert!(!text.trim().is_empty(), "{} has no {what}", info.id);
         }
-        assert!(
-            info.question.ends_with('?'),
-            "{}: {}",
-            info.id,
-            info.question
-        );
+        assert!(info.question.ends_with('?'), "{}: {}", info.id, info.question);
         assert!(!info.sources.is_empty(), "{} has no source", info.id);
         assert!(info.method >= 1, "{}", info.id);
         assert!(!info.primary().about.is_empty(), "{}", info.id);
@@ -117,11 +97,7 @@ fn every_probe_explains_itself() {
             assert!(!axis.about.is_empty(), "{} {}", info.id, axis.name);
             assert!(!axis.defaults().is_empty(), "{} {}", info.id, axis.name);
             if let Domain::Choice(choices) = &axis.domain {
-                assert!(
-                    choices.iter().all(|choice| !choice.about.is_empty()),
-                    "{}",
-                    info.id
-                );
+                assert!(choices.iter().all(|choice| !choice.about.is_empty()), "{}", info.id);
             }
         }
     }
@@ -139,12 +115,7 @@ fn every_description_survives_the_run_file() {
 #[test]
 fn roles_and_dependencies_exist() {
     for probe in TABLE {
-        assert_eq!(
-            probe.roles.len(),
-            probe.info.roles.len(),
-            "{}",
-            probe.info.id
-        );
+        assert_eq!(probe.roles.len(), probe.info.roles.len(), "{}", probe.info.id);
         for id in probe.info.after.iter() {
             assert!(TABLE.iter().any(|other| other.info.id == *id), "{id}");
         }
@@ -161,16 +132,8 @@ fn headlines_and_plans_lie_on_the_axes_on_any_machine() {
         // What takes long for itself need not be in every run.
         let is_long = probe.budget.is_some();
         // Nor what must be told where to look.
-        let is_told = probe
-            .info
-            .axes
-            .iter()
-            .any(|axis| axis.default() == "unset".into());
-        assert!(
-            is_long || is_told || !headlines.is_empty(),
-            "{}",
-            probe.info.id
-        );
+        let is_told = probe.info.axes.iter().any(|axis| axis.default() == "unset".into());
+        assert!(is_long || is_told || !headlines.is_empty(), "{}", probe.info.id);
         let more = (probe.more_points)(&Facts::default());
         let more = more.into_iter().map(|planned| at(probe, planned.axes));
         let points = headlines.into_iter().chain(planned(probe)).chain(more);
@@ -194,11 +157,7 @@ fn predictions_need_no_facts_and_are_ranges() {
                 assert!(prediction.low > 0.0, "{point}");
                 assert!(prediction.low < prediction.high, "{point}");
                 assert!(!prediction.because.is_empty(), "{point}");
-                let measured = probe
-                    .info
-                    .metrics
-                    .iter()
-                    .any(|m| m.name == prediction.metric);
+                let measured = probe.info.metrics.iter().any(|m| m.name == prediction.metric);
                 assert!(measured, "{point} predicts {}", prediction.metric);
             }
         }
@@ -218,10 +177,7 @@ fn relations_are_between_points_that_there_are() {
             assert!(exist(&probe.info, &relation.these), "{relation:?}");
             assert!(exist(&other.info, &relation.those), "{relation:?}");
             let mut rises = relation.rises_with.iter();
-            assert!(
-                rises.all(|axis| probe.info.axis(axis).is_ok()),
-                "{relation:?}"
-            );
+            assert!(rises.all(|axis| probe.info.axis(axis).is_ok()), "{relation:?}");
         }
     }
 }
@@ -232,11 +188,7 @@ fn launch(points: &[Point]) -> Launch {
     Launch {
         // A clock as fine as any: by a coarse one, batches of what a probe prepares are long enough on a slow
         // core, and too short on a fast one.
-        clock: ClockInfo {
-            resolution_ns: 1.0,
-            read_ns: 1.0,
-            ..launch.clock
-        },
+        clock: ClockInfo { resolution_ns: 1.0, read_ns: 1.0, ..launch.clock },
         cpus: affinity::allowed().expect("a process may run somewhere"),
         rendezvous: Some(Rendezvous {
             address: IpAddr::V4(Ipv4Addr::LOCALHOST),
@@ -270,9 +222,7 @@ fn what_gives_up_its_processor_says_so() {
                 "file.sync" | "file.contention" | "file.cache_size" => true,
                 "file.remote" | "file.remote_call" => true,
                 "copy.parts" | "rpc.marshal" | "rpc.load" => false,
-                id => ["net.", "copy.", "rudp.", "rpc."]
-                    .iter()
-                    .any(|layer| id.starts_with(layer)),
+                id => ["net.", "copy.", "rudp.", "rpc."].iter().any(|layer| id.starts_with(layer)),
             };
             assert_eq!(role.blocks(&point), waits, "{point}");
         }
@@ -304,10 +254,7 @@ fn what_is_expected_between_two_ends_contains_what_the_link_holds_up() {
     for probe in TABLE.iter().filter(|probe| probe.info.needs_link()) {
         for point in planned(probe) {
             let over = |link: &'static str| {
-                let point = Point {
-                    link: link.into(),
-                    ..point.clone()
-                };
+                let point = Point { link: link.into(), ..point.clone() };
                 let expected =
                     (probe.predict)(&point, &Facts::default(), &MeasuredRows::new(&measured));
                 if let Some(expected) = &expected {
@@ -325,10 +272,7 @@ fn what_is_expected_between_two_ends_contains_what_the_link_holds_up() {
             let far = over("delay=95ms").expect("what is known of the ends is known of a link");
             assert!(far.low >= 190e6, "{point}: {far:?}");
             let slow_start = far.because.contains("more round trips");
-            assert!(
-                slow_start || far.high <= plain.high + 191e6,
-                "{point}: {far:?}"
-            );
+            assert!(slow_start || far.high <= plain.high + 191e6, "{point}: {far:?}");
             assert!(far.because.contains("95"), "{point}: {far:?}");
         }
     }
@@ -445,16 +389,9 @@ fn measure(probe: &Probe, points: &[Point], time_ns: u64) -> Vec<Result<Vec<Repo
             let (asked, to_do) = mpsc::channel();
             let (done, answers) = mpsc::channel();
             scope.spawn(move || play(probe, position, &launch, stop, to_do, done));
-            players.push(Player {
-                asked,
-                answers,
-                stop,
-            });
+            players.push(Player { asked, answers, stop });
         }
-        points
-            .iter()
-            .map(|point| measure_point(&players, point))
-            .collect()
+        points.iter().map(|point| measure_point(&players, point)).collect()
     })
 }
 

@@ -31,11 +31,7 @@ pub struct Side<'a> {
 pub fn compared(comparison: &Comparison, after: &Run, all: bool, width: usize) -> String {
     let mut rows = in_order(&comparison.rows);
     rows.retain(|row| all || row.verdict != Verdict::CannotTell);
-    let hidden = if rows.len() < comparison.rows.len() {
-        ". `--all` shows them"
-    } else {
-        ""
-    };
+    let hidden = if rows.len() < comparison.rows.len() { ". `--all` shows them" } else { "" };
     let differences = comparison.facts.iter().map(|difference| {
         let (before, after) = (known(&difference.before), known(&difference.after));
         format!("{}: {before} → {after}", fact_name(difference))
@@ -46,14 +42,8 @@ pub fn compared(comparison: &Comparison, after: &Run, all: bool, width: usize) -
         parts.push(Part::Table(String::new(), table(&rows, after, width)));
     }
     let doubts = cannot_tell(comparison).map(|line| format!("{line}{hidden}.\n"));
-    parts.push(Part::paragraph(
-        doubts.unwrap_or_default() + &trust(comparison),
-    ));
-    let apart = [
-        refused(comparison, after),
-        missing(comparison, after),
-        only(comparison),
-    ];
+    parts.push(Part::paragraph(doubts.unwrap_or_default() + &trust(comparison)));
+    let apart = [refused(comparison, after), missing(comparison, after), only(comparison)];
     parts.extend(apart.concat().lines().map(Part::paragraph));
     document::text(&parts, COLUMNS.min(width))
 }
@@ -67,10 +57,7 @@ fn facts(differences: Vec<String>) -> impl Iterator<Item = Part> {
 
 /// The points that only one run has a number for, as counts per probe.
 pub(crate) fn only(comparison: &Comparison) -> String {
-    let of_runs = [
-        (&comparison.only_before, "earlier"),
-        (&comparison.only_after, "later"),
-    ];
+    let of_runs = [(&comparison.only_before, "earlier"), (&comparison.only_after, "later")];
     let of_runs = of_runs.iter().filter(|(points, _)| !points.is_empty());
     let lines = of_runs.map(|(points, which)| {
         let count = points_counted(points.len());
@@ -86,21 +73,14 @@ pub(crate) fn missing(comparison: &Comparison, after: &Run) -> String {
     let reasons =
         by_reason(missing.map(|missing| (why_missing(missing), named(&missing.point, after))));
     let lines = reasons.into_iter().map(|(reason, names)| {
-        format!(
-            "No number in the later run, {reason}: {}.\n",
-            names.join("; ")
-        )
+        format!("No number in the later run, {reason}: {}.\n", names.join("; "))
     });
     lines.collect()
 }
 
 /// Why a point has no number. If noise is the reason, its cause is named.
 fn why_missing(missing: &Missing) -> String {
-    let cause = if missing.is_noise {
-        " (cause: noise)"
-    } else {
-        ""
-    };
+    let cause = if missing.is_noise { " (cause: noise)" } else { "" };
     format!("{}{cause}", missing.reason)
 }
 
@@ -227,10 +207,7 @@ pub(crate) fn headline(comparison: &Comparison) -> String {
         (Verdict::Worse, worse(comparison)),
         (Verdict::Better, "better".to_owned()),
         (Verdict::Differs, "different".to_owned()),
-        (
-            Verdict::NoDifference,
-            format!("unchanged within {}", share(comparison.matters)),
-        ),
+        (Verdict::NoDifference, format!("unchanged within {}", share(comparison.matters))),
         (Verdict::CannotTell, "cannot tell".to_owned()),
     ];
     let counts = meanings.map(|(verdict, meaning)| (count(comparison, verdict), meaning));
@@ -309,9 +286,7 @@ pub(crate) fn trust(comparison: &Comparison) -> String {
 fn core_shared(comparison: &Comparison) -> String {
     let shared = comparison.rows.iter().filter(|row| row.core_shared);
     let count = shared.clone().count();
-    let alike = shared
-        .filter(|row| row.selection == Selection::Shared)
-        .count();
+    let alike = shared.filter(|row| row.selection == Selection::Shared).count();
     let meaning = if comparison.in_turns {
         "Both runs were disturbed alike."
     } else {
@@ -322,11 +297,7 @@ fn core_shared(comparison: &Comparison) -> String {
         1 => format!(
             "\n1 row was compared while something else used the core, since too few of its batches had the \
              core to themselves in both runs ({}). {meaning}",
-            if alike == 1 {
-                "shared with shared"
-            } else {
-                "all batches with all"
-            }
+            if alike == 1 { "shared with shared" } else { "all batches with all" }
         ),
         _ => format!(
             "\n{count} rows were compared while something else used the core, since too few of their batches \
@@ -344,11 +315,7 @@ pub fn why_nothing(comparison: &Comparison, before: &Run, after: &Run) -> Option
     let refused = refused.map(|refused| refused.reason.clone());
     refused.or_else(|| {
         let planned: BTreeSet<&Point> = before.run.plan.points().collect();
-        let point = after
-            .run
-            .plan
-            .points()
-            .find(|point| planned.contains(point))?;
+        let point = after.run.plan.points().find(|point| planned.contains(point))?;
         let mut failures = [after, before].into_iter().flat_map(|run| &run.failures);
         let failed = failures.find(|row| row.point == *point && row.launch.is_none());
         let why = failed.map_or("not measured in both runs", |row| &row.reason);
@@ -394,43 +361,25 @@ pub(crate) mod tests {
 
     #[test]
     fn the_headline_says_what_could_have_been_seen() {
-        let of = |rows: Vec<Compared>| Comparison {
-            matters: 0.05,
-            rows,
-            ..Comparison::default()
-        };
+        let of = |rows: Vec<Compared>| Comparison { matters: 0.05, rows, ..Comparison::default() };
         let blind = || row("a.blind", 1.0, 0.1, Verdict::CannotTell);
         let inconclusive = of(vec![blind()]);
         assert_eq!(
             headline(&inconclusive),
             "inconclusive: no row can show a change of 5 % (the best can show 9.8 %)"
         );
-        let few = Compared {
-            cause: Some(Cause::FewLaunches),
-            ..blind()
-        };
-        let some = of(vec![
-            blind(),
-            blind(),
-            few,
-            row("a.worse", 1.1, 0.0, Verdict::Worse),
-        ]);
+        let few = Compared { cause: Some(Cause::FewLaunches), ..blind() };
+        let some = of(vec![blind(), blind(), few, row("a.worse", 1.1, 0.0, Verdict::Worse)]);
         assert_eq!(headline(&some), "1 worse, 3 cannot tell");
         let text = compared(&some, &run(), false, usize::MAX);
         assert!(text.starts_with("1 worse, 3 cannot tell\n"), "{text}");
         let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
         let count =
             "3 rows are inconclusive: a change of 5 % could be missed. Main cause: noise (2 of 3).";
-        assert!(
-            words.contains(count) && words.contains("`--all` shows them"),
-            "{text}"
-        );
+        assert!(words.contains(count) && words.contains("`--all` shows them"), "{text}");
         assert!(!text.contains("a.blind"), "{text}");
         let slight = row("a.slight", 1.04, 0.01, Verdict::Worse);
-        let of_two = of(vec![
-            slight.clone(),
-            row("a.worse", 1.1, 0.0, Verdict::Worse),
-        ]);
+        let of_two = of(vec![slight.clone(), row("a.worse", 1.1, 0.0, Verdict::Worse)]);
         assert_eq!(headline(&of_two), "2 worse (1 surely by more than 5 %)");
         let slight = headline(&of(vec![slight]));
         assert_eq!(slight, "1 worse (none surely by more than 5 %)");
@@ -443,22 +392,14 @@ pub(crate) mod tests {
     fn the_table_fits_the_terminal_and_a_wider_one_shows_more() {
         const LONG: &str =
             "a probe with a name of many words, for which a terminal of eighty columns has no room";
-        let comparison = Comparison {
-            rows: vec![row(LONG, 1.1, 0.0, Verdict::Worse)],
-            ..Comparison::default()
-        };
+        let comparison =
+            Comparison { rows: vec![row(LONG, 1.1, 0.0, Verdict::Worse)], ..Comparison::default() };
         let cases: [(usize, &[&str]); 5] = [
             (60, &["ratio"]),
             (80, &["ratio"]),
             (120, &["before", "after", "ratio", "95 % interval"]),
-            (
-                160,
-                &["before", "after", "ratio", "95 % interval", "detectable"],
-            ),
-            (
-                usize::MAX,
-                &["before", "after", "ratio", "95 % interval", "detectable"],
-            ),
+            (160, &["before", "after", "ratio", "95 % interval", "detectable"]),
+            (usize::MAX, &["before", "after", "ratio", "95 % interval", "detectable"]),
         ];
         for (width, headings) in cases {
             let text = compared(&comparison, &run(), true, width);
@@ -493,10 +434,6 @@ pub(crate) mod tests {
         let three = of(&[Selection::Shared, Selection::All, Selection::All], true);
         assert!(three.contains("\n3 rows were compared"), "{three}");
         assert!(three.contains("(1 shared with shared, 2 all batches with all)"));
-        assert!(
-            three
-                .trim_end()
-                .ends_with("Both runs were disturbed alike.")
-        );
+        assert!(three.trim_end().ends_with("Both runs were disturbed alike."));
     }
 }

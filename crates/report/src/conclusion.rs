@@ -102,9 +102,7 @@ pub(crate) fn missed_line(run: &Run, row: &PointRow) -> String {
         "{}: {metric}{}, where {} was predicted",
         label(run, &row.point),
         measured.unit.display(measured.median),
-        measured
-            .unit
-            .display_interval((expected.low, expected.high)),
+        measured.unit.display_interval((expected.low, expected.high)),
     )
 }
 

@@ -33,60 +33,32 @@ const POINT: [Column; 6] = [
 const NUMBERS: [Column; 24] = [
     ("metric", |_, estimate| estimate.name.to_string()),
     ("unit", |_, estimate| unit(estimate.unit).to_owned()),
-    ("is_primary", |row, estimate| {
-        (estimate.name == row.primary).to_string()
-    }),
-    ("median", |_, estimate| {
-        usable(estimate, |it| Some(it.median))
-    }),
-    ("low95", |_, estimate| {
-        maybe(estimate.ci95.map(|(low, _)| low))
-    }),
-    ("high95", |_, estimate| {
-        maybe(estimate.ci95.map(|(_, high)| high))
-    }),
+    ("is_primary", |row, estimate| (estimate.name == row.primary).to_string()),
+    ("median", |_, estimate| usable(estimate, |it| Some(it.median))),
+    ("low95", |_, estimate| maybe(estimate.ci95.map(|(low, _)| low))),
+    ("high95", |_, estimate| maybe(estimate.ci95.map(|(_, high)| high))),
     ("mean", |_, estimate| usable(estimate, |it| Some(it.mean))),
     ("sd", |_, estimate| usable(estimate, |it| it.sd)),
     ("min", |_, estimate| usable(estimate, |it| Some(it.min))),
     ("n", |_, estimate| estimate.n.to_string()),
     ("launches", |row, _| row.launches.to_string()),
     ("grade", |row, _| row.grade.to_string()),
-    ("predicted_low", |row, estimate| {
-        maybe(predicted(row, estimate).map(|(low, _)| low))
-    }),
-    ("predicted_high", |row, estimate| {
-        maybe(predicted(row, estimate).map(|(_, high)| high))
-    }),
-    ("core", |_, estimate| {
-        maybe(estimate.core.map(|core| core.selection.word()))
-    }),
-    ("alone_share", |_, estimate| {
-        maybe(estimate.core.map(|core| core.alone))
-    }),
-    ("median_shared", |_, estimate| {
-        maybe(estimate.core.and_then(|core| core.shared_median))
-    }),
-    ("alone_by_ratio", |_, estimate| {
-        maybe(alone_by_ratio(estimate).map(|alone| alone.median))
-    }),
+    ("predicted_low", |row, estimate| maybe(predicted(row, estimate).map(|(low, _)| low))),
+    ("predicted_high", |row, estimate| maybe(predicted(row, estimate).map(|(_, high)| high))),
+    ("core", |_, estimate| maybe(estimate.core.map(|core| core.selection.word()))),
+    ("alone_share", |_, estimate| maybe(estimate.core.map(|core| core.alone))),
+    ("median_shared", |_, estimate| maybe(estimate.core.and_then(|core| core.shared_median))),
+    ("alone_by_ratio", |_, estimate| maybe(alone_by_ratio(estimate).map(|alone| alone.median))),
     ("alone_by_ratio_low95", |_, estimate| {
         maybe(alone_by_ratio(estimate).map(|alone| alone.ci95.0))
     }),
     ("alone_by_ratio_high95", |_, estimate| {
         maybe(alone_by_ratio(estimate).map(|alone| alone.ci95.1))
     }),
-    ("p50", |_, estimate| {
-        usable(estimate, |it| it.percentile(50.0))
-    }),
-    ("p90", |_, estimate| {
-        usable(estimate, |it| it.percentile(90.0))
-    }),
-    ("p99", |_, estimate| {
-        usable(estimate, |it| it.percentile(99.0))
-    }),
-    ("p99_9", |_, estimate| {
-        usable(estimate, |it| it.percentile(99.9))
-    }),
+    ("p50", |_, estimate| usable(estimate, |it| it.percentile(50.0))),
+    ("p90", |_, estimate| usable(estimate, |it| it.percentile(90.0))),
+    ("p99", |_, estimate| usable(estimate, |it| it.percentile(99.0))),
+    ("p99_9", |_, estimate| usable(estimate, |it| it.percentile(99.9))),
 ];
 
 fn alone_by_ratio(estimate: &Estimate) -> Option<AloneByRatio> {
@@ -131,20 +103,14 @@ fn table(rows: &Rows<'_>, files: Option<&[String]>) -> String {
     line(&mut text, names.chain(numbers.map(str::to_owned)));
     for (position, row) in rows.all().iter().enumerate() {
         let own = &row.point.axes.0;
-        let besides = own
-            .keys()
-            .filter(|name| left_out.contains(&***name))
-            .count();
+        let besides = own.keys().filter(|name| left_out.contains(&***name)).count();
         for estimate in &row.metrics {
             let cell = |(_, of): &Column| of(row, estimate);
             let cells = files.map(|files| files[position].clone()).into_iter();
             let cells = cells.chain(POINT.iter().map(cell));
             let cells = cells.chain(axes.iter().map(|axis| maybe(own.get(*axis))));
             let cells = cells.chain(NUMBERS.iter().map(cell));
-            line(
-                &mut text,
-                cells.chain(has_left_out.then(|| besides.to_string())),
-            );
+            line(&mut text, cells.chain(has_left_out.then(|| besides.to_string())));
         }
     }
     text
@@ -181,10 +147,7 @@ fn file(rows: &Rows<'_>, row: &PointRow, measured: &[(u32, &Measured)]) -> Strin
         for (value, operations) in values(&metric.data) {
             let names = [&id, &*metric.name, unit].map(str::to_owned);
             let numbers = [u64::from(*launch), operations].map(|number| number.to_string());
-            line(
-                &mut text,
-                names.into_iter().chain(numbers).chain([value.to_string()]),
-            );
+            line(&mut text, names.into_iter().chain(numbers).chain([value.to_string()]));
         }
     }
     text
@@ -222,9 +185,7 @@ fn names(rows: &Rows<'_>) -> Vec<String> {
         shown.extend(differ.map(|(name, _)| (&*row.point.probe, &**name)));
     }
     let named = (1..).zip(rows.all()).map(|(number, row)| {
-        let name = named(rows, &row.point, |axis| {
-            shown.contains(&(&row.point.probe, axis))
-        });
+        let name = named(rows, &row.point, |axis| shown.contains(&(&row.point.probe, axis)));
         format!("{number:04}-{}.csv", file_name(&name, 100))
     });
     named.collect()
@@ -345,11 +306,7 @@ mod tests {
         let first = format!("{head}a.x/../..(size=64),cost,ns,0,1,4.5\r\n");
         assert_eq!([&files[1].1, &files[2].1], [&first, head]);
         let summary: Vec<&str> = files[0].1.lines().collect();
-        let begins = [
-            "file,point,".to_owned(),
-            format!("{one},a.x"),
-            format!("{other},a.x"),
-        ];
+        let begins = ["file,point,".to_owned(), format!("{one},a.x"), format!("{other},a.x")];
         for (line, begin) in summary.iter().zip(begins) {
             assert!(line.starts_with(&begin), "{line}");
         }
@@ -377,8 +334,7 @@ mod tests {
                 .with("always", "as_ever")
                 .with("size", size)
                 .with("threads", threads);
-            run.points
-                .push(testing::row("copy.send", axes, 5.0).over("delay=1ms"));
+            run.points.push(testing::row("copy.send", axes, 5.0).over("delay=1ms"));
         }
         assert_eq!(
             names(&Rows::new(&run)),

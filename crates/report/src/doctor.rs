@@ -6,11 +6,7 @@ use costof_findings::doctor::{Diagnosis, DiagnosisState};
 /// The diagnoses by state, otherwise in their order; the healthy ones share a line. Lines have at most this
 /// many columns.
 pub fn doctor(diagnoses: &[Diagnosis], columns: usize) -> String {
-    let in_state = |state| {
-        diagnoses
-            .iter()
-            .filter(move |diagnosis| diagnosis.state == state)
-    };
+    let in_state = |state| diagnoses.iter().filter(move |diagnosis| diagnosis.state == state);
     let mut parts = Vec::new();
     for (state, heading) in [
         (DiagnosisState::Missing, "Missing here"),
@@ -34,10 +30,7 @@ pub fn doctor(diagnoses: &[Diagnosis], columns: usize) -> String {
 /// The state of a topic, its effect, and what to do.
 fn entry(diagnosis: &Diagnosis) -> impl Iterator<Item = String> {
     let effect = format!("  - {}", diagnosis.effect);
-    let advice = diagnosis
-        .advice
-        .as_ref()
-        .map(|advice| format!("  → {advice}"));
+    let advice = diagnosis.advice.as_ref().map(|advice| format!("  → {advice}"));
     let state = format!("{}: {}", diagnosis.topic, diagnosis.what);
     [state, effect].into_iter().chain(advice)
 }

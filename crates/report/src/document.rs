@@ -21,11 +21,7 @@ pub(crate) enum Part {
     /// A thing and what is known of it.
     Entry(Entry),
     /// A section that the reader of a page unfolds. A terminal shows only what comes first, so not this.
-    Folded {
-        id: &'static str,
-        title: String,
-        parts: Vec<Part>,
-    },
+    Folded { id: &'static str, title: String, parts: Vec<Part> },
     /// Bars, plots and maps, which only a page has.
     Drawing(Markup),
     /// What only a terminal shows.
@@ -84,12 +80,7 @@ pub(crate) fn first(lines: impl Iterator<Item = String>, most: usize, more: &str
 
 /// The text for a terminal, in lines of at most this many columns.
 pub(crate) fn text(parts: &[Part], columns: usize) -> String {
-    let mut text = Text {
-        written: String::new(),
-        columns,
-        indent: 2,
-        is_after_heading: false,
-    };
+    let mut text = Text { written: String::new(), columns, indent: 2, is_after_heading: false };
     text.add(parts);
     printable_lines(&text.written)
 }
@@ -207,11 +198,8 @@ fn add_markdown(text: &mut String, parts: &[Part]) {
             }
             Part::Table(_, grid) => *text += &(grid.markdown() + "\n"),
             Part::Entry(entry) => {
-                *text += &format!(
-                    "- {}: {}\n",
-                    escaped(entry.label.trim_end()),
-                    escaped(&entry.line())
-                );
+                *text +=
+                    &format!("- {}: {}\n", escaped(entry.label.trim_end()), escaped(&entry.line()));
             }
             Part::Folded { parts, .. } | Part::Document(parts) => add_markdown(text, parts),
             Part::Drawing(_) | Part::Terminal(_) => {}
@@ -300,10 +288,7 @@ mod tests {
             label: "odd ".to_owned(),
             name: "host".to_owned(),
             about: "slow".to_owned(),
-            details: vec![Part::List(
-                "",
-                first((0..3).map(|at| at.to_string()), 1, "more"),
-            )],
+            details: vec![Part::List("", first((0..3).map(|at| at.to_string()), 1, "more"))],
             ..Entry::default()
         };
         let parts = [

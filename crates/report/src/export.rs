@@ -142,11 +142,7 @@ mod tests {
             let files = format.files(std::slice::from_ref(&run), true);
             let text: String = files.into_iter().map(|(_, text)| text).collect();
             let is_in_seconds = format.name == "prometheus";
-            let numbers = if is_in_seconds {
-                ["5e-9", "7.0"]
-            } else {
-                ["5.0", "7000000000.0"]
-            };
+            let numbers = if is_in_seconds { ["5e-9", "7.0"] } else { ["5.0", "7000000000.0"] };
             for number in numbers {
                 assert!(text.contains(number), "{}: {text}", format.name);
             }

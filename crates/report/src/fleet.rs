@@ -78,9 +78,7 @@ pub fn odd(fleet: &Fleet) -> impl Iterator<Item = &Host> {
 
 fn parts(fleet: &Fleet) -> Vec<Part> {
     let cohorts = fleet.cohorts.iter().enumerate();
-    cohorts
-        .flat_map(|(at, cohort)| of_cohort(at, cohort))
-        .collect()
+    cohorts.flat_map(|(at, cohort)| of_cohort(at, cohort)).collect()
 }
 
 fn of_cohort(at: usize, cohort: &Cohort) -> Vec<Part> {
@@ -103,13 +101,11 @@ fn of_cohort(at: usize, cohort: &Cohort) -> Vec<Part> {
     };
     let entry = |(number, host)| Part::Entry(of_host(at, number, host, cohort));
     parts.extend(in_state(None).map(entry));
-    for (verdict, why) in [
-        (Verdict::Undecided, undecided(cohort)),
-        (Verdict::Normal, String::new()),
-    ] {
-        let names: Vec<&str> = in_state(Some(verdict))
-            .map(|(_, host)| host.name.as_str())
-            .collect();
+    for (verdict, why) in
+        [(Verdict::Undecided, undecided(cohort)), (Verdict::Normal, String::new())]
+    {
+        let names: Vec<&str> =
+            in_state(Some(verdict)).map(|(_, host)| host.name.as_str()).collect();
         if names.is_empty() {
             continue;
         }
@@ -135,21 +131,10 @@ fn label(verdict: Verdict) -> String {
 
 /// How many hosts a cohort has, what they have in common, and how many are odd.
 fn head(cohort: &Cohort) -> String {
-    let odd = cohort
-        .hosts
-        .iter()
-        .filter(|host| host.verdict.is_odd())
-        .count();
-    let facts = cohort
-        .facts
-        .iter()
-        .map(|(what, value)| format!("{what} {value}"));
+    let odd = cohort.hosts.iter().filter(|host| host.verdict.is_odd()).count();
+    let facts = cohort.facts.iter().map(|(what, value)| format!("{what} {value}"));
     let facts = facts.collect::<Vec<_>>().join(", ");
-    let facts = if facts.is_empty() {
-        facts
-    } else {
-        format!(" with {facts}")
-    };
+    let facts = if facts.is_empty() { facts } else { format!(" with {facts}") };
     let count = cohort.hosts.len();
     let odd_count = match odd {
         0 => "none is odd".to_owned(),
@@ -185,29 +170,20 @@ fn of_host(at: usize, number: usize, host: &Host, cohort: &Cohort) -> Entry {
         id: Some(id(at, number)),
         label: label(host.verdict),
         name: host.name.clone(),
-        about: if host.verdict.is_odd() {
-            reason(host)
-        } else {
-            String::new()
-        },
+        about: if host.verdict.is_odd() { reason(host) } else { String::new() },
         is_open: host.verdict.is_odd(),
-        details: vec![
-            Part::Terminal(vec![Part::List("", some)]),
-            Part::Document(all),
-        ],
+        details: vec![Part::Terminal(vec![Part::List("", some)]), Part::Document(all)],
     }
 }
 
 /// The largest deviations of a host that does not surely deviate.
 fn largest(host: &Host, cohort: &Cohort) -> Vec<String> {
     let rows = cohort.rows.iter().zip(&host.worse);
-    let mut rows: Vec<(&String, f64)> = rows
-        .filter_map(|(row, worse)| Some((row, (*worse)?)))
-        .collect();
+    let mut rows: Vec<(&String, f64)> =
+        rows.filter_map(|(row, worse)| Some((row, (*worse)?))).collect();
     rows.sort_by(|one, other| other.1.abs().total_cmp(&one.1.abs()));
     let rows = rows.into_iter().take(3);
-    rows.map(|(row, worse)| format!("{row}: {}, which may be chance", signed(worse)))
-        .collect()
+    rows.map(|(row, worse)| format!("{row}: {}, which may be chance", signed(worse))).collect()
 }
 
 /// What a page refers to a host by.
@@ -219,10 +195,7 @@ fn of_row(row: &Deviation) -> String {
     let [here, usual] = [row.here, row.usual].map(|value| row.of.unit.display(value));
     let name = row.of.name();
     let what = in_the_mean(row.statistic);
-    format!(
-        "{name}: {here}{what}, usually {usual} ({})",
-        signed(row.worse)
-    )
+    format!("{name}: {here}{what}, usually {usual} ({})", signed(row.worse))
 }
 
 fn in_the_mean(statistic: Statistic) -> &'static str {
@@ -253,11 +226,7 @@ fn reason(host: &Host) -> String {
     let rest = match &outside[..] {
         [] => None,
         [row] => Some(of_row(row)),
-        rows => Some(format!(
-            "{} rows, most of all {}",
-            rows.len(),
-            of_row(rows[0])
-        )),
+        rows => Some(format!("{} rows, most of all {}", rows.len(), of_row(rows[0]))),
     };
     parts.into_iter().chain(rest).collect::<Vec<_>>().join("; ")
 }
@@ -289,11 +258,7 @@ fn map(at: usize, cohort: &Cohort) -> Markup {
         "<svg class=heat viewBox=\"0 0 {columns} {lines}\" height={height} preserveAspectRatio=none role=group \
          aria-label=\"Deviations of {lines} hosts in {columns} rows\" shape-rendering=crispEdges>"
     );
-    for (position, path) in paths
-        .iter()
-        .enumerate()
-        .filter(|(_, path)| !path.is_empty())
-    {
+    for (position, path) in paths.iter().enumerate().filter(|(_, path)| !path.is_empty()) {
         let class = if position % 2 == 0 { "w" } else { "b" };
         let opacity = 0.25 * (position / 2 + 1) as f64;
         let _ = write!(svg, "<path class={class} opacity={opacity} d=\"{path}\"/>");

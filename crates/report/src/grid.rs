@@ -50,11 +50,7 @@ pub struct Cell {
 
 impl From<String> for Cell {
     fn from(text: String) -> Cell {
-        Cell {
-            text,
-            row: None,
-            class: "",
-        }
+        Cell { text, row: None, class: "" }
     }
 }
 
@@ -66,10 +62,7 @@ impl Cell {
 
     /// A cell that a page shows in these classes.
     pub(crate) fn classed(text: String, class: &'static str) -> Cell {
-        Cell {
-            class,
-            ..text.into()
-        }
+        Cell { class, ..text.into() }
     }
 }
 
@@ -96,10 +89,7 @@ impl Grid {
             name: name.to_owned(),
             align,
         };
-        Grid {
-            columns: columns.map(column).collect(),
-            rows: Vec::new(),
-        }
+        Grid { columns: columns.map(column).collect(), rows: Vec::new() }
     }
 
     /// Adds a row.
@@ -132,9 +122,7 @@ impl Grid {
             let cells = self.rows.iter().map(|row| letters(&row[position].text));
             2 + cells.fold(letters(&self.columns[position].name), usize::max)
         });
-        width
-            .saturating_sub(2 + widths.sum::<usize>())
-            .max(LEAST_NAME)
+        width.saturating_sub(2 + widths.sum::<usize>()).max(LEAST_NAME)
     }
 
     /// How many lines each row takes, if only what stands in column `name` has several.
@@ -157,12 +145,7 @@ impl Grid {
             _ => column.heading(),
         };
         // A run file may come from anybody. A text may have several lines.
-        let shown = |text: &str| {
-            text.split('\n')
-                .map(printable)
-                .collect::<Vec<_>>()
-                .join("\n")
-        };
+        let shown = |text: &str| text.split('\n').map(printable).collect::<Vec<_>>().join("\n");
         let headings = self.columns.iter().map(|column| shown(&above(column)));
         table.set_header(headings);
         let cells = |row: &Vec<Cell>| row.iter().map(|cell| shown(&cell.text)).collect::<Vec<_>>();
@@ -179,12 +162,10 @@ impl Grid {
 
     pub(crate) fn markdown(&self) -> String {
         let names =
-            self.columns
-                .iter()
-                .map(|column| match column.heading().trim().replace('\n', ", ") {
-                    name if name.is_empty() => " |".to_owned(),
-                    name => format!(" {name} |"),
-                });
+            self.columns.iter().map(|column| match column.heading().trim().replace('\n', ", ") {
+                name if name.is_empty() => " |".to_owned(),
+                name => format!(" {name} |"),
+            });
         let rules = self.columns.iter().map(|column| match column.align {
             Align::Left => "---|".to_owned(),
             Align::Centre => ":-:|".to_owned(),

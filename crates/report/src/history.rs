@@ -29,9 +29,7 @@ pub fn text(history: &History, columns: usize) -> String {
     parts.extend(history.changes.iter().take(CHANGES).map(of_change));
     if history.changes.len() > CHANGES {
         let more = history.changes.len() - CHANGES;
-        parts.push(Part::paragraph(format!(
-            "and {more} earlier ones: --json has them"
-        )));
+        parts.push(Part::paragraph(format!("and {more} earlier ones: --json has them")));
     }
     parts.push(Part::paragraph(rules(history)));
     document::text(&parts, columns)
@@ -90,25 +88,16 @@ fn interval(change: &Change) -> String {
     let Some((low, high)) = change.ci95 else {
         return String::new();
     };
-    let (low, high) = if change.worse > 0.0 {
-        (low, high)
-    } else {
-        (-high, -low)
-    };
+    let (low, high) = if change.worse > 0.0 { (low, high) } else { (-high, -low) };
     let sign = if low < 0.0 { "−" } else { "" };
-    format!(
-        "{sign}{}",
-        span(&percent(low.abs()), " to ", &percent(high))
-    )
+    format!("{sign}{}", span(&percent(low.abs()), " to ", &percent(high)))
 }
 
 /// What the latest run changed, in a line or two: the largest change, and what else changed then. Empty if that
 /// is nothing.
 pub fn latest(history: &History, columns: usize) -> String {
     let size = |change: &&Change| change.worse.abs();
-    let largest = history
-        .latest()
-        .max_by(|one, other| size(one).total_cmp(&size(other)));
+    let largest = history.latest().max_by(|one, other| size(one).total_cmp(&size(other)));
     let Some(change) = largest else {
         return String::new();
     };
@@ -160,9 +149,7 @@ fn rules(history: &History) -> String {
         rules.push("A row needs five runs with a grade of A to C.".to_owned());
     }
     let alarms = history.false_alarm_runs;
-    rules.push(format!(
-        "One false alarm in about {alarms} runs; a single run is never a change."
-    ));
+    rules.push(format!("One false alarm in about {alarms} runs; a single run is never a change."));
     rules.join(" ")
 }
 
@@ -178,9 +165,7 @@ fn causes(change: &Change) -> Vec<String> {
         return vec!["nothing else that costof knows of changed then".to_owned()];
     }
     let facts = change.facts.iter().take(FACTS);
-    facts
-        .map(|(what, from, to)| format!("{what}: {from} → {to}"))
-        .collect()
+    facts.map(|(what, from, to)| format!("{what}: {from} → {to}")).collect()
 }
 
 fn of_change(change: &Change) -> Part {

@@ -40,11 +40,7 @@ pub fn metrics(run: &Run, info: &ProbeInfo, columns: usize) -> String {
         let about = about.trim_end().to_owned();
         let name = estimate.name.to_string();
         // One sample is its own mean.
-        let mean = if estimate.n > 1 {
-            shown(estimate.mean)
-        } else {
-            String::new()
-        };
+        let mean = if estimate.n > 1 { shown(estimate.mean) } else { String::new() };
         grid.add([name, shown(estimate.median), mean, about]);
         for percentile in estimate.percentiles.iter().filter(|at| at.percent > 50.0) {
             let name = format!("{} p{}", estimate.name, percentile.percent);
@@ -74,9 +70,7 @@ mod tests {
         let text = metrics(&run, &probe_info("a.x"), 80);
         let cells = |name: &str| {
             let line = text.lines().find(|line| line.contains(name)).unwrap();
-            line.split_whitespace()
-                .map(str::to_owned)
-                .collect::<Vec<_>>()
+            line.split_whitespace().map(str::to_owned).collect::<Vec<_>>()
         };
         assert_eq!(cells("mean"), ["median", "mean"]);
         assert_eq!(cells("cost"), ["cost", "5.00", "ns", "7.00", "ns"]);

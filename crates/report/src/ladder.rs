@@ -26,11 +26,7 @@ fn draw(of: &str, rungs: &[(String, f64)]) -> String {
     let width = names.max().unwrap_or(0);
     let lines = rungs.iter().map(|(name, ns)| {
         let space = " ".repeat(width - columns(name));
-        format!(
-            "  {name}{space} {:>8} {}\n",
-            Unit::Nanoseconds.display(*ns),
-            bar(*ns)
-        )
+        format!("  {name}{space} {:>8} {}\n", Unit::Nanoseconds.display(*ns), bar(*ns))
     });
     format!(
         "A call with {}; {DECADE} more columns mean ten times as long\n{}",
@@ -52,10 +48,7 @@ mod tests {
     #[test]
     fn ten_times_as_long_is_six_columns_more() {
         let columns = |ns| bar(ns).chars().count();
-        assert_eq!(
-            [0.2, 1.0, 10.0, 1000.0, 1e6].map(columns),
-            [0, 0, 6, 18, 36]
-        );
+        assert_eq!([0.2, 1.0, 10.0, 1000.0, 1e6].map(columns), [0, 0, 6, 18, 36]);
     }
 
     #[test]

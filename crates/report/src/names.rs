@@ -17,22 +17,13 @@ pub(crate) const METRICS: [(&str, &str); 21] = [
     ("latency", "latency"),
     ("cost", ""),
     ("rate", "rate"),
-    (
-        "fault",
-        "the first touch of a random page of the mapped file",
-    ),
-    (
-        "goodput_share",
-        "goodput as a share of what the link can carry",
-    ),
+    ("fault", "the first touch of a random page of the mapped file"),
+    ("goodput_share", "goodput as a share of what the link can carry"),
     ("cpu_sender", "CPU time of the sender per KiB"),
     ("cpu_receiver", "CPU time of the receiver per KiB"),
     ("cpu_client", "CPU time of the client per call"),
     ("cpu_server", "CPU time of the server per call"),
-    (
-        "cycles_per_byte",
-        "cycles per byte (of the TSC if the CPU counts none)",
-    ),
+    ("cycles_per_byte", "cycles per byte (of the TSC if the CPU counts none)"),
     ("l1d_load_misses", "L1 data cache misses per message"),
     ("l2_load_misses", "L2 cache misses per message"),
     ("llc_load_misses", "last-level cache misses per message"),
@@ -40,10 +31,7 @@ pub(crate) const METRICS: [(&str, &str); 21] = [
     ("context_switches", "context switches per message"),
     ("pollution_l1", "added time to read the L1 data cache again"),
     ("pollution_l2", "added time to read the L2 cache again"),
-    (
-        "pollution_l3",
-        "added time to read the last-level cache again",
-    ),
+    ("pollution_l3", "added time to read the last-level cache again"),
     ("copied", ""),
     ("estimated_core_cycles", ""),
 ];
@@ -88,10 +76,7 @@ pub fn point(point: &Point, info: Option<&ProbeInfo>) -> String {
 
 /// A point with those axes that are not at their default: `cpu.call`.
 pub fn short_point(point: &Point, info: Option<&ProbeInfo>) -> String {
-    named(
-        point,
-        &axes(point, info, |axis, value| *value != axis.default()),
-    )
+    named(point, &axes(point, info, |axis, value| *value != axis.default()))
 }
 
 /// The label of a point in the latency table, or else the point.
@@ -101,10 +86,9 @@ pub(crate) fn label(run: &Run, point: &Point) -> String {
         let labels = block.labels.iter();
         labels.filter_map(|(position, label)| Some((block.points.get(*position)?, label)))
     });
-    labels.find(|(planned, _)| *planned == point).map_or_else(
-        || short_point(point, run.probe(&point.probe)),
-        |(_, label)| label.clone(),
-    )
+    labels
+        .find(|(planned, _)| *planned == point)
+        .map_or_else(|| short_point(point, run.probe(&point.probe)), |(_, label)| label.clone())
 }
 
 fn named(point: &Point, axes: &str) -> String {

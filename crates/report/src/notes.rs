@@ -64,12 +64,8 @@ pub(crate) fn estimated_cycles(run: &Run) -> Option<&'static str> {
 
 /// Why nothing was predicted: what predictions build on is too noisy, or which probes to add.
 fn what_predictions_build_on(run: &Run) -> String {
-    let after: BTreeSet<&str> = run
-        .probes
-        .iter()
-        .flat_map(|info| info.after.iter())
-        .map(|id| &**id)
-        .collect();
+    let after: BTreeSet<&str> =
+        run.probes.iter().flat_map(|info| info.after.iter()).map(|id| &**id).collect();
     let mut rows = run.points.iter();
     if rows.any(|row| after.contains(&*row.point.probe) && !row.is_sound()) {
         return ", because rows that predictions build on have grade D or no interval".to_owned();
@@ -79,10 +75,7 @@ fn what_predictions_build_on(run: &Run) -> String {
     if missing.is_empty() {
         return String::new();
     }
-    format!(
-        ", because this run lacks what predictions build on (add {})",
-        missing.join(" ")
-    )
+    format!(", because this run lacks what predictions build on (add {})", missing.join(" "))
 }
 
 /// The geometric mean of the upper end over the lower end of the predictions. It is shown because a wide
@@ -154,11 +147,7 @@ pub(crate) fn distributions(run: &Run) -> String {
 
 /// A mode: `14.5 µs in 70 %`.
 fn describe(unit: Unit, mode: &Mode) -> String {
-    format!(
-        "{} in {:.0} %",
-        unit.display(mode.median),
-        mode.share * 100.0
-    )
+    format!("{} in {:.0} %", unit.display(mode.median), mode.share * 100.0)
 }
 
 /// The clock, and the counters that are missing, as in the last attempt, and for how long each CPU was alone.
@@ -270,10 +259,7 @@ pub(crate) fn lost_launches(run: &Run) -> String {
     let line = |failure: &FailureRow| {
         let launch = failure.launch? + 1;
         let name = label(run, &failure.point);
-        Some(format!(
-            "launch {launch} lost: {name}: {}\n",
-            failure.failure()
-        ))
+        Some(format!("launch {launch} lost: {name}: {}\n", failure.failure()))
     };
     lost.filter_map(line).collect()
 }
@@ -332,9 +318,7 @@ pub(crate) fn doubts(run: &Run) -> String {
             such.filter(|warning| warning.grade == grade).count()
         };
         let others = [Grade::D, Grade::C, Grade::B].map(|grade| (grade, count(grade)));
-        let others = others
-            .into_iter()
-            .filter(|(grade, count)| *grade < worst.grade && *count > 0);
+        let others = others.into_iter().filter(|(grade, count)| *grade < worst.grade && *count > 0);
         let others = others.map(|(grade, count)| format!("; {count} of grade {grade}"));
         format!(
             "grade {}: {} ({}{}): {}\n",
@@ -368,10 +352,8 @@ pub(crate) fn verdict(run: &Run) -> String {
                 1 => ("has", ""),
                 _ => ("have", ", mostly"),
             };
-            let _ = write!(
-                verdict,
-                "; {count} {have} grade {grade}{mostly} because {what}: {advice}"
-            );
+            let _ =
+                write!(verdict, "; {count} {have} grade {grade}{mostly} because {what}: {advice}");
         }
     }
     verdict
@@ -430,28 +412,16 @@ mod tests {
             congestion_control: Some("cubic".to_owned()),
             mtu_bytes: Some(1500),
             queue_disciplines: vec!["mq".to_owned(), "fq_codel".to_owned()],
-            offloads: [
-                ("gro".into(), true),
-                ("gso".into(), true),
-                ("tso".into(), false),
-            ]
-            .into_iter()
-            .collect(),
+            offloads: [("gro".into(), true), ("gso".into(), true), ("tso".into(), false)]
+                .into_iter()
+                .collect(),
             ..LinkEnd::default()
         };
-        assert_eq!(
-            end(&cable),
-            "eth0, MTU 1500, mq fq_codel, TCP default cubic, gro gso, no tso"
-        );
+        assert_eq!(end(&cable), "eth0, MTU 1500, mq fq_codel, TCP default cubic, gro gso, no tso");
         (cable.device, cable.mtu_bytes) = (None, None);
         cable.queue_disciplines.clear();
         cable.offloads.clear();
-        cable
-            .absent
-            .insert("device".into(), "translated".to_owned());
-        assert_eq!(
-            end(&cable),
-            "TCP default cubic, device unknown (translated)"
-        );
+        cable.absent.insert("device".into(), "translated".to_owned());
+        assert_eq!(end(&cable), "TCP default cubic, device unknown (translated)");
     }
 }

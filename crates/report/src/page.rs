@@ -50,10 +50,7 @@ fn whole(run: &Run, doubts: &[String], reproduction: Option<&Reproduction<'_>>) 
     let of_run = choose::run_figures(&rows);
     let found = Found::new(&rows);
     let machine = machine(run);
-    let heading = machine
-        .lines()
-        .next()
-        .unwrap_or("a machine without a description");
+    let heading = machine.lines().next().unwrap_or("a machine without a description");
     let shown = reproduction.map_or(&[][..], |study| &study.plots);
     let (mut chosen, left_out) = probes::chosen(&rows, shown);
     // A study has its own questions.
@@ -153,10 +150,7 @@ fn head(run: &Run) -> String {
         Some(_) => "",
         None => " The run was interrupted, and some points were not measured.",
     };
-    format!(
-        "Started {}, precision {}. {summary}.{end}",
-        run.run.started, run.run.plan.precision
-    )
+    format!("Started {}, precision {}. {summary}.{end}", run.run.started, run.run.plan.precision)
 }
 
 fn made(run: &Run) -> Markup {

@@ -67,23 +67,13 @@ pub(crate) struct Panel {
 impl Panel {
     /// A panel without marks.
     pub(crate) fn new(title: impl Into<String>, x: Axis, y: Axis, lines: Vec<Line>) -> Panel {
-        Panel {
-            title: title.into(),
-            x,
-            y,
-            lines,
-            marks: Vec::new(),
-        }
+        Panel { title: title.into(), x, y, lines, marks: Vec::new() }
     }
 }
 
 impl Line {
     pub(crate) fn new(series: usize, kind: Kind, dots: impl IntoIterator<Item = Dot>) -> Line {
-        Line {
-            series,
-            kind,
-            dots: dots.into_iter().collect(),
-        }
+        Line { series, kind, dots: dots.into_iter().collect() }
     }
 }
 
@@ -96,12 +86,7 @@ pub(crate) fn ends(values: impl Iterator<Item = f64>) -> (f64, f64) {
 
 impl Axis {
     pub(crate) fn new(label: impl Into<String>, unit: Unit, scale: Scale) -> Axis {
-        Axis {
-            label: label.into(),
-            unit,
-            suffix: "",
-            scale,
-        }
+        Axis { label: label.into(), unit, suffix: "", scale }
     }
 }
 

@@ -47,9 +47,7 @@ pub(crate) fn sum(row: &PointRow, name: &str) -> Option<String> {
     };
     Some(format!(
         "{name}: expected {} ({}), measured {measured}{interval}, {verdict}",
-        estimate
-            .unit
-            .display_interval((expected.low, expected.high)),
+        estimate.unit.display_interval((expected.low, expected.high)),
         expected.because,
     ))
 }

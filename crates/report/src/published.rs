@@ -102,19 +102,14 @@ mod tests {
         let whats = |label: &str| {
             let mut row = row("file.read", 1, 5.0);
             row.label = Some(label.to_owned());
-            published(&row)
-                .map(|known| &*known.what)
-                .collect::<Vec<_>>()
+            published(&row).map(|known| &*known.what).collect::<Vec<_>>()
         };
         let flash = ["read 4 KB randomly from SSD (added later)"];
         assert_eq!(whats("read 4 KiB randomly from nvme0n1 (flash)"), flash);
         let flash = ["read 1 MB sequentially from SSD (added later)"];
         assert_eq!(whats("read 1 MiB sequentially from nvme0n1 (flash)"), flash);
         let turning = ["read 1 MB sequentially from disk"];
-        assert_eq!(
-            whats("read 1 MiB sequentially from sda (rotational)"),
-            turning
-        );
+        assert_eq!(whats("read 1 MiB sequentially from sda (rotational)"), turning);
         assert_eq!(whats("disk seek"), ["disk seek"]);
         for label in [
             "read 4 KiB randomly from sda (rotational)",

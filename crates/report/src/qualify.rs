@@ -86,18 +86,10 @@ fn of_row(row: &JudgedRow) -> String {
 
 /// What more time would decide.
 fn left(of: &Qualified) -> Option<String> {
-    let open = of
-        .rows
-        .iter()
-        .filter(|row| row.verdict == Verdict::Undecided);
+    let open = of.rows.iter().filter(|row| row.verdict == Verdict::Undecided);
     let open: Vec<&JudgedRow> = open.collect();
-    let decidable = open
-        .iter()
-        .filter(|row| row.launches_left.is_some())
-        .count();
-    let noisy = open
-        .iter()
-        .filter(|row| row.worse.is_none() && row.launches_left.is_none());
+    let decidable = open.iter().filter(|row| row.launches_left.is_some()).count();
+    let noisy = open.iter().filter(|row| row.worse.is_none() && row.launches_left.is_none());
     (of.verdict == Verdict::Undecided && !open.is_empty()).then(|| match decidable {
         0 if noisy.count() == open.len() => {
             "Other processes or machines disturb this one: measure it when it is idle (--wait-quiet)".to_owned()

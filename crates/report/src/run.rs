@@ -84,11 +84,7 @@ fn counted(run: &Run) -> String {
 /// The results that matter: at most five lines, unless all notes have named them already; then how far the
 /// numbers can be trusted. They come last, where a terminal shows them.
 pub fn conclusion(run: &Run, style: Style) -> String {
-    let lines = if style.notes {
-        Vec::new()
-    } else {
-        conclusion::lines(run)
-    };
+    let lines = if style.notes { Vec::new() } else { conclusion::lines(run) };
     let lines = lines.iter().map(|line| style.cut(&format!("- {line}")));
     let verdict = style.prose(&notes::verdict(run));
     let verdict = match style.colour && !verdict.is_empty() {

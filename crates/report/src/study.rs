@@ -24,21 +24,9 @@ pub use result::Why;
 
 /// The studies that come with costof: their names and files.
 pub const EMBEDDED: [(&str, &str); 5] = [
-    (
-        "copy-primitives",
-        include_str!("../studies/copy-primitives.toml"),
-    ),
-    (
-        "system-measurement",
-        include_str!("../studies/system-measurement.toml"),
-    ),
-    (
-        "latency-numbers",
-        include_str!("../studies/latency-numbers.toml"),
-    ),
-    (
-        "reliable-datagrams",
-        include_str!("../studies/reliable-datagrams.toml"),
-    ),
+    ("copy-primitives", include_str!("../studies/copy-primitives.toml")),
+    ("system-measurement", include_str!("../studies/system-measurement.toml")),
+    ("latency-numbers", include_str!("../studies/latency-numbers.toml")),
+    ("reliable-datagrams", include_str!("../studies/reliable-datagrams.toml")),
     ("rpc", include_str!("../studies/rpc.toml")),
 ];

@@ -24,36 +24,11 @@ struct Column {
 }
 
 const COLUMNS: [Column; 5] = [
-    Column {
-        heading: "measured",
-        align: Right,
-        from_width: 0,
-        cell: measured,
-    },
-    Column {
-        heading: "95 % interval",
-        align: Right,
-        from_width: 120,
-        cell: interval_of,
-    },
-    Column {
-        heading: "predicted",
-        align: Right,
-        from_width: 160,
-        cell: prediction,
-    },
-    Column {
-        heading: "cycles",
-        align: Right,
-        from_width: CYCLES_FROM_WIDTH,
-        cell: cycles,
-    },
-    Column {
-        heading: "grade",
-        align: Left,
-        from_width: 0,
-        cell: |row| row.grade.to_string(),
-    },
+    Column { heading: "measured", align: Right, from_width: 0, cell: measured },
+    Column { heading: "95 % interval", align: Right, from_width: 120, cell: interval_of },
+    Column { heading: "predicted", align: Right, from_width: 160, cell: prediction },
+    Column { heading: "cycles", align: Right, from_width: CYCLES_FROM_WIDTH, cell: cycles },
+    Column { heading: "grade", align: Left, from_width: 0, cell: |row| row.grade.to_string() },
 ];
 
 /// A narrower terminal does not show cycles.
@@ -124,10 +99,7 @@ fn painted(line: &str, row: Option<&PointRow>) -> String {
     let line = line.replace('✗', &colour::painted("✗", colour::BAD));
     let grade = row.grade.to_string();
     match line.strip_suffix(&format!("  {grade}")) {
-        Some(before) => format!(
-            "{before}  {}",
-            colour::painted(&grade, colour::grade(row.grade))
-        ),
+        Some(before) => format!("{before}  {}", colour::painted(&grade, colour::grade(row.grade))),
         None => line,
     }
 }
@@ -170,9 +142,7 @@ pub(crate) fn prediction(row: &PointRow) -> String {
         return String::new();
     };
     let mark = hit_mark(row);
-    let range = estimate
-        .unit
-        .display_interval((expected.low, expected.high));
+    let range = estimate.unit.display_interval((expected.low, expected.high));
     if expected.metric == row.primary {
         return format!("{range}{mark}");
     }
@@ -200,12 +170,10 @@ pub(crate) fn cycles(row: &PointRow) -> String {
     let of = |mark, metric| Some((mark, row.median(metric).filter(|_| row.is_usable())?));
     let counted = of("", "cycles");
     let estimated = || of("~", "estimated_core_cycles");
-    counted
-        .or_else(estimated)
-        .map_or_else(String::new, |(mark, cycles)| {
-            let digits = if cycles < 100.0 { 1 } else { 0 };
-            format!("{mark}{cycles:.digits$}")
-        })
+    counted.or_else(estimated).map_or_else(String::new, |(mark, cycles)| {
+        let digits = if cycles < 100.0 { 1 } else { 0 };
+        format!("{mark}{cycles:.digits$}")
+    })
 }
 
 #[cfg(test)]
@@ -227,11 +195,7 @@ mod tests {
         });
         assert_eq!(measured(&row), "229 ns (shared, 213–241 ns)");
         row.metrics[0].ci95 = Some((21.3, 2410.0));
-        assert!(
-            measured(&row).starts_with("too noisy: "),
-            "{}",
-            measured(&row)
-        );
+        assert!(measured(&row).starts_with("too noisy: "), "{}", measured(&row));
         if let Some(core) = &mut row.metrics[0].core {
             core.selection = Selection::Alone;
         }
@@ -243,15 +207,8 @@ mod tests {
     fn a_run_that_ended_early_says_how_far_it_is_and_how_it_goes_on() {
         let mut run = run_without_facts();
         let text = points(&run, Style::default());
-        assert!(
-            text.contains("after 0 launches. `costof run --resume RUN`"),
-            "{text}"
-        );
-        run.end = Some(EndRow {
-            finished: String::new(),
-            points: 0,
-            failures: 0,
-        });
+        assert!(text.contains("after 0 launches. `costof run --resume RUN`"), "{text}");
+        run.end = Some(EndRow { finished: String::new(), points: 0, failures: 0 });
         assert_eq!(points(&run, Style::default()), "No point was measured.\n");
     }
 }

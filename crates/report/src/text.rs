@@ -50,9 +50,7 @@ fn words(line: &str) -> Vec<&str> {
 fn end_of_word(text: &str) -> usize {
     let mut from = 0;
     loop {
-        let end = text[from..]
-            .find(char::is_whitespace)
-            .map_or(text.len(), |end| from + end);
+        let end = text[from..].find(char::is_whitespace).map_or(text.len(), |end| from + end);
         let opened = text[from..end].match_indices('`').count() % 2 == 1;
         let last = text[..end].rfind('`').unwrap_or(end);
         match text[end..].find('`') {
@@ -64,11 +62,7 @@ fn end_of_word(text: &str) -> usize {
 
 /// Text after a blank line; nothing if it is empty.
 pub(crate) fn paragraph(text: &str) -> String {
-    if text.is_empty() {
-        String::new()
-    } else {
-        format!("\n{text}")
-    }
+    if text.is_empty() { String::new() } else { format!("\n{text}") }
 }
 
 /// Text of a run file without characters that control a terminal.
@@ -127,10 +121,7 @@ mod tests {
     fn a_file_name_leads_nowhere_else() {
         assert_eq!(file_name("../a b/ü<c>.d", 100), "-a-b---c-.d");
         assert_eq!(file_name("copy.send-by-size", 9), "copy.send");
-        assert_eq!(
-            (shortened("abcd", 3), capital("über")),
-            ("ab…".to_owned(), "Über".to_owned())
-        );
+        assert_eq!((shortened("abcd", 3), capital("über")), ("ab…".to_owned(), "Über".to_owned()));
     }
 
     #[test]

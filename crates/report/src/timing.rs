@@ -133,10 +133,7 @@ fn sentence(first: &str, other: &str, metric: &TimeMetric, comparison: &TimeComp
         false => ("less", [1.0 - value, 1.0 - high, 1.0 - low]),
     };
     let range = span(&number(low), "–", &number(high));
-    format!(
-        "{other} {takes} {} ({range}) {word} {what} than {first}.",
-        percent(value)
-    )
+    format!("{other} {takes} {} ({range}) {word} {what} than {first}.", percent(value))
 }
 
 fn verdict(judgement: Judgement, threshold: f64) -> String {
@@ -206,9 +203,8 @@ fn significant_decimals(value: f64) -> usize {
 fn table(timing: &Timing) -> Grid {
     let mut names: Vec<String> = vec!["CPU time, core alone".to_owned()];
     names.extend(["CPU time as it ran", "wall time as it ran"].map(str::to_owned));
-    let mut own: Vec<&String> = (timing.commands.iter())
-        .flat_map(|command| command.own.keys())
-        .collect();
+    let mut own: Vec<&String> =
+        (timing.commands.iter()).flat_map(|command| command.own.keys()).collect();
     own.sort();
     own.dedup();
     names.extend(own.iter().map(|name| (*name).clone()));
@@ -267,10 +263,7 @@ fn details(command: &TimedCommand) -> String {
     let mut parts = vec![
         format!("user {}", time(of(|run| run.user_ns))),
         format!("system {}", time(of(|run| run.system_ns))),
-        format!(
-            "peak memory {:.1} MiB",
-            of(|run| run.max_rss_bytes) / f64::from(1 << 20)
-        ),
+        format!("peak memory {:.1} MiB", of(|run| run.max_rss_bytes) / f64::from(1 << 20)),
         format!(
             "{} page faults ({} from disk)",
             count(|run| run.minor_faults + run.major_faults),
@@ -285,10 +278,9 @@ fn details(command: &TimedCommand) -> String {
     if let Some(waited) = middle(&|run| Some(run.run_queue_ns? as f64)) {
         parts.push(format!("waited {} for a CPU", time(waited)));
     }
-    if let (Some(cycles), Some(instructions)) = (
-        middle(&|run| Some(run.cycles? as f64)),
-        middle(&|run| Some(run.instructions? as f64)),
-    ) {
+    if let (Some(cycles), Some(instructions)) =
+        (middle(&|run| Some(run.cycles? as f64)), middle(&|run| Some(run.instructions? as f64)))
+    {
         parts.push(format!(
             "{instructions:.3e} instructions, {:.2} a cycle",
             instructions / cycles.max(1.0)
@@ -312,29 +304,19 @@ fn notes(command: &TimedCommand) -> Vec<String> {
         notes.push(format!("CPU time with the core alone is unknown: {why}"));
     }
     if let Some(slowdown) = command.slowdown {
-        notes.push(format!(
-            "on a shared core it takes {slowdown:.2} times as long"
-        ));
+        notes.push(format!("on a shared core it takes {slowdown:.2} times as long"));
     }
     let wall = command.wall_ns.map_or(f64::INFINITY, |wall| wall.value);
-    if let Some(start) = command
-        .start_ns
-        .filter(|start| *start >= START_COUNTS * wall)
-    {
+    if let Some(start) = command.start_ns.filter(|start| *start >= START_COUNTS * wall) {
         let what = match &command.shell {
             Some(shell) => format!("the shell ({shell})"),
             None => "a process that does nothing".to_owned(),
         };
         let time = Unit::Nanoseconds.display(start);
-        notes.push(format!(
-            "contains the start: {what} takes {time} of wall time"
-        ));
+        notes.push(format!("contains the start: {what} takes {time} of wall time"));
     }
     notes.extend(command.notes.iter().cloned());
-    notes
-        .into_iter()
-        .map(|note| format!("{}: {note}", short(command)))
-        .collect()
+    notes.into_iter().map(|note| format!("{}: {note}", short(command))).collect()
 }
 
 #[cfg(test)]

@@ -15,12 +15,7 @@ const TEXT: &str = include_str!("run.txt");
 /// As it is on a terminal of 80 columns.
 const NARROW: &str = include_str!("run-80.txt");
 
-const NOTES: Style = Style {
-    width: None,
-    colour: false,
-    ids: true,
-    notes: true,
-};
+const NOTES: Style = Style { width: None, colour: false, ids: true, notes: true };
 
 fn run() -> Run {
     costof_model::run_file::read(BufReader::new(RUN)).expect("a run")
@@ -31,10 +26,7 @@ fn shown(run: &Run, style: Style) -> String {
 }
 
 fn terminal(width: usize) -> Style {
-    Style {
-        width: Some(width),
-        ..Style::default()
-    }
+    Style { width: Some(width), ..Style::default() }
 }
 
 #[test]
@@ -65,34 +57,23 @@ fn no_line_is_wider_than_the_terminal_and_wider_ones_show_more() {
 
 #[test]
 fn a_name_takes_several_lines_and_its_row_keeps_its_colours() {
-    let style = Style {
-        ids: true,
-        colour: true,
-        ..terminal(60)
-    };
+    let style = Style { ids: true, colour: true, ..terminal(60) };
     let shown = shown(&run(), style);
     assert!(!shown.contains('\u{fffd}'), "{shown}");
-    let graded = shown
-        .lines()
-        .filter(|line| line.contains("\u{1b}[") && line.contains(" B"));
+    let graded = shown.lines().filter(|line| line.contains("\u{1b}[") && line.contains(" B"));
     assert!(graded.count() > 0, "{shown}");
 }
 
 #[test]
 fn colours_are_on_the_grade_and_what_was_missed_and_change_no_letter() {
-    let style = Style {
-        colour: true,
-        ..NOTES
-    };
+    let style = Style { colour: true, ..NOTES };
     let coloured = shown(&run(), style);
-    let plain = coloured.split('\u{1b}').skip(1).fold(
-        coloured
-            .split('\u{1b}')
-            .next()
-            .unwrap_or_default()
-            .to_owned(),
-        |text, part| text + part.split_once('m').expect("a colour").1,
-    );
+    let plain = coloured
+        .split('\u{1b}')
+        .skip(1)
+        .fold(coloured.split('\u{1b}').next().unwrap_or_default().to_owned(), |text, part| {
+            text + part.split_once('m').expect("a colour").1
+        });
     assert_eq!(plain, TEXT);
     for colour in ["\u{1b}[31m✗", "\u{1b}[33mC", "\u{1b}[32mA"] {
         assert!(coloured.contains(colour), "{coloured:?}");
@@ -106,10 +87,7 @@ fn a_row_without_a_usable_interval_is_dim_and_in_no_finding_and_no_score() {
     let row = row.expect("a missed prediction");
     let low = row.primary().expect("it is measured").median;
     row.metrics[0].ci95 = Some((low, 10.5 * low));
-    let style = Style {
-        colour: true,
-        ..NOTES
-    };
+    let style = Style { colour: true, ..NOTES };
     let text = shown(&run, style);
     assert!(text.contains("too noisy: "), "{text}");
     assert!(text.contains("\u{1b}[2m loop iteration, counter"), "{text}");
@@ -151,10 +129,7 @@ fn a_row_over_an_emulated_link_says_so_wherever_it_is_shown() {
     run.points = rows.to_vec();
     let file: Vec<u8> = run.into_rows().flat_map(|row| line(&row)).collect();
     let run = read(&file[..]).expect("a run");
-    let marked = [
-        "round trip over lan [emulated]",
-        "net.rtt size=2 over lan [emulated]",
-    ];
+    let marked = ["round trip over lan [emulated]", "net.rtt size=2 over lan [emulated]"];
     for shown in [
         shown(&run, terminal(80)),
         shown(&run, NOTES),
@@ -164,10 +139,7 @@ fn a_row_over_an_emulated_link_says_so_wherever_it_is_shown() {
         assert!(marked.iter().all(|name| shown.contains(name)), "{shown}");
     }
     let csv = csv::summary(&run);
-    let cells = format!(
-        "\r\n\"net.rtt(size=1, over lan)\",net.rtt,1,{},lan,true,",
-        marked[0]
-    );
+    let cells = format!("\r\n\"net.rtt(size=1, over lan)\",net.rtt,1,{},lan,true,", marked[0]);
     assert!(csv.contains(&cells), "{csv}");
     let json = String::from_utf8(file).expect("text");
     let fields = r#""point":"net.rtt(size=1, over lan)","probe":"net.rtt","axes":{"size":1},"link":"lan","emulated":true,"#;
@@ -181,10 +153,7 @@ fn estimated_cycles_say_why_although_those_of_user_mode_are_counted() {
     counters.absent.clear();
     counters.user_only = vec!["cycles".into()];
     let text = text(&run, NOTES);
-    assert!(
-        text.contains("No counted cycles: only those in user mode"),
-        "{text}"
-    );
+    assert!(text.contains("No counted cycles: only those in user mode"), "{text}");
     assert!(text.contains("perf_event_paranoid=1"), "{text}");
 }
 

@@ -30,7 +30,5 @@ const MAX_FRAME: u32 = 128 << 10;
 
 /// A runtime that does all its work on the waiting thread.
 fn runtime() -> std::io::Result<tokio::runtime::Runtime> {
-    tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
+    tokio::runtime::Builder::new_current_thread().enable_all().build()
 }

@@ -37,11 +37,7 @@ impl InFlight {
                 ));
             }
         };
-        Ok(Self {
-            kind: None,
-            begun: 0,
-            inner,
-        })
+        Ok(Self { kind: None, begun: 0, inner })
     }
 
     /// Begins a call without waiting. Returns its number, counted from 0. Bytes that are not sent

@@ -32,9 +32,7 @@ impl Marshal {
         if either!(&marshal.inner, inner => inner.is_same(&marshal.buffer))? {
             Ok(marshal)
         } else {
-            Err(RpcError::WrongAnswer(
-                "it decodes to another payload".into(),
-            ))
+            Err(RpcError::WrongAnswer("it decodes to another payload".into()))
         }
     }
 

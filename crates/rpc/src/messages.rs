@@ -24,11 +24,7 @@ impl<M: Clone + PartialEq> Messages<M> {
         let kind = payload.kind();
         let messages = match place.take() {
             Some(messages) if messages.kind == kind => messages,
-            _ => Messages {
-                kind,
-                expected: make(payload)?,
-                next: Vec::new(),
-            },
+            _ => Messages { kind, expected: make(payload)?, next: Vec::new() },
         };
         Ok(place.insert(messages))
     }

@@ -16,10 +16,7 @@ pub struct Options {
 impl Default for Options {
     /// 8 MiB, no deadline.
     fn default() -> Self {
-        Self {
-            max_message_bytes: 8 << 20,
-            deadline: None,
-        }
+        Self { max_message_bytes: 8 << 20, deadline: None }
     }
 }
 
@@ -32,9 +29,6 @@ impl Options {
         if bytes <= self.max_message_bytes {
             return Ok(());
         }
-        Err(RpcError::TooLong(format!(
-            "{bytes} B to send, {} B allowed",
-            self.max_message_bytes
-        )))
+        Err(RpcError::TooLong(format!("{bytes} B to send, {} B allowed", self.max_message_bytes)))
     }
 }

@@ -86,12 +86,7 @@ fn letters(bytes: usize) -> String {
 
 fn structure() -> Structure {
     let text = |text: &str| text.to_owned();
-    let labels = [
-        ("colour", "green"),
-        ("maker", "Zündapp"),
-        ("owner", "none"),
-        ("wheels", "two"),
-    ];
+    let labels = [("colour", "green"), ("maker", "Zündapp"), ("owner", "none"), ("wheels", "two")];
     Structure {
         id: 9_007_199_254_740_993,
         name: text("a structure with a name"),
@@ -99,11 +94,7 @@ fn structure() -> Structure {
         sold: true,
         at: (48.137_154, 11.576_124),
         numbers: vec![0, 1, -1, 127, 128, -65_536, i32::MAX, i32::MIN],
-        notes: vec![
-            text("first"),
-            text(""),
-            text("a note that is longer than the others"),
-        ],
+        notes: vec![text("first"), text(""), text("a note that is longer than the others")],
         labels: labels.map(|(key, value)| (text(key), text(value))).into(),
     }
 }
@@ -128,9 +119,7 @@ mod tests {
     fn a_string_has_the_bytes_that_were_asked_for() {
         for bytes in [0, 1, 26, 27, 65_536] {
             let payload = Payload::new(Kind::String(bytes));
-            let Value::String(text) = payload.value() else {
-                panic!("{payload:?}")
-            };
+            let Value::String(text) = payload.value() else { panic!("{payload:?}") };
             assert_eq!(text.len(), bytes);
         }
     }

@@ -51,10 +51,7 @@ impl Server {
     /// [`RpcError::Failed`] if the system has no thread or descriptor left.
     pub fn start(stack: Stack, options: &Options) -> Result<Self, RpcError> {
         let serving = start(stack, options).map_err(|error| cannot_serve(&error))?;
-        Ok(Self {
-            accepting: None,
-            serving: Arc::new(serving),
-        })
+        Ok(Self { accepting: None, serving: Arc::new(serving) })
     }
 
     /// The listening address with its port; `None` if it does not listen.
@@ -97,10 +94,7 @@ impl Accepting {
             let listener = Arc::clone(&listener);
             move || accept(&listener, &serving)
         })?;
-        Ok(Self {
-            listener,
-            thread: Some(thread),
-        })
+        Ok(Self { listener, thread: Some(thread) })
     }
 }
 

@@ -25,9 +25,7 @@ impl Socket {
     pub(crate) fn connect(address: SocketAddr) -> Result<Self, RpcError> {
         let connected = TcpStream::connect_timeout(&address, CONNECT_TIMEOUT);
         let connected = connected.and_then(|stream| stream.set_nodelay(true).map(|()| stream));
-        connected
-            .map(Self)
-            .map_err(|source| RpcError::Connect { address, source })
+        connected.map(Self).map_err(|source| RpcError::Connect { address, source })
     }
 
     /// Switches off Nagle's algorithm, which a Unix socket does not have.

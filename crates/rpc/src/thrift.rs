@@ -20,13 +20,7 @@ use ::thrift::TConfiguration;
 /// What Apache's compiler generates from `idl/echo.thrift`, unchanged (`crates/rpc/generate`;
 /// `./check --all` generates it again and compares). Nobody reads or edits it, so its lints are allowed,
 /// here and nowhere else.
-#[allow(
-    dead_code,
-    unreachable_pub,
-    unused_imports,
-    clippy::all,
-    clippy::unwrap_used
-)]
+#[allow(dead_code, unreachable_pub, unused_imports, clippy::all, clippy::unwrap_used)]
 mod wire {
     include!("thrift/generated/echo.rs");
 
@@ -44,7 +38,5 @@ fn limits(options: &Options) -> TConfiguration {
         .max_frame_size(None)
         .max_message_size(Some(options.max_message_bytes))
         .max_string_size(Some(options.max_message_bytes));
-    limits
-        .build()
-        .expect("only frames longer than messages are refused")
+    limits.build().expect("only frames longer than messages are refused")
 }

@@ -27,11 +27,7 @@ impl Default for Accept {
 
 impl From<Config> for Accept {
     fn from(config: Config) -> Accept {
-        Accept {
-            config,
-            connections: 1024,
-            connections_per_address: 256,
-        }
+        Accept { config, connections: 1024, connections_per_address: 256 }
     }
 }
 
@@ -101,11 +97,7 @@ impl Admission {
         let is_full = self.accepted >= self.accept.connections
             || same_address.unwrap_or(0) >= self.accept.connections_per_address
             || self.used_tokens.len() >= MAX_USED_TOKENS;
-        if is_full {
-            Verdict::Refused
-        } else {
-            Verdict::Admitted(expires)
-        }
+        if is_full { Verdict::Refused } else { Verdict::Admitted(expires) }
     }
 
     fn retry(&mut self, now: Time, client: &Client) {
@@ -131,10 +123,7 @@ impl Admission {
     /// Records that an admitted client has this connection. Returns the configuration of the
     /// connection.
     pub(crate) fn connected(&mut self, client: &Client, slot: u32, token_expires: Time) -> Config {
-        let state = State::Connected {
-            slot,
-            token_expires,
-        };
+        let state = State::Connected { slot, token_expires };
         self.clients.insert((client.address, client.id), state);
         self.accepted += 1;
         *self.per_address.entry(client.address.ip()).or_default() += 1;
@@ -147,10 +136,7 @@ impl Admission {
             return;
         };
         match *state {
-            State::Connected {
-                slot,
-                token_expires,
-            } if slot == ended => {
+            State::Connected { slot, token_expires } if slot == ended => {
                 *state = State::Ended;
                 // They expire in about this order, and each is kept no longer than a token is
                 // valid.
@@ -192,11 +178,7 @@ mod tests {
             let used = (now + TOKEN_LIFETIME, address, id);
             admission.used_tokens.push_back(used);
         }
-        let client = Client {
-            address,
-            id: MAX_USED_TOKENS as u64,
-            nonce: 7,
-        };
+        let client = Client { address, id: MAX_USED_TOKENS as u64, nonce: 7 };
         let token = admission.tokens.issue(now, &client);
         let hello = |admission: &mut Admission, now| admission.hello(now, &client, Some(token));
         assert_eq!(hello(&mut admission, now), Verdict::Refused);

@@ -110,12 +110,7 @@ const ACCEPT_TIMEOUT: Duration = Duration::from_secs(20);
 impl Connection {
     /// The client's end, which sends a hello now.
     pub(crate) fn connect(now: Time, peer: SocketAddr, config: Config, ids: Ids) -> Connection {
-        let hello = Hello {
-            token: None,
-            next_at: now,
-            interval: INITIAL_HELLO_INTERVAL,
-            count: 0,
-        };
+        let hello = Hello { token: None, next_at: now, interval: INITIAL_HELLO_INTERVAL, count: 0 };
         Connection::new(now, peer, config, ids, State::Connecting(hello))
     }
 
@@ -127,9 +122,7 @@ impl Connection {
         ids: Ids,
         parameters: &Parameters,
     ) -> Connection {
-        let state = State::Accepting {
-            is_answer_due: true,
-        };
+        let state = State::Accepting { is_answer_due: true };
         let mut connection = Connection::new(now, peer, config, ids, state);
         connection.deadline = now + connection.idle_timeout.min(ACCEPT_TIMEOUT);
         connection.negotiate(parameters);
@@ -199,10 +192,7 @@ impl Connection {
         }
         let bytes = message.len();
         if bytes > self.max_message {
-            return Err(SendError::TooLong {
-                bytes,
-                most: self.max_message,
-            });
+            return Err(SendError::TooLong { bytes, most: self.max_message });
         }
         // An event that the caller has not fetched also takes memory; one that the caller could not
         // fetch yet does not count.
@@ -306,9 +296,7 @@ impl Connection {
     fn should_advertise_credit(&self) -> bool {
         let (now, before) = (self.reassembly.credit(), self.advertised);
         let window = self.config.window_bytes;
-        let bytes = (window / 4)
-            .min(window - self.config.message_bytes as u64)
-            .max(1);
+        let bytes = (window / 4).min(window - self.config.message_bytes as u64).max(1);
         let messages = u64::from(self.config.window_messages).div_ceil(4);
         now.bytes - before.bytes >= bytes || now.messages - before.messages >= messages
     }
@@ -331,8 +319,7 @@ impl Connection {
     /// acknowledged.
     fn end(&mut self, reason: Reason) {
         let ids = self.sending.abandon();
-        self.events
-            .extend(ids.into_iter().map(Event::Undeliverable));
+        self.events.extend(ids.into_iter().map(Event::Undeliverable));
         self.closed = Some(reason);
     }
 

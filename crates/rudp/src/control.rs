@@ -42,9 +42,7 @@ impl Controller {
     /// For packets of at most this many bytes.
     pub(crate) fn new(control: Control, packet: usize) -> Controller {
         match control {
-            Control::Fixed { messages } => Controller::Fixed {
-                messages: messages.max(1).into(),
-            },
+            Control::Fixed { messages } => Controller::Fixed { messages: messages.max(1).into() },
             Control::Cubic => Controller::Cubic(Cubic::new(packet)),
             Control::Rate => Controller::Rate(Box::new(Rate::new(packet))),
         }

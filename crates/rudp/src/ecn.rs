@@ -167,11 +167,7 @@ mod tests {
         assert_eq!(after(5, marks(5, 0, 0), 5), (0, true));
         assert_eq!(after(5, marks(0, 0, 0), 5), (0, false), "all cleared");
         assert_eq!(after(5, marks(3, 0, 1), 5), (0, false), "one cleared");
-        assert_eq!(
-            after(5, marks(0, 5, 0), 5),
-            (0, false),
-            "turned into ECT(1)"
-        );
+        assert_eq!(after(5, marks(0, 5, 0), 5), (0, false), "turned into ECT(1)");
         assert_eq!(after(5, marks(4, 1, 1), 5), (0, false), "an invented mark");
         assert_eq!(after(5, marks(1 << 61, 0, 1 << 61), 5), (0, false));
         let mut marking = EcnValidation::default();

@@ -58,10 +58,7 @@ impl Endpoint {
         };
         Ok(Endpoint {
             admission: accept.map(|accept| Admission::new(accept, derive(1))),
-            random: Random {
-                key: derive(11),
-                sampled: 0,
-            },
+            random: Random { key: derive(11), sampled: 0 },
             slots: Vec::new(),
             free: Vec::new(),
             transmits: Turns::default(),
@@ -87,11 +84,7 @@ impl Endpoint {
     ) -> Result<ConnectionId, ConfigError> {
         config.check()?;
         let (slot, own) = self.allocate();
-        let ids = Ids {
-            own,
-            nonce: self.random.next(),
-            ..Ids::default()
-        };
+        let ids = Ids { own, nonce: self.random.next(), ..Ids::default() };
         self.insert(slot, Connection::connect(now, to, config, ids));
         Ok(ConnectionId(own))
     }
@@ -120,22 +113,14 @@ impl Endpoint {
     ) {
         if let Some(data) = Data::read(datagram) {
             let slot = self.slot_of(data.receiver);
-            self.deliver(slot, from, |connection| {
-                connection.handle_data(now, ecn, &data)
-            });
+            self.deliver(slot, from, |connection| connection.handle_data(now, ecn, &data));
         } else if let Some(packet) = Handshake::read(datagram) {
-            let client = Client {
-                address: from,
-                id: packet.client,
-                nonce: packet.nonce,
-            };
+            let client = Client { address: from, id: packet.client, nonce: packet.nonce };
             let slot = match packet.step {
                 Step::Hello(parameters, token) => self.accept(now, &client, &parameters, token),
                 Step::Retry(_) | Step::Accept { .. } => self.slot_of(packet.client),
             };
-            self.deliver(slot, from, |connection| {
-                connection.handle_handshake(now, &packet)
-            });
+            self.deliver(slot, from, |connection| connection.handle_handshake(now, &packet));
         }
     }
 
@@ -233,11 +218,7 @@ impl Endpoint {
         let admission = self.admission.as_mut();
         if let Some((to, retry)) = admission.and_then(Admission::poll_retry) {
             retry.write(out);
-            return Some(Transmit {
-                to,
-                datagram_bytes: out.len(),
-                ecn: None,
-            });
+            return Some(Transmit { to, datagram_bytes: out.len(), ecn: None });
         }
         while let Some(slot) = self.transmits.front() {
             if let Some(connection) = &mut self.slots[slot as usize]
@@ -314,10 +295,7 @@ impl Endpoint {
             self.slots.push(None);
             self.slots.len() as u32 - 1
         });
-        assert!(
-            (slot as usize) < MAX_SLOTS,
-            "an endpoint has no more than a million connections"
-        );
+        assert!((slot as usize) < MAX_SLOTS, "an endpoint has no more than a million connections");
         let id = self.random.next() >> SLOT_BITS << SLOT_BITS | u64::from(slot);
         (slot, id)
     }
@@ -390,10 +368,7 @@ mod tests {
     #[test]
     fn a_client_for_whom_no_slot_is_left_is_refused() {
         let (now, address) = (Time::from_nanos(1), "192.0.2.1:1".parse().unwrap());
-        let accept = Accept {
-            connections: usize::MAX,
-            ..Accept::default()
-        };
+        let accept = Accept { connections: usize::MAX, ..Accept::default() };
         let mut server = Endpoint::new([1; 16], Some(accept)).unwrap();
         server.slots.resize_with(MAX_SLOTS, || None);
         let mut client = Endpoint::new([2; 16], None).unwrap();

@@ -70,12 +70,7 @@ pub(crate) struct Piece<'a> {
 
 impl<'a> Piece<'a> {
     pub(crate) fn whole(id: u64, data: &'a [u8]) -> Piece<'a> {
-        Piece {
-            id,
-            offset: 0,
-            total: data.len() as u32,
-            data,
-        }
+        Piece { id, offset: 0, total: data.len() as u32, data }
     }
 }
 
@@ -143,16 +138,9 @@ impl<'a> Frame<'a> {
             }
             PING => Frame::Ping,
             ACK => Frame::Ack(read_ack(reader)?),
-            CREDIT => Frame::Credit(Credit {
-                bytes: reader.varint()?,
-                messages: reader.varint()?,
-            }),
-            FINISH => Frame::Finish {
-                messages: reader.varint()?,
-            },
-            ABORT => Frame::Abort {
-                code: reader.varint()?,
-            },
+            CREDIT => Frame::Credit(Credit { bytes: reader.varint()?, messages: reader.varint()? }),
+            FINISH => Frame::Finish { messages: reader.varint()? },
+            ABORT => Frame::Abort { code: reader.varint()? },
             ECN_COUNTS => Frame::EcnCounts(read_ecn_counts(reader)?),
             MESSAGE => Frame::Message(read_message(reader)?),
             FRAGMENT => {
@@ -164,12 +152,7 @@ impl<'a> Frame<'a> {
                 if len == 0 || offset.checked_add(len)? > total {
                     return None;
                 }
-                Frame::Message(Piece {
-                    id,
-                    offset,
-                    total,
-                    data,
-                })
+                Frame::Message(Piece { id, offset, total, data })
             }
             _ => return None,
         })
@@ -177,10 +160,7 @@ impl<'a> Frame<'a> {
 
     /// Whether the receiver acknowledges a packet with it (RFC 9002 section 2).
     pub(crate) fn is_ack_eliciting(&self) -> bool {
-        !matches!(
-            self,
-            Frame::Padding | Frame::Ack(_) | Frame::EcnCounts(_) | Frame::Abort { .. }
-        )
+        !matches!(self, Frame::Padding | Frame::Ack(_) | Frame::EcnCounts(_) | Frame::Abort { .. })
     }
 }
 
@@ -191,20 +171,12 @@ fn if_next<'a, T>(
     kind: u8,
     read: impl FnOnce(&mut Reader<'a>) -> Option<T>,
 ) -> Option<Option<T>> {
-    if reader.skip(kind) {
-        read(reader).map(Some)
-    } else {
-        Some(None)
-    }
+    if reader.skip(kind) { read(reader).map(Some) } else { Some(None) }
 }
 
 #[inline]
 fn read_ecn_counts(reader: &mut Reader<'_>) -> Option<EcnCounts> {
-    Some(EcnCounts {
-        ect0: reader.varint()?,
-        ect1: reader.varint()?,
-        ce: reader.varint()?,
-    })
+    Some(EcnCounts { ect0: reader.varint()?, ect1: reader.varint()?, ce: reader.varint()? })
 }
 
 #[inline]
@@ -225,12 +197,7 @@ fn read_ack<'a>(reader: &mut Reader<'a>) -> Option<Ack<'a>> {
         above = Some(*next_range(reader, largest, above)?.start());
     }
     let len = ranges.0.len() - reader.0.len();
-    Some(Ack {
-        largest,
-        delay,
-        more,
-        ranges: Reader(&ranges.0[..len]),
-    })
+    Some(Ack { largest, delay, more, ranges: Reader(&ranges.0[..len]) })
 }
 
 /// Appends an acknowledgement of at most this many of the highest ranges, in at most this many
@@ -330,9 +297,7 @@ pub(crate) fn fits(id: u64, offset: u32, total: u32, rest: u32, room: usize) -> 
     let head = 1 + varint_len(id) + varint_len(offset.into()) + varint_len(total.into());
     let left = room.checked_sub(head + varint_len(room as u64))?;
     let most = u32::try_from(left).unwrap_or(u32::MAX).min(rest);
-    (most == rest || most >= MIN_FRAGMENT)
-        .then_some(most)
-        .filter(|most| *most > 0)
+    (most == rest || most >= MIN_FRAGMENT).then_some(most).filter(|most| *most > 0)
 }
 
 /// No shorter part is split off, except the end of a message.
@@ -428,18 +393,11 @@ mod tests {
         let mut out = Vec::new();
         put_ping(&mut out);
         put_padding(&mut out, 2);
-        let credit = Credit {
-            bytes: 1 << 40,
-            messages: 70,
-        };
+        let credit = Credit { bytes: 1 << 40, messages: 70 };
         put_credit(&mut out, credit);
         put_finish(&mut out, 3);
         put_abort(&mut out, 99);
-        let marks = EcnCounts {
-            ect0: 1000,
-            ect1: 0,
-            ce: 1 << 40,
-        };
+        let marks = EcnCounts { ect0: 1000, ect1: 0, ce: 1 << 40 };
         assert!(!put_ecn_counts(&mut out, marks, 11));
         assert!(put_ecn_counts(&mut out, marks, 12));
         let mut reader = Reader(&out);

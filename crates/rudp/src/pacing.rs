@@ -76,10 +76,7 @@ mod tests {
             sent += burst;
             largest = largest.max(burst);
         }
-        assert!(
-            (sent as f64 / rate - 1.0).abs() < 0.005,
-            "{sent} bytes in a second"
-        );
+        assert!((sent as f64 / rate - 1.0).abs() < 0.005, "{sent} bytes in a second");
         assert!(largest <= 12_500 + packet, "{largest} bytes at once");
     }
 

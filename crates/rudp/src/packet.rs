@@ -67,11 +67,7 @@ pub(crate) struct Handshake {
 pub(crate) enum Step {
     Hello(Parameters, Option<Token>),
     Retry(Token),
-    Accept {
-        server: u64,
-        server_nonce: u64,
-        parameters: Parameters,
-    },
+    Accept { server: u64, server_nonce: u64, parameters: Parameters },
 }
 
 /// A data packet whose tag is not checked yet.
@@ -110,14 +106,7 @@ impl<'a> Data<'a> {
 
     #[cfg(test)]
     pub(crate) fn new(number: u64, least_unacked: u64, wants_ack: bool) -> Data<'a> {
-        Data {
-            receiver: 0,
-            number,
-            least_unacked,
-            wants_ack,
-            frames: &[],
-            datagram: &[],
-        }
+        Data { receiver: 0, number, least_unacked, wants_ack, frames: &[], datagram: &[] }
     }
 
     /// Whether it is intact and comes from the other end of the connection with this seed.
@@ -176,11 +165,7 @@ impl Handshake {
                 parameters: Parameters::read(&mut reader)?,
             },
         };
-        Some(Handshake {
-            client,
-            nonce,
-            step,
-        })
+        Some(Handshake { client, nonce, step })
     }
 
     pub(crate) fn write(&self, out: &mut Vec<u8>) {
@@ -200,11 +185,7 @@ impl Handshake {
                 out.resize(out.len().max(start + HELLO_LEN - TAG_LEN), 0);
             }
             Step::Retry(token) => out.extend_from_slice(token),
-            Step::Accept {
-                server,
-                server_nonce,
-                parameters,
-            } => {
+            Step::Accept { server, server_nonce, parameters } => {
                 put_u64s(out, &[*server, *server_nonce]);
                 parameters.write(out);
             }
@@ -227,10 +208,7 @@ impl From<&Config> for Parameters {
         Parameters {
             datagram_bytes: config.datagram_bytes as u16,
             message_bytes: config.message_bytes as u32,
-            window: Credit {
-                bytes: config.window_bytes,
-                messages: config.window_messages.into(),
-            },
+            window: Credit { bytes: config.window_bytes, messages: config.window_messages.into() },
             idle_timeout: config.idle_timeout,
         }
     }
@@ -241,10 +219,7 @@ impl Parameters {
         let parameters = Parameters {
             datagram_bytes: reader.u16()?,
             message_bytes: reader.u32()?,
-            window: Credit {
-                bytes: reader.u64()?,
-                messages: reader.u32()?.into(),
-            },
+            window: Credit { bytes: reader.u64()?, messages: reader.u32()?.into() },
             idle_timeout: Duration::from_millis(reader.u32()?.into()),
         };
         let is_valid = usize::from(parameters.datagram_bytes) >= MIN_DATAGRAM
@@ -271,13 +246,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn parameters() -> impl Strategy<Value = Parameters> {
-        let numbers = (
-            200..=u16::MAX,
-            any::<u32>(),
-            1..u32::MAX,
-            1..u32::MAX,
-            0..1_u64 << 38,
-        );
+        let numbers = (200..=u16::MAX, any::<u32>(), 1..u32::MAX, 1..u32::MAX, 0..1_u64 << 38);
         numbers.prop_map(|(datagram_bytes, message_bytes, messages, idle_ms, more)| {
             let bytes = u64::from(message_bytes) + more;
             let messages = messages.into();
@@ -297,11 +266,7 @@ mod tests {
                 .prop_map(|(parameters, token)| Step::Hello(parameters, token)),
             token().prop_map(Step::Retry),
             (any::<[u64; 2]>(), parameters()).prop_map(|([server, server_nonce], parameters)| {
-                Step::Accept {
-                    server,
-                    server_nonce,
-                    parameters,
-                }
+                Step::Accept { server, server_nonce, parameters }
             }),
         ];
         (any::<[u64; 2]>(), step).prop_map(|([client, nonce], step)| Handshake {
@@ -314,11 +279,8 @@ mod tests {
     #[test]
     fn a_hello_that_is_shorter_than_its_answers_is_none() {
         let mut hello = Vec::new();
-        let packet = Handshake {
-            client: 1,
-            nonce: 2,
-            step: Step::Hello((&Config::default()).into(), None),
-        };
+        let packet =
+            Handshake { client: 1, nonce: 2, step: Step::Hello((&Config::default()).into(), None) };
         packet.write(&mut hello);
         assert_eq!(hello.len(), HELLO_LEN);
         // All of its fields are there, and the tag is right.
@@ -329,13 +291,7 @@ mod tests {
 
     #[test]
     fn each_end_of_a_connection_has_its_part_in_the_seed() {
-        let seeds = [
-            seed(1, 2),
-            seed(1, 3),
-            seed(3, 2),
-            seed(2, 1),
-            HANDSHAKE_SEED,
-        ];
+        let seeds = [seed(1, 2), seed(1, 3), seed(3, 2), seed(2, 1), HANDSHAKE_SEED];
         for (at, one) in seeds.iter().enumerate() {
             assert!(!seeds[..at].contains(one), "{seeds:x?}");
         }

@@ -45,12 +45,7 @@ struct Partial {
 
 impl Reassembly {
     pub(crate) fn new(is_ordered: bool, max_message: u32, window: Credit) -> Reassembly {
-        Reassembly {
-            is_ordered,
-            max_message,
-            window,
-            ..Reassembly::default()
-        }
+        Reassembly { is_ordered, max_message, window, ..Reassembly::default() }
     }
 
     /// The credit of the other end.
@@ -176,18 +171,10 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    const WINDOW: Credit = Credit {
-        bytes: 4096,
-        messages: 8,
-    };
+    const WINDOW: Credit = Credit { bytes: 4096, messages: 8 };
 
     fn piece(id: u64, offset: u32, total: u32, data: &[u8]) -> Piece<'_> {
-        Piece {
-            id,
-            offset,
-            total,
-            data,
-        }
+        Piece { id, offset, total, data }
     }
 
     proptest! {
@@ -234,27 +221,15 @@ mod tests {
     fn what_goes_beyond_the_window_is_refused_and_credit_comes_back_with_taking() {
         let mut reassembly = Reassembly::new(true, 3000, WINDOW);
         assert_eq!(reassembly.credit(), WINDOW);
-        assert_eq!(
-            reassembly.take(&piece(0, 0, 3001, &[0])),
-            Err(ProtocolError)
-        );
+        assert_eq!(reassembly.take(&piece(0, 0, 3001, &[0])), Err(ProtocolError));
         assert_eq!(reassembly.take(&piece(8, 0, 1, &[0])), Err(ProtocolError));
         reassembly.take(&piece(1, 5, 3000, &[1; 70])).unwrap();
-        assert_eq!(
-            reassembly.take(&piece(1, 5, 2999, &[1])),
-            Err(ProtocolError)
-        );
-        assert_eq!(
-            reassembly.take(&piece(2, 0, 1097, &[0])),
-            Err(ProtocolError)
-        );
+        assert_eq!(reassembly.take(&piece(1, 5, 2999, &[1])), Err(ProtocolError));
+        assert_eq!(reassembly.take(&piece(2, 0, 1097, &[0])), Err(ProtocolError));
         reassembly.take(&piece(0, 0, 1096, &[0; 1096])).unwrap();
         assert_eq!(reassembly.held_bytes(), 4096);
         reassembly.next().unwrap();
-        let credit = Credit {
-            bytes: 4096 + 1096,
-            messages: 9,
-        };
+        let credit = Credit { bytes: 4096 + 1096, messages: 9 };
         assert_eq!(reassembly.credit(), credit);
         assert_eq!(reassembly.held_bytes(), 3000);
     }

@@ -159,10 +159,7 @@ mod tests {
             record(&mut received, 2 * number, 0);
         }
         assert_eq!(received.ranges(), MAX_RANGES);
-        assert!(
-            !received.is_new(1),
-            "too old to be distinguished from a duplicate"
-        );
+        assert!(!received.is_new(1), "too old to be distinguished from a duplicate");
         record(&mut received, 40_000, 39_990);
         assert_eq!(received.ranges(), 6);
         assert!(!received.is_new(39_989) && received.is_new(39_991));

@@ -98,13 +98,7 @@ impl Recovery {
             self.lowest_in_flight = self.next_number();
         }
         self.parts.extend(parts);
-        self.remember(
-            now,
-            bytes as u32,
-            State::InFlight,
-            carried,
-            parts.len() as u32,
-        );
+        self.remember(now, bytes as u32, State::InFlight, carried, parts.len() as u32);
         self.bytes_in_flight += bytes as u64;
         self.packets_in_flight += 1;
         self.last_sent_at = now;
@@ -198,8 +192,7 @@ impl Recovery {
             outcome.prior_delivered = newest.delivered;
             if is_largest_new {
                 outcome.has_rtt = true;
-                self.rtt
-                    .sample(now.since(newest.at), delay.min(MAX_ACK_DELAY));
+                self.rtt.sample(now.since(newest.at), delay.min(MAX_ACK_DELAY));
             }
             self.delivered_at = now;
             self.first_sent_at = newest.at;
@@ -385,11 +378,7 @@ mod tests {
     }
 
     fn part(id: u64) -> Part {
-        Part {
-            id,
-            offset: 0,
-            len: 100,
-        }
+        Part { id, offset: 0, len: 100 }
     }
 
     /// A recovery whose packet n was sent after n milliseconds and carried message n.
@@ -436,10 +425,7 @@ mod tests {
         let outcome = acknowledge(&mut recovery, at(103), &[1, 2, 3]);
         assert_eq!(outcome.acknowledged, [part(3)]);
         assert_eq!((outcome.lost, outcome.lost_bytes), (vec![part(0)], 1000));
-        assert_eq!(
-            (recovery.packets_in_flight(), recovery.bytes_in_flight()),
-            (1, 1000)
-        );
+        assert_eq!((recovery.packets_in_flight(), recovery.bytes_in_flight()), (1, 1000));
     }
 
     #[test]
@@ -466,11 +452,7 @@ mod tests {
         for probe in 0..5 {
             let (now, outcome) = timeout(&mut recovery);
             waits.push(now.since(sent_at).as_nanos() / once.as_nanos());
-            let carried = if probe == 0 {
-                vec![part(1), part(2)]
-            } else {
-                outcome.lost.clone()
-            };
+            let carried = if probe == 0 { vec![part(1), part(2)] } else { outcome.lost.clone() };
             assert_eq!(outcome.lost, carried);
             assert_eq!(outcome.lost_packets, 0, "a probe is not a loss");
             sent_at = now;
@@ -500,10 +482,7 @@ mod tests {
         let outcome = acknowledge(&mut recovery, at(105), &[1, 2, 3, 4, 5]);
         assert_eq!(outcome.lost, [part(0)]);
         let outcome = acknowledge(&mut recovery, at(106), &[0, 1, 2, 3, 4, 5]);
-        assert_eq!(
-            (outcome.spurious_packets, outcome.acknowledged),
-            (1, vec![part(0)])
-        );
+        assert_eq!((outcome.spurious_packets, outcome.acknowledged), (1, vec![part(0)]));
         let outcome = acknowledge(&mut recovery, at(109), &[0, 1, 2, 3, 4, 5, 9]);
         assert_eq!(outcome.lost, [], "4 later packets no longer mean a loss");
     }

@@ -17,12 +17,7 @@ pub(crate) struct Rtt {
 
 impl Default for Rtt {
     fn default() -> Rtt {
-        Rtt {
-            latest: INITIAL,
-            smoothed: INITIAL,
-            variance: INITIAL / 2,
-            min: None,
-        }
+        Rtt { latest: INITIAL, smoothed: INITIAL, variance: INITIAL / 2, min: None }
     }
 }
 

@@ -49,11 +49,7 @@ impl SendQueue {
     pub(crate) fn push(&mut self, data: Vec<u8>) -> u64 {
         self.unacknowledged_bytes += data.len() as u64;
         self.new_bytes += data.len() as u64;
-        self.messages.push_back(Outgoing {
-            data,
-            acknowledged: RangeSet::new(),
-            is_done: false,
-        });
+        self.messages.push_back(Outgoing { data, acknowledged: RangeSet::new(), is_done: false });
         self.count() - 1
     }
 
@@ -209,12 +205,8 @@ impl SendQueue {
         let data = &self.message(id)?.data;
         let total = data.len() as u32;
         let len = frame::fits(id, offset, total, len, room)?;
-        let piece = Piece {
-            id,
-            offset,
-            total,
-            data: &data[offset as usize..(offset + len) as usize],
-        };
+        let piece =
+            Piece { id, offset, total, data: &data[offset as usize..(offset + len) as usize] };
         frame::put_message(out, &piece);
         Some(Part { len, ..part })
     }
@@ -247,10 +239,7 @@ impl SendQueue {
     /// there.
     pub(crate) fn acknowledge(&mut self, part: Part) -> Option<u64> {
         let at = self.position(part.id)?;
-        let message = self
-            .messages
-            .get_mut(at)
-            .filter(|message| !message.is_done)?;
+        let message = self.messages.get_mut(at).filter(|message| !message.is_done)?;
         let len = message.data.len();
         if part.len as usize != len {
             message.acknowledged.insert(part.range());
@@ -263,11 +252,7 @@ impl SendQueue {
         message.acknowledged = RangeSet::new();
         self.unacknowledged_bytes -= len as u64;
         self.acknowledged += 1;
-        while self
-            .messages
-            .pop_front_if(|message| message.is_done)
-            .is_some()
-        {
+        while self.messages.pop_front_if(|message| message.is_done).is_some() {
             self.first_id += 1;
         }
         Some(part.id)
@@ -299,10 +284,7 @@ impl Part {
 mod tests {
     use super::*;
 
-    const MUCH: Credit = Credit {
-        bytes: 1 << 30,
-        messages: 1 << 30,
-    };
+    const MUCH: Credit = Credit { bytes: 1 << 30, messages: 1 << 30 };
 
     fn next(sending: &mut SendQueue, room: usize) -> Option<Part> {
         sending.write_next(&mut Vec::new(), room, MUCH, u64::MAX)
@@ -326,15 +308,8 @@ mod tests {
         assert_eq!(sending.acknowledge(second), None);
         assert_eq!(sending.acknowledge(first), Some(0));
         assert_eq!(sending.acknowledge(again), None);
-        assert_eq!(
-            next(&mut sending, 600),
-            None,
-            "nothing is retransmitted needlessly"
-        );
-        assert_eq!(
-            (sending.unacknowledged(), sending.unacknowledged_bytes()),
-            (0, 0)
-        );
+        assert_eq!(next(&mut sending, 600), None, "nothing is retransmitted needlessly");
+        assert_eq!((sending.unacknowledged(), sending.unacknowledged_bytes()), (0, 0));
     }
 
     #[test]
@@ -353,11 +328,7 @@ mod tests {
         sending.acknowledge(first);
         assert!(write(&mut sending, credit(250, 3), 1).is_some());
         let third = |sending: &mut SendQueue, credit| write(sending, credit, 9);
-        assert_eq!(
-            third(&mut sending, credit(250, 3)),
-            None,
-            "300 of 250 bytes"
-        );
+        assert_eq!(third(&mut sending, credit(250, 3)), None, "300 of 250 bytes");
         assert_eq!(third(&mut sending, credit(300, 2)), None, "3 of 2 messages");
         assert!(third(&mut sending, credit(300, 3)).is_some());
     }

@@ -269,11 +269,7 @@ impl Socket {
                 next = self.endpoint.poll_timeout_exact();
             }
             // In the order in which they happened: an event, a datagram, then the timeout.
-            let idle_until = if may_deliver {
-                earliest([until, next])
-            } else {
-                Some(now)
-            };
+            let idle_until = if may_deliver { earliest([until, next]) } else { Some(now) };
             let later = self.receive(now, idle_until)?;
             has_received = true;
             if next.is_some_and(|at| at <= later) {
@@ -297,8 +293,7 @@ impl Socket {
         let segments = self.state.max_gso_segments();
         loop {
             let unsent = self.unsent.take().or_else(|| {
-                self.endpoint
-                    .poll_transmit(now, segments, MAX_SEND_BYTES, &mut self.outgoing)
+                self.endpoint.poll_transmit(now, segments, MAX_SEND_BYTES, &mut self.outgoing)
             });
             let Some(transmit) = unsent else {
                 return Ok(());
@@ -321,9 +316,7 @@ impl Socket {
 
     fn send(&mut self, transmit: &Transmit) -> io::Result<()> {
         if self.outgoing.len() > transmit.datagram_bytes {
-            let ecn = transmit
-                .ecn
-                .and_then(|ecn| EcnCodepoint::from_bits(ecn.bits()));
+            let ecn = transmit.ecn.and_then(|ecn| EcnCodepoint::from_bits(ecn.bits()));
             let batch = quinn_udp::Transmit {
                 destination: transmit.to,
                 ecn,

@@ -69,20 +69,14 @@ impl Sender {
 
     /// Queues a message. Returns its sequence number.
     pub fn send(&mut self, data: Vec<u8>) -> u64 {
-        let request = Request {
-            data: Some(data),
-            sent_at: None,
-        };
+        let request = Request { data: Some(data), sent_at: None };
         self.requests.push_back(request);
         self.first + self.requests.len() as u64 - 1
     }
 
     /// How many messages wait to be sent or answered.
     pub fn waiting(&self) -> usize {
-        let open = self
-            .requests
-            .iter()
-            .filter(|request| request.data.is_some());
+        let open = self.requests.iter().filter(|request| request.data.is_some());
         open.count()
     }
 
@@ -137,14 +131,8 @@ impl Sender {
 
     /// When [`Sender::poll_transmit`] has something to send again if nothing is received.
     pub fn poll_timeout(&self) -> Option<Time> {
-        let open = self
-            .requests
-            .iter()
-            .take(self.window)
-            .filter(|request| request.data.is_some());
-        open.filter_map(|request| request.sent_at)
-            .min()
-            .map(|at| at + self.retry)
+        let open = self.requests.iter().take(self.window).filter(|request| request.data.is_some());
+        open.filter_map(|request| request.sent_at).min().map(|at| at + self.retry)
     }
 
     /// The next message that is known to have arrived.
@@ -215,11 +203,7 @@ mod tests {
         assert_eq!((sender.poll_acknowledged(), sender.waiting()), (None, 4));
         sender.handle_datagram(&1_u64.to_be_bytes());
         assert_eq!(sender.poll_acknowledged(), Some(1));
-        assert_eq!(
-            sent(&mut sender, at),
-            [],
-            "the first still occupies the window"
-        );
+        assert_eq!(sent(&mut sender, at), [], "the first still occupies the window");
         assert_eq!(sender.poll_timeout(), Some(at + RETRY));
         assert_eq!(sent(&mut sender, at + RETRY), [0]);
         assert_eq!(sender.retransmissions(), 1);

@@ -77,11 +77,7 @@ mod tests {
     #[test]
     fn a_token_is_good_for_its_client_and_for_a_while() {
         let tokens = TokenIssuer::new([7; 16]);
-        let client = Client {
-            address: "192.0.2.1:4000".parse().unwrap(),
-            id: 1,
-            nonce: 2,
-        };
+        let client = Client { address: "192.0.2.1:4000".parse().unwrap(), id: 1, nonce: 2 };
         let address = "192.0.2.1:4001".parse().unwrap();
         let at = Time::from_nanos(5_000_000_000);
         let token = tokens.issue(at, &client);

@@ -14,11 +14,7 @@ const WAIT: Option<Duration> = Some(Duration::from_secs(20));
 
 /// Sends this many messages of this length and closes; checks what arrives.
 fn transfer(control: Control, datagram_bytes: usize, messages: u32, bytes: usize) {
-    let config = Config {
-        control,
-        datagram_bytes,
-        ..Config::default()
-    };
+    let config = Config { control, datagram_bytes, ..Config::default() };
     let accept = Accept::from(config.clone());
     let mut server = Socket::bind(ANY, [1; 16], Some(accept)).unwrap();
     let to = server.local_addr().unwrap();
@@ -86,11 +82,7 @@ fn transfer(control: Control, datagram_bytes: usize, messages: u32, bytes: usize
 
 #[test]
 fn what_is_sent_over_loopback_arrives() {
-    for control in [
-        Control::Cubic,
-        Control::Rate,
-        Control::Fixed { messages: 32 },
-    ] {
+    for control in [Control::Cubic, Control::Rate, Control::Fixed { messages: 32 }] {
         for datagram_bytes in [1452, 65_507] {
             transfer(control, datagram_bytes, 1000, 65_000);
         }
@@ -129,11 +121,7 @@ fn exchange(at: SocketAddr, both: bool) {
     let (mut expected, mut received) = (Vec::new(), 0);
     let reason = loop {
         // Both ways to wait.
-        let wait = if received % 2 == 0 {
-            WAIT
-        } else {
-            Some(Duration::ZERO)
-        };
+        let wait = if received % 2 == 0 { WAIT } else { Some(Duration::ZERO) };
         let Some((_, event)) = client.poll(wait).unwrap() else {
             assert!(wait != WAIT, "something happens");
             continue;

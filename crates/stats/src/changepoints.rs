@@ -54,10 +54,7 @@ pub fn levels(curve: &[(f64, f64)]) -> Vec<Level> {
         curve.iter().all(|(x, cost)| *x > 0.0 && *cost > 0.0),
         "a curve has positive sizes and costs"
     );
-    assert!(
-        curve.windows(2).all(|pair| pair[0].0 < pair[1].0),
-        "the sizes of a curve ascend"
-    );
+    assert!(curve.windows(2).all(|pair| pair[0].0 < pair[1].0), "the sizes of a curve ascend");
     let points: Vec<(f64, f64)> = curve.iter().map(|(x, y)| (x.log2(), y.ln())).collect();
     let mut levels: Vec<Level> = Vec::new();
     for (start, end) in cut(&points) {
@@ -75,11 +72,7 @@ pub fn levels(curve: &[(f64, f64)]) -> Vec<Level> {
 /// The level that the points from one position to another make.
 pub fn level(curve: &[(f64, f64)], first: usize, last: usize) -> Level {
     let costs = curve[first..=last].iter().map(|(_, cost)| *cost);
-    Level {
-        first,
-        last,
-        cost: median_of(costs),
-    }
+    Level { first, last, cost: median_of(costs) }
 }
 
 fn differs_little(one: f64, other: f64) -> bool {
@@ -150,18 +143,13 @@ fn level_loss(points: &[(f64, f64)], scatter: f64) -> f64 {
     let slope = median_of(slopes).clamp(-LEVEL_SLOPE_MAX, LEVEL_SLOPE_MAX);
     let heights: Vec<f64> = points.iter().map(|(x, y)| y - slope * x).collect();
     let height = median_of(heights.iter().copied());
-    heights
-        .iter()
-        .map(|each| ((each - height) / scatter).powi(2).min(OUTLIER_PRICE))
-        .sum()
+    heights.iter().map(|each| ((each - height) / scatter).powi(2).min(OUTLIER_PRICE)).sum()
 }
 
 /// The scatter of the points, from the median of their second differences, which neither slopes nor
 /// a few steps change.
 fn scatter(points: &[(f64, f64)]) -> f64 {
-    let bends = points
-        .windows(3)
-        .map(|three| (three[0].1 - 2.0 * three[1].1 + three[2].1).abs());
+    let bends = points.windows(3).map(|three| (three[0].1 - 2.0 * three[1].1 + three[2].1).abs());
     let Some(bend) = median(&bends.collect::<Vec<_>>()) else {
         return SCATTER.0;
     };
@@ -206,16 +194,8 @@ mod tests {
 
     #[test]
     fn half_way_is_between_the_levels_even_where_the_cost_falls_back() {
-        let curve = [
-            (1., 1.),
-            (2., 1.),
-            (4., 1.),
-            (8., 6.),
-            (16., 4.),
-            (32., 9.),
-            (64., 9.),
-            (128., 9.),
-        ];
+        let curve =
+            [(1., 1.), (2., 1.), (4., 1.), (8., 6.), (16., 4.), (32., 9.), (64., 9.), (128., 9.)];
         let [low, high] = levels(&curve)[..] else {
             panic!("two levels");
         };

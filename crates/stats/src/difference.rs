@@ -130,11 +130,7 @@ impl Trimmed {
         let error_squared = standard_deviation(&winsorised)
             .filter(|_| kept.len() > 1)
             .map(|deviation| deviation.powi(2) * (count - 1) as f64 / (left * degrees));
-        Some(Trimmed {
-            mean: mean(kept)?,
-            error_squared,
-            degrees,
-        })
+        Some(Trimmed { mean: mean(kept)?, error_squared, degrees })
     }
 }
 
@@ -173,11 +169,7 @@ mod tests {
         let t = found.of_means / found.error;
         assert!((t - 2.489_827_501).abs() < 1e-8, "{t}");
         assert_eq!(found.degrees, 6);
-        assert!(
-            (found.p(0.0) - 0.047_173_241).abs() < 1e-7,
-            "{}",
-            found.p(0.0)
-        );
+        assert!((found.p(0.0) - 0.047_173_241).abs() < 1e-7, "{}", found.p(0.0));
     }
 
     #[test]

@@ -9,21 +9,15 @@ pub struct Distribution {
 impl Distribution {
     /// The distribution of pairs of a value and how often it occurs, in any order.
     pub fn new(counted: impl IntoIterator<Item = (f64, u64)>) -> Distribution {
-        let mut counted: Vec<(f64, u64)> = counted
-            .into_iter()
-            .filter(|(_, count)| *count > 0)
-            .collect();
+        let mut counted: Vec<(f64, u64)> =
+            counted.into_iter().filter(|(_, count)| *count > 0).collect();
         counted.sort_by(|a, b| a.0.total_cmp(&b.0));
         Distribution { counted }
     }
 
     /// Several distributions as one.
     pub fn pooled<'a>(parts: impl IntoIterator<Item = &'a Distribution>) -> Distribution {
-        Distribution::new(
-            parts
-                .into_iter()
-                .flat_map(|part| part.counted.iter().copied()),
-        )
+        Distribution::new(parts.into_iter().flat_map(|part| part.counted.iter().copied()))
     }
 
     /// How many values there are.
@@ -62,11 +56,7 @@ impl Distribution {
 
     /// The arithmetic mean; `None` without values.
     pub fn mean(&self) -> Option<f64> {
-        let sum: f64 = self
-            .counted
-            .iter()
-            .map(|(value, n)| value * *n as f64)
-            .sum();
+        let sum: f64 = self.counted.iter().map(|(value, n)| value * *n as f64).sum();
         let count = self.count();
         (count > 0).then(|| sum / count as f64)
     }
@@ -74,11 +64,8 @@ impl Distribution {
     /// The sample standard deviation; `None` for fewer than two values.
     pub fn standard_deviation(&self) -> Option<f64> {
         let (mean, count) = (self.mean()?, self.count());
-        let squares: f64 = self
-            .counted
-            .iter()
-            .map(|(value, n)| (value - mean).powi(2) * *n as f64)
-            .sum();
+        let squares: f64 =
+            self.counted.iter().map(|(value, n)| (value - mean).powi(2) * *n as f64).sum();
         (count > 1).then(|| (squares / (count - 1) as f64).sqrt())
     }
 
@@ -133,10 +120,7 @@ mod tests {
                 close(distribution.quantile(p), quantile::quantile(&written, p));
             }
             close(distribution.mean(), quantile::mean(&written));
-            close(
-                distribution.standard_deviation(),
-                quantile::standard_deviation(&written),
-            );
+            close(distribution.standard_deviation(), quantile::standard_deviation(&written));
             close(distribution.minimum(), quantile::quantile(&written, 0.0));
             assert_eq!(distribution.count(), written.len() as u64);
             assert_eq!(distribution.representatives(u64::MAX).len(), written.len());

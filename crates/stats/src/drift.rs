@@ -70,10 +70,8 @@ fn standard_error_of_difference(costs: &[f64], window: usize) -> Option<f64> {
     const FROM_DIFFERENCES: f64 = 0.6053;
     /// The standard error of a median ÷ that of a mean, for normal values: √(π ÷ 2).
     const OF_A_MEDIAN: f64 = 1.2533;
-    let differences: Vec<f64> = costs
-        .windows(3)
-        .map(|three| (three[0] - 2.0 * three[1] + three[2]).abs())
-        .collect();
+    let differences: Vec<f64> =
+        costs.windows(3).map(|three| (three[0] - 2.0 * three[1] + three[2]).abs()).collect();
     let deviation = FROM_DIFFERENCES * median(&differences)?;
     Some(OF_A_MEDIAN * deviation * (2.0 / window as f64).sqrt())
 }
@@ -94,9 +92,7 @@ mod tests {
     }
 
     fn batches_until_settled(costs: &[f64]) -> usize {
-        (0..=costs.len())
-            .find(|&count| has_settled(&costs[..count]))
-            .unwrap_or(usize::MAX)
+        (0..=costs.len()).find(|&count| has_settled(&costs[..count])).unwrap_or(usize::MAX)
     }
 
     #[test]

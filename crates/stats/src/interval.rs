@@ -101,10 +101,7 @@ fn student_t_interval(values: &[f64]) -> Option<Interval> {
     if least <= 0.0 {
         let interval = t_interval(values, |value| value, 0.0)?;
         let floor = if least < 0.0 { f64::NEG_INFINITY } else { 0.0 };
-        return Some(Interval {
-            low: interval.low.max(floor),
-            ..interval
-        });
+        return Some(Interval { low: interval.low.max(floor), ..interval });
     }
     let logarithms: Vec<f64> = values.iter().map(|value| value.ln()).collect();
     t_interval(&logarithms, f64::exp, 0.0)
@@ -115,11 +112,7 @@ fn t_interval(values: &[f64], back: fn(f64) -> f64, next: f64) -> Option<Interva
     let centre = mean(values)?;
     let t = t_quantile(f64::midpoint(1.0, CONFIDENCE), values.len() as u32 - 1)?;
     let half = t * standard_deviation(values)? * (next + 1.0 / values.len() as f64).sqrt();
-    Some(Interval {
-        low: back(centre - half),
-        high: back(centre + half),
-        rule: IntervalRule::T,
-    })
+    Some(Interval { low: back(centre - half), high: back(centre + half), rule: IntervalRule::T })
 }
 
 /// Where the next of such positive values lies with [`CONFIDENCE`], by Student's t on their logarithms: wider than the
@@ -263,10 +256,7 @@ mod tests {
         for count in [6, 9, 12, 15, 20] {
             let rank = narrowest_rank(count).unwrap();
             let attained = coverage(&Binomial::new(0.5, count as u64).unwrap(), rank);
-            assert!(
-                (CONFIDENCE..0.97).contains(&attained),
-                "{count}: {attained}"
-            );
+            assert!((CONFIDENCE..0.97).contains(&attained), "{count}: {attained}");
         }
     }
 
@@ -308,11 +298,7 @@ mod tests {
     fn order_intervals_of_launches_with_two_modes_cover_where_t_may_not() {
         let two_modes = |random: &mut fastrand::Rng| {
             let place = random.f64();
-            if place < 0.6 {
-                0.5 + 0.6 * place / 0.6
-            } else {
-                4.0
-            }
+            if place < 0.6 { 0.5 + 0.6 * place / 0.6 } else { 4.0 }
         };
         // The median, at place 0.5, is this draw's 1.0.
         for count in [6, 9, 12, 15] {

@@ -82,19 +82,14 @@ pub fn launch_modes(launches: &[Vec<f64>]) -> Vec<Mode> {
     if pooled.len() <= 1 || are_inside_launches(&pooled, launches) {
         return pooled;
     }
-    let medians: Vec<f64> = launches
-        .iter()
-        .filter_map(|launch| median(launch))
-        .collect();
+    let medians: Vec<f64> = launches.iter().filter_map(|launch| median(launch)).collect();
     modes(&medians)
 }
 
 /// Whether at least half of the launches have values in two modes.
 fn are_inside_launches(modes: &[Mode], launches: &[Vec<f64>]) -> bool {
-    let borders: Vec<f64> = modes
-        .windows(2)
-        .map(|pair| f64::midpoint(pair[0].high, pair[1].low))
-        .collect();
+    let borders: Vec<f64> =
+        modes.windows(2).map(|pair| f64::midpoint(pair[0].high, pair[1].low)).collect();
     let mixed = launches.iter().filter(|launch| {
         borders.iter().any(|border| {
             launch.iter().any(|value| value < border) && launch.iter().any(|value| value > border)
@@ -119,18 +114,12 @@ struct Core {
 
 impl Core {
     fn whole(start: usize, end: usize) -> Self {
-        Self {
-            first: start,
-            last: end - 1,
-        }
+        Self { first: start, last: end - 1 }
     }
 
     fn of(start: usize, end: usize) -> Self {
         let trimmed = (end - start) / TRIMMED;
-        Self {
-            first: start + trimmed,
-            last: end - 1 - trimmed,
-        }
+        Self { first: start + trimmed, last: end - 1 - trimmed }
     }
 
     fn count(self) -> f64 {
@@ -146,11 +135,7 @@ impl<'a> Sample<'a> {
             *distinct += usize::from(gap > 0.0);
             Some(*distinct)
         }));
-        Self {
-            sorted,
-            gaps: RangeMaximum::new(gaps),
-            distinct_before,
-        }
+        Self { sorted, gaps: RangeMaximum::new(gaps), distinct_before }
     }
 
     /// The values of each mode, as positions from the first to after the last.
@@ -218,10 +203,7 @@ impl<'a> Sample<'a> {
             }
         }
         let (lower, upper) = best?;
-        Some((
-            self.at_widest_gap(0, lower, upper),
-            self.at_widest_gap(lower, upper, end),
-        ))
+        Some((self.at_widest_gap(0, lower, upper), self.at_widest_gap(lower, upper, end)))
     }
 
     /// The widest gap in each 64th of the values: all pairs of all gaps would take too long.
@@ -258,11 +240,7 @@ impl<'a> Sample<'a> {
         let whole = self.evidence_of_cores(Core::whole(start, split), Core::whole(split, end));
         let trimmed = self.evidence_of_cores(Core::of(start, split), Core::of(split, end));
         let separated = self.is_separated(start, split, end);
-        whole
-            .into_iter()
-            .chain(trimmed)
-            .reduce(f64::max)
-            .filter(|_| separated)
+        whole.into_iter().chain(trimmed).reduce(f64::max).filter(|_| separated)
     }
 
     fn evidence_of_cores(&self, left: Core, right: Core) -> Option<f64> {
@@ -271,10 +249,7 @@ impl<'a> Sample<'a> {
         }
         let tick = self.widest_gap(left).max(self.widest_gap(right));
         let gap = self.sorted[right.first] - self.sorted[left.last];
-        let valley = Valley {
-            width: gap - tick,
-            count: (right.first - left.last - 1) as f64,
-        };
+        let valley = Valley { width: gap - tick, count: (right.first - left.last - 1) as f64 };
         let (left_width, right_width) = (self.width(left), self.width(right));
         let thinner = (left.count() / left_width).min(right.count() / right_width);
         let clear = valley.width >= VALLEY_WIDTH * left_width.max(right_width)
@@ -390,9 +365,8 @@ mod tests {
         let mut random = Rng::with_seed(11);
         (0..samples)
             .filter(|_| {
-                let values: Vec<f64> = (0..count)
-                    .map(|i| draw(&mut random, i as f64 / count as f64))
-                    .collect();
+                let values: Vec<f64> =
+                    (0..count).map(|i| draw(&mut random, i as f64 / count as f64)).collect();
                 modes(&values).len() != 1
             })
             .count()
@@ -424,11 +398,8 @@ mod tests {
 
     /// Launches of 20 values with a scatter of 0.2 %, each around a median of its own.
     fn launches_around(random: &mut Rng, medians: &[f64]) -> Vec<Vec<f64>> {
-        let launch = |median: &f64| {
-            (0..20)
-                .map(|_| median * (1.0 + 0.002 * normal(random)))
-                .collect()
-        };
+        let launch =
+            |median: &f64| (0..20).map(|_| median * (1.0 + 0.002 * normal(random))).collect();
         medians.iter().map(launch).collect()
     }
 
@@ -458,9 +429,7 @@ mod tests {
     #[test]
     fn launches_in_two_modes_are_found_where_there_are_enough() {
         let mut random = Rng::with_seed(3);
-        let medians = [
-            14.0, 14.2, 58.0, 14.1, 13.9, 59.0, 57.5, 14.3, 14.0, 58.4, 13.8, 14.1,
-        ];
+        let medians = [14.0, 14.2, 58.0, 14.1, 13.9, 59.0, 57.5, 14.3, 14.0, 58.4, 13.8, 14.1];
         let found = launch_modes(&launches_around(&mut random, &medians));
         assert_eq!(found.len(), 2);
         assert!((found[1].share - 4.0 / 12.0).abs() < 1e-9, "{found:?}");
@@ -479,9 +448,8 @@ mod tests {
         let mut random = Rng::with_seed(3);
         for count in [60, 300, 10_000] {
             for places in [[10.0, 20.0, 30.0], [10.0, 20.0, 80.0]] {
-                let values: Vec<f64> = (0..count)
-                    .map(|i| places[i % 3] + 0.8 * normal(&mut random))
-                    .collect();
+                let values: Vec<f64> =
+                    (0..count).map(|i| places[i % 3] + 0.8 * normal(&mut random)).collect();
                 let found = modes(&values);
                 let medians: Vec<f64> = found.iter().map(|mode| mode.median.round()).collect();
                 assert_eq!(medians, places, "{count} values");
@@ -506,9 +474,7 @@ mod tests {
     fn values_that_differ_little_or_rarely_are_one_mode() {
         type Value = fn(usize, f64) -> f64;
         let samples: [(&str, usize, Value); 4] = [
-            ("modes that overlap", 10_000, |i, noise| {
-                30.0 + 4.0 * (i % 2) as f64 + noise
-            }),
+            ("modes that overlap", 10_000, |i, noise| 30.0 + 4.0 * (i % 2) as f64 + noise),
             ("three percent are slow", 1000, |i, noise| {
                 let place = if i % 33 == 0 { 58.0 } else { 14.0 };
                 place + 0.5 * noise
@@ -542,13 +508,9 @@ mod tests {
             ("uniform", 1, |random, _| random.f64()),
             ("lognormal 0.2", 1, |random, _| (0.2 * normal(random)).exp()),
             ("lognormal 0.5", 1, |random, _| (0.5 * normal(random)).exp()),
-            ("Pareto 1.5", 1, |random, _| {
-                (1.0 - random.f64()).powf(-1.0 / 1.5)
-            }),
+            ("Pareto 1.5", 1, |random, _| (1.0 - random.f64()).powf(-1.0 / 1.5)),
             ("around zero", 1, |random, _| normal(random)),
-            ("drift", 1, |random, part| {
-                (0.01 * normal(random)).exp() * (1.0 + 0.035 * part)
-            }),
+            ("drift", 1, |random, part| (0.01 * normal(random)).exp() * (1.0 + 0.035 * part)),
             ("ticks of 0.3", 0, |random, _| ticks(random, 0.3)),
             ("ticks of 1", 0, |random, _| ticks(random, 1.0)),
             ("ticks of 2", 0, |random, _| ticks(random, 2.0)),
@@ -560,10 +522,7 @@ mod tests {
         for (name, most, draw) in draws {
             for count in SIZES {
                 let alarms = false_alarms(count, draw);
-                assert!(
-                    alarms <= most,
-                    "{name}, {count} values: {alarms} false alarms"
-                );
+                assert!(alarms <= most, "{name}, {count} values: {alarms} false alarms");
             }
         }
     }
@@ -583,15 +542,7 @@ mod tests {
         assert_eq!(modes(&[3.0]).len(), 1);
         assert_eq!(modes(&[3.0, 70.0]).len(), 1);
         let equal = modes(&[3.0; 50]);
-        assert_eq!(
-            equal,
-            [Mode {
-                median: 3.0,
-                share: 1.0,
-                low: 3.0,
-                high: 3.0
-            }]
-        );
+        assert_eq!(equal, [Mode { median: 3.0, share: 1.0, low: 3.0, high: 3.0 }]);
     }
 
     #[test]

@@ -70,28 +70,19 @@ impl Population {
             let is_inside = quantile(&population.deviations(members), belong) <= Some(wide);
             (population, is_inside)
         });
-        let fit = fits
-            .iter()
-            .find(|(_, is_inside)| *is_inside)
-            .or(fits.last());
+        let fit = fits.iter().find(|(_, is_inside)| *is_inside).or(fits.last());
         fit.map(|(population, _)| *population)
     }
 
     /// The deviations of members, without sign, in standard deviations of their own.
     fn deviations(&self, members: &[Reading]) -> Vec<f64> {
         let members = members.iter();
-        members
-            .map(|member| self.deviation(*member).abs())
-            .collect()
+        members.map(|member| self.deviation(*member).abs()).collect()
     }
 
     fn deviation(&self, member: Reading) -> f64 {
         let off = member.value - self.centre;
-        if off == 0.0 {
-            0.0
-        } else {
-            off / self.scale(member.error)
-        }
+        if off == 0.0 { 0.0 } else { off / self.scale(member.error) }
     }
 
     /// The standard deviation of members with this error.
@@ -166,9 +157,7 @@ pub fn simes(tests: &[f64]) -> f64 {
     tests.sort_by(f64::total_cmp);
     let all = tests.len() as f64;
     let ranked = (1..).zip(&tests);
-    ranked
-        .map(|(rank, p)| all * p / f64::from(rank))
-        .fold(1.0, f64::min)
+    ranked.map(|(rank, p)| all * p / f64::from(rank)).fold(1.0, f64::min)
 }
 
 /// The probability up to which a test is a discovery, so that of all discoveries at most this share is false in
@@ -193,10 +182,7 @@ mod tests {
             let error = random.f64();
             let own = t.inverse_cdf(random.f64().clamp(1e-9, 1.0 - 1e-9));
             let normal = self::t(1e3).inverse_cdf(random.f64().clamp(1e-9, 1.0 - 1e-9));
-            Reading {
-                value: own + error * normal,
-                error,
-            }
+            Reading { value: own + error * normal, error }
         };
         (0..count).map(member).collect()
     }
@@ -249,9 +235,7 @@ mod tests {
         let mut parted = |degrees, apart: f64, count: usize, others: usize| {
             let of_200 = (0..200).filter(|_| {
                 let mut members = members(&mut random, degrees, count);
-                members[..others]
-                    .iter_mut()
-                    .for_each(|it| it.value += apart);
+                members[..others].iter_mut().for_each(|it| it.value += apart);
                 parting(&members).is_some()
             });
             of_200.count()
@@ -267,10 +251,7 @@ mod tests {
         let two = [0.0, 0.0, 0.0, 0.0, 0.0, 5.0, 5.0, 5.0, 5.0, 5.0];
         assert_eq!(parting(&two.map(alike)), Some(2.5));
         assert_eq!(parting(&two.map(|value| alike(value / 2.0))), None);
-        assert_eq!(
-            parting(&two[1..].iter().copied().map(alike).collect::<Vec<_>>()),
-            None
-        );
+        assert_eq!(parting(&two[1..].iter().copied().map(alike).collect::<Vec<_>>()), None);
     }
 
     #[test]

@@ -10,11 +10,7 @@ pub fn median(values: &[f64]) -> Option<f64> {
     let mut values = values.to_vec();
     let (is_even, middle) = (values.len().is_multiple_of(2), values.len() / 2);
     let (below, high, _) = values.select_nth_unstable_by(middle, f64::total_cmp);
-    let low = below
-        .iter()
-        .copied()
-        .max_by(f64::total_cmp)
-        .filter(|_| is_even);
+    let low = below.iter().copied().max_by(f64::total_cmp).filter(|_| is_even);
     Some(low.map_or(*high, |low| low + (*high - low) * 0.5))
 }
 
@@ -66,10 +62,7 @@ mod tests {
 
     fn assert_near(found: Option<f64>, expected: f64) {
         let found = found.expect("there are values");
-        assert!(
-            (found - expected).abs() < 1e-12 * expected.abs(),
-            "{found} is not {expected}"
-        );
+        assert!((found - expected).abs() < 1e-12 * expected.abs(), "{found} is not {expected}");
     }
 
     #[test]

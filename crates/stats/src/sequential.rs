@@ -102,10 +102,7 @@ impl SequentialTest {
 
     /// The first of these numbers of measurements that shows something, if the deviation stays.
     pub fn shown_after(&self, off: f64, measurements: impl Iterator<Item = u32>) -> Option<u32> {
-        let stays = Reading {
-            value: off,
-            error: 0.0,
-        };
+        let stays = Reading { value: off, error: 0.0 };
         let mut measurements = measurements;
         measurements.find(|count| self.shown(stays, *count) != Shown::Open)
     }
@@ -115,13 +112,8 @@ impl SequentialTest {
 mod tests {
     use super::*;
 
-    const BELONG: Belong = Belong {
-        spread: 0.01,
-        degrees: 4.0,
-        members: 20,
-        error: 0.002,
-        measurement: 0.02,
-    };
+    const BELONG: Belong =
+        Belong { spread: 0.01, degrees: 4.0, members: 20, error: 0.002, measurement: 0.02 };
 
     /// How often members that are off by this much fail and pass, of 4,000 measured up to 30 times.
     fn shares(off: f64, degrees: f64) -> [f64; 2] {
@@ -160,12 +152,7 @@ mod tests {
     #[test]
     fn what_members_hide_is_known_before_measuring() {
         let test = |spread, members| {
-            let belong = Belong {
-                spread,
-                degrees: 1e3,
-                members,
-                ..BELONG
-            };
+            let belong = Belong { spread, degrees: 1e3, members, ..BELONG };
             SequentialTest::new(belong, 0.05, 0.001, 0.1)
         };
         assert!(test(0.001, 40).smallest() < 0.02);

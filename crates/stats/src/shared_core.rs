@@ -91,18 +91,12 @@ pub fn ratio(first: &[SharedRun], second: &[SharedRun]) -> Option<CommandRatio> 
 pub fn plain_ratio(first: &[f64], second: &[f64]) -> Option<CommandRatio> {
     let logarithms =
         |values: &[f64]| -> Vec<f64> { values.iter().map(|value| value.ln()).collect() };
-    CommandRatio::new(&Difference::paired(
-        &logarithms(first),
-        &logarithms(second),
-    )?)
+    CommandRatio::new(&Difference::paired(&logarithms(first), &logarithms(second))?)
 }
 
 impl CommandRatio {
     fn new(of_logarithms: &Difference) -> Option<CommandRatio> {
-        let (middle, half) = (
-            of_logarithms.of_means,
-            of_logarithms.half_width(CONFIDENCE)?,
-        );
+        let (middle, half) = (of_logarithms.of_means, of_logarithms.half_width(CONFIDENCE)?);
         Some(CommandRatio {
             ratio: middle.exp(),
             interval: ((middle - half).exp(), (middle + half).exp()),
@@ -134,10 +128,7 @@ struct Level {
 impl Fit {
     fn new(groups: &[&[SharedRun]]) -> Option<Fit> {
         let usable = |run: &SharedRun| run.time > 0.0 && (0.0..=1.0).contains(&run.shared);
-        if !groups
-            .iter()
-            .all(|runs| runs.len() >= MIN_RUNS && runs.iter().all(usable))
-        {
+        if !groups.iter().all(|runs| runs.len() >= MIN_RUNS && runs.iter().all(usable)) {
             return None;
         }
         let count: usize = groups.iter().map(|runs| runs.len()).sum();
@@ -183,11 +174,7 @@ impl Fit {
     fn level(&self, runs: &[SharedRun], weights: &[f64]) -> Level {
         let total: f64 = weights.iter().sum();
         let weighted = |value: &dyn Fn(&SharedRun) -> f64| {
-            let sum: f64 = runs
-                .iter()
-                .zip(weights)
-                .map(|(run, weight)| weight * value(run))
-                .sum();
+            let sum: f64 = runs.iter().zip(weights).map(|(run, weight)| weight * value(run)).sum();
             sum / total
         };
         Level {
@@ -245,10 +232,8 @@ fn biweight(residual: f64) -> f64 {
 
 /// The variance of one residual with which the errors of robust estimates are computed (Huber's formula H1).
 fn residual_variance(residuals: &[f64], scale: f64, degrees: u32) -> f64 {
-    let squares: f64 = residuals
-        .iter()
-        .map(|residual| (residual * biweight(residual / scale)).powi(2))
-        .sum();
+    let squares: f64 =
+        residuals.iter().map(|residual| (residual * biweight(residual / scale)).powi(2)).sum();
     // The derivative of the weighted residual: at most 1.
     let derivative = |residual: &f64| {
         let part = (residual / scale / BIWEIGHT).powi(2).min(1.0);
@@ -256,12 +241,7 @@ fn residual_variance(residuals: &[f64], scale: f64, degrees: u32) -> f64 {
     };
     let derivatives: Vec<f64> = residuals.iter().map(derivative).collect();
     let middle = mean(&derivatives).unwrap_or(1.0).max(0.1);
-    let spread = mean(
-        &derivatives
-            .iter()
-            .map(|d| (d - middle).powi(2))
-            .collect::<Vec<_>>(),
-    );
+    let spread = mean(&derivatives.iter().map(|d| (d - middle).powi(2)).collect::<Vec<_>>());
     let parameters = residuals.len() as f64 - f64::from(degrees);
     let correction =
         1.0 + parameters / residuals.len() as f64 * spread.unwrap_or(0.0) / middle.powi(2);
@@ -307,10 +287,7 @@ mod tests {
             if self.random.f64() < self.outliers {
                 time *= 1.0 + 0.5 * self.random.f64();
             }
-            SharedRun {
-                time,
-                shared: self.shared,
-            }
+            SharedRun { time, shared: self.shared }
         }
 
         /// Turns of two commands, in random order.
@@ -355,10 +332,7 @@ mod tests {
                 let (low, high) = ratio(&a, &b).unwrap().interval;
                 low <= truth && truth <= high
             });
-            assert!(
-                (0.93..=0.975).contains(&covered),
-                "{count} turns, {truth}: {covered}"
-            );
+            assert!((0.93..=0.975).contains(&covered), "{count} turns, {truth}: {covered}");
         }
     }
 
@@ -378,16 +352,10 @@ mod tests {
     #[test]
     fn the_slowdown_on_a_shared_core_is_found() {
         for k in [0.0, 0.2, 0.5] {
-            let mut machine = Machine {
-                k,
-                ..Machine::new(7)
-            };
+            let mut machine = Machine { k, ..Machine::new(7) };
             let runs: Vec<SharedRun> = (0..400).map(|_| machine.run(3.0)).collect();
             let found = alone_time(&runs).unwrap();
-            assert!(
-                (found.slowdown * (1.0 - k) - 1.0).abs() < 0.03,
-                "{k}: {found:?}"
-            );
+            assert!((found.slowdown * (1.0 - k) - 1.0).abs() < 0.03, "{k}: {found:?}");
             assert!((found.time / 3.0 - 1.0).abs() < 0.02, "{k}: {found:?}");
         }
     }
@@ -414,37 +382,15 @@ mod tests {
 
     #[test]
     fn runs_without_noise_and_too_few_runs_do_no_harm() {
-        let equal = vec![
-            SharedRun {
-                time: 5.0,
-                shared: 0.0
-            };
-            6
-        ];
+        let equal = vec![SharedRun { time: 5.0, shared: 0.0 }; 6];
         let found = alone_time(&equal).unwrap();
         assert!((found.time - 5.0).abs() < 1e-9 && found.interval.1 - found.interval.0 < 1e-6);
         let found = ratio(&equal, &equal).unwrap();
         assert!((found.ratio - 1.0).abs() < 1e-9, "{found:?}");
         assert_eq!(alone_time(&equal[..3]), None);
         assert_eq!(ratio(&equal, &equal[..5]), None);
-        assert_eq!(
-            alone_time(
-                &[SharedRun {
-                    time: 0.0,
-                    shared: 0.0
-                }; 5]
-            ),
-            None
-        );
-        assert_eq!(
-            alone_time(
-                &[SharedRun {
-                    time: 1.0,
-                    shared: f64::NAN
-                }; 5]
-            ),
-            None
-        );
+        assert_eq!(alone_time(&[SharedRun { time: 0.0, shared: 0.0 }; 5]), None);
+        assert_eq!(alone_time(&[SharedRun { time: 1.0, shared: f64::NAN }; 5]), None);
         assert_eq!(plain_ratio(&[1.0], &[1.0]), None);
     }
 }

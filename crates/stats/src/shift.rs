@@ -125,11 +125,7 @@ impl Detector {
         let clipped = self.clipped(value, error);
         self.level.add(value, clipped, error);
         self.recent.push((value, error));
-        let highest = if self.up.value >= self.down.value {
-            self.up
-        } else {
-            self.down
-        };
+        let highest = if self.up.value >= self.down.value { self.up } else { self.down };
         if highest.value <= self.limit {
             let length = self.up.length.max(self.down.length);
             self.recent.drain(..self.recent.len() - length);
@@ -138,21 +134,15 @@ impl Detector {
         let since_zero = self.recent.split_off(self.recent.len() - highest.length);
         let sum: f64 = since_zero.iter().map(|(value, _)| value).sum();
         let (count, long) = (self.level.count as f64, since_zero.len() as f64);
-        let clipped: f64 = since_zero
-            .iter()
-            .map(|(value, error)| self.clipped(*value, *error))
-            .sum();
+        let clipped: f64 =
+            since_zero.iter().map(|(value, error)| self.clipped(*value, *error)).sum();
         let old = (self.level.mean * count - clipped) / (count - long).max(1.0);
         let new = sum / long;
         // The sum may have left zero by chance before the shift.
         let is_old = |(value, _): &&(f64, f64)| (value - old).abs() < (value - new).abs();
         let early = since_zero.iter().take_while(is_old).count();
         let after = &since_zero[early..];
-        let shift = Shift {
-            at: self.seen - after.len(),
-            found: self.seen - 1,
-            before: old,
-        };
+        let shift = Shift { at: self.seen - after.len(), found: self.seen - 1, before: old };
         self.level = Level::default();
         for (value, error) in after {
             self.level.add(*value, *value, *error);
@@ -185,11 +175,7 @@ impl Detector {
         let t = self.level.students_t();
         let off = (value - self.level.mean) / self.scale(error);
         let p = t.sf(off.abs()).max(1e-12);
-        let length = if off > 0.0 {
-            self.up.length
-        } else {
-            self.down.length
-        };
+        let length = if off > 0.0 { self.up.length } else { self.down.length };
         Normal::standard()
             .inverse_cdf(1.0 - p)
             .min(BEYOND_RANK * self.level.rank(value, length).abs())
@@ -225,11 +211,7 @@ impl Level {
     fn rank(&self, value: f64, without: usize) -> f64 {
         let before = self.latest.len().saturating_sub(without);
         let of = |is: fn(&f64, &f64) -> bool| {
-            self.latest
-                .iter()
-                .take(before)
-                .filter(|it| is(it, &value))
-                .count()
+            self.latest.iter().take(before).filter(|it| is(it, &value)).count()
         };
         let below = of(f64::lt) as f64 + 0.5 * of(f64::eq) as f64;
         Normal::standard().inverse_cdf((below + 0.5) / (before + 1) as f64)
@@ -273,9 +255,7 @@ mod tests {
     fn false_alarms_are_as_rare_as_asked() {
         let mut random = fastrand::Rng::with_seed(1);
         let limit = limit(300.0, 1);
-        let alarms: usize = (0..400)
-            .map(|_| shifts(&mut random, limit, 300, |_| 0.0).len())
-            .sum();
+        let alarms: usize = (0..400).map(|_| shifts(&mut random, limit, 300, |_| 0.0).len()).sum();
         // One in 300 values; the deviations are clipped, so fewer.
         assert!((40..=440).contains(&alarms), "{alarms}");
         // One in 50,000, also among the first values.
@@ -296,11 +276,7 @@ mod tests {
         for _ in 0..1000 {
             let mut detector = Detector::new(limit, 0.005);
             for _ in 0..60 {
-                let slower = if random.f64() < 0.2 {
-                    0.1 + 0.1 * random.f64()
-                } else {
-                    0.0
-                };
+                let slower = if random.f64() < 0.2 { 0.1 + 0.1 * random.f64() } else { 0.0 };
                 let value = 0.01 * normal(&mut random) + slower;
                 alarms += u32::from(detector.push(value, 0.01).is_some());
             }

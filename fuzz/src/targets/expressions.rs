@@ -60,9 +60,7 @@ fn reread<T: FromStr<Err = String> + Display + Debug>(bytes: &[u8]) {
 
 /// `--set`: each probe's axis of this name takes the values, or says why not.
 pub(crate) fn axis(bytes: &[u8]) {
-    let Some((name, values)) = str::from_utf8(bytes)
-        .ok()
-        .and_then(|text| plan::setting(text).ok())
+    let Some((name, values)) = str::from_utf8(bytes).ok().and_then(|text| plan::setting(text).ok())
     else {
         return;
     };
@@ -120,10 +118,7 @@ pub(crate) fn estimate(bytes: &[u8]) {
             continue;
         };
         assert!(total.value.is_finite());
-        assert!(
-            total.interval.is_none_or(|(low, high)| low <= high),
-            "{total:?}"
-        );
+        assert!(total.interval.is_none_or(|(low, high)| low <= high), "{total:?}");
         expression.unit.display(total.value);
     }
     for point in &expression.points {

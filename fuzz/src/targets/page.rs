@@ -7,9 +7,7 @@ use std::sync::LazyLock;
 
 static ROWS: LazyLock<Vec<Value>> = LazyLock::new(|| {
     let lines = RUNS[1].lines();
-    lines
-        .map(|line| serde_json::from_str(line).expect("it is a row"))
-        .collect()
+    lines.map(|line| serde_json::from_str(line).expect("it is a row")).collect()
 });
 
 pub(crate) fn hostile(bytes: &[u8]) {

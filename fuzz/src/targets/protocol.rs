@@ -28,11 +28,8 @@ pub(crate) fn answers(bytes: &[u8]) {
     };
     let mut run = testing::run(&[]);
     let probe = TABLE[0];
-    let point = Point {
-        probe: probe.info.id.clone(),
-        axes: probe.info.defaults(),
-        link: "none".into(),
-    };
+    let point =
+        Point { probe: probe.info.id.clone(), axes: probe.info.defaults(), link: "none".into() };
     let launches = vec![testing::launch_message(vec![point.clone()])];
     match launch::run(&[Place::LOCAL], launches, &setting) {
         Err(Lost::Failed(_, failure)) => plain(&failure.reason),

@@ -15,11 +15,7 @@ use std::time::Duration;
 
 /// One of real runs.
 const SAVED: &str = include_str!("../../corpus/reference/saved.json");
-const RISKS: Risks = Risks {
-    change: 0.1,
-    producer: 0.05,
-    consumer: 0.1,
-};
+const RISKS: Risks = Risks { change: 0.1, producer: 0.05, consumer: 0.1 };
 /// Enough for a row to be decided.
 const LAUNCHES: u32 = 40;
 
@@ -54,32 +50,18 @@ fn qualified(cohort: &Cohort) {
         let rows: Vec<PointRow> = (qualification.rows())
             .map(|of| PointRow {
                 primary: of.of.metric.clone(),
-                ..row(
-                    of.of.point.probe.clone(),
-                    of.of.point.axes.clone(),
-                    of.usual * times,
-                )
+                ..row(of.of.point.probe.clone(), of.of.point.axes.clone(), of.usual * times)
             })
             .collect();
         let blocks: Vec<Block> = (0..rows.len())
-            .map(|row| Block {
-                rows: vec![row],
-                launch: Duration::from_millis(10),
-                rested: None,
-            })
+            .map(|row| Block { rows: vec![row], launch: Duration::from_millis(10), rested: None })
             .collect();
         let mut launches = vec![0; rows.len()];
         while let Some(at) = qualification.next(&blocks) {
             launches[at] += 1;
-            assert!(
-                launches[at] <= LAUNCHES,
-                "{:?} is never decided",
-                rows[at].point
-            );
-            let measured = PointRow {
-                launches: launches[at],
-                ..rows[at].clone().known_within(0.01)
-            };
+            assert!(launches[at] <= LAUNCHES, "{:?} is never decided", rows[at].point);
+            let measured =
+                PointRow { launches: launches[at], ..rows[at].clone().known_within(0.01) };
             qualification.update(at, Some(&measured), launches[at]);
         }
         let qualified = qualification.concluded(1.0, launches.iter().sum(), &blocks);

@@ -55,12 +55,7 @@ fn check_reread(run: &Run) {
     assert_eq!(rows.0.len(), rows.1.len());
     for (row, again) in rows.0.iter().zip(rows.1) {
         let both = [row, &again].map(|row| serde_json::json!(row));
-        assert!(
-            is_same(&both[0], &both[1]),
-            "{} is read as {}",
-            both[0],
-            both[1]
-        );
+        assert!(is_same(&both[0], &both[1]), "{} is read as {}", both[0], both[1]);
     }
 }
 
@@ -78,12 +73,8 @@ pub(crate) fn shown(mut run: Run) {
         file_name(&name);
         plain(&table.replace("\r\n", "\n"));
     }
-    let styles = [None, Some(40)].map(|width| Style {
-        width,
-        ids: true,
-        notes: true,
-        ..Style::default()
-    });
+    let styles =
+        [None, Some(40)].map(|width| Style { width, ids: true, notes: true, ..Style::default() });
     for style in styles {
         plain(&(table::text(run, style) + &table::conclusion(run, style) + &table::absent(run)));
     }
@@ -92,10 +83,7 @@ pub(crate) fn shown(mut run: Run) {
     for probe in &run.probes {
         plain(&predictions::of_probe(run, &probe.id, 80));
     }
-    let machines = run
-        .attempts
-        .iter()
-        .flat_map(|attempt| attempt.hosts.values());
+    let machines = run.attempts.iter().flat_map(|attempt| attempt.hosts.values());
     for facts in machines {
         plain(&doctor::doctor(&diagnose(facts, &Probed::default()), 80));
     }
@@ -128,9 +116,7 @@ fn compared_with_itself(run: &Run) {
 
 /// Text for a terminal has no harmful characters besides the ends of lines.
 pub(crate) fn plain(text: &str) {
-    let harm = text
-        .chars()
-        .find(|c| harmless::is_harmful(*c) && *c != '\n');
+    let harm = text.chars().find(|c| harmless::is_harmful(*c) && *c != '\n');
     assert_eq!(harm, None, "{text:?}");
 }
 

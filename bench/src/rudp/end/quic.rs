@@ -12,10 +12,7 @@ use std::time::Duration;
 const NAME: &str = "peer";
 
 fn run<T>(end: impl Future<Output = RoleResult<T>>) -> RoleResult<T> {
-    tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()?
-        .block_on(end)
+    tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(end)
 }
 
 pub(super) fn receive(at: SocketAddr, lasts: Duration) -> RoleResult<Tally> {

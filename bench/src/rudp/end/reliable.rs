@@ -12,26 +12,16 @@ const SILENCE: Option<Duration> = Some(Duration::from_secs(60));
 
 /// A stream, in order.
 fn ordered(options: &Rudp) -> Config {
-    Config {
-        control: options.control,
-        datagram_bytes: options.datagram_bytes,
-        ..Config::default()
-    }
+    Config { control: options.control, datagram_bytes: options.datagram_bytes, ..Config::default() }
 }
 
 /// Echoes, which are answered as they come.
 fn unordered(options: &Rudp) -> Config {
-    Config {
-        is_ordered: false,
-        ..ordered(options)
-    }
+    Config { is_ordered: false, ..ordered(options) }
 }
 
 fn listen(at: SocketAddr, config: Config) -> RoleResult<Socket> {
-    let accept = Accept {
-        config,
-        ..Accept::default()
-    };
+    let accept = Accept { config, ..Accept::default() };
     let socket = Socket::bind(at, secret(), Some(accept))?;
     print_address(socket.local_addr()?, "");
     Ok(socket)

@@ -17,12 +17,7 @@ pub(crate) struct AskOptions {
     #[arg(long, value_name = "BYTES", requires = "question")]
     pub(crate) size: Option<String>,
     /// The path between client and server, as for `costof run`
-    #[arg(
-        id = "links",
-        long = "link",
-        value_name = "LINK",
-        requires = "question"
-    )]
+    #[arg(id = "links", long = "link", value_name = "LINK", requires = "question")]
     pub(crate) link: Option<Link>,
     /// Where to measure, as for `costof run`
     #[arg(long, value_name = "HOST", requires = "question")]

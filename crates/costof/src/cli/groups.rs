@@ -5,16 +5,8 @@ use clap::CommandFactory;
 
 /// Each group with its commands, in their order. One that is in no group is not shown.
 const GROUPS: [(&str, &[&str]); 5] = [
-    (
-        "Measure",
-        &[
-            "run", "time", "against", "ask", "estimate", "study", "verify",
-        ],
-    ),
-    (
-        "Look",
-        &["show", "runs", "report", "list", "explain", "export"],
-    ),
+    ("Measure", &["run", "time", "against", "ask", "estimate", "study", "verify"]),
+    ("Look", &["show", "runs", "report", "list", "explain", "export"]),
     ("Decide", &["compare", "fleet", "qualify", "history"]),
     ("Prepare", &["doctor", "link", "send"]),
     ("This program", &["completions", "man", "version"]),
@@ -37,16 +29,9 @@ fn groups(command: &clap::Command) -> String {
     let mut text = String::new();
     for (group, names) in GROUPS {
         text += &format!("\n{group}:\n");
-        for sub in names
-            .iter()
-            .filter_map(|name| command.find_subcommand(name))
-        {
+        for sub in names.iter().filter_map(|name| command.find_subcommand(name)) {
             let about = sub.get_about().map(ToString::to_string);
-            text += &format!(
-                "  {:width$}  {}\n",
-                sub.get_name(),
-                about.unwrap_or_default()
-            );
+            text += &format!("  {:width$}  {}\n", sub.get_name(), about.unwrap_or_default());
         }
     }
     text

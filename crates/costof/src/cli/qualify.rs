@@ -54,10 +54,6 @@ pub(crate) struct QualifyOptions {
 
 impl QualifyOptions {
     pub(crate) fn risks(&self) -> Risks {
-        Risks {
-            change: self.change,
-            producer: self.producer_risk,
-            consumer: self.consumer_risk,
-        }
+        Risks { change: self.change, producer: self.producer_risk, consumer: self.consumer_risk }
     }
 }

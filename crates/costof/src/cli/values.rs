@@ -91,12 +91,8 @@ fn axis_value(axis: &'static Axis) -> ValueParser {
 pub(super) fn export_format() -> impl TypedValueParser<Value = &'static Format> {
     let formats = FORMATS.iter();
     let words = formats.map(|format| PossibleValue::new(format.name).help(format.about));
-    PossibleValuesParser::new(words).try_map(|name| {
-        FORMATS
-            .iter()
-            .find(|format| format.name == name)
-            .ok_or("no such format")
-    })
+    PossibleValuesParser::new(words)
+        .try_map(|name| FORMATS.iter().find(|format| format.name == name).ok_or("no such format"))
 }
 
 /// A run: the path of its file, or of a folder that has no other run, or its number in the history.
@@ -182,9 +178,9 @@ pub(crate) fn token(text: &str) -> Result<String, String> {
     const MOST: usize = 256;
     match text.len() {
         1..=MOST if text.bytes().all(|byte| byte.is_ascii_graphic()) => Ok(text.to_owned()),
-        _ => Err(format!(
-            "a token has 1 to {MOST} ASCII letters, digits and signs, without spaces"
-        )),
+        _ => {
+            Err(format!("a token has 1 to {MOST} ASCII letters, digits and signs, without spaces"))
+        }
     }
 }
 
@@ -209,8 +205,6 @@ pub(super) fn ports(text: &str) -> Result<(u16, u16), String> {
     let (first, last) = text.split_once('-').unwrap_or((text, text));
     match (first.trim().parse(), last.trim().parse()) {
         (Ok(first @ 1..), Ok(last)) if first <= last => Ok((first, last)),
-        _ => Err(format!(
-            "`{text}` is not a range of ports from 1 to 65535, such as 5000-5010"
-        )),
+        _ => Err(format!("`{text}` is not a range of ports from 1 to 65535, such as 5000-5010")),
     }
 }

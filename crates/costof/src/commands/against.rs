@@ -27,13 +27,7 @@ pub(crate) fn run(options: &AgainstOptions) -> Done {
     let below = git(folder, ["rev-parse", "--show-prefix"])?;
     let commit = git(
         folder,
-        [
-            "rev-parse",
-            "--verify",
-            "--quiet",
-            "--end-of-options",
-            &format!("{revision}^{{commit}}"),
-        ],
+        ["rev-parse", "--verify", "--quiet", "--end-of-options", &format!("{revision}^{{commit}}")],
     );
     let Ok(commit) = commit else {
         bail!(
@@ -53,12 +47,7 @@ pub(crate) fn run(options: &AgainstOptions) -> Done {
     }
     let jobs = folders.iter().zip([revision.as_str(), HERE]).enumerate();
     let jobs = jobs.map(|(position, (folder, name))| {
-        let job = Job::new(
-            &options.argv,
-            (position, 2),
-            &BTreeMap::new(),
-            &options.turns,
-        )?;
+        let job = Job::new(&options.argv, (position, 2), &BTreeMap::new(), &options.turns)?;
         Ok(job.named_in(name, folder))
     });
     time::measure(&options.turns, jobs.collect::<Result<_, Error>>()?)
@@ -76,19 +65,13 @@ fn default_work_tree(top: &Path) -> Result<PathBuf, Error> {
     let name = top.display().to_string().replace('/', "-");
     let start = name.len().saturating_sub(MAX_NAME);
     let start = (start..).find(|&start| name.is_char_boundary(start));
-    Ok(cache
-        .join("costof/against")
-        .join(&name[start.unwrap_or(0)..]))
+    Ok(cache.join("costof/against").join(&name[start.unwrap_or(0)..]))
 }
 
 /// Makes the other work tree, or moves an existing one to the commit. What was built there stays.
 fn check_out(top: &Path, other: &Path, commit: &str) -> Result<(), Error> {
     if other.join(".git").exists() {
-        return git(
-            other,
-            ["checkout", "--quiet", "--force", "--detach", commit],
-        )
-        .map(drop);
+        return git(other, ["checkout", "--quiet", "--force", "--detach", commit]).map(drop);
     }
     if let Some(parent) = other.parent() {
         fs::create_dir_all(parent).context(format_args!("cannot make {}", parent.display()))?;
@@ -96,9 +79,7 @@ fn check_out(top: &Path, other: &Path, commit: &str) -> Result<(), Error> {
     // Git may still know one that somebody removed.
     git(top, ["worktree", "prune"])?;
     let arguments = ["worktree", "add", "--quiet", "--force", "--detach"].map(OsStr::new);
-    let arguments = arguments
-        .into_iter()
-        .chain([other.as_os_str(), OsStr::new(commit)]);
+    let arguments = arguments.into_iter().chain([other.as_os_str(), OsStr::new(commit)]);
     git(top, arguments).map(drop)
 }
 
@@ -113,24 +94,17 @@ fn git(
     if !output.status.success() {
         bail!("git: {}", String::from_utf8_lossy(&output.stderr).trim());
     }
-    Ok(String::from_utf8_lossy(&output.stdout)
-        .trim_end_matches('\n')
-        .to_owned())
+    Ok(String::from_utf8_lossy(&output.stdout).trim_end_matches('\n').to_owned())
 }
 
 fn run_build(build: &str, folder: &Path, name: &str) -> Result<(), Error> {
     log(format_args!("building {name}: {build}"));
     let mut command = Command::new("sh");
     // Standard output is for the result.
-    command
-        .args(["-c", &format!("{{ {build}\n}} >&2")])
-        .current_dir(folder);
+    command.args(["-c", &format!("{{ {build}\n}} >&2")]).current_dir(folder);
     let status = command.status().context("cannot start sh")?;
     match status.success() {
         true => Ok(()),
-        false => bail!(
-            "the build of {name} failed ({status}): `{build}` in {}",
-            folder.display()
-        ),
+        false => bail!("the build of {name} failed ({status}): `{build}` in {}", folder.display()),
     }
 }

@@ -119,11 +119,7 @@ pub(crate) fn run(table: &'static [&'static Probe], options: &AskOptions) -> Don
         let run = measure(&costs, Some(second_round(options)))?;
         reply = asked.reply(&costs, run)?;
     }
-    let Reply {
-        answer,
-        costs,
-        run: (path, run),
-    } = reply;
+    let Reply { answer, costs, run: (path, run) } = reply;
     print(if options.json {
         format!("{}\n", as_json(&asked, &answer, &costs, &path))
     } else {
@@ -138,9 +134,7 @@ fn needed<'r>(
     rows: &'r [PointRow],
 ) -> Vec<&'r PointRow> {
     let points = costs.into_iter().flat_map(|cost| &cost.points);
-    points
-        .filter_map(|point| rows.iter().find(|row| row.point == *point))
-        .collect()
+    points.filter_map(|point| rows.iter().find(|row| row.point == *point)).collect()
 }
 
 /// The link of the points that have one.
@@ -160,11 +154,7 @@ fn listed() -> Result<String, Error> {
     let mut text = String::new();
     for question in &FILE.question {
         let asks = question.filled(&question.asks);
-        text += &hanging(
-            columns,
-            &format!("costof ask {:<13} ", question.name),
-            &asks,
-        );
+        text += &hanging(columns, &format!("costof ask {:<13} ", question.name), &asks);
     }
     let more = "--size, --link and --peer change the question where it names a size or link; --run FILE \
                 answers from a run.";
@@ -184,10 +174,7 @@ fn listed() -> Result<String, Error> {
 fn find(table: &[&'static Probe], name: &str) -> Result<&'static Question, Error> {
     named(name).ok_or_else(|| {
         let names = FILE.question.iter().map(|question| question.name.as_str());
-        let hint = match (
-            nearest::hint(name, names),
-            keywords::probes(table, name, Take::All),
-        ) {
+        let hint = match (nearest::hint(name, names), keywords::probes(table, name, Take::All)) {
             (hint, _) if !hint.is_empty() => hint,
             (_, Ok(found)) => {
                 let ids: Vec<&str> = found.iter().map(|info| &*info.id).collect();
@@ -195,9 +182,7 @@ fn find(table: &[&'static Probe], name: &str) -> Result<&'static Question, Error
             }
             (_, Err(unknown)) => format!(", and {unknown}"),
         };
-        wrong(format!(
-            "no question `{name}`{hint} (`costof ask` lists them)"
-        ))
+        wrong(format!("no question `{name}`{hint} (`costof ask` lists them)"))
     })
 }
 
@@ -222,10 +207,7 @@ fn measure(
     let all = RunOptions {
         on: options.on.iter().cloned().collect(),
         peer: options.peer.clone(),
-        chosen: Chosen {
-            launches,
-            ..Chosen::default()
-        },
+        chosen: Chosen { launches, ..Chosen::default() },
         remote: options.remote.clone(),
         ..RunOptions::new(options.measuring.clone(), options.quiet.clone(), None)
     };
@@ -266,15 +248,7 @@ impl Question {
         };
         let mut question = Question {
             size: chosen(&self.size, options.size.clone(), "size")?,
-            link: chosen(
-                &self.link,
-                link,
-                if options.link.is_some() {
-                    "link"
-                } else {
-                    "peer"
-                },
-            )?,
+            link: chosen(&self.link, link, if options.link.is_some() { "link" } else { "peer" })?,
             ..self.clone()
         };
         // A peer has a name, but the link to it has none.
@@ -345,10 +319,7 @@ impl Question {
 fn times(run: &Run, one: &Answered, other: &Answered) -> Result<Interval, String> {
     let [rows, other_rows] = [one, other].map(|cost| needed([&cost.expression], &run.points));
     let of = |cost: &Answered, values: &[f64]| {
-        let values: Vec<Value> = values
-            .iter()
-            .map(|value| Value::Measured(*value, None))
-            .collect();
+        let values: Vec<Value> = values.iter().map(|value| Value::Measured(*value, None)).collect();
         Some(cost.expression.total(&values).ok()?.value)
     };
     let ratio = |values: &[f64]| {
@@ -422,15 +393,10 @@ mod tests {
         let mut run = run_without_facts();
         for (position, point) in costs.iter().flat_map(|cost| &cost.points).enumerate() {
             let row = row(point.probe.clone(), point.axes.clone(), 10.0);
-            let row = PointRow {
-                point: point.clone(),
-                ..row
-            };
+            let row = PointRow { point: point.clone(), ..row };
             run.points.push(change(position, row));
         }
-        question
-            .reply(&costs, ("run.jsonl".to_owned(), run))
-            .unwrap()
+        question.reply(&costs, ("run.jsonl".to_owned(), run)).unwrap()
     }
 
     fn disturbed(row: PointRow) -> PointRow {
@@ -489,10 +455,7 @@ mod tests {
         let mut run = run_without_facts();
         for point in costs.iter().flat_map(|cost| &cost.points) {
             let row = row(point.probe.clone(), point.axes.clone(), 10.0).primary_is("latency");
-            run.points.push(disturbed(PointRow {
-                point: point.clone(),
-                ..row
-            }));
+            run.points.push(disturbed(PointRow { point: point.clone(), ..row }));
         }
         let rows = run.points.clone();
         let verdict = |run: &Run| {
@@ -502,10 +465,7 @@ mod tests {
         assert_eq!(verdict(&run).verdict, Some("cannot tell"));
         for slow in [1.0, 3.0, 7.0, 2.0] {
             let measured = [20.0, 10.0].map(|ns| [("latency", ns * slow)]);
-            launch(
-                &mut run,
-                &[(&rows[0], &measured[0]), (&rows[1], &measured[1])],
-            );
+            launch(&mut run, &[(&rows[0], &measured[0]), (&rows[1], &measured[1])]);
         }
         let answer = verdict(&run);
         assert_eq!(answer.verdict, Some("yes"), "{}", answer.sentence);
@@ -518,11 +478,7 @@ mod tests {
         let cost = |value: f64| Answered {
             label: "it".to_owned(),
             expression: Expression::parse("1ns", &[]).unwrap(),
-            total: Ok(Total {
-                value,
-                interval: Some((value, value)),
-                parts: Vec::new(),
-            }),
+            total: Ok(Total { value, interval: Some((value, value)), parts: Vec::new() }),
             grade: None,
             is_sound: true,
         };

@@ -45,9 +45,8 @@ fn compare_files(options: &CompareOptions) -> Done {
     let runs = files.iter().map(|path| record::read(path));
     let runs = runs.collect::<Result<Vec<Run>, _>>()?;
     let names: Vec<String> = files.iter().map(|path| printable(path.display())).collect();
-    let sides: Vec<Side<'_>> = (names.iter().zip(&runs))
-        .map(|(name, run)| Side { name, run })
-        .collect();
+    let sides: Vec<Side<'_>> =
+        (names.iter().zip(&runs)).map(|(name, run)| Side { name, run }).collect();
     let mut shown = Shown::new(options);
     match sides.as_slice() {
         [old, new] => shown.show([&files[0], &files[1]], [*old, *new])?,
@@ -61,11 +60,7 @@ fn compare_files(options: &CompareOptions) -> Done {
 
 /// The latest run, and the run before it that has most in common with it. This reports which one that is.
 fn last_two() -> Result<Vec<PathBuf>, Error> {
-    let LastTwo {
-        files,
-        number,
-        common: [common, all],
-    } = history::last_two()?;
+    let LastTwo { files, number, common: [common, all] } = history::last_two()?;
     log(format!(
         "comparing @{number} with @1: it has {common} of the {} of @1",
         points_counted(all)
@@ -84,10 +79,7 @@ fn compare_hosts(table: &'static [&'static Probe], options: &CompareOptions) -> 
     let paths = records.each_ref().map(|record| record.path());
     let mut shown = Shown::new(options);
     let names = [0, 1].map(|side| printable(&run_options.on[side]));
-    let side = |at: usize, run| Side {
-        name: &names[at],
-        run,
-    };
+    let side = |at: usize, run| Side { name: &names[at], run };
     shown.show(paths, [side(0, old), side(1, new)])?;
     if shown.has_text() {
         let mut output = io::stdout().lock();
@@ -114,10 +106,7 @@ fn run_options(options: &CompareOptions) -> Result<RunOptions, Error> {
     let out = options.out.clone();
     files::refuse_standard_output(out.as_deref(), "--out names a folder for both runs")?;
     if let Some(folder) = out.as_ref().filter(|out| out.exists() && !out.is_dir()) {
-        bail!(
-            "{} is a file: with two hosts, --out names a folder for both runs",
-            folder.display()
-        );
+        bail!("{} is a file: with two hosts, --out names a folder for both runs", folder.display());
     }
     Ok(RunOptions {
         probes: options.what.iter().map(probe).collect::<Result<_, _>>()?,
@@ -158,13 +147,7 @@ struct Shown<'a> {
 
 impl Shown<'_> {
     fn new(options: &CompareOptions) -> Shown<'_> {
-        Shown {
-            options,
-            page: None,
-            outcomes: Vec::new(),
-            is_compared: false,
-            why_nothing: None,
-        }
+        Shown { options, page: None, outcomes: Vec::new(), is_compared: false, why_nothing: None }
     }
 
     /// Shows two runs row by row.
@@ -201,10 +184,7 @@ impl Shown<'_> {
                     let outcome = self.outcome(&comparison, new.run);
                     self.add(&files, &comparison, Some(name), outcome)?;
                 }
-                pairs.push(Pair {
-                    runs: [one, other],
-                    comparison,
-                });
+                pairs.push(Pair { runs: [one, other], comparison });
             }
         }
         if self.options.html.is_some() {
@@ -215,11 +195,7 @@ impl Shown<'_> {
         }
         self.say_outcomes()?;
         let mut output = io::stdout().lock();
-        writeln!(
-            output,
-            "{}",
-            many::compared(sides, &pairs, self.options.all, line_columns())
-        )?;
+        writeln!(output, "{}", many::compared(sides, &pairs, self.options.all, line_columns()))?;
         Ok(output.flush()?)
     }
 
@@ -230,11 +206,7 @@ impl Shown<'_> {
     }
 
     fn compare(&mut self, before: &Run, after: &Run) -> Comparison {
-        let metrics = if self.options.all_metrics {
-            Metrics::All
-        } else {
-            Metrics::Primary
-        };
+        let metrics = if self.options.all_metrics { Metrics::All } else { Metrics::Primary };
         let threshold = self.options.threshold.map(|percent| percent / 100.0);
         let comparison = compare(before, after, metrics, threshold.unwrap_or(MATTERS));
         if comparison.rows.is_empty() {
@@ -300,13 +272,8 @@ impl Shown<'_> {
     fn say_outcomes(&mut self) -> Result<(), Error> {
         let worst_first = |(_, outcome): &(_, Outcome)| Reverse(outcome.verdict);
         self.outcomes.sort_by_key(worst_first);
-        let lines = self
-            .outcomes
-            .iter()
-            .map(|(name, outcome)| outcome.line(name.as_deref()));
-        let mut lines: String = lines
-            .map(|line| wrapped(line_columns(), &line, ""))
-            .collect();
+        let lines = self.outcomes.iter().map(|(name, outcome)| outcome.line(name.as_deref()));
+        let mut lines: String = lines.map(|line| wrapped(line_columns(), &line, "")).collect();
         if !lines.is_empty() {
             lines.push('\n');
         }
@@ -318,16 +285,8 @@ impl Shown<'_> {
         if let (Some(html), Some(page)) = (&self.options.html, &self.page) {
             files::write_page(html, page)?;
         }
-        let is_any = |word| {
-            self.outcomes
-                .iter()
-                .any(|(_, outcome)| outcome.verdict == word)
-        };
+        let is_any = |word| self.outcomes.iter().any(|(_, outcome)| outcome.verdict == word);
         let undecided = self.options.gate.undecided;
-        Ok(gated(
-            is_any(Word::Fail),
-            is_any(Word::CannotTell),
-            undecided,
-        ))
+        Ok(gated(is_any(Word::Fail), is_any(Word::CannotTell), undecided))
     }
 }

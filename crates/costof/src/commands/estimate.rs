@@ -129,15 +129,10 @@ fn measured(row: &PointRow) -> Option<Value> {
 /// The value of the expression if all of its points were measured.
 pub(super) fn total(expression: &Expression, runs: &[Named]) -> Result<Total, Error> {
     let points = expression.points.iter();
-    let values = points.map(
-        |point| match best(runs, point).and_then(|(_, row)| measured(row)) {
-            Some(value) => Ok(value),
-            None => Err(Error::Nothing(format!(
-                "no number for {point}: {}",
-                absent(runs, point)
-            ))),
-        },
-    );
+    let values = points.map(|point| match best(runs, point).and_then(|(_, row)| measured(row)) {
+        Some(value) => Ok(value),
+        None => Err(Error::Nothing(format!("no number for {point}: {}", absent(runs, point)))),
+    });
     let values = values.collect::<Result<Vec<Value>, Error>>()?;
     expression.total(&values).map_err(wrong)
 }
@@ -175,28 +170,15 @@ fn source(
     let predicted = || {
         let (facts, rows) = &**known;
         let prediction = predict(table, point, facts, rows, &[])?;
-        let from = format!(
-            "predicted ({}): {}",
-            absent(runs, point),
-            prediction.because
-        );
+        let from = format!("predicted ({}): {}", absent(runs, point), prediction.because);
         let value = Value::Predicted(prediction.low, prediction.high);
         Some((value, None, from))
     };
     let (value, grade, from) = match from_run().or_else(predicted) {
         Some((value, grade, from)) => (Some(value), grade, from),
-        None => (
-            None,
-            None,
-            format!("{}, and not predicted", absent(runs, point)),
-        ),
+        None => (None, None, format!("{}, and not predicted", absent(runs, point))),
     };
-    Source {
-        point: point.clone(),
-        value,
-        grade,
-        from,
-    }
+    Source { point: point.clone(), value, grade, from }
 }
 
 /// Measures points into a run of the history.
@@ -260,9 +242,8 @@ pub(super) fn measure_all(
 
 fn missing(sources: &[Source]) -> Error {
     let missing = sources.iter().filter(|source| source.value.is_none());
-    let points: Vec<String> = missing
-        .map(|source| format!("{} ({})", source.point, source.from))
-        .collect();
+    let points: Vec<String> =
+        missing.map(|source| format!("{} ({})", source.point, source.from)).collect();
     Error::Nothing(format!(
         "no number for {} (--measure measures what is missing, --run FILE takes it from a run)",
         points.join(", ")
@@ -286,11 +267,7 @@ fn as_text(expression: &Expression, total: &Total, sources: &[Source]) -> String
     };
     let worst = grade(sources).map_or_else(String::new, |grade| format!(", grade {grade}"));
     let mut text = format!("{}  ({interval}{worst})\n\n", unit.display(total.value));
-    let width = total
-        .parts
-        .iter()
-        .map(|(part, _)| part.chars().count())
-        .max();
+    let width = total.parts.iter().map(|(part, _)| part.chars().count()).max();
     // A part may be as long as the command line, which no format can pad to.
     let width = width.unwrap_or(0).min(prose_columns());
     for (part, value) in &total.parts {
@@ -307,11 +284,7 @@ fn as_text(expression: &Expression, total: &Total, sources: &[Source]) -> String
         text.push('\n');
     }
     for source in sources {
-        text += &wrapped(
-            prose_columns(),
-            &format!("{}: {}", source.point, source.from),
-            "  ",
-        );
+        text += &wrapped(prose_columns(), &format!("{}: {}", source.point, source.from), "  ");
     }
     if grade(sources) == Some(Grade::D) {
         text += "\n--measure measures again what has grade D.\n";
@@ -359,16 +332,10 @@ mod tests {
         };
         let usable = || row("p", Axes::default(), 10.0);
         assert_eq!(total(usable()).unwrap().value, 20.0);
-        assert_eq!(
-            total(usable().warned("others", Grade::D)).unwrap().value,
-            20.0
-        );
+        assert_eq!(total(usable().warned("others", Grade::D)).unwrap().value, 20.0);
         let wide = usable().known_within(0.9).warned(DISAGREE, Grade::D);
         let why = total(wide).unwrap_err();
-        assert!(
-            why.contains("no number for p: too noisy: 1.00–19.0 ns"),
-            "{why}"
-        );
+        assert!(why.contains("no number for p: too noisy: 1.00–19.0 ns"), "{why}");
         let few = usable().of_few_launches(2, (1.0, 780.0));
         let why = total(few).unwrap_err();
         assert!(why.contains("too few launches: 1.00–780 ns"), "{why}");
@@ -378,8 +345,7 @@ mod tests {
     fn chosen(runs: &[(f64, Grade)]) -> (f64, Grade) {
         let named = |(ns, grade): &(f64, Grade)| {
             let mut run = run_without_facts();
-            run.points
-                .push(row("p", Axes::default(), *ns).warned("others", *grade));
+            run.points.push(row("p", Axes::default(), *ns).warned("others", *grade));
             (format!("{ns}.jsonl"), run)
         };
         let runs: Vec<Named> = runs.iter().map(named).collect();
@@ -393,10 +359,7 @@ mod tests {
         let (c, d) = (Grade::C, Grade::D);
         assert_eq!(chosen(&[(6050.0, d), (174.0, c)]), (174.0, c));
         assert_eq!(chosen(&[(6050.0, d), (174.0, c), (180.0, c)]), (174.0, c));
-        assert_eq!(
-            chosen(&[(1.0, c), (2.0, d), (3.0, Grade::A)]),
-            (3.0, Grade::A)
-        );
+        assert_eq!(chosen(&[(1.0, c), (2.0, d), (3.0, Grade::A)]), (3.0, Grade::A));
         assert_eq!(chosen(&[(6050.0, d), (7000.0, d)]), (6050.0, d));
     }
 
@@ -404,8 +367,7 @@ mod tests {
     fn the_first_line_has_the_grade() {
         let expression = Expression::parse("2 * p", &[&probe_info("p")]).unwrap();
         let mut run = run_without_facts();
-        run.points
-            .push(row("p", Axes::default(), 10.0).warned("others", Grade::D));
+        run.points.push(row("p", Axes::default(), 10.0).warned("others", Grade::D));
         let runs = [("run.jsonl".to_owned(), run)];
         let known = LazyCell::new(|| (Facts::default(), Vec::new()));
         let sources = [source(&[], &runs, &known, &expression.points[0])];
@@ -413,10 +375,7 @@ mod tests {
         let total = expression.total(&values).unwrap();
         let text = as_text(&expression, &total, &sources);
         let first = text.lines().next().unwrap();
-        assert!(
-            first.starts_with("20.0 ns") && first.ends_with("grade D)"),
-            "{first}"
-        );
+        assert!(first.starts_with("20.0 ns") && first.ends_with("grade D)"), "{first}");
         assert!(text.contains("--measure"), "{text}");
         assert_eq!(as_json(&expression, &total, &sources)["grade"], "D");
     }

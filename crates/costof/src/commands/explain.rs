@@ -32,28 +32,15 @@ pub(crate) fn run(table: &[&'static Probe], options: &ExplainOptions) -> Done {
 
 /// The description of a probe as text.
 fn explain(info: &ProbeInfo) -> String {
-    let mut text = wrapped(
-        prose_columns(),
-        &format!("{}: {}", info.id, info.question),
-        "",
-    );
-    section(
-        &mut text,
-        &format!("How (method {})", info.method),
-        [&*info.how],
-    );
+    let mut text = wrapped(prose_columns(), &format!("{}: {}", info.id, info.question), "");
+    section(&mut text, &format!("How (method {})", info.method), [&*info.how]);
     for note in NOTES.iter().filter(|note| info.id == note.probe) {
         text.push_str(&drawn(note));
     }
     let metrics = info.metrics.iter().enumerate().map(|(position, metric)| {
         let primary = if position == 0 { ", the answer" } else { "" };
         let unit = serde_json::to_value(metric.unit).unwrap_or_default();
-        format!(
-            "{} ({}{primary}): {}",
-            metric.name,
-            unit.as_str().unwrap_or("?"),
-            metric.about
-        )
+        format!("{} ({}{primary}): {}", metric.name, unit.as_str().unwrap_or("?"), metric.about)
     });
     section(&mut text, "Metrics", metrics);
     let axes = info.axes.iter().flat_map(|axis| {
@@ -77,11 +64,7 @@ fn explain(info: &ProbeInfo) -> String {
     section(&mut text, "Two ends", peers);
     section(&mut text, "Predicted from", [&*info.predicted_from]);
     let relations = info.relations.iter().map(ToString::to_string);
-    section(
-        &mut text,
-        "What must hold, or rows contradict each other",
-        relations,
-    );
+    section(&mut text, "What must hold, or rows contradict each other", relations);
     section(&mut text, "Measured after", info.after.iter());
     section(&mut text, "Needs", info.needs.iter());
     section(&mut text, "Sources", info.sources.iter());
@@ -115,20 +98,10 @@ fn drawn(note: &Note) -> String {
             return lines.collect();
         }
         // A paragraph has one indent, and not the deeper one of a line that goes on.
-        let text = wrapped(
-            prose_columns().saturating_sub(2),
-            &paragraph.replace('\n', " "),
-            "",
-        );
-        text.lines()
-            .map(|line| format!("  {}\n", line.trim_start()))
-            .collect::<String>()
+        let text = wrapped(prose_columns().saturating_sub(2), &paragraph.replace('\n', " "), "");
+        text.lines().map(|line| format!("  {}\n", line.trim_start())).collect::<String>()
     });
-    format!(
-        "\n{}\n{}",
-        note.heading,
-        paragraphs.collect::<Vec<_>>().join("\n")
-    )
+    format!("\n{}\n{}", note.heading, paragraphs.collect::<Vec<_>>().join("\n"))
 }
 
 /// A heading and its lines, wrapped; nothing if there are no lines.

@@ -19,10 +19,7 @@ pub(crate) fn run(options: &ExportOptions) -> Done {
     let Some(out) = out.filter(|out| !files::is_standard_output(out)) else {
         return match &written[..] {
             [(_, text)] => print(text),
-            _ => bail!(
-                "this format is {} files: name a folder with --out",
-                written.len()
-            ),
+            _ => bail!("this format is {} files: name a folder with --out", written.len()),
         };
     };
     let is_folder = out.is_dir() || out.as_os_str().as_encoded_bytes().ends_with(b"/");
@@ -31,9 +28,7 @@ pub(crate) fn run(options: &ExportOptions) -> Done {
     }
     for (name, text) in &written {
         let path = if out.is_dir() { &out.join(name) } else { out };
-        given
-            .iter()
-            .try_for_each(|run| files::check_spares(path, run))?;
+        given.iter().try_for_each(|run| files::check_spares(path, run))?;
         files::write(path, text)?;
     }
     log(format!("exported to {}", out.display()));

@@ -23,9 +23,7 @@ pub(crate) fn run(options: &FleetOptions) -> Done {
     let outputs = [options.html.as_deref(), options.save.as_deref()];
     let has_text = crate::files::leaves_standard_output(&outputs, options.json)?;
     if let Some(html) = &options.html {
-        files
-            .iter()
-            .try_for_each(|run| crate::files::check_spares(html, run))?;
+        files.iter().try_for_each(|run| crate::files::check_spares(html, run))?;
         crate::files::write_page(html, &shown::page(&fleet))?;
     }
     if let Some(file) = &options.save {
@@ -46,11 +44,7 @@ pub(crate) fn run(options: &FleetOptions) -> Done {
     let is_undecided = hosts.any(|host| host.verdict == Verdict::Undecided);
     let is_odd = shown::odd(&fleet).next().is_some();
     let gates = options.fail_odd;
-    Ok(error::gated(
-        gates && is_odd,
-        gates && is_undecided,
-        options.gate.undecided,
-    ))
+    Ok(error::gated(gates && is_odd, gates && is_undecided, options.gate.undecided))
 }
 
 /// These names of facts, if the runs have such facts: by another one, all hosts would be alike.
@@ -70,16 +64,13 @@ fn save(file: &Path, runs: &[PathBuf], reference: &Reference) -> Result<(), Erro
     if reference.cohorts.is_empty() {
         bail!("nothing to save: five hosts must have a row of grade A to C for it to be learnt");
     }
-    runs.iter()
-        .try_for_each(|run| crate::files::check_spares(file, run))?;
+    runs.iter().try_for_each(|run| crate::files::check_spares(file, run))?;
     let text = serde_json::to_string_pretty(reference).context("JSON")? + "\n";
     crate::files::write(file, &text)?;
     if crate::files::is_standard_output(file) {
         return Ok(());
     }
     let file = file.display();
-    log(format_args!(
-        "the reference is in {file}; on a host: `costof qualify --against {file}`"
-    ));
+    log(format_args!("the reference is in {file}; on a host: `costof qualify --against {file}`"));
     Ok(())
 }

@@ -23,9 +23,7 @@ pub(crate) fn run(options: &HistoryOptions) -> Done {
     let history = history::history(&mut runs, options.false_alarm_runs);
     let has_text = crate::files::leaves_standard_output(&[options.html.as_deref()], options.json)?;
     if let Some(html) = &options.html {
-        files
-            .iter()
-            .try_for_each(|run| crate::files::check_spares(html, run))?;
+        files.iter().try_for_each(|run| crate::files::check_spares(html, run))?;
         crate::files::write_page(html, &shown::page(&history))?;
     }
     print(if options.json {
@@ -37,11 +35,7 @@ pub(crate) fn run(options: &HistoryOptions) -> Done {
     })?;
     let is_new = history.latest().next().is_some();
     let is_undecided = !history.follows_latest();
-    Ok(gated(
-        gates && is_new,
-        gates && is_undecided,
-        options.gate.undecided,
-    ))
+    Ok(gated(gates && is_new, gates && is_undecided, options.gate.undecided))
 }
 
 /// Prints what the latest of the user's runs of this host changed; nothing if that is nothing.
@@ -70,10 +64,7 @@ fn of_one_host() -> Result<(Vec<PathBuf>, Vec<Run>), Error> {
     runs.retain(|run| run.host_name() == host);
     if runs.len() < all {
         let others = all - runs.len();
-        log(format_args!(
-            "left out: {} of other hosts than {host}",
-            counted(others, "run")
-        ));
+        log(format_args!("left out: {} of other hosts than {host}", counted(others, "run")));
     }
     Ok((files, runs))
 }

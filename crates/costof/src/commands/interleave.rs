@@ -39,10 +39,7 @@ pub(super) fn measure(
     let files = options.out.as_deref().map(files_in);
     let mut files = files.iter().flatten();
     if let Some(file) = files.find(|file| file.symlink_metadata().is_ok()) {
-        bail!(
-            "{} exists already: name another folder with --out",
-            file.display()
-        );
+        bail!("{} exists already: name another folder with --out", file.display());
     }
     refuse_a_third(options)?;
     let mut request = Request::new(table, options)?;

@@ -96,10 +96,9 @@ fn direction(name: &str, traffic: &Traffic) -> String {
         let overruns = traffic.overruns;
         text += &format!(", {overruns} lost because the relay could not keep up");
     }
-    for (what, times) in [
-        ("delayed by", traffic.delay_ns),
-        ("behind schedule by", traffic.lateness_ns),
-    ] {
+    for (what, times) in
+        [("delayed by", traffic.delay_ns), ("behind schedule by", traffic.lateness_ns)]
+    {
         if let Some(times) = times {
             text += &format!("\n    {what} {}", spread(&times));
         }

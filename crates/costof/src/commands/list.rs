@@ -40,12 +40,7 @@ pub(crate) const LINKS: &str = "loopback (default), veth, lan, wan, or spelt out
 pub(crate) fn values(axis: &Axis) -> String {
     let show = |value: &AxisValue| axis.display(value);
     match &axis.domain {
-        Domain::Choice(_) => axis
-            .defaults()
-            .iter()
-            .map(show)
-            .collect::<Vec<_>>()
-            .join(", "),
+        Domain::Choice(_) => axis.defaults().iter().map(show).collect::<Vec<_>>().join(", "),
         Domain::Place { schemes, .. } => {
             let words = axis.defaults().into_iter().map(|value| show(&value));
             let urls = schemes.iter().map(|scheme| format!("{scheme}://…"));
@@ -62,12 +57,7 @@ pub(crate) fn values(axis: &Axis) -> String {
             };
             let defaults = match defaults.as_slice() {
                 [first, .., last] if defaults.len() > 6 => {
-                    format!(
-                        "{} … {}, default {}",
-                        show(first),
-                        show(last),
-                        show(&default)
-                    )
+                    format!("{} … {}, default {}", show(first), show(last), show(&default))
                 }
                 all => all.iter().map(marked).collect::<Vec<_>>().join(", "),
             };

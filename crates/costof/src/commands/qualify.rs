@@ -21,10 +21,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
 pub(crate) fn run(table: &'static [&'static Probe], options: &QualifyOptions) -> Done {
-    files::refuse_standard_output(
-        options.out.as_deref(),
-        "has the verdict: --out names a file",
-    )?;
+    files::refuse_standard_output(options.out.as_deref(), "has the verdict: --out names a file")?;
     if options.measuring.until_alone.is_some() {
         bail!(
             "--until-alone is not for qualify, which measures until it has decided (--budget sets for how long)"
@@ -110,10 +107,7 @@ fn population<'r>(
     populations: &Populations<'r>,
     interrupted: &AtomicBool,
 ) -> Result<&'r Cohort, Error> {
-    let measuring = Measuring {
-        quick: true,
-        ..options.measuring.clone()
-    };
+    let measuring = Measuring { quick: true, ..options.measuring.clone() };
     let all = RunOptions::new(measuring, options.quiet.clone(), None);
     let of = &populations.row().of;
     let (_, run) = estimate::measure(table, &all, &[&of.point], interrupted)?;
@@ -127,10 +121,7 @@ fn population<'r>(
                 let unit = measured.unit;
                 match measured.ci95 {
                     Some(interval) => format!("it is {}", unit.display_interval(interval)),
-                    None => format!(
-                        "it is {}, without an interval",
-                        unit.display(measured.median)
-                    ),
+                    None => format!("it is {}, without an interval", unit.display(measured.median)),
                 }
             },
         );

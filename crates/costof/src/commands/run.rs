@@ -19,10 +19,7 @@ use std::process::ExitCode;
 
 pub(crate) fn run(table: &'static [&'static Probe], options: &RunOptions) -> Done {
     let sets = options.sets.iter().flat_map(|set| &set.0);
-    let options = &RunOptions {
-        on: sets.cloned().collect(),
-        ..options.clone()
-    };
+    let options = &RunOptions { on: sets.cloned().collect(), ..options.clone() };
     // The request is checked before anything starts.
     let request = Request::new(table, options)?;
     let several = options.on.len() > 1;
@@ -60,11 +57,7 @@ pub(crate) fn run(table: &'static [&'static Probe], options: &RunOptions) -> Don
 /// Prints the results of a run, and how it ended.
 pub(super) fn show(record: &Record, options: &RunOptions) -> Done {
     let run = &record.run;
-    if options
-        .out
-        .as_deref()
-        .is_some_and(files::is_standard_output)
-    {
+    if options.out.as_deref().is_some_and(files::is_standard_output) {
         let mut file = File::open(record.path()).context(record.path().display())?;
         io::copy(&mut file, &mut io::stdout().lock())?;
     } else {

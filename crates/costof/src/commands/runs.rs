@@ -62,10 +62,7 @@ fn narrow(rows: Vec<[String; 6]>, columns: usize) -> String {
     let rows = rows.into_iter().map(narrow).collect();
     let headings = ["run", "began (UTC)", "points", "host", "probes, and file"];
     let text = table(&headings, rows);
-    format!(
-        "{text}\nRuns for which no file is shown are in {}\n",
-        short(&folder)
-    )
+    format!("{text}\nRuns for which no file is shown are in {}\n", short(&folder))
 }
 
 /// A path with `~` for the home folder.
@@ -99,11 +96,7 @@ fn described(run: &Run, is_complete: bool) -> [String; 4] {
         named += &format!(" and {} more", probes.len() - NAMED);
     }
     [
-        run.run
-            .started
-            .replace('T', " ")
-            .trim_end_matches('Z')
-            .to_owned(),
+        run.run.started.replace('T', " ").trim_end_matches('Z').to_owned(),
         format!("{}{unfinished}", plan.points().count()),
         plan.hosts.on.clone().or_else(host_name).unwrap_or_default(),
         named,

@@ -57,9 +57,7 @@ fn send(options: &SendOptions, address: &Address) -> Done {
         sent => sent.map_err(refused)?,
     };
     if sent.ended_by_receiver {
-        log(format_args!(
-            "the receiver at {address} ended the connection"
-        ));
+        log(format_args!("the receiver at {address} ended the connection"));
     }
     let outcome = sent.outcome;
     if let Err(failure) = &outcome.measured {
@@ -67,11 +65,7 @@ fn send(options: &SendOptions, address: &Address) -> Done {
         return Err(Error::Nothing(failure.reason.clone()));
     }
     show(options.json, None, &outcome)?;
-    Ok(ExitCode::from(if is_interrupted() {
-        INTERRUPTED
-    } else {
-        0
-    }))
+    Ok(ExitCode::from(if is_interrupted() { INTERRUPTED } else { 0 }))
 }
 
 /// The axes with the values from the options.
@@ -81,11 +75,7 @@ fn values(options: &SendOptions) -> Result<Vec<(&str, AxisValue)>, Error> {
     let over = over.map_or_else(String::new, |(_, over)| over.to_string());
     let size = values.iter().find(|(name, _)| *name == "size");
     let size = size.and_then(|(_, size)| size.as_number());
-    let is_set = options
-        .sending
-        .settings
-        .iter()
-        .any(|(axis, _)| axis == "window");
+    let is_set = options.sending.settings.iter().any(|(axis, _)| axis == "window");
     let fits = interactive::window_that_fits(&over, size).filter(|_| !is_set);
     let window = options.datagrams.window.or(fits).map(AxisValue::Number);
     values.extend(window.map(|window| ("window", window)));
@@ -104,11 +94,7 @@ fn values(options: &SendOptions) -> Result<Vec<(&str, AxisValue)>, Error> {
 }
 
 fn listen(options: &SendOptions, address: &Address) -> Done {
-    let given = if options.open {
-        None
-    } else {
-        given_token(options)?
-    };
+    let given = if options.open { None } else { given_token(options)? };
     let generated = if options.open || given.is_some() {
         None
     } else {
@@ -132,10 +118,9 @@ fn listen(options: &SendOptions, address: &Address) -> Done {
     let to = reachable(&address);
     log(match (options.open, &options.token_file, &generated) {
         (true, ..) => format!("senders: costof send --to {to} (--open: without a token)"),
-        (_, Some(path), _) => format!(
-            "senders: costof send --to {to} --token-file {}",
-            path.display()
-        ),
+        (_, Some(path), _) => {
+            format!("senders: costof send --to {to} --token-file {}", path.display())
+        }
         (_, None, Some(token)) => format!("senders: {TOKEN}={token} costof send --to {to}"),
         _ => format!("senders: costof send --to {to}, with the same token"),
     });
@@ -176,9 +161,7 @@ fn show_event(json: bool, event: Event) -> Result<(), Error> {
             let (client, from) = (served.client, &*served.from);
             if let Some(why) = &served.early {
                 let counted = counted(&served.outcome);
-                log(format_args!(
-                    "client {client} ({from}) ended early, {counted}: {why}"
-                ));
+                log(format_args!("client {client} ({from}) ended early, {counted}: {why}"));
             }
             show(json, Some((client, from)), &served.outcome)?;
         }
@@ -199,11 +182,7 @@ fn counted(outcome: &Outcome) -> String {
 
 /// Prints the measurements. On the listening side, `client` is the number and the address of the client.
 fn show(json: bool, client: Option<(u64, &str)>, outcome: &Outcome) -> Result<(), Error> {
-    let text = if json {
-        format!("{}\n", row(client, outcome))
-    } else {
-        table(client, outcome)
-    };
+    let text = if json { format!("{}\n", row(client, outcome)) } else { table(client, outcome) };
     io::stdout().lock().write_all(text.as_bytes())?;
     Ok(())
 }
@@ -240,9 +219,8 @@ fn row(client: Option<(u64, &str)>, outcome: &Outcome) -> serde_json::Value {
 }
 
 fn table(client: Option<(u64, &str)>, outcome: &Outcome) -> String {
-    let who = client.map_or_else(String::new, |(client, from)| {
-        format!("client {client} ({from}), ")
-    });
+    let who =
+        client.map_or_else(String::new, |(client, from)| format!("client {client} ({from}), "));
     let what = described(&outcome.what);
     let counted = counted(outcome);
     match &outcome.measured {

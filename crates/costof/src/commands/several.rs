@@ -59,10 +59,7 @@ pub(super) fn measure(session: Session<'_>, here: &Hosts) -> Done {
     let is_many = hosts.len() >= MANY;
     let done = AtomicUsize::new(0);
     let all = on_each(&session, hosts, &|host, connected| {
-        let on = Hosts {
-            on: Some(host.to_string()),
-            ..here.clone()
-        };
+        let on = Hosts { on: Some(host.to_string()), ..here.clone() };
         let machines = Machines::connect(&on, session.setting(), &session.display);
         connected();
         let ended = machines.and_then(|machines| {
@@ -176,22 +173,14 @@ fn code_of(host: &Host, ended: Ended, options: &RunOptions) -> u8 {
 /// On which of many hosts it went well, and how to go on.
 fn summary(measured: &[String], options: &RunOptions) -> String {
     let names: Vec<&str> = measured.iter().map(String::as_str).collect();
-    let done = if options.dry_run {
-        "planned"
-    } else {
-        "measured"
-    };
+    let done = if options.dry_run { "planned" } else { "measured" };
     let (count, all) = (names.len(), options.on.len());
     let mut text = format!("{count} of {all} hosts {done}");
     if count > 0 {
         text.push_str(&format!(": {}", folded(&names)));
     }
     text.push('\n');
-    if let Some(folder) = options
-        .out
-        .as_ref()
-        .filter(|_| !options.dry_run && count > 0)
-    {
+    if let Some(folder) = options.out.as_ref().filter(|_| !options.dry_run && count > 0) {
         let folder = folder.display();
         text.push_str(&format!("Which of them are odd: `costof fleet {folder}`\n"));
     }

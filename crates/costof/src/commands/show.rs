@@ -42,11 +42,7 @@ pub(crate) fn print_run(run: &Run, file: &Path, printing: &Printing) -> Result<(
     output.write_all(report::text(run, style).as_bytes())?;
     writeln!(output, "\nThe run is in {}", printable(file.display()))?;
     if !style.notes {
-        writeln!(
-            output,
-            "All notes and findings: `{}`",
-            printable(with_notes(file))
-        )?;
+        writeln!(output, "All notes and findings: `{}`", printable(with_notes(file)))?;
     }
     output.write_all(report::conclusion(run, style).as_bytes())?;
     Ok(output.flush()?)

@@ -138,11 +138,8 @@ impl Command<'_> {
     /// The options of a study as the options of a run.
     fn run_options(&self) -> RunOptions {
         let out = Some(self.folder.join(RUN));
-        let mut options = RunOptions::new(
-            self.options.measuring.clone(),
-            self.options.quiet.clone(),
-            out,
-        );
+        let mut options =
+            RunOptions::new(self.options.measuring.clone(), self.options.quiet.clone(), out);
         options.dry_run = self.options.dry_run;
         options.chosen.settings.clone_from(&self.options.places);
         options
@@ -253,9 +250,7 @@ pub(super) fn request(
         selected.settings.extend(steps);
     }
     if selection.beyond_caches {
-        selected
-            .settings
-            .push(beyond_caches(&selected.settings, facts));
+        selected.settings.push(beyond_caches(&selected.settings, facts));
     }
     // A selection without settings is the probe's own plan, wherever it lies.
     let only = !selected.settings.is_empty();

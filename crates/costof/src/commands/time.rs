@@ -69,14 +69,7 @@ fn conclude(
             comparison.judge(threshold, options.higher_is_better);
         }
     }
-    Timing {
-        seed,
-        gauge_floor,
-        commands,
-        metric,
-        threshold,
-        comparisons,
-    }
+    Timing { seed, gauge_floor, commands, metric, threshold, comparisons }
 }
 
 fn text(timing: &Timing, options: &TurnOptions) -> Result<String, Error> {
@@ -87,26 +80,18 @@ fn text(timing: &Timing, options: &TurnOptions) -> Result<String, Error> {
     if options.markdown {
         return Ok(timing::markdown(timing));
     }
-    let style = Style {
-        width: terminal::terminal_columns().map(|_| line_columns()),
-        ..Style::default()
-    };
+    let style =
+        Style { width: terminal::terminal_columns().map(|_| line_columns()), ..Style::default() };
     Ok(timing::text(timing, style))
 }
 
 fn exit_code(timing: &Timing, options: &TurnOptions) -> std::process::ExitCode {
     let judged = |wanted| {
         let mut judgements = timing.comparisons.iter().map(|comparison| {
-            let judgement = comparison
-                .as_ref()
-                .and_then(|comparison| comparison.judgement);
+            let judgement = comparison.as_ref().and_then(|comparison| comparison.judgement);
             judgement.unwrap_or(Judgement::Undecided)
         });
         timing.threshold.is_some() && judgements.any(|judgement| judgement == wanted)
     };
-    gated(
-        judged(Judgement::Worse),
-        judged(Judgement::Undecided),
-        options.gate.undecided,
-    )
+    gated(judged(Judgement::Worse), judged(Judgement::Undecided), options.gate.undecided)
 }

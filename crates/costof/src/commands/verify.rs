@@ -114,11 +114,7 @@ fn all(verifier: &Verifier<'_>, checks: Vec<Check>, json: bool) -> Result<Vec<Ro
         } else {
             text::of_check(&found, prose_columns())
         };
-        bar.suspend(|| {
-            output
-                .write_all(text.as_bytes())
-                .and_then(|()| output.flush())
-        })?;
+        bar.suspend(|| output.write_all(text.as_bytes()).and_then(|()| output.flush()))?;
         rows.extend(found);
     }
     bar.finish_and_clear();
@@ -146,10 +142,7 @@ fn may_be_beyond(row: &Row, by: f64) -> bool {
     let Outcome::Compared(agreement, _) = &row.outcome else {
         return false;
     };
-    matches!(
-        agreement.placed(row.expected.widened(by)),
-        Some(Placed::Across) | None
-    )
+    matches!(agreement.placed(row.expected.widened(by)), Some(Placed::Across) | None)
 }
 
 /// A folder for costof's run files while they are read. It is removed with its contents when this is dropped, and
@@ -177,10 +170,7 @@ impl Folder {
             .spawn();
         let made = DirBuilder::new().mode(0o700).create(&path);
         made.context(format_args!("cannot make the folder {}", path.display()))?;
-        Ok(Folder {
-            path,
-            remover: remover.ok(),
-        })
+        Ok(Folder { path, remover: remover.ok() })
     }
 }
 

@@ -88,9 +88,7 @@ impl<'a> BlockState<'a> {
             })
         };
         let launches = self.launches();
-        launches
-            .filter(|launch| !gave_something(launch) && crashed(launch))
-            .count() as u32
+        launches.filter(|launch| !gave_something(launch) && crashed(launch)).count() as u32
     }
 
     /// How many launches were decided for the block; known if the file says so or has all of its points.
@@ -99,9 +97,7 @@ impl<'a> BlockState<'a> {
         if points.all(|point| self.is_known(point)) {
             return self.launches().map(|launch| launch.launch + 1).max();
         }
-        self.launches()
-            .map(|launch| launch.of)
-            .find(|count| *count > 0)
+        self.launches().map(|launch| launch.of).find(|count| *count > 0)
     }
 }
 
@@ -118,9 +114,7 @@ fn gave_something(launch: &LaunchRow) -> bool {
 /// limit says nothing about how long measuring takes.
 pub(super) fn time_spent<'a>(launches: impl Iterator<Item = &'a LaunchRow>) -> Option<Duration> {
     let useful = launches.filter(|launch| gave_something(launch));
-    useful
-        .map(|launch| Duration::from_nanos(launch.wall_ns as u64))
-        .reduce(|sum, time| sum + time)
+    useful.map(|launch| Duration::from_nanos(launch.wall_ns as u64)).reduce(|sum, time| sum + time)
 }
 
 #[cfg(test)]
@@ -158,9 +152,6 @@ mod tests {
         let partly = launch(&[State::Failed, State::Ok], 2.0);
         let empty = launch(&[State::BelowResolution], 1.0);
         assert_eq!(time_spent([&hung].into_iter()), None);
-        assert_eq!(
-            time_spent([&hung, &partly, &empty].into_iter()),
-            Some(Duration::from_secs(3))
-        );
+        assert_eq!(time_spent([&hung, &partly, &empty].into_iter()), Some(Duration::from_secs(3)));
     }
 }

@@ -132,10 +132,7 @@ impl Controller<'_> {
             clock(cpu) == clock(of) && !self.facts.interchangeable(of, &[cpu]).is_empty()
         };
         let others: Vec<Vec<usize>> = match usual[..] {
-            [one] => cpus()
-                .filter(|cpu| takes_place(*cpu, one))
-                .map(|cpu| vec![cpu])
-                .collect(),
+            [one] => cpus().filter(|cpu| takes_place(*cpu, one)).map(|cpu| vec![cpu]).collect(),
             [one, two] => {
                 let pairs = cpus().flat_map(|cpu| cpus().map(move |other| [cpu, other]));
                 let is_alike = |pair: &[usize; 2]| {
@@ -162,22 +159,15 @@ fn choose(
 ) -> Choice {
     let least = |cpus: &[usize]| {
         let shares = cpus.iter().map(|cpu| alone(*cpu));
-        shares
-            .collect::<Option<Vec<f64>>>()
-            .map(|shares| shares.into_iter().fold(1.0, f64::min))
+        shares.collect::<Option<Vec<f64>>>().map(|shares| shares.into_iter().fold(1.0, f64::min))
     };
     let own = least(&usual).unwrap_or(0.0);
-    let others = others
-        .into_iter()
-        .filter_map(|cpus| Some((least(&cpus)?, cpus)));
+    let others = others.into_iter().filter_map(|cpus| Some((least(&cpus)?, cpus)));
     let (share, cpus) = others
         .filter(|(share, _)| *share > own + CLEARLY)
         .max_by(|one, other| one.0.total_cmp(&other.0))
         .unwrap_or((own, usual));
-    Choice {
-        cpus,
-        are_alone: share >= ALONE_MIN,
-    }
+    Choice { cpus, are_alone: share >= ALONE_MIN }
 }
 
 /// Takes the first launch off a queue, but if it needs a core that it does not have, the first one of the next that
@@ -211,9 +201,7 @@ fn was_farther(launches: &[LaunchRow], usual: [usize; 2], pair: [usize; 2]) -> b
         };
         let launches = launches.iter().rev();
         let of_pair = |launch: &&LaunchRow| launch.placement.0.values().any(is_pair);
-        launches
-            .filter(of_pair)
-            .find_map(|launch| launch.noise.distance_ns)
+        launches.filter(of_pair).find_map(|launch| launch.noise.distance_ns)
     };
     match (last(usual), last(pair)) {
         (Some((usual_ns, _)), Some((ns, _))) => !distance::is_alike(usual_ns, ns),
@@ -269,10 +257,7 @@ mod tests {
         assert_eq!(take(&[true, true, true], false), 0, "nothing else is left");
         assert_eq!(take(&[false, true, false], false), 0);
         let mut empty: VecDeque<usize> = VecDeque::new();
-        assert_eq!(
-            take_next(&mut empty, &[], || Ok::<_, Infallible>(false)),
-            Ok(None)
-        );
+        assert_eq!(take_next(&mut empty, &[], || Ok::<_, Infallible>(false)), Ok(None));
     }
 
     #[test]
@@ -293,12 +278,9 @@ mod tests {
             points: Vec::new(),
             noise,
             placement: Placement(
-                [
-                    (MEASURED.into(), cpus.to_vec()),
-                    (CONTROLLER.into(), vec![7]),
-                ]
-                .into_iter()
-                .collect(),
+                [(MEASURED.into(), cpus.to_vec()), (CONTROLLER.into(), vec![7])]
+                    .into_iter()
+                    .collect(),
             ),
             link: None,
         }
@@ -306,16 +288,8 @@ mod tests {
 
     #[test]
     fn a_launch_is_not_what_keeps_its_own_cpu_busy() {
-        let look = |cpu| CpuLook {
-            cpu,
-            busy: Some(0.9),
-            ..CpuLook::default()
-        };
-        let noise = Noise {
-            duration_ns: 1e8,
-            others_ns: Some(1e7),
-            ..Noise::default()
-        };
+        let look = |cpu| CpuLook { cpu, busy: Some(0.9), ..CpuLook::default() };
+        let noise = Noise { duration_ns: 1e8, others_ns: Some(1e7), ..Noise::default() };
         let last = launch(&[3], noise);
         assert_eq!(busy(&look(3), Some(&last)), Some(0.1));
         assert_eq!(busy(&look(7), Some(&last)), Some(0.9), "the controller's");
@@ -326,20 +300,11 @@ mod tests {
     fn pairs_that_were_at_another_distance_are_left_out() {
         let at = |cpus: &[usize], ns| {
             let distance_ns = Some((ns, ns));
-            launch(
-                cpus,
-                Noise {
-                    distance_ns,
-                    ..Noise::default()
-                },
-            )
+            launch(cpus, Noise { distance_ns, ..Noise::default() })
         };
         let launches = [at(&[0, 1], 90.0), at(&[2, 3], 320.0), at(&[4, 5], 95.0)];
         let was_farther = |pair| was_farther(&launches, [0, 1], pair);
         assert!(was_farther([2, 3]) && was_farther([3, 2]));
-        assert!(
-            !was_farther([4, 5]) && !was_farther([2, 4]),
-            "alike, unknown"
-        );
+        assert!(!was_farther([4, 5]) && !was_farther([2, 4]), "alike, unknown");
     }
 }

@@ -34,9 +34,8 @@ pub(crate) fn execute(sides: &mut [Controller<'_>; 2]) -> Result<(), Error> {
     }
     let [one, other] = sides.each_ref().map(|side| side.launch_counts());
     let both = one.into_iter().zip(other);
-    let counts: Vec<u32> = both
-        .map(|(one, other)| schedule::paired(one.min(other), wanted))
-        .collect();
+    let counts: Vec<u32> =
+        both.map(|(one, other)| schedule::paired(one.min(other), wanted)).collect();
     for side in &*sides {
         side.progress.expect(&counts);
     }

@@ -97,11 +97,7 @@ impl Controller<'_> {
             // If one role fails, another may report nothing about it.
             let reports = reports.next().filter(|_| !failed.contains(&position));
             let report = reports.map(|reports| (probe.derive)(point, reports));
-            if let Some(Report {
-                state: State::Failed,
-                ..
-            }) = &report
-            {
+            if let Some(Report { state: State::Failed, .. }) = &report {
                 let why = "the reports of its roles do not fit together";
                 self.fail(point, block, Some(launch), Failure::error(why))?;
             }
@@ -188,11 +184,7 @@ impl Controller<'_> {
     fn place_relay(&mut self, point: &Point, placement: &Placement) {
         let mut allowed = self.machines.measured.allowed();
         let probe = self.probe(point);
-        let leading = probe
-            .info
-            .roles
-            .last()
-            .and_then(|role| placement.0.get(role)?.first());
+        let leading = probe.info.roles.last().and_then(|role| placement.0.get(role)?.first());
         let leading = leading.copied();
         let Some(Ok(made)) = self.links.get_mut(&point.link) else {
             return;
@@ -263,10 +255,7 @@ impl Controller<'_> {
             rendezvous: link.map(|link| self.rendezvous(probe, role, link, &token)),
             ..self.task(probe, role, launch, placement)
         });
-        let setting = Setting {
-            limit,
-            ..self.setting
-        };
+        let setting = Setting { limit, ..self.setting };
         launch::run(&places, launches.collect(), &setting)
     }
 

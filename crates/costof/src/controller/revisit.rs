@@ -119,11 +119,7 @@ pub(super) struct Revisited<'a> {
 impl<'a> Revisited<'a> {
     /// None so far, with these counts of planned launches.
     pub(super) fn new(counts: &'a [u32]) -> Revisited<'a> {
-        Revisited {
-            counts,
-            blocks: Vec::new(),
-            lacks: Vec::new(),
-        }
+        Revisited { counts, blocks: Vec::new(), lacks: Vec::new() }
     }
 
     /// After its last planned launch, completes a block that lacks nothing, and keeps another one.
@@ -237,10 +233,7 @@ impl Controller<'_> {
 
     fn next_launch(&self, block: usize) -> u32 {
         let launches = self.block(block).launches();
-        launches
-            .map(|launch| launch.launch + 1)
-            .max()
-            .unwrap_or_default()
+        launches.map(|launch| launch.launch + 1).max().unwrap_or_default()
     }
 
     /// What a block lacks after its planned launches. If the user set their number, or a first look is enough, it does
@@ -294,12 +287,7 @@ mod tests {
 
     /// A block of one point that lacks so many launches alone.
     fn lacking(launches: u32) -> Lack {
-        Lack {
-            rows: usize::from(launches > 0),
-            launches,
-            launch: ms(30),
-            ..Lack::default()
-        }
+        Lack { rows: usize::from(launches > 0), launches, launch: ms(30), ..Lack::default() }
     }
 
     #[test]

@@ -53,10 +53,7 @@ pub(crate) fn precision(plan: &Plan) -> Result<Precision, Error> {
 /// The precision of this name, which a file says.
 pub(crate) fn named_precision(name: &str) -> Result<Precision, Error> {
     Precision::named(name).ok_or_else(|| {
-        wrong(format!(
-            "this costof knows no precision `{}`",
-            harmless::beginning(name, 40)
-        ))
+        wrong(format!("this costof knows no precision `{}`", harmless::beginning(name, 40)))
     })
 }
 
@@ -107,9 +104,8 @@ pub(crate) fn fit(
     let is_free =
         |block: &Block| block.labels.is_empty() && block.needed.is_empty() && has_more(block);
     let times = plan.blocks.iter();
-    let times: Vec<Duration> = times
-        .map(|block| launch_time_under(table, block, precision, load))
-        .collect();
+    let times: Vec<Duration> =
+        times.map(|block| launch_time_under(table, block, precision, load)).collect();
     let mut once: Duration = times.iter().sum();
     let (mut free, stay): (Vec<usize>, Vec<usize>) =
         (0..times.len()).partition(|at| is_free(&plan.blocks[*at]));
@@ -125,27 +121,21 @@ pub(crate) fn fit(
         once -= times[longest];
         left_out.insert(longest);
     }
-    let mut points = left_out
-        .iter()
-        .map(|at| plan.blocks[*at].points.len())
-        .sum();
+    let mut points = left_out.iter().map(|at| plan.blocks[*at].points.len()).sum();
     // A block that stays alone may be too long too: its first points stay.
     if let Some(longest) = (0..times.len())
         .filter(|at| !left_out.contains(at) && is_free(&plan.blocks[*at]))
         .max_by_key(|at| times[*at])
     {
         let all = plan.blocks[longest].points.len();
-        let over = (once * schedule::LEAST_LAUNCHES)
-            .saturating_sub(most)
-            .as_secs_f64();
+        let over = (once * schedule::LEAST_LAUNCHES).saturating_sub(most).as_secs_f64();
         let each = (times[longest] * schedule::LEAST_LAUNCHES).as_secs_f64() / all as f64;
         let less = ((over / each).ceil() as usize).min(all - 1);
         plan.blocks[longest].points.truncate(all - less);
         points += less;
     }
     let mut at = 0..;
-    plan.blocks
-        .retain(|_| !left_out.contains(&at.next().expect("endless")));
+    plan.blocks.retain(|_| !left_out.contains(&at.next().expect("endless")));
     points
 }
 
@@ -237,10 +227,9 @@ impl Cost {
         };
         let why = match more_time(table, plan, precision).as_slice() {
             _ if plan.launches.is_some() || plan.budget_ns.is_some() => String::new(),
-            _ if least > budget => format!(
-                ": {} launches of each take that long",
-                schedule::LEAST_LAUNCHES
-            ),
+            _ if least > budget => {
+                format!(": {} launches of each take that long", schedule::LEAST_LAUNCHES)
+            }
             more if least > precision.budget() => {
                 let more = more.iter().map(|(id, time)| {
                     format!("{id} may take {} s more than other probes", time.as_secs())

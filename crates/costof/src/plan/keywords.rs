@@ -73,24 +73,12 @@ pub(crate) fn probes(
     if found.len() > most {
         return Err(wrong(choose(word, &found)));
     }
-    let also = others
-        .iter()
-        .filter(|(relation, _)| *relation == Relation::Value);
-    let also = also
-        .map(|(_, info)| &*info.id)
-        .collect::<Vec<_>>()
-        .join(", ");
-    let also = if also.is_empty() {
-        also
-    } else {
-        format!(" (also by {also})")
-    };
+    let also = others.iter().filter(|(relation, _)| *relation == Relation::Value);
+    let also = also.map(|(_, info)| &*info.id).collect::<Vec<_>>().join(", ");
+    let also = if also.is_empty() { also } else { format!(" (also by {also})") };
     let ids: Vec<&str> = found.iter().map(|(_, info)| &*info.id).collect();
     if ids != [word] {
-        log(format_args!(
-            "`{word}` is measured by {}{also}",
-            ids.join(", ")
-        ));
+        log(format_args!("`{word}` is measured by {}{also}", ids.join(", ")));
     }
     Ok(found.into_iter().map(|(_, info)| info).collect())
 }
@@ -174,10 +162,8 @@ fn not_measured(word: &str) -> Option<String> {
     let (_, what, nearest) =
         found(&whole).or_else(|| found(&|words| stems(words).contains(&stem)))?;
     let first = nearest.first().map_or("PROBE", |(id, _)| id);
-    let nearest: Vec<String> = nearest
-        .iter()
-        .map(|(id, what)| format!("`{id}` ({what})"))
-        .collect();
+    let nearest: Vec<String> =
+        nearest.iter().map(|(id, what)| format!("`{id}` ({what})")).collect();
     Some(format!(
         "{what} not measured. Nearest: {}. `costof explain {first}` says more",
         nearest.join(", ")
@@ -242,11 +228,8 @@ mod tests {
         let all = ids("zerocopy", Take::All).unwrap();
         assert!(all.starts_with(&["copy.send", "copy.receive"]), "{all:?}");
         // In an expression a word stands for one probe.
-        for (word, id) in [
-            ("rpc", "rpc.rtt"),
-            ("memory", "memory.latency"),
-            ("fsync", "file.sync"),
-        ] {
+        for (word, id) in [("rpc", "rpc.rtt"), ("memory", "memory.latency"), ("fsync", "file.sync")]
+        {
             assert_eq!(ids(word, Take::One), Ok(vec![id]), "{word}");
         }
         let error = ids("file", Take::One).unwrap_err();
@@ -266,10 +249,7 @@ mod tests {
             ("http", "rpc.rtt"),
         ] {
             let error = ids(word, Take::All).unwrap_err();
-            assert!(
-                error.contains("not measured") && error.contains(id),
-                "{error}"
-            );
+            assert!(error.contains("not measured") && error.contains(id), "{error}");
         }
         let error = ids("mutxe", Take::All).unwrap_err();
         assert!(error.contains("there is no probe `mutxe`"), "{error}");
@@ -277,16 +257,9 @@ mod tests {
 
     #[test]
     fn every_word_of_the_lists_means_something() {
-        let is_known = |id: &str| {
-            costof_probes::TABLE
-                .iter()
-                .any(|probe| probe.info.id == *id)
-        };
+        let is_known = |id: &str| costof_probes::TABLE.iter().any(|probe| probe.info.id == *id);
         for (words, ids) in SYNONYMS {
-            assert!(
-                !words.is_empty() && ids.iter().all(|id| is_known(id)),
-                "{words}"
-            );
+            assert!(!words.is_empty() && ids.iter().all(|id| is_known(id)), "{words}");
         }
         for (words, _, nearest) in NOT_MEASURED {
             assert!(nearest.iter().all(|(id, _)| is_known(id)), "{words}");

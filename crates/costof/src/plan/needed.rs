@@ -37,11 +37,7 @@ pub(super) fn points(
         }
         let used = Used::default();
         for point in &plan.points {
-            (plan.probe.predict)(
-                point,
-                paths.target.facts,
-                &MeasuredRows::noting(&rows, &used),
-            );
+            (plan.probe.predict)(point, paths.target.facts, &MeasuredRows::noting(&rows, &used));
         }
         add_new(&mut needed, used.points());
     }
@@ -59,11 +55,7 @@ pub(super) fn take_known(
     target: &Target<'_>,
 ) -> Vec<Earlier> {
     let once = needed.iter().map(|point| {
-        let block = Block {
-            points: vec![point.clone()],
-            rounds: 1,
-            ..Block::default()
-        };
+        let block = Block { points: vec![point.clone()], rounds: 1, ..Block::default() };
         cost::launch_time(table, &block, precision)
     });
     if once.sum::<Duration>() * precision.launches() <= SHORT {
@@ -109,11 +101,7 @@ fn over_links_of<'a>(plan: &ProbePlan, paths: &Paths<'a>) -> Paths<'a> {
     if links.is_empty() {
         links.clone_from(&paths.links);
     }
-    Paths {
-        links,
-        asked: true,
-        target: paths.target,
-    }
+    Paths { links, asked: true, target: paths.target }
 }
 
 /// The points of a probe that a prediction may use: first the points that are measured anyway, in the order
@@ -123,9 +111,7 @@ fn candidates(
     plans: &[ProbePlan],
     paths: &Paths<'_>,
 ) -> Result<Vec<Point>, Error> {
-    let planned = plans
-        .iter()
-        .filter(|plan| plan.probe.info.id == probe.info.id);
+    let planned = plans.iter().filter(|plan| plan.probe.info.id == probe.info.id);
     let planned = planned.flat_map(|plan| plan.points.iter().cloned());
     let mut points: Vec<Point> = planned.take(MAX_CANDIDATES).collect();
     let headlines = (probe.headlines)(paths.target.facts);

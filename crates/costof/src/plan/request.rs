@@ -46,13 +46,7 @@ impl<'a> Request<'a> {
         table: &'a [&'static Probe],
         options: &RunOptions,
     ) -> Result<Request<'a>, Error> {
-        let mut infos = select(
-            table,
-            &options.probes,
-            Take::Best {
-                most: MOST_BY_A_WORD,
-            },
-        )?;
+        let mut infos = select(table, &options.probes, Take::Best { most: MOST_BY_A_WORD })?;
         let mut settings = Settings::new();
         for (axis, values) in &options.chosen.settings {
             if !infos.iter().any(|info| info.axis(axis).is_ok()) {
@@ -196,11 +190,8 @@ fn check_values(infos: &[&ProbeInfo], words: &[String], settings: &Settings) -> 
         for value in values {
             let cannot = |info: &&&ProbeInfo| !can_be(info, axis, value);
             let refused = having().filter(is_named).find(cannot);
-            let refused = refused.or_else(|| {
-                having()
-                    .next()
-                    .filter(|_| having().all(|info| cannot(&info)))
-            });
+            let refused =
+                refused.or_else(|| having().next().filter(|_| having().all(|info| cannot(&info))));
             if let Some(info) = refused {
                 let set = Settings::from([(axis.clone(), vec![value.clone()])]);
                 plan::read(info, &set)?;

@@ -46,18 +46,13 @@ fn of(probe: &str) -> Request<'static> {
 
 /// The processors between which a run on `cpus` of eight sends a line.
 fn pairs(cpus: &[u32], headlines_only: bool) -> Vec<[u64; 2]> {
-    let asked = Request {
-        headlines_only,
-        ..of("sync.core_to_core")
-    };
+    let asked = Request { headlines_only, ..of("sync.core_to_core") };
     let mut facts = Facts::default();
     facts.cpu.online = CpuSet::parse("0-7").unwrap();
     facts.run_cpus = cpus.to_vec();
     let plan = planned(asked, &facts, None);
     let points = plan.points();
-    points
-        .map(|point| ["from", "to"].map(|axis| point.axes.number(axis)))
-        .collect()
+    points.map(|point| ["from", "to"].map(|axis| point.axes.number(axis))).collect()
 }
 
 /// What is planned of `copy.send` without settings: over these links where they are asked for, or
@@ -89,10 +84,7 @@ fn compared(plan: &Plan) -> Vec<(&str, usize)> {
 
 #[test]
 fn a_probes_own_plan_goes_over_the_links_that_it_names() {
-    assert_eq!(
-        compared(&sends(&[], None, false)),
-        [("loopback", 3), ("sink", 12), ("veth", 3)]
-    );
+    assert_eq!(compared(&sends(&[], None, false)), [("loopback", 3), ("sink", 12), ("veth", 3)]);
     // And one axis at a time, over each that is asked for.
     assert_eq!(compared(&sends(&["veth"], None, false)), [("veth", 3)]);
     assert_eq!(compared(&sends(&["sink"], None, false)), [("sink", 13)]);
@@ -108,11 +100,7 @@ fn set(probe: &str, words: &[(&str, &str)], only: bool) -> Vec<Point> {
         let values = values.split(',').map(str::to_owned).collect();
         ((*axis).to_owned(), values)
     });
-    let asked = Request {
-        settings: settings.collect(),
-        only,
-        ..of(probe)
-    };
+    let asked = Request { settings: settings.collect(), only, ..of(probe) };
     let mut facts = Facts::default();
     facts.cpu.online = CpuSet::parse("0-3").unwrap();
     planned(asked, &facts, None).points().cloned().collect()
@@ -121,25 +109,13 @@ fn set(probe: &str, words: &[(&str, &str)], only: bool) -> Vec<Point> {
 #[test]
 fn what_the_architecture_cannot_have_is_planned_only_if_named() {
     let kernels = |architecture: &str, settings: Settings| {
-        let asked = Request {
-            settings,
-            ..of("memory.bandwidth")
-        };
-        let facts = Facts {
-            architecture: Some(architecture.to_owned()),
-            ..Facts::default()
-        };
+        let asked = Request { settings, ..of("memory.bandwidth") };
+        let facts = Facts { architecture: Some(architecture.to_owned()), ..Facts::default() };
         let points: Vec<Point> = planned(asked, &facts, None).points().cloned().collect();
-        values(&points)["kernel"]
-            .clone()
-            .into_iter()
-            .collect::<Vec<_>>()
-            .join(" ")
+        values(&points)["kernel"].clone().into_iter().collect::<Vec<_>>().join(" ")
     };
-    let cases = [
-        ("x86_64", "avx2 avx512 best nontemporal rep sse2"),
-        ("aarch64", "best neon nontemporal"),
-    ];
+    let cases =
+        [("x86_64", "avx2 avx512 best nontemporal rep sse2"), ("aarch64", "best neon nontemporal")];
     for (architecture, planned) in cases {
         assert_eq!(kernels(architecture, Settings::new()), planned);
         let neon = Settings::from([("kernel".to_owned(), vec!["neon".to_owned()])]);
@@ -149,36 +125,15 @@ fn what_the_architecture_cannot_have_is_planned_only_if_named() {
 
 #[test]
 fn only_the_bare_quick_run_is_a_first_look() {
-    let quick = Measuring {
-        quick: true,
-        ..Measuring::default()
-    };
+    let quick = Measuring { quick: true, ..Measuring::default() };
     let bare = || RunOptions::new(quick.clone(), Quiet::default(), None);
     let chosen = |chosen| RunOptions { chosen, ..bare() };
     for (options, is_first_look) in [
         (bare(), true),
         (RunOptions::default(), false),
-        (
-            RunOptions {
-                probes: vec!["os.syscall".to_owned()],
-                ..bare()
-            },
-            false,
-        ),
-        (
-            chosen(Chosen {
-                launches: Some(3),
-                ..Chosen::default()
-            }),
-            false,
-        ),
-        (
-            chosen(Chosen {
-                links: vec!["lan".parse().unwrap()],
-                ..Chosen::default()
-            }),
-            false,
-        ),
+        (RunOptions { probes: vec!["os.syscall".to_owned()], ..bare() }, false),
+        (chosen(Chosen { launches: Some(3), ..Chosen::default() }), false),
+        (chosen(Chosen { links: vec!["lan".parse().unwrap()], ..Chosen::default() }), false),
         (
             chosen(Chosen {
                 settings: vec![("kernel".to_owned(), vec!["best".to_owned()])],
@@ -264,15 +219,9 @@ fn chosen(probes: &[&str], set: &[&str]) -> Result<(Vec<String>, Vec<String>), S
 #[test]
 fn a_probe_that_cannot_have_a_value_is_left_out_unless_it_is_named() {
     let (chosen_ids, left_out) = chosen(&[], &["size=4KiB"]).unwrap();
-    assert!(
-        chosen_ids.contains(&"memory.latency".to_owned()),
-        "{chosen_ids:?}"
-    );
+    assert!(chosen_ids.contains(&"memory.latency".to_owned()), "{chosen_ids:?}");
     assert!(!chosen_ids.contains(&"os.pin".to_owned()), "{chosen_ids:?}");
-    assert!(
-        left_out.contains(&"os.pin (size=4KiB)".to_owned()),
-        "{left_out:?}"
-    );
+    assert!(left_out.contains(&"os.pin (size=4KiB)".to_owned()), "{left_out:?}");
     // Axes of one name have other words in other probes.
     for set in ["over=shared_memory", "engine=io_uring", "primitive=splice"] {
         assert!(!chosen(&[], &[set]).unwrap().0.is_empty(), "{set}");
@@ -331,10 +280,8 @@ fn what_predictions_use_is_measured_with_them_and_before_and_no_more() {
             let block = blocks.find(|block| block.points.contains(point));
             block.unwrap().level
         };
-        let levels: Vec<(String, u32)> = plan
-            .points()
-            .map(|point| (point.to_string(), level(point)))
-            .collect();
+        let levels: Vec<(String, u32)> =
+            plan.points().map(|point| (point.to_string(), level(point))).collect();
         levels
     };
     for (probe, settings, before) in [
@@ -364,11 +311,7 @@ fn what_takes_long_to_measure_again_is_taken_from_an_earlier_run() {
             run: "then".to_owned(),
             row: PointRow {
                 point: point.clone(),
-                method: more
-                    + probe::find(costof_probes::TABLE, &point.probe)
-                        .unwrap()
-                        .info
-                        .method,
+                method: more + probe::find(costof_probes::TABLE, &point.probe).unwrap().info.method,
                 ..testing::row("", Axes::default(), 1.0)
             },
         });
@@ -381,10 +324,7 @@ fn what_takes_long_to_measure_again_is_taken_from_an_earlier_run() {
         ("copy.send", 1, false),
     ] {
         let known = |points: &[Point]| by_method(points, more);
-        let asked = Request {
-            with_needed: true,
-            ..of(probe)
-        };
+        let asked = Request { with_needed: true, ..of(probe) };
         let target = Target {
             facts: &Facts::default(),
             placement: Placement::default(),
@@ -394,11 +334,7 @@ fn what_takes_long_to_measure_again_is_taken_from_an_earlier_run() {
         };
         let plan = plan(costof_probes::TABLE, &[asked], target, &mut |_| true).unwrap();
         let others = plan.points().any(|point| point.probe != probe);
-        assert_eq!(
-            (plan.earlier.is_empty(), others),
-            (!is_known, !is_known),
-            "{probe}"
-        );
+        assert_eq!((plan.earlier.is_empty(), others), (!is_known, !is_known), "{probe}");
     }
 }
 
@@ -421,10 +357,7 @@ fn only_what_is_more_than_headlines_takes_longer_than_usual() {
 #[test]
 fn a_first_look_leaves_out_what_takes_longest_but_no_headline_and_nothing_needed() {
     let table = costof_probes::TABLE;
-    let asked = Request {
-        with_needed: true,
-        ..of("rudp.loss")
-    };
+    let asked = Request { with_needed: true, ..of("rudp.loss") };
     let mut plan = planned(asked, &Facts::default(), None);
     let all = plan.clone();
     let needed = |plan: &Plan| plan.needed().cloned().collect::<Vec<_>>();
@@ -433,18 +366,12 @@ fn a_first_look_leaves_out_what_takes_longest_but_no_headline_and_nothing_needed
     let cut = fit(table, &mut plan, Precision::Quick, Load::default());
     assert_eq!(cut, all.points().count() - plan.points().count());
     assert!(plan.points().all(|point| point.link != "wan") && cut > 0);
-    let labels = |plan: &Plan| {
-        plan.blocks
-            .iter()
-            .map(|block| block.labels.len())
-            .sum::<usize>()
-    };
+    let labels = |plan: &Plan| plan.blocks.iter().map(|block| block.labels.len()).sum::<usize>();
     assert_eq!((labels(&plan), needed(&plan)), (labels(&all), needed(&all)));
     let cost = Cost::new(table, &plan, Precision::Quick);
     assert!(cost.time <= budget(table, &plan, Precision::Quick));
     assert!(
-        cost.announced()
-            .ends_with(": rudp.loss may take 60 s more than other probes"),
+        cost.announced().ends_with(": rudp.loss may take 60 s more than other probes"),
         "{}",
         cost.announced()
     );
@@ -467,19 +394,12 @@ fn a_plan_has_no_value_that_does_not_go_with_another_and_a_quick_one_keeps_its_t
     let mut plan = planned(rate, &Facts::default(), None);
     for point in plan.points() {
         let word = |axis| point.axes.word(axis);
-        assert_eq!(
-            (word("stack"), word("congestion_control")),
-            ("rudp", "default")
-        );
+        assert_eq!((word("stack"), word("congestion_control")), ("rudp", "default"));
     }
     let table = costof_probes::TABLE;
     assert!(fit(table, &mut plan, Precision::Quick, Load::default()) > 0);
     let cost = Cost::new(table, &plan, Precision::Quick);
-    assert!(
-        cost.time <= budget(table, &plan, Precision::Quick),
-        "{}",
-        cost.announced()
-    );
+    assert!(cost.time <= budget(table, &plan, Precision::Quick), "{}", cost.announced());
 }
 
 #[test]
@@ -503,11 +423,7 @@ fn what_is_written_to_a_disk_is_in_the_sentence() {
     };
     let plan = planned(large, &Facts::default(), None);
     let cost = Cost::new(costof_probes::TABLE, &plan, Precision::Quick);
-    assert!(
-        cost.sentence().contains("up to 4GiB of disk while"),
-        "{}",
-        cost.sentence()
-    );
+    assert!(cost.sentence().contains("up to 4GiB of disk while"), "{}", cost.sentence());
 }
 
 #[test]
@@ -537,11 +453,7 @@ fn launch_ms(id: &str, settings: &[(&'static str, u64)], precision: Precision) -
         axes = axes.with(axis, *value);
     }
     let block = Block {
-        points: vec![Point {
-            probe: probe.info.id.clone(),
-            axes,
-            link: Text::Borrowed("none"),
-        }],
+        points: vec![Point { probe: probe.info.id.clone(), axes, link: Text::Borrowed("none") }],
         rounds: probe.rounds,
         ..Block::default()
     };
@@ -580,14 +492,8 @@ fn a_first_look_is_twenty_rows_of_which_each_is_there() {
             ..Cache::default()
         })
         .into();
-    let options = RunOptions::new(
-        Measuring {
-            quick: true,
-            ..Measuring::default()
-        },
-        Quiet::default(),
-        None,
-    );
+    let options =
+        RunOptions::new(Measuring { quick: true, ..Measuring::default() }, Quiet::default(), None);
     let request = Request::new(costof_probes::TABLE, &options).unwrap();
     let plan = planned(request, &facts, None);
     let labels: Vec<&str> = plan
@@ -601,10 +507,7 @@ fn a_first_look_is_twenty_rows_of_which_each_is_there() {
         assert!(found.any(|probe| *probe == row.0), "{row:?}");
     }
     // What is asked by name is all of it.
-    let named = RunOptions {
-        probes: vec!["os".to_owned()],
-        ..options
-    };
+    let named = RunOptions { probes: vec!["os".to_owned()], ..options };
     let request = Request::new(costof_probes::TABLE, &named).unwrap();
     assert!(planned(request, &facts, None).points().count() > 20);
 }

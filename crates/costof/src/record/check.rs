@@ -50,9 +50,7 @@ impl Record {
         };
         let path = self.path.display().to_string();
         let what = format!("while costof wrote {path}, {what}");
-        self.save().context(format_args!(
-            "{what}; what was measured cannot be saved elsewhere"
-        ))?;
+        self.save().context(format_args!("{what}; what was measured cannot be saved elsewhere"))?;
         let saved = quoted(&self.path);
         let next = match self.run.end {
             Some(_) => format!("`costof show {saved}` shows it"),
@@ -82,11 +80,8 @@ impl Record {
     /// temporary files.
     fn save(&mut self) -> io::Result<()> {
         let name = format!("{}-saved.jsonl", new_id(&date(SystemTime::now())));
-        let paths = [
-            self.path.clone(),
-            self.path.with_file_name(&name),
-            std::env::temp_dir().join(&name),
-        ];
+        let paths =
+            [self.path.clone(), self.path.with_file_name(&name), std::env::temp_dir().join(&name)];
         let mut options = OpenOptions::new();
         options.read(true).append(true).create_new(true);
         let permissions = self.file.metadata()?.permissions();

@@ -21,16 +21,11 @@ fn write_program(place: &Place, name: &str, lines: &str) {
 
 /// What stands for GitHub's expression where the action's inputs are these or their defaults.
 fn value(action: &Value, expression: &str) -> String {
-    let expression = expression
-        .trim_start_matches("${{ ")
-        .trim_end_matches(" }}");
+    let expression = expression.trim_start_matches("${{ ").trim_end_matches(" }}");
     match expression.strip_prefix("inputs.") {
         Some("before") => "a base/costof".to_owned(),
         Some("after") => "a change/costof".to_owned(),
-        Some(input) => action["inputs"][input]["default"]
-            .as_str()
-            .unwrap()
-            .to_owned(),
+        Some(input) => action["inputs"][input]["default"].as_str().unwrap().to_owned(),
         None => "7".to_owned(),
     }
 }
@@ -43,12 +38,8 @@ fn execute(place: &Place, action: &Value, step: &Value) -> Ended {
         shell.env(name, value(action, expression.as_str().unwrap()));
     }
     let path = format!("{}:/usr/bin:/bin", place.path("bin").display());
-    shell
-        .env("PATH", path)
-        .env("GITHUB_REPOSITORY", "owner/costof");
-    run(shell
-        .env("GITHUB_OUTPUT", "output")
-        .env("GITHUB_STEP_SUMMARY", "summary"))
+    shell.env("PATH", path).env("GITHUB_REPOSITORY", "owner/costof");
+    run(shell.env("GITHUB_OUTPUT", "output").env("GITHUB_STEP_SUMMARY", "summary"))
 }
 
 #[test]
@@ -63,11 +54,7 @@ fn the_action_reports_the_verdict_and_fails_as_the_comparison_does() {
     };
     for (first, code, verdict) in [
         ("PASS: 1 of 1 row decided", 0, "pass"),
-        (
-            "FAIL: 1 of 1 row decided; os.syscall 12 % slower",
-            1,
-            "fail",
-        ),
+        ("FAIL: 1 of 1 row decided; os.syscall 12 % slower", 1, "fail"),
         ("CANNOT TELL: 0 of 1 row decided", 3, "cannot_tell"),
         ("", 2, "cannot_tell"),
     ] {
@@ -97,10 +84,7 @@ fn the_action_reports_the_verdict_and_fails_as_the_comparison_does() {
             ],
         );
         let commented = execute(&place, &action, comment).expect_code(0).out;
-        assert_contains(
-            &commented,
-            "gh pr comment 7 --repo owner/costof --edit-last",
-        );
+        assert_contains(&commented, "gh pr comment 7 --repo owner/costof --edit-last");
     }
 }
 

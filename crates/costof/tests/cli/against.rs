@@ -46,14 +46,8 @@ fn a_slower_work_tree_fails_and_a_faster_one_passes() {
     let place = or_skip!(repository());
     let slower = against(&place, &format!("HEAD~1 {BUILD} -- sh built")).expect_code(1);
     let first = slower.out.lines().next().unwrap();
-    assert!(
-        first.starts_with("worktree takes ") && first.contains("HEAD~1"),
-        "{first}"
-    );
-    assert_contains_all(
-        &slower.err,
-        &["building HEAD~1", "building worktree", "build\n"],
-    );
+    assert!(first.starts_with("worktree takes ") && first.contains("HEAD~1"), "{first}");
+    assert_contains_all(&slower.err, &["building HEAD~1", "building worktree", "build\n"]);
     // What was not committed counts too, and the other work tree stays.
     fs::write(place.path("repo/sub/source"), "true").unwrap();
     let faster = against(&place, &format!("HEAD {BUILD} -- sh built")).expect_code(0);
@@ -62,10 +56,7 @@ fn a_slower_work_tree_fails_and_a_faster_one_passes() {
     let builds: Vec<&str> = builds.lines().collect();
     assert_eq!(builds.len(), 4, "{builds:?}");
     assert_eq!((builds[0], builds[1]), (builds[2], builds[3]));
-    assert!(
-        Path::new(builds[0]).starts_with(place.path("cache")),
-        "{builds:?}"
-    );
+    assert!(Path::new(builds[0]).starts_with(place.path("cache")), "{builds:?}");
     let source = fs::read_to_string(place.path("repo/sub/source")).unwrap();
     assert_eq!(source, "true", "this work tree is not changed");
 }

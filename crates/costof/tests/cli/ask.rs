@@ -61,13 +61,7 @@ fn questions_are_listed() {
     let listed = Place::new().run("ask").expect_code(0).out;
     assert_contains_all(
         &listed,
-        &[
-            "zero-copy",
-            "32KiB over sink",
-            "fork",
-            "costof ask rpc/2",
-            "limits a stream",
-        ],
+        &["zero-copy", "32KiB over sink", "fork", "costof ask rpc/2", "limits a stream"],
     );
 }
 
@@ -96,10 +90,7 @@ question = [
     let text = again.expect_code(0).out;
     assert_contains_all(&text, &["2. Do predictions hold?", "here: ", "jsonl"]);
     let other = place.run(&format!("ask own.toml/1 --run {run}"));
-    assert_contains(
-        &other.expect_code(0).out,
-        "not answered here, because nothing forks",
-    );
+    assert_contains(&other.expect_code(0).out, "not answered here, because nothing forks");
 
     for (line, named) in [
         ("ask own.toml/3", "2 questions, and no 3"),

@@ -24,8 +24,7 @@ fn launches(axes: &str) -> Result<Vec<LaunchRow>, String> {
     place.expect_nothing_runs();
     let starved = run.failures.iter().filter(|row| was_starved(row));
     let starved: Vec<u32> = starved.filter_map(|row| row.launch).collect();
-    run.launches
-        .retain(|launch| !starved.contains(&launch.launch));
+    run.launches.retain(|launch| !starved.contains(&launch.launch));
     Ok(run.launches)
 }
 

@@ -121,9 +121,7 @@ fn every_payload_is_marshalled_and_unmarshalled() {
 fn streams_carry_messages_of_a_byte_and_of_megabytes() {
     let over_links = format!("--set size=1,64KiB --link loopback --link {EMULATED}");
     for words in [&*over_links, "--set size=4MiB"] {
-        let run = measured(&format!(
-            "rpc.stream --set stack=grpc,thrift,tcp,rudp {words}"
-        ));
+        let run = measured(&format!("rpc.stream --set stack=grpc,thrift,tcp,rudp {words}"));
         for row in rows(&run) {
             expect_metrics(row, &["throughput", "rate"]);
             if !is_starved(&run, row) {

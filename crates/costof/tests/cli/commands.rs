@@ -47,9 +47,7 @@ fn a_wrong_command_is_refused_before_anything_starts() {
     fs::write(place.path("file"), "").unwrap();
     let is_case = |line: &&str| !line.is_empty() && !line.starts_with('#');
     for case in REFUSED.lines().filter(is_case) {
-        let (line, named) = case
-            .split_once(" => ")
-            .expect("a command and what it names");
+        let (line, named) = case.split_once(" => ").expect("a command and what it names");
         let named: Vec<&str> = named.split("; ").collect();
         let ended = place.run(line).expect_wrong(&named);
         assert_eq!(ended.out, "", "{line}");
@@ -68,13 +66,7 @@ fn help_says_what_each_command_is_for() {
         assert_contains_all(&help, &[&format!("Usage: costof {command}"), "-h, --help"]);
     }
     let (_, grouped) = whole.split_once("\nMeasure:\n").unwrap();
-    for heading in [
-        "\nLook:\n",
-        "\nDecide:\n",
-        "\nPrepare:\n",
-        "\nOptions:\n",
-        "Exit codes:",
-    ] {
+    for heading in ["\nLook:\n", "\nDecide:\n", "\nPrepare:\n", "\nOptions:\n", "Exit codes:"] {
         assert_contains(grouped, heading);
     }
     assert!(!whole.contains("worker"), "{whole}");
@@ -147,11 +139,7 @@ fn explaining_a_probe_shows_the_sum_behind_its_prediction_where_there_is_a_run()
     let mut predicted = run.predictions.iter();
     let is_predicted = predicted.any(|row| row.point.probe == "cpu.loop");
     let parts = match is_predicted {
-        true => &[
-            "cpu.loop: expected ",
-            "that cpu.frequency measured",
-            "), measured ",
-        ][..],
+        true => &["cpu.loop: expected ", "that cpu.frequency measured", "), measured "][..],
         false => &["no prediction for it"],
     };
     assert_contains_all(&flat(sum), parts);
@@ -188,10 +176,7 @@ fn every_probe_is_explained() {
             let part = probe.pointer(field).unwrap().as_str().unwrap();
             assert_contains(&flat(&text), &flat(part));
         }
-        assert!(
-            text.lines().all(|line| line.chars().count() <= 100),
-            "{text}"
-        );
+        assert!(text.lines().all(|line| line.chars().count() <= 100), "{text}");
     }
 }
 
@@ -280,10 +265,7 @@ fn the_manual_page_renders_without_a_warning() {
 fn with_output(line: &str, output: impl Into<Stdio>) -> (Option<i32>, String) {
     let place = Place::new();
     let mut command = place.costof(line);
-    command
-        .stdin(Stdio::null())
-        .stdout(output)
-        .stderr(Stdio::piped());
+    command.stdin(Stdio::null()).stdout(output).stderr(Stdio::piped());
     let ended = command.spawn().unwrap().wait_with_output().unwrap();
     let err = String::from_utf8_lossy(&ended.stderr).into_owned();
     assert!(!err.contains("panicked"), "{line}: {err}");
@@ -332,21 +314,14 @@ fn output_that_cannot_be_written_is_an_error_that_says_so() {
         let (code, err) = with_output(line, full);
         assert_eq!(code, Some(2), "{line}: {err}");
         assert_contains(&err, "cannot write the output: No space left");
-        assert!(
-            line.starts_with("run --only") || err.lines().count() == 1,
-            "{line}: {err}"
-        );
+        assert!(line.starts_with("run --only") || err.lines().count() == 1, "{line}: {err}");
     }
 }
 
 #[test]
 #[ignore = "long; ./check --all runs it"]
 fn an_error_or_progress_that_nobody_hears_is_no_panic() {
-    for (line, code) in [
-        ("run nul", 2),
-        ("export none.jsonl", 2),
-        ("run --only null --quick", 0),
-    ] {
+    for (line, code) in [("run nul", 2), ("export none.jsonl", 2), ("run --only null --quick", 0)] {
         let place = Place::new();
         let mut command = place.costof(line);
         command.stdin(Stdio::null()).stdout(Stdio::null());
@@ -370,9 +345,7 @@ fn doctor_says_the_same_as_text_and_as_json() {
     assert!(!text.out.trim().is_empty());
     assert_eq!(text.code, json.code);
     let lines = json.out.lines();
-    let diagnoses: Vec<Value> = lines
-        .map(|line| serde_json::from_str(line).unwrap())
-        .collect();
+    let diagnoses: Vec<Value> = lines.map(|line| serde_json::from_str(line).unwrap()).collect();
     assert!(diagnoses.len() >= 10, "{}", json.out);
     assert!(diagnoses.iter().all(Value::is_object));
 }

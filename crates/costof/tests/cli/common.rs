@@ -177,9 +177,8 @@ impl Place {
     /// run, and how the command ended.
     #[track_caller]
     pub(crate) fn quick(&self, words: &str) -> (Run, Ended) {
-        let ended = self.run(&format!(
-            "run {words} --only --quick --seed 1 --notes --out run.jsonl"
-        ));
+        let ended =
+            self.run(&format!("run {words} --only --quick --seed 1 --notes --out run.jsonl"));
         self.expect_nothing_runs();
         (self.run_file(), ended)
     }
@@ -219,9 +218,7 @@ impl Place {
             // Of a zombie, and of others' processes, there is nothing to read.
             let text = fs::read(process.join(file)).unwrap_or_default();
             let words = text.split(|byte| *byte == 0);
-            words
-                .map(|word| String::from_utf8_lossy(word).into_owned())
-                .collect()
+            words.map(|word| String::from_utf8_lossy(word).into_owned()).collect()
         };
         let processes = fs::read_dir("/proc").unwrap().flatten();
         processes
@@ -291,9 +288,7 @@ pub(crate) fn is_installed(program: &str) -> bool {
 
 /// Whether strace may look at processes here, or why not.
 pub(crate) fn may_trace() -> Result<(), String> {
-    let tried = Command::new("strace")
-        .args(["-o", "/dev/null", "true"])
-        .output();
+    let tried = Command::new("strace").args(["-o", "/dev/null", "true"]).output();
     let tried = tried.map_err(|error| format!("strace (apt-get install strace): {error}"))?;
     if tried.status.success() {
         return Ok(());
@@ -309,12 +304,7 @@ pub(crate) fn run(command: &mut Command) -> Ended {
 
 /// Starts a command whose output is kept.
 pub(crate) fn spawn(command: &mut Command) -> Child {
-    command
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap()
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
 }
 
 /// Waits until it has ended.
@@ -326,11 +316,7 @@ pub(crate) fn ended(mut child: Child) -> Ended {
         status = child.try_wait().unwrap();
         status.is_some()
     });
-    Ended {
-        code: status.unwrap().code(),
-        out: out.join().unwrap(),
-        err: err.join().unwrap(),
-    }
+    Ended { code: status.unwrap().code(), out: out.join().unwrap(), err: err.join().unwrap() }
 }
 
 fn kept(mut pipe: impl Read + Send + 'static) -> std::thread::JoinHandle<String> {
@@ -391,18 +377,14 @@ pub(crate) fn point<'a>(run: &'a Run, probe: &str) -> &'a PointRow {
 pub(crate) fn planned_launches(run: &Run, probe: &str) -> usize {
     let has_probe = |block: usize| run.run.plan.blocks[block].points[0].probe == probe;
     let launches = run.launches.iter();
-    let planned = launches
-        .filter(|row| has_probe(row.block))
-        .map(|row| row.of);
+    let planned = launches.filter(|row| has_probe(row.block)).map(|row| row.of);
     planned.max().unwrap().max(3) as usize
 }
 
 /// How many launches gave a probe a number. Its row may leave out some, whose core was shared.
 pub(crate) fn launches_of(run: &Run, probe: &str) -> usize {
     let points = run.launches.iter().flat_map(|launch| &launch.points);
-    points
-        .filter(|given| given.point.probe == probe && given.state == State::Ok)
-        .count()
+    points.filter(|given| given.point.probe == probe && given.state == State::Ok).count()
 }
 
 /// The median of a metric.
@@ -478,10 +460,7 @@ pub(crate) fn expect_every_launch(run: &Run) {
         launches.sort_unstable();
         // More where launches disagree or the core is not alone, as beside builds.
         let count = launches.len() as u32;
-        assert!(
-            (planned..=planned + MORE_MAX).contains(&count),
-            "{launches:?} of {planned}"
-        );
+        assert!((planned..=planned + MORE_MAX).contains(&count), "{launches:?} of {planned}");
         let all: Vec<u32> = (0..count).collect();
         assert_eq!(launches, all, "of block {block}");
     }

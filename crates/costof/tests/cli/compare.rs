@@ -68,21 +68,12 @@ fn what_takes_twice_as_long_is_worse_and_the_rest_is_not() {
     let json: Value = serde_json::from_str(&json.expect_code(0).out).unwrap();
     let rows = json["comparison"]["rows"].as_array().unwrap();
     for row in rows {
-        let (verdict, ratio) = if row["probe"] == "cpu.loop" {
-            ("worse", 2.0)
-        } else {
-            ("no_difference", 1.0)
-        };
+        let (verdict, ratio) =
+            if row["probe"] == "cpu.loop" { ("worse", 2.0) } else { ("no_difference", 1.0) };
         assert_eq!(row["verdict"], verdict, "{row}");
-        assert!(
-            (row["ratio"].as_f64().unwrap() - ratio).abs() < 1e-9,
-            "{row}"
-        );
+        assert!((row["ratio"].as_f64().unwrap() - ratio).abs() < 1e-9, "{row}");
     }
-    assert!(
-        rows.iter().any(|row| row["probe"] == "harness.null"),
-        "{json}"
-    );
+    assert!(rows.iter().any(|row| row["probe"] == "harness.null"), "{json}");
 }
 
 #[test]
@@ -101,9 +92,7 @@ fn a_threshold_ends_with_a_code_of_its_own() {
         let ended = place.run(&format!("compare {line}")).expect_code(code);
         let word = ["PASS: ", "cpu.loop 100.0 % slower"][code as usize];
         assert_contains(ended.out.lines().next().unwrap(), word);
-        let ended = place
-            .run(&format!("compare {line} --json"))
-            .expect_code(code);
+        let ended = place.run(&format!("compare {line} --json")).expect_code(code);
         let json: Value = serde_json::from_str(ended.out.lines().last().unwrap()).unwrap();
         assert_eq!(json["verdict"], ["pass", "fail"][code as usize], "{json}");
         assert_eq!(json["failed"].as_array().unwrap().is_empty(), code == 0);
@@ -119,11 +108,7 @@ fn the_odd_one_of_three_runs_is_named() {
     let shown = place.run("compare before.jsonl again.jsonl after.jsonl --html page.html");
     assert_contains_all(
         &shown.expect_code(0).out,
-        &[
-            "C  after.jsonl",
-            "C is the odd one",
-            "in 3 of 4 rows (A: 0, B: 0)",
-        ],
+        &["C  after.jsonl", "C is the odd one", "in 3 of 4 rows (A: 0, B: 0)"],
     );
     let page = fs::read_to_string(place.path("page.html")).unwrap();
     assert_contains_all(&page, &["C is the odd one", "<th class=\"v\">spread</th>"]);
@@ -163,10 +148,7 @@ fn nothing_to_compare_is_undecided_for_noise_and_wrong_for_other_points() {
     let mut noisy = before.clone();
     for launch in &mut noisy.launches {
         let longer = 100_f64.powi(launch.launch as i32);
-        let metrics = launch
-            .points
-            .iter_mut()
-            .flat_map(|point| &mut point.metrics);
+        let metrics = launch.points.iter_mut().flat_map(|point| &mut point.metrics);
         for metric in metrics {
             if let Data::Samples(samples) = &mut metric.data {
                 samples.iter_mut().for_each(|(_, ns)| *ns *= longer);
@@ -207,10 +189,7 @@ fn a_point_that_has_no_number_any_more_is_no_pass() {
         let gate = format!("{line} --threshold 5 --undecided {undecided}");
         let warns = place.run(&gate).expect_code(code).out;
         let first = warns.lines().next().unwrap();
-        assert_contains_all(
-            first,
-            &[word, " rows decided", "no number in the later run"],
-        );
+        assert_contains_all(first, &[word, " rows decided", "no number in the later run"]);
     }
     let shown = place.run(line).expect_code(0).out;
     assert_contains(&shown, "only in the earlier run");

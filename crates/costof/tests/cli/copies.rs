@@ -21,8 +21,7 @@ fn rows<'a>(run: &'a Run, primitives: &[&str]) -> Vec<&'a PointRow> {
     let reasons = ["cannot make the link", "cannot acknowledge", "SO_ZEROCOPY"];
     expect_failed_by(run, &reasons);
     let rows = run.points.iter();
-    rows.filter(|row| primitives.contains(&row.axes().word("primitive")))
-        .collect()
+    rows.filter(|row| primitives.contains(&row.axes().word("primitive"))).collect()
 }
 
 #[test]
@@ -118,10 +117,7 @@ fn planned(words: &str) -> (Vec<String>, Vec<String>) {
     let shown = shown.expect_code(0).out;
     let (points, takes) = shown.split_once("\n\n").expect("an empty line between");
     let links = takes.lines().filter(|line| line.starts_with("over "));
-    (
-        points.lines().map(str::to_owned).collect(),
-        links.map(str::to_owned).collect(),
-    )
+    (points.lines().map(str::to_owned).collect(), links.map(str::to_owned).collect())
 }
 
 #[test]

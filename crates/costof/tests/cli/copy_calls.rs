@@ -19,10 +19,7 @@ const TIME: &str = "clock_gettime CLOCK_MONOTONIC_RAW";
 const WAYS: [(&str, &[&str]); 9] = [
     ("two_copy", &["sendto"]),
     ("one_copy", &["sendmsg"]),
-    (
-        "zero_copy",
-        &["sendmsg MSG_ZEROCOPY", "recvmsg MSG_ERRQUEUE"],
-    ),
+    ("zero_copy", &["sendmsg MSG_ZEROCOPY", "recvmsg MSG_ERRQUEUE"]),
     ("write_each", &["sendto"]),
     ("uring_send", &["io_uring_enter"]),
     ("uring_zero_copy", &["io_uring_enter"]),
@@ -139,13 +136,11 @@ fn loops(trace: &str) -> Vec<Calls> {
 /// A call's name, with what tells it from others of that name; none of a line that is no call.
 fn call(line: &str) -> Option<String> {
     let (name, arguments) = line.split_once('(')?;
-    let is_name = name
-        .chars()
-        .all(|letter| letter.is_ascii_alphanumeric() || letter == '_');
+    let is_name = name.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '_');
     let flag = match name {
-        "sendmsg" | "recvmsg" => ["MSG_ZEROCOPY", "MSG_ERRQUEUE"]
-            .into_iter()
-            .find(|flag| arguments.contains(flag)),
+        "sendmsg" | "recvmsg" => {
+            ["MSG_ZEROCOPY", "MSG_ERRQUEUE"].into_iter().find(|flag| arguments.contains(flag))
+        }
         "clock_gettime" | "getrusage" => arguments.split(',').next(),
         _ => None,
     };

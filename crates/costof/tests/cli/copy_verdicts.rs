@@ -78,10 +78,7 @@ fn a_packet_sniffer_is_named() {
     let mut ends = launches.flat_map(|launch| launch.noise.ends.values());
     let is_sniffed = ends.any(|end| end.sniffers.is_some_and(|sniffers| sniffers > 0));
     assert!(is_sniffed, "{}", ended.out);
-    expect_verdicts(
-        &ended,
-        &["copied", "a packet sniffer is open on", "tcpdump"],
-    );
+    expect_verdicts(&ended, &["copied", "a packet sniffer is open on", "tcpdump"]);
     place.expect_nothing_runs();
 }
 
@@ -95,9 +92,7 @@ fn sniffed(place: &Place) -> Option<Ended> {
     let own = network_namespace("self");
     let is_in_link = |process: &Running| {
         process.command.split(' ').nth(1) == Some("worker")
-            && process
-                .network_namespace()
-                .is_some_and(|found| Some(found) != own)
+            && process.network_namespace().is_some_and(|found| Some(found) != own)
     };
     let mut in_link = Vec::new();
     let mut ended_before = false;
@@ -114,15 +109,11 @@ fn sniffed(place: &Place) -> Option<Ended> {
     }
     // While it is stopped no launch ends, and no other begins.
     signal(&controller, Signal::STOP);
-    let mut looking: Vec<Child> = in_link
-        .iter()
-        .map(|worker| tcpdump_beside(place, worker))
-        .collect();
+    let mut looking: Vec<Child> =
+        in_link.iter().map(|worker| tcpdump_beside(place, worker)).collect();
     let mut failed = false;
     wait_for("tcpdump to look", || {
-        failed = looking
-            .iter_mut()
-            .any(|tcpdump| tcpdump.try_wait().unwrap().is_some());
+        failed = looking.iter_mut().any(|tcpdump| tcpdump.try_wait().unwrap().is_some());
         failed || looking.iter().all(|tcpdump| is_sniffed(tcpdump.id()))
     });
     signal(&controller, Signal::CONT);
@@ -141,11 +132,7 @@ fn sniffed(place: &Place) -> Option<Ended> {
 
 /// tcpdump on every device of a worker's namespace; what it says is in a file.
 fn tcpdump_beside(place: &Place, worker: &Running) -> Child {
-    let as_user = if geteuid().is_root() {
-        ""
-    } else {
-        "--user --preserve-credentials"
-    };
+    let as_user = if geteuid().is_root() { "" } else { "--user --preserve-credentials" };
     // It keeps its rights, as it may have no other user in a namespace of users.
     let line = format!(
         "nsenter --target {} --net {as_user} tcpdump -Z root -i any -n -s 64 -w /dev/null",

@@ -40,9 +40,7 @@ struct Block {
 
 /// The Markdown files of a folder and of those in it.
 fn documents(folder: &Path) -> Vec<PathBuf> {
-    let entries = fs::read_dir(folder)
-        .unwrap()
-        .map(|entry| entry.unwrap().path());
+    let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
     let mut found: Vec<PathBuf> = entries
         .flat_map(|path| match path.is_dir() {
             true => documents(&path),
@@ -59,9 +57,7 @@ fn root() -> PathBuf {
 }
 
 fn at_root() -> Vec<PathBuf> {
-    ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md"]
-        .map(|name| root().join(name))
-        .into()
+    ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md"].map(|name| root().join(name)).into()
 }
 
 /// The fenced blocks of a document, and the text around them.
@@ -73,10 +69,7 @@ fn parts(text: &str) -> (Vec<Block>, String) {
             (Some(_), true) => is_open = false,
             (Some(info), false) => {
                 is_open = true;
-                blocks.push(Block {
-                    info: info.to_owned(),
-                    text: String::new(),
-                });
+                blocks.push(Block { info: info.to_owned(), text: String::new() });
             }
             (None, true) => blocks.last_mut().unwrap().text += &format!("{line}\n"),
             (None, false) => around += &format!("{line}\n"),
@@ -97,11 +90,7 @@ impl Block {
             _ => {
                 let is_command =
                     |line: &str| line.starts_with("costof ") || line.starts_with("$ costof");
-                assert!(
-                    !self.text.lines().any(is_command),
-                    "mark as `sh`: {}",
-                    self.text
-                );
+                assert!(!self.text.lines().any(is_command), "mark as `sh`: {}", self.text);
                 None
             }
         }
@@ -121,9 +110,7 @@ fn inline(around: &str) -> impl Iterator<Item = String> {
             |text: &str| text.len() > 1 && text.bytes().all(|byte| byte.is_ascii_uppercase());
         word.contains('…') || word.split(|c: char| !c.is_alphanumeric()).any(letters)
     };
-    let spans = around
-        .split("\n\n")
-        .flat_map(|paragraph| paragraph.split('`').skip(1).step_by(2));
+    let spans = around.split("\n\n").flat_map(|paragraph| paragraph.split('`').skip(1).step_by(2));
     let commands = spans.filter(|span| span.starts_with("costof "));
     let words = commands.map(|span| span.split_whitespace().collect::<Vec<_>>());
     let whole = words
@@ -134,15 +121,7 @@ fn inline(around: &str) -> impl Iterator<Item = String> {
 /// A place with what the documents' commands name.
 fn place(run: &Path) -> Place {
     let place = Place::new();
-    for folder in [
-        "bin",
-        "old",
-        "new",
-        "target/debug",
-        "runs",
-        "study-rpc",
-        "state/costof/runs",
-    ] {
+    for folder in ["bin", "old", "new", "target/debug", "runs", "study-rpc", "state/costof/runs"] {
         fs::create_dir_all(place.path(folder)).unwrap();
     }
     for name in PROGRAMS {
@@ -158,10 +137,7 @@ fn place(run: &Path) -> Place {
         fs::copy(run, place.path(&name)).unwrap();
     }
     let studies = fs::read_to_string(root().join("docs/STUDIES.md")).unwrap();
-    let study = parts(&studies)
-        .0
-        .into_iter()
-        .find(|block| block.info == "toml");
+    let study = parts(&studies).0.into_iter().find(|block| block.info == "toml");
     fs::write(place.path("course.toml"), study.unwrap().text).unwrap();
     place
 }
@@ -185,21 +161,13 @@ fn every_command_of_the_documents_is_accepted() {
     measured.quiet_run(words, "run.jsonl");
     let mut tried = BTreeSet::new();
     let mut failed = Vec::new();
-    let is_history = |path: &PathBuf| {
-        path.components()
-            .any(|part| part.as_os_str() == "decisions")
-    };
+    let is_history = |path: &PathBuf| path.components().any(|part| part.as_os_str() == "decisions");
     let documents = documents(&root().join("docs")).into_iter();
-    for document in at_root()
-        .into_iter()
-        .chain(documents.filter(|path| !is_history(path)))
-    {
+    for document in at_root().into_iter().chain(documents.filter(|path| !is_history(path))) {
         let place = place(&measured.path("run.jsonl"));
         let name = document.strip_prefix(root()).unwrap().display().to_string();
         let (blocks, around) = parts(&fs::read_to_string(&document).unwrap());
-        let of_blocks = blocks
-            .iter()
-            .filter_map(|block| Some((block.script()?, block.skip())));
+        let of_blocks = blocks.iter().filter_map(|block| Some((block.script()?, block.skip())));
         for (script, skip) in of_blocks.chain(inline(&around).map(|command| (command, None))) {
             if !tried.insert(script.clone()) {
                 continue;
@@ -220,9 +188,7 @@ fn every_command_of_the_documents_is_accepted() {
 /// The anchor of a heading, as GitHub and mdBook make it.
 fn anchor(heading: &str) -> String {
     let title = heading.trim_start_matches('#').trim().to_lowercase();
-    let kept = title
-        .chars()
-        .filter(|c| c.is_alphanumeric() || " -_".contains(*c));
+    let kept = title.chars().filter(|c| c.is_alphanumeric() || " -_".contains(*c));
     kept.map(|c| if c == ' ' { '-' } else { c }).collect()
 }
 
@@ -251,10 +217,7 @@ fn kubernetes_accepts_the_manifests() {
     let mut validate = or_skip!(python("kubernetes_validate", "kubernetes-validate"));
     let manifests = ["daemonset", "job"].map(|name| format!("docs/kubernetes/{name}.yaml"));
     let ended = run(validate.arg("--strict").args(manifests).current_dir(root())).expect_code(0);
-    assert_eq!(
-        ended.err.matches("passed").count() + ended.out.matches("passed").count(),
-        2
-    );
+    assert_eq!(ended.err.matches("passed").count() + ended.out.matches("passed").count(), 2);
 }
 
 #[test]
@@ -263,21 +226,14 @@ fn every_link_of_the_documents_leads_somewhere_and_the_book_has_them_all() {
     let mut failed = Vec::new();
     let documents = documents(&root().join("docs"));
     for document in &documents {
-        let name = document
-            .strip_prefix(root().join("docs"))
-            .unwrap()
-            .display()
-            .to_string();
+        let name = document.strip_prefix(root().join("docs")).unwrap().display().to_string();
         if name != "SUMMARY.md" && !summary.contains(&format!("]({name})")) {
             failed.push(format!("docs/SUMMARY.md has no chapter {name}"));
         }
     }
     for document in at_root().iter().chain(&documents) {
         let (_, around) = parts(&fs::read_to_string(document).unwrap());
-        let links = around
-            .split("](")
-            .skip(1)
-            .filter_map(|rest| Some(rest.split_once(')')?.0));
+        let links = around.split("](").skip(1).filter_map(|rest| Some(rest.split_once(')')?.0));
         for link in links.filter(|link| !link.contains("://")) {
             if let Some(why) = broken(document, link) {
                 failed.push(format!("{}: ({link}): {why}", document.display()));

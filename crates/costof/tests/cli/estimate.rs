@@ -53,9 +53,7 @@ fn everyday_words_and_numbers_are_understood() {
     let missing = place.run("estimate '3 * fsync + 2 * rpc'").expect_code(3);
     assert_contains_all(&missing.err, &["file.sync", "rpc.rtt", "--measure"]);
     let total = |expression: &str| {
-        let ended = place
-            .run(&format!("estimate --json '{expression}'"))
-            .expect_code(0);
+        let ended = place.run(&format!("estimate --json '{expression}'")).expect_code(0);
         serde_json::from_str::<Value>(&ended.out).unwrap()["total"].as_f64()
     };
     assert_eq!(total("10k * 3ns"), Some(30_000.0));
@@ -63,14 +61,8 @@ fn everyday_words_and_numbers_are_understood() {
     assert_eq!(total("50/s"), Some(50.0));
     for word in ["io_uring", "writev", "sendmsg"] {
         let explained = place.run(&format!("explain {word}")).expect_code(0);
-        assert!(
-            explained.out.starts_with("copy.send: "),
-            "{}",
-            explained.out
-        );
+        assert!(explained.out.starts_with("copy.send: "), "{}", explained.out);
     }
-    let planned = place
-        .run("run rpc.load --only --set rate=50/s --dry-run")
-        .expect_code(0);
+    let planned = place.run("run rpc.load --only --set rate=50/s --dry-run").expect_code(0);
     assert_contains(&planned.out, "rate=50");
 }

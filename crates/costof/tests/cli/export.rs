@@ -52,10 +52,7 @@ fn an_anonymous_export_names_neither_machine_nor_user() {
         let is_named = text
             .split(|c: char| !c.is_alphanumeric() && !"-_.:/".contains(c))
             .any(|word| word == secret.as_str() || (secret.contains('/') && word.contains(secret)));
-        assert!(
-            !is_named || secret == "00:00:00:00:00:00",
-            "`{secret}` is in: {text}"
-        );
+        assert!(!is_named || secret == "00:00:00:00:00:00", "`{secret}` is in: {text}");
     }
     let anonymous = run_file::read(text.as_bytes()).unwrap();
     assert!(anonymous.run.command.is_empty());

@@ -40,11 +40,9 @@ fn expect_unsupported(place: &Place, ended: Ended, named: &[&str]) {
 #[test]
 #[ignore = "long; ./check --all runs it"]
 fn a_folder_that_will_not_do_is_told_with_the_reason() {
-    for (folder, says) in [
-        ("no/such", "No such file"),
-        ("a file", "Not a directory"),
-        ("/proc", "/proc"),
-    ] {
+    for (folder, says) in
+        [("no/such", "No such file"), ("a file", "Not a directory"), ("/proc", "/proc")]
+    {
         let place = Place::new();
         fs::write(place.path("a file"), "text").unwrap();
         let ended = place.run(&reading("warm", &place.path(folder)));
@@ -118,16 +116,7 @@ fn run_where_mounted(
     let user = if geteuid().is_root() { "-m" } else { "-rm" };
     let script = format!("{mount} || exit 77; exec \"$@\"");
     let folder = folder.display().to_string();
-    let outer = [
-        "unshare",
-        user,
-        "--propagation",
-        "private",
-        "sh",
-        "-c",
-        &script,
-        &folder,
-    ];
+    let outer = ["unshare", user, "--propagation", "private", "sh", "-c", &script, &folder];
     let ended = run(&mut within(&outer, &place.costof(line)));
     if ended.code == Some(77) || ended.err.contains("unshare") {
         return Err(format!("cannot mount here: {}", ended.err.trim()));
@@ -227,10 +216,7 @@ fn an_overlay_on_a_disk_has_all_its_numbers_and_each_shows_where_bytes_came_from
 fn what_is_in_memory_or_in_a_cached_file_has_warm_numbers_alone() {
     let in_memory = format!("mkdir t && mount -t tmpfs none t && {}", mount_overlay("t"));
     let in_a_file = mount_image("");
-    for (mount, says) in [
-        (in_memory, "in memory alone"),
-        (in_a_file, "may have cached"),
-    ] {
+    for (mount, says) in [(in_memory, "in memory alone"), (in_a_file, "may have cached")] {
         let (shares, reasons) = or_skip!(measured_where_mounted(&mount));
         assert_eq!(shares.keys().collect::<Vec<_>>(), ["warm"], "{reasons:?}");
         for of_the_device in ["cold", "direct", "durable"] {
@@ -257,14 +243,10 @@ fn killed(line: &str, is_begun: impl Fn(&Place, &Path) -> bool, with_workers: bo
     let place = Place::new();
     let folder = place.path("files");
     fs::create_dir(&folder).unwrap();
-    let line = format!(
-        "run --only {line} --full --seed 1 --out run.jsonl --set dir={}",
-        folder.display()
-    );
+    let line =
+        format!("run --only {line} --full --seed 1 --out run.jsonl --set dir={}", folder.display());
     let controller = spawn(&mut place.costof(&line));
-    wait_for("the files", || {
-        is_begun(&place, &folder) || place.running().is_empty()
-    });
+    wait_for("the files", || is_begun(&place, &folder) || place.running().is_empty());
     // What workers started themselves has another parent.
     let mut workers = place.running();
     workers.retain(|process| status_of(process.id(), "PPid") == Some(controller.id()));

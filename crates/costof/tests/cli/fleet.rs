@@ -41,45 +41,31 @@ fn a_lasting_change_is_told_with_its_day_and_a_spike_is_not() {
     let shown = place.run("history runs").expect_code(0).out;
     assert_contains_all(
         &shown,
-        &[
-            "30 runs since 2026-11-01, 4 rows: 4 lasting changes",
-            "2026-11-20",
-            "49 % worse",
-        ],
+        &["30 runs since 2026-11-01, 4 rows: 4 lasting changes", "2026-11-20", "49 % worse"],
     );
     assert!(!shown.contains("2026-11-09"), "{shown}");
-    place
-        .run("history runs --fail-changed --html history.html")
-        .expect_code(0);
+    place.run("history runs --fail-changed --html history.html").expect_code(0);
     let page = fs::read_to_string(place.path("history.html")).unwrap();
     assert_contains_all(&page, &["2026-11-20 12:00", "system call: getppid", "<svg"]);
-    place
-        .run("history runs --html runs/1.jsonl")
-        .expect_wrong(&["is the run itself"]);
+    place.run("history runs --html runs/1.jsonl").expect_wrong(&["is the run itself"]);
     // Nor is what was left out, of a newer release for example.
     let first = fs::read_to_string(place.path("runs/1.jsonl")).unwrap();
     let newer = first.replacen("\"schema\":1", "\"schema\":99", 1);
     assert_ne!(first, newer);
     fs::write(place.path("runs/newer.jsonl"), newer).unwrap();
-    place
-        .run("history runs --html runs/newer.jsonl")
-        .expect_wrong(&["is the run itself"]);
+    place.run("history runs --html runs/newer.jsonl").expect_wrong(&["is the run itself"]);
     fs::remove_file(place.path("runs/newer.jsonl")).unwrap();
     let json = place.run("history runs --json").expect_code(0).out;
     let json: serde_json::Value = serde_json::from_str(&json).unwrap();
     let found = json["changes"][0]["found"].as_str().unwrap();
     let until = (1..=found[8..10].parse::<usize>().unwrap()).map(|run| format!("runs/{run}.jsonl"));
     let until = until.collect::<Vec<_>>().join(" ");
-    place
-        .run(&format!("history {until} --fail-changed"))
-        .expect_code(1);
+    place.run(&format!("history {until} --fail-changed")).expect_code(1);
     // What nobody could see is no pass.
     let two = "history runs/1.jsonl runs/2.jsonl";
-    for (options, code) in [
-        ("", 0),
-        (" --fail-changed", 3),
-        (" --fail-changed --undecided pass", 0),
-    ] {
+    for (options, code) in
+        [("", 0), (" --fail-changed", 3), (" --fail-changed --undecided pass", 0)]
+    {
         let none = Place::new().run(&format!("history{options}"));
         assert_contains_all(&none.expect_code(code).out, &["There is no run yet"]);
         let few = place.run(&format!("{two}{options}")).expect_code(code).out;
@@ -119,10 +105,7 @@ fn a_run_says_what_it_shows_to_have_changed_and_else_nothing() {
     let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
     assert_contains_all(
         &text,
-        &[
-            "- changed for good since 2026-11-21: ",
-            " worse), and 3 more rows (`costof history`)",
-        ],
+        &["- changed for good since 2026-11-21: ", " worse), and 3 more rows (`costof history`)"],
     );
     for refused in ["--dry-run", "--json"] {
         let line = format!("run os.syscall --history {refused}");
@@ -152,33 +135,20 @@ fn nodes_that_share_a_host_name_have_files_of_their_own() {
 #[ignore = "long; ./check --all runs it"]
 fn the_odd_host_is_named_with_its_reason() {
     let factor = |host: usize| {
-        if host == 12 {
-            2.0
-        } else {
-            1.0 + 0.01 * (host % 5) as f64
-        }
+        if host == 12 { 2.0 } else { 1.0 + 0.01 * (host % 5) as f64 }
     };
     let place = place((1..=12).map(|host| (format!("n{host:02}"), 1, factor(host))));
     let shown = place.run("fleet runs").expect_code(0);
     assert_contains_all(
         &shown.out,
-        &[
-            "12 hosts",
-            "1 is odd",
-            "slower     n12: all 4 os rows",
-            "n[01-11] (11)",
-        ],
+        &["12 hosts", "1 is odd", "slower     n12: all 4 os rows", "n[01-11] (11)"],
     );
     // A run that is given twice does not count twice.
     let twice = place.run("fleet runs runs/12.jsonl").expect_code(0);
     assert_eq!(twice.out, shown.out);
     assert_contains(&twice.err, "runs/12.jsonl has the same run as another file");
     let failed = place.run("fleet runs --fail-odd --reason").expect_code(1);
-    assert!(
-        failed.out.starts_with("n12 costof: all 4 os rows"),
-        "{}",
-        failed.out
-    );
+    assert!(failed.out.starts_with("n12 costof: all 4 os rows"), "{}", failed.out);
     assert_eq!(failed.out.lines().count(), 1);
     // What is no run is left out of a folder, and an error if it is named.
     fs::write(place.path("runs/notes.jsonl"), "{}\n").unwrap();
@@ -187,20 +157,14 @@ fn the_odd_host_is_named_with_its_reason() {
     let noted = place.run("fleet runs").expect_code(0);
     assert_eq!(noted.out, shown.out);
     assert_contains_all(&noted.err, &["left out", "notes.jsonl"]);
-    place
-        .run("fleet runs/notes.jsonl")
-        .expect_wrong(&["notes.jsonl"]);
+    place.run("fleet runs/notes.jsonl").expect_wrong(&["notes.jsonl"]);
     let json = place.run("fleet runs --json").expect_code(0).out;
     let json: serde_json::Value = serde_json::from_str(&json).unwrap();
     assert_eq!(json["cohorts"][0]["hosts"][0]["name"], "n12");
     assert_eq!(json["cohorts"][0]["hosts"][0]["verdict"], "slower");
     // Four hosts are too few.
     let few = "fleet runs/1.jsonl runs/2.jsonl runs/3.jsonl runs/12.jsonl";
-    for (options, code) in [
-        ("", 0),
-        (" --fail-odd", 3),
-        (" --fail-odd --undecided pass", 0),
-    ] {
+    for (options, code) in [("", 0), (" --fail-odd", 3), (" --fail-odd --undecided pass", 0)] {
         let few = place.run(&format!("{few}{options}"));
         assert_contains_all(&few.expect_code(code).out, &["undecided", "five hosts"]);
     }
@@ -208,10 +172,7 @@ fn the_odd_host_is_named_with_its_reason() {
     for (words, named) in [
         ("fleet empty", "no run file"),
         ("fleet none.jsonl", "none.jsonl"),
-        (
-            "fleet runs --by kernal",
-            "no fact `kernal`, did you mean `kernel`?",
-        ),
+        ("fleet runs --by kernal", "no fact `kernal`, did you mean `kernel`?"),
         // It has no end.
         ("fleet /dev/zero", "it holds no run"),
         ("fleet", "RUN"),
@@ -242,9 +203,7 @@ fn may_stay_open(row: &PointRow) -> bool {
 #[ignore = "long; ./check --all runs it"]
 fn a_host_is_held_against_what_others_cost() {
     let (place, reference) = reference();
-    place
-        .run("fleet runs --save runs/1.jsonl")
-        .expect_wrong(&["is the run itself"]);
+    place.run("fleet runs --save runs/1.jsonl").expect_wrong(&["is the run itself"]);
     place
         .run("fleet runs/1.jsonl runs/2.jsonl --save few.json")
         .expect_wrong(&["nothing to save", "five hosts"]);
@@ -266,10 +225,7 @@ fn a_host_is_held_against_what_others_cost() {
         let is_open = measured.points.len() < 4 || measured.points.iter().any(may_stay_open);
         let found = (of["verdict"].as_str().unwrap(), ended.code);
         let is_known = found == (expected, Some(code));
-        assert!(
-            is_known || is_open && found == ("undecided", Some(3)),
-            "{of:#}"
-        );
+        assert!(is_known || is_open && found == ("undecided", Some(3)), "{of:#}");
         for row in of["rows"].as_array().unwrap() {
             let verdict = row["verdict"].as_str().unwrap();
             assert!([expected, "undecided"].contains(&verdict), "{row}");
@@ -294,9 +250,7 @@ fn a_host_is_held_against_what_others_cost() {
     let reason = place.run(&format!("{short} --reason")).expect_code(3).out;
     assert_eq!(reason.lines().count(), 1, "{reason}");
     // Hosts that differ by percents show no change of a thousandth.
-    let hidden = place
-        .run("qualify --against ref.json --change 0.1")
-        .expect_code(3);
+    let hidden = place.run("qualify --against ref.json --change 0.1").expect_code(3);
     assert_contains_all(&hidden.err, &["no row can show", "0.1 % worse", "--change"]);
 }
 
@@ -321,23 +275,14 @@ fn a_reference_from_anybody_is_refused_or_does_no_harm() {
     let text = reference.to_string();
     let usual = &reference["cohorts"][0]["rows"][0]["usual"].to_string();
     let mut two = reference["cohorts"].clone();
-    two.as_array_mut()
-        .unwrap()
-        .push(reference["cohorts"][0].clone());
+    two.as_array_mut().unwrap().push(reference["cohorts"][0].clone());
     let processors = reference["cohorts"][0]["facts"].as_array().unwrap();
-    let at = processors
-        .iter()
-        .position(|fact| fact[0] == "processors")
-        .unwrap();
+    let at = processors.iter().position(|fact| fact[0] == "processors").unwrap();
     for (text, options, named) in [
         ("{}".to_owned(), "", "not a costof reference"),
         (with("/reference_schema", json!(2)), "", "schema 2"),
         (with("/precision", json!("wild")), "", "no precision `wild`"),
-        (
-            with("/cohorts/0/rows", json!({})),
-            "",
-            "not a costof reference",
-        ),
+        (with("/cohorts/0/rows", json!({})), "", "not a costof reference"),
         (text.replace(usual, "NaN"), "", "not a costof reference"),
         (text.replace(usual, "1e999"), "", "not a costof reference"),
         (row("usual", json!(0)), "", "usual is 0"),
@@ -347,22 +292,10 @@ fn a_reference_from_anybody_is_refused_or_does_no_harm() {
         (row("hosts", json!(1)), "", "one host"),
         (with("/cohorts", json!([])), "", "no cohort"),
         (with("/cohorts", two), "", "no row that separates them"),
-        (
-            with(&format!("/cohorts/0/facts/{at}/1"), json!("9999")),
-            "",
-            "and 9999 there",
-        ),
+        (with(&format!("/cohorts/0/facts/{at}/1"), json!("9999")), "", "and 9999 there"),
         (text.clone(), "--cohort 2", "no cohort 2"),
-        (
-            rows(&[("label", json!(long)), ("hosts", json!(1))]),
-            "",
-            "one host",
-        ),
-        (
-            with("/cohorts/0/facts/0/0", json!(long)),
-            "--cohort 0",
-            "no cohort 0",
-        ),
+        (rows(&[("label", json!(long)), ("hosts", json!(1))]), "", "one host"),
+        (with("/cohorts/0/facts/0/0", json!(long)), "--cohort 0", "no cohort 0"),
     ] {
         fs::write(place.path("ref.json"), &text).unwrap();
         let line = format!("qualify --against ref.json --change 50 {options}");

@@ -19,18 +19,7 @@ fn a_name_controls_no_terminal_and_is_one_word_of_a_command() {
         (&["compare", hostile, hostile, hostile], 0),
         (&["explain", "null", "--run", hostile], 0),
         (&["run", "--on", hostile], 2),
-        (
-            &[
-                "run",
-                "--dry-run",
-                "null",
-                "--on",
-                "local",
-                "--on",
-                &command,
-            ],
-            0,
-        ),
+        (&["run", "--dry-run", "null", "--on", "local", "--on", &command], 0),
         (&["doctor", hostile], 2),
         (&[hostile], 2),
     ] {

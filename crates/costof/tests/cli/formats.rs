@@ -38,28 +38,13 @@ fn prometheus_and_its_node_exporter_read_metrics() {
     }
     let place = measured(1);
     // A file by this name, so that a collector never sees half of it.
-    exported(
-        &place,
-        "run1.jsonl --format prometheus --all-metrics --out costof.prom",
-    );
+    exported(&place, "run1.jsonl --format prometheus --all-metrics --out costof.prom");
     let file = fs::File::open(place.path("costof.prom")).unwrap();
-    run(Command::new("promtool")
-        .args(["check", "metrics"])
-        .stdin(file))
-    .expect_code(0);
-    let port = TcpListener::bind("127.0.0.1:0")
-        .unwrap()
-        .local_addr()
-        .unwrap()
-        .port();
+    run(Command::new("promtool").args(["check", "metrics"]).stdin(file)).expect_code(0);
+    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let mut exporter = Command::new("prometheus-node-exporter");
-    exporter
-        .arg("--collector.disable-defaults")
-        .arg("--collector.textfile");
-    exporter.arg(format!(
-        "--collector.textfile.directory={}",
-        place.path("").display()
-    ));
+    exporter.arg("--collector.disable-defaults").arg("--collector.textfile");
+    exporter.arg(format!("--collector.textfile.directory={}", place.path("").display()));
     exporter.arg(format!("--web.listen-address=127.0.0.1:{port}"));
     let mut exporter = exporter.spawn().unwrap();
     let scraped = scraped(port);
@@ -93,14 +78,10 @@ fn scraped(port: u16) -> String {
 pub(crate) fn python(module: &str, program: &str) -> Result<Command, String> {
     let asked = std::env::var_os("COSTOF_PYTHON");
     let python = PathBuf::from(asked.clone().unwrap_or_else(|| "python3".into()));
-    let tried = Command::new(&python)
-        .args(["-c", &format!("import {module}")])
-        .output();
+    let tried = Command::new(&python).args(["-c", &format!("import {module}")]).output();
     if !tried.as_ref().is_ok_and(|tried| tried.status.success()) {
         assert!(asked.is_none(), "COSTOF_PYTHON cannot: {tried:?}");
-        return Err(format!(
-            "python3 has no {module} (set COSTOF_PYTHON to one that has)"
-        ));
+        return Err(format!("python3 has no {module} (set COSTOF_PYTHON to one that has)"));
     }
     Ok(Command::new(python.with_file_name(program)))
 }
@@ -114,14 +95,7 @@ fn apache_otava_reads_a_row_for_each_run() {
     };
     let place = measured(2);
     exported(&place, "run1.jsonl run2.jsonl --format otava --out otava/");
-    let words = [
-        "analyze",
-        "costof",
-        "--since",
-        "2020-01-01",
-        "--config-file",
-        "otava.yaml",
-    ];
+    let words = ["analyze", "costof", "--since", "2020-01-01", "--config-file", "otava.yaml"];
     otava.args(words).current_dir(place.path("otava"));
     let read = run(&mut otava).expect_code(0);
     assert_contains_all(
@@ -154,17 +128,11 @@ fn reframe_measures_the_same_again() {
     let read = run(&mut reframe);
     assert_contains(&read.out, "os.syscall(call=getppid, threads=1)");
     let test = fs::read_to_string(place.path("costof_check.py")).unwrap();
-    assert_contains(
-        &test,
-        r#"["--only","os.syscall","cpu.frequency","--quick","--launches","3"]"#,
-    );
+    assert_contains(&test, r#"["--only","os.syscall","cpu.frequency","--quick","--launches","3"]"#);
     let test = test.replace("call=getppid, threads=1", "call=gone, threads=1");
     fs::write(place.path("costof_check.py"), test).unwrap();
     let failed = run(&mut reframe).expect_code(1);
-    assert_contains(
-        &failed.out,
-        "no value of ['os.syscall(call=gone, threads=1)']",
-    );
+    assert_contains(&failed.out, "no value of ['os.syscall(call=gone, threads=1)']");
 }
 
 /// The metrics of costof that a text names.
@@ -184,11 +152,7 @@ fn rules_and_dashboard_name_metrics_that_there_are() {
     place.quiet_run(words, "run1.jsonl");
     let exported = exported(&place, "run1.jsonl --format prometheus").out;
     let there_are = metrics(&exported);
-    for file in [
-        "costof.rules.yml",
-        "costof.rules.test.yml",
-        "dashboard.json",
-    ] {
+    for file in ["costof.rules.yml", "costof.rules.test.yml", "dashboard.json"] {
         let text = fs::read_to_string(format!("{DOCS}/{file}")).unwrap();
         let named = metrics(&text);
         assert!(named.len() >= 4, "{file}: {named:?}");
@@ -269,37 +233,22 @@ fn json_formats_have_each_number() {
     let latency = &bencher["os.syscall(call=getppid, threads=1)"]["latency"];
     assert_eq!(latency["value"], syscall.median);
     assert_eq!(latency["lower_value"], syscall.ci95.unwrap().0);
-    exported(
-        &place,
-        "run1.jsonl --format github-action-benchmark --out github/",
-    );
+    exported(&place, "run1.jsonl --format github-action-benchmark --out github/");
     let file = |name: &str| read(&fs::read_to_string(place.path("github").join(name)).unwrap());
-    assert!(
-        file("smaller-is-better.json")
-            .as_array()
-            .unwrap()
-            .iter()
-            .any(|one| {
-                one["name"] == "os.syscall(call=getppid, threads=1)"
-                    && one["value"] == syscall.median
-                    && one["unit"] == "ns"
-            })
-    );
+    assert!(file("smaller-is-better.json").as_array().unwrap().iter().any(|one| {
+        one["name"] == "os.syscall(call=getppid, threads=1)"
+            && one["value"] == syscall.median
+            && one["unit"] == "ns"
+    }));
     assert!(file("bigger-is-better.json").is_array());
     let lines = exported(&place, "run1.jsonl run2.jsonl --format superbench").out;
     let lines: Vec<_> = lines.lines().map(read).collect();
     assert_eq!(lines.len(), 2);
-    assert_eq!(
-        lines[0]["os.syscall(call=getppid, threads=1)/cost"],
-        syscall.median
-    );
+    assert_eq!(lines[0]["os.syscall(call=getppid, threads=1)/cost"], syscall.median);
     for (words, named) in [
         ("run1.jsonl run2.jsonl --format bencher", "takes one run"),
         ("run1.jsonl --format otava", "--out"),
-        (
-            "run1.jsonl --format bencher --out run1.jsonl",
-            "is the run itself",
-        ),
+        ("run1.jsonl --format bencher --out run1.jsonl", "is the run itself"),
         ("run1.jsonl --all-metrics", "--format"),
     ] {
         place.run(&format!("export {words}")).expect_wrong(&[named]);

@@ -7,10 +7,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 #[test]
 #[ignore = "long; ./check --all runs it"]
 fn a_neighbour_on_the_measured_processor_costs_the_grade_and_is_named() {
-    let cpu = costof_os::sched::affinity::allowed()
-        .unwrap()
-        .pop()
-        .expect("this test runs somewhere");
+    let cpu =
+        costof_os::sched::affinity::allowed().unwrap().pop().expect("this test runs somewhere");
     let place = Place::new();
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {

@@ -16,10 +16,7 @@ fn in_sandbox(script: &str, command: &Command) -> Result<Command, String> {
     }
     let script = format!("{script} && exec \"$@\"");
     let private = ["unshare", "--mount", "--propagation", "private"];
-    Ok(within(
-        &[&private[..], &["sh", "-c", &script, "sh"]].concat(),
-        command,
-    ))
+    Ok(within(&[&private[..], &["sh", "-c", &script, "sh"]].concat(), command))
 }
 
 const LINE: &str = "run --only null --quick --launches 3 --out run.jsonl";
@@ -35,9 +32,7 @@ fn sandboxed(script: &str) -> Result<(Ended, Vec<Warning>), String> {
 
 fn unknown(warnings: &[Warning]) -> &Warning {
     let mut warnings = warnings.iter();
-    warnings
-        .find(|warning| warning.kind == "unknown")
-        .expect("something is unknown")
+    warnings.find(|warning| warning.kind == "unknown").expect("something is unknown")
 }
 
 #[test]
@@ -45,18 +40,12 @@ fn a_hidden_or_made_up_count_of_time_costs_the_grade() {
     for (script, why) in [
         ("mount --bind /dev/null /proc/stat", "not the kernel's own"),
         // What it said a moment ago.
-        (
-            "cat /proc/stat >stat && mount --bind stat /proc/stat",
-            "not the kernel's own",
-        ),
+        ("cat /proc/stat >stat && mount --bind stat /proc/stat", "not the kernel's own"),
         ("mount -t proc -o subset=pid none /proc", "No such file"),
     ] {
         let (ended, warnings) = or_skip!(sandboxed(script));
         let what = &unknown(&warnings).what;
-        assert_contains_all(
-            what,
-            &["the hypervisor", "other processes", "/proc/stat", why],
-        );
+        assert_contains_all(what, &["the hypervisor", "other processes", "/proc/stat", why]);
         // What the machine is does not need files.
         assert!(!ended.out.contains("unknown CPU"), "{}", ended.out);
         let release = Command::new("uname").arg("-r").output().unwrap().stdout;
@@ -74,26 +63,11 @@ fn a_quota_that_nobody_can_see_costs_the_grade() {
 fn a_traced_worker_has_no_number_to_trust() {
     or_skip!(may_trace());
     let place = Place::new();
-    let tracer = [
-        "strace",
-        "-f",
-        "-e",
-        "trace=none",
-        "-e",
-        "signal=none",
-        "-o",
-        "/dev/null",
-    ];
+    let tracer = ["strace", "-f", "-e", "trace=none", "-e", "signal=none", "-o", "/dev/null"];
     run(&mut within(&tracer, &place.costof(LINE))).expect_code(0);
     let point = place.run_file().points.remove(0);
     assert_eq!(point.grade, Grade::D);
-    assert!(
-        point
-            .warnings
-            .iter()
-            .any(|warning| warning.kind == "traced"),
-        "{point:?}"
-    );
+    assert!(point.warnings.iter().any(|warning| warning.kind == "traced"), "{point:?}");
 }
 
 #[test]
@@ -103,18 +77,11 @@ fn workers_run_under_the_ordinary_policy_whatever_they_inherit() {
     }
     let spinning = "run --only ipc.latency --set over=shared_memory --set wait=spin --set size=1 --quick --launches 3 \
                     --out run.jsonl";
-    for (policy, name) in [
-        (["--batch", "0"], "SCHED_BATCH"),
-        (["--fifo", "50"], "SCHED_FIFO at priority 50"),
-    ] {
+    for (policy, name) in
+        [(["--batch", "0"], "SCHED_BATCH"), (["--fifo", "50"], "SCHED_FIFO at priority 50")]
+    {
         let chrt = [&["chrt"], &policy[..]].concat();
-        if !Command::new(chrt[0])
-            .args(&chrt[1..])
-            .arg("true")
-            .status()
-            .unwrap()
-            .success()
-        {
+        if !Command::new(chrt[0]).args(&chrt[1..]).arg("true").status().unwrap().success() {
             skipped(format!("{name} is not permitted"));
             continue;
         }

@@ -6,15 +6,7 @@ use costof_model::rows::FailureRow;
 use std::thread::scope;
 
 /// The messages of a worker that describes the machine, and of one that measures.
-const MESSAGES: [&str; 7] = [
-    "hello",
-    "description",
-    "held",
-    "opened",
-    "prepared",
-    "ran",
-    "closed",
-];
+const MESSAGES: [&str; 7] = ["hello", "description", "held", "opened", "prepared", "ran", "closed"];
 
 /// What sed does with the message instead of passing it on.
 const FAULTS: [&str; 7] = [
@@ -51,10 +43,7 @@ fn run_with(message: &str, fault: &str) {
     assert!(matches!(ended.code, Some(0 | 3)), "{what}");
     let shown = [&ended.out, &ended.err];
     let moves_a_cursor = |c: char| c.is_control() && c != '\n' && c != '\t';
-    assert!(
-        !shown.iter().any(|text| text.contains(moves_a_cursor)),
-        "{what}"
-    );
+    assert!(!shown.iter().any(|text| text.contains(moves_a_cursor)), "{what}");
     assert!(shown.iter().all(|text| text.len() < 20_000), "{what}");
     place.expect_nothing_runs();
     if !place.path("run.jsonl").exists() {
@@ -78,11 +67,7 @@ fn a_worker_that_turns_hostile_at_any_message_gives_no_number() {
     let numbers = NUMBERS.map(|fault| ("closed", fault));
     let mut cases = [faults.as_flattened(), &numbers].concat();
     // A machine may take a minute to be described.
-    cases.retain(|case| {
-        !["d", "Q"]
-            .map(|fault| ("description", fault))
-            .contains(case)
-    });
+    cases.retain(|case| !["d", "Q"].map(|fault| ("description", fault)).contains(case));
     scope(|scope| {
         for cases in cases.chunks(cases.len().div_ceil(AT_ONCE)) {
             scope.spawn(move || {

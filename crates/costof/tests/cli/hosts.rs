@@ -87,11 +87,7 @@ fn what_is_no_worker_is_named_with_what_it_said_and_nothing_is_measured() {
             &["first line", "`Welcome to node7!`", "print nothing"][..],
         ),
         // What says nothing is given up within the limit.
-        (
-            "cat",
-            "--timeout 1",
-            &["exec:cat", "introduce itself within 1 s"],
-        ),
+        ("cat", "--timeout 1", &["exec:cat", "introduce itself within 1 s"]),
         // Nor is one that then does nothing.
         (
             "WORKER | (head -n 1; exec sleep 60)",
@@ -100,17 +96,7 @@ fn what_is_no_worker_is_named_with_what_it_said_and_nothing_is_measured() {
         ),
         ("no-such-program", "", &["exit code 127", "no-such-program"]),
         // Another protocol is refused by both versions and the way out.
-        (
-            OLD,
-            "",
-            &[
-                "costof 3.0",
-                "protocol 7",
-                own,
-                "protocol 1",
-                "same release",
-            ],
-        ),
+        (OLD, "", &["costof 3.0", "protocol 7", own, "protocol 1", "same release"]),
         (ESCAPES, "", &["costof \u{fffd}[2J)"]),
         // One that talks without end is given up.
         ("yes", "", &["first line", "`y`"]),
@@ -142,10 +128,7 @@ fn another_build_with_other_probes_is_a_host_whose_absent_probes_are_named() {
     let run = place.run_file();
     let failure = &run.failures[0];
     assert_eq!(failure.kind, FailureKind::Unsupported);
-    assert_contains_all(
-        &failure.reason,
-        &["has no probe harness.null", "same release"],
-    );
+    assert_contains_all(&failure.reason, &["has no probe harness.null", "same release"]);
 }
 
 #[test]
@@ -157,10 +140,8 @@ fn a_link_is_made_for_what_a_command_starts_here_and_for_nothing_elsewhere() {
     let elsewhere = format!("nsenter --net=/proc/{}/ns/net WORKER", std::process::id());
     // As whatever has to reach another machine first: it fails where nothing else is.
     let own = fs::read_link("/proc/self/ns/net").unwrap();
-    let fails_there = format!(
-        "test \"$(readlink /proc/self/ns/net)\" = '{}' && WORKER",
-        own.display()
-    );
+    let fails_there =
+        format!("test \"$(readlink /proc/self/ns/net)\" = '{}' && WORKER", own.display());
     for (command, is_here) in [
         ("WORKER", true),
         ("true; WORKER; true", true),
@@ -183,9 +164,7 @@ fn a_link_is_made_for_what_a_command_starts_here_and_for_nothing_elsewhere() {
         assert_eq!(measured, is_here, "{command}: {:?}", run.failures);
         let is_named = failures.any(|row| {
             row.kind == FailureKind::Unsupported
-                && row
-                    .reason
-                    .contains("leads to another one (run costof there)")
+                && row.reason.contains("leads to another one (run costof there)")
         });
         assert_eq!(is_named, !is_here, "{command}: {:?}", run.failures);
     }
@@ -196,14 +175,8 @@ fn a_link_is_made_for_what_a_command_starts_here_and_for_nothing_elsewhere() {
 fn of_a_worker_that_hangs_or_crashes_elsewhere_nothing_is_left() {
     // What hangs may take no time; what crashes may need much on a busy machine.
     for (words, kind) in [
-        (
-            "test.hang --set how=spin --timeout 20",
-            FailureKind::TimedOut,
-        ),
-        (
-            "test.hang --set how=stop --timeout 20",
-            FailureKind::TimedOut,
-        ),
+        ("test.hang --set how=spin --timeout 20", FailureKind::TimedOut),
+        ("test.hang --set how=stop --timeout 20", FailureKind::TimedOut),
         ("test.leaves_child --set end=crash", FailureKind::Crashed),
         ("test.rubbish --set to=protocol", FailureKind::Error),
     ] {
@@ -286,11 +259,8 @@ fn what_another_session_of_ssh_left_in_the_environment_is_no_address() {
     let Namespaces { near, far } = &or_skip!(Namespaces::new("costofold"));
     let left = "198.51.100.1 50000 198.51.100.7 22";
     let by_name = |name: &String| format!("netns:{name}");
-    let by_command = |name: &String| {
-        host(&format!(
-            "ip netns exec {name} env SSH_CONNECTION='{left}' WORKER"
-        ))
-    };
+    let by_command =
+        |name: &String| host(&format!("ip netns exec {name} env SSH_CONNECTION='{left}' WORKER"));
     for [on, peer] in [[near, far].map(by_name), [near, far].map(by_command)] {
         let place = Place::new();
         let mut costof = place.costof("run --only net.rtt --set size=1 --quick --out run.jsonl");

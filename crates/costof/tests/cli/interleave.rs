@@ -75,9 +75,7 @@ fn two_hosts_are_measured_in_turns_and_held_against_each_other() {
         let mut others = after.launches.iter();
         let is_counterpart =
             |other: &&LaunchRow| (other.block, other.launch) == (launch.block, launch.launch);
-        let other = others
-            .find(is_counterpart)
-            .expect("launches have counterparts");
+        let other = others.find(is_counterpart).expect("launches have counterparts");
         assert_eq!(other.placement, launch.placement, "both on the same CPUs");
     }
     for run in [&before, &after] {
@@ -118,10 +116,8 @@ fn two_hosts_are_measured_in_turns_and_held_against_each_other() {
 #[ignore = "long; ./check --all runs it"]
 fn a_host_may_stand_beside_itself_and_json_names_the_files() {
     let place = Place::new();
-    let ended = interleaved(
-        &place,
-        "local local null --quick --json --threshold 100000 --undecided pass",
-    );
+    let ended =
+        interleaved(&place, "local local null --quick --json --threshold 100000 --undecided pass");
     let json: Value = serde_json::from_str(&ended.out).unwrap();
     // Where one of both never had its core to itself, nothing can be compared.
     let is_refused = json["comparison"]["rows"].as_array().unwrap().is_empty();
@@ -136,10 +132,7 @@ fn a_host_may_stand_beside_itself_and_json_names_the_files() {
 
 /// The costof whose probes misbehave, beside itself as another host.
 fn beside_misbehaving(place: &Place, words: &str) -> Ended {
-    let line = format!(
-        "compare --interleave local 'exec:{} worker' {words}",
-        misbehaving()
-    );
+    let line = format!("compare --interleave local 'exec:{} worker' {words}", misbehaving());
     let ended = place.run_misbehaving(&line);
     place.expect_nothing_runs();
     ended
@@ -178,10 +171,7 @@ fn what_cannot_be_measured_says_so_and_why() {
     let all = format!("{}{}", ended.out, ended.err);
     assert_contains_all(&all, &["On local:", "buy one", "nothing can be compared"]);
     // One host has the probe, the other has not: it is no pass either.
-    let line = format!(
-        "local 'exec:{} worker' null --quick --out runs",
-        misbehaving()
-    );
+    let line = format!("local 'exec:{} worker' null --quick --out runs", misbehaving());
     let ended = interleaved(&place, &line).expect_code(3);
     assert_contains(&ended.out, "has no probe harness.null");
     // It is measured where it can be, and has no launch more.

@@ -36,9 +36,7 @@ fn what_was_measured_is_kept_and_shown_and_the_way_on_is_told() {
         let shown = place.run_misbehaving("report run.jsonl --markdown");
         assert_contains(&shown.expect_code(0).out, "test.good");
 
-        place
-            .run_misbehaving("run --resume run.jsonl")
-            .expect_code(0);
+        place.run_misbehaving("run --resume run.jsonl").expect_code(0);
         let whole = place.run_file();
         expect_complete(&whole);
         assert_eq!(whole.attempts.len(), 2);
@@ -146,10 +144,7 @@ fn who_does_not_read_the_output_keeps_neither_the_machine_nor_the_signals() {
             let place = Place::new();
             let (_reader, blocked) = full_pipe();
             let mut command = place.misbehaving("run test.good --quick --out run.jsonl");
-            command
-                .stdin(Stdio::null())
-                .stdout(Stdio::null())
-                .stderr(Stdio::null());
+            command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
             let controller = if is_stdout {
                 command.stdout(blocked).spawn()
             } else {
@@ -186,12 +181,8 @@ fn a_second_signal_ends_a_run_that_shows_what_it_has_to_nobody() {
     let (_reader, blocked) = full_pipe();
     let line = "run test.good test.hang --set how=sleep --quick --timeout 600 --out run.jsonl";
     let mut command: Command = place.misbehaving(line);
-    let controller = command
-        .stdin(Stdio::null())
-        .stdout(blocked)
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
+    let controller =
+        command.stdin(Stdio::null()).stdout(blocked).stderr(Stdio::null()).spawn().unwrap();
     drop(command);
     wait_for("the probe to hang", || place.path("hanging").exists());
     signal(&controller, Signal::TERM);

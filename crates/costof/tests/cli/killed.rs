@@ -32,9 +32,7 @@ fn a_run_that_is_killed_at_any_moment_is_resumed_without_loss() {
             // Much of the time goes by before anything is written.
             let length = || fs::metadata(&file).map_or(0, |data| data.len());
             let before = length();
-            wait_for("the file to grow", || {
-                length() > before || place.running().is_empty()
-            });
+            wait_for("the file to grow", || length() > before || place.running().is_empty());
             std::thread::sleep(delay / 2);
         } else {
             std::thread::sleep(delay);
@@ -62,9 +60,7 @@ fn a_run_that_is_killed_at_any_moment_is_resumed_without_loss() {
 
 fn launches(whole_lines: &[u8]) -> usize {
     let text = String::from_utf8_lossy(whole_lines);
-    text.lines()
-        .filter(|line| line.starts_with("{\"type\":\"launch\""))
-        .count()
+    text.lines().filter(|line| line.starts_with("{\"type\":\"launch\"")).count()
 }
 
 fn number(variable: &str, otherwise: u64) -> u64 {
@@ -110,11 +106,7 @@ fn check(file: &Path, before: &[u8], kill: u64) -> Vec<u8> {
     bytes.truncate(run.whole_bytes as usize);
     let has_changed = !bytes.starts_with(before);
     assert!(!has_changed, "kill {kill}: what was written has changed");
-    let launches: BTreeSet<_> = run
-        .launches
-        .iter()
-        .map(|row| (row.block, row.launch))
-        .collect();
+    let launches: BTreeSet<_> = run.launches.iter().map(|row| (row.block, row.launch)).collect();
     assert_eq!(launches.len(), run.launches.len(), "kill {kill}: one twice");
     let points: BTreeSet<_> = run.points.iter().map(|row| &row.point).collect();
     assert_eq!(points.len(), run.points.len(), "kill {kill}: one twice");

@@ -35,10 +35,7 @@ impl ControlGroup {
         let controllers = fs::read_to_string(root.join("cgroup.controllers")).unwrap_or_default();
         let (parent, members, (file, content)) = if v1.join("tasks").exists() {
             (v1, "tasks", limit.v1)
-        } else if controllers
-            .split_whitespace()
-            .any(|own| own == limit.controller)
-        {
+        } else if controllers.split_whitespace().any(|own| own == limit.controller) {
             // Best effort: where it is refused, the limit's file is missing below.
             let asked = format!("+{}", limit.controller);
             let _ = fs::write(root.join("cgroup.subtree_control"), asked);
@@ -49,10 +46,7 @@ impl ControlGroup {
         let folder = parent.join(name);
         let failed = |what: &str, error: std::io::Error| format!("cannot {what}: {error}");
         fs::create_dir(&folder).map_err(|error| failed("make a cgroup", error))?;
-        let group = ControlGroup {
-            members: folder.join(members),
-            folder,
-        };
+        let group = ControlGroup { members: folder.join(members), folder };
         fs::write(group.folder.join(file), content)
             .map_err(|error| failed("limit a cgroup", error))?;
         Ok(group)
@@ -150,18 +144,11 @@ struct Refusal {
 
 impl Refusal {
     const fn of(call: u32, errno: u32) -> Refusal {
-        Refusal {
-            call,
-            argument: None,
-            errno,
-        }
+        Refusal { call, argument: None, errno }
     }
 
     const fn if_argument(self, position: u32, mask: u32, value: u32) -> Refusal {
-        Refusal {
-            argument: Some((position, mask, value)),
-            ..self
-        }
+        Refusal { argument: Some((position, mask, value)), ..self }
     }
 
     /// The steps of a seccomp filter: load the number; compare; load the argument; mask; compare; refuse.
@@ -187,11 +174,7 @@ fn refusing(refusals: &[Refusal]) -> String {
 
 /// The number of a call on x86-64 and on aarch64; from 424 on they are the same.
 const fn number(x86_64: u32, aarch64: u32) -> u32 {
-    if cfg!(target_arch = "x86_64") {
-        x86_64
-    } else {
-        aarch64
-    }
+    if cfg!(target_arch = "x86_64") { x86_64 } else { aarch64 }
 }
 
 const SETSOCKOPT: u32 = number(54, 208);
@@ -216,16 +199,8 @@ fn what_needs_a_facility_that_the_kernel_lacks_is_absent_and_the_rest_goes_on() 
     let receives = "copy.receive --set how=recv,multishot --set size=4KiB";
     let sends = "copy.send --set primitive=two_copy,uring_send --set size=4KiB";
     for (refusal, words, why) in [
-        (
-            Refusal::of(CLONE3, ENOSYS),
-            "os.process --set how=fork,clone3",
-            "Linux 5.3",
-        ),
-        (
-            Refusal::of(IO_URING_SETUP, ENOSYS),
-            reads,
-            "not implemented",
-        ),
+        (Refusal::of(CLONE3, ENOSYS), "os.process --set how=fork,clone3", "Linux 5.3"),
+        (Refusal::of(IO_URING_SETUP, ENOSYS), reads, "not implemented"),
         (Refusal::of(IO_URING_SETUP, EPERM), receives, "seccomp"),
         // Their numbers: IORING_REGISTER_PROBE, IORING_REGISTER_PBUF_RING.
         (no_registration(8), reads, "IORING_OP_READ (Linux 5.6)"),
@@ -322,11 +297,7 @@ pub(crate) fn without(take_away: &str, command: &Command) -> Command {
 
 #[test]
 fn more_threads_than_the_limit_allows_are_absent_and_the_rest_goes_on() {
-    let limit = Limit {
-        controller: "pids",
-        v1: ("pids.max", "24"),
-        v2: ("pids.max", "24"),
-    };
+    let limit = Limit { controller: "pids", v1: ("pids.max", "24"), v2: ("pids.max", "24") };
     let group = or_skip!(ControlGroup::new("threads", &limit));
     let place = Place::new();
     let line = "run --only sync.mutex --set threads=1,64 --quick --out run.jsonl";
@@ -338,11 +309,7 @@ fn more_threads_than_the_limit_allows_are_absent_and_the_rest_goes_on() {
 #[ignore = "long; ./check --all runs it"]
 fn no_limit_of_threads_makes_costof_panic_or_wait_for_ever() {
     for max in ["2", "3", "4", "5", "6", "7", "8", "9", "10", "12", "14"] {
-        let limit = Limit {
-            controller: "pids",
-            v1: ("pids.max", max),
-            v2: ("pids.max", max),
-        };
+        let limit = Limit { controller: "pids", v1: ("pids.max", max), v2: ("pids.max", max) };
         let group = or_skip!(ControlGroup::new(&format!("panic-{max}"), &limit));
         for hosts in ["", "--on local --on netns:none"] {
             let line = format!("run --only null --quick --out run.jsonl {hosts}");

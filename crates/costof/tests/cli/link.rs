@@ -167,9 +167,7 @@ fn killed(place: &Place, link: &str, victim: &str) -> Vec<String> {
     let expected = if what == "run" { None } else { Some(130) };
     assert_eq!(ended.code, expected, "{victim} over {link}: {ended:?}");
     assert!(!ended.err.contains("panicked"), "{}", ended.err);
-    let is_told = ended
-        .err
-        .contains("waiting for the process that holds the link");
+    let is_told = ended.err.contains("waiting for the process that holds the link");
     assert!(is_told || sent == Signal::KILL, "{}", ended.err);
     if what != "run" {
         // Only the launch that was met is lost, and so no point.
@@ -196,12 +194,9 @@ fn is_used(namespaces: &[String]) -> bool {
     }
     let processes = fs::read_dir("/proc").unwrap().flatten();
     let mut links = processes.flat_map(|process| {
-        let open = fs::read_dir(process.path().join("fd"))
-            .into_iter()
-            .flatten();
+        let open = fs::read_dir(process.path().join("fd")).into_iter().flatten();
         let open = open.flatten().map(|descriptor| descriptor.path());
-        open.chain([process.path().join("ns/net")])
-            .collect::<Vec<_>>()
+        open.chain([process.path().join("ns/net")]).collect::<Vec<_>>()
     });
     links.any(|link| {
         fs::read_link(link).is_ok_and(|to| namespaces.iter().any(|own| to == Path::new(own)))
@@ -226,11 +221,7 @@ fn over_a_link_the_other_end_may_be_at_an_address_of_ip_version_6() {
         place.run(&line).expect_code(0);
         let run = place.run_file();
         assert!(run.failures.is_empty(), "{:?}", run.failures);
-        for report in run
-            .launches
-            .iter()
-            .filter_map(|launch| launch.link.as_ref())
-        {
+        for report in run.launches.iter().filter_map(|launch| launch.link.as_ref()) {
             // The headers of IP version 6 and of UDP; those of version 4 are smaller.
             let least = report.up.packets * (40 + 8 + 1);
             assert!(report.up.bytes >= least, "{report:?}");
@@ -404,11 +395,7 @@ fn the_named_link_is_up_until_it_is_taken_down() {
         crate::common::ended(up);
         // What it had begun ends by itself; only a relay that was told to stay does.
         wait_for("all but the relay to end", || place.running().len() <= 1);
-        let next = if part % 2 == 0 {
-            "down"
-        } else {
-            "up delay=1ms"
-        };
+        let next = if part % 2 == 0 { "down" } else { "up delay=1ms" };
         says(next);
         says("down");
         expect_nothing_named(&place);
@@ -431,25 +418,14 @@ fn links_that_are_made_and_removed_at_once_leave_nothing() {
         // Of two that are different, one is made.
         let both = [link(relayed), link("up delay=2ms")].map(crate::common::ended);
         let codes = both.each_ref().map(|ended| ended.code);
-        assert!(
-            [[0, 2], [2, 0]]
-                .map(|codes| codes.map(Some))
-                .contains(&codes),
-            "{both:?}"
-        );
-        let refused = both
-            .into_iter()
-            .find(|ended| ended.code == Some(2))
-            .unwrap();
+        assert!([[0, 2], [2, 0]].map(|codes| codes.map(Some)).contains(&codes), "{both:?}");
+        let refused = both.into_iter().find(|ended| ended.code == Some(2)).unwrap();
         refused.expect_wrong(&["is up, with seed", "costof link down"]);
         assert!(place.running().len() <= 1);
         // And whatever comes first, both commands do what they say.
         let [down, up] = [link("down"), link(relayed)].map(crate::common::ended);
         down.expect_code(0);
-        assert!(
-            up.code == Some(0) || up.err.contains("is up, with seed"),
-            "{up:?}"
-        );
+        assert!(up.code == Some(0) || up.err.contains("is up, with seed"), "{up:?}");
         crate::common::ended(link("down")).expect_code(0);
         expect_nothing_named(&place);
     }
@@ -513,11 +489,7 @@ impl Drop for Flood {
 
 fn expect_nothing_named(place: &Place) {
     place.expect_nothing_runs();
-    for path in [
-        "/run/netns/costof-server",
-        "/run/netns/costof-client",
-        "/run/costof",
-    ] {
+    for path in ["/run/netns/costof-server", "/run/netns/costof-client", "/run/costof"] {
         assert!(!Path::new(path).exists(), "{path} is left");
     }
 }

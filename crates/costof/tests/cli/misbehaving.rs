@@ -3,7 +3,8 @@
 //! left running.
 
 use crate::common::{
-    Ended, MORE_MAX, Place, assert_contains, assert_contains_all, launches_of, planned_launches, point,
+    Ended, MORE_MAX, Place, assert_contains, assert_contains_all, launches_of, planned_launches,
+    point,
 };
 use costof_model::failure::FailureKind::{self, Crashed, TimedOut, Unsupported};
 use costof_model::noise::Grade;
@@ -57,9 +58,7 @@ fn expect_all_launches(run: &Run, probe: &str) {
 fn launches(run: &Run, probe: &str) -> usize {
     let blocks = &run.run.plan.blocks;
     let launches = run.launches.iter();
-    launches
-        .filter(|row| blocks[row.block].points[0].probe == probe)
-        .count()
+    launches.filter(|row| blocks[row.block].points[0].probe == probe).count()
 }
 
 #[test]
@@ -76,24 +75,10 @@ fn what_crashes_or_hangs_twice_is_told_by_its_cause_and_left_out_of_later_launch
             "test.panic",
             "",
             Crashed,
-            &[
-                "exit code 101",
-                "misbehaving.rs",
-                "the invariant of this test does not hold",
-            ],
+            &["exit code 101", "misbehaving.rs", "the invariant of this test does not hold"],
         ),
-        (
-            "test.hang how=sleep",
-            HANGS,
-            TimedOut,
-            &["did not answer within 30 s", "--timeout"],
-        ),
-        (
-            "test.memory",
-            "",
-            Crashed,
-            &["SIGABRT", "memory allocation of 16777216 bytes failed"],
-        ),
+        ("test.hang how=sleep", HANGS, TimedOut, &["did not answer within 30 s", "--timeout"]),
+        ("test.memory", "", Crashed, &["SIGABRT", "memory allocation of 16777216 bytes failed"]),
         // A child that would outlive its worker does not.
         ("test.leaves_child end=crash", "", Crashed, &["SIGABRT"]),
     ] {
@@ -103,9 +88,8 @@ fn what_crashes_or_hangs_twice_is_told_by_its_cause_and_left_out_of_later_launch
         assert_eq!(lost.len(), 2, "{lost:?}");
         let probe = point.split(' ').next().unwrap();
         assert_eq!(launches(&run, probe), 2);
-        let is_told = ended
-            .err
-            .contains("waiting for a worker that measures test.hang (--timeout ends it");
+        let is_told =
+            ended.err.contains("waiting for a worker that measures test.hang (--timeout ends it");
         assert_eq!(is_told, options == HANGS, "{}", ended.err);
         for row in lost {
             assert_eq!(row.kind, kind, "{row:?}");
@@ -117,10 +101,7 @@ fn what_crashes_or_hangs_twice_is_told_by_its_cause_and_left_out_of_later_launch
 #[test]
 #[ignore = "long; ./check --all runs it"]
 fn stray_prints_and_children_are_no_fault() {
-    for (probe, set) in [
-        ("test.rubbish", "to=prints"),
-        ("test.leaves_child", "end=well"),
-    ] {
+    for (probe, set) in [("test.rubbish", "to=prints"), ("test.leaves_child", "end=well")] {
         let (run, _) = beside_the_good_one(&format!("{probe} --set {set}"));
         expect_all_launches(&run, probe);
         assert!(run.failures.is_empty(), "{:?}", run.failures);
@@ -146,11 +127,7 @@ fn rubbish_on_the_protocols_own_stream_costs_each_launch_that_has_it() {
 fn a_reason_that_would_rule_a_terminal_or_fill_a_disk_is_made_harmless() {
     let (run, ended) = beside_the_good_one("test.escapes");
     for row in lost(&run, &ended, "test.escapes") {
-        assert!(
-            row.reason.starts_with("\u{fffd}[2J\u{fffd}31m\u{fffd}xxx"),
-            "{}",
-            row.reason
-        );
+        assert!(row.reason.starts_with("\u{fffd}[2J\u{fffd}31m\u{fffd}xxx"), "{}", row.reason);
         assert!(row.reason.len() < 10_000, "{}", row.reason.len());
     }
     let moves_a_cursor = |text: &str| text.chars().any(|c| c.is_control() && c != '\n');
@@ -205,22 +182,13 @@ fn what_is_not_to_be_had_here_is_asked_once() {
 #[ignore = "long; ./check --all runs it"]
 fn a_block_that_cannot_start_fails_at_every_point() {
     for (why, kind, reason, launches) in [
-        (
-            "unsupported",
-            Unsupported,
-            "no such room (build one)",
-            &[Some(0)][..],
-        ),
+        ("unsupported", Unsupported, "no such room (build one)", &[Some(0)][..]),
         ("exit", Crashed, "exit code 9", &[Some(0), Some(1)]),
     ] {
         let line = format!("test.no_start --set why={why} --set point=first,second,third");
         let (run, ended) = beside_the_good_one(&line);
         for point in ["first", "second", "third"] {
-            let lost = lost(
-                &run,
-                &ended,
-                &format!("test.no_start point={point} why={why}"),
-            );
+            let lost = lost(&run, &ended, &format!("test.no_start point={point} why={why}"));
             let in_launches: Vec<Option<u32>> = lost.iter().map(|row| row.launch).collect();
             assert_eq!(in_launches, launches);
             for row in lost {
@@ -310,10 +278,7 @@ fn the_table_is_json_where_it_is_asked_for() {
     let place = Place::new();
     let ended = place.run_misbehaving("run test.good test.panic --quick --json");
     let ended = ended.expect_code(0);
-    let rows = ended
-        .out
-        .lines()
-        .map(|line| serde_json::from_str(line).unwrap());
+    let rows = ended.out.lines().map(|line| serde_json::from_str(line).unwrap());
     let rows: Vec<serde_json::Value> = rows.collect();
     let [point, failure, cores] = rows.as_slice() else {
         panic!("not one point, one failure and the cores: {}", ended.out);

@@ -13,10 +13,7 @@ impl Namespaces {
     /// The near end has the address 10.77.0.2, the far one 10.77.0.1; or why there are none here.
     pub(crate) fn new(name: &str) -> Result<Namespaces, String> {
         let name = format!("{name}{}", std::process::id());
-        let made = Namespaces {
-            near: format!("{name}n"),
-            far: format!("{name}f"),
-        };
+        let made = Namespaces { near: format!("{name}n"), far: format!("{name}f") };
         let Namespaces { near, far } = &made;
         for words in [
             format!("netns add {near}"),

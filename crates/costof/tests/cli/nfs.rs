@@ -39,9 +39,7 @@ impl Server {
     /// None, and said so, where it cannot be had.
     fn start(name: &str) -> Option<Server> {
         let started = Server::try_start(name);
-        started
-            .map_err(|why| skipped(format_args!("no NFS server here: {why}")))
-            .ok()
+        started.map_err(|why| skipped(format_args!("no NFS server here: {why}"))).ok()
     }
 
     fn try_start(name: &str) -> Result<Server, String> {
@@ -82,11 +80,7 @@ impl Server {
         ));
         command.arg(&script);
         let all = spawn(&mut command);
-        let mut server = Server {
-            place,
-            namespaces,
-            all,
-        };
+        let mut server = Server { place, namespaces, all };
         wait_for("the NFS server", || {
             let log = fs::read_to_string(&log).unwrap_or_default();
             let has_ended = server.all.try_wait().unwrap().is_some();
@@ -177,10 +171,7 @@ fn a_file_is_read_over_nfs_and_what_limits_it_is_named() {
     assert_eq!(reads.len(), 8);
     for row in &reads {
         // One answer for each block that was asked for: what came took as long as it says.
-        expect_metrics(
-            row,
-            &["latency", "throughput", "null_call", "handshake", "cpu"],
-        );
+        expect_metrics(row, &["latency", "throughput", "null_call", "handshake", "cpu"]);
         let (block, depth) = (row.axes().number("block"), row.axes().number("depth"));
         let bytes = median(row, "throughput") * median(row, "latency") / 1e9;
         let in_flight = bytes / block as f64;
@@ -210,10 +201,7 @@ fn what_a_server_does_not_give_is_a_failure_that_says_why() {
     fs::write(export.join("secret"), vec![0; 8192]).unwrap();
     fs::set_permissions(export.join("secret"), PermissionsExt::from_mode(0o600)).unwrap();
     symlink("file", export.join("link")).unwrap();
-    let others = format!(
-        "nfs://10.77.0.1{}/others/file",
-        server.place.path("export").display()
-    );
+    let others = format!("nfs://10.77.0.1{}/others/file", server.place.path("export").display());
     let url = |name| server.url(name);
     for (path, why, kind) in [
         (url("absent"), "there is no `absent`", Error),
@@ -225,16 +213,8 @@ fn what_a_server_does_not_give_is_a_failure_that_says_why() {
         // The server takes root for nobody, who may not read it.
         (url("secret"), "may not be read by this user", Error),
         (others, "not for this machine or user", Error),
-        (
-            "nfs://10.77.0.1/elsewhere/file".into(),
-            "exports none of the file's folders",
-            Error,
-        ),
-        (
-            "nfs://10.77.0.1:9/elsewhere/file".into(),
-            "nothing listens there",
-            Error,
-        ),
+        ("nfs://10.77.0.1/elsewhere/file".into(), "exports none of the file's folders", Error),
+        ("nfs://10.77.0.1:9/elsewhere/file".into(), "nothing listens there", Error),
     ] {
         let done = run(&mut server.reading(&path, "--quick"));
         let read = server.place.run_file();
@@ -324,10 +304,7 @@ fn a_server_that_stalls_half_way_is_not_waited_for() {
 #[ignore = "long; ./check --all runs it"]
 fn a_file_that_shrinks_while_it_is_read_says_so() {
     let shrunk = half_way("costofne", |server| {
-        let file = File::options()
-            .write(true)
-            .open(server.export().join("file"))
-            .unwrap();
+        let file = File::options().write(true).open(server.export().join("file")).unwrap();
         file.set_len(4095).unwrap();
     });
     for reason in shrunk.into_iter().flatten() {
@@ -412,9 +389,7 @@ struct Mounted {
 
 impl Drop for Mounted {
     fn drop(&mut self) {
-        let _ = Command::new("umount")
-            .arg(self.place.path("mounted"))
-            .output();
+        let _ = Command::new("umount").arg(self.place.path("mounted")).output();
         let _ = self.sshfs.kill();
         let _ = self.sshfs.wait();
     }

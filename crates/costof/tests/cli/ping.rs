@@ -30,11 +30,8 @@ fn a_host_without_costof_answers_or_the_reason_is_told() {
         namespaces.at_the_near_end(&place.costof(&line))
     };
     let ping = |to: &str| -> Ended { run(&mut command(to)) };
-    for (to, link) in [
-        ("10.77.0.1", "remote"),
-        ("fd00:77::1", "remote"),
-        ("localhost", "loopback"),
-    ] {
+    for (to, link) in [("10.77.0.1", "remote"), ("fd00:77::1", "remote"), ("localhost", "loopback")]
+    {
         let pinged = ping(to).expect_code(0);
         assert_contains(&pinged.out, &format!("the other end: {to}"));
         let run = place.read("run.jsonl");
@@ -44,10 +41,7 @@ fn a_host_without_costof_answers_or_the_reason_is_told() {
     }
     for (to, says) in [
         ("192.0.2.1", "no route to 192.0.2.1"),
-        (
-            "no-such-host.invalid",
-            "no-such-host.invalid has no address",
-        ),
+        ("no-such-host.invalid", "no-such-host.invalid has no address"),
     ] {
         assert_contains(&ping(to).expect_code(3).err, says);
     }
@@ -57,9 +51,7 @@ fn a_host_without_costof_answers_or_the_reason_is_told() {
     let without_right = ["setpriv", "--bounding-set", "-net_raw"];
     let refused = run(&mut within(&without_right, &command("10.77.0.1"))).expect_code(3);
     assert_contains(&refused.out, "ping_group_range");
-    ip(&format!(
-        "netns exec {far} sysctl -q net.ipv4.icmp_echo_ignore_all=1"
-    ));
+    ip(&format!("netns exec {far} sysctl -q net.ipv4.icmp_echo_ignore_all=1"));
     let silent = ping("10.77.0.1").expect_code(3);
     assert_contains(&silent.out, "did not answer 3 pings");
 }

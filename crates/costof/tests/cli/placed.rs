@@ -54,10 +54,7 @@ fn named_cpus_are_the_measured_ones() {
     let allowed = affinity::allowed().unwrap();
     let place = Place::new();
     let list: Vec<String> = allowed.iter().map(ToString::to_string).collect();
-    let line = format!(
-        "run --only null --launches 3 --out run.jsonl --cpu {}",
-        list.join(",")
-    );
+    let line = format!("run --only null --launches 3 --out run.jsonl --cpu {}", list.join(","));
     place.run(&line).expect_code(0);
     let run = place.run_file();
     assert!(cpus(&run.run.plan.placement, ELIGIBLE).is_empty());

@@ -129,9 +129,7 @@ fn disk_after(before: &Disk, calls: &[Call], random: Option<&mut Rng>) -> Disk {
         }
     }
     let found = on_disk.into_iter();
-    found
-        .map(|(path, file)| (path.clone(), files[file].bytes.clone()))
-        .collect()
+    found.map(|(path, file)| (path.clone(), files[file].bytes.clone())).collect()
 }
 
 fn folder(path: &str) -> &str {
@@ -168,9 +166,7 @@ fn traced(place: &Place, line: &str) -> Vec<Call> {
     let calls = calls.lines().filter_map(call);
     // The history's index is another test's.
     let is_meant = |path: &Path| path.starts_with(&here) && !path.starts_with(here.join("state"));
-    calls
-        .filter(|call| is_meant(call.path().as_ref()))
-        .collect()
+    calls.filter(|call| is_meant(call.path().as_ref())).collect()
 }
 
 impl Call {
@@ -188,12 +184,7 @@ fn call(line: &str) -> Option<Call> {
     let (arguments, result) = rest.rsplit_once(") ")?;
     let result = result.trim_start().strip_prefix("= ")?;
     let opened = |text: &str| text.split(['<', '>']).nth(1).map(text_of);
-    let texts: Vec<Vec<u8>> = arguments
-        .split('"')
-        .skip(1)
-        .step_by(2)
-        .map(bytes_of)
-        .collect();
+    let texts: Vec<Vec<u8>> = arguments.split('"').skip(1).step_by(2).map(bytes_of).collect();
     let path = opened(arguments);
     match name {
         "openat" if arguments.contains("O_EXCL") => Some(Call::Create(opened(result)?)),
@@ -217,9 +208,7 @@ fn call(line: &str) -> Option<Call> {
 /// The bytes that strace writes as `\x41\x42`.
 fn bytes_of(text: &str) -> Vec<u8> {
     let digits = text.split("\\x").skip(1);
-    digits
-        .map(|digits| u8::from_str_radix(digits, 16).unwrap())
-        .collect()
+    digits.map(|digits| u8::from_str_radix(digits, 16).unwrap()).collect()
 }
 
 fn text_of(text: &str) -> String {
@@ -240,9 +229,7 @@ fn read_up_to_the_last_sync(place: &Place, before: &Disk, calls: &[Call]) -> Vec
     let mut some = Vec::new();
     power_failures(before, calls, |disk, calls| {
         let synced = disk_after(before, kept(&path, calls), None);
-        let synced = synced
-            .get(&path)
-            .map_or(&[][..], |bytes| whole_lines(bytes));
+        let synced = synced.get(&path).map_or(&[][..], |bytes| whole_lines(bytes));
         let Some(file) = disk.get(&path) else {
             let is_named = !kept(folder(&path), calls).is_empty() || !before.is_empty();
             return assert!(!is_named, "no file after {} calls", calls.len());
@@ -277,19 +264,13 @@ fn a_run_reads_up_to_its_last_sync_and_goes_on_from_there() {
     fs::write(&file, torn).unwrap();
     let calls = traced(&place, "run --resume run.jsonl");
     let path = file.canonicalize().unwrap().display().to_string();
-    found.extend(read_up_to_the_last_sync(
-        &place,
-        &Disk::from([(path, torn.to_vec())]),
-        &calls,
-    ));
+    found.extend(read_up_to_the_last_sync(&place, &Disk::from([(path, torn.to_vec())]), &calls));
     assert!(found.len() > 30, "{} files", found.len());
     // All read; some go on for real.
     Rng::with_seed(1).shuffle(&mut found);
     for [bytes, synced] in &found[..6] {
         fs::write(&file, bytes).unwrap();
-        place
-            .run_misbehaving("run --resume run.jsonl")
-            .expect_code(0);
+        place.run_misbehaving("run --resume run.jsonl").expect_code(0);
         assert!(fs::read(&file).unwrap().starts_with(synced));
         let run = place.run_file();
         expect_every_launch(&run);
@@ -309,9 +290,7 @@ fn a_report_is_the_old_one_or_the_new_one() {
     or_skip!(may_trace());
     let place = Place::new();
     let report = "report run.jsonl --html page.html --handout handout.html --csv values/";
-    place
-        .run_misbehaving("run test.good --quick --out run.jsonl")
-        .expect_code(0);
+    place.run_misbehaving("run test.good --quick --out run.jsonl").expect_code(0);
     place.run_misbehaving(report).expect_code(0);
     let here = place.path("").canonicalize().unwrap();
     let mut before = Disk::new();
@@ -352,8 +331,5 @@ fn a_line_of_the_index_that_was_torn_costs_no_other_run() {
     fs::write(&index, torn).unwrap();
     run("two.jsonl");
     let listed = place.run("runs").expect_code(0).out;
-    assert!(
-        listed.contains("one.jsonl") && listed.contains("two.jsonl"),
-        "{listed}"
-    );
+    assert!(listed.contains("one.jsonl") && listed.contains("two.jsonl"), "{listed}");
 }

@@ -10,13 +10,10 @@ const OLD: &str = r#"{"is":"failed","kind":"error","reason":"malformed command"}
 /// A run on a host whose worker answers so when it is to look.
 fn run_where(answer: &str, options: &str) -> (Place, Ended) {
     let place = Place::new();
-    let mut costof = place.costof(&format!(
-        "run --only null --quick {options} --out run.jsonl --on"
-    ));
+    let mut costof =
+        place.costof(&format!("run --only null --quick {options} --out run.jsonl --on"));
     costof.env_remove("COSTOF_NO_PREFLIGHT");
-    costof.arg(format!(
-        "exec:{COSTOF} worker | sed -u 's/.*\"is\":\"watched\".*/{answer}/'"
-    ));
+    costof.arg(format!("exec:{COSTOF} worker | sed -u 's/.*\"is\":\"watched\".*/{answer}/'"));
     let ended = run(&mut costof);
     (place, ended)
 }

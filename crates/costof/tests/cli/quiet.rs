@@ -19,8 +19,7 @@ impl Place {
     /// `costof run` of these words into this file, in which every planned point then has a number.
     #[track_caller]
     pub(crate) fn quiet_run(&self, words: &str, file: &str) -> Run {
-        self.run(&format!("run {words} --out {file}"))
-            .expect_measured();
+        self.run(&format!("run {words} --out {file}")).expect_measured();
         let run = self.make_quiet(file);
         let planned = run.run.plan.points().count();
         assert_eq!(run.points.len(), planned, "{:?}", run.failures);
@@ -73,8 +72,7 @@ pub(crate) fn quiet(mut run: Run) -> Run {
         run.points.extend(rows);
     }
     let has_number = |point: &Point| run.points.iter().any(|row| row.point == *point);
-    run.failures
-        .retain(|row| row.launch.is_some() || !has_number(&row.point));
+    run.failures.retain(|row| row.launch.is_some() || !has_number(&row.point));
     if let Some(end) = &mut run.end {
         end.points = run.points.len() as u64;
         end.failures = run.failures.len() as u64;
@@ -85,11 +83,7 @@ pub(crate) fn quiet(mut run: Run) -> Run {
 /// The result of a launch of this number that measured the same as the first one.
 fn repeated(first: &LaunchPoint, launch: u32) -> LaunchPoint {
     let longer = 1.0 + STEP * f64::from(launch);
-    let mut point = LaunchPoint {
-        state: State::Ok,
-        allocations: 0,
-        ..first.clone()
-    };
+    let mut point = LaunchPoint { state: State::Ok, allocations: 0, ..first.clone() };
     for metric in &mut point.metrics {
         let mut costs = metric.data.costs();
         costs.sort_by(f64::total_cmp);
@@ -135,10 +129,7 @@ fn undisturbed(noise: &Noise) -> Noise {
         throttled_ns: none(noise.throttled_ns),
         preemptions: 0,
         migrations: noise.migrations.map(|_| 0),
-        gaps: noise.gaps.map(|gaps| Gaps {
-            watched_ns: gaps.watched_ns,
-            ..Gaps::default()
-        }),
+        gaps: noise.gaps.map(|gaps| Gaps { watched_ns: gaps.watched_ns, ..Gaps::default() }),
         // A busy machine may show none.
         core_clock_before_hz: Some(3e9),
         core_clock_after_hz: Some(3e9),
@@ -160,11 +151,7 @@ fn a_run_that_was_made_quiet_has_a_sound_number_for_every_point() {
         for launch in &mut run.launches {
             launch.noise.steal_ns = Some(launch.noise.duration_ns);
             let longer = 100_f64.powi(launch.launch as i32);
-            for metric in launch
-                .points
-                .iter_mut()
-                .flat_map(|point| &mut point.metrics)
-            {
+            for metric in launch.points.iter_mut().flat_map(|point| &mut point.metrics) {
                 if let Data::Samples(samples) = &mut metric.data {
                     samples.iter_mut().for_each(|(_, ns)| *ns *= longer);
                 }

@@ -9,9 +9,7 @@ use std::process::Command;
 fn pandas_and_duckdb_read_a_run_file_as_it_is() {
     let asked = std::env::var_os("COSTOF_PYTHON");
     let python = asked.clone().unwrap_or_else(|| "python3".into());
-    let can_import = Command::new(&python)
-        .args(["-c", "import duckdb, pandas"])
-        .output();
+    let can_import = Command::new(&python).args(["-c", "import duckdb, pandas"]).output();
     let imports = |tried: &std::process::Output| tried.status.success();
     if !can_import.as_ref().is_ok_and(imports) {
         assert!(asked.is_none(), "COSTOF_PYTHON cannot: {can_import:?}");
@@ -26,18 +24,13 @@ fn pandas_and_duckdb_read_a_run_file_as_it_is() {
                  --set size=16KiB,64KiB --set source=tsc_fenced";
     place.quiet_run(words, "run.jsonl");
     for csv in ["run.csv", "values/"] {
-        place
-            .run(&format!("report run.jsonl --csv {csv}"))
-            .expect_code(0);
+        place.run(&format!("report run.jsonl --csv {csv}")).expect_code(0);
     }
     let tests = concat!(env!("CARGO_MANIFEST_DIR"), "/tests");
     for arguments in [
         ["read_run.py", "faults.jsonl"],
         ["read_run.py", "run.jsonl"],
-        [
-            "run_snippets.py",
-            concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/data.md"),
-        ],
+        ["run_snippets.py", concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/data.md")],
     ] {
         let mut script = Command::new(&python);
         script.current_dir(place.path(""));

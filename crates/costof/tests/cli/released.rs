@@ -69,9 +69,7 @@ fn rows(text: &str, kind: &str) -> Vec<Value> {
 /// The name and median of each metric of each point.
 fn medians(text: &str) -> Vec<(String, f64)> {
     let points = rows(text, "point");
-    let metrics = points
-        .iter()
-        .flat_map(|point| point["metrics"].as_array().unwrap());
+    let metrics = points.iter().flat_map(|point| point["metrics"].as_array().unwrap());
     metrics
         .map(|metric| {
             let name = metric["name"].as_str().unwrap();
@@ -128,11 +126,7 @@ fn run_files_of_every_release_are_read() {
 fn sentences(run: &Run) -> Vec<String> {
     let (findings, questions) = both(run);
     let answers = questions.into_iter().flat_map(|asked| asked.answers);
-    findings
-        .into_iter()
-        .chain(answers)
-        .map(|it| it.sentence)
-        .collect()
+    findings.into_iter().chain(answers).map(|it| it.sentence).collect()
 }
 
 /// Recorded runs, as they are and with every second row disturbed: what one finding denies, no other says, and what
@@ -148,17 +142,10 @@ fn no_two_findings_of_a_recorded_run_contradict_each_other() {
                     row.grade = Grade::D;
                 }
                 let said = sentences(&run);
-                for denied in said
-                    .iter()
-                    .filter(|it| it.contains("shows no level for it"))
-                {
+                for denied in said.iter().filter(|it| it.contains("shows no level for it")) {
                     let (_, cache) = denied.split_once("iB of ").unwrap();
                     let end = format!("the {} at ", &cache[..2]);
-                    let pages = if denied.contains("2MiB pages") {
-                        "2MiB"
-                    } else {
-                        "4KiB"
-                    };
+                    let pages = if denied.contains("2MiB pages") { "2MiB" } else { "4KiB" };
                     let mut others = said.iter().filter(|it| it.contains(pages));
                     assert!(!others.any(|it| it.contains(&end)), "{said:#?}");
                 }
@@ -173,11 +160,7 @@ fn no_two_findings_of_a_recorded_run_contradict_each_other() {
                     let rests_on_noise = needs.count() > 0;
                     let is_of_times = !BEYOND_NOISE.contains(&found.kind);
                     assert!(!(rests_on_noise && is_of_times), "{}", found.sentence);
-                    assert!(
-                        rests_on_noise || withheld.why(same).is_none(),
-                        "{}",
-                        found.sentence
-                    );
+                    assert!(rests_on_noise || withheld.why(same).is_none(), "{}", found.sentence);
                 }
             }
         }
@@ -196,10 +179,7 @@ fn runs_of_every_release_are_a_fleet_and_a_history() {
         for number in 1..=6 {
             let other = text
                 .replace(&host.to_string(), &format!(r#""node{number}""#))
-                .replace(
-                    &run["started"].to_string(),
-                    &format!(r#""2026-01-0{number}T00:00:00Z""#),
-                );
+                .replace(&run["started"].to_string(), &format!(r#""2026-01-0{number}T00:00:00Z""#));
             fs::write(place.path(&format!("runs/{number}.jsonl")), other).unwrap();
         }
         for (command, says) in [("fleet", "none is odd"), ("history", "no lasting change")] {

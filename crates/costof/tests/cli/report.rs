@@ -32,13 +32,7 @@ fn a_run_becomes_a_page_plots_values_and_a_table() {
     let page = read("run.html");
     assert_contains_all(
         &page,
-        &[
-            "<!DOCTYPE html>",
-            "clock read: counter",
-            "core clock",
-            "costof run --only null",
-            "<svg",
-        ],
+        &["<!DOCTYPE html>", "clock read: counter", "core clock", "costof run --only null", "<svg"],
     );
     fs::remove_file(place.path("run.html")).unwrap();
     let all =
@@ -117,14 +111,8 @@ fn what_is_no_run_is_refused_with_the_reason() {
         ("", "it is empty"),
         ("{\"type\":\"run\"", "its first line was not written whole"),
         ("hello\n", "its first line is not a costof run"),
-        (
-            "{\"type\":\"point\"}\n",
-            "its first line is not a costof run",
-        ),
-        (
-            "{\"type\":\"run\",\"schema\":99,\"id\":5}\n",
-            "read it with a newer costof",
-        ),
+        ("{\"type\":\"point\"}\n", "its first line is not a costof run"),
+        ("{\"type\":\"run\",\"schema\":99,\"id\":5}\n", "read it with a newer costof"),
     ] {
         fs::write(place.path("bad.jsonl"), text).unwrap();
         let (_, err) = report(&place, "bad.jsonl", 2);
@@ -175,11 +163,7 @@ fn a_run_is_never_overwritten_by_what_is_made_of_it() {
     let place = measured();
     let before = fs::read(place.path("run.jsonl")).unwrap();
     fs::hard_link(place.path("run.jsonl"), place.path("linked.jsonl")).unwrap();
-    for option in [
-        "--html run.jsonl",
-        "--csv ./run.jsonl",
-        "--csv linked.jsonl",
-    ] {
+    for option in ["--html run.jsonl", "--csv ./run.jsonl", "--csv linked.jsonl"] {
         let (_, err) = report(&place, &format!("run.jsonl {option}"), 2);
         assert_contains(&err, "is the run itself");
     }

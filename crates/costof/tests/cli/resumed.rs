@@ -101,9 +101,7 @@ fn rows_that_were_never_alone_are_measured_again_for_the_time_that_the_file_says
     assert!(run.launches.len() > 3, "{}", run.launches.len());
     // Without time for them, it is done with what was planned.
     fs::write(&file, &shared).unwrap();
-    edit(&file, "run", |row| {
-        row["plan"]["until_alone_ns"] = Value::Null
-    });
+    edit(&file, "run", |row| row["plan"]["until_alone_ns"] = Value::Null);
     resume(&place, "").expect_code(0);
     assert_eq!(read(&file).launches.len(), 3);
 }
@@ -116,10 +114,7 @@ fn a_torn_last_line_is_cut_and_what_is_missing_is_measured() {
     let all = lines(&file);
     let left = position_of(&all, "launch", 2);
     // Torn in its middle, and, stranger, torn with its line feed.
-    for torn in [
-        &all[left][..all[left].len() / 2],
-        "{\"type\":\"launch\",\"block\":0}\n",
-    ] {
+    for torn in [&all[left][..all[left].len() / 2], "{\"type\":\"launch\",\"block\":0}\n"] {
         let whole = cut(&file, left, torn);
         assert_eq!(read(&file).launches.len(), 2);
         resume(&place, "").expect_code(0);

@@ -15,15 +15,10 @@ fn seed(place: &Place, name: &str) -> String {
 #[ignore = "long; ./check --all runs it"]
 fn runs_are_listed_and_named_by_number_wherever_they_are() {
     let place = Place::new();
-    assert_contains(
-        &place.run("runs").expect_code(0).out,
-        "`costof run` makes one",
-    );
+    assert_contains(&place.run("runs").expect_code(0).out, "`costof run` makes one");
     let other = place.path("other.jsonl");
     for line in ["--seed 1", "--seed 2 --out other.jsonl"] {
-        place
-            .run(&format!("run null --only --quick {line}"))
-            .expect_code(0);
+        place.run(&format!("run null --only --quick {line}")).expect_code(0);
     }
     let runs = place.run("runs").expect_code(0).out;
     let [_, latest, before] = runs.lines().collect::<Vec<_>>()[..] else {
@@ -32,9 +27,7 @@ fn runs_are_listed_and_named_by_number_wherever_they_are() {
     assert_contains_all(latest, &["@1 ", " 1 ", " harness.null ", "/other.jsonl"]);
     assert_contains_all(before, &["@2 ", " harness.null ", "state/costof/runs/"]);
     assert_eq!([seed(&place, "@1"), seed(&place, "@2")], ["2", "1"]);
-    place
-        .run("export @3")
-        .expect_wrong(&["@3", "@2 the oldest", "costof runs"]);
+    place.run("export @3").expect_wrong(&["@3", "@2 the oldest", "costof runs"]);
     // On a busy machine nothing may be comparable, but the two are named.
     let compared = place.run("compare").out;
     let (before, after) = compared.lines().next().unwrap().split_once(" → ").unwrap();
@@ -42,18 +35,11 @@ fn runs_are_listed_and_named_by_number_wherever_they_are() {
     assert_contains(after, "/other.jsonl");
 
     // What lies between and has nothing in common is passed over.
-    place
-        .run("run cpu.loop --quick --only --out third.jsonl")
-        .expect_code(0);
-    place
-        .run("compare")
-        .expect_wrong(&["no recent run in the history has a point in common"]);
+    place.run("run cpu.loop --quick --only --out third.jsonl").expect_code(0);
+    place.run("compare").expect_wrong(&["no recent run in the history has a point in common"]);
     place.run("run null --quick --only").expect_code(0);
     let compared = place.run("compare");
-    assert_contains(
-        &compared.err,
-        "comparing @3 with @1: it has 1 of the 1 point of @1",
-    );
+    assert_contains(&compared.err, "comparing @3 with @1: it has 1 of the 1 point of @1");
     assert_contains_all(&compared.out, &["/other.jsonl → ", "state/costof/runs/"]);
     // The run with most points in common, and not the newest with any.
     let fourth = "run null cpu.loop --quick --only --out fourth.jsonl";
@@ -64,17 +50,7 @@ fn runs_are_listed_and_named_by_number_wherever_they_are() {
     );
     fs::remove_file(place.path("fourth.jsonl")).unwrap();
     fs::remove_file(place.path("third.jsonl")).unwrap();
-    fs::remove_file(
-        compared
-            .out
-            .split(" → ")
-            .nth(1)
-            .unwrap()
-            .lines()
-            .next()
-            .unwrap(),
-    )
-    .unwrap();
+    fs::remove_file(compared.out.split(" → ").nth(1).unwrap().lines().next().unwrap()).unwrap();
 
     // Of a run that is not finished, or that somebody else wrote.
     let text = fs::read_to_string(&other).unwrap();
@@ -83,11 +59,7 @@ fn runs_are_listed_and_named_by_number_wherever_they_are() {
     assert_contains(&place.run("runs").out, "1, unfinished");
     place.run("run --resume @1").expect_code(0);
     assert!(!place.run("runs").out.contains("unfinished"));
-    fs::write(
-        &other,
-        rows.replace(":\"harness.null\"", ":\"nu\\u001bll\""),
-    )
-    .unwrap();
+    fs::write(&other, rows.replace(":\"harness.null\"", ":\"nu\\u001bll\"")).unwrap();
     let runs = place.run("runs").expect_code(0).out;
     assert_contains(&runs, " nu\u{fffd}ll ");
     assert!(!runs.contains('\x1b'), "{runs}");
@@ -131,9 +103,7 @@ fn the_index_of_runs_follows_no_link() {
     ] {
         let index = runs.join("elsewhere");
         link(&place.path("precious"), &index).unwrap();
-        place
-            .run("run null --only --quick --launches 3 --out run.jsonl")
-            .expect_code(0);
+        place.run("run null --only --quick --launches 3 --out run.jsonl").expect_code(0);
         let precious = fs::read_to_string(place.path("precious")).unwrap();
         assert_eq!(precious, "as it was");
         fs::remove_file(index).unwrap();
@@ -147,9 +117,7 @@ fn a_minus_is_standard_output_and_a_folder_stands_for_its_runs() {
     let run = place.run("run null --only --quick --out -").expect_code(0);
     assert!(run.out.starts_with("{\"type\":\"run\""), "{}", run.out);
     std::fs::create_dir(place.path("runs")).unwrap();
-    place
-        .run("run null --only --quick --out runs/one.jsonl")
-        .expect_code(0);
+    place.run("run null --only --quick --out runs/one.jsonl").expect_code(0);
     let page = place.run("report runs --html -").expect_code(0);
     assert!(page.out.starts_with("<!DOCTYPE html>"), "{}", page.out);
     for line in ["show runs", "report runs --csv -", "export runs --out -"] {
@@ -157,24 +125,12 @@ fn a_minus_is_standard_output_and_a_folder_stands_for_its_runs() {
         assert!(ended.out.contains("harness"), "{line}: {}", ended.out);
         assert!(!place.path("-").exists(), "{line}");
     }
-    place
-        .run("report runs --html - --csv -")
-        .expect_wrong(&["standard output"]);
-    place
-        .run("report runs --svg -")
-        .expect_wrong(&["--svg names a folder"]);
-    place
-        .run("run null --only --quick --out runs/two.jsonl")
-        .expect_code(0);
-    place
-        .run("show runs")
-        .expect_wrong(&["2 run files", "two.jsonl"]);
+    place.run("report runs --html - --csv -").expect_wrong(&["standard output"]);
+    place.run("report runs --svg -").expect_wrong(&["--svg names a folder"]);
+    place.run("run null --only --quick --out runs/two.jsonl").expect_code(0);
+    place.run("show runs").expect_wrong(&["2 run files", "two.jsonl"]);
     let compared = place.run("fleet runs --html -");
-    assert!(
-        compared.out.starts_with("<!DOCTYPE html>"),
-        "{}",
-        compared.out
-    );
+    assert!(compared.out.starts_with("<!DOCTYPE html>"), "{}", compared.out);
 }
 
 #[test]
@@ -182,12 +138,8 @@ fn more_points_than_a_run_can_have_are_refused_at_once() {
     let place = Place::new();
     let sizes: Vec<String> = (1..=150_000).map(|size| size.to_string()).collect();
     // In several options, each of which fits the command line's limit.
-    let sets: Vec<String> = sizes
-        .chunks(15_000)
-        .map(|some| format!("--set size={}", some.join(",")))
-        .collect();
+    let sets: Vec<String> =
+        sizes.chunks(15_000).map(|some| format!("--set size={}", some.join(","))).collect();
     let line = format!("run --dry-run cpu.memcpy {}", sets.join(" "));
-    place
-        .run(&line)
-        .expect_wrong(&["points, of which", "--set"]);
+    place.run(&line).expect_wrong(&["points, of which", "--set"]);
 }

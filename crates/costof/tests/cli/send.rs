@@ -32,11 +32,7 @@ impl<'a> Listening<'a> {
             .stderr(File::create(place.path("err")).unwrap())
             .spawn()
             .unwrap();
-        let mut listening = Listening {
-            place,
-            child,
-            address: String::new(),
-        };
+        let mut listening = Listening { place, child, address: String::new() };
         listening.wait_for("senders: ");
         listening.address = listening.word_after("listening at ");
         listening
@@ -84,11 +80,7 @@ impl<'a> Listening<'a> {
             code = self.child.try_wait().unwrap();
             code.is_some()
         });
-        let ended = Ended {
-            code: code.unwrap().code(),
-            out: self.out(),
-            err: self.err(),
-        };
+        let ended = Ended { code: code.unwrap().code(), out: self.out(), err: self.err() };
         self.place.expect_nothing_runs();
         ended.expect_code(130)
     }
@@ -112,11 +104,7 @@ fn every_pattern_says_what_both_ends_measured() {
     assert_eq!(sent.out.lines().count(), 1, "{}", sent.out);
     assert_contains_all(
         &sent.out,
-        &[
-            r#""pattern":"echo""#,
-            r#""name":"latency""#,
-            r#""percent":99.0"#,
-        ],
+        &[r#""pattern":"echo""#, r#""name":"latency""#, r#""percent":99.0"#],
     );
     let trigger = "--pattern trigger --in-flight 8 --count 1000 --primitive two_copy";
     let sent = run(&mut listening.sender(&token, trigger)).expect_code(0);
@@ -157,14 +145,8 @@ fn reliable_datagrams_all_arrive_although_some_are_dropped() {
     for (options, dropped) in [
         ("--over rudp --count 2000", 0.0),
         ("--over rudp --count 2000 --drop 20%", 0.2),
-        (
-            "--over rudp --set control=rate --window 0 --count 500 --drop 20%",
-            0.2,
-        ),
-        (
-            "--over study-datagrams --count 500 --drop 20% --retry 5ms",
-            0.2,
-        ),
+        ("--over rudp --set control=rate --window 0 --count 500 --drop 20%", 0.2),
+        ("--over study-datagrams --count 500 --drop 20% --retry 5ms", 0.2),
     ] {
         let options = format!("{options} --json");
         let sent = run(&mut listening.sender("", &options)).expect_code(0);
@@ -177,10 +159,7 @@ fn reliable_datagrams_all_arrive_although_some_are_dropped() {
     }
     let with_retry = "--over study-datagrams --window 1 --count 20 --retry 5ms";
     let sent = run(&mut listening.sender("", with_retry)).expect_code(0);
-    let says = [
-        "stack=study window=1 over loopback, retransmitted after 5ms",
-        "\n latency ",
-    ];
+    let says = ["stack=study window=1 over loopback, retransmitted after 5ms", "\n latency "];
     assert_contains_all(&sent.out, &says);
     listening.end();
 }
@@ -237,10 +216,7 @@ fn a_sender_that_vanishes_and_strangers_hold_up_nobody() {
     assert_contains(&interrupt(going_on).out, "\n throughput ");
     let heard = listening.end();
     assert_eq!(heard.err.matches("ended early").count(), 2, "{}", heard.err);
-    let named = [
-        "closed the connection before the end",
-        "it is not a `costof send`",
-    ];
+    let named = ["closed the connection before the end", "it is not a `costof send`"];
     assert_contains_all(&heard.err, &named);
 }
 
@@ -308,10 +284,7 @@ fn what_a_sender_says_has_no_token_and_serves_nobody_else() {
     let listening = Listening::start(&place, "127.0.0.1:0");
     let token = listening.token();
     let eavesdropper = TcpListener::bind("127.0.0.1:0").unwrap();
-    let to = format!(
-        "send --to {} --count 10",
-        eavesdropper.local_addr().unwrap()
-    );
+    let to = format!("send --to {} --count 10", eavesdropper.local_addr().unwrap());
     let mut sender = place.costof(&to);
     let sender = spawn(sender.env("COSTOF_TOKEN", &token));
     let (mut from_sender, _) = eavesdropper.accept().unwrap();
@@ -328,10 +301,7 @@ fn what_a_sender_says_has_no_token_and_serves_nobody_else() {
     ended(sender).expect_code(0);
     drop(back);
     let text = String::from_utf8(said.clone()).unwrap();
-    assert!(
-        text.contains("costof send 2") && !text.contains(&token),
-        "{text}"
-    );
+    assert!(text.contains("costof send 2") && !text.contains(&token), "{text}");
     let mut again = TcpStream::connect(&listening.address).unwrap();
     again.write_all(&said).unwrap();
     let mut reply = String::new();
@@ -368,9 +338,7 @@ fn a_sender_is_interrupted_while_it_connects() {
     rustix::net::listen(&listener, 0).unwrap();
     let _queued = UnixStream::connect(place.path("full")).unwrap();
     let connecting = spawn(&mut place.costof("send --to unix:full"));
-    wait_for("the signal to be handled", || {
-        catches_interrupts(&connecting)
-    });
+    wait_for("the signal to be handled", || catches_interrupts(&connecting));
     interrupt(connecting);
 }
 

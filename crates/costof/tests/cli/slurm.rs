@@ -37,8 +37,7 @@ impl Drop for Cluster {
             let _ = daemon.kill();
             let _ = daemon.wait();
         }
-        self.steps()
-            .for_each(|step| kill_process(step, Signal::KILL).unwrap_or(()));
+        self.steps().for_each(|step| kill_process(step, Signal::KILL).unwrap_or(()));
     }
 }
 
@@ -59,10 +58,7 @@ impl Cluster {
         fs::write(place.path("munge.key"), [7; 64]).unwrap();
         fs::set_permissions(place.path("munge.key"), PermissionsExt::from_mode(0o600)).unwrap();
         fs::write(place.path("slurm.conf"), configuration(&place)).unwrap();
-        let mut cluster = Cluster {
-            place,
-            daemons: Vec::new(),
-        };
+        let mut cluster = Cluster { place, daemons: Vec::new() };
         let path = |name: &str| cluster.place.path(name).display().to_string();
         let files = ["key-file", "socket", "pid-file", "log-file", "seed-file"];
         let files =
@@ -125,9 +121,7 @@ impl Cluster {
     /// Waits until no job is left, nor anything that one started.
     fn expect_nothing_runs(&self) {
         self.place.expect_nothing_runs();
-        wait_for("every job to end", || {
-            self.says("squeue --noheader").is_empty()
-        });
+        wait_for("every job to end", || self.says("squeue --noheader").is_empty());
     }
 }
 
@@ -139,9 +133,7 @@ fn configuration(place: &Place) -> String {
     let name = name.trim().split('.').next().unwrap();
     let free = (0..=NODES).map(|_| TcpListener::bind("127.0.0.1:0").unwrap());
     let free: Vec<TcpListener> = free.collect();
-    let mut ports = free
-        .iter()
-        .map(|socket| socket.local_addr().unwrap().port());
+    let mut ports = free.iter().map(|socket| socket.local_addr().unwrap().port());
     let controller = ports.next().unwrap();
     let nodes = (1..).zip(ports).map(|(node, port)| {
         format!("NodeName=n{node} NodeHostname={name} NodeAddr=127.0.0.1 Port={port} CPUs=4\n")
@@ -184,10 +176,7 @@ fn the_node_whose_system_calls_are_slow_is_found_and_drained() {
     // As docs/fleet.md has it.
     let drain = "while read -r node reason; do \
                  scontrol update nodename=\"$node\" state=drain reason=\"$reason\"; done";
-    let pipe = format!(
-        "sh -c '{COSTOF} fleet {} --reason | {drain}'",
-        days.join(" ")
-    );
+    let pipe = format!("sh -c '{COSTOF} fleet {} --reason | {drain}'", days.join(" "));
     cluster.run(&pipe).expect_code(0);
     let drained = cluster.says("sinfo --noheader --states=drain --Format=NodeList:9,Reason:99");
     assert_eq!(drained.lines().count(), 1, "{drained}");
@@ -200,18 +189,13 @@ fn a_worker_that_srun_starts_ends_with_it_and_leaves_no_job() {
     let cluster = or_skip!(Cluster::new());
     let place = &cluster.place;
     let on = |costof: &str| format!("--on 'exec:srun -N1 -w n2 {costof} worker'");
-    let line = format!(
-        "run --only null --quick --launches 3 --out runs/ {}",
-        on(COSTOF)
-    );
+    let line = format!("run --only null --quick --launches 3 --out runs/ {}", on(COSTOF));
     run(&mut cluster.user(place.costof(&line))).expect_code(0);
     cluster.expect_nothing_runs();
     let measured = place.read("runs/n2.jsonl");
     assert_eq!(launches_of(&measured, "harness.null"), 3);
-    let words = format!(
-        "run test.hang --set how=once --quick --out run.jsonl {}",
-        on(&misbehaving())
-    );
+    let words =
+        format!("run test.hang --set how=once --quick --out run.jsonl {}", on(&misbehaving()));
     let controller = place.hanging(&mut cluster.user(place.misbehaving(&words)));
     // srun has a child that ends its step when it is killed; the earlier pair keeps the machine.
     let mut sruns = place.running();

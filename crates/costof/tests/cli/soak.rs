@@ -60,11 +60,7 @@ fn whatever_happens_no_launch_is_lost_and_nothing_is_left() {
         .iter()
         .filter(|injected| injected.is_fault())
         .map(|injected| {
-            format!(
-                "bench/soak --seed {seed} --only {}: {}\n",
-                injected.number,
-                injected.line()
-            )
+            format!("bench/soak --seed {seed} --only {}: {}\n", injected.number, injected.line())
         })
         .collect();
     assert!(found.is_empty(), "{found}");
@@ -132,25 +128,15 @@ impl Injected {
 fn summary(all: &[Injected]) -> String {
     let mut kinds: BTreeMap<String, Vec<&Injected>> = BTreeMap::new();
     for injected in all {
-        kinds
-            .entry(format!("{:?}", injected.fault))
-            .or_default()
-            .push(injected);
+        kinds.entry(format!("{:?}", injected.fault)).or_default().push(injected);
     }
     let mut text = String::from(
         "| fault | injections | not possible here | found | longest |\n|---|---|---|---|---|\n",
     );
     for (kind, all) in kinds {
-        let missing = all
-            .iter()
-            .filter(|injected| injected.found.is_err())
-            .count();
+        let missing = all.iter().filter(|injected| injected.found.is_err()).count();
         let found = all.iter().filter(|injected| injected.is_fault()).count();
-        let longest = all
-            .iter()
-            .map(|injected| injected.took)
-            .max()
-            .unwrap_or_default();
+        let longest = all.iter().map(|injected| injected.took).max().unwrap_or_default();
         writeln!(
             text,
             "| {kind} | {} | {missing} | {found} | {:.0} s |",

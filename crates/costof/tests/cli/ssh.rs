@@ -104,11 +104,7 @@ impl There {
         );
         fs::write(place.path("sshd_config"), config).unwrap();
         let host_key = fs::read_to_string(place.path("host_key.pub")).unwrap();
-        fs::write(
-            place.path("known"),
-            format!("[{address}]:{port} {host_key}"),
-        )
-        .unwrap();
+        fs::write(place.path("known"), format!("[{address}]:{port} {host_key}")).unwrap();
         let config = format!(
             "Host n13\n Port 1\nHost there nobody-knows n??\n HostName {address}\n Port {port}\n IdentityFile {}\n\
              IdentitiesOnly yes\n IdentityAgent none\n UserKnownHostsFile {}\n\
@@ -118,10 +114,7 @@ impl There {
         );
         fs::write(place.path("ssh_config"), config).unwrap();
         // ssh looks for its configuration in the user's home, not in $HOME.
-        let script = format!(
-            "#!/bin/sh\nexec /usr/bin/ssh -F {} \"$@\"\n",
-            path("ssh_config")
-        );
+        let script = format!("#!/bin/sh\nexec /usr/bin/ssh -F {} \"$@\"\n", path("ssh_config"));
         fs::create_dir(place.path("bin")).unwrap();
         fs::create_dir(place.path("home")).unwrap();
         fs::write(place.path("bin/ssh"), script).unwrap();
@@ -142,11 +135,7 @@ impl There {
             .spawn()
             .map_err(|error| error.to_string())?;
         // From here on it ends with this, whatever fails.
-        let mut there = There {
-            place,
-            sshd,
-            _folder: folder,
-        };
+        let mut there = There { place, sshd, _folder: folder };
         let log = there.place.path("sshd.log");
         let log = || fs::read_to_string(&log).unwrap();
         wait_for("sshd to listen", || {
@@ -171,10 +160,7 @@ impl There {
 
     /// costof in this place, and the same one there.
     pub(crate) fn costof(&self, line: &str) -> Command {
-        self.with_its_ssh(
-            self.place
-                .costof(&format!("{line} --remote-costof {COSTOF}")),
-        )
+        self.with_its_ssh(self.place.costof(&format!("{line} --remote-costof {COSTOF}")))
     }
 
     fn misbehaving(&self, line: &str) -> Command {
@@ -202,9 +188,7 @@ impl There {
             })
         });
         running.sort_by_key(|process| (process.started, process.pid.as_raw_nonzero()));
-        let latest = running
-            .last()
-            .unwrap_or_else(|| panic!("no {words:?} runs"));
+        let latest = running.last().unwrap_or_else(|| panic!("no {words:?} runs"));
         kill_process(latest.pid, Signal::KILL).unwrap();
     }
 }
@@ -246,12 +230,8 @@ fn of_many_hosts_a_dead_one_costs_its_own_run_only() {
     there.place.expect_nothing_runs();
     let hosts = "19 of 20 hosts measured: ssh:n[01-12,14-20]\n";
     assert_contains_all(&ended.out, &[hosts, "`costof fleet runs/`"]);
-    let lines = [
-        "ssh:n01: measured, ",
-        ", 20 of 20 hosts",
-        "ssh:n13: failed, ",
-        "ssh could not connect",
-    ];
+    let lines =
+        ["ssh:n01: measured, ", ", 20 of 20 hosts", "ssh:n13: failed, ", "ssh could not connect"];
     assert_contains_all(&ended.err, &lines);
     let files = fs::read_dir(there.place.path("runs")).unwrap();
     assert_eq!(files.count(), 19);
@@ -305,16 +285,10 @@ fn what_stands_in_the_way_of_ssh_is_named() {
         assert_contains_all(&ended.expect_code(3).err, named);
         there.place.expect_nothing_runs();
     };
-    expect(
-        "/nowhere/costof",
-        &["exit code 127", "--remote-costof", "/nowhere/costof"],
-    );
+    expect("/nowhere/costof", &["exit code 127", "--remote-costof", "/nowhere/costof"]);
     fs::write(there.place.path("known"), "").unwrap();
     let failed = "Host key verification failed";
-    expect(
-        "costof",
-        &["exit code 255", "BatchMode=yes there true", failed],
-    );
+    expect("costof", &["exit code 255", "BatchMode=yes there true", failed]);
 }
 
 /// A run over ssh whose worker hangs in its first launch and in no other.

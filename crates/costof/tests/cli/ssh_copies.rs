@@ -42,14 +42,9 @@ fn copies(there: &There) -> Vec<PathBuf> {
 /// Executes a script as the user there, in the home.
 fn prepare(there: &There, script: &str) {
     let mut shell = Command::new("sh");
-    let shell = shell
-        .args(["-e", "-c", script])
-        .current_dir(there.place.path("home"));
+    let shell = shell.args(["-e", "-c", script]).current_dir(there.place.path("home"));
     let costof = format!("exec {COSTOF} \"$@\"");
-    assert!(
-        shell.env("COSTOF", costof).status().unwrap().success(),
-        "{script}"
-    );
+    assert!(shell.env("COSTOF", costof).status().unwrap().success(), "{script}");
 }
 
 #[test]
@@ -67,26 +62,15 @@ fn a_machine_without_costof_gets_one_copy_of_it_that_clean_takes_away() {
         panic!("{:?}", copies(&there));
     };
     let name = format!("costof-{}-", env!("CARGO_PKG_VERSION"));
-    assert!(
-        copy.file_name()
-            .unwrap()
-            .to_str()
-            .unwrap()
-            .starts_with(&name)
-    );
+    assert!(copy.file_name().unwrap().to_str().unwrap().starts_with(&name));
     let before = fs::metadata(copy).unwrap();
     let folder = fs::metadata(copy.parent().unwrap()).unwrap();
-    assert_eq!(
-        [before.mode() & 0o777, folder.mode() & 0o777],
-        [0o700, 0o700]
-    );
+    assert_eq!([before.mode() & 0o777, folder.mode() & 0o777], [0o700, 0o700]);
     let second = described(&there, "").expect_code(0);
     assert!(!second.err.contains("copied"), "{}", second.err);
     assert_eq!(fs::metadata(copy).unwrap().ino(), before.ino());
     described(&there, "--clean").expect_code(0);
-    wait_for("the copy to go", || {
-        !there.place.path("home/.cache").exists()
-    });
+    wait_for("the copy to go", || !there.place.path("home/.cache").exists());
 }
 
 /// What is in the home there, what costof then does, and what it says.
@@ -97,11 +81,7 @@ const HOMES: &[(&str, Option<i32>, &str)] = &[
     ("C; chmod 755 $f", Some(0), "copied costof"),
     ("C; rm $f; mkdir $f", Some(3), "cannot replace"),
     // A folder that is not this user's alone is not used.
-    (
-        "C; chmod 777 .cache/costof",
-        Some(3),
-        "not a folder of this user alone",
-    ),
+    ("C; chmod 777 .cache/costof", Some(3), "not a folder of this user alone"),
     (
         "mkdir .cache other; chmod 700 other; ln -s ../other .cache/costof",
         Some(3),
@@ -109,24 +89,12 @@ const HOMES: &[(&str, Option<i32>, &str)] = &[
     ),
     ("echo > .cache", Some(3), "cannot make"),
     // A full disk, and a line that loses bytes.
-    (
-        "B head 'echo no space >&2; exit 1'",
-        Some(3),
-        "cannot write",
-    ),
-    (
-        "B head '/usr/bin/head -c $2 >/dev/null; echo x'",
-        Some(3),
-        "not what was sent",
-    ),
+    ("B head 'echo no space >&2; exit 1'", Some(3), "cannot write"),
+    ("B head '/usr/bin/head -c $2 >/dev/null; echo x'", Some(3), "not what was sent"),
     // Another version is left alone, and this one used.
     ("B costof 'echo costof 0.0.1'", Some(0), "copied costof"),
     ("B costof \"$COSTOF\"", Some(0), ""),
-    (
-        "B uname 'echo riscv64'",
-        Some(3),
-        "a static build for riscv64",
-    ),
+    ("B uname 'echo riscv64'", Some(3), "a static build for riscv64"),
     ("B uname 'echo riscv64'; B costof \"$COSTOF\"", Some(0), ""),
 ];
 

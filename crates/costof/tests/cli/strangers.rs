@@ -75,11 +75,8 @@ fn strangers_cost_no_launch() {
     });
     ended.expect_code(0);
     let run = place.run_file();
-    let lost: Vec<_> = run
-        .failures
-        .iter()
-        .filter(|row| row.launch.is_some() && !was_starved(row))
-        .collect();
+    let lost: Vec<_> =
+        run.failures.iter().filter(|row| row.launch.is_some() && !was_starved(row)).collect();
     assert!(lost.is_empty(), "{lost:?}");
     expect_every_launch(&run);
     place.expect_nothing_runs();

@@ -184,27 +184,17 @@ fn a_study_can_be_planned_without_measuring() {
 #[test]
 fn what_is_no_study_is_told() {
     for (text, named) in [
+        (b"title = 5\n".to_vec(), &["own.toml, line 1", "title = 5"][..]),
         (
-            b"title = 5\n".to_vec(),
-            &["own.toml, line 1", "title = 5"][..],
+            OWN.replace("point = \"os.syscall\"", "point = \"os.sycall\"").into(),
+            &["own.toml, line 3", "`os.sycall`", "did you mean `os.syscall`"],
         ),
         (
-            OWN.replace("point = \"os.syscall\"", "point = \"os.sycall\"")
-                .into(),
-            &[
-                "own.toml, line 3",
-                "`os.sycall`",
-                "did you mean `os.syscall`",
-            ],
-        ),
-        (
-            OWN.replace("--set source=tsc,monotonic", "--set sorce=tsc")
-                .into(),
+            OWN.replace("--set source=tsc,monotonic", "--set sorce=tsc").into(),
             &["own.toml, line 8", "sorce"],
         ),
         (
-            OWN.replace("cpu.clock --set source=tsc,monotonic", "cpu.clock --quick")
-                .into(),
+            OWN.replace("cpu.clock --set source=tsc,monotonic", "cpu.clock --quick").into(),
             &["own.toml, line 8", "--quick"],
         ),
         (vec![0xff, 0xfe], &["cannot read own.toml"]),

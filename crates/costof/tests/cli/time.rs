@@ -35,17 +35,10 @@ fn one_command_is_answered_first() {
     let place = Place::new();
     let ended = time(&place, &["--runs", "5", "true"]).expect_code(0);
     let first = ended.out.lines().next().unwrap();
-    assert!(
-        first.starts_with("true takes ") && first.contains("wall time"),
-        "{first}"
-    );
+    assert!(first.starts_with("true takes ") && first.contains("wall time"), "{first}");
     assert_contains_all(
         &ended.out,
-        &[
-            "true: 5 runs",
-            "peak memory",
-            "contains the start: a process",
-        ],
+        &["true: 5 runs", "peak memory", "contains the start: a process"],
     );
     let markdown = time(&place, &["--runs", "5", "--markdown", "true"]).expect_code(0);
     assert_contains(&markdown.out, "| true |");
@@ -54,28 +47,15 @@ fn one_command_is_answered_first() {
 #[test]
 fn every_run_is_recorded_with_what_it_used() {
     let place = Place::new();
-    let found = timed(
-        &place,
-        &[
-            "--seed",
-            "7",
-            "--",
-            "sh",
-            "-c",
-            "head -c 20000000 /dev/zero | tail -c 1",
-        ],
-    );
+    let found =
+        timed(&place, &["--seed", "7", "--", "sh", "-c", "head -c 20000000 /dev/zero | tail -c 1"]);
     assert_eq!(found["seed"], 7);
     let command = &found["commands"][0];
     assert!(command["shell"].is_null(), "started as it is: {command}");
     let runs = command["runs"].as_array().unwrap();
     assert_eq!(runs.len(), 5);
     for run in runs {
-        let number = |field: &str| {
-            run[field]
-                .as_u64()
-                .unwrap_or_else(|| panic!("{field}: {run}"))
-        };
+        let number = |field: &str| run[field].as_u64().unwrap_or_else(|| panic!("{field}: {run}"));
         assert!(number("user_ns") + number("system_ns") > 0 && number("wall_ns") > 0);
         assert!(number("max_rss_bytes") > 0 && number("minor_faults") > 0);
         assert_eq!(number("exit_code"), 0);
@@ -105,10 +85,7 @@ fn a_command_on_one_cpu_has_its_core_gauged() {
             assert_eq!(run["cpus"].as_array().unwrap().len(), 1, "{run}");
         }
     }
-    assert!(
-        command["alone_ns"].is_object() != command["alone_unknown"].is_string(),
-        "{command}"
-    );
+    assert!(command["alone_ns"].is_object() != command["alone_unknown"].is_string(), "{command}");
 }
 
 #[test]
@@ -123,10 +100,7 @@ fn commands_take_turns_and_a_threshold_decides() {
     };
     let worse = decided(1, [&few, &many]);
     let first = worse.lines().next().unwrap();
-    assert!(
-        first.starts_with("many takes ") && first.ends_with("failed."),
-        "{first}"
-    );
+    assert!(first.starts_with("many takes ") && first.ends_with("failed."), "{first}");
     let better = decided(0, [&many, &few]);
     assert_contains(better.lines().next().unwrap(), "passed.");
     // One run decides nothing, and that may pass.
@@ -195,11 +169,7 @@ fn what_stands_around_the_runs_is_run_as_often_as_it_should() {
     let lines: Vec<&str> = log.lines().collect();
     assert_eq!((lines[0], *lines.last().unwrap()), ("setup", "cleanup"));
     let runs = &lines[1..lines.len() - 1];
-    assert!(
-        runs.chunks(3)
-            .all(|run| run == ["prepare", "run", "conclude"]),
-        "{log}"
-    );
+    assert!(runs.chunks(3).all(|run| run == ["prepare", "run", "conclude"]), "{log}");
     assert_eq!(runs.len(), 3 * (2 + 3), "{log}");
 
     // Of two, one for each; the end is cleaned up after a failure too.
@@ -242,24 +212,11 @@ fn input_and_output_go_where_they_are_told() {
     fs::write(place.path("in"), "some words\n").unwrap();
     let options = ["--runs", "1", "--input", "in", "--output", "./out", "cat"];
     time(&place, &options).expect_code(0);
-    assert_eq!(
-        fs::read_to_string(place.path("out")).unwrap(),
-        "some words\n"
-    );
+    assert_eq!(fs::read_to_string(place.path("out")).unwrap(), "some words\n");
     // Without an input there is none to wait for.
     time(&place, &["--runs", "1", "cat"]).expect_code(0);
-    let shown = time(
-        &place,
-        &[
-            "--runs",
-            "1",
-            "--warmup",
-            "0",
-            "--output",
-            "inherit",
-            "echo shown",
-        ],
-    );
+    let shown =
+        time(&place, &["--runs", "1", "--warmup", "0", "--output", "inherit", "echo shown"]);
     let shown = shown.expect_code(0).out;
     assert!(shown.lines().any(|line| line == "shown"), "{shown}");
     let missing = time(&place, &["--input", "nowhere", "cat"]).expect_code(2);
@@ -269,43 +226,17 @@ fn input_and_output_go_where_they_are_told() {
 #[test]
 fn a_commands_own_numbers_are_read_and_compared() {
     let place = Place::new();
-    let commands = [
-        "echo noise; echo costof: rate 100 req/s",
-        "echo costof: rate 50 req/s",
-    ];
-    let options = [
-        &["--metric", "rate", "--higher-is-better", "--threshold", "5"],
-        &commands[..],
-    ]
-    .concat();
+    let commands = ["echo noise; echo costof: rate 100 req/s", "echo costof: rate 50 req/s"];
+    let options =
+        [&["--metric", "rate", "--higher-is-better", "--threshold", "5"], &commands[..]].concat();
     let ended = time(&place, &[&["--runs", "5"], &options[..]].concat()).expect_code(1);
-    assert_contains(
-        ended.out.lines().next().unwrap(),
-        "50 % (50) less rate than",
-    );
-    let found = timed(
-        &place,
-        &[
-            "--metric-regex",
-            r"took=took ([0-9.]+) ms",
-            "echo it took 12.5 ms",
-        ],
-    );
+    assert_contains(ended.out.lines().next().unwrap(), "50 % (50) less rate than");
+    let found =
+        timed(&place, &["--metric-regex", r"took=took ([0-9.]+) ms", "echo it took 12.5 ms"]);
     assert_eq!(found["commands"][0]["own"]["took"]["value"], 12.5);
     // One that is not printed is named.
-    let ended = time(
-        &place,
-        &[
-            "--metric",
-            "rate",
-            "--runs",
-            "5",
-            "--threshold",
-            "5",
-            "true",
-            "true",
-        ],
-    );
+    let ended =
+        time(&place, &["--metric", "rate", "--runs", "5", "--threshold", "5", "true", "true"]);
     assert_contains(&ended.expect_code(3).out, "rate is not known");
 }
 
@@ -328,16 +259,7 @@ fn commands_that_fail_are_named_with_the_way_out() {
         &["--threshold", "5", "true"][..],
         &["-N", "'unclosed"],
         &["-n", "a", "-n", "b", "true"],
-        &[
-            "--prepare",
-            "a",
-            "--prepare",
-            "b",
-            "--prepare",
-            "c",
-            "true",
-            "true",
-        ],
+        &["--prepare", "a", "--prepare", "b", "--prepare", "c", "true", "true"],
         &["--metric-regex", "x", "true"],
         &["--cpu", "9999", "true"],
         &[],
@@ -381,12 +303,7 @@ fn an_interrupt_ends_a_command_that_does_not_want_to() {
 fn a_killed_costof_takes_the_command_with_it() {
     let place = Place::new();
     let costof = spawn(place.costof("time --").args(["sleep", "1000"]));
-    let sleeps = || {
-        place
-            .running()
-            .iter()
-            .any(|process| process.command.starts_with("sleep 1000"))
-    };
+    let sleeps = || place.running().iter().any(|process| process.command.starts_with("sleep 1000"));
     wait_for("the command to start", sleeps);
     signal(&costof, Signal::KILL);
     ended(costof);
@@ -403,13 +320,8 @@ fn a_command_that_waits_is_told_what_the_gauge_does_not_say() {
 #[test]
 fn costof_can_time_itself() {
     let place = Place::new();
-    time(
-        &place,
-        &[
-            "--runs", "2", "--", COSTOF, "run", "--only", "--quick", "cpu.loop",
-        ],
-    )
-    .expect_code(0);
+    time(&place, &["--runs", "2", "--", COSTOF, "run", "--only", "--quick", "cpu.loop"])
+        .expect_code(0);
 }
 
 #[test]
@@ -417,32 +329,12 @@ fn hyperfines_own_export_has_the_same_fields() {
     let place = Place::new();
     let mut hyperfine = Command::new("hyperfine");
     hyperfine.args(["--version"]);
-    or_skip!(
-        hyperfine
-            .output()
-            .map_err(|error| format!("hyperfine: {error}"))
-    );
+    or_skip!(hyperfine.output().map_err(|error| format!("hyperfine: {error}")));
     let place_command =
         place.command("hyperfine -N --runs 2 --export-json its.json -L n 1,2 'true {n}'");
-    run(&mut within_script(
-        "exec \"$@\" 2>/dev/null",
-        &place_command,
-    ))
-    .expect_code(0);
-    time(
-        &place,
-        &[
-            "--runs",
-            "2",
-            "--export",
-            "ours.json",
-            "-L",
-            "n",
-            "1,2",
-            "true {n}",
-        ],
-    )
-    .expect_code(0);
+    run(&mut within_script("exec \"$@\" 2>/dev/null", &place_command)).expect_code(0);
+    time(&place, &["--runs", "2", "--export", "ours.json", "-L", "n", "1,2", "true {n}"])
+        .expect_code(0);
     let read = |name: &str| -> Value {
         serde_json::from_str(&fs::read_to_string(place.path(name)).unwrap()).unwrap()
     };
@@ -451,17 +343,9 @@ fn hyperfines_own_export_has_the_same_fields() {
         (its["results"].as_array().unwrap().iter()).zip(ours["results"].as_array().unwrap())
     {
         for (field, value) in its.as_object().unwrap() {
-            assert_eq!(
-                value.is_number(),
-                ours[field].is_number(),
-                "{field}: {ours}"
-            );
+            assert_eq!(value.is_number(), ours[field].is_number(), "{field}: {ours}");
             assert_eq!(value.is_array(), ours[field].is_array(), "{field}: {ours}");
-            assert_eq!(
-                value.is_object(),
-                ours[field].is_object(),
-                "{field}: {ours}"
-            );
+            assert_eq!(value.is_object(), ours[field].is_object(), "{field}: {ours}");
         }
         assert_eq!(its["command"], ours["command"]);
     }

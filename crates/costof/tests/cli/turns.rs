@@ -131,14 +131,9 @@ fn loses_its_hold(how: impl FnOnce(&Place)) {
     wait_for("a launch", || launches() > 0);
     how(&place);
     let stopped = ended(controller).expect_code(3);
-    assert_contains_all(
-        &stopped.err,
-        &["kept other costofs off", "run --resume run.jsonl"],
-    );
+    assert_contains_all(&stopped.err, &["kept other costofs off", "run --resume run.jsonl"]);
     assert!(place.run_file().end.is_none() && launches() < 30);
-    place
-        .run_misbehaving("run --resume run.jsonl")
-        .expect_code(0);
+    place.run_misbehaving("run --resume run.jsonl").expect_code(0);
     expect_complete(&place.run_file());
     place.expect_nothing_runs();
 }

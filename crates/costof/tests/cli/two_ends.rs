@@ -17,20 +17,14 @@ const PROBES: [(&str, &str); 10] = [
     ("net.ping", "latency lost"),
     ("net.connect", "latency close tear_down accept server_close"),
     ("net.bandwidth", "throughput cost cpu_sender cpu_receiver"),
-    (
-        "net.stages",
-        "latency send_to_queue queue_to_driver driver_to_stack stack_to_receive",
-    ),
+    ("net.stages", "latency send_to_queue queue_to_driver driver_to_stack stack_to_receive"),
     ("copy.send", "throughput rate cost cpu_sender cpu_receiver"),
     ("rudp.rtt", "latency lost"),
     (
         "rudp.stages",
         "client client_send client_receive server server_receive server_send latency missing",
     ),
-    (
-        "rudp.bandwidth",
-        "throughput start_up cpu_sender cpu_receiver",
-    ),
+    ("rudp.bandwidth", "throughput start_up cpu_sender cpu_receiver"),
     ("rudp.loss", "throughput latency starved"),
 ];
 

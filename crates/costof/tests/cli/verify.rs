@@ -35,10 +35,7 @@ fn verify(place: &Place, perf: Option<&str>, options: &str) -> Command {
 
 /// The row of the tool among lines of JSON.
 fn row(ended: &Ended, tool: &str) -> Value {
-    let mut rows = ended
-        .out
-        .lines()
-        .map(|line| serde_json::from_str(line).unwrap());
+    let mut rows = ended.out.lines().map(|line| serde_json::from_str(line).unwrap());
     rows.find(|row: &Value| row["tool"] == tool).unwrap()
 }
 

@@ -67,28 +67,18 @@ impl Worker {
 fn a_worker_says_what_others_use() {
     let place = Place::new();
     let answer = Worker::start(&place, "worker").ask(&Command::Watch);
-    let Answer::Watched {
-        contention: Some(seen),
-    } = answer
-    else {
+    let Answer::Watched { contention: Some(seen) } = answer else {
         panic!("{answer:?}");
     };
     let is_share = |share: f64| (0.0..=1.0).contains(&share);
-    assert!(
-        seen.cpus > 0 && is_share(seen.others) && is_share(seen.steal),
-        "{seen:?}"
-    );
+    assert!(seen.cpus > 0 && is_share(seen.others) && is_share(seen.steal), "{seen:?}");
 }
 
 #[test]
 fn a_worker_says_which_cpus_are_alone() {
     let place = Place::new();
     let cpus = affinity::allowed().unwrap();
-    let look = Command::Look(Look {
-        cpus: cpus.clone(),
-        enough: cpus.len(),
-        floor: 0.25,
-    });
+    let look = Command::Look(Look { cpus: cpus.clone(), enough: cpus.len(), floor: 0.25 });
     let Answer::Looked { cpus: looks } = Worker::start(&place, "worker").ask(&look) else {
         panic!("no looks");
     };
@@ -112,10 +102,7 @@ fn a_worker_measures_with_one_thread() {
             assert_eq!(status_of(measuring.id(), "Threads"), Some(1), "{when}");
         };
         expect_one("when it is open");
-        let prepare = Command::Prepare {
-            point: 0,
-            offers: Offers::new(),
-        };
+        let prepare = Command::Prepare { point: 0, offers: Offers::new() };
         assert!(matches!(worker.ask(&prepare), Answer::Prepared { .. }));
         assert_eq!(worker.ask(&Command::Run), Answer::Ran);
         expect_one("when it has measured");
@@ -140,9 +127,7 @@ fn a_worker_without_its_reader_ends_and_so_does_one_without_input() {
         } else {
             kill_process(readers[0].pid, Signal::KILL).unwrap();
         }
-        wait_for("the worker to end", || {
-            worker.process.try_wait().unwrap().is_some()
-        });
+        wait_for("the worker to end", || worker.process.try_wait().unwrap().is_some());
         place.expect_nothing_runs();
     }
 }

@@ -31,9 +31,7 @@ fn a_run_is_kept_in_the_history_unless_told_otherwise() {
 #[test]
 fn a_run_is_shown_again_as_it_was() {
     let place = Place::new();
-    let ended = place
-        .run_misbehaving(&format!("{RUN} --launches 3"))
-        .expect_code(0);
+    let ended = place.run_misbehaving(&format!("{RUN} --launches 3")).expect_code(0);
     assert_contains(&ended.out, "costof show --notes");
     assert_eq!(place.run("show").expect_code(0).out, ended.out);
     assert_contains(&place.run("show --notes").expect_code(0).out, "Clock: ");
@@ -93,9 +91,7 @@ fn a_disk_that_is_full_keeps_what_was_written_and_the_run_can_go_on() {
 
     let kept = place.run_file();
     assert!(kept.end.is_none());
-    place
-        .run_misbehaving("run --resume run.jsonl")
-        .expect_code(0);
+    place.run_misbehaving("run --resume run.jsonl").expect_code(0);
     let whole = place.run_file();
     expect_complete(&whole);
     assert_eq!(whole.launches[..kept.launches.len()], kept.launches[..]);
@@ -169,10 +165,7 @@ fn a_run_goes_on_in_a_file_that_an_editor_has_saved() {
     let text = fs::read_to_string(place.path("run.jsonl")).unwrap();
     let (rows, _) = text.split_once("{\"type\":\"point\"").unwrap();
     let rows = rows.trim_end();
-    for edited in [
-        rows.to_owned(),
-        format!("\u{feff}{}", rows.replace('\n', "\r\n")),
-    ] {
+    for edited in [rows.to_owned(), format!("\u{feff}{}", rows.replace('\n', "\r\n"))] {
         fs::write(place.path("run.jsonl"), &edited).unwrap();
         let resumed = place.run_misbehaving("run --resume run.jsonl");
         assert_contains(&resumed.expect_code(0).out, "test.good");
@@ -199,10 +192,9 @@ fn a_clock_of_any_time_gives_a_run_its_date() {
     if !Path::new(library).exists() {
         return crate::common::skipped("no libfaketime (apt-get install faketime)");
     }
-    for (clock, date) in [
-        ("1960-01-01 00:00:00", "1970-01-01T00:00:00Z"),
-        ("2026-11-28 00:00:00", "2026-11-28T00:"),
-    ] {
+    for (clock, date) in
+        [("1960-01-01 00:00:00", "1970-01-01T00:00:00Z"), ("2026-11-28 00:00:00", "2026-11-28T00:")]
+    {
         let place = Place::new();
         let line = "run test.good --quick --launches 3 --out run.jsonl";
         let mut costof = place.misbehaving(line);

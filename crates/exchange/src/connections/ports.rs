@@ -126,11 +126,7 @@ fn candidates(range: &str, reserved: &str) -> Vec<u16> {
     };
     let (first, last) = bounds(range).unwrap_or((32_768, 60_999));
     let reserved: Vec<(u16, u16)> = reserved.split(',').filter_map(bounds).collect();
-    let is_free = |port: &u16| {
-        !reserved
-            .iter()
-            .any(|(from, to)| (from..=to).contains(&port))
-    };
+    let is_free = |port: &u16| !reserved.iter().any(|(from, to)| (from..=to).contains(&port));
     (first..=last).filter(is_free).collect()
 }
 

@@ -216,11 +216,7 @@ impl Sender {
         (self.asked, self.unanswered) = (echo.sent, echo.lost);
         self.sent.system_calls += echo.calls;
         echoed?;
-        if echo.is_right() {
-            Ok(())
-        } else {
-            Err(other_bytes())
-        }
+        if echo.is_right() { Ok(()) } else { Err(other_bytes()) }
     }
 
     /// Sends and receives in turn, with blocking calls.

@@ -219,9 +219,7 @@ impl Incoming {
             self.next
         } else {
             // A datagram was lost, or overtaken.
-            let found = self
-                .first_words
-                .binary_search_by(|(first, _)| first.cmp(&word));
+            let found = self.first_words.binary_search_by(|(first, _)| first.cmp(&word));
             match found {
                 Ok(found) => self.first_words[found].1,
                 Err(_) if !self.token.is_empty() && *piece == *self.token => return Ok(false),
@@ -300,10 +298,6 @@ fn first_word(message: usize, offset: usize, size: usize) -> [u8; WORD_BYTES] {
         return fields::word(message, offset / WORD_BYTES);
     }
     let mut word = [0; WORD_BYTES];
-    fields::write_contents(
-        message,
-        offset,
-        &mut word[..(size - offset).min(WORD_BYTES)],
-    );
+    fields::write_contents(message, offset, &mut word[..(size - offset).min(WORD_BYTES)]);
     word
 }

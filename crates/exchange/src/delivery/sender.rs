@@ -120,10 +120,7 @@ impl Sender {
             fields,
             transport,
             round_trip,
-            progress: Progress {
-                checkpoints: Checkpoints::new(),
-                bytes: 0,
-            },
+            progress: Progress { checkpoints: Checkpoints::new(), bytes: 0 },
             refused: 0,
             ending: None,
             sent: Counts::default(),
@@ -256,11 +253,7 @@ impl Sender {
                 Err(_) => return Ok(false),
             }
         }
-        if received == request() {
-            Ok(true)
-        } else {
-            Err(other_bytes())
-        }
+        if received == request() { Ok(true) } else { Err(other_bytes()) }
     }
 
     /// Sends a message. Returns the time if the progress was recorded.

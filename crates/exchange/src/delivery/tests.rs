@@ -15,12 +15,7 @@ use std::thread;
 use std::time::Instant;
 
 const TOKEN: &[u8] = b"0123456789abcdef0123456789abcdef";
-const ALL: [Transport; 4] = [
-    Transport::Tcp,
-    Transport::Unix,
-    Transport::Udp,
-    Transport::UdpGso,
-];
+const ALL: [Transport; 4] = [Transport::Tcp, Transport::Unix, Transport::Udp, Transport::UdpGso];
 const LOCAL: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 
 const fn shape(size: usize, count: usize) -> Shape {
@@ -268,15 +263,11 @@ fn other_bytes_than_were_sent_are_noticed() {
     write_contents(1, 0, &mut right[83..]);
     for wrong in [None, Some(0), Some(7), Some(2 * 83 - 3)] {
         let listener = Listener::open(Over::Tcp, LOCAL, (0, 0), 1, TOKEN).unwrap();
-        let Address::Ip(at) = listener.address().unwrap() else {
-            panic!("a TCP socket")
-        };
+        let Address::Ip(at) = listener.address().unwrap() else { panic!("a TCP socket") };
         let stop = AtomicBool::new(false);
         let mut stranger = TcpStream::connect(at[0]).unwrap();
         stranger.write_all(TOKEN).unwrap();
-        let mut receiver = accept(&listener, Transport::Tcp, shape, &stop)
-            .unwrap()
-            .remove(0);
+        let mut receiver = accept(&listener, Transport::Tcp, shape, &stop).unwrap().remove(0);
         // Answering lets it begin.
         stranger.read_exact(&mut [0; TOKEN.len()]).unwrap();
         let mut said = right.clone();
@@ -390,10 +381,7 @@ fn an_echo_makes_two_calls_for_each_message() {
         let sent = ends.1[0].sent();
         assert!(sent.messages > 0, "{over:?}");
         assert!(sent.system_calls >= 2 * sent.messages, "{over:?}: {sent:?}");
-        assert!(
-            sent.system_calls <= 2 * sent.messages + 20,
-            "{over:?}: {sent:?}"
-        );
+        assert!(sent.system_calls <= 2 * sent.messages + 20, "{over:?}: {sent:?}");
     }
 }
 
@@ -509,14 +497,7 @@ fn with_answers_over_udp(
             }
         });
         let own = vec![messages(shape)];
-        let called = call(
-            Transport::Udp,
-            &address,
-            None,
-            TOKEN,
-            Primitive::OneCopy,
-            own,
-        );
+        let called = call(Transport::Udp, &address, None, TOKEN, Primitive::OneCopy, own);
         // Also if the work fails.
         let ending = AtEnd(&stop);
         work(&mut called.unwrap()[0]);
@@ -539,9 +520,7 @@ fn an_answer_that_is_lost_is_counted_and_the_echo_goes_on() {
                 }
             },
             |sender| {
-                sender
-                    .echo(4 * POLL_INTERVAL, in_flight, &mut |_| heard += 1)
-                    .unwrap();
+                sender.echo(4 * POLL_INTERVAL, in_flight, &mut |_| heard += 1).unwrap();
                 let (asked, lost) = sender.unanswered();
                 assert_eq!(lost, 2, "{in_flight} in flight");
                 assert!(asked > 12 && asked % in_flight as u64 == 0, "{asked}");
@@ -593,12 +572,7 @@ fn datagrams_that_were_asked_for_and_are_lost_are_asked_for_again() {
 
 #[test]
 fn another_end_that_goes_away_is_an_error_and_no_hang() {
-    let patterns = [
-        Pattern::Stream,
-        Pattern::Echo(1),
-        Pattern::Echo(16),
-        Pattern::Trigger(2),
-    ];
+    let patterns = [Pattern::Stream, Pattern::Echo(1), Pattern::Echo(16), Pattern::Trigger(2)];
     for pattern in patterns {
         for over in [Transport::Tcp, Transport::Unix] {
             let (mut receivers, mut senders) = meet(over, 1, shape(1 << 20, 1), Primitive::OneCopy);
@@ -615,11 +589,8 @@ fn another_end_that_goes_away_is_an_error_and_no_hang() {
                 });
                 let sent = pattern.send(&mut senders[0], Duration::from_secs(10));
                 let kind = sent.unwrap_err().kind();
-                let gone = [
-                    ErrorKind::BrokenPipe,
-                    ErrorKind::ConnectionReset,
-                    ErrorKind::UnexpectedEof,
-                ];
+                let gone =
+                    [ErrorKind::BrokenPipe, ErrorKind::ConnectionReset, ErrorKind::UnexpectedEof];
                 assert!(gone.contains(&kind), "{pattern:?} over {over:?}: {kind:?}");
             });
         }
@@ -663,14 +634,7 @@ fn connections_begin_by_the_listeners_congestion_control() {
     thread::scope(|scope| {
         let receivers = scope.spawn(|| accept(&listener, Transport::Tcp, shape, &stop).unwrap());
         let own = vec![messages(shape)];
-        let senders = call(
-            Transport::Tcp,
-            &address,
-            None,
-            TOKEN,
-            Primitive::OneCopy,
-            own,
-        );
+        let senders = call(Transport::Tcp, &address, None, TOKEN, Primitive::OneCopy, own);
         let receivers = receivers.join().unwrap();
         let chosen = costof_os::net::socket::congestion_control(receivers[0].socket()).unwrap();
         assert_eq!(chosen, "reno");
@@ -739,12 +703,7 @@ fn a_token_that_is_said_again_is_no_message() {
         ends.0[0].verify();
         let again = |sender: &Sender| send(sender.socket(), TOKEN, SendFlags::NOSIGNAL).unwrap();
         let answered = |sender: &Sender| {
-            recv(
-                sender.socket(),
-                &mut [0; 64],
-                rustix::net::RecvFlags::DONTWAIT,
-            )
-            .is_ok()
+            recv(sender.socket(), &mut [0; 64], rustix::net::RecvFlags::DONTWAIT).is_ok()
         };
         let sent = exchange(&mut ends, &what, Receiver::receive, |sender| {
             sender.send_or_lose()?;

@@ -41,11 +41,7 @@ impl ThreadUsage {
         let migrations = migrated.and_then(|before| Some(usage::migrations()? - before));
         let mut counts = group.read().unwrap_or_default();
         counts.retain(|count| !count.user_only);
-        let used = Self {
-            resources,
-            migrations,
-            counts,
-        };
+        let used = Self { resources, migrations, counts };
         (worked, used)
     }
 

@@ -73,13 +73,7 @@ impl<T: Transport + Stamps> Client<T> {
         };
         // If the clock was set in between, they are useless.
         let is_sound = [sent, queued.unwrap_or(sent), left, received, answered].is_sorted();
-        Ok(is_sound.then_some(ClientStages {
-            sent,
-            queued,
-            left,
-            received,
-            answered,
-        }))
+        Ok(is_sound.then_some(ClientStages { sent, queued, left, received, answered }))
     }
 }
 
@@ -103,11 +97,7 @@ impl<T: Transport + Stamps> Server<T> {
             return Ok(None);
         };
         let is_sound = [received, taken, left].is_sorted();
-        Ok(is_sound.then_some(ServerStages {
-            received,
-            taken,
-            left,
-        }))
+        Ok(is_sound.then_some(ServerStages { received, taken, left }))
     }
 }
 

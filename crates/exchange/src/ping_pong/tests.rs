@@ -5,10 +5,7 @@ use crate::transport::socket::Socket;
 use crate::transport::testing::{TOKEN, datagrams, pair, serve};
 
 fn client(address: &crate::rendezvous::Address, size: usize) -> Client<Socket> {
-    Client::new(
-        Socket::connect(Over::Udp, address, Wait::Block, TOKEN).unwrap(),
-        size,
-    )
+    Client::new(Socket::connect(Over::Udp, address, Wait::Block, TOKEN).unwrap(), size)
 }
 
 #[test]

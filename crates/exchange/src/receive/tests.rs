@@ -9,13 +9,7 @@ use std::thread;
 
 const TOKEN: &[u8] = b"0123456789abcdef0123456789abcdef";
 const LOCAL: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
-const ALL: [How; 5] = [
-    How::Buffered,
-    How::Scattered,
-    How::Mapped,
-    How::Discarded,
-    How::Multishot,
-];
+const ALL: [How; 5] = [How::Buffered, How::Scattered, How::Mapped, How::Discarded, How::Multishot];
 
 /// The receiver's result; the reason, with a message, if it is not supported here.
 fn received<T>(
@@ -55,19 +49,11 @@ fn received<T>(
 
 #[test]
 fn what_is_received_is_what_was_sent() {
-    for (over, by) in [
-        (Over::Tcp, SentBy::Send),
-        (Over::Tcp, SentBy::ZeroCopy),
-        (Over::Unix, SentBy::Send),
-    ] {
+    for (over, by) in
+        [(Over::Tcp, SentBy::Send), (Over::Tcp, SentBy::ZeroCopy), (Over::Unix, SentBy::Send)]
+    {
         for how in ALL {
-            for (size, fields) in [
-                (64, 8),
-                (1000, 1),
-                (16 << 10, 8),
-                (100_003, 64),
-                (1 << 20, 8),
-            ] {
+            for (size, fields) in [(64, 8), (1000, 1), (16 << 10, 8), (100_003, 64), (1 << 20, 8)] {
                 let shape = Shape { size, fields };
                 received(how, (over, by), shape, None, |receiver| {
                     for n in [0, 1, 30] {
@@ -90,10 +76,7 @@ fn what_is_received_is_what_was_sent() {
 #[test]
 fn whole_pages_of_packets_are_mapped() {
     let page = base_page_bytes();
-    let shape = Shape {
-        size: 32 * page,
-        fields: 8,
-    };
+    let shape = Shape { size: 32 * page, fields: 8 };
     // With the options that carry timestamps.
     let segment = Some((page + 12) as u32);
     let mapped = |by, segment| {
@@ -122,27 +105,14 @@ fn whole_pages_of_packets_are_mapped() {
 
 #[test]
 fn no_way_allocates() {
-    let shape = Shape {
-        size: 20_000,
-        fields: 8,
-    };
+    let shape = Shape { size: 20_000, fields: 8 };
     for how in ALL {
-        received(
-            how,
-            (Over::Tcp, SentBy::ZeroCopy),
-            shape,
-            None,
-            |receiver| {
-                receiver.receive(10).unwrap();
-                let before = costof_os::memory::allocator::allocations();
-                receiver.receive(100).unwrap();
-                assert_eq!(
-                    costof_os::memory::allocator::allocations(),
-                    before,
-                    "{how:?}"
-                );
-            },
-        );
+        received(how, (Over::Tcp, SentBy::ZeroCopy), shape, None, |receiver| {
+            receiver.receive(10).unwrap();
+            let before = costof_os::memory::allocator::allocations();
+            receiver.receive(100).unwrap();
+            assert_eq!(costof_os::memory::allocator::allocations(), before, "{how:?}");
+        });
     }
 }
 
@@ -161,10 +131,7 @@ fn a_sender_that_ends_is_an_error_and_not_waited_for() {
                 socket.read_exact(&mut [0; READY.len()]).unwrap();
                 socket.write_all(&[7; 10_000]).unwrap();
             });
-            let shape = Shape {
-                size: 8192,
-                fields: 8,
-            };
+            let shape = Shape { size: 8192, fields: 8 };
             match call(how, Over::Tcp, &address, shape, TOKEN) {
                 Ok((mut receiver, _)) => {
                     receiver.receive(1).unwrap();
@@ -182,10 +149,7 @@ fn a_sender_that_ends_is_an_error_and_not_waited_for() {
 
 #[test]
 fn what_cannot_be_is_refused_with_its_reason() {
-    let tiny = Shape {
-        size: 64,
-        fields: 8,
-    };
+    let tiny = Shape { size: 64, fields: 8 };
     let refused = |how, over, shape| {
         let listener = Listener::open(over, LOCAL, (0, 0), 1, TOKEN).unwrap();
         let address = listener.address().unwrap();
@@ -197,10 +161,7 @@ fn what_cannot_be_is_refused_with_its_reason() {
             error
         })
     };
-    let large = Shape {
-        size: 1 << 20,
-        ..tiny
-    };
+    let large = Shape { size: 1 << 20, ..tiny };
     for (how, over, shape, says) in [
         (How::Mapped, Over::Tcp, tiny, "whole pages"),
         (How::Mapped, Over::Unix, large, "TCP"),

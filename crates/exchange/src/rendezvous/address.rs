@@ -34,8 +34,6 @@ impl FromStr for Address {
         }
         let addresses = text.split(' ').map(str::parse);
         let addresses: Result<Vec<SocketAddr>, _> = addresses.collect();
-        addresses
-            .map(Self::Ip)
-            .map_err(|_| format!("`{text}` is not an address"))
+        addresses.map(Self::Ip).map_err(|_| format!("`{text}` is not an address"))
     }
 }

@@ -59,10 +59,7 @@ impl Pending {
     fn accept(&mut self, listener: &OwnedFd) -> io::Result<()> {
         for _ in 0..MAX_ACCEPTED_AT_ONCE {
             match accept_with(listener, SocketFlags::CLOEXEC) {
-                Ok(socket) => self.0.push_back(Connection {
-                    socket,
-                    received: Vec::new(),
-                }),
+                Ok(socket) => self.0.push_back(Connection { socket, received: Vec::new() }),
                 // It was closed before it was accepted.
                 Err(Errno::CONNABORTED) => {}
                 Err(error) if is_passing(&error.into()) => break,

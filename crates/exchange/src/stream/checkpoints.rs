@@ -75,11 +75,7 @@ impl Checkpoints {
         self.read_ns = at_ns;
         (self.bytes, self.calls) = (0, 0);
         if at_ns >= self.next_ns {
-            self.add(Checkpoint {
-                at_ns,
-                cpu_ns: now_ns(ClockId::ThreadCpu),
-                bytes,
-            });
+            self.add(Checkpoint { at_ns, cpu_ns: now_ns(ClockId::ThreadCpu), bytes });
         }
         at_ns
     }
@@ -134,10 +130,7 @@ mod tests {
         let mut checkpoints = Checkpoints::new();
         for at_ns in (0..5000).map(|number| number * MIN_INTERVAL_NS) {
             if at_ns >= checkpoints.next_ns {
-                checkpoints.add(Checkpoint {
-                    at_ns,
-                    ..Checkpoint::default()
-                });
+                checkpoints.add(Checkpoint { at_ns, ..Checkpoint::default() });
             }
         }
         let all = checkpoints.as_slice();

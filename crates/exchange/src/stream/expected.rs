@@ -17,10 +17,7 @@ pub(crate) struct Expected {
 impl Expected {
     /// A message of `size` bytes with a header of `header_bytes`; 0 for none.
     pub(crate) fn new(size: usize, header_bytes: usize) -> Expected {
-        Expected {
-            message: pattern(size),
-            header_bytes,
-        }
+        Expected { message: pattern(size), header_bytes }
     }
 
     pub(crate) fn size(&self) -> usize {

@@ -240,9 +240,8 @@ mod tests {
             let mut incoming = Incoming::new(SIZE, None);
             let stream = [&[wants][..], &sent(2)].concat();
             let answers = stream.chunks(50).map(|piece| incoming.handle_bytes(piece));
-            let counts: Vec<u64> = answers
-                .filter_map(|answer| answer.unwrap().map(u64::from_le_bytes))
-                .collect();
+            let counts: Vec<u64> =
+                answers.filter_map(|answer| answer.unwrap().map(u64::from_le_bytes)).collect();
             let expected: &[u64] = if wants == 1 { &[1, 2] } else { &[] };
             assert_eq!(counts, expected);
         }

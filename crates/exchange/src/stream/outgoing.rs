@@ -60,11 +60,7 @@ pub struct Outgoing {
 impl Outgoing {
     /// Nothing sent so far.
     pub fn new(order: Order) -> Outgoing {
-        let min_bytes = if order.has_header {
-            MIN_MESSAGE_BYTES
-        } else {
-            0
-        };
+        let min_bytes = if order.has_header { MIN_MESSAGE_BYTES } else { 0 };
         let mut message = pattern(order.size.max(min_bytes));
         if order.has_header {
             let duration_ns = order.duration.as_nanos() as u64;
@@ -123,8 +119,7 @@ impl Outgoing {
             if self.in_flight.len() as u64 >= window {
                 return false;
             }
-            self.in_flight
-                .push_back(Some(now_ns(ClockId::MonotonicRaw)));
+            self.in_flight.push_back(Some(now_ns(ClockId::MonotonicRaw)));
         }
         if self.order.has_header {
             self.message[..NUMBER_BYTES].copy_from_slice(&self.sent.to_le_bytes());
@@ -279,8 +274,7 @@ impl Outgoing {
     /// From the start until the last of all messages was known to have arrived, in nanoseconds; `None` if some
     /// have not.
     pub fn completed_in_ns(&self) -> Option<u64> {
-        self.have_all_arrived()
-            .then(|| self.last_arrival_ns.saturating_sub(self.started_ns))
+        self.have_all_arrived().then(|| self.last_arrival_ns.saturating_sub(self.started_ns))
     }
 }
 
@@ -384,11 +378,7 @@ mod tests {
         outgoing.record(0);
         assert_eq!(outgoing.latencies_ns().len() as u64, LATENCIES_MOST);
         assert_eq!(outgoing.arrived(), LATENCIES_MOST + 2);
-        assert_eq!(
-            outgoing.starved(),
-            4,
-            "three that arrived, and one that waits"
-        );
+        assert_eq!(outgoing.starved(), 4, "three that arrived, and one that waits");
     }
 
     #[test]

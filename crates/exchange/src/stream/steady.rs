@@ -129,20 +129,15 @@ mod tests {
         for lasts_ms in 3800..3990 {
             let lasts = Duration::from_millis(lasts_ms);
             let throughput = steady(&checkpoints, lasts).unwrap().throughput;
-            assert!(
-                (throughput - 10.0 / 0.19).abs() < 1e-6,
-                "{throughput} of {lasts_ms} ms"
-            );
+            assert!((throughput - 10.0 / 0.19).abs() < 1e-6, "{throughput} of {lasts_ms} ms");
         }
     }
 
     #[test]
     fn a_stall_counts_wherever_it_is() {
         for stall in [1.5..3.0, 2.2..3.7, 3.5..5.0] {
-            let checkpoints = checkpoints(
-                601,
-                |second| if stall.contains(&second) { 0.0 } else { 1e6 },
-            );
+            let checkpoints =
+                checkpoints(601, |second| if stall.contains(&second) { 0.0 } else { 1e6 });
             let within = (stall.end.min(4.0) - stall.start.max(2.0)) / 2.0;
             let throughput = steady(&checkpoints, LASTS).unwrap().throughput;
             let expected = 1e6 * (1.0 - within);

@@ -94,9 +94,5 @@ fn connect_datagrams<S: MessageSender + 'static>(
         SocketAddr::V6(_) => 48,
     };
     let datagram = (mtu.saturating_sub(headers) as usize).min(DATAGRAM_MOST_BYTES);
-    Ok(Connected {
-        sender: Box::new(sender(socket, datagram)?),
-        mtu,
-        round_trip,
-    })
+    Ok(Connected { sender: Box::new(sender(socket, datagram)?), mtu, round_trip })
 }

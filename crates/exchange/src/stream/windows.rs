@@ -60,9 +60,7 @@ pub fn throughput(flows: &[&[Checkpoint]], (begin, end): Stretch) -> f64 {
 pub fn windows(flows: &[&[Checkpoint]], (begin, end): Stretch) -> Vec<(u64, f64)> {
     let before = bytes_at(flows, begin);
     let all = ((bytes_at(flows, end) - before) / KIB) as usize;
-    let checkpoints = flows
-        .iter()
-        .map(|checkpoints| inside(checkpoints, (begin, end)));
+    let checkpoints = flows.iter().map(|checkpoints| inside(checkpoints, (begin, end)));
     let count = (checkpoints.min().unwrap_or(0) / CHECKPOINTS_PER_WINDOW).min(WINDOWS);
     // Fewer windows than KiB per window, so that the remainder is less than a window.
     let count = count.min(all.isqrt()).max(1);
@@ -123,11 +121,7 @@ fn value_at(checkpoints: &[Checkpoint], at: f64, field: fn(&Checkpoint) -> u64) 
     let right = &checkpoints[after.min(checkpoints.len() - 1)];
     let left = &checkpoints[after.saturating_sub(1)];
     let (from, to) = (left.at_ns as f64, right.at_ns as f64);
-    let share = if to > from {
-        ((at - from) / (to - from)).clamp(0.0, 1.0)
-    } else {
-        0.0
-    };
+    let share = if to > from { ((at - from) / (to - from)).clamp(0.0, 1.0) } else { 0.0 };
     field(left) as f64 + share * (field(right) as f64 - field(left) as f64)
 }
 
@@ -168,10 +162,7 @@ mod tests {
     fn what_lies_between_marks_is_on_the_line() {
         let checkpoints = steady(10, 3, 10);
         let at = |ms: f64| value_at(&checkpoints, ms * 1e6, |checkpoint| checkpoint.bytes) / 1024.0;
-        assert_eq!(
-            (at(10.0), at(10.5), at(11.75), at(12.0)),
-            (0.0, 5.0, 17.5, 20.0)
-        );
+        assert_eq!((at(10.0), at(10.5), at(11.75), at(12.0)), (0.0, 5.0, 17.5, 20.0));
     }
 
     #[test]
@@ -211,10 +202,7 @@ mod tests {
     fn of_little_nothing_is_left_out() {
         let checkpoints: Vec<Checkpoint> = steady(0, 4, 1)
             .into_iter()
-            .map(|checkpoint| Checkpoint {
-                bytes: checkpoint.bytes / 16,
-                ..checkpoint
-            })
+            .map(|checkpoint| Checkpoint { bytes: checkpoint.bytes / 16, ..checkpoint })
             .collect();
         assert_eq!(settled(&[&checkpoints]), None);
         let all = whole(&[&checkpoints]).unwrap();

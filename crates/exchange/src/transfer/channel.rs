@@ -19,10 +19,7 @@ impl Channel {
     pub(super) fn new(met: Flow) -> io::Result<Self> {
         receive_within(&met.socket, POLL_INTERVAL)?;
         sockopt::set_socket_timeout(&met.socket, sockopt::Timeout::Send, Some(STALL_TIMEOUT))?;
-        Ok(Self {
-            socket: met.socket,
-            over: met.over,
-        })
+        Ok(Self { socket: met.socket, over: met.over })
     }
 
     #[inline]

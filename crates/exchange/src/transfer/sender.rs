@@ -106,11 +106,7 @@ impl Sender {
     ///
     /// Those of send(2) and recv(2); `InvalidData` if the receiver sends something.
     pub fn end(&mut self) -> io::Result<()> {
-        if self.channel.is_stream() {
-            self.end_stream()
-        } else {
-            self.end_datagrams()
-        }
+        if self.channel.is_stream() { self.end_stream() } else { self.end_datagrams() }
     }
 
     fn end_stream(&mut self) -> io::Result<()> {

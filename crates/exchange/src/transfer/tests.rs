@@ -80,10 +80,7 @@ fn datagrams_arrive_or_are_known_to_be_lost() {
             let sent = sender.blocks();
             assert!(datagrams.arrived > 0);
             // Loopback itself loses nothing.
-            assert!(
-                datagrams.arrived + datagrams.dropped >= sent,
-                "{datagrams:?} of {sent}"
-            );
+            assert!(datagrams.arrived + datagrams.dropped >= sent, "{datagrams:?} of {sent}");
         }
     }
 }

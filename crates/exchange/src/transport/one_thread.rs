@@ -28,12 +28,7 @@ impl OneThread {
     /// Why there is no socket, or the two do not connect.
     pub fn new(over: Over, address: IpAddr, size: usize, token: &[u8]) -> io::Result<Self> {
         let (server, client) = Socket::pair(over, address, Wait::Spin, token)?;
-        Ok(Self {
-            client,
-            server,
-            message: vec![0; size],
-            is_due: false,
-        })
+        Ok(Self { client, server, message: vec![0; size], is_due: false })
     }
 }
 

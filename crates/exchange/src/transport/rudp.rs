@@ -52,12 +52,7 @@ impl Rudp {
         loop {
             check_wanted(stop, until)?;
             if let Some((id, Event::Connected)) = socket.poll(Some(POLL_INTERVAL))? {
-                return Ok(Self {
-                    socket,
-                    id,
-                    wait,
-                    is_client: false,
-                });
+                return Ok(Self { socket, id, wait, is_client: false });
             }
         }
     }
@@ -77,12 +72,7 @@ impl Rudp {
         let (socket, _) = datagrams::connect(address, token)?;
         let (mut socket, id) = connect(socket, config)?;
         set_up(&mut socket, is_single)?;
-        Ok(Self {
-            socket,
-            id,
-            wait,
-            is_client: true,
-        })
+        Ok(Self { socket, id, wait, is_client: true })
     }
 
     /// The next event of the connection. `None` if nothing has happened for a while.
@@ -191,11 +181,7 @@ pub fn closed(reason: Reason) -> io::Error {
 }
 
 fn accept_one(config: Config) -> Accept {
-    Accept {
-        config,
-        connections: 1,
-        connections_per_address: 1,
-    }
+    Accept { config, connections: 1, connections_per_address: 1 }
 }
 
 #[inline]

@@ -104,9 +104,7 @@ impl Stamped {
     ///
     /// The system's; `InvalidInput` if it has none.
     pub fn peer(&self) -> io::Result<SocketAddr> {
-        self.socket
-            .peer()?
-            .ok_or_else(|| ErrorKind::InvalidInput.into())
+        self.socket.peer()?.ok_or_else(|| ErrorKind::InvalidInput.into())
     }
 
     /// How it waits for a message.

@@ -130,9 +130,7 @@ impl<T: Transport> Transport for StudyServer<T> {
             self.datagrams.send(&mut self.token)?;
             return Ok(false);
         }
-        let new = self
-            .receiver
-            .handle_datagram(&self.request, &mut self.acknowledgement);
+        let new = self.receiver.handle_datagram(&self.request, &mut self.acknowledgement);
         if new.is_some() {
             return Ok(true);
         }

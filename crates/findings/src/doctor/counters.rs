@@ -21,17 +21,13 @@ pub(super) fn software_events(facts: &Facts, probed: &Probed) -> Option<Verdict>
             worse(&**reason, advice).effect(HALF)
         }
         (None, _) if bound > 2 => missing("the kernel refuses to count", advice),
-        (Some(Trial::Works) | None, None) if bound == 2 => worse(
-            "the kernel refuses to count events inside the kernel",
-            advice,
-        )
-        .effect(HALF),
+        (Some(Trial::Works) | None, None) if bound == 2 => {
+            worse("the kernel refuses to count events inside the kernel", advice).effect(HALF)
+        }
         (Some(Trial::Works), None) => not_checked("not tried"),
         (trial, _) => tried(trial.as_ref(), "software events can be counted", advice),
     };
-    Some(verdict.and(&maybe(level, |level| {
-        format!(" (perf_event_paranoid is {level})")
-    })))
+    Some(verdict.and(&maybe(level, |level| format!(" (perf_event_paranoid is {level})"))))
 }
 
 pub(super) fn hardware_events(facts: &Facts, probed: &Probed) -> Option<Verdict> {
@@ -60,11 +56,7 @@ pub(super) fn tracepoints(facts: &Facts, probed: &Probed) -> Option<Verdict> {
                  /sys/kernel/tracing` (`sudo mount -o remount,gid=$(id -g),mode=750 /sys/kernel/tracing` where it is \
                  mounted already) and `sudo sysctl kernel.perf_event_paranoid=1`";
     let advice = if is_perf { perf_advice(facts) } else { mount };
-    Some(tried(
-        probed.tracepoints.as_ref(),
-        "they can be counted",
-        advice,
-    ))
+    Some(tried(probed.tracepoints.as_ref(), "they can be counted", advice))
 }
 
 fn perf_advice(facts: &Facts) -> &'static str {

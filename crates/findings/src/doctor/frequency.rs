@@ -32,9 +32,8 @@ pub(super) fn frequency_scaling(facts: &Facts, _: &Probed) -> Option<Verdict> {
 
 pub(super) fn governor(facts: &Facts, _: &Probed) -> Option<Verdict> {
     let policies = facts.frequency.policies.iter();
-    let mut governors: Vec<&str> = policies
-        .filter_map(|policy| policy.governor.as_deref())
-        .collect();
+    let mut governors: Vec<&str> =
+        policies.filter_map(|policy| policy.governor.as_deref()).collect();
     governors.sort_unstable();
     governors.dedup();
     let is = format!("the governor is {}", governors.join(" and "));

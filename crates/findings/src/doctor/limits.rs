@@ -80,15 +80,9 @@ pub(super) fn processors(facts: &Facts, _: &Probed) -> Option<Verdict> {
          `--cpuset-cpus`"
             .to_owned()
     } else {
-        format!(
-            "allow the other CPUs: `taskset -c {} costof run`",
-            facts.cpu.online
-        )
+        format!("allow the other CPUs: `taskset -c {} costof run`", facts.cpu.online)
     };
-    Some(missing(
-        format!("this process may run on CPU {usable} only"),
-        advice,
-    ))
+    Some(missing(format!("this process may run on CPU {usable} only"), advice))
 }
 
 pub(super) fn priority(facts: &Facts, _: &Probed) -> Option<Verdict> {
@@ -129,9 +123,7 @@ pub(super) fn environment(facts: &Facts, _: &Probed) -> Option<Verdict> {
         return Some(verdict.effect("a preloaded library changes what calls cost"));
     }
     let unset: Vec<String> = names.iter().map(|name| format!("-u {name}")).collect();
-    let what = format!(
-        "{} changes how programs load libraries or allocate memory",
-        names.join(", ")
-    );
+    let what =
+        format!("{} changes how programs load libraries or allocate memory", names.join(", "));
     Some(worse(what, format!("`env {} costof run`", unset.join(" "))))
 }

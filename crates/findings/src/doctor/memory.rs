@@ -11,22 +11,14 @@ const LOCKED_WANTED_BYTES: u64 = 64 << 20;
 
 pub(super) fn memory_left(facts: &Facts, _: &Probed) -> Option<Verdict> {
     let Some(available) = facts.available_bytes() else {
-        let verdict = unread(
-            facts,
-            "meminfo",
-            "the kernel does not report how much is left",
-        );
+        let verdict = unread(facts, "meminfo", "the kernel does not report how much is left");
         return Some(verdict.effect("large sizes cannot be measured"));
     };
     let what = format!("{} MiB are available", available >> 20);
     if available >= MEMORY_WANTED_BYTES {
         return Some(good(what));
     }
-    let advice = match facts
-        .memory
-        .available_bytes
-        .is_none_or(|free| available < free)
-    {
+    let advice = match facts.memory.available_bytes.is_none_or(|free| available < free) {
         true => "raise the memory limit of its cgroup (a container's `--memory`) to 2 GiB or more",
         false => "find what uses it with `ps aux --sort=-rss | head`",
     };
@@ -62,11 +54,7 @@ pub(super) fn huge_pages(facts: &Facts, probed: &Probed) -> Option<Verdict> {
 
 pub(super) fn locked_memory(facts: &Facts, _: &Probed) -> Option<Verdict> {
     let Some(limit) = facts.inherited.rlimits.locked_memory_bytes else {
-        return Some(unread(
-            facts,
-            "limits",
-            "the kernel does not report the limit",
-        ));
+        return Some(unread(facts, "limits", "the kernel does not report the limit"));
     };
     let is_enough = |bytes: Option<u64>| bytes.is_none_or(|bytes| bytes >= LOCKED_WANTED_BYTES);
     let what = match limit.soft {

@@ -160,11 +160,7 @@ fn for_this_user(facts: &Facts, advice: String) -> String {
     let is_root = facts.inherited.effective_user == Some(0)
         && facts.inherited.initial_user_namespace != Some(false);
     if facts.virtualization.container.is_none() {
-        return if is_root {
-            advice.replace("sudo ", "")
-        } else {
-            advice
-        };
+        return if is_root { advice.replace("sudo ", "") } else { advice };
     }
     if is_of_host && !advice.contains("on the host") {
         return format!("on the host: {advice}");

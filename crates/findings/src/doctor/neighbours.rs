@@ -19,33 +19,26 @@ const STEAL_SHARE: f64 = 0.001;
 const CORE_SHARE: f64 = 0.02;
 
 pub(super) fn load(facts: &Facts, probed: &Probed) -> Option<Verdict> {
-    let (is_much, what) = match (
-        probed.busy_share,
-        facts.activity.load_1min,
-        facts.cpu.logical_count,
-    ) {
-        (Some(busy), ..) => {
-            let share = percent(busy);
-            (
-                busy > BUSY_SHARE,
-                format!("other processes used {share} of the CPU time just now"),
-            )
-        }
-        (_, Some(load), Some(cpus)) => (
-            load > LOAD_PER_CPU * f64::from(cpus),
-            format!(
-                "{load} tasks ran or waited in the last minute, on {}",
-                counted(cpus, "CPU")
+    let (is_much, what) =
+        match (probed.busy_share, facts.activity.load_1min, facts.cpu.logical_count) {
+            (Some(busy), ..) => {
+                let share = percent(busy);
+                (
+                    busy > BUSY_SHARE,
+                    format!("other processes used {share} of the CPU time just now"),
+                )
+            }
+            (_, Some(load), Some(cpus)) => (
+                load > LOAD_PER_CPU * f64::from(cpus),
+                format!(
+                    "{load} tasks ran or waited in the last minute, on {}",
+                    counted(cpus, "CPU")
+                ),
             ),
-        ),
-        _ => return Some(unread(facts, "loadavg", "the kernel reports no load")),
-    };
+            _ => return Some(unread(facts, "loadavg", "the kernel reports no load")),
+        };
     let advice = "find what runs with `top`, stop it, or measure on a CPU that it does not use (`--cpu LIST`)";
-    Some(if is_much {
-        worse(what, advice)
-    } else {
-        good(what)
-    })
+    Some(if is_much { worse(what, advice) } else { good(what) })
 }
 
 pub(super) fn steal(facts: &Facts, probed: &Probed) -> Option<Verdict> {
@@ -53,21 +46,13 @@ pub(super) fn steal(facts: &Facts, probed: &Probed) -> Option<Verdict> {
         (facts.activity.steal_share, "since the start"),
         (probed.steal_share, "just now, with two busy CPUs"),
     ];
-    let known = shares
-        .into_iter()
-        .filter_map(|(share, when)| Some((share?, when)));
+    let known = shares.into_iter().filter_map(|(share, when)| Some((share?, when)));
     let known: Vec<(f64, &str)> = known.collect();
     if known.is_empty() {
-        return Some(unread(
-            facts,
-            "/proc/stat",
-            "the kernel does not count stolen time",
-        ));
+        return Some(unread(facts, "/proc/stat", "the kernel does not count stolen time"));
     }
     let is_stolen = known.iter().any(|(share, _)| *share > STEAL_SHARE);
-    let shares = known
-        .iter()
-        .map(|(share, when)| format!("{} {when}", percent(*share)));
+    let shares = known.iter().map(|(share, when)| format!("{} {when}", percent(*share)));
     let shares = shares.collect::<Vec<_>>().join("; ");
     let what = format!("the hypervisor took CPU time from this machine: {shares}");
     let advice = "measure at another time, or on an instance with dedicated CPUs";
@@ -101,9 +86,7 @@ pub(super) fn core(facts: &Facts, probed: &Probed) -> Option<Verdict> {
         percent(shared)
     );
     let alone = alone::said(&probed.alone, "the last second");
-    let alone = maybe(Some(alone).filter(|said| !said.is_empty()), |said| {
-        format!("; {said}")
-    });
+    let alone = maybe(Some(alone).filter(|said| !said.is_empty()), |said| format!("; {said}"));
     Some(match &look.sibling {
         _ if !is_shared => good(used + &alone),
         None => worse(
@@ -136,10 +119,7 @@ pub(super) fn hypervisor(facts: &Facts, _: &Probed) -> Option<Verdict> {
     let name = facts.virtualization.hypervisor.as_deref();
     Some(match facts.virtualization.virtual_machine {
         Some(true) => worse(
-            format!(
-                "this is a virtual machine ({})",
-                name.unwrap_or("of an unnamed hypervisor")
-            ),
+            format!("this is a virtual machine ({})", name.unwrap_or("of an unnamed hypervisor")),
             "the numbers are those of this instance type: compare them with runs on the same type, or measure on bare \
              metal to know the hardware's own",
         ),

@@ -29,12 +29,7 @@ pub(super) fn seccomp(facts: &Facts, _: &Probed) -> Option<Verdict> {
 const NAMESPACE_SETTINGS: [(&str, &str, &str, bool); 3] = [
     ("user.max_user_namespaces", "0", "10000", true),
     ("kernel.unprivileged_userns_clone", "0", "1", false),
-    (
-        "kernel.apparmor_restrict_unprivileged_userns",
-        "1",
-        "0",
-        false,
-    ),
+    ("kernel.apparmor_restrict_unprivileged_userns", "1", "0", false),
 ];
 
 pub(super) fn namespaces(facts: &Facts, probed: &Probed) -> Option<Verdict> {
@@ -44,10 +39,7 @@ pub(super) fn namespaces(facts: &Facts, probed: &Probed) -> Option<Verdict> {
         (*binds_root || !is_root) && sysctl(facts, name) == Some(value)
     });
     let setting = forbids.map(|(name, value, wanted, _)| {
-        (
-            format!("{name} is {value}"),
-            format!("`sudo sysctl {name}={wanted}`"),
-        )
+        (format!("{name} is {value}"), format!("`sudo sysctl {name}={wanted}`"))
     });
     let advice = if is_filtered(facts) {
         "let its seccomp filter allow unshare: in a container, `--cap-add SYS_ADMIN --cap-add NET_ADMIN`; in a \
@@ -59,12 +51,7 @@ pub(super) fn namespaces(facts: &Facts, probed: &Probed) -> Option<Verdict> {
         "run as root"
     };
     let works = "user and network namespaces can be made";
-    Some(tried_despite(
-        probed.network_namespaces.as_ref(),
-        works,
-        setting,
-        advice,
-    ))
+    Some(tried_despite(probed.network_namespaces.as_ref(), works, setting, advice))
 }
 
 pub(super) fn tun(_: &Facts, probed: &Probed) -> Option<Verdict> {
@@ -74,11 +61,7 @@ pub(super) fn tun(_: &Facts, probed: &Probed) -> Option<Verdict> {
 
 pub(super) fn icmp(_: &Facts, probed: &Probed) -> Option<Verdict> {
     let advice = "`sudo sysctl net.ipv4.ping_group_range=\"0 2147483647\"`";
-    Some(tried(
-        probed.icmp.as_ref(),
-        "echo requests can be sent",
-        advice,
-    ))
+    Some(tried(probed.icmp.as_ref(), "echo requests can be sent", advice))
 }
 
 pub(super) fn io_uring(facts: &Facts, probed: &Probed) -> Option<Verdict> {
@@ -104,10 +87,5 @@ pub(super) fn io_uring(facts: &Facts, probed: &Probed) -> Option<Verdict> {
         false => "use Linux 5.1 or later, with CONFIG_IO_URING=y",
     };
     let works = "a ring can be set up";
-    Some(tried_despite(
-        probed.io_uring.as_ref(),
-        works,
-        setting,
-        advice,
-    ))
+    Some(tried_despite(probed.io_uring.as_ref(), works, setting, advice))
 }

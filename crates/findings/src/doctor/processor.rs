@@ -53,13 +53,8 @@ pub(super) fn idle_states(facts: &Facts, _: &Probed) -> Option<Verdict> {
     let deepest = on.max_by_key(|state| state.exit_latency_ns);
     let latency = deepest.and_then(|state| Some((state, state.exit_latency_ns?)));
     let Some((state, latency_ns)) = latency else {
-        let handed = when(
-            is_virtual(facts),
-            "; an idle CPU is handed to the hypervisor",
-        );
-        return Some(not_checked(format!(
-            "the kernel reports no idle states{handed}"
-        )));
+        let handed = when(is_virtual(facts), "; an idle CPU is handed to the hypervisor");
+        return Some(not_checked(format!("the kernel reports no idle states{handed}")));
     };
     let (name, latency) = (&state.name, us(latency_ns as f64));
     let what =
@@ -117,10 +112,7 @@ pub(super) fn wake_up(facts: &Facts, probed: &Probed) -> Option<Verdict> {
     } else if idle_ns < WAKE_UP_NS {
         good(takes)
     } else {
-        worse(
-            takes,
-            format!("compare points with the same `wake`; {awake}"),
-        )
+        worse(takes, format!("compare points with the same `wake`; {awake}"))
     })
 }
 
@@ -132,10 +124,7 @@ pub(super) fn mitigations(facts: &Facts, _: &Probed) -> Option<Verdict> {
     let costly = COSTLY_MITIGATIONS.iter().filter_map(|word| {
         let mut against = vulnerabilities.iter();
         let (name, _) = against.find(|(_, mitigation)| mitigation.contains(word))?;
-        Some(format!(
-            "{} ({name})",
-            word.trim_start_matches("Mitigation: ")
-        ))
+        Some(format!("{} ({name})", word.trim_start_matches("Mitigation: ")))
     });
     let costly: Vec<String> = costly.collect();
     if costly.is_empty() {

@@ -91,10 +91,7 @@ fn each_topic_can_be_unhealthy_and_says_what_to_do() {
     }
     for diagnosis in changed(&Table::new()) {
         let mut topics = FILE.cases.unhealthy.iter().map(|case| &case.topic);
-        assert!(
-            topics.any(|topic| *topic == diagnosis.topic),
-            "{diagnosis:?}"
-        );
+        assert!(topics.any(|topic| *topic == diagnosis.topic), "{diagnosis:?}");
     }
 }
 
@@ -162,13 +159,7 @@ fn what_uses_the_core_is_as_likely_as_the_machine_says() {
     assert!(visible.what.ends_with(ran), "{visible:?}");
     let bare = after_text("core", SHARED);
     assert!(bare.what.ends_with("an addition)"), "{bare:?}");
-    let unknown = after_text(
-        "core",
-        "probed.core.floor = 'unset'\nprobed.core.shared = 'unset'",
-    );
+    let unknown = after_text("core", "probed.core.floor = 'unset'\nprobed.core.shared = 'unset'");
     assert_eq!(unknown.state, NotChecked);
-    assert!(
-        unknown.what.contains("uses the core of CPU 3"),
-        "{unknown:?}"
-    );
+    assert!(unknown.what.contains("uses the core of CPU 3"), "{unknown:?}");
 }

@@ -19,18 +19,12 @@ pub(super) fn good(what: impl Into<String>) -> Verdict {
 
 pub(super) fn worse(what: impl Into<String>, advice: impl Into<String>) -> Verdict {
     let advice = Some(advice.into());
-    Verdict {
-        advice,
-        ..Verdict::new(DiagnosisState::Worse, what.into())
-    }
+    Verdict { advice, ..Verdict::new(DiagnosisState::Worse, what.into()) }
 }
 
 pub(super) fn missing(what: impl Into<String>, advice: impl Into<String>) -> Verdict {
     let advice = Some(advice.into());
-    Verdict {
-        advice,
-        ..Verdict::new(DiagnosisState::Missing, what.into())
-    }
+    Verdict { advice, ..Verdict::new(DiagnosisState::Missing, what.into()) }
 }
 
 pub(super) fn not_checked(what: impl Into<String>) -> Verdict {
@@ -73,12 +67,7 @@ pub(super) fn tried_despite(
 
 impl Verdict {
     fn new(state: DiagnosisState, what: String) -> Verdict {
-        Verdict {
-            state,
-            what,
-            effect: None,
-            advice: None,
-        }
+        Verdict { state, what, effect: None, advice: None }
     }
 
     /// Replaces the topic's effect.
@@ -89,18 +78,13 @@ impl Verdict {
 
     /// Adds to what is known.
     pub(super) fn and(self, more: &str) -> Verdict {
-        Verdict {
-            what: self.what + more,
-            ..self
-        }
+        Verdict { what: self.what + more, ..self }
     }
 
     /// If nothing was checked, the effect is only possible, and the text says so.
     pub(super) fn diagnosis(self, topic: &Topic) -> Diagnosis {
         let is_good = self.state == DiagnosisState::Good;
-        let effect = self
-            .effect
-            .unwrap_or(if is_good { topic.good } else { topic.effect });
+        let effect = self.effect.unwrap_or(if is_good { topic.good } else { topic.effect });
         Diagnosis {
             topic: topic.name.to_owned(),
             state: self.state,

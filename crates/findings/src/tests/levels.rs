@@ -10,10 +10,8 @@ struct Random(u64);
 
 impl Random {
     fn uniform(&mut self) -> f64 {
-        self.0 = self
-            .0
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963_407);
+        self.0 =
+            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (self.0 >> 11) as f64 / (1_u64 << 53) as f64
     }
 
@@ -26,17 +24,10 @@ impl Random {
 /// Adds scatter, and moves this share of the points by 40 %.
 fn noisy(curve: &[(f64, f64)], sd: f64, outliers: f64, random: &mut Random) -> Vec<(f64, f64)> {
     let mut noise = || {
-        let outlier = if random.uniform() < outliers {
-            1.4
-        } else {
-            1.0
-        };
+        let outlier = if random.uniform() < outliers { 1.4 } else { 1.0 };
         outlier * (sd * random.normal()).exp()
     };
-    curve
-        .iter()
-        .map(|&(size, cost)| (size, cost * noise()))
-        .collect()
+    curve.iter().map(|&(size, cost)| (size, cost * noise())).collect()
 }
 
 /// First size, last size and cost of each level.
@@ -49,10 +40,7 @@ fn found(curve: &[(f64, f64)]) -> Vec<(f64, f64, f64)> {
 
 fn steps_found(curve: &[(f64, f64)]) -> Vec<f64> {
     let levels = levels(curve);
-    levels
-        .windows(2)
-        .map(|pair| half_way(curve, &pair[0], &pair[1]))
-        .collect()
+    levels.windows(2).map(|pair| half_way(curve, &pair[0], &pair[1])).collect()
 }
 
 fn is_near(one: f64, other: f64, share: f64) -> bool {
@@ -65,19 +53,10 @@ fn machines() -> Vec<(&'static str, Vec<Step>)> {
     vec![
         ("no cache at all", vec![]),
         ("one step", vec![step(12.0, 1024.0, 1.5)]),
-        (
-            "two steps",
-            vec![step(3.0, 56.0, 0.5), step(100.0, 4096.0, 2.0)],
-        ),
-        (
-            "three caches, soft",
-            vec![first(), step(9.0, 1200.0, 2.5), step(130.0, 34_000.0, 2.5)],
-        ),
+        ("two steps", vec![step(3.0, 56.0, 0.5), step(100.0, 4096.0, 2.0)]),
+        ("three caches, soft", vec![first(), step(9.0, 1200.0, 2.5), step(130.0, 34_000.0, 2.5)]),
         ("third cache gone", vec![first(), step(130.0, 2500.0, 2.5)]),
-        (
-            "third cache small",
-            vec![first(), step(9.0, 1100.0, 1.0), step(130.0, 7000.0, 1.5)],
-        ),
+        ("third cache small", vec![first(), step(9.0, 1100.0, 1.0), step(130.0, 7000.0, 1.5)]),
         (
             "three caches and a TLB",
             vec![
@@ -121,10 +100,7 @@ fn scatter_and_outliers_hide_and_add_few_steps() {
         }
         let wanted = if outliers > 0.0 { 0.9 } else { 0.95 };
         let share = f64::from(right) / f64::from(all);
-        assert!(
-            share >= wanted,
-            "sd {sd}, outliers {outliers}: {right} of {all}"
-        );
+        assert!(share >= wanted, "sd {sd}, outliers {outliers}: {right} of {all}");
         assert!(near * 100 >= right * 97, "sd {sd}: {near} of {right} near");
     }
 }
@@ -134,22 +110,12 @@ fn the_levels_of_real_curves_are_those_that_one_sees() {
     let curves = [
         (
             &REAL_SMALL_PAGES[..],
-            [
-                (16., 40., 0.885),
-                (64., 384., 3.1),
-                (2048., 12288., 12.),
-                (65536., 524_288., 147.),
-            ],
+            [(16., 40., 0.885), (64., 384., 3.1), (2048., 12288., 12.), (65536., 524_288., 147.)],
             [55., 1200., 34_000.],
         ),
         (
             &REAL_HUGE_PAGES[..],
-            [
-                (16., 40., 0.886),
-                (64., 384., 3.1),
-                (2048., 16384., 12.1),
-                (65536., 524_288., 137.),
-            ],
+            [(16., 40., 0.886), (64., 384., 3.1), (2048., 16384., 12.1), (65536., 524_288., 137.)],
             [55., 1200., 36_000.],
         ),
         (
@@ -176,11 +142,7 @@ fn the_levels_of_real_curves_are_those_that_one_sees() {
 fn a_cache_that_another_program_takes_is_no_level() {
     assert_eq!(
         found(&REAL_TAKEN),
-        [
-            (16., 48., 0.8935),
-            (64., 384., 3.11),
-            (2560., 131_072., 147.)
-        ]
+        [(16., 48., 0.8935), (64., 384., 3.11), (2560., 131_072., 147.)]
     );
     assert!(is_near(steps_found(&REAL_TAKEN)[1], 2200., 0.1));
 }

@@ -114,11 +114,7 @@ fn has_ipv6() -> bool {
 
 /// A locally administered address.
 fn hardware_address(is_near: bool) -> &'static str {
-    if is_near {
-        "02:c0:57:00:00:02"
-    } else {
-        "02:c0:57:00:00:01"
-    }
+    if is_near { "02:c0:57:00:00:02" } else { "02:c0:57:00:00:01" }
 }
 
 /// A network namespace; without the permission for it, one in a new user namespace.
@@ -160,19 +156,11 @@ pub(crate) fn tc<'a>(
 /// The output of a program of iproute2 in a namespace, given `input`.
 fn output(namespace: &Namespace, mut command: Command, input: &str) -> Result<Output, String> {
     let name = command.get_program().to_string_lossy().into_owned();
-    command
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped());
-    namespace
-        .start_in(&mut command)
-        .map_err(|error| error.to_string())?;
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    namespace.start_in(&mut command).map_err(|error| error.to_string())?;
     let missing = |error| format!("cannot run {name}: {error} (Debian: apt-get install iproute2)");
     let mut child = command.spawn().map_err(missing)?;
-    let written = child
-        .stdin
-        .take()
-        .map(|mut to| to.write_all(input.as_bytes()));
+    let written = child.stdin.take().map(|mut to| to.write_all(input.as_bytes()));
     let output = child.wait_with_output().map_err(missing)?;
     if output.status.success() && !matches!(written, Some(Err(_))) {
         return Ok(output);
@@ -182,16 +170,10 @@ fn output(namespace: &Namespace, mut command: Command, input: &str) -> Result<Ou
     let says = says.lines().find(|line| !line.trim().is_empty());
     let asked = match input {
         "" => {
-            let words: Vec<_> = command
-                .get_args()
-                .map(|word| word.to_string_lossy())
-                .collect();
+            let words: Vec<_> = command.get_args().map(|word| word.to_string_lossy()).collect();
             words.join(" ")
         }
         input => input.replace('\n', "; "),
     };
-    Err(format!(
-        "`{name} {asked}`: {}",
-        says.unwrap_or("failed").trim()
-    ))
+    Err(format!("`{name} {asked}`: {}", says.unwrap_or("failed").trim()))
 }

@@ -51,9 +51,7 @@ fn emulation(mut number: impl FnMut() -> u64) -> Emulation {
         loss: share(1.0),
         reorder: share(1.0),
         duplicate: share(1.0),
-        rate: Some(share(255.0))
-            .filter(|step| *step > 0.0)
-            .map(|step| 1e3 * 1.08_f64.powf(step)),
+        rate: Some(share(255.0)).filter(|step| *step > 0.0).map(|step| 1e3 * 1.08_f64.powf(step)),
         queue: 1 + share(1000.0) as u32,
     }
 }
@@ -65,9 +63,6 @@ fn leave(channel: &mut Channel, now_ns: u64, sent: &HashMap<u32, (u64, usize)>) 
         let (came_ns, length) = sent[&number];
         assert!(came_ns <= due_ns, "packet {number} leaves before it came");
         assert_eq!(packet.len(), length);
-        assert!(
-            packet[4..].iter().all(|byte| *byte == number as u8),
-            "packet {number} changed"
-        );
+        assert!(packet[4..].iter().all(|byte| *byte == number as u8), "packet {number} changed");
     }
 }

@@ -111,9 +111,7 @@ impl Held {
             }
             (Request::Report, Some(emulator)) => {
                 let report = emulator.report(&self.ends);
-                report.map(|report| Reply::Report {
-                    link: Some(Box::new(report)),
-                })
+                report.map(|report| Reply::Report { link: Some(Box::new(report)) })
             }
         };
         answer.unwrap_or_else(|reason| Reply::Refused { reason })

@@ -98,41 +98,22 @@ impl Holder {
         let refused =
             |reason: String| Failure::unsupported(format!("cannot make the link {link}: {reason}"));
         // The next launch may have more luck.
-        let lost = |reason: String| Failure {
-            kind: FailureKind::Crashed,
-            ..refused(reason)
-        };
-        let mut command = command
-            .on(&Host::Local)
-            .map_err(|error| refused(error.to_string()))?;
-        command
-            .arg(link.to_string())
-            .args(arguments)
-            .stderr(Stdio::null());
-        let mut child = command
-            .spawn()
-            .map_err(|error| lost(format!("its holder does not start: {error}")))?;
+        let lost = |reason: String| Failure { kind: FailureKind::Crashed, ..refused(reason) };
+        let mut command = command.on(&Host::Local).map_err(|error| refused(error.to_string()))?;
+        command.arg(link.to_string()).args(arguments).stderr(Stdio::null());
+        let mut child =
+            command.spawn().map_err(|error| lost(format!("its holder does not start: {error}")))?;
         let pid = child.id();
         let asks = child.stdin.take();
         let output = child.stdout.take().expect("standard output is a pipe");
         let (sender, says) = mpsc::channel();
-        let mut holder = Holder {
-            child,
-            asks,
-            says,
-            emulated_by: None,
-        };
+        let mut holder = Holder { child, asks, says, emulated_by: None };
         // Ends with the holder, which closes what it reads.
         pipe::spawn("link", move || {
             pipe::forward_lines(output, LINE_MAX_BYTES, |line| sender.send(line).is_ok());
         })?;
         match holder.hear(MAKE_LIMIT, interrupted) {
-            Ok(Reply::Link {
-                near,
-                far,
-                user,
-                emulated_by,
-            }) => {
+            Ok(Reply::Link { near, far, user, emulated_by }) => {
                 holder.emulated_by = emulated_by;
                 let of = |descriptor: i32| {
                     let user = user.then(|| PathBuf::from(format!("/proc/{pid}/ns/user")));
@@ -227,21 +208,12 @@ mod tests {
     #[test]
     fn every_message_is_read_back() {
         let relay_on = Request::RelayOn { cpus: vec![0, 3] };
-        for ask in [
-            Request::Begin { seed: u64::MAX },
-            relay_on,
-            Request::Report,
-            Request::Stay,
-        ] {
+        for ask in [Request::Begin { seed: u64::MAX }, relay_on, Request::Report, Request::Stay] {
             let read: Request = serde_json::from_slice(&line(&ask)).unwrap();
             assert_eq!(read, ask);
         }
         let report = || Some(Box::new(LinkReport::default()));
-        for say in [
-            Reply::Done,
-            Reply::Report { link: report() },
-            Reply::Report { link: None },
-        ] {
+        for say in [Reply::Done, Reply::Report { link: report() }, Reply::Report { link: None }] {
             let text = line(&say);
             let read: Reply = serde_json::from_slice(&text).unwrap();
             assert_eq!(line(&read), text);

@@ -108,12 +108,7 @@ impl Drop for Lock {
 /// If another link exists, or the link cannot be created; nothing is then left of it.
 pub fn up(link: &Link, seed: u64, holder: &WorkerCommand) -> Result<(Up, bool), String> {
     let _lock = Lock::take()?;
-    let begun = Up {
-        link: link.to_string(),
-        seed,
-        emulated_by: None,
-        pid: None,
-    };
+    let begun = Up { link: link.to_string(), seed, emulated_by: None, pid: None };
     match recorded() {
         Some(up) if is_whole(&up) && (&up.link, up.seed) == (&begun.link, seed) => {
             return Ok((up, true));
@@ -149,10 +144,7 @@ fn make(link: &Link, seed: u64, holder: &WorkerCommand, begun: Up) -> Result<Up,
     }
     let (mut holder, _, _) =
         Holder::start(link, holder, &["--named"], &NEVER).map_err(|failure| failure.reason)?;
-    let mut up = Up {
-        emulated_by: holder.emulated_by.clone(),
-        ..begun
-    };
+    let mut up = Up { emulated_by: holder.emulated_by.clone(), ..begun };
     if let Reply::Refused { reason } = holder.ask(Request::Begin { seed }, &NEVER)? {
         return Err(reason);
     }
@@ -251,14 +243,8 @@ const ROOT: &str = " (costof link needs root: its namespaces have names, which a
 /// The named namespaces; the calling thread is in the far one afterwards.
 fn ends() -> Result<Ends, String> {
     let named = |name| Namespace::named(name).map_err(|error| format!("{name}: {error}"));
-    let ends = Ends {
-        near: named(NEAR_NAME)?,
-        far: named(FAR_NAME)?,
-        user: false,
-    };
-    ends.far
-        .enter()
-        .map_err(|error| format!("cannot enter {FAR_NAME}: {error}"))?;
+    let ends = Ends { near: named(NEAR_NAME)?, far: named(FAR_NAME)?, user: false };
+    ends.far.enter().map_err(|error| format!("cannot enter {FAR_NAME}: {error}"))?;
     Ok(ends)
 }
 
@@ -286,10 +272,7 @@ fn serve(held: &mut Held) -> io::Result<()> {
     let listener = UnixListener::bind(SOCKET)?;
     listener.set_nonblocking(true)?;
     while recorded().is_some_and(|up| up.pid == Some(std::process::id())) {
-        let limit = Timespec {
-            tv_sec: RECORD_CHECK_SECONDS,
-            tv_nsec: 0,
-        };
+        let limit = Timespec { tv_sec: RECORD_CHECK_SECONDS, tv_nsec: 0 };
         let mut asked = [PollFd::new(&listener, PollFlags::IN)];
         if retry_on_intr(|| poll(&mut asked, Some(&limit)))? == 0 {
             continue;
@@ -387,10 +370,7 @@ fn identity_of(data: &Metadata) -> (u64, u64) {
 /// since is not.
 fn is_ours(pid: u32) -> bool {
     let own = identity(Path::new(&format!("/proc/{pid}/ns/net")));
-    own.is_some()
-        && [FAR_NAME, NEAR_NAME]
-            .iter()
-            .any(|name| identity(&path(name)) == own)
+    own.is_some() && [FAR_NAME, NEAR_NAME].iter().any(|name| identity(&path(name)) == own)
 }
 
 fn end(pid: u32) -> Result<(), String> {
@@ -407,11 +387,10 @@ fn end(pid: u32) -> Result<(), String> {
 }
 
 fn netns(what: &str, name: &str) -> Result<(), String> {
-    let output = Command::new("ip")
-        .args(["netns", what, name])
-        .stdin(Stdio::null())
-        .output()
-        .map_err(|error| format!("cannot run ip: {error} (Debian: apt-get install iproute2)"))?;
+    let output =
+        Command::new("ip").args(["netns", what, name]).stdin(Stdio::null()).output().map_err(
+            |error| format!("cannot run ip: {error} (Debian: apt-get install iproute2)"),
+        )?;
     if output.status.success() {
         return Ok(());
     }

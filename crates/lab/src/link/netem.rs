@@ -49,11 +49,7 @@ impl Netem {
         for emulation in [&up, &down] {
             differs(emulation)?;
         }
-        let mut netem = Netem {
-            up,
-            down,
-            before: Default::default(),
-        };
+        let mut netem = Netem { up, down, before: Default::default() };
         for end in [&ends.near, &ends.far] {
             // One packet is at most the MTU, so that a loss is never one of 64 KiB.
             ip(end, &[&format!("link set {DEVICE} gso_max_segs 1")])?;
@@ -110,10 +106,7 @@ fn absent(up: &Emulation, down: &Emulation) -> BTreeMap<Text, Text> {
         say(name, "netem does not count them");
     }
     if up.loss + down.loss > 0.0 {
-        say(
-            "queue_drops",
-            "netem counts what its queue drops as requested losses",
-        );
+        say("queue_drops", "netem counts what its queue drops as requested losses");
     }
     absent
 }
@@ -152,9 +145,7 @@ fn draws(emulation: &Emulation) -> bool {
 fn words(emulation: &Emulation, seed: u64) -> String {
     let mut words = vec!["netem".to_owned()];
     // With a rate there is no delay; one packet is on the line.
-    let limit = emulation
-        .rate
-        .map_or(MAX_IN_FLIGHT, |_| emulation.queue.saturating_add(1));
+    let limit = emulation.rate.map_or(MAX_IN_FLIGHT, |_| emulation.queue.saturating_add(1));
     words.push(format!("limit {limit}"));
     words.push(format!("delay {}us", emulation.delay_ns / 1e3));
     for (name, share) in [
@@ -258,12 +249,7 @@ mod tests {
     #[test]
     fn counts_are_those_since_the_launch_began() {
         let after = (shown(r#""limit":1000,"ecn":false,"gap":0"#), 3_000);
-        let before = Counts {
-            packets: 4,
-            bytes: 4 * 1514,
-            drops: 1,
-            ..Counts::default()
-        };
+        let before = Counts { packets: 4, bytes: 4 * 1514, drops: 1, ..Counts::default() };
         let lossy = traffic(&up("loss=10%"), (before, 1_000), after);
         assert_eq!((lossy.packets, lossy.bytes), (6, 9000));
         assert_eq!((lossy.lost, lossy.queue_drops), (2, None));
@@ -286,10 +272,7 @@ mod tests {
 
     #[test]
     fn what_netem_does_not_measure_is_absent_with_the_reason() {
-        let counts = Counts {
-            packets: 10,
-            ..Counts::default()
-        };
+        let counts = Counts { packets: 10, ..Counts::default() };
         for (link, named) in [("delay=1ms", 4), ("loss=1%", 5)] {
             let traffic = traffic(&up(link), (Counts::default(), 0), (counts, 0));
             let absent = absent(&up(link), &up(link));

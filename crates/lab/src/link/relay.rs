@@ -312,10 +312,7 @@ impl Relaying {
     fn report(&mut self) -> LinkReport {
         self.seen_here();
         let duration_ns = (now() - self.began_ns) as f64;
-        let counted = |channel: &Channel| Traffic {
-            counted_ns: duration_ns,
-            ..channel.traffic()
-        };
+        let counted = |channel: &Channel| Traffic { counted_ns: duration_ns, ..channel.traffic() };
         LinkReport {
             by: RELAY.into(),
             duration_ns,

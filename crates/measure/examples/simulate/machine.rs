@@ -26,49 +26,31 @@ pub(crate) const BATCHES: usize = 20;
 
 impl Launches {
     pub(crate) fn alike(sigma: f64) -> Launches {
-        Launches {
-            sigma,
-            ..Launches::default()
-        }
+        Launches { sigma, ..Launches::default() }
     }
 
     pub(crate) fn some_slow(slow_launches: f64) -> Launches {
-        Launches {
-            slow_launches,
-            ..Launches::alike(0.03)
-        }
+        Launches { slow_launches, ..Launches::alike(0.03) }
     }
 
     pub(crate) fn with_slow_batches(share: f64) -> Launches {
-        Launches {
-            slow_batches: Some(share),
-            ..Launches::alike(0.03)
-        }
+        Launches { slow_batches: Some(share), ..Launches::alike(0.03) }
     }
 
     /// The median of one launch's batches, relative to the row's cost.
     pub(crate) fn launch_median(self, random: &mut Rng) -> f64 {
-        let slow_batches = self
-            .slow_batches
-            .map_or(0.0, |slow| slow + 0.08 * normal(random));
-        let mode = if random.f64() < self.slow_launches {
-            SLOW
-        } else {
-            1.0
-        };
+        let slow_batches = self.slow_batches.map_or(0.0, |slow| slow + 0.08 * normal(random));
+        let mode = if random.f64() < self.slow_launches { SLOW } else { 1.0 };
         let launch = mode * lognormal(random, self.sigma);
-        let batches: Vec<f64> = (0..BATCHES)
-            .map(|_| launch * batch_factor(random, slow_batches))
-            .collect();
+        let batches: Vec<f64> =
+            (0..BATCHES).map(|_| launch * batch_factor(random, slow_batches)).collect();
         median(&batches).unwrap_or(f64::NAN)
     }
 
     /// The true median of the launch distribution, from many launches.
     pub(crate) fn true_median(self) -> f64 {
         let mut random = Rng::with_seed(SEED);
-        let launches: Vec<f64> = (0..100_000)
-            .map(|_| self.launch_median(&mut random))
-            .collect();
+        let launches: Vec<f64> = (0..100_000).map(|_| self.launch_median(&mut random)).collect();
         median(&launches).unwrap_or(f64::NAN)
     }
 }
@@ -76,11 +58,7 @@ impl Launches {
 /// Skew within a launch: a lognormal body, and one batch in twenty disturbed.
 fn batch_factor(random: &mut Rng, slow: f64) -> f64 {
     let mode = if random.f64() < slow { SLOW } else { 1.0 };
-    let disturbance = if random.f64() < 0.05 {
-        2.0 * random.f64()
-    } else {
-        0.0
-    };
+    let disturbance = if random.f64() < 0.05 { 2.0 * random.f64() } else { 0.0 };
     mode * (lognormal(random, 0.03) + disturbance)
 }
 
@@ -112,16 +90,8 @@ fn block(
     launches: Launches,
     costs: &[f64],
 ) -> Block {
-    let rows = costs.iter().map(|&cost_ns| Row {
-        cost_ns,
-        launches,
-        untimed,
-    });
-    Block {
-        set_up_s,
-        set_up_sigma,
-        rows: rows.collect(),
-    }
+    let rows = costs.iter().map(|&cost_ns| Row { cost_ns, launches, untimed });
+    Block { set_up_s, set_up_sigma, rows: rows.collect() }
 }
 
 /// What `costof run` measures alone: forty rows in fifteen blocks.
@@ -213,9 +183,7 @@ pub(crate) fn run(seed: u64, blocks: &[Block], precision: Precision) -> Run {
             now += seconds;
         }
     }
-    let left = precision
-        .budget()
-        .saturating_sub(Duration::from_secs_f64(now));
+    let left = precision.budget().saturating_sub(Duration::from_secs_f64(now));
     let counted = spent.into_iter().map(|seconds| Counted {
         launch: Duration::from_secs_f64(seconds / f64::from(LEAST_LAUNCHES)),
         points: 1,
@@ -228,11 +196,7 @@ pub(crate) fn run(seed: u64, blocks: &[Block], precision: Precision) -> Run {
             now += blocks[block].launch_s(&mut random, precision);
         }
     }
-    Run {
-        seconds: now,
-        counts,
-        launch_times,
-    }
+    Run { seconds: now, counts, launch_times }
 }
 
 /// Each row's launch medians in a run, in ns.

@@ -31,17 +31,11 @@ pub(crate) fn print_run_times() {
             twice_as_long(headline_blocks()),
             Precision::Default,
         ),
-        (
-            "`--full`, headline points",
-            headline_blocks(),
-            Precision::Full,
-        ),
+        ("`--full`, headline points", headline_blocks(), Precision::Full),
         ("`--full`, everything local", all_blocks(), Precision::Full),
     ];
     for (name, blocks, precision) in cases {
-        let runs: Vec<Run> = (0..1000)
-            .map(|seed| run(seed, &blocks, precision))
-            .collect();
+        let runs: Vec<Run> = (0..1000).map(|seed| run(seed, &blocks, precision)).collect();
         let seconds: Vec<f64> = runs.iter().map(|run| run.seconds).collect();
         let points: usize = blocks.iter().map(|block| block.rows.len()).sum();
         println!(
@@ -72,9 +66,7 @@ pub(crate) fn print_whole_runs() {
     );
     let blocks = headline_blocks();
     let rows = blocks.iter().flat_map(|block| &block.rows);
-    let truths: Vec<f64> = rows
-        .map(|row| row.cost_ns * row.launches.true_median())
-        .collect();
+    let truths: Vec<f64> = rows.map(|row| row.cost_ns * row.launches.true_median()).collect();
     for (name, precision) in PRECISIONS {
         let mut random = Rng::with_seed(SEED);
         let (mut covered, mut widths) = (0, Vec::new());
@@ -102,11 +94,8 @@ pub(crate) fn print_whole_runs() {
     println!();
 }
 
-const PRECISIONS: [(&str, Precision); 3] = [
-    ("quick", Precision::Quick),
-    ("default", Precision::Default),
-    ("full", Precision::Full),
-];
+const PRECISIONS: [(&str, Precision); 3] =
+    [("quick", Precision::Quick), ("default", Precision::Default), ("full", Precision::Full)];
 
 /// "9: 14.8, …": how many blocks got how many launches, mean over runs.
 fn counts_of(runs: &[Run]) -> String {
@@ -136,14 +125,8 @@ pub(crate) fn print_coverage() {
         ("5 %", Launches::alike(0.05)),
         ("3 %, 20 % of launches 4 × slower", Launches::some_slow(0.2)),
         ("3 %, 40 % of launches 4 × slower", Launches::some_slow(0.4)),
-        (
-            "3 %, 25 % of batches 4 × slower",
-            Launches::with_slow_batches(0.25),
-        ),
-        (
-            "3 %, 40 % of batches 4 × slower",
-            Launches::with_slow_batches(0.4),
-        ),
+        ("3 %, 25 % of batches 4 × slower", Launches::with_slow_batches(0.25)),
+        ("3 %, 40 % of batches 4 × slower", Launches::with_slow_batches(0.4)),
     ];
     for (name, launches) in kinds {
         let truth = launches.true_median();
@@ -151,11 +134,9 @@ pub(crate) fn print_coverage() {
     }
     let launches = Launches::alike(0.005);
     let (run_s, middle) = (840.0, launches.true_median() * drift(420.0));
-    print_coverage_row(
-        "0.5 %, and 2 % of drift over the run",
-        middle,
-        |random, part| launches.launch_median(random) * drift(run_s * part),
-    );
+    print_coverage_row("0.5 %, and 2 % of drift over the run", middle, |random, part| {
+        launches.launch_median(random) * drift(run_s * part)
+    });
     println!();
 }
 
@@ -174,14 +155,9 @@ fn print_coverage_row(name: &str, truth: f64, draw: impl Fn(&mut Rng, f64) -> f6
             median_interval(&launches)
         });
         let intervals: Vec<_> = intervals.collect();
-        let covered = intervals
-            .iter()
-            .filter(|interval| interval.contains(truth))
-            .count();
-        let widths: Vec<f64> = intervals
-            .iter()
-            .map(|interval| 100.0 * interval.width() / truth)
-            .collect();
+        let covered = intervals.iter().filter(|interval| interval.contains(truth)).count();
+        let widths: Vec<f64> =
+            intervals.iter().map(|interval| 100.0 * interval.width() / truth).collect();
         print!(
             " {:.1} ({:.1}) |",
             100.0 * covered as f64 / EXPERIMENTS as f64,

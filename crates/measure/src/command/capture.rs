@@ -68,11 +68,7 @@ struct Lines {
 
 impl Lines {
     fn new(capture: Capture) -> Lines {
-        Lines {
-            capture,
-            line: Vec::with_capacity(MAX_LINE),
-            found: BTreeMap::new(),
-        }
+        Lines { capture, line: Vec::with_capacity(MAX_LINE), found: BTreeMap::new() }
     }
 
     fn add(&mut self, bytes: &[u8]) {
@@ -130,22 +126,14 @@ impl MetricPattern {
             Regex::new(regex).map_err(|error| format!("{error}, not a pattern {example}"))?;
         // The whole match, and the group.
         if regex.captures_len() != 2 {
-            return Err(format!(
-                "it needs one group in parentheses for the number, {example}"
-            ));
+            return Err(format!("it needs one group in parentheses for the number, {example}"));
         }
-        Ok(MetricPattern {
-            name: name.to_owned(),
-            regex,
-        })
+        Ok(MetricPattern { name: name.to_owned(), regex })
     }
 
     fn find(&self, line: &str) -> Option<OwnValue> {
         let value = number(self.regex.captures(line)?.get(1)?.as_str())?;
-        Some(OwnValue {
-            value,
-            unit: String::new(),
-        })
+        Some(OwnValue { value, unit: String::new() })
     }
 }
 
@@ -160,9 +148,7 @@ mod tests {
         // In pieces, as a pipe gives them.
         text.as_bytes().chunks(7).for_each(|piece| lines.add(piece));
         let found = lines.finish().into_iter();
-        found
-            .map(|(name, own)| (name, own.value, own.unit))
-            .collect()
+        found.map(|(name, own)| (name, own.value, own.unit)).collect()
     }
 
     #[test]
@@ -170,20 +156,10 @@ mod tests {
         let text =
             "noise\ncostof: rate 1250.5 req/s\ncostof: rate 1300\ncostof: n NaN\ncostof: p99 7 ms";
         let all = [("p99", 7.0, "ms"), ("rate", 1300.0, "")];
-        assert_eq!(
-            found(text, &[]),
-            all.map(|(n, v, u)| (n.to_owned(), v, u.to_owned()))
-        );
+        assert_eq!(found(text, &[]), all.map(|(n, v, u)| (n.to_owned(), v, u.to_owned())));
         let wrk = "Requests/sec:  98765.4\nlatency avg 1.5 ms, max 9 ms\n";
-        let patterns = [
-            r"rate=Requests/sec: *([0-9.]+)",
-            "avg=avg ([0-9.]+) ms",
-            "word=(avg)",
-        ];
-        let values: Vec<f64> = found(wrk, &patterns)
-            .iter()
-            .map(|(_, value, _)| *value)
-            .collect();
+        let patterns = [r"rate=Requests/sec: *([0-9.]+)", "avg=avg ([0-9.]+) ms", "word=(avg)"];
+        let values: Vec<f64> = found(wrk, &patterns).iter().map(|(_, value, _)| *value).collect();
         assert_eq!(values, [1.5, 98765.4]);
     }
 

@@ -45,20 +45,13 @@ fn as_run(runs: &[TimedRun], value: impl Fn(&TimedRun) -> f64) -> Option<Estimat
 }
 
 fn as_run_own(runs: &[TimedRun], name: &str) -> Option<Estimate> {
-    let values: Option<Vec<f64>> = runs
-        .iter()
-        .map(|run| Some(run.own.get(name)?.value))
-        .collect();
+    let values: Option<Vec<f64>> = runs.iter().map(|run| Some(run.own.get(name)?.value)).collect();
     estimate_of(&values?)
 }
 
 fn estimate_of(values: &[f64]) -> Option<Estimate> {
     let interval = median_interval(values)?;
-    Some(Estimate {
-        value: median(values)?,
-        low: interval.low,
-        high: interval.high,
-    })
+    Some(Estimate { value: median(values)?, low: interval.low, high: interval.high })
 }
 
 /// The CPU time with the core alone and the slowdown on a shared one, or why it cannot be known.
@@ -82,11 +75,7 @@ fn alone(runs: &[TimedRun]) -> Result<(Estimate, Option<f64>), String> {
             costof_model::unit::Unit::Nanoseconds.display_range((low, high))
         ));
     }
-    let estimate = Estimate {
-        value: found.time,
-        low,
-        high,
-    };
+    let estimate = Estimate { value: found.time, low, high };
     // Where runs hardly shared, or all alike, the slowdown is a guess.
     let varies = quantile(0.9) - quantile(0.1) > 0.2;
     Ok((estimate, varies.then_some(found.slowdown)))
@@ -104,10 +93,7 @@ fn shared_runs(runs: &[TimedRun]) -> Result<Vec<Option<SharedRun>>, String> {
     }
     let shared = |run: &TimedRun| {
         let core = run.core.filter(|_| run.cpu_ns() > 0)?;
-        Some(SharedRun {
-            time: run.cpu_ns() as f64,
-            shared: core.shared_time(),
-        })
+        Some(SharedRun { time: run.cpu_ns() as f64, shared: core.shared_time() })
     };
     let all: Vec<Option<SharedRun>> = runs.iter().map(shared).collect();
     let read = all.iter().flatten().count();
@@ -151,21 +137,14 @@ fn notes(runs: &[TimedRun]) -> Vec<String> {
             (Some(0), _) => {}
             (Some(code), _) => *failures.entry(format!("exit code {code}")).or_default() += 1,
             (None, signal) => {
-                *failures
-                    .entry(format!("signal {}", signal.unwrap_or(0)))
-                    .or_default() += 1;
+                *failures.entry(format!("signal {}", signal.unwrap_or(0))).or_default() += 1;
             }
         }
     }
     for (how, count) in failures {
         notes.push(format!("{count} of {} runs failed ({how})", runs.len()));
     }
-    if let Some(left) = runs
-        .iter()
-        .map(|run| run.left)
-        .max()
-        .filter(|left| *left > 0)
-    {
+    if let Some(left) = runs.iter().map(|run| run.left).max().filter(|left| *left > 0) {
         notes.push(format!(
             "leaves up to {left} processes running: they were ended, and their CPU time is not counted"
         ));
@@ -223,17 +202,9 @@ fn ratio(first: &[TimedRun], other: &[TimedRun], metric: &TimeMetric) -> Option<
         }
         metric => shared_core::plain_ratio(&values(first, metric)?, &values(other, metric)?)?,
     };
-    let CommandRatio {
-        ratio: value,
-        interval: (low, high),
-        visible,
-    } = found;
+    let CommandRatio { ratio: value, interval: (low, high), visible } = found;
     let ratio = Estimate { value, low, high };
-    Some(TimeComparison {
-        ratio,
-        visible,
-        judgement: None,
-    })
+    Some(TimeComparison { ratio, visible, judgement: None })
 }
 
 /// The values of a metric as they are; `None` if one is missing or not above zero.
@@ -243,9 +214,7 @@ fn values(runs: &[TimedRun], metric: &TimeMetric) -> Option<Vec<f64>> {
         TimeMetric::Cpu | TimeMetric::Alone => Some(run.cpu_ns() as f64),
         TimeMetric::Own(name) => Some(run.own.get(name)?.value),
     };
-    let values = runs
-        .iter()
-        .map(|run| value(run).filter(|value| *value > 0.0));
+    let values = runs.iter().map(|run| value(run).filter(|value| *value > 0.0));
     values.collect()
 }
 

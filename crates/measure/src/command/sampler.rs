@@ -43,10 +43,7 @@ pub(super) struct Gauged {
 impl Samplers {
     /// Starts a thread on each CPU, and waits for its first reading; no thread without a floor.
     pub(super) fn start(floor: Option<f64>, cpus: &[usize]) -> io::Result<Samplers> {
-        let mut samplers = Samplers {
-            stop: Arc::default(),
-            threads: Vec::new(),
-        };
+        let mut samplers = Samplers { stop: Arc::default(), threads: Vec::new() };
         let Some(floor) = floor else {
             return Ok(samplers);
         };

@@ -62,9 +62,7 @@ pub(super) fn common(
     let is_mostly_alone = |core: &CoreShare| core.alone >= MOSTLY_ALONE;
     let both_give = |selection| {
         let given = |side: &Vec<_>| launch_medians(side, metric, selection).len();
-        launches
-            .iter()
-            .all(|side| given(side) >= LEAST_LAUNCHES as usize)
+        launches.iter().all(|side| given(side) >= LEAST_LAUNCHES as usize)
     };
     if selections == [Selection::Alone; 2] {
         return Ok((Selection::Alone, false));
@@ -92,11 +90,7 @@ pub(super) fn common(
 /// The design of the core that a run measured, if it is known.
 pub(super) fn cpu(run: &Run) -> Option<(&str, u32, u32)> {
     let facts = run.attempts.last()?.hosts.get(MEASURED)?;
-    Some((
-        facts.cpu.vendor.as_deref()?,
-        facts.cpu.family?,
-        facts.cpu.model?,
-    ))
+    Some((facts.cpu.vendor.as_deref()?, facts.cpu.family?, facts.cpu.model?))
 }
 
 /// Checks that both sides' gauges have the same floor, as cores of one design do.

@@ -31,12 +31,7 @@ pub(super) fn differences(before: &Run, after: &Run, in_turns: bool) -> Vec<Fact
         for (what, _) in after.iter().chain(before.iter().filter(is_gone)) {
             let (before, after) = (value(&before, what), value(&after, what));
             if before != after {
-                found.push(FactDifference {
-                    host: host.into(),
-                    what: what.clone(),
-                    before,
-                    after,
-                });
+                found.push(FactDifference { host: host.into(), what: what.clone(), before, after });
             }
         }
     }
@@ -122,19 +117,13 @@ pub(crate) fn machine_facts(facts: &Facts) -> Vec<Fact> {
         ("hypervisor", facts.virtualization.hypervisor.clone()),
         ("container", facts.virtualization.container.clone()),
         ("kernel's clock source", facts.clock_source.current.clone()),
-        (
-            "transparent huge pages",
-            facts.huge_pages.transparent.clone(),
-        ),
+        ("transparent huge pages", facts.huge_pages.transparent.clone()),
         ("preemption", kernel.preemption.clone()),
     ];
     let named = |(name, value): (&String, &String)| (name.clone(), Some(value.clone()));
     let option =
         |(name, value): (&String, &String)| (format!("CONFIG_{name}"), Some(value.clone()));
-    let command_line = (
-        "kernel's command line".to_owned(),
-        kernel.command_line.clone(),
-    );
+    let command_line = ("kernel's command line".to_owned(), kernel.command_line.clone());
     (first.into_iter())
         .map(|(what, value)| (what.to_owned(), value))
         .chain(kernel.sysctls.iter().map(named))
@@ -156,10 +145,7 @@ fn some(map: &BTreeMap<String, String>) -> Option<String> {
 fn quota(facts: &Facts) -> Option<String> {
     let cgroup = &facts.inherited.cgroup;
     cgroup.version.as_ref()?;
-    let cpus = facts
-        .cpu
-        .logical_count
-        .map_or(f64::INFINITY, |cpus| cpus as f64);
+    let cpus = facts.cpu.logical_count.map_or(f64::INFINITY, |cpus| cpus as f64);
     let quota = cgroup.cpu_quota_cpus.filter(|quota| *quota < cpus);
     Some(quota.map_or_else(|| NO_QUOTA.to_owned(), |quota| counted(quota, "CPU")))
 }
@@ -167,8 +153,6 @@ fn quota(facts: &Facts) -> Option<String> {
 /// The governors that choose the clock, each once.
 fn governors(facts: &Facts) -> Option<String> {
     let policies = facts.frequency.policies.iter();
-    let names: BTreeSet<&str> = policies
-        .filter_map(|policy| policy.governor.as_deref())
-        .collect();
+    let names: BTreeSet<&str> = policies.filter_map(|policy| policy.governor.as_deref()).collect();
     (!names.is_empty()).then(|| Vec::from_iter(names).join(", "))
 }

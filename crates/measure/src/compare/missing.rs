@@ -17,11 +17,7 @@ pub(super) fn missing(old: &Side<'_>, new: &Side<'_>, after: &Run) -> Vec<Missin
             None => (failure(after, point), false),
             Some(row) => doubt(row)?,
         };
-        Some(Missing {
-            point: point.clone(),
-            reason,
-            is_noise,
-        })
+        Some(Missing { point: point.clone(), reason, is_noise })
     });
     missing.collect()
 }

@@ -9,25 +9,13 @@ use costof_model::testing::{estimate, launch, planned, probe_info, row};
 use costof_model::unit::{Better, Unit};
 
 fn metric(name: &'static str, better: Better) -> MetricInfo {
-    MetricInfo {
-        name: name.into(),
-        unit: Unit::Nanoseconds,
-        better,
-        about: "what it says".into(),
-    }
+    MetricInfo { name: name.into(), unit: Unit::Nanoseconds, better, about: "what it says".into() }
 }
 
 fn info(probe: &str) -> ProbeInfo {
-    let metrics = [
-        ("cost", Better::Lower),
-        ("rate", Better::Higher),
-        ("count", Better::Neither),
-    ];
+    let metrics = [("cost", Better::Lower), ("rate", Better::Higher), ("count", Better::Neither)];
     ProbeInfo {
-        metrics: metrics
-            .map(|(name, better)| metric(name, better))
-            .to_vec()
-            .into(),
+        metrics: metrics.map(|(name, better)| metric(name, better)).to_vec().into(),
         ..probe_info(probe.to_owned())
     }
 }
@@ -102,10 +90,7 @@ fn the_shown_medians_are_the_rows_and_contradict_no_change() {
     };
     let verdict = |times, median| {
         let found = primary(&of(QUIET, 100.0), &of(&scaled(times), median));
-        assert_eq!(
-            [found.rows[0].before.0, found.rows[0].after.0],
-            [100.0, median]
-        );
+        assert_eq!([found.rows[0].before.0, found.rows[0].after.0], [100.0, median]);
         found.rows[0].verdict
     };
     assert_eq!(verdict(1.1, 101.0), Verdict::Worse);
@@ -147,9 +132,7 @@ fn a_row_that_could_not_have_seen_what_matters_cannot_tell_and_says_why() {
     let noisy: Vec<f64> = (0..20).map(|at| 100.0 + 40.0 * f64::from(at % 2)).collect();
     let of = |costs: &[f64], matters| {
         let run = run(&[("a", costs)]);
-        let row = compare(&run, &run, Metrics::Primary, matters)
-            .rows
-            .remove(0);
+        let row = compare(&run, &run, Metrics::Primary, matters).rows.remove(0);
         (row.verdict, row.cause)
     };
     assert_eq!(of(QUIET, 0.05), (Verdict::NoDifference, None));
@@ -174,19 +157,11 @@ fn what_has_no_number_any_more_is_missing_with_its_reason() {
     after.points[0].state = State::BelowResolution;
     let wide = estimate("cost", 1.0);
     after.points[1].primary = "cost".into();
-    after.points[1].metrics = vec![Estimate {
-        ci95: Some((1.0, 11.0)),
-        ..wide
-    }];
+    after.points[1].metrics = vec![Estimate { ci95: Some((1.0, 11.0)), ..wide }];
     after.points.remove(2);
     let missing = primary(&before, &after).missing;
-    let found = missing
-        .iter()
-        .map(|missing| (&*missing.point.probe, missing.is_noise));
-    assert_eq!(
-        found.collect::<Vec<_>>(),
-        [("a", false), ("b", true), ("c", false)]
-    );
+    let found = missing.iter().map(|missing| (&*missing.point.probe, missing.is_noise));
+    assert_eq!(found.collect::<Vec<_>>(), [("a", false), ("b", true), ("c", false)]);
     assert!(missing[2].reason.contains("no row"), "{missing:?}");
     // What never had one, or was not asked for again, is not.
     assert!(primary(&after, &before).missing.is_empty());
@@ -275,9 +250,7 @@ fn what_differs_between_the_machines_is_named_and_what_always_changes_is_not() {
     after.run.plan.precision = "full".into();
     after.points[0].launches += 1;
     let facts = primary(&before, &after).facts;
-    let differences = facts
-        .iter()
-        .map(|one| (one.what.as_str(), one.after.as_deref()));
+    let differences = facts.iter().map(|one| (one.what.as_str(), one.after.as_deref()));
     assert_eq!(
         differences.collect::<Vec<_>>(),
         [
@@ -301,10 +274,7 @@ fn what_a_run_that_never_had_the_core_calls_alone_is_not_compared() {
             facts.cpu.model = Some(model);
         }
         for (launch, floor) in run.launches.iter_mut().zip(floors) {
-            launch.noise.core = Some(CoreGauge {
-                floor: *floor,
-                ..CoreGauge::default()
-            });
+            launch.noise.core = Some(CoreGauge { floor: *floor, ..CoreGauge::default() });
         }
         run
     };
@@ -327,10 +297,7 @@ fn what_a_run_that_never_had_the_core_calls_alone_is_not_compared() {
 
 /// The same run where each launch counted single operations of this length.
 fn counted(mut run: Run, ns: f64) -> Run {
-    let points = run
-        .launches
-        .iter_mut()
-        .flat_map(|launch| &mut launch.points);
+    let points = run.launches.iter_mut().flat_map(|launch| &mut launch.points);
     for metric in points.flat_map(|point| &mut point.metrics) {
         metric.data = Data::Histogram(vec![(ns as f32, 100)]);
     }
@@ -365,9 +332,7 @@ fn beside(before: &[(&str, &[f64])], after: &[(&str, &[f64])]) -> (Run, Run) {
 fn runs_that_took_turns_are_compared_by_their_neighbours() {
     let drifting = [100.0, 110.0, 120.0, 130.0, 140.0, 150.0];
     let times = [1.05, 1.051, 1.049, 1.05, 1.052, 1.048];
-    let slower: Vec<f64> = (drifting.iter().zip(times))
-        .map(|(cost, times)| cost * times)
-        .collect();
+    let slower: Vec<f64> = (drifting.iter().zip(times)).map(|(cost, times)| cost * times).collect();
     let (old, new) = beside(&[("a", &drifting)], &[("a", &slower)]);
     let paired = primary(&old, &new);
     assert!(paired.in_turns);
@@ -427,9 +392,7 @@ fn a_launch_without_a_neighbour_is_in_no_pair() {
     assert_eq!((row.before.1, row.after.1), (4, 3));
     new.launches.clear();
     let refused = &primary(&old, &new).refused;
-    let named = refused[0]
-        .reason
-        .contains("the run after has no launches of it");
+    let named = refused[0].reason.contains("the run after has no launches of it");
     assert!(named, "{refused:?}");
 }
 
@@ -439,9 +402,7 @@ fn a_metric_that_one_side_lacks_is_named_in_turns_too() {
     let (old, new) = beside(&[("a", &costs)], &[("a", &costs)]);
     let without = |mut run: Run| {
         for launch in &mut run.launches {
-            launch.points[0]
-                .metrics
-                .retain(|metric| metric.name != "rate");
+            launch.points[0].metrics.retain(|metric| metric.name != "rate");
         }
         run
     };
@@ -452,11 +413,7 @@ fn a_metric_that_one_side_lacks_is_named_in_turns_too() {
     assert_eq!(refused[0].metric, "rate");
     assert!(refused[0].reason.contains("the run after"), "{refused:?}");
     let neither = without(old);
-    assert!(
-        compare(&neither, &new, Metrics::All, MATTERS)
-            .refused
-            .is_empty()
-    );
+    assert!(compare(&neither, &new, Metrics::All, MATTERS).refused.is_empty());
 }
 
 /// A machine with two sides that alternate: launches differ by `launch`, the second of a pair costs
@@ -489,8 +446,7 @@ impl Shared {
         }
         let rows = costs.each_ref().map(|side| {
             let rows = names.into_iter().zip(side);
-            rows.map(|(name, costs)| (name, &costs[..]))
-                .collect::<Vec<_>>()
+            rows.map(|(name, costs)| (name, &costs[..])).collect::<Vec<_>>()
         });
         let (old, new) = beside(&rows[0], &rows[1]);
         primary(&old, &new)
@@ -515,17 +471,10 @@ impl Shared {
 #[test]
 #[ignore = "long; ./check --all runs it"]
 fn what_took_turns_raises_no_more_false_alarms_than_is_said_on_whatever_machine() {
-    for (launch, second, drift) in [
-        (0.02, 0.0, 0.0),
-        (0.01, 0.03, 0.0),
-        (0.01, 0.0, 0.02),
-        (0.002, 0.02, 0.01),
-    ] {
-        let machine = Shared {
-            launch,
-            second,
-            drift,
-        };
+    for (launch, second, drift) in
+        [(0.02, 0.0, 0.0), (0.01, 0.03, 0.0), (0.01, 0.0, 0.02), (0.002, 0.02, 0.01)]
+    {
+        let machine = Shared { launch, second, drift };
         for launches in [4, 6, 10, 16] {
             let (any, _) = machine.found(launches, 1.0, 400);
             let machine = (launch, second, drift);
@@ -536,11 +485,7 @@ fn what_took_turns_raises_no_more_false_alarms_than_is_said_on_whatever_machine(
 
 #[test]
 fn five_percent_are_found_on_a_machine_that_drifts() {
-    let machine = Shared {
-        launch: 0.01,
-        second: 0.005,
-        drift: 0.005,
-    };
+    let machine = Shared { launch: 0.01, second: 0.005, drift: 0.005 };
     let (any, all) = machine.found(10, 1.05, 200);
     let found = (any, all);
     assert!(any >= 199 && all >= 180, "any and all: {found:?} of 200");

@@ -93,20 +93,12 @@ pub(super) fn estimate(
     clock: &ClockInfo,
 ) -> Option<Estimate> {
     let launches: Vec<&Measured> = measured(points, &metric.name).collect();
-    let is_latency = launches
-        .iter()
-        .any(|launch| matches!(launch.data, Data::Histogram(_)));
+    let is_latency = launches.iter().any(|launch| matches!(launch.data, Data::Histogram(_)));
     let selection = selection(&launches);
-    let by_launch: Vec<Distribution> = launches
-        .iter()
-        .filter_map(|launch| distribution(launch, selection))
-        .collect();
+    let by_launch: Vec<Distribution> =
+        launches.iter().filter_map(|launch| distribution(launch, selection)).collect();
     let summary = summary(metric, &by_launch)?;
-    let half = launches
-        .iter()
-        .copied()
-        .map(half_bucket)
-        .fold(0.0, f64::max);
+    let half = launches.iter().copied().map(half_bucket).fold(0.0, f64::max);
     let within = |(low, high): (f64, f64)| (low * (1.0 - half), high * (1.0 + half));
     Some(Estimate {
         percentiles: if is_latency {
@@ -180,9 +172,7 @@ pub(super) fn is_enough(launch: &Measured, selection: Selection) -> bool {
 
 /// The modes, if there is more than one.
 fn modes(by_launch: &[Distribution]) -> Vec<Mode> {
-    let values = by_launch
-        .iter()
-        .map(|launch| launch.representatives(VALUES_PER_LAUNCH_MAX));
+    let values = by_launch.iter().map(|launch| launch.representatives(VALUES_PER_LAUNCH_MAX));
     let mut modes = launch_modes(&values.collect::<Vec<Vec<f64>>>());
     if modes.len() < 2 {
         modes.clear();
@@ -194,9 +184,8 @@ fn modes(by_launch: &[Distribution]) -> Vec<Mode> {
 /// The percentiles for which there are enough samples, n ≥ 10 ÷ (1 − p); none for operations so
 /// short that reading the clock is part of them.
 fn percentiles(all: &Distribution, clock: &ClockInfo) -> Vec<Percentile> {
-    let long_enough = all
-        .median()
-        .is_some_and(|median| median >= CLOCK_READS_PER_LATENCY * clock.read_ns);
+    let long_enough =
+        all.median().is_some_and(|median| median >= CLOCK_READS_PER_LATENCY * clock.read_ns);
     if !long_enough {
         return Vec::new();
     }
@@ -205,10 +194,7 @@ fn percentiles(all: &Distribution, clock: &ClockInfo) -> Vec<Percentile> {
         // In floating point, 100 - 99.99 is a little less than 0.01.
         .filter(|percent| all.count() as f64 * (100.0 - **percent) >= 1000.0 - 1e-6)
         .filter_map(|percent| {
-            Some(Percentile {
-                percent: *percent,
-                value: all.quantile(percent / 100.0)?,
-            })
+            Some(Percentile { percent: *percent, value: all.quantile(percent / 100.0)? })
         })
         .collect()
 }

@@ -9,9 +9,7 @@ use crate::processor_ticks;
 pub(super) fn activity(root: &Folder) -> Activity {
     let load = root.text("/proc/loadavg").unwrap_or_default();
     let mut load = load.split_whitespace().map(|word| word.parse().ok());
-    let shares = root
-        .start("/proc/stat", 4 << 10)
-        .and_then(|stat| shares(&stat));
+    let shares = root.start("/proc/stat", 4 << 10).and_then(|stat| shares(&stat));
     Activity {
         load_1min: load.next().flatten(),
         load_5min: load.next().flatten(),
@@ -35,11 +33,8 @@ fn pressure(root: &Folder, what: &str) -> Option<Pressure> {
     let text = root.text(&format!("/proc/pressure/{what}"))?;
     let share = |kind: &str, window: &str| -> Option<f64> {
         let line = text.lines().find(|line| line.starts_with(kind))?;
-        let percent: f64 = line
-            .split_whitespace()
-            .find_map(|word| word.strip_prefix(window))?
-            .parse()
-            .ok()?;
+        let percent: f64 =
+            line.split_whitespace().find_map(|word| word.strip_prefix(window))?.parse().ok()?;
         Some(percent / 100.0)
     };
     Some(Pressure {
@@ -58,12 +53,7 @@ mod tests {
     fn steal_is_a_share_of_all_time_and_not_busy() {
         let (steal, busy) = shares("cpu  100 0 100 600 100 0 0 100 50 0\ncpu0 1 1 1 1").unwrap();
         assert!((steal - 0.1).abs() < 1e-12 && (busy - 0.2).abs() < 1e-12);
-        for strange in [
-            "",
-            "cpu  1 2 3",
-            "cpu  0 0 0 0 0 0 0 0",
-            "cpu  a b c d e f g h",
-        ] {
+        for strange in ["", "cpu  1 2 3", "cpu  0 0 0 0 0 0 0 0", "cpu  a b c d e f g h"] {
             assert_eq!(shares(strange), None, "{strange}");
         }
     }

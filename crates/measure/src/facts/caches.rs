@@ -39,9 +39,7 @@ fn add(caches: &mut Vec<Cache>, folder: &Folder, cpu: u32) -> Option<()> {
         return None;
     }
     let alike = |cache: &Cache| (cache.size_bytes, cache.line_bytes, cache.ways);
-    let same = caches
-        .iter_mut()
-        .find(|cache| of_kind(cache) && alike(cache) == alike(&new));
+    let same = caches.iter_mut().find(|cache| of_kind(cache) && alike(cache) == alike(&new));
     match same {
         Some(cache) => cache.shared_by.push(shared),
         None => caches.push(new),

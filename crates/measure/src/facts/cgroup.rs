@@ -29,11 +29,7 @@ pub(super) fn cgroup(root: &Folder) -> Cgroup {
     let is_v1_cpu = lines.clone().any(|(controllers, _)| is_cpu(controllers));
     for (controllers, path) in lines {
         // Whether this hierarchy sets the CPU quota.
-        let sets_quota = if is_v1_cpu {
-            is_cpu(controllers)
-        } else {
-            controllers.is_empty()
-        };
+        let sets_quota = if is_v1_cpu { is_cpu(controllers) } else { controllers.is_empty() };
         let Some(mount) = mounts.iter().find(|mount| mount.serves(controllers)) else {
             cgroup.cpu_hidden |= sets_quota;
             continue;
@@ -65,10 +61,7 @@ pub(super) fn cgroup(root: &Folder) -> Cgroup {
         (false, true) => Some("v2"),
         (false, false) => None,
     };
-    Cgroup {
-        version: version.map(str::to_owned),
-        ..cgroup
-    }
+    Cgroup { version: version.map(str::to_owned), ..cgroup }
 }
 
 /// The names of the files of a version.
@@ -115,11 +108,7 @@ impl Files {
     /// The file is there, and does not say.
     fn quota(&self, folder: &Folder) -> Result<Option<(u64, u64)>, ()> {
         let Some(mut text) = folder.text(self.quota) else {
-            return if folder.has(self.quota) {
-                Err(())
-            } else {
-                Ok(None)
-            };
+            return if folder.has(self.quota) { Err(()) } else { Ok(None) };
         };
         if let Some(period) = self.period {
             text = format!("{text} {}", folder.text(period).unwrap_or_default());
@@ -167,10 +156,7 @@ fn tighten(cgroup: &mut Cgroup, files: &Files, folder: &Folder, has: impl Fn(&st
         cgroup.cpuset = cpusets.find(|cpus| !cpus.is_empty());
     }
     if has("memory") {
-        let limits = files
-            .memory_limits
-            .iter()
-            .filter_map(|file| folder.value(file));
+        let limits = files.memory_limits.iter().filter_map(|file| folder.value(file));
         let limit = limits.filter(|limit| *limit < V1_NO_LIMIT_BYTES).min();
         let tightest = cgroup.memory_limit_bytes;
         if let Some(limit) = limit.filter(|limit| tightest.is_none_or(|least| *limit < least)) {
@@ -235,11 +221,7 @@ fn mounts(mountinfo: &str) -> Vec<Mount> {
                 "cgroup" => Some(file_system.nth(1)?.split(',').map(str::to_owned).collect()),
                 _ => return None,
             };
-            Some(Mount {
-                controllers,
-                root,
-                point,
-            })
+            Some(Mount { controllers, root, point })
         })
         .collect()
 }

@@ -44,18 +44,8 @@ pub(super) fn cpu(root: &Folder, cpuid: &Cpuid) -> Cpu {
     cpu.tickless = folder.set("nohz_full");
     cpu.smt_active = folder.flag("smt/active");
     cpu.smt_control = folder.text("smt/control");
-    cpu.cores = groups(
-        &folder,
-        &cpu.online,
-        "core_cpus_list",
-        "thread_siblings_list",
-    );
-    cpu.sockets = groups(
-        &folder,
-        &cpu.online,
-        "package_cpus_list",
-        "core_siblings_list",
-    );
+    cpu.cores = groups(&folder, &cpu.online, "core_cpus_list", "thread_siblings_list");
+    cpu.sockets = groups(&folder, &cpu.online, "package_cpus_list", "core_siblings_list");
     cpu.logical_count = count(cpu.online.len());
     cpu.physical_count = count(cpu.cores.len());
     cpu.socket_count = count(cpu.sockets.len());
@@ -81,18 +71,10 @@ pub(super) fn cpu(root: &Folder, cpuid: &Cpuid) -> Cpu {
 /// The identity of the first CPU.
 fn identity(info: &str) -> Cpu {
     let first = info.split("\n\n").next().unwrap_or("");
-    let text = |name| {
-        field(first, name, ':')
-            .filter(|value| !value.is_empty())
-            .map(str::to_owned)
-    };
+    let text = |name| field(first, name, ':').filter(|value| !value.is_empty()).map(str::to_owned);
     let number = |name| text(name)?.parse().ok();
     let arm = |name| u32::try_from(hexadecimal(&text(name)?)?).ok();
-    let flags = flags(
-        &text("flags")
-            .or_else(|| text("Features"))
-            .unwrap_or_default(),
-    );
+    let flags = flags(&text("flags").or_else(|| text("Features")).unwrap_or_default());
     if let (Some(implementer), Some(part)) = (arm("CPU implementer"), arm("CPU part")) {
         return Cpu {
             vendor: Some(arm_implementer(implementer)),
@@ -121,11 +103,7 @@ fn identity(info: &str) -> Cpu {
 }
 
 fn flags(all: &str) -> Vec<String> {
-    FLAGS
-        .split_whitespace()
-        .filter(|flag| is_word_of(all, flag))
-        .map(str::to_owned)
-        .collect()
+    FLAGS.split_whitespace().filter(|flag| is_word_of(all, flag)).map(str::to_owned).collect()
 }
 
 /// The distinct sets of CPUs in a topology file, or in the file with its name on older kernels.
@@ -168,9 +146,8 @@ fn core_kinds(root: &Folder, online: &CpuSet) -> Vec<CoreKind> {
     }
     // The units that count on cores have a file `cpus`; the units outside the cores have a file
     // `cpumask`.
-    let units: Vec<(String, CpuSet)> = (root.folder(UNITS).folders())
-        .map(|(unit, folder)| (unit, folder.set("cpus")))
-        .collect();
+    let units: Vec<(String, CpuSet)> =
+        (root.folder(UNITS).folders()).map(|(unit, folder)| (unit, folder.set("cpus"))).collect();
     let counts_on = |cpus: &CpuSet| {
         let all = |counted: &CpuSet| cpus.iter().all(|cpu| counted.contains(cpu));
         let unit = units.iter().find(|(_, counted)| all(counted));
@@ -194,12 +171,7 @@ fn intel_kind(root: &Folder, name: &str) -> Option<CoreKind> {
     let unit = format!("cpu_{name}");
     let cpus = root.set(&format!("{UNITS}/{unit}/cpus"));
     let capacity = root.value(&format!("{CPUS}/cpu{}/cpu_capacity", cpus.first()?));
-    Some(CoreKind {
-        name: name.to_owned(),
-        cpus,
-        performance_unit: Some(unit),
-        capacity,
-    })
+    Some(CoreKind { name: name.to_owned(), cpus, performance_unit: Some(unit), capacity })
 }
 
 /// `0x41`.
@@ -266,10 +238,7 @@ fn arm_part(implementer: u32, part: u32) -> Option<String> {
 }
 
 fn advertised(hz: u64, source: &str) -> Advertised {
-    Advertised {
-        hz,
-        source: source.to_owned(),
-    }
+    Advertised { hz, source: source.to_owned() }
 }
 
 /// The kernel's delay loop counts TSC ticks (on aarch64 ticks of the generic timer), and the kernel
@@ -279,9 +248,7 @@ fn bogus_mips(info: &str) -> Option<Advertised> {
     let text = field(info, "bogomips", ':').or_else(|| field(info, "BogoMIPS", ':'))?;
     let millions: f64 = text.parse().ok()?;
     let hz = millions / 2.0 * 1e6;
-    (1e6..1e11)
-        .contains(&hz)
-        .then(|| advertised(hz as u64, "half of BogoMIPS"))
+    (1e6..1e11).contains(&hz).then(|| advertised(hz as u64, "half of BogoMIPS"))
 }
 
 fn nominal(cpu: &Folder) -> Option<Advertised> {
@@ -310,10 +277,7 @@ mod tests {
     fn advertised_clocks_come_from_where_they_are_printed() {
         let cpu = identity("model name\t: Intel(R) Xeon(R) CPU E5-2680 v4 @ 2.40GHz\n");
         assert_eq!(named_clock(&cpu).unwrap().hz, 2_400_000_000);
-        assert_eq!(
-            bogus_mips("bogomips\t: 5192.26\n").unwrap().hz,
-            2_596_130_000
-        );
+        assert_eq!(bogus_mips("bogomips\t: 5192.26\n").unwrap().hz, 2_596_130_000);
         assert_eq!(bogus_mips("BogoMIPS\t: 108.00\n").unwrap().hz, 54_000_000);
         assert_eq!(bogus_mips("bogomips : NaN"), None);
         assert_eq!(named_clock(&identity("model name : @ GHz")), None);

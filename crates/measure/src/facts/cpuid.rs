@@ -46,12 +46,8 @@ impl Cpuid {
 
     fn of<R: CpuIdReader>(cpuid: &CpuId<R>) -> Self {
         let hypervisor = cpuid.get_hypervisor_info();
-        let advertised = |hz: u64, source: &str| {
-            (hz > 0).then(|| Advertised {
-                hz,
-                source: source.to_owned(),
-            })
-        };
+        let advertised =
+            |hz: u64, source: &str| (hz > 0).then(|| Advertised { hz, source: source.to_owned() });
         let frequency = cpuid.get_processor_frequency_info();
         let mhz = |mhz: u16| advertised(u64::from(mhz) * 1_000_000, "CPUID leaf 16h");
         let brand = cpuid.get_processor_brand_string();
@@ -71,12 +67,8 @@ impl Cpuid {
                     let khz = hypervisor.as_ref()?.tsc_frequency()?;
                     advertised(u64::from(khz) * 1000, "CPUID leaf 40000010h")
                 }),
-            base: frequency
-                .as_ref()
-                .and_then(|clock| mhz(clock.processor_base_frequency())),
-            max: frequency
-                .as_ref()
-                .and_then(|clock| mhz(clock.processor_max_frequency())),
+            base: frequency.as_ref().and_then(|clock| mhz(clock.processor_base_frequency())),
+            max: frequency.as_ref().and_then(|clock| mhz(clock.processor_max_frequency())),
             caches: caches(cpuid),
             hypervisor: hypervisor.map(|hypervisor| name(&hypervisor.identify())),
         }
@@ -96,13 +88,9 @@ fn name(hypervisor: &raw_cpuid::Hypervisor) -> String {
         Hypervisor::QNX => "QNX".to_owned(),
         Hypervisor::ACRN => "ACRN".to_owned(),
         Hypervisor::Unknown(b, c, d) => {
-            let letters: Vec<u8> = [b, c, d]
-                .iter()
-                .flat_map(|word| word.to_le_bytes())
-                .collect();
+            let letters: Vec<u8> = [b, c, d].iter().flat_map(|word| word.to_le_bytes()).collect();
             let name = String::from_utf8_lossy(&letters);
-            name.trim_matches(|letter: char| letter == '\0' || letter.is_whitespace())
-                .to_owned()
+            name.trim_matches(|letter: char| letter == '\0' || letter.is_whitespace()).to_owned()
         }
     }
 }
@@ -154,30 +142,21 @@ mod tests {
             let asked = format!("{leaf:x}.{subleaf:x} ");
             let any = format!("{leaf:x}.* ");
             let mut lines = text.lines().map(str::trim);
-            let found = lines.find_map(|line| {
-                line.strip_prefix(&asked)
-                    .or_else(|| line.strip_prefix(&any))
-            });
+            let found = lines
+                .find_map(|line| line.strip_prefix(&asked).or_else(|| line.strip_prefix(&any)));
             let mut registers = found
                 .unwrap_or("0 0 0 0")
                 .split(' ')
                 .map(|register| u32::from_str_radix(register, 16).unwrap());
             let mut next = || registers.next().unwrap();
-            CpuIdResult {
-                eax: next(),
-                ebx: next(),
-                ecx: next(),
-                edx: next(),
-            }
+            CpuIdResult { eax: next(), ebx: next(), ecx: next(), edx: next() }
         };
         Cpuid::of(&CpuId::with_cpuid_reader(answer))
     }
 
     fn caches_of(cpuid: &Cpuid) -> Vec<(u32, u64, u32)> {
         let caches = cpuid.caches.iter();
-        caches
-            .map(|cache| (cache.level, cache.size_bytes >> 10, cache.ways.unwrap()))
-            .collect()
+        caches.map(|cache| (cache.level, cache.size_bytes >> 10, cache.ways.unwrap())).collect()
     }
 
     /// Recorded on a Xeon of the fifth generation, under KVM, which answers neither leaf 15h nor 16h.
@@ -244,10 +223,7 @@ mod tests {
         );
         assert_eq!(cpuid.hypervisor.as_deref(), Some("VMware"));
         let tsc = cpuid.tsc.clone().unwrap();
-        assert_eq!(
-            (tsc.hz, &*tsc.source),
-            (2_394_374_000, "CPUID leaf 40000010h")
-        );
+        assert_eq!((tsc.hz, &*tsc.source), (2_394_374_000, "CPUID leaf 40000010h"));
         let expected = [(1, 32, 8), (1, 32, 8), (2, 1024, 8), (3, 32 << 10, 16)];
         assert_eq!(caches_of(&cpuid), expected);
     }

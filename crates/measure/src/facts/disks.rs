@@ -20,9 +20,7 @@ const KERNEL_FILE_SYSTEMS: &str = "\
 /// The block devices with a size.
 pub(super) fn disks(root: &Folder) -> Vec<Disk> {
     let disks = root.folder(BLOCK).folders();
-    disks
-        .filter_map(|(name, folder)| disk(name, &folder))
-        .collect()
+    disks.filter_map(|(name, folder)| disk(name, &folder)).collect()
 }
 
 fn disk(name: String, folder: &Folder) -> Option<Disk> {
@@ -81,9 +79,8 @@ pub(super) fn file_systems(root: &Folder) -> Vec<FileSystem> {
     let disks = disks_by_number(root);
     let mounts = root.text("/proc/self/mountinfo").unwrap_or_default();
     let file_systems = mounts.lines().filter_map(|line| file_system(line, &disks));
-    let by_point: BTreeMap<String, FileSystem> = file_systems
-        .map(|file_system| (file_system.mount_point.clone(), file_system))
-        .collect();
+    let by_point: BTreeMap<String, FileSystem> =
+        file_systems.map(|file_system| (file_system.mount_point.clone(), file_system)).collect();
     by_point.into_values().collect()
 }
 
@@ -132,10 +129,7 @@ fn unescape(text: &str) -> String {
 fn disks_by_number(root: &Folder) -> BTreeMap<String, String> {
     let mut numbers = BTreeMap::new();
     for (disk, folder) in root.folder(BLOCK).folders() {
-        let parts = folder
-            .clone()
-            .folders()
-            .filter(|(part, _)| part.starts_with(&disk));
+        let parts = folder.clone().folders().filter(|(part, _)| part.starts_with(&disk));
         for (name, folder) in parts.chain([(disk.clone(), folder.clone())]) {
             if let Some(number) = folder.text("dev") {
                 numbers.insert(number, disk.clone());

@@ -36,13 +36,7 @@ impl<'a> Structure<'a> {
         }
         let (formatted, rest) = table.split_at_checked(length)?;
         let end = rest.windows(2).position(|pair| pair == [0, 0])?;
-        Some((
-            Self {
-                formatted,
-                strings: &rest[..=end],
-            },
-            &rest[end + 2..],
-        ))
+        Some((Self { formatted, strings: &rest[..=end] }, &rest[end + 2..]))
     }
 
     fn kind(&self) -> u8 {
@@ -78,10 +72,7 @@ fn dimm(structure: &Structure<'_>) -> Option<Dimm> {
         place: structure.string(0x10),
         bank: structure.string(0x11),
         size_bytes: size,
-        kind: structure
-            .formatted
-            .get(0x12)
-            .and_then(|&kind| name_of_kind(kind)),
+        kind: structure.formatted.get(0x12).and_then(|&kind| name_of_kind(kind)),
         speed_transfers_per_s: speed(structure, 0x15, 0x54),
         configured_transfers_per_s: speed(structure, 0x20, 0x58),
         width_bits: structure
@@ -203,26 +194,18 @@ pub(super) mod tests {
         );
         assert_eq!(dimms[1].size_bytes, Some(16 << 30));
         assert_eq!(dimms[1].configured_transfers_per_s, Some(2_933_000_000));
-        assert_eq!(
-            (dimms[2].size_bytes, dimms[2].kind.as_deref()),
-            (None, None)
-        );
+        assert_eq!((dimms[2].size_bytes, dimms[2].kind.as_deref()), (None, None));
     }
 
     #[test]
     fn a_table_cut_anywhere_or_full_of_noise_ends_early() {
-        let table = [
-            module(1024, 0, 0x1a, 3200, 3200),
-            module(1024, 0, 0x1a, 3200, 3200),
-        ]
-        .concat();
+        let table = [module(1024, 0, 0x1a, 3200, 3200), module(1024, 0, 0x1a, 3200, 3200)].concat();
         for end in 0..=table.len() {
             assert!(dimms(&table[..end]).len() <= 2);
         }
         for length in 0..=255u8 {
-            let noise: Vec<u8> = (0..600u32)
-                .map(|i| if i % 7 == 0 { 0 } else { (i * 37 % 251) as u8 })
-                .collect();
+            let noise: Vec<u8> =
+                (0..600u32).map(|i| if i % 7 == 0 { 0 } else { (i * 37 % 251) as u8 }).collect();
             dimms(&[vec![MEMORY_DEVICE, length], noise].concat());
         }
     }

@@ -40,18 +40,12 @@ impl Folder {
     /// The root of a tree of files that were copied from a machine, or made up for a test.
     pub(super) fn copied(root: impl Into<PathBuf>) -> Self {
         let (root, unread) = (root.into(), RefCell::default());
-        Self {
-            tree: Rc::new(Tree { root, unread }),
-            path: String::new(),
-        }
+        Self { tree: Rc::new(Tree { root, unread }), path: String::new() }
     }
 
     /// A folder below this one. If it does not exist, everything in it is absent.
     pub(super) fn folder(&self, path: &str) -> Self {
-        Self {
-            tree: Rc::clone(&self.tree),
-            path: self.path(path),
-        }
+        Self { tree: Rc::clone(&self.tree), path: self.path(path) }
     }
 
     /// Whether this machine itself is read, so that its tools and CPUID can be used too.
@@ -66,10 +60,7 @@ impl Folder {
 
     /// Records that something could not be read.
     pub(super) fn refuse(&self, what: &str, reason: impl ToString) {
-        let refused = Unread {
-            what: what.to_owned(),
-            reason: reason.to_string(),
-        };
+        let refused = Unread { what: what.to_owned(), reason: reason.to_string() };
         let mut unread = self.tree.unread.borrow_mut();
         if !unread.contains(&refused) {
             unread.push(refused);
@@ -112,8 +103,7 @@ impl Folder {
     /// A file that holds a set of CPUs or nodes; an empty set if it is absent.
     pub(super) fn set(&self, file: &str) -> CpuSet {
         let text = self.text(file);
-        text.and_then(|text| CpuSet::parse(&text))
-            .unwrap_or_default()
+        text.and_then(|text| CpuSet::parse(&text)).unwrap_or_default()
     }
 
     /// A file that holds words.
@@ -143,9 +133,8 @@ impl Folder {
                 return Vec::new();
             }
         };
-        let mut names: Vec<String> = entries
-            .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
-            .collect();
+        let mut names: Vec<String> =
+            entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok()).collect();
         names.sort_by(|a, b| a.len().cmp(&b.len()).then_with(|| a.cmp(b)));
         names
     }
@@ -178,11 +167,7 @@ impl Folder {
 
     /// The path of a file on its machine.
     pub(super) fn path(&self, file: &str) -> String {
-        let separator = if file.is_empty() || file.starts_with('/') {
-            ""
-        } else {
-            "/"
-        };
+        let separator = if file.is_empty() || file.starts_with('/') { "" } else { "/" };
         format!("{}{separator}{file}", self.path)
     }
 
@@ -220,9 +205,7 @@ pub(super) fn flag(text: &str) -> Option<bool> {
 /// The choice in brackets among several, or the only choice.
 pub(super) fn chosen(text: &str, open: char, close: char) -> Option<String> {
     let mut words = text.split_whitespace();
-    let bracketed = words
-        .clone()
-        .find_map(|word| word.strip_prefix(open)?.strip_suffix(close));
+    let bracketed = words.clone().find_map(|word| word.strip_prefix(open)?.strip_suffix(close));
     match (bracketed, words.next(), words.next()) {
         (Some(word), _, _) | (None, Some(word), None) => Some(word.to_owned()),
         _ => None,
@@ -250,9 +233,7 @@ pub(super) fn field<'a>(text: &'a str, name: &str, separator: char) -> Option<&'
 /// `5192 kB`, `48K`, `1024`: a number with the kernel's unit, in bytes.
 pub(super) fn bytes_of(text: &str) -> Option<u64> {
     let text = text.trim();
-    let digits = text
-        .find(|letter: char| !letter.is_ascii_digit())
-        .unwrap_or(text.len());
+    let digits = text.find(|letter: char| !letter.is_ascii_digit()).unwrap_or(text.len());
     let (number, unit) = text.split_at(digits);
     let scale: u64 = match unit.trim() {
         "" | "B" => 1,
@@ -277,11 +258,9 @@ mod tests {
         for wrong in ["", "K", "1 furlong"].iter().chain(&too_many) {
             assert_eq!(bytes_of(wrong), None, "{wrong}");
         }
-        for (text, expected) in [
-            ("always [madvise] never", Some("madvise")),
-            ("none", Some("none")),
-            ("a b", None),
-        ] {
+        for (text, expected) in
+            [("always [madvise] never", Some("madvise")), ("none", Some("none")), ("a b", None)]
+        {
             assert_eq!(chosen(text, '[', ']').as_deref(), expected);
         }
         let full = chosen("none voluntary (full)", '(', ')');

@@ -42,12 +42,9 @@ fn policy(folder: &Folder) -> FrequencyPolicy {
 
 /// Merges CPUs with the same policy into one entry.
 fn merge(policies: &mut Vec<FrequencyPolicy>, new: FrequencyPolicy) {
-    let same = policies.iter_mut().find(|policy| {
-        FrequencyPolicy {
-            cpus: new.cpus.clone(),
-            ..(*policy).clone()
-        } == new
-    });
+    let same = policies
+        .iter_mut()
+        .find(|policy| FrequencyPolicy { cpus: new.cpus.clone(), ..(*policy).clone() } == new);
     match same {
         Some(policy) => policy.cpus.extend(&new.cpus),
         None => policies.push(new),

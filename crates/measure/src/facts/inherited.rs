@@ -43,9 +43,7 @@ pub(super) fn inherited(root: &Folder) -> Inherited {
     let set = |name| text(name).and_then(CpuSet::parse).unwrap_or_default();
     let schedule = schedule(&root.text("/proc/self/stat").unwrap_or_default());
     let autogroup = root.text("/proc/self/autogroup");
-    let autogroup = autogroup
-        .as_deref()
-        .and_then(|line| line.split_once(" nice "));
+    let autogroup = autogroup.as_deref().and_then(|line| line.split_once(" nice "));
     let personality = root.text("/proc/self/personality");
     Inherited {
         seccomp: text("Seccomp").map(seccomp),
@@ -111,9 +109,7 @@ struct Schedule {
 }
 
 /// The policies by number; 4 is unused. Source: linux/sched.h.
-const POLICIES: [&str; 8] = [
-    "other", "fifo", "rr", "batch", "", "idle", "deadline", "ext",
-];
+const POLICIES: [&str; 8] = ["other", "fifo", "rr", "batch", "", "idle", "deadline", "ext"];
 
 /// Fields 19, 40 and 41 of `/proc/self/stat`. Field 2 is the program's name in parentheses, and may
 /// contain anything; field 3 follows the last closing parenthesis.
@@ -126,9 +122,7 @@ fn schedule(stat: &str) -> Schedule {
     let policy = number(41).and_then(|policy| POLICIES.get(usize::try_from(policy).ok()?));
     Schedule {
         nice: number(19),
-        policy: policy
-            .filter(|name| !name.is_empty())
-            .map(|name| (*name).to_owned()),
+        policy: policy.filter(|name| !name.is_empty()).map(|name| (*name).to_owned()),
         real_time_priority: number(40).and_then(|priority| u32::try_from(priority).ok()),
     }
 }
@@ -142,10 +136,7 @@ fn rlimits(text: &str) -> Rlimits {
             "unlimited" => Some(None),
             number => number.parse().ok().map(Some),
         };
-        Some(Rlimit {
-            soft: bound()?,
-            hard: bound()?,
-        })
+        Some(Rlimit { soft: bound()?, hard: bound()? })
     };
     Rlimits {
         locked_memory_bytes: limit("Max locked memory"),
@@ -203,13 +194,7 @@ mod tests {
              Max locked memory         8388608              unlimited            bytes     \n\
              Max open files            lots                 20000                files\n",
         );
-        assert_eq!(
-            limits.locked_memory_bytes,
-            Some(Rlimit {
-                soft: Some(8 << 20),
-                hard: None
-            })
-        );
+        assert_eq!(limits.locked_memory_bytes, Some(Rlimit { soft: Some(8 << 20), hard: None }));
         assert_eq!((limits.open_files, limits.processes), (None, None));
     }
 

@@ -63,9 +63,7 @@ pub(super) fn kernel(root: &Folder) -> Kernel {
 
 /// What this machine's kernel says of itself without files, which a sandbox may hide. Source: uname(2).
 pub(super) fn uname(part: fn(&Uname) -> &CStr) -> String {
-    part(&rustix::system::uname())
-        .to_string_lossy()
-        .into_owned()
+    part(&rustix::system::uname()).to_string_lossy().into_owned()
 }
 
 /// Identifies this boot. Source: Documentation/admin-guide/sysctl/kernel.rst, `random`.
@@ -153,10 +151,7 @@ mod tests {
             CONFIG_MITIGATION_SRSO=y\n# a comment\nCONFIG_\n=\n";
         let options = options(text);
         let expected = [("HZ", "250"), ("MITIGATION_SRSO", "y"), ("NO_HZ_FULL", "n")];
-        assert_eq!(
-            options,
-            expected.map(|(a, b)| (a.to_owned(), b.to_owned())).into()
-        );
+        assert_eq!(options, expected.map(|(a, b)| (a.to_owned(), b.to_owned())).into());
     }
 
     #[test]

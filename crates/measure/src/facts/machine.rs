@@ -68,10 +68,7 @@ impl Machine {
         for line in description.lines() {
             if let Some(more) = line.strip_prefix('|') {
                 let before = self.files[&lines_of].clone();
-                self.file(
-                    &lines_of,
-                    &[&before, more.trim().as_bytes(), b"\n"].concat(),
-                );
+                self.file(&lines_of, &[&before, more.trim().as_bytes(), b"\n"].concat());
             } else if let Some(file) = line.strip_prefix("  ") {
                 for folder in &folders {
                     self.one_line(&format!("{folder}{file}"));
@@ -119,25 +116,10 @@ pub(super) const MACHINES: [(&str, &str); 9] = [
     ("aarch64_board", include_str!("machines/aarch64_board.txt")),
     ("ampere_server", include_str!("machines/ampere_server.txt")),
     ("container", include_str!("machines/container.txt")),
-    (
-        "container_of_one_cpu",
-        include_str!("machines/container_of_one_cpu.txt"),
-    ),
-    (
-        "container_under_both",
-        include_str!("machines/container_under_both.txt"),
-    ),
-    (
-        "container_under_v1",
-        include_str!("machines/container_under_v1.txt"),
-    ),
+    ("container_of_one_cpu", include_str!("machines/container_of_one_cpu.txt")),
+    ("container_under_both", include_str!("machines/container_under_both.txt")),
+    ("container_under_v1", include_str!("machines/container_under_v1.txt")),
     ("hybrid_laptop", include_str!("machines/hybrid_laptop.txt")),
-    (
-        "server_of_128_cores",
-        include_str!("machines/server_of_128_cores.txt"),
-    ),
-    (
-        "server_of_two_sockets",
-        include_str!("machines/server_of_two_sockets.txt"),
-    ),
+    ("server_of_128_cores", include_str!("machines/server_of_128_cores.txt")),
+    ("server_of_two_sockets", include_str!("machines/server_of_two_sockets.txt")),
 ];

@@ -48,19 +48,16 @@ fn channel_count(dimms: &[Dimm]) -> Option<u32> {
 /// The text before and just after the word "channel", in the bank locator or else in the device
 /// locator.
 fn channel(dimm: &Dimm) -> Option<String> {
-    [&dimm.bank, &dimm.place]
-        .into_iter()
-        .flatten()
-        .find_map(|name| {
-            let name = name.to_ascii_uppercase();
-            let (before, after) = name.split_once("CHANNEL")?;
-            let letter: String = after
-                .trim_start_matches(|c: char| !c.is_ascii_alphanumeric())
-                .chars()
-                .take_while(char::is_ascii_alphanumeric)
-                .collect();
-            (!letter.is_empty()).then(|| format!("{before}{letter}"))
-        })
+    [&dimm.bank, &dimm.place].into_iter().flatten().find_map(|name| {
+        let name = name.to_ascii_uppercase();
+        let (before, after) = name.split_once("CHANNEL")?;
+        let letter: String = after
+            .trim_start_matches(|c: char| !c.is_ascii_alphanumeric())
+            .chars()
+            .take_while(char::is_ascii_alphanumeric)
+            .collect();
+        (!letter.is_empty()).then(|| format!("{before}{letter}"))
+    })
 }
 
 /// Transparent huge pages and the reserved pools.

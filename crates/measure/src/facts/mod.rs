@@ -55,11 +55,7 @@ pub fn boot_id() -> Option<String> {
 /// Only the caches of one CPU: cheap enough for each launch.
 pub fn caches_of(cpu: u32) -> Vec<Cache> {
     let found = caches::caches(&Folder::live(), &CpuSet::from_iter([cpu]));
-    if found.is_empty() {
-        Cpuid::read().caches
-    } else {
-        found
-    }
+    if found.is_empty() { Cpuid::read().caches } else { found }
 }
 
 /// Only the disks and the mounted file systems: cheap enough for each launch.
@@ -86,11 +82,7 @@ pub(crate) fn throttled_ns(cgroup: &Cgroup) -> Result<Option<f64>, String> {
     if cgroup.cpu_hidden {
         return Err("its cgroup is hidden".to_owned());
     }
-    let folder = cgroup
-        .cpu_quota_file
-        .as_deref()
-        .map(Path::new)
-        .and_then(Path::parent);
+    let folder = cgroup.cpu_quota_file.as_deref().map(Path::new).and_then(Path::parent);
     let Some(file) = folder.map(|folder| folder.join("cpu.stat")) else {
         return Ok(None);
     };
@@ -127,10 +119,7 @@ fn gather_from(root: &Folder, cpuid: &Cpuid) -> Facts {
         unread: Vec::new(),
         run_cpus: Vec::new(),
     };
-    Facts {
-        unread: root.unread(),
-        ..facts
-    }
+    Facts { unread: root.unread(), ..facts }
 }
 
 /// Variables that name the node of a cluster, whose workers may share a host name or have one for each container:
@@ -140,27 +129,14 @@ const NODE_NAMES: [&str; 2] = ["COSTOF_HOST_NAME", "SLURMD_NODENAME"];
 fn host_name(root: &Folder) -> Option<String> {
     let node = |variable: &&str| std::env::var(variable).ok().filter(|name| !name.is_empty());
     let node = root.is_live().then(|| NODE_NAMES.iter().find_map(node));
-    let live = || {
-        root.is_live()
-            .then(|| kernel::uname(|uname| uname.nodename()))
-    };
-    node.flatten()
-        .or_else(|| root.text("/proc/sys/kernel/hostname"))
-        .or_else(live)
+    let live = || root.is_live().then(|| kernel::uname(|uname| uname.nodename()));
+    node.flatten().or_else(|| root.text("/proc/sys/kernel/hostname")).or_else(live)
 }
 
-const C_LIBRARY: &str = if cfg!(target_env = "musl") {
-    "musl"
-} else {
-    "glibc"
-};
+const C_LIBRARY: &str = if cfg!(target_env = "musl") { "musl" } else { "glibc" };
 
 fn executable() -> Option<String> {
-    std::env::current_exe()
-        .ok()?
-        .into_os_string()
-        .into_string()
-        .ok()
+    std::env::current_exe().ok()?.into_os_string().into_string().ok()
 }
 
 /// Where an unnamed temporary file can be created, with symbolic links resolved.

@@ -29,9 +29,7 @@ pub(super) fn devices(root: &Folder) -> Vec<NetworkDevice> {
         if let Some(json) = output(root, "ip", &["-json", "-details", "link", "show"]) {
             add_link_details(&mut devices, &json);
         }
-        let up = devices
-            .iter_mut()
-            .filter(|device| device.state.as_deref() != Some("down"));
+        let up = devices.iter_mut().filter(|device| device.state.as_deref() != Some("down"));
         for device in up.take(ASKED_DEVICES_MOST) {
             let Some(text) = output(root, "ethtool", &["-k", &device.name]) else {
                 break;
@@ -151,10 +149,8 @@ mod tests {
 
     #[test]
     fn link_details_are_added_to_the_device_of_that_name() {
-        let mut devices = vec![NetworkDevice {
-            name: "eth0".to_owned(),
-            ..NetworkDevice::default()
-        }];
+        let mut devices =
+            vec![NetworkDevice { name: "eth0".to_owned(), ..NetworkDevice::default() }];
         add_link_details(
             &mut devices,
             r#"[{"ifname":"lo"},{"ifname":"eth0","qdisc":"fq","gso_max_size":65536,"linkinfo":{"info_kind":"veth"}}]"#,
@@ -173,13 +169,7 @@ mod tests {
     fn offloads_are_read_from_ethtool() {
         let text = "Features for eth0:\nrx-checksumming: on [fixed]\ntcp-segmentation-offload: off\n\
             \ttx-tcp-segmentation: off\nlarge-receive-offload: requested on\nscatter-gather:\n";
-        let expected = [
-            ("rx-checksumming", true),
-            ("tcp-segmentation-offload", false),
-        ];
-        assert_eq!(
-            offloads(text),
-            expected.map(|(name, on)| (name.to_owned(), on)).into()
-        );
+        let expected = [("rx-checksumming", true), ("tcp-segmentation-offload", false)];
+        assert_eq!(offloads(text), expected.map(|(name, on)| (name.to_owned(), on)).into());
     }
 }

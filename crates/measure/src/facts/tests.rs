@@ -55,18 +55,13 @@ fn a_machines_facts_are_those_that_its_description_expects() {
             }
         }
         let facts = shown(&machine.facts());
-        for expected in description
-            .lines()
-            .filter_map(|line| line.strip_prefix("= "))
-        {
+        for expected in description.lines().filter_map(|line| line.strip_prefix("= ")) {
             let (pointer, value) = expected.split_once(' ').unwrap();
             let value: Value = serde_json::from_str(value).unwrap();
             // Behind the end of a list there is nothing; a field that does not exist is a mistake.
             let (parent, _) = pointer.rsplit_once('/').unwrap();
             let is_in_list = facts.pointer(parent).is_some_and(Value::is_array);
-            let found = facts
-                .pointer(pointer)
-                .or(is_in_list.then_some(&Value::Null));
+            let found = facts.pointer(pointer).or(is_in_list.then_some(&Value::Null));
             if found != Some(&value) {
                 wrong.push(format!("{name}: {pointer} is {found:?}"));
             }

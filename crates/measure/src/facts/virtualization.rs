@@ -31,9 +31,7 @@ pub(super) fn virtualization(root: &Folder, cpuid: &Cpuid) -> Virtualization {
         let model = root.text("/proc/device-tree/model")?;
         Some(model.trim_end_matches('\0').to_owned())
     });
-    let by_file = root
-        .text("/sys/hypervisor/type")
-        .filter(|kind| kind != "none");
+    let by_file = root.text("/sys/hypervisor/type").filter(|kind| kind != "none");
     let info = root.start("/proc/cpuinfo", 8 << 10).unwrap_or_default();
     let flagged = field(&info, "flags", ':').map(|flags| is_word_of(flags, "hypervisor"));
     let is_metal = |model: &String| model.to_lowercase().contains("metal");
@@ -72,14 +70,10 @@ fn container(root: &Folder) -> Option<String> {
         return Some("wsl".to_owned());
     }
     let cgroup = root.text("/proc/self/cgroup").unwrap_or_default();
-    let by_cgroup = [
-        ("kubepods", "kubernetes"),
-        ("/docker", "docker"),
-        ("libpod", "podman"),
-        ("/lxc", "lxc"),
-    ]
-    .iter()
-    .find(|(mark, _)| cgroup.contains(mark));
+    let by_cgroup =
+        [("kubepods", "kubernetes"), ("/docker", "docker"), ("libpod", "podman"), ("/lxc", "lxc")]
+            .iter()
+            .find(|(mark, _)| cgroup.contains(mark));
     if let Some((_, name)) = by_cgroup {
         return Some((*name).to_owned());
     }

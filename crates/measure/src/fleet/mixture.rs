@@ -65,10 +65,7 @@ fn most_alike(hosts: &[Named<'_>]) -> Option<Parted> {
         Some(Parted {
             row: MetricOfPoint::new(row.row, row.estimate).name(),
             at: row.estimate.unit.display(at.exp()),
-            is_above: readings
-                .iter()
-                .map(|(host, it)| (*host, it.value > at))
-                .collect(),
+            is_above: readings.iter().map(|(host, it)| (*host, it.value > at)).collect(),
         })
     });
     let rows: Vec<Parted> = rows.collect();
@@ -92,11 +89,7 @@ mod tests {
         let of_memory = |probe: &str| if probe == "memory.x" { 1.3 } else { 1.0 };
         let mut runs: Vec<Run> = (0..40)
             .map(|number| {
-                let slower = if memory(number) {
-                    of_memory
-                } else {
-                    |_: &str| 1.0
-                };
+                let slower = if memory(number) { of_memory } else { |_: &str| 1.0 };
                 host(&mut random, &format!("n{number:02}"), 0.01, slower)
             })
             .collect();

@@ -69,8 +69,7 @@ fn usual_precision(runs: &[Run]) -> String {
         *counts.entry(&run.run.plan.precision).or_default() += 1;
     }
     let most = counts.into_iter().max_by_key(|(_, count)| *count);
-    most.map_or("default", |(precision, _)| precision)
-        .to_owned()
+    most.map_or("default", |(precision, _)| precision).to_owned()
 }
 
 /// What a reference has for a host.
@@ -96,9 +95,7 @@ impl<'r> Populations<'r> {
             Some((*cohort, row))
         };
         let found: Vec<(&Cohort, &Row)> = cohorts.iter().filter_map(of_cohort).collect();
-        let differ = found
-            .windows(2)
-            .any(|pair| pair[0].1.usual != pair[1].1.usual);
+        let differ = found.windows(2).any(|pair| pair[0].1.usual != pair[1].1.usual);
         (differ && found.len() > 1).then_some(Populations(found))
     }
 
@@ -112,10 +109,7 @@ impl<'r> Populations<'r> {
     pub fn nearest(&self, measured: &Estimate) -> Option<&'r Cohort> {
         let nearest = |value: f64| {
             let off = |(_, row): &&(&Cohort, &Row)| (value / row.usual).ln().abs();
-            let nearest = self
-                .0
-                .iter()
-                .min_by(|one, other| off(one).total_cmp(&off(other)));
+            let nearest = self.0.iter().min_by(|one, other| off(one).total_cmp(&off(other)));
             nearest.map(|(cohort, _)| *cohort)
         };
         let (low, high) = measured.usable_interval()?;

@@ -36,13 +36,11 @@ pub(super) fn of_hosts<'a>(hosts: &[Named<'a>]) -> impl Iterator<Item = OfHosts<
             let Some((estimate, reading)) = reading(row) else {
                 continue;
             };
-            let of_hosts = all
-                .entry((&row.point, row.method))
-                .or_insert_with(|| OfHosts {
-                    row,
-                    estimate,
-                    runs: BTreeMap::new(),
-                });
+            let of_hosts = all.entry((&row.point, row.method)).or_insert_with(|| OfHosts {
+                row,
+                estimate,
+                runs: BTreeMap::new(),
+            });
             of_hosts.runs.entry(host).or_default().push(OfRun {
                 reading: graded(reading, row.grade),
                 mean: mean(estimate),
@@ -88,11 +86,7 @@ fn row<'a>(of: &OfHosts<'a>, statistic: Statistic) -> Option<Row<'a>> {
         estimate: of.estimate,
         statistic,
         values: Values::new(readings.collect())?,
-        repeated: runs
-            .iter()
-            .filter(|(_, runs)| runs.len() > 1)
-            .map(|(host, _)| *host)
-            .collect(),
+        repeated: runs.iter().filter(|(_, runs)| runs.len() > 1).map(|(host, _)| *host).collect(),
     })
 }
 
@@ -100,10 +94,8 @@ fn row<'a>(of: &OfHosts<'a>, statistic: Statistic) -> Option<Row<'a>> {
 pub(crate) fn reading(row: &PointRow) -> Option<(&Estimate, Reading)> {
     let estimate = row.primary().filter(|_| row.is_sound())?;
     let (low, high) = estimate.ci95.filter(|(low, _)| *low > 0.0)?;
-    let reading = Reading {
-        value: estimate.median.ln(),
-        error: (high / low).ln() / (2.0 * HALF_WIDTH),
-    };
+    let reading =
+        Reading { value: estimate.median.ln(), error: (high / low).ln() / (2.0 * HALF_WIDTH) };
     (reading.value.is_finite() && reading.error.is_finite()).then_some((estimate, reading))
 }
 
@@ -113,19 +105,13 @@ pub(crate) fn reading(row: &PointRow) -> Option<(&Estimate, Reading)> {
 fn mean(estimate: &Estimate) -> Option<Reading> {
     let (mean, sd) = (estimate.mean, estimate.sd?);
     let share = sd / mean / (estimate.n as f64).sqrt();
-    let reading = Reading {
-        value: mean.ln(),
-        error: -(-share).ln_1p(),
-    };
+    let reading = Reading { value: mean.ln(), error: -(-share).ln_1p() };
     (reading.value.is_finite() && reading.error.is_finite()).then_some(reading)
 }
 
 /// The reading with an error of at least what the grade leaves.
 pub(crate) fn graded(reading: Reading, grade: Grade) -> Reading {
-    Reading {
-        error: reading.error.max(disturbance(grade)),
-        ..reading
-    }
+    Reading { error: reading.error.max(disturbance(grade)), ..reading }
 }
 
 /// The error that a grade leaves, as a share, however well the launches agree. A thread on the other half of a core
@@ -149,8 +135,5 @@ pub(super) fn together(runs: &[Reading], centre: f64) -> Reading {
         .fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), value| {
             (value.min(low), value.max(high))
         });
-    Reading {
-        value: centre.clamp(low, high),
-        error: (squares.sqrt() / count).max(scatter),
-    }
+    Reading { value: centre.clamp(low, high), error: (squares.sqrt() / count).max(scatter) }
 }

@@ -34,15 +34,9 @@ const FASTER: &str = "measure where the link has a CPU of its own, or ask for a 
 /// launches, so that one bad launch among many is diluted and not hidden, and the worse of the two
 /// directions.
 pub fn link_causes(launches: &[&LaunchRow]) -> Vec<Warning> {
-    let links: Vec<&LinkReport> = launches
-        .iter()
-        .filter_map(|launch| launch.link.as_deref())
-        .collect();
-    let relays = || {
-        links
-            .iter()
-            .filter_map(|link| Some((link, link.relay.as_ref()?)))
-    };
+    let links: Vec<&LinkReport> =
+        launches.iter().filter_map(|launch| launch.link.as_deref()).collect();
+    let relays = || links.iter().filter_map(|link| Some((link, link.relay.as_ref()?)));
     let up: Vec<&Traffic> = links.iter().map(|link| &link.up).collect();
     let down: Vec<&Traffic> = links.iter().map(|link| &link.down).collect();
     let busy = relays().map(|(link, relay)| relay.cpu_ns / link.duration_ns.max(1.0));
@@ -77,10 +71,7 @@ pub fn link_causes(launches: &[&LaunchRow]) -> Vec<Warning> {
         );
         warning("link_overrun", grade, what, FASTER)
     });
-    [late, busy, shared, overrun]
-        .into_iter()
-        .flatten()
-        .collect()
+    [late, busy, shared, overrun].into_iter().flatten().collect()
 }
 
 /// The mean of these values, if it costs a grade.
@@ -136,10 +127,8 @@ fn worse(directions: [Option<(Grade, f64)>; 2]) -> Option<(Grade, f64)> {
 }
 
 fn late(launches: &[&Traffic]) -> Option<(Grade, f64)> {
-    let each: Vec<f64> = launches
-        .iter()
-        .filter_map(|traffic| Some(traffic.lateness_ns?.p99))
-        .collect();
+    let each: Vec<f64> =
+        launches.iter().filter_map(|traffic| Some(traffic.lateness_ns?.p99)).collect();
     let late_ns = mean(&each)?;
     let delay_ns = launches.first()?.asked_delay_ns;
     let of_delay = grade(late_ns / delay_ns, LATE_SHARE).filter(|_| delay_ns > 0.0);
@@ -164,10 +153,7 @@ mod tests {
         let traffic = Traffic {
             asked_delay_ns: delay_ns,
             packets: 1000,
-            lateness_ns: Some(Spread {
-                p99: late_ns,
-                ..Spread::default()
-            }),
+            lateness_ns: Some(Spread { p99: late_ns, ..Spread::default() }),
             ..Traffic::default()
         };
         LinkReport {
@@ -175,11 +161,7 @@ mod tests {
             duration_ns: 1e9,
             up: traffic.clone(),
             down: traffic,
-            relay: Some(RelayReport {
-                cpu_ns: 0.1e9,
-                real_time: true,
-                cpus: vec![0],
-            }),
+            relay: Some(RelayReport { cpu_ns: 0.1e9, real_time: true, cpus: vec![0] }),
             ..LinkReport::default()
         }
     }
@@ -216,10 +198,7 @@ mod tests {
     fn grades(links: &[&LinkReport]) -> Vec<(Text, Grade)> {
         let warnings = causes(links);
         assert!(warnings.iter().all(|warning| !warning.advice.is_empty()));
-        warnings
-            .into_iter()
-            .map(|warning| (warning.kind, warning.grade))
-            .collect()
+        warnings.into_iter().map(|warning| (warning.kind, warning.grade)).collect()
     }
 
     #[test]

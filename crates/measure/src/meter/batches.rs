@@ -133,10 +133,8 @@ impl Meter<'_> {
             operation.work.prepare(operations)?;
             let allocated = allocations();
             let began = self.clock.end();
-            let Begin {
-                usage: usage_before,
-                reading: before,
-            } = self.begin(batches, operation, &spent);
+            let Begin { usage: usage_before, reading: before } =
+                self.begin(batches, operation, &spent);
             if is_counted {
                 self.resume_counting();
             }

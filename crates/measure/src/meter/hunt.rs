@@ -141,10 +141,7 @@ impl Meter<'_> {
     /// them, which took `ns`, are too many.
     pub(super) fn shorter(&self, operations: u64, ns: f64) -> u64 {
         let short = (operations as f64 * self.short_batch_ns() / ns.max(1.0)).ceil() as u64;
-        short
-            .max(OPERATIONS_PER_SHORT_BATCH)
-            .next_multiple_of(self.batch_multiple)
-            .min(operations)
+        short.max(OPERATIONS_PER_SHORT_BATCH).next_multiple_of(self.batch_multiple).min(operations)
     }
 
     fn short_batch_ns(&self) -> f64 {
@@ -164,10 +161,7 @@ impl Meter<'_> {
 /// times that the core is alone.
 pub(super) fn are_too_long(readings: &[bool]) -> bool {
     let began = readings.windows(2).filter(|pair| pair[0]).count();
-    let stayed = readings
-        .windows(2)
-        .filter(|pair| pair[0] && pair[1])
-        .count();
+    let stayed = readings.windows(2).filter(|pair| pair[0] && pair[1]).count();
     !readings.is_empty() && (stayed as f64) < STAYED_MIN * began.max(1) as f64
 }
 

@@ -85,10 +85,7 @@ impl Singles {
     }
 
     fn measured(self, name: Text) -> Measured {
-        let parts = || ByCore {
-            alone: self.alone.counted(),
-            shared: self.shared.counted(),
-        };
+        let parts = || ByCore { alone: self.alone.counted(), shared: self.shared.counted() };
         let gauged = self.gauged.then(|| Gauged::Histogram(Box::new(parts())));
         Measured {
             gauged,
@@ -134,10 +131,7 @@ impl Batches {
     /// Adds the states of the core according to this floor.
     fn measured(self, name: Text, floor: f64) -> Measured {
         let is_gauged = self.readings.len() == self.samples.len() && !self.samples.is_empty();
-        let began = self
-            .readings
-            .iter()
-            .filter(|(before, _)| is_alone(floor, *before));
+        let began = self.readings.iter().filter(|(before, _)| is_alone(floor, *before));
         let states = self.readings.iter();
         let states = states.map(|(before, after)| state(floor, *before, *after));
         let mut states: Vec<CoreState> = states.collect();
@@ -187,10 +181,6 @@ impl Record {
             let value = |(name, value)| Measured::new(name, Data::Value(value));
             metrics.extend(values.chain(counted).map(value));
         }
-        Report {
-            state,
-            metrics,
-            allocations: self.allocations,
-        }
+        Report { state, metrics, allocations: self.allocations }
     }
 }

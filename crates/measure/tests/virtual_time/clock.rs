@@ -17,10 +17,7 @@ pub(crate) const READ_NS: f64 = 20.0;
 
 impl VirtualClock {
     pub(crate) fn new(seed: u64) -> VirtualClock {
-        VirtualClock {
-            now_ps: Cell::new(0),
-            random: RefCell::new(fastrand::Rng::with_seed(seed)),
-        }
+        VirtualClock { now_ps: Cell::new(0), random: RefCell::new(fastrand::Rng::with_seed(seed)) }
     }
 
     /// Lets time pass.
@@ -56,11 +53,7 @@ impl VirtualClock {
 
     /// What a run would know of this clock.
     pub(crate) fn info() -> ClockInfo {
-        ClockInfo {
-            resolution_ns: READ_NS,
-            read_ns: READ_NS,
-            ..clock_info()
-        }
+        ClockInfo { resolution_ns: READ_NS, read_ns: READ_NS, ..clock_info() }
     }
 }
 

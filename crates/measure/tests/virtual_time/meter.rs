@@ -40,10 +40,7 @@ fn point_amid(noise: &Noise, launches: Vec<Report>) -> Result<PointRow, Failure>
 fn point_of_launches(launches: Vec<(Noise, Report)>) -> Result<PointRow, Failure> {
     let launches = (0..).zip(launches);
     let rows: Vec<LaunchRow> = launches
-        .map(|(launch, (noise, report))| LaunchRow {
-            noise,
-            ..launch_row(0, launch, report)
-        })
+        .map(|(launch, (noise, report))| LaunchRow { noise, ..launch_row(0, launch, report) })
         .collect();
     let rows: Vec<&LaunchRow> = rows.iter().collect();
     let (info, point) = (info(0), point(0));
@@ -71,9 +68,7 @@ fn launches_of(cost_ns: f64) -> Vec<Report> {
 /// One launch of an operation, where `ns` gives the time of this many repetitions.
 fn launch_of(mut ns: impl FnMut(u64) -> f64) -> Report {
     let clock = VirtualClock::new(1);
-    clock.meter(TIME_NS, |meter| {
-        meter.repeatable("cost", |n| clock.pass(ns(n)))
-    })
+    clock.meter(TIME_NS, |meter| meter.repeatable("cost", |n| clock.pass(ns(n))))
 }
 
 /// What one operation of each batch cost.
@@ -83,9 +78,7 @@ fn costs(report: &Report) -> impl Iterator<Item = f64> {
 
 fn warning<'r>(row: &'r PointRow, kind: &str) -> &'r Warning {
     let mut warnings = row.warnings.iter();
-    warnings
-        .find(|warning| warning.kind == kind)
-        .expect("it is named")
+    warnings.find(|warning| warning.kind == kind).expect("it is named")
 }
 
 #[test]
@@ -150,11 +143,7 @@ fn batches_are_long_enough_for_the_clock_whatever_an_operation_costs() {
             let off = (cost / cost_ns - 1.0).abs();
             assert!(off < 0.002, "{cost_ns} ns reads {cost}");
         }
-        assert!(
-            samples.len() >= 6,
-            "{cost_ns} ns: {} batches",
-            samples.len()
-        );
+        assert!(samples.len() >= 6, "{cost_ns} ns: {} batches", samples.len());
         let once = samples[0].0;
         let doubled = samples.iter().any(|(n, _)| *n == 2 * once);
         assert!(doubled, "{cost_ns} ns: never doubled");
@@ -208,10 +197,7 @@ fn what_is_slow_at_first_is_warmed_up_before_it_is_measured() {
         cost_ns * n as f64
     });
     for cost in costs(&report) {
-        assert!(
-            cost < 103.0,
-            "{cost} ns was measured while it still warmed up"
-        );
+        assert!(cost < 103.0, "{cost} ns was measured while it still warmed up");
     }
 }
 
@@ -225,11 +211,7 @@ fn where_others_work_too_long_a_batch_is_no_proof_against_a_cost() {
     };
     let error = point_of(grows()).unwrap_err();
     assert!(error.reason.contains("twice the work took"), "{error}");
-    let busy = Noise {
-        duration_ns: TIME_NS,
-        others_ns: Some(0.5 * TIME_NS),
-        ..Noise::default()
-    };
+    let busy = Noise { duration_ns: TIME_NS, others_ns: Some(0.5 * TIME_NS), ..Noise::default() };
     let row = point_amid(&busy, grows()).expect("a number, however doubtful");
     assert_eq!((row.state, row.grade), (State::Ok, Grade::D));
 }
@@ -237,19 +219,14 @@ fn where_others_work_too_long_a_batch_is_no_proof_against_a_cost() {
 #[test]
 fn a_loop_that_the_optimiser_removed_gives_no_number() {
     // However many times it is asked to, it takes the time of one call.
-    let removed = |ns: f64| {
-        six(TIME_NS, |_, clock, meter| {
-            meter.repeatable("cost", |_| clock.pass(ns))
-        })
-    };
+    let removed =
+        |ns: f64| six(TIME_NS, |_, clock, meter| meter.repeatable("cost", |_| clock.pass(ns)));
     let row = point_of(removed(2.0)).expect("a point without a number");
     assert_eq!(row.state, State::BelowResolution);
     assert!(row.metrics.is_empty(), "{:?}", row.metrics);
     // Long enough to be timed, but not growing with the work.
     let error = point_of(removed(2e6)).unwrap_err();
-    let named = error
-        .reason
-        .contains("twice the work took 1.00 times as long");
+    let named = error.reason.contains("twice the work took 1.00 times as long");
     assert!(named, "{error}");
 }
 
@@ -276,10 +253,7 @@ fn a_lap_of_which_a_part_is_cached_is_timed_as_a_whole() {
         for (count, ns) in samples(report) {
             assert!(count.is_multiple_of(LAP), "{count}");
             let each = ns / *count as f64;
-            assert!(
-                (each / lap_ns - 1.0).abs() < 0.02,
-                "{each} instead of {lap_ns}"
-            );
+            assert!((each / lap_ns - 1.0).abs() < 0.02, "{each} instead of {lap_ns}");
         }
     }
     point_of(report).expect("a number");
@@ -418,10 +392,7 @@ fn percentiles_need_enough_samples_and_operations_longer_than_the_clock() {
         });
         let row = point_of(launches).expect("a point");
         let percentiles = &row.primary().expect("a latency").percentiles;
-        percentiles
-            .iter()
-            .map(|percentile| percentile.percent)
-            .collect()
+        percentiles.iter().map(|percentile| percentile.percent).collect()
     };
     // 30 ms of 10 µs in each of 6 launches: 18,000 samples, 10 of them above p99.9.
     assert_eq!(percents(10_000.0), [50.0, 90.0, 99.0, 99.9]);
@@ -565,11 +536,7 @@ fn shared_core() -> (Arc<AtomicBool>, Gauge) {
     let is_shared = Arc::new(AtomicBool::new(false));
     let seen = Arc::clone(&is_shared);
     let read = move || {
-        if seen.load(Ordering::Relaxed) {
-            0.45
-        } else {
-            0.292
-        }
+        if seen.load(Ordering::Relaxed) { 0.45 } else { 0.292 }
     };
     (is_shared, Gauge::new(Arc::new(read), 0.292))
 }
@@ -700,10 +667,7 @@ fn launches_whose_other_end_shared_its_core_are_left_out() {
 #[test]
 fn launches_whose_cpus_lay_elsewhere_are_left_out() {
     let launch = |cost_ns: f64, distance_ns: (f64, f64)| {
-        let noise = Noise {
-            distance_ns: Some(distance_ns),
-            ..Noise::default()
-        };
+        let noise = Noise { distance_ns: Some(distance_ns), ..Noise::default() };
         (noise, launches_of(cost_ns).remove(0))
     };
     let near = || launch(100.0, (80.0, 82.0));

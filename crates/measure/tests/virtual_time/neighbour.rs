@@ -20,11 +20,7 @@ const SEED: u64 = 20_261_123;
 const TIME_NS: f64 = 5e6;
 
 fn setting(launches: u32, spread: f64) -> Setting {
-    Setting {
-        launches,
-        time_ns: TIME_NS,
-        spread,
-    }
+    Setting { launches, time_ns: TIME_NS, spread }
 }
 
 fn core_of(row: &PointRow) -> CoreShare {
@@ -78,9 +74,7 @@ fn hunted(tries: u64, times_shared: f64, core: impl Fn(u64) -> Core) -> (u64, f6
         let mut random = Rng::with_seed(SEED + seed);
         let launches = setting(6, 0.0).launches(&mut random, &core(seed), times_shared);
         let row = point_of(&launches).expect("a point");
-        let missed = row
-            .primary()
-            .map_or(f64::NAN, |cost| cost.median / COST_NS - 1.0);
+        let missed = row.primary().map_or(f64::NAN, |cost| cost.median / COST_NS - 1.0);
         if core_of(&row).selection == Selection::Alone {
             alone += 1;
             farthest = farthest.max(missed.abs());
@@ -149,17 +143,12 @@ fn the_gauge_moves_no_number_of_what_does_not_care() {
 
 fn comparisons(tries: usize, pair: impl Fn(&mut Rng) -> Pair) -> Vec<Comparison> {
     let mut random = Rng::with_seed(SEED);
-    (0..tries)
-        .map(|_| pair(&mut random).comparison(&mut random))
-        .collect()
+    (0..tries).map(|_| pair(&mut random).comparison(&mut random)).collect()
 }
 
 /// A neighbour who is hardly ever away.
 fn busy(random: &mut Rng) -> Neighbour {
-    Neighbour {
-        share: 0.97,
-        ..Neighbour::any(random)
-    }
+    Neighbour { share: 0.97, ..Neighbour::any(random) }
 }
 
 #[test]
@@ -169,12 +158,8 @@ fn neighbours_raise_no_false_alarms() {
     type Meet = fn(&mut Rng) -> [Neighbour; 2];
     let cases: [(&str, bool, Meet); 4] = [
         ("the same", false, |random| [Neighbour::any(random); 2]),
-        ("each its own", false, |random| {
-            [Neighbour::any(random), busy(random)]
-        }),
-        ("one of them none", false, |random| {
-            [busy(random), Neighbour::NONE]
-        }),
+        ("each its own", false, |random| [Neighbour::any(random), busy(random)]),
+        ("one of them none", false, |random| [busy(random), Neighbour::NONE]),
         ("in turns", true, |random| [Neighbour::any(random); 2]),
     ];
     for (name, in_turns, neighbours) in cases {
@@ -223,16 +208,9 @@ fn five_percent_are_found_though_a_neighbour_is_there_half_of_the_time() {
 
 #[test]
 fn what_was_never_alone_says_so_and_a_run_that_was_is_not_compared_with_it() {
-    let always = Neighbour {
-        share: 1.0,
-        gauge: 1.6,
-        ..Neighbour::NONE
-    };
+    let always = Neighbour { share: 1.0, gauge: 1.6, ..Neighbour::NONE };
     // Above the floor, and too little to be shared.
-    let a_little = Neighbour {
-        gauge: 1.15,
-        ..always
-    };
+    let a_little = Neighbour { gauge: 1.15, ..always };
     for (neighbour, selection) in [(always, Selection::Shared), (a_little, Selection::All)] {
         let core = Core::beside(neighbour, SEED);
         let launches = setting(6, 0.005).launches(&mut Rng::with_seed(SEED), &core, 1.3);
@@ -242,12 +220,7 @@ fn what_was_never_alone_says_so_and_a_run_that_was_is_not_compared_with_it() {
         assert_eq!(warning.map(|one| one.grade), Some(Grade::C));
         assert_eq!(row.grade, Grade::C);
         let beside = |neighbours, in_turns, times| {
-            let pair = Pair {
-                neighbours,
-                in_turns,
-                times,
-                setting: setting(6, 0.005),
-            };
+            let pair = Pair { neighbours, in_turns, times, setting: setting(6, 0.005) };
             pair.comparison(&mut Rng::with_seed(SEED))
         };
         let with_none = beside([neighbour, Neighbour::NONE], false, 1.0);
@@ -342,10 +315,7 @@ fn launches_that_disagree_more_than_tenfold_give_no_number() {
     let (grade, what) = doubt(&row).expect("they disagree");
     assert!(!row.is_usable() && grade == Grade::D);
     assert!(what.contains("medians reach from"), "{what}");
-    assert_eq!(
-        doubt(&point(&[100.0, 110.0, 900.0, 100.0, 100.0, 100.0])),
-        None
-    );
+    assert_eq!(doubt(&point(&[100.0, 110.0, 900.0, 100.0, 100.0, 100.0])), None);
     assert!(doubt(&point(&[100.0, 110.0, 1100.0, 100.0, 100.0, 100.0])).is_some());
     // Without an interval nothing is said of how far they agree.
     assert_eq!(doubt(&point(&[100.0, 2000.0])), None);
@@ -356,9 +326,7 @@ fn launches_whose_floor_was_a_neighbours_are_left_out_or_said() {
     let floors = |floors: &[f64]| {
         let core = Core::beside(Neighbour::NONE, SEED);
         let cost_ns = |floor: f64| if floor > 0.25 { 150.0 } else { 100.0 };
-        let launches = floors
-            .iter()
-            .map(|floor| core.launch(cost_ns(*floor), 1.0, TIME_NS));
+        let launches = floors.iter().map(|floor| core.launch(cost_ns(*floor), 1.0, TIME_NS));
         let launches: Vec<Report> = launches.collect();
         point_by(&launches, floors).expect("a point")
     };

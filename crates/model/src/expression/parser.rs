@@ -134,11 +134,7 @@ impl<'a> Parser<'a, '_, '_> {
     /// The parentheses after a probe, if there are any: its axes, and its link last.
     fn arguments(&mut self, info: &ProbeInfo) -> Result<(plan::Settings, String), String> {
         let mut settings = plan::Settings::new();
-        let default = if info.needs_link() {
-            "loopback"
-        } else {
-            "none"
-        };
+        let default = if info.needs_link() { "loopback" } else { "none" };
         let mut link = default.to_owned();
         if !self.takes('(') || self.takes(')') {
             return Ok((settings, link));
@@ -222,10 +218,9 @@ fn is_in_a_name(c: char) -> bool {
 fn number(word: &str, per_second: bool, k_is_bytes: bool) -> Parsed {
     let (node, Dimension(bytes, time)) = amount(word, per_second, k_is_bytes)?;
     Ok(match node {
-        Node::Number(number) if per_second => (
-            Node::Number(number * scale(Unit::Hertz)),
-            Dimension(bytes, time - 1),
-        ),
+        Node::Number(number) if per_second => {
+            (Node::Number(number * scale(Unit::Hertz)), Dimension(bytes, time - 1))
+        }
         node => (node, Dimension(bytes, time)),
     })
 }
@@ -256,8 +251,6 @@ fn amount(word: &str, per_second: bool, k_is_bytes: bool) -> Parsed {
             "`{word}` has no unit of bytes (KiB, MiB, GiB, kB, MB, GB, Mbit, Gbit) or time (ns, us, ms, s)"
         ));
     };
-    let number: f64 = digits
-        .parse()
-        .map_err(|_| format!("`{word}` is not a number"))?;
+    let number: f64 = digits.parse().map_err(|_| format!("`{word}` is not a number"))?;
     Ok((Node::Number(number * step), dimension))
 }

@@ -114,10 +114,8 @@ mod tests {
             options: "rw,addr=10.1.2.3,lowerdir=/var/secret,noatime".to_owned(),
             ..FileSystem::default()
         }];
-        facts.network_devices = vec![NetworkDevice {
-            name: "enx001122334455".to_owned(),
-            ..NetworkDevice::default()
-        }];
+        facts.network_devices =
+            vec![NetworkDevice { name: "enx001122334455".to_owned(), ..NetworkDevice::default() }];
         facts.unread = vec![Unread {
             what: "/sys/fs/cgroup/user.slice/secret/cpu.max".to_owned(),
             reason: "permission denied".to_owned(),

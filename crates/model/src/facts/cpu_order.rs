@@ -62,14 +62,9 @@ impl Facts {
     /// Whether two CPUs are of two kinds, share no last-level cache, no memory node, no socket, in this order.
     fn apart(&self, one: usize, other: usize) -> [bool; 4] {
         let last_level = self.last_level_cache().map(|cache| cache.level);
-        let last_level = self
-            .cpu
-            .caches
-            .iter()
-            .filter(|cache| Some(cache.level) == last_level);
-        let last_level: Vec<CpuSet> = last_level
-            .flat_map(|cache| cache.shared_by.clone())
-            .collect();
+        let last_level = self.cpu.caches.iter().filter(|cache| Some(cache.level) == last_level);
+        let last_level: Vec<CpuSet> =
+            last_level.flat_map(|cache| cache.shared_by.clone()).collect();
         let kinds = &self.cpu.core_kinds;
         let kinds: Vec<CpuSet> = kinds.iter().map(|kind| kind.cpus.clone()).collect();
         let nodes: Vec<CpuSet> = self.numa.iter().map(|node| node.cpus.clone()).collect();
@@ -119,39 +114,25 @@ mod tests {
             assert_eq!(facts.quietest(&allowed), 3);
         }
         // Arm lists the small ones first, and tells.
-        facts.cpu.core_kinds = vec![
-            kind("little", "0-3", Some(400)),
-            kind("big", "4-6", Some(1024)),
-        ];
+        facts.cpu.core_kinds =
+            vec![kind("little", "0-3", Some(400)), kind("big", "4-6", Some(1024))];
         assert_eq!(facts.quietest(&allowed), 6);
     }
 
     fn sets(lists: &[&str]) -> Vec<CpuSet> {
-        lists
-            .iter()
-            .map(|list| CpuSet::parse(list).unwrap())
-            .collect()
+        lists.iter().map(|list| CpuSet::parse(list).unwrap()).collect()
     }
 
     #[test]
     fn only_cpus_of_one_kind_cache_and_node_take_each_others_place() {
         let allowed: Vec<usize> = (0..10).collect();
         let mut facts = Facts::default();
-        assert_eq!(
-            facts.interchangeable(3, &allowed),
-            allowed,
-            "nothing is known"
-        );
+        assert_eq!(facts.interchangeable(3, &allowed), allowed, "nothing is known");
         facts.numa = ["0-7", "8-9"]
-            .map(|cpus| NumaNode {
-                cpus: CpuSet::parse(cpus).unwrap(),
-                ..NumaNode::default()
-            })
+            .map(|cpus| NumaNode { cpus: CpuSet::parse(cpus).unwrap(), ..NumaNode::default() })
             .into();
-        let kind = |cpus: &str| CoreKind {
-            cpus: CpuSet::parse(cpus).unwrap(),
-            ..CoreKind::default()
-        };
+        let kind =
+            |cpus: &str| CoreKind { cpus: CpuSet::parse(cpus).unwrap(), ..CoreKind::default() };
         facts.cpu.core_kinds = vec![kind("0-5,8-9"), kind("6-7")];
         assert_eq!(facts.interchangeable(3, &allowed), [0, 1, 2, 3, 4, 5]);
         let cache = |size_bytes, lists: &[&str]| Cache {
@@ -175,11 +156,7 @@ mod tests {
     fn further_processors_are_the_nearest_and_second_threads_come_last() {
         let mut facts = Facts::default();
         let allowed: Vec<usize> = (0..8).collect();
-        assert_eq!(
-            facts.nearest_first(7, &allowed),
-            [7, 0, 1, 2, 3, 4, 5, 6],
-            "nothing is known"
-        );
+        assert_eq!(facts.nearest_first(7, &allowed), [7, 0, 1, 2, 3, 4, 5, 6], "nothing is known");
         // Two threads a core, two last-level caches.
         facts.cpu.cores = sets(&["0,4", "1,5", "2,6", "3,7"]);
         facts.cpu.caches = vec![Cache {

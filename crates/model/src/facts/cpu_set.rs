@@ -44,10 +44,7 @@ impl CpuSet {
 
     /// How many there are.
     pub fn len(&self) -> usize {
-        let lengths = self
-            .0
-            .iter()
-            .map(|(first, last)| (last - first) as usize + 1);
+        let lengths = self.0.iter().map(|(first, last)| (last - first) as usize + 1);
         lengths.sum()
     }
 
@@ -142,9 +139,7 @@ mod tests {
 
     #[test]
     fn large_sets_take_no_more_than_their_text() {
-        let sets: Vec<CpuSet> = (0..100_000)
-            .map(|_| CpuSet::parse("0-65535").unwrap())
-            .collect();
+        let sets: Vec<CpuSet> = (0..100_000).map(|_| CpuSet::parse("0-65535").unwrap()).collect();
         assert!(sets.iter().all(|set| set.len() == 65_536));
     }
 }

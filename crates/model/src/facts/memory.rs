@@ -81,16 +81,10 @@ impl Memory {
     /// transfers per second of the slowest, times its width, on every channel.
     pub fn modules_bytes_per_s(&self) -> Option<f64> {
         let channel = |dimm: &Dimm| {
-            let transfers = dimm
-                .configured_transfers_per_s
-                .or(dimm.speed_transfers_per_s)?;
+            let transfers = dimm.configured_transfers_per_s.or(dimm.speed_transfers_per_s)?;
             Some(transfers as f64 * f64::from(dimm.width_bits.unwrap_or(64)) / 8.0)
         };
-        let slowest = self
-            .dimms
-            .iter()
-            .filter_map(channel)
-            .min_by(f64::total_cmp)?;
+        let slowest = self.dimms.iter().filter_map(channel).min_by(f64::total_cmp)?;
         Some(slowest * f64::from(self.channel_count?))
     }
 }
@@ -131,10 +125,7 @@ mod tests {
             ..Dimm::default()
         };
         let mut memory = Memory {
-            dimms: vec![
-                dimm(3_200_000_000, None),
-                dimm(4_800_000_000, Some(2_400_000_000)),
-            ],
+            dimms: vec![dimm(3_200_000_000, None), dimm(4_800_000_000, Some(2_400_000_000))],
             ..Memory::default()
         };
         assert_eq!(memory.modules_bytes_per_s(), None);

@@ -115,15 +115,12 @@ impl Facts {
     pub fn claimed_cache_of(&self, level: u32, cpu: u32) -> Option<&Cache> {
         let is_its = |cache: &&Cache| cache.shared_by.iter().any(|set| set.contains(cpu));
         let mut caches = self.data_caches().filter(is_its);
-        caches
-            .find(|cache| cache.level == level)
-            .or_else(|| self.claimed_cache(level))
+        caches.find(|cache| cache.level == level).or_else(|| self.claimed_cache(level))
     }
 
     /// The data cache farthest from the cores.
     pub fn last_level_cache(&self) -> Option<&Cache> {
-        self.data_caches()
-            .max_by_key(|cache| (cache.level, cache.size_bytes))
+        self.data_caches().max_by_key(|cache| (cache.level, cache.size_bytes))
     }
 
     /// The size of an array of which caches hold little if every `stride` bytes of it are touched: its lines are
@@ -161,10 +158,7 @@ impl Facts {
         if self.cpu.online.is_empty() {
             return allowed.clone();
         }
-        allowed
-            .iter()
-            .filter(|cpu| self.cpu.online.contains(*cpu))
-            .collect()
+        allowed.iter().filter(|cpu| self.cpu.online.contains(*cpu)).collect()
     }
 
     /// The CPUs to plan for, in their order: those of the run, or all that are usable.
@@ -180,9 +174,7 @@ impl Facts {
         let units = self.performance_units.as_ref()?;
         let counts_cycles = |unit: &String| {
             ["cpu", "cpu_core", "cpu_atom", "cpu_lowpower"].contains(&unit.as_str())
-                || ["armv8", "armv9", "apple_"]
-                    .iter()
-                    .any(|kind| unit.starts_with(kind))
+                || ["armv8", "armv9", "apple_"].iter().any(|kind| unit.starts_with(kind))
         };
         Some(units.iter().any(counts_cycles))
     }
@@ -258,10 +250,7 @@ mod tests {
                 ],
                 ..Cpu::default()
             },
-            memory: Memory {
-                available_bytes: Some(1000),
-                ..Memory::default()
-            },
+            memory: Memory { available_bytes: Some(1000), ..Memory::default() },
             ..Facts::default()
         }
     }

@@ -97,11 +97,7 @@ impl Facts {
                     _ => self.medium(part, deepest - 1),
                 });
                 let first = media.next().unwrap_or(Medium::Unknown);
-                if media.all(|medium| medium == first) {
-                    first
-                } else {
-                    Medium::Unknown
-                }
+                if media.all(|medium| medium == first) { first } else { Medium::Unknown }
             }
         }
     }

@@ -89,11 +89,7 @@ impl Spinner {
             )
         };
         let child = Child::started(child)?.expect("a clone with a function returns in the parent");
-        let spinner = Self {
-            child,
-            task,
-            _stack: stack,
-        };
+        let spinner = Self { child, task, _stack: stack };
         let (startup, child) = (&spinner.task.startup, &spinner.child);
         startup.wait_until_ready(|| !child.has_ended())?;
         Ok(spinner)
@@ -150,9 +146,7 @@ impl PollingIdle {
             ));
         }
         shallowest_state_polls(processors)?;
-        let mut request = OpenOptions::new()
-            .write(true)
-            .open("/dev/cpu_dma_latency")?;
+        let mut request = OpenOptions::new().write(true).open("/dev/cpu_dma_latency")?;
         request.write_all(&0_i32.to_ne_bytes())?;
         Ok(Self { _request: request })
     }
@@ -190,10 +184,7 @@ mod tests {
         let cpus = affinity::allowed().unwrap();
         let spinners = Spinners::start(&cpus).unwrap();
         sleep(Duration::from_millis(2));
-        let pids = spinners
-            ._each
-            .iter()
-            .map(|spinner| spinner.child.pid().as_raw_pid());
+        let pids = spinners._each.iter().map(|spinner| spinner.child.pid().as_raw_pid());
         let pids: Vec<i32> = pids.collect();
         for pid in &pids {
             // A process, not a thread of this one.

@@ -50,10 +50,7 @@ pub struct Sides {
 impl Outcomes {
     /// Outcomes from random words.
     pub fn random(mut word: impl FnMut() -> u16) -> Self {
-        Self {
-            words: (0..=WORDS).map(|_| word()).collect(),
-            next: 0,
-        }
+        Self { words: (0..=WORDS).map(|_| word()).collect(), next: 0 }
     }
 
     /// Branches `n` times, rounded up to a whole round of [`PLACES`], with random outcomes in the
@@ -110,10 +107,7 @@ impl Outcomes {
 
 /// Which bits of a word count, and the values of the others.
 fn masks(random: u8) -> (u32, u32) {
-    assert!(
-        random <= PLACES,
-        "at most {PLACES} random places, not {random}"
-    );
+    assert!(random <= PLACES, "at most {PLACES} random places, not {random}");
     let mask = (1 << random) - 1;
     (mask, FIXED & !mask)
 }

@@ -86,9 +86,8 @@ macro_rules! calls {
 /// If `arguments` exceeds [`MOST_ARGUMENTS`].
 pub fn call(kind: ArgumentKind, arguments: u8, n: u64) -> u64 {
     // Unknown to the optimiser, so that each call copies them, as from a variable.
-    let [a, b, c, d, e, f, g] = black_box([1, 2, 3, 4, 5, 6, 7].map(|number| Block {
-        words: [number, 0, 0, 0],
-    }));
+    let [a, b, c, d, e, f, g] =
+        black_box([1, 2, 3, 4, 5, 6, 7].map(|number| Block { words: [number, 0, 0, 0] }));
     macro_rules! numbers {
         ($callees:ident) => {
             calls!($callees in arguments, n; 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0) as u64

@@ -55,10 +55,7 @@ pub fn now_ns(clock: ClockId) -> u64 {
     time.tv_sec.cast_unsigned() * 1_000_000_000 + time.tv_nsec.cast_unsigned()
 }
 
-pub(crate) const ZERO: libc::timespec = libc::timespec {
-    tv_sec: 0,
-    tv_nsec: 0,
-};
+pub(crate) const ZERO: libc::timespec = libc::timespec { tv_sec: 0, tv_nsec: 0 };
 
 #[cfg(test)]
 mod tests {

@@ -42,9 +42,7 @@ impl Hypervisor {
                     "this is not a virtual machine (CPUID 1 has no hypervisor bit)",
                 ));
             }
-            let hypervisor = Self {
-                signature: signature(),
-            };
+            let hypervisor = Self { signature: signature() };
             if hypervisor.name().is_empty() {
                 return Err(unsupported(
                     "the hypervisor gives no name in CPUID leaf 0x40000000, so nothing shows that \
@@ -92,10 +90,7 @@ impl Hypervisor {
 fn signature() -> [u8; 12] {
     let answer = std::arch::x86_64::__cpuid(SIGNATURE_LEAF);
     let mut signature = [0; 12];
-    for (place, word) in signature
-        .chunks_exact_mut(4)
-        .zip([answer.ebx, answer.ecx, answer.edx])
-    {
+    for (place, word) in signature.chunks_exact_mut(4).zip([answer.ebx, answer.ecx, answer.edx]) {
         place.copy_from_slice(&word.to_le_bytes());
     }
     signature
@@ -113,9 +108,7 @@ mod tests {
                 for n in [0, 1, 8, 9] {
                     assert!(hypervisor.ask(n), "{n}");
                 }
-                let other = Hypervisor {
-                    signature: *b"nobody here\0",
-                };
+                let other = Hypervisor { signature: *b"nobody here\0" };
                 assert_eq!(other.name(), "nobody here");
                 assert!(!other.ask(1), "another hypervisor's answer was taken");
             }

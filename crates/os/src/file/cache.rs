@@ -75,13 +75,7 @@ fn cachestat(file: &File, len: u64) -> io::Result<u64> {
     let (range, mut counts): (Range, Counts) = ([0, len], [0; 5]);
     // SAFETY: both structures are as long as the kernel reads and writes.
     let status = unsafe {
-        libc::syscall(
-            SYS_CACHESTAT,
-            file.as_raw_fd(),
-            range.as_ptr(),
-            counts.as_mut_ptr(),
-            0,
-        )
+        libc::syscall(SYS_CACHESTAT, file.as_raw_fd(), range.as_ptr(), counts.as_mut_ptr(), 0)
     };
     check(status)?;
     Ok(counts[0] * base_page_bytes() as u64)
@@ -186,9 +180,6 @@ mod tests {
         std::os::unix::fs::FileExt::read_at(data.file(), &mut byte, 0).unwrap();
         let page = base_page_bytes() as u64;
         assert!(cached_bytes(data.file(), len).unwrap() >= page);
-        assert_eq!(
-            by_mincore(data.file(), len).unwrap(),
-            cached_bytes(data.file(), len).unwrap()
-        );
+        assert_eq!(by_mincore(data.file(), len).unwrap(), cached_bytes(data.file(), len).unwrap());
     }
 }

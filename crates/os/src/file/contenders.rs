@@ -109,8 +109,7 @@ impl Contenders {
     /// Their process ids.
     pub fn pids(&self) -> Vec<u32> {
         let pids = self.children.iter();
-        pids.map(|child| child.pid().as_raw_nonzero().get().cast_unsigned())
-            .collect()
+        pids.map(|child| child.pid().as_raw_nonzero().get().cast_unsigned()).collect()
     }
 }
 

@@ -58,12 +58,7 @@ impl DataFile {
                 (file, folder.to_owned(), in_memory)
             }
         };
-        Ok(Self {
-            file,
-            folder,
-            in_memory,
-            len: 0,
-        })
+        Ok(Self { file, folder, in_memory, len: 0 })
     }
 
     /// The folder in which it lies, without a name.
@@ -159,9 +154,7 @@ impl DataFile {
     /// A file of this size, if a test finds a folder for it.
     pub(crate) fn for_test(bytes: u64) -> Option<Self> {
         let made = Self::create(None);
-        let mut data = made
-            .inspect_err(|error| eprintln!("skipped: {error}"))
-            .ok()?;
+        let mut data = made.inspect_err(|error| eprintln!("skipped: {error}")).ok()?;
         data.extend(bytes).expect("a file can be written");
         Some(data)
     }

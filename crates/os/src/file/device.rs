@@ -35,9 +35,7 @@ pub fn physical() -> Vec<String> {
     const MADE: [&str; 6] = ["loop", "ram", "zram", "dm-", "md", "pmem"];
     let disks = fs::read_dir("/sys/block").into_iter().flatten();
     let names = disks.filter_map(|disk| disk.ok()?.file_name().into_string().ok());
-    names
-        .filter(|name| !MADE.iter().any(|made| name.starts_with(made)))
-        .collect()
+    names.filter(|name| !MADE.iter().any(|made| name.starts_with(made))).collect()
 }
 
 /// Whether a loop device reads and writes its file past the page cache, so that this kernel does not cache it.

@@ -48,11 +48,7 @@ mod tests {
         let bytes = aligned as usize;
         let mut arena =
             crate::memory::arena::Arena::map(8192, crate::memory::arena::PageSize::Base).unwrap();
-        file.read_exact_at(&mut arena.as_mut_slice()[..bytes], aligned.into())
-            .unwrap();
-        assert!(crate::file::data::is_content(
-            &arena.as_slice()[..bytes],
-            aligned.into()
-        ));
+        file.read_exact_at(&mut arena.as_mut_slice()[..bytes], aligned.into()).unwrap();
+        assert!(crate::file::data::is_content(&arena.as_slice()[..bytes], aligned.into()));
     }
 }

@@ -36,11 +36,7 @@ impl Mapping {
         let start =
             unsafe { rustix::mm::mmap(ptr::null_mut(), len, protection, flags, file, offset) }?;
         let start = start.cast();
-        Ok(Self {
-            start,
-            len,
-            sharing,
-        })
+        Ok(Self { start, len, sharing })
     }
 
     /// Where it begins. Accesses beyond the file's end raise SIGBUS.
@@ -68,11 +64,7 @@ impl Mapping {
     /// Unmaps the pages of a mapping that is only read, so that they can be evicted: the next load from
     /// each faults (`MADV_DONTNEED`).
     pub(super) fn unmap_pages(&self) -> io::Result<()> {
-        assert_eq!(
-            self.sharing,
-            Sharing::ReadShared,
-            "written pages would be lost"
-        );
+        assert_eq!(self.sharing, Sharing::ReadShared, "written pages would be lost");
         self.advise(Advice::LinuxDontNeed)
     }
 

@@ -76,13 +76,7 @@ impl Names {
         // Started before the folder exists, so that none is left if this process ends in between.
         let janitor = Janitor::start(parent, name, inside, [&names, &others])?;
         let folder = janitor.make_folder()?;
-        Ok(Self {
-            folder,
-            names,
-            others,
-            here: Here::Nothing,
-            janitor,
-        })
+        Ok(Self { folder, names, others, here: Here::Nothing, janitor })
     }
 
     /// Makes sure that none of the files exists.
@@ -261,13 +255,7 @@ impl Janitor {
             let (waits, parent) = (waits.as_raw_fd(), parent.as_raw_fd());
             remove_when_closed(waits, parent, [&name, &inside], files);
         }
-        Ok(Self {
-            parent,
-            name,
-            inside,
-            pid,
-            _open: open,
-        })
+        Ok(Self { parent, name, inside, pid, _open: open })
     }
 
     fn make_folder(&self) -> io::Result<OwnedFd> {

@@ -20,12 +20,7 @@ impl Order {
     pub fn sequential(file_bytes: u64, block_bytes: u64) -> Self {
         let count = file_bytes / block_bytes;
         assert!(count > 0, "the file has a block");
-        Self {
-            offsets: Vec::new(),
-            count,
-            block_bytes,
-            at: 0,
-        }
+        Self { offsets: Vec::new(), count, block_bytes, at: 0 }
     }
 
     /// The blocks that begin at these bytes, in this order.
@@ -35,12 +30,7 @@ impl Order {
     /// If there is none.
     pub fn from_offsets(offsets: Vec<u64>, block_bytes: u64) -> Self {
         assert!(!offsets.is_empty(), "there is a block");
-        Self {
-            count: offsets.len() as u64,
-            offsets,
-            block_bytes,
-            at: 0,
-        }
+        Self { count: offsets.len() as u64, offsets, block_bytes, at: 0 }
     }
 
     /// How many blocks there are before the order repeats.

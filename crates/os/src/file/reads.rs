@@ -105,9 +105,7 @@ impl Reader {
             Engine::Pread | Engine::Map => 1,
         };
         if !(1..=MAX_DEPTH).contains(&depth) {
-            return Err(invalid(format!(
-                "{depth} reads cannot be in flight at once"
-            )));
+            return Err(invalid(format!("{depth} reads cannot be in flight at once")));
         }
         let block_bytes = order.block_bytes() as usize;
         let apart = block_bytes.next_multiple_of(BUFFER_ALIGNMENT);
@@ -142,10 +140,7 @@ impl Reader {
     /// `InvalidInput` if it is smaller than [`Reader::memory_bytes`].
     pub fn into_memory(mut self, memory: Arena) -> io::Result<Self> {
         if memory.len() < self.memory_bytes() {
-            return Err(invalid(format!(
-                "{} bytes do not hold what is read",
-                memory.len()
-            )));
+            return Err(invalid(format!("{} bytes do not hold what is read", memory.len())));
         }
         self.slots.memory = memory;
         Ok(self)
@@ -201,8 +196,7 @@ impl Reader {
             }
             Inner::Uring(ring, file) => {
                 let file = Fd(file.as_raw_fd());
-                self.slots
-                    .uring(&mut ring.0, file, &mut self.order, n, stamp, each)
+                self.slots.uring(&mut ring.0, file, &mut self.order, n, stamp, each)
             }
         }
     }
@@ -402,10 +396,7 @@ fn ring(depth: u32) -> io::Result<IoUring> {
 }
 
 fn shorter() -> io::Error {
-    io::Error::new(
-        io::ErrorKind::UnexpectedEof,
-        "the file has become shorter while it was read",
-    )
+    io::Error::new(io::ErrorKind::UnexpectedEof, "the file has become shorter while it was read")
 }
 
 impl Mapped {
@@ -427,12 +418,7 @@ mod tests {
     use std::process::Command;
 
     const FILE_BYTES: u64 = 1 << 20;
-    const ENGINES: [Engine; 4] = [
-        Engine::Pread,
-        Engine::Uring(1),
-        Engine::Uring(7),
-        Engine::Map,
-    ];
+    const ENGINES: [Engine; 4] = [Engine::Pread, Engine::Uring(1), Engine::Uring(7), Engine::Map];
 
     /// Runs `check` with a reader of each supported engine, on a file of its own.
     fn with_each(order: &Order, mut check: impl FnMut(Engine, Reader, &DataFile)) {

@@ -177,17 +177,15 @@ fn nameless_file(folder: &Path) -> io::Result<File> {
 pub(crate) fn nameless_in(folder: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true).write(true).mode(0o600);
-    options
-        .clone()
-        .custom_flags(libc::O_TMPFILE)
-        .open(folder)
-        .or_else(|error| match error.raw_os_error() {
+    options.clone().custom_flags(libc::O_TMPFILE).open(folder).or_else(|error| {
+        match error.raw_os_error() {
             // The errors of open(2) if a file system or kernel does not support the flag.
             Some(libc::EOPNOTSUPP | libc::EISDIR | libc::ENOENT) => {
                 create_and_unlink(&options, folder)
             }
             _ => Err(error),
-        })
+        }
+    })
 }
 
 /// Whether the file's file system keeps files only in memory. Of an overlay, whose upper layer may be such a one,
@@ -265,10 +263,7 @@ mod tests {
         let Some(scratch) = scratch() else { return };
         let mut map = scratch.map(Sharing::WritePrivate).unwrap();
         write_pages(map.as_mut_slice(), STRIDE, 0..PAGES);
-        assert_eq!(
-            read_pages(map.as_slice(), STRIDE, 0..PAGES),
-            PAGES as u64 * u64::from(WRITTEN)
-        );
+        assert_eq!(read_pages(map.as_slice(), STRIDE, 0..PAGES), PAGES as u64 * u64::from(WRITTEN));
         let other = scratch.map(Sharing::ReadShared).unwrap();
         let sum = read_pages(other.as_slice(), STRIDE, 0..PAGES);
         assert_eq!(sum, PAGES as u64 * u64::from(CONTENT));
@@ -287,16 +282,9 @@ mod tests {
         let faults = usage::thread().since(&before).major_faults;
         let read = usage::device_read_bytes().unwrap() - read_before;
         // Both show a file system that keeps its files in memory all the same.
-        assert_eq!(
-            faults == 0,
-            read == 0,
-            "{faults} major faults, {read} bytes"
-        );
+        assert_eq!(faults == 0, read == 0, "{faults} major faults, {read} bytes");
         if faults == 0 {
-            eprintln!(
-                "checked less: {:?} keeps its files in memory",
-                scratch.folder()
-            );
+            eprintln!("checked less: {:?} keeps its files in memory", scratch.folder());
         }
     }
 

@@ -58,10 +58,7 @@ impl Guard {
         // SAFETY: the actions are valid, and the handler makes only system calls.
         check(unsafe { libc::sigaction(libc::SIGBUS, &action, &mut previous) })?;
         IS_GUARDING.set(true);
-        Ok(Self {
-            previous,
-            _only: only,
-        })
+        Ok(Self { previous, _only: only })
     }
 
     /// Whether a load went beyond the file's end.

@@ -191,10 +191,7 @@ mod tests {
         let Some(data) = DataFile::for_test(0) else {
             return;
         };
-        let how = How {
-            is_direct: false,
-            sync: Sync::Nothing,
-        };
+        let how = How { is_direct: false, sync: Sync::Nothing };
         let mut writer = Writer::new(&data, how, Order::sequential(1 << 20, 4096)).unwrap();
         let len = || data.file().metadata().unwrap().len();
         writer.write(5).unwrap();

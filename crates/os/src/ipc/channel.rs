@@ -83,17 +83,11 @@ impl Channel {
     pub(crate) fn open(exchange: &Exchange) -> io::Result<Self> {
         let size = exchange.size;
         if size == 0 || size > MOST_BYTES {
-            return Err(invalid(format!(
-                "a message has 1 to {MOST_BYTES} bytes, not {size}"
-            )));
+            return Err(invalid(format!("a message has 1 to {MOST_BYTES} bytes, not {size}")));
         }
         // A write to an eventfd adds to its number, which is zero at that time, and a read returns and clears
         // it: so eight bytes come out as they went in.
-        let size = if exchange.over == Over::Eventfd {
-            size_of::<u64>()
-        } else {
-            size
-        };
+        let size = if exchange.over == Over::Eventfd { size_of::<u64>() } else { size };
         let (ours, theirs) = descriptors(exchange.over)?;
         if exchange.wait == Wait::Spin {
             for descriptor in ours.iter().chain(&theirs) {
@@ -131,11 +125,9 @@ impl Channel {
         let message = &mut self.messages[end];
         let (message, size) = (message.as_mut_ptr(), message.len());
         match exchange.over {
-            Over::Pipe | Over::Unix | Over::Eventfd => Carrier::Bytes(Bytes {
-                descriptors,
-                message,
-                size,
-            }),
+            Over::Pipe | Over::Unix | Over::Eventfd => {
+                Carrier::Bytes(Bytes { descriptors, message, size })
+            }
             Over::SharedMemory => Carrier::Word(Word {
                 // SAFETY: it lies inside the mapping.
                 word: unsafe { self.memory.as_ptr().add(WORD_AT).cast() },
@@ -165,10 +157,7 @@ fn descriptors(over: Over) -> io::Result<(Vec<OwnedFd>, Vec<OwnedFd>)> {
         Over::Pipe => {
             let (our_read, their_write) = io::pipe()?;
             let (their_read, our_write) = io::pipe()?;
-            (
-                vec![our_read.into(), our_write.into()],
-                vec![their_read.into(), their_write.into()],
-            )
+            (vec![our_read.into(), our_write.into()], vec![their_read.into(), their_write.into()])
         }
         Over::Unix => {
             let (ours, theirs) = UnixStream::pair()?;
@@ -272,22 +261,12 @@ impl Word {
 
     #[inline(always)]
     fn futex(&self, operation: libc::c_int, value: u32) {
-        let private = if self.private {
-            libc::FUTEX_PRIVATE_FLAG
-        } else {
-            0
-        };
+        let private = if self.private { libc::FUTEX_PRIVATE_FLAG } else { 0 };
         let no_timeout = ptr::null::<libc::timespec>();
         // SAFETY: the word is valid and aligned; both operations take a value and, to wait, a
         // time-out, which there is not.
         unsafe {
-            libc::syscall(
-                libc::SYS_futex,
-                self.word,
-                operation | private,
-                value,
-                no_timeout,
-            )
+            libc::syscall(libc::SYS_futex, self.word, operation | private, value, no_timeout)
         };
         // The thread was woken, the word changed before it slept, or a signal came: only the word decides.
     }
@@ -347,11 +326,7 @@ impl Carry for Word {
 
 #[inline(always)]
 fn arrived(first: u8, last: u8) -> io::Result<u8> {
-    if first == last {
-        Ok(first)
-    } else {
-        Err(io::ErrorKind::InvalidData.into())
-    }
+    if first == last { Ok(first) } else { Err(io::ErrorKind::InvalidData.into()) }
 }
 
 /// Writes everything, even if it is interrupted or finds no room at first.

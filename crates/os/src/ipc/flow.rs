@@ -95,9 +95,7 @@ impl Flow {
     /// of sched_setaffinity(2).
     pub fn start(through: Through, size: usize, cpu: usize, shares: bool) -> io::Result<Self> {
         if size == 0 || size > MOST_BYTES {
-            return Err(invalid(format!(
-                "a message has 1 to {MOST_BYTES} bytes, not {size}"
-            )));
+            return Err(invalid(format!("a message has 1 to {MOST_BYTES} bytes, not {size}")));
         }
         let memory = SharedMemory::map(RING_AT + RING_BYTES)?;
         let (ours, theirs): (Option<OwnedFd>, Option<OwnedFd>) = match through {
@@ -126,15 +124,7 @@ impl Flow {
         // SAFETY: the memory begins with a board.
         let status = unsafe { &board(memory.as_ptr()).status };
         let partner = Partner::process(drain, status, cpu, &not_its_own)?;
-        Ok(Self {
-            shares,
-            message,
-            sent: 0,
-            partner,
-            descriptor: ours,
-            _sink: sink,
-            memory,
-        })
+        Ok(Self { shares, message, sent: 0, partner, descriptor: ours, _sink: sink, memory })
     }
 
     /// Sends `n` messages, and returns when the receiver has received the last byte.
@@ -252,9 +242,7 @@ impl Drain {
             // before it has seen that it arrived.
             unsafe { ptr::copy_nonoverlapping(ring.add(at), self.buffer, piece) };
         };
-        board
-            .ring
-            .empty(arrived, self.size, copy, || wait(self.shares))
+        board.ring.empty(arrived, self.size, copy, || wait(self.shares))
     }
 }
 
@@ -293,9 +281,7 @@ fn fill(message: &mut [u8], number: u64) {
 const SUM_OF_NOTHING: u64 = 0xcbf2_9ce4_8422_2325;
 
 fn add_up(sum: u64, bytes: &[u8]) -> u64 {
-    bytes.iter().fold(sum, |sum, byte| {
-        (sum ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
-    })
+    bytes.iter().fold(sum, |sum, byte| (sum ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3))
 }
 
 #[cfg(test)]

@@ -62,12 +62,7 @@ impl Leader {
             // SAFETY: the leader owns all of it, and ends the partner before it goes.
             Between::Threads => unsafe { Partner::thread(duty, status, exchange.cpu, theirs) }?,
         };
-        Ok(Self {
-            carrier,
-            token: 0,
-            partner,
-            channel,
-        })
+        Ok(Self { carrier, token: 0, partner, channel })
     }
 
     /// Sends the token to the partner and back `n` times.
@@ -94,10 +89,7 @@ impl Leader {
         with!(carrier, exchange(carrier, COUNT_SWITCHES))?;
         let own = usage::thread();
         let (voluntary, involuntary) = self.channel.status().switches();
-        Ok((
-            voluntary + own.voluntary_switches,
-            involuntary + own.involuntary_switches,
-        ))
+        Ok((voluntary + own.voluntary_switches, involuntary + own.involuntary_switches))
     }
 }
 
@@ -127,10 +119,7 @@ impl Alone {
     /// Those of [`Leader::start`], as far as the channel goes.
     pub fn open(exchange: &Exchange) -> io::Result<Self> {
         let mut channel = Channel::open(exchange)?;
-        Ok(Self {
-            carrier: channel.loopback(exchange),
-            _channel: channel,
-        })
+        Ok(Self { carrier: channel.loopback(exchange), _channel: channel })
     }
 
     /// Sends and receives `n` times: the calls of one direction. For a futex: FUTEX_WAKE while nobody waits,
@@ -201,13 +190,7 @@ mod tests {
 
     /// One byte, blocking ends, the partner on the first CPU.
     fn exchange(between: Between, over: Over) -> Exchange {
-        Exchange {
-            between,
-            over,
-            wait: Wait::Block,
-            size: 1,
-            cpu: affinity::allowed().unwrap()[0],
-        }
+        Exchange { between, over, wait: Wait::Block, size: 1, cpu: affinity::allowed().unwrap()[0] }
     }
 
     fn every_exchange() -> impl Iterator<Item = Exchange> {
@@ -228,9 +211,7 @@ mod tests {
             let mut leader = Leader::start(&exchange).unwrap();
             // More than there are tokens; spinning on a single CPU takes a time slice each.
             let trips = if exchange.wait == Wait::Block { 300 } else { 5 };
-            leader
-                .round_trips(trips)
-                .unwrap_or_else(|error| panic!("{exchange:?}: {error}"));
+            leader.round_trips(trips).unwrap_or_else(|error| panic!("{exchange:?}: {error}"));
             let mut alone = Alone::open(&exchange).unwrap();
             alone.repeat(10).unwrap();
         }
@@ -284,11 +265,7 @@ mod tests {
         for (size, cpu) in [(0, 0), (MOST_BYTES + 1, 0), (1, 60_000), (1, usize::MAX)] {
             for between in [Between::Processes, Between::Threads] {
                 let exchange = exchange(between, Over::Pipe);
-                let refused = Leader::start(&Exchange {
-                    size,
-                    cpu,
-                    ..exchange
-                });
+                let refused = Leader::start(&Exchange { size, cpu, ..exchange });
                 let error = refused.map(drop).unwrap_err();
                 assert_eq!(error.kind(), io::ErrorKind::InvalidInput, "{size} {cpu}");
             }

@@ -30,11 +30,7 @@ impl Lender {
         let (reader, writer) = io::pipe()?;
         fcntl_setpipe_size(&writer, pages * base_page_bytes())?;
         let nowhere = OpenOptions::new().write(true).open("/dev/null")?;
-        Ok(Self {
-            reader,
-            writer,
-            nowhere,
-        })
+        Ok(Self { reader, writer, nowhere })
     }
 
     /// Passes this memory to the pipe, without `SPLICE_F_GIFT`, and moves it from there to /dev/null, `n`
@@ -70,10 +66,8 @@ impl Lender {
 
     #[inline]
     fn lend(&self, memory: &[u8]) -> io::Result<()> {
-        let part = libc::iovec {
-            iov_base: memory.as_ptr().cast_mut().cast(),
-            iov_len: memory.len(),
-        };
+        let part =
+            libc::iovec { iov_base: memory.as_ptr().cast_mut().cast(), iov_len: memory.len() };
         // SAFETY: the memory is valid to read. Should a part stay in the pipe, the kernel keeps those
         // pages, and whoever takes them out reads only.
         let lent = unsafe { libc::vmsplice(self.writer.as_raw_fd(), &raw const part, 1, 0) };
@@ -93,9 +87,7 @@ fn all(moved: isize, wanted: usize) -> io::Result<()> {
     match moved {
         -1 => Err(io::Error::last_os_error()),
         moved if moved as usize == wanted => Ok(()),
-        moved => Err(io::Error::other(format!(
-            "{moved} of {wanted} bytes went through the pipe"
-        ))),
+        moved => Err(io::Error::other(format!("{moved} of {wanted} bytes went through the pipe"))),
     }
 }
 

@@ -75,12 +75,8 @@ impl Arena {
         }?;
         // At least one byte, hence one page, of guard before it, and as much after it.
         let before = alignment - reserved.addr() % alignment;
-        let arena = Self {
-            start: reserved.cast::<u8>().wrapping_add(before),
-            len,
-            reserved,
-            reserved_len,
-        };
+        let arena =
+            Self { start: reserved.cast::<u8>().wrapping_add(before), len, reserved, reserved_len };
         arena.open(pages)?;
         Ok(arena)
     }
@@ -236,12 +232,7 @@ pub fn huge_page_bytes() -> Option<usize> {
 pub fn smaps_bytes(memory: &[u8], names: &[&str]) -> io::Result<u64> {
     let smaps = fs::read_to_string("/proc/self/smaps")?;
     let range = memory.as_ptr_range();
-    Ok(bytes_between(
-        &smaps,
-        range.start.addr(),
-        range.end.addr(),
-        names,
-    ))
+    Ok(bytes_between(&smaps, range.start.addr(), range.end.addr(), names))
 }
 
 /// Sums what smaps counts under some names for the mappings that lie between two addresses.
@@ -296,11 +287,8 @@ const VERSION_1: MemoryFiles = MemoryFiles {
     usage: "memory.usage_in_bytes",
     droppable: "total_inactive_file",
 };
-const VERSION_2: MemoryFiles = MemoryFiles {
-    limit: "memory.max",
-    usage: "memory.current",
-    droppable: "inactive_file",
-};
+const VERSION_2: MemoryFiles =
+    MemoryFiles { limit: "memory.max", usage: "memory.current", droppable: "inactive_file" };
 
 fn control_group_room() -> Option<u64> {
     let groups = fs::read_to_string("/proc/self/cgroup").ok()?;
@@ -344,11 +332,7 @@ fn memory_group(groups: &str, mounts: &str, version_2: bool) -> Option<(PathBuf,
     let path = groups.lines().find_map(|line| {
         let mut fields = line.splitn(3, ':');
         let (_, controllers, path) = (fields.next()?, fields.next()?, fields.next()?);
-        let is_ours = if version_2 {
-            controllers.is_empty()
-        } else {
-            has_memory(controllers)
-        };
+        let is_ours = if version_2 { controllers.is_empty() } else { has_memory(controllers) };
         is_ours.then_some(path)
     })?;
     mounts.lines().find_map(|line| {
@@ -442,17 +426,11 @@ mod tests {
                       31 20 0:27 /user /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw\n";
         assert_eq!(
             memory_group(groups, mounts, false),
-            Some((
-                "/sys/fs/cgroup/memory".into(),
-                "/sys/fs/cgroup/memory/job/7".into()
-            ))
+            Some(("/sys/fs/cgroup/memory".into(), "/sys/fs/cgroup/memory/job/7".into()))
         );
         assert_eq!(
             memory_group(groups, mounts, true),
-            Some((
-                "/sys/fs/cgroup/unified".into(),
-                "/sys/fs/cgroup/unified/1".into()
-            ))
+            Some(("/sys/fs/cgroup/unified".into(), "/sys/fs/cgroup/unified/1".into()))
         );
     }
 }

@@ -196,10 +196,7 @@ mod tests {
             };
             // Another program on the core may evict lines in one try, but not in all.
             let tries: Vec<[f64; 4]> = (0..5).map(|_| found()).collect();
-            assert!(
-                tries.iter().any(|found| is_proportional(*found)),
-                "{bytes}: {tries:?}"
-            );
+            assert!(tries.iter().any(|found| is_proportional(*found)), "{bytes}: {tries:?}");
         }
     }
 }

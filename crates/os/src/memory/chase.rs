@@ -177,11 +177,7 @@ impl<'arena> Ring<'arena> {
     /// Whether a lap from here visits as many different elements as there are and ends where it began. Takes
     /// as long as a lap: for tests, and for checking a result.
     pub fn lap_is_complete(&self) -> bool {
-        let mut probe = Ring {
-            at: self.at,
-            elements: self.elements,
-            arena: PhantomData,
-        };
+        let mut probe = Ring { at: self.at, elements: self.elements, arena: PhantomData };
         // Every element has one successor: a walk that is back for the first time after as many
         // steps as there are elements has visited each once.
         (1..=self.elements).all(|steps| {
@@ -217,12 +213,7 @@ impl<'arena> Grid<'arena> {
         if elements == 0 {
             return Err(invalid("a ring of no elements"));
         }
-        Ok(Self {
-            start: arena.start(),
-            stride_bytes,
-            elements,
-            arena: PhantomData,
-        })
+        Ok(Self { start: arena.start(), stride_bytes, elements, arena: PhantomData })
     }
 
     #[inline]
@@ -249,11 +240,7 @@ impl<'arena> Grid<'arena> {
     }
 
     fn ring(&self, first: usize, elements: usize) -> Ring<'arena> {
-        Ring {
-            at: self.element(first).cast_const().cast(),
-            elements,
-            arena: PhantomData,
-        }
+        Ring { at: self.element(first).cast_const().cast(), elements, arena: PhantomData }
     }
 }
 
@@ -300,10 +287,7 @@ mod tests {
     fn laid<'a>(arena: &'a mut Arena, order: &[usize]) -> Ring<'a> {
         let grid = Grid::new(arena, 4096, 64).unwrap();
         let next = order.iter().cycle().skip(1);
-        order
-            .iter()
-            .zip(next)
-            .for_each(|(from, to)| grid.link(*from, *to));
+        order.iter().zip(next).for_each(|(from, to)| grid.link(*from, *to));
         grid.ring(order[0], order.len())
     }
 
@@ -311,13 +295,7 @@ mod tests {
     fn a_lap_visits_every_element_once() {
         let mut arena = arena(1 << 20);
         let mut below = generator();
-        for (bytes, stride) in [
-            (8, 8),
-            (128, 64),
-            (4096, 64),
-            (1 << 20, 64),
-            (1 << 20, 4104),
-        ] {
+        for (bytes, stride) in [(8, 8), (128, 64), (4096, 64), (1 << 20, 64), (1 << 20, 4104)] {
             let elements = bytes / stride;
             let ring = Ring::lay_random(&mut arena, bytes, stride, &mut below).unwrap();
             assert!(ring.lap_is_complete() && ring.elements() == elements);

@@ -26,11 +26,7 @@ impl Walk {
     /// If there is none.
     pub fn new(places: usize) -> Self {
         assert!(places > 0, "a walk has a place to stand on");
-        Self {
-            places,
-            step: step_through(places),
-            at: 0,
-        }
+        Self { places, step: step_through(places), at: 0 }
     }
 
     /// The current place: the one last copied from.
@@ -41,11 +37,7 @@ impl Walk {
     #[inline(always)]
     fn advance(&mut self) -> usize {
         let next = self.at + self.step;
-        self.at = if next >= self.places {
-            next - self.places
-        } else {
-            next
-        };
+        self.at = if next >= self.places { next - self.places } else { next };
         self.at
     }
 }
@@ -75,10 +67,7 @@ pub fn copy(from: &[u8], apart: usize, walk: &mut Walk, to: &mut [u8], n: u64) {
     let bytes = black_box(to.len());
     let last = (walk.places - 1).checked_mul(apart);
     let end = last.and_then(|last| last.checked_add(to.len()));
-    assert!(
-        end.is_some_and(|end| end <= from.len()),
-        "a place reaches beyond the source"
-    );
+    assert!(end.is_some_and(|end| end <= from.len()), "a place reaches beyond the source");
     for _ in 0..n {
         let place = walk.advance() * apart;
         // SAFETY: `bytes` bytes from the place lie inside `from`, as those from the last one do;
@@ -94,10 +83,7 @@ pub fn copy(from: &[u8], apart: usize, walk: &mut Walk, to: &mut [u8], n: u64) {
 ///
 /// If the walk has more places than there are messages, or `to` is shorter than one.
 pub fn serialise(messages: &[Message], walk: &mut Walk, to: &mut [u8], n: u64) {
-    assert!(
-        walk.places <= messages.len(),
-        "the walk has more places than there are messages"
-    );
+    assert!(walk.places <= messages.len(), "the walk has more places than there are messages");
     for _ in 0..n {
         messages[walk.advance()].serialise(to);
         looked_at(to);

@@ -59,17 +59,12 @@ impl Messages {
         shuffle: &mut dyn FnMut(&mut [usize]),
     ) -> io::Result<Self> {
         if count == 0 || fields == 0 || fields > FIELDS_MOST || size < fields {
-            return Err(invalid(format!(
-                "no {count} messages of {size} bytes in {fields} fields"
-            )));
+            return Err(invalid(format!("no {count} messages of {size} bytes in {fields} fields")));
         }
         let bytes = memory_bytes(count, size, fields).ok_or(ErrorKind::InvalidInput)?;
         let mut arena = Arena::map(bytes, pages)?;
         arena.populate()?;
-        let nowhere = libc::iovec {
-            iov_base: std::ptr::null_mut(),
-            iov_len: 0,
-        };
+        let nowhere = libc::iovec { iov_base: std::ptr::null_mut(), iov_len: 0 };
         let mut parts = vec![nowhere; count * fields];
         let mut order: Vec<usize> = (0..count).collect();
         let start = arena.start();
@@ -80,23 +75,14 @@ impl Messages {
             for &message in &order {
                 let place = &mut arena.as_mut_slice()[at..][..range.len()];
                 write_contents(message, range.start, place);
-                parts[message * fields + field] = libc::iovec {
-                    iov_base: start.wrapping_add(at).cast(),
-                    iov_len: place.len(),
-                };
+                parts[message * fields + field] =
+                    libc::iovec { iov_base: start.wrapping_add(at).cast(), iov_len: place.len() };
                 at += slot(range.len());
             }
         }
         let are_placed = parts.iter().all(|part| !part.iov_base.is_null());
         assert!(are_placed, "a message was left out of the order");
-        Ok(Self {
-            arena,
-            parts,
-            fields,
-            size,
-            count,
-            next: 0,
-        })
+        Ok(Self { arena, parts, fields, size, count, next: 0 })
     }
 
     /// Bytes of a message.
@@ -126,11 +112,7 @@ impl Messages {
     #[inline]
     pub(crate) fn advance(&mut self) -> usize {
         let number = self.next;
-        self.next = if number + 1 == self.count {
-            0
-        } else {
-            number + 1
-        };
+        self.next = if number + 1 == self.count { 0 } else { number + 1 };
         number
     }
 
@@ -173,20 +155,14 @@ impl Messages {
 pub fn memory_bytes(count: usize, size: usize, fields: usize) -> Option<usize> {
     let share = size.checked_div(fields)?;
     let last = size - share * (fields - 1);
-    let each = (fields - 1)
-        .checked_mul(slot(share))?
-        .checked_add(slot(last))?;
+    let each = (fields - 1).checked_mul(slot(share))?.checked_add(slot(last))?;
     each.checked_mul(count)
 }
 
 /// A field's range in its message.
 fn field_range(field: usize, size: usize, fields: usize) -> Range<usize> {
     let share = size / fields;
-    let end = if field + 1 == fields {
-        size
-    } else {
-        (field + 1) * share
-    };
+    let end = if field + 1 == fields { size } else { (field + 1) * share };
     field * share..end
 }
 
@@ -272,12 +248,7 @@ mod tests {
 
     #[test]
     fn what_is_no_message_is_refused() {
-        for shape in [
-            (0, 64, 8),
-            (1, 64, 0),
-            (1, 7, 8),
-            (1, 4096, FIELDS_MOST + 1),
-        ] {
+        for shape in [(0, 64, 8), (1, 64, 0), (1, 7, 8), (1, 4096, FIELDS_MOST + 1)] {
             assert!(Messages::new(shape, PageSize::Base, &mut |_| {}).is_err());
         }
     }

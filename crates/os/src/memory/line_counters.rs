@@ -38,10 +38,7 @@ impl LineCounters {
 
     fn new(counters: usize, in_a_block: usize) -> Self {
         let blocks = counters.div_ceil(in_a_block);
-        Self {
-            blocks: (0..blocks).map(|_| Block::default()).collect(),
-            in_a_block,
-        }
+        Self { blocks: (0..blocks).map(|_| Block::default()).collect(), in_a_block }
     }
 
     fn counter(&self, position: usize) -> &AtomicU64 {

@@ -250,14 +250,10 @@ impl PageFaults {
     fn counts(&self) -> io::Result<Counts> {
         let usage = usage::thread();
         Ok(match self.pages {
-            Pages::Evicted(_) => Counts {
-                faults: usage.major_faults,
-                read_bytes: usage::device_read_bytes()?,
-            },
-            _ => Counts {
-                faults: usage.minor_faults,
-                read_bytes: 0,
-            },
+            Pages::Evicted(_) => {
+                Counts { faults: usage.major_faults, read_bytes: usage::device_read_bytes()? }
+            }
+            _ => Counts { faults: usage.minor_faults, read_bytes: 0 },
         })
     }
 

@@ -65,19 +65,14 @@ impl Ring {
         let during = pinned_bytes();
         self.unregister()?;
         match during?.saturating_sub(before) {
-            0 => Err(io::Error::other(
-                "VmPin does not count what io_uring pins (Linux 5.9)",
-            )),
+            0 => Err(io::Error::other("VmPin does not count what io_uring pins (Linux 5.9)")),
             pinned => Ok(pinned),
         }
     }
 
     #[inline]
     fn register(&self, memory: &mut [u8]) -> io::Result<()> {
-        let buffer = libc::iovec {
-            iov_base: memory.as_mut_ptr().cast(),
-            iov_len: memory.len(),
-        };
+        let buffer = libc::iovec { iov_base: memory.as_mut_ptr().cast(), iov_len: memory.len() };
         self.call(REGISTER_BUFFERS, &raw const buffer, 1)
     }
 

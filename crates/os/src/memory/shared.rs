@@ -34,10 +34,7 @@ impl SharedMemory {
                 MapFlags::SHARED | MapFlags::POPULATE,
             )
         }?;
-        Ok(Self {
-            start: start.cast(),
-            len: bytes,
-        })
+        Ok(Self { start: start.cast(), len: bytes })
     }
 
     /// Its first byte.

@@ -105,9 +105,7 @@ impl Kernel {
     }
 
     fn first(operation: Operation) -> &'static Kernel {
-        Kernel::all(operation)
-            .next()
-            .expect("each architecture has a kernel for every operation")
+        Kernel::all(operation).next().expect("each architecture has a kernel for every operation")
     }
 }
 
@@ -335,9 +333,7 @@ fn byte_of_lap(lap: u64) -> u8 {
 
 fn sum_of_words(bytes: &[u8]) -> u64 {
     let (words, _) = bytes.as_chunks();
-    words.iter().fold(0, |sum: u64, word| {
-        sum.wrapping_add(u64::from_ne_bytes(*word))
-    })
+    words.iter().fold(0, |sum: u64, word| sum.wrapping_add(u64::from_ne_bytes(*word)))
 }
 
 #[cfg(test)]
@@ -345,12 +341,8 @@ mod tests {
     use super::*;
     use crate::memory::arena::PageSize;
 
-    const OPERATIONS: [Operation; 4] = [
-        Operation::Read,
-        Operation::Write,
-        Operation::WriteNontemporal,
-        Operation::Copy,
-    ];
+    const OPERATIONS: [Operation; 4] =
+        [Operation::Read, Operation::Write, Operation::WriteNontemporal, Operation::Copy];
 
     fn stream(bytes: usize) -> Stream {
         Stream::new(Arena::map(bytes, PageSize::Base).unwrap())
@@ -367,9 +359,7 @@ mod tests {
                     stream.aim(operation, BLOCK, 5).unwrap();
                     stream.take(kernel);
                     stream.run(n);
-                    stream
-                        .check()
-                        .unwrap_or_else(|wrong| panic!("{kernel:?}: {wrong}"));
+                    stream.check().unwrap_or_else(|wrong| panic!("{kernel:?}: {wrong}"));
                     let behind = &stream.arena.as_slice()[stream.target().end..];
                     assert!(behind.iter().all(|byte| *byte == 77), "{kernel:?}");
                 }

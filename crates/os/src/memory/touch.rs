@@ -105,10 +105,7 @@ pub fn read_at(memory: &[u8], offsets: &[usize]) -> u64 {
 fn first_offset(len: usize, stride: usize, pages: &Range<usize>) -> Option<usize> {
     let last = pages.end.checked_sub(1).filter(|_| !pages.is_empty())?;
     let end = last.checked_mul(stride);
-    assert!(
-        end.is_some_and(|end| end < len),
-        "page {last} lies outside of the memory"
-    );
+    assert!(end.is_some_and(|end| end < len), "page {last} lies outside of the memory");
     Some(pages.start * stride)
 }
 

@@ -101,10 +101,7 @@ mod tests {
         let device = device_of(Ipv4Addr::LOCALHOST.into()).unwrap();
         assert_eq!(device.as_deref(), Some("lo"));
         // From a range reserved for documentation (RFC 5737).
-        assert_eq!(
-            device_of(Ipv4Addr::new(192, 0, 2, 77).into()).unwrap(),
-            None
-        );
+        assert_eq!(device_of(Ipv4Addr::new(192, 0, 2, 77).into()).unwrap(), None);
     }
 
     #[test]
@@ -123,11 +120,7 @@ mod tests {
             ("fd00::1", true),
             ("2001:db8::1", true),
         ] {
-            assert_eq!(
-                is_reachable(&address.parse().unwrap()),
-                reached,
-                "{address}"
-            );
+            assert_eq!(is_reachable(&address.parse().unwrap()), reached, "{address}");
         }
     }
 }

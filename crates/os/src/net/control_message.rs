@@ -36,10 +36,7 @@ pub fn receive<'c>(
     control: &'c mut [u64],
     flags: i32,
 ) -> io::Result<(usize, &'c [u8])> {
-    let mut part = libc::iovec {
-        iov_base: bytes.as_mut_ptr().cast(),
-        iov_len: bytes.len(),
-    };
+    let mut part = libc::iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len: bytes.len() };
     // SAFETY: all of msghdr may be zero: no address, no buffers.
     let mut header: libc::msghdr = unsafe { std::mem::zeroed() };
     header.msg_iov = &raw mut part;
@@ -130,14 +127,7 @@ pub(crate) mod tests {
         control.extend(message(libc::SOL_IP, libc::IP_RECVERR, &error));
         assert_eq!(
             error_in(&control),
-            Some(ExtendedError {
-                errno: 5,
-                origin: 4,
-                kind: 3,
-                code: 1,
-                info: 7,
-                data: 42
-            })
+            Some(ExtendedError { errno: 5, origin: 4, kind: 3, code: 1, info: 7, data: 42 })
         );
         for length in 0..control.len() {
             assert!(error_in(&control[..length]).is_none(), "{length}");

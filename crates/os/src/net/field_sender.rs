@@ -91,18 +91,12 @@ impl Primitive {
 
     /// Whether the kernel reports for each send afterwards whether it copied.
     pub fn has_completions(self) -> bool {
-        matches!(
-            self,
-            Self::ZeroCopy | Self::UringZeroCopy | Self::UringZeroCopyRegistered
-        )
+        matches!(self, Self::ZeroCopy | Self::UringZeroCopy | Self::UringZeroCopyRegistered)
     }
 
     /// Whether the messages' memory is registered with io_uring.
     fn is_registered(self) -> bool {
-        matches!(
-            self,
-            Self::UringSendRegistered | Self::UringZeroCopyRegistered
-        )
+        matches!(self, Self::UringSendRegistered | Self::UringZeroCopyRegistered)
     }
 }
 
@@ -181,19 +175,14 @@ impl FieldSender {
             Primitive::UringSend
             | Primitive::UringSendRegistered
             | Primitive::UringZeroCopy
-            | Primitive::UringZeroCopyRegistered => Way::Uring(Box::new(Uring::new(
-                primitive, &socket, is_stream, &messages,
-            )?)),
+            | Primitive::UringZeroCopyRegistered => {
+                Way::Uring(Box::new(Uring::new(primitive, &socket, is_stream, &messages)?))
+            }
             Primitive::SendfileMemory => Way::Sendfile(Sendfile::memory(&messages)?),
             Primitive::SendfileFile => Way::Sendfile(Sendfile::file(&messages)?),
             Primitive::Splice => Way::Splice(Splice::new(&messages, is_stream)?),
         };
-        Ok(Self {
-            way,
-            socket,
-            messages,
-            counts: Counts::default(),
-        })
+        Ok(Self { way, socket, messages, counts: Counts::default() })
     }
 
     /// Sends the next message completely.
@@ -223,12 +212,8 @@ impl FieldSender {
         waits: bool,
         blocked: &mut dyn FnMut() -> io::Result<()>,
     ) -> io::Result<()> {
-        let call = &mut Call {
-            socket: self.socket.as_fd(),
-            counts: &mut self.counts,
-            waits,
-            blocked,
-        };
+        let call =
+            &mut Call { socket: self.socket.as_fd(), counts: &mut self.counts, waits, blocked };
         let number = self.messages.advance();
         let parts = self.messages.parts(number);
         match &mut self.way {

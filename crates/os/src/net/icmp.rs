@@ -194,11 +194,7 @@ impl Pinger {
 
     #[inline]
     fn receive(&mut self) -> io::Result<usize> {
-        let flags = if self.spins {
-            RecvFlags::DONTWAIT
-        } else {
-            RecvFlags::empty()
-        };
+        let flags = if self.spins { RecvFlags::DONTWAIT } else { RecvFlags::empty() };
         let (_, length) = recv(&self.socket, &mut self.reply[..], flags)?;
         Ok(length)
     }
@@ -241,9 +237,7 @@ fn is_of_one_packet(report: &ExtendedError) -> bool {
 /// Whether the kind of socket is not for this process, or this kernel; the address may be reached by another.
 fn is_not_permitted(error: &io::Error) -> bool {
     let errors = [libc::EACCES, libc::EPERM, libc::EPROTONOSUPPORT];
-    error
-        .raw_os_error()
-        .is_some_and(|error| errors.contains(&error))
+    error.raw_os_error().is_some_and(|error| errors.contains(&error))
 }
 
 /// Sends until it succeeds. Retries after full queues and signals, but not forever.
@@ -300,10 +294,7 @@ mod tests {
 
     #[test]
     fn this_machine_answers_on_every_kind_of_socket_that_is_permitted() {
-        for address in [
-            IpAddr::V4(Ipv4Addr::LOCALHOST),
-            IpAddr::V6(Ipv6Addr::LOCALHOST),
-        ] {
+        for address in [IpAddr::V4(Ipv4Addr::LOCALHOST), IpAddr::V6(Ipv6Addr::LOCALHOST)] {
             for kind in [Kind::Datagram, Kind::Raw] {
                 for (bytes, spins) in [(56, false), (0, true), (1, true), (60_000, false)] {
                     let mut pinger = match Pinger::with(kind, address, bytes, spins) {

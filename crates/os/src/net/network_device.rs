@@ -87,11 +87,7 @@ struct EthtoolDriver {
 ///
 /// ENODEV if there is no such device.
 pub fn driver(device: &str) -> io::Result<Option<String>> {
-    let mut answer = EthtoolDriver {
-        command: ETHTOOL_GDRVINFO,
-        driver: [0; 32],
-        rest: [0; 160],
-    };
+    let mut answer = EthtoolDriver { command: ETHTOOL_GDRVINFO, driver: [0; 32], rest: [0; 160] };
     let mut question = about(device)?;
     question.ifr_ifru.ifru_data = (&raw mut answer).cast();
     match request(question, libc::SIOCETHTOOL) {

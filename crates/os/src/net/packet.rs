@@ -62,14 +62,8 @@ impl FrameSender {
 #[inline]
 pub(crate) fn sum(bytes: &[u8]) -> u32 {
     let words = bytes.chunks_exact(2);
-    let odd = words
-        .remainder()
-        .first()
-        .map_or(0, |odd| u32::from(*odd) << 8);
-    words
-        .map(|word| u32::from(u16::from_be_bytes([word[0], word[1]])))
-        .sum::<u32>()
-        + odd
+    let odd = words.remainder().first().map_or(0, |odd| u32::from(*odd) << 8);
+    words.map(|word| u32::from(u16::from_be_bytes([word[0], word[1]]))).sum::<u32>() + odd
 }
 
 /// The checksum for this sum: its ones' complement.

@@ -146,12 +146,7 @@ mod tests {
 
     #[test]
     fn the_kinds_of_one_device_are_told_once_each() {
-        let part = [
-            part(2, "mq"),
-            part(3, "noqueue"),
-            part(2, "fq_codel"),
-            part(2, "fq_codel"),
-        ];
+        let part = [part(2, "mq"), part(3, "noqueue"), part(2, "fq_codel"), part(2, "fq_codel")];
         let mut kinds = Vec::new();
         assert!(read(&part.concat(), 2, &mut kinds).unwrap());
         assert!(!read(&message(NLMSG_DONE, &[0; 4]), 2, &mut kinds).unwrap());
@@ -162,10 +157,7 @@ mod tests {
     fn an_answer_that_is_cut_or_refused_is_an_error() {
         let complete = part(2, "mq");
         for length in 1..complete.len() {
-            assert!(
-                read(&complete[..length], 2, &mut Vec::new()).is_err(),
-                "{length}"
-            );
+            assert!(read(&complete[..length], 2, &mut Vec::new()).is_err(), "{length}");
         }
         let refused = message(NLMSG_ERROR, &(-1_i32).to_ne_bytes());
         let error = read(&refused, 2, &mut Vec::new()).unwrap_err();

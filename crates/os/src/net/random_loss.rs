@@ -37,10 +37,7 @@ pub fn lose(socket: impl AsFd, share: f64) -> io::Result<()> {
         step(RETURN, 0, 0, u32::MAX),
         step(RETURN, 0, 0, 0),
     ];
-    let filter = libc::sock_fprog {
-        len: steps.len() as u16,
-        filter: steps.as_mut_ptr(),
-    };
+    let filter = libc::sock_fprog { len: steps.len() as u16, filter: steps.as_mut_ptr() };
     // SAFETY: the filter and its steps are valid to read during the call, which copies them.
     check(unsafe {
         libc::setsockopt(
@@ -81,9 +78,7 @@ mod tests {
             let receiver = UdpSocket::bind("127.0.0.1:0").unwrap();
             let sender = UdpSocket::bind("127.0.0.1:0").unwrap();
             // A busy kernel may deliver a packet late.
-            receiver
-                .set_read_timeout(Some(Duration::from_millis(1)))
-                .unwrap();
+            receiver.set_read_timeout(Some(Duration::from_millis(1))).unwrap();
             lose(&receiver, share).unwrap();
             let to = receiver.local_addr().unwrap();
             let mut arrived = 0;

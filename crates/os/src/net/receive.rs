@@ -112,9 +112,7 @@ pub struct Receiver {
 
 impl std::fmt::Debug for Receiver {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Receiver")
-            .field("counts", &self.counts)
-            .finish_non_exhaustive()
+        f.debug_struct("Receiver").field("counts", &self.counts).finish_non_exhaustive()
     }
 }
 
@@ -141,11 +139,7 @@ impl Receiver {
             How::Discarded => Box::new(discarded::Discarded::new(stream, shape)?),
             How::Multishot => Box::new(multishot::Multishot::new(stream, shape)?),
         };
-        Ok(Self {
-            way,
-            size,
-            counts: Counts::default(),
-        })
+        Ok(Self { way, size, counts: Counts::default() })
     }
 
     /// Receives `n` messages. Besides the way's own system calls, it only reads the clocks, once before and

@@ -77,10 +77,7 @@ mod tests {
             let (mut bytes, mut control) = ([0; 8192], [0; 8]);
             let (length, control) = receive(&to, &mut bytes, &mut control, 0).unwrap();
             let each = length_of_each(control).unwrap_or(length);
-            assert!(
-                each == SEGMENT_BYTES || length == 4000 % SEGMENT_BYTES,
-                "{each} {length}"
-            );
+            assert!(each == SEGMENT_BYTES || length == 4000 % SEGMENT_BYTES, "{each} {length}");
             datagrams += length.div_ceil(each);
             received.extend_from_slice(&bytes[..length]);
         }

@@ -32,10 +32,7 @@ const LOST: Duration = Duration::from_millis(10);
 
 /// A sender's sequence numbers begin so that each connection passes the end of 32 bits soon, and
 /// not only those that send 4 GiB.
-const SEQUENCE: Sequence = Sequence {
-    sender: u32::MAX - 0xffff,
-    receiver: 1,
-};
+const SEQUENCE: Sequence = Sequence { sender: u32::MAX - 0xffff, receiver: 1 };
 
 /// The receivers of such connections: a thread that acknowledges everything they send, until this is dropped.
 /// It spins while something is sent, and sleeps in steps of 50 µs while nothing is.
@@ -57,26 +54,17 @@ impl Acknowledger {
         let (flows, coming) = mpsc::channel();
         let (pinned, is_pinned) = mpsc::channel();
         let cpus = cpus.to_vec();
-        let thread = thread::Builder::new()
-            .name("acknowledger".to_owned())
-            .spawn(move || {
-                let pin = if cpus.is_empty() {
-                    Ok(())
-                } else {
-                    affinity::pin(&cpus)
-                };
-                let goes_on = pin.is_ok();
-                // Whoever started it waits for this.
-                let _ = pinned.send(pin);
-                if goes_on {
-                    acknowledge(&coming, &back);
-                }
-            })?;
+        let thread = thread::Builder::new().name("acknowledger".to_owned()).spawn(move || {
+            let pin = if cpus.is_empty() { Ok(()) } else { affinity::pin(&cpus) };
+            let goes_on = pin.is_ok();
+            // Whoever started it waits for this.
+            let _ = pinned.send(pin);
+            if goes_on {
+                acknowledge(&coming, &back);
+            }
+        })?;
         is_pinned.recv().expect("the thread reports how it began")?;
-        Ok(Self {
-            flows: Some(flows),
-            thread: Some(thread),
-        })
+        Ok(Self { flows: Some(flows), thread: Some(thread) })
     }
 
     /// A connection from an address of this machine to a receiver that is not there. It lasts until the
@@ -100,9 +88,7 @@ impl Acknowledger {
         let stream = tcp_repair::establish(from, to, receiver, SEQUENCE, control)?;
         let flow = Flow::new(stream.try_clone()?, receiver)?;
         let flows = self.flows.as_ref().expect("it is not being dropped");
-        flows
-            .send(flow)
-            .map_err(|_| io::Error::other("the acknowledging thread has ended"))?;
+        flows.send(flow).map_err(|_| io::Error::other("the acknowledging thread has ended"))?;
         Ok(stream)
     }
 }
@@ -154,17 +140,10 @@ impl Flow {
     fn new(stream: TcpStream, receiver: Receiver) -> io::Result<Self> {
         let acknowledgement = Acknowledgement::new(
             tcp_repair::addresses(&stream)?,
-            (
-                network_device::ethernet_address(DEVICE)?,
-                network_device::ethernet_address(BACK)?,
-            ),
+            (network_device::ethernet_address(DEVICE)?, network_device::ethernet_address(BACK)?),
             (receiver.window >> receiver.window_scale()) as u16,
         );
-        let flow = Self {
-            stream,
-            acknowledgement,
-            last: Instant::now(),
-        };
+        let flow = Self { stream, acknowledgement, last: Instant::now() };
         // This shows before anything is sent whether the kernel supports the query.
         tcp_repair::sent(&flow.stream)?;
         Ok(flow)
@@ -315,11 +294,7 @@ mod tests {
             (u32::MAX - 5, 1 << 30, true),
         ] {
             acknowledgement.set_number(number);
-            assert_eq!(
-                acknowledgement.is_before(after),
-                is_before,
-                "{number} {after}"
-            );
+            assert_eq!(acknowledgement.is_before(after), is_before, "{number} {after}");
         }
     }
 

@@ -126,10 +126,8 @@ pub fn limit_segments(socket: impl AsFd, bytes: u32) -> io::Result<()> {
 /// Those of getsockopt(2).
 pub fn buffer_bytes(socket: impl AsFd) -> io::Result<(u32, u32)> {
     let fd = socket.as_fd();
-    let (send, receive) = (
-        sockopt::socket_send_buffer_size(fd)?,
-        sockopt::socket_recv_buffer_size(fd)?,
-    );
+    let (send, receive) =
+        (sockopt::socket_send_buffer_size(fd)?, sockopt::socket_recv_buffer_size(fd)?);
     Ok((send as u32, receive as u32))
 }
 
@@ -190,11 +188,7 @@ pub fn notice_loss_after(socket: impl AsFd, seconds: u32) -> io::Result<()> {
 ///
 /// Those of setsockopt(2).
 pub fn receive_within(socket: impl AsFd, time: Duration) -> io::Result<()> {
-    Ok(sockopt::set_socket_timeout(
-        socket,
-        sockopt::Timeout::Recv,
-        Some(time),
-    )?)
+    Ok(sockopt::set_socket_timeout(socket, sockopt::Timeout::Recv, Some(time))?)
 }
 
 /// Whether nothing has arrived yet, or a signal interrupted the call.
@@ -204,10 +198,7 @@ pub fn is_passing(error: &io::Error) -> bool {
 
 /// Whether the other end of a connection has gone.
 pub fn has_gone(error: &io::Error) -> bool {
-    matches!(
-        error.kind(),
-        ErrorKind::ConnectionReset | ErrorKind::BrokenPipe
-    )
+    matches!(error.kind(), ErrorKind::ConnectionReset | ErrorKind::BrokenPipe)
 }
 
 #[cfg(test)]
@@ -226,10 +217,7 @@ mod tests {
         server.read_exact(&mut [0; 50_000]).unwrap();
         let info = tcp_info(&client).unwrap();
         assert!(info.sent_bytes >= 50_000, "{info:?}");
-        assert!(
-            info.retransmitted_bytes <= info.sent_bytes - 50_000,
-            "{info:?}"
-        );
+        assert!(info.retransmitted_bytes <= info.sent_bytes - 50_000, "{info:?}");
         assert!((500..1 << 16).contains(&info.segment_bytes), "{info:?}");
         assert!(info.round_trip_ns > 0, "{info:?}");
         assert!(mtu_bytes(&client).unwrap() > info.segment_bytes);
@@ -260,10 +248,8 @@ mod tests {
 
     #[test]
     fn datagrams_without_room_are_counted() {
-        let (sender, receiver) = (
-            UdpSocket::bind("127.0.0.1:0").unwrap(),
-            UdpSocket::bind("127.0.0.1:0").unwrap(),
-        );
+        let (sender, receiver) =
+            (UdpSocket::bind("127.0.0.1:0").unwrap(), UdpSocket::bind("127.0.0.1:0").unwrap());
         sender.connect(receiver.local_addr().unwrap()).unwrap();
         assert_eq!(dropped_datagrams(&receiver).unwrap(), 0);
         let (_, receive_bytes) = buffer_bytes(&receiver).unwrap();

@@ -91,17 +91,7 @@ pub(crate) fn establish(
     set(&socket, OPTIONS, &[OPTION_WINDOW_SCALE, scale])?;
     let window = receiver.window >> scale << scale;
     let own_window = 1 << 16;
-    set(
-        &socket,
-        WINDOW,
-        &[
-            sequence.receiver,
-            window,
-            window,
-            own_window,
-            sequence.receiver,
-        ],
-    )?;
+    set(&socket, WINDOW, &[sequence.receiver, window, window, own_window, sequence.receiver])?;
     // Sends a probe of the window, which nobody answers.
     set(&socket, REPAIR, &[0_u32])?;
     set(&socket, LINGER, &[1_u32, 0])?;

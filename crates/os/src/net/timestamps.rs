@@ -82,12 +82,7 @@ pub fn stamp_in(control: &[u8]) -> Option<u64> {
         .find(|(level, kind, _)| (*level, *kind) == (libc::SOL_SOCKET, libc::SCM_TIMESTAMPING))?;
     let seconds = i64::from_ne_bytes(*data.first_chunk()?);
     let nanoseconds = i64::from_ne_bytes(*data.get(8..)?.first_chunk()?);
-    let ns = u64::try_from(
-        seconds
-            .checked_mul(1_000_000_000)?
-            .checked_add(nanoseconds)?,
-    )
-    .ok()?;
+    let ns = u64::try_from(seconds.checked_mul(1_000_000_000)?.checked_add(nanoseconds)?).ok()?;
     (ns > 0).then_some(ns)
 }
 

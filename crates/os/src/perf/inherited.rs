@@ -63,14 +63,8 @@ mod tests {
         if !absent.is_empty() {
             return eprintln!("checked less: {absent:?}");
         }
-        assert_eq!(
-            counters.count(Event::PageFaults),
-            None,
-            "nothing was executed"
-        );
-        let status = Command::new("sh")
-            .args(["-c", "sh -c : ; sh -c :"])
-            .status();
+        assert_eq!(counters.count(Event::PageFaults), None, "nothing was executed");
+        let status = Command::new("sh").args(["-c", "sh -c : ; sh -c :"]).status();
         assert!(status.unwrap().success());
         let three = counters.count(Event::PageFaults).unwrap();
         let (counters, _) = Inherited::open(&[Event::PageFaults]);

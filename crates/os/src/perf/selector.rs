@@ -27,10 +27,7 @@ const CACHE_DATA_TLB: u64 = 3;
 const CACHE_READ_MISS: u64 = 1 << 16;
 
 impl Selector {
-    pub(super) const DUMMY: Self = Self {
-        kind: TYPE_SOFTWARE,
-        config: 9,
-    };
+    pub(super) const DUMMY: Self = Self { kind: TYPE_SOFTWARE, config: 9 };
 
     pub(super) fn new(event: Event, pmu: &CorePmu) -> io::Result<Self> {
         // Bits 32 and up name the unit of a general event; 0 on ordinary machines.
@@ -84,16 +81,9 @@ impl CorePmu {
             is_core.then_some((name, number, file("cpus")?))
         };
         let folder = fs::read_dir("/sys/bus/event_source/devices");
-        let units: Vec<_> = folder
-            .into_iter()
-            .flatten()
-            .flatten()
-            .filter_map(unit)
-            .collect();
+        let units: Vec<_> = folder.into_iter().flatten().flatten().filter_map(unit).collect();
         let mut of_cores = units.iter();
-        let here = of_cores
-            .find(|(_, _, cpus)| lists(cpus, cpu))
-            .filter(|_| units.len() > 1);
+        let here = of_cores.find(|(_, _, cpus)| lists(cpus, cpu)).filter(|_| units.len() > 1);
         Self {
             number: here.map(|(_, number, _)| *number),
             l2_load_misses: l2_load_misses(here.map_or("", |(name, _, _)| name)),
@@ -144,17 +134,11 @@ mod tests {
 
     #[test]
     fn general_events_name_the_core_on_hybrid_machines_only() {
-        let hybrid = CorePmu {
-            number: Some(10),
-            l2_load_misses: None,
-        };
+        let hybrid = CorePmu { number: Some(10), l2_load_misses: None };
         let cycles = Selector::new(Event::Cycles, &hybrid).unwrap();
         assert_eq!(cycles.config, 10 << 32);
         assert!(Selector::new(Event::L2LoadMisses, &hybrid).is_err());
-        let plain = CorePmu {
-            number: None,
-            l2_load_misses: Some(7),
-        };
+        let plain = CorePmu { number: None, l2_load_misses: Some(7) };
         let plain = Selector::new(Event::BranchMisses, &plain).unwrap();
         assert_eq!((plain.kind, plain.config), (TYPE_HARDWARE, 5));
         let faults = Selector::new(Event::PageFaults, &hybrid).unwrap();

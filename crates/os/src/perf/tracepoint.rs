@@ -22,29 +22,20 @@ use crate::system_call::with_context;
 /// it; `InvalidInput` for names with a slash.
 pub fn tracepoint(category: &str, name: &str) -> io::Result<Event> {
     let explained = |error: io::Error| {
-        with_context(
-            format_args!("cannot find tracepoint {category}:{name}"),
-            error,
-        )
+        with_context(format_args!("cannot find tracepoint {category}:{name}"), error)
     };
-    if [category, name]
-        .iter()
-        .any(|part| part.contains(['/', '\0']) || *part == "..")
-    {
+    if [category, name].iter().any(|part| part.contains(['/', '\0']) || *part == "..") {
         return Err(explained(io::ErrorKind::InvalidInput.into()));
     }
     let file = format!("events/{category}/{name}/id");
-    let mut folders = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"]
-        .map(Path::new)
-        .into_iter();
+    let mut folders =
+        ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"].map(Path::new).into_iter();
     let text = match folders.find(|folder| folder.join("events").exists()) {
         Some(folder) => fs::read_to_string(folder.join(&file)),
         None => read_in_detached_tracefs(&file),
     };
     let number = text.map_err(explained)?.trim().parse();
-    number
-        .map(Event::Tracepoint)
-        .map_err(|_| explained(io::ErrorKind::InvalidData.into()))
+    number.map(Event::Tracepoint).map_err(|_| explained(io::ErrorKind::InvalidData.into()))
 }
 
 /// Reads a file of tracefs through a mount that no path leads to and that ends with its

@@ -59,10 +59,7 @@ pub fn in_child(attempts: &[Attempt]) -> io::Result<()> {
     if reported.is_ok() {
         return explained(report);
     }
-    let signal = status
-        .ok()
-        .flatten()
-        .and_then(|(_, status)| status.terminating_signal());
+    let signal = status.ok().flatten().and_then(|(_, status)| status.terminating_signal());
     Err(io::Error::other(match signal {
         Some(libc::SIGSYS) => {
             "a seccomp filter kills the process that tries it (SIGSYS)".to_owned()
@@ -97,10 +94,9 @@ const PERF_EVENT: u8 = 6;
 fn explained([call, number]: Report) -> io::Result<()> {
     match number {
         0 => Ok(()),
-        _ => Err(with_context(
-            CALLS[usize::from(call)],
-            io::Error::from_raw_os_error(number.into()),
-        )),
+        _ => {
+            Err(with_context(CALLS[usize::from(call)], io::Error::from_raw_os_error(number.into())))
+        }
     }
 }
 
@@ -122,10 +118,7 @@ impl Maps {
 /// The child's work. It allocates nothing and takes no lock, since another thread may have held one
 /// when the process was copied.
 fn run_child(attempts: &[Attempt], maps: &Maps, report_to: &PipeWriter) -> ! {
-    let no_core_file = Rlimit {
-        current: Some(0),
-        maximum: Some(0),
-    };
+    let no_core_file = Rlimit { current: Some(0), maximum: Some(0) };
     // If it cannot be set, nothing else changes.
     let _ = setrlimit(Resource::Core, no_core_file);
     let made = attempts.iter().try_for_each(|attempt| make(*attempt, maps));
@@ -193,10 +186,9 @@ mod tests {
 
     #[test]
     fn what_is_refused_is_named() {
-        for (attempt, call) in [
-            (Attempt::IoUring, "io_uring_setup"),
-            (Attempt::PerfEvent, "perf_event_open"),
-        ] {
+        for (attempt, call) in
+            [(Attempt::IoUring, "io_uring_setup"), (Attempt::PerfEvent, "perf_event_open")]
+        {
             if let Err(error) = in_child(&[attempt]) {
                 assert!(error.to_string().starts_with(call), "{error}");
             }
@@ -228,10 +220,7 @@ mod tests {
             step(RETURN, 0, 0, libc::SECCOMP_RET_KILL_PROCESS),
             step(RETURN, 0, 0, libc::SECCOMP_RET_ALLOW),
         ];
-        let filter = libc::sock_fprog {
-            len: steps.len() as u16,
-            filter: steps.as_mut_ptr(),
-        };
+        let filter = libc::sock_fprog { len: steps.len() as u16, filter: steps.as_mut_ptr() };
         rustix::thread::set_no_new_privs(true).unwrap();
         // SAFETY: the filter and its steps are valid to read during the call.
         let filtered =

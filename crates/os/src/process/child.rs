@@ -43,10 +43,7 @@ impl Drop for Child {
 /// Whether a child has ended; its status can still be read.
 pub(crate) fn has_ended(child: Pid) -> bool {
     let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
-    !matches!(
-        rustix::process::waitid(WaitId::Pid(child), options),
-        Ok(None)
-    )
+    !matches!(rustix::process::waitid(WaitId::Pid(child), options), Ok(None))
 }
 
 /// In a child: makes the kernel kill it when its parent ends. Returns whether the parent still exists; one

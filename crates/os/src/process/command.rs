@@ -71,9 +71,7 @@ pub struct FirstThread {
 ///
 /// Those of fork(2) and execve(2); `InvalidInput` for CPUs that do not exist; `Unsupported` before Linux 5.3.
 pub fn start(command: &mut Command, cpus: &[usize]) -> io::Result<Running> {
-    let set = (!cpus.is_empty())
-        .then(|| affinity::set(cpus))
-        .transpose()?;
+    let set = (!cpus.is_empty()).then(|| affinity::set(cpus)).transpose()?;
     let parent = getpid();
     command.process_group(0);
     // SAFETY: the closure makes only async-signal-safe calls, and allocates nothing.
@@ -89,13 +87,7 @@ pub fn start(command: &mut Command, cpus: &[usize]) -> io::Result<Running> {
     let child = command.spawn()?;
     let pid = Pid::from_child(&child);
     match pidfd_open(pid, PidfdFlags::empty()) {
-        Ok(ends) => Ok(Running {
-            child,
-            pid,
-            ends,
-            started_ns,
-            is_reaped: false,
-        }),
+        Ok(ends) => Ok(Running { child, pid, ends, started_ns, is_reaped: false }),
         Err(error) => {
             let _ = kill_group(child.id());
             let _ = retry_on_intr(|| waitpid(Some(pid), WaitOptions::empty()));
@@ -138,12 +130,7 @@ impl Running {
             kill_group(self.child.id())?;
         }
         let (status, usage) = self.reap()?;
-        Ok((!was_ended).then_some(Ended {
-            wall_ns,
-            status,
-            usage,
-            first_thread,
-        }))
+        Ok((!was_ended).then_some(Ended { wall_ns, status, usage, first_thread }))
     }
 
     fn has_ended_within(&self, time: Duration) -> io::Result<bool> {
@@ -188,11 +175,8 @@ impl Drop for Running {
 fn first_thread(process: Pid) -> Option<FirstThread> {
     let text = fs::read_to_string(format!("/proc/{process}/schedstat")).ok()?;
     let mut numbers = text.split_whitespace().map(str::parse);
-    Some(FirstThread {
-        cpu_ns: numbers.next()?.ok()?,
-        wait_ns: numbers.next()?.ok()?,
-    })
-    .filter(|thread| thread.cpu_ns > 0)
+    Some(FirstThread { cpu_ns: numbers.next()?.ok()?, wait_ns: numbers.next()?.ok()? })
+        .filter(|thread| thread.cpu_ns > 0)
 }
 
 /// From now on, processes whose parent ends become children of this process, if they descend from it.
@@ -213,10 +197,7 @@ pub fn children() -> Vec<Pid> {
     let own = getpid();
     let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
     let numbers = processes.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
-    numbers
-        .filter_map(Pid::from_raw)
-        .filter(|&pid| parent_of(pid) == Some(own))
-        .collect()
+    numbers.filter_map(Pid::from_raw).filter(|&pid| parent_of(pid) == Some(own)).collect()
 }
 
 /// The fourth field of the file; the second may hold blanks.

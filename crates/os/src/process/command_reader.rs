@@ -168,13 +168,7 @@ const LONGEST_HELD: usize = 64;
 
 impl<'a> Lines<'a> {
     fn new(stop_line: &'a [u8], stop: &'a AtomicBool) -> Self {
-        Self {
-            stop_line,
-            stop,
-            held: [0; LONGEST_HELD],
-            held_bytes: 0,
-            is_within: false,
-        }
+        Self { stop_line, stop, held: [0; LONGEST_HELD], held_bytes: 0, is_within: false }
     }
 
     /// Passes on what is known not to be the stop line. The stop line sets the flag before anything after it
@@ -292,15 +286,8 @@ mod tests {
         let comm = format!("/proc/{}/comm", reader.child.pid().as_raw_nonzero());
         let mut line = String::new();
         io::stdin().read_line(&mut line).unwrap();
-        let stopped = if reader.stop().load(Ordering::Acquire) {
-            "stopped"
-        } else {
-            "going"
-        };
-        assert_eq!(
-            fs::read_to_string(&comm).unwrap().trim_end(),
-            NAME.to_str().unwrap()
-        );
+        let stopped = if reader.stop().load(Ordering::Acquire) { "stopped" } else { "going" };
+        assert_eq!(fs::read_to_string(&comm).unwrap().trim_end(), NAME.to_str().unwrap());
         drop(reader);
         assert!(!fs::exists(&comm).unwrap());
         println!("got {}, {stopped}\ndone", line.trim_end());

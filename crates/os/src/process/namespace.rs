@@ -72,10 +72,7 @@ impl Namespace {
         if let Some(user) = &self.user {
             move_into_link_name_space(user.as_fd(), Some(LinkNameSpaceType::User))?;
         }
-        Ok(move_into_link_name_space(
-            self.network.as_fd(),
-            Some(LinkNameSpaceType::Network),
-        )?)
+        Ok(move_into_link_name_space(self.network.as_fd(), Some(LinkNameSpaceType::Network))?)
     }
 
     /// Its inode number, which no other namespace of this machine has as long as it exists
@@ -114,10 +111,7 @@ impl Namespace {
 /// The errors of unshare(2): EINVAL if there is a second thread, EPERM if ordinary users may not create user
 /// namespaces, ENOSPC at user.max_user_namespaces; EACCES for the maps if the process is not dumpable.
 pub fn become_root_of_new_user_namespace() -> io::Result<()> {
-    let (user, group) = (
-        rustix::process::geteuid().as_raw(),
-        rustix::process::getegid().as_raw(),
-    );
+    let (user, group) = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
     // SAFETY: a user namespace changes credentials only; no memory or descriptor is unshared.
     unsafe { rustix::thread::unshare_unsafe(UnshareFlags::NEWUSER) }?;
     fs::write("/proc/self/setgroups", "deny")?;

@@ -135,11 +135,7 @@ impl Drop for Handler {
         // SAFETY: both were given by the kernel and are put back; what was there before this
         // handler was allowed to be there.
         unsafe {
-            libc::sigaction(
-                self.cause.signal(),
-                &self.installed.previous,
-                ptr::null_mut(),
-            );
+            libc::sigaction(self.cause.signal(), &self.installed.previous, ptr::null_mut());
             libc::pthread_sigmask(
                 libc::SIG_SETMASK,
                 &self.installed.previous_mask,

@@ -205,11 +205,7 @@ fn ended_otherwise(status: c_int, expected: c_int) -> io::Error {
         format!("the child was killed by signal {}", libc::WTERMSIG(status))
     } else {
         let code = libc::WEXITSTATUS(status);
-        let why = if code == NOT_EXECUTED {
-            ": it could not execute the program"
-        } else {
-            ""
-        };
+        let why = if code == NOT_EXECUTED { ": it could not execute the program" } else { "" };
         format!("the child ended with {code} instead of {expected}{why}")
     })
 }
@@ -325,10 +321,7 @@ impl Program {
             )
         };
         match error {
-            0 => Ok(Child {
-                pid,
-                exit_code: EXECUTED,
-            }),
+            0 => Ok(Child { pid, exit_code: EXECUTED }),
             error => Err(io::Error::from_raw_os_error(error)),
         }
     }
@@ -409,15 +402,9 @@ fn instructions() -> (u16, Vec<u8>) {
 fn instructions() -> (u16, Vec<u8>) {
     let move_to = |register: u32, number: u32| 0xd280_0000 | number << 5 | register;
     let supervisor_call = 0xd400_0001_u32;
-    let code = [
-        move_to(0, EXECUTED as u32),
-        move_to(8, libc::SYS_exit_group as u32),
-        supervisor_call,
-    ];
-    (
-        libc::EM_AARCH64,
-        code.into_iter().flat_map(u32::to_le_bytes).collect(),
-    )
+    let code =
+        [move_to(0, EXECUTED as u32), move_to(8, libc::SYS_exit_group as u32), supervisor_call];
+    (libc::EM_AARCH64, code.into_iter().flat_map(u32::to_le_bytes).collect())
 }
 
 #[cfg(test)]
@@ -483,10 +470,7 @@ mod tests {
     #[test]
     fn a_child_is_waited_for_once() {
         let child = starter(Starting::Fork, false).unwrap().start().unwrap();
-        let again = Child {
-            pid: child.pid,
-            exit_code: child.exit_code,
-        };
+        let again = Child { pid: child.pid, exit_code: child.exit_code };
         child.wait().unwrap();
         let error = again.wait().unwrap_err();
         assert_eq!(error.raw_os_error(), Some(libc::ECHILD));

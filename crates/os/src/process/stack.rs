@@ -36,12 +36,8 @@ fn map(bytes: usize) -> io::Result<*mut c_void> {
     // SAFETY: a new mapping at an address of the kernel's choice overlaps nothing. Its lowest page is this function's
     // own, and so is the advice, which changes no contents.
     unsafe {
-        let start = mmap_anonymous(
-            ptr::null_mut(),
-            all,
-            protection,
-            MapFlags::PRIVATE | MapFlags::STACK,
-        )?;
+        let start =
+            mmap_anonymous(ptr::null_mut(), all, protection, MapFlags::PRIVATE | MapFlags::STACK)?;
         mprotect(start, page, MprotectFlags::empty())?;
         // Best effort: the first touch would otherwise clear 2 MiB, and so would a copy after a fork.
         let _ = madvise(start, all, Advice::LinuxNoHugepage);
@@ -123,11 +119,7 @@ mod tests {
     /// Uses so much of the stack, or three times as much where nothing is optimised.
     fn dig(bytes: usize) -> usize {
         let room = std::hint::black_box([1_u8; 4096]);
-        let below = if bytes > room.len() {
-            dig(bytes - room.len())
-        } else {
-            0
-        };
+        let below = if bytes > room.len() { dig(bytes - room.len()) } else { 0 };
         below + usize::from(room[bytes % room.len()])
     }
 

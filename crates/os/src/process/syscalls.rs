@@ -49,10 +49,7 @@ pub fn time_forced(n: u64) {
     });
     #[cfg(target_arch = "aarch64")]
     {
-        let mut time = libc::timeval {
-            tv_sec: 0,
-            tv_usec: 0,
-        };
+        let mut time = libc::timeval { tv_sec: 0, tv_usec: 0 };
         let no_zone = ptr::null_mut::<libc::c_void>();
         for _ in 0..n {
             // SAFETY: `time` is a valid timeval to write to; no time zone is asked for.

@@ -143,9 +143,7 @@ impl Needed {
     fn others(&self, maps: &str) -> Vec<Range<usize>> {
         let name_at = |address: usize| {
             let found = mappings(maps).find(|mapping| mapping.range.contains(&address));
-            found
-                .map(|mapping| mapping.name)
-                .filter(|name| !name.is_empty())
+            found.map(|mapping| mapping.name).filter(|name| !name.is_empty())
         };
         let files = [name_at(self.library), name_at(self.linker)];
         let program = name_at(self.code);
@@ -153,12 +151,7 @@ impl Needed {
         let mut is_after_code = false;
         // Where the variables of a file that begin as zero may follow, in memory of no name.
         let mut end_of_file = 0;
-        for Mapping {
-            range,
-            permissions,
-            name,
-        } in mappings(maps)
-        {
+        for Mapping { range, permissions, name } in mappings(maps) {
             let is_code = permissions.contains('x');
             is_after_code |= is_code && program == Some(name);
             // The tables that relocation has filled in, which a small program has few of.
@@ -170,9 +163,7 @@ impl Needed {
                 end_of_file = range.end;
             }
             let is_kernels = name.starts_with('[') && name != "[heap]";
-            let is_own = [self.stack, self.variables]
-                .iter()
-                .any(|at| range.contains(at));
+            let is_own = [self.stack, self.variables].iter().any(|at| range.contains(at));
             if !is_of_file && !is_kernels && !is_own && !is_code {
                 others.push(range);
             }

@@ -23,12 +23,7 @@ pub(crate) fn allowed_to(process: libc::pid_t) -> io::Result<Vec<usize>> {
         let bytes = words.len() * size_of::<u64>();
         // SAFETY: the kernel writes at most `bytes` bytes to the vector, which has them.
         let written = unsafe {
-            libc::syscall(
-                libc::SYS_sched_getaffinity,
-                process,
-                bytes,
-                words.as_mut_ptr(),
-            )
+            libc::syscall(libc::SYS_sched_getaffinity, process, bytes, words.as_mut_ptr())
         };
         if written > 0 {
             return Ok(members(&words));

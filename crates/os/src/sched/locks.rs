@@ -61,12 +61,7 @@ impl Lock for Std {
     fn count_up_to(&self, target: u64, holder: u64) -> u64 {
         let mut counted = 0;
         // No thread panics while it holds this lock.
-        while self
-            .0
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .count_up(target, holder)
-        {
+        while self.0.lock().unwrap_or_else(PoisonError::into_inner).count_up(target, holder) {
             counted += 1;
         }
         counted

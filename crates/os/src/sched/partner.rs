@@ -51,19 +51,14 @@ impl Status {
     /// Context switches of the partner since it began, when it last published them: because it waited, and
     /// because something else got its CPU.
     pub(crate) fn switches(&self) -> (u64, u64) {
-        (
-            self.voluntary.load(Ordering::Acquire),
-            self.involuntary.load(Ordering::Acquire),
-        )
+        (self.voluntary.load(Ordering::Acquire), self.involuntary.load(Ordering::Acquire))
     }
 
     /// For the partner: publishes its context switches so far.
     pub(crate) fn count_switches(&self) {
         let usage = usage::thread();
-        self.voluntary
-            .store(usage.voluntary_switches, Ordering::Release);
-        self.involuntary
-            .store(usage.involuntary_switches, Ordering::Release);
+        self.voluntary.store(usage.voluntary_switches, Ordering::Release);
+        self.involuntary.store(usage.involuntary_switches, Ordering::Release);
     }
 }
 
@@ -94,9 +89,7 @@ impl Startup {
                     ));
                 }
                 failed => {
-                    return Err(io::Error::from_raw_os_error(
-                        (failed - FAILED).cast_signed(),
-                    ));
+                    return Err(io::Error::from_raw_os_error((failed - FAILED).cast_signed()));
                 }
             }
         }
@@ -155,19 +148,17 @@ impl Partner {
     ) -> io::Result<Self> {
         let set = affinity::set(&[cpu])?;
         let shared = Shared(status);
-        let thread = thread::Builder::new()
-            .name("partner".to_owned())
-            .spawn(move || {
-                let shared = shared;
-                // SAFETY: by the contract of this function.
-                let status = unsafe { &*shared.0 };
-                let placed = affinity::pin_to(&set);
-                status.startup.report(&placed);
-                if placed.is_ok() {
-                    duty.serve(status);
-                }
-                drop(its_own);
-            })?;
+        let thread = thread::Builder::new().name("partner".to_owned()).spawn(move || {
+            let shared = shared;
+            // SAFETY: by the contract of this function.
+            let status = unsafe { &*shared.0 };
+            let placed = affinity::pin_to(&set);
+            status.startup.report(&placed);
+            if placed.is_ok() {
+                duty.serve(status);
+            }
+            drop(its_own);
+        })?;
         let partner = Self::Thread(Some(thread));
         status.startup.wait_until_ready(|| true)?;
         Ok(partner)

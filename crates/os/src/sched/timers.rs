@@ -34,12 +34,7 @@ pub fn sleep_until_ns(due_ns: u64) -> io::Result<u64> {
     loop {
         // SAFETY: the time is valid to read, and with an absolute one nothing is written.
         let error = unsafe {
-            libc::clock_nanosleep(
-                libc::CLOCK_MONOTONIC,
-                libc::TIMER_ABSTIME,
-                &due,
-                ptr::null_mut(),
-            )
+            libc::clock_nanosleep(libc::CLOCK_MONOTONIC, libc::TIMER_ABSTIME, &due, ptr::null_mut())
         };
         match error {
             0 => return Ok(now_ns(ClockId::Monotonic).saturating_sub(due_ns)),

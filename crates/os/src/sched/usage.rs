@@ -91,10 +91,7 @@ pub fn process_written_bytes() -> io::Result<u64> {
 /// A count in such a file. A process may read its own.
 fn device_bytes(file: &str, name: &str) -> io::Result<u64> {
     let counts = fs::read_to_string(file).map_err(|error| {
-        with_context(
-            format_args!("{file} (the kernel needs CONFIG_TASK_IO_ACCOUNTING)"),
-            error,
-        )
+        with_context(format_args!("{file} (the kernel needs CONFIG_TASK_IO_ACCOUNTING)"), error)
     })?;
     counts
         .lines()

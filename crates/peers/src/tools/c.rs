@@ -23,25 +23,16 @@ pub struct Source {
 }
 
 /// First touches of pages.
-pub static PAGE_FAULT: Source = Source {
-    name: "page_fault",
-    text: include_str!("../../programs/page_fault.c"),
-};
+pub static PAGE_FAULT: Source =
+    Source { name: "page_fault", text: include_str!("../../programs/page_fault.c") };
 /// Children by fork or vfork.
-pub static FORK: Source = Source {
-    name: "fork",
-    text: include_str!("../../programs/fork.c"),
-};
+pub static FORK: Source = Source { name: "fork", text: include_str!("../../programs/fork.c") };
 /// TCP connections on loopback.
-pub static CONNECT: Source = Source {
-    name: "connect",
-    text: include_str!("../../programs/connect.c"),
-};
+pub static CONNECT: Source =
+    Source { name: "connect", text: include_str!("../../programs/connect.c") };
 /// Messages of several fields over a TCP connection on loopback.
-pub static STREAM: Source = Source {
-    name: "stream",
-    text: include_str!("../../programs/stream.c"),
-};
+pub static STREAM: Source =
+    Source { name: "stream", text: include_str!("../../programs/stream.c") };
 
 /// This program with these arguments. Its number, in nanoseconds, stands before `words`.
 pub fn program(
@@ -51,10 +42,7 @@ pub fn program(
     words: &'static str,
 ) -> Tool<'static> {
     let read = Reading::Before(words, 1.0);
-    Tool {
-        source: Some(source),
-        ..Tool::simple(NAME, statistic, arguments, read)
-    }
+    Tool { source: Some(source), ..Tool::simple(NAME, statistic, arguments, read) }
 }
 
 impl Source {
@@ -68,18 +56,12 @@ impl Source {
             return Ok(program);
         }
         let source = program.with_extension("c");
-        for (file, text) in [
-            (on.folder.join("peer.h"), HEADER),
-            (source.clone(), self.text),
-        ] {
+        for (file, text) in [(on.folder.join("peer.h"), HEADER), (source.clone(), self.text)] {
             fs::write(&file, text).or_cannot(format_args!("write {}", file.display()))?;
         }
         // With a PLT, each child of a fork would look up the C library's functions that it calls.
         let mut command = until_death(NAME);
-        command
-            .args(["-O2", "-fno-plt", "-pthread", "-o"])
-            .arg(&program)
-            .arg(&source);
+        command.args(["-O2", "-fno-plt", "-pthread", "-o"]).arg(&program).arg(&source);
         child::finish(&mut command, on.limit, on.interrupt)?;
         Ok(program)
     }

@@ -75,9 +75,7 @@ fn reads(output: &str) -> Option<Value> {
 
 /// The median time of a whole read in nanoseconds, measured from before its submission.
 fn median_latency(output: &str) -> Option<f64> {
-    reads(output)?
-        .pointer("/lat_ns/percentile/50.000000")?
-        .as_f64()
+    reads(output)?.pointer("/lat_ns/percentile/50.000000")?.as_f64()
 }
 
 /// Bytes per second.
@@ -137,9 +135,7 @@ mod tests {
                 return;
             }
         };
-        let named = arguments
-            .iter()
-            .find_map(|argument| argument.strip_prefix("--filename="));
+        let named = arguments.iter().find_map(|argument| argument.strip_prefix("--filename="));
         let length = std::fs::metadata(named.unwrap()).unwrap().len();
         assert_eq!(length, 4096);
         assert!(arguments.contains(&"--size=4096".to_owned()));

@@ -43,11 +43,7 @@ fn program(program: &'static str, arguments: &str, read: Reading) -> Tool<'stati
 /// Reads lines such as `64.00000 120.500`, MiB and nanoseconds, after `"stride=64`.
 fn last_size_ns(output: &str) -> Option<f64> {
     let (_, sizes) = output.split_once("\"stride=")?;
-    let last = sizes
-        .lines()
-        .skip(1)
-        .filter(|line| !line.trim().is_empty())
-        .last()?;
+    let last = sizes.lines().skip(1).filter(|line| !line.trim().is_empty()).last()?;
     let mut words = last.split_whitespace();
     let (_, ns) = (words.next()?.parse::<f64>().ok()?, words.next()?);
     ns.parse().ok()
@@ -71,14 +67,8 @@ mod tests {
     fn times_are_read_where_it_prints_them() {
         let read = |tool: Tool<'_>, output| tool.read.number(output);
         let close = |found: Option<f64>, ns: f64| (found.unwrap() - ns).abs() < 1e-9;
-        assert!(close(
-            read(syscall(), "Simple syscall: 0.1653 microseconds\n"),
-            165.3
-        ));
-        assert!(close(
-            read(pipe(), "Pipe latency: 5.2255 microseconds\n"),
-            2612.75
-        ));
+        assert!(close(read(syscall(), "Simple syscall: 0.1653 microseconds\n"), 165.3));
+        assert!(close(read(pipe(), "Pipe latency: 5.2255 microseconds\n"), 2612.75));
         assert_eq!(read(memory_latency(24), SIZES), Some(150.094));
         let rubbish = "(w) read/write on pipe: Invalid argument\n";
         for tool in [syscall(), pipe(), memory_latency(24)] {

@@ -10,10 +10,7 @@ pub fn ping_pong(over: &str, spins: bool, bytes: u32, seconds: u32) -> Tool<'sta
         "tcp" => (Transport::Tcp, " --tcp"),
         _ => (Transport::Udp, ""),
     };
-    let both = format!(
-        "-i 127.0.0.1 -p PORT{named}{}",
-        if spins { " --nonblocked" } else { "" },
-    );
+    let both = format!("-i 127.0.0.1 -p PORT{named}{}", if spins { " --nonblocked" } else { "" },);
     Tool {
         server: Some((words(&format!("server {both}")), transport)),
         why_not: lost,
@@ -31,18 +28,14 @@ pub fn ping_pong(over: &str, spins: bool, bytes: u32, seconds: u32) -> Tool<'sta
 fn median_ns(output: &str) -> Option<f64> {
     let whole = output.contains("Round trip is");
     let nothing_lost = dropped(output) == Some(0);
-    let line = output
-        .lines()
-        .find(|line| line.contains("percentile 50.000 ="))?;
+    let line = output.lines().find(|line| line.contains("percentile 50.000 ="))?;
     let microseconds: f64 = line.rsplit_once('=')?.1.trim().parse().ok()?;
     (whole && nothing_lost).then_some(microseconds * 1e3)
 }
 
 fn lost(output: &str) -> Option<String> {
     let messages = dropped(output).filter(|messages| *messages > 0)?;
-    Some(format!(
-        "{messages} of its messages were lost, and it does not wait for lost ones"
-    ))
+    Some(format!("{messages} of its messages were lost, and it does not wait for lost ones"))
 }
 
 /// Reads a line such as `sockperf: # dropped messages = 0; # duplicated messages = 0; …`.
@@ -87,11 +80,7 @@ sockperf: ---> <MIN> observation =   19.979
         assert_eq!(median_ns(&halved), None);
         let with_losses = OUTPUT.replace("dropped messages = 0", "dropped messages = 3");
         assert_eq!(median_ns(&with_losses), None);
-        assert!(
-            lost(&with_losses)
-                .unwrap()
-                .starts_with("3 of its messages were lost")
-        );
+        assert!(lost(&with_losses).unwrap().starts_with("3 of its messages were lost"));
         assert_eq!(lost(OUTPUT), None);
         assert_eq!(median_ns("sockperf: Test ended"), None);
     }

@@ -39,9 +39,7 @@ fn best_reading(output: &str) -> Option<f64> {
 }
 
 fn best_writing(output: &str) -> Option<f64> {
-    best_method(output, |method| {
-        method.starts_with("write") && !method.ends_with("nt")
-    })
+    best_method(output, |method| method.starts_with("write") && !method.ends_with("nt"))
 }
 
 /// Reads lines such as `stress-ng: metrc: [7] memrate  27938.94 read1024 MB per sec (…)`, where an MB is 2^20
@@ -63,10 +61,7 @@ fn best_method(output: &str, counts: fn(&str) -> bool) -> Option<f64> {
 fn ns_per_vfork(output: &str) -> Option<f64> {
     let numbers = output
         .lines()
-        .find_map(|line| {
-            line.split_once("] vfork ")
-                .filter(|_| line.contains("metrc:"))
-        })?
+        .find_map(|line| line.split_once("] vfork ").filter(|_| line.contains("metrc:")))?
         .1;
     let in_a_second: f64 = numbers.split_whitespace().nth(4)?.parse().ok()?;
     Some(1e9 / in_a_second)

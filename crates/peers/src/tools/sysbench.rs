@@ -25,12 +25,7 @@ const LOCKS: u32 = 50_000_000;
 pub fn mutex() -> Tool<'static> {
     let arguments =
         format!("mutex --threads=1 --mutex-num=1 --mutex-locks={LOCKS} --mutex-loops=0 run");
-    Tool::simple(
-        "sysbench",
-        Statistic::Mean,
-        &arguments,
-        Reading::By(ns_per_lock),
-    )
+    Tool::simple("sysbench", Statistic::Mean, &arguments, Reading::By(ns_per_lock))
 }
 
 /// Reads `24320.00 MiB transferred (24179.42 MiB/sec)`.

@@ -23,9 +23,7 @@ pub(super) fn first<P: TypedPoint>(
     measured: &MeasuredRows<'_>,
     holds: impl Fn(&P) -> bool,
 ) -> Option<f64> {
-    measured_points(measured, None, holds)
-        .next()
-        .map(|(_, value)| value)
+    measured_points(measured, None, holds).next().map(|(_, value)| value)
 }
 
 /// The measured (size, value) pairs of the points to which `size` gives a size, in order of size.

@@ -128,11 +128,8 @@ impl Measure for Parts {
             Part::Iovec => {
                 let entries = FIELDS as f64;
                 let cycles = (30.0 * entries, 90.0 * entries);
-                expect::cycles(
-                    measured,
-                    cycles,
-                    "entries to read, check and start a copy for",
-                )? + (read()? * (0.3, 1.0)).named("the message's header")
+                expect::cycles(measured, cycles, "entries to read, check and start a copy for")?
+                    + (read()? * (0.3, 1.0)).named("the message's header")
             }
         };
         cost.predict("cost")
@@ -151,18 +148,9 @@ impl Measure for Parts {
 
 fn more_points() -> impl Iterator<Item = Parts> {
     let sized = [Part::Iovec, Part::Serialise, Part::PlainBuffer].into_iter();
-    let sized = sized.flat_map(|part| {
-        SIZES.iter().map(move |&size| Parts {
-            part,
-            size,
-            ..Parts::default()
-        })
-    });
-    let reaped = BATCHES.iter().map(|&batch| Parts {
-        part: Part::Reap,
-        batch,
-        ..Parts::default()
-    });
+    let sized = sized
+        .flat_map(|part| SIZES.iter().map(move |&size| Parts { part, size, ..Parts::default() }));
+    let reaped = BATCHES.iter().map(|&batch| Parts { part: Part::Reap, batch, ..Parts::default() });
     sized.chain(reaped)
 }
 
@@ -192,16 +180,11 @@ mod tests {
     use costof_model::metric::Data;
 
     fn at(part: Part) -> At<Parts> {
-        At::from(Parts {
-            part,
-            ..Parts::default()
-        })
+        At::from(Parts { part, ..Parts::default() })
     }
 
     fn derived_cost(point: &At<Parts>, metrics: &[(&'static str, f64)]) -> Vec<f64> {
-        let metrics = metrics
-            .iter()
-            .map(|(name, ns)| samples(name, &[(1, *ns), (2, 2.0 * ns)]));
+        let metrics = metrics.iter().map(|(name, ns)| samples(name, &[(1, *ns), (2, 2.0 * ns)]));
         let report = Parts::derive(point, vec![report(metrics.collect())]);
         data(&report, "cost").map_or(Vec::new(), Data::costs)
     }
@@ -211,14 +194,8 @@ mod tests {
         let both = [("with_part", 900.0), ("without_part", 700.0)];
         assert_eq!(derived_cost(&at(Part::Iovec), &both), [200.0]);
         assert!(derived_cost(&at(Part::Iovec), &both[..1]).is_empty());
-        assert_eq!(
-            derived_cost(&at(Part::Reap), &[("cost", 1600.0)]),
-            [100.0; 2]
-        );
-        assert_eq!(
-            derived_cost(&at(Part::Serialise), &[("cost", 1600.0)]),
-            [1600.0; 2]
-        );
+        assert_eq!(derived_cost(&at(Part::Reap), &[("cost", 1600.0)]), [100.0; 2]);
+        assert_eq!(derived_cost(&at(Part::Serialise), &[("cost", 1600.0)]), [1600.0; 2]);
     }
 
     #[test]

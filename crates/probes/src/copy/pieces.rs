@@ -66,9 +66,7 @@ impl<'a> Pieces<'a> {
 
     /// The part's cost by size, from `copy.parts`.
     fn part(&self, part: Part) -> Vec<(f64, f64)> {
-        sized(&self.measured, None, |point: &Parts| {
-            (point.part == part).then_some(point.size)
-        })
+        sized(&self.measured, None, |point: &Parts| (point.part == part).then_some(point.size))
     }
 
     /// Copying to a destination that is not cached: the bytes at the bandwidth of writes.
@@ -89,10 +87,7 @@ impl<'a> Pieces<'a> {
 
     /// A copy into the kernel's buffers, which may be cached or not.
     pub(super) fn copy_in(&self, bytes: f64, is_cached: bool) -> Range {
-        let (hot, cold) = (
-            self.memcpy_ns(bytes, Source::Hot),
-            self.memcpy_ns(bytes, Source::Cold),
-        );
+        let (hot, cold) = (self.memcpy_ns(bytes, Source::Hot), self.memcpy_ns(bytes, Source::Cold));
         let write_ns = self.write_ns(bytes);
         if !is_cached {
             Range(hot.max(cold), hot.max(cold) + write_ns)
@@ -111,10 +106,7 @@ impl<'a> Pieces<'a> {
     /// A copy out of the kernel's buffers. Another CPU wrote them: they are in its cache, in a
     /// shared one or in memory.
     pub(super) fn copy_out(&self, bytes: f64) -> Range {
-        let (hot, cold) = (
-            self.memcpy_ns(bytes, Source::Hot),
-            self.memcpy_ns(bytes, Source::Cold),
-        );
+        let (hot, cold) = (self.memcpy_ns(bytes, Source::Hot), self.memcpy_ns(bytes, Source::Cold));
         Range(hot.max(0.5 * cold), hot.max(cold) + self.write_ns(bytes))
     }
 
@@ -178,9 +170,7 @@ impl<'a> Pieces<'a> {
     /// Reading the completions of `batch` sends from the error queue, per send.
     pub(super) fn reap(&self, batch: u64) -> Range {
         let measured = |batch| {
-            first(&self.measured, |point: &Parts| {
-                point.part == Part::Reap && point.batch == batch
-            })
+            first(&self.measured, |point: &Parts| point.part == Part::Reap && point.batch == batch)
         };
         // Larger batches are cheaper: the neighbours are the bounds.
         match (measured(2 * batch), measured(batch / 2)) {
@@ -215,9 +205,7 @@ impl<'a> Pieces<'a> {
         let Some(usual) = at(&awake, bytes) else {
             return at(&idle, bytes);
         };
-        let later = idle
-            .first()
-            .and_then(|(size, ns)| Some(ns - at(&awake, *size)?.0));
+        let later = idle.first().and_then(|(size, ns)| Some(ns - at(&awake, *size)?.0));
         let later = later.unwrap_or(0.0);
         Some(Range(usual.0 + later.min(0.0), usual.1 + later.max(0.0)))
     }
@@ -248,11 +236,7 @@ impl<'a> Pieces<'a> {
                     "of half of net.rtt's round trip",
                 )
             }
-            _ => (
-                SENDER_READS * self.read_ns,
-                RECEIVER_READS * self.read_ns,
-                "like 6 to 25 reads",
-            ),
+            _ => (SENDER_READS * self.read_ns, RECEIVER_READS * self.read_ns, "like 6 to 25 reads"),
         }
     }
 
@@ -264,20 +248,14 @@ impl<'a> Pieces<'a> {
     /// What a pacing congestion control (BBR) adds: it may delay each packet by a timer, or not at
     /// all. None where the control paces and no timer was measured.
     pub(super) fn pacing(&self, control: Option<&str>, bytes: f64) -> Option<Cost> {
-        let usual = self
-            .facts
-            .kernel
-            .sysctls
-            .get("net.ipv4.tcp_congestion_control");
+        let usual = self.facts.kernel.sysctls.get("net.ipv4.tcp_congestion_control");
         let control = control.or(usual.map(String::as_str)).unwrap_or_default();
         if !control.starts_with("bbr") {
             return Some(Cost::default());
         }
         let late = |slack| {
             let with = |wake| {
-                first(&self.measured, |point: &Timer| {
-                    point.slack == slack && point.wake == wake
-                })
+                first(&self.measured, |point: &Timer| point.slack == slack && point.wake == wake)
             };
             with(Wake::Awake).or_else(|| with(Wake::Idle))
         };
@@ -349,11 +327,8 @@ mod tests {
             measured(at::<Parts>("part=reap batch=64"), 20.0),
         ];
         let facts = Facts::default();
-        let of = |rows: &[PointRow]| {
-            Pieces::new(&MeasuredRows::new(rows), &facts)
-                .unwrap()
-                .reap(32)
-        };
+        let of =
+            |rows: &[PointRow]| Pieces::new(&MeasuredRows::new(rows), &facts).unwrap().reap(32);
         assert_eq!(of(&rows), Range(0.7 * 20.0, 1.3 * 80.0));
         assert_eq!(of(&rows[..2]), Range(200.0 / 32.0, 1000.0 / 32.0));
     }

@@ -162,11 +162,7 @@ impl Measure for Receive {
                 }));
             }
         }
-        points.push(Receive {
-            how: How::Scattered,
-            fields: 1,
-            ..Receive::default()
-        });
+        points.push(Receive { how: How::Scattered, fields: 1, ..Receive::default() });
         Planned::all(points)
     }
 
@@ -289,10 +285,7 @@ fn receiver_cost(point: &At<Receive>, pieces: &Pieces<'_>) -> Cost {
 
 impl Receive {
     fn shape(&self) -> Shape {
-        Shape {
-            size: self.size,
-            fields: self.fields,
-        }
+        Shape { size: self.size, fields: self.fields }
     }
 
     /// Refuses combinations that do not exist on any machine.
@@ -337,11 +330,7 @@ mod tests {
     use costof_model::rows::State;
 
     fn at(how: How, size: usize) -> Receive {
-        Receive {
-            how,
-            size,
-            ..Receive::default()
-        }
+        Receive { how, size, ..Receive::default() }
     }
 
     #[test]
@@ -367,10 +356,7 @@ mod tests {
         let point = at(How::Buffered, 1000).into();
         let report = |measured| Report {
             allocations: 1,
-            ..report(vec![Measured {
-                disturbed: vec![0],
-                ..measured
-            }])
+            ..report(vec![Measured { disturbed: vec![0], ..measured }])
         };
         let receiver = report(samples("cost", &[(10, 1000.0)]));
         let sender = report(number("cpu_sender", 7.0));
@@ -379,10 +365,7 @@ mod tests {
         assert_eq!(data(&both, "throughput"), Some(&Data::Value(1e10)));
         assert!(both.metrics[0].disturbed.is_empty());
         assert_eq!(both.allocations, 2);
-        let failed = Report {
-            state: State::Failed,
-            ..sender
-        };
+        let failed = Report { state: State::Failed, ..sender };
         assert_eq!(Receive::derive(&point, vec![failed, receiver]).metrics, []);
     }
 
@@ -390,15 +373,9 @@ mod tests {
     fn fewer_copies_are_expected_to_be_no_slower() {
         let rows = read_and_copy();
         // On one CPU the two ends' costs add up.
-        let facts = Facts {
-            run_cpus: vec![0],
-            ..Facts::default()
-        };
+        let facts = Facts { run_cpus: vec![0], ..Facts::default() };
         let expected = |how, sent_by, link| {
-            let axes = Receive {
-                sent_by,
-                ..at(how, 1 << 20)
-            };
+            let axes = Receive { sent_by, ..at(how, 1 << 20) };
             let link = text(link);
             Receive::predict(&At { axes, link }, &facts, &MeasuredRows::new(&rows))
         };
@@ -415,10 +392,7 @@ mod tests {
         let receiver_ns = 100.0 + copied_ns + 16.0 * 100.0;
         let most = expected(How::Buffered, sent, "loopback").unwrap().high;
         let least_ns = (1 << 20) as f64 / most * 1e9;
-        assert!(
-            (least_ns - sender_ns - receiver_ns).abs() < 1.0,
-            "{least_ns}"
-        );
+        assert!((least_ns - sender_ns - receiver_ns).abs() < 1.0, "{least_ns}");
         assert_eq!(expected(How::Buffered, sent, "wan"), None);
         assert_eq!(expected(How::Buffered, sent, "sink"), None);
     }

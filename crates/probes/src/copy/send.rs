@@ -142,12 +142,7 @@ mod tests {
                 (Buffers::Registered, Allocate::Once),
                 (Buffers::Plain, Allocate::PerMessage),
             ] {
-                let sent = CopySend {
-                    primitive,
-                    buffers,
-                    allocate,
-                    ..CopySend::default()
-                };
+                let sent = CopySend { primitive, buffers, allocate, ..CopySend::default() };
                 ways.extend(sent.full_primitive());
             }
         }
@@ -168,11 +163,7 @@ mod tests {
             ("pattern=echo", "sink", "nobody answers"),
             ("pattern=trigger", "sink", "pattern=stream"),
             ("buffers=registered", "loopback", "uring_send"),
-            (
-                "primitive=one_copy allocate=per_message",
-                "loopback",
-                "allocate=once",
-            ),
+            ("primitive=one_copy allocate=per_message", "loopback", "allocate=once"),
         ] {
             let failure = check(&at(values, link)).unwrap_err();
             assert_eq!(failure.kind, FailureKind::Unsupported);
@@ -192,28 +183,17 @@ mod tests {
     fn blocks_differ_in_all_but_the_ways_of_sending() {
         let ways = ["primitive", "nagle", "allocate", "buffers"];
         for axis in CopySend::AXES {
-            assert_ne!(
-                axes::BLOCKS_BY.contains(axis),
-                ways.contains(axis),
-                "{axis}"
-            );
+            assert_ne!(axes::BLOCKS_BY.contains(axis), ways.contains(axis), "{axis}");
         }
     }
 
     #[test]
     fn what_left_counts_where_nothing_arrives() {
-        let sender = report(vec![
-            number(LEFT, 65_536.0),
-            samples(LEFT_COST, &[(1, 2.0)]),
-        ]);
-        let receiver = report(vec![
-            number("throughput", 32_768.0),
-            samples("cost", &[(1, 3.0)]),
-        ]);
-        for (receiver, throughput, rate, cost_ns) in [
-            (report(Vec::new()), 65_536.0, 2.0, 2.0),
-            (receiver, 32_768.0, 1.0, 3.0),
-        ] {
+        let sender = report(vec![number(LEFT, 65_536.0), samples(LEFT_COST, &[(1, 2.0)])]);
+        let receiver = report(vec![number("throughput", 32_768.0), samples("cost", &[(1, 3.0)])]);
+        for (receiver, throughput, rate, cost_ns) in
+            [(report(Vec::new()), 65_536.0, 2.0, 2.0), (receiver, 32_768.0, 1.0, 3.0)]
+        {
             let sent = CopySend::derive(&at("", "loopback"), vec![receiver, sender.clone()]);
             for (name, expected) in [
                 ("throughput", Some(Data::Value(throughput))),

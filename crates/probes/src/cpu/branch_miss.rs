@@ -128,10 +128,7 @@ impl Setup<BranchMiss> for Outcomes {
             let foretold = self.foretell(EVIDENCE, random);
             self.rewind();
             let went = self.branch(EVIDENCE, random);
-            ensure!(
-                went == foretold,
-                "branches did not go where their outcomes say"
-            );
+            ensure!(went == foretold, "branches did not go where their outcomes say");
         }
         if let Some(missed) = missed(&mut self) {
             meter.value("missed", missed);
@@ -200,18 +197,12 @@ impl Line {
         let (mean_x, mean_y) = (sum(&|x, _| x) / count, sum(&|_, y| y) / count);
         let covariance = sum(&|x, y| (x - mean_x) * (y - mean_y));
         let slope = covariance / sum(&|x, _| (x - mean_x).powi(2));
-        Line {
-            at_zero: mean_y - slope * mean_x,
-            slope,
-        }
+        Line { at_zero: mean_y - slope * mean_x, slope }
     }
 
     /// The largest distance of these points from the line.
     fn off(&self, points: &[(f64, f64)]) -> f64 {
-        points
-            .iter()
-            .map(|(x, y)| (y - (self.at_zero + self.slope * x)).abs())
-            .fold(0.0, f64::max)
+        points.iter().map(|(x, y)| (y - (self.at_zero + self.slope * x)).abs()).fold(0.0, f64::max)
     }
 }
 

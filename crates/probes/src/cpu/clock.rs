@@ -125,11 +125,9 @@ impl Measure for Clock {
 fn run(point: &At<Clock>, meter: &mut Meter<'_>) -> Result<(), Failure> {
     match point.source {
         Source::Tsc => read(meter, || least_step(tsc::now) * tick_ns(), clock_reads::tsc),
-        Source::TscFenced => read(
-            meter,
-            || least_step(tsc::start) * tick_ns(),
-            clock_reads::tsc_fenced,
-        ),
+        Source::TscFenced => {
+            read(meter, || least_step(tsc::start) * tick_ns(), clock_reads::tsc_fenced)
+        }
         Source::Monotonic => read_kernel(meter, ClockId::Monotonic),
         Source::MonotonicRaw => read_kernel(meter, ClockId::MonotonicRaw),
         Source::MonotonicCoarse => read_kernel(meter, ClockId::MonotonicCoarse),

@@ -72,12 +72,7 @@ impl Measure for Frequency {
                 (0.9 * tsc, 2.0 * tsc, because)
             }
         };
-        Some(Prediction {
-            metric: "frequency".into(),
-            low: low * 0.99,
-            high: high * 1.01,
-            because,
-        })
+        Some(Prediction { metric: "frequency".into(), low: low * 0.99, high: high * 1.01, because })
     }
 }
 

@@ -124,10 +124,7 @@ mod tests {
     #[test]
     fn the_prediction_is_ticks_times_what_one_takes() {
         let mut facts = Facts::default();
-        facts
-            .kernel
-            .config
-            .insert("HZ".to_owned(), "250".to_owned());
+        facts.kernel.config.insert("HZ".to_owned(), "250".to_owned());
         let prediction =
             Hiccup::predict(&Hiccup {}.into(), &facts, &MeasuredRows::new(&[])).unwrap();
         assert_eq!((prediction.low, prediction.high), (375e3, 1250e3));

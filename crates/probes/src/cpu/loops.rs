@@ -57,10 +57,9 @@ impl Measure for Loop {
 
     fn predict(point: &At<Loop>, facts: &Facts, measured: &MeasuredRows<'_>) -> Option<Prediction> {
         let (cycles, because) = match point.body {
-            Body::MemoryCounter if renames_memory(facts) => (
-                (0.95, 2.1),
-                "this core renames memory, so the counter stays in a register",
-            ),
+            Body::MemoryCounter if renames_memory(facts) => {
+                ((0.95, 2.1), "this core renames memory, so the counter stays in a register")
+            }
             Body::MemoryCounter => ((3.8, 6.5), "the counter goes through the store buffer"),
             Body::Empty | Body::Nop => ((0.95, 2.1), "a taken branch a cycle, two on small cores"),
         };

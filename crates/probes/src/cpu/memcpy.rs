@@ -18,16 +18,7 @@ const DESTINATION_AT: u64 = 1024 + LINE_BYTES;
 const FIELD_OVERHEAD_BYTES: u64 = 48;
 
 /// The first is the default.
-const SIZES: &[u64] = &[
-    1 << 10,
-    64,
-    256,
-    4 << 10,
-    16 << 10,
-    64 << 10,
-    256 << 10,
-    1 << 20,
-];
+const SIZES: &[u64] = &[1 << 10, 64, 256, 4 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20];
 
 words! {
     /// Whether the source is cached before the copy. The destination is always the same, hence
@@ -134,11 +125,7 @@ impl Measure for Memcpy {
     }
 
     fn headlines(facts: &Facts) -> Vec<Headline> {
-        let message = Memcpy {
-            size: 4 << 10,
-            shape: Shape::Message,
-            ..Memcpy::default()
-        };
+        let message = Memcpy { size: 4 << 10, shape: Shape::Message, ..Memcpy::default() };
         vec![
             Headline::new("memcpy: 1 KiB, cached", Memcpy::default()),
             Headline::new("memcpy: 64 KiB, source not cached", cold(facts, 64 << 10)),
@@ -164,10 +151,7 @@ impl Measure for Memcpy {
         let calls = cycles(measured, (2.5 * pieces, 12.0 * pieces), "calls")?;
         let memory = |op: Op| {
             let ns = bytes / measured.at(&bandwidth::stream(op, sizes::beyond(facts)))? * 1e9;
-            let name = format!(
-                "to {} as many bytes in main memory (memory.bandwidth)",
-                op.word()
-            );
+            let name = format!("to {} as many bytes in main memory (memory.bandwidth)", op.word());
             Some(Cost::new(ns, name))
         };
         let latency = |size| measured_cost(measured, &latency::load(size), "for a load from it");
@@ -200,12 +184,7 @@ impl Measure for Memcpy {
 }
 
 fn cold(facts: &Facts, size: u64) -> Memcpy {
-    Memcpy {
-        size,
-        source: Source::Cold,
-        working_set: sizes::beyond(facts),
-        ..Memcpy::default()
-    }
+    Memcpy { size, source: Source::Cold, working_set: sizes::beyond(facts), ..Memcpy::default() }
 }
 
 /// The distance of sources in the working set: whole cache lines, and one more if they begin after
@@ -255,21 +234,10 @@ mod tests {
 
     #[test]
     fn cold_sources_fill_the_working_set_and_no_more() {
-        let hot = Memcpy {
-            size: 4096,
-            working_set: 1 << 20,
-            ..Memcpy::default()
-        };
+        let hot = Memcpy { size: 4096, working_set: 1 << 20, ..Memcpy::default() };
         assert_eq!(places(&hot), 1);
-        let cold = Memcpy {
-            source: Source::Cold,
-            ..hot
-        };
-        let piece = Memcpy {
-            size: 4095,
-            align: Align::Source,
-            ..cold
-        };
+        let cold = Memcpy { source: Source::Cold, ..hot };
+        let piece = Memcpy { size: 4095, align: Align::Source, ..cold };
         let (from, _) = offsets(&piece);
         let end = (places(&piece) - 1) * apart(&piece) + from as u64 + 4095;
         assert!(end <= 1 << 20 && end + apart(&piece) > 1 << 20);
@@ -301,21 +269,14 @@ mod tests {
             measured(read, 1e9),
         ];
         let predicted = |working_set| {
-            let cold = Memcpy {
-                size: 1000,
-                source: Source::Cold,
-                working_set,
-                ..Memcpy::default()
-            };
+            let cold =
+                Memcpy { size: 1000, source: Source::Cold, working_set, ..Memcpy::default() };
             let prediction =
                 Memcpy::predict(&cold.into(), &facts, &MeasuredRows::new(&measured)).unwrap();
             (prediction.low.round(), prediction.high.round())
         };
         // A call of 2.5 to 12 cycles, and 20 to 6 bytes per cycle of 1 ns.
-        assert_eq!(
-            predicted(8 << 20),
-            (53.0, (12.0_f64 + 1000.0 / 6.0 + 12.0).round())
-        );
+        assert_eq!(predicted(8 << 20), (53.0, (12.0_f64 + 1000.0 / 6.0 + 12.0).round()));
         assert_eq!(predicted(128 << 20), (1013.0, 12.0 + 2000.0 + 100.0));
     }
 }

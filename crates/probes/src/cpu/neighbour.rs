@@ -169,10 +169,7 @@ mod tests {
         let quiet =
             Neighbour::predict(&point, &facts, &MeasuredRows::new(&[row(1.0, 0.0)])).unwrap();
         assert!(quiet.low > 0.0 && quiet.low < quiet.high, "{quiet:?}");
-        assert_eq!(
-            Neighbour::predict(&point, &facts, &MeasuredRows::new(&[])),
-            None
-        );
+        assert_eq!(Neighbour::predict(&point, &facts, &MeasuredRows::new(&[])), None);
     }
 
     #[test]

@@ -13,9 +13,7 @@ const BLOCK: u64 = 1 << 20;
 /// dozen times.
 const MAX_PLANNED_BYTES: u64 = 4 << 30;
 /// Sizes, as shares of the memory that the kernel and the limits leave for the cache.
-const SHARES: [f64; 12] = [
-    0.25, 0.4, 0.55, 0.7, 0.8, 0.85, 0.9, 0.95, 1.0, 1.05, 1.1, 1.2,
-];
+const SHARES: [f64; 12] = [0.25, 0.4, 0.55, 0.7, 0.8, 0.85, 0.9, 0.95, 1.0, 1.05, 1.1, 1.2];
 
 pub(crate) static PROBE: Probe = Probe::new::<CacheSize>();
 
@@ -88,10 +86,7 @@ impl Measure for CacheSize {
         };
         let sizes = SHARES.map(|share| (share * most as f64) as u64 / BLOCK * BLOCK);
         let sizes = sizes.into_iter().filter(|size| *size >= 4 << 20);
-        let points = sizes.map(|size| CacheSize {
-            size,
-            ..CacheSize::default()
-        });
+        let points = sizes.map(|size| CacheSize { size, ..CacheSize::default() });
         Planned::all(points)
     }
 
@@ -145,27 +140,18 @@ mod tests {
         facts.memory.available_bytes = Some(8 << 30);
         facts.inherited.cgroup.memory_limit_bytes = Some(400 << 20);
         let planned = CacheSize::more_points(&facts);
-        let sizes: Vec<u64> = planned
-            .iter()
-            .map(|planned| planned.axes.number("size") >> 20)
-            .collect();
+        let sizes: Vec<u64> =
+            planned.iter().map(|planned| planned.axes.number("size") >> 20).collect();
         assert_eq!(sizes.len(), SHARES.len());
         assert!(sizes.contains(&400) && sizes.contains(&480), "{sizes:?}");
         assert!(sizes.windows(2).all(|pair| pair[0] < pair[1]), "{sizes:?}");
         facts.inherited.cgroup.memory_limit_bytes = None;
-        assert_eq!(
-            CacheSize::more_points(&facts),
-            [],
-            "8 GiB are not written unasked"
-        );
+        assert_eq!(CacheSize::more_points(&facts), [], "8 GiB are not written unasked");
     }
 
     #[test]
     fn a_small_file_that_is_read_again_comes_from_memory() {
-        let small = CacheSize {
-            size: 8 << 20,
-            ..CacheSize::default()
-        };
+        let small = CacheSize { size: 8 << 20, ..CacheSize::default() };
         if let Some(report) = measure_if_supported(&small) {
             assert_eq!(value(&report, "cached"), Some((8 << 20) as f64));
             assert!(names(&report).contains(&"fault"));

@@ -76,11 +76,7 @@ impl Measure for Contention {
         facts: &Facts,
         measured: &MeasuredRows<'_>,
     ) -> Option<Prediction> {
-        let blocks = expect::Blocks {
-            dir: &point.dir,
-            block: point.block,
-            jump: true,
-        };
+        let blocks = expect::Blocks { dir: &point.dir, block: point.block, jump: true };
         let all = 1.0 + point.contenders as f64;
         let requests = expect::contended_request(blocks, all, facts, measured)?;
         (requests + expect::bytes(blocks, facts)?).predict("latency")
@@ -103,10 +99,7 @@ mod tests {
         ];
         let facts = facts_with_disk(DiskKind::Virtual);
         let spans = |contenders, rows| {
-            let point = Contention {
-                contenders,
-                ..Contention::default()
-            };
+            let point = Contention { contenders, ..Contention::default() };
             let found = Contention::predict(&At::from(point), &facts, &MeasuredRows::new(rows));
             let Prediction { low, high, .. } = found.unwrap();
             (low, high)

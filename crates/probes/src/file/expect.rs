@@ -121,20 +121,12 @@ fn measured_read(measured: &MeasuredRows<'_>) -> Option<Cost> {
 
 fn measured_in_a_full_queue(measured: &MeasuredRows<'_>) -> Option<Cost> {
     let ns = measured_direct(measured, "16")?;
-    Some(Cost::new(
-        ns,
-        "for each of 16 direct reads in flight (file.read)",
-    ))
+    Some(Cost::new(ns, "for each of 16 direct reads in flight (file.read)"))
 }
 
 /// Duration of a direct read of a random page with that many in flight, in nanoseconds.
 fn measured_direct(measured: &MeasuredRows<'_>, depth: &str) -> Option<f64> {
-    let direct = [
-        ("cache", "direct"),
-        ("pattern", "random"),
-        ("block", "4096"),
-        ("depth", depth),
-    ];
+    let direct = [("cache", "direct"), ("pattern", "random"), ("block", "4096"), ("depth", depth)];
     measured.primary("file.read", &direct)
 }
 

@@ -126,10 +126,7 @@ impl Measure for Read {
     const ROUNDS: u32 = 2;
     const BLOCKS_BY: NameList = &["size", "dir"];
     const ROLES: &'static [StartRole] = &[|launch| {
-        role::<Read>(Reading {
-            random: Rng::with_seed(launch.seed),
-            ..Reading::default()
-        })
+        role::<Read>(Reading { random: Rng::with_seed(launch.seed), ..Reading::default() })
     }];
 
     fn relations() -> Vec<Relation> {
@@ -158,10 +155,7 @@ impl Measure for Read {
             ),
             Headline::new(
                 "disk seek",
-                Read {
-                    size: SEEK_SIZE,
-                    ..at(Cache::Direct, Pattern::Seek, 4 << 10)
-                },
+                Read { size: SEEK_SIZE, ..at(Cache::Direct, Pattern::Seek, 4 << 10) },
             ),
         ]
     }
@@ -180,14 +174,8 @@ impl Measure for Read {
             depth,
             ..at(Cache::Direct, Pattern::Random, 4 << 10)
         }));
-        points.push(Read {
-            engine: Engine::Mmap,
-            ..at(Cache::Cold, Pattern::Random, 4 << 10)
-        });
-        points.push(Read {
-            pages: Pages::Huge,
-            ..at(Cache::Direct, Pattern::Sequential, 1 << 20)
-        });
+        points.push(Read { engine: Engine::Mmap, ..at(Cache::Cold, Pattern::Random, 4 << 10) });
+        points.push(Read { pages: Pages::Huge, ..at(Cache::Direct, Pattern::Sequential, 1 << 20) });
         Planned::all(points)
     }
 
@@ -213,12 +201,7 @@ impl Measure for Read {
 }
 
 fn at(cache: Cache, pattern: Pattern, block: u64) -> Read {
-    Read {
-        cache,
-        pattern,
-        block,
-        ..Read::default()
-    }
+    Read { cache, pattern, block, ..Read::default() }
 }
 
 #[derive(Default)]
@@ -311,9 +294,7 @@ impl RoleAt<Read> for Reading {
         }
         let block = point.block;
         let count = batch.count(target_file::quarter_of_time(meter).max(STAMPED * point.depth));
-        target_file::report_cpu(meter, count * block, || {
-            target.check("read", reader.read(count))
-        })?;
+        target_file::report_cpu(meter, count * block, || target.check("read", reader.read(count)))?;
         for _ in 0..(COMPARED_BYTES / block).min(COMPARED) {
             target.check("read", reader.read(1))?;
             verify_last(&reader)?;

@@ -101,10 +101,7 @@ impl Measure for Remote {
     const ROUNDS: u32 = 2;
     const BLOCKS_BY: NameList = &["path"];
     const ROLES: &'static [StartRole] = &[|launch| {
-        role::<Remote>(Reading {
-            random: Rng::with_seed(launch.seed),
-            ..Reading::default()
-        })
+        role::<Remote>(Reading { random: Rng::with_seed(launch.seed), ..Reading::default() })
     }];
 
     fn memory_bytes(point: &At<Remote>) -> u64 {
@@ -123,11 +120,8 @@ const UNSET: &str = "unset";
 
 /// The axis `path`.
 fn path() -> AxisOf<Text> {
-    place(
-        &[(UNSET, "none: nothing is measured")],
-        const { &[Text::Borrowed(url::SCHEME)] },
-    )
-    .about("the file, which is only read")
+    place(&[(UNSET, "none: nothing is measured")], const { &[Text::Borrowed(url::SCHEME)] })
+        .about("the file, which is only read")
 }
 
 /// The file that the path names.

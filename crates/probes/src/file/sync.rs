@@ -100,11 +100,7 @@ impl Measure for Sync {
     }
 
     fn predict(point: &At<Sync>, facts: &Facts, measured: &MeasuredRows<'_>) -> Option<Prediction> {
-        let blocks = expect::Blocks {
-            dir: &point.dir,
-            block: point.block,
-            jump: true,
-        };
+        let blocks = expect::Blocks { dir: &point.dir, block: point.block, jump: true };
         let request = expect::request(blocks, facts, measured)?;
         // A write of the data, and another one where its place in the file is written too.
         let mut cost = (request.clone() * (1.0, 2.0)).named("to write the data");
@@ -146,12 +142,7 @@ mod tests {
     fn what_lasts_has_gone_to_the_device() {
         for call in Call::ALL.iter().copied() {
             for r#where in Where::ALL.iter().copied() {
-                let axes = Sync {
-                    call,
-                    r#where,
-                    size: 64 << 10,
-                    ..Sync::default()
-                };
+                let axes = Sync { call, r#where, size: 64 << 10, ..Sync::default() };
                 if let Some(report) = measure_if_supported(&axes) {
                     let share = value(&report, "device_share");
                     assert!(share.is_none_or(|share| share >= ALL), "{axes:?}");
@@ -174,10 +165,7 @@ mod tests {
 
     #[test]
     fn nothing_lasts_in_memory() {
-        let in_memory = Sync {
-            dir: "/dev/shm".into(),
-            ..Sync::default()
-        };
+        let in_memory = Sync { dir: "/dev/shm".into(), ..Sync::default() };
         match measure(in_memory) {
             Err(failure) => assert!(failure.reason.contains("/dev/shm"), "{failure}"),
             Ok(_) => eprintln!("skipped: /dev/shm is on no tmpfs"),

@@ -361,10 +361,7 @@ pub(crate) fn require_no_cached_file(folder: &Path) -> Result<(), Failure> {
         return Ok(());
     };
     let lowest = [&disk.name].into_iter().chain(&disk.parts);
-    if lowest
-        .filter_map(|name| device::is_direct_loop(name))
-        .all(|direct| !direct)
-    {
+    if lowest.filter_map(|name| device::is_direct_loop(name)).all(|direct| !direct) {
         unsupported!(
             "{} lies on {}, a file that this kernel may have cached (--set dir= for a folder on a disk; losetup \
              --direct-io=on passes its cache)",
@@ -515,11 +512,7 @@ mod tests {
         let most = 4 * MAX_RANDOM_BLOCKS;
         for numbers in [64, MAX_RANDOM_BLOCKS, most, most + 1, most + 77, 1 << 32] {
             let mut chosen = sample(numbers, &mut random);
-            assert_eq!(
-                chosen.len() as u64,
-                numbers.min(MAX_RANDOM_BLOCKS),
-                "{numbers}"
-            );
+            assert_eq!(chosen.len() as u64, numbers.min(MAX_RANDOM_BLOCKS), "{numbers}");
             assert!(!chosen.is_sorted(), "{numbers}");
             chosen.sort_unstable();
             assert!(chosen.windows(2).all(|two| two[0] < two[1]), "{numbers}");

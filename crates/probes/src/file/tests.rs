@@ -63,10 +63,7 @@ fn metered<P: Measure>(
     let primary = P::METRICS[0].name;
     let mut meter = Meter::new(&*clock, time_ns, &stop, None, primary, &mut record);
     measure(&mut meter)?;
-    Ok(P::derive(
-        point,
-        vec![record.into_report(false, Vec::new())],
-    ))
+    Ok(P::derive(point, vec![record.into_report(false, Vec::new())]))
 }
 
 /// A metric that is one number.

@@ -91,20 +91,14 @@ impl Measure for Write {
         const NOTE: (f64, f64) = (0.7, 2.5);
         let block = point.block as f64;
         let cost = if point.is_direct() {
-            let blocks = expect::Blocks {
-                dir: &point.dir,
-                block: point.block,
-                jump: point.pattern.jumps(),
-            };
+            let blocks =
+                expect::Blocks { dir: &point.dir, block: point.block, jump: point.pattern.jumps() };
             expect::request(blocks, facts, measured)? + expect::bytes(blocks, facts)?
         } else {
             expect::call(measured)?
                 + (syscall::measured_cost(measured, syscall::Call::Open)? * NOTE)
                     .named("what the file system notes")
-                + Cost::new(
-                    MARK_PAGE_NS * expect::pages(block),
-                    "to find pages and mark them",
-                )
+                + Cost::new(MARK_PAGE_NS * expect::pages(block), "to find pages and mark them")
                 + expect::copy(measured, block)?
         };
         cost.predict("cost")
@@ -116,12 +110,7 @@ impl Measure for Write {
 }
 
 fn at(cache: Cache, pattern: Pattern, block: u64) -> Write {
-    Write {
-        cache,
-        pattern,
-        block,
-        ..Write::default()
-    }
+    Write { cache, pattern, block, ..Write::default() }
 }
 
 impl Write {

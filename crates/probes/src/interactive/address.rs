@@ -45,9 +45,7 @@ impl FromStr for Address {
             )
         };
         let (host, port) = text.rsplit_once(':').ok_or_else(wrong)?;
-        let inner = host
-            .strip_prefix('[')
-            .and_then(|host| host.strip_suffix(']'));
+        let inner = host.strip_prefix('[').and_then(|host| host.strip_suffix(']'));
         let is_host = match inner {
             Some(inner) => inner.contains(':'),
             None => !host.is_empty() && !host.contains([':', '[', ']', ' ', '/']),
@@ -63,31 +61,13 @@ mod tests {
 
     #[test]
     fn addresses_read_as_they_are_written() {
-        for text in [
-            "127.0.0.1:7000",
-            "[::1]:7000",
-            "a.example:1",
-            "unix:/tmp/x y",
-        ] {
+        for text in ["127.0.0.1:7000", "[::1]:7000", "a.example:1", "unix:/tmp/x y"] {
             let address: Address = text.parse().expect("it is an address");
             assert_eq!(address.to_string(), text);
         }
-        for text in [
-            "",
-            "7000",
-            ":7000",
-            "host:",
-            "host:70000",
-            "::1:7000",
-            "[::1]",
-            "unix:",
-        ] {
+        for text in ["", "7000", ":7000", "host:", "host:70000", "::1:7000", "[::1]", "unix:"] {
             assert!(text.parse::<Address>().is_err(), "{text}");
         }
-        assert!(
-            format!("unix:/{}", "x".repeat(107))
-                .parse::<Address>()
-                .is_err()
-        );
+        assert!(format!("unix:/{}", "x".repeat(107)).parse::<Address>().is_err());
     }
 }

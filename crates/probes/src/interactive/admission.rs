@@ -29,11 +29,7 @@ pub(super) struct Taken<'a> {
 
 impl Admission {
     pub(super) fn new(clients_most: u64) -> Admission {
-        Admission {
-            clients_most,
-            clients: AtomicU64::new(0),
-            promised_bytes: AtomicU64::new(0),
-        }
+        Admission { clients_most, clients: AtomicU64::new(0), promised_bytes: AtomicU64::new(0) }
     }
 
     /// Room for one more client, which needs `bytes` of memory.
@@ -68,8 +64,7 @@ impl<'a> Taken<'a> {
     /// Takes the amount, unless that exceeds the limit; then returns how much is taken already.
     fn new(from: &'a AtomicU64, amount: u64, most: u64) -> Result<Taken<'a>, u64> {
         let more = |taken: u64| taken.checked_add(amount).filter(|taken| *taken <= most);
-        from.fetch_update(Ordering::AcqRel, Ordering::Acquire, more)
-            .map(|_| Taken { from, amount })
+        from.fetch_update(Ordering::AcqRel, Ordering::Acquire, more).map(|_| Taken { from, amount })
     }
 }
 
@@ -102,12 +97,7 @@ mod tests {
 
     /// Memory for the largest messages of many threads.
     fn held(pattern: Pattern) -> u64 {
-        let sent = CopySend {
-            pattern,
-            threads: 64,
-            size: 64 << 20,
-            ..CopySend::default()
-        };
+        let sent = CopySend { pattern, threads: 64, size: 64 << 20, ..CopySend::default() };
         held_bytes(&sent.into())
     }
 

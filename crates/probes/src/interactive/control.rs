@@ -148,10 +148,7 @@ pub(super) struct Lines<'c> {
 
 impl Lines<'_> {
     pub(super) fn new(control: &Control) -> Lines<'_> {
-        Lines {
-            control,
-            unread: Vec::new(),
-        }
+        Lines { control, unread: Vec::new() }
     }
 
     /// The next line without its end, waiting as long as `wanted` says.
@@ -257,11 +254,7 @@ impl Listener {
                 (socket, address.clone(), file_at(path))
             }
         };
-        Ok(Listener {
-            socket,
-            address,
-            file,
-        })
+        Ok(Listener { socket, address, file })
     }
 
     /// The next sender's connection; `WouldBlock` where none waits.
@@ -366,9 +359,6 @@ pub(super) mod tests {
         assert_eq!(kind(&mut lines, true), Err(ErrorKind::UnexpectedEof));
         let (one, other) = pair();
         one.write(&[b'x'; 5000]).expect("it is written");
-        assert_eq!(
-            kind(&mut Lines::new(&other), true),
-            Err(ErrorKind::InvalidData)
-        );
+        assert_eq!(kind(&mut Lines::new(&other), true), Err(ErrorKind::InvalidData));
     }
 }

@@ -106,10 +106,7 @@ impl Reply {
     /// Why a sender is not served.
     pub(super) fn refused(refusal: &Refusal) -> Reply {
         let (Refusal::Wrong(reason) | Refusal::Nothing(reason)) = refusal;
-        Reply::Refused {
-            reason: reason.clone(),
-            wrong: matches!(refusal, Refusal::Wrong(_)),
-        }
+        Reply::Refused { reason: reason.clone(), wrong: matches!(refusal, Refusal::Wrong(_)) }
     }
 }
 

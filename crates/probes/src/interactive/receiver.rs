@@ -123,10 +123,7 @@ impl Receiver {
             this_end: ThisEnd::new(),
             admission: Admission::new(clients_most as u64),
             waiting: Waiting::default(),
-            refusals: Mutex::new(Refusals {
-                since: Instant::now(),
-                count: 0,
-            }),
+            refusals: Mutex::new(Refusals { since: Instant::now(), count: 0 }),
             served: AtomicU64::new(0),
         })
     }
@@ -151,9 +148,7 @@ impl Receiver {
                     // It has gone before it was accepted.
                     Err(error) if error.kind() == ErrorKind::ConnectionAborted => continue,
                     Err(error) => {
-                        observe(Event::Trouble(format!(
-                            "cannot accept a connection: {error}"
-                        )));
+                        observe(Event::Trouble(format!("cannot accept a connection: {error}")));
                         sleep(AFTER_FAILURE);
                         continue;
                     }
@@ -217,18 +212,11 @@ impl Receiver {
             return;
         }
         let more = refusals.count.saturating_sub(REFUSALS_MOST);
-        *refusals = Refusals {
-            since: Instant::now(),
-            count: 0,
-        };
+        *refusals = Refusals { since: Instant::now(), count: 0 };
         // Must not be held: a terminal that does not read would keep others from connecting.
         drop(refusals);
         if more > 0 {
-            let what = if more == 1 {
-                "connection was"
-            } else {
-                "connections were"
-            };
+            let what = if more == 1 { "connection was" } else { "connections were" };
             observe(Event::Trouble(format!("{more} more {what} refused")));
         }
     }
@@ -259,9 +247,7 @@ impl Receiver {
         if is_unix != workload.is_unix() {
             return Err(Rejection::wrong("Unix sockets need unix:PATH"));
         }
-        workload
-            .check()
-            .map_err(|failure| Rejection::wrong(&failure.reason))?;
+        workload.check().map_err(|failure| Rejection::wrong(&failure.reason))?;
         let slot = self.admission.client(workload.held_bytes());
         Ok((workload, slot.map_err(Rejection::Refused)?))
     }

@@ -72,27 +72,16 @@ pub fn send(sending: &Sending<'_>) -> Result<Sent, Refusal> {
         Control::connect(address, sending.stop).map_err(|error| cannot_connect(address, &error))?;
     let mut lines = Lines::new(&control);
     let this_end = ThisEnd::new();
-    let will = Request::Will {
-        asked: sending.asked.clone(),
-        place: this_end.place.clone(),
-    };
+    let will = Request::Will { asked: sending.asked.clone(), place: this_end.place.clone() };
     let until = Instant::now() + REPLY;
     let wanted = || !sending.stop.load(Ordering::Relaxed) && Instant::now() < until;
     let reply = greet(&control, &mut lines, sending.token, &will, wanted)
         .map_err(|error| lost(address, &error))?;
     let (offers, token, place) = match reply {
-        Reply::Begin {
-            offers,
-            token,
-            place,
-        } => (offers, token, place),
+        Reply::Begin { offers, token, place } => (offers, token, place),
         Reply::Refused { reason, wrong } => {
             let reason = format!("the receiver at {address} refuses: {}", printable(&reason));
-            return Err(if wrong {
-                Refusal::Wrong(reason)
-            } else {
-                Refusal::Nothing(reason)
-            });
+            return Err(if wrong { Refusal::Wrong(reason) } else { Refusal::Nothing(reason) });
         }
         Reply::End | Reply::Arrived { .. } => {
             return Err(lost(address, &ErrorKind::InvalidData.into()));
@@ -122,9 +111,7 @@ fn greet(
     // everything.
     let first = lines.next(REPLY_MOST_BYTES, &wanted);
     let first = first.map_err(|error| greeted.err().unwrap_or(error))?;
-    let Some(challenge) = str::from_utf8(&first)
-        .ok()
-        .filter(|line| line.starts_with(CHALLENGE))
+    let Some(challenge) = str::from_utf8(&first).ok().filter(|line| line.starts_with(CHALLENGE))
     else {
         return serde_json::from_slice(&first)
             .map_err(|error| io::Error::new(ErrorKind::InvalidData, error));
@@ -163,10 +150,7 @@ impl Session<'_> {
                 replies
             });
             let patience = Patience(&until);
-            let listens = listening
-                .as_ref()
-                .map(|_| ())
-                .or_fail("cannot start a thread");
+            let listens = listening.as_ref().map(|_| ()).or_fail("cannot start a thread");
             let (measured, messages) = match listens.and_then(|()| self.prepare(token, offers)) {
                 Ok(mut role) => {
                     let measured = self.this_end.measure(&mut *role, &self.stop);
@@ -176,9 +160,7 @@ impl Session<'_> {
             };
             let reported = self.control.send(&match &measured {
                 Ok(_) => Request::Done { messages },
-                Err(failure) => Request::Failed {
-                    reason: failure.reason.clone(),
-                },
+                Err(failure) => Request::Failed { reason: failure.reason.clone() },
             });
             if measured.is_ok() && reported.is_ok() {
                 patience.ends_in(REPLY);
@@ -347,11 +329,7 @@ mod tests {
         let peer = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1));
         let link_local = "fe80::1".parse().expect("an address");
         for (offered, (peer, scope), reached) in [
-            (
-                "10.0.0.1:70 10.0.0.2:71",
-                (peer, 0),
-                "192.0.2.1:70 192.0.2.1:71",
-            ),
+            ("10.0.0.1:70 10.0.0.2:71", (peer, 0), "192.0.2.1:70 192.0.2.1:71"),
             ("[fe80::1%9]:70", (link_local, 2), "[fe80::1%2]:70"),
             ("unix:@0012f", (peer, 0), "unix:@0012f"),
         ] {

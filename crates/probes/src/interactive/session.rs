@@ -38,17 +38,11 @@ impl Session<'_> {
         observe: Observer<'_>,
     ) -> Result<(), Rejection> {
         let this_end = &self.receiver.this_end;
-        let prepared = self
-            .prepare()
-            .map_err(|failure| self.reject(failure.reason));
+        let prepared = self.prepare().map_err(|failure| self.reject(failure.reason));
         let (mut role, offers, token) = prepared?;
         let from = self.control.peer.clone();
         let link_end = watch_link_end("receiver", self.control.local);
-        let begin = Reply::Begin {
-            offers,
-            token,
-            place: this_end.place.clone(),
-        };
+        let begin = Reply::Begin { offers, token, place: this_end.place.clone() };
         let enough = AtomicBool::new(false);
         let served = scope(|scope| {
             let running =
@@ -108,16 +102,9 @@ impl Session<'_> {
     /// The role, where the sender can connect to it, and with which token.
     fn prepare(&self) -> Result<(Box<dyn LocalEnd>, Offers, String), Failure> {
         let token = token().or_fail("no random bytes for a token")?;
-        let Receiver {
-            this_end, sockets, ..
-        } = self.receiver;
-        let launch = this_end.launch(
-            "receiver",
-            &self.workload,
-            self.control,
-            *sockets,
-            token.clone(),
-        );
+        let Receiver { this_end, sockets, .. } = self.receiver;
+        let launch =
+            this_end.launch("receiver", &self.workload, self.control, *sockets, token.clone());
         let mut role = self.workload.receiving(&launch)?;
         let offers = role.prepare(&Offers::new())?;
         Ok((role, offers, token))

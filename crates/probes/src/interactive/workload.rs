@@ -97,19 +97,12 @@ pub struct Asked {
 impl Asked {
     /// This probe at these axes.
     pub(super) fn new(info: &ProbeInfo, axes: Axes, conditions: Conditions) -> Asked {
-        Asked {
-            probe: info.id.to_string(),
-            method: info.method,
-            axes,
-            conditions,
-        }
+        Asked { probe: info.id.to_string(), method: info.method, axes, conditions }
     }
 
     /// The workload over this link; none where this build has no such probe, method or point.
     pub(super) fn over(&self, link: &Link) -> Option<Workload> {
-        let Asked {
-            axes, conditions, ..
-        } = self;
+        let Asked { axes, conditions, .. } = self;
         let link = link.to_string().into();
         let is_of = |info: &ProbeInfo| {
             self.probe == info.id && self.method == info.method && info.allows(axes)
@@ -282,10 +275,7 @@ fn check_conditions(point: &Datagrams) -> Result<(), Failure> {
     let Conditions { retry_ns, drop } = point.conditions;
     let reason = if !(0.0..=random_loss::MOST).contains(&drop) {
         "the receiver can drop 0 to 90 % of the datagrams (--drop)"
-    } else if DATAGRAMS
-        .iter()
-        .all(|(_, stack)| *stack != point.loss.stack)
-    {
+    } else if DATAGRAMS.iter().all(|(_, stack)| *stack != point.loss.stack) {
         "`costof send` sends only rudp and study-datagrams (--over, not --set stack=)"
     } else if retry_ns.is_some() && point.loss.stack != Stack::Study {
         "rudp retransmits by the round trip that it measures (--over study-datagrams has --retry)"
@@ -392,11 +382,7 @@ mod tests {
             }
             for (probe, method) in [("net.rtt", 1), (&*probe_over(over).id, 99)] {
                 let (probe, asked) = (probe.to_owned(), asked(over, |axes| axes, none));
-                assert!(!is_known(Asked {
-                    probe,
-                    method,
-                    ..asked
-                }));
+                assert!(!is_known(Asked { probe, method, ..asked }));
             }
         }
         let dropping = asked("tcp", |axes| axes, Conditions::new(None, 0.1));

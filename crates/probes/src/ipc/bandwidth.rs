@@ -152,10 +152,7 @@ impl Setup<Bandwidth> for Sender {
         // The axis ends at what a flow accepts.
         let size = point.size as usize;
         let flow = Flow::start(point.over.into(), size, cpu, point.cpus == Cpus::Same);
-        Ok(Sender {
-            flow: flow.map_err(cannot_start)?,
-            _awake: awake,
-        })
+        Ok(Sender { flow: flow.map_err(cannot_start)?, _awake: awake })
     }
 
     fn measure(&mut self, point: &At<Bandwidth>, meter: &mut Meter<'_>) -> Result<(), Failure> {
@@ -186,10 +183,7 @@ mod tests {
         let cost = samples("cost", &[(1, first), (2, two), (1, last)]);
         let measured = Bandwidth::derive(&point, vec![report(vec![cost])]);
         assert_eq!(data(&measured, "throughput"), Some(&Data::Value(1e9)));
-        let failed = Report {
-            state: State::Failed,
-            ..report(Vec::new())
-        };
+        let failed = Report { state: State::Failed, ..report(Vec::new()) };
         assert!(Bandwidth::derive(&point, vec![failed]).metrics.is_empty());
     }
 }

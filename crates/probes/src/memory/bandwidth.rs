@@ -144,11 +144,7 @@ impl Measure for Bandwidth {
             .chain([processors])
             .filter(|threads| *threads > 1)
             .flat_map(|threads| {
-                [Op::Read, Op::Copy].map(|op| Bandwidth {
-                    op,
-                    threads,
-                    ..Bandwidth::default()
-                })
+                [Op::Read, Op::Copy].map(|op| Bandwidth { op, threads, ..Bandwidth::default() })
             });
         let kernels = [
             (Op::Write, Kernels::Avx2),
@@ -159,11 +155,7 @@ impl Measure for Bandwidth {
         ]
         .into_iter()
         .filter(|_| facts.architecture.as_deref() == Some("x86_64"))
-        .map(|(op, kernel)| Bandwidth {
-            op,
-            kernel,
-            ..Bandwidth::default()
-        });
+        .map(|(op, kernel)| Bandwidth { op, kernel, ..Bandwidth::default() });
         Planned::all(caches.chain(threads).chain(kernels))
     }
 
@@ -190,11 +182,7 @@ impl Measure for Bandwidth {
 
 /// One thread streaming through `size` bytes with the fastest kernel.
 pub(crate) fn stream(op: Op, size: u64) -> Bandwidth {
-    Bandwidth {
-        op,
-        size,
-        ..Bandwidth::default()
-    }
+    Bandwidth { op, size, ..Bandwidth::default() }
 }
 
 fn arena_bytes(point: &Bandwidth) -> u64 {
@@ -231,11 +219,7 @@ impl Streaming {
         // Points that do not fit are refused one by one.
         let fitting = points.filter(|point| arenas::fits(memory_bytes(point)));
         let largest = fitting.map(|point| arena_bytes(&point)).max();
-        Streaming {
-            cpus: launch.cpus.clone(),
-            largest: largest.unwrap_or(0),
-            team: None,
-        }
+        Streaming { cpus: launch.cpus.clone(), largest: largest.unwrap_or(0), team: None }
     }
 }
 
@@ -257,10 +241,7 @@ impl RoleAt<Bandwidth> for Streaming {
     }
 
     fn run(&mut self, point: &At<Bandwidth>, meter: &mut Meter<'_>) -> Result<(), Failure> {
-        let team = self
-            .team
-            .as_ref()
-            .expect("a prepared point has its threads");
+        let team = self.team.as_ref().expect("a prepared point has its threads");
         let operation: Operation = point.op.into();
         let kernels = kernels(operation, point.kernel)?;
         let (block_bytes, blocks) = blocks(point);
@@ -280,10 +261,7 @@ impl RoleAt<Bandwidth> for Streaming {
     }
 
     fn finish(&mut self, _: &At<Bandwidth>, _: &mut Meter<'_>) -> Result<(), Failure> {
-        let team = self
-            .team
-            .as_ref()
-            .expect("a measured point has its threads");
+        let team = self.team.as_ref().expect("a measured point has its threads");
         team.each(|stream| stream.check().map_err(Failure::error))
     }
 }
@@ -315,10 +293,7 @@ mod tests {
     fn the_throughput_is_that_of_all_threads() {
         let cost = Data::Samples(vec![(1, 100.0), (2, 256.0), (1, 128.0)]);
         let report = report(vec![Measured::new("cost".into(), cost)]);
-        let point = Bandwidth {
-            threads: 2,
-            ..stream(Op::Read, 4096)
-        };
+        let point = Bandwidth { threads: 2, ..stream(Op::Read, 4096) };
         let report = Bandwidth::derive(&point.into(), vec![report]);
         let throughput = &report.metrics[1];
         assert_eq!(throughput.name, "throughput");

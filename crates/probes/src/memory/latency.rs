@@ -111,9 +111,7 @@ impl Measure for Latency {
             Some(Headline::new(label, load(sizes::inside(facts, level)?)))
         });
         let beyond = load(sizes::beyond(facts));
-        cached
-            .chain([Headline::new("main memory reference", beyond)])
-            .collect()
+        cached.chain([Headline::new("main memory reference", beyond)]).collect()
     }
 
     fn predict(
@@ -126,8 +124,5 @@ impl Measure for Latency {
 }
 
 pub(crate) fn load(size: u64) -> Latency {
-    Latency {
-        size,
-        ..Latency::default()
-    }
+    Latency { size, ..Latency::default() }
 }

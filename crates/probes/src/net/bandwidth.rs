@@ -180,12 +180,8 @@ impl RoleAt<Bandwidth> for Receiving {
 
     fn prepare(&mut self, point: &At<Bandwidth>, _: &Offers) -> Result<Offers, Failure> {
         check(point)?;
-        let (listener, mut offers) = rendezvous::listen(
-            &point.link,
-            &self.rendezvous,
-            point.over.into(),
-            point.flows,
-        )?;
+        let (listener, mut offers) =
+            rendezvous::listen(&point.link, &self.rendezvous, point.over.into(), point.flows)?;
         self.listener = Some(listener);
         offers.insert(COUNTED.into(), listed(&self.cpus.used(point.flows)));
         Ok(offers)
@@ -201,10 +197,8 @@ impl RoleAt<Bandwidth> for Receiving {
         let used = self.cpus.used(flows.len());
         let interrupts = SoftInterrupts::watch(used.into_iter().collect());
         // The controller stops it when the sender is done: what a link has lost never arrives.
-        each(&mut flows, &self.cpus, |flow| {
-            flow.receive(point.size, stop)
-        })
-        .map_err(|error| broken(&error))?;
+        each(&mut flows, &self.cpus, |flow| flow.receive(point.size, stop))
+            .map_err(|error| broken(&error))?;
         if !flows.iter().all(Receiver::last_piece_is_right) {
             return Err(Failure::error("the received bytes differ from those sent"));
         }
@@ -340,12 +334,7 @@ mod tests {
     fn what_cannot_be_says_the_way_out() {
         use CongestionControl as By;
         let at = |over, size, congestion_control| {
-            let point = Bandwidth {
-                over,
-                size,
-                congestion_control,
-                ..Bandwidth::default()
-            };
+            let point = Bandwidth { over, size, congestion_control, ..Bandwidth::default() };
             check(&point).map_err(|failure| failure.reason)
         };
         assert!(at(Over::Udp, 65507, By::Default).is_ok());
@@ -367,10 +356,7 @@ mod tests {
         assert_eq!(duration(Over::Tcp, 10e6, ms(190)), ms(7600));
         assert_eq!(duration(Over::Tcp, 10e6, ms(3000)), MAX_DURATION);
         let least_ms = |over, link: &'static str| {
-            let axes = Bandwidth {
-                over,
-                ..Bandwidth::default()
-            };
+            let axes = Bandwidth { over, ..Bandwidth::default() };
             let link = link.into();
             Bandwidth::least_ns(&At { axes, link }) / 1e6
         };

@@ -88,19 +88,11 @@ impl Measure for Connect {
     }
 
     fn headlines(_: &Facts) -> Vec<Headline> {
-        vec![Headline::new(
-            "TCP connection on loopback: set up",
-            Connect::default(),
-        )]
+        vec![Headline::new("TCP connection on loopback: set up", Connect::default())]
     }
 
     fn predict(point: &At<Connect>, _: &Facts, measured: &MeasuredRows<'_>) -> Option<Prediction> {
-        let spinning = [
-            ("over", "tcp"),
-            ("wait", "spin"),
-            ("size", "56"),
-            ("rate", "0"),
-        ];
+        let spinning = [("over", "tcp"), ("wait", "spin"), ("size", "56"), ("rate", "0")];
         let rtt_ns = measured.primary_over("loopback", "net.rtt", &spinning)?;
         let packets = Cost::new(rtt_ns, "for a spinning round trip") * (1.4, 3.2);
         let packets =
@@ -159,11 +151,7 @@ struct Served<'a> {
 
 impl Served<'_> {
     fn new(clock: &dyn Clock) -> Served<'_> {
-        Served {
-            clock,
-            count: 0,
-            stamped: Vec::with_capacity((CONNECTIONS_MOST / ROUND) as usize),
-        }
+        Served { clock, count: 0, stamped: Vec::with_capacity((CONNECTIONS_MOST / ROUND) as usize) }
     }
 
     /// Serves the client's next connection, if one comes soon.
@@ -240,9 +228,7 @@ fn round(connector: &mut connections::Connector, meter: &mut Meter<'_>) -> Resul
     let connection = connected.map_err(|error| cannot_connect(&error))?;
     meter.time("close", || connection.close());
     let connection = connect(connector)?;
-    meter
-        .time("tear_down", || connection.tear_down())
-        .map_err(|error| broken(&error))?;
+    meter.time("tear_down", || connection.tear_down()).map_err(|error| broken(&error))?;
     connect_and_tear_down(connector)
 }
 

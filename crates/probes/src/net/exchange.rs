@@ -142,11 +142,7 @@ impl Exchange {
     }
 
     pub(crate) fn placement(&self) -> Placement {
-        Placement {
-            cpus: self.cpus,
-            wake: self.wake,
-            blocks: self.blocks(),
-        }
+        Placement { cpus: self.cpus, wake: self.wake, blocks: self.blocks() }
     }
 
     /// Whether the ends wait in the kernel.
@@ -391,10 +387,7 @@ fn config(link: &str, message_bytes: usize) -> Config {
 
 /// Over stamped sockets all transports send datagrams as long as IP allows, which IP fragments.
 fn stamped_config(link: &str, message_bytes: usize) -> Config {
-    Config {
-        datagram_bytes: DATAGRAM_MOST_BYTES,
-        ..config(link, message_bytes)
-    }
+    Config { datagram_bytes: DATAGRAM_MOST_BYTES, ..config(link, message_bytes) }
 }
 
 /// Datagrams of the library for a message of this size.
@@ -412,9 +405,8 @@ fn library(link: &str, size: usize, measured: &MeasuredRows<'_>) -> Option<Cost>
     let calls = read * (0.0, 4.0);
     let bytes = (4.0 * size / 20.0, 12.0 * size / 5.0);
     Some(
-        datagrams.named(format!(
-            "{handled} datagrams written or read by the library"
-        )) + calls.named("its other system calls")
+        datagrams.named(format!("{handled} datagrams written or read by the library"))
+            + calls.named("its other system calls")
             + Cost::new(bytes, format!("for 4 tags and up to 8 copies of {size} B")),
     )
 }

@@ -17,10 +17,7 @@ const ROUND_TRIPS: u32 = 40;
 
 /// How long a transfer lasts that is to be measured for `point_ns`.
 pub(crate) fn duration(point_ns: f64, least: Duration, round_trip: Duration) -> Duration {
-    Duration::from_nanos(point_ns as u64)
-        .max(least)
-        .max(ROUND_TRIPS * round_trip)
-        .min(MAX_DURATION)
+    Duration::from_nanos(point_ns as u64).max(least).max(ROUND_TRIPS * round_trip).min(MAX_DURATION)
 }
 
 /// The CPUs of an end's flows, in order; empty if the flows may run anywhere.
@@ -97,9 +94,7 @@ pub(in crate::net) mod tests {
 
     fn cpu_ofs(cpus: &[usize], apart: bool, flows: usize) -> Vec<usize> {
         let processors = processors(cpus, apart);
-        (0..flows)
-            .filter_map(|flow| processors.cpu_of(flow))
-            .collect()
+        (0..flows).filter_map(|flow| processors.cpu_of(flow)).collect()
     }
 
     #[test]

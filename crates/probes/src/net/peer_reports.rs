@@ -20,10 +20,7 @@ pub(crate) fn joined(reports: Vec<Report>) -> Report {
         return report;
     }
     for measured in sender.metrics {
-        let same = report
-            .metrics
-            .iter_mut()
-            .find(|have| have.name == measured.name);
+        let same = report.metrics.iter_mut().find(|have| have.name == measured.name);
         match (same.map(|have| &mut have.data), &measured.data) {
             (Some(Data::Value(sum)), Data::Value(more)) => *sum += more,
             _ => report.metrics.push(measured),
@@ -56,10 +53,7 @@ pub(crate) fn on_cpus(cpus: Cpus, mut report: Report) -> Report {
 
 /// Removes a number from a report.
 pub(crate) fn take(report: &mut Report, name: &str) -> Option<f64> {
-    let at = report
-        .metrics
-        .iter()
-        .position(|metric| metric.name == name)?;
+    let at = report.metrics.iter().position(|metric| metric.name == name)?;
     match report.metrics.swap_remove(at).data {
         Data::Value(value) => Some(value),
         _ => None,
@@ -84,14 +78,8 @@ mod tests {
 
     #[test]
     fn both_ends_reports_become_one() {
-        let receiver = report(&[
-            ("throughput", Data::Value(1e9)),
-            ("softirq", Data::Value(3.0)),
-        ]);
-        let sender = report(&[
-            ("cpu_sender", Data::Value(200.0)),
-            ("softirq", Data::Value(4.0)),
-        ]);
+        let receiver = report(&[("throughput", Data::Value(1e9)), ("softirq", Data::Value(3.0))]);
+        let sender = report(&[("cpu_sender", Data::Value(200.0)), ("softirq", Data::Value(4.0))]);
         let report = joined(vec![receiver.clone(), sender.clone()]);
         let value = |name: &str| {
             let found = report.metrics.iter().find(|metric| metric.name == name);
@@ -101,10 +89,7 @@ mod tests {
         assert_eq!(value("softirq"), Some(Data::Value(7.0)));
         assert_eq!(value("cpu_sender"), Some(Data::Value(200.0)));
         assert_eq!(report.allocations, 2);
-        let failed = Report {
-            state: State::Failed,
-            ..sender
-        };
+        let failed = Report { state: State::Failed, ..sender };
         let report = joined(vec![receiver, failed]);
         assert_eq!((report.state, report.metrics.len()), (State::Failed, 0));
     }
@@ -112,10 +97,7 @@ mod tests {
     #[test]
     fn what_was_lost_is_known_from_both_ends() {
         let lost = |sent: f64, arrived: f64| {
-            let receiver = report(&[
-                (ARRIVED, Data::Value(arrived)),
-                (DROPPED, Data::Value(20.0)),
-            ]);
+            let receiver = report(&[(ARRIVED, Data::Value(arrived)), (DROPPED, Data::Value(20.0))]);
             let sender = report(&[(SENT, Data::Value(sent))]);
             let report = joined(vec![receiver, sender]);
             let names: Vec<&str> = report.metrics.iter().map(|metric| &*metric.name).collect();
@@ -127,14 +109,8 @@ mod tests {
             Some(values.collect::<Vec<_>>())
         };
         let value = Data::Value;
-        assert_eq!(
-            lost(200.0, 150.0),
-            Some(vec![value(0.25), value(0.1), value(20.0)])
-        );
-        assert_eq!(
-            lost(200.0, 201.0),
-            Some(vec![value(0.0), value(0.1), value(20.0)])
-        );
+        assert_eq!(lost(200.0, 150.0), Some(vec![value(0.25), value(0.1), value(20.0)]));
+        assert_eq!(lost(200.0, 201.0), Some(vec![value(0.0), value(0.1), value(20.0)]));
         assert_eq!(lost(0.0, 0.0), None);
     }
 }

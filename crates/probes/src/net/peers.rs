@@ -29,11 +29,7 @@ pub(crate) struct Placement {
 impl Placement {
     /// For an end that waits in the kernel.
     pub(crate) fn blocking(cpus: Cpus, wake: Wake) -> Placement {
-        Placement {
-            cpus,
-            wake,
-            blocks: true,
-        }
+        Placement { cpus, wake, blocks: true }
     }
 }
 
@@ -63,11 +59,7 @@ impl Local {
         if !self.rendezvous.apart {
             threads::on(cpus.count(), &self.cpus)?;
         }
-        let own = if shares && !self.leads {
-            self.cpus.last()
-        } else {
-            self.cpus.first()
-        };
+        let own = if shares && !self.leads { self.cpus.last() } else { self.cpus.first() };
         let own = *own.ok_or_else(|| Failure::error("this end has no CPU"))?;
         affinity::pin(&[own])
             .map_err(|error| Failure::error(format!("cannot run on CPU {own}: {error}")))?;
@@ -97,10 +89,7 @@ impl Acceptor {
     /// # Errors
     /// A launch without a rendezvous, which is a bug of the controller.
     pub(crate) fn start(launch: &Launch) -> Result<Acceptor, Failure> {
-        Ok(Acceptor {
-            local: Local::new(launch, false)?,
-            ready: None,
-        })
+        Ok(Acceptor { local: Local::new(launch, false)?, ready: None })
     }
 
     /// Moves to the point's CPU, and listens for `flows` connections. Returns what the other end
@@ -166,10 +155,7 @@ impl Connector {
     /// # Errors
     /// A launch without a rendezvous, which is a bug of the controller.
     pub(crate) fn start(launch: &Launch) -> Result<Connector, Failure> {
-        Ok(Connector {
-            local: Local::new(launch, true)?,
-            ready: None,
-        })
+        Ok(Connector { local: Local::new(launch, true)?, ready: None })
     }
 
     /// Moves to the point's CPU, and remembers where the other end listens.

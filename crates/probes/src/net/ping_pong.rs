@@ -86,10 +86,7 @@ impl<P> ClientRole<P> {
     /// # Errors
     /// Those of [`Connector::start`].
     pub(crate) fn start(launch: &Launch, measure: MeasureAt<P>) -> Result<ClientRole<P>, Failure> {
-        Ok(ClientRole {
-            connector: Connector::start(launch)?,
-            measure,
-        })
+        Ok(ClientRole { connector: Connector::start(launch)?, measure })
     }
 }
 
@@ -121,10 +118,7 @@ impl<R> Stamping<R> {
     pub(crate) fn start(role: impl FnOnce() -> Result<R, Failure>) -> Result<Stamping<R>, Failure> {
         /// How long the kernel may take to switch stamps on.
         const SWITCHED_ON: Duration = Duration::from_secs(5);
-        Ok(Stamping {
-            stamps: SwitchedOn::within(SWITCHED_ON),
-            role: role()?,
-        })
+        Ok(Stamping { stamps: SwitchedOn::within(SWITCHED_ON), role: role()? })
     }
 }
 
@@ -210,10 +204,7 @@ pub(crate) struct CpuTime {
 
 impl CpuTime {
     pub(crate) fn start() -> CpuTime {
-        CpuTime {
-            began_ns: now_ns(ClockId::ThreadCpu),
-            messages: 0,
-        }
+        CpuTime { began_ns: now_ns(ClockId::ThreadCpu), messages: 0 }
     }
 
     /// Reports the CPU time per message, if the end waits in the kernel. A spinning end uses its

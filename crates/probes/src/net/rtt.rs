@@ -137,14 +137,8 @@ impl Measure for Rtt {
 
     fn headlines(_: &Facts) -> Vec<Headline> {
         let blocked = Rtt::default();
-        let spinning = Rtt {
-            wait: Wait::Spin,
-            ..blocked.clone()
-        };
-        let kilobyte = Rtt {
-            size: 1024,
-            ..blocked.clone()
-        };
+        let spinning = Rtt { wait: Wait::Spin, ..blocked.clone() };
+        let kilobyte = Rtt { size: 1024, ..blocked.clone() };
         vec![
             Headline::new("round trip: TCP on loopback, spinning", spinning),
             Headline::new("round trip: TCP on loopback, blocked", blocked.clone()),
@@ -249,9 +243,7 @@ fn one_at_a_time(
     if let Some(error) = failed {
         return Err(broken(&error));
     }
-    client
-        .verify()
-        .map_err(|_| Failure::error("the answer differs from what was sent"))
+    client.verify().map_err(|_| Failure::error("the answer differs from what was sent"))
 }
 
 /// How many messages may be lost before the first answer.

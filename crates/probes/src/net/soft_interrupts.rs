@@ -39,10 +39,7 @@ pub(crate) struct SoftInterrupts {
 
 impl SoftInterrupts {
     pub(crate) fn watch(cpus: Vec<usize>) -> SoftInterrupts {
-        SoftInterrupts {
-            cpus,
-            before: processor_ticks::read().ok(),
-        }
+        SoftInterrupts { cpus, before: processor_ticks::read().ok() }
     }
 
     /// Reports them per KiB of `bytes`, if the kernel counts them.
@@ -74,10 +71,7 @@ mod tests {
             let offers = Offers::from([(COUNTED.into(), listed(&counted))]);
             left_to_count(processors(own, apart).used(flows), &offers, apart)
         };
-        assert_eq!(
-            left(&[4, 5, 6, 7], &[5, 6, 7, 4], false, 2),
-            Some(vec![4, 6])
-        );
+        assert_eq!(left(&[4, 5, 6, 7], &[5, 6, 7, 4], false, 2), Some(vec![4, 6]));
         // An odd number of CPUs, of which both ends use some, or all.
         assert_eq!(left(&[0, 1, 2], &[1, 2, 0], false, 2), Some(vec![2]));
         assert_eq!(left(&[0, 1, 2], &[1, 2, 0], false, 3), None);

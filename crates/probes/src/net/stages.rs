@@ -94,10 +94,7 @@ impl Measure for Stages {
     client_and_server!();
 
     fn headlines(_: &Facts) -> Vec<Headline> {
-        vec![Headline::new(
-            "round trip: UDP on loopback, stamped by the kernel",
-            Stages::default(),
-        )]
+        vec![Headline::new("round trip: UDP on loopback, stamped by the kernel", Stages::default())]
     }
 
     fn predict(point: &At<Stages>, _: &Facts, measured: &MeasuredRows<'_>) -> Option<Prediction> {
@@ -186,13 +183,7 @@ pub(crate) fn first_stamped(
 }
 
 fn record(stages: &ClientStages, meter: &mut Meter<'_>) {
-    let ClientStages {
-        sent,
-        queued,
-        left,
-        received,
-        answered,
-    } = *stages;
+    let ClientStages { sent, queued, left, received, answered } = *stages;
     let queued = queued.unwrap_or(left);
     for (metric, from, to) in [
         ("latency", sent, answered),

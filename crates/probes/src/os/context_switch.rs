@@ -151,22 +151,14 @@ const SWITCHED: (f64, f64) = (500.0, 2_500.0);
 
 /// A measured context switch between two processes through a pipe, on such CPUs.
 pub(crate) fn measured_cost(cpus: Cpus, wake: Wake, measured: &MeasuredRows<'_>) -> Option<Cost> {
-    let switch = ContextSwitch {
-        between: Between::Processes,
-        over: Over::Pipe,
-        cpus,
-        wake,
-    };
+    let switch = ContextSwitch { between: Between::Processes, over: Over::Pipe, cpus, wake };
     expect::measured_cost(measured, &switch, "for a context switch by a pipe")
 }
 
 /// The time, without exits, until a halted CPU of a virtual machine runs again: the host's
 /// scheduler, and the host's CPU leaving an idle state.
 pub(super) fn resumed() -> Cost {
-    Cost::new(
-        (2e3, 14e3),
-        "until the hypervisor runs the halted CPU again",
-    )
+    Cost::new((2e3, 14e3), "until the hypervisor runs the halted CPU again")
 }
 
 /// What waking another CPU takes.
@@ -200,10 +192,7 @@ mod tests {
         let headlines = ContextSwitch::headlines(&Facts::default());
         for (headline, metrics) in headlines.iter().zip([3, 3, 2, 2]) {
             let point: At<ContextSwitch> = (&point(&PROBE, headline.axes.clone())).into();
-            let disturbed = |measured| Measured {
-                disturbed: vec![0],
-                ..measured
-            };
+            let disturbed = |measured| Measured { disturbed: vec![0], ..measured };
             let report = report(vec![
                 disturbed(samples("cost", &[(10, 40_000.0), (20, 80_000.0)])),
                 disturbed(number("over_alone", 500.0)),
@@ -212,10 +201,7 @@ mod tests {
             assert_eq!(report.metrics.len(), metrics, "{point:?}");
             assert_eq!(report.metrics[0].data.costs(), [2000.0, 2000.0]);
             // On one CPU, preemption by the partner is no disturbance.
-            assert_eq!(
-                report.metrics[0].disturbed.is_empty(),
-                point.cpus == Cpus::Same
-            );
+            assert_eq!(report.metrics[0].disturbed.is_empty(), point.cpus == Cpus::Same);
             if point.cpus == Cpus::Same {
                 assert_eq!(report.metrics[2].data, Data::Value(1500.0));
             }

@@ -58,12 +58,7 @@ const fn slows(
     code: Range,
     name: &'static str,
 ) -> Mitigation {
-    Mitigation {
-        shown,
-        entry,
-        code,
-        name,
-    }
+    Mitigation { shown, entry, code, name }
 }
 
 impl Mitigation {
@@ -149,16 +144,12 @@ mod tests {
     fn with(vulnerabilities: &[(&str, &str)]) -> (Cost, Cost) {
         let mut facts = Facts::default();
         let texts = vulnerabilities.iter();
-        facts.cpu.vulnerabilities = texts
-            .map(|(file, text)| ((*file).to_owned(), (*text).to_owned()))
-            .collect();
+        facts.cpu.vulnerabilities =
+            texts.map(|(file, text)| ((*file).to_owned(), (*text).to_owned())).collect();
         let rows = [measured(Frequency {}, 1e9)];
         let measured = MeasuredRows::new(&rows);
         let entry = entries(&facts, &measured, 1.0).unwrap();
-        (
-            entry,
-            work(&facts, &measured, (100.0, 200.0), "work").unwrap(),
-        )
+        (entry, work(&facts, &measured, (100.0, 200.0), "work").unwrap())
     }
 
     #[test]
@@ -180,10 +171,7 @@ mod tests {
         // Enhanced IBRS is switched on once, not at each entry.
         let (enhanced, _) = with(&[
             ("retbleed", "Mitigation: Enhanced IBRS"),
-            (
-                "spectre_v2",
-                "Mitigation: Enhanced / Automatic IBRS; IBPB: conditional",
-            ),
+            ("spectre_v2", "Mitigation: Enhanced / Automatic IBRS; IBPB: conditional"),
         ]);
         assert_eq!(enhanced, plain);
         let (ibrs, _) = with(&[("spectre_v2", "Mitigation: IBRS; IBPB: conditional")]);
@@ -193,10 +181,7 @@ mod tests {
             ("spectre_v2", "Mitigation: Retpolines; IBPB: conditional"),
         ]);
         assert_eq!(zen.range, Range(240.0, 860.0));
-        assert!(
-            zen.formula().contains("with Safe RET and retpolines"),
-            "{zen}"
-        );
+        assert!(zen.formula().contains("with Safe RET and retpolines"), "{zen}");
         assert_eq!((work.range.0.round(), work.range.1.round()), (220.0, 780.0));
         // Several files, one VERW.
         let clears = "Mitigation: Clear CPU buffers; SMT disabled";

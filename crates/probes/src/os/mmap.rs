@@ -75,10 +75,7 @@ impl Measure for Mmap {
     }
 
     fn more_points(_: &Facts) -> Vec<Planned> {
-        Planned::all([Mmap {
-            size: 1 << 20,
-            populate: Populate::Yes,
-        }])
+        Planned::all([Mmap { size: 1 << 20, populate: Populate::Yes }])
     }
 
     fn memory_bytes(point: &At<Mmap>) -> u64 {

@@ -81,10 +81,9 @@ impl Measure for Pin {
 
     fn predict(point: &At<Pin>, _: &Facts, measured: &MeasuredRows<'_>) -> Option<Prediction> {
         let (cycles, because) = match (point.how, point.pages) {
-            (How::IoUring, Pages::Huge) => (
-                (4.0, 40.0),
-                "a page to note, and one change of a count for many",
-            ),
+            (How::IoUring, Pages::Huge) => {
+                ((4.0, 40.0), "a page to note, and one change of a count for many")
+            }
             // A pipe records each 4 KiB separately, whatever page they are part of.
             (How::Vmsplice, _) | (How::IoUring, Pages::Base) => (
                 (90.0, 280.0),

@@ -115,11 +115,7 @@ impl Measure for Process {
     /// For calls that borrow the parent's memory, its size does not matter.
     fn more_points(_: &Facts) -> Vec<Planned> {
         let borrowing = [(How::Vfork, Exec::No), (How::PosixSpawn, Exec::Yes)];
-        let large = borrowing.map(|(how, exec)| Process {
-            how,
-            exec,
-            resident: GIB,
-        });
+        let large = borrowing.map(|(how, exec)| Process { how, exec, resident: GIB });
         Planned::all(large)
     }
 

@@ -113,10 +113,7 @@ impl Setup<Signal> for Signaller {
         let Signaller { handler, made } = self;
         ensure!(handler.is_installed(), "another handler is installed");
         let handled = handler.handled();
-        ensure!(
-            handled == made,
-            "{made} signals were made, and {handled} handled"
-        );
+        ensure!(handled == made, "{made} signals were made, and {handled} handled");
         Ok(())
     }
 }

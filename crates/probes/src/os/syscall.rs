@@ -129,9 +129,7 @@ impl Measure for Syscall {
         let work = |cycles, what| mitigations::work(facts, measured, cycles, what);
         let cost = match point.call {
             Call::Time => {
-                let coarse = Clock {
-                    source: Source::MonotonicCoarse,
-                };
+                let coarse = Clock { source: Source::MonotonicCoarse };
                 // It reads one of the two words, and does not look whether they changed meanwhile.
                 let coarse = measured_cost_of(measured, &coarse, "for the coarse clock")?;
                 return (coarse * (0.25, 0.75)).predict("cost");

@@ -122,10 +122,7 @@ impl Setup<Thread> for Creator {
             let cpus = threads::on(wanted, &launch.cpus)?;
             affinity::pin(cpus).or_fail("cannot run on the measured CPUs")?;
         }
-        Ok(Creator {
-            home: launch.cpus.first().copied(),
-            ..Creator::default()
-        })
+        Ok(Creator { home: launch.cpus.first().copied(), ..Creator::default() })
     }
 
     fn measure(&mut self, point: &At<Thread>, meter: &mut Meter<'_>) -> Result<(), Failure> {
@@ -177,12 +174,7 @@ fn switch(measured: &MeasuredRows<'_>, cpus: ends::Cpus, wake: Wake, usual: (f64
     ]
     .into_iter()
     .find_map(|(between, over)| {
-        let switch = ContextSwitch {
-            between,
-            over,
-            cpus,
-            wake,
-        };
+        let switch = ContextSwitch { between, over, cpus, wake };
         expect::measured_cost(measured, &switch, NAME)
     });
     measured.unwrap_or_else(|| Cost::new(usual, NAME))

@@ -159,10 +159,7 @@ mod tests {
         facts.inherited.timer_slack_ns = Some(50_000);
         let exits = [measured(vm_exit::VmExit {}, 1_000.0)];
         let range = |wake, measured| {
-            let point = At::from(Timer {
-                wake,
-                ..Timer::default()
-            });
+            let point = At::from(Timer { wake, ..Timer::default() });
             let prediction = Timer::predict(&point, &facts, &MeasuredRows::new(measured)).unwrap();
             (prediction.low, prediction.high)
         };

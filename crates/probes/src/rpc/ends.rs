@@ -31,10 +31,7 @@ impl CallServer {
     /// # Errors
     /// Those of [`Acceptor::start`].
     pub(super) fn start(launch: &Launch) -> Result<CallServer, Failure> {
-        Ok(CallServer {
-            acceptor: Acceptor::start(launch)?,
-            server: None,
-        })
+        Ok(CallServer { acceptor: Acceptor::start(launch)?, server: None })
     }
 }
 
@@ -49,9 +46,7 @@ where
     fn prepare(&mut self, point: &At<P>, _: &Offers) -> Result<Offers, Failure> {
         let call = Call::from(&point.axes);
         let (over, flows) = (call.exchange.over().into(), call.connections);
-        let offers = self
-            .acceptor
-            .listen(&point.link, call.exchange.placement(), over, flows)?;
+        let offers = self.acceptor.listen(&point.link, call.exchange.placement(), over, flows)?;
         // On the CPU that this thread has been moved to.
         self.server = Some(start(call.stack)?);
         Ok(offers)

@@ -33,10 +33,7 @@ fn socket(link: &str, exchange: &Exchange, measured: &MeasuredRows<'_>) -> Optio
     let sending_ns = |bytes: usize| Some(path::cost(link, bytes as u64, headers)?.range.0);
     let sending_ns = sending_ns(bytes)? - sending_ns(SMALL_BYTES)?;
     let mut cost = small + Cost::bytes(4.0 * more, (2.0, 20.0), "copied");
-    cost += Cost::new(
-        (sending_ns, sending_ns.max(0.0)),
-        "for the rate of the link",
-    );
+    cost += Cost::new((sending_ns, sending_ns.max(0.0)), "for the rate of the link");
     if exchange.over() == Over::Tcp {
         cost += path::slow_start(link, bytes as u64);
     }
@@ -103,11 +100,7 @@ pub(super) fn call(link: &str, call: &Call, measured: &MeasuredRows<'_>) -> Opti
 fn marshalling(stack: Stack, payload: Argument, measured: &MeasuredRows<'_>) -> Option<Cost> {
     let one_way = |direction| {
         let stack = stack.into();
-        measured.at(&Marshalling {
-            stack,
-            payload,
-            direction,
-        })
+        measured.at(&Marshalling { stack, payload, direction })
     };
     if let (Some(marshal), Some(unmarshal)) =
         (one_way(Direction::Marshal), one_way(Direction::Unmarshal))
@@ -140,10 +133,7 @@ mod tests {
     /// marshalling a string of 64 B for gRPC.
     fn before() -> Vec<PointRow> {
         let marshals = |direction, ns| {
-            let point = Marshalling {
-                direction,
-                ..Marshalling::default()
-            };
+            let point = Marshalling { direction, ..Marshalling::default() };
             measured(point, ns)
         };
         vec![
@@ -156,24 +146,14 @@ mod tests {
     }
 
     fn cost_of(stack: Stack, payload: Argument, measured: &MeasuredRows<'_>) -> Option<Cost> {
-        let load = Load {
-            payload,
-            ..Load::default()
-        };
-        let point = Call {
-            stack,
-            ..Call::from(&load)
-        };
+        let load = Load { payload, ..Load::default() };
+        let point = Call { stack, ..Call::from(&load) };
         call("loopback", &point, measured)
     }
 
     fn predicted<P: Measure>(axes: P, link: &'static str, rows: &[PointRow]) -> Option<Prediction> {
         let link = text(link);
-        P::predict(
-            &At { axes, link },
-            &Facts::default(),
-            &MeasuredRows::new(rows),
-        )
+        P::predict(&At { axes, link }, &Facts::default(), &MeasuredRows::new(rows))
     }
 
     #[test]
@@ -204,10 +184,7 @@ mod tests {
         let cost = cost_of(Stack::THRIFT, string, &MeasuredRows::new(&rows)).unwrap();
         assert!(cost.formula().contains("4 × marshalling ("), "{cost}");
         assert!(cost.formula().contains("7968 B copied"), "{cost}");
-        let udp = Rtt {
-            stack: axes::Stack::Udp,
-            ..Rtt::default()
-        };
+        let udp = Rtt { stack: axes::Stack::Udp, ..Rtt::default() };
         assert_eq!(predicted(udp, "loopback", &rows), None);
         let unmeasured = MeasuredRows::new(&rows[..2]);
         assert_eq!(cost_of(Stack::Grpc, Argument::String64, &unmeasured), None);
@@ -217,18 +194,11 @@ mod tests {
     fn a_load_is_expected_until_it_saturates_the_server() {
         let mut rows = before();
         let mut call = measured_over_loopback(Rtt::default(), 30e3);
-        let server = Estimate {
-            name: text("cpu_server"),
-            median: 20e3,
-            ..call.metrics[0].clone()
-        };
+        let server = Estimate { name: text("cpu_server"), median: 20e3, ..call.metrics[0].clone() };
         call.metrics.push(server);
         rows.push(call);
         let at_rate = |rate| {
-            let load = Load {
-                rate,
-                ..Load::default()
-            };
+            let load = Load { rate, ..Load::default() };
             predicted(load, "loopback", &rows)
         };
         let half = at_rate(25_000).unwrap();
@@ -242,15 +212,10 @@ mod tests {
     fn a_stream_is_no_faster_than_its_link() {
         let rows = before();
         let over = |link: &'static str, size| {
-            let stream = Stream {
-                size,
-                ..Stream::default()
-            };
+            let stream = Stream { size, ..Stream::default() };
             predicted(stream, link, &rows)
         };
-        let Prediction {
-            low, high, because, ..
-        } = over("rate=100Mbit", 64 << 10).unwrap();
+        let Prediction { low, high, because, .. } = over("rate=100Mbit", 64 << 10).unwrap();
         assert!(high < 12.5e6 && low < high && low > 0.0, "{low} {high}");
         assert!(because.contains("12.5 MB/s"), "{because}");
         // A byte in 0.3 reads.

@@ -180,10 +180,7 @@ enum Serves {
 
 impl ServerRole {
     fn start(launch: &Launch) -> Result<ServerRole, Failure> {
-        Ok(ServerRole {
-            acceptor: peers::Acceptor::start(launch)?,
-            serves: None,
-        })
+        Ok(ServerRole { acceptor: peers::Acceptor::start(launch)?, serves: None })
     }
 }
 
@@ -234,9 +231,9 @@ impl Serves {
     /// Serves a connection: bytes until the other end closes it, calls by threads of their own.
     fn serve(&mut self, stream: TcpStream, meter: &Meter<'_>) -> Result<(), Failure> {
         match self {
-            Serves::Calls(server) => server
-                .serve(vec![stream.into()])
-                .map_err(|error| broken(&error)),
+            Serves::Calls(server) => {
+                server.serve(vec![stream.into()]).map_err(|error| broken(&error))
+            }
             Serves::Bytes(size) => {
                 echo(stream, *size, meter).map_err(|error| exchange_broken(&error))
             }
@@ -288,12 +285,7 @@ impl RoleAt<FirstCall> for ClientRole {
         let (_awake, mut connector) = self.0.connect_many()?;
         meter.operation_allocates();
         let mut requests = Requests::new(point)?;
-        let first_ns = once(
-            &mut requests,
-            &mut connector,
-            ("connection", "first"),
-            meter,
-        )?;
+        let first_ns = once(&mut requests, &mut connector, ("connection", "first"), meter)?;
         for metric in NEXT_CALLS {
             one_call(&mut requests, metric, meter)?;
         }
@@ -301,18 +293,11 @@ impl RoleAt<FirstCall> for ClientRole {
             requests.request()?;
         }
         let mut slow = meter.lasting(path::lasts_ns(first_ns));
-        slow.share(2).repeat(u64::MAX, |meter| {
-            meter.time("latency", || requests.request())
-        })?;
+        slow.share(2).repeat(u64::MAX, |meter| meter.time("latency", || requests.request()))?;
         slow.share(2).repeat(MAX_FURTHER_CONNECTIONS, |meter| {
             requests.close();
-            once(
-                &mut requests,
-                &mut connector,
-                ("connection_again", "first_again"),
-                meter,
-            )
-            .map(drop)
+            once(&mut requests, &mut connector, ("connection_again", "first_again"), meter)
+                .map(drop)
         })
     }
 }
@@ -371,9 +356,9 @@ impl Requests {
         let connection = socket.connect().map_err(|error| exchange_broken(&error))?;
         let connected = TcpStream::from(connection.into_socket());
         match self {
-            Requests::Calls(client, _) => client
-                .over(connected.into())
-                .map_err(|error| broken(&error)),
+            Requests::Calls(client, _) => {
+                client.over(connected.into()).map_err(|error| broken(&error))
+            }
             Requests::Bytes(stream, ..) => {
                 let set = connected.set_nodelay(true);
                 *stream = Some(connected);
@@ -389,9 +374,7 @@ impl Requests {
             }
             Requests::Bytes(stream, message, answer) => {
                 let stream = stream.as_mut().expect("it is connected");
-                let exchanged = stream
-                    .write_all(message)
-                    .and_then(|()| stream.read_exact(answer));
+                let exchanged = stream.write_all(message).and_then(|()| stream.read_exact(answer));
                 exchanged.map_err(|error| exchange_broken(&error))?;
                 if answer == message {
                     Ok(())

@@ -143,10 +143,7 @@ impl Measure for Load {
     }
 
     fn headlines(_: &Facts) -> Vec<Headline> {
-        vec![Headline::new(
-            "remote procedure calls: 1,000 a second by gRPC",
-            Load::default(),
-        )]
+        vec![Headline::new("remote procedure calls: 1,000 a second by gRPC", Load::default())]
     }
 
     /// A call at a rate that does not saturate the server.
@@ -162,10 +159,8 @@ impl Measure for Load {
             Some(ns) => Cost::new(ns, "for one call at a time (rpc.rtt)") * (0.3, 1.3),
             None => call(&point.link, &Call::from(&point.axes), measured)?,
         };
-        let name = format!(
-            "for calls before it at a server that uses {:.0} % of its CPU",
-            100.0 * used
-        );
+        let name =
+            format!("for calls before it at a server that uses {:.0} % of its CPU", 100.0 * used);
         (call + Cost::new((0.0, server_ns / (1.0 - used)), name)).predict("latency")
     }
 
@@ -200,10 +195,7 @@ struct CallClient(Connector, Option<InFlight>);
 impl RoleAt<Load> for CallClient {
     fn prepare(&mut self, point: &At<Load>, offers: &Offers) -> Result<Offers, Failure> {
         self.1 = None;
-        let spinning = Placement {
-            blocks: false,
-            ..Call::from(&point.axes).exchange.placement()
-        };
+        let spinning = Placement { blocks: false, ..Call::from(&point.axes).exchange.placement() };
         self.0.prepare(&point.link, spinning, offers)
     }
 
@@ -274,9 +266,7 @@ struct Loaded {
 
 impl Calls<'_> {
     fn begin(&mut self) -> Result<(), Failure> {
-        self.calls
-            .begin(&self.payload)
-            .map_err(|error| broken(&error))?;
+        self.calls.begin(&self.payload).map_err(|error| broken(&error))?;
         self.made += 1;
         Ok(())
     }
@@ -339,11 +329,6 @@ impl Calls<'_> {
             self.turn(&mut |_| {})?;
         }
         let made = (self.made - before).max(1) as f64;
-        Ok(Loaded {
-            load,
-            mean: sum / made,
-            most,
-            busy_ns,
-        })
+        Ok(Loaded { load, mean: sum / made, most, busy_ns })
     }
 }

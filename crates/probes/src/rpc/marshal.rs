@@ -95,10 +95,7 @@ impl Measure for Marshalling {
     }
 
     fn headlines(_: &Facts) -> Vec<Headline> {
-        vec![Headline::new(
-            "marshal a string of 64 B: protobuf",
-            Marshalling::default(),
-        )]
+        vec![Headline::new("marshal a string of 64 B: protobuf", Marshalling::default())]
     }
 
     fn predict(

@@ -122,13 +122,8 @@ impl Measure for Rtt {
         /// of datagrams: the share of exchanges with a retransmission; their latency contains it
         lost: One Lower,
     };
-    const AFTER: &'static [&'static str] = &[
-        "os.syscall",
-        "os.context_switch",
-        "net.rtt",
-        "rpc.marshal",
-        "cpu.memcpy",
-    ];
+    const AFTER: &'static [&'static str] =
+        &["os.syscall", "os.context_switch", "net.rtt", "rpc.marshal", "cpu.memcpy"];
     const CROSSINGS: &'static [&'static [&'static str]] =
         &[&["stack", "payload"], &["stack", "wake"]];
     // The stacks are compared with each other.
@@ -185,26 +180,16 @@ impl Measure for Rtt {
     }
 
     fn headlines(_: &Facts) -> Vec<Headline> {
-        let by = |stack| Rtt {
-            stack,
-            ..Rtt::default()
-        };
+        let by = |stack| Rtt { stack, ..Rtt::default() };
         vec![
             Headline::new("remote procedure call: gRPC on loopback", by(Stack::Grpc)),
-            Headline::new(
-                "remote procedure call: Thrift on loopback",
-                by(Stack::Thrift),
-            ),
+            Headline::new("remote procedure call: Thrift on loopback", by(Stack::Thrift)),
         ]
     }
 
     /// The other connections over Unix sockets, which stay on this machine.
     fn more_points(_: &Facts) -> Vec<Planned> {
-        let unix = |stack| Rtt {
-            stack,
-            over: Connection::Unix,
-            ..Rtt::default()
-        };
+        let unix = |stack| Rtt { stack, over: Connection::Unix, ..Rtt::default() };
         [Stack::Thrift, Stack::Tcp]
             .map(|stack| Planned::over(unix(stack).into(), "loopback"))
             .into()
@@ -259,8 +244,7 @@ struct CallClient(Connector, Option<Client>);
 impl RoleAt<Call> for CallClient {
     fn prepare(&mut self, point: &At<Call>, offers: &Offers) -> Result<Offers, Failure> {
         self.1 = None;
-        self.0
-            .prepare(&point.link, point.exchange.placement(), offers)
+        self.0.prepare(&point.link, point.exchange.placement(), offers)
     }
 
     fn run(&mut self, point: &At<Call>, meter: &mut Meter<'_>) -> Result<(), Failure> {
@@ -299,11 +283,7 @@ mod tests {
     #[test]
     fn datagrams_have_no_unix_socket() {
         let unix = |stack| {
-            let point = Rtt {
-                stack,
-                over: Connection::Unix,
-                ..Rtt::default()
-            };
+            let point = Rtt { stack, over: Connection::Unix, ..Rtt::default() };
             point.check()
         };
         for stack in [Stack::Rudp, Stack::Udp] {
@@ -319,11 +299,7 @@ mod tests {
     #[test]
     fn a_datagram_is_no_longer_than_it_can_be() {
         let long = |stack| {
-            let point = Rtt {
-                stack,
-                payload: Argument::String65536,
-                ..Rtt::default()
-            };
+            let point = Rtt { stack, payload: Argument::String65536, ..Rtt::default() };
             point.check().map_err(|failure| failure.reason)
         };
         let refused = long(Stack::Udp).unwrap_err();

@@ -135,22 +135,12 @@ impl Measure for Stream {
 fn message(point: &Stream, measured: &MeasuredRows<'_>) -> Option<Cost> {
     let (reads, rate, what) = match point.stack {
         // Many small ones go into one write.
-        Stack::Grpc => (
-            (0.3, 20.0),
-            (0.5, 10.0),
-            "a frame of HTTP/2, a buffer and a task that wakes another",
-        ),
-        Stack::Thrift => (
-            (1.0, 15.0),
-            (0.5, 10.0),
-            "a call in a frame, written at once",
-        ),
+        Stack::Grpc => {
+            ((0.3, 20.0), (0.5, 10.0), "a frame of HTTP/2, a buffer and a task that wakes another")
+        }
+        Stack::Thrift => ((1.0, 15.0), (0.5, 10.0), "a call in a frame, written at once"),
         Stack::Tcp => ((0.7, 12.0), (1.0, 20.0), "a write through TCP"),
-        Stack::Rudp => (
-            (0.1, 15.0),
-            (0.4, 10.0),
-            "a message in packets with a tag each",
-        ),
+        Stack::Rudp => ((0.1, 15.0), (0.4, 10.0), "a message in packets with a tag each"),
     };
     let read = syscall::measured_cost(measured, syscall::Call::Read)?;
     Some((read * reads).named(what) + Cost::bytes(point.size as f64, rate, "copied"))

@@ -90,30 +90,16 @@ impl Measure for Bandwidth {
     }
 
     fn headlines(_: &Facts) -> Vec<Headline> {
-        let long = Bandwidth {
-            size: 64 << 10,
-            ..Bandwidth::default()
-        };
-        vec![Headline::new(
-            "reliable datagrams: rudp on loopback, 64 KiB messages",
-            long,
-        )]
+        let long = Bandwidth { size: 64 << 10, ..Bandwidth::default() };
+        vec![Headline::new("reliable datagrams: rudp on loopback, 64 KiB messages", long)]
     }
 
     /// Besides one axis at a time: the study's protocol at its sizes and windows, and the
     /// congestion controls that are compared.
     fn more_points(_: &Facts) -> Vec<Planned> {
-        let study = |size, window| Bandwidth {
-            stack: Stack::Study,
-            size,
-            window,
-            ..Bandwidth::default()
-        };
-        let fixed = Bandwidth {
-            control: Control::Fixed,
-            window: 8,
-            ..Bandwidth::default()
-        };
+        let study =
+            |size, window| Bandwidth { stack: Stack::Study, size, window, ..Bandwidth::default() };
+        let fixed = Bandwidth { control: Control::Fixed, window: 8, ..Bandwidth::default() };
         let tcp = |congestion_control| Bandwidth {
             stack: Stack::Tcp,
             congestion_control,
@@ -167,20 +153,12 @@ mod tests {
     #[test]
     fn what_cannot_be_says_the_way_out() {
         let at = |stack, control, congestion_control| {
-            refusal(&Bandwidth {
-                stack,
-                control,
-                congestion_control,
-                ..Bandwidth::default()
-            })
+            refusal(&Bandwidth { stack, control, congestion_control, ..Bandwidth::default() })
         };
         let bbr = |stack| at(stack, Control::Cubic, CongestionControl::Bbr);
         let rate = |stack| at(stack, Control::Rate, CongestionControl::Default);
-        let long = refusal(&Bandwidth {
-            stack: Stack::Study,
-            size: 64 << 10,
-            ..Bandwidth::default()
-        });
+        let long =
+            refusal(&Bandwidth { stack: Stack::Study, size: 64 << 10, ..Bandwidth::default() });
         for (reason, says) in [
             (rate(Stack::Tcp), "control=cubic"),
             (bbr(Stack::Rudp), "congestion_control=default"),

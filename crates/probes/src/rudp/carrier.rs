@@ -106,10 +106,7 @@ pub(crate) const RUDP: Carrier = Carrier {
     has_rudp_control: true,
     has_congestion_control: false,
     reaction: |transfer| match transfer.control {
-        Control::Rate => Some(Reaction::Keeps {
-            share: 0.8,
-            max_loss: 1.0,
-        }),
+        Control::Rate => Some(Reaction::Keeps { share: 0.8, max_loss: 1.0 }),
         Control::Cubic => Some(Reaction::Cubic),
         Control::Fixed => None,
     },
@@ -173,9 +170,7 @@ const QUIC: Carrier = Carrier {
 #[cfg(feature = "quic")]
 fn open_quic(transfer: &Transfer) -> io::Result<Box<dyn Transport>> {
     let control = transfer.congestion_control.name();
-    Ok(Box::new(
-        costof_exchange::stream::transport::quic::Quic::new(control),
-    ))
+    Ok(Box::new(costof_exchange::stream::transport::quic::Quic::new(control)))
 }
 
 #[cfg(not(feature = "quic"))]
@@ -192,18 +187,11 @@ pub(crate) const TCP: Carrier = Carrier {
     has_rudp_control: false,
     has_congestion_control: true,
     reaction: |transfer| match transfer.congestion_control {
-        CongestionControl::Bbr => Some(Reaction::Keeps {
-            share: 0.5,
-            max_loss: 0.15,
-        }),
+        CongestionControl::Bbr => Some(Reaction::Keeps { share: 0.5, max_loss: 0.15 }),
         CongestionControl::Cubic => Some(Reaction::Cubic),
         CongestionControl::Default | CongestionControl::Reno => None,
     },
-    share: Some(Share {
-        over: &[Over::Tcp],
-        range: (0.6, 1.2),
-        why: "as fast",
-    }),
+    share: Some(Share { over: &[Over::Tcp], range: (0.6, 1.2), why: "as fast" }),
     ..RUDP
 };
 
@@ -217,10 +205,8 @@ pub(crate) const GRPC: Carrier = Carrier {
     ..TCP
 };
 
-pub(crate) const THRIFT: Carrier = Carrier {
-    open: |_| Ok(Box::new(Calls(costof_rpc::Stack::THRIFT))),
-    ..GRPC
-};
+pub(crate) const THRIFT: Carrier =
+    Carrier { open: |_| Ok(Box::new(Calls(costof_rpc::Stack::THRIFT))), ..GRPC };
 
 /// The parameters on which the two ends of a transfer agree.
 #[derive(Clone, Copy, Debug)]
@@ -256,12 +242,7 @@ impl Transfer {
         control: Control,
         congestion_control: CongestionControl,
     ) -> Transfer {
-        Transfer {
-            window,
-            control,
-            congestion_control,
-            ..self
-        }
+        Transfer { window, control, congestion_control, ..self }
     }
 
     /// The most messages in flight; none where the transport itself decides.
@@ -302,10 +283,7 @@ impl Transfer {
     /// Refuses what cannot be measured anywhere.
     pub(crate) fn check_axes(&self) -> Result<(), Failure> {
         let carrier = self.carrier;
-        let reason = if carrier
-            .datagram_limit
-            .is_some_and(|limit| self.size > limit)
-        {
+        let reason = if carrier.datagram_limit.is_some_and(|limit| self.size > limit) {
             "with stack=study a message is one datagram, and has 65499 B at most (--set size=65499)"
         } else if !carrier.has_rudp_control && self.control != Control::Cubic {
             "only rudp has this control (--set control=cubic; TCP and QUIC have --set \

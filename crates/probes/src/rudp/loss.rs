@@ -134,10 +134,7 @@ impl Measure for Loss {
             let carrier: &Carrier = short.stack.into();
             let has_fixed_rto = carrier.fixed_rto.is_some();
             let window = if has_fixed_rto { 64 } else { 0 };
-            let long = Loss {
-                window,
-                ..short.clone()
-            };
+            let long = Loss { window, ..short.clone() };
             let over = |point: &Loss, link| Planned::over(point.clone().into(), link);
             points.extend(SHORT.map(|link| over(&short, link)));
             points.extend(LONG.map(|link| over(&long, link)));
@@ -155,19 +152,10 @@ impl Measure for Loss {
 }
 
 fn contenders() -> [Loss; 6] {
-    let tcp = |congestion_control| Loss {
-        stack: Stack::Tcp,
-        congestion_control,
-        ..Loss::default()
-    };
-    let of = |stack| Loss {
-        stack,
-        ..Loss::default()
-    };
-    let rate = Loss {
-        control: Control::Rate,
-        ..Loss::default()
-    };
+    let tcp =
+        |congestion_control| Loss { stack: Stack::Tcp, congestion_control, ..Loss::default() };
+    let of = |stack| Loss { stack, ..Loss::default() };
+    let rate = Loss { control: Control::Rate, ..Loss::default() };
     [
         Loss::default(),
         rate,
@@ -204,10 +192,7 @@ mod tests {
     #[test]
     fn what_is_planned_can_be_and_its_links_have_their_names() {
         let points = Loss::more_points(&Facts::default());
-        assert_eq!(
-            points.len(),
-            contenders().len() * (SHORT.len() + LONG.len())
-        );
+        assert_eq!(points.len(), contenders().len() * (SHORT.len() + LONG.len()));
         for (position, planned) in points.iter().enumerate() {
             assert!(!points[..position].contains(planned), "{planned:?}");
             let link = planned.link.expect("each is over a link");
@@ -221,21 +206,14 @@ mod tests {
     #[test]
     fn the_share_is_of_what_the_link_does_not_lose() {
         let report = |throughput: f64| {
-            let mut report = Report {
-                state: State::Ok,
-                allocations: 0,
-                metrics: Vec::new(),
-            };
+            let mut report = Report { state: State::Ok, allocations: 0, metrics: Vec::new() };
             derived::add(&mut report, "throughput", throughput);
             report
         };
         let share = |link: &'static str| {
             let (axes, link) = (Loss::default(), link.into());
             let point = At { axes, link };
-            let sender = Report {
-                metrics: Vec::new(),
-                ..report(0.0)
-            };
+            let sender = Report { metrics: Vec::new(), ..report(0.0) };
             let report = derive(&point, vec![report(9e6), sender]);
             derived::value(&report, "goodput_share")
         };

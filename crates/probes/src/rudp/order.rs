@@ -153,21 +153,13 @@ mod tests {
     use ::rudp::{Time, study};
 
     fn bandwidth(link: &'static str, stack: Stack, size: usize) -> At<Transfer> {
-        let point = Bandwidth {
-            stack,
-            size,
-            ..Bandwidth::default()
-        };
+        let point = Bandwidth { stack, size, ..Bandwidth::default() };
         let (axes, link) = (Transfer::from(&point), link.into());
         At { axes, link }
     }
 
     fn loss(link: &'static str, stack: Stack, window: u64) -> At<Transfer> {
-        let point = Loss {
-            stack,
-            window,
-            ..Loss::default()
-        };
+        let point = Loss { stack, window, ..Loss::default() };
         let (axes, link) = (Transfer::from(&point), link.into());
         At { axes, link }
     }
@@ -180,10 +172,7 @@ mod tests {
         let lasts = |point: &At<Transfer>, round_trip| {
             order(point, Purpose::Rate, 10e6, round_trip).duration
         };
-        assert_eq!(
-            lasts(&over("loopback", Stack::Rudp), Duration::ZERO),
-            MIN_DURATION
-        );
+        assert_eq!(lasts(&over("loopback", Stack::Rudp), Duration::ZERO), MIN_DURATION);
         assert_eq!(lasts(&over("wan", Stack::Tcp), RTT), 40 * RTT);
         assert_eq!(lasts(&over("delay=2s", Stack::Tcp), 20 * RTT), MAX_DURATION);
         // The second half lasts a second, long enough for a retransmission.
@@ -219,10 +208,7 @@ mod tests {
         assert_eq!(order("loopback", Stack::Rudp, short).messages, Some(6000));
         assert_eq!(order("wan", Stack::Rudp, RTT).messages, Some(100));
         let lossy = "rate=100Mbit,up.loss=10%";
-        assert_eq!(
-            order(lossy, Stack::Rudp, short).messages,
-            Some(MAX_TIMED_LOSSY)
-        );
+        assert_eq!(order(lossy, Stack::Rudp, short).messages, Some(MAX_TIMED_LOSSY));
         assert_eq!(order(lossy, Stack::Study, short).messages, Some(100));
     }
 
@@ -256,11 +242,7 @@ mod tests {
         const RUNS: u32 = 500;
         for percent in [10_u8, 20, 30] {
             let share = f64::from(percent) / 100.0;
-            let point = Loss {
-                stack: Stack::Study,
-                window: 1,
-                ..Loss::default()
-            };
+            let point = Loss { stack: Stack::Study, window: 1, ..Loss::default() };
             let point = At {
                 axes: Transfer::from(&point),
                 link: format!("rate=100Mbit,up.loss={percent}%").into(),
@@ -275,10 +257,7 @@ mod tests {
             assert!((mean - 100.0 * share).abs() < 1.0, "{mean} of {percent} %");
             let mean = took.iter().sum::<Duration>() / RUNS;
             let announced = least_ns(&point, Purpose::RoundTrips) / 1e9;
-            assert!(
-                (mean.as_secs_f64() / announced - 1.0).abs() < 0.05,
-                "{mean:?}"
-            );
+            assert!((mean.as_secs_f64() / announced - 1.0).abs() < 0.05, "{mean:?}");
         }
     }
 
@@ -327,10 +306,7 @@ mod tests {
             (Stack::Tcp, 30, 0, 1.3, 2.0),
         ] {
             let lasts = seconds(stack, percent, window);
-            assert!(
-                from <= lasts && lasts <= to,
-                "{stack:?} {percent} % {window}: {lasts}"
-            );
+            assert!(from <= lasts && lasts <= to, "{stack:?} {percent} % {window}: {lasts}");
         }
     }
 

@@ -56,11 +56,7 @@ impl Packets {
             size.div_ceil(MTU - headers)
         };
         let wire = size + count * headers;
-        let (payload, packet) = if is_datagram {
-            (size, wire)
-        } else {
-            (MTU - headers, MTU)
-        };
+        let (payload, packet) = if is_datagram { (size, wire) } else { (MTU - headers, MTU) };
         Packets {
             count: count as f64,
             wire_bytes: wire as f64,
@@ -111,10 +107,8 @@ fn as_net_bandwidth(point: &At<Transfer>, measured: &MeasuredRows<'_>) -> Option
 pub(crate) fn limit(point: &Transfer, up: &Emulation) -> Option<(f64, String)> {
     let rate = up.rate? / 8.0;
     let (payload, packet) = Packets::new(point).payload;
-    let why = format!(
-        "the link's {}, with at most {payload} B of payload in {packet}",
-        shown(rate)
-    );
+    let why =
+        format!("the link's {}, with at most {payload} B of payload in {packet}", shown(rate));
     Some((rate * payload / packet, why))
 }
 
@@ -151,10 +145,7 @@ fn over_a_delay(
     let least_ns = cost.range.0.max(1.0);
     let name = format!("{window} × {} B in flight per round trip", point.size);
     let bytes = window as f64 * point.size as f64;
-    let prediction = cost
-        .at_least(least_ns)
-        .named(name)
-        .predict_throughput(bytes)?;
+    let prediction = cost.at_least(least_ns).named(name).predict_throughput(bytes)?;
     Some(match limit(point, up) {
         Some((limit, why)) => prediction.at_most(limit, 0.8, why),
         None => prediction,
@@ -213,9 +204,7 @@ pub(super) fn connecting_ns(point: &At<Transfer>) -> f64 {
     let (lost, rto) = (lost(point, 1.0), point.carrier.first_rto);
     let waits = (0..).map(|times| (rto * (1 << times), lost.powi(times + 1)));
     let waits = waits.take_while(|(wait, _)| !wait.is_zero() && *wait < TIMEOUT);
-    2.0 * waits
-        .map(|(wait, share)| share * wait.as_nanos() as f64)
-        .sum::<f64>()
+    2.0 * waits.map(|(wait, share)| share * wait.as_nanos() as f64).sum::<f64>()
 }
 
 /// The share of so many packets in a row, or their answers, that the link loses.
@@ -261,10 +250,7 @@ fn reaction(point: &Transfer, loss: f64) -> Option<Reaction> {
     if loss > 0.0 {
         return (point.carrier.reaction)(point);
     }
-    Some(Reaction::Keeps {
-        share: 0.8,
-        max_loss: 0.0,
-    })
+    Some(Reaction::Keeps { share: 0.8, max_loss: 0.0 })
 }
 
 /// CUBIC's mean window in packets at this loss and round trip in seconds, by RFC 9438 section 5.1
@@ -288,21 +274,13 @@ mod tests {
     use costof_model::facts::Facts;
 
     fn of(link: &'static str, stack: Stack, window: u64) -> Option<Prediction> {
-        let point = Loss {
-            stack,
-            window,
-            ..Loss::default()
-        };
+        let point = Loss { stack, window, ..Loss::default() };
         over(link, point)
     }
 
     fn over(link: &'static str, axes: Loss) -> Option<Prediction> {
         let link = link.into();
-        Loss::predict(
-            &At { axes, link },
-            &Facts::default(),
-            &MeasuredRows::new(&[]),
-        )
+        Loss::predict(&At { axes, link }, &Facts::default(), &MeasuredRows::new(&[]))
     }
 
     fn megabytes(prediction: Option<Prediction>) -> Option<(f64, f64)> {
@@ -314,27 +292,13 @@ mod tests {
     fn one_under_way_is_its_size_over_the_round_trip() {
         // 1428 B at 100 Mbit/s take 114 us, in addition to 190 ms.
         let stop_and_wait = of("wan", Stack::Rudp, 1).unwrap();
-        assert!(
-            (stop_and_wait.high - 1400.0 / 0.190_114).abs() < 1.0,
-            "{stop_and_wait:?}"
-        );
+        assert!((stop_and_wait.high - 1400.0 / 0.190_114).abs() < 1.0, "{stop_and_wait:?}");
         assert!(stop_and_wait.low > 0.99 * stop_and_wait.high);
-        assert!(
-            stop_and_wait.because.contains("1 × 1400 B"),
-            "{stop_and_wait:?}"
-        );
+        assert!(stop_and_wait.because.contains("1 × 1400 B"), "{stop_and_wait:?}");
         // Messages of several packets may be paced over a round trip; the study's are not.
-        let long = |stack| Loss {
-            stack,
-            window: 1,
-            size: 20_000,
-            ..Loss::default()
-        };
+        let long = |stack| Loss { stack, window: 1, size: 20_000, ..Loss::default() };
         let paced = over("wan", long(Stack::Rudp)).unwrap();
-        assert!(
-            (paced.high - 20_000.0 / 0.191_630).abs() < 10.0,
-            "{paced:?}"
-        );
+        assert!((paced.high - 20_000.0 / 0.191_630).abs() < 10.0, "{paced:?}");
         assert!(paced.low > 0.49 * paced.high && paced.low < 0.51 * paced.high);
         let study = over("wan", long(Stack::Study)).unwrap();
         assert!(study.low > 0.99 * study.high, "{study:?}");
@@ -368,19 +332,10 @@ mod tests {
 
     #[test]
     fn what_a_link_lets_through_is_its_rate_less_headers_whatever_is_lost_before() {
-        let stream = || Loss {
-            window: 0,
-            ..Loss::default()
-        };
-        let rate = Loss {
-            control: Control::Rate,
-            ..stream()
-        };
-        let bbr = || Loss {
-            stack: Stack::Tcp,
-            congestion_control: CongestionControl::Bbr,
-            ..stream()
-        };
+        let stream = || Loss { window: 0, ..Loss::default() };
+        let rate = Loss { control: Control::Rate, ..stream() };
+        let bbr =
+            || Loss { stack: Stack::Tcp, congestion_control: CongestionControl::Bbr, ..stream() };
         let lossy = "delay=95ms,rate=100Mbit,up.loss=10%";
         // 12.5 MB/s, of which 1472 B in 1500 and TCP's 1448 are payload.
         assert_eq!(megabytes(over("wan", stream())), Some((9.813, 12.267)));
@@ -405,38 +360,18 @@ mod tests {
 
     #[test]
     fn loopback_is_held_beside_the_kernels_own() {
-        let mut rows = vec![measured_over_loopback(
-            net::bandwidth::Bandwidth::default(),
-            4e9,
-        )];
+        let mut rows = vec![measured_over_loopback(net::bandwidth::Bandwidth::default(), 4e9)];
         let predicted = |stack, window, rows: &[_]| {
-            let axes = Bandwidth {
-                stack,
-                window,
-                ..Bandwidth::default()
-            };
+            let axes = Bandwidth { stack, window, ..Bandwidth::default() };
             let link = text("loopback");
-            Bandwidth::predict(
-                &At { axes, link },
-                &Facts::default(),
-                &MeasuredRows::new(rows),
-            )
+            Bandwidth::predict(&At { axes, link }, &Facts::default(), &MeasuredRows::new(rows))
         };
-        assert_eq!(
-            megabytes(predicted(Stack::Tcp, 0, &rows)),
-            Some((2400.0, 4800.0))
-        );
-        assert_eq!(
-            megabytes(predicted(Stack::Rudp, 0, &rows)),
-            Some((800.0, 4000.0))
-        );
+        assert_eq!(megabytes(predicted(Stack::Tcp, 0, &rows)), Some((2400.0, 4800.0)));
+        assert_eq!(megabytes(predicted(Stack::Rudp, 0, &rows)), Some((800.0, 4000.0)));
         assert_eq!(predicted(Stack::Rudp, 1, &rows), None);
         rows.push(measured_over_loopback(net::rtt::Rtt::default(), 20e3));
         let one = predicted(Stack::Rudp, 1, &rows).unwrap();
-        assert!(
-            one.low < 65499.0 / 60e-6 && one.high > 65499.0 / 60e-6,
-            "{one:?}"
-        );
+        assert!(one.low < 65499.0 / 60e-6 && one.high > 65499.0 / 60e-6, "{one:?}");
         assert!(predicted(Stack::Study, 0, &rows).is_some());
     }
 }

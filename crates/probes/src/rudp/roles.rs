@@ -108,10 +108,7 @@ impl Receiving {
     /// The receiving end of `costof send`.
     pub(crate) fn interactive(launch: &Launch) -> Result<Receiving, Failure> {
         let receiving = Receiving::start(launch, Purpose::RoundTrips)?;
-        Ok(Receiving {
-            is_interactive: true,
-            ..receiving
-        })
+        Ok(Receiving { is_interactive: true, ..receiving })
     }
 
     /// Reports the rate of messages. Of a few that a user sends, only the sender knows it.
@@ -175,9 +172,8 @@ where
             Purpose::Rate | Purpose::RoundTrips => Incoming::new(point.size, timed),
         };
         let mut ends = [(receiver, incoming)];
-        let received = each(&mut ends, &self.cpus, |(receiver, incoming)| {
-            receiver.receive(incoming, stop)
-        });
+        let received =
+            each(&mut ends, &self.cpus, |(receiver, incoming)| receiver.receive(incoming, stop));
         let [(receiver, incoming)] = ends;
         self.arrived_bytes = incoming.bytes();
         received.map_err(|error| broken(&error))?;
@@ -257,10 +253,7 @@ impl Sending {
         ending: Ending,
     ) -> Result<Sending, Failure> {
         let sending = Sending::start(launch, Purpose::RoundTrips)?;
-        Ok(Sending {
-            ending: Some((duration, ending)),
-            ..sending
-        })
+        Ok(Sending { ending: Some((duration, ending)), ..sending })
     }
 
     fn order(&self, point: &At<Transfer>, point_ns: f64, round_trip: Duration) -> Order {
@@ -303,9 +296,7 @@ where
             parameters: &self.offers,
             token: self.rendezvous.token.as_bytes(),
         };
-        let connected = point
-            .open()
-            .and_then(|transport| transport.connect(&receiver));
+        let connected = point.open().and_then(|transport| transport.connect(&receiver));
         let connected = connected.map_err(|error| {
             refused(point.congestion_control.name(), &error)
                 .unwrap_or_else(|| cannot_reach(&address, &error))

@@ -101,10 +101,7 @@ impl Measure for Rtt {
     client_and_server!();
 
     fn headlines(_: &Facts) -> Vec<Headline> {
-        vec![Headline::new(
-            "round trip: reliable datagram on loopback",
-            Rtt::default(),
-        )]
+        vec![Headline::new("round trip: reliable datagram on loopback", Rtt::default())]
     }
 
     fn predict(point: &At<Rtt>, _: &Facts, measured: &MeasuredRows<'_>) -> Option<Prediction> {

@@ -117,10 +117,7 @@ impl Measure for Stages {
     client_and_server!();
 
     fn headlines(_: &Facts) -> Vec<Headline> {
-        vec![Headline::new(
-            "reliable datagram: send and receive at one end",
-            Stages::default(),
-        )]
+        vec![Headline::new("reliable datagram: send and receive at one end", Stages::default())]
     }
 
     fn predict(point: &At<Stages>, _: &Facts, measured: &MeasuredRows<'_>) -> Option<Prediction> {

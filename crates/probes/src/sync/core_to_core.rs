@@ -101,17 +101,12 @@ impl Measure for CoreToCore {
             Neighbourhood::LastCache => {
                 ((60.0, 180.0), "cores of one last-level cache", "through it")
             }
-            Neighbourhood::Socket => (
-                (100.0, 300.0),
-                "last-level caches of one socket",
-                "between them",
-            ),
+            Neighbourhood::Socket => {
+                ((100.0, 300.0), "last-level caches of one socket", "between them")
+            }
             Neighbourhood::Machine => ((200.0, 700.0), "sockets", "over the link between them"),
         };
-        cost_ns(
-            range,
-            format!("two {two}, {claims}: two journeys {journeys}"),
-        )
+        cost_ns(range, format!("two {two}, {claims}: two journeys {journeys}"))
     }
 }
 
@@ -141,10 +136,7 @@ fn more_pairs(facts: &Facts) -> Vec<CoreToCore> {
     let partners = PARTNERS_OF_THE_FIRST.min(others.len());
     (0..partners)
         .map(|position| others[position * others.len() / partners])
-        .map(|other| CoreToCore {
-            from: first.min(other),
-            to: first.max(other),
-        })
+        .map(|other| CoreToCore { from: first.min(other), to: first.max(other) })
         .collect()
 }
 

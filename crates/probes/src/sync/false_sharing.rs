@@ -137,11 +137,7 @@ impl Setup<FalseSharing> for Counting {
         let done: Arc<[AtomicU64]> = (0..threads).map(|_| AtomicU64::new(0)).collect();
         let jobs = (0..threads).map(|thread| job(&counters, &done, thread));
         let crew = Crew::start(jobs.collect(), cpus)?;
-        Ok(Counting {
-            counters,
-            done,
-            crew,
-        })
+        Ok(Counting { counters, done, crew })
     }
 
     fn measure(&mut self, _: &At<FalseSharing>, meter: &mut Meter<'_>) -> Result<(), Failure> {

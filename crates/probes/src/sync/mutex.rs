@@ -120,10 +120,7 @@ impl Measure for Mutex {
         let sleeps = point.kind != Kind::Spin;
         if threads == 1 {
             let (cycles, because) = if sleeps {
-                (
-                    (14.0, 46.0),
-                    "two atomic instructions of 7 to 23 cycles each",
-                )
+                ((14.0, 46.0), "two atomic instructions of 7 to 23 cycles each")
             } else {
                 ((8.0, 27.0), "an atomic exchange and a store")
             };

@@ -20,8 +20,7 @@ pub(crate) enum Neighbourhood {
 /// The neighbourhood of two CPUs.
 pub(crate) fn between(facts: &Facts, from: u64, to: u64) -> Neighbourhood {
     let share = |sets: &[CpuSet]| {
-        sets.iter()
-            .any(|set| set.contains(from as u32) && set.contains(to as u32))
+        sets.iter().any(|set| set.contains(from as u32) && set.contains(to as u32))
     };
     let last = facts.last_level_cache().map_or(0, |cache| cache.level);
     // Caches of one level that differ in size are entries of their own.
@@ -54,13 +53,7 @@ pub(crate) fn pairs(facts: &Facts) -> Vec<(Neighbourhood, u64, u64)> {
         return Vec::new();
     };
     let mut pairs: Vec<(Neighbourhood, u64, u64)> = processors
-        .map(|other| {
-            (
-                between(facts, first, other),
-                first.min(other),
-                first.max(other),
-            )
-        })
+        .map(|other| (between(facts, first, other), first.min(other), first.max(other)))
         .collect();
     pairs.sort_by_key(|(neighbourhood, ..)| *neighbourhood);
     pairs.dedup_by_key(|(neighbourhood, ..)| *neighbourhood);
@@ -73,10 +66,7 @@ pub(crate) mod tests {
     use costof_model::facts::Cache;
 
     pub(crate) fn sets(lists: &[&str]) -> Vec<CpuSet> {
-        lists
-            .iter()
-            .map(|list| CpuSet::parse(list).unwrap())
-            .collect()
+        lists.iter().map(|list| CpuSet::parse(list).unwrap()).collect()
     }
 
     /// Two sockets with two last-level caches each, of two cores with two threads each.
@@ -106,18 +96,9 @@ pub(crate) mod tests {
         let facts = two_sockets();
         assert_eq!(
             pairs(&facts),
-            [
-                (Core, 0, 8),
-                (LastCache, 0, 1),
-                (Socket, 0, 2),
-                (Machine, 0, 4)
-            ]
+            [(Core, 0, 8), (LastCache, 0, 1), (Socket, 0, 2), (Machine, 0, 4)]
         );
-        assert_eq!(
-            between(&facts, 11, 2),
-            LastCache,
-            "a cache of another entry"
-        );
+        assert_eq!(between(&facts, 11, 2), LastCache, "a cache of another entry");
         let mut facts = Facts::default();
         assert_eq!(pairs(&facts), []);
         facts.cpu.online = CpuSet::parse("3").unwrap();
@@ -133,12 +114,7 @@ pub(crate) mod tests {
         facts.run_cpus = vec![5, 1, 4, 6, 3, 0, 13];
         assert_eq!(
             pairs(&facts),
-            [
-                (Core, 5, 13),
-                (LastCache, 4, 5),
-                (Socket, 5, 6),
-                (Machine, 1, 5)
-            ]
+            [(Core, 5, 13), (LastCache, 4, 5), (Socket, 5, 6), (Machine, 1, 5)]
         );
         facts.run_cpus = vec![2];
         assert_eq!(pairs(&facts), []);

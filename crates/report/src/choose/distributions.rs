@@ -101,12 +101,9 @@ fn spreads<'a>(
             seen += *count as f64;
             before < total * 0.999
         });
-        kept.map(|(bits, count)| (f64::from_bits(bits), count))
-            .collect::<Vec<_>>()
+        kept.map(|(bits, count)| (f64::from_bits(bits), count)).collect::<Vec<_>>()
     };
-    all.into_iter()
-        .map(|(point, spread)| (point, cut(spread)))
-        .collect()
+    all.into_iter().map(|(point, spread)| (point, cut(spread))).collect()
 }
 
 /// The share in each bin, as the corners of its steps.
@@ -120,12 +117,7 @@ fn steps(at: usize, spread: &[(f64, u64)], (low, high): (f64, f64)) -> Vec<Dot> 
         total += *count as f64;
     }
     let edge = |bin: usize| low * (bin as f64 * width).exp();
-    let corner = |x: f64, y: f64| Dot {
-        x,
-        y,
-        row: Some(at),
-        ..Dot::default()
-    };
+    let corner = |x: f64, y: f64| Dot { x, y, row: Some(at), ..Dot::default() };
     let is_used = |count: &f64| *count > 0.0;
     let first = bins.iter().position(is_used).unwrap_or(0);
     let last = bins.iter().rposition(is_used).unwrap_or(0);

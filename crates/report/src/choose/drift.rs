@@ -27,9 +27,8 @@ pub(super) fn drift(rows: &Rows<'_>) -> Option<Figure> {
             continue;
         };
         let row = rows.row(at);
-        let primary = row
-            .primary()
-            .filter(|estimate| estimate.is_usable() && estimate.median > 0.0);
+        let primary =
+            row.primary().filter(|estimate| estimate.is_usable() && estimate.median > 0.0);
         let mut metrics = point.metrics.iter();
         let measured = metrics.find(|metric| metric.name == row.primary);
         let Some((primary, value)) = primary.zip(measured.and_then(median)) else {

@@ -38,11 +38,7 @@ pub(super) fn between_processors(
             x: place(to)?,
             y: place(from)?,
             row: Some(*at),
-            heat: if high > low {
-                (value - low) / (high - low)
-            } else {
-                0.0
-            },
+            heat: if high > low { (value - low) / (high - low) } else { 0.0 },
             ..Dot::default()
         })
     });

@@ -28,11 +28,7 @@ fn caches(rows: &Rows<'_>, probe: &str, figures: &mut [Figure]) {
         for (at, what) in [claimed, (found, "found")] {
             let label = format!("{} {what}", end.name);
             let at = at.filter(|_| marks.iter().all(|mark| mark.label != label));
-            marks.extend(at.map(|at| Mark {
-                at,
-                interval: None,
-                label,
-            }));
+            marks.extend(at.map(|at| Mark { at, interval: None, label }));
         }
     }
     for panel in by_size(figures).flat_map(|figure| &mut figure.panels) {
@@ -49,16 +45,13 @@ fn by_size(figures: &mut [Figure]) -> impl Iterator<Item = &mut Figure> {
 fn crossovers(rows: &Rows<'_>, figures: &mut [Figure]) {
     let crossovers = send_crossovers(rows.run);
     for figure in by_size(figures) {
-        let of_metric = crossovers
-            .iter()
-            .filter(|crossover| crossover.metric == figure.metric);
+        let of_metric = crossovers.iter().filter(|crossover| crossover.metric == figure.metric);
         for panel in &mut figure.panels {
             let dots = panel.lines.iter().flat_map(|line| &line.dots);
             let drawn: HashSet<usize> = dots.filter_map(|dot| dot.row).collect();
             let is_drawn = |point| rows.position(point).is_some_and(|at| drawn.contains(&at));
-            let here = of_metric
-                .clone()
-                .filter(|crossover| crossover.evidence.iter().all(is_drawn));
+            let here =
+                of_metric.clone().filter(|crossover| crossover.evidence.iter().all(is_drawn));
             panel.marks.extend(here.filter_map(mark).take(MARKS));
         }
     }
@@ -66,12 +59,7 @@ fn crossovers(rows: &Rows<'_>, figures: &mut [Figure]) {
 
 /// A crossover at a known size, as a mark.
 fn mark(crossover: &SendCrossover) -> Option<Mark> {
-    let Crossover::From {
-        about: Some(about),
-        low,
-        high,
-    } = crossover.crossover
-    else {
+    let Crossover::From { about: Some(about), low, high } = crossover.crossover else {
         return None;
     };
     Some(Mark {

@@ -28,14 +28,10 @@ pub(crate) fn overlaid(before: &Run, after: &Run) -> Vec<Figure> {
         // The table already shows that the runs differ.
         .filter(|figure| figure.axis != RUN)
         .collect();
-    let lines = figures
-        .iter_mut()
-        .flat_map(|figure| &mut figure.panels)
-        .flat_map(|panel| &mut panel.lines);
+    let lines =
+        figures.iter_mut().flat_map(|figure| &mut figure.panels).flat_map(|panel| &mut panel.lines);
     // The page has no row for a row of this merged run.
-    lines
-        .flat_map(|line| &mut line.dots)
-        .for_each(|dot| dot.row = None);
+    lines.flat_map(|line| &mut line.dots).for_each(|dot| dot.row = None);
     figures
 }
 
@@ -61,18 +57,14 @@ fn both(before: &Run, after: &Run) -> Run {
             && old.method == new.method
             && old.primary == new.primary
         {
-            both.points
-                .extend([in_run(old, BEFORE), in_run(new, AFTER)]);
+            both.points.extend([in_run(old, BEFORE), in_run(new, AFTER)]);
         }
     }
     both
 }
 
 fn axis() -> Axis {
-    let choice = |value| Choice {
-        value: Cow::Borrowed(value),
-        about: Cow::Borrowed(""),
-    };
+    let choice = |value| Choice { value: Cow::Borrowed(value), about: Cow::Borrowed("") };
     Axis {
         name: Cow::Borrowed(RUN),
         about: Cow::Borrowed("which run"),

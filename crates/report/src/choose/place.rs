@@ -25,9 +25,7 @@ pub(super) type Place = BTreeMap<String, AxisValue>;
 /// The place of a point. The loss of a link is an axis of its own.
 pub(super) fn place(point: &Point) -> Place {
     let axes = point.axes.0.iter();
-    let mut place: Place = axes
-        .map(|(name, value)| (name.to_string(), value.clone()))
-        .collect();
+    let mut place: Place = axes.map(|(name, value)| (name.to_string(), value.clone())).collect();
     let (link, loss) = without_loss(&point.link);
     place.insert(LINK.to_owned(), AxisValue::Word(link.into()));
     place.insert(LOSS.to_owned(), AxisValue::Number(loss));
@@ -38,9 +36,7 @@ pub(super) fn place(point: &Point) -> Place {
 pub(crate) fn without_loss(link: &str) -> (String, u64) {
     let mut loss = 0;
     let parts = link.split(',').filter(|part| {
-        let lost = part
-            .split_once("loss=")
-            .and_then(|(_, percent)| percent.strip_suffix('%'));
+        let lost = part.split_once("loss=").and_then(|(_, percent)| percent.strip_suffix('%'));
         match lost.and_then(|percent| percent.parse::<u64>().ok()) {
             Some(percent) => {
                 loss = percent;
@@ -65,11 +61,7 @@ pub(super) fn split(
     };
     let mut within: Vec<String> = first
         .keys()
-        .filter(|axis| {
-            places
-                .iter()
-                .any(|place| place.get(*axis) != first.get(*axis))
-        })
+        .filter(|axis| places.iter().any(|place| place.get(*axis) != first.get(*axis)))
         .cloned()
         .collect();
     let mut apart: Vec<String> = Vec::new();
@@ -93,9 +85,8 @@ pub(super) fn split(
         // stays together.
         let numbers = |axis: &String| matches!(first.get(axis), Some(AxisValue::Number(_)));
         let may_be_apart = within.iter().filter(|axis| **axis != RUN);
-        let next = may_be_apart
-            .min_by_key(|axis| (**axis != LINK, !numbers(axis), values(axis)))
-            .cloned();
+        let next =
+            may_be_apart.min_by_key(|axis| (**axis != LINK, !numbers(axis), values(axis))).cloned();
         let Some(next) = next else {
             break;
         };
@@ -129,8 +120,7 @@ pub(super) fn names(places: &[&Place], apart: &[String], within: &[String]) -> N
     }
     let is_alike = |one: usize, other: usize, axes: &[String]| {
         let value = |at: usize, axis| places[at].get(axis);
-        axes.iter()
-            .all(|axis| value(one, axis) == value(other, axis))
+        axes.iter().all(|axis| value(one, axis) == value(other, axis))
     };
     let all = || 0..places.len();
     let beside = |at: usize| all().filter(move |other| is_alike(at, *other, apart));
@@ -157,13 +147,9 @@ pub(super) fn names(places: &[&Place], apart: &[String], within: &[String]) -> N
     }
     for at in all() {
         let is_said = |axis: &String| beside(at).any(|other| names.series[other].contains(axis));
-        let (unsaid, common): (Vec<&String>, Vec<&String>) = within
-            .iter()
-            .filter(|axis| !is_said(axis))
-            .partition(|axis| differs(at, axis));
-        names
-            .panels
-            .push(apart.iter().chain(common).cloned().collect());
+        let (unsaid, common): (Vec<&String>, Vec<&String>) =
+            within.iter().filter(|axis| !is_said(axis)).partition(|axis| differs(at, axis));
+        names.panels.push(apart.iter().chain(common).cloned().collect());
         for axis in unsaid {
             if !names.unsaid.contains(axis) {
                 names.unsaid.push(axis.clone());
@@ -180,12 +166,7 @@ mod tests {
     #[test]
     fn a_series_is_called_by_what_tells_it_from_others_of_its_panel() {
         let place = |stack: &'static str, control: &'static str, by: &'static str, window, link| {
-            let words = [
-                ("stack", stack),
-                ("control", control),
-                ("by", by),
-                (LINK, link),
-            ];
+            let words = [("stack", stack), ("control", control), ("by", by), (LINK, link)];
             let mut place: Place = words
                 .into_iter()
                 .map(|(axis, word)| (axis.to_owned(), AxisValue::Word(word.into())))
@@ -208,10 +189,7 @@ mod tests {
         let (apart, within) = split(&places, false, AT_EASE);
         assert_eq!(apart, [LINK], "six are compared in one panel");
         let axes = ["stack", "control", "by", "window"].map(str::to_owned);
-        assert_eq!(
-            axes.iter().collect::<BTreeSet<_>>(),
-            within.iter().collect()
-        );
+        assert_eq!(axes.iter().collect::<BTreeSet<_>>(), within.iter().collect());
         let names = names(&places, &apart, &axes);
         let control = ["stack", "control"].map(str::to_owned).to_vec();
         let by = ["stack", "by"].map(str::to_owned).to_vec();

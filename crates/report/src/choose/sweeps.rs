@@ -118,14 +118,9 @@ impl<'a> Probe<'a> {
         positions: &'a [usize],
         known: impl Iterator<Item = &'p Point>,
     ) -> Probe<'a> {
-        let places: Vec<Place> = positions
-            .iter()
-            .map(|at| place(&rows.row(*at).point))
-            .collect();
-        let there: HashSet<&str> = places
-            .iter()
-            .flat_map(|place| place.keys().map(String::as_str))
-            .collect();
+        let places: Vec<Place> = positions.iter().map(|at| place(&rows.row(*at).point)).collect();
+        let there: HashSet<&str> =
+            places.iter().flat_map(|place| place.keys().map(String::as_str)).collect();
         let mut axes: Vec<String> = match rows.info(id) {
             Some(info) => {
                 let names = info.axes.iter().map(|axis| &*axis.name);
@@ -139,15 +134,7 @@ impl<'a> Probe<'a> {
                 axes.push(name.clone());
             }
         }
-        Probe {
-            rows,
-            id,
-            positions,
-            places,
-            known: known.map(place).collect(),
-            axes,
-            asked: None,
-        }
+        Probe { rows, id, positions, places, known: known.map(place).collect(), axes, asked: None }
     }
 
     /// Whether curves are drawn over a numeric axis. On a page's own plots two values make no curve and are drawn
@@ -170,10 +157,7 @@ impl<'a> Probe<'a> {
                 continue;
             };
             let known = *at.entry(rest.clone()).or_insert_with(|| {
-                curves.push(Curve {
-                    place: rest,
-                    rows: Vec::new(),
-                });
+                curves.push(Curve { place: rest, rows: Vec::new() });
                 curves.len() - 1
             });
             if known_values.insert((known, value.clone())) {
@@ -212,11 +196,7 @@ impl<'a> Probe<'a> {
         let in_rows = (1..=IN_ROWS).contains(&words.len()) && self.asked.is_none();
         let (mut apart, mut within) = match self.asked {
             // What has no number does not change how the rest is divided and named.
-            Some(_) => split(
-                &self.lines(axis).iter().collect::<Vec<_>>(),
-                false,
-                AT_EASE_IF_ASKED,
-            ),
+            Some(_) => split(&self.lines(axis).iter().collect::<Vec<_>>(), false, AT_EASE_IF_ASKED),
             None => {
                 let places = measured.iter().map(|(curve, _)| &curve.place);
                 split(&places.collect::<Vec<_>>(), in_rows, AT_EASE)
@@ -228,8 +208,7 @@ impl<'a> Probe<'a> {
         }
         measured.sort_by_key(|(curve, _)| {
             let axes = apart.iter().chain(&within);
-            axes.map(|axis| self.rank(axis, curve.place.get(axis)))
-                .collect::<Vec<_>>()
+            axes.map(|axis| self.rank(axis, curve.place.get(axis))).collect::<Vec<_>>()
         });
         let places: Vec<&Place> = measured.iter().map(|(curve, _)| &curve.place).collect();
         let names = names(&places, &apart, &within);
@@ -383,12 +362,7 @@ mod tests {
 
     fn at(size: u64, way: &'static str, threads: u64, ns: f64) -> PointRow {
         let mut row = row("a.x", size, ns);
-        row.point.axes = row
-            .point
-            .axes
-            .clone()
-            .with("way", way)
-            .with("threads", threads);
+        row.point.axes = row.point.axes.clone().with("way", way).with("threads", threads);
         row
     }
 
@@ -403,9 +377,8 @@ mod tests {
     #[test]
     fn numbers_are_curves_and_what_else_differs_makes_series() {
         let sizes = [64, 128, 256];
-        let points = sizes
-            .iter()
-            .flat_map(|size| [at(*size, "one", 1, 5.0), at(*size, "two", 1, 6.0)]);
+        let points =
+            sizes.iter().flat_map(|size| [at(*size, "one", 1, 5.0), at(*size, "two", 1, 6.0)]);
         let figures = drawn(points.collect());
         assert_eq!(figures.len(), 1, "the ways are in it already");
         assert_eq!(figures[0].name, "a.x-cost-by-size");
@@ -425,23 +398,11 @@ mod tests {
             }
         }
         let figures = drawn(points);
-        let by_size = figures
-            .iter()
-            .find(|figure| figure.name.ends_with("by-size"))
-            .unwrap();
-        let titles: Vec<&str> = by_size
-            .panels
-            .iter()
-            .map(|panel| panel.title.as_str())
-            .collect();
-        assert_eq!(
-            titles,
-            ["threads 1", "threads 2", "threads 8", "threads 16"]
-        );
+        let by_size = figures.iter().find(|figure| figure.name.ends_with("by-size")).unwrap();
+        let titles: Vec<&str> = by_size.panels.iter().map(|panel| panel.title.as_str()).collect();
+        assert_eq!(titles, ["threads 1", "threads 2", "threads 8", "threads 16"]);
         assert_eq!(by_size.series, ["one", "two", "three"]);
-        let by_threads = figures
-            .iter()
-            .find(|figure| figure.name.ends_with("by-threads"));
+        let by_threads = figures.iter().find(|figure| figure.name.ends_with("by-threads"));
         assert_eq!(by_threads.unwrap().panels.len(), 3);
         assert!(!by_size.about.contains("vertical axes"), "all are alike");
     }
@@ -479,19 +440,14 @@ mod tests {
         }
         let figures = drawn(points);
         assert_eq!(figures[0].panels[0].lines[0].dots.len(), WORDS);
-        assert!(
-            figures[0]
-                .about
-                .contains("3 more values of way are only in the table")
-        );
+        assert!(figures[0].about.contains("3 more values of way are only in the table"));
     }
 
     #[test]
     fn few_words_are_rows_and_more_are_bars_or_dots_where_they_span_much() {
         let kind = |ways: &[&'static str], threads: u64, most: f64| {
-            let points = ways
-                .iter()
-                .flat_map(|way| (1..=threads).map(|at_once| at(64, way, at_once, 5.0)));
+            let points =
+                ways.iter().flat_map(|way| (1..=threads).map(|at_once| at(64, way, at_once, 5.0)));
             let mut points: Vec<PointRow> = points.collect();
             points.last_mut().unwrap().metrics[0].median = most;
             drawn(points)[0].panels[0].lines[0].kind
@@ -509,11 +465,7 @@ mod tests {
         let points = ways.flat_map(|way| [at(64, way, 2, 5.0), at(64, way, 1, 6.0)]);
         let figures = drawn(points.collect());
         let titles = |figure: &Figure| -> Vec<String> {
-            figure
-                .panels
-                .iter()
-                .map(|panel| panel.title.clone())
-                .collect()
+            figure.panels.iter().map(|panel| panel.title.clone()).collect()
         };
         assert_eq!(titles(&figures[0]), ["threads 1", "threads 2"]);
         assert_eq!(figures[0].series, [""], "there is no legend");
@@ -522,10 +474,7 @@ mod tests {
     #[test]
     fn a_panel_has_the_words_that_something_of_it_stands_at() {
         let mut points = Vec::new();
-        for (link, ways) in [
-            ("lan", "one two four five"),
-            ("none", "one two three four five"),
-        ] {
+        for (link, ways) in [("lan", "one two four five"), ("none", "one two three four five")] {
             for (way, size, threads) in ways.split(' ').flat_map(|way| {
                 [(64, 1), (64, 2), (128, 1), (128, 2)].map(|(size, threads)| (way, size, threads))
             }) {

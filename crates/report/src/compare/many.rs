@@ -40,11 +40,7 @@ pub fn compared(sides: &[Side<'_>], pairs: &[Pair], all: bool, width: usize) -> 
     let mut parts = vec![Part::paragraph(runs.odd_one())];
     parts.extend(facts(differences.collect()));
     let (differ, alike) = runs.by_difference();
-    let rows = if all {
-        runs.rows.iter().collect()
-    } else {
-        differ
-    };
+    let rows = if all { runs.rows.iter().collect() } else { differ };
     if !rows.is_empty() {
         parts.push(Part::Table(String::new(), runs.fitted(&rows, width)));
     }
@@ -88,11 +84,7 @@ impl Row<'_> {
         let odd: Vec<String> = odd.map(letter).collect();
         let pairs = self.differ.iter();
         let pairs = pairs.map(|[one, other]| format!("{}≠{}", letter(*one), letter(*other)));
-        if odd.is_empty() {
-            pairs.collect::<Vec<_>>().join(" ")
-        } else {
-            odd.join(" ")
-        }
+        if odd.is_empty() { pairs.collect::<Vec<_>>().join(" ") } else { odd.join(" ") }
     }
 
     /// The cells next to the row's name: the value of each run, the spread, and which runs differ.
@@ -121,12 +113,7 @@ pub(crate) struct Runs<'a> {
 impl<'a> Runs<'a> {
     pub(crate) fn new(sides: &'a [Side<'a>], pairs: &'a [Pair]) -> Runs<'a> {
         let measured: Vec<_> = sides.iter().map(measured).collect();
-        Runs {
-            rows: rows(sides, &measured, pairs),
-            sides,
-            pairs,
-            measured,
-        }
+        Runs { rows: rows(sides, &measured, pairs), sides, pairs, measured }
     }
 
     /// The rows in which any two runs surely differ, and the others.
@@ -152,12 +139,7 @@ impl<'a> Runs<'a> {
         let last = [("spread", Align::Right), ("differs", Align::Left)];
         let mut grid = Grid::new(first.chain(letters).chain(last));
         for row in rows {
-            let name = titled(
-                Some(row.point),
-                &row.point.point,
-                row.metric,
-                self.sides[0].run,
-            );
+            let name = titled(Some(row.point), &row.point.point, row.metric, self.sides[0].run);
             grid.add([Cell::from(name)].into_iter().chain(row.cells()));
         }
         grid
@@ -188,10 +170,7 @@ impl<'a> Runs<'a> {
         match (leading.next(), leading.next()) {
             _ if rows.is_empty() => "No row is in all of the runs.".to_owned(),
             _ if rows.iter().all(|row| row.differ.is_empty()) => {
-                format!(
-                    "No two runs surely differ in any of {}.",
-                    counted(rows.len(), "row")
-                )
+                format!("No two runs surely differ in any of {}.", counted(rows.len(), "row"))
             }
             (Some(odd), None) => format!(
                 "{} is the odd one: it surely differs from every other run in {most} of {} ({})",
@@ -199,10 +178,7 @@ impl<'a> Runs<'a> {
                 counted(rows.len(), "row"),
                 others(odd)
             ),
-            _ => format!(
-                "No single run stands out in {}.",
-                counted(rows.len(), "row")
-            ),
+            _ => format!("No single run stands out in {}.", counted(rows.len(), "row")),
         }
     }
 
@@ -283,9 +259,7 @@ fn rows<'a>(
         for metric in point.metrics.iter().map(|estimate| &*estimate.name) {
             let of_row = verdicts.get(&(&point.point, metric));
             let is_shown = of_row.is_some() || metric == point.primary;
-            let medians = known
-                .iter()
-                .map(|known| known.get(&point.point)?.median(metric));
+            let medians = known.iter().map(|known| known.get(&point.point)?.median(metric));
             let medians = medians.collect::<Option<Vec<f64>>>().filter(|_| is_shown);
             let of_row = of_row.map_or(&[][..], Vec::as_slice);
             rows.extend(medians.map(|medians| row(point, metric, medians, of_row)));
@@ -307,19 +281,14 @@ fn row<'a>(
         metric,
         medians,
         differ: differ.map(|(runs, _)| *runs).collect(),
-        is_blind: verdicts
-            .iter()
-            .all(|(_, verdict)| *verdict == Verdict::CannotTell),
+        is_blind: verdicts.iter().all(|(_, verdict)| *verdict == Verdict::CannotTell),
     }
 }
 
 /// A run's letter in the table: A to Z, then the number.
 pub(crate) fn letter(run: usize) -> String {
     let letter = u8::try_from(run).ok().filter(|run| *run < 26);
-    letter.map_or_else(
-        || format!("#{}", run + 1),
-        |run| char::from(b'A' + run).to_string(),
-    )
+    letter.map_or_else(|| format!("#{}", run + 1), |run| char::from(b'A' + run).to_string())
 }
 
 #[cfg(test)]
@@ -345,15 +314,10 @@ mod tests {
             run(&[("a.same", 5.0), ("a.slow", 30.0), ("a.late", 1.0)]),
         ];
         let names = ["x.jsonl", "y.jsonl", "z.jsonl"];
-        let sides: Vec<Side<'_>> = (names.iter().zip(&runs))
-            .map(|(name, run)| Side { name, run })
-            .collect();
+        let sides: Vec<Side<'_>> =
+            (names.iter().zip(&runs)).map(|(name, run)| Side { name, run }).collect();
         let pairs = [[0, 1], [0, 2], [1, 2]].map(|runs| {
-            let slow = if runs[1] == 2 {
-                Verdict::Worse
-            } else {
-                Verdict::NoDifference
-            };
+            let slow = if runs[1] == 2 { Verdict::Worse } else { Verdict::NoDifference };
             let precision = FactDifference {
                 host: "only".into(),
                 what: "precision".to_owned(),
@@ -363,10 +327,7 @@ mod tests {
             Pair {
                 runs,
                 comparison: Comparison {
-                    facts: vec![precision]
-                        .into_iter()
-                        .filter(|_| runs == [0, 2])
-                        .collect(),
+                    facts: vec![precision].into_iter().filter(|_| runs == [0, 2]).collect(),
                     rows: vec![
                         row("a.same", 1.0, 0.1, Verdict::CannotTell),
                         row("a.slow", 3.0, 0.1, slow),
@@ -389,29 +350,17 @@ mod tests {
         }
         assert!(!text.contains("a.same"), "{text}");
         let narrow = compared(&sides, &pairs, false, 60);
-        assert!(
-            narrow.contains("spread  differs") && !narrow.contains("30.0 ns"),
-            "{narrow}"
-        );
-        assert!(
-            narrow.lines().all(|line| line.chars().count() <= 60),
-            "{narrow}"
-        );
+        assert!(narrow.contains("spread  differs") && !narrow.contains("30.0 ns"), "{narrow}");
+        assert!(narrow.lines().all(|line| line.chars().count() <= 60), "{narrow}");
         let all = compared(&sides, &pairs, true, usize::MAX);
-        assert!(
-            all.find("a.slow").unwrap() < all.find("a.same").unwrap(),
-            "{all}"
-        );
+        assert!(all.find("a.slow").unwrap() < all.find("a.same").unwrap(), "{all}");
         assert_eq!([letter(25), letter(26)], ["Z", "#27"]);
         let page = crate::page::many::page(&sides, &pairs, &[]);
         let at = |text: &str| page.find(text).unwrap_or_else(|| panic!("{text}: {page}"));
         let folded = at("<details ");
         assert!(at("C is the odd one") < at(">a.slow") && at(">a.slow") < folded);
         assert!(at("class=\"v odd\">30.0 ns") < folded && folded < at(">a.same"));
-        for part in [
-            "<td>full</td><td>full</td><td>quick</td>",
-            "Only A: 1 point",
-        ] {
+        for part in ["<td>full</td><td>full</td><td>quick</td>", "Only A: 1 point"] {
             assert!(at(part) > folded);
         }
     }

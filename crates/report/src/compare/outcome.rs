@@ -75,13 +75,7 @@ impl Outcome {
         } else {
             Word::CannotTell
         };
-        Outcome {
-            reason: reason(comparison, after, decided),
-            verdict,
-            decided,
-            rows,
-            failed,
-        }
+        Outcome { reason: reason(comparison, after, decided), verdict, decided, rows, failed }
     }
 
     /// The verdict, the run's name if there are several, how many rows were decided, and the reason: `FAIL: 9
@@ -92,21 +86,11 @@ impl Outcome {
             Word::Fail => "FAIL",
             Word::CannotTell => "CANNOT TELL",
         };
-        let failed: Vec<String> = self
-            .failed
-            .iter()
-            .map(|failed| failed.why.clone())
-            .collect();
-        let reason = if failed.is_empty() {
-            self.reason.clone()
-        } else {
-            some(&failed)
-        };
+        let failed: Vec<String> = self.failed.iter().map(|failed| failed.why.clone()).collect();
+        let reason = if failed.is_empty() { self.reason.clone() } else { some(&failed) };
         let run = run.map(|run| format!("{run}: ")).unwrap_or_default();
         let (decided, rows) = (self.decided, counted(self.rows, "row"));
-        printable(&format!(
-            "{word}: {run}{decided} of {rows} decided; {reason}"
-        ))
+        printable(&format!("{word}: {run}{decided} of {rows} decided; {reason}"))
     }
 }
 
@@ -194,11 +178,7 @@ mod tests {
     use costof_model::testing::run_without_facts as run;
 
     fn comparison(rows: Vec<Compared>) -> Comparison {
-        Comparison {
-            matters: 0.05,
-            rows,
-            ..Comparison::default()
-        }
+        Comparison { matters: 0.05, rows, ..Comparison::default() }
     }
 
     #[test]
@@ -206,10 +186,7 @@ mod tests {
         let line = |comparison: &Comparison, missing_fails| {
             let outcome = Outcome::new(comparison, &run(), missing_fails, false);
             let json = serde_json::to_value(&outcome).unwrap();
-            (
-                outcome.line(None),
-                json["verdict"].as_str().unwrap().to_owned(),
-            )
+            (outcome.line(None), json["verdict"].as_str().unwrap().to_owned())
         };
         let worse = row("os.syscall", 1.072, 0.012, Verdict::Worse);
         let blind = row("a.blind", 1.0, 0.1, Verdict::CannotTell);
@@ -247,10 +224,7 @@ mod tests {
         assert_eq!(passes.line(None), format!("PASS: {known}"));
         let (shown, word) = line(&doubtful, true);
         assert_eq!(word, "fail");
-        assert!(
-            shown.ends_with("no longer has a number: it is lost (cause: noise)"),
-            "{shown}"
-        );
+        assert!(shown.ends_with("no longer has a number: it is lost (cause: noise)"), "{shown}");
         assert_eq!(
             line(&comparison(vec![blind]), false),
             (
@@ -267,11 +241,7 @@ mod tests {
         assert_eq!(change(&shrank), "20.0 % slower (20.0)");
         let rows = (0..5).map(|_| shrank.clone()).collect();
         let outcome = Outcome::new(&comparison(rows), &run(), false, false);
-        assert!(
-            outcome.line(None).ends_with("; and 2 more"),
-            "{}",
-            outcome.line(None)
-        );
+        assert!(outcome.line(None).ends_with("; and 2 more"), "{}", outcome.line(None));
         assert_eq!(outcome.failed.len(), 5);
     }
 }

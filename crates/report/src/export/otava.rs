@@ -33,10 +33,8 @@ pub(super) fn files(runs: &[Run], values: &[Vec<Value<'_>>]) -> Vec<File> {
     let mut in_order: Vec<_> = runs.iter().zip(values).collect();
     in_order.sort_by_key(|(run, _)| &run.run.started);
     for (run, values) in in_order {
-        let of: HashMap<String, f64> = values
-            .iter()
-            .map(|value| (value.name(), value.estimate.median))
-            .collect();
+        let of: HashMap<String, f64> =
+            values.iter().map(|value| (value.name(), value.estimate.median)).collect();
         let cells = [run.run.started.clone(), run.run.id.clone()].into_iter();
         let numbers = metrics.keys().map(|name| of.get(name));
         let numbers = numbers.map(|number| number.map_or_else(String::new, |it| format!("{it:?}")));
@@ -44,8 +42,5 @@ pub(super) fn files(runs: &[Run], values: &[Vec<Value<'_>>]) -> Vec<File> {
     }
     // JSON is YAML.
     let config = super::json(&json!({ "tests": { "costof": test } }));
-    vec![
-        ("costof.csv".to_owned(), text),
-        ("otava.yaml".to_owned(), config),
-    ]
+    vec![("costof.csv".to_owned(), text), ("otava.yaml".to_owned(), config)]
 }

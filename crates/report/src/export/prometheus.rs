@@ -26,23 +26,14 @@ pub(super) fn file(run: &Run, values: &[Value<'_>]) -> File {
         let mut gauge = |what, help, number: f64| {
             add(&format!("{what}{unit}"), help, &labels, number * scale);
         };
-        gauge(
-            "median",
-            "Median over launches of what was measured.",
-            value.estimate.median,
-        );
+        gauge("median", "Median over launches of what was measured.", value.estimate.median);
         if let Some((low, high)) = value.estimate.ci95 {
             gauge("low95", "Lower end of the median's 95 % interval.", low);
             gauge("high95", "Upper end of the median's 95 % interval.", high);
         }
         if value.is_primary() {
             let grade = f64::from(value.row.grade as u8 + 1);
-            add(
-                "grade",
-                "How far to trust the point: 1 is A, 4 is D.",
-                &labels,
-                grade,
-            );
+            add("grade", "How far to trust the point: 1 is A, 4 is D.", &labels, grade);
         }
     }
     let of_run = labels(&[("run", &run.run.id), ("host", &run.host_name())]);
@@ -60,10 +51,7 @@ pub(super) fn file(run: &Run, values: &[Value<'_>]) -> File {
 
 fn labels(labels: &[(&str, &str)]) -> String {
     let labels = labels.iter().map(|(name, value)| {
-        let escaped = value
-            .replace('\\', r"\\")
-            .replace('"', "\\\"")
-            .replace('\n', r"\n");
+        let escaped = value.replace('\\', r"\\").replace('"', "\\\"").replace('\n', r"\n");
         format!("{name}=\"{escaped}\"")
     });
     labels.collect::<Vec<_>>().join(",")

@@ -120,15 +120,8 @@ mod tests {
 
     #[test]
     fn no_word_of_a_run_file_is_a_command_or_does_more_than_choose() {
-        let hostile = [
-            "$(reboot)",
-            "`reboot`",
-            "a;reboot",
-            "--on=exec:reboot",
-            "--resume",
-            "a b",
-            "",
-        ];
+        let hostile =
+            ["$(reboot)", "`reboot`", "a;reboot", "--on=exec:reboot", "--resume", "a b", ""];
         let names = hostile.into_iter().chain(["os.syscall"]);
         let rows = names.map(|name| testing::sized_row(name, 1, 5.0));
         let mut run = testing::planned([rows.map(|row| row.point).collect()]);
@@ -142,10 +135,7 @@ mod tests {
         assert_eq!(given(&of("costof study rpc")), "os.syscall");
         for word in hostile {
             assert_eq!(given(&["costof", "run", "file", word]), "os.syscall");
-            assert_eq!(
-                given(&["costof", "run", "file", "--set", word]),
-                "os.syscall"
-            );
+            assert_eq!(given(&["costof", "run", "file", "--set", word]), "os.syscall");
         }
     }
 }

@@ -19,20 +19,13 @@ pub(super) fn minute(time: &str) -> String {
 }
 
 fn class(change: &Change) -> &'static str {
-    if change.worse > 0.0 {
-        "worse"
-    } else {
-        "better"
-    }
+    if change.worse > 0.0 { "worse" } else { "better" }
 }
 
 /// The rows that changed first, as the table has them.
 pub(super) fn sparklines(history: &History) -> Markup {
     let changes = |row: usize| {
-        let of_row = history
-            .changes
-            .iter()
-            .filter(move |change| change.row == row);
+        let of_row = history.changes.iter().filter(move |change| change.row == row);
         of_row.collect::<Vec<_>>()
     };
     let place = |row: &usize| history.changes.iter().position(|change| change.row == *row);

@@ -18,9 +18,7 @@ impl Ruler {
     /// be among them: a wide one would make all bars short.
     pub(super) fn over(values: impl Iterator<Item = f64>, least: (f64, f64), unit: Unit) -> Ruler {
         let shown = values.filter(|value| *value > 0.0 && value.is_finite());
-        let (low, high) = shown.fold(least, |(low, high), value| {
-            (low.min(value), high.max(value))
-        });
+        let (low, high) = shown.fold(least, |(low, high), value| (low.min(value), high.max(value)));
         let low = low.max(1e-9).log10().floor();
         let high = high.log10().ceil().max(low + 1.0).min(low + DECADES);
         Ruler { low, high, unit }
@@ -28,11 +26,8 @@ impl Ruler {
 
     /// The place of a value; a value beyond the axis is placed at its end.
     pub(super) fn place(&self, value: f64) -> f64 {
-        let share = if value > 0.0 {
-            (value.log10() - self.low) / (self.high - self.low)
-        } else {
-            0.0
-        };
+        let share =
+            if value > 0.0 { (value.log10() - self.low) / (self.high - self.low) } else { 0.0 };
         (share.clamp(0.0, 1.0) * 1000.0).round() / 10.0
     }
 
@@ -59,9 +54,7 @@ impl Ruler {
     pub(super) fn ticks(&self) -> Vec<(f64, String)> {
         let decades = self.low as i32..=self.high as i32;
         let value = |decade: i32| 10_f64.powi(decade);
-        decades
-            .map(|decade| (value(decade), crate::plot::tick(self.unit, value(decade))))
-            .collect()
+        decades.map(|decade| (value(decade), crate::plot::tick(self.unit, value(decade)))).collect()
     }
 }
 
@@ -72,10 +65,7 @@ mod tests {
     #[test]
     fn decades_are_equally_wide() {
         let ruler = Ruler::over([3.0, 4e6].into_iter(), (1.0, 1e3), Unit::Nanoseconds);
-        assert_eq!(
-            [1.0, 10.0, 1e7].map(|ns| ruler.place(ns)),
-            [0.0, 14.3, 100.0]
-        );
+        assert_eq!([1.0, 10.0, 1e7].map(|ns| ruler.place(ns)), [0.0, 14.3, 100.0]);
         assert_eq!(ruler.ticks()[3].1, "1 µs");
         assert_eq!(ruler.span((10.0, 100.0)), "left:14.3%;width:14.3%");
     }

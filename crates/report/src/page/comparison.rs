@@ -48,11 +48,7 @@ pub fn page(
         (ratios(comparison, after.run))
     })];
     parts.extend(Part::lines(&missing(comparison, after.run)));
-    parts.extend(Part::folded(
-        "refused",
-        "What was not compared",
-        Part::lines(&not_compared),
-    ));
+    parts.extend(Part::folded("refused", "What was not compared", Part::lines(&not_compared)));
     parts.push(facts_apart(&["before", "after"], &differences));
     if !plots.is_empty() {
         let drawn = Part::Drawing(html! {
@@ -69,11 +65,7 @@ pub fn page(
         Part::Drawing(html! { @for one in [before, after] { (made(one)) } }),
         Part::Paragraph("quiet", method(comparison).to_owned()),
     ];
-    parts.extend(Part::folded(
-        "made",
-        "How the runs were made, and how far to trust this",
-        how,
-    ));
+    parts.extend(Part::folded("made", "How the runs were made, and how far to trust this", how));
     of_comparison("What became better or worse", &parts)
 }
 
@@ -103,18 +95,11 @@ fn ratios(comparison: &Comparison, after: &Run) -> Markup {
     let rows = in_order(&comparison.rows);
     let shown = &rows[..rows.len().min(ROWS)];
     let of = |verdict| shown.iter().filter(move |row| row.verdict == verdict);
-    let changed: Vec<&Compared> = shown
-        .iter()
-        .copied()
-        .filter(|row| row.verdict.is_change())
-        .collect();
+    let changed: Vec<&Compared> =
+        shown.iter().copied().filter(|row| row.verdict.is_change()).collect();
     let unchanged: Vec<&Compared> = of(Verdict::NoDifference).copied().collect();
     let blind: Vec<&Compared> = of(Verdict::CannotTell).copied().collect();
-    let within = format!(
-        "{} unchanged within {}",
-        unchanged.len(),
-        share(comparison.matters)
-    );
+    let within = format!("{} unchanged within {}", unchanged.len(), share(comparison.matters));
     let cannot = format!("{} cannot tell", blind.len());
     let others = [("unchanged", within, unchanged), ("blind", cannot, blind)];
     html! {
@@ -181,11 +166,7 @@ pub(super) fn facts_apart(runs: &[&str], facts: &[(String, Vec<&str>)]) -> Part 
         let more = facts.len() - facts::SHOWN;
         parts.push(Part::Paragraph("quiet", format!("and {more} more")));
     }
-    Part::Folded {
-        id: "facts",
-        title,
-        parts,
-    }
+    Part::Folded { id: "facts", title, parts }
 }
 
 fn ratio(row: &Compared, after: &Run, ruler: &Ruler) -> Markup {
@@ -276,14 +257,10 @@ impl Ruler {
     const LEAST: f64 = 1.025;
 
     fn over(rows: &[&Compared]) -> Ruler {
-        let ends = rows
-            .iter()
-            .flat_map(|row| [row.ci95.0, row.ci95.1, row.ratio]);
+        let ends = rows.iter().flat_map(|row| [row.ci95.0, row.ci95.1, row.ratio]);
         let far = ends.map(|end| end.ln().abs()).filter(|far| far.is_finite());
         let most = far.fold(Self::LEAST.ln(), f64::max) * 1.05;
-        Ruler {
-            most: most.min(Self::MOST.ln()),
-        }
+        Ruler { most: most.min(Self::MOST.ln()) }
     }
 
     fn place(&self, ratio: f64) -> f64 {
@@ -297,9 +274,7 @@ impl Ruler {
         let fits = |ticks: &&&[f64]| ticks.iter().all(|tick| tick.ln().abs() <= self.most);
         let ticks = TICKS.iter().rfind(fits).unwrap_or(&TICKS[0]);
         let ticks = ticks.iter();
-        ticks
-            .map(|tick| (self.place(*tick), tick.to_string()))
-            .collect()
+        ticks.map(|tick| (self.place(*tick), tick.to_string())).collect()
     }
 }
 
@@ -329,10 +304,8 @@ mod tests {
             ..Comparison::default()
         };
         let page = shown(&comparison, &run());
-        let at = |text: &str| {
-            page.find(text)
-                .unwrap_or_else(|| panic!("{text} is missing: {page}"))
-        };
+        let at =
+            |text: &str| page.find(text).unwrap_or_else(|| panic!("{text} is missing: {page}"));
         let folded = at("<details class=\"section\"");
         assert!(at("FAIL: ") < at("1 worse") && at("1 worse") < at(">a.worse"));
         assert!(at(">a.worse") < at("a.better") && at("a.better") < folded);
@@ -376,20 +349,9 @@ mod tests {
             rows,
             ..Comparison::default()
         };
-        let side = Side {
-            name: evil,
-            run: &run,
-        };
-        let page = page(
-            side,
-            side,
-            &comparison,
-            &Outcome::new(&comparison, &run, false, false),
-        );
-        assert!(
-            !page.contains("<script") && !page.contains("alert(1)<"),
-            "{page}"
-        );
+        let side = Side { name: evil, run: &run };
+        let page = page(side, side, &comparison, &Outcome::new(&comparison, &run, false, false));
+        assert!(!page.contains("<script") && !page.contains("alert(1)<"), "{page}");
         assert!(page.matches("&lt;script&gt;").count() >= 8);
     }
 
@@ -427,13 +389,9 @@ mod tests {
 
     #[test]
     fn no_ratio_breaks_the_axis() {
-        for (ratio, half) in [
-            (1.0, 0.0),
-            (1e300, 0.5),
-            (f64::NAN, 0.1),
-            (f64::INFINITY, 0.1),
-            (0.0, 0.1),
-        ] {
+        for (ratio, half) in
+            [(1.0, 0.0), (1e300, 0.5), (f64::NAN, 0.1), (f64::INFINITY, 0.1), (0.0, 0.1)]
+        {
             let rows = [compared("a.x", ratio, half, Verdict::Worse)];
             let ruler = Ruler::over(&rows.each_ref());
             assert!(ruler.most.is_finite() && ruler.most > 0.0);

@@ -41,8 +41,7 @@ fn costly(facts: &Facts) -> Vec<(&'static str, Option<String>)> {
         counted(cpu.socket_count, "sockets"),
         counted(cpu.physical_count, "cores"),
         counted(cpu.logical_count, "processors"),
-        cpu.smt_active
-            .map(|on| format!("SMT {}", if on { "on" } else { "off" })),
+        cpu.smt_active.map(|on| format!("SMT {}", if on { "on" } else { "off" })),
     ];
     let caches = cpu.caches.iter().map(|cache| {
         let kind = match cache.kind {
@@ -50,14 +49,8 @@ fn costly(facts: &Facts) -> Vec<(&'static str, Option<String>)> {
             CacheKind::Instruction => "i",
             CacheKind::Unified | CacheKind::Unknown => "",
         };
-        let ways = cache
-            .ways
-            .map_or_else(String::new, |ways| format!(", {ways} ways"));
-        format!(
-            "L{}{kind} {}{ways}",
-            cache.level,
-            display_bytes(cache.size_bytes)
-        )
+        let ways = cache.ways.map_or_else(String::new, |ways| format!(", {ways} ways"));
+        format!("L{}{kind} {}{ways}", cache.level, display_bytes(cache.size_bytes))
     });
     let policies = facts.frequency.policies.iter();
     let mut governors: Vec<&str> = policies.filter_map(|one| one.governor.as_deref()).collect();
@@ -65,12 +58,8 @@ fn costly(facts: &Facts) -> Vec<(&'static str, Option<String>)> {
     let clock = [
         facts.frequency.driver.clone(),
         (!governors.is_empty()).then(|| format!("governor {}", governors.join(", "))),
-        cpu.base
-            .as_ref()
-            .map(|at| format!("base {}", Unit::Hertz.display(at.hz as f64))),
-        cpu.max
-            .as_ref()
-            .map(|at| format!("up to {}", Unit::Hertz.display(at.hz as f64))),
+        cpu.base.as_ref().map(|at| format!("base {}", Unit::Hertz.display(at.hz as f64))),
+        cpu.max.as_ref().map(|at| format!("up to {}", Unit::Hertz.display(at.hz as f64))),
     ];
     let idle = facts.idle.states.iter().map(|state| state.name.clone());
     let mitigations = cpu.vulnerabilities.iter();
@@ -86,9 +75,7 @@ fn costly(facts: &Facts) -> Vec<(&'static str, Option<String>)> {
         format!("{} ({kind}{size})", disk.name)
     });
     let networks = facts.network_devices.iter().map(|device| {
-        let mtu = device
-            .mtu_bytes
-            .map_or_else(String::new, |mtu| format!(", MTU {mtu}"));
+        let mtu = device.mtu_bytes.map_or_else(String::new, |mtu| format!(", MTU {mtu}"));
         let bus = device.bus_bits_per_s;
         let bus = bus.map_or_else(String::new, |bus| format!(", bus {}", bits_per_s(bus)));
         let speed = device.speed_bits_per_s.map_or_else(
@@ -114,10 +101,7 @@ fn costly(facts: &Facts) -> Vec<(&'static str, Option<String>)> {
                 .map(|bytes| format!("{:.1} GiB", bytes as f64 / (1_u64 << 30) as f64)),
         ),
         ("memory bus, in theory", Some(memory_bus(facts))),
-        (
-            "memory nodes",
-            (facts.numa.len() > 1).then(|| facts.numa.len().to_string()),
-        ),
+        ("memory nodes", (facts.numa.len() > 1).then(|| facts.numa.len().to_string())),
         ("huge pages", facts.huge_pages.transparent.clone()),
         ("kernel", facts.kernel.release.clone()),
         ("preemption", facts.kernel.preemption.clone()),

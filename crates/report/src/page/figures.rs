@@ -81,10 +81,7 @@ mod tests {
             (Kind::Bars, "<i></i>".to_owned()),
             (Kind::Steps, "<i></i>".to_owned()),
         ] {
-            assert!(
-                legend(kind).contains(&format!("{sign}b</label>")),
-                "{kind:?}"
-            );
+            assert!(legend(kind).contains(&format!("{sign}b</label>")), "{kind:?}");
         }
     }
 }

@@ -30,12 +30,7 @@ pub(super) struct Found<'a> {
 impl<'a> Found<'a> {
     pub(super) fn new(rows: &Rows<'a>) -> Found<'a> {
         let (findings, questions) = costof_findings::all::both(rows.run);
-        Found {
-            findings,
-            questions,
-            missed: latency::missed(rows),
-            points: Points::new(rows.run),
-        }
+        Found { findings, questions, missed: latency::missed(rows), points: Points::new(rows.run) }
     }
 
     pub(super) fn title(&self) -> String {
@@ -112,10 +107,7 @@ fn missed(rows: &Rows<'_>, row: &PointRow) -> Markup {
 
 fn finding(rows: &Rows<'_>, known: &Points<'_>, finding: &Finding) -> Markup {
     let sureness = known.sureness(finding);
-    let points = finding
-        .evidence
-        .iter()
-        .filter_map(|point| rows.position(point));
+    let points = finding.evidence.iter().filter_map(|point| rows.position(point));
     let points: Vec<usize> = points.collect();
     html! {
         (commands(&begun(&finding.sentence)))

@@ -42,12 +42,8 @@ fn shown(rows: &Rows<'_>) -> Vec<usize> {
 pub(super) fn table(rows: &Rows<'_>) -> Markup {
     let shown = shown(rows);
     let of = |unit: Unit| -> Vec<(usize, &Estimate)> {
-        let measured = shown
-            .iter()
-            .filter_map(|at| Some((*at, rows.row(*at).primary()?)));
-        let mut of_unit: Vec<_> = measured
-            .filter(|(_, estimate)| estimate.unit == unit)
-            .collect();
+        let measured = shown.iter().filter_map(|at| Some((*at, rows.row(*at).primary()?)));
+        let mut of_unit: Vec<_> = measured.filter(|(_, estimate)| estimate.unit == unit).collect();
         of_unit.sort_by(|(_, one), (_, other)| one.median.total_cmp(&other.median));
         of_unit
     };
@@ -179,11 +175,7 @@ pub(super) fn interval_at(ruler: &Ruler, ends: (f64, f64)) -> Markup {
 
 /// A note for a published number next to a row that was measured over an emulated link.
 fn ours_is_emulated(row: &PointRow) -> &'static str {
-    if row.point.is_emulated() {
-        "; here the link is emulated"
-    } else {
-        ""
-    }
+    if row.point.is_emulated() { "; here the link is emulated" } else { "" }
 }
 
 fn grade(row: &PointRow) -> Markup {
@@ -259,9 +251,8 @@ fn more(rows: &Rows<'_>, at: usize) -> Markup {
 /// The doubts that gave a row its grade, and how many others there are.
 fn doubts(warnings: &[Warning]) -> String {
     let worst = warnings.iter().map(|warning| warning.grade).max();
-    let (worst, others): (Vec<&Warning>, Vec<&Warning>) = warnings
-        .iter()
-        .partition(|warning| Some(warning.grade) == worst);
+    let (worst, others): (Vec<&Warning>, Vec<&Warning>) =
+        warnings.iter().partition(|warning| Some(warning.grade) == worst);
     let mut said: Vec<&str> = worst.iter().map(|warning| &*warning.what).collect();
     let minor = match others.len() {
         1 => "1 minor doubt".to_owned(),
@@ -280,6 +271,5 @@ pub(super) fn missed(rows: &Rows<'_>) -> Vec<(usize, String)> {
     let mut missed: Vec<(f64, usize)> = missed.collect();
     missed.sort_by(|(one, _), (other, _)| other.total_cmp(one));
     let sums = missed.into_iter();
-    sums.filter_map(|(_, at)| Some((at, predictions::sum(rows.row(at), &rows.name(at))?)))
-        .collect()
+    sums.filter_map(|(_, at)| Some((at, predictions::sum(rows.row(at), &rows.name(at))?))).collect()
 }

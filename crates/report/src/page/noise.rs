@@ -12,27 +12,13 @@ use maud::{Markup, html};
 type Kind = (&'static str, fn(&Noise) -> Option<f64>);
 
 const SHARES: &[Kind] = &[
-    ("taken by the hypervisor (steal)", |noise| {
-        share(noise, noise.steal_ns?)
-    }),
-    ("used by others on a measured CPU", |noise| {
-        share(noise, noise.others_ns?)
-    }),
-    ("used by others on the other CPUs", |noise| {
-        noise.others_elsewhere
-    }),
-    ("ready to run and waiting", |noise| {
-        share(noise, noise.run_queue_wait_ns?)
-    }),
-    ("held back by a CPU quota", |noise| {
-        share(noise, noise.throttled_ns?)
-    }),
-    ("measured while something else used the core", |noise| {
-        noise.core?.shared()
-    }),
-    ("the other end shared its core", |noise| {
-        Some(1.0 - noise.other_core?.alone()?)
-    }),
+    ("taken by the hypervisor (steal)", |noise| share(noise, noise.steal_ns?)),
+    ("used by others on a measured CPU", |noise| share(noise, noise.others_ns?)),
+    ("used by others on the other CPUs", |noise| noise.others_elsewhere),
+    ("ready to run and waiting", |noise| share(noise, noise.run_queue_wait_ns?)),
+    ("held back by a CPU quota", |noise| share(noise, noise.throttled_ns?)),
+    ("measured while something else used the core", |noise| noise.core?.shared()),
+    ("the other end shared its core", |noise| Some(1.0 - noise.other_core?.alone()?)),
     ("change of the time between CPUs", |noise| {
         let (before, after) = noise.distance_ns?;
         (before > 0.0).then(|| (after / before - 1.0).abs())
@@ -62,11 +48,8 @@ pub(super) fn by_grade(run: &Run) -> [(Grade, usize); 4] {
 }
 
 pub(super) fn section(run: &Run) -> Markup {
-    let counts: u64 = run
-        .launches
-        .iter()
-        .map(|launch| launch.noise.preemptions)
-        .fold(0, u64::saturating_add);
+    let counts: u64 =
+        run.launches.iter().map(|launch| launch.noise.preemptions).fold(0, u64::saturating_add);
     let duration: f64 = run.launches.iter().map(|launch| launch.wall_ns).sum();
     html! {
         p {
@@ -83,22 +66,13 @@ pub(super) fn section(run: &Run) -> Markup {
 fn table(run: &Run) -> Grid {
     let columns =
         ["median launch", "worst launch", "recorded for"].map(|name| (name, Align::Right));
-    let mut grid = Grid::new(
-        [("share of a launch", Align::Left)]
-            .into_iter()
-            .chain(columns),
-    );
+    let mut grid = Grid::new([("share of a launch", Align::Left)].into_iter().chain(columns));
     for (name, of) in SHARES {
         let values = sorted(run, *of);
         if let Some(worst) = values.last() {
             let shares = [values[values.len() / 2], *worst].map(percent);
             let count = format!("{} launches", values.len());
-            grid.add(
-                [(*name).to_owned()]
-                    .into_iter()
-                    .chain(shares)
-                    .chain([count]),
-            );
+            grid.add([(*name).to_owned()].into_iter().chain(shares).chain([count]));
         }
     }
     grid

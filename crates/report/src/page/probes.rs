@@ -24,10 +24,7 @@ const ROWS: usize = 5000;
 
 pub(super) fn title(rows: &Rows<'_>) -> String {
     let (probes, points) = (rows.by_probe().len(), points_counted(rows.all().len()));
-    format!(
-        "Plots and numbers: {points} of {}",
-        counted(probes, "probe")
-    )
+    format!("Plots and numbers: {points} of {}", counted(probes, "probe"))
 }
 
 /// The section of a probe. `chosen` are its figures, `left_out` is how many more there are.
@@ -107,10 +104,7 @@ impl Room {
 /// The numbers of a probe's points.
 fn table(rows: &Rows<'_>, probe: &str, positions: &[usize]) -> Markup {
     let (axes, axes_left_out) = varied(rows, probe, positions);
-    let links: BTreeSet<&str> = positions
-        .iter()
-        .map(|at| &*rows.row(*at).point.link)
-        .collect();
+    let links: BTreeSet<&str> = positions.iter().map(|at| &*rows.row(*at).point.link).collect();
     let primary = rows.row(positions[0]).primary.to_string();
     let mut metrics: Vec<&str> = vec![&primary];
     let is_measured = |name: &str| {
@@ -120,9 +114,7 @@ fn table(rows: &Rows<'_>, probe: &str, positions: &[usize]) -> Markup {
     let others = METRICS.iter().map(|(name, _)| *name);
     metrics.extend(others.filter(|name| *name != primary && is_measured(name)));
     let tail = positions.iter().any(|at| {
-        rows.row(*at)
-            .primary()
-            .is_some_and(|estimate| estimate.percentile(99.0).is_some())
+        rows.row(*at).primary().is_some_and(|estimate| estimate.percentile(99.0).is_some())
     });
     let is_labelled = positions.iter().any(|at| rows.row(*at).label.is_some());
     let count = positions.len();
@@ -186,17 +178,13 @@ fn head(text: &str) -> Markup {
 /// columns; the second value is the number of axes that were not checked because of that.
 fn varied(rows: &Rows<'_>, probe: &str, positions: &[usize]) -> (Vec<String>, usize) {
     let values = |axis: &str| {
-        let values = positions
-            .iter()
-            .map(|at| rows.row(*at).point.axes.0.get(axis));
+        let values = positions.iter().map(|at| rows.row(*at).point.axes.0.get(axis));
         values.collect::<BTreeSet<_>>().len()
     };
     let names: Vec<&str> = match rows.info(probe) {
         Some(info) => info.axes.iter().map(|axis| &*axis.name).collect(),
         None => {
-            let axes = positions
-                .iter()
-                .flat_map(|at| rows.row(*at).point.axes.0.keys());
+            let axes = positions.iter().flat_map(|at| rows.row(*at).point.axes.0.keys());
             let axes: BTreeSet<&str> = axes.map(|name| &**name).collect();
             axes.into_iter().collect()
         }

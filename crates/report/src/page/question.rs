@@ -36,10 +36,8 @@ pub(super) fn title<'a>(rows: &Rows<'a>, asked: &[&str]) -> &'a str {
 
 /// The questions with their answers, and the first plot, which is removed from the probes' own figures.
 pub(super) fn section(rows: &Rows<'_>, asked: &[&str], chosen: &mut [Chosen<'_>]) -> Markup {
-    let mut of_asked: Vec<&mut Chosen<'_>> = chosen
-        .iter_mut()
-        .filter(|(probe, ..)| asked.contains(probe))
-        .collect();
+    let mut of_asked: Vec<&mut Chosen<'_>> =
+        chosen.iter_mut().filter(|(probe, ..)| asked.contains(probe)).collect();
     let plotted = of_asked.iter_mut().find_map(|(_, _, figures)| {
         let seen = figures.iter().position(|figure| !figure.folded)?;
         Some(figures.remove(seen))
@@ -91,9 +89,7 @@ fn ends(rows: &Rows<'_>, positions: &[usize]) -> Option<[usize; 2]> {
         let estimate = row.primary().filter(|_| row.is_usable())?;
         Some((estimate.unit, estimate.median))
     };
-    let known = positions
-        .iter()
-        .filter_map(|at| Some((*at, median(rows.row(*at))?)));
+    let known = positions.iter().filter_map(|at| Some((*at, median(rows.row(*at))?)));
     let mut known: Vec<_> = known.collect();
     known.sort_by(|(_, (_, one)), (_, (_, other))| one.total_cmp(other));
     let (first, last) = (known.first()?, known.last()?);

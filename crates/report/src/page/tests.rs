@@ -16,21 +16,15 @@ fn the_digest_is_that_of_the_script() {
     };
     let shown = String::from_utf8(shown.stdout).unwrap();
     let digits = shown.chars().take(64);
-    let mut bits: String = digits
-        .map(|digit| format!("{:04b}", digit.to_digit(16).unwrap()))
-        .collect();
+    let mut bits: String =
+        digits.map(|digit| format!("{:04b}", digit.to_digit(16).unwrap())).collect();
     assert_eq!(bits.len(), 256, "{shown}");
     bits += "00";
     let letters = bits.as_bytes().chunks(6).map(|six| {
-        let value = six
-            .iter()
-            .fold(0, |value, bit| 2 * value + usize::from(bit - b'0'));
+        let value = six.iter().fold(0, |value, bit| 2 * value + usize::from(bit - b'0'));
         char::from(BASE64[value])
     });
-    assert_eq!(
-        SCRIPT_SHA256.trim(),
-        letters.chain(['=']).collect::<String>()
-    );
+    assert_eq!(SCRIPT_SHA256.trim(), letters.chain(['=']).collect::<String>());
 }
 
 #[test]
@@ -73,11 +67,8 @@ fn contrast(one: &str, other: &str) -> f64 {
         let channels = channels.map(|(at, weight)| {
             let digits = digits[at * each..(at + 1) * each].repeat(3 - each);
             let value = f64::from(u8::from_str_radix(&digits, 16).unwrap()) / 255.0;
-            let linear = if value <= 0.04045 {
-                value / 12.92
-            } else {
-                ((value + 0.055) / 1.055).powf(2.4)
-            };
+            let linear =
+                if value <= 0.04045 { value / 12.92 } else { ((value + 0.055) / 1.055).powf(2.4) };
             weight * linear
         });
         channels.sum::<f64>() + 0.05
@@ -130,10 +121,7 @@ fn a_run_of_few_probes_begins_with_the_question_its_answer_and_one_plot() {
             needed: vec![0],
             ..Block::default()
         });
-        run.points.push(PointRow {
-            headline: true,
-            ..base
-        });
+        run.points.push(PointRow { headline: true, ..base });
         let mut asks = probe_info("a.x");
         asks.question = "What is it?".into();
         run.probes.push(asks);

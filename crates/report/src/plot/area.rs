@@ -122,17 +122,9 @@ impl Area {
         for mark in &panel.marks {
             if let Some((low, high)) = mark.interval {
                 let [low, high] = [low, high].map(|end| self.at_x(self.x.within(end)));
-                let corners = [
-                    (low, self.top),
-                    (high, self.top),
-                    (high, self.bottom),
-                    (low, self.bottom),
-                ];
-                svg.path(
-                    &format!("{} f", ink::MARK),
-                    " opacity=\"0.12\"",
-                    &closed(corners),
-                );
+                let corners =
+                    [(low, self.top), (high, self.top), (high, self.bottom), (low, self.bottom)];
+                svg.path(&format!("{} f", ink::MARK), " opacity=\"0.12\"", &closed(corners));
             }
             if self.x.within(mark.at) != mark.at {
                 continue;
@@ -163,11 +155,7 @@ impl Area {
     ) {
         let shift = aside(panel, line);
         let at = |dot: &Dot| (self.at_x(dot.x) + shift, self.at_y(dot.y));
-        let intervals: String = line
-            .dots
-            .iter()
-            .map(|dot| self.interval(dot, shift))
-            .collect();
+        let intervals: String = line.dots.iter().map(|dot| self.interval(dot, shift)).collect();
         let class = ink::series(line.series);
         let curve = line.dots.iter().map(at);
         let curve = match line.kind {
@@ -220,11 +208,7 @@ impl Area {
             (x - half, y + half),
         ];
         let class = format!("{} f", ink::shade(dot.heat));
-        svg.path(
-            &class,
-            &attributes(std::slice::from_ref(dot), how),
-            &closed(corners),
-        );
+        svg.path(&class, &attributes(std::slice::from_ref(dot), how), &closed(corners));
     }
 
     /// The width of the column that belongs to a word of the horizontal axis.

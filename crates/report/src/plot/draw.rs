@@ -122,11 +122,7 @@ mod tests {
             text: "as <measured>".into(),
             heat: 0.99,
         };
-        let line = Line {
-            series: 0,
-            kind,
-            dots: vec![dot(1.0), dot(2.0)],
-        };
+        let line = Line { series: 0, kind, dots: vec![dot(1.0), dot(2.0)] };
         let panel = Panel {
             title: String::new(),
             x: axis(scale),
@@ -185,12 +181,7 @@ mod tests {
     #[test]
     fn a_row_has_its_word_before_its_bar_and_its_value_behind() {
         let svg = drawn(Kind::Rows, PAGE);
-        for text in [
-            ">a</text>",
-            ">10.0 ns</text>",
-            ">b</text>",
-            ">20.0 ns</text>",
-        ] {
+        for text in [">a</text>", ">10.0 ns</text>", ">b</text>", ">20.0 ns</text>"] {
             assert!(svg.contains(text), "{text}: {svg}");
         }
         assert!(svg.contains("viewBox=\"0 0 360 46\""), "{svg}");

@@ -16,20 +16,10 @@ pub(crate) struct For {
 }
 
 /// A part of a page, which has one legend and one set of colours for all panels.
-pub(crate) const PAGE: For = For {
-    width: 440.0,
-    height: 290.0,
-    rows_width: 360.0,
-    alone: false,
-};
+pub(crate) const PAGE: For = For { width: 440.0, height: 290.0, rows_width: 360.0, alone: false };
 
 /// A file of its own.
-pub(crate) const FILE: For = For {
-    width: 720.0,
-    height: 420.0,
-    rows_width: 720.0,
-    alone: true,
-};
+pub(crate) const FILE: For = For { width: 720.0, height: 420.0, rows_width: 720.0, alone: true };
 
 /// The average width of a letter, rounded up, and the height of a line of text, in pixels.
 const LETTER: f64 = 7.8;
@@ -53,17 +43,11 @@ pub(super) fn attributes(dots: &[Dot], how: For) -> String {
     if how.alone || !dots.iter().any(says) {
         return String::new();
     }
-    let row = |dot: &Dot| {
-        dot.row
-            .map_or_else(|| "-".to_owned(), |row| row.to_string())
-    };
+    let row = |dot: &Dot| dot.row.map_or_else(|| "-".to_owned(), |row| row.to_string());
     let rows: Vec<String> = dots.iter().map(row).collect();
     let texts: Vec<&str> = dots.iter().map(|dot| &*dot.text).collect();
-    let texts = if texts.iter().any(|text| !text.is_empty()) {
-        texts.join("|")
-    } else {
-        String::new()
-    };
+    let texts =
+        if texts.iter().any(|text| !text.is_empty()) { texts.join("|") } else { String::new() };
     attribute("data-p", &rows.join(" ")) + &attribute("data-t", &texts)
 }
 

@@ -21,12 +21,7 @@ fn rows(panel: &Panel) -> Vec<(&str, &Line, &Dot)> {
     let Scale::Words(words) = &panel.x.scale else {
         return Vec::new();
     };
-    let dots = || {
-        panel
-            .lines
-            .iter()
-            .flat_map(|line| line.dots.iter().map(move |dot| (line, dot)))
-    };
+    let dots = || panel.lines.iter().flat_map(|line| line.dots.iter().map(move |dot| (line, dot)));
     let words = words.iter().enumerate();
     let rows = words.flat_map(|(position, word)| {
         let of_word = dots().filter(move |(_, dot)| dot.x as usize == position + 1);
@@ -66,9 +61,5 @@ pub(super) fn draw(svg: &mut Svg, figure: &Figure, panel: &Panel, how: For, top:
         }
         svg.text((how.rows_width, y + 4.0), &value(dot), Anchor::End, "", 0.0);
     }
-    svg.path(
-        ink::AXIS,
-        "",
-        &joined([(at_x(0.0), top), (at_x(0.0), bottom)]),
-    );
+    svg.path(ink::AXIS, "", &joined([(at_x(0.0), top), (at_x(0.0), bottom)]));
 }

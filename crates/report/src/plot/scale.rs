@@ -37,11 +37,7 @@ impl Scale {
     /// else linear.
     pub(crate) fn of_values(values: impl Iterator<Item = f64>) -> Scale {
         let (low, high) = ends(values);
-        if low > 0.0 && high / low > 4.0 {
-            Scale::Decades
-        } else {
-            Scale::Linear
-        }
+        if low > 0.0 && high / low > 4.0 { Scale::Decades } else { Scale::Linear }
     }
 
     /// The scale that fits the numbers of an axis.
@@ -225,11 +221,7 @@ pub(crate) fn number(unit: Unit, value: u64) -> String {
 
 /// Removes zeros after the point: `1.00` becomes `1`.
 fn trimmed(number: &str) -> &str {
-    if number.contains('.') {
-        number.trim_end_matches('0').trim_end_matches('.')
-    } else {
-        number
-    }
+    if number.contains('.') { number.trim_end_matches('0').trim_end_matches('.') } else { number }
 }
 
 #[cfg(test)]
@@ -245,10 +237,7 @@ mod tests {
             of(Unit::Nanoseconds, &[0.2, 1.0, 1000.0, 2e6]),
             ["0.2 ns", "1 ns", "1 µs", "2 ms"]
         );
-        assert_eq!(
-            of(Unit::One, &[0.0, 0.25, 1.0, 20e3, 3e6]),
-            ["0", "0.25", "1", "20k", "3M"]
-        );
+        assert_eq!(of(Unit::One, &[0.0, 0.25, 1.0, 20e3, 3e6]), ["0", "0.25", "1", "20k", "3M"]);
         assert_eq!(of(Unit::Bytes, &[65536.0, 3e6]), ["64KiB", "3000000B"]);
     }
 
@@ -264,16 +253,10 @@ mod tests {
     fn ticks_are_round_and_few() {
         let ticks =
             |scale: &Scale, values: &[f64]| Span::new(scale, values.iter().copied()).ticks(7);
-        assert_eq!(
-            ticks(&Scale::Linear, &[0.0, 10.0]),
-            [0.0, 2.0, 4.0, 6.0, 8.0, 10.0]
-        );
+        assert_eq!(ticks(&Scale::Linear, &[0.0, 10.0]), [0.0, 2.0, 4.0, 6.0, 8.0, 10.0]);
         assert_eq!(ticks(&Scale::Decades, &[1.0, 1e4]).len(), 5);
         assert_eq!(ticks(&Scale::Decades, &[30.0, 90.0]), [50.0, 100.0]);
-        assert_eq!(
-            ticks(&Scale::Doublings, &[64.0, 512.0]),
-            [64.0, 128.0, 256.0, 512.0]
-        );
+        assert_eq!(ticks(&Scale::Doublings, &[64.0, 512.0]), [64.0, 128.0, 256.0, 512.0]);
         let gibibytes = [0.5, 4.0].map(|gibibytes| gibibytes * f64::from(1 << 30));
         let each = [0.0, 1.0, 2.0, 3.0, 4.0].map(|gibibytes| gibibytes * f64::from(1 << 30));
         assert_eq!(ticks(&Scale::LinearSizes, &gibibytes), each);
@@ -305,11 +288,7 @@ mod tests {
             (&[1, 2, 4, 8, 16], Scale::Doublings),
             (&[1, 2, 3, 4], Scale::Doublings),
         ] {
-            assert_eq!(
-                Scale::of_numbers(Unit::Bytes, numbers),
-                scale,
-                "{numbers:?}"
-            );
+            assert_eq!(Scale::of_numbers(Unit::Bytes, numbers), scale, "{numbers:?}");
         }
     }
 }

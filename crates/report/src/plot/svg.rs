@@ -75,10 +75,7 @@ impl Svg {
             format!(" transform=\"rotate({degrees} {x} {y})\"")
         };
         let content = escaped(content);
-        let _ = write!(
-            self.text,
-            "<text{class} x=\"{x}\" y=\"{y}\"{turned}>{content}</text>"
-        );
+        let _ = write!(self.text, "<text{class} x=\"{x}\" y=\"{y}\"{turned}>{content}</text>");
     }
 
     /// Writes what `draw` writes, with this alignment for all of its text.
@@ -143,11 +140,7 @@ pub(super) fn closed(corners: impl IntoIterator<Item = (f64, f64)>) -> String {
 /// Rounds to a tenth of a pixel.
 fn round(value: f64) -> f64 {
     let rounded = (value * 10.0).round() / 10.0;
-    if rounded.is_finite() {
-        rounded + 0.0
-    } else {
-        0.0
-    }
+    if rounded.is_finite() { rounded + 0.0 } else { 0.0 }
 }
 
 /// Escapes text for elements and attributes.
@@ -184,10 +177,7 @@ mod tests {
 
     #[test]
     fn text_cannot_become_markup() {
-        assert_eq!(
-            escaped("<b a=\"'\">&\u{1}"),
-            "&lt;b a=&quot;&#39;&quot;&gt;&amp;\u{fffd}"
-        );
+        assert_eq!(escaped("<b a=\"'\">&\u{1}"), "&lt;b a=&quot;&#39;&quot;&gt;&amp;\u{fffd}");
         assert_eq!(
             escaped("\t\n\r\u{b}\u{c}\u{85}\u{fffe}\u{ffff}"),
             format!("\t\n\r{}", "\u{fffd}".repeat(5))

@@ -188,9 +188,7 @@ impl Reading<'_> {
         let mut open = open_places(info, &point);
         let beyond_caches = self.nearest(|said| said.beyond_caches).unwrap_or(false);
         if beyond_caches {
-            let size = info
-                .axis("size")
-                .map_err(|what| self.wrong("beyond_caches", what))?;
+            let size = info.axis("size").map_err(|what| self.wrong("beyond_caches", what))?;
             open.push(size.name.clone());
         }
         let against = Against {
@@ -210,9 +208,7 @@ impl Reading<'_> {
         if against.per.is_some() {
             let is_ratio = unit.is_ratio();
             let what = "the unit of a ratio is `×`, or `%` for a difference";
-            is_ratio
-                .then_some(())
-                .ok_or_else(|| self.wrong("unit", what))?;
+            is_ratio.then_some(()).ok_or_else(|| self.wrong("unit", what))?;
             return Ok((Some(unit), Ok(against)));
         }
         if against.of == Of::Deviation && against.bytes.is_some() {
@@ -222,13 +218,9 @@ impl Reading<'_> {
         }
         let is_asked = |name: &Text| against.metric.as_ref().is_none_or(|asked| asked == name);
         let metrics = info.metrics.iter().filter(|metric| is_asked(&metric.name));
-        let may_be_cycles = against
-            .metric
-            .as_deref()
-            .is_none_or(|name| MADE.contains(&name));
-        let mut units = metrics
-            .map(|metric| metric.unit)
-            .chain(may_be_cycles.then_some(Unit::Cycles));
+        let may_be_cycles = against.metric.as_deref().is_none_or(|name| MADE.contains(&name));
+        let mut units =
+            metrics.map(|metric| metric.unit).chain(may_be_cycles.then_some(Unit::Cycles));
         let fits = |own| unit.from(own, against.times, against.bytes);
         if !units.clone().any(|own| fits(own).is_ok()) {
             let own = units.next().unwrap_or(Unit::One);
@@ -268,12 +260,8 @@ impl Reading<'_> {
         let Some(name) = self.nearest(|said| said.metric.clone()) else {
             return Ok(None);
         };
-        let known: Vec<&str> = info
-            .metrics
-            .iter()
-            .map(|metric| &*metric.name)
-            .chain(MADE)
-            .collect();
+        let known: Vec<&str> =
+            info.metrics.iter().map(|metric| &*metric.name).chain(MADE).collect();
         if known.contains(&&*name) {
             return Ok(Some(name.into()));
         }
@@ -300,11 +288,7 @@ impl Reading<'_> {
             return Err(self.wrong("point", what));
         };
         let is_labelled = self.scopes.iter().any(|said| said.label.is_some());
-        let mut axes = if is_labelled {
-            Axes::default()
-        } else {
-            info.defaults()
-        };
+        let mut axes = if is_labelled { Axes::default() } else { info.defaults() };
         let mut link = None;
         set(info, words, &mut axes, &mut link).map_err(|what| self.wrong("point", what))?;
         // Values that are nearer to the figure override those farther away.
@@ -316,16 +300,9 @@ impl Reading<'_> {
             let what = format!("{} has only one end, so it takes no link", info.id);
             return Err(self.wrong("point", what));
         }
-        let default = if info.needs_link() {
-            "loopback"
-        } else {
-            "none"
-        };
-        let point = Point {
-            probe: info.id.clone(),
-            axes,
-            link: link.unwrap_or(Text::Borrowed(default)),
-        };
+        let default = if info.needs_link() { "loopback" } else { "none" };
+        let point =
+            Point { probe: info.id.clone(), axes, link: link.unwrap_or(Text::Borrowed(default)) };
         Ok((info, point))
     }
 }
@@ -378,9 +355,7 @@ impl Of {
     }
 
     fn named(name: &str) -> Result<Of, String> {
-        let percent = name
-            .strip_prefix('p')
-            .and_then(|percent| percent.parse().ok());
+        let percent = name.strip_prefix('p').and_then(|percent| percent.parse().ok());
         match (name, percent) {
             ("median", _) => Ok(Of::Median),
             ("mean", _) => Ok(Of::Mean),
@@ -409,11 +384,7 @@ impl Stated {
                     _ => value,
                 };
                 let [from, to] = [*low, *high].map(|end| as_published(in_shown(end)));
-                let range = if low == high {
-                    to
-                } else {
-                    format!("{from} to {to}")
-                };
+                let range = if low == high { to } else { format!("{from} to {to}") };
                 range + space + symbol
             }
         }

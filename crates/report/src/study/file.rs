@@ -312,11 +312,7 @@ impl Study {
             _ => &selection.what,
         };
         let line = line_at(&self.lines, said.span().start);
-        format!(
-            "{}, line {line}, run `{}`: {what}",
-            self.place,
-            said.get_ref()
-        )
+        format!("{}, line {line}, run `{}`: {what}", self.place, said.get_ref())
     }
 }
 
@@ -368,29 +364,16 @@ mod tests {
             ("title = 'again'", ["line 4", "duplicate"]),
             ("[[run]]\nwhat = 5", ["line 5", "invalid type"]),
             ("[[run]]\nwhat = 'a'\nquik = ''", ["line 6", "quik"]),
-            (
-                "[[table]]\ntitle='t'\nrows=[{name='r',mesured=5}]",
-                ["line 6", "mesured"],
-            ),
-            (
-                "[[table]]\ntitle='t'\nunits='ns'\nrows=[]",
-                ["line 6", "units"],
-            ),
+            ("[[table]]\ntitle='t'\nrows=[{name='r',mesured=5}]", ["line 6", "mesured"]),
+            ("[[table]]\ntitle='t'\nunits='ns'\nrows=[]", ["line 6", "units"]),
             ("[[question]]\nask='?'", ["line 4", "kinds"]),
             ("notes = [", ["line 4", "notes"]),
         ] {
             let shown = shown(more);
             assert!(shown.starts_with("x.toml, "), "{shown}");
-            assert!(
-                says.iter().all(|part| shown.contains(part)),
-                "{says:?}: {shown}"
-            );
+            assert!(says.iter().all(|part| shown.contains(part)), "{says:?}: {shown}");
         }
-        assert!(
-            Study::read("x", "x.toml", "title = 't'")
-                .unwrap_err()
-                .contains("source")
-        );
+        assert!(Study::read("x", "x.toml", "title = 't'").unwrap_err().contains("source"));
         assert!(Study::read("x", "x.toml", HEAD).is_ok());
         for harm in ["\\u001b[2J", "\u{9b}2J", "\u{202e}"] {
             let refused = shown(&format!("[[run]]\nwhat = \"a{harm}b\""));

@@ -41,9 +41,8 @@ impl Study {
     /// The file's name and text, if the study has one.
     pub fn csv(&self, run: &Run) -> Option<(String, String)> {
         let layout = self.csv.as_ref()?;
-        let mut rows: Vec<&PointRow> = (run.points.iter())
-            .filter(|row| row.point.probe == layout.probe)
-            .collect();
+        let mut rows: Vec<&PointRow> =
+            (run.points.iter()).filter(|row| row.point.probe == layout.probe).collect();
         rows.sort_by_key(|row| {
             let axes = layout.axes.iter().filter(|axis| *axis != LINK);
             let values = axes.map(|axis| row.point.axes.0.get(&**axis));
@@ -63,17 +62,9 @@ impl Layout {
     fn cells(&self, row: &PointRow) -> Vec<String> {
         let axes = self.axes.iter().map(|axis| match &**axis {
             LINK => row.point.link.to_string(),
-            axis => row
-                .point
-                .axes
-                .0
-                .get(axis)
-                .map_or_else(String::new, ToString::to_string),
+            axis => row.point.axes.0.get(axis).map_or_else(String::new, ToString::to_string),
         });
-        let metrics = self
-            .columns
-            .iter()
-            .map(|column| column.cell(row).unwrap_or_default());
+        let metrics = self.columns.iter().map(|column| column.cell(row).unwrap_or_default());
         axes.chain(metrics).collect()
     }
 }
@@ -124,9 +115,6 @@ mod tests {
         run.points[0].metrics.push(rate);
         run.points[0].metrics[0].mean = 2500.0;
         let expected = "link,size,cost_us,misses,in_3_s\r\nnone,64,1,,\r\nnone,128,2,,75\r\n";
-        assert_eq!(
-            study.csv(&run),
-            Some(("all.csv".to_owned(), expected.to_owned()))
-        );
+        assert_eq!(study.csv(&run), Some(("all.csv".to_owned(), expected.to_owned())));
     }
 }

@@ -54,9 +54,7 @@ impl Study {
                 let is_of_numbers =
                     axis.map_or(true, |axis| matches!(axis.domain, Domain::Number { .. }));
                 let what = "lines of other points need an axis of numbers";
-                is_of_numbers
-                    .then_some(())
-                    .ok_or_else(|| self.wrong(&plot.title, "beside", what))
+                is_of_numbers.then_some(()).ok_or_else(|| self.wrong(&plot.title, "beside", what))
             })
         })
     }
@@ -116,15 +114,8 @@ impl Study {
         infos: &[&'p ProbeInfo],
     ) -> Result<Points<'p>, String> {
         let wrong = |key: &str, what: String| self.wrong(&plot.title, key, &what);
-        let common = Common {
-            point: Some(point.to_owned()),
-            ..Common::default()
-        };
-        let reading = Reading {
-            study: self,
-            at: &plot.title,
-            scopes: vec![&common],
-        };
+        let common = Common { point: Some(point.to_owned()), ..Common::default() };
+        let reading = Reading { study: self, at: &plot.title, scopes: vec![&common] };
         // What stands beside has no axes of its own in which its lines differ.
         let at = if name.is_empty() { &*plot.at } else { "" };
         let (info, point) = reading.point(infos)?;
@@ -137,14 +128,7 @@ impl Study {
             let what = format!("{} has no metric `{}`", info.id, plot.metric);
             return Err(wrong("metric", what));
         }
-        Ok(Points {
-            plot,
-            name,
-            open: open_places(info, &point),
-            info,
-            point,
-            values,
-        })
+        Ok(Points { plot, name, open: open_places(info, &point), info, point, values })
     }
 }
 
@@ -208,10 +192,7 @@ impl Points<'_> {
         let Some(first) = points.first().cloned() else {
             return points;
         };
-        let others = self
-            .values
-            .iter()
-            .filter(|(axis, _)| **axis != *self.plot.over);
+        let others = self.values.iter().filter(|(axis, _)| **axis != *self.plot.over);
         for (axis, values) in others {
             for value in values {
                 let has = |point: &Point| point.axes.0.get(axis) == Some(value);
@@ -253,10 +234,8 @@ impl Points<'_> {
         why: Why<'_>,
     ) -> Vec<String> {
         let lines = figure.panels.iter().flat_map(|panel| &panel.lines);
-        let drawn: HashSet<usize> = lines
-            .flat_map(|line| &line.dots)
-            .filter_map(|dot| dot.row)
-            .collect();
+        let drawn: HashSet<usize> =
+            lines.flat_map(|line| &line.dots).filter_map(|dot| dot.row).collect();
         let missing = asked.points.iter().filter_map(|point| {
             let reason = match rows.position(point) {
                 Some(at) if drawn.contains(&at) => return None,
@@ -278,8 +257,7 @@ impl Points<'_> {
             };
             format!("{values} ({why})")
         });
-        said.chain((more > 0).then(|| format!("and {more} more")))
-            .collect()
+        said.chain((more > 0).then(|| format!("and {more} more"))).collect()
     }
 
     /// Why a measured point is not in its figure; none if there was no room for its line, which the figure says.
@@ -407,10 +385,8 @@ mod tests {
             "title = 't'\nsource = 's'\nmachine = 'm'\n[[plot]]\ntitle = 'p'\npoint = 'a.x'\n";
         let study = Study::read("x", "x.toml", &format!("{head}{asked}"))?;
         let mut info = probe_info("a.x");
-        info.axes = List::Owned(vec![
-            number_axis("size", Unit::Bytes),
-            number_axis("threads", Unit::One),
-        ]);
+        info.axes =
+            List::Owned(vec![number_axis("size", Unit::Bytes), number_axis("threads", Unit::One)]);
         let mut metric = info.metrics[0].clone();
         metric.name = "l1d_load_misses".into();
         info.metrics.to_mut().push(metric);
@@ -424,11 +400,7 @@ mod tests {
             }
         }
         run.probes.push(info.clone());
-        run.end = Some(EndRow {
-            finished: String::new(),
-            points: 0,
-            failures: 0,
-        });
+        run.end = Some(EndRow { finished: String::new(), points: 0, failures: 0 });
         change(&mut run);
         study.check(&[&info])?;
         study.drawn(&[&info], &run, &|_| Some("nobody asks".to_owned()))
@@ -460,16 +432,10 @@ mod tests {
         assert_eq!(figure.series, ["threads 1", "threads 8"]);
         let figure = drawn("over = 'threads'\nat = 'size=64,128'\nmetric = 'cost'\nstyle = 'bars'");
         let lines = &figure.panels[0].lines;
-        assert!(
-            lines
-                .iter()
-                .all(|line| line.kind == Kind::Bars && line.dots.len() == 4)
-        );
+        assert!(lines.iter().all(|line| line.kind == Kind::Bars && line.dots.len() == 4));
         assert!(lines[0].dots[0].x < lines[1].dots[0].x, "side by side");
-        let (title, why) = plots("over = 'size'\nmetric = 'l1d_load_misses'")
-            .unwrap()
-            .remove(0)
-            .unwrap_err();
+        let (title, why) =
+            plots("over = 'size'\nmetric = 'l1d_load_misses'").unwrap().remove(0).unwrap_err();
         assert_eq!(title, "p");
         assert!(why.contains("counters"), "{why}");
         let none = plots("over = 'size'\nat = 'threads=3'\nmetric = 'cost'");
@@ -504,10 +470,7 @@ mod tests {
         assert_eq!(legend, [(2, "threads 4")]);
         assert_eq!(
             figure.left_out,
-            [
-                "threads 1 (the run ended before it was measured)",
-                "threads 2 (too noisy)"
-            ]
+            ["threads 1 (the run ended before it was measured)", "threads 2 (too noisy)"]
         );
     }
 
@@ -525,11 +488,7 @@ mod tests {
             assert_eq!(lines(&figure), [(0, at.clone()), (1, at)]);
             let kinds = figure.panels[0].lines.iter().map(|line| line.kind);
             assert!(kinds.into_iter().all(|kind| kind == Kind::Joined));
-            assert!(
-                figure.left_out[0].starts_with(left_out),
-                "{:?}",
-                figure.left_out
-            );
+            assert!(figure.left_out[0].starts_with(left_out), "{:?}", figure.left_out);
             assert!(figure.left_out[1].starts_with(&format!("two at {left_out}")));
         }
         let none = plots_of("over = 'size'\nmetric = 'cost'", |run| {
@@ -537,10 +496,7 @@ mod tests {
             all.for_each(|row| row.metrics[0].ci95 = Some((1.0, 1e6)));
         });
         let (_, why) = none.unwrap().remove(0).unwrap_err();
-        assert_eq!(
-            why,
-            "no point can be drawn: size 64B, 128B, 256B (too noisy)"
-        );
+        assert_eq!(why, "no point can be drawn: size 64B, 128B, 256B (too noisy)");
     }
 
     #[test]
@@ -606,10 +562,7 @@ mod tests {
         for (asked, says) in [
             ("over = 'sise'\nmetric = 'cost'", "over of `p`"),
             ("over = 'size'\nmetric = 'costs'", "metric of `p`"),
-            (
-                "over = 'size'\nat = 'thread=1'\nmetric = 'cost'",
-                "at of `p`",
-            ),
+            ("over = 'size'\nat = 'thread=1'\nmetric = 'cost'", "at of `p`"),
         ] {
             let error = plots(asked).unwrap_err();
             assert!(error.contains(says), "{error}");

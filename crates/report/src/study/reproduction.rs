@@ -169,11 +169,8 @@ impl Study {
                 let why = withheld.or_else(failed);
                 why.unwrap_or_else(|| asked.because.clone())
             };
-            let findings: Vec<Finding> = found
-                .iter()
-                .filter(|found| answers(found))
-                .cloned()
-                .collect();
+            let findings: Vec<Finding> =
+                found.iter().filter(|found| answers(found)).cloned().collect();
             Answer {
                 ask: asked.ask.clone(),
                 theirs: asked.theirs.clone(),
@@ -208,10 +205,7 @@ impl ReproducedTable {
             (Err(why), _) => Err(why.clone()),
             (_, None) => Err("it has no unit".to_owned()),
         };
-        let misled = figure
-            .misled
-            .as_ref()
-            .map(|misled| format!("misled: {misled}"));
+        let misled = figure.misled.as_ref().map(|misled| format!("misled: {misled}"));
         let mut marks: Vec<String> = misled.into_iter().chain(figure.notes.clone()).collect();
         match measured {
             Ok(measured) => {
@@ -232,10 +226,7 @@ impl ReproducedTable {
         let mean = Of::Mean.said();
         let is_mean = |line: &Line| line.here.ends_with(&mean);
         self.is_of_means = self.lines.iter().any(is_mean)
-            && self
-                .lines
-                .iter()
-                .all(|line| is_mean(line) || !line.has_number);
+            && self.lines.iter().all(|line| is_mean(line) || !line.has_number);
         for line in self.lines.iter_mut().filter(|_| self.is_of_means) {
             line.here = line.here.trim_end_matches(&mean).to_owned();
         }
@@ -276,10 +267,7 @@ mod tests {
                 defaults: List::Owned(vec![1]),
             },
         }];
-        ProbeInfo {
-            axes: List::Owned(axes),
-            ..probe_info("a.x")
-        }
+        ProbeInfo { axes: List::Owned(axes), ..probe_info("a.x") }
     }
 
     /// The lines of a table with these rows, compared with two points of 50 and 70 ns and one that
@@ -310,9 +298,7 @@ mod tests {
         });
         let info = info();
         let why = |point: &Point| (point.axes.number("size") == 4).then(|| "too large".to_owned());
-        let reproduction = study
-            .reproduced_by(&[&info], &run, &why, Vec::new())
-            .unwrap();
+        let reproduction = study.reproduced_by(&[&info], &run, &why, Vec::new()).unwrap();
         let table = reproduction.tables.into_iter().next().unwrap();
         (table.lines, table.marks)
     }
@@ -351,13 +337,7 @@ mod tests {
         let shown = |of: &str| {
             let (lines, _) = lines(&format!("{{name='a',measured=25,of='{of}'}}"));
             let line = &lines[0];
-            let cells = [
-                &line.here,
-                &line.median,
-                &line.interval,
-                &line.ratio,
-                &line.expected,
-            ];
+            let cells = [&line.here, &line.median, &line.interval, &line.ratio, &line.expected];
             cells.map(String::clone)
         };
         let mean = ["55.0 ns", "50.0", "45.0–55.0", "2.20", "48.0–60.0 ✓"];
@@ -416,10 +396,7 @@ mod tests {
         let study = Study::read("x", "x.toml", &text).unwrap();
         let here = |sizes: &[u64]| {
             let mut run = testing::run(&[32 << 10, 1 << 20, 32 << 20]);
-            run.points = sizes
-                .iter()
-                .map(|mib| row("a.x", mib << 20, *mib as f64))
-                .collect();
+            run.points = sizes.iter().map(|mib| row("a.x", mib << 20, *mib as f64)).collect();
             let found = study.reproduced_by(&[&info()], &run, &|_| None, Vec::new());
             found.unwrap().tables[0].lines[0].here.clone()
         };
@@ -445,18 +422,9 @@ mod tests {
             "left out of a quick run",
         ]) {
             assert_eq!(line.here, "—");
-            let [mark] = line.marks[..] else {
-                panic!("{line:?}")
-            };
-            assert!(
-                marks[mark - 1].contains(says),
-                "{}: {says}",
-                marks[mark - 1]
-            );
+            let [mark] = line.marks[..] else { panic!("{line:?}") };
+            assert!(marks[mark - 1].contains(says), "{}: {says}", marks[mark - 1]);
         }
-        assert_eq!(
-            lines[2].marks, lines[7].marks,
-            "what is said twice has one number"
-        );
+        assert_eq!(lines[2].marks, lines[7].marks, "what is said twice has one number");
     }
 }

@@ -121,10 +121,7 @@ pub(super) fn measured(
         (run.points.iter()).filter(|row| against.is(row) && against.is_far(&row.point, run));
     // If several labels match, the shortest, which says nothing more; of several sizes the smallest.
     let order = |row: &&PointRow| {
-        let size = row
-            .axes()
-            .find_number("size")
-            .filter(|_| against.beyond_caches);
+        let size = row.axes().find_number("size").filter(|_| against.beyond_caches);
         (row.label.as_deref().map_or(0, str::len), size)
     };
     let Some(row) = found.min_by_key(order) else {
@@ -132,16 +129,10 @@ pub(super) fn measured(
     };
     let name = |row: &PointRow| short_point(&row.point, run.probe(&row.point.probe));
     if row.state == State::BelowResolution {
-        return Err(format!(
-            "{} lies below the resolution of the clock",
-            name(row)
-        ));
+        return Err(format!("{} lies below the resolution of the clock", name(row)));
     }
     if let Some(per) = &against.per {
-        let per = Against {
-            point: per.clone(),
-            ..against.clone()
-        };
+        let per = Against { point: per.clone(), ..against.clone() };
         let Some(other) = run.points.iter().find(|row| per.is(row)) else {
             return Err(missing(&per, run, why));
         };
@@ -159,11 +150,7 @@ pub(super) fn measured(
     let comparable = conversion.apply(value);
     let median = conversion.apply(estimate.median);
     let is_mean = against.of == Of::Mean;
-    let unit = unit.fitting(if is_mean {
-        comparable.min(median)
-    } else {
-        comparable
-    });
+    let unit = unit.fitting(if is_mean { comparable.min(median) } else { comparable });
     let conversion = unit.from(estimate.unit, times, against.bytes)?;
     // A mean is shown with the median, whose interval and prediction these are.
     let shows_median = matches!(against.of, Of::Median | Of::Mean);
@@ -195,10 +182,7 @@ fn note(of: Of, estimate: &Estimate, row: &PointRow) -> Option<String> {
     let is_few =
         estimate.name == "latency" && estimate.n < FEW_IN_A_LAUNCH * u64::from(row.launches);
     if of == Of::Mean && is_few {
-        return Some(format!(
-            "the mean of {} in {} launches",
-            estimate.n, row.launches
-        ));
+        return Some(format!("the mean of {} in {} launches", estimate.n, row.launches));
     }
     is_of_tsc(estimate, row).then(|| OF_TSC.to_owned())
 }
@@ -236,9 +220,7 @@ fn ratio(
     let ratio = Interval::log_ratio(run, row, other, metric).map(Interval::exp);
     medians.is_finite().then(|| Measured {
         unit,
-        value: ratio.map_or(Err("too noisy".to_owned()), |ratio| {
-            Ok(unit.of_ratio(ratio.middle))
-        }),
+        value: ratio.map_or(Err("too noisy".to_owned()), |ratio| Ok(unit.of_ratio(ratio.middle))),
         comparable: unit.of_ratio(ratio.map_or(medians, |ratio| ratio.middle)),
         of: Of::Median,
         median: None,
@@ -331,8 +313,7 @@ impl Against {
     }
 
     fn is_far(&self, point: &Point, run: &Run) -> bool {
-        self.far_bytes(run)
-            .is_none_or(|least| point.axes.find_number("size") >= Some(least))
+        self.far_bytes(run).is_none_or(|least| point.axes.find_number("size") >= Some(least))
     }
 
     /// Whether a row is the one to compare with.
@@ -353,9 +334,9 @@ impl Against {
 fn estimate<'r>(against: &Against, unit: Published, row: &'r PointRow) -> Option<&'r Estimate> {
     match &against.metric {
         Some(name) => row.estimate(name),
-        None if unit.is_cycles() => row
-            .estimate("cycles")
-            .or_else(|| row.estimate(ESTIMATED_CYCLES)),
+        None if unit.is_cycles() => {
+            row.estimate("cycles").or_else(|| row.estimate(ESTIMATED_CYCLES))
+        }
         None => row.primary(),
     }
 }

@@ -34,11 +34,7 @@ impl ReproducedTable {
     /// The columns in which at least one line has text.
     fn columns(&self) -> Vec<Column> {
         let has = |column: &Column| self.lines.iter().any(|line| !(column.1)(line).is_empty());
-        COLUMNS
-            .into_iter()
-            .filter(has)
-            .map(|column| self.named(column))
-            .collect()
+        COLUMNS.into_iter().filter(has).map(|column| self.named(column)).collect()
     }
 
     /// A column or cell, of which the name says if all numbers here are means.
@@ -52,11 +48,7 @@ impl ReproducedTable {
     /// The table for a terminal, or for a document that has more room. `row` is the row of the run that a line
     /// is compared with.
     fn grid(&self, is_terminal: bool, row: &dyn Fn(&Line) -> Option<usize>) -> Grid {
-        let wide = if is_terminal {
-            self.narrow()
-        } else {
-            self.wide()
-        };
+        let wide = if is_terminal { self.narrow() } else { self.wide() };
         if let Some(wide) = wide {
             return wide.grid(row);
         }
@@ -67,11 +59,7 @@ impl ReproducedTable {
         for line in &self.lines {
             let cells = columns.iter().map(|(_, of)| of(line).to_owned());
             let cells = cells.chain([line.marked()]).map(Cell::from);
-            grid.add(
-                [Cell::linked(line.name.clone(), row(line))]
-                    .into_iter()
-                    .chain(cells),
-            );
+            grid.add([Cell::linked(line.name.clone(), row(line))].into_iter().chain(cells));
         }
         grid
     }
@@ -82,12 +70,7 @@ impl ReproducedTable {
         let misled = misled.map(|misled| format!("Where the original misled: {misled}"));
         let marks = self.marks.iter().enumerate();
         let marks = marks.map(|(at, mark)| format!("[{}] {mark}", at + 1));
-        self.note
-            .iter()
-            .cloned()
-            .chain(misled)
-            .chain(marks)
-            .collect()
+        self.note.iter().cloned().chain(misled).chain(marks).collect()
     }
 }
 
@@ -175,10 +158,7 @@ impl Reproduction<'_> {
         let not_drawn = not_drawn.map(|(title, why)| format!("{title}: {why}"));
         let sections = [
             ("Plots that are not drawn", not_drawn.collect()),
-            (
-                "Where the method of the original misled",
-                self.study.misled.clone(),
-            ),
+            ("Where the method of the original misled", self.study.misled.clone()),
         ];
         for (heading, lines) in sections {
             if !lines.is_empty() {

@@ -93,9 +93,8 @@ impl Published {
         if self.kind != Unit::Nanoseconds || !is_small {
             return self;
         }
-        let smaller = UNITS
-            .into_iter()
-            .filter(|unit| unit.kind == self.kind && unit.step < self.step);
+        let smaller =
+            UNITS.into_iter().filter(|unit| unit.kind == self.kind && unit.step < self.step);
         let fits = |unit: &Published| self.in_unit(*unit, value).abs() >= MIN_SHOWN;
         smaller.rev().find(fits).unwrap_or(UNITS[0])
     }
@@ -105,11 +104,7 @@ impl Published {
         // Steps are whole numbers: 0.01497 ms are 14.97 µs, not 14.969999999999999.
         let digits = 1e9;
         let converted = value * (self.step / other.step);
-        if self == other {
-            value
-        } else {
-            (converted * digits).round() / digits
-        }
+        if self == other { value } else { (converted * digits).round() / digits }
     }
 
     /// The conversion from costof's `unit` to this one, for a figure that covers `times` operations of
@@ -145,11 +140,7 @@ impl Published {
 
     /// The text between a number and its symbol.
     pub(super) fn space(self) -> &'static str {
-        if matches!(self.symbol, "" | "×") {
-            ""
-        } else {
-            " "
-        }
+        if matches!(self.symbol, "" | "×") { "" } else { " " }
     }
 }
 
@@ -269,18 +260,6 @@ mod tests {
         assert_eq!(as_published(19294.0), "19,294");
         assert_eq!(as_published(312.0), "312");
         let shown = [0.0, 0.001_646, 0.077_1, 9.996, 61.23, 99.96, 1234.5, 3e7].map(digits);
-        assert_eq!(
-            shown,
-            [
-                "0",
-                "0.00165",
-                "0.0771",
-                "10.0",
-                "61.2",
-                "100",
-                "1234",
-                "30,000,000"
-            ]
-        );
+        assert_eq!(shown, ["0", "0.00165", "0.0771", "10.0", "61.2", "100", "1234", "30,000,000"]);
     }
 }

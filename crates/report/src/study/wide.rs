@@ -66,10 +66,7 @@ impl ReproducedTable {
             let cells = cells.iter().copied().filter(has);
             cells.map(|cell| self.named(cell)).collect()
         };
-        Some(Wide {
-            table: self,
-            cells: (0..count).map(of_column).collect(),
-        })
+        Some(Wide { table: self, cells: (0..count).map(of_column).collect() })
     }
 }
 
@@ -83,10 +80,7 @@ impl Wide<'_> {
             cells.map(move |(at, (cell, _))| ((at == 0).then_some(&**column), *cell, Align::Right))
         });
         let first = [(Some(unit), "", Align::Left)].into_iter();
-        let last = [
-            (Some(""), "grades", Align::Left),
-            (Some(""), "", Align::Left),
-        ];
+        let last = [(Some(""), "grades", Align::Left), (Some(""), "", Align::Left)];
         let mut grid = Grid::grouped(first.chain(head).chain(last));
         let symbol = format!(" {unit}");
         for row in self.table.lines.chunks(names.len()) {
@@ -151,10 +145,7 @@ mod tests {
     #[test]
     fn only_the_unit_behind_a_number_goes() {
         assert_eq!(without_unit("2 s (1 s–3 s)", " s"), "2 (1–3)");
-        assert_eq!(
-            without_unit("the plot shows 2 s/B", " s"),
-            "the plot shows 2 s/B"
-        );
+        assert_eq!(without_unit("the plot shows 2 s/B", " s"), "the plot shows 2 s/B");
     }
 
     #[test]
@@ -171,17 +162,11 @@ mod tests {
         let mut table = ReproducedTable {
             columns: vec!["one".to_owned(), "two".to_owned()],
             unit: "µs".to_owned(),
-            lines: vec![
-                line("64 B: one", "2 µs", vec![2]),
-                line("64 B: two", "3 µs", vec![1, 2]),
-            ],
+            lines: vec![line("64 B: one", "2 µs", vec![2]), line("64 B: two", "3 µs", vec![1, 2])],
             ..ReproducedTable::default()
         };
         let markdown = table.wide().unwrap().grid(&|_| None).markdown();
-        assert!(
-            markdown.starts_with("| µs | one, here | two, here | grades | |\n"),
-            "{markdown}"
-        );
+        assert!(markdown.starts_with("| µs | one, here | two, here | grades | |\n"), "{markdown}");
         assert!(
             markdown.ends_with("| 64 B | 2 (1–3) | 3 (1–3) | B B | \\[1\\]\\[2\\] |\n"),
             "{markdown}"
@@ -190,9 +175,7 @@ mod tests {
         let cells = |table: &ReproducedTable| -> Vec<Vec<&str>> {
             let wide = table.wide().unwrap();
             let cells = wide.cells.iter();
-            cells
-                .map(|cells| cells.iter().map(|(name, _)| *name).collect())
-                .collect()
+            cells.map(|cells| cells.iter().map(|(name, _)| *name).collect()).collect()
         };
         assert_eq!(cells(&table), [vec!["published", "here"], vec!["here"]]);
         let page = table.wide().unwrap().grid(&|_| Some(7)).html();

@@ -44,11 +44,7 @@ fn timing(ratio: Option<(f64, f64, f64)>, metric: TimeMetric) -> Timing {
 }
 
 fn first_line(timing: &Timing) -> String {
-    text(timing, Style::default())
-        .lines()
-        .next()
-        .unwrap()
-        .to_owned()
+    text(timing, Style::default()).lines().next().unwrap().to_owned()
 }
 
 #[test]
@@ -71,10 +67,7 @@ fn the_first_line_is_the_answer() {
         "No difference in CPU time shown between B and A: +0.1 % (−1.0 % to +1.2 %). A change by 1.3 % would have been."
     );
     let unknown = first_line(&timing(None, TimeMetric::Own("rate".to_owned())));
-    assert_eq!(
-        unknown,
-        "B cannot be compared with A: rate is not known of all runs"
-    );
+    assert_eq!(unknown, "B cannot be compared with A: rate is not known of all runs");
     let mut single = timing(None, TimeMetric::Alone);
     single.commands.truncate(1);
     single.comparisons.clear();
@@ -108,9 +101,7 @@ fn what_a_reader_should_know_stands_below() {
     second.alone_unknown = Some("it used 2.0 of 4 CPUs".to_owned());
     second.start_ns = Some(5e6);
     second.shell = Some("sh".to_owned());
-    second
-        .notes
-        .push("leaves up to 2 processes running".to_owned());
+    second.notes.push("leaves up to 2 processes running".to_owned());
     let text = text(&timing, Style::default());
     for part in [
         "unknown",
@@ -124,19 +115,14 @@ fn what_a_reader_should_know_stands_below() {
         assert!(text.contains(part), "{part} in {text}");
     }
     let markdown = markdown(&timing);
-    assert!(
-        markdown.contains("| A | 95.0 ms (94.0–96.0) |"),
-        "{markdown}"
-    );
+    assert!(markdown.contains("| A | 95.0 ms (94.0–96.0) |"), "{markdown}");
     assert!(markdown.contains("\n- B: leaves"), "{markdown}");
 }
 
 #[test]
 fn hyperfines_scripts_read_the_export() {
     let mut timing = timing(None, TimeMetric::Alone);
-    timing.commands[0]
-        .parameters
-        .insert("n".to_owned(), "3".to_owned());
+    timing.commands[0].parameters.insert("n".to_owned(), "3".to_owned());
     timing.commands[1].runs.truncate(1);
     let exported: serde_json::Value = serde_json::from_str(&export(&timing)).unwrap();
     let first = &exported["results"][0];

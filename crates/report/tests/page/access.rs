@@ -100,20 +100,10 @@ fn comparison(run: &Run, verdict: Verdict) -> Comparison {
 fn pages() -> Vec<(&'static str, String)> {
     let (one, other) = (varied(80).run(), varied(60).run());
     let side = |name, run| Side { name, run };
-    let sides = [
-        side("a.jsonl", &one),
-        side("b.jsonl", &one),
-        side("c.jsonl", &other),
-    ];
-    let verdicts = [
-        ([0, 1], Verdict::Better),
-        ([0, 2], Verdict::Worse),
-        ([1, 2], Verdict::Worse),
-    ];
-    let pairs = verdicts.map(|(runs, verdict)| Pair {
-        runs,
-        comparison: comparison(&other, verdict),
-    });
+    let sides = [side("a.jsonl", &one), side("b.jsonl", &one), side("c.jsonl", &other)];
+    let verdicts = [([0, 1], Verdict::Better), ([0, 2], Verdict::Worse), ([1, 2], Verdict::Worse)];
+    let pairs =
+        verdicts.map(|(runs, verdict)| Pair { runs, comparison: comparison(&other, verdict) });
     let [before, _, after] = sides;
     let comparison = &pairs[1].comparison;
     let outcome = Outcome::new(comparison, &other, false, false);
@@ -121,10 +111,7 @@ fn pages() -> Vec<(&'static str, String)> {
     vec![
         ("run", page::page(&one, &[])),
         ("real run", page::page(&real(), &["a doubt".to_owned()])),
-        (
-            "comparison",
-            page::comparison::page(before, after, comparison, &outcome),
-        ),
+        ("comparison", page::comparison::page(before, after, comparison, &outcome)),
         ("three runs", page::many::page(&sides, &pairs, &named)),
         ("handout", page::handout::page(&real())),
         ("history", changes::page(&history("a row"))),
@@ -188,10 +175,8 @@ fn a_handout_is_one_sheet() {
         let Some(mut browser) = browser(folder.path()) else {
             return;
         };
-        let printed = browser
-            .arg(format!("--print-to-pdf={}", sheet.display()))
-            .arg(&file)
-            .output();
+        let printed =
+            browser.arg(format!("--print-to-pdf={}", sheet.display())).arg(&file).output();
         assert!(printed.unwrap().status.success());
         let pdf = fs::read(&sheet).unwrap();
         let text = String::from_utf8_lossy(&pdf);

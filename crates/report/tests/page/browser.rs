@@ -45,10 +45,7 @@ pub(crate) fn browser(home: &Path) -> Option<Command> {
         // The page is our own, and a container may have no sandbox.
         .args(["--headless", "--no-sandbox", "--disable-gpu"])
         .args(["--disable-dev-shm-usage", "--no-first-run"])
-        .arg(format!(
-            "--user-data-dir={}",
-            home.join("profile").display()
-        ))
+        .arg(format!("--user-data-dir={}", home.join("profile").display()))
         .env("HOME", home)
         .stdin(Stdio::null());
     Some(browser)
@@ -77,9 +74,7 @@ pub(crate) fn said<'a>(dom: &'a str, name: &str) -> &'a str {
     let start = format!("data-{name}=\"");
     let body = &dom[dom.find("<body").expect("a page has a body")..];
     let found = body.split_once(&start).map(|(_, rest)| rest);
-    found
-        .and_then(|rest| rest.split('"').next())
-        .unwrap_or("(not said)")
+    found.and_then(|rest| rest.split('"').next()).unwrap_or("(not said)")
 }
 
 /// A copy of a page with this script in place of its policy.
@@ -108,10 +103,7 @@ fn charts_are_there_and_can_be_hovered_focused_and_hidden() {
                 && hovered.contains("(36.9 ns – 45.1 ns)"),
             "{hovered}"
         );
-        assert_eq!(
-            (said(&dom, "escaped"), said(&dom, "focused")),
-            ("true", "true")
-        );
+        assert_eq!((said(&dom, "escaped"), said(&dom, "focused")), ("true", "true"));
         assert!(said(&dom, "drawn").parse::<u32>().unwrap() > 0);
         assert_eq!(said(&dom, "hidden"), "0", "a legend entry hides its series");
         assert_eq!(said(&dom, "loaded"), "0", "nothing is loaded");
@@ -129,11 +121,7 @@ fn the_pages_own_script_runs_under_its_policy_and_unfolds_what_a_link_names() {
     assert_eq!(complaints, "");
     let row = dom.find("<tr id=\"p0\"").unwrap();
     let table = &dom[dom[..row].rfind("<details").unwrap()..row];
-    assert!(
-        table.starts_with("<details class=\"numbers\" open"),
-        "{}",
-        &table[..60]
-    );
+    assert!(table.starts_with("<details class=\"numbers\" open"), "{}", &table[..60]);
 }
 
 #[test]
@@ -147,16 +135,7 @@ fn without_scripts_every_number_is_there() {
 #[test]
 fn a_page_names_nothing_to_load() {
     let html = page(&varied(80).run(), &[]);
-    for word in [
-        " src=",
-        "<link",
-        "@import",
-        "url(",
-        "<iframe",
-        "<img",
-        "href=\"http",
-        "<base",
-    ] {
+    for word in [" src=", "<link", "@import", "url(", "<iframe", "<img", "href=\"http", "<base"] {
         assert!(!html.contains(word), "{word}");
     }
 }

@@ -15,20 +15,12 @@ fn all(run: &Run) -> String {
     let mut made = page(run, &[HOSTILE.to_owned()]);
     made.extend(plots::svg(run).into_iter().map(|(_, svg)| svg));
     let tables = csv::files(run).into_iter().map(|(_, table)| table);
-    let tables: String = tables
-        .chain([csv::summary(run), markdown::table(run)])
-        .collect();
-    let style = Style {
-        width: Some(80),
-        notes: true,
-        ..Style::default()
-    };
+    let tables: String = tables.chain([csv::summary(run), markdown::table(run)]).collect();
+    let style = Style { width: Some(80), notes: true, ..Style::default() };
     let text = shown::text(run, style) + &shown::conclusion(run, style);
     // CSV ends its lines as RFC 4180 says.
     for text in [text, tables.replace("\r\n", "\n")] {
-        let harm = text
-            .chars()
-            .find(|c| harmless::is_harmful(*c) && *c != '\n');
+        let harm = text.chars().find(|c| harmless::is_harmful(*c) && *c != '\n');
         assert_eq!(harm, None);
     }
     made
@@ -65,10 +57,8 @@ fn no_word_of_a_run_file_becomes_markup() {
         "clock": {"source": "counter", "because": "b", "hz": 1e9, "spread_ppm": 1.0,
             "resolution_ns": 1.0, "read_ns": 1.0},
         "counters": {"available": [], "absent": {"cycles": "no"}}}));
-    made.add_row(
-        json!({"type": "failure", "probe": "a.b", "axes": {}, "link": "none", "block": 0,
-        "kind": "error", "reason": "why"}),
-    );
+    made.add_row(json!({"type": "failure", "probe": "a.b", "axes": {}, "link": "none", "block": 0,
+        "kind": "error", "reason": "why"}));
     made.add_row(json!({"type": "probe", "id": "copy.made", "method": 1, "question": "what?",
         "axes": [{"name": "primitive", "about": "how",
             "domain": {"choice": [{"value": "two_copy", "about": "x"}]}}],
@@ -87,11 +77,7 @@ fn no_word_of_a_run_file_becomes_markup() {
     assert!(!run.points.is_empty() && !run.failures.is_empty() && !run.attempts.is_empty());
     let all = all(&run);
     assert!(all.contains("alert(1)"), "it is shown, as text");
-    assert_eq!(
-        page(&run, &[]).matches("<script").count(),
-        1,
-        "the page's own"
-    );
+    assert_eq!(page(&run, &[]).matches("<script").count(), 1, "the page's own");
     for markup in ["<script>alert", "<img", "onload=\"alert"] {
         assert!(!all.contains(markup), "{markup}");
     }
@@ -120,9 +106,7 @@ fn no_word_of_a_history_becomes_markup() {
         assert_eq!(page.matches(part).count(), times, "{part}");
     }
     let text = changes::text(&history, 80);
-    let harm = text
-        .chars()
-        .find(|c| harmless::is_harmful(*c) && *c != '\n');
+    let harm = text.chars().find(|c| harmless::is_harmful(*c) && *c != '\n');
     assert_eq!(harm, None);
 }
 
@@ -146,9 +130,8 @@ fn no_number_of_a_run_file_makes_a_panic() {
     let lines: Vec<&str> = text.lines().collect();
     let mut state = 7_u64;
     let mut random = |below: usize| {
-        state = state
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963_407);
+        state =
+            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (state >> 33) as usize % below
     };
     let mut read = 0;
@@ -163,11 +146,7 @@ fn no_number_of_a_run_file_makes_a_panic() {
         if let Ok((run, _)) = run_file::read_up_to(changed.as_bytes(), u64::MAX) {
             read += usize::from(run.points.len() > 10);
             let page = page(&run, &[]);
-            assert!(
-                page.len() < 20_000_000,
-                "round {round}: {} bytes",
-                page.len()
-            );
+            assert!(page.len() < 20_000_000, "round {round}: {} bytes", page.len());
             all(&run);
         }
     }
@@ -186,15 +165,8 @@ fn with_number(line: &str, random: &mut impl FnMut(usize) -> usize) -> String {
         return line.to_owned();
     }
     let start = starts[random(starts.len())];
-    let end = line[start..]
-        .find(|c| !is_number(c))
-        .map_or(line.len(), |end| start + end);
-    format!(
-        "{}{}{}",
-        &line[..start],
-        NUMBERS[random(NUMBERS.len())],
-        &line[end..]
-    )
+    let end = line[start..].find(|c| !is_number(c)).map_or(line.len(), |end| start + end);
+    format!("{}{}{}", &line[..start], NUMBERS[random(NUMBERS.len())], &line[end..])
 }
 
 #[test]
@@ -290,13 +262,7 @@ fn axes_without_end_are_not_drawn_and_counted() {
     assert!(head.ends_with(",axes_left_out"));
     assert_eq!(head.split(',').count(), 6 + 256 + 17 + 4 + 1);
     // What is quoted, as ids are, may hold commas.
-    let cells = |line: &str| {
-        line.split('"')
-            .step_by(2)
-            .collect::<String>()
-            .split(',')
-            .count()
-    };
+    let cells = |line: &str| line.split('"').step_by(2).collect::<String>().split(',').count();
     assert!(summary.lines().all(|line| cells(line) == cells(head)));
     all(&run);
 }

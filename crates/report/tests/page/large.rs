@@ -10,11 +10,7 @@ fn latency_table(points: u32) -> Made {
     let mut made = Made::default();
     for at in 0..points {
         let probe = format!("layer{}.probe{}", at / 12, at / 2);
-        let (name, ns) = if at % 8 < 2 {
-            ("latency", 5e3)
-        } else {
-            ("cost", 80.0)
-        };
+        let (name, ns) = if at % 8 < 2 { ("latency", 5e3) } else { ("cost", 80.0) };
         made.add(&Point {
             probe: &probe,
             axes: json!({"kind": format!("kind{}", at % 2)}),
@@ -38,10 +34,9 @@ fn latency_table(points: u32) -> Made {
 
 #[test]
 fn a_page_stays_light_enough_to_be_sent() {
-    for (what, made, points, most) in [
-        ("the latency table", latency_table(90), 90, 300_000),
-        ("copy", varied(300), 300, 500_000),
-    ] {
+    for (what, made, points, most) in
+        [("the latency table", latency_table(90), 90, 300_000), ("copy", varied(300), 300, 500_000)]
+    {
         let page = page(&made.run(), &[]);
         assert!(page.len() < most, "{what}: {} bytes", page.len());
         assert_eq!(page.matches("<tr id=\"p").count(), points);

@@ -43,9 +43,7 @@ impl Made {
         let place = json!({"probe": point.probe, "axes": point.axes, "link": point.link});
         let with = |rest: Value| {
             let mut row = place.clone();
-            row.as_object_mut()
-                .unwrap()
-                .extend(rest.as_object().unwrap().clone());
+            row.as_object_mut().unwrap().extend(rest.as_object().unwrap().clone());
             row
         };
         for launch in 0..3 {
@@ -80,11 +78,7 @@ impl Made {
             "throughput" => &SENDING,
             _ => &[("estimated_core_cycles", "cycles")],
         };
-        metrics.extend(
-            others
-                .iter()
-                .map(|(name, unit)| estimate(name, unit, "lower")),
-        );
+        metrics.extend(others.iter().map(|(name, unit)| estimate(name, unit, "lower")));
         self.lines.push(with(json!({
             "type": "point", "method": 1, "primary": name, "headline": point.label.is_some(),
             "label": point.label, "launches": 3, "state": "ok", "grade": "D", "warnings": warnings(),
@@ -132,17 +126,9 @@ fn warnings() -> Value {
             "D",
             "CPU contention left the worker ready but not running 55.7 % of the time"
         ),
-        warning(
-            "others",
-            "D",
-            "other processes used the measured CPU 73.0 % of the time"
-        ),
+        warning("others", "D", "other processes used the measured CPU 73.0 % of the time"),
         warning("elsewhere", "C", "other CPUs were busy 100.0 % of the time"),
-        warning(
-            "stalls",
-            "B",
-            "stalls (interrupts, SMIs, hypervisor) took 2.6 % of the time"
-        ),
+        warning("stalls", "B", "stalls (interrupts, SMIs, hypervisor) took 2.6 % of the time"),
     ])
 }
 
@@ -177,11 +163,7 @@ pub(crate) fn varied(points: usize) -> Made {
                 probe: "rpc.rtt",
                 axes: json!({"payload": payload, "stack": stack}),
                 link: "loopback",
-                measured: (
-                    "latency",
-                    "ns",
-                    20e3 * (1.0 + step as f64) * (1.0 + other as f64),
-                ),
+                measured: ("latency", "ns", 20e3 * (1.0 + step as f64) * (1.0 + other as f64)),
                 label: None,
             });
         }
@@ -190,9 +172,8 @@ pub(crate) fn varied(points: usize) -> Made {
     while made.points.len() < points {
         for step in 0..12_u32 {
             let size = 64_u64 << step;
-            for (position, primitive) in ["two_copy", "one_copy", "zero_copy"]
-                .into_iter()
-                .enumerate()
+            for (position, primitive) in
+                ["two_copy", "one_copy", "zero_copy"].into_iter().enumerate()
             {
                 if made.points.len() == points {
                     break;
@@ -202,11 +183,7 @@ pub(crate) fn varied(points: usize) -> Made {
                     probe: "copy.made",
                     axes: json!({"size": size, "primitive": primitive, "threads": variant + 1,
                         "kind": format!("kind{}", variant % 7)}),
-                    link: if variant.is_multiple_of(2) {
-                        "loopback"
-                    } else {
-                        "veth"
-                    },
+                    link: if variant.is_multiple_of(2) { "loopback" } else { "veth" },
                     measured: ("throughput", "B/s", value),
                     label: None,
                 });
@@ -236,10 +213,7 @@ pub(crate) fn history(word: &str) -> History {
         median: value(row, at),
         ci95: (value(row, at) * 0.9, value(row, at) * 1.1),
     };
-    let series = |row| Series {
-        of: of(row),
-        values: (0..20).map(|at| reading(row, at)).collect(),
-    };
+    let series = |row| Series { of: of(row), values: (0..20).map(|at| reading(row, at)).collect() };
     let change = |row: usize, worse: f64| Change {
         of: of(row),
         at: time(10),
@@ -265,9 +239,8 @@ pub(crate) fn history(word: &str) -> History {
 pub(crate) fn fleet() -> Fleet {
     let run = varied(3).run();
     let rows = run.points.iter();
-    let rows: Vec<MetricOfPoint> = rows
-        .map(|row| MetricOfPoint::new(row, &row.metrics[0]))
-        .collect();
+    let rows: Vec<MetricOfPoint> =
+        rows.map(|row| MetricOfPoint::new(row, &row.metrics[0])).collect();
     let host = |(name, verdict, worse): (&str, Verdict, f64)| {
         let deviations = rows.iter().filter(|_| verdict.is_odd());
         Host {

@@ -1,9 +1,7 @@
 //! Makes Rust of `idl/echo.proto`, in the folder that is named: `crates/rpc/generate` runs it.
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let folder = std::env::args_os()
-        .nth(1)
-        .ok_or("usage: costof-rpc-generator FOLDER")?;
+    let folder = std::env::args_os().nth(1).ok_or("usage: costof-rpc-generator FOLDER")?;
     let idl = concat!(env!("CARGO_MANIFEST_DIR"), "/../idl");
     tonic_prost_build::configure()
         .out_dir(folder)

@@ -140,10 +140,7 @@ mod tests {
                 for path in ["/costof.rpc.Echo/NoSuch", "/NoSuch/EchoInt"] {
                     let status = call(path).await.unwrap_err();
                     let error = failed(&status, &options);
-                    assert!(
-                        matches!(error, RpcError::NoSuchMethod(_)),
-                        "{path}: {error:?}"
-                    );
+                    assert!(matches!(error, RpcError::NoSuchMethod(_)), "{path}: {error:?}");
                 }
                 let answer = call("/costof.rpc.Echo/EchoInt").await.unwrap();
                 assert_eq!(answer.get_ref().value, 7);

@@ -37,12 +37,7 @@ fn connected<'a>(
 impl Client {
     pub(crate) fn new(options: &Options) -> Result<Self, RpcError> {
         let runtime = runtime().map_err(|error| no_runtime(&error))?;
-        Ok(Self {
-            echo: None,
-            messages: None,
-            runtime: Ok(runtime),
-            options: options.clone(),
-        })
+        Ok(Self { echo: None, messages: None, runtime: Ok(runtime), options: options.clone() })
     }
 
     pub(crate) fn over(&mut self, socket: Socket) -> Result<(), RpcError> {
@@ -64,10 +59,8 @@ impl Client {
         let (client, runtime) = connected(&mut self.echo, &self.runtime)?;
         let make = |payload: &Payload| Message::fitting(payload, &self.options);
         let messages = Messages::reuse(&mut self.messages, payload, make)?;
-        let answer = runtime.block_on(with_deadline(
-            echo(client, messages.next(), &self.options),
-            &self.options,
-        ));
+        let answer = runtime
+            .block_on(with_deadline(echo(client, messages.next(), &self.options), &self.options));
         messages.check_reply(answer.map_err(|status| failed(&status, &self.options))?)
     }
 
@@ -88,10 +81,7 @@ impl Client {
         let call = client.upload(request(chunks, &self.options));
         let answer = runtime.block_on(with_deadline(call, &self.options));
         let answer = answer.map_err(|status| failed(&status, &self.options))?;
-        let arrived = Summary {
-            chunks: answer.get_ref().chunks,
-            bytes: answer.get_ref().bytes,
-        };
+        let arrived = Summary { chunks: answer.get_ref().chunks, bytes: answer.get_ref().bytes };
         arrived.verify(sent.load(Ordering::Relaxed), size)
     }
 }

@@ -46,18 +46,13 @@ impl From<&Payload> for Message {
         match payload.value() {
             &Value::Int(value) => Self::Int(IntMessage { value }),
             &Value::Double(value) => Self::Double(DoubleMessage { value }),
-            Value::String(value) => Self::String(StringMessage {
-                value: value.clone(),
-            }),
+            Value::String(value) => Self::String(StringMessage { value: value.clone() }),
             Value::Structure(value) => Self::Structure(Structure {
                 id: value.id,
                 name: value.name.clone(),
                 price: value.price,
                 sold: value.sold,
-                at: Some(Position {
-                    x: value.at.0,
-                    y: value.at.1,
-                }),
+                at: Some(Position { x: value.at.0, y: value.at.1 }),
                 numbers: value.numbers.clone(),
                 notes: value.notes.clone(),
                 labels: value.labels.clone(),

@@ -31,10 +31,9 @@ fn transport(status: &Status) -> Option<RpcError> {
                     | Reason::FRAME_SIZE_ERROR
                     | Reason::COMPRESSION_ERROR
                     | Reason::HTTP_1_1_REQUIRED,
-                ) => Some(RpcError::OtherProtocol {
-                    stack: Stack::Grpc,
-                    reason: error.to_string(),
-                }),
+                ) => {
+                    Some(RpcError::OtherProtocol { stack: Stack::Grpc, reason: error.to_string() })
+                }
                 Some(_) => None,
             };
         }

@@ -24,11 +24,7 @@ pub(super) struct Gathering<S> {
 
 impl<S: AsyncWrite + Unpin> Gathering<S> {
     pub(super) fn new(stream: S) -> Self {
-        Self {
-            stream,
-            held: Vec::with_capacity(MAX_GATHERED),
-            has_yielded: false,
-        }
+        Self { stream, held: Vec::with_capacity(MAX_GATHERED), has_yielded: false }
     }
 
     /// Sends the held bytes.
@@ -150,9 +146,7 @@ mod tests {
                 };
                 assert!(poll_fn(flush).await, "the others have had no turn");
             }
-            poll_fn(|cx| Pin::new(&mut gathering).poll_flush(cx))
-                .await
-                .unwrap();
+            poll_fn(|cx| Pin::new(&mut gathering).poll_flush(cx)).await.unwrap();
         });
         assert!(gathering.held.is_empty());
         gathering.stream.calls

@@ -74,10 +74,7 @@ impl InFlight {
             let answer = answer.map_err(|status| failed(&status, options));
             let messages = messages.as_mut();
             let messages = messages.expect("created by the call that was begun");
-            answered(
-                number,
-                answer.and_then(|answer| messages.check_reply(answer)),
-            );
+            answered(number, answer.and_then(|answer| messages.check_reply(answer)));
         };
         self.runtime.block_on(async {
             let mut any = false;

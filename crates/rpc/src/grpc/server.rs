@@ -29,10 +29,7 @@ impl Server {
         let named = thread::Builder::new().name("grpc".into());
         // All connections end with the runtime.
         let thread = named.spawn(move || runtime.block_on(serve(connections, &options)))?;
-        Ok(Self {
-            sockets: Some(sockets),
-            thread: Some(thread),
-        })
+        Ok(Self { sockets: Some(sockets), thread: Some(thread) })
     }
 
     pub(crate) fn serve(&self, socket: Socket) -> io::Result<()> {

@@ -30,21 +30,13 @@ pub(crate) struct Client {
 impl fmt::Debug for Client {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let connection = self.connection.as_ref().map(|(_, line)| line);
-        f.debug_struct("Client")
-            .field("connection", &connection)
-            .finish_non_exhaustive()
+        f.debug_struct("Client").field("connection", &connection).finish_non_exhaustive()
     }
 }
 
 impl Client {
     pub(crate) fn new(transport: Transport, protocol: Protocol, options: &Options) -> Self {
-        Self {
-            connection: None,
-            messages: None,
-            transport,
-            protocol,
-            options: options.clone(),
-        }
+        Self { connection: None, messages: None, transport, protocol, options: options.clone() }
     }
 
     pub(crate) fn over(&mut self, socket: Socket) -> Result<(), RpcError> {
@@ -100,11 +92,8 @@ impl Client {
             finish(&mut **client)
         };
         match send() {
-            Ok(arrived) => Summary {
-                chunks: arrived.chunks as u64,
-                bytes: arrived.bytes as u64,
-            }
-            .verify(sent, size),
+            Ok(arrived) => Summary { chunks: arrived.chunks as u64, bytes: arrived.bytes as u64 }
+                .verify(sent, size),
             Err(error) => Err(self.failed(error)),
         }
     }

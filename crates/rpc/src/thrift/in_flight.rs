@@ -95,11 +95,7 @@ impl InFlight {
         write(call, sequence_number(number), way, &mut pipeline.outgoing)
             .map_err(RpcError::failed)?;
         let until = self.options.deadline.map(|after| Instant::now() + after);
-        pipeline.pending.push_back(Pending {
-            number,
-            until,
-            is_over: false,
-        });
+        pipeline.pending.push_back(Pending { number, until, is_over: false });
         // If this fails, `poll` fails too, and reports it for every call.
         let _ = pipeline.send();
         Ok(())
@@ -132,12 +128,7 @@ impl InFlight {
         let Some((_, call, expected)) = &self.calls else {
             return false;
         };
-        let answers = Answers {
-            call,
-            expected,
-            protocol: self.protocol,
-            options: &self.options,
-        };
+        let answers = Answers { call, expected, protocol: self.protocol, options: &self.options };
         let mut any = false;
         let mut over = |number, answer| {
             any = true;
@@ -145,9 +136,7 @@ impl InFlight {
         };
         let is_waiting = |one: &&mut Pipeline| !one.is_broken && !one.pending.is_empty();
         for pipeline in self.pipelines.iter_mut().filter(is_waiting) {
-            let done = pipeline
-                .send()
-                .and_then(|()| pipeline.receive(&answers, &mut over));
+            let done = pipeline.send().and_then(|()| pipeline.receive(&answers, &mut over));
             if let Err(error) = done {
                 pipeline.fail_all(error, &mut over);
             }
@@ -166,10 +155,7 @@ impl InFlight {
             flags.set(PollFlags::OUT, pipeline.taken < pipeline.outgoing.len());
             polled.push(PollFd::new(&pipeline.socket.0, flags));
         }
-        let wait = Timespec {
-            tv_sec: wait.as_secs() as i64,
-            tv_nsec: wait.subsec_nanos().into(),
-        };
+        let wait = Timespec { tv_sec: wait.as_secs() as i64, tv_nsec: wait.subsec_nanos().into() };
         // A signal ends it early; nothing else can fail for valid descriptors.
         let _ = poll(&mut polled, Some(&wait));
     }
@@ -252,8 +238,7 @@ impl Pipeline {
         let filled = self.incoming.len();
         self.incoming.resize(filled + READ_BYTES, 0);
         let received = self.socket.0.read(&mut self.incoming[filled..]);
-        self.incoming
-            .truncate(filled + received.as_ref().map_or(0, |bytes| *bytes));
+        self.incoming.truncate(filled + received.as_ref().map_or(0, |bytes| *bytes));
         match received {
             Ok(0) => return Err(RpcError::Closed("an answer was expected".into())),
             Ok(_) => {}
@@ -283,9 +268,7 @@ impl Pipeline {
         let reason = error.to_string();
         let mut error = Some(error);
         for call in self.pending.drain(..).filter(|call| !call.is_over) {
-            let why = error
-                .take()
-                .unwrap_or_else(|| RpcError::Closed(reason.clone()));
+            let why = error.take().unwrap_or_else(|| RpcError::Closed(reason.clone()));
             over(call.number, Err(why));
         }
     }

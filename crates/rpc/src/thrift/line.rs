@@ -67,9 +67,8 @@ impl Line {
     /// A call begins, with this deadline.
     pub(super) fn begin_call(&self, deadline: Option<Duration>) {
         self.begin_message();
-        let until = deadline.map_or(0, |deadline| {
-            (self.made.elapsed() + deadline).as_nanos() as u64
-        });
+        let until =
+            deadline.map_or(0, |deadline| (self.made.elapsed() + deadline).as_nanos() as u64);
         self.until.store(until, Ordering::Relaxed);
     }
 

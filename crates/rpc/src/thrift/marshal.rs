@@ -26,10 +26,7 @@ impl Marshal {
             call: message.clone().into(),
             message,
             way: (transport, protocol),
-            limits: limits(&Options {
-                max_message_bytes: usize::MAX,
-                ..Options::default()
-            }),
+            limits: limits(&Options { max_message_bytes: usize::MAX, ..Options::default() }),
         }
     }
 

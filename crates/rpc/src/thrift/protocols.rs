@@ -16,10 +16,7 @@ use std::sync::Arc;
 
 pub(super) fn framed(
     line: &Arc<Line>,
-) -> (
-    TFramedReadTransport<BufReader<Incoming>>,
-    TFramedWriteTransport<Outgoing>,
-) {
+) -> (TFramedReadTransport<BufReader<Incoming>>, TFramedWriteTransport<Outgoing>) {
     // A frame's length and the frame are two reads; the buffered reader merges them into one call.
     let incoming = BufReader::with_capacity(AHEAD, Incoming(Arc::clone(line)));
     (
@@ -30,10 +27,7 @@ pub(super) fn framed(
 
 pub(super) fn buffered(
     line: &Arc<Line>,
-) -> (
-    TBufferedReadTransport<Incoming>,
-    TBufferedWriteTransport<Outgoing>,
-) {
+) -> (TBufferedReadTransport<Incoming>, TBufferedWriteTransport<Outgoing>) {
     let outgoing = Outgoing::new(Arc::clone(line));
     (
         TBufferedReadTransport::with_capacity(AHEAD, Incoming(Arc::clone(line))),
@@ -55,10 +49,7 @@ pub(super) fn compact<R: TReadTransport, W: TWriteTransport>(
     (incoming, outgoing): (R, W),
     limits: TConfiguration,
 ) -> (TCompactInputProtocol<R>, TCompactOutputProtocol<W>) {
-    (
-        TCompactInputProtocol::with_config(incoming, limits),
-        TCompactOutputProtocol::new(outgoing),
-    )
+    (TCompactInputProtocol::with_config(incoming, limits), TCompactOutputProtocol::new(outgoing))
 }
 
 /// Creates the protocols of a connection, and runs an expression on them.

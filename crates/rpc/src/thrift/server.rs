@@ -39,11 +39,7 @@ struct Connection {
 
 impl Server {
     pub(crate) fn new(way: (Transport, Protocol), options: &Options) -> Self {
-        Self {
-            way,
-            options: options.clone(),
-            connections: Mutex::default(),
-        }
+        Self { way, options: options.clone(), connections: Mutex::default() }
     }
 
     /// Serves a connection, on a thread of its own.
@@ -56,10 +52,7 @@ impl Server {
             serve_connection(&line, way, limits);
             line.socket().shutdown(Shutdown::Both);
         })?;
-        let mut connections = self
-            .connections
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut connections = self.connections.lock().unwrap_or_else(PoisonError::into_inner);
         connections.retain(|connection| !connection.thread.is_finished());
         connections.push(Connection { line: weak, thread });
         Ok(())
@@ -68,10 +61,7 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        let connections = self
-            .connections
-            .get_mut()
-            .unwrap_or_else(PoisonError::into_inner);
+        let connections = self.connections.get_mut().unwrap_or_else(PoisonError::into_inner);
         for connection in connections.iter() {
             if let Some(line) = connection.line.upgrade() {
                 line.socket().shutdown(Shutdown::Both);

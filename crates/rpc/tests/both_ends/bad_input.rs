@@ -24,10 +24,7 @@ const PATIENCE: Duration = Duration::from_secs(2);
 
 /// With this deadline.
 fn within(deadline: Duration) -> Options {
-    Options {
-        deadline: Some(deadline),
-        ..Options::default()
-    }
+    Options { deadline: Some(deadline), ..Options::default() }
 }
 
 /// A server still serves who asks it something right.
@@ -62,10 +59,7 @@ fn peer(says: &'static [u8], goes: bool) -> SocketAddr {
 #[test]
 fn a_message_that_is_too_long_is_named_by_either_end() {
     let long = Payload::new(Kind::String(100_000));
-    let short = Options {
-        max_message_bytes: 64 << 10,
-        ..Options::default()
-    };
+    let short = Options { max_message_bytes: 64 << 10, ..Options::default() };
     for stack in STACKS {
         let (_server, address) = listen(stack, &short);
         let mut other = connect(stack, address, &Options::default());
@@ -158,10 +152,7 @@ fn a_method_that_does_not_exist_is_named_and_the_connection_goes_on() {
         \x0b\x00\x01\x00\x00\x00\x04none\x08\x00\x02\x00\x00\x00\x01\x00";
     let mut client = connect(Stack::THRIFT, peer(says, false), &within(PATIENCE));
     let error = client.call(&Payload::new(Kind::Int)).unwrap_err();
-    assert!(
-        matches!(&error, RpcError::NoSuchMethod(why) if why == "none"),
-        "{error:?}"
-    );
+    assert!(matches!(&error, RpcError::NoSuchMethod(why) if why == "none"), "{error:?}");
 }
 
 #[test]
@@ -169,11 +160,7 @@ fn an_answer_that_is_another_is_named() {
     let says = b"\x00\x00\x00\x1c\x80\x01\x00\x02\x00\x00\x00\x08echo_int\x00\x00\x00\x01\
         \x08\x00\x00\x00\x00\x00\x07\x00";
     let mut client = connect(Stack::THRIFT, peer(says, false), &within(PATIENCE));
-    assert_fails!(
-        "",
-        client.call(&Payload::new(Kind::Int)),
-        RpcError::WrongAnswer(_)
-    );
+    assert_fails!("", client.call(&Payload::new(Kind::Int)), RpcError::WrongAnswer(_));
 }
 
 #[test]
@@ -194,12 +181,7 @@ fn a_peer_of_another_protocol_is_named_and_harms_nobody() {
                 "{other} to a server of {stack}: {error:?}"
             );
         }
-        for said in [
-            &b"GET / HTTP/1.1\r\n\r\n"[..],
-            &[0; 100],
-            &[0xff; 100],
-            b"\n",
-        ] {
+        for said in [&b"GET / HTTP/1.1\r\n\r\n"[..], &[0; 100], &[0xff; 100], b"\n"] {
             let mut stranger = TcpStream::connect(address).unwrap();
             stranger.write_all(said).unwrap();
         }
@@ -221,11 +203,7 @@ fn an_answer_in_another_protocol_is_named() {
             assert!(error.to_string().contains(&stack.to_string()), "{error}");
         }
         let mut client = connect(stack, peer(b"", true), &within(PATIENCE));
-        assert_fails!(
-            stack,
-            client.call(&Payload::new(Kind::Int)),
-            RpcError::Closed(_)
-        );
+        assert_fails!(stack, client.call(&Payload::new(Kind::Int)), RpcError::Closed(_));
     }
 }
 
@@ -246,9 +224,7 @@ fn who_waits_too_long_is_told_by_the_deadline() {
                     assert_fails!("", answer, RpcError::DeadlineExceeded(_));
                     late += 1;
                 };
-                calls
-                    .poll(Duration::from_millis(20), &mut answered)
-                    .unwrap();
+                calls.poll(Duration::from_millis(20), &mut answered).unwrap();
             }
             assert_eq!(calls.count(), 0);
         }
@@ -278,11 +254,7 @@ fn an_answer_that_comes_byte_by_byte_is_not_waited_for_without_end() {
                 stream.write_all(&[**byte]).is_err()
             });
         });
-        assert_fails!(
-            stack,
-            client.call(&Payload::new(Kind::Int)),
-            RpcError::DeadlineExceeded(_)
-        );
+        assert_fails!(stack, client.call(&Payload::new(Kind::Int)), RpcError::DeadlineExceeded(_));
         client.disconnect();
         drips.join().unwrap();
     }

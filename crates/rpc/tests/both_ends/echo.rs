@@ -16,10 +16,7 @@ fn payloads() -> impl Iterator<Item = Payload> {
 #[test]
 fn every_payload_comes_back_through_every_stack_and_by_every_way() {
     let all = ([0, 0, 0, 0], 0).into();
-    for (stack, address) in STACKS
-        .iter()
-        .flat_map(|stack| [(*stack, loopback()), (*stack, all)])
-    {
+    for (stack, address) in STACKS.iter().flat_map(|stack| [(*stack, loopback()), (*stack, all)]) {
         let options = Options::default();
         let server = Server::listen(stack, address, &options).unwrap();
         let port = server.address().unwrap().port();
@@ -41,9 +38,8 @@ fn a_client_connects_again_and_a_server_has_many() {
         let options = Options::default();
         let (_server, address) = listen(stack, &options);
         let payload = Payload::new(Kind::Structure);
-        let mut clients: Vec<Client> = (0..8)
-            .map(|_| Client::new(stack, &options).unwrap())
-            .collect();
+        let mut clients: Vec<Client> =
+            (0..8).map(|_| Client::new(stack, &options).unwrap()).collect();
         for client in &mut clients {
             let unconnected = client.call(&payload);
             assert!(matches!(unconnected, Err(RpcError::NotConnected)));
@@ -71,10 +67,7 @@ fn connections_that_are_there_already_are_used() {
         let (one, other) = UnixStream::pair().unwrap();
         let mut client = Client::new(stack, &options).unwrap();
         for (ours, its) in [
-            (
-                Socket::from(tcp),
-                Socket::from(listener.accept().unwrap().0),
-            ),
+            (Socket::from(tcp), Socket::from(listener.accept().unwrap().0)),
             (one.into(), other.into()),
         ] {
             server.serve(its).unwrap();
@@ -113,11 +106,9 @@ fn many_calls_at_once_are_all_answered_once() {
         for connections in [1, 3] {
             let mut calls = in_flight(stack, address, connections, &options).unwrap();
             // What is sent is more than a socket holds, and nobody reads meanwhile.
-            for (kind, count) in [
-                (Kind::Int, 300),
-                (Kind::Structure, 50),
-                (Kind::String(1 << 20), 20),
-            ] {
+            for (kind, count) in
+                [(Kind::Int, 300), (Kind::Structure, 50), (Kind::String(1 << 20), 20)]
+            {
                 let payload = Payload::new(kind);
                 let mut open: Vec<u64> = Vec::new();
                 for _ in 0..count {
@@ -132,17 +123,13 @@ fn many_calls_at_once_are_all_answered_once() {
                         let at = open.iter().position(|open| *open == number);
                         open.remove(at.expect("it is open"));
                     };
-                    calls
-                        .poll(Duration::from_millis(100), &mut answered)
-                        .unwrap();
+                    calls.poll(Duration::from_millis(100), &mut answered).unwrap();
                 }
                 assert_eq!(calls.count(), 0);
                 // For who keeps asking.
                 calls.begin(&payload).unwrap();
                 while calls.count() > 0 {
-                    calls
-                        .poll(Duration::ZERO, &mut |_, answer| answer.unwrap())
-                        .unwrap();
+                    calls.poll(Duration::ZERO, &mut |_, answer| answer.unwrap()).unwrap();
                 }
             }
         }

@@ -51,11 +51,7 @@ fn in_flight(
     connections: usize,
     options: &Options,
 ) -> Result<InFlight, RpcError> {
-    let connect = |_| {
-        TcpStream::connect(address)
-            .expect("somebody listens")
-            .into()
-    };
+    let connect = |_| TcpStream::connect(address).expect("somebody listens").into();
     InFlight::over(stack, (0..connections).map(connect).collect(), options)
 }
 

@@ -27,9 +27,7 @@ impl Python {
         let generated = generate(&executable, place.path());
         if let Err(why) = generated {
             assert!(asked.is_none(), "COSTOF_PYTHON will not do: {why}");
-            return Err(format!(
-                "{why} (./check --all makes a COSTOF_PYTHON that will do)"
-            ));
+            return Err(format!("{why} (./check --all makes a COSTOF_PYTHON that will do)"));
         }
         Ok(Self { executable, place })
     }
@@ -179,9 +177,6 @@ fn a_method_that_pythons_services_lack_is_named() {
         let serving = Serving::new(&mut python.peer("bare", stack, loopback()));
         let mut client = connect(stack, serving.address, &Options::default());
         let error = client.call(&Payload::new(Kind::Double)).unwrap_err();
-        assert!(
-            matches!(error, RpcError::NoSuchMethod(_)),
-            "{stack}: {error:?}"
-        );
+        assert!(matches!(error, RpcError::NoSuchMethod(_)), "{stack}: {error:?}");
     }
 }

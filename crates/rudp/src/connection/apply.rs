@@ -11,8 +11,7 @@ impl Connection {
     pub(super) fn apply_deferred_ack(&mut self) {
         if let Some(ack) = self.deferred_ack.take() {
             let (now, numbers) = (ack.received_at, std::iter::once(ack.numbers));
-            self.recovery
-                .acknowledge(now, numbers, ack.delay, &mut self.outcome);
+            self.recovery.acknowledge(now, numbers, ack.delay, &mut self.outcome);
             self.apply_outcome(now);
         }
     }

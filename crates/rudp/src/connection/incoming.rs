@@ -37,14 +37,7 @@ impl Connection {
             (Step::Retry(token), State::Connecting(hello)) => {
                 (hello.token, hello.next_at, hello.count) = (Some(token), now, 0);
             }
-            (
-                Step::Accept {
-                    server,
-                    server_nonce,
-                    parameters,
-                },
-                State::Connecting(hello),
-            ) => {
+            (Step::Accept { server, server_nonce, parameters }, State::Connecting(hello)) => {
                 if hello.count == 1 {
                     let round_trip = now.since(self.last_ping_at);
                     self.recovery.rtt.sample(round_trip, Duration::ZERO);
@@ -92,8 +85,7 @@ impl Connection {
             self.state = State::Open;
             self.events.push_back(Event::Connected);
         }
-        self.received
-            .record(now, data, checked.is_ack_eliciting, ecn);
+        self.received.record(now, data, checked.is_ack_eliciting, ecn);
         if let Some(counts) = checked.ecn {
             self.ecn.report(counts);
         }
@@ -180,8 +172,7 @@ impl Connection {
 
     fn apply_ack(&mut self, now: Time, ack: &Ack<'_>) {
         self.apply_deferred_ack();
-        self.recovery
-            .acknowledge(now, ack.ranges(), ack.delay, &mut self.outcome);
+        self.recovery.acknowledge(now, ack.ranges(), ack.delay, &mut self.outcome);
         self.apply_outcome(now);
     }
 

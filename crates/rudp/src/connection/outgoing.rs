@@ -72,11 +72,7 @@ impl Connection {
                 break;
             }
         }
-        (datagram_bytes > 0).then_some(Transmit {
-            to: self.peer,
-            datagram_bytes,
-            ecn,
-        })
+        (datagram_bytes > 0).then_some(Transmit { to: self.peer, datagram_bytes, ecn })
     }
 
     /// Appends the next datagram, if one may leave now.
@@ -102,10 +98,7 @@ impl Connection {
                 std::mem::take(is_answer_due) && self.write_handshake(out, self.ids.peer, step)
             }
             State::Open => self.write_data(now, out),
-            State::Aborting {
-                code,
-                is_answer_due,
-            } => {
+            State::Aborting { code, is_answer_due } => {
                 let code = *code;
                 std::mem::take(is_answer_due) && self.write_abort(now, out, code)
             }
@@ -123,11 +116,7 @@ impl Connection {
     fn write_handshake(&mut self, out: &mut Vec<u8>, client: u64, step: Step) -> bool {
         let start = out.len();
         let nonce = self.ids.nonce;
-        let packet = Handshake {
-            client,
-            nonce,
-            step,
-        };
+        let packet = Handshake { client, nonce, step };
         packet.write(out);
         self.count_sent(out.len() - start);
         true
@@ -163,8 +152,7 @@ impl Connection {
     /// Whether something new may leave before the deferred acknowledgement is applied. Nothing is in flight
     /// then, so the window allows one datagram, and pacing does not delay it.
     fn may_answer(&mut self) -> bool {
-        self.sending
-            .has_next(self.credit, self.controller.messages())
+        self.sending.has_next(self.credit, self.controller.messages())
     }
 
     fn delays_partial_datagram(&mut self, now: Time) -> bool {
@@ -186,9 +174,7 @@ impl Connection {
     }
 
     fn has_something_to_send(&mut self) -> bool {
-        let has_part = self
-            .sending
-            .has_next(self.credit, self.controller.messages());
+        let has_part = self.sending.has_next(self.credit, self.controller.messages());
         has_part
             || self.probes > 0
             || self.is_credit_due
@@ -221,10 +207,7 @@ impl Connection {
     fn write_packet(&mut self, now: Time, out: &mut Vec<u8>, may_send: bool) -> bool {
         let start = out.len();
         let end = start + self.datagram - TAG_LEN;
-        debug_assert!(
-            start + MAX_HEADER < end,
-            "the shortest datagram holds a header"
-        );
+        debug_assert!(start + MAX_HEADER < end, "the shortest datagram holds a header");
         self.put_header(out);
         let room = end - out.len();
         self.received.write_ack(now, out, room);
@@ -295,9 +278,7 @@ impl Connection {
     fn put_parts(&mut self, out: &mut Vec<u8>, end: usize) {
         self.parts.clear();
         let messages = self.controller.messages();
-        while let Some(part) = self
-            .sending
-            .write_next(out, end - out.len(), self.credit, messages)
+        while let Some(part) = self.sending.write_next(out, end - out.len(), self.credit, messages)
         {
             self.parts.push(part);
         }

@@ -14,17 +14,8 @@ use crate::wire::Reader;
 use std::time::Duration;
 
 const T: Time = Time::from_nanos(1_000_000_000);
-const CREDIT: Credit = Credit {
-    bytes: 1 << 50,
-    messages: 1 << 50,
-};
-const IDS: Ids = Ids {
-    own: 7,
-    peer: 8,
-    nonce: 1,
-    server_nonce: 2,
-    seed: 3,
-};
+const CREDIT: Credit = Credit { bytes: 1 << 50, messages: 1 << 50 };
+const IDS: Ids = Ids { own: 7, peer: 8, nonce: 1, server_nonce: 2, seed: 3 };
 
 fn connection(config: Config) -> Connection {
     let parameters = (&config).into();
@@ -70,15 +61,9 @@ fn acknowledging(numbers: std::ops::Range<u64>) -> Vec<u8> {
 
 /// Everything that an accepted frame could change.
 fn standing(connection: &Connection) -> String {
-    let stats = crate::Stats {
-        packets_rejected: 0,
-        ..connection.stats()
-    };
+    let stats = crate::Stats { packets_rejected: 0, ..connection.stats() };
     let received: &Received = &connection.received;
-    format!(
-        "{stats:?} {received:?} {:?} {:?}",
-        connection.state, connection.credit
-    )
+    format!("{stats:?} {received:?} {:?} {:?}", connection.state, connection.credit)
 }
 
 #[test]
@@ -127,10 +112,7 @@ fn a_window_that_is_not_used_does_not_grow() {
     }
     assert_eq!(connection.stats().window_bytes, window);
     ask(&mut connection, 40);
-    assert!(
-        connection.stats().window_bytes > window,
-        "the whole window was used"
-    );
+    assert!(connection.stats().window_bytes > window, "the whole window was used");
 }
 
 /// A connection with one message in flight, and frames that acknowledge it and carry a message.
@@ -269,10 +251,7 @@ fn what_is_acknowledged_makes_room_before_it_is_told() {
 fn sent(messages: &[usize]) -> (Connection, usize) {
     // Without a measured rate, it does not pace.
     let control = Control::Rate;
-    let mut connection = connection(Config {
-        control,
-        ..Config::default()
-    });
+    let mut connection = connection(Config { control, ..Config::default() });
     for bytes in messages {
         connection.send(vec![1; *bytes]).unwrap();
     }
@@ -322,10 +301,7 @@ fn a_window_does_not_leave_at_once() {
     leave(&mut connection, T);
     let later = T + Duration::from_millis(100);
     let sent = connection.recovery.next_number();
-    connection
-        .recovery
-        .rtt
-        .sample(Duration::from_millis(100), Duration::ZERO);
+    connection.recovery.rtt.sample(Duration::from_millis(100), Duration::ZERO);
     deliver(&mut connection, 1, &acknowledging(0..sent));
     connection.send(vec![1; 1 << 20]).unwrap();
     let window = connection.stats().window_bytes / 1452;
@@ -346,39 +322,21 @@ fn marks_are_told_with_each_acknowledgement_and_a_queues_at_once() {
     assert!(connection.write_datagram(T, &mut out));
     let data = Data::read(&out).unwrap();
     let mut reader = Reader(data.frames);
-    let marks = EcnCounts {
-        ect0: 1,
-        ect1: 0,
-        ce: 1,
-    };
+    let marks = EcnCounts { ect0: 1, ect1: 0, ce: 1 };
     assert_eq!(Frame::read(&mut reader), Some(Frame::EcnCounts(marks)));
     assert!(matches!(Frame::read(&mut reader), Some(Frame::Ack(ack)) if ack.largest == 2));
 }
 
 #[test]
 fn what_breaks_the_rules_is_not_even_acknowledged() {
-    let config = Config {
-        message_bytes: 1000,
-        window_bytes: 2000,
-        window_messages: 4,
-        ..Config::default()
-    };
+    let config =
+        Config { message_bytes: 1000, window_bytes: 2000, window_messages: 4, ..Config::default() };
     let mut connection = connection(config);
     connection.send(vec![1; 100]).unwrap();
     leave(&mut connection, T);
     let before = standing(&connection);
     let message = |id, offset, total, data: &[u8]| {
-        framed(|out| {
-            frame::put_message(
-                out,
-                &Piece {
-                    id,
-                    offset,
-                    total,
-                    data,
-                },
-            )
-        })
+        framed(|out| frame::put_message(out, &Piece { id, offset, total, data }))
     };
     for frames in [
         message(4, 0, 1, &[1]),
@@ -429,18 +387,10 @@ fn answers_that_do_not_know_the_clients_nonce_are_not_believed() {
     let answers = |nonce| {
         let steps = [
             Step::Retry([9; 24]),
-            Step::Accept {
-                server: IDS.peer,
-                server_nonce: IDS.server_nonce,
-                parameters,
-            },
+            Step::Accept { server: IDS.peer, server_nonce: IDS.server_nonce, parameters },
         ];
         let client = IDS.own;
-        steps.map(|step| Handshake {
-            client,
-            nonce,
-            step,
-        })
+        steps.map(|step| Handshake { client, nonce, step })
     };
     for packet in answers(IDS.nonce + 1) {
         client.handle_handshake(T, &packet);
@@ -456,12 +406,7 @@ fn answers_that_do_not_know_the_clients_nonce_are_not_believed() {
 
 /// Appends a random frame, sometimes invalid.
 fn put_any(random: &mut fastrand::Rng, out: &mut Vec<u8>) {
-    let message = |offset, total, data| Piece {
-        id: 0,
-        offset,
-        total,
-        data,
-    };
+    let message = |offset, total, data| Piece { id: 0, offset, total, data };
     match random.u8(..10) {
         0 => frame::put_ping(out),
         1 => frame::put_padding(out, 2),
@@ -505,11 +450,7 @@ fn frames_that_most_packets_begin_with_are_read_as_all_are() {
             _ => true,
         };
         let checked = connection.check(&frames);
-        assert_eq!(
-            checked.is_some(),
-            is_whole && all.iter().all(is_allowed),
-            "{frames:?}"
-        );
+        assert_eq!(checked.is_some(), is_whole && all.iter().all(is_allowed), "{frames:?}");
         let Some(checked) = checked else {
             continue;
         };
@@ -522,10 +463,7 @@ fn frames_that_most_packets_begin_with_are_read_as_all_are() {
         assert_eq!(found, all);
         let is_message = |frame: &Frame<'_>| matches!(frame, Frame::Message(_));
         assert_eq!(checked.has_message, all.iter().any(is_message));
-        assert_eq!(
-            checked.is_ack_eliciting,
-            all.iter().any(Frame::is_ack_eliciting)
-        );
+        assert_eq!(checked.is_ack_eliciting, all.iter().any(Frame::is_ack_eliciting));
         taken += 1;
     }
     assert!(taken > 20_000, "{taken} packets were in order");
@@ -534,11 +472,7 @@ fn frames_that_most_packets_begin_with_are_read_as_all_are() {
 #[test]
 fn no_packet_of_any_bytes_does_harm() {
     let mut random = fastrand::Rng::with_seed(1);
-    let config = Config {
-        message_bytes: 1000,
-        window_bytes: 5000,
-        ..Config::default()
-    };
+    let config = Config { message_bytes: 1000, window_bytes: 5000, ..Config::default() };
     let mut connection = connection(config);
     let mut out = Vec::new();
     let mut frames = [0; 60];
@@ -561,10 +495,7 @@ fn no_packet_of_any_bytes_does_harm() {
         assert!(stats.held_bytes <= 5000);
         while let Some(event) = connection.poll_event() {
             if let Event::Closed(reason) = event {
-                assert!(matches!(
-                    reason,
-                    Reason::AbortedByPeer { .. } | Reason::Finished
-                ));
+                assert!(matches!(reason, Reason::AbortedByPeer { .. } | Reason::Finished));
                 return;
             }
         }

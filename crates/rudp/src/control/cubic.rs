@@ -49,19 +49,13 @@ impl Cubic {
     /// Slightly faster than one window per round trip, so that the window is the limit (RFC 9002 section
     /// 7.7).
     pub(crate) fn pacing(&self, rtt: &Rtt) -> Option<f64> {
-        let faster = if self.window < self.threshold {
-            2.0
-        } else {
-            1.25
-        };
+        let faster = if self.window < self.threshold { 2.0 } else { 1.25 };
         let round = rtt.smoothed.as_secs_f64().max(1e-6);
         Some(faster * self.window * self.packet / round)
     }
 
     pub(crate) fn acknowledged(&mut self, what: &Acknowledged<'_>) {
-        let is_recovering = self
-            .recovering_since
-            .is_some_and(|since| what.sent_at <= since);
+        let is_recovering = self.recovering_since.is_some_and(|since| what.sent_at <= since);
         // A window that was not used proves nothing (RFC 9002 section 7.8).
         if is_recovering || what.is_window_unused {
             return;
@@ -84,11 +78,7 @@ impl Cubic {
         let later = what.now.since(since) + what.rtt.smoothed;
         let target = self.before_loss + C * (later.as_secs_f64() - reaches).powi(3);
         let target = target.clamp(self.window, 1.5 * self.window);
-        let alpha = if self.reno < self.before_loss {
-            ALPHA
-        } else {
-            1.0
-        };
+        let alpha = if self.reno < self.before_loss { ALPHA } else { 1.0 };
         self.reno += alpha * packets / self.window;
         self.window += (target - self.window) / self.window * packets;
         self.window = self.window.max(self.reno);
@@ -162,16 +152,11 @@ impl SlowStart {
                 _ => {}
             }
         }
-        if self.careful.is_some() {
-            SlowStart::CAREFUL_GROWTH
-        } else {
-            1.0
-        }
+        if self.careful.is_some() { SlowStart::CAREFUL_GROWTH } else { 1.0 }
     }
 
     fn is_over(&self) -> bool {
-        self.careful
-            .is_some_and(|(_, rounds)| rounds >= SlowStart::CAREFUL_ROUNDS)
+        self.careful.is_some_and(|(_, rounds)| rounds >= SlowStart::CAREFUL_ROUNDS)
     }
 }
 

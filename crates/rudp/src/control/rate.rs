@@ -136,11 +136,7 @@ impl Rate {
     pub(crate) fn window(&self) -> u64 {
         // And what leaves or is acknowledged at once.
         let in_one_go = 0.005;
-        let gain = if self.phase == Phase::Start {
-            1.5 * WINDOW_GAIN
-        } else {
-            WINDOW_GAIN
-        };
+        let gain = if self.phase == Phase::Start { 1.5 * WINDOW_GAIN } else { WINDOW_GAIN };
         let window = self.full() * (gain * self.min_rtt_s().unwrap_or(0.0) + in_one_go);
         let floor = if self.is_initial_window() {
             self.initial_window
@@ -156,8 +152,7 @@ impl Rate {
 
     /// The shortest round trip in seconds, above zero.
     fn min_rtt_s(&self) -> Option<f64> {
-        self.min_rtt
-            .map(|(min_rtt, _)| min_rtt.as_secs_f64().max(1e-6))
+        self.min_rtt.map(|(min_rtt, _)| min_rtt.as_secs_f64().max(1e-6))
     }
 
     /// Whether at most the initial window has been acknowledged, which left at once: its first packets show
@@ -254,11 +249,7 @@ impl Rate {
                 // A round trip that is nearly as short confirms it.
                 let is_over = now.since(*at) > MIN_RTT_EXPIRY;
                 if middle <= *min_rtt + *min_rtt / 50 || is_over {
-                    *min_rtt = if is_over {
-                        middle
-                    } else {
-                        middle.min(*min_rtt)
-                    };
+                    *min_rtt = if is_over { middle } else { middle.min(*min_rtt) };
                     *at = now;
                 }
             }
@@ -299,11 +290,7 @@ impl Rate {
                     self.has_grown(START_GROWTH);
                 }
                 let is_small = self.round_bytes < START_PACKETS * self.packet;
-                let most = if is_small {
-                    START_ROUNDS_SMALL
-                } else {
-                    START_ROUNDS
-                };
+                let most = if is_small { START_ROUNDS_SMALL } else { START_ROUNDS };
                 (has_queue || self.level_rounds >= most).then_some(Phase::Drain)
             }
             // What was sent since the start shows only now. A queue that is gone before was a stall of

@@ -12,19 +12,13 @@ pub(super) struct Thresholds {
 
 impl Default for Thresholds {
     fn default() -> Thresholds {
-        Thresholds {
-            packets: 3,
-            eighths: 1,
-        }
+        Thresholds { packets: 3, eighths: 1 }
     }
 }
 
 impl Thresholds {
     /// The largest thresholds.
-    const MAX: Thresholds = Thresholds {
-        packets: 128,
-        eighths: 8,
-    };
+    const MAX: Thresholds = Thresholds { packets: 128, eighths: 8 };
 
     /// A packet that was declared lost has arrived after `later` later ones.
     pub(super) fn grow(&mut self, later: u64) {

@@ -62,11 +62,8 @@ impl Socket {
         flags: RecvFlags,
         at: Option<Time>,
     ) -> io::Result<Option<(usize, Time)>> {
-        let batch = if self.favours_latency {
-            self.receive_one(flags)
-        } else {
-            self.receive_joined(flags)
-        };
+        let batch =
+            if self.favours_latency { self.receive_one(flags) } else { self.receive_joined(flags) };
         let batch = match batch {
             Ok(batch) => batch,
             Err(error) if is_transient(&error) => return Ok(None),
@@ -75,8 +72,7 @@ impl Socket {
         let now = at.unwrap_or_else(|| self.now());
         if let Some(from) = batch.from {
             for datagram in self.incoming[..batch.bytes].chunks(batch.stride) {
-                self.endpoint
-                    .handle_marked_datagram(now, from, batch.ecn, datagram);
+                self.endpoint.handle_marked_datagram(now, from, batch.ecn, datagram);
             }
         }
         Ok(Some((batch.bytes, now)))
@@ -91,12 +87,7 @@ impl Socket {
                 (bytes, from.and_then(|from| from.try_into().ok()))
             }
         };
-        Ok(Batch {
-            bytes,
-            from,
-            stride: bytes.max(1),
-            ecn: None,
-        })
+        Ok(Batch { bytes, from, stride: bytes.max(1), ecn: None })
     }
 
     /// Receives datagrams of one sender that the kernel joined, and what it reports about them.

@@ -7,27 +7,13 @@ use rudp::{Accept, Config, Control, Event};
 const DELAY_NS: u64 = 95_000_000;
 /// As many are in flight at first, and from then on where more are asked for than that.
 const ECHOES: usize = 1000;
-const CONTROLS: [Control; 3] = [
-    Control::Fixed { messages: 1000 },
-    Control::Rate,
-    Control::Cubic,
-];
+const CONTROLS: [Control; 3] = [Control::Fixed { messages: 1000 }, Control::Rate, Control::Cubic];
 
 /// Sends a thousand messages at once, each of which is sent back, and another one whenever one is
 /// back, until there have been `all`. Returns how long each took, in round trips.
 fn echoes(seed: u64, control: Control, loss: f64, all: usize) -> Vec<f64> {
-    let path = Path {
-        delay_ns: DELAY_NS,
-        loss,
-        rate: Some(12.5e6),
-        queue: 1000,
-        ..Path::IDEAL
-    };
-    let config = Config {
-        control,
-        is_ordered: false,
-        ..Config::default()
-    };
+    let path = Path { delay_ns: DELAY_NS, loss, rate: Some(12.5e6), queue: 1000, ..Path::IDEAL };
+    let config = Config { control, is_ordered: false, ..Config::default() };
     let accept = Accept::from(config.clone());
     let mut world = World::new(seed, [path; 2], accept);
     let client = world.connect(config);

@@ -7,12 +7,8 @@ use rudp::{Accept, Config, ConnectionId, Control, Event, Stats, Time, study};
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
 
-const LINK: Path = Path {
-    delay_ns: 95_000_000,
-    rate: Some(100e6 / 8.0),
-    queue: 1000,
-    ..Path::IDEAL
-};
+const LINK: Path =
+    Path { delay_ns: 95_000_000, rate: Some(100e6 / 8.0), queue: 1000, ..Path::IDEAL };
 const MESSAGE: usize = 64 << 10;
 
 /// What one connection did.
@@ -51,12 +47,7 @@ fn share_changing(
     world.batch = 16;
     let ids: Vec<ConnectionId> = controls
         .iter()
-        .map(|control| {
-            world.connect(Config {
-                control: *control,
-                ..Config::default()
-            })
-        })
+        .map(|control| world.connect(Config { control: *control, ..Config::default() }))
         .collect();
     // The server sees them in the order in which they connect, told apart by the label that
     // their messages begin with.
@@ -101,28 +92,16 @@ fn share_changing(
     ids.iter()
         .zip(seconds)
         .map(|(id, tenths)| {
-            let bytes: u64 = tenths
-                .range(from * 10..to * 10)
-                .map(|(_, bytes)| bytes)
-                .sum();
+            let bytes: u64 = tenths.range(from * 10..to * 10).map(|(_, bytes)| bytes).sum();
             let average = bytes as f64 / (to - from) as f64;
             // Over a second, because a lost fragment holds up what follows in order.
             let is_at_speed = |start: u64| {
-                let bytes: u64 = tenths
-                    .range(start..start + 10)
-                    .map(|(_, bytes)| bytes)
-                    .sum();
+                let bytes: u64 = tenths.range(start..start + 10).map(|(_, bytes)| bytes).sum();
                 bytes as f64 > 0.9 * average
             };
-            let start_s = (0..to * 10)
-                .find(|start| is_at_speed(*start))
-                .unwrap_or(to * 10);
+            let start_s = (0..to * 10).find(|start| is_at_speed(*start)).unwrap_or(to * 10);
             let connection = world.client(*id);
-            Flow {
-                bytes,
-                start_s: start_s as f64 / 10.0,
-                stats: connection.stats(),
-            }
+            Flow { bytes, start_s: start_s as f64 / 10.0, stats: connection.stats() }
         })
         .collect()
 }
@@ -157,20 +136,13 @@ fn measure(control: Control, paths: [Path; 2], way: &str) -> f64 {
 #[ignore = "long; ./check --all runs it"]
 fn rate_fills_a_link_that_loses_at_random() {
     // Before the line, where more can be sent than it carries, and behind it.
-    let late = Path {
-        loss: 0.3,
-        loses_late: true,
-        ..LINK
-    };
+    let late = Path { loss: 0.3, loses_late: true, ..LINK };
     measure(Control::Rate, [late, LINK], "one way, behind the line");
     measure(Control::Rate, one_way_loss(0.1), "one way");
     measure(Control::Rate, [Path { loss: 0.3, ..LINK }; 2], "both ways");
 }
 
-const STALLING: Path = Path {
-    stall_ns: 60_000_000,
-    ..LINK
-};
+const STALLING: Path = Path { stall_ns: 60_000_000, ..LINK };
 
 /// What share of what the link lets through arrives in the sixth and seventh second, in ascending order
 /// for so many seeds.
@@ -204,13 +176,7 @@ fn after_five_seconds(path: Path, seeds: u64) -> Vec<f64> {
 #[test]
 #[ignore = "long; ./check --all runs it"]
 fn rate_finds_the_rate_in_five_seconds_whatever_is_lost_and_stalls() {
-    let parts = after_five_seconds(
-        Path {
-            loss: 0.3,
-            ..STALLING
-        },
-        6,
-    );
+    let parts = after_five_seconds(Path { loss: 0.3, ..STALLING }, 6);
     assert!(parts[1] > 0.7, "{parts:.2?}");
 }
 
@@ -229,12 +195,7 @@ fn rate_finds_the_rate_in_five_seconds_over_120_networks() {
 #[ignore = "long; ./check --all runs it"]
 fn packets_that_overtake_do_not_starve_rate() {
     // They are acknowledged long before all others, as if nobody else had to wait in a queue.
-    let path = Path {
-        overtakes: 0.01,
-        delay_ns: 2_000_000,
-        jitter_ns: 2_000_000,
-        ..LINK
-    };
+    let path = Path { overtakes: 0.01, delay_ns: 2_000_000, jitter_ns: 2_000_000, ..LINK };
     let forth = Path { loss: 0.3, ..path };
     measure(Control::Rate, [forth, path], "one way, 1 % overtake");
 }
@@ -242,11 +203,7 @@ fn packets_that_overtake_do_not_starve_rate() {
 #[test]
 #[ignore = "half a minute of simulation; ./check --all runs it"]
 fn every_control_over_a_link_that_loses_at_random() {
-    for control in [
-        Control::Rate,
-        Control::Cubic,
-        Control::Fixed { messages: 36 },
-    ] {
+    for control in [Control::Rate, Control::Cubic, Control::Fixed { messages: 36 }] {
         for loss in [0.0, 0.01, 0.1, 0.2, 0.3] {
             let part = measure(control, one_way_loss(loss), "one way");
             assert!(loss > 0.0 || part > 0.9, "without loss each fills the link");
@@ -278,10 +235,7 @@ fn connections_that_share_a_link_each_get_a_part() {
 #[test]
 #[ignore = "long; ./check --all runs it"]
 fn a_queue_that_marks_instead_of_dropping_is_believed() {
-    let marking = Path {
-        marks_from: Some(200),
-        ..LINK
-    };
+    let marking = Path { marks_from: Some(200), ..LINK };
     for control in [Control::Cubic, Control::Rate] {
         let [dropped, marked] =
             [LINK, marking].map(|path| share(&[control], [path, LINK], 4, 8)[0]);
@@ -301,15 +255,8 @@ fn a_queue_that_marks_instead_of_dropping_is_believed() {
 #[test]
 #[ignore = "long; ./check --all runs it"]
 fn a_path_that_clears_marks_costs_nothing_and_one_that_drops_what_is_marked_little() {
-    let clears = Path {
-        clears_marks: true,
-        marks_from: Some(10),
-        ..LINK
-    };
-    let drops = Path {
-        drops_marked: true,
-        ..LINK
-    };
+    let clears = Path { clears_marks: true, marks_from: Some(10), ..LINK };
+    let drops = Path { drops_marked: true, ..LINK };
     // For CUBIC that is ten lost packets at the start, from which it takes long to recover.
     let least = [
         (Control::Cubic, clears, 85.0),
@@ -338,10 +285,7 @@ fn rate_does_not_make_up_for_loss_of_its_own_making() {
         let megabits = flow.megabits(20);
         println!("policed, loss {loss}: {megabits:.1} Mb/s, sent {sent:.1} Mb/s");
         assert!(sent < 1.3 * 100.0 / (1.0 - loss), "{sent} Mb/s sent");
-        assert!(
-            megabits > 0.7 * 100.0 * (1.0 - loss),
-            "{megabits} Mb/s arrive"
-        );
+        assert!(megabits > 0.7 * 100.0 * (1.0 - loss), "{megabits} Mb/s arrive");
     }
 }
 
@@ -352,11 +296,7 @@ fn loss_of_ones_own_making_is_told_from_that_of_the_wire() {
     let wire = share(&[Control::Fixed { messages: 1 }], one_way_loss(0.1), 0, 20)[0];
     let queue = share(&[Control::Cubic], [LINK, LINK], 0, 20)[0];
     for (flow, most, least) in [(wire, 0.05, 0.0), (queue, 1.0, 0.9)] {
-        let Stats {
-            packets_lost: lost,
-            packets_lost_in_queue: in_queue,
-            ..
-        } = flow.stats;
+        let Stats { packets_lost: lost, packets_lost_in_queue: in_queue, .. } = flow.stats;
         println!("lost {lost}, {in_queue} of them while a queue stood");
         let share = in_queue as f64 / lost as f64;
         assert!(lost > 0 && (least..=most).contains(&share), "{share}");
@@ -367,10 +307,7 @@ fn loss_of_ones_own_making_is_told_from_that_of_the_wire() {
 #[ignore = "long; ./check --all runs it"]
 fn rate_follows_a_link_that_becomes_slower_or_faster() {
     for (before, after) in [(100e6, 20e6), (20e6, 100e6)] {
-        let path = Path {
-            rate: Some(before / 8.0),
-            ..LINK
-        };
+        let path = Path { rate: Some(before / 8.0), ..LINK };
         let changes = Some((8, after / 8.0));
         let flow = share_changing(1, &[Control::Rate], [path, LINK], changes, 14, 24)[0];
         let part = flow.megabits(10) / (after * 1e-6);
@@ -386,10 +323,8 @@ fn rate_follows_a_link_that_becomes_slower_or_faster() {
 
 #[test]
 fn the_study_waits_a_second_for_each_loss() {
-    let (here, there): (SocketAddr, SocketAddr) = (
-        (Ipv4Addr::LOCALHOST, 1).into(),
-        (Ipv4Addr::LOCALHOST, 2).into(),
-    );
+    let (here, there): (SocketAddr, SocketAddr) =
+        ((Ipv4Addr::LOCALHOST, 1).into(), (Ipv4Addr::LOCALHOST, 2).into());
     for loss in [0.0, 0.1, 0.2, 0.3] {
         for window in [1, 64] {
             let mut network = Network::new(1, one_way_loss(loss));
@@ -405,13 +340,7 @@ fn the_study_waits_a_second_for_each_loss() {
                     network.send(now, 0, here, there, None, &request);
                 }
                 let times = [sender.poll_timeout().map(Time::as_nanos), network.next_ns()];
-                now = now.max(
-                    times
-                        .into_iter()
-                        .flatten()
-                        .min()
-                        .expect("something is in flight"),
-                );
+                now = now.max(times.into_iter().flatten().min().expect("something is in flight"));
                 while let Some(datagram) = network.receive(now) {
                     if datagram.to == here {
                         sender.handle_datagram(&datagram.bytes);

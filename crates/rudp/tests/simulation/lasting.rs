@@ -5,10 +5,7 @@ use crate::world::{CLIENT, SECOND, SERVER, World};
 use rudp::{Accept, Config, ConnectionId, Event, Reason, SendError, Time};
 use std::time::Duration;
 
-const PATH: Path = Path {
-    delay_ns: 10_000_000,
-    ..Path::IDEAL
-};
+const PATH: Path = Path { delay_ns: 10_000_000, ..Path::IDEAL };
 
 fn run(world: &mut World, until_ns: u64) -> Vec<(usize, Event)> {
     let events = world.run(until_ns).into_iter();
@@ -19,33 +16,21 @@ fn connected(config: Config) -> (World, ConnectionId) {
     let mut world = World::new(1, [PATH, PATH], Accept::from(config.clone()));
     let id = world.connect(config);
     let events = run(&mut world, SECOND);
-    assert_eq!(
-        events,
-        [(CLIENT, Event::Connected), (SERVER, Event::Connected)]
-    );
+    assert_eq!(events, [(CLIENT, Event::Connected), (SERVER, Event::Connected)]);
     (world, id)
 }
 
 #[test]
 fn who_is_not_heard_any_more_is_given_up_and_messages_are_reported() {
     let idle_timeout = Duration::from_secs(8);
-    let (mut world, id) = connected(Config {
-        idle_timeout,
-        ..Config::default()
-    });
+    let (mut world, id) = connected(Config { idle_timeout, ..Config::default() });
     world.network.paths = [Path { loss: 1.0, ..PATH }; 2];
     let client = world.client(id);
     let message = client.send(vec![1; 3000]).unwrap();
     let events = run(&mut world, 60 * SECOND);
     assert_eq!(
-        events
-            .iter()
-            .filter(|(end, _)| *end == CLIENT)
-            .collect::<Vec<_>>(),
-        [
-            &(CLIENT, Event::Undeliverable(message)),
-            &(CLIENT, Event::Closed(Reason::TimedOut))
-        ]
+        events.iter().filter(|(end, _)| *end == CLIENT).collect::<Vec<_>>(),
+        [&(CLIENT, Event::Undeliverable(message)), &(CLIENT, Event::Closed(Reason::TimedOut))]
     );
     assert!(events.contains(&(SERVER, Event::Closed(Reason::TimedOut))));
     let at_s = world.now / SECOND;
@@ -58,10 +43,7 @@ fn who_is_not_heard_any_more_is_given_up_and_messages_are_reported() {
 #[test]
 fn a_silent_connection_is_kept_alive_where_that_was_asked_for() {
     for (keep_alive, is_kept) in [(Some(Duration::from_secs(5)), true), (None, false)] {
-        let (mut world, id) = connected(Config {
-            keep_alive,
-            ..Config::default()
-        });
+        let (mut world, id) = connected(Config { keep_alive, ..Config::default() });
         let events = run(&mut world, 600 * SECOND);
         assert_eq!(events.is_empty(), is_kept);
         assert_eq!(world.connection(CLIENT, id).is_some(), is_kept);
@@ -80,22 +62,13 @@ fn nobody_there_is_a_timeout_too() {
 #[test]
 fn the_longest_message_arrives_and_a_longer_one_is_refused() {
     let (mut world, id) = connected(Config::default());
-    world.network.paths = [Path {
-        loss: 0.05,
-        reorder: 0.05,
-        ..PATH
-    }; 2];
-    let message: Vec<u8> = (0..16 << 20)
-        .map(|at: u32| (at ^ (at >> 8)) as u8)
-        .collect();
+    world.network.paths = [Path { loss: 0.05, reorder: 0.05, ..PATH }; 2];
+    let message: Vec<u8> = (0..16 << 20).map(|at: u32| (at ^ (at >> 8)) as u8).collect();
     let client = world.client(id);
     let most = client.message_bytes_max();
     assert_eq!(most, message.len());
     let bytes = most + 1;
-    assert_eq!(
-        client.send(vec![0; bytes]),
-        Err(SendError::TooLong { bytes, most })
-    );
+    assert_eq!(client.send(vec![0; bytes]), Err(SendError::TooLong { bytes, most }));
     client.send(message.clone()).unwrap();
     world.close(id);
     let events = run(&mut world, 2000 * SECOND);
@@ -125,11 +98,7 @@ fn what_nobody_takes_stops_the_sender_and_goes_on_when_it_is_taken() {
     // The server's events stay where they are.
     world.deaf = Some(SERVER);
     let events = run(&mut world, 100 * SECOND);
-    assert_eq!(
-        events.len(),
-        5,
-        "as many are acknowledged as the window holds"
-    );
+    assert_eq!(events.len(), 5, "as many are acknowledged as the window holds");
     world.deaf = None;
     let events = run(&mut world, 200 * SECOND);
     let received = events.iter().filter_map(|(_, event)| match event {
@@ -141,11 +110,8 @@ fn what_nobody_takes_stops_the_sender_and_goes_on_when_it_is_taken() {
 
 #[test]
 fn a_window_hardly_longer_than_the_longest_message_lets_it_through() {
-    let (mut world, id) = connected(Config {
-        message_bytes: 10_000,
-        window_bytes: 10_500,
-        ..Config::default()
-    });
+    let (mut world, id) =
+        connected(Config { message_bytes: 10_000, window_bytes: 10_500, ..Config::default() });
     // The first takes less of the window than what credit is otherwise sent for.
     for bytes in [1_000, 10_000] {
         let client = world.client(id);
@@ -206,10 +172,8 @@ fn connections_of_one_socket_take_turns() {
 
 #[test]
 fn who_has_everything_says_so_for_long_enough_whatever_it_could_not_say_before() {
-    let (mut world, id) = connected(Config {
-        keep_alive: Some(Duration::from_millis(500)),
-        ..Config::default()
-    });
+    let (mut world, id) =
+        connected(Config { keep_alive: Some(Duration::from_millis(500)), ..Config::default() });
     // Nothing of the server's comes through, so that it asks again and again whether anybody is
     // there; by then the client closes, and what the server sees last is that.
     world.network.paths[SERVER].loss = 1.0;

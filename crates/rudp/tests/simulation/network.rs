@@ -112,11 +112,7 @@ pub(crate) struct Datagram {
 
 impl Network {
     pub(crate) fn new(seed: u64, paths: [Path; 2]) -> Network {
-        Network {
-            paths,
-            random: Rng::with_seed(seed),
-            ..Network::default()
-        }
+        Network { paths, random: Rng::with_seed(seed), ..Network::default() }
     }
 
     pub(crate) fn send(
@@ -129,12 +125,7 @@ impl Network {
         bytes: &[u8],
     ) {
         if let Some(record) = &mut self.record {
-            record.push(Datagram {
-                from,
-                to,
-                ecn,
-                bytes: bytes.to_vec(),
-            });
+            record.push(Datagram { from, to, ecn, bytes: bytes.to_vec() });
         }
         let path = self.paths[way];
         self.faults.carried += 1;
@@ -175,12 +166,7 @@ impl Network {
 
     fn keep(&mut self, from: SocketAddr, to: SocketAddr, ecn: Option<Ecn>, bytes: &[u8]) -> usize {
         let at = self.free.pop().unwrap_or_else(|| {
-            self.datagrams.push(Datagram {
-                from,
-                to,
-                ecn,
-                bytes: Vec::new(),
-            });
+            self.datagrams.push(Datagram { from, to, ecn, bytes: Vec::new() });
             self.datagrams.len() - 1
         });
         let datagram = &mut self.datagrams[at];

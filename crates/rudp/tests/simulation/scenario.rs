@@ -73,10 +73,7 @@ fn pick<T: Copy>(random: &mut Rng, from: &[T]) -> T {
 }
 
 fn path(random: &mut Rng) -> Path {
-    let delay_ns = pick(
-        random,
-        &[20_000, 200_000, 2_000_000, 20_000_000, 95_000_000],
-    );
+    let delay_ns = pick(random, &[20_000, 200_000, 2_000_000, 20_000_000, 95_000_000]);
     let is_limited = random.u32(..4) == 0;
     Path {
         delay_ns,
@@ -101,9 +98,7 @@ fn config(random: &mut Rng) -> Config {
     let message_bytes = 20_000;
     Config {
         control: match random.u32(..4) {
-            0 => Control::Fixed {
-                messages: pick(random, &[1, 2, 8, 64]),
-            },
+            0 => Control::Fixed { messages: pick(random, &[1, 2, 8, 64]) },
             1 => Control::Rate,
             _ => Control::Cubic,
         },
@@ -121,11 +116,7 @@ fn config(random: &mut Rng) -> Config {
 
 impl End {
     fn new(seed: u64, to_send: u32) -> End {
-        End {
-            random: Rng::with_seed(seed),
-            to_send,
-            ..End::default()
-        }
+        End { random: Rng::with_seed(seed), to_send, ..End::default() }
     }
 
     fn message(&mut self) -> Vec<u8> {
@@ -168,11 +159,7 @@ impl Scenario {
             connections,
             aborts: random.u32(..50) == 0,
             closer: random.usize(..2),
-            totals: Totals {
-                seeds: 1,
-                connections: connections as u64,
-                ..Totals::default()
-            },
+            totals: Totals { seeds: 1, connections: connections as u64, ..Totals::default() },
             random,
         }
     }
@@ -192,9 +179,8 @@ impl Scenario {
         }
         let mut happened = Vec::new();
         loop {
-            let may_be_more = self
-                .world
-                .take_events(|end, id, event| happened.push((end, id, event)));
+            let may_be_more =
+                self.world.take_events(|end, id, event| happened.push((end, id, event)));
             for (end, id, event) in happened.drain(..) {
                 self.handle(end, id, event);
             }
@@ -229,8 +215,7 @@ impl Scenario {
         // At least 20 messages for each connection, both ends together.
         let (least, most) = if end == CLIENT { (20, 24) } else { (0, 12) };
         let to_send = self.random.u32(least..=most);
-        self.sides
-            .insert((end, id), End::new(self.random.u64(..), to_send));
+        self.sides.insert((end, id), End::new(self.random.u64(..), to_send));
     }
 
     fn handle(&mut self, end: usize, id: ConnectionId, event: Event) {
@@ -327,21 +312,9 @@ impl Scenario {
             let slack = (3 + 2 * stats.probe_timeouts) * config.datagram_bytes as u64;
             let bounds = [
                 ("held bytes", stats.held_bytes, config.window_bytes),
-                (
-                    "queued bytes",
-                    stats.queued_bytes,
-                    config.queue_bytes.max(20_000),
-                ),
-                (
-                    "queued messages",
-                    stats.queued_messages,
-                    config.queue_messages.into(),
-                ),
-                (
-                    "bytes in flight",
-                    stats.bytes_in_flight,
-                    side.max_window.saturating_add(slack),
-                ),
+                ("queued bytes", stats.queued_bytes, config.queue_bytes.max(20_000)),
+                ("queued messages", stats.queued_messages, config.queue_messages.into()),
+                ("bytes in flight", stats.bytes_in_flight, side.max_window.saturating_add(slack)),
                 ("packets remembered", stats.packets_remembered as u64, 5_000),
                 ("ranges remembered", stats.ranges_remembered as u64, 4_096),
             ];
@@ -366,10 +339,8 @@ impl Scenario {
             let reported = side.acknowledged.len() + side.undeliverable.len();
             assert_eq!(reported, side.sent as usize, "messages reported and sent");
             sent[*end].push((side.sent, side.sent_empty));
-            received[*end].push((
-                side.received.len() as u32 + side.received_empty,
-                side.received_empty,
-            ));
+            received[*end]
+                .push((side.received.len() as u32 + side.received_empty, side.received_empty));
         }
         for way in [CLIENT, SERVER] {
             let (sent, received) = (&mut sent[way], &mut received[1 - way]);

@@ -66,11 +66,7 @@ fn a_token_is_worth_nothing_elsewhere_or_later() {
     let mut server = server(Accept::default());
     let (_, with_token) = hellos(&mut server, address(1, 1), 3);
     let later = T + Duration::from_secs(11);
-    for (now, from) in [
-        (T, address(2, 1)),
-        (T, address(1, 2)),
-        (later, address(1, 1)),
-    ] {
+    for (now, from) in [(T, address(2, 1)), (T, address(1, 2)), (later, address(1, 1))] {
         server.handle_datagram(now, from, &with_token);
         assert_eq!(server.connections(), 0);
         assert_eq!(sent(&mut server, now).len(), 1, "a new token, no more");
@@ -90,21 +86,11 @@ fn a_token_is_worth_nothing_elsewhere_or_later() {
 
 #[test]
 fn one_address_has_only_so_many_connections_and_all_together_too() {
-    let accept = Accept {
-        connections: 5,
-        connections_per_address: 2,
-        ..Accept::default()
-    };
+    let accept = Accept { connections: 5, connections_per_address: 2, ..Accept::default() };
     let mut server = server(accept);
-    for (secret, host, connections) in [
-        (10, 1, 1),
-        (11, 1, 2),
-        (12, 1, 2),
-        (13, 2, 3),
-        (14, 3, 4),
-        (15, 4, 5),
-        (16, 5, 5),
-    ] {
+    for (secret, host, connections) in
+        [(10, 1, 1), (11, 1, 2), (12, 1, 2), (13, 2, 3), (14, 3, 4), (15, 4, 5), (16, 5, 5)]
+    {
         let (_, with_token) = hellos(&mut server, address(host, 1), secret);
         server.handle_datagram(T, address(host, 1), &with_token);
         assert_eq!(server.connections(), connections);
@@ -142,10 +128,7 @@ fn run(world: &mut World, until_ns: u64) -> Vec<(ConnectionId, Event)> {
 }
 
 fn world() -> World {
-    let path = Path {
-        delay_ns: 1_000_000,
-        ..Path::IDEAL
-    };
+    let path = Path { delay_ns: 1_000_000, ..Path::IDEAL };
     World::new(1, [path, path], Accept::default())
 }
 
@@ -159,11 +142,7 @@ fn packets_that_are_replayed_from_anywhere_or_of_an_older_connection_change_noth
     client.send(vec![1; 5000]).unwrap();
     world.close(old);
     let events = run(&mut world, SECOND);
-    assert!(
-        events
-            .iter()
-            .any(|(_, event)| *event == Event::Closed(Reason::Finished))
-    );
+    assert!(events.iter().any(|(_, event)| *event == Event::Closed(Reason::Finished)));
     assert_eq!(world.ends[SERVER].endpoint.connections(), 0);
 
     let new = world.connect(Config::default());
@@ -180,21 +159,13 @@ fn packets_that_are_replayed_from_anywhere_or_of_an_older_connection_change_noth
     let before = stats(&mut world);
     for stranger in [None, Some(address(66, 6))] {
         for datagram in &record {
-            let end = world
-                .ends
-                .iter_mut()
-                .find(|end| end.address == datagram.to)
-                .unwrap();
+            let end = world.ends.iter_mut().find(|end| end.address == datagram.to).unwrap();
             let from = stranger.unwrap_or(datagram.from);
             end.endpoint.handle_datagram(now, from, &datagram.bytes);
         }
     }
     assert_eq!(stats(&mut world), before);
-    assert_eq!(
-        world.ends[SERVER].endpoint.connections(),
-        1,
-        "an old hello lets nobody in"
-    );
+    assert_eq!(world.ends[SERVER].endpoint.connections(), 1, "an old hello lets nobody in");
     // The new connection still works.
     let client = world.client(new);
     client.send(vec![2; 100]).unwrap();

@@ -60,9 +60,7 @@ impl World {
     pub(crate) fn connect(&mut self, config: Config) -> ConnectionId {
         let (now, to) = (self.time(), self.ends[SERVER].address);
         let client = &mut self.ends[CLIENT].endpoint;
-        client
-            .connect(now, to, config)
-            .expect("the configuration is sound")
+        client.connect(now, to, config).expect("the configuration is sound")
     }
 
     pub(crate) fn connection(&mut self, end: usize, id: ConnectionId) -> Option<&mut Connection> {
@@ -124,14 +122,8 @@ impl World {
     /// still to happen.
     pub(crate) fn advance(&mut self) -> bool {
         self.transmit_all();
-        let timers = self
-            .ends
-            .iter()
-            .filter_map(|end| end.endpoint.poll_timeout());
-        let next = timers
-            .map(Time::as_nanos)
-            .chain(self.network.next_ns())
-            .min();
+        let timers = self.ends.iter().filter_map(|end| end.endpoint.poll_timeout());
+        let next = timers.map(Time::as_nanos).chain(self.network.next_ns()).min();
         let Some(next) = next else {
             return false;
         };
@@ -160,8 +152,7 @@ impl World {
         let now = self.time();
         let end = &mut self.ends[which];
         while let Some(transmit) =
-            end.endpoint
-                .poll_transmit(now, self.batch, 65_000, &mut self.buffer)
+            end.endpoint.poll_transmit(now, self.batch, 65_000, &mut self.buffer)
         {
             for datagram in self.buffer.chunks(transmit.datagram_bytes) {
                 self.network.send(

@@ -36,11 +36,8 @@ impl Question {
         if let Some((name, rest)) = self.rest.as_ref().zip(rest) {
             let _ = write!(sentence, "; {name}, which is the rest, {}", percent(rest));
             if let (Ok(total), true) = (&whole.total, whole.is_sound) {
-                let _ = write!(
-                    sentence,
-                    " ({})",
-                    whole.expression.unit.display(rest * total.value)
-                );
+                let _ =
+                    write!(sentence, " ({})", whole.expression.unit.display(rest * total.value));
             }
         }
         Answer {
@@ -66,9 +63,7 @@ impl Question {
         };
         text += &wrapped(&capital(&sentence));
         text.push('\n');
-        let most = costs
-            .iter()
-            .filter_map(|cost| Some(cost.total.as_ref().ok()?.value));
+        let most = costs.iter().filter_map(|cost| Some(cost.total.as_ref().ok()?.value));
         text += &bars(costs, most.fold(f64::MIN_POSITIVE, f64::max));
         text.push('\n');
         for doubt in doubts {
@@ -108,11 +103,7 @@ pub(super) fn cost(run: &Run, first: &Answered, second: Option<&Answered>) -> An
 fn unanswered(run: &Run, costs: &[&Answered]) -> String {
     let labels: Vec<&str> = costs.iter().map(|cost| &*cost.label).collect();
     let rows = needed(costs.iter().map(|cost| &cost.expression), &run.points);
-    let absent = || {
-        costs
-            .iter()
-            .find_map(|cost| cost.total.as_ref().err().cloned())
-    };
+    let absent = || costs.iter().find_map(|cost| cost.total.as_ref().err().cloned());
     let why = noise::why(rows).or_else(absent).unwrap_or_default();
     format!("no answer for {}: {why}", labels.join(" and "))
 }
@@ -128,10 +119,7 @@ fn bars(costs: &[Answered], most: f64) -> String {
                 let doubt = cost.grade.filter(|grade| *grade > Grade::B);
                 let doubt = doubt.map_or_else(String::new, |grade| format!("  grade {grade}"));
                 let bar = estimate::bar(total.value / most);
-                format!(
-                    "{:>9}  {bar}{doubt}",
-                    cost.expression.unit.display(total.value)
-                )
+                format!("{:>9}  {bar}{doubt}", cost.expression.unit.display(total.value))
             }
             Err(why) => why.clone(),
         };
@@ -149,33 +137,18 @@ pub(super) fn worth(
     let of = |low: f64, high: f64| span(&format!("{low:.2}"), " to ", &format!("{high:.2}"));
     let figures = format!("{}, {}", other.takes(), baseline.shown(""));
     let (verdict, meaning) = match times {
-        Ok(Interval { low, middle, high }) if high < 1.0 => (
-            "no",
-            format!(
-                "{:.2} times as slow ({})",
-                1.0 / middle,
-                of(1.0 / high, 1.0 / low)
-            ),
-        ),
-        Ok(Interval { low, high, .. }) if high < 1.0 + MATTERS => (
-            "no",
-            format!(
-                "at most {:.0} % faster ({})",
-                100.0 * MATTERS,
-                of(low, high)
-            ),
-        ),
-        Ok(Interval { low, middle, high }) if low > 1.0 => (
-            "yes",
-            format!("{middle:.2} times as fast ({})", of(low, high)),
-        ),
-        Ok(Interval { low, high, .. }) => (
-            CANNOT_TELL,
-            format!(
-                "{} times as fast, which may be no difference",
-                of(low, high)
-            ),
-        ),
+        Ok(Interval { low, middle, high }) if high < 1.0 => {
+            ("no", format!("{:.2} times as slow ({})", 1.0 / middle, of(1.0 / high, 1.0 / low)))
+        }
+        Ok(Interval { low, high, .. }) if high < 1.0 + MATTERS => {
+            ("no", format!("at most {:.0} % faster ({})", 100.0 * MATTERS, of(low, high)))
+        }
+        Ok(Interval { low, middle, high }) if low > 1.0 => {
+            ("yes", format!("{middle:.2} times as fast ({})", of(low, high)))
+        }
+        Ok(Interval { low, high, .. }) => {
+            (CANNOT_TELL, format!("{} times as fast, which may be no difference", of(low, high)))
+        }
         Err(why) => (CANNOT_TELL, why),
     };
     Answer {

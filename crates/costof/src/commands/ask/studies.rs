@@ -46,15 +46,9 @@ pub(super) fn find(name: &str) -> Result<Option<Asked>, Error> {
     let study = study::find(study)?;
     let count = study.asks().count();
     if !(1..=count).contains(&number) {
-        bail!(
-            "{} has {count} questions, and no {number}: `costof ask` lists them",
-            study.name
-        );
+        bail!("{} has {count} questions, and no {number}: `costof ask` lists them", study.name);
     }
-    Ok(Some(Asked {
-        study,
-        question: number - 1,
-    }))
+    Ok(Some(Asked { study, question: number - 1 }))
 }
 
 /// The name of the only question that has all of these words.
@@ -62,17 +56,13 @@ fn by_words(words: &str) -> Result<Option<String>, Error> {
     let mut found = all()?;
     found.retain(|(_, asks)| {
         let asks = asks.to_lowercase();
-        words
-            .split_whitespace()
-            .all(|word| asks.contains(&word.to_lowercase()))
+        words.split_whitespace().all(|word| asks.contains(&word.to_lowercase()))
     });
     match found.as_slice() {
         [] => Ok(None),
         [(name, _)] => Ok(Some(name.clone())),
         several => {
-            let several = several
-                .iter()
-                .map(|(name, asks)| format!("{name} ({asks})"));
+            let several = several.iter().map(|(name, asks)| format!("{name} ({asks})"));
             bail!("which one: {}", several.collect::<Vec<_>>().join("; "))
         }
     }
@@ -125,9 +115,7 @@ impl Asked {
 
 fn as_text(answer: &Answer, run: &Run, path: &str) -> String {
     let lines = answer.lines(run);
-    let lines: String = lines
-        .map(|line| wrapped(prose_columns(), &line, ""))
-        .collect();
+    let lines: String = lines.map(|line| wrapped(prose_columns(), &line, "")).collect();
     format!("{}\n\n{lines}\nThe run: {path}\n", answer.ask)
 }
 

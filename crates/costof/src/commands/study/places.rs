@@ -16,11 +16,8 @@ pub(super) type Place = (String, Vec<String>);
 
 /// Checks that each names one place, on an axis that has places.
 pub(super) fn check(infos: &[&ProbeInfo], places: &[Place]) -> Result<(), Error> {
-    let mut known: Vec<&str> = infos
-        .iter()
-        .flat_map(|info| axes(info))
-        .map(|axis| &*axis.name)
-        .collect();
+    let mut known: Vec<&str> =
+        infos.iter().flat_map(|info| axes(info)).map(|axis| &*axis.name).collect();
     known.sort_unstable();
     known.dedup();
     for (axis, values) in places {
@@ -75,8 +72,5 @@ pub(super) fn named(table: &[&'static Probe], point: &Point) -> Result<(), Strin
     let Some(axis) = open.find(|axis| point.axes.0.get(&*axis.name) == Some(&unset)) else {
         return Ok(());
     };
-    Err(format!(
-        "nothing says which file is read: `--set {}=nfs://HOST/EXPORT/FILE`",
-        axis.name
-    ))
+    Err(format!("nothing says which file is read: `--set {}=nfs://HOST/EXPORT/FILE`", axis.name))
 }

@@ -24,10 +24,7 @@ impl Command<'_> {
     pub(super) fn show_again(&self, file: &Path) -> Done {
         let name = file.file_name();
         if name.is_some_and(|name| name == PAGE || name == MARKDOWN) {
-            bail!(
-                "{} is the name of a file that the study writes: rename the run",
-                file.display()
-            );
+            bail!("{} is the name of a file that the study writes: rename the run", file.display());
         }
         let (run, _) = record::read_to_show(file)?;
         // Next to the run, unless `--out` names a folder.
@@ -46,10 +43,8 @@ impl Command<'_> {
     fn show_in(&self, folder: &Path, run: &Run) -> Done {
         let facts = facts_of(run);
         let why = |point: &Point| fits(self.table, point, &facts).err();
-        let reproduction = self
-            .study
-            .reproduced_by(&self.infos, run, &why, self.caveats(run)?)
-            .map_err(wrong)?;
+        let reproduction =
+            self.study.reproduced_by(&self.infos, run, &why, self.caveats(run)?).map_err(wrong)?;
         print(reproduction.text(run, prose_columns()))?;
         files::create_folder(folder)?;
         files::write(&folder.join(PAGE), &page::of_study(run, &reproduction))?;
@@ -68,11 +63,7 @@ impl Command<'_> {
             files::write_all(&folder.join("svg"), &all, &run_file)?;
             more += ", svg/";
         }
-        let shown = if folder.as_os_str().is_empty() {
-            Path::new(".")
-        } else {
-            folder
-        };
+        let shown = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
         log(format!("in {}: {PAGE}, {MARKDOWN}{more}", shown.display()));
         Ok(ExitCode::SUCCESS)
     }
@@ -81,13 +72,7 @@ impl Command<'_> {
     fn caveats(&self, run: &Run) -> Result<Vec<String>, Error> {
         let facts = facts_of(run);
         let places = places::of_run(run);
-        let all = planned(
-            self.table,
-            &self.study,
-            (false, &places),
-            &facts,
-            &mut |_| true,
-        )?;
+        let all = planned(self.table, &self.study, (false, &places), &facts, &mut |_| true)?;
         let points: Vec<Point> = all.points().cloned().collect();
         let without = self.without_number(run, &points, &facts);
         let count: usize = without.values().sum();
@@ -97,14 +82,9 @@ impl Command<'_> {
             points.len() - count,
             points_counted(points.len()),
             counted(facts.planned_cpus().len(), "CPU"),
-            took(run).map_or_else(String::new, |time| format!(
-                " and took {} s",
-                time.as_secs()
-            )),
+            took(run).map_or_else(String::new, |time| format!(" and took {} s", time.as_secs())),
         )];
-        let reasons = without
-            .iter()
-            .map(|(why, count)| format!("{count} ({why})"));
+        let reasons = without.iter().map(|(why, count)| format!("{count} ({why})"));
         if count > 0 {
             let reasons: Vec<String> = reasons.collect();
             caveats.push(format!("Without a number: {}", reasons.join(", ")));
@@ -125,12 +105,8 @@ impl Command<'_> {
     ) -> BTreeMap<String, usize> {
         let plan = &run.run.plan;
         let earlier = plan.earlier.iter().map(|earlier| &earlier.row.point);
-        let measured: HashSet<&Point> = run
-            .points
-            .iter()
-            .map(|row| &row.point)
-            .chain(earlier)
-            .collect();
+        let measured: HashSet<&Point> =
+            run.points.iter().map(|row| &row.point).chain(earlier).collect();
         let planned: HashSet<&Point> = plan.points().collect();
         let mut without = BTreeMap::new();
         for point in points.iter().filter(|point| !measured.contains(point)) {

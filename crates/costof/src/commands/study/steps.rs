@@ -18,22 +18,16 @@ pub(super) fn to_memory(
 ) -> Result<Option<(String, Vec<String>)>, String> {
     let wrong = || format!("steps_to_memory: `{steps}` is not AXIS=STEP (such as size=512MiB)");
     let (axis, step) = steps.split_once('=').ok_or_else(wrong)?;
-    let step = parse_bytes(step)
-        .filter(|step| *step > 0)
-        .ok_or_else(wrong)?;
+    let step = parse_bytes(step).filter(|step| *step > 0).ok_or_else(wrong)?;
     let memory = facts.most_cached_bytes();
-    Ok(memory
-        .filter(|bytes| *bytes <= MEMORY_MOST_BYTES)
-        .map(|bytes| {
-            let last = (bytes as f64 * BEYOND) as u64;
-            let doubled = (0..).map(|power| step << power);
-            let step = doubled
-                .take_while(|step| last / step >= STEPS)
-                .last()
-                .map_or(step, |step| 2 * step);
-            let values = (1..=last.div_ceil(step)).map(|count| display_bytes(count * step));
-            (axis.to_owned(), values.collect())
-        }))
+    Ok(memory.filter(|bytes| *bytes <= MEMORY_MOST_BYTES).map(|bytes| {
+        let last = (bytes as f64 * BEYOND) as u64;
+        let doubled = (0..).map(|power| step << power);
+        let step =
+            doubled.take_while(|step| last / step >= STEPS).last().map_or(step, |step| 2 * step);
+        let values = (1..=last.div_ceil(step)).map(|count| display_bytes(count * step));
+        (axis.to_owned(), values.collect())
+    }))
 }
 
 #[cfg(test)]

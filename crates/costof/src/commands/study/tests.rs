@@ -19,21 +19,12 @@ fn command<'a>(options: &'a StudyOptions, name: &str, text: &str) -> Result<Comm
     let study = Study::read(name, &format!("{name}.toml"), text)?;
     let infos = infos(TABLE);
     study.check(&infos)?;
-    Ok(Command {
-        table: TABLE,
-        options,
-        folder: PathBuf::from("study"),
-        study,
-        infos,
-    })
+    Ok(Command { table: TABLE, options, folder: PathBuf::from("study"), study, infos })
 }
 
 fn options(quick: bool) -> StudyOptions {
     StudyOptions {
-        measuring: Measuring {
-            quick,
-            ..Measuring::default()
-        },
+        measuring: Measuring { quick, ..Measuring::default() },
         ..StudyOptions::default()
     }
 }
@@ -56,14 +47,7 @@ fn large_machine() -> Facts {
 
 fn plan_of(command: &Command<'_>) -> Plan {
     let quick = command.options.measuring.quick;
-    planned(
-        TABLE,
-        &command.study,
-        (quick, &[]),
-        &large_machine(),
-        &mut |_| true,
-    )
-    .unwrap()
+    planned(TABLE, &command.study, (quick, &[]), &large_machine(), &mut |_| true).unwrap()
 }
 
 #[test]
@@ -75,14 +59,7 @@ fn every_figure_of_every_study_is_asked_of_a_probe() {
         for question in 0..command.study.asks().count() {
             for selection in command.study.selections_of(question) {
                 let options = command.run_options();
-                request(
-                    TABLE,
-                    &command.study,
-                    selection,
-                    &options,
-                    &Facts::default(),
-                )
-                .unwrap();
+                request(TABLE, &command.study, selection, &options, &Facts::default()).unwrap();
             }
         }
         for (point, label) in command.study.points(&command.infos).unwrap() {
@@ -110,17 +87,11 @@ fn row(info: &ProbeInfo, point: &Point, number: usize) -> PointRow {
     let value = 1000.0 + number as f64;
     let mut row = testing::row(info.id.clone(), point.axes.clone(), value);
     row.point = point.clone();
-    let metrics = info
-        .metrics
-        .iter()
-        .map(|metric| (&metric.name, metric.unit));
+    let metrics = info.metrics.iter().map(|metric| (&metric.name, metric.unit));
     let cycles = (&Text::Borrowed("cycles"), Unit::Cycles);
     row.metrics = metrics
         .chain([cycles])
-        .map(|(name, unit)| Estimate {
-            unit,
-            ..testing::estimate(name.clone(), value)
-        })
+        .map(|(name, unit)| Estimate { unit, ..testing::estimate(name.clone(), value) })
         .collect();
     row.primary = info.metrics[0].name.clone();
     row
@@ -129,9 +100,7 @@ fn row(info: &ProbeInfo, point: &Point, number: usize) -> PointRow {
 /// The marks of plots, whose files draw them in the colours of series.
 fn has_marks(svg: &str) -> bool {
     let (_, drawn) = svg.split_once("</style>").unwrap();
-    ["class=\"s", "class=\"level", "class=\"h"]
-        .iter()
-        .any(|class| drawn.contains(class))
+    ["class=\"s", "class=\"level", "class=\"h"].iter().any(|class| drawn.contains(class))
 }
 
 #[test]
@@ -165,14 +134,10 @@ fn every_plot_of_every_study_has_marks_or_says_why_not() {
             }
             let files = command.study.svg(&command.infos, &run).unwrap();
             let drawn: BTreeSet<&str> = files.iter().map(|(file, _)| &file[..8]).collect();
-            let shown = command
-                .study
-                .reproduced_by(&command.infos, &run, &|_| None, Vec::new())
-                .unwrap();
+            let shown =
+                command.study.reproduced_by(&command.infos, &run, &|_| None, Vec::new()).unwrap();
             let markdown = shown.markdown(&run);
-            let (_, why) = markdown
-                .split_once("## Plots that are not drawn")
-                .unwrap_or_default();
+            let (_, why) = markdown.split_once("## Plots that are not drawn").unwrap_or_default();
             let why = why.split("\n## ").next().unwrap_or_default();
             let without = why.lines().filter(|line| line.starts_with("- ")).count();
             assert_eq!(drawn.len() + without, plots, "{name}, {most}: {why}");
@@ -227,10 +192,9 @@ fn a_study_measures_at_the_places_that_are_set() {
     // A file that nobody names is not read.
     let points = planned(&[]);
     assert!(points.iter().all(|point| point.probe != "file.remote"));
-    for (place, says) in [
-        (set("dri", dir), "axes: dir, path"),
-        (set("size", "4KiB"), "`size` is none"),
-    ] {
+    for (place, says) in
+        [(set("dri", dir), "axes: dir, path"), (set("size", "4KiB"), "`size` is none")]
+    {
         let error = places::check(&infos(TABLE), &[place]).unwrap_err();
         assert!(error.to_string().contains(says), "{error}");
     }
@@ -315,11 +279,7 @@ fn only_memory_makes_a_machine_too_small() {
     };
     assert_eq!(fits(TABLE, &point(17), &facts), Ok(()));
     facts.memory.available_bytes = Some(64 << 20);
-    assert!(
-        fits(TABLE, &point(1), &facts)
-            .unwrap_err()
-            .contains("memory")
-    );
+    assert!(fits(TABLE, &point(1), &facts).unwrap_err().contains("memory"));
 }
 
 #[test]
@@ -329,42 +289,21 @@ fn what_a_study_gets_wrong_is_text_with_its_line() {
     let row = |more: &str| table(&format!("{{name='r',{more}}}"));
     let question = |more: &str| format!("[[question]]\nask='?'\nbecause='b'\n{more}");
     for (more, says) in [
-        (
-            row("point='cpu.clok'"),
-            &["line 7", "point of `r`", "`cpu.clock`"][..],
-        ),
-        (
-            row("point='cpu.clock',at='sorce=tsc'"),
-            &["line 7", "at of `r`", "`source`"],
-        ),
-        (
-            row("point='cpu.clock source=realtme'"),
-            &["line 7", "`realtme`", "`realtime`"],
-        ),
-        (
-            row("point='cpu.clock',metric='costs'"),
-            &["line 7", "metric of `r`", "`cost`"],
-        ),
-        (
-            row("point='cpu.clock',unit='GB/s'"),
-            &["line 7", "unit of `r`"],
-        ),
+        (row("point='cpu.clok'"), &["line 7", "point of `r`", "`cpu.clock`"][..]),
+        (row("point='cpu.clock',at='sorce=tsc'"), &["line 7", "at of `r`", "`source`"]),
+        (row("point='cpu.clock source=realtme'"), &["line 7", "`realtme`", "`realtime`"]),
+        (row("point='cpu.clock',metric='costs'"), &["line 7", "metric of `r`", "`cost`"]),
+        (row("point='cpu.clock',unit='GB/s'"), &["line 7", "unit of `r`"]),
         (row("point='cpu.clock',unit='us'"), &["line 7", "`us`"]),
         (row("point='cpu.clock',of='p200'"), &["line 7", "of of `r`"]),
         (
             row("point='memory.bandwidth',unit='ms',bytes=9,of='sd'"),
             &["line 7", "of of `r`", "rate"],
         ),
-        (
-            row("point='cpu.clock',times=-1"),
-            &["line 7", "times of `r`"],
-        ),
+        (row("point='cpu.clock',times=-1"), &["line 7", "times of `r`"]),
         (row("point='cpu.clock over lan'"), &["line 7", "one end"]),
         (row("measured=5"), &["line 7", "point of `r`", "absent"]),
-        (
-            row("point='cpu.clock',measured=[5,4]"),
-            &["line 7", "measured of `r`", "range"],
-        ),
+        (row("point='cpu.clock',measured=[5,4]"), &["line 7", "measured of `r`", "range"]),
         (
             question("kinds=['memory_level']"),
             &["line 7", "kinds", "`memory_level`", "`memory_levels`"],
@@ -377,10 +316,7 @@ fn what_a_study_gets_wrong_is_text_with_its_line() {
         let options = options(false);
         let error = command(&options, "x", &format!("{head}{more}"));
         let error = error.err().unwrap();
-        assert!(
-            says.iter().all(|part| error.contains(part)),
-            "{says:?}: {error}"
-        );
+        assert!(says.iter().all(|part| error.contains(part)), "{says:?}: {error}");
     }
     let run = format!("{head}[[run]]\nwhat = 'cpu.clok --quick'");
     let options = options(false);
@@ -393,8 +329,5 @@ fn what_a_study_gets_wrong_is_text_with_its_line() {
         &Facts::default(),
     );
     let text = text.err().unwrap().to_string();
-    assert!(
-        text.contains("line 5") && text.contains("--quick"),
-        "{text}"
-    );
+    assert!(text.contains("line 5") && text.contains("--quick"), "{text}");
 }

@@ -26,12 +26,7 @@ pub(super) fn jobs(options: &TimeOptions) -> Result<Vec<Job>, Error> {
     let count = options.commands.len();
     let mut jobs = Vec::new();
     if !options.argv.is_empty() {
-        jobs.push(Job::new(
-            &options.argv,
-            (0, 1),
-            &BTreeMap::new(),
-            &options.turns,
-        )?);
+        jobs.push(Job::new(&options.argv, (0, 1), &BTreeMap::new(), &options.turns)?);
     }
     for (position, command) in options.commands.iter().enumerate() {
         for parameters in &sets {
@@ -98,11 +93,7 @@ impl Job {
     /// Gives it a name, and a folder in which it and what belongs to it is started.
     pub(in crate::commands) fn named_in(mut self, name: &str, folder: &Path) -> Job {
         name.clone_into(&mut self.timed.name);
-        let all = [
-            Some(&mut self.program),
-            self.prepare.as_mut(),
-            self.conclude.as_mut(),
-        ];
+        let all = [Some(&mut self.program), self.prepare.as_mut(), self.conclude.as_mut()];
         for program in all.into_iter().flatten() {
             program.folder = Some(folder.to_owned());
         }
@@ -112,18 +103,11 @@ impl Job {
 
 /// A command that is not measured, by sh; its errors are shown.
 pub(super) fn unmeasured(command: &str) -> Program {
-    Program {
-        words: by_shell("sh", command),
-        input: None,
-        output: Output::Errors,
-        folder: None,
-    }
+    Program { words: by_shell("sh", command), input: None, output: Output::Errors, folder: None }
 }
 
 fn output(options: &TurnOptions) -> Output {
-    let capture = Capture {
-        patterns: options.metric_regex.clone(),
-    };
+    let capture = Capture { patterns: options.metric_regex.clone() };
     match &*options.output {
         "null" if options.metric_regex.is_empty() => Output::Null,
         "null" | "pipe" => Output::Capture(capture),
@@ -197,11 +181,7 @@ fn parameter_sets(options: &TimeOptions) -> Result<Vec<BTreeMap<String, String>>
     }
     let mut sets = vec![BTreeMap::new()];
     for (name, values) in parameters {
-        if !options
-            .commands
-            .iter()
-            .any(|command| command.contains(&format!("{{{name}}}")))
-        {
+        if !options.commands.iter().any(|command| command.contains(&format!("{{{name}}}"))) {
             bail!("no command contains {{{name}}}, so its values would change nothing");
         }
         let with = |set: &BTreeMap<String, String>| {
@@ -247,10 +227,7 @@ mod tests {
     fn numbers_are_scanned_with_their_decimal_places() {
         assert_eq!(scanned("1", "3", None).unwrap(), ["1", "2", "3"]);
         assert_eq!(scanned("0", "1", Some(0.5)).unwrap(), ["0.0", "0.5", "1.0"]);
-        assert_eq!(
-            scanned("-1", "0.2", Some(0.4)).unwrap(),
-            ["-1.0", "-0.6", "-0.2", "0.2"]
-        );
+        assert_eq!(scanned("-1", "0.2", Some(0.4)).unwrap(), ["-1.0", "-0.6", "-0.2", "0.2"]);
         for (low, high, step) in [
             ("a", "2", 1.0),
             ("2", "1", 1.0),
@@ -258,19 +235,14 @@ mod tests {
             ("1", "nan", 1.0),
             ("0", "1e9", 1.0),
         ] {
-            assert!(
-                scanned(low, high, Some(step)).is_err(),
-                "{low} {high} {step}"
-            );
+            assert!(scanned(low, high, Some(step)).is_err(), "{low} {high} {step}");
         }
     }
 
     #[test]
     fn only_plain_words_need_no_shell() {
         assert!(is_plain("sh -x a=b ./file"));
-        for command in [
-            "ls | wc", "A=1 ls", "ls *", "ls 'a b'", "exit 3", "", "ls > x",
-        ] {
+        for command in ["ls | wc", "A=1 ls", "ls *", "ls 'a b'", "exit 3", "", "ls > x"] {
             assert!(!is_plain(command), "{command}");
         }
     }

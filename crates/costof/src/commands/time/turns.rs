@@ -268,12 +268,7 @@ impl Turns<'_> {
         if let Some(script) = words.last_mut().filter(|_| by_shell) {
             *script = ":".into();
         }
-        let empty = Program {
-            words,
-            input: None,
-            output: Output::Null,
-            folder: None,
-        };
+        let empty = Program { words, input: None, output: Output::Null, folder: None };
         let mut times = Vec::new();
         for _ in 0..START_RUNS {
             match self.stopwatch.run(&empty, self.cpus, || self.may_go_on()) {

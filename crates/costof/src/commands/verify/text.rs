@@ -20,11 +20,7 @@ pub(super) fn of_check(rows: &[Row], columns: usize) -> String {
     let heading = format!("{} {}: {}", first.probe, first.axes, first.metric);
     let mut text = wrapped(columns, &heading, "");
     for row in rows {
-        text.push_str(&hanging(
-            columns,
-            &format!("  {:<10} ", row.tool),
-            &outcome(row),
-        ));
+        text.push_str(&hanging(columns, &format!("  {:<10} ", row.tool), &outcome(row)));
         if matches!(row.outcome, Outcome::Compared(..)) {
             let why = format!("why they may differ: {}", row.differs);
             text.push_str(&wrapped(columns, &why, &indent));
@@ -133,11 +129,7 @@ pub(super) fn as_json(row: &Row) -> String {
             json["costof"] = json!(agreement.one);
             json["other"] = json!(agreement.other);
             json["ratio"] = json!(agreement.ratio);
-            json["ci95"] = json!(
-                agreement
-                    .interval
-                    .map(|interval| [interval.low, interval.high])
-            );
+            json["ci95"] = json!(agreement.interval.map(|interval| [interval.low, interval.high]));
             json["placed"] = json!(agreement.placed(row.expected).map(|placed| match placed {
                 Placed::Inside => "inside",
                 Placed::Outside => "outside",
@@ -210,10 +202,7 @@ mod tests {
 
     #[test]
     fn what_a_tool_printed_moves_no_cursor() {
-        let text = of_check(
-            &[row(Outcome::Failed("it said\n\x1b[2Jno".to_owned()))],
-            COLUMNS,
-        );
+        let text = of_check(&[row(Outcome::Failed("it said\n\x1b[2Jno".to_owned()))], COLUMNS);
         assert!(text.contains("failed: it said [2Jno\n"), "{text:?}");
     }
 
@@ -224,10 +213,7 @@ mod tests {
         assert!(text.starts_with("4 compared: 3 as expected, 1 not as expected, 0 undecided"));
         assert!(text.contains("differ by 5.0 % or more"), "{text}");
         let text = summary(&some[..3], COLUMNS);
-        assert!(
-            text.starts_with("3 compared") && !text.contains("Half of them"),
-            "{text}"
-        );
+        assert!(text.starts_with("3 compared") && !text.contains("Half of them"), "{text}");
         assert_eq!(summary(&[], COLUMNS), "");
     }
 
@@ -241,9 +227,6 @@ mod tests {
         let failed = as_json(&row(Outcome::Failed("a\nb".to_owned())));
         assert_eq!(failed.matches('\n').count(), 1);
         let failed: Value = serde_json::from_str(&failed).unwrap();
-        assert_eq!(
-            (&failed["state"], &failed["reason"]),
-            (&json!("failed"), &json!("a\nb"))
-        );
+        assert_eq!((&failed["state"], &failed["reason"]), (&json!("failed"), &json!("a\nb")));
     }
 }

@@ -15,10 +15,7 @@ pub(super) const SYNONYMS: &[(&str, &[&str])] = &[
         &["cpu.neighbour"],
     ),
     ("lock locking spinlock contention", &["sync.mutex"]),
-    (
-        "atomic cas cacheline coherence",
-        &["sync.core_to_core", "sync.false_sharing"],
-    ),
+    ("atomic cas cacheline coherence", &["sync.core_to_core", "sync.false_sharing"]),
     ("kernel getuid", &["os.syscall"]),
     ("segfault sigsegv sigaction handler", &["os.signal"]),
     ("nanosleep usleep jitter slack", &["os.timer"]),
@@ -26,17 +23,11 @@ pub(super) const SYNONYMS: &[(&str, &[&str])] = &[
     ("scheduler wakeup wake-up yield", &["os.context_switch"]),
     ("cow madvise", &["os.page_fault"]),
     ("mlock", &["os.pin"]),
-    (
-        "ram dram l1 l2 l3 llc cache cachemiss tlb hugepage prefetcher",
-        &["memory.latency"],
-    ),
+    ("ram dram l1 l2 l3 llc cache cachemiss tlb hugepage prefetcher", &["memory.latency"]),
     ("membw", &["memory.bandwidth"]),
     ("ipc shm sharedmemory", &["ipc.latency"]),
     ("disk ssd nvme hdd seek iops", &["file.read"]),
-    (
-        "durable durability flush commit journal wal",
-        &["file.sync"],
-    ),
+    ("durable durability flush commit journal wal", &["file.sync"]),
     ("inode directory", &["file.metadata"]),
     ("pagecache", &["file.read", "file.cache_size"]),
     ("nfs mount", &["file.remote", "file.remote_call"]),
@@ -44,16 +35,10 @@ pub(super) const SYNONYMS: &[(&str, &[&str])] = &[
     ("roundtrip", &["net.rtt"]),
     ("icmp", &["net.ping"]),
     ("handshake connection accept", &["net.connect"]),
-    (
-        "msgzerocopy sendmsg writev uring iouring nagle",
-        &["copy.send"],
-    ),
+    ("msgzerocopy sendmsg writev uring iouring nagle", &["copy.send"]),
     ("recvmsg", &["copy.receive"]),
     ("packetloss retransmission", &["rudp.loss"]),
-    (
-        "protobuf serialise serialize serialisation serialization marshalling",
-        &["rpc.marshal"],
-    ),
+    ("protobuf serialise serialize serialisation serialization marshalling", &["rpc.marshal"]),
 ];
 
 /// A probe in a list of the nearest: its id, and its relation to the subject.
@@ -84,18 +69,11 @@ pub(super) const NOT_MEASURED: &[(&str, &str, &[Nearest])] = &[
         "DNS is",
         &[("net.rtt", "over=udp is the exchange beneath a lookup")],
     ),
-    (
-        "http http2 rest web nginx",
-        "HTTP is",
-        &[("rpc.rtt", "stack=grpc is a call over HTTP/2")],
-    ),
+    ("http http2 rest web nginx", "HTTP is", &[("rpc.rtt", "stack=grpc is a call over HTTP/2")]),
     (
         "sql database db postgres mysql sqlite redis transaction",
         "databases are",
-        &[
-            ("file.sync", "what a commit waits for"),
-            ("net.rtt", "the way to a server and back"),
-        ],
+        &[("file.sync", "what a commit waits for"), ("net.rtt", "the way to a server and back")],
     ),
     (
         "hash hashing sha sha256 md5 crc checksum",
@@ -107,18 +85,11 @@ pub(super) const NOT_MEASURED: &[(&str, &str, &[Nearest])] = &[
         "compressors other than Snappy are",
         &[("cpu.snappy", "the fast kind of compression")],
     ),
-    (
-        "gpu cuda pcie",
-        "GPUs are",
-        &[("memory.bandwidth", "what the CPU moves")],
-    ),
+    ("gpu cuda pcie", "GPUs are", &[("memory.bandwidth", "what the CPU moves")]),
     (
         "rdma infiniband dpdk xdp ebpf bpf",
         "ways around the kernel's network stack are",
-        &[(
-            "net.stages",
-            "where a round trip through it spends its time",
-        )],
+        &[("net.stages", "where a round trip through it spends its time")],
     ),
     (
         "epoll select poll async await tokio",
@@ -144,17 +115,11 @@ pub(super) const NOT_MEASURED: &[(&str, &str, &[Nearest])] = &[
     (
         "docker container podman kubernetes",
         "starting containers is",
-        &[
-            ("os.process", "the process in it"),
-            ("net.connect", "its first connection"),
-        ],
+        &[("os.process", "the process in it"), ("net.connect", "its first connection")],
     ),
     (
         "gc garbage python java jvm goroutine",
         "language runtimes are",
-        &[
-            ("os.thread", "a thread of the kernel"),
-            ("cpu.call", "a procedure call in native code"),
-        ],
+        &[("os.thread", "a thread of the kernel"), ("cpu.call", "a procedure call in native code")],
     ),
 ];

@@ -53,21 +53,13 @@ fn case(row: &'static str) -> Case {
         other => panic!("no scene {other}"),
     };
     let usual = OnceLock::new();
-    Case {
-        name,
-        scene,
-        line,
-        usual,
-    }
+    Case { name, scene, line, usual }
 }
 
 impl Case {
     /// Whether it measures, and so has workers and a run file.
     pub(super) fn measures(&self) -> bool {
-        !matches!(
-            self.scene,
-            Scene::Reads | Scene::Receiver | Scene::NamedLink
-        )
+        !matches!(self.scene, Scene::Reads | Scene::Receiver | Scene::NamedLink)
     }
 
     /// Its command line, with the receiver's address and the name of the far namespace in it.

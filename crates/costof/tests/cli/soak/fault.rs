@@ -77,13 +77,7 @@ impl Fault {
         random: &mut Rng,
         number: u64,
     ) -> Result<Around, String> {
-        let plain = |command, what: String| {
-            Ok(Around {
-                command,
-                group: None,
-                what,
-            })
-        };
+        let plain = |command, what: String| Ok(Around { command, group: None, what });
         match self {
             Fault::FullDisk => {
                 // The run of the reading commands has to fit.
@@ -99,12 +93,9 @@ impl Fault {
             Fault::FailingDisk => {
                 fails(DISK, &["ENOSPC", "EIO", "EROFS", "EDQUOT"], command, random)
             }
-            Fault::FailingCall => fails(
-                OTHER,
-                &["EAGAIN", "EMFILE", "ENOMEM", "EPERM"],
-                command,
-                random,
-            ),
+            Fault::FailingCall => {
+                fails(OTHER, &["EAGAIN", "EMFILE", "ENOMEM", "EPERM"], command, random)
+            }
             Fault::Memory => {
                 let bytes = random.u64(4..80) << 20;
                 let name = format!("soak-{number}");
@@ -118,29 +109,17 @@ impl Fault {
                 )?;
                 let command = group.enter(&command);
                 let what = format!("{} MiB", bytes >> 20);
-                Ok(Around {
-                    command,
-                    group: Some(group),
-                    what,
-                })
+                Ok(Around { command, group: Some(group), what })
             }
             Fault::Processes => {
                 let max = random.u32(2..30).to_string();
                 let name = format!("soak-{number}");
                 let group = ControlGroup::new(
                     &name,
-                    &Limit {
-                        controller: "pids",
-                        v1: ("pids.max", &max),
-                        v2: ("pids.max", &max),
-                    },
+                    &Limit { controller: "pids", v1: ("pids.max", &max), v2: ("pids.max", &max) },
                 )?;
                 let command = group.enter(&command);
-                Ok(Around {
-                    command,
-                    group: Some(group),
-                    what: max,
-                })
+                Ok(Around { command, group: Some(group), what: max })
             }
             Fault::Descriptors => {
                 let max = random.u32(4..40);
@@ -187,15 +166,8 @@ const DISK: &[&str] = &[
     "read",
     "unlink",
 ];
-const OTHER: &[&str] = &[
-    "clone3",
-    "vfork",
-    "pipe2",
-    "socket",
-    "sched_setaffinity",
-    "sched_getaffinity",
-    "connect",
-];
+const OTHER: &[&str] =
+    &["clone3", "vfork", "pipe2", "socket", "sched_setaffinity", "sched_getaffinity", "connect"];
 
 /// The command, in whose main thread strace lets a call fail.
 fn fails(
@@ -208,31 +180,13 @@ fn fails(
     let call = calls[random.usize(..calls.len())];
     let error = errors[random.usize(..errors.len())];
     // The first files that are opened and read are libraries.
-    let least = if matches!(call, "openat" | "read") {
-        20
-    } else {
-        1
-    };
+    let least = if matches!(call, "openat" | "read") { 20 } else { 1 };
     let most = if calls == DISK { 80 } else { 20 };
-    let number = least
-        + if random.bool() {
-            random.u32(0..4)
-        } else {
-            random.u32(0..most)
-        };
+    let number = least + if random.bool() { random.u32(0..4) } else { random.u32(0..most) };
     let on = if random.bool() { "+" } else { "" };
     let inject = format!("inject={call}:error={error}:when={number}{on}");
     let traced = format!("trace={call}");
-    let outer = [
-        "strace",
-        "-qq",
-        "-o",
-        "/dev/null",
-        "-e",
-        &traced,
-        "-e",
-        &inject,
-    ];
+    let outer = ["strace", "-qq", "-o", "/dev/null", "-e", &traced, "-e", &inject];
     Ok(Around {
         command: within(&outer, &command),
         group: None,
@@ -243,9 +197,8 @@ fn fails(
 /// The library that tells processes another time.
 fn faketime() -> Result<String, String> {
     let folders = fs::read_dir("/usr/lib").map_err(|error| error.to_string())?;
-    let mut libraries = folders
-        .flatten()
-        .map(|folder| folder.path().join("faketime/libfaketime.so.1"));
+    let mut libraries =
+        folders.flatten().map(|folder| folder.path().join("faketime/libfaketime.so.1"));
     let library = libraries.find(|library| library.exists());
     let library = library.ok_or("no libfaketime (apt-get install faketime)")?;
     Ok(library.display().to_string())

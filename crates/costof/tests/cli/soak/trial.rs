@@ -130,10 +130,7 @@ impl Trial {
             Scene::Receiver => self.start_receiver()?,
             _ => String::new(),
         };
-        let far = self
-            .namespaces
-            .as_ref()
-            .map_or("", |namespaces| &namespaces.far);
+        let far = self.namespaces.as_ref().map_or("", |namespaces| &namespaces.far);
         let mut command = self.place.costof(&self.case.line(&receiver, far));
         command.env("TMPDIR", self.place.path("tmp"));
         Ok(match &self.namespaces {
@@ -162,10 +159,7 @@ impl Trial {
     /// Starts a command whose output goes to files, of which what is written can be read whenever it hangs.
     fn spawn(&self, mut command: Command, prefix: &str) -> Child {
         let file = |name: &str| File::create(self.place.path(&format!("{prefix}{name}"))).unwrap();
-        command
-            .stdin(Stdio::null())
-            .stdout(file("out"))
-            .stderr(file("err"));
+        command.stdin(Stdio::null()).stdout(file("out")).stderr(file("err"));
         command.spawn().unwrap()
     }
 
@@ -177,11 +171,7 @@ impl Trial {
     /// Where the command's files are.
     fn folder(&self) -> PathBuf {
         let kept = self.place.path("kept");
-        if kept.exists() {
-            kept
-        } else {
-            self.place.path("")
-        }
+        if kept.exists() { kept } else { self.place.path("") }
     }
 
     /// A random moment of the command: of those that measure mostly after something was written, since much of the
@@ -230,9 +220,7 @@ impl Trial {
             }
         };
         let running = self.place.running().into_iter();
-        running
-            .filter_map(|process| Some((part(&process)?, process)))
-            .collect()
+        running.filter_map(|process| Some((part(&process)?, process))).collect()
     }
 
     /// Any process, each part as often as any other.
@@ -268,10 +256,8 @@ impl Trial {
                 ];
                 let signal = signals[self.random.usize(..signals.len())];
                 self.signal(signal);
-                self.has_killed = !matches!(
-                    signal,
-                    Signal::INT | Signal::TERM | Signal::HUP | Signal::PIPE
-                );
+                self.has_killed =
+                    !matches!(signal, Signal::INT | Signal::TERM | Signal::HUP | Signal::PIPE);
             }
             Fault::Stop => {
                 if let Some(victim) = self.signal(Signal::STOP) {
@@ -293,12 +279,8 @@ impl Trial {
                 let is_there = |part: &Part, process: &Running| {
                     *part == Part::Worker && !process.command.starts_with("/proc/self/fd/")
                 };
-                let there = there
-                    .iter()
-                    .filter(|(part, process)| is_there(part, process));
-                let stopped = there
-                    .filter(|(_, process)| self.send(process, Signal::STOP))
-                    .count();
+                let there = there.iter().filter(|(part, process)| is_there(part, process));
+                let stopped = there.filter(|(_, process)| self.send(process, Signal::STOP)).count();
                 self.what = format!("{stopped} stopped");
             }
             Fault::Clock => {
@@ -331,10 +313,7 @@ impl Trial {
             return;
         };
         self.what = format!("the {part:?} on CPU {cpu}");
-        tool(&format!(
-            "taskset --all-tasks --cpu-list --pid {cpu} {}",
-            process.id()
-        ));
+        tool(&format!("taskset --all-tasks --cpu-list --pid {cpu} {}", process.id()));
     }
 
     fn disturb_network(&mut self) {
@@ -430,9 +409,7 @@ fn base() -> &'static [u8] {
     static BASE: OnceLock<Vec<u8>> = OnceLock::new();
     BASE.get_or_init(|| {
         let place = Place::new();
-        place
-            .run("run --only null cpu.loop --quick --seed 1 --out run.jsonl")
-            .expect_code(0);
+        place.run("run --only null cpu.loop --quick --seed 1 --out run.jsonl").expect_code(0);
         fs::read(place.path("run.jsonl")).unwrap()
     })
 }
@@ -463,10 +440,7 @@ fn usual_time(case: &'static Case) -> Result<Duration, String> {
     let receiver = trial.end_receiver();
     match code {
         Some(Some(0 | 1)) if receiver.is_none() => Ok(*case.usual.get_or_init(|| time)),
-        code => Err(format!(
-            "without a fault: {code:?}: {}{receiver:?}",
-            trial.text("err")
-        )),
+        code => Err(format!("without a fault: {code:?}: {}{receiver:?}", trial.text("err"))),
     }
 }
 
@@ -475,9 +449,7 @@ fn run_files(folder: &Path) -> Vec<PathBuf> {
     let is_run = |path: &PathBuf| {
         path.extension().is_some_and(|kind| kind == "jsonl")
             && !path.ends_with("base.jsonl")
-            && !["tmp", "hosts"]
-                .iter()
-                .any(|inputs| path.starts_with(folder.join(inputs)))
+            && !["tmp", "hosts"].iter().any(|inputs| path.starts_with(folder.join(inputs)))
     };
     files(folder).into_iter().filter(is_run).collect()
 }
@@ -485,11 +457,7 @@ fn run_files(folder: &Path) -> Vec<PathBuf> {
 /// All files of a folder.
 fn files(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-    let (folders, files): (Vec<PathBuf>, Vec<PathBuf>) = entries
-        .map(|entry| entry.path())
-        .partition(|path| path.is_dir());
-    files
-        .into_iter()
-        .chain(folders.iter().flat_map(|folder| self::files(folder)))
-        .collect()
+    let (folders, files): (Vec<PathBuf>, Vec<PathBuf>) =
+        entries.map(|entry| entry.path()).partition(|path| path.is_dir());
+    files.into_iter().chain(folders.iter().flat_map(|folder| self::files(folder))).collect()
 }

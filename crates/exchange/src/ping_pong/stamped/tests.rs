@@ -12,9 +12,7 @@ use std::time::Duration;
 /// The number of exchanges with all of their stamps.
 fn complete<T: Stamps>(transport: T, size: usize, exchanges: u32) -> u32 {
     let mut client = Client::new(transport, size);
-    (0..exchanges)
-        .map(|_| u32::from(client.exchange_stamped().unwrap().is_some()))
-        .sum()
+    (0..exchanges).map(|_| u32::from(client.exchange_stamped().unwrap().is_some())).sum()
 }
 
 #[test]
@@ -78,10 +76,7 @@ fn messages_over_stamped_datagrams_are_stamped_at_both_ends() {
             let (server, client) = pair(Over::Udp, wait);
             let server = Stamped::new(server).unwrap();
             let server = std::thread::spawn(move || match transport {
-                "rudp" => served(
-                    StampedRudp::accept(server, Config::default()).unwrap(),
-                    SIZE,
-                ),
+                "rudp" => served(StampedRudp::accept(server, Config::default()).unwrap(), SIZE),
                 "study" => served(StudyServer::new(server, SIZE, TOKEN), SIZE),
                 _ => served(server, SIZE),
             });

@@ -29,13 +29,7 @@ impl Transport for Calls {
     }
 
     fn connect(&self, receiver: &Endpoint<'_>) -> io::Result<Connected> {
-        tcp::connect(receiver, None, |stream| {
-            Ok(Sender {
-                stack: self.0,
-                client: None,
-                stream,
-            })
-        })
+        tcp::connect(receiver, None, |stream| Ok(Sender { stack: self.0, client: None, stream }))
     }
 }
 
@@ -56,9 +50,7 @@ struct Sender {
 impl MessageSender for Sender {
     fn send(&mut self, outgoing: &mut Outgoing) -> io::Result<()> {
         let mut client = Client::new(self.stack, &Options::default()).map_err(failed)?;
-        client
-            .over(self.stream.try_clone()?.into())
-            .map_err(failed)?;
+        client.over(self.stream.try_clone()?.into()).map_err(failed)?;
         // The stack owns the decision whether there is more to send; it sends `outgoing` back at the end.
         let (done, returned) = mpsc::sync_channel(1);
         let order = outgoing.order();

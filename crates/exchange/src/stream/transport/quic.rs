@@ -53,10 +53,7 @@ pub struct Quic {
 impl Quic {
     /// CUBIC if none is named.
     pub fn new(control: Option<&'static str>) -> Quic {
-        Quic {
-            control,
-            server: None,
-        }
+        Quic { control, server: None }
     }
 }
 
@@ -72,12 +69,7 @@ impl Transport for Quic {
     fn accept(self: Box<Self>, listener: &Listener, stop: &AtomicBool) -> Accepted {
         let socket = datagrams::accept(listener, stop)?;
         let (endpoint, runtime) = endpoint(socket.try_clone()?, self.server)?;
-        Ok(Box::new(Receiver {
-            connection: None,
-            endpoint,
-            runtime,
-            socket,
-        }))
+        Ok(Box::new(Receiver { connection: None, endpoint, runtime, socket }))
     }
 
     fn connect(&self, receiver: &Endpoint<'_>) -> io::Result<Connected> {
@@ -121,9 +113,7 @@ fn endpoint(
     // As rudp does: quinn leaves this to whoever opens the socket.
     set_buffer_bytes(&socket, SOCKET_BUFFER)?;
     let mut config = EndpointConfig::default();
-    config
-        .max_udp_payload_size(MAX_DATAGRAM)
-        .map_err(io::Error::other)?;
+    config.max_udp_payload_size(MAX_DATAGRAM).map_err(io::Error::other)?;
     let runtime = Builder::new_current_thread().enable_all().build()?;
     let entered = runtime.enter();
     let endpoint = quinn::Endpoint::new(config, server, socket, Arc::new(TokioRuntime))?;
@@ -162,13 +152,7 @@ impl Sender {
         };
         let (connection, (stream, counts)) =
             runtime.block_on(async { timeout(rendezvous::TIMEOUT, handshake).await? })?;
-        Ok(Sender {
-            connection,
-            stream,
-            counts,
-            endpoint,
-            runtime,
-        })
+        Ok(Sender { connection, stream, counts, endpoint, runtime })
     }
 }
 
@@ -198,9 +182,7 @@ async fn send(
             }
             None => match soon(counts.read(&mut buffer)).await? {
                 Some(None) => return Err(ErrorKind::UnexpectedEof.into()),
-                read => read
-                    .flatten()
-                    .map(|length| outgoing.handle_counts(&buffer[..length])),
+                read => read.flatten().map(|length| outgoing.handle_counts(&buffer[..length])),
             },
         };
         if done.is_none() {

@@ -42,11 +42,7 @@ impl Transport for Rudp {
     fn connect(&self, receiver: &Endpoint<'_>) -> io::Result<Connected> {
         super::connect_datagrams(receiver, |socket, datagram| {
             let (socket, id) = connect(socket, config(self.0, datagram))?;
-            Ok(Sender {
-                socket,
-                id,
-                stats: Stats::default(),
-            })
+            Ok(Sender { socket, id, stats: Stats::default() })
         })
     }
 }
@@ -84,10 +80,7 @@ fn room(stats: &Stats) -> u64 {
 impl Sender {
     /// Queues as much as fits, given how many messages are acknowledged.
     fn fill(&mut self, outgoing: &mut Outgoing, acknowledged: u64) -> io::Result<()> {
-        let connection = self
-            .socket
-            .connection(self.id)
-            .ok_or(ErrorKind::UnexpectedEof)?;
+        let connection = self.socket.connection(self.id).ok_or(ErrorKind::UnexpectedEof)?;
         let stats = connection.stats();
         let mut room = room(&stats);
         let size = outgoing.order().size as u64;
@@ -97,9 +90,7 @@ impl Sender {
             && outgoing.sent() < most
             && let Some(message) = outgoing.next_message()
         {
-            connection
-                .send(message.to_vec())
-                .map_err(io::Error::other)?;
+            connection.send(message.to_vec()).map_err(io::Error::other)?;
             room -= size;
         }
         Ok(())

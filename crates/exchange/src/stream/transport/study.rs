@@ -27,11 +27,7 @@ impl Study {
     /// Without a window, one message is in flight. Each is sent again after `retry` without an answer.
     pub fn new(size: usize, window: Option<u64>, retry: Duration) -> Study {
         let window = window.unwrap_or(1) as usize;
-        Study {
-            size,
-            window,
-            retry,
-        }
+        Study { size, window, retry }
     }
 }
 
@@ -118,9 +114,7 @@ impl MessageReceiver for Receiver {
                 Ok(length) => {
                     self.arrived += 1;
                     incoming.something_arrived();
-                    let message = self
-                        .protocol
-                        .handle_datagram(&datagram[..length], &mut answer);
+                    let message = self.protocol.handle_datagram(&datagram[..length], &mut answer);
                     if let Some(message) = message {
                         incoming.handle_message(message, false)?;
                     }

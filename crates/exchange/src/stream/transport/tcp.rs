@@ -49,20 +49,10 @@ pub(super) fn connect<S: MessageSender + 'static>(
     sender: impl FnOnce(TcpStream) -> io::Result<S>,
 ) -> io::Result<Connected> {
     let Endpoint { address, token, .. } = receiver;
-    let flow = only(rendezvous::connect_by(
-        Over::Tcp,
-        address,
-        1,
-        control,
-        token,
-    )?);
+    let flow = only(rendezvous::connect_by(Over::Tcp, address, 1, control, token)?);
     let round_trip = flow.round_trip();
     let stream = TcpStream::from(flow.into_socket()?);
-    Ok(Connected {
-        mtu: mtu_bytes(&stream)?,
-        sender: Box::new(sender(stream)?),
-        round_trip,
-    })
+    Ok(Connected { mtu: mtu_bytes(&stream)?, sender: Box::new(sender(stream)?), round_trip })
 }
 
 /// What the kernel has counted at the sender.
@@ -83,9 +73,7 @@ impl MessageSender for Sender {
         stream.write_all(&outgoing.preamble())?;
         while !outgoing.is_over() {
             let done = match outgoing.to_write() {
-                Some(bytes) => stream
-                    .write(bytes)
-                    .map(|length| outgoing.handle_written(length)),
+                Some(bytes) => stream.write(bytes).map(|length| outgoing.handle_written(length)),
                 None => match stream.read(&mut counts) {
                     Ok(0) => Err(ErrorKind::UnexpectedEof.into()),
                     read => read.map(|length| outgoing.handle_counts(&counts[..length])),

@@ -5,10 +5,7 @@ use crate::transport::testing::{TOKEN, ip, listen, serve};
 use std::net::{Ipv4Addr, SocketAddr};
 
 fn config() -> Config {
-    Config {
-        message_bytes: 1024,
-        ..Config::default()
-    }
+    Config { message_bytes: 1024, ..Config::default() }
 }
 
 fn accept(listener: &Listener, wait: Wait) -> Rudp {

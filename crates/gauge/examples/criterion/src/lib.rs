@@ -132,9 +132,7 @@ impl ValueFormatter for Cycles {
             Throughput::Bytes(n) | Throughput::BytesDecimal(n) => (*n, "bytes/cycle"),
             _ => (1, "/cycle"),
         };
-        values
-            .iter_mut()
-            .for_each(|cycles| *cycles = n as f64 / *cycles);
+        values.iter_mut().for_each(|cycles| *cycles = n as f64 / *cycles);
         unit
     }
 

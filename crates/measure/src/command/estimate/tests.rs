@@ -9,11 +9,7 @@ fn run(cpu_ms: f64, shared: f64) -> TimedRun {
         user_ns: cpu_ns,
         run_queue_ns: Some(0),
         cpus: vec![0],
-        core: Some(CoreShares {
-            alone: 1.0 - shared,
-            shared,
-            readings: 100,
-        }),
+        core: Some(CoreShares { alone: 1.0 - shared, shared, readings: 100 }),
         is_one_thread: Some(true),
         exit_code: Some(0),
         ..TimedRun::default()
@@ -21,11 +17,7 @@ fn run(cpu_ms: f64, shared: f64) -> TimedRun {
 }
 
 fn command(runs: Vec<TimedRun>) -> TimedCommand {
-    TimedCommand {
-        name: "a".to_owned(),
-        runs,
-        ..TimedCommand::default()
-    }
+    TimedCommand { name: "a".to_owned(), runs, ..TimedCommand::default() }
 }
 
 /// Runs of a command that takes so many milliseconds alone and is slowed to 1 / 0.6 times.
@@ -33,9 +25,7 @@ fn runs(alone_ms: f64, shares: &[f64]) -> Vec<TimedRun> {
     let mut random = fastrand::Rng::with_seed(4);
     let mut noise = || 1.0 + 0.01 * (random.f64() - 0.5);
     let shares = shares.iter();
-    shares
-        .map(|&shared| run(alone_ms * noise() / (1.0 - 0.4 * shared), shared))
-        .collect()
+    shares.map(|&shared| run(alone_ms * noise() / (1.0 - 0.4 * shared), shared)).collect()
 }
 
 const SHARES: [f64; 10] = [0.0, 0.1, 0.9, 0.5, 1.0, 0.0, 0.3, 0.7, 0.2, 0.6];
@@ -133,10 +123,7 @@ fn commands_are_compared_by_what_suits_them() {
     assert_eq!(compare(&mut pair, own.clone()).1, [None]);
     for (position, command) in pair.iter_mut().enumerate() {
         for run in &mut command.runs {
-            let own = OwnValue {
-                value: 10.0 * (position + 1) as f64,
-                unit: String::new(),
-            };
+            let own = OwnValue { value: 10.0 * (position + 1) as f64, unit: String::new() };
             run.own.insert("rate".to_owned(), own);
         }
         estimate(command);

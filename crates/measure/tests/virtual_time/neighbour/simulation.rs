@@ -59,13 +59,8 @@ pub(crate) struct Neighbour {
 
 impl Neighbour {
     /// Nobody.
-    pub(crate) const NONE: Neighbour = Neighbour {
-        visit_ns: 1e6,
-        share: 0.0,
-        gauge: 1.5,
-        weight: 1.0,
-        is_uneven: false,
-    };
+    pub(crate) const NONE: Neighbour =
+        Neighbour { visit_ns: 1e6, share: 0.0, gauge: 1.5, weight: 1.0, is_uneven: false };
 
     /// A switch that leaves the core alone for this share of the time, so long at once in the mean.
     pub(crate) fn switch(alone: f64, window_ns: f64, is_uneven: bool) -> Neighbour {
@@ -360,15 +355,10 @@ pub(crate) fn point_of(launches: &[Report]) -> Result<PointRow, Failure> {
 
 /// The same where each launch took this for the floor of its core's gauge.
 pub(crate) fn point_by(launches: &[Report], floors: &[f64]) -> Result<PointRow, Failure> {
-    let mut rows: Vec<LaunchRow> = (0..)
-        .zip(launches)
-        .map(|(launch, report)| launch_row(0, launch, report.clone()))
-        .collect();
+    let mut rows: Vec<LaunchRow> =
+        (0..).zip(launches).map(|(launch, report)| launch_row(0, launch, report.clone())).collect();
     for (row, floor) in rows.iter_mut().zip(floors) {
-        row.noise.core = Some(CoreGauge {
-            floor: *floor,
-            ..CoreGauge::default()
-        });
+        row.noise.core = Some(CoreGauge { floor: *floor, ..CoreGauge::default() });
     }
     let rows: Vec<&LaunchRow> = rows.iter().collect();
     estimate::point(&info(0), &point(0), None, &rows, None, &clock())
@@ -458,11 +448,7 @@ pub(crate) fn launch_row(row: usize, launch: u32, report: Report) -> LaunchRow {
 
 pub(crate) fn point(row: usize) -> Point {
     let info = info(row);
-    Point {
-        axes: info.defaults(),
-        probe: info.id,
-        link: Text::Borrowed("none"),
-    }
+    Point { axes: info.defaults(), probe: info.id, link: Text::Borrowed("none") }
 }
 
 pub(crate) fn info(row: usize) -> ProbeInfo {

@@ -16,9 +16,7 @@ pub(super) struct OneCopy {
 
 impl OneCopy {
     pub(super) fn new(messages: &Messages) -> Self {
-        Self {
-            rest: Rest::new(messages.fields()),
-        }
+        Self { rest: Rest::new(messages.fields()) }
     }
 
     #[inline]

@@ -52,11 +52,7 @@ impl Splice {
         // A small pipe takes more turns.
         // SAFETY: takes a descriptor that is open, and numbers.
         unsafe { libc::fcntl(writer.as_raw_fd(), libc::F_SETPIPE_SZ, PIPE_BYTES) };
-        Ok(Self {
-            reader,
-            writer,
-            rest: Rest::new(messages.fields()),
-        })
+        Ok(Self { reader, writer, rest: Rest::new(messages.fields()) })
     }
 
     #[inline]

@@ -71,11 +71,7 @@ fn unix() -> (OwnedFd, UnixStream) {
 
 /// Skips a primitive that this machine may lack, and fails otherwise.
 fn skipped(primitive: Primitive, over: &str, error: &io::Error) {
-    assert_eq!(
-        error.kind(),
-        ErrorKind::Unsupported,
-        "{primitive:?} over {over}: {error}"
-    );
+    assert_eq!(error.kind(), ErrorKind::Unsupported, "{primitive:?} over {over}: {error}");
     eprintln!("skipped: {primitive:?} over {over}: {error}");
 }
 
@@ -199,9 +195,7 @@ fn a_send_that_has_no_room_without_a_copy_is_made_with_one() {
     let mut arrived = vec![0; 64 * sent];
     far.read_exact(&mut arrived).unwrap();
     let mut hasher = DefaultHasher::new();
-    arrived
-        .chunks_exact(64)
-        .for_each(|message| hasher.write(message));
+    arrived.chunks_exact(64).for_each(|message| hasher.write(message));
     assert_eq!(hasher.finish(), expected(64, sent));
     sender.complete().unwrap();
 }

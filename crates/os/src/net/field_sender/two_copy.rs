@@ -18,9 +18,7 @@ pub(super) struct TwoCopy {
 
 impl TwoCopy {
     pub(super) fn new(messages: &Messages) -> Self {
-        Self {
-            buffer: Some(vec![0; messages.size()]),
-        }
+        Self { buffer: Some(vec![0; messages.size()]) }
     }
 
     pub(super) fn allocating() -> Self {

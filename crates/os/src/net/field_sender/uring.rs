@@ -81,10 +81,7 @@ impl Uring {
             (primitive.has_completions(), primitive.is_registered());
         let operation = match (is_zero_copy, is_registered) {
             (false, false) => (opcode::SendMsg::CODE, "IORING_OP_SENDMSG (Linux 5.3)"),
-            (false, true) => (
-                opcode::WriteFixed::CODE,
-                "IORING_OP_WRITE_FIXED (Linux 5.1)",
-            ),
+            (false, true) => (opcode::WriteFixed::CODE, "IORING_OP_WRITE_FIXED (Linux 5.1)"),
             (true, false) if messages.fields() > 1 => {
                 (opcode::SendMsgZc::CODE, "IORING_OP_SENDMSG_ZC (Linux 6.1)")
             }
@@ -178,11 +175,8 @@ impl Uring {
     #[inline]
     fn queue(&mut self, parts: &[libc::iovec], waits: bool) -> io::Result<usize> {
         // By default, io_uring waits even for a non-blocking socket.
-        let (flags, write_flags) = if waits {
-            (FLAGS, 0)
-        } else {
-            (FLAGS | libc::MSG_DONTWAIT, libc::RWF_NOWAIT)
-        };
+        let (flags, write_flags) =
+            if waits { (FLAGS, 0) } else { (FLAGS | libc::MSG_DONTWAIT, libc::RWF_NOWAIT) };
         let mut queue = self.ring.0.submission();
         let number = &mut self.number;
         let mut push = |entry: Entry| {
@@ -220,11 +214,7 @@ impl Uring {
                 let write = opcode::WriteFixed::new(self.socket, at, len, 0);
                 write.rw_flags(write_flags).build()
             };
-            push(if position == last {
-                entry
-            } else {
-                entry.flags(Flags::IO_LINK)
-            })?;
+            push(if position == last { entry } else { entry.flags(Flags::IO_LINK) })?;
         }
         Ok(parts.len())
     }
@@ -291,10 +281,7 @@ fn register(ring: &IoUring, is_stream: bool, messages: &Messages) -> io::Result<
         ));
     }
     let arena = messages.arena().as_slice();
-    let memory = libc::iovec {
-        iov_base: arena.as_ptr().cast_mut().cast(),
-        iov_len: arena.len(),
-    };
+    let memory = libc::iovec { iov_base: arena.as_ptr().cast_mut().cast(), iov_len: arena.len() };
     // SAFETY: the messages outlive the ring, which only reads them.
     unsafe { ring.submitter().register_buffers(&[memory]) }.map_err(|error| {
         unsupported(format!(

@@ -15,11 +15,7 @@ pub(super) struct Buffered {
 
 impl Buffered {
     pub(super) fn new(stream: Stream, shape: Shape) -> Self {
-        Self {
-            stream,
-            buffer: vec![1; shape.size],
-            fields: Fields::new(shape),
-        }
+        Self { stream, buffer: vec![1; shape.size], fields: Fields::new(shape) }
     }
 }
 

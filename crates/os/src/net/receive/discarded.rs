@@ -24,10 +24,7 @@ impl Discarded {
     pub(super) fn new(stream: Stream, shape: Shape) -> io::Result<Self> {
         sockopt::tcp_nodelay(&stream.socket)
             .map_err(|_| unsupported("only TCP can discard bytes without a buffer for them"))?;
-        Ok(Self {
-            stream,
-            size: shape.size,
-        })
+        Ok(Self { stream, size: shape.size })
     }
 }
 

@@ -17,10 +17,7 @@ impl Fields {
             // Ones, since zeroes would not be backed by memory yet.
             vec![1; len].into_boxed_slice()
         });
-        Self {
-            share,
-            fields: fields.collect(),
-        }
+        Self { share, fields: fields.collect() }
     }
 
     /// Copies bytes of a message, those from `at` on, into the fields in which they belong.

@@ -67,14 +67,7 @@ impl Area {
     fn map(stream: &Stream, len: usize) -> io::Result<Self> {
         // SAFETY: a fresh mapping at an address that the kernel chooses disturbs nothing.
         let start = unsafe {
-            mmap(
-                ptr::null_mut(),
-                len,
-                ProtFlags::READ,
-                MapFlags::SHARED,
-                &stream.socket,
-                0,
-            )
+            mmap(ptr::null_mut(), len, ProtFlags::READ, MapFlags::SHARED, &stream.socket, 0)
         };
         let start = start.map_err(|error| {
             unsupported(format!(
@@ -82,10 +75,7 @@ impl Area {
                  CONFIG_MMU: {error}"
             ))
         })?;
-        Ok(Self {
-            start: start.cast(),
-            len,
-        })
+        Ok(Self { start: start.cast(), len })
     }
 }
 

@@ -47,20 +47,13 @@ struct Buffers {
 
 impl Buffers {
     fn map(message: usize) -> io::Result<Self> {
-        let each = message
-            .next_power_of_two()
-            .clamp(BUFFER_LEAST_BYTES, BUFFER_MOST_BYTES);
+        let each = message.next_power_of_two().clamp(BUFFER_LEAST_BYTES, BUFFER_MOST_BYTES);
         let count = usize::from(BUFFERS);
         let mut entries = Arena::map(count * size_of::<BufRingEntry>(), PageSize::Base)?;
         let mut memory = Arena::map(count * each, PageSize::Base)?;
         entries.populate()?;
         memory.populate()?;
-        let mut buffers = Self {
-            entries,
-            memory,
-            each,
-            tail: 0,
-        };
+        let mut buffers = Self { entries, memory, each, tail: 0 };
         for buffer in 0..BUFFERS {
             buffers.give(buffer);
         }
@@ -101,15 +94,12 @@ impl Multishot {
         let buffers = Buffers::map(shape.size)?;
         let address = buffers.entries.address() as u64;
         // SAFETY: the entries are as many, begin at a page, and stay until the ring is gone.
-        unsafe {
-            ring.submitter()
-                .register_buf_ring_with_flags(address, BUFFERS, GROUP, 0)
-        }
-        .map_err(|error| {
-            unsupported(format!(
-                "this kernel does not support rings of buffers: {error} (Linux 5.19)"
-            ))
-        })?;
+        unsafe { ring.submitter().register_buf_ring_with_flags(address, BUFFERS, GROUP, 0) }
+            .map_err(|error| {
+                unsupported(format!(
+                    "this kernel does not support rings of buffers: {error} (Linux 5.19)"
+                ))
+            })?;
         Ok(Self {
             ring,
             buffers,
@@ -175,8 +165,7 @@ impl Way for Multishot {
                 None => self.next(&mut counts.calls)?,
             };
             let until = to.min(from + self.size - at);
-            self.fields
-                .deserialise(at, self.buffers.filled(buffer, from, until));
+            self.fields.deserialise(at, self.buffers.filled(buffer, from, until));
             at += until - from;
             if until < to {
                 self.held = Some((buffer, until, to));

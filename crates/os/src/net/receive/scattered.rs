@@ -53,10 +53,8 @@ impl Way for Scattered {
     fn receive(&mut self, counts: &mut Counts) -> io::Result<()> {
         self.entries.clear();
         for field in self.fields.each_mut() {
-            self.entries.push(libc::iovec {
-                iov_base: field.as_mut_ptr().cast(),
-                iov_len: field.len(),
-            });
+            self.entries
+                .push(libc::iovec { iov_base: field.as_mut_ptr().cast(), iov_len: field.len() });
         }
         let (mut came, mut first) = (0, 0);
         while came < self.size {

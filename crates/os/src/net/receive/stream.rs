@@ -55,11 +55,7 @@ impl Stream {
     /// Waits until something can be received, and counts the call.
     pub(super) fn wait(&self, calls: &mut u64) -> io::Result<()> {
         *calls += 1;
-        if wait(&mut [readable(&self.socket)], STALLED)? {
-            Ok(())
-        } else {
-            Err(stalled())
-        }
+        if wait(&mut [readable(&self.socket)], STALLED)? { Ok(()) } else { Err(stalled()) }
     }
 }
 

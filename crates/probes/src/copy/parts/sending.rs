@@ -68,10 +68,7 @@ impl Exchange {
     ) -> Result<Exchange, Failure> {
         let (socket, peer) = sockets.map_err(failed("opening sockets"))?;
         let sender = FieldSender::new(socket, primitive, message(size, fields)?);
-        Ok(Exchange {
-            sender: sender.map_err(failed("preparing to send"))?,
-            peer,
-        })
+        Ok(Exchange { sender: sender.map_err(failed("preparing to send"))?, peer })
     }
 
     fn unix(primitive: Primitive, shape: (usize, usize)) -> Result<Exchange, Failure> {
@@ -141,9 +138,7 @@ impl Reaper {
             Ok((sockets.collect::<io::Result<Vec<_>>>()?, peer))
         };
         let (sockets, peer) = open().map_err(|error: io::Error| {
-            Failure::unsupported(format!(
-                "cannot open {SOCKETS} sockets: {error} (ulimit -n)"
-            ))
+            Failure::unsupported(format!("cannot open {SOCKETS} sockets: {error} (ulimit -n)"))
         })?;
         for socket in &sockets {
             let enabled = zerocopy::enable(socket);

@@ -151,10 +151,7 @@ impl RoleAt<Receive> for Receiving {
         let counts = receiver.counts().since(&before);
         let (bytes, cpu_ns) = (counts.bytes as f64, counts.cpu_ns as f64);
         meter.value("cpu_receiver", cpu_ns / (bytes / KIB));
-        meter.value(
-            "receiver_running",
-            (cpu_ns / counts.wall_ns as f64).min(1.0),
-        );
+        meter.value("receiver_running", (cpu_ns / counts.wall_ns as f64).min(1.0));
         meter.value("calls", counts.calls as f64 / counts.messages as f64);
         if point.how == How::Mapped {
             meter.value("mapped", counts.mapped_bytes as f64 / bytes);

@@ -110,17 +110,8 @@ words! {
 }
 
 /// The first is the default.
-pub(super) const SIZES: &[u64] = &[
-    32 << 10,
-    64,
-    1 << 10,
-    4 << 10,
-    16 << 10,
-    64 << 10,
-    128 << 10,
-    1 << 20,
-    16 << 20,
-];
+pub(super) const SIZES: &[u64] =
+    &[32 << 10, 64, 1 << 10, 4 << 10, 16 << 10, 64 << 10, 128 << 10, 1 << 20, 16 << 20];
 
 point! {
     /// What is the fastest way to send a message of several fields here?

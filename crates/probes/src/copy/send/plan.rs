@@ -31,14 +31,7 @@ pub(super) fn more_points(facts: &Facts) -> Vec<Planned> {
     // With more in flight, an end that waits for the other one waits less often.
     for pattern in [Pattern::Echo, Pattern::Trigger] {
         let in_flight = 16;
-        study(
-            "loopback",
-            CopySend {
-                pattern,
-                in_flight,
-                ..default()
-            },
-        );
+        study("loopback", CopySend { pattern, in_flight, ..default() });
     }
     for link in ["loopback", "veth", "remote"] {
         for &size in SIZES {
@@ -47,11 +40,7 @@ pub(super) fn more_points(facts: &Facts) -> Vec<Planned> {
     }
     // BBR's pacing costs more on the sink than what is compared.
     let congestion_control = CongestionControl::Reno;
-    let unpaced = |size| CopySend {
-        size,
-        congestion_control,
-        ..default()
-    };
+    let unpaced = |size| CopySend { size, congestion_control, ..default() };
     for &size in SIZES.iter().filter(|size| !HOT.contains(size)) {
         study("sink", unpaced(size));
     }
@@ -62,25 +51,12 @@ pub(super) fn more_points(facts: &Facts) -> Vec<Planned> {
     });
     for from in HOT.map(unpaced).into_iter().chain(cold) {
         for &pages in Pages::ALL {
-            study(
-                "sink",
-                CopySend {
-                    pages,
-                    ..from.clone()
-                },
-            );
+            study("sink", CopySend { pages, ..from.clone() });
         }
     }
     for size in THREADED {
         for threads in [2, 4, 8] {
-            study(
-                "veth",
-                CopySend {
-                    size,
-                    threads,
-                    ..default()
-                },
-            );
+            study("veth", CopySend { size, threads, ..default() });
         }
     }
     points
@@ -88,10 +64,7 @@ pub(super) fn more_points(facts: &Facts) -> Vec<Planned> {
 
 fn study(point: &CopySend, link: &'static str) -> [Planned; 3] {
     STUDY.map(|primitive| {
-        let axes = CopySend {
-            primitive,
-            ..point.clone()
-        };
+        let axes = CopySend { primitive, ..point.clone() };
         Planned::over(axes.into(), link)
     })
 }

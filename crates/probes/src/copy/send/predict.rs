@@ -80,16 +80,11 @@ fn stream(
     let message = match (received, flows) {
         (false, _) => sender.named("the sender"),
         (true, 0) => sender.named("the sender") + receiver.named("the receiver, in turn"),
-        (true, _) => sender
-            .named("the sender")
-            .max(receiver.named("the receiver")),
+        (true, _) => sender.named("the sender").max(receiver.named("the receiver")),
     };
     let at_once = flows.max(1) as f64;
-    let message = if flows > 1 {
-        message.named(format!("{flows} flows at a time"))
-    } else {
-        message
-    };
+    let message =
+        if flows > 1 { message.named(format!("{flows} flows at a time")) } else { message };
     message.predict_throughput(at_once * bytes)
 }
 
@@ -130,10 +125,7 @@ fn prepared(point: &At<CopySend>, pieces: &Pieces<'_>, received: bool) -> Cost {
     }
     // The kernel copies later, page by page, into new pages.
     if received && point.primitive.asks_for_no_copy() {
-        sum += Cost::new(
-            pieces.references(pages, Pages::Base),
-            "for pages to copy them into",
-        );
+        sum += Cost::new(pieces.references(pages, Pages::Base), "for pages to copy them into");
     }
     sum
 }
@@ -215,10 +207,7 @@ mod tests {
     }
 
     fn facts(cpus: u32) -> Facts {
-        let mut facts = Facts {
-            run_cpus: (0..cpus).collect(),
-            ..Facts::default()
-        };
+        let mut facts = Facts { run_cpus: (0..cpus).collect(), ..Facts::default() };
         facts.cpu.caches.push(Cache {
             level: 2,
             kind: CacheKind::Unified,
@@ -269,12 +258,7 @@ mod tests {
         let least = 8.0 * 100.0 + 100.0 + 8.0 * 2500.0;
         let most = 8.0 * 500.0 + (100.0 + 409.6) + 8.0 * 15_000.0;
         assert_eq!(takes_ns(&each), (least, most));
-        for words in [
-            "of serialising",
-            "of copying into",
-            "net.rtt",
-            "the longer of",
-        ] {
+        for words in ["of serialising", "of copying into", "net.rtt", "the longer of"] {
             assert!(two_copy.because.contains(words), "{}", two_copy.because);
         }
     }

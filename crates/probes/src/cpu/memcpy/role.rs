@@ -60,11 +60,7 @@ impl Setup<Memcpy> for Copying {
     }
 
     fn measure(&mut self, point: &At<Memcpy>, meter: &mut Meter<'_>) -> Result<(), Failure> {
-        let Copying {
-            sources,
-            walk,
-            destination,
-        } = self;
+        let Copying { sources, walk, destination } = self;
         let (from, to) = offsets(point);
         let to = &mut destination.as_mut_slice()[to..][..point.size as usize];
         match sources {

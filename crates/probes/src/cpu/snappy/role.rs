@@ -37,10 +37,7 @@ impl Setup<Snappy> for Compressor {
             let compressed = encoder.compress_vec(plain).map_err(failed)?;
             let back = decoder.decompress_vec(&compressed).map_err(failed)?;
             is_the_same(plain, &back)?;
-            pieces.push(Piece {
-                plain: plain.to_vec(),
-                compressed,
-            });
+            pieces.push(Piece { plain: plain.to_vec(), compressed });
         }
         Ok(Compressor {
             encoder,
@@ -52,13 +49,7 @@ impl Setup<Snappy> for Compressor {
     }
 
     fn measure(&mut self, point: &At<Snappy>, meter: &mut Meter<'_>) -> Result<(), Failure> {
-        let Compressor {
-            encoder,
-            decoder,
-            pieces,
-            output,
-            last,
-        } = self;
+        let Compressor { encoder, decoder, pieces, output, last } = self;
         let mut next = 0;
         let mut in_turn = |n: u64, operation: &mut dyn FnMut(&Piece) -> _| {
             for _ in 0..n {
@@ -72,9 +63,7 @@ impl Setup<Snappy> for Compressor {
                 in_turn(n, &mut |piece| encoder.compress(&piece.plain, output));
             }),
             Direction::Decompress => meter.repeatable("cost", |n| {
-                in_turn(n, &mut |piece| {
-                    decoder.decompress(&piece.compressed, output)
-                });
+                in_turn(n, &mut |piece| decoder.decompress(&piece.compressed, output));
             }),
         }
         Ok(())

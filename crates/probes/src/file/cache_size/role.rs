@@ -55,9 +55,7 @@ impl RoleAt<CacheSize> for Rereader {
         target.require_device("nothing else holds them")?;
         if target.data.len() < size {
             // Where the largest would fill the disk, a smaller one may still fit.
-            target
-                .extend(self.largest.max(size))
-                .or_else(|_| target.extend(size))?;
+            target.extend(self.largest.max(size)).or_else(|_| target.extend(size))?;
             target.evict()?;
         }
         target.read_into_cache(size)?;

@@ -150,12 +150,8 @@ mod tests {
 
     #[test]
     fn a_block_longer_than_a_contenders_file_makes_that_longer() {
-        let axes = Contention {
-            contenders: 1,
-            size: 4 << 20,
-            block: 1 << 20,
-            ..Contention::default()
-        };
+        let axes =
+            Contention { contenders: 1, size: 4 << 20, block: 1 << 20, ..Contention::default() };
         if let Some(report) = measure_if_supported(&axes) {
             assert!(value(&report, "rate").is_some());
         }
@@ -164,11 +160,7 @@ mod tests {
     #[test]
     fn contenders_read_meanwhile_and_end_before_the_next_point() {
         for contenders in [0, 2] {
-            let point = At::from(Contention {
-                contenders,
-                size: 1 << 20,
-                ..Contention::default()
-            });
+            let point = At::from(Contention { contenders, size: 1 << 20, ..Contention::default() });
             let _alone = alone();
             let mut role = Contended::default();
             if supported(role.prepare(&point, &Offers::new())).is_none() {

@@ -36,11 +36,8 @@ fn warm(point: &Read, measured: &MeasuredRows<'_>) -> Option<Cost> {
 
 fn from_the_device(point: &Read, facts: &Facts, measured: &MeasuredRows<'_>) -> Option<Cost> {
     let block = point.block as f64;
-    let blocks = expect::Blocks {
-        dir: &point.dir,
-        block: point.block,
-        jump: point.pattern.jumps(),
-    };
+    let blocks =
+        expect::Blocks { dir: &point.dir, block: point.block, jump: point.pattern.jumps() };
     let request = expect::read_request(blocks, facts, measured)?;
     let mut cost = if point.cache == Cache::Cold && point.pattern == Pattern::Sequential {
         // The kernel reads ahead: it waits before the reader does, and a block comes in a large

@@ -12,17 +12,11 @@ use costof_model::testing::facts_with_disk;
 
 /// A small file, so that tests take little.
 fn small(cache: Cache, pattern: Pattern, block: u64) -> Read {
-    Read {
-        size: 4 << 20,
-        ..at(cache, pattern, block)
-    }
+    Read { size: 4 << 20, ..at(cache, pattern, block) }
 }
 
 fn in_folder(axes: Read, folder: &str) -> Read {
-    Read {
-        dir: folder.to_owned().into(),
-        ..axes
-    }
+    Read { dir: folder.to_owned().into(), ..axes }
 }
 
 fn refused(axes: Read) -> String {
@@ -35,15 +29,10 @@ fn refused(axes: Read) -> String {
 fn bytes_come_from_where_the_point_says() {
     for pattern in [Pattern::Random, Pattern::Sequential] {
         for engine in Engine::ALL.iter().copied() {
-            for (cache, least, most) in [
-                (Cache::Warm, 0.0, NONE),
-                (Cache::Cold, ALL, 2.1),
-                (Cache::Direct, ALL, 1.01),
-            ] {
-                let axes = Read {
-                    engine,
-                    ..small(cache, pattern, 4096)
-                };
+            for (cache, least, most) in
+                [(Cache::Warm, 0.0, NONE), (Cache::Cold, ALL, 2.1), (Cache::Direct, ALL, 1.01)]
+            {
+                let axes = Read { engine, ..small(cache, pattern, 4096) };
                 if (cache, engine) == (Cache::Direct, Engine::Mmap) {
                     assert!(refused(axes).contains("page cache"));
                     continue;
@@ -80,10 +69,7 @@ fn small_blocks_are_read_where_the_cache_allows_it() {
 #[test]
 fn blocks_go_into_huge_pages_where_they_are_asked_for() {
     for cache in [Cache::Warm, Cache::Direct] {
-        let axes = Read {
-            pages: Pages::Huge,
-            ..small(cache, Pattern::Sequential, 1 << 20)
-        };
+        let axes = Read { pages: Pages::Huge, ..small(cache, Pattern::Sequential, 1 << 20) };
         if let Some(report) = measure_if_supported(&axes) {
             assert!(value(&report, "throughput") > Some(0.0), "{cache:?}");
         }
@@ -92,10 +78,7 @@ fn blocks_go_into_huge_pages_where_they_are_asked_for() {
 
 #[test]
 fn several_reads_are_in_flight_by_io_uring_alone() {
-    let axes = Read {
-        depth: 8,
-        ..small(Cache::Direct, Pattern::Random, 4096)
-    };
+    let axes = Read { depth: 8, ..small(Cache::Direct, Pattern::Random, 4096) };
     assert!(refused(axes.clone()).contains("engine=io_uring"));
     let engine = Engine::IoUring;
     if let Some(report) = measure_if_supported(&Read { engine, ..axes }) {
@@ -106,11 +89,9 @@ fn several_reads_are_in_flight_by_io_uring_alone() {
 
 #[test]
 fn a_folder_that_will_not_do_is_named_with_the_reason() {
-    for (folder, says) in [
-        ("/no/such/folder", "No such file"),
-        ("/dev/null", "Not a directory"),
-        ("/proc", "/proc"),
-    ] {
+    for (folder, says) in
+        [("/no/such/folder", "No such file"), ("/dev/null", "Not a directory"), ("/proc", "/proc")]
+    {
         let reason = refused(in_folder(small(Cache::Warm, Pattern::Random, 4096), folder));
         assert!(reason.contains(folder), "{reason}");
         assert!(reason.contains(says), "{reason}");
@@ -124,10 +105,7 @@ fn what_would_fill_a_disk_is_refused_before_it_is_written() {
     let Domain::Number { high, .. } = most.domain else {
         panic!("a size is a number");
     };
-    let reason = refused(Read {
-        size: high,
-        ..at(Cache::Direct, Pattern::Random, 4096)
-    });
+    let reason = refused(Read { size: high, ..at(Cache::Direct, Pattern::Random, 4096) });
     let has_no_folder = reason.contains("no folder on a disk");
     assert!(has_no_folder || reason.contains("would fill"), "{reason}");
 }
@@ -170,15 +148,9 @@ fn a_file_that_gets_shorter_is_a_failure_row() {
         (Cache::Warm, Engine::Mmap),
         (Cache::Cold, Engine::Pread),
     ] {
-        let point = At::from(Read {
-            engine,
-            ..small(cache, Pattern::Random, 4096)
-        });
+        let point = At::from(Read { engine, ..small(cache, Pattern::Random, 4096) });
         let _alone = alone();
-        let mut role = Reading {
-            random: Rng::with_seed(1),
-            ..Reading::default()
-        };
+        let mut role = Reading { random: Rng::with_seed(1), ..Reading::default() };
         if supported(role.prepare(&point, &Offers::new())).is_none() {
             continue;
         }
@@ -213,24 +185,12 @@ fn a_warm_read_is_a_call_and_a_copy_and_a_seek_takes_milliseconds() {
         measured(testing::at::<Memcpy>("size=4KiB"), 50.0),
     ];
     let expect = |axes: Read, kind, rows: &[_]| {
-        Read::predict(
-            &At::from(axes),
-            &facts_with_disk(kind),
-            &MeasuredRows::new(rows),
-        )
-        .unwrap()
+        Read::predict(&At::from(axes), &facts_with_disk(kind), &MeasuredRows::new(rows)).unwrap()
     };
-    let warm = expect(
-        at(Cache::Warm, Pattern::Random, 4096),
-        DiskKind::Virtual,
-        &rows,
-    );
+    let warm = expect(at(Cache::Warm, Pattern::Random, 4096), DiskKind::Virtual, &rows);
     assert!(warm.low > 200.0 && warm.high < 2000.0, "{warm:?}");
     assert!(warm.because.contains("for a read"), "{warm:?}");
-    let mapped = Read {
-        engine: Engine::Mmap,
-        ..at(Cache::Warm, Pattern::Random, 4096)
-    };
+    let mapped = Read { engine: Engine::Mmap, ..at(Cache::Warm, Pattern::Random, 4096) };
     let mapped = expect(mapped, DiskKind::Virtual, &rows);
     assert!(mapped.high < warm.high && mapped.low >= 50.0, "{mapped:?}");
     let seek = at(Cache::Direct, Pattern::Seek, 4096);
@@ -239,24 +199,13 @@ fn a_warm_read_is_a_call_and_a_copy_and_a_seek_takes_milliseconds() {
     // Measurements of the same disk beat what is usual for its kind.
     let major = PageFault { kind: Kind::Major };
     rows.push(measured(major, 60e3));
-    let direct = expect(
-        at(Cache::Direct, Pattern::Random, 4096),
-        DiskKind::Virtual,
-        &rows,
-    );
+    let direct = expect(at(Cache::Direct, Pattern::Random, 4096), DiskKind::Virtual, &rows);
     assert!(direct.low >= 30e3 && direct.high <= 90e3, "{direct:?}");
     assert!(direct.because.contains("page fault"), "{direct:?}");
-    let cold = expect(
-        at(Cache::Cold, Pattern::Random, 4096),
-        DiskKind::Virtual,
-        &rows,
-    );
+    let cold = expect(at(Cache::Cold, Pattern::Random, 4096), DiskKind::Virtual, &rows);
     assert!(cold.low > direct.low, "{cold:?}");
-    let deep = Read {
-        engine: Engine::IoUring,
-        depth: 16,
-        ..at(Cache::Direct, Pattern::Random, 4096)
-    };
+    let deep =
+        Read { engine: Engine::IoUring, depth: 16, ..at(Cache::Direct, Pattern::Random, 4096) };
     assert!(expect(deep, DiskKind::Virtual, &rows).low < direct.low / 8.0);
     let nothing = Read::predict(
         &At::from(at(Cache::Direct, Pattern::Random, 4096)),

@@ -109,11 +109,7 @@ impl Client {
         stream.set_nodelay(true)?;
         stream.set_read_timeout(Some(timeout))?;
         stream.set_write_timeout(Some(timeout))?;
-        let arguments = READ3args {
-            file: file.handle.clone(),
-            offset: 0,
-            count: block as u32,
-        };
+        let arguments = READ3args { file: file.handle.clone(), offset: 0, count: block as u32 };
         let null = call(NFS_PROGRAM::NFSPROC3_NULL, &opaque_auth::default(), &Void);
         let read = call(NFS_PROGRAM::NFSPROC3_READ, &file.credential, &arguments);
         Ok(Client {
@@ -212,11 +208,7 @@ impl Client {
         let position = self.in_flight.iter().position(|read| read.xid == xid);
         let InFlight { read, .. } = self.in_flight.swap_remove(position.ok_or(UNKNOWN_XID)?);
         if count != length || count as usize != block {
-            return Err(ReadError::Count {
-                offset: read.offset,
-                count: count.min(length),
-                block,
-            });
+            return Err(ReadError::Count { offset: read.offset, count: count.min(length), block });
         }
         Ok((read, data))
     }
@@ -271,11 +263,7 @@ impl Client {
             return Err(io::Error::from(ErrorKind::TimedOut).into());
         }
         let room = &mut self.received[self.unread.end..];
-        let most = if self.block > SMALL_BYTES {
-            missing
-        } else {
-            room.len()
-        };
+        let most = if self.block > SMALL_BYTES { missing } else { room.len() };
         match self.stream.read(&mut room[..most]) {
             Ok(0) => return Err(io::Error::from(ErrorKind::UnexpectedEof).into()),
             Ok(count) => {
@@ -326,10 +314,7 @@ impl ReadError {
     pub(super) fn failure(&self, file: &str, timeout: Duration) -> Failure {
         Failure::error(match self {
             ReadError::Connection(error) => {
-                format!(
-                    "reading {file}: {}",
-                    server::connection_error(error, timeout)
-                )
+                format!("reading {file}: {}", server::connection_error(error, timeout))
             }
             ReadError::ProtocolError(what) => format!("reading {file}: the server sends {what}"),
             ReadError::Refused(nfsstat3::NFS3ERR_STALE) => {
@@ -340,11 +325,7 @@ impl ReadError {
                  nobody unless its export says otherwise)"
             ),
             ReadError::Refused(status) => format!("reading {file}: the server answers {status}"),
-            ReadError::Count {
-                offset,
-                count,
-                block,
-            } => format!(
+            ReadError::Count { offset, count, block } => format!(
                 "{file} gave {count} of the {block} bytes at {offset}: it has become shorter while \
                  it was read, or the server gives less than it is asked for (a smaller --set \
                  block=… shows which)"
@@ -406,9 +387,7 @@ mod tests {
         });
         let file = NfsFile {
             server,
-            handle: nfs_fh3 {
-                data: Opaque::borrowed(b"handle"),
-            },
+            handle: nfs_fh3 { data: Opaque::borrowed(b"handle") },
             credential: opaque_auth::default(),
             size_bytes: 1 << 20,
             max_read_bytes: 1 << 20,
@@ -444,9 +423,7 @@ mod tests {
     }
 
     fn content(offset: u64) -> Vec<u8> {
-        (offset..offset + BLOCK as u64)
-            .map(|at| (at / 7) as u8)
-            .collect()
+        (offset..offset + BLOCK as u64).map(|at| (at / 7) as u8).collect()
     }
 
     const LONG: Duration = Duration::from_secs(60);
@@ -459,9 +436,7 @@ mod tests {
             let all: Vec<u8> = all.collect();
             // Cut in the middle of a mark, in the middle of a block, and far from either.
             let cuts = [0, 2, 3000, BLOCK + 150, all.len()];
-            cuts.windows(2)
-                .map(|cut| all[cut[0]..cut[1]].to_vec())
-                .collect()
+            cuts.windows(2).map(|cut| all[cut[0]..cut[1]].to_vec()).collect()
         });
         for round in 0..3 {
             let offsets = [0, 1, 2, 3].map(|at| (4 * round + at) * BLOCK as u64);
@@ -471,13 +446,7 @@ mod tests {
             assert_eq!(client.in_flight(), 4);
             for offset in offsets.into_iter().rev() {
                 let (completed, data) = client.complete_with_data().unwrap();
-                assert_eq!(
-                    completed,
-                    Completed {
-                        began: offset + 1,
-                        offset
-                    }
-                );
+                assert_eq!(completed, Completed { began: offset + 1, offset });
                 assert!(data == content(offset), "the block at {offset}");
             }
             assert_eq!(client.in_flight(), 0);
@@ -540,10 +509,7 @@ mod tests {
             ("a verifier that is too long", headed(&[1, 0, 0, u32::MAX])),
             ("a call that was not made", other_xid),
             ("in fragments", raw(&[0, 0, 0, 8, 0, 0])),
-            (
-                "longer than what was asked for",
-                raw(&[0xff, 0xff, 0xff, 0xff, 0, 0]),
-            ),
+            ("longer than what was asked for", raw(&[0xff, 0xff, 0xff, 0xff, 0, 0])),
             ("ends too early", raw(&marked(&[]))),
         ];
         for (why, answer) in cases {

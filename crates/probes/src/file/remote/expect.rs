@@ -27,9 +27,7 @@ pub(super) fn null_call(path: &str, measured: &MeasuredRows<'_>) -> Option<Predi
 
 /// A block, by the measured time of a call that does nothing and the measured rate of blocks.
 pub(super) fn read(point: &Remote, measured: &MeasuredRows<'_>) -> Option<Prediction> {
-    let server = RemoteCall {
-        path: point.path.clone(),
-    };
+    let server = RemoteCall { path: point.path.clone() };
     let call = measured.at(&server)?;
     let rate = measured.metric_at(&server, "rate")? / 1e9;
     let depth = point.depth as f64;
@@ -63,10 +61,7 @@ fn fastest(path: &str, call_ns: f64, rate: f64) -> f64 {
 
 /// Whether the path names a server on this machine.
 fn is_here(path: &str) -> bool {
-    let host = is_url(path)
-        .then(|| Url::parse(path).ok())
-        .flatten()
-        .map(|url| url.host);
+    let host = is_url(path).then(|| Url::parse(path).ok()).flatten().map(|url| url.host);
     host.is_some_and(|host| match host.parse::<IpAddr>() {
         Ok(address) => address.is_loopback(),
         Err(_) => host == "localhost",
@@ -89,34 +84,19 @@ mod tests {
     ) -> Prediction {
         let path = Text::Borrowed(path);
         let mut row = measured(RemoteCall { path: path.clone() }, call_ns);
-        let rate = Estimate {
-            name: "rate".into(),
-            median: rate,
-            ..row.metrics[0].clone()
-        };
+        let rate = Estimate { name: "rate".into(), median: rate, ..row.metrics[0].clone() };
         row.metrics.push(rate);
-        let point = Remote {
-            path,
-            block,
-            depth,
-            ..Remote::default()
-        };
+        let point = Remote { path, block, depth, ..Remote::default() };
         read(&point, &MeasuredRows::new(&[row])).unwrap()
     }
 
     #[test]
     fn a_block_takes_a_call_and_what_the_link_lets_through() {
-        for (block, depth, ns) in [
-            (4 << 10, 1, 380e3),
-            (1 << 20, 1, 87e6),
-            (4 << 10, 16, 5.5e6),
-            (1 << 20, 16, 1.4e9),
-        ] {
+        for (block, depth, ns) in
+            [(4 << 10, 1, 380e3), (1 << 20, 1, 87e6), (4 << 10, 16, 5.5e6), (1 << 20, 16, 1.4e9)]
+        {
             let Prediction { low, high, .. } = expected(URL, (40e3, 12e6), (block, depth));
-            assert!(
-                (low..=high).contains(&ns),
-                "{block} {depth}: {low} to {high}"
-            );
+            assert!((low..=high).contains(&ns), "{block} {depth}: {low} to {high}");
             assert!(high < 4.0 * low, "{block} {depth}: {low} to {high}");
         }
     }
@@ -131,10 +111,7 @@ mod tests {
             ("/mnt/file", 0.336e6, 1 << 20, 1, 274e6),
         ] {
             let Prediction { low, high, .. } = expected(path, (190e6, rate), (block, depth));
-            assert!(
-                (low..=high).contains(&ns),
-                "{path} {block} {depth}: {low} to {high}"
-            );
+            assert!((low..=high).contains(&ns), "{path} {block} {depth}: {low} to {high}");
         }
     }
 

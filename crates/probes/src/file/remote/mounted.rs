@@ -88,12 +88,7 @@ impl Mounted {
         })?;
         let bytes = block.next_multiple_of(base_page_bytes());
         let memory = Arena::map(bytes, PageSize::Base).or_fail("memory for a block")?;
-        Ok(MountedFile {
-            file,
-            memory,
-            block,
-            requested: None,
-        })
+        Ok(MountedFile { file, memory, block, requested: None })
     }
 }
 
@@ -138,11 +133,7 @@ impl MountedFile {
         let block = &mut self.memory.as_mut_slice()[..self.block];
         let count = self.file.read_at(block, offset)?;
         if count != self.block {
-            return Err(ReadError::Count {
-                offset,
-                count: count as u32,
-                block: self.block,
-            });
+            return Err(ReadError::Count { offset, count: count as u32, block: self.block });
         }
         Ok(read)
     }
@@ -154,27 +145,10 @@ mod tests {
 
     #[test]
     fn kinds_are_remote_or_local() {
-        for kind in [
-            "nfs",
-            "nfs4",
-            "cifs",
-            "9p",
-            "virtiofs",
-            "ceph",
-            "fuse.sshfs",
-            "fuse.rclone",
-        ] {
+        for kind in ["nfs", "nfs4", "cifs", "9p", "virtiofs", "ceph", "fuse.sshfs", "fuse.rclone"] {
             assert!(is_remote(kind), "{kind}");
         }
-        for kind in [
-            "ext4",
-            "tmpfs",
-            "overlay",
-            "fuse.ntfs-3g",
-            "fuse",
-            "fuseblk",
-            "xfs",
-        ] {
+        for kind in ["ext4", "tmpfs", "overlay", "fuse.ntfs-3g", "fuse", "fuseblk", "xfs"] {
             assert!(!is_remote(kind), "{kind}");
         }
     }
@@ -190,30 +164,21 @@ mod tests {
         };
         file.request(0, 7);
         assert_eq!(file.in_flight(), 1);
-        assert!(
-            file.memory.as_mut_slice()[..4] == [0; 4],
-            "nothing is read yet"
-        );
+        assert!(file.memory.as_mut_slice()[..4] == [0; 4], "nothing is read yet");
         let completed = file.complete().unwrap();
         assert_eq!((completed.began, completed.offset), (7, 0));
         assert_eq!(file.in_flight(), 0);
         assert_eq!(&file.memory.as_mut_slice()[..4], b"\x7fELF");
         // A read past the end fails when it is completed.
         file.request(1 << 40, 0);
-        assert!(matches!(
-            file.complete(),
-            Err(ReadError::Count { count: 0, .. })
-        ));
+        assert!(matches!(file.complete(), Err(ReadError::Count { count: 0, .. })));
         assert_eq!(file.in_flight(), 0);
     }
 
     #[test]
     fn a_local_file_and_one_that_is_not_there_are_refused() {
         let local = find("/etc/passwd").err().unwrap();
-        assert!(
-            local.reason.contains("file system of this machine"),
-            "{local}"
-        );
+        assert!(local.reason.contains("file system of this machine"), "{local}");
         let absent = find("/nonexistent/costof").err().unwrap();
         assert!(absent.reason.contains("No such file"), "{absent}");
     }

@@ -299,22 +299,13 @@ mod tests {
     fn blocks_come_each_once_or_as_the_seed_draws_them() {
         let offsets = |random| {
             let (count, bytes, next) = (5, 4, 0);
-            let mut blocks = Blocks {
-                count,
-                bytes,
-                next,
-                random,
-            };
+            let mut blocks = Blocks { count, bytes, next, random };
             [(); 12].map(|()| blocks.next())
         };
         assert_eq!(offsets(None)[..6], [0, 4, 8, 12, 16, 0]);
         let random = |seed| offsets(Some(Rng::with_seed(seed)));
         assert_eq!(random(1), random(1));
         assert_ne!(random(1), random(2));
-        assert!(
-            random(1)
-                .iter()
-                .all(|offset| [0, 4, 8, 12, 16].contains(offset))
-        );
+        assert!(random(1).iter().all(|offset| [0, 4, 8, 12, 16].contains(offset)));
     }
 }

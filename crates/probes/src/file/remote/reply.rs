@@ -77,8 +77,6 @@ impl<'r> Reply<'r> {
         if self.0.is_empty() {
             return Ok(());
         }
-        Err(Malformed::Invalid(
-            "an answer of another length than it says",
-        ))
+        Err(Malformed::Invalid("an answer of another length than it says"))
     }
 }

@@ -115,10 +115,7 @@ fn caller() -> auth_unix {
         machinename: Opaque::owned(name.trim().as_bytes().to_vec()),
         uid,
         gid,
-        gids: groups
-            .filter_map(|group| group.parse().ok())
-            .take(MAX_GROUPS)
-            .collect(),
+        gids: groups.filter_map(|group| group.parse().ok()).take(MAX_GROUPS).collect(),
     }
 }
 
@@ -143,10 +140,9 @@ fn port(address: IpAddr, Program(number, version, name): Program) -> Result<Sock
         Err(PortmapError::ProgramUnavailable) => Err(format!(
             "{address} runs no {name} version 3 over TCP (its portmapper knows of none)"
         )),
-        Err(PortmapError::Rpc(error)) => Err(format!(
-            "the portmapper at {portmapper}: {}",
-            rpc_error(&error)
-        )),
+        Err(PortmapError::Rpc(error)) => {
+            Err(format!("the portmapper at {portmapper}: {}", rpc_error(&error)))
+        }
         Err(error) => Err(format!("the portmapper at {portmapper}: {error}")),
     }
 }
@@ -156,10 +152,9 @@ fn serves_mount(nfs: SocketAddr) -> Result<bool, String> {
     match block_on(MountClient::new(connect(nfs, "NFS")?).null()) {
         Ok(()) => Ok(true),
         // Any other problem shows when the file is looked up.
-        Err(RpcError::Io(error)) if error.kind() == ErrorKind::TimedOut => Err(format!(
-            "NFS at {nfs}: {}",
-            connection_error(&error, TIMEOUT)
-        )),
+        Err(RpcError::Io(error)) if error.kind() == ErrorKind::TimedOut => {
+            Err(format!("NFS at {nfs}: {}", connection_error(&error, TIMEOUT)))
+        }
         Err(_) => Ok(false),
     }
 }
@@ -191,10 +186,7 @@ fn mount_export(
             }
         }
     }
-    Err(format!(
-        "{at} exports none of the file's folders ({})",
-        denied.join(", ")
-    ))
+    Err(format!("{at} exports none of the file's folders ({})", denied.join(", ")))
 }
 
 fn refusal(status: &mountstat3) -> String {
@@ -216,9 +208,7 @@ fn root(mounted: mountres3_ok<'_>, shown: &str) -> Result<nfs_fh3, String> {
             "{shown} requires callers to authenticate (by Kerberos; an export with sec=sys does not)"
         ));
     }
-    handle(nfs_fh3 {
-        data: Opaque::owned(mounted.fhandle.0.to_vec()),
-    })
+    handle(nfs_fh3 { data: Opaque::owned(mounted.fhandle.0.to_vec()) })
 }
 
 fn handle(handle: nfs_fh3) -> Result<nfs_fh3, String> {
@@ -236,10 +226,7 @@ fn look_up(
 ) -> Result<(nfs_fh3, fattr3), String> {
     let mut at = (root, Nfs3Option::None);
     for name in names {
-        let what = diropargs3 {
-            dir: at.0,
-            name: filename3(Opaque::borrowed(name)),
-        };
+        let what = diropargs3 { dir: at.0, name: filename3(Opaque::borrowed(name)) };
         let found = results(client.lookup(&LOOKUP3args { what }), |status| {
             let name = String::from_utf8_lossy(name);
             match status {
@@ -256,9 +243,7 @@ fn look_up(
     let attributes = match at.1 {
         Nfs3Option::Some(attributes) => attributes,
         Nfs3Option::None => {
-            let file = GETATTR3args {
-                object: at.0.clone(),
-            };
+            let file = GETATTR3args { object: at.0.clone() };
             let refusal = |status| format!("its attributes: {status}");
             results(client.getattr(&file), refusal)?.obj_attributes
         }
@@ -268,12 +253,8 @@ fn look_up(
 
 /// What the server lets callers do with a file.
 fn limits(client: &mut Nfs3Client<BlockingStream>, file: &nfs_fh3) -> Result<FSINFO3resok, String> {
-    let file = FSINFO3args {
-        fsroot: file.clone(),
-    };
-    results(client.fsinfo(&file), |status| {
-        format!("the limits of its file system: {status}")
-    })
+    let file = FSINFO3args { fsroot: file.clone() };
+    results(client.fsinfo(&file), |status| format!("the limits of its file system: {status}"))
 }
 
 /// The results of a call; `refusal` says what a status other than success means.

@@ -94,14 +94,7 @@ impl Source {
                 (mounted.name, None, Via::Kernel(file))
             }
         };
-        Ok(Reader {
-            name,
-            size_bytes,
-            block,
-            depth,
-            server,
-            via,
-        })
+        Ok(Reader { name, size_bytes, block, depth, server, via })
     }
 }
 

@@ -96,12 +96,10 @@ impl AsyncWrite for BlockingStream {
         self.deadline = Instant::now() + self.timeout;
         self.before_mark = true;
         self.procedure = procedure_of(buffer).unwrap_or_default();
-        self.stream
-            .write_all(buffer)
-            .map_err(|error| match error.kind() {
-                ErrorKind::WouldBlock => ErrorKind::TimedOut.into(),
-                _ => error,
-            })
+        self.stream.write_all(buffer).map_err(|error| match error.kind() {
+            ErrorKind::WouldBlock => ErrorKind::TimedOut.into(),
+            _ => error,
+        })
     }
 }
 
@@ -211,9 +209,7 @@ mod tests {
         };
         let lookup: fn(BlockingStream) -> String = |stream| {
             let what = diropargs3 {
-                dir: nfs_fh3 {
-                    data: Opaque::borrowed(b"handle"),
-                },
+                dir: nfs_fh3 { data: Opaque::borrowed(b"handle") },
                 name: filename3(Opaque::borrowed(b"file")),
             };
             let found = block_on(Nfs3Client::new(stream).lookup(&LOOKUP3args { what }));

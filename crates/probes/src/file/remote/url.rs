@@ -43,30 +43,21 @@ impl Url {
     pub(super) fn folder(&self, count: usize) -> Vec<u8> {
         match &self.names[..count] {
             [] => b"/".to_vec(),
-            names => names
-                .iter()
-                .flat_map(|name| [b"/", &name[..]].concat())
-                .collect(),
+            names => names.iter().flat_map(|name| [b"/", &name[..]].concat()).collect(),
         }
     }
 }
 
 fn parse(text: &str) -> Result<Url, &'static str> {
-    let rest = text
-        .strip_prefix("nfs://")
-        .ok_or("it does not begin with nfs://")?;
+    let rest = text.strip_prefix("nfs://").ok_or("it does not begin with nfs://")?;
     let (server, path) = rest.split_once('/').ok_or("no path follows the host")?;
     let (host, port) = match server.strip_prefix('[') {
         Some(bracketed) => {
-            let (host, rest) = bracketed
-                .split_once(']')
-                .ok_or("the bracket around the address is not closed")?;
+            let (host, rest) =
+                bracketed.split_once(']').ok_or("the bracket around the address is not closed")?;
             let port = match rest {
                 "" => None,
-                rest => Some(
-                    rest.strip_prefix(':')
-                        .ok_or("a colon must stand before the port")?,
-                ),
+                rest => Some(rest.strip_prefix(':').ok_or("a colon must stand before the port")?),
             };
             (host, port)
         }
@@ -94,11 +85,7 @@ fn parse(text: &str) -> Result<Url, &'static str> {
     match names.len() {
         0 | 1 => Err("an export and a file in it must follow the host"),
         count if count > MAX_DEPTH + 1 => Err("it goes through too many folders"),
-        _ => Ok(Url {
-            host: host.to_owned(),
-            port,
-            names,
-        }),
+        _ => Ok(Url { host: host.to_owned(), port, names }),
     }
 }
 
@@ -161,10 +148,7 @@ mod tests {
         assert_eq!(url.folder(0), b"/");
         assert_eq!(url.to_string(), "nfs://10.77.0.1:2049/export/a,b/file");
         let url = Url::parse("nfs://[fd00::1]//e/./f").unwrap();
-        assert_eq!(
-            (&*url.host, url.port, url.names.len()),
-            ("fd00::1", None, 2)
-        );
+        assert_eq!((&*url.host, url.port, url.names.len()), ("fd00::1", None, 2));
         assert_eq!(url.to_string(), "nfs://[fd00::1]/e/f");
         assert_eq!(Url::parse("nfs://server/e/f").unwrap().host, "server");
     }

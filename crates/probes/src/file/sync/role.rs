@@ -36,10 +36,7 @@ impl RoleAt<Sync> for Syncing {
         };
         target.require_device("nothing lasts there")?;
         target.extend(size)?;
-        let how = How {
-            is_direct: false,
-            sync: point.call.into(),
-        };
+        let how = How { is_direct: false, sync: point.call.into() };
         let writer = Writer::new(&target.data, how, Order::sequential(size, block));
         let mut writer = target.check("write", writer)?;
         if point.r#where == Where::Append {

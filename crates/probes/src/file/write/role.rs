@@ -19,10 +19,7 @@ pub(super) struct Writing {
 
 impl Writing {
     pub(super) fn start(launch: &Launch) -> Writing {
-        Writing {
-            random: Rng::with_seed(launch.seed),
-            ..Writing::default()
-        }
+        Writing { random: Rng::with_seed(launch.seed), ..Writing::default() }
     }
 }
 
@@ -85,9 +82,7 @@ impl RoleAt<Write> for Writing {
         let target = self.target.as_ref().expect("a measured point has a file");
         let mut writer = self.writer.take().expect("a measured point has a writer");
         let count = target_file::quarter_of_time(meter).max(MIN_COUNTED);
-        report_cpu(meter, count * point.block, || {
-            target.check("write", writer.write(count))
-        })?;
+        report_cpu(meter, count * point.block, || target.check("write", writer.write(count)))?;
         if !target.check("write", writer.is_written(&target.data))? {
             fail!("the last block differs from what was written");
         }
@@ -113,10 +108,7 @@ mod tests {
     fn blocks_go_where_the_point_says() {
         for cache in Cache::ALL.iter().copied() {
             for pattern in [Pattern::Random, Pattern::Sequential] {
-                let axes = Write {
-                    size: 4 << 20,
-                    ..at(cache, pattern, 4096)
-                };
+                let axes = Write { size: 4 << 20, ..at(cache, pattern, 4096) };
                 if let Some(report) = measure_if_supported(&axes) {
                     assert_eq!(report.allocations, 0, "{axes:?}");
                     assert!(value(&report, "throughput") > Some(0.0), "{axes:?}");
@@ -130,10 +122,7 @@ mod tests {
     #[test]
     fn what_was_dropped_from_the_page_cache_is_there_again_for_a_warm_point() {
         let size = 100_000;
-        let point = At::from(Write {
-            size,
-            ..at(Cache::Warm, Pattern::Random, 4096)
-        });
+        let point = At::from(Write { size, ..at(Cache::Warm, Pattern::Random, 4096) });
         let _alone = alone();
         let mut role = Writing::default();
         for _ in 0..2 {

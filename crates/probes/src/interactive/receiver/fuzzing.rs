@@ -27,8 +27,7 @@ static RECEIVERS: LazyLock<[Receiver; 2]> = LazyLock::new(|| {
 /// The end of a connection whose peer has sent these bytes, and the peer's end.
 pub(in crate::interactive) fn connection(sent: &[u8]) -> (Control, UnixStream) {
     let (own, mut peer) = UnixStream::pair().expect("there are sockets");
-    peer.write_all(&sent[..sent.len().min(MOST_BYTES)])
-        .expect("there is room");
+    peer.write_all(&sent[..sent.len().min(MOST_BYTES)]).expect("there is room");
     peer.shutdown(Shutdown::Write).expect("it is connected");
     (Control::unix(own).expect("it is a socket"), peer)
 }
@@ -45,20 +44,14 @@ pub fn receiver(bytes: &[u8]) {
     let mut lines = Lines::new(&waiter.control);
     match receiver.admitted(&mut lines, &waiter, &AtomicBool::new(false)) {
         Ok((workload, _slot)) => {
-            assert!(
-                receiver.token.is_none(),
-                "{workload:?} is served without the token"
-            );
+            assert!(receiver.token.is_none(), "{workload:?} is served without the token");
             assert!(workload.held_bytes() <= MEMORY_MOST_BYTES, "{workload:?}");
             workload.what();
         }
         Err(rejection) => {
             rejection.tell(&waiter.control);
             let reason = rejection.reason();
-            assert!(
-                !reason.is_empty() && !reason.contains(harmless::is_harmful),
-                "{reason}"
-            );
+            assert!(!reason.is_empty() && !reason.contains(harmless::is_harmful), "{reason}");
         }
     }
 }

@@ -14,19 +14,12 @@ pub fn sender(bytes: &[u8]) {
     let mut lines = Lines::new(&control);
     let address = Address::Ip("127.0.0.1".to_owned(), 1);
     let asked = asked(&address, &[], Conditions::default()).expect("these are the defaults");
-    let will = Request::Will {
-        asked: asked.clone(),
-        place: THIS_END.place.clone(),
-    };
+    let will = Request::Will { asked: asked.clone(), place: THIS_END.place.clone() };
     match greet(&control, &mut lines, Some("token"), &will, || true) {
         Ok(Reply::Begin { offers, place, .. }) => {
             let offers = offers_at(offers, control.peer_address());
             if let Ok(Endpoint::Ip(addresses)) = rendezvous::offered::<Endpoint>(&offers) {
-                assert!(
-                    addresses
-                        .iter()
-                        .all(|address| address.ip() == control.remote)
-                );
+                assert!(addresses.iter().all(|address| address.ip() == control.remote));
             }
             let workload = asked.over(&between(&THIS_END.place, &place));
             let workload = workload.expect("it was allowed");
@@ -38,10 +31,7 @@ pub fn sender(bytes: &[u8]) {
             }
         }
         Ok(Reply::Refused { reason, .. }) => {
-            assert!(
-                !printable(&reason).contains(harmless::is_harmful),
-                "{reason:?}"
-            );
+            assert!(!printable(&reason).contains(harmless::is_harmful), "{reason:?}");
         }
         Ok(Reply::End | Reply::Arrived { .. }) | Err(_) => {}
     }

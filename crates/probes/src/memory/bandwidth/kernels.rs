@@ -83,16 +83,8 @@ mod tests {
         let past = kernels(Operation::Copy, Kernels::Nontemporal).expect("every CPU has it");
         assert!(past.iter().all(|kernel| kernel.nontemporal));
         let refused = |operation, word| kernels(operation, word).expect_err("no such kernel");
-        assert!(
-            refused(Operation::Read, Kernels::Nontemporal)
-                .reason
-                .contains("nontemporal")
-        );
-        let foreign = if cfg!(target_arch = "x86_64") {
-            Kernels::Neon
-        } else {
-            Kernels::Sse2
-        };
+        assert!(refused(Operation::Read, Kernels::Nontemporal).reason.contains("nontemporal"));
+        let foreign = if cfg!(target_arch = "x86_64") { Kernels::Neon } else { Kernels::Sse2 };
         let reason = refused(Operation::Read, foreign).reason;
         assert!(reason.contains("this CPU lacks"), "{reason}");
     }

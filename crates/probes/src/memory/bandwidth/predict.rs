@@ -102,11 +102,7 @@ fn main_memory(
                 Unit::Nanoseconds.display(ns)
             ),
         ),
-        None => (
-            8e9,
-            60e9,
-            format!("a core moves 8 to 60 GB/s from main memory{why}"),
-        ),
+        None => (8e9, 60e9, format!("a core moves 8 to 60 GB/s from main memory{why}")),
     };
     let threads = point.threads;
     let (low, high) = (part * low, part * high * threads as f64);

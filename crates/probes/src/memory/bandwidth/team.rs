@@ -37,9 +37,7 @@ impl Team {
         };
         team.each(move |stream| {
             let bytes = stream.arena().len() as u64;
-            stream
-                .populate()
-                .map_err(|error| arenas::failed("touch", bytes, pages, &error))?;
+            stream.populate().map_err(|error| arenas::failed("touch", bytes, pages, &error))?;
             arenas::check(stream.arena(), pages, arenas::MOSTLY)
         })?;
         Ok(team)

@@ -128,10 +128,9 @@ fn page_walk(point: &Latency, facts: &Facts) -> ((f64, f64), &'static str) {
              the hypervisor's",
         ),
         // The entry comes from a cache.
-        (Pattern::Random, Pages::Base) => (
-            (10.0, 60.0),
-            "70 to 140 ns for main memory, and 10 to 60 ns for a page walk",
-        ),
+        (Pattern::Random, Pages::Base) => {
+            ((10.0, 60.0), "70 to 140 ns for main memory, and 10 to 60 ns for a page walk")
+        }
         _ => ((0.0, 0.0), "main memory"),
     }
 }
@@ -193,12 +192,7 @@ mod tests {
         let rows = [measured(Frequency {}, 2e9)];
         let mut expect = |vendor: &str, pattern, size, stride| {
             facts.cpu.vendor = Some(vendor.to_owned());
-            let point = Latency {
-                size,
-                pattern,
-                stride,
-                ..Latency::default()
-            };
+            let point = Latency { size, pattern, stride, ..Latency::default() };
             let prediction = predict(&point, &facts, &MeasuredRows::new(&rows)).unwrap();
             (prediction.low, prediction.high)
         };
@@ -232,11 +226,7 @@ mod tests {
         let mut facts = Facts::default();
         let mut range = |pages, is_virtual| {
             facts.virtualization.virtual_machine = is_virtual;
-            let point = Latency {
-                size: 1 << 30,
-                pages,
-                ..Latency::default()
-            };
+            let point = Latency { size: 1 << 30, pages, ..Latency::default() };
             let prediction = predict(&point, &facts, &MeasuredRows::new(&[])).unwrap();
             (prediction.low, prediction.high)
         };

@@ -80,11 +80,7 @@ fn within_the_machine(
     };
     let packets = (bytes / packet).max(1.0);
     // The receiver copies from another CPU's cache, which is no nearer than memory.
-    let copies = Cost::bytes(
-        bytes,
-        (copy / 3.5, copy / 1.5),
-        "copied twice, in turn or at once,",
-    );
+    let copies = Cost::bytes(bytes, (copy / 3.5, copy / 1.5), "copied twice, in turn or at once,");
     let calls = (read * each * packets).named("for its packets");
     // As many flows at once as there are CPUs for both ends.
     let at_once = point.flows.min(facts.usable_cpus().len() / 2).max(1) as f64;
@@ -96,17 +92,9 @@ mod tests {
     use super::*;
 
     fn over_a_link(over: Over, size: usize, link: &'static str) -> Option<Prediction> {
-        let axes = Bandwidth {
-            over,
-            size,
-            ..Bandwidth::default()
-        };
+        let axes = Bandwidth { over, size, ..Bandwidth::default() };
         let link = link.into();
-        predict(
-            &At { axes, link },
-            &Facts::default(),
-            &MeasuredRows::new(&[]),
-        )
+        predict(&At { axes, link }, &Facts::default(), &MeasuredRows::new(&[]))
     }
 
     #[test]

@@ -21,10 +21,7 @@ pub(super) fn predict(
         }
         Kind::MinorAnonymous => (ALLOCATE, filled(measured, "clearing 4 KiB")?),
     };
-    let exception = entry(
-        EXCEPTION,
-        "for an exception, its return and two misses of the TLB",
-    )?;
+    let exception = entry(EXCEPTION, "for an exception, its return and two misses of the TLB")?;
     let open = syscall::measured_cost(measured, syscall::Call::Open)?;
     (exception + open * code + filled).predict("cost")
 }
@@ -45,10 +42,8 @@ fn filled(measured: &MeasuredRows<'_>, name: &str) -> Option<Cost> {
 /// A page of this machine's size, which clearing takes all of the time of.
 fn huge(facts: &Facts) -> Option<Prediction> {
     let bytes = facts.huge_pages.transparent_size_bytes?;
-    let because = format!(
-        "{} cleared at 6 to 20 GB/s, as one core writes main memory",
-        display_bytes(bytes)
-    );
+    let because =
+        format!("{} cleared at 6 to 20 GB/s, as one core writes main memory", display_bytes(bytes));
     cost_ns((bytes as f64 / 20.0, bytes as f64 / 6.0), because)
 }
 
@@ -57,15 +52,12 @@ fn from_the_device(facts: &Facts) -> Option<Prediction> {
     let kind = |disk: &Disk| match disk.kind {
         DiskKind::Memory | DiskKind::Loop | DiskKind::Raid | DiskKind::Mapped => None,
         DiskKind::Rotational => Some(("a seek and half a turn of a disk", (4e6, 15e6))),
-        DiskKind::Virtual => Some((
-            "two exits or more to a host that reads flash or its own cache",
-            (30e3, 110e3),
-        )),
+        DiskKind::Virtual => {
+            Some(("two exits or more to a host that reads flash or its own cache", (30e3, 110e3)))
+        }
         _ => Some(("a read of flash", (40e3, 140e3))),
     };
     let mut kinds = facts.disks.iter().filter_map(kind);
     let (because, range) = kinds.next()?;
-    kinds
-        .all(|(other, _)| other == because)
-        .then(|| cost_ns(range, because))?
+    kinds.all(|(other, _)| other == because).then(|| cost_ns(range, because))?
 }

@@ -39,10 +39,7 @@ pub(super) struct Toucher {
 
 impl Toucher {
     pub(super) fn start(launch: &Launch) -> Toucher {
-        Toucher {
-            random: Rng::with_seed(launch.seed),
-            ..Toucher::default()
-        }
+        Toucher { random: Rng::with_seed(launch.seed), ..Toucher::default() }
     }
 
     fn file(&mut self) -> Result<Rc<Scratch>, Failure> {
@@ -106,9 +103,7 @@ impl RoleAt<PageFault> for Toucher {
         let counted = faults.end().map_err(refused)?;
         let touches = counted.touches as f64;
         let each = counted.faults as f64 / touches;
-        let mapped = faults
-            .mapped_bytes()
-            .or_unsupported("cannot see what was mapped")?;
+        let mapped = faults.mapped_bytes().or_unsupported("cannot see what was mapped")?;
         meter.value("faults", each);
         meter.value("mapped", mapped);
         let page = match point.kind {

@@ -28,10 +28,7 @@ impl Setup<Process> for Parent {
         let resident = hold(point.resident)?;
         // What it does once it does again.
         starter.start().and_then(Child::wait).map_err(refused)?;
-        Ok(Parent {
-            starter,
-            _resident: resident,
-        })
+        Ok(Parent { starter, _resident: resident })
     }
 
     fn measure(&mut self, point: &At<Process>, meter: &mut Meter<'_>) -> Result<(), Failure> {

@@ -42,17 +42,8 @@ fn two_of(point: &CoreToCore, cpus: &[usize]) -> Result<[usize; 2], Failure> {
 impl Setup<CoreToCore> for Pair {
     fn set_up(point: &At<CoreToCore>, launch: &Launch) -> Result<Pair, Failure> {
         let home = affinity::allowed().or_fail("cannot read the allowed CPUs")?;
-        let all = if launch.cpus.is_empty() {
-            &home
-        } else {
-            &launch.cpus
-        };
-        Ok(Pair {
-            cpus: two_of(point, all)?,
-            home,
-            line: Arc::default(),
-            sent: Arc::default(),
-        })
+        let all = if launch.cpus.is_empty() { &home } else { &launch.cpus };
+        Ok(Pair { cpus: two_of(point, all)?, home, line: Arc::default(), sent: Arc::default() })
     }
 
     fn measure(&mut self, _: &At<CoreToCore>, meter: &mut Meter<'_>) -> Result<(), Failure> {
@@ -71,10 +62,7 @@ impl Setup<CoreToCore> for Pair {
 
     fn check(self, _: &At<CoreToCore>, _: &mut Meter<'_>) -> Result<(), Failure> {
         let (made, sent) = (self.line.round_trips(), self.sent.load(Ordering::Relaxed));
-        ensure!(
-            made == sent,
-            "the line was sent {sent} times and made {made} round trips"
-        );
+        ensure!(made == sent, "the line was sent {sent} times and made {made} round trips");
         Ok(())
     }
 }

@@ -122,10 +122,7 @@ fn relative(rows: &Rows<'_>, dots: &[Dot], least: f64, metric: &str) -> Vec<Dot>
 fn ideal(panel: &Panel, least: f64, series: usize) -> Line {
     let dots = panel.lines.iter().flat_map(|line| &line.dots);
     let places: BTreeSet<u64> = dots.map(|dot| dot.x as u64).collect();
-    let dots = places.into_iter().map(|x| Dot {
-        x: x as f64,
-        y: x as f64 / least,
-        ..Dot::default()
-    });
+    let dots =
+        places.into_iter().map(|x| Dot { x: x as f64, y: x as f64 / least, ..Dot::default() });
     Line::new(series, Kind::Steps, dots)
 }

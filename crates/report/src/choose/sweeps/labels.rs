@@ -22,14 +22,10 @@ impl Probe<'_> {
             Some(Domain::Choice(choices)) => &choices[..],
             Some(Domain::Number { .. } | Domain::Place { .. }) | None => &[],
         };
-        let choices = choices
-            .iter()
-            .map(|choice| AxisValue::Word(choice.value.clone()));
+        let choices = choices.iter().map(|choice| AxisValue::Word(choice.value.clone()));
         let mut words: Vec<AxisValue> = choices.filter(|word| there.contains(word)).collect();
         // Numbers in ascending order, other words in their order of appearance.
-        let numbers = there
-            .iter()
-            .filter(|value| matches!(value, AxisValue::Number(_)));
+        let numbers = there.iter().filter(|value| matches!(value, AxisValue::Number(_)));
         let others = values().filter(|value| matches!(value, AxisValue::Word(_)));
         let mut known: HashSet<AxisValue> = words.iter().cloned().collect();
         for value in numbers.copied().chain(others) {
@@ -109,9 +105,7 @@ impl Probe<'_> {
             let about = shortened(&axis.about, SENTENCES);
             format!("{}: {about}", capital(&axis.name))
         }));
-        let sentences = parts
-            .iter()
-            .map(|part| format!("{}.", part.trim_end_matches('.')));
+        let sentences = parts.iter().map(|part| format!("{}.", part.trim_end_matches('.')));
         sentences.collect::<Vec<_>>().join(" ")
     }
 

@@ -61,10 +61,7 @@ pub(super) fn vertically(panels: &[Panel]) -> &'static str {
         return "";
     };
     let mut others = others.iter();
-    if others
-        .clone()
-        .any(|panel| logarithmic(panel) != logarithmic(first))
-    {
+    if others.clone().any(|panel| logarithmic(panel) != logarithmic(first)) {
         " Each panel has its own vertical axis; some are logarithmic."
     } else if others.any(|panel| ends(panel) != ends(first)) {
         " Each panel has its own vertical axis."
@@ -78,11 +75,7 @@ pub(super) fn without_empty_words(panel: &mut Panel) {
     let Scale::Words(words) = &mut panel.x.scale else {
         return;
     };
-    let mut dots: Vec<&mut Dot> = panel
-        .lines
-        .iter_mut()
-        .flat_map(|line| &mut line.dots)
-        .collect();
+    let mut dots: Vec<&mut Dot> = panel.lines.iter_mut().flat_map(|line| &mut line.dots).collect();
     let used: BTreeSet<usize> = dots.iter().map(|dot| dot.x as usize).collect();
     *words = used.iter().map(|at| words[at - 1].clone()).collect();
     for dot in &mut dots {

@@ -2,13 +2,7 @@
 //! alone. It is what the generated client does, method by method, and stands here because the
 //! arguments of a method are private to the generated code.
 
-#![warn(
-    dead_code,
-    unreachable_pub,
-    unused_imports,
-    clippy::all,
-    clippy::unwrap_used
-)]
+#![warn(dead_code, unreachable_pub, unused_imports, clippy::all, clippy::unwrap_used)]
 
 use super::*;
 use crate::Payload;

@@ -68,10 +68,7 @@ impl Trial {
         let is_temporary = |path: &PathBuf| path.extension().is_some_and(|kind| kind == "tmp");
         let mut left: Vec<PathBuf> = files(&folder).into_iter().filter(is_temporary).collect();
         left.extend(
-            fs::read_dir(self.place.path("tmp"))
-                .unwrap()
-                .flatten()
-                .map(|entry| entry.path()),
+            fs::read_dir(self.place.path("tmp")).unwrap().flatten().map(|entry| entry.path()),
         );
         if !left.is_empty() && !self.has_killed {
             found.push(format!("left: {left:?}"));
@@ -86,9 +83,8 @@ impl Trial {
             .written
             .keys()
             .filter(|path| path.starts_with(self.folder()) && !files.contains(path));
-        let mut found: Vec<String> = lost
-            .map(|path| format!("{} is gone", path.display()))
-            .collect();
+        let mut found: Vec<String> =
+            lost.map(|path| format!("{} is gone", path.display())).collect();
         for file in files {
             let written = self.written.get(&file).map_or(&[][..], |bytes| bytes);
             if let Err(why) = self.check_run(&file, written) {
@@ -110,9 +106,7 @@ impl Trial {
             Err(error) => return Err(error.to_string()),
             Ok(_) => {}
         }
-        let resume = self
-            .place
-            .costof(&format!("run --resume {} --force", file.display()));
+        let resume = self.place.costof(&format!("run --resume {} --force", file.display()));
         let resume = match &self.namespaces {
             Some(namespaces) => namespaces.at_the_near_end(&resume),
             None => resume,
@@ -129,11 +123,8 @@ impl Trial {
         let kept = &bytes[..run_file::read(&bytes[..]).unwrap().whole_bytes as usize];
         let run =
             run_file::read(&resumed[..]).map_err(|error| format!("after --resume: {error}"))?;
-        let launches: BTreeSet<_> = run
-            .launches
-            .iter()
-            .map(|row| (row.block, row.launch))
-            .collect();
+        let launches: BTreeSet<_> =
+            run.launches.iter().map(|row| (row.block, row.launch)).collect();
         match code {
             _ if !resumed.starts_with(kept) => Err("--resume changes what was written".to_owned()),
             _ if launches.len() != run.launches.len() => Err("a launch is there twice".to_owned()),
@@ -147,6 +138,5 @@ impl Trial {
 
 /// Whether an error says more than that there is one.
 fn has_reason(err: &str) -> bool {
-    err.lines()
-        .any(|line| line.starts_with("costof: ") && line.len() > 20)
+    err.lines().any(|line| line.starts_with("costof: ") && line.len() > 20)
 }

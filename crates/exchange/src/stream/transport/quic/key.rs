@@ -129,9 +129,7 @@ mod tests {
 
     #[test]
     fn no_other_key_is_trusted() {
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         runtime.unwrap().block_on(async {
             let ((own, key), (_, another)) = (server().unwrap(), server().unwrap());
             let receiver = Endpoint::server(own, ([127, 0, 0, 1], 0).into()).unwrap();

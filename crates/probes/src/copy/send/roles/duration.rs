@@ -41,15 +41,8 @@ fn least(point: &At<CopySend>) -> Duration {
 pub(super) fn duration(point: &At<CopySend>, asked_ns: f64, round_trip: Duration) -> Duration {
     let asked = Duration::from_nanos(asked_ns as u64);
     let gets_going = point.pattern == Pattern::Stream && point.link != "sink";
-    let times = if gets_going && asked >= LEAST {
-        STRETCH
-    } else {
-        1
-    };
-    (times * asked)
-        .max(least(point))
-        .max(ROUND_TRIPS * round_trip)
-        .min(MOST)
+    let times = if gets_going && asked >= LEAST { STRETCH } else { 1 };
+    (times * asked).max(least(point)).max(ROUND_TRIPS * round_trip).min(MOST)
 }
 
 #[cfg(test)]
@@ -58,17 +51,9 @@ mod tests {
     use costof_measure::schedule::Precision;
 
     fn round_ms(pattern: Pattern, link: &'static str, asked_ns: f64, round_trip_ms: u64) -> u128 {
-        let axes = CopySend {
-            pattern,
-            ..CopySend::default()
-        };
+        let axes = CopySend { pattern, ..CopySend::default() };
         let link = link.into();
-        duration(
-            &At { axes, link },
-            asked_ns,
-            Duration::from_millis(round_trip_ms),
-        )
-        .as_millis()
+        duration(&At { axes, link }, asked_ns, Duration::from_millis(round_trip_ms)).as_millis()
     }
 
     #[test]
@@ -82,12 +67,7 @@ mod tests {
         // A connection into a sink needs no warm-up.
         assert_eq!(full(Pattern::Stream, "sink"), 50);
         assert_eq!(full(Pattern::Echo, "loopback"), 200);
-        let default = of(
-            Precision::Default,
-            CopySend::ROUNDS,
-            Pattern::Stream,
-            "loopback",
-        );
+        let default = of(Precision::Default, CopySend::ROUNDS, Pattern::Stream, "loopback");
         let quick = of(Precision::Quick, 1, Pattern::Stream, "loopback");
         assert_eq!((default, quick), (50, 50));
     }
@@ -95,10 +75,7 @@ mod tests {
     #[test]
     fn a_long_link_has_its_round_trips_up_to_ten_seconds() {
         for (round_trip_ms, round) in [(1, 50), (100, 4_000), (1_000, 10_000)] {
-            assert_eq!(
-                round_ms(Pattern::Stream, "remote", 10e6, round_trip_ms),
-                round
-            );
+            assert_eq!(round_ms(Pattern::Stream, "remote", 10e6, round_trip_ms), round);
         }
     }
 }

@@ -155,10 +155,7 @@ impl RoleAt<CopySend> for Receiving {
             return Ok(Offers::new());
         }
         self.answers = match point.pattern {
-            Pattern::Echo => messages(point, &mut self.random)?
-                .into_iter()
-                .map(Some)
-                .collect(),
+            Pattern::Echo => messages(point, &mut self.random)?.into_iter().map(Some).collect(),
             Pattern::Stream | Pattern::Trigger => (0..point.threads).map(|_| None).collect(),
         };
         let (listener, mut offers) = rendezvous::listen(

@@ -106,14 +106,7 @@ impl Sending {
         let primitive = point.full_primitive()?;
         let flows = if let Some(sink) = self.rendezvous.sink {
             let addresses = (self.rendezvous.address, sink);
-            delivery::into_sink(
-                transport,
-                addresses,
-                acknowledger,
-                control,
-                primitive,
-                messages,
-            )
+            delivery::into_sink(transport, addresses, acknowledger, control, primitive, messages)
         } else {
             let address: Address = rendezvous::offered(&self.offers)?;
             let token = self.rendezvous.token.as_bytes();
@@ -161,14 +154,8 @@ impl Sending {
             left_to_count(used, &self.offers, self.rendezvous.apart)
         };
         let interrupts = interrupts.map(SoftInterrupts::watch);
-        let latencies = each(flows, &self.cpus, |flow| {
-            self.send_through(flow, point, duration)
-        });
-        for ns in latencies
-            .map_err(|error| failed(point, &error))?
-            .into_iter()
-            .flatten()
-        {
+        let latencies = each(flows, &self.cpus, |flow| self.send_through(flow, point, duration));
+        for ns in latencies.map_err(|error| failed(point, &error))?.into_iter().flatten() {
             meter.latency("latency", ns as f64);
         }
         self.report_rate(flows, meter)?;
@@ -197,10 +184,7 @@ impl Sending {
             Pattern::Echo => {
                 // Enough capacity for the whole round, so that nothing is allocated while it is
                 // timed.
-                let most = self
-                    .ending
-                    .as_ref()
-                    .map_or(u64::MAX, |(_, end)| end.messages);
+                let most = self.ending.as_ref().map_or(u64::MAX, |(_, end)| end.messages);
                 let most = (duration.as_micros() * 2).min(most.into()).min(4 << 20);
                 latencies.reserve_exact(most as usize);
                 flow.echo(duration, point.in_flight as usize, &mut |ns| {

@@ -20,19 +20,11 @@ const REUSES_OF_LARGE: u64 = 3;
 const LARGE_BYTES: u64 = 1 << 20;
 
 fn reuses(point: &At<CopySend>) -> u64 {
-    if point.size > LARGE_BYTES {
-        REUSES_OF_LARGE
-    } else {
-        REUSES
-    }
+    if point.size > LARGE_BYTES { REUSES_OF_LARGE } else { REUSES }
 }
 
 /// The cache levels whose pollution is measured, with their metrics.
-const LEVELS: [(u32, &str); 3] = [
-    (1, "pollution_l1"),
-    (2, "pollution_l2"),
-    (3, "pollution_l3"),
-];
+const LEVELS: [(u32, &str); 3] = [(1, "pollution_l1"), (2, "pollution_l2"), (3, "pollution_l3")];
 
 /// Bytes sent between two readings of an array that fills a cache.
 const POLLUTING_BYTES: u64 = 1 << 20;
@@ -47,11 +39,7 @@ fn polluting(point: &At<CopySend>) -> u64 {
 }
 
 fn pollutions(point: &At<CopySend>) -> u64 {
-    if path::delays_ns(&point.link) > SLOW_NS {
-        1
-    } else {
-        POLLUTIONS
-    }
+    if path::delays_ns(&point.link) > SLOW_NS { 1 } else { POLLUTIONS }
 }
 
 pub(super) type Victims = Vec<(&'static str, Victim)>;
@@ -123,11 +111,7 @@ mod tests {
     #[test]
     fn as_many_are_sent_as_the_receiver_expects_where_no_cache_can_be_measured() {
         const TOKEN: &[u8] = b"0123456789abcdef0123456789abcdef";
-        let point = At::from(CopySend {
-            size: 64,
-            working_set: 4096,
-            ..CopySend::default()
-        });
+        let point = At::from(CopySend { size: 64, working_set: 4096, ..CopySend::default() });
         let transport = point.transport();
         let address = std::net::IpAddr::from(Ipv4Addr::LOCALHOST);
         let listener = Listener::open(transport.over(), address, (0, 0), 1, TOKEN).unwrap();

@@ -25,19 +25,11 @@ pub fn nfs(bytes: &[u8]) {
     let stream =
         TcpStream::connect(LISTENER.local_addr().expect("it listens")).expect("it connects");
     let (mut server, _) = LISTENER.accept().expect("one connects");
-    server
-        .write_all(&sent[..sent.len().min(MOST_BYTES)])
-        .expect("there is room");
+    server.write_all(&sent[..sent.len().min(MOST_BYTES)]).expect("there is room");
     server.shutdown(Shutdown::Write).expect("it is connected");
     let error = match which % 4 {
-        0 => read(stream)
-            .err()
-            .map(|error| error.failure("nfs://h/e/f", TIMEOUT).reason),
-        kind => called(
-            kind,
-            BlockingStream::new(stream, TIMEOUT).expect("it is a socket"),
-        )
-        .err(),
+        0 => read(stream).err().map(|error| error.failure("nfs://h/e/f", TIMEOUT).reason),
+        kind => called(kind, BlockingStream::new(stream, TIMEOUT).expect("it is a socket")).err(),
     };
     let is_harmful = |reason: &String| reason.is_empty() || reason.contains(harmless::is_harmful);
     assert!(!error.as_ref().is_some_and(is_harmful), "{error:?}");
@@ -47,9 +39,7 @@ pub fn nfs(bytes: &[u8]) {
 fn read(stream: TcpStream) -> Result<(), ReadError> {
     let file = NfsFile {
         server: stream.peer_addr()?,
-        handle: nfs_fh3 {
-            data: Opaque::borrowed(b"handle"),
-        },
+        handle: nfs_fh3 { data: Opaque::borrowed(b"handle") },
         credential: opaque_auth::default(),
         size_bytes: 1 << 20,
         max_read_bytes: 1 << 20,
@@ -70,9 +60,7 @@ fn called(kind: u8, stream: BlockingStream) -> Result<(), String> {
     match kind {
         1 => {
             let mut client = Nfs3Client::new(stream);
-            let root = nfs_fh3 {
-                data: Opaque::borrowed(b"root"),
-            };
+            let root = nfs_fh3 { data: Opaque::borrowed(b"root") };
             let names = [b"folder".to_vec(), b"file".to_vec()];
             let (handle, _) = look_up(&mut client, root, &names)?;
             assert!(handle.data.len() <= MAX_HANDLE_BYTES);
