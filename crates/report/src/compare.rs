@@ -51,7 +51,7 @@ pub fn compared(comparison: &Comparison, after: &Run, all: bool, width: usize) -
 /// The facts that differ between runs, if there are any.
 fn facts(differences: Vec<String>) -> impl Iterator<Item = Part> {
     let heading = Part::Heading(2, "Differs between the runs:".to_owned());
-    let parts = (!differences.is_empty()).then(|| [heading, Part::List("", differences)]);
+    let parts = (!differences.is_empty()).then_some([heading, Part::List("", differences)]);
     parts.into_iter().flatten()
 }
 
