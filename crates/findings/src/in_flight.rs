@@ -4,7 +4,7 @@
 use crate::Kind;
 use crate::finding::Finding;
 use crate::pairs::greatest;
-use crate::stack::Stack;
+use crate::stack::{self, Stack};
 use crate::text::{self, bytes, list, maybe, ns, rate};
 use costof_model::link::Link;
 use costof_model::rows::PointRow;
@@ -45,14 +45,14 @@ pub(crate) fn in_flight(run: &Run) -> Vec<Finding> {
 
 /// The name of a row's stack: `rudp by cubic`, `tcp by bbr`, `study`.
 pub(crate) fn contender(row: &PointRow) -> Option<String> {
-    let stack = Stack::of(row)?;
-    let by = match stack {
-        Stack::Rudp => row.word("control"),
-        Stack::Tcp | Stack::Quic => row.word("congestion_control"),
+    let stack = row.word(stack::AXIS)?;
+    let by = match Stack::of(row) {
+        Some(Stack::Rudp) => row.word("control"),
+        Some(Stack::Tcp | Stack::Quic) => row.word("congestion_control"),
         _ => None,
     };
     let by = by.filter(|by| *by != "default");
-    Some(stack.word().to_owned() + &maybe(by, |by| format!(" by {by}")))
+    Some(stack.to_owned() + &maybe(by, |by| format!(" by {by}")))
 }
 
 /// How many messages may be in flight; none if the stack sizes its own window.

@@ -1,5 +1,5 @@
-//! Finds what the rows of a run mean. Each finder is a pure function from rows to findings, with a file of
-//! its own.
+//! Finds what the rows of a run mean. Each finder is a pure function from rows to findings. Most have their own
+//! file; those that compare two rows that differ in one axis stand in `contrasts.rs`.
 //!
 //! A new finder needs its own file, or a function in `contrasts.rs` if it compares two rows that differ
 //! in one axis; and in this file its `mod` and its line in `finders!`.

@@ -210,8 +210,8 @@ fn between(row: &PointRow, lesser: &[&Seen<'_>], greater: &[&Seen<'_>]) -> Cause
         .collect();
     let (low, high) = (lesser.len(), greater.len());
     let counts = format!("{low} launches are in the lower mode and {high} in the higher");
-    let chance = (of_noise.len() + others.len()) as f64 * by_chance(low + high, high);
-    if chance == 0.0 || chance > BY_CHANCE {
+    let looked_at = of_noise.len() + others.len();
+    if looked_at == 0 || looked_at as f64 * by_chance(low + high, high) > BY_CHANCE {
         let why = "too few to distinguish a cause from chance";
         return Cause::NotSeen(format!("{counts}: {why}"));
     }

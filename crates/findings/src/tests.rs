@@ -70,7 +70,7 @@ pub(crate) fn sentences(finds: fn(&Run) -> Vec<Finding>, rows: &[PointRow]) -> V
     found(finds, rows).into_iter().map(|found| found.sentence).collect()
 }
 
-/// Sentences as somebody last looked at them, after a line with their name.
+/// Golden sentences, each group after a line with its name.
 const SENTENCES: &str = include_str!("sentences.txt");
 
 /// Compares sentences with those of this name in `sentences.txt`. If what differs is better, it is the new text there.
@@ -78,7 +78,8 @@ const SENTENCES: &str = include_str!("sentences.txt");
 pub(crate) fn reads(name: &str, sentences: impl IntoIterator<Item = impl AsRef<str>>) {
     let now: String =
         sentences.into_iter().map(|sentence| format!("{}\n", sentence.as_ref())).collect();
-    let mut known = SENTENCES.split("# ").filter_map(|part| part.split_once('\n'));
+    let all = format!("\n{SENTENCES}");
+    let mut known = all.split("\n# ").filter_map(|part| part.split_once('\n'));
     let then = known.find(|(known, _)| *known == name).map_or("", |(_, sentences)| sentences);
     assert!(then.trim_end() == now.trim_end(), "`{name}` of sentences.txt is now:\n{now}");
 }

@@ -6,16 +6,16 @@ use crate::ALONE;
 const ALIKE: f64 = 1.02;
 /// A plateau has at least this share of the readings, and at least this many: a core may be alone for
 /// 2 % of the time.
-const PLATEAU_SHARE: f64 = 0.01;
-const PLATEAU_LEAST: usize = 8;
+const PLATEAU_SHARE: f64 = 0.02;
+const PLATEAU_MIN: usize = 8;
 
-/// The lowest value on which many readings agree (one in 100, at least 8, within 2 %): the floor, if
+/// The lowest value on which many readings agree (one in 50, at least 8, within 2 %): the floor, if
 /// the core was alone often enough. `None` if the readings are scattered. Sorts the readings.
 pub fn plateau(readings: &mut [f64]) -> Option<f64> {
     readings.sort_unstable_by(f64::total_cmp);
     let first = readings.partition_point(|x| x.total_cmp(&0.0).is_le());
     let sorted = &readings[first..];
-    let wanted = ((sorted.len() as f64 * PLATEAU_SHARE) as usize).max(PLATEAU_LEAST);
+    let wanted = ((sorted.len() as f64 * PLATEAU_SHARE) as usize).max(PLATEAU_MIN);
     let alike =
         sorted.windows(wanted).position(|window| window[wanted - 1] <= window[0] * ALIKE)?;
     Some(sorted[alike + wanted / 2])

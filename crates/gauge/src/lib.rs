@@ -45,7 +45,7 @@
 //! so independent additions become slower. A chain of dependent multiplications needs so few slots
 //! that it keeps its pace, and its pace is the core's clock. A reading is the time of one loop over
 //! that of the other: **core cycles per addition**. The clock's frequency cancels out. While nothing
-//! else uses the core a reading is at its sharp floor: 0.292 on AMD Zen 1 to 4, 0.212 on Intel
+//! else uses the core a reading is at its sharp floor: 0.292 on AMD Zen 1 to 4, 0.20 to 0.21 on Intel
 //! Sapphire Rapids. Beside a neighbour it is 1.3 to 2 times that.
 //!
 //! # What to know
@@ -132,12 +132,13 @@ impl fmt::Display for State {
     }
 }
 
-/// The state of a core with this floor between two readings, all in core cycles per addition.
+/// The state of a core with this floor between two readings, all in core cycles per addition. Without a
+/// floor above 0 it is mixed.
 pub fn state(floor: f64, before: f64, after: f64) -> State {
     let both = |is: &dyn Fn(f64) -> bool| is(before / floor) && is(after / floor);
     if both(&|times| (BROKEN..=ALONE).contains(&times)) {
         State::Alone
-    } else if both(&|times| times >= SHARED) {
+    } else if floor > 0.0 && both(&|times| times >= SHARED) {
         State::Shared
     } else {
         State::Mixed
@@ -223,6 +224,8 @@ mod tests {
         ] {
             assert_eq!(state(0.212, before, after), expected, "{before} {after}");
         }
+        // Nothing is known without a floor.
+        assert_eq!(state(0.0, 0.21, 0.22), State::Mixed);
     }
 
     #[test]

@@ -7,7 +7,7 @@ use crate::grid::{Grid, escaped};
 use crate::text::{hanging, printable_lines, wrapped};
 use maud::{Markup, html};
 
-/// A part of a report. In all texts, backticks enclose a command.
+/// A part of a report. In paragraphs and lists, backticks enclose a command; Markdown shows them as characters.
 pub(crate) enum Part {
     /// A heading; level 1 is the title of a report.
     Heading(u8, String),
@@ -196,7 +196,10 @@ fn add_markdown(text: &mut String, parts: &[Part]) {
                 let items = lines.iter().map(|line| format!("- {}\n", escaped(line)));
                 text.extend(items);
             }
-            Part::Table(_, grid) => *text += &(grid.markdown() + "\n"),
+            Part::Table(_, grid) => {
+                apart(text);
+                *text += &(grid.markdown() + "\n");
+            }
             Part::Entry(entry) => {
                 *text +=
                     &format!("- {}: {}\n", escaped(entry.label.trim_end()), escaped(&entry.line()));

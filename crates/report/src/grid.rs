@@ -164,7 +164,7 @@ impl Grid {
         let names =
             self.columns.iter().map(|column| match column.heading().trim().replace('\n', ", ") {
                 name if name.is_empty() => " |".to_owned(),
-                name => format!(" {name} |"),
+                name => format!(" {} |", escaped(&name)),
             });
         let rules = self.columns.iter().map(|column| match column.align {
             Align::Left => "---|".to_owned(),
@@ -230,6 +230,7 @@ pub(crate) fn escaped(text: &str) -> String {
     for c in text.chars() {
         match c {
             '<' => escaped.push_str("&lt;"),
+            '&' => escaped.push_str("&amp;"),
             '|' | '`' | '*' | '_' | '[' | ']' | '\\' => escaped.extend(['\\', c]),
             '\n' | '\r' => escaped.push(' '),
             c => escaped.push(c),

@@ -221,7 +221,7 @@ fn a_dry_run_shows_the_points_and_what_they_take_and_measures_nothing() {
 fn the_same_seed_draws_the_same_run() {
     let order = || -> Vec<(usize, u32)> {
         let place = Place::new();
-        let line = "run test.good test.planted --quick --out run.jsonl --seed 7";
+        let line = "run test.good test.planted --launches 4 --out run.jsonl --seed 7";
         place.run_misbehaving(line).expect_code(0);
         let run = place.run_file();
         assert_eq!(run.run.seed, 7);

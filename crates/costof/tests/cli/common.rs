@@ -11,7 +11,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
-/// Nothing here takes this long, on a machine that is twenty times overloaded either; what does has hung.
+/// No command takes this long, even on a machine that is twenty times overloaded: one that does has hung.
 const HANGS: Duration = Duration::from_secs(3600);
 /// How often something is looked for.
 const POLL: Duration = Duration::from_millis(5);

@@ -111,7 +111,7 @@ fn the_odd_one_of_three_runs_is_named() {
         &["C  after.jsonl", "C is the odd one", "in 3 of 4 rows (A: 0, B: 0)"],
     );
     let page = fs::read_to_string(place.path("page.html")).unwrap();
-    assert_contains_all(&page, &["C is the odd one", "<th class=\"v\">spread</th>"]);
+    assert_contains_all(&page, &["C is the odd one", ">spread</th>"]);
 }
 
 #[test]

@@ -19,7 +19,7 @@
 
 #define COMPARISONS 100
 #define SAMPLES 30
-#define SAMPLES_LEAST 10
+#define SAMPLES_MIN 10
 #define BATCHES 60
 #define BATCH_NS 50e3
 
@@ -114,14 +114,14 @@ static int significant(const double *a, size_t as, const double *b, size_t bs) {
 
 static void judge(const costof_gauge *gauge, int rule) {
     const char *names[] = {"all", "alone", "alone, cycles"};
-    int told = 0, slower = 0, faster = 0, beyond = 0, i;
+    int decided = 0, slower = 0, faster = 0, beyond = 0, i;
     double differences[COMPARISONS];
     for (i = 0; i < COMPARISONS; ++i) {
         double a[SAMPLES], b[SAMPLES], ratio;
         size_t as = samples_of(gauge, measured[i][0], rule, a);
         size_t bs = samples_of(gauge, measured[i][1], rule, b);
         int found;
-        if (as < SAMPLES_LEAST || bs < SAMPLES_LEAST) {
+        if (as < SAMPLES_MIN || bs < SAMPLES_MIN) {
             continue;
         }
         found = significant(a, as, b, bs);
@@ -129,13 +129,13 @@ static void judge(const costof_gauge *gauge, int rule) {
         faster += found < 0;
         ratio = median(b, bs) / median(a, as) - 1.0;
         beyond += fabs(ratio) > 0.02;
-        differences[told++] = fabs(ratio) * 100.0;
+        differences[decided++] = fabs(ratio) * 100.0;
     }
-    printf("%-13s: %d comparisons told, p < 0.05: B slower %d, faster %d; medians 2 %% apart: %d",
-           names[rule], told, slower, faster, beyond);
-    if (told > 0) {
-        double middle = median(differences, (size_t)told);
-        printf("; |difference| median %.2f %%, largest %.2f %%", middle, differences[told - 1]);
+    printf("%-13s: %d comparisons decided, p < 0.05: B slower %d, faster %d; medians 2 %% apart: %d",
+           names[rule], decided, slower, faster, beyond);
+    if (decided > 0) {
+        double middle = median(differences, (size_t)decided);
+        printf("; |difference| median %.2f %%, largest %.2f %%", middle, differences[decided - 1]);
     }
     puts("");
 }
@@ -179,6 +179,10 @@ int main(int count, char **arguments) {
     }
     /* The readings of all batches find the floor, if the core was ever alone. */
     costof_gauge_lower_floor(&gauge, readings, total);
+    if (gauge.floor <= 0.0) {
+        fputs("this core has no floor: readings are scattered, and its design is not in the table\n", stderr);
+        return 1;
+    }
     for (i = 0; i < total; ++i) {
         ++by_state[costof_gauge_state(&gauge, batches[i].before, batches[i].after)];
     }

@@ -3,8 +3,8 @@
 //
 //     c++ -std=c++14 -O2 -I ../../include alone.cc -lbenchmark -lpthread -o alone && taskset -c 0 ./alone
 //
-// The counters say what came of it: `alone` and `shared` are shares of all batches, `not_alone` is how many
-// reported iterations had to do with another batch.
+// The counters say what came of it: `alone` and `shared` are shares of all batches, `not_alone` is in how many
+// reported iterations the core was not alone.
 #include "costof_gauge.h"
 
 #include <benchmark/benchmark.h>

@@ -15,7 +15,7 @@ def gauge(tmp_path_factory):
 @pytest.fixture
 def stamped(benchmark, gauge):
     """Runs a function of 10 to 200 microseconds in rounds. What the gauge saw is in `extra_info`, beside the
-    statistics of all rounds, in the table of --benchmark-json: the number of rounds in each state, and the median of those alone.
+    statistics of all rounds in --benchmark-json: the number of rounds in each state, and the median of those alone.
     """
 
     def run(function, rounds=2000):
@@ -25,6 +25,8 @@ def stamped(benchmark, gauge):
             readings.append(gauge.read())
 
         result = benchmark.pedantic(function, setup=read, rounds=rounds, iterations=1)
+        if benchmark.stats is None:  # --benchmark-disable
+            return result
         read()
         gauge.lower_floor(readings)
         times = benchmark.stats.stats.data

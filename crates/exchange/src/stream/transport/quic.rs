@@ -18,7 +18,7 @@ use costof_os::net::socket::{dropped_datagrams, set_buffer_bytes};
 use quinn::congestion::{BbrConfig, ControllerFactory, CubicConfig, NewRenoConfig};
 use quinn::{
     Connection, ConnectionError, EndpointConfig, MtuDiscoveryConfig, RecvStream, SendStream,
-    ServerConfig, TokioRuntime, TransportConfig, VarInt,
+    ServerConfig, TokioRuntime, TransportConfig, TransportErrorCode, VarInt,
 };
 use std::io::{self, ErrorKind};
 use std::net::UdpSocket;
@@ -240,6 +240,12 @@ async fn accept(
             return match timeout(rendezvous::TIMEOUT, handshake).await? {
                 Ok(accepted) => Ok(Some(accepted)),
                 Err(ConnectionError::ApplicationClosed(_)) => Ok(None),
+                // The same before the handshake is confirmed (RFC 9000, section 10.2.3).
+                Err(ConnectionError::ConnectionClosed(close))
+                    if close.error_code == TransportErrorCode::APPLICATION_ERROR =>
+                {
+                    Ok(None)
+                }
                 Err(error) => Err(error.into()),
             };
         }

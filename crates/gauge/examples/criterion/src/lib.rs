@@ -48,6 +48,7 @@ pub fn iter_alone<T>(
     calls: u64,
     mut routine: impl FnMut() -> T,
 ) {
+    let calls = calls.max(1);
     bencher.iter_custom(|iterations| {
         let (mut alone, mut all) = (Vec::new(), Vec::new());
         let mut left = iterations;
