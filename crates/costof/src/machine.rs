@@ -22,9 +22,9 @@ use std::time::{Duration, Instant};
 
 /// How often costof asks again for a machine that another costof is measuring.
 const RETRY_INTERVAL: Duration = Duration::from_millis(500);
-/// How long a worker may take to describe its machine, at least: on a busy machine, a limit for short
-/// measurements may be too short for that.
-const DESCRIBE_LEAST: Duration = Duration::from_secs(10);
+/// How long a worker may take at least to describe its machine, or to look at it: on a busy machine, a limit for
+/// short measurements may be too short for that.
+const IDLE_LEAST: Duration = Duration::from_secs(10);
 /// How often a wait checks whether the user interrupted it.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
@@ -51,6 +51,8 @@ pub(crate) struct Machine {
     pub(crate) host: Host,
     pub(crate) description: Description,
     worker: Worker,
+    /// Whether the worker may know the command to look at CPUs: an older one refuses it.
+    can_look: bool,
 }
 
 /// The machines of a run.
@@ -206,7 +208,7 @@ impl Machine {
                 "the worker on {host} describes an invalid clock of {hz} Hz"
             )));
         }
-        Ok(Machine { host: host.clone(), description, worker })
+        Ok(Machine { host: host.clone(), description, worker, can_look: true })
     }
 
     /// Checks that the host's workers could enter the namespaces of a link that is made here.
@@ -351,17 +353,21 @@ impl Machine {
         enough: usize,
         setting: Setting<'_>,
     ) -> Result<Option<Vec<CpuLook>>, Error> {
-        let Some(floor) = self.description.clock.core_floor else {
+        let Some(floor) = self.description.clock.core_floor.filter(|_| self.can_look) else {
             return Ok(None);
         };
         let look = Command::Look(Look { cpus: cpus.to_vec(), enough, floor });
-        let answer = self.worker.ask(&look, setting.limit, setting.interrupted);
+        let limit = setting.limit.max(IDLE_LEAST);
+        let answer = self.worker.ask(&look, limit, setting.interrupted);
         match answer.map_err(ended)? {
             Answer::Looked { cpus: mut looks } => {
                 looks.retain(|look| cpus.contains(&look.cpu) && look.is_possible());
                 Ok(Some(looks))
             }
-            Answer::Failed(_) => Ok(None),
+            Answer::Failed(_) => {
+                self.can_look = false;
+                Ok(None)
+            }
             answer => {
                 let reason = misfit(&self.host, &answer, "say which CPUs are alone");
                 Err(Error::Nothing(reason))
@@ -415,7 +421,7 @@ impl Machine {
 /// A worker that has described itself and its machine.
 fn describe(place: Place<'_>, setting: Setting<'_>) -> Result<(Worker, Description), NoAnswer> {
     let mut worker = Worker::start(&place, setting.command, setting.limit, setting.interrupted)?;
-    let limit = setting.limit.max(DESCRIBE_LEAST);
+    let limit = setting.limit.max(IDLE_LEAST);
     match worker.ask(&Command::Describe, limit, setting.interrupted)? {
         Answer::Description(description) => Ok((worker, *description)),
         other => {

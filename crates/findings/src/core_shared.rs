@@ -4,12 +4,12 @@ use crate::Kind;
 use crate::finding::Finding;
 use crate::naming::label;
 use crate::text::{list, percent};
-use costof_model::facts::Facts;
 use costof_model::metric::Selection;
 use costof_model::noise::{CoreGauge, MEASURED};
 use costof_model::rows::PointRow;
 use costof_model::run_file::Run;
 use costof_model::unit::Better;
+use std::collections::BTreeMap;
 
 /// If a core is shared for a smaller part of the time, no number that is shown changes.
 const LEAST_SHARE: f64 = 0.02;
@@ -33,10 +33,8 @@ pub(crate) fn core_shared(run: &Run) -> Vec<Finding> {
         return Vec::new();
     };
     let slowed = slowed(run);
-    let (sibling, alone) = (
-        run.facts().and_then(|facts| sibling(run, facts)),
-        "the numbers shown were measured while the core was alone",
-    );
+    let (sibling, alone) =
+        (sibling(run, watched), "the numbers shown were measured while the core was alone");
     let (who, advice) = match sibling {
         Some((cpu, other)) => (
             format!(", most likely a process on its other CPU ({other})"),
@@ -119,21 +117,38 @@ fn more(row: &PointRow) -> Option<f64> {
     (is_cost && more.is_finite() && more >= LEAST_MORE).then_some(more)
 }
 
-/// The measured CPU and another CPU of its core, if this machine reports them.
-fn sibling(run: &Run, facts: &Facts) -> Option<(u32, u32)> {
-    let cpu = *run.run.plan.placement.0.get(MEASURED)?.first()? as u32;
-    let core = facts.cpu.cores.iter().find(|core| core.contains(cpu))?;
+/// The CPU whose core was shared, and another CPU of that core, if this machine reports them. `watched` is the row
+/// that tells of one CPU by itself.
+fn sibling(run: &Run, watched: Option<&PointRow>) -> Option<(u32, u32)> {
+    let cpu = match watched {
+        Some(row) => *row.placement.0.get(MEASURED)?.first()?,
+        None => most_shared(run)?,
+    } as u32;
+    let core = run.facts()?.cpu.cores.iter().find(|core| core.contains(cpu))?;
     let other = core.iter().find(|other| *other != cpu)?;
     Some((cpu, other))
+}
+
+/// The CPU with more than half of the time for which the launches' cores were shared.
+fn most_shared(run: &Run) -> Option<usize> {
+    let mut shared: BTreeMap<usize, f64> = BTreeMap::new();
+    for (cpu, core) in run.gauged_cpus() {
+        *shared.entry(cpu).or_default() += core.shared_ns;
+    }
+    let half = shared.values().sum::<f64>() / 2.0;
+    shared.into_iter().find(|(_, ns)| *ns > half).map(|(cpu, _)| cpu)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tests::{contains, ends, launch, point_row, reads, run as run_without_points};
+    use crate::tests::{
+        RowExt, contains, ends, launch, point_row, reads, run as run_without_points,
+    };
     use costof_model::axis::Axes;
     use costof_model::facts::CpuSet;
     use costof_model::metric::CoreShare;
+    use costof_model::testing::probe_info;
 
     /// A run on a virtual machine whose core was shared for this share of the time.
     fn run(share: f64) -> Run {
@@ -229,7 +244,7 @@ mod tests {
     #[test]
     fn the_cause_is_as_likely_as_the_machine_says() {
         let mut run = run(0.62);
-        run.run.plan.placement.0.insert(MEASURED.into(), vec![1, 0]);
+        run.points[0] = run.points[0].clone().placed([(MEASURED, &[1])]);
         let facts = run.attempts[0].hosts.get_mut("only").unwrap();
         facts.cpu.cores = ["0,4", "1,5"].map(|core| CpuSet::parse(core).unwrap()).into();
         let found = core_shared(&run).remove(0);
@@ -239,5 +254,27 @@ mod tests {
         facts.cpu.cores = Vec::new();
         facts.virtualization.virtual_machine = Some(false);
         assert!(sentence(&run).unwrap().ends_with("62 % of the time"));
+    }
+
+    #[test]
+    fn the_other_cpu_is_that_of_the_core_that_launches_found_shared() {
+        let mut run = run_without_points(&[]);
+        run.run.plan.placement.0.insert(MEASURED.into(), vec![0]);
+        run.probes = vec![probe_info("os.syscall")];
+        run.points.push(cost("os.syscall", &[], 124.0));
+        let facts = run.attempts[0].hosts.get_mut("only").unwrap();
+        facts.cpu.cores = ["0,4", "1,5"].map(|core| CpuSet::parse(core).unwrap()).into();
+        let row = run.points[0].clone();
+        let mut is_named = |cpu, shared_ns| {
+            launch(&mut run, &[(&row, &[("cost", 100.0)])]);
+            let done = run.launches.last_mut().unwrap();
+            done.noise.core = Some(CoreGauge { floor: 0.25, shared_ns, ..CoreGauge::default() });
+            done.placement.0.insert(MEASURED.into(), vec![cpu]);
+            let shown = sentence(&run).unwrap();
+            [4, 5].map(|other| shown.contains(&format!("a process on its other CPU ({other})")))
+        };
+        assert_eq!(is_named(1, 20.0), [false, true], "not the plan's");
+        assert_eq!(is_named(0, 20.0), [false, false], "both alike");
+        assert_eq!(is_named(0, 10.0), [true, false]);
     }
 }

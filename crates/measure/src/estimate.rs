@@ -12,7 +12,7 @@ use crate::schedule::LEAST_LAUNCHES;
 use costof_model::Text;
 use costof_model::failure::Failure;
 use costof_model::metric::{Data, Estimate, Measured, MetricInfo, Selection};
-use costof_model::noise::{DISAGREE, FEW_LAUNCHES, Grade, Noise, Warning};
+use costof_model::noise::{DISAGREE, FEW_LAUNCHES, Grade, Noise, Placement, Warning};
 use costof_model::plural::counted;
 use costof_model::point::Point;
 use costof_model::prediction::Prediction;
@@ -144,8 +144,22 @@ pub fn point(
         prediction: prediction.cloned(),
         grade: worst(&warnings),
         warnings,
-        placement: (launches.first()).map(|launch| launch.placement.clone()).unwrap_or_default(),
+        placement: all_cpus(&rows),
     })
+}
+
+/// The CPUs that each role used in any of the launches, those of the first one first.
+fn all_cpus(launches: &[&LaunchRow]) -> Placement {
+    let mut all: BTreeMap<Text, Vec<usize>> = BTreeMap::new();
+    for (role, cpus) in launches.iter().flat_map(|launch| launch.placement.0.iter()) {
+        let known = all.entry(role.clone()).or_default();
+        for cpu in cpus {
+            if !known.contains(cpu) {
+                known.push(*cpu);
+            }
+        }
+    }
+    Placement(all.into_iter().collect())
 }
 
 /// The grade that these warnings leave.
@@ -382,6 +396,19 @@ mod tests {
         let row = of(&[10.0, 10.1, 10.2]);
         assert!(row.is_usable());
         assert_eq!((row.primary().unwrap().range, row.grade), (None, Grade::A));
+    }
+
+    #[test]
+    fn a_row_has_the_cpus_of_all_its_launches() {
+        let mut run = run(&[]);
+        let row = row("p", Default::default(), 1.0);
+        for cpus in [vec![3, 1], vec![0, 1], vec![3, 1]] {
+            launch(&mut run, &[(&row, &[("cost", 1.0)])]);
+            run.launches.last_mut().unwrap().placement.0.insert("only".into(), cpus);
+        }
+        let rows: Vec<&LaunchRow> = run.launches.iter().collect();
+        let row = point(&probe_info("p"), &row.point, None, &rows, None, &clock_info()).unwrap();
+        assert_eq!(row.placement.0.get("only"), Some(&vec![3, 1, 0]));
     }
 
     #[test]

@@ -16,14 +16,18 @@ use costof_model::metric::CoreState;
 use costof_os::sched::affinity;
 use costof_stats::median;
 use std::io;
-use std::sync::Arc;
+use std::sync::{Arc, mpsc};
 use std::thread;
+use std::time::Duration;
 
 /// How often the floor is sought if the design's is not known, each time for 4 milliseconds: a core may be
 /// shared for longer than once lasts.
 const CALIBRATIONS: usize = 20;
 /// How many readings a short look takes.
 const LOOK_READINGS: usize = 200;
+/// How long a short look may wait for its CPU: if a low-priority thread keeps that awake, Linux 6.18 may let a thread
+/// that comes to it wait for seconds.
+const LOOK_LIMIT: Duration = Duration::from_millis(100);
 
 /// Reads a core's free execution slots: core cycles per addition.
 pub type Reader = Arc<dyn Fn() -> f64 + Send + Sync>;
@@ -128,7 +132,7 @@ fn readings(read: &Reader, count: usize) -> Vec<f64> {
 /// The median of a short look at a CPU's core, by a thread that runs there.
 ///
 /// # Errors
-/// If a thread cannot be started or cannot run there.
+/// If a thread cannot be started, or does not run there within a tenth of a second.
 pub fn look_at(cpu: usize) -> io::Result<Option<f64>> {
     Ok(median(&readings_at(cpu)?))
 }
@@ -137,7 +141,7 @@ pub fn look_at(cpu: usize) -> io::Result<Option<f64>> {
 /// that runs there.
 ///
 /// # Errors
-/// If a thread cannot be started or cannot run there.
+/// If a thread cannot be started, or does not run there within a tenth of a second.
 pub(crate) fn alone_at(cpu: usize, floor: f64) -> io::Result<f64> {
     let readings = readings_at(cpu)?;
     let alone =
@@ -146,13 +150,24 @@ pub(crate) fn alone_at(cpu: usize, floor: f64) -> io::Result<f64> {
 }
 
 fn readings_at(cpu: usize) -> io::Result<Vec<f64>> {
-    thread::scope(|scope| {
-        let look = thread::Builder::new().spawn_scoped(scope, || {
-            affinity::pin(&[cpu])?;
-            Ok(readings(&reader(), LOOK_READINGS))
-        })?;
-        look.join().expect("reading a gauge does not panic")
+    within(LOOK_LIMIT, move || {
+        affinity::pin(&[cpu])?;
+        Ok(readings(&reader(), LOOK_READINGS))
     })
+}
+
+/// What a new thread returns, unless it takes longer than this. Then it goes on by itself, and its result is dropped.
+fn within<T: Send + 'static>(
+    limit: Duration,
+    work: impl FnOnce() -> io::Result<T> + Send + 'static,
+) -> io::Result<T> {
+    let (sender, receiver) = mpsc::channel();
+    let thread = thread::Builder::new().spawn(move || drop(sender.send(work())))?;
+    let Ok(result) = receiver.recv_timeout(limit) else {
+        return Err(io::ErrorKind::TimedOut.into());
+    };
+    thread.join().expect("the work does not panic");
+    result
 }
 
 /// Reads the core on which it is called. This function finds once how long the loops must be for
@@ -170,6 +185,16 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_thread_that_is_late_is_not_waited_for() {
+        let (_sender, never) = mpsc::channel::<()>();
+        let late = within(Duration::from_millis(1), move || Ok(never.recv().is_ok()));
+        assert_eq!(late.unwrap_err().kind(), io::ErrorKind::TimedOut);
+        let failed = within(Duration::MAX, || Err::<(), _>(io::ErrorKind::NotFound.into()));
+        assert_eq!(failed.unwrap_err().kind(), io::ErrorKind::NotFound);
+        assert_eq!(within(Duration::MAX, || Ok(5)).unwrap(), 5);
+    }
+
+    #[test]
     fn of_several_floors_the_lowest_that_agree_count() {
         assert_eq!(lowest([0.35, 0.2, 0.4, 0.204, 0.206].into_iter()), Some(0.204));
         assert_eq!(lowest([0.45].into_iter()), Some(0.45));
@@ -178,7 +203,7 @@ mod tests {
 
     #[test]
     fn this_core_has_a_reading() {
-        let reading = look_at(affinity::allowed().unwrap()[0]).unwrap().unwrap();
+        let reading = median(&readings(&reader(), LOOK_READINGS)).unwrap();
         assert!(reading.is_finite() && reading > 0.05 && reading < 5.0, "{reading}");
     }
 }

@@ -28,7 +28,8 @@ pub struct Probe {
     pub rounds: u32,
     /// Points share a block only if they agree in these axes, because they share what is set up.
     pub blocks_by: &'static [&'static str],
-    /// Whether it asks about the run's own CPU: its launches then stay there, whatever uses the core.
+    /// Whether its launches stay on the run's own CPU, whatever uses the core: it asks about that CPU, or about a
+    /// device, which costs less on the CPU that serves its interrupts.
     pub is_of_one_cpu: bool,
     /// How long measuring a point takes at least in a launch, in nanoseconds: all its rounds
     /// together, even if the point is given less time.

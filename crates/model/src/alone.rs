@@ -1,5 +1,6 @@
 //! For which share of the time the core of each CPU was alone.
 
+use crate::noise::CoreGauge;
 use crate::run_file::Run;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -33,18 +34,24 @@ pub fn said(shares: &[CpuAlone], of_what: &str) -> String {
 }
 
 impl Run {
+    /// What the gauge showed in each launch whose leading role ran on one CPU, and that CPU.
+    pub fn gauged_cpus(&self) -> impl Iterator<Item = (usize, CoreGauge)> {
+        self.launches.iter().filter_map(|launch| {
+            let probe = self.probe(&launch.points.first()?.point.probe)?;
+            match launch.placement.0.get(probe.roles.last()?)?[..] {
+                [cpu] => Some((cpu, launch.noise.core?)),
+                _ => None,
+            }
+        })
+    }
+
     /// For which share of its time each CPU was alone: of the launches whose leading role ran on it and on no other. Each
     /// launch counts by the time for which its gauge was read.
     pub fn alone_by_cpu(&self) -> Vec<CpuAlone> {
         let mut times: BTreeMap<usize, [f64; 2]> = BTreeMap::new();
-        for launch in &self.launches {
-            let probe = launch.points.first().and_then(|first| self.probe(&first.point.probe));
-            let leading = probe.and_then(|probe| probe.roles.last());
-            let cpus = leading.and_then(|role| launch.placement.0.get(role));
-            if let (Some([cpu]), Some(core)) = (cpus.map(Vec::as_slice), launch.noise.core)
-                && let Some(all_ns) = core.all_ns()
-            {
-                let sum = times.entry(*cpu).or_default();
+        for (cpu, core) in self.gauged_cpus() {
+            if let Some(all_ns) = core.all_ns() {
+                let sum = times.entry(cpu).or_default();
                 *sum = [sum[0] + core.alone_ns, sum[1] + all_ns];
             }
         }
@@ -59,7 +66,7 @@ impl Run {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::noise::{CoreGauge, MEASURED, Placement};
+    use crate::noise::{MEASURED, Placement};
     use crate::testing::{launch, probe_info, row, run};
     use crate::{Few, Text};
 

@@ -8,7 +8,8 @@ use crate::error::Error;
 use crate::resume;
 use costof_measure::distance;
 use costof_measure::probe::Probe;
-use costof_model::noise::{CONTROLLER, ELIGIBLE};
+use costof_model::link::Link;
+use costof_model::noise::ELIGIBLE;
 use costof_model::point::Point;
 use costof_model::protocol::CpuLook;
 use costof_model::rows::LaunchRow;
@@ -25,6 +26,8 @@ const CLEARLY: f64 = 0.1;
 const ALONE_MIN: f64 = 0.1;
 /// A CPU that others of this machine use for more of the time is not taken.
 const BUSY: f64 = 0.2;
+/// The kernel's counts of a CPU's time reach back over a few launches: as many as this at most.
+const LATELY: usize = 8;
 /// How many launches ahead the next one may be: those of a block stay spread over the run.
 const LOOK_AHEAD: usize = 8;
 
@@ -36,6 +39,9 @@ struct Choice {
     are_alone: bool,
 }
 
+/// The CPUs of a launch on the measured machine, and the share of the time for which others used them, if known.
+type Used = (Vec<usize>, Option<f64>);
+
 impl Controller<'_> {
     /// The CPUs of a launch of these points: the usual ones, or others whose cores are clearly more alone.
     pub(super) fn most_alone(
@@ -46,11 +52,11 @@ impl Controller<'_> {
     ) -> Result<Vec<usize>, Error> {
         let (looks, counterpart) = (self.looks.take(), self.counterpart.take());
         let usual = self.usual_cpus(probe, points);
-        let candidates = self.candidates(&usual, seed);
+        let candidates = self.candidates(probe, points, &usual, seed);
         if let Some(cpus) = counterpart {
             return Ok(cpus);
         }
-        if probe.is_of_one_cpu || candidates.len() == usual.len() {
+        if candidates.len() == usual.len() {
             return Ok(usual);
         }
         let looks = match looks {
@@ -77,11 +83,12 @@ impl Controller<'_> {
         };
         take_next(queue, &need_core, || {
             let points = &self.block(block).planned().points;
-            let usual = self.usual_cpus(self.probe(&points[0]), points);
+            let probe = self.probe(&points[0]);
+            let usual = self.usual_cpus(probe, points);
             if usual.len() > CPUS_MAX {
                 return Ok(true);
             }
-            let candidates = self.candidates(&usual, self.seed(block, launch));
+            let candidates = self.candidates(probe, points, &usual, self.seed(block, launch));
             let looks = self.look(&candidates, &usual)?;
             let has_core = looks.is_empty() || self.choose(usual, &looks).are_alone;
             self.looks = Some(looks);
@@ -89,10 +96,19 @@ impl Controller<'_> {
         })
     }
 
-    /// The usual CPUs of a launch, then others that may take the place of the first.
-    fn candidates(&self, usual: &[usize], seed: u64) -> Vec<usize> {
-        let eligible = self.plan().placement.0.get(ELIGIBLE);
-        let eligible = eligible.filter(|_| usual.len() <= CPUS_MAX);
+    /// The usual CPUs of a launch, then others that may take the place of the first. A launch that uses a device has no
+    /// others: a device costs less on the CPU that serves its interrupts.
+    fn candidates(
+        &self,
+        probe: &Probe,
+        points: &[Point],
+        usual: &[usize],
+        seed: u64,
+    ) -> Vec<usize> {
+        let may_move = usual.len() <= CPUS_MAX
+            && !probe.is_of_one_cpu
+            && points[0].link.parse() != Ok(Link::Remote);
+        let eligible = self.plan().placement.0.get(ELIGIBLE).filter(|_| may_move);
         let mut others = eligible.cloned().unwrap_or_default();
         let allowed = self.machines.measured.allowed();
         others.retain(|cpu| !usual.contains(cpu) && allowed.contains(cpu));
@@ -104,9 +120,13 @@ impl Controller<'_> {
 
     /// Looks at CPUs until as many as the usual ones are alone. Nothing is seen where that cannot be told.
     fn look(&mut self, candidates: &[usize], usual: &[usize]) -> Result<Vec<CpuLook>, Error> {
+        let lately = self.lately();
         let (measured, setting) = (&mut self.machines.measured, self.setting);
-        match measured.look(candidates, usual.len(), setting) {
-            Ok(looks) => Ok(looks.unwrap_or_default()),
+        let look = |cpus: &[usize]| {
+            measured.look(cpus, usual.len(), setting).map(Option::unwrap_or_default)
+        };
+        match look_on_while_busy(candidates, &lately, look) {
+            Ok(looks) => Ok(looks),
             Err(_) if self.interrupted() => Ok(Vec::new()),
             Err(error) => Err(Error::Nothing(format!(
                 "{error}; it kept other costofs off the machine, so this run ends; what was measured before is kept: {} goes on",
@@ -115,15 +135,32 @@ impl Controller<'_> {
         }
     }
 
+    /// The last few launches, the newest first.
+    fn lately(&self) -> Vec<Used> {
+        let used = |launch: &LaunchRow| {
+            let noise = &launch.noise;
+            let others = noise.others_ns.map(|ns| ns / noise.duration_ns);
+            Some((self.leading_cpus(launch)?.to_vec(), others))
+        };
+        self.run().launches.iter().rev().take(LATELY).filter_map(used).collect()
+    }
+
+    /// How far apart the CPUs of each launch on two were, in nanoseconds, the newest first.
+    fn distances(&self) -> Vec<([usize; 2], f64)> {
+        let distance = |launch: &LaunchRow| {
+            let (ns, _) = launch.noise.distance_ns?;
+            Some((self.leading_cpus(launch)?.try_into().ok()?, ns))
+        };
+        self.run().launches.iter().rev().filter_map(distance).collect()
+    }
+
     fn choose(&self, usual: Vec<usize>, looks: &[CpuLook]) -> Choice {
-        let launches = &self.run().launches;
+        let lately = self.lately();
         let look = |cpu: usize| looks.iter().find(|look| look.cpu == cpu);
-        let is_busy =
-            |look: &CpuLook| busy(look, launches.last()).is_some_and(|share| share > BUSY);
-        let are_all_busy = looks.iter().all(is_busy);
+        let are_all_busy = looks.iter().all(|look| is_busy(look, &lately));
         let alone = |cpu: usize| {
             let look = look(cpu)?;
-            let is_left_out = is_busy(look) && !are_all_busy;
+            let is_left_out = is_busy(look, &lately) && !are_all_busy;
             Some(if is_left_out { 0.0 } else { look.alone })
         };
         let cpus = || looks.iter().map(|look| look.cpu);
@@ -134,13 +171,14 @@ impl Controller<'_> {
         let others: Vec<Vec<usize>> = match usual[..] {
             [one] => cpus().filter(|cpu| takes_place(*cpu, one)).map(|cpu| vec![cpu]).collect(),
             [one, two] => {
+                let distances = self.distances();
                 let pairs = cpus().flat_map(|cpu| cpus().map(move |other| [cpu, other]));
                 let is_alike = |pair: &[usize; 2]| {
                     pair[0] != pair[1]
                         && takes_place(pair[0], one)
                         && takes_place(pair[1], two)
                         && self.facts.are_equally_far([one, two], *pair)
-                        && !was_farther(launches, [one, two], *pair)
+                        && !was_farther(&distances, [one, two], *pair)
                 };
                 pairs.filter(is_alike).map(Vec::from).collect()
             }
@@ -183,28 +221,46 @@ fn take_next<T, E>(
     }
 }
 
+/// Looks at CPUs, and at the rest of them if one that was seen is busy: a look runs before what keeps a CPU busy, so it
+/// takes the core for alone and ends there.
+fn look_on_while_busy<E>(
+    candidates: &[usize],
+    lately: &[Used],
+    mut look: impl FnMut(&[usize]) -> Result<Vec<CpuLook>, E>,
+) -> Result<Vec<CpuLook>, E> {
+    let (mut looks, mut left) = (Vec::new(), candidates.to_vec());
+    loop {
+        let seen = look(&left)?;
+        left.retain(|cpu| seen.iter().all(|look| look.cpu != *cpu));
+        let is_any_busy = seen.iter().any(|look| is_busy(look, lately));
+        looks.extend(seen);
+        if left.is_empty() || !is_any_busy {
+            return Ok(looks);
+        }
+    }
+}
+
+fn is_busy(look: &CpuLook, lately: &[Used]) -> bool {
+    busy(look, lately).is_some_and(|share| share > BUSY)
+}
+
 /// The share of the time for which others of this machine used a CPU lately. What a launch did on its CPUs is not
 /// theirs: there, its ledger knows what they used.
-fn busy(look: &CpuLook, last: Option<&LaunchRow>) -> Option<f64> {
-    let is_role = |(role, cpus): (&_, &Vec<usize>)| role != CONTROLLER && cpus.contains(&look.cpu);
-    match last.filter(|launch| launch.placement.0.iter().any(is_role)) {
-        Some(launch) => Some(launch.noise.others_ns? / launch.noise.duration_ns),
+fn busy(look: &CpuLook, lately: &[Used]) -> Option<f64> {
+    match lately.iter().find(|(cpus, _)| cpus.contains(&look.cpu)) {
+        Some((_, others)) => *others,
         None => look.busy,
     }
 }
 
 /// Whether the launches so far found two CPUs at another distance than the usual two.
-fn was_farther(launches: &[LaunchRow], usual: [usize; 2], pair: [usize; 2]) -> bool {
-    let last = |pair: [usize; 2]| {
-        let is_pair = |cpus: &Vec<usize>| {
-            cpus[..] == pair || cpus.len() == 2 && cpus[0] == pair[1] && cpus[1] == pair[0]
-        };
-        let launches = launches.iter().rev();
-        let of_pair = |launch: &&LaunchRow| launch.placement.0.values().any(is_pair);
-        launches.filter(of_pair).find_map(|launch| launch.noise.distance_ns)
+fn was_farther(distances: &[([usize; 2], f64)], usual: [usize; 2], pair: [usize; 2]) -> bool {
+    let last = |[one, two]: [usize; 2]| {
+        let is_pair = |cpus: &[usize; 2]| *cpus == [one, two] || *cpus == [two, one];
+        distances.iter().find(|(cpus, _)| is_pair(cpus)).map(|(_, ns)| *ns)
     };
     match (last(usual), last(pair)) {
-        (Some((usual_ns, _)), Some((ns, _))) => !distance::is_alike(usual_ns, ns),
+        (Some(usual_ns), Some(ns)) => !distance::is_alike(usual_ns, ns),
         _ => false,
     }
 }
@@ -212,7 +268,6 @@ fn was_farther(launches: &[LaunchRow], usual: [usize; 2], pair: [usize; 2]) -> b
 #[cfg(test)]
 mod tests {
     use super::*;
-    use costof_model::noise::{MEASURED, Noise, Placement};
     use std::convert::Infallible;
 
     #[test]
@@ -269,41 +324,37 @@ mod tests {
         }
     }
 
-    fn launch(cpus: &[usize], noise: Noise) -> LaunchRow {
-        LaunchRow {
-            block: 0,
-            launch: 0,
-            of: 0,
-            wall_ns: 1e6,
-            points: Vec::new(),
-            noise,
-            placement: Placement(
-                [(MEASURED.into(), cpus.to_vec()), (CONTROLLER.into(), vec![7])]
-                    .into_iter()
-                    .collect(),
-            ),
-            link: None,
-        }
+    #[test]
+    fn a_launch_is_not_what_keeps_its_own_cpus_busy() {
+        let look = |cpu| CpuLook { cpu, busy: Some(0.9), ..CpuLook::default() };
+        let lately = [(vec![3], Some(0.1)), (vec![5, 6], None), (vec![3, 4], Some(0.7))];
+        let busy = [3, 4, 5, 7].map(|cpu| busy(&look(cpu), &lately));
+        assert_eq!(busy, [Some(0.1), Some(0.7), None, Some(0.9)]);
     }
 
     #[test]
-    fn a_launch_is_not_what_keeps_its_own_cpu_busy() {
-        let look = |cpu| CpuLook { cpu, busy: Some(0.9), ..CpuLook::default() };
-        let noise = Noise { duration_ns: 1e8, others_ns: Some(1e7), ..Noise::default() };
-        let last = launch(&[3], noise);
-        assert_eq!(busy(&look(3), Some(&last)), Some(0.1));
-        assert_eq!(busy(&look(7), Some(&last)), Some(0.9), "the controller's");
-        assert_eq!(busy(&look(3), None), Some(0.9));
+    fn while_a_cpu_that_was_seen_is_busy_the_rest_is_looked_at() {
+        let looked_at = |busy: &[f64]| {
+            // Each look ends at a CPU whose core is surely alone.
+            let looks = look_on_while_busy(&[0, 1, 2], &[], |left| {
+                let cpu = left[0];
+                let alone = CpuLook { cpu, alone: 1.0, busy: Some(busy[cpu]), max_khz: None };
+                Ok::<_, Infallible>(vec![alone])
+            });
+            let Ok(looks) = looks;
+            looks.iter().map(|look| look.cpu).collect::<Vec<usize>>()
+        };
+        assert_eq!(looked_at(&[0.1, 0.1, 0.1]), [0]);
+        assert_eq!(looked_at(&[0.9, 0.1, 0.1]), [0, 1]);
+        assert_eq!(looked_at(&[0.9, 0.9, 0.9]), [0, 1, 2]);
+        let unseen = look_on_while_busy(&[0, 1], &[], |_| Ok::<_, Infallible>(Vec::new()));
+        assert_eq!(unseen, Ok(Vec::new()));
     }
 
     #[test]
     fn pairs_that_were_at_another_distance_are_left_out() {
-        let at = |cpus: &[usize], ns| {
-            let distance_ns = Some((ns, ns));
-            launch(cpus, Noise { distance_ns, ..Noise::default() })
-        };
-        let launches = [at(&[0, 1], 90.0), at(&[2, 3], 320.0), at(&[4, 5], 95.0)];
-        let was_farther = |pair| was_farther(&launches, [0, 1], pair);
+        let distances = [([0, 1], 90.0), ([2, 3], 320.0), ([4, 5], 95.0), ([5, 4], 320.0)];
+        let was_farther = |pair| was_farther(&distances, [0, 1], pair);
         assert!(was_farther([2, 3]) && was_farther([3, 2]));
         assert!(!was_farther([4, 5]) && !was_farther([2, 4]), "alike, unknown");
     }

@@ -371,8 +371,13 @@ impl Controller<'_> {
     pub(super) fn cpus_of(&self, block: usize, launch: u32) -> Option<Vec<usize>> {
         let mut launches = self.block(block).launches();
         let done = launches.find(|done| done.launch == launch)?;
-        let probe = self.probe(&done.points.first()?.point);
-        done.placement.0.get(probe.info.roles.last()?).cloned()
+        self.leading_cpus(done).map(<[usize]>::to_vec)
+    }
+
+    /// The CPUs of a launch's leading role. Other roles on its machine have the same, in another order.
+    pub(super) fn leading_cpus<'l>(&self, launch: &'l LaunchRow) -> Option<&'l [usize]> {
+        let probe = self.probe(&launch.points.first()?.point);
+        launch.placement.0.get(probe.info.roles.last()?).map(Vec::as_slice)
     }
 }
 

@@ -28,12 +28,7 @@ fn run(asked: &str, answers: &str) -> Run {
 
 #[test]
 fn a_launch_goes_to_the_cpu_whose_core_is_most_alone() {
-    let run = run(
-        // The worker looks at all of them, even if the first is alone.
-        r#"s/"enough":[0-9]*/"enough":9/"#,
-        // No core is alone but that of the lowest CPU, and the machine itself uses none.
-        r#"s/"busy":[0-9.]\+/"busy":null/g; s/"alone":[0-9.]*/"alone":0.0/g; s/\("cpu":0,"alone":\)0.0/\11.0/"#,
-    );
+    let run = run("", &only_cpu_0_is_alone());
     let plan = &run.run.plan.placement;
     let has_gauge = run.attempts[0].clock.core_floor.is_some();
     if !has_gauge || !cpus(plan, ELIGIBLE).contains(&0) || cpus(plan, MEASURED)[0] == 0 {
@@ -43,11 +38,44 @@ fn a_launch_goes_to_the_cpu_whose_core_is_most_alone() {
     assert!(!cpus(&run.launches[0].placement, CONTROLLER).contains(&0));
 }
 
+/// Answers looks: no core is alone but that of the lowest CPU, and the machine itself uses none.
+fn only_cpu_0_is_alone() -> String {
+    let look = |cpu: &usize| {
+        let alone = if *cpu == 0 { "1.0" } else { "0.0" };
+        format!(r#"{{"cpu":{cpu},"alone":{alone},"busy":null,"max_khz":null}}"#)
+    };
+    let looks: Vec<String> = affinity::allowed().unwrap().iter().map(look).collect();
+    format!(r#"/"answer":"looked"/s/"cpus":\[.*\]/"cpus":[{}]/"#, looks.join(","))
+}
+
 #[test]
-fn an_older_worker_stays_on_its_cpu() {
-    let run = run(r#"s/"do":"look"/"do":"unheard_of"/"#, "");
+fn where_a_device_is_measured_a_launch_stays_on_its_cpu() {
+    let place = Place::new();
+    let answers = only_cpu_0_is_alone();
+    let on = format!("exec:{COSTOF} worker | sed -u '{answers}'");
+    let line = "run --only file.sync --launches 3 --seed 1 --out run.jsonl --on";
+    // Its files may lie where no number of a device can be had.
+    crate::common::run(place.costof(line).arg(on));
+    let run = place.run_file();
+    let first = cpus(&run.run.plan.placement, MEASURED)[0];
+    assert!(!run.launches.is_empty());
+    assert!(measured(&run).iter().all(|cpus| cpus == &[first]), "{:?}", measured(&run));
+}
+
+#[test]
+fn an_older_worker_stays_on_its_cpu_and_is_asked_once() {
+    let place = Place::new();
+    let on = format!(
+        r#"exec:sed -u 's/"do":"look"/"do":"unheard_of"/' | tee -a asked | {COSTOF} worker"#
+    );
+    let line = "run --only null --launches 3 --seed 1 --out run.jsonl --on";
+    crate::common::run(place.costof(line).arg(on)).expect_code(0);
+    place.expect_nothing_runs();
+    let run = place.run_file();
     let first = cpus(&run.run.plan.placement, MEASURED)[0];
     assert_eq!(measured(&run), [&[first]; 3]);
+    let asked = std::fs::read_to_string(place.path("asked")).unwrap();
+    assert!(asked.matches("unheard_of").count() <= 1, "{asked}");
 }
 
 #[test]

@@ -74,6 +74,7 @@ impl Measure for CacheSize {
         fault: Nanoseconds Lower,
     };
     const AFTER: NameList = &["os.syscall", "cpu.memcpy", "os.page_fault", "file.read"];
+    const IS_OF_ONE_CPU: bool = true;
     const BLOCKS_BY: NameList = &["dir"];
     const BUDGET: Option<Budget> = Some(Budget::seconds(10, 30, 60));
     const ROLES: &'static [StartRole] = &[|launch| role::<CacheSize>(Rereader::start(launch))];

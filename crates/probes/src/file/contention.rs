@@ -55,6 +55,7 @@ impl Measure for Contention {
         device_share: One Neither,
     };
     const AFTER: NameList = &["os.page_fault", "file.read"];
+    const IS_OF_ONE_CPU: bool = true;
     const BLOCKS_BY: NameList = &["size", "dir"];
     const BUDGET: Option<Budget> = Some(Budget::seconds(5, 15, 30));
     const ROLES: &'static [StartRole] = &[|launch| role::<Contention>(Contended::start(launch))];

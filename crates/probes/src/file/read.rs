@@ -124,6 +124,7 @@ impl Measure for Read {
     const AFTER: NameList = &["os.syscall", "cpu.memcpy", "os.page_fault"];
     const CROSSINGS: &'static [NameList] = &[&["cache", "pattern"]];
     const ROUNDS: u32 = 2;
+    const IS_OF_ONE_CPU: bool = true;
     const BLOCKS_BY: NameList = &["size", "dir"];
     const ROLES: &'static [StartRole] = &[|launch| {
         role::<Read>(Reading { random: Rng::with_seed(launch.seed), ..Reading::default() })

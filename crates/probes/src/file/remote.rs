@@ -99,6 +99,7 @@ impl Measure for Remote {
     const CROSSINGS: &'static [NameList] = &[&["pattern", "block"], &["block", "depth"]];
     // The patterns and blocks are compared with each other.
     const ROUNDS: u32 = 2;
+    const IS_OF_ONE_CPU: bool = true;
     const BLOCKS_BY: NameList = &["path"];
     const ROLES: &'static [StartRole] = &[|launch| {
         role::<Remote>(Reading { random: Rng::with_seed(launch.seed), ..Reading::default() })

@@ -82,6 +82,7 @@ impl Measure for Sync {
     const AFTER: NameList = &["os.syscall", "cpu.memcpy", "os.page_fault", "file.read"];
     const CROSSINGS: &'static [NameList] = &[&["call", "where"]];
     const ROUNDS: u32 = 2;
+    const IS_OF_ONE_CPU: bool = true;
     const BLOCKS_BY: NameList = &["size", "dir"];
     const ROLES: &'static [StartRole] = &[|_| role::<Sync>(Syncing::default())];
 

@@ -57,6 +57,7 @@ impl Measure for Write {
     const AFTER: NameList = &["os.syscall", "cpu.memcpy", "os.page_fault", "file.read"];
     const CROSSINGS: &'static [NameList] = &[&["cache", "block"], &["cache", "pattern"]];
     const ROUNDS: u32 = 2;
+    const IS_OF_ONE_CPU: bool = true;
     const BLOCKS_BY: NameList = &["size", "dir"];
     const ROLES: &'static [StartRole] = &[|launch| role::<Write>(Writing::start(launch))];
 

@@ -46,6 +46,7 @@ impl Measure for RemoteCall {
         rate: BytesPerSecond Higher,
     };
     const AFTER: NameList = &["net.rtt"];
+    const IS_OF_ONE_CPU: bool = true;
     const BLOCKS_BY: NameList = &["path"];
     const ROLES: &'static [StartRole] = &[|_| role::<RemoteCall>(Caller)];
 
