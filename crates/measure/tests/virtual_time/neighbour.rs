@@ -200,7 +200,9 @@ fn five_percent_are_found_though_a_neighbour_is_there_half_of_the_time() {
             setting: setting(10, 0.01),
         });
         let rows: Vec<_> = found.iter().flat_map(|one| &one.rows).collect();
-        assert!(rows.iter().all(|row| row.selection == Selection::Alone));
+        // By chance, one of so many rows may meet somebody in eight of its ten launches.
+        let alone = rows.iter().filter(|row| row.selection == Selection::Alone);
+        assert!(alone.count() + 2 >= rows.len(), "of {}", rows.len());
         let worse = rows.iter().filter(|row| row.verdict == Verdict::Worse);
         assert!(worse.count() * 10 >= 9 * 48, "of {}", rows.len());
     }
