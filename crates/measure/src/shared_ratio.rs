@@ -10,8 +10,11 @@ use costof_stats::{median, next_value_interval};
 /// An interval whose ends are further apart than this factor tells nothing that the shared number does not.
 const WIDEST: f64 = 1.5;
 
+/// At least this many of the runs were alone.
+const LEAST_ALONE: usize = 2;
+
 /// Adds to a row that was measured on a shared core what it would be alone, if at least three of the earlier rows know
-/// the ratio.
+/// the ratio, and two of these were alone.
 pub fn add_alone(row: &mut PointRow, earlier: &[PointRow]) {
     let same = |other: &&PointRow| {
         other.point == row.point && other.method == row.method && other.primary == row.primary
@@ -44,7 +47,8 @@ fn alone_by_ratio(shared: &Estimate, earlier: &[&Estimate]) -> Option<AloneByRat
         selection == Some(Selection::Alone)
     };
     let medians: Vec<f64> = earlier.iter().filter(alone).map(|own| own.median).collect();
-    let middle = median(&medians).filter(|middle| *middle > 0.0)?;
+    // All ratios of runs that were never alone rest on this one median.
+    let middle = median(&medians).filter(|middle| *middle > 0.0 && medians.len() >= LEAST_ALONE)?;
     // A run that knows both has its own ratio; one that was never alone has that to the median of those that were.
     let ratios = earlier.iter().filter_map(|own| match own.core?.selection {
         Selection::Alone => Some(own.core?.shared_median? / own.median),
@@ -116,6 +120,9 @@ mod tests {
     fn fewer_runs_other_methods_and_ratios_that_scatter_say_nothing() {
         let two = [alone(164.0, 217.0), alone(165.0, 221.0)];
         assert_eq!(found(shared(220.0), &two), None);
+        // One was alone, and the others' ratios would be to its median.
+        let one = [alone(164.0, 217.0), shared(219.0), shared(221.0)];
+        assert_eq!(found(shared(220.0), &one), None);
         // None was ever alone.
         assert_eq!(found(shared(220.0), &[shared(220.0), shared(221.0), shared(222.0)]), None);
         let mut other = [&two[..], &[alone(164.0, 218.0)]].concat();

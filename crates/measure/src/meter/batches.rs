@@ -1,7 +1,7 @@
 //! Operations that are timed in batches: how long a batch is, when the warm-up is over, and the
 //! timed loop.
 
-use super::hunt::{Begin, are_too_long};
+use super::hunt::{Begin, are_too_long, is_interrupted};
 use super::record::Batches;
 use super::work::{BATCHES_MIN, Batched, Spent, Work};
 use super::{GAUGED_BATCH_NS, Meter, OPERATIONS_PER_GAUGED_BATCH, WARM_UP_SHARE};
@@ -31,15 +31,14 @@ impl Meter<'_> {
     pub(super) fn batches(&mut self, operation: &mut Batched<'_>) -> Result<(), Failure> {
         let metric = operation.metric;
         let mut batches = self.record.batches.remove(metric).unwrap_or_default();
-        if batches.operations == 0 {
-            batches.operations = self.size(operation)?;
+        if batches.sized == 0 {
+            batches.sized = self.size(operation)?;
         }
-        let sized = batches.operations;
-        let shorter = self.warm_up(sized, operation)?;
+        let shorter = self.warm_up(batches.sized, operation)?;
         if batches.samples.is_empty() {
             batches.operations = shorter;
         }
-        self.measure(&mut batches, sized, operation)?;
+        self.measure(&mut batches, operation)?;
         self.record.batches.insert(metric.into(), batches);
         Ok(())
     }
@@ -92,8 +91,11 @@ impl Meter<'_> {
         let mut costs = Vec::with_capacity(64);
         let mut were_alone = Vec::with_capacity(64);
         let mut read = |work: &mut dyn Work| {
-            let gauge = self.gauge;
-            were_alone.extend(gauge.map(|gauge| gauge.is_alone(work.read(gauge))));
+            let Some(gauge) = self.gauge else { return };
+            let reading = work.read(gauge);
+            if !is_interrupted(gauge, reading) {
+                were_alone.push(gauge.is_alone(reading));
+            }
         };
         read(operation.work);
         let mut spent_ns = 0.0;
@@ -108,7 +110,9 @@ impl Meter<'_> {
             read(operation.work);
         }
         let least_ns = costs.iter().copied().reduce(f64::min);
-        Ok(match least_ns.filter(|_| are_too_long(&were_alone)) {
+        // Those that use something up cannot fill the caches before a batch.
+        let is_shortened = operation.settling_runs > 0 && are_too_long(&were_alone);
+        Ok(match least_ns.filter(|_| is_shortened) {
             Some(ns) => self.shorter(operations, ns),
             None => operations,
         })
@@ -117,7 +121,6 @@ impl Meter<'_> {
     fn measure(
         &mut self,
         batches: &mut Batches,
-        sized: u64,
         operation: &mut Batched<'_>,
     ) -> Result<(), Failure> {
         let mut spent = Spent::default();
@@ -138,7 +141,7 @@ impl Meter<'_> {
             if is_counted {
                 self.resume_counting();
             }
-            let settling = self.settle(batches.operations, operation);
+            let settling = self.settle(batches.sized, operation);
             let ns = self.timed(operations, operation.work);
             if is_counted {
                 self.pause_counting(settling + operations);
@@ -157,21 +160,22 @@ impl Meter<'_> {
             batches.readings.extend(readings);
             if let Some(readings) = readings {
                 self.note_visit(batches, readings, ended, ns);
+                spent.hides_visits = batches.visits.hide();
                 spent.beside_ns += took_ns - ns;
             }
             let state = self.note_state(readings, ns);
             spent.add(ns, state.filter(|_| !is_disturbed));
             // They were sized while the core was shared, and it is faster alone.
             let is_alone = state == Some(CoreState::Alone);
-            if is_alone && batches.operations < sized && self.is_too_short(ns) {
-                batches.operations = (2 * batches.operations).min(sized);
+            if is_alone && batches.operations < batches.sized && self.is_too_short(ns) {
+                batches.operations = (2 * batches.operations).min(batches.sized);
             }
         }
         Ok(())
     }
 
     /// Runs the operation a few times briefly before a batch, and returns how many operations that
-    /// were. `operations` is the size of the shorter batches.
+    /// were. `operations` is how many a batch was sized for, however many it has.
     fn settle(&self, operations: u64, operation: &mut Batched<'_>) -> u64 {
         let (runs, part) = match operations {
             SETTLING_PART.. => (operation.settling_runs, operations / SETTLING_PART),

@@ -6,6 +6,7 @@
 use super::Meter;
 use super::record::Batches;
 use super::work::{BATCHES_MIN, Batched, Spent};
+use crate::gauge::{BROKEN, Gauge};
 use costof_os::sched::usage::{self, Usage};
 
 /// Batches are shortened if fewer than this share of those that began alone also ended alone.
@@ -41,9 +42,13 @@ pub(super) struct Begin {
     pub(super) reading: Option<f64>,
 }
 
-/// The visits that began during batches which began alone.
+/// The batches that began alone, and the visits that began during them.
 #[derive(Debug, Default)]
 pub(super) struct SeenVisits {
+    /// How many batches began alone, how many of these also ended alone, and how long these lasted.
+    began: u32,
+    stayed: u32,
+    stayed_ns: f64,
     /// When the current one was seen first, and how long the batch lasted in which it began.
     current: Option<(u64, f64)>,
     begun: u32,
@@ -64,22 +69,28 @@ impl SeenVisits {
         self.returned += (1.0 - ns / batch_ns).max(0.0);
     }
 
-    /// Whether too many batches hide a visit that began and ended within them, where `began` batches
-    /// began alone, and of these `stayed` ended alone.
-    pub(super) fn hide(&self, began: usize, stayed: usize) -> bool {
+    /// How long the batches lasted that began and ended alone, in nanoseconds.
+    pub(super) fn stayed_ns(&self) -> f64 {
+        self.stayed_ns
+    }
+
+    /// Whether too many batches hide a visit that began and ended within them.
+    pub(super) fn hide(&self) -> bool {
         // As if one more had not: a few short ones, which may be interruptions, prove nothing.
         let returned = self.returned / f64::from(self.ended + 1);
         // For each visit that is seen, because it lasted until the batch's end, so many are not.
         let unseen = f64::from(self.begun) * returned / (1.0 - returned);
-        let [began, stayed] = [began as f64, stayed as f64];
+        let [began, stayed] = [self.began, self.stayed].map(f64::from);
         unseen > HIDDEN_MAX * stayed || stayed < STAYED_LEAST * began
     }
 }
 
 impl Meter<'_> {
     /// Reads the gauge before a batch. If the core is not alone, waits until it is, or as long as a
-    /// batch may wait. Meanwhile the operation goes on in short runs, where that uses nothing up:
-    /// so caches and predictors are as they are between two batches.
+    /// batch may wait. Meanwhile the operation goes on in short runs, where that uses nothing up.
+    /// Once the core is alone, it runs for a batch that is not timed and fills the caches that a
+    /// neighbour has emptied; then the core must still be alone. After a batch that was alone they
+    /// are full.
     pub(super) fn begin(
         &mut self,
         batches: &mut Batches,
@@ -89,20 +100,29 @@ impl Meter<'_> {
         let began = self.clock.end();
         let patience_ns = self.patience_ns(batches, spent);
         let mut waited_ns = 0.0;
+        let is_long = batches.operations >= OPERATIONS_PER_SHORT_BATCH;
+        let can_fill = self.gauge.is_some() && operation.settling_runs > 0 && is_long;
+        // The warm-up ran right before the first batch.
+        let mut is_filled = !can_fill || spent.count == 0 || batches.stays_alone(self.gauge);
         loop {
             let usage = usage::thread();
             let start = self.clock.end();
             let reading = self.gauge.map(|gauge| operation.work.read(gauge));
             let is_alone = (self.gauge.zip(reading)).is_none_or(|(gauge, at)| gauge.is_alone(at));
-            if is_alone || waited_ns >= patience_ns {
+            if is_alone && let Some((since, batch_ns)) = batches.visits.current.take() {
+                let ns = self.clock.ns(start.saturating_sub(since));
+                batches.visits.end(ns, batch_ns);
+            }
+            let is_over = waited_ns >= patience_ns;
+            if (is_alone && is_filled) || (is_over && !is_alone) {
                 self.record.core.waited_ns += waited_ns;
-                if is_alone && let Some((since, batch_ns)) = batches.visits.current.take() {
-                    let ns = self.clock.ns(start.saturating_sub(since));
-                    batches.visits.end(ns, batch_ns);
-                }
                 return Begin { usage, reading };
             }
-            let part = batches.operations / WAITING_PART;
+            is_filled = is_alone || !can_fill;
+            let part = match is_alone {
+                true => batches.operations,
+                false => batches.operations / WAITING_PART,
+            };
             if operation.settling_runs > 0 && part > 0 {
                 self.timed(part, operation.work);
             }
@@ -120,8 +140,8 @@ impl Meter<'_> {
         (PATIENCE_BATCHES * last_ns).min(PATIENCE_SHARE * self.time_ns)
     }
 
-    /// Notes whether a batch that began alone ended in a visit, which `start` is the time of the
-    /// first reading of.
+    /// Notes whether a batch that began alone also ended alone, or in a visit. `start` is when the
+    /// visit was first read.
     pub(super) fn note_visit(
         &self,
         batches: &mut Batches,
@@ -130,10 +150,16 @@ impl Meter<'_> {
         batch_ns: f64,
     ) {
         let Some(gauge) = self.gauge else { return };
-        let is_visit =
-            !gauge.is_alone(after) && (gauge.floor()..INTERRUPTED * gauge.floor()).contains(&after);
-        if gauge.is_alone(before) && is_visit {
-            batches.visits.begin(start, batch_ns);
+        let visits = &mut batches.visits;
+        if !gauge.is_alone(before) {
+            return;
+        }
+        visits.began += 1;
+        if gauge.is_alone(after) {
+            visits.stayed += 1;
+            visits.stayed_ns += batch_ns;
+        } else if !is_interrupted(gauge, after) {
+            visits.begin(start, batch_ns);
         }
     }
 
@@ -157,6 +183,11 @@ impl Meter<'_> {
     }
 }
 
+/// Whether a reading was interrupted: it says nothing of the core.
+pub(super) fn is_interrupted(gauge: &Gauge, reading: f64) -> bool {
+    !(BROKEN..INTERRUPTED).contains(&(reading / gauge.floor()))
+}
+
 /// Whether batches with these readings of the gauge before and after them are too long for the
 /// times that the core is alone.
 pub(super) fn are_too_long(readings: &[bool]) -> bool {
@@ -170,13 +201,14 @@ mod tests {
     use super::*;
 
     /// Of a hundred batches of 10 µs that began alone, so many met a visit of such a length.
-    fn hide(visits: usize, visit_ns: f64) -> bool {
-        let mut seen = SeenVisits::default();
+    fn hide(visits: u32, visit_ns: f64) -> bool {
+        let stayed = 100 - visits;
+        let mut seen = SeenVisits { began: 100, stayed, ..SeenVisits::default() };
         for _ in 0..visits {
             seen.begin(0, 10_000.0);
             seen.end(visit_ns, 10_000.0);
         }
-        seen.hide(100, 100 - visits)
+        seen.hide()
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! What the meter records of a point: batches, latencies and values.
 
 use super::hunt::SeenVisits;
-use crate::gauge::{is_alone, state};
+use crate::gauge::{Gauge, state};
 use costof_model::Text;
 use costof_model::metric::{ByCore, CoreState, Data, Gauged, Measured};
 use costof_model::noise::CoreGauge;
@@ -53,7 +53,9 @@ pub struct Record {
 
 #[derive(Debug, Default)]
 pub(super) struct Batches {
-    /// Operations per batch, determined in the first round.
+    /// How many operations a batch was sized for in the first round.
+    pub(super) sized: u64,
+    /// How many a batch has: fewer where the core is hardly ever alone for that long.
     pub(super) operations: u64,
     pub(super) samples: Vec<(u64, f64)>,
     pub(super) disturbed: Vec<u32>,
@@ -128,23 +130,24 @@ impl Latencies {
 }
 
 impl Batches {
+    /// Whether the last batch began and ended alone.
+    pub(super) fn stays_alone(&self, gauge: Option<&Gauge>) -> bool {
+        (self.readings.last().zip(gauge)).is_some_and(|((before, after), gauge)| {
+            gauge.state(*before, *after) == CoreState::Alone
+        })
+    }
+
     /// Adds the states of the core according to this floor.
     fn measured(self, name: Text, floor: f64) -> Measured {
         let is_gauged = self.readings.len() == self.samples.len() && !self.samples.is_empty();
-        let began = self.readings.iter().filter(|(before, _)| is_alone(floor, *before));
-        let states = self.readings.iter();
-        let states = states.map(|(before, after)| state(floor, *before, *after));
-        let mut states: Vec<CoreState> = states.collect();
-        let alone = || states.iter().filter(|state| **state == CoreState::Alone);
-        if self.visits.hide(began.count(), alone().count()) {
-            for state in &mut states {
-                if *state == CoreState::Alone {
-                    *state = CoreState::Mixed;
-                }
-            }
-        }
+        let hides = self.visits.hide();
+        let states =
+            self.readings.iter().map(|(before, after)| match state(floor, *before, *after) {
+                CoreState::Alone if hides => CoreState::Mixed,
+                state => state,
+            });
         Measured {
-            gauged: is_gauged.then_some(Gauged::Samples(states)),
+            gauged: is_gauged.then(|| Gauged::Samples(states.collect())),
             disturbed: self.disturbed,
             ..Measured::new(name, Data::Samples(self.samples))
         }
@@ -152,9 +155,16 @@ impl Batches {
 }
 
 impl Record {
-    /// What the gauge showed during the samples so far.
+    /// What the gauge showed during the samples so far. Batches that may hide a visit were mixed.
     pub fn core(&self) -> CoreGauge {
-        self.core
+        let hiding = self.batches.values().filter(|batches| batches.visits.hide());
+        let hidden_ns: f64 = hiding.map(|batches| batches.visits.stayed_ns()).sum();
+        let CoreGauge { alone_ns, mixed_ns, .. } = self.core;
+        CoreGauge {
+            alone_ns: (alone_ns - hidden_ns).max(0.0),
+            mixed_ns: mixed_ns + hidden_ns,
+            ..self.core
+        }
     }
 
     /// Operations done while the counters counted: those in the batches of the primary metric.

@@ -78,6 +78,8 @@ pub(super) struct Spent {
     pub(super) beside_ns: f64,
     pub(super) count: usize,
     alone_count: usize,
+    /// Whether none of those alone counts, as too many of them may hide a visit.
+    pub(super) hides_visits: bool,
 }
 
 impl Spent {
@@ -92,7 +94,9 @@ impl Spent {
 
     /// Whether a point that should take `time_ns` has enough.
     pub(super) fn suffices(&self, time_ns: f64, is_gauged: bool) -> bool {
-        let is_alone = self.alone_ns >= ALONE_SHARE * time_ns && self.alone_count >= BATCHES_MIN;
+        let is_alone = self.alone_ns >= ALONE_SHARE * time_ns
+            && self.alone_count >= BATCHES_MIN
+            && !self.hides_visits;
         self.count >= BATCHES_MIN && (is_alone || self.is_over(time_ns, is_gauged))
     }
 

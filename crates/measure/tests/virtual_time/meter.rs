@@ -14,7 +14,7 @@ use costof_model::rows::{LaunchRow, PointRow, State};
 use costof_model::unit::Unit;
 use std::cell::Cell;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 const TIME_NS: f64 = 30e6;
 
@@ -621,6 +621,103 @@ fn a_point_ends_when_the_core_was_alone_for_long_enough() {
     assert_eq!((core.alone(), core.shared()), (Some(0.0), Some(1.0)));
     assert!((9e3..20e3).contains(&lasts(&report)), "{report:?}");
     assert!(report.metrics[0].count(Some(CoreState::Shared)) > 50);
+}
+
+/// An operation on a core that is shared all the time: what it was asked for, and its batches.
+fn shared_all_the_time(cost_ns: f64) -> (Vec<u64>, Report) {
+    let clock = VirtualClock::new(1);
+    let (is_shared, gauge) = shared_core();
+    is_shared.store(true, Ordering::Relaxed);
+    let mut calls = Vec::new();
+    let report = clock.meter(3e6, |meter| {
+        meter.share(1).gauged(Some(&gauge)).repeatable("cost", |n| {
+            calls.push(n);
+            clock.pass(n as f64 * cost_ns);
+        });
+    });
+    (calls, report)
+}
+
+#[test]
+fn shortened_batches_settle_as_long_as_others() {
+    let (calls, report) = shared_all_the_time(10.0);
+    let (n, ns) = *samples(&report).last().expect("batches");
+    assert!(ns <= 22e3, "{n} in {ns} ns");
+    let part = calls[calls.len() - 2];
+    assert!(calls.ends_with(&[part, part, part, part, n]));
+    // A batch would take 40 µs.
+    assert!(64.0 * 10.0 * part as f64 >= 39e3, "{part}");
+}
+
+#[test]
+fn batches_that_were_shortened_in_one_round_are_long_enough_in_the_next() {
+    let clock = VirtualClock::new(1);
+    let (is_shared, gauge) = shared_core();
+    let report = clock.meter(3e6, |meter| {
+        let mut meter = meter.share(1).gauged(Some(&gauge));
+        for (shared, cost_ns) in [(true, 500.0), (false, 100.0)] {
+            is_shared.store(shared, Ordering::Relaxed);
+            meter.repeatable("cost", |n| clock.pass(n as f64 * cost_ns));
+        }
+    });
+    let (n, ns) = *samples(&report).last().expect("batches");
+    assert!(ns >= 5e3, "{n} in {ns} ns");
+}
+
+#[test]
+fn interrupted_readings_do_not_shorten_batches() {
+    let clock = VirtualClock::new(1);
+    let readings = AtomicU64::new(0);
+    let read = move || match readings.fetch_add(1, Ordering::Relaxed) % 4 {
+        2 => 9.0,
+        _ => 0.292,
+    };
+    let gauge = Gauge::new(Arc::new(read), 0.292);
+    let report = clock.meter(3e6, |meter| {
+        let pass = |n| clock.pass(n as f64 * 100.0);
+        meter.share(1).gauged(Some(&gauge)).repeatable("cost", pass);
+    });
+    for (n, ns) in samples(&report) {
+        assert!(*ns >= 39e3, "a batch of {n} in {ns} ns");
+    }
+}
+
+#[test]
+fn batches_of_what_is_used_up_are_not_shortened() {
+    let clock = VirtualClock::new(1);
+    let (is_shared, gauge) = shared_core();
+    is_shared.store(true, Ordering::Relaxed);
+    let report = clock.meter(3e6, |meter| {
+        let pass = |n| clock.pass(n as f64 * 100.0);
+        let mut meter = meter.share(1).gauged(Some(&gauge));
+        meter.used_up("cost", 1 << 20, |_| Ok(()), pass).expect("nothing fails");
+    });
+    for (n, ns) in samples(&report) {
+        assert!(*ns >= 39e3, "a batch of {n} in {ns} ns");
+    }
+}
+
+#[test]
+fn batches_that_may_hide_a_visit_are_not_time_alone() {
+    let clock = VirtualClock::new(1);
+    let (is_shared, gauge) = shared_core();
+    let (mut is_batch, mut batches) = (false, 0_u64);
+    let record = clock.record(3e6, |meter| {
+        meter.share(1).gauged(Some(&gauge)).repeatable("cost", |n| {
+            clock.pass(n as f64 * 100.0);
+            // Before each batch comes one that is not timed. Somebody comes during each, and is
+            // seen after nearly all.
+            let is_long = n >= 90;
+            is_batch ^= is_long;
+            batches += u64::from(is_long && is_batch);
+            let is_seen = is_long && is_batch && !batches.is_multiple_of(40);
+            is_shared.store(is_seen, Ordering::Relaxed);
+        });
+    });
+    let core = record.core();
+    assert!(core.alone_ns == 0.0 && core.mixed_ns > 1e6, "{core:?}");
+    let report = record.into_report(false, Vec::new());
+    assert_eq!(report.metrics[0].count(Some(CoreState::Alone)), 0);
 }
 
 #[test]
