@@ -285,8 +285,11 @@ pub fn medians(info: &ProbeInfo, point: &Point, launches: &[&LaunchRow]) -> Vec<
 pub fn lacking_alone(info: &ProbeInfo, point: &Point, launches: &[&LaunchRow]) -> u32 {
     let counting = Counting::new(launches_with(launches.iter().copied(), point));
     let points: Vec<&LaunchPoint> = counting.given.into_iter().map(|(_, point)| point).collect();
+    // A launch with too few samples in all never has enough of them alone.
+    let can_suffice =
+        |launch: &&Measured| launch.gauged.is_some() && launch.suffices(Selection::All);
     let gauged: Vec<&Measured> =
-        measured(&points, &info.primary().name).filter(|launch| launch.gauged.is_some()).collect();
+        measured(&points, &info.primary().name).filter(can_suffice).collect();
     if gauged.is_empty() || selection(&gauged) == Selection::Alone {
         return 0;
     }
