@@ -34,7 +34,7 @@ pub(crate) fn core_shared(run: &Run) -> Vec<Finding> {
     };
     let slowed = slowed(run);
     let (sibling, alone) = (
-        run.facts().and_then(|facts| sibling(run, facts)),
+        run.facts().and_then(|facts| sibling(shared_cpu(run, watched)?, facts)),
         "the numbers shown were measured while the core was alone",
     );
     let (who, advice) = match sibling {
@@ -119,9 +119,21 @@ fn more(row: &PointRow) -> Option<f64> {
     (is_cost && more.is_finite() && more >= LEAST_MORE).then_some(more)
 }
 
-/// The measured CPU and another CPU of its core, if this machine reports them.
-fn sibling(run: &Run, facts: &Facts) -> Option<(u32, u32)> {
-    let cpu = *run.run.plan.placement.0.get(MEASURED)?.first()? as u32;
+/// The CPU whose core was shared for the longest time; without launches on one CPU each whose gauge was read, that of
+/// the point that watched.
+fn shared_cpu(run: &Run, watched: Option<&PointRow>) -> Option<u32> {
+    let gauges = run.gauges_by_cpu().into_iter();
+    let shared = gauges.filter(|(_, core)| core.shared_ns > 0.0);
+    let most = shared.max_by(|(_, one), (_, other)| one.shared_ns.total_cmp(&other.shared_ns));
+    let watched = || match watched?.placement.0.get(MEASURED)?[..] {
+        [cpu] => Some(cpu),
+        _ => None,
+    };
+    most.map(|(cpu, _)| cpu).or_else(watched).map(|cpu| cpu as u32)
+}
+
+/// This CPU and another CPU of its core, if this machine reports them.
+fn sibling(cpu: u32, facts: &Facts) -> Option<(u32, u32)> {
     let core = facts.cpu.cores.iter().find(|core| core.contains(cpu))?;
     let other = core.iter().find(|other| *other != cpu)?;
     Some((cpu, other))
@@ -134,6 +146,7 @@ mod tests {
     use costof_model::axis::Axes;
     use costof_model::facts::CpuSet;
     use costof_model::metric::CoreShare;
+    use costof_model::testing::probe_info;
 
     /// A run on a virtual machine whose core was shared for this share of the time.
     fn run(share: f64) -> Run {
@@ -229,12 +242,23 @@ mod tests {
     #[test]
     fn the_cause_is_as_likely_as_the_machine_says() {
         let mut run = run(0.62);
-        run.run.plan.placement.0.insert(MEASURED.into(), vec![1, 0]);
+        run.run.plan.placement.0.insert(MEASURED.into(), vec![0, 1]);
+        run.points[0].placement.0.insert(MEASURED.into(), vec![1]);
         let facts = run.attempts[0].hosts.get_mut("only").unwrap();
         facts.cpu.cores = ["0,4", "1,5"].map(|core| CpuSet::parse(core).unwrap()).into();
         let found = core_shared(&run).remove(0);
         contains(&found.sentence, "a process on its other CPU (5)");
         assert!(found.advice.unwrap().contains("/cpu5/online"));
+        // Launches moved to the core that was shared for less of the time.
+        run.probes = vec![probe_info("cpu.neighbour")];
+        for (cpu, shared_ns) in [(1, 10.0), (0, 40.0), (1, 20.0)] {
+            let watched = run.points[0].clone();
+            launch(&mut run, &[(&watched, &[])]);
+            let last = run.launches.last_mut().unwrap();
+            last.placement.0.insert(MEASURED.into(), vec![cpu]);
+            last.noise.core = Some(CoreGauge { shared_ns, ..CoreGauge::default() });
+        }
+        contains(&sentence(&run).unwrap(), "a process on its other CPU (4)");
         let facts = run.attempts[0].hosts.get_mut("only").unwrap();
         facts.cpu.cores = Vec::new();
         facts.virtualization.virtual_machine = Some(false);

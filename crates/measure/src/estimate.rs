@@ -12,7 +12,7 @@ use crate::schedule::LEAST_LAUNCHES;
 use costof_model::Text;
 use costof_model::failure::Failure;
 use costof_model::metric::{Data, Estimate, Measured, MetricInfo, Selection};
-use costof_model::noise::{DISAGREE, FEW_LAUNCHES, Grade, Noise, Warning};
+use costof_model::noise::{DISAGREE, FEW_LAUNCHES, Grade, Noise, Placement, Warning};
 use costof_model::plural::counted;
 use costof_model::point::Point;
 use costof_model::prediction::Prediction;
@@ -144,8 +144,19 @@ pub fn point(
         prediction: prediction.cloned(),
         grade: worst(&warnings),
         warnings,
-        placement: (launches.first()).map(|launch| launch.placement.clone()).unwrap_or_default(),
+        placement: all_placements(&rows),
     })
+}
+
+/// Which CPUs each role used in these launches, those of the first one first.
+fn all_placements(launches: &[&LaunchRow]) -> Placement {
+    let mut all = Placement::default();
+    for (role, cpus) in launches.iter().flat_map(|launch| launch.placement.0.iter()) {
+        let mut used = all.0.get(role).cloned().unwrap_or_default();
+        used.extend(cpus.iter().filter(|cpu| !used.contains(cpu)).copied().collect::<Vec<_>>());
+        all.0.insert(role.clone(), used);
+    }
+    all
 }
 
 /// The grade that these warnings leave.
@@ -357,6 +368,7 @@ fn allocated(points: &[&LaunchPoint]) -> Option<Warning> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use costof_model::metric::{CoreState, Gauged};
     use costof_model::testing::{clock_info, estimate as known, launch, probe_info, row, run};
 
     /// The row of a point whose launches measured these times.
@@ -385,6 +397,37 @@ mod tests {
         let row = of(&[10.0, 10.1, 10.2]);
         assert!(row.is_usable());
         assert_eq!((row.primary().unwrap().range, row.grade), (None, Grade::A));
+    }
+
+    #[test]
+    fn a_row_names_the_cpus_of_all_its_launches() {
+        let mut run = run(&[]);
+        let row = row("p", Default::default(), 1.0);
+        for cpus in [vec![1], vec![0], vec![1]] {
+            self::launch(&mut run, &[(&row, &[("cost", 1.0)])]);
+            let last = run.launches.last_mut().unwrap();
+            last.placement.0.insert("only".into(), cpus);
+        }
+        let rows: Vec<&LaunchRow> = run.launches.iter().collect();
+        let row = point(&probe_info("p"), &row.point, None, &rows, None, &clock_info()).unwrap();
+        assert_eq!(row.placement.0.get("only"), Some(&vec![1, 0]));
+    }
+
+    #[test]
+    fn launches_of_too_few_samples_lack_none_alone() {
+        let lacking = |samples: usize| {
+            let mut run = run(&[]);
+            let row = row("p", Default::default(), 1.0);
+            for _ in 0..3 {
+                self::launch(&mut run, &[(&row, &[("cost", 1.0)])]);
+                let measured = &mut run.launches.last_mut().unwrap().points[0].metrics[0];
+                measured.data = Data::Samples(vec![(1, 1.0); samples]);
+                measured.gauged = Some(Gauged::Samples(vec![CoreState::Shared; samples]));
+            }
+            let rows: Vec<&LaunchRow> = run.launches.iter().collect();
+            lacking_alone(&probe_info("p"), &row.point, &rows)
+        };
+        assert_eq!([4, 6].map(lacking), [0, 3]);
     }
 
     #[test]

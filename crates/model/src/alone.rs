@@ -1,5 +1,6 @@
 //! For which share of the time the core of each CPU was alone.
 
+use crate::noise::CoreGauge;
 use crate::run_file::Run;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -36,30 +37,31 @@ impl Run {
     /// For which share of its time each CPU was alone: of the launches whose leading role ran on it and on no other. Each
     /// launch counts by the time for which its gauge was read.
     pub fn alone_by_cpu(&self) -> Vec<CpuAlone> {
-        let mut times: BTreeMap<usize, [f64; 2]> = BTreeMap::new();
+        let cpus = self.gauges_by_cpu().into_iter();
+        let share = |(cpu, core): (usize, CoreGauge)| Some(CpuAlone { cpu, alone: core.alone()? });
+        cpus.filter_map(share).collect()
+    }
+
+    /// What the gauge of each CPU's core showed in the launches whose leading role ran on it and on no other.
+    pub fn gauges_by_cpu(&self) -> BTreeMap<usize, CoreGauge> {
+        let mut gauges: BTreeMap<usize, CoreGauge> = BTreeMap::new();
         for launch in &self.launches {
             let probe = launch.points.first().and_then(|first| self.probe(&first.point.probe));
             let leading = probe.and_then(|probe| probe.roles.last());
             let cpus = leading.and_then(|role| launch.placement.0.get(role));
-            if let (Some([cpu]), Some(core)) = (cpus.map(Vec::as_slice), launch.noise.core)
-                && let Some(all_ns) = core.all_ns()
-            {
-                let sum = times.entry(*cpu).or_default();
-                *sum = [sum[0] + core.alone_ns, sum[1] + all_ns];
+            if let (Some([cpu]), Some(core)) = (cpus.map(Vec::as_slice), launch.noise.core) {
+                let sum = gauges.entry(*cpu).or_default();
+                *sum = sum.and(core);
             }
         }
-        let share = |(cpu, [alone_ns, all_ns]): (usize, [f64; 2])| CpuAlone {
-            cpu,
-            alone: alone_ns / all_ns,
-        };
-        times.into_iter().map(share).collect()
+        gauges
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::noise::{CoreGauge, MEASURED, Placement};
+    use crate::noise::{MEASURED, Placement};
     use crate::testing::{launch, probe_info, row, run};
     use crate::{Few, Text};
 

@@ -301,7 +301,7 @@ pub struct PointRow {
     pub grade: Grade,
     /// Warnings, each with advice.
     pub warnings: Vec<Warning>,
-    /// Which CPUs each role used in the first launch; others may have used alike ones.
+    /// Which CPUs each role used in all launches together, those of the first one first.
     pub placement: Placement,
 }
 
