@@ -397,7 +397,8 @@ impl Controller<'_> {
             .iter()
             .map(|point| estimate::lacking_alone(&self.probe(point).info, point, &launches));
         let (cores, are_two) = (&self.facts.cpu.cores, self.machines.are_two());
-        let leading = |role: &Text| self.probe(&launches[0].points[0].point).info.roles.last() == Some(role);
+        let leading =
+            |role: &Text| self.probe(&state.planned().points[0]).info.roles.last() == Some(role);
         let share_a_core = launches
             .iter()
             .all(|launch| shares_a_core(launch, cores, |role| !are_two || leading(role)));
