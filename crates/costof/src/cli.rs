@@ -155,7 +155,7 @@ pub(crate) struct Measuring {
     #[arg(long)]
     pub(crate) no_wait: bool,
     /// Measure up to this much longer, such as 2m, the rows for which the core was never alone for long enough; without it,
-    /// as long as was announced
+    /// for what is left of the announced time, or a tenth more
     #[arg(long, value_name = "DURATION", value_parser = time)]
     pub(crate) until_alone: Option<Duration>,
     /// How long a worker may take to answer before it is killed; longer for points that take long

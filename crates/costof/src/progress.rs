@@ -220,6 +220,11 @@ impl<'a> Progress<'a> {
         self.launched.get()
     }
 
+    /// How long ago the run began, or its last attempt.
+    pub(crate) fn elapsed(&self) -> Duration {
+        self.began.elapsed()
+    }
+
     /// Whether it is time to say how far the run is.
     pub(crate) fn is_due(&self) -> bool {
         self.pace.borrow_mut().is_due(self.began.elapsed())

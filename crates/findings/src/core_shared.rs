@@ -33,8 +33,8 @@ pub(crate) fn core_shared(run: &Run) -> Vec<Finding> {
         return Vec::new();
     };
     let slowed = slowed(run);
-    let (sibling, alone) =
-        (sibling(run, watched), "the numbers shown were measured while the core was alone");
+    let sibling = sibling(run, watched);
+    let alone = "the numbers shown were measured while the core was alone";
     let (who, advice) = match sibling {
         Some((cpu, other)) => (
             format!(", most likely a process on its other CPU ({other})"),

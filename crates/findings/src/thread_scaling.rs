@@ -184,7 +184,12 @@ fn limit(run: &Run, scaled: &[Scaled<'_>], threads: u64, times: f64) -> Option<S
 /// How many CPUs the threads of a role have. `copy.send` gives a role every second CPU of the run if both
 /// peers are on one machine.
 fn cpus(run: &Run, row: &PointRow, role: &str, threads: u64) -> Option<usize> {
-    let given = row.placement.0.get(role)?.len();
+    // A row names the CPUs of all its launches together.
+    let launches = run.launches.iter();
+    let of_row =
+        launches.filter(|launch| launch.points.iter().any(|given| given.point == row.point));
+    let by_launch = of_row.filter_map(|launch| Some(launch.placement.0.get(role)?.len()));
+    let given = by_launch.max().or_else(|| Some(row.placement.0.get(role)?.len()))?;
     let apart = run.run.plan.placement.0.contains_key(PEER);
     let own = match given % 2 {
         0 if !apart => given / 2,

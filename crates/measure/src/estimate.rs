@@ -299,8 +299,11 @@ pub fn medians(info: &ProbeInfo, point: &Point, launches: &[&LaunchRow]) -> Vec<
 pub fn lacking_alone(info: &ProbeInfo, point: &Point, launches: &[&LaunchRow]) -> u32 {
     let counting = Counting::new(launches_with(launches.iter().copied(), point));
     let points: Vec<&LaunchPoint> = counting.given.into_iter().map(|(_, point)| point).collect();
+    // A launch with too few samples in all never has enough of them alone.
+    let can_suffice =
+        |launch: &&Measured| launch.gauged.is_some() && launch.suffices(Selection::All);
     let gauged: Vec<&Measured> =
-        measured(&points, &info.primary().name).filter(|launch| launch.gauged.is_some()).collect();
+        measured(&points, &info.primary().name).filter(can_suffice).collect();
     if gauged.is_empty() || selection(&gauged) == Selection::Alone {
         return 0;
     }
@@ -368,6 +371,7 @@ fn allocated(points: &[&LaunchPoint]) -> Option<Warning> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use costof_model::metric::{CoreState, Gauged};
     use costof_model::testing::{clock_info, estimate as known, launch, probe_info, row, run};
 
     /// The row of a point whose launches measured these times.
@@ -409,6 +413,23 @@ mod tests {
         let rows: Vec<&LaunchRow> = run.launches.iter().collect();
         let row = point(&probe_info("p"), &row.point, None, &rows, None, &clock_info()).unwrap();
         assert_eq!(row.placement.0.get("only"), Some(&vec![3, 1, 0]));
+    }
+
+    #[test]
+    fn launches_of_too_few_samples_lack_none_alone() {
+        let lacking = |samples: usize| {
+            let mut run = run(&[]);
+            let row = row("p", Default::default(), 1.0);
+            for _ in 0..3 {
+                self::launch(&mut run, &[(&row, &[("cost", 1.0)])]);
+                let measured = &mut run.launches.last_mut().unwrap().points[0].metrics[0];
+                measured.data = Data::Samples(vec![(1, 1.0); samples]);
+                measured.gauged = Some(Gauged::Samples(vec![CoreState::Shared; samples]));
+            }
+            let rows: Vec<&LaunchRow> = run.launches.iter().collect();
+            lacking_alone(&probe_info("p"), &row.point, &rows)
+        };
+        assert_eq!([4, 6].map(lacking), [0, 3]);
     }
 
     #[test]

@@ -134,6 +134,7 @@ fn plans(session: &Session<'_>, machines: &[Machines; 2]) -> Result<[Plan; 2], E
         plan.placement.0.extend(eligible);
         // Both share the time.
         plan.budget_ns = plan.budget_ns.map(|budget| budget / 2);
+        plan.until_alone_ns = plan.until_alone_ns.map(|time| time / 2);
         Ok::<Plan, Error>(plan)
     };
     let [first, second] = [plan(&machines[0])?, plan(&machines[1])?];

@@ -2,15 +2,18 @@
 //! lost to crashes are repeated; launches that disagree, or too few of which had the core to themselves, get others.
 
 use super::Controller;
-use super::block::time_spent;
 use crate::error::Error;
 use crate::history;
 use crate::plan::cost::Cost;
-use costof_measure::schedule::{self, Precision};
+use costof_measure::schedule::{self, LEAST_LAUNCHES, Precision};
 use costof_measure::{estimate, shared_ratio};
+use costof_model::Text;
+use costof_model::facts::CpuSet;
+use costof_model::noise::CONTROLLER;
 use costof_model::point::Point;
 use costof_model::rows::{LaunchRow, PointRow};
 use std::cmp::Reverse;
+use std::collections::BTreeSet;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -27,7 +30,7 @@ const TIME_LEAST: Duration = Duration::from_secs(1);
 const WAIT_PART: u32 = 16;
 /// It waits no longer and no shorter than this.
 const WAITS: [Duration; 2] = [Duration::from_millis(50), Duration::from_secs(2)];
-/// How soon a wait ends after Ctrl-C.
+/// How soon a wait ends after Ctrl-C, and how often a look may end it.
 const NAP: Duration = Duration::from_millis(20);
 
 /// Measures a block once more on all sides: the launch of this number, of so many that were planned.
@@ -80,10 +83,54 @@ impl Lack {
     }
 }
 
+/// How long additional launches may take.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+struct Time {
+    /// All of them,
+    all: Duration,
+    /// and those of launches that disagree: without what the user adds for rows alone.
+    announced: Duration,
+}
+
+impl Time {
+    /// What is left for additional launches of a run that began `elapsed` ago. Of the announced time, launches that
+    /// gave nothing used their part too, as did links and looks; `least` of it remains all the same.
+    fn left(
+        launches: &[LaunchRow],
+        elapsed: Duration,
+        (announced, least): (Duration, Duration),
+        until_alone: Duration,
+    ) -> Time {
+        let (more, planned): (Vec<_>, Vec<_>) = launches.iter().partition(is_more);
+        let spent = |launches: Vec<&LaunchRow>| {
+            let ns: f64 = launches.iter().map(|launch| launch.wall_ns).sum();
+            Duration::from_nanos(ns as u64)
+        };
+        let [more, planned] = [more, planned].map(spent);
+        let announced = announced.saturating_sub(planned.max(elapsed)).max(least);
+        Time { all: announced + until_alone, announced }.after(more)
+    }
+
+    fn after(self, spent: Duration) -> Time {
+        Time {
+            all: self.all.saturating_sub(spent),
+            announced: self.announced.saturating_sub(spent),
+        }
+    }
+
+    fn and(self, other: Time) -> Time {
+        Time { all: self.all + other.all, announced: self.announced + other.announced }
+    }
+}
+
 /// Which block is measured next, if so much time is left: first what was lost to a crash, then in rounds, and in each
 /// what lacks most launches alone, soonest what takes least. `None` if nothing is lacking, or nothing fits the time.
-fn next(lacks: &[Lack], left: Duration) -> Option<usize> {
-    let fits = |lack: &Lack| lack.launch <= left && (lack.disagree() || lack.waiting() > 0);
+/// While no core is alone, those that only lack launches alone are left out.
+fn next(lacks: &[Lack], left: Time, has_core: bool) -> Option<usize> {
+    let fits = |lack: &Lack| {
+        lack.disagree() && lack.launch <= left.announced
+            || has_core && lack.waiting() > 0 && lack.launch <= left.all
+    };
     let open = (0..lacks.len()).filter(|at| lacks[*at].lost || fits(&lacks[*at]));
     open.min_by_key(|at| {
         let lack = &lacks[*at];
@@ -97,6 +144,71 @@ fn wait(left: Duration) -> Duration {
     (left / WAIT_PART).clamp(WAITS[0], WAITS[1]).min(left)
 }
 
+#[derive(Debug, PartialEq)]
+enum Step {
+    /// Measures this block.
+    Visit(usize),
+    /// Waits for a core that is alone.
+    Wait,
+    End,
+}
+
+/// Decides when blocks are measured. All times are since the first decision.
+struct Pace {
+    /// How long all may take.
+    time: Time,
+    /// Until when no core is likely to be alone.
+    shared_until: Duration,
+    /// Whether the last wait ended early because a look saw the core alone.
+    was_seen_alone: bool,
+    /// Whether a look may end the next wait.
+    trusts_looks: bool,
+}
+
+impl Pace {
+    fn new(time: Time) -> Pace {
+        let shared_until = Duration::ZERO;
+        Pace { time, shared_until, was_seen_alone: false, trusts_looks: true }
+    }
+
+    /// What to do now. During a wait, `is_alone` looks whether the core is alone for a launch of the block, and what
+    /// needs no core is measured.
+    fn step<E>(
+        &mut self,
+        lacks: &[Lack],
+        now: Duration,
+        is_alone: impl FnOnce(usize) -> Result<bool, E>,
+    ) -> Result<Step, E> {
+        let left = self.time.after(now);
+        let Some(at) = next(lacks, left, true) else {
+            return Ok(Step::End);
+        };
+        if now >= self.shared_until {
+            return Ok(Step::Visit(at));
+        }
+        if let Some(other) = next(lacks, left, false) {
+            return Ok(Step::Visit(other));
+        }
+        if self.trusts_looks && is_alone(at)? {
+            (self.shared_until, self.was_seen_alone) = (now, true);
+            return Ok(Step::Visit(at));
+        }
+        Ok(Step::Wait)
+    }
+
+    /// After a launch that waited for a core and found it shared: begins to wait. If a look had seen that core alone,
+    /// no look ends this wait.
+    fn was_shared(&mut self, now: Duration) {
+        self.shared_until = now + wait(self.time.after(now).all);
+        self.trusts_looks = !std::mem::take(&mut self.was_seen_alone);
+    }
+
+    /// After any other launch.
+    fn was_of_use(&mut self) {
+        self.was_seen_alone = false;
+    }
+}
+
 /// If a side has given up on the block, it lacks nothing on any.
 fn lack(sides: &mut [Controller<'_>], block: usize) -> Lack {
     let gave_up = |side: &Controller<'_>| side.block(block).points_left().is_empty();
@@ -105,6 +217,18 @@ fn lack(sides: &mut [Controller<'_>], block: usize) -> Lack {
     }
     let lacks = sides.iter_mut().map(|side| side.lack(block));
     lacks.reduce(Lack::and).unwrap_or_default()
+}
+
+/// Whether a look on each side sees a core alone for a launch of the block.
+fn is_alone(sides: &mut [Controller<'_>], block: usize) -> Result<bool, Error> {
+    for at in 0..sides.len() {
+        if !sides[at].sees_alone(block)? {
+            // Another launch would take them for its own.
+            sides.iter_mut().for_each(|side| side.looks = None);
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 /// The blocks of one or two sides that lack something after their planned launches.
@@ -144,21 +268,25 @@ impl<'a> Revisited<'a> {
         sides: &mut [Controller<'_>],
         visit: Visit,
     ) -> Result<(), Error> {
-        let time: Duration = sides.iter().map(Controller::time_for_more).sum();
-        let began = Instant::now();
-        sides[0].progress.wait_for_alone(self.waiting(), time);
-        loop {
-            let left = time.saturating_sub(began.elapsed());
-            let Some(at) = next(&self.lacks, left).filter(|_| !sides[0].interrupted()) else {
-                break;
-            };
-            sides[0].progress.one_more();
-            if self.is_in_vain(sides, at, visit)? {
-                let left = time.saturating_sub(began.elapsed());
-                sides[0].progress.waits_for_alone(self.waiting(), left);
-                let until = Instant::now() + wait(left);
-                while Instant::now() < until && !sides[0].interrupted() {
-                    sleep(NAP);
+        let elapsed = sides[0].progress.elapsed() / sides.len() as u32;
+        let times = sides.iter().map(|side| side.time_for_more(elapsed));
+        let time = times.fold(Time::default(), Time::and);
+        let (began, mut pace) = (Instant::now(), Pace::new(time));
+        sides[0].progress.wait_for_alone(self.waiting(), time.all);
+        while !sides[0].interrupted() {
+            let is_alone = |at: usize| is_alone(sides, self.blocks[at]);
+            match pace.step(&self.lacks, began.elapsed(), is_alone)? {
+                Step::End => break,
+                Step::Wait => sleep(NAP),
+                Step::Visit(at) => {
+                    sides[0].progress.one_more();
+                    if self.is_in_vain(sides, at, visit)? {
+                        let now = began.elapsed();
+                        pace.was_shared(now);
+                        sides[0].progress.waits_for_alone(self.waiting(), time.after(now).all);
+                    } else {
+                        pace.was_of_use();
+                    }
                 }
             }
         }
@@ -214,21 +342,30 @@ impl Controller<'_> {
 
     /// How long additional launches may take from now on: what is left of the announced time or of the user's, or a
     /// little more, and what the user adds for them.
-    fn time_for_more(&self) -> Duration {
+    fn time_for_more(&self, elapsed: Duration) -> Time {
         let plan = self.plan();
-        let (more, planned): (Vec<_>, Vec<_>) = (self.run().launches.iter()).partition(is_more);
-        let [more, planned] = [more, planned].map(|of| time_spent(of.into_iter()));
-        let left = |time: Duration| time.saturating_sub(planned.unwrap_or_default());
-        let time = match (plan.budget_ns, plan.launches) {
-            (Some(budget_ns), _) => left(Duration::from_nanos(budget_ns)),
-            (None, Some(_)) => Duration::ZERO,
+        let announced = match (plan.budget_ns, plan.launches) {
+            (Some(budget_ns), _) => (Duration::from_nanos(budget_ns), Duration::ZERO),
+            (None, Some(_)) => Default::default(),
             (None, None) => {
                 let announced = Cost::new(self.table, plan, self.precision).time;
-                left(announced).max(announced.mul_f64(TIME_SHARE).max(TIME_LEAST))
+                (announced, announced.mul_f64(TIME_SHARE).max(TIME_LEAST))
             }
         };
         let until_alone = Duration::from_nanos(plan.until_alone_ns.unwrap_or(0));
-        (time + until_alone).saturating_sub(more.unwrap_or_default())
+        Time::left(&self.run().launches, elapsed, announced, until_alone)
+    }
+
+    /// Whether a look sees a core alone for the next launch of a block, which then uses it; not where nobody can look.
+    fn sees_alone(&mut self, block: usize) -> Result<bool, Error> {
+        let launch = self.next_launch(block);
+        let Some(done) = launch.checked_sub(1) else {
+            return Ok(false);
+        };
+        // While no core is alone, a launch that is done, and so needs none, is taken first.
+        let mut queue = [(block, launch), (block, done)].into();
+        let is_first = self.next(&mut queue)? == Some((block, launch));
+        Ok(is_first && self.looks.as_ref().is_some_and(|looks| !looks.is_empty()))
     }
 
     fn next_launch(&self, block: usize) -> u32 {
@@ -259,7 +396,15 @@ impl Controller<'_> {
         let alone = left
             .iter()
             .map(|point| estimate::lacking_alone(&self.probe(point).info, point, &launches));
-        let alone: Vec<u32> = alone.filter(|lacking| *lacking > 0).collect();
+        let (cores, are_two) = (&self.facts.cpu.cores, self.machines.are_two());
+        let leading =
+            |role: &Text| self.probe(&state.planned().points[0]).info.roles.last() == Some(role);
+        let share_a_core = launches
+            .iter()
+            .all(|launch| shares_a_core(launch, cores, |role| !are_two || leading(role)));
+        // The threads of such a launch are each other's neighbours: if none was alone so far, none will be.
+        let is_open = |lacking: &u32| *lacking > 0 && !(share_a_core && *lacking >= LEAST_LAUNCHES);
+        let alone: Vec<u32> = alone.filter(is_open).collect();
         Lack {
             lost: visits < state.lost() && !is_over,
             disagree: may_disagree && left.iter().any(disagree),
@@ -272,6 +417,14 @@ impl Controller<'_> {
     }
 }
 
+/// Whether a launch gave these roles, of one machine, two CPUs of one core.
+fn shares_a_core(launch: &LaunchRow, cores: &[CpuSet], is_here: impl Fn(&Text) -> bool) -> bool {
+    let roles = launch.placement.0.iter();
+    let roles = roles.filter(|(role, _)| *role != CONTROLLER && is_here(role));
+    let cpus: BTreeSet<usize> = roles.flat_map(|(_, cpus)| cpus).copied().collect();
+    cores.iter().any(|core| cpus.iter().filter(|cpu| core.contains(**cpu as u32)).count() > 1)
+}
+
 /// Whether a launch came after the planned ones of its block.
 fn is_more(launch: &&LaunchRow) -> bool {
     launch.of > 0 && launch.launch >= launch.of
@@ -280,6 +433,8 @@ fn is_more(launch: &&LaunchRow) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use costof_model::noise::{Noise, Placement};
+    use std::convert::Infallible;
 
     const fn ms(ms: u64) -> Duration {
         Duration::from_millis(ms)
@@ -290,12 +445,17 @@ mod tests {
         Lack { rows: usize::from(launches > 0), launches, launch: ms(30), ..Lack::default() }
     }
 
+    /// So much time is left, and a core is alone.
+    fn chosen(lacks: &[Lack], left: Duration) -> Option<usize> {
+        next(lacks, Time { all: left, announced: left }, true)
+    }
+
     #[test]
     fn what_lacks_most_is_next_and_all_have_their_turn() {
         let mut lacks = [lacking(0), lacking(1), lacking(3), lacking(2)];
         let mut order = Vec::new();
         for _ in 0..6 {
-            let block = next(&lacks, ms(1000)).unwrap();
+            let block = chosen(&lacks, ms(1000)).unwrap();
             lacks[block].visits += 1;
             order.push(block);
         }
@@ -303,74 +463,163 @@ mod tests {
         // Of equals, the one that takes least.
         lacks = [lacking(3); 4];
         lacks[2].launch = ms(20);
-        assert_eq!(next(&lacks, ms(1000)), Some(2));
+        assert_eq!(chosen(&lacks, ms(1000)), Some(2));
     }
 
     #[test]
     fn it_ends_when_nothing_is_lacking_or_nothing_fits_the_time() {
         let mut lacks = [lacking(3), lacking(0)];
-        assert_eq!(next(&lacks, ms(30)), Some(0));
-        assert_eq!(next(&lacks, ms(29)), None);
-        assert_eq!(next(&[lacking(0)], ms(1000)), None);
+        assert_eq!(chosen(&lacks, ms(30)), Some(0));
+        assert_eq!(chosen(&lacks, ms(29)), None);
+        assert_eq!(chosen(&[lacking(0)], ms(1000)), None);
         // One whose number of launches is used up waits no more, unless the user gives time.
         lacks[0].visits = ALONE_MAX;
-        assert_eq!(next(&lacks, ms(1000)), None);
+        assert_eq!(chosen(&lacks, ms(1000)), None);
         lacks[0].until_alone = true;
-        assert_eq!(next(&lacks, ms(1000)), Some(0));
+        assert_eq!(chosen(&lacks, ms(1000)), Some(0));
     }
 
     #[test]
     fn what_a_crash_took_is_repeated_first_and_whatever_the_time() {
         let mut lacks = [lacking(3), lacking(0)];
         (lacks[1].lost, lacks[1].visits) = (true, 2);
-        assert_eq!(next(&lacks, ms(1000)), Some(1));
-        assert_eq!(next(&lacks, Duration::ZERO), Some(1));
+        assert_eq!(chosen(&lacks, ms(1000)), Some(1));
+        assert_eq!(chosen(&lacks, Duration::ZERO), Some(1));
     }
 
     #[test]
     fn launches_that_disagree_get_others_without_lacking_any_alone() {
         let mut lacks = [lacking(0)];
         lacks[0].disagree = true;
-        assert_eq!(next(&lacks, ms(1000)), Some(0));
-        assert_eq!(next(&lacks, ms(10)), None);
+        assert_eq!(chosen(&lacks, ms(1000)), Some(0));
+        assert_eq!(chosen(&lacks, ms(10)), None);
         lacks[0].visits = DISAGREE_MAX;
-        assert_eq!(next(&lacks, ms(1000)), None);
+        assert_eq!(chosen(&lacks, ms(1000)), None);
     }
 
-    /// What becomes of blocks in a time of so many milliseconds, on a core that is alone only in a part of it: when each
-    /// launch was, and what the blocks still lack.
-    fn played(mut lacks: Vec<Lack>, time: u64, alone: std::ops::Range<u64>) -> (Vec<u64>, u32) {
+    #[test]
+    fn the_time_that_the_user_adds_is_for_rows_alone() {
+        let mut lacks = [lacking(0), lacking(3)];
+        lacks[0].disagree = true;
+        lacks[1].visits = 1;
+        let left = |announced| Time { all: ms(120_000), announced: ms(announced) };
+        assert_eq!(next(&lacks, left(30), true), Some(0));
+        assert_eq!(next(&lacks, left(29), true), Some(1));
+        assert_eq!(next(&lacks, left(29), false), None);
+    }
+
+    /// A launch of so many milliseconds, without a result.
+    fn took(launch: u32, of: u32, ms: f64) -> LaunchRow {
+        let placement = Placement::default();
+        let (points, noise, link) = (Vec::new(), Noise::default(), None);
+        LaunchRow { block: 0, launch, of, wall_ns: ms * 1e6, points, noise, placement, link }
+    }
+
+    #[test]
+    fn every_launch_and_all_that_took_time_leaves_less_of_it() {
+        let time = |launches: &[LaunchRow], elapsed| {
+            let time = Time::left(launches, ms(elapsed), (ms(10_000), ms(1000)), ms(5000));
+            [time.announced, time.all].map(|time| time.as_millis())
+        };
+        assert_eq!(time(&[took(0, 3, 2000.0)], 0), [8000, 13_000]);
+        assert_eq!(time(&[took(0, 3, 2000.0)], 4000), [6000, 11_000], "links and looks");
+        let hung = [took(0, 3, 60_000.0), took(3, 3, 700.0)];
+        assert_eq!(time(&hung, 0), [300, 5300], "the least, without the one that is additional");
+    }
+
+    #[test]
+    fn a_launch_of_two_cpus_of_one_core_shares_it_by_design() {
+        let cores = ["0,4", "1,5"].map(|core| CpuSet::parse(core).unwrap());
+        let shares = |roles: &[(&'static str, &[usize])], here: &str| {
+            let placement = roles.iter().map(|(role, cpus)| ((*role).into(), cpus.to_vec()));
+            let launch = LaunchRow { placement: Placement(placement.collect()), ..took(0, 3, 1.0) };
+            shares_a_core(&launch, &cores, |role| here.is_empty() || role == here)
+        };
+        assert!(shares(&[("only", &[0, 4])], ""));
+        assert!(shares(&[("one", &[1]), ("other", &[5])], ""));
+        assert!(!shares(&[("one", &[1]), ("other", &[5])], "other"), "on two machines");
+        assert!(!shares(&[("only", &[0, 1]), (CONTROLLER, &[4])], ""));
+    }
+
+    /// What becomes of blocks in a time of so many milliseconds, on a core that is alone only in a part of it, as looks
+    /// see: when each launch was, and what the blocks still lack.
+    fn played(
+        mut lacks: Vec<Lack>,
+        time: u64,
+        alone: impl Fn(u64) -> bool,
+        seen: impl Fn(u64) -> bool,
+    ) -> (Vec<u64>, u32) {
         let (mut now, mut launches) = (0, Vec::new());
-        while let Some(block) = next(&lacks, ms(time.saturating_sub(now))) {
+        let mut pace = Pace::new(Time { all: ms(time), announced: ms(time) });
+        loop {
+            let Ok(step) = pace.step(&lacks, ms(now), |_| Ok::<_, Infallible>(seen(now)));
+            let block = match step {
+                Step::End => break,
+                Step::Wait => {
+                    now += NAP.as_millis() as u64;
+                    continue;
+                }
+                Step::Visit(block) => block,
+            };
             let lack = &mut lacks[block];
             launches.push(now);
-            let is_alone = alone.contains(&now);
+            let (is_alone, needs_core) = (alone(now), lack.launches > 0);
             now += lack.launch.as_millis() as u64;
             lack.visits += 1;
-            lack.launches -= u32::from(is_alone);
+            lack.launches -= u32::from(is_alone && needs_core);
             lack.rows = usize::from(lack.launches > 0);
-            if !is_alone {
-                now += wait(ms(time.saturating_sub(now))).as_millis() as u64;
+            match needs_core && !is_alone {
+                true => pace.was_shared(ms(now)),
+                false => pace.was_of_use(),
             }
         }
         (launches, lacks.iter().map(|lack| lack.launches).sum())
     }
 
     #[test]
+    fn a_look_ends_a_wait_but_not_twice_in_vain() {
+        let blocks = vec![lacking(1); 3];
+        // Three moments of 60 ms, each long after the other: without looks, launches meet none.
+        let alone = |now| [1000, 2500, 4000].iter().any(|at| (*at..at + 60).contains(&now));
+        let (launches, lack) = played(blocks.clone(), 5000, alone, alone);
+        assert_eq!(lack, 0, "{launches:?}");
+        // What a look sees is never true: at most each other launch is due to one.
+        let (without, _) = played(blocks.clone(), 5000, |_| false, |_| false);
+        let (with, _) = played(blocks, 5000, |_| false, |_| true);
+        assert!(with.len() <= 2 * without.len() + 1, "{} {}", with.len(), without.len());
+    }
+
+    #[test]
+    fn what_needs_no_core_is_measured_during_a_wait() {
+        let mut disagree = lacking(0);
+        (disagree.disagree, disagree.visits) = (true, 1);
+        let mut pace = Pace::new(Time { all: ms(5000), announced: ms(5000) });
+        pace.was_shared(ms(30));
+        let mut step = |lacks: &[Lack]| {
+            let Ok(step) = pace.step(lacks, ms(30), |_| Ok::<_, Infallible>(false));
+            step
+        };
+        assert_eq!(step(&[lacking(3), disagree]), Step::Visit(1));
+        assert_eq!(step(&[lacking(3), lacking(0)]), Step::Wait);
+        assert_eq!(step(&[lacking(0)]), Step::End);
+    }
+
+    #[test]
     fn launches_are_spread_over_the_time_until_the_core_is_alone_and_follow_each_other_then() {
         let blocks = vec![lacking(3); 12];
         // Never alone: few launches, and none after the time.
-        let (launches, lack) = played(blocks.clone(), 5000, 0..0);
+        let (launches, lack) = played(blocks.clone(), 5000, |_| false, |_| false);
         assert_eq!(lack, 36);
         assert!((20..60).contains(&launches.len()), "{launches:?}");
         assert!(launches.last() < Some(&5000));
         let late = launches.iter().filter(|at| **at > 2500).count();
         assert!(late > launches.len() / 4, "{launches:?}");
         // A little more than a second alone, late.
-        let (launches, lack) = played(blocks.clone(), 5000, 3000..4300);
+        let alone = |now| (3000..4300).contains(&now);
+        let (launches, lack) = played(blocks.clone(), 5000, alone, |_| false);
         assert_eq!(lack, 0, "{launches:?}");
         // Always alone: at once, and done.
-        let (launches, lack) = played(blocks, 5000, 0..9999);
+        let (launches, lack) = played(blocks, 5000, |_| true, |_| true);
         assert_eq!((launches.len(), lack, launches[35]), (36, 0, 35 * 30));
     }
 
