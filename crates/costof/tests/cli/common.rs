@@ -387,6 +387,19 @@ pub(crate) fn launches_of(run: &Run, probe: &str) -> usize {
     points.filter(|given| given.point.probe == probe && given.state == State::Ok).count()
 }
 
+/// All launches of a block, and maybe others while its core was not alone.
+#[track_caller]
+pub(crate) fn expect_launches(count: usize, planned: usize) {
+    let most = planned + MORE_MAX as usize;
+    assert!((planned..=most).contains(&count), "{count} of {planned}");
+}
+
+/// All planned launches gave the probe a number.
+#[track_caller]
+pub(crate) fn expect_all_launches(run: &Run, probe: &str) {
+    expect_launches(launches_of(run, probe), planned_launches(run, probe));
+}
+
 /// The median of a metric.
 #[track_caller]
 pub(crate) fn median(row: &PointRow, metric: &str) -> f64 {

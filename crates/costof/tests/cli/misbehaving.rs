@@ -3,8 +3,8 @@
 //! left running.
 
 use crate::common::{
-    Ended, MORE_MAX, Place, assert_contains, assert_contains_all, launches_of, planned_launches,
-    point,
+    Ended, Place, assert_contains, assert_contains_all, expect_all_launches, expect_launches,
+    planned_launches, point,
 };
 use costof_model::failure::FailureKind::{self, Crashed, TimedOut, Unsupported};
 use costof_model::noise::Grade;
@@ -26,13 +26,6 @@ fn beside_the_good_one(words: &str) -> (Run, Ended) {
     (run, ended)
 }
 
-/// All launches of a block, and maybe others while its core was not alone.
-#[track_caller]
-fn expect_launches(count: usize, planned: usize) {
-    let most = planned + MORE_MAX as usize;
-    assert!((planned..=most).contains(&count), "{count} of {planned}");
-}
-
 /// The failures of a point, one a lost launch, after checking that the point
 /// as a whole failed for the same reason, and that the table says so.
 fn lost(run: &Run, ended: &Ended, point: &str) -> Vec<FailureRow> {
@@ -46,12 +39,6 @@ fn lost(run: &Run, ended: &Ended, point: &str) -> Vec<FailureRow> {
     assert_eq!(whole.failure(), launches[0].failure());
     assert_contains(&ended.out, &whole.reason);
     launches.into_iter().cloned().collect()
-}
-
-/// All planned launches gave the probe a number.
-#[track_caller]
-fn expect_all_launches(run: &Run, probe: &str) {
-    expect_launches(launches_of(run, probe), planned_launches(run, probe));
 }
 
 /// How many launches of the block with `probe` the file has.

@@ -1,8 +1,8 @@
 //! Over a real sshd, with keys of the test's own, on a port of loopback.
 
 use crate::common::{
-    COSTOF, Place, assert_contains, assert_contains_all, ended, expect_complete, launches_of,
-    misbehaving, or_skip, planned_launches, run, signal, wait_for,
+    COSTOF, Place, assert_contains, assert_contains_all, ended, expect_all_launches,
+    expect_complete, misbehaving, or_skip, run, signal, wait_for,
 };
 use crate::hosts::{addresses, expect_whole};
 use crate::namespaces::Namespaces;
@@ -327,8 +327,7 @@ fn when_ssh_or_the_worker_there_is_killed_the_launch_is_lost_and_made_up_for() {
         };
         assert_eq!(failure.kind, FailureKind::Crashed);
         assert_contains_all(&failure.reason, &[named, "ssh:there"]);
-        let planned = planned_launches(&run, "test.hang");
-        assert_eq!(launches_of(&run, "test.hang"), planned);
+        expect_all_launches(&run, "test.hang");
     }
 }
 
