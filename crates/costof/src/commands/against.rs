@@ -10,19 +10,32 @@ use crate::terminal::log;
 use std::collections::BTreeMap;
 use std::env;
 use std::ffi::OsStr;
-use std::fs;
+use std::fs::{self, File, TryLockError};
+use std::os::unix::fs::MetadataExt;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// How this work tree is named.
 const HERE: &str = "worktree";
-/// The name of a file has at most 255 bytes.
-const MAX_NAME: usize = 200;
+/// The name of a default work tree's folder, below the path of the repository's.
+const DEFAULT_NAME: &str = "costof-against";
+/// With these, git uses the repository that they name instead of the current folder's. Its hooks have them.
+const GIT_VARIABLES: [&str; 6] = [
+    "GIT_DIR",
+    "GIT_COMMON_DIR",
+    "GIT_WORK_TREE",
+    "GIT_INDEX_FILE",
+    "GIT_OBJECT_DIRECTORY",
+    "GIT_PREFIX",
+];
 
 pub(crate) fn run(options: &AgainstOptions) -> Done {
+    leave_hook()?;
     let revision = &options.revision;
     let folder = Path::new(".");
     let top = PathBuf::from(git(folder, ["rev-parse", "--show-toplevel"])?);
+    let top = fs::canonicalize(&top).context(top.display())?;
     // Where this folder is below the top, which is where the program is started in the other one.
     let below = git(folder, ["rev-parse", "--show-prefix"])?;
     let commit = git(
@@ -30,20 +43,35 @@ pub(crate) fn run(options: &AgainstOptions) -> Done {
         ["rev-parse", "--verify", "--quiet", "--end-of-options", &format!("{revision}^{{commit}}")],
     );
     let Ok(commit) = commit else {
-        bail!(
-            "there is no revision `{revision}` here (in a shallow clone, fetch it first: git fetch origin {revision})"
-        );
+        bail!("there is no revision `{revision}` here{}", advice(revision));
     };
+    check_paths(&options.argv, &top)?;
     let other = match &options.work_tree {
         Some(folder) => std::path::absolute(folder).context("--work-tree")?,
         None => default_work_tree(&top)?,
     };
-    check_out(&top, &other, &commit)?;
+    fs::create_dir_all(&other).context(format_args!("cannot make {}", other.display()))?;
+    let other = fs::canonicalize(&other).context(other.display())?;
+    if other == top {
+        bail!("--work-tree {} is this work tree: name another folder", other.display());
+    }
+    let _locks = [lock(&top)?, lock(&other)?];
+    check_out(&top, &other, &commit, options.work_tree.is_none())?;
     let folders = [other.join(&below), top.join(&below)];
+    if !folders[0].is_dir() {
+        bail!("{revision} has no folder {below}: start costof in one that both have");
+    }
     if let Some(build) = &options.build {
         for (folder, name) in folders.iter().zip([revision.as_str(), HERE]) {
             run_build(build, folder, name)?;
         }
+    }
+    let program = Path::new(&options.argv[0]);
+    // Without a slash, it is found in PATH.
+    if program.components().count() > 1
+        && is_same_file(folders.each_ref().map(|it| it.join(program)))
+    {
+        log(format_args!("{} is the same file in both work trees", program.display()));
     }
     let jobs = folders.iter().zip([revision.as_str(), HERE]).enumerate();
     let jobs = jobs.map(|(position, (folder, name))| {
@@ -53,7 +81,57 @@ pub(crate) fn run(options: &AgainstOptions) -> Done {
     time::measure(&options.turns, jobs.collect::<Result<_, Error>>()?)
 }
 
-/// `$XDG_CACHE_HOME/costof/against`, else `~/.cache/costof/against`, and a folder there for this work tree.
+/// Starts costof anew without the variables of git, so that nothing which it starts has them.
+fn leave_hook() -> Result<(), Error> {
+    if GIT_VARIABLES.iter().all(|name| env::var_os(name).is_none()) {
+        return Ok(());
+    }
+    let mut command = Command::new("/proc/self/exe");
+    command.args(env::args_os().skip(1));
+    for name in GIT_VARIABLES {
+        command.env_remove(name);
+    }
+    Err(command.exec()).context("cannot start costof without the variables of git")
+}
+
+/// How a revision that a remote repository may have comes here.
+fn advice(revision: &str) -> String {
+    let name = revision.strip_prefix("origin/").unwrap_or(revision);
+    match name.contains(['~', '^', '@', ':']) {
+        true => String::new(),
+        false => format!(" (in a shallow clone, fetch it first: git fetch origin {name})"),
+    }
+}
+
+/// An absolute path into this work tree is the same file for both sides.
+fn check_paths(words: &[impl AsRef<OsStr>], top: &Path) -> Result<(), Error> {
+    for (position, word) in words.iter().map(Path::new).enumerate() {
+        let is_inside = |path: &Path| path.is_absolute() && path.starts_with(top);
+        let resolved = || word.is_absolute().then(|| fs::canonicalize(word).ok()).flatten();
+        match is_inside(word) || resolved().is_some_and(|path| is_inside(&path)) {
+            false => {}
+            true if position == 0 => bail!(
+                "{0} is in this work tree, so both sides would run it: name it relative to this folder, or start it by \
+                 `env {0}` if that is what you want",
+                word.display()
+            ),
+            // It may be data that only this work tree has.
+            true => log(format_args!(
+                "both sides use {}, since it is an absolute path into this work tree",
+                word.display()
+            )),
+        }
+    }
+    Ok(())
+}
+
+fn is_same_file(paths: [PathBuf; 2]) -> bool {
+    let identity = |path| fs::metadata(path).ok().map(|file| (file.dev(), file.ino()));
+    let [a, b] = paths.map(identity);
+    a.is_some() && a == b
+}
+
+/// A folder for this work tree in `$XDG_CACHE_HOME/costof/against`, else in `~/.cache/costof/against`.
 fn default_work_tree(top: &Path) -> Result<PathBuf, Error> {
     let cache = match (env::var_os("XDG_CACHE_HOME"), env::var_os("HOME")) {
         (Some(cache), _) if !cache.is_empty() => PathBuf::from(cache),
@@ -62,25 +140,82 @@ fn default_work_tree(top: &Path) -> Result<PathBuf, Error> {
             bail!("there is no HOME to keep the other work tree in: name a folder with --work-tree")
         }
     };
-    let name = top.display().to_string().replace('/', "-");
-    let start = name.len().saturating_sub(MAX_NAME);
-    let start = (start..).find(|&start| name.is_char_boundary(start));
-    Ok(cache.join("costof/against").join(&name[start.unwrap_or(0)..]))
+    let path = top.strip_prefix("/").unwrap_or(top);
+    Ok(cache.join("costof/against").join(path).join(DEFAULT_NAME))
 }
 
-/// Makes the other work tree, or moves an existing one to the commit. What was built there stays.
-fn check_out(top: &Path, other: &Path, commit: &str) -> Result<(), Error> {
-    if other.join(".git").exists() {
-        return git(other, ["checkout", "--quiet", "--force", "--detach", commit]).map(drop);
+/// Keeps other `costof against` off a work tree until the file is closed, after waiting for them.
+fn lock(folder: &Path) -> Result<File, Error> {
+    let file = File::open(folder).context(folder.display())?;
+    let locked = match file.try_lock() {
+        Err(TryLockError::WouldBlock) => {
+            log(format_args!("waiting: another costof against uses {}", folder.display()));
+            file.lock()
+        }
+        Err(TryLockError::Error(error)) => Err(error),
+        Ok(()) => Ok(()),
+    };
+    // NFS locks no folder.
+    if let Err(error) = locked {
+        log(format_args!("cannot keep other costofs off {}: {error}", folder.display()));
     }
-    if let Some(parent) = other.parent() {
-        fs::create_dir_all(parent).context(format_args!("cannot make {}", parent.display()))?;
+    Ok(file)
+}
+
+/// Makes the other work tree in an empty folder, or moves an existing one to the commit. What was built there stays. The
+/// default one is costof's, and is made anew if it belongs to an earlier clone. One that the user named may hold work.
+fn check_out(top: &Path, other: &Path, commit: &str, is_default: bool) -> Result<(), Error> {
+    if is_linked(top, other)? {
+        let mut arguments = vec!["checkout", "--quiet", "--detach", commit];
+        if is_default {
+            arguments.push("--force");
+        } else {
+            expect_unused(other)?;
+        }
+        return git(other, arguments).map(drop);
     }
-    // Git may still know one that somebody removed.
-    git(top, ["worktree", "prune"])?;
+    if is_default {
+        fs::remove_dir_all(other).context(format_args!("cannot remove {}", other.display()))?;
+    } else if other.join(".git").exists() {
+        bail!(
+            "--work-tree {} is not a further work tree of this repository: name another folder",
+            other.display()
+        );
+    }
+    // Git may still know one that somebody removed: hence the force.
     let arguments = ["worktree", "add", "--quiet", "--force", "--detach"].map(OsStr::new);
     let arguments = arguments.into_iter().chain([other.as_os_str(), OsStr::new(commit)]);
     git(top, arguments).map(drop)
+}
+
+/// Whether a folder is a further work tree of the repository, by what both say.
+fn is_linked(top: &Path, other: &Path) -> Result<bool, Error> {
+    let shared = |folder: &Path| {
+        let shared = git(folder, ["rev-parse", "--git-common-dir"])?;
+        fs::canonicalize(folder.join(&shared)).context(shared)
+    };
+    if !other.join(".git").is_file() || shared(other).ok() != Some(shared(top)?) {
+        return Ok(false);
+    }
+    let listed = git(top, ["worktree", "list", "--porcelain"])?;
+    let listed = listed.lines().filter_map(|line| line.strip_prefix("worktree "));
+    // The first one is the main work tree.
+    Ok(listed.skip(1).any(|path| Path::new(path) == other))
+}
+
+/// A work tree that is on a branch, or has changes, is somebody's.
+fn expect_unused(other: &Path) -> Result<(), Error> {
+    let folder = other.display();
+    if let Ok(branch) = git(other, ["symbolic-ref", "--quiet", "--short", "HEAD"]) {
+        bail!("--work-tree {folder} is on the branch {branch}: name another folder");
+    }
+    if !git(other, ["status", "--porcelain", "--untracked-files=no"])?.is_empty() {
+        bail!(
+            "--work-tree {folder} has changes that are not committed: name another folder, or discard them by \
+             `git -C {folder} checkout --force`"
+        );
+    }
+    Ok(())
 }
 
 /// What git prints, without the last line feed.
