@@ -61,10 +61,12 @@ fn what_cannot_be_known_has_a_reason() {
         }
         all
     };
-    let differ: Vec<TimedRun> = [40.0, 90.0, 160.0, 60.0, 250.0].map(|ms| run(ms, 0.02)).into();
-    assert!(reason(differ).contains("differ too much"));
-    let shared: Vec<TimedRun> = [0.98, 0.5, 0.99, 0.98, 0.97].map(|x| run(100.0, x)).into();
-    assert!(reason(shared).contains("too few runs had the core alone"));
+    let differ = |shares: [f64; 5]| {
+        let times = [40.0, 90.0, 160.0, 60.0, 250.0];
+        reason(times.iter().zip(shares).map(|(&ms, shared)| run(ms, shared)).collect())
+    };
+    assert!(differ([0.02; 5]).contains("differ too much"));
+    assert!(differ([0.5, 0.55, 0.9, 0.5, 0.9]).contains("too few runs had the core alone"));
     let some = reason(on_many(2));
     assert!(some.contains("2.0 of 4 CPUs"), "{some}");
     assert!(estimated(on_many(4)).alone_ns.is_some());
