@@ -126,6 +126,8 @@ pub struct TimedCommand {
     pub alone_ns: Option<Estimate>,
     /// Why that cannot be known.
     pub alone_unknown: Option<String>,
+    /// Why it is not compared with the first command; absent if it is.
+    pub not_compared: Option<String>,
     /// How many times as long it takes on a shared core, if that is known.
     pub slowdown: Option<f64>,
     /// Its own numbers.

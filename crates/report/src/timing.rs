@@ -6,16 +6,17 @@ pub use hyperfine::export;
 
 use crate::grid::{Align, Grid};
 use crate::style::Style;
-use crate::text::{printable, shortened};
+use crate::text::printable;
 use costof_model::timing::{
     Estimate, Judgement, TimeComparison, TimeMetric, TimedCommand, TimedRun, Timing,
 };
 use costof_model::unit::{Unit, span};
 use costof_stats::median;
+use std::collections::BTreeSet;
 
 /// The most letters of a name in a table.
 const MAX_NAME: usize = 40;
-/// The start of a shell or process is mentioned if it is at least this share of a command's wall time.
+/// The start-up of a shell or process is mentioned if it is at least this share of a command's wall time.
 const START_COUNTS: f64 = 0.02;
 
 /// The whole text.
@@ -57,12 +58,10 @@ fn answer(timing: &Timing) -> Vec<String> {
     let compared = others.iter().zip(&timing.comparisons);
     compared
         .map(|(other, comparison)| match comparison {
-            None => format!(
-                "{} cannot be compared with {}: {} is not known of all runs",
-                quoted(other),
-                quoted(first),
-                metric_name(&timing.metric)
-            ),
+            None => {
+                let why = other.not_compared.as_deref().unwrap_or("its values are not known");
+                format!("{} cannot be compared with {}: {why}.", quoted(other), quoted(first))
+            }
             Some(comparison) => {
                 let sentence = sentence(&quoted(first), &quoted(other), &timing.metric, comparison);
                 match timing.threshold.zip(comparison.judgement) {
@@ -78,31 +77,74 @@ fn answer(timing: &Timing) -> Vec<String> {
 
 /// A command as a sentence names it.
 fn quoted(command: &TimedCommand) -> String {
-    match &*command.name {
+    match one_line(command) {
         name if name.contains(' ') => format!("`{name}`"),
-        name => name.to_owned(),
+        name => name,
     }
 }
 
-/// A command as a table and a list name it.
+/// A command's name on one line.
+fn one_line(command: &TimedCommand) -> String {
+    let lines = command.name.lines().map(str::trim).filter(|line| !line.is_empty());
+    lines.collect::<Vec<_>>().join("; ")
+}
+
+/// A command as a table and a list name it: of a long name, the start and the end.
 fn short(command: &TimedCommand) -> String {
-    shortened(&printable(&command.name), MAX_NAME)
+    let name: Vec<char> = printable(&one_line(command)).chars().collect();
+    if name.len() <= MAX_NAME {
+        return name.into_iter().collect();
+    }
+    let end = MAX_NAME / 2;
+    let (start, end) = (&name[..MAX_NAME - end - 1], &name[name.len() - end..]);
+    start.iter().chain(&['…']).chain(end).collect()
 }
 
 fn single(command: &TimedCommand) -> String {
-    let wall = command.wall_ns.map(duration);
-    let wall = wall.unwrap_or_else(|| "an unknown time (too few runs)".to_owned());
-    let name = quoted(command);
-    match (command.alone_ns, command.cpu_ns) {
-        (Some(alone), _) => format!(
-            "{name} takes {} of CPU time with the core to itself, and {wall} of wall time.",
-            duration(alone)
-        ),
-        (None, Some(cpu)) => format!(
-            "{name} takes {} of CPU time as it ran, and {wall} of wall time.",
-            duration(cpu)
-        ),
-        (None, None) => format!("{name} takes {wall} of wall time."),
+    let (name, runs) = (quoted(command), command.runs.len());
+    let plural = if runs == 1 { "" } else { "s" };
+    let few = match command.wall_ns {
+        Some(_) => String::new(),
+        None => format!(" ({runs} run{plural}: no interval)"),
+    };
+    let cpu = match command.alone_ns {
+        Some(alone) => format!("{} of CPU time with the core to itself", duration(alone)),
+        None => format!("{} of CPU time as it ran", cpu_time(command)),
+    };
+    format!("{name} takes {cpu}, and {} of wall time{few}.", wall_time(command))
+}
+
+/// The wall time as it ran. Of too few runs for an interval, the median.
+fn wall_time(command: &TimedCommand) -> String {
+    command.wall_ns.map_or_else(|| median_time(command, |run| run.wall_ns), duration)
+}
+
+/// The CPU time as it ran, likewise.
+fn cpu_time(command: &TimedCommand) -> String {
+    command.cpu_ns.map_or_else(|| median_time(command, TimedRun::cpu_ns), duration)
+}
+
+fn median_time(command: &TimedCommand, value: fn(&TimedRun) -> u64) -> String {
+    let values: Vec<f64> = command.runs.iter().map(|run| value(run) as f64).collect();
+    median(&values).map_or_else(|| "unknown".to_owned(), time)
+}
+
+/// A number that a command prints itself, likewise; empty if not all runs printed it.
+fn own_number(command: &TimedCommand, name: &str) -> String {
+    let with_digits = |number: f64| format!("{number:.*}", significant_decimals(number) + 1);
+    if let Some(own) = command.own.get(name) {
+        let [value, low, high] = [own.value, own.low, own.high].map(with_digits);
+        return format!("{value} ({})", span(&low, "–", &high));
+    }
+    let values: Option<Vec<f64>> =
+        command.runs.iter().map(|run| Some(run.own.get(name)?.value)).collect();
+    values.and_then(|values| median(&values)).map_or_else(String::new, with_digits)
+}
+
+fn time(ns: f64) -> String {
+    match ns {
+        0.0 => "0".to_owned(),
+        ns => Unit::Nanoseconds.display(ns),
     }
 }
 
@@ -112,7 +154,7 @@ fn sentence(first: &str, other: &str, metric: &TimeMetric, comparison: &TimeComp
     let what = metric_name(metric);
     if low <= 1.0 && 1.0 <= high {
         return format!(
-            "No difference in {what} shown between {other} and {first}: {} ({} to {}). A change by {} would have been.",
+            "No significant difference in {what} between {first} and {other}: {} % ({} to {}). Smallest detectable change: {}.",
             signed(value),
             signed(low),
             signed(high),
@@ -139,12 +181,10 @@ fn sentence(first: &str, other: &str, metric: &TimeMetric, comparison: &TimeComp
 fn verdict(judgement: Judgement, threshold: f64) -> String {
     let threshold = percent(threshold);
     match judgement {
-        Judgement::Within => format!("At most {threshold} worse: passed."),
-        Judgement::Worse => format!("More than {threshold} worse: failed."),
+        Judgement::Within => format!("PASS: at most {threshold} worse."),
+        Judgement::Worse => format!("FAIL: more than {threshold} worse."),
         Judgement::Undecided => {
-            format!(
-                "Whether it is more than {threshold} worse cannot be told: run longer (--budget 60s)."
-            )
+            format!("INCONCLUSIVE against {threshold}: run longer (--budget 60s).")
         }
     }
 }
@@ -171,9 +211,10 @@ fn percent(share: f64) -> String {
     format!("{} %", number(share))
 }
 
+/// The change in percent that a ratio is, with its sign.
 fn signed(ratio: f64) -> String {
     let sign = if ratio < 1.0 { "−" } else { "+" };
-    format!("{sign}{}", percent(ratio - 1.0))
+    format!("{sign}{}", number(ratio - 1.0))
 }
 
 /// `2.31 ms (2.21–2.37)`, with up to three more digits if the ends would look alike.
@@ -203,34 +244,22 @@ fn significant_decimals(value: f64) -> usize {
 fn table(timing: &Timing) -> Grid {
     let mut names: Vec<String> = vec!["CPU time, core alone".to_owned()];
     names.extend(["CPU time as it ran", "wall time as it ran"].map(str::to_owned));
-    let mut own: Vec<&String> =
-        (timing.commands.iter()).flat_map(|command| command.own.keys()).collect();
-    own.sort();
-    own.dedup();
+    let runs = timing.commands.iter().flat_map(|command| &command.runs);
+    let own: BTreeSet<&String> = runs.flat_map(|run| run.own.keys()).collect();
     names.extend(own.iter().map(|name| (*name).clone()));
     let is_compared = timing.commands.len() > 1;
     if is_compared {
         names.push(match &timing.metric {
-            TimeMetric::Alone => "ratio of CPU time, same state of the core".to_owned(),
-            metric => format!("ratio of {}", metric_name(metric)),
+            TimeMetric::Alone => "CPU time ratio (equal sharing)".to_owned(),
+            metric => format!("{} ratio", metric_name(metric)),
         });
     }
     let columns = names.iter().map(|name| (&**name, Align::Right));
     let mut grid = Grid::new([("", Align::Left)].into_iter().chain(columns));
     for (position, command) in timing.commands.iter().enumerate() {
-        let times = [command.alone_ns, command.cpu_ns, command.wall_ns];
-        let mut cells = vec![short(command)];
-        cells.extend(times.map(|time| time.map_or_else(|| "unknown".to_owned(), duration)));
-        cells.extend(own.iter().map(|name| {
-            let value = command.own.get(*name);
-            value.map_or_else(String::new, |own| {
-                let [value, low, high] = [own.value, own.low, own.high].map(|number| {
-                    let digits = significant_decimals(number) + 1;
-                    format!("{number:.digits$}")
-                });
-                format!("{value} ({})", span(&low, "–", &high))
-            })
-        }));
+        let alone = command.alone_ns.map_or_else(|| "unknown".to_owned(), duration);
+        let mut cells = vec![short(command), alone, cpu_time(command), wall_time(command)];
+        cells.extend(own.iter().map(|name| own_number(command, name)));
         if is_compared {
             cells.push(match position {
                 0 => "1".to_owned(),
@@ -256,10 +285,6 @@ fn details(command: &TimedCommand) -> String {
     };
     let of = |value: fn(&TimedRun) -> u64| middle(&|run| Some(value(run) as f64)).unwrap_or(0.0);
     let count = |value| format!("{:.0}", of(value));
-    let time = |ns: f64| match ns {
-        0.0 => "0".to_owned(),
-        ns => Unit::Nanoseconds.display(ns),
-    };
     let mut parts = vec![
         format!("user {}", time(of(|run| run.user_ns))),
         format!("system {}", time(of(|run| run.system_ns))),
@@ -291,7 +316,7 @@ fn details(command: &TimedCommand) -> String {
     }
     let gauge = of(|run| run.gauge_ns) / of(|run| run.wall_ns * run.cpus.len() as u64).max(1.0);
     if gauge > 0.0 {
-        parts.push(format!("gauge {:.2} % (taken off)", 100.0 * gauge));
+        parts.push(format!("sampling overhead {:.1} % of wall time (subtracted)", 100.0 * gauge));
     }
     let plural = if runs.len() == 1 { "" } else { "s" };
     let name = short(command);
@@ -303,17 +328,13 @@ fn notes(command: &TimedCommand) -> Vec<String> {
     if let Some(why) = &command.alone_unknown {
         notes.push(format!("CPU time with the core alone is unknown: {why}"));
     }
-    if let Some(slowdown) = command.slowdown {
-        notes.push(format!("on a shared core it takes {slowdown:.2} times as long"));
-    }
     let wall = command.wall_ns.map_or(f64::INFINITY, |wall| wall.value);
     if let Some(start) = command.start_ns.filter(|start| *start >= START_COUNTS * wall) {
-        let what = match &command.shell {
-            Some(shell) => format!("the shell ({shell})"),
-            None => "a process that does nothing".to_owned(),
+        let (what, how) = match &command.shell {
+            Some(shell) => ("shell", format!("{shell} -c :")),
+            None => ("process", "true".to_owned()),
         };
-        let time = Unit::Nanoseconds.display(start);
-        notes.push(format!("contains the start: {what} takes {time} of wall time"));
+        notes.push(format!("includes {what} start-up: {} (`{how}`)", time(start)));
     }
     notes.extend(command.notes.iter().cloned());
     notes.into_iter().map(|note| format!("{}: {note}", short(command))).collect()

@@ -87,8 +87,11 @@ pub fn ratio(first: &[SharedRun], second: &[SharedRun]) -> Option<CommandRatio> 
 }
 
 /// The ratio of two commands' values as they are, above zero, turn by turn. `None` if the lengths differ, or with fewer
-/// than two turns.
+/// than four turns.
 pub fn plain_ratio(first: &[f64], second: &[f64]) -> Option<CommandRatio> {
+    if first.len() < MIN_RUNS {
+        return None;
+    }
     let logarithms =
         |values: &[f64]| -> Vec<f64> { values.iter().map(|value| value.ln()).collect() };
     CommandRatio::new(&Difference::paired(&logarithms(first), &logarithms(second))?)
@@ -391,6 +394,7 @@ mod tests {
         assert_eq!(ratio(&equal, &equal[..5]), None);
         assert_eq!(alone_time(&[SharedRun { time: 0.0, shared: 0.0 }; 5]), None);
         assert_eq!(alone_time(&[SharedRun { time: 1.0, shared: f64::NAN }; 5]), None);
-        assert_eq!(plain_ratio(&[1.0], &[1.0]), None);
+        assert_eq!(plain_ratio(&[1.0, 2.0, 3.0], &[1.0, 2.0, 3.0]), None);
+        assert!(plain_ratio(&[1.0; 4], &[2.0, 2.1, 2.0, 2.1]).is_some());
     }
 }

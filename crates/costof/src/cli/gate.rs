@@ -14,7 +14,7 @@ pub(crate) enum Undecided {
 
 #[derive(Clone, Debug, Args)]
 pub(crate) struct Gate {
-    /// What follows if nothing is surely worse, but not everything could be decided
+    /// Exit status when the result is inconclusive: nothing is significantly worse, but not everything could be decided
     #[arg(long, value_name = "WHAT", default_value = "fail")]
     pub(crate) undecided: Undecided,
 }

@@ -17,16 +17,16 @@ use std::time::Duration;
                   costof time -L level 1,6,9 'gzip -{level} -c data'"
 )]
 pub(crate) struct TimeOptions {
-    /// A command line. One of plain words is started directly, any other by sh; several take turns
+    /// A command line. Run directly if it needs no shell syntax, otherwise by sh. Several commands are interleaved
     #[arg(value_name = "CMD", required_unless_present = "argv")]
     pub(crate) commands: Vec<String>,
     /// A program with its arguments, started as it is
     #[arg(value_name = "PROGRAM", last = true, conflicts_with = "commands", value_hint = ValueHint::CommandWithArguments)]
     pub(crate) argv: Vec<OsString>,
     /// A name for a command, in their order
-    #[arg(short = 'n', long = "name", value_name = "NAME")]
+    #[arg(short = 'n', long = "name", alias = "command-name", value_name = "NAME")]
     pub(crate) names: Vec<String>,
-    /// Values for {NAME} in the commands, between commas; several parameters are crossed
+    /// Values for {NAME} in the commands, between commas (`\,` is a comma in a value); several parameters are crossed
     #[arg(short = 'L', long, num_args = 2, value_names = ["NAME", "A,B,C"])]
     pub(crate) parameter_list: Vec<String>,
     /// Numbers for {NAME} in the commands, from MIN to MAX
@@ -52,7 +52,7 @@ pub(crate) struct TurnOptions {
     #[arg(short, long, value_name = "N", default_value = "1", value_parser = count(0_u32, 10_000))]
     pub(crate) warmup: u32,
     /// End with exit code 1 if a command is significantly more than this many percent worse than the first, and
-    /// with 3 if that cannot be told
+    /// with 3 if inconclusive
     #[arg(long, value_name = "PERCENT", value_parser = percent)]
     pub(crate) threshold: Option<f64>,
     #[command(flatten)]
@@ -81,24 +81,28 @@ pub(crate) struct TurnOptions {
     /// Run after each run of a command; not measured. One for all, or one for each command
     #[arg(long, value_name = "CMD")]
     pub(crate) conclude: Vec<String>,
-    /// Run once before everything. What it starts in the background runs until the end
+    /// Run once before everything. Start servers and daemons (sccache, gradle, bazel) here: background processes
+    /// that a command leaves are killed after each run
     #[arg(short, long, value_name = "CMD")]
     pub(crate) setup: Option<String>,
     /// Run once after everything
     #[arg(short, long, value_name = "CMD")]
     pub(crate) cleanup: Option<String>,
-    /// Run every command by this shell, or none: then a command is split into words as sh does
-    #[arg(short = 'S', long, value_name = "SHELL|none")]
+    /// Run every command by this shell (default: sh), or none: then a command is split into words as sh does
+    #[arg(short = 'S', long, value_name = "SHELL|default|none")]
     pub(crate) shell: Option<String>,
     /// The same as --shell none
     #[arg(short = 'N', conflicts_with = "shell")]
     pub(crate) no_shell: bool,
-    /// What the commands read [default: /dev/null]
+    /// The file that the commands read, or null [default: null]
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) input: Option<PathBuf>,
     /// Where the commands' output goes: null, inherit, pipe, or a file, such as ./out
     #[arg(long, value_name = "WHERE", default_value = "null", value_hint = ValueHint::FilePath)]
     pub(crate) output: String,
+    /// The same as --output inherit
+    #[arg(long, hide = true, conflicts_with = "output")]
+    pub(crate) show_output: bool,
     /// Go on if a command fails
     #[arg(short, long)]
     pub(crate) ignore_failure: bool,

@@ -14,6 +14,7 @@ use costof_model::timing::{Judgement, TimeMetric, TimedCommand, Timing};
 use costof_report::style::Style;
 use costof_report::timing;
 pub(super) use jobs::Job;
+use std::collections::BTreeSet;
 
 pub(crate) fn run(options: &TimeOptions) -> Done {
     measure(&options.turns, jobs::jobs(options)?)
@@ -21,6 +22,7 @@ pub(crate) fn run(options: &TimeOptions) -> Done {
 
 /// Measures commands in turns, and prints what they take.
 pub(super) fn measure(options: &TurnOptions, jobs: Vec<Job>) -> Done {
+    jobs::check_output(options)?;
     if options.threshold.is_some() && jobs.len() < 2 {
         bail!("--threshold compares with the first command, so it needs two of them");
     }
@@ -38,7 +40,7 @@ pub(super) fn measure(options: &TurnOptions, jobs: Vec<Job>) -> Done {
     let floor = stopwatch.floor();
     drop(stopwatch);
     terminal::set_working(false);
-    let timing = conclude(measured?, options, seed, floor);
+    let timing = conclude(measured?, options, seed, floor)?;
     if let Some(path) = &options.export {
         files::write(path, &timing::export(&timing))?;
     }
@@ -54,7 +56,7 @@ fn conclude(
     options: &TurnOptions,
     seed: u64,
     gauge_floor: Option<f64>,
-) -> Timing {
+) -> Result<Timing, Error> {
     commands.iter_mut().for_each(command::estimate);
     let metric = options.metric.as_deref().map(|name| match name {
         "alone" => TimeMetric::Alone,
@@ -62,6 +64,15 @@ fn conclude(
         "wall" => TimeMetric::Wall,
         name => TimeMetric::Own(name.to_owned()),
     });
+    if let Some(TimeMetric::Own(name)) = &metric {
+        let runs = commands.iter().flat_map(|command| &command.runs);
+        let printed: BTreeSet<&str> =
+            runs.flat_map(|run| run.own.keys()).map(String::as_str).collect();
+        if !printed.contains(&**name) {
+            let known: Vec<&str> = ["alone", "cpu", "wall"].into_iter().chain(printed).collect();
+            bail!("no command prints `{name}`: --metric is one of {}", known.join(", "));
+        }
+    }
     let (metric, mut comparisons) = command::compare(&mut commands, metric);
     let threshold = options.threshold.map(|percent| percent / 100.0);
     if let Some(threshold) = threshold {
@@ -69,7 +80,7 @@ fn conclude(
             comparison.judge(threshold, options.higher_is_better);
         }
     }
-    Timing { seed, gauge_floor, commands, metric, threshold, comparisons }
+    Ok(Timing { seed, gauge_floor, commands, metric, threshold, comparisons })
 }
 
 fn text(timing: &Timing, options: &TurnOptions) -> Result<String, Error> {

@@ -8,6 +8,8 @@ use std::collections::BTreeMap;
 /// A run tells something of the core alone if it had the core alone for a part of its time: the tenth of the runs that
 /// shared least must have shared at most this.
 const MAX_SHARED: f64 = 0.6;
+/// Where the median run shared at most this, a wide interval does not come from sharing.
+const HARDLY_SHARED: f64 = 0.2;
 /// An interval wider than this, as a ratio of its ends, is no answer.
 const MAX_RATIO: f64 = 1.5;
 /// Several CPUs are all used if the command keeps this share of them busy.
@@ -67,11 +69,15 @@ fn alone(runs: &[TimedRun]) -> Result<(Estimate, Option<f64>), String> {
         ));
     }
     let found = shared_core::alone_time(&shared_runs)
-        .ok_or_else(|| format!("it takes at least {MIN_RUNS} runs"))?;
+        .ok_or_else(|| format!("it needs at least {MIN_RUNS} runs"))?;
     let (low, high) = found.interval;
     if high > low * MAX_RATIO {
+        let why = match quantile(0.5) > HARDLY_SHARED {
+            true => "too few runs had the core alone",
+            false => "its runs differ too much",
+        };
         return Err(format!(
-            "too few runs had the core alone: {} would be the interval (run longer: --budget 30s)",
+            "{why}: the 95 % interval {} is too wide (run longer: --budget 30s)",
             costof_model::unit::Unit::Nanoseconds.display_range((low, high))
         ));
     }
@@ -122,11 +128,11 @@ fn notes(runs: &[TimedRun]) -> Vec<String> {
     let mut notes = Vec::new();
     match waiting(runs) {
         Some(waits) if waits > WAITS => notes.push(format!(
-            "waits {:.0} % of its time; the gauge says nothing of that",
+            "waiting (I/O, locks, sleep) {:.0} % of the time, which the gauge cannot explain",
             100.0 * waits
         )),
         None if parallelism(runs) < 1.0 - WAITS => notes.push(format!(
-            "used {:.2} CPUs on average: whether its processes waited or others had the CPUs is not known",
+            "used {:.2} CPUs on average; costof cannot tell waiting from CPU contention here",
             parallelism(runs)
         )),
         _ => {}
@@ -145,15 +151,17 @@ fn notes(runs: &[TimedRun]) -> Vec<String> {
         notes.push(format!("{count} of {} runs failed ({how})", runs.len()));
     }
     if let Some(left) = runs.iter().map(|run| run.left).max().filter(|left| *left > 0) {
-        notes.push(format!(
-            "leaves up to {left} processes running: they were ended, and their CPU time is not counted"
-        ));
+        let (processes, them) = match left {
+            1 => ("process", "it (its CPU time is not counted)"),
+            _ => ("processes", "them (their CPU time is not counted)"),
+        };
+        notes.push(format!("left {left} {processes} running; costof killed {them}"));
     }
     notes
 }
 
 /// Compares each command but the first with the first: by this metric, or else by what suits the commands. Both took
-/// turns, so their runs are compared turn by turn.
+/// turns, so their runs are compared turn by turn. Also notes how much a neighbour slows each.
 pub fn compare(
     commands: &mut [TimedCommand],
     metric: Option<TimeMetric>,
@@ -162,14 +170,25 @@ pub fn compare(
     let Some((first, others)) = commands.split_first_mut() else {
         return (metric, Vec::new());
     };
+    let mut is_first_told = false;
     let comparisons = others.iter_mut().map(|other| {
-        if metric == TimeMetric::Alone {
-            other.notes.extend(other_slowdown(first, other));
-        }
-        ratio(&first.runs, &other.runs, &metric)
+        let differs = other_slowdown(first, other).filter(|_| metric == TimeMetric::Alone);
+        is_first_told |= differs.is_some();
+        other.notes.extend(differs.or_else(|| slowdown(other)));
+        let ratio = ratio(&first.runs, &other.runs, &metric);
+        other.not_compared = ratio.as_ref().err().cloned();
+        ratio.ok()
     });
     let comparisons = comparisons.collect();
+    if !is_first_told {
+        first.notes.extend(slowdown(first));
+    }
     (metric, comparisons)
+}
+
+fn slowdown(command: &TimedCommand) -> Option<String> {
+    let slowdown = command.slowdown?;
+    Some(format!("on a shared core it takes {slowdown:.2} times as long"))
 }
 
 /// Wall time if a command mostly waits; otherwise CPU time, by the state of the core if the gauge shows it.
@@ -183,7 +202,7 @@ fn suitable(commands: &[TimedCommand]) -> TimeMetric {
     } else if commands
         .iter()
         .skip(1)
-        .all(|other| ratio(&commands[0].runs, &other.runs, &TimeMetric::Alone).is_some())
+        .all(|other| ratio(&commands[0].runs, &other.runs, &TimeMetric::Alone).is_ok())
     {
         TimeMetric::Alone
     } else {
@@ -191,31 +210,48 @@ fn suitable(commands: &[TimedCommand]) -> TimeMetric {
     }
 }
 
-fn ratio(first: &[TimedRun], other: &[TimedRun], metric: &TimeMetric) -> Option<TimeComparison> {
+/// The second command's ratio to the first, or why there is none.
+fn ratio(
+    first: &[TimedRun],
+    other: &[TimedRun],
+    metric: &TimeMetric,
+) -> Result<TimeComparison, String> {
     let found = match metric {
         TimeMetric::Alone => {
-            let (first, other) = (shared_runs(first).ok()?, shared_runs(other).ok()?);
-            let turns = first.into_iter().zip(other);
+            let turns = shared_runs(first)?.into_iter().zip(shared_runs(other)?);
             let (first, other): (Vec<SharedRun>, Vec<SharedRun>) =
                 turns.filter_map(|(first, other)| first.zip(other)).unzip();
-            shared_core::ratio(&first, &other)?
+            shared_core::ratio(&first, &other)
         }
-        metric => shared_core::plain_ratio(&values(first, metric)?, &values(other, metric)?)?,
+        metric => shared_core::plain_ratio(&values(first, metric)?, &values(other, metric)?),
     };
-    let CommandRatio { ratio: value, interval: (low, high), visible } = found;
+    let found = found.ok_or_else(|| {
+        let read = match metric {
+            TimeMetric::Alone => " in which the gauge of the core was read",
+            _ => "",
+        };
+        format!("a comparison needs at least {MIN_RUNS} runs of each{read}")
+    });
+    let CommandRatio { ratio: value, interval: (low, high), visible } = found?;
     let ratio = Estimate { value, low, high };
-    Some(TimeComparison { ratio, visible, judgement: None })
+    Ok(TimeComparison { ratio, visible, judgement: None })
 }
 
-/// The values of a metric as they are; `None` if one is missing or not above zero.
-fn values(runs: &[TimedRun], metric: &TimeMetric) -> Option<Vec<f64>> {
+/// The values of a metric as they are, which must be above zero.
+fn values(runs: &[TimedRun], metric: &TimeMetric) -> Result<Vec<f64>, String> {
     let value = |run: &TimedRun| match metric {
-        TimeMetric::Wall => Some(run.wall_ns as f64),
-        TimeMetric::Cpu | TimeMetric::Alone => Some(run.cpu_ns() as f64),
-        TimeMetric::Own(name) => Some(run.own.get(name)?.value),
+        TimeMetric::Wall => Ok(run.wall_ns as f64),
+        TimeMetric::Cpu | TimeMetric::Alone => Ok(run.cpu_ns() as f64),
+        TimeMetric::Own(name) => match run.own.get(name) {
+            Some(own) => Ok(own.value),
+            None => Err(format!("not all runs print {name}")),
+        },
     };
-    let values = runs.iter().map(|run| value(run).filter(|value| *value > 0.0));
-    values.collect()
+    let above_zero = |value| match value > 0.0 {
+        true => Ok(value),
+        false => Err("a value of 0 or less has no ratio".to_owned()),
+    };
+    runs.iter().map(|run| value(run).and_then(above_zero)).collect()
 }
 
 /// Says that a neighbour slows one command more than the other: their ratio depends on the state of the core.

@@ -64,10 +64,11 @@ fn the_first_line_is_the_answer() {
     );
     assert_eq!(
         line((1.001, 0.99, 1.012), TimeMetric::Cpu),
-        "No difference in CPU time shown between B and A: +0.1 % (−1.0 % to +1.2 %). A change by 1.3 % would have been."
+        "No significant difference in CPU time between A and B: +0.1 % (−1.0 to +1.2). Smallest detectable change: 1.3 %."
     );
-    let unknown = first_line(&timing(None, TimeMetric::Own("rate".to_owned())));
-    assert_eq!(unknown, "B cannot be compared with A: rate is not known of all runs");
+    let mut unknown = timing(None, TimeMetric::Wall);
+    unknown.commands[1].not_compared = Some("it is shy".to_owned());
+    assert_eq!(first_line(&unknown), "B cannot be compared with A: it is shy.");
     let mut single = timing(None, TimeMetric::Alone);
     single.commands.truncate(1);
     single.comparisons.clear();
@@ -80,9 +81,9 @@ fn the_first_line_is_the_answer() {
 #[test]
 fn a_threshold_ends_the_answer_with_a_verdict() {
     for (ratio, verdict) in [
-        ((1.0, 0.99, 1.01), "At most 2.0 % worse: passed."),
-        ((1.05, 1.04, 1.06), "More than 2.0 % worse: failed."),
-        ((1.02, 1.01, 1.03), "cannot be told"),
+        ((1.0, 0.99, 1.01), "PASS: at most 2.0 %"),
+        ((1.05, 1.04, 1.06), "FAIL: more than 2.0 %"),
+        ((1.02, 1.01, 1.03), "INCONCLUSIVE against 2.0 %"),
     ] {
         let mut timing = timing(Some(ratio), TimeMetric::Alone);
         timing.threshold = Some(0.02);
@@ -108,7 +109,7 @@ fn what_a_reader_should_know_stands_below() {
         "user 90.0 ms",
         "peak memory 2.0 MiB",
         "B: CPU time with the core alone is unknown: it used 2.0 of 4 CPUs",
-        "B: contains the start: the shell (sh) takes 5.00 ms of wall time",
+        "B: includes shell start-up: 5.00 ms (`sh -c :`)",
         "B: leaves up to 2 processes running",
         "1.000 (0.990–1.010)",
     ] {
@@ -162,4 +163,30 @@ fn a_time_and_its_interval_have_the_same_decimals() {
     assert_eq!(shown(2.31e6, 2.21e6, 12.37e6), "2.31 ms (2.21–12.37)");
     assert_eq!(shown(950.0, 950.0, 950.0), "950 ns (950)");
     assert_eq!(shown(0.0, 0.0, 1.0), "0.00 ns (0.00–1.00)");
+}
+
+#[test]
+fn too_few_runs_for_an_interval_have_their_median() {
+    let mut timing = timing(None, TimeMetric::Alone);
+    timing.commands.truncate(1);
+    timing.comparisons.clear();
+    let command = &mut timing.commands[0];
+    (command.wall_ns, command.cpu_ns, command.alone_ns) = (None, None, None);
+    for (run, value) in command.runs.iter_mut().zip([7.0, 9.0, 8.0]) {
+        let own = costof_model::timing::OwnValue { value, unit: String::new() };
+        run.own.insert("rate".to_owned(), own);
+    }
+    let line = first_line(&timing);
+    assert!(line.contains("100 ms") && line.contains("110 ms of wall time (3 runs: no"), "{line}");
+    let markdown = markdown(&timing);
+    assert!(markdown.contains("| unknown | 100 ms | 110 ms | 8.000 |"), "{markdown}");
+}
+
+#[test]
+fn commands_that_differ_at_the_end_have_different_names() {
+    let shown = |end: &str| short(&command(&format!("{}{end}", "a-long-command ".repeat(9))));
+    assert_ne!(shown("--level 1"), shown("--level 2"));
+    assert!(shown("--level 1").ends_with("--level 1") && shown("").chars().count() == MAX_NAME);
+    assert_eq!(short(&command(&"é".repeat(MAX_NAME))), "é".repeat(MAX_NAME));
+    assert_eq!(quoted(&command("cd x\n\n  make\n")), "`cd x; make`");
 }

@@ -38,12 +38,12 @@ pub(super) fn jobs(options: &TimeOptions) -> Result<Vec<Job>, Error> {
             jobs.push(job);
         }
     }
-    if jobs.len() > MAX_JOBS || options.names.len() > jobs.len() {
-        bail!(
-            "there are {} names for {} commands, of which there may be {MAX_JOBS}",
-            options.names.len(),
-            jobs.len()
-        );
+    if jobs.len() > MAX_JOBS {
+        bail!("{} commands are more than {MAX_JOBS}", jobs.len());
+    }
+    if options.names.len() > jobs.len() {
+        let plural = if jobs.len() == 1 { "" } else { "s" };
+        bail!("{} names for {} command{plural}", options.names.len(), jobs.len());
     }
     for (job, name) in jobs.iter_mut().zip(&options.names) {
         job.timed.name.clone_from(name);
@@ -77,7 +77,7 @@ impl Job {
             conclude: beside(&options.conclude, "--conclude")?,
             program: Program {
                 words: words.to_vec(),
-                input: options.input.clone(),
+                input: options.input.clone().filter(|input| input != Path::new("null")),
                 output: output(options),
                 folder: None,
             },
@@ -109,11 +109,25 @@ pub(super) fn unmeasured(command: &str) -> Program {
 fn output(options: &TurnOptions) -> Output {
     let capture = Capture { patterns: options.metric_regex.clone() };
     match &*options.output {
+        _ if options.show_output => Output::Inherit,
         "null" if options.metric_regex.is_empty() => Output::Null,
         "null" | "pipe" => Output::Capture(capture),
         "inherit" => Output::Inherit,
         file => Output::File(PathBuf::from(file)),
     }
+}
+
+/// Refuses an output that is probably misspelt, or out of reach of the patterns.
+pub(super) fn check_output(options: &TurnOptions) -> Result<(), Error> {
+    let output = &*options.output;
+    let is_read = matches!(output, "null" | "pipe") && !options.show_output;
+    if !(is_read || output.contains('/') || output == "inherit" || options.show_output) {
+        bail!("--output is null, inherit, pipe or a file with its folder: ./{output}");
+    }
+    if !(is_read || options.metric_regex.is_empty()) {
+        bail!("--metric-regex reads what the commands print, so it needs --output null or pipe");
+    }
+    Ok(())
 }
 
 fn by_shell(shell: &str, command: &str) -> Vec<OsString> {
@@ -128,13 +142,14 @@ fn words(command: &str, options: &TurnOptions) -> Result<(Option<String>, Vec<Os
     };
     let shell = match options.shell.as_deref() {
         _ if options.no_shell => "none",
+        Some("default") => "sh",
         Some(shell) => shell,
         None if is_plain(command) => "none",
         None => "sh",
     };
     if shell == "none" {
         let Some(words) = split(command) else {
-            bail!("`{command}` is no command: it is empty, or a quotation mark has no partner");
+            bail!("`{command}` is no command: it is empty, or has an unbalanced quote");
         };
         return Ok((None, words));
     }
@@ -172,17 +187,28 @@ fn substitute(text: &str, parameters: &BTreeMap<String, String>) -> String {
 fn parameter_sets(options: &TimeOptions) -> Result<Vec<BTreeMap<String, String>>, Error> {
     let mut parameters: Vec<(&String, Vec<String>)> = Vec::new();
     for pair in options.parameter_list.chunks(2) {
-        let values = pair[1].split(',').map(str::to_owned);
-        parameters.push((&pair[0], values.collect()));
+        parameters.push((&pair[0], listed(&pair[1])));
     }
     for scan in options.parameter_scan.chunks(3) {
         let values = scanned(&scan[1], &scan[2], options.parameter_step_size)?;
         parameters.push((&scan[0], values));
     }
     let mut sets = vec![BTreeMap::new()];
+    let turns = &options.turns;
     for (name, values) in parameters {
-        if !options.commands.iter().any(|command| command.contains(&format!("{{{name}}}"))) {
-            bail!("no command contains {{{name}}}, so its values would change nothing");
+        let placeholder = format!("{{{name}}}");
+        if !options.commands.iter().any(|command| command.contains(&placeholder)) {
+            bail!("no command contains {placeholder}, so its values would change nothing");
+        }
+        if sets[0].contains_key(name) {
+            bail!("the parameter {name} is given twice: give all its values at once");
+        }
+        for (once, option) in [(&turns.setup, "--setup"), (&turns.cleanup, "--cleanup")] {
+            if once.as_ref().is_some_and(|once| once.contains(&placeholder)) {
+                bail!(
+                    "{option} runs once, so it cannot contain {placeholder}: use --prepare or --conclude"
+                );
+            }
         }
         let with = |set: &BTreeMap<String, String>| {
             let each = values.iter().map(|value| {
@@ -198,6 +224,22 @@ fn parameter_sets(options: &TimeOptions) -> Result<Vec<BTreeMap<String, String>>
         }
     }
     Ok(sets)
+}
+
+/// The values between commas; `\,` is a comma within one.
+fn listed(text: &str) -> Vec<String> {
+    let mut values: Vec<String> = Vec::new();
+    for part in text.split(',') {
+        match values.last_mut() {
+            Some(last) if last.ends_with('\\') => {
+                last.pop();
+                last.push(',');
+                last.push_str(part);
+            }
+            _ => values.push(part.to_owned()),
+        }
+    }
+    values
 }
 
 /// The numbers from `low` to `high`, with as many decimal places as the most precise of the three has.
@@ -237,6 +279,14 @@ mod tests {
         ] {
             assert!(scanned(low, high, Some(step)).is_err(), "{low} {high} {step}");
         }
+    }
+
+    #[test]
+    fn an_escaped_comma_is_part_of_a_value() {
+        assert_eq!(listed("a,b"), ["a", "b"]);
+        assert_eq!(listed(r"a\,b,c"), ["a,b", "c"]);
+        assert_eq!(listed(r"\,\,,\n"), [",,", r"\n"]);
+        assert_eq!(listed(r"a\"), [r"a\"]);
     }
 
     #[test]

@@ -193,17 +193,17 @@ impl Turns<'_> {
         if let Some(conclude) = &job.conclude {
             self.unmeasured(conclude, "--conclude")?;
         }
-        let advice = "--output inherit shows what it says, --ignore-failure times it nevertheless";
+        let advice = "(show its output: --output inherit; measure anyway: --ignore-failure)";
         match (run.exit_code, run.signal) {
             _ if self.options.ignore_failure => {}
             (Some(0), _) => {}
             (Some(NOT_FOUND), _) if job.timed.shell.is_some() => {
                 bail!("`{name}`: the shell found no such command (exit code 127)")
             }
-            (Some(code), _) => bail!("`{name}` failed with exit code {code}: {advice}"),
+            (Some(code), _) => bail!("`{name}` failed with exit code {code} {advice}"),
             (None, signal) => {
                 let signal = signal.unwrap_or(0);
-                bail!("`{name}` was killed by signal {signal}: {advice}")
+                bail!("`{name}` was killed by signal {signal} {advice}")
             }
         }
         Ok(run)

@@ -61,6 +61,12 @@ fn what_cannot_be_known_has_a_reason() {
         }
         all
     };
+    let differ = |shares: [f64; 5]| {
+        let times = [40.0, 90.0, 160.0, 60.0, 250.0];
+        reason(times.iter().zip(shares).map(|(&ms, shared)| run(ms, shared)).collect())
+    };
+    assert!(differ([0.02; 5]).contains("differ too much"));
+    assert!(differ([0.5, 0.55, 0.9, 0.5, 0.9]).contains("too few runs had the core alone"));
     let some = reason(on_many(2));
     assert!(some.contains("2.0 of 4 CPUs"), "{some}");
     assert!(estimated(on_many(4)).alone_ns.is_some());
@@ -81,17 +87,17 @@ fn waiting_failures_and_what_is_left_are_told() {
     let notes = estimated(all.clone()).notes;
     assert_eq!(notes.len(), 4, "{notes:?}");
     for (note, part) in notes.iter().zip([
-        "waits 80 % of its time",
+        "80 % of the time, which the gauge cannot explain",
         "1 of 10 runs failed (exit code 3)",
         "(signal 9)",
-        "up to 2 processes",
+        "left 2 processes",
     ]) {
         assert!(note.contains(part), "{note}");
     }
     // Several threads may also have waited for a CPU.
     all.iter_mut().for_each(|run| run.run_queue_ns = None);
     let notes = estimated(all).notes;
-    assert!(notes[0].contains("is not known"), "{notes:?}");
+    assert!(notes[0].contains("cannot tell waiting"), "{notes:?}");
 }
 
 #[test]
@@ -120,17 +126,33 @@ fn commands_are_compared_by_what_suits_them() {
     assert!(found[0].as_ref().unwrap().ratio.value > 5.0);
 
     let own = Some(TimeMetric::Own("rate".to_owned()));
-    assert_eq!(compare(&mut pair, own.clone()).1, [None]);
+    let without = |pair: &mut [TimedCommand; 2], part: &str| {
+        assert_eq!(compare(pair, own.clone()).1, [None]);
+        let why = pair[1].not_compared.as_ref().unwrap();
+        assert!(why.contains(part), "{why}");
+    };
+    without(&mut pair, "not all runs print rate");
+    let print = |run: &mut TimedRun, value| {
+        run.own.insert("rate".to_owned(), OwnValue { value, unit: String::new() });
+    };
+    pair.iter_mut().flat_map(|command| &mut command.runs).for_each(|run| print(run, 0.0));
+    without(&mut pair, "0 or less");
+    let mut few = pair.clone();
+    for run in few.iter_mut().flat_map(|command| &mut command.runs) {
+        print(run, 5.0);
+    }
+    few.iter_mut().for_each(|command| command.runs.truncate(3));
+    without(&mut few, "at least 4 runs");
     for (position, command) in pair.iter_mut().enumerate() {
         for run in &mut command.runs {
-            let own = OwnValue { value: 10.0 * (position + 1) as f64, unit: String::new() };
-            run.own.insert("rate".to_owned(), own);
+            print(run, 10.0 * (position + 1) as f64);
         }
         estimate(command);
     }
     assert_eq!(pair[1].own["rate"].value, 20.0);
     let ratio = compare(&mut pair, own).1[0].as_ref().unwrap().ratio;
     assert!((ratio.value - 2.0).abs() < 1e-9, "{ratio:?}");
+    assert_eq!(pair[1].not_compared, None);
 }
 
 #[test]
@@ -138,8 +160,17 @@ fn a_neighbour_that_slows_one_command_more_is_told() {
     let shares: Vec<f64> = SHARES.iter().cycle().take(30).copied().collect();
     let alike = runs(100.0, &shares);
     let other = shares.iter().map(|&shared| run(100.0, shared)).collect();
-    let mut pair = [estimated(alike), estimated(other)];
-    compare(&mut pair, None);
-    let notes = &pair[1].notes;
-    assert!(notes[0].contains("depends on the neighbour"), "{notes:?}");
+    let pair = [estimated(alike.clone()), estimated(other)];
+    let notes = |mut pair: [TimedCommand; 2], metric| {
+        compare(&mut pair, metric);
+        pair.map(|command| command.notes)
+    };
+    let [first, second] = notes(pair.clone(), None);
+    assert!(first.is_empty(), "once is enough: {first:?}");
+    assert!(second.len() == 1 && second[0].contains("depends on the neighbour"), "{second:?}");
+    // Without a difference, or where it does not matter, each has its own slowdown.
+    let equal = [estimated(alike.clone()), estimated(alike)];
+    for notes in [notes(equal, None), notes(pair, Some(TimeMetric::Cpu))] {
+        assert!(notes.iter().all(|notes| notes[0].contains("on a shared core")), "{notes:?}");
+    }
 }
