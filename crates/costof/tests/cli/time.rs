@@ -342,8 +342,8 @@ fn only_what_is_not_measured_may_read_the_terminal() {
         command.arg(format!("{COSTOF} time --runs 1 {options}")).arg("/dev/null");
         run(&mut command)
     };
-    // Script passes on the end of its input.
-    at_terminal("--prepare 'head -n 1 /dev/tty' true").expect_code(0);
+    // `script` passes on the end of its input, once.
+    at_terminal("--setup 'head -n 1 /dev/tty' true").expect_code(0);
     let measured = at_terminal("'head -n 1 /dev/tty; true'").expect_code(2);
     assert_contains(&measured.out, "waits for the terminal");
     place.expect_nothing_runs();
