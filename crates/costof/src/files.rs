@@ -4,6 +4,7 @@ use crate::error::{Context, Error, INTERRUPTED, bail};
 use crate::terminal::{log, on_signals};
 use costof_model::encoding;
 use costof_model::harmless::BYTE_ORDER_MARK;
+use costof_os::process::command::end_adopted;
 use std::fs::{self, File, Metadata, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::MetadataExt;
@@ -93,8 +94,9 @@ fn remove((path, own): &(PathBuf, Identity)) {
     }
 }
 
-/// Ends costof because of a signal, without its temporary files.
+/// Ends costof because of a signal, without its temporary files, and the commands that it measures.
 pub(crate) fn end_at_once() -> ! {
+    end_adopted();
     // Until the end, so that no other is created.
     let all = temporary();
     all.iter().for_each(remove);

@@ -110,13 +110,13 @@ impl Stopwatch {
             Output::Capture(capture) => Some(capture.read(running.child())?),
             _ => None,
         };
-        let ended = running.wait(POLL, false, &mut may_go_on);
+        let ended = running.wait(POLL, &mut may_go_on);
         let gauged = samplers.stop();
         let left = command::end_children(&kept);
-        let own = reader.map(|reader| reader.finish()).unwrap_or_default();
         let Some(ended) = ended? else {
             return Ok(None);
         };
+        let own = reader.map(|reader| reader.finish()).unwrap_or_default();
         let usage = ended.usage;
         let cpu_ns = usage.user_ns + usage.system_ns;
         let is_one_thread =
@@ -153,8 +153,8 @@ impl Stopwatch {
         Ok(Some(run))
     }
 
-    /// Runs a program that is not measured, whose background processes stay; its exit code. `None` if it was ended, or
-    /// a signal killed it.
+    /// Runs a program that is not measured, which may read the terminal, and whose background processes stay; its exit
+    /// code. `None` if it was ended, or a signal killed it.
     ///
     /// # Errors
     /// As [`Stopwatch::run`].
@@ -163,8 +163,12 @@ impl Stopwatch {
         program: &Program,
         may_go_on: impl FnMut() -> bool,
     ) -> io::Result<Option<i32>> {
-        let running = command::start(&mut program.command()?, &[])?;
-        let ended = running.wait(POLL, true, may_go_on)?;
+        let kept = command::children();
+        let running = command::start_beside(&mut program.command()?)?;
+        let ended = running.wait(POLL, may_go_on)?;
+        if ended.is_none() {
+            command::end_children(&kept);
+        }
         Ok(ended.and_then(|ended| ended.status.code()))
     }
 }

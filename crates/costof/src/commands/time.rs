@@ -15,6 +15,9 @@ use costof_report::style::Style;
 use costof_report::timing;
 pub(super) use jobs::Job;
 use std::collections::BTreeSet;
+use std::fs;
+use std::os::unix::fs::FileTypeExt;
+use std::path::Path;
 
 pub(crate) fn run(options: &TimeOptions) -> Done {
     measure(&options.turns, jobs::jobs(options)?)
@@ -32,6 +35,7 @@ pub(super) fn measure(options: &TurnOptions, jobs: Vec<Job>) -> Done {
     };
     let outputs = [options.export.as_deref()];
     let prints = files::leaves_standard_output(&outputs, options.json)?;
+    check_files(options)?;
     let stopwatch = Stopwatch::new(gauge::calibrate(&facts::gather().cpu));
     let stopwatch = stopwatch.context("cannot adopt the processes that commands leave")?;
     let seed = options.seed.unwrap_or_else(|| fastrand::u64(..));
@@ -40,14 +44,36 @@ pub(super) fn measure(options: &TurnOptions, jobs: Vec<Job>) -> Done {
     let floor = stopwatch.floor();
     drop(stopwatch);
     terminal::set_working(false);
-    let timing = conclude(measured?, options, seed, floor)?;
-    if let Some(path) = &options.export {
-        files::write(path, &timing::export(&timing))?;
-    }
-    if prints {
-        print(text(&timing, options)?)?;
-    }
+    let (commands, cleaned) = measured?;
+    let timing = conclude(commands, options, seed, floor)?;
+    // Whichever of these fails, the others are done.
+    let printed = match prints {
+        true => print(text(&timing, options)?).map(drop),
+        false => Ok(()),
+    };
+    let written = match &options.export {
+        Some(path) => files::write(path, &timing::export(&timing)),
+        None => Ok(()),
+    };
+    printed.and(written).and(cleaned)?;
     Ok(exit_code(&timing, options))
+}
+
+/// Finds out before the measurement what would fail after it.
+fn check_files(options: &TurnOptions) -> Result<(), Error> {
+    if let Some(path) = &options.export {
+        let folder = path.parent().filter(|folder| *folder != Path::new(""));
+        if path.is_dir() || folder.is_some_and(|folder| !folder.is_dir()) {
+            bail!("--export {}: it is a folder, or in no folder that exists", path.display());
+        }
+    }
+    if let Some(path) = &options.input {
+        let input = fs::metadata(path).context(path.display())?;
+        if !input.is_file() && !input.file_type().is_char_device() {
+            bail!("--input {}: each run reads it anew, so it must be a file", path.display());
+        }
+    }
+    Ok(())
 }
 
 /// What follows from the runs.

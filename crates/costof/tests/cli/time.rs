@@ -1,8 +1,8 @@
 //! `costof time`: the user's own commands. How long they take is not tested; what is said of them is.
 
 use crate::common::{
-    COSTOF, Ended, Place, assert_contains, assert_contains_all, ended, or_skip, run, signal, spawn,
-    wait_for, within_script,
+    COSTOF, Ended, Place, assert_contains, assert_contains_all, ended, is_installed, or_skip, run,
+    signal, spawn, wait_for, within_script,
 };
 use rustix::process::Signal;
 use serde_json::Value;
@@ -188,6 +188,22 @@ fn what_stands_around_the_runs_is_run_as_often_as_it_should() {
 }
 
 #[test]
+fn what_was_measured_is_not_lost_to_what_fails_after_it() {
+    let place = Place::new();
+    let options = ["--cleanup", "exit 7", "--runs", "2", "--export", "out.json", "true"];
+    let ended = time(&place, &options).expect_code(2);
+    assert_contains(&ended.out, "2 runs");
+    assert_contains(&ended.err, "--cleanup failed");
+    assert!(place.path("out.json").exists());
+    // What would fail is found before the measurement.
+    for export in ["nowhere/out.json", "."] {
+        let ended = time(&place, &["--setup", "touch began", "--export", export, "true"]);
+        assert_contains(&ended.expect_code(2).err, &format!("--export {export}"));
+        assert!(!place.path("began").exists());
+    }
+}
+
+#[test]
 fn what_a_setup_starts_runs_until_the_end() {
     let place = Place::new();
     let options = [
@@ -222,6 +238,10 @@ fn input_and_output_go_where_they_are_told() {
     assert_contains_all(&same.expect_code(0).out, &["x\n", "it takes ", "2 runs: no interval"]);
     let missing = time(&place, &["--input", "nowhere", "cat"]).expect_code(2);
     assert_contains(&missing.err, "nowhere");
+    // A pipe would be waited for.
+    run(Command::new("mkfifo").arg(place.path("pipe"))).expect_code(0);
+    let pipe = time(&place, &["--input", "pipe", "cat"]).expect_code(2);
+    assert_contains_all(&pipe.err, &["--input pipe", "must be a file"]);
 }
 
 #[test]
@@ -303,6 +323,36 @@ fn an_interrupt_ends_a_command_that_does_not_want_to() {
         place.expect_nothing_runs();
         assert!(place.path("clean").exists());
     }
+}
+
+#[test]
+fn a_second_interrupt_leaves_nothing_running() {
+    let place = Place::new();
+    let mut command = place.costof("time");
+    command.arg("trap '' INT TERM; touch started; sleep 1000; true");
+    let costof = spawn(&mut command);
+    wait_for("the command to start", || place.path("started").exists());
+    // Two of the same kind may become one.
+    signal(&costof, Signal::INT);
+    signal(&costof, Signal::TERM);
+    ended(costof).expect_code(130);
+    place.expect_nothing_runs();
+}
+
+#[test]
+fn only_what_is_not_measured_may_read_the_terminal() {
+    or_skip!(is_installed("script").then_some(()).ok_or("script is not installed"));
+    let place = Place::new();
+    let at_terminal = |options: &str| {
+        let mut command = place.command("script -qec");
+        command.arg(format!("{COSTOF} time --runs 1 {options}")).arg("/dev/null");
+        run(&mut command)
+    };
+    // `script` passes on the end of its input, once.
+    at_terminal("--setup 'head -n 1 /dev/tty' true").expect_code(0);
+    let measured = at_terminal("'head -n 1 /dev/tty; true'").expect_code(2);
+    assert_contains(&measured.out, "waits for the terminal");
+    place.expect_nothing_runs();
 }
 
 #[test]

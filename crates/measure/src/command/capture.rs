@@ -1,6 +1,7 @@
 //! A command's own numbers, on its output: lines `costof: NAME VALUE UNIT`, or what a pattern finds.
 
 use costof_model::timing::OwnValue;
+use memchr::{memchr, memmem, memrchr};
 use regex_lite::Regex;
 use std::collections::BTreeMap;
 use std::io::{self, ErrorKind, Read};
@@ -71,7 +72,19 @@ impl Lines {
         Lines { capture, line: Vec::with_capacity(MAX_LINE), found: BTreeMap::new() }
     }
 
-    fn add(&mut self, bytes: &[u8]) {
+    fn add(&mut self, mut bytes: &[u8]) {
+        if self.capture.patterns.is_empty() && memmem::find(bytes, PREFIX.as_bytes()).is_none() {
+            // Only the line that began earlier can have the prefix, or the one that ends later.
+            let ends = (memchr(b'\n', bytes), memrchr(b'\n', bytes));
+            if let (Some(first), Some(last)) = ends {
+                self.add_lines(&bytes[..=first]);
+                bytes = &bytes[last + 1..];
+            }
+        }
+        self.add_lines(bytes);
+    }
+
+    fn add_lines(&mut self, bytes: &[u8]) {
         for part in bytes.split_inclusive(|byte| *byte == b'\n') {
             let room = MAX_LINE - self.line.len();
             self.line.extend_from_slice(&part[..part.len().min(room)]);
@@ -161,6 +174,17 @@ mod tests {
         let patterns = [r"rate=Requests/sec: *([0-9.]+)", "avg=avg ([0-9.]+) ms", "word=(avg)"];
         let values: Vec<f64> = found(wrk, &patterns).iter().map(|(_, value, _)| *value).collect();
         assert_eq!(values, [1.5, 98765.4]);
+    }
+
+    #[test]
+    fn a_number_is_found_wherever_a_piece_ends() {
+        let text = "y\ny\ncostof: a 1\ny\nnot costof: b 2\ny\ny\ncostof: c 3";
+        for length in 1..=text.len() {
+            let mut lines = Lines::new(Capture::default());
+            text.as_bytes().chunks(length).for_each(|piece| lines.add(piece));
+            let found: Vec<String> = lines.finish().into_keys().collect();
+            assert_eq!(found, ["a", "c"], "pieces of {length} bytes");
+        }
     }
 
     #[test]

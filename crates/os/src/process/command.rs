@@ -1,6 +1,6 @@
 //! Measured: a user's command, from its start until it has ended.
 //!
-//! The command leads a process group of its own, and the kernel kills it when this process ends. What it leaves running
+//! A measured command leads a process group of its own, and the kernel kills it when this process ends. What it leaves running
 //! is adopted by this process ([`adopt_orphans`]), so that it can be ended.
 //!
 //! Source: wait4(2), pidfd_open(2) (Linux 5.3), prctl(2) on `PR_SET_CHILD_SUBREAPER` and `PR_SET_PDEATHSIG`,
@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 use crate::cpu::clock::{ClockId, now_ns};
 use crate::process::child::ends_with;
-use crate::process::{kill_group, terminate_group};
+use crate::process::signal_group;
 use crate::sched::affinity;
 use crate::sched::usage::Usage;
 use crate::system_call::{retry, with_context};
@@ -23,8 +23,8 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::OwnedFd;
 use rustix::io::{Errno, retry_on_intr};
 use rustix::process::{
-    Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, WaitOptions, getpid, kill_process, pidfd_open,
-    set_child_subreaper, waitid, waitpid,
+    Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, WaitOptions, child_subreaper, getpid,
+    kill_process, pidfd_open, set_child_subreaper, waitid, waitpid,
 };
 
 /// How long a command may take to end after SIGTERM, before it is killed.
@@ -40,6 +40,8 @@ pub struct Running {
     pid: Pid,
     ends: OwnedFd,
     started_ns: u64,
+    /// Whether it leads a process group.
+    is_leader: bool,
     is_reaped: bool,
 }
 
@@ -65,15 +67,29 @@ pub struct FirstThread {
     pub wait_ns: u64,
 }
 
-/// Starts a command in a process group of its own, on these CPUs, or where this thread may run if there are none.
+/// Starts a command to measure, in a process group of its own, on these CPUs, or where this thread may run if there are
+/// none. When it has ended, the rest of its group is killed.
 ///
 /// # Errors
 ///
 /// Those of fork(2) and execve(2); `InvalidInput` for CPUs that do not exist; `Unsupported` before Linux 5.3.
 pub fn start(command: &mut Command, cpus: &[usize]) -> io::Result<Running> {
+    command.process_group(0);
+    start_in_group(command, cpus, true)
+}
+
+/// Starts a command in the process group of this process, so that it may read the terminal and leave processes.
+///
+/// # Errors
+///
+/// As for [`start`].
+pub fn start_beside(command: &mut Command) -> io::Result<Running> {
+    start_in_group(command, &[], false)
+}
+
+fn start_in_group(command: &mut Command, cpus: &[usize], is_leader: bool) -> io::Result<Running> {
     let set = (!cpus.is_empty()).then(|| affinity::set(cpus)).transpose()?;
     let parent = getpid();
-    command.process_group(0);
     // SAFETY: the closure makes only async-signal-safe calls, and allocates nothing.
     unsafe {
         command.pre_exec(move || {
@@ -87,9 +103,9 @@ pub fn start(command: &mut Command, cpus: &[usize]) -> io::Result<Running> {
     let child = command.spawn()?;
     let pid = Pid::from_child(&child);
     match pidfd_open(pid, PidfdFlags::empty()) {
-        Ok(ends) => Ok(Running { child, pid, ends, started_ns, is_reaped: false }),
+        Ok(ends) => Ok(Running { child, pid, ends, started_ns, is_leader, is_reaped: false }),
         Err(error) => {
-            let _ = kill_group(child.id());
+            let _ = kill_process(pid, Signal::KILL);
             let _ = retry_on_intr(|| waitpid(Some(pid), WaitOptions::empty()));
             Err(with_context("pidfd_open (Linux 5.3)", error))
         }
@@ -103,31 +119,41 @@ impl Running {
     }
 
     /// Waits until the command has ended, and asks each `every` whether to go on. If not, the command gets SIGTERM and
-    /// a second later SIGKILL; then its result is `None`. What is left of its process group is killed, unless the
-    /// command `may_leave` processes.
+    /// a second later SIGKILL; then its result is `None`.
     ///
     /// # Errors
     ///
-    /// Those of poll(2) and wait4(2); none is known.
+    /// Those of poll(2) and wait4(2), of which none is known; and if a command in a group of its own waits for the
+    /// terminal, which the kernel refuses it.
     pub fn wait(
         mut self,
         every: Duration,
-        may_leave: bool,
         mut may_go_on: impl FnMut() -> bool,
     ) -> io::Result<Option<Ended>> {
         let mut was_ended = false;
         while !self.has_ended_within(every)? {
             if !may_go_on() {
                 was_ended = true;
-                self.terminate()?;
+                self.signal(Signal::TERM)?;
+                self.has_ended_within(TERMINATION)?;
                 break;
+            }
+            if self.waits_for_terminal() {
+                return Err(io::Error::other(
+                    "it waits for the terminal: give it --input, or ask for what it needs in --setup or --prepare",
+                ));
             }
         }
         let wall_ns = now_ns(ClockId::Monotonic) - self.started_ns;
         // As long as nobody has waited for it, its number is no other process's.
         let first_thread = first_thread(self.pid);
-        if !may_leave || was_ended {
-            kill_group(self.child.id())?;
+        if self.is_leader || was_ended {
+            self.signal(Signal::KILL)?;
+        }
+        if was_ended && !self.has_ended_within(KILLED)? {
+            // It waits for a device, and cannot be killed.
+            self.is_reaped = true;
+            return Ok(None);
         }
         let (status, usage) = self.reap()?;
         Ok((!was_ended).then_some(Ended { wall_ns, status, usage, first_thread }))
@@ -139,13 +165,21 @@ impl Running {
         Ok(retry_on_intr(|| poll(&mut ends, Some(&limit)))? > 0)
     }
 
-    fn terminate(&self) -> io::Result<()> {
-        terminate_group(self.child.id())?;
-        if !self.has_ended_within(TERMINATION)? {
-            kill_group(self.child.id())?;
-            self.has_ended_within(KILLED)?;
+    /// To the whole group, if it leads one.
+    fn signal(&self, signal: Signal) -> io::Result<()> {
+        match self.is_leader {
+            true => signal_group(self.child.id(), signal),
+            false => Ok(kill_process(self.pid, signal)?),
         }
-        Ok(())
+    }
+
+    /// Whether the kernel stopped it because only the foreground process group may use the terminal.
+    fn waits_for_terminal(&self) -> bool {
+        let options = WaitIdOptions::STOPPED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+        let status = waitid(WaitId::Pid(self.pid), options).ok().flatten();
+        let stopped_by = status.and_then(|status| status.stopping_signal());
+        let by_terminal = [Signal::TTIN, Signal::TTOU].map(Signal::as_raw);
+        self.is_leader && stopped_by.is_some_and(|signal| by_terminal.contains(&signal))
     }
 
     fn reap(&mut self) -> io::Result<(ExitStatus, Usage)> {
@@ -164,7 +198,7 @@ impl Running {
 impl Drop for Running {
     fn drop(&mut self) {
         if !self.is_reaped {
-            let _ = kill_group(self.child.id());
+            let _ = self.signal(Signal::KILL);
             let _ = self.has_ended_within(KILLED);
             let _ = retry_on_intr(|| waitpid(Some(self.pid), WaitOptions::NOHANG));
         }
@@ -227,6 +261,14 @@ pub fn end_children(except: &[Pid]) -> usize {
     }
 }
 
+/// Kills all children of this process and theirs as [`end_children`] does, if it adopts orphans; for a signal that ends
+/// this process at once. SIGKILL leaves no time for that: then only the started commands end, and not what they started.
+pub fn end_adopted() {
+    if matches!(child_subreaper(), Ok(Some(_))) {
+        end_children(&[]);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -244,7 +286,7 @@ mod tests {
         let cpu = affinity::allowed().unwrap()[0];
         let mut spins = shell("i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done; exit 7");
         let ended = start(&mut spins, &[cpu]).unwrap();
-        let ended = ended.wait(EVERY, false, || true).unwrap().unwrap();
+        let ended = ended.wait(EVERY, || true).unwrap().unwrap();
         assert_eq!(ended.status.code(), Some(7));
         let cpu_ns = ended.usage.user_ns + ended.usage.system_ns;
         assert!(cpu_ns > 0 && ended.usage.max_rss_bytes > 0, "{ended:?}");
@@ -253,7 +295,7 @@ mod tests {
             assert!(first.cpu_ns > cpu_ns / 2, "{ended:?}");
         }
         let killed = start(&mut shell("kill -9 $$"), &[]).unwrap();
-        let killed = killed.wait(EVERY, false, || true).unwrap().unwrap();
+        let killed = killed.wait(EVERY, || true).unwrap().unwrap();
         assert_eq!(killed.status.signal(), Some(9));
         let missing = start(&mut Command::new("/no/such/program"), &[]).unwrap_err();
         assert_eq!(missing.kind(), io::ErrorKind::NotFound);
@@ -263,7 +305,7 @@ mod tests {
     #[test]
     fn a_command_that_ignores_sigterm_is_killed() {
         let stubborn = start(&mut shell("trap '' TERM; while :; do sleep 1; done"), &[]).unwrap();
-        let ended = stubborn.wait(EVERY, false, || false).unwrap();
+        let ended = stubborn.wait(EVERY, || false).unwrap();
         assert!(ended.is_none());
     }
 
@@ -278,15 +320,12 @@ mod tests {
     #[ignore = "the child of another test"]
     fn child_leaves_processes() {
         adopt_orphans().unwrap();
-        let run = |script: &str, may_leave| {
-            let running = start(&mut shell(script), &[]).unwrap();
-            running.wait(EVERY, may_leave, || true).unwrap().unwrap();
-        };
-        run("sleep 1000 & sleep 1001 &", true);
+        let run = |running: Running| running.wait(EVERY, || true).unwrap().unwrap();
+        run(start_beside(&mut shell("sleep 1000 & sleep 1001 &")).unwrap());
         let kept = children();
         assert_eq!(kept.len(), 2);
         // One leaves its group too.
-        run("sleep 1002 & setsid sleep 1003 &", false);
+        run(start(&mut shell("sleep 1002 & setsid sleep 1003 &"), &[]).unwrap());
         assert_eq!(end_children(&kept), 2);
         assert_eq!(children(), kept);
         assert_eq!(end_children(&[]), 2);

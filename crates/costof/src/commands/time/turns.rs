@@ -6,7 +6,7 @@
 use super::Job;
 use super::jobs::unmeasured;
 use crate::cli::TurnOptions;
-use crate::error::{Context, Error, bail};
+use crate::error::{Context, Error, bail, wrong};
 use crate::progress::{bar, give_way, whole_seconds};
 use crate::terminal::log;
 use costof_measure::command::{self, Capture, Output, Program, Stopwatch};
@@ -24,7 +24,7 @@ const BUDGET_OF_ONE: Duration = Duration::from_millis(2500);
 const BUDGET_OF_EACH: Duration = Duration::from_secs(5);
 /// Fewer turns give no interval worth reading.
 const MIN_TURNS: u32 = 5;
-const MAX_TURNS: u32 = 1000;
+const MAX_TURNS: u32 = 100_000;
 /// Longer than anybody waits.
 const FOREVER: Duration = Duration::from_secs(10 * 365 * 86_400);
 /// A time that is longer is announced where there is no terminal for the bar.
@@ -58,7 +58,7 @@ struct Measured {
     took: Duration,
 }
 
-/// Measures all commands. Whatever happens, `--cleanup` runs at the end.
+/// Measures all commands. Whatever happens, `--cleanup` runs at the end; whether it succeeded comes with the result.
 pub(super) fn measure(
     options: &TurnOptions,
     stopwatch: &Stopwatch,
@@ -66,7 +66,7 @@ pub(super) fn measure(
     cpus: &[usize],
     seed: u64,
     interrupted: &AtomicBool,
-) -> Result<Vec<TimedCommand>, Error> {
+) -> Result<(Vec<TimedCommand>, Result<(), Error>), Error> {
     let mut turns = Turns {
         options,
         stopwatch,
@@ -81,14 +81,16 @@ pub(super) fn measure(
         None => Ok(()),
     };
     let measured = prepared.and_then(|()| turns.all(jobs, began));
-    if let Some(cleanup) = &options.cleanup {
+    let cleaned = match &options.cleanup {
         // Also after an interrupt; a second one ends costof.
-        let code = stopwatch.run_unmeasured(&unmeasured(cleanup), || true);
-        if measured.is_ok() && code.context("--cleanup")? != Some(0) {
-            bail!("--cleanup failed: `{cleanup}`");
-        }
-    }
-    measured
+        Some(cleanup) => match stopwatch.run_unmeasured(&unmeasured(cleanup), || true) {
+            Ok(Some(0)) => Ok(()),
+            Ok(_) => Err(wrong(format_args!("--cleanup failed: `{cleanup}`"))),
+            failed => failed.map(drop).context("--cleanup"),
+        },
+        None => Ok(()),
+    };
+    Ok((measured?, cleaned))
 }
 
 impl Turns<'_> {
@@ -96,13 +98,16 @@ impl Turns<'_> {
         let first = jobs.into_iter().map(|job| self.first_runs(job));
         let mut all = first.collect::<Result<Vec<Measured>, Error>>()?;
         self.measure_starts(&mut all)?;
-        let (turns, end) = self.count(&all, began);
-        let bar = bar(turns.into(), " turns");
+        let (expected, end) = self.count(&all, began);
+        let bar = bar(expected.into(), " turns");
         bar.set_draw_target(ProgressDrawTarget::stderr());
         let mut order: Vec<usize> = (0..all.len()).collect();
-        for turn in 0..turns {
+        for turn in 0..self.options.runs.unwrap_or(MAX_TURNS) {
             if turn >= MIN_TURNS && Instant::now() > end {
                 break;
+            }
+            if turn >= expected {
+                bar.inc_length(1);
             }
             self.random.shuffle(&mut order);
             let placed = self.place(&all);
@@ -129,17 +134,20 @@ impl Turns<'_> {
         if looks_for_numbers {
             job.program.output = Output::Capture(Capture::default());
         }
-        let began = Instant::now();
+        let mut began = Instant::now();
         let first = self.once(&job, self.cpus)?;
-        let took = began.elapsed();
         if looks_for_numbers && first.own.is_empty() {
             job.program.output = Output::Null;
         }
+        let mut took = began.elapsed();
         for _ in 1..self.options.warmup {
+            began = Instant::now();
             self.once(&job, self.cpus)?;
+            took = began.elapsed();
         }
         Ok(Measured {
-            is_placed: self.cpus.is_empty() && first.is_one_thread == Some(true),
+            // What it leaves running would be on that CPU too.
+            is_placed: self.cpus.is_empty() && first.is_one_thread == Some(true) && first.left == 0,
             job,
             took,
         })
@@ -160,7 +168,8 @@ impl Turns<'_> {
         freest.or(looked_at.first().copied()).into_iter().collect()
     }
 
-    /// How many turns there will be if they all take as long as the first runs, and when they end if they take longer.
+    /// How many turns there will be if they all take as long as the last of the first runs, and when the budget ends
+    /// them.
     fn count(&self, all: &[Measured], began: Instant) -> (u32, Instant) {
         let turn: Duration = all.iter().map(|measured| measured.took).sum();
         let budget = self.options.budget.unwrap_or(match all.len() {
@@ -188,8 +197,12 @@ impl Turns<'_> {
         if let Some(prepare) = &job.prepare {
             self.unmeasured(prepare, "--prepare")?;
         }
-        let name = &job.timed.command;
-        let run = self.run(&job.program, cpus, name)?;
+        let side = match job.timed.name == job.timed.command {
+            true => String::new(),
+            false => format!(" of {}", job.timed.name),
+        };
+        let name = format!("`{}`{side}", job.timed.command);
+        let run = self.run(&job.program, cpus, &name)?;
         if let Some(conclude) = &job.conclude {
             self.unmeasured(conclude, "--conclude")?;
         }
@@ -198,12 +211,12 @@ impl Turns<'_> {
             _ if self.options.ignore_failure => {}
             (Some(0), _) => {}
             (Some(NOT_FOUND), _) if job.timed.shell.is_some() => {
-                bail!("`{name}`: the shell found no such command (exit code 127)")
+                bail!("{name}: the shell found no such command (exit code 127)")
             }
-            (Some(code), _) => bail!("`{name}` failed with exit code {code} {advice}"),
+            (Some(code), _) => bail!("{name} failed with exit code {code} {advice}"),
             (None, signal) => {
                 let signal = signal.unwrap_or(0);
-                bail!("`{name}` was killed by signal {signal} {advice}")
+                bail!("{name} was killed by signal {signal} {advice}")
             }
         }
         Ok(run)
@@ -212,13 +225,14 @@ impl Turns<'_> {
     fn run(&self, program: &Program, cpus: &[usize], name: &str) -> Result<TimedRun, Error> {
         let run = self.stopwatch.run(program, cpus, || self.may_go_on());
         match run {
-            Ok(Some(run)) if self.may_go_on() => Ok(run),
-            Ok(_) => Err(Error::Interrupted),
+            _ if !self.may_go_on() => Err(Error::Interrupted),
+            Ok(Some(run)) => Ok(run),
+            Ok(None) => Err(Error::Interrupted),
             Err(error) if error.kind() == ErrorKind::NotFound && error.raw_os_error().is_some() => {
                 let program = program.words[0].to_string_lossy();
-                bail!("there is no command `{program}`: {error}")
+                bail!("cannot run {name}: there is no command `{program}`")
             }
-            Err(error) => bail!("cannot run `{name}`: {error}"),
+            Err(error) => bail!("cannot run {name}: {error}"),
         }
     }
 
@@ -226,9 +240,11 @@ impl Turns<'_> {
         let command = program.words.last().map(|word| word.to_string_lossy());
         let command = command.unwrap_or_default();
         let ended = self.stopwatch.run_unmeasured(program, || self.may_go_on());
+        if !self.may_go_on() {
+            return Err(Error::Interrupted);
+        }
         match ended.context(option)? {
             Some(0) => Ok(()),
-            _ if !self.may_go_on() => Err(Error::Interrupted),
             Some(code) => bail!("{option} failed with exit code {code}: `{command}`"),
             None => bail!("{option} was killed by a signal: `{command}`"),
         }
