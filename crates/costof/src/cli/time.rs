@@ -5,7 +5,7 @@ use super::values::{count, percent, time};
 use clap::{Args, ValueHint};
 use costof_measure::command::MetricPattern;
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 #[derive(Debug, Args)]
@@ -115,6 +115,13 @@ pub(crate) struct TurnOptions {
     /// Print JSON: each run, and all that follows from them
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+impl TurnOptions {
+    /// The file that the commands read; none for `null`.
+    pub(crate) fn input(&self) -> Option<&Path> {
+        self.input.as_deref().filter(|input| *input != Path::new("null"))
+    }
 }
 
 #[derive(Debug, Args)]

@@ -67,7 +67,7 @@ fn check_files(options: &TurnOptions) -> Result<(), Error> {
             bail!("--export {}: it is a folder, or in no folder that exists", path.display());
         }
     }
-    if let Some(path) = &options.input {
+    if let Some(path) = options.input() {
         let input = fs::metadata(path).context(path.display())?;
         if !input.is_file() && !input.file_type().is_char_device() {
             bail!("--input {}: each run reads it anew, so it must be a file", path.display());

@@ -45,7 +45,7 @@ fn only_cpu_0_is_alone() -> String {
         format!(r#"{{"cpu":{cpu},"alone":{alone},"busy":null,"max_khz":null}}"#)
     };
     let looks: Vec<String> = affinity::allowed().unwrap().iter().map(look).collect();
-    format!(r#"/"answer":"looked"/s/"cpus":\[.*\]/"cpus":[{}]/"#, looks.join(","))
+    format!(r#"/"is":"looked"/s/"cpus":\[.*\]/"cpus":[{}]/"#, looks.join(","))
 }
 
 #[test]

@@ -77,7 +77,7 @@ impl Job {
             conclude: beside(&options.conclude, "--conclude")?,
             program: Program {
                 words: words.to_vec(),
-                input: options.input.clone().filter(|input| input != Path::new("null")),
+                input: options.input().map(Path::to_path_buf),
                 output: output(options),
                 folder: None,
             },
