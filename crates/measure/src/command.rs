@@ -1,7 +1,7 @@
 //! A user's command, measured as it is: started, watched and waited for, on CPUs whose cores are gauged meanwhile.
 //!
 //! Nothing of the command is changed. On each CPU that it may use, a thread of ordinary policy wakes each millisecond and
-//! reads the gauge ([`sampler`]); what that takes is known and taken off. These readings decide in which state the core
+//! reads the gauge (`sampler.rs`); what that takes is known and taken off. These readings decide in which state the core
 //! was; no time ever does.
 
 mod capture;
