@@ -288,7 +288,7 @@ fn details(command: &TimedCommand) -> String {
     let mut parts = vec![
         format!("user {}", time(of(|run| run.user_ns))),
         format!("system {}", time(of(|run| run.system_ns))),
-        format!("peak memory {:.1} MiB", of(|run| run.max_rss_bytes) / f64::from(1 << 20)),
+        format!("peak memory at most {:.1} MiB", of(|run| run.max_rss_bytes) / f64::from(1 << 20)),
         format!(
             "{} page faults ({} from disk)",
             count(|run| run.minor_faults + run.major_faults),

@@ -107,7 +107,7 @@ fn what_a_reader_should_know_stands_below() {
     for part in [
         "unknown",
         "user 90.0 ms",
-        "peak memory 2.0 MiB",
+        "peak memory at most 2.0 MiB",
         "B: CPU time with the core alone is unknown: it used 2.0 of 4 CPUs",
         "B: includes shell start-up: 5.00 ms (`sh -c :`)",
         "B: leaves up to 2 processes running",
