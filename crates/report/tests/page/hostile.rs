@@ -260,7 +260,7 @@ fn axes_without_end_are_not_drawn_and_counted() {
     let summary = csv::summary(&run);
     let head = summary.lines().next().unwrap();
     assert!(head.ends_with(",axes_left_out"));
-    assert_eq!(head.split(',').count(), 6 + 256 + 17 + 4 + 1);
+    assert_eq!(head.split(',').count(), 6 + 256 + 20 + 4 + 1);
     // What is quoted, as ids are, may hold commas.
     let cells = |line: &str| line.split('"').step_by(2).collect::<String>().split(',').count();
     assert!(summary.lines().all(|line| cells(line) == cells(head)));
