@@ -11,9 +11,10 @@ use costof_os::sched::affinity;
 
 /// The placement of a run. The measured CPUs are those of `--cpu`, in its order. Without it, the first is a
 /// CPU of the fastest kind that usually has little else to do. All others follow for points that need
-/// several, the nearest first, and each launch may choose among the CPUs that are like the first. If the controller is on this machine, it gets the CPUs that are not measured,
-/// if there are any. A peer has a list of its own if it is another machine, or if `--peer-cpu` gives it one;
-/// otherwise it shares the list of the leading role.
+/// several, the nearest first, and each launch may choose among the CPUs that are like the first. If the
+/// controller is on this machine, it gets the CPUs that are not measured, if there are any. A peer has a list
+/// of its own if it is another machine, or if `--peer-cpu` gives it one; otherwise it shares the list of the
+/// leading role.
 pub(crate) fn decide(
     machines: &Machines,
     cpus: Option<&str>,

@@ -1,12 +1,11 @@
 //! For which share of about a second the core of each CPU is alone: short looks at the gauge, CPU by CPU in turn, so that
 //! two CPUs of one core are never looked at together.
 
-use crate::gauge::Gauge;
+use crate::gauge::{Gauge, readings_at};
 use costof_model::alone::CpuAlone;
 use costof_model::facts::Cpu;
 use costof_model::metric::CoreState;
 use costof_os::sched::affinity;
-use std::thread;
 use std::time::{Duration, Instant};
 
 /// For how long all looks go on together.
@@ -51,19 +50,12 @@ fn eligible(cpu: &Cpu, measured: usize, allowed: &[usize]) -> Vec<usize> {
     some
 }
 
-/// The states of a CPU's core between the readings of a short look, by a thread that runs there. `None` if none may.
+/// The states of a CPU's core between the readings of a short look, by a thread that runs there. `None` if none does soon.
 fn look_at(gauge: &Gauge, cpu: usize) -> Option<Vec<CoreState>> {
-    thread::scope(|scope| {
-        let look = thread::Builder::new().spawn_scoped(scope, || {
-            affinity::pin(&[cpu]).ok()?;
-            // The first one is a few per cent too high: the kernel has just run.
-            gauge.read();
-            let readings: Vec<f64> = (0..READINGS).map(|_| gauge.read()).collect();
-            let states = readings.windows(2).map(|two| gauge.state(two[0], two[1]));
-            Some(states.collect())
-        });
-        look.ok()?.join().ok()?
-    })
+    let readings = readings_at(&gauge.reader(), cpu, 1 + READINGS).ok()?;
+    // The first one is a few per cent too high: the kernel has just run.
+    let states = readings[1..].windows(2).map(|two| gauge.state(two[0], two[1]));
+    Some(states.collect())
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ mod sampler;
 pub use capture::{Capture, MetricPattern};
 pub use estimate::{compare, estimate};
 
-use crate::gauge;
+use crate::gauge::{self, Gauge};
 use costof_model::timing::TimedRun;
 use costof_os::perf::{Event, Inherited};
 use costof_os::process::command;
@@ -60,8 +60,8 @@ pub enum Output {
 
 /// Runs commands and measures them.
 pub struct Stopwatch {
-    /// The floor of the gauge; `None` where it does not work.
-    floor: Option<f64>,
+    /// `None` where it has no floor.
+    gauge: Option<Gauge>,
     has_counters: bool,
 }
 
@@ -77,12 +77,13 @@ impl Stopwatch {
     pub fn new(floor: Option<f64>) -> io::Result<Stopwatch> {
         command::adopt_orphans()?;
         let (_, absent) = Inherited::open(&EVENTS);
-        Ok(Stopwatch { floor, has_counters: absent.is_empty() })
+        let gauge = floor.map(|floor| Gauge::new(gauge::reader(), floor));
+        Ok(Stopwatch { gauge, has_counters: absent.is_empty() })
     }
 
     /// The floor of the gauge, core cycles per addition.
     pub fn floor(&self) -> Option<f64> {
-        self.floor
+        self.gauge.as_ref().map(Gauge::floor)
     }
 
     /// Runs a program once and measures it, on these CPUs, or wherever this thread may run if there are none; asks
@@ -102,7 +103,7 @@ impl Stopwatch {
             cpus => cpus.to_vec(),
         };
         let kept = command::children();
-        let samplers = Samplers::start(self.floor, &on)?;
+        let samplers = Samplers::start(self.gauge.as_ref(), &on)?;
         // After the threads of the samplers, which would inherit them too.
         let counters = self.has_counters.then(|| Inherited::open(&EVENTS).0);
         let mut running = command::start(&mut command, cpus)?;
@@ -215,7 +216,8 @@ fn named<T>(path: &std::path::Path, result: io::Result<T>) -> io::Result<T> {
 
 /// The CPU of these whose core has the most free execution slots now, by a look of half a millisecond at each.
 pub fn freest(cpus: &[usize]) -> Option<usize> {
-    let look = |&cpu: &usize| Some((cpu, gauge::look_at(cpu).ok()??));
+    let read = gauge::reader();
+    let look = |&cpu: &usize| Some((cpu, gauge::look_at(&read, cpu).ok()??));
     let readings = cpus.iter().filter_map(look);
     let freest = readings.min_by(|(_, a), (_, b)| a.total_cmp(b));
     freest.map(|(cpu, _)| cpu)

@@ -98,7 +98,7 @@ pub fn state(floor: f64, before: f64, after: f64) -> CoreState {
 
 /// Whether a reading of a gauge with this floor is that of a core that is alone.
 pub(crate) fn is_alone(floor: f64, reading: f64) -> bool {
-    (BROKEN..=ALONE).contains(&(reading / floor))
+    state(floor, reading, reading) == CoreState::Alone
 }
 
 /// The floor of the machine's cores, by readings on the calling thread's core and by the design that
@@ -133,8 +133,8 @@ fn readings(read: &Reader, count: usize) -> Vec<f64> {
 ///
 /// # Errors
 /// If a thread cannot be started, or does not run there within a tenth of a second.
-pub fn look_at(cpu: usize) -> io::Result<Option<f64>> {
-    Ok(median(&readings_at(cpu)?))
+pub fn look_at(read: &Reader, cpu: usize) -> io::Result<Option<f64>> {
+    Ok(median(&readings_at(read, cpu, LOOK_READINGS)?))
 }
 
 /// The share of the readings of a short look that found a CPU's core alone, from 0 to 1, by a thread
@@ -142,17 +142,21 @@ pub fn look_at(cpu: usize) -> io::Result<Option<f64>> {
 ///
 /// # Errors
 /// If a thread cannot be started, or does not run there within a tenth of a second.
-pub(crate) fn alone_at(cpu: usize, floor: f64) -> io::Result<f64> {
-    let readings = readings_at(cpu)?;
-    let alone =
-        readings.iter().filter(|reading| state(floor, **reading, **reading) == CoreState::Alone);
+pub(crate) fn alone_at(read: &Reader, cpu: usize, floor: f64) -> io::Result<f64> {
+    let readings = readings_at(read, cpu, LOOK_READINGS)?;
+    let alone = readings.iter().filter(|reading| is_alone(floor, **reading));
     Ok(alone.count() as f64 / readings.len() as f64)
 }
 
-fn readings_at(cpu: usize) -> io::Result<Vec<f64>> {
+/// So many readings of a CPU's core, by a thread that runs there.
+///
+/// # Errors
+/// If a thread cannot be started, or does not run there within a tenth of a second.
+pub(crate) fn readings_at(read: &Reader, cpu: usize, count: usize) -> io::Result<Vec<f64>> {
+    let read = Arc::clone(read);
     within(LOOK_LIMIT, move || {
         affinity::pin(&[cpu])?;
-        Ok(readings(&reader(), LOOK_READINGS))
+        Ok(readings(&read, count))
     })
 }
 

@@ -1,6 +1,6 @@
 //! Short looks at CPUs before a launch: which of them are alone, and which the machine itself uses.
 
-use crate::gauge;
+use crate::gauge::{self, Reader};
 use crate::processor_ticks::{self, Ticks, difference};
 use costof_model::protocol::{CpuLook, Look};
 use std::fs;
@@ -17,6 +17,7 @@ pub(crate) struct Looks {
     before: Vec<Ticks>,
     /// What was spent between two earlier looks that were far enough apart.
     spent: Vec<Ticks>,
+    reader: Option<Reader>,
 }
 
 impl Looks {
@@ -25,9 +26,10 @@ impl Looks {
     /// thread runs soon is left out.
     pub(crate) fn look(&mut self, asked: &Look) -> Vec<CpuLook> {
         self.count(processor_ticks::read().unwrap_or_default());
+        let read = self.reader.get_or_insert_with(gauge::reader);
         let mut looks: Vec<CpuLook> = Vec::new();
         for &cpu in &asked.cpus {
-            let Ok(alone) = gauge::alone_at(cpu, asked.floor) else {
+            let Ok(alone) = gauge::alone_at(read, cpu, asked.floor) else {
                 continue;
             };
             looks.push(CpuLook { cpu, alone, busy: busy(&self.spent, cpu), max_khz: max_khz(cpu) });

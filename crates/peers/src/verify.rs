@@ -150,6 +150,8 @@ impl Verifier<'_> {
         let own: RefCell<Vec<Estimate>> = RefCell::default();
         let cores: Vec<RefCell<Vec<CoreState>>> =
             peers.iter().map(|_| RefCell::default()).collect();
+        let read = gauge::reader();
+        let look = || gauge::look_at(&read, cpus[0]);
         let mut sides = vec![Side::new("costof", |round| {
             // costof waits for its turn too, but it does so silently, and its time limit runs meanwhile.
             drop(self.turn(&waits)?);
@@ -162,10 +164,10 @@ impl Verifier<'_> {
             Side::new(peer.tool.name, move |_| {
                 // Another costof would disturb the tool, as it would disturb a costof.
                 let _turn = self.turn(&waits)?;
-                let before = gauge::look_at(cpus[0]);
+                let before = look();
                 let number = peer.tool.measure(self.conditions())?;
                 if let (Some(floor), Ok(Some(before)), Ok(Some(after))) =
-                    (self.core_floor, before, gauge::look_at(cpus[0]))
+                    (self.core_floor, before, look())
                 {
                     core.borrow_mut().push(gauge::state(floor, before, after));
                 }

@@ -4,7 +4,7 @@
 //! the first one after a sleep is a few per cent too high. It allocates nothing and takes no lock meanwhile. One reading is
 //! taken before the command starts, and one when it has ended, so that a command of a millisecond has two.
 
-use crate::gauge::{self, BROKEN};
+use crate::gauge::{BROKEN, Gauge};
 use costof_model::metric::CoreState;
 use costof_model::timing::CoreShares;
 use costof_os::cpu::clock::{ClockId, now_ns};
@@ -41,26 +41,25 @@ pub(super) struct Gauged {
 }
 
 impl Samplers {
-    /// Starts a thread on each CPU, and waits for its first reading; no thread without a floor.
-    pub(super) fn start(floor: Option<f64>, cpus: &[usize]) -> io::Result<Samplers> {
+    /// Starts a thread on each CPU, and waits for its first reading; no thread without a gauge.
+    pub(super) fn start(gauge: Option<&Gauge>, cpus: &[usize]) -> io::Result<Samplers> {
         let mut samplers = Samplers { stop: Arc::default(), threads: Vec::new() };
-        let Some(floor) = floor else {
+        let Some(gauge) = gauge else {
             return Ok(samplers);
         };
         let (ready, all_ready) = mpsc::channel();
         for &cpu in cpus {
-            let (stop, ready) = (Arc::clone(&samplers.stop), ready.clone());
+            let (gauge, stop, ready) = (gauge.clone(), Arc::clone(&samplers.stop), ready.clone());
             let thread = thread::Builder::new().name("costof gauge".to_owned());
             let thread = thread.spawn(move || {
-                let read = gauge::reader();
                 let is_there = affinity::pin(&[cpu]).is_ok();
                 let mut counts = Counts::default();
                 if is_there {
-                    counts.add(floor, &read);
+                    counts.add(&gauge);
                 }
                 let _ = ready.send(());
                 if is_there {
-                    counts.sample(floor, &read, &stop);
+                    counts.sample(&gauge, &stop);
                 }
                 counts
             })?;
@@ -99,12 +98,12 @@ impl Drop for Samplers {
 }
 
 impl Counts {
-    fn sample(&mut self, floor: f64, read: &gauge::Reader, stop: &AtomicBool) {
+    fn sample(&mut self, gauge: &Gauge, stop: &AtomicBool) {
         let began_ns = now_ns(ClockId::ThreadCpu);
         let mut due_ns = now_ns(ClockId::Monotonic) + PERIOD_NS;
         // A thread that cannot sleep would spin beside the command.
         while let Ok(late_ns) = timers::sleep_until_ns(due_ns) {
-            self.add(floor, read);
+            self.add(gauge);
             if stop.load(Ordering::Relaxed) {
                 break;
             }
@@ -113,15 +112,15 @@ impl Counts {
         self.cpu_ns = now_ns(ClockId::ThreadCpu) - began_ns;
     }
 
-    fn add(&mut self, floor: f64, read: &gauge::Reader) {
-        read();
-        let reading = read();
+    fn add(&mut self, gauge: &Gauge) {
+        gauge.read();
+        let reading = gauge.read();
         // Interrupted during its multiplications.
-        if reading < BROKEN * floor {
+        if reading < BROKEN * gauge.floor() {
             return;
         }
         self.readings += 1;
-        match gauge::state(floor, reading, reading) {
+        match gauge.state(reading, reading) {
             CoreState::Alone => self.alone += 1,
             CoreState::Shared => self.shared += 1,
             CoreState::Mixed => {}
@@ -132,12 +131,14 @@ impl Counts {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::gauge;
     use std::time::Duration;
 
     #[test]
     fn readings_are_taken_before_during_and_after() {
         let cpus = affinity::allowed().unwrap();
-        let samplers = Samplers::start(Some(0.01), &cpus).unwrap();
+        let gauge = Gauge::new(gauge::reader(), 0.01);
+        let samplers = Samplers::start(Some(&gauge), &cpus).unwrap();
         thread::sleep(Duration::from_millis(20));
         let gauged = samplers.stop();
         let core = gauged.core.unwrap();
@@ -150,7 +151,8 @@ mod tests {
 
     #[test]
     fn broken_readings_do_not_count() {
-        let samplers = Samplers::start(Some(1000.0), &affinity::allowed().unwrap()).unwrap();
+        let gauge = Gauge::new(gauge::reader(), 1000.0);
+        let samplers = Samplers::start(Some(&gauge), &affinity::allowed().unwrap()).unwrap();
         assert!(samplers.stop().core.is_none());
     }
 }

@@ -1,7 +1,7 @@
 //! Runs the commands in turns: how often, in which order, on which CPU.
 //!
-//! The budget ends the turns, and no result does: to stop at a narrow interval would make it cover less than it says. A turn runs each command once, in random
-//! order, so that what changes on the machine meanwhile changes all of them.
+//! The budget ends the turns, and no result does: to stop at a narrow interval would make it cover less than it says. A
+//! turn runs each command once, in random order, so that what changes on the machine meanwhile changes all of them.
 
 use super::Job;
 use super::jobs::unmeasured;
