@@ -348,7 +348,7 @@ unfolded
         assert_eq!(markdown(&parts), expected);
         let expected = "<h2>title</h2><ul><li>head</li></ul><h3>table</h3>\
             <div class=\"scroll\" role=\"region\" tabindex=\"0\" aria-label=\"name\"><table>\
-            <thead><tr><th scope=\"col\"></th><th scope=\"col\" class=\"v\">n</th></tr></thead>\
+            <thead><tr><td></td><th scope=\"col\" class=\"v\">n</th></tr></thead>\
             <tbody><tr><td>&lt;a&gt;</td><td class=\"v\">1</td></tr></tbody></table></div>\
             <ul class=\"quiet\"><li>run <code>x &lt;b&gt;</code></li></ul>\
             <details id=\"e\"><summary><b>host</b>: odd: slow</summary>\

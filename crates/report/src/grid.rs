@@ -186,9 +186,16 @@ impl Grid {
         html! {
             thead {
                 @if self.has_groups() {
-                    tr { @for (name, columns) in self.groups() { th colspan=[(columns > 1).then_some(columns)] { (name) } } }
+                    tr { @for (name, columns) in self.groups() {
+                        @let columns = (columns > 1).then_some(columns);
+                        @if name.is_empty() { td colspan=[columns] {} } @else { th colspan=[columns] { (name) } }
+                    } }
                 }
-                tr { @for column in &self.columns { th scope="col" class=[class(column)] { (column.name) } } }
+                tr { @for column in &self.columns {
+                    // A header without words is none to a screen reader.
+                    @if column.name.is_empty() { td {} }
+                    @else { th scope="col" class=[class(column)] { (column.name) } }
+                } }
             }
             tbody {
                 @for row in self.rows.iter().take(ROWS) { tr {
