@@ -6,7 +6,7 @@
 use crate::cli::Quiet;
 use crate::error::Error;
 use crate::progress::Reminders;
-use costof_measure::grade;
+use costof_measure::grade::{self, Kept};
 use costof_measure::trials::WATCH;
 use costof_model::noise::{Grade, Noise};
 use costof_model::protocol::Contention;
@@ -204,7 +204,7 @@ fn expected(contention: Contention, is_alone: bool) -> Grade {
         others_elsewhere: (elsewhere > 0.0).then(|| (others / elsewhere).min(1.0)),
         ..Noise::default()
     };
-    let causes = grade::causes(&[&noise], is_alone, false);
+    let causes = grade::causes(&[&noise], Kept { is_alone, ..Kept::default() });
     let grades = causes.iter().map(|cause| cause.grade);
     grades.max().unwrap_or(Grade::A)
 }

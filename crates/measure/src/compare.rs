@@ -14,6 +14,9 @@
 //! Alone is never compared with shared. Launches that took turns met the same neighbours, so all
 //! their samples are compared.
 //!
+//! Work of one core takes a number of core cycles, whatever the clock is. Where each launch of both runs
+//! read the clock around its batches, cycles are compared instead of times, and the result has both clocks.
+//!
 //! Some things change between runs but not between the launches of one run: the load of the host,
 //! the core clock, where the kernel's memory lies since boot. The spread of the launches does not
 //! show them, so two runs that are far apart in time may differ for such reasons.
@@ -24,7 +27,7 @@ pub(crate) use facts::machine_facts;
 mod judge;
 mod missing;
 
-use crate::estimate::{half_bucket, launch_medians};
+use crate::estimate::{half_bucket, launch_cycles, launch_medians};
 use crate::launches::{Counting, with_a_number};
 use crate::schedule::LEAST_LAUNCHES;
 use comparable::{boot, common, cpu, moved, never_alone};
@@ -185,9 +188,14 @@ fn given(
     metric: &str,
 ) -> Result<Given, String> {
     let (selection, core_shared) = common(launches, metric, neighbours.is_some())?;
-    let of_all = launches.each_ref().map(|side| launch_medians(side, metric, selection));
+    let clocks = at_equal_clocks(launches, metric, selection);
+    let medians = |side: &[&LaunchPoint]| match clocks.and(launch_cycles(side, metric, selection)) {
+        Some((cycles, _)) => cycles,
+        None => launch_medians(side, metric, selection),
+    };
+    let of_all = launches.each_ref().map(|side| medians(side));
     let counts = of_all.each_ref().map(Vec::len);
-    let pairs = neighbours.map(|neighbours| in_pairs(neighbours, metric, selection));
+    let pairs = neighbours.map(|neighbours| in_pairs(neighbours, medians));
     let pairs = pairs.filter(|[pairs, _]| {
         let fewer = counts[0].min(counts[1]) as f64;
         pairs.len() >= LEAST_LAUNCHES as usize && pairs.len() as f64 >= PAIRED_SHARE * fewer
@@ -198,20 +206,29 @@ fn given(
         medians: pairs.unwrap_or(of_all),
         selection,
         core_shared,
+        clocks,
     })
 }
 
-/// The medians of a metric, from those launches in which both sides have one.
-fn in_pairs(
+/// The core clocks of both sides in hertz, if each launch knows its own: then both are compared in core cycles, as if
+/// their clocks were equal.
+fn at_equal_clocks(
     launches: &[Vec<&LaunchPoint>; 2],
     metric: &str,
     selection: Selection,
+) -> Option<(f64, f64)> {
+    let [old, new] =
+        launches.each_ref().map(|side| launch_cycles(side, metric, selection).map(|(_, hz)| hz));
+    old.zip(new)
+}
+
+/// The medians of both sides, from those launches in which both have one.
+fn in_pairs(
+    launches: &[Vec<&LaunchPoint>; 2],
+    medians: impl Fn(&[&LaunchPoint]) -> Vec<f64>,
 ) -> [Vec<f64>; 2] {
     let [old, new] = launches;
-    let median = |launch: &&LaunchPoint| {
-        let medians = launch_medians(&[launch], metric, selection);
-        medians.first().copied()
-    };
+    let median = |launch: &&LaunchPoint| medians(&[launch]).first().copied();
     let both = old.iter().zip(new);
     let both = both.filter_map(|(first, second)| Some((median(first)?, median(second)?)));
     let (old, new) = both.unzip();
@@ -229,6 +246,8 @@ struct Given {
     selection: Selection,
     /// Whether something else used the core during these samples.
     core_shared: bool,
+    /// The core clocks of both sides in hertz, if the medians are in core cycles.
+    clocks: Option<(f64, f64)>,
 }
 
 impl Given {
@@ -302,20 +321,22 @@ fn compared(
                       (--launches) or longer (--full)";
         return Err(reason.to_owned());
     }
-    let centre = |values: &[f64]| {
+    let centre = |values: &[f64], hz: Option<f64>| {
         let logs: Vec<f64> = values.iter().map(|value| value.ln()).collect();
-        trimmed_mean(&logs).map_or(f64::NAN, f64::exp)
+        trimmed_mean(&logs).map_or(f64::NAN, f64::exp) / hz.map_or(1.0, |hz| hz / 1e9)
     };
+    let clocks = given.clocks;
     // The number that the run itself shows for this point.
-    let shown =
-        |row: &PointRow, values: &[f64]| row.median(&metric.name).unwrap_or_else(|| centre(values));
+    let shown = |row: &PointRow, values: &[f64], hz: Option<f64>| {
+        row.median(&metric.name).unwrap_or_else(|| centre(values, hz))
+    };
     let row = Compared {
         point: rows[1].point.clone(),
         metric: metric.name.clone(),
         unit: metric.unit,
         better: metric.better,
-        before: (shown(rows[0], before), before.len() as u32),
-        after: (shown(rows[1], after), after.len() as u32),
+        before: (shown(rows[0], before, clocks.map(|clocks| clocks.0)), before.len() as u32),
+        after: (shown(rows[1], after, clocks.map(|clocks| clocks.1)), after.len() as u32),
         ratio: found.of_means.exp(),
         ci95,
         p: found.p(LEAST.ln()),
@@ -324,6 +345,7 @@ fn compared(
         visible: f64::NAN,
         selection: given.selection,
         core_shared: given.core_shared,
+        clocks,
     };
     Ok(Some((row, found)))
 }

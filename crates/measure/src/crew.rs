@@ -3,7 +3,7 @@
 //!
 //! Between batches, its members spin, so that no batch contains a wake-up.
 
-use crate::gauge::{self, Gauge};
+use crate::gauge::{self, Gauge, Reading};
 use costof_model::failure::Failure;
 use costof_os::memory::allocator::{adopt, allocations};
 use costof_os::sched::affinity;
@@ -119,17 +119,22 @@ impl Crew {
         self.end();
     }
 
-    /// Reads the gauges of all members' cores at the same time, and returns the worst reading.
+    /// Reads the gauges of all members' cores at the same time, and returns the worst reading; without a clock, since each
+    /// core has its own, unless there is one member.
     ///
     /// # Panics
     /// As [`Crew::run`].
-    pub fn read_gauges(&mut self, own: &Gauge) -> f64 {
+    pub fn read_gauges(&mut self, own: &Gauge) -> Reading {
         self.shared.gauge.get_or_init(|| own.reader());
         self.shared.worst_reading.store(0, Ordering::Relaxed);
         self.begin(READ_GAUGE);
-        let own = own.read();
+        let own = own.read_with_clock();
         self.end();
-        own.max(f64::from_bits(self.shared.worst_reading.load(Ordering::Relaxed)))
+        let worst = f64::from_bits(self.shared.worst_reading.load(Ordering::Relaxed));
+        Reading {
+            cycles_per_addition: own.cycles_per_addition.max(worst),
+            ticks_per_cycle: if self.members.is_empty() { own.ticks_per_cycle } else { f64::NAN },
+        }
     }
 
     fn begin(&self, operations: u64) {
@@ -167,7 +172,8 @@ impl Shared {
             match self.operations.load(Ordering::Relaxed) {
                 READ_GAUGE => {
                     let read = self.gauge.get().expect("it is set before it is asked for");
-                    self.worst_reading.fetch_max(read().to_bits(), Ordering::Relaxed);
+                    let bits = read().cycles_per_addition.to_bits();
+                    self.worst_reading.fetch_max(bits, Ordering::Relaxed);
                 }
                 operations => job(operations),
             }

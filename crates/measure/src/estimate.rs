@@ -3,10 +3,10 @@
 
 mod metric;
 
-pub(crate) use metric::{core_of, half_bucket, launch_medians, selection_of};
+pub(crate) use metric::{core_of, half_bucket, launch_cycles, launch_medians, selection_of};
 
 use crate::grade::link::{link_causes, without_relay};
-use crate::grade::{self, causes, core_never_alone, core_shared, other_distances};
+use crate::grade::{self, Kept, causes, core_never_alone, core_shared, other_distances};
 use crate::launches::{Counting, launches_with};
 use crate::schedule::LEAST_LAUNCHES;
 use costof_model::Text;
@@ -22,7 +22,7 @@ use costof_model::rows::{LaunchPoint, LaunchRow, PointRow, State};
 use costof_model::run_file::Run;
 use costof_model::unit::{Better, Unit, span};
 use costof_stats::{Distribution, Doubling, doubling, median};
-use metric::{distribution, estimate, is_enough, measured, selection, summary};
+use metric::{distribution, estimate, is_at_one_clock, is_enough, measured, selection, summary};
 use std::collections::BTreeMap;
 
 /// Estimates, in an unfinished run, the points that have no row yet but enough launches for an
@@ -108,7 +108,9 @@ pub fn point(
     let is_alone = core.is_some_and(|core| core.selection == Selection::Alone) && is_batched;
     let counts_preemptions = (noise.iter()).all(|noise| !noise.unknown.contains_key("preemptions"));
     let is_unmoved = is_batched && counts_preemptions && is_unmoved(primary, &points, clock);
-    let mut warnings = causes(&noise.iter().collect::<Vec<_>>(), is_alone, is_unmoved);
+    let kept =
+        Kept { is_alone, is_unmoved, is_at_one_clock: is_at_one_clock(&points, &primary.name) };
+    let mut warnings = causes(&noise.iter().collect::<Vec<_>>(), kept);
     warnings.extend(core.and_then(|core| core_shared(&core)));
     let of_other_ends = given.len() + elsewhere;
     warnings.extend(core_never_alone(never_alone, of_other_ends + other_end_shared.0));
@@ -331,7 +333,7 @@ fn counters(info: &ProbeInfo, points: &[&LaunchPoint], clock: &ClockInfo) -> Vec
         .collect()
 }
 
-/// A cost in cycles of the core clock, as measured in the same launch.
+/// A cost in cycles of the core clock, as read around its batches, or else in the same launch.
 fn estimated_core_cycles(
     primary: &MetricInfo,
     given: &[(&LaunchRow, &LaunchPoint)],
@@ -342,21 +344,24 @@ fn estimated_core_cycles(
     }
     let points: Vec<&LaunchPoint> = given.iter().map(|(_, point)| *point).collect();
     let selection = selection_of(&points, &primary.name);
+    let metric = MetricInfo {
+        name: Text::Borrowed("estimated_core_cycles"),
+        unit: Unit::Cycles,
+        better: primary.better,
+        about: Text::Borrowed("the primary metric as cycles of the core clock"),
+    };
+    let of_launch = |cycles: f64| Distribution::new([(cycles, 1)]);
+    if let Some((cycles, _)) = launch_cycles(&points, &primary.name, selection) {
+        return summary(&metric, &cycles.into_iter().map(of_launch).collect::<Vec<_>>());
+    }
     let by_launch: Vec<Distribution> = given
         .iter()
         .filter_map(|(LaunchRow { noise, .. }, point)| {
             let measured = point.metrics.iter().find(|measured| measured.name == primary.name)?;
             let hz = f64::midpoint(noise.core_clock_before_hz?, noise.core_clock_after_hz?);
-            let cycles = distribution(measured, selection)?.median()? * hz / 1e9;
-            Some(Distribution::new([(cycles, 1)]))
+            Some(of_launch(distribution(measured, selection)?.median()? * hz / 1e9))
         })
         .collect();
-    let metric = MetricInfo {
-        name: Text::Borrowed("estimated_core_cycles"),
-        unit: Unit::Cycles,
-        better: primary.better,
-        about: Text::Borrowed("the primary metric as cycles of its own launch's core clock"),
-    };
     summary(&metric, &by_launch)
 }
 
@@ -371,7 +376,7 @@ fn allocated(points: &[&LaunchPoint]) -> Option<Warning> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use costof_model::metric::{CoreState, Gauged};
+    use costof_model::metric::{BatchClock, CoreState, Gauged};
     use costof_model::testing::{clock_info, estimate as known, launch, probe_info, row, run};
 
     /// The row of a point whose launches measured these times.
@@ -400,6 +405,34 @@ mod tests {
         let row = of(&[10.0, 10.1, 10.2]);
         assert!(row.is_usable());
         assert_eq!((row.primary().unwrap().range, row.grade), (None, Grade::A));
+    }
+
+    #[test]
+    fn launches_at_different_clocks_count_the_same_cycles() {
+        let mut run = run(&[]);
+        let row = row("p", Default::default(), 1.0);
+        for (cycles, hz) in [(300.0, 3e9), (303.0, 2.7e9), (297.0, 3.3e9)] {
+            self::launch(&mut run, &[(&row, &[("cost", cycles / hz * 1e9)])]);
+            let measured = &mut run.launches.last_mut().unwrap().points[0].metrics[0];
+            measured.core_clock = Some(BatchClock { all_hz: hz, alone_hz: None });
+        }
+        let estimate = |run: &Run| {
+            let rows: Vec<&LaunchRow> = run.launches.iter().collect();
+            point(&probe_info("p"), &row.point, None, &rows, None, &clock_info()).unwrap()
+        };
+        let found = estimate(&run);
+        let width = |row: &PointRow| {
+            let (low, high) = row.primary().unwrap().ci95.unwrap();
+            (high - low) / row.primary().unwrap().median
+        };
+        // At the median clock, 3 GHz.
+        assert!((found.primary().unwrap().median - 100.0).abs() < 1e-9);
+        assert!(width(&found) < 0.06, "{found:?}");
+        assert!((found.median("estimated_core_cycles").unwrap() - 300.0).abs() < 1e-9);
+        // A launch that does not know its clock may be at any.
+        run.launches[1].points[0].metrics[0].core_clock = None;
+        let found = estimate(&run);
+        assert!(width(&found) > 0.3 && found.median("estimated_core_cycles").is_none());
     }
 
     #[test]

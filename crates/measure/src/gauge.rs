@@ -9,6 +9,7 @@
 //! A reading takes about two microseconds and uses registers only. One is taken before and one
 //! after each batch. They decide how the batch counts before anybody looks at its time.
 
+pub use costof_gauge::Reading;
 pub(crate) use costof_gauge::{ALONE, BROKEN};
 use costof_gauge::{State, design_floor};
 use costof_model::facts::Cpu;
@@ -29,14 +30,16 @@ const LOOK_READINGS: usize = 200;
 /// that comes to it wait for seconds.
 const LOOK_LIMIT: Duration = Duration::from_millis(100);
 
-/// Reads a core's free execution slots: core cycles per addition.
-pub type Reader = Arc<dyn Fn() -> f64 + Send + Sync>;
+/// Reads a core's free execution slots, in core cycles per addition, and its clock.
+pub type Reader = Arc<dyn Fn() -> Reading + Send + Sync>;
 
 /// A gauge with a known floor.
 #[derive(Clone)]
 pub struct Gauge {
     read: Reader,
     floor: f64,
+    /// Ticks per second of the counter that its readings count the core's clock in; absent if they are not known.
+    counter_hz: Option<f64>,
 }
 
 impl Gauge {
@@ -50,12 +53,27 @@ impl Gauge {
 
     /// A gauge that takes its readings with `read`.
     pub fn new(read: Reader, floor: f64) -> Gauge {
-        Gauge { read, floor }
+        Gauge { read, floor, counter_hz: None }
+    }
+
+    /// The same gauge, which knows the rate of its counter in ticks per second, if that is known.
+    pub fn with_counter(self, counter_hz: Option<f64>) -> Gauge {
+        Gauge { counter_hz, ..self }
     }
 
     /// Core cycles per addition now.
     pub fn read(&self) -> f64 {
+        self.read_with_clock().cycles_per_addition
+    }
+
+    /// The same reading, with the core's clock.
+    pub fn read_with_clock(&self) -> Reading {
         (self.read)()
+    }
+
+    /// Ticks per second of the counter in which readings give the core's clock.
+    pub(crate) fn counter_hz(&self) -> Option<f64> {
+        self.counter_hz
     }
 
     /// The median of a short look, of half a millisecond, at the core that the calling thread is
@@ -126,7 +144,7 @@ fn by_design(cpu: &Cpu) -> Option<f64> {
 }
 
 fn readings(read: &Reader, count: usize) -> Vec<f64> {
-    (0..count).map(|_| read()).collect()
+    (0..count).map(|_| read().cycles_per_addition).collect()
 }
 
 /// The median of a short look at a CPU's core, by a thread that runs there.
@@ -181,7 +199,12 @@ pub fn reader() -> Reader {
 }
 
 fn shared(reader: costof_gauge::Reader) -> Reader {
-    Arc::new(move || reader.read())
+    Arc::new(move || reader.read_with_clock())
+}
+
+/// A reader that knows no clock, for tests.
+pub fn without_clock(read: impl Fn() -> f64 + Send + Sync + 'static) -> Reader {
+    Arc::new(move || Reading { cycles_per_addition: read(), ticks_per_cycle: f64::NAN })
 }
 
 #[cfg(test)]

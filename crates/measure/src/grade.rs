@@ -41,6 +41,19 @@ enum LeftOut {
     /// threads also slow the scheduler in batches that were never preempted: a context switch took
     /// 2.7 or 3.4 µs next to a busy loop.
     KeepingCpu,
+    /// Nothing is left out, but an estimate in core cycles is not changed by it.
+    CountingCycles,
+}
+
+/// What an estimate leaves out, or is not changed by.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Kept {
+    /// It uses only batches that were alone on the core and undisturbed.
+    pub is_alone: bool,
+    /// One thread did all the work, and the batches that were preempted do not move the estimate.
+    pub is_unmoved: bool,
+    /// Its batches count core cycles, so that it is one at a single clock.
+    pub is_at_one_clock: bool,
 }
 
 /// How a recorded value is shown.
@@ -142,7 +155,7 @@ const CAUSES: &[Cause] = &[
         limits: [0.03, 0.08, 0.25],
         subject: "whether the core clock moved",
         what: "the core clock moved by {}",
-        left_out: LeftOut::Never,
+        left_out: LeftOut::CountingCycles,
         advice: "fix the core clock (governor performance, turbo off), or compare cycles",
         ..OF_THE_TIME
     },
@@ -216,23 +229,22 @@ const THREADS_MAX: f64 = 65_536.0;
 const IMPOSSIBLE: f64 = 2.0;
 
 /// The causes in the noise of a point's launches that cost it a grade; the worst one decides.
-/// `is_alone` says that its estimate uses only batches that were alone on the core and undisturbed;
-/// `is_unmoved`, that one thread did all the work and the batches that were preempted do not move the
-/// estimate. What takes the CPU then cannot have decided the number, but may have changed it: caches
-/// are colder after a switch.
-pub fn causes(noise: &[&Noise], is_alone: bool, is_unmoved: bool) -> Vec<Warning> {
+/// `kept` says what its estimate leaves out. What takes the CPU from an estimate that it does not move
+/// cannot have decided the number, but may have changed it: caches are colder after a switch.
+pub fn causes(noise: &[&Noise], kept: Kept) -> Vec<Warning> {
     // An operation that blocks by design has no such record.
     let keeps_cpu = noise.iter().all(|noise| noise.run_queue_wait_ns.is_some());
     let is_left_out = |cause: &Cause| match cause.left_out {
         LeftOut::Never => false,
-        LeftOut::Always => is_alone,
-        LeftOut::KeepingCpu => is_alone && keeps_cpu,
+        LeftOut::Always => kept.is_alone,
+        LeftOut::KeepingCpu => kept.is_alone && keeps_cpu,
+        LeftOut::CountingCycles => kept.is_at_one_clock,
     };
     let of_cause = |cause: &Cause| {
         let value = (cause.recorded)(noise).filter(|value| is_possible(cause, *value))?;
         let worst = match cause {
             cause if is_left_out(cause) => Grade::B,
-            cause if is_unmoved && cause.preempts => Grade::C,
+            cause if kept.is_unmoved && cause.preempts => Grade::C,
             _ => Grade::D,
         };
         let grade = grade(value, cause.limits)?.min(worst);
@@ -412,6 +424,10 @@ fn range(values: impl Iterator<Item = f64> + Clone) -> Option<(f64, f64)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const AT_ONE_CLOCK: Kept = Kept { is_alone: false, is_unmoved: false, is_at_one_clock: true };
+    const ALONE: Kept = Kept { is_alone: true, is_unmoved: false, is_at_one_clock: false };
+    const UNMOVED: Kept = Kept { is_alone: false, is_unmoved: true, is_at_one_clock: false };
     use costof_model::link_end::LinkEnd;
     use costof_model::noise::Gaps;
 
@@ -431,8 +447,15 @@ mod tests {
 
     #[test]
     fn a_quiet_launch_is_an_a_and_says_nothing() {
-        assert_eq!(causes(&[&quiet(), &quiet()], false, false), []);
-        assert_eq!(causes(&[&Noise::default()], false, false), []);
+        assert_eq!(causes(&[&quiet(), &quiet()], Kept::default()), []);
+        assert_eq!(causes(&[&Noise::default()], Kept::default()), []);
+    }
+
+    #[test]
+    fn a_moving_clock_costs_little_where_cycles_are_counted() {
+        let moved = Noise { core_clock_after_hz: Some(2.9e9), ..quiet() };
+        assert_eq!(causes(&[&moved], Kept::default())[0].grade, Grade::D);
+        assert_eq!(causes(&[&moved], AT_ONE_CLOCK)[0].grade, Grade::B);
     }
 
     #[test]
@@ -464,7 +487,7 @@ mod tests {
         for (kind, disturb, expected) in cases {
             let mut noise = quiet();
             disturb(&mut noise);
-            let warnings = causes(&[&noise], false, false);
+            let warnings = causes(&[&noise], Kept::default());
             assert_eq!(warnings.len(), 1, "{kind}");
             assert_eq!(warnings[0].kind, kind);
             assert_eq!(warnings[0].grade, expected, "{kind}");
@@ -489,18 +512,18 @@ mod tests {
             }
             noise
         };
-        let warnings = causes(&[&hidden(), &hidden(), &quiet()], true, false);
+        let warnings = causes(&[&hidden(), &hidden(), &quiet()], ALONE);
         assert_eq!(warnings.len(), 1, "{warnings:?}");
         assert_eq!((&*warnings[0].kind, warnings[0].grade), ("unknown", Grade::C));
         let reason = "/proc/stat has no times";
         assert_eq!(warnings[0].what.matches(reason).count(), 1, "{}", warnings[0].what);
         // One launch of many tells nothing less.
-        assert_eq!(causes(&[&hidden(), &quiet(), &quiet()], false, false), []);
+        assert_eq!(causes(&[&hidden(), &quiet(), &quiet()], Kept::default()), []);
         let mut noise = quiet();
         let absent = [("sniffers".into(), "permission denied".to_owned())];
         let end = LinkEnd { absent: absent.into(), ..LinkEnd::default() };
         noise.ends.insert("client".into(), end);
-        assert_eq!(causes(&[&noise], false, false)[0].grade, Grade::C);
+        assert_eq!(causes(&[&noise], Kept::default())[0].grade, Grade::C);
     }
 
     #[test]
@@ -517,7 +540,7 @@ mod tests {
         for (at, count) in impossible.iter().enumerate() {
             let mut noise = quiet();
             count(&mut noise);
-            let warnings = causes(&[&noise], false, false);
+            let warnings = causes(&[&noise], Kept::default());
             assert_eq!(warnings.len(), 1, "{at}: {warnings:?}");
             assert_eq!((&*warnings[0].kind, warnings[0].grade), ("unknown", Grade::C), "{at}");
         }
@@ -529,7 +552,7 @@ mod tests {
         for (at, count) in possible.iter().enumerate() {
             let mut noise = quiet();
             count(&mut noise);
-            let warnings = causes(&[&noise], false, false);
+            let warnings = causes(&[&noise], Kept::default());
             assert_eq!((warnings.len(), warnings[0].grade), (1, Grade::D), "{at}");
             assert!(warnings[0].what.contains("100.0 %"), "{}", warnings[0].what);
         }
@@ -541,7 +564,7 @@ mod tests {
         bad.steal_ns = Some(0.3e9);
         let quiet = quiet();
         let launches = [&bad, &quiet, &quiet, &quiet, &quiet, &quiet];
-        assert_eq!(causes(&launches, false, false)[0].grade, Grade::C);
+        assert_eq!(causes(&launches, Kept::default())[0].grade, Grade::C);
     }
 
     #[test]
@@ -550,7 +573,7 @@ mod tests {
         noise.run_queue_wait_ns = Some(0.5e9);
         noise.core_clock_after_hz = Some(3.6e9);
         let grades = |is_alone| {
-            let warnings = causes(&[&noise], is_alone, false).into_iter();
+            let warnings = causes(&[&noise], Kept { is_alone, ..Kept::default() }).into_iter();
             warnings.map(|warning| warning.grade).collect::<Vec<_>>()
         };
         assert_eq!(grades(false), [Grade::D, Grade::C]);
@@ -563,20 +586,20 @@ mod tests {
         let mut noise = quiet();
         noise.run_queue_wait_ns = None;
         noise.others_ns = Some(0.8e9);
-        assert_eq!(causes(&[&noise], false, true)[0].grade, Grade::C);
-        assert_eq!(causes(&[&noise], false, false)[0].grade, Grade::D);
+        assert_eq!(causes(&[&noise], UNMOVED)[0].grade, Grade::C);
+        assert_eq!(causes(&[&noise], Kept::default())[0].grade, Grade::D);
         // No batch shows when the hypervisor took the CPU.
         noise.steal_ns = Some(0.8e9);
-        assert_eq!(causes(&[&noise], false, true)[0].grade, Grade::D);
+        assert_eq!(causes(&[&noise], UNMOVED)[0].grade, Grade::D);
     }
 
     #[test]
     fn a_switch_beside_others_costs_its_grade_in_undisturbed_batches_too() {
         let mut noise = quiet();
         noise.others_ns = Some(0.5e9);
-        assert_eq!(causes(&[&noise], true, false)[0].grade, Grade::B);
+        assert_eq!(causes(&[&noise], ALONE)[0].grade, Grade::B);
         noise.run_queue_wait_ns = None;
-        assert_eq!(causes(&[&noise], true, false)[0].grade, Grade::D);
+        assert_eq!(causes(&[&noise], ALONE)[0].grade, Grade::D);
     }
 
     #[test]

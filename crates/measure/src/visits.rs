@@ -153,6 +153,7 @@ pub fn watch(gauge: &Gauge, clock: &dyn Clock, for_ns: f64, mut visit: impl FnMu
 mod tests {
     use super::*;
     use crate::clock::testing::Computed;
+    use crate::gauge::without_clock;
     use std::cell::Cell;
     use std::sync::Arc;
     use std::sync::atomic::{AtomicU64, Ordering};
@@ -241,7 +242,7 @@ mod tests {
                 time.fetch_add((ns + interrupted) as u64, Ordering::Relaxed);
                 FLOOR * if is_interrupted { 8.0 } else { times }
             };
-            let gauge = Gauge::new(Arc::new(read), FLOOR);
+            let gauge = Gauge::new(without_clock(read), FLOOR);
             let mut lengths = Vec::new();
             // Time moves as the gauge is read, and with each reading of the clock.
             let readings = Cell::new(0);

@@ -23,8 +23,8 @@ use costof_model::link_end::LinkEnd;
 use costof_model::metric::Data;
 use costof_model::noise::CoreGauge;
 use costof_model::protocol::{
-    Answer, ClockInfo, Command, Description, LINE_MAX_BYTES, Launch, Network, Offers, PROTOCOL,
-    Report,
+    Answer, ClockInfo, ClockSource, Command, Description, LINE_MAX_BYTES, Launch, Network, Offers,
+    PROTOCOL, Report,
 };
 use costof_model::{fail, unsupported};
 use costof_os::cpu::clock::{ClockId, now_ns};
@@ -344,11 +344,16 @@ impl OpenLaunch {
         let end = rendezvous.map(|rendezvous| link_end::at(rendezvous.address));
         let ledger = Ledger::open(&*clock, &launch.cpus, &launch.partners, blocks);
         let leads = position + 1 == probe.info.roles.len();
+        // Of what runs on several CPUs, one core's clock says little, and nothing of what waits for a device.
+        let is_of_one_core = launch.cpus.len() == 1 && launch.partners.is_empty() && !blocks;
+        let counter_hz = (is_of_one_core && launch.clock.source == ClockSource::Counter)
+            .then_some(launch.clock.hz);
+        let gauge = Gauge::for_this_core(launch.clock.core_floor);
         Ok(OpenLaunch {
             primary: &probe.info.primary().name,
             points: launch.points.iter().map(|_| OpenPoint::default()).collect(),
             counters: (!blocks).then(Counters::open).flatten(),
-            gauge: Gauge::for_this_core(launch.clock.core_floor),
+            gauge: gauge.map(|gauge| gauge.with_counter(counter_hz)),
             launch,
             role,
             clock,

@@ -94,6 +94,10 @@ pub struct Compared {
     /// did not take turns may then differ by their neighbours, and neither is called better or
     /// worse.
     pub core_shared: bool,
+    /// The core clocks of the earlier and the later run, in hertz, if core cycles were compared: the ratio is that at
+    /// equal clocks. Absent if times were compared.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub clocks: Option<(f64, f64)>,
 }
 
 /// What a ratio means, corrected for the number of rows.

@@ -85,6 +85,30 @@ pub struct Measured {
     /// What the gauge of the core showed during the samples; absent if no gauge was read.
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
     pub gauged: Option<Gauged>,
+    /// The clock of the core that did the work; absent if several did it, or if it was not read around each batch.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub core_clock: Option<BatchClock>,
+}
+
+/// The clock of the core during batches, in hertz: the median of their core cycles over the median of their time. So a
+/// median time times this is a median in core cycles, although the clock moved from batch to batch.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct BatchClock {
+    /// During all of them.
+    pub all_hz: f64,
+    /// During those that had the core to themselves, without a disturbance; absent if there were none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub alone_hz: Option<f64>,
+}
+
+impl BatchClock {
+    /// The highest clock that a file may claim, in hertz.
+    const MAX_HZ: f64 = 1e12;
+
+    fn is_possible(self) -> bool {
+        let is_clock = |hz: f64| hz >= 1.0 && hz <= Self::MAX_HZ;
+        is_clock(self.all_hz) && self.alone_hz.is_none_or(is_clock)
+    }
 }
 
 /// Whether something else used a core's execution units, according to a gauge that is read before
@@ -166,6 +190,7 @@ struct Unchecked {
     by_one_thread: bool,
     core: Option<Vec<CoreState>>,
     by_core: Option<Box<ByCore>>,
+    core_clock: Option<BatchClock>,
 }
 
 impl Unchecked {
@@ -183,6 +208,9 @@ impl TryFrom<Unchecked> for Measured {
     fn try_from(read: Unchecked) -> Result<Measured, &'static str> {
         if !read.is_finite() {
             return Err("a bucket of a histogram lies beyond all times");
+        }
+        if !read.core_clock.is_none_or(BatchClock::is_possible) {
+            return Err("no core has such a clock");
         }
         let data = match (read.samples, read.histogram, read.value) {
             (Some(mut samples), None, None) => {
@@ -214,6 +242,7 @@ impl TryFrom<Unchecked> for Measured {
             disturbed: read.disturbed,
             by_one_thread: read.by_one_thread,
             gauged,
+            core_clock: read.core_clock,
         })
     }
 }
@@ -239,6 +268,17 @@ impl Measured {
             disturbed: Vec::new(),
             by_one_thread: false,
             gauged: None,
+            core_clock: None,
+        }
+    }
+
+    /// The clock of the core during the selected samples, in hertz; `None` if it is not known.
+    pub fn clock_hz(&self, selection: Selection) -> Option<f64> {
+        let clock = self.core_clock?;
+        match selection {
+            Selection::All => Some(clock.all_hz),
+            Selection::Alone => clock.alone_hz,
+            Selection::Shared => None,
         }
     }
 

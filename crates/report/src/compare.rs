@@ -13,8 +13,12 @@ use costof_model::noise::PEER;
 use costof_model::point::Point;
 use costof_model::rows::PointRow;
 use costof_model::run_file::Run;
-use costof_model::unit::span;
+use costof_model::unit::{Unit, span};
+use costof_stats::median;
 use std::collections::BTreeSet;
+
+/// Where the core clock differs by more than this share, times differ visibly by it.
+const CLOCK_MOVED: f64 = 0.01;
 
 /// A run and its name.
 #[derive(Clone, Copy, Debug)]
@@ -277,9 +281,26 @@ pub(crate) fn trust(comparison: &Comparison) -> String {
     };
     format!(
         "Verdicts are corrected for the number of rows: where nothing changed, one comparison in twenty raises a \
-         false alarm. {machine}{}\n",
+         false alarm. {machine}{}{}\n",
+        at_equal_clocks(comparison),
         core_shared(comparison)
     )
+}
+
+/// How many rows were compared in core cycles although the core clock had changed, and what that means.
+fn at_equal_clocks(comparison: &Comparison) -> String {
+    let clocks = comparison.rows.iter().filter_map(|row| row.clocks);
+    let moved = clocks.filter(|(before, after)| (after / before - 1.0).abs() > CLOCK_MOVED);
+    let (before, after): (Vec<f64>, Vec<f64>) = moved.unzip();
+    let Some((old, new)) = median(&before).zip(median(&after)) else {
+        return String::new();
+    };
+    let [old, new] = [old, new].map(|hz| Unit::Hertz.display(hz));
+    let rows = match before.len() {
+        1 => "1 row is compared in core cycles. Its time".to_owned(),
+        count => format!("{count} rows are compared in core cycles. Their times"),
+    };
+    format!("\n{rows} also moved with the core clock, which was {old} before and {new} after.")
 }
 
 /// How many rows were compared while something else used the core, and what that means.
@@ -356,6 +377,7 @@ pub(crate) mod tests {
             visible: 0.098,
             selection: Selection::All,
             core_shared: false,
+            clocks: None,
         }
     }
 
@@ -418,6 +440,7 @@ pub(crate) mod tests {
             let rows = shared.iter().map(|selection| Compared {
                 selection: *selection,
                 core_shared: true,
+                clocks: None,
                 ..row("a.shared", 1.06, 0.01, Verdict::Differs)
             });
             let alone = row("a.alone", 1.0, 0.01, Verdict::NoDifference);

@@ -50,9 +50,9 @@ pub(super) fn judged(
     rows.collect()
 }
 
-/// The ratio of the displayed medians.
+/// The ratio of the displayed medians; at equal clocks, if cycles are compared.
 fn medians(row: &Compared) -> f64 {
-    row.after.0 / row.before.0
+    row.after.0 / row.before.0 * row.clocks.map_or(1.0, |(before, after)| after / before)
 }
 
 /// Whether the displayed medians did not move in the direction that the test reports, as can happen

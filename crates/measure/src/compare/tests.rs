@@ -2,7 +2,7 @@ use super::*;
 use crate::schedule::turns;
 use costof_model::axis::Axes;
 use costof_model::comparison::Cause;
-use costof_model::metric::{Data, Estimate};
+use costof_model::metric::{BatchClock, Data, Estimate};
 use costof_model::noise::{CoreGauge, MEASURED};
 use costof_model::probe_info::ProbeInfo;
 use costof_model::testing::{estimate, launch, planned, probe_info, row};
@@ -61,6 +61,29 @@ const QUIET: &[f64] = &[100.0, 101.0, 99.0, 100.5, 99.5];
 
 fn scaled(by: f64) -> Vec<f64> {
     QUIET.iter().map(|cost| cost * by).collect()
+}
+
+#[test]
+fn a_run_at_another_core_clock_is_compared_in_core_cycles() {
+    let at = |times: f64| {
+        let mut run = run(&[("a", &scaled(times))]);
+        let measured = run.launches.iter_mut().flat_map(|launch| &mut launch.points[0].metrics);
+        for cost in measured.filter(|metric| metric.name == "cost") {
+            cost.core_clock = Some(BatchClock { all_hz: 3e9 / times, alone_hz: None });
+        }
+        run
+    };
+    let found = primary(&at(1.0), &at(1.1));
+    assert_eq!(verdicts(&found), [Verdict::NoDifference]);
+    let row = &found.rows[0];
+    assert!((row.ratio - 1.0).abs() < 1e-9, "{row:?}");
+    let (before, after) = row.clocks.unwrap();
+    assert!((before / after - 1.1).abs() < 1e-9);
+    // Times, in nanoseconds.
+    assert!((row.before.0 - 100.0).abs() < 1.0 && (row.after.0 - 110.0).abs() < 1.0, "{row:?}");
+    // The clock of one run alone says nothing.
+    let found = primary(&run(&[("a", QUIET)]), &at(1.1));
+    assert_eq!((verdicts(&found), found.rows[0].clocks), (vec![Verdict::Worse], None));
 }
 
 #[test]
@@ -212,6 +235,7 @@ fn false_alarms_are_as_rare_as_is_said() {
                 in_pairs: false,
                 selection: Selection::All,
                 core_shared: false,
+                clocks: None,
             };
             let cost = metric("cost", Better::Lower);
             compared([&row, &row], &cost, &given, 0.0).unwrap()

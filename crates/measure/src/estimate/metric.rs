@@ -55,14 +55,61 @@ pub(crate) fn core_of(points: &[&LaunchPoint], metric: &str) -> Option<CoreShare
     core_share(&measured(points, metric).collect::<Vec<_>>())
 }
 
-/// For each launch with enough selected samples of a metric of a point, their median.
+/// For each launch with enough selected samples of a metric of a point, their median: at one clock of the core, where
+/// each launch knows its own.
 pub(crate) fn launch_medians(
     points: &[&LaunchPoint],
     metric: &str,
     selection: Selection,
 ) -> Vec<f64> {
-    measured(points, metric)
-        .filter_map(|launch| distribution(launch, selection)?.median())
+    let launches: Vec<&Measured> = measured(points, metric).collect();
+    let at_one_clock = at_one_clock(&launches, selection);
+    at_one_clock.iter().filter_map(Distribution::median).collect()
+}
+
+/// For each launch with enough selected samples of a metric of a point, their median in core cycles, and the median of
+/// the launches' clocks in hertz; `None` if a launch does not know its clock.
+pub(crate) fn launch_cycles(
+    points: &[&LaunchPoint],
+    metric: &str,
+    selection: Selection,
+) -> Option<(Vec<f64>, f64)> {
+    let launches: Vec<&Measured> = measured(points, metric).collect();
+    let clocks = clocks(&launches, selection)?;
+    let enough = launches.iter().filter(|launch| is_enough(launch, selection)).zip(&clocks);
+    let cycles =
+        enough.map(|(launch, hz)| Some(distribution(launch, selection)?.median()? * hz / 1e9));
+    Some((cycles.collect::<Option<_>>()?, median(&clocks)?))
+}
+
+/// The clock of the core in each launch with enough selected samples, in hertz; `None` if one does not know it.
+fn clocks(launches: &[&Measured], selection: Selection) -> Option<Vec<f64>> {
+    let enough = launches.iter().filter(|launch| is_enough(launch, selection));
+    enough.map(|launch| launch.clock_hz(selection)).collect()
+}
+
+/// Whether an estimate of these launches counts core cycles, and so is one at a single clock.
+pub(super) fn is_at_one_clock(points: &[&LaunchPoint], metric: &str) -> bool {
+    let launches: Vec<&Measured> = measured(points, metric).collect();
+    clocks(&launches, selection(&launches)).is_some_and(|clocks| !clocks.is_empty())
+}
+
+/// The selected samples of each launch that has enough of them. Where each knows the clock of its core, the times are
+/// those at the median of these clocks: work of one core takes a number of cycles, whatever the clock is.
+fn at_one_clock(launches: &[&Measured], selection: Selection) -> Vec<Distribution> {
+    let clocks = clocks(launches, selection);
+    let common_hz = clocks.as_deref().and_then(median);
+    let enough = launches.iter().filter(|launch| is_enough(launch, selection));
+    let times = |launch: &Measured| match launch.clock_hz(selection).zip(common_hz) {
+        Some((hz, common_hz)) => hz / common_hz,
+        None => 1.0,
+    };
+    enough
+        .map(|launch| {
+            let times = times(launch);
+            let samples = launch.selected(selection).into_iter();
+            Distribution::new(samples.map(|(value, count)| (value * times, count)))
+        })
         .collect()
 }
 
@@ -95,8 +142,7 @@ pub(super) fn estimate(
     let launches: Vec<&Measured> = measured(points, &metric.name).collect();
     let is_latency = launches.iter().any(|launch| matches!(launch.data, Data::Histogram(_)));
     let selection = selection(&launches);
-    let by_launch: Vec<Distribution> =
-        launches.iter().filter_map(|launch| distribution(launch, selection)).collect();
+    let by_launch = at_one_clock(&launches, selection);
     let summary = summary(metric, &by_launch)?;
     let half = launches.iter().copied().map(half_bucket).fold(0.0, f64::max);
     let within = |(low, high): (f64, f64)| (low * (1.0 - half), high * (1.0 + half));

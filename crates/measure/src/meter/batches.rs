@@ -92,7 +92,7 @@ impl Meter<'_> {
         let mut were_alone = Vec::with_capacity(64);
         let mut read = |work: &mut dyn Work| {
             let Some(gauge) = self.gauge else { return };
-            let reading = work.read(gauge);
+            let reading = work.read(gauge).cycles_per_addition;
             if !is_interrupted(gauge, reading) {
                 were_alone.push(gauge.is_alone(reading));
             }
@@ -156,8 +156,7 @@ impl Meter<'_> {
                 batches.disturbed.push(batches.samples.len() as u32);
             }
             batches.samples.push((operations, ns));
-            let readings = before.zip(after);
-            batches.readings.extend(readings);
+            let readings = before.zip(after).map(|(before, after)| batches.read(before, after));
             if let Some(readings) = readings {
                 self.note_visit(batches, readings, ended, ns);
                 spent.hides_visits = batches.visits.hide();

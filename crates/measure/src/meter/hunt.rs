@@ -6,7 +6,7 @@
 use super::Meter;
 use super::record::Batches;
 use super::work::{BATCHES_MIN, Batched, Spent};
-use crate::gauge::{BROKEN, Gauge};
+use crate::gauge::{BROKEN, Gauge, Reading};
 use costof_os::sched::usage::{self, Usage};
 
 /// Batches are shortened if fewer than this share of those that began alone also ended alone.
@@ -39,7 +39,7 @@ const INTERRUPTED: f64 = 2.5;
 pub(super) struct Begin {
     pub(super) usage: Usage,
     /// The gauge's reading.
-    pub(super) reading: Option<f64>,
+    pub(super) reading: Option<Reading>,
 }
 
 /// The batches that began alone, and the visits that began during them.
@@ -108,7 +108,8 @@ impl Meter<'_> {
             let usage = usage::thread();
             let start = self.clock.end();
             let reading = self.gauge.map(|gauge| operation.work.read(gauge));
-            let is_alone = (self.gauge.zip(reading)).is_none_or(|(gauge, at)| gauge.is_alone(at));
+            let at = reading.map(|reading| reading.cycles_per_addition);
+            let is_alone = (self.gauge.zip(at)).is_none_or(|(gauge, at)| gauge.is_alone(at));
             if is_alone && let Some((since, batch_ns)) = batches.visits.current.take() {
                 let ns = self.clock.ns(start.saturating_sub(since));
                 batches.visits.end(ns, batch_ns);

@@ -1,9 +1,9 @@
 //! What the meter records of a point: batches, latencies and values.
 
 use super::hunt::SeenVisits;
-use crate::gauge::{Gauge, state};
+use crate::gauge::{Gauge, Reading, state};
 use costof_model::Text;
-use costof_model::metric::{ByCore, CoreState, Data, Gauged, Measured};
+use costof_model::metric::{BatchClock, ByCore, CoreState, Data, Gauged, Measured, Selection};
 use costof_model::noise::CoreGauge;
 use costof_model::protocol::Report;
 use costof_model::rows::State;
@@ -49,6 +49,8 @@ pub struct Record {
     pub(super) allocations: u64,
     pub(super) may_allocate: bool,
     pub(super) core: CoreGauge,
+    /// Ticks per second of the counter in which the clock of the core was read.
+    pub(super) counter_hz: Option<f64>,
 }
 
 #[derive(Debug, Default)]
@@ -61,6 +63,8 @@ pub(super) struct Batches {
     pub(super) disturbed: Vec<u32>,
     /// The gauge before and after each sample, if it was read.
     pub(super) readings: Vec<(f64, f64)>,
+    /// The ticks of the counter in a core cycle during each sample, by the same readings.
+    ticks_per_cycle: Vec<f64>,
     pub(super) visits: SeenVisits,
 }
 
@@ -137,8 +141,32 @@ impl Batches {
         })
     }
 
+    /// Notes the readings before and after a sample, and returns what they show of the core's state.
+    pub(super) fn read(&mut self, before: Reading, after: Reading) -> (f64, f64) {
+        let readings = (before.cycles_per_addition, after.cycles_per_addition);
+        self.readings.push(readings);
+        self.ticks_per_cycle.push(f64::midpoint(before.ticks_per_cycle, after.ticks_per_cycle));
+        readings
+    }
+
+    /// The clock of the core during these samples, if it was read around each of them.
+    fn clock(&self, measured: &Measured, counter_hz: f64) -> Option<BatchClock> {
+        let costs = measured.data.costs();
+        let hz = |selection: Selection| {
+            let positions = measured.positions(selection);
+            let (ns, cycles): (Vec<f64>, Vec<f64>) =
+                positions.map(|at| (costs[at], costs[at] / self.ticks_per_cycle[at])).unzip();
+            Some(median(&cycles)? / median(&ns)? * counter_hz).filter(|hz| hz.is_finite())
+        };
+        let is_whole = self.ticks_per_cycle.len() == costs.len();
+        let is_read = is_whole && self.ticks_per_cycle.iter().all(|ticks| ticks.is_finite());
+        is_read.then(|| {
+            Some(BatchClock { all_hz: hz(Selection::All)?, alone_hz: hz(Selection::Alone) })
+        })?
+    }
+
     /// Adds the states of the core according to this floor.
-    fn measured(self, name: Text, floor: f64) -> Measured {
+    fn measured(mut self, name: Text, floor: f64, counter_hz: Option<f64>) -> Measured {
         let is_gauged = self.readings.len() == self.samples.len() && !self.samples.is_empty();
         let hides = self.visits.hide();
         let states =
@@ -146,11 +174,13 @@ impl Batches {
                 CoreState::Alone if hides => CoreState::Mixed,
                 state => state,
             });
-        Measured {
+        let measured = Measured {
             gauged: is_gauged.then(|| Gauged::Samples(states.collect())),
-            disturbed: self.disturbed,
-            ..Measured::new(name, Data::Samples(self.samples))
-        }
+            disturbed: std::mem::take(&mut self.disturbed),
+            ..Measured::new(name, Data::Samples(std::mem::take(&mut self.samples)))
+        };
+        let core_clock = counter_hz.and_then(|hz| self.clock(&measured, hz));
+        Measured { core_clock, ..measured }
     }
 }
 
@@ -183,7 +213,8 @@ impl Record {
         let mut metrics: Vec<Measured> = Vec::new();
         if state != State::Failed {
             let batches = self.batches.into_iter();
-            metrics.extend(batches.map(|(name, batches)| batches.measured(name, floor)));
+            let hz = self.counter_hz;
+            metrics.extend(batches.map(|(name, batches)| batches.measured(name, floor, hz)));
             let latencies = self.latencies.into_iter();
             metrics.extend(latencies.map(|(name, singles)| singles.measured(name)));
             let values = self.values.into_iter();

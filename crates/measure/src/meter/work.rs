@@ -1,7 +1,7 @@
 //! The work of a batch, and when a point has enough batches.
 
 use crate::crew::Crew;
-use crate::gauge::Gauge;
+use crate::gauge::{Gauge, Reading};
 use costof_model::failure::Failure;
 use costof_model::metric::CoreState;
 
@@ -33,9 +33,10 @@ pub(super) trait Work {
     /// Does `n` operations.
     fn run(&mut self, n: u64);
 
-    /// Reads the gauge of each core that does the work, and returns the worst reading.
-    fn read(&mut self, own: &Gauge) -> f64 {
-        own.read()
+    /// Reads the gauge of each core that does the work, and returns the worst reading; without a clock if there are
+    /// several.
+    fn read(&mut self, own: &Gauge) -> Reading {
+        own.read_with_clock()
     }
 }
 
@@ -64,7 +65,7 @@ impl Work for Crew {
         Crew::run(self, n);
     }
 
-    fn read(&mut self, own: &Gauge) -> f64 {
+    fn read(&mut self, own: &Gauge) -> Reading {
         self.read_gauges(own)
     }
 }

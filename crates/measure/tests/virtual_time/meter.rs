@@ -4,7 +4,7 @@ use crate::clock::{READ_NS, VirtualClock};
 use crate::neighbour::simulation::{info, launch_row, point};
 use costof_measure::clock::Clock;
 use costof_measure::estimate;
-use costof_measure::gauge::Gauge;
+use costof_measure::gauge::{Gauge, Reading, without_clock};
 use costof_measure::meter::Meter;
 use costof_model::failure::Failure;
 use costof_model::metric::{CoreState, Data, Measured, Selection};
@@ -538,7 +538,7 @@ fn shared_core() -> (Arc<AtomicBool>, Gauge) {
     let read = move || {
         if seen.load(Ordering::Relaxed) { 0.45 } else { 0.292 }
     };
-    (is_shared, Gauge::new(Arc::new(read), 0.292))
+    (is_shared, Gauge::new(without_clock(read), 0.292))
 }
 
 #[test]
@@ -566,6 +566,47 @@ fn the_gauge_says_which_batches_had_the_core_to_themselves() {
     let count = |state| cost.count(Some(state));
     let mixed = count(CoreState::Mixed);
     assert!(mixed > 0 && mixed < count(CoreState::Alone));
+}
+
+#[test]
+fn batches_count_the_cycles_of_a_core_whose_clock_moves() {
+    let clock = VirtualClock::new(1);
+    let ticks_per_cycle = Arc::new(AtomicU64::new(0.5_f64.to_bits()));
+    let seen = Arc::clone(&ticks_per_cycle);
+    let read = move || Reading {
+        cycles_per_addition: 0.292,
+        ticks_per_cycle: f64::from_bits(seen.load(Ordering::Relaxed)),
+    };
+    let gauge = Gauge::new(Arc::new(read), 0.292).with_counter(Some(1e9));
+    let mut calls = 0_u64;
+    let report = clock.meter(3e6, |meter| {
+        meter.share(1).gauged(Some(&gauge)).repeatable("cost", |n| {
+            // 200 cycles, at 2 or 1.6 GHz.
+            calls += 1;
+            let ticks = if calls / 40 % 2 == 1 { 0.625 } else { 0.5 };
+            ticks_per_cycle.store(f64::to_bits(ticks), Ordering::Relaxed);
+            clock.pass(n as f64 * 200.0 * ticks);
+        });
+    });
+    let cost = &report.metrics[0];
+    for selection in [Selection::Alone, Selection::All] {
+        let costs = cost.selected(selection);
+        let mut costs: Vec<f64> = costs.iter().map(|(cost, _)| *cost).collect();
+        costs.sort_by(f64::total_cmp);
+        assert!(costs[0] < 101.0 && costs[costs.len() - 1] > 124.0, "both clocks are met");
+        let median = costs[costs.len() / 2].midpoint(costs[(costs.len() - 1) / 2]);
+        let cycles = median * cost.clock_hz(selection).unwrap() / 1e9;
+        assert!((cycles / 200.0 - 1.0).abs() < 0.005, "{cycles}");
+    }
+    // Without the counter's rate, or without a clock, cycles are not known.
+    let (_, gauge) = shared_core();
+    for gauge in [gauge.clone(), gauge.with_counter(Some(1e9))] {
+        let report = clock.meter(3e6, |meter| {
+            let pass = |n| clock.pass(n as f64 * 100.0);
+            meter.share(1).gauged(Some(&gauge)).repeatable("cost", pass);
+        });
+        assert_eq!(report.metrics[0].core_clock, None);
+    }
 }
 
 #[test]
@@ -672,7 +713,7 @@ fn interrupted_readings_do_not_shorten_batches() {
         2 => 9.0,
         _ => 0.292,
     };
-    let gauge = Gauge::new(Arc::new(read), 0.292);
+    let gauge = Gauge::new(without_clock(read), 0.292);
     let report = clock.meter(3e6, |meter| {
         let pass = |n| clock.pass(n as f64 * 100.0);
         meter.share(1).gauged(Some(&gauge)).repeatable("cost", pass);

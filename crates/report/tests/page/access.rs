@@ -80,6 +80,7 @@ fn comparison(run: &Run, verdict: Verdict) -> Comparison {
         visible: 0.02,
         selection: Selection::All,
         core_shared: false,
+        clocks: None,
     };
     let kernel = FactDifference {
         host: "only".into(),

@@ -4,7 +4,7 @@
 use costof_measure::clock::Clock;
 use costof_measure::compare::{MATTERS, Metrics, compare};
 use costof_measure::estimate;
-use costof_measure::gauge::Gauge;
+use costof_measure::gauge::{Gauge, without_clock};
 use costof_measure::meter::{Meter, Record};
 use costof_measure::schedule::turns;
 use costof_model::Text;
@@ -276,7 +276,7 @@ impl Core {
     pub(crate) fn launch(&self, cost_ns: f64, times_shared: f64, time_ns: f64) -> Report {
         self.state().skip(BETWEEN_LAUNCHES_NS);
         let core = self.clone();
-        let gauge = Gauge::new(Arc::new(move || core.state().read_gauge()), FLOOR);
+        let gauge = Gauge::new(without_clock(move || core.state().read_gauge()), FLOOR);
         let (stop, mut record) = (AtomicBool::new(false), Record::default());
         let mut meter =
             Meter::new(self, time_ns, &stop, None, "cost", &mut record).gauged(Some(&gauge));
