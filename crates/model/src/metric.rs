@@ -607,6 +607,24 @@ mod tests {
     }
 
     #[test]
+    fn the_clock_of_a_core_is_possible_and_kept() {
+        let of =
+            |clock: &str| format!(r#"{{"name":"cost","samples":[[1,10.0]],"core_clock":{clock}}}"#);
+        let text = of(r#"{"all_hz":3e9,"alone_hz":3100000000.0}"#);
+        let measured = read(&text).expect("it is valid");
+        let clocks = [Selection::All, Selection::Alone, Selection::Shared];
+        assert_eq!(clocks.map(|which| measured.clock_hz(which)), [Some(3e9), Some(3.1e9), None]);
+        assert_eq!(read(&serde_json::to_string(&measured).unwrap()).unwrap(), measured);
+        for clock in [r#"{"all_hz":0}"#, r#"{"all_hz":-3e9}"#, r#"{"all_hz":3e9,"alone_hz":1e300}"#]
+        {
+            assert!(
+                read(&of(clock)).unwrap_err().to_string().contains("no core has such a clock"),
+                "{clock}"
+            );
+        }
+    }
+
+    #[test]
     fn a_histogram_has_a_part_for_each_state() {
         for (exact, word) in [(false, ""), (true, r#""exact":true,"#)] {
             let text = format!(

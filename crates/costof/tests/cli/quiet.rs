@@ -98,9 +98,10 @@ fn repeated(first: &LaunchPoint, launch: u32) -> LaunchPoint {
     point
 }
 
-/// Has all samples of a metric measured on a core that was alone.
+/// Has all samples of a metric measured on a core that was alone, whose clock stayed.
 fn be_alone(metric: &mut Measured) {
     metric.disturbed.clear();
+    metric.core_clock = None;
     match (&mut metric.gauged, &metric.data) {
         (Some(Gauged::Samples(states)), _) => states.fill(CoreState::Alone),
         (Some(Gauged::Histogram(parts)), Data::Histogram(buckets)) => {
