@@ -520,6 +520,9 @@ pub(crate) struct FleetOptions {
     /// [default: processor,processors,hypervisor]
     #[arg(long, value_name = "FACT,…", value_delimiter = ',')]
     pub(crate) by: Vec<String>,
+    /// Compare the hosts with one value of this fact with those with the other: kernel, microcode, processor …
+    #[arg(long, value_name = "FACT")]
+    pub(crate) versus: Option<String>,
     /// Save what these hosts cost, for `costof qualify --against FILE` on another host
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) save: Option<PathBuf>,

@@ -17,6 +17,7 @@
 //!
 //! A quota of CPU time is known, not found: a host that alone has one is odd, whatever its rows say.
 
+mod groups;
 mod mixture;
 mod reference;
 mod rows;
@@ -24,10 +25,11 @@ mod rows;
 use crate::compare::machine_facts;
 use costof_model::facts as machine;
 use costof_model::fleet::{
-    Cohort, Deviation, Differing, Fleet, Host, LayerDeviation, Statistic, UNKNOWN, Verdict,
-    own_quota,
+    Cohort, Deviation, Differing, Fleet, Host, LayerDeviation, Parting, Statistic, UNKNOWN,
+    Verdict, own_quota,
 };
 use costof_model::metric::Estimate;
+use costof_model::plural::counted;
 use costof_model::rows::{MetricOfPoint, PointRow};
 use costof_model::run_file::Run;
 use costof_stats::median;
@@ -60,7 +62,8 @@ type Named<'r> = (String, Vec<&'r Run>);
 /// Judges the hosts of these runs, each beside the hosts that have the same values of these facts and, if any
 /// facts are named, are of the same population.
 pub fn fleet(runs: &[Run], by: &[&str]) -> Fleet {
-    let cohorts = cohorts(runs, by).into_iter();
+    let (cohorts, partings) = cohorts(runs, by);
+    let cohorts = cohorts.into_iter();
     let judged: Vec<(Facts, Judged<'_>)> =
         cohorts.map(|(facts, hosts)| (facts, Judged::new(hosts))).collect();
     let tests = judged.iter().flat_map(|(_, judged)| &judged.hosts);
@@ -73,7 +76,36 @@ pub fn fleet(runs: &[Run], by: &[&str]) -> Fleet {
         .map(|(facts, judged)| judged.cohort(facts, limit, rate, tests.len()))
         .collect();
     cohorts.sort_by_key(|cohort| std::cmp::Reverse(cohort.hosts.len()));
-    Fleet { false_share: FALSE_SHARE, cohorts }
+    Fleet { false_share: FALSE_SHARE, cohorts, partings }
+}
+
+/// What differs between the hosts with one value of this fact and those with the other, among hosts that are alike in
+/// the facts `by`.
+///
+/// # Errors
+/// If the runs have one value, or more than two.
+pub fn versus(runs: &[Run], by: &[&str], fact: &str) -> Result<Vec<Parting>, String> {
+    let value = |(_, runs): &Named<'_>| values_of(&facts_of(runs), &[fact]).remove(0).1;
+    let hosts = hosts(runs);
+    let values: BTreeSet<String> = hosts.iter().map(value).collect();
+    let values: Vec<String> = values.into_iter().collect();
+    let [_, other] = &values[..] else {
+        return Err(format!(
+            "the hosts have {} of `{fact}`, not two: {}",
+            counted(values.len(), "value"),
+            values.join(", ")
+        ));
+    };
+    let mut cohorts: BTreeMap<Facts, Vec<Named<'_>>> = BTreeMap::new();
+    for (name, runs) in hosts {
+        let by: Vec<&str> = by.iter().copied().filter(|by| *by != fact).collect();
+        cohorts.entry(values_of(&facts_of(&runs), &by)).or_default().push((name, runs));
+    }
+    let parted = cohorts.into_values().map(|hosts| {
+        let second = (0..hosts.len()).filter(|host| value(&hosts[*host]) == *other).collect();
+        groups::parting(&hosts, &groups::in_order(&hosts, second), None)
+    });
+    Ok(parted.filter(|parting| !parting.rows.is_empty()).collect())
 }
 
 /// The names of the facts of these runs, also of those whose value is unknown.
@@ -82,21 +114,34 @@ pub fn names_of_facts(runs: &[Run]) -> BTreeSet<String> {
     facts.map(|(what, _)| what).collect()
 }
 
-/// The hosts of these runs, those together that are alike in these facts and of the same population.
-fn cohorts<'r>(runs: &'r [Run], by: &[&str]) -> Vec<(Facts, Vec<Named<'r>>)> {
+/// The hosts of these runs, those together that are alike in these facts and of the same population, and what differs
+/// between populations.
+fn cohorts<'r>(runs: &'r [Run], by: &[&str]) -> (Vec<(Facts, Vec<Named<'r>>)>, Vec<Parting>) {
+    let mut cohorts: BTreeMap<Facts, Vec<Named<'_>>> = BTreeMap::new();
+    for (name, runs) in hosts(runs) {
+        let key = values_of(&facts_of(&runs), by);
+        cohorts.entry(key).or_default().push((name, runs));
+    }
+    if by.is_empty() {
+        return (cohorts.into_iter().collect(), Vec::new());
+    }
+    let mut partings = Vec::new();
+    let cohorts = cohorts.into_iter().flat_map(|(facts, hosts)| {
+        partings.extend(groups::by_facts(&hosts));
+        let (populations, parting) = mixture::populations(facts, hosts);
+        partings.extend(parting);
+        populations
+    });
+    (cohorts.collect(), partings)
+}
+
+/// The hosts of these runs, by name.
+fn hosts(runs: &[Run]) -> Vec<Named<'_>> {
     let mut hosts: BTreeMap<String, Vec<&Run>> = BTreeMap::new();
     for run in runs {
         hosts.entry(run.host_name()).or_default().push(run);
     }
-    let mut cohorts: BTreeMap<Facts, Vec<Named<'_>>> = BTreeMap::new();
-    for (name, runs) in hosts {
-        let key = values_of(&facts_of(&runs), by);
-        cohorts.entry(key).or_default().push((name, runs));
-    }
-    let cohorts = cohorts.into_iter().flat_map(|(facts, hosts)| {
-        if by.is_empty() { vec![(facts, hosts)] } else { mixture::populations(facts, hosts) }
-    });
-    cohorts.collect()
+    hosts.into_iter().collect()
 }
 
 /// How it is with these facts, on a host with all of those.

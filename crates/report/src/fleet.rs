@@ -5,7 +5,9 @@ use crate::compare::percent;
 use crate::document::{self, Entry, Part, first};
 use crate::page::html_file;
 use crate::text::printable_lines;
-use costof_model::fleet::{Cohort, Deviation, Fleet, Host, Statistic, Verdict, own_quota};
+use costof_model::fleet::{
+    Change, Cohort, Deviation, Fleet, Host, Parting, Statistic, Verdict, own_quota,
+};
 use costof_model::node_set::folded;
 use costof_model::plural::counted;
 use maud::{Markup, PreEscaped, html};
@@ -17,6 +19,8 @@ const ROWS: usize = 4;
 const FACTS: usize = 4;
 /// At most this many hosts that are not odd have their own section on a page.
 const HOSTS: usize = 2000;
+/// The smallest change of a layer that matters between two populations, as a share.
+const MATTERS: f64 = 0.05;
 /// A cell of the heat map is drawn from this deviation on, and darker from each of the others.
 const STEPS: [f64; 4] = [0.02, 0.05, 0.1, 0.2];
 
@@ -78,7 +82,57 @@ pub fn odd(fleet: &Fleet) -> impl Iterator<Item = &Host> {
 
 fn parts(fleet: &Fleet) -> Vec<Part> {
     let cohorts = fleet.cohorts.iter().enumerate();
-    cohorts.flat_map(|(at, cohort)| of_cohort(at, cohort)).collect()
+    let cohorts = cohorts.flat_map(|(at, cohort)| of_cohort(at, cohort));
+    fleet.partings.iter().flat_map(of_parting).chain(cohorts).collect()
+}
+
+/// What differs between two populations: first which they are, then by how much each layer is slower.
+fn of_parting(parting: &Parting) -> [Part; 2] {
+    let (first, second) = parting.hosts;
+    let head = match &parting.facts[..] {
+        [] => format!("Two populations of {first} and {second} hosts, parted by no recorded fact"),
+        facts => {
+            let named = facts.iter().take(FACTS);
+            let named = named.map(|(what, one, other)| format!("{what} {one} → {other}"));
+            let named = named.collect::<Vec<_>>().join(", ");
+            let more = match facts.len().saturating_sub(FACTS) {
+                0 => String::new(),
+                more => format!(" and {more} more facts"),
+            };
+            format!("{named}{more} ({first} against {second} hosts)")
+        }
+    };
+    let layers = |is_it: &dyn Fn(&Change) -> bool| {
+        let layers = parting.layers.iter().filter(|layer| is_it(layer));
+        layers.map(changed).collect::<Vec<_>>()
+    };
+    let names = |is_it: &dyn Fn(&Change) -> bool| {
+        let layers = parting.layers.iter().filter(|layer| is_it(layer));
+        layers.map(|layer| layer.name.clone()).collect::<Vec<_>>()
+    };
+    let matters = |layer: &Change| layer.is_sure() && !layer.is_within(MATTERS);
+    let slower = layers(&|layer| matters(layer) && layer.worse > 0.0);
+    let faster = layers(&|layer| matters(layer) && layer.worse < 0.0);
+    let unchanged = names(&|layer| layer.is_within(MATTERS));
+    let unknown = layers(&|layer| !matters(layer) && !layer.is_within(MATTERS));
+    let worst = parting.rows.iter().filter(|row| matters(row)).take(ROWS).map(changed);
+    let of_which = |which: &str, what: Vec<String>| {
+        (!what.is_empty()).then(|| format!("{which}: {}", what.join(", ")))
+    };
+    let lines = [
+        of_which("slower", slower),
+        of_which("faster", faster),
+        of_which(&format!("unchanged within {}", percent(MATTERS)), unchanged),
+        of_which("inconclusive", unknown),
+        of_which("rows that changed most", worst.collect()),
+    ];
+    [Part::Heading(2, head), Part::List("", lines.into_iter().flatten().collect())]
+}
+
+/// A change with its interval: `os 12 % (11 to 13 %)`.
+fn changed(change: &Change) -> String {
+    let (low, high) = change.ci95;
+    format!("{} {} ({} to {})", change.name, percent(change.worse), percent(low), percent(high))
 }
 
 fn of_cohort(at: usize, cohort: &Cohort) -> Vec<Part> {

@@ -19,7 +19,20 @@ pub(crate) fn run(options: &FleetOptions) -> Done {
         [one] if one == "none" => Vec::new(),
         by => checked(by, &fleet::names_of_facts(&runs))?,
     };
-    let fleet = fleet::fleet(&runs, &by);
+    let mut fleet = fleet::fleet(&runs, &by);
+    if let Some(fact) = &options.versus {
+        checked(std::slice::from_ref(fact), &fleet::names_of_facts(&runs))?;
+        match fleet::versus(&runs, &by, fact) {
+            Ok(partings) if partings.is_empty() => {
+                bail!(
+                    "--versus {}: each side needs three hosts with a row in common",
+                    printable(fact)
+                )
+            }
+            Ok(partings) => fleet.partings = partings,
+            Err(why) => bail!("--versus: {}", printable(&why)),
+        }
+    }
     let outputs = [options.html.as_deref(), options.save.as_deref()];
     let has_text = crate::files::leaves_standard_output(&outputs, options.json)?;
     if let Some(html) = &options.html {

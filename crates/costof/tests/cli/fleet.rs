@@ -75,6 +75,36 @@ fn a_lasting_change_is_told_with_its_day_and_a_spike_is_not() {
 
 #[test]
 #[ignore = "long; ./check --all runs it"]
+fn the_kernel_on_which_hosts_are_slower_is_named() {
+    let hosts = (0..20).map(|number| {
+        let times = if number % 2 == 1 { 1.12 } else { 1.0 };
+        (format!("n{number:02}"), 1 + number % 2, times * (1.0 + 0.003 * (number % 5) as f64))
+    });
+    let place = place(hosts);
+    let of = |words: &str| place.run(&format!("fleet runs {words}"));
+    let kernel = |path: &str, release: &str| {
+        let mut run = place.read(path);
+        for attempt in &mut run.attempts {
+            let facts = attempt.hosts.get_mut(MEASURED).unwrap();
+            facts.kernel.release = Some(release.to_owned());
+            facts.cpu.microcode = Some("0x1".to_owned());
+        }
+        place.write(path, run);
+    };
+    for number in 1..=20 {
+        kernel(&format!("runs/{number}.jsonl"), if number % 2 == 0 { "6.20.0" } else { "6.18.44" });
+    }
+    for words in ["", "--versus kernel"] {
+        let shown = of(words).expect_code(0).out;
+        let expected = ["kernel 6.18.44 → 6.20.0 (10 against 10 hosts)", "slower: os 12 %"];
+        assert_contains_all(&shown, &expected);
+    }
+    of("--versus kernal").expect_wrong(&["no fact `kernal`", "kernel"]);
+    of("--versus microcode").expect_wrong(&["1 value of `microcode`, not two: 0x1"]);
+}
+
+#[test]
+#[ignore = "long; ./check --all runs it"]
 fn a_run_says_what_it_shows_to_have_changed_and_else_nothing() {
     let cost = |day: usize| match day {
         21.. => 1.5,

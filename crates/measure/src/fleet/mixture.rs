@@ -3,8 +3,9 @@
 //! Two groups of values in one row may be a state that differs from run to run, such as where code lies. So two
 //! rows must part the hosts alike.
 
+use super::groups::{in_order, parting as group_parting};
 use super::{Facts, Named, rows};
-use costof_model::fleet::Statistic;
+use costof_model::fleet::{Parting, Statistic};
 use costof_model::rows::MetricOfPoint;
 use costof_stats::outliers::parting;
 use std::collections::BTreeMap;
@@ -39,11 +40,19 @@ impl Parted {
     }
 }
 
-/// These hosts as one cohort, or as the two populations into which rows part them.
-pub(super) fn populations(facts: Facts, hosts: Vec<Named<'_>>) -> Vec<(Facts, Vec<Named<'_>>)> {
+/// These hosts as one cohort, or as the two populations into which rows part them, with what differs between these.
+pub(super) fn populations(
+    facts: Facts,
+    hosts: Vec<Named<'_>>,
+) -> (Vec<(Facts, Vec<Named<'_>>)>, Option<Parting>) {
     let Some(parted) = most_alike(&hosts) else {
-        return vec![(facts, hosts)];
+        return (vec![(facts, hosts)], None);
     };
+    let above = parted.is_above.iter().filter(|(_, is_above)| **is_above);
+    let second = in_order(&hosts, above.map(|(host, _)| *host).collect());
+    // Groups that a fact parts are found by it.
+    let parting = group_parting(&hosts, &second, Some(parted.row.clone()));
+    let parting = Some(parting).filter(|parting| parting.facts.is_empty());
     let mut sides: BTreeMap<String, Vec<Named<'_>>> = BTreeMap::new();
     for (host, named) in hosts.into_iter().enumerate() {
         sides.entry(parted.side(host)).or_default().push(named);
@@ -53,7 +62,7 @@ pub(super) fn populations(facts: Facts, hosts: Vec<Named<'_>>) -> Vec<(Facts, Ve
         let facts = facts.chain([(parted.row.clone(), side)]);
         (facts.collect(), hosts)
     };
-    sides.into_iter().map(of_side).collect()
+    (sides.into_iter().map(of_side).collect(), parting)
 }
 
 /// The row that parts the hosts as most others do, if another does.

@@ -28,7 +28,7 @@ pub fn reference(runs: &[Run], by: &[&str]) -> Reference {
         runs: hosts.iter().map(|(_, runs)| runs.len()).sum(),
         rows: rows::of_hosts(&hosts).filter_map(|of| row(&of)).collect(),
     };
-    let mut cohorts: Vec<Cohort> = cohorts(runs, by).into_iter().map(of_facts).collect();
+    let mut cohorts: Vec<Cohort> = cohorts(runs, by).0.into_iter().map(of_facts).collect();
     cohorts.retain(|cohort| !cohort.rows.is_empty());
     cohorts.sort_by_key(|cohort| std::cmp::Reverse(cohort.hosts));
     Reference {

@@ -1,6 +1,8 @@
 //! Run files made for tests, line by line, as an older or newer costof, or anybody, could write them.
 
-use costof_model::fleet::{Cohort, Deviation, Fleet, Host, LayerDeviation, Statistic, Verdict};
+use costof_model::fleet::{
+    Change, Cohort, Deviation, Fleet, Host, LayerDeviation, Parting, Statistic, Verdict,
+};
 use costof_model::history::{Change, History, Reading, Series};
 use costof_model::rows::MetricOfPoint;
 use costof_model::run_file::{self, Run};
@@ -270,6 +272,13 @@ pub(crate) fn fleet() -> Fleet {
             facts: vec![("kernel".to_owned(), "6.2".to_owned(), "6.1".to_owned())],
         }
     };
+    let change = |(name, worse): (&str, f64)| Change {
+        name: name.to_owned(),
+        rows: 3,
+        worse,
+        ci95: (worse - 0.01, worse + 0.01),
+        p: 0.001,
+    };
     let hosts = [
         ("n01", Verdict::Slower, 0.4),
         ("n02", Verdict::Faster, -0.2),
@@ -283,6 +292,13 @@ pub(crate) fn fleet() -> Fleet {
             rows: rows.iter().map(MetricOfPoint::name).collect(),
             detectable: Some(0.08),
             hosts: hosts.map(host).to_vec(),
+        }],
+        partings: vec![Parting {
+            facts: vec![("kernel".to_owned(), "6.1".to_owned(), "6.2".to_owned())],
+            row: None,
+            hosts: (10, 9),
+            layers: [("os", 0.12), ("memory", 0.001), ("net", -0.1)].map(change).to_vec(),
+            rows: vec![change(("system call", 0.14))],
         }],
     }
 }
