@@ -33,14 +33,14 @@ pub struct Parting {
     /// How many hosts each group has.
     pub hosts: (usize, usize),
     /// The change of each layer: that of its middle row.
-    pub layers: Vec<Change>,
+    pub layers: Vec<GroupChange>,
     /// The change of each row, the largest first.
-    pub rows: Vec<Change>,
+    pub rows: Vec<GroupChange>,
 }
 
 /// By how much a layer or a row of the second group is worse than that of the first; negative where better.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Change {
+pub struct GroupChange {
     /// The layer, or the row's label.
     pub name: String,
     /// How many rows it has.
@@ -53,7 +53,7 @@ pub struct Change {
     pub p: f64,
 }
 
-impl Change {
+impl GroupChange {
     /// Whether it surely is a change, for the worse or the better.
     pub fn is_sure(&self) -> bool {
         self.ci95.0 > 0.0 || self.ci95.1 < 0.0

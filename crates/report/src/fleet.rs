@@ -6,7 +6,7 @@ use crate::document::{self, Entry, Part, first};
 use crate::page::html_file;
 use crate::text::printable_lines;
 use costof_model::fleet::{
-    Change, Cohort, Deviation, Fleet, Host, Parting, Statistic, Verdict, own_quota,
+    Cohort, Deviation, Fleet, GroupChange, Host, Parting, Statistic, Verdict, own_quota,
 };
 use costof_model::node_set::folded;
 use costof_model::plural::counted;
@@ -102,15 +102,15 @@ fn of_parting(parting: &Parting) -> [Part; 2] {
             format!("{named}{more} ({first} against {second} hosts)")
         }
     };
-    let layers = |is_it: &dyn Fn(&Change) -> bool| {
+    let layers = |is_it: &dyn Fn(&GroupChange) -> bool| {
         let layers = parting.layers.iter().filter(|layer| is_it(layer));
         layers.map(changed).collect::<Vec<_>>()
     };
-    let names = |is_it: &dyn Fn(&Change) -> bool| {
+    let names = |is_it: &dyn Fn(&GroupChange) -> bool| {
         let layers = parting.layers.iter().filter(|layer| is_it(layer));
         layers.map(|layer| layer.name.clone()).collect::<Vec<_>>()
     };
-    let matters = |layer: &Change| layer.is_sure() && !layer.is_within(MATTERS);
+    let matters = |layer: &GroupChange| layer.is_sure() && !layer.is_within(MATTERS);
     let slower = layers(&|layer| matters(layer) && layer.worse > 0.0);
     let faster = layers(&|layer| matters(layer) && layer.worse < 0.0);
     let unchanged = names(&|layer| layer.is_within(MATTERS));
@@ -130,7 +130,7 @@ fn of_parting(parting: &Parting) -> [Part; 2] {
 }
 
 /// A change with its interval: `os 12 % (11 to 13 %)`.
-fn changed(change: &Change) -> String {
+fn changed(change: &GroupChange) -> String {
     let (low, high) = change.ci95;
     format!("{} {} ({} to {})", change.name, percent(change.worse), percent(low), percent(high))
 }

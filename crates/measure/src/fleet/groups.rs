@@ -6,7 +6,7 @@
 use super::rows::{OfHosts, of_hosts};
 use super::{Facts, HALF_WIDTH, Named, facts_of, values_of};
 use crate::compare::machine_facts;
-use costof_model::fleet::{Change, Parting};
+use costof_model::fleet::{GroupChange, Parting};
 use costof_model::rows::MetricOfPoint;
 use costof_stats::{CONFIDENCE, Difference, median};
 use std::collections::{BTreeMap, BTreeSet};
@@ -43,7 +43,7 @@ pub(super) fn parting(
         change(name.to_owned(), rows.len(), &worse.collect(), second)
     });
     let of_rows = rows.iter().filter_map(|row| change(row.name.clone(), 1, &row.worse, second));
-    let mut rows: Vec<Change> = of_rows.collect();
+    let mut rows: Vec<GroupChange> = of_rows.collect();
     rows.sort_by(|one, other| other.worse.abs().total_cmp(&one.worse.abs()));
     Parting {
         facts: facts(hosts, second),
@@ -76,7 +76,7 @@ pub(super) fn by_facts(hosts: &[Named<'_>]) -> Vec<Parting> {
     let partings = parted.iter().map(|second| parting(hosts, second, None));
     let partings: Vec<Parting> = partings.collect();
     let tests: usize = partings.iter().map(|parting| parting.layers.len()).sum();
-    let is_rare = |layer: &Change| layer.p < (1.0 - CONFIDENCE) / tests as f64;
+    let is_rare = |layer: &GroupChange| layer.p < (1.0 - CONFIDENCE) / tests as f64;
     partings.into_iter().filter(|parting| parting.layers.iter().any(is_rare)).collect()
 }
 
@@ -146,7 +146,7 @@ fn change(
     rows: usize,
     worse: &BTreeMap<usize, f64>,
     second: &BTreeSet<usize>,
-) -> Option<Change> {
+) -> Option<GroupChange> {
     let (two, one): (Vec<(usize, f64)>, Vec<(usize, f64)>) = worse
         .iter()
         .map(|(host, worse)| (*host, *worse))
@@ -161,7 +161,7 @@ fn change(
     let share = |log: f64| log.exp_m1();
     let at = difference.of_means;
     let ci95 = (share(at - half), share(at + half));
-    Some(Change { name, rows, worse: share(at), ci95, p: difference.p(LEAST.ln()) })
+    Some(GroupChange { name, rows, worse: share(at), ci95, p: difference.p(LEAST.ln()) })
 }
 
 #[cfg(test)]

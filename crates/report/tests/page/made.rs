@@ -1,7 +1,7 @@
 //! Run files made for tests, line by line, as an older or newer costof, or anybody, could write them.
 
 use costof_model::fleet::{
-    Change, Cohort, Deviation, Fleet, Host, LayerDeviation, Parting, Statistic, Verdict,
+    Cohort, Deviation, Fleet, GroupChange, Host, LayerDeviation, Parting, Statistic, Verdict,
 };
 use costof_model::history::{Change, History, Reading, Series};
 use costof_model::rows::MetricOfPoint;
@@ -272,7 +272,7 @@ pub(crate) fn fleet() -> Fleet {
             facts: vec![("kernel".to_owned(), "6.2".to_owned(), "6.1".to_owned())],
         }
     };
-    let change = |(name, worse): (&str, f64)| Change {
+    let change = |(name, worse): (&str, f64)| GroupChange {
         name: name.to_owned(),
         rows: 3,
         worse,
