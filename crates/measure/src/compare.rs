@@ -23,6 +23,7 @@
 
 mod comparable;
 mod facts;
+pub(crate) use comparable::boot;
 pub(crate) use facts::machine_facts;
 mod judge;
 mod missing;
@@ -30,7 +31,7 @@ mod missing;
 use crate::estimate::{half_bucket, launch_cycles, launch_medians};
 use crate::launches::{Counting, with_a_number};
 use crate::schedule::LEAST_LAUNCHES;
-use comparable::{boot, common, cpu, moved, never_alone};
+use comparable::{common, cpu, moved, never_alone};
 use costof_model::comparison::{Compared, Comparison, Refused, Verdict};
 use costof_model::metric::{Data, MetricInfo, Selection, is_too_wide};
 use costof_model::point::Point;

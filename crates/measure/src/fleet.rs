@@ -22,7 +22,7 @@ mod mixture;
 mod reference;
 mod rows;
 
-use crate::compare::machine_facts;
+use crate::compare::{boot, machine_facts};
 use costof_model::facts as machine;
 use costof_model::fleet::{
     Cohort, Deviation, Differing, Fleet, Host, LayerDeviation, Parting, Statistic, UNKNOWN,
@@ -135,13 +135,36 @@ fn cohorts<'r>(runs: &'r [Run], by: &[&str]) -> (Vec<(Facts, Vec<Named<'r>>)>, V
     (cohorts.collect(), partings)
 }
 
-/// The hosts of these runs, by name.
+/// The hosts of these runs, by name. Boots of one name that were measured during the same time are different machines, and
+/// each is a host: `localhost (boot 5e7300a1)`.
 fn hosts(runs: &[Run]) -> Vec<Named<'_>> {
-    let mut hosts: BTreeMap<String, Vec<&Run>> = BTreeMap::new();
+    let mut names: BTreeMap<String, BTreeMap<Option<&String>, Vec<&Run>>> = BTreeMap::new();
     for run in runs {
-        hosts.entry(run.host_name()).or_default().push(run);
+        names.entry(run.host_name()).or_default().entry(boot(run)).or_default().push(run);
     }
-    hosts.into_iter().collect()
+    let hosts = names.into_iter().flat_map(|(name, boots)| {
+        if !overlap(boots.values()) {
+            return vec![(name, boots.into_values().flatten().collect())];
+        }
+        let of_boot = |(boot, runs): (Option<&String>, Vec<_>)| {
+            let boot = boot.map_or("unknown", |boot| boot.get(..8).unwrap_or(boot));
+            (format!("{name} (boot {boot})"), runs)
+        };
+        boots.into_iter().map(of_boot).collect()
+    });
+    hosts.collect()
+}
+
+/// Whether any two of these boots were measured during the same time.
+fn overlap<'r>(boots: impl Iterator<Item = &'r Vec<&'r Run>>) -> bool {
+    let span = |runs: &Vec<&'r Run>| {
+        let began = runs.iter().map(|run| run.run.started.as_str()).min()?;
+        let ended = runs.iter().filter_map(|run| run.end.as_ref());
+        Some((began, ended.map(|end| end.finished.as_str()).max()?))
+    };
+    let mut spans: Vec<(&str, &str)> = boots.filter_map(span).collect();
+    spans.sort_unstable();
+    spans.windows(2).any(|pair| pair[1].0 < pair[0].1)
 }
 
 /// How it is with these facts, on a host with all of those.
@@ -452,6 +475,7 @@ fn usual_facts<'a>(hosts: &'a [Tested<'_>]) -> BTreeMap<&'a str, &'a str> {
 mod tests {
     use super::*;
     use costof_model::noise::MEASURED;
+    use costof_model::rows::EndRow;
     use costof_model::testing::{RowExt, run, sized_row};
 
     /// A number of a normal distribution, nearly.
@@ -533,6 +557,39 @@ mod tests {
         assert_eq!(verdict(&found, "n00").verdict, Verdict::Undecided);
         // Sorted by nothing, it is one cohort again.
         assert_eq!(fleet(&runs, &[]).cohorts.len(), 1);
+    }
+
+    #[test]
+    fn boots_of_one_name_that_overlap_are_different_machines() {
+        let found = |minutes: usize| {
+            let mut random = fastrand::Rng::with_seed(5);
+            let memory = |probe: &str| if probe == "memory.x" { 1.5 } else { 1.0 };
+            let runs = (0..12).map(|number| {
+                let slower = if number == 7 { memory } else { |_: &str| 1.0 };
+                let mut run = host(&mut random, "localhost", 0.01, slower);
+                run.attempts[0].boot = Some(format!("b007{number:04}-1234"));
+                run.run.started = format!("2026-01-01T{number:02}:00:00Z");
+                let finished = format!("2026-01-01T{number:02}:{minutes:02}:00Z");
+                run.end = Some(EndRow { finished, points: 16, failures: 0 });
+                run
+            });
+            let mut runs: Vec<Run> = runs.collect();
+            // Measured twice, so that boots lie within each other, or not.
+            if minutes == 59 {
+                let mut again = runs[0].clone();
+                let end = again.end.as_mut().unwrap();
+                again.run.started = "2026-01-02T00:00:00Z".to_owned();
+                end.finished = "2026-01-02T00:01:00Z".to_owned();
+                runs.push(again);
+            }
+            fleet(&runs, &BY)
+        };
+        let hosts =
+            |found: &Fleet| found.cohorts.iter().map(|cohort| cohort.hosts.len()).sum::<usize>();
+        assert_eq!(hosts(&found(1)), 1, "it was restarted");
+        let found = found(59);
+        assert_eq!(hosts(&found), 12);
+        assert_eq!(verdict(&found, "localhost (boot b0070007)").verdict, Verdict::Slower);
     }
 
     #[test]

@@ -14,7 +14,7 @@ use costof_model::run_file::Run;
 const MOSTLY_ALONE: f64 = 0.9;
 
 /// Identifies the machine of a run until it restarts.
-pub(super) fn boot(run: &Run) -> Option<&String> {
+pub(crate) fn boot(run: &Run) -> Option<&String> {
     run.attempts.last()?.boot.as_ref()
 }
 
