@@ -1,15 +1,17 @@
-//! Measured: sending messages of several fields from one end to another in a chosen way: as fast as
-//! possible, each with an answer, or on request.
+//! Measured: sending messages of one size through sockets, from one end to another: as fast as possible, each
+//! with an answer, or on request.
 //!
 //! A flow is one connection, or the datagrams between two sockets, with a thread at each end. The
-//! receiver reads the data and compares a word of each piece: the contents of a message follow from
-//! its number. From time to time both ends record their progress and their CPU time so far; reading
+//! receiver reads the data and compares a part of each piece. Messages have several fields, are sent in a chosen
+//! way, and their contents follow from their number; or they are blocks, sent from one buffer, that begin with
+//! their number. From time to time both ends record their progress and their CPU time so far; reading
 //! that clock is the only system call besides those of the messages.
 //!
 //! With a sink, there is only the sender's half.
 //!
 //! Source: tcp(7), udp(7), unix(7); `CLOCK_THREAD_CPUTIME_ID`; getrusage(2) on `RUSAGE_THREAD`.
 
+mod block;
 mod echo;
 mod incoming;
 mod receiver;
@@ -19,9 +21,12 @@ mod tests;
 mod transport;
 mod usage;
 
+pub use crate::content::fields::Shape;
+pub use block::Block;
 pub use costof_os::net::field_sender::Counts;
+pub use incoming::Content;
 pub use receiver::Receiver;
-pub use sender::{Ending, Sender};
+pub use sender::{Sender, Writer};
 pub use transport::Transport;
 pub use usage::ThreadUsage;
 
@@ -32,28 +37,13 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use rustix::net::{SendFlags, send};
-
-use crate::rendezvous::{self, Address, Listener};
+use crate::rendezvous::{self, Address, Listener, Token};
 use costof_os::memory::fields::{self, Messages};
 use costof_os::net::field_sender::{FieldSender, Primitive};
 use costof_os::net::sink::{self, Acknowledger};
+use costof_os::net::socket::DATAGRAM_MOST_BYTES;
 
-/// How long a receive waits before it checks whether to go on.
-const POLL_INTERVAL: Duration = Duration::from_millis(50);
-/// A flow without progress for this time is given up.
-const STALLED: Duration = Duration::from_secs(10);
-
-/// The incoming messages: their size, and how many different ones there are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Shape {
-    /// Bytes of a message, [`MESSAGE_LEAST_BYTES`] or more.
-    pub size: usize,
-    /// How many different messages there are; after the last, the first is sent again.
-    pub count: usize,
-}
-
-/// The smallest message: a word of eight bytes for each of eight fields.
+/// The smallest message: a word of eight bytes for each of eight fields. Datagrams with the token are shorter.
 pub const MESSAGE_LEAST_BYTES: usize = 64;
 /// The largest message.
 pub const MESSAGE_MOST_BYTES: usize = 64 << 20;
@@ -77,20 +67,18 @@ fn request() -> [u8; REQUEST_BYTES] {
 pub fn accept(
     listener: &Listener,
     transport: Transport,
-    shape: Shape,
+    content: Content,
     stop: &AtomicBool,
 ) -> io::Result<Vec<Receiver>> {
     let flows = listener.accept(stop)?.into_iter();
     let open = Arc::default();
     let receivers = flows.map(|flow| {
-        let socket = transport.configured(flow.into_socket()?)?;
-        Receiver::new(socket, transport, shape, listener.token(), &open)
+        let (socket, token) = flow.into_parts()?;
+        Receiver::new(transport.configured(socket)?, transport, content, token, &open)
     });
     let receivers = receivers.collect::<io::Result<Vec<_>>>()?;
     // All receivers are ready before the sender learns that it may begin.
-    for receiver in &receivers {
-        send(receiver.socket(), listener.token(), SendFlags::NOSIGNAL)?;
-    }
+    receivers.iter().try_for_each(Receiver::answer_token)?;
     Ok(receivers)
 }
 
@@ -113,8 +101,41 @@ pub fn call(
     let flows = flows.into_iter().zip(messages);
     flows
         .map(|(flow, messages)| {
-            let round_trip = Some(flow.round_trip);
-            sender(flow.into_socket()?, transport, primitive, messages, round_trip)
+            let round_trip = flow.round_trip;
+            let (socket, token) = flow.into_parts()?;
+            sender(socket, transport, primitive, messages, Some((token, round_trip)))
+        })
+        .collect()
+}
+
+/// As [`call`], with so many flows of blocks of this size.
+///
+/// # Errors
+///
+/// `InvalidInput` for an unsuitable size, `NotFound` for an unknown congestion control; those of
+/// [`rendezvous::connect`].
+pub fn call_with_blocks(
+    transport: Transport,
+    address: &Address,
+    (flows, size): (usize, usize),
+    control: Option<&str>,
+    token: &[u8],
+) -> io::Result<Vec<Sender<Block>>> {
+    let most = if transport.is_datagrams() { DATAGRAM_MOST_BYTES } else { MESSAGE_MOST_BYTES };
+    if !(MESSAGE_LEAST_BYTES..=most).contains(&size) {
+        return Err(io::Error::new(
+            ErrorKind::InvalidInput,
+            format!("a block has {MESSAGE_LEAST_BYTES} to {most} bytes, not {size}"),
+        ));
+    }
+    let flows = rendezvous::connect_by(transport.over(), address, flows, control, token)?;
+    flows
+        .into_iter()
+        .map(|flow| {
+            let round_trip = flow.round_trip;
+            let (socket, token) = flow.into_parts()?;
+            let block = Block::new(transport.configured(socket)?, size)?;
+            Ok(Sender::new(block, transport, Some((token, round_trip))))
         })
         .collect()
 }
@@ -165,17 +186,9 @@ fn sender(
     transport: Transport,
     primitive: Primitive,
     messages: Messages,
-    round_trip: Option<Duration>,
+    peer: Option<(Token, Duration)>,
 ) -> io::Result<Sender> {
     let socket = transport.configured(socket)?;
     let fields = FieldSender::new(socket, primitive, messages)?;
-    Ok(Sender::new(fields, transport, round_trip))
-}
-
-fn other_bytes() -> io::Error {
-    io::Error::new(ErrorKind::InvalidData, "the received bytes differ from those sent")
-}
-
-fn no_answer() -> io::Error {
-    io::Error::new(ErrorKind::TimedOut, "the other end no longer answers")
+    Ok(Sender::new(fields, transport, peer))
 }

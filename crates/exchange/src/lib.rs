@@ -2,14 +2,13 @@
 //! This crate knows no probe and has no `unsafe`.
 
 pub mod connections;
-pub mod datagrams;
+mod content;
 pub mod delivery;
 pub mod open_loop;
 pub mod ping_pong;
+pub mod progress;
 pub mod receive;
 pub mod rendezvous;
 pub mod rpc_server;
-mod silence;
 pub mod stream;
-pub mod transfer;
 pub mod transport;

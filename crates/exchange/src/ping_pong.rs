@@ -13,7 +13,8 @@ pub use stamped::{ClientStages, ServerStages};
 use std::io::{self, ErrorKind};
 use std::time::{Duration, Instant};
 
-use crate::transport::{RTO_ROUND_TRIPS, Transport, message, no_answer};
+use crate::progress::no_answer;
+use crate::transport::{RTO_ROUND_TRIPS, Transport, message};
 
 /// The minimum retransmission timeout of the first message, which may take longer than the token
 /// did.

@@ -8,10 +8,13 @@
 //! Source: tcp(7), udp(7), unix(7) on abstract names and on autobind (Linux 2.1.15), poll(2).
 
 mod address;
+pub mod datagrams;
 mod pending;
+mod token;
 
 pub use address::Address;
 pub(crate) use pending::refuse;
+pub(crate) use token::Token;
 
 use std::io::{self, ErrorKind};
 use std::net::{IpAddr, SocketAddr, TcpListener, UdpSocket};
@@ -75,6 +78,7 @@ pub struct Flow {
     pub(crate) peer: Option<SocketAddr>,
     /// A round-trip time, if the client knows one.
     pub(crate) round_trip: Duration,
+    pub(crate) token: Token,
 }
 
 /// Where a listener is bound: an address, which for a link-local one of IPv6 has its interface.
@@ -210,11 +214,6 @@ impl Listener {
         }
     }
 
-    /// The token that a client must send first.
-    pub fn token(&self) -> &[u8] {
-        &self.token
-    }
-
     /// The socket for connections; `None` for datagrams.
     pub(crate) fn into_socket(mut self) -> Option<OwnedFd> {
         self.sockets.pop().filter(|_| self.over != Over::Udp)
@@ -228,7 +227,7 @@ impl Listener {
             check()?;
             let with_token = pending.poll(&self.sockets[0], &self.token, POLL_INTERVAL)?;
             for socket in with_token {
-                accepted.push(Flow::new(socket, self.over, None)?);
+                accepted.push(self.flow(socket, None)?);
             }
         }
         accepted.truncate(self.flows);
@@ -243,7 +242,7 @@ impl Listener {
             match recvfrom(socket, &mut received[..], RecvFlags::DONTWAIT) {
                 Ok((_, length, Some(from))) if received[..length] == *self.token => {
                     let from = SocketAddr::try_from(from)?;
-                    return Flow::new(socket.try_clone()?, self.over, Some(from));
+                    return self.flow(socket.try_clone()?, Some(from));
                 }
                 // From a stranger. More may have arrived.
                 Ok(_) => {}
@@ -251,6 +250,10 @@ impl Listener {
             }
         };
         self.sockets.iter().map(&mut accept).collect()
+    }
+
+    fn flow(&self, socket: OwnedFd, peer: Option<SocketAddr>) -> io::Result<Flow> {
+        Flow::new(socket, self.over, peer, Token::new(&self.token, true))
     }
 }
 
@@ -285,7 +288,7 @@ pub fn connect_by(
     let mut connected = (0..flows).map(reach).collect::<io::Result<Vec<_>>>()?;
     let mut reconnections = 0..MAX_RECONNECTIONS;
     for flow in 0..flows {
-        while let Err(error) = receive_token(&connected[flow..], token, until) {
+        while let Err(error) = receive_token(&connected[flow..], until) {
             let may = over != Over::Udp && is_end(&error) && reconnections.next().is_some();
             // If the listener is gone, the first error says more.
             connected[flow] = may.then(|| reach(flow).ok()).flatten().ok_or(error)?;
@@ -322,8 +325,8 @@ fn reach(
         }
         _ => return Err(ErrorKind::InvalidInput.into()),
     };
-    let flow = Flow::new(socket, over, peer)?;
-    match flow.send(token) {
+    let flow = Flow::new(socket, over, peer, Token::new(token, false))?;
+    match flow.send_token() {
         // The client will find that out when it receives.
         Err(error) if has_gone(&error) => {}
         sent => sent?,
@@ -352,16 +355,36 @@ impl Flow {
         Ok(self.socket)
     }
 
+    /// The socket, as [`Flow::into_socket`], and the token that it still has to know.
+    pub(crate) fn into_parts(mut self) -> io::Result<(OwnedFd, Token)> {
+        self.connect()?;
+        Ok((self.socket, self.token))
+    }
+
     /// A round-trip time, if the client knows one.
     pub fn round_trip(&self) -> Duration {
         self.round_trip
     }
 
-    fn new(socket: OwnedFd, over: Over, peer: Option<SocketAddr>) -> io::Result<Self> {
+    /// Sends the token: to the server first, and then back to the client, which begins.
+    ///
+    /// # Errors
+    ///
+    /// Those of send(2).
+    pub fn send_token(&self) -> io::Result<()> {
+        self.send(self.token.bytes())
+    }
+
+    fn new(
+        socket: OwnedFd,
+        over: Over,
+        peer: Option<SocketAddr>,
+        token: Token,
+    ) -> io::Result<Self> {
         if over == Over::Tcp {
             sockopt::set_tcp_nodelay(&socket, true)?;
         }
-        Ok(Self { socket, over, peer, round_trip: Duration::ZERO })
+        Ok(Self { socket, over, peer, round_trip: Duration::ZERO, token })
     }
 
     /// Connects a datagram socket to its peer, as [`connect_only_to`] does.
@@ -388,8 +411,9 @@ impl Flow {
 
 /// Waits until the token comes back on the first of the flows. A datagram may be lost, so all of
 /// them retransmit it: the server answers none before it has received every one.
-fn receive_token(flows: &[Flow], token: &[u8], until: Instant) -> io::Result<()> {
+fn receive_token(flows: &[Flow], until: Instant) -> io::Result<()> {
     let first = &flows[0];
+    let token = first.token.bytes();
     // Data after the token stays in the stream; a longer datagram is truncated, and then as long as
     // this.
     let longer = usize::from(first.over == Over::Udp);
@@ -398,7 +422,7 @@ fn receive_token(flows: &[Flow], token: &[u8], until: Instant) -> io::Result<()>
     loop {
         check_deadline(until)?;
         if !wait(&mut [readable(&first.socket)], POLL_INTERVAL)? && first.over == Over::Udp {
-            flows.iter().try_for_each(|flow| flow.send(token))?;
+            flows.iter().try_for_each(Flow::send_token)?;
         }
         let rest = &mut bytes[received..];
         let (_, length, from) = match recvfrom(&first.socket, rest, RecvFlags::DONTWAIT) {
@@ -577,7 +601,7 @@ mod tests {
         thread::scope(|scope| {
             let accepted = scope.spawn(|| {
                 let flows = listener.accept(&stop)?;
-                flows.iter().try_for_each(|flow| flow.send(TOKEN))?;
+                flows.iter().try_for_each(Flow::send_token)?;
                 io::Result::Ok(flows)
             });
             strangers(&address);
@@ -708,7 +732,7 @@ mod tests {
         thread::scope(|scope| {
             let accepted = scope.spawn(|| {
                 let flows = listener.accept(&AtomicBool::new(false)).unwrap();
-                flows.iter().try_for_each(|flow| flow.send(TOKEN)).unwrap();
+                flows.iter().try_for_each(Flow::send_token).unwrap();
             });
             for flow in connect_by(Over::Tcp, &address, 2, Some("reno"), TOKEN).unwrap() {
                 let control = socket::congestion_control(&flow.socket).unwrap();

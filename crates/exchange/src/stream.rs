@@ -1,31 +1,21 @@
 //! A stream of messages from one end to another, over any transport.
 //!
 //! [`Outgoing`] decides what the sender sends next and when it is done. [`Incoming`] checks and
-//! counts what arrives. Both record their [`Checkpoints`], from which [`windows`] and [`steady()`]
-//! compute rates. None of them does any I/O: a transport is a [`MessageSender`] and a
-//! [`MessageReceiver`] that carry the bytes between them.
+//! counts what arrives. Both record their progress. None of them does any I/O: a transport is a
+//! [`MessageSender`] and a [`MessageReceiver`] that carry the bytes between them.
 
-mod checkpoints;
-mod expected;
 mod incoming;
 mod outgoing;
-mod steady;
 pub mod transport;
-pub mod windows;
 
-pub use checkpoints::{Checkpoint, Checkpoints};
-pub(crate) use expected::Expected;
 pub use incoming::Incoming;
 pub use outgoing::{Order, Outgoing};
-pub use steady::{Steady, steady};
 
-use std::io::{self, ErrorKind};
+use std::io;
 use std::sync::atomic::AtomicBool;
 
 /// The shortest message with a header: its number, how long the transfer lasts, and bytes to compare.
 pub const MIN_MESSAGE_BYTES: usize = 64;
-/// Bytes of a message's number.
-pub(crate) const NUMBER_BYTES: usize = 8;
 /// Bytes of a message's header: its number, and how long the transfer lasts.
 const HEADER_BYTES: usize = 16;
 
@@ -90,8 +80,4 @@ pub struct Datagrams {
     pub arrived: u64,
     /// Datagrams for which the receiver's queue had no room.
     pub dropped: u64,
-}
-
-pub(crate) fn wrong_bytes() -> io::Error {
-    io::Error::new(ErrorKind::InvalidData, "the received bytes differ from those sent")
 }

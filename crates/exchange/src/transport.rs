@@ -10,11 +10,8 @@ pub mod study;
 use std::io;
 use std::time::Duration;
 
-/// How long a blocking receive waits before it returns without a message, so that its caller can
-/// check whether it should stop.
-pub const POLL_INTERVAL: Duration = Duration::from_millis(50);
-/// How long a peer may take to answer, or to accept what is sent to it.
-pub(crate) const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
+use crate::progress::STALLED;
+
 /// A retransmission timeout in round trips.
 pub(crate) const RTO_ROUND_TRIPS: u32 = 3;
 /// A peer that is silent for this long is gone; a worker that takes longer counts as hung.
@@ -42,7 +39,7 @@ pub trait Transport {
     fn send(&mut self, message: &mut Vec<u8>) -> io::Result<()>;
 
     /// Receives a message: into the buffer, which has its size, or in place of it. False if none
-    /// arrived within [`POLL_INTERVAL`] or a number of polls, or if something else arrived.
+    /// arrived within [`POLL_INTERVAL`](crate::progress::POLL_INTERVAL) or a number of polls, or if something else arrived.
     ///
     /// # Errors
     ///
@@ -58,7 +55,7 @@ pub trait Transport {
 
     /// How long an answer may take if nothing is lost.
     fn answer_timeout(&self) -> Duration {
-        ANSWER_TIMEOUT
+        STALLED
     }
 
     /// How often the transport itself has retransmitted so far.
@@ -80,11 +77,6 @@ pub trait TryReceive: Transport {
 /// A message of this size, in which no two neighbours are alike.
 pub fn message(size: usize) -> Vec<u8> {
     (0..size).map(|byte| (byte % 251) as u8).collect()
-}
-
-/// The peer accepts nothing, or does not answer.
-pub(crate) fn no_answer() -> io::Error {
-    io::Error::new(io::ErrorKind::TimedOut, "the other end does not answer")
 }
 
 /// Whether the peer is gone, which it may be when it has what it wants.

@@ -18,8 +18,10 @@ use std::time::Duration;
 use rustix::event::PollFlags;
 
 use super::incoming::Incoming;
-use super::sender::{Limits, Progress, Sender, Waits, now};
-use super::{POLL_INTERVAL, STALLED, Shape, no_answer, other_bytes};
+use super::sender::{Sender, now};
+use super::{Content, Shape};
+use crate::content::wrong_bytes;
+use crate::progress::{Limits, POLL_INTERVAL, Progress, STALLED, Waits, no_answer};
 use costof_os::net::poll::able;
 use costof_os::net::socket::is_passing;
 
@@ -195,9 +197,11 @@ impl Sender {
         in_flight: usize,
         latency: &mut dyn FnMut(u64),
     ) -> io::Result<()> {
-        let messages = self.fields.messages();
+        let messages = self.messages.messages();
         let (size, count) = (messages.size(), messages.count());
-        let mut answers = Incoming::new(self.transport, Shape { size, count }, &[])?;
+        let token = self.token.clone().ok_or(ErrorKind::NotConnected)?;
+        let content = Content::Fields(Shape { size, count });
+        let mut answers = Incoming::new(self.transport, content, token)?;
         if self.verifies {
             answers.verify();
         }
@@ -216,7 +220,7 @@ impl Sender {
         (self.asked, self.unanswered) = (echo.sent, echo.lost);
         self.sent.system_calls += echo.calls;
         echoed?;
-        if echo.is_right() { Ok(()) } else { Err(other_bytes()) }
+        if echo.is_right() { Ok(()) } else { Err(wrong_bytes()) }
     }
 
     /// Sends and receives in turn, with blocking calls.
@@ -225,12 +229,12 @@ impl Sender {
         loop {
             while echo.has_room() && echo.goes_on(&self.progress) {
                 echo.note_send();
-                self.fields.send()?;
+                self.messages.send()?;
             }
             if echo.sent == echo.answered {
                 return Ok(());
             }
-            if echo.receive(self.fields.socket(), &mut self.progress)? {
+            if echo.receive(self.messages.socket(), &mut self.progress)? {
                 waits = Waits::default();
             } else if !waits.go_on(&echo.limits, echo.patience)? {
                 return Ok(());
@@ -241,7 +245,7 @@ impl Sender {
     /// Sends and receives whenever the socket is ready.
     fn echo_nonblocking(&mut self, echo: &mut Echo<'_>) -> io::Result<()> {
         // A second descriptor of the same socket: the sender borrows the first while it sends.
-        let socket = self.fields.socket().try_clone_to_owned()?;
+        let socket = self.messages.socket().try_clone_to_owned()?;
         rustix::io::ioctl_fionbio(&socket, true)?;
         let echoed = self.echo_by_poll(socket.as_fd(), echo);
         rustix::io::ioctl_fionbio(&socket, false)?;
@@ -253,7 +257,7 @@ impl Sender {
             while echo.has_room() && echo.goes_on(&self.progress) {
                 echo.note_send();
                 let progress = &mut self.progress;
-                self.fields.send_or(&mut || {
+                self.messages.send_or(&mut || {
                     if !echo.receive(socket, progress)? {
                         echo.calls += 1;
                         let able = able(&socket, PollFlags::IN | PollFlags::OUT, STALLED)?;
@@ -268,7 +272,7 @@ impl Sender {
             if !echo.receive(socket, &mut self.progress)? {
                 match echo.wait(socket)? {
                     // Completions wait to be read, and poll(2) returns at once as long as they do.
-                    Some(able) if able.contains(PollFlags::ERR) => self.fields.reap()?,
+                    Some(able) if able.contains(PollFlags::ERR) => self.messages.reap()?,
                     Some(_) => {}
                     None => return Ok(()),
                 }
@@ -291,7 +295,7 @@ impl Sender {
             let (before, mut came, mut last_ns) = (echo.answers.messages(), 0, now());
             while came < window {
                 echo.calls += 1;
-                let received = echo.answers.receive(self.fields.socket());
+                let received = echo.answers.receive(self.messages.socket());
                 echo.at_ns = now();
                 match received {
                     Ok(_) => last_ns = echo.at_ns,
@@ -311,7 +315,7 @@ impl Sender {
             if came < window {
                 echo.lost += window - came;
                 // Answers that arrive later are too late.
-                echo.answers.discard_pending(self.fields.socket())?;
+                echo.answers.discard_pending(self.messages.socket())?;
                 if echo.at_ns - answered_ns > stalled_ns {
                     return Err(no_answer());
                 }

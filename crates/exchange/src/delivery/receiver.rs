@@ -1,7 +1,7 @@
 //! The receiving end of a flow of messages.
 
 use std::io::{self, ErrorKind};
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::sleep;
@@ -11,10 +11,10 @@ use rustix::net::{SendFlags, Shutdown, send, shutdown};
 
 use super::incoming::Incoming;
 use super::sender::now;
-use super::{POLL_INTERVAL, Shape, Transport, request};
-use crate::silence::Silence;
-use crate::stream::Checkpoint;
-use crate::stream::Checkpoints;
+use super::{Content, Transport, request};
+use crate::progress::{POLL_INTERVAL, Progress, Silence};
+use crate::rendezvous::Token;
+use crate::stream::Datagrams;
 use costof_os::memory::allocator::allocations;
 use costof_os::memory::fields::Messages;
 use costof_os::net::field_sender::{FieldSender, Primitive};
@@ -26,9 +26,9 @@ const FIRST_PATIENCE: Duration = Duration::from_secs(1);
 /// The receiving end of a flow.
 #[derive(Debug)]
 pub struct Receiver {
-    socket: OwnedFd,
+    pub(super) socket: OwnedFd,
     transport: Transport,
-    pub(super) shape: Shape,
+    pub(super) size: usize,
     incoming: Incoming,
     /// After how many bytes it begins to record its progress.
     marked_from_bytes: u64,
@@ -36,42 +36,41 @@ pub struct Receiver {
     /// How many flows of the sender have not ended.
     open: Arc<AtomicUsize>,
     silence: Silence,
-    checkpoints: Checkpoints,
-    allocations: u64,
+    pub(super) progress: Progress,
 }
 
 impl Receiver {
-    /// `token` is what the sender has sent, and may send again. `open` counts the flows that have not ended.
+    /// `open` counts the flows that have not ended.
     pub(super) fn new(
         socket: OwnedFd,
         transport: Transport,
-        shape: Shape,
-        token: &[u8],
+        content: Content,
+        token: Token,
         open: &Arc<AtomicUsize>,
     ) -> io::Result<Self> {
         open.fetch_add(1, Ordering::AcqRel);
         Ok(Self {
-            incoming: Incoming::new(transport, shape, token)?,
+            incoming: Incoming::new(transport, content, token)?,
             socket,
             transport,
-            shape,
+            size: content.size(),
             marked_from_bytes: 0,
             ended: false,
             open: Arc::clone(open),
             silence: Silence::default(),
-            checkpoints: Checkpoints::new(),
-            allocations: 0,
+            progress: Progress::default(),
         })
     }
 
-    pub(super) fn socket(&self) -> BorrowedFd<'_> {
-        self.socket.as_fd()
+    /// Tells the sender that it may begin.
+    pub(super) fn answer_token(&self) -> io::Result<()> {
+        self.incoming.token().send(&self.socket)
     }
 
     /// Records no checkpoint until this many messages have arrived: single messages, sent before those that
     /// follow each other without a pause.
     pub fn mark_after(&mut self, messages: u64) {
-        self.marked_from_bytes = messages * self.shape.size as u64;
+        self.marked_from_bytes = messages * self.size as u64;
     }
 
     /// Compares every byte that arrives, instead of one word of each piece. This checks that nothing is lost
@@ -183,7 +182,7 @@ impl Receiver {
         patience_ns: u64,
         stop: &AtomicBool,
     ) -> io::Result<Option<u64>> {
-        let bytes = burst * self.shape.size as u64;
+        let bytes = burst * self.size as u64;
         let (before, messages_before) = (self.incoming.bytes(), self.incoming.messages());
         let mut last_ns = now();
         while !stop.load(Ordering::Acquire) && !self.ended {
@@ -237,10 +236,7 @@ impl Receiver {
             }
             Err(error) => return Err(error),
         };
-        let is_due = self.checkpoints.is_due_after(length as u64);
-        if is_due && self.incoming.bytes() >= self.marked_from_bytes {
-            self.checkpoints.record(self.incoming.bytes());
-        }
+        self.progress.add_after(length as u64, self.marked_from_bytes);
         Ok(true)
     }
 
@@ -256,7 +252,7 @@ impl Receiver {
     ) -> io::Result<()> {
         let allocated = allocations();
         let worked = work(self);
-        self.allocations += allocations() - allocated;
+        self.progress.count_allocations_since(allocated);
         worked
     }
 
@@ -268,8 +264,8 @@ impl Receiver {
         self.open.fetch_sub(1, Ordering::AcqRel);
         // A few messages may have no other checkpoint than this one. With many, it would include how long the
         // end of the stream takes to arrive after the last byte.
-        if self.checkpoints.as_slice().len() < 2 {
-            self.checkpoints.end(self.incoming.bytes());
+        if self.progress.checkpoints().len() < 2 {
+            self.progress.end();
         }
         let _ = shutdown(&self.socket, Shutdown::Both);
     }
@@ -279,37 +275,33 @@ impl Receiver {
         self.incoming.last_piece_is_right()
     }
 
-    /// Its progress, recorded from time to time.
-    pub fn checkpoints(&self) -> &[Checkpoint] {
-        self.checkpoints.as_slice()
+    /// How far it has come.
+    pub fn progress(&self) -> &Progress {
+        &self.progress
     }
 
-    /// Payload that arrived, in bytes.
-    pub fn bytes(&self) -> u64 {
-        self.incoming.bytes()
-    }
-
-    /// Datagrams that arrived; a duplicate counts again.
-    pub fn datagrams(&self) -> u64 {
-        self.incoming.datagrams()
-    }
-
-    /// Datagrams that were dropped because its queue was full.
+    /// Its datagrams; `None` for a stream.
     ///
     /// # Errors
     ///
     /// Those of getsockopt(2).
-    pub fn dropped(&self) -> io::Result<u64> {
-        if self.transport.is_datagrams() {
-            Ok(socket::dropped_datagrams(&self.socket)?.into())
-        } else {
-            Ok(0)
+    pub fn datagrams(&self) -> io::Result<Option<Datagrams>> {
+        if !self.transport.is_datagrams() {
+            return Ok(None);
         }
+        Ok(Some(Datagrams {
+            arrived: self.incoming.datagrams(),
+            dropped: socket::dropped_datagrams(&self.socket)?.into(),
+        }))
     }
 
-    /// Memory allocations while it received.
-    pub fn allocations(&self) -> u64 {
-        self.allocations
+    /// The size of its socket's receive buffer, in bytes.
+    ///
+    /// # Errors
+    ///
+    /// Those of getsockopt(2).
+    pub fn buffer_bytes(&self) -> io::Result<u32> {
+        socket::buffer_bytes(&self.socket).map(|(_, receive)| receive)
     }
 }
 

@@ -1,16 +1,17 @@
 //! The sending end of a flow of messages.
 
 use std::io::{self, ErrorKind};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::os::fd::BorrowedFd;
 use std::time::{Duration, Instant};
 
 use rustix::net::{RecvFlags, Shutdown, recv, shutdown, sockopt};
 
+use super::block::Block;
 use super::usage::ThreadUsage;
-use super::{POLL_INTERVAL, REQUEST_BYTES, STALLED, Transport, no_answer, other_bytes, request};
-use crate::stream::Checkpoint;
-use crate::stream::Checkpoints;
+use super::{REQUEST_BYTES, Transport, request};
+use crate::content::wrong_bytes;
+use crate::progress::{Ending, Limits, POLL_INTERVAL, Progress, Waits};
+use crate::rendezvous::Token;
 use costof_os::cpu::clock::{ClockId, now_ns};
 use costof_os::memory::allocator::allocations;
 use costof_os::memory::cache_pollution::Victim;
@@ -18,21 +19,66 @@ use costof_os::memory::fields::Messages;
 use costof_os::net::field_sender::{Counts, FieldSender};
 use costof_os::net::socket::{self, TcpInfo, is_passing};
 
-/// The longest duration of a flow, in nanoseconds, and the least number of checkpoints that it should have.
-const LONGEST_NS: u64 = 15_000_000_000;
-const CHECKPOINTS_LEAST: usize = 16;
 /// How long the last data may take to arrive before the rest is discarded.
 const DRAIN: Duration = Duration::from_millis(500);
 /// The same if a number of messages was asked for, all of which should arrive.
 const DRAIN_ALL: Duration = Duration::from_secs(60);
 /// How long to wait for datagrams that nobody acknowledges.
 const LAST: Duration = Duration::from_millis(20);
+/// How long the last datagram of blocks and those before it may take.
+const DRAIN_DATAGRAMS: Duration = Duration::from_secs(10);
+
+/// How messages of one size are written to a socket, one after the other.
+pub trait Writer: Send {
+    /// Bytes of a message.
+    fn size(&self) -> usize;
+
+    /// Sends the next message.
+    ///
+    /// # Errors
+    ///
+    /// Those of the system's call; ENOBUFS if a device's queue has no room for a datagram.
+    fn send(&mut self) -> io::Result<()>;
+
+    /// Waits until the kernel is done with what was sent.
+    ///
+    /// # Errors
+    ///
+    /// What the kernel reports.
+    fn complete(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+
+    /// The socket.
+    fn socket(&self) -> BorrowedFd<'_>;
+}
+
+impl Writer for FieldSender {
+    fn size(&self) -> usize {
+        self.messages().size()
+    }
+
+    #[inline]
+    fn send(&mut self) -> io::Result<()> {
+        self.send()
+    }
+
+    fn complete(&mut self) -> io::Result<()> {
+        self.complete()
+    }
+
+    fn socket(&self) -> BorrowedFd<'_> {
+        self.socket()
+    }
+}
 
 /// The sending end of a flow.
 #[derive(Debug)]
-pub struct Sender {
-    pub(super) fields: FieldSender,
+pub struct Sender<M = FieldSender> {
+    pub(super) messages: M,
     pub(super) transport: Transport,
+    /// `None` into a sink.
+    pub(super) token: Option<Token>,
     /// The round-trip time when the flow began; `None` if nobody receives it.
     round_trip: Option<Duration>,
     pub(super) progress: Progress,
@@ -45,82 +91,17 @@ pub struct Sender {
     pub(super) asked: u64,
     pub(super) unanswered: u64,
     pub(super) verifies: bool,
-    allocations: u64,
 }
 
-/// The progress of a sender.
-#[derive(Debug)]
-pub(super) struct Progress {
-    checkpoints: Checkpoints,
-    bytes: u64,
-}
-
-impl Progress {
-    /// Adds bytes and records the progress. Returns the time.
-    #[inline]
-    pub(super) fn add(&mut self, bytes: u64) -> u64 {
-        self.bytes += bytes;
-        self.checkpoints.record(self.bytes)
-    }
-
-    /// As [`Progress::add`], if a record is due.
-    #[inline]
-    fn add_one_of_many(&mut self, bytes: u64) -> Option<u64> {
-        self.bytes += bytes;
-        let is_due = self.checkpoints.is_due_after(bytes);
-        is_due.then(|| self.checkpoints.record(self.bytes))
-    }
-}
-
-/// When a flow ends, if not by its time alone: at the first of these.
-#[derive(Clone, Debug)]
-pub struct Ending {
-    /// After this many messages.
-    pub messages: u64,
-    /// Soon after this is set.
-    pub stop: Arc<AtomicBool>,
-}
-
-/// When a running flow ends.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Limits {
-    /// It ends at this time if it has made enough checkpoints, and at `last_ns` at the latest.
-    pub(super) end_ns: u64,
-    last_ns: u64,
-    checkpoints_least: usize,
-    /// The most messages that it may send.
-    pub(super) messages: u64,
-    pub(super) stop: Option<Arc<AtomicBool>>,
-}
-
-impl Limits {
-    /// Whether it is over at this time, with this progress.
-    #[inline]
-    pub(super) fn is_over(&self, at_ns: u64, progress: &Progress) -> bool {
-        (at_ns >= self.end_ns && progress.checkpoints.as_slice().len() >= self.checkpoints_least)
-            || at_ns >= self.last_ns
-            || self.is_stopped()
-    }
-
-    /// Whether it was stopped.
-    #[inline]
-    pub(super) fn is_stopped(&self) -> bool {
-        let stop = self.stop.as_ref();
-        stop.is_some_and(|stop| stop.load(Ordering::Relaxed))
-    }
-}
-
-impl Sender {
-    pub(super) fn new(
-        fields: FieldSender,
-        transport: Transport,
-        round_trip: Option<Duration>,
-    ) -> Self {
+impl<M: Writer> Sender<M> {
+    pub(super) fn new(messages: M, transport: Transport, peer: Option<(Token, Duration)>) -> Self {
+        let (token, round_trip) = peer.unzip();
         Self {
-            fields,
+            messages,
             transport,
+            token,
             round_trip,
-            progress: Progress { checkpoints: Checkpoints::new(), bytes: 0 },
+            progress: Progress::default(),
             refused: 0,
             ending: None,
             sent: Counts::default(),
@@ -128,41 +109,177 @@ impl Sender {
             asked: 0,
             unanswered: 0,
             verifies: false,
-            allocations: 0,
         }
     }
 
+    /// Sends for this long, as [`Limits::new`] has it.
+    fn send_for(&mut self, duration: Duration) -> io::Result<()> {
+        let begin_ns = self.progress.add(0);
+        let limits = self.limits(begin_ns, duration);
+        for _ in 0..limits.messages {
+            if let Some(now_ns) = self.send_one()?
+                && limits.is_over(now_ns, &self.progress)
+            {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn limits(&self, begin_ns: u64, duration: Duration) -> Limits {
+        Limits::new(begin_ns, duration, self.ending.as_ref())
+    }
+
+    /// Sends a message. Returns the time if the progress was recorded.
+    #[inline]
+    fn send_one(&mut self) -> io::Result<Option<u64>> {
+        self.send_or_lose()?;
+        let size = self.messages.size() as u64;
+        Ok(self.progress.add_one_of_many(size))
+    }
+
+    /// Sends a message. It counts as lost if a device's queue has no room for its datagrams.
+    #[inline]
+    pub(super) fn send_or_lose(&mut self) -> io::Result<()> {
+        match self.messages.send() {
+            Err(error)
+                if self.transport.is_datagrams() && error.raw_os_error() == Some(libc::ENOBUFS) =>
+            {
+                self.refused += 1;
+                Ok(())
+            }
+            sent => sent,
+        }
+    }
+
+    #[cfg(test)]
+    pub(super) fn socket(&self) -> BorrowedFd<'_> {
+        self.messages.socket()
+    }
+
+    /// Ends a stream, and waits until the receiver has it: for this long, after which the rest is discarded, or
+    /// with [`Sender::end_by`] for a minute longer.
+    fn end_stream(&mut self, time: Duration) -> io::Result<()> {
+        shutdown(self.messages.socket(), Shutdown::Write)?;
+        let soon = Instant::now() + time;
+        let late = soon + DRAIN_ALL;
+        let mut answer = [0; 4096];
+        loop {
+            let waits_for_all = self.ending.as_ref().is_some_and(|ending| !ending.is_stopped());
+            if Instant::now() >= (if waits_for_all { late } else { soon }) {
+                break;
+            }
+            match recv(self.messages.socket(), &mut answer[..], RecvFlags::empty()) {
+                // The receiver closes when it has everything.
+                Ok((_, 0)) => return Ok(()),
+                Ok(_) => {}
+                Err(error) if is_passing(&error.into()) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        match self.transport {
+            Transport::Tcp => socket::reset_on_close(self.messages.socket()),
+            Transport::Udp | Transport::UdpGso | Transport::Unix => Ok(()),
+        }
+    }
+
+    /// How long the receiver of a stream may take to get the rest.
+    fn drains_within(&self) -> Duration {
+        DRAIN + 4 * self.round_trip()
+    }
+
+    /// Datagrams that were lost before they were sent: a device's queue had no room for them.
+    pub fn refused(&self) -> u64 {
+        self.refused
+    }
+
+    /// The round-trip time when the flow began, as far as it is known.
+    pub fn round_trip(&self) -> Duration {
+        self.round_trip.unwrap_or_default()
+    }
+
+    /// How far it has come.
+    pub fn progress(&self) -> &Progress {
+        &self.progress
+    }
+
+    /// The state of a TCP connection; `None` for other sockets.
+    ///
+    /// # Errors
+    ///
+    /// Those of getsockopt(2).
+    pub fn tcp_info(&self) -> io::Result<Option<TcpInfo>> {
+        match self.transport {
+            Transport::Tcp => socket::tcp_info(self.messages.socket()).map(Some),
+            Transport::Udp | Transport::UdpGso | Transport::Unix => Ok(None),
+        }
+    }
+
+    /// The MTU of its path, in bytes; `None` for a Unix socket.
+    ///
+    /// # Errors
+    ///
+    /// Those of getsockopt(2).
+    pub fn mtu_bytes(&self) -> io::Result<Option<u32>> {
+        match self.transport {
+            Transport::Unix => Ok(None),
+            Transport::Tcp | Transport::Udp | Transport::UdpGso => {
+                socket::mtu_bytes(self.messages.socket()).map(Some)
+            }
+        }
+    }
+
+    /// The size of its socket's send buffer, in bytes.
+    ///
+    /// # Errors
+    ///
+    /// Those of getsockopt(2).
+    pub fn buffer_bytes(&self) -> io::Result<u32> {
+        socket::buffer_bytes(self.messages.socket()).map(|(send, _)| send)
+    }
+}
+
+impl Sender<Block> {
+    /// Sends blocks for this long, or longer until it has made sixteen checkpoints, but for at most fifteen
+    /// seconds.
+    ///
+    /// # Errors
+    ///
+    /// Those of send(2); `TimedOut` if the receiver takes nothing for ten seconds.
+    pub fn stream(&mut self, duration: Duration) -> io::Result<()> {
+        let allocated = allocations();
+        let sent = self.send_for(duration);
+        self.progress.count_allocations_since(allocated);
+        sent
+    }
+
+    /// How many blocks it has sent, those that were lost before they left included.
+    pub fn blocks(&self) -> u64 {
+        self.progress.bytes() / self.messages.size() as u64
+    }
+
+    /// Ends the flow, and waits until the receiver has everything. Data of a stream that has not arrived after
+    /// half a second and four round trips is discarded. With datagrams, it waits for the last one and those before
+    /// it, for at most ten seconds.
+    ///
+    /// # Errors
+    ///
+    /// Those of send(2) and recv(2).
+    pub fn end(&mut self) -> io::Result<()> {
+        match &self.token {
+            Some(token) if self.transport.is_datagrams() => {
+                token.part(self.messages.socket(), DRAIN_DATAGRAMS)
+            }
+            _ => self.end_stream(self.drains_within()),
+        }
+    }
+}
+
+impl Sender {
     /// Ends by `ending` too. The flow then lasts as long as asked, however few checkpoints it has made, and
     /// waits longer until everything has arrived.
     pub fn end_by(&mut self, ending: Ending) {
         self.ending = Some(ending);
-    }
-
-    fn is_stopped(&self) -> bool {
-        let ending = self.ending.as_ref();
-        ending.is_some_and(|end| end.stop.load(Ordering::Relaxed))
-    }
-
-    /// When a flow that began at this time ends.
-    pub(super) fn limits(&self, begin_ns: u64, duration: Duration) -> Limits {
-        let duration_ns = u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
-        let end_ns = begin_ns.saturating_add(duration_ns);
-        match &self.ending {
-            Some(ending) => Limits {
-                end_ns,
-                last_ns: end_ns,
-                checkpoints_least: 0,
-                messages: ending.messages,
-                stop: Some(Arc::clone(&ending.stop)),
-            },
-            None => Limits {
-                end_ns,
-                last_ns: begin_ns + LONGEST_NS,
-                checkpoints_least: CHECKPOINTS_LEAST,
-                messages: u64::MAX,
-                stop: None,
-            },
-        }
     }
 
     /// Holds back data that does not fill a packet while something is unacknowledged, so that the end of a
@@ -173,7 +290,7 @@ impl Sender {
     ///
     /// Those of setsockopt(2).
     pub fn join_small(&mut self) -> io::Result<()> {
-        Ok(sockopt::set_tcp_nodelay(self.fields.socket(), false)?)
+        Ok(sockopt::set_tcp_nodelay(self.messages.socket(), false)?)
     }
 
     /// Compares every byte of the answers, instead of a word of each piece.
@@ -188,18 +305,7 @@ impl Sender {
     ///
     /// Those of [`FieldSender::send`] and [`FieldSender::complete`].
     pub fn stream(&mut self, duration: Duration) -> io::Result<()> {
-        self.measured(|sender| {
-            let begin_ns = sender.progress.add(0);
-            let limits = sender.limits(begin_ns, duration);
-            for _ in 0..limits.messages {
-                if let Some(now_ns) = sender.send_one()?
-                    && limits.is_over(now_ns, &sender.progress)
-                {
-                    break;
-                }
-            }
-            Ok(())
-        })
+        self.measured(|sender| sender.send_for(duration))
     }
 
     /// Sends `burst` messages for each request of the receiver ([`super::Receiver::ask`]). Ends with the
@@ -238,11 +344,15 @@ impl Sender {
         while length < REQUEST_BYTES {
             let rest = &mut received[length..];
             *calls += 1;
-            match recv(self.fields.socket(), rest, RecvFlags::empty()) {
+            match recv(self.messages.socket(), rest, RecvFlags::empty()) {
                 Ok((_, 0)) => return Err(ErrorKind::UnexpectedEof.into()),
                 // A datagram arrives whole, so this is not a request.
                 Ok((_, more)) if more < REQUEST_BYTES && self.transport.is_datagrams() => {
-                    return Err(other_bytes());
+                    let socket = self.messages.socket();
+                    let is_taken = |token: &Token| token.takes(&received[..more], socket);
+                    if !self.token.as_ref().is_some_and(is_taken) {
+                        return Err(wrong_bytes());
+                    }
                 }
                 Ok((_, more)) => {
                     length += more;
@@ -253,34 +363,7 @@ impl Sender {
                 Err(_) => return Ok(false),
             }
         }
-        if received == request() { Ok(true) } else { Err(other_bytes()) }
-    }
-
-    /// Sends a message. Returns the time if the progress was recorded.
-    #[inline]
-    fn send_one(&mut self) -> io::Result<Option<u64>> {
-        self.send_or_lose()?;
-        let size = self.fields.messages().size() as u64;
-        Ok(self.progress.add_one_of_many(size))
-    }
-
-    /// Sends a message. It counts as lost if a device's queue has no room for its datagrams.
-    #[inline]
-    pub(super) fn send_or_lose(&mut self) -> io::Result<()> {
-        match self.fields.send() {
-            Err(error)
-                if self.transport.is_datagrams() && error.raw_os_error() == Some(libc::ENOBUFS) =>
-            {
-                self.refused += 1;
-                Ok(())
-            }
-            sent => sent,
-        }
-    }
-
-    #[cfg(test)]
-    pub(super) fn socket(&self) -> std::os::fd::BorrowedFd<'_> {
-        self.fields.socket()
+        if received == request() { Ok(true) } else { Err(wrong_bytes()) }
     }
 
     /// Counts what the thread uses during the work, then waits until the kernel is done with what was sent.
@@ -288,22 +371,22 @@ impl Sender {
         &mut self,
         work: impl FnOnce(&mut Self) -> io::Result<()>,
     ) -> io::Result<()> {
-        let counts = self.fields.counts();
+        let counts = self.messages.counts();
         let (worked, usage) = ThreadUsage::around(|| {
             let allocated = allocations();
             let worked = work(self);
-            self.allocations += allocations() - allocated;
+            self.progress.count_allocations_since(allocated);
             worked
         });
-        self.sent = self.fields.counts().since(&counts);
+        self.sent = self.messages.counts().since(&counts);
         self.usage = usage;
         worked?;
         // With few messages, this may be the only checkpoint.
         if self.ending.is_some() {
-            self.progress.checkpoints.end(self.progress.bytes);
+            self.progress.end();
         }
         // io_uring reports completions to the thread that sent.
-        self.fields.complete()
+        self.messages.complete()
     }
 
     /// How long it takes until a message's bytes may be changed, in nanoseconds from before it is sent: until
@@ -313,10 +396,10 @@ impl Sender {
     ///
     /// Those of [`FieldSender::send`] and [`FieldSender::complete`].
     pub fn reusable_after_ns(&mut self) -> io::Result<u64> {
-        self.fields.complete()?;
+        self.messages.complete()?;
         let begin_ns = now();
-        self.fields.send()?;
-        self.fields.complete()?;
+        self.messages.send()?;
+        self.messages.complete()?;
         Ok(now() - begin_ns)
     }
 
@@ -328,12 +411,12 @@ impl Sender {
     ///
     /// Those of [`FieldSender::send`] and [`FieldSender::complete`].
     pub fn pollution_ns(&mut self, victim: &Victim, messages: u32) -> io::Result<f64> {
-        self.fields.complete()?;
+        self.messages.complete()?;
         victim.more_ns(|| {
             for _ in 0..messages {
-                self.fields.send()?;
+                self.messages.send()?;
             }
-            self.fields.complete()
+            self.messages.complete()
         })
     }
 
@@ -345,7 +428,7 @@ impl Sender {
     ///
     /// Those of shutdown(2) and recv(2); those of [`FieldSender::complete`].
     pub fn end(&mut self) -> io::Result<()> {
-        self.end_within(DRAIN + 4 * self.round_trip())
+        self.end_within(self.drains_within())
     }
 
     /// As [`Sender::end`], with another limit for how long the receiver may take.
@@ -354,7 +437,7 @@ impl Sender {
     ///
     /// Those of [`Sender::end`].
     pub fn end_within(&mut self, time: Duration) -> io::Result<()> {
-        self.fields.complete()?;
+        self.messages.complete()?;
         if self.round_trip.is_none() {
             return Ok(());
         }
@@ -362,59 +445,24 @@ impl Sender {
             std::thread::sleep(LAST + self.round_trip());
             return Ok(());
         }
-        shutdown(self.fields.socket(), Shutdown::Write)?;
-        let soon = Instant::now() + time;
-        let late = soon + DRAIN_ALL;
-        let mut answer = [0; 4096];
-        loop {
-            let waits_for_all = self.ending.is_some() && !self.is_stopped();
-            if Instant::now() >= (if waits_for_all { late } else { soon }) {
-                break;
-            }
-            match recv(self.fields.socket(), &mut answer[..], RecvFlags::empty()) {
-                // The receiver closes when it has everything.
-                Ok((_, 0)) => return Ok(()),
-                Ok(_) => {}
-                Err(error) if is_passing(&error.into()) => {}
-                Err(error) => return Err(error.into()),
-            }
-        }
-        match self.transport {
-            Transport::Tcp => socket::reset_on_close(self.fields.socket()),
-            Transport::Udp | Transport::UdpGso | Transport::Unix => Ok(()),
-        }
+        self.end_stream(time)
     }
 
     /// Returns the messages of a flow that has ended; the next one to send is the one that would have
     /// followed.
     pub fn into_messages(self) -> Messages {
-        self.fields.into_messages()
+        self.messages.into_messages()
     }
 
     /// What it has done in total.
     pub fn counts(&self) -> Counts {
-        self.fields.counts()
+        self.messages.counts()
     }
 
     /// What it did while it streamed or echoed, without single messages and without the wait at the end. System
     /// calls include those that receive answers and requests, or wait for them.
     pub fn sent(&self) -> Counts {
         self.sent
-    }
-
-    /// Datagrams that were lost before they were sent: a device's queue had no room for them.
-    pub fn refused(&self) -> u64 {
-        self.refused
-    }
-
-    /// The round-trip time when the flow began, as far as it is known.
-    pub fn round_trip(&self) -> Duration {
-        self.round_trip.unwrap_or_default()
-    }
-
-    /// Its progress, recorded from time to time.
-    pub fn checkpoints(&self) -> &[Checkpoint] {
-        self.progress.checkpoints.as_slice()
     }
 
     /// What its thread used while it sent.
@@ -426,50 +474,9 @@ impl Sender {
     pub fn unanswered(&self) -> (u64, u64) {
         (self.asked, self.unanswered)
     }
-
-    /// The state of a TCP connection; `None` for other sockets.
-    ///
-    /// # Errors
-    ///
-    /// Those of getsockopt(2).
-    pub fn tcp_info(&self) -> io::Result<Option<TcpInfo>> {
-        match self.transport {
-            Transport::Tcp => socket::tcp_info(self.fields.socket()).map(Some),
-            Transport::Udp | Transport::UdpGso | Transport::Unix => Ok(None),
-        }
-    }
-
-    /// Memory allocations while it sent.
-    pub fn allocations(&self) -> u64 {
-        self.allocations
-    }
 }
 
 #[inline]
 pub(super) fn now() -> u64 {
     now_ns(ClockId::MonotonicRaw)
-}
-
-/// Consecutive waits of [`POLL_INTERVAL`] in which nothing arrived.
-#[derive(Default)]
-pub(super) struct Waits(u32);
-
-impl Waits {
-    /// Counts another one. False if the flow is stopped, and nothing has arrived for as long as data may be
-    /// in flight.
-    ///
-    /// # Errors
-    ///
-    /// `TimedOut` if nothing has arrived for [`STALLED`].
-    pub(super) fn go_on(&mut self, limits: &Limits, patience: Duration) -> io::Result<bool> {
-        self.0 += 1;
-        let waited = self.0 * POLL_INTERVAL;
-        if limits.is_stopped() {
-            Ok(waited < patience)
-        } else if waited > STALLED {
-            Err(no_answer())
-        } else {
-            Ok(true)
-        }
-    }
 }

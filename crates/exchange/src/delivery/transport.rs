@@ -4,7 +4,7 @@
 use std::io;
 use std::os::fd::OwnedFd;
 
-use super::POLL_INTERVAL;
+use crate::progress::POLL_INTERVAL;
 use crate::rendezvous::Over;
 use costof_os::net::segments::{self, SEGMENT_BYTES};
 use costof_os::net::socket::receive_within;
@@ -21,6 +21,16 @@ pub enum Transport {
     UdpGso,
     /// A Unix stream socket.
     Unix,
+}
+
+impl From<Over> for Transport {
+    fn from(over: Over) -> Self {
+        match over {
+            Over::Tcp => Self::Tcp,
+            Over::Udp => Self::Udp,
+            Over::Unix => Self::Unix,
+        }
+    }
 }
 
 impl Transport {

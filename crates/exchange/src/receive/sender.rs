@@ -1,5 +1,6 @@
 //! The sender for measuring receivers: it sends as fast as it can.
 
+use crate::progress::POLL_INTERVAL;
 use crate::rendezvous::{Listener, Over};
 use costof_os::cpu::clock::{ClockId, now_ns};
 use costof_os::memory::allocator::allocations;
@@ -14,13 +15,10 @@ use costof_os::net::zerocopy::{self, Completions};
 use std::io::{self, ErrorKind};
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
 use rustix::event::PollFlags;
 use rustix::net::{RecvFlags, SendFlags, recv, send, sockopt};
 
-/// How long a call waits before it checks whether to go on.
-const POLL_INTERVAL: Duration = Duration::from_millis(50);
 /// About how much memory the messages that are sent without a copy occupy, and how many they are at most.
 const UNCOPIED_BYTES: usize = 16 << 20;
 const UNCOPIED_MOST: usize = 512;
@@ -84,6 +82,7 @@ impl Sender {
             (Some(flow), None) if flow.over != Over::Udp => flow,
             _ => return Err(ErrorKind::InvalidInput.into()),
         };
+        let token = flow.token;
         let socket = flow.socket;
         receive_within(&socket, POLL_INTERVAL)?;
         sockopt::set_socket_timeout(&socket, sockopt::Timeout::Send, Some(POLL_INTERVAL))?;
@@ -94,7 +93,7 @@ impl Sender {
                 ))
             })?;
         }
-        send(&socket, listener.token(), SendFlags::NOSIGNAL)?;
+        token.send(&socket)?;
         await_ready(&socket, stop)?;
         let apart = size.next_multiple_of(base_page_bytes());
         let places = match by {

@@ -1,8 +1,10 @@
 //! What has arrived at the receiver of a stream, whether it matches what was sent, and when it
 //! arrived.
 
-use super::{Checkpoint, Checkpoints, Expected, HEADER_BYTES, NUMBER_BYTES, wrong_bytes};
-use crate::silence::Silence;
+use super::HEADER_BYTES;
+use crate::content::numbered::{NUMBER_BYTES, Numbered};
+use crate::content::wrong_bytes;
+use crate::progress::{Checkpoint, Checkpoints, Silence};
 use std::io;
 use std::time::{Duration, Instant};
 
@@ -12,7 +14,7 @@ const MAX_DURATION_NS: u64 = 60_000_000_000;
 /// The messages of one transfer, at the receiver.
 #[derive(Debug)]
 pub struct Incoming {
-    expected: Expected,
+    expected: Numbered,
     bytes: u64,
     messages: u64,
     /// The header of the first message, as far as it has arrived.
@@ -34,7 +36,7 @@ impl Incoming {
     /// Messages of `size` bytes, each with a header. With a window, the arrival of each is recorded.
     pub fn new(size: usize, window: Option<u64>) -> Incoming {
         Incoming {
-            expected: Expected::new(size, HEADER_BYTES),
+            expected: Numbered::new(size, HEADER_BYTES),
             bytes: 0,
             messages: 0,
             header: [0; HEADER_BYTES],
@@ -52,7 +54,7 @@ impl Incoming {
     /// Messages without a header, which may be shorter than one: both ends know the duration.
     pub fn without_header(size: usize, duration: Duration) -> Incoming {
         Incoming {
-            expected: Expected::new(size, 0),
+            expected: Numbered::new(size, 0),
             duration_ns: duration.as_nanos() as u64,
             ..Incoming::new(0, None)
         }

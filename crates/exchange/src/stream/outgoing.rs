@@ -1,7 +1,8 @@
 //! What the sender of a stream has sent, and how much of it has arrived.
 
-use super::{Checkpoint, Checkpoints};
-use super::{HEADER_BYTES, MIN_MESSAGE_BYTES, NUMBER_BYTES};
+use super::{HEADER_BYTES, MIN_MESSAGE_BYTES};
+use crate::content::numbered::NUMBER_BYTES;
+use crate::progress::{Checkpoint, Checkpoints};
 use costof_os::cpu::clock::{ClockId, now_ns};
 use costof_os::memory::pattern::pattern;
 use std::collections::VecDeque;

@@ -8,8 +8,7 @@ pub mod study;
 pub mod tcp;
 
 use super::{MessageReceiver, MessageSender};
-use crate::datagrams;
-use crate::rendezvous::{Address, Listener, Over};
+use crate::rendezvous::{Address, Listener, Over, datagrams};
 use costof_os::net::socket::{DATAGRAM_MOST_BYTES, mtu_bytes};
 use std::borrow::Cow;
 use std::collections::BTreeMap;

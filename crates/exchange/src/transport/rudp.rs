@@ -13,9 +13,9 @@ use std::time::{Duration, Instant};
 use rudp::socket::Socket;
 use rudp::{Accept, Config, Connection, ConnectionId, Event, Reason};
 
-use super::{POLL_INTERVAL, Transport, Wait};
-use crate::datagrams;
-use crate::rendezvous::{Address, Listener, TIMEOUT, check_wanted};
+use super::{Transport, Wait};
+use crate::progress::POLL_INTERVAL;
+use crate::rendezvous::{Address, Listener, TIMEOUT, check_wanted, datagrams};
 use costof_os::random;
 
 /// How many polls a spinning receive makes instead of waiting for one [`POLL_INTERVAL`].

@@ -94,7 +94,6 @@ impl<T: TryReceive> Transport for StudyClient<T> {
 pub struct StudyServer<T> {
     datagrams: T,
     receiver: Receiver,
-    token: Vec<u8>,
     request: Vec<u8>,
     acknowledgement: Vec<u8>,
     /// What every message must contain.
@@ -102,12 +101,11 @@ pub struct StudyServer<T> {
 }
 
 impl<T: Transport> StudyServer<T> {
-    /// For messages of this size in bytes, between ends that connected with this token.
-    pub fn new(datagrams: T, size: usize, token: &[u8]) -> Self {
+    /// For messages of this size in bytes.
+    pub fn new(datagrams: T, size: usize) -> Self {
         Self {
             datagrams,
             receiver: Receiver::default(),
-            token: token.to_vec(),
             request: vec![0; SEQUENCE_NUMBER_BYTES + size],
             acknowledgement: Vec::with_capacity(SEQUENCE_NUMBER_BYTES),
             expected: message(size),
@@ -123,11 +121,6 @@ impl<T: Transport> Transport for StudyServer<T> {
     #[inline]
     fn receive(&mut self, _: &mut Vec<u8>) -> io::Result<bool> {
         if !self.datagrams.receive(&mut self.request)? {
-            return Ok(false);
-        }
-        if self.request == self.token {
-            // The client has not received its token back, and a request is as long as the token.
-            self.datagrams.send(&mut self.token)?;
             return Ok(false);
         }
         let new = self.receiver.handle_datagram(&self.request, &mut self.acknowledgement);
@@ -231,20 +224,19 @@ mod tests {
     #[test]
     fn each_request_is_acknowledged_and_a_message_that_comes_twice_is_one() {
         let request = |number: u64, data: &[u8]| [&number.to_be_bytes()[..], data].concat();
-        let token = b"0123456789abcdef";
         let data = message(8);
         let [first, second] = [0, 1].map(|number| request(number, &data));
         let wrong = request(2, b"message!");
-        let came = [token.to_vec(), first.clone(), first, second, wrong];
+        let came = [first.clone(), first, second, wrong];
         let datagrams = Given(came.into(), Vec::new());
-        let mut server = Server::new(StudyServer::new(datagrams, 8, token), 8);
-        let new: Vec<bool> = (0..4).map(|_| server.answer().unwrap()).collect();
-        assert_eq!(new, [false, true, false, true]);
+        let mut server = Server::new(StudyServer::new(datagrams, 8), 8);
+        let new: Vec<bool> = (0..3).map(|_| server.answer().unwrap()).collect();
+        assert_eq!(new, [true, false, true]);
         let error = server.answer().unwrap_err();
         assert_eq!(error.kind(), ErrorKind::InvalidData);
         assert!(!server.answer().unwrap());
         let number = |number: u64| number.to_be_bytes().to_vec();
-        let sent = [token.to_vec(), number(0), number(0), number(1), number(2)];
+        let sent = [number(0), number(0), number(1), number(2)];
         assert_eq!(server.transport.datagrams.1, sent);
     }
 }

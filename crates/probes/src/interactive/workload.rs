@@ -7,7 +7,7 @@ use crate::rudp::carrier::{Stack, Transfer};
 use crate::rudp::loss::Loss;
 use crate::rudp::roles as datagram_roles;
 use crate::{copy, rudp};
-use costof_exchange::delivery::Ending;
+use costof_exchange::progress::Ending;
 use costof_measure::meter::Meter;
 use costof_measure::probe::{Measure, RoleAt};
 use costof_model::Text;

@@ -279,7 +279,7 @@ impl Exchange {
             Transport::Study => {
                 let accepted = acceptor.accept(meter, |listener, stop| {
                     let socket = Socket::accept(listener, wait, stop)?;
-                    Ok(StudyServer::new(socket, size, listener.token()))
+                    Ok(StudyServer::new(socket, size))
                 })?;
                 run_if_accepted(accepted, server, meter)
             }
@@ -313,20 +313,20 @@ impl Exchange {
         }
     }
 
-    /// Runs the server's end over a stamped socket to the client that knows the token.
+    /// Runs the server's end over a stamped socket to the client.
     ///
     /// # Errors
     /// Why the ends do not connect; those of the end.
     pub(crate) fn accept_stamped(
         &self,
         link: &str,
-        (socket, token): (Stamped, &[u8]),
+        socket: Stamped,
         server: impl StampedEnd,
         meter: &mut Meter<'_>,
     ) -> Result<(), Failure> {
         match self.transport {
             Transport::Socket(_) => server.run(socket, meter),
-            Transport::Study => server.run(StudyServer::new(socket, self.size, token), meter),
+            Transport::Study => server.run(StudyServer::new(socket, self.size), meter),
             Transport::Rudp => {
                 let accepted = StampedRudp::accept(socket, stamped_config(link, self.size));
                 server.run(accepted.map_err(|error| broken(&error))?, meter)

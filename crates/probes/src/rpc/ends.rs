@@ -11,7 +11,7 @@ use crate::wake::Awake;
 use costof_exchange::rendezvous::{self, Flow};
 use costof_exchange::rpc_server::RpcServer;
 use costof_rpc::{Client, Options, RpcError, Socket, Stack};
-use std::io::{self, Write};
+use std::io;
 use std::time::Duration;
 
 /// How long the role's own thread sleeps until it checks whether it is stopped. It shares a CPU with the
@@ -56,7 +56,10 @@ where
         let server = self.server.take().expect("it is prepared");
         let accepted = self.acceptor.accept(meter, |listener, stop| {
             let flows = listener.accept(stop)?.into_iter();
-            let answered = |flow: Flow| answer_token(flow.into_socket()?.into(), listener.token());
+            let answered = |flow: Flow| {
+                flow.send_token()?;
+                Ok(Socket::from(flow.into_socket()?))
+            };
             flows.map(answered).collect::<io::Result<_>>()
         })?;
         let Some((_awake, sockets)) = accepted else {
@@ -78,11 +81,6 @@ where
 /// If the threads cannot be started.
 pub(super) fn start(stack: Stack) -> Result<RpcServer, Failure> {
     RpcServer::start(stack).map_err(|error| broken(&error))
-}
-
-fn answer_token(socket: Socket, token: &[u8]) -> io::Result<Socket> {
-    (&socket).write_all(token)?;
-    Ok(socket)
 }
 
 /// Connects to the end that is called, with as many connections as asked for.

@@ -141,17 +141,16 @@ impl RoleAt<Stages> for Server {
     }
 
     fn run(&mut self, point: &At<Stages>, meter: &mut Meter<'_>) -> Result<(), Failure> {
-        let accepted = self.0.accept(meter, |listener, stop| {
-            let socket = Socket::accept(listener, point.wait.into(), stop)?;
-            Ok((socket, listener.token().to_vec()))
-        })?;
-        let Some((_awake, (socket, token))) = accepted else {
+        let wait = point.wait.into();
+        let accepted =
+            self.0.accept(meter, |listener, stop| Socket::accept(listener, wait, stop))?;
+        let Some((_awake, socket)) = accepted else {
             return Ok(());
         };
         let stamped = ping_pong::stamped(socket, Stamped::new)?;
         let answering = Answering(point.size);
         let exchange = point.exchange();
-        exchange.accept_stamped(&point.link, (stamped, &token), answering, meter)
+        exchange.accept_stamped(&point.link, stamped, answering, meter)
     }
 }
 

@@ -3,7 +3,7 @@ use crate::rendezvous::Over;
 use crate::transport::rudp::stamped::StampedRudp;
 use crate::transport::stamped::Stamped;
 use crate::transport::study::{StudyClient, StudyServer};
-use crate::transport::testing::{TOKEN, pair, serve};
+use crate::transport::testing::{pair, serve};
 use crate::transport::{Wait, is_end};
 use costof_os::net::timestamps::SwitchedOn;
 use rudp::Config;
@@ -77,7 +77,7 @@ fn messages_over_stamped_datagrams_are_stamped_at_both_ends() {
             let server = Stamped::new(server).unwrap();
             let server = std::thread::spawn(move || match transport {
                 "rudp" => served(StampedRudp::accept(server, Config::default()).unwrap(), SIZE),
-                "study" => served(StudyServer::new(server, SIZE, TOKEN), SIZE),
+                "study" => served(StudyServer::new(server, SIZE), SIZE),
                 _ => served(server, SIZE),
             });
             let client = Stamped::new(client).unwrap();

@@ -10,10 +10,10 @@ use super::{
     Accepted, Connected, Endpoint, POLL_INTERVAL, Parameters, READ_BYTES, Transport, WINDOW_BYTES,
 };
 use crate::rendezvous::Listener;
+use crate::rendezvous::{self, datagrams};
 use crate::stream::{
     Datagrams, Incoming, MessageReceiver, MessageSender, Outgoing, SenderStatistics,
 };
-use crate::{datagrams, rendezvous};
 use costof_os::net::socket::{dropped_datagrams, set_buffer_bytes};
 use quinn::congestion::{BbrConfig, ControllerFactory, CubicConfig, NewRenoConfig};
 use quinn::{

@@ -1,8 +1,7 @@
 //! The library `rudp` with its own driver.
 
 use super::{Accepted, Connected, Endpoint, POLL_INTERVAL, Transport, WINDOW_BYTES};
-use crate::datagrams;
-use crate::rendezvous::Listener;
+use crate::rendezvous::{Listener, datagrams};
 use crate::stream::{
     Datagrams, Incoming, MessageReceiver, MessageSender, Outgoing, SenderStatistics,
 };

@@ -1,8 +1,8 @@
 //! The study's protocol over a socket.
 
 use super::{Accepted, Connected, Endpoint, POLL_INTERVAL, Transport};
-use crate::datagrams::{self, is_passing, send};
 use crate::rendezvous::Listener;
+use crate::rendezvous::datagrams::{self, is_passing, send};
 use crate::stream::{
     Datagrams, Incoming, MessageReceiver, MessageSender, Outgoing, SenderStatistics,
 };

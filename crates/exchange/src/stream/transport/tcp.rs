@@ -2,7 +2,7 @@
 //! count back for it.
 
 use super::{Accepted, Connected, Endpoint, POLL_INTERVAL, READ_BYTES, Transport};
-use crate::datagrams::is_passing;
+use crate::rendezvous::datagrams::is_passing;
 use crate::rendezvous::{self, Listener, Over, only};
 use crate::stream::{Incoming, MessageReceiver, MessageSender, Outgoing, SenderStatistics};
 use costof_os::net::socket::{has_gone, mtu_bytes, reset_on_close, tcp_info};
@@ -36,10 +36,9 @@ impl Transport for Tcp {
 
 /// The connection from the sender.
 pub(super) fn accept(listener: &Listener, stop: &AtomicBool) -> io::Result<TcpStream> {
-    let mut stream = TcpStream::from(only(listener.accept(stop)?).into_socket()?);
-    // The sender waits for it.
-    stream.write_all(listener.token())?;
-    Ok(stream)
+    let flow = only(listener.accept(stop)?);
+    flow.send_token()?;
+    Ok(flow.into_socket()?.into())
 }
 
 /// A sender over a connection to the receiver.

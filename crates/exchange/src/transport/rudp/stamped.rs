@@ -8,8 +8,9 @@ use std::time::{Duration, Instant};
 use rudp::{Config, ConnectionId, Endpoint, Event, Reason, Time};
 
 use super::{SPINS_PER_POLL, accept_one, receive_among, send_by};
+use crate::progress::POLL_INTERVAL;
 use crate::transport::stamped::{Stamped, Stamps};
-use crate::transport::{POLL_INTERVAL, Transport, Wait};
+use crate::transport::{Transport, Wait};
 use costof_os::random;
 
 /// The longest datagram that can arrive.

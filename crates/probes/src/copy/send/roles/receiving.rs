@@ -9,8 +9,9 @@ use crate::net::rendezvous::{self, broken};
 use crate::net::soft_interrupts::{COUNTED, SoftInterrupts, listed};
 use crate::net::windows;
 use crate::prelude::*;
-use costof_exchange::delivery::{self, Receiver};
+use costof_exchange::delivery::{self, Content, Receiver};
 use costof_exchange::rendezvous::Listener;
+use costof_exchange::stream::Datagrams;
 use costof_model::protocol::Rendezvous;
 use costof_os::memory::fields::Messages;
 use std::io::{self, ErrorKind};
@@ -59,7 +60,7 @@ impl Receiving {
         point: &At<CopySend>,
         stop: &AtomicBool,
     ) -> Result<Option<Vec<Receiver>>, Failure> {
-        match delivery::accept(listener, point.transport(), point.shape(), stop) {
+        match delivery::accept(listener, point.transport(), Content::Fields(point.shape()), stop) {
             Err(error) if error.kind() == ErrorKind::Unsupported => {
                 unsupported!("{error}")
             }
@@ -103,7 +104,7 @@ impl Receiving {
         bursts: Vec<Burst>,
         meter: &mut Meter<'_>,
     ) -> Result<(), Failure> {
-        let checkpoints: Vec<_> = flows.iter().map(Receiver::checkpoints).collect();
+        let checkpoints: Vec<_> = flows.iter().map(|flow| flow.progress().checkpoints()).collect();
         let Some(settled) = windows::settled(&checkpoints) else {
             if self.is_interactive {
                 return Ok(());
@@ -131,13 +132,14 @@ impl Receiving {
         flows: &[Receiver],
         meter: &mut Meter<'_>,
     ) -> Result<(), Failure> {
-        let arrived: u64 = flows.iter().map(Receiver::datagrams).sum();
-        meter.value(ARRIVED, arrived as f64);
+        let datagrams = flows.iter().map(Receiver::datagrams).collect::<io::Result<Vec<_>>>();
+        let datagrams = datagrams.map_err(|error| failed(point, &error))?;
+        let sum =
+            |of: fn(&Datagrams) -> u64| datagrams.iter().flatten().map(of).sum::<u64>() as f64;
+        meter.value(ARRIVED, sum(|datagrams| datagrams.arrived));
         // The socket counts several that arrive at once as one.
         if point.over != Over::UdpGso {
-            let dropped = flows.iter().map(Receiver::dropped).sum::<io::Result<u64>>();
-            let dropped = dropped.map_err(|error| failed(point, &error))?;
-            meter.value(DROPPED, dropped as f64);
+            meter.value(DROPPED, sum(|datagrams| datagrams.dropped));
         }
         Ok(())
     }
@@ -196,7 +198,7 @@ impl RoleAt<CopySend> for Receiving {
         let used = self.cpus.used(flows.len());
         let interrupts = SoftInterrupts::watch(used.into_iter().collect());
         let bursts = self.receive(point, &mut flows, stop);
-        self.arrived_bytes = flows.iter().map(Receiver::bytes).sum();
+        self.arrived_bytes = flows.iter().map(|flow| flow.progress().bytes()).sum();
         let bursts = bursts?;
         if !flows.iter().all(Receiver::last_piece_is_right) {
             fail!("the received bytes differ from those sent");
@@ -206,7 +208,7 @@ impl RoleAt<CopySend> for Receiving {
         if point.transport().is_datagrams() {
             Receiving::report_datagrams(point, &flows, meter)?;
         }
-        meter.allocated(flows.iter().map(Receiver::allocations).sum());
+        meter.allocated(flows.iter().map(|flow| flow.progress().allocations()).sum());
         Ok(())
     }
 }

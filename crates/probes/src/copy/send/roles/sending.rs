@@ -12,7 +12,8 @@ use crate::net::rendezvous::{self, cannot_reach};
 use crate::net::soft_interrupts::{SoftInterrupts, left_to_count};
 use crate::net::windows::{self, KIB};
 use crate::prelude::*;
-use costof_exchange::delivery::{self, Counts, Ending, Sender};
+use costof_exchange::delivery::{self, Counts, Sender};
+use costof_exchange::progress::Ending;
 use costof_exchange::rendezvous::Address;
 use costof_model::protocol::{ClockSource, Rendezvous};
 use costof_os::memory::fields::Messages;
@@ -160,14 +161,14 @@ impl Sending {
         }
         self.report_rate(flows, meter)?;
         if let Some(interrupts) = interrupts {
-            let bytes = flows.iter().map(|flow| windows::bytes(flow.checkpoints()));
+            let bytes = flows.iter().map(|flow| windows::bytes(flow.progress().checkpoints()));
             interrupts.report(bytes.sum(), meter);
         }
         Self::report_calls(flows, meter);
         meter.allocated(match point.allocate {
             // Allocation is part of what is measured.
             Allocate::PerMessage => 0,
-            Allocate::Once => flows.iter().map(Sender::allocations).sum(),
+            Allocate::Once => flows.iter().map(|flow| flow.progress().allocations()).sum(),
         });
         Ok(())
     }
@@ -201,7 +202,7 @@ impl Sending {
 
     /// Reports the CPU time of sending, and the rate where the receiver may not know it.
     fn report_rate(&self, flows: &[Sender], meter: &mut Meter<'_>) -> Result<(), Failure> {
-        let checkpoints: Vec<_> = flows.iter().map(Sender::checkpoints).collect();
+        let checkpoints: Vec<_> = flows.iter().map(|flow| flow.progress().checkpoints()).collect();
         let mut settled = windows::settled(&checkpoints);
         if self.ending.is_some() {
             settled = settled.or_else(|| windows::whole(&checkpoints));
@@ -327,7 +328,7 @@ impl RoleAt<CopySend> for Sending {
         let sent = self.send(point, &mut flows, meter);
         self.sent = flows.iter().map(|flow| flow.counts().messages).sum();
         sent?;
-        each(&mut flows, &self.cpus, Sender::end).map_err(|error| failed(point, &error))?;
+        each(&mut flows, &self.cpus, <Sender>::end).map_err(|error| failed(point, &error))?;
         Self::report_fate(point, &flows, meter)?;
         if self.rendezvous.sink.is_some() {
             // No receiver checks which message arrives. The next point starts with the messages

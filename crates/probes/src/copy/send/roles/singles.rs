@@ -100,7 +100,7 @@ pub(super) fn measure(
 mod tests {
     use super::super::messages;
     use super::*;
-    use costof_exchange::delivery;
+    use costof_exchange::delivery::{self, Content};
     use costof_exchange::rendezvous::Listener;
     use costof_measure::meter::Record;
     use costof_model::testing::launch_message;
@@ -116,10 +116,9 @@ mod tests {
         let address = std::net::IpAddr::from(Ipv4Addr::LOCALHOST);
         let listener = Listener::open(transport.over(), address, (0, 0), 1, TOKEN).unwrap();
         let address = listener.address().unwrap();
-        let stop = AtomicBool::new(false);
+        let (stop, content) = (AtomicBool::new(false), Content::Fields(point.shape()));
         let (mut flows, _receivers) = thread::scope(|scope| {
-            let accepted =
-                scope.spawn(|| delivery::accept(&listener, transport, point.shape(), &stop));
+            let accepted = scope.spawn(|| delivery::accept(&listener, transport, content, &stop));
             let messages = messages(&point, &mut Rng::with_seed(1)).unwrap();
             let primitive = point.full_primitive().unwrap();
             let flows = delivery::call(transport, &address, None, TOKEN, primitive, messages);

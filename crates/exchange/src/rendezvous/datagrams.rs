@@ -6,7 +6,7 @@ use std::net::UdpSocket;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-use crate::rendezvous::{self, Address, Listener, Over, TIMEOUT, check_wanted, only};
+use super::{Address, Listener, Over, TIMEOUT, Token, check_wanted, only};
 
 /// How long an end waits before it checks whether it should stop.
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
@@ -18,8 +18,10 @@ const POLL_INTERVAL: Duration = Duration::from_millis(10);
 ///
 /// Those of [`Listener::accept`]; `TimedOut` if the client does not begin.
 pub fn accept(listener: &Listener, stop: &AtomicBool) -> io::Result<UdpSocket> {
-    let socket = UdpSocket::from(only(listener.accept(stop)?).into_socket()?);
-    answer(&socket, listener.token(), stop)?;
+    let mut flow = only(listener.accept(stop)?);
+    flow.connect()?;
+    let socket = UdpSocket::from(flow.socket);
+    answer(&socket, &flow.token, stop)?;
     Ok(socket)
 }
 
@@ -27,24 +29,23 @@ pub fn accept(listener: &Listener, stop: &AtomicBool) -> io::Result<UdpSocket> {
 ///
 /// # Errors
 ///
-/// Those of [`rendezvous::connect`].
+/// Those of [`super::connect`].
 pub fn connect(address: &Address, token: &[u8]) -> io::Result<(UdpSocket, Duration)> {
-    let flow = only(rendezvous::connect(Over::Udp, address, 1, token)?);
+    let flow = only(super::connect(Over::Udp, address, 1, token)?);
     let round_trip = flow.round_trip();
     Ok((flow.into_socket()?.into(), round_trip))
 }
 
 /// Sends the token back until the client continues: either datagram may be lost.
-fn answer(socket: &UdpSocket, token: &[u8], stop: &AtomicBool) -> io::Result<()> {
+fn answer(socket: &UdpSocket, token: &Token, stop: &AtomicBool) -> io::Result<()> {
     let until = Instant::now() + TIMEOUT;
     socket.set_read_timeout(Some(POLL_INTERVAL))?;
-    send(socket, token)?;
-    let mut received = vec![0; token.len() + 1];
+    send(socket, token.bytes())?;
+    let mut received = vec![0; token.bytes().len() + 1];
     loop {
         match socket.peek(&mut received) {
-            Ok(length) if received[..length] == *token => {
+            Ok(length) if token.takes(&received[..length], socket) => {
                 socket.recv(&mut received)?;
-                send(socket, token)?;
             }
             Ok(_) => return Ok(()),
             Err(error) if is_passing(&error) => {}

@@ -1,6 +1,7 @@
 //! The progress of one end of a stream, recorded from time to time.
 
 use costof_os::cpu::clock::{ClockId, now_ns};
+use costof_os::memory::allocator::allocations;
 
 /// The progress of an end at one time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -80,12 +81,6 @@ impl Checkpoints {
         at_ns
     }
 
-    /// Adds the last checkpoint, however soon after the previous one.
-    pub(crate) fn end(&mut self, bytes: u64) {
-        self.next_ns = 0;
-        self.record(bytes);
-    }
-
     /// The checkpoints so far.
     pub fn as_slice(&self) -> &[Checkpoint] {
         &self.all
@@ -101,6 +96,67 @@ impl Checkpoints {
         }
         self.all.push(checkpoint);
         self.next_ns = checkpoint.at_ns + self.interval_ns;
+    }
+}
+
+/// What an end of a flow has done so far.
+#[derive(Debug, Default)]
+pub struct Progress {
+    checkpoints: Checkpoints,
+    bytes: u64,
+    allocations: u64,
+}
+
+impl Progress {
+    /// Adds bytes and records the progress. Returns the time.
+    #[inline]
+    pub(crate) fn add(&mut self, bytes: u64) -> u64 {
+        self.bytes += bytes;
+        self.checkpoints.record(self.bytes)
+    }
+
+    /// As [`Progress::add`], if a record is due.
+    #[inline]
+    pub(crate) fn add_one_of_many(&mut self, bytes: u64) -> Option<u64> {
+        self.bytes += bytes;
+        let is_due = self.checkpoints.is_due_after(bytes);
+        is_due.then(|| self.checkpoints.record(self.bytes))
+    }
+
+    /// Adds bytes, and a record if one is due and there are more than `unrecorded` bytes.
+    #[inline]
+    pub(crate) fn add_after(&mut self, bytes: u64, unrecorded: u64) {
+        self.bytes += bytes;
+        if self.checkpoints.is_due_after(bytes) && self.bytes >= unrecorded {
+            self.checkpoints.record(self.bytes);
+        }
+    }
+
+    /// Adds the last checkpoint, however soon after the previous one.
+    pub(crate) fn end(&mut self) {
+        self.checkpoints.next_ns = 0;
+        self.checkpoints.record(self.bytes);
+    }
+
+    /// Counts the allocations of this thread since there were so many.
+    pub(crate) fn count_allocations_since(&mut self, before: u64) {
+        self.allocations += allocations() - before;
+    }
+
+    /// Payload so far, in bytes.
+    #[inline]
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// The record so far.
+    pub fn checkpoints(&self) -> &[Checkpoint] {
+        self.checkpoints.as_slice()
+    }
+
+    /// Memory allocations during the flow.
+    pub fn allocations(&self) -> u64 {
+        self.allocations
     }
 }
 

@@ -1,11 +1,12 @@
+use super::super::{Content, Receiver, Sender, accept, call_with_blocks as call};
 use super::*;
-use crate::rendezvous::Address;
-use crate::stream::{Expected, NUMBER_BYTES};
-use costof_os::memory::pattern::pattern;
+use crate::rendezvous::{Address, Listener, Over};
+use costof_os::net::socket::DATAGRAM_MOST_BYTES;
 use std::io::Write;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream, UdpSocket};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
+use std::time::Duration;
 
 const TOKEN: &[u8] = b"0123456789abcdef0123456789abcdef";
 const LOCAL: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
@@ -24,25 +25,34 @@ fn plain(address: &Address) -> SocketAddr {
     }
 }
 
+fn receivers(
+    listener: &Listener,
+    over: Over,
+    size: usize,
+    stop: &AtomicBool,
+) -> io::Result<Vec<Receiver>> {
+    accept(listener, over.into(), Content::Blocks(size), stop)
+}
+
 /// Transfers for a moment. Returns receivers and senders.
-fn transfer(over: Over, flows: usize, size: usize) -> (Vec<Receiver>, Vec<Sender>) {
+fn transfer(over: Over, flows: usize, size: usize) -> (Vec<Receiver>, Vec<Sender<Block>>) {
     let (listener, address) = listen(over, flows);
     let stop = AtomicBool::new(false);
     thread::scope(|scope| {
         let receivers = scope.spawn(|| {
-            let mut receivers = accept(&listener, &stop).unwrap();
+            let mut receivers = receivers(&listener, over, size, &stop).unwrap();
             thread::scope(|scope| {
                 for receiver in &mut receivers {
-                    scope.spawn(|| receiver.receive(size, &stop).unwrap());
+                    scope.spawn(|| receiver.receive(&stop).unwrap());
                 }
             });
             receivers
         });
-        let mut senders = call(over, &address, (flows, size), None, TOKEN).unwrap();
+        let mut senders = call(over.into(), &address, (flows, size), None, TOKEN).unwrap();
         thread::scope(|scope| {
             for sender in &mut senders {
                 scope.spawn(|| {
-                    sender.send(Duration::from_millis(20)).unwrap();
+                    sender.stream(Duration::from_millis(20)).unwrap();
                     sender.end().unwrap();
                 });
             }
@@ -59,12 +69,12 @@ fn every_byte_arrives_in_its_place() {
             let (receivers, senders) = transfer(over, flows, size);
             for (receiver, sender) in receivers.iter().zip(&senders) {
                 assert!(receiver.last_piece_is_right(), "{over:?} {size}");
-                assert_eq!(receiver.allocations(), 0);
-                assert_eq!(sender.allocations(), 0);
-                assert!(receiver.checkpoints().is_sorted_by_key(|one| one.bytes));
+                assert_eq!(receiver.progress().allocations(), 0);
+                assert_eq!(sender.progress().allocations(), 0);
+                assert!(receiver.progress().checkpoints().is_sorted_by_key(|one| one.bytes));
             }
-            let blocks: u64 = senders.iter().map(Sender::blocks).sum();
-            let came: u64 = receivers.iter().map(|receiver| receiver.bytes).sum();
+            let blocks: u64 = senders.iter().map(Sender::<Block>::blocks).sum();
+            let came: u64 = receivers.iter().map(|receiver| receiver.progress().bytes()).sum();
             assert_eq!(blocks * size as u64, came, "{over:?} {size}");
         }
     }
@@ -102,15 +112,15 @@ fn datagrams_of_strangers_are_no_part_of_it() {
         stranger.send_to(&[1; 64], at).unwrap();
         caller.send(TOKEN).unwrap();
     }
-    let mut receivers = accept(&listener, &stop).unwrap();
+    let mut receivers = receivers(&listener, Over::Udp, 64, &stop).unwrap();
     let mut said = [0; 100];
     assert_eq!(caller.recv(&mut said).unwrap(), TOKEN.len());
     let receiver = &mut receivers[0];
     thread::scope(|scope| {
-        scope.spawn(|| receiver.receive(64, &stop).unwrap());
+        scope.spawn(|| receiver.receive(&stop).unwrap());
         stranger.send_to(&[1; 64], at).unwrap();
         // A repeated token, or a repeated end, is answered, and is not a block.
-        for said in [TOKEN.to_vec(), [TOKEN, END].concat()] {
+        for said in [TOKEN.to_vec(), [TOKEN, b" done"].concat()] {
             caller.send(&pattern(64)).unwrap();
             caller.send(&said).unwrap();
             let mut answer = [0; 100];
@@ -129,8 +139,8 @@ fn what_was_not_sent_is_an_error() {
     stream.write_all(TOKEN).unwrap();
     stream.write_all(&[1; 4096]).unwrap();
     let stop = AtomicBool::new(false);
-    let mut receivers = accept(&listener, &stop).unwrap();
-    let error = receivers[0].receive(4096, &stop).unwrap_err();
+    let mut receivers = receivers(&listener, Over::Tcp, 4096, &stop).unwrap();
+    let error = receivers[0].receive(&stop).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::InvalidData);
 }
 
@@ -142,7 +152,7 @@ fn of_each_datagram_the_first_bytes_behind_its_number_and_the_last_are_compared(
         caller.connect(plain(&address)).unwrap();
         caller.send(TOKEN).unwrap();
         let stop = AtomicBool::new(false);
-        let mut receivers = accept(&listener, &stop).unwrap();
+        let mut receivers = receivers(&listener, Over::Udp, size, &stop).unwrap();
         let mut block = pattern(size);
         block[..NUMBER_BYTES].copy_from_slice(&7_u64.to_le_bytes());
         caller.send(&block).unwrap();
@@ -150,7 +160,7 @@ fn of_each_datagram_the_first_bytes_behind_its_number_and_the_last_are_compared(
         caller.send(&block).unwrap();
         let receiver = &mut receivers[0];
         thread::scope(|scope| {
-            let received = scope.spawn(|| receiver.receive(size, &stop));
+            let received = scope.spawn(|| receiver.receive(&stop));
             // It ends by itself when it finds an error.
             for _ in 0..200 {
                 if received.is_finished() {
@@ -174,23 +184,22 @@ fn one_that_is_stopped_before_the_end_has_what_came() {
         let (stop, came) = (AtomicBool::new(false), AtomicBool::new(false));
         thread::scope(|scope| {
             let receivers = scope.spawn(|| {
-                let mut receivers = accept(&listener, &stop).unwrap();
+                let mut receivers = receivers(&listener, over, 64, &stop).unwrap();
                 let receiver = &mut receivers[0];
-                receiver.expected = Expected::new(64, NUMBER_BYTES);
-                while receiver.checkpoints().len() < 2 {
-                    receiver.receive_until_checkpoint().unwrap();
+                while receiver.progress().checkpoints().len() < 2 {
+                    receiver.receive_once().unwrap();
                 }
                 came.store(true, Ordering::Release);
-                receiver.receive(64, &stop).unwrap();
+                receiver.receive(&stop).unwrap();
                 receivers
             });
-            let mut senders = call(over, &address, (1, 64), None, TOKEN).unwrap();
+            let mut senders = call(over.into(), &address, (1, 64), None, TOKEN).unwrap();
             while !came.load(Ordering::Acquire) {
-                senders[0].send(Duration::from_millis(1)).unwrap();
+                senders[0].stream(Duration::from_millis(1)).unwrap();
             }
             stop.store(true, Ordering::Release);
             let receivers = receivers.join().unwrap();
-            assert!(receivers[0].bytes > 0 && receivers[0].last_piece_is_right());
+            assert!(receivers[0].progress().bytes() > 0 && receivers[0].last_piece_is_right());
             drop(senders);
         });
     }
@@ -202,8 +211,8 @@ fn what_does_not_fit_or_is_not_there_is_refused() {
         let (listener, address) = listen(over, 1);
         let stop = AtomicBool::new(false);
         thread::scope(|scope| {
-            scope.spawn(|| accept(&listener, &stop).map(drop));
-            let called = call(over, &address, (1, size), control, TOKEN);
+            scope.spawn(|| receivers(&listener, over, 64, &stop).map(drop));
+            let called = call(over.into(), &address, (1, size), control, TOKEN);
             stop.store(true, Ordering::Release);
             called.map(drop).unwrap_err().kind()
         })

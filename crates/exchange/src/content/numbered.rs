@@ -1,23 +1,24 @@
-//! The bytes with which a receiver compares messages.
+//! Messages that are all alike but for a header, which begins with their number.
 
-use super::NUMBER_BYTES;
 use costof_os::memory::pattern::pattern;
 
+/// Bytes of a message's number.
+pub(crate) const NUMBER_BYTES: usize = 8;
 /// How many bytes of a message are compared at its beginning and at its end, if it is that long.
 const HEAD_BYTES: usize = 64;
 const TAIL_BYTES: usize = 8;
 
 /// The message of a transfer: all are equal, except for a header that begins with a number.
 #[derive(Debug, Default)]
-pub(crate) struct Expected {
+pub(crate) struct Numbered {
     message: Vec<u8>,
     header_bytes: usize,
 }
 
-impl Expected {
+impl Numbered {
     /// A message of `size` bytes with a header of `header_bytes`; 0 for none.
-    pub(crate) fn new(size: usize, header_bytes: usize) -> Expected {
-        Expected { message: pattern(size), header_bytes }
+    pub(crate) fn new(size: usize, header_bytes: usize) -> Numbered {
+        Numbered { message: pattern(size), header_bytes }
     }
 
     pub(crate) fn size(&self) -> usize {
