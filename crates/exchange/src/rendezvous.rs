@@ -35,6 +35,7 @@ use pending::Pending;
 use crate::transport::is_end;
 use costof_os::net::poll::{readable, wait};
 use costof_os::net::random_loss;
+use costof_os::net::segments::SEGMENT_BYTES;
 use costof_os::net::socket::{self, has_gone, is_passing};
 
 /// How long the ends may take to connect.
@@ -55,8 +56,34 @@ pub enum Over {
     Tcp,
     /// UDP.
     Udp,
+    /// UDP: each message is sent at once as several datagrams of [`SEGMENT_BYTES`], and several are
+    /// received at once (Linux 5.0).
+    UdpGso,
     /// A Unix stream socket, for two ends on one machine and in one network namespace.
     Unix,
+}
+
+impl Over {
+    /// Whether messages are sent as datagrams, some of which may be lost.
+    #[inline]
+    pub fn is_datagrams(self) -> bool {
+        matches!(self, Self::Udp | Self::UdpGso)
+    }
+
+    /// How many datagrams a message of `size` bytes takes; 1 in a stream.
+    pub fn datagrams_per_message(self, size: usize) -> usize {
+        let datagram = self.datagram_bytes(size);
+        datagram.map_or(1, |bytes| size.div_ceil(bytes))
+    }
+
+    /// The longest datagram for messages of `size` bytes, in bytes; `None` for a stream.
+    pub(crate) fn datagram_bytes(self, size: usize) -> Option<usize> {
+        match self {
+            Self::Udp => Some(size),
+            Self::UdpGso => Some(SEGMENT_BYTES),
+            Self::Tcp | Self::Unix => None,
+        }
+    }
 }
 
 /// The end that listens, for some flows.
@@ -118,7 +145,7 @@ impl Listener {
         static OPENED: AtomicU64 = AtomicU64::new(0);
         let sockets = match over {
             Over::Tcp => 1,
-            Over::Udp => flows,
+            Over::Udp | Over::UdpGso => flows,
             Over::Unix => 0,
         };
         let mut sockets = (0..sockets)
@@ -209,14 +236,14 @@ impl Listener {
         let until = Instant::now() + TIMEOUT;
         let check = || check_wanted(stop, until);
         match self.over {
-            Over::Udp => self.accept_datagrams(check),
+            Over::Udp | Over::UdpGso => self.accept_datagrams(check),
             Over::Tcp | Over::Unix => self.accept_streams(check),
         }
     }
 
     /// The socket for connections; `None` for datagrams.
     pub(crate) fn into_socket(mut self) -> Option<OwnedFd> {
-        self.sockets.pop().filter(|_| self.over != Over::Udp)
+        self.sockets.pop().filter(|_| !self.over.is_datagrams())
     }
 
     /// Every connection has the same time to send the token, in parallel.
@@ -289,14 +316,14 @@ pub fn connect_by(
     let mut reconnections = 0..MAX_RECONNECTIONS;
     for flow in 0..flows {
         while let Err(error) = receive_token(&connected[flow..], until) {
-            let may = over != Over::Udp && is_end(&error) && reconnections.next().is_some();
+            let may = !over.is_datagrams() && is_end(&error) && reconnections.next().is_some();
             // If the listener is gone, the first error says more.
             connected[flow] = may.then(|| reach(flow).ok()).flatten().ok_or(error)?;
         }
         let flow = &mut connected[flow];
         flow.round_trip = match over {
             Over::Tcp => Duration::from_nanos(socket::tcp_info(&flow.socket)?.round_trip_ns),
-            Over::Udp | Over::Unix => began.elapsed(),
+            Over::Udp | Over::UdpGso | Over::Unix => began.elapsed(),
         };
     }
     Ok(connected)
@@ -316,7 +343,7 @@ fn reach(
             let name = UnixAddress::from_abstract_name(name)?;
             (UnixStream::connect_addr(&name)?.into(), None)
         }
-        (Over::Udp, Address::Ip(at)) if at.len() == flows => {
+        (Over::Udp | Over::UdpGso, Address::Ip(at)) if at.len() == flows => {
             let family = family(at[flow].ip());
             let socket = open(family, SocketType::DGRAM, Some(ipproto::UDP))?;
             // The kernel drops what others send to it.
@@ -416,12 +443,12 @@ fn receive_token(flows: &[Flow], until: Instant) -> io::Result<()> {
     let token = first.token.bytes();
     // Data after the token stays in the stream; a longer datagram is truncated, and then as long as
     // this.
-    let longer = usize::from(first.over == Over::Udp);
+    let longer = usize::from(first.over.is_datagrams());
     let mut bytes = vec![0; token.len() + longer];
     let mut received = 0;
     loop {
         check_deadline(until)?;
-        if !wait(&mut [readable(&first.socket)], POLL_INTERVAL)? && first.over == Over::Udp {
+        if !wait(&mut [readable(&first.socket)], POLL_INTERVAL)? && first.over.is_datagrams() {
             flows.iter().try_for_each(Flow::send_token)?;
         }
         let rest = &mut bytes[received..];
@@ -509,7 +536,7 @@ fn bind_one_of(
 /// A datagram socket or a listening socket, even if connections used its port in the last minute
 /// (`SO_REUSEADDR`, as std sets it).
 fn bind_at(over: Over, at: SocketAddr) -> io::Result<OwnedFd> {
-    if over == Over::Udp {
+    if over.is_datagrams() {
         return Ok(UdpSocket::bind(at)?.into());
     }
     let listener = TcpListener::bind(at)?;

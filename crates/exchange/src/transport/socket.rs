@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use rustix::net::{RecvFlags, SendFlags, SocketAddrAny, recv, recvfrom, send, sendto, sockopt};
 
-use super::{RTO_ROUND_TRIPS, Transport, TryReceive, Wait};
+use super::{Channel, RTO_ROUND_TRIPS, TryReceive, Wait};
 use crate::progress::{POLL_INTERVAL, STALLED, no_answer};
 use crate::rendezvous::{self, Address, Flow, Listener, Over, Token, only};
 use costof_os::net::socket::{is_passing, receive_within};
@@ -155,7 +155,7 @@ impl Socket {
     /// How a datagram belongs to the rendezvous, if it does: an empty one is the client's end, which is an
     /// error; a token whose answer was lost is answered again.
     pub(super) fn of_rendezvous(&self, datagram: &[u8]) -> Option<io::Result<Vec<u8>>> {
-        if !self.token.is_server() || self.over != Over::Udp {
+        if !self.token.is_server() || !self.over.is_datagrams() {
             None
         } else if datagram.is_empty() {
             Some(Err(ErrorKind::UnexpectedEof.into()))
@@ -213,7 +213,7 @@ impl Socket {
     }
 }
 
-impl Transport for Socket {
+impl Channel for Socket {
     #[inline]
     fn send(&mut self, message: &mut Vec<u8>) -> io::Result<()> {
         self.send_all(message)
@@ -233,7 +233,7 @@ impl Transport for Socket {
     /// For datagrams; TCP retransmits by itself.
     fn initial_rto(&self) -> Option<Duration> {
         let rto = MIN_RTO.max(RTO_ROUND_TRIPS * self.round_trip);
-        (self.over == Over::Udp).then_some(rto)
+        (self.over.is_datagrams()).then_some(rto)
     }
 }
 
@@ -262,7 +262,7 @@ impl AsFd for Socket {
 
 impl Drop for Socket {
     fn drop(&mut self) {
-        if !self.token.is_server() && self.over == Over::Udp {
+        if !self.token.is_server() && self.over.is_datagrams() {
             // If it is lost, the server is stopped all the same.
             let _ = self.send_part(&[], SendFlags::DONTWAIT);
         }

@@ -1,6 +1,8 @@
 //! The protocol of the reliable-datagrams study, over any transport of datagrams: [`rudp::study`]
 //! and the waiting around it.
 
+pub mod stream;
+
 use std::io::{self, ErrorKind};
 use std::time::{Duration, Instant};
 
@@ -8,7 +10,7 @@ use rudp::Time;
 use rudp::study::{Receiver, Sender};
 
 use super::stamped::{Stamped, Stamps};
-use super::{IDLE_TIMEOUT, Transport, TryReceive, message};
+use super::{Channel, IDLE_TIMEOUT, TryReceive, message};
 use costof_os::net::socket::DATAGRAM_MOST_BYTES;
 
 /// Bytes of the sequence number before a request's data, and of an acknowledgement.
@@ -52,7 +54,7 @@ impl<T: TryReceive> StudyClient<T> {
     }
 }
 
-impl<T: TryReceive> Transport for StudyClient<T> {
+impl<T: TryReceive> Channel for StudyClient<T> {
     const ECHOES: bool = false;
 
     #[inline]
@@ -100,7 +102,7 @@ pub struct StudyServer<T> {
     expected: Vec<u8>,
 }
 
-impl<T: Transport> StudyServer<T> {
+impl<T: Channel> StudyServer<T> {
     /// For messages of this size in bytes.
     pub fn new(datagrams: T, size: usize) -> Self {
         Self {
@@ -113,7 +115,7 @@ impl<T: Transport> StudyServer<T> {
     }
 }
 
-impl<T: Transport> Transport for StudyServer<T> {
+impl<T: Channel> Channel for StudyServer<T> {
     const ECHOES: bool = false;
 
     /// Receives a new message; the buffer stays as it is. A message that was retransmitted although it had
@@ -158,7 +160,7 @@ impl Stamps for StudyServer<Stamped> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ping_pong::{Client, Server};
+    use crate::pattern::ping_pong::{Client, Server};
     use std::collections::VecDeque;
 
     /// Datagrams to a server behind them. The first is lost.
@@ -169,7 +171,7 @@ mod tests {
         answers: VecDeque<Vec<u8>>,
     }
 
-    impl Transport for Lossy {
+    impl Channel for Lossy {
         fn send(&mut self, datagram: &mut Vec<u8>) -> io::Result<()> {
             self.sent += 1;
             let mut answer = Vec::new();
@@ -209,7 +211,7 @@ mod tests {
     /// Given incoming datagrams, and those sent.
     struct Given(VecDeque<Vec<u8>>, Vec<Vec<u8>>);
 
-    impl Transport for Given {
+    impl Channel for Given {
         fn send(&mut self, datagram: &mut Vec<u8>) -> io::Result<()> {
             self.1.push(datagram.clone());
             Ok(())

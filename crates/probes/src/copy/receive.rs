@@ -6,7 +6,7 @@ use super::pieces::{AFTER, Pieces, packets};
 use crate::arenas::Pages;
 use crate::net::peer_reports::joined;
 use crate::prelude::*;
-use costof_exchange::{receive as exchange, rendezvous};
+use costof_exchange::{pattern::repeat as exchange, rendezvous};
 use costof_model::link::Link;
 use costof_os::memory::arena::base_page_bytes;
 use costof_os::net::receive::{self, FIELDS_MOST, MESSAGE_LEAST_BYTES, Shape};

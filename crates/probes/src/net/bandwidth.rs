@@ -10,12 +10,12 @@ use crate::net::rendezvous::{self, broken, cannot_reach};
 use crate::net::soft_interrupts::{COUNTED, SoftInterrupts, left_to_count, listed};
 use crate::net::{path, windows};
 use crate::prelude::*;
-use costof_exchange::delivery::{
+use costof_exchange::pattern::flow::{
     self, Block, Content, MESSAGE_LEAST_BYTES as BLOCK_LEAST_BYTES, Receiver,
 };
+use costof_exchange::pattern::stream::Datagrams;
 use costof_exchange::progress::Progress;
 use costof_exchange::rendezvous::{Address, Listener, Over as Carrier};
-use costof_exchange::stream::Datagrams;
 use costof_model::protocol::Rendezvous;
 use costof_os::net::socket::{DATAGRAM_MOST_BYTES, TcpInfo};
 use predict::predict;
@@ -194,7 +194,7 @@ impl RoleAt<Bandwidth> for Receiving {
         let listener = self.listener.take().expect("it is prepared");
         let stop = meter.stop();
         let (over, blocks) = (Carrier::from(point.over), Content::Blocks(point.size));
-        let accepted = delivery::accept(&listener, over.into(), blocks, stop);
+        let accepted = flow::accept(&listener, over, blocks, stop);
         let Some(mut flows) = rendezvous::unless_stopped(accepted)? else {
             return Ok(());
         };
@@ -226,7 +226,7 @@ fn allocations<'a>(flows: impl Iterator<Item = &'a Progress>) -> u64 {
     flows.map(Progress::allocations).sum()
 }
 
-type Sender = delivery::Sender<Block>;
+type Sender = flow::Sender<Block>;
 
 fn report_receiver(flows: &[Receiver], meter: &mut Meter<'_>) -> io::Result<()> {
     meter.value("receive_buffer", f64::from(flows[0].buffer_bytes()?));
@@ -260,8 +260,8 @@ impl Sending {
         let shape = (point.flows, point.size);
         let token = self.rendezvous.token.as_bytes();
         let control = point.congestion_control.name();
-        let over = Carrier::from(point.over).into();
-        delivery::call_with_blocks(over, &address, shape, control, token).map_err(|error| {
+        let over = Carrier::from(point.over);
+        flow::call_with_blocks(over, &address, shape, control, token).map_err(|error| {
             refused(control, &error).unwrap_or_else(|| cannot_reach(&address, &error))
         })
     }

@@ -14,7 +14,7 @@ use costof_exchange::transport::stamped::{Stamped, Stamps};
 use costof_exchange::transport::study::{
     MAX_MESSAGE_BYTES, SEQUENCE_NUMBER_BYTES, StudyClient, StudyServer,
 };
-use costof_exchange::transport::{self, IDLE_TIMEOUT};
+use costof_exchange::transport::{Channel, IDLE_TIMEOUT};
 use costof_os::net::socket::DATAGRAM_MOST_BYTES;
 use rudp::Config;
 use std::time::Duration;
@@ -340,11 +340,7 @@ impl Exchange {
 pub(crate) trait End {
     /// # Errors
     /// Why the exchange has failed.
-    fn run<T: transport::Transport>(
-        self,
-        transport: T,
-        meter: &mut Meter<'_>,
-    ) -> Result<(), Failure>;
+    fn run<T: Channel>(self, transport: T, meter: &mut Meter<'_>) -> Result<(), Failure>;
 }
 
 /// As [`End`], over a socket whose packets are stamped.
@@ -354,7 +350,7 @@ pub(crate) trait StampedEnd {
     fn run<T: Stamps>(self, transport: T, meter: &mut Meter<'_>) -> Result<(), Failure>;
 }
 
-fn run_if_accepted<T: transport::Transport>(
+fn run_if_accepted<T: Channel>(
     accepted: Option<(Awake, T)>,
     server: impl End,
     meter: &mut Meter<'_>,

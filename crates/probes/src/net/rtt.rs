@@ -12,11 +12,11 @@ use crate::net::rendezvous::broken;
 use crate::os::{context_switch, syscall};
 use crate::prelude::*;
 use crate::wake::{self, Wake};
-use costof_exchange::open_loop::OpenLoop;
-use costof_exchange::ping_pong::Client;
+use costof_exchange::pattern::open_loop::OpenLoop;
+use costof_exchange::pattern::ping_pong::Client;
 use costof_exchange::transport::one_thread::OneThread;
 use costof_exchange::transport::socket::Socket;
-use costof_exchange::transport::{self, TryReceive};
+use costof_exchange::transport::{self, Channel, TryReceive};
 use costof_model::link::Link;
 use std::io;
 use std::time::Instant;
@@ -196,7 +196,7 @@ fn in_one_thread(
 
 fn one_at_a_time(
     point: &At<Rtt>,
-    mut client: Client<impl transport::Transport>,
+    mut client: Client<impl Channel>,
     meter: &mut Meter<'_>,
 ) -> Result<(), Failure> {
     let first_ns = first_round_trip_ns(&mut client)?;
@@ -249,7 +249,7 @@ fn one_at_a_time(
 /// How many messages may be lost before the first answer.
 const FIRST_TRIES: u32 = 3;
 
-fn first_round_trip_ns(client: &mut Client<impl transport::Transport>) -> Result<f64, Failure> {
+fn first_round_trip_ns(client: &mut Client<impl Channel>) -> Result<f64, Failure> {
     let mut tries = 0;
     loop {
         let (start, before) = (Instant::now(), client.retransmissions());

@@ -12,7 +12,7 @@ use crate::net::rtt;
 use crate::os::syscall;
 use crate::prelude::*;
 use crate::wake::{self, Wake};
-use costof_exchange::ping_pong::{Client, ClientStages};
+use costof_exchange::pattern::ping_pong::{Client, ClientStages};
 use costof_exchange::transport::stamped::Stamped;
 use std::io;
 

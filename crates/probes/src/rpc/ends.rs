@@ -9,7 +9,7 @@ use crate::prelude::*;
 use crate::rudp::roles::CPU_OF_ALL;
 use crate::wake::Awake;
 use costof_exchange::rendezvous::{self, Flow};
-use costof_exchange::rpc_server::RpcServer;
+use costof_exchange::transport::calls::RpcServer;
 use costof_rpc::{Client, Options, RpcError, Socket, Stack};
 use std::io;
 use std::time::Duration;

@@ -12,10 +12,12 @@ use crate::net::peers::{self, Connector, Placement};
 use crate::net::rendezvous::{broken as exchange_broken, cannot_connect};
 use crate::prelude::*;
 use crate::wake::{self, Wake};
-use costof_exchange::connections::{self, Acceptor, SILENCE_TIMEOUT, Unconnected};
+use costof_exchange::pattern::connect::{
+    self as connections, Acceptor, SILENCE_TIMEOUT, Unconnected,
+};
 use costof_exchange::progress::POLL_INTERVAL;
 use costof_exchange::rendezvous::Over;
-use costof_exchange::rpc_server::RpcServer;
+use costof_exchange::transport::calls::RpcServer;
 use costof_os::net::socket::is_passing;
 use costof_rpc::{Client, Options, Payload};
 use costof_stats::Distribution;

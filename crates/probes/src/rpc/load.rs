@@ -11,7 +11,7 @@ use crate::net::path::{self, TCP_HEADERS};
 use crate::net::peers::{Connector, Placement};
 use crate::prelude::*;
 use crate::wake::Wake;
-use costof_exchange::open_loop::OpenLoop;
+use costof_exchange::pattern::open_loop::OpenLoop;
 use costof_measure::clock::Clock;
 use costof_rpc::{InFlight, Options, Payload, RpcError};
 use std::time::Duration;

@@ -1,7 +1,7 @@
 //! The axes that the probes of transfers share, besides the stack.
 
 use crate::prelude::*;
-use costof_exchange::stream::MIN_MESSAGE_BYTES;
+use costof_exchange::pattern::stream::MIN_MESSAGE_BYTES;
 use costof_model::typed::AxisOf;
 
 words! {

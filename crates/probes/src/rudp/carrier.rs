@@ -8,8 +8,10 @@ use crate::net::flows::MIN_DURATION;
 use crate::net::path::{TCP_HEADERS, UDP_HEADERS};
 use crate::prelude::*;
 use ::rudp::study::RETRY;
-use costof_exchange::stream::transport::{Transport, calls::Calls, rudp::Rudp, study, tcp::Tcp};
+use costof_exchange::transport::rudp::stream::Rudp;
 use costof_exchange::transport::study::MAX_MESSAGE_BYTES;
+use costof_exchange::transport::study::stream::Study;
+use costof_exchange::transport::{Transport, calls::Calls, tcp::Tcp};
 use costof_model::typed::AxisOf;
 use std::io;
 use std::time::Duration;
@@ -124,7 +126,7 @@ pub(crate) const RUDP: Carrier = Carrier {
 const STUDY: Carrier = Carrier {
     open: |transfer| {
         let window = transfer.in_flight();
-        let study = study::Study::new(transfer.size, window, transfer.retry);
+        let study = Study::new(transfer.size, window, transfer.retry);
         Ok(Box::new(study))
     },
     datagram_limit: Some(MAX_MESSAGE_BYTES),
@@ -170,7 +172,7 @@ const QUIC: Carrier = Carrier {
 #[cfg(feature = "quic")]
 fn open_quic(transfer: &Transfer) -> io::Result<Box<dyn Transport>> {
     let control = transfer.congestion_control.name();
-    Ok(Box::new(costof_exchange::stream::transport::quic::Quic::new(control)))
+    Ok(Box::new(costof_exchange::transport::quic::Quic::new(control)))
 }
 
 #[cfg(not(feature = "quic"))]

@@ -12,8 +12,8 @@ use crate::net::ping_pong::{ClientRole, CpuTime, ServerRole, warm_up};
 use crate::net::rendezvous::broken;
 use crate::prelude::*;
 use crate::wake::{self, Wake};
-use costof_exchange::ping_pong::Client;
-use costof_exchange::transport::Transport;
+use costof_exchange::pattern::ping_pong::Client;
+use costof_exchange::transport::Channel;
 use std::io;
 use std::time::Instant;
 
@@ -132,7 +132,7 @@ struct Measuring<'a> {
 }
 
 impl End for Measuring<'_> {
-    fn run<T: Transport>(self, transport: T, meter: &mut Meter<'_>) -> Result<(), Failure> {
+    fn run<T: Channel>(self, transport: T, meter: &mut Meter<'_>) -> Result<(), Failure> {
         let Measuring { link, exchange } = self;
         let mut client = Client::new(transport, exchange.size);
         client.set_min_rto(exchange.may_take(link));

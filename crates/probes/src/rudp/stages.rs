@@ -12,7 +12,7 @@ use crate::net::stages::{first_stamped, measure_stages};
 use crate::os::{context_switch, syscall};
 use crate::prelude::*;
 use crate::wake::{self, Wake};
-use costof_exchange::ping_pong::{self as pattern, ClientStages};
+use costof_exchange::pattern::ping_pong::{self as pattern, ClientStages};
 use costof_exchange::transport::socket::Socket;
 use costof_exchange::transport::stamped::{Stamped, Stamps};
 use costof_os::net::socket::DATAGRAM_MOST_BYTES;

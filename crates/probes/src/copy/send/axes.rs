@@ -3,7 +3,8 @@
 use crate::arenas::Pages;
 use crate::net::congestion_control::CongestionControl;
 use crate::prelude::*;
-use costof_exchange::delivery::{MESSAGE_LEAST_BYTES, Shape, Transport};
+use costof_exchange::pattern::flow::{MESSAGE_LEAST_BYTES, Shape};
+use costof_exchange::rendezvous;
 use costof_os::memory::fields;
 use costof_os::net::field_sender;
 use costof_os::net::socket::DATAGRAM_MOST_BYTES;
@@ -65,7 +66,7 @@ words! {
 
 words! {
     /// What carries messages.
-    pub(crate) enum Over => Transport {
+    pub(crate) enum Over => rendezvous::Over {
         /// TCP
         Tcp = "tcp",
         /// UDP, one datagram per message; losses are not repaired
@@ -211,7 +212,7 @@ pub(super) const BLOCKS_BY: &[&str] =
 const WAYS: &[&str] = &["primitive", "nagle", "allocate", "buffers"];
 
 impl CopySend {
-    pub(crate) fn transport(&self) -> Transport {
+    pub(crate) fn socket(&self) -> rendezvous::Over {
         self.over.into()
     }
 
@@ -286,7 +287,7 @@ pub(crate) fn check(point: &At<CopySend>) -> Result<(), Failure> {
 pub(crate) fn check_axes(point: &At<CopySend>) -> Result<(), Failure> {
     point.full_primitive()?;
     let is_stream = point.pattern == Pattern::Stream;
-    if point.transport().is_datagrams() && point.size as usize > DATAGRAM_MOST_BYTES {
+    if point.socket().is_datagrams() && point.size as usize > DATAGRAM_MOST_BYTES {
         unsupported!("a datagram has 65507 B of payload at most (--set size=65507)");
     }
     if point.over != Over::Tcp && point.congestion_control != CongestionControl::Default {

@@ -14,7 +14,7 @@ use super::axes::{CopySend, Over};
 use crate::arenas::Pages;
 use crate::net::rendezvous::broken;
 use crate::prelude::*;
-use costof_exchange::delivery::Shape;
+use costof_exchange::pattern::flow::Shape;
 use costof_os::memory::fields::Messages;
 use std::io;
 

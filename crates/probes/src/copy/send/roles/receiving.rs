@@ -9,9 +9,9 @@ use crate::net::rendezvous::{self, broken};
 use crate::net::soft_interrupts::{COUNTED, SoftInterrupts, listed};
 use crate::net::windows;
 use crate::prelude::*;
-use costof_exchange::delivery::{self, Content, Receiver};
+use costof_exchange::pattern::flow::{self, Content, Receiver};
+use costof_exchange::pattern::stream::Datagrams;
 use costof_exchange::rendezvous::Listener;
-use costof_exchange::stream::Datagrams;
 use costof_model::protocol::Rendezvous;
 use costof_os::memory::fields::Messages;
 use std::io::{self, ErrorKind};
@@ -60,7 +60,7 @@ impl Receiving {
         point: &At<CopySend>,
         stop: &AtomicBool,
     ) -> Result<Option<Vec<Receiver>>, Failure> {
-        match delivery::accept(listener, point.transport(), Content::Fields(point.shape()), stop) {
+        match flow::accept(listener, point.socket(), Content::Fields(point.shape()), stop) {
             Err(error) if error.kind() == ErrorKind::Unsupported => {
                 unsupported!("{error}")
             }
@@ -160,12 +160,8 @@ impl RoleAt<CopySend> for Receiving {
             Pattern::Echo => messages(point, &mut self.random)?.into_iter().map(Some).collect(),
             Pattern::Stream | Pattern::Trigger => (0..point.threads).map(|_| None).collect(),
         };
-        let (listener, mut offers) = rendezvous::listen(
-            &point.link,
-            &self.rendezvous,
-            point.transport().over(),
-            point.threads,
-        )?;
+        let (listener, mut offers) =
+            rendezvous::listen(&point.link, &self.rendezvous, point.socket(), point.threads)?;
         if let Some(control) = point.congestion_control.name()
             && point.pattern == Pattern::Echo
         {
@@ -205,7 +201,7 @@ impl RoleAt<CopySend> for Receiving {
         }
         self.report_rate(&flows, bursts, meter)?;
         interrupts.report(self.arrived_bytes, meter);
-        if point.transport().is_datagrams() {
+        if point.socket().is_datagrams() {
             Receiving::report_datagrams(point, &flows, meter)?;
         }
         meter.allocated(flows.iter().map(|flow| flow.progress().allocations()).sum());

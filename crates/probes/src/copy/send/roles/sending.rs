@@ -12,7 +12,7 @@ use crate::net::rendezvous::{self, cannot_reach};
 use crate::net::soft_interrupts::{SoftInterrupts, left_to_count};
 use crate::net::windows::{self, KIB};
 use crate::prelude::*;
-use costof_exchange::delivery::{self, Counts, Sender};
+use costof_exchange::pattern::flow::{self, Counts, Sender};
 use costof_exchange::progress::Ending;
 use costof_exchange::rendezvous::Address;
 use costof_model::protocol::{ClockSource, Rendezvous};
@@ -103,15 +103,15 @@ impl Sending {
         acknowledger: Option<&Acknowledger>,
         messages: Vec<Messages>,
     ) -> Result<Vec<Sender>, Failure> {
-        let (transport, control) = (point.transport(), point.congestion_control.name());
+        let (transport, control) = (point.socket(), point.congestion_control.name());
         let primitive = point.full_primitive()?;
         let flows = if let Some(sink) = self.rendezvous.sink {
             let addresses = (self.rendezvous.address, sink);
-            delivery::into_sink(transport, addresses, acknowledger, control, primitive, messages)
+            flow::into_sink(transport, addresses, acknowledger, control, primitive, messages)
         } else {
             let address: Address = rendezvous::offered(&self.offers)?;
             let token = self.rendezvous.token.as_bytes();
-            delivery::call(transport, &address, control, token, primitive, messages)
+            flow::call(transport, &address, control, token, primitive, messages)
         };
         flows.map_err(|error| {
             refused(control, &error).unwrap_or_else(|| match error.kind() {
@@ -263,8 +263,8 @@ impl Sending {
     ) -> Result<(), Failure> {
         let sum = |count: fn(&Sender) -> u64| flows.iter().map(count).sum::<u64>() as f64;
         let messages = sum(|flow| flow.counts().messages).max(1.0);
-        if point.transport().is_datagrams() {
-            let each = point.transport().datagrams_per_message(point.size as usize);
+        if point.socket().is_datagrams() {
+            let each = point.socket().datagrams_per_message(point.size as usize);
             meter.value(SENT, (messages + sum(Sender::refused)) * each as f64);
             if point.pattern == Pattern::Echo {
                 let asked = sum(|flow| flow.unanswered().0).max(1.0);

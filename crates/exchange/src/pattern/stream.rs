@@ -6,8 +6,6 @@
 
 mod incoming;
 mod outgoing;
-pub mod transport;
-
 pub use incoming::Incoming;
 pub use outgoing::{Order, Outgoing};
 

@@ -5,11 +5,11 @@ use std::os::fd::BorrowedFd;
 
 use rustix::net::{RecvFlags, recv};
 
-use super::{MESSAGE_LEAST_BYTES, Transport};
+use super::MESSAGE_LEAST_BYTES;
 use crate::content::fields::{InDatagrams, Shape};
 use crate::content::numbered::{NUMBER_BYTES, Numbered};
 use crate::content::wrong_bytes;
-use crate::rendezvous::Token;
+use crate::rendezvous::{Over, Token};
 use costof_os::memory::arena::{Arena, PageSize};
 use costof_os::net::control_message;
 use costof_os::net::segments;
@@ -46,7 +46,7 @@ enum Check {
 /// Incoming messages of one flow.
 #[derive(Debug)]
 pub(super) struct Incoming {
-    transport: Transport,
+    over: Over,
     size: usize,
     check: Check,
     buffer: Arena,
@@ -64,14 +64,14 @@ pub(super) struct Incoming {
 
 impl Incoming {
     /// Does not take a datagram with the token for a message.
-    pub(super) fn new(transport: Transport, content: Content, token: Token) -> io::Result<Self> {
+    pub(super) fn new(over: Over, content: Content, token: Token) -> io::Result<Self> {
         let (size, check) = match content {
             Content::Fields(shape) => {
                 let Shape { size, count } = shape;
                 if size < MESSAGE_LEAST_BYTES || count == 0 {
                     return Err(ErrorKind::InvalidInput.into());
                 }
-                let datagram = transport.datagram_bytes(size);
+                let datagram = over.datagram_bytes(size);
                 let datagrams = datagram.map(|bytes| InDatagrams::new(shape, bytes));
                 (size, Check::Fields(shape, datagrams))
             }
@@ -80,7 +80,7 @@ impl Incoming {
         let mut buffer = Arena::map(RECEIVE_BYTES, PageSize::Base)?;
         buffer.populate()?;
         Ok(Self {
-            transport,
+            over,
             size,
             check,
             buffer,
@@ -112,14 +112,14 @@ impl Incoming {
     #[inline]
     pub(super) fn receive(&mut self, socket: BorrowedFd<'_>) -> io::Result<usize> {
         let buffer = self.buffer.as_mut_slice();
-        let (length, each) = if self.transport == Transport::UdpGso {
+        let (length, each) = if self.over == Over::UdpGso {
             let (length, control) = control_message::receive(socket, buffer, &mut self.control, 0)?;
             (length, segments::length_of_each(control).unwrap_or(length))
         } else {
             let (_, length) = recv(socket, buffer, RecvFlags::empty())?;
             (length, length)
         };
-        if self.transport.is_datagrams() {
+        if self.over.is_datagrams() {
             return self.check_datagrams(socket, length, each);
         }
         if length > 0 {
@@ -163,7 +163,7 @@ impl Incoming {
     pub(super) fn discard_pending(&mut self, socket: BorrowedFd<'_>) -> io::Result<()> {
         loop {
             match recv(socket, self.buffer.as_mut_slice(), RecvFlags::DONTWAIT) {
-                Ok((_, 0)) if !self.transport.is_datagrams() => return Ok(()),
+                Ok((_, 0)) if !self.over.is_datagrams() => return Ok(()),
                 Ok(_) => {}
                 Err(rustix::io::Errno::AGAIN) => return Ok(()),
                 // The peer did not receive what was sent before; the kernel reports it once.
@@ -229,7 +229,7 @@ impl Incoming {
         match &self.check {
             Check::Fields(shape, _) => shape.is_whole_piece(piece, from, expected),
             // The end of the flow, which came later, has overwritten its first bytes.
-            Check::Blocks(numbered) if self.transport.is_datagrams() => numbered.is_rest(piece),
+            Check::Blocks(numbered) if self.over.is_datagrams() => numbered.is_rest(piece),
             Check::Blocks(numbered) => numbered.is_whole_piece(piece, from),
         }
     }

@@ -27,7 +27,7 @@ use rustix::net::{RecvFlags, Shutdown, getsockname, recv, shutdown, sockopt};
 
 use crate::rendezvous::{BACKLOG, Listener, refuse};
 use crate::transport::socket::Socket;
-use crate::transport::{Transport, is_end};
+use crate::transport::{Channel, is_end};
 use costof_os::net::poll::{readable, wait};
 use costof_os::net::socket::{is_passing, receive_within};
 use ports::{HELD, Ports};

@@ -1,12 +1,14 @@
 //! The study's protocol over a socket.
 
-use super::{Accepted, Connected, Endpoint, POLL_INTERVAL, Transport};
-use crate::rendezvous::Listener;
-use crate::rendezvous::datagrams::{self, is_passing, send};
-use crate::stream::{
+use super::SEQUENCE_NUMBER_BYTES;
+use crate::pattern::stream::{
     Datagrams, Incoming, MessageReceiver, MessageSender, Outgoing, SenderStatistics,
 };
-use crate::transport::study::SEQUENCE_NUMBER_BYTES;
+use crate::rendezvous::Listener;
+use crate::rendezvous::datagrams::{self, is_passing, send};
+use crate::transport::{
+    Accepted, Connected, Endpoint, STREAM_POLL_INTERVAL, Transport, connect_datagrams,
+};
 use ::rudp::{Time, study};
 use costof_os::cpu::clock::{ClockId, now_ns};
 use costof_os::net::socket::{DATAGRAM_MOST_BYTES, dropped_datagrams};
@@ -34,7 +36,7 @@ impl Study {
 impl Transport for Study {
     fn accept(self: Box<Self>, listener: &Listener, stop: &AtomicBool) -> Accepted {
         let socket = datagrams::accept(listener, stop)?;
-        socket.set_read_timeout(Some(POLL_INTERVAL))?;
+        socket.set_read_timeout(Some(STREAM_POLL_INTERVAL))?;
         Ok(Box::new(Receiver {
             socket,
             protocol: study::Receiver::default(),
@@ -44,8 +46,8 @@ impl Transport for Study {
     }
 
     fn connect(&self, receiver: &Endpoint<'_>) -> io::Result<Connected> {
-        super::connect_datagrams(receiver, |socket, _| {
-            socket.set_read_timeout(Some(POLL_INTERVAL.min(self.retry)))?;
+        connect_datagrams(receiver, |socket, _| {
+            socket.set_read_timeout(Some(STREAM_POLL_INTERVAL.min(self.retry)))?;
             Ok(Sender {
                 socket,
                 protocol: study::Sender::new(self.window).retry_after(self.retry),

@@ -18,7 +18,6 @@ mod receiver;
 mod sender;
 #[cfg(test)]
 mod tests;
-mod transport;
 mod usage;
 
 pub use crate::content::fields::Shape;
@@ -27,7 +26,6 @@ pub use costof_os::net::field_sender::Counts;
 pub use incoming::Content;
 pub use receiver::Receiver;
 pub use sender::{Sender, Writer};
-pub use transport::Transport;
 pub use usage::ThreadUsage;
 
 use std::io::{self, ErrorKind};
@@ -37,11 +35,13 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use crate::rendezvous::{self, Address, Listener, Token};
+use crate::progress::POLL_INTERVAL;
+use crate::rendezvous::{self, Address, Listener, Over, Token};
 use costof_os::memory::fields::{self, Messages};
 use costof_os::net::field_sender::{FieldSender, Primitive};
+use costof_os::net::segments;
 use costof_os::net::sink::{self, Acknowledger};
-use costof_os::net::socket::DATAGRAM_MOST_BYTES;
+use costof_os::net::socket::{DATAGRAM_MOST_BYTES, receive_within};
 
 /// The smallest message: a word of eight bytes for each of eight fields. Datagrams with the token are shorter.
 pub const MESSAGE_LEAST_BYTES: usize = 64;
@@ -63,10 +63,10 @@ fn request() -> [u8; REQUEST_BYTES] {
 /// # Errors
 ///
 /// Those of [`Listener::accept`]; `Unsupported` if the kernel or the path does not support the
-/// datagrams of [`Transport::UdpGso`].
+/// datagrams of [`Over::UdpGso`].
 pub fn accept(
     listener: &Listener,
-    transport: Transport,
+    over: Over,
     content: Content,
     stop: &AtomicBool,
 ) -> io::Result<Vec<Receiver>> {
@@ -74,7 +74,7 @@ pub fn accept(
     let open = Arc::default();
     let receivers = flows.map(|flow| {
         let (socket, token) = flow.into_parts()?;
-        Receiver::new(transport.configured(socket)?, transport, content, token, &open)
+        Receiver::new(configured(over, socket)?, over, content, token, &open)
     });
     let receivers = receivers.collect::<io::Result<Vec<_>>>()?;
     // All receivers are ready before the sender learns that it may begin.
@@ -90,20 +90,20 @@ pub fn accept(
 /// `NotFound` if the kernel does not have the congestion control; those of [`rendezvous::connect`] and
 /// [`FieldSender::new`]; `Unsupported` as [`accept`].
 pub fn call(
-    transport: Transport,
+    over: Over,
     address: &Address,
     control: Option<&str>,
     token: &[u8],
     primitive: Primitive,
     messages: Vec<Messages>,
 ) -> io::Result<Vec<Sender>> {
-    let flows = rendezvous::connect_by(transport.over(), address, messages.len(), control, token)?;
+    let flows = rendezvous::connect_by(over, address, messages.len(), control, token)?;
     let flows = flows.into_iter().zip(messages);
     flows
         .map(|(flow, messages)| {
             let round_trip = flow.round_trip;
             let (socket, token) = flow.into_parts()?;
-            sender(socket, transport, primitive, messages, Some((token, round_trip)))
+            sender(socket, over, primitive, messages, Some((token, round_trip)))
         })
         .collect()
 }
@@ -115,27 +115,27 @@ pub fn call(
 /// `InvalidInput` for an unsuitable size, `NotFound` for an unknown congestion control; those of
 /// [`rendezvous::connect`].
 pub fn call_with_blocks(
-    transport: Transport,
+    over: Over,
     address: &Address,
     (flows, size): (usize, usize),
     control: Option<&str>,
     token: &[u8],
 ) -> io::Result<Vec<Sender<Block>>> {
-    let most = if transport.is_datagrams() { DATAGRAM_MOST_BYTES } else { MESSAGE_MOST_BYTES };
+    let most = if over.is_datagrams() { DATAGRAM_MOST_BYTES } else { MESSAGE_MOST_BYTES };
     if !(MESSAGE_LEAST_BYTES..=most).contains(&size) {
         return Err(io::Error::new(
             ErrorKind::InvalidInput,
             format!("a block has {MESSAGE_LEAST_BYTES} to {most} bytes, not {size}"),
         ));
     }
-    let flows = rendezvous::connect_by(transport.over(), address, flows, control, token)?;
+    let flows = rendezvous::connect_by(over, address, flows, control, token)?;
     flows
         .into_iter()
         .map(|flow| {
             let round_trip = flow.round_trip;
             let (socket, token) = flow.into_parts()?;
-            let block = Block::new(transport.configured(socket)?, size)?;
-            Ok(Sender::new(block, transport, Some((token, round_trip))))
+            let block = Block::new(configured(over, socket)?, size)?;
+            Ok(Sender::new(block, over, Some((token, round_trip))))
         })
         .collect()
 }
@@ -148,7 +148,7 @@ pub fn call_with_blocks(
 /// `InvalidInput` for an IPv6 address or a Unix socket; those of [`Acknowledger::connect`] and
 /// [`FieldSender::new`].
 pub fn into_sink(
-    transport: Transport,
+    over: Over,
     (from, to): (IpAddr, IpAddr),
     acknowledger: Option<&Acknowledger>,
     control: Option<&str>,
@@ -162,20 +162,29 @@ pub fn into_sink(
     };
     let to = SocketAddrV4::new(to, DISCARD);
     let connect = || -> io::Result<OwnedFd> {
-        match (transport, acknowledger) {
-            (Transport::Tcp, Some(acknowledger)) => {
+        match (over, acknowledger) {
+            (Over::Tcp, Some(acknowledger)) => {
                 Ok(acknowledger.connect(from, to, SINK_RECEIVER, control)?.into())
             }
-            (Transport::Udp | Transport::UdpGso, _) => {
+            (Over::Udp | Over::UdpGso, _) => {
                 let socket = UdpSocket::bind((from, 0))?;
                 socket.connect(to)?;
                 Ok(socket.into())
             }
-            (Transport::Tcp | Transport::Unix, _) => Err(ErrorKind::InvalidInput.into()),
+            (Over::Tcp | Over::Unix, _) => Err(ErrorKind::InvalidInput.into()),
         }
     };
     let senders = messages.into_iter();
-    senders.map(|messages| sender(connect()?, transport, primitive, messages, None)).collect()
+    senders.map(|messages| sender(connect()?, over, primitive, messages, None)).collect()
+}
+
+/// A connected socket as both peers use it: receives return after [`POLL_INTERVAL`].
+fn configured(over: Over, socket: OwnedFd) -> io::Result<OwnedFd> {
+    receive_within(&socket, POLL_INTERVAL)?;
+    if over == Over::UdpGso {
+        segments::enable(&socket)?;
+    }
+    Ok(socket)
 }
 
 /// The window that a receiver at the end of an Ethernet link would advertise.
@@ -183,12 +192,12 @@ const SINK_RECEIVER: sink::Receiver = sink::Receiver { mss: 1460, window: 4 << 2
 
 fn sender(
     socket: OwnedFd,
-    transport: Transport,
+    over: Over,
     primitive: Primitive,
     messages: Messages,
     peer: Option<(Token, Duration)>,
 ) -> io::Result<Sender> {
-    let socket = transport.configured(socket)?;
+    let socket = configured(over, socket)?;
     let fields = FieldSender::new(socket, primitive, messages)?;
-    Ok(Sender::new(fields, transport, peer))
+    Ok(Sender::new(fields, over, peer))
 }

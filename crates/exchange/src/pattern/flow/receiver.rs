@@ -11,10 +11,10 @@ use rustix::net::{SendFlags, Shutdown, send, shutdown};
 
 use super::incoming::Incoming;
 use super::sender::now;
-use super::{Content, Transport, request};
+use super::{Content, request};
+use crate::pattern::stream::Datagrams;
 use crate::progress::{POLL_INTERVAL, Progress, Silence};
-use crate::rendezvous::Token;
-use crate::stream::Datagrams;
+use crate::rendezvous::{Over, Token};
 use costof_os::memory::allocator::allocations;
 use costof_os::memory::fields::Messages;
 use costof_os::net::field_sender::{FieldSender, Primitive};
@@ -27,7 +27,7 @@ const FIRST_PATIENCE: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub struct Receiver {
     pub(super) socket: OwnedFd,
-    transport: Transport,
+    over: Over,
     pub(super) size: usize,
     incoming: Incoming,
     /// After how many bytes it begins to record its progress.
@@ -43,16 +43,16 @@ impl Receiver {
     /// `open` counts the flows that have not ended.
     pub(super) fn new(
         socket: OwnedFd,
-        transport: Transport,
+        over: Over,
         content: Content,
         token: Token,
         open: &Arc<AtomicUsize>,
     ) -> io::Result<Self> {
         open.fetch_add(1, Ordering::AcqRel);
         Ok(Self {
-            incoming: Incoming::new(transport, content, token)?,
+            incoming: Incoming::new(over, content, token)?,
             socket,
-            transport,
+            over,
             size: content.size(),
             marked_from_bytes: 0,
             ended: false,
@@ -116,7 +116,7 @@ impl Receiver {
                     answered += 1;
                     match sender.send() {
                         // As if it had been lost on the way.
-                        Err(error) if receiver.transport.is_datagrams() && is_lost(&error) => {}
+                        Err(error) if receiver.over.is_datagrams() && is_lost(&error) => {}
                         // The sender has gone and expects no more answers.
                         Err(error) if has_gone(&error) => {
                             receiver.end();
@@ -150,7 +150,7 @@ impl Receiver {
     ) -> io::Result<()> {
         self.counting_allocations(|receiver| {
             let mut patience_ns = FIRST_PATIENCE.as_nanos() as u64;
-            if receiver.transport.is_datagrams() {
+            if receiver.over.is_datagrams() {
                 // A datagram socket discards what arrives before it is connected.
                 sleep(POLL_INTERVAL);
             }
@@ -162,7 +162,7 @@ impl Receiver {
                 let asked_ns = now();
                 match send(&receiver.socket, &request(), SendFlags::NOSIGNAL) {
                     Err(error) if has_gone(&error.into()) => receiver.end(),
-                    Err(error) if receiver.transport.is_datagrams() && is_lost(&error.into()) => {}
+                    Err(error) if receiver.over.is_datagrams() && is_lost(&error.into()) => {}
                     sent => drop(sent?),
                 }
                 if let Some(came_ns) = receiver.await_burst(burst, patience_ns, stop)? {
@@ -190,7 +190,7 @@ impl Receiver {
             if came && self.incoming.messages() - messages_before >= burst {
                 return Ok(Some(now()));
             }
-            if !self.transport.is_datagrams() {
+            if !self.over.is_datagrams() {
                 continue;
             }
             let at_ns = now();
@@ -286,7 +286,7 @@ impl Receiver {
     ///
     /// Those of getsockopt(2).
     pub fn datagrams(&self) -> io::Result<Option<Datagrams>> {
-        if !self.transport.is_datagrams() {
+        if !self.over.is_datagrams() {
             return Ok(None);
         }
         Ok(Some(Datagrams {

@@ -8,10 +8,10 @@ use rustix::net::{RecvFlags, Shutdown, recv, shutdown, sockopt};
 
 use super::block::Block;
 use super::usage::ThreadUsage;
-use super::{REQUEST_BYTES, Transport, request};
+use super::{REQUEST_BYTES, request};
 use crate::content::wrong_bytes;
 use crate::progress::{Ending, Limits, POLL_INTERVAL, Progress, Waits};
-use crate::rendezvous::Token;
+use crate::rendezvous::{Over, Token};
 use costof_os::cpu::clock::{ClockId, now_ns};
 use costof_os::memory::allocator::allocations;
 use costof_os::memory::cache_pollution::Victim;
@@ -76,7 +76,7 @@ impl Writer for FieldSender {
 #[derive(Debug)]
 pub struct Sender<M = FieldSender> {
     pub(super) messages: M,
-    pub(super) transport: Transport,
+    pub(super) over: Over,
     /// `None` into a sink.
     pub(super) token: Option<Token>,
     /// The round-trip time when the flow began; `None` if nobody receives it.
@@ -94,11 +94,11 @@ pub struct Sender<M = FieldSender> {
 }
 
 impl<M: Writer> Sender<M> {
-    pub(super) fn new(messages: M, transport: Transport, peer: Option<(Token, Duration)>) -> Self {
+    pub(super) fn new(messages: M, over: Over, peer: Option<(Token, Duration)>) -> Self {
         let (token, round_trip) = peer.unzip();
         Self {
             messages,
-            transport,
+            over,
             token,
             round_trip,
             progress: Progress::default(),
@@ -143,7 +143,7 @@ impl<M: Writer> Sender<M> {
     pub(super) fn send_or_lose(&mut self) -> io::Result<()> {
         match self.messages.send() {
             Err(error)
-                if self.transport.is_datagrams() && error.raw_os_error() == Some(libc::ENOBUFS) =>
+                if self.over.is_datagrams() && error.raw_os_error() == Some(libc::ENOBUFS) =>
             {
                 self.refused += 1;
                 Ok(())
@@ -177,9 +177,9 @@ impl<M: Writer> Sender<M> {
                 Err(error) => return Err(error.into()),
             }
         }
-        match self.transport {
-            Transport::Tcp => socket::reset_on_close(self.messages.socket()),
-            Transport::Udp | Transport::UdpGso | Transport::Unix => Ok(()),
+        match self.over {
+            Over::Tcp => socket::reset_on_close(self.messages.socket()),
+            Over::Udp | Over::UdpGso | Over::Unix => Ok(()),
         }
     }
 
@@ -209,9 +209,9 @@ impl<M: Writer> Sender<M> {
     ///
     /// Those of getsockopt(2).
     pub fn tcp_info(&self) -> io::Result<Option<TcpInfo>> {
-        match self.transport {
-            Transport::Tcp => socket::tcp_info(self.messages.socket()).map(Some),
-            Transport::Udp | Transport::UdpGso | Transport::Unix => Ok(None),
+        match self.over {
+            Over::Tcp => socket::tcp_info(self.messages.socket()).map(Some),
+            Over::Udp | Over::UdpGso | Over::Unix => Ok(None),
         }
     }
 
@@ -221,9 +221,9 @@ impl<M: Writer> Sender<M> {
     ///
     /// Those of getsockopt(2).
     pub fn mtu_bytes(&self) -> io::Result<Option<u32>> {
-        match self.transport {
-            Transport::Unix => Ok(None),
-            Transport::Tcp | Transport::Udp | Transport::UdpGso => {
+        match self.over {
+            Over::Unix => Ok(None),
+            Over::Tcp | Over::Udp | Over::UdpGso => {
                 socket::mtu_bytes(self.messages.socket()).map(Some)
             }
         }
@@ -267,7 +267,7 @@ impl Sender<Block> {
     /// Those of send(2) and recv(2).
     pub fn end(&mut self) -> io::Result<()> {
         match &self.token {
-            Some(token) if self.transport.is_datagrams() => {
+            Some(token) if self.over.is_datagrams() => {
                 token.part(self.messages.socket(), DRAIN_DATAGRAMS)
             }
             _ => self.end_stream(self.drains_within()),
@@ -347,7 +347,7 @@ impl Sender {
             match recv(self.messages.socket(), rest, RecvFlags::empty()) {
                 Ok((_, 0)) => return Err(ErrorKind::UnexpectedEof.into()),
                 // A datagram arrives whole, so this is not a request.
-                Ok((_, more)) if more < REQUEST_BYTES && self.transport.is_datagrams() => {
+                Ok((_, more)) if more < REQUEST_BYTES && self.over.is_datagrams() => {
                     let socket = self.messages.socket();
                     let is_taken = |token: &Token| token.takes(&received[..more], socket);
                     if !self.token.as_ref().is_some_and(is_taken) {
@@ -441,7 +441,7 @@ impl Sender {
         if self.round_trip.is_none() {
             return Ok(());
         }
-        if self.transport.is_datagrams() {
+        if self.over.is_datagrams() {
             std::thread::sleep(LAST + self.round_trip());
             return Ok(());
         }

@@ -7,7 +7,7 @@
 use std::io;
 
 use super::{Client, Server};
-use crate::transport::Transport;
+use crate::transport::Channel;
 use crate::transport::stamped::Stamps;
 use costof_os::net::timestamps::now_ns;
 
@@ -46,7 +46,7 @@ pub struct ServerStages {
     pub left: u64,
 }
 
-impl<T: Transport + Stamps> Client<T> {
+impl<T: Channel + Stamps> Client<T> {
     /// Exchanges a message and its answer, as [`Client::exchange`] and [`Client::verify`] do, and returns
     /// when each stage was passed. `None` if a stamp is missing or a datagram was lost: nothing is
     /// retransmitted here.
@@ -77,7 +77,7 @@ impl<T: Transport + Stamps> Client<T> {
     }
 }
 
-impl<T: Transport + Stamps> Server<T> {
+impl<T: Channel + Stamps> Server<T> {
     /// Answers a message, as [`Server::answer`] does, and returns when each stage was passed. `None` if none
     /// has arrived for a while, or a stamp is missing.
     ///

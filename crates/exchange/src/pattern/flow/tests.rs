@@ -16,7 +16,7 @@ use std::thread;
 use std::time::Instant;
 
 const TOKEN: &[u8] = b"0123456789abcdef0123456789abcdef";
-const ALL: [Transport; 4] = [Transport::Tcp, Transport::Unix, Transport::Udp, Transport::UdpGso];
+const ALL: [Over; 4] = [Over::Tcp, Over::Unix, Over::Udp, Over::UdpGso];
 const LOCAL: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 
 const fn shape(size: usize, count: usize) -> Shape {
@@ -29,23 +29,18 @@ fn messages(shape: Shape) -> Messages {
 
 type Ends = (Vec<Receiver>, Vec<Sender>);
 
-fn meet(transport: Transport, flows: usize, shape: Shape, primitive: Primitive) -> Ends {
-    try_meet(transport, flows, shape, primitive).unwrap()
+fn meet(over: Over, flows: usize, shape: Shape, primitive: Primitive) -> Ends {
+    try_meet(over, flows, shape, primitive).unwrap()
 }
 
-fn try_meet(
-    transport: Transport,
-    flows: usize,
-    shape: Shape,
-    primitive: Primitive,
-) -> io::Result<Ends> {
-    let listener = Listener::open(transport.over(), LOCAL, (0, 0), flows, TOKEN).unwrap();
+fn try_meet(over: Over, flows: usize, shape: Shape, primitive: Primitive) -> io::Result<Ends> {
+    let listener = Listener::open(over, LOCAL, (0, 0), flows, TOKEN).unwrap();
     let address = listener.address().unwrap();
     let stop = AtomicBool::new(false);
     thread::scope(|scope| {
-        let receivers = scope.spawn(|| accept(&listener, transport, Content::Fields(shape), &stop));
+        let receivers = scope.spawn(|| accept(&listener, over, Content::Fields(shape), &stop));
         let messages = (0..flows).map(|_| messages(shape)).collect();
-        let senders = call(transport, &address, None, TOKEN, primitive, messages);
+        let senders = call(over, &address, None, TOKEN, primitive, messages);
         Ok((receivers.join().unwrap()?, senders?))
     })
 }
@@ -169,7 +164,7 @@ fn no_byte_is_lost_by_any_way_and_number_of_threads() {
         for primitive in Primitive::ALL {
             for threads in [1, 2, 4, 8, 16] {
                 let what = format!("{primitive:?}, {threads} threads, CPUs {cpus:?}");
-                let met = try_meet(Transport::Tcp, threads, shape(10_001, 3), primitive);
+                let met = try_meet(Over::Tcp, threads, shape(10_001, 3), primitive);
                 let Some(mut ends) = there(met, &what) else {
                     continue;
                 };
@@ -191,7 +186,7 @@ fn no_byte_is_lost_by_any_way_and_number_of_threads() {
 
 #[test]
 fn messages_stream_and_arrive_as_they_were_sent() {
-    for over in [Transport::Tcp, Transport::Unix, Transport::Udp] {
+    for over in [Over::Tcp, Over::Unix, Over::Udp] {
         for (size, count) in [(64, 1), (4099, 5), (60_000, 3)] {
             let what = format!("{over:?} {size}");
             let mut ends = meet(over, 2, shape(size, count), Primitive::OneCopy);
@@ -217,7 +212,7 @@ fn every_message_is_answered() {
     for primitive in [Primitive::TwoCopy, Primitive::ZeroCopy] {
         for in_flight in [1, 7] {
             let shape = shape(1000, 3);
-            let mut ends = meet(Transport::Tcp, 1, shape, primitive);
+            let mut ends = meet(Over::Tcp, 1, shape, primitive);
             let latencies = exchange(
                 &mut ends,
                 "echo",
@@ -242,7 +237,7 @@ fn every_message_is_answered() {
 fn a_flow_may_end_in_another_thread_than_the_one_that_sent() {
     for primitive in [Primitive::ZeroCopy, Primitive::UringZeroCopy] {
         let what = format!("{primitive:?}");
-        let met = try_meet(Transport::Tcp, 1, shape(4096, 2), primitive);
+        let met = try_meet(Over::Tcp, 1, shape(4096, 2), primitive);
         let Some(mut ends) = there(met, &what) else {
             continue;
         };
@@ -269,7 +264,7 @@ fn other_bytes_than_were_sent_are_noticed() {
         let mut stranger = TcpStream::connect(at[0]).unwrap();
         stranger.write_all(TOKEN).unwrap();
         let mut receiver =
-            accept(&listener, Transport::Tcp, Content::Fields(shape), &stop).unwrap().remove(0);
+            accept(&listener, Over::Tcp, Content::Fields(shape), &stop).unwrap().remove(0);
         // Answering lets it begin.
         stranger.read_exact(&mut [0; TOKEN.len()]).unwrap();
         let mut said = right.clone();
@@ -297,7 +292,7 @@ fn so_many_messages_are_sent_and_arrive_and_a_stop_is_heard() {
     for most in [1, 7, 2000, u64::MAX] {
         for pattern in [Pattern::Stream, Pattern::Echo(4), Pattern::Trigger(3)] {
             let what = format!("{most} {pattern:?}");
-            let mut ends = meet(Transport::Tcp, 1, shape(4099, 1), Primitive::OneCopy);
+            let mut ends = meet(Over::Tcp, 1, shape(4099, 1), Primitive::OneCopy);
             let stop = Arc::new(AtomicBool::new(false));
             ends.1[0].end_by(ending(most, &stop));
             exchange(
@@ -328,10 +323,10 @@ fn so_many_messages_are_sent_and_arrive_and_a_stop_is_heard() {
 #[test]
 #[ignore = "long; ./check --all runs it"]
 fn an_echo_of_any_size_has_no_deadlock() {
-    for over in [Transport::Tcp, Transport::Unix] {
+    for over in [Over::Tcp, Over::Unix] {
         for primitive in Primitive::ALL {
             // Such sockets do not support zero-copy sends, as the first one reports.
-            if over == Transport::Unix && primitive.has_completions() {
+            if over == Over::Unix && primitive.has_completions() {
                 continue;
             }
             for (size, in_flight) in [(64, 1024), (1 << 20, 16)] {
@@ -431,7 +426,7 @@ fn a_message_goes_at_once_as_several_datagrams() {
         for size in [64, segments::SEGMENT_BYTES, 9003, 65_507] {
             let what = format!("{primitive:?} of {size} B in segments");
             let shape = Shape { size, count: 3 };
-            let met = try_meet(Transport::UdpGso, 1, shape, primitive);
+            let met = try_meet(Over::UdpGso, 1, shape, primitive);
             let Some(mut ends) = there(met, &what) else {
                 continue;
             };
@@ -499,7 +494,7 @@ fn with_answers_over_udp(
             }
         });
         let own = vec![messages(shape)];
-        let called = call(Transport::Udp, &address, None, TOKEN, Primitive::OneCopy, own);
+        let called = call(Over::Udp, &address, None, TOKEN, Primitive::OneCopy, own);
         // Also if the work fails.
         let ending = AtEnd(&stop);
         work(&mut called.unwrap()[0]);
@@ -535,7 +530,7 @@ fn an_answer_that_is_lost_is_counted_and_the_echo_goes_on() {
 #[test]
 fn datagrams_that_were_asked_for_and_are_lost_are_asked_for_again() {
     let shape = shape(64, 1);
-    let (mut receivers, senders) = meet(Transport::Udp, 1, shape, Primitive::OneCopy);
+    let (mut receivers, senders) = meet(Over::Udp, 1, shape, Primitive::OneCopy);
     let sender = UdpSocket::from(senders[0].socket().try_clone_to_owned().unwrap());
     sender.set_read_timeout(Some(POLL_INTERVAL)).unwrap();
     let mut message = [0; 64];
@@ -576,7 +571,7 @@ fn datagrams_that_were_asked_for_and_are_lost_are_asked_for_again() {
 fn another_end_that_goes_away_is_an_error_and_no_hang() {
     let patterns = [Pattern::Stream, Pattern::Echo(1), Pattern::Echo(16), Pattern::Trigger(2)];
     for pattern in patterns {
-        for over in [Transport::Tcp, Transport::Unix] {
+        for over in [Over::Tcp, Over::Unix] {
             let (mut receivers, mut senders) = meet(over, 1, shape(1 << 20, 1), Primitive::OneCopy);
             let mut receiver = receivers.remove(0);
             thread::scope(|scope| {
@@ -634,10 +629,10 @@ fn connections_begin_by_the_listeners_congestion_control() {
     let address = listener.address().unwrap();
     let stop = AtomicBool::new(false);
     thread::scope(|scope| {
-        let receivers = scope
-            .spawn(|| accept(&listener, Transport::Tcp, Content::Fields(shape), &stop).unwrap());
+        let receivers =
+            scope.spawn(|| accept(&listener, Over::Tcp, Content::Fields(shape), &stop).unwrap());
         let own = vec![messages(shape)];
-        let senders = call(Transport::Tcp, &address, None, TOKEN, Primitive::OneCopy, own);
+        let senders = call(Over::Tcp, &address, None, TOKEN, Primitive::OneCopy, own);
         let receivers = receivers.join().unwrap();
         let chosen = costof_os::net::socket::congestion_control(&receivers[0].socket).unwrap();
         assert_eq!(chosen, "reno");
@@ -662,8 +657,8 @@ fn what_a_thread_did_is_counted_around_its_work() {
 #[test]
 fn the_first_request_may_come_with_the_token() {
     let shape = shape(5000, 1);
-    for over in [Transport::Tcp, Transport::Unix, Transport::Udp] {
-        let listener = Listener::open(over.over(), LOCAL, (0, 0), 2, TOKEN).unwrap();
+    for over in [Over::Tcp, Over::Unix, Over::Udp] {
+        let listener = Listener::open(over, LOCAL, (0, 0), 2, TOKEN).unwrap();
         let address = listener.address().unwrap();
         let stop = AtomicBool::new(false);
         thread::scope(|scope| {
@@ -697,7 +692,7 @@ fn the_first_request_may_come_with_the_token() {
 #[test]
 fn a_token_that_is_said_again_is_answered_and_no_message() {
     let shape = shape(3000, 2);
-    for over in [Transport::Udp, Transport::UdpGso] {
+    for over in [Over::Udp, Over::UdpGso] {
         let what = format!("{over:?}");
         let met = try_meet(over, 1, shape, Primitive::OneCopy);
         let Some(mut ends) = there(met, &what) else {
@@ -741,7 +736,7 @@ fn a_stop_is_heard_while_nothing_comes() {
     // With 16, more is unanswered than one end can send before it reads.
     for pattern in [Pattern::Echo(1), Pattern::Echo(16), Pattern::Trigger(1)] {
         let what = format!("{pattern:?}");
-        let mut ends = meet(Transport::Tcp, 1, shape(20_000, 1), Primitive::OneCopy);
+        let mut ends = meet(Over::Tcp, 1, shape(20_000, 1), Primitive::OneCopy);
         let stop = Arc::new(AtomicBool::new(false));
         ends.1[0].end_by(ending(u64::MAX, &stop));
         // The receiver answers nothing and requests nothing.
@@ -757,7 +752,7 @@ fn a_stop_is_heard_while_nothing_comes() {
 
 #[test]
 fn an_echo_that_is_stopped_has_latencies() {
-    let mut ends = meet(Transport::Unix, 1, shape(64, 1), Primitive::OneCopy);
+    let mut ends = meet(Over::Unix, 1, shape(64, 1), Primitive::OneCopy);
     let stop = Arc::new(AtomicBool::new(false));
     ends.1[0].end_by(ending(u64::MAX, &stop));
     let heard = exchange(
@@ -795,7 +790,7 @@ fn what_nobody_received_is_no_reason_to_give_up() {
     drop(gone);
     socket.send(&[0; 64]).unwrap();
     let mut incoming =
-        incoming::Incoming::new(Transport::Udp, Content::Fields(shape), Token::new(TOKEN, true))
+        incoming::Incoming::new(Over::Udp, Content::Fields(shape), Token::new(TOKEN, true))
             .unwrap();
     incoming.discard_pending(socket.as_fd()).unwrap();
 }

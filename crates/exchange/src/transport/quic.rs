@@ -7,13 +7,14 @@
 pub mod key;
 
 use super::{
-    Accepted, Connected, Endpoint, POLL_INTERVAL, Parameters, READ_BYTES, Transport, WINDOW_BYTES,
+    Accepted, Connected, Endpoint, Parameters, READ_BYTES, STREAM_POLL_INTERVAL, Transport,
+    WINDOW_BYTES,
+};
+use crate::pattern::stream::{
+    Datagrams, Incoming, MessageReceiver, MessageSender, Outgoing, SenderStatistics,
 };
 use crate::rendezvous::Listener;
 use crate::rendezvous::{self, datagrams};
-use crate::stream::{
-    Datagrams, Incoming, MessageReceiver, MessageSender, Outgoing, SenderStatistics,
-};
 use costof_os::net::socket::{dropped_datagrams, set_buffer_bytes};
 use quinn::congestion::{BbrConfig, ControllerFactory, CubicConfig, NewRenoConfig};
 use quinn::{
@@ -161,7 +162,7 @@ async fn soon<T, E>(call: impl Future<Output = Result<T, E>>) -> io::Result<Opti
 where
     io::Error: From<E>,
 {
-    match timeout(POLL_INTERVAL, call).await {
+    match timeout(STREAM_POLL_INTERVAL, call).await {
         Ok(done) => Ok(Some(done?)),
         Err(_) => Ok(None),
     }
@@ -198,7 +199,7 @@ impl MessageSender for Sender {
             send(&mut self.stream, &mut self.counts, outgoing).await?;
             self.connection.close(VarInt::from_u32(0), b"");
             // Waits until the receiver knows, if that is soon.
-            let _ = timeout(POLL_INTERVAL, self.endpoint.wait_idle()).await;
+            let _ = timeout(STREAM_POLL_INTERVAL, self.endpoint.wait_idle()).await;
             Ok(())
         })
     }
@@ -230,7 +231,7 @@ async fn accept(
 ) -> io::Result<Option<(Connection, SendStream, RecvStream)>> {
     let mut waited = Duration::ZERO;
     while !stop.load(Ordering::Acquire) && waited < rendezvous::TIMEOUT {
-        let accepted = timeout(POLL_INTERVAL, endpoint.accept()).await;
+        let accepted = timeout(STREAM_POLL_INTERVAL, endpoint.accept()).await;
         if let Ok(Some(incoming)) = accepted {
             let handshake = async {
                 let connection = incoming.await?;
@@ -249,7 +250,7 @@ async fn accept(
                 Err(error) => Err(error.into()),
             };
         }
-        waited += POLL_INTERVAL;
+        waited += STREAM_POLL_INTERVAL;
     }
     Ok(None)
 }
@@ -289,7 +290,7 @@ impl MessageReceiver for Receiver {
             receive(&mut counts, &mut stream, incoming, stop).await?;
             incoming.record();
             while !stop.load(Ordering::Acquire) {
-                tokio::time::sleep(POLL_INTERVAL).await;
+                tokio::time::sleep(STREAM_POLL_INTERVAL).await;
             }
             Ok(())
         })

@@ -25,7 +25,7 @@ pub fn call(
     shape: Shape,
     token: &[u8],
 ) -> io::Result<(Receiver, Duration)> {
-    if over == Over::Udp {
+    if over.is_datagrams() {
         return Err(ErrorKind::InvalidInput.into());
     }
     let flow = only(rendezvous::connect(over, address, 1, token)?);

@@ -31,7 +31,7 @@ fn receivers(
     size: usize,
     stop: &AtomicBool,
 ) -> io::Result<Vec<Receiver>> {
-    accept(listener, over.into(), Content::Blocks(size), stop)
+    accept(listener, over, Content::Blocks(size), stop)
 }
 
 /// Transfers for a moment. Returns receivers and senders.
@@ -48,7 +48,7 @@ fn transfer(over: Over, flows: usize, size: usize) -> (Vec<Receiver>, Vec<Sender
             });
             receivers
         });
-        let mut senders = call(over.into(), &address, (flows, size), None, TOKEN).unwrap();
+        let mut senders = call(over, &address, (flows, size), None, TOKEN).unwrap();
         thread::scope(|scope| {
             for sender in &mut senders {
                 scope.spawn(|| {
@@ -193,7 +193,7 @@ fn one_that_is_stopped_before_the_end_has_what_came() {
                 receiver.receive(&stop).unwrap();
                 receivers
             });
-            let mut senders = call(over.into(), &address, (1, 64), None, TOKEN).unwrap();
+            let mut senders = call(over, &address, (1, 64), None, TOKEN).unwrap();
             while !came.load(Ordering::Acquire) {
                 senders[0].stream(Duration::from_millis(1)).unwrap();
             }
@@ -212,7 +212,7 @@ fn what_does_not_fit_or_is_not_there_is_refused() {
         let stop = AtomicBool::new(false);
         thread::scope(|scope| {
             scope.spawn(|| receivers(&listener, over, 64, &stop).map(drop));
-            let called = call(over.into(), &address, (1, size), control, TOKEN);
+            let called = call(over, &address, (1, size), control, TOKEN);
             stop.store(true, Ordering::Release);
             called.map(drop).unwrap_err().kind()
         })

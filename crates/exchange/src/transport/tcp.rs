@@ -1,10 +1,12 @@
 //! A TCP connection. If the sender needs to know when each message arrived, the receiver sends a
 //! count back for it.
 
-use super::{Accepted, Connected, Endpoint, POLL_INTERVAL, READ_BYTES, Transport};
+use super::{Accepted, Connected, Endpoint, READ_BYTES, STREAM_POLL_INTERVAL, Transport};
+use crate::pattern::stream::{
+    Incoming, MessageReceiver, MessageSender, Outgoing, SenderStatistics,
+};
 use crate::rendezvous::datagrams::is_passing;
 use crate::rendezvous::{self, Listener, Over, only};
-use crate::stream::{Incoming, MessageReceiver, MessageSender, Outgoing, SenderStatistics};
 use costof_os::net::socket::{has_gone, mtu_bytes, reset_on_close, tcp_info};
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::TcpStream;
@@ -21,14 +23,14 @@ impl Transport for Tcp {
 
     fn accept(self: Box<Self>, listener: &Listener, stop: &AtomicBool) -> Accepted {
         let stream = accept(listener, stop)?;
-        stream.set_read_timeout(Some(POLL_INTERVAL))?;
+        stream.set_read_timeout(Some(STREAM_POLL_INTERVAL))?;
         Ok(Box::new(Receiver(stream)))
     }
 
     fn connect(&self, receiver: &Endpoint<'_>) -> io::Result<Connected> {
         connect(receiver, self.0, |stream| {
-            stream.set_read_timeout(Some(POLL_INTERVAL))?;
-            stream.set_write_timeout(Some(POLL_INTERVAL))?;
+            stream.set_read_timeout(Some(STREAM_POLL_INTERVAL))?;
+            stream.set_write_timeout(Some(STREAM_POLL_INTERVAL))?;
             Ok(Sender(stream))
         })
     }
@@ -122,7 +124,7 @@ impl MessageReceiver for Receiver {
         }
         incoming.record();
         while !stop.load(Ordering::Acquire) {
-            std::thread::sleep(POLL_INTERVAL);
+            std::thread::sleep(STREAM_POLL_INTERVAL);
         }
         Ok(())
     }

@@ -1,10 +1,15 @@
 //! Streams of procedure calls over a TCP connection: a client stream of gRPC, or one-way calls of
 //! Thrift followed by one with an answer.
 
-use super::{Accepted, Connected, Endpoint, POLL_INTERVAL, Transport, tcp};
+mod server;
+
+pub use server::RpcServer;
+
+use super::{Accepted, Connected, Endpoint, STREAM_POLL_INTERVAL, Transport, tcp};
+use crate::pattern::stream::{
+    Incoming, MessageReceiver, MessageSender, Outgoing, SenderStatistics,
+};
 use crate::rendezvous::{Listener, Over};
-use crate::rpc_server::RpcServer;
-use crate::stream::{Incoming, MessageReceiver, MessageSender, Outgoing, SenderStatistics};
 use costof_rpc::{Client, Options, RpcError, Stack};
 use std::io::{self, ErrorKind};
 use std::net::TcpStream;
@@ -94,7 +99,7 @@ impl MessageReceiver for Receiver {
         server.serve(vec![stream.into()]).map_err(failed)?;
         self.server = Some(server);
         while !stop.load(Ordering::Acquire) {
-            std::thread::sleep(POLL_INTERVAL);
+            std::thread::sleep(STREAM_POLL_INTERVAL);
         }
         Ok(())
     }

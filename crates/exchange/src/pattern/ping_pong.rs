@@ -14,7 +14,7 @@ use std::io::{self, ErrorKind};
 use std::time::{Duration, Instant};
 
 use crate::progress::no_answer;
-use crate::transport::{RTO_ROUND_TRIPS, Transport, message};
+use crate::transport::{Channel, RTO_ROUND_TRIPS, message};
 
 /// The minimum retransmission timeout of the first message, which may take longer than the token
 /// did.
@@ -40,7 +40,7 @@ pub struct Client<T> {
     retransmitted: u64,
 }
 
-impl<T: Transport> Client<T> {
+impl<T: Channel> Client<T> {
     /// For messages of this size.
     pub fn new(transport: T, size: usize) -> Self {
         let expected = message(size);
@@ -185,7 +185,7 @@ pub struct Server<T> {
     message: Vec<u8>,
 }
 
-impl<T: Transport> Server<T> {
+impl<T: Channel> Server<T> {
     /// For messages of this size.
     pub fn new(transport: T, size: usize) -> Self {
         let message = vec![0; size];

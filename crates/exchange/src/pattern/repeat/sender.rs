@@ -1,7 +1,7 @@
 //! The sender for measuring receivers: it sends as fast as it can.
 
 use crate::progress::POLL_INTERVAL;
-use crate::rendezvous::{Listener, Over};
+use crate::rendezvous::Listener;
 use costof_os::cpu::clock::{ClockId, now_ns};
 use costof_os::memory::allocator::allocations;
 use costof_os::memory::arena::{Arena, PageSize, base_page_bytes};
@@ -79,7 +79,7 @@ impl Sender {
         }
         let mut flows = listener.accept(stop)?;
         let flow = match (flows.pop(), flows.pop()) {
-            (Some(flow), None) if flow.over != Over::Udp => flow,
+            (Some(flow), None) if !flow.over.is_datagrams() => flow,
             _ => return Err(ErrorKind::InvalidInput.into()),
         };
         let token = flow.token;

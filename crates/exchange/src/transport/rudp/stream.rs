@@ -1,11 +1,13 @@
 //! The library `rudp` with its own driver.
 
-use super::{Accepted, Connected, Endpoint, POLL_INTERVAL, Transport, WINDOW_BYTES};
-use crate::rendezvous::{Listener, datagrams};
-use crate::stream::{
+use super::{accepting, closed, connect};
+use crate::pattern::stream::{
     Datagrams, Incoming, MessageReceiver, MessageSender, Outgoing, SenderStatistics,
 };
-use crate::transport::rudp::{accepting, closed, connect};
+use crate::rendezvous::{Listener, datagrams};
+use crate::transport::{
+    Accepted, Connected, Endpoint, STREAM_POLL_INTERVAL, Transport, WINDOW_BYTES, connect_datagrams,
+};
 use ::rudp::socket::Socket;
 use ::rudp::{Config, ConnectionId, Control, Event, Stats};
 use costof_os::net::random_loss;
@@ -39,7 +41,7 @@ impl Transport for Rudp {
     }
 
     fn connect(&self, receiver: &Endpoint<'_>) -> io::Result<Connected> {
-        super::connect_datagrams(receiver, |socket, datagram| {
+        connect_datagrams(receiver, |socket, datagram| {
             let (socket, id) = connect(socket, config(self.0, datagram))?;
             Ok(Sender { socket, id, stats: Stats::default() })
         })
@@ -102,7 +104,7 @@ impl MessageSender for Sender {
         let mut acknowledged = 0_u64;
         while !outgoing.is_over() {
             self.fill(outgoing, acknowledged)?;
-            match self.socket.poll(Some(POLL_INTERVAL))? {
+            match self.socket.poll(Some(STREAM_POLL_INTERVAL))? {
                 Some((_, Event::Acknowledged(number))) => {
                     acknowledged += 1;
                     outgoing.handle_arrived(number);
@@ -152,7 +154,7 @@ impl MessageReceiver for Receiver {
     fn receive(&mut self, incoming: &mut Incoming, stop: &AtomicBool) -> io::Result<()> {
         let (mut id, mut until_read) = (None, 0_usize);
         while !stop.load(Ordering::Acquire) {
-            match self.driver.poll(Some(POLL_INTERVAL))? {
+            match self.driver.poll(Some(STREAM_POLL_INTERVAL))? {
                 Some((_, Event::Message(message))) => {
                     incoming.handle_message(&message, true)?;
                     until_read = until_read.saturating_sub(message.len().max(MIN_STATISTICS_BYTES));

@@ -201,7 +201,7 @@ impl Sender {
         let (size, count) = (messages.size(), messages.count());
         let token = self.token.clone().ok_or(ErrorKind::NotConnected)?;
         let content = Content::Fields(Shape { size, count });
-        let mut answers = Incoming::new(self.transport, content, token)?;
+        let mut answers = Incoming::new(self.over, content, token)?;
         if self.verifies {
             answers.verify();
         }
@@ -209,7 +209,7 @@ impl Sender {
         let echoed = self.measured(|sender| {
             let begin_ns = sender.progress.add(0);
             echo.begin(begin_ns, sender.limits(begin_ns, duration));
-            if sender.transport.is_datagrams() {
+            if sender.over.is_datagrams() {
                 sender.echo_windows(&mut echo)
             } else if echo.could_deadlock() {
                 sender.echo_nonblocking(&mut echo)
