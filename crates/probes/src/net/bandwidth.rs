@@ -2,7 +2,6 @@
 
 mod predict;
 
-use crate::net::axes::Over;
 use crate::net::congestion_control::{CongestionControl, refused};
 use crate::net::flows::{self, MIN_DURATION, Processors, each};
 use crate::net::peer_reports::{ARRIVED, DROPPED, SENT, joined};
@@ -10,12 +9,13 @@ use crate::net::rendezvous::{self, broken, cannot_reach};
 use crate::net::soft_interrupts::{COUNTED, SoftInterrupts, left_to_count, listed};
 use crate::net::{path, windows};
 use crate::prelude::*;
+use crate::two_ends::over::{Over, SOCKETS};
 use costof_exchange::pattern::flow::{
     self, Block, Content, MESSAGE_LEAST_BYTES as BLOCK_LEAST_BYTES, Receiver,
 };
 use costof_exchange::pattern::stream::Datagrams;
 use costof_exchange::progress::Progress;
-use costof_exchange::rendezvous::{Address, Listener, Over as Carrier};
+use costof_exchange::rendezvous::{Address, Listener};
 use costof_model::protocol::Rendezvous;
 use costof_os::net::socket::{DATAGRAM_MOST_BYTES, TcpInfo};
 use predict::predict;
@@ -54,7 +54,7 @@ point! {
     /// - over=unix: both ends in one network namespace (--link loopback)
     pub(crate) struct Bandwidth of "net.bandwidth" {
         /// what carries the blocks
-        over: Over = words(),
+        over: Over = words_of(SOCKETS),
         /// bytes of each write, or of a datagram (65507 at most)
         size: usize =
             bytes(BLOCK_LEAST_BYTES as u64..=1 << 20, &[128 << 10, 64, 1024, 16 << 10, 65507, 1 << 20]),
@@ -193,8 +193,8 @@ impl RoleAt<Bandwidth> for Receiving {
     fn run(&mut self, point: &At<Bandwidth>, meter: &mut Meter<'_>) -> Result<(), Failure> {
         let listener = self.listener.take().expect("it is prepared");
         let stop = meter.stop();
-        let (over, blocks) = (Carrier::from(point.over), Content::Blocks(point.size));
-        let accepted = flow::accept(&listener, over, blocks, stop);
+        let blocks = Content::Blocks(point.size);
+        let accepted = flow::accept(&listener, point.over.into(), blocks, stop);
         let Some(mut flows) = rendezvous::unless_stopped(accepted)? else {
             return Ok(());
         };
@@ -260,7 +260,7 @@ impl Sending {
         let shape = (point.flows, point.size);
         let token = self.rendezvous.token.as_bytes();
         let control = point.congestion_control.name();
-        let over = Carrier::from(point.over);
+        let over = point.over.into();
         flow::call_with_blocks(over, &address, shape, control, token).map_err(|error| {
             refused(control, &error).unwrap_or_else(|| cannot_reach(&address, &error))
         })
@@ -330,7 +330,7 @@ fn duration(over: Over, point_ns: f64, round_trip: Duration) -> Duration {
     let round_trip = match over {
         Over::Tcp => round_trip,
         // They have no congestion window.
-        Over::Udp | Over::Unix => Duration::ZERO,
+        _ => Duration::ZERO,
     };
     flows::duration(point_ns, MIN_DURATION, round_trip)
 }

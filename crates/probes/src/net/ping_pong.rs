@@ -70,7 +70,7 @@ pub(crate) fn listen<P: Exchanges>(
     let exchange = point.exchange();
     exchange.check()?;
     point.check()?;
-    acceptor.listen(&point.link, exchange.placement(), exchange.over().into(), 1)
+    acceptor.listen(&point.link, exchange.placement(), exchange.over.into(), 1)
 }
 
 type MeasureAt<P> = fn(&At<P>, &mut Connector, &mut Meter<'_>) -> Result<(), Failure>;

@@ -1,8 +1,8 @@
 //! `net.rtt`: the round trip of a message over a link.
 
 use crate::ends::Cpus;
-use crate::net::axes::{Over, Wait};
-use crate::net::exchange::{Exchange, Exchanges, Transport, client_and_server};
+use crate::net::axes::Wait;
+use crate::net::exchange::{Exchange, Exchanges, client_and_server};
 use crate::net::lost::share_lost;
 use crate::net::path;
 use crate::net::peer_reports::on_cpus;
@@ -11,6 +11,7 @@ use crate::net::ping_pong::{self, ClientRole, ServerRole};
 use crate::net::rendezvous::broken;
 use crate::os::{context_switch, syscall};
 use crate::prelude::*;
+use crate::two_ends::over::{Over, SOCKETS};
 use crate::wake::{self, Wake};
 use costof_exchange::pattern::open_loop::OpenLoop;
 use costof_exchange::pattern::ping_pong::Client;
@@ -57,7 +58,7 @@ point! {
     /// - over=unix: both ends on one machine, --link loopback
     pub(crate) struct Rtt of "net.rtt" {
         /// what carries it
-        over: Over = words(),
+        over: Over = words_of(SOCKETS),
         /// bytes of the message, and of the answer; up to 65,507 over UDP
         size: usize = bytes(1..=1 << 20, &[56, 1, 1024, 16 << 10, 64 << 10]),
         /// how an end waits for a message
@@ -73,7 +74,7 @@ point! {
 impl Exchanges for Rtt {
     fn exchange(&self) -> Exchange {
         Exchange {
-            transport: Transport::Socket(self.over),
+            over: self.over,
             size: self.size,
             wait: self.wait,
             cpus: self.cpus,
@@ -334,10 +335,10 @@ fn number_of(answer: &[u8]) -> Option<u64> {
 
 /// The kernel's work for a round trip of a message of this size, without a wake-up.
 pub(crate) fn kernel(over: Over, size: usize, read: Cost) -> Cost {
-    let (reads, through) = match over {
+    let (reads, through) = match over.below() {
         Over::Tcp => ((18.0, 54.0), "TCP, IP and the device"),
         Over::Udp => ((13.0, 42.0), "UDP, IP and the device"),
-        Over::Unix => ((5.0, 16.0), "a queue of buffers"),
+        _ => ((5.0, 16.0), "a queue of buffers"),
     };
     let calls = (read * reads).named(format!("two sends and two receives through {through}"));
     // Two copies each way; beyond 4 KiB, pages must be allocated for them.
@@ -358,9 +359,9 @@ pub(crate) fn round_trip(
         let switch = context_switch::measured_cost(exchange.cpus, exchange.wake, measured)?;
         cost += switch * (0.8 * waiting_ends, 1.25 * waiting_ends);
     }
-    cost += kernel(exchange.over(), exchange.size, read);
+    cost += kernel(exchange.socket(), exchange.size, read);
     cost += path::cost(link, bytes, exchange.headers())?;
-    if exchange.over() == Over::Tcp {
+    if exchange.socket() == Over::Tcp {
         cost += path::slow_start(link, bytes);
     }
     Some(cost)
@@ -373,7 +374,7 @@ pub(crate) fn measured_ns(
     measured: &MeasuredRows<'_>,
 ) -> Option<f64> {
     let point = Rtt {
-        over: exchange.over(),
+        over: exchange.socket(),
         size: exchange.size,
         wait: exchange.wait,
         cpus: exchange.cpus,

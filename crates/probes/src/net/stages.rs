@@ -1,8 +1,8 @@
 //! `net.stages`: the stages of a round trip, by the kernel's timestamps.
 
 use crate::ends::Cpus;
-use crate::net::axes::{Over, Wait};
-use crate::net::exchange::{Exchange, Exchanges, Transport, client_and_server};
+use crate::net::axes::Wait;
+use crate::net::exchange::{Exchange, Exchanges, client_and_server};
 use crate::net::lost::share_lost;
 use crate::net::path;
 use crate::net::peers::Connector;
@@ -11,6 +11,7 @@ use crate::net::rendezvous::broken;
 use crate::net::rtt;
 use crate::os::syscall;
 use crate::prelude::*;
+use crate::two_ends::over::Over;
 use crate::wake::{self, Wake};
 use costof_exchange::pattern::ping_pong::{Client, ClientStages};
 use costof_exchange::transport::stamped::Stamped;
@@ -56,7 +57,7 @@ point! {
 impl Exchanges for Stages {
     fn exchange(&self) -> Exchange {
         Exchange {
-            transport: Transport::Socket(self.over),
+            over: self.over,
             size: self.size,
             wait: self.wait,
             cpus: self.cpus,

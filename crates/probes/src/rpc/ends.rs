@@ -45,7 +45,7 @@ where
 
     fn prepare(&mut self, point: &At<P>, _: &Offers) -> Result<Offers, Failure> {
         let call = Call::from(&point.axes);
-        let (over, flows) = (call.exchange.over().into(), call.connections);
+        let (over, flows) = (call.exchange.over.into(), call.connections);
         let offers = self.acceptor.listen(&point.link, call.exchange.placement(), over, flows)?;
         // On the CPU that this thread has been moved to.
         self.server = Some(start(call.stack)?);
@@ -89,7 +89,7 @@ pub(super) fn start(stack: Stack) -> Result<RpcServer, Failure> {
 /// If it cannot be reached.
 pub(super) fn connect(call: &Call, connector: &mut Connector) -> Result<Connected, Failure> {
     connector.connect(|address, token| {
-        let over = call.exchange.over().into();
+        let over = call.exchange.over.into();
         let flows = rendezvous::connect(over, address, call.connections, token)?;
         let connected = |flow: Flow| Ok(Socket::from(flow.into_socket()?));
         flows.into_iter().map(connected).collect()

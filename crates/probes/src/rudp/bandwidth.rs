@@ -1,13 +1,14 @@
 //! `rudp.bandwidth`: bytes of messages per second, by rudp and the stacks that it is compared with.
 
-use super::axes::{Control, size_axis, window_axis};
-use super::carrier::{Stack, Transfer};
+use super::axes::{Control, size_axis, stack_axis, window_axis};
 use super::order::{Purpose, least_ns};
 use super::predict::predict;
 use super::roles::{Receiving, Sending, receiver_and_sender, stream_metrics};
+use super::transfer::Transfer;
 use crate::net::congestion_control::CongestionControl;
 use crate::net::peer_reports::joined;
 use crate::prelude::*;
+use crate::two_ends::over::Over;
 use costof_exchange::transport::study::MAX_MESSAGE_BYTES;
 
 pub(crate) static PROBE: Probe = Probe::new::<Bandwidth>();
@@ -50,7 +51,7 @@ point! {
     /// - stack=quic: a build with quinn, the default (--features quic)
     /// - congestion_control: a kernel that has it, and allows this user to choose it
     pub(crate) struct Bandwidth of "rudp.bandwidth" {
-        stack: Stack = Stack::axis(),
+        stack: Over = stack_axis(),
         size: usize = size_axis(&[MAX_MESSAGE_BYTES as u64, 1400, 20_000, 64 << 10, 1 << 20]),
         window: u64 = window_axis(&[0, 1, 8, 64]),
         control: Control = Control::axis(),
@@ -98,10 +99,10 @@ impl Measure for Bandwidth {
     /// congestion controls that are compared.
     fn more_points(_: &Facts) -> Vec<Planned> {
         let study =
-            |size, window| Bandwidth { stack: Stack::Study, size, window, ..Bandwidth::default() };
+            |size, window| Bandwidth { stack: Over::Study, size, window, ..Bandwidth::default() };
         let fixed = Bandwidth { control: Control::Fixed, window: 8, ..Bandwidth::default() };
         let tcp = |congestion_control| Bandwidth {
-            stack: Stack::Tcp,
+            stack: Over::Tcp,
             congestion_control,
             ..Bandwidth::default()
         };
@@ -158,16 +159,16 @@ mod tests {
         let bbr = |stack| at(stack, Control::Cubic, CongestionControl::Bbr);
         let rate = |stack| at(stack, Control::Rate, CongestionControl::Default);
         let long =
-            refusal(&Bandwidth { stack: Stack::Study, size: 64 << 10, ..Bandwidth::default() });
+            refusal(&Bandwidth { stack: Over::Study, size: 64 << 10, ..Bandwidth::default() });
         for (reason, says) in [
-            (rate(Stack::Tcp), "control=cubic"),
-            (bbr(Stack::Rudp), "congestion_control=default"),
-            (bbr(Stack::Study), "congestion_control=default"),
+            (rate(Over::Tcp), "control=cubic"),
+            (bbr(Over::Rudp), "congestion_control=default"),
+            (bbr(Over::Study), "congestion_control=default"),
             (long, "size=65499"),
         ] {
             let reason = reason.unwrap();
             assert!(reason.contains(says), "{reason}");
         }
-        assert_eq!(bbr(Stack::Tcp), None);
+        assert_eq!(bbr(Over::Tcp), None);
     }
 }

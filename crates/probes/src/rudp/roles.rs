@@ -1,7 +1,7 @@
 //! The two ends of a transfer of messages, over any transport.
 
-use super::carrier::Transfer;
 use super::order::{Purpose, order, stream_duration};
+use super::transfer::Transfer;
 use crate::net::congestion_control::refused;
 use crate::net::flows::{Processors, each};
 use crate::net::peer_reports::{ARRIVED, DROPPED, SENT};
@@ -177,7 +177,7 @@ where
         let [(receiver, incoming)] = ends;
         self.arrived_bytes = incoming.bytes();
         received.map_err(|error| broken(&error))?;
-        if point.carrier.sender_counts {
+        if point.carrier().sender_counts {
             // The sender knows how much arrived, and when.
             if let Some(cpu_ns) = receiver.cpu_ns() {
                 meter.value(CPU_OF_ALL, cpu_ns);
@@ -321,7 +321,7 @@ where
         if let Some(datagrams) = statistics.datagrams {
             meter.value(SENT, datagrams as f64);
         }
-        if point.carrier.sender_counts {
+        if point.carrier().sender_counts {
             meter.value(BYTES, outgoing.bytes() as f64);
             let steady = steady(outgoing.checkpoints(), order.duration);
             let steady =

@@ -3,7 +3,7 @@
 use crate::ends::Cpus;
 use crate::net;
 use crate::net::axes::Wait;
-use crate::net::exchange::{End, Exchange, Exchanges, Stack, client_and_server};
+use crate::net::exchange::{End, Exchange, Exchanges, client_and_server, datagrams_axis};
 use crate::net::lost::share_lost;
 use crate::net::path;
 use crate::net::peer_reports::{joined, on_cpus};
@@ -11,6 +11,7 @@ use crate::net::peers::Connector;
 use crate::net::ping_pong::{ClientRole, CpuTime, ServerRole, warm_up};
 use crate::net::rendezvous::broken;
 use crate::prelude::*;
+use crate::two_ends::over::Over;
 use crate::wake::{self, Wake};
 use costof_exchange::pattern::ping_pong::Client;
 use costof_exchange::transport::Channel;
@@ -52,7 +53,7 @@ point! {
     /// # Needs
     /// - cpus=cross: two CPUs (--cpu)
     pub(crate) struct Rtt of "rudp.rtt" {
-        stack: Stack = Stack::axis(),
+        stack: Over = datagrams_axis(),
         /// bytes of the message and of the answer (the study's protocol has no answer); 4, 8, 32,
         /// 512, 1024 and 2048 are those of an int, a double, a small structure and strings in a
         /// remote procedure call
@@ -67,7 +68,7 @@ point! {
 impl Exchanges for Rtt {
     fn exchange(&self) -> Exchange {
         Exchange {
-            transport: self.stack.into(),
+            over: self.stack,
             size: self.size,
             wait: self.wait,
             cpus: self.cpus,
@@ -175,7 +176,7 @@ fn predict(point: &At<Rtt>, measured: &MeasuredRows<'_>) -> Option<Prediction> {
 /// The round trip of the socket alone: from net.rtt if measured, otherwise as net.rtt is predicted.
 fn socket(link: &str, exchange: &Exchange, measured: &MeasuredRows<'_>) -> Option<Cost> {
     if let Some(ns) = net::rtt::measured_ns(link, exchange, measured) {
-        let name = format!("for a round trip over {} (net.rtt)", exchange.over().word());
+        let name = format!("for a round trip over {} (net.rtt)", exchange.socket().word());
         return Some(Cost::new(ns, name) * (0.85, 1.25));
     }
     net::rtt::round_trip(link, exchange, exchange.waiting_ends(), measured)

@@ -3,7 +3,7 @@
 
 use crate::ends::Cpus;
 use crate::net::axes::Wait;
-use crate::net::exchange::{Exchange, Exchanges, Stack, StampedEnd, client_and_server};
+use crate::net::exchange::{Exchange, Exchanges, StampedEnd, client_and_server, datagrams_axis};
 use crate::net::peer_reports::joined;
 use crate::net::peers::{Acceptor, Connector};
 use crate::net::ping_pong::{self, ClientRole, Stamping, serve};
@@ -11,6 +11,7 @@ use crate::net::rtt;
 use crate::net::stages::{first_stamped, measure_stages};
 use crate::os::{context_switch, syscall};
 use crate::prelude::*;
+use crate::two_ends::over::Over;
 use crate::wake::{self, Wake};
 use costof_exchange::pattern::ping_pong::{self as pattern, ClientStages};
 use costof_exchange::transport::socket::Socket;
@@ -45,7 +46,7 @@ point! {
     /// - software timestamps of the kernel (SO_TIMESTAMPING)
     /// - cpus=cross: two CPUs (--cpu)
     pub(crate) struct Stages of "rudp.stages" {
-        stack: Stack = Stack::axis(),
+        stack: Over = datagrams_axis(),
         /// bytes of the message, which is one datagram; with its headers, 65,400 is the largest
         /// that rudp sends
         size: usize = bytes(1..=DATAGRAM_MOST_BYTES as u64, &[1400, 56, LIBRARY_MOST as u64]),
@@ -62,7 +63,7 @@ const LIBRARY_MOST: usize = 65_400;
 impl Exchanges for Stages {
     fn exchange(&self) -> Exchange {
         Exchange {
-            transport: self.stack.into(),
+            over: self.stack,
             size: self.size,
             wait: self.wait,
             cpus: self.cpus,
@@ -72,7 +73,7 @@ impl Exchanges for Stages {
 
     /// Refuses a message that takes more than one datagram: its stamps would say little.
     fn check(&self) -> Result<(), Failure> {
-        if self.stack != Stack::Rudp || self.size <= LIBRARY_MOST {
+        if self.stack != Over::Rudp || self.size <= LIBRARY_MOST {
             return Ok(());
         }
         Err(Failure::unsupported(format!(
@@ -208,7 +209,7 @@ fn record(stages: &ClientStages, meter: &mut Meter<'_>) {
 fn predict(point: &At<Stages>, measured: &MeasuredRows<'_>) -> Option<Prediction> {
     let read = syscall::measured_cost(measured, syscall::Call::Read)?;
     let exchange = point.exchange();
-    let kernel = rtt::kernel(exchange.over(), point.size, read.clone());
+    let kernel = rtt::kernel(exchange.socket(), point.size, read.clone());
     let mut cost = kernel * (1.0 / 3.0, 0.5) + (read * (0.0, 16.0)).named("the stamps");
     if point.wait == Wait::Block {
         cost += context_switch::measured_cost(point.cpus, point.wake, measured)? * (0.4, 1.25);

@@ -28,7 +28,7 @@ const FIRST_PATIENCE: Duration = Duration::from_secs(1);
 pub struct Receiver {
     pub(super) socket: OwnedFd,
     over: Over,
-    pub(super) size: usize,
+    pub(super) content: Content,
     incoming: Incoming,
     /// After how many bytes it begins to record its progress.
     marked_from_bytes: u64,
@@ -53,7 +53,7 @@ impl Receiver {
             incoming: Incoming::new(over, content, token)?,
             socket,
             over,
-            size: content.size(),
+            content,
             marked_from_bytes: 0,
             ended: false,
             open: Arc::clone(open),
@@ -70,7 +70,7 @@ impl Receiver {
     /// Records no checkpoint until this many messages have arrived: single messages, sent before those that
     /// follow each other without a pause.
     pub fn mark_after(&mut self, messages: u64) {
-        self.marked_from_bytes = messages * self.size as u64;
+        self.marked_from_bytes = messages * self.content.size() as u64;
     }
 
     /// Compares every byte that arrives, instead of one word of each piece. This checks that nothing is lost
@@ -182,7 +182,7 @@ impl Receiver {
         patience_ns: u64,
         stop: &AtomicBool,
     ) -> io::Result<Option<u64>> {
-        let bytes = burst * self.size as u64;
+        let bytes = burst * self.content.size() as u64;
         let (before, messages_before) = (self.incoming.bytes(), self.incoming.messages());
         let mut last_ns = now();
         while !stop.load(Ordering::Acquire) && !self.ended {

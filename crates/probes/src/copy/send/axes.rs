@@ -3,6 +3,7 @@
 use crate::arenas::Pages;
 use crate::net::congestion_control::CongestionControl;
 use crate::prelude::*;
+use crate::two_ends::over::Over;
 use costof_exchange::pattern::flow::{MESSAGE_LEAST_BYTES, Shape};
 use costof_exchange::rendezvous;
 use costof_os::memory::fields;
@@ -61,22 +62,6 @@ words! {
         /// each time another message of a working set, the one sent longest ago; neighbouring
         /// fields and messages are not adjacent in memory
         Cold = "cold",
-    }
-}
-
-words! {
-    /// What carries messages.
-    pub(crate) enum Over => rendezvous::Over {
-        /// TCP
-        Tcp = "tcp",
-        /// UDP, one datagram per message; losses are not repaired
-        Udp = "udp",
-        /// UDP with segmentation offload: a message is passed to the kernel at once and cut into
-        /// datagrams of 1452 B (UDP_SEGMENT) by the kernel or the device, and received several at a
-        /// time (UDP_GRO)
-        UdpGso = "udp_gso",
-        /// Unix stream sockets; both ends on this machine
-        Unix = "unix",
     }
 }
 
@@ -176,7 +161,7 @@ point! {
         source: Source = words(),
         pages: Pages = Pages::axis(),
         /// what carries them
-        over: Over = words(),
+        over: Over = words_of(&[Over::Tcp, Over::Udp, Over::UdpGso, Over::Unix]),
         congestion_control: CongestionControl = CongestionControl::axis(),
         /// whether TCP delays a partly filled packet (RFC 896)
         nagle: Nagle = words(),

@@ -1,7 +1,7 @@
 //! The end that receives messages.
 
 use super::{failed, is_first, messages, singles};
-use crate::copy::send::axes::{CopySend, Over, Pattern, check};
+use crate::copy::send::axes::{CopySend, Pattern, check};
 use crate::net::congestion_control::refused;
 use crate::net::flows::{Processors, each};
 use crate::net::peer_reports::{ARRIVED, DROPPED};
@@ -9,6 +9,7 @@ use crate::net::rendezvous::{self, broken};
 use crate::net::soft_interrupts::{COUNTED, SoftInterrupts, listed};
 use crate::net::windows;
 use crate::prelude::*;
+use crate::two_ends::over::Over;
 use costof_exchange::pattern::flow::{self, Content, Receiver};
 use costof_exchange::pattern::stream::Datagrams;
 use costof_exchange::rendezvous::Listener;

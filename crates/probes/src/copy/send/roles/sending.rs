@@ -3,7 +3,7 @@
 use super::duration::duration;
 use super::singles::{self, Victims};
 use super::{Layout, failed, is_first, messages};
-use crate::copy::send::axes::{Allocate, CopySend, Nagle, Over, Pattern, check};
+use crate::copy::send::axes::{Allocate, CopySend, Nagle, Pattern, check};
 use crate::copy::send::{LEFT, LEFT_COST};
 use crate::net::congestion_control::refused;
 use crate::net::flows::{Processors, each};
@@ -12,6 +12,7 @@ use crate::net::rendezvous::{self, cannot_reach};
 use crate::net::soft_interrupts::{SoftInterrupts, left_to_count};
 use crate::net::windows::{self, KIB};
 use crate::prelude::*;
+use crate::two_ends::over::Over;
 use costof_exchange::pattern::flow::{self, Counts, Sender};
 use costof_exchange::progress::Ending;
 use costof_exchange::rendezvous::Address;
