@@ -165,11 +165,6 @@ pub trait TryReceive: Channel {
     fn try_receive(&mut self, message: &mut Vec<u8>) -> io::Result<bool>;
 }
 
-/// A message of this size, in which no two neighbours are alike.
-pub fn message(size: usize) -> Vec<u8> {
-    (0..size).map(|byte| (byte % 251) as u8).collect()
-}
-
 /// Whether the peer is gone, which it may be when it has what it wants.
 pub fn is_end(error: &io::Error) -> bool {
     use io::ErrorKind::{BrokenPipe, ConnectionRefused, ConnectionReset, UnexpectedEof};

@@ -14,7 +14,8 @@ use std::io::{self, ErrorKind};
 use std::time::{Duration, Instant};
 
 use crate::progress::no_answer;
-use crate::transport::{Channel, RTO_ROUND_TRIPS, message};
+use crate::transport::{Channel, RTO_ROUND_TRIPS};
+use costof_os::memory::pattern::pattern;
 
 /// The minimum retransmission timeout of the first message, which may take longer than the token
 /// did.
@@ -43,7 +44,7 @@ pub struct Client<T> {
 impl<T: Channel> Client<T> {
     /// For messages of this size.
     pub fn new(transport: T, size: usize) -> Self {
-        let expected = message(size);
+        let expected = pattern(size);
         Self {
             rto: transport.initial_rto(),
             transport,

@@ -1,7 +1,7 @@
 //! Messages that are answered one at a time: their two ends over each transport, and its cost beyond a
 //! socket's.
 
-use crate::ends::Cpus;
+use crate::ends::{self, Cpus};
 use crate::net::axes::Wait;
 use crate::net::path::{self, UDP_HEADERS};
 use crate::net::peers::{Acceptor, Connector, Placement};
@@ -48,32 +48,23 @@ pub(crate) trait Exchanges {
     }
 }
 
-/// What [`Measure`] asks of every probe whose points are [`Exchanges`].
-macro_rules! client_and_server {
-    () => {
-        const ROLE_NAMES: &'static [&'static str] = &["server", "client"];
+/// The roles of every exchange; the second one leads.
+pub(crate) const ROLE_NAMES: &[&str] = &["server", "client"];
 
-        fn check_axes(point: &At<Self>) -> Result<(), costof_model::failure::Failure> {
-            let exchange = point.exchange();
-            exchange.check()?;
-            let spins = exchange.wait == crate::net::axes::Wait::Spin;
-            // Over a link with delays, a CPU that both ends share idles too.
-            if spins || crate::net::path::is_plain(&point.link) {
-                crate::ends::check(exchange.cpus, exchange.wake, spins)?;
-            }
-            Exchanges::check(&point.axes)
-        }
-
-        fn least_ns(point: &At<Self>) -> f64 {
-            point.exchange().least_ns(&point.link)
-        }
-
-        fn processors(point: &At<Self>) -> usize {
-            point.cpus.count()
-        }
-    };
+/// Refuses points that cannot be measured anywhere.
+///
+/// # Errors
+/// Why not.
+pub(crate) fn check_axes<P: Exchanges>(point: &At<P>) -> Result<(), Failure> {
+    let exchange = point.exchange();
+    exchange.check()?;
+    let spins = exchange.wait == Wait::Spin;
+    // Over a link with delays, a CPU that both ends share idles too.
+    if spins || path::is_plain(&point.link) {
+        ends::check(exchange.cpus, exchange.wake, spins)?;
+    }
+    point.check()
 }
-pub(crate) use client_and_server;
 
 impl Exchanges for Exchange {
     fn exchange(&self) -> Exchange {

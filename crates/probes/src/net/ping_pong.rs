@@ -180,7 +180,6 @@ pub(crate) fn is_slow(first_ns: f64, meter: &Meter<'_>) -> bool {
 ///
 /// # Errors
 /// The first error of `exchange`.
-/// The first error of `exchange`.
 pub(crate) fn warm_up(
     first_ns: f64,
     meter: &Meter<'_>,

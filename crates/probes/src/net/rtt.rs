@@ -2,7 +2,7 @@
 
 use crate::ends::Cpus;
 use crate::net::axes::Wait;
-use crate::net::exchange::{Exchange, Exchanges, client_and_server};
+use crate::net::exchange::{self, Exchange, Exchanges};
 use crate::net::lost::share_lost;
 use crate::net::path;
 use crate::net::peer_reports::on_cpus;
@@ -17,8 +17,9 @@ use costof_exchange::pattern::open_loop::OpenLoop;
 use costof_exchange::pattern::ping_pong::Client;
 use costof_exchange::transport::one_thread::OneThread;
 use costof_exchange::transport::socket::Socket;
-use costof_exchange::transport::{self, Channel, TryReceive};
+use costof_exchange::transport::{Channel, TryReceive};
 use costof_model::link::Link;
+use costof_os::memory::pattern::pattern;
 use std::io;
 use std::time::Instant;
 
@@ -119,12 +120,23 @@ impl Measure for Rtt {
     };
     const AFTER: &'static [&'static str] = &["os.syscall", "os.context_switch"];
     const CROSSINGS: &'static [&'static [&'static str]] = &[&["over", "wait"], &["over", "wake"]];
+    const ROLE_NAMES: &'static [&'static str] = exchange::ROLE_NAMES;
     const ROLES: &'static [StartRole] = &[
         |launch| role::<Rtt>(ServerRole::start(launch)?),
         |launch| role::<Rtt>(ClientRole::start(launch, measure)?),
     ];
 
-    client_and_server!();
+    fn check_axes(point: &At<Rtt>) -> Result<(), Failure> {
+        exchange::check_axes(point)
+    }
+
+    fn least_ns(point: &At<Rtt>) -> f64 {
+        point.exchange().least_ns(&point.link)
+    }
+
+    fn processors(point: &At<Rtt>) -> usize {
+        point.cpus.count()
+    }
 
     fn relations() -> Vec<Relation> {
         vec![
@@ -273,8 +285,8 @@ fn at_a_rate(
 ) -> Result<(), Failure> {
     let first_ns = first_round_trip_ns(&mut client)?;
     let mut socket = client.into_transport();
-    let mut message = transport::message(point.size);
-    let pattern = message.clone();
+    let pattern = pattern(point.size);
+    let mut message = pattern.clone();
     let mut answer = vec![0; message.len()];
     let number_bytes = message.len().min(NUMBER_BYTES);
     let mut load = OpenLoop::new(point.rate, meter.time_ns(), first_ns);

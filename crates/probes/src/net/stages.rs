@@ -2,7 +2,7 @@
 
 use crate::ends::Cpus;
 use crate::net::axes::Wait;
-use crate::net::exchange::{Exchange, Exchanges, client_and_server};
+use crate::net::exchange::{self, Exchange, Exchanges};
 use crate::net::lost::share_lost;
 use crate::net::path;
 use crate::net::peers::Connector;
@@ -87,12 +87,23 @@ impl Measure for Stages {
     };
     const AFTER: &'static [&'static str] = &["os.syscall", "net.rtt"];
     const CROSSINGS: &'static [&'static [&'static str]] = &[&["over", "wait"]];
+    const ROLE_NAMES: &'static [&'static str] = exchange::ROLE_NAMES;
     const ROLES: &'static [StartRole] = &[
         |launch| role::<Stages>(ServerRole::start(launch)?),
         |launch| role::<Stages>(Stamping::start(|| ClientRole::start(launch, measure))?),
     ];
 
-    client_and_server!();
+    fn check_axes(point: &At<Stages>) -> Result<(), Failure> {
+        exchange::check_axes(point)
+    }
+
+    fn least_ns(point: &At<Stages>) -> f64 {
+        point.exchange().least_ns(&point.link)
+    }
+
+    fn processors(point: &At<Stages>) -> usize {
+        point.cpus.count()
+    }
 
     fn headlines(_: &Facts) -> Vec<Headline> {
         vec![Headline::new("round trip: UDP on loopback, stamped by the kernel", Stages::default())]

@@ -6,9 +6,7 @@ use crate::os::syscall;
 use crate::prelude::*;
 use crate::rudp::order::{Purpose, least_ns};
 use crate::rudp::predict::limit;
-use crate::rudp::roles::{
-    BYTES, CPU_OF_ALL, Receiving, Sending, receiver_and_sender, stream_metrics,
-};
+use crate::rudp::roles::{BYTES, CPU_OF_ALL, ROLE_NAMES, Receiving, Sending, metrics_after};
 use crate::rudp::transfer::Transfer;
 use crate::two_ends::over::Over;
 use costof_model::link::Link;
@@ -52,7 +50,7 @@ impl From<&Stream> for Transfer {
 
 impl Measure for Stream {
     const METHOD: u32 = 2;
-    const METRICS: &'static [Metric] = stream_metrics! {
+    const METRICS: &'static [Metric] = &metrics_after::<12>(metrics! {
         /// bytes of messages per second in the second half of the time, stalls included: of a
         /// socket or rudp, those that arrived, by the receiver's clock; of calls, those that the
         /// stack took, which waits where the other end is slower
@@ -62,12 +60,23 @@ impl Measure for Stream {
         /// from the first message that arrived until 90 % of that rate are reached for a tenth of
         /// the time, to a fortieth of the time
         start_up: Nanoseconds Lower,
-    };
+    });
     const AFTER: &'static [&'static str] = &["os.syscall", "net.bandwidth"];
     const CROSSINGS: &'static [&'static [&'static str]] = &[&["stack", "size"]];
+    const ROLE_NAMES: &'static [&'static str] = ROLE_NAMES;
+    const ROLES: &'static [StartRole] = &[
+        |launch| role::<Stream>(Receiving::start(launch, Purpose::Stream)?),
+        |launch| role::<Stream>(Sending::start(launch, Purpose::Stream)?),
+    ];
     const BUDGET: Option<Budget> = Some(Budget::seconds(40, 80, 0));
 
-    receiver_and_sender!(Purpose::Stream);
+    fn least_ns(point: &At<Stream>) -> f64 {
+        least_ns(&point.to(), Purpose::Stream)
+    }
+
+    fn processors(_: &At<Stream>) -> usize {
+        2
+    }
 
     fn memory_bytes(point: &At<Stream>) -> u64 {
         8 * point.size as u64 + (128 << 20)

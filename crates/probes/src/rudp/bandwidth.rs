@@ -3,7 +3,7 @@
 use super::axes::{Control, size_axis, stack_axis, window_axis};
 use super::order::{Purpose, least_ns};
 use super::predict::predict;
-use super::roles::{Receiving, Sending, receiver_and_sender, stream_metrics};
+use super::roles::{ROLE_NAMES, Receiving, Sending, metrics_after};
 use super::transfer::Transfer;
 use crate::net::congestion_control::CongestionControl;
 use crate::net::peer_reports::joined;
@@ -68,18 +68,29 @@ impl From<&Bandwidth> for Transfer {
 
 impl Measure for Bandwidth {
     const METHOD: u32 = 3;
-    const METRICS: &'static [Metric] = stream_metrics! {
+    const METRICS: &'static [Metric] = &metrics_after::<11>(metrics! {
         /// bytes of messages that arrived, each counted once, by the receiver's clock, stalls
         /// included: in the second half of the time, or in all of it if that half is one stall
         throughput: BytesPerSecond Higher,
         /// from the first byte that arrived until the rate has been nine tenths of the throughput
         /// for a tenth of the time, to a precision of a fortieth of the time
         start_up: Nanoseconds Lower,
-    };
+    });
     const AFTER: &'static [&'static str] = &["net.rtt", "net.bandwidth"];
+    const ROLE_NAMES: &'static [&'static str] = ROLE_NAMES;
+    const ROLES: &'static [StartRole] = &[
+        |launch| role::<Bandwidth>(Receiving::start(launch, Purpose::Rate)?),
+        |launch| role::<Bandwidth>(Sending::start(launch, Purpose::Rate)?),
+    ];
     const BUDGET: Option<Budget> = Some(Budget::seconds(40, 80, 0));
 
-    receiver_and_sender!(Purpose::Rate);
+    fn least_ns(point: &At<Bandwidth>) -> f64 {
+        least_ns(&point.to(), Purpose::Rate)
+    }
+
+    fn processors(_: &At<Bandwidth>) -> usize {
+        2
+    }
 
     fn check_axes(point: &At<Bandwidth>) -> Result<(), Failure> {
         Transfer::from(&point.axes).check_axes()

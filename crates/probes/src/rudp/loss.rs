@@ -4,7 +4,7 @@
 use super::axes::{Control, size_axis, stack_axis, window_axis};
 use super::order::{Purpose, least_ns};
 use super::predict::predict;
-use super::roles::{Receiving, Sending, receiver_and_sender, stream_metrics};
+use super::roles::{ROLE_NAMES, Receiving, Sending, metrics_after};
 use super::transfer::Transfer;
 use crate::derived;
 use crate::net::congestion_control::CongestionControl;
@@ -81,7 +81,7 @@ impl From<&Loss> for Transfer {
 
 impl Measure for Loss {
     const METHOD: u32 = 3;
-    const METRICS: &'static [Metric] = stream_metrics! {
+    const METRICS: &'static [Metric] = &metrics_after::<18>(metrics! {
         /// bytes of messages that arrived, each counted once, by the receiver's clock, stalls
         /// included; with a window, after the first window; without one, in the second half of the
         /// time
@@ -107,10 +107,21 @@ impl Measure for Loss {
         unanswered: One Lower,
         /// messages sent in a launch
         asked: One Neither,
-    };
+    });
+    const ROLE_NAMES: &'static [&'static str] = ROLE_NAMES;
+    const ROLES: &'static [StartRole] = &[
+        |launch| role::<Loss>(Receiving::start(launch, Purpose::RoundTrips)?),
+        |launch| role::<Loss>(Sending::start(launch, Purpose::RoundTrips)?),
+    ];
     const BUDGET: Option<Budget> = Some(Budget::seconds(60, 800, 0));
 
-    receiver_and_sender!(Purpose::RoundTrips);
+    fn least_ns(point: &At<Loss>) -> f64 {
+        least_ns(&point.to(), Purpose::RoundTrips)
+    }
+
+    fn processors(_: &At<Loss>) -> usize {
+        2
+    }
 
     fn check_axes(point: &At<Loss>) -> Result<(), Failure> {
         Transfer::from(&point.axes).check_axes()

@@ -3,7 +3,7 @@
 use crate::ends::Cpus;
 use crate::net;
 use crate::net::axes::Wait;
-use crate::net::exchange::{End, Exchange, Exchanges, client_and_server, datagrams_axis};
+use crate::net::exchange::{self, End, Exchange, Exchanges, datagrams_axis};
 use crate::net::lost::share_lost;
 use crate::net::path;
 use crate::net::peer_reports::{joined, on_cpus};
@@ -94,12 +94,23 @@ impl Measure for Rtt {
     const CROSSINGS: &'static [&'static [&'static str]] =
         &[&["stack", "size"], &["stack", "wait"], &["stack", "wake"]];
     const ROUNDS: u32 = 2;
+    const ROLE_NAMES: &'static [&'static str] = exchange::ROLE_NAMES;
     const ROLES: &'static [StartRole] = &[
         |launch| role::<Rtt>(ServerRole::start(launch)?),
         |launch| role::<Rtt>(ClientRole::start(launch, measure)?),
     ];
 
-    client_and_server!();
+    fn check_axes(point: &At<Rtt>) -> Result<(), Failure> {
+        exchange::check_axes(point)
+    }
+
+    fn least_ns(point: &At<Rtt>) -> f64 {
+        point.exchange().least_ns(&point.link)
+    }
+
+    fn processors(point: &At<Rtt>) -> usize {
+        point.cpus.count()
+    }
 
     fn headlines(_: &Facts) -> Vec<Headline> {
         vec![Headline::new("round trip: reliable datagram on loopback", Rtt::default())]

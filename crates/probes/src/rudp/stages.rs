@@ -3,7 +3,7 @@
 
 use crate::ends::Cpus;
 use crate::net::axes::Wait;
-use crate::net::exchange::{Exchange, Exchanges, StampedEnd, client_and_server, datagrams_axis};
+use crate::net::exchange::{self, Exchange, Exchanges, StampedEnd, datagrams_axis};
 use crate::net::peer_reports::joined;
 use crate::net::peers::{Acceptor, Connector};
 use crate::net::ping_pong::{self, ClientRole, Stamping, serve};
@@ -110,12 +110,23 @@ impl Measure for Stages {
     const AFTER: &'static [&'static str] = &["os.syscall", "os.context_switch"];
     const CROSSINGS: &'static [&'static [&'static str]] = &[&["stack", "size"], &["stack", "wait"]];
     const ROUNDS: u32 = 2;
+    const ROLE_NAMES: &'static [&'static str] = exchange::ROLE_NAMES;
     const ROLES: &'static [StartRole] = &[
         |launch| role::<Stages>(Stamping::start(|| Ok(Server(Acceptor::start(launch)?)))?),
         |launch| role::<Stages>(Stamping::start(|| ClientRole::start(launch, measure))?),
     ];
 
-    client_and_server!();
+    fn check_axes(point: &At<Stages>) -> Result<(), Failure> {
+        exchange::check_axes(point)
+    }
+
+    fn least_ns(point: &At<Stages>) -> f64 {
+        point.exchange().least_ns(&point.link)
+    }
+
+    fn processors(point: &At<Stages>) -> usize {
+        point.cpus.count()
+    }
 
     fn headlines(_: &Facts) -> Vec<Headline> {
         vec![Headline::new("reliable datagram: send and receive at one end", Stages::default())]

@@ -40,15 +40,6 @@ pub trait Writer: Send {
     /// Those of the system's call; ENOBUFS if a device's queue has no room for a datagram.
     fn send(&mut self) -> io::Result<()>;
 
-    /// Waits until the kernel is done with what was sent.
-    ///
-    /// # Errors
-    ///
-    /// What the kernel reports.
-    fn complete(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-
     /// The socket.
     fn socket(&self) -> BorrowedFd<'_>;
 }
@@ -61,10 +52,6 @@ impl Writer for FieldSender {
     #[inline]
     fn send(&mut self) -> io::Result<()> {
         self.send()
-    }
-
-    fn complete(&mut self) -> io::Result<()> {
-        self.complete()
     }
 
     fn socket(&self) -> BorrowedFd<'_> {

@@ -62,7 +62,7 @@ fn a_token_that_is_repeated_is_answered_again_and_is_no_message() {
 fn what_does_not_wait_sends_and_receives_in_parts() {
     const SIZE: usize = 8 << 20;
     let (server, mut client) = pair(Over::Tcp, Wait::Spin);
-    let message = crate::transport::message(SIZE);
+    let message = costof_os::memory::pattern::pattern(SIZE);
     // Nobody reads yet, and not all of it fits.
     assert!(!client.try_send(&message).unwrap());
     let server = std::thread::spawn(move || serve(server, SIZE));
