@@ -8,10 +8,13 @@
 //! Source: tcp(7), udp(7), unix(7) on abstract names and on autobind (Linux 2.1.15), poll(2).
 
 mod address;
+pub mod datagrams;
 mod pending;
+mod token;
 
 pub use address::Address;
 pub(crate) use pending::refuse;
+pub(crate) use token::Token;
 
 use std::io::{self, ErrorKind};
 use std::net::{IpAddr, SocketAddr, TcpListener, UdpSocket};
@@ -32,6 +35,7 @@ use pending::Pending;
 use crate::transport::is_end;
 use costof_os::net::poll::{readable, wait};
 use costof_os::net::random_loss;
+use costof_os::net::segments::SEGMENT_BYTES;
 use costof_os::net::socket::{self, has_gone, is_passing};
 
 /// How long the ends may take to connect.
@@ -52,8 +56,34 @@ pub enum Over {
     Tcp,
     /// UDP.
     Udp,
+    /// UDP: each message is sent at once as several datagrams of [`SEGMENT_BYTES`], and several are
+    /// received at once (Linux 5.0).
+    UdpGso,
     /// A Unix stream socket, for two ends on one machine and in one network namespace.
     Unix,
+}
+
+impl Over {
+    /// Whether messages are sent as datagrams, some of which may be lost.
+    #[inline]
+    pub fn is_datagrams(self) -> bool {
+        matches!(self, Self::Udp | Self::UdpGso)
+    }
+
+    /// How many datagrams a message of `size` bytes takes; 1 in a stream.
+    pub fn datagrams_per_message(self, size: usize) -> usize {
+        let datagram = self.datagram_bytes(size);
+        datagram.map_or(1, |bytes| size.div_ceil(bytes))
+    }
+
+    /// The longest datagram for messages of `size` bytes, in bytes; `None` for a stream.
+    pub(crate) fn datagram_bytes(self, size: usize) -> Option<usize> {
+        match self {
+            Self::Udp => Some(size),
+            Self::UdpGso => Some(SEGMENT_BYTES),
+            Self::Tcp | Self::Unix => None,
+        }
+    }
 }
 
 /// The end that listens, for some flows.
@@ -75,6 +105,7 @@ pub struct Flow {
     pub(crate) peer: Option<SocketAddr>,
     /// A round-trip time, if the client knows one.
     pub(crate) round_trip: Duration,
+    pub(crate) token: Token,
 }
 
 /// Where a listener is bound: an address, which for a link-local one of IPv6 has its interface.
@@ -114,7 +145,7 @@ impl Listener {
         static OPENED: AtomicU64 = AtomicU64::new(0);
         let sockets = match over {
             Over::Tcp => 1,
-            Over::Udp => flows,
+            Over::Udp | Over::UdpGso => flows,
             Over::Unix => 0,
         };
         let mut sockets = (0..sockets)
@@ -205,19 +236,14 @@ impl Listener {
         let until = Instant::now() + TIMEOUT;
         let check = || check_wanted(stop, until);
         match self.over {
-            Over::Udp => self.accept_datagrams(check),
+            Over::Udp | Over::UdpGso => self.accept_datagrams(check),
             Over::Tcp | Over::Unix => self.accept_streams(check),
         }
     }
 
-    /// The token that a client must send first.
-    pub fn token(&self) -> &[u8] {
-        &self.token
-    }
-
     /// The socket for connections; `None` for datagrams.
     pub(crate) fn into_socket(mut self) -> Option<OwnedFd> {
-        self.sockets.pop().filter(|_| self.over != Over::Udp)
+        self.sockets.pop().filter(|_| !self.over.is_datagrams())
     }
 
     /// Every connection has the same time to send the token, in parallel.
@@ -228,7 +254,7 @@ impl Listener {
             check()?;
             let with_token = pending.poll(&self.sockets[0], &self.token, POLL_INTERVAL)?;
             for socket in with_token {
-                accepted.push(Flow::new(socket, self.over, None)?);
+                accepted.push(self.flow(socket, None)?);
             }
         }
         accepted.truncate(self.flows);
@@ -243,7 +269,7 @@ impl Listener {
             match recvfrom(socket, &mut received[..], RecvFlags::DONTWAIT) {
                 Ok((_, length, Some(from))) if received[..length] == *self.token => {
                     let from = SocketAddr::try_from(from)?;
-                    return Flow::new(socket.try_clone()?, self.over, Some(from));
+                    return self.flow(socket.try_clone()?, Some(from));
                 }
                 // From a stranger. More may have arrived.
                 Ok(_) => {}
@@ -251,6 +277,10 @@ impl Listener {
             }
         };
         self.sockets.iter().map(&mut accept).collect()
+    }
+
+    fn flow(&self, socket: OwnedFd, peer: Option<SocketAddr>) -> io::Result<Flow> {
+        Flow::new(socket, self.over, peer, Token::new(&self.token, true))
     }
 }
 
@@ -285,15 +315,15 @@ pub fn connect_by(
     let mut connected = (0..flows).map(reach).collect::<io::Result<Vec<_>>>()?;
     let mut reconnections = 0..MAX_RECONNECTIONS;
     for flow in 0..flows {
-        while let Err(error) = receive_token(&connected[flow..], token, until) {
-            let may = over != Over::Udp && is_end(&error) && reconnections.next().is_some();
+        while let Err(error) = receive_token(&connected[flow..], until) {
+            let may = !over.is_datagrams() && is_end(&error) && reconnections.next().is_some();
             // If the listener is gone, the first error says more.
             connected[flow] = may.then(|| reach(flow).ok()).flatten().ok_or(error)?;
         }
         let flow = &mut connected[flow];
         flow.round_trip = match over {
             Over::Tcp => Duration::from_nanos(socket::tcp_info(&flow.socket)?.round_trip_ns),
-            Over::Udp | Over::Unix => began.elapsed(),
+            Over::Udp | Over::UdpGso | Over::Unix => began.elapsed(),
         };
     }
     Ok(connected)
@@ -313,7 +343,7 @@ fn reach(
             let name = UnixAddress::from_abstract_name(name)?;
             (UnixStream::connect_addr(&name)?.into(), None)
         }
-        (Over::Udp, Address::Ip(at)) if at.len() == flows => {
+        (Over::Udp | Over::UdpGso, Address::Ip(at)) if at.len() == flows => {
             let family = family(at[flow].ip());
             let socket = open(family, SocketType::DGRAM, Some(ipproto::UDP))?;
             // The kernel drops what others send to it.
@@ -322,8 +352,8 @@ fn reach(
         }
         _ => return Err(ErrorKind::InvalidInput.into()),
     };
-    let flow = Flow::new(socket, over, peer)?;
-    match flow.send(token) {
+    let flow = Flow::new(socket, over, peer, Token::new(token, false))?;
+    match flow.send_token() {
         // The client will find that out when it receives.
         Err(error) if has_gone(&error) => {}
         sent => sent?,
@@ -352,16 +382,36 @@ impl Flow {
         Ok(self.socket)
     }
 
+    /// The socket, as [`Flow::into_socket`], and the token that it still has to know.
+    pub(crate) fn into_parts(mut self) -> io::Result<(OwnedFd, Token)> {
+        self.connect()?;
+        Ok((self.socket, self.token))
+    }
+
     /// A round-trip time, if the client knows one.
     pub fn round_trip(&self) -> Duration {
         self.round_trip
     }
 
-    fn new(socket: OwnedFd, over: Over, peer: Option<SocketAddr>) -> io::Result<Self> {
+    /// Sends the token: to the server first, and then back to the client, which begins.
+    ///
+    /// # Errors
+    ///
+    /// Those of send(2).
+    pub fn send_token(&self) -> io::Result<()> {
+        self.send(self.token.bytes())
+    }
+
+    fn new(
+        socket: OwnedFd,
+        over: Over,
+        peer: Option<SocketAddr>,
+        token: Token,
+    ) -> io::Result<Self> {
         if over == Over::Tcp {
             sockopt::set_tcp_nodelay(&socket, true)?;
         }
-        Ok(Self { socket, over, peer, round_trip: Duration::ZERO })
+        Ok(Self { socket, over, peer, round_trip: Duration::ZERO, token })
     }
 
     /// Connects a datagram socket to its peer, as [`connect_only_to`] does.
@@ -388,17 +438,18 @@ impl Flow {
 
 /// Waits until the token comes back on the first of the flows. A datagram may be lost, so all of
 /// them retransmit it: the server answers none before it has received every one.
-fn receive_token(flows: &[Flow], token: &[u8], until: Instant) -> io::Result<()> {
+fn receive_token(flows: &[Flow], until: Instant) -> io::Result<()> {
     let first = &flows[0];
+    let token = first.token.bytes();
     // Data after the token stays in the stream; a longer datagram is truncated, and then as long as
     // this.
-    let longer = usize::from(first.over == Over::Udp);
+    let longer = usize::from(first.over.is_datagrams());
     let mut bytes = vec![0; token.len() + longer];
     let mut received = 0;
     loop {
         check_deadline(until)?;
-        if !wait(&mut [readable(&first.socket)], POLL_INTERVAL)? && first.over == Over::Udp {
-            flows.iter().try_for_each(|flow| flow.send(token))?;
+        if !wait(&mut [readable(&first.socket)], POLL_INTERVAL)? && first.over.is_datagrams() {
+            flows.iter().try_for_each(Flow::send_token)?;
         }
         let rest = &mut bytes[received..];
         let (_, length, from) = match recvfrom(&first.socket, rest, RecvFlags::DONTWAIT) {
@@ -485,7 +536,7 @@ fn bind_one_of(
 /// A datagram socket or a listening socket, even if connections used its port in the last minute
 /// (`SO_REUSEADDR`, as std sets it).
 fn bind_at(over: Over, at: SocketAddr) -> io::Result<OwnedFd> {
-    if over == Over::Udp {
+    if over.is_datagrams() {
         return Ok(UdpSocket::bind(at)?.into());
     }
     let listener = TcpListener::bind(at)?;
@@ -577,7 +628,7 @@ mod tests {
         thread::scope(|scope| {
             let accepted = scope.spawn(|| {
                 let flows = listener.accept(&stop)?;
-                flows.iter().try_for_each(|flow| flow.send(TOKEN))?;
+                flows.iter().try_for_each(Flow::send_token)?;
                 io::Result::Ok(flows)
             });
             strangers(&address);
@@ -708,7 +759,7 @@ mod tests {
         thread::scope(|scope| {
             let accepted = scope.spawn(|| {
                 let flows = listener.accept(&AtomicBool::new(false)).unwrap();
-                flows.iter().try_for_each(|flow| flow.send(TOKEN)).unwrap();
+                flows.iter().try_for_each(Flow::send_token).unwrap();
             });
             for flow in connect_by(Over::Tcp, &address, 2, Some("reno"), TOKEN).unwrap() {
                 let control = socket::congestion_control(&flow.socket).unwrap();

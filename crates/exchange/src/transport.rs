@@ -1,20 +1,108 @@
-//! The transports of messages between two ends, one file each. All are dispatched statically, so
-//! that a timed exchange makes the system calls of its transport and no indirect call.
+//! The transports of messages between two ends, one file each. [`Transport`] says how the ends of a
+//! stream are made. A transport whose ends also exchange messages one at a time has a [`Channel`]: these are dispatched
+//! statically, so that a timed exchange makes the system calls of its transport and no indirect call.
 
+pub mod calls;
 pub mod one_thread;
+#[cfg(feature = "quic")]
+pub mod quic;
 pub mod rudp;
 pub mod socket;
 pub mod stamped;
 pub mod study;
+pub mod tcp;
 
+use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::io;
+use std::net::{SocketAddr, UdpSocket};
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-/// How long a blocking receive waits before it returns without a message, so that its caller can
-/// check whether it should stop.
-pub const POLL_INTERVAL: Duration = Duration::from_millis(50);
-/// How long a peer may take to answer, or to accept what is sent to it.
-pub(crate) const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
+use crate::pattern::stream::{MessageReceiver, MessageSender};
+use crate::progress::STALLED;
+use crate::rendezvous::{Address, Listener, Over, datagrams};
+use costof_os::net::socket::{DATAGRAM_MOST_BYTES, mtu_bytes};
+
+/// How long an end waits before it checks whether it should stop, or whether the time is over.
+const STREAM_POLL_INTERVAL: Duration = Duration::from_millis(10);
+/// A transport with a limit of its own holds at most this many bytes of messages that have arrived or are to
+/// be sent: twice what a rate of 1 Gb/s has in flight in 100 ms.
+const WINDOW_BYTES: u32 = 32 << 20;
+/// The most bytes of a stream to read at once.
+const READ_BYTES: usize = 128 << 10;
+
+/// What a sender needs to know of the receiver besides its address: values by name.
+pub type Parameters = BTreeMap<Cow<'static, str>, String>;
+
+/// A receiver whose sender has connected, or why there is none.
+pub type Accepted = io::Result<Box<dyn MessageReceiver>>;
+
+/// How the two ends of a stream are made.
+pub trait Transport: Send {
+    /// The kind of sockets by which the ends find each other.
+    fn over(&self) -> Over {
+        Over::Udp
+    }
+
+    /// Makes what the receiver needs before it can accept, and what the sender needs to know of it.
+    ///
+    /// # Errors
+    /// Why it cannot be made.
+    fn prepare(&mut self) -> io::Result<Parameters> {
+        Ok(Parameters::new())
+    }
+
+    /// The receiving end of what connects to this listener.
+    ///
+    /// # Errors
+    /// Those of [`datagrams::accept`].
+    fn accept(self: Box<Self>, listener: &Listener, stop: &AtomicBool) -> Accepted;
+
+    /// The sending end of a connection to a receiver.
+    ///
+    /// # Errors
+    /// Those of [`datagrams::connect`]; why the transport cannot connect.
+    fn connect(&self, receiver: &Endpoint<'_>) -> io::Result<Connected>;
+}
+
+/// Where a receiver waits, and what the sender needs to know of it.
+#[derive(Clone, Copy, Debug)]
+pub struct Endpoint<'a> {
+    /// Its sockets.
+    pub address: &'a Address,
+    /// What [`Transport::prepare`] returned there.
+    pub parameters: &'a Parameters,
+    /// The token by which it recognises its sender.
+    pub token: &'a [u8],
+}
+
+/// A sender that has connected.
+pub struct Connected {
+    /// What sends the messages.
+    pub sender: Box<dyn MessageSender>,
+    /// The largest packet of its path, in bytes.
+    pub mtu: u32,
+    /// The round-trip time of the rendezvous.
+    pub round_trip: Duration,
+}
+
+/// A sender of datagrams: `sender` creates it from a socket and from the longest datagram that the path
+/// carries without fragments.
+fn connect_datagrams<S: MessageSender + 'static>(
+    receiver: &Endpoint<'_>,
+    sender: impl FnOnce(UdpSocket, usize) -> io::Result<S>,
+) -> io::Result<Connected> {
+    let (socket, round_trip) = datagrams::connect(receiver.address, receiver.token)?;
+    let mtu = mtu_bytes(&socket)?;
+    let headers = match socket.peer_addr()? {
+        SocketAddr::V4(_) => 28,
+        SocketAddr::V6(_) => 48,
+    };
+    let datagram = (mtu.saturating_sub(headers) as usize).min(DATAGRAM_MOST_BYTES);
+    Ok(Connected { sender: Box::new(sender(socket, datagram)?), mtu, round_trip })
+}
+
 /// A retransmission timeout in round trips.
 pub(crate) const RTO_ROUND_TRIPS: u32 = 3;
 /// A peer that is silent for this long is gone; a worker that takes longer counts as hung.
@@ -29,8 +117,8 @@ pub enum Wait {
     Spin,
 }
 
-/// One end of a connection that carries messages of one size.
-pub trait Transport {
+/// One end of a connection that carries messages of one size, one at a time.
+pub trait Channel {
     /// Whether an answer has the bytes of its message. Otherwise it only acknowledges the message.
     const ECHOES: bool = true;
 
@@ -42,7 +130,7 @@ pub trait Transport {
     fn send(&mut self, message: &mut Vec<u8>) -> io::Result<()>;
 
     /// Receives a message: into the buffer, which has its size, or in place of it. False if none
-    /// arrived within [`POLL_INTERVAL`] or a number of polls, or if something else arrived.
+    /// arrived within [`POLL_INTERVAL`](crate::progress::POLL_INTERVAL) or a number of polls, or if something else arrived.
     ///
     /// # Errors
     ///
@@ -58,7 +146,7 @@ pub trait Transport {
 
     /// How long an answer may take if nothing is lost.
     fn answer_timeout(&self) -> Duration {
-        ANSWER_TIMEOUT
+        STALLED
     }
 
     /// How often the transport itself has retransmitted so far.
@@ -67,24 +155,14 @@ pub trait Transport {
     }
 }
 
-/// A transport that can check for a message without waiting.
-pub trait TryReceive: Transport {
-    /// Receives a message that has already arrived, as [`Transport::receive`].
+/// A channel that can check for a message without waiting.
+pub trait TryReceive: Channel {
+    /// Receives a message that has already arrived, as [`Channel::receive`].
     ///
     /// # Errors
     ///
-    /// Those of [`Transport::receive`].
+    /// Those of [`Channel::receive`].
     fn try_receive(&mut self, message: &mut Vec<u8>) -> io::Result<bool>;
-}
-
-/// A message of this size, in which no two neighbours are alike.
-pub fn message(size: usize) -> Vec<u8> {
-    (0..size).map(|byte| (byte % 251) as u8).collect()
-}
-
-/// The peer accepts nothing, or does not answer.
-pub(crate) fn no_answer() -> io::Error {
-    io::Error::new(io::ErrorKind::TimedOut, "the other end does not answer")
 }
 
 /// Whether the peer is gone, which it may be when it has what it wants.
@@ -96,8 +174,8 @@ pub fn is_end(error: &io::Error) -> bool {
 #[cfg(test)]
 pub(crate) mod testing {
     use super::socket::Socket;
-    use super::{Transport, Wait, is_end};
-    use crate::ping_pong::Server;
+    use super::{Channel, Wait, is_end};
+    use crate::pattern::ping_pong::Server;
     use crate::rendezvous::{Address, Listener, Over};
     use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
     use std::sync::atomic::AtomicBool;
@@ -121,7 +199,7 @@ pub(crate) mod testing {
     }
 
     /// Answers until the client has gone.
-    pub(crate) fn serve(transport: impl Transport, size: usize) {
+    pub(crate) fn serve(transport: impl Channel, size: usize) {
         let mut server = Server::new(transport, size);
         loop {
             if let Err(error) = server.answer() {

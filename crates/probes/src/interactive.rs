@@ -30,7 +30,7 @@ pub use sender::{Sending, Sent, send};
 pub use workload::{Asked, Conditions, What, datagrams, probe_over, window_that_fits};
 
 use crate::copy::send::PROBE;
-use crate::copy::send::axes::Over;
+use crate::two_ends::over::Over;
 use control::Control;
 use costof_measure::meter::{Meter, Record};
 use costof_measure::{clock, estimate, facts, link_end};

@@ -110,6 +110,7 @@ mod sync {
 #[cfg(test)]
 mod testing;
 mod threads;
+mod two_ends;
 mod wake;
 
 use costof_measure::probe::Probe;

@@ -3,7 +3,7 @@
 
 use super::{MESSAGE_BYTES, RoleResult, print_address};
 use crate::rudp::tally::Tally;
-use costof_exchange::stream::transport::quic::key;
+use costof_exchange::transport::quic::key;
 use quinn::Endpoint;
 use std::future::Future;
 use std::net::{Ipv4Addr, SocketAddr};

@@ -7,7 +7,7 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use super::socket::{SPINS_PER_POLL, Socket};
-use super::{Transport, TryReceive, Wait};
+use super::{Channel, TryReceive, Wait};
 use crate::rendezvous::Over;
 
 /// A client and its server.
@@ -33,7 +33,7 @@ impl OneThread {
 }
 
 /// The two ends take turns until a message has passed, since the sockets may hold less than one.
-impl Transport for OneThread {
+impl Channel for OneThread {
     #[inline]
     fn send(&mut self, message: &mut Vec<u8>) -> io::Result<()> {
         let mut is_sent = false;
@@ -69,7 +69,7 @@ impl Transport for OneThread {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ping_pong::Client;
+    use crate::pattern::ping_pong::Client;
     use crate::transport::testing::TOKEN;
     use std::net::Ipv4Addr;
 

@@ -4,6 +4,7 @@
 //! library's socket in their own way, and [`stamped`] drives its protocol over stamped datagrams.
 
 pub mod stamped;
+pub mod stream;
 
 use std::io::{self, ErrorKind};
 use std::net::UdpSocket;
@@ -13,9 +14,9 @@ use std::time::{Duration, Instant};
 use rudp::socket::Socket;
 use rudp::{Accept, Config, Connection, ConnectionId, Event, Reason};
 
-use super::{POLL_INTERVAL, Transport, Wait};
-use crate::datagrams;
-use crate::rendezvous::{Address, Listener, TIMEOUT, check_wanted};
+use super::{Channel, Wait};
+use crate::progress::POLL_INTERVAL;
+use crate::rendezvous::{Address, Listener, TIMEOUT, check_wanted, datagrams};
 use costof_os::random;
 
 /// How many polls a spinning receive makes instead of waiting for one [`POLL_INTERVAL`].
@@ -93,8 +94,8 @@ impl Rudp {
     }
 }
 
-impl Transport for Rudp {
-    /// Takes a message; the next [`Transport::receive`] sends it.
+impl Channel for Rudp {
+    /// Takes a message; the next [`Channel::receive`] sends it.
     #[inline]
     fn send(&mut self, message: &mut Vec<u8>) -> io::Result<()> {
         let connection = self.socket.connection(self.id);

@@ -15,10 +15,9 @@ use std::time::Duration;
 
 use rustix::net::{RecvFlags, SendFlags, SocketAddrAny, recv, recvfrom, send, sendto, sockopt};
 
-use super::{
-    ANSWER_TIMEOUT, POLL_INTERVAL, RTO_ROUND_TRIPS, Transport, TryReceive, Wait, no_answer,
-};
-use crate::rendezvous::{self, Address, Flow, Listener, Over, only};
+use super::{Channel, RTO_ROUND_TRIPS, TryReceive, Wait};
+use crate::progress::{POLL_INTERVAL, STALLED, no_answer};
+use crate::rendezvous::{self, Address, Flow, Listener, Over, Token, only};
 use costof_os::net::socket::{is_passing, receive_within};
 
 /// How many polls a spinning receive makes instead of waiting for one [`POLL_INTERVAL`].
@@ -36,8 +35,7 @@ pub struct Socket {
     /// Where datagrams go to, and come from.
     peer: Option<SocketAddrAny>,
     pub(super) wait: Wait,
-    token: Vec<u8>,
-    is_client: bool,
+    token: Token,
     /// The round-trip time of the rendezvous.
     round_trip: Duration,
     /// How much of a message [`Socket::try_send`] has sent, and a non-blocking receive has received.
@@ -53,8 +51,8 @@ impl Socket {
     /// Those of [`Listener::accept`].
     pub fn accept(listener: &Listener, wait: Wait, stop: &AtomicBool) -> io::Result<Self> {
         let flow = only(listener.accept(stop)?);
-        let socket = Self::new(flow, wait, listener.token(), false)?;
-        socket.send_all(listener.token())?;
+        let socket = Self::new(flow, wait)?;
+        socket.token.send(&socket.socket)?;
         Ok(socket)
     }
 
@@ -65,7 +63,7 @@ impl Socket {
     /// Those of [`rendezvous::connect`].
     pub fn connect(over: Over, address: &Address, wait: Wait, token: &[u8]) -> io::Result<Self> {
         let flow = only(rendezvous::connect(over, address, 1, token)?);
-        Self::new(flow, wait, token, true)
+        Self::new(flow, wait)
     }
 
     /// A server and its client, both in this process.
@@ -87,20 +85,19 @@ impl Socket {
         Ok((server?, client?))
     }
 
-    fn new(flow: Flow, wait: Wait, token: &[u8], is_client: bool) -> io::Result<Self> {
+    fn new(flow: Flow, wait: Wait) -> io::Result<Self> {
         if let Some(peer) = &flow.peer {
             rendezvous::connect_only_to(&flow.socket, peer)?;
         }
         receive_within(&flow.socket, POLL_INTERVAL)?;
-        sockopt::set_socket_timeout(&flow.socket, sockopt::Timeout::Send, Some(ANSWER_TIMEOUT))?;
+        sockopt::set_socket_timeout(&flow.socket, sockopt::Timeout::Send, Some(STALLED))?;
         Ok(Self {
             round_trip: flow.round_trip,
             over: flow.over,
             peer: flow.peer.map(SocketAddrAny::from),
             socket: flow.socket,
             wait,
-            token: token.to_vec(),
-            is_client,
+            token: flow.token,
             sent: 0,
             received: 0,
         })
@@ -158,12 +155,12 @@ impl Socket {
     /// How a datagram belongs to the rendezvous, if it does: an empty one is the client's end, which is an
     /// error; a token whose answer was lost is answered again.
     pub(super) fn of_rendezvous(&self, datagram: &[u8]) -> Option<io::Result<Vec<u8>>> {
-        if self.is_client || self.over != Over::Udp {
+        if !self.token.is_server() || !self.over.is_datagrams() {
             None
         } else if datagram.is_empty() {
             Some(Err(ErrorKind::UnexpectedEof.into()))
         } else {
-            (datagram == self.token).then(|| Ok(self.token.clone()))
+            self.token.is(datagram, datagram.len()).then(|| Ok(self.token.bytes().to_vec()))
         }
     }
 
@@ -199,25 +196,24 @@ impl Socket {
         if from.as_ref() != Some(peer) {
             return Ok(0);
         }
-        if length == message.len() {
-            // A token as long as a message is answered like one, with the same bytes.
-            return Ok(length);
-        }
-        if length == 0 && !self.is_client {
-            // This is how a client ends.
-            return Err(ErrorKind::UnexpectedEof.into());
+        if !self.token.is_server() {
+            return Ok(if length == message.len() { length } else { 0 });
         }
         let shown = length.min(message.len());
-        if !self.is_client && length == self.token.len() && message[..shown] == self.token[..shown]
-        {
+        if self.token.is(&message[..shown], length) {
             // The client has not received the answer to its token.
-            self.send_part(&self.token, SendFlags::DONTWAIT)?;
+            self.token.send(&self.socket)?;
+            return Ok(0);
         }
-        Ok(0)
+        if length == message.len() {
+            return Ok(length);
+        }
+        // This is how a client ends.
+        if length == 0 { Err(ErrorKind::UnexpectedEof.into()) } else { Ok(0) }
     }
 }
 
-impl Transport for Socket {
+impl Channel for Socket {
     #[inline]
     fn send(&mut self, message: &mut Vec<u8>) -> io::Result<()> {
         self.send_all(message)
@@ -237,7 +233,7 @@ impl Transport for Socket {
     /// For datagrams; TCP retransmits by itself.
     fn initial_rto(&self) -> Option<Duration> {
         let rto = MIN_RTO.max(RTO_ROUND_TRIPS * self.round_trip);
-        (self.over == Over::Udp).then_some(rto)
+        (self.over.is_datagrams()).then_some(rto)
     }
 }
 
@@ -266,7 +262,7 @@ impl AsFd for Socket {
 
 impl Drop for Socket {
     fn drop(&mut self) {
-        if self.is_client && self.over == Over::Udp {
+        if !self.token.is_server() && self.over.is_datagrams() {
             // If it is lost, the server is stopped all the same.
             let _ = self.send_part(&[], SendFlags::DONTWAIT);
         }

@@ -21,7 +21,7 @@ use std::time::Duration;
 use rustix::event::PollFlags;
 
 use super::socket::{Socket, receive_whole};
-use super::{Transport, TryReceive, Wait};
+use super::{Channel, TryReceive, Wait};
 use crate::rendezvous::Over;
 use costof_os::net::control_message;
 use costof_os::net::poll::able;
@@ -34,7 +34,7 @@ use costof_os::net::timestamps::{
 const MAX_STAMPS: usize = 64;
 
 /// A transport over a stamped socket.
-pub trait Stamps: Transport {
+pub trait Stamps: Channel {
     /// The socket.
     fn stamped(&mut self) -> &mut Stamped;
 }
@@ -173,11 +173,11 @@ impl Stamped {
     ///
     /// # Errors
     ///
-    /// Those of [`Transport::send`].
+    /// Those of [`Channel::send`].
     #[inline]
     pub fn send_bytes(&mut self, bytes: &[u8]) -> io::Result<()> {
         let key = match self.socket.over {
-            Over::Udp => self.next_key,
+            Over::Udp | Over::UdpGso => self.next_key,
             Over::Tcp | Over::Unix => self.next_key.wrapping_add(bytes.len() as u32 - 1),
         };
         self.next_key = key.wrapping_add(1);
@@ -241,7 +241,7 @@ impl Stamped {
         let length = self.receive_by(&mut message[received..], flags)?;
         match (self.socket.over, length) {
             (_, None) => Ok(0),
-            (Over::Udp, Some(length)) => Ok(if length == size { size } else { 0 }),
+            (Over::Udp | Over::UdpGso, Some(length)) => Ok(if length == size { size } else { 0 }),
             (Over::Tcp | Over::Unix, Some(0)) => Err(ErrorKind::UnexpectedEof.into()),
             (Over::Tcp | Over::Unix, Some(length)) => Ok(length),
         }
@@ -284,7 +284,7 @@ impl Stamped {
     }
 }
 
-impl Transport for Stamped {
+impl Channel for Stamped {
     #[inline]
     fn send(&mut self, message: &mut Vec<u8>) -> io::Result<()> {
         self.send_bytes(message)

@@ -1,6 +1,8 @@
 //! The protocol of the reliable-datagrams study, over any transport of datagrams: [`rudp::study`]
 //! and the waiting around it.
 
+pub mod stream;
+
 use std::io::{self, ErrorKind};
 use std::time::{Duration, Instant};
 
@@ -8,7 +10,8 @@ use rudp::Time;
 use rudp::study::{Receiver, Sender};
 
 use super::stamped::{Stamped, Stamps};
-use super::{IDLE_TIMEOUT, Transport, TryReceive, message};
+use super::{Channel, IDLE_TIMEOUT, TryReceive};
+use costof_os::memory::pattern::pattern;
 use costof_os::net::socket::DATAGRAM_MOST_BYTES;
 
 /// Bytes of the sequence number before a request's data, and of an acknowledgement.
@@ -52,7 +55,7 @@ impl<T: TryReceive> StudyClient<T> {
     }
 }
 
-impl<T: TryReceive> Transport for StudyClient<T> {
+impl<T: TryReceive> Channel for StudyClient<T> {
     const ECHOES: bool = false;
 
     #[inline]
@@ -94,28 +97,26 @@ impl<T: TryReceive> Transport for StudyClient<T> {
 pub struct StudyServer<T> {
     datagrams: T,
     receiver: Receiver,
-    token: Vec<u8>,
     request: Vec<u8>,
     acknowledgement: Vec<u8>,
     /// What every message must contain.
     expected: Vec<u8>,
 }
 
-impl<T: Transport> StudyServer<T> {
-    /// For messages of this size in bytes, between ends that connected with this token.
-    pub fn new(datagrams: T, size: usize, token: &[u8]) -> Self {
+impl<T: Channel> StudyServer<T> {
+    /// For messages of this size in bytes.
+    pub fn new(datagrams: T, size: usize) -> Self {
         Self {
             datagrams,
             receiver: Receiver::default(),
-            token: token.to_vec(),
             request: vec![0; SEQUENCE_NUMBER_BYTES + size],
             acknowledgement: Vec::with_capacity(SEQUENCE_NUMBER_BYTES),
-            expected: message(size),
+            expected: pattern(size),
         }
     }
 }
 
-impl<T: Transport> Transport for StudyServer<T> {
+impl<T: Channel> Channel for StudyServer<T> {
     const ECHOES: bool = false;
 
     /// Receives a new message; the buffer stays as it is. A message that was retransmitted although it had
@@ -123,11 +124,6 @@ impl<T: Transport> Transport for StudyServer<T> {
     #[inline]
     fn receive(&mut self, _: &mut Vec<u8>) -> io::Result<bool> {
         if !self.datagrams.receive(&mut self.request)? {
-            return Ok(false);
-        }
-        if self.request == self.token {
-            // The client has not received its token back, and a request is as long as the token.
-            self.datagrams.send(&mut self.token)?;
             return Ok(false);
         }
         let new = self.receiver.handle_datagram(&self.request, &mut self.acknowledgement);
@@ -165,7 +161,7 @@ impl Stamps for StudyServer<Stamped> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ping_pong::{Client, Server};
+    use crate::pattern::ping_pong::{Client, Server};
     use std::collections::VecDeque;
 
     /// Datagrams to a server behind them. The first is lost.
@@ -176,7 +172,7 @@ mod tests {
         answers: VecDeque<Vec<u8>>,
     }
 
-    impl Transport for Lossy {
+    impl Channel for Lossy {
         fn send(&mut self, datagram: &mut Vec<u8>) -> io::Result<()> {
             self.sent += 1;
             let mut answer = Vec::new();
@@ -216,7 +212,7 @@ mod tests {
     /// Given incoming datagrams, and those sent.
     struct Given(VecDeque<Vec<u8>>, Vec<Vec<u8>>);
 
-    impl Transport for Given {
+    impl Channel for Given {
         fn send(&mut self, datagram: &mut Vec<u8>) -> io::Result<()> {
             self.1.push(datagram.clone());
             Ok(())
@@ -231,20 +227,19 @@ mod tests {
     #[test]
     fn each_request_is_acknowledged_and_a_message_that_comes_twice_is_one() {
         let request = |number: u64, data: &[u8]| [&number.to_be_bytes()[..], data].concat();
-        let token = b"0123456789abcdef";
-        let data = message(8);
+        let data = pattern(8);
         let [first, second] = [0, 1].map(|number| request(number, &data));
         let wrong = request(2, b"message!");
-        let came = [token.to_vec(), first.clone(), first, second, wrong];
+        let came = [first.clone(), first, second, wrong];
         let datagrams = Given(came.into(), Vec::new());
-        let mut server = Server::new(StudyServer::new(datagrams, 8, token), 8);
-        let new: Vec<bool> = (0..4).map(|_| server.answer().unwrap()).collect();
-        assert_eq!(new, [false, true, false, true]);
+        let mut server = Server::new(StudyServer::new(datagrams, 8), 8);
+        let new: Vec<bool> = (0..3).map(|_| server.answer().unwrap()).collect();
+        assert_eq!(new, [true, false, true]);
         let error = server.answer().unwrap_err();
         assert_eq!(error.kind(), ErrorKind::InvalidData);
         assert!(!server.answer().unwrap());
         let number = |number: u64| number.to_be_bytes().to_vec();
-        let sent = [token.to_vec(), number(0), number(0), number(1), number(2)];
+        let sent = [number(0), number(0), number(1), number(2)];
         assert_eq!(server.transport.datagrams.1, sent);
     }
 }

@@ -14,8 +14,8 @@ use crate::os::pin::{self, Pin};
 use crate::os::syscall;
 use crate::os::timer::{Slack, Timer};
 use crate::sizes;
+use crate::two_ends::over::Over;
 use crate::wake::Wake;
-use costof_exchange::rendezvous::Over;
 use costof_model::cost::{Cost, Range};
 use costof_model::facts::Facts;
 use costof_model::prediction::MeasuredRows;
@@ -184,7 +184,7 @@ impl<'a> Pieces<'a> {
     fn round_trip_ns(&self, link: &str, over: Over, wait: Wait, bytes: f64) -> Option<Range> {
         let points = |wake| {
             sized(&self.measured, Some(link), |point: &Rtt| {
-                let is_it = Over::from(point.over) == over
+                let is_it = point.over == over.below()
                     && point.wait == wait
                     && point.cpus == Cpus::Cross
                     && point.rate == 0

@@ -6,7 +6,8 @@ use super::pieces::{AFTER, Pieces, packets};
 use crate::arenas::Pages;
 use crate::net::peer_reports::joined;
 use crate::prelude::*;
-use costof_exchange::{receive as exchange, rendezvous};
+use crate::two_ends::over::Over;
+use costof_exchange::pattern::repeat as exchange;
 use costof_model::link::Link;
 use costof_os::memory::arena::base_page_bytes;
 use costof_os::net::receive::{self, FIELDS_MOST, MESSAGE_LEAST_BYTES, Shape};
@@ -26,16 +27,6 @@ words! {
         /// one io_uring request for all messages, into a ring of buffers, from which each field is
         /// copied: two copies
         Multishot = "multishot",
-    }
-}
-
-words! {
-    /// What carries messages.
-    pub(crate) enum Over => rendezvous::Over {
-        /// a TCP connection with TCP_NODELAY
-        Tcp = "tcp",
-        /// a Unix stream socket; both ends on this machine
-        Unix = "unix",
     }
 }
 
@@ -101,7 +92,7 @@ point! {
         size: usize =
             bytes(MESSAGE_LEAST_BYTES as u64..=16 << 20, &[64 << 10, 64, 1 << 10, 4 << 10, 16 << 10, 1 << 20]),
         /// what carries them
-        over: Over = words(),
+        over: Over = words_of(&[Over::Tcp, Over::Unix]),
         /// fields of a message, in equal shares; the last one takes the rest
         fields: usize = count(1..=FIELDS_MOST as u64, &[8, 1]),
         /// how the other end sends, which decides what can be mapped
@@ -231,7 +222,7 @@ fn message_packets(point: &Receive) -> Range {
 
 fn sender_cost(point: &At<Receive>, pieces: &Pieces<'_>) -> Option<Cost> {
     let bytes = point.size as f64;
-    let (sends, _, packet) = pieces.packet(&point.link, point.over.into());
+    let (sends, _, packet) = pieces.packet(&point.link, point.over);
     let mut sender = Cost::new(pieces.calls(Range::from(1.0)), "of calls");
     if point.sent_by == SentBy::ZeroCopy {
         // The kernel copies them on loopback, into new pages.
@@ -249,7 +240,7 @@ fn sender_cost(point: &At<Receive>, pieces: &Pieces<'_>) -> Option<Cost> {
 
 fn receiver_cost(point: &At<Receive>, pieces: &Pieces<'_>) -> Cost {
     let (bytes, fields) = (point.size as f64, point.fields as f64);
-    let (_, receives, _) = pieces.packet(&point.link, point.over.into());
+    let (_, receives, _) = pieces.packet(&point.link, point.over);
     // Whole messages at best, otherwise what has arrived.
     let calls = match point.how {
         How::Multishot => Range(0.1, 1.0),

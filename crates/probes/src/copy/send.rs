@@ -104,7 +104,7 @@ mod tests {
     use super::axes::{Allocate, Buffers, Primitive, check};
     use super::*;
     use crate::testing::{self, data, number, report, samples};
-    use costof_exchange::delivery::Shape;
+    use costof_exchange::pattern::flow::Shape;
     use costof_model::failure::FailureKind;
     use costof_model::metric::Data;
     use costof_os::memory::fields;

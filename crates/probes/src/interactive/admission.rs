@@ -83,7 +83,7 @@ pub(super) fn held_bytes(point: &At<CopySend>) -> u64 {
     }
     // Of each datagram the receiver knows the first word and its place: 24 bytes, for datagrams of
     // 64 or more.
-    let first_words = if point.transport().is_datagrams() {
+    let first_words = if point.socket().is_datagrams() {
         point.size.saturating_mul(point.shape().count as u64) / 2
     } else {
         0

@@ -10,7 +10,7 @@ use super::workload::{Asked, LocalEnd, Workload};
 use super::{Address, Outcome, Refusal, ThisEnd, between, printable, watch_link_end};
 use crate::net::peer_reports::{ARRIVED, DROPPED};
 use crate::net::rendezvous;
-use costof_exchange::delivery::Ending;
+use costof_exchange::progress::Ending;
 use costof_exchange::rendezvous::Address as Endpoint;
 use costof_model::failure::{Failure, OrFailure};
 use costof_model::probe_info::ProbeInfo;

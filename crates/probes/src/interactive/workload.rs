@@ -1,13 +1,14 @@
 //! What users can send: messages of `copy.send`, or reliable datagrams as `rudp.loss` sends them.
 
 use super::admission;
-use crate::copy::send::axes::{self as fields, CopySend, Over};
+use crate::copy::send::axes::{self as fields, CopySend};
 use crate::copy::send::roles as field_roles;
-use crate::rudp::carrier::{Stack, Transfer};
 use crate::rudp::loss::Loss;
 use crate::rudp::roles as datagram_roles;
+use crate::rudp::transfer::Transfer;
+use crate::two_ends::over::Over;
 use crate::{copy, rudp};
-use costof_exchange::delivery::Ending;
+use costof_exchange::progress::Ending;
 use costof_measure::meter::Meter;
 use costof_measure::probe::{Measure, RoleAt};
 use costof_model::Text;
@@ -23,7 +24,7 @@ use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
 /// Protocols of reliable datagrams: the user's word, and the value of rudp.loss.
-const DATAGRAMS: [(&str, Stack); 2] = [("rudp", Stack::Rudp), ("study-datagrams", Stack::Study)];
+const DATAGRAMS: [(&str, Over); 2] = [("rudp", Over::Rudp), ("study-datagrams", Over::Study)];
 /// The shortest and the longest time after which the study's protocol may retransmit: a receiver does not
 /// wait for a silent sender for ever.
 const MIN_RETRY: Duration = Duration::from_millis(1);
@@ -44,7 +45,7 @@ pub fn probe_over(over: &str) -> &'static ProbeInfo {
 }
 
 /// The protocol that this word names.
-pub(super) fn stack(over: &str) -> Option<Stack> {
+pub(super) fn stack(over: &str) -> Option<Over> {
     let found = DATAGRAMS.iter().find(|(word, _)| *word == over);
     found.map(|(_, stack)| *stack)
 }
@@ -78,7 +79,7 @@ pub fn window_that_fits(over: &str, size: Option<u64>) -> Option<u64> {
     let default = |axis: &str| info.axis(axis).ok()?.default().as_number();
     let size = size.or_else(|| default("size"))?;
     let fits = QUEUE_BYTES / ((size + 512).next_power_of_two() + RECORD_BYTES);
-    let is_study = stack(over) == Some(Stack::Study);
+    let is_study = stack(over) == Some(Over::Study);
     (is_study && fits < default("window")?).then_some(fits.max(1))
 }
 
@@ -277,7 +278,7 @@ fn check_conditions(point: &Datagrams) -> Result<(), Failure> {
         "the receiver can drop 0 to 90 % of the datagrams (--drop)"
     } else if DATAGRAMS.iter().all(|(_, stack)| *stack != point.loss.stack) {
         "`costof send` sends only rudp and study-datagrams (--over, not --set stack=)"
-    } else if retry_ns.is_some() && point.loss.stack != Stack::Study {
+    } else if retry_ns.is_some() && point.loss.stack != Over::Study {
         "rudp retransmits by the round trip that it measures (--over study-datagrams has --retry)"
     } else if retry_ns.is_some_and(|ns| ns < MIN_RETRY.as_nanos() as u64) {
         "datagrams can be retransmitted after 1 ms at the earliest (--retry)"

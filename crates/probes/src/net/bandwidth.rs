@@ -2,7 +2,6 @@
 
 mod predict;
 
-use crate::net::axes::Over;
 use crate::net::congestion_control::{CongestionControl, refused};
 use crate::net::flows::{self, MIN_DURATION, Processors, each};
 use crate::net::peer_reports::{ARRIVED, DROPPED, SENT, joined};
@@ -10,9 +9,13 @@ use crate::net::rendezvous::{self, broken, cannot_reach};
 use crate::net::soft_interrupts::{COUNTED, SoftInterrupts, left_to_count, listed};
 use crate::net::{path, windows};
 use crate::prelude::*;
+use crate::two_ends::over::{Over, SOCKETS};
+use costof_exchange::pattern::flow::{
+    self, Block, Content, MESSAGE_LEAST_BYTES as BLOCK_LEAST_BYTES, Receiver,
+};
+use costof_exchange::pattern::stream::Datagrams;
+use costof_exchange::progress::Progress;
 use costof_exchange::rendezvous::{Address, Listener};
-use costof_exchange::stream::Datagrams;
-use costof_exchange::transfer::{self, BLOCK_LEAST_BYTES, Receiver, Sender};
 use costof_model::protocol::Rendezvous;
 use costof_os::net::socket::{DATAGRAM_MOST_BYTES, TcpInfo};
 use predict::predict;
@@ -51,7 +54,7 @@ point! {
     /// - over=unix: both ends in one network namespace (--link loopback)
     pub(crate) struct Bandwidth of "net.bandwidth" {
         /// what carries the blocks
-        over: Over = words(),
+        over: Over = words_of(SOCKETS),
         /// bytes of each write, or of a datagram (65507 at most)
         size: usize =
             bytes(BLOCK_LEAST_BYTES as u64..=1 << 20, &[128 << 10, 64, 1024, 16 << 10, 65507, 1 << 20]),
@@ -190,19 +193,19 @@ impl RoleAt<Bandwidth> for Receiving {
     fn run(&mut self, point: &At<Bandwidth>, meter: &mut Meter<'_>) -> Result<(), Failure> {
         let listener = self.listener.take().expect("it is prepared");
         let stop = meter.stop();
-        let accepted = transfer::accept(&listener, stop);
+        let blocks = Content::Blocks(point.size);
+        let accepted = flow::accept(&listener, point.over.into(), blocks, stop);
         let Some(mut flows) = rendezvous::unless_stopped(accepted)? else {
             return Ok(());
         };
         let used = self.cpus.used(flows.len());
         let interrupts = SoftInterrupts::watch(used.into_iter().collect());
         // The controller stops it when the sender is done: what a link has lost never arrives.
-        each(&mut flows, &self.cpus, |flow| flow.receive(point.size, stop))
-            .map_err(|error| broken(&error))?;
+        each(&mut flows, &self.cpus, |flow| flow.receive(stop)).map_err(|error| broken(&error))?;
         if !flows.iter().all(Receiver::last_piece_is_right) {
             return Err(Failure::error("the received bytes differ from those sent"));
         }
-        let checkpoints: Vec<_> = flows.iter().map(Receiver::checkpoints).collect();
+        let checkpoints: Vec<_> = flows.iter().map(|flow| flow.progress().checkpoints()).collect();
         let settled = windows::settled(&checkpoints)
             .ok_or_else(|| Failure::error("too little arrived to measure a rate"))?;
         meter.value("throughput", windows::throughput(&checkpoints, settled));
@@ -214,10 +217,16 @@ impl RoleAt<Bandwidth> for Receiving {
         meter.value("receiver_running", used.running);
         let bytes = checkpoints.iter().map(|flow| windows::bytes(flow)).sum();
         interrupts.report(bytes, meter);
-        meter.allocated(flows.iter().map(Receiver::allocations).sum());
+        meter.allocated(allocations(flows.iter().map(Receiver::progress)));
         report_receiver(&flows, meter).map_err(|error| broken(&error))
     }
 }
+
+fn allocations<'a>(flows: impl Iterator<Item = &'a Progress>) -> u64 {
+    flows.map(Progress::allocations).sum()
+}
+
+type Sender = flow::Sender<Block>;
 
 fn report_receiver(flows: &[Receiver], meter: &mut Meter<'_>) -> io::Result<()> {
     meter.value("receive_buffer", f64::from(flows[0].buffer_bytes()?));
@@ -251,7 +260,8 @@ impl Sending {
         let shape = (point.flows, point.size);
         let token = self.rendezvous.token.as_bytes();
         let control = point.congestion_control.name();
-        transfer::call(point.over.into(), &address, shape, control, token).map_err(|error| {
+        let over = point.over.into();
+        flow::call_with_blocks(over, &address, shape, control, token).map_err(|error| {
             refused(control, &error).unwrap_or_else(|| cannot_reach(&address, &error))
         })
     }
@@ -275,8 +285,8 @@ impl RoleAt<Bandwidth> for Sending {
         let interrupts = left_to_count(used, &self.offers, self.rendezvous.apart);
         let interrupts = interrupts.map(SoftInterrupts::watch);
         let failed = |error: io::Error| broken(&error);
-        each(&mut flows, &self.cpus, |flow| flow.send(duration)).map_err(failed)?;
-        let checkpoints: Vec<_> = flows.iter().map(Sender::checkpoints).collect();
+        each(&mut flows, &self.cpus, |flow| flow.stream(duration)).map_err(failed)?;
+        let checkpoints: Vec<_> = flows.iter().map(|flow| flow.progress().checkpoints()).collect();
         let settled = windows::settled(&checkpoints)
             .ok_or_else(|| Failure::error("too little was sent to measure a rate"))?;
         let used = windows::used(&checkpoints, settled);
@@ -291,7 +301,7 @@ impl RoleAt<Bandwidth> for Sending {
             let datagrams: u64 = flows.iter().map(Sender::blocks).sum();
             meter.value(SENT, datagrams as f64);
         }
-        meter.allocated(flows.iter().map(Sender::allocations).sum());
+        meter.allocated(allocations(flows.iter().map(Sender::progress)));
         each(&mut flows, &self.cpus, Sender::end).map_err(failed)?;
         Ok(())
     }
@@ -320,7 +330,7 @@ fn duration(over: Over, point_ns: f64, round_trip: Duration) -> Duration {
     let round_trip = match over {
         Over::Tcp => round_trip,
         // They have no congestion window.
-        Over::Udp | Over::Unix => Duration::ZERO,
+        _ => Duration::ZERO,
     };
     flows::duration(point_ns, MIN_DURATION, round_trip)
 }

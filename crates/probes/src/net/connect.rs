@@ -9,7 +9,7 @@ use crate::net::rendezvous::{broken, cannot_connect};
 use crate::os::context_switch;
 use crate::prelude::*;
 use crate::wake::{self, Wake};
-use costof_exchange::connections::{self, Acceptor, Connection};
+use costof_exchange::pattern::connect::{self as connections, Acceptor, Connection};
 use costof_exchange::rendezvous::Over;
 use costof_measure::clock::Clock;
 use std::io;

@@ -1,85 +1,33 @@
-//! The transports of messages that are answered one at a time: their words, properties, cost beyond
-//! a socket's, and two ends. No other file of the probes knows such a transport.
+//! Messages that are answered one at a time: their two ends over each transport, and its cost beyond a
+//! socket's.
 
-use crate::ends::Cpus;
-use crate::net::axes::{Over, Wait};
-use crate::net::path::{self, TCP_HEADERS, UDP_HEADERS};
+use crate::ends::{self, Cpus};
+use crate::net::axes::Wait;
+use crate::net::path::{self, UDP_HEADERS};
 use crate::net::peers::{Acceptor, Connector, Placement};
 use crate::net::rendezvous::broken;
 use crate::prelude::*;
+use crate::two_ends::over::Over;
 use crate::wake::{Awake, Wake};
 use costof_exchange::transport::rudp::{Rudp, stamped::StampedRudp};
 use costof_exchange::transport::socket::Socket;
 use costof_exchange::transport::stamped::{Stamped, Stamps};
-use costof_exchange::transport::study::{
-    MAX_MESSAGE_BYTES, SEQUENCE_NUMBER_BYTES, StudyClient, StudyServer,
-};
-use costof_exchange::transport::{self, IDLE_TIMEOUT};
+use costof_exchange::transport::study::{SEQUENCE_NUMBER_BYTES, StudyClient, StudyServer};
+use costof_exchange::transport::{Channel, IDLE_TIMEOUT};
 use costof_os::net::socket::DATAGRAM_MOST_BYTES;
 use rudp::Config;
 use std::time::Duration;
 
-words! {
-    /// What carries a message.
-    pub(crate) enum Stack {
-        /// the library rudp, which acknowledges, tags and paces
-        Rudp = "rudp",
-        /// the protocol of the study of reliable datagrams: a numbered datagram, retransmitted
-        /// after a second
-        Study = "study",
-        /// plain UDP datagrams, as a baseline
-        Udp = "udp",
-    }
-}
-
-impl From<Stack> for Transport {
-    fn from(stack: Stack) -> Transport {
-        match stack {
-            Stack::Rudp => Transport::Rudp,
-            Stack::Study => Transport::Study,
-            Stack::Udp => Transport::Socket(Over::Udp),
-        }
-    }
-}
-
-impl Stack {
-    pub(crate) fn axis() -> AxisOf<Stack> {
-        words().about("what carries the message")
-    }
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Transport {
-    Socket(Over),
-    /// The library rudp.
-    Rudp,
-    /// The protocol of the reliable-datagrams study.
-    Study,
-}
-
-impl Transport {
-    /// The socket that carries the messages, or the datagrams of the transport.
-    fn over(self) -> Over {
-        match self {
-            Transport::Socket(over) => over,
-            Transport::Rudp | Transport::Study => Over::Udp,
-        }
-    }
-
-    /// The longest message, if each message is one datagram.
-    fn datagram_limit(self) -> Option<usize> {
-        match self {
-            Transport::Study => Some(MAX_MESSAGE_BYTES),
-            Transport::Socket(Over::Udp) => Some(DATAGRAM_MOST_BYTES),
-            Transport::Rudp | Transport::Socket(Over::Tcp | Over::Unix) => None,
-        }
-    }
+/// What carries messages that are reliable datagrams, or as one of them.
+pub(crate) fn datagrams_axis() -> AxisOf<Over> {
+    words_of(&[Over::Rudp, Over::Study, Over::Udp]).about("what carries the message")
 }
 
 /// The parameters on which a client and a server agree.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Exchange {
-    pub(crate) transport: Transport,
+    /// What carries the messages.
+    pub(crate) over: Over,
     /// Bytes of a message, and of its answer.
     pub(crate) size: usize,
     pub(crate) wait: Wait,
@@ -100,32 +48,23 @@ pub(crate) trait Exchanges {
     }
 }
 
-/// What [`Measure`] asks of every probe whose points are [`Exchanges`].
-macro_rules! client_and_server {
-    () => {
-        const ROLE_NAMES: &'static [&'static str] = &["server", "client"];
+/// The roles of every exchange; the second one leads.
+pub(crate) const ROLE_NAMES: &[&str] = &["server", "client"];
 
-        fn check_axes(point: &At<Self>) -> Result<(), costof_model::failure::Failure> {
-            let exchange = point.exchange();
-            exchange.check()?;
-            let spins = exchange.wait == crate::net::axes::Wait::Spin;
-            // Over a link with delays, a CPU that both ends share idles too.
-            if spins || crate::net::path::is_plain(&point.link) {
-                crate::ends::check(exchange.cpus, exchange.wake, spins)?;
-            }
-            Exchanges::check(&point.axes)
-        }
-
-        fn least_ns(point: &At<Self>) -> f64 {
-            point.exchange().least_ns(&point.link)
-        }
-
-        fn processors(point: &At<Self>) -> usize {
-            point.cpus.count()
-        }
-    };
+/// Refuses points that cannot be measured anywhere.
+///
+/// # Errors
+/// Why not.
+pub(crate) fn check_axes<P: Exchanges>(point: &At<P>) -> Result<(), Failure> {
+    let exchange = point.exchange();
+    exchange.check()?;
+    let spins = exchange.wait == Wait::Spin;
+    // Over a link with delays, a CPU that both ends share idles too.
+    if spins || path::is_plain(&point.link) {
+        ends::check(exchange.cpus, exchange.wake, spins)?;
+    }
+    point.check()
 }
-pub(crate) use client_and_server;
 
 impl Exchanges for Exchange {
     fn exchange(&self) -> Exchange {
@@ -135,10 +74,7 @@ impl Exchanges for Exchange {
 
 impl Exchange {
     pub(crate) fn headers(&self) -> u64 {
-        match self.transport.over() {
-            Over::Udp => UDP_HEADERS,
-            Over::Tcp | Over::Unix => TCP_HEADERS,
-        }
+        self.over.description().headers
     }
 
     pub(crate) fn placement(&self) -> Placement {
@@ -167,8 +103,8 @@ impl Exchange {
     }
 
     /// The socket that carries the messages, or the datagrams of the transport.
-    pub(crate) fn over(&self) -> Over {
-        self.transport.over()
+    pub(crate) fn socket(&self) -> Over {
+        self.over.below()
     }
 
     /// Refuses a message that no datagram holds.
@@ -176,7 +112,11 @@ impl Exchange {
     /// # Errors
     /// How much a datagram holds.
     pub(crate) fn check(&self) -> Result<(), Failure> {
-        let limit = self.transport.datagram_limit();
+        let carrier = self.over.description();
+        if !carrier.exchanges {
+            return Err(no_exchange());
+        }
+        let limit = carrier.datagram_limit;
         match limit.filter(|limit| self.size > *limit) {
             None => Ok(()),
             Some(most) => Err(Failure::unsupported(format!(
@@ -188,9 +128,9 @@ impl Exchange {
 
     /// What the transport adds to a round trip of its socket.
     pub(crate) fn added(&self, link: &str, measured: &MeasuredRows<'_>) -> Option<Cost> {
-        match self.transport {
-            Transport::Socket(_) | Transport::Study => Some(Cost::default()),
-            Transport::Rudp => library(link, self.size, measured),
+        match self.over {
+            Over::Rudp => library(link, self.size, measured),
+            _ => Some(Cost::default()),
         }
     }
 
@@ -201,9 +141,8 @@ impl Exchange {
         socket: Cost,
         measured: &MeasuredRows<'_>,
     ) -> Option<Cost> {
-        match self.transport {
-            Transport::Socket(_) | Transport::Rudp => Some(socket + self.added(link, measured)?),
-            Transport::Study => {
+        match self.over {
+            Over::Study => {
                 let link_ns = |bytes: usize| {
                     let cost = path::cost(link, bytes as u64, UDP_HEADERS)?;
                     Some(cost.range.0)
@@ -213,6 +152,7 @@ impl Exchange {
                 let socket = socket.named("a round trip of which 8 B come back");
                 Some(socket.at_least(low_ns))
             }
+            _ => Some(socket + self.added(link, measured)?),
         }
     }
 
@@ -224,7 +164,7 @@ impl Exchange {
         &self,
         connector: &mut Connector,
     ) -> Result<(Awake, Socket), Failure> {
-        let (over, wait) = (self.over().into(), self.wait.into());
+        let (over, wait) = (self.over.into(), self.wait.into());
         connector.connect(|address, token| Socket::connect(over, address, wait, token))
     }
 
@@ -239,22 +179,23 @@ impl Exchange {
         client: impl End,
         meter: &mut Meter<'_>,
     ) -> Result<(), Failure> {
-        match self.transport {
-            Transport::Socket(_) => {
+        match self.over {
+            Over::Tcp | Over::Udp | Over::Unix => {
                 let (_awake, socket) = self.connect_socket(connector)?;
                 client.run(socket, meter)
             }
-            Transport::Study => {
+            Over::Study => {
                 let (_awake, socket) = self.connect_socket(connector)?;
                 client.run(StudyClient::new(socket), meter)
             }
-            Transport::Rudp => {
+            Over::Rudp => {
                 let (_awake, rudp) = connector.connect(|address, token| {
                     let config = config(link, self.size);
                     Rudp::connect(address, token, config, self.wait.into())
                 })?;
                 client.run(rudp, meter)
             }
+            Over::UdpGso | Over::Quic | Over::Grpc | Over::Thrift => Err(no_exchange()),
         }
     }
 
@@ -270,25 +211,26 @@ impl Exchange {
         meter: &mut Meter<'_>,
     ) -> Result<(), Failure> {
         let (size, wait) = (self.size, self.wait.into());
-        match self.transport {
-            Transport::Socket(_) => {
+        match self.over {
+            Over::Tcp | Over::Udp | Over::Unix => {
                 let accepted = acceptor
                     .accept(meter, |listener, stop| Socket::accept(listener, wait, stop))?;
                 run_if_accepted(accepted, server, meter)
             }
-            Transport::Study => {
+            Over::Study => {
                 let accepted = acceptor.accept(meter, |listener, stop| {
                     let socket = Socket::accept(listener, wait, stop)?;
-                    Ok(StudyServer::new(socket, size, listener.token()))
+                    Ok(StudyServer::new(socket, size))
                 })?;
                 run_if_accepted(accepted, server, meter)
             }
-            Transport::Rudp => {
+            Over::Rudp => {
                 let accepted = acceptor.accept(meter, |listener, stop| {
                     Rudp::accept(listener, config(link, size), wait, stop)
                 })?;
                 run_if_accepted(accepted, server, meter)
             }
+            Over::UdpGso | Over::Quic | Over::Grpc | Over::Thrift => Err(no_exchange()),
         }
     }
 
@@ -303,36 +245,43 @@ impl Exchange {
         client: impl StampedEnd,
         meter: &mut Meter<'_>,
     ) -> Result<(), Failure> {
-        match self.transport {
-            Transport::Socket(_) => client.run(socket, meter),
-            Transport::Study => client.run(StudyClient::new(socket), meter),
-            Transport::Rudp => {
+        match self.over {
+            Over::Tcp | Over::Udp | Over::Unix => client.run(socket, meter),
+            Over::Study => client.run(StudyClient::new(socket), meter),
+            Over::Rudp => {
                 let connected = StampedRudp::connect(socket, stamped_config(link, self.size));
                 client.run(connected.map_err(|error| broken(&error))?, meter)
             }
+            Over::UdpGso | Over::Quic | Over::Grpc | Over::Thrift => Err(no_exchange()),
         }
     }
 
-    /// Runs the server's end over a stamped socket to the client that knows the token.
+    /// Runs the server's end over a stamped socket to the client.
     ///
     /// # Errors
     /// Why the ends do not connect; those of the end.
     pub(crate) fn accept_stamped(
         &self,
         link: &str,
-        (socket, token): (Stamped, &[u8]),
+        socket: Stamped,
         server: impl StampedEnd,
         meter: &mut Meter<'_>,
     ) -> Result<(), Failure> {
-        match self.transport {
-            Transport::Socket(_) => server.run(socket, meter),
-            Transport::Study => server.run(StudyServer::new(socket, self.size, token), meter),
-            Transport::Rudp => {
+        match self.over {
+            Over::Tcp | Over::Udp | Over::Unix => server.run(socket, meter),
+            Over::Study => server.run(StudyServer::new(socket, self.size), meter),
+            Over::Rudp => {
                 let accepted = StampedRudp::accept(socket, stamped_config(link, self.size));
                 server.run(accepted.map_err(|error| broken(&error))?, meter)
             }
+            Over::UdpGso | Over::Quic | Over::Grpc | Over::Thrift => Err(no_exchange()),
         }
     }
+}
+
+/// Of something that carries streams alone.
+fn no_exchange() -> Failure {
+    Failure::unsupported("this carries no messages that are answered one at a time")
 }
 
 /// What an end does with its transport. It is compiled for each transport, so that nothing timed is
@@ -340,11 +289,7 @@ impl Exchange {
 pub(crate) trait End {
     /// # Errors
     /// Why the exchange has failed.
-    fn run<T: transport::Transport>(
-        self,
-        transport: T,
-        meter: &mut Meter<'_>,
-    ) -> Result<(), Failure>;
+    fn run<T: Channel>(self, transport: T, meter: &mut Meter<'_>) -> Result<(), Failure>;
 }
 
 /// As [`End`], over a socket whose packets are stamped.
@@ -354,7 +299,7 @@ pub(crate) trait StampedEnd {
     fn run<T: Stamps>(self, transport: T, meter: &mut Meter<'_>) -> Result<(), Failure>;
 }
 
-fn run_if_accepted<T: transport::Transport>(
+fn run_if_accepted<T: Channel>(
     accepted: Option<(Awake, T)>,
     server: impl End,
     meter: &mut Meter<'_>,

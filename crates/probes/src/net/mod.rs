@@ -17,4 +17,4 @@ pub(crate) mod rtt;
 pub(crate) mod soft_interrupts;
 pub(crate) mod stages;
 
-pub(crate) use costof_exchange::stream::windows;
+pub(crate) use costof_exchange::progress::windows;

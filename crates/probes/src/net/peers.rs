@@ -6,7 +6,7 @@ use crate::net::path;
 use crate::net::rendezvous::{self, broken, cannot_connect, cannot_reach};
 use crate::threads;
 use crate::wake::{self, Awake, Wake};
-use costof_exchange::connections;
+use costof_exchange::pattern::connect as connections;
 use costof_exchange::rendezvous::{Address, Listener, Over};
 use costof_exchange::transport::Wait;
 use costof_exchange::transport::socket::Socket;

@@ -4,10 +4,10 @@
 use crate::net::exchange::{End, Exchange, Exchanges};
 use crate::net::peers::{Acceptor, Connector};
 use crate::net::rendezvous::broken;
-use costof_exchange::ping_pong::Server;
+use costof_exchange::pattern::ping_pong::Server;
 use costof_exchange::transport::socket::Socket;
 use costof_exchange::transport::stamped::Stamped;
-use costof_exchange::transport::{Transport, is_end};
+use costof_exchange::transport::{Channel, is_end};
 use costof_measure::meter::Meter;
 use costof_measure::probe::RoleAt;
 use costof_model::failure::Failure;
@@ -32,7 +32,7 @@ impl ServerRole {
 struct Serve<'a>(&'a Exchange);
 
 impl End for Serve<'_> {
-    fn run<T: Transport>(self, transport: T, meter: &mut Meter<'_>) -> Result<(), Failure> {
+    fn run<T: Channel>(self, transport: T, meter: &mut Meter<'_>) -> Result<(), Failure> {
         let mut server = Server::new(transport, self.0.size);
         let mut used = CpuTime::start();
         serve(meter, |_| {
@@ -70,7 +70,7 @@ pub(crate) fn listen<P: Exchanges>(
     let exchange = point.exchange();
     exchange.check()?;
     point.check()?;
-    acceptor.listen(&point.link, exchange.placement(), exchange.over().into(), 1)
+    acceptor.listen(&point.link, exchange.placement(), exchange.over.into(), 1)
 }
 
 type MeasureAt<P> = fn(&At<P>, &mut Connector, &mut Meter<'_>) -> Result<(), Failure>;
@@ -179,7 +179,6 @@ pub(crate) fn is_slow(first_ns: f64, meter: &Meter<'_>) -> bool {
 /// and returns its time, or `None` if its time says nothing.
 ///
 /// # Errors
-/// The first error of `exchange`.
 /// The first error of `exchange`.
 pub(crate) fn warm_up(
     first_ns: f64,

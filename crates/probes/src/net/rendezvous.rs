@@ -60,7 +60,7 @@ pub(crate) fn listen(
     let at = scoped(rendezvous.address, rendezvous.scope);
     let opened = Listener::open(over, at, rendezvous.ports, flows, token)
         .and_then(|listener| {
-            if let Some(bytes) = rendezvous.receive_buffer.filter(|_| over == Over::Udp) {
+            if let Some(bytes) = rendezvous.receive_buffer.filter(|_| over.is_datagrams()) {
                 listener.set_receive_buffer(bytes as usize)?;
             }
             Ok(listener)

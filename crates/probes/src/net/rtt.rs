@@ -1,8 +1,8 @@
 //! `net.rtt`: the round trip of a message over a link.
 
 use crate::ends::Cpus;
-use crate::net::axes::{Over, Wait};
-use crate::net::exchange::{Exchange, Exchanges, Transport, client_and_server};
+use crate::net::axes::Wait;
+use crate::net::exchange::{self, Exchange, Exchanges};
 use crate::net::lost::share_lost;
 use crate::net::path;
 use crate::net::peer_reports::on_cpus;
@@ -11,13 +11,15 @@ use crate::net::ping_pong::{self, ClientRole, ServerRole};
 use crate::net::rendezvous::broken;
 use crate::os::{context_switch, syscall};
 use crate::prelude::*;
+use crate::two_ends::over::{Over, SOCKETS};
 use crate::wake::{self, Wake};
-use costof_exchange::open_loop::OpenLoop;
-use costof_exchange::ping_pong::Client;
+use costof_exchange::pattern::open_loop::OpenLoop;
+use costof_exchange::pattern::ping_pong::Client;
 use costof_exchange::transport::one_thread::OneThread;
 use costof_exchange::transport::socket::Socket;
-use costof_exchange::transport::{self, TryReceive};
+use costof_exchange::transport::{Channel, TryReceive};
 use costof_model::link::Link;
+use costof_os::memory::pattern::pattern;
 use std::io;
 use std::time::Instant;
 
@@ -57,7 +59,7 @@ point! {
     /// - over=unix: both ends on one machine, --link loopback
     pub(crate) struct Rtt of "net.rtt" {
         /// what carries it
-        over: Over = words(),
+        over: Over = words_of(SOCKETS),
         /// bytes of the message, and of the answer; up to 65,507 over UDP
         size: usize = bytes(1..=1 << 20, &[56, 1, 1024, 16 << 10, 64 << 10]),
         /// how an end waits for a message
@@ -73,7 +75,7 @@ point! {
 impl Exchanges for Rtt {
     fn exchange(&self) -> Exchange {
         Exchange {
-            transport: Transport::Socket(self.over),
+            over: self.over,
             size: self.size,
             wait: self.wait,
             cpus: self.cpus,
@@ -118,12 +120,23 @@ impl Measure for Rtt {
     };
     const AFTER: &'static [&'static str] = &["os.syscall", "os.context_switch"];
     const CROSSINGS: &'static [&'static [&'static str]] = &[&["over", "wait"], &["over", "wake"]];
+    const ROLE_NAMES: &'static [&'static str] = exchange::ROLE_NAMES;
     const ROLES: &'static [StartRole] = &[
         |launch| role::<Rtt>(ServerRole::start(launch)?),
         |launch| role::<Rtt>(ClientRole::start(launch, measure)?),
     ];
 
-    client_and_server!();
+    fn check_axes(point: &At<Rtt>) -> Result<(), Failure> {
+        exchange::check_axes(point)
+    }
+
+    fn least_ns(point: &At<Rtt>) -> f64 {
+        point.exchange().least_ns(&point.link)
+    }
+
+    fn processors(point: &At<Rtt>) -> usize {
+        point.cpus.count()
+    }
 
     fn relations() -> Vec<Relation> {
         vec![
@@ -196,7 +209,7 @@ fn in_one_thread(
 
 fn one_at_a_time(
     point: &At<Rtt>,
-    mut client: Client<impl transport::Transport>,
+    mut client: Client<impl Channel>,
     meter: &mut Meter<'_>,
 ) -> Result<(), Failure> {
     let first_ns = first_round_trip_ns(&mut client)?;
@@ -249,7 +262,7 @@ fn one_at_a_time(
 /// How many messages may be lost before the first answer.
 const FIRST_TRIES: u32 = 3;
 
-fn first_round_trip_ns(client: &mut Client<impl transport::Transport>) -> Result<f64, Failure> {
+fn first_round_trip_ns(client: &mut Client<impl Channel>) -> Result<f64, Failure> {
     let mut tries = 0;
     loop {
         let (start, before) = (Instant::now(), client.retransmissions());
@@ -272,8 +285,8 @@ fn at_a_rate(
 ) -> Result<(), Failure> {
     let first_ns = first_round_trip_ns(&mut client)?;
     let mut socket = client.into_transport();
-    let mut message = transport::message(point.size);
-    let pattern = message.clone();
+    let pattern = pattern(point.size);
+    let mut message = pattern.clone();
     let mut answer = vec![0; message.len()];
     let number_bytes = message.len().min(NUMBER_BYTES);
     let mut load = OpenLoop::new(point.rate, meter.time_ns(), first_ns);
@@ -334,10 +347,10 @@ fn number_of(answer: &[u8]) -> Option<u64> {
 
 /// The kernel's work for a round trip of a message of this size, without a wake-up.
 pub(crate) fn kernel(over: Over, size: usize, read: Cost) -> Cost {
-    let (reads, through) = match over {
+    let (reads, through) = match over.below() {
         Over::Tcp => ((18.0, 54.0), "TCP, IP and the device"),
         Over::Udp => ((13.0, 42.0), "UDP, IP and the device"),
-        Over::Unix => ((5.0, 16.0), "a queue of buffers"),
+        _ => ((5.0, 16.0), "a queue of buffers"),
     };
     let calls = (read * reads).named(format!("two sends and two receives through {through}"));
     // Two copies each way; beyond 4 KiB, pages must be allocated for them.
@@ -358,9 +371,9 @@ pub(crate) fn round_trip(
         let switch = context_switch::measured_cost(exchange.cpus, exchange.wake, measured)?;
         cost += switch * (0.8 * waiting_ends, 1.25 * waiting_ends);
     }
-    cost += kernel(exchange.over(), exchange.size, read);
+    cost += kernel(exchange.socket(), exchange.size, read);
     cost += path::cost(link, bytes, exchange.headers())?;
-    if exchange.over() == Over::Tcp {
+    if exchange.socket() == Over::Tcp {
         cost += path::slow_start(link, bytes);
     }
     Some(cost)
@@ -373,7 +386,7 @@ pub(crate) fn measured_ns(
     measured: &MeasuredRows<'_>,
 ) -> Option<f64> {
     let point = Rtt {
-        over: exchange.over(),
+        over: exchange.socket(),
         size: exchange.size,
         wait: exchange.wait,
         cpus: exchange.cpus,

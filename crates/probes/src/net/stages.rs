@@ -1,8 +1,8 @@
 //! `net.stages`: the stages of a round trip, by the kernel's timestamps.
 
 use crate::ends::Cpus;
-use crate::net::axes::{Over, Wait};
-use crate::net::exchange::{Exchange, Exchanges, Transport, client_and_server};
+use crate::net::axes::Wait;
+use crate::net::exchange::{self, Exchange, Exchanges};
 use crate::net::lost::share_lost;
 use crate::net::path;
 use crate::net::peers::Connector;
@@ -11,8 +11,9 @@ use crate::net::rendezvous::broken;
 use crate::net::rtt;
 use crate::os::syscall;
 use crate::prelude::*;
+use crate::two_ends::over::Over;
 use crate::wake::{self, Wake};
-use costof_exchange::ping_pong::{Client, ClientStages};
+use costof_exchange::pattern::ping_pong::{Client, ClientStages};
 use costof_exchange::transport::stamped::Stamped;
 use std::io;
 
@@ -56,7 +57,7 @@ point! {
 impl Exchanges for Stages {
     fn exchange(&self) -> Exchange {
         Exchange {
-            transport: Transport::Socket(self.over),
+            over: self.over,
             size: self.size,
             wait: self.wait,
             cpus: self.cpus,
@@ -86,12 +87,23 @@ impl Measure for Stages {
     };
     const AFTER: &'static [&'static str] = &["os.syscall", "net.rtt"];
     const CROSSINGS: &'static [&'static [&'static str]] = &[&["over", "wait"]];
+    const ROLE_NAMES: &'static [&'static str] = exchange::ROLE_NAMES;
     const ROLES: &'static [StartRole] = &[
         |launch| role::<Stages>(ServerRole::start(launch)?),
         |launch| role::<Stages>(Stamping::start(|| ClientRole::start(launch, measure))?),
     ];
 
-    client_and_server!();
+    fn check_axes(point: &At<Stages>) -> Result<(), Failure> {
+        exchange::check_axes(point)
+    }
+
+    fn least_ns(point: &At<Stages>) -> f64 {
+        point.exchange().least_ns(&point.link)
+    }
+
+    fn processors(point: &At<Stages>) -> usize {
+        point.cpus.count()
+    }
 
     fn headlines(_: &Facts) -> Vec<Headline> {
         vec![Headline::new("round trip: UDP on loopback, stamped by the kernel", Stages::default())]

@@ -1,45 +1,9 @@
 //! What probes of remote procedure calls vary: what carries a call, and what it has for an argument.
 
-use crate::net::axes::Over;
 use crate::net::exchange::Exchange;
 use crate::prelude::*;
 use costof_model::typed::AxisOf;
 use costof_rpc::{Kind, Payload};
-
-words! {
-    /// What a connection goes through.
-    pub(crate) enum Connection {
-        /// TCP with TCP_NODELAY
-        Tcp = "tcp",
-        /// a Unix stream socket, on one machine without a link
-        Unix = "unix",
-    }
-}
-
-impl From<Connection> for Over {
-    fn from(connection: Connection) -> Over {
-        match connection {
-            Connection::Tcp => Over::Tcp,
-            Connection::Unix => Over::Unix,
-        }
-    }
-}
-
-words! {
-    /// What carries a call, or the bytes of one.
-    pub(crate) enum Stack {
-        /// gRPC: protobuf over HTTP/2, by tonic, on a runtime of one thread at each end
-        Grpc = "grpc",
-        /// Apache Thrift: its binary protocol in frames, by Apache's own crate
-        Thrift = "thrift",
-        /// the socket below: the same number of bytes there and back, without a procedure
-        Tcp = "tcp",
-        /// the library rudp: reliable datagrams
-        Rudp = "rudp",
-        /// plain datagrams
-        Udp = "udp",
-    }
-}
 
 words! {
     /// The argument of a call.

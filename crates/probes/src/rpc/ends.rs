@@ -9,9 +9,9 @@ use crate::prelude::*;
 use crate::rudp::roles::CPU_OF_ALL;
 use crate::wake::Awake;
 use costof_exchange::rendezvous::{self, Flow};
-use costof_exchange::rpc_server::RpcServer;
+use costof_exchange::transport::calls::RpcServer;
 use costof_rpc::{Client, Options, RpcError, Socket, Stack};
-use std::io::{self, Write};
+use std::io;
 use std::time::Duration;
 
 /// How long the role's own thread sleeps until it checks whether it is stopped. It shares a CPU with the
@@ -45,7 +45,7 @@ where
 
     fn prepare(&mut self, point: &At<P>, _: &Offers) -> Result<Offers, Failure> {
         let call = Call::from(&point.axes);
-        let (over, flows) = (call.exchange.over().into(), call.connections);
+        let (over, flows) = (call.exchange.over.into(), call.connections);
         let offers = self.acceptor.listen(&point.link, call.exchange.placement(), over, flows)?;
         // On the CPU that this thread has been moved to.
         self.server = Some(start(call.stack)?);
@@ -56,7 +56,10 @@ where
         let server = self.server.take().expect("it is prepared");
         let accepted = self.acceptor.accept(meter, |listener, stop| {
             let flows = listener.accept(stop)?.into_iter();
-            let answered = |flow: Flow| answer_token(flow.into_socket()?.into(), listener.token());
+            let answered = |flow: Flow| {
+                flow.send_token()?;
+                Ok(Socket::from(flow.into_socket()?))
+            };
             flows.map(answered).collect::<io::Result<_>>()
         })?;
         let Some((_awake, sockets)) = accepted else {
@@ -80,18 +83,13 @@ pub(super) fn start(stack: Stack) -> Result<RpcServer, Failure> {
     RpcServer::start(stack).map_err(|error| broken(&error))
 }
 
-fn answer_token(socket: Socket, token: &[u8]) -> io::Result<Socket> {
-    (&socket).write_all(token)?;
-    Ok(socket)
-}
-
 /// Connects to the end that is called, with as many connections as asked for.
 ///
 /// # Errors
 /// If it cannot be reached.
 pub(super) fn connect(call: &Call, connector: &mut Connector) -> Result<Connected, Failure> {
     connector.connect(|address, token| {
-        let over = call.exchange.over().into();
+        let over = call.exchange.over.into();
         let flows = rendezvous::connect(over, address, call.connections, token)?;
         let connected = |flow: Flow| Ok(Socket::from(flow.into_socket()?));
         flows.into_iter().map(connected).collect()

@@ -3,10 +3,10 @@
 use super::axes::{Argument, Call, Carried};
 use super::marshal::{self, Direction, Marshalling};
 use crate::net;
-use crate::net::axes::Over;
 use crate::net::exchange::Exchange;
 use crate::net::path;
 use crate::os::syscall;
+use crate::two_ends::over::Over;
 use costof_model::cost::Cost;
 use costof_model::prediction::MeasuredRows;
 use costof_rpc::Stack;
@@ -34,7 +34,7 @@ fn socket(link: &str, exchange: &Exchange, measured: &MeasuredRows<'_>) -> Optio
     let sending_ns = sending_ns(bytes)? - sending_ns(SMALL_BYTES)?;
     let mut cost = small + Cost::bytes(4.0 * more, (2.0, 20.0), "copied");
     cost += Cost::new((sending_ns, sending_ns.max(0.0)), "for the rate of the link");
-    if exchange.over() == Over::Tcp {
+    if exchange.socket() == Over::Tcp {
         cost += path::slow_start(link, bytes as u64);
     }
     Some(cost)
@@ -116,7 +116,6 @@ mod tests {
     use super::*;
     use crate::cpu::frequency::Frequency;
     use crate::os;
-    use crate::rpc::axes;
     use crate::rpc::load::Load;
     use crate::rpc::rtt::Rtt;
     use crate::rpc::stream::Stream;
@@ -184,7 +183,7 @@ mod tests {
         let cost = cost_of(Stack::THRIFT, string, &MeasuredRows::new(&rows)).unwrap();
         assert!(cost.formula().contains("4 × marshalling ("), "{cost}");
         assert!(cost.formula().contains("7968 B copied"), "{cost}");
-        let udp = Rtt { stack: axes::Stack::Udp, ..Rtt::default() };
+        let udp = Rtt { stack: Over::Udp, ..Rtt::default() };
         assert_eq!(predicted(udp, "loopback", &rows), None);
         let unmeasured = MeasuredRows::new(&rows[..2]);
         assert_eq!(cost_of(Stack::Grpc, Argument::String64, &unmeasured), None);

@@ -1,6 +1,6 @@
 //! `rpc.first_call`: what the first call of a process takes, beside those that follow.
 
-use super::axes::{Argument, Carried, Connection, Stack};
+use super::axes::{Argument, Carried};
 use super::ends::{broken, start};
 use super::expect::carried;
 use super::rtt::Rtt;
@@ -11,11 +11,13 @@ use crate::net::peer_reports::on_cpus;
 use crate::net::peers::{self, Connector, Placement};
 use crate::net::rendezvous::{broken as exchange_broken, cannot_connect};
 use crate::prelude::*;
+use crate::two_ends::over::Over;
 use crate::wake::{self, Wake};
-use costof_exchange::connections::{self, Acceptor, SILENCE_TIMEOUT, Unconnected};
-use costof_exchange::rendezvous::Over;
-use costof_exchange::rpc_server::RpcServer;
-use costof_exchange::transport::POLL_INTERVAL;
+use costof_exchange::pattern::connect::{
+    self as connections, Acceptor, SILENCE_TIMEOUT, Unconnected,
+};
+use costof_exchange::progress::POLL_INTERVAL;
+use costof_exchange::transport::calls::RpcServer;
 use costof_os::net::socket::is_passing;
 use costof_rpc::{Client, Options, Payload};
 use costof_stats::Distribution;
@@ -52,7 +54,7 @@ point! {
     /// - cpus=cross: two CPUs (--cpu)
     pub(crate) struct FirstCall of "rpc.first_call" {
         /// what carries a call, or as many bytes as its argument has
-        stack: Stack = words_of(&[Stack::Grpc, Stack::Thrift, Stack::Tcp]),
+        stack: Over = words_of(&[Over::Grpc, Over::Thrift, Over::Tcp]),
         payload: Argument = Argument::axis(),
         cpus: Cpus = Cpus::cross_first(),
         wake: Wake = wake::of_two_ends(),
@@ -64,7 +66,7 @@ impl From<&FirstCall> for Rtt {
     fn from(point: &FirstCall) -> Rtt {
         Rtt {
             stack: point.stack,
-            over: Connection::Tcp,
+            over: Over::Tcp,
             payload: point.payload,
             cpus: point.cpus,
             wake: point.wake,
@@ -191,7 +193,7 @@ impl RoleAt<FirstCall> for ServerRole {
 
     fn prepare(&mut self, point: &At<FirstCall>, _: &Offers) -> Result<Offers, Failure> {
         let placement = Placement::blocking(point.cpus, point.wake);
-        let offers = self.acceptor.listen(&point.link, placement, Over::Tcp, 1)?;
+        let offers = self.acceptor.listen(&point.link, placement, Over::Tcp.into(), 1)?;
         // On the CPU that this thread has been moved to.
         self.serves = Some(match Carried::from(&Rtt::from(&point.axes)) {
             Carried::Calls(call) => Serves::Calls(start(call.stack)?),

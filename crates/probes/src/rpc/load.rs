@@ -1,32 +1,23 @@
 //! `rpc.load`: how long calls take that are made at a rate, whatever was answered.
 
-use super::axes::{self, Argument, Call, Connection};
+use super::axes::{Argument, Call};
 use super::ends::{CALLS, CallServer, broken, connect, joined};
 use super::expect::call;
 use super::rtt::Rtt;
 use crate::ends::Cpus;
-use crate::net::axes::{Over, Wait};
-use crate::net::exchange::{Exchange, Transport};
+use crate::net::axes::Wait;
+use crate::net::exchange::Exchange;
 use crate::net::path::{self, TCP_HEADERS};
 use crate::net::peers::{Connector, Placement};
 use crate::prelude::*;
+use crate::two_ends::over::Over;
 use crate::wake::Wake;
-use costof_exchange::open_loop::OpenLoop;
+use costof_exchange::pattern::open_loop::OpenLoop;
 use costof_measure::clock::Clock;
 use costof_rpc::{InFlight, Options, Payload, RpcError};
 use std::time::Duration;
 
 pub(crate) static PROBE: Probe = Probe::new::<Load>();
-
-words! {
-    /// What carries a call.
-    pub(crate) enum Stack {
-        /// gRPC: protobuf over HTTP/2, by tonic, on a runtime of one thread at each end
-        Grpc = "grpc",
-        /// Apache Thrift: its binary protocol in frames, by Apache's own crate
-        Thrift = "thrift",
-    }
-}
 
 point! {
     /// How long do calls take that are made at a rate, up to saturation?
@@ -52,7 +43,7 @@ point! {
     /// - two CPUs (--cpu)
     pub(crate) struct Load of "rpc.load" {
         /// what carries a call
-        stack: Stack = words(),
+        stack: Over = words_of(&[Over::Grpc, Over::Thrift]),
         payload: Argument = Argument::axis(),
         /// calls per second, evenly spaced, made whether or not earlier ones are answered
         rate: u64 =
@@ -67,14 +58,11 @@ point! {
 impl From<&Load> for Call {
     fn from(point: &Load) -> Call {
         Call {
-            stack: match point.stack {
-                Stack::Grpc => costof_rpc::Stack::Grpc,
-                Stack::Thrift => costof_rpc::Stack::THRIFT,
-            },
+            stack: point.stack.calls().expect("its axis has stacks of calls alone"),
             payload: point.payload,
             connections: point.connections,
             exchange: Exchange {
-                transport: Transport::Socket(Over::Tcp),
+                over: Over::Tcp,
                 size: point.payload.bytes(),
                 wait: Wait::Block,
                 cpus: Cpus::Cross,
@@ -89,11 +77,8 @@ impl From<&Load> for Rtt {
     fn from(point: &Load) -> Rtt {
         let exchange = Call::from(point).exchange;
         Rtt {
-            stack: match point.stack {
-                Stack::Grpc => axes::Stack::Grpc,
-                Stack::Thrift => axes::Stack::Thrift,
-            },
-            over: Connection::Tcp,
+            stack: point.stack,
+            over: Over::Tcp,
             payload: point.payload,
             cpus: exchange.cpus,
             wake: exchange.wake,

@@ -1,17 +1,18 @@
 //! `rpc.rtt`: how long a remote procedure call takes.
 
-use super::axes::{Argument, Call, Carried, Connection, Stack};
+use super::axes::{Argument, Call, Carried};
 use super::ends::{CALLS, CallServer, broken, client, joined};
 use super::expect::carried;
 use crate::ends::{self, Cpus};
-use crate::net::axes::{Over, Wait};
-use crate::net::exchange::{Exchange, Transport};
+use crate::net::axes::Wait;
+use crate::net::exchange::Exchange;
 use crate::net::path::{self, TCP_HEADERS};
 use crate::net::peer_reports::on_cpus;
 use crate::net::peers::Connector;
 use crate::net::ping_pong::{ClientRole, CpuTime, ServerRole, warm_up};
 use crate::prelude::*;
 use crate::rudp::rtt::measure;
+use crate::two_ends::over::Over;
 use crate::wake::{self, Wake};
 use costof_os::net::socket::DATAGRAM_MOST_BYTES;
 use costof_rpc::{Client, RpcError};
@@ -48,9 +49,9 @@ point! {
     /// - over=unix: both ends on one machine, --link loopback
     pub(crate) struct Rtt of "rpc.rtt" {
         /// what carries a call, or as many bytes as its argument has
-        stack: Stack = words(),
+        stack: Over = words_of(&[Over::Grpc, Over::Thrift, Over::Tcp, Over::Rudp, Over::Udp]),
         /// what a connection goes through; rudp and udp have none and use UDP
-        over: Connection = words(),
+        over: Over = words_of(&[Over::Tcp, Over::Unix]),
         payload: Argument = Argument::axis(),
         cpus: Cpus = Cpus::cross_first(),
         wake: Wake = wake::of_two_ends(),
@@ -59,28 +60,23 @@ point! {
 
 impl From<&Rtt> for Carried {
     fn from(point: &Rtt) -> Carried {
-        let exchange = |transport| Exchange {
-            transport,
+        let exchange = |over| Exchange {
+            over,
             size: point.payload.bytes(),
             wait: Wait::Block,
             cpus: point.cpus,
             wake: point.wake,
         };
-        let connection = exchange(Transport::Socket(point.over.into()));
-        let calls = |stack| {
-            Carried::Calls(Call {
+        let connection = exchange(point.over);
+        match point.stack.calls() {
+            Some(stack) => Carried::Calls(Call {
                 stack,
                 payload: point.payload,
                 connections: 1,
                 exchange: connection,
-            })
-        };
-        match point.stack {
-            Stack::Grpc => calls(costof_rpc::Stack::Grpc),
-            Stack::Thrift => calls(costof_rpc::Stack::THRIFT),
-            Stack::Tcp => Carried::Bytes(connection),
-            Stack::Rudp => Carried::Bytes(exchange(Transport::Rudp)),
-            Stack::Udp => Carried::Bytes(exchange(Transport::Socket(Over::Udp))),
+            }),
+            None if point.by_datagrams() => Carried::Bytes(exchange(point.stack)),
+            None => Carried::Bytes(connection),
         }
     }
 }
@@ -89,18 +85,15 @@ impl Rtt {
     /// Whether a user-space library retransmits lost packets, which the kernel's counters do not
     /// show.
     fn by_datagrams(&self) -> bool {
-        match self.stack {
-            Stack::Rudp | Stack::Udp => true,
-            Stack::Grpc | Stack::Thrift | Stack::Tcp => false,
-        }
+        self.stack.below() == Over::Udp
     }
 
     /// Points that are impossible everywhere.
     fn check(&self) -> Result<(), Failure> {
-        let reason = if self.by_datagrams() && self.over == Connection::Unix {
+        let reason = if self.by_datagrams() && self.over == Over::Unix {
             "datagrams go by UDP here, and have no Unix socket (--set over=tcp, which says nothing \
              of them)"
-        } else if self.stack == Stack::Udp && self.payload.bytes() > DATAGRAM_MOST_BYTES {
+        } else if self.stack == Over::Udp && self.payload.bytes() > DATAGRAM_MOST_BYTES {
             "a datagram carries 65,507 B at most (--set payload=string16384, or stack=rudp, which \
              cuts)"
         } else {
@@ -162,19 +155,19 @@ impl Measure for Rtt {
     }
 
     fn relations() -> Vec<Relation> {
-        let by_stack = |stack: Stack| {
+        let by_stack = |stack: Over| {
             Relation::because(
                 "a call carries the same argument over the same socket, and does more",
             )
             .these("stack", stack.word())
-            .those("stack", Stack::Tcp.word())
+            .those("stack", Over::Tcp.word())
         };
         vec![
-            by_stack(Stack::Grpc),
-            by_stack(Stack::Thrift),
+            by_stack(Over::Grpc),
+            by_stack(Over::Thrift),
             Relation::because("a call takes a round trip of more bytes over the same socket")
-                .these("stack", Stack::Grpc.word())
-                .these("over", Connection::Tcp.word())
+                .these("stack", Over::Grpc.word())
+                .these("over", Over::Tcp.word())
                 .of("net.rtt"),
         ]
     }
@@ -182,17 +175,15 @@ impl Measure for Rtt {
     fn headlines(_: &Facts) -> Vec<Headline> {
         let by = |stack| Rtt { stack, ..Rtt::default() };
         vec![
-            Headline::new("remote procedure call: gRPC on loopback", by(Stack::Grpc)),
-            Headline::new("remote procedure call: Thrift on loopback", by(Stack::Thrift)),
+            Headline::new("remote procedure call: gRPC on loopback", by(Over::Grpc)),
+            Headline::new("remote procedure call: Thrift on loopback", by(Over::Thrift)),
         ]
     }
 
     /// The other connections over Unix sockets, which stay on this machine.
     fn more_points(_: &Facts) -> Vec<Planned> {
-        let unix = |stack| Rtt { stack, over: Connection::Unix, ..Rtt::default() };
-        [Stack::Thrift, Stack::Tcp]
-            .map(|stack| Planned::over(unix(stack).into(), "loopback"))
-            .into()
+        let unix = |stack| Rtt { stack, over: Over::Unix, ..Rtt::default() };
+        [Over::Thrift, Over::Tcp].map(|stack| Planned::over(unix(stack).into(), "loopback")).into()
     }
 
     fn predict(point: &At<Rtt>, _: &Facts, measured: &MeasuredRows<'_>) -> Option<Prediction> {
@@ -283,15 +274,15 @@ mod tests {
     #[test]
     fn datagrams_have_no_unix_socket() {
         let unix = |stack| {
-            let point = Rtt { stack, over: Connection::Unix, ..Rtt::default() };
+            let point = Rtt { stack, over: Over::Unix, ..Rtt::default() };
             point.check()
         };
-        for stack in [Stack::Rudp, Stack::Udp] {
+        for stack in [Over::Rudp, Over::Udp] {
             let failure = unix(stack).unwrap_err();
             assert_eq!(failure.kind, FailureKind::Unsupported);
             assert!(failure.reason.contains("over=tcp"), "{failure}");
         }
-        for stack in [Stack::Tcp, Stack::Thrift, Stack::Grpc] {
+        for stack in [Over::Tcp, Over::Thrift, Over::Grpc] {
             assert_eq!(unix(stack), Ok(()));
         }
     }
@@ -302,9 +293,9 @@ mod tests {
             let point = Rtt { stack, payload: Argument::String65536, ..Rtt::default() };
             point.check().map_err(|failure| failure.reason)
         };
-        let refused = long(Stack::Udp).unwrap_err();
+        let refused = long(Over::Udp).unwrap_err();
         assert!(refused.contains("payload=string16384"), "{refused}");
-        for stack in [Stack::Rudp, Stack::Tcp, Stack::Grpc] {
+        for stack in [Over::Rudp, Over::Tcp, Over::Grpc] {
             assert_eq!(long(stack), Ok(()));
         }
     }

@@ -1,44 +1,17 @@
 //! `rpc.stream`: how many bytes of messages a stream of calls carries per second.
 
 use crate::derived;
-use crate::net::axes::Over;
 use crate::net::peer_reports::{joined, take};
 use crate::os::syscall;
 use crate::prelude::*;
-use crate::rudp::carrier::{self, Carrier, Transfer};
 use crate::rudp::order::{Purpose, least_ns};
 use crate::rudp::predict::limit;
-use crate::rudp::roles::{
-    BYTES, CPU_OF_ALL, Receiving, Sending, receiver_and_sender, stream_metrics,
-};
+use crate::rudp::roles::{BYTES, CPU_OF_ALL, ROLE_NAMES, Receiving, Sending, metrics_after};
+use crate::rudp::transfer::Transfer;
+use crate::two_ends::over::Over;
 use costof_model::link::Link;
 
 pub(crate) static PROBE: Probe = Probe::new::<Stream>();
-
-words! {
-    /// What carries the messages of a stream.
-    pub(crate) enum Stack {
-        /// gRPC: protobuf over HTTP/2, by tonic, on a runtime of one thread at each end
-        Grpc = "grpc",
-        /// Apache Thrift: its binary protocol in frames, by Apache's own crate
-        Thrift = "thrift",
-        /// the socket below: a write for each message
-        Tcp = "tcp",
-        /// the library rudp: reliable datagrams
-        Rudp = "rudp",
-    }
-}
-
-impl From<Stack> for &'static Carrier {
-    fn from(stack: Stack) -> &'static Carrier {
-        match stack {
-            Stack::Grpc => &carrier::GRPC,
-            Stack::Thrift => &carrier::THRIFT,
-            Stack::Tcp => &carrier::TCP,
-            Stack::Rudp => &carrier::RUDP,
-        }
-    }
-}
 
 point! {
     /// How many bytes of messages does a stream of calls carry per second?
@@ -63,7 +36,7 @@ point! {
     /// - Apache Thrift, doc/specs/thrift-rpc.md, on oneway
     pub(crate) struct Stream of "rpc.stream" {
         /// what carries the messages
-        stack: Stack = words(),
+        stack: Over = words_of(&[Over::Grpc, Over::Thrift, Over::Tcp, Over::Rudp]),
         /// bytes of a message, the stack's own not counted
         size: usize = bytes(1..=4 << 20, &[64 << 10, 1, 64, 1024, 8 << 10, 512 << 10, 4 << 20]),
     }
@@ -77,7 +50,7 @@ impl From<&Stream> for Transfer {
 
 impl Measure for Stream {
     const METHOD: u32 = 2;
-    const METRICS: &'static [Metric] = stream_metrics! {
+    const METRICS: &'static [Metric] = &metrics_after::<12>(metrics! {
         /// bytes of messages per second in the second half of the time, stalls included: of a
         /// socket or rudp, those that arrived, by the receiver's clock; of calls, those that the
         /// stack took, which waits where the other end is slower
@@ -87,12 +60,23 @@ impl Measure for Stream {
         /// from the first message that arrived until 90 % of that rate are reached for a tenth of
         /// the time, to a fortieth of the time
         start_up: Nanoseconds Lower,
-    };
+    });
     const AFTER: &'static [&'static str] = &["os.syscall", "net.bandwidth"];
     const CROSSINGS: &'static [&'static [&'static str]] = &[&["stack", "size"]];
+    const ROLE_NAMES: &'static [&'static str] = ROLE_NAMES;
+    const ROLES: &'static [StartRole] = &[
+        |launch| role::<Stream>(Receiving::start(launch, Purpose::Stream)?),
+        |launch| role::<Stream>(Sending::start(launch, Purpose::Stream)?),
+    ];
     const BUDGET: Option<Budget> = Some(Budget::seconds(40, 80, 0));
 
-    receiver_and_sender!(Purpose::Stream);
+    fn least_ns(point: &At<Stream>) -> f64 {
+        least_ns(&point.to(), Purpose::Stream)
+    }
+
+    fn processors(_: &At<Stream>) -> usize {
+        2
+    }
 
     fn memory_bytes(point: &At<Stream>) -> u64 {
         8 * point.size as u64 + (128 << 20)
@@ -135,12 +119,12 @@ impl Measure for Stream {
 fn message(point: &Stream, measured: &MeasuredRows<'_>) -> Option<Cost> {
     let (reads, rate, what) = match point.stack {
         // Many small ones go into one write.
-        Stack::Grpc => {
+        Over::Grpc => {
             ((0.3, 20.0), (0.5, 10.0), "a frame of HTTP/2, a buffer and a task that wakes another")
         }
-        Stack::Thrift => ((1.0, 15.0), (0.5, 10.0), "a call in a frame, written at once"),
-        Stack::Tcp => ((0.7, 12.0), (1.0, 20.0), "a write through TCP"),
-        Stack::Rudp => ((0.1, 15.0), (0.4, 10.0), "a message in packets with a tag each"),
+        Over::Thrift => ((1.0, 15.0), (0.5, 10.0), "a call in a frame, written at once"),
+        Over::Tcp => ((0.7, 12.0), (1.0, 20.0), "a write through TCP"),
+        _ => ((0.1, 15.0), (0.4, 10.0), "a message in packets with a tag each"),
     };
     let read = syscall::measured_cost(measured, syscall::Call::Read)?;
     Some((read * reads).named(what) + Cost::bytes(point.size as f64, rate, "copied"))

@@ -1,7 +1,8 @@
 //! The axes that the probes of transfers share, besides the stack.
 
 use crate::prelude::*;
-use costof_exchange::stream::MIN_MESSAGE_BYTES;
+use crate::two_ends::over::Over;
+use costof_exchange::pattern::stream::MIN_MESSAGE_BYTES;
 use costof_model::typed::AxisOf;
 
 words! {
@@ -20,6 +21,11 @@ impl Control {
     pub(super) fn axis() -> AxisOf<Control> {
         words().about("the congestion control of rudp")
     }
+}
+
+/// What carries the messages of a transfer.
+pub(super) fn stack_axis() -> AxisOf<Over> {
+    words_of(&[Over::Rudp, Over::Study, Over::Quic, Over::Tcp]).about("what carries the messages")
 }
 
 pub(super) fn size_axis(defaults: &[u64]) -> AxisOf<usize> {

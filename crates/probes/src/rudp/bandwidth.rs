@@ -1,13 +1,14 @@
 //! `rudp.bandwidth`: bytes of messages per second, by rudp and the stacks that it is compared with.
 
-use super::axes::{Control, size_axis, window_axis};
-use super::carrier::{Stack, Transfer};
+use super::axes::{Control, size_axis, stack_axis, window_axis};
 use super::order::{Purpose, least_ns};
 use super::predict::predict;
-use super::roles::{Receiving, Sending, receiver_and_sender, stream_metrics};
+use super::roles::{ROLE_NAMES, Receiving, Sending, metrics_after};
+use super::transfer::Transfer;
 use crate::net::congestion_control::CongestionControl;
 use crate::net::peer_reports::joined;
 use crate::prelude::*;
+use crate::two_ends::over::Over;
 use costof_exchange::transport::study::MAX_MESSAGE_BYTES;
 
 pub(crate) static PROBE: Probe = Probe::new::<Bandwidth>();
@@ -50,7 +51,7 @@ point! {
     /// - stack=quic: a build with quinn, the default (--features quic)
     /// - congestion_control: a kernel that has it, and allows this user to choose it
     pub(crate) struct Bandwidth of "rudp.bandwidth" {
-        stack: Stack = Stack::axis(),
+        stack: Over = stack_axis(),
         size: usize = size_axis(&[MAX_MESSAGE_BYTES as u64, 1400, 20_000, 64 << 10, 1 << 20]),
         window: u64 = window_axis(&[0, 1, 8, 64]),
         control: Control = Control::axis(),
@@ -67,18 +68,29 @@ impl From<&Bandwidth> for Transfer {
 
 impl Measure for Bandwidth {
     const METHOD: u32 = 3;
-    const METRICS: &'static [Metric] = stream_metrics! {
+    const METRICS: &'static [Metric] = &metrics_after::<11>(metrics! {
         /// bytes of messages that arrived, each counted once, by the receiver's clock, stalls
         /// included: in the second half of the time, or in all of it if that half is one stall
         throughput: BytesPerSecond Higher,
         /// from the first byte that arrived until the rate has been nine tenths of the throughput
         /// for a tenth of the time, to a precision of a fortieth of the time
         start_up: Nanoseconds Lower,
-    };
+    });
     const AFTER: &'static [&'static str] = &["net.rtt", "net.bandwidth"];
+    const ROLE_NAMES: &'static [&'static str] = ROLE_NAMES;
+    const ROLES: &'static [StartRole] = &[
+        |launch| role::<Bandwidth>(Receiving::start(launch, Purpose::Rate)?),
+        |launch| role::<Bandwidth>(Sending::start(launch, Purpose::Rate)?),
+    ];
     const BUDGET: Option<Budget> = Some(Budget::seconds(40, 80, 0));
 
-    receiver_and_sender!(Purpose::Rate);
+    fn least_ns(point: &At<Bandwidth>) -> f64 {
+        least_ns(&point.to(), Purpose::Rate)
+    }
+
+    fn processors(_: &At<Bandwidth>) -> usize {
+        2
+    }
 
     fn check_axes(point: &At<Bandwidth>) -> Result<(), Failure> {
         Transfer::from(&point.axes).check_axes()
@@ -98,10 +110,10 @@ impl Measure for Bandwidth {
     /// congestion controls that are compared.
     fn more_points(_: &Facts) -> Vec<Planned> {
         let study =
-            |size, window| Bandwidth { stack: Stack::Study, size, window, ..Bandwidth::default() };
+            |size, window| Bandwidth { stack: Over::Study, size, window, ..Bandwidth::default() };
         let fixed = Bandwidth { control: Control::Fixed, window: 8, ..Bandwidth::default() };
         let tcp = |congestion_control| Bandwidth {
-            stack: Stack::Tcp,
+            stack: Over::Tcp,
             congestion_control,
             ..Bandwidth::default()
         };
@@ -158,16 +170,16 @@ mod tests {
         let bbr = |stack| at(stack, Control::Cubic, CongestionControl::Bbr);
         let rate = |stack| at(stack, Control::Rate, CongestionControl::Default);
         let long =
-            refusal(&Bandwidth { stack: Stack::Study, size: 64 << 10, ..Bandwidth::default() });
+            refusal(&Bandwidth { stack: Over::Study, size: 64 << 10, ..Bandwidth::default() });
         for (reason, says) in [
-            (rate(Stack::Tcp), "control=cubic"),
-            (bbr(Stack::Rudp), "congestion_control=default"),
-            (bbr(Stack::Study), "congestion_control=default"),
+            (rate(Over::Tcp), "control=cubic"),
+            (bbr(Over::Rudp), "congestion_control=default"),
+            (bbr(Over::Study), "congestion_control=default"),
             (long, "size=65499"),
         ] {
             let reason = reason.unwrap();
             assert!(reason.contains(says), "{reason}");
         }
-        assert_eq!(bbr(Stack::Tcp), None);
+        assert_eq!(bbr(Over::Tcp), None);
     }
 }

@@ -1,15 +1,16 @@
 //! `rudp.loss`: messages over a link that loses packets, by rudp and the stacks that it is compared
 //! with.
 
-use super::axes::{Control, size_axis, window_axis};
-use super::carrier::{Carrier, Stack, Transfer};
+use super::axes::{Control, size_axis, stack_axis, window_axis};
 use super::order::{Purpose, least_ns};
 use super::predict::predict;
-use super::roles::{Receiving, Sending, receiver_and_sender, stream_metrics};
+use super::roles::{ROLE_NAMES, Receiving, Sending, metrics_after};
+use super::transfer::Transfer;
 use crate::derived;
 use crate::net::congestion_control::CongestionControl;
 use crate::net::peer_reports::joined;
 use crate::prelude::*;
+use crate::two_ends::over::Over;
 use costof_model::link::Link;
 
 /// The study's losses, of packets to the receiver: on a short path, and on a long one.
@@ -63,7 +64,7 @@ point! {
     /// - stack=quic: a build with quinn, the default (--features quic)
     /// - congestion_control: a kernel that has it, and allows this user to choose it
     pub(crate) struct Loss of "rudp.loss" {
-        stack: Stack = Stack::axis(),
+        stack: Over = stack_axis(),
         control: Control = Control::axis(),
         congestion_control: CongestionControl = CongestionControl::axis(),
         size: usize = size_axis(&[1400]),
@@ -80,7 +81,7 @@ impl From<&Loss> for Transfer {
 
 impl Measure for Loss {
     const METHOD: u32 = 3;
-    const METRICS: &'static [Metric] = stream_metrics! {
+    const METRICS: &'static [Metric] = &metrics_after::<18>(metrics! {
         /// bytes of messages that arrived, each counted once, by the receiver's clock, stalls
         /// included; with a window, after the first window; without one, in the second half of the
         /// time
@@ -106,10 +107,21 @@ impl Measure for Loss {
         unanswered: One Lower,
         /// messages sent in a launch
         asked: One Neither,
-    };
+    });
+    const ROLE_NAMES: &'static [&'static str] = ROLE_NAMES;
+    const ROLES: &'static [StartRole] = &[
+        |launch| role::<Loss>(Receiving::start(launch, Purpose::RoundTrips)?),
+        |launch| role::<Loss>(Sending::start(launch, Purpose::RoundTrips)?),
+    ];
     const BUDGET: Option<Budget> = Some(Budget::seconds(60, 800, 0));
 
-    receiver_and_sender!(Purpose::RoundTrips);
+    fn least_ns(point: &At<Loss>) -> f64 {
+        least_ns(&point.to(), Purpose::RoundTrips)
+    }
+
+    fn processors(_: &At<Loss>) -> usize {
+        2
+    }
 
     fn check_axes(point: &At<Loss>) -> Result<(), Failure> {
         Transfer::from(&point.axes).check_axes()
@@ -131,8 +143,7 @@ impl Measure for Loss {
         let mut points = Vec::new();
         for short in contenders() {
             // A stack without a window of its own would have one message in flight.
-            let carrier: &Carrier = short.stack.into();
-            let has_fixed_rto = carrier.fixed_rto.is_some();
+            let has_fixed_rto = short.stack.description().fixed_rto.is_some();
             let window = if has_fixed_rto { 64 } else { 0 };
             let long = Loss { window, ..short.clone() };
             let over = |point: &Loss, link| Planned::over(point.clone().into(), link);
@@ -152,15 +163,14 @@ impl Measure for Loss {
 }
 
 fn contenders() -> [Loss; 6] {
-    let tcp =
-        |congestion_control| Loss { stack: Stack::Tcp, congestion_control, ..Loss::default() };
+    let tcp = |congestion_control| Loss { stack: Over::Tcp, congestion_control, ..Loss::default() };
     let of = |stack| Loss { stack, ..Loss::default() };
     let rate = Loss { control: Control::Rate, ..Loss::default() };
     [
         Loss::default(),
         rate,
-        of(Stack::Study),
-        of(Stack::Quic),
+        of(Over::Study),
+        of(Over::Quic),
         tcp(CongestionControl::Cubic),
         tcp(CongestionControl::Bbr),
     ]

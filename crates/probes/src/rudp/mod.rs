@@ -2,10 +2,10 @@
 
 pub(crate) mod axes;
 pub(crate) mod bandwidth;
-pub(crate) mod carrier;
 pub(crate) mod loss;
 pub(crate) mod order;
 pub(crate) mod predict;
 pub(crate) mod roles;
 pub(crate) mod rtt;
 pub(crate) mod stages;
+pub(crate) mod transfer;

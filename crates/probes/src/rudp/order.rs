@@ -1,11 +1,11 @@
 //! How long a transfer lasts and how many messages it has, by what it measures.
 
 use super::axes::timed_least;
-use super::carrier::Transfer;
 use super::predict::{connecting_ns, held_up_ns, timeouts_ns};
+use super::transfer::Transfer;
 use crate::net::flows::{self, MAX_DURATION};
 use crate::net::path;
-use costof_exchange::stream::Order;
+use costof_exchange::pattern::stream::Order;
 use costof_model::typed::At;
 use std::time::Duration;
 
@@ -87,7 +87,7 @@ pub(super) fn stream_duration(point: &At<Transfer>) -> Duration {
 }
 
 fn duration(point: &Transfer, point_ns: f64, round_trip: Duration) -> Duration {
-    let least = point.carrier.min_duration;
+    let least = point.carrier().min_duration;
     flows::duration(point_ns, least, round_trip)
 }
 
@@ -95,7 +95,7 @@ fn duration(point: &Transfer, point_ns: f64, round_trip: Duration) -> Duration {
 fn timed_messages(point: &At<Transfer>, window: u64, point_ns: f64, round_trip: Duration) -> u64 {
     let each_ns = (round_trip.as_nanos() as f64).max(1.0);
     let fit = point_ns / each_ns * window as f64;
-    let most = if point.carrier.fixed_rto.is_some() {
+    let most = if point.carrier().fixed_rto.is_some() {
         0
     } else if path::loses(&point.link) {
         MAX_TIMED_LOSSY
@@ -146,19 +146,19 @@ pub(super) fn order(
 #[cfg(test)]
 mod tests {
     use super::super::bandwidth::Bandwidth;
-    use super::super::carrier::Stack;
     use super::super::loss::Loss;
     use super::*;
     use crate::net::flows::MIN_DURATION;
+    use crate::two_ends::over::Over;
     use ::rudp::{Time, study};
 
-    fn bandwidth(link: &'static str, stack: Stack, size: usize) -> At<Transfer> {
+    fn bandwidth(link: &'static str, stack: Over, size: usize) -> At<Transfer> {
         let point = Bandwidth { stack, size, ..Bandwidth::default() };
         let (axes, link) = (Transfer::from(&point), link.into());
         At { axes, link }
     }
 
-    fn loss(link: &'static str, stack: Stack, window: u64) -> At<Transfer> {
+    fn loss(link: &'static str, stack: Over, window: u64) -> At<Transfer> {
         let point = Loss { stack, window, ..Loss::default() };
         let (axes, link) = (Transfer::from(&point), link.into());
         At { axes, link }
@@ -172,14 +172,14 @@ mod tests {
         let lasts = |point: &At<Transfer>, round_trip| {
             order(point, Purpose::Rate, 10e6, round_trip).duration
         };
-        assert_eq!(lasts(&over("loopback", Stack::Rudp), Duration::ZERO), MIN_DURATION);
-        assert_eq!(lasts(&over("wan", Stack::Tcp), RTT), 40 * RTT);
-        assert_eq!(lasts(&over("delay=2s", Stack::Tcp), 20 * RTT), MAX_DURATION);
+        assert_eq!(lasts(&over("loopback", Over::Rudp), Duration::ZERO), MIN_DURATION);
+        assert_eq!(lasts(&over("wan", Over::Tcp), RTT), 40 * RTT);
+        assert_eq!(lasts(&over("delay=2s", Over::Tcp), 20 * RTT), MAX_DURATION);
         // The second half lasts a second, long enough for a retransmission.
-        assert!(lasts(&over("loopback", Stack::Study), Duration::ZERO) >= Duration::from_secs(2));
-        let grace = |link| order(&over(link, Stack::Rudp), Purpose::Rate, 10e6, RTT).grace;
+        assert!(lasts(&over("loopback", Over::Study), Duration::ZERO) >= Duration::from_secs(2));
+        let grace = |link| order(&over(link, Over::Rudp), Purpose::Rate, 10e6, RTT).grace;
         assert!(grace("wan") < 3 * RTT && grace("delay=95ms,up.loss=30%") > 8 * RTT);
-        let least_ms = |link| least_ns(&over(link, Stack::Rudp), Purpose::Rate) / 1e6;
+        let least_ms = |link| least_ns(&over(link, Over::Rudp), Purpose::Rate) / 1e6;
         // With what follows the time, and two round trips to connect.
         assert_eq!((least_ms("loopback"), least_ms("wan")), (320.0, 8380.0));
     }
@@ -187,7 +187,7 @@ mod tests {
     #[test]
     fn a_stream_lasts_as_long_at_both_ends_and_twenty_long_messages() {
         let ms = |link, size, point_ns, round_trip| {
-            let point = bandwidth(link, Stack::Tcp, size);
+            let point = bandwidth(link, Over::Tcp, size);
             let lasts = order(&point, Purpose::Stream, point_ns, round_trip).duration;
             assert_eq!(lasts, stream_duration(&point));
             lasts.as_millis()
@@ -205,11 +205,11 @@ mod tests {
             order(&point, Purpose::RoundTrips, 30e6, round_trip)
         };
         let short = Duration::from_micros(50);
-        assert_eq!(order("loopback", Stack::Rudp, short).messages, Some(6000));
-        assert_eq!(order("wan", Stack::Rudp, RTT).messages, Some(100));
+        assert_eq!(order("loopback", Over::Rudp, short).messages, Some(6000));
+        assert_eq!(order("wan", Over::Rudp, RTT).messages, Some(100));
         let lossy = "rate=100Mbit,up.loss=10%";
-        assert_eq!(order(lossy, Stack::Rudp, short).messages, Some(MAX_TIMED_LOSSY));
-        assert_eq!(order(lossy, Stack::Study, short).messages, Some(100));
+        assert_eq!(order(lossy, Over::Rudp, short).messages, Some(MAX_TIMED_LOSSY));
+        assert_eq!(order(lossy, Over::Study, short).messages, Some(100));
     }
 
     /// The study's protocol in virtual time, one message at a time, over a link with this loss: how
@@ -242,7 +242,7 @@ mod tests {
         const RUNS: u32 = 500;
         for percent in [10_u8, 20, 30] {
             let share = f64::from(percent) / 100.0;
-            let point = Loss { stack: Stack::Study, window: 1, ..Loss::default() };
+            let point = Loss { stack: Over::Study, window: 1, ..Loss::default() };
             let point = At {
                 axes: Transfer::from(&point),
                 link: format!("rate=100Mbit,up.loss={percent}%").into(),
@@ -264,7 +264,7 @@ mod tests {
     #[test]
     fn what_is_timed_is_whole_windows_and_several_of_them() {
         let messages = |window: u64| {
-            let point = loss("wan", Stack::Study, window);
+            let point = loss("wan", Over::Study, window);
             let messages = order(&point, Purpose::RoundTrips, 30e6, RTT).messages;
             let round_trips = least_ns(&point, Purpose::RoundTrips) / RTT.as_nanos() as f64;
             (messages, round_trips.round())
@@ -276,7 +276,7 @@ mod tests {
         assert_eq!(messages(64), (Some(192), 5.0));
         // Losses are waited for, but not forever.
         let lasts_s = |link| {
-            let study = loss(link, Stack::Study, 10);
+            let study = loss(link, Over::Study, 10);
             least_ns(&study, Purpose::RoundTrips) / 1e9
         };
         assert_eq!(lasts_s("rate=100Mbit"), 0.0);
@@ -293,17 +293,17 @@ mod tests {
             least_ns(&point, Purpose::RoundTrips) / 1e9
         };
         for (stack, percent, window, from, to) in [
-            (Stack::Tcp, 0, 10, 0.0, 0.0),
-            (Stack::Tcp, 1, 10, 0.0, 0.1),
-            (Stack::Tcp, 10, 10, 0.6, 1.5),
-            (Stack::Tcp, 30, 10, 7.0, 12.0),
+            (Over::Tcp, 0, 10, 0.0, 0.0),
+            (Over::Tcp, 1, 10, 0.0, 0.1),
+            (Over::Tcp, 10, 10, 0.6, 1.5),
+            (Over::Tcp, 30, 10, 7.0, 12.0),
             // Who waits for this much longer ends by time.
-            (Stack::Tcp, 90, 10, 30.0, 60.0),
-            (Stack::Quic, 30, 10, 2.0, 3.5),
-            (Stack::Rudp, 30, 10, 0.4, 1.2),
+            (Over::Tcp, 90, 10, 30.0, 60.0),
+            (Over::Quic, 30, 10, 2.0, 3.5),
+            (Over::Rudp, 30, 10, 0.4, 1.2),
             // 0.3 s, 20 ms after it, and two exchanges of which each third is lost.
-            (Stack::Rudp, 30, 0, 0.5, 0.9),
-            (Stack::Tcp, 30, 0, 1.3, 2.0),
+            (Over::Rudp, 30, 0, 0.5, 0.9),
+            (Over::Tcp, 30, 0, 1.3, 2.0),
         ] {
             let lasts = seconds(stack, percent, window);
             assert!(from <= lasts && lasts <= to, "{stack:?} {percent} % {window}: {lasts}");
@@ -312,7 +312,7 @@ mod tests {
 
     #[test]
     fn a_stack_with_a_window_of_its_own_is_measured_for_its_rate() {
-        let stream = loss("wan", Stack::Rudp, 0);
+        let stream = loss("wan", Over::Rudp, 0);
         assert!(Purpose::RoundTrips.timed(&stream).is_none());
         let order = order(&stream, Purpose::RoundTrips, 30e6, RTT);
         assert_eq!((order.messages, order.duration), (None, 40 * RTT));

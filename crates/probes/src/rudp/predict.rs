@@ -1,10 +1,11 @@
 //! Predictions of transfers of messages.
 
 use super::axes::{Control, timed_least};
-use super::carrier::{Reaction, Share, Transfer};
+use super::transfer::Transfer;
 use crate::expect::throughput;
 use crate::net::axes::Wait;
 use crate::net::path::{IP_HEADER, MTU, delays_ns};
+use crate::two_ends::over::{Reaction, Share};
 use costof_exchange::rendezvous::TIMEOUT;
 use costof_model::cost::Cost;
 use costof_model::link::{Emulation, Link};
@@ -46,7 +47,7 @@ struct Packets {
 impl Packets {
     fn new(point: &Transfer) -> Packets {
         let size = point.size as u64;
-        let (headers, limit) = (point.carrier.headers, point.carrier.datagram_limit);
+        let (headers, limit) = (point.carrier().headers, point.carrier().datagram_limit);
         let is_datagram = limit.is_some();
         let count = if is_datagram {
             // A number, and IP fragments.
@@ -80,7 +81,7 @@ fn within_the_machine(
     let mut cost = Cost::new(rtt, "for a round trip of a small message (net.rtt)") * (0.7, 4.0);
     let copies = (2.0 * bytes / COPIES.1, 8.0 * bytes / COPIES.0);
     cost += Cost::new(copies, format!("for 2 to 8 copies of {bytes} B"));
-    if point.carrier.is_encrypted {
+    if point.carrier().is_encrypted {
         cost += Cost::new((0.0, bytes / ENCRYPTS), "for encryption and decryption");
     }
     // The window takes as long as one message alone, or up to as long as all in sequence.
@@ -90,7 +91,7 @@ fn within_the_machine(
 
 /// CPU-bound transfers: relative to what net.bandwidth measured of the kernel alone.
 fn as_net_bandwidth(point: &At<Transfer>, measured: &MeasuredRows<'_>) -> Option<Prediction> {
-    let Share { over, range, why } = point.carrier.share.as_ref()?;
+    let Share { over, range, why } = point.carrier().share.as_ref()?;
     let (low, high) = range;
     let (over, rate) = over.iter().find_map(|over| {
         let over = over.word();
@@ -129,7 +130,7 @@ fn over_a_delay(
         + Cost::new(sending, "to send a message")
         + Cost::new((0.0, EMULATED_NS), "for the link's emulator and wake-ups");
     let lost = lost(point, packets.count);
-    let fixed_rto = point.carrier.fixed_rto;
+    let fixed_rto = point.carrier().fixed_rto;
     if lost > 0.0 {
         // For other transports, the time to detect a loss dominates and is not known.
         let rto = fixed_rto.filter(|_| lost <= 0.9)?;
@@ -184,7 +185,7 @@ fn retries(lost: f64, messages: u64) -> f64 {
 /// How long losses delay a window of messages, in nanoseconds, where the retransmission timeout is
 /// fixed.
 pub(super) fn held_up_ns(point: &At<Transfer>, window: u64) -> f64 {
-    let rto = point.carrier.fixed_rto;
+    let rto = point.carrier().fixed_rto;
     let retries = retries(lost(point, Packets::new(point).count), window);
     rto.map_or(0.0, |rto| retries * rto.as_nanos() as f64)
 }
@@ -195,13 +196,13 @@ pub(super) fn held_up_ns(point: &At<Transfer>, window: u64) -> f64 {
 pub(super) fn timeouts_ns(point: &At<Transfer>, messages: u64) -> f64 {
     let lost = lost(point, 1.0);
     let packets = Packets::new(point).count * messages as f64;
-    packets * lost * lost / (1.0 - lost).max(0.01) * point.carrier.min_rto.as_nanos() as f64
+    packets * lost * lost / (1.0 - lost).max(0.01) * point.carrier().min_rto.as_nanos() as f64
 }
 
 /// How long lost packets hold up the beginning of a connection, on average, in nanoseconds: its handshake,
 /// and then one more exchange, before which no round-trip time is known.
 pub(super) fn connecting_ns(point: &At<Transfer>) -> f64 {
-    let (lost, rto) = (lost(point, 1.0), point.carrier.first_rto);
+    let (lost, rto) = (lost(point, 1.0), point.carrier().first_rto);
     let waits = (0..).map(|times| (rto * (1 << times), lost.powi(times + 1)));
     let waits = waits.take_while(|(wait, _)| !wait.is_zero() && *wait < TIMEOUT);
     2.0 * waits.map(|(wait, share)| share * wait.as_nanos() as f64).sum::<f64>()
@@ -248,7 +249,7 @@ fn at_a_rate(point: &At<Transfer>, up: &Emulation) -> Option<Prediction> {
 
 fn reaction(point: &Transfer, loss: f64) -> Option<Reaction> {
     if loss > 0.0 {
-        return (point.carrier.reaction)(point);
+        return (point.carrier().reaction)(point);
     }
     Some(Reaction::Keeps { share: 0.8, max_loss: 0.0 })
 }
@@ -264,16 +265,16 @@ fn cubic_window(loss: f64, round_trip: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::super::bandwidth::Bandwidth;
-    use super::super::carrier::Stack;
     use super::super::loss::Loss;
     use super::*;
     use crate::net;
     use crate::net::congestion_control::CongestionControl;
     use crate::testing::{measured_over_loopback, text};
+    use crate::two_ends::over::Over;
     use costof_measure::probe::Measure;
     use costof_model::facts::Facts;
 
-    fn of(link: &'static str, stack: Stack, window: u64) -> Option<Prediction> {
+    fn of(link: &'static str, stack: Over, window: u64) -> Option<Prediction> {
         let point = Loss { stack, window, ..Loss::default() };
         over(link, point)
     }
@@ -291,26 +292,26 @@ mod tests {
     #[test]
     fn one_under_way_is_its_size_over_the_round_trip() {
         // 1428 B at 100 Mbit/s take 114 us, in addition to 190 ms.
-        let stop_and_wait = of("wan", Stack::Rudp, 1).unwrap();
+        let stop_and_wait = of("wan", Over::Rudp, 1).unwrap();
         assert!((stop_and_wait.high - 1400.0 / 0.190_114).abs() < 1.0, "{stop_and_wait:?}");
         assert!(stop_and_wait.low > 0.99 * stop_and_wait.high);
         assert!(stop_and_wait.because.contains("1 × 1400 B"), "{stop_and_wait:?}");
         // Messages of several packets may be paced over a round trip; the study's are not.
         let long = |stack| Loss { stack, window: 1, size: 20_000, ..Loss::default() };
-        let paced = over("wan", long(Stack::Rudp)).unwrap();
+        let paced = over("wan", long(Over::Rudp)).unwrap();
         assert!((paced.high - 20_000.0 / 0.191_630).abs() < 10.0, "{paced:?}");
         assert!(paced.low > 0.49 * paced.high && paced.low < 0.51 * paced.high);
-        let study = over("wan", long(Stack::Study)).unwrap();
+        let study = over("wan", long(Over::Study)).unwrap();
         assert!(study.low > 0.99 * study.high, "{study:?}");
         // The link's rate is the limit.
-        let many = of("wan", Stack::Rudp, 4096).unwrap();
+        let many = of("wan", Over::Rudp, 4096).unwrap();
         assert!(many.high < 12.5e6, "{many:?}");
     }
 
     #[test]
     fn a_retry_of_the_study_takes_a_second() {
         let link = "rate=100Mbit,up.loss=20%";
-        let study = |window| of(link, Stack::Study, window).unwrap();
+        let study = |window| of(link, Over::Study, window).unwrap();
         // A quarter of a retry per message: 5.6 kB/s.
         let one = study(1);
         assert!(one.low < 5.6e3 && one.high > 5.6e3, "{one:?}");
@@ -335,7 +336,7 @@ mod tests {
         let stream = || Loss { window: 0, ..Loss::default() };
         let rate = Loss { control: Control::Rate, ..stream() };
         let bbr =
-            || Loss { stack: Stack::Tcp, congestion_control: CongestionControl::Bbr, ..stream() };
+            || Loss { stack: Over::Tcp, congestion_control: CongestionControl::Bbr, ..stream() };
         let lossy = "delay=95ms,rate=100Mbit,up.loss=10%";
         // 12.5 MB/s, of which 1472 B in 1500 and TCP's 1448 are payload.
         assert_eq!(megabytes(over("wan", stream())), Some((9.813, 12.267)));
@@ -353,7 +354,7 @@ mod tests {
         assert!((cubic_window(0.01, 0.1) - 12.2).abs() < 0.5);
         assert!((cubic_window(0.001, 0.1) - 38.7).abs() < 1.0);
         assert!((cubic_window(1e-4, 0.1) - 187.0).abs() < 3.0);
-        let starved = of("delay=95ms,rate=100Mbit,up.loss=1%", Stack::Rudp, 0);
+        let starved = of("delay=95ms,rate=100Mbit,up.loss=1%", Over::Rudp, 0);
         let (low, high) = megabytes(starved).unwrap();
         assert!(low > 0.01 && high < 0.3, "{low} {high}");
     }
@@ -366,12 +367,12 @@ mod tests {
             let link = text("loopback");
             Bandwidth::predict(&At { axes, link }, &Facts::default(), &MeasuredRows::new(rows))
         };
-        assert_eq!(megabytes(predicted(Stack::Tcp, 0, &rows)), Some((2400.0, 4800.0)));
-        assert_eq!(megabytes(predicted(Stack::Rudp, 0, &rows)), Some((800.0, 4000.0)));
-        assert_eq!(predicted(Stack::Rudp, 1, &rows), None);
+        assert_eq!(megabytes(predicted(Over::Tcp, 0, &rows)), Some((2400.0, 4800.0)));
+        assert_eq!(megabytes(predicted(Over::Rudp, 0, &rows)), Some((800.0, 4000.0)));
+        assert_eq!(predicted(Over::Rudp, 1, &rows), None);
         rows.push(measured_over_loopback(net::rtt::Rtt::default(), 20e3));
-        let one = predicted(Stack::Rudp, 1, &rows).unwrap();
+        let one = predicted(Over::Rudp, 1, &rows).unwrap();
         assert!(one.low < 65499.0 / 60e-6 && one.high > 65499.0 / 60e-6, "{one:?}");
-        assert!(predicted(Stack::Study, 0, &rows).is_some());
+        assert!(predicted(Over::Study, 0, &rows).is_some());
     }
 }

@@ -1,18 +1,19 @@
 //! The two ends of a transfer of messages, over any transport.
 
-use super::carrier::Transfer;
 use super::order::{Purpose, order, stream_duration};
+use super::transfer::Transfer;
 use crate::net::congestion_control::refused;
 use crate::net::flows::{Processors, each};
 use crate::net::peer_reports::{ARRIVED, DROPPED, SENT};
 use crate::net::rendezvous::{self, broken, cannot_reach};
 use crate::net::windows;
-use costof_exchange::delivery::Ending;
+use costof_exchange::pattern::stream::{Incoming, MessageSender, Order, Outgoing};
+use costof_exchange::progress::{Ending, steady};
 use costof_exchange::rendezvous::{Address, Listener};
-use costof_exchange::stream::transport::{Endpoint, Transport};
-use costof_exchange::stream::{Incoming, MessageSender, Order, Outgoing, steady};
+use costof_exchange::transport::{Endpoint, Transport};
 use costof_measure::meter::Meter;
-use costof_measure::probe::RoleAt;
+use costof_measure::metrics;
+use costof_measure::probe::{Metric, RoleAt};
 use costof_model::failure::Failure;
 use costof_model::protocol::{Launch, Offers, Rendezvous};
 use costof_model::typed::At;
@@ -28,58 +29,47 @@ const ARRIVING: Duration = Duration::from_secs(2);
 pub(crate) const CPU_OF_ALL: &str = "cpu_of_all";
 pub(crate) const BYTES: &str = "bytes";
 
-/// The metrics that every transfer reports, and those named.
-macro_rules! stream_metrics {
-    ($($own:tt)*) => {
-        metrics! {
-            $($own)*
-            /// CPU time of the sending thread per KiB, in the time that throughput counts
-            cpu_sender: Nanoseconds Lower,
-            /// the same for the receiving thread; for RPCs, in the whole time
-            cpu_receiver: Nanoseconds Lower,
-            /// share of that time for which the sending thread ran: 1 where its CPU is the
-            /// bottleneck
-            sender_running: One Neither,
-            /// share of that time for which the receiving thread ran; absent for RPCs
-            receiver_running: One Neither,
-            /// what was retransmitted or considered lost, as a share of all that was sent: bytes
-            /// for TCP, datagrams for the others
-            retransmissions: One Lower,
-            /// datagrams that did not arrive, including those in flight at the end, as a share of
-            /// those sent
-            lost: One Lower,
-            /// the lost datagrams for which the receiver's socket had no room, as a share of those
-            /// sent; several that arrive at once count as one
-            lost_in_queue: One Lower,
-            /// their number in a launch
-            dropped_in_queue: One Lower,
-            /// the path's largest packet, IP header included; rudp and QUIC size their datagrams by
-            /// it
-            mtu: Bytes Neither,
-        }
-    };
+/// The roles of every transfer; the second one leads.
+pub(crate) const ROLE_NAMES: &[&str] = &["receiver", "sender"];
+
+/// The metrics that every transfer reports.
+const METRICS: &[Metric] = metrics! {
+    /// CPU time of the sending thread per KiB, in the time that throughput counts
+    cpu_sender: Nanoseconds Lower,
+    /// the same for the receiving thread; for RPCs, in the whole time
+    cpu_receiver: Nanoseconds Lower,
+    /// share of that time for which the sending thread ran: 1 where its CPU is the
+    /// bottleneck
+    sender_running: One Neither,
+    /// share of that time for which the receiving thread ran; absent for RPCs
+    receiver_running: One Neither,
+    /// what was retransmitted or considered lost, as a share of all that was sent: bytes
+    /// for TCP, datagrams for the others
+    retransmissions: One Lower,
+    /// datagrams that did not arrive, including those in flight at the end, as a share of
+    /// those sent
+    lost: One Lower,
+    /// the lost datagrams for which the receiver's socket had no room, as a share of those
+    /// sent; several that arrive at once count as one
+    lost_in_queue: One Lower,
+    /// their number in a launch
+    dropped_in_queue: One Lower,
+    /// the path's largest packet, IP header included; rudp and QUIC size their datagrams by
+    /// it
+    mtu: Bytes Neither,
+};
+
+/// The metrics of a probe, `ALL` in number: its own, and those that every transfer reports.
+pub(crate) const fn metrics_after<const ALL: usize>(own: &[Metric]) -> [Metric; ALL] {
+    assert!(own.len() + METRICS.len() == ALL, "another number of metrics");
+    let mut all = [METRICS[0]; ALL];
+    let mut at = 0;
+    while at < ALL {
+        all[at] = if at < own.len() { own[at] } else { METRICS[at - own.len()] };
+        at += 1;
+    }
+    all
 }
-pub(crate) use stream_metrics;
-
-/// The two roles of every transfer, for this purpose.
-macro_rules! receiver_and_sender {
-    ($purpose:expr) => {
-        const ROLE_NAMES: &'static [&'static str] = &["receiver", "sender"];
-        const ROLES: &'static [StartRole] = &[
-            |launch| role::<Self>(Receiving::start(launch, $purpose)?),
-            |launch| role::<Self>(Sending::start(launch, $purpose)?),
-        ];
-
-        fn least_ns(point: &At<Self>) -> f64 {
-            least_ns(&point.to(), $purpose)
-        }
-
-        fn processors(_: &At<Self>) -> usize {
-            2
-        }
-    };
-}
-pub(crate) use receiver_and_sender;
 
 pub(crate) struct Receiving {
     purpose: Purpose,
@@ -177,7 +167,7 @@ where
         let [(receiver, incoming)] = ends;
         self.arrived_bytes = incoming.bytes();
         received.map_err(|error| broken(&error))?;
-        if point.carrier.sender_counts {
+        if point.carrier().sender_counts {
             // The sender knows how much arrived, and when.
             if let Some(cpu_ns) = receiver.cpu_ns() {
                 meter.value(CPU_OF_ALL, cpu_ns);
@@ -224,7 +214,6 @@ pub(crate) struct Sending {
     offers: Offers,
     /// The last point's sender, if it made RPCs: the called end's threads must exist until their
     /// CPU time was read.
-    /// it has read their CPU time.
     last: Option<Box<dyn MessageSender>>,
     /// How long a user's transfer lasts, and what else ends it.
     ending: Option<(Duration, Ending)>,
@@ -321,7 +310,7 @@ where
         if let Some(datagrams) = statistics.datagrams {
             meter.value(SENT, datagrams as f64);
         }
-        if point.carrier.sender_counts {
+        if point.carrier().sender_counts {
             meter.value(BYTES, outgoing.bytes() as f64);
             let steady = steady(outgoing.checkpoints(), order.duration);
             let steady =

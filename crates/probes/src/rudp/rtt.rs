@@ -3,7 +3,7 @@
 use crate::ends::Cpus;
 use crate::net;
 use crate::net::axes::Wait;
-use crate::net::exchange::{End, Exchange, Exchanges, Stack, client_and_server};
+use crate::net::exchange::{self, End, Exchange, Exchanges, datagrams_axis};
 use crate::net::lost::share_lost;
 use crate::net::path;
 use crate::net::peer_reports::{joined, on_cpus};
@@ -11,9 +11,10 @@ use crate::net::peers::Connector;
 use crate::net::ping_pong::{ClientRole, CpuTime, ServerRole, warm_up};
 use crate::net::rendezvous::broken;
 use crate::prelude::*;
+use crate::two_ends::over::Over;
 use crate::wake::{self, Wake};
-use costof_exchange::ping_pong::Client;
-use costof_exchange::transport::Transport;
+use costof_exchange::pattern::ping_pong::Client;
+use costof_exchange::transport::Channel;
 use std::io;
 use std::time::Instant;
 
@@ -52,7 +53,7 @@ point! {
     /// # Needs
     /// - cpus=cross: two CPUs (--cpu)
     pub(crate) struct Rtt of "rudp.rtt" {
-        stack: Stack = Stack::axis(),
+        stack: Over = datagrams_axis(),
         /// bytes of the message and of the answer (the study's protocol has no answer); 4, 8, 32,
         /// 512, 1024 and 2048 are those of an int, a double, a small structure and strings in a
         /// remote procedure call
@@ -67,7 +68,7 @@ point! {
 impl Exchanges for Rtt {
     fn exchange(&self) -> Exchange {
         Exchange {
-            transport: self.stack.into(),
+            over: self.stack,
             size: self.size,
             wait: self.wait,
             cpus: self.cpus,
@@ -93,12 +94,23 @@ impl Measure for Rtt {
     const CROSSINGS: &'static [&'static [&'static str]] =
         &[&["stack", "size"], &["stack", "wait"], &["stack", "wake"]];
     const ROUNDS: u32 = 2;
+    const ROLE_NAMES: &'static [&'static str] = exchange::ROLE_NAMES;
     const ROLES: &'static [StartRole] = &[
         |launch| role::<Rtt>(ServerRole::start(launch)?),
         |launch| role::<Rtt>(ClientRole::start(launch, measure)?),
     ];
 
-    client_and_server!();
+    fn check_axes(point: &At<Rtt>) -> Result<(), Failure> {
+        exchange::check_axes(point)
+    }
+
+    fn least_ns(point: &At<Rtt>) -> f64 {
+        point.exchange().least_ns(&point.link)
+    }
+
+    fn processors(point: &At<Rtt>) -> usize {
+        point.cpus.count()
+    }
 
     fn headlines(_: &Facts) -> Vec<Headline> {
         vec![Headline::new("round trip: reliable datagram on loopback", Rtt::default())]
@@ -132,7 +144,7 @@ struct Measuring<'a> {
 }
 
 impl End for Measuring<'_> {
-    fn run<T: Transport>(self, transport: T, meter: &mut Meter<'_>) -> Result<(), Failure> {
+    fn run<T: Channel>(self, transport: T, meter: &mut Meter<'_>) -> Result<(), Failure> {
         let Measuring { link, exchange } = self;
         let mut client = Client::new(transport, exchange.size);
         client.set_min_rto(exchange.may_take(link));
@@ -175,7 +187,7 @@ fn predict(point: &At<Rtt>, measured: &MeasuredRows<'_>) -> Option<Prediction> {
 /// The round trip of the socket alone: from net.rtt if measured, otherwise as net.rtt is predicted.
 fn socket(link: &str, exchange: &Exchange, measured: &MeasuredRows<'_>) -> Option<Cost> {
     if let Some(ns) = net::rtt::measured_ns(link, exchange, measured) {
-        let name = format!("for a round trip over {} (net.rtt)", exchange.over().word());
+        let name = format!("for a round trip over {} (net.rtt)", exchange.socket().word());
         return Some(Cost::new(ns, name) * (0.85, 1.25));
     }
     net::rtt::round_trip(link, exchange, exchange.waiting_ends(), measured)

@@ -3,7 +3,7 @@
 
 use crate::ends::Cpus;
 use crate::net::axes::Wait;
-use crate::net::exchange::{Exchange, Exchanges, Stack, StampedEnd, client_and_server};
+use crate::net::exchange::{self, Exchange, Exchanges, StampedEnd, datagrams_axis};
 use crate::net::peer_reports::joined;
 use crate::net::peers::{Acceptor, Connector};
 use crate::net::ping_pong::{self, ClientRole, Stamping, serve};
@@ -11,8 +11,9 @@ use crate::net::rtt;
 use crate::net::stages::{first_stamped, measure_stages};
 use crate::os::{context_switch, syscall};
 use crate::prelude::*;
+use crate::two_ends::over::Over;
 use crate::wake::{self, Wake};
-use costof_exchange::ping_pong::{self as pattern, ClientStages};
+use costof_exchange::pattern::ping_pong::{self as pattern, ClientStages};
 use costof_exchange::transport::socket::Socket;
 use costof_exchange::transport::stamped::{Stamped, Stamps};
 use costof_os::net::socket::DATAGRAM_MOST_BYTES;
@@ -45,7 +46,7 @@ point! {
     /// - software timestamps of the kernel (SO_TIMESTAMPING)
     /// - cpus=cross: two CPUs (--cpu)
     pub(crate) struct Stages of "rudp.stages" {
-        stack: Stack = Stack::axis(),
+        stack: Over = datagrams_axis(),
         /// bytes of the message, which is one datagram; with its headers, 65,400 is the largest
         /// that rudp sends
         size: usize = bytes(1..=DATAGRAM_MOST_BYTES as u64, &[1400, 56, LIBRARY_MOST as u64]),
@@ -62,7 +63,7 @@ const LIBRARY_MOST: usize = 65_400;
 impl Exchanges for Stages {
     fn exchange(&self) -> Exchange {
         Exchange {
-            transport: self.stack.into(),
+            over: self.stack,
             size: self.size,
             wait: self.wait,
             cpus: self.cpus,
@@ -72,7 +73,7 @@ impl Exchanges for Stages {
 
     /// Refuses a message that takes more than one datagram: its stamps would say little.
     fn check(&self) -> Result<(), Failure> {
-        if self.stack != Stack::Rudp || self.size <= LIBRARY_MOST {
+        if self.stack != Over::Rudp || self.size <= LIBRARY_MOST {
             return Ok(());
         }
         Err(Failure::unsupported(format!(
@@ -109,12 +110,23 @@ impl Measure for Stages {
     const AFTER: &'static [&'static str] = &["os.syscall", "os.context_switch"];
     const CROSSINGS: &'static [&'static [&'static str]] = &[&["stack", "size"], &["stack", "wait"]];
     const ROUNDS: u32 = 2;
+    const ROLE_NAMES: &'static [&'static str] = exchange::ROLE_NAMES;
     const ROLES: &'static [StartRole] = &[
         |launch| role::<Stages>(Stamping::start(|| Ok(Server(Acceptor::start(launch)?)))?),
         |launch| role::<Stages>(Stamping::start(|| ClientRole::start(launch, measure))?),
     ];
 
-    client_and_server!();
+    fn check_axes(point: &At<Stages>) -> Result<(), Failure> {
+        exchange::check_axes(point)
+    }
+
+    fn least_ns(point: &At<Stages>) -> f64 {
+        point.exchange().least_ns(&point.link)
+    }
+
+    fn processors(point: &At<Stages>) -> usize {
+        point.cpus.count()
+    }
 
     fn headlines(_: &Facts) -> Vec<Headline> {
         vec![Headline::new("reliable datagram: send and receive at one end", Stages::default())]
@@ -141,17 +153,16 @@ impl RoleAt<Stages> for Server {
     }
 
     fn run(&mut self, point: &At<Stages>, meter: &mut Meter<'_>) -> Result<(), Failure> {
-        let accepted = self.0.accept(meter, |listener, stop| {
-            let socket = Socket::accept(listener, point.wait.into(), stop)?;
-            Ok((socket, listener.token().to_vec()))
-        })?;
-        let Some((_awake, (socket, token))) = accepted else {
+        let wait = point.wait.into();
+        let accepted =
+            self.0.accept(meter, |listener, stop| Socket::accept(listener, wait, stop))?;
+        let Some((_awake, socket)) = accepted else {
             return Ok(());
         };
         let stamped = ping_pong::stamped(socket, Stamped::new)?;
         let answering = Answering(point.size);
         let exchange = point.exchange();
-        exchange.accept_stamped(&point.link, (stamped, &token), answering, meter)
+        exchange.accept_stamped(&point.link, stamped, answering, meter)
     }
 }
 
@@ -209,7 +220,7 @@ fn record(stages: &ClientStages, meter: &mut Meter<'_>) {
 fn predict(point: &At<Stages>, measured: &MeasuredRows<'_>) -> Option<Prediction> {
     let read = syscall::measured_cost(measured, syscall::Call::Read)?;
     let exchange = point.exchange();
-    let kernel = rtt::kernel(exchange.over(), point.size, read.clone());
+    let kernel = rtt::kernel(exchange.socket(), point.size, read.clone());
     let mut cost = kernel * (1.0 / 3.0, 0.5) + (read * (0.0, 16.0)).named("the stamps");
     if point.wait == Wait::Block {
         cost += context_switch::measured_cost(point.cpus, point.wake, measured)? * (0.4, 1.25);

@@ -8,8 +8,9 @@ use std::time::{Duration, Instant};
 use rudp::{Config, ConnectionId, Endpoint, Event, Reason, Time};
 
 use super::{SPINS_PER_POLL, accept_one, receive_among, send_by};
+use crate::progress::POLL_INTERVAL;
 use crate::transport::stamped::{Stamped, Stamps};
-use crate::transport::{POLL_INTERVAL, Transport, Wait};
+use crate::transport::{Channel, Wait};
 use costof_os::random;
 
 /// The longest datagram that can arrive.
@@ -135,7 +136,7 @@ impl StampedRudp {
     }
 }
 
-impl Transport for StampedRudp {
+impl Channel for StampedRudp {
     /// Sends a message, as far as it can leave at once.
     fn send(&mut self, message: &mut Vec<u8>) -> io::Result<()> {
         let connection = self.id.and_then(|id| self.endpoint.connection(id));

@@ -1,5 +1,5 @@
 use super::*;
-use crate::ping_pong::{Client, Server};
+use crate::pattern::ping_pong::{Client, Server};
 use crate::rendezvous::Over;
 use crate::transport::testing::{TOKEN, ip, listen, serve};
 use std::net::{Ipv4Addr, SocketAddr};

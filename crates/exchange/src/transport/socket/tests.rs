@@ -29,7 +29,7 @@ fn datagrams_that_are_no_messages_do_not_keep_one_who_receives() {
 fn a_peer_that_takes_nothing_is_not_waited_for_without_end() {
     let (silent, mut client) = pair(Over::Tcp, Wait::Block);
     let limit = sockopt::socket_timeout(&client, sockopt::Timeout::Send);
-    assert_eq!(limit.unwrap(), Some(ANSWER_TIMEOUT));
+    assert_eq!(limit.unwrap(), Some(STALLED));
     sockopt::set_socket_timeout(&client, sockopt::Timeout::Send, Some(POLL_INTERVAL)).unwrap();
     let error = client.send(&mut vec![7; 64 << 20]).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::TimedOut);
@@ -62,7 +62,7 @@ fn a_token_that_is_repeated_is_answered_again_and_is_no_message() {
 fn what_does_not_wait_sends_and_receives_in_parts() {
     const SIZE: usize = 8 << 20;
     let (server, mut client) = pair(Over::Tcp, Wait::Spin);
-    let message = crate::transport::message(SIZE);
+    let message = costof_os::memory::pattern::pattern(SIZE);
     // Nobody reads yet, and not all of it fits.
     assert!(!client.try_send(&message).unwrap());
     let server = std::thread::spawn(move || serve(server, SIZE));

@@ -4,7 +4,7 @@ use super::{How, Receive, Segments};
 use crate::net::rendezvous::{self, broken, cannot_reach};
 use crate::net::windows::KIB;
 use crate::prelude::*;
-use costof_exchange::receive::{Sender, call};
+use costof_exchange::pattern::repeat::{Sender, call};
 use costof_exchange::rendezvous::{Address, Listener};
 use costof_model::protocol::Rendezvous;
 use costof_os::memory::arena::base_page_bytes;

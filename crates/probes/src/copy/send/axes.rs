@@ -3,7 +3,9 @@
 use crate::arenas::Pages;
 use crate::net::congestion_control::CongestionControl;
 use crate::prelude::*;
-use costof_exchange::delivery::{MESSAGE_LEAST_BYTES, Shape, Transport};
+use crate::two_ends::over::Over;
+use costof_exchange::pattern::flow::{MESSAGE_LEAST_BYTES, Shape};
+use costof_exchange::rendezvous;
 use costof_os::memory::fields;
 use costof_os::net::field_sender;
 use costof_os::net::socket::DATAGRAM_MOST_BYTES;
@@ -60,22 +62,6 @@ words! {
         /// each time another message of a working set, the one sent longest ago; neighbouring
         /// fields and messages are not adjacent in memory
         Cold = "cold",
-    }
-}
-
-words! {
-    /// What carries messages.
-    pub(crate) enum Over => Transport {
-        /// TCP
-        Tcp = "tcp",
-        /// UDP, one datagram per message; losses are not repaired
-        Udp = "udp",
-        /// UDP with segmentation offload: a message is passed to the kernel at once and cut into
-        /// datagrams of 1452 B (UDP_SEGMENT) by the kernel or the device, and received several at a
-        /// time (UDP_GRO)
-        UdpGso = "udp_gso",
-        /// Unix stream sockets; both ends on this machine
-        Unix = "unix",
     }
 }
 
@@ -175,7 +161,7 @@ point! {
         source: Source = words(),
         pages: Pages = Pages::axis(),
         /// what carries them
-        over: Over = words(),
+        over: Over = words_of(&[Over::Tcp, Over::Udp, Over::UdpGso, Over::Unix]),
         congestion_control: CongestionControl = CongestionControl::axis(),
         /// whether TCP delays a partly filled packet (RFC 896)
         nagle: Nagle = words(),
@@ -211,7 +197,7 @@ pub(super) const BLOCKS_BY: &[&str] =
 const WAYS: &[&str] = &["primitive", "nagle", "allocate", "buffers"];
 
 impl CopySend {
-    pub(crate) fn transport(&self) -> Transport {
+    pub(crate) fn socket(&self) -> rendezvous::Over {
         self.over.into()
     }
 
@@ -286,7 +272,7 @@ pub(crate) fn check(point: &At<CopySend>) -> Result<(), Failure> {
 pub(crate) fn check_axes(point: &At<CopySend>) -> Result<(), Failure> {
     point.full_primitive()?;
     let is_stream = point.pattern == Pattern::Stream;
-    if point.transport().is_datagrams() && point.size as usize > DATAGRAM_MOST_BYTES {
+    if point.socket().is_datagrams() && point.size as usize > DATAGRAM_MOST_BYTES {
         unsupported!("a datagram has 65507 B of payload at most (--set size=65507)");
     }
     if point.over != Over::Tcp && point.congestion_control != CongestionControl::Default {

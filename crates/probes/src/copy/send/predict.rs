@@ -1,9 +1,10 @@
 //! Predictions of `copy.send`: the copies, parts and calls of each end.
 
-use super::axes::{Buffers, CopySend, Over, Pattern, Primitive, Source};
+use super::axes::{Buffers, CopySend, Pattern, Primitive, Source};
 use crate::arenas::Pages;
 use crate::copy::pieces::{Pieces, packets};
 use crate::prelude::*;
+use crate::two_ends::over::Over;
 use costof_model::link::Link;
 
 /// The payload of the largest datagram that fits into one Ethernet frame.
@@ -23,7 +24,7 @@ pub(super) fn predict(
         Link::Sink => false,
         Link::Remote | Link::Emulated { .. } => return None,
     };
-    let in_pieces = point.transport().is_datagrams() && point.size > CABLE_DATAGRAM_BYTES;
+    let in_pieces = point.socket().is_datagrams() && point.size > CABLE_DATAGRAM_BYTES;
     // Nor how the device segments a message.
     if (in_pieces && link == Link::Veth) || point.over == Over::UdpGso {
         return None;
@@ -55,10 +56,10 @@ fn stream(
             let fields = point.fields as f64;
             packets(bytes, references(point)).max(Range::from(fields))
         }
-        Over::Tcp | Over::Unix => packets(bytes, references(point)),
+        _ => packets(bytes, references(point)),
     };
     let (sends, receives, packet) = if received {
-        pieces.packet(&point.link, point.transport().over())
+        pieces.packet(&point.link, point.over)
     } else {
         let sends = pieces.packet_into_sink();
         (sends, Range::default(), "like 3 to 12.5 reads")
@@ -174,7 +175,7 @@ fn echo(point: &At<CopySend>, facts: &Facts, pieces: &Pieces<'_>) -> Option<Pred
     if point.in_flight > 1 || apart(point, facts, 2) < point.threads {
         return None;
     }
-    let round_trip = pieces.echo(&point.link, point.transport().over(), point.size as f64)?;
+    let round_trip = pieces.echo(&point.link, point.over, point.size as f64)?;
     let round_trip = Cost::new(round_trip, "for a round trip, blocked (net.rtt)") * (0.8, 1.25);
     let added = prepared(point, pieces, true).named("preparing a message");
     (round_trip + added * 2.0 * (0.0, 1.0)).predict("latency")

@@ -10,11 +10,12 @@ pub(super) use duration::least_ns;
 pub(crate) use receiving::Receiving;
 pub(crate) use sending::Sending;
 
-use super::axes::{CopySend, Over};
+use super::axes::CopySend;
 use crate::arenas::Pages;
 use crate::net::rendezvous::broken;
 use crate::prelude::*;
-use costof_exchange::delivery::Shape;
+use crate::two_ends::over::Over;
+use costof_exchange::pattern::flow::Shape;
 use costof_os::memory::fields::Messages;
 use std::io;
 

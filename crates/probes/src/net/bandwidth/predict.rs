@@ -2,9 +2,9 @@
 
 use super::Bandwidth;
 use crate::expect::throughput;
-use crate::net::axes::Over;
 use crate::net::path::{IP_HEADER, MTU, TCP_HEADERS, UDP_HEADERS};
 use crate::os::syscall;
+use crate::two_ends::over::Over;
 use costof_model::cost::Cost;
 use costof_model::facts::Facts;
 use costof_model::link::Link;
@@ -42,7 +42,7 @@ fn at_a_rate(point: &At<Bandwidth>, rate: f64) -> Option<Prediction> {
         // A datagram that is cut into several packets is lost with any of them.
         Over::Udp if point.size as u64 > MTU - UDP_HEADERS => return None,
         Over::Udp => UDP_HEADERS,
-        Over::Unix => return None,
+        _ => return None,
     };
     let payload = match point.over {
         Over::Udp => point.size as u64,
@@ -76,7 +76,7 @@ fn within_the_machine(
         Over::Udp => (packet, (6.0, 30.0)),
         // The kernel segments what a device cannot take whole as late as possible.
         Over::Tcp => (PACKET_BYTES, (6.0, 30.0)),
-        Over::Unix => (PACKET_BYTES, (3.0, 15.0)),
+        _ => (PACKET_BYTES, (3.0, 15.0)),
     };
     let packets = (bytes / packet).max(1.0);
     // The receiver copies from another CPU's cache, which is no nearer than memory.

@@ -1,7 +1,7 @@
 //! The end that receives messages.
 
 use super::{failed, is_first, messages, singles};
-use crate::copy::send::axes::{CopySend, Over, Pattern, check};
+use crate::copy::send::axes::{CopySend, Pattern, check};
 use crate::net::congestion_control::refused;
 use crate::net::flows::{Processors, each};
 use crate::net::peer_reports::{ARRIVED, DROPPED};
@@ -9,7 +9,9 @@ use crate::net::rendezvous::{self, broken};
 use crate::net::soft_interrupts::{COUNTED, SoftInterrupts, listed};
 use crate::net::windows;
 use crate::prelude::*;
-use costof_exchange::delivery::{self, Receiver};
+use crate::two_ends::over::Over;
+use costof_exchange::pattern::flow::{self, Content, Receiver};
+use costof_exchange::pattern::stream::Datagrams;
 use costof_exchange::rendezvous::Listener;
 use costof_model::protocol::Rendezvous;
 use costof_os::memory::fields::Messages;
@@ -59,7 +61,7 @@ impl Receiving {
         point: &At<CopySend>,
         stop: &AtomicBool,
     ) -> Result<Option<Vec<Receiver>>, Failure> {
-        match delivery::accept(listener, point.transport(), point.shape(), stop) {
+        match flow::accept(listener, point.socket(), Content::Fields(point.shape()), stop) {
             Err(error) if error.kind() == ErrorKind::Unsupported => {
                 unsupported!("{error}")
             }
@@ -103,7 +105,7 @@ impl Receiving {
         bursts: Vec<Burst>,
         meter: &mut Meter<'_>,
     ) -> Result<(), Failure> {
-        let checkpoints: Vec<_> = flows.iter().map(Receiver::checkpoints).collect();
+        let checkpoints: Vec<_> = flows.iter().map(|flow| flow.progress().checkpoints()).collect();
         let Some(settled) = windows::settled(&checkpoints) else {
             if self.is_interactive {
                 return Ok(());
@@ -131,13 +133,14 @@ impl Receiving {
         flows: &[Receiver],
         meter: &mut Meter<'_>,
     ) -> Result<(), Failure> {
-        let arrived: u64 = flows.iter().map(Receiver::datagrams).sum();
-        meter.value(ARRIVED, arrived as f64);
+        let datagrams = flows.iter().map(Receiver::datagrams).collect::<io::Result<Vec<_>>>();
+        let datagrams = datagrams.map_err(|error| failed(point, &error))?;
+        let sum =
+            |of: fn(&Datagrams) -> u64| datagrams.iter().flatten().map(of).sum::<u64>() as f64;
+        meter.value(ARRIVED, sum(|datagrams| datagrams.arrived));
         // The socket counts several that arrive at once as one.
         if point.over != Over::UdpGso {
-            let dropped = flows.iter().map(Receiver::dropped).sum::<io::Result<u64>>();
-            let dropped = dropped.map_err(|error| failed(point, &error))?;
-            meter.value(DROPPED, dropped as f64);
+            meter.value(DROPPED, sum(|datagrams| datagrams.dropped));
         }
         Ok(())
     }
@@ -158,12 +161,8 @@ impl RoleAt<CopySend> for Receiving {
             Pattern::Echo => messages(point, &mut self.random)?.into_iter().map(Some).collect(),
             Pattern::Stream | Pattern::Trigger => (0..point.threads).map(|_| None).collect(),
         };
-        let (listener, mut offers) = rendezvous::listen(
-            &point.link,
-            &self.rendezvous,
-            point.transport().over(),
-            point.threads,
-        )?;
+        let (listener, mut offers) =
+            rendezvous::listen(&point.link, &self.rendezvous, point.socket(), point.threads)?;
         if let Some(control) = point.congestion_control.name()
             && point.pattern == Pattern::Echo
         {
@@ -196,17 +195,17 @@ impl RoleAt<CopySend> for Receiving {
         let used = self.cpus.used(flows.len());
         let interrupts = SoftInterrupts::watch(used.into_iter().collect());
         let bursts = self.receive(point, &mut flows, stop);
-        self.arrived_bytes = flows.iter().map(Receiver::bytes).sum();
+        self.arrived_bytes = flows.iter().map(|flow| flow.progress().bytes()).sum();
         let bursts = bursts?;
         if !flows.iter().all(Receiver::last_piece_is_right) {
             fail!("the received bytes differ from those sent");
         }
         self.report_rate(&flows, bursts, meter)?;
         interrupts.report(self.arrived_bytes, meter);
-        if point.transport().is_datagrams() {
+        if point.socket().is_datagrams() {
             Receiving::report_datagrams(point, &flows, meter)?;
         }
-        meter.allocated(flows.iter().map(Receiver::allocations).sum());
+        meter.allocated(flows.iter().map(|flow| flow.progress().allocations()).sum());
         Ok(())
     }
 }

@@ -3,7 +3,7 @@
 use super::duration::duration;
 use super::singles::{self, Victims};
 use super::{Layout, failed, is_first, messages};
-use crate::copy::send::axes::{Allocate, CopySend, Nagle, Over, Pattern, check};
+use crate::copy::send::axes::{Allocate, CopySend, Nagle, Pattern, check};
 use crate::copy::send::{LEFT, LEFT_COST};
 use crate::net::congestion_control::refused;
 use crate::net::flows::{Processors, each};
@@ -12,7 +12,9 @@ use crate::net::rendezvous::{self, cannot_reach};
 use crate::net::soft_interrupts::{SoftInterrupts, left_to_count};
 use crate::net::windows::{self, KIB};
 use crate::prelude::*;
-use costof_exchange::delivery::{self, Counts, Ending, Sender};
+use crate::two_ends::over::Over;
+use costof_exchange::pattern::flow::{self, Counts, Sender};
+use costof_exchange::progress::Ending;
 use costof_exchange::rendezvous::Address;
 use costof_model::protocol::{ClockSource, Rendezvous};
 use costof_os::memory::fields::Messages;
@@ -102,15 +104,15 @@ impl Sending {
         acknowledger: Option<&Acknowledger>,
         messages: Vec<Messages>,
     ) -> Result<Vec<Sender>, Failure> {
-        let (transport, control) = (point.transport(), point.congestion_control.name());
+        let (transport, control) = (point.socket(), point.congestion_control.name());
         let primitive = point.full_primitive()?;
         let flows = if let Some(sink) = self.rendezvous.sink {
             let addresses = (self.rendezvous.address, sink);
-            delivery::into_sink(transport, addresses, acknowledger, control, primitive, messages)
+            flow::into_sink(transport, addresses, acknowledger, control, primitive, messages)
         } else {
             let address: Address = rendezvous::offered(&self.offers)?;
             let token = self.rendezvous.token.as_bytes();
-            delivery::call(transport, &address, control, token, primitive, messages)
+            flow::call(transport, &address, control, token, primitive, messages)
         };
         flows.map_err(|error| {
             refused(control, &error).unwrap_or_else(|| match error.kind() {
@@ -160,14 +162,14 @@ impl Sending {
         }
         self.report_rate(flows, meter)?;
         if let Some(interrupts) = interrupts {
-            let bytes = flows.iter().map(|flow| windows::bytes(flow.checkpoints()));
+            let bytes = flows.iter().map(|flow| windows::bytes(flow.progress().checkpoints()));
             interrupts.report(bytes.sum(), meter);
         }
         Self::report_calls(flows, meter);
         meter.allocated(match point.allocate {
             // Allocation is part of what is measured.
             Allocate::PerMessage => 0,
-            Allocate::Once => flows.iter().map(Sender::allocations).sum(),
+            Allocate::Once => flows.iter().map(|flow| flow.progress().allocations()).sum(),
         });
         Ok(())
     }
@@ -201,7 +203,7 @@ impl Sending {
 
     /// Reports the CPU time of sending, and the rate where the receiver may not know it.
     fn report_rate(&self, flows: &[Sender], meter: &mut Meter<'_>) -> Result<(), Failure> {
-        let checkpoints: Vec<_> = flows.iter().map(Sender::checkpoints).collect();
+        let checkpoints: Vec<_> = flows.iter().map(|flow| flow.progress().checkpoints()).collect();
         let mut settled = windows::settled(&checkpoints);
         if self.ending.is_some() {
             settled = settled.or_else(|| windows::whole(&checkpoints));
@@ -262,8 +264,8 @@ impl Sending {
     ) -> Result<(), Failure> {
         let sum = |count: fn(&Sender) -> u64| flows.iter().map(count).sum::<u64>() as f64;
         let messages = sum(|flow| flow.counts().messages).max(1.0);
-        if point.transport().is_datagrams() {
-            let each = point.transport().datagrams_per_message(point.size as usize);
+        if point.socket().is_datagrams() {
+            let each = point.socket().datagrams_per_message(point.size as usize);
             meter.value(SENT, (messages + sum(Sender::refused)) * each as f64);
             if point.pattern == Pattern::Echo {
                 let asked = sum(|flow| flow.unanswered().0).max(1.0);
@@ -327,7 +329,7 @@ impl RoleAt<CopySend> for Sending {
         let sent = self.send(point, &mut flows, meter);
         self.sent = flows.iter().map(|flow| flow.counts().messages).sum();
         sent?;
-        each(&mut flows, &self.cpus, Sender::end).map_err(|error| failed(point, &error))?;
+        each(&mut flows, &self.cpus, <Sender>::end).map_err(|error| failed(point, &error))?;
         Self::report_fate(point, &flows, meter)?;
         if self.rendezvous.sink.is_some() {
             // No receiver checks which message arrives. The next point starts with the messages

@@ -5,7 +5,7 @@ use super::failed;
 use crate::copy::send::axes::CopySend;
 use crate::net::path;
 use crate::prelude::*;
-use costof_exchange::delivery::Sender;
+use costof_exchange::pattern::flow::Sender;
 use costof_measure::facts;
 use costof_model::facts::CacheKind;
 use costof_os::memory::cache_pollution::Victim;
@@ -100,7 +100,7 @@ pub(super) fn measure(
 mod tests {
     use super::super::messages;
     use super::*;
-    use costof_exchange::delivery;
+    use costof_exchange::pattern::flow::{self, Content};
     use costof_exchange::rendezvous::Listener;
     use costof_measure::meter::Record;
     use costof_model::testing::launch_message;
@@ -112,17 +112,16 @@ mod tests {
     fn as_many_are_sent_as_the_receiver_expects_where_no_cache_can_be_measured() {
         const TOKEN: &[u8] = b"0123456789abcdef0123456789abcdef";
         let point = At::from(CopySend { size: 64, working_set: 4096, ..CopySend::default() });
-        let transport = point.transport();
+        let transport = point.socket();
         let address = std::net::IpAddr::from(Ipv4Addr::LOCALHOST);
-        let listener = Listener::open(transport.over(), address, (0, 0), 1, TOKEN).unwrap();
+        let listener = Listener::open(transport, address, (0, 0), 1, TOKEN).unwrap();
         let address = listener.address().unwrap();
-        let stop = AtomicBool::new(false);
+        let (stop, content) = (AtomicBool::new(false), Content::Fields(point.shape()));
         let (mut flows, _receivers) = thread::scope(|scope| {
-            let accepted =
-                scope.spawn(|| delivery::accept(&listener, transport, point.shape(), &stop));
+            let accepted = scope.spawn(|| flow::accept(&listener, transport, content, &stop));
             let messages = messages(&point, &mut Rng::with_seed(1)).unwrap();
             let primitive = point.full_primitive().unwrap();
-            let flows = delivery::call(transport, &address, None, TOKEN, primitive, messages);
+            let flows = flow::call(transport, &address, None, TOKEN, primitive, messages);
             (flows.unwrap(), accepted.join().unwrap().unwrap())
         });
         let launch = launch_message(Vec::new());

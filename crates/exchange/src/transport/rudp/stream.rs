@@ -1,0 +1,218 @@
+//! The library `rudp` with its own driver.
+
+use super::{accepting, closed, connect};
+use crate::pattern::stream::{
+    Datagrams, Incoming, MessageReceiver, MessageSender, Outgoing, SenderStatistics,
+};
+use crate::rendezvous::{Listener, datagrams};
+use crate::transport::{
+    Accepted, Connected, Endpoint, STREAM_POLL_INTERVAL, Transport, WINDOW_BYTES, connect_datagrams,
+};
+use ::rudp::socket::Socket;
+use ::rudp::{Config, ConnectionId, Control, Event, Stats};
+use costof_os::net::random_loss;
+use costof_os::net::socket::{DATAGRAM_MOST_BYTES, dropped_datagrams};
+use std::io::{self, ErrorKind};
+use std::net::UdpSocket;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+/// At least this many bytes are queued, so that they can be sent in batches.
+const MIN_QUEUED: u64 = 4 << 20;
+/// The longest message.
+const MAX_MESSAGE: usize = 4 << 20;
+/// More messages than those bytes can hold.
+const MESSAGES: u32 = 1 << 20;
+/// The most messages in flight or queued: at 64 B each, they have as many bytes as should be queued.
+const MAX_IN_FLIGHT: u64 = MIN_QUEUED / 64;
+/// The receiver reads the connection's statistics after this many bytes. They do not include the last bytes,
+/// because the connection ends with the transfer.
+const STATISTICS_BYTES: usize = 16 << 10;
+/// The shortest message counts as this many bytes there.
+const MIN_STATISTICS_BYTES: usize = STATISTICS_BYTES / 64;
+
+/// The library with this congestion control.
+#[derive(Clone, Copy, Debug)]
+pub struct Rudp(pub Control);
+
+impl Transport for Rudp {
+    fn accept(self: Box<Self>, listener: &Listener, stop: &AtomicBool) -> Accepted {
+        Ok(Box::new(Receiver::new(datagrams::accept(listener, stop)?)?))
+    }
+
+    fn connect(&self, receiver: &Endpoint<'_>) -> io::Result<Connected> {
+        connect_datagrams(receiver, |socket, datagram| {
+            let (socket, id) = connect(socket, config(self.0, datagram))?;
+            Ok(Sender { socket, id, stats: Stats::default() })
+        })
+    }
+}
+
+struct Sender {
+    socket: Socket,
+    id: ConnectionId,
+    stats: Stats,
+}
+
+fn config(control: Control, datagram_bytes: usize) -> Config {
+    let window = u64::from(WINDOW_BYTES);
+    Config {
+        control,
+        datagram_bytes,
+        message_bytes: MAX_MESSAGE,
+        window_bytes: window,
+        queue_bytes: window,
+        window_messages: MESSAGES,
+        queue_messages: MESSAGES,
+        ..Config::default()
+    }
+}
+
+/// How many bytes are to be queued: some that can leave in batches, and always as many that were never sent
+/// as are in flight. Where much is lost, most of what is queued waits to be acknowledged.
+fn room(stats: &Stats) -> u64 {
+    let queued = MIN_QUEUED.max(2 * stats.bytes_in_flight);
+    let for_batches = queued.saturating_sub(stats.queued_bytes);
+    let next_flight = stats.bytes_in_flight.saturating_sub(stats.unsent_bytes);
+    let most = u64::from(WINDOW_BYTES).saturating_sub(stats.queued_bytes);
+    for_batches.max(next_flight).min(most)
+}
+
+impl Sender {
+    /// Queues as much as fits, given how many messages are acknowledged.
+    fn fill(&mut self, outgoing: &mut Outgoing, acknowledged: u64) -> io::Result<()> {
+        let connection = self.socket.connection(self.id).ok_or(ErrorKind::UnexpectedEof)?;
+        let stats = connection.stats();
+        let mut room = room(&stats);
+        let size = outgoing.order().size as u64;
+        // The number of short messages is limited.
+        let most = acknowledged + MAX_IN_FLIGHT;
+        while room >= size
+            && outgoing.sent() < most
+            && let Some(message) = outgoing.next_message()
+        {
+            connection.send(message.to_vec()).map_err(io::Error::other)?;
+            room -= size;
+        }
+        Ok(())
+    }
+}
+
+impl MessageSender for Sender {
+    fn send(&mut self, outgoing: &mut Outgoing) -> io::Result<()> {
+        let size = outgoing.order().size as u64;
+        let mut acknowledged = 0_u64;
+        while !outgoing.is_over() {
+            self.fill(outgoing, acknowledged)?;
+            match self.socket.poll(Some(STREAM_POLL_INTERVAL))? {
+                Some((_, Event::Acknowledged(number))) => {
+                    acknowledged += 1;
+                    outgoing.handle_arrived(number);
+                    outgoing.record_if_due(acknowledged * size);
+                }
+                Some((_, Event::Closed(reason))) => return Err(closed(reason)),
+                Some(_) => {}
+                None => outgoing.record(acknowledged * size),
+            }
+        }
+        let now = self.socket.now();
+        if let Some(connection) = self.socket.connection(self.id) {
+            self.stats = connection.stats();
+            connection.abort(now, 0);
+        }
+        self.socket.poll(Some(Duration::ZERO)).map(drop)
+    }
+
+    fn statistics(&self) -> io::Result<SenderStatistics> {
+        let sent = self.stats.packets_sent;
+        Ok(SenderStatistics {
+            retransmissions: self.stats.packets_lost as f64 / sent.max(1) as f64,
+            datagrams: Some(sent),
+        })
+    }
+}
+
+struct Receiver {
+    driver: Socket,
+    /// The same socket, for the kernel's counts.
+    socket: UdpSocket,
+    stats: Stats,
+}
+
+impl Receiver {
+    fn new(socket: UdpSocket) -> io::Result<Receiver> {
+        let config = config(Control::default(), DATAGRAM_MOST_BYTES);
+        Ok(Receiver {
+            driver: accepting(socket.try_clone()?, config)?,
+            socket,
+            stats: Stats::default(),
+        })
+    }
+}
+
+impl MessageReceiver for Receiver {
+    fn receive(&mut self, incoming: &mut Incoming, stop: &AtomicBool) -> io::Result<()> {
+        let (mut id, mut until_read) = (None, 0_usize);
+        while !stop.load(Ordering::Acquire) {
+            match self.driver.poll(Some(STREAM_POLL_INTERVAL))? {
+                Some((_, Event::Message(message))) => {
+                    incoming.handle_message(&message, true)?;
+                    until_read = until_read.saturating_sub(message.len().max(MIN_STATISTICS_BYTES));
+                }
+                Some((from, Event::Connected)) => id = Some(from),
+                Some(_) => {}
+                None => {
+                    incoming.nothing_arrived()?;
+                    until_read = 0;
+                }
+            }
+            // The connection will have ended when the receiver is stopped.
+            if until_read == 0
+                && let Some(connection) = id.and_then(|id| self.driver.connection(id))
+            {
+                self.stats = connection.stats();
+                until_read = STATISTICS_BYTES;
+            }
+        }
+        Ok(())
+    }
+
+    fn receive_singly(&self) -> io::Result<()> {
+        random_loss::receive_singly(&self.socket)
+    }
+
+    fn datagrams(&self) -> io::Result<Option<Datagrams>> {
+        Ok(Some(Datagrams {
+            arrived: self.stats.packets_received + self.stats.packets_duplicate,
+            dropped: dropped_datagrams(&self.socket)?.into(),
+        }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn there_is_always_a_next_flight_to_send_while_the_window_lasts() {
+        // In MiB: in flight, waiting to be sent or acknowledged, never sent; how much is queued.
+        let cases = [
+            (0, 0, 0, 4),
+            (1, 4, 3, 0),
+            (3, 5, 2, 1),
+            // Much is lost: most of it waits for its last piece.
+            (3, 9, 0, 3),
+            (3, 9, 3, 0),
+            (20, 31, 0, 1),
+        ];
+        for (in_flight, queued, unsent, expected) in cases {
+            let stats = Stats {
+                bytes_in_flight: in_flight << 20,
+                queued_bytes: queued << 20,
+                unsent_bytes: unsent << 20,
+                ..Stats::default()
+            };
+            assert_eq!(room(&stats), expected << 20, "{stats:?}");
+        }
+    }
+}

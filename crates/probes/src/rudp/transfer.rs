@@ -1,0 +1,105 @@
+//! The parameters on which the two ends of a transfer of messages agree.
+
+use crate::net::congestion_control::CongestionControl;
+use crate::prelude::*;
+use crate::rudp::axes::Control;
+use crate::two_ends::over::{Description, Over};
+use ::rudp::study::RETRY;
+use costof_exchange::transport::Transport;
+use std::io;
+use std::time::Duration;
+
+/// The parameters on which the two ends of a transfer agree.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Transfer {
+    pub(crate) over: Over,
+    pub(crate) size: usize,
+    /// The axis's value: see [`Transfer::in_flight`].
+    pub(crate) window: u64,
+    pub(crate) control: Control,
+    pub(crate) congestion_control: CongestionControl,
+    /// The retransmission timeout of the study's protocol.
+    pub(crate) retry: Duration,
+    /// The share of datagrams that the receiver drops on purpose.
+    pub(crate) lose: f64,
+}
+
+impl Transfer {
+    pub(crate) fn new(over: Over, size: usize) -> Transfer {
+        Transfer {
+            over,
+            size,
+            window: 0,
+            control: Control::Cubic,
+            congestion_control: CongestionControl::Default,
+            retry: RETRY,
+            lose: 0.0,
+        }
+    }
+
+    /// What carries it.
+    pub(super) fn carrier(&self) -> &'static Description {
+        self.over.description()
+    }
+
+    pub(crate) fn controlled(
+        self,
+        window: u64,
+        control: Control,
+        congestion_control: CongestionControl,
+    ) -> Transfer {
+        Transfer { window, control, congestion_control, ..self }
+    }
+
+    /// The most messages in flight; none where the transport itself decides.
+    pub(crate) fn in_flight(&self) -> Option<u64> {
+        let is_fixed = self.carrier().has_rudp_control && self.control == Control::Fixed;
+        let is_counted = self.carrier().fixed_rto.is_some() || is_fixed;
+        match self.window {
+            0 => is_counted.then_some(1),
+            window => Some(window),
+        }
+    }
+
+    /// # Errors
+    /// `Unsupported` where this build does not have it.
+    pub(super) fn open(&self) -> io::Result<Box<dyn Transport>> {
+        (self.carrier().open)(self)
+    }
+
+    pub(crate) fn control_of_rudp(&self) -> ::rudp::Control {
+        match self.control {
+            Control::Cubic => ::rudp::Control::Cubic,
+            Control::Rate => ::rudp::Control::Rate,
+            Control::Fixed => ::rudp::Control::Fixed {
+                messages: self.in_flight().map_or(1, |window| window as u32),
+            },
+        }
+    }
+
+    /// Refuses what this build cannot measure.
+    pub(crate) fn check(&self) -> Result<(), Failure> {
+        self.check_axes()?;
+        match self.carrier().missing {
+            Some(missing) => Err(Failure::unsupported(missing)),
+            None => Ok(()),
+        }
+    }
+
+    /// Refuses what cannot be measured anywhere.
+    pub(crate) fn check_axes(&self) -> Result<(), Failure> {
+        let carrier = self.carrier();
+        let reason = if carrier.datagram_limit.is_some_and(|limit| self.size > limit) {
+            "with stack=study a message is one datagram, and has 65499 B at most (--set size=65499)"
+        } else if !carrier.has_rudp_control && self.control != Control::Cubic {
+            "only rudp has this control (--set control=cubic; TCP and QUIC have --set \
+             congestion_control)"
+        } else if !carrier.has_congestion_control && self.congestion_control.name().is_some() {
+            "only TCP and QUIC have a congestion control of that name (--set \
+             congestion_control=default; rudp has --set control)"
+        } else {
+            return Ok(());
+        };
+        Err(Failure::unsupported(reason))
+    }
+}

@@ -1,0 +1,3 @@
+//! What the probes between two ends share.
+
+pub(crate) mod over;
