@@ -421,7 +421,7 @@ mod tests {
         let second = "no answer for fork of a process that uses 64 MiB";
         assert_eq!(of(&[1]), (None, format!("{takes}; {second}: {why}")));
         let (verdict, sentence) = of(&[0]);
-        assert_eq!(verdict, Some("cannot tell"));
+        assert_eq!(verdict, Some("inconclusive"));
         assert!(sentence.contains(" takes 10.0 ns"), "{sentence}");
         assert!(sentence.ends_with(why), "{sentence}");
         let (_, sentence) = of(&[0, 1]);
@@ -462,7 +462,7 @@ mod tests {
             let named = ("run.jsonl".to_owned(), run.clone());
             question.reply(&costs, named).unwrap().answer
         };
-        assert_eq!(verdict(&run).verdict, Some("cannot tell"));
+        assert_eq!(verdict(&run).verdict, Some("inconclusive"));
         for slow in [1.0, 3.0, 7.0, 2.0] {
             let measured = [20.0, 10.0].map(|ns| [("latency", ns * slow)]);
             launch(&mut run, &[(&rows[0], &measured[0]), (&rows[1], &measured[1])]);
@@ -494,9 +494,9 @@ mod tests {
         };
         assert_eq!(verdict(1.1, 1.3), "yes");
         assert_eq!(verdict(0.7, 0.9), "no");
-        assert_eq!(verdict(0.9, 1.1), "cannot tell");
+        assert_eq!(verdict(0.9, 1.1), "inconclusive");
         let none = worth(&cost(2.0), &cost(1.0), Err("too few".to_owned()));
-        assert_eq!(none.verdict, Some("cannot tell"));
+        assert_eq!(none.verdict, Some("inconclusive"));
         // A change that does not matter is none.
         assert_eq!(verdict(0.97, 1.04), "no");
         assert_eq!(verdict(1.01, 1.04), "no");
