@@ -91,6 +91,9 @@ pub(crate) fn run(table: &'static [&'static Probe], options: &AskOptions) -> Don
     let Some(name) = &options.question else {
         return print(listed()?);
     };
+    if let Some(command) = keywords::own(name).filter(|_| named(name).is_none()) {
+        return print(format!("{command}\n"));
+    }
     if let Some(asked) = studies::find(name)? {
         return asked.answer(table, options);
     }
@@ -159,7 +162,9 @@ fn listed() -> Result<String, Error> {
     let more = "--size, --link and --peer change the question where it names a size or link; --run FILE \
                 answers from a run.";
     let of_studies = "The questions of studies, which take a minute or more; `costof ask 'file cache'` finds one by its words:";
-    for line in [more, of_studies] {
+    let own = "Your own program: `costof time CMD` measures it, and `costof against REV -- PROGRAM` compares it with \
+               another revision.";
+    for line in [own, more, of_studies] {
         let _ = write!(text, "\n{}", wrapped(columns, line, ""));
     }
     text.push('\n');
