@@ -51,7 +51,7 @@ use std::process::ExitCode;
     max_term_width = 100,
     arg_required_else_help = true,
     after_help = "bench/README.md says what each compares and on which definition.\n\n\
-                  Exit codes: 0 every verdict holds; 1 one does not, or is undecided;\n\
+                  Exit codes: 0 every verdict holds; 1 one does not, or is inconclusive;\n\
                   2 the bench could not run; 130 interrupted."
 )]
 struct Cli {

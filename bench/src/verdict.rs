@@ -1,4 +1,4 @@
-//! Whether a bound holds: yes, no, or undecided by what was measured.
+//! Whether a bound holds: yes, no, or inconclusive by what was measured.
 
 use costof_peers::agreement::{Agreement, Band, Placed};
 use costof_stats::{Interval, median, median_interval};
@@ -134,7 +134,7 @@ impl fmt::Display for Verdict {
         match self {
             Verdict::Holds => write!(f, "holds"),
             Verdict::DoesNotHold => write!(f, "does not hold"),
-            Verdict::Undecided(why) => write!(f, "undecided: {why}"),
+            Verdict::Undecided(why) => write!(f, "inconclusive: {why}"),
         }
     }
 }

@@ -52,12 +52,12 @@ use values::{count, export_format, launches, percent, run_file, runs, seconds, t
                   `costof list` shows what can be measured, `costof explain PROBE` how.\n\
                   A probe may be named by an everyday word, such as fsync.\n\
                   @1 is the latest run, @2 the one before: `costof runs` lists them.\n\n\
-                                    Exit codes:\n    \
-                  0  done\n    \
-                  1  a check failed (regression or problem found)\n    \
+                  Exit codes:\n    \
+                  0  done; of a check: everything is decided, and nothing is worse\n    \
+                  1  a check failed: something is significantly worse, or doctor found a problem\n    \
                   2  the command or an input is wrong\n    \
-                  3  nothing could be measured or compared, --require-quiet found a busy machine, or\n       \
-                  qualify leaves a host undecided\n  \
+                  3  a check is inconclusive (0 with --undecided pass), nothing could be measured or\n       \
+                  compared, or --require-quiet found a busy machine\n  \
                   130  interrupted; what was measured is kept"
 )]
 pub(crate) struct Cli {
@@ -94,9 +94,9 @@ pub(crate) enum Command {
     Send(SendOptions),
     /// Show what became better or worse between runs
     Compare(CompareOptions),
-    /// Find the odd hosts of many, from their runs
+    /// Find the outliers among many hosts, from their runs
     Fleet(FleetOptions),
-    /// Judge this host by what the hosts of a fleet cost
+    /// Check this host's health, compared with a fleet of good ones
     Qualify(QualifyOptions),
     /// Show what changed for good over a series of runs
     History(HistoryOptions),
@@ -104,9 +104,9 @@ pub(crate) enum Command {
     Verify(VerifyOptions),
     /// Reproduce a published study. Without arguments: the list
     Study(StudyOptions),
-    /// Turn a run into a page, plots, CSV or Markdown
+    /// Turn a run into a page
     Report(ReportOptions),
-    /// Write a run for another program, or a small file to share
+    /// Write a run as CSV, Markdown or plots, or for another program
     Export(ExportOptions),
     /// Print completions for a shell
     Completions {
@@ -144,42 +144,50 @@ pub(crate) struct Measuring {
     /// More and longer launches, for results to publish
     #[arg(long)]
     pub(crate) full: bool,
-    /// CPUs to measure on, such as 1 or 2,4-6: one-CPU rows stay on the first [default: for each launch one that
-    /// is alone on its core]
+    /// CPUs to measure on, such as 1 or 2,4-6
+    ///
+    /// Rows of one CPU stay on the first one. [default: for each launch one that is alone on its core]
     #[arg(long, value_name = "LIST")]
     pub(crate) cpu: Option<String>,
     /// The seed of every random choice, such as the order of launches [default: a new one]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", hide_short_help = true)]
     pub(crate) seed: Option<u64>,
     /// If another costof is measuring the machine, end instead of waiting
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     pub(crate) no_wait: bool,
     /// Measure up to this much longer, such as 2m, the rows for which the core was never alone for long enough; without it,
     /// for what is left of the announced time, or a tenth more
-    #[arg(long, value_name = "DURATION", value_parser = time)]
+    #[arg(long, value_name = "DURATION", value_parser = time, hide_short_help = true)]
     pub(crate) until_alone: Option<Duration>,
     /// How long a worker may take to answer before it is killed; longer for points that take long
     /// by themselves, and at least 10 s to describe its machine
-    #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = seconds)]
+    #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = seconds, hide_short_help = true)]
     pub(crate) timeout: u64,
 }
 
 /// What to do where a machine is busy before it is measured.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct Quiet {
-    /// Wait up to this long, such as 5m, until no other process uses the machine; then measure anyway
+    /// Wait up to this long for a quiet machine
+    ///
+    /// If other processes still use it then, such as after 5m, it is measured anyway.
     #[arg(long, value_name = "DURATION", value_parser = time)]
     pub(crate) wait_quiet: Option<Duration>,
     /// End with exit code 3 instead of measuring a busy machine; with --wait-quiet, after the wait
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     pub(crate) require_quiet: bool,
 }
 
 /// What `--quick` and `--full` of `costof run` do.
-const QUICK: &str = "A first look: fewer launches, without the points that take long. Without a PROBE: \
-                     the 20 rows that matter most, in about 20 seconds";
-const FULL: &str = "More and longer launches, for results to publish. Without a PROBE: every point of \
-                    every probe";
+const QUICK: [&str; 2] = [
+    "A first look: 20 rows in about 20 seconds",
+    "A first look: fewer launches, without the points that take long. Without a PROBE: the 20 rows that matter most, in \
+     about 20 seconds",
+];
+const FULL: [&str; 2] = [
+    "Everything, with narrow intervals",
+    "More and longer launches, for results to publish. Without a PROBE: every point of every probe",
+];
 
 impl Measuring {
     pub(crate) fn precision(&self) -> Precision {
@@ -200,22 +208,27 @@ impl Measuring {
 pub(crate) struct Chosen {
     /// Launches per point, regardless of the time budget; four times as many halve the width of an
     /// interval [default: up to 20, with --quick up to 6]
-    #[arg(long, value_name = "N", value_parser = launches())]
+    #[arg(long, value_name = "N", value_parser = launches(), hide_short_help = true)]
     pub(crate) launches: Option<u32>,
-    /// Measure for at most this long, such as 30s or 5m; points for which the time is too short are
-    /// left out, and named [default: 50 s, with --quick 15 s, and what long probes need]
+    /// Measure for at most this long, such as 30s or 5m
+    ///
+    /// Points for which the time is too short are left out, and named. [default: 50 s, with --quick 15 s, and what
+    /// long probes need]
     #[arg(long, value_name = "DURATION", value_parser = time, conflicts_with = "launches")]
     pub(crate) budget: Option<Duration>,
-    /// Values for an axis: restricts the probe's own plan to these. Several axes are crossed
+    /// Values of an axis; several axes are crossed
+    ///
+    /// Only these are measured. The other axes have their defaults. With `--set rest=plan` they vary as in the probe's own plan;
+    /// `--set rest=default` alone measures a probe's default point.
     #[arg(long = "set", value_name = "AXIS=V,V…", value_parser = setting)]
     pub(crate) settings: Vec<(String, Vec<String>)>,
-    /// Measure only the named probes, without the points that only predictions need; with --set, the
-    /// other axes have their defaults
+    /// Measure nothing that only predictions need
     #[arg(long)]
     pub(crate) only: bool,
-    /// The path between client and server: loopback, veth, lan, wan, or spelt out, such as
-    /// delay=10ms,loss=1%,up.rate=100Mbit; for copy.send also sink, which has only the sender's half.
-    /// Several links take turns
+    /// The path between two ends: lan, wan, delay=10ms
+    ///
+    /// A name (loopback, veth, lan, wan), or spelt out, such as delay=10ms,loss=1%,up.rate=100Mbit; for copy.send also
+    /// sink, which has only the sender's half. Several links take turns.
     #[arg(long = "link", value_name = "LINK")]
     pub(crate) links: Vec<Link>,
 }
@@ -225,21 +238,22 @@ pub(crate) struct Chosen {
 pub(crate) struct Remote {
     /// The costof to start on ssh: hosts [default: the one in the PATH of a login there if it has this
     /// version, else a static build that is copied there, into ~/.cache/costof]
-    #[arg(long, value_name = "PATH")]
+    #[arg(long, value_name = "PATH", hide_short_help = true)]
     pub(crate) remote_costof: Option<String>,
     /// Remove the copies of costof from ssh: hosts afterwards
-    #[arg(long, conflicts_with = "remote_costof")]
+    #[arg(long, conflicts_with = "remote_costof", hide_short_help = true)]
     pub(crate) clean: bool,
 }
 
 #[derive(Clone, Debug, Default, Args)]
 #[command(
     group(ArgGroup::new("path").args(["links", "peer", "to"])),
-    mut_arg("quick", |quick| quick.help(QUICK)),
-    mut_arg("full", |full| full.help(FULL))
+    mut_arg("quick", |quick| quick.help(QUICK[0]).long_help(QUICK[1])),
+    mut_arg("full", |full| full.help(FULL[0]).long_help(FULL[1]))
 )]
 pub(crate) struct RunOptions {
     /// What to measure: an id (os.syscall), a layer (os), a glob ('*.latency') or a word (fsync)
+    ///
     /// [default: the latency table; with --set, every probe with such an axis]
     #[arg(value_name = "PROBE")]
     pub(crate) probes: Vec<String>,
@@ -251,28 +265,33 @@ pub(crate) struct RunOptions {
     pub(crate) chosen: Chosen,
     #[command(flatten)]
     pub(crate) remote: Remote,
-    /// Where to measure: local, netns:NAME, ssh:HOST, ssh:USER@HOST, ssh:node[01-16,20] or exec:COMMAND
-    /// (which starts a `costof worker`). Each of several hosts measures the same, into a run of its own
+    /// Where: ssh:HOST, ssh:node[01-16], exec:COMMAND
+    ///
+    /// local, netns:NAME, ssh:HOST, ssh:USER@HOST, ssh:node[01-16,20] or exec:COMMAND (which starts a `costof worker`).
+    /// Each of several hosts measures the same, into a run of its own.
     #[arg(long = "on", id = "on", value_name = "HOST")]
     pub(crate) sets: Vec<HostSet>,
     /// The hosts of these sets.
     #[arg(skip)]
     pub(crate) on: Vec<Host>,
     /// Measure on at most this many hosts at the same time
-    #[arg(long, value_name = "N", default_value_t = 64, value_parser = value_parser!(u16).range(1..))]
+    #[arg(long, value_name = "N", default_value_t = 64, value_parser = value_parser!(u16).range(1..),
+          hide_short_help = true)]
     pub(crate) fanout: u16,
     #[command(flatten)]
     pub(crate) peer: Peer,
     /// For net.ping: a host that has no costof, by its name or address, as for ping(8)
-    #[arg(long, value_name = "HOST", conflicts_with_all = ["peer_address", "on"])]
+    #[arg(long, value_name = "HOST", conflicts_with_all = ["peer_address", "on"], hide_short_help = true)]
     pub(crate) to: Option<String>,
-    /// Where to write the run: a file, a folder (DIR/) for one file named after each host, or - for
-    /// standard output, instead of the table
-    /// [default: the history, $XDG_STATE_HOME/costof/runs]
+    /// Where the run goes: a file, or a folder (DIR/)
+    ///
+    /// In a folder, each host has a file named after it. `-` is standard output, instead of the table. [default: the history, $XDG_STATE_HOME/costof/runs]
     #[arg(long, value_name = "FILE|DIR", value_hint = ValueHint::AnyPath,
           conflicts_with = "resume")]
     pub(crate) out: Option<PathBuf>,
-    /// Continue an interrupted run: measure only what is missing
+    /// Continue an interrupted run
+    ///
+    /// Only what is missing is measured.
     #[arg(
         long,
         value_name = "RUN",
@@ -286,18 +305,20 @@ pub(crate) struct RunOptions {
     pub(crate) resume: Option<PathBuf>,
     /// Resume even if costof, the host, the CPU model or the kernel has changed, or if the file names
     /// commands that start workers
-    #[arg(long, requires = "resume")]
+    #[arg(long, requires = "resume", hide_short_help = true)]
     pub(crate) force: bool,
     /// Wait after each launch until the disk has it, so that no power failure costs more than one
     /// [default: after each block]
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     pub(crate) sync: bool,
-    /// Show the points, and the time and space that measuring them takes, without measuring
+    /// Show what is measured, and how long it takes
+    ///
+    /// Nothing is measured. The points are shown, and the time and space that they take.
     #[arg(long, conflicts_with = "resume")]
     pub(crate) dry_run: bool,
     /// Say at the end what changed for good against your earlier runs of the host, as `costof history`
     /// finds it
-    #[arg(long, conflicts_with_all = ["dry_run", "json"])]
+    #[arg(long, conflicts_with_all = ["dry_run", "json"], hide_short_help = true)]
     pub(crate) history: bool,
     #[command(flatten)]
     pub(crate) printing: Printing,
@@ -380,28 +401,40 @@ pub(crate) enum MissingPoint {
     mut_group("Remote", |group| group.requires("interleave"))
 )]
 pub(crate) struct CompareOptions {
-    /// The baseline run and those to compare with it: two runs give a row for each metric, three or
-    /// more give a column for each run [default: the latest run, and of those before it the one that
-    /// has most points in common with it]. With --interleave: what to measure, as for `costof run`
+    /// The baseline run and those to compare with it
+    ///
+    /// Two runs give a row for each metric, three or more give a column for each run. With --interleave: what to
+    /// measure, as for `costof run`. [default: the latest run, and of those before it the one that has most points in
+    /// common with it]
     #[arg(value_name = "RUN|PROBE", value_hint = ValueHint::AnyPath, value_parser = runs())]
     pub(crate) what: Vec<PathBuf>,
-    /// Measure two hosts in turns, launch by launch, and compare the second with the first: hosts as
-    /// for `costof run --on`, such as local and 'exec:/old/costof worker'
+    /// Measure two hosts in turns, and compare the second with the first
+    ///
+    /// They take turns launch by launch. Hosts are as for `costof run --on`, such as local and 'exec:/old/costof
+    /// worker'. --help has the options of a measurement.
     #[arg(long, value_names = ["HOST", "HOST"], num_args = 2)]
     pub(crate) interleave: Vec<Host>,
     /// Compare every metric, not only those that answer the probes' questions
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     pub(crate) all_metrics: bool,
     /// Show all rows, also the unchanged and the inconclusive ones
     #[arg(long)]
     pub(crate) all: bool,
-    /// Begin with PASS, FAIL or CANNOT TELL and the reason; end with exit code 1 if anything surely
-    /// became worse by more than this many percent, and with 3 if a row could not show that. Without
-    /// it, 5 % is the smallest change that matters
+    /// Fail if anything is significantly more than this many percent worse
+    ///
+    /// The output begins with PASS, FAIL or INCONCLUSIVE and the reason. The exit code is 1 if anything is significantly
+    /// more than this many percent worse, and 3 if a row could not show that. Without it, 5 % is the smallest change
+    /// that matters.
     #[arg(long, value_name = "PERCENT", value_parser = percent, allow_negative_numbers = true)]
     pub(crate) threshold: Option<f64>,
-    /// What --threshold does if a point no longer has a number; `warn` leaves it undecided
-    #[arg(long, value_name = "WHAT", default_value = "warn", requires = "threshold")]
+    /// What --threshold does if a point no longer has a number; `warn` leaves it inconclusive
+    #[arg(
+        long,
+        value_name = "WHAT",
+        default_value = "warn",
+        requires = "threshold",
+        hide_short_help = true
+    )]
     pub(crate) missing: MissingPoint,
     #[command(flatten)]
     pub(crate) gate: Gate,
@@ -427,11 +460,7 @@ pub(crate) struct CompareOptions {
 #[derive(Debug, Args)]
 #[command(
     after_help = "Tools: perf, sysbench, stress-ng, mbw, fio, iperf3, sockperf, ping, lmbench. \
-                        For a tool that is not installed, the output names its Debian package.\n\n\
-                        Exit codes: 0 everything that could be compared was compared; 1 with \
-                        --threshold, a ratio is surely further off than that, or an installed tool \
-                        gave no number; 3 nothing could be compared or, \
-                        with --threshold, not everything could be decided."
+                        For a tool that is not installed, the output names its Debian package."
 )]
 pub(crate) struct VerifyOptions {
     /// What to compare: tools (perf), or probes by id (os.syscall), layer (os) or glob [default: all]
@@ -463,27 +492,29 @@ pub(crate) struct VerifyOptions {
 }
 
 #[derive(Debug, Args)]
+#[command(
+    after_help = "`costof export` writes CSV, Markdown, plots, and the formats of other programs."
+)]
 pub(crate) struct ReportOptions {
     /// The run: a file, or @1 for the latest one, @2 for the one before [default: the latest]
     #[arg(value_name = "RUN", value_hint = ValueHint::FilePath, value_parser = run_file())]
     pub(crate) file: Option<PathBuf>,
-    /// Write the page to this file, which needs no network. Without any of these options the page
-    /// goes into the current folder, named after the run file
+    /// Write the page to this file, which needs no network [default: named after the run, in this folder]
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) html: Option<PathBuf>,
-    /// Write a handout for a course to this file: one sheet of paper with the machine, the numbers
-    /// everyone should know, and three questions to discuss
+    /// Write a handout for a course to this file
+    ///
+    /// It is one sheet of paper with the machine, the numbers everyone should know, and three questions to discuss.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) handout: Option<PathBuf>,
-    /// Write every plot as SVG into this folder, for a paper; of a study's run, the study's plots too
-    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    /// The same as `costof export --format svg --out DIR`
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, hide_short_help = true)]
     pub(crate) svg: Option<PathBuf>,
-    /// Write CSV. Into a file: a row for each point and metric. Into a folder (an existing one, or a
-    /// name that ends in /): a file for each point with all that its launches measured, and a summary
-    #[arg(long, value_name = "FILE|DIR", value_hint = ValueHint::AnyPath)]
+    /// The same as `costof export --format csv --out FILE`, and for a folder --format csv-launches
+    #[arg(long, value_name = "FILE|DIR", value_hint = ValueHint::AnyPath, hide_short_help = true)]
     pub(crate) csv: Option<PathBuf>,
-    /// Print the table as Markdown, for a README or an issue
-    #[arg(long)]
+    /// The same as `costof export --format markdown`
+    #[arg(long, hide_short_help = true)]
     pub(crate) markdown: bool,
     /// Leave out host names, addresses and the command line
     #[arg(long)]
@@ -492,18 +523,20 @@ pub(crate) struct ReportOptions {
 
 #[derive(Debug, Args)]
 pub(crate) struct ExportOptions {
-    /// The run: a file, or @1 for the latest one, @2 for the one before. The formats otava and superbench
-    /// take several
-    #[arg(value_name = "RUN|FOLDER", value_hint = ValueHint::AnyPath, value_parser = runs(), required = true)]
+    /// The run: a file, or @1 for the latest one, @2 for the one before [default: the latest]
+    ///
+    /// The formats otava and superbench take several.
+    #[arg(value_name = "RUN|FOLDER", value_hint = ValueHint::AnyPath, value_parser = runs())]
     pub(crate) files: Vec<PathBuf>,
-    /// Write for another program [default: a run file]
+    /// How to write it [default: a run file without its launches, which is small]
     #[arg(long, value_parser = export_format())]
     pub(crate) format: Option<&'static Format>,
-    /// Every metric of each point, not only the one that answers its probe's question
+    /// For another program: every metric of each point, not only the one that answers its probe's question
     #[arg(long, requires = "format")]
     pub(crate) all_metrics: bool,
-    /// Write into this file, or into this folder if it exists or its name ends in /; what was there stays
-    /// whole until it is replaced
+    /// Write into this file, or folder if it exists or its name ends in / [default: standard output]
+    ///
+    /// What was there stays whole until it is replaced.
     #[arg(long, value_name = "FILE|DIR", value_hint = ValueHint::AnyPath)]
     pub(crate) out: Option<PathBuf>,
     /// Leave out host names, addresses and the command line
@@ -526,7 +559,7 @@ pub(crate) struct FleetOptions {
     /// Save what these hosts cost, for `costof qualify --against FILE` on another host
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) save: Option<PathBuf>,
-    /// End with exit code 1 if a host is odd, and with 3 if a host is undecided
+    /// End with exit code 1 if a host is odd, and with 3 if a host is inconclusive
     #[arg(long)]
     pub(crate) fail_odd: bool,
     #[command(flatten)]

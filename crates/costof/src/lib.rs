@@ -75,7 +75,7 @@ fn execute(table: &'static [&'static Probe], matches: &ArgMatches) -> Done {
         Command::Verify(options) => commands::verify::run(table, &options),
         Command::Study(options) => commands::study::run(table, &options),
         Command::Report(options) => commands::report::run(table, &options),
-        Command::Export(options) => commands::export::run(&options),
+        Command::Export(options) => commands::export::run(table, &options),
         Command::Completions { shell } => commands::help::completions(shell),
         Command::Man => commands::help::man(),
         Command::Version => commands::help::version(),

@@ -22,7 +22,7 @@ use costof_model::probe_info::ProbeInfo;
 use costof_model::rows::{Block, Earlier, Hosts, Plan};
 use costof_model::unit::Unit;
 use costof_report::known;
-use request::Request;
+use request::{Request, Rest};
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 /// The machine that a plan is for.
@@ -196,12 +196,15 @@ fn probe_plan(
     let mut points = Vec::new();
     if request.headlines_only {
         points = headline_points(info, &headlines, links);
-    } else if settings.is_empty() {
+    } else if settings.is_empty() && request.rest != Some(Rest::Default) {
         points = own_points(probe, &headlines, paths)?;
     } else {
-        let crossed = plan::points(info, &settings).map_err(wrong)?;
+        let crossed = match settings.is_empty() {
+            true => vec![info.defaults()],
+            false => plan::points(info, &settings).map_err(wrong)?,
+        };
         points.extend(over(info, &crossed, links));
-        if !request.only {
+        if request.rest == Some(Rest::Plan) {
             let own = own_points(probe, &headlines, paths)?;
             let mut kept = plan::restricted(info, &own, &settings).map_err(wrong)?;
             // A value that is set may not go with another one of the plan.

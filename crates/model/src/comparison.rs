@@ -114,6 +114,7 @@ pub enum Verdict {
     NoDifference,
     /// No difference was found, but a change as large as [`Comparison::matters`] could have been
     /// missed.
+    #[serde(rename = "inconclusive")]
     CannotTell,
 }
 

@@ -113,6 +113,7 @@ pub enum Verdict {
     /// It surely deviates, in both directions.
     Different,
     /// Its own noise, or too few hosts or rows, hide what the others could have shown.
+    #[serde(rename = "inconclusive")]
     Undecided,
     /// No deviation was found.
     Normal,
@@ -140,7 +141,7 @@ impl Verdict {
             Verdict::Slower => "slower",
             Verdict::Faster => "faster",
             Verdict::Different => "different",
-            Verdict::Undecided => "undecided",
+            Verdict::Undecided => "inconclusive",
             Verdict::Normal => "normal",
         }
     }

@@ -23,6 +23,7 @@ pub enum Verdict {
     /// It is worse than hosts that belong.
     Fail,
     /// Neither is shown.
+    #[serde(rename = "inconclusive")]
     Undecided,
 }
 
@@ -32,7 +33,7 @@ impl Verdict {
         match self {
             Verdict::Pass => "PASS",
             Verdict::Fail => "FAIL",
-            Verdict::Undecided => "UNDECIDED",
+            Verdict::Undecided => "INCONCLUSIVE",
         }
     }
 }
@@ -54,7 +55,7 @@ pub struct Qualified {
     pub launches: u32,
     /// How much longer it takes until the rows are decided that more launches can decide.
     pub seconds_left: f64,
-    /// The judged rows: those that failed, those that are undecided, those that passed.
+    /// The judged rows: those that failed, those that are inconclusive, those that passed.
     pub rows: Vec<JudgedRow>,
     /// The rows that were not judged.
     pub left_out: Vec<LeftOut>,

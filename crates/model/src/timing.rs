@@ -170,6 +170,7 @@ pub enum Judgement {
     /// More than the threshold worse, for certain.
     Worse,
     /// Neither.
+    #[serde(rename = "inconclusive")]
     Undecided,
 }
 

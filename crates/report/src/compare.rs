@@ -131,7 +131,7 @@ pub(crate) fn word(verdict: Verdict) -> &'static str {
         Verdict::Better => "better",
         Verdict::Differs => "differs",
         Verdict::NoDifference => "unchanged",
-        Verdict::CannotTell => "cannot tell",
+        Verdict::CannotTell => "inconclusive",
     }
 }
 
@@ -212,7 +212,7 @@ pub(crate) fn headline(comparison: &Comparison) -> String {
         (Verdict::Better, "better".to_owned()),
         (Verdict::Differs, "different".to_owned()),
         (Verdict::NoDifference, format!("unchanged within {}", share(comparison.matters))),
-        (Verdict::CannotTell, "cannot tell".to_owned()),
+        (Verdict::CannotTell, "inconclusive".to_owned()),
     ];
     let counts = meanings.map(|(verdict, meaning)| (count(comparison, verdict), meaning));
     let refused = [(comparison.refused.len(), "not compared".to_owned())];
@@ -392,9 +392,9 @@ pub(crate) mod tests {
         );
         let few = Compared { cause: Some(Cause::FewLaunches), ..blind() };
         let some = of(vec![blind(), blind(), few, row("a.worse", 1.1, 0.0, Verdict::Worse)]);
-        assert_eq!(headline(&some), "1 worse, 3 cannot tell");
+        assert_eq!(headline(&some), "1 worse, 3 inconclusive");
         let text = compared(&some, &run(), false, usize::MAX);
-        assert!(text.starts_with("1 worse, 3 cannot tell\n"), "{text}");
+        assert!(text.starts_with("1 worse, 3 inconclusive\n"), "{text}");
         let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
         let count =
             "3 rows are inconclusive: a change of 5 % could be missed. Main cause: noise (2 of 3).";

@@ -1,5 +1,5 @@
-//! Runs in the formats of other programs: one file a format. Each has the medians, and their 95 % intervals
-//! where the format has a place for them.
+//! Runs in every format but pages. Those of other programs have a file here each, with the medians, and their 95 %
+//! intervals where the format has a place for them.
 
 mod bencher;
 mod github;
@@ -9,6 +9,7 @@ mod reframe;
 mod superbench;
 
 use crate::rows::Rows;
+use crate::{csv, markdown, plots};
 use costof_model::metric::Estimate;
 use costof_model::rows::PointRow;
 use costof_model::run_file::Run;
@@ -17,55 +18,108 @@ use serde::Serialize;
 /// A file: its name and its text.
 pub type File = (String, String);
 
-/// A format of another program.
+/// A format.
 #[derive(Debug)]
 pub struct Format {
-    /// Its name: that of the program.
+    /// Its name; of another program's format, that of the program.
     pub name: &'static str,
-    /// What reads it, in one line.
+    /// What it is, or what reads it, in one line.
     pub about: &'static str,
     /// Whether several runs can be one export.
     pub takes_many: bool,
+    /// Whether it is a folder, however many files it has.
+    pub is_folder: bool,
+    /// Whether it has one metric of each point, or all of them if asked.
+    pub chooses_metrics: bool,
     write: fn(&[Run], &[Vec<Value<'_>>]) -> Vec<File>,
 }
 
+/// The name of the format of plots. The plots of a study come from the study.
+pub const SVG: &str = "svg";
+
+/// The format of this name.
+pub fn format(name: &str) -> Option<&'static Format> {
+    FORMATS.iter().find(|format| format.name == name)
+}
+
+/// A format of costof's own.
+const OWN: Format = Format {
+    name: "",
+    about: "",
+    takes_many: false,
+    is_folder: false,
+    chooses_metrics: false,
+    write: |_, _| Vec::new(),
+};
+
+/// A format of another program.
+const OTHERS: Format = Format { chooses_metrics: true, ..OWN };
+
 /// The formats.
-pub static FORMATS: [Format; 6] = [
+pub static FORMATS: [Format; 10] = [
+    Format {
+        name: "csv",
+        about: "CSV: a row for each point and metric",
+        write: |runs, _| vec![("values.csv".to_owned(), csv::summary(&runs[0]))],
+        ..OWN
+    },
+    Format {
+        name: "csv-launches",
+        about: "CSV in a folder: for each point a file with all that its launches measured, and a summary",
+        is_folder: true,
+        write: |runs, _| csv::files(&runs[0]),
+        ..OWN
+    },
+    Format {
+        name: "markdown",
+        about: "the latency table as Markdown, for a README or an issue",
+        write: |runs, _| vec![("table.md".to_owned(), markdown::table(&runs[0]))],
+        ..OWN
+    },
+    Format {
+        name: SVG,
+        about: "every plot as SVG in a folder, for a paper; of a study's run, the study's plots too",
+        is_folder: true,
+        write: |runs, _| plots::svg(&runs[0]),
+        ..OWN
+    },
     Format {
         name: "prometheus",
         about: "the text format of Prometheus, for node_exporter's textfile collector",
-        takes_many: false,
         write: |runs, values| vec![prometheus::file(&runs[0], &values[0])],
+        ..OTHERS
     },
     Format {
         name: "bencher",
         about: "Bencher Metric Format (JSON)",
-        takes_many: false,
         write: |_, values| vec![bencher::file(&values[0])],
+        ..OTHERS
     },
     Format {
         name: "github-action-benchmark",
         about: "two JSON files, for customSmallerIsBetter and customBiggerIsBetter",
-        takes_many: false,
         write: |_, values| github::files(&values[0]),
+        ..OTHERS
     },
     Format {
         name: "otava",
         about: "a CSV file with a row for each run, and otava.yaml, for Apache Otava",
         takes_many: true,
         write: |runs, values| otava::files(runs, values),
+        ..OTHERS
     },
     Format {
         name: "superbench",
         about: "JSON lines for SuperBench's `sb result`: a line for each run",
         takes_many: true,
         write: |runs, values| vec![superbench::file(runs, values)],
+        ..OTHERS
     },
     Format {
         name: "reframe",
         about: "a ReFrame test that measures the same probes, with this run as the reference",
-        takes_many: false,
         write: |runs, values| vec![reframe::file(&runs[0], &values[0])],
+        ..OTHERS
     },
 ];
 
@@ -138,11 +192,17 @@ mod tests {
         let mut run = run_without_facts();
         run.points = vec![sized_row("a.x", 1, 5.0), sized_row("a.x", 2, 7e9)];
         run.points[1].point.link = "an \"odd\\\nlink".into();
-        for format in &FORMATS {
+        // Plots have no numbers to find, and these rows no launches.
+        let with_numbers =
+            FORMATS.iter().filter(|format| format.chooses_metrics || format.name == "csv");
+        for format in with_numbers {
             let files = format.files(std::slice::from_ref(&run), true);
             let text: String = files.into_iter().map(|(_, text)| text).collect();
-            let is_in_seconds = format.name == "prometheus";
-            let numbers = if is_in_seconds { ["5e-9", "7.0"] } else { ["5.0", "7000000000.0"] };
+            let numbers = match format.name {
+                "prometheus" => ["5e-9", "7.0"],
+                "csv" => ["5,", "7000000000,"],
+                _ => ["5.0", "7000000000.0"],
+            };
             for number in numbers {
                 assert!(text.contains(number), "{}: {text}", format.name);
             }

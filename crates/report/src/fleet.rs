@@ -180,7 +180,7 @@ fn of_cohort(at: usize, cohort: &Cohort) -> Vec<Part> {
 
 /// The word of a verdict, in a column of such words.
 fn label(verdict: Verdict) -> String {
-    format!("{:9}", verdict.word())
+    format!("{:12}", verdict.word())
 }
 
 /// How many hosts a cohort has, what they have in common, and how many are odd.
@@ -199,7 +199,7 @@ fn head(cohort: &Cohort) -> String {
     format!("{hosts}{facts}, {rows}: {odd_count}")
 }
 
-/// Why hosts of a cohort are undecided.
+/// Why hosts of a cohort are inconclusive.
 fn undecided(cohort: &Cohort) -> String {
     if cohort.rows.is_empty() {
         let enough = "five hosts must have a row of grade A to C for it to be judged";

@@ -29,7 +29,7 @@ pub fn text(of: &Qualified, columns: usize) -> String {
         counted(of.launches, "launch"),
         counted(of.hosts, "host")
     );
-    let rows = [(Verdict::Fail, "failed"), (Verdict::Undecided, "open")];
+    let rows = [(Verdict::Fail, "failed"), (Verdict::Undecided, "inconclusive")];
     let rows = rows.into_iter().flat_map(|(verdict, word)| {
         let rows = of.rows.iter().filter(move |row| row.verdict == verdict);
         let rows = rows.map(|row| format!("{word}: {}", of_row(row)));
@@ -54,7 +54,7 @@ pub fn reason(of: &Qualified) -> String {
         },
         (Verdict::Pass, _) => format!("none of {} is {change} worse", counted(all, "row")),
         _ => format!(
-            "{} of {} are open, {} are not {change} worse",
+            "{} of {} are inconclusive, {} are not {change} worse",
             count(Verdict::Undecided),
             counted(all, "row"),
             count(Verdict::Pass)

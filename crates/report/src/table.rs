@@ -25,11 +25,19 @@ struct Column {
 
 const COLUMNS: [Column; 5] = [
     Column { heading: "measured", align: Right, from_width: 0, cell: measured },
-    Column { heading: "95 % interval", align: Right, from_width: 120, cell: interval_of },
+    Column {
+        heading: "95 % interval",
+        align: Right,
+        from_width: INTERVAL_FROM_WIDTH,
+        cell: interval_of,
+    },
     Column { heading: "predicted", align: Right, from_width: 160, cell: prediction },
     Column { heading: "cycles", align: Right, from_width: CYCLES_FROM_WIDTH, cell: cycles },
     Column { heading: "grade", align: Left, from_width: 0, cell: |row| row.grade.to_string() },
 ];
+
+/// A narrower terminal does not show intervals.
+const INTERVAL_FROM_WIDTH: usize = 120;
 
 /// A narrower terminal does not show cycles.
 pub(crate) const CYCLES_FROM_WIDTH: usize = 160;
@@ -47,8 +55,12 @@ pub(crate) fn points(run: &Run, style: Style) -> String {
     let columns: Vec<_> = unnamed.into_iter().chain(shown).collect();
     let headings = columns.iter().map(|(heading, align, _)| (*heading, *align));
     let mut grid = Grid::new(headings);
+    let has_intervals = style.columns() >= INTERVAL_FROM_WIDTH;
     for (row, name) in rows.iter().zip(names) {
-        let cells = COLUMNS.iter().map(|column| (column.cell)(row));
+        let mut cells = COLUMNS.map(|column| (column.cell)(row));
+        if !has_intervals {
+            cells[0] = measured_with_range(row);
+        }
         grid.add(name.into_iter().chain(cells));
     }
     let from_widths: Vec<usize> = columns.iter().map(|(.., from)| *from).collect();
@@ -107,19 +119,28 @@ fn painted(line: &str, row: Option<&PointRow>) -> String {
 /// Shown if a cost is below the resolution of the clock.
 const BELOW_RESOLUTION: &str = "below resolution";
 
-/// The median of the probe's primary metric, or what is known without a usable interval.
+/// The median of the probe's primary metric, or what is known without a usable interval. The interval, if there is
+/// one, stands beside it.
 pub(crate) fn measured(row: &PointRow) -> String {
+    shown(row, |_, _| " (shared)".to_owned())
+}
+
+/// As [`measured`], for where the interval is not shown: that of a shared core is as important as the median.
+pub(crate) fn measured_with_range(row: &PointRow) -> String {
+    shown(row, |estimate, ends| format!(" (shared, {})", names::shown_range(estimate, ends)))
+}
+
+/// The median, marked if it has an interval and is of a shared core.
+fn shown(row: &PointRow, mark: impl Fn(&Estimate, (f64, f64)) -> String) -> String {
     let Some(estimate) = row.primary() else {
         return BELOW_RESOLUTION.to_owned();
     };
-    let shown = names::shown_median(estimate);
-    let selection = estimate.core.map(|core| core.selection);
-    match estimate.usable_interval() {
-        Some(ends) if selection == Some(Selection::Shared) => {
-            format!("{shown} (shared, {})", names::shown_range(estimate, ends))
-        }
-        _ => shown,
+    let mut shown = names::shown_median(estimate);
+    let is_shared = estimate.core.is_some_and(|core| core.selection == Selection::Shared);
+    if let Some(ends) = estimate.usable_interval().filter(|_| is_shared) {
+        shown += &mark(estimate, ends);
     }
+    shown
 }
 
 /// The interval, `109 ns – 113 ns`; empty if it is not usable.
@@ -179,11 +200,11 @@ pub(crate) fn cycles(row: &PointRow) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use costof_model::rows::EndRow;
+    use costof_model::rows::{Block, EndRow};
     use costof_model::testing::run_without_facts;
 
     #[test]
-    fn a_number_of_a_shared_core_has_its_interval_beside_it() {
+    fn a_number_of_a_shared_core_shows_its_interval_once() {
         let mut row = costof_model::testing::row("os.syscall", Default::default(), 229.0);
         row.metrics[0].ci95 = Some((213.0, 241.0));
         row.metrics[0].core = Some(costof_model::metric::CoreShare {
@@ -193,7 +214,16 @@ mod tests {
             shared_median: Some(229.0),
             alone_by_ratio: None,
         });
-        assert_eq!(measured(&row), "229 ns (shared, 213–241 ns)");
+        assert_eq!(measured_with_range(&row), "229 ns (shared, 213–241 ns)");
+        assert_eq!(measured(&row), "229 ns (shared)");
+        let mut run = run_without_facts();
+        run.points = vec![row.clone()];
+        let block = Block { points: vec![row.point.clone()], ..Block::default() };
+        run.run.plan.blocks = vec![block];
+        for width in [Some(80), Some(119), Some(120), None] {
+            let text = points(&run, Style { width, ..Style::default() });
+            assert_eq!(text.matches("213").count(), 1, "{width:?}: {text}");
+        }
         row.metrics[0].ci95 = Some((21.3, 2410.0));
         assert!(measured(&row).starts_with("too noisy: "), "{}", measured(&row));
         if let Some(core) = &mut row.metrics[0].core {

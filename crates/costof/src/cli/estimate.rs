@@ -16,8 +16,10 @@ pub(crate) struct EstimateOptions {
     /// The sum: numbers, probes, + * / ( ), and max(a, b) for things that happen at the same time
     #[arg(required = true, value_name = "EXPRESSION")]
     pub(crate) expression: Vec<String>,
-    /// Take the costs from this run [default: of the latest 30 runs of this machine, the one in which the cost has
-    /// the best grade, and of several the newest]
+    /// Take the costs from this run
+    ///
+    /// [default: of the latest 30 runs of this machine, the one in which the cost has the best grade, and of several the
+    /// newest]
     #[arg(long, value_name = "RUN", value_hint = ValueHint::FilePath, value_parser = run_file())]
     pub(crate) run: Option<PathBuf>,
     /// First measure the points that no run has with a usable interval and a grade better than D

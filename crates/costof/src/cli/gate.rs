@@ -2,7 +2,18 @@
 
 use clap::{Args, ValueEnum};
 
-/// What a check does that cannot be decided.
+/// The exit codes of every check, short and long.
+pub(super) const EXIT_CODES: [&str; 2] = [
+    "Exit codes: 0 within the threshold, 1 worse, 2 an error, 3 inconclusive",
+    "Exit codes of a check:\n    \
+       0  everything is decided, and within the threshold\n    \
+       1  something is significantly worse\n    \
+       2  the command or an input is wrong\n    \
+       3  inconclusive (0 with --undecided pass), or nothing could be measured or compared\n  \
+     130  interrupted",
+];
+
+/// What a check does that is inconclusive.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Undecided {
     /// It ends with exit code 3
@@ -14,7 +25,15 @@ pub(crate) enum Undecided {
 
 #[derive(Clone, Debug, Args)]
 pub(crate) struct Gate {
-    /// Exit status when the result is inconclusive: nothing is significantly worse, but not everything could be decided
-    #[arg(long, value_name = "WHAT", default_value = "fail")]
+    /// What an inconclusive result does: fail (exit code 3) or pass (0)
+    ///
+    /// A result is inconclusive if nothing is significantly worse, but not everything could be decided.
+    #[arg(
+        long,
+        value_name = "WHAT",
+        default_value = "fail",
+        hide_possible_values = true,
+        hide_short_help = true
+    )]
     pub(crate) undecided: Undecided,
 }

@@ -8,17 +8,17 @@ use std::net::IpAddr;
 /// The other peer, where that has a host of its own; with `--link`, where it listens.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct Peer {
-    /// Where the other peer, the server or receiver, runs
+    /// Where the server or receiver runs
     #[arg(id = "peer", long = "peer", value_name = "HOST")]
     pub(crate) host: Option<Host>,
     /// The address at which the other peer listens, such as fd00:c057::1 over a link that costof
     /// makes [default: loopback, the one that ssh connected to, or the host's first]
     #[arg(id = "peer_address", long = "peer-address", value_name = "ADDRESS",
-          requires = "path", value_parser = address)]
+          requires = "path", value_parser = address, hide_short_help = true)]
     pub(crate) address: Option<IpAddr>,
     /// The ports on which the other peer may listen, if a firewall is in the way
     #[arg(id = "peer_port", long = "peer-port", value_name = "FIRST-LAST", requires = "peer",
-          conflicts_with = "links", value_parser = ports)]
+          conflicts_with = "links", value_parser = ports, hide_short_help = true)]
     pub(crate) ports: Option<(u16, u16)>,
     /// CPUs for the other peer, as --cpu is for the first one
     #[arg(
@@ -26,7 +26,8 @@ pub(crate) struct Peer {
         long = "peer-cpu",
         value_name = "LIST",
         requires = "peer",
-        conflicts_with = "links"
+        conflicts_with = "links",
+        hide_short_help = true
     )]
     pub(crate) cpu: Option<String>,
 }

@@ -10,7 +10,6 @@ use std::time::Duration;
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Exit codes: 0 pass; 1 fail; 3 undecided, or nothing could be measured.",
     mut_arg("quick", |quick| quick.hide(true)),
     mut_arg("full", |full| full.hide(true)),
     mut_arg("until_alone", |until_alone| until_alone.hide(true))
@@ -22,17 +21,19 @@ pub(crate) struct QualifyOptions {
     /// How long to measure at most; it stops as soon as it is decided
     #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = time)]
     pub(crate) budget: Duration,
-    /// The change that matters: rows in which hosts differ too much to show it are not judged
+    /// The change that matters
+    ///
+    /// Rows in which hosts differ too much to show it are not judged.
     #[arg(long, value_name = "PERCENT", default_value = "5", value_parser = change)]
     pub(crate) change: f64,
     /// The producer's risk: how often a host like those of the reference may fail
-    #[arg(long, value_name = "PERCENT", default_value = "5", value_parser = risk)]
+    #[arg(long, value_name = "PERCENT", default_value = "5", value_parser = risk, hide_short_help = true)]
     pub(crate) producer_risk: f64,
     /// The consumer's risk: how often a host that is worse by the change in a row may pass that row
-    #[arg(long, value_name = "PERCENT", default_value = "10", value_parser = risk)]
+    #[arg(long, value_name = "PERCENT", default_value = "10", value_parser = risk, hide_short_help = true)]
     pub(crate) consumer_risk: f64,
     /// The reference's cohort with this number [default: the one with this host's facts]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", hide_short_help = true)]
     pub(crate) cohort: Option<usize>,
     #[command(flatten)]
     pub(crate) gate: Gate,

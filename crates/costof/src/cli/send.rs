@@ -16,33 +16,37 @@ use std::time::Duration;
                         `costof explain copy.send` says what is sent and measured, and how; of rudp\n\
                         and study-datagrams, `costof explain rudp.loss`.")]
 pub(crate) struct SendOptions {
-    /// Listen, until Ctrl-C: HOST:PORT (an IPv6 address in brackets, port 0 for any), or unix:PATH
+    /// Listen at HOST:PORT or unix:PATH, until Ctrl-C
+    ///
+    /// An IPv6 address stands in brackets; port 0 is any.
     #[arg(long, value_name = "ADDR")]
     pub(crate) listen: Option<Address>,
     /// Send to the receiver that listens there
     #[arg(long, value_name = "ADDR")]
     pub(crate) to: Option<Address>,
-    /// Connections without this token are refused [default: COSTOF_TOKEN or a file; a receiver
-    /// generates one and prints it]
+    /// Connections without this token are refused
+    ///
+    /// [default: COSTOF_TOKEN or a file; a receiver generates one and prints it]
     #[arg(long, value_name = "TOKEN", value_parser = token)]
     pub(crate) token: Option<String>,
     /// The file that holds the token; a receiver creates it if it does not exist, and removes it when
     /// it ends
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "token")]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "token",
+          hide_short_help = true)]
     pub(crate) token_file: Option<PathBuf>,
     /// Accept every sender, without a token
-    #[arg(long, conflicts_with_all = ["to", "token", "token_file"])]
+    #[arg(long, conflicts_with_all = ["to", "token", "token_file"], hide_short_help = true)]
     pub(crate) open: bool,
     /// How many senders may connect at a time
     #[arg(long, value_name = "N", conflicts_with = "to", default_value = "16",
-          value_parser = value_parser!(u16).range(1..=256))]
+          value_parser = value_parser!(u16).range(1..=256), hide_short_help = true)]
     pub(crate) max_clients: u16,
     /// The ports on which messages may arrive, if a firewall is in the way
-    #[arg(long, value_name = "FIRST-LAST", conflicts_with = "to", value_parser = ports)]
+    #[arg(long, value_name = "FIRST-LAST", conflicts_with = "to", value_parser = ports, hide_short_help = true)]
     pub(crate) data_port: Option<(u16, u16)>,
     /// How many bytes of datagrams may wait at the receiver (SO_RCVBUF; net.core.rmem_max bounds it)
     /// [default: net.core.rmem_default]
-    #[arg(long, value_name = "BYTES", conflicts_with = "to", value_parser = bytes)]
+    #[arg(long, value_name = "BYTES", conflicts_with = "to", value_parser = bytes, hide_short_help = true)]
     pub(crate) receive_buffer: Option<u64>,
     #[command(flatten)]
     pub(crate) axes: SendAxes,
@@ -65,8 +69,9 @@ pub(crate) struct SendingOptions {
     /// End after this time, such as 500ms or 1min [default without --count: 10s]
     #[arg(long, value_name = "TIME", conflicts_with = "listen", value_parser = time)]
     pub(crate) duration: Option<Duration>,
-    /// A value for any axis of copy.send, such as source=cold; with --over rudp and
-    /// study-datagrams, of rudp.loss, such as control=rate
+    /// A value for any axis of copy.send, such as source=cold
+    ///
+    /// With --over rudp and study-datagrams, of rudp.loss, such as control=rate.
     #[arg(long = "set", value_name = "AXIS=V", conflicts_with = "listen", value_parser = setting)]
     pub(crate) settings: Vec<(String, Vec<String>)>,
 }
@@ -77,12 +82,13 @@ pub(crate) struct SendingOptions {
 pub(crate) struct DatagramOptions {
     /// How many messages may be in flight; 0: as many as rudp allows, and one by study-datagrams
     /// [default: 10; of study-datagrams, as many as the receiver's usual queue of 208 KiB holds]
-    #[arg(long, value_name = "N", conflicts_with = "listen", value_parser = count(0_u64, 4096))]
+    #[arg(long, value_name = "N", conflicts_with = "listen", value_parser = count(0_u64, 4096),
+          hide_short_help = true)]
     pub(crate) window: Option<u64>,
     /// After how long study-datagrams retransmits what was not answered [default: 1s]
-    #[arg(long, value_name = "TIME", conflicts_with = "listen", value_parser = time)]
+    #[arg(long, value_name = "TIME", conflicts_with = "listen", value_parser = time, hide_short_help = true)]
     pub(crate) retry: Option<Duration>,
     /// The share of the datagrams that the receiver drops, such as 10%
-    #[arg(long, value_name = "PERCENT", conflicts_with = "listen", value_parser = percent)]
+    #[arg(long, value_name = "PERCENT", conflicts_with = "listen", value_parser = percent, hide_short_help = true)]
     pub(crate) drop: Option<f64>,
 }

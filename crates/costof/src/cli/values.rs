@@ -10,7 +10,7 @@ use costof_measure::schedule::{LEAST_LAUNCHES, MOST_LAUNCHES};
 use costof_model::axis::{Axis, AxisValue, Domain};
 use costof_model::unit::{parse_bytes, parse_count};
 use costof_probes::interactive;
-use costof_report::export::{FORMATS, Format};
+use costof_report::export::{self, FORMATS, Format};
 use std::fmt::Display;
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -58,6 +58,7 @@ impl Args for SendAxes {
                 .value_parser(axis_value(axis))
                 .help(axis.about.to_string())
                 .requires("to")
+                .hide_short_help(!["primitive", "size", "over"].contains(&name))
                 .help_heading(SENDING);
             Some(option)
         }))
@@ -91,8 +92,7 @@ fn axis_value(axis: &'static Axis) -> ValueParser {
 pub(super) fn export_format() -> impl TypedValueParser<Value = &'static Format> {
     let formats = FORMATS.iter();
     let words = formats.map(|format| PossibleValue::new(format.name).help(format.about));
-    PossibleValuesParser::new(words)
-        .try_map(|name| FORMATS.iter().find(|format| format.name == name).ok_or("no such format"))
+    PossibleValuesParser::new(words).try_map(|name| export::format(&name).ok_or("no such format"))
 }
 
 /// A run: the path of its file, or of a folder that has no other run, or its number in the history.

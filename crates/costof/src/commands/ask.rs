@@ -91,6 +91,9 @@ pub(crate) fn run(table: &'static [&'static Probe], options: &AskOptions) -> Don
     let Some(name) = &options.question else {
         return print(listed()?);
     };
+    if let Some(command) = keywords::own(name).filter(|_| named(name).is_none()) {
+        return print(format!("{command}\n"));
+    }
     if let Some(asked) = studies::find(name)? {
         return asked.answer(table, options);
     }
@@ -159,7 +162,9 @@ fn listed() -> Result<String, Error> {
     let more = "--size, --link and --peer change the question where it names a size or link; --run FILE \
                 answers from a run.";
     let of_studies = "The questions of studies, which take a minute or more; `costof ask 'file cache'` finds one by its words:";
-    for line in [more, of_studies] {
+    let own = "Your own program: `costof time CMD` measures it, and `costof against REV -- PROGRAM` compares it with \
+               another revision.";
+    for line in [own, more, of_studies] {
         let _ = write!(text, "\n{}", wrapped(columns, line, ""));
     }
     text.push('\n');
@@ -421,7 +426,7 @@ mod tests {
         let second = "no answer for fork of a process that uses 64 MiB";
         assert_eq!(of(&[1]), (None, format!("{takes}; {second}: {why}")));
         let (verdict, sentence) = of(&[0]);
-        assert_eq!(verdict, Some("cannot tell"));
+        assert_eq!(verdict, Some("inconclusive"));
         assert!(sentence.contains(" takes 10.0 ns"), "{sentence}");
         assert!(sentence.ends_with(why), "{sentence}");
         let (_, sentence) = of(&[0, 1]);
@@ -462,7 +467,7 @@ mod tests {
             let named = ("run.jsonl".to_owned(), run.clone());
             question.reply(&costs, named).unwrap().answer
         };
-        assert_eq!(verdict(&run).verdict, Some("cannot tell"));
+        assert_eq!(verdict(&run).verdict, Some("inconclusive"));
         for slow in [1.0, 3.0, 7.0, 2.0] {
             let measured = [20.0, 10.0].map(|ns| [("latency", ns * slow)]);
             launch(&mut run, &[(&rows[0], &measured[0]), (&rows[1], &measured[1])]);
@@ -494,9 +499,9 @@ mod tests {
         };
         assert_eq!(verdict(1.1, 1.3), "yes");
         assert_eq!(verdict(0.7, 0.9), "no");
-        assert_eq!(verdict(0.9, 1.1), "cannot tell");
+        assert_eq!(verdict(0.9, 1.1), "inconclusive");
         let none = worth(&cost(2.0), &cost(1.0), Err("too few".to_owned()));
-        assert_eq!(none.verdict, Some("cannot tell"));
+        assert_eq!(none.verdict, Some("inconclusive"));
         // A change that does not matter is none.
         assert_eq!(verdict(0.97, 1.04), "no");
         assert_eq!(verdict(1.01, 1.04), "no");

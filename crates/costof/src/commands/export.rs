@@ -1,54 +1,140 @@
-//! `costof export`: runs for other programs, or a run without its launches.
+//! `costof export`: runs in every format but pages, and a run without its launches.
 
 use crate::anonymous::anonymous;
-use crate::cli::ExportOptions;
-use crate::error::{Done, Error, bail};
+use crate::cli::{Cli, Command, ExportOptions};
+use crate::error::{Done, Error, bail, wrong};
+use crate::plan::request::infos;
 use crate::terminal::{log, print};
-use crate::{files, record};
+use crate::{files, history, record};
+use clap::Parser as _;
+use costof_measure::probe::Probe;
 use costof_model::run_file::{self, Run};
+use costof_report::export::{File, Format, SVG};
+use costof_report::study::{EMBEDDED, Study};
+use std::path::{Path, PathBuf};
 
-pub(crate) fn run(options: &ExportOptions) -> Done {
-    let given = record::files(&options.files)?;
-    let runs = given.iter().map(|file| record::read(file));
-    let mut runs = runs.collect::<Result<Vec<Run>, Error>>()?;
-    if options.anonymous {
-        runs.iter_mut().for_each(anonymous);
-    }
-    let written = exported(options, runs)?;
-    let out = options.out.as_ref();
-    let Some(out) = out.filter(|out| !files::is_standard_output(out)) else {
-        return match &written[..] {
-            [(_, text)] => print(text),
-            _ => bail!("this format is {} files: name a folder with --out", written.len()),
-        };
+pub(crate) fn run(table: &[&'static Probe], options: &ExportOptions) -> Done {
+    let given = match &options.files[..] {
+        [] => vec![history::latest()?],
+        given => record::files(given)?,
     };
-    let is_folder = out.is_dir() || out.as_os_str().as_encoded_bytes().ends_with(b"/");
-    if is_folder || written.len() > 1 {
-        files::create_folder(out)?;
+    let runs = given.iter().map(|file| record::read(file));
+    let runs = runs.collect::<Result<Vec<Run>, Error>>()?;
+    let mut exported = Exported::new(given, runs, options.anonymous);
+    let out = options.out.as_deref();
+    match options.format {
+        Some(format) => exported.write(table, format, options.all_metrics, out)?,
+        None => {
+            exported.expect_one()?;
+            let small = without_launches(exported.runs.remove(0));
+            exported.write_files(&[("run.jsonl".to_owned(), small)], false, out)?;
+        }
     }
-    for (name, text) in &written {
-        let path = if out.is_dir() { &out.join(name) } else { out };
-        given.iter().try_for_each(|run| files::check_spares(path, run))?;
-        files::write(path, text)?;
-    }
-    log(format!("exported to {}", out.display()));
     print("")
 }
 
-/// The files of an export: their names and texts.
-fn exported(options: &ExportOptions, mut runs: Vec<Run>) -> Result<Vec<(String, String)>, Error> {
-    let takes_many = options.format.is_some_and(|format| format.takes_many);
-    if runs.len() > 1 && !takes_many {
-        bail!(
-            "such an export takes one run: `--format otava` and `--format superbench` take several"
-        );
+/// Runs with the files that they are from.
+pub(super) struct Exported {
+    files: Vec<PathBuf>,
+    pub(super) runs: Vec<Run>,
+    /// The study for which the first one was measured, if it comes with costof.
+    study: Option<Study>,
+}
+
+impl Exported {
+    /// The runs of these files, without names if they are to be anonymous.
+    pub(super) fn new(files: Vec<PathBuf>, mut runs: Vec<Run>, is_anonymous: bool) -> Exported {
+        // An anonymous run has no command that names its study.
+        let study = runs.first().and_then(study);
+        if is_anonymous {
+            runs.iter_mut().for_each(anonymous);
+        }
+        Exported { files, runs, study }
     }
-    if let Some(format) = options.format {
-        return Ok(format.files(&runs, options.all_metrics));
+
+    /// Writes the runs in a format, into a file, a folder, or to standard output.
+    ///
+    /// # Errors
+    /// The format takes one run, or has several files, which standard output cannot.
+    pub(super) fn write(
+        &self,
+        table: &[&'static Probe],
+        format: &Format,
+        all_metrics: bool,
+        out: Option<&Path>,
+    ) -> Result<(), Error> {
+        if !format.takes_many {
+            self.expect_one()?;
+        }
+        if all_metrics && !format.chooses_metrics {
+            bail!(
+                "--all-metrics is for formats of other programs: `{}` has the metrics that it has",
+                format.name
+            );
+        }
+        let mut written = format.files(&self.runs, all_metrics);
+        if let Some(study) = self.study.as_ref().filter(|_| format.name == SVG) {
+            written.extend(study.svg(&infos(table), &self.runs[0]).map_err(wrong)?);
+        }
+        self.write_files(&written, format.is_folder, out)
     }
-    let mut run = runs.remove(0);
+
+    fn expect_one(&self) -> Result<(), Error> {
+        if self.runs.len() > 1 {
+            bail!(
+                "such an export takes one run: `--format otava` and `--format superbench` take several"
+            );
+        }
+        Ok(())
+    }
+
+    fn write_files(
+        &self,
+        written: &[File],
+        is_folder: bool,
+        out: Option<&Path>,
+    ) -> Result<(), Error> {
+        let out = out.unwrap_or(Path::new("-"));
+        if files::is_standard_output(out) {
+            return match written {
+                // As in a file: lines of CSV end in CR LF.
+                [(_, text)] if !is_folder => files::write(out, text),
+                _ => bail!("this format is {} files: name a folder with --out", written.len()),
+            };
+        }
+        if is_folder || written.len() > 1 || is_named_folder(out) {
+            files::create_folder(out)?;
+        }
+        for (name, text) in written {
+            let path = if out.is_dir() { &out.join(name) } else { out };
+            self.files.iter().try_for_each(|run| files::check_spares(path, run))?;
+            files::write(path, text)?;
+        }
+        let count =
+            if written.len() > 1 { format!("{} files ", written.len()) } else { String::new() };
+        log(format!("exported {count}to {}", out.display()));
+        Ok(())
+    }
+}
+
+/// Whether an output is meant as a folder: it is one, or its name ends in `/`.
+pub(super) fn is_named_folder(out: &Path) -> bool {
+    out.is_dir() || out.as_os_str().as_encoded_bytes().ends_with(b"/")
+}
+
+/// The text of a run file with all rows but the launches.
+fn without_launches(mut run: Run) -> String {
     run.launches.clear();
     let lines = run.into_rows().flat_map(|row| run_file::line(&row));
-    let text = String::from_utf8_lossy(&lines.collect::<Vec<u8>>()).into_owned();
-    Ok(vec![("run.jsonl".to_owned(), text)])
+    String::from_utf8_lossy(&lines.collect::<Vec<u8>>()).into_owned()
+}
+
+/// The study for which a run was measured, if it comes with costof.
+fn study(run: &Run) -> Option<Study> {
+    let Command::Study(options) = Cli::try_parse_from(&run.run.command).ok()?.command else {
+        return None;
+    };
+    let named = options.study?;
+    let (name, text) = EMBEDDED.iter().find(|(name, _)| *name == named)?;
+    Study::read(name, name, text).ok()
 }

@@ -252,14 +252,16 @@ pub(super) fn request(
     if selection.beyond_caches {
         selected.settings.push(beyond_caches(&selected.settings, facts));
     }
-    // A selection without settings is the probe's own plan, wherever it lies.
+    // A selection without settings is the probe's own plan, wherever it lies, with what its predictions need.
     let only = !selected.settings.is_empty();
+    let rest = (!only).then(|| ("rest".to_owned(), vec!["plan".to_owned()]));
     let places = options.chosen.settings.iter();
     let open = places.filter(|(axis, _)| {
         let mut own = selected.settings.iter();
         places::has(table, &selected.probes, axis) && own.all(|(own, _)| own != axis)
     });
     let open: Vec<Place> = open.cloned().collect();
+    selected.settings.extend(rest.filter(|_| !open.is_empty()));
     selected.settings.extend(open);
     let options = RunOptions {
         probes: selected.probes,

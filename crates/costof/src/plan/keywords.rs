@@ -9,7 +9,7 @@ use costof_model::axis::Domain;
 use costof_model::facts::Facts;
 use costof_model::plan;
 use costof_model::probe_info::ProbeInfo;
-use words::{NOT_MEASURED, SYNONYMS};
+use words::{NOT_MEASURED, OWN, SYNONYMS};
 
 /// Which probes to take if a word matches several.
 #[derive(Clone, Copy)]
@@ -51,13 +51,18 @@ pub(crate) fn probes(
         (Ok(found), _) => return Ok(found),
         (Err(unknown), _) => (related(table, word)?, unknown),
     };
-    let Some(best) = found.iter().map(|(relation, _)| *relation).min() else {
-        return Err(wrong(unknown));
-    };
+    let best = found.iter().map(|(relation, _)| *relation).min();
+    match (best, own(word)) {
+        // It is the probe's, and only may be about the user's program.
+        (Some(Relation::Name | Relation::Value), Some(own)) => log(own),
+        (_, Some(own)) => return Err(wrong(own)),
+        (Some(_), None) => {}
+        (None, None) => return Err(wrong(unknown)),
+    }
     if matches!(take, Take::All) {
         return Ok(found.into_iter().map(|(_, info)| info).collect());
     }
-    let is_best = |(relation, _): &(Relation, &ProbeInfo)| *relation == best;
+    let is_best = |(relation, _): &(Relation, &ProbeInfo)| Some(*relation) == best;
     let others: Vec<_> = found.extract_if(.., |found| !is_best(found)).collect();
     let most = match take {
         Take::Best { most } => most,
@@ -81,6 +86,13 @@ pub(crate) fn probes(
         log(format_args!("`{word}` is measured by {}{also}", ids.join(", ")));
     }
     Ok(found.into_iter().map(|(_, info)| info).collect())
+}
+
+/// The command that measures the user's own program, if a word asks for that.
+pub(crate) fn own(word: &str) -> Option<&'static str> {
+    let word = stems(word).concat();
+    let (_, command) = OWN.iter().find(|(words, _)| stems(words).contains(&word))?;
+    Some(command)
 }
 
 /// The probes that an everyday word is about.
@@ -253,6 +265,18 @@ mod tests {
         }
         let error = ids("mutxe", Take::All).unwrap_err();
         assert!(error.contains("there is no probe `mutxe`"), "{error}");
+    }
+
+    #[test]
+    fn words_for_the_users_own_program_lead_to_the_command_that_measures_it() {
+        for word in ["command", "my program", "benchmark", "Hyperfine", "criterion"] {
+            assert!(ids(word, Take::All).unwrap_err().contains("`costof time CMD`"), "{word}");
+        }
+        assert!(ids("pull request", Take::All).unwrap_err().contains("costof against"));
+        // A clock is what a probe measures.
+        assert_eq!(ids("time", Take::Best { most: 1 }), Ok(vec!["cpu.clock"]));
+        assert_eq!(own("times"), own("command"));
+        assert_eq!(own("clock"), None);
     }
 
     #[test]

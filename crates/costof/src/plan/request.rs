@@ -7,6 +7,7 @@ use crate::terminal::log;
 use costof_lab::link;
 use costof_measure::probe::Probe;
 use costof_measure::schedule::Precision;
+use costof_model::axis::Axis;
 use costof_model::link::Link;
 use costof_model::plan::{self, Settings};
 use costof_model::probe_info::ProbeInfo;
@@ -22,8 +23,10 @@ pub(crate) struct Request<'a> {
     pub(super) settings: Settings,
     /// The probes that were not named and cannot have what is set, each with the value.
     pub(crate) left_out: Vec<String>,
-    /// Whether the other axes stay at their defaults if some axes are set.
-    pub(crate) only: bool,
+    /// What the axes that are not set do, if the user says so.
+    pub(super) rest: Option<Rest>,
+    /// Whether the user may expect that the other axes vary.
+    pub(super) measured_more: bool,
     /// Whether the points that its predictions need are measured too.
     pub(crate) with_needed: bool,
     /// The links for probes that need one, in their canonical form.
@@ -48,7 +51,12 @@ impl<'a> Request<'a> {
     ) -> Result<Request<'a>, Error> {
         let mut infos = select(table, &options.probes, Take::Best { most: MOST_BY_A_WORD })?;
         let mut settings = Settings::new();
+        let mut rest = None;
         for (axis, values) in &options.chosen.settings {
+            if axis == REST {
+                rest = Some(Rest::read(values)?);
+                continue;
+            }
             if !infos.iter().any(|info| info.axis(axis).is_ok()) {
                 return Err(wrong(unknown_axis(axis, &infos)));
             }
@@ -77,23 +85,30 @@ impl<'a> Request<'a> {
                  HOST`); other probes need costof there (--peer)"
             );
         }
-        let has_settings = !settings.is_empty();
+        if rest.is_some() && options.probes.is_empty() && settings.is_empty() {
+            bail!("--set {REST}=… is about the axes of a probe: name one, or set another axis");
+        }
+        let has_settings = !settings.is_empty() || rest == Some(Rest::Default);
         let is_bare = options.probes.is_empty() && !has_settings;
         Ok(Request {
-            infos,
             links: links(options)?,
             links_asked,
             headlines_only: is_bare && !options.measuring.full,
             first_look: is_bare && options.measuring.quick,
+            // Until costof 0.2, `--set` without `--only` measured more.
+            measured_more: rest.is_none()
+                && !options.chosen.only
+                && has_varied_rest(&infos, &settings),
+            infos,
             settings,
             left_out,
-            only: options.chosen.only,
+            rest,
             with_needed: !options.chosen.only,
             precision: options.measuring.precision(),
             fits_budget: options.chosen.budget.is_some()
                 || options.measuring.quick
                     && options.chosen.launches.is_none()
-                    && !(options.chosen.only && has_settings),
+                    && !(has_settings && rest != Some(Rest::Plan)),
             launches: options.chosen.launches,
             budget: options.chosen.budget,
             until_alone: options.measuring.until_alone,
@@ -111,8 +126,44 @@ impl<'a> Request<'a> {
     }
 }
 
-/// Says which probes are left out of these requests.
+/// What takes the place of an axis in `--set`, for all axes that are not set.
+const REST: &str = "rest";
+
+/// What the axes that are not set do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Rest {
+    /// They have their defaults.
+    Default,
+    /// They vary as in the probe's own plan.
+    Plan,
+}
+
+impl Rest {
+    fn read(values: &[String]) -> Result<Rest, Error> {
+        match values {
+            [word] if word == "default" => Ok(Rest::Default),
+            [word] if word == "plan" => Ok(Rest::Plan),
+            other => bail!("--set {REST}={} is neither `default` nor `plan`", other.join(",")),
+        }
+    }
+}
+
+/// Whether one of these probes has an axis that is set, and another one that its plan varies.
+fn has_varied_rest(infos: &[&ProbeInfo], settings: &Settings) -> bool {
+    let is_set = |axis: &&Axis| settings.contains_key(&*axis.name);
+    infos.iter().any(|info| {
+        let (set, others): (Vec<&Axis>, Vec<&Axis>) = info.axes.iter().partition(is_set);
+        !set.is_empty() && others.iter().any(|axis| axis.defaults().len() > 1)
+    })
+}
+
+/// Says which probes are left out of these requests, and which axes have their defaults.
 pub(crate) fn log_left_out(requests: &[Request<'_>]) {
+    if requests.iter().any(|request| request.measured_more) {
+        log(format_args!(
+            "axes that are not set have their defaults (--set {REST}=plan varies them as a probe's own plan does)"
+        ));
+    }
     let left_out = requests.iter().flat_map(|request| &request.left_out);
     let left_out: Vec<&str> = left_out.map(String::as_str).collect();
     if !left_out.is_empty() {

@@ -34,7 +34,8 @@ fn of(probe: &str) -> Request<'static> {
         first_look: false,
         settings: Settings::new(),
         left_out: Vec::new(),
-        only: false,
+        rest: None,
+        measured_more: false,
         with_needed: false,
         precision: Precision::Quick,
         fits_budget: true,
@@ -95,12 +96,12 @@ fn a_probes_own_plan_goes_over_the_links_that_it_names() {
 }
 
 /// The points of a probe alone where these axes have these values.
-fn set(probe: &str, words: &[(&str, &str)], only: bool) -> Vec<Point> {
+fn set(probe: &str, words: &[(&str, &str)], rest: Option<Rest>) -> Vec<Point> {
     let settings = words.iter().map(|(axis, values)| {
         let values = values.split(',').map(str::to_owned).collect();
         ((*axis).to_owned(), values)
     });
-    let asked = Request { settings: settings.collect(), only, ..of(probe) };
+    let asked = Request { settings: settings.collect(), rest, ..of(probe) };
     let mut facts = Facts::default();
     facts.cpu.online = CpuSet::parse("0-3").unwrap();
     planned(asked, &facts, None).points().cloned().collect()
@@ -164,12 +165,12 @@ fn values(points: &[Point]) -> BTreeMap<String, BTreeSet<String>> {
 fn a_set_axis_restricts_every_probes_own_plan_and_takes_no_value_from_others() {
     for probe in costof_probes::TABLE {
         let id = &*probe.info.id;
-        let own = set(id, &[], false);
+        let own = set(id, &[], None);
         let own_values = values(&own);
         for axis in probe.info.axes.iter() {
             for value in &own_values[&*axis.name] {
                 let value = axis.display(&axis.parse(value).unwrap());
-                let points = set(id, &[(&*axis.name, &value)], false);
+                let points = set(id, &[(&*axis.name, &value)], Some(Rest::Plan));
                 let what = format!("{id} --set {}={value}", axis.name);
                 assert!(points.len() <= own.len(), "{what}: {}", points.len());
                 // What the own plan has with this value, as far as any machine can have that.
@@ -242,20 +243,25 @@ fn a_probe_that_cannot_have_a_value_is_left_out_unless_it_is_named() {
 }
 
 #[test]
-fn what_is_set_is_measured_in_every_way_that_the_plan_has() {
+fn what_is_set_is_measured_and_the_rest_as_the_plan_has_it_if_asked() {
     let ways = |points: &[Point]| values(points)["primitive"].len();
-    assert_eq!(ways(&set("copy.send", &[("size", "2KiB")], false)), 9);
+    let plan = Some(Rest::Plan);
+    assert_eq!(ways(&set("copy.send", &[("size", "2KiB")], plan)), 9);
     // The ways that the plan has at every size are those at every size that is set.
-    let sizes = set("copy.send", &[("size", "2KiB,3KiB,5KiB")], false);
+    let sizes = set("copy.send", &[("size", "2KiB,3KiB,5KiB")], plan);
     let at = |bytes: u64| {
         let points = sizes.iter().filter(|point| point.link == "sink");
         let points = points.filter(|point| point.axes.number("size") == bytes);
         ways(&points.cloned().collect::<Vec<_>>())
     };
     assert_eq!([2048, 3072, 5120].map(at), [3, 3, 3]);
-    assert_eq!(set("copy.send", &[("size", "2KiB")], true).len(), 1);
-    let two = [("size", "2KiB"), ("primitive", "splice,two_copy")];
-    assert_eq!(set("copy.send", &two, true).len(), 2);
+    for rest in [None, Some(Rest::Default)] {
+        assert_eq!(set("copy.send", &[("size", "2KiB")], rest).len(), 1);
+        let two = [("size", "2KiB"), ("primitive", "splice,two_copy")];
+        assert_eq!(set("copy.send", &two, rest).len(), 2);
+    }
+    assert_eq!(set("copy.send", &[], Some(Rest::Default)).len(), 1);
+    assert_eq!(set("copy.send", &[], plan), set("copy.send", &[], None));
 }
 
 #[test]
@@ -389,6 +395,7 @@ fn a_plan_has_no_value_that_does_not_go_with_another_and_a_quick_one_keeps_its_t
         settings: Settings::from([("control".to_owned(), vec!["rate".to_owned()])]),
         links: vec![Text::Borrowed("delay=95ms,loss=30%,rate=100Mbit")],
         links_asked: true,
+        rest: Some(Rest::Plan),
         ..of("rudp.bandwidth")
     };
     let mut plan = planned(rate, &Facts::default(), None);
@@ -418,7 +425,6 @@ fn the_time_that_the_user_sets_bounds_what_is_planned_and_announced() {
 fn what_is_written_to_a_disk_is_in_the_sentence() {
     let large = Request {
         settings: Settings::from([("size".to_owned(), vec!["4GiB".to_owned()])]),
-        only: true,
         ..of("file.read")
     };
     let plan = planned(large, &Facts::default(), None);

@@ -1,15 +1,36 @@
-//! `action.yml`, the GitHub Action: its steps, with a costof and a `gh` that only record what they are asked.
+//! `action.yml`, the GitHub Action, and the workflow of CONTRIBUTING.md: their steps, as a runner executes them.
 //! `COSTOF_PYTHON` names a Python that has PyYAML and check-jsonschema; `./check` makes one.
 
-use crate::common::{Ended, Place, assert_contains, assert_contains_all, or_skip, run};
+use crate::against::{git, repository};
+use crate::common::{COSTOF, Ended, Place, assert_contains, assert_contains_all, or_skip, run};
 use crate::formats::python;
 use serde_json::Value;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 use std::process::Command;
 
-const ACTION: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../action.yml");
-const WORKFLOW: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/compare.yml");
+const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../");
+
+/// The workflow in CONTRIBUTING.md.
+fn own_workflow() -> String {
+    let text = fs::read_to_string(format!("{ROOT}CONTRIBUTING.md")).unwrap();
+    let (_, block) = text.split_once("````yaml\n").unwrap();
+    block.split_once("````").unwrap().0.to_owned()
+}
+
+/// A file of YAML, read.
+fn yaml(path: &Path) -> Result<Value, String> {
+    let convert =
+        "import json, sys, yaml; json.dump(yaml.safe_load(open(sys.argv[1])), sys.stdout)";
+    let read = run(python("yaml", "python3")?.args(["-c", convert]).arg(path));
+    Ok(serde_json::from_str(&read.expect_code(0).out).unwrap())
+}
+
+fn step<'a>(steps: &'a Value, name: &str) -> &'a Value {
+    let mut steps = steps.as_array().unwrap().iter();
+    steps.find(|step| step["name"] == name).unwrap()
+}
 
 /// A program of a shell's lines.
 fn write_program(place: &Place, name: &str, lines: &str) {
@@ -19,80 +40,161 @@ fn write_program(place: &Place, name: &str, lines: &str) {
     fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
 }
 
-/// What stands for GitHub's expression where the action's inputs are these or their defaults.
-fn value(action: &Value, expression: &str) -> String {
-    let expression = expression.trim_start_matches("${{ ").trim_end_matches(" }}");
-    match expression.strip_prefix("inputs.") {
-        Some("before") => "a base/costof".to_owned(),
-        Some("after") => "a change/costof".to_owned(),
-        Some(input) => action["inputs"][input]["default"].as_str().unwrap().to_owned(),
-        None => "7".to_owned(),
-    }
+/// The command that executes a step as a runner does, in a folder.
+fn shell(place: &Place, step: &Value, folder: &str) -> Command {
+    fs::write(place.path("step.sh"), step["run"].as_str().unwrap()).unwrap();
+    let mut shell = place.command("bash --noprofile --norc -e -o pipefail");
+    shell.arg(place.path("step.sh")).current_dir(place.path(folder));
+    let path = format!("{}:/usr/bin:/bin", place.path("bin").display());
+    shell.env("PATH", path).env("GITHUB_REPOSITORY", "owner/program");
+    shell.env("GITHUB_OUTPUT", place.path("output"));
+    shell.env("GITHUB_STEP_SUMMARY", place.path("summary"));
+    shell
 }
 
-/// Executes a step as a runner does.
-fn execute(place: &Place, action: &Value, step: &Value) -> Ended {
-    fs::write(place.path("step.sh"), step["run"].as_str().unwrap()).unwrap();
-    let mut shell: Command = place.command("bash --noprofile --norc -e -o pipefail step.sh");
-    for (name, expression) in step["env"].as_object().unwrap() {
-        shell.env(name, value(action, expression.as_str().unwrap()));
+/// Executes a step of the action where its inputs are these or their defaults.
+fn execute(place: &Place, action: &Value, name: &str, inputs: &[(&str, &str)]) -> Ended {
+    let step = step(&action["runs"]["steps"], name);
+    let mut shell = shell(place, step, "repo/sub");
+    for (variable, expression) in step["env"].as_object().unwrap() {
+        let expression = expression.as_str().unwrap();
+        let input = expression.strip_prefix("${{ inputs.").and_then(|it| it.strip_suffix(" }}"));
+        let value = match (variable.as_str(), input) {
+            ("RESULT", _) => place.path("costof.md").display().to_string(),
+            ("NUMBER", _) => "7".to_owned(),
+            ("COSTOF", _) => COSTOF.to_owned(),
+            (_, Some(input)) => {
+                let default = || action["inputs"][input]["default"].as_str().unwrap_or_default();
+                let given = inputs.iter().find(|(name, _)| *name == input);
+                given.map_or_else(|| default().to_owned(), |(_, value)| (*value).to_owned())
+            }
+            (variable, None) => panic!("{variable} is {expression}"),
+        };
+        shell.env(variable, value);
     }
-    let path = format!("{}:/usr/bin:/bin", place.path("bin").display());
-    shell.env("PATH", path).env("GITHUB_REPOSITORY", "owner/costof");
-    run(shell.env("GITHUB_OUTPUT", "output").env("GITHUB_STEP_SUMMARY", "summary"))
+    if let Some((_, costof)) = inputs.iter().find(|(name, _)| *name == "costof") {
+        shell.env("COSTOF", costof);
+    }
+    shell.env("XDG_CACHE_HOME", place.path("cache"));
+    run(&mut shell)
 }
 
 #[test]
-fn the_action_reports_the_verdict_and_fails_as_the_comparison_does() {
-    let mut reader = or_skip!(python("yaml", "python3"));
-    let convert =
-        "import json, sys, yaml; json.dump(yaml.safe_load(open(sys.argv[1])), sys.stdout)";
-    let action = run(reader.args(["-c", convert, ACTION])).expect_code(0).out;
-    let action: Value = serde_json::from_str(&action).unwrap();
-    let [compare, comment] = &action["runs"]["steps"].as_array().unwrap()[..] else {
-        panic!("the steps are others");
-    };
-    for (first, code, verdict) in [
-        ("PASS: 1 of 1 row decided", 0, "pass"),
-        ("FAIL: 1 of 1 row decided; os.syscall 12 % slower", 1, "fail"),
-        ("CANNOT TELL: 0 of 1 row decided", 3, "cannot_tell"),
-        ("", 2, "cannot_tell"),
+fn the_action_checks_a_change_of_a_repository() {
+    let action = or_skip!(yaml(Path::new(&format!("{ROOT}action.yml"))));
+    let place = or_skip!(repository());
+    write_program(&place, "bin/gh", "echo gh $*");
+    let read = |name: &str| fs::read_to_string(place.path(name)).unwrap();
+    let few = ("options", "--runs 6");
+    // The budget and a number of runs exclude each other.
+    let slow = [
+        ("base", "HEAD~1"),
+        ("command", "sh 'built'"),
+        ("build", "echo built; cp source built"),
+        ("threshold", "50"),
+        ("budget", "2s"),
+    ];
+    let failed = execute(&place, &action, "Compare", &slow).expect_code(1);
+    assert_eq!(read("output"), "verdict=fail\n");
+    assert_contains_all(
+        &read("summary"),
+        &["### Cost of this change: fail", "worktree takes ", "|"],
+    );
+    assert_contains(&failed.err, "building HEAD~1");
+    let commented = execute(&place, &action, "Comment", &[]).expect_code(0).out;
+    assert_contains(&commented, "gh pr comment 7 --repo owner/program --edit-last");
+    // What failed before is not the result of what could not be measured.
+    for (inputs, says) in [
+        (&[("base", ""), ("command", "true")][..], "set the input base"),
+        (&[("base", "HEAD"), ("command", " ")], "the input command is empty"),
+        (&[("base", "HEAD"), ("command", "sh 'a")], "a quote is not closed"),
+        (&[("base", "no-such"), ("command", "true")], "no revision no-such"),
+        (&[("base", "HEAD"), ("command", "true"), ("build", "exit 5")], "exit code 2"),
+        (&[("base", "HEAD"), ("command", "true"), few], "exit code 2"),
     ] {
-        let place = Place::new();
-        let costof =
-            format!(r#"printf '%s\n' "$@" >asked; echo '{first}'; echo a row; exit {code}"#);
-        write_program(&place, "a change/costof", &costof);
-        write_program(&place, "bin/gh", "echo gh $*");
-        let missing = execute(&place, &action, compare).expect_code(2).out;
-        assert_contains(&missing, "::error::no costof at a base/costof");
-        write_program(&place, "a base/costof", "");
-        execute(&place, &action, compare).expect_code(code);
-        let read = |name: &str| fs::read_to_string(place.path(name)).unwrap();
-        assert_eq!(read("output"), format!("verdict={verdict}\n"));
-        assert_contains_all(&read("summary"), &["a row", first, "```text\n"]);
-        let hosts = format!(
-            "exec:'{0}/a base/costof' worker\nexec:'{0}/a change/costof' worker\n",
-            place.path("").display()
+        let wrong = execute(&place, &action, "Compare", inputs).expect_code(2);
+        assert_contains_all(&wrong.out, &["::error::", says]);
+        assert_eq!(execute(&place, &action, "Comment", &[]).expect_code(0).out, "", "{says}");
+    }
+    assert_eq!(read("output"), "verdict=fail\n", "what is wrong has no verdict");
+}
+
+#[test]
+fn the_actions_verdict_is_the_exit_code_and_a_shallow_checkout_gets_its_base() {
+    let action = or_skip!(yaml(Path::new(&format!("{ROOT}action.yml"))));
+    for (code, undecided, ends, verdict) in [
+        (0, "fail", 0, "pass"),
+        (1, "pass", 1, "fail"),
+        (3, "fail", 3, "inconclusive"),
+        (3, "pass", 0, "inconclusive"),
+    ] {
+        let place = or_skip!(repository());
+        let base = git(&place, "repo", "rev-parse HEAD~1").trim().to_owned();
+        let url = format!("file://{}", place.path("repo").display());
+        git(&place, ".", &format!("clone --quiet --depth 1 {url} shallow"));
+        fs::remove_dir_all(place.path("repo/sub")).unwrap();
+        fs::rename(place.path("repo"), place.path("origin")).unwrap();
+        fs::rename(place.path("shallow"), place.path("repo")).unwrap();
+        let url = format!("file://{}", place.path("origin").display());
+        git(&place, "repo", &format!("remote set-url origin {url}"));
+        write_program(&place, "costof", &format!(r#"printf '%s\n' "$@"; exit {code}"#));
+        let costof = place.path("costof").display().to_string();
+        let inputs = [
+            ("costof", &*costof),
+            ("base", &*base),
+            ("command", r#"./a program "of two""#),
+            ("build", "make all"),
+            ("metric", "wall"),
+            ("options", "--prepare 'make clean'"),
+            ("undecided", undecided),
+        ];
+        execute(&place, &action, "Compare", &inputs).expect_code(ends);
+        git(&place, "repo", &format!("cat-file -e {base}"));
+        let summary = fs::read_to_string(place.path("summary")).unwrap();
+        let asked = format!(
+            "against\n{base}\n--build\nmake all\n--threshold\n5\n--metric\nwall\n--budget\n60s\n\
+             --markdown\n--prepare\nmake clean\n--\n./a\nprogram\nof two\n"
         );
+        assert_contains_all(&summary, &[&asked, &format!("change: {verdict}\n")]);
+        let output = fs::read_to_string(place.path("output")).unwrap();
+        assert_eq!(output, format!("verdict={verdict}\n"));
+    }
+}
+
+#[test]
+fn the_workflow_of_contributors_compares_two_builds_of_costof() {
+    let place = Place::new();
+    fs::write(place.path("workflow.yml"), own_workflow()).unwrap();
+    let workflow = or_skip!(yaml(&place.path("workflow.yml")));
+    let compare = step(&workflow["jobs"]["compare"]["steps"], "Compare");
+    for (code, first) in [(0, "PASS: 1 of 1 row"), (1, "FAIL: 1"), (3, "INCONCLUSIVE: 0"), (2, "")]
+    {
+        let costof = format!(r#"printf '%s\n' "$@" >asked; echo '{first}'; exit {code}"#);
+        write_program(&place, "target/release/costof", &costof);
+        run(&mut shell(&place, compare, ".")).expect_code(code);
+        let read = |name: &str| fs::read_to_string(place.path(name)).unwrap();
+        assert_contains_all(&read("summary"), &["```text\n", first]);
+        let here = fs::canonicalize(place.path("")).unwrap();
+        let hosts = ["/base", ""]
+            .map(|tree| format!("exec:'{}{tree}/target/release/costof' worker\n", here.display()));
         assert_contains_all(
             &read("asked"),
-            &[
-                &hosts.replace("//", "/"),
-                "os.syscall\n",
-                "--threshold\n10\n",
-                "--undecided\nfail\n",
-            ],
+            &[&hosts.concat(), "os.syscall\n", "--threshold\n10\n"],
         );
-        let commented = execute(&place, &action, comment).expect_code(0).out;
-        assert_contains(&commented, "gh pr comment 7 --repo owner/costof --edit-last");
     }
 }
 
 #[test]
-fn the_action_and_its_workflow_follow_the_published_schemas() {
-    for (schema, file) in [("actions", ACTION), ("workflows", WORKFLOW)] {
+fn the_action_and_the_workflows_follow_the_published_schemas() {
+    let place = Place::new();
+    fs::write(place.path("workflow.yml"), own_workflow()).unwrap();
+    for (schema, file) in [
+        ("actions", format!("{ROOT}action.yml")),
+        ("workflows", format!("{ROOT}docs/pull-request.yml")),
+        ("workflows", place.path("workflow.yml").display().to_string()),
+    ] {
         let mut check = or_skip!(python("check_jsonschema", "check-jsonschema"));
-        run(check.args(["--builtin-schema", &format!("vendor.github-{schema}"), file]))
+        run(check.args(["--builtin-schema", &format!("vendor.github-{schema}"), &file]))
             .expect_code(0);
     }
 }

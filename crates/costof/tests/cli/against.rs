@@ -15,7 +15,7 @@ fn shell(place: &Place, script: &str) {
 }
 
 /// A repository of two commits: in the second, the program loops ten times as often. It is built.
-fn repository() -> Result<Place, String> {
+pub(crate) fn repository() -> Result<Place, String> {
     let git = Command::new("git").arg("--version").output();
     git.map_err(|error| format!("git: {error}"))?;
     let place = Place::new();
@@ -47,7 +47,7 @@ fn against(place: &Place, arguments: &str) -> Ended {
 }
 
 /// What git prints in a folder of the place.
-fn git(place: &Place, folder: &str, arguments: &str) -> String {
+pub(crate) fn git(place: &Place, folder: &str, arguments: &str) -> String {
     let mut command = place.command(&format!("git {arguments}"));
     run(command.current_dir(place.path(folder))).expect_code(0).out
 }

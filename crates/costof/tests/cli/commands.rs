@@ -66,7 +66,8 @@ fn help_says_what_each_command_is_for() {
         assert_contains_all(&help, &[&format!("Usage: costof {command}"), "-h, --help"]);
     }
     let (_, grouped) = whole.split_once("\nMeasure:\n").unwrap();
-    for heading in ["\nLook:\n", "\nDecide:\n", "\nPrepare:\n", "\nOptions:\n", "Exit codes:"] {
+    for heading in ["\nLook:\n", "\nDecide:\n", "\nRarely needed:\n", "\nOptions:\n", "Exit codes:"]
+    {
         assert_contains(grouped, heading);
     }
     assert!(!whole.contains("worker"), "{whole}");
@@ -184,7 +185,8 @@ fn every_probe_is_explained() {
 #[ignore = "long; ./check --all runs it"]
 fn a_dry_run_shows_the_points_and_what_they_take_and_measures_nothing() {
     let place = Place::new();
-    let shown = place.run("run os.syscall null --set call=getpid,getppid --dry-run");
+    let shown =
+        place.run("run os.syscall null --set call=getpid,getppid --set rest=plan --dry-run");
     let shown = shown.expect_code(0).out;
     let mut lines: Vec<&str> = shown.lines().collect();
     let takes = lines.pop().unwrap();

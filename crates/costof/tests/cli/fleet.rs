@@ -171,7 +171,7 @@ fn the_odd_host_is_named_with_its_reason() {
     let shown = place.run("fleet runs").expect_code(0);
     assert_contains_all(
         &shown.out,
-        &["12 hosts", "1 is odd", "slower     n12: all 4 os rows", "n[01-11] (11)"],
+        &["12 hosts", "1 is odd", "slower        n12: all 4 os rows", "n[01-11] (11)"],
     );
     // A run that is given twice does not count twice.
     let twice = place.run("fleet runs runs/12.jsonl").expect_code(0);
@@ -196,7 +196,7 @@ fn the_odd_host_is_named_with_its_reason() {
     let few = "fleet runs/1.jsonl runs/2.jsonl runs/3.jsonl runs/12.jsonl";
     for (options, code) in [("", 0), (" --fail-odd", 3), (" --fail-odd --undecided pass", 0)] {
         let few = place.run(&format!("{few}{options}"));
-        assert_contains_all(&few.expect_code(code).out, &["undecided", "five hosts"]);
+        assert_contains_all(&few.expect_code(code).out, &["inconclusive", "five hosts"]);
     }
     fs::create_dir(place.path("empty")).unwrap();
     for (words, named) in [
@@ -255,10 +255,10 @@ fn a_host_is_held_against_what_others_cost() {
         let is_open = measured.points.len() < 4 || measured.points.iter().any(may_stay_open);
         let found = (of["verdict"].as_str().unwrap(), ended.code);
         let is_known = found == (expected, Some(code));
-        assert!(is_known || is_open && found == ("undecided", Some(3)), "{of:#}");
+        assert!(is_known || is_open && found == ("inconclusive", Some(3)), "{of:#}");
         for row in of["rows"].as_array().unwrap() {
             let verdict = row["verdict"].as_str().unwrap();
-            assert!([expected, "undecided"].contains(&verdict), "{row}");
+            assert!([expected, "inconclusive"].contains(&verdict), "{row}");
         }
     };
     // No machine is so busy that its calls take twenty times as long, nor so quiet that they take a twentieth.
@@ -271,9 +271,9 @@ fn a_host_is_held_against_what_others_cost() {
     let short = "qualify --against ref.json --change 50 --budget 1ms";
     let shown = place.run(short).expect_code(3).out;
     let said = [
-        "UNDECIDED: 4 of 4 rows are open",
+        "INCONCLUSIVE: 4 of 4 rows are inconclusive",
         "1 launch, against 12 hosts with processor",
-        "open: ",
+        "inconclusive: ",
         "probability of at most 5.0 %",
     ];
     assert_contains_all(&shown, &said);

@@ -56,6 +56,26 @@ fn a_run_becomes_a_page_plots_values_and_a_table() {
     let first = read("values.csv").lines().nth(1).unwrap().to_owned();
     let named = format!("0001-harness.null.csv,{first}");
     assert_contains(&read("values/summary.csv"), &named);
+    // `export` writes the same.
+    for (format, written) in [("csv", "values.csv"), ("markdown", "")] {
+        let exported = place.run(&format!("export run.jsonl --format {format}")).expect_code(0).out;
+        let expected = if written.is_empty() { out.clone() } else { read(written) };
+        assert_eq!(exported, expected, "{format}");
+    }
+    for (format, folder) in [("csv-launches", "values"), ("svg", "plots")] {
+        let line = format!("export run.jsonl --format {format} --out exported");
+        assert_contains(&place.run(&line).expect_code(0).err, "files to exported");
+        let names = |folder: &str| {
+            let files = fs::read_dir(place.path(folder)).unwrap().flatten();
+            files.map(|file| file.file_name()).collect::<std::collections::BTreeSet<_>>()
+        };
+        assert_eq!(names("exported"), names(folder));
+        for name in names(folder) {
+            let [one, other] = ["exported", folder].map(|folder| place.path(folder).join(&name));
+            assert_eq!(fs::read(one).unwrap(), fs::read(other).unwrap(), "{name:?}");
+        }
+        fs::remove_dir_all(place.path("exported")).unwrap();
+    }
     let first = read("values/0001-harness.null.csv");
     let head = "point,metric,unit,launch,operations,value\r\nharness.null,cost,ns,0,";
     assert!(first.starts_with(head), "{first}");

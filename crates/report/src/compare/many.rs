@@ -125,7 +125,7 @@ impl<'a> Runs<'a> {
     pub(crate) fn without_difference(&self, rows: &[&Row<'_>]) -> String {
         let blind = rows.iter().filter(|row| row.is_blind).count();
         format!(
-            "No two runs surely differ in {} of {}; {blind} of these cannot tell for any two runs",
+            "No two runs surely differ in {} of {}; {blind} of these are inconclusive for any two runs",
             rows.len(),
             counted(self.rows.len(), "row")
         )

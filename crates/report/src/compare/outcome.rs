@@ -1,4 +1,4 @@
-//! The outcome of a comparison with a threshold: pass, fail, or cannot tell.
+//! The outcome of a comparison with a threshold: pass, fail, or inconclusive.
 
 use super::{named, share, why_missing};
 use crate::text::printable;
@@ -33,6 +33,7 @@ pub enum Word {
     /// Nothing surely became worse by more than the threshold, and each row could have shown it.
     Pass,
     /// Nothing surely became worse, but some rows could not have shown it.
+    #[serde(rename = "inconclusive")]
     CannotTell,
     /// Something became worse, or, with `missing_fails`, a point no longer has a number.
     Fail,
@@ -84,7 +85,7 @@ impl Outcome {
         let word = match self.verdict {
             Word::Pass => "PASS",
             Word::Fail => "FAIL",
-            Word::CannotTell => "CANNOT TELL",
+            Word::CannotTell => "INCONCLUSIVE",
         };
         let failed: Vec<String> = self.failed.iter().map(|failed| failed.why.clone()).collect();
         let reason = if failed.is_empty() { self.reason.clone() } else { some(&failed) };
@@ -216,10 +217,10 @@ mod tests {
             is_noise: true,
         });
         let (shown, word) = line(&doubtful, false);
-        assert_eq!(word, "cannot_tell");
+        assert_eq!(word, "inconclusive");
         let known = "2 of 4 rows decided; nothing is surely more than 5 % worse; no number in the later run: \
                      a.blind size=64 (noise)";
-        assert_eq!(shown, format!("CANNOT TELL: {known}"));
+        assert_eq!(shown, format!("INCONCLUSIVE: {known}"));
         let passes = Outcome::new(&doubtful, &run(), false, true);
         assert_eq!(passes.line(None), format!("PASS: {known}"));
         let (shown, word) = line(&doubtful, true);
@@ -228,8 +229,8 @@ mod tests {
         assert_eq!(
             line(&comparison(vec![blind]), false),
             (
-                "CANNOT TELL: 0 of 1 row decided; no row can show a change of 5 %".to_owned(),
-                "cannot_tell".to_owned()
+                "INCONCLUSIVE: 0 of 1 row decided; no row can show a change of 5 %".to_owned(),
+                "inconclusive".to_owned()
             )
         );
     }

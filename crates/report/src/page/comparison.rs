@@ -100,7 +100,7 @@ fn ratios(comparison: &Comparison, after: &Run) -> Markup {
     let unchanged: Vec<&Compared> = of(Verdict::NoDifference).copied().collect();
     let blind: Vec<&Compared> = of(Verdict::CannotTell).copied().collect();
     let within = format!("{} unchanged within {}", unchanged.len(), share(comparison.matters));
-    let cannot = format!("{} cannot tell", blind.len());
+    let cannot = format!("{} inconclusive", blind.len());
     let others = [("unchanged", within, unchanged), ("blind", cannot, blind)];
     html! {
         h2 { "After ÷ before" }
@@ -316,7 +316,7 @@ mod tests {
             "1.080",
             "1.069–1.091",
             "100 ns → 108 ns",
-            "1 worse, 1 better, 1 unchanged within 5 %, 1 cannot tell",
+            "1 worse, 1 better, 1 unchanged within 5 %, 1 inconclusive",
         ] {
             at(text);
         }

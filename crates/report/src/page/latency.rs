@@ -6,7 +6,7 @@ use crate::names;
 use crate::predictions;
 use crate::published::{DEAN, Published, not_asked, published};
 use crate::rows::Rows;
-use crate::table::{cycles, interval, is_hit, measured};
+use crate::table::{cycles, interval, is_hit, measured_with_range};
 use crate::text::{SENTENCES, shortened};
 use costof_model::metric::Estimate;
 use costof_model::noise::Warning;
@@ -81,7 +81,7 @@ pub(super) fn table(rows: &Rows<'_>) -> Markup {
                         summary {
                             span.n { (rows.label(at)) }
                             span.b {}
-                            span.v { (measured(rows.row(at))) }
+                            span.v { (measured_with_range(rows.row(at))) }
                             (grade(rows.row(at)))
                         }
                         (more(rows, at))
@@ -135,7 +135,7 @@ pub(super) fn bars(
                 @let cells = html! {
                     span.n { (rows.label(*at)) }
                     (bar(rows.row(*at), estimate, &ruler))
-                    span.v { (measured(rows.row(*at))) }
+                    span.v { (measured_with_range(rows.row(*at))) }
                     (grade(rows.row(*at)))
                 };
                 @match unfolds {

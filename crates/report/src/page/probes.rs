@@ -52,7 +52,7 @@ pub(super) fn section(
         }
         @if left_out > 0 {
             p.quiet { (left_out) " more plots would make this page too large: "
-                code { "costof report --svg DIR" } " writes all." }
+                code { "costof export --format svg --out DIR" } " writes all." }
         }
     }
 }

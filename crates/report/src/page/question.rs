@@ -4,7 +4,7 @@ use super::probes::Chosen;
 use super::{figures, first, latency};
 use crate::names::points_counted;
 use crate::rows::Rows;
-use crate::table::{interval_of, measured};
+use crate::table::{interval_of, measured, measured_with_range};
 use crate::text::{SENTENCES, shortened};
 use costof_model::point::Point;
 use costof_model::rows::PointRow;
@@ -76,8 +76,8 @@ fn answer(rows: &Rows<'_>, positions: &[usize]) -> Markup {
         }
         @if let Some([least, most]) = ends(rows, positions) {
             p {
-                (points_counted(positions.len())) ", from " (measured(rows.row(least))) " (" (rows.label(least)) ") to "
-                (measured(rows.row(most))) " (" (rows.label(most)) ")."
+                (points_counted(positions.len())) ", from " (measured_with_range(rows.row(least))) " (" (rows.label(least)) ") to "
+                (measured_with_range(rows.row(most))) " (" (rows.label(most)) ")."
             }
         }
     }

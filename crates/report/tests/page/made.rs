@@ -237,7 +237,7 @@ pub(crate) fn history(word: &str) -> History {
     }
 }
 
-/// Four hosts with three rows, the first of which is slower, one faster, and one undecided.
+/// Four hosts with three rows, the first of which is slower, one faster, and one inconclusive.
 pub(crate) fn fleet() -> Fleet {
     let run = varied(3).run();
     let rows = run.points.iter();

@@ -41,7 +41,7 @@ impl Question {
             }
         }
         Answer {
-            verdict: shares.iter().all(Result::is_err).then_some(CANNOT_TELL),
+            verdict: shares.iter().all(Result::is_err).then_some(INCONCLUSIVE),
             sentence,
             is_open: false,
         }
@@ -74,7 +74,7 @@ impl Question {
     }
 }
 
-const CANNOT_TELL: &str = "cannot tell";
+const INCONCLUSIVE: &str = "inconclusive";
 
 fn percent(share: f64) -> String {
     match 100.0 * share {
@@ -93,7 +93,7 @@ pub(super) fn cost(run: &Run, first: &Answered, second: Option<&Answered>) -> An
     });
     let unanswered = (!unknown.is_empty()).then(|| unanswered(run, &unknown));
     Answer {
-        verdict: (!first.is_known()).then_some(CANNOT_TELL),
+        verdict: (!first.is_known()).then_some(INCONCLUSIVE),
         sentence: takes.chain(unanswered).collect::<Vec<_>>().join("; "),
         is_open: false,
     }
@@ -147,14 +147,14 @@ pub(super) fn worth(
             ("yes", format!("{middle:.2} times as fast ({})", of(low, high)))
         }
         Ok(Interval { low, high, .. }) => {
-            (CANNOT_TELL, format!("{} times as fast, which may be no difference", of(low, high)))
+            (INCONCLUSIVE, format!("{} times as fast, which may be no difference", of(low, high)))
         }
-        Err(why) => (CANNOT_TELL, why),
+        Err(why) => (INCONCLUSIVE, why),
     };
     Answer {
         verdict: Some(verdict),
         sentence: format!("{meaning}: {figures}"),
-        is_open: verdict == CANNOT_TELL,
+        is_open: verdict == INCONCLUSIVE,
     }
 }
 

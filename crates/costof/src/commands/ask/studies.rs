@@ -122,7 +122,7 @@ fn as_text(answer: &Answer, run: &Run, path: &str) -> String {
 fn as_json(answer: &Answer, run: &Run, path: &str) -> serde_json::Value {
     json!({
         "question": answer.ask,
-        "verdict": answer.because.as_ref().map(|_| "cannot tell"),
+        "verdict": answer.because.as_ref().map(|_| "inconclusive"),
         "answer": answer.sentences(run).join(" "),
         "theirs": answer.theirs,
         "run": path,

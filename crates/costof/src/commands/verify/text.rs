@@ -59,7 +59,7 @@ fn outcome(row: &Row) -> String {
     let verdict = match agreement.placed(row.expected) {
         Some(Placed::Inside) => "as expected",
         Some(Placed::Outside) => "not as expected",
-        Some(Placed::Across) => "undecided (try more --rounds)",
+        Some(Placed::Across) => "inconclusive (try more --rounds)",
         None => "too few rounds to tell",
     };
     let statistic = match row.statistic {
@@ -90,7 +90,7 @@ pub(super) fn summary(rows: &[Row], columns: usize) -> String {
     let count = |placed| compared.iter().filter(|one| **one == Some(placed)).count();
     let (inside, outside) = (count(Placed::Inside), count(Placed::Outside));
     let line = format!(
-        "{all} compared: {inside} as expected, {outside} not as expected, {} undecided.",
+        "{all} compared: {inside} as expected, {outside} not as expected, {} inconclusive.",
         all - inside - outside,
     );
     let mut text = wrapped(columns, &line, "");
@@ -210,7 +210,7 @@ mod tests {
     fn all_together_say_what_no_interval_shows() {
         let some = [1.0, 1.05, 1.05, 0.5].map(compared);
         let text = summary(&some, COLUMNS);
-        assert!(text.starts_with("4 compared: 3 as expected, 1 not as expected, 0 undecided"));
+        assert!(text.starts_with("4 compared: 3 as expected, 1 not as expected, 0 inconclusive"));
         assert!(text.contains("differ by 5.0 % or more"), "{text}");
         let text = summary(&some[..3], COLUMNS);
         assert!(text.starts_with("3 compared") && !text.contains("Half of them"), "{text}");

@@ -41,6 +41,19 @@ pub(super) const SYNONYMS: &[(&str, &[&str])] = &[
     ("protobuf serialise serialize serialisation serialization marshalling", &["rpc.marshal"]),
 ];
 
+/// Words for the user's own programs, and the command that measures these.
+pub(super) const OWN: &[(&str, &str)] = &[
+    (
+        "time command program myprogram mycommand mycode mine benchmark benchmarking hyperfine criterion script binary \
+         executable application",
+        "`costof time CMD` measures your own command, and compares several",
+    ),
+    (
+        "regression pullrequest revision bisect",
+        "`costof against REV -- PROGRAM` compares your program with another revision of it",
+    ),
+];
+
 /// A probe in a list of the nearest: its id, and its relation to the subject.
 type Nearest = (&'static str, &'static str);
 
