@@ -17,13 +17,14 @@ use costof_model::timing::TimedRun;
 use costof_os::perf::{Event, Inherited};
 use costof_os::process::command::{self, Starter};
 use costof_os::sched::affinity;
-use sampler::Samplers;
+use sampler::{Samplers, Spent};
 use std::ffi::OsString;
 use std::fs::File;
 use std::io;
 use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// How often the caller is asked whether to go on: rarely, since asking takes a CPU.
@@ -64,6 +65,7 @@ pub struct Stopwatch {
     starter: Starter,
     /// `None` where it has no floor.
     gauge: Option<Gauge>,
+    spent: Arc<Spent>,
     has_counters: bool,
 }
 
@@ -80,7 +82,7 @@ impl Stopwatch {
         command::adopt_orphans()?;
         let (_, absent) = Inherited::open(&EVENTS);
         let gauge = floor.map(Gauge::with_floor);
-        Ok(Stopwatch { starter: Starter::default(), gauge, has_counters: absent.is_empty() })
+        Ok(Stopwatch { starter: Starter::default(), gauge, spent: Arc::default(), has_counters: absent.is_empty() })
     }
 
     /// The floor of the gauge, core cycles per addition.
@@ -104,7 +106,7 @@ impl Stopwatch {
             cpus => cpus.to_vec(),
         };
         let kept = command::children();
-        let samplers = Samplers::start(self.gauge.as_ref(), &on)?;
+        let samplers = Samplers::start(self.gauge.as_ref(), &on, &self.spent)?;
         // After the threads of the samplers, which would inherit them too.
         let counters = self.has_counters.then(|| Inherited::open(&EVENTS).0);
         let folder = program.folder.as_deref();

@@ -4,7 +4,8 @@
 //! the first one after a sleep is a few per cent too high. It allocates nothing and takes no lock meanwhile. One reading is
 //! taken before the command starts, and one when it has ended, so that a command of a millisecond has two.
 //!
-//! Where that takes more than one per cent of the CPU, the thread sleeps longer: it knows its own CPU time.
+//! Where that takes more than one per cent of the CPU, the thread sleeps longer: it knows its own CPU time, and that of
+//! earlier runs.
 
 use costof_gauge::{BROKEN, Gauge, State};
 use costof_model::timing::{CoreClock, CoreShares};
@@ -12,7 +13,7 @@ use costof_os::cpu::clock::{ClockId, now_ns};
 use costof_os::sched::{affinity, timers};
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc;
 use std::thread::{self, JoinHandle};
 
@@ -23,6 +24,13 @@ const MAX_PERIOD_NS: u64 = 10_000_000;
 const MAX_COST: u64 = 100;
 /// The period is set anew after so many readings.
 const READINGS_PER_PERIOD: u64 = 64;
+
+/// What all readings took so far.
+#[derive(Debug, Default)]
+pub(super) struct Spent {
+    cpu_ns: AtomicU64,
+    readings: AtomicU64,
+}
 
 /// The threads that read.
 pub(super) struct Samplers {
@@ -62,14 +70,19 @@ pub(super) struct Gauged {
 
 impl Samplers {
     /// Starts a thread on each CPU, and waits for its first reading; no thread without a gauge.
-    pub(super) fn start(gauge: Option<&Gauge>, cpus: &[usize]) -> io::Result<Samplers> {
+    pub(super) fn start(
+        gauge: Option<&Gauge>,
+        cpus: &[usize],
+        spent: &Arc<Spent>,
+    ) -> io::Result<Samplers> {
         let mut samplers = Samplers { stop: Arc::default(), threads: Vec::new() };
         let Some(gauge) = gauge else {
             return Ok(samplers);
         };
         let (ready, all_ready) = mpsc::channel();
         for &cpu in cpus {
-            let (gauge, stop, ready) = (*gauge, Arc::clone(&samplers.stop), ready.clone());
+            let (gauge, ready) = (*gauge, ready.clone());
+            let (stop, spent) = (Arc::clone(&samplers.stop), Arc::clone(spent));
             let thread = thread::Builder::new().name("costof gauge".to_owned());
             let thread = thread.spawn(move || {
                 let is_there = affinity::pin(&[cpu]).is_ok();
@@ -79,7 +92,7 @@ impl Samplers {
                 }
                 let _ = ready.send(());
                 if is_there {
-                    counts.sample(&gauge, &stop);
+                    counts.sample(&gauge, &stop, &spent);
                 }
                 counts
             })?;
@@ -120,24 +133,30 @@ impl Drop for Samplers {
 }
 
 impl Counts {
-    fn sample(&mut self, gauge: &Gauge, stop: &AtomicBool) {
+    fn sample(&mut self, gauge: &Gauge, stop: &AtomicBool, spent: &Spent) {
         let began_ns = now_ns(ClockId::ThreadCpu);
-        let mut period_ns = MIN_PERIOD_NS;
+        let mut period_ns = spent.period_ns();
         let mut due_ns = now_ns(ClockId::Monotonic) + period_ns;
-        let mut taken = 0;
+        let mut taken = 0_u64;
         // A thread that cannot sleep would spin beside the command.
         while let Ok(late_ns) = timers::sleep_until_ns(due_ns) {
+            // The last reading takes nothing of the command, which has ended.
+            let is_last = stop.load(Ordering::Relaxed);
+            if is_last || taken % READINGS_PER_PERIOD == READINGS_PER_PERIOD - 1 {
+                self.cpu_ns = now_ns(ClockId::ThreadCpu) - began_ns;
+            }
             self.add(gauge);
-            if stop.load(Ordering::Relaxed) {
+            if is_last {
                 break;
             }
             taken += 1;
             if taken % READINGS_PER_PERIOD == 0 {
-                period_ns = period((now_ns(ClockId::ThreadCpu) - began_ns) / taken);
+                period_ns = period(self.cpu_ns / taken);
             }
             due_ns += period_ns * (1 + late_ns / period_ns);
         }
-        self.cpu_ns = now_ns(ClockId::ThreadCpu) - began_ns;
+        spent.cpu_ns.fetch_add(self.cpu_ns, Ordering::Relaxed);
+        spent.readings.fetch_add(taken, Ordering::Relaxed);
     }
 
     fn add(&mut self, gauge: &Gauge) {
@@ -156,6 +175,13 @@ impl Counts {
         }
         // An interrupt makes a clock slow, never fast.
         self.clock.add(first.ticks_per_cycle.min(second.ticks_per_cycle).recip());
+    }
+}
+
+impl Spent {
+    fn period_ns(&self) -> u64 {
+        let readings = self.readings.load(Ordering::Relaxed).max(1);
+        period(self.cpu_ns.load(Ordering::Relaxed) / readings)
     }
 }
 
@@ -196,7 +222,8 @@ mod tests {
     fn readings_are_taken_before_during_and_after() {
         let cpus = affinity::allowed().unwrap();
         let gauge = Gauge::with_floor(0.01);
-        let samplers = Samplers::start(Some(&gauge), &cpus).unwrap();
+        let spent = Arc::default();
+        let samplers = Samplers::start(Some(&gauge), &cpus, &spent).unwrap();
         thread::sleep(Duration::from_millis(20));
         let gauged = samplers.stop();
         let core = gauged.core.unwrap();
@@ -206,13 +233,15 @@ mod tests {
         let clock = core.clock.unwrap();
         assert!(clock.cycles_per_tick > 0.0 && clock.error >= 0.0, "{clock:?}");
         assert!(gauged.cpu_ns > 0);
-        assert!(Samplers::start(None, &cpus).unwrap().stop().core.is_none());
+        assert_eq!(spent.cpu_ns.load(Ordering::Relaxed), gauged.cpu_ns);
+        assert!(Samplers::start(None, &cpus, &spent).unwrap().stop().core.is_none());
     }
 
     #[test]
     fn broken_readings_do_not_count() {
         let gauge = Gauge::with_floor(1000.0);
-        let samplers = Samplers::start(Some(&gauge), &affinity::allowed().unwrap()).unwrap();
+        let cpus = affinity::allowed().unwrap();
+        let samplers = Samplers::start(Some(&gauge), &cpus, &Arc::default()).unwrap();
         assert!(samplers.stop().core.is_none());
     }
 
