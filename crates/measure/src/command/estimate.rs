@@ -128,15 +128,13 @@ fn shared_runs(runs: &[TimedRun], clock: UsualClock) -> Result<Vec<Option<Shared
 impl UsualClock {
     /// The median clock of these runs, if their readings show that it moves from run to run; no time decides that.
     fn new<'r>(runs: impl IntoIterator<Item = &'r TimedRun>) -> UsualClock {
-        let clocks: Option<Vec<CoreClock>> =
-            runs.into_iter().filter_map(|run| Some(run.core?.clock)).collect();
-        UsualClock(clocks.and_then(|clocks| {
-            let means: Vec<f64> = clocks.iter().map(|clock| clock.cycles_per_tick).collect();
-            let errors: Vec<f64> = clocks.iter().map(|clock| clock.error).collect();
-            let usual = median(&means)?;
-            let span = quantile(&means, 0.9)? - quantile(&means, 0.1)?;
-            let least = (MIN_CLOCK_MOVES * usual).max(CLOCK_MOVES * median(&errors)?);
-            (span >= least).then_some(usual)
+        let clocks: Vec<CoreClock> = runs.into_iter().filter_map(|run| run.core?.clock).collect();
+        let means: Vec<f64> = clocks.iter().map(|clock| clock.cycles_per_tick).collect();
+        let errors: Vec<f64> = clocks.iter().map(|clock| clock.error).collect();
+        UsualClock(median(&means).filter(|usual| {
+            let [low, high] = [0.1, 0.9].map(|q| quantile(&means, q).unwrap_or(*usual));
+            let error = median(&errors).unwrap_or(f64::INFINITY);
+            high - low >= (MIN_CLOCK_MOVES * usual).max(CLOCK_MOVES * error)
         }))
     }
 
