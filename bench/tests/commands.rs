@@ -1,5 +1,4 @@
 //! `costof-bench commands`, as short as it can be: its tables have a line for each kind and judge, whatever stands in them.
-#![expect(clippy::unwrap_used, reason = "a test fails where it cannot go on")]
 
 use std::process::Command;
 

@@ -16,6 +16,8 @@ use std::process::Command;
 const MILLISECONDS: u32 = 30;
 /// Tries of each kind: 400 of each truth together.
 const TRIES: usize = 100;
+/// So many tries take minutes.
+const PROGRESS: usize = 20;
 /// What is planted; the first is the A/A comparison.
 const PLANTED: [f64; 6] = [0.0, 0.005, 0.01, 0.02, 0.05, 0.1];
 /// The one that is to be found.
@@ -96,7 +98,10 @@ pub(super) fn compare(bench: &Bench, size: Size) -> Result<Vec<Verdict>> {
         println!("hyperfine is left out: {}", packages::missing("hyperfine"));
     }
     let mut outcomes = vec![Outcome::default(); works.len()];
-    for _ in 0..tries {
+    for number in 1..=tries {
+        if number.is_multiple_of(PROGRESS) {
+            println!("try {number} of {tries}");
+        }
         for (work, outcome) in works.iter().zip(&mut outcomes) {
             let [base, other] = [0.0, PLANTED[FOUND]].map(|more| work.planted(more));
             let truths = PLANTED.map(|more| work.planted(more));

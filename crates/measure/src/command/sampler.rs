@@ -150,7 +150,7 @@ impl Counts {
                 break;
             }
             taken += 1;
-            if taken % READINGS_PER_PERIOD == 0 {
+            if taken.is_multiple_of(READINGS_PER_PERIOD) {
                 period_ns = period(self.cpu_ns / taken);
             }
             due_ns += period_ns * (1 + late_ns / period_ns);

@@ -88,9 +88,9 @@ impl Default for Starter {
 }
 
 impl Starter {
-    /// Starts a command, in a process group of its own, on these CPUs, or where this thread may run if there are none. It is
-    /// `configure`d with its folder, which is given too if it is another than this process's, and its files. When it has
-    /// ended, the rest of its group is killed.
+    /// Starts a command, in a process group of its own, on these CPUs, or where this thread may run if there are none.
+    /// `configure` gives it its files and its folder; `folder` is that folder, if it is another than this process's, for paths
+    /// that are relative to it. When the command has ended, the rest of its group is killed.
     ///
     /// # Errors
     ///
@@ -152,23 +152,22 @@ fn start_small(
             return Err(error);
         }
     };
-    let mut running = Running::new(child, Some(line), pid, true, started_ns);
-    match (failed, &mut running) {
-        (Some(error), Ok(running)) => {
-            running.release();
-            let _ = retry_on_intr(|| waitpid(Some(running.pid), WaitOptions::empty()));
-            running.is_reaped = true;
-            Err(NotStarted::Command(error))
-        }
-        _ => running.map_err(NotStarted::Command),
-    }
+    let running = Running::new(child, Some(line), pid, true, started_ns);
+    let mut running = running.map_err(NotStarted::Command)?;
+    let Some(error) = failed else {
+        return Ok(running);
+    };
+    running.release();
+    let _ = retry_on_intr(|| waitpid(Some(pid), WaitOptions::empty()));
+    running.is_reaped = true;
+    Err(NotStarted::Command(error))
 }
 
 /// Starts a command in the process group of this process, so that it may read the terminal and leave processes.
 ///
 /// # Errors
 ///
-/// As for [`start`].
+/// As for [`Starter::start`].
 pub fn start_beside(command: &mut Command) -> io::Result<Running> {
     start_in_group(command, &[], false)
 }

@@ -10,7 +10,7 @@ use std::os::fd::AsRawFd;
 use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::io::Errno;
 
-const NAME: &CStr = c"costof-nothing";
+const NAME: &CStr = c"costof-program";
 #[cfg(target_arch = "x86_64")]
 const MACHINE: u16 = libc::EM_X86_64;
 #[cfg(target_arch = "aarch64")]

@@ -147,8 +147,8 @@ impl Turns<'_> {
         Ok(all.into_iter().map(|measured| measured.job.timed).collect())
     }
 
-    /// The warm-up, whose runs do not count; without one, the first run of each command, which does. It shows where the command may be placed, how long it takes, and whether it prints
-    /// numbers.
+    /// The warm-up, whose runs do not count; without one, the first run of each command, which does. It shows where the
+    /// command may be placed, how long it takes, and whether it prints numbers.
     fn first_runs(&self, mut job: Job) -> Result<Measured, Error> {
         let looks_for_numbers = matches!(job.program.output, Output::Null);
         if looks_for_numbers {

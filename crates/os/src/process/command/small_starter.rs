@@ -23,6 +23,7 @@ use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::slice;
@@ -63,6 +64,7 @@ impl SmallStarter {
         let program = find(&words[0], folder)?;
         let (own, its) = UnixStream::pair()?;
         let mut command = Command::new(memory_path(&self.0));
+        command.arg0("costof-starter");
         command.arg(its.as_raw_fd().to_string()).arg(program).args(words);
         Ok((command, Line(own), its))
     }
