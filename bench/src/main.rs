@@ -8,6 +8,7 @@
 )]
 
 mod bench;
+mod commands;
 mod compare;
 mod contest;
 mod contests;
@@ -83,6 +84,13 @@ enum Comparison {
     Neighbours {
         /// Under which loads; without, all
         loads: Vec<neighbours::Neighbour>,
+    },
+    /// costof time against hyperfine on commands with planted truths: coverage, false alarms, what is found, widths
+    Commands {
+        /// What of it; without, all
+        part: Option<commands::Part>,
+        #[command(flatten)]
+        size: commands::Size,
     },
     /// costof compare against itself: false alarms in at most 5 % of tries, 5 % planted found in at least 90 %
     Compare {
@@ -174,6 +182,7 @@ impl Comparison {
             Comparison::Full => speed::full(bench),
             Comparison::Grades => grades::compare(bench),
             Comparison::Neighbours { loads } => neighbours::compare(bench, &loads),
+            Comparison::Commands { part, size } => commands::compare(bench, part, size),
             Comparison::Compare { part } => compare::compare(bench, part),
             Comparison::Fleet { runs } => fleet::compare(bench, &runs),
             Comparison::Qualify { runs } => qualify::compare(bench, &runs),

@@ -30,6 +30,11 @@ impl Share {
         self.came as usize
     }
 
+    /// How many tries there were.
+    pub(crate) fn tries(self) -> usize {
+        self.tries as usize
+    }
+
     /// The share, from 0 to 1.
     pub(crate) fn share(self) -> f64 {
         f64::from(self.came) / f64::from(self.tries.max(1))

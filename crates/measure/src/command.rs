@@ -9,20 +9,22 @@ mod estimate;
 mod sampler;
 
 pub use capture::{Capture, MetricPattern};
-pub use estimate::{compare, estimate};
+pub use estimate::{compare, estimate, estimate_of};
 
-use crate::gauge::{self, Gauge};
+use crate::gauge;
+use costof_gauge::Gauge;
 use costof_model::timing::TimedRun;
 use costof_os::perf::{Event, Inherited};
-use costof_os::process::command;
+use costof_os::process::command::{self, Starter};
 use costof_os::sched::affinity;
-use sampler::Samplers;
+use sampler::{Samplers, Spent};
 use std::ffi::OsString;
 use std::fs::File;
 use std::io;
 use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// How often the caller is asked whether to go on: rarely, since asking takes a CPU.
@@ -60,8 +62,10 @@ pub enum Output {
 
 /// Runs commands and measures them.
 pub struct Stopwatch {
+    starter: Starter,
     /// `None` where it has no floor.
     gauge: Option<Gauge>,
+    spent: Arc<Spent>,
     has_counters: bool,
 }
 
@@ -77,8 +81,13 @@ impl Stopwatch {
     pub fn new(floor: Option<f64>) -> io::Result<Stopwatch> {
         command::adopt_orphans()?;
         let (_, absent) = Inherited::open(&EVENTS);
-        let gauge = floor.map(|floor| Gauge::new(gauge::reader(), floor));
-        Ok(Stopwatch { gauge, has_counters: absent.is_empty() })
+        let gauge = floor.map(Gauge::with_floor);
+        Ok(Stopwatch {
+            starter: Starter::default(),
+            gauge,
+            spent: Arc::default(),
+            has_counters: absent.is_empty(),
+        })
     }
 
     /// The floor of the gauge, core cycles per addition.
@@ -97,16 +106,17 @@ impl Stopwatch {
         cpus: &[usize],
         mut may_go_on: impl FnMut() -> bool,
     ) -> io::Result<Option<TimedRun>> {
-        let mut command = program.command()?;
         let on = match cpus {
             [] => affinity::allowed()?,
             cpus => cpus.to_vec(),
         };
         let kept = command::children();
-        let samplers = Samplers::start(self.gauge.as_ref(), &on)?;
+        let samplers = Samplers::start(self.gauge.as_ref(), &on, &self.spent)?;
         // After the threads of the samplers, which would inherit them too.
         let counters = self.has_counters.then(|| Inherited::open(&EVENTS).0);
-        let mut running = command::start(&mut command, cpus)?;
+        let folder = program.folder.as_deref();
+        let configure = |command: &mut Command| program.configure(command);
+        let mut running = self.starter.start(&program.words, folder, cpus, configure)?;
         let reader = match &program.output {
             Output::Capture(capture) => Some(capture.read(running.child())?),
             _ => None,
@@ -128,6 +138,7 @@ impl Stopwatch {
             user_ns: usage.user_ns,
             system_ns: usage.system_ns,
             max_rss_bytes: usage.max_rss_bytes,
+            is_own_peak: ended.is_own_peak,
             minor_faults: usage.minor_faults,
             major_faults: usage.major_faults,
             voluntary_switches: usage.voluntary_switches,
@@ -165,7 +176,10 @@ impl Stopwatch {
         may_go_on: impl FnMut() -> bool,
     ) -> io::Result<Option<i32>> {
         let kept = command::children();
-        let running = command::start_beside(&mut program.command()?)?;
+        let mut command = Command::new(&program.words[0]);
+        command.args(&program.words[1..]);
+        program.configure(&mut command)?;
+        let running = command::start_beside(&mut command)?;
         let ended = running.wait(POLL, may_go_on)?;
         if ended.is_none() {
             command::end_children(&kept);
@@ -182,9 +196,8 @@ impl Drop for Stopwatch {
 }
 
 impl Program {
-    fn command(&self) -> io::Result<Command> {
-        let mut command = Command::new(&self.words[0]);
-        command.args(&self.words[1..]);
+    /// Gives a command its folder and files.
+    fn configure(&self, command: &mut Command) -> io::Result<()> {
         if let Some(folder) = &self.folder {
             command.current_dir(folder);
         }
@@ -206,7 +219,7 @@ impl Program {
                 command.stdout(Stdio::piped()).stderr(Stdio::null());
             }
         }
-        Ok(command)
+        Ok(())
     }
 }
 

@@ -23,6 +23,17 @@ pub struct CoreShares {
     pub shared: f64,
     /// How many readings.
     pub readings: u32,
+    /// Its clock meanwhile; absent with fewer than two readings of one core.
+    pub clock: Option<CoreClock>,
+}
+
+/// A core's clock by readings of its gauge.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct CoreClock {
+    /// Core cycles per tick of the machine's counter: the mean of the readings.
+    pub cycles_per_tick: f64,
+    /// The standard error of that.
+    pub error: f64,
 }
 
 impl CoreShares {
@@ -52,6 +63,8 @@ pub struct TimedRun {
     pub system_ns: u64,
     /// The largest resident set of one of its processes, bytes.
     pub max_rss_bytes: u64,
+    /// Whether that is the command's own: otherwise it may be costof's, which the kernel counts to what costof starts.
+    pub is_own_peak: bool,
     /// Page faults without and with input or output.
     pub minor_faults: u64,
     /// See `minor_faults`.
@@ -112,8 +125,8 @@ pub struct TimedCommand {
     pub command: String,
     /// The shell that ran it; absent if it was started directly.
     pub shell: Option<String>,
-    /// What starting the shell, or an empty process, takes by itself; absent where it was not measured.
-    pub start_ns: Option<f64>,
+    /// Wall time of the shell, or of an empty process, that does nothing, in the same turns; absent where it does not count.
+    pub start_ns: Option<Estimate>,
     /// Parameters with this command's values.
     pub parameters: BTreeMap<String, String>,
     /// The runs that count.
@@ -231,7 +244,8 @@ mod tests {
 
     #[test]
     fn a_change_of_state_counts_half() {
-        let shares = |alone, shared| CoreShares { alone, shared, readings: 10 }.shared_time();
+        let shares =
+            |alone, shared| CoreShares { alone, shared, readings: 10, clock: None }.shared_time();
         assert_eq!(shares(1.0, 0.0), 0.0);
         assert_eq!(shares(0.25, 0.25), 0.5);
         assert_eq!(shares(0.0, 1.0), 1.0);

@@ -6,6 +6,7 @@ pub mod attempt;
 pub(crate) mod child;
 pub mod command;
 pub mod command_reader;
+mod executable;
 pub mod namespace;
 pub mod signals;
 pub mod spawn;

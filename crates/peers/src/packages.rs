@@ -12,6 +12,7 @@ const PACKAGES: &[(&[&str], &str)] = &[
         &["lmbench", "lat_syscall", "lat_pipe", "lat_mem_rd"],
         "lmbench on Debian in its section non-free",
     ),
+    (&["hyperfine"], "hyperfine on Debian"),
     (&["sysbench"], "sysbench on Debian"),
     (&["stress-ng"], "stress-ng on Debian"),
     (&["mbw"], "mbw on Debian"),

@@ -19,6 +19,9 @@ const MAX_NAME: usize = 40;
 /// The start-up of a shell or process is mentioned if it is at least this share of a command's wall time.
 const START_COUNTS: f64 = 0.02;
 
+/// More memory than costof itself has.
+const COSTOF_MEBIBYTES: f64 = 16.0;
+
 /// The whole text.
 pub fn text(timing: &Timing, style: Style) -> String {
     let mut text = style.prose(&answer(timing).join("\n"));
@@ -288,7 +291,7 @@ fn details(command: &TimedCommand) -> String {
     let mut parts = vec![
         format!("user {}", time(of(|run| run.user_ns))),
         format!("system {}", time(of(|run| run.system_ns))),
-        format!("peak memory at most {:.1} MiB", of(|run| run.max_rss_bytes) / f64::from(1 << 20)),
+        peak(runs, of(|run| run.max_rss_bytes) / f64::from(1 << 20)),
         format!(
             "{} page faults ({} from disk)",
             count(|run| run.minor_faults + run.major_faults),
@@ -323,18 +326,27 @@ fn details(command: &TimedCommand) -> String {
     format!("{name}: {} run{plural}; {}", runs.len(), parts.join(", "))
 }
 
+/// The peak memory. Where it may be costof's own, it is a bound.
+fn peak(runs: &[TimedRun], mebibytes: f64) -> String {
+    let is_own = mebibytes > COSTOF_MEBIBYTES || runs.iter().all(|run| run.is_own_peak);
+    format!("peak memory {}{mebibytes:.1} MiB", if is_own { "" } else { "at most " })
+}
+
 fn notes(command: &TimedCommand) -> Vec<String> {
     let mut notes = Vec::new();
     if let Some(why) = &command.alone_unknown {
         notes.push(format!("CPU time with the core alone is unknown: {why}"));
     }
     let wall = command.wall_ns.map_or(f64::INFINITY, |wall| wall.value);
-    if let Some(start) = command.start_ns.filter(|start| *start >= START_COUNTS * wall) {
+    if let Some(start) = command.start_ns.filter(|start| start.value >= START_COUNTS * wall) {
         let (what, how) = match &command.shell {
             Some(shell) => ("shell", format!("{shell} -c :")),
             None => ("process", "true".to_owned()),
         };
-        notes.push(format!("includes {what} start-up: {} (`{how}`)", time(start)));
+        notes.push(format!(
+            "includes {what} start-up: {} (`{how}`, in the same turns)",
+            duration(start)
+        ));
     }
     notes.extend(command.notes.iter().cloned());
     notes.into_iter().map(|note| format!("{}: {note}", short(command))).collect()

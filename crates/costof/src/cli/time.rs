@@ -63,7 +63,7 @@ pub(crate) struct TurnOptions {
     pub(crate) runs: Option<u32>,
     /// Runs of each command before those that count
     ///
-    /// 0 counts as 1, since the first run shows where a command may run.
+    /// With 0 the first run counts too: it is on all CPUs, since it shows whether the command has one thread.
     #[arg(short, long, value_name = "N", default_value = "1", value_parser = count(0_u32, 10_000))]
     pub(crate) warmup: u32,
     /// Fail if a command is significantly more than this many percent worse than the first

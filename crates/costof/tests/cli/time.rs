@@ -367,6 +367,76 @@ fn a_killed_costof_takes_the_command_with_it() {
 }
 
 #[test]
+fn a_killed_costof_takes_what_the_command_started_with_it() {
+    let place = Place::new();
+    let script = "sleep 1000 & (sleep 1001 & sleep 1002; true) & touch started; wait";
+    let costof = spawn(place.costof("time --").args(["sh", "-c", script]));
+    let sleeping = || {
+        let running = place.running();
+        running.iter().filter(|process| process.command.starts_with("sleep 100")).count()
+    };
+    wait_for("three processes of the command", || sleeping() == 3);
+    signal(&costof, Signal::KILL);
+    ended(costof);
+    place.expect_nothing_runs();
+}
+
+#[test]
+fn without_a_warm_up_the_first_run_counts() {
+    let place = Place::new();
+    let count = |options: &[&str]| {
+        let command = ["--json", "sh -c 'echo x >> runs'"];
+        time(&place, &[options, &command].concat()).expect_code(0);
+        let runs = fs::read_to_string(place.path("runs")).unwrap().lines().count();
+        fs::remove_file(place.path("runs")).unwrap();
+        runs
+    };
+    assert_eq!(count(&["--runs", "1", "--warmup", "0"]), 1);
+    assert_eq!(count(&["--runs", "3", "--warmup", "0"]), 3);
+    assert_eq!(count(&["--runs", "3", "--warmup", "2"]), 5);
+}
+
+/// Commands of special kinds have the time alone, or the reason why it is not known.
+#[test]
+fn every_kind_of_command_has_an_answer_or_a_reason() {
+    let place = Place::new();
+    let loops = |n: u32| format!("i=0; while [ $i -lt {n} ]; do i=$((i+1)); done");
+    let eight = format!("{}wait", format!("( {} ) & ", loops(3000)).repeat(8));
+    for (kind, command, needs_reason) in [
+        ("sleeps", "sleep 0.02", false),
+        ("forks", "for i in 1 2 3; do true | true; /bin/true; done", false),
+        ("eight at once", &eight, false),
+        ("short", "true", false),
+        ("memory", "dd if=/dev/zero of=/dev/null bs=32M count=2", false),
+        ("uses no CPU to speak of", "sleep 0", false),
+        ("few runs", "true", true),
+    ] {
+        let runs = if needs_reason { "2" } else { "5" };
+        let ended = time(&place, &["--json", "--runs", runs, command]).expect_code(0);
+        let found: Value = serde_json::from_str(&ended.out).unwrap();
+        let command = &found["commands"][0];
+        let (alone, why) = (&command["alone_ns"], &command["alone_unknown"]);
+        assert!(alone.is_object() != why.is_string(), "{kind}: {command}");
+        assert!(!needs_reason || why.is_string(), "{kind}: {command}");
+    }
+}
+
+#[test]
+fn the_start_of_what_is_short_is_measured_in_the_turns() {
+    let place = Place::new();
+    for (command, needs_shell) in [("true", false), ("true; true", true)] {
+        let found = timed(&place, &[command]);
+        let command = &found["commands"][0];
+        assert_eq!(command["shell"].is_string(), needs_shell);
+        let [low, value, high] =
+            ["low", "value", "high"].map(|end| command["start_ns"][end].as_f64());
+        assert!(low.is_some() && low <= value && value <= high, "{command}");
+    }
+    let slow = timed(&place, &["sleep 0.2"]);
+    assert!(slow["commands"][0]["start_ns"].is_null(), "{slow}");
+}
+
+#[test]
 fn a_command_that_waits_is_told_what_the_gauge_does_not_say() {
     let place = Place::new();
     let ended = time(&place, &["--runs", "3", "sleep 0.05"]).expect_code(0);

@@ -1,6 +1,8 @@
 //! What follows from the runs of commands. Pure.
 
-use costof_model::timing::{Estimate, TimeComparison, TimeMetric, TimedCommand, TimedRun};
+use costof_model::timing::{
+    CoreClock, Estimate, TimeComparison, TimeMetric, TimedCommand, TimedRun,
+};
 use costof_stats::shared_core::{self, CommandRatio, SharedRun};
 use costof_stats::{median, median_interval, quantile};
 use std::collections::BTreeMap;
@@ -20,10 +22,18 @@ const WAITS: f64 = 0.2;
 const MOSTLY_WAITS: f64 = 0.5;
 /// so has one that uses less than this of a CPU, of which it is not known whether it waits.
 const HARDLY_RUNS: f64 = 0.05;
+/// The clock counts if the middle four fifths of the runs span at least this many times what a run's readings are off by,
+const CLOCK_MOVES: f64 = 5.0;
+/// and at least this share of it.
+const MIN_CLOCK_MOVES: f64 = 0.005;
 /// A difference between slowdowns that a reader should know of, as a ratio.
 const OTHER_SLOWDOWN: f64 = 1.15;
 /// With fewer runs there is no estimate.
 const MIN_RUNS: usize = 4;
+
+/// The usual clock of the cores that some runs had.
+#[derive(Clone, Copy)]
+struct UsualClock(Option<f64>);
 
 /// Fills in what follows from a command's runs: estimates, or why there is none, and notes.
 pub fn estimate(command: &mut TimedCommand) {
@@ -40,7 +50,6 @@ pub fn estimate(command: &mut TimedCommand) {
     command.notes.extend(notes(runs));
 }
 
-/// The median with its interval; `None` with too few runs.
 fn as_run(runs: &[TimedRun], value: impl Fn(&TimedRun) -> f64) -> Option<Estimate> {
     let values: Vec<f64> = runs.iter().map(value).collect();
     estimate_of(&values)
@@ -51,14 +60,16 @@ fn as_run_own(runs: &[TimedRun], name: &str) -> Option<Estimate> {
     estimate_of(&values?)
 }
 
-fn estimate_of(values: &[f64]) -> Option<Estimate> {
+/// The median with its interval; `None` with too few values.
+pub fn estimate_of(values: &[f64]) -> Option<Estimate> {
     let interval = median_interval(values)?;
     Some(Estimate { value: median(values)?, low: interval.low, high: interval.high })
 }
 
 /// The CPU time with the core alone and the slowdown on a shared one, or why it cannot be known.
 fn alone(runs: &[TimedRun]) -> Result<(Estimate, Option<f64>), String> {
-    let shared_runs: Vec<SharedRun> = shared_runs(runs)?.into_iter().flatten().collect();
+    let clock = UsualClock::new(runs);
+    let shared_runs: Vec<SharedRun> = shared_runs(runs, clock)?.into_iter().flatten().collect();
     let shares: Vec<f64> = shared_runs.iter().map(|run| run.shared).collect();
     let quantile = |q| quantile(&shares, q).unwrap_or(0.0);
     if quantile(0.1) > MAX_SHARED {
@@ -89,8 +100,8 @@ fn alone(runs: &[TimedRun]) -> Result<(Estimate, Option<f64>), String> {
 
 /// CPU times and the shares of them in which the core was shared, or why the gauge does not tell. A run is `None` if something
 /// interrupted each of its few readings.
-fn shared_runs(runs: &[TimedRun]) -> Result<Vec<Option<SharedRun>>, String> {
-    let cpus = runs.first().map_or(0, |run| run.cpus.len());
+fn shared_runs(runs: &[TimedRun], clock: UsualClock) -> Result<Vec<Option<SharedRun>>, String> {
+    let cpus = runs.last().map_or(0, |run| run.cpus.len());
     let parallelism = parallelism(runs);
     if cpus > 1 && parallelism < ALL_BUSY * cpus as f64 {
         return Err(format!(
@@ -98,8 +109,10 @@ fn shared_runs(runs: &[TimedRun]) -> Result<Vec<Option<SharedRun>>, String> {
         ));
     }
     let shared = |run: &TimedRun| {
-        let core = run.core.filter(|_| run.cpu_ns() > 0)?;
-        Some(SharedRun { time: run.cpu_ns() as f64, shared: core.shared_time() })
+        // A first run that counts was not yet placed on one CPU.
+        let core = run.core.filter(|_| run.cpu_ns() > 0 && run.cpus.len() == cpus)?;
+        let time = run.cpu_ns() as f64;
+        Some(SharedRun { time, shared: core.shared_time(), clock: clock.logarithm(run) })
     };
     let all: Vec<Option<SharedRun>> = runs.iter().map(shared).collect();
     let read = all.iter().flatten().count();
@@ -110,6 +123,27 @@ fn shared_runs(runs: &[TimedRun]) -> Result<Vec<Option<SharedRun>>, String> {
         ));
     }
     Ok(all)
+}
+
+impl UsualClock {
+    /// The median clock of these runs, if their readings show that it moves from run to run; no time decides that.
+    fn new<'r>(runs: impl IntoIterator<Item = &'r TimedRun>) -> UsualClock {
+        let clocks: Vec<CoreClock> = runs.into_iter().filter_map(|run| run.core?.clock).collect();
+        let means: Vec<f64> = clocks.iter().map(|clock| clock.cycles_per_tick).collect();
+        let errors: Vec<f64> = clocks.iter().map(|clock| clock.error).collect();
+        UsualClock(median(&means).filter(|usual| {
+            let [low, high] = [0.1, 0.9].map(|q| quantile(&means, q).unwrap_or(*usual));
+            let error = median(&errors).unwrap_or(f64::INFINITY);
+            high - low >= (MIN_CLOCK_MOVES * usual).max(CLOCK_MOVES * error)
+        }))
+    }
+
+    /// The logarithm of a run's clock over the usual one; 0 if that does not move.
+    fn logarithm(self, run: &TimedRun) -> f64 {
+        let clock = run.core.and_then(|core| core.clock);
+        let over = clock.zip(self.0).map(|(clock, usual)| (clock.cycles_per_tick / usual).ln());
+        over.unwrap_or(0.0)
+    }
 }
 
 /// The median share of the time that a command waits, if it is known of all runs.
@@ -218,7 +252,8 @@ fn ratio(
 ) -> Result<TimeComparison, String> {
     let found = match metric {
         TimeMetric::Alone => {
-            let turns = shared_runs(first)?.into_iter().zip(shared_runs(other)?);
+            let clock = UsualClock::new(first.iter().chain(other));
+            let turns = shared_runs(first, clock)?.into_iter().zip(shared_runs(other, clock)?);
             let (first, other): (Vec<SharedRun>, Vec<SharedRun>) =
                 turns.filter_map(|(first, other)| first.zip(other)).unzip();
             shared_core::ratio(&first, &other)

@@ -1,15 +1,20 @@
 //! Measured: a user's command, from its start until it has ended.
 //!
-//! A measured command leads a process group of its own, and the kernel kills it when this process ends. What it leaves running
-//! is adopted by this process ([`adopt_orphans`]), so that it can be ended.
+//! A measured command leads a process group of its own, and the kernel kills it when this process ends; its starter
+//! (`command/small_starter.rs`) then kills the group. What it leaves running is adopted by this process ([`adopt_orphans`]), so
+//! that it can be ended.
 //!
 //! Source: wait4(2), pidfd_open(2) (Linux 5.3), prctl(2) on `PR_SET_CHILD_SUBREAPER` and `PR_SET_PDEATHSIG`,
 //! proc_pid_stat(5), Documentation/scheduler/sched-stats.rst.
 
+mod small_starter;
+
+use std::ffi::OsString;
 use std::fs;
 use std::io;
 use std::mem::MaybeUninit;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::Path;
 use std::process::{Child, Command, ExitStatus};
 use std::time::{Duration, Instant};
 
@@ -26,6 +31,7 @@ use rustix::process::{
     Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, WaitOptions, child_subreaper, getpid,
     kill_process, pidfd_open, set_child_subreaper, waitid, waitpid,
 };
+use small_starter::{Line, NotStarted, SmallStarter};
 
 /// How long a command may take to end after SIGTERM, before it is killed.
 const TERMINATION: Duration = Duration::from_secs(1);
@@ -36,7 +42,9 @@ const POLL: Duration = Duration::from_millis(1);
 /// A command that has been started. If it is dropped, the command and its process group are killed.
 #[derive(Debug)]
 pub struct Running {
+    /// The command or its starter, and the line to that.
     child: Child,
+    line: Option<Line>,
     pid: Pid,
     ends: OwnedFd,
     started_ns: u64,
@@ -54,6 +62,8 @@ pub struct Ended {
     pub status: ExitStatus,
     /// What it used, with the children that it waited for.
     pub usage: Usage,
+    /// Whether its peak memory is its own: otherwise it may be what this process had when it started the command.
+    pub is_own_peak: bool,
     /// What its first thread used alone; `None` if the kernel does not report it (`CONFIG_SCHED_INFO`).
     pub first_thread: Option<FirstThread>,
 }
@@ -67,22 +77,97 @@ pub struct FirstThread {
     pub wait_ns: u64,
 }
 
-/// Starts a command to measure, in a process group of its own, on these CPUs, or where this thread may run if there are
-/// none. When it has ended, the rest of its group is killed.
-///
-/// # Errors
-///
-/// Those of fork(2) and execve(2); `InvalidInput` for CPUs that do not exist; `Unsupported` before Linux 5.3.
-pub fn start(command: &mut Command, cpus: &[usize]) -> io::Result<Running> {
-    command.process_group(0);
-    start_in_group(command, cpus, true)
+/// Starts commands to measure.
+#[derive(Debug)]
+pub struct Starter(Option<SmallStarter>);
+
+impl Default for Starter {
+    fn default() -> Self {
+        Self(SmallStarter::new().ok())
+    }
+}
+
+impl Starter {
+    /// Starts a command, in a process group of its own, on these CPUs, or where this thread may run if there are none.
+    /// `configure` gives it its files and its folder; `folder` is that folder, if it is another than this process's, for paths
+    /// that are relative to it. When the command has ended, the rest of its group is killed.
+    ///
+    /// # Errors
+    ///
+    /// Those of fork(2) and execve(2), and of `configure`; `InvalidInput` for CPUs that do not exist; `Unsupported` before
+    /// Linux 5.3.
+    pub fn start(
+        &self,
+        words: &[OsString],
+        folder: Option<&Path>,
+        cpus: &[usize],
+        configure: impl Fn(&mut Command) -> io::Result<()>,
+    ) -> io::Result<Running> {
+        if let Some(starter) = &self.0 {
+            match start_small(starter, words, folder, cpus, &configure) {
+                Ok(running) => return Ok(running),
+                // A script without an interpreter, which only execvp(3) starts.
+                Err(NotStarted::Command(error))
+                    if error.raw_os_error() == Some(Errno::NOEXEC.raw_os_error()) => {}
+                Err(NotStarted::Command(error)) => return Err(error),
+                Err(NotStarted::Starter) => {}
+            }
+        }
+        let mut command = Command::new(&words[0]);
+        command.args(&words[1..]).process_group(0);
+        configure(&mut command)?;
+        start_in_group(&mut command, cpus, true)
+    }
+}
+
+fn start_small(
+    starter: &SmallStarter,
+    words: &[OsString],
+    folder: Option<&Path>,
+    cpus: &[usize],
+    configure: impl Fn(&mut Command) -> io::Result<()>,
+) -> Result<Running, NotStarted> {
+    let starting = starter.command(words, folder).map_err(NotStarted::Command)?;
+    let (mut command, mut line, its) = starting;
+    configure(&mut command).map_err(NotStarted::Command)?;
+    let set = (!cpus.is_empty()).then(|| affinity::set(cpus)).transpose();
+    let set = set.map_err(NotStarted::Command)?;
+    // SAFETY: the closure makes only async-signal-safe calls, and allocates nothing.
+    unsafe {
+        command.process_group(0).pre_exec(move || {
+            small_starter::keep_open(&its)?;
+            set.as_deref().map_or(Ok(()), affinity::pin_to)
+        });
+    }
+    let mut child = command.spawn().map_err(|_| NotStarted::Starter)?;
+    // With it, the socket of the starter.
+    drop(command);
+    let ready = line.wait_until_ready();
+    let started_ns = now_ns(ClockId::Monotonic);
+    let (pid, failed) = match ready.and_then(|()| line.start()) {
+        Ok(started) => started,
+        Err(error) => {
+            drop(line);
+            let _ = child.wait();
+            return Err(error);
+        }
+    };
+    let running = Running::new(child, Some(line), pid, true, started_ns);
+    let mut running = running.map_err(NotStarted::Command)?;
+    let Some(error) = failed else {
+        return Ok(running);
+    };
+    running.release();
+    let _ = retry_on_intr(|| waitpid(Some(pid), WaitOptions::empty()));
+    running.is_reaped = true;
+    Err(NotStarted::Command(error))
 }
 
 /// Starts a command in the process group of this process, so that it may read the terminal and leave processes.
 ///
 /// # Errors
 ///
-/// As for [`start`].
+/// As for [`Starter::start`].
 pub fn start_beside(command: &mut Command) -> io::Result<Running> {
     start_in_group(command, &[], false)
 }
@@ -102,17 +187,38 @@ fn start_in_group(command: &mut Command, cpus: &[usize], is_leader: bool) -> io:
     let started_ns = now_ns(ClockId::Monotonic);
     let child = command.spawn()?;
     let pid = Pid::from_child(&child);
-    match pidfd_open(pid, PidfdFlags::empty()) {
-        Ok(ends) => Ok(Running { child, pid, ends, started_ns, is_leader, is_reaped: false }),
-        Err(error) => {
-            let _ = kill_process(pid, Signal::KILL);
-            let _ = retry_on_intr(|| waitpid(Some(pid), WaitOptions::empty()));
-            Err(with_context("pidfd_open (Linux 5.3)", error))
-        }
-    }
+    Running::new(child, None, pid, is_leader, started_ns)
 }
 
 impl Running {
+    fn new(
+        child: Child,
+        line: Option<Line>,
+        pid: Pid,
+        is_leader: bool,
+        started_ns: u64,
+    ) -> io::Result<Running> {
+        match pidfd_open(pid, PidfdFlags::empty()) {
+            Ok(ends) => {
+                Ok(Running { child, line, pid, ends, started_ns, is_leader, is_reaped: false })
+            }
+            Err(error) => {
+                let _ = kill_process(pid, Signal::KILL);
+                let _ = retry_on_intr(|| waitpid(Some(pid), WaitOptions::empty()));
+                Err(with_context("pidfd_open (Linux 5.3)", error))
+            }
+        }
+    }
+
+    /// Ends the starter, if there is one.
+    fn release(&mut self) {
+        if let Some(mut line) = self.line.take() {
+            line.release();
+            drop(line);
+            let _ = self.child.wait();
+        }
+    }
+
     /// The started child, for its pipes.
     pub fn child(&mut self) -> &mut Child {
         &mut self.child
@@ -156,7 +262,9 @@ impl Running {
             return Ok(None);
         }
         let (status, usage) = self.reap()?;
-        Ok((!was_ended).then_some(Ended { wall_ns, status, usage, first_thread }))
+        let is_own_peak = self.line.is_some();
+        let ended = Ended { wall_ns, status, usage, is_own_peak, first_thread };
+        Ok((!was_ended).then_some(ended))
     }
 
     fn has_ended_within(&self, time: Duration) -> io::Result<bool> {
@@ -168,7 +276,7 @@ impl Running {
     /// To the whole group, if it leads one.
     fn signal(&self, signal: Signal) -> io::Result<()> {
         match self.is_leader {
-            true => signal_group(self.child.id(), signal),
+            true => signal_group(self.pid.as_raw_nonzero().get().unsigned_abs(), signal),
             false => Ok(kill_process(self.pid, signal)?),
         }
     }
@@ -202,6 +310,7 @@ impl Drop for Running {
             let _ = self.has_ended_within(KILLED);
             let _ = retry_on_intr(|| waitpid(Some(self.pid), WaitOptions::NOHANG));
         }
+        self.release();
     }
 }
 
@@ -281,32 +390,81 @@ mod tests {
         command
     }
 
+    /// Started as a command to measure, by each of the two ways.
+    fn start_each(words: &[&str], cpus: &[usize]) -> [io::Result<Running>; 2] {
+        let words: Vec<OsString> = words.iter().map(OsString::from).collect();
+        [Starter::default(), Starter(None)]
+            .map(|starter| starter.start(&words, None, cpus, |_| Ok(())))
+    }
+
+    fn start_script(script: &str, cpus: &[usize]) -> [Running; 2] {
+        start_each(&["sh", "-c", script], cpus).map(Result::unwrap)
+    }
+
     #[test]
     fn a_command_tells_how_it_ended_and_what_it_used() {
         let cpu = affinity::allowed().unwrap()[0];
-        let mut spins = shell("i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done; exit 7");
-        let ended = start(&mut spins, &[cpu]).unwrap();
-        let ended = ended.wait(EVERY, || true).unwrap().unwrap();
-        assert_eq!(ended.status.code(), Some(7));
-        let cpu_ns = ended.usage.user_ns + ended.usage.system_ns;
-        assert!(cpu_ns > 0 && ended.usage.max_rss_bytes > 0, "{ended:?}");
-        assert!(ended.wall_ns > 0);
-        if let Some(first) = ended.first_thread {
-            assert!(first.cpu_ns > cpu_ns / 2, "{ended:?}");
+        let spins = "i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done; exit 7";
+        for ended in start_script(spins, &[cpu]) {
+            let ended = ended.wait(EVERY, || true).unwrap().unwrap();
+            assert_eq!(ended.status.code(), Some(7));
+            let cpu_ns = ended.usage.user_ns + ended.usage.system_ns;
+            assert!(cpu_ns > 0 && ended.usage.max_rss_bytes > 0, "{ended:?}");
+            assert!(ended.wall_ns > 0);
+            if let Some(first) = ended.first_thread {
+                assert!(first.cpu_ns > cpu_ns / 2, "{ended:?}");
+            }
         }
-        let killed = start(&mut shell("kill -9 $$"), &[]).unwrap();
-        let killed = killed.wait(EVERY, || true).unwrap().unwrap();
-        assert_eq!(killed.status.signal(), Some(9));
-        let missing = start(&mut Command::new("/no/such/program"), &[]).unwrap_err();
-        assert_eq!(missing.kind(), io::ErrorKind::NotFound);
-        assert!(start(&mut shell(":"), &[usize::MAX]).is_err());
+        for killed in start_script("kill -9 $$", &[]) {
+            let killed = killed.wait(EVERY, || true).unwrap().unwrap();
+            assert_eq!(killed.status.signal(), Some(9));
+        }
+    }
+
+    #[test]
+    fn a_command_that_cannot_be_started_says_why() {
+        for program in ["/no/such/program", "no-such-program"] {
+            for missing in start_each(&[program], &[]) {
+                assert_eq!(missing.unwrap_err().kind(), io::ErrorKind::NotFound, "{program}");
+            }
+        }
+        for folder in start_each(&["/"], &[]) {
+            assert_eq!(folder.unwrap_err().kind(), io::ErrorKind::PermissionDenied);
+        }
+        assert!(start_each(&["sh", "-c", ":"], &[usize::MAX]).iter().all(Result::is_err));
+    }
+
+    #[test]
+    fn a_script_without_an_interpreter_is_started_by_the_shell() {
+        let path = std::env::temp_dir().join(format!("costof-script-{}", std::process::id()));
+        fs::write(&path, "exit 3\n").unwrap();
+        fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+        for running in start_each(&[path.to_str().unwrap()], &[]) {
+            let ended = running.unwrap().wait(EVERY, || true).unwrap().unwrap();
+            assert_eq!(ended.status.code(), Some(3));
+        }
+        fs::remove_file(path).unwrap();
+    }
+
+    #[test]
+    fn the_peak_of_a_small_command_is_not_that_of_a_large_starter() {
+        let large = vec![1_u8; 64 << 20];
+        let [own, plain] = start_script(":", &[]).map(|running| {
+            let ended = running.wait(EVERY, || true).unwrap().unwrap();
+            (ended.is_own_peak, ended.usage.max_rss_bytes)
+        });
+        assert!(!plain.0 && plain.1 > 64 << 20, "{plain:?}");
+        // A memory file may be forbidden to be executed.
+        assert!(!own.0 || own.1 < 32 << 20, "{own:?}");
+        drop(std::hint::black_box(large));
     }
 
     #[test]
     fn a_command_that_ignores_sigterm_is_killed() {
-        let stubborn = start(&mut shell("trap '' TERM; while :; do sleep 1; done"), &[]).unwrap();
-        let ended = stubborn.wait(EVERY, || false).unwrap();
-        assert!(ended.is_none());
+        for stubborn in start_script("trap '' TERM; while :; do sleep 1; done", &[]) {
+            let ended = stubborn.wait(EVERY, || false).unwrap();
+            assert!(ended.is_none());
+        }
     }
 
     #[test]
@@ -325,8 +483,10 @@ mod tests {
         let kept = children();
         assert_eq!(kept.len(), 2);
         // One leaves its group too.
-        run(start(&mut shell("sleep 1002 & setsid sleep 1003 &"), &[]).unwrap());
-        assert_eq!(end_children(&kept), 2);
+        for running in start_script("sleep 1002 & setsid sleep 1003 &", &[]) {
+            run(running);
+        }
+        assert_eq!(end_children(&kept), 4);
         assert_eq!(children(), kept);
         assert_eq!(end_children(&[]), 2);
         assert_eq!(children(), []);

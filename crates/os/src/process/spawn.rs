@@ -12,16 +12,13 @@
 //!
 //! Source: fork(2), vfork(2), clone(2), posix_spawn(3), execve(2), memfd_create(2), wait(2), elf(5).
 
+use crate::process::executable::{memory_executable, memory_path};
 use crate::process::uncopied::Uncopied;
 use crate::system_call::{check, invalid, retry};
-use std::ffi::{CStr, c_char, c_int, c_void};
+use std::ffi::{c_char, c_int, c_void};
 use std::fs::File;
-use std::io::{self, Write};
-use std::os::fd::AsRawFd;
+use std::io;
 use std::ptr;
-
-use rustix::fs::{MemfdFlags, memfd_create};
-use rustix::io::Errno;
 
 /// Which call starts the child.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -289,13 +286,10 @@ struct Program {
     path: Path,
 }
 
-const NAME: &CStr = c"costof-nothing";
-
 impl Program {
     fn new() -> io::Result<Self> {
-        let mut file = executable_memory_file()?;
-        file.write_all(&program())?;
-        let name = format!("/proc/self/fd/{}", file.as_raw_fd());
+        let file = memory_executable(&instructions())?;
+        let name = memory_path(&file);
         let mut path = [0; size_of::<Path>()];
         path[..name.len()].copy_from_slice(name.as_bytes());
         let program = Self { _file: file, path };
@@ -327,65 +321,9 @@ impl Program {
     }
 }
 
-fn executable_memory_file() -> io::Result<File> {
-    let file = match memfd_create(NAME, MemfdFlags::CLOEXEC | MemfdFlags::EXEC) {
-        // Before Linux 6.3, every memory file is executable, and the flag is unknown.
-        Err(Errno::INVAL) => memfd_create(NAME, MemfdFlags::CLOEXEC),
-        answer => answer,
-    };
-    Ok(file?.into())
-}
-
-/// An executable that ends with [`EXECUTED`]: a header, one segment that is the whole file, a stack
-/// that is not executable, and three instructions.
-fn program() -> Vec<u8> {
-    const HEADER_BYTES: u64 = 64;
-    const SEGMENT_BYTES: u64 = 56;
-    const SEGMENTS: u64 = 2;
-    const ADDRESS: u64 = 0x40_0000;
-    /// The largest base page.
-    const ALIGNMENT: u64 = 0x1_0000;
-    const LOADED: u32 = 1;
-    const STACK: u32 = 0x6474_e551;
-    const READABLE_EXECUTABLE: u32 = 5;
-    const READABLE_WRITABLE: u32 = 6;
-    let (machine, code) = instructions();
-    let code_at = HEADER_BYTES + SEGMENTS * SEGMENT_BYTES;
-    let file_bytes = code_at + code.len() as u64;
-
-    let mut file = Vec::with_capacity(file_bytes as usize);
-    // 64-bit, little-endian, version 1, System V; an executable of fixed addresses.
-    file.extend([0x7f, b'E', b'L', b'F', 2, 1, 1, 0]);
-    file.extend([0; 8]);
-    file.extend(2_u16.to_le_bytes());
-    file.extend(machine.to_le_bytes());
-    file.extend(1_u32.to_le_bytes());
-    file.extend((ADDRESS + code_at).to_le_bytes());
-    // Segments directly behind this header, no sections, no flags.
-    file.extend(HEADER_BYTES.to_le_bytes());
-    file.extend(0_u64.to_le_bytes());
-    file.extend(0_u32.to_le_bytes());
-    for number in [HEADER_BYTES, SEGMENT_BYTES, SEGMENTS, 0, 0, 0] {
-        file.extend((number as u16).to_le_bytes());
-    }
-    for (kind, access, address, bytes, alignment) in [
-        (LOADED, READABLE_EXECUTABLE, ADDRESS, file_bytes, ALIGNMENT),
-        (STACK, READABLE_WRITABLE, 0, 0, 16),
-    ] {
-        file.extend(kind.to_le_bytes());
-        file.extend(access.to_le_bytes());
-        // Offset, virtual and physical address, bytes in the file and in memory.
-        for number in [0, address, address, bytes, bytes, alignment] {
-            file.extend(number.to_le_bytes());
-        }
-    }
-    file.extend(code);
-    file
-}
-
-/// The machine's number, and exit_group(EXECUTED).
+/// exit_group(EXECUTED).
 #[cfg(target_arch = "x86_64")]
-fn instructions() -> (u16, Vec<u8>) {
+fn instructions() -> Vec<u8> {
     const MOVE_TO_EDI: u8 = 0xbf;
     const MOVE_TO_EAX: u8 = 0xb8;
     const SYSCALL: [u8; 2] = [0x0f, 0x05];
@@ -394,17 +332,17 @@ fn instructions() -> (u16, Vec<u8>) {
     code.push(MOVE_TO_EAX);
     code.extend((libc::SYS_exit_group as u32).to_le_bytes());
     code.extend(SYSCALL);
-    (libc::EM_X86_64, code)
+    code
 }
 
-/// The machine's number, and exit_group(EXECUTED).
+/// exit_group(EXECUTED).
 #[cfg(target_arch = "aarch64")]
-fn instructions() -> (u16, Vec<u8>) {
+fn instructions() -> Vec<u8> {
     let move_to = |register: u32, number: u32| 0xd280_0000 | number << 5 | register;
     let supervisor_call = 0xd400_0001_u32;
     let code =
         [move_to(0, EXECUTED as u32), move_to(8, libc::SYS_exit_group as u32), supervisor_call];
-    (libc::EM_AARCH64, code.into_iter().flat_map(u32::to_le_bytes).collect())
+    code.into_iter().flat_map(u32::to_le_bytes).collect()
 }
 
 #[cfg(test)]

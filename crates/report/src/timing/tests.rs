@@ -100,7 +100,7 @@ fn what_a_reader_should_know_stands_below() {
     let second = &mut timing.commands[1];
     second.alone_ns = None;
     second.alone_unknown = Some("it used 2.0 of 4 CPUs".to_owned());
-    second.start_ns = Some(5e6);
+    second.start_ns = Some(Estimate { value: 5e6, low: 4.9e6, high: 5.2e6 });
     second.shell = Some("sh".to_owned());
     second.notes.push("leaves up to 2 processes running".to_owned());
     let text = text(&timing, Style::default());
@@ -109,7 +109,7 @@ fn what_a_reader_should_know_stands_below() {
         "user 90.0 ms",
         "peak memory at most 2.0 MiB",
         "B: CPU time with the core alone is unknown: it used 2.0 of 4 CPUs",
-        "B: includes shell start-up: 5.00 ms (`sh -c :`)",
+        "B: includes shell start-up: 5.00 ms (4.90–5.20) (`sh -c :`, in the same turns)",
         "B: leaves up to 2 processes running",
         "1.000 (0.990–1.010)",
     ] {

@@ -161,11 +161,25 @@ fn words(command: &str, options: &TurnOptions) -> Result<(Option<String>, Vec<Os
     Ok((Some(shell.to_owned()), words))
 }
 
-/// Whether a command means the same without a shell: words of ordinary characters, the first of which is a program.
+/// Whether a command means the same without a shell: words of ordinary characters, or in quotes within which a shell replaces
+/// nothing, the first of which is a program.
 fn is_plain(command: &str) -> bool {
-    let is_ordinary = |c: char| c.is_alphanumeric() || " /._-+,:@%=".contains(c);
-    let first = command.split(' ').find(|word| !word.is_empty());
-    command.chars().all(is_ordinary) && first.is_some_and(is_program)
+    let mut quote = None;
+    let means_itself = |c: char| {
+        let is_plain = match quote {
+            None => c.is_alphanumeric() || " /._-+,:@%='\"".contains(c),
+            Some('\'') => true,
+            Some(_) => !"$`\\!".contains(c),
+        };
+        match quote {
+            None if matches!(c, '\'' | '"') => quote = Some(c),
+            Some(open) if open == c => quote = None,
+            _ => {}
+        }
+        is_plain
+    };
+    let first = || shlex::split(command).and_then(|words| words.into_iter().next());
+    command.chars().all(means_itself) && first().is_some_and(|first| is_program(&first))
 }
 
 fn is_program(name: &str) -> bool {
@@ -291,8 +305,13 @@ mod tests {
 
     #[test]
     fn only_plain_words_need_no_shell() {
-        assert!(is_plain("sh -x a=b ./file"));
-        for command in ["ls | wc", "A=1 ls", "ls *", "ls 'a b'", "exit 3", "", "ls > x"] {
+        for command in ["sh -x a=b ./file", "ls 'a $b' \"c d\"", r#"ls 'it"s;' "it's""#] {
+            assert!(is_plain(command), "{command}");
+        }
+        for command in ["ls | wc", "A=1 ls", "ls *", "exit 3", "", "ls > x", "ls 'a", "ls '' *"] {
+            assert!(!is_plain(command), "{command}");
+        }
+        for command in ["ls \"$HOME\"", "ls \"`pwd`\"", r#"ls "a\nb""#, "exit '3'"] {
             assert!(!is_plain(command), "{command}");
         }
     }

@@ -12,7 +12,6 @@ use crate::terminal::log;
 use costof_measure::command::{self, Capture, Output, Program, Stopwatch};
 use costof_model::timing::{TimedCommand, TimedRun};
 use costof_os::sched::affinity;
-use costof_stats::median;
 use indicatif::ProgressDrawTarget;
 use std::io::ErrorKind;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -31,9 +30,8 @@ const FOREVER: Duration = Duration::from_secs(10 * 365 * 86_400);
 const ANNOUNCED: Duration = Duration::from_secs(20);
 /// The gauges of at most this many CPUs are looked at before a turn, half a millisecond each.
 const MAX_LOOKS: usize = 8;
-/// What a shell and an empty process take is measured if a command takes less than this, by this many runs.
-const SHORT_NS: u64 = 100_000_000;
-const START_RUNS: usize = 9;
+/// What a shell or an empty process takes is measured too if a command takes less than this.
+const SHORT: Duration = Duration::from_millis(100);
 /// A shell's exit code if it finds no such command.
 const NOT_FOUND: i32 = 127;
 
@@ -56,6 +54,14 @@ struct Measured {
     is_placed: bool,
     /// What one turn of it takes, with all that belongs to it.
     took: Duration,
+}
+
+/// A shell that does nothing, or an empty process, which takes turns with the commands that are so short that its start
+/// counts.
+struct Start {
+    shell: Option<String>,
+    program: Program,
+    wall_ns: Vec<f64>,
 }
 
 /// Measures all commands. Whatever happens, `--cleanup` runs at the end; whether it succeeded comes with the result.
@@ -97,12 +103,17 @@ impl Turns<'_> {
     fn all(&mut self, jobs: Vec<Job>, began: Instant) -> Result<Vec<TimedCommand>, Error> {
         let first = jobs.into_iter().map(|job| self.first_runs(job));
         let mut all = first.collect::<Result<Vec<Measured>, Error>>()?;
-        self.measure_starts(&mut all)?;
-        let (expected, end) = self.count(&all, began);
+        let turn: Duration = all.iter().map(|measured| measured.took).sum();
+        let starting = Instant::now();
+        let mut starts = self.starts(&all)?;
+        let (expected, end) = self.count(turn + starting.elapsed(), all.len(), began);
+        // Without a warm-up, the first runs were a turn.
+        let begun = u32::from(self.options.warmup == 0);
         let bar = bar(expected.into(), " turns");
         bar.set_draw_target(ProgressDrawTarget::stderr());
         let mut order: Vec<usize> = (0..all.len()).collect();
-        for turn in 0..self.options.runs.unwrap_or(MAX_TURNS) {
+        bar.inc(begun.into());
+        for turn in begun..self.options.runs.unwrap_or(MAX_TURNS) {
             if turn >= MIN_TURNS && Instant::now() > end {
                 break;
             }
@@ -121,14 +132,23 @@ impl Turns<'_> {
                 let run = self.once(&all[position].job, on)?;
                 all[position].job.timed.runs.push(run);
             }
+            let on = if placed.is_empty() { self.cpus } else { &placed };
+            for start in &mut starts {
+                start.wall_ns.extend(self.start_ns(&start.program, on)?);
+            }
             bar.inc(1);
         }
         bar.finish_and_clear();
+        for start in &starts {
+            for Measured { job, .. } in all.iter_mut().filter(|measured| start.is_of(measured)) {
+                job.timed.start_ns = command::estimate_of(&start.wall_ns);
+            }
+        }
         Ok(all.into_iter().map(|measured| measured.job.timed).collect())
     }
 
-    /// The runs that do not count. They show where the command may be placed, how long it takes, and whether it prints
-    /// numbers.
+    /// The warm-up, whose runs do not count; without one, the first run of each command, which does. It shows where the
+    /// command may be placed, how long it takes, and whether it prints numbers.
     fn first_runs(&self, mut job: Job) -> Result<Measured, Error> {
         let looks_for_numbers = matches!(job.program.output, Output::Null);
         if looks_for_numbers {
@@ -140,15 +160,20 @@ impl Turns<'_> {
             job.program.output = Output::Null;
         }
         let mut took = began.elapsed();
+        let is_placed =
+            self.cpus.is_empty() && first.is_one_thread == Some(true) && first.left == 0;
+        if self.options.warmup == 0 {
+            job.timed.runs.push(first);
+        }
         for _ in 1..self.options.warmup {
             began = Instant::now();
             self.once(&job, self.cpus)?;
             took = began.elapsed();
         }
         Ok(Measured {
-            // What it leaves running would be on that CPU too.
-            is_placed: self.cpus.is_empty() && first.is_one_thread == Some(true) && first.left == 0,
             job,
+            // What it leaves running would be on that CPU too.
+            is_placed,
             took,
         })
     }
@@ -168,18 +193,10 @@ impl Turns<'_> {
         freest.or(looked_at.first().copied()).into_iter().collect()
     }
 
-    /// How many turns there will be if they all take as long as the last of the first runs, and when the budget ends
-    /// them.
-    fn count(&self, all: &[Measured], began: Instant) -> (u32, Instant) {
-        let turn: Duration = all.iter().map(|measured| measured.took).sum();
-        let budget = self.options.budget.unwrap_or(match all.len() {
-            1 => BUDGET_OF_ONE,
-            several => BUDGET_OF_EACH * several as u32,
-        });
-        let left = budget.saturating_sub(began.elapsed()).as_secs_f64();
-        let fitting = left / turn.as_secs_f64().max(1e-6);
-        let fitting = (fitting as u32).clamp(MIN_TURNS, MAX_TURNS);
-        let turns = self.options.runs.unwrap_or(fitting);
+    /// How many turns there will be if they all take as long as this, and when the budget ends them.
+    fn count(&self, turn: Duration, commands: usize, began: Instant) -> (u32, Instant) {
+        let budget = self.options.budget.unwrap_or_else(|| default_budget(commands));
+        let turns = self.options.runs.unwrap_or_else(|| fitting(budget, began.elapsed(), turn));
         let in_all = turn * turns;
         if in_all > ANNOUNCED.max(budget * 2) {
             log(format_args!(
@@ -254,45 +271,78 @@ impl Turns<'_> {
         !self.interrupted.load(Ordering::Relaxed)
     }
 
-    /// Measures what the start of a shell or process takes, for the commands that are so short that it counts.
-    fn measure_starts(&self, all: &mut [Measured]) -> Result<(), Error> {
-        let mut known: Vec<(Option<String>, Option<f64>)> = Vec::new();
-        for measured in all {
-            if measured.took.as_nanos() > u128::from(SHORT_NS) {
+    /// The starts that count for some command, each done once, which warms it up and shows that it works.
+    fn starts(&self, all: &[Measured]) -> Result<Vec<Start>, Error> {
+        let mut starts: Vec<Start> = Vec::new();
+        for measured in all.iter().filter(|measured| measured.took < SHORT) {
+            if starts.iter().any(|start| start.is_of(measured)) {
                 continue;
             }
-            let timed = &mut measured.job.timed;
-            let start = known.iter().find(|(shell, _)| *shell == timed.shell);
-            timed.start_ns = match start {
-                Some((_, start)) => *start,
-                None => {
-                    let start = self.start_ns(&measured.job.program, timed.shell.is_some())?;
-                    known.push((timed.shell.clone(), start));
-                    start
-                }
+            let shell = measured.job.timed.shell.clone();
+            let mut words = match shell {
+                Some(_) => measured.job.program.words.clone(),
+                None => vec!["true".into()],
             };
-        }
-        Ok(())
-    }
-
-    /// The median wall time of a shell that does nothing, or of `true`; `None` where that fails.
-    fn start_ns(&self, program: &Program, by_shell: bool) -> Result<Option<f64>, Error> {
-        let mut words = match by_shell {
-            true => program.words.clone(),
-            false => vec!["true".into()],
-        };
-        if let Some(script) = words.last_mut().filter(|_| by_shell) {
-            *script = ":".into();
-        }
-        let empty = Program { words, input: None, output: Output::Null, folder: None };
-        let mut times = Vec::new();
-        for _ in 0..START_RUNS {
-            match self.stopwatch.run(&empty, self.cpus, || self.may_go_on()) {
-                Ok(Some(run)) if run.exit_code == Some(0) => times.push(run.wall_ns as f64),
-                Ok(None) => return Err(Error::Interrupted),
-                _ => return Ok(None),
+            if let Some(script) = words.last_mut().filter(|_| shell.is_some()) {
+                *script = ":".into();
+            }
+            let program = Program { words, input: None, output: Output::Null, folder: None };
+            if self.start_ns(&program, self.cpus)?.is_some() {
+                starts.push(Start { shell, program, wall_ns: Vec::new() });
             }
         }
-        Ok(median(&times))
+        Ok(starts)
+    }
+
+    /// The wall time of a shell or process that does nothing; `None` if it fails.
+    fn start_ns(&self, program: &Program, cpus: &[usize]) -> Result<Option<f64>, Error> {
+        match self.stopwatch.run(program, cpus, || self.may_go_on()) {
+            Ok(Some(run)) => Ok((run.exit_code == Some(0)).then_some(run.wall_ns as f64)),
+            Ok(None) => Err(Error::Interrupted),
+            Err(_) => Ok(None),
+        }
+    }
+}
+
+impl Start {
+    fn is_of(&self, measured: &Measured) -> bool {
+        self.shell == measured.job.timed.shell && measured.took < SHORT
+    }
+}
+
+/// The budget of so many commands.
+fn default_budget(commands: usize) -> Duration {
+    match commands {
+        1 => BUDGET_OF_ONE,
+        several => BUDGET_OF_EACH * several as u32,
+    }
+}
+
+/// How many turns fit into what is left of a budget.
+fn fitting(budget: Duration, passed: Duration, turn: Duration) -> u32 {
+    let left = budget.saturating_sub(passed).as_secs_f64();
+    ((left / turn.as_secs_f64().max(1e-6)) as u32).clamp(MIN_TURNS, MAX_TURNS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_answer_on_one_command_comes_within_three_seconds() {
+        let limit = Duration::from_secs(3);
+        for turn_ms in [1, 5, 100, 400] {
+            let turn = Duration::from_millis(turn_ms);
+            let turns = fitting(default_budget(1), turn, turn);
+            // Turns end at the budget, so the last one may reach beyond it.
+            assert!(turns >= MIN_TURNS && turn * (turns + 1) <= limit, "{turn_ms} ms: {turns}");
+        }
+    }
+
+    #[test]
+    fn a_command_of_a_minute_has_the_fewest_turns_that_give_an_interval() {
+        let minute = Duration::from_secs(60);
+        assert_eq!(fitting(default_budget(1), minute, minute), MIN_TURNS);
+        assert_eq!(fitting(Duration::from_secs(3600), minute, minute), 59);
     }
 }

@@ -1,5 +1,5 @@
 use super::*;
-use costof_model::timing::{CoreShares, OwnValue};
+use costof_model::timing::{CoreClock, CoreShares, OwnValue};
 
 /// A run of so many milliseconds on one CPU that its core shared for this part.
 fn run(cpu_ms: f64, shared: f64) -> TimedRun {
@@ -9,7 +9,7 @@ fn run(cpu_ms: f64, shared: f64) -> TimedRun {
         user_ns: cpu_ns,
         run_queue_ns: Some(0),
         cpus: vec![0],
-        core: Some(CoreShares { alone: 1.0 - shared, shared, readings: 100 }),
+        core: Some(CoreShares { alone: 1.0 - shared, shared, readings: 100, clock: None }),
         is_one_thread: Some(true),
         exit_code: Some(0),
         ..TimedRun::default()
@@ -153,6 +153,28 @@ fn commands_are_compared_by_what_suits_them() {
     let ratio = compare(&mut pair, own).1[0].as_ref().unwrap().ratio;
     assert!((ratio.value - 2.0).abs() < 1e-9, "{ratio:?}");
     assert_eq!(pair[1].not_compared, None);
+}
+
+#[test]
+fn a_clock_that_moves_is_counted_and_one_that_only_scatters_is_not() {
+    let clocks = [1.5, 1.42, 1.5, 1.44, 1.5, 1.48, 1.42, 1.5];
+    let clocked = |error: f64| -> Vec<TimedRun> {
+        let each = SHARES.iter().cycle().zip(clocks.iter().cycle()).take(40);
+        let run = |(&shared, &clock): (&f64, &f64)| {
+            let mut run = run(100.0 / (1.0 - 0.4 * shared) * 1.5 / clock, shared);
+            let clock = CoreClock { cycles_per_tick: clock, error };
+            run.core = run.core.map(|core| CoreShares { clock: Some(clock), ..core });
+            run
+        };
+        each.map(run).collect()
+    };
+    let width = |runs| {
+        let alone = estimated(runs).alone_ns.unwrap();
+        assert!(alone.low <= 102e6 && 100e6 <= alone.high, "{alone:?}");
+        alone.high - alone.low
+    };
+    let (counted, scattered) = (width(clocked(0.001)), width(clocked(0.1)));
+    assert!(counted < 0.2 * scattered, "{counted} {scattered}");
 }
 
 #[test]
