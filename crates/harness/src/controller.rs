@@ -88,13 +88,16 @@ impl Controller {
     pub(crate) fn measure(&mut self, sides: &mut [Side], position: usize, name: &str, budget: Duration) {
         let began = Instant::now();
         for number in 0..LAUNCHES_MAX {
-            let counts = sides.iter().map(|side| useful(side, position));
-            let fewest = counts.min().unwrap_or(0);
+            // Another build may lack the benchmark, or crash in it.
+            let works: Vec<bool> =
+                sides.iter().map(|side| failures(side, position) < FAILURES_MAX).collect();
+            let working = sides.iter().zip(&works).filter(|(_, works)| **works);
+            let Some(fewest) = working.map(|(side, _)| useful(side, position)).min() else {
+                return;
+            };
             // Pairs come in blocks of two, so that each side is first equally often.
             let is_whole = sides.len() == 1 || number % 2 == 0;
-            let is_over = fewest >= LEAST_LAUNCHES && began.elapsed() >= budget;
-            let is_hopeless = sides.iter().any(|side| failures(side, position) >= FAILURES_MAX);
-            if is_whole && is_over || is_hopeless {
+            if is_whole && fewest >= LEAST_LAUNCHES && began.elapsed() >= budget {
                 return;
             }
             let cpu = self.most_alone();
@@ -102,7 +105,7 @@ impl Controller {
                 1 => vec![0],
                 _ => schedule::turns(sides[0].record.run.run.seed, position, number).to_vec(),
             };
-            for side in order {
+            for side in order.into_iter().filter(|side| works[*side]) {
                 self.launch(&mut sides[side], position, name, number, cpu);
             }
         }

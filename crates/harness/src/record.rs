@@ -91,13 +91,17 @@ pub(crate) fn first_row(names: &[&str], seed: u64) -> RunRow {
     }
 }
 
-/// The folder of a program's runs: `costof/PROGRAM` in cargo's target folder, which this program's file lies in, or
-/// else in `target` here.
+/// The folder of a program's runs, for each profile of cargo its own: `costof/release/PROGRAM` in cargo's target folder, which
+/// this program's file lies in, or else in `target` here.
 pub(crate) fn folder(program: &str) -> PathBuf {
     let own = std::env::current_exe().unwrap_or_default();
+    // `target/release/deps/PROGRAM-HASH`
+    let built = own.ancestors().nth(2).unwrap_or(&own);
     // Cargo marks its target folder so.
-    let target = own.ancestors().find(|folder| folder.join("CACHEDIR.TAG").is_file());
-    target.unwrap_or(Path::new("target")).join("costof").join(program)
+    let target = built.ancestors().find(|folder| folder.join("CACHEDIR.TAG").is_file());
+    let profile = target.and_then(|target| built.strip_prefix(target).ok());
+    let runs = target.unwrap_or(Path::new("target")).join("costof");
+    runs.join(profile.unwrap_or(Path::new(""))).join(program)
 }
 
 /// The run files of a folder, the newest first.

@@ -7,7 +7,7 @@ use crate::record::Record;
 use crate::worker::recorded;
 use costof_model::comparison::{Compared, Comparison, Verdict};
 use costof_model::harmless;
-use costof_model::noise::Grade;
+use costof_model::noise::{Grade, Warning, main_cause};
 use costof_model::plural::counted;
 use costof_model::rows::{PointRow, State};
 use costof_model::run_file::Run;
@@ -111,9 +111,24 @@ fn notes(row: &PointRow, run: &Run) -> Vec<String> {
         let failed = counted(failed.count(), "launch");
         notes.push(format!("{failed} failed: {}", last.reason));
     }
-    let doubt = row.worst_doubt().filter(|_| row.grade >= Grade::C);
-    notes.extend(doubt.map(|doubt| format!("{}: {}: {}", row.grade, doubt.what, doubt.advice)));
+    let doubt = row.worst_doubt().filter(|_| row.grade == Grade::D);
+    notes.extend(doubt.map(|doubt| format!("D: {}: {}", doubt.what, own(&doubt.advice))));
     notes
+}
+
+/// Advice that names options of `costof run`, with those of this program.
+fn own(advice: &str) -> String {
+    const OPTIONS: [(&str, &str); 7] = [
+        ("--until-alone 2m", "--budget 30s"),
+        ("more often (--launches) or longer (--full)", "longer (--budget)"),
+        ("--launches", "--budget"),
+        ("--interleave", "--against"),
+        ("--full makes more", "a longer --budget makes more"),
+        ("--full", "--budget"),
+        ("--cpu)", "taskset)"),
+    ];
+    let with = advice.replace("with --cpu", "with taskset");
+    OPTIONS.iter().fold(with, |text, (theirs, own)| text.replace(theirs, own))
 }
 
 /// Whether in some launch other threads or children did more than a hundredth of the work.
@@ -135,27 +150,43 @@ pub(crate) fn conclusion(comparisons: &[Comparison], record: &Record, options: &
         (None, Some(name)) => name.clone(),
         (None, None) => "the last run".to_owned(),
     };
-    let mut text = String::new();
-    if !rows.is_empty() {
+    let mut text = doubts(&record.run);
+    if !comparisons.is_empty() {
         let _ = write!(text, "\nAgainst {}: ", harmless::text(&with));
+        let is_apart = comparisons.iter().any(|comparison| !comparison.in_turns);
         let changed: Vec<&&Compared> = rows.iter().filter(|row| row.verdict.is_change()).collect();
         match &changed[..] {
+            [] if rows.is_empty() => text += "nothing could be compared\n",
             [] => text += &unchanged(&rows),
             changed => {
                 let _ = writeln!(text, "{} of {} changed (at 95 % for all together)", changed.len(), rows.len());
                 for row in changed {
                     let _ = writeln!(text, "  {} {}: {}", row.point.probe, percent(row), verdict(row));
                 }
+                if is_apart {
+                    text += "  What the machine did at both times is part of that: --against takes turns with another build.\n";
+                }
             }
         }
     }
     for refused in comparisons.iter().flat_map(|comparison| &comparison.refused) {
-        let _ = writeln!(text, "  {} is not compared: {}", refused.point.probe, refused.reason);
+        let _ = writeln!(text, "  {} is not compared: {}", refused.point.probe, own(&refused.reason));
     }
     if record.error.is_none() {
         let _ = writeln!(text, "\n{}", record.path.display());
     }
     text
+}
+
+/// What gave most benchmarks their worst grade.
+fn doubts(run: &Run) -> String {
+    let doubtful = run.points.iter().filter(|row| row.grade >= Grade::C);
+    let doubts: Vec<&Warning> = doubtful.filter_map(PointRow::worst_doubt).collect();
+    let Some(cause) = main_cause(doubts.iter().copied()) else {
+        return String::new();
+    };
+    let (doubtful, all) = (doubts.len(), run.points.len());
+    format!("\nGrade C or D: {doubtful} of {all}. {}: {}\n", cause.what, own(&cause.advice))
 }
 
 fn unchanged(rows: &[&Compared]) -> String {
@@ -177,5 +208,40 @@ fn verdict(row: &Compared) -> &'static str {
         Verdict::Better => "faster",
         Verdict::Worse => "slower",
         _ => "differs, but a neighbour used the core: compare in turns (--against)",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use costof_model::testing::{row, run};
+
+    #[test]
+    fn a_function_as_cheap_as_an_empty_loop_gets_a_note() {
+        let notes_at = |cycles| {
+            let mut row = row("sum", Default::default(), 0.4);
+            let mut estimate = costof_model::testing::estimate("estimated_core_cycles", cycles);
+            estimate.unit = Unit::Cycles;
+            row.metrics.push(estimate);
+            notes(&row, &run(&[])).join("\n")
+        };
+        assert!(notes_at(1.0).contains("black_box"));
+        assert!(!notes_at(30.0).contains("black_box"));
+    }
+
+    #[test]
+    fn advice_names_options_that_this_program_has() {
+        let advice = "give it time (--until-alone 2m), or another CPU (--cpu), or stop them with --cpu";
+        assert_eq!(
+            own(advice),
+            "give it time (--budget 30s), or another CPU (taskset), or stop them with taskset"
+        );
+        assert_eq!(own("measure more often (--launches) or longer (--full)"), "measure longer (--budget)");
+    }
+
+    #[test]
+    fn rates_are_shown_in_their_unit() {
+        assert_eq!(rate(Throughput::Bytes(1000), 500.0), "2.00 GB/s");
+        assert_eq!(rate(Throughput::Elements(1000), 500.0), "2.00 Gelements/s");
     }
 }
