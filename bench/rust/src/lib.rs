@@ -20,7 +20,8 @@ pub struct Calls {
 
 impl Calls {
     pub fn new(steps: u64) -> Calls {
-        let plant: u64 = option_env!("PLANT").map_or(0, |plant| plant.parse().expect("thousandths"));
+        let plant: u64 =
+            option_env!("PLANT").map_or(0, |plant| plant.parse().expect("thousandths"));
         Calls { steps: steps + steps * plant / 1000, thousandths: steps * plant % 1000, left: 0 }
     }
 

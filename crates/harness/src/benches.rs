@@ -11,8 +11,8 @@ use std::fmt;
 /// ```
 /// use costof_harness::{Costof, black_box};
 ///
-/// fn sums(c: &mut Costof) {
-///     c.bench_function("sum of 100", |b| b.iter(|| (0..black_box(100_u64)).sum::<u64>()));
+/// fn benchmarks(c: &mut Costof) {
+///     c.bench_function("parse", |b| b.iter(|| black_box("1234").parse::<u64>()));
 /// }
 /// ```
 pub struct Costof<'a> {

@@ -6,11 +6,11 @@ use costof_lab::host::WorkerCommand;
 use costof_lab::launch::{self, Lost, Place, Setting};
 use costof_lab::worker::{NoAnswer, Worker};
 use costof_measure::schedule::{self, LEAST_LAUNCHES};
+use costof_model::Few;
 use costof_model::failure::{Failure, FailureKind};
 use costof_model::noise::{MEASURED, Noise, Placement};
 use costof_model::protocol::{Answer, Command, CpuLook, Description, Launch, Look, Report};
 use costof_model::rows::{FailureRow, LaunchPoint, LaunchRow, Row, State};
-use costof_model::Few;
 use costof_os::sched::affinity;
 use std::collections::VecDeque;
 use std::path::Path;
@@ -72,7 +72,8 @@ impl Controller {
     /// Why it does not.
     pub(crate) fn new(command: &WorkerCommand, limit: Duration) -> Result<Controller, String> {
         let (mut idle, description) = describe(command, limit)?;
-        let cpus = affinity::allowed().map_err(|error| format!("cannot read the allowed CPUs: {error}"))?;
+        let cpus = affinity::allowed()
+            .map_err(|error| format!("cannot read the allowed CPUs: {error}"))?;
         let facts = &description.facts;
         let usual = facts.quietest(&cpus);
         let mut alike = facts.interchangeable(usual, &facts.nearest_first(usual, &cpus));
@@ -85,7 +86,13 @@ impl Controller {
     }
 
     /// Measures the benchmark at this position of the plan for about as long as the budget, on each side in turns.
-    pub(crate) fn measure(&mut self, sides: &mut [Side], position: usize, name: &str, budget: Duration) {
+    pub(crate) fn measure(
+        &mut self,
+        sides: &mut [Side],
+        position: usize,
+        name: &str,
+        budget: Duration,
+    ) {
         let began = Instant::now();
         for number in 0..LAUNCHES_MAX {
             // Another build may lack the benchmark, or crash in it.
@@ -126,7 +133,8 @@ impl Controller {
             clock: self.description.clock.clone(),
             rendezvous: None,
         };
-        let setting = Setting { command: &side.command, limit: self.limit, interrupted: &INTERRUPTED };
+        let setting =
+            Setting { command: &side.command, limit: self.limit, interrupted: &INTERRUPTED };
         let outcome = launch::run(&[Place::LOCAL], vec![launch], &setting);
         let (report, noise, failure) = match outcome {
             Ok(outcome) => {
@@ -192,7 +200,10 @@ fn choose(usual: usize, looks: &[CpuLook], lately: &VecDeque<(usize, Option<f64>
     best.filter(|best| alone(best) > own + CLEARLY).map_or(usual, |best| best.cpu)
 }
 
-fn describe(command: &WorkerCommand, limit: Duration) -> Result<(Worker, Box<Description>), String> {
+fn describe(
+    command: &WorkerCommand,
+    limit: Duration,
+) -> Result<(Worker, Box<Description>), String> {
     let failed = |error: NoAnswer| match error {
         NoAnswer::Failed(failure) => failure.reason,
         NoAnswer::Interrupted => "interrupted".to_owned(),
@@ -200,12 +211,19 @@ fn describe(command: &WorkerCommand, limit: Duration) -> Result<(Worker, Box<Des
     let mut idle = Worker::start(&Place::LOCAL, command, limit, &INTERRUPTED).map_err(failed)?;
     match idle.ask(&Command::Describe, limit, &INTERRUPTED).map_err(failed)? {
         Answer::Description(description) => Ok((idle, description)),
-        other => Err(format!("a worker answered `{}` where it should describe itself", other.name())),
+        other => {
+            Err(format!("a worker answered `{}` where it should describe itself", other.name()))
+        }
     }
 }
 
 /// Nothing is seen where the gauge's floor is not known.
-fn look(idle: &mut Worker, description: &Description, cpus: &[usize], limit: Duration) -> Vec<CpuLook> {
+fn look(
+    idle: &mut Worker,
+    description: &Description,
+    cpus: &[usize],
+    limit: Duration,
+) -> Vec<CpuLook> {
     let Some(floor) = description.clock.core_floor else {
         return Vec::new();
     };
@@ -225,7 +243,8 @@ pub(crate) fn failed(name: &str, block: usize, launch: Option<u32>, failure: Fai
 /// How many launches of a benchmark have a number.
 fn useful(side: &Side, block: usize) -> u32 {
     let launches = side.record.run.launches.iter().filter(|launch| launch.block == block);
-    launches.filter(|launch| launch.points.iter().any(|point| point.state != State::Failed)).count() as u32
+    launches.filter(|launch| launch.points.iter().any(|point| point.state != State::Failed)).count()
+        as u32
 }
 
 /// How often a benchmark failed; one that the build does not have fails each time.

@@ -29,7 +29,7 @@
 //!
 //! ```text
 //! cargo bench                        # each benchmark, and what changed since the last run
-//! cargo bench -- sum                 # those whose names contain `sum`
+//! cargo bench -- sort                # those whose names contain `sort`
 //! cargo bench -- --budget 1s         # faster
 //! cargo bench -- --save main         # keeps the result; --baseline main compares with it
 //! cargo bench -- --against OLD       # takes turns with another build of this program
@@ -40,7 +40,7 @@
 //! # What is printed
 //!
 //! ```text
-//! sum/1000  57.3 ns (57.1–57.6 ns)  A  17.5 Gelements/s  +0.3 % (-0.4 to +1.0)
+//! sort/1000  8.53 µs (8.52–8.55 µs)  B  117 Melements/s  +0.3 % (-0.4 to +1.0)
 //! ```
 //!
 //! The median cost of a call over all launches and its 95 % interval; how far it can be trusted (A: nothing was recorded that
@@ -114,11 +114,11 @@ pub mod prelude {
 /// ```
 /// use costof_harness::prelude::*;
 ///
-/// fn sums(c: &mut Costof) {
-///     c.bench_function("sum", |b| b.iter(|| (0..black_box(100_u64)).sum::<u64>()));
+/// fn benchmarks(c: &mut Costof) {
+///     c.bench_function("parse", |b| b.iter(|| black_box("1234").parse::<u64>()));
 /// }
 ///
-/// costof_harness::main!(sums);
+/// costof_harness::main!(benchmarks);
 /// ```
 #[macro_export]
 macro_rules! main {

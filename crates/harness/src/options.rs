@@ -52,8 +52,18 @@ pub(crate) struct Options {
 }
 
 const NAMES: [&str; 12] = [
-    "--exact", "--list", "--budget", "--against", "--save", "--baseline", "--threshold", "--timeout", "--test",
-    "--bench", "--help", "--ignored",
+    "--exact",
+    "--list",
+    "--budget",
+    "--against",
+    "--save",
+    "--baseline",
+    "--threshold",
+    "--timeout",
+    "--test",
+    "--bench",
+    "--help",
+    "--ignored",
 ];
 /// Options of Rust's test runner that change nothing here.
 const IGNORED: [&str; 6] =

@@ -17,7 +17,6 @@ use costof_model::rows::{EndRow, PointRow, Row};
 use costof_model::run_file::Run;
 use costof_os::sched::real_time;
 use std::collections::BTreeSet;
-use std::io::{self, IsTerminal, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -66,7 +65,9 @@ fn execute(
         Mode::Help => text::print(HELP),
         Mode::List => {
             // The form that test runners read.
-            wanted.iter().for_each(|benchmark| text::print(&format!("{}: benchmark\n", benchmark.name)));
+            wanted
+                .iter()
+                .for_each(|benchmark| text::print(&format!("{}: benchmark\n", benchmark.name)));
         }
         Mode::Test => return Ok(tried(functions, &options)),
         Mode::Measure => {
@@ -265,7 +266,11 @@ impl Earlier {
 }
 
 /// The run to compare with, if there is one, and this one.
-fn parts<'a>(sides: &'a [Side], earlier: &'a mut Earlier, name: &str) -> (Option<&'a Run>, &'a Run) {
+fn parts<'a>(
+    sides: &'a [Side],
+    earlier: &'a mut Earlier,
+    name: &str,
+) -> (Option<&'a Run>, &'a Run) {
     match sides {
         [other, own] => (Some(&other.record.run), &own.record.run),
         [own] => (earlier.having(name), &own.record.run),
@@ -347,12 +352,9 @@ fn baseline(folder: &Path, name: &str) -> Result<Run, String> {
             [] => "nothing is saved: --save NAME saves a result".to_owned(),
             names => format!("saved: {}", names.join(", ")),
         };
-        return Err(format!("--baseline {name}: there is no such result and no such file ({known})"));
+        return Err(format!(
+            "--baseline {name}: there is no such result and no such file ({known})"
+        ));
     }
     record::read(&path)
-}
-
-/// Whether progress can be shown.
-pub(crate) fn is_watched() -> bool {
-    io::stderr().is_terminal() && io::stdout().flush().is_ok()
 }

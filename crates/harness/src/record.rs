@@ -129,6 +129,7 @@ pub(crate) fn remove_old(folder: &Path) {
 /// # Errors
 /// Which file, and what is wrong with it.
 pub(crate) fn read(path: &Path) -> Result<Run, String> {
-    let opened = File::open(path).map_err(|error| format!("cannot open {}: {error}", path.display()))?;
+    let opened =
+        File::open(path).map_err(|error| format!("cannot open {}: {error}", path.display()))?;
     run_file::read(BufReader::new(opened)).map_err(|error| format!("{}: {error}", path.display()))
 }

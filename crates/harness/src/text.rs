@@ -2,7 +2,6 @@
 
 use crate::benches::{Listed, Throughput};
 use crate::options::Options;
-use crate::program::is_watched;
 use crate::record::Record;
 use crate::worker::recorded;
 use costof_model::comparison::{Compared, Comparison, Verdict};
@@ -13,7 +12,7 @@ use costof_model::rows::{PointRow, State};
 use costof_model::run_file::Run;
 use costof_model::unit::Unit;
 use std::fmt::Write as _;
-use std::io::{self, Write as _};
+use std::io::{self, IsTerminal, Write as _};
 
 /// A cost of fewer cycles of the core than this is that of the loop around the function.
 const EMPTY_LOOP_CYCLES: f64 = 2.5;
@@ -29,7 +28,7 @@ pub(crate) fn warn(text: &str) {
 
 /// Shows what is measured now, on a terminal; nothing after `""`.
 pub(crate) fn progress(name: &str) {
-    if is_watched() {
+    if io::stderr().is_terminal() {
         let what = if name.is_empty() { String::new() } else { format!("measuring {name} …") };
         let _ = write!(io::stderr(), "\r\x1b[K{}", harmless::text(&what));
     }
@@ -45,8 +44,9 @@ pub(crate) fn benchmark(
     let point = recorded(&benchmark.name);
     let name = harmless::text(&benchmark.name);
     let Some(row) = run.points.iter().find(|row| row.point == point) else {
-        let failures = run.failures.iter().filter(|failure| failure.point == point);
-        let why = failures.last().map_or("no launch gave a number", |failure| &*failure.reason);
+        let mut failures = run.failures.iter().filter(|failure| failure.point == point);
+        let why =
+            failures.next_back().map_or("no launch gave a number", |failure| &*failure.reason);
         return format!("{name:width$}  no number: {why}\n");
     };
     let mut text = format!("{name:width$}  {}", answer(row));
@@ -87,7 +87,8 @@ fn rate(throughput: Throughput, ns: f64) -> String {
 
 /// `+5.2 % (+4.1 to +6.3)`.
 fn percent(row: &Compared) -> String {
-    let [change, low, high] = [row.ratio, row.ci95.0, row.ci95.1].map(|ratio| 100.0 * (ratio - 1.0));
+    let [change, low, high] =
+        [row.ratio, row.ci95.0, row.ci95.1].map(|ratio| 100.0 * (ratio - 1.0));
     format!("{change:+.1} % ({low:+.1} to {high:+.1})")
 }
 
@@ -95,7 +96,9 @@ fn percent(row: &Compared) -> String {
 fn notes(row: &PointRow, run: &Run) -> Vec<String> {
     let mut notes = Vec::new();
     let cycles = row.median("estimated_core_cycles");
-    if row.state == State::BelowResolution || cycles.is_some_and(|cycles| cycles < EMPTY_LOOP_CYCLES) {
+    if row.state == State::BelowResolution
+        || cycles.is_some_and(|cycles| cycles < EMPTY_LOOP_CYCLES)
+    {
         notes.push(
             "as cheap as an empty loop: if it should not be, the compiler removed the work (pass the input through `black_box`)"
                 .to_owned(),
@@ -107,7 +110,7 @@ fn notes(row: &PointRow, run: &Run) -> Vec<String> {
         );
     }
     let failed = run.failures.iter().filter(|failure| failure.point == row.point);
-    if let Some(last) = failed.clone().last() {
+    if let Some(last) = failed.clone().next_back() {
         let failed = counted(failed.count(), "launch");
         notes.push(format!("{failed} failed: {}", last.reason));
     }
@@ -134,7 +137,8 @@ fn own(advice: &str) -> String {
 /// Whether in some launch other threads or children did more than a hundredth of the work.
 fn by_several(row: &PointRow, run: &Run) -> bool {
     let given = run.launches_of(&row.point).flat_map(|launch| &launch.points);
-    let mut metrics = given.filter(|given| given.point == row.point).flat_map(|given| &given.metrics);
+    let mut metrics =
+        given.filter(|given| given.point == row.point).flat_map(|given| &given.metrics);
     metrics.any(|metric| {
         let is_batched = matches!(metric.data, costof_model::metric::Data::Samples(_));
         metric.name == row.primary && is_batched && !metric.by_one_thread
@@ -143,8 +147,7 @@ fn by_several(row: &PointRow, run: &Run) -> bool {
 
 /// What changed, considering all benchmarks together, and where the result is.
 pub(crate) fn conclusion(comparisons: &[Comparison], record: &Record, options: &Options) -> String {
-    let rows: Vec<&Compared> =
-        comparisons.iter().flat_map(|comparison| &comparison.rows).collect();
+    let rows: Vec<&Compared> = comparisons.iter().flat_map(|comparison| &comparison.rows).collect();
     let with = match (&options.against, &options.baseline) {
         (Some(program), _) => format!("{} in turns", program.display()),
         (None, Some(name)) => name.clone(),
@@ -159,9 +162,15 @@ pub(crate) fn conclusion(comparisons: &[Comparison], record: &Record, options: &
             [] if rows.is_empty() => text += "nothing could be compared\n",
             [] => text += &unchanged(&rows),
             changed => {
-                let _ = writeln!(text, "{} of {} changed (at 95 % for all together)", changed.len(), rows.len());
+                let _ = writeln!(
+                    text,
+                    "{} of {} changed (at 95 % for all together)",
+                    changed.len(),
+                    rows.len()
+                );
                 for row in changed {
-                    let _ = writeln!(text, "  {} {}: {}", row.point.probe, percent(row), verdict(row));
+                    let _ =
+                        writeln!(text, "  {} {}: {}", row.point.probe, percent(row), verdict(row));
                 }
                 if is_apart {
                     text += "  What the machine did at both times is part of that: --against takes turns with another build.\n";
@@ -170,7 +179,8 @@ pub(crate) fn conclusion(comparisons: &[Comparison], record: &Record, options: &
         }
     }
     for refused in comparisons.iter().flat_map(|comparison| &comparison.refused) {
-        let _ = writeln!(text, "  {} is not compared: {}", refused.point.probe, own(&refused.reason));
+        let _ =
+            writeln!(text, "  {} is not compared: {}", refused.point.probe, own(&refused.reason));
     }
     if record.error.is_none() {
         let _ = writeln!(text, "\n{}", record.path.display());
@@ -231,12 +241,16 @@ mod tests {
 
     #[test]
     fn advice_names_options_that_this_program_has() {
-        let advice = "give it time (--until-alone 2m), or another CPU (--cpu), or stop them with --cpu";
+        let advice =
+            "give it time (--until-alone 2m), or another CPU (--cpu), or stop them with --cpu";
         assert_eq!(
             own(advice),
             "give it time (--budget 30s), or another CPU (taskset), or stop them with taskset"
         );
-        assert_eq!(own("measure more often (--launches) or longer (--full)"), "measure longer (--budget)");
+        assert_eq!(
+            own("measure more often (--launches) or longer (--full)"),
+            "measure longer (--budget)"
+        );
     }
 
     #[test]
