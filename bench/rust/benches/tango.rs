@@ -1,5 +1,5 @@
 use rust_contest::{Calls, FUNCTIONS};
-use tango_bench::{IntoBenchmarks, benchmark_fn, tango_benchmarks, tango_main};
+use tango_bench::{IntoBenchmarks, benchmark_fn, tango_benchmarks};
 
 fn benchmarks() -> impl IntoBenchmarks {
     FUNCTIONS.map(|(name, steps)| {
@@ -11,4 +11,3 @@ fn benchmarks() -> impl IntoBenchmarks {
 }
 
 tango_benchmarks!(benchmarks());
-tango_main!();

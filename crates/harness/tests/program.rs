@@ -279,6 +279,9 @@ fn lacking(folder: &Path) {
     let run = &runs(&runs_folder)[0];
     // The new one is measured all the same.
     assert!(is_derived(run, "prints") && is_derived(run, "fine"), "{text}");
+    let other = &runs(&runs_folder.join("against"))[0];
+    let launches = |run: &Run| run.launches.iter().filter(|launch| launch.block == 0).count();
+    assert!(launches(run) > launches(other), "{text}");
 }
 
 fn unreadable(folder: &Path) {
