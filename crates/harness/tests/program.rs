@@ -85,6 +85,9 @@ fn main() -> ExitCode {
     if let Ok(folder) = std::env::var("PROGRAM") {
         return run(&folder, BENCHMARKS);
     }
+    if std::env::args().any(|word| word == "--ignored") {
+        return ExitCode::SUCCESS;
+    }
     let words: Vec<String> =
         std::env::args().skip(1).filter(|word| !word.starts_with('-')).collect();
     for (name, test) in TESTS {
