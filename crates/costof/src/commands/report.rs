@@ -61,7 +61,7 @@ pub(crate) fn run(table: &[&'static Probe], options: &ReportOptions) -> Done {
 
 /// The study for which a run was measured, if it comes with costof.
 fn study(run: &Run) -> Option<Study> {
-    let Ok(Cli { command }) = Cli::try_parse_from(&run.run.command) else {
+    let Ok(Cli { command, .. }) = Cli::try_parse_from(&run.run.command) else {
         return None;
     };
     let Command::Study(options) = command else {
