@@ -3,7 +3,7 @@
 //! probe must remember from one launch to the next.
 
 use costof_measure::meter::Meter;
-use costof_measure::probe::{Only, Probe, Role, StartRole};
+use costof_measure::probe::{Info, Only, Probe, Role, StartRole};
 use costof_model::axis::{Axis, Choice, Domain};
 use costof_model::failure::Failure;
 use costof_model::metric::MetricInfo;
@@ -18,7 +18,6 @@ use std::hint::black_box;
 use std::io::Write;
 use std::path::Path;
 use std::process::{Command, ExitCode};
-use std::sync::LazyLock;
 use std::time::Duration;
 
 fn main() -> ExitCode {
@@ -31,7 +30,7 @@ macro_rules! table {
         static TABLE: &[&Probe] = &[$({
             const STARTS_HERE: &[StartRole] = $roles;
             static PROBE: Probe = Probe {
-            info: LazyLock::new(|| ProbeInfo {
+            info: Info::lazy(|| ProbeInfo {
                 id: Text::Borrowed($id),
                 method: 1,
                 question: Text::Borrowed("What becomes of a run when a probe does this?"),
@@ -59,6 +58,7 @@ macro_rules! table {
             budget: None,
             predict: |_, _, _| None,
             roles: STARTS_HERE,
+            own: None,
             derive: of_the_last,
             };
             &PROBE

@@ -61,6 +61,9 @@ use values::{count, export_format, launches, percent, run_file, runs, seconds, t
                   130  interrupted; what was measured is kept"
 )]
 pub(crate) struct Cli {
+    /// The file that defines your own probes [default: costof.toml here or above, within the repository]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, global = true, hide_short_help = true)]
+    pub(crate) project: Option<PathBuf>,
     #[command(subcommand)]
     pub(crate) command: Command,
 }

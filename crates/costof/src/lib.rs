@@ -17,6 +17,7 @@ mod plan;
 mod prediction;
 mod preflight;
 mod progress;
+mod project;
 mod record;
 mod resume;
 mod session;
@@ -57,6 +58,7 @@ fn on_enough_stack(table: &'static [&'static Probe]) -> ExitCode {
 fn execute(table: &'static [&'static Probe], matches: &ArgMatches) -> Done {
     let cli = Cli::from_arg_matches(matches).unwrap_or_else(|error| error.exit());
     leave_real_time(&cli.command)?;
+    let table = with_own_probes(table, &cli)?;
     match cli.command {
         Command::Run(options) => commands::run::run(table, &options),
         Command::Time(options) => commands::time::run(&options),
@@ -83,6 +85,27 @@ fn execute(table: &'static [&'static Probe], matches: &ArgMatches) -> Done {
         Command::Hold { link, named } => commands::worker::hold(&link, named),
         Command::Link(command) => commands::link::run(&command),
         Command::Send(options) => commands::send::run(&options),
+    }
+}
+
+/// The table, with the project's own probes if the command measures or describes probes. A worker gets the file that its
+/// controller has found.
+fn with_own_probes(
+    table: &'static [&'static Probe],
+    cli: &Cli,
+) -> Result<&'static [&'static Probe], Error> {
+    match (&cli.project, &cli.command) {
+        (Some(file), _) => project::with_file(table, file),
+        (
+            None,
+            Command::Run(_)
+            | Command::List(_)
+            | Command::Explain(_)
+            | Command::Estimate(_)
+            | Command::Compare(_)
+            | Command::Qualify(_),
+        ) => project::with_found(table),
+        _ => Ok(table),
     }
 }
 

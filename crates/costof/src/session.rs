@@ -16,7 +16,7 @@ use crate::preflight::{self, Load, Seen};
 use crate::progress::{Display, Progress};
 use crate::record::{self, Record};
 use crate::terminal::{self, log, printable};
-use crate::{file_name, files, placement, resume};
+use crate::{file_name, files, placement, project, resume};
 use costof_lab::addresses::Meet;
 use costof_lab::launch::Setting;
 use costof_lab::link::Made;
@@ -74,6 +74,7 @@ impl<'a> Session<'a> {
         interrupted: &'a AtomicBool,
     ) -> Result<Session<'a>, Error> {
         request::log_left_out(&requests);
+        project::log_file(table, requests.iter().flat_map(Request::infos));
         terminal::set_working(true);
         Ok(Session {
             table,
@@ -81,7 +82,7 @@ impl<'a> Session<'a> {
             requests,
             fits: |_, _, _| Ok(()),
             budget: None,
-            programs: Programs::new(remote_costof)?,
+            programs: Programs::new(table, remote_costof)?,
             interrupted,
             display: Display::new(),
             turns: Mutex::default(),
@@ -303,8 +304,13 @@ impl<'a> Session<'a> {
         }
         let planned: BTreeSet<&str> = plan.points().map(|point| &*point.probe).collect();
         let probes = infos(self.table).into_iter();
-        let probes: Vec<&ProbeInfo> = probes.filter(|info| planned.contains(&*info.id)).collect();
-        for missing in machines.iter().filter_map(|machine| machine.misses(&probes)) {
+        let planned = probes.filter(|info| planned.contains(&*info.id));
+        let (own, probes): (Vec<&ProbeInfo>, Vec<&ProbeInfo>) =
+            planned.partition(|info| project::is_own(self.table, info));
+        let missing = machines.iter().flat_map(|machine| {
+            [machine.misses(&probes), project::missing(machine, &own)].into_iter().flatten()
+        });
+        for missing in missing {
             self.display.say(&missing);
         }
         for (reason, points) in left_out {

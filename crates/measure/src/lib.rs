@@ -26,6 +26,7 @@ pub mod link_end;
 mod look;
 pub mod meter;
 pub mod noise;
+pub mod own;
 pub mod probe;
 pub mod processor_ticks;
 pub mod qualify;

@@ -1,6 +1,7 @@
 //! What a probe is: its description, and functions that predict, measure and derive.
 
 use crate::meter::Meter;
+use crate::own::OwnProbe;
 use crate::schedule::Precision;
 use costof_model::facts::Facts;
 use costof_model::failure::Failure;
@@ -12,8 +13,9 @@ use costof_model::protocol::{Launch, Offers, Report};
 use costof_model::relation::Relation;
 use costof_model::typed::{At, TypedPoint, contains};
 use costof_model::unit::{Better, Unit};
-use costof_model::{List, Text};
+use costof_model::{List, Text, fail};
 use std::marker::PhantomData;
+use std::ops::Deref;
 use std::sync::LazyLock;
 use std::time::Duration;
 
@@ -22,7 +24,7 @@ use std::time::Duration;
 #[derive(Debug)]
 pub struct Probe {
     /// The description, as plain data.
-    pub info: LazyLock<ProbeInfo>,
+    pub info: Info,
     /// In how many interleaved rounds the points of a block are measured: several if points are
     /// compared with each other, one if setting up a point is expensive.
     pub rounds: u32,
@@ -58,9 +60,44 @@ pub struct Probe {
     pub predict: fn(&Point, &Facts, &MeasuredRows<'_>) -> Option<Prediction>,
     /// The functions that start the roles, in the order of `info.roles`. The last role leads.
     pub roles: &'static [StartRole],
+    /// The definition of a probe of the user's own, which starts its role itself.
+    pub own: Option<&'static OwnProbe>,
     /// Turns the reports of the roles, in the order of `info.roles`, into the metrics of the point.
     /// Pure.
     pub derive: fn(&Point, Vec<Report>) -> Report,
+}
+
+/// A probe's description: of costof's own probes made when it is first used, since the table is a constant.
+#[derive(Debug)]
+pub struct Info(Source);
+
+#[derive(Debug)]
+enum Source {
+    Lazy(LazyLock<ProbeInfo>),
+    Known(ProbeInfo),
+}
+
+impl Info {
+    /// The description that this function makes.
+    pub const fn lazy(describe: fn() -> ProbeInfo) -> Info {
+        Info(Source::Lazy(LazyLock::new(describe)))
+    }
+
+    /// This description.
+    pub fn known(info: ProbeInfo) -> Info {
+        Info(Source::Known(info))
+    }
+}
+
+impl Deref for Info {
+    type Target = ProbeInfo;
+
+    fn deref(&self) -> &ProbeInfo {
+        match &self.0 {
+            Source::Lazy(info) => info,
+            Source::Known(info) => info,
+        }
+    }
 }
 
 /// How much longer a run may take because of one probe, at each precision.
@@ -231,7 +268,7 @@ impl Probe {
             assert!(contains(M::DOC, SOURCES), "no section `# Sources`");
         }
         Probe {
-            info: LazyLock::new(describe::<M>),
+            info: Info::lazy(describe::<M>),
             rounds: M::ROUNDS,
             is_of_one_cpu: M::IS_OF_ONE_CPU,
             blocks_by: M::BLOCKS_BY,
@@ -248,7 +285,22 @@ impl Probe {
             budget: M::BUDGET,
             predict: |point, facts, measured| M::predict(&point.into(), facts, measured),
             roles: M::ROLES,
+            own: None,
             derive: |point, reports| M::derive(&point.into(), reports),
+        }
+    }
+}
+
+impl Probe {
+    /// Starts the role at this position of `info.roles`.
+    ///
+    /// # Errors
+    /// Why the launch cannot be measured on this machine.
+    pub fn start(&self, position: usize, launch: &Launch) -> Result<Box<dyn Role>, Failure> {
+        match (self.own, self.roles.get(position)) {
+            (Some(own), _) => own.start(),
+            (None, Some(start_role)) => start_role(launch),
+            (None, None) => fail!("{} cannot start its role {position}", self.info.id),
         }
     }
 }

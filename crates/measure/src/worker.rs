@@ -329,16 +329,13 @@ impl OpenLaunch {
         let Some(position) = probe.info.roles.iter().position(|own| own == role) else {
             fail!("{id} has no role {role}");
         };
-        let Some(start_role) = probe.roles.get(position) else {
-            fail!("{id} cannot start role {role}");
-        };
         if let Some(cpu) = launch.cpus.first()
             && let Err(error) = affinity::pin(&[*cpu])
         {
             fail!("cannot run on CPU {cpu}: {error} (choose others by --cpu)");
         }
         let clock = clock::open(&launch.clock)?;
-        let role = start_role(&launch)?;
+        let role = probe.start(position, &launch)?;
         let blocks = launch.points.iter().any(|point| role.blocks(point));
         let rendezvous = launch.rendezvous.as_ref();
         let end = rendezvous.map(|rendezvous| link_end::at(rendezvous.address));

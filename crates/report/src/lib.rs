@@ -32,3 +32,4 @@ pub mod style;
 mod table;
 pub mod text;
 pub mod timing;
+pub mod toml_text;

@@ -5,6 +5,7 @@ use crate::cli::ExplainOptions;
 use crate::error::Done;
 use crate::plan::keywords::Take;
 use crate::plan::request::select;
+use crate::project;
 use crate::terminal::{print, prose_columns};
 use crate::{history, record};
 use costof_measure::probe::Probe;
@@ -19,6 +20,7 @@ use std::path::PathBuf;
 pub(crate) fn run(table: &[&'static Probe], options: &ExplainOptions) -> Done {
     let word = std::slice::from_ref(&options.probe);
     let infos = select(table, word, Take::Best { most: 1 })?;
+    project::log_file(table, infos.iter().copied());
     let mut texts = Vec::new();
     for info in infos {
         let measured = match &options.run {

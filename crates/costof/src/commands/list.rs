@@ -4,6 +4,7 @@ use crate::cli::ListOptions;
 use crate::error::Done;
 use crate::plan::keywords::Take;
 use crate::plan::request::select;
+use crate::project;
 use crate::terminal::{line_columns, print};
 use costof_measure::probe::Probe;
 use costof_model::axis::{Axis, AxisValue, Domain};
@@ -12,6 +13,7 @@ use std::io;
 
 pub(crate) fn run(table: &[&'static Probe], options: &ListOptions) -> Done {
     let infos = select(table, &options.probes, Take::All)?;
+    project::log_file(table, infos.iter().copied());
     if options.json {
         let text = serde_json::to_string_pretty(&infos).map_err(io::Error::from)?;
         return print(text + "\n");

@@ -1,6 +1,7 @@
 //! `costof worker` and `costof hold`: the processes that a controller starts to measure and to keep a link.
 
 use crate::error::Done;
+use crate::project;
 use costof_lab::link;
 use costof_measure::probe::Probe;
 use costof_measure::worker;
@@ -15,7 +16,8 @@ pub(crate) fn run(table: &'static [&'static Probe], end_with_parent: bool) -> Do
     }
     // Starts the same executable again, even if its file was replaced.
     let mut guarded = Command::new("/proc/self/exe");
-    let code = worker::guard(guarded.args(["worker", "--end-with-parent"]))?;
+    guarded.args(["worker", "--end-with-parent"]).args(project::argument(table)?);
+    let code = worker::guard(&mut guarded)?;
     Ok(ExitCode::from(code))
 }
 

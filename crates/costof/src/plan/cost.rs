@@ -152,7 +152,7 @@ fn launch_time_under(
 fn roles(table: &[&'static Probe], block: &Block) -> u32 {
     let first = block.points.first();
     let probe = first.and_then(|point| probe::find(table, &point.probe));
-    probe.map_or(1, |probe| probe.roles.len() as u32)
+    probe.map_or(1, |probe| probe.info.roles.len() as u32)
 }
 
 /// The approximate time of one launch of a block.

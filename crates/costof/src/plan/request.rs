@@ -3,6 +3,7 @@
 use super::keywords::{self, Take};
 use crate::cli::RunOptions;
 use crate::error::{Error, bail, wrong};
+use crate::project;
 use crate::terminal::log;
 use costof_lab::link;
 use costof_measure::probe::Probe;
@@ -50,6 +51,8 @@ impl<'a> Request<'a> {
         options: &RunOptions,
     ) -> Result<Request<'a>, Error> {
         let mut infos = select(table, &options.probes, Take::Best { most: MOST_BY_A_WORD })?;
+        // A file that lies in a folder runs no code unless its probes are named.
+        infos.retain(|info| !options.probes.is_empty() || !project::is_own(table, info));
         let mut settings = Settings::new();
         let mut rest = None;
         for (axis, values) in &options.chosen.settings {
@@ -113,6 +116,11 @@ impl<'a> Request<'a> {
             budget: options.chosen.budget,
             until_alone: options.measuring.until_alone,
         })
+    }
+
+    /// The probes.
+    pub(crate) fn infos(&self) -> impl Iterator<Item = &'a ProbeInfo> {
+        self.infos.iter().copied()
     }
 
     /// Whether it is the first look at all that matters, which has to end in time.

@@ -1,7 +1,9 @@
 //! How this costof starts other processes of its own.
 
 use crate::error::{Context, Error};
+use crate::project;
 use costof_lab::host::WorkerCommand;
+use costof_measure::probe::Probe;
 
 /// How this costof starts workers, and the process that keeps a link.
 pub(crate) struct Programs {
@@ -10,9 +12,14 @@ pub(crate) struct Programs {
 }
 
 impl Programs {
-    /// On hosts that ssh reaches, workers are started from `remote_costof`.
-    pub(crate) fn new(remote_costof: Option<&String>) -> Result<Programs, Error> {
-        let worker = own_executable(&["worker", "--end-with-parent"])?;
+    /// On hosts that ssh reaches, workers are started from `remote_costof`. Those here get the same own probes.
+    pub(crate) fn new(
+        table: &[&'static Probe],
+        remote_costof: Option<&String>,
+    ) -> Result<Programs, Error> {
+        let mut arguments = vec!["worker", "--end-with-parent"];
+        arguments.extend(project::argument(table)?);
+        let worker = own_executable(&arguments)?;
         Ok(Programs {
             worker: match remote_costof {
                 Some(costof) => worker.with_remote(costof),

@@ -13,9 +13,9 @@ const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/documents.sh");
 
 /// The programs that the documents' commands name; any other one is not found.
-const PROGRAMS: [&str; 12] = [
-    "costof", "apt", "cargo", "docker", "install", "ip", "kubectl", "podman", "scontrol", "skopeo",
-    "srun", "ssh",
+const PROGRAMS: [&str; 13] = [
+    "costof", "apt", "cargo", "cc", "docker", "install", "ip", "kubectl", "podman", "scontrol",
+    "skopeo", "srun", "ssh",
 ];
 /// The runs that they name.
 const RUNS: [&str; 9] = [
@@ -136,9 +136,11 @@ fn place(run: &Path) -> Place {
     for name in RUNS.map(String::from).into_iter().chain(history) {
         fs::copy(run, place.path(&name)).unwrap();
     }
-    let studies = fs::read_to_string(root().join("docs/STUDIES.md")).unwrap();
-    let study = parts(&studies).0.into_iter().find(|block| block.info == "toml");
-    fs::write(place.path("course.toml"), study.unwrap().text).unwrap();
+    for (document, name) in [("STUDIES.md", "course.toml"), ("own-probes.md", "costof.toml")] {
+        let text = fs::read_to_string(root().join("docs").join(document)).unwrap();
+        let shown = parts(&text).0.into_iter().find(|block| block.info == "toml");
+        fs::write(place.path(name), shown.unwrap().text).unwrap();
+    }
     place
 }
 

@@ -36,6 +36,7 @@ mod link;
 mod misbehaving;
 mod namespaces;
 mod nfs;
+mod own;
 mod ping;
 mod placed;
 mod power_loss;

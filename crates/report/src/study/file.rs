@@ -1,6 +1,6 @@
 //! The data file of a study.
 
-use costof_model::harmless;
+use crate::toml_text;
 use serde::Deserialize;
 use toml::Spanned;
 
@@ -266,28 +266,7 @@ impl Study {
     pub fn read(name: &str, place: &str, text: &str) -> Result<Study, String> {
         let starts = text.match_indices('\n').map(|(at, _)| at + 1);
         let lines: Vec<usize> = std::iter::once(0).chain(starts).collect();
-        let read: Result<Study, toml::de::Error> = toml::from_str(text);
-        let mut study = read.map_err(|error| {
-            let message = error.message().trim().replace('\n', " ");
-            let Some(span) = error.span() else {
-                return format!("{place}: {message}");
-            };
-            // For an unknown key, the parser reports the place of the table.
-            let key = message.strip_prefix("unknown field `");
-            let key = key.and_then(|rest| rest.split('`').next());
-            let from = text.get(span.start..).unwrap_or_default();
-            let further = key.and_then(|key| from.find(key)).unwrap_or(0);
-            let line = line_at(&lines, span.start + further);
-            let stands = text.lines().nth(line - 1).unwrap_or_default().trim();
-            let stands: String = stands.chars().take(80).collect();
-            format!("{place}, line {line}, at `{stands}`: {message}")
-        })?;
-        // Its texts go to terminals and to pages, and escapes hide characters from the reader of the file.
-        if let Some(text) = harmful(text) {
-            return Err(format!(
-                "{place}: a text has a control character, or one that reorders text: `{text}`"
-            ));
-        }
+        let mut study: Study = toml_text::read(place, text)?;
         study.name = name.to_owned();
         study.place = place.to_owned();
         study.lines = lines;
@@ -335,19 +314,6 @@ impl Selection {
 
 fn line_at(lines: &[usize], byte: usize) -> usize {
     lines.partition_point(|start| *start <= byte).max(1)
-}
-
-/// The first harmful text of a study, made harmless.
-fn harmful(toml: &str) -> Option<String> {
-    fn find(value: &toml::Value) -> Option<String> {
-        match value {
-            toml::Value::String(text) => Some(harmless::lines(text)).filter(|clean| clean != text),
-            toml::Value::Array(values) => values.iter().find_map(find),
-            toml::Value::Table(fields) => fields.values().find_map(find),
-            _ => None,
-        }
-    }
-    find(&toml::Value::Table(toml.parse().ok()?))
 }
 
 #[cfg(test)]

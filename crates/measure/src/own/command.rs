@@ -1,0 +1,89 @@
+//! A command, from its start to its end.
+
+use super::{COST, OwnProbe, Words};
+use crate::meter::Meter;
+use crate::probe::Role;
+use costof_model::fail;
+use costof_model::failure::Failure;
+use costof_model::point::Point;
+use costof_model::protocol::Offers;
+use costof_os::process::command::{children, end_children};
+use costof_os::process::line_program::{how_ended, run_to_end};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+/// How long the first run may take: well below the controller's own limit, which would not name the command.
+const LIMIT: Duration = Duration::from_secs(20);
+
+pub(super) struct CommandRole {
+    own: &'static OwnProbe,
+    words: &'static Words,
+    command: Option<(String, Command)>,
+}
+
+impl CommandRole {
+    pub(super) fn new(own: &'static OwnProbe, words: &'static Words) -> CommandRole {
+        CommandRole { own, words, command: None }
+    }
+}
+
+impl Role for CommandRole {
+    fn blocks(&self, _: &Point) -> bool {
+        true
+    }
+
+    /// Runs the command once, to see that it succeeds, or why not.
+    fn prepare(&mut self, point: &Point, _: &Offers) -> Result<Offers, Failure> {
+        self.own.check(point)?;
+        let words = self.words.at(point);
+        let name = words.join(" ");
+        let mut command = self.own.command(&words);
+        let before = children();
+        let ran = run_to_end(&mut command, LIMIT);
+        end_children(&before);
+        match ran {
+            Ok((Some(status), _)) if status.success() => {}
+            Ok((Some(status), words)) => {
+                let words =
+                    if words.is_empty() { words } else { format!("; it last said: {words}") };
+                fail!("the command `{name}` {}{words}", how_ended(status))
+            }
+            Ok((None, _)) => fail!(
+                "the command `{name}` did not end within {} s, and was killed (`costof time` measures long commands)",
+                LIMIT.as_secs()
+            ),
+            Err(error) => fail!("cannot start the command `{name}`: {error}"),
+        }
+        command.stderr(Stdio::null());
+        self.command = Some((name, command));
+        Ok(Offers::new())
+    }
+
+    fn run(&mut self, _: &Point, meter: &mut Meter<'_>) -> Result<(), Failure> {
+        let Some((name, command)) = &mut self.command else {
+            fail!("the command was not prepared");
+        };
+        // To start a process allocates.
+        meter.operation_allocates();
+        let mut failed = None;
+        meter.repeatable(COST, |n| {
+            for _ in 0..n {
+                match command.status() {
+                    Ok(status) if status.success() => {}
+                    Ok(status) => {
+                        failed.get_or_insert_with(|| format!("{} in a batch", how_ended(status)));
+                    }
+                    Err(error) => {
+                        failed.get_or_insert_with(|| {
+                            format!("could not be started in a batch: {error}")
+                        });
+                    }
+                }
+            }
+        });
+        match failed {
+            Some(why) => fail!("the command `{name}` {why}, after it had succeeded"),
+            None => Ok(()),
+        }
+    }
+}
