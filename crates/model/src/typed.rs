@@ -399,8 +399,12 @@ macro_rules! point {
             }
 
             fn write(&self) -> $crate::axis::Axes {
+                static DEFAULTS: std::sync::LazyLock<$crate::axis::Axes> =
+                    std::sync::LazyLock::new(|| {
+                        $crate::axis::Axes::defaults(&<$name as $crate::typed::TypedPoint>::axes())
+                    });
                 #[allow(unused_mut, reason = "a probe may have no axis")]
-                let mut axes = $crate::axis::Axes::default();
+                let mut axes = DEFAULTS.clone();
                 $(axes.0.insert(
                     $crate::Text::Borrowed($crate::typed::axis_name(stringify!($field))),
                     $crate::typed::AxisType::to_value(&self.$field),
@@ -411,9 +415,8 @@ macro_rules! point {
 
         impl Default for $name {
             fn default() -> $name {
-                let defaults = <$name as $crate::typed::TypedPoint>::axes();
-                let defaults = defaults.into_iter().map(|axis| (axis.name.clone(), axis.default()));
-                let axes = $crate::axis::Axes(defaults.collect());
+                let axes = <$name as $crate::typed::TypedPoint>::axes();
+                let axes = $crate::axis::Axes::defaults(&axes);
                 <$name as $crate::typed::TypedPoint>::read(&axes).expect("a default for each axis")
             }
         }

@@ -3,13 +3,14 @@
 use crate::anonymous::anonymous;
 use crate::cli::ExportOptions;
 use crate::error::{Done, Error, bail};
+use crate::files;
+use crate::record::{self, Table};
 use crate::terminal::{log, print};
-use crate::{files, record};
 use costof_model::run_file::{self, Run};
 
-pub(crate) fn run(options: &ExportOptions) -> Done {
+pub(crate) fn run(table: Table<'_>, options: &ExportOptions) -> Done {
     let given = record::files(&options.files)?;
-    let runs = given.iter().map(|file| record::read(file));
+    let runs = given.iter().map(|file| record::read(file, table));
     let mut runs = runs.collect::<Result<Vec<Run>, Error>>()?;
     if options.anonymous {
         runs.iter_mut().for_each(anonymous);

@@ -15,7 +15,7 @@ use std::path::PathBuf;
 
 pub(crate) fn run(table: &[&'static Probe], options: &ReportOptions) -> Done {
     let file = options.file.clone().map_or_else(history::latest, Ok)?;
-    let (mut run, cut) = record::read_to_show(&file)?;
+    let (mut run, cut) = record::read_to_show(&file, table)?;
     let study = study(&run);
     if options.anonymous {
         anonymous(&mut run);

@@ -8,9 +8,11 @@ use costof_lab::link;
 use costof_measure::probe::Probe;
 use costof_measure::schedule::Precision;
 use costof_model::link::Link;
+use costof_model::names::Names;
 use costof_model::plan::{self, Settings};
 use costof_model::probe_info::ProbeInfo;
 use costof_model::{Text, nearest};
+use std::borrow::Cow;
 use std::time::Duration;
 
 /// The request for a run.
@@ -46,6 +48,7 @@ impl<'a> Request<'a> {
         table: &'a [&'static Probe],
         options: &RunOptions,
     ) -> Result<Request<'a>, Error> {
+        let options = &*by_present_names(table, options)?;
         let mut infos = select(table, &options.probes, Take::Best { most: MOST_BY_A_WORD })?;
         let mut settings = Settings::new();
         for (axis, values) in &options.chosen.settings {
@@ -109,6 +112,53 @@ impl<'a> Request<'a> {
     pub(super) fn settings_of(&self, info: &ProbeInfo) -> Settings {
         settings_of(info, &self.settings)
     }
+}
+
+/// The options with the present names of the probes and values that they name by old ones.
+fn by_present_names<'o>(
+    table: &[&'static Probe],
+    options: &'o RunOptions,
+) -> Result<Cow<'o, RunOptions>, Error> {
+    let names = Names::new(infos(table));
+    let mut settings = Settings::new();
+    for (axis, values) in &options.chosen.settings {
+        settings.entry(axis.clone()).or_default().extend(values.iter().cloned());
+    }
+    let mut present = Cow::Borrowed(options);
+    for (position, word) in options.probes.iter().enumerate() {
+        let meant = names.settings(word, &settings);
+        let Some((info, mut now)) = meant.first().cloned() else {
+            continue;
+        };
+        if let Some((other, _)) = meant.iter().find(|(other, _)| other.id != info.id) {
+            bail!(
+                "`{word}` has become points of {} and of {}: name one of them",
+                info.id,
+                other.id
+            );
+        }
+        // Several old names of points of one probe: the values of all.
+        for (_, settings) in &meant[1..] {
+            now.retain(|axis, _| settings.contains_key(axis));
+            now.iter_mut().for_each(|(axis, all)| plan::add_new(all, settings[axis].clone()));
+        }
+        let changed = if now == settings { String::new() } else { set(&now) };
+        if !changed.is_empty() && options.probes.len() > 1 {
+            bail!("`{word}` is now {}{changed}: name it alone", info.id);
+        }
+        log(format_args!("`{word}` is now {}{changed}", info.id));
+        let options = present.to_mut();
+        options.probes[position] = info.id.to_string();
+        options.chosen.settings = now.into_iter().collect();
+    }
+    Ok(present)
+}
+
+/// Settings as the options that make them.
+fn set(settings: &Settings) -> String {
+    let set =
+        |(axis, values): (&String, &Vec<String>)| format!(" --set {axis}={}", values.join(","));
+    settings.iter().map(set).collect()
 }
 
 /// Says which probes are left out of these requests.
