@@ -220,6 +220,7 @@ const IMPOSSIBLE: f64 = 2.0;
 /// `is_unmoved`, that one thread did all the work and the batches that were preempted do not move the
 /// estimate. What takes the CPU then cannot have decided the number, but may have changed it: caches
 /// are colder after a switch.
+// METHOD 12
 pub fn causes(noise: &[&Noise], is_alone: bool, is_unmoved: bool) -> Vec<Warning> {
     // An operation that blocks by design has no such record.
     let keeps_cpu = noise.iter().all(|noise| noise.run_queue_wait_ns.is_some());

@@ -437,6 +437,7 @@ impl PointRow {
     /// the prediction or the interval is so wide that a hit would say nothing, or if the prediction
     /// only repeats the setting of an emulated link. For shares and counts, the width does not
     /// matter.
+    // METHOD 19
     pub fn scored(&self) -> Option<(&Prediction, &Estimate)> {
         let expected = self.prediction.as_ref()?;
         let measured = self.estimate(&expected.metric)?;
