@@ -249,6 +249,11 @@ impl Axes {
                 self.0.insert(name.clone(), value.clone());
             }
         }
+        self.know_defaults(defaults);
+    }
+
+    /// Makes these the axes of the probe that has these defaults, without adding a value.
+    pub(crate) fn know_defaults(&mut self, defaults: &Axes) {
         self.1 = defaults.1.clone();
     }
 

@@ -10,7 +10,7 @@ use crate::probe_info::ProbeInfo;
 use crate::reference::Reference;
 use crate::run_file::Run;
 use crate::{List, Text};
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap};
 
 /// The names that the probes of a table and their points have, and had.
 #[derive(Debug, Default)]
@@ -69,24 +69,21 @@ impl<'p> Names<'p> {
     }
 
     /// Gives the probes and points of a run their present names, and their axes all values. A point that the run has
-    /// measured under its present name too keeps the old one, since these are two measurements.
+    /// measured under another name of it too keeps its own, since these are two measurements.
     pub fn apply(&self, run: &mut Run) {
         let own: HashMap<Text, (u32, Axes)> = run
             .probes
             .iter()
             .map(|info| (info.id.clone(), (info.method, info.defaults())))
             .collect();
-        let is_old = |point: &&Point| self.aliases.contains_key(&*point.probe);
-        let mut taken: HashSet<Point> = HashSet::new();
-        if run.run.plan.points().any(|point| is_old(&point)) {
-            taken.extend(run.run.plan.points().cloned());
-            taken = taken
-                .into_iter()
-                .map(|mut point| {
-                    self.complete(&mut point);
-                    point
-                })
-                .collect();
+        // By what name the run has each point whose present name it may have twice.
+        let mut claimed: HashMap<Point, Point> = HashMap::new();
+        if run.run.plan.points().any(|point| self.aliases.contains_key(&*point.probe)) {
+            for point in run.run.plan.points() {
+                let mut present = point.clone();
+                self.complete(&mut present);
+                claimed.insert(present, point.clone());
+            }
         }
         let mut renamed: BTreeSet<(Text, Text, Option<u32>)> = BTreeSet::new();
         let mut rename = |point: &mut Point, method: Option<u32>| -> Option<u32> {
@@ -96,15 +93,18 @@ impl<'p> Names<'p> {
                 self.complete(&mut now);
                 (now, method)
             });
-            if let Some((now, method)) = now.filter(|(now, _)| !taken.contains(now)) {
+            let is_free = |(now, _): &(Point, Option<u32>)| {
+                claimed.entry(now.clone()).or_insert_with(|| point.clone()) == point
+            };
+            if let Some((now, method)) = now.filter(is_free) {
                 renamed.insert((point.probe.clone(), now.probe.clone(), method));
                 *point = now;
                 return method;
             }
             match (self.probes.get(&*point.probe), of_probe) {
-                (Some((_, defaults)), _) | (None, Some((_, defaults))) => {
-                    point.axes.complete(defaults);
-                }
+                (Some((_, defaults)), _) => point.axes.complete(defaults),
+                // A file may come from anybody, and describe a probe with a million axes.
+                (None, Some((_, defaults))) => point.axes.know_defaults(defaults),
                 (None, None) => {}
             }
             None
@@ -225,8 +225,9 @@ impl<'p> Names<'p> {
             let taken: Vec<Vec<String>> =
                 was.iter().map(|(axis, _)| now.remove(*axis).unwrap_or_default()).collect();
             if let [(axis, value)] = was[..] {
-                let rest = left.get_mut(axis);
-                rest.map(|rest| rest.retain(|set| value != ANY && set != value));
+                if let Some(rest) = left.get_mut(axis) {
+                    rest.retain(|set| value != ANY && set != value);
+                }
             }
             let any = was.iter().zip(taken).filter(|((_, value), _)| *value == ANY);
             let mut any = any.map(|(_, taken)| taken);
@@ -387,6 +388,11 @@ mod tests {
         let run = read(&names, "rudp.rtt", 1, &[old.clone(), new]);
         assert_eq!(run.points[0].point, old);
         assert_eq!(run.points[1].point.id(), "net.rtt(over=udp, over lan)");
+        // Or under two old names.
+        let older = point("net.rtt", &[("over", "datagrams")]);
+        let run = read(&names, "rudp.rtt", 1, &[old.clone(), older]);
+        assert_eq!(run.points[0].point.id(), "net.rtt(over=udp, over lan)");
+        assert_eq!(run.points[1].point.id(), "net.rtt(over=datagrams, over lan)");
         // Of a probe that nobody knows.
         let gone = point("gone.probe", &[("stack", "udp")]);
         assert_eq!(
