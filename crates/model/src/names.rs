@@ -224,10 +224,10 @@ impl<'p> Names<'p> {
             let mut now = left.clone();
             let taken: Vec<Vec<String>> =
                 was.iter().map(|(axis, _)| now.remove(*axis).unwrap_or_default()).collect();
-            if let [(axis, value)] = was[..] {
-                if let Some(rest) = left.get_mut(axis) {
-                    rest.retain(|set| value != ANY && set != value);
-                }
+            if let [(axis, value)] = was[..]
+                && let Some(rest) = left.get_mut(axis)
+            {
+                rest.retain(|set| value != ANY && set != value);
             }
             let any = was.iter().zip(taken).filter(|((_, value), _)| *value == ANY);
             let mut any = any.map(|(_, taken)| taken);
