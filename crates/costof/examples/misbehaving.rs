@@ -4,6 +4,7 @@
 
 use costof_measure::meter::Meter;
 use costof_measure::probe::{Info, Only, Probe, Role, StartRole};
+use costof_model::alias::Alias;
 use costof_model::axis::{Axis, Choice, Domain};
 use costof_model::failure::Failure;
 use costof_model::metric::MetricInfo;
@@ -24,9 +25,9 @@ fn main() -> ExitCode {
     costof::main(TABLE)
 }
 
-/// The table, of probes by their ids, axes, what comes before them, and roles.
+/// The table, of probes by their ids, axes, what comes before them, roles, and the names that they had.
 macro_rules! table {
-    ($($id:expr, $axes:expr, $after:expr, $roles:expr;)*) => {
+    ($($id:expr, $axes:expr, $after:expr, $roles:expr $(, $aliases:expr)?;)*) => {
         static TABLE: &[&Probe] = &[$({
             const STARTS_HERE: &[StartRole] = $roles;
             static PROBE: Probe = Probe {
@@ -44,6 +45,7 @@ macro_rules! table {
                 needs: List::Borrowed(&[]),
                 relations: List::Borrowed(&[]),
                 roles: List::Borrowed(ROLES.split_at(STARTS_HERE.len()).0),
+                aliases: List::Borrowed([&[] as &[Alias], $($aliases)?].concat().leak()),
             }),
             rounds: 1,
             blocks_by: &["why"],
@@ -82,6 +84,7 @@ table! {
     "test.slow", &[], &[], &[|_| only(slow)];
     "test.removed_loop", REMOVED, &[], &[|_| only(removed_loop)];
     "test.planted", &[], &[], &[|_| only(planted)];
+    "test.named", NAMED, &[], &[|_| only(good)], NAMED_BEFORE;
     "test.two_ends", &[], &[], &[|_| only(good), |_| only(slow)];
 }
 
@@ -99,6 +102,13 @@ macro_rules! axis {
     };
 }
 
+const NAMED: &[Axis] = &[axis!("colour", "red", "blue"), axis!("shade", "plain", "dark")];
+/// It was another probe, which called its axis and one value otherwise, and then had another name for blue.
+const NAMED_BEFORE: &[Alias] = &[
+    Alias::new("test.tinted(tint=azure)", "test.named(colour=blue)"),
+    Alias::new("test.tinted(tint=*)", "test.named(colour=*)"),
+    Alias::new("test.named(colour=navy)", "test.named(colour=blue)"),
+];
 const CRASHES: &[Axis] = &[axis!("by", "segv", "abort", "kill", "no")];
 const HANGS: &[Axis] = &[axis!("how", "sleep", "spin", "stop", "once")];
 const OUTPUTS: &[Axis] = &[axis!("to", "prints", "protocol")];

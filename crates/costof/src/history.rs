@@ -3,7 +3,7 @@
 //! one before.
 
 use crate::error::{Error, bail, wrong};
-use crate::record;
+use crate::record::{self, Table};
 use costof_model::point::Point;
 use costof_model::rows::{Earlier, PointRow};
 use costof_model::run_file::Run;
@@ -151,10 +151,10 @@ pub(crate) struct LastTwo {
 
 /// The latest run, and of the recent ones before it the one that has most points in common with it; of
 /// several, the newest.
-pub(crate) fn last_two() -> Result<LastTwo, Error> {
+pub(crate) fn last_two(table: Table<'_>) -> Result<LastTwo, Error> {
     let runs: Vec<PathBuf> = all().into_iter().take(LOOK_BACK).collect();
     let planned = |path: &PathBuf| -> Result<HashSet<Point>, Error> {
-        let (run, _) = record::head(path)?;
+        let (run, _) = record::head(path, table)?;
         Ok(run.run.plan.points().cloned().collect())
     };
     let points = runs.first().map(planned).transpose()?.unwrap_or_default();
@@ -177,26 +177,29 @@ pub(crate) fn last_two() -> Result<LastTwo, Error> {
 }
 
 /// The latest runs that were to measure such points, the latest first. Unreadable files are skipped.
-fn recent(is_wanted: impl Fn(&Point) -> bool) -> impl Iterator<Item = (PathBuf, Run)> {
+fn recent<'t>(
+    table: Table<'t>,
+    is_wanted: impl Fn(&Point) -> bool + 't,
+) -> impl Iterator<Item = (PathBuf, Run)> + 't {
     let paths = all().into_iter().take(LOOK_BACK);
     let has_wanted = move |path: &PathBuf| {
-        let head = record::head(path);
+        let head = record::head(path, table);
         head.map_or(true, |(run, _)| run.run.plan.points().any(&is_wanted))
     };
     let paths = paths.filter(has_wanted);
-    paths.filter_map(|path| record::read(&path).ok().map(|run| (path, run)))
+    paths.filter_map(move |path| record::read(&path, table).ok().map(|run| (path, run)))
 }
 
 /// The run to explain a probe's numbers by: that in which the smallest share of its rows is unsound; of several,
 /// the latest. `None` if there is none.
-pub(crate) fn best_with(probe: &str) -> Option<(PathBuf, Run)> {
+pub(crate) fn best_with(table: Table<'_>, probe: &str) -> Option<(PathBuf, Run)> {
     let unsound = |run: &Run| {
         let rows = run.points.iter().filter(|row| row.point.probe == probe);
         let (sound, unsound): (Vec<_>, Vec<_>) = rows.partition(|row| row.is_sound());
         let all = sound.len() + unsound.len();
         (all > 0).then(|| 1000 * unsound.len() / all)
     };
-    let runs = recent(|point| point.probe == probe);
+    let runs = recent(table, |point| point.probe == probe);
     let counted = runs.filter_map(|(path, run)| Some((unsound(&run)?, path, run)));
     let best = counted.min_by_key(|(unsound, ..)| *unsound);
     best.map(|(_, path, run)| (path, run))
@@ -204,30 +207,31 @@ pub(crate) fn best_with(probe: &str) -> Option<(PathBuf, Run)> {
 
 /// The latest runs of this machine that were to measure such points, with the names of their files, the latest
 /// first.
-pub(crate) fn of_this_machine(
-    is_wanted: impl Fn(&Point) -> bool,
-) -> impl Iterator<Item = (String, Run)> {
-    let runs = recent(is_wanted).filter(|(_, run)| run.run.plan.hosts.on.is_none());
+pub(crate) fn of_this_machine<'t>(
+    table: Table<'t>,
+    is_wanted: impl Fn(&Point) -> bool + 't,
+) -> impl Iterator<Item = (String, Run)> + 't {
+    let runs = recent(table, is_wanted).filter(|(_, run)| run.run.plan.hosts.on.is_none());
     runs.map(|(path, run)| (path.display().to_string(), run))
 }
 
 /// The rows of the latest runs of this machine, those to be trusted most first; of equal ones, the newest.
-pub(crate) fn best_rows() -> Vec<PointRow> {
+pub(crate) fn best_rows(table: Table<'_>) -> Vec<PointRow> {
     let mut rows: Vec<PointRow> =
-        of_this_machine(|_| true).flat_map(|(_, run)| run.points).collect();
+        of_this_machine(table, |_| true).flat_map(|(_, run)| run.points).collect();
     rows.sort_by_key(PointRow::distrust);
     rows
 }
 
 /// The reliable results of these points in runs of the last hour on this machine since it booted: of each, that
 /// of the best grade; of several, the newest.
-pub(crate) fn of_boot(boot: &str, points: &[Point]) -> Vec<Earlier> {
+pub(crate) fn of_boot(table: Table<'_>, boot: &str, points: &[Point]) -> Vec<Earlier> {
     let is_recent = |run: &Run| {
         let began = humantime::parse_rfc3339(&run.run.started).ok();
         let age = began.and_then(|began| began.elapsed().ok());
         age.is_some_and(|age| age < RECENT)
     };
-    let runs = of_this_machine(|point| points.contains(point)).map(|(_, run)| run);
+    let runs = of_this_machine(table, |point| points.contains(point)).map(|(_, run)| run);
     let runs = runs.take_while(is_recent).filter(|run| {
         let attempt = run.attempts.last();
         run.run.plan.hosts.peer.is_none()
@@ -247,9 +251,14 @@ pub(crate) fn of_boot(boot: &str, points: &[Point]) -> Vec<Earlier> {
 }
 
 /// The rows of these points in the latest runs of this build on this machine since it booted.
-pub(crate) fn rows_of_boot(boot: &str, build: &str, points: &[Point]) -> Vec<PointRow> {
+pub(crate) fn rows_of_boot(
+    table: Table<'_>,
+    boot: &str,
+    build: &str,
+    points: &[Point],
+) -> Vec<PointRow> {
     let is_same = |path: &PathBuf| {
-        let head = record::head(path).ok();
+        let head = record::head(path, table).ok();
         head.is_some_and(|(head, _)| {
             let attempt = head.attempts.last();
             head.run.plan.hosts.is_here()
@@ -258,7 +267,7 @@ pub(crate) fn rows_of_boot(boot: &str, build: &str, points: &[Point]) -> Vec<Poi
         })
     };
     let paths = all().into_iter().take(LOOK_BACK).filter(is_same);
-    let runs = paths.filter_map(|path| record::without_launches(&path).ok());
+    let runs = paths.filter_map(|path| record::without_launches(&path, table).ok());
     let mut rows: Vec<PointRow> = runs.flat_map(|run| run.points).collect();
     rows.retain(|row| points.contains(&row.point));
     rows

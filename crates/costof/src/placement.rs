@@ -15,6 +15,7 @@ use costof_os::sched::affinity;
 /// controller is on this machine, it gets the CPUs that are not measured, if there are any. A peer has a list
 /// of its own if it is another machine, or if `--peer-cpu` gives it one; otherwise it shares the list of the
 /// leading role.
+// METHOD 13
 pub(crate) fn decide(
     machines: &Machines,
     cpus: Option<&str>,

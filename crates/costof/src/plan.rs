@@ -240,6 +240,7 @@ fn headline_points(info: &ProbeInfo, headlines: &[Headline], links: &[Text]) -> 
 
 /// A probe's own plan, with its headlines and the points that the machine adds, but without points on CPUs
 /// that are not the run's, and without points that this kind of machine cannot have.
+// METHOD 7
 fn own_points(
     probe: &Probe,
     headlines: &[Headline],

@@ -73,6 +73,7 @@ impl Load {
 ///
 /// # Errors
 /// A quiet machine is required, but the machine is busy or cannot be checked.
+// METHOD 6
 pub(crate) fn check(
     quiet: &Quiet,
     mut look: impl FnMut() -> Result<Vec<Seen>, Error>,

@@ -9,6 +9,7 @@ use crate::terminal::log;
 use check::Checksum;
 use costof_measure::estimate;
 use costof_measure::probe::Probe;
+use costof_model::names::Names;
 use costof_model::rows::{EndRow, Row, RunRow};
 use costof_model::run_file::{self, Run, RunFileError};
 use costof_os::process::NO_WAIT;
@@ -21,6 +22,9 @@ use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// The probes by whose names runs are read.
+pub(crate) type Table<'t> = &'t [&'static Probe];
 
 /// A run, and the file to which it is written.
 pub(crate) struct Record {
@@ -100,7 +104,7 @@ impl Record {
     }
 
     /// Opens the run file at `path` to continue it, without its incomplete last line.
-    pub(crate) fn reopen(path: &Path) -> Result<Record, Error> {
+    pub(crate) fn reopen(path: &Path, table: Table<'_>) -> Result<Record, Error> {
         let shown = path.display();
         let mut options = OpenOptions::new();
         // To open a pipe could take for ever.
@@ -111,7 +115,8 @@ impl Record {
         }
         lock(&file, path)?;
         let read = run_file::read_up_to(BufReader::new(&file), u64::MAX);
-        let run = up_to_zeros(path, read.context(&shown)?)?;
+        let mut run = up_to_zeros(path, read.context(&shown)?)?;
+        apply_names(&mut run, table);
         // Else what is written from now on could reach the disk, and the cut not.
         let cut = file.set_len(run.whole_bytes);
         cut.and_then(|()| end_last_line(&file, run.whole_bytes))
@@ -203,8 +208,8 @@ fn lock(file: &File, path: &Path) -> Result<(), Error> {
 
 /// Reads the run in the file at `path`, and reports if zeros end it. For an interrupted run, it also computes
 /// results from the launches so far.
-pub(crate) fn read(path: &Path) -> Result<Run, Error> {
-    up_to_zeros(path, read_up_to(path, u64::MAX)?)
+pub(crate) fn read(path: &Path, table: Table<'_>) -> Result<Run, Error> {
+    up_to_zeros(path, read_up_to(path, table, u64::MAX)?)
 }
 
 /// The run of a file that is read to its end, or to zeros, which are reported.
@@ -218,11 +223,21 @@ fn up_to_zeros(path: &Path, (run, why): (Run, Option<RunFileError>)) -> Result<R
     }
 }
 
-fn read_up_to(path: &Path, most_bytes: u64) -> Result<(Run, Option<RunFileError>), Error> {
+fn read_up_to(
+    path: &Path,
+    table: Table<'_>,
+    most_bytes: u64,
+) -> Result<(Run, Option<RunFileError>), Error> {
     let read = run_file::read_up_to(open(path)?, most_bytes);
     let (mut run, why) = read.context(path.display())?;
+    apply_names(&mut run, table);
     estimate::add_so_far(&mut run);
     Ok((run, why))
+}
+
+/// Gives what a run measured the names by which this costof knows it, whichever version wrote the file.
+fn apply_names(run: &mut Run, table: Table<'_>) {
+    Names::new(table.iter().map(|probe| &*probe.info)).apply(run);
 }
 
 /// Reports why a file was not read to its end.
@@ -236,9 +251,9 @@ fn report_early(path: &Path, run: &Run, why: &RunFileError) -> String {
 /// The runs of these files, and those of folders whose name ends in .jsonl, in the order of their names, without
 /// the launches of those that ended: most of a file, and not needed to compare many. A file of a folder that is no
 /// run is reported and left out.
-pub(crate) fn many(given: &[PathBuf]) -> Result<(Vec<PathBuf>, Vec<Run>), Error> {
+pub(crate) fn many(given: &[PathBuf], table: Table<'_>) -> Result<(Vec<PathBuf>, Vec<Run>), Error> {
     let files = files(given)?;
-    let runs = each_once(read_all(&files, given)?);
+    let runs = each_once(read_all(&files, given, table)?);
     Ok((files, runs))
 }
 
@@ -308,9 +323,10 @@ fn each_once(runs: Vec<(&PathBuf, Run)>) -> Vec<Run> {
 pub(crate) fn read_all<'f>(
     files: &'f [PathBuf],
     named: &[PathBuf],
+    table: Table<'_>,
 ) -> Result<Vec<(&'f PathBuf, Run)>, Error> {
     let mut runs = Vec::new();
-    for (file, run) in files.iter().zip(read_on_all_cpus(files)) {
+    for (file, run) in files.iter().zip(read_on_all_cpus(files, table)) {
         match run {
             Ok(run) => runs.push((file, run)),
             Err(error) if named.contains(file) => return Err(error),
@@ -321,10 +337,10 @@ pub(crate) fn read_all<'f>(
 }
 
 /// What [`without_launches`] returns for each file.
-fn read_on_all_cpus(files: &[PathBuf]) -> Vec<Result<Run, Error>> {
+fn read_on_all_cpus(files: &[PathBuf], table: Table<'_>) -> Vec<Result<Run, Error>> {
     let cpus = thread::available_parallelism().map_or(1, NonZero::get);
     let in_turn = |files: &[PathBuf]| -> Vec<Result<Run, Error>> {
-        files.iter().map(|file| without_launches(file)).collect()
+        files.iter().map(|file| without_launches(file, table)).collect()
     };
     thread::scope(|scope| {
         let parts = files.chunks(files.len().div_ceil(cpus).max(1));
@@ -341,11 +357,12 @@ fn read_on_all_cpus(files: &[PathBuf]) -> Vec<Result<Run, Error>> {
 }
 
 /// The run in a file without its launches, if it ended: results that are missing come from them.
-pub(crate) fn without_launches(path: &Path) -> Result<Run, Error> {
-    let run = run_file::read_without_launches(open(path)?).context(path.display())?;
+pub(crate) fn without_launches(path: &Path, table: Table<'_>) -> Result<Run, Error> {
+    let mut run = run_file::read_without_launches(open(path)?).context(path.display())?;
     if run.end.is_none() {
-        return read(path);
+        return read(path, table);
     }
+    apply_names(&mut run, table);
     Ok(run)
 }
 
@@ -354,8 +371,8 @@ const SHOWN_MAX_BYTES: u64 = 512 << 20;
 
 /// Reads the run in the file at `path` as far as that is safe. If it stops early, it returns the reason and
 /// reports it.
-pub(crate) fn read_to_show(path: &Path) -> Result<(Run, Option<String>), Error> {
-    let (run, why) = read_up_to(path, SHOWN_MAX_BYTES)?;
+pub(crate) fn read_to_show(path: &Path, table: Table<'_>) -> Result<(Run, Option<String>), Error> {
+    let (run, why) = read_up_to(path, table, SHOWN_MAX_BYTES)?;
     let why = why.map(|why| report_early(path, &run, &why));
     Ok((run, why))
 }
@@ -367,10 +384,11 @@ const END_BYTES: i64 = 1024;
 
 /// The first rows of the run in the file at `path`, with its request and machines, and whether the run ended,
 /// which its last row says. The file may be large, so most of it is skipped.
-pub(crate) fn head(path: &Path) -> Result<(Run, bool), Error> {
+pub(crate) fn head(path: &Path, table: Table<'_>) -> Result<(Run, bool), Error> {
     let mut file = open(path)?.into_inner();
-    let (run, _) = run_file::read_up_to(BufReader::new((&file).take(HEAD_BYTES)), HEAD_BYTES)
+    let (mut run, _) = run_file::read_up_to(BufReader::new((&file).take(HEAD_BYTES)), HEAD_BYTES)
         .context(path.display())?;
+    apply_names(&mut run, table);
     let mut end = Vec::new();
     let read = file.seek(SeekFrom::End(-END_BYTES)).and_then(|_| file.read_to_end(&mut end));
     let rows = end.trim_ascii_end().rsplit(|byte| *byte == b'\n');

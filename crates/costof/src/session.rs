@@ -284,7 +284,7 @@ impl<'a> Session<'a> {
         let is_here = hosts.on.is_none() && hosts.peer.is_none();
         let earlier = |needed: &[Point]| {
             let boot = machines.measured.boot().filter(|_| is_here);
-            boot.map_or_else(Vec::new, |boot| history::of_boot(boot, needed))
+            boot.map_or_else(Vec::new, |boot| history::of_boot(self.table, boot, needed))
         };
         let target = Target { facts: &facts, placement, hosts, peer_link, earlier: &earlier };
         let mut left_out: BTreeMap<String, usize> = BTreeMap::new();

@@ -1,6 +1,6 @@
 //! How sentences write figures, and what they leave out.
 
-use costof_model::emulated::mark;
+use costof_model::link::mark;
 use costof_model::unit::{self, Unit};
 
 pub(crate) use costof_model::unit::display_bytes as bytes;

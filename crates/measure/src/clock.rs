@@ -36,6 +36,7 @@ const VERIFICATION_MAX_PPM: f64 = 500.0;
 
 /// Chooses the clock of this machine and calibrates it. `kernel_clock` is the kernel's clock
 /// source; `None` if it is unknown.
+// METHOD 1
 pub fn choose(kernel_clock: Option<&str>) -> ClockInfo {
     let because = match counter_is_trusted(kernel_clock) {
         Ok(because) => because,
@@ -179,6 +180,7 @@ pub fn open(info: &ClockInfo) -> Result<Box<dyn Clock>, Failure> {
 
 /// By how much the counter's rate differs from `hz`, in parts per million: the smallest of several
 /// tries, since a preemption between two readings is not the counter's fault.
+// METHOD 1
 fn disagreement_ppm(hz: f64) -> f64 {
     let mut least = f64::INFINITY;
     for _ in 0..3 {

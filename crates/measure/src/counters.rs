@@ -28,6 +28,7 @@ pub struct Counters(Group);
 
 impl Counters {
     /// The counters that this machine grants this thread; `None` if it grants none.
+    // METHOD 18
     pub fn open() -> Option<Counters> {
         let (group, _) = Group::open(&EVENTS);
         (!group.is_empty()).then_some(Counters(group))

@@ -23,6 +23,7 @@ const POLLS_BEFORE_YIELDING: u32 = 1000;
 const READ_GAUGE: u64 = u64::MAX;
 
 /// Several threads, each with its own job. The calling thread is one of them.
+// METHOD 15
 pub struct Crew {
     own: Job,
     shared: Arc<Shared>,

@@ -25,6 +25,7 @@ pub fn is_alike(one: f64, other: f64) -> bool {
 /// The time in nanoseconds that a word in memory takes from the CPU of the calling thread to
 /// another and back, as `ipc.latency over=shared_memory` measures it. `None` if no process can run
 /// there.
+// METHOD 10
 pub fn round_trip_ns(clock: &dyn Clock, cpu: usize) -> Option<f64> {
     let mut leader = Leader::start(&Exchange {
         between: Between::Processes,

@@ -74,6 +74,7 @@ pub fn planned_point(run: &Run, block: usize, position: usize) -> Result<PointRo
 /// # Errors
 /// If no launch has a number for it, or if twice the work did not take twice the time. The point is
 /// below resolution if more than half of its launches are; otherwise those launches are left out.
+// METHOD 8
 pub fn point(
     info: &ProbeInfo,
     point: &Point,
@@ -222,6 +223,7 @@ fn without_interval(estimate: &Estimate, launches: usize) -> Option<Warning> {
 /// cause leaves grade C or D, whichever cause it is, the machine may have disturbed the longer
 /// batches more: other processes interrupt a batch of twice the length more than twice as often.
 /// More than twice the time then proves nothing about the work.
+// METHOD 4
 fn twice_the_work_takes_twice_the_time(
     points: &[&LaunchPoint],
     is_disturbed: bool,
@@ -334,6 +336,7 @@ fn counters(info: &ProbeInfo, points: &[&LaunchPoint], clock: &ClockInfo) -> Vec
 }
 
 /// A cost in cycles of the core clock, as read around its batches, or else in the same launch.
+// METHOD 18
 fn estimated_core_cycles(
     primary: &MetricInfo,
     given: &[(&LaunchRow, &LaunchPoint)],
@@ -365,6 +368,7 @@ fn estimated_core_cycles(
     summary(&metric, &by_launch)
 }
 
+// METHOD 21
 fn allocated(points: &[&LaunchPoint]) -> Option<Warning> {
     let allocations: u64 = points.iter().map(|point| point.allocations).sum();
     (allocations > 0).then(|| {

@@ -106,6 +106,7 @@ impl Gauge {
 }
 
 /// The state of the core between two readings of a gauge with this floor.
+// METHOD 9
 pub fn state(floor: f64, before: f64, after: f64) -> CoreState {
     match costof_gauge::state(floor, before, after) {
         State::Alone => CoreState::Alone,
@@ -121,6 +122,7 @@ pub(crate) fn is_alone(floor: f64, reading: f64) -> bool {
 
 /// The floor of the machine's cores, by readings on the calling thread's core and by the design that
 /// the facts name. `None` if there is neither.
+// METHOD 9
 pub fn calibrate(cpu: &Cpu) -> Option<f64> {
     let reader = costof_gauge::Reader::new();
     match by_design(cpu) {

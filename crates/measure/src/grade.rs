@@ -231,6 +231,7 @@ const IMPOSSIBLE: f64 = 2.0;
 /// The causes in the noise of a point's launches that cost it a grade; the worst one decides.
 /// `kept` says what its estimate leaves out. What takes the CPU from an estimate that it does not move
 /// cannot have decided the number, but may have changed it: caches are colder after a switch.
+// METHOD 12
 pub fn causes(noise: &[&Noise], kept: Kept) -> Vec<Warning> {
     // An operation that blocks by design has no such record.
     let keeps_cpu = noise.iter().all(|noise| noise.run_queue_wait_ns.is_some());

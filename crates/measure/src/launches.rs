@@ -107,6 +107,7 @@ fn leave_out_other_end_shared(given: &mut Given<'_>) -> (usize, usize) {
 /// hypervisor may place two CPUs on one core, on two cores that share a cache, or on two that share
 /// none; what they exchange costs differently each time. If no distance has enough launches, all
 /// stay. Returns how many were left out.
+// METHOD 10
 fn leave_out_other_distances(given: &mut Given<'_>) -> usize {
     let all = given.len();
     let distances = given.iter().filter_map(|(launch, _)| distance_ns(launch));

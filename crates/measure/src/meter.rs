@@ -165,6 +165,7 @@ impl<'a> Meter<'a> {
 
     /// Measures the cost of an operation that can be repeated: `operation(n)` does it `n` times.
     /// Batches of n and of 2n take turns, which shows whether twice the work takes twice the time.
+    // METHOD 3
     pub fn repeatable(&mut self, metric: &'static str, operation: impl FnMut(u64)) {
         self.repeated(metric, &mut Repeatable(operation));
     }
@@ -188,6 +189,7 @@ impl<'a> Meter<'a> {
     ///
     /// # Errors
     /// The errors of `prepare`.
+    // METHOD 3
     pub fn used_up(
         &mut self,
         metric: &'static str,
@@ -206,6 +208,7 @@ impl<'a> Meter<'a> {
     }
 
     /// Measures the latency of an operation, each one time-stamped.
+    // METHOD 3
     pub fn single(&mut self, metric: &'static str, mut operation: impl FnMut()) {
         self.stamped([metric], |clock| {
             let start = clock.start();

@@ -176,6 +176,7 @@ impl OwnProbe {
             needs: List::Borrowed(&[]),
             relations: List::Borrowed(&[]),
             roles: List::Borrowed(&[Text::Borrowed("only")]),
+            aliases: List::Borrowed(&[]),
         }
     }
 

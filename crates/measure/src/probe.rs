@@ -3,6 +3,7 @@
 use crate::meter::Meter;
 use crate::own::OwnProbe;
 use crate::schedule::Precision;
+use costof_model::alias::Alias;
 use costof_model::facts::Facts;
 use costof_model::failure::Failure;
 use costof_model::metric::MetricInfo;
@@ -160,6 +161,8 @@ pub trait Measure: TypedPoint {
     const BUDGET: Option<Budget> = None;
     /// The names of the roles, in the order in which they are prepared; the last one leads.
     const ROLE_NAMES: NameList = &["only"];
+    /// As [`ProbeInfo::aliases`].
+    const ALIASES: &'static [Alias] = &[];
     /// How each role starts: see [`role`].
     const ROLES: &'static [StartRole];
 
@@ -358,6 +361,7 @@ fn describe<M: Measure>() -> ProbeInfo {
         needs: items(&section(M::DOC, Some(NEEDS))),
         relations: List::Owned(M::relations()),
         roles: texts(M::ROLE_NAMES),
+        aliases: List::Borrowed(M::ALIASES),
     }
 }
 

@@ -97,6 +97,7 @@ impl Counted {
 /// Every block gets the count of the precision if that fits. Otherwise the block whose launches
 /// take longest per point is reduced to the next lower of [`LAUNCH_COUNTS`]. This repeats until the
 /// rest fits or every block is down to [`LEAST_LAUNCHES`].
+// METHOD 5
 pub fn launch_counts(blocks: &[Counted], budget_left: Duration, precision: Precision) -> Vec<u32> {
     let mut counts = vec![precision.launches(); blocks.len()];
     // In a sum that cannot overflow.
@@ -148,6 +149,7 @@ const DISAGREE: f64 = 1.5;
 /// disagreed once goes on to six, whose interval reaches from the lowest to the highest, and does
 /// not stop as soon as they seem to agree. The coverage was simulated: docs/METHOD.md, "Launches
 /// that disagree".
+// METHOD 5
 pub fn needs_more(medians: &[f64]) -> bool {
     let disagree = |count: usize| {
         let interval = median_interval(&medians[..count]);
@@ -173,6 +175,7 @@ pub fn round_order(seed: u64, launch: u32, blocks: usize) -> Vec<usize> {
 /// Each block's launches are spread over the whole time: the i-th of k falls at random into the
 /// i-th of k equal parts. So a slow drift or a short disturbance affects all blocks alike. Within a
 /// block, launches keep their order. The same seed gives the same order.
+// METHOD 5
 pub fn order(seed: u64, counts: &[u32], done: u32) -> Vec<(usize, u32)> {
     // A different random stream from that of the first launches, which use the seed itself.
     let mut random = fastrand::Rng::with_seed(!seed);

@@ -74,6 +74,7 @@ pub fn guard(command: &mut std::process::Command) -> io::Result<u8> {
 ///
 /// # Errors
 /// If standard output cannot be used.
+// METHOD 16
 pub fn work(table: &[&'static Probe], release: &str) -> io::Result<()> {
     // The kernel sends the parent-death signal when the thread that started this process ends.
     process::die_with_parent()?;

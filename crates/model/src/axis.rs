@@ -3,7 +3,10 @@
 use crate::unit::{Unit, display_bytes, display_ns, parse_bytes, parse_count, parse_ns};
 use crate::{Few, List, Text};
 use serde::{Deserialize, Serialize};
+use std::cmp::Ordering;
 use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
 
 /// One thing that a probe varies.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -69,7 +72,42 @@ pub enum AxisValue {
 /// A value for every axis of a probe, by the axis's name.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct Axes(#[serde(with = "crate::few")] pub Few<Text, AxisValue>);
+pub struct Axes(#[serde(with = "crate::few")] pub Few<Text, AxisValue>, #[serde(skip)] Defaults);
+
+/// The default of each axis of the probe, if the probe is known. Ids leave these values out. The defaults follow
+/// from the probe, so they do not count when two points are compared.
+#[derive(Clone, Default)]
+struct Defaults(Option<Arc<Few<Text, AxisValue>>>);
+
+impl fmt::Debug for Defaults {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.0.is_some() { "known" } else { "unknown" })
+    }
+}
+
+impl PartialEq for Defaults {
+    fn eq(&self, _: &Defaults) -> bool {
+        true
+    }
+}
+
+impl Eq for Defaults {}
+
+impl PartialOrd for Defaults {
+    fn partial_cmp(&self, other: &Defaults) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Defaults {
+    fn cmp(&self, _: &Defaults) -> Ordering {
+        Ordering::Equal
+    }
+}
+
+impl Hash for Defaults {
+    fn hash<H: Hasher>(&self, _: &mut H) {}
+}
 
 impl Axis {
     /// The values that a run takes by default; the first is the axis's own default.
@@ -196,6 +234,38 @@ fn display_number(unit: Unit, number: u64) -> String {
 }
 
 impl Axes {
+    /// The default value on each of these axes, which are all axes of a probe.
+    pub fn defaults<'a>(axes: impl IntoIterator<Item = &'a Axis>) -> Axes {
+        let axes = axes.into_iter().map(|axis| (axis.name.clone(), axis.default()));
+        let values: Few<Text, AxisValue> = axes.collect();
+        let defaults = Defaults(Some(Arc::new(values.clone())));
+        Axes(values, defaults)
+    }
+
+    /// Makes these the axes of the probe that has these defaults: an axis without a value gets its default.
+    pub fn complete(&mut self, defaults: &Axes) {
+        for (name, value) in &defaults.0 {
+            if self.0.get(name).is_none() {
+                self.0.insert(name.clone(), value.clone());
+            }
+        }
+        self.know_defaults(defaults);
+    }
+
+    /// Makes these the axes of the probe that has these defaults, without adding a value.
+    pub(crate) fn know_defaults(&mut self, defaults: &Axes) {
+        self.1 = defaults.1.clone();
+    }
+
+    /// The axes that are not at their defaults; all of them if the probe is not known.
+    pub fn besides_defaults(&self) -> impl Iterator<Item = (&Text, &AxisValue)> {
+        let defaults = self.1.0.as_deref();
+        let is_default = move |name: &Text, value: &AxisValue| {
+            defaults.is_some_and(|defaults| defaults.get(name) == Some(value))
+        };
+        self.0.iter().filter(move |(name, value)| !is_default(name, value))
+    }
+
     /// The number on the axis `name`, if it has one: a file of another build may not have it.
     pub fn find_number(&self, name: &str) -> Option<u64> {
         match self.0.get(name)? {

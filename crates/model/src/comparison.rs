@@ -1,8 +1,9 @@
 //! The comparison of two runs.
 
 use crate::Text;
+use crate::id::with_id;
 use crate::metric::Selection;
-use crate::point::{Point, with_id};
+use crate::point::Point;
 use crate::unit::{Better, Unit};
 use serde::Serialize;
 

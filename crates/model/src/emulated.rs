@@ -1,25 +1,9 @@
 //! Numbers over emulated links. They are marked as emulated wherever they are displayed. A number
 //! that only repeats a setting of the link does not count for predictions.
 
-use crate::link::Link;
-use crate::point::Point;
+use crate::link::{Link, mark};
 use crate::rows::PointRow;
 use crate::unit::Unit;
-
-/// The suffix for the name of a number over this link: a mark if the link is emulated.
-pub fn mark(link: &str) -> &'static str {
-    match link.parse() {
-        Ok(Link::Emulated { .. }) => " [emulated]",
-        _ => "",
-    }
-}
-
-impl Point {
-    /// Whether it is measured over an emulated link.
-    pub fn is_emulated(&self) -> bool {
-        !mark(&self.link).is_empty()
-    }
-}
 
 impl PointRow {
     /// Marks its label, if an older costof did not.

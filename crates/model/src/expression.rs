@@ -8,9 +8,11 @@
 
 mod parser;
 
+use crate::names::Names;
 use crate::nearest;
+use crate::plan::Settings;
 use crate::point::Point;
-use crate::probe_info::{ProbeInfo, id_now};
+use crate::probe_info::ProbeInfo;
 use crate::unit::Unit;
 use parser::Parser;
 use std::fmt;
@@ -72,21 +74,25 @@ struct Dimension(i32, i32);
 const NUMBER: Dimension = Dimension(0, 0);
 
 impl Expression {
-    /// Parses an expression that uses these probes, named by their ids.
+    /// Parses an expression that uses these probes, named by their ids, old ones too.
     ///
     /// # Errors
     /// A sentence that says what is wrong and what is allowed there, with the nearest correct name.
     pub fn parse(text: &str, probes: &[&ProbeInfo]) -> Result<Expression, String> {
-        Expression::parse_with(text, &mut |id| {
-            let info = probes.iter().find(|info| info.id == id_now(id));
-            info.copied().ok_or_else(|| {
+        let names = Names::new(probes.iter().copied());
+        Expression::parse_with(text, &mut |id, settings| {
+            if let Some(meant) = names.settings(id, &settings).into_iter().next() {
+                return Ok(meant);
+            }
+            let info = probes.iter().find(|info| info.id == id);
+            info.map(|info| (*info, settings)).ok_or_else(|| {
                 let hint = nearest::hint(id, probes.iter().map(|info| &*info.id));
                 format!("there is no probe `{id}`{hint} (`costof list` shows them all)")
             })
         })
     }
 
-    /// Parses an expression in which `find` returns the probe for a name.
+    /// Parses an expression in which `find` returns the probe for a name, and its settings.
     ///
     /// # Errors
     /// As those of [`Expression::parse`], and those of `find`.
@@ -260,8 +266,10 @@ impl fmt::Display for Dimension {
     }
 }
 
-/// Returns the probe for a name, or a sentence that says why there is none.
-pub type Find<'f, 'p> = &'f mut dyn FnMut(&str) -> Result<&'p ProbeInfo, String>;
+/// Returns the probe for a name with these settings, and the settings in its present words, or a sentence that says why
+/// there is none.
+pub type Find<'f, 'p> =
+    &'f mut dyn FnMut(&str, Settings) -> Result<(&'p ProbeInfo, Settings), String>;
 
 #[cfg(test)]
 mod tests {
@@ -328,7 +336,8 @@ mod tests {
     #[test]
     fn a_point_is_named_by_its_id() {
         for id in [
-            "memory.bandwidth(over=tcp)",
+            "memory.bandwidth",
+            "memory.bandwidth(over=udp)",
             "net.rtt(over=udp, over loopback)",
             "net.rtt(over=udp, over delay=1ms,loss=1%)",
         ] {

@@ -3,11 +3,12 @@
 //!
 //! This crate never reads a clock, asks the operating system or prints.
 
+pub mod alias;
 pub mod alone;
 pub mod axis;
 pub mod comparison;
 pub mod cost;
-pub mod emulated;
+mod emulated;
 pub mod encoding;
 mod expected;
 pub mod expression;
@@ -17,11 +18,13 @@ mod few;
 pub mod fleet;
 pub mod harmless;
 pub mod history;
+pub mod id;
 mod instruments;
 pub mod link;
 pub mod link_end;
 pub mod link_report;
 pub mod metric;
+pub mod names;
 pub mod nearest;
 pub mod node_set;
 pub mod noise;

@@ -57,6 +57,14 @@ const USAGE: &str = "loopback, veth, sink, lan, wan, or such as delay=10ms,jitte
                      reorder=1%,duplicate=1%,rate=100Mbit,queue=1000, with up. or down. before a \
                      name for one direction";
 
+/// The suffix for the name of a number over this link: a mark if the link is emulated.
+pub fn mark(link: &str) -> &'static str {
+    match link.parse() {
+        Ok(Link::Emulated { .. }) => " [emulated]",
+        _ => "",
+    }
+}
+
 impl FromStr for Link {
     type Err = String;
 

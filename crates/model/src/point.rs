@@ -1,17 +1,15 @@
-//! A point: one value for every axis of a probe.
+//! A point: one value for every axis of a probe. [`id`](crate::id) has its name.
 
 use crate::Text;
 use crate::axis::Axes;
-use crate::emulated::mark;
-use crate::probe_info::read_id;
-use serde::{Deserialize, Serialize, Serializer};
+use crate::link::mark;
+use serde::{Deserialize, Serialize};
 use std::fmt;
 
 /// A point of a probe on a link: what one number measures.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Point {
     /// The probe's id.
-    #[serde(deserialize_with = "read_id")]
     pub probe: Text,
     /// A value for every axis.
     pub axes: Axes,
@@ -93,36 +91,10 @@ impl Point {
         layer(&self.probe)
     }
 
-    /// Its id among all points of all runs, as `costof estimate` accepts it: `net.rtt(over=tcp,
-    /// size=56, over lan)`.
-    pub fn id(&self) -> String {
-        let axes = self.axes.0.iter();
-        let mut arguments: Vec<String> =
-            axes.map(|(axis, value)| format!("{axis}={value}")).collect();
-        if self.link != "none" {
-            arguments.push(format!("over {}", self.link));
-        }
-        match arguments.as_slice() {
-            [] => self.probe.to_string(),
-            arguments => format!("{}({})", self.probe, arguments.join(", ")),
-        }
+    /// Whether it is measured over an emulated link.
+    pub fn is_emulated(&self) -> bool {
+        !mark(&self.link).is_empty()
     }
-}
-
-/// Writes a point into a row, with its id, by which other programs join rows.
-///
-/// # Errors
-/// The errors of the serializer.
-pub fn with_id<S: Serializer>(point: &Point, serializer: S) -> Result<S::Ok, S::Error> {
-    #[derive(Serialize)]
-    struct WithId<'p> {
-        point: String,
-        #[serde(flatten)]
-        parts: &'p Point,
-        emulated: bool,
-    }
-    let row = WithId { point: point.id(), parts: point, emulated: point.is_emulated() };
-    row.serialize(serializer)
 }
 
 impl fmt::Display for Point {

@@ -1,18 +1,18 @@
 //! A probe's description, as plain data: `list`, `explain`, the run file, the report and the docs
 //! show it.
 
+use crate::alias::Alias;
 use crate::axis::{Axes, Axis};
 use crate::metric::MetricInfo;
 use crate::relation::{Relation, are_none};
 use crate::{List, Text, nearest};
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Serialize};
 
 /// One question with a number for an answer. The type has no default values, so a probe without a
 /// source does not compile.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ProbeInfo {
     /// `layer.thing`; its meaning never changes.
-    #[serde(deserialize_with = "read_id")]
     pub id: Text,
     /// The version of the method; numbers of different methods are not compared.
     pub method: u32,
@@ -41,24 +41,9 @@ pub struct ProbeInfo {
     pub relations: List<Relation>,
     /// Its roles, in the order in which they are prepared; the last one leads.
     pub roles: List<Text>,
-}
-
-/// The current id of the probe with this id, which may be an old one.
-pub(crate) fn id_now(id: &str) -> &str {
-    match id {
-        // pandas takes `null` for a missing value.
-        "null" => "harness.null",
-        id => id,
-    }
-}
-
-/// Reads a probe's id, even if an older costof wrote it.
-pub(crate) fn read_id<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Text, D::Error> {
-    let id = Text::deserialize(deserializer)?;
-    Ok(match id_now(&id) {
-        now if now == id => id,
-        now => Text::Owned(now.to_owned()),
-    })
+    /// The names that its points had before.
+    #[serde(default, skip_serializing_if = "are_none")]
+    pub aliases: List<Alias>,
 }
 
 impl ProbeInfo {
@@ -82,8 +67,7 @@ impl ProbeInfo {
 
     /// The default value on every axis.
     pub fn defaults(&self) -> Axes {
-        let axes = self.axes.iter();
-        Axes(axes.map(|axis| (axis.name.clone(), axis.default())).collect())
+        Axes::defaults(self.axes.iter())
     }
 
     /// Whether these are its axes, each with an allowed value.

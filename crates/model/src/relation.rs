@@ -77,6 +77,6 @@ impl fmt::Display for Relation {
     }
 }
 
-pub(crate) fn are_none(relations: &List<Relation>) -> bool {
-    relations.is_empty()
+pub(crate) fn are_none<T: Clone>(list: &List<T>) -> bool {
+    list.is_empty()
 }

@@ -5,11 +5,12 @@ use crate::axis::Axes;
 use crate::expected::Prediction;
 use crate::facts::Facts;
 use crate::failure::FailureKind;
+use crate::id::with_id;
 use crate::instruments::{ClockInfo, CounterInfo};
 use crate::link_report::LinkReport;
 use crate::metric::{Estimate, Measured};
 use crate::noise::{Grade, Noise, Placement, Warning};
-use crate::point::{Point, with_id};
+use crate::point::Point;
 use crate::probe_info::ProbeInfo;
 use crate::unit::Unit;
 use serde::{Deserialize, Serialize};
@@ -436,6 +437,7 @@ impl PointRow {
     /// the prediction or the interval is so wide that a hit would say nothing, or if the prediction
     /// only repeats the setting of an emulated link. For shares and counts, the width does not
     /// matter.
+    // METHOD 19
     pub fn scored(&self) -> Option<(&Prediction, &Estimate)> {
         let expected = self.prediction.as_ref()?;
         let measured = self.estimate(&expected.metric)?;

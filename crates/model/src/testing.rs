@@ -111,6 +111,7 @@ pub fn probe_info(id: impl Into<Text>) -> ProbeInfo {
         needs: List::Borrowed(&[]),
         relations: List::Borrowed(&[]),
         roles: List::Borrowed(&[Text::Borrowed("only")]),
+        aliases: List::Borrowed(&[]),
     }
 }
 

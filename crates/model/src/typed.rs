@@ -59,9 +59,13 @@ impl<P> Deref for At<P> {
 }
 
 impl<P: TypedPoint> At<P> {
-    /// Reads the point; `None` if it does not belong to this probe.
+    /// Reads the point; `None` if it does not belong to this probe, whose axis may have some of a type's words.
     pub fn read(point: &Point) -> Option<At<P>> {
-        let axes = P::read(&point.axes)?;
+        let is_word_of = |axis: &Axis| match &axis.domain {
+            Domain::Choice(_) => point.axes.0.get(&axis.name).is_some_and(|word| axis.allows(word)),
+            _ => true,
+        };
+        let axes = P::read(&point.axes).filter(|_| P::axes().iter().all(is_word_of))?;
         let link = point.link.clone();
         Some(At { axes, link })
     }
@@ -399,8 +403,12 @@ macro_rules! point {
             }
 
             fn write(&self) -> $crate::axis::Axes {
+                static DEFAULTS: std::sync::LazyLock<$crate::axis::Axes> =
+                    std::sync::LazyLock::new(|| {
+                        $crate::axis::Axes::defaults(&<$name as $crate::typed::TypedPoint>::axes())
+                    });
                 #[allow(unused_mut, reason = "a probe may have no axis")]
-                let mut axes = $crate::axis::Axes::default();
+                let mut axes = DEFAULTS.clone();
                 $(axes.0.insert(
                     $crate::Text::Borrowed($crate::typed::axis_name(stringify!($field))),
                     $crate::typed::AxisType::to_value(&self.$field),
@@ -411,9 +419,8 @@ macro_rules! point {
 
         impl Default for $name {
             fn default() -> $name {
-                let defaults = <$name as $crate::typed::TypedPoint>::axes();
-                let defaults = defaults.into_iter().map(|axis| (axis.name.clone(), axis.default()));
-                let axes = $crate::axis::Axes(defaults.collect());
+                let axes = <$name as $crate::typed::TypedPoint>::axes();
+                let axes = $crate::axis::Axes::defaults(&axes);
                 <$name as $crate::typed::TypedPoint>::read(&axes).expect("a default for each axis")
             }
         }
@@ -438,6 +445,8 @@ mod tests {
             /// as
             /// grass
             Green = "green",
+            /// as the sky, in none of the axes below
+            Blue = "blue",
         }
     }
 
@@ -479,11 +488,15 @@ mod tests {
         less.0.remove("size");
         for wrong in [
             less,
-            good.clone().with("type", "blue"),
+            good.clone().with("type", "violet"),
             good.clone().with("type", 3),
-            good.with("size", "long"),
+            good.clone().with("size", "long"),
         ] {
             assert_eq!(Sample::read(&wrong), None, "{wrong}");
         }
+        // A word of the type, but not of this probe's axis.
+        let at = |axes| Point { probe: "test.point".into(), axes, link: "none".into() };
+        assert_eq!(At::<Sample>::read(&at(good.clone().with("type", "blue"))), None);
+        assert!(At::<Sample>::read(&at(good)).is_some());
     }
 }

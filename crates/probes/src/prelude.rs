@@ -9,6 +9,7 @@ pub(crate) use costof_measure::metrics;
 pub(crate) use costof_measure::probe::{
     Budget, Measure, Metric, NameList, Probe, RoleAt, StartRole, leading, only, role,
 };
+pub(crate) use costof_model::alias::Alias;
 pub(crate) use costof_model::cost::{Cost, Range};
 pub(crate) use costof_model::facts::Facts;
 pub(crate) use costof_model::failure::{Failure, OrFailure};

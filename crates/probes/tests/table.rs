@@ -5,6 +5,7 @@ use costof_measure::probe::{Probe, Role, find};
 use costof_model::axis::{Axes, Domain};
 use costof_model::facts::Facts;
 use costof_model::failure::{Failure, FailureKind};
+use costof_model::names;
 use costof_model::plan::{self, Settings};
 use costof_model::point::Point;
 use costof_model::prediction::MeasuredRows;
@@ -47,6 +48,15 @@ fn a_share_of_a_whole_is_at_most_1() {
         for metric in probe.info.metrics.iter() {
             let is_share = metric.about.contains("share of") && !others.contains(&&*metric.name);
             assert!(!is_share || metric.most() <= 1.0, "{} {}", probe.info.id, metric.name);
+        }
+    }
+}
+
+#[test]
+fn old_names_are_those_of_points_that_exist() {
+    for probe in TABLE {
+        for alias in probe.info.aliases.iter() {
+            assert_eq!(names::check(alias, &probe.info), Ok(()));
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The names and counts of points.
 
 use costof_model::axis::{Axis, AxisValue};
-use costof_model::emulated::mark;
+use costof_model::link::mark;
 use costof_model::metric::{Estimate, is_share};
 use costof_model::plural::counted;
 use costof_model::point::Point;

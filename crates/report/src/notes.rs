@@ -7,7 +7,7 @@ use crate::table::{cycles, is_hit};
 use costof_findings::finding::Finding;
 use costof_findings::sureness::{Points, Sureness};
 use costof_model::alone;
-use costof_model::emulated::mark;
+use costof_model::link::mark;
 use costof_model::link_end::LinkEnd;
 use costof_model::metric::Mode;
 use costof_model::metric::Selection;

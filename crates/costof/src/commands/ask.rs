@@ -105,7 +105,7 @@ pub(crate) fn run(table: &'static [&'static Probe], options: &AskOptions) -> Don
     let measure =
         |costs: &[Expression], launches| measure(table, options, costs, launches, &interrupted);
     let run = match &options.run {
-        Some(path) => (path.display().to_string(), record::read(path)?),
+        Some(path) => (path.display().to_string(), record::read(path, table)?),
         None => {
             asked.announce(options);
             measure(&costs, None)?

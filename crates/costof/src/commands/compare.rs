@@ -5,8 +5,9 @@ use crate::cli::gate::Undecided;
 use crate::cli::{CompareOptions, MissingPoint, RunOptions};
 use crate::error::{Done, Error, bail, gated, wrong};
 use crate::history::LastTwo;
+use crate::record::{self, Table};
 use crate::terminal::{line_columns, log, printable};
-use crate::{files, history, record};
+use crate::{files, history};
 use costof_measure::compare::{MATTERS, Metrics, compare};
 use costof_measure::probe::Probe;
 use costof_model::comparison::Comparison;
@@ -25,16 +26,16 @@ use std::path::{Path, PathBuf};
 
 pub(crate) fn run(table: &'static [&'static Probe], options: &CompareOptions) -> Done {
     if options.interleave.is_empty() {
-        compare_files(options)
+        compare_files(table, options)
     } else {
         compare_hosts(table, options)
     }
 }
 
 /// Compares existing runs: two of them row by row, three or more in one table.
-fn compare_files(options: &CompareOptions) -> Done {
+fn compare_files(table: Table<'_>, options: &CompareOptions) -> Done {
     let files = match options.what.as_slice() {
-        [] => last_two()?,
+        [] => last_two(table)?,
         [only] if !only.is_dir() => bail!(
             "{} is the only run: name a second one, AFTER, to compare with it (@1 is the latest run, `costof runs` lists all)",
             only.display()
@@ -42,7 +43,7 @@ fn compare_files(options: &CompareOptions) -> Done {
         files => record::files(files)?,
     };
     check_page(options, files.iter())?;
-    let runs = files.iter().map(|path| record::read(path));
+    let runs = files.iter().map(|path| record::read(path, table));
     let runs = runs.collect::<Result<Vec<Run>, _>>()?;
     let names: Vec<String> = files.iter().map(|path| printable(path.display())).collect();
     let sides: Vec<Side<'_>> =
@@ -59,8 +60,8 @@ fn compare_files(options: &CompareOptions) -> Done {
 }
 
 /// The latest run, and the run before it that has most in common with it. This reports which one that is.
-fn last_two() -> Result<Vec<PathBuf>, Error> {
-    let LastTwo { files, number, common: [common, all] } = history::last_two()?;
+fn last_two(table: Table<'_>) -> Result<Vec<PathBuf>, Error> {
+    let LastTwo { files, number, common: [common, all] } = history::last_two(table)?;
     log(format!(
         "comparing @{number} with @1: it has {common} of the {} of @1",
         points_counted(all)

@@ -2,18 +2,21 @@
 
 use crate::cli::{Chosen, EstimateOptions, RunOptions};
 use crate::error::{Done, Error, wrong};
+use crate::history;
 use crate::machine::hosts;
 use crate::plan::keywords::{self, Take};
 use crate::plan::request::Request;
 use crate::prediction::predict;
+use crate::record::{self, Table};
 use crate::session::{Fits, Session};
 use crate::terminal::{print, prose_columns, watch_interrupts};
-use crate::{history, record};
 use costof_measure::facts;
 use costof_measure::probe::Probe;
 use costof_model::expression::{Expression, Total, Value};
 use costof_model::facts::Facts;
+use costof_model::names::Names;
 use costof_model::noise::{Grade, Warning};
+use costof_model::plan::Settings;
 use costof_model::point::Point;
 use costof_model::probe_info::ProbeInfo;
 use costof_model::rows::PointRow;
@@ -42,20 +45,24 @@ struct Source {
 
 pub(crate) fn run(table: &'static [&'static Probe], options: &EstimateOptions) -> Done {
     let mut found: BTreeMap<String, &ProbeInfo> = BTreeMap::new();
-    let mut find = |word: &str| {
+    let names = Names::new(table.iter().map(|probe| &*probe.info));
+    let mut find = |word: &str, settings: Settings| {
+        if let Some(meant) = names.settings(word, &settings).into_iter().next() {
+            return Ok(meant);
+        }
         if let Some(info) = found.get(word) {
-            return Ok(*info);
+            return Ok((*info, settings));
         }
         let probes = keywords::probes(table, word, Take::One);
         let info = probes.map_err(|error| error.to_string())?[0];
         found.insert(word.to_owned(), info);
-        Ok(info)
+        Ok((info, settings))
     };
     let expression = Expression::parse_with(&options.expression.join(" "), &mut find);
     let expression = expression.map_err(wrong)?;
     let mut runs = match &options.run {
-        Some(path) => vec![(path.display().to_string(), record::read(path)?)],
-        None => history(&expression.points),
+        Some(path) => vec![(path.display().to_string(), record::read(path, table)?)],
+        None => history(table, &expression.points),
     };
     if options.measure {
         let missing = expression
@@ -71,7 +78,7 @@ pub(crate) fn run(table: &'static [&'static Probe], options: &EstimateOptions) -
     // Predictions are for the machine that a run measured, or else for this one.
     let known = LazyCell::new(|| match (&options.run, runs.first()) {
         (Some(_), Some((_, run))) => (run.facts().cloned().unwrap_or_default(), run.points.clone()),
-        _ => (facts::gather(), history::best_rows()),
+        _ => (facts::gather(), history::best_rows(table)),
     });
     let source = |point| source(table, &runs, &known, point);
     let sources: Vec<Source> = expression.points.iter().map(source).collect();
@@ -90,9 +97,9 @@ pub(crate) fn run(table: &'static [&'static Probe], options: &EstimateOptions) -
 
 /// The latest runs of this machine that were to measure one of the points, the newest first, down to the one
 /// that completes points of the best grade.
-fn history(points: &[Point]) -> Vec<Named> {
+fn history(table: Table<'_>, points: &[Point]) -> Vec<Named> {
     let mut runs = Vec::new();
-    for run in history::of_this_machine(|point| points.contains(point)) {
+    for run in history::of_this_machine(table, |point| points.contains(point)) {
         runs.push(run);
         let is_best = |point| best(&runs, point).is_some_and(|(_, row)| row.grade == Grade::A);
         if points.iter().all(is_best) {

@@ -24,8 +24,8 @@ pub(crate) fn run(table: &[&'static Probe], options: &ExplainOptions) -> Done {
     let mut texts = Vec::new();
     for info in infos {
         let measured = match &options.run {
-            Some(path) => Some((path.clone(), record::read(path)?)),
-            None => history::best_with(&info.id),
+            Some(path) => Some((path.clone(), record::read(path, table)?)),
+            None => history::best_with(table, &info.id),
         };
         texts.push(explain(info) + &sums(info, measured));
     }
@@ -64,6 +64,8 @@ fn explain(info: &ProbeInfo) -> String {
     );
     let peers = info.needs_link().then_some(between);
     section(&mut text, "Two ends", peers);
+    let before = info.aliases.iter().map(|alias| format!("{}: now {}", alias.was, alias.is));
+    section(&mut text, "Called before", before);
     section(&mut text, "Predicted from", [&*info.predicted_from]);
     let relations = info.relations.iter().map(ToString::to_string);
     section(&mut text, "What must hold, or rows contradict each other", relations);

@@ -4,21 +4,21 @@ use crate::anonymous::anonymous;
 use crate::cli::{Cli, Command, ExportOptions};
 use crate::error::{Done, Error, bail, wrong};
 use crate::plan::request::infos;
+use crate::record::{self, Table};
 use crate::terminal::{log, print};
-use crate::{files, history, record};
+use crate::{files, history};
 use clap::Parser as _;
-use costof_measure::probe::Probe;
 use costof_model::run_file::{self, Run};
 use costof_report::export::{File, Format, SVG};
 use costof_report::study::{EMBEDDED, Study};
 use std::path::{Path, PathBuf};
 
-pub(crate) fn run(table: &[&'static Probe], options: &ExportOptions) -> Done {
+pub(crate) fn run(table: Table<'_>, options: &ExportOptions) -> Done {
     let given = match &options.files[..] {
         [] => vec![history::latest()?],
         given => record::files(given)?,
     };
-    let runs = given.iter().map(|file| record::read(file));
+    let runs = given.iter().map(|file| record::read(file, table));
     let runs = runs.collect::<Result<Vec<Run>, Error>>()?;
     let mut exported = Exported::new(given, runs, options.anonymous);
     let out = options.out.as_deref();
@@ -58,7 +58,7 @@ impl Exported {
     /// The format takes one run, or has several files, which standard output cannot.
     pub(super) fn write(
         &self,
-        table: &[&'static Probe],
+        table: Table<'_>,
         format: &Format,
         all_metrics: bool,
         out: Option<&Path>,

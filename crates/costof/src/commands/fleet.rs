@@ -2,7 +2,7 @@
 
 use crate::cli::FleetOptions;
 use crate::error::{self, Context, Done, Error, bail};
-use crate::record::many;
+use crate::record::{Table, many};
 use crate::terminal::{log, print, printable, prose_columns};
 use costof_measure::fleet;
 use costof_model::fleet::Verdict;
@@ -12,8 +12,8 @@ use costof_report::fleet as shown;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-pub(crate) fn run(options: &FleetOptions) -> Done {
-    let (files, runs) = many(&options.runs)?;
+pub(crate) fn run(table: Table<'_>, options: &FleetOptions) -> Done {
+    let (files, runs) = many(&options.runs, table)?;
     let by: Vec<&str> = match &options.by[..] {
         [] => fleet::BY.to_vec(),
         [one] if one == "none" => Vec::new(),

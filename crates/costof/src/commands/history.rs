@@ -2,6 +2,7 @@
 
 use crate::cli::{FALSE_ALARM_RUNS, HistoryOptions};
 use crate::error::{Context, Done, Error, gated};
+use crate::record::Table;
 use crate::terminal::{log, print, prose_columns};
 use crate::{history as saved, record};
 use costof_measure::history;
@@ -10,10 +11,10 @@ use costof_model::run_file::Run;
 use costof_report::history as shown;
 use std::path::PathBuf;
 
-pub(crate) fn run(options: &HistoryOptions) -> Done {
+pub(crate) fn run(table: Table<'_>, options: &HistoryOptions) -> Done {
     let (files, mut runs) = match &options.runs[..] {
-        [] => of_one_host()?,
-        given => record::many(given)?,
+        [] => of_one_host(table)?,
+        given => record::many(given, table)?,
     };
     let gates = options.fail_changed;
     if runs.is_empty() {
@@ -39,8 +40,8 @@ pub(crate) fn run(options: &HistoryOptions) -> Done {
 }
 
 /// Prints what the latest of the user's runs of this host changed; nothing if that is nothing.
-pub(crate) fn print_latest(host: &str) -> Result<(), Error> {
-    let (_, mut runs) = own()?;
+pub(crate) fn print_latest(table: Table<'_>, host: &str) -> Result<(), Error> {
+    let (_, mut runs) = own(table)?;
     runs.retain(|run| run.host_name() == host);
     let history = history::history(&mut runs, FALSE_ALARM_RUNS);
     print(shown::latest(&history, prose_columns()))?;
@@ -48,17 +49,17 @@ pub(crate) fn print_latest(host: &str) -> Result<(), Error> {
 }
 
 /// The files of the history, and the runs in them.
-fn own() -> Result<(Vec<PathBuf>, Vec<Run>), Error> {
+fn own(table: Table<'_>) -> Result<(Vec<PathBuf>, Vec<Run>), Error> {
     let files = saved::all();
-    let read = record::read_all(&files, &[])?;
+    let read = record::read_all(&files, &[], table)?;
     let runs = read.into_iter().map(|(_, run)| run).collect();
     Ok((files, runs))
 }
 
 /// The user's runs of the host that the latest one measured.
-fn of_one_host() -> Result<(Vec<PathBuf>, Vec<Run>), Error> {
+fn of_one_host(table: Table<'_>) -> Result<(Vec<PathBuf>, Vec<Run>), Error> {
     // The latest is the first.
-    let (files, mut runs) = own()?;
+    let (files, mut runs) = own(table)?;
     let host = runs.first().map(Run::host_name).unwrap_or_default();
     let all = runs.len();
     runs.retain(|run| run.host_name() == host);

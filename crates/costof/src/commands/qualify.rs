@@ -7,12 +7,14 @@ use crate::error::{Context, Done, Error, bail, gated};
 use crate::files;
 use crate::machine::{Machines, hosts};
 use crate::plan::cost::named_precision;
+use crate::record::Table;
 use crate::session::Session;
 use crate::terminal::{print, prose_columns, set_working, watch_interrupts};
 use costof_measure::fleet::{self, Candidates, Populations};
 use costof_measure::probe::{self, Probe};
 use costof_measure::qualify::{Block, Qualification};
 use costof_measure::schedule::Precision;
+use costof_model::names::Names;
 use costof_model::qualified::{Qualified, Verdict};
 use costof_model::reference::{Cohort, MOST_BYTES, Reference, Row};
 use costof_report::qualify as shown;
@@ -27,7 +29,7 @@ pub(crate) fn run(table: &'static [&'static Probe], options: &QualifyOptions) ->
             "--until-alone is not for qualify, which measures until it has decided (--budget sets for how long)"
         );
     }
-    let reference = read(&options.against)?;
+    let reference = read(&options.against, table)?;
     let qualified = measure(table, options, &reference)?;
     print(if options.json {
         serde_json::to_string(&qualified).context("JSON")? + "\n"
@@ -41,10 +43,12 @@ pub(crate) fn run(table: &'static [&'static Probe], options: &QualifyOptions) ->
     Ok(gated(is(Verdict::Fail), is(Verdict::Undecided), undecided))
 }
 
-fn read(path: &Path) -> Result<Reference, Error> {
+fn read(path: &Path, table: Table<'_>) -> Result<Reference, Error> {
     let text = files::read_text(path, MOST_BYTES);
     let text = text.context(format_args!("cannot read {}", path.display()))?;
-    Reference::read(text.as_bytes()).context(path.display())
+    let mut reference = Reference::read(text.as_bytes()).context(path.display())?;
+    Names::new(table.iter().map(|probe| &*probe.info)).apply_to_reference(&mut reference);
+    Ok(reference)
 }
 
 fn measure(

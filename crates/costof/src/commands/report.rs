@@ -3,16 +3,16 @@
 use super::export::{Exported, is_named_folder};
 use crate::cli::ReportOptions;
 use crate::error::Done;
+use crate::record::{self, Table};
 use crate::terminal::print;
-use crate::{files, history, record};
-use costof_measure::probe::Probe;
+use crate::{files, history};
 use costof_report::export::{self, Format};
 use costof_report::page;
 use std::path::{Path, PathBuf};
 
-pub(crate) fn run(table: &[&'static Probe], options: &ReportOptions) -> Done {
+pub(crate) fn run(table: Table<'_>, options: &ReportOptions) -> Done {
     let file = options.file.clone().map_or_else(history::latest, Ok)?;
-    let (run, cut) = record::read_to_show(&file)?;
+    let (run, cut) = record::read_to_show(&file, table)?;
     let exported = Exported::new(vec![file.clone()], vec![run], options.anonymous);
     let run = &exported.runs[0];
     let outputs = [&options.html, &options.handout, &options.csv].map(Option::as_deref);

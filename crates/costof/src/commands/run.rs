@@ -8,7 +8,7 @@ use crate::files;
 use crate::machine;
 use crate::machine::hosts;
 use crate::plan::request::Request;
-use crate::record::Record;
+use crate::record::{Record, Table};
 use crate::resume;
 use crate::session::Session;
 use crate::terminal::{log, watch_interrupts};
@@ -32,7 +32,7 @@ pub(crate) fn run(table: &'static [&'static Probe], options: &RunOptions) -> Don
     }
     let interrupted = watch_interrupts()?;
     // A file to resume is checked before the machine is described.
-    let resumed = options.resume.as_deref().map(Record::reopen).transpose()?;
+    let resumed = options.resume.as_deref().map(|file| Record::reopen(file, table)).transpose()?;
     let hosts = match &resumed {
         Some(record) => record.run.run.plan.hosts.clone(),
         None => machine::resolved(hosts(options))?,
@@ -49,13 +49,13 @@ pub(crate) fn run(table: &'static [&'static Probe], options: &RunOptions) -> Don
     let done = session.measure(hosts, resumed)?;
     drop(session);
     match done {
-        Some(record) => show(&record, options),
+        Some(record) => show(table, &record, options),
         None => Ok(ExitCode::SUCCESS),
     }
 }
 
 /// Prints the results of a run, and how it ended.
-pub(super) fn show(record: &Record, options: &RunOptions) -> Done {
+pub(super) fn show(table: Table<'_>, record: &Record, options: &RunOptions) -> Done {
     let run = &record.run;
     if options.out.as_deref().is_some_and(files::is_standard_output) {
         let mut file = File::open(record.path()).context(record.path().display())?;
@@ -72,7 +72,7 @@ pub(super) fn show(record: &Record, options: &RunOptions) -> Done {
         return Err(Error::Nothing(why.to_owned()));
     }
     if options.history {
-        history::print_latest(&run.host_name())?;
+        history::print_latest(table, &run.host_name())?;
     }
     Ok(ExitCode::SUCCESS)
 }

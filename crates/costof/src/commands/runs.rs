@@ -2,8 +2,9 @@
 
 use crate::cli::RunsOptions;
 use crate::error::Done;
+use crate::history;
+use crate::record::{self, Table};
 use crate::terminal::{print, terminal_columns};
-use crate::{history, record};
 use costof_model::run_file::Run;
 use costof_report::grid::{Align, Grid};
 use costof_report::text::wrapped;
@@ -19,16 +20,16 @@ const HEADINGS: [&str; 6] = ["run", "began (UTC)", "points", "host", "probes", "
 /// The names of the probes are not broken into lines shorter than this.
 const LEAST_NAMES: usize = 24;
 
-pub(crate) fn run(options: &RunsOptions) -> Done {
+pub(crate) fn run(table: Table<'_>, options: &RunsOptions) -> Done {
     let files = history::all();
     if files.is_empty() {
         return print("There is no run yet: `costof run` makes one\n");
     }
     let shown = if options.all { files.len() } else { SHOWN };
-    let rows = files.iter().take(shown).enumerate().map(row).collect();
+    let rows = files.iter().take(shown).enumerate().map(|run| row(table, run)).collect();
     let mut text = match terminal_columns() {
         Some(columns) => narrow(rows, columns),
-        None => table(&HEADINGS, rows),
+        None => aligned(&HEADINGS, rows),
     };
     if let Some(older) = files.len().checked_sub(shown).filter(|older| *older > 0) {
         text += &format!("\nand {older} older: `costof runs --all`\n");
@@ -36,7 +37,10 @@ pub(crate) fn run(options: &RunsOptions) -> Done {
     print(text)
 }
 
-fn table<const COLUMNS: usize>(headings: &[&str; COLUMNS], rows: Vec<[String; COLUMNS]>) -> String {
+fn aligned<const COLUMNS: usize>(
+    headings: &[&str; COLUMNS],
+    rows: Vec<[String; COLUMNS]>,
+) -> String {
     let mut grid = Grid::new(headings.map(|heading| (heading, Align::Left)));
     rows.into_iter().for_each(|row| grid.add(row));
     grid.text()
@@ -61,7 +65,7 @@ fn narrow(rows: Vec<[String; 6]>, columns: usize) -> String {
     };
     let rows = rows.into_iter().map(narrow).collect();
     let headings = ["run", "began (UTC)", "points", "host", "probes, and file"];
-    let text = table(&headings, rows);
+    let text = aligned(&headings, rows);
     format!("{text}\nRuns for which no file is shown are in {}\n", short(&folder))
 }
 
@@ -75,9 +79,9 @@ fn short(path: &Path) -> String {
 }
 
 /// The row for a run: its number, and what its file says about it.
-fn row((position, file): (usize, &PathBuf)) -> [String; 6] {
+fn row(table: Table<'_>, (position, file): (usize, &PathBuf)) -> [String; 6] {
     let number = format!("@{}", position + 1);
-    let [began, points, host, probes] = match record::head(file) {
+    let [began, points, host, probes] = match record::head(file, table) {
         Ok((run, is_complete)) => described(&run, is_complete),
         Err(error) => ["", "", "", &error.to_string()].map(str::to_owned),
     };

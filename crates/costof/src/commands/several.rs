@@ -4,7 +4,7 @@ use super::run::show;
 use crate::cli::RunOptions;
 use crate::error::{Done, Error, INTERRUPTED, bail};
 use crate::machine::Machines;
-use crate::record::Record;
+use crate::record::{Record, Table};
 use crate::session::Session;
 use crate::terminal::{log, print, printable};
 use costof_lab::host::Host;
@@ -75,11 +75,12 @@ pub(super) fn measure(session: Session<'_>, here: &Hosts) -> Done {
         session.display.say(&line);
         ended
     })?;
+    let table = session.table;
     drop(session);
     let mut worst = 0;
     let mut measured: Vec<String> = Vec::new();
     for (host, ended) in all {
-        let code = code_of(host, ended, options);
+        let code = code_of(table, host, ended, options);
         worst = worst.max(code);
         if code == 0 {
             measured.push(host.to_string());
@@ -152,12 +153,12 @@ fn concluded(record: Option<Record>) -> Ended {
 }
 
 /// Shows how it went on a host; the exit code.
-fn code_of(host: &Host, ended: Ended, options: &RunOptions) -> u8 {
+fn code_of(table: Table<'_>, host: &Host, ended: Ended, options: &RunOptions) -> u8 {
     let shown = ended.and_then(|record| match record {
         None => Ok(ExitCode::SUCCESS),
         Some(record) => {
             writeln!(io::stdout(), "{}:", printable(host))?;
-            show(&record, options)
+            show(table, &record, options)
         }
     });
     match &shown {

@@ -3,7 +3,7 @@
 use crate::cli::{Printing, ShowOptions};
 use crate::error::{Done, Error};
 use crate::history;
-use crate::record;
+use crate::record::{self, Table};
 use crate::resume;
 use crate::terminal::{log, printable, quoted, style};
 use costof_model::rows::Row;
@@ -13,9 +13,9 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::process::ExitCode;
 
-pub(crate) fn run(options: &ShowOptions) -> Done {
+pub(crate) fn run(table: Table<'_>, options: &ShowOptions) -> Done {
     let file = options.file.clone().map_or_else(history::latest, Ok)?;
-    let (run, _) = record::read_to_show(&file)?;
+    let (run, _) = record::read_to_show(&file, table)?;
     print_run(&run, &file, &options.printing)?;
     if run.end.is_none() {
         log(resume::advice(&run, &file));

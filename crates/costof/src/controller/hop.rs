@@ -44,6 +44,7 @@ type Used = (Vec<usize>, Option<f64>);
 
 impl Controller<'_> {
     /// The CPUs of a launch of these points: the usual ones, or others whose cores are clearly more alone.
+    // METHOD 14
     pub(super) fn most_alone(
         &mut self,
         probe: &Probe,

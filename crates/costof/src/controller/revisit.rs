@@ -335,7 +335,7 @@ impl Controller<'_> {
         if row.primary().is_some_and(shared_ratio::is_shared) {
             let points: Vec<Point> = self.plan().points().cloned().collect();
             let build = &machine.description.build;
-            let rows = || history::rows_of_boot(boot, build, &points);
+            let rows = || history::rows_of_boot(self.table, boot, build, &points);
             shared_ratio::add_alone(row, self.earlier.get_or_init(rows));
         }
     }

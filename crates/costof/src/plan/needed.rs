@@ -21,6 +21,7 @@ const MAX_CANDIDATES: usize = 500;
 
 /// The points that the predictions of these plans use and that the plans do not have, as far as they are in
 /// the probes' own plans.
+// METHOD 19
 pub(super) fn points(
     plans: &[ProbePlan],
     table: &[&'static Probe],

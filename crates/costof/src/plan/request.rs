@@ -10,9 +10,11 @@ use costof_measure::probe::Probe;
 use costof_measure::schedule::Precision;
 use costof_model::axis::Axis;
 use costof_model::link::Link;
+use costof_model::names::Names;
 use costof_model::plan::{self, Settings};
 use costof_model::probe_info::ProbeInfo;
 use costof_model::{Text, nearest};
+use std::borrow::Cow;
 use std::time::Duration;
 
 /// The request for a run.
@@ -50,6 +52,7 @@ impl<'a> Request<'a> {
         table: &'a [&'static Probe],
         options: &RunOptions,
     ) -> Result<Request<'a>, Error> {
+        let options = &*by_present_names(table, options)?;
         let mut infos = select(table, &options.probes, Take::Best { most: MOST_BY_A_WORD })?;
         // A file that lies in a folder runs no code unless its probes are named.
         infos.retain(|info| !options.probes.is_empty() || !project::is_own(table, info));
@@ -134,8 +137,57 @@ impl<'a> Request<'a> {
     }
 }
 
+/// The options with the present names of the probes and values that they name by old ones.
+fn by_present_names<'o>(
+    table: &[&'static Probe],
+    options: &'o RunOptions,
+) -> Result<Cow<'o, RunOptions>, Error> {
+    let names = Names::new(infos(table));
+    let mut settings = Settings::new();
+    let (rest, set): (Vec<_>, Vec<_>) =
+        options.chosen.settings.iter().cloned().partition(|(axis, _)| axis == REST);
+    for (axis, values) in &set {
+        settings.entry(axis.clone()).or_default().extend(values.iter().cloned());
+    }
+    let mut present = Cow::Borrowed(options);
+    for (position, word) in options.probes.iter().enumerate() {
+        let meant = names.settings(word, &settings);
+        let Some((info, mut now)) = meant.first().cloned() else {
+            continue;
+        };
+        if let Some((other, _)) = meant.iter().find(|(other, _)| other.id != info.id) {
+            bail!(
+                "`{word}` has become points of {} and of {}: name one of them",
+                info.id,
+                other.id
+            );
+        }
+        // Several old names of points of one probe: the values of all.
+        for (_, settings) in &meant[1..] {
+            now.retain(|axis, _| settings.contains_key(axis));
+            now.iter_mut().for_each(|(axis, all)| plan::add_new(all, settings[axis].clone()));
+        }
+        let changed = if now == settings { String::new() } else { as_options(&now) };
+        if !changed.is_empty() && options.probes.len() > 1 {
+            bail!("`{word}` is now {}{changed}: name it alone", info.id);
+        }
+        log(format_args!("`{word}` is now {}{changed}", info.id));
+        let options = present.to_mut();
+        options.probes[position] = info.id.to_string();
+        options.chosen.settings = now.into_iter().chain(rest.iter().cloned()).collect();
+    }
+    Ok(present)
+}
+
+/// Settings as the options that make them.
+fn as_options(settings: &Settings) -> String {
+    let set =
+        |(axis, values): (&String, &Vec<String>)| format!(" --set {axis}={}", values.join(","));
+    settings.iter().map(set).collect()
+}
+
 /// What takes the place of an axis in `--set`, for all axes that are not set.
-const REST: &str = "rest";
+pub(crate) const REST: &str = "rest";
 
 /// What the axes that are not set do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

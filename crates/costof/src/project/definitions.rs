@@ -1,5 +1,6 @@
 //! Reads `costof.toml`: the probes of a project, each checked before anything of it is used.
 
+use crate::plan::request::REST;
 use costof_measure::own::{FUNCTION_AXES_MAX, Operation, OwnProbe, Words};
 use costof_model::axis::{Axis, Choice, Domain};
 use costof_model::unit::Unit;
@@ -176,6 +177,12 @@ impl Reader<'_> {
     fn axis(&self, entry: &AxisEntry) -> Result<Axis, String> {
         self.check_name(&entry.name, "an axis")?;
         let name = entry.name.get_ref();
+        if name == REST {
+            let what = format!(
+                "`{name}` cannot be the name of an axis: `--set {name}=` is about the axes that are not set"
+            );
+            return Err(self.wrong(&entry.name, &what));
+        }
         let values = entry.values.get_ref();
         if values.is_empty() || values.len() > MOST {
             let what = format!("axis `{name}` takes 1 to {MOST} values");
@@ -420,6 +427,7 @@ mod tests {
             (axis("name = 'a', values = [5], min = 6"), ["line 7", "below `min`"]),
             (axis("name = 'a', values = ['x'], max = 6"), ["line 7", "for an axis of numbers"]),
             (axis("name = 'A', values = [1]"), ["line 7", "name of an axis"]),
+            (axis("name = 'rest', values = [1]"), ["line 7", "name of an axis"]),
             (
                 axis("name = 'a', values = [1] }, { name = 'a', values = [1]"),
                 ["line 7", "two axes"],

@@ -1,7 +1,9 @@
 //! A place of its own for every test, and costof in it.
 
+use costof_model::names::Names;
 use costof_model::rows::{FailureRow, PointRow, State};
 use costof_model::run_file::{self, Run};
+use costof_probes::TABLE;
 use rustix::process::{Pid, Signal, kill_process};
 use std::fmt::Display;
 use std::fs::{self, File};
@@ -357,10 +359,12 @@ impl Ended {
     }
 }
 
-/// The run in a file.
+/// The run in a file, by present names, as costof reads it.
 #[track_caller]
 pub(crate) fn read(path: &Path) -> Run {
-    run_file::read(BufReader::new(File::open(path).unwrap())).unwrap()
+    let mut run = run_file::read(BufReader::new(File::open(path).unwrap())).unwrap();
+    Names::new(TABLE.iter().map(|probe| &*probe.info)).apply(&mut run);
+    run
 }
 
 /// The point of a probe with one point.

@@ -244,3 +244,47 @@ fn every_link_of_the_documents_leads_somewhere_and_the_book_has_them_all() {
     }
     assert!(failed.is_empty(), "{}", failed.join("\n"));
 }
+
+/// The Rust files of a folder and of those in it.
+fn sources(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    entries
+        .flat_map(|path| if path.is_dir() { sources(&path) } else { vec![path] })
+        .filter(|path| path.extension().is_some_and(|ending| ending == "rs"))
+        .collect()
+}
+
+/// The number with which a text begins.
+fn number(text: &str) -> Option<u32> {
+    let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    text[..end].parse().ok()
+}
+
+#[test]
+fn code_names_each_rule_of_the_method_and_no_other() {
+    let method = fs::read_to_string(root().join("docs/METHOD.md")).unwrap();
+    let rules: Vec<u32> =
+        method.lines().filter_map(|line| number(line.strip_prefix("**")?)).collect();
+    assert!(rules.iter().copied().eq(1..=22), "rules keep their numbers: {rules:?}");
+    let sources = sources(&root().join("crates"));
+    let named: BTreeSet<u32> = sources
+        .iter()
+        .map(|path| fs::read_to_string(path).unwrap())
+        .flat_map(|text| text.split("// METHOD ").skip(1).filter_map(number).collect::<Vec<_>>())
+        .collect();
+    let unnamed: Vec<&u32> = rules.iter().filter(|rule| !named.contains(rule)).collect();
+    assert!(unnamed.is_empty(), "no code keeps these rules: {unnamed:?}");
+    let unknown: Vec<&u32> = named.iter().filter(|rule| !rules.contains(rule)).collect();
+    assert!(unknown.is_empty(), "METHOD.md has no such rules: {unknown:?}");
+}
+
+#[test]
+fn each_decision_says_when_to_open_it_again() {
+    let decisions = documents(&root().join("docs/decisions"));
+    for path in decisions.iter().filter(|path| !path.ends_with("README.md")) {
+        let text = fs::read_to_string(path).unwrap();
+        let status = text.split("\n\n").nth(1).unwrap();
+        assert!(status.starts_with("Status: "), "{}", path.display());
+        assert!(status.contains("Open again if"), "{}", path.display());
+    }
+}

@@ -102,7 +102,7 @@ fn apache_otava_reads_a_row_for_each_run() {
         &read.out,
         &[
             // Otava leaves out `os.`, with which all names begin.
-            " syscall(call=getppid, threads=1) ",
+            " syscall(call=getpid) ",
             &place.read("run2.jsonl").run.id,
         ],
     );
@@ -126,13 +126,13 @@ fn reframe_measures_the_same_again() {
     reframe.args(["-r", "--performance-report", "-c", "costof_check.py"]);
     // A value may be worse than a tenth here: the test of ReFrame may fail, but it has the values.
     let read = run(&mut reframe);
-    assert_contains(&read.out, "os.syscall(call=getppid, threads=1)");
+    assert_contains(&read.out, "os.syscall(call=getpid)");
     let test = fs::read_to_string(place.path("costof_check.py")).unwrap();
     assert_contains(&test, r#"["--only","os.syscall","cpu.frequency","--quick","--launches","3"]"#);
-    let test = test.replace("call=getppid, threads=1", "call=gone, threads=1");
+    let test = test.replace("os.syscall(call=getpid)", "os.syscall(call=gone)");
     fs::write(place.path("costof_check.py"), test).unwrap();
     let failed = run(&mut reframe).expect_code(1);
-    assert_contains(&failed.out, "no value of ['os.syscall(call=gone, threads=1)']");
+    assert_contains(&failed.out, "no value of ['os.syscall(call=gone)']");
 }
 
 /// The metrics of costof that a text names.
@@ -226,25 +226,23 @@ fn json_formats_have_each_number() {
     let place = measured(2);
     let row = place.read("run1.jsonl");
     let rows = row.points.iter();
-    let mut syscall = rows.filter(|row| row.point.id() == "os.syscall(call=getppid, threads=1)");
+    let mut syscall = rows.filter(|row| row.point.id() == "os.syscall");
     let syscall = syscall.next().unwrap().primary().unwrap().clone();
     let read = |text: &str| serde_json::from_str::<serde_json::Value>(text).unwrap();
     let bencher = read(&exported(&place, "run1.jsonl --format bencher").out);
-    let latency = &bencher["os.syscall(call=getppid, threads=1)"]["latency"];
+    let latency = &bencher["os.syscall"]["latency"];
     assert_eq!(latency["value"], syscall.median);
     assert_eq!(latency["lower_value"], syscall.ci95.unwrap().0);
     exported(&place, "run1.jsonl --format github-action-benchmark --out github/");
     let file = |name: &str| read(&fs::read_to_string(place.path("github").join(name)).unwrap());
     assert!(file("smaller-is-better.json").as_array().unwrap().iter().any(|one| {
-        one["name"] == "os.syscall(call=getppid, threads=1)"
-            && one["value"] == syscall.median
-            && one["unit"] == "ns"
+        one["name"] == "os.syscall" && one["value"] == syscall.median && one["unit"] == "ns"
     }));
     assert!(file("bigger-is-better.json").is_array());
     let lines = exported(&place, "run1.jsonl run2.jsonl --format superbench").out;
     let lines: Vec<_> = lines.lines().map(read).collect();
     assert_eq!(lines.len(), 2);
-    assert_eq!(lines[0]["os.syscall(call=getppid, threads=1)/cost"], syscall.median);
+    assert_eq!(lines[0]["os.syscall/cost"], syscall.median);
     for (words, named) in [
         ("run1.jsonl run2.jsonl --format bencher", "takes one run"),
         ("run1.jsonl --format otava", "--out"),

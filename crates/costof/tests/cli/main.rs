@@ -28,6 +28,7 @@ mod graded;
 mod hidden;
 mod hostile_workers;
 mod hosts;
+mod identity;
 mod interleave;
 mod interrupted;
 mod killed;

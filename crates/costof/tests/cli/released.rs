@@ -5,9 +5,14 @@ use crate::common::{Place, assert_contains, assert_contains_all};
 use costof_findings::all::both;
 use costof_findings::finding::Finding;
 use costof_findings::noise::{BEYOND_NOISE, Withheld};
+use costof_measure::probe::find;
+use costof_model::axis::Axis;
+use costof_model::names::Names;
 use costof_model::noise::Grade;
 use costof_model::run_file::{self, Run};
+use costof_probes::TABLE;
 use serde_json::Value;
+use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -124,6 +129,37 @@ fn run_files_of_every_release_are_read() {
             }
         }
     }
+}
+
+/// Points get the defaults of axes that their costof did not know, and ids leave defaults out: so a default stays.
+#[test]
+fn points_of_every_release_are_points_of_today() {
+    let names = Names::new(TABLE.iter().map(|probe| &*probe.info));
+    let mut other_points = BTreeSet::new();
+    for release in releases() {
+        let (place, runs) = unpacked(&release);
+        for name in &runs {
+            let text = fs::read(place.path(&format!("{name}.jsonl"))).unwrap();
+            let mut run = run_file::read(&text[..]).unwrap();
+            for then in &run.probes {
+                let now =
+                    find(TABLE, &then.id).into_iter().flat_map(|probe| probe.info.axes.iter());
+                for now in now {
+                    let then = then.axes.iter().find(|axis| axis.name == now.name);
+                    let default = then.map_or(now.default(), Axis::default);
+                    assert_eq!(default, now.default(), "{} in {}", now.name, release.display());
+                }
+            }
+            names.apply(&mut run);
+            for point in run.run.plan.points() {
+                let probe = find(TABLE, &point.probe);
+                if !probe.is_some_and(|probe| probe.info.allows(&point.axes)) {
+                    other_points.insert(point.to_string());
+                }
+            }
+        }
+    }
+    assert_eq!(other_points, BTreeSet::new());
 }
 
 /// The findings of a run, and its answers, as sentences.

@@ -92,7 +92,7 @@ fn a_worker_measures_with_one_thread() {
     for line in ["worker --end-with-parent", "worker"] {
         let place = Place::new();
         let mut worker = Worker::start(&place, line);
-        worker.open("null");
+        worker.open("harness.null");
         let expect_one = |when: &str| {
             let mut measuring = place.running();
             measuring.retain(|process| process.command.ends_with("--end-with-parent "));
@@ -118,7 +118,7 @@ fn a_worker_without_its_reader_ends_and_so_does_one_without_input() {
     for closes in [false, true] {
         let place = Place::new();
         let mut worker = Worker::start(&place, "worker");
-        worker.open("null");
+        worker.open("harness.null");
         let mut readers = place.running();
         readers.retain(|process| process.command == READER);
         assert_eq!(readers.len(), 1, "{readers:?}");
@@ -141,7 +141,7 @@ fn a_stop_is_no_command_to_answer_and_long_lines_arrive_whole() {
     writeln!(worker.input, r#"{{"do":"none","x":"{long}"}}"#).unwrap();
     assert!(matches!(worker.answer(), Answer::Failed(failure)
         if failure.reason.contains("unknown variant `none`")));
-    worker.open("null");
+    worker.open("harness.null");
     drop(worker.input);
     worker.process.wait().unwrap();
     place.expect_nothing_runs();

@@ -112,6 +112,7 @@ fn absent(up: &Emulation, down: &Emulation) -> BTreeMap<Text, Text> {
 }
 
 /// Returns an error if netem interprets a setting differently.
+// METHOD 17
 fn differs(emulation: &Emulation) -> Result<(), String> {
     if emulation.jitter_ns > 0.0 {
         return Err("netem reorders where the delay varies".to_owned());

@@ -54,6 +54,7 @@ const ANSWER_LIMIT: Duration = Duration::from_secs(5);
 
 /// A running relay; it runs as long as its process does.
 #[derive(Debug)]
+// METHOD 17
 pub(crate) struct Relay {
     questions: Sender<Question>,
     wake: PipeWriter,

@@ -27,6 +27,7 @@ type Way = fn(&Namespace) -> Result<(), String>;
 ///
 /// # Errors
 /// Why it failed, for each way that was tried.
+// METHOD 22
 pub(crate) fn lay(near: &Namespace) -> Result<(), String> {
     let ways: [(&str, Way); 3] = [
         ("veth", veth_before_which_is_dropped),

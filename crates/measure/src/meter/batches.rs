@@ -44,6 +44,7 @@ impl Meter<'_> {
     }
 
     /// How many operations a batch needs to be long enough to be timed.
+    // METHOD 2
     fn size(&mut self, operation: &mut Batched<'_>) -> Result<u64, Failure> {
         let least_ns = (RESOLUTIONS_PER_BATCH * self.clock.resolution_ns())
             .max(READS_PER_BATCH * self.clock.read_ns());
@@ -87,6 +88,7 @@ impl Meter<'_> {
 
     /// Warms up by batches of this many operations, and returns how many are few enough for the
     /// times that the core is alone.
+    // METHOD 11
     fn warm_up(&mut self, operations: u64, operation: &mut Batched<'_>) -> Result<u64, Failure> {
         let mut costs = Vec::with_capacity(64);
         let mut were_alone = Vec::with_capacity(64);

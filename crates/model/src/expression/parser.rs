@@ -5,7 +5,7 @@ use crate::link::Link;
 use crate::point::Point;
 use crate::probe_info::ProbeInfo;
 use crate::unit::{Unit, parse_bits_per_second, parse_bytes, parse_count, parse_ns};
-use crate::{Text, plan};
+use crate::{Text, id, plan};
 
 pub(super) struct Parser<'a, 'f, 'p> {
     pub(super) text: &'a str,
@@ -114,13 +114,13 @@ impl<'a> Parser<'a, '_, '_> {
 
     /// A probe, optionally followed by parentheses with the values that differ from its defaults.
     fn point(&mut self, id: &str) -> Parsed {
-        let info = (self.find)(id)?;
-        let (settings, link) = self.arguments(info)?;
+        let (settings, link) = self.arguments(id)?;
+        let (info, settings) = (self.find)(id, settings)?;
         let axes = plan::points(info, &settings)?;
         let point = Point {
             probe: info.id.clone(),
             axes: axes.into_iter().next().unwrap_or_else(|| info.defaults()),
-            link: Text::Owned(link),
+            link: Text::Owned(link_of(info, link)?),
         };
         let unit = info.metrics.first().map_or(Unit::One, |metric| metric.unit);
         let position = self.points.iter().position(|known| *known == point);
@@ -132,41 +132,19 @@ impl<'a> Parser<'a, '_, '_> {
     }
 
     /// The parentheses after a probe, if there are any: its axes, and its link last.
-    fn arguments(&mut self, info: &ProbeInfo) -> Result<(plan::Settings, String), String> {
-        let mut settings = plan::Settings::new();
-        let default = if info.needs_link() { "loopback" } else { "none" };
-        let mut link = default.to_owned();
-        if !self.takes('(') || self.takes(')') {
-            return Ok((settings, link));
+    fn arguments(&mut self, id: &str) -> Result<(plan::Settings, Option<&'a str>), String> {
+        if !self.takes('(') {
+            return Ok(Default::default());
         }
-        loop {
-            if let Some(rest) = self.rest.strip_prefix("over ") {
-                self.rest = rest;
-                link = self.link(info)?;
-                break;
-            }
-            let argument = self.take_while(|c| !",)".contains(c)).trim();
-            let (axis, value) = argument.split_once('=').ok_or_else(|| {
-                let id = &info.id;
-                format!("`{argument}`, of {id}, is neither `axis=value` nor `over LINK`")
-            })?;
-            settings.insert(axis.trim().to_owned(), vec![value.trim().to_owned()]);
-            if !self.takes(',') {
-                break;
-            }
-        }
+        let read = id::arguments(self.rest);
+        let (axes, link, rest) = read.map_err(|argument| {
+            format!("`{argument}`, of {id}, is neither `axis=value` nor `over LINK`")
+        })?;
+        self.rest = rest;
         self.expect(')')?;
-        Ok((settings, link))
-    }
-
-    /// A link, which may contain commas.
-    fn link(&mut self, info: &ProbeInfo) -> Result<String, String> {
-        let text = self.take_while(|c| c != ')').trim();
-        if !info.needs_link() {
-            let id = &info.id;
-            return Err(format!("{id} has one end, so no link (`over {text}`)"));
-        }
-        Ok(text.parse::<Link>()?.to_string())
+        let axes = axes.into_iter();
+        let settings = axes.map(|(axis, value)| (axis.to_owned(), vec![value.to_owned()]));
+        Ok((settings.collect(), link))
     }
 
     fn take_while(&mut self, is_part: impl Fn(char) -> bool) -> &'a str {
@@ -206,6 +184,16 @@ impl<'a> Parser<'a, '_, '_> {
         } else {
             format!("`{}` stands where {wanted} is expected", self.rest)
         }
+    }
+}
+
+/// The link of a point, in its canonical form.
+fn link_of(info: &ProbeInfo, asked: Option<&str>) -> Result<String, String> {
+    match asked {
+        None if info.needs_link() => Ok("loopback".to_owned()),
+        None => Ok("none".to_owned()),
+        Some(link) if info.needs_link() => Ok(link.parse::<Link>()?.to_string()),
+        Some(link) => Err(format!("{} has one end, so no link (`over {link}`)", info.id)),
     }
 }
 

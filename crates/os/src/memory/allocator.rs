@@ -13,6 +13,7 @@ thread_local! {
 /// The system's allocator, which counts each thread's allocations. costof-probes installs it:
 /// `#[global_allocator] static ALLOCATOR: Counting = Counting;`. It costs one addition per allocation.
 #[derive(Clone, Copy, Debug, Default)]
+// METHOD 21
 pub struct Counting;
 
 /// How often the calling thread has allocated or reallocated since it began; always zero if [`Counting`] is

@@ -31,6 +31,7 @@ impl Measure for Null {
         cost: Nanoseconds Lower,
     };
     const AFTER: NameList = &["cpu.clock"];
+    const ALIASES: &'static [Alias] = &[Alias::new("null", "harness.null")];
     const ROLES: &'static [StartRole] = &[|_| role::<Null>(run)];
 
     headlines! {

@@ -243,6 +243,7 @@ fn entries(operation: &mut dyn FnMut(u64)) -> Option<f64> {
     Some((with - alone) / OPERATIONS as f64)
 }
 
+// METHOD 20
 fn counted(group: &mut Group, operation: &mut dyn FnMut(u64)) -> Option<f64> {
     group.reset().ok()?;
     group.enable().ok()?;

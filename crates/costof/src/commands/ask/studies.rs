@@ -80,7 +80,7 @@ impl Asked {
         }
         self.study.check(&infos(table)).map_err(wrong)?;
         let (path, run) = match &options.run {
-            Some(path) => (path.display().to_string(), record::read(path)?),
+            Some(path) => (path.display().to_string(), record::read(path, table)?),
             None => self.measure(table, options)?,
         };
         let answer = self.study.answers(&run).swap_remove(self.question);

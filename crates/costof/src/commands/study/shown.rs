@@ -26,7 +26,7 @@ impl Command<'_> {
         if name.is_some_and(|name| name == PAGE || name == MARKDOWN) {
             bail!("{} is the name of a file that the study writes: rename the run", file.display());
         }
-        let (run, _) = record::read_to_show(file)?;
+        let (run, _) = record::read_to_show(file, self.table)?;
         // Next to the run, unless `--out` names a folder.
         let folder = match &self.options.out {
             Some(folder) => folder,

@@ -7,7 +7,7 @@ use crate::names::METRICS;
 use crate::plot::{Axis, Scale};
 use crate::text::{SENTENCES, capital, shortened};
 use costof_model::axis::{AxisValue, Domain};
-use costof_model::emulated::mark;
+use costof_model::link::mark;
 use costof_model::unit::Unit;
 use std::collections::{BTreeSet, HashSet};
 
