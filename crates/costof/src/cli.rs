@@ -3,6 +3,8 @@
 
 mod ask;
 mod estimate;
+mod export;
+mod fleet;
 pub(crate) mod gate;
 mod groups;
 mod link;
@@ -17,6 +19,8 @@ mod values;
 pub(crate) use ask::AskOptions;
 pub(crate) use costof_model::plan::setting;
 pub(crate) use estimate::EstimateOptions;
+pub(crate) use export::{ExportOptions, ReportOptions};
+pub(crate) use fleet::FleetOptions;
 pub(crate) use groups::command;
 pub(crate) use link::LinkCommand;
 pub(crate) use look::{ExplainOptions, ListOptions, RunsOptions};
@@ -32,11 +36,10 @@ use clap_complete::Shell;
 use costof_lab::host::{Host, HostSet};
 use costof_measure::schedule::Precision;
 use costof_model::link::Link;
-use costof_report::export::Format;
 use gate::Gate;
 use std::path::PathBuf;
 use std::time::Duration;
-use values::{count, export_format, launches, percent, run_file, runs, seconds, time};
+use values::{count, launches, percent, run_file, runs, seconds, time};
 
 /// What does this cost here? A clock read, a system call, a cache miss: measured
 /// on this machine, with a 95 % interval, a prediction to compare it with, and a
@@ -490,90 +493,6 @@ pub(crate) struct VerifyOptions {
     #[command(flatten)]
     pub(crate) quiet: Quiet,
     /// Print JSON instead of text: one object for each comparison
-    #[arg(long)]
-    pub(crate) json: bool,
-}
-
-#[derive(Debug, Args)]
-#[command(
-    after_help = "`costof export` writes CSV, Markdown, plots, and the formats of other programs."
-)]
-pub(crate) struct ReportOptions {
-    /// The run: a file, or @1 for the latest one, @2 for the one before [default: the latest]
-    #[arg(value_name = "RUN", value_hint = ValueHint::FilePath, value_parser = run_file())]
-    pub(crate) file: Option<PathBuf>,
-    /// Write the page to this file, which needs no network [default: named after the run, in this folder]
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
-    pub(crate) html: Option<PathBuf>,
-    /// Write a handout for a course to this file
-    ///
-    /// It is one sheet of paper with the machine, the numbers everyone should know, and three questions to discuss.
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
-    pub(crate) handout: Option<PathBuf>,
-    /// The same as `costof export --format svg --out DIR`
-    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, hide_short_help = true)]
-    pub(crate) svg: Option<PathBuf>,
-    /// The same as `costof export --format csv --out FILE`, and for a folder --format csv-launches
-    #[arg(long, value_name = "FILE|DIR", value_hint = ValueHint::AnyPath, hide_short_help = true)]
-    pub(crate) csv: Option<PathBuf>,
-    /// The same as `costof export --format markdown`
-    #[arg(long, hide_short_help = true)]
-    pub(crate) markdown: bool,
-    /// Leave out host names, addresses and the command line
-    #[arg(long)]
-    pub(crate) anonymous: bool,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct ExportOptions {
-    /// The run: a file, or @1 for the latest one, @2 for the one before [default: the latest]
-    ///
-    /// The formats otava and superbench take several.
-    #[arg(value_name = "RUN|FOLDER", value_hint = ValueHint::AnyPath, value_parser = runs())]
-    pub(crate) files: Vec<PathBuf>,
-    /// How to write it [default: a run file without its launches, which is small]
-    #[arg(long, value_parser = export_format())]
-    pub(crate) format: Option<&'static Format>,
-    /// For another program: every metric of each point, not only the one that answers its probe's question
-    #[arg(long, requires = "format")]
-    pub(crate) all_metrics: bool,
-    /// Write into this file, or folder if it exists or its name ends in / [default: standard output]
-    ///
-    /// What was there stays whole until it is replaced.
-    #[arg(long, value_name = "FILE|DIR", value_hint = ValueHint::AnyPath)]
-    pub(crate) out: Option<PathBuf>,
-    /// Leave out host names, addresses and the command line
-    #[arg(long)]
-    pub(crate) anonymous: bool,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct FleetOptions {
-    /// Runs of many hosts, one or several of each: files, or folders of them
-    #[arg(value_name = "RUN|FOLDER", value_hint = ValueHint::AnyPath, value_parser = runs(), required = true)]
-    pub(crate) runs: Vec<PathBuf>,
-    /// Compare hosts that are alike in these facts, such as kernel,processor; or none
-    /// [default: processor,processors,hypervisor]
-    #[arg(long, value_name = "FACT,…", value_delimiter = ',')]
-    pub(crate) by: Vec<String>,
-    /// Compare the hosts with one value of this fact with those with the other: kernel, microcode, processor …
-    #[arg(long, value_name = "FACT")]
-    pub(crate) versus: Option<String>,
-    /// Save what these hosts cost, for `costof qualify --against FILE` on another host
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
-    pub(crate) save: Option<PathBuf>,
-    /// End with exit code 1 if a host is odd, and with 3 if a host is inconclusive
-    #[arg(long)]
-    pub(crate) fail_odd: bool,
-    #[command(flatten)]
-    pub(crate) gate: Gate,
-    /// Write a page too: one file that needs no network, with a heat map of hosts and rows
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
-    pub(crate) html: Option<PathBuf>,
-    /// Print only a line for each odd host: its name and the reason, for a scheduler
-    #[arg(long, conflicts_with = "json")]
-    pub(crate) reason: bool,
-    /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
 }

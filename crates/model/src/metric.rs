@@ -106,7 +106,7 @@ impl BatchClock {
     const MAX_HZ: f64 = 1e12;
 
     fn is_possible(self) -> bool {
-        let is_clock = |hz: f64| hz >= 1.0 && hz <= Self::MAX_HZ;
+        let is_clock = |hz: f64| (1.0..=Self::MAX_HZ).contains(&hz);
         is_clock(self.all_hz) && self.alone_hz.is_none_or(is_clock)
     }
 }

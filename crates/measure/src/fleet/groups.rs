@@ -147,16 +147,15 @@ fn change(
     worse: &BTreeMap<usize, f64>,
     second: &BTreeSet<usize>,
 ) -> Option<GroupChange> {
-    let (two, one): (Vec<(usize, f64)>, Vec<(usize, f64)>) = worse
-        .iter()
-        .map(|(host, worse)| (*host, *worse))
-        .partition(|(host, _)| second.contains(host));
+    let of_side = |of_second: bool| -> Vec<f64> {
+        let side = worse.iter().filter(|(host, _)| second.contains(host) == of_second);
+        side.map(|(_, worse)| *worse).collect()
+    };
+    let (one, two) = (of_side(false), of_side(true));
     if one.len().min(two.len()) < HOSTS_MIN {
         return None;
     }
-    let values =
-        |side: Vec<(usize, f64)>| side.into_iter().map(|(_, worse)| worse).collect::<Vec<_>>();
-    let difference = Difference::welch(&values(one), &values(two))?;
+    let difference = Difference::welch(&one, &two)?;
     let half = difference.half_width(CONFIDENCE).unwrap_or(HALF_WIDTH * difference.error);
     let share = |log: f64| log.exp_m1();
     let at = difference.of_means;
