@@ -93,7 +93,7 @@ pub fn versus(runs: &[Run], by: &[&str], fact: &str) -> Result<Vec<Parting>, Str
         return Err(format!(
             "the hosts have {} of `{fact}`, not two: {}",
             counted(values.len(), "value"),
-            values.join(", ")
+            values[..values.len().min(4)].join(", ")
         ));
     };
     let mut cohorts: BTreeMap<Facts, Vec<Named<'_>>> = BTreeMap::new();

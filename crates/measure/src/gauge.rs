@@ -38,8 +38,6 @@ pub type Reader = Arc<dyn Fn() -> Reading + Send + Sync>;
 pub struct Gauge {
     read: Reader,
     floor: f64,
-    /// Ticks per second of the counter that its readings count the core's clock in; absent if they are not known.
-    counter_hz: Option<f64>,
 }
 
 impl Gauge {
@@ -53,12 +51,7 @@ impl Gauge {
 
     /// A gauge that takes its readings with `read`.
     pub fn new(read: Reader, floor: f64) -> Gauge {
-        Gauge { read, floor, counter_hz: None }
-    }
-
-    /// The same gauge, which knows the rate of its counter in ticks per second, if that is known.
-    pub fn with_counter(self, counter_hz: Option<f64>) -> Gauge {
-        Gauge { counter_hz, ..self }
+        Gauge { read, floor }
     }
 
     /// Core cycles per addition now.
@@ -69,11 +62,6 @@ impl Gauge {
     /// The same reading, with the core's clock.
     pub fn read_with_clock(&self) -> Reading {
         (self.read)()
-    }
-
-    /// Ticks per second of the counter in which readings give the core's clock.
-    pub(crate) fn counter_hz(&self) -> Option<f64> {
-        self.counter_hz
     }
 
     /// The median of a short look, of half a millisecond, at the core that the calling thread is

@@ -434,7 +434,6 @@ impl<'a> Meter<'a> {
         let state = gauge.state(before, after);
         let core = &mut self.record.core;
         core.floor = gauge.floor();
-        self.record.counter_hz = gauge.counter_hz();
         core.add(state, ns);
         Some(state)
     }

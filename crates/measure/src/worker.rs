@@ -22,6 +22,7 @@ use costof_model::failure::Failure;
 use costof_model::link_end::LinkEnd;
 use costof_model::metric::Data;
 use costof_model::noise::CoreGauge;
+use costof_model::point::Point;
 use costof_model::protocol::{
     Answer, ClockInfo, ClockSource, Command, Description, LINE_MAX_BYTES, Launch, Network, Offers,
     PROTOCOL, Report,
@@ -297,6 +298,9 @@ impl Work {
     }
 }
 
+/// An operation on more memory than this depends on memory beyond the core's own caches, which has a clock of its own.
+const CORE_BYTES_MAX: u64 = 4 << 20;
+
 /// A point of a launch that has begun.
 #[derive(Default)]
 struct OpenPoint {
@@ -344,14 +348,17 @@ impl OpenLaunch {
         let leads = position + 1 == probe.info.roles.len();
         // Of what runs on several CPUs, one core's clock says little, and nothing of what waits for a device.
         let is_of_one_core = launch.cpus.len() == 1 && launch.partners.is_empty() && !blocks;
-        let counter_hz = (is_of_one_core && launch.clock.source == ClockSource::Counter)
-            .then_some(launch.clock.hz);
-        let gauge = Gauge::for_this_core(launch.clock.core_floor);
+        let is_counter = launch.clock.source == ClockSource::Counter;
+        let record = |point: &Point| {
+            let counts = is_of_one_core && (probe.memory_bytes)(point) <= CORE_BYTES_MAX;
+            Record::counting_cycles((counts && is_counter).then_some(launch.clock.hz))
+        };
+        let open = |point| OpenPoint { record: record(point), ..OpenPoint::default() };
         Ok(OpenLaunch {
             primary: &probe.info.primary().name,
-            points: launch.points.iter().map(|_| OpenPoint::default()).collect(),
+            points: launch.points.iter().map(open).collect(),
             counters: (!blocks).then(Counters::open).flatten(),
-            gauge: gauge.map(|gauge| gauge.with_counter(counter_hz)),
+            gauge: Gauge::for_this_core(launch.clock.core_floor),
             launch,
             role,
             clock,

@@ -53,13 +53,15 @@ pub struct GroupChange {
     pub p: f64,
 }
 
-impl GroupChange {
-    /// Whether it surely is a change, for the worse or the better.
-    pub fn is_sure(&self) -> bool {
-        self.ci95.0 > 0.0 || self.ci95.1 < 0.0
+impl Parting {
+    /// Whether this layer or row of it surely changed: of twenty partings in which nothing did, one has such a change.
+    pub fn is_sure(&self, change: &GroupChange) -> bool {
+        change.p < 0.05 / (self.layers.len() + self.rows.len()) as f64
     }
+}
 
-    /// Whether it is surely no larger than this share.
+impl GroupChange {
+    /// Whether it surely is no larger than this share.
     pub fn is_within(&self, share: f64) -> bool {
         self.ci95.0 >= -share && self.ci95.1 <= share
     }

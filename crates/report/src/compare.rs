@@ -282,14 +282,14 @@ pub(crate) fn trust(comparison: &Comparison) -> String {
     format!(
         "Verdicts are corrected for the number of rows: where nothing changed, one comparison in twenty raises a \
          false alarm. {machine}{}{}\n",
-        at_equal_clocks(comparison),
+        at_equal_clocks(&comparison.rows),
         core_shared(comparison)
     )
 }
 
 /// How many rows were compared in core cycles although the core clock had changed, and what that means.
-fn at_equal_clocks(comparison: &Comparison) -> String {
-    let clocks = comparison.rows.iter().filter_map(|row| row.clocks);
+pub(crate) fn at_equal_clocks<'a>(rows: impl IntoIterator<Item = &'a Compared>) -> String {
+    let clocks = rows.into_iter().filter_map(|row| row.clocks);
     let moved = clocks.filter(|(before, after)| (after / before - 1.0).abs() > CLOCK_MOVED);
     let (before, after): (Vec<f64>, Vec<f64>) = moved.unzip();
     let Some((old, new)) = median(&before).zip(median(&after)) else {
@@ -297,10 +297,10 @@ fn at_equal_clocks(comparison: &Comparison) -> String {
     };
     let [old, new] = [old, new].map(|hz| Unit::Hertz.display(hz));
     let rows = match before.len() {
-        1 => "1 row is compared in core cycles. Its time".to_owned(),
-        count => format!("{count} rows are compared in core cycles. Their times"),
+        1 => "1 row is compared in core cycles".to_owned(),
+        count => format!("{count} rows are compared in core cycles"),
     };
-    format!("\n{rows} also moved with the core clock, which was {old} before and {new} after.")
+    format!("\n{rows}, as if the core clock had stayed: it was {old} before and {new} after.")
 }
 
 /// How many rows were compared while something else used the core, and what that means.

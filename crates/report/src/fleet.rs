@@ -110,7 +110,7 @@ fn of_parting(parting: &Parting) -> [Part; 2] {
         let layers = parting.layers.iter().filter(|layer| is_it(layer));
         layers.map(|layer| layer.name.clone()).collect::<Vec<_>>()
     };
-    let matters = |layer: &GroupChange| layer.is_sure() && !layer.is_within(MATTERS);
+    let matters = |layer: &GroupChange| parting.is_sure(layer) && !layer.is_within(MATTERS);
     let slower = layers(&|layer| matters(layer) && layer.worse > 0.0);
     let faster = layers(&|layer| matters(layer) && layer.worse < 0.0);
     let unchanged = names(&|layer| layer.is_within(MATTERS));

@@ -6,6 +6,8 @@ use costof_model::comparison::{Cause, Compared, Verdict};
 use costof_model::unit::Better;
 use costof_stats::{CONFIDENCE, Difference};
 
+/// Where the clock moved, a change of cycles is one if the times show this share of it too.
+const HALF: f64 = 0.5;
 /// The probability with which a change of [`Compared::visible`] would be found.
 const OFTEN: f64 = 0.9;
 
@@ -25,7 +27,7 @@ pub(super) fn judged(
         if !is_rare {
             break;
         }
-        if !in_turns && contradicts(row) {
+        if (!in_turns && contradicts(row)) || stands_still(row) {
             continue;
         }
         row.verdict = match (row.better, row.ratio > 1.0) {
@@ -60,6 +62,14 @@ fn medians(row: &Compared) -> f64 {
 fn contradicts(row: &Compared) -> bool {
     let medians = medians(row);
     (row.ratio > 1.0 && medians <= 1.0) || (row.ratio < 1.0 && medians >= 1.0)
+}
+
+/// Whether cycles changed only because the clock did, and the displayed times hardly: something else than the core's clock
+/// decides them, such as memory.
+fn stands_still(row: &Compared) -> bool {
+    let has_moved = |(before, after): (f64, f64)| (after / before).ln().abs() > LEAST.ln();
+    let times = (row.after.0 / row.before.0).ln();
+    row.clocks.is_some_and(has_moved) && times / row.ratio.ln() < HALF
 }
 
 /// The smallest change that would have been found, as a share.

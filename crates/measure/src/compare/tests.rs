@@ -81,6 +81,14 @@ fn a_run_at_another_core_clock_is_compared_in_core_cycles() {
     assert!((before / after - 1.1).abs() < 1e-9);
     // Times, in nanoseconds.
     assert!((row.before.0 - 100.0).abs() < 1.0 && (row.after.0 - 110.0).abs() < 1.0, "{row:?}");
+    // Cycles that changed because the clock did, while times stood still, are no change of the program.
+    let mut slower = run(&[("a", QUIET)]);
+    for launch in &mut slower.launches {
+        launch.points[0].metrics[0].core_clock = Some(BatchClock { all_hz: 2.5e9, alone_hz: None });
+    }
+    for (before, after) in [(&at(1.0), &slower), (&slower, &at(1.0))] {
+        assert_eq!(verdicts(&primary(before, after)), [Verdict::CannotTell]);
+    }
     // The clock of one run alone says nothing.
     let found = primary(&run(&[("a", QUIET)]), &at(1.1));
     assert_eq!((verdicts(&found), found.rows[0].clocks), (vec![Verdict::Worse], None));

@@ -16,7 +16,7 @@ const HOSTS_MIN: usize = 3;
 /// A group that is found by a fact has at least this share of its cohort's hosts.
 const SHARE_MIN: f64 = 0.1;
 /// A difference below this ratio is no change.
-const LEAST: f64 = 1.01;
+const MIN_RATIO: f64 = 1.01;
 /// A layer is compared from this many rows on.
 const LAYER_ROWS: usize = 2;
 /// Hosts are parted by a fact if this share of them lies on its side.
@@ -28,8 +28,8 @@ pub(super) fn parting(
     second: &BTreeSet<usize>,
     row: Option<String>,
 ) -> Parting {
-    let rows: Vec<Of> = of_hosts(hosts).map(Of::new).collect();
-    let mut layers: BTreeMap<&str, Vec<&Of>> = BTreeMap::new();
+    let rows: Vec<RowOfHosts> = of_hosts(hosts).map(RowOfHosts::new).collect();
+    let mut layers: BTreeMap<&str, Vec<&RowOfHosts>> = BTreeMap::new();
     for row in &rows {
         layers.entry(&row.layer).or_default().push(row);
     }
@@ -80,7 +80,7 @@ pub(super) fn by_facts(hosts: &[Named<'_>]) -> Vec<Parting> {
     partings.into_iter().filter(|parting| parting.layers.iter().any(is_rare)).collect()
 }
 
-/// Whether the side that began to be measured later is the second one, so that a change reads from old to new.
+/// The side of these two that began to be measured later, so that a change reads from old to new.
 pub(super) fn in_order(hosts: &[Named<'_>], second: BTreeSet<usize>) -> BTreeSet<usize> {
     let first: BTreeSet<usize> = (0..hosts.len()).filter(|host| !second.contains(host)).collect();
     let began = |side: &BTreeSet<usize>| {
@@ -114,14 +114,14 @@ fn facts(hosts: &[Named<'_>], second: &BTreeSet<usize>) -> Vec<(String, String, 
 }
 
 /// A row: how much worse than the middle host each is, as a logarithm.
-struct Of {
+struct RowOfHosts {
     name: String,
     layer: String,
     worse: BTreeMap<usize, f64>,
 }
 
-impl Of {
-    fn new(of: OfHosts<'_>) -> Of {
+impl RowOfHosts {
+    fn new(of: OfHosts<'_>) -> RowOfHosts {
         let value = |runs: &Vec<super::rows::OfRun>| {
             runs.iter().map(|run| run.reading.value).sum::<f64>() / runs.len() as f64
         };
@@ -129,7 +129,7 @@ impl Of {
             of.runs.iter().map(|(host, runs)| (*host, value(runs))).collect();
         let centre = median(&values.values().copied().collect::<Vec<_>>()).unwrap_or(0.0);
         let better = of.estimate.better;
-        Of {
+        RowOfHosts {
             name: MetricOfPoint::new(of.row, of.estimate).name(),
             layer: of.row.point.layer().to_owned(),
             worse: values
@@ -160,7 +160,7 @@ fn change(
     let share = |log: f64| log.exp_m1();
     let at = difference.of_means;
     let ci95 = (share(at - half), share(at + half));
-    Some(GroupChange { name, rows, worse: share(at), ci95, p: difference.p(LEAST.ln()) })
+    Some(GroupChange { name, rows, worse: share(at), ci95, p: difference.p(MIN_RATIO.ln()) })
 }
 
 #[cfg(test)]

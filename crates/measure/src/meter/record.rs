@@ -49,8 +49,8 @@ pub struct Record {
     pub(super) allocations: u64,
     pub(super) may_allocate: bool,
     pub(super) core: CoreGauge,
-    /// Ticks per second of the counter in which the clock of the core was read.
-    pub(super) counter_hz: Option<f64>,
+    /// Ticks per second of the counter in which the clock of the core is read; absent if cycles say nothing of the point.
+    counter_hz: Option<f64>,
 }
 
 #[derive(Debug, Default)]
@@ -185,6 +185,11 @@ impl Batches {
 }
 
 impl Record {
+    /// A record that counts core cycles, by a counter of so many ticks per second; without it, times alone.
+    pub fn counting_cycles(counter_hz: Option<f64>) -> Record {
+        Record { counter_hz, ..Record::default() }
+    }
+
     /// What the gauge showed during the samples so far. Batches that may hide a visit were mixed.
     pub fn core(&self) -> CoreGauge {
         let hiding = self.batches.values().filter(|batches| batches.visits.hide());

@@ -1,6 +1,6 @@
 //! Three or more runs in one table, with a column for each.
 
-use super::{Side, fact_name, facts, known, titled};
+use super::{Side, at_equal_clocks, fact_name, facts, known, titled};
 use crate::document::{self, Part};
 use crate::grid::{Align, Cell, Grid};
 use crate::names::{by_probe, points_counted};
@@ -48,6 +48,9 @@ pub fn compared(sides: &[Side<'_>], pairs: &[Pair], all: bool, width: usize) -> 
         let line = format!("{}: `--all` shows them.", runs.without_difference(&alike));
         parts.push(Part::paragraph(line));
     }
+    let compared = pairs.iter().flat_map(|pair| &pair.comparison.rows);
+    let clocks = at_equal_clocks(compared);
+    parts.extend((!clocks.is_empty()).then(|| Part::paragraph(clocks.trim().to_owned())));
     parts.extend(runs.only_some().into_iter().map(Part::paragraph));
     let text = document::text(&parts, COLUMNS.min(width));
     format!("{}\n{text}", letters.collect::<String>())
