@@ -16,7 +16,7 @@ fn holding(place: &Place) -> Child {
 
 /// Another run, and what it says first, but for a machine that is slow to describe itself.
 fn waiting(place: &Place) -> (Child, String) {
-    let mut second = spawn(&mut place.costof("run --only null --quick --out run.jsonl"));
+    let mut second = spawn(&mut place.costof("run --only harness.null --quick --out run.jsonl"));
     let err = second.stderr.as_mut().unwrap();
     let line = BufReader::new(err)
         .lines()
