@@ -1,3 +1,4 @@
+// The hash has 32 bits here, and 64 in the other languages: JavaScript has no fast whole numbers of 64.
 const message = Buffer.alloc(Number(process.argv[2]), "a");
 let result = 0;
 

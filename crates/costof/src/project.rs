@@ -11,6 +11,7 @@ use costof_measure::probe::{Probe, find};
 use costof_model::probe_info::ProbeInfo;
 use std::collections::BTreeSet;
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// The name of the file.
@@ -59,12 +60,16 @@ pub(crate) fn with_found(
 }
 
 /// The file in this folder, or in the nearest of those above it within the same repository. What lies outside a
-/// repository belongs to others.
+/// repository belongs to others, and so does what another user has put above.
 fn search(folder: &Path) -> Option<PathBuf> {
-    let is_root = |folder: &Path| fs::symlink_metadata(folder.join(".git")).is_ok();
+    let owner = |path: &Path| Some(fs::metadata(path).ok()?.uid());
+    let own = owner(Path::new("/proc/self"));
+    let is_trusted = |path: &Path| owner(path).is_some_and(|uid| uid == 0 || Some(uid) == own);
+    let is_root = |folder: &Path| is_trusted(&folder.join(".git"));
     let up_to_root = 1 + folder.ancestors().position(is_root).unwrap_or(0);
     let files = folder.ancestors().take(up_to_root).map(|folder| folder.join(NAME));
-    files.into_iter().find(|file| file.is_file())
+    let is_here = |file: &Path| file.parent() == Some(folder);
+    files.into_iter().find(|file| file.is_file() && (is_here(file) || is_trusted(file)))
 }
 
 /// What a worker on this machine is started with, so that it has the own probes of this table.
@@ -127,6 +132,7 @@ pub(crate) fn log_file<'i>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::unix::fs::chown;
 
     #[test]
     fn the_nearest_file_within_the_repository_is_found() {
@@ -144,5 +150,12 @@ mod tests {
         assert_eq!(search(&deep), Some(file("repository")));
         fs::write(file("repository/a"), "").unwrap();
         assert_eq!(search(&deep), Some(file("repository/a")));
+        // Only root can give a file away.
+        if chown(file("repository/a"), Some(12345), None).is_ok() {
+            assert_eq!(search(&deep), Some(file("repository")));
+            chown(root.join("repository/.git"), Some(12345), None).unwrap();
+            assert_eq!(search(&deep), None, "anybody can make a repository in a shared folder");
+            assert_eq!(search(&root.join("repository/a")), Some(file("repository/a")));
+        }
     }
 }

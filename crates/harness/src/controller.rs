@@ -19,8 +19,8 @@ use std::time::{Duration, Instant};
 
 /// How long the batches of a launch take together: as in `costof run`.
 const BATCH_TIME: Duration = Duration::from_millis(10);
-/// At most this many launches of a benchmark: more hardly narrow its interval.
-const LAUNCHES_MAX: u32 = 60;
+/// At most this many launches of a benchmark, which all stay in memory; its budget ends it much earlier.
+const LAUNCHES_MAX: u32 = 1000;
 /// A benchmark that failed this often without a number is not started again.
 const FAILURES_MAX: u32 = 3;
 /// Another CPU is taken if its core is alone for this much more of the time.
@@ -56,15 +56,6 @@ pub(crate) fn own_worker() -> Result<WorkerCommand, String> {
         .map_err(|error| format!("cannot open this program's own file: {error}"))
 }
 
-/// The worker of another build.
-pub(crate) fn other_worker(program: &Path) -> Result<WorkerCommand, String> {
-    let shown = program.display();
-    let path = program.canonicalize().map_err(|error| {
-        format!("--against {shown}: {error} (name the other build's program, as `cargo bench` prints it)")
-    })?;
-    Ok(WorkerCommand::new(path, &[worker::ARGUMENT]))
-}
-
 impl Controller {
     /// Starts the idle process, which describes the machine.
     ///
@@ -83,6 +74,30 @@ impl Controller {
         // The kernel's counts reach back to the first look.
         let _ = look(&mut idle, &description, &alike, limit);
         Ok(Controller { idle, description, cpus: alike, lately: VecDeque::new(), limit })
+    }
+
+    /// The worker of another build, and what it says of itself.
+    ///
+    /// # Errors
+    /// It is no such program, or one of another release.
+    pub(crate) fn other(
+        &self,
+        program: &Path,
+    ) -> Result<(WorkerCommand, Box<Description>), String> {
+        let wrong = |why| {
+            let program = program.display();
+            format!(
+                "--against {program}: {why} (name the other build's program, as `cargo bench` prints it)"
+            )
+        };
+        let path = program.canonicalize().map_err(|error| wrong(error.to_string()))?;
+        let command = WorkerCommand::new(path, &[worker::ARGUMENT]);
+        let (_, description) = describe(&command, self.limit).map_err(wrong)?;
+        let (its, own) = (&description.costof, &self.description.costof);
+        match its == own {
+            true => Ok((command, description)),
+            false => Err(wrong(format!("it has costof-harness {its}, and this build {own}"))),
+        }
     }
 
     /// Measures the benchmark at this position of the plan for about as long as the budget, on each side in turns.

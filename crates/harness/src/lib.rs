@@ -33,7 +33,7 @@
 //! cargo bench -- --budget 1s         # faster
 //! cargo bench -- --save main         # keeps the result; --baseline main compares with it
 //! cargo bench -- --against OLD       # takes turns with another build of this program
-//! cargo bench -- --threshold 2%      # exit code 1 if one is more than 2 % slower, 3 if that cannot be decided
+//! cargo bench -- --against OLD --threshold 2%  # a check: exit code 1 if one is more than 2 % slower, 3 if undecided
 //! cargo test --benches               # calls each function once
 //! ```
 //!
@@ -45,7 +45,7 @@
 //!
 //! The median cost of a call over all launches and its 95 % interval; how far it can be trusted (A: nothing was recorded that
 //! could have changed it; D: what was recorded may decide it); a rate, if the group has a [`Throughput`]; and the change
-//! since the last run with its 95 % interval. What is doubtful follows, with what to do about it. At the end stands what
+//! since the last run with its 95 % interval, at equal clocks where core cycles are known. What is doubtful follows, with what to do about it. At the end stands what
 //! changed if all benchmarks are considered together: of twenty runs in which nothing changed, one raises a false alarm.
 //!
 //! # Two builds
@@ -79,7 +79,7 @@
 //!
 //! # Files
 //!
-//! Each run is a run file of costof in cargo's target folder, `target/costof/PACKAGE-BENCH/`; the last 20 are kept. Every command of
+//! Each run is a run file of costof in cargo's target folder, `target/costof/PROFILE/PACKAGE-BENCH/`; the last 20 are kept. Every command of
 //! `costof` reads them: `costof show`, `compare`, `report`, `history`.
 //!
 //! # Stability

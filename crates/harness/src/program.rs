@@ -153,9 +153,10 @@ fn measured(program: &str, wanted: &[&Listed], options: &Options) -> Result<Exit
     real_time::leave().map_err(|error| format!("cannot leave the real-time policy: {error}"))?;
     let folder = record::folder(program);
     let baseline = options.baseline.as_deref().map(|name| baseline(&folder, name)).transpose()?;
-    let other = options.against.as_deref().map(controller::other_worker).transpose()?;
     let own = controller::own_worker()?;
     let mut controller = Controller::new(&own, options.timeout.unwrap_or(TIMEOUT))?;
+    let other = options.against.as_deref();
+    let other = other.map(|program| controller.other(program)).transpose()?;
     let names: Vec<&str> = wanted.iter().map(|benchmark| &*benchmark.name).collect();
     let seed = fastrand::u64(..);
     let mut rows = [record::first_row(&names, seed), record::first_row(&names, seed)];
@@ -171,10 +172,10 @@ fn measured(program: &str, wanted: &[&Listed], options: &Options) -> Result<Exit
     };
     let mut earlier = Earlier { files: earlier.into_iter(), runs: baseline.into_iter().collect() };
     let mut sides = Vec::new();
-    if let Some(command) = other {
+    if let Some((command, description)) = other {
         // Apart from the runs of this build, with which later ones are compared.
         let folder = folder.join("against");
-        let record = Record::create(&folder, other_row, &controller.description, &names)?;
+        let record = Record::create(&folder, other_row, &description, &names)?;
         record::remove_old(&folder);
         sides.push(Side { command, record });
     }
@@ -200,17 +201,19 @@ fn measured(program: &str, wanted: &[&Listed], options: &Options) -> Result<Exit
     }
     record::remove_old(&folder);
     let own = sides.last().expect("this build is a side");
-    if let Some(name) = &options.save {
-        save(&folder, name, &own.record.path)?;
+    let has_numbers = !own.record.run.points.is_empty();
+    match &options.save {
+        Some(name) if has_numbers => save(&folder, name, &own.record.path)?,
+        Some(name) => text::warn(&format!("nothing has a number, so nothing is saved as {name}")),
+        None => {}
     }
     let comparisons = comparisons(&sides, &earlier, matters);
     text::print(&text::conclusion(&comparisons, &own.record, options));
-    let has_numbers = !own.record.run.points.is_empty();
-    Ok(match options.threshold {
-        _ if !has_numbers => ExitCode::from(WRONG),
-        Some(threshold) => ExitCode::from(gate(&comparisons, &own.record.run, threshold)),
-        None => ExitCode::SUCCESS,
-    })
+    Ok(ExitCode::from(match options.threshold {
+        _ if !has_numbers => WRONG,
+        Some(threshold) => gate(&comparisons, wanted.len(), threshold),
+        None => 0,
+    }))
 }
 
 /// Derives a benchmark's row from its launches.
@@ -223,7 +226,7 @@ fn estimated(side: &mut Side, position: usize, name: &str, controller: &Controll
     let row = match estimate::point(&info, &point, None, &launches, None, clock) {
         Ok(row) => Row::Point(Box::new(row)),
         // Each failed launch has said why.
-        Err(_) if !run.failures.iter().all(|failure| failure.block != position) => return,
+        Err(_) if run.failures.iter().any(|failure| failure.block == position) => return,
         Err(failure) => controller::failed(name, position, None, optimised_away(failure)),
     };
     side.record.write(row);
@@ -300,21 +303,29 @@ fn comparisons(sides: &[Side], earlier: &Earlier, matters: f64) -> Vec<Compariso
     found
 }
 
-/// The exit code of `--threshold`: whether a benchmark is surely slower by more, or one cannot be decided.
-fn gate(comparisons: &[Comparison], run: &Run, threshold: f64) -> u8 {
-    let rows = || comparisons.iter().flat_map(|comparison| &comparison.rows);
-    let is_worse = |row: &Compared| row.verdict == Verdict::Worse && row.ci95.0 > 1.0 + threshold;
-    let is_unknown = |comparison: &Comparison| {
-        !comparison.refused.is_empty()
-            || comparison.rows.iter().any(|row| row.verdict == Verdict::CannotTell)
+/// Judges by `--threshold`, and says why: whether a benchmark is surely slower by more, or one cannot be decided.
+fn gate(comparisons: &[Comparison], wanted: usize, threshold: f64) -> u8 {
+    let rows: Vec<&Compared> = comparisons.iter().flat_map(|comparison| &comparison.rows).collect();
+    let is_worse = |row: &&&Compared| row.verdict == Verdict::Worse && row.ci95.0 > 1.0 + threshold;
+    let worse = rows.iter().filter(is_worse).count();
+    let decided = rows.iter().filter(|row| row.verdict != Verdict::CannotTell).count();
+    let compared = rows.len();
+    let slower = format!("surely slower by more than {} %", 100.0 * threshold);
+    let (code, line) = match () {
+        () if worse > 0 => (WORSE, format!("FAIL: {worse} of {wanted} {slower}")),
+        () if compared < wanted => (
+            UNDECIDED,
+            format!(
+                "INCONCLUSIVE: only {compared} of {wanted} could be compared with a number from before"
+            ),
+        ),
+        () if decided < wanted => {
+            (UNDECIDED, format!("INCONCLUSIVE: only {decided} of {wanted} could be decided"))
+        }
+        () => (0, format!("PASS: none of {wanted} is {slower}")),
     };
-    if rows().any(is_worse) {
-        WORSE
-    } else if comparisons.iter().any(is_unknown) || run.points.len() < run.run.plan.blocks.len() {
-        UNDECIDED
-    } else {
-        0
-    }
+    text::print(&format!("\n{line}\n"));
+    code
 }
 
 fn end(record: &mut Record) {
@@ -335,8 +346,12 @@ fn saved(folder: &Path, name: &str) -> PathBuf {
 fn save(folder: &Path, name: &str, run: &Path) -> Result<(), String> {
     let path = saved(folder, name);
     let parent = path.parent().unwrap_or(folder);
-    let copied = std::fs::create_dir_all(parent).and_then(|()| std::fs::copy(run, &path));
-    copied.map(drop).map_err(|error| format!("cannot save {}: {error}", path.display()))
+    // One that is interrupted leaves the result that was saved before.
+    let new = parent.join(format!("{name}.new"));
+    let copied = std::fs::create_dir_all(parent).and_then(|()| std::fs::copy(run, &new));
+    copied
+        .and_then(|_| std::fs::rename(&new, &path))
+        .map_err(|error| format!("cannot save {}: {error}", path.display()))
 }
 
 /// The run that `--baseline` names: one that was saved, or a file.

@@ -87,9 +87,13 @@ fn rate(throughput: Throughput, ns: f64) -> String {
 
 /// `+5.2 % (+4.1 to +6.3)`.
 fn percent(row: &Compared) -> String {
-    let [change, low, high] =
-        [row.ratio, row.ci95.0, row.ci95.1].map(|ratio| 100.0 * (ratio - 1.0));
-    format!("{change:+.1} % ({low:+.1} to {high:+.1})")
+    let [ratio, low, high] = [row.ratio, row.ci95.0, row.ci95.1].map(change);
+    format!("{ratio:+.1} % ({low:+.1} to {high:+.1})")
+}
+
+/// A ratio's change in percent, to a tenth. Adding zero makes a negative zero positive.
+fn change(ratio: f64) -> f64 {
+    (1000.0 * (ratio - 1.0)).round() / 10.0 + 0.0
 }
 
 /// What may be wrong with the number, each with what to do about it.
@@ -154,7 +158,7 @@ pub(crate) fn conclusion(comparisons: &[Comparison], record: &Record, options: &
         (None, None) => "the last run".to_owned(),
     };
     let mut text = doubts(&record.run);
-    if !comparisons.is_empty() {
+    if !rows.is_empty() || options.against.is_some() || options.baseline.is_some() {
         let _ = write!(text, "\nAgainst {}: ", harmless::text(&with));
         let is_apart = comparisons.iter().any(|comparison| !comparison.in_turns);
         let changed: Vec<&&Compared> = rows.iter().filter(|row| row.verdict.is_change()).collect();
@@ -176,6 +180,9 @@ pub(crate) fn conclusion(comparisons: &[Comparison], record: &Record, options: &
                     text += "  What the machine did at both times is part of that: --against takes turns with another build.\n";
                 }
             }
+        }
+        if rows.iter().any(|row| row.clocks.is_some()) {
+            text += "  Compared are cycles of the core: changes are those at equal clocks.\n";
         }
     }
     for refused in comparisons.iter().flat_map(|comparison| &comparison.refused) {
@@ -251,6 +258,11 @@ mod tests {
             own("measure more often (--launches) or longer (--full)"),
             "measure longer (--budget)"
         );
+    }
+
+    #[test]
+    fn no_change_has_no_sign_of_a_loss() {
+        assert_eq!(format!("{:+.1} {:+.1}", change(0.9999), change(0.9)), "+0.0 -10.0");
     }
 
     #[test]

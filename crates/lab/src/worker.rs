@@ -206,6 +206,7 @@ impl Worker {
     ) -> Result<Answer, NoAnswer> {
         let deadline = Instant::now() + limit;
         loop {
+            let had_ended = self.status.is_some() && !matches!(self.host, Host::Exec(_));
             if interrupted.load(Ordering::Relaxed) {
                 self.is_interrupted = true;
                 return Err(NoAnswer::Interrupted);
@@ -214,11 +215,10 @@ impl Worker {
             match self.answers.recv_timeout(left.min(POLL)) {
                 Ok(line) => return parse(&line).map_err(|rubbish| self.rubbish(&rubbish)),
                 Err(RecvTimeoutError::Disconnected) => return Err(self.gone()),
-                // Also kills what the worker left in its process group, which could keep its output
-                // open.
+                // Also kills what the worker left in its process group. What left the group may keep its output open.
                 Err(RecvTimeoutError::Timeout) => match self.ended() {
                     None if left.is_zero() => return Err(self.too_late(limit)),
-                    Some(_) if left.is_zero() => return Err(self.gone()),
+                    Some(_) if left.is_zero() || had_ended => return Err(self.gone()),
                     _ => {}
                 },
             }

@@ -17,6 +17,7 @@ use costof_model::point::Point;
 use costof_model::protocol::{Launch, Rendezvous, Report};
 use costof_model::rows::{LaunchPoint, LaunchRow, Row, State};
 use costof_model::{Few, Text};
+use costof_os::process::command::{adopt_orphans, children, end_children};
 use costof_os::random;
 use std::collections::BTreeSet;
 use std::io;
@@ -256,7 +257,15 @@ impl Controller<'_> {
             ..self.task(probe, role, launch, placement)
         });
         let setting = Setting { limit, ..self.setting };
-        launch::run(&places, launches.collect(), &setting)
+        if probe.own.is_none() {
+            return launch::run(&places, launches.collect(), &setting);
+        }
+        // A worker that the user's code makes crash cannot end what that code has started.
+        let _ = adopt_orphans();
+        let before = children();
+        let outcome = launch::run(&places, launches.collect(), &setting);
+        end_children(&before);
+        outcome
     }
 
     /// How long a worker may take to answer: the user's limit, or more where a point takes long by itself.

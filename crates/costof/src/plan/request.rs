@@ -55,7 +55,15 @@ impl<'a> Request<'a> {
         let options = &*by_present_names(table, options)?;
         let mut infos = select(table, &options.probes, Take::Best { most: MOST_BY_A_WORD })?;
         // A file that lies in a folder runs no code unless its probes are named.
-        infos.retain(|info| !options.probes.is_empty() || !project::is_own(table, info));
+        let is_named = |info: &&ProbeInfo| {
+            let mut names = info.id.split('.');
+            names.any(|name| options.probes.iter().any(|word| word.contains(name)))
+        };
+        let own = infos.first().filter(|_| !options.probes.is_empty()).map(|info| &*info.id);
+        infos.retain(|info| !project::is_own(table, info) || is_named(info));
+        if let (true, Some(own)) = (infos.is_empty(), own) {
+            bail!("probes of your own are measured only by their names, such as {own}");
+        }
         let mut settings = Settings::new();
         let mut rest = None;
         for (axis, values) in &options.chosen.settings {
