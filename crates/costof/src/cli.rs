@@ -65,7 +65,8 @@ use values::{count, launches, percent, run_file, runs, seconds, time};
 )]
 pub(crate) struct Cli {
     /// The file that defines your own probes [default: costof.toml here or above, within the repository]
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, global = true, hide_short_help = true)]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, global = true, hide_short_help = true,
+          display_order = 998)]
     pub(crate) project: Option<PathBuf>,
     #[command(subcommand)]
     pub(crate) command: Command,

@@ -11,6 +11,12 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+/// Whether this is the path of a program, or the name of one in PATH.
+pub(crate) fn is_program(name: &str) -> bool {
+    let folders = std::env::var_os("PATH").unwrap_or_default();
+    name.contains('/') || std::env::split_paths(&folders).any(|folder| folder.join(name).is_file())
+}
+
 /// Reads a text of UTF-8 of at most this many bytes, without a byte order mark.
 ///
 /// # Errors

@@ -104,7 +104,7 @@ fn with_own_probes(
             | Command::Estimate(_)
             | Command::Compare(_)
             | Command::Qualify(_),
-        ) => project::with_found(table),
+        ) => Ok(project::with_found(table)),
         _ => Ok(table),
     }
 }

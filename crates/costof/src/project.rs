@@ -40,23 +40,15 @@ pub(crate) fn with_file(
     Ok(table.iter().copied().chain(own).collect::<Vec<_>>().leak())
 }
 
-/// The table, with the probes of the project in whose folders costof was started, if it has any.
-///
-/// # Errors
-/// As [`with_file`], and how to do without the file.
-pub(crate) fn with_found(
-    table: &'static [&'static Probe],
-) -> Result<&'static [&'static Probe], Error> {
+/// The table, with the probes of the project in whose folders costof was started, if it has any. A file that is wrong is
+/// reported, and keeps nothing else from being measured or read.
+pub(crate) fn with_found(table: &'static [&'static Probe]) -> &'static [&'static Probe] {
     let folder = std::env::current_dir().ok();
-    let Some(file) = folder.as_deref().and_then(search) else {
-        return Ok(table);
-    };
-    match with_file(table, &file) {
-        Err(Error::Wrong(why)) => {
-            bail!("{why} (--project /dev/null does without your own probes)")
-        }
-        other => other,
-    }
+    let found = folder.as_deref().and_then(search).map(|file| with_file(table, &file));
+    found.unwrap_or(Ok(table)).unwrap_or_else(|why| {
+        log(format_args!("without your own probes: {why}"));
+        table
+    })
 }
 
 /// The file in this folder, or in the nearest of those above it within the same repository. What lies outside a

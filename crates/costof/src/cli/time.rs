@@ -160,7 +160,7 @@ pub(crate) struct AgainstOptions {
     pub(crate) revision: String,
     /// The program with its arguments, started in both work trees
     ///
-    /// It is started in the folder of the current one's name.
+    /// In each work tree, it starts in the folder that corresponds to the current one.
     #[arg(value_name = "PROGRAM", last = true, required = true, value_hint = ValueHint::CommandWithArguments)]
     pub(crate) argv: Vec<OsString>,
     /// Builds the program; run in both work trees

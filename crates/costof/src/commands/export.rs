@@ -99,7 +99,7 @@ impl Exported {
             return match written {
                 // As in a file: lines of CSV end in CR LF.
                 [(_, text)] if !is_folder => files::write(out, text),
-                _ => bail!("this format is {} files: name a folder with --out", written.len()),
+                _ => bail!("this format needs a folder, not standard output (--out FOLDER)"),
             };
         }
         if is_folder || written.len() > 1 || is_named_folder(out) {

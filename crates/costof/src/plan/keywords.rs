@@ -3,6 +3,7 @@
 mod words;
 
 use crate::error::{Error, wrong};
+use crate::files::is_program;
 use crate::terminal::log;
 use costof_measure::probe::Probe;
 use costof_model::axis::Domain;
@@ -57,6 +58,9 @@ pub(crate) fn probes(
         (Some(Relation::Name | Relation::Value), Some(own)) => log(own),
         (_, Some(own)) => return Err(wrong(own)),
         (Some(_), None) => {}
+        (None, None) if is_program(word) => {
+            return Err(wrong(format!("{unknown}; `costof time {word}` measures a command")));
+        }
         (None, None) => return Err(wrong(unknown)),
     }
     if matches!(take, Take::All) {
@@ -265,6 +269,14 @@ mod tests {
         }
         let error = ids("mutxe", Take::All).unwrap_err();
         assert!(error.contains("there is no probe `mutxe`"), "{error}");
+        assert!(!error.contains("costof time"), "{error}");
+        for word in ["ls", "./prog"] {
+            let error = ids(word, Take::All).unwrap_err();
+            assert!(
+                error.ends_with(&format!("; `costof time {word}` measures a command")),
+                "{error}"
+            );
+        }
     }
 
     #[test]

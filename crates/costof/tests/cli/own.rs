@@ -144,7 +144,11 @@ fn a_wrong_file_is_named_by_its_line_and_can_be_left_out() {
     let place = Place::new();
     let text = "project = 'x'\n\n[[probe]]\nname = 'a'\nquestion = 'What?'\ncomand = 'true'\n";
     fs::write(place.path("costof.toml"), text).unwrap();
-    place.run("list").expect_wrong(&["costof.toml, line 6", "comand", "--project /dev/null"]);
+    let named = ["without your own probes", "costof.toml, line 6", "comand", "probe `x.a`"];
+    place.run("run x.a").expect_wrong(&named);
+    place.run("list --project costof.toml").expect_wrong(&["costof.toml, line 6"]);
+    // What needs none of its probes only says so.
+    assert_contains_all(&place.run("run null --quick --dry-run").expect_code(0).err, &named[..3]);
     place.run("list --project /dev/null").expect_code(0);
     place.run("version").expect_code(0);
     place.run("list --project nowhere.toml").expect_wrong(&["nowhere.toml", "No such file"]);

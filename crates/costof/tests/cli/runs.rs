@@ -126,7 +126,7 @@ fn a_minus_is_standard_output_and_a_folder_stands_for_its_runs() {
         assert!(!place.path("-").exists(), "{line}");
     }
     place.run("report runs --html - --csv -").expect_wrong(&["standard output"]);
-    place.run("report runs --svg -").expect_wrong(&["name a folder"]);
+    place.run("report runs --svg -").expect_wrong(&["needs a folder, not standard output"]);
     place.run("run null --only --quick --out runs/two.jsonl").expect_code(0);
     place.run("show runs").expect_wrong(&["2 run files", "two.jsonl"]);
     let compared = place.run("fleet runs --html -");

@@ -79,8 +79,9 @@ fn alone(runs: &[TimedRun]) -> Result<(Estimate, Option<f64>), String> {
             100.0 * quantile(0.5)
         ));
     }
-    let found = shared_core::alone_time(&shared_runs)
-        .ok_or_else(|| format!("it needs at least {MIN_RUNS} runs"))?;
+    let found = shared_core::alone_time(&shared_runs).ok_or_else(|| {
+        format!("it needs at least {MIN_RUNS} runs (with --warmup 0, besides the first, which is not placed)")
+    })?;
     let (low, high) = found.interval;
     if high > low * MAX_RATIO {
         let why = match quantile(0.5) > HARDLY_SHARED {
@@ -103,7 +104,7 @@ fn alone(runs: &[TimedRun]) -> Result<(Estimate, Option<f64>), String> {
 fn shared_runs(runs: &[TimedRun], clock: UsualClock) -> Result<Vec<Option<SharedRun>>, String> {
     let cpus = runs.last().map_or(0, |run| run.cpus.len());
     let parallelism = parallelism(runs);
-    if cpus > 1 && parallelism < ALL_BUSY * cpus as f64 {
+    if cpus > 1 && runs.len() >= MIN_RUNS && parallelism < ALL_BUSY * cpus as f64 {
         return Err(format!(
             "it used {parallelism:.1} of {cpus} CPUs, and the gauge cannot tell which: --cpu N keeps it on one"
         ));

@@ -2,10 +2,10 @@
 
 use crate::cli::{TimeOptions, TurnOptions};
 use crate::error::{Error, bail};
+use crate::files::is_program;
 use costof_measure::command::{Capture, Output, Program};
 use costof_model::timing::TimedCommand;
 use std::collections::BTreeMap;
-use std::env;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
@@ -180,14 +180,6 @@ fn is_plain(command: &str) -> bool {
     };
     let first = || shlex::split(command).and_then(|words| words.into_iter().next());
     command.chars().all(means_itself) && first().is_some_and(|first| is_program(&first))
-}
-
-fn is_program(name: &str) -> bool {
-    if name.contains('/') {
-        return true;
-    }
-    let folders = env::var_os("PATH").unwrap_or_default();
-    env::split_paths(&folders).any(|folder| folder.join(name).is_file())
 }
 
 fn substitute(text: &str, parameters: &BTreeMap<String, String>) -> String {

@@ -53,6 +53,10 @@ fn what_cannot_be_known_has_a_reason() {
     assert!(always.contains("shared 98 % of the time"), "{always}");
     let few = reason(runs(100.0, &[0.0; 3]));
     assert!(few.contains("at least 4 runs"), "{few}");
+    let mut unplaced = run(100.0, 0.0);
+    unplaced.cpus = vec![0, 1];
+    let one = reason(vec![unplaced]);
+    assert!(one.contains("at least 4 runs (with --warmup 0, besides the first"), "{one}");
     let on_many = |used: u64| {
         let mut all = runs(100.0, &SHARES);
         for run in &mut all {
