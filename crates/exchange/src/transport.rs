@@ -165,6 +165,11 @@ pub trait TryReceive: Channel {
     fn try_receive(&mut self, message: &mut Vec<u8>) -> io::Result<bool>;
 }
 
+/// A message of this size, which the ends of the study compare: other bytes need another method.
+pub fn message(size: usize) -> Vec<u8> {
+    (0..size).map(|byte| (byte % 251) as u8).collect()
+}
+
 /// Whether the peer is gone, which it may be when it has what it wants.
 pub fn is_end(error: &io::Error) -> bool {
     use io::ErrorKind::{BrokenPipe, ConnectionRefused, ConnectionReset, UnexpectedEof};

@@ -10,7 +10,7 @@ use crate::probe_info::ProbeInfo;
 use crate::reference::Reference;
 use crate::run_file::Run;
 use crate::{List, Text};
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 /// The names that the probes of a table and their points have, and had.
 #[derive(Debug, Default)]
@@ -85,12 +85,18 @@ impl<'p> Names<'p> {
                 claimed.insert(present, point.clone());
             }
         }
+        // A foreign file may have a million other points without axes, and only these need them.
+        let results = run.points.iter().chain(run.run.plan.earlier.iter().map(|it| &it.row));
+        let results = results.map(|row| &row.point);
+        let needed: HashSet<Point> = run.run.plan.points().chain(results).cloned().collect();
         let mut renamed: BTreeSet<(Text, Text, Option<u32>)> = BTreeSet::new();
         let mut rename = |point: &mut Point, method: Option<u32>| -> Option<u32> {
             let of_probe = own.get(&point.probe);
             let method = method.or_else(|| of_probe.map(|(method, _)| *method));
             let now = self.renamed(point, method).map(|(mut now, method)| {
-                self.complete(&mut now);
+                if needed.contains(point) {
+                    self.complete(&mut now);
+                }
                 (now, method)
             });
             let is_free = |(now, _): &(Point, Option<u32>)| {
@@ -101,10 +107,13 @@ impl<'p> Names<'p> {
                 *point = now;
                 return method;
             }
-            match (self.probes.get(&*point.probe), of_probe) {
-                (Some((_, defaults)), _) => point.axes.complete(defaults),
+            let known = self.probes.get(&*point.probe).map(|(_, defaults)| defaults);
+            match (known, of_probe) {
+                (Some(defaults), _) if needed.contains(point) => point.axes.complete(defaults),
                 // A file may come from anybody, and describe a probe with a million axes.
-                (None, Some((_, defaults))) => point.axes.know_defaults(defaults),
+                (Some(defaults), _) | (None, Some((_, defaults))) => {
+                    point.axes.know_defaults(defaults);
+                }
                 (None, None) => {}
             }
             None
@@ -128,6 +137,8 @@ impl<'p> Names<'p> {
 
     /// Gives the descriptions of a run's probes their present axes, and those of renamed points their probe.
     fn describe(&self, run: &mut Run, renamed: BTreeSet<(Text, Text, Option<u32>)>) {
+        let planned: HashSet<Text> =
+            run.run.plan.points().map(|point| point.probe.clone()).collect();
         for (was, is, method) in renamed {
             let old = run.probes.iter().position(|info| info.id == was);
             if let Some(old) = old.filter(|_| run.probe(&is).is_none()) {
@@ -136,7 +147,7 @@ impl<'p> Names<'p> {
                 let now = ProbeInfo { id: is, method, axes: List::default(), ..described.clone() };
                 run.probes.insert(old + 1, now);
             }
-            if !run.run.plan.points().any(|point| point.probe == was) {
+            if !planned.contains(&was) {
                 run.probes.retain(|info| info.id != was);
             }
         }
@@ -290,6 +301,12 @@ pub fn check(alias: &Alias, info: &ProbeInfo) -> Result<(), String> {
     if is.probe != info.id {
         return Err(format!("{} is no point of {}", alias.is, info.id));
     }
+    if alias.method.is_some() && was.probe == is.probe {
+        return Err(format!(
+            "{} and {} are of one probe, which has one method",
+            was.probe, is.probe
+        ));
+    }
     let any = |parts: &Parts<'_>| parts.axes.iter().filter(|(_, value)| *value == ANY).count();
     if any(&was) != any(&is) {
         return Err(format!("{} and {} have different numbers of `{ANY}`", alias.was, alias.is));
@@ -402,6 +419,17 @@ mod tests {
     }
 
     #[test]
+    fn launches_of_points_that_no_plan_has_stay_as_small_as_they_are() {
+        let info = rtt();
+        let mut run = planned([Vec::new()]);
+        let other = row("net.rtt", Axes::default(), 5.0);
+        launch(&mut run, &[(&other, &[("cost", 5.0)])]);
+        Names::new([&info]).apply(&mut run);
+        let point = &run.launches[0].points[0].point;
+        assert_eq!((point.axes.0.len(), point.id()), (0, "net.rtt".to_owned()));
+    }
+
+    #[test]
     fn a_reference_is_read_by_present_names() {
         let info = rtt();
         let of = |point: Point| {
@@ -484,5 +512,8 @@ mod tests {
         ] {
             assert!(check(&Alias::new(was, is), &info).is_err(), "{was} {is}");
         }
+        // A run describes a probe by one method, and not all of its points may be renamed.
+        let within = Alias::new("net.rtt(by=*)", "net.rtt(over=*)");
+        assert!(check(&within.of_method(1, 3), &info).is_err());
     }
 }

@@ -59,13 +59,16 @@ impl<P> Deref for At<P> {
 }
 
 impl<P: TypedPoint> At<P> {
-    /// Reads the point; `None` if it does not belong to this probe, whose axis may have some of a type's words.
+    /// Reads the point; `None` if it does not belong to this probe, whose axis may have some of a type's words. A point
+    /// of a newer build with an axis that is unknown here does not: it would be measured without it.
     pub fn read(point: &Point) -> Option<At<P>> {
         let is_word_of = |axis: &Axis| match &axis.domain {
             Domain::Choice(_) => point.axes.0.get(&axis.name).is_some_and(|word| axis.allows(word)),
             _ => true,
         };
-        let axes = P::read(&point.axes).filter(|_| P::axes().iter().all(is_word_of))?;
+        let has_no_other = point.axes.0.len() == P::AXES.len();
+        let axes =
+            P::read(&point.axes).filter(|_| has_no_other && P::axes().iter().all(is_word_of))?;
         let link = point.link.clone();
         Some(At { axes, link })
     }
@@ -497,6 +500,7 @@ mod tests {
         // A word of the type, but not of this probe's axis.
         let at = |axes| Point { probe: "test.point".into(), axes, link: "none".into() };
         assert_eq!(At::<Sample>::read(&at(good.clone().with("type", "blue"))), None);
+        assert_eq!(At::<Sample>::read(&at(good.clone().with("newer", 1))), None);
         assert!(At::<Sample>::read(&at(good)).is_some());
     }
 }

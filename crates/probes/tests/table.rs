@@ -61,6 +61,21 @@ fn old_names_are_those_of_points_that_exist() {
     }
 }
 
+/// Ids leave defaults out, files leave out what their costof did not know, and a released probe keeps its defaults:
+/// so no line of `defaults.txt` changes or goes. A new axis is a new line.
+#[test]
+fn defaults_stay() {
+    let axes = TABLE.iter().flat_map(|probe| {
+        let axes = probe.info.axes.iter();
+        axes.map(|axis| format!("{} {}={}", probe.info.id, axis.name, axis.default()))
+    });
+    let axes: BTreeSet<String> = axes.collect();
+    let listed: BTreeSet<String> =
+        include_str!("defaults.txt").lines().map(str::to_owned).collect();
+    let differing: Vec<&String> = axes.symmetric_difference(&listed).collect();
+    assert!(differing.is_empty(), "not both in TABLE and in defaults.txt: {differing:#?}");
+}
+
 #[test]
 fn ids_are_unique_and_say_their_layer() {
     let ids: BTreeSet<&str> = TABLE.iter().map(|probe| &*probe.info.id).collect();

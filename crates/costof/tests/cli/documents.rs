@@ -265,8 +265,15 @@ fn code_names_each_rule_of_the_method_and_no_other() {
     let method = fs::read_to_string(root().join("docs/METHOD.md")).unwrap();
     let rules: Vec<u32> =
         method.lines().filter_map(|line| number(line.strip_prefix("**")?)).collect();
-    assert!(rules.iter().copied().eq(1..=22), "rules keep their numbers: {rules:?}");
-    let sources = sources(&root().join("crates"));
+    let numbers = 1..=rules.len().max(22) as u32;
+    assert!(rules.iter().copied().eq(numbers), "rules keep their numbers: {rules:?}");
+    let mut sources = sources(&root().join("crates"));
+    sources.retain(|path| {
+        !path.components().any(|part| {
+            let part = Path::new(part.as_os_str());
+            part.file_stem().is_some_and(|name| name == "tests")
+        })
+    });
     let named: BTreeSet<u32> = sources
         .iter()
         .map(|path| fs::read_to_string(path).unwrap())

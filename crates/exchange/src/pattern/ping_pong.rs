@@ -14,8 +14,7 @@ use std::io::{self, ErrorKind};
 use std::time::{Duration, Instant};
 
 use crate::progress::no_answer;
-use crate::transport::{Channel, RTO_ROUND_TRIPS};
-use costof_os::memory::pattern::pattern;
+use crate::transport::{Channel, RTO_ROUND_TRIPS, message};
 
 /// The minimum retransmission timeout of the first message, which may take longer than the token
 /// did.
@@ -44,7 +43,7 @@ pub struct Client<T> {
 impl<T: Channel> Client<T> {
     /// For messages of this size.
     pub fn new(transport: T, size: usize) -> Self {
-        let expected = pattern(size);
+        let expected = message(size);
         Self {
             rto: transport.initial_rto(),
             transport,

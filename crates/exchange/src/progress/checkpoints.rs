@@ -123,7 +123,7 @@ impl Progress {
         is_due.then(|| self.checkpoints.record(self.bytes))
     }
 
-    /// Adds bytes, and a record if one is due and there are more than `unrecorded` bytes.
+    /// Adds bytes, and a record if one is due and there are at least `unrecorded` bytes.
     #[inline]
     pub(crate) fn add_after(&mut self, bytes: u64, unrecorded: u64) {
         self.bytes += bytes;

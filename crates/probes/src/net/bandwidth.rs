@@ -15,7 +15,7 @@ use costof_exchange::pattern::flow::{
 };
 use costof_exchange::pattern::stream::Datagrams;
 use costof_exchange::progress::Progress;
-use costof_exchange::rendezvous::{Address, Listener};
+use costof_exchange::rendezvous::{Address, Listener, Over as Kind};
 use costof_model::protocol::Rendezvous;
 use costof_os::net::socket::{DATAGRAM_MOST_BYTES, TcpInfo};
 use predict::predict;
@@ -327,10 +327,10 @@ fn report_sender(flows: &[Sender], meter: &mut Meter<'_>) -> io::Result<()> {
 
 /// How long to send, for a point that is to be measured for `point_ns`.
 fn duration(over: Over, point_ns: f64, round_trip: Duration) -> Duration {
-    let round_trip = match over {
-        Over::Tcp => round_trip,
+    let round_trip = match over.into() {
+        Kind::Tcp => round_trip,
         // They have no congestion window.
-        _ => Duration::ZERO,
+        Kind::Udp | Kind::UdpGso | Kind::Unix => Duration::ZERO,
     };
     flows::duration(point_ns, MIN_DURATION, round_trip)
 }

@@ -130,7 +130,14 @@ impl Exchange {
     pub(crate) fn added(&self, link: &str, measured: &MeasuredRows<'_>) -> Option<Cost> {
         match self.over {
             Over::Rudp => library(link, self.size, measured),
-            _ => Some(Cost::default()),
+            Over::Tcp
+            | Over::Udp
+            | Over::UdpGso
+            | Over::Unix
+            | Over::Study
+            | Over::Quic
+            | Over::Grpc
+            | Over::Thrift => Some(Cost::default()),
         }
     }
 
@@ -152,7 +159,14 @@ impl Exchange {
                 let socket = socket.named("a round trip of which 8 B come back");
                 Some(socket.at_least(low_ns))
             }
-            _ => Some(socket + self.added(link, measured)?),
+            Over::Tcp
+            | Over::Udp
+            | Over::UdpGso
+            | Over::Unix
+            | Over::Rudp
+            | Over::Quic
+            | Over::Grpc
+            | Over::Thrift => Some(socket + self.added(link, measured)?),
         }
     }
 

@@ -15,11 +15,11 @@ use crate::two_ends::over::{Over, SOCKETS};
 use crate::wake::{self, Wake};
 use costof_exchange::pattern::open_loop::OpenLoop;
 use costof_exchange::pattern::ping_pong::Client;
+use costof_exchange::rendezvous::Over as Kind;
 use costof_exchange::transport::one_thread::OneThread;
 use costof_exchange::transport::socket::Socket;
-use costof_exchange::transport::{Channel, TryReceive};
+use costof_exchange::transport::{Channel, TryReceive, message};
 use costof_model::link::Link;
-use costof_os::memory::pattern::pattern;
 use std::io;
 use std::time::Instant;
 
@@ -285,8 +285,8 @@ fn at_a_rate(
 ) -> Result<(), Failure> {
     let first_ns = first_round_trip_ns(&mut client)?;
     let mut socket = client.into_transport();
-    let pattern = pattern(point.size);
-    let mut message = pattern.clone();
+    let expected = message(point.size);
+    let mut message = expected.clone();
     let mut answer = vec![0; message.len()];
     let number_bytes = message.len().min(NUMBER_BYTES);
     let mut load = OpenLoop::new(point.rate, meter.time_ns(), first_ns);
@@ -309,7 +309,7 @@ fn at_a_rate(
             if socket.try_receive(&mut answer)? {
                 let now = now_ns();
                 let number = number_of(&answer).unwrap_or(load.answers() + 1);
-                if answer[number_bytes..] != pattern[number_bytes..] {
+                if answer[number_bytes..] != expected[number_bytes..] {
                     return Err(io::ErrorKind::InvalidData.into());
                 }
                 if let Some(latency_ns) = load.answered(number, now) {
@@ -347,10 +347,10 @@ fn number_of(answer: &[u8]) -> Option<u64> {
 
 /// The kernel's work for a round trip of a message of this size, without a wake-up.
 pub(crate) fn kernel(over: Over, size: usize, read: Cost) -> Cost {
-    let (reads, through) = match over.below() {
-        Over::Tcp => ((18.0, 54.0), "TCP, IP and the device"),
-        Over::Udp => ((13.0, 42.0), "UDP, IP and the device"),
-        _ => ((5.0, 16.0), "a queue of buffers"),
+    let (reads, through) = match over.into() {
+        Kind::Tcp => ((18.0, 54.0), "TCP, IP and the device"),
+        Kind::Udp | Kind::UdpGso => ((13.0, 42.0), "UDP, IP and the device"),
+        Kind::Unix => ((5.0, 16.0), "a queue of buffers"),
     };
     let calls = (read * reads).named(format!("two sends and two receives through {through}"));
     // Two copies each way; beyond 4 KiB, pages must be allocated for them.

@@ -124,7 +124,9 @@ fn message(point: &Stream, measured: &MeasuredRows<'_>) -> Option<Cost> {
         }
         Over::Thrift => ((1.0, 15.0), (0.5, 10.0), "a call in a frame, written at once"),
         Over::Tcp => ((0.7, 12.0), (1.0, 20.0), "a write through TCP"),
-        _ => ((0.1, 15.0), (0.4, 10.0), "a message in packets with a tag each"),
+        Over::Rudp | Over::Study | Over::Quic | Over::Udp | Over::UdpGso | Over::Unix => {
+            ((0.1, 15.0), (0.4, 10.0), "a message in packets with a tag each")
+        }
     };
     let read = syscall::measured_cost(measured, syscall::Call::Read)?;
     Some((read * reads).named(what) + Cost::bytes(point.size as f64, rate, "copied"))

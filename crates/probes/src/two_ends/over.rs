@@ -19,7 +19,7 @@ use std::time::Duration;
 words! {
     /// What carries messages between two ends. Each probe has those that it can measure.
     pub(crate) enum Over {
-        /// a TCP connection of the kernel, with TCP_NODELAY (copy.send can leave it out); not encrypted
+        /// a TCP connection of the kernel, with TCP_NODELAY; not encrypted
         Tcp = "tcp",
         /// UDP: each message is a datagram, which may be lost
         Udp = "udp",

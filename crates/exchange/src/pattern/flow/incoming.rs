@@ -52,7 +52,7 @@ pub(super) struct Incoming {
     buffer: Arena,
     control: [u64; 8],
     bytes: u64,
-    /// Messages that have come completely.
+    /// Messages that have come completely as datagrams.
     messages: u64,
     datagrams: u64,
     /// The last piece: its place among the bytes of the messages, its offset in the buffer, and its length.
@@ -125,7 +125,6 @@ impl Incoming {
         if length > 0 {
             self.check_stream(length)?;
             self.bytes += length as u64;
-            self.messages = self.bytes / self.size as u64;
         }
         Ok(length)
     }
@@ -248,7 +247,7 @@ impl Incoming {
     /// Messages that arrived completely, with their datagrams in the order in which they were sent.
     #[inline]
     pub(super) fn messages(&self) -> u64 {
-        self.messages
+        if self.over.is_datagrams() { self.messages } else { self.bytes / self.size as u64 }
     }
 
     /// Datagrams that arrived; a duplicate counts again.

@@ -4,7 +4,7 @@ use super::Bandwidth;
 use crate::expect::throughput;
 use crate::net::path::{IP_HEADER, MTU, TCP_HEADERS, UDP_HEADERS};
 use crate::os::syscall;
-use crate::two_ends::over::Over;
+use costof_exchange::rendezvous::Over as Kind;
 use costof_model::cost::Cost;
 use costof_model::facts::Facts;
 use costof_model::link::Link;
@@ -37,16 +37,12 @@ pub(super) fn predict(
 
 /// Most or all of the link's rate, less headers.
 fn at_a_rate(point: &At<Bandwidth>, rate: f64) -> Option<Prediction> {
-    let header = match point.over {
-        Over::Tcp => TCP_HEADERS,
+    let (header, payload) = match point.over.into() {
+        Kind::Tcp => (TCP_HEADERS, MTU - TCP_HEADERS),
         // A datagram that is cut into several packets is lost with any of them.
-        Over::Udp if point.size as u64 > MTU - UDP_HEADERS => return None,
-        Over::Udp => UDP_HEADERS,
-        _ => return None,
-    };
-    let payload = match point.over {
-        Over::Udp => point.size as u64,
-        _ => MTU - header,
+        Kind::Udp if point.size as u64 > MTU - UDP_HEADERS => return None,
+        Kind::Udp => (UDP_HEADERS, point.size as u64),
+        Kind::UdpGso | Kind::Unix => return None,
     };
     let limit = rate / 8.0 * payload as f64 / (payload + header) as f64;
     throughput(
@@ -72,11 +68,11 @@ fn within_the_machine(
     let copy = measured.map_or(10.0, |measured| measured / 1e9);
     let bytes = point.size as f64;
     // Both ends' work for each packet, in reads: half of a round trip of net.rtt's prediction.
-    let (packet, each) = match point.over {
-        Over::Udp => (packet, (6.0, 30.0)),
+    let (packet, each) = match point.over.into() {
+        Kind::Udp => (packet, (6.0, 30.0)),
         // The kernel segments what a device cannot take whole as late as possible.
-        Over::Tcp => (PACKET_BYTES, (6.0, 30.0)),
-        _ => (PACKET_BYTES, (3.0, 15.0)),
+        Kind::Tcp | Kind::UdpGso => (PACKET_BYTES, (6.0, 30.0)),
+        Kind::Unix => (PACKET_BYTES, (3.0, 15.0)),
     };
     let packets = (bytes / packet).max(1.0);
     // The receiver copies from another CPU's cache, which is no nearer than memory.
@@ -90,6 +86,7 @@ fn within_the_machine(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::two_ends::over::Over;
 
     fn over_a_link(over: Over, size: usize, link: &'static str) -> Option<Prediction> {
         let axes = Bandwidth { over, size, ..Bandwidth::default() };
