@@ -95,7 +95,7 @@ fn alone(runs: &[TimedRun]) -> Result<(Estimate, Option<f64>), String> {
     }
     let estimate = Estimate { value: found.time, low, high };
     // Where runs hardly shared, or all alike, the slowdown is a guess.
-    let varies = quantile(0.9) - quantile(0.1) > 0.2;
+    let varies = quantile(0.9) >= 0.5 && quantile(0.9) - quantile(0.1) > 0.2;
     Ok((estimate, varies.then_some(found.slowdown)))
 }
 
