@@ -58,7 +58,7 @@ impl<'a> Bencher<'a> {
     }
 
     /// Measures what one call of `routine` costs, in batches of n and 2n calls. The output passes through
-    /// [`black_box`](crate::black_box) and is dropped, both within the measured time.
+    /// [`black_box`] and is dropped, both within the measured time.
     ///
     /// ```
     /// # fn bench(c: &mut costof_harness::Costof) {
