@@ -96,14 +96,11 @@ pub fn versus(runs: &[Run], by: &[&str], fact: &str) -> Result<Vec<Parting>, Str
             values[..values.len().min(4)].join(", ")
         ));
     };
-    let mut cohorts: BTreeMap<Facts, Vec<Named<'_>>> = BTreeMap::new();
-    for (name, runs) in hosts {
-        let by: Vec<&str> = by.iter().copied().filter(|by| *by != fact).collect();
-        cohorts.entry(values_of(&facts_of(&runs), &by)).or_default().push((name, runs));
-    }
-    let parted = cohorts.into_values().map(|hosts| {
+    let by: Vec<&str> = by.iter().copied().filter(|by| *by != fact).collect();
+    let parted = alike(hosts, &by).into_values().map(|hosts| {
         let second = (0..hosts.len()).filter(|host| value(&hosts[*host]) == *other).collect();
-        groups::parting(&hosts, &groups::in_order(&hosts, second), None)
+        let second = groups::in_order(&hosts, second);
+        groups::parting(&hosts, &groups::rows(&hosts), &second, None)
     });
     Ok(parted.filter(|parting| !parting.rows.is_empty()).collect())
 }
@@ -117,11 +114,7 @@ pub fn names_of_facts(runs: &[Run]) -> BTreeSet<String> {
 /// The hosts of these runs, those together that are alike in these facts and of the same population, and what differs
 /// between populations.
 fn cohorts<'r>(runs: &'r [Run], by: &[&str]) -> (Vec<(Facts, Vec<Named<'r>>)>, Vec<Parting>) {
-    let mut cohorts: BTreeMap<Facts, Vec<Named<'_>>> = BTreeMap::new();
-    for (name, runs) in hosts(runs) {
-        let key = values_of(&facts_of(&runs), by);
-        cohorts.entry(key).or_default().push((name, runs));
-    }
+    let cohorts = alike(hosts(runs), by);
     if by.is_empty() {
         return (cohorts.into_iter().collect(), Vec::new());
     }
@@ -133,6 +126,15 @@ fn cohorts<'r>(runs: &'r [Run], by: &[&str]) -> (Vec<(Facts, Vec<Named<'r>>)>, V
         populations
     });
     (cohorts.collect(), partings)
+}
+
+/// These hosts, those together that are alike in these facts.
+fn alike<'r>(hosts: Vec<Named<'r>>, by: &[&str]) -> BTreeMap<Facts, Vec<Named<'r>>> {
+    let mut alike: BTreeMap<Facts, Vec<Named<'r>>> = BTreeMap::new();
+    for (name, runs) in hosts {
+        alike.entry(values_of(&facts_of(&runs), by)).or_default().push((name, runs));
+    }
+    alike
 }
 
 /// The hosts of these runs, by name. Boots of one name that were measured during the same time are different machines, and

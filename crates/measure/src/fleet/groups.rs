@@ -22,15 +22,21 @@ const LAYER_ROWS: usize = 2;
 /// Hosts are parted by a fact if this share of them lies on its side.
 const ALIKE: f64 = 0.95;
 
-/// These hosts as two groups, with what differs between them. `second` are the positions of those in the second group.
+/// The rows of these hosts.
+pub(super) fn rows(hosts: &[Named<'_>]) -> Vec<RowOfHosts> {
+    of_hosts(hosts).map(RowOfHosts::new).collect()
+}
+
+/// These hosts with these [`rows`] as two groups, with what differs between them. `second` are the positions of those in
+/// the second group.
 pub(super) fn parting(
     hosts: &[Named<'_>],
+    rows: &[RowOfHosts],
     second: &BTreeSet<usize>,
     row: Option<String>,
 ) -> Parting {
-    let rows: Vec<RowOfHosts> = of_hosts(hosts).map(RowOfHosts::new).collect();
     let mut layers: BTreeMap<&str, Vec<&RowOfHosts>> = BTreeMap::new();
-    for row in &rows {
+    for row in rows {
         layers.entry(&row.layer).or_default().push(row);
     }
     let layers = layers.into_iter().filter_map(|(name, rows)| {
@@ -73,7 +79,11 @@ pub(super) fn by_facts(hosts: &[Named<'_>]) -> Vec<Parting> {
             parted.insert(in_order(hosts, second.clone()));
         }
     }
-    let partings = parted.iter().map(|second| parting(hosts, second, None));
+    if parted.is_empty() {
+        return Vec::new();
+    }
+    let rows = rows(hosts);
+    let partings = parted.iter().map(|second| parting(hosts, &rows, second, None));
     let partings: Vec<Parting> = partings.collect();
     let tests: usize = partings.iter().map(|parting| parting.layers.len()).sum();
     let is_rare = |layer: &GroupChange| layer.p < (1.0 - CONFIDENCE) / tests as f64;
@@ -114,7 +124,7 @@ fn facts(hosts: &[Named<'_>], second: &BTreeSet<usize>) -> Vec<(String, String, 
 }
 
 /// A row: how much worse than the middle host each is, as a logarithm.
-struct RowOfHosts {
+pub(super) struct RowOfHosts {
     name: String,
     layer: String,
     worse: BTreeMap<usize, f64>,

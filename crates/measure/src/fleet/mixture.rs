@@ -3,8 +3,7 @@
 //! Two groups of values in one row may be a state that differs from run to run, such as where code lies. So two
 //! rows must part the hosts alike.
 
-use super::groups::{in_order, parting as group_parting};
-use super::{Facts, Named, rows};
+use super::{Facts, Named, groups, rows};
 use costof_model::fleet::{Parting, Statistic};
 use costof_model::rows::MetricOfPoint;
 use costof_stats::outliers::parting;
@@ -49,9 +48,9 @@ pub(super) fn populations(
         return (vec![(facts, hosts)], None);
     };
     let above = parted.is_above.iter().filter(|(_, is_above)| **is_above);
-    let second = in_order(&hosts, above.map(|(host, _)| *host).collect());
+    let second = groups::in_order(&hosts, above.map(|(host, _)| *host).collect());
     // Groups that a fact parts are found by it.
-    let parting = group_parting(&hosts, &second, Some(parted.row.clone()));
+    let parting = groups::parting(&hosts, &groups::rows(&hosts), &second, Some(parted.row.clone()));
     let parting = Some(parting).filter(|parting| parting.facts.is_empty());
     let mut sides: BTreeMap<String, Vec<Named<'_>>> = BTreeMap::new();
     for (host, named) in hosts.into_iter().enumerate() {
