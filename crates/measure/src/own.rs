@@ -21,6 +21,7 @@ use costof_os::process::command::{adopt_orphans, children, end_children};
 use costof_os::process::shared_object::ARGUMENTS_MAX;
 use rustix::process::Pid;
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// The most axes of a function, whose first argument is n.
 pub const FUNCTION_AXES_MAX: usize = ARGUMENTS_MAX - 1;
@@ -74,6 +75,9 @@ pub struct Words(pub Vec<String>);
 const COST: &str = "cost";
 /// What a program needs to be asked and to answer.
 const ROUND_TRIP: &str = "round_trip";
+/// How long a program may take for an answer, and a command for its first run: well below the controller's own limit, which
+/// would not name it.
+const LIMIT: Duration = Duration::from_secs(20);
 
 impl Words {
     /// The words with a point's values.

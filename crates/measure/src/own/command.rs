@@ -1,6 +1,6 @@
 //! A command, from its start to its end.
 
-use super::{COST, OwnProbe, Words};
+use super::{COST, LIMIT, OwnProbe, Words};
 use crate::meter::Meter;
 use crate::probe::Role;
 use costof_model::fail;
@@ -10,10 +10,6 @@ use costof_model::protocol::Offers;
 use costof_os::process::command::{children, end_children};
 use costof_os::process::line_program::{how_ended, run_to_end};
 use std::process::{Command, Stdio};
-use std::time::Duration;
-
-/// How long the first run may take: well below the controller's own limit, which would not name the command.
-const LIMIT: Duration = Duration::from_secs(20);
 
 pub(super) struct CommandRole {
     own: &'static OwnProbe,

@@ -3,7 +3,7 @@
 //! costof times, not the program: a program needs no clock, and cannot be wrong about it. The round trip costs what a
 //! question with n = 0 costs, which is taken off.
 
-use super::{COST, OwnProbe, ROUND_TRIP, Words, check_it_grows, check_it_takes_time};
+use super::{COST, LIMIT, OwnProbe, ROUND_TRIP, Words, check_it_grows, check_it_takes_time};
 use crate::meter::Meter;
 use crate::probe::{Role, only};
 use costof_model::fail;
@@ -14,14 +14,11 @@ use costof_model::protocol::{Offers, Report};
 use costof_os::process::line_program::{LineProgram, NoAnswer, how_ended};
 use costof_stats::median;
 use std::io::Write;
-use std::time::Duration;
 
 /// A batch lasts at least this many round trips.
 pub(super) const ROUND_TRIPS_PER_BATCH: u32 = 100;
 /// How many round trips are measured, after a tenth as many to warm up.
 const ROUND_TRIPS: usize = 100;
-/// How long a program may take for an answer: well below the controller's own limit, which would not name it.
-const LIMIT: Duration = Duration::from_secs(20);
 /// What is left of a batch at least, after a round trip that chance made long.
 const LEAST_NS: f64 = 0.001;
 
