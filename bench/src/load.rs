@@ -28,7 +28,7 @@ const LONGEST_OVER_SHORTEST: f64 = 100.0;
 /// For how long what has ended may still be in a group.
 const EMPTY_LIMIT: Duration = Duration::from_secs(30);
 /// What is copied, at least.
-const LEAST_MIB: u64 = 128;
+const MIN_MIB: u64 = 128;
 
 /// What a load does.
 #[derive(Clone, Debug, Subcommand)]
@@ -184,7 +184,7 @@ fn busy(cpu: usize, turns: impl Iterator<Item = (bool, Duration)>, end: Instant)
 /// Copies one half of more memory than the caches hold into the other, over and over.
 fn copy(cpu: usize, end: Instant) -> Result<()> {
     pin(cpu)?;
-    let mib = BeyondCaches::at_least(LEAST_MIB).to_spare()?;
+    let mib = BeyondCaches::at_least(MIN_MIB).to_spare()?;
     // Not zeroes, which may all be the same page.
     let mut memory = vec![1_u64; (mib as usize) << 17];
     let (from, to) = memory.split_at_mut((mib as usize) << 16);

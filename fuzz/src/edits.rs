@@ -36,13 +36,13 @@ const VALUES: [&str; 12] = [
     r#""../../a/b\\c\n,;=|""#,
 ];
 /// At most this many changes are made.
-const MOST: usize = 8;
+const MAX: usize = 8;
 
 /// The text with some of its tokens and lines changed.
 pub(crate) fn edited(text: &str, bytes: &[u8]) -> String {
     let mut choices = Unstructured::new(bytes);
     let mut tokens: Vec<String> = tokens(text).map(str::to_owned).collect();
-    for _ in 0..MOST {
+    for _ in 0..MAX {
         if choices.is_empty() || edit(&mut tokens, &mut choices).is_err() {
             break;
         }

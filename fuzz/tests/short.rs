@@ -9,7 +9,7 @@ use std::path::Path;
 use std::thread::scope;
 
 /// No input is longer, so that a change of one takes little time.
-const MOST_BYTES: usize = 100_000;
+const MAX_BYTES: usize = 100_000;
 
 #[test]
 #[ignore = "long; ./check --all runs it"]
@@ -56,7 +56,7 @@ fn changed(kept: &[Vec<u8>], random: &mut Rng) -> Vec<u8> {
         };
         input.splice(part, new);
     }
-    input.truncate(MOST_BYTES);
+    input.truncate(MAX_BYTES);
     input
 }
 

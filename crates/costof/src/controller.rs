@@ -21,7 +21,7 @@ use costof_lab::launch::Setting;
 use costof_lab::link::Made;
 use costof_measure::estimate;
 use costof_measure::probe::{self, Probe};
-use costof_measure::schedule::{self, Counted, LEAST_LAUNCHES, Precision};
+use costof_measure::schedule::{self, Counted, MIN_LAUNCHES, Precision};
 use costof_model::Text;
 use costof_model::facts::Facts;
 use costof_model::failure::Failure;
@@ -102,7 +102,7 @@ impl<'a> Controller<'a> {
     /// use the measurements of earlier levels. The remaining time is then divided among all blocks, in
     /// launches that are spread over the rest of the run, since other processes use the core only at times.
     pub(crate) fn execute(&mut self) -> Result<(), Error> {
-        let least = LEAST_LAUNCHES.min(self.launches_wanted());
+        let least = MIN_LAUNCHES.min(self.launches_wanted());
         for level in 0..=self.last_level() {
             let blocks = self.begin(level)?;
             let seed = self.run().run.seed ^ u64::from(level);

@@ -24,7 +24,7 @@ use std::time::{Duration, Instant};
 const RETRY_INTERVAL: Duration = Duration::from_millis(500);
 /// How long a worker may take at least to describe its machine, or to look at it: on a busy machine, a limit for
 /// short measurements may be too short for that.
-const IDLE_LEAST: Duration = Duration::from_secs(10);
+const IDLE_MIN: Duration = Duration::from_secs(10);
 /// How often a wait checks whether the user interrupted it.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
@@ -357,7 +357,7 @@ impl Machine {
             return Ok(None);
         };
         let look = Command::Look(Look { cpus: cpus.to_vec(), enough, floor });
-        let limit = setting.limit.max(IDLE_LEAST);
+        let limit = setting.limit.max(IDLE_MIN);
         let answer = self.worker.ask(&look, limit, setting.interrupted);
         match answer.map_err(ended)? {
             Answer::Looked { cpus: mut looks } => {
@@ -421,7 +421,7 @@ impl Machine {
 /// A worker that has described itself and its machine.
 fn describe(place: Place<'_>, setting: Setting<'_>) -> Result<(Worker, Description), NoAnswer> {
     let mut worker = Worker::start(&place, setting.command, setting.limit, setting.interrupted)?;
-    let limit = setting.limit.max(IDLE_LEAST);
+    let limit = setting.limit.max(IDLE_MIN);
     match worker.ask(&Command::Describe, limit, setting.interrupted)? {
         Answer::Description(description) => Ok((worker, *description)),
         other => {

@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 /// The name of the file.
 const NAME: &str = "costof.toml";
 /// The most that is read of it.
-const MOST_BYTES: u64 = 1 << 20;
+const MAX_BYTES: u64 = 1 << 20;
 
 /// The table, with the probes that this file defines.
 ///
@@ -30,7 +30,7 @@ pub(crate) fn with_file(
     let shown = file.display();
     let cannot = || format!("cannot read the definitions of your probes, {shown}");
     let file = file.canonicalize().context(cannot())?;
-    let text = files::read_text(&file, MOST_BYTES).context(cannot())?;
+    let text = files::read_text(&file, MAX_BYTES).context(cannot())?;
     let layers: BTreeSet<&str> = table.iter().map(|probe| probe.info.layer()).collect();
     let own = definitions::read(&file, &shown.to_string(), &text, &layers).map_err(wrong)?;
     if own.is_empty() {

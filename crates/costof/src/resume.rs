@@ -5,7 +5,7 @@ use crate::machine::Machines;
 use crate::placement;
 use crate::terminal::quoted;
 use costof_measure::probe::{self, Probe};
-use costof_measure::schedule::{LEAST_LAUNCHES, MOST_LAUNCHES};
+use costof_measure::schedule::{MAX_LAUNCHES, MIN_LAUNCHES};
 use costof_model::facts::Facts;
 use costof_model::noise::{MEASURED, PEER};
 use costof_model::rows::Hosts;
@@ -68,8 +68,8 @@ pub(crate) fn check(
         }
     }
     match plan.launches {
-        Some(asked) if !(LEAST_LAUNCHES..=MOST_LAUNCHES).contains(&asked) => bail!(
-            "the run asks for {asked} launches of each point, but {LEAST_LAUNCHES} to {MOST_LAUNCHES} are allowed: start a new run"
+        Some(asked) if !(MIN_LAUNCHES..=MAX_LAUNCHES).contains(&asked) => bail!(
+            "the run asks for {asked} launches of each point, but {MIN_LAUNCHES} to {MAX_LAUNCHES} are allowed: start a new run"
         ),
         _ => {}
     }

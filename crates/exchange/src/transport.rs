@@ -22,7 +22,7 @@ use std::time::Duration;
 use crate::pattern::stream::{MessageReceiver, MessageSender};
 use crate::progress::STALLED;
 use crate::rendezvous::{Address, Listener, Over, datagrams};
-use costof_os::net::socket::{DATAGRAM_MOST_BYTES, mtu_bytes};
+use costof_os::net::socket::{DATAGRAM_MAX_BYTES, mtu_bytes};
 
 /// How long an end waits before it checks whether it should stop, or whether the time is over.
 const STREAM_POLL_INTERVAL: Duration = Duration::from_millis(10);
@@ -99,7 +99,7 @@ fn connect_datagrams<S: MessageSender + 'static>(
         SocketAddr::V4(_) => 28,
         SocketAddr::V6(_) => 48,
     };
-    let datagram = (mtu.saturating_sub(headers) as usize).min(DATAGRAM_MOST_BYTES);
+    let datagram = (mtu.saturating_sub(headers) as usize).min(DATAGRAM_MAX_BYTES);
     Ok(Connected { sender: Box::new(sender(socket, datagram)?), mtu, round_trip })
 }
 

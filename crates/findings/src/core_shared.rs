@@ -12,9 +12,9 @@ use costof_model::unit::Better;
 use std::collections::BTreeMap;
 
 /// If a core is shared for a smaller part of the time, no number that is shown changes.
-const LEAST_SHARE: f64 = 0.02;
+const MIN_SHARE: f64 = 0.02;
 /// An operation that is slowed down by less counts as unchanged.
-const LEAST_MORE: f64 = 0.01;
+const MIN_MORE: f64 = 0.01;
 /// If no example was measured, this many other points are named.
 const OTHERS: usize = 3;
 
@@ -29,7 +29,7 @@ const EXAMPLES: [Example; 4] = [
 
 /// One finding, if something else used the core for a notable part of the time.
 pub(crate) fn core_shared(run: &Run) -> Vec<Finding> {
-    let Some((share, watched)) = share(run).filter(|(share, _)| *share >= LEAST_SHARE) else {
+    let Some((share, watched)) = share(run).filter(|(share, _)| *share >= MIN_SHARE) else {
         return Vec::new();
     };
     let slowed = slowed(run);
@@ -114,7 +114,7 @@ fn more(row: &PointRow) -> Option<f64> {
     let core = cost.core?;
     let is_cost = cost.better == Better::Lower && core.selection == Selection::Alone;
     let more = core.shared_median? / cost.median - 1.0;
-    (is_cost && more.is_finite() && more >= LEAST_MORE).then_some(more)
+    (is_cost && more.is_finite() && more >= MIN_MORE).then_some(more)
 }
 
 /// The CPU whose core was shared, and another CPU of that core, if this machine reports them. `watched` is the row

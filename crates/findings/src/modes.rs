@@ -16,7 +16,7 @@ use costof_model::unit::Unit;
 const HAS: f64 = 0.1;
 /// Preemption explains the modes if it hit at least the first share of the slower samples, and at most the
 /// second of the faster ones.
-const MOST: f64 = 0.8;
+const MAX: f64 = 0.8;
 const LITTLE: f64 = 0.2;
 /// A mode with fewer samples has no meaningful share.
 const SAMPLES: u64 = 5;
@@ -182,7 +182,7 @@ fn were_preempted(launches: &[Seen<'_>]) -> bool {
     let [of_lesser, of_greater] = [sum(|seen| seen.preempted[0]), sum(|seen| seen.preempted[1])];
     lesser >= SAMPLES
         && greater >= SAMPLES
-        && of_greater as f64 >= MOST * greater as f64
+        && of_greater as f64 >= MAX * greater as f64
         && of_lesser as f64 <= LITTLE * lesser as f64
 }
 

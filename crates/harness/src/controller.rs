@@ -5,7 +5,7 @@ use crate::worker::{self, asked, recorded, role_name};
 use costof_lab::host::WorkerCommand;
 use costof_lab::launch::{self, Lost, Place, Setting};
 use costof_lab::worker::{NoAnswer, Worker};
-use costof_measure::schedule::{self, LEAST_LAUNCHES};
+use costof_measure::schedule::{self, MIN_LAUNCHES};
 use costof_model::Few;
 use costof_model::failure::{Failure, FailureKind};
 use costof_model::noise::{MEASURED, Noise, Placement};
@@ -119,7 +119,7 @@ impl Controller {
             };
             // Pairs come in blocks of two, so that each side is first equally often.
             let is_whole = sides.len() == 1 || number % 2 == 0;
-            if is_whole && fewest >= LEAST_LAUNCHES && began.elapsed() >= budget {
+            if is_whole && fewest >= MIN_LAUNCHES && began.elapsed() >= budget {
                 return;
             }
             let cpu = self.most_alone();

@@ -17,7 +17,7 @@ const TRIES: usize = 1000;
 /// What a launch of all rows takes, in seconds.
 const LAUNCH_S: f64 = 0.6;
 /// A ratio nearer to one is none.
-const LEAST: f64 = 1.01;
+const MIN: f64 = 1.01;
 
 /// What happens to a cost, as logarithms.
 #[derive(Clone, Copy)]
@@ -91,7 +91,7 @@ fn shares(machine: Machine, launches: u32, statistics: Statistics) -> (f64, f64)
         let sides = machine.measure(&mut random, launches);
         let p = |row: usize, more: f64| {
             let slower: Vec<f64> = sides[1][row].iter().map(|log| log + more).collect();
-            let p = statistics(&sides[0][row], &slower).map(|found| found.p(LEAST.ln()));
+            let p = statistics(&sides[0][row], &slower).map(|found| found.p(MIN.ln()));
             p.unwrap_or(1.0)
         };
         // The first that Holm's procedure looks at has to be as rare.

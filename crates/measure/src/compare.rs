@@ -30,7 +30,7 @@ mod missing;
 
 use crate::estimate::{half_bucket, launch_cycles, launch_medians};
 use crate::launches::{Counting, with_a_number};
-use crate::schedule::LEAST_LAUNCHES;
+use crate::schedule::MIN_LAUNCHES;
 use comparable::{common, cpu, moved, never_alone};
 use costof_model::comparison::{Compared, Comparison, Refused, Verdict};
 use costof_model::metric::{Data, MetricInfo, Selection, is_too_wide};
@@ -54,7 +54,7 @@ pub enum Metrics {
 pub const MATTERS: f64 = 0.05;
 /// A ratio closer to one than this counts as no change: the core clock alone drifts as much within
 /// minutes.
-const LEAST: f64 = 1.01;
+const MIN: f64 = 1.01;
 /// Launches that took turns are compared in pairs if at least this share of each side's launches
 /// has a partner. Otherwise the unpaired launches would outweigh the pairs.
 const PAIRED_SHARE: f64 = 2.0 / 3.0;
@@ -199,7 +199,7 @@ fn given(
     let pairs = neighbours.map(|neighbours| in_pairs(neighbours, medians));
     let pairs = pairs.filter(|[pairs, _]| {
         let fewer = counts[0].min(counts[1]) as f64;
-        pairs.len() >= LEAST_LAUNCHES as usize && pairs.len() as f64 >= PAIRED_SHARE * fewer
+        pairs.len() >= MIN_LAUNCHES as usize && pairs.len() as f64 >= PAIRED_SHARE * fewer
     });
     Ok(Given {
         launches: counts,
@@ -274,9 +274,9 @@ impl Given {
                 "the run {which} has no launches of it: an export has none (compare the run itself)"
             ));
         }
-        match sides().find(|(_, count)| *count < LEAST_LAUNCHES as usize) {
+        match sides().find(|(_, count)| *count < MIN_LAUNCHES as usize) {
             Some((which, count)) => Err(format!(
-                "the run {which} has {count} of the {LEAST_LAUNCHES} launches that an interval needs: its failures say why the others are missing, and --full makes more"
+                "the run {which} has {count} of the {MIN_LAUNCHES} launches that an interval needs: its failures say why the others are missing, and --full makes more"
             )),
             None => Ok(()),
         }
@@ -340,7 +340,7 @@ fn compared(
         after: (shown(rows[1], after, clocks.map(|clocks| clocks.1)), after.len() as u32),
         ratio: found.of_means.exp(),
         ci95,
-        p: found.p(LEAST.ln()),
+        p: found.p(MIN.ln()),
         verdict: Verdict::CannotTell,
         cause: None,
         visible: f64::NAN,

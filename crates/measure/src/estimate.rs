@@ -8,7 +8,7 @@ pub(crate) use metric::{core_of, half_bucket, launch_cycles, launch_medians, sel
 use crate::grade::link::{link_causes, without_relay};
 use crate::grade::{self, Kept, causes, core_never_alone, core_shared, other_distances};
 use crate::launches::{Counting, launches_with};
-use crate::schedule::LEAST_LAUNCHES;
+use crate::schedule::MIN_LAUNCHES;
 use costof_model::Text;
 use costof_model::failure::Failure;
 use costof_model::metric::{Data, Estimate, Measured, MetricInfo, Selection};
@@ -40,7 +40,7 @@ pub fn so_far(run: &Run) -> Vec<PointRow> {
             }
         }
     }
-    rows.retain(|row| row.launches >= LEAST_LAUNCHES);
+    rows.retain(|row| row.launches >= MIN_LAUNCHES);
     rows
 }
 
@@ -312,7 +312,7 @@ pub fn lacking_alone(info: &ProbeInfo, point: &Point, launches: &[&LaunchRow]) -
         return 0;
     }
     let alone = gauged.iter().filter(|launch| launch.suffices(Selection::Alone));
-    LEAST_LAUNCHES.saturating_sub(alone.count() as u32)
+    MIN_LAUNCHES.saturating_sub(alone.count() as u32)
 }
 
 /// What was measured without a declaration in the probe: hardware counters.

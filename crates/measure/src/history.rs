@@ -16,9 +16,9 @@ use std::collections::BTreeMap;
 
 /// A row whose runs agree better than this is taken to scatter by this much, as a share: the core clock alone
 /// moves as much.
-const LEAST: f64 = 0.005;
+const MIN: f64 = 0.005;
 /// A row is followed from this many runs on.
-const LEAST_RUNS: usize = 5;
+const MIN_RUNS: usize = 5;
 
 /// One value of a row: the position of its run, and what it is.
 type Value<'a> = (usize, &'a PointRow, &'a Estimate, f64, f64);
@@ -36,7 +36,7 @@ pub fn history(runs: &mut [Run], false_alarm_runs: u32) -> History {
             }
         }
     }
-    rows.retain(|_, values| values.len() >= LEAST_RUNS);
+    rows.retain(|_, values| values.len() >= MIN_RUNS);
     let limit = limit(f64::from(false_alarm_runs), rows.len());
     let facts: Vec<_> = runs.iter().map(|run| facts_of(&[run])).collect();
     let mut changes: Vec<Change> = Vec::new();
@@ -82,7 +82,7 @@ fn series(values: &Values<'_>) -> Series {
 
 /// The shifts of a row, and how much it scatters.
 fn shifts(values: &Values<'_>, limit: f64) -> (Vec<Shift>, f64) {
-    let mut detector = Detector::new(limit, LEAST);
+    let mut detector = Detector::new(limit, MIN);
     let values = values.iter();
     let shifts = values.filter_map(|(_, _, _, value, error)| detector.push(*value, *error));
     let shifts = shifts.collect();
@@ -173,7 +173,7 @@ mod tests {
 
     #[test]
     fn too_few_runs_have_no_history() {
-        let found = history(&mut runs()[..LEAST_RUNS - 1], 1000);
+        let found = history(&mut runs()[..MIN_RUNS - 1], 1000);
         assert_eq!((found.rows, found.changes), (0, Vec::new()));
     }
 }

@@ -4,7 +4,7 @@
 
 use crate::distance::is_alike;
 use crate::gauge::ALONE;
-use crate::schedule::LEAST_LAUNCHES;
+use crate::schedule::MIN_LAUNCHES;
 use costof_model::point::Point;
 use costof_model::rows::{LaunchPoint, LaunchRow, State};
 use costof_stats::median;
@@ -72,7 +72,7 @@ fn leave_out_never_alone(given: &mut Given<'_>) -> usize {
     };
     let was_alone = |launch: &LaunchRow| floor(launch).is_none_or(|own| own <= least * ALONE);
     let left = given.iter().filter(|(launch, _)| was_alone(launch)).count();
-    if left >= LEAST_LAUNCHES as usize {
+    if left >= MIN_LAUNCHES as usize {
         given.retain(|(launch, _)| was_alone(launch));
     }
     given.len() - left
@@ -96,7 +96,7 @@ fn leave_out_other_end_shared(given: &mut Given<'_>) -> (usize, usize) {
     };
     let left = given.iter().filter(|(launch, _)| was_alone(launch)).count();
     let shared = given.len() - left;
-    if left < LEAST_LAUNCHES as usize {
+    if left < MIN_LAUNCHES as usize {
         return (0, shared);
     }
     given.retain(|(launch, _)| was_alone(launch));
@@ -121,7 +121,7 @@ fn leave_out_other_distances(given: &mut Given<'_>) -> usize {
         let count = at(*other).cmp(&at(*one));
         count.then(one.total_cmp(other))
     });
-    if let Some(ns) = most.filter(|ns| at(*ns) >= LEAST_LAUNCHES as usize) {
+    if let Some(ns) = most.filter(|ns| at(*ns) >= MIN_LAUNCHES as usize) {
         given.retain(|(launch, _)| {
             let is_there = || distance_ns(launch).is_some_and(|other| is_alike(ns, other));
             launch.noise.distance_ns.is_none() || is_there()

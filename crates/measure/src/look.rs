@@ -8,7 +8,7 @@ use std::fs;
 /// A core is alone all the time if this share of the readings say so: no need to look further.
 const SURELY_ALONE: f64 = 0.9;
 /// The kernel's counts say how busy a CPU was only over this many ticks.
-const LEAST_TICKS: u64 = 5;
+const MIN_TICKS: u64 = 5;
 
 /// What earlier looks have to leave to later ones.
 #[derive(Default)]
@@ -44,7 +44,7 @@ impl Looks {
     /// Takes the kernel's counts of now. What was spent before stays known until enough ticks have passed since.
     fn count(&mut self, now: Vec<Ticks>) {
         let spent = difference(&self.before, &now);
-        if spent.iter().all(|ticks| ticks.total >= LEAST_TICKS) {
+        if spent.iter().all(|ticks| ticks.total >= MIN_TICKS) {
             (self.before, self.spent) = (now, spent);
         }
     }
@@ -52,7 +52,7 @@ impl Looks {
 
 fn busy(spent: &[Ticks], cpu: usize) -> Option<f64> {
     let ticks = spent.iter().find(|ticks| ticks.cpu == cpu)?;
-    (ticks.total >= LEAST_TICKS).then(|| ticks.busy as f64 / ticks.total as f64)
+    (ticks.total >= MIN_TICKS).then(|| ticks.busy as f64 / ticks.total as f64)
 }
 
 /// Source: Documentation/admin-guide/pm/cpufreq.rst.
@@ -88,7 +88,7 @@ mod tests {
     #[test]
     fn how_busy_a_cpu_was_takes_enough_ticks() {
         let ticks = |cpu, busy, total| Ticks { cpu, busy, softirq: 0, steal: 0, total };
-        let spent = [ticks(0, 1, LEAST_TICKS - 1), ticks(1, 5, 20)];
+        let spent = [ticks(0, 1, MIN_TICKS - 1), ticks(1, 5, 20)];
         assert_eq!([0, 1, 2].map(|cpu| busy(&spent, cpu)), [None, Some(0.25), None]);
     }
 

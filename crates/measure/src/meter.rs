@@ -35,8 +35,8 @@ const OPERATIONS_PER_GAUGED_BATCH: f64 = 32.0;
 /// The length of a group in an open loop, which must not be delayed often.
 const GAUGED_LOOP_NS: f64 = 1_000_000.0;
 /// At most this many single operations make a group; slow ones make a group of this length.
-const GROUP_MOST: usize = 1024;
-const GROUP_MOST_NS: f64 = 300_000.0;
+const GROUP_MAX: usize = 1024;
+const GROUP_MAX_NS: f64 = 300_000.0;
 /// At most this many operations make a batch. No operation is so cheap that it needs more: if that is still
 /// too short for the clock, the point is below resolution.
 const OPERATIONS_MAX: u64 = 1 << 34;
@@ -265,7 +265,7 @@ impl<'a> Meter<'a> {
     ) {
         let clock = self.clock;
         let mut singles = metrics.map(|metric| self.take_singles(metric));
-        let mut group: Vec<[u64; METRICS]> = Vec::with_capacity(GROUP_MOST);
+        let mut group: Vec<[u64; METRICS]> = Vec::with_capacity(GROUP_MAX);
         let warm_up_end = clock.start() + self.ticks(self.time_ns * WARM_UP_SHARE / 5.0);
         operation(clock);
         while clock.end() < warm_up_end {
@@ -279,7 +279,7 @@ impl<'a> Meter<'a> {
                 let ns = clock.ns(ended.saturating_sub(began));
                 let is_long =
                     ns >= GAUGED_BATCH_NS && count >= OPERATIONS_PER_GAUGED_BATCH as usize;
-                is_long || ns >= GROUP_MOST_NS || count >= GROUP_MOST
+                is_long || ns >= GROUP_MAX_NS || count >= GROUP_MAX
             };
             let mut ended = began;
             while !is_complete(group.len(), ended) {
@@ -316,7 +316,7 @@ impl<'a> Meter<'a> {
     ) {
         let clock = self.clock;
         let mut singles = self.take_singles(metric);
-        let mut group: Vec<f64> = Vec::with_capacity(GROUP_MOST);
+        let mut group: Vec<f64> = Vec::with_capacity(GROUP_MAX);
         let start = clock.start();
         let mut ended = false;
         while !ended {
@@ -324,7 +324,7 @@ impl<'a> Meter<'a> {
             let began = clock.end();
             let group_end = began + self.ticks(GAUGED_LOOP_NS);
             let mut now = began;
-            while now < group_end && group.len() < GROUP_MOST && !ended {
+            while now < group_end && group.len() < GROUP_MAX && !ended {
                 let allocated = allocations();
                 let latency_ns = operation(clock.ns(now.saturating_sub(start)));
                 // What the histogram allocates as it grows is not the operation's.

@@ -5,7 +5,7 @@
 
 use crate::fleet::{HALF_WIDTH, graded, reading};
 use crate::grade::CORE_SHARED;
-use crate::schedule::LEAST_LAUNCHES;
+use crate::schedule::MIN_LAUNCHES;
 use costof_model::qualified::{JudgedRow, LeftOut, Qualified, Risks, Verdict};
 use costof_model::reference::{Cohort, Row};
 use costof_model::rows::PointRow;
@@ -15,7 +15,7 @@ use costof_stats::sequential::{Belong, SequentialTest, Shown};
 use std::time::Duration;
 
 /// A row gets at most this many launches: more than a run of any precision gives it.
-const MOST_LAUNCHES: u32 = 30;
+const MAX_LAUNCHES: u32 = 30;
 /// Launches of a block are this far apart, as long as there are others: a neighbour's burst is seldom longer.
 const APART: Duration = Duration::from_secs(1);
 
@@ -207,16 +207,16 @@ fn was_shared(row: &PointRow) -> bool {
 
 impl Judged<'_> {
     fn is_open(&self) -> bool {
-        self.verdict == Verdict::Undecided && self.launches < MOST_LAUNCHES
+        self.verdict == Verdict::Undecided && self.launches < MAX_LAUNCHES
     }
 
     fn launches_left(&self) -> Option<u32> {
-        if self.off.is_none() && self.launches >= LEAST_LAUNCHES {
+        if self.off.is_none() && self.launches >= MIN_LAUNCHES {
             return None;
         }
         // A host that nothing is known of most likely belongs.
         let off = self.off.map_or(0.0, |off| off.value);
-        let counts = LEAST_LAUNCHES.max(self.launches + 1)..=MOST_LAUNCHES;
+        let counts = MIN_LAUNCHES.max(self.launches + 1)..=MAX_LAUNCHES;
         let count = self.test.shown_after(off, counts)?;
         Some(count - self.launches)
     }
@@ -227,7 +227,7 @@ impl Judged<'_> {
             return 0.0;
         }
         let left = self.launches_left();
-        1.0 / f64::from(left.unwrap_or(10 * MOST_LAUNCHES))
+        1.0 / f64::from(left.unwrap_or(10 * MAX_LAUNCHES))
     }
 
     fn shown(&self) -> JudgedRow {

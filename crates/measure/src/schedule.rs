@@ -10,11 +10,11 @@ use std::collections::BinaryHeap;
 use std::time::Duration;
 
 /// The fewest launches of a block: with fewer there is no interval.
-pub const LEAST_LAUNCHES: u32 = 3;
+pub const MIN_LAUNCHES: u32 = 3;
 
 /// The most launches of a block that a user may request: the interval is then a hundredth as wide
 /// as for one.
-pub const MOST_LAUNCHES: u32 = 10_000;
+pub const MAX_LAUNCHES: u32 = 10_000;
 
 /// Launch counts at which the interval rule works well, ascending: from 3 to 5 Student's t, and
 /// from 6 on the counts at which a pair of order statistics covers 95 % with little to spare.
@@ -64,7 +64,7 @@ impl Precision {
         }
     }
 
-    /// Wall time of a whole run. A run whose blocks take longer at [`LEAST_LAUNCHES`] exceeds it.
+    /// Wall time of a whole run. A run whose blocks take longer at [`MIN_LAUNCHES`] exceeds it.
     pub const fn budget(self) -> Duration {
         match self {
             Self::Quick => Duration::from_secs(15),
@@ -96,7 +96,7 @@ impl Counted {
 ///
 /// Every block gets the count of the precision if that fits. Otherwise the block whose launches
 /// take longest per point is reduced to the next lower of [`LAUNCH_COUNTS`]. This repeats until the
-/// rest fits or every block is down to [`LEAST_LAUNCHES`].
+/// rest fits or every block is down to [`MIN_LAUNCHES`].
 // METHOD 5
 pub fn launch_counts(blocks: &[Counted], budget_left: Duration, precision: Precision) -> Vec<u32> {
     let mut counts = vec![precision.launches(); blocks.len()];
@@ -115,7 +115,7 @@ pub fn launch_counts(blocks: &[Counted], budget_left: Duration, precision: Preci
         let Some((_, most)) = by_price.pop() else {
             break;
         };
-        if counts[most] > LEAST_LAUNCHES {
+        if counts[most] > MIN_LAUNCHES {
             let lower = next_lower(counts[most]);
             to_come = to_come - left(most, counts[most]) + left(most, lower);
             counts[most] = lower;
@@ -133,7 +133,7 @@ pub fn to_come(blocks: &[Counted], counts: &[u32]) -> Duration {
 
 fn next_lower(count: u32) -> u32 {
     let mut lower = LAUNCH_COUNTS.into_iter().rev();
-    lower.find(|&lower| lower < count).unwrap_or(LEAST_LAUNCHES)
+    lower.find(|&lower| lower < count).unwrap_or(MIN_LAUNCHES)
 }
 
 /// Launches disagree if the ends of their interval are further apart than this ratio.
@@ -141,7 +141,7 @@ const DISAGREE: f64 = 1.5;
 
 /// Whether a point needs another launch after its planned ones. `medians` are the launch medians
 /// from which its estimate is made ([`medians`](crate::estimate::medians)), in order. More are
-/// needed if there are fewer than [`LEAST_LAUNCHES`], and up to six if the first three, four or
+/// needed if there are fewer than [`MIN_LAUNCHES`], and up to six if the first three, four or
 /// five have an interval whose ends are more than a factor of 1.5 apart. The caller bounds launches
 /// and time, since an operation that always fails never gives a median.
 ///
@@ -155,7 +155,7 @@ pub fn needs_more(medians: &[f64]) -> bool {
         let interval = median_interval(&medians[..count]);
         interval.is_some_and(|it| it.low > 0.0 && it.high > DISAGREE * it.low)
     };
-    let least = LEAST_LAUNCHES as usize;
+    let least = MIN_LAUNCHES as usize;
     medians.len() < least || medians.len() < ORDER_FROM && (least..=medians.len()).any(disagree)
 }
 
@@ -193,13 +193,13 @@ pub fn order(seed: u64, counts: &[u32], done: u32) -> Vec<(usize, u32)> {
 }
 
 /// The fewest launches of each of two sides that take turns: with fewer there is no interval.
-pub const LEAST_PAIRED: u32 = LEAST_LAUNCHES.next_multiple_of(2);
+pub const MIN_PAIRED: u32 = MIN_LAUNCHES.next_multiple_of(2);
 
 /// How many launches each of two sides gets that take turns in blocks of four, with two launches
 /// per side and block: an even count. An odd `count` grows by one if it is what was `wanted`, and
-/// shrinks by one if the budget reduced it, but not below [`LEAST_PAIRED`].
+/// shrinks by one if the budget reduced it, but not below [`MIN_PAIRED`].
 pub fn paired(count: u32, wanted: u32) -> u32 {
-    if count < wanted { (count - count % 2).max(LEAST_PAIRED) } else { count.next_multiple_of(2) }
+    if count < wanted { (count - count % 2).max(MIN_PAIRED) } else { count.next_multiple_of(2) }
 }
 
 /// Which of two sides runs first in their launches of this number, and which second.
@@ -321,7 +321,7 @@ mod tests {
     #[test]
     fn without_any_time_each_block_keeps_the_least_launches() {
         let counts = launch_counts(&blocks(&[0.1, 3.0]), Duration::ZERO, Precision::Full);
-        assert_eq!(counts, [LEAST_LAUNCHES; 2]);
+        assert_eq!(counts, [MIN_LAUNCHES; 2]);
     }
 
     #[test]
@@ -338,7 +338,7 @@ mod tests {
             let precision = PRECISIONS[random.usize(0..3)];
             let counts = launch_counts(&all, left, precision);
             assert_eq!(counts.len(), all.len());
-            let least = counts.iter().all(|&count| count == LEAST_LAUNCHES);
+            let least = counts.iter().all(|&count| count == MIN_LAUNCHES);
             assert!(least || to_come(&all, &counts) <= left);
             assert!(counts.iter().all(|count| LAUNCH_COUNTS.contains(count)));
             assert!(counts.iter().all(|&count| count <= precision.launches()));
@@ -352,7 +352,7 @@ mod tests {
             block.launch = Duration::MAX;
         }
         let counts = launch_counts(&all, Duration::from_secs(9), Precision::Default);
-        assert_eq!(counts, [LEAST_LAUNCHES; 3]);
+        assert_eq!(counts, [MIN_LAUNCHES; 3]);
     }
 
     #[test]

@@ -11,7 +11,7 @@ use costof_stats::{median, next_value_interval};
 const WIDEST: f64 = 1.5;
 
 /// At least this many of the runs were alone.
-const LEAST_ALONE: usize = 2;
+const MIN_ALONE: usize = 2;
 
 /// Adds to a row that was measured on a shared core what it would be alone, if at least three of the earlier rows know
 /// the ratio, and two of these were alone.
@@ -48,7 +48,7 @@ fn alone_by_ratio(shared: &Estimate, earlier: &[&Estimate]) -> Option<AloneByRat
     };
     let medians: Vec<f64> = earlier.iter().filter(alone).map(|own| own.median).collect();
     // All ratios of runs that were never alone rest on this one median.
-    let middle = median(&medians).filter(|middle| *middle > 0.0 && medians.len() >= LEAST_ALONE)?;
+    let middle = median(&medians).filter(|middle| *middle > 0.0 && medians.len() >= MIN_ALONE)?;
     // A run that knows both has its own ratio; one that was never alone has that to the median of those that were.
     let ratios = earlier.iter().filter_map(|own| match own.core?.selection {
         Selection::Alone => Some(own.core?.shared_median? / own.median),

@@ -48,7 +48,7 @@ pub enum Domain {
 }
 
 /// The longest path or URL, in bytes: the kernel's `PATH_MAX` minus the terminating zero.
-pub const PLACE_MOST_BYTES: usize = 4095;
+pub const PLACE_MAX_BYTES: usize = 4095;
 
 /// A word that an axis may take, and its meaning.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -177,7 +177,7 @@ impl Axis {
                 may_stand.push("an absolute path".to_owned());
                 may_stand.extend(schemes.iter().map(|scheme| format!("{scheme}://…")));
                 Err(format!(
-                    "axis {} cannot be `{}`: it takes {}, of at most {PLACE_MOST_BYTES} bytes",
+                    "axis {} cannot be `{}`: it takes {}, of at most {PLACE_MAX_BYTES} bytes",
                     self.name,
                     text.escape_debug(),
                     may_stand.join(" or ")
@@ -220,7 +220,7 @@ fn is_place(text: &str, words: &[Choice], schemes: &[Text]) -> bool {
         rest.is_some_and(|rest| rest.len() > 3 && rest.starts_with("://"))
     };
     words.iter().any(|word| word.value == text)
-        || text.len() <= PLACE_MOST_BYTES
+        || text.len() <= PLACE_MAX_BYTES
             && !text.contains(crate::harmless::is_harmful)
             && (text.starts_with('/') || schemes.iter().any(is_url))
 }
@@ -378,7 +378,7 @@ mod tests {
             assert_eq!(dir.parse(text).unwrap().to_string(), text);
         }
         assert!(remote.parse("nfs://host:2049/export/file").is_ok());
-        let long = format!("/{}", "x".repeat(PLACE_MOST_BYTES));
+        let long = format!("/{}", "x".repeat(PLACE_MAX_BYTES));
         for text in ["", "tmp", "./a", "nfs://h/e", "/a\nb", "/\u{202e}a", &long] {
             let error = dir.parse(text).unwrap_err();
             assert!(error.contains("temporary or an absolute path"), "{error}");

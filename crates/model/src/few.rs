@@ -8,7 +8,7 @@ use std::fmt;
 use std::marker::PhantomData;
 
 /// At most this many entries has a map of large values.
-const MOST_ENTRIES: usize = 16;
+const MAX_ENTRIES: usize = 16;
 
 /// A sorted list: a B-tree would allocate room for eleven entries in each map.
 pub type Few<K, V> = litemap::LiteMap<K, V>;
@@ -34,7 +34,7 @@ where
     Ok(Few::from_sorted_store_unchecked(map.into_iter().collect()))
 }
 
-/// Reads a map of large values, and refuses more than [`MOST_ENTRIES`] before they fill memory: `{}` in a foreign
+/// Reads a map of large values, and refuses more than [`MAX_ENTRIES`] before they fill memory: `{}` in a foreign
 /// file may be kilobytes here.
 pub(crate) fn bounded<'de, V, D>(deserializer: D) -> Result<BTreeMap<Text, V>, D::Error>
 where
@@ -50,14 +50,14 @@ impl<'de, V: Deserialize<'de>> Visitor<'de> for Bounded<V> {
     type Value = BTreeMap<Text, V>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "an object with at most {MOST_ENTRIES} entries")
+        write!(f, "an object with at most {MAX_ENTRIES} entries")
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Self::Value, A::Error> {
         let mut map = BTreeMap::new();
         while let Some((key, value)) = entries.next_entry()? {
             map.insert(key, value);
-            if map.len() > MOST_ENTRIES {
+            if map.len() > MAX_ENTRIES {
                 return Err(A::Error::invalid_length(map.len(), &self));
             }
         }

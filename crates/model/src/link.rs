@@ -125,13 +125,13 @@ fn set(emulation: &mut Emulation, name: &str, value: &str) -> Result<(), String>
 
 /// The longest time of a link in nanoseconds: the ends must find each other within ten seconds, in
 /// a few round trips.
-const TIME_MOST_NS: f64 = 2e9;
+const TIME_MAX_NS: f64 = 2e9;
 
 /// `95ms`, `50us`, `1.5s`.
 fn time_ns(text: &str) -> Result<f64, String> {
     let units = [("ns", 1.0), ("us", 1e3), ("µs", 1e3), ("ms", 1e6), ("s", 1e9)];
     number(text, &units)
-        .filter(|ns| (0.0..=TIME_MOST_NS).contains(ns))
+        .filter(|ns| (0.0..=TIME_MAX_NS).contains(ns))
         .ok_or_else(|| format!("`{text}` is not a time of up to 2 s, such as 95ms or 50us"))
 }
 

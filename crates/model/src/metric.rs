@@ -354,7 +354,7 @@ impl Measured {
     pub fn suffices(&self, selection: Selection) -> bool {
         let least = match self.data {
             Data::Value(_) => 1,
-            _ => LEAST_SELECTED,
+            _ => MIN_SELECTED,
         };
         let selected = self.selected(selection);
         selected.iter().map(|(_, count)| count).sum::<u64>() >= least
@@ -362,7 +362,7 @@ impl Measured {
 }
 
 /// A launch needs at least this many samples in one state of the core for a median.
-pub const LEAST_SELECTED: u64 = 6;
+pub const MIN_SELECTED: u64 = 6;
 
 /// How an interval was made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

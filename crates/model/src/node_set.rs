@@ -4,7 +4,7 @@ use crate::harmless::beginning;
 use std::collections::BTreeMap;
 
 /// At most this many hosts are named by one set.
-const MOST_HOSTS: usize = 10_000;
+const MAX_HOSTS: usize = 10_000;
 /// At most this many characters are in the name of one host.
 const LONGEST_NAME: usize = 255;
 /// An error shows so many characters of what is wrong.
@@ -24,7 +24,7 @@ pub fn unfolded(set: &str) -> Result<Vec<String>, String> {
     });
     for name in names {
         hosts.extend(of_name(name.trim())?);
-        if hosts.len() > MOST_HOSTS {
+        if hosts.len() > MAX_HOSTS {
             return Err(too_many(set));
         }
     }
@@ -33,7 +33,7 @@ pub fn unfolded(set: &str) -> Result<Vec<String>, String> {
 
 fn too_many(set: &str) -> String {
     let set = beginning(set, SHOWN);
-    format!("`{set}` names more than {MOST_HOSTS} hosts")
+    format!("`{set}` names more than {MAX_HOSTS} hosts")
 }
 
 fn too_long(name: &str) -> String {
@@ -59,7 +59,7 @@ fn of_name(name: &str) -> Result<Vec<String>, String> {
         };
         let numbers =
             if inside.contains(':') { vec![format!("[{inside}]")] } else { numbers(inside)? };
-        if hosts.len() * numbers.len() > MOST_HOSTS {
+        if hosts.len() * numbers.len() > MAX_HOSTS {
             return Err(too_many(name));
         }
         let each = |host: &String| {
@@ -106,7 +106,7 @@ fn numbers(list: &str) -> Result<Vec<String>, String> {
         if first.len() > LONGEST_NAME {
             return Err(too_long(first));
         }
-        if to - from >= (MOST_HOSTS - all.len()) as u64 {
+        if to - from >= (MAX_HOSTS - all.len()) as u64 {
             return Err(too_many(&format!("[{list}]")));
         }
         let digits = if first.starts_with('0') { first.len() } else { 0 };

@@ -9,7 +9,7 @@ use serde_json::Value;
 /// The version of the file. Readers ignore unknown fields, and reject another version.
 pub const SCHEMA: u32 = 1;
 /// The longest file that is read, in bytes: a hundred cohorts of all rows.
-pub const MOST_BYTES: u64 = 64 << 20;
+pub const MAX_BYTES: u64 = 64 << 20;
 
 /// A learnt reference.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

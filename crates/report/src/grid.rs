@@ -16,7 +16,7 @@ pub enum Align {
 }
 
 /// A name is not broken into lines shorter than this.
-const LEAST_NAME: usize = 20;
+const MIN_NAME: usize = 20;
 
 /// On a page, a table has at most this many rows: a huge or hostile file may have more.
 const ROWS: usize = 3000;
@@ -122,7 +122,7 @@ impl Grid {
             let cells = self.rows.iter().map(|row| letters(&row[position].text));
             2 + cells.fold(letters(&self.columns[position].name), usize::max)
         });
-        width.saturating_sub(2 + widths.sum::<usize>()).max(LEAST_NAME)
+        width.saturating_sub(2 + widths.sum::<usize>()).max(MIN_NAME)
     }
 
     /// How many lines each row takes, if only what stands in column `name` has several.

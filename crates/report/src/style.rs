@@ -33,12 +33,12 @@ impl Style {
 
     /// A sentence. On a terminal it has at most as many lines as a reader takes in at a glance.
     pub(crate) fn cut(self, sentence: &str) -> String {
-        const MOST: usize = 2;
+        const MAX: usize = 2;
         let width = self.width.map(|width| width.saturating_sub(" …".len()));
         let wrapped = Style { width, ..self }.prose(sentence);
         let lines: Vec<&str> = wrapped.lines().collect();
-        match lines.get(..MOST) {
-            Some(first) if lines.len() > MOST => format!("{} …\n", first.join("\n")),
+        match lines.get(..MAX) {
+            Some(first) if lines.len() > MAX => format!("{} …\n", first.join("\n")),
             _ => wrapped,
         }
     }

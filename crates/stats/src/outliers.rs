@@ -40,7 +40,7 @@ pub struct Population {
 }
 
 /// Fewer members have no spread to be odd in.
-pub const LEAST_MEMBERS: usize = 5;
+pub const MIN_MEMBERS: usize = 5;
 
 /// The degrees of freedom from which the tails are chosen, the heaviest last.
 const DEGREES: [f64; 5] = [10.0, 6.0, 4.0, 3.0, 2.0];
@@ -50,9 +50,9 @@ const BELONG: f64 = 0.95;
 const MAY_BE_ODD: f64 = 1.5;
 
 impl Population {
-    /// The population of these members; `None` of fewer than [`LEAST_MEMBERS`].
+    /// The population of these members; `None` of fewer than [`MIN_MEMBERS`].
     pub fn of(members: &[Reading]) -> Option<Population> {
-        if members.len() < LEAST_MEMBERS {
+        if members.len() < MIN_MEMBERS {
             return None;
         }
         let values: Vec<f64> = members.iter().map(|member| member.value).collect();
@@ -119,7 +119,7 @@ const APART_ERRORS: f64 = 4.0;
 const PARTED_BY_CHANCE: f64 = 0.001;
 
 /// A value between two populations: in a gap that is wider than either of them, with at least a quarter of the
-/// members, and no fewer than [`LEAST_MEMBERS`], on each side. `None` if the members may be of one.
+/// members, and no fewer than [`MIN_MEMBERS`], on each side. `None` if the members may be of one.
 ///
 /// Where one population has a single peak, its values between the quartiles lie about as dense everywhere. So
 /// the share of their range that the widest gap takes is that of uniform spacings (R. Pyke, "Spacings", JRSS B
@@ -127,7 +127,7 @@ const PARTED_BY_CHANCE: f64 = 0.001;
 pub fn parting(members: &[Reading]) -> Option<f64> {
     let mut values: Vec<f64> = members.iter().map(|member| member.value).collect();
     values.sort_by(f64::total_cmp);
-    let least = values.len().div_ceil(4).max(LEAST_MEMBERS);
+    let least = values.len().div_ceil(4).max(MIN_MEMBERS);
     let gap = |at: usize| values[at] - values[at - 1];
     let places = least..=values.len().checked_sub(least)?;
     let at = places.max_by(|one, other| gap(*one).total_cmp(&gap(*other)))?;

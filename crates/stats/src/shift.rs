@@ -29,7 +29,7 @@ const RANKED: usize = 64;
 /// Siegmund's correction for sums that overshoot the limit.
 const OVERSHOOT: f64 = 1.166;
 /// From this many values on, the next is held against them.
-const LEAST: usize = 4;
+const MIN: usize = 4;
 
 /// A lasting shift, by positions in the sequence.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -159,7 +159,7 @@ impl Detector {
 
     /// A value that is no further off than counts, so that a spike does not widen the level.
     fn clipped(&self, value: f64, error: f64) -> f64 {
-        if self.level.count < LEAST {
+        if self.level.count < MIN {
             return value;
         }
         let t = self.level.students_t();
@@ -169,7 +169,7 @@ impl Detector {
 
     /// How far a value is off, in standard deviations of a normal distribution.
     fn deviation(&self, value: f64, error: f64) -> f64 {
-        if self.level.count < LEAST {
+        if self.level.count < MIN {
             return 0.0;
         }
         let t = self.level.students_t();

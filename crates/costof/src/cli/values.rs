@@ -6,7 +6,7 @@ use clap::builder::{
     TypedValueParser, ValueParser,
 };
 use clap::{Arg, ArgMatches, Args, Command, FromArgMatches};
-use costof_measure::schedule::{LEAST_LAUNCHES, MOST_LAUNCHES};
+use costof_measure::schedule::{MAX_LAUNCHES, MIN_LAUNCHES};
 use costof_model::axis::{Axis, AxisValue, Domain};
 use costof_model::unit::{parse_bytes, parse_count};
 use costof_probes::interactive;
@@ -107,7 +107,7 @@ pub(super) fn runs() -> impl TypedValueParser<Value = PathBuf> {
 
 /// How many launches of each point may be asked for.
 pub(super) fn launches() -> impl TypedValueParser<Value = u32> {
-    count(LEAST_LAUNCHES, MOST_LAUNCHES)
+    count(MIN_LAUNCHES, MAX_LAUNCHES)
 }
 
 /// A number of things, such as 10000 or 10k, within these bounds.
@@ -175,12 +175,10 @@ pub(super) fn time(text: &str) -> Result<Duration, String> {
 
 /// A token goes in one line, and on a command line.
 pub(crate) fn token(text: &str) -> Result<String, String> {
-    const MOST: usize = 256;
+    const MAX: usize = 256;
     match text.len() {
-        1..=MOST if text.bytes().all(|byte| byte.is_ascii_graphic()) => Ok(text.to_owned()),
-        _ => {
-            Err(format!("a token has 1 to {MOST} ASCII letters, digits and signs, without spaces"))
-        }
+        1..=MAX if text.bytes().all(|byte| byte.is_ascii_graphic()) => Ok(text.to_owned()),
+        _ => Err(format!("a token has 1 to {MAX} ASCII letters, digits and signs, without spaces")),
     }
 }
 

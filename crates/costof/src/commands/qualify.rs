@@ -16,7 +16,7 @@ use costof_measure::qualify::{Block, Qualification};
 use costof_measure::schedule::Precision;
 use costof_model::names::Names;
 use costof_model::qualified::{Qualified, Verdict};
-use costof_model::reference::{Cohort, MOST_BYTES, Reference, Row};
+use costof_model::reference::{Cohort, MAX_BYTES, Reference, Row};
 use costof_report::qualify as shown;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
@@ -44,7 +44,7 @@ pub(crate) fn run(table: &'static [&'static Probe], options: &QualifyOptions) ->
 }
 
 fn read(path: &Path, table: Table<'_>) -> Result<Reference, Error> {
-    let text = files::read_text(path, MOST_BYTES);
+    let text = files::read_text(path, MAX_BYTES);
     let text = text.context(format_args!("cannot read {}", path.display()))?;
     let mut reference = Reference::read(text.as_bytes()).context(path.display())?;
     Names::new(table.iter().map(|probe| &*probe.info)).apply_to_reference(&mut reference);

@@ -18,7 +18,7 @@ const NAMED: usize = 2;
 const HEADINGS: [&str; 6] = ["run", "began (UTC)", "points", "host", "probes", "file"];
 
 /// The names of the probes are not broken into lines shorter than this.
-const LEAST_NAMES: usize = 24;
+const MIN_NAMES: usize = 24;
 
 pub(crate) fn run(table: Table<'_>, options: &RunsOptions) -> Done {
     let files = history::all();
@@ -56,7 +56,7 @@ fn narrow(rows: Vec<[String; 6]>, columns: usize) -> String {
     let room = columns.saturating_sub((0..4).map(width).sum::<usize>() + 2);
     let folder = history::folder().unwrap_or_default();
     let narrow = |[number, began, points, host, probes, file]: [String; 6]| {
-        let mut names = wrapped(room.max(LEAST_NAMES), &probes, "");
+        let mut names = wrapped(room.max(MIN_NAMES), &probes, "");
         if Path::new(&file).parent() != Some(&folder) {
             names += &short(Path::new(&file));
         }

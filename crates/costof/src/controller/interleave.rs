@@ -4,7 +4,7 @@ use super::revisit::Revisited;
 use super::{Controller, pulse};
 use crate::error::Error;
 use crate::machine;
-use costof_measure::schedule::{self, LEAST_LAUNCHES};
+use costof_measure::schedule::{self, MIN_LAUNCHES};
 
 /// Measures both runs, launch by launch, in groups of four launches, two for each run. Returns early if the
 /// user interrupts.
@@ -14,7 +14,7 @@ use costof_measure::schedule::{self, LEAST_LAUNCHES};
 pub(crate) fn execute(sides: &mut [Controller<'_>; 2]) -> Result<(), Error> {
     let seed = sides[0].run().run.seed;
     let wanted = sides[0].launches_wanted();
-    let least = schedule::paired(LEAST_LAUNCHES.min(wanted), wanted) / 2;
+    let least = schedule::paired(MIN_LAUNCHES.min(wanted), wanted) / 2;
     for level in 0..=sides[0].last_level() {
         let blocks = sides[0].begin(level)?;
         sides[1].begin(level)?;
@@ -80,7 +80,7 @@ fn pair(sides: &mut [Controller<'_>], block: usize, launch: u32, of: u32) -> Res
         // more.
         let is_alone = sides[1 - side].block(block).points_left().is_empty();
         let launches = sides[side].block(block).useful().count();
-        if is_alone && launches >= LEAST_LAUNCHES as usize {
+        if is_alone && launches >= MIN_LAUNCHES as usize {
             sides[side].progress.launched();
         } else {
             sides[side].launch(block, launch, of)?;

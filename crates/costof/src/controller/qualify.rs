@@ -4,7 +4,7 @@ use super::Controller;
 use crate::error::Error;
 use costof_measure::estimate;
 use costof_measure::qualify::{Block, Qualification};
-use costof_measure::schedule::LEAST_LAUNCHES;
+use costof_measure::schedule::MIN_LAUNCHES;
 use costof_model::point::Point;
 use std::time::{Duration, Instant};
 
@@ -21,7 +21,7 @@ pub(crate) fn execute(
     let began = Instant::now();
     let rows = rows_of(controller, qualification);
     let mut ended: Vec<Option<Instant>> = vec![None; rows.len()];
-    let expected = vec![LEAST_LAUNCHES; rows.len()];
+    let expected = vec![MIN_LAUNCHES; rows.len()];
     controller.progress.expect(&expected);
     loop {
         let blocks = open(controller, &rows, &ended);

@@ -5,7 +5,7 @@ use super::Controller;
 use crate::error::Error;
 use crate::history;
 use crate::plan::cost::Cost;
-use costof_measure::schedule::{self, LEAST_LAUNCHES, Precision};
+use costof_measure::schedule::{self, MIN_LAUNCHES, Precision};
 use costof_measure::{estimate, shared_ratio};
 use costof_model::Text;
 use costof_model::facts::CpuSet;
@@ -24,7 +24,7 @@ const ALONE_MAX: u32 = 20;
 /// Additional launches take what is left of the announced time, or this share of it if that is more,
 const TIME_SHARE: f64 = 0.1;
 /// and at least this long.
-const TIME_LEAST: Duration = Duration::from_secs(1);
+const TIME_MIN: Duration = Duration::from_secs(1);
 /// After a launch in vain, nothing is measured for this part of the time that is left: the neighbour of a core stays
 /// for seconds.
 const WAIT_PART: u32 = 16;
@@ -349,7 +349,7 @@ impl Controller<'_> {
             (None, Some(_)) => Default::default(),
             (None, None) => {
                 let announced = Cost::new(self.table, plan, self.precision).time;
-                (announced, announced.mul_f64(TIME_SHARE).max(TIME_LEAST))
+                (announced, announced.mul_f64(TIME_SHARE).max(TIME_MIN))
             }
         };
         let until_alone = Duration::from_nanos(plan.until_alone_ns.unwrap_or(0));
@@ -403,7 +403,7 @@ impl Controller<'_> {
             .iter()
             .all(|launch| shares_a_core(launch, cores, |role| !are_two || leading(role)));
         // The threads of such a launch are each other's neighbours: if none was alone so far, none will be.
-        let is_open = |lacking: &u32| *lacking > 0 && !(share_a_core && *lacking >= LEAST_LAUNCHES);
+        let is_open = |lacking: &u32| *lacking > 0 && !(share_a_core && *lacking >= MIN_LAUNCHES);
         let alone: Vec<u32> = alone.filter(is_open).collect();
         Lack {
             lost: visits < state.lost() && !is_over,

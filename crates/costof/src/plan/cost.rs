@@ -110,11 +110,11 @@ pub(crate) fn fit(
     let (mut free, stay): (Vec<usize>, Vec<usize>) =
         (0..times.len()).partition(|at| is_free(&plan.blocks[*at]));
     let stay: Duration = stay.iter().map(|at| times[*at]).sum();
-    let most = budget.max(stay * schedule::LEAST_LAUNCHES + budget / 4);
+    let most = budget.max(stay * schedule::MIN_LAUNCHES + budget / 4);
     // The one that takes longest last.
     free.sort_by_key(|at| times[*at] / plan.blocks[*at].points.len() as u32);
     let mut left_out = BTreeSet::new();
-    while once * schedule::LEAST_LAUNCHES > most && left_out.len() + 1 < times.len() {
+    while once * schedule::MIN_LAUNCHES > most && left_out.len() + 1 < times.len() {
         let Some(longest) = free.pop() else {
             break;
         };
@@ -128,8 +128,8 @@ pub(crate) fn fit(
         .max_by_key(|at| times[*at])
     {
         let all = plan.blocks[longest].points.len();
-        let over = (once * schedule::LEAST_LAUNCHES).saturating_sub(most).as_secs_f64();
-        let each = (times[longest] * schedule::LEAST_LAUNCHES).as_secs_f64() / all as f64;
+        let over = (once * schedule::MIN_LAUNCHES).saturating_sub(most).as_secs_f64();
+        let each = (times[longest] * schedule::MIN_LAUNCHES).as_secs_f64() / all as f64;
         let less = ((over / each).ceil() as usize).min(all - 1);
         plan.blocks[longest].points.truncate(all - less);
         points += less;
@@ -223,12 +223,12 @@ impl Cost {
         // Past the budget that the user has set, no launch begins.
         let least = match plan.budget_ns {
             Some(_) => Duration::ZERO,
-            None => once * schedule::LEAST_LAUNCHES,
+            None => once * schedule::MIN_LAUNCHES,
         };
         let why = match more_time(table, plan, precision).as_slice() {
             _ if plan.launches.is_some() || plan.budget_ns.is_some() => String::new(),
             _ if least > budget => {
-                format!(": {} launches of each take that long", schedule::LEAST_LAUNCHES)
+                format!(": {} launches of each take that long", schedule::MIN_LAUNCHES)
             }
             more if least > precision.budget() => {
                 let more = more.iter().map(|(id, time)| {
@@ -263,7 +263,7 @@ impl Cost {
         self.time = if self.once * self.launches <= self.budget {
             self.once * paired
         } else {
-            self.budget.max(self.once * schedule::LEAST_PAIRED)
+            self.budget.max(self.once * schedule::MIN_PAIRED)
         };
         self.launches = paired;
         self

@@ -12,9 +12,9 @@ use std::path::Path;
 use toml::Spanned;
 
 /// The longest name of a project, a probe, an axis or a word.
-const NAME_MOST_CHARS: usize = 40;
+const NAME_MAX_CHARS: usize = 40;
 /// The most probes of a project, and values of an axis.
-const MOST: usize = 1000;
+const MAX: usize = 1000;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -110,8 +110,8 @@ pub(super) fn read(
         let what = "is the name of a group of costof's own probes: choose another name";
         return Err(reader.wrong(&project, &format!("`{}` {what}", project.get_ref())));
     }
-    if read.probes.len() > MOST {
-        return Err(format!("{place}: it has more than {MOST} probes"));
+    if read.probes.len() > MAX {
+        return Err(format!("{place}: it has more than {MAX} probes"));
     }
     let mut names = BTreeSet::new();
     let mut own = Vec::new();
@@ -149,7 +149,7 @@ impl Reader<'_> {
         let text = name.get_ref();
         let may_have = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
         let is_name = text.starts_with(|c: char| c.is_ascii_lowercase())
-            && text.len() <= NAME_MOST_CHARS
+            && text.len() <= NAME_MAX_CHARS
             && text.chars().all(may_have);
         match is_name {
             true => Ok(()),
@@ -158,7 +158,7 @@ impl Reader<'_> {
                 &format!(
                     "`{text}` cannot be the name of {of}: it takes a small letter, and up to {} small letters, digits or \
                      underscores",
-                    NAME_MOST_CHARS - 1
+                    NAME_MAX_CHARS - 1
                 ),
             )),
         }
@@ -184,8 +184,8 @@ impl Reader<'_> {
             return Err(self.wrong(&entry.name, &what));
         }
         let values = entry.values.get_ref();
-        if values.is_empty() || values.len() > MOST {
-            let what = format!("axis `{name}` takes 1 to {MOST} values");
+        if values.is_empty() || values.len() > MAX {
+            let what = format!("axis `{name}` takes 1 to {MAX} values");
             return Err(self.wrong(&entry.values, &what));
         }
         let is_number = |value: &Value| matches!(value, Value::Number(_));
@@ -243,7 +243,7 @@ impl Reader<'_> {
                 &entry.values,
                 &format!(
                     "the value `{word}` is none: it takes letters, digits and `.`, `-` or `_`, at most \
-                     {NAME_MOST_CHARS}"
+                     {NAME_MAX_CHARS}"
                 ),
             )),
             Value::Number(number) => Ok(number.to_string()),
@@ -342,7 +342,7 @@ impl Reader<'_> {
 
 fn is_word(text: &str) -> bool {
     let may_have = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
-    !text.is_empty() && text.len() <= NAME_MOST_CHARS && text.chars().all(may_have)
+    !text.is_empty() && text.len() <= NAME_MAX_CHARS && text.chars().all(may_have)
 }
 
 fn is_symbol(text: &str) -> bool {

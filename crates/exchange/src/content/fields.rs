@@ -7,7 +7,7 @@ const WORD_BYTES: usize = 8;
 /// Messages of which one word is compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shape {
-    /// Bytes of a message, [`MESSAGE_LEAST_BYTES`](crate::pattern::flow::MESSAGE_LEAST_BYTES) or more.
+    /// Bytes of a message, [`MESSAGE_MIN_BYTES`](crate::pattern::flow::MESSAGE_MIN_BYTES) or more.
     pub size: usize,
     /// How many different messages there are; after the last, the first is sent again.
     pub count: usize,

@@ -41,12 +41,12 @@ use costof_os::memory::fields::{self, Messages};
 use costof_os::net::field_sender::{FieldSender, Primitive};
 use costof_os::net::segments;
 use costof_os::net::sink::{self, Acknowledger};
-use costof_os::net::socket::{DATAGRAM_MOST_BYTES, receive_within};
+use costof_os::net::socket::{DATAGRAM_MAX_BYTES, receive_within};
 
 /// The smallest message: a word of eight bytes for each of eight fields. Datagrams with the token are shorter.
-pub const MESSAGE_LEAST_BYTES: usize = 64;
+pub const MESSAGE_MIN_BYTES: usize = 64;
 /// The largest message.
-pub const MESSAGE_MOST_BYTES: usize = 64 << 20;
+pub const MESSAGE_MAX_BYTES: usize = 64 << 20;
 
 /// The length of a request for messages.
 pub const REQUEST_BYTES: usize = 64;
@@ -121,11 +121,11 @@ pub fn call_with_blocks(
     control: Option<&str>,
     token: &[u8],
 ) -> io::Result<Vec<Sender<Block>>> {
-    let most = if over.is_datagrams() { DATAGRAM_MOST_BYTES } else { MESSAGE_MOST_BYTES };
-    if !(MESSAGE_LEAST_BYTES..=most).contains(&size) {
+    let most = if over.is_datagrams() { DATAGRAM_MAX_BYTES } else { MESSAGE_MAX_BYTES };
+    if !(MESSAGE_MIN_BYTES..=most).contains(&size) {
         return Err(io::Error::new(
             ErrorKind::InvalidInput,
-            format!("a block has {MESSAGE_LEAST_BYTES} to {most} bytes, not {size}"),
+            format!("a block has {MESSAGE_MIN_BYTES} to {most} bytes, not {size}"),
         ));
     }
     let flows = rendezvous::connect_by(over, address, flows, control, token)?;

@@ -11,12 +11,12 @@ use rudp::study::{Receiver, Sender};
 
 use super::stamped::{Stamped, Stamps};
 use super::{Channel, IDLE_TIMEOUT, TryReceive, message};
-use costof_os::net::socket::DATAGRAM_MOST_BYTES;
+use costof_os::net::socket::DATAGRAM_MAX_BYTES;
 
 /// Bytes of the sequence number before a request's data, and of an acknowledgement.
 pub const SEQUENCE_NUMBER_BYTES: usize = 8;
 /// The longest message, which one datagram holds.
-pub const MAX_MESSAGE_BYTES: usize = DATAGRAM_MOST_BYTES - SEQUENCE_NUMBER_BYTES;
+pub const MAX_MESSAGE_BYTES: usize = DATAGRAM_MAX_BYTES - SEQUENCE_NUMBER_BYTES;
 /// Closer to a retransmission than this, a waiting client spins: a wait in the kernel may take that long.
 const MIN_WAIT: Duration = Duration::from_millis(60);
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use costof_measure::schedule::{
-    Counted, LEAST_LAUNCHES, Precision, launch_counts, order, round_order,
+    Counted, MIN_LAUNCHES, Precision, launch_counts, order, round_order,
 };
 use costof_stats::median;
 use fastrand::Rng;
@@ -175,7 +175,7 @@ pub(crate) fn run(seed: u64, blocks: &[Block], precision: Precision) -> Run {
     let mut now = RUN_S;
     let mut spent = vec![0.0; blocks.len()];
     let mut launch_times = vec![Vec::new(); blocks.len()];
-    for launch in 0..LEAST_LAUNCHES {
+    for launch in 0..MIN_LAUNCHES {
         for block in round_order(seed, launch, blocks.len()) {
             let seconds = blocks[block].launch_s(&mut random, precision);
             spent[block] += seconds;
@@ -185,13 +185,13 @@ pub(crate) fn run(seed: u64, blocks: &[Block], precision: Precision) -> Run {
     }
     let left = precision.budget().saturating_sub(Duration::from_secs_f64(now));
     let counted = spent.into_iter().map(|seconds| Counted {
-        launch: Duration::from_secs_f64(seconds / f64::from(LEAST_LAUNCHES)),
+        launch: Duration::from_secs_f64(seconds / f64::from(MIN_LAUNCHES)),
         points: 1,
-        done: LEAST_LAUNCHES,
+        done: MIN_LAUNCHES,
     });
     let counts = launch_counts(&counted.collect::<Vec<_>>(), left, precision);
-    for (block, launch) in order(seed, &counts, LEAST_LAUNCHES) {
-        if launch >= LEAST_LAUNCHES {
+    for (block, launch) in order(seed, &counts, MIN_LAUNCHES) {
+        if launch >= MIN_LAUNCHES {
             launch_times[block].push(now);
             now += blocks[block].launch_s(&mut random, precision);
         }

@@ -3,7 +3,7 @@
 use crate::distance::is_alike;
 use crate::estimate::{core_of, launch_medians};
 use crate::gauge::ALONE;
-use crate::schedule::LEAST_LAUNCHES;
+use crate::schedule::MIN_LAUNCHES;
 use costof_model::metric::{CoreShare, Selection};
 use costof_model::noise::MEASURED;
 use costof_model::rows::LaunchPoint;
@@ -62,7 +62,7 @@ pub(super) fn common(
     let is_mostly_alone = |core: &CoreShare| core.alone >= MOSTLY_ALONE;
     let both_give = |selection| {
         let given = |side: &Vec<_>| launch_medians(side, metric, selection).len();
-        launches.iter().all(|side| given(side) >= LEAST_LAUNCHES as usize)
+        launches.iter().all(|side| given(side) >= MIN_LAUNCHES as usize)
     };
     if selections == [Selection::Alone; 2] {
         return Ok((Selection::Alone, false));

@@ -1,6 +1,6 @@
 //! Judges each row among all of them.
 
-use super::LEAST;
+use super::MIN;
 use crate::schedule::Precision;
 use costof_model::comparison::{Cause, Compared, Verdict};
 use costof_model::unit::Better;
@@ -67,7 +67,7 @@ fn contradicts(row: &Compared) -> bool {
 /// Whether cycles changed only because the clock did, and the displayed times hardly: something else than the core's clock
 /// decides them, such as memory.
 fn stands_still(row: &Compared) -> bool {
-    let has_moved = |(before, after): (f64, f64)| (after / before).ln().abs() > LEAST.ln();
+    let has_moved = |(before, after): (f64, f64)| (after / before).ln().abs() > MIN.ln();
     let times = (row.after.0 / row.before.0).ln();
     row.clocks.is_some_and(has_moved) && times / row.ratio.ln() < HALF
 }
@@ -75,7 +75,7 @@ fn stands_still(row: &Compared) -> bool {
 /// The smallest change that would have been found, as a share.
 fn visible(difference: &Difference, confidence: f64) -> f64 {
     let least = difference.visible(confidence, OFTEN);
-    least.map_or(f64::NAN, |least| (least + LEAST.ln()).exp_m1())
+    least.map_or(f64::NAN, |least| (least + MIN.ln()).exp_m1())
 }
 
 /// The verdict of a row in which no change was found: that no change matters, or why it is unknown.

@@ -1,6 +1,6 @@
 //! One metric of a point over its launches: which samples its estimate uses, and the estimate.
 
-use crate::schedule::LEAST_LAUNCHES;
+use crate::schedule::MIN_LAUNCHES;
 use costof_model::metric::{
     CoreShare, CoreState, Data, Estimate, IntervalKind, Measured, MetricInfo, Mode, Percentile,
     Selection,
@@ -30,7 +30,7 @@ pub(super) fn measured<'a>(
 /// launches have enough of them; otherwise those that shared it, on the same condition; otherwise
 /// all. Times do not influence the choice.
 pub(crate) fn selection(launches: &[&Measured]) -> Selection {
-    let wanted = launches.len().min(LEAST_LAUNCHES as usize);
+    let wanted = launches.len().min(MIN_LAUNCHES as usize);
     let suffices = |selection: Selection| {
         let sufficient = launches.iter().filter(|launch| launch.suffices(selection));
         sufficient.count() >= wanted

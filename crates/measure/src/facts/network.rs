@@ -18,7 +18,7 @@ const OFFLOADS: &str = "\
 
 /// At most this many devices are queried: each `ethtool` takes about a millisecond, and a machine
 /// with hundreds of container links does not need all of them.
-const ASKED_DEVICES_MOST: usize = 8;
+const ASKED_DEVICES_MAX: usize = 8;
 
 /// The devices of this network namespace.
 pub(super) fn devices(root: &Folder) -> Vec<NetworkDevice> {
@@ -30,7 +30,7 @@ pub(super) fn devices(root: &Folder) -> Vec<NetworkDevice> {
             add_link_details(&mut devices, &json);
         }
         let up = devices.iter_mut().filter(|device| device.state.as_deref() != Some("down"));
-        for device in up.take(ASKED_DEVICES_MOST) {
+        for device in up.take(ASKED_DEVICES_MAX) {
             let Some(text) = output(root, "ethtool", &["-k", &device.name]) else {
                 break;
             };

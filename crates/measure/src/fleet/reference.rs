@@ -13,7 +13,7 @@ use costof_model::reference::{Cohort, Reference, Row, SCHEMA};
 use costof_model::rows::MetricOfPoint;
 use costof_model::run_file::Run;
 use costof_stats::median;
-use costof_stats::outliers::{LEAST_MEMBERS, Population, Reading};
+use costof_stats::outliers::{MIN_MEMBERS, Population, Reading};
 use std::collections::BTreeMap;
 
 /// At most this many cohorts are listed, and so much of a fact, in characters.
@@ -42,7 +42,7 @@ pub fn reference(runs: &[Run], by: &[&str]) -> Reference {
 
 /// `None` of too few hosts.
 fn row(of: &rows::OfHosts<'_>) -> Option<Row> {
-    if of.runs.len() < LEAST_MEMBERS {
+    if of.runs.len() < MIN_MEMBERS {
         return None;
     }
     let runs = || of.runs.values().flatten();

@@ -24,7 +24,7 @@ const BATCHES_MAX: usize = 4096;
 const SETTLING_PART: u64 = 64;
 /// If a batch has fewer operations than that, but at least this many, one operation runs before it.
 /// The first operation after a pause took 1.4 times as long if it wakes another thread.
-const SETTLED_LEAST: u64 = 3;
+const SETTLED_MIN: u64 = 3;
 
 impl Meter<'_> {
     /// Sizes, warms up and measures batches of an operation.
@@ -180,7 +180,7 @@ impl Meter<'_> {
     fn settle(&self, operations: u64, operation: &mut Batched<'_>) -> u64 {
         let (runs, part) = match operations {
             SETTLING_PART.. => (operation.settling_runs, operations / SETTLING_PART),
-            SETTLED_LEAST.. => (operation.settling_runs.min(1), 1),
+            SETTLED_MIN.. => (operation.settling_runs.min(1), 1),
             _ => return 0,
         };
         for _ in 0..runs {

@@ -31,7 +31,7 @@ const WAITING_PART: u64 = 4;
 const HIDDEN_MAX: f64 = 0.2;
 /// Nor does any if fewer than this share of those that began alone also ended alone. Then the times
 /// that the core is alone are too short even to show when a visit ends.
-const STAYED_LEAST: f64 = 0.1;
+const SHARE_STAYED_MIN: f64 = 0.1;
 /// A reading above this many times the floor was interrupted, and shows no visit.
 const INTERRUPTED: f64 = 2.5;
 
@@ -81,7 +81,7 @@ impl SeenVisits {
         // For each visit that is seen, because it lasted until the batch's end, so many are not.
         let unseen = f64::from(self.begun) * returned / (1.0 - returned);
         let [began, stayed] = [self.began, self.stayed].map(f64::from);
-        unseen > HIDDEN_MAX * stayed || stayed < STAYED_LEAST * began
+        unseen > HIDDEN_MAX * stayed || stayed < SHARE_STAYED_MIN * began
     }
 }
 

@@ -17,7 +17,7 @@ const LATENCY_MAX_NS: u64 = 600_000_000_000;
 /// Operations from this time on, in picoseconds, are few: a launch takes long for a thousand of them.
 const SLOW_PS: u64 = 1_000_000_000;
 /// As long as there are no more than these, and all of them are slow, they are kept as they are.
-const EXACT_MOST: usize = 1000;
+const EXACT_MAX: usize = 1000;
 
 /// Single operations in picoseconds: a few slow ones as they are, others to three digits. The histogram
 /// grows with the longest one, since all of its memory is written: after a fork, the kernel would copy
@@ -112,7 +112,7 @@ impl Latencies {
 
     fn record(&mut self, picoseconds: u64) {
         let is_slow = picoseconds >= SLOW_PS && self.buckets.is_empty();
-        if is_slow && self.exact.len() < EXACT_MOST {
+        if is_slow && self.exact.len() < EXACT_MAX {
             self.exact.push(picoseconds);
             return;
         }

@@ -15,7 +15,7 @@ use std::io::ErrorKind;
 use std::path::Path;
 
 /// The time that some number of operations must reach, nanoseconds.
-const LEAST_NS: f64 = 10_000.0;
+const MIN_NS: f64 = 10_000.0;
 
 /// The largest share of the CPU time that other threads of the library may use: a runtime has some of its own.
 const OTHER_THREADS_MAX: f64 = 0.05;
@@ -143,7 +143,7 @@ impl Role for FunctionRole {
             call(n);
             Ok(())
         };
-        let n = check_it_takes_time(meter, &self.name, LEAST_NS, &mut checked)?;
+        let n = check_it_takes_time(meter, &self.name, MIN_NS, &mut checked)?;
         check_it_grows(meter, &self.name, n, checked)?;
         let before = CpuTime::now();
         meter.repeatable(COST, call);

@@ -20,7 +20,7 @@ pub(super) const ROUND_TRIPS_PER_BATCH: u32 = 100;
 /// How many round trips are measured, after a tenth as many to warm up.
 const ROUND_TRIPS: usize = 100;
 /// What is left of a batch at least, after a round trip that chance made long.
-const LEAST_NS: f64 = 0.001;
+const MIN_NS: f64 = 0.001;
 
 pub(super) struct ProgramRole {
     own: &'static OwnProbe,
@@ -148,7 +148,7 @@ pub(super) fn derive(_: &Point, reports: Vec<Report>) -> Report {
     for metric in &mut report.metrics {
         if let Data::Samples(samples) = &mut metric.data {
             for (_, ns) in samples {
-                *ns = (*ns - round_trip_ns).max(LEAST_NS);
+                *ns = (*ns - round_trip_ns).max(MIN_NS);
             }
         }
     }

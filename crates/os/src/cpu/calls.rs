@@ -54,7 +54,7 @@ impl ArgumentKind {
 }
 
 /// The largest number of arguments that [`call`] knows.
-pub const MOST_ARGUMENTS: u8 = 7;
+pub const MAX_ARGUMENTS: u8 = 7;
 
 /// Chooses the callee of a module by the number of its arguments, and calls it `n` times.
 macro_rules! calls {
@@ -70,7 +70,7 @@ macro_rules! calls {
             5 => repeat($n, || $callees::of_5($a, $b, $c, $d, $e)),
             6 => repeat($n, || $callees::of_6($a, $b, $c, $d, $e, $f)),
             7 => repeat($n, || $callees::of_7($a, $b, $c, $d, $e, $f, $g)),
-            more => panic!("at most {MOST_ARGUMENTS} arguments, not {more}"),
+            more => panic!("at most {MAX_ARGUMENTS} arguments, not {more}"),
         }
     };
 }
@@ -83,7 +83,7 @@ macro_rules! calls {
 ///
 /// # Panics
 ///
-/// If `arguments` exceeds [`MOST_ARGUMENTS`].
+/// If `arguments` exceeds [`MAX_ARGUMENTS`].
 pub fn call(kind: ArgumentKind, arguments: u8, n: u64) -> u64 {
     // Unknown to the optimiser, so that each call copies them, as from a variable.
     let [a, b, c, d, e, f, g] =
@@ -320,7 +320,7 @@ mod tests {
     #[test]
     fn every_argument_arrives() {
         for kind in ArgumentKind::ALL {
-            for arguments in 0..=MOST_ARGUMENTS {
+            for arguments in 0..=MAX_ARGUMENTS {
                 let sum = u64::from(arguments) * (u64::from(arguments) + 1) / 2;
                 for n in [1, 7, 8, 1_000] {
                     assert_eq!(call(kind, arguments, n), sum, "{kind:?} {arguments} {n}");

@@ -54,14 +54,14 @@ pub struct Exchange {
     pub over: Over,
     /// How they wait for it.
     pub wait: Wait,
-    /// Bytes of the message that carries the token, from 1 to [`MOST_BYTES`]; an eventfd always has 8.
+    /// Bytes of the message that carries the token, from 1 to [`MAX_BYTES`]; an eventfd always has 8.
     pub size: usize,
     /// The partner's CPU.
     pub cpu: usize,
 }
 
 /// The longest message: what a pipe holds, so that a write never waits for room.
-pub const MOST_BYTES: usize = 65536;
+pub const MAX_BYTES: usize = 65536;
 
 /// Offsets in the shared memory: the partner's status, the word in a cache line of its own, the
 /// message.
@@ -82,8 +82,8 @@ impl Channel {
     /// Opens a channel for such an exchange.
     pub(crate) fn open(exchange: &Exchange) -> io::Result<Self> {
         let size = exchange.size;
-        if size == 0 || size > MOST_BYTES {
-            return Err(invalid(format!("a message has 1 to {MOST_BYTES} bytes, not {size}")));
+        if size == 0 || size > MAX_BYTES {
+            return Err(invalid(format!("a message has 1 to {MAX_BYTES} bytes, not {size}")));
         }
         // A write to an eventfd adds to its number, which is zero at that time, and a read returns and clears
         // it: so eight bytes come out as they went in.
@@ -98,7 +98,7 @@ impl Channel {
             ours,
             theirs,
             messages: [vec![0; size], vec![0; size]],
-            memory: SharedMemory::map(MESSAGE_AT + MOST_BYTES)?,
+            memory: SharedMemory::map(MESSAGE_AT + MAX_BYTES)?,
         })
     }
 

@@ -31,7 +31,7 @@ pub enum Through {
 }
 
 /// The longest message.
-pub const MOST_BYTES: usize = 64 << 20;
+pub const MAX_BYTES: usize = 64 << 20;
 
 /// The size of the ring, in bytes: it fits into the second-level cache of most CPUs.
 pub const RING_BYTES: usize = 256 << 10;
@@ -87,15 +87,15 @@ struct Drain {
 
 impl Flow {
     /// Sets up the channel and forks a receiver on CPU `cpu`; `shares` means that the calling thread runs
-    /// there too. A message has `size` bytes, from 1 to [`MOST_BYTES`].
+    /// there too. A message has `size` bytes, from 1 to [`MAX_BYTES`].
     ///
     /// # Errors
     ///
     /// `InvalidInput` for a size that does not fit; otherwise those of setting up the channel, of fork(2) and
     /// of sched_setaffinity(2).
     pub fn start(through: Through, size: usize, cpu: usize, shares: bool) -> io::Result<Self> {
-        if size == 0 || size > MOST_BYTES {
-            return Err(invalid(format!("a message has 1 to {MOST_BYTES} bytes, not {size}")));
+        if size == 0 || size > MAX_BYTES {
+            return Err(invalid(format!("a message has 1 to {MAX_BYTES} bytes, not {size}")));
         }
         let memory = SharedMemory::map(RING_AT + RING_BYTES)?;
         let (ours, theirs): (Option<OwnedFd>, Option<OwnedFd>) = match through {
@@ -341,7 +341,7 @@ mod tests {
 
     #[test]
     fn what_does_not_fit_is_refused() {
-        for (size, cpu) in [(0, 0), (MOST_BYTES + 1, 0), (1, 60_000)] {
+        for (size, cpu) in [(0, 0), (MAX_BYTES + 1, 0), (1, 60_000)] {
             let refused = Flow::start(Through::Pipe, size, cpu, false);
             let error = refused.map(drop).unwrap_err();
             assert_eq!(error.kind(), io::ErrorKind::InvalidInput);

@@ -14,7 +14,7 @@
 use std::io;
 use std::os::fd::{AsRawFd, RawFd};
 
-pub use super::channel::{Between, Exchange, MOST_BYTES, Over, Wait};
+pub use super::channel::{Between, Exchange, MAX_BYTES, Over, Wait};
 use super::channel::{Carrier, Carry, Channel, with};
 use crate::sched::partner::{Duty, Partner, Status};
 use crate::sched::usage;
@@ -202,7 +202,7 @@ mod tests {
         });
         let all =
             all.flat_map(|all| [Wait::Block, Wait::Spin].map(|wait| Exchange { wait, ..all }));
-        all.flat_map(move |all| [1, 64, 4096, MOST_BYTES].map(|size| Exchange { size, cpu, ..all }))
+        all.flat_map(move |all| [1, 64, 4096, MAX_BYTES].map(|size| Exchange { size, cpu, ..all }))
     }
 
     #[test]
@@ -262,7 +262,7 @@ mod tests {
 
     #[test]
     fn what_does_not_fit_is_refused() {
-        for (size, cpu) in [(0, 0), (MOST_BYTES + 1, 0), (1, 60_000), (1, usize::MAX)] {
+        for (size, cpu) in [(0, 0), (MAX_BYTES + 1, 0), (1, 60_000), (1, usize::MAX)] {
             for between in [Between::Processes, Between::Threads] {
                 let exchange = exchange(between, Over::Pipe);
                 let refused = Leader::start(&Exchange { size, cpu, ..exchange });

@@ -20,7 +20,7 @@ use crate::memory::copies::step_through;
 const LINE_BYTES: usize = 64;
 /// How many lines are read at most. A larger array is sampled, because reading all of it would take
 /// longer than the work.
-const READ_MOST: usize = 1 << 15;
+const READ_MAX: usize = 1 << 15;
 /// How often an array is read to fill its cache. Caches do not always evict the oldest line first,
 /// so one pass leaves a part of the array outside.
 const PASSES: usize = 8;
@@ -55,7 +55,7 @@ impl Victim {
             let next = (number + step) % lines * LINE_BYTES;
             line[..size_of::<usize>()].copy_from_slice(&next.to_ne_bytes());
         }
-        let read = lines.min(READ_MOST);
+        let read = lines.min(READ_MAX);
         Ok(Self { arena, lines, read })
     }
 

@@ -15,7 +15,7 @@ use crate::memory::message::concatenate;
 use crate::system_call::invalid;
 
 /// How many fields a message may have: Linux takes 1,024 entries at once (`IOV_MAX`).
-pub const FIELDS_MOST: usize = 128;
+pub const FIELDS_MAX: usize = 128;
 /// Fields begin at a cache line, with one line between them, like the one in which an allocator keeps its
 /// data.
 const LINE_BYTES: usize = 64;
@@ -47,7 +47,7 @@ impl Messages {
     ///
     /// # Errors
     ///
-    /// `InvalidInput` for no message or no field, more fields than [`FIELDS_MOST`] or than there are
+    /// `InvalidInput` for no message or no field, more fields than [`FIELDS_MAX`] or than there are
     /// bytes; those of [`Arena::map`] and [`Arena::populate`].
     ///
     /// # Panics
@@ -58,7 +58,7 @@ impl Messages {
         pages: PageSize,
         shuffle: &mut dyn FnMut(&mut [usize]),
     ) -> io::Result<Self> {
-        if count == 0 || fields == 0 || fields > FIELDS_MOST || size < fields {
+        if count == 0 || fields == 0 || fields > FIELDS_MAX || size < fields {
             return Err(invalid(format!("no {count} messages of {size} bytes in {fields} fields")));
         }
         let bytes = memory_bytes(count, size, fields).ok_or(ErrorKind::InvalidInput)?;
@@ -248,7 +248,7 @@ mod tests {
 
     #[test]
     fn what_is_no_message_is_refused() {
-        for shape in [(0, 64, 8), (1, 64, 0), (1, 7, 8), (1, 4096, FIELDS_MOST + 1)] {
+        for shape in [(0, 64, 8), (1, 64, 0), (1, 7, 8), (1, 4096, FIELDS_MAX + 1)] {
             assert!(Messages::new(shape, PageSize::Base, &mut |_| {}).is_err());
         }
     }

@@ -11,7 +11,7 @@ use crate::net::socket_option;
 use crate::system_call::check;
 
 /// The largest share: retransmission needs some packets to arrive.
-pub const MOST: f64 = 0.9;
+pub const MAX: f64 = 0.9;
 
 /// Where a filter reads a random number: `SKF_AD_OFF` and `SKF_AD_RANDOM`.
 const RANDOM: u32 = (-0x1000_i32 + 56) as u32;
@@ -24,9 +24,9 @@ const RETURN: u16 = 0x06;
 ///
 /// # Errors
 ///
-/// Those of setsockopt(2); `InvalidInput` for a share outside of 0 to [`MOST`].
+/// Those of setsockopt(2); `InvalidInput` for a share outside of 0 to [`MAX`].
 pub fn lose(socket: impl AsFd, share: f64) -> io::Result<()> {
-    if !(0.0..=MOST).contains(&share) {
+    if !(0.0..=MAX).contains(&share) {
         return Err(io::ErrorKind::InvalidInput.into());
     }
     let below = (share * 2_f64.powi(32)) as u32;
@@ -74,7 +74,7 @@ mod tests {
     fn so_many_packets_are_lost_as_are_to_be() {
         const SENT: u32 = 2000;
         const AT_ONCE: u32 = 50;
-        for share in [0.0, 0.3, MOST] {
+        for share in [0.0, 0.3, MAX] {
             let receiver = UdpSocket::bind("127.0.0.1:0").unwrap();
             let sender = UdpSocket::bind("127.0.0.1:0").unwrap();
             // A busy kernel may deliver a packet late.

@@ -25,11 +25,11 @@ use std::os::fd::OwnedFd;
 use stream::Stream;
 
 /// The smallest message: its number, and something of each field.
-pub const MESSAGE_LEAST_BYTES: usize = 64;
+pub const MESSAGE_MIN_BYTES: usize = 64;
 /// The largest message.
-pub const MESSAGE_MOST_BYTES: usize = 64 << 20;
+pub const MESSAGE_MAX_BYTES: usize = 64 << 20;
 /// The most fields of a message.
-pub const FIELDS_MOST: usize = 64;
+pub const FIELDS_MAX: usize = 64;
 
 /// A message's number.
 pub const NUMBER_BYTES: usize = 8;
@@ -125,8 +125,8 @@ impl Receiver {
     /// way, with what to do about it; those of send(2).
     pub fn new(how: How, socket: OwnedFd, shape: Shape) -> io::Result<Self> {
         let Shape { size, fields } = shape;
-        if !(MESSAGE_LEAST_BYTES..=MESSAGE_MOST_BYTES).contains(&size)
-            || !(1..=FIELDS_MOST).contains(&fields)
+        if !(MESSAGE_MIN_BYTES..=MESSAGE_MAX_BYTES).contains(&size)
+            || !(1..=FIELDS_MAX).contains(&fields)
         {
             return Err(ErrorKind::InvalidInput.into());
         }

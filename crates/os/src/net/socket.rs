@@ -15,7 +15,7 @@ use crate::net::socket_option::{self, Plain, fetch, fetch_number};
 
 /// The largest payload of a datagram over IPv4, in bytes, and of an echo of ICMP, whose header is as
 /// long: 65,535 less 20 and 8 of headers.
-pub const DATAGRAM_MOST_BYTES: usize = 65_507;
+pub const DATAGRAM_MAX_BYTES: usize = 65_507;
 
 /// The state of a TCP connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

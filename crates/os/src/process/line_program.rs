@@ -258,10 +258,14 @@ mod tests {
         LineProgram::start(Command::new("sh").args(["-c", script])).unwrap()
     }
 
-    fn asked(script: &str) -> Result<String, NoAnswer> {
+    fn asked_within(limit: Duration, script: &str) -> Result<String, NoAnswer> {
         let mut program = shell(script);
-        let answer = program.ask(b"12\n", Duration::from_millis(300))?;
+        let answer = program.ask(b"12\n", limit)?;
         Ok(String::from_utf8_lossy(answer).into_owned())
+    }
+
+    fn asked(script: &str) -> Result<String, NoAnswer> {
+        asked_within(Duration::from_secs(20), script)
     }
 
     #[test]
@@ -269,11 +273,12 @@ mod tests {
         assert_eq!(asked("cat").unwrap(), "12");
         assert_eq!(asked("head -c 300000 /dev/zero >&2; exec cat").unwrap(), "12");
         assert_eq!(asked("exec 2>&-; read n; printf 1; sleep 0.05; echo 2").unwrap(), "12");
-        assert!(matches!(asked("sleep 9"), Err(NoAnswer::Late)));
+        let late = asked_within(Duration::from_millis(300), "exec sleep 9");
+        assert!(matches!(late, Err(NoAnswer::Late)));
         assert!(matches!(asked("exec >&-; exec sleep 9"), Err(NoAnswer::Ended(None))));
         let Err(NoAnswer::Ended(Some(status))) = asked("exit 3") else { panic!("it ended") };
         assert_eq!(how_ended(status), "ended with exit code 3");
-        for script in ["yes", "yes | tr -d '\\n'", "printf '12\\nmore\\n'"] {
+        for script in ["yes", "yes | tr -d '\\n'", "read n; printf '12\\nmore\\n'"] {
             assert!(matches!(asked(script), Err(NoAnswer::NoLine(_))), "{script}");
         }
     }

@@ -30,7 +30,7 @@ pub(crate) fn allowed_to(process: libc::pid_t) -> io::Result<Vec<usize>> {
         }
         let error = io::Error::last_os_error();
         // EINVAL: the kernel's sets are larger than this one.
-        if error.raw_os_error() != Some(libc::EINVAL) || words.len() >= MOST_WORDS {
+        if error.raw_os_error() != Some(libc::EINVAL) || words.len() >= MAX_WORDS {
             return Err(error);
         }
         let larger = words.len() * 2;
@@ -58,7 +58,7 @@ pub fn pin(cpus: &[usize]) -> io::Result<()> {
 ///
 /// `InvalidInput` for a CPU beyond what any kernel knows.
 pub(crate) fn set(cpus: &[usize]) -> io::Result<Vec<u64>> {
-    let most = MOST_WORDS * BITS;
+    let most = MAX_WORDS * BITS;
     match cpus.iter().find(|&&cpu| cpu >= most) {
         Some(cpu) => Err(invalid(format!("there is no CPU {cpu}"))),
         None => Ok(words(cpus)),
@@ -96,7 +96,7 @@ pub fn current_cpu() -> usize {
 const BITS: usize = u64::BITS as usize;
 
 /// 65,536 CPUs, far above what any kernel is built for (8,192).
-const MOST_WORDS: usize = 1024;
+const MAX_WORDS: usize = 1024;
 
 fn members(words: &[u64]) -> Vec<usize> {
     let set = |cpu: &usize| words[cpu / BITS] & (1 << (cpu % BITS)) != 0;
@@ -135,7 +135,7 @@ mod tests {
     fn no_processor_is_refused() {
         assert!(pin(&[]).is_err());
         assert!(pin(&[usize::MAX]).is_err());
-        assert!(pin(&[MOST_WORDS * BITS - 1]).is_err());
+        assert!(pin(&[MAX_WORDS * BITS - 1]).is_err());
     }
 
     #[test]

@@ -10,7 +10,7 @@ use crate::two_ends::over::Over;
 use costof_exchange::pattern::repeat as exchange;
 use costof_model::link::Link;
 use costof_os::memory::arena::base_page_bytes;
-use costof_os::net::receive::{self, FIELDS_MOST, MESSAGE_LEAST_BYTES, Shape};
+use costof_os::net::receive::{self, FIELDS_MAX, MESSAGE_MIN_BYTES, Shape};
 
 words! {
     /// How the bytes of a message reach its fields.
@@ -90,11 +90,11 @@ point! {
         how: How = words(),
         /// bytes of a message
         size: usize =
-            bytes(MESSAGE_LEAST_BYTES as u64..=16 << 20, &[64 << 10, 64, 1 << 10, 4 << 10, 16 << 10, 1 << 20]),
+            bytes(MESSAGE_MIN_BYTES as u64..=16 << 20, &[64 << 10, 64, 1 << 10, 4 << 10, 16 << 10, 1 << 20]),
         /// what carries them
         over: Over = words_of(&[Over::Tcp, Over::Unix]),
         /// fields of a message, in equal shares; the last one takes the rest
-        fields: usize = count(1..=FIELDS_MOST as u64, &[8, 1]),
+        fields: usize = count(1..=FIELDS_MAX as u64, &[8, 1]),
         /// how the other end sends, which decides what can be mapped
         sent_by: SentBy = words(),
         /// what TCP puts into a segment

@@ -23,10 +23,10 @@ const EVIDENCE: u64 = 1_000_000;
 /// A counter below this share of mispredicted random branches is not believed: no predictor knows
 /// so many random outcomes, but virtual counters often read almost nothing. The straight line alone
 /// proves that branches are mispredicted.
-const LEAST_BELIEVED: f64 = 0.025;
+const MIN_BELIEVED: f64 = 0.025;
 /// A CPU mispredicts half of random outcomes. One that mispredicts less than this share has learned
 /// them.
-const LEAST_MISSED: f64 = 0.45;
+const MIN_MISSED: f64 = 0.45;
 
 pub(crate) static PROBE: Probe = Probe::new::<BranchMiss>();
 
@@ -133,7 +133,7 @@ impl Setup<BranchMiss> for Outcomes {
         if let Some(missed) = missed(&mut self) {
             meter.value("missed", missed);
             ensure!(
-                missed >= LEAST_MISSED,
+                missed >= MIN_MISSED,
                 "the CPU mispredicted {:.0} % of the random branches, where half is \
                  expected: it has learned their outcomes, and the cost is too low",
                 100.0 * missed
@@ -180,7 +180,7 @@ fn missed(outcomes: &mut Outcomes) -> Option<f64> {
 /// not believed.
 fn believed(misses: u64) -> Option<f64> {
     let missed = misses as f64 / EVIDENCE as f64;
-    (missed >= LEAST_BELIEVED).then_some(missed)
+    (missed >= MIN_BELIEVED).then_some(missed)
 }
 
 struct Line {

@@ -2,12 +2,12 @@
 
 use crate::prelude::*;
 use costof_measure::gaps::{GAP_NS, READINGS_PER_GAP, Watch};
-use costof_measure::schedule::LEAST_LAUNCHES;
+use costof_measure::schedule::MIN_LAUNCHES;
 use costof_os::sched::usage;
 
 /// How long a launch watches the clock, whatever the point's time. Interrupts come some hundred
 /// times a second, rarer events once; even the fewest launches watch for a second together.
-const WATCH_NS: f64 = 1e9 / LEAST_LAUNCHES as f64;
+const WATCH_NS: f64 = 1e9 / MIN_LAUNCHES as f64;
 
 pub(crate) static PROBE: Probe = Probe::new::<Hiccup>();
 

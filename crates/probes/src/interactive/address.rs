@@ -14,7 +14,7 @@ pub enum Address {
 }
 
 /// The longest path: `sun_path` has 108 bytes, including the terminating zero (unix(7)).
-const PATH_MOST_BYTES: usize = 107;
+const PATH_MAX_BYTES: usize = 107;
 
 impl fmt::Display for Address {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -32,9 +32,9 @@ impl FromStr for Address {
     fn from_str(text: &str) -> Result<Address, String> {
         if let Some(path) = text.strip_prefix("unix:") {
             return match path.len() {
-                1..=PATH_MOST_BYTES => Ok(Address::Unix(path.into())),
+                1..=PATH_MAX_BYTES => Ok(Address::Unix(path.into())),
                 _ => Err(format!(
-                    "the path of a Unix socket has 1 to {PATH_MOST_BYTES} bytes, such as \
+                    "the path of a Unix socket has 1 to {PATH_MAX_BYTES} bytes, such as \
                      unix:/tmp/costof"
                 )),
             };

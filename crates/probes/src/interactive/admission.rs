@@ -7,7 +7,7 @@ use costof_model::unit::display_bytes;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The most memory of all clients together at this end.
-pub(super) const MEMORY_MOST_BYTES: u64 = 4 << 30;
+pub(super) const MEMORY_MAX_BYTES: u64 = 4 << 30;
 
 /// What the clients use.
 #[derive(Debug)]
@@ -34,8 +34,8 @@ impl Admission {
 
     /// Room for one more client, which needs `bytes` of memory.
     pub(super) fn client(&self, bytes: u64) -> Result<Slot<'_>, Refusal> {
-        let (wants, most) = (display_bytes(bytes), display_bytes(MEMORY_MOST_BYTES));
-        if bytes > MEMORY_MOST_BYTES {
+        let (wants, most) = (display_bytes(bytes), display_bytes(MEMORY_MAX_BYTES));
+        if bytes > MEMORY_MAX_BYTES {
             return Err(Refusal::Wrong(format!(
                 "this would take {wants} of the receiver's memory, and {most} are the most (fewer \
                  threads, a smaller size or working_set)"
@@ -47,7 +47,7 @@ impl Admission {
                 "the receiver serves {clients} clients, and no more (--max-clients there)"
             ))
         })?;
-        let memory = Taken::new(&self.promised_bytes, bytes, MEMORY_MOST_BYTES);
+        let memory = Taken::new(&self.promised_bytes, bytes, MEMORY_MAX_BYTES);
         let memory = memory.map_err(|promised| {
             Refusal::Nothing(format!(
                 "this would take {wants} of the receiver's memory, of which the clients that it serves \
@@ -105,16 +105,16 @@ mod tests {
     fn a_client_is_promised_what_it_holds_and_gives_it_back() {
         for pattern in [Pattern::Stream, Pattern::Trigger] {
             let bytes = held(pattern);
-            assert!(bytes <= MEMORY_MOST_BYTES / 2, "{pattern:?}: {bytes}");
+            assert!(bytes <= MEMORY_MAX_BYTES / 2, "{pattern:?}: {bytes}");
         }
-        assert!(held(Pattern::Echo) > MEMORY_MOST_BYTES);
+        assert!(held(Pattern::Echo) > MEMORY_MAX_BYTES);
         let admission = Admission::new(2);
-        let half = MEMORY_MOST_BYTES / 2;
+        let half = MEMORY_MAX_BYTES / 2;
         let is_wrong = |bytes| {
             let refusal = admission.client(bytes).err()?;
             Some(matches!(refusal, Refusal::Wrong(_)))
         };
-        assert_eq!(is_wrong(MEMORY_MOST_BYTES + 1), Some(true));
+        assert_eq!(is_wrong(MEMORY_MAX_BYTES + 1), Some(true));
         let first = admission.client(half + 1);
         assert!(first.is_ok());
         // A refused client has taken nothing.
@@ -124,10 +124,10 @@ mod tests {
         assert_eq!(is_wrong(1), Some(false));
         drop((first, second));
         let panicked = std::panic::catch_unwind(|| {
-            let _taken = admission.client(MEMORY_MOST_BYTES);
+            let _taken = admission.client(MEMORY_MAX_BYTES);
             std::panic::resume_unwind(Box::new(()));
         });
         assert!(panicked.is_err());
-        assert!(admission.client(MEMORY_MOST_BYTES).is_ok());
+        assert!(admission.client(MEMORY_MAX_BYTES).is_ok());
     }
 }

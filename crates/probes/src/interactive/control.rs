@@ -125,11 +125,11 @@ impl Control {
     /// discard that.
     pub(super) fn end(&self) {
         const PATIENCE: Duration = Duration::from_secs(1);
-        const MOST_READS: u32 = 64;
+        const MAX_READS: u32 = 64;
         let shut = self.socket.shutdown(Shutdown::Write);
         let until = Instant::now() + PATIENCE;
         let mut reads = 0;
-        while shut.is_ok() && reads < MOST_READS && Instant::now() < until {
+        while shut.is_ok() && reads < MAX_READS && Instant::now() < until {
             match (&self.socket).read(&mut [0; 4096]) {
                 Ok(0) => return,
                 Err(error) if !is_passing(&error) => return,

@@ -15,10 +15,10 @@ use hmac_sha256::HMAC;
 use serde::{Deserialize, Serialize};
 
 /// The longest lines that are accepted from a sender: the first one, and the others.
-pub(super) const FIRST_MOST_BYTES: usize = 512;
-pub(super) const LINE_MOST_BYTES: usize = 64 << 10;
+pub(super) const FIRST_MAX_BYTES: usize = 512;
+pub(super) const LINE_MAX_BYTES: usize = 64 << 10;
 /// The longest line from a receiver: a report may have a histogram.
-pub(super) const REPLY_MOST_BYTES: usize = 4 << 20;
+pub(super) const REPLY_MAX_BYTES: usize = 4 << 20;
 
 /// The first line of a sender. A newer costof sends another number.
 pub(super) const FIRST_LINE: &str = "costof send 2";

@@ -11,7 +11,7 @@ use super::Sockets;
 use super::admission::{Admission, Slot};
 use super::control::{Control, Lines, Listener};
 use super::protocol::{
-    CHALLENGE, FIRST_LINE, FIRST_MOST_BYTES, LINE_MOST_BYTES, MAGIC, Reply, Request, answer,
+    CHALLENGE, FIRST_LINE, FIRST_MAX_BYTES, LINE_MAX_BYTES, MAGIC, Reply, Request, answer,
 };
 use super::session::Session;
 use super::waiting::{Waiter, Waiting};
@@ -30,7 +30,7 @@ const POLL_INTERVAL: Duration = Duration::from_millis(10);
 const AFTER_FAILURE: Duration = Duration::from_secs(1);
 /// Only this many refused connections are reported in this time; the others are counted.
 const REFUSALS_TIME: Duration = Duration::from_secs(10);
-const REFUSALS_MOST: u64 = 10;
+const REFUSALS_MAX: u64 = 10;
 
 /// The end that listens.
 #[derive(Debug)]
@@ -200,7 +200,7 @@ impl Receiver {
     fn refused(&self, from: String, because: String, observe: Observer<'_>) {
         let mut refusals = self.refusals.lock().unwrap_or_else(PoisonError::into_inner);
         refusals.count += 1;
-        if refusals.count <= REFUSALS_MOST {
+        if refusals.count <= REFUSALS_MAX {
             observe(Event::Refused { from, because });
         }
     }
@@ -211,7 +211,7 @@ impl Receiver {
         if refusals.since.elapsed() < after {
             return;
         }
-        let more = refusals.count.saturating_sub(REFUSALS_MOST);
+        let more = refusals.count.saturating_sub(REFUSALS_MAX);
         *refusals = Refusals { since: Instant::now(), count: 0 };
         // Must not be held: a terminal that does not read would keep others from connecting.
         drop(refusals);
@@ -231,14 +231,14 @@ impl Receiver {
     ) -> Result<(Workload, Slot<'_>), Rejection> {
         let until = Instant::now() + GREETING;
         let wanted = || !stop.load(Ordering::Acquire) && Instant::now() < until;
-        let first = lines.next(FIRST_MOST_BYTES, wanted)?;
+        let first = lines.next(FIRST_MAX_BYTES, wanted)?;
         check_first_line(&first)?;
         let challenge = format!("{CHALLENGE}{}", token()?);
         waiter.control.write(format!("{challenge}\n").as_bytes())?;
-        let answer = lines.next(FIRST_MOST_BYTES, wanted)?;
+        let answer = lines.next(FIRST_MAX_BYTES, wanted)?;
         self.check_answer(&challenge, &answer)?;
         waiter.has_token();
-        let workload = match lines.message(LINE_MOST_BYTES, wanted)? {
+        let workload = match lines.message(LINE_MAX_BYTES, wanted)? {
             Request::Will { asked, place } => asked.over(&between(&place, &self.this_end.place)),
             Request::Done { .. } | Request::Failed { .. } => None,
         };

@@ -5,7 +5,7 @@ pub(super) mod fuzzing;
 
 use super::Sockets;
 use super::control::{Control, Lines};
-use super::protocol::{CHALLENGE, FIRST_LINE, REPLY_MOST_BYTES, Reply, Request, answer};
+use super::protocol::{CHALLENGE, FIRST_LINE, REPLY_MAX_BYTES, Reply, Request, answer};
 use super::workload::{Asked, LocalEnd, Workload};
 use super::{Address, Outcome, Refusal, ThisEnd, between, printable, watch_link_end};
 use crate::net::peer_reports::{ARRIVED, DROPPED};
@@ -109,7 +109,7 @@ fn greet(
     let greeted = control.write(format!("{FIRST_LINE}\n").as_bytes());
     // A receiver that refuses says why before it hangs up, even if this end has not sent
     // everything.
-    let first = lines.next(REPLY_MOST_BYTES, &wanted);
+    let first = lines.next(REPLY_MAX_BYTES, &wanted);
     let first = first.map_err(|error| greeted.err().unwrap_or(error))?;
     let Some(challenge) = str::from_utf8(&first).ok().filter(|line| line.starts_with(CHALLENGE))
     else {
@@ -119,7 +119,7 @@ fn greet(
     let answered = control
         .write(format!("{}\n", answer(token, challenge)).as_bytes())
         .and_then(|()| control.send(will));
-    let reply = lines.message(REPLY_MOST_BYTES, wanted);
+    let reply = lines.message(REPLY_MAX_BYTES, wanted);
     reply.map_err(|error| answered.err().unwrap_or(error))
 }
 
@@ -251,7 +251,7 @@ impl Drop for Patience<'_> {
 fn await_replies(lines: &mut Lines<'_>, wanted: impl Fn() -> bool, stop: &AtomicBool) -> Replies {
     let mut replies = Replies::default();
     loop {
-        match lines.message(REPLY_MOST_BYTES, &wanted) {
+        match lines.message(REPLY_MAX_BYTES, &wanted) {
             Ok(Reply::End) => {
                 replies.ended = true;
                 stop.store(true, Ordering::Release);

@@ -1,7 +1,7 @@
 //! A client that is served, from its admission on.
 
 use super::control::{Control, Lines};
-use super::protocol::{LINE_MOST_BYTES, Reply, Request};
+use super::protocol::{LINE_MAX_BYTES, Reply, Request};
 use super::receiver::{Event, Observer, Receiver, Rejection, Served, UNEXPECTED};
 use super::workload::{LocalEnd, Workload};
 use super::{Outcome, Refusal, empty_report, printable, token, watch_link_end};
@@ -120,7 +120,7 @@ impl Session<'_> {
     ) -> End {
         let mut until: Option<Instant> = None;
         loop {
-            let request = lines.message(LINE_MOST_BYTES, || match until {
+            let request = lines.message(LINE_MAX_BYTES, || match until {
                 Some(until) => Instant::now() < until,
                 None => !stop.load(Ordering::Acquire) && !has_failed(),
             });

@@ -11,7 +11,7 @@ use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// How many may wait.
-const MOST: usize = 64;
+const MAX: usize = 64;
 
 /// The connections that wait, in the order in which they came.
 #[derive(Debug, Default)]
@@ -36,7 +36,7 @@ impl Waiting {
     pub(super) fn enter(&self, control: Control) -> (Waiter<'_>, Option<Arc<Control>>) {
         let control = Arc::new(control);
         let mut callers = self.lock();
-        let gives_way = (callers.len() >= MOST).then(|| {
+        let gives_way = (callers.len() >= MAX).then(|| {
             let at = gives_way(&callers);
             callers.remove(at).control
         });
@@ -135,14 +135,14 @@ mod tests {
     fn no_more_wait_than_may_and_the_newest_always_does() {
         let waiting = Waiting::default();
         let mut waiters = Vec::new();
-        for number in 0..2 * MOST {
+        for number in 0..2 * MAX {
             let (waiter, gives_way) = waiting.enter(pair().0);
-            assert_eq!(gives_way.is_some(), number >= MOST);
+            assert_eq!(gives_way.is_some(), number >= MAX);
             assert!(!waiter.gave_way());
             // Those that have the token and stay silent give way, too.
             waiter.has_token();
             waiters.push(waiter);
-            assert!(waiting.lock().len() <= MOST);
+            assert!(waiting.lock().len() <= MAX);
         }
         assert!(waiters[0].gave_way());
         drop(waiters);

@@ -274,7 +274,7 @@ impl Workload {
 
 fn check_conditions(point: &Datagrams) -> Result<(), Failure> {
     let Conditions { retry_ns, drop } = point.conditions;
-    let reason = if !(0.0..=random_loss::MOST).contains(&drop) {
+    let reason = if !(0.0..=random_loss::MAX).contains(&drop) {
         "the receiver can drop 0 to 90 % of the datagrams (--drop)"
     } else if DATAGRAMS.iter().all(|(_, stack)| *stack != point.loss.stack) {
         "`costof send` sends only rudp and study-datagrams (--over, not --set stack=)"

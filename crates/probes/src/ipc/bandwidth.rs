@@ -4,7 +4,7 @@ use crate::ends::{Cpus, broken, cannot_start, keep, partner_cpu, spinning_keeps}
 use crate::os::{context_switch, syscall};
 use crate::prelude::*;
 use crate::wake::{self, Awake, Wake};
-use costof_os::ipc::flow::{Flow, MOST_BYTES, Through};
+use costof_os::ipc::flow::{Flow, MAX_BYTES, Through};
 
 words! {
     /// What messages go through.
@@ -47,7 +47,7 @@ point! {
         /// what they go through; an eventfd carries no bytes
         over: Over = words(),
         /// bytes of each write
-        size: u64 = bytes(1..=MOST_BYTES as u64, &[65536, 4096, 1 << 20]),
+        size: u64 = bytes(1..=MAX_BYTES as u64, &[65536, 4096, 1 << 20]),
         cpus: Cpus = Cpus::cross_first(),
         wake: Wake = wake::of_two_ends(),
     }

@@ -5,7 +5,7 @@ use crate::os::{context_switch, syscall};
 use crate::prelude::*;
 use crate::sync::core_to_core;
 use crate::wake::{self, Wake};
-use costof_os::ipc::token::{self, Between, Exchange, MOST_BYTES};
+use costof_os::ipc::token::{self, Between, Exchange, MAX_BYTES};
 
 words! {
     /// What a message goes through.
@@ -60,7 +60,7 @@ point! {
         /// what the message goes through
         over: Over = words(),
         /// bytes of the message
-        size: usize = bytes(1..=MOST_BYTES as u64, &[1, 64, 4096]),
+        size: usize = bytes(1..=MAX_BYTES as u64, &[1, 64, 4096]),
         /// how an end waits for it
         wait: Wait = words(),
         cpus: Cpus = Cpus::cross_first(),

@@ -11,13 +11,13 @@ use crate::net::{path, windows};
 use crate::prelude::*;
 use crate::two_ends::over::{Over, SOCKETS};
 use costof_exchange::pattern::flow::{
-    self, Block, Content, MESSAGE_LEAST_BYTES as BLOCK_LEAST_BYTES, Receiver,
+    self, Block, Content, MESSAGE_MIN_BYTES as BLOCK_MIN_BYTES, Receiver,
 };
 use costof_exchange::pattern::stream::Datagrams;
 use costof_exchange::progress::Progress;
 use costof_exchange::rendezvous::{Address, Listener, Over as Kind};
 use costof_model::protocol::Rendezvous;
-use costof_os::net::socket::{DATAGRAM_MOST_BYTES, TcpInfo};
+use costof_os::net::socket::{DATAGRAM_MAX_BYTES, TcpInfo};
 use predict::predict;
 use std::io;
 use std::time::Duration;
@@ -57,7 +57,7 @@ point! {
         over: Over = words_of(SOCKETS),
         /// bytes of each write, or of a datagram (65507 at most)
         size: usize =
-            bytes(BLOCK_LEAST_BYTES as u64..=1 << 20, &[128 << 10, 64, 1024, 16 << 10, 65507, 1 << 20]),
+            bytes(BLOCK_MIN_BYTES as u64..=1 << 20, &[128 << 10, 64, 1024, 16 << 10, 65507, 1 << 20]),
         /// connections at the same time, each with a thread at both ends
         flows: usize = count(1..=64, &[1, 2, 4]),
         congestion_control: CongestionControl = CongestionControl::axis(),
@@ -149,7 +149,7 @@ impl Measure for Bandwidth {
 
 /// Refuses what cannot be measured anywhere.
 fn check(point: &Bandwidth) -> Result<(), Failure> {
-    let reason = if point.over == Over::Udp && point.size > DATAGRAM_MOST_BYTES {
+    let reason = if point.over == Over::Udp && point.size > DATAGRAM_MAX_BYTES {
         "a datagram has 65507 B of payload at most (--set size=65507)"
     } else if point.over != Over::Tcp && point.congestion_control.name().is_some() {
         "only TCP has a congestion control (--set congestion_control=default)"

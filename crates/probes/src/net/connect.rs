@@ -151,7 +151,7 @@ struct Served<'a> {
 
 impl Served<'_> {
     fn new(clock: &dyn Clock) -> Served<'_> {
-        Served { clock, count: 0, stamped: Vec::with_capacity((CONNECTIONS_MOST / ROUND) as usize) }
+        Served { clock, count: 0, stamped: Vec::with_capacity((CONNECTIONS_MAX / ROUND) as usize) }
     }
 
     /// Serves the client's next connection, if one comes soon.
@@ -185,11 +185,11 @@ impl Served<'_> {
 struct Client(Connector);
 
 /// Few enough connections to one port that ports do not run out.
-const CONNECTIONS_MOST: u64 = 4_000;
+const CONNECTIONS_MAX: u64 = 4_000;
 /// Rounds of the warm-up.
 const WARM_UP: u64 = 10;
 /// One more connection is for the token, and one more round to see how long it takes.
-const ROUNDS_MOST: u64 = (CONNECTIONS_MOST - 1) / ROUND - 1 - WARM_UP;
+const ROUNDS_MAX: u64 = (CONNECTIONS_MAX - 1) / ROUND - 1 - WARM_UP;
 
 impl RoleAt<Connect> for Client {
     fn blocks(&self, _: &At<Connect>) -> bool {
@@ -217,7 +217,7 @@ impl RoleAt<Connect> for Client {
         }
         // Over a slow link, a connection takes a round trip to set up and one to tear down.
         let mut meter = meter.lasting(path::lasts_ns(first_ns / 2.0));
-        meter.repeat(ROUNDS_MOST, |meter| round(&mut connector, meter))
+        meter.repeat(ROUNDS_MAX, |meter| round(&mut connector, meter))
     }
 }
 

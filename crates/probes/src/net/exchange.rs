@@ -14,7 +14,7 @@ use costof_exchange::transport::socket::Socket;
 use costof_exchange::transport::stamped::{Stamped, Stamps};
 use costof_exchange::transport::study::{SEQUENCE_NUMBER_BYTES, StudyClient, StudyServer};
 use costof_exchange::transport::{Channel, IDLE_TIMEOUT};
-use costof_os::net::socket::DATAGRAM_MOST_BYTES;
+use costof_os::net::socket::DATAGRAM_MAX_BYTES;
 use rudp::Config;
 use std::time::Duration;
 
@@ -334,7 +334,7 @@ fn config(link: &str, message_bytes: usize) -> Config {
     let defaults = Config::default();
     Config {
         datagram_bytes: match link {
-            "loopback" => DATAGRAM_MOST_BYTES,
+            "loopback" => DATAGRAM_MAX_BYTES,
             _ => defaults.datagram_bytes,
         },
         message_bytes,
@@ -346,7 +346,7 @@ fn config(link: &str, message_bytes: usize) -> Config {
 
 /// Over stamped sockets all transports send datagrams as long as IP allows, which IP fragments.
 fn stamped_config(link: &str, message_bytes: usize) -> Config {
-    Config { datagram_bytes: DATAGRAM_MOST_BYTES, ..config(link, message_bytes) }
+    Config { datagram_bytes: DATAGRAM_MAX_BYTES, ..config(link, message_bytes) }
 }
 
 /// Datagrams of the library for a message of this size.

@@ -6,7 +6,7 @@ use costof_measure::meter::Meter;
 use costof_model::failure::Failure;
 
 /// How long losses may take in a launch beyond the point's time, in nanoseconds.
-const LOST_MOST_NS: f64 = 10e9;
+const LOST_MAX_NS: f64 = 10e9;
 
 /// Sends as many messages as the meter has time for at `each_ns` each, or fewer if waiting for
 /// losses takes too long. Returns the share that was lost. `is_lost` sends a message, records its
@@ -20,7 +20,7 @@ pub(crate) fn share_lost(
     mut is_lost: impl FnMut(&mut Meter<'_>) -> Result<bool, Failure>,
 ) -> Result<f64, Failure> {
     let count = (meter.time_ns() / each_ns.max(1.0)).ceil().max(1.0) as u64;
-    let mut meter = meter.lasting(meter.time_ns() + LOST_MOST_NS);
+    let mut meter = meter.lasting(meter.time_ns() + LOST_MAX_NS);
     let (clock, time_ns) = (meter.clock(), meter.time_ns());
     let start = clock.end();
     let (mut sent, mut lost) = (0_u64, 0_u64);
@@ -88,7 +88,7 @@ mod tests {
                         Ok(is_lost)
                     });
                     sum += share.unwrap();
-                    assert!(clock.0.get() as f64 <= time_ns + LOST_MOST_NS + lost_ns);
+                    assert!(clock.0.get() as f64 <= time_ns + LOST_MAX_NS + lost_ns);
                 }
                 let share = sum / f64::from(LAUNCHES);
                 // Four times the binomial standard error.

@@ -78,7 +78,7 @@ pub(crate) fn may_take(link: &str, bytes: u64, headers: u64) -> Duration {
 /// Round trips for which a launch has time, however slow the link: three launches have a dozen.
 const ROUND_TRIPS: f64 = 4.0;
 /// The longest point, in nanoseconds: a worker that does not answer in time is considered hung.
-const LASTS_MOST_NS: f64 = 20e9;
+const LASTS_MAX_NS: f64 = 20e9;
 
 /// The shortest time of a point, in nanoseconds, so that some round trips of `bytes` bytes each way
 /// fit; 0 if nothing is known of the link.
@@ -89,7 +89,7 @@ pub(crate) fn least_ns(link: &str, bytes: u64, headers: u64) -> f64 {
 
 /// How long to measure over a link with this round trip, in nanoseconds.
 pub(crate) fn lasts_ns(round_trip_ns: f64) -> f64 {
-    (ROUND_TRIPS * round_trip_ns).min(LASTS_MOST_NS)
+    (ROUND_TRIPS * round_trip_ns).min(LASTS_MAX_NS)
 }
 
 /// The most that slow start adds to a TCP round trip of `bytes` bytes each way: a connection begins

@@ -10,7 +10,7 @@ use crate::prelude::*;
 use costof_model::link::Link;
 use costof_model::protocol::Rendezvous;
 use costof_os::net::icmp::Pinger;
-use costof_os::net::socket::DATAGRAM_MOST_BYTES;
+use costof_os::net::socket::DATAGRAM_MAX_BYTES;
 use std::io::{self, ErrorKind};
 use std::net::IpAddr;
 use std::time::{Duration, Instant};
@@ -40,7 +40,7 @@ point! {
     ///   (CAP_NET_RAW)
     pub(crate) struct Ping of "net.ping" {
         /// bytes that the echo carries after its header of 8
-        size: usize = bytes(0..=DATAGRAM_MOST_BYTES as u64, &[56, 1024]),
+        size: usize = bytes(0..=DATAGRAM_MAX_BYTES as u64, &[56, 1024]),
         /// how an end waits for a message
         wait: Wait = words(),
     }

@@ -7,7 +7,7 @@ use crate::wake::{self, Awake, Wake};
 use costof_os::sched::timers::{set_timer_slack, sleep_lateness_ns};
 
 /// The smallest slack that can be set, in nanoseconds.
-const LEAST_SLACK_NS: u32 = 1;
+const MIN_SLACK_NS: u32 = 1;
 /// The default slack of a thread, in nanoseconds.
 const USUAL_SLACK_NS: u64 = 50_000;
 /// The fewest sleeps of a point, and the sleeps before them that are not counted.
@@ -91,7 +91,7 @@ impl Measure for Timer {
         );
         let slack_ns = match point.slack {
             _ if real_time => 0,
-            Slack::Least => u64::from(LEAST_SLACK_NS),
+            Slack::Least => u64::from(MIN_SLACK_NS),
             Slack::Default => facts.inherited.timer_slack_ns.unwrap_or(USUAL_SLACK_NS),
         } as f64;
         (Cost::new(slack_ns, "of timer slack") + waking(point.wake, measured)).predict("latency")
@@ -105,7 +105,7 @@ impl Setup<Timer> for Awake {
 
     fn set_up(point: &At<Timer>, launch: &Launch) -> Result<Awake, Failure> {
         let least = point.slack == Slack::Least;
-        set_timer_slack(least.then_some(LEAST_SLACK_NS))
+        set_timer_slack(least.then_some(MIN_SLACK_NS))
             .or_unsupported("cannot set the timer slack by prctl(2)")?;
         match point.wake {
             Wake::Idle => Ok(Awake::Unchanged),

@@ -50,7 +50,7 @@ point! {
             count(1..=10_000_000, &[ 1000, 2000, 5000, 10_000, 15_000, 20_000, 30_000, 40_000, 60_000, 80_000, 120_000, ]),
         /// number of connections, which the calls use in turn; gRPC's server has one thread for all
         /// of them, Thrift's one for each
-        connections: usize = count(1..=CONNECTIONS_MOST, &[1, 4]),
+        connections: usize = count(1..=CONNECTIONS_MAX, &[1, 4]),
     }
 }
 
@@ -157,11 +157,11 @@ impl Measure for Load {
 /// How busy a CPU may be if calls are to wait for nothing but short events.
 const UNSATURATED: f64 = 0.7;
 /// The most connections of a point.
-const CONNECTIONS_MOST: u64 = 64;
+const CONNECTIONS_MAX: u64 = 64;
 /// How long calls are made, in nanoseconds.
 const LASTS_NS: f64 = 400e6;
 /// The most calls in flight: more would measure memory, not a server's queue.
-const IN_FLIGHT_MOST: usize = 4096;
+const IN_FLIGHT_MAX: usize = 4096;
 /// The most bytes of arguments in flight.
 const IN_FLIGHT_BYTES: u64 = 16 << 20;
 /// Approximate memory of a call in flight, without its argument.
@@ -170,7 +170,7 @@ const CALL_BYTES: u64 = 4096;
 const DRAINS: Duration = Duration::from_secs(2);
 
 fn in_flight_most(payload: Argument) -> usize {
-    IN_FLIGHT_MOST.min(IN_FLIGHT_BYTES as usize / payload.bytes())
+    IN_FLIGHT_MAX.min(IN_FLIGHT_BYTES as usize / payload.bytes())
 }
 
 /// The end that calls, and the connections of the point before: the server's threads have to live until

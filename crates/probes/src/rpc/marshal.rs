@@ -115,7 +115,7 @@ const VALUE_CYCLES: Range = Range(4.0, 150.0);
 /// How fast strings are copied and checked to be UTF-8: at most a cache line per cycle, and at
 /// least in bytes per nanosecond.
 const LINE_BYTES: f64 = 64.0;
-const COPIES_LEAST: f64 = 3.0;
+const COPIES_MIN: f64 = 3.0;
 
 /// Marshalling or unmarshalling an argument.
 pub(super) fn expected(payload: Argument, measured: &MeasuredRows<'_>) -> Option<Cost> {
@@ -127,7 +127,7 @@ pub(super) fn expected(payload: Argument, measured: &MeasuredRows<'_>) -> Option
     };
     let Range(low, high) = MESSAGE_CYCLES + VALUE_CYCLES * values;
     let message = cycles(measured, (low, high), "a message and the values in it")?;
-    let strings = Cost::bytes(bytes, (COPIES_LEAST, LINE_BYTES * hz / 1e9), "of strings");
+    let strings = Cost::bytes(bytes, (COPIES_MIN, LINE_BYTES * hz / 1e9), "of strings");
     Some((message + strings).named("marshalling"))
 }
 

@@ -14,7 +14,7 @@ use crate::prelude::*;
 use crate::rudp::rtt::measure;
 use crate::two_ends::over::Over;
 use crate::wake::{self, Wake};
-use costof_os::net::socket::DATAGRAM_MOST_BYTES;
+use costof_os::net::socket::DATAGRAM_MAX_BYTES;
 use costof_rpc::{Client, RpcError};
 use std::time::Instant;
 
@@ -93,7 +93,7 @@ impl Rtt {
         let reason = if self.by_datagrams() && self.over == Over::Unix {
             "datagrams go by UDP here, and have no Unix socket (--set over=tcp, which says nothing \
              of them)"
-        } else if self.stack == Over::Udp && self.payload.bytes() > DATAGRAM_MOST_BYTES {
+        } else if self.stack == Over::Udp && self.payload.bytes() > DATAGRAM_MAX_BYTES {
             "a datagram carries 65,507 B at most (--set payload=string16384, or stack=rudp, which \
              cuts)"
         } else {

@@ -177,9 +177,9 @@ fn retried(lost: f64, window: u64, rto: Duration) -> Cost {
 /// `messages`.
 fn retries(lost: f64, messages: u64) -> f64 {
     /// No transfer lasts this many retransmission timeouts of a second.
-    const MOST: i32 = 100;
+    const MAX: i32 = 100;
     let once_more = |times| 1.0 - (1.0 - lost.powi(times)).powf(messages as f64);
-    (1..=MOST).map(once_more).sum()
+    (1..=MAX).map(once_more).sum()
 }
 
 /// How long losses delay a window of messages, in nanoseconds, where the retransmission timeout is

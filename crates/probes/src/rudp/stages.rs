@@ -16,7 +16,7 @@ use crate::wake::{self, Wake};
 use costof_exchange::pattern::ping_pong::{self as pattern, ClientStages};
 use costof_exchange::transport::socket::Socket;
 use costof_exchange::transport::stamped::{Stamped, Stamps};
-use costof_os::net::socket::DATAGRAM_MOST_BYTES;
+use costof_os::net::socket::DATAGRAM_MAX_BYTES;
 
 pub(crate) static PROBE: Probe = Probe::new::<Stages>();
 
@@ -49,7 +49,7 @@ point! {
         stack: Over = datagrams_axis(),
         /// bytes of the message, which is one datagram; with its headers, 65,400 is the largest
         /// that rudp sends
-        size: usize = bytes(1..=DATAGRAM_MOST_BYTES as u64, &[1400, 56, LIBRARY_MOST as u64]),
+        size: usize = bytes(1..=DATAGRAM_MAX_BYTES as u64, &[1400, 56, LIBRARY_MAX as u64]),
         /// how an end waits for a message
         wait: Wait = words(),
         cpus: Cpus = Cpus::cross_first(),
@@ -58,7 +58,7 @@ point! {
 }
 
 /// The longest message that the library surely fits into one datagram.
-const LIBRARY_MOST: usize = 65_400;
+const LIBRARY_MAX: usize = 65_400;
 
 impl Exchanges for Stages {
     fn exchange(&self) -> Exchange {
@@ -73,12 +73,12 @@ impl Exchanges for Stages {
 
     /// Refuses a message that takes more than one datagram: its stamps would say little.
     fn check(&self) -> Result<(), Failure> {
-        if self.stack != Over::Rudp || self.size <= LIBRARY_MOST {
+        if self.stack != Over::Rudp || self.size <= LIBRARY_MAX {
             return Ok(());
         }
         Err(Failure::unsupported(format!(
-            "the library's headers and acknowledgements leave {LIBRARY_MOST} B of a datagram \
-             (--set size={LIBRARY_MOST}, or stack=udp)"
+            "the library's headers and acknowledgements leave {LIBRARY_MAX} B of a datagram \
+             (--set size={LIBRARY_MAX}, or stack=udp)"
         )))
     }
 }

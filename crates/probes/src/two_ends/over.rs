@@ -12,7 +12,7 @@ use costof_exchange::transport::rudp::stream::Rudp;
 use costof_exchange::transport::study::MAX_MESSAGE_BYTES;
 use costof_exchange::transport::study::stream::Study;
 use costof_exchange::transport::{Transport, calls::Calls, tcp::Tcp};
-use costof_os::net::socket::DATAGRAM_MOST_BYTES;
+use costof_os::net::socket::DATAGRAM_MAX_BYTES;
 use std::io;
 use std::time::Duration;
 
@@ -271,7 +271,7 @@ const THRIFT: Description =
 const UDP: Description = Description {
     missing: Some("this has no stream of messages (rudp, study, tcp and others have one)"),
     open: |_| Err(io::ErrorKind::Unsupported.into()),
-    datagram_limit: Some(DATAGRAM_MOST_BYTES),
+    datagram_limit: Some(DATAGRAM_MAX_BYTES),
     share: None,
     ..RUDP
 };

@@ -10,7 +10,7 @@ const ROWS: usize = 400;
 /// A sparkline's size; the page stretches it.
 const SIZE: (f64, f64) = (600.0, 36.0);
 /// A sparkline spans at least this, as the logarithm of a ratio, so that noise looks small.
-const LEAST_SPAN: f64 = 0.05;
+const MIN_SPAN: f64 = 0.05;
 
 /// `2026-11-20 12:00`
 pub(super) fn minute(time: &str) -> String {
@@ -106,7 +106,7 @@ impl Place {
         let logarithms = values.iter().map(|value| value.median.ln());
         let low = logarithms.clone().fold(f64::INFINITY, f64::min);
         let high = logarithms.fold(f64::NEG_INFINITY, f64::max);
-        let (middle, half) = (f64::midpoint(low, high), (high - low).max(LEAST_SPAN) / 2.0);
+        let (middle, half) = (f64::midpoint(low, high), (high - low).max(MIN_SPAN) / 2.0);
         Place {
             step: SIZE.0 / runs.max(1) as f64,
             low: middle - 1.2 * half,

@@ -253,14 +253,14 @@ const TICKS: [&[f64]; 5] = [
 
 impl Ruler {
     /// No axis goes beyond this factor: an interval that does ends at the edge with an arrow.
-    const MOST: f64 = 2.2;
-    const LEAST: f64 = 1.025;
+    const MAX: f64 = 2.2;
+    const MIN: f64 = 1.025;
 
     fn over(rows: &[&Compared]) -> Ruler {
         let ends = rows.iter().flat_map(|row| [row.ci95.0, row.ci95.1, row.ratio]);
         let far = ends.map(|end| end.ln().abs()).filter(|far| far.is_finite());
-        let most = far.fold(Self::LEAST.ln(), f64::max) * 1.05;
-        Ruler { most: most.min(Self::MOST.ln()) }
+        let most = far.fold(Self::MIN.ln(), f64::max) * 1.05;
+        Ruler { most: most.min(Self::MAX.ln()) }
     }
 
     fn place(&self, ratio: f64) -> f64 {

@@ -20,7 +20,7 @@ const MEANINGS: [&str; 4] = [
     "disturbances that may account for all of it",
 ];
 /// An axis has at most this many rows, however many a hostile file has.
-const MOST: usize = 20;
+const MAX: usize = 20;
 
 pub(super) fn section(rows: &Rows<'_>, found: &Found<'_>) -> Markup {
     html! {
@@ -77,6 +77,6 @@ pub(super) fn times<'a>(
         .filter(|(_, estimate)| estimate.unit == Unit::Nanoseconds)
         .collect();
     times.sort_by(|(_, one), (_, other)| one.median.total_cmp(&other.median));
-    times.truncate(MOST);
+    times.truncate(MAX);
     times
 }

@@ -123,8 +123,8 @@ impl SlowStart {
     const SAMPLES: u32 = 8;
     const CAREFUL_GROWTH: f64 = 0.25;
     const CAREFUL_ROUNDS: u32 = 5;
-    const LEAST_RISE: Duration = Duration::from_millis(4);
-    const MOST_RISE: Duration = Duration::from_millis(16);
+    const MIN_RISE: Duration = Duration::from_millis(4);
+    const MAX_RISE: Duration = Duration::from_millis(16);
 
     /// By how many packets the window grows for each that arrived.
     fn growth(&mut self, what: &Acknowledged<'_>) -> f64 {
@@ -144,7 +144,7 @@ impl SlowStart {
         if let (Some(last), Some(min_rtt)) = (self.last_least, self.min_rtt)
             && self.samples >= SlowStart::SAMPLES
         {
-            let rise = (last / 8).clamp(SlowStart::LEAST_RISE, SlowStart::MOST_RISE);
+            let rise = (last / 8).clamp(SlowStart::MIN_RISE, SlowStart::MAX_RISE);
             match self.careful {
                 None if min_rtt >= last + rise => self.careful = Some((min_rtt, 0)),
                 // The round trip is shorter again, so there was no queue.

@@ -8,7 +8,7 @@ const STEPS: u64 = 24;
 /// How far beyond what memory can hold they go, as a share of it: from there on nothing comes from memory.
 const BEYOND: f64 = 1.15;
 /// Where memory can hold more, no steps are measured: their files would take hours.
-const MEMORY_MOST_BYTES: u64 = 32 << 30;
+const MEMORY_MAX_BYTES: u64 = 32 << 30;
 
 /// The setting that `AXIS=STEP` stands for on a machine with these facts; none on one whose memory is unknown
 /// or too large.
@@ -20,7 +20,7 @@ pub(super) fn to_memory(
     let (axis, step) = steps.split_once('=').ok_or_else(wrong)?;
     let step = parse_bytes(step).filter(|step| *step > 0).ok_or_else(wrong)?;
     let memory = facts.most_cached_bytes();
-    Ok(memory.filter(|bytes| *bytes <= MEMORY_MOST_BYTES).map(|bytes| {
+    Ok(memory.filter(|bytes| *bytes <= MEMORY_MAX_BYTES).map(|bytes| {
         let last = (bytes as f64 * BEYOND) as u64;
         let doubled = (0..).map(|power| step << power);
         let step =

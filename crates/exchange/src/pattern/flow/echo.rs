@@ -27,13 +27,13 @@ use costof_os::net::socket::is_passing;
 
 /// At most this many unanswered bytes fit into the sockets of both peers, whatever their kind. With more,
 /// both sockets could become full.
-const UNANSWERED_MOST_BYTES: u64 = 64 << 10;
+const UNANSWERED_MAX_BYTES: u64 = 64 << 10;
 /// What a message takes of a socket's buffer besides its bytes, at most: a Unix socket has room for 256
 /// messages of 64 bytes in 208 KiB.
-const OVERHEAD_MOST_BYTES: u64 = 1 << 10;
+const OVERHEAD_MAX_BYTES: u64 = 1 << 10;
 
 /// The longest ramp if a user may stop the echo at any time, so that some latencies are reported.
-const RAMP_MOST_NS: u64 = 1_000_000_000;
+const RAMP_MAX_NS: u64 = 1_000_000_000;
 
 /// Messages and their answers.
 pub(super) struct Echo<'l> {
@@ -88,7 +88,7 @@ impl<'l> Echo<'l> {
 
     pub(super) fn begin(&mut self, begin_ns: u64, limits: Limits) {
         let third_ns = (limits.end_ns - begin_ns) / 3;
-        let most_ns = limits.stop.as_ref().map_or(u64::MAX, |_| RAMP_MOST_NS);
+        let most_ns = limits.stop.as_ref().map_or(u64::MAX, |_| RAMP_MAX_NS);
         self.ramp_end_ns = begin_ns + third_ns.min(most_ns);
         self.limits = limits;
         self.at_ns = begin_ns;
@@ -97,7 +97,7 @@ impl<'l> Echo<'l> {
     /// Whether both peers could fill their sockets, and wait for each other.
     pub(super) fn could_deadlock(&self) -> bool {
         let in_flight = self.sent_ns.len() as u64;
-        in_flight > 1 && in_flight * (self.size + OVERHEAD_MOST_BYTES) > UNANSWERED_MOST_BYTES
+        in_flight > 1 && in_flight * (self.size + OVERHEAD_MAX_BYTES) > UNANSWERED_MAX_BYTES
     }
 
     /// Whether all answers that arrived are right. Checks what was not checked on arrival.

@@ -5,7 +5,7 @@ use std::os::fd::BorrowedFd;
 
 use rustix::net::{RecvFlags, recv};
 
-use super::MESSAGE_LEAST_BYTES;
+use super::MESSAGE_MIN_BYTES;
 use crate::content::fields::{InDatagrams, Shape};
 use crate::content::numbered::{NUMBER_BYTES, Numbered};
 use crate::content::wrong_bytes;
@@ -68,7 +68,7 @@ impl Incoming {
         let (size, check) = match content {
             Content::Fields(shape) => {
                 let Shape { size, count } = shape;
-                if size < MESSAGE_LEAST_BYTES || count == 0 {
+                if size < MESSAGE_MIN_BYTES || count == 0 {
                     return Err(ErrorKind::InvalidInput.into());
                 }
                 let datagram = over.datagram_bytes(size);

@@ -7,7 +7,7 @@ use costof_os::memory::allocator::allocations;
 use costof_os::memory::arena::{Arena, PageSize, base_page_bytes};
 use costof_os::memory::pattern::pattern;
 use costof_os::net::poll::able;
-use costof_os::net::receive::{MESSAGE_LEAST_BYTES, MESSAGE_MOST_BYTES, NUMBER_BYTES, READY};
+use costof_os::net::receive::{MESSAGE_MAX_BYTES, MESSAGE_MIN_BYTES, NUMBER_BYTES, READY};
 use costof_os::net::socket;
 use costof_os::net::socket::{has_gone, is_passing, receive_within};
 use costof_os::net::unsupported;
@@ -21,7 +21,7 @@ use rustix::net::{RecvFlags, SendFlags, recv, send, sockopt};
 
 /// About how much memory the messages that are sent without a copy occupy, and how many they are at most.
 const UNCOPIED_BYTES: usize = 16 << 20;
-const UNCOPIED_MOST: usize = 512;
+const UNCOPIED_MAX: usize = 512;
 
 /// How messages are sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,7 +74,7 @@ impl Sender {
         size: usize,
         by: SentBy,
     ) -> io::Result<Self> {
-        if !(MESSAGE_LEAST_BYTES..=MESSAGE_MOST_BYTES).contains(&size) {
+        if !(MESSAGE_MIN_BYTES..=MESSAGE_MAX_BYTES).contains(&size) {
             return Err(ErrorKind::InvalidInput.into());
         }
         let mut flows = listener.accept(stop)?;
@@ -98,7 +98,7 @@ impl Sender {
         let apart = size.next_multiple_of(base_page_bytes());
         let places = match by {
             SentBy::Send => 1,
-            SentBy::ZeroCopy => (UNCOPIED_BYTES / apart).clamp(2, UNCOPIED_MOST),
+            SentBy::ZeroCopy => (UNCOPIED_BYTES / apart).clamp(2, UNCOPIED_MAX),
         };
         let mut messages = Arena::map(places * apart, PageSize::Base)?;
         let message = pattern(size);

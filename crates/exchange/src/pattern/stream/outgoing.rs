@@ -13,7 +13,7 @@ use std::time::Duration;
 /// The latency from which a message is starved, in nanoseconds: the study's retry.
 const STARVED_NS: u64 = rudp::study::RETRY.as_nanos() as u64;
 /// The latencies of so many messages are kept, the first ones: a million.
-const LATENCIES_MOST: u64 = 1 << 20;
+const LATENCIES_MAX: u64 = 1 << 20;
 
 /// What to send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,7 +67,7 @@ impl Outgoing {
             let duration_ns = order.duration.as_nanos() as u64;
             message[NUMBER_BYTES..HEADER_BYTES].copy_from_slice(&duration_ns.to_le_bytes());
         }
-        let timed = order.messages.unwrap_or(0).min(LATENCIES_MOST) as usize;
+        let timed = order.messages.unwrap_or(0).min(LATENCIES_MAX) as usize;
         Outgoing {
             order,
             message,
@@ -366,9 +366,9 @@ mod tests {
     #[test]
     fn messages_after_those_whose_latencies_are_kept_count_too() {
         let mut outgoing = outgoing(Some(2), Some(u64::MAX));
-        for number in 0..LATENCIES_MOST + 2 {
+        for number in 0..LATENCIES_MAX + 2 {
             outgoing.next_message();
-            if number >= LATENCIES_MOST - 1 {
+            if number >= LATENCIES_MAX - 1 {
                 // It was sent long ago.
                 outgoing.in_flight[0] = Some(0);
             }
@@ -377,8 +377,8 @@ mod tests {
         outgoing.next_message();
         outgoing.in_flight[0] = Some(0);
         outgoing.record(0);
-        assert_eq!(outgoing.latencies_ns().len() as u64, LATENCIES_MOST);
-        assert_eq!(outgoing.arrived(), LATENCIES_MOST + 2);
+        assert_eq!(outgoing.latencies_ns().len() as u64, LATENCIES_MAX);
+        assert_eq!(outgoing.arrived(), LATENCIES_MAX + 2);
         assert_eq!(outgoing.starved(), 4, "three that arrived, and one that waits");
     }
 

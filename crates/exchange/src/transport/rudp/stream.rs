@@ -11,7 +11,7 @@ use crate::transport::{
 use ::rudp::socket::Socket;
 use ::rudp::{Config, ConnectionId, Control, Event, Stats};
 use costof_os::net::random_loss;
-use costof_os::net::socket::{DATAGRAM_MOST_BYTES, dropped_datagrams};
+use costof_os::net::socket::{DATAGRAM_MAX_BYTES, dropped_datagrams};
 use std::io::{self, ErrorKind};
 use std::net::UdpSocket;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -141,7 +141,7 @@ struct Receiver {
 
 impl Receiver {
     fn new(socket: UdpSocket) -> io::Result<Receiver> {
-        let config = config(Control::default(), DATAGRAM_MOST_BYTES);
+        let config = config(Control::default(), DATAGRAM_MAX_BYTES);
         Ok(Receiver {
             driver: accepting(socket.try_clone()?, config)?,
             socket,

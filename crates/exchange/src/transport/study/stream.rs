@@ -11,7 +11,7 @@ use crate::transport::{
 };
 use ::rudp::{Time, study};
 use costof_os::cpu::clock::{ClockId, now_ns};
-use costof_os::net::socket::{DATAGRAM_MOST_BYTES, dropped_datagrams};
+use costof_os::net::socket::{DATAGRAM_MAX_BYTES, dropped_datagrams};
 use std::io;
 use std::net::UdpSocket;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -51,7 +51,7 @@ impl Transport for Study {
             Ok(Sender {
                 socket,
                 protocol: study::Sender::new(self.window).retry_after(self.retry),
-                request: Vec::with_capacity(DATAGRAM_MOST_BYTES),
+                request: Vec::with_capacity(DATAGRAM_MAX_BYTES),
                 sent: 0,
             })
         })
@@ -107,7 +107,7 @@ struct Receiver {
 
 impl MessageReceiver for Receiver {
     fn receive(&mut self, incoming: &mut Incoming, stop: &AtomicBool) -> io::Result<()> {
-        let mut datagram = vec![0; DATAGRAM_MOST_BYTES];
+        let mut datagram = vec![0; DATAGRAM_MAX_BYTES];
         let mut answer = Vec::with_capacity(SEQUENCE_NUMBER_BYTES);
         while !stop.load(Ordering::Acquire) {
             match self.socket.recv(&mut datagram) {

@@ -22,14 +22,14 @@ use io_uring::{EnterFlags, IoUring, cqueue, opcode};
 
 use super::parts::{Rest, message_of};
 use super::{Call, Counts, Primitive, REAP_EVERY, STALLED, stalled};
-use crate::memory::fields::{FIELDS_MOST, Messages};
+use crate::memory::fields::{FIELDS_MAX, Messages};
 use crate::net::ring::{self, unless_interrupted};
 use crate::net::unsupported;
 
 /// Room for completions: with less room, unread completions would delay the kernel.
 const COMPLETIONS: u32 = 4096;
 /// How many requests that sent nothing are remembered.
-const FUTILE_MOST: usize = 1024;
+const FUTILE_MAX: usize = 1024;
 /// linux/io_uring.h, which the crate lacks: bits of a request, and of a notification's result.
 const REPORT_USAGE: u16 = 1 << 3;
 const COPIED: u32 = 1 << 31;
@@ -76,7 +76,7 @@ impl Uring {
         is_stream: bool,
         messages: &Messages,
     ) -> io::Result<Self> {
-        let (ring, is_disabled) = ring::open(FIELDS_MOST as u32, COMPLETIONS, true)?;
+        let (ring, is_disabled) = ring::open(FIELDS_MAX as u32, COMPLETIONS, true)?;
         let (is_zero_copy, is_registered) =
             (primitive.has_completions(), primitive.is_registered());
         let operation = match (is_zero_copy, is_registered) {
@@ -100,7 +100,7 @@ impl Uring {
             message: Box::new(message_of(&[])),
             rest: Rest::new(messages.fields()),
             number: 0,
-            futile: VecDeque::with_capacity(FUTILE_MOST),
+            futile: VecDeque::with_capacity(FUTILE_MAX),
             not_reaped: 0,
         })
     }
@@ -153,7 +153,7 @@ impl Uring {
                     error => failed = Some(io::Error::from_raw_os_error(-error)),
                 }
                 if cqueue::more(completion.flags()) {
-                    if self.futile.len() == FUTILE_MOST {
+                    if self.futile.len() == FUTILE_MAX {
                         self.futile.pop_front();
                     }
                     self.futile.push_back(completion.user_data());

@@ -18,8 +18,8 @@ use io_uring::{IoUring, cqueue, opcode};
 /// How many buffers there are, a power of two, and the limits of their size, which is otherwise that of a
 /// message.
 const BUFFERS: u16 = 32;
-const BUFFER_LEAST_BYTES: usize = 4 << 10;
-const BUFFER_MOST_BYTES: usize = 64 << 10;
+const BUFFER_MIN_BYTES: usize = 4 << 10;
+const BUFFER_MAX_BYTES: usize = 64 << 10;
 /// The one group of buffers.
 const GROUP: u16 = 0;
 /// The number of completions that fit: more than there are buffers.
@@ -47,7 +47,7 @@ struct Buffers {
 
 impl Buffers {
     fn map(message: usize) -> io::Result<Self> {
-        let each = message.next_power_of_two().clamp(BUFFER_LEAST_BYTES, BUFFER_MOST_BYTES);
+        let each = message.next_power_of_two().clamp(BUFFER_MIN_BYTES, BUFFER_MAX_BYTES);
         let count = usize::from(BUFFERS);
         let mut entries = Arena::map(count * size_of::<BufRingEntry>(), PageSize::Base)?;
         let mut memory = Arena::map(count * each, PageSize::Base)?;

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 /// Warm-up: socket buffers grow, and TCP's window, which takes ten round trips to reach 16 MiB.
 const RAMP: Duration = Duration::from_millis(50);
 const RAMP_ROUND_TRIPS: u32 = 20;
-const RAMP_MOST: Duration = Duration::from_secs(5);
+const RAMP_MAX: Duration = Duration::from_secs(5);
 /// The shortest batch: many times what a stream's buffers hold.
 const BATCH_NS: f64 = 5e6;
 /// The TCP timestamp option in a segment.
@@ -172,7 +172,7 @@ fn failed(error: &io::Error) -> Failure {
 }
 
 fn ramp(round_trip: Duration) -> Duration {
-    (RAMP_ROUND_TRIPS * round_trip).clamp(RAMP, RAMP_MOST)
+    (RAMP_ROUND_TRIPS * round_trip).clamp(RAMP, RAMP_MAX)
 }
 
 /// Pins this thread to its role's first CPU. Where there are two CPUs, the roles' first ones
@@ -193,6 +193,6 @@ mod tests {
         let ms = Duration::from_millis;
         assert_eq!(ramp(Duration::ZERO), RAMP);
         assert_eq!(ramp(ms(10)), ms(200));
-        assert_eq!(ramp(ms(3000)), RAMP_MOST);
+        assert_eq!(ramp(ms(3000)), RAMP_MAX);
     }
 }

@@ -4,11 +4,11 @@ use crate::arenas::Pages;
 use crate::net::congestion_control::CongestionControl;
 use crate::prelude::*;
 use crate::two_ends::over::Over;
-use costof_exchange::pattern::flow::{MESSAGE_LEAST_BYTES, Shape};
+use costof_exchange::pattern::flow::{MESSAGE_MIN_BYTES, Shape};
 use costof_exchange::rendezvous;
 use costof_os::memory::fields;
 use costof_os::net::field_sender;
-use costof_os::net::socket::DATAGRAM_MOST_BYTES;
+use costof_os::net::socket::DATAGRAM_MAX_BYTES;
 
 words! {
     /// How a message goes into the socket.
@@ -150,7 +150,7 @@ point! {
         /// how a message goes into the socket
         primitive: Primitive = words(),
         /// bytes of a message; a datagram has 65507 at most
-        size: u64 = bytes(MESSAGE_LEAST_BYTES as u64..=16 << 20, SIZES),
+        size: u64 = bytes(MESSAGE_MIN_BYTES as u64..=16 << 20, SIZES),
         /// what the receiver sends back
         pattern: Pattern = words(),
         /// echo: messages that may be unanswered at a time; trigger: messages requested at once
@@ -166,7 +166,7 @@ point! {
         /// whether TCP delays a partly filled packet (RFC 896)
         nagle: Nagle = words(),
         /// separately allocated fields of a message, in equal shares; the last one takes the rest
-        fields: usize = count(1..=MESSAGE_LEAST_BYTES as u64, &[8, 1]),
+        fields: usize = count(1..=MESSAGE_MIN_BYTES as u64, &[8, 1]),
         /// when two_copy's buffer is allocated
         allocate: Allocate = words(),
         /// whether the buffers are registered with io_uring
@@ -272,7 +272,7 @@ pub(crate) fn check(point: &At<CopySend>) -> Result<(), Failure> {
 pub(crate) fn check_axes(point: &At<CopySend>) -> Result<(), Failure> {
     point.full_primitive()?;
     let is_stream = point.pattern == Pattern::Stream;
-    if point.socket().is_datagrams() && point.size as usize > DATAGRAM_MOST_BYTES {
+    if point.socket().is_datagrams() && point.size as usize > DATAGRAM_MAX_BYTES {
         unsupported!("a datagram has 65507 B of payload at most (--set size=65507)");
     }
     if point.over != Over::Tcp && point.congestion_control != CongestionControl::Default {

@@ -10,7 +10,7 @@ use std::net::IpAddr;
 /// Another sequence of blocks over the same link, relative to the measured rate.
 const OF_THE_RATE: (f64, f64) = (0.6, 1.2);
 /// The least share of a call that a block takes on the link, so that it is a number.
-const LEAST_SHARE: f64 = 0.001;
+const MIN_SHARE: f64 = 0.001;
 /// The most server time of each of several calls in flight, relative to a call alone.
 const OF_A_CALL: f64 = 0.4;
 
@@ -56,7 +56,7 @@ fn fastest(path: &str, call_ns: f64, rate: f64) -> f64 {
     let in_flight = if is_url(path) { RATE_DEPTH } else { 1 };
     let block = RATE_BLOCK_BYTES as f64;
     let took_ns = in_flight as f64 * block / rate;
-    block / (took_ns - call_ns).max(LEAST_SHARE * took_ns)
+    block / (took_ns - call_ns).max(MIN_SHARE * took_ns)
 }
 
 /// Whether the path names a server on this machine.

@@ -1,6 +1,6 @@
 //! What the fuzz target of a receiver does.
 
-use super::super::admission::MEMORY_MOST_BYTES;
+use super::super::admission::MEMORY_MAX_BYTES;
 use super::*;
 use costof_model::harmless;
 use std::io::Write;
@@ -9,7 +9,7 @@ use std::os::unix::net::UnixStream;
 use std::sync::LazyLock;
 
 /// More than any greeting has, and what fits into a socket.
-const MOST_BYTES: usize = 100_000;
+const MAX_BYTES: usize = 100_000;
 
 /// With a token, and without one.
 static RECEIVERS: LazyLock<[Receiver; 2]> = LazyLock::new(|| {
@@ -27,7 +27,7 @@ static RECEIVERS: LazyLock<[Receiver; 2]> = LazyLock::new(|| {
 /// The end of a connection whose peer has sent these bytes, and the peer's end.
 pub(in crate::interactive) fn connection(sent: &[u8]) -> (Control, UnixStream) {
     let (own, mut peer) = UnixStream::pair().expect("there are sockets");
-    peer.write_all(&sent[..sent.len().min(MOST_BYTES)]).expect("there is room");
+    peer.write_all(&sent[..sent.len().min(MAX_BYTES)]).expect("there is room");
     peer.shutdown(Shutdown::Write).expect("it is connected");
     (Control::unix(own).expect("it is a socket"), peer)
 }
@@ -45,7 +45,7 @@ pub fn receiver(bytes: &[u8]) {
     match receiver.admitted(&mut lines, &waiter, &AtomicBool::new(false)) {
         Ok((workload, _slot)) => {
             assert!(receiver.token.is_none(), "{workload:?} is served without the token");
-            assert!(workload.held_bytes() <= MEMORY_MOST_BYTES, "{workload:?}");
+            assert!(workload.held_bytes() <= MEMORY_MAX_BYTES, "{workload:?}");
             workload.what();
         }
         Err(rejection) => {

@@ -1,7 +1,7 @@
 use super::super::{Content, Receiver, Sender, accept, call_with_blocks as call};
 use super::*;
 use crate::rendezvous::{Address, Listener, Over};
-use costof_os::net::socket::DATAGRAM_MOST_BYTES;
+use costof_os::net::socket::DATAGRAM_MAX_BYTES;
 use std::io::Write;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream, UdpSocket};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -82,7 +82,7 @@ fn every_byte_arrives_in_its_place() {
 
 #[test]
 fn datagrams_arrive_or_are_known_to_be_lost() {
-    for (flows, size) in [(1, 64), (2, 1472), (1, DATAGRAM_MOST_BYTES)] {
+    for (flows, size) in [(1, 64), (2, 1472), (1, DATAGRAM_MAX_BYTES)] {
         let (receivers, senders) = transfer(Over::Udp, flows, size);
         for (receiver, sender) in receivers.iter().zip(&senders) {
             assert!(receiver.last_piece_is_right());
@@ -218,7 +218,7 @@ fn what_does_not_fit_or_is_not_there_is_refused() {
         })
     };
     assert_eq!(to(Over::Tcp, 63, None), ErrorKind::InvalidInput);
-    let too_large = DATAGRAM_MOST_BYTES + 1;
+    let too_large = DATAGRAM_MAX_BYTES + 1;
     assert_eq!(to(Over::Udp, too_large, None), ErrorKind::InvalidInput);
     assert_eq!(to(Over::Tcp, 64, Some("nosuch")), ErrorKind::NotFound);
 }

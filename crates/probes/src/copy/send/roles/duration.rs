@@ -5,16 +5,16 @@ use crate::prelude::*;
 use std::time::Duration;
 
 /// The shortest round of a stream, where the threads of both ends need no more than two CPUs.
-const LEAST: Duration = Duration::from_millis(50);
+const MIN: Duration = Duration::from_millis(50);
 /// The shortest round of an echo or trigger: a busy machine answers few, and percentiles need many.
-const LEAST_ECHO: Duration = Duration::from_millis(200);
-/// Where a round may be longer than [`LEAST`], a stream is extended by this factor: the first
+const MIN_ECHO: Duration = Duration::from_millis(200);
+/// Where a round may be longer than [`MIN`], a stream is extended by this factor: the first
 /// tenths of a second of a connection may be slower. On a virtual machine with two CPUs iperf3 had
 /// 1 to 2.5 GB/s then, and 4 to 6 after half a second.
 const STRETCH: u32 = 6;
 /// Slow start takes ten round trips to grow from ten segments to 16 MiB.
 const ROUND_TRIPS: u32 = 40;
-const MOST: Duration = Duration::from_secs(10);
+const MAX: Duration = Duration::from_secs(10);
 
 /// Connecting, single messages and closing, per round.
 const SET_UP_NS: f64 = 20e6;
@@ -32,8 +32,8 @@ pub(in crate::copy::send) fn least_ns(point: &At<CopySend>) -> f64 {
 fn least(point: &At<CopySend>) -> Duration {
     let turns = (point.threads as u32).div_ceil(2);
     match point.pattern {
-        Pattern::Stream => LEAST * turns,
-        Pattern::Echo | Pattern::Trigger => LEAST_ECHO.max(LEAST * turns),
+        Pattern::Stream => MIN * turns,
+        Pattern::Echo | Pattern::Trigger => MIN_ECHO.max(MIN * turns),
     }
 }
 
@@ -41,8 +41,8 @@ fn least(point: &At<CopySend>) -> Duration {
 pub(super) fn duration(point: &At<CopySend>, asked_ns: f64, round_trip: Duration) -> Duration {
     let asked = Duration::from_nanos(asked_ns as u64);
     let gets_going = point.pattern == Pattern::Stream && point.link != "sink";
-    let times = if gets_going && asked >= LEAST { STRETCH } else { 1 };
-    (times * asked).max(least(point)).max(ROUND_TRIPS * round_trip).min(MOST)
+    let times = if gets_going && asked >= MIN { STRETCH } else { 1 };
+    (times * asked).max(least(point)).max(ROUND_TRIPS * round_trip).min(MAX)
 }
 
 #[cfg(test)]

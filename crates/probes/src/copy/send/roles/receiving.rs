@@ -21,7 +21,7 @@ use std::thread::sleep;
 use std::time::Duration;
 
 /// The most bursts recorded.
-const BURSTS_MOST: usize = 1 << 20;
+const BURSTS_MAX: usize = 1 << 20;
 
 /// When a burst was requested, and how long it took, both in nanoseconds.
 type Burst = (f64, f64);
@@ -83,7 +83,7 @@ impl Receiving {
             match (answers.take(), point.pattern) {
                 (Some(answers), _) => flow.answer(primitive, answers, stop)?,
                 (None, Pattern::Trigger) => {
-                    bursts.reserve_exact(BURSTS_MOST);
+                    bursts.reserve_exact(BURSTS_MAX);
                     flow.ask(point.in_flight, stop, &mut |asked_ns, took_ns| {
                         if bursts.len() < bursts.capacity() {
                             bursts.push((asked_ns as f64, took_ns as f64));

@@ -28,14 +28,14 @@ const LEVELS: [(u32, &str); 3] = [(1, "pollution_l1"), (2, "pollution_l2"), (3, 
 
 /// Bytes sent between two readings of an array that fills a cache.
 const POLLUTING_BYTES: u64 = 1 << 20;
-const POLLUTING_MOST: u64 = 16;
+const POLLUTING_MAX: u64 = 16;
 /// Repetitions per cache, of which the median counts. Over a slow link there is one.
 const POLLUTIONS: u64 = 5;
 const SLOW_NS: f64 = 1e6;
 
 /// Messages that make up [`POLLUTING_BYTES`].
 fn polluting(point: &At<CopySend>) -> u64 {
-    (POLLUTING_BYTES / point.size).clamp(1, POLLUTING_MOST)
+    (POLLUTING_BYTES / point.size).clamp(1, POLLUTING_MAX)
 }
 
 fn pollutions(point: &At<CopySend>) -> u64 {

@@ -13,7 +13,7 @@ static LISTENER: LazyLock<TcpListener> =
 /// How many bytes are read at a time.
 const BLOCK: usize = 64;
 /// What fits into a socket, so that nobody has to read.
-const MOST_BYTES: usize = 64 << 10;
+const MAX_BYTES: usize = 64 << 10;
 
 /// A server's bytes, as answers to one kind of calls: each is used, or is an error with a reason.
 pub fn nfs(bytes: &[u8]) {
@@ -25,7 +25,7 @@ pub fn nfs(bytes: &[u8]) {
     let stream =
         TcpStream::connect(LISTENER.local_addr().expect("it listens")).expect("it connects");
     let (mut server, _) = LISTENER.accept().expect("one connects");
-    server.write_all(&sent[..sent.len().min(MOST_BYTES)]).expect("there is room");
+    server.write_all(&sent[..sent.len().min(MAX_BYTES)]).expect("there is room");
     server.shutdown(Shutdown::Write).expect("it is connected");
     let error = match which % 4 {
         0 => read(stream).err().map(|error| error.failure("nfs://h/e/f", TIMEOUT).reason),
