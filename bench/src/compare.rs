@@ -239,8 +239,7 @@ fn rows(json: &str) -> Result<Vec<Row>> {
     let json: Value = serde_json::from_str(json.trim()).map_err(|_| misfit())?;
     let rows = json["comparison"]["rows"].as_array().ok_or_else(misfit)?;
     let row = |row: &Value| {
-        let axes = row["axes"].as_object()?;
-        let axes = axes.iter().map(|(axis, value)| match value.as_str() {
+        let axes = row["axes"].as_object()?.iter().map(|(axis, value)| match value.as_str() {
             Some(word) => format!(" {axis}={word}"),
             None => format!(" {axis}={value}"),
         });

@@ -80,7 +80,7 @@ fn is_rate(check: &Check) -> bool {
 
 /// Prints what the rounds say together, and judges it by the best tool.
 fn judge(rows: &[Row], band: Band, quiet: bool) -> Verdict {
-    let peers = rows.iter().map(|row| match &row.outcome {
+    let peers: Vec<_> = rows.iter().map(|row| match &row.outcome {
         Outcome::Compared(agreement, unit) => {
             let (own, other) = agreement.medians();
             let (own, other) = (unit.display(own), unit.display(other));
@@ -96,8 +96,7 @@ fn judge(rows: &[Row], band: Band, quiet: bool) -> Verdict {
             println!("{} is left out: {why}", row.tool);
             (row.tool, Err(why.clone()))
         }
-    });
-    let peers: Vec<_> = peers.collect();
+    }).collect();
     let (verdict, best) = verdict::against_best(band, &peers);
     let is_median = best.is_some_and(|best| rows[best].statistic == Statistic::Median);
     verdict.only_if_quiet(quiet || best.is_none() || is_median)

@@ -144,8 +144,7 @@ impl InC<'_> {
         arguments: &str,
         before: &'static str,
     ) -> Peer {
-        let program = program::in_c(name, source).build(self.bench);
-        let program = program.unwrap_or_else(|why| {
+        let program = program::in_c(name, source).build(self.bench).unwrap_or_else(|why| {
             println!("{name} is left out: {why}");
             name.into()
         });

@@ -91,8 +91,8 @@ impl Rule {
 
 pub(crate) fn compare(bench: &Bench, files: &[PathBuf]) -> Result<Vec<Verdict>> {
     let mut random = Rng::with_seed(SEED);
-    let bases = files.iter().map(|file| base(file, &mut random));
-    let bases: Vec<Base> = bases.collect::<Result<_>>()?;
+    let bases: Vec<Base> =
+        files.iter().map(|file| base(file, &mut random)).collect::<Result<_>>()?;
     if bases.len() < RUNS[1] {
         return Err(failed("fleet needs several runs of different minutes or hosts"));
     }
@@ -173,8 +173,7 @@ fn drawn(run: &Run, random: &mut Rng) -> Vec<PointRow> {
         *launch = alike[random.usize(..alike.len())].clone();
     }
     (drawn.end, drawn.points) = (None, Vec::new());
-    let rows = estimate::so_far(&drawn);
-    let rows = rows.into_iter().filter_map(|row| {
+    let rows = estimate::so_far(&drawn).into_iter().filter_map(|row| {
         let real = run.points.iter().find(|real| real.point == row.point && real.is_sound())?;
         let mut estimate = real.primary()?.clone();
         let again = row.primary()?;

@@ -62,8 +62,7 @@ pub(crate) fn compare(bench: &Bench) -> Result<Vec<Verdict>> {
 
 /// No load, one on the measured processor, and one on each of the others.
 fn loads(cpus: &[usize], measured: usize) -> Vec<Load> {
-    let others = cpus.iter().copied().filter(|cpu| *cpu != measured);
-    let others: Vec<usize> = others.collect();
+    let others: Vec<usize> = cpus.iter().copied().filter(|cpu| *cpu != measured).collect();
     let load = |name, on| Load { name, on, rows: Vec::new() };
     let mut loads =
         vec![load("no load", Vec::new()), load("a neighbour on the measured CPU", vec![measured])];

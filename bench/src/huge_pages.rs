@@ -16,8 +16,8 @@ impl Reserved {
     /// Errors: this process may not reserve them.
     pub(crate) fn new() -> Result<Reserved> {
         let action = format!("reserve huge pages for fio, by {FILE} as root");
-        let before = fs::read_to_string(FILE).or_cannot(&action)?;
-        let before: u64 = before.trim().parse().or_cannot(&action)?;
+        let before: u64 =
+            fs::read_to_string(FILE).or_cannot(&action)?.trim().parse().or_cannot(&action)?;
         fs::write(FILE, (before + COUNT).to_string()).or_cannot(&action)?;
         Ok(Reserved { before })
     }

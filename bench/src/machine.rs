@@ -36,8 +36,8 @@ pub(crate) fn time_stamp(now: SystemTime) -> String {
 
 /// The children of all threads of a process (proc_pid_task_children(5)).
 pub(crate) fn children(id: u32) -> Vec<u32> {
-    let tasks = process(id).and_then(|process| process.tasks().ok());
-    let tasks = tasks.into_iter().flatten().flatten();
+    let tasks =
+        process(id).and_then(|process| process.tasks().ok()).into_iter().flatten().flatten();
     tasks.filter_map(|task| task.children().ok()).flatten().collect()
 }
 

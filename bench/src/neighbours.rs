@@ -312,8 +312,8 @@ fn judge(
     for (number, operation) in operations.iter().enumerate() {
         rows.extend(distances(readings, (number, 0, load)));
         for side in 1..=operation.peers.len() {
-            let numbers = distances(readings, (number, side, load));
-            let numbers = numbers.into_iter().map(|(distance, _)| distance);
+            let numbers =
+                distances(readings, (number, side, load)).into_iter().map(|(distance, _)| distance);
             of_tools.entry(side_name(operation, side)).or_default().extend(numbers);
         }
     }

@@ -39,8 +39,8 @@ struct Host<'b> {
 
 pub(crate) fn compare(bench: &Bench, files: &[PathBuf]) -> Result<Vec<Verdict>> {
     let mut random = Rng::with_seed(SEED);
-    let bases = files.iter().map(|file| base(file, &mut random));
-    let bases: Vec<Base> = bases.collect::<Result<_>>()?;
+    let bases: Vec<Base> =
+        files.iter().map(|file| base(file, &mut random)).collect::<Result<_>>()?;
     if bases.len() < 3 {
         return Err(failed("qualify needs three runs of different minutes or hosts"));
     }
@@ -123,9 +123,8 @@ impl Host<'_> {
             .map(|(number, block)| {
                 let rows = block.points.iter();
                 let rows = rows.filter_map(|point| judged.iter().position(|row| *row == point));
-                let launches = self.base.launches.iter();
-                let launches = launches.filter(|launch| launch.block == number);
-                let mut launches: Vec<&LaunchRow> = launches.collect();
+                let mut launches: Vec<&LaunchRow> =
+                    self.base.launches.iter().filter(|launch| launch.block == number).collect();
                 random.shuffle(&mut launches);
                 let times: Vec<f64> = launches.iter().map(|launch| launch.wall_ns).collect();
                 let block = Block {

@@ -235,8 +235,8 @@ impl Variation {
 }
 
 fn print(rows: &[Variation]) {
-    let width = rows.iter().map(|row| row.label.chars().count()).max();
-    let width = width.unwrap_or(0).max("row".len());
+    let width =
+        rows.iter().map(|row| row.label.chars().count()).max().unwrap_or(0).max("row".len());
     println!(
         "{:<width$}  {:>9} {:>8}  {:>8} {:>8}  at most      grades",
         "row", "mean", "CV", "~cycles", "CV"
@@ -355,8 +355,7 @@ fn judge_one_cpu(rows: &[Variation]) -> Verdict {
 /// What hands over between CPUs, waits for memory, or is the device's or the hypervisor's: each row by
 /// its own bound.
 fn judge_others(rows: &[Variation]) -> Verdict {
-    let others = rows.iter();
-    let others = others.filter(|row| matches!(row.demand, Some(Demand::Own(_))));
+    let others = rows.iter().filter(|row| matches!(row.demand, Some(Demand::Own(_))));
     let (within, beyond): (Vec<&Variation>, Vec<&Variation>) = others.partition(|row| row.holds());
     let holds = beyond.is_empty();
     let all = within.len() + beyond.len();
@@ -599,8 +598,8 @@ mod tests {
         let one = |cv: &f64| {
             // Five numbers of which one is off by d vary by d / sqrt(5) over their mean.
             let off = 5.0_f64.sqrt() * cv;
-            let cycles = [100.0 * (1.0 + 0.8 * off), 0.0, 0.0, 0.0, 0.0];
-            let cycles = cycles.map(|one| if one > 0.0 { one } else { 100.0 * (1.0 - 0.2 * off) });
+            let cycles = [100.0 * (1.0 + 0.8 * off), 0.0, 0.0, 0.0, 0.0]
+                .map(|one| if one > 0.0 { one } else { 100.0 * (1.0 - 0.2 * off) });
             Variation {
                 label: String::new(),
                 demand: Some(Demand::OneCpu),

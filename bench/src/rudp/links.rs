@@ -218,8 +218,7 @@ fn shared(bench: &Bench, other: &str, round: usize) -> Result<f64> {
 fn judge(watch: &Watch, found: Vec<Bounded>) -> Vec<Verdict> {
     println!();
     let quiet = machine::was_quiet(watch);
-    let verdicts = found.into_iter().map(|bounded| bounded.report(quiet));
-    let verdicts = verdicts.collect();
+    let verdicts = found.into_iter().map(|bounded| bounded.report(quiet)).collect();
     println!();
     verdicts
 }

@@ -274,8 +274,7 @@ impl<'a> Controller<'a> {
     /// How many times as long as planned the launches took, for instance on a busy machine.
     fn slowdown(&self, counted: &[Counted]) -> f64 {
         let blocks = self.plan().blocks.iter().zip(counted);
-        let times = blocks.filter(|(_, counted)| counted.done > 0);
-        let times = times.map(|(block, counted)| {
+        let times = blocks.filter(|(_, counted)| counted.done > 0).map(|(block, counted)| {
             let planned = cost::launch_time(self.table, block, self.precision);
             [counted.launch, planned].map(|time| time.as_secs_f64())
         });

@@ -34,8 +34,7 @@ pub(crate) fn of_host(host: &Host, all: &[Host]) -> String {
 /// Characters other than letters, digits, dots and underscores become dashes. No name is hidden or an option.
 fn of_text(text: &str) -> String {
     let is_kept = |c: char| c.is_ascii_alphanumeric() || "._".contains(c);
-    let kept = text.chars().map(|c| if is_kept(c) { c } else { '-' });
-    let kept: String = kept.take(100).collect();
+    let kept: String = text.chars().map(|c| if is_kept(c) { c } else { '-' }).take(100).collect();
     let before = if kept.starts_with(['.', '-']) { "_" } else { "" };
     before.to_owned() + &kept
 }
@@ -58,8 +57,7 @@ mod tests {
         .iter()
         .map(|text| text.parse().unwrap())
         .collect();
-        let names = hosts.iter().map(|host| of_host(host, &hosts));
-        let names: Vec<String> = names.collect();
+        let names: Vec<String> = hosts.iter().map(|host| of_host(host, &hosts)).collect();
         assert_eq!(
             names[..4],
             ["local.jsonl", "ssh-a.b.jsonl", "exec-a-b+3.jsonl", "exec-a-b+4.jsonl"]

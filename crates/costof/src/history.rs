@@ -159,8 +159,7 @@ pub(crate) fn last_two(table: Table<'_>) -> Result<LastTwo, Error> {
     };
     let points = runs.first().map(planned).transpose()?.unwrap_or_default();
     let common = |path| planned(path).map_or(0, |other| other.intersection(&points).count());
-    let earlier = runs.iter().enumerate().skip(1);
-    let earlier = earlier.map(|(position, path)| (common(path), position));
+    let earlier = runs.iter().enumerate().skip(1).map(|(position, path)| (common(path), position));
     let most = earlier.max_by_key(|(common, position)| (*common, Reverse(*position)));
     let Some((common @ 1.., position)) = most else {
         bail!(

@@ -156,8 +156,8 @@ pub(crate) fn resolved(hosts: Hosts) -> Result<Hosts, Error> {
 }
 
 fn route_to(name: &str) -> Result<IpAddr, String> {
-    let addresses = (name, 0).to_socket_addrs();
-    let addresses = addresses.map_err(|error| format!("{name} has no address: {error}"))?;
+    let addresses =
+        (name, 0).to_socket_addrs().map_err(|error| format!("{name} has no address: {error}"))?;
     let mut refused = format!("{name} has no address");
     for address in addresses {
         match source_towards(address.ip()) {

@@ -175,8 +175,7 @@ mod tests {
         let placed = |cpus: Vec<usize>| Placement(Few::from_iter([("only".into(), cpus)]));
         assert!(check_role(&placed(vec![0, 2]), "only", &[0, 1, 2]).is_ok());
         assert!(check_role(&placed(vec![60_000]), "peer", &[0]).is_ok());
-        let error = check_role(&placed(vec![60_000]), "only", &[0]);
-        let error = error.unwrap_err().to_string();
+        let error = check_role(&placed(vec![60_000]), "only", &[0]).unwrap_err().to_string();
         assert!(error.contains("60000"), "{error}");
     }
 }

@@ -377,8 +377,8 @@ mod tests {
 
     #[test]
     fn rows_that_wait_are_counted_and_say_how_long() {
-        let said = [(1, seconds(9)), (12, Duration::from_millis(79_500))];
-        let said = said.map(|(rows, left)| waiting_rows(rows, left));
+        let said = [(1, seconds(9)), (12, Duration::from_millis(79_500))]
+            .map(|(rows, left)| waiting_rows(rows, left));
         assert_eq!(said[0], "1 row waits for a core that is alone; 9 s left");
         assert_eq!(said[1], "12 rows wait for a core that is alone; 1 min 20 s left");
     }

@@ -343,8 +343,8 @@ fn read_on_all_cpus(files: &[PathBuf], table: Table<'_>) -> Vec<Result<Run, Erro
         files.iter().map(|file| without_launches(file, table)).collect()
     };
     thread::scope(|scope| {
-        let parts = files.chunks(files.len().div_ceil(cpus).max(1));
-        let parts: Vec<_> = parts
+        let parts: Vec<_> = files
+            .chunks(files.len().div_ceil(cpus).max(1))
             .map(|part| (part, thread::Builder::new().spawn_scoped(scope, move || in_turn(part))))
             .collect();
         let read = parts.into_iter().flat_map(|(part, thread)| match thread {

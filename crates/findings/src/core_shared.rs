@@ -100,8 +100,7 @@ fn slowed(run: &Run) -> Vec<Slowed<'_>> {
     }
     let rows = run.select_all().into_iter();
     let name = |row: &PointRow| label(row).unwrap_or_else(|| row.point.to_string());
-    let others = rows.filter_map(|row| slowed(row, name(row)));
-    let mut others: Vec<Slowed<'_>> = others.collect();
+    let mut others: Vec<Slowed<'_>> = rows.filter_map(|row| slowed(row, name(row))).collect();
     others.sort_by(|one, other| other.more.total_cmp(&one.more));
     others.truncate(OTHERS);
     others

@@ -87,8 +87,8 @@ pub(crate) fn dominant_part(run: &Run) -> Vec<Finding> {
     let found = COMPOSITES.iter().filter_map(|composite| {
         let wholes = run.select(composite.probe).words(composite.words);
         // Over a link with a delay, most of a round trip is that delay.
-        let wholes = wholes.filter(|row| matches!(&*row.point.link, "none" | "loopback"));
-        let mut wholes = wholes.into_iter();
+        let mut wholes =
+            wholes.filter(|row| matches!(&*row.point.link, "none" | "loopback")).into_iter();
         wholes.find_map(|whole| found(run, composite, whole))
     });
     found.collect()

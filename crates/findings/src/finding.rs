@@ -26,8 +26,7 @@ impl Finding {
         evidence: impl IntoIterator<Item = impl Borrow<PointRow>>,
         sentence: String,
     ) -> Finding {
-        let evidence = evidence.into_iter();
-        let evidence = evidence.map(|row| row.borrow().point.clone()).collect();
+        let evidence = evidence.into_iter().map(|row| row.borrow().point.clone()).collect();
         Finding::of_points(kind, evidence, sentence)
     }
 

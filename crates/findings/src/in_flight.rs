@@ -105,8 +105,7 @@ fn limited(run: &Run, row: &PointRow) -> Option<Finding> {
         return None;
     }
     // The round trip of a small message over the same link, blocked.
-    let rtt = run.select("net.rtt").over(&row.point.link);
-    let rtt = rtt.at("wait", "block").one();
+    let rtt = run.select("net.rtt").over(&row.point.link).at("wait", "block").one();
     let rtt = rtt.filter(|row| !is_delay && row.median("latency").is_some());
     let delays =
         maybe(is_delay.then(|| ns(delays_ns)), |ns| format!(", {ns} of it the link's delays"));
@@ -144,8 +143,7 @@ fn limited(run: &Run, row: &PointRow) -> Option<Finding> {
 /// The fastest of the points that differ only in the window, if it is surely faster.
 fn with_larger_window<'r>(run: &'r Run, row: &PointRow) -> Option<&'r PointRow> {
     let (_, high) = row.interval(THROUGHPUT)?;
-    let others = run.select(&row.point.probe).over(&row.point.link);
-    let others = others.filter(|other| {
+    let others = run.select(&row.point.probe).over(&row.point.link).filter(|other| {
         other.number("window").is_some()
             && other.point.without(&["window"]) == row.point.without(&["window"])
             && other.interval(THROUGHPUT).is_some_and(|(low, _)| low > MORE * high)

@@ -73,12 +73,12 @@ fn ladder_of_payload(run: &Run, group: &Group<'_>) -> Option<Ladder> {
     rungs.extend(round_trips);
     rungs.sort_by(|one, other| one.ns().total_cmp(&other.ns()));
     let mut evidence: Vec<&PointRow> = rungs.iter().map(|rung| rung.row).collect();
-    let calls = ROUND_TRIPS.into_iter().filter(|(.., is_call)| *is_call);
-    let calls = calls.filter_map(|(stack, name, _)| {
-        let (call, marshalled) = call(run, stack, stack.first(&group.rows)?, plain)?;
-        evidence.extend(marshalled.into_iter().flatten());
-        Some(format!("{name} = {call}"))
-    });
+    let calls =
+        ROUND_TRIPS.into_iter().filter(|(.., is_call)| *is_call).filter_map(|(stack, name, _)| {
+            let (call, marshalled) = call(run, stack, stack.first(&group.rows)?, plain)?;
+            evidence.extend(marshalled.into_iter().flatten());
+            Some(format!("{name} = {call}"))
+        });
     let calls: Vec<String> = calls.collect();
     if calls.is_empty() {
         return None;
@@ -132,8 +132,8 @@ fn marshalling<'a>(run: &'a Run, stack: Stack, call: &PointRow) -> Option<[&'a P
 /// that was measured.
 fn beneath(run: &Run, bytes: Option<u64>) -> Vec<Rung<'_>> {
     let measured = |probe| run.select(probe).filter(|row| row.primary().is_some());
-    let copies = measured("cpu.memcpy");
-    let copies = copies.words(&[("source", "hot"), ("shape", "one"), ("align", "both")]);
+    let copies =
+        measured("cpu.memcpy").words(&[("source", "hot"), ("shape", "one"), ("align", "both")]);
     let copies = copies.by_number("size").into_iter();
     let mut large_enough = copies.filter(|(size, _)| bytes.is_some_and(|bytes| *size >= bytes));
     let copy = large_enough

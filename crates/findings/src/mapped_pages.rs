@@ -22,8 +22,7 @@ pub(crate) fn mapped_pages(run: &Run) -> Vec<Finding> {
 
 fn over(run: &Run, link: &str, rows: &Select<'_>) -> Option<Finding> {
     let page = page_bytes(run);
-    let parts = [("send", "usual"), ("zero_copy", "usual"), ("zero_copy", "pages")];
-    let parts = parts.into_iter().filter_map(|(by, segments)| {
+    let parts: Vec<String> = [("send", "usual"), ("zero_copy", "usual"), ("zero_copy", "pages")].into_iter().filter_map(|(by, segments)| {
         let rows = rows.clone().words(&[("sent_by", by), ("segments", segments)]);
         let of = |metric| span(rows.iter().filter_map(|row| row.median(metric)));
         let (least, most) = of("mapped")?;
@@ -45,8 +44,7 @@ fn over(run: &Run, link: &str, rows: &Select<'_>) -> Option<Finding> {
         };
         let share = range((least, most), percent);
         Some(format!("{share} % of what {by} sent{how}"))
-    });
-    let parts: Vec<String> = parts.collect();
+    }).collect();
     let (link, all) = (text::link(link), parts.join("; "));
     let sentence = format!("over {link} TCP_ZEROCOPY_RECEIVE mapped and did not copy {all}");
     let is_any = !parts.is_empty();

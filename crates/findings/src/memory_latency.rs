@@ -128,8 +128,7 @@ pub(crate) fn loads(run: &Run) -> Vec<(&str, Vec<Load<'_>>)> {
     let rows = run.select("memory.latency").at("pattern", "random");
     let by_pages = rows.at("stride", 64).group_with(|row| load(row).map(|(pages, _)| pages));
     let by_pages = by_pages.into_iter().map(|(pages, rows)| {
-        let loads = rows.iter().filter_map(|row| Some(load(row)?.1));
-        let mut loads: Vec<Load<'_>> = loads.collect();
+        let mut loads: Vec<Load<'_>> = rows.iter().filter_map(|row| Some(load(row)?.1)).collect();
         loads.sort_by_key(|load| load.bytes);
         loads.dedup_by_key(|load| load.bytes);
         (pages, loads)

@@ -59,8 +59,8 @@ impl<'r> TwoModes<'r> {
         let estimate = row.primary()?;
         let [lesser, greater] = two_modes(estimate)?;
         let border = (lesser.median * greater.median).sqrt();
-        let launches = run.launches_of(&row.point);
-        let launches = launches.filter_map(|launch| Seen::new(launch, row, border));
+        let launches =
+            run.launches_of(&row.point).filter_map(|launch| Seen::new(launch, row, border));
         let mode = |mode: &Mode| {
             format!("{} in {} %", estimate.unit.display(mode.median), percent(mode.share))
         };
@@ -203,8 +203,8 @@ fn between(row: &PointRow, lesser: &[&Seen<'_>], greater: &[&Seen<'_>]) -> Cause
         of_noise.filter_map(|(name, of)| recorded(*name, &|seen| of(&seen.launch.noise))).collect();
     // The other metrics of the point, such as `huge_share` and `preempted`. They may be the cause, or another
     // consequence. Metrics in nanoseconds are mostly the same time once more.
-    let others = row.metrics.iter();
-    let others = others.filter(|metric| metric.name != row.primary && metric.unit == Unit::One);
+    let others =
+        row.metrics.iter().filter(|metric| metric.name != row.primary && metric.unit == Unit::One);
     let others: Vec<_> = others
         .filter_map(|metric| recorded(&*metric.name, &|seen| value(seen.point, &metric.name)))
         .collect();

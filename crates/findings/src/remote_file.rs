@@ -18,8 +18,7 @@ const WAITS_NS: f64 = 100_000.0;
 
 /// For each path, the limit of its throughput, and the parts of one small read.
 pub(crate) fn remote_file(run: &Run) -> Vec<Finding> {
-    let rows = run.select("file.remote");
-    let rows = rows.filter(|row| row.state == State::Ok);
+    let rows = run.select("file.remote").filter(|row| row.state == State::Ok);
     let paths = rows.group_by(&["pattern", "block", "size", "depth"]).into_iter();
     let found = paths.flat_map(|path| [limit(&path.rows), parts(&path.rows)]);
     found.flatten().collect()

@@ -37,11 +37,10 @@ const CALLS: Transfer = (stack::AXIS, "a stream of calls", "messages");
 
 /// The limit of each protocol over each link, by the size of writes or messages.
 pub(crate) fn saturated(run: &Run) -> Vec<Finding> {
-    let flows = run.select("net.bandwidth").at("flows", 1);
-    let flows = flows.at("congestion_control", "default");
+    let flows = run.select("net.bandwidth").at("flows", 1).at("congestion_control", "default");
     let calls = run.select("rpc.stream");
-    let found = [(BYTES, flows), (CALLS, calls)];
-    let found = found.map(|(transfer, rows)| limits(run, transfer, rows));
+    let found =
+        [(BYTES, flows), (CALLS, calls)].map(|(transfer, rows)| limits(run, transfer, rows));
     found.concat()
 }
 

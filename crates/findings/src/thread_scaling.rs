@@ -302,8 +302,8 @@ mod tests {
     #[test]
     fn misses_are_reported_where_they_are_counted() {
         let counted = |threads, misses: f64| {
-            let row = ran(row(threads, 4096, 4.0), 0.25, 0.1, 100.0);
-            let mut row = row.metric("llc_load_misses", misses);
+            let mut row =
+                ran(row(threads, 4096, 4.0), 0.25, 0.1, 100.0).metric("llc_load_misses", misses);
             row.metrics.last_mut().unwrap().ci95 = Some((misses, misses));
             row
         };

@@ -59,10 +59,10 @@ fn found(run: &Run, rows: &Select<'_>) -> Option<Finding> {
 /// The reason that such a difference suggests, as far as the CPUs of the peers show it.
 fn cause(row: &PointRow, better: Better, is_less: bool) -> Option<String> {
     let ends = ["sender", "receiver"].into_iter();
-    let ends = ends.filter_map(|end| Some((end, row.median(&format!("{end}_running"))?)));
-    let ends: Vec<(&str, f64)> = ends.collect();
-    let saturated = ends.iter().filter(|(_, share)| *share >= SATURATED);
-    let saturated: Vec<&str> = saturated.map(|(end, _)| *end).collect();
+    let ends: Vec<(&str, f64)> =
+        ends.filter_map(|end| Some((end, row.median(&format!("{end}_running"))?))).collect();
+    let saturated: Vec<&str> =
+        ends.iter().filter(|(_, share)| *share >= SATURATED).map(|(end, _)| *end).collect();
     let is_faster = match better {
         Better::Higher => !is_less,
         Better::Lower => is_less,

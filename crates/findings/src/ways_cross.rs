@@ -20,8 +20,8 @@ const WAYS: [&str; 5] = ["over", "stack", "engine", "how", "kernel"];
 /// A finding for each pair of ways that surely cross within the measured sizes.
 pub(crate) fn ways_cross(run: &Run) -> Vec<Finding> {
     // Rows of any grade: ways that took turns are compared however busy the machine was.
-    let rows = run.points.iter();
-    let rows = rows.filter(|row| row.point.probe != SENDS && row.number("size").is_some());
+    let rows =
+        run.points.iter().filter(|row| row.point.probe != SENDS && row.number("size").is_some());
     let rows: Select<'_> = rows.collect();
     let mut findings = Vec::new();
     for axis in WAYS {

@@ -124,8 +124,8 @@ struct Sends {
 /// The counts of all launches; if the run has no launches, the medians per launch.
 fn sends(run: &Run, rows: &Select<'_>) -> Sends {
     let launched = run.launches.iter().flat_map(|launch| &launch.points);
-    let launched = launched.filter(|point| rows.iter().any(|row| row.point == point.point));
     let launched: Vec<(f64, f64)> = launched
+        .filter(|point| rows.iter().any(|row| row.point == point.point))
         .filter_map(|point| Some((value(point, "asked")?, value(point, "copied")?)))
         .collect();
     let (sends, counted): (Vec<(f64, f64)>, _) = if launched.is_empty() {
@@ -194,8 +194,8 @@ fn no_cause(ends: &[&LinkEnd], row: &PointRow) -> String {
         (known(|end| end.sniffers.is_some()), "no sniffer"),
         (gathers, "the device gathers"),
     ];
-    let looked_at = looked_at.iter().filter(|(is_known, _)| *is_known);
-    let looked_at: Vec<&str> = looked_at.map(|(_, cause)| *cause).collect();
+    let looked_at: Vec<&str> =
+        looked_at.iter().filter(|(is_known, _)| *is_known).map(|(_, cause)| *cause).collect();
     let looked_at = match &looked_at[..] {
         [] => "the run does not describe the device".to_owned(),
         [one] => (*one).to_owned(),

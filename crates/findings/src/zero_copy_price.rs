@@ -16,8 +16,7 @@ const TIME: &str = "cpu_sender";
 /// A finding about the sends that the kernel copies after all, one about the others, and one about the parts.
 pub(crate) fn zero_copy_price(run: &Run) -> Vec<Finding> {
     let groups = comparable(run).group_by(&["primitive", "size"]);
-    let prices = groups.iter().filter_map(|group| price(run, group));
-    let prices: Vec<Price<'_>> = prices.collect();
+    let prices: Vec<Price<'_>> = groups.iter().filter_map(|group| price(run, group)).collect();
     let found = [false, true].into_iter();
     let mut findings: Vec<Finding> = found.filter_map(|copied| found_of(&prices, copied)).collect();
     if !findings.is_empty() {
@@ -96,8 +95,8 @@ fn price<'a>(run: &Run, group: &Group<'a>) -> Option<Price<'a>> {
 /// pages of a message.
 fn parts(run: &Run) -> Option<Finding> {
     let by = |part: &str, axis: &str| {
-        let rows = run.select("copy.parts").at("part", part);
-        let rows = rows.filter(|row| row.estimate("cost").is_some());
+        let rows =
+            run.select("copy.parts").at("part", part).filter(|row| row.estimate("cost").is_some());
         ends(rows.by_number(axis))
     };
     let (reaped, held) = (by("reap", "batch"), by("plain_buffer", "size"));

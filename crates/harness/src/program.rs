@@ -219,8 +219,7 @@ fn measured(program: &str, wanted: &[&Listed], options: &Options) -> Result<Exit
 /// Derives a benchmark's row from its launches.
 fn estimated(side: &mut Side, position: usize, name: &str, controller: &Controller) {
     let run = &side.record.run;
-    let launches = run.launches.iter().filter(|launch| launch.block == position);
-    let launches: Vec<_> = launches.collect();
+    let launches: Vec<_> = run.launches.iter().filter(|launch| launch.block == position).collect();
     let (info, point) = (described(name), recorded(name));
     let clock = &controller.description.clock;
     let row = match estimate::point(&info, &point, None, &launches, None, clock) {
@@ -360,8 +359,8 @@ fn baseline(folder: &Path, name: &str) -> Result<Run, String> {
     let path = if kept.is_file() { kept } else { PathBuf::from(name) };
     if !path.is_file() {
         let names = record::newest_first(&folder.join("saved"));
-        let names = names.iter().filter_map(|path| path.file_stem()?.to_str());
-        let mut names: Vec<&str> = names.collect();
+        let mut names: Vec<&str> =
+            names.iter().filter_map(|path| path.file_stem()?.to_str()).collect();
         names.sort_unstable();
         let known = match &names[..] {
             [] => "nothing is saved: --save NAME saves a result".to_owned(),

@@ -59,8 +59,8 @@ impl StaticBuilds {
             paths.extend([in_folder(beside), in_folder(&installed)]);
             paths
         };
-        let builds = MACHINES.into_iter();
-        let builds = builds.filter_map(|machine| first(machine, &paths(machine)).transpose());
+        let builds =
+            MACHINES.into_iter().filter_map(|machine| first(machine, &paths(machine)).transpose());
         builds.collect::<io::Result<_>>().map(StaticBuilds)
     }
 
@@ -89,8 +89,7 @@ fn first(machine: &'static str, paths: &[PathBuf]) -> io::Result<Option<StaticBu
     for path in paths {
         match read(path) {
             Ok(bytes) => {
-                let sha256 = Hash::hash(&bytes);
-                let sha256 = sha256.iter().map(|byte| format!("{byte:02x}")).collect();
+                let sha256 = Hash::hash(&bytes).iter().map(|byte| format!("{byte:02x}")).collect();
                 return Ok(Some(StaticBuild { machine, bytes, sha256 }));
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
@@ -120,8 +119,8 @@ pub(crate) fn removal() -> String {
 }
 
 fn one_line(script: &str) -> String {
-    let lines = script.lines().map(str::trim);
-    let lines: Vec<&str> = lines.filter(|line| !line.starts_with('#')).collect();
+    let lines: Vec<&str> =
+        script.lines().map(str::trim).filter(|line| !line.starts_with('#')).collect();
     lines.join(" ")
 }
 
@@ -133,8 +132,7 @@ mod tests {
     fn the_command_is_one_word_for_any_login_shell() {
         let build = StaticBuild { machine: "x86_64", bytes: Vec::new(), sha256: "0".repeat(64) };
         for line in [StaticBuilds(vec![build]).worker(), removal()] {
-            let script = line.strip_prefix("sh -c '").unwrap();
-            let script = script.strip_suffix('\'').unwrap();
+            let script = line.strip_prefix("sh -c '").unwrap().strip_suffix('\'').unwrap();
             assert!(!script.contains(['\'', '!', '\n']), "{script}");
         }
     }

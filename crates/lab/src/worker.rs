@@ -292,8 +292,7 @@ impl Worker {
             Some(status) => self.describe_end(status),
             None => "closed its output without ending".to_owned(),
         };
-        let code = status.and_then(|status| status.code());
-        let code = code.filter(|_| !self.is_known);
+        let code = status.and_then(|status| status.code()).filter(|_| !self.is_known);
         let way_out = code.and_then(|code| self.host.way_out(code));
         let way_out = way_out.map_or_else(String::new, |way_out| format!(" ({way_out})"));
         NoAnswer::Failed(Failure {

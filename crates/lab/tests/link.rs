@@ -244,8 +244,7 @@ fn a_cable_carries_nothing_of_its_own() {
             assert!(SILENT.contains(&address), "{group}");
         }
         let devices = read_at(end, "/proc/net/dev");
-        let counts = devices.split_once("costof:").unwrap().1;
-        let counts = counts.lines().next().unwrap();
+        let counts = devices.split_once("costof:").unwrap().1.lines().next().unwrap();
         assert!(counts.split_whitespace().all(|count| count == "0"), "{counts}");
     }
 }

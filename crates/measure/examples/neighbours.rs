@@ -21,8 +21,7 @@ const SEED: u64 = 20_261_123;
 const TIME_NS: f64 = 10e6;
 
 fn main() {
-    let times = std::env::args().nth(1).and_then(|word| word.parse().ok());
-    let times: usize = times.unwrap_or(1);
+    let times: usize = std::env::args().nth(1).and_then(|word| word.parse().ok()).unwrap_or(1);
     println!("Simulated with seed {SEED} by `crates/measure/examples/neighbours.rs`.\n");
     print_coverage(200 * times);
     print_by_launches(400 * times);

@@ -41,8 +41,8 @@ fn eligible(cpu: &Cpu, measured: usize, allowed: &[usize]) -> Vec<usize> {
     let kind = kinds.map(|kind| &kind.cpus).find(|cpus| cpus.contains(measured as u32));
     let mut all = allowed.to_vec();
     all.retain(|cpu| kind.is_none_or(|kind| kind.contains(*cpu as u32)));
-    let some = (0..CPUS.min(all.len())).map(|at| all[at * all.len() / CPUS.min(all.len())]);
-    let mut some: Vec<usize> = some.collect();
+    let mut some: Vec<usize> =
+        (0..CPUS.min(all.len())).map(|at| all[at * all.len() / CPUS.min(all.len())]).collect();
     if all.contains(&measured) && !some.contains(&measured) {
         some.pop();
         some.push(measured);

@@ -230,8 +230,8 @@ fn in_pairs(
 ) -> [Vec<f64>; 2] {
     let [old, new] = launches;
     let median = |launch: &&LaunchPoint| medians(&[launch]).first().copied();
-    let both = old.iter().zip(new);
-    let both = both.filter_map(|(first, second)| Some((median(first)?, median(second)?)));
+    let both =
+        old.iter().zip(new).filter_map(|(first, second)| Some((median(first)?, median(second)?)));
     let (old, new) = both.unzip();
     [old, new]
 }

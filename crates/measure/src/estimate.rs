@@ -63,8 +63,8 @@ pub fn planned_point(run: &Run, block: usize, position: usize) -> Result<PointRo
     let (Some(info), Some(attempt)) = (run.probe(&place.probe), run.attempts.last()) else {
         return Err(Failure::error("the run does not describe its probe"));
     };
-    let launches = run.launches.iter().filter(|launch| launch.block == block);
-    let launches: Vec<&LaunchRow> = launches.collect();
+    let launches: Vec<&LaunchRow> =
+        run.launches.iter().filter(|launch| launch.block == block).collect();
     let (label, prediction) = (planned.label(position), run.prediction(place));
     point(info, place, label, &launches, prediction, &attempt.clock)
 }

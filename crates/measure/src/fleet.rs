@@ -66,8 +66,8 @@ pub fn fleet(runs: &[Run], by: &[&str]) -> Fleet {
     let cohorts = cohorts.into_iter();
     let judged: Vec<(Facts, Judged<'_>)> =
         cohorts.map(|(facts, hosts)| (facts, Judged::new(hosts))).collect();
-    let tests = judged.iter().flat_map(|(_, judged)| &judged.hosts);
-    let tests: Vec<f64> = tests.map(|host| host.p).collect();
+    let tests: Vec<f64> =
+        judged.iter().flat_map(|(_, judged)| &judged.hosts).map(|host| host.p).collect();
     let limit = threshold(&tests, FALSE_SHARE);
     let odd = tests.iter().filter(|p| limit.is_some_and(|limit| **p <= limit));
     let rate = FALSE_SHARE * odd.count() as f64 / tests.len().max(1) as f64;
@@ -353,8 +353,8 @@ impl<'a> Judged<'a> {
         facts: Vec<Differing>,
     ) -> Host {
         let tested = &self.hosts[host];
-        let worse_by_row = self.medians().map(|row| Some(row.off(host)?.value.exp_m1()));
-        let worse_by_row: Vec<Option<f64>> = worse_by_row.collect();
+        let worse_by_row: Vec<Option<f64>> =
+            self.medians().map(|row| Some(row.off(host)?.value.exp_m1())).collect();
         let rows = worse_by_row.iter().flatten().count();
         let deviations = odd.map_or_else(Vec::new, |rate| self.deviations(host, rate));
         let layers = odd.map_or_else(Vec::new, |rate| self.layers(host, rate));
@@ -419,8 +419,7 @@ impl<'a> Judged<'a> {
 
 /// These without the means of which the median is there as well.
 fn once<T, K: Ord>(all: Vec<T>, of: fn(&T) -> (Statistic, K)) -> Vec<T> {
-    let medians = all.iter().map(of);
-    let medians = medians.filter(|(statistic, _)| *statistic == Statistic::Median);
+    let medians = all.iter().map(of).filter(|(statistic, _)| *statistic == Statistic::Median);
     let medians: BTreeSet<K> = medians.map(|(_, key)| key).collect();
     let kept = all.into_iter().filter(|one| match of(one) {
         (Statistic::Median, _) => true,
@@ -438,8 +437,7 @@ fn layers<'a>(rows: &[Row<'a>], hosts: usize) -> Vec<Layer<'a>> {
     }
     let layers = by_name.into_iter().filter_map(|((statistic, name), of_layer)| {
         let reading = |host: usize| {
-            let offs = of_layer.iter().filter_map(|row| row.off(host));
-            let offs: Vec<Reading> = offs.collect();
+            let offs: Vec<Reading> = of_layer.iter().filter_map(|row| row.off(host)).collect();
             (offs.len() >= LAYER_ROWS).then(|| (host, middle(&offs)))
         };
         Some(Layer {
@@ -548,8 +546,7 @@ mod tests {
             "{held:?}"
         );
         assert_eq!(verdict(&found, "noisy").verdict, Verdict::Undecided);
-        let normal = found.cohorts[0].hosts.iter();
-        let normal = normal.filter(|host| host.verdict == Verdict::Normal);
+        let normal = found.cohorts[0].hosts.iter().filter(|host| host.verdict == Verdict::Normal);
         assert_eq!(normal.count(), 40);
         // A host with another processor is a cohort of its own, too small to judge.
         let facts = runs[0].attempts[0].hosts.get_mut(MEASURED).expect("its facts");
@@ -616,8 +613,8 @@ mod tests {
             run
         });
         let found = fleet(&runs.collect::<Vec<_>>(), &BY);
-        let odd = found.cohorts[0].hosts.iter();
-        let odd: Vec<&Host> = odd.filter(|host| host.verdict.is_odd()).collect();
+        let odd: Vec<&Host> =
+            found.cohorts[0].hosts.iter().filter(|host| host.verdict.is_odd()).collect();
         assert_eq!(odd.len(), 1, "{odd:?}");
         let late = odd[0];
         assert_eq!((&*late.name, late.verdict), ("n11", Verdict::Slower));

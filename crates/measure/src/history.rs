@@ -84,8 +84,8 @@ fn series(values: &Values<'_>) -> Series {
 fn shifts(values: &Values<'_>, limit: f64) -> (Vec<Shift>, f64) {
     let mut detector = Detector::new(limit, MIN);
     let values = values.iter();
-    let shifts = values.filter_map(|(_, _, _, value, error)| detector.push(*value, *error));
-    let shifts = shifts.collect();
+    let shifts =
+        values.filter_map(|(_, _, _, value, error)| detector.push(*value, *error)).collect();
     (shifts, detector.scatter())
 }
 

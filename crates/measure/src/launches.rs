@@ -110,8 +110,7 @@ fn leave_out_other_end_shared(given: &mut Given<'_>) -> (usize, usize) {
 // METHOD 10
 fn leave_out_other_distances(given: &mut Given<'_>) -> usize {
     let all = given.len();
-    let distances = given.iter().filter_map(|(launch, _)| distance_ns(launch));
-    let distances: Vec<f64> = distances.collect();
+    let distances: Vec<f64> = given.iter().filter_map(|(launch, _)| distance_ns(launch)).collect();
     let at = |ns: f64| {
         let alike = distances.iter().filter(|other| is_alike(ns, **other));
         alike.count()

@@ -106,11 +106,11 @@ impl Ledger {
         let waited = both(&before.wait_ns, &after.wait_ns)
             .and_then(|[before, after]| passed(*before, *after));
         let waited = (!self.blocks).then(|| unknown.or_note(&["run_queue_wait"], waited));
-        let throttled = both(&before.throttled_ns, &after.throttled_ns);
-        let throttled = throttled.and_then(|both| match both {
-            [Some(before), Some(after)] => passed(*before, *after).map(Some),
-            _ => Ok(None),
-        });
+        let throttled =
+            both(&before.throttled_ns, &after.throttled_ns).and_then(|both| match both {
+                [Some(before), Some(after)] => passed(*before, *after).map(Some),
+                _ => Ok(None),
+            });
         let throttled = unknown.or_note(&["throttled"], throttled);
         let traced = [before.traced, after.traced].into_iter().flatten().max();
         let traced =

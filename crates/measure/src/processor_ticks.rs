@@ -69,8 +69,8 @@ pub(crate) fn sum(text: &str) -> Option<Ticks> {
 /// How many other threads run or wait for a CPU right now; `None` if the kernel does not report it.
 pub(crate) fn runnable() -> Option<f64> {
     let text = std::fs::read_to_string("/proc/stat").ok()?;
-    let count = text.lines().find_map(|line| line.strip_prefix("procs_running "));
-    let count: u64 = count?.trim().parse().ok()?;
+    let count: u64 =
+        text.lines().find_map(|line| line.strip_prefix("procs_running "))?.trim().parse().ok()?;
     // Without this one.
     Some(count.saturating_sub(1) as f64)
 }
@@ -85,8 +85,8 @@ fn parse(text: &str) -> Vec<Ticks> {
 }
 
 fn ticks(cpu: usize, columns: &str) -> Option<Ticks> {
-    let columns = columns.split_whitespace().map_while(|word| word.parse().ok());
-    let columns: Vec<u64> = columns.collect();
+    let columns: Vec<u64> =
+        columns.split_whitespace().map_while(|word| word.parse().ok()).collect();
     // Guest time, which follows, is part of user time.
     let [user, nice, system, idle, iowait, irq, softirq, steal] = *columns.first_chunk()?;
     // A count that went below zero is printed as a huge one, and nothing is known then.

@@ -156,8 +156,7 @@ impl<'r> Qualification<'r> {
     /// How long it takes until all rows are decided that launches can decide.
     pub fn time_left(&self, blocks: &[Block]) -> Duration {
         let of_block = |block: &Block| {
-            let open = block.rows.iter().map(|row| &self.rows[*row]);
-            let open = open.filter(|row| row.is_open());
+            let open = block.rows.iter().map(|row| &self.rows[*row]).filter(|row| row.is_open());
             let most = open.filter_map(Judged::launches_left).max().unwrap_or(0);
             block.launch * most
         };

@@ -367,8 +367,8 @@ mod tests {
         let counts = [9, 3, 4, 2, 15];
         let order = order(42, &counts, 3);
         for (block, &count) in counts.iter().enumerate() {
-            let launches = order.iter().filter(|launch| launch.0 == block);
-            let launches: Vec<u32> = launches.map(|launch| launch.1).collect();
+            let launches: Vec<u32> =
+                order.iter().filter(|launch| launch.0 == block).map(|launch| launch.1).collect();
             // The last one comes in any case.
             assert_eq!(launches, (3.min(count - 1)..count).collect::<Vec<u32>>());
         }
@@ -379,8 +379,8 @@ mod tests {
         let counts = [12; 15];
         let order = order(42, &counts, 3);
         for block in 0..counts.len() {
-            let places = (0..order.len()).filter(|place| order[*place].0 == block);
-            let places: Vec<usize> = places.collect();
+            let places: Vec<usize> =
+                (0..order.len()).filter(|place| order[*place].0 == block).collect();
             assert!(places[0] < order.len() / 4 && places[8] > order.len() * 3 / 4);
         }
     }

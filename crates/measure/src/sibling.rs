@@ -41,8 +41,7 @@ impl Threads {
     /// Among the threads that were on one of these CPUs, and ran there or had run since `before`,
     /// `ns` nanoseconds ago: the one that used the most CPU time.
     pub fn busiest(&self, before: &Threads, cpus: &[usize], ns: f64) -> Option<SiblingThread> {
-        let there = self.0.iter();
-        let there = there.filter(|(_, thread)| cpus.contains(&thread.cpu));
+        let there = self.0.iter().filter(|(_, thread)| cpus.contains(&thread.cpu));
         let used = there.map(|(id, thread)| {
             let earlier = before.0.get(id).map_or(0, |before| before.ticks);
             (thread, thread.ticks.saturating_sub(earlier))

@@ -21,11 +21,11 @@ const NAMED: usize = 8;
 pub fn said(shares: &[CpuAlone], of_what: &str) -> String {
     let mut shares = shares.to_vec();
     shares.sort_by(|one, other| other.alone.total_cmp(&one.alone));
-    let named = shares.iter().take(NAMED).enumerate();
-    let named = named.map(|(at, CpuAlone { cpu, alone })| match at {
-        0 => format!("CPU {cpu} was alone {:.0} % of {of_what}", alone * 100.0),
-        _ => format!("CPU {cpu} {:.0} %", alone * 100.0),
-    });
+    let named =
+        shares.iter().take(NAMED).enumerate().map(|(at, CpuAlone { cpu, alone })| match at {
+            0 => format!("CPU {cpu} was alone {:.0} % of {of_what}", alone * 100.0),
+            _ => format!("CPU {cpu} {:.0} %", alone * 100.0),
+        });
     let mut text = named.collect::<Vec<String>>().join(", ");
     if let Some(more @ 1..) = shares.len().checked_sub(NAMED) {
         text += &format!(", and {more} others less");

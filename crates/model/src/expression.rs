@@ -313,12 +313,9 @@ mod tests {
     fn measured_points_add_their_intervals_as_squares_and_predicted_ones_as_they_are() {
         let expression = parse("net.rtt + net.rtt(over=udp) + 1000B / memory.bandwidth").unwrap();
         let measured = |value: f64, by: f64| Value::Measured(value, Some((value - by, value + by)));
-        let total = expression.total(&[
-            measured(100.0, 3.0),
-            measured(200.0, 4.0),
-            Value::Predicted(1e9, 4e9),
-        ]);
-        let total = total.unwrap();
+        let total = expression
+            .total(&[measured(100.0, 3.0), measured(200.0, 4.0), Value::Predicted(1e9, 4e9)])
+            .unwrap();
         assert_eq!(total.value, 800.0);
         assert_eq!(total.interval, Some((550.0 - 5.0, 1300.0 + 5.0)));
     }

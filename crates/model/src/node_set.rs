@@ -148,12 +148,12 @@ pub fn folded(names: &[&str]) -> String {
 
 /// `01-03,07`, of numbers in ascending order.
 fn ranges(numbers: &[u64], digits: usize) -> String {
-    let runs = numbers.chunk_by(|one, next| one.checked_add(1) == Some(*next));
-    let runs = runs.map(|run| match run {
-        [one] => format!("{one:0digits$}"),
-        [first, .., last] => format!("{first:0digits$}-{last:0digits$}"),
-        [] => String::new(),
-    });
+    let runs =
+        numbers.chunk_by(|one, next| one.checked_add(1) == Some(*next)).map(|run| match run {
+            [one] => format!("{one:0digits$}"),
+            [first, .., last] => format!("{first:0digits$}-{last:0digits$}"),
+            [] => String::new(),
+        });
     runs.collect::<Vec<_>>().join(",")
 }
 

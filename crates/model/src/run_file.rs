@@ -392,8 +392,7 @@ impl Run {
             (self.launches.len(), by_digest)
         });
         let is_whole = *of == self.launches.len();
-        let known = by_digest.get(&digest(point)).filter(|_| is_whole);
-        let known = known.into_iter().flatten();
+        let known = by_digest.get(&digest(point)).filter(|_| is_whole).into_iter().flatten();
         let known = known.map(|(at, position)| {
             let launch = &self.launches[*at];
             (launch, &launch.points[*position])
@@ -536,8 +535,8 @@ mod tests {
         for list in ["metrics", "choice"] {
             let (before, after) = row.split_once(&format!("\"{list}\":[")).unwrap();
             let after = &after[after.find(']').unwrap()..];
-            let error = read(&whole(&format!("{before}\"{list}\":[{after}"))[..]).unwrap_err();
-            let error = error.to_string();
+            let error =
+                read(&whole(&format!("{before}\"{list}\":[{after}"))[..]).unwrap_err().to_string();
             assert!(error.contains("line 2") && error.contains("without items"), "{error}");
         }
     }

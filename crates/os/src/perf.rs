@@ -286,8 +286,7 @@ impl Set {
         if rustix::io::read(&self.members[0].counter, &mut bytes)? != bytes.len() {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
-        let words = bytes.as_chunks().0.iter().copied().map(u64::from_ne_bytes);
-        let mut words = words.skip(1);
+        let mut words = bytes.as_chunks().0.iter().copied().map(u64::from_ne_bytes).skip(1);
         Ok(Reading {
             enabled_ns: words.next().unwrap_or(0),
             running_ns: words.next().unwrap_or(0),

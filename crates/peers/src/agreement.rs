@@ -90,8 +90,7 @@ pub struct Agreement {
 impl Agreement {
     /// Compares two sides that have a number for each of the same rounds; none without a round.
     pub fn new(one: Vec<f64>, other: Vec<f64>) -> Option<Agreement> {
-        let ratios = one.iter().zip(&other).map(|(one, other)| one / other);
-        let ratios: Vec<f64> = ratios.collect();
+        let ratios: Vec<f64> = one.iter().zip(&other).map(|(one, other)| one / other).collect();
         Some(Agreement {
             ratio: median(&ratios)?,
             interval: ratio_interval(&one, &other),

@@ -20,8 +20,7 @@ fn cost(report: &Report, metric: &str) -> Option<(f64, Option<CoreState>)> {
             .into_iter()
             .find(|(selection, _)| measured.suffices(*selection))
             .unwrap_or((Selection::All, CoreState::Mixed));
-    let costs = measured.selected(selection).into_iter();
-    let costs: Vec<f64> = costs.map(|(cost, _)| cost).collect();
+    let costs: Vec<f64> = measured.selected(selection).into_iter().map(|(cost, _)| cost).collect();
     Some((median(&costs)?, measured.gauged.as_ref().map(|_| state)))
 }
 

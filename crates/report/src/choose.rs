@@ -27,8 +27,8 @@ pub(crate) fn drawable(rows: &Rows<'_>, positions: &[usize]) -> Vec<usize> {
     let mut drawable = positions.to_vec();
     drawable.retain(|at| {
         let names = rows.row(*at).point.axes.0.keys().map(|name| &**name);
-        let unknown = names.filter(|name| !known.contains(name));
-        let unknown: Vec<&str> = unknown.take(AXES + 1).collect();
+        let unknown: Vec<&str> =
+            names.filter(|name| !known.contains(name)).take(AXES + 1).collect();
         let has_room = known.len() + unknown.len() <= AXES;
         if has_room {
             known.extend(unknown);

@@ -88,18 +88,16 @@ pub fn summary(run: &Run) -> String {
 
 /// The same, where each row begins with the name of its point's file if there are files.
 fn table(rows: &Rows<'_>, files: Option<&[String]>) -> String {
-    let axes = rows.all().iter().flat_map(|row| row.point.axes.0.keys());
-    let mut axes: BTreeSet<&str> = axes.map(|name| &**name).collect();
-    let left_out = axes.iter().nth(AXES).copied();
-    let left_out = left_out.map_or_else(BTreeSet::new, |first| axes.split_off(first));
+    let mut axes: BTreeSet<&str> =
+        rows.all().iter().flat_map(|row| row.point.axes.0.keys()).map(|name| &**name).collect();
+    let left_out =
+        axes.iter().nth(AXES).copied().map_or_else(BTreeSet::new, |first| axes.split_off(first));
     let has_left_out = !left_out.is_empty();
     let mut text = String::new();
-    let names = files.map(|_| "file").into_iter();
-    let names = names.chain(POINT.iter().map(|(name, _)| *name));
-    let names = names.map(str::to_owned);
-    let names = names.chain(axes.iter().map(|axis| format!("axis_{axis}")));
-    let numbers = NUMBERS.iter().map(|(name, _)| *name);
-    let numbers = numbers.chain(has_left_out.then_some("axes_left_out"));
+    let names = files.map(|_| "file").into_iter().chain(POINT.iter().map(|(name, _)| *name));
+    let names = names.map(str::to_owned).chain(axes.iter().map(|axis| format!("axis_{axis}")));
+    let numbers =
+        NUMBERS.iter().map(|(name, _)| *name).chain(has_left_out.then_some("axes_left_out"));
     line(&mut text, names.chain(numbers.map(str::to_owned)));
     for (position, row) in rows.all().iter().enumerate() {
         let own = &row.point.axes.0;

@@ -19,8 +19,8 @@ pub fn doctor(diagnoses: &[Diagnosis], columns: usize) -> String {
             parts.push(Part::List("", lines));
         }
     }
-    let good = in_state(DiagnosisState::Good).map(|diagnosis| diagnosis.topic.as_str());
-    let good: Vec<&str> = good.collect();
+    let good: Vec<&str> =
+        in_state(DiagnosisState::Good).map(|diagnosis| diagnosis.topic.as_str()).collect();
     if !good.is_empty() {
         parts.push(Part::paragraph(format!("Good: {}", good.join(", "))));
     }

@@ -52,8 +52,7 @@ impl Part {
 
     /// The lines of a text as a list, if there are any.
     pub(crate) fn lines(text: &str) -> Option<Part> {
-        let lines = text.lines().map(str::trim);
-        let lines = lines.filter(|line| !line.is_empty()).map(str::to_owned);
+        let lines = text.lines().map(str::trim).filter(|line| !line.is_empty()).map(str::to_owned);
         let lines: Vec<String> = lines.collect();
         (!lines.is_empty()).then_some(Part::List("", lines))
     }

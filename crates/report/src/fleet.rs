@@ -81,8 +81,7 @@ pub fn odd(fleet: &Fleet) -> impl Iterator<Item = &Host> {
 }
 
 fn parts(fleet: &Fleet) -> Vec<Part> {
-    let cohorts = fleet.cohorts.iter().enumerate();
-    let cohorts = cohorts.flat_map(|(at, cohort)| of_cohort(at, cohort));
+    let cohorts = fleet.cohorts.iter().enumerate().flat_map(|(at, cohort)| of_cohort(at, cohort));
     fleet.partings.iter().flat_map(of_parting).chain(cohorts).collect()
 }
 

@@ -53,8 +53,8 @@ mod tests {
 
     #[test]
     fn rungs_stand_in_columns() {
-        let rungs = [("memcpy of 64B", 10.0), ("TCP", 9000.0)];
-        let rungs = rungs.map(|(name, ns)| (name.to_owned(), ns));
+        let rungs =
+            [("memcpy of 64B", 10.0), ("TCP", 9000.0)].map(|(name, ns)| (name.to_owned(), ns));
         assert_eq!(
             draw("string64 over loopback", &rungs),
             "A call with string64 over loopback; 6 more columns mean ten times as long\n\

@@ -70,8 +70,7 @@ fn what_predictions_build_on(run: &Run) -> String {
     if rows.any(|row| after.contains(&*row.point.probe) && !row.is_sound()) {
         return ", because rows that predictions build on have grade D or no interval".to_owned();
     }
-    let missing = after.into_iter().filter(|id| run.probe(id).is_none());
-    let missing: Vec<&str> = missing.collect();
+    let missing: Vec<&str> = after.into_iter().filter(|id| run.probe(id).is_none()).collect();
     if missing.is_empty() {
         return String::new();
     }
@@ -104,9 +103,8 @@ pub(crate) fn distributions(run: &Run) -> String {
         };
         let name = label(run, &row.point);
         if estimate.modes.len() > 2 {
-            let modes = estimate.modes.iter();
-            let modes = modes.map(|mode| describe(estimate.unit, mode));
-            let modes: Vec<String> = modes.collect();
+            let modes: Vec<String> =
+                estimate.modes.iter().map(|mode| describe(estimate.unit, mode)).collect();
             let (count, modes) = (modes.len(), modes.join("; "));
             let _ = writeln!(text, "{name} has {count} modes: {modes}");
         }
@@ -390,12 +388,11 @@ mod tests {
     #[test]
     fn each_point_counts_under_its_own_grade() {
         let grades = [Grade::B, Grade::D, Grade::B, Grade::C];
-        let rows = grades
-            .map(|grade| row(format!("a.{grade}"), Axes::default(), 1.0).warned("load", grade));
-        let rows = rows
+        let rows: Vec<PointRow> = grades
+            .map(|grade| row(format!("a.{grade}"), Axes::default(), 1.0).warned("load", grade))
             .into_iter()
-            .chain([row("a.other", Axes::default(), 1.0).warned("steal", Grade::B)]);
-        let rows: Vec<PointRow> = rows.collect();
+            .chain([row("a.other", Axes::default(), 1.0).warned("steal", Grade::B)])
+            .collect();
         let mut run = planned([rows.iter().map(|row| row.point.clone()).collect()]);
         run.points = rows;
         assert_eq!(

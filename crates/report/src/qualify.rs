@@ -36,8 +36,8 @@ pub fn text(of: &Qualified, columns: usize) -> String {
         first(rows, ROWS, "more rows (--json has them)")
     });
     let rows = rows.map(|row| format!("  {row}"));
-    let lines = [reason(of), against].into_iter().chain(rows);
-    let lines: Vec<String> = lines.chain(left(of)).chain(left_out(of)).collect();
+    let lines: Vec<String> =
+        [reason(of), against].into_iter().chain(rows).chain(left(of)).chain(left_out(of)).collect();
     let parts = [lines.join("\n"), risks(of)].map(Part::paragraph);
     document::text(&parts, columns)
 }
@@ -86,8 +86,8 @@ fn of_row(row: &JudgedRow) -> String {
 
 /// What more time would decide.
 fn left(of: &Qualified) -> Option<String> {
-    let open = of.rows.iter().filter(|row| row.verdict == Verdict::Undecided);
-    let open: Vec<&JudgedRow> = open.collect();
+    let open: Vec<&JudgedRow> =
+        of.rows.iter().filter(|row| row.verdict == Verdict::Undecided).collect();
     let decidable = open.iter().filter(|row| row.launches_left.is_some()).count();
     let noisy = open.iter().filter(|row| row.worse.is_none() && row.launches_left.is_none());
     (of.verdict == Verdict::Undecided && !open.is_empty()).then(|| match decidable {

@@ -15,13 +15,12 @@ pub fn read<T: DeserializeOwned>(place: &str, text: &str) -> Result<T, String> {
             return format!("{place}: {message}");
         };
         // For an unknown key, the parser reports the place of the table.
-        let key = message.strip_prefix("unknown field `");
-        let key = key.and_then(|rest| rest.split('`').next());
+        let key = message.strip_prefix("unknown field `").and_then(|rest| rest.split('`').next());
         let from = text.get(span.start..).unwrap_or_default();
         let further = key.and_then(|key| from.find(key)).unwrap_or(0);
         let line = line_at(text, span.start + further);
-        let stands = text.lines().nth(line - 1).unwrap_or_default().trim();
-        let stands: String = stands.chars().take(80).collect();
+        let stands: String =
+            text.lines().nth(line - 1).unwrap_or_default().trim().chars().take(80).collect();
         format!("{place}, line {line}, at `{stands}`: {message}")
     })?;
     // Its texts go to terminals and to pages, and escapes hide characters from the reader of the file.

@@ -83,8 +83,8 @@ fn colours_are_on_the_grade_and_what_was_missed_and_change_no_letter() {
 #[test]
 fn a_row_without_a_usable_interval_is_dim_and_in_no_finding_and_no_score() {
     let mut run = run();
-    let row = run.points.iter_mut().find(|row| row.missed_by().is_some());
-    let row = row.expect("a missed prediction");
+    let row =
+        run.points.iter_mut().find(|row| row.missed_by().is_some()).expect("a missed prediction");
     let low = row.primary().expect("it is measured").median;
     row.metrics[0].ci95 = Some((low, 10.5 * low));
     let style = Style { colour: true, ..NOTES };

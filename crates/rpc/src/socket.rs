@@ -23,8 +23,8 @@ impl Socket {
     /// # Errors
     /// [`RpcError::Connect`].
     pub(crate) fn connect(address: SocketAddr) -> Result<Self, RpcError> {
-        let connected = TcpStream::connect_timeout(&address, CONNECT_TIMEOUT);
-        let connected = connected.and_then(|stream| stream.set_nodelay(true).map(|()| stream));
+        let connected = TcpStream::connect_timeout(&address, CONNECT_TIMEOUT)
+            .and_then(|stream| stream.set_nodelay(true).map(|()| stream));
         connected.map(Self).map_err(|source| RpcError::Connect { address, source })
     }
 

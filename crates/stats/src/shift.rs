@@ -298,8 +298,7 @@ mod tests {
         }
         assert!(found >= 80 && late < 6 * found as usize, "{found} {late}");
         let spiked = |at: usize| if at % 20 == 19 { 50.0 } else { 0.0 };
-        let spikes = (0..100).map(|_| shifts(&mut random, limit, 60, spiked).len());
-        let spikes = spikes.sum::<usize>();
+        let spikes = (0..100).map(|_| shifts(&mut random, limit, 60, spiked).len()).sum::<usize>();
         assert!(spikes <= 2, "{spikes}");
     }
 

@@ -122,8 +122,8 @@ pub(crate) fn estimate(bytes: &[u8]) {
         expression.unit.display(total.value);
     }
     for point in &expression.points {
-        let again = Expression::parse(&point.id(), &probes);
-        let again = again.unwrap_or_else(|error| panic!("{point}: {error}"));
+        let again = Expression::parse(&point.id(), &probes)
+            .unwrap_or_else(|error| panic!("{point}: {error}"));
         assert_eq!(again.points, std::slice::from_ref(point));
     }
 }

@@ -41,8 +41,7 @@ fn check(text: &str) {
     study.points(&infos).expect("it was checked");
     study.asks().for_each(|ask| plain(&ask.replace('\t', " ")));
     let why = |_: &Point| None;
-    let reproduction = study.reproduced_by(&infos, &RUN, &why, Vec::new());
-    let reproduction = reproduction.expect("it was checked");
+    let reproduction = study.reproduced_by(&infos, &RUN, &why, Vec::new()).expect("it was checked");
     markup::check(&page::of_study(&RUN, &reproduction));
     plain(&reproduction.text(&RUN, 80).replace('\t', " "));
     plain(&reproduction.markdown(&RUN).replace('\t', " "));

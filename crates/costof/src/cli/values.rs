@@ -73,8 +73,8 @@ impl Args for SendAxes {
 fn axis_value(axis: &'static Axis) -> ValueParser {
     match &axis.domain {
         Domain::Choice(choices) => {
-            let words = choices.iter();
-            let words = words.map(|choice| (choice.value.to_string(), choice.about.to_string()));
+            let words =
+                choices.iter().map(|choice| (choice.value.to_string(), choice.about.to_string()));
             let datagrams = interactive::datagrams().filter(|_| axis.name == "over");
             let datagrams = datagrams.map(|(word, about)| (word.to_owned(), about.to_string()));
             let words = words.chain(datagrams);

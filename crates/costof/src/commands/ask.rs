@@ -260,8 +260,7 @@ impl Question {
         let host = options.peer.host.as_ref().map(ToString::to_string);
         let to_peer = format!("over the network to {}", host.unwrap_or_default());
         let said = |text| question.filled(text).replace("over remote", &to_peer);
-        let costs = self.costs.iter();
-        let costs = costs.map(|(label, cost)| (said(label), question.filled(cost)));
+        let costs = self.costs.iter().map(|(label, cost)| (said(label), question.filled(cost)));
         let (asks, costs) = (said(&self.asks), costs.collect());
         question.asks = asks;
         question.costs = costs;
@@ -392,8 +391,7 @@ mod tests {
 
     /// The answer of a question to a run in which its points took these times, changed one by one.
     fn reply(name: &str, change: impl Fn(usize, PointRow) -> PointRow) -> Reply {
-        let question = find(TABLE, name).unwrap();
-        let question = question.with(&AskOptions::default()).unwrap();
+        let question = find(TABLE, name).unwrap().with(&AskOptions::default()).unwrap();
         let costs = question.expressions(&infos(TABLE)).unwrap();
         let mut run = run_without_facts();
         for (position, point) in costs.iter().flat_map(|cost| &cost.points).enumerate() {
@@ -454,8 +452,7 @@ mod tests {
     /// changes from launch to launch.
     #[test]
     fn a_ratio_of_what_took_turns_is_an_answer_on_a_busy_machine() {
-        let question = find(TABLE, "udp-vs-tcp").unwrap();
-        let question = question.with(&AskOptions::default()).unwrap();
+        let question = find(TABLE, "udp-vs-tcp").unwrap().with(&AskOptions::default()).unwrap();
         let costs = question.expressions(&infos(TABLE)).unwrap();
         let mut run = run_without_facts();
         for point in costs.iter().flat_map(|cost| &cost.points) {

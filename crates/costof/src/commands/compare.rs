@@ -43,8 +43,8 @@ fn compare_files(table: Table<'_>, options: &CompareOptions) -> Done {
         files => record::files(files)?,
     };
     check_page(options, files.iter())?;
-    let runs = files.iter().map(|path| record::read(path, table));
-    let runs = runs.collect::<Result<Vec<Run>, _>>()?;
+    let runs =
+        files.iter().map(|path| record::read(path, table)).collect::<Result<Vec<Run>, _>>()?;
     let names: Vec<String> = files.iter().map(|path| printable(path.display())).collect();
     let sides: Vec<Side<'_>> =
         (names.iter().zip(&runs)).map(|(name, run)| Side { name, run }).collect();

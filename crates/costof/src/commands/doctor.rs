@@ -15,8 +15,7 @@ pub(crate) fn run(options: &DoctorOptions) -> Done {
     let measured = facts.quietest(&affinity::allowed().unwrap_or_default());
     let diagnoses = diagnose(&facts, &trials::try_all(&facts.cpu, measured));
     let text = if options.json {
-        let lines = diagnoses.iter().map(serde_json::to_string);
-        let lines: Result<Vec<String>, _> = lines.collect();
+        let lines: Result<Vec<String>, _> = diagnoses.iter().map(serde_json::to_string).collect();
         lines.map_err(io::Error::from)?.join("\n") + "\n"
     } else {
         doctor::doctor(&diagnoses, prose_columns())

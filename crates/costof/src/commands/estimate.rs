@@ -58,18 +58,18 @@ pub(crate) fn run(table: &'static [&'static Probe], options: &EstimateOptions) -
         found.insert(word.to_owned(), info);
         Ok((info, settings))
     };
-    let expression = Expression::parse_with(&options.expression.join(" "), &mut find);
-    let expression = expression.map_err(wrong)?;
+    let expression =
+        Expression::parse_with(&options.expression.join(" "), &mut find).map_err(wrong)?;
     let mut runs = match &options.run {
         Some(path) => vec![(path.display().to_string(), record::read(path, table)?)],
         None => history(table, &expression.points),
     };
     if options.measure {
-        let missing = expression
+        let missing: Vec<&Point> = expression
             .points
             .iter()
-            .filter(|point| best(&runs, point).is_none_or(|(_, row)| !row.is_sound()));
-        let missing: Vec<&Point> = missing.collect();
+            .filter(|point| best(&runs, point).is_none_or(|(_, row)| !row.is_sound()))
+            .collect();
         if !missing.is_empty() {
             let all = RunOptions::new(options.measuring.clone(), options.quiet.clone(), None);
             runs.insert(0, measure(table, &all, &missing, &*watch_interrupts()?)?);
@@ -195,8 +195,8 @@ pub(super) fn measure(
     points: &[&Point],
     interrupted: &AtomicBool,
 ) -> Result<Named, Error> {
-    let requests = points.iter().map(|point| request(table, all, point));
-    let requests = requests.collect::<Result<Vec<_>, Error>>()?;
+    let requests =
+        points.iter().map(|point| request(table, all, point)).collect::<Result<Vec<_>, Error>>()?;
     measure_all(table, all, requests, |_, _, _| Ok(()), interrupted)
 }
 
@@ -207,11 +207,9 @@ pub(super) fn request<'a>(
     point: &Point,
 ) -> Result<Request<'a>, Error> {
     let has_link = point.link != "none";
-    let peer = Some(&all.peer).filter(|_| has_link).cloned();
-    let peer = peer.unwrap_or_default();
+    let peer = Some(&all.peer).filter(|_| has_link).cloned().unwrap_or_default();
     // A peer is reached over one link, whatever the link's name is.
-    let link = point.link.parse().ok();
-    let link = link.filter(|_| has_link && peer.host.is_none());
+    let link = point.link.parse().ok().filter(|_| has_link && peer.host.is_none());
     let settings = point.axes.0.iter();
     let options = RunOptions {
         probes: vec![point.probe.to_string()],
@@ -241,8 +239,7 @@ pub(super) fn measure_all(
     let remote_costof = all.remote.remote_costof.as_ref();
     let mut session = Session::new(table, all, requests, remote_costof, interrupted)?;
     session.fits = fits;
-    let done = session.measure(hosts(all), None)?;
-    let done = done.filter(|record| record.run.end.is_some());
+    let done = session.measure(hosts(all), None)?.filter(|record| record.run.end.is_some());
     let record = done.ok_or(Error::Interrupted)?;
     Ok((record.path().display().to_string(), record.run))
 }

@@ -18,8 +18,8 @@ pub(crate) fn run(table: Table<'_>, options: &ExportOptions) -> Done {
         [] => vec![history::latest()?],
         given => record::files(given)?,
     };
-    let runs = given.iter().map(|file| record::read(file, table));
-    let runs = runs.collect::<Result<Vec<Run>, Error>>()?;
+    let runs =
+        given.iter().map(|file| record::read(file, table)).collect::<Result<Vec<Run>, Error>>()?;
     let mut exported = Exported::new(given, runs, options.anonymous);
     let out = options.out.as_deref();
     match options.format {

@@ -44,8 +44,8 @@ pub(crate) fn run(table: &'static [&'static Probe], options: &QualifyOptions) ->
 }
 
 fn read(path: &Path, table: Table<'_>) -> Result<Reference, Error> {
-    let text = files::read_text(path, MAX_BYTES);
-    let text = text.context(format_args!("cannot read {}", path.display()))?;
+    let text = files::read_text(path, MAX_BYTES)
+        .context(format_args!("cannot read {}", path.display()))?;
     let mut reference = Reference::read(text.as_bytes()).context(path.display())?;
     Names::new(table.iter().map(|probe| &*probe.info)).apply_to_reference(&mut reference);
     Ok(reference)
@@ -84,8 +84,7 @@ fn measure(
     };
     let unmeasurable = |row: &Row| why_not(table, &all, row);
     let mut qualification = Qualification::new(cohort, options.risks(), unmeasurable);
-    let requests = qualification.rows();
-    let requests = requests.map(|row| request(table, &all, &row.of.point));
+    let requests = qualification.rows().map(|row| request(table, &all, &row.of.point));
     session.requests = requests.collect::<Result<_, Error>>()?;
     session.budget = Some(options.budget);
     if session.requests.is_empty() {
@@ -98,8 +97,7 @@ fn measure(
         Ok(())
     })?;
     let seconds = began.elapsed().as_secs_f64();
-    let record = record.filter(|record| record.run.end.is_some());
-    let record = record.ok_or(Error::Interrupted)?;
+    let record = record.filter(|record| record.run.end.is_some()).ok_or(Error::Interrupted)?;
     let launches = record.run.launches.len() as u32;
     Ok(qualification.concluded(seconds, launches, &blocks))
 }

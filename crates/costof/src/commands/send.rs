@@ -107,8 +107,8 @@ fn listen(options: &SendOptions, address: &Address) -> Done {
         receive_buffer: options.receive_buffer,
     };
     let token = given.or_else(|| generated.clone());
-    let receiver = Receiver::open(address, token, options.max_clients.into(), sockets);
-    let receiver = receiver.map_err(refused)?;
+    let receiver =
+        Receiver::open(address, token, options.max_clients.into(), sockets).map_err(refused)?;
     let address = receiver.address();
     let file = match (&options.token_file, &generated) {
         (Some(path), Some(token)) => Some(write_token(path, token)?),

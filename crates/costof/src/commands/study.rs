@@ -68,8 +68,7 @@ pub(crate) fn run(table: &'static [&'static Probe], options: &StudyOptions) -> D
 
 /// The studies, and how long each takes on this machine.
 fn list(table: &'static [&'static Probe]) -> Done {
-    let width = EMBEDDED.iter().map(|(name, _)| name.len()).max();
-    let width = width.unwrap_or(0);
+    let width = EMBEDDED.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
     let facts = placement::facts_of_the_run(&Placement::default(), &facts::gather());
     let mut keep = |point: &Point| fits(table, point, &facts).is_ok();
     let mut text = String::new();
@@ -103,8 +102,8 @@ pub(super) fn find(name: &str) -> Result<Study, Error> {
             known.join(", ")
         );
     }
-    let text = files::read_text(path, FILE_MAX_BYTES);
-    let text = text.context(format_args!("cannot read {name}"))?;
+    let text =
+        files::read_text(path, FILE_MAX_BYTES).context(format_args!("cannot read {name}"))?;
     let stem = path.file_stem().unwrap_or(path.as_os_str());
     Study::read(&stem.to_string_lossy(), name, &text).map_err(wrong)
 }
@@ -185,8 +184,8 @@ impl Command<'_> {
     fn run(&self, interrupted: &AtomicBool) -> Result<Option<Run>, Error> {
         let options = self.run_options();
         let quick = self.options.measuring.quick;
-        let selected = self.study.selections.iter();
-        let selected = selected.filter(|selection| !selection.words(quick).is_empty());
+        let selected =
+            self.study.selections.iter().filter(|selection| !selection.words(quick).is_empty());
         let facts = placement::facts_of_the_run(&Placement::default(), &facts::gather());
         let requests = selected
             .map(|selection| request(self.table, &self.study, selection, &options, &facts))

@@ -36,8 +36,8 @@ pub(super) fn measure(options: &TurnOptions, jobs: Vec<Job>) -> Done {
     let outputs = [options.export.as_deref()];
     let prints = files::leaves_standard_output(&outputs, options.json)?;
     check_files(options)?;
-    let stopwatch = Stopwatch::new(gauge::calibrate(&facts::gather().cpu));
-    let stopwatch = stopwatch.context("cannot adopt the processes that commands leave")?;
+    let stopwatch = Stopwatch::new(gauge::calibrate(&facts::gather().cpu))
+        .context("cannot adopt the processes that commands leave")?;
     let seed = options.seed.unwrap_or_else(|| fastrand::u64(..));
     let interrupted = terminal::watch_interrupts()?;
     let measured = turns::measure(options, &stopwatch, jobs, &cpus, seed, &interrupted);

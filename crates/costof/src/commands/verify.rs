@@ -31,8 +31,8 @@ use std::time::Duration;
 pub(crate) fn run(table: &'static [&'static Probe], options: &VerifyOptions) -> Done {
     let mut meant = BTreeMap::new();
     for word in &options.which {
-        let found = keywords::probes(table, word, Take::Best { most: usize::MAX });
-        let found = found.unwrap_or_default();
+        let found =
+            keywords::probes(table, word, Take::Best { most: usize::MAX }).unwrap_or_default();
         meant.insert(word.as_str(), found);
     }
     let means = |word: &str, probe: &str| meant[word].iter().any(|info| info.id == probe);

@@ -185,8 +185,8 @@ impl Controller<'_> {
     fn place_relay(&mut self, point: &Point, placement: &Placement) {
         let mut allowed = self.machines.measured.allowed();
         let probe = self.probe(point);
-        let leading = probe.info.roles.last().and_then(|role| placement.0.get(role)?.first());
-        let leading = leading.copied();
+        let leading =
+            probe.info.roles.last().and_then(|role| placement.0.get(role)?.first()).copied();
         let Some(Ok(made)) = self.links.get_mut(&point.link) else {
             return;
         };

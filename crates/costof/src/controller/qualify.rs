@@ -38,8 +38,7 @@ pub(crate) fn execute(
             qualification.update(*row, measured.ok().as_ref(), launch + 1);
         }
         if controller.progress.is_due() {
-            let left = qualification.time_left(&blocks);
-            let left = left.min(budget.saturating_sub(began.elapsed()));
+            let left = qualification.time_left(&blocks).min(budget.saturating_sub(began.elapsed()));
             let done = controller.progress.launches();
             let all = done.max(expected.iter().copied().map(u64::from).sum());
             let points = rows.iter().map(Vec::len).sum();

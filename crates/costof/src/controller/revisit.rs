@@ -419,8 +419,7 @@ impl Controller<'_> {
 
 /// Whether a launch gave these roles, of one machine, two CPUs of one core.
 fn shares_a_core(launch: &LaunchRow, cores: &[CpuSet], is_here: impl Fn(&Text) -> bool) -> bool {
-    let roles = launch.placement.0.iter();
-    let roles = roles.filter(|(role, _)| *role != CONTROLLER && is_here(role));
+    let roles = launch.placement.0.iter().filter(|(role, _)| *role != CONTROLLER && is_here(role));
     let cpus: BTreeSet<usize> = roles.flat_map(|(_, cpus)| cpus).copied().collect();
     cores.iter().any(|core| cpus.iter().filter(|cpu| core.contains(**cpu as u32)).count() > 1)
 }

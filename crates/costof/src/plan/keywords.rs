@@ -188,8 +188,7 @@ fn not_measured(word: &str) -> Option<String> {
 
 /// An error that lists the probes from which the user has to choose.
 fn choose(word: &str, found: &[(Relation, &ProbeInfo)]) -> String {
-    let width = found.iter().map(|(_, info)| info.id.len()).max();
-    let width = width.unwrap_or(0);
+    let width = found.iter().map(|(_, info)| info.id.len()).max().unwrap_or(0);
     let mut text = format!("several probes are about `{word}`: name one of them");
     for (_, info) in found {
         text += &format!("\n  {:width$}  {}", info.id, info.question);

@@ -29,8 +29,7 @@ pub(super) fn points(
 ) -> Result<Vec<Point>, Error> {
     let mut needed: Vec<Point> = Vec::new();
     for plan in plans {
-        let before = plan.probe.info.after.iter();
-        let before = before.filter(|id| **id != plan.probe.info.id);
+        let before = plan.probe.info.after.iter().filter(|id| **id != plan.probe.info.id);
         let mut rows = Vec::new();
         for probe in before.filter_map(|id| probe::find(table, id)) {
             let points = candidates(probe, plans, &over_links_of(plan, paths))?;

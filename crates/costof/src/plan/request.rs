@@ -232,8 +232,8 @@ pub(crate) fn log_left_out(requests: &[Request<'_>]) {
             "axes that are not set have their defaults (--set {REST}=plan varies them as a probe's own plan does)"
         ));
     }
-    let left_out = requests.iter().flat_map(|request| &request.left_out);
-    let left_out: Vec<&str> = left_out.map(String::as_str).collect();
+    let left_out: Vec<&str> =
+        requests.iter().flat_map(|request| &request.left_out).map(String::as_str).collect();
     if !left_out.is_empty() {
         log(format_args!(
             "left out, since they cannot have the value (`costof explain PROBE` lists what they can): {}",

@@ -152,8 +152,7 @@ fn only_the_bare_quick_run_is_a_first_look() {
 fn values(points: &[Point]) -> BTreeMap<String, BTreeSet<String>> {
     let mut values: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     for point in points {
-        let axes = point.axes.0.iter();
-        let axes = axes.map(|(axis, value)| (axis.to_string(), value.to_string()));
+        let axes = point.axes.0.iter().map(|(axis, value)| (axis.to_string(), value.to_string()));
         for (axis, value) in axes.chain([("over".to_owned() + " link", point.link.to_string())]) {
             values.entry(axis).or_default().insert(value);
         }

@@ -220,8 +220,8 @@ impl Reader<'_> {
                 .map_err(|why| self.wrong(&entry.values, &why))
                 .map(|value| value.as_number().unwrap_or_default()),
         };
-        let values = entry.values.get_ref().iter().map(number);
-        let values = values.collect::<Result<Vec<u64>, String>>()?;
+        let values =
+            entry.values.get_ref().iter().map(number).collect::<Result<Vec<u64>, String>>()?;
         let [min, max] = [&entry.min, &entry.max].map(|end| end.as_ref().map(number).transpose());
         let low = min?.or(values.iter().min().copied()).unwrap_or_default();
         let high = max?.or(values.iter().max().copied()).unwrap_or_default();

@@ -22,8 +22,8 @@ fn launches(axes: &str) -> Result<Vec<LaunchRow>, String> {
     let mut run = place.run_file();
     assert!(run.launches.len() >= 3, "{:?}", run.launches);
     place.expect_nothing_runs();
-    let starved = run.failures.iter().filter(|row| was_starved(row));
-    let starved: Vec<u32> = starved.filter_map(|row| row.launch).collect();
+    let starved: Vec<u32> =
+        run.failures.iter().filter(|row| was_starved(row)).filter_map(|row| row.launch).collect();
     run.launches.retain(|launch| !starved.contains(&launch.launch));
     Ok(run.launches)
 }

@@ -124,8 +124,7 @@ fn an_everyday_word_finds_what_measures_it() {
 fn explaining_a_probe_shows_the_sum_behind_its_prediction_where_there_is_a_run() {
     let place = Place::new();
     let explained = |more: &str, code| {
-        let ended = place.run(&format!("explain cpu.loop {more}"));
-        let ended = ended.expect_code(code);
+        let ended = place.run(&format!("explain cpu.loop {more}")).expect_code(code);
         format!("{}{}", ended.out, ended.err)
     };
     assert_contains(

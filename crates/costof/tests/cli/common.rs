@@ -407,8 +407,7 @@ pub(crate) fn expect_all_launches(run: &Run, probe: &str) {
 /// The median of a metric.
 #[track_caller]
 pub(crate) fn median(row: &PointRow, metric: &str) -> f64 {
-    let estimate = row.estimate(metric);
-    let estimate = estimate.unwrap_or_else(|| panic!("{metric} is missing in {row:?}"));
+    let estimate = row.estimate(metric).unwrap_or_else(|| panic!("{metric} is missing in {row:?}"));
     estimate.median
 }
 

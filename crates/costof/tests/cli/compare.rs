@@ -57,8 +57,7 @@ fn write(place: &Place, name: &str, rows: impl Iterator<Item = Row>) {
 fn what_takes_twice_as_long_is_worse_and_the_rest_is_not() {
     let place = measured();
     slowed(&place, "cpu.loop", 2.0);
-    let text = place.run("compare before.jsonl after.jsonl");
-    let text = text.expect_code(0).out;
+    let text = place.run("compare before.jsonl after.jsonl").expect_code(0).out;
     assert_contains_all(&text, &[" worse ", "2.000"]);
     assert_contains(&text, "3 worse, 1 unchanged within 5 %\n");
     for absent in [" better ", "Differs between the runs"] {
@@ -122,8 +121,7 @@ fn what_cannot_be_compared_says_why() {
     fs::write(place.path("export.jsonl"), exported).unwrap();
     fs::write(place.path("rubbish.jsonl"), "rubbish\n").unwrap();
     let wrong = |after: &str| {
-        let ended = place.run(&format!("compare before.jsonl {after}"));
-        let ended = ended.expect_code(2);
+        let ended = place.run(&format!("compare before.jsonl {after}")).expect_code(2);
         format!("{}{}", ended.out, ended.err)
     };
     assert_contains(&wrong("export.jsonl"), "an export has none");
@@ -181,8 +179,7 @@ fn a_point_that_has_no_number_any_more_is_no_pass() {
     let rows = place.read("before.jsonl").into_rows();
     write(&place, "after.jsonl", rows.filter(is_left));
     let line = "compare before.jsonl after.jsonl";
-    let fails = place.run(&format!("{line} --threshold 5 --missing fail"));
-    let fails = fails.expect_code(1).out;
+    let fails = place.run(&format!("{line} --threshold 5 --missing fail")).expect_code(1).out;
     let named = "cpu.loop no longer has a number";
     assert_contains(fails.lines().next().unwrap(), named);
     for (undecided, code, word) in [("fail", 3, "INCONCLUSIVE: "), ("pass", 0, "PASS: ")] {

@@ -113,8 +113,7 @@ fn messages_go_as_they_are_asked_for_and_are_answered_over_every_socket() {
 
 /// The points that a dry run of `copy.send` shows, and the links of which it says what they take.
 fn planned(words: &str) -> (Vec<String>, Vec<String>) {
-    let shown = Place::new().run(&format!("run copy.send --dry-run {words}"));
-    let shown = shown.expect_code(0).out;
+    let shown = Place::new().run(&format!("run copy.send --dry-run {words}")).expect_code(0).out;
     let (points, takes) = shown.split_once("\n\n").expect("an empty line between");
     let links = takes.lines().filter(|line| line.starts_with("over "));
     (points.lines().map(str::to_owned).collect(), links.map(str::to_owned).collect())
@@ -125,8 +124,7 @@ fn the_plan_goes_over_every_link_that_this_machine_makes() {
     let (points, links) = planned("");
     for link in ["loopback", "veth", "sink"] {
         let over = format!(" over {link}");
-        let over_it = points.iter().filter(|point| point.contains(&over));
-        let over_it: Vec<&String> = over_it.collect();
+        let over_it: Vec<&String> = points.iter().filter(|point| point.contains(&over)).collect();
         for size in ["size=64B", "size=16MiB"] {
             for primitive in ["primitive=one_copy", "primitive=zero_copy"] {
                 let has = |point: &&&String| point.contains(size) && point.contains(primitive);

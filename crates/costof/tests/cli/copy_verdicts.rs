@@ -24,8 +24,7 @@ fn line(link: &str) -> String {
 /// in all of its launches is not here either.
 fn is_not_here(run: &Run) -> Option<String> {
     let reasons = ["cannot make the link", "cannot acknowledge", "SO_ZEROCOPY"];
-    let failures = run.failures.iter();
-    let mut failures = failures.filter(|row| row.launch.is_none() || !was_starved(row));
+    let mut failures = run.failures.iter().filter(|row| row.launch.is_none() || !was_starved(row));
     failures.next().map(|failure| {
         let is_known = reasons.iter().any(|why| failure.reason.contains(why));
         assert!(is_known || was_starved(failure), "{failure:?}");
@@ -38,8 +37,8 @@ fn is_not_here(run: &Run) -> Option<String> {
 fn expect_verdicts(ended: &Ended, words: &[&str]) {
     for over in ["tcp", "udp"] {
         let subject = format!("zero_copy by {over} over");
-        let lines = ended.out.lines().filter(|line| line.starts_with(&subject));
-        let lines: Vec<&str> = lines.collect();
+        let lines: Vec<&str> =
+            ended.out.lines().filter(|line| line.starts_with(&subject)).collect();
         assert_eq!(lines.len(), 1, "{over}: {}", ended.out);
         assert_contains_all(lines[0], words);
     }

@@ -74,8 +74,8 @@ fn the_plan_has_the_losses_of_the_study_for_every_stack() {
         "delay=95ms,rate=100Mbit,up.loss=30%",
     ] {
         let over = format!(" over {link} [emulated]");
-        let lines = shown.out.lines();
-        let lines: Vec<&str> = lines.filter(|line| line.trim_end().ends_with(&over)).collect();
+        let lines: Vec<&str> =
+            shown.out.lines().filter(|line| line.trim_end().ends_with(&over)).collect();
         for stack in ["stack=study", "stack=quic", "stack=tcp", "control=rate"] {
             let has = lines.iter().any(|line| line.contains(stack));
             assert!(has, "{stack}{over} is missing in {}", shown.out);

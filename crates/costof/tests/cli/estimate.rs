@@ -36,8 +36,7 @@ fn a_point_is_predicted_until_it_is_measured_and_then_found_in_the_history() {
     assert!(low <= total && total <= high, "{measured}");
     assert_eq!(measured["points"][0]["predicted"], false);
 
-    let text = place.run(&format!("estimate {EXPRESSION}"));
-    let text = text.expect_code(0).out;
+    let text = place.run(&format!("estimate {EXPRESSION}")).expect_code(0).out;
     assert_contains_all(&text, &["95 % interval", "1us / 2", "█", "grade"]);
 }
 

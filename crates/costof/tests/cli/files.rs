@@ -59,8 +59,7 @@ fn an_anonymous_export_names_no_folder() {
     // A failure's reason would name it too.
     assert!(matches!(ended.code, Some(0 | 3)), "{ended:?}");
     for (options, is_named) in [("", true), ("--anonymous", false)] {
-        let exported = place.run(&format!("export run.jsonl {options}"));
-        let exported = exported.expect_code(0).out;
+        let exported = place.run(&format!("export run.jsonl {options}")).expect_code(0).out;
         assert_eq!(exported.contains("secret"), is_named, "{options}");
     }
 }

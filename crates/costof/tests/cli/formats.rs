@@ -174,10 +174,9 @@ fn promtool_accepts_the_rules_and_their_tests() {
     let dashboard: serde_json::Value = serde_json::from_str(&dashboard).unwrap();
     let panels = dashboard["panels"].as_array().unwrap().iter();
     let targets = panels.flat_map(|panel| panel["targets"].as_array().unwrap());
-    let rules = targets.enumerate().map(|(at, target)| {
+    let rules: Vec<_> = targets.enumerate().map(|(at, target)| {
         serde_json::json!({"record": format!("costof:{at}"), "expr": target["expr"]})
-    });
-    let rules: Vec<_> = rules.collect();
+    }).collect();
     assert!(rules.len() > 6);
     let place = Place::new();
     let rules = serde_json::json!({"groups": [{"name": "dashboard", "rules": rules}]});

@@ -354,8 +354,7 @@ fn a_line_goes_between_the_processors_of_the_run_and_no_others() {
 
     let both = measured(&format!("{last},{other}"), "both.jsonl");
     assert_eq!(both.failures, []);
-    let points = both.points.iter().map(|row| row.point.to_string());
-    let points: Vec<String> = points.collect();
+    let points: Vec<String> = both.points.iter().map(|row| row.point.to_string()).collect();
     assert_eq!(points.len(), 2, "{points:?}");
     assert_contains(&points.concat(), &format!("from={other} to={last}"));
 }

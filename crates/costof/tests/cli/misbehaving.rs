@@ -29,8 +29,7 @@ fn beside_the_good_one(words: &str) -> (Run, Ended) {
 /// The failures of a point, one a lost launch, after checking that the point
 /// as a whole failed for the same reason, and that the table says so.
 fn lost(run: &Run, ended: &Ended, point: &str) -> Vec<FailureRow> {
-    let failures = run.failures.iter();
-    let failures = failures.filter(|row| row.point.to_string() == point);
+    let failures = run.failures.iter().filter(|row| row.point.to_string() == point);
     let (launches, whole): (Vec<_>, Vec<_>) = failures.partition(|row| row.launch.is_some());
     let [whole] = whole.as_slice() else {
         panic!("{point} failed as a whole {} times", whole.len());
@@ -251,8 +250,8 @@ fn a_cost_that_is_known_is_found() {
 fn a_run_that_measured_nothing_says_so_by_its_exit_code() {
     for probe in ["test.unsupported", "test.panic"] {
         let place = Place::new();
-        let ended = place.run_misbehaving(&format!("run {probe} --quick --out run.jsonl"));
-        let ended = ended.expect_code(3);
+        let ended =
+            place.run_misbehaving(&format!("run {probe} --quick --out run.jsonl")).expect_code(3);
         assert_contains(&ended.err, "nothing could be measured");
         let run = place.run_file();
         assert_contains(&ended.out, &run.failures.last().unwrap().reason);
@@ -263,10 +262,9 @@ fn a_run_that_measured_nothing_says_so_by_its_exit_code() {
 #[test]
 fn the_table_is_json_where_it_is_asked_for() {
     let place = Place::new();
-    let ended = place.run_misbehaving("run test.good test.panic --quick --json");
-    let ended = ended.expect_code(0);
-    let rows = ended.out.lines().map(|line| serde_json::from_str(line).unwrap());
-    let rows: Vec<serde_json::Value> = rows.collect();
+    let ended = place.run_misbehaving("run test.good test.panic --quick --json").expect_code(0);
+    let rows: Vec<serde_json::Value> =
+        ended.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let [point, failure, cores] = rows.as_slice() else {
         panic!("not one point, one failure and the cores: {}", ended.out);
     };

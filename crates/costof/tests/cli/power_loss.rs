@@ -162,8 +162,7 @@ fn traced(place: &Place, line: &str) -> Vec<Call> {
     outer.push(&file);
     run(&mut within(&outer, &place.misbehaving(line))).expect_code(0);
     let here = place.path("").canonicalize().unwrap();
-    let calls = fs::read_to_string(&trace).unwrap();
-    let calls = calls.lines().filter_map(call);
+    let calls = fs::read_to_string(&trace).unwrap().lines().filter_map(call);
     // The history's index is another test's.
     let is_meant = |path: &Path| path.starts_with(&here) && !path.starts_with(here.join("state"));
     calls.filter(|call| is_meant(call.path().as_ref())).collect()
@@ -277,8 +276,7 @@ fn a_run_reads_up_to_its_last_sync_and_goes_on_from_there() {
         for point in run.run.plan.points() {
             // On a busy machine it may have no number, but the reason.
             let failed = run.failures.iter().filter(|row| row.launch.is_none());
-            let known = run.points.iter().map(|row| &row.point);
-            let known = known.chain(failed.map(|row| &row.point));
+            let known = run.points.iter().map(|row| &row.point).chain(failed.map(|row| &row.point));
             assert_eq!(known.filter(|known| *known == point).count(), 1, "{point}");
         }
     }

@@ -41,8 +41,8 @@ fn a_run_becomes_a_page_plots_values_and_a_table() {
     assert_contains(&out, "| clock read: counter |");
     assert_eq!(read("page.html"), page);
     assert_contains_all(&read("sheet.html"), &["Questions to discuss", "clock read"]);
-    let plots = fs::read_dir(place.path("plots")).unwrap().flatten();
-    let plots: Vec<_> = plots.map(|plot| plot.path()).collect();
+    let plots: Vec<_> =
+        fs::read_dir(place.path("plots")).unwrap().flatten().map(|plot| plot.path()).collect();
     assert!(!plots.is_empty());
     for plot in plots {
         let text = fs::read_to_string(&plot).unwrap();
@@ -118,8 +118,8 @@ fn a_report_that_a_signal_ends_leaves_no_file_of_its_own() {
         signal(&report, sent);
         ended(report);
     }
-    let names = fs::read_dir(place.path("")).unwrap().flatten();
-    let mut names: Vec<_> = names.map(|entry| entry.file_name()).collect();
+    let mut names: Vec<_> =
+        fs::read_dir(place.path("")).unwrap().flatten().map(|entry| entry.file_name()).collect();
     names.retain(|name| name.to_string_lossy().ends_with(".tmp"));
     assert!(names.is_empty(), "{names:?}");
 }

@@ -22,8 +22,7 @@ fn resume(place: &Place, more: &str) -> Ended {
 /// Where the row of this type and number is among lines.
 fn position_of(lines: &[String], kind: &str, number: usize) -> usize {
     let start = format!("{{\"type\":\"{kind}\"");
-    let rows = lines.iter().enumerate();
-    let mut rows = rows.filter(|(_, line)| line.starts_with(&start));
+    let mut rows = lines.iter().enumerate().filter(|(_, line)| line.starts_with(&start));
     rows.nth(number).unwrap().0
 }
 

@@ -96,8 +96,8 @@ fn a_run_whose_lock_is_removed_says_so_and_can_be_resumed() {
     ];
     for how in removed {
         loses_its_hold(|place| {
-            let files = std::fs::read_dir(place.path("")).unwrap().flatten();
-            let mut files = files.map(|file| file.path());
+            let mut files =
+                std::fs::read_dir(place.path("")).unwrap().flatten().map(|file| file.path());
             let lock = files.find(|file| file.extension().is_some_and(|it| it == "lock"));
             how(&lock.unwrap());
         });
@@ -109,13 +109,10 @@ fn a_run_whose_lock_is_removed_says_so_and_can_be_resumed() {
 fn a_lock_that_is_held_and_has_another_name_too_is_not_to_be_removed() {
     let place = Place::new();
     let first = holding(&place);
-    let files = std::fs::read_dir(place.path("")).unwrap().flatten();
-    let mut files = files.map(|file| file.path());
-    let lock = files.find(|file| file.extension().is_some_and(|it| it == "lock"));
-    let lock = lock.unwrap();
+    let mut files = std::fs::read_dir(place.path("")).unwrap().flatten().map(|file| file.path());
+    let lock = files.find(|file| file.extension().is_some_and(|it| it == "lock")).unwrap();
     std::fs::hard_link(&lock, lock.with_extension("too")).unwrap();
-    let second = place.run("run --only null --quick --no-wait --out run.jsonl");
-    let second = second.expect_code(3);
+    let second = place.run("run --only null --quick --no-wait --out run.jsonl").expect_code(3);
     assert_contains(&second.err, "this machine is being measured by process");
     interrupt(first);
 }
@@ -168,8 +165,8 @@ fn hosts_that_are_one_machine_take_turns_and_have_a_file_each() {
     place.expect_nothing_runs();
     // They did not even wait for each other's lock.
     assert!(!done.err.contains("is being measured"), "{}", done.err);
-    let files = std::fs::read_dir(place.path("runs")).unwrap();
-    let mut files: Vec<_> = files.map(|file| file.unwrap().path()).collect();
+    let mut files: Vec<_> =
+        std::fs::read_dir(place.path("runs")).unwrap().map(|file| file.unwrap().path()).collect();
     files.sort();
     let [exec, local] = files.as_slice() else {
         panic!("{files:?}");

@@ -86,8 +86,8 @@ impl Connector {
 
     fn announce(&mut self) -> io::Result<()> {
         let own = SocketAddr::try_from(getsockname(&self.first)?)?.port();
-        let ports = [own].into_iter().chain(self.ports.hold()?);
-        let ports = ports.chain(iter::repeat(0)).take(1 + HELD);
+        let ports =
+            [own].into_iter().chain(self.ports.hold()?).chain(iter::repeat(0)).take(1 + HELD);
         let mut announcement = ports.flat_map(u16::to_be_bytes).collect();
         self.first.send(&mut announcement)?;
         // The server has refused whoever connected from these ports before.

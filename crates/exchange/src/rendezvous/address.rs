@@ -32,8 +32,7 @@ impl FromStr for Address {
         if let Some(name) = text.strip_prefix("unix:@") {
             return Ok(Self::Unix(name.to_owned()));
         }
-        let addresses = text.split(' ').map(str::parse);
-        let addresses: Result<Vec<SocketAddr>, _> = addresses.collect();
+        let addresses: Result<Vec<SocketAddr>, _> = text.split(' ').map(str::parse).collect();
         addresses.map(Self::Ip).map_err(|_| format!("`{text}` is not an address"))
     }
 }

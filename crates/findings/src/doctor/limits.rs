@@ -115,8 +115,7 @@ pub(super) fn tracer(facts: &Facts, _: &Probed) -> Option<Verdict> {
 
 /// Only where a variable does so, or nobody knows.
 pub(super) fn environment(facts: &Facts, _: &Probed) -> Option<Verdict> {
-    let names = facts.inherited.environment.keys().map(String::as_str);
-    let names: Vec<&str> = names.collect();
+    let names: Vec<&str> = facts.inherited.environment.keys().map(String::as_str).collect();
     if names.is_empty() {
         let reason = facts.why_unread("environ")?;
         let verdict = not_checked(format!("/proc/self/environ: {reason}"));

@@ -46,8 +46,8 @@ pub(super) fn steal(facts: &Facts, probed: &Probed) -> Option<Verdict> {
         (facts.activity.steal_share, "since the start"),
         (probed.steal_share, "just now, with two busy CPUs"),
     ];
-    let known = shares.into_iter().filter_map(|(share, when)| Some((share?, when)));
-    let known: Vec<(f64, &str)> = known.collect();
+    let known: Vec<(f64, &str)> =
+        shares.into_iter().filter_map(|(share, when)| Some((share?, when))).collect();
     if known.is_empty() {
         return Some(unread(facts, "/proc/stat", "the kernel does not count stolen time"));
     }

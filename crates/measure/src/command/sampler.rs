@@ -83,19 +83,19 @@ impl Samplers {
         for &cpu in cpus {
             let (gauge, ready) = (*gauge, ready.clone());
             let (stop, spent) = (Arc::clone(&samplers.stop), Arc::clone(spent));
-            let thread = thread::Builder::new().name("costof gauge".to_owned());
-            let thread = thread.spawn(move || {
-                let is_there = affinity::pin(&[cpu]).is_ok();
-                let mut counts = Counts::default();
-                if is_there {
-                    counts.add(&gauge);
-                }
-                let _ = ready.send(());
-                if is_there {
-                    counts.sample(&gauge, &stop, &spent);
-                }
-                counts
-            })?;
+            let thread =
+                thread::Builder::new().name("costof gauge".to_owned()).spawn(move || {
+                    let is_there = affinity::pin(&[cpu]).is_ok();
+                    let mut counts = Counts::default();
+                    if is_there {
+                        counts.add(&gauge);
+                    }
+                    let _ = ready.send(());
+                    if is_there {
+                        counts.sample(&gauge, &stop, &spent);
+                    }
+                    counts
+                })?;
             samplers.threads.push(thread);
         }
         for _ in cpus {

@@ -61,8 +61,8 @@ fn how_measured(before: &Run, after: &Run, in_turns: bool) -> Vec<FactDifference
 
 /// The CPUs on which the points were measured.
 fn processors(run: &Run, in_turns: bool) -> String {
-    let roles = run.run.plan.placement.0.iter();
-    let roles = roles.filter(|(role, _)| !(in_turns && *role == CONTROLLER));
+    let roles =
+        run.run.plan.placement.0.iter().filter(|(role, _)| !(in_turns && *role == CONTROLLER));
     let roles = roles.map(|(role, cpus)| {
         let cpus: Vec<String> = cpus.iter().map(ToString::to_string).collect();
         format!("{role} on {}", cpus.join("+"))

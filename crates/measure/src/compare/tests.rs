@@ -139,8 +139,8 @@ fn a_difference_that_one_row_alone_would_show_is_none_among_many() {
     assert!((0.01..0.05).contains(&alone.rows[0].p), "{alone:?}");
     assert_eq!(alone.rows[0].verdict, Verdict::Worse);
     let names: Vec<String> = (0..20).map(|at| format!("p{at}")).collect();
-    let old = names.iter().map(|name| (name.as_str(), &before[..]));
-    let mut old: Vec<(&str, &[f64])> = old.collect();
+    let mut old: Vec<(&str, &[f64])> =
+        names.iter().map(|name| (name.as_str(), &before[..])).collect();
     let before = run(&old);
     old[0].1 = &after;
     let among = primary(&before, &run(&old));
@@ -491,8 +491,7 @@ impl Shared {
         let (mut any, mut all) = (0, 0);
         for _ in 0..tries {
             let rows = self.measure(&mut random, launches, times).rows;
-            let found = rows.iter().filter(|row| row.verdict.is_change());
-            let found = found.count();
+            let found = rows.iter().filter(|row| row.verdict.is_change()).count();
             any += u32::from(found > 0);
             all += u32::from(found == rows.len());
         }

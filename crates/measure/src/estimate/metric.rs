@@ -115,14 +115,13 @@ fn at_one_clock(launches: &[&Measured], selection: Selection) -> Vec<Distributio
 
 /// How many samples of a metric were in each state of the core; `None` if no gauge was read.
 fn core_share(launches: &[&Measured]) -> Option<CoreShare> {
-    let gauged = launches.iter().filter(|launch| launch.gauged.is_some());
-    let gauged: Vec<&&Measured> = gauged.collect();
+    let gauged: Vec<&&Measured> =
+        launches.iter().filter(|launch| launch.gauged.is_some()).collect();
     let count = |state: Option<CoreState>| -> f64 {
         gauged.iter().map(|launch| launch.count(state) as f64).sum()
     };
     let share = |state: CoreState| count(Some(state)) / count(None).max(1.0);
-    let shared = gauged.iter();
-    let shared = shared.filter(|launch| launch.suffices(Selection::Shared));
+    let shared = gauged.iter().filter(|launch| launch.suffices(Selection::Shared));
     let shared = shared.filter_map(|launch| distribution(launch, Selection::Shared)?.median());
     (!gauged.is_empty()).then(|| CoreShare {
         selection: selection(launches),

@@ -30,8 +30,7 @@ const FLAGS: &str = "\
 
 /// Everything about the CPUs.
 pub(super) fn cpu(root: &Folder, cpuid: &Cpuid) -> Cpu {
-    let info = root.start("/proc/cpuinfo", CPUINFO_BYTES);
-    let info = info.unwrap_or_default();
+    let info = root.start("/proc/cpuinfo", CPUINFO_BYTES).unwrap_or_default();
     let folder = root.folder(CPUS);
     let cpu0 = folder.folder("cpu0");
     let khz = |file: &str, source| Some(advertised(cpu0.scaled(file, 1000)?, source));
@@ -135,8 +134,8 @@ fn core_kinds(root: &Folder, online: &CpuSet) -> Vec<CoreKind> {
     let mut kinds: BTreeMap<(Option<u64>, Option<u32>), CpuSet> = BTreeMap::new();
     for cpu in online.iter() {
         let folder = root.folder(&format!("{CPUS}/cpu{cpu}"));
-        let identification = folder.text("regs/identification/midr_el1");
-        let identification = identification.and_then(|text| hexadecimal(&text));
+        let identification =
+            folder.text("regs/identification/midr_el1").and_then(|text| hexadecimal(&text));
         let kind = (identification, folder.value("cpu_capacity"));
         let cpus = kinds.entry(kind).or_default();
         cpus.extend(&CpuSet::from_iter([cpu]));

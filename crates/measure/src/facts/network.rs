@@ -23,8 +23,8 @@ const ASKED_DEVICES_MAX: usize = 8;
 /// The devices of this network namespace.
 pub(super) fn devices(root: &Folder) -> Vec<NetworkDevice> {
     let folders = root.folder("/sys/class/net").folders();
-    let devices = folders.filter_map(|(name, folder)| device(name, &folder));
-    let mut devices: Vec<NetworkDevice> = devices.collect();
+    let mut devices: Vec<NetworkDevice> =
+        folders.filter_map(|(name, folder)| device(name, &folder)).collect();
     if root.is_live() {
         if let Some(json) = output(root, "ip", &["-json", "-details", "link", "show"]) {
             add_link_details(&mut devices, &json);

@@ -47,8 +47,8 @@ fn a_machines_facts_are_those_that_its_description_expects() {
             _ => (0, 0),
         };
         for core in 0..cores {
-            let cpus = (0..threads).map(|thread| (core + thread * cores).to_string());
-            let cpus: Vec<String> = cpus.collect();
+            let cpus: Vec<String> =
+                (0..threads).map(|thread| (core + thread * cores).to_string()).collect();
             for cpu in &cpus {
                 let file = format!("/sys/devices/system/cpu/cpu{cpu}/topology/core_cpus_list");
                 machine.file(&file, cpus.join(",").as_bytes());

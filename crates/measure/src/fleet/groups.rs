@@ -83,8 +83,8 @@ pub(super) fn by_facts(hosts: &[Named<'_>]) -> Vec<Parting> {
         return Vec::new();
     }
     let rows = rows(hosts);
-    let partings = parted.iter().map(|second| parting(hosts, &rows, second, None));
-    let partings: Vec<Parting> = partings.collect();
+    let partings: Vec<Parting> =
+        parted.iter().map(|second| parting(hosts, &rows, second, None)).collect();
     let tests: usize = partings.iter().map(|parting| parting.layers.len()).sum();
     let is_rare = |layer: &GroupChange| layer.p < (1.0 - CONFIDENCE) / tests as f64;
     partings.into_iter().filter(|parting| parting.layers.iter().any(is_rare)).collect()

@@ -23,8 +23,8 @@ struct Parted {
 impl Parted {
     /// Whether the other row parts the hosts as this one does. What is slower in one may be faster in the other.
     fn is_like(&self, other: &Parted) -> bool {
-        let both = self.is_above.iter();
-        let both = both.filter_map(|(host, side)| Some(side == other.is_above.get(host)?));
+        let both =
+            self.is_above.iter().filter_map(|(host, side)| Some(side == other.is_above.get(host)?));
         let both: Vec<bool> = both.collect();
         let same = both.iter().filter(|is_same| **is_same).count();
         same.max(both.len() - same) as f64 > ALIKE * both.len() as f64
@@ -57,8 +57,7 @@ pub(super) fn populations(
         sides.entry(parted.side(host)).or_default().push(named);
     }
     let of_side = |(side, hosts)| {
-        let facts = facts.iter().cloned();
-        let facts = facts.chain([(parted.row.clone(), side)]);
+        let facts = facts.iter().cloned().chain([(parted.row.clone(), side)]);
         (facts.collect(), hosts)
     };
     (sides.into_iter().map(of_side).collect(), parting)
@@ -66,8 +65,7 @@ pub(super) fn populations(
 
 /// The row that parts the hosts as most others do, if another does.
 fn most_alike(hosts: &[Named<'_>]) -> Option<Parted> {
-    let rows = rows(hosts, &[Statistic::Median]).into_iter();
-    let rows = rows.filter_map(|row| {
+    let rows = rows(hosts, &[Statistic::Median]).into_iter().filter_map(|row| {
         let readings = &row.values.readings;
         let at = parting(&readings.values().copied().collect::<Vec<_>>())?;
         Some(Parted {

@@ -130,16 +130,15 @@ pub fn choose<'r>(
     let all = &reference.cohorts;
     let listed = || {
         let named = (1..).zip(all).take(LISTED).map(|(number, cohort)| {
-            let facts = cohort.facts.iter();
-            let facts = facts.map(|(what, how)| beginning(&format!("{what} {how}"), FACT));
+            let facts =
+                cohort.facts.iter().map(|(what, how)| beginning(&format!("{what} {how}"), FACT));
             let facts = facts.collect::<Vec<_>>().join(", ");
             format!("\n  {number}: {}, {facts}", counted(cohort.hosts, "host"))
         });
         format!("; its cohorts, for --cohort:{}", named.collect::<String>())
     };
     if let Some(number) = number {
-        let chosen = number.checked_sub(1).and_then(|at| all.get(at));
-        let chosen = chosen.map(Candidates::One);
+        let chosen = number.checked_sub(1).and_then(|at| all.get(at)).map(Candidates::One);
         return chosen.ok_or_else(|| format!("it has no cohort {number}{}", listed()));
     }
     let by: Vec<&str> = reference.by.iter().map(String::as_str).collect();

@@ -71,8 +71,8 @@ fn row<'a>(of: &OfHosts<'a>, statistic: Statistic) -> Option<Row<'a>> {
         Statistic::Mean => (|run| run.mean, MEAN_ERROR),
     };
     let runs = of.runs.iter();
-    let runs = runs.map(|(host, runs)| (*host, runs.iter().filter_map(reading).collect()));
-    let mut runs: BTreeMap<usize, Vec<Reading>> = runs.collect();
+    let mut runs: BTreeMap<usize, Vec<Reading>> =
+        runs.map(|(host, runs)| (*host, runs.iter().filter_map(reading).collect())).collect();
     runs.retain(|_, runs| !runs.is_empty());
     let values = runs.values().flatten().map(|run| run.value);
     let centre = median(&values.collect::<Vec<_>>())?;

@@ -590,8 +590,7 @@ fn batches_count_the_cycles_of_a_core_whose_clock_moves() {
     });
     let cost = &report.metrics[0];
     for selection in [Selection::Alone, Selection::All] {
-        let costs = cost.selected(selection);
-        let mut costs: Vec<f64> = costs.iter().map(|(cost, _)| *cost).collect();
+        let mut costs: Vec<f64> = cost.selected(selection).iter().map(|(cost, _)| *cost).collect();
         costs.sort_by(f64::total_cmp);
         assert!(costs[0] < 101.0 && costs[costs.len() - 1] > 124.0, "both clocks are met");
         let median = costs[costs.len() / 2].midpoint(costs[(costs.len() - 1) / 2]);

@@ -254,8 +254,7 @@ fn launches_that_had_the_core_at_other_times_than_their_neighbours_are_compared_
     }
     .runs(&mut Rng::with_seed(SEED));
     for (side, run) in pair.iter_mut().enumerate() {
-        let launches = run.launches.iter_mut();
-        let launches = launches.filter(|launch| launch.launch as usize % 2 == side);
+        let launches = run.launches.iter_mut().filter(|launch| launch.launch as usize % 2 == side);
         let points = launches.flat_map(|launch| &mut launch.points);
         for metric in points.flat_map(|point| &mut point.metrics) {
             let samples = metric.data.costs().len();
@@ -328,8 +327,8 @@ fn launches_whose_floor_was_a_neighbours_are_left_out_or_said() {
     let floors = |floors: &[f64]| {
         let core = Core::beside(Neighbour::NONE, SEED);
         let cost_ns = |floor: f64| if floor > 0.25 { 150.0 } else { 100.0 };
-        let launches = floors.iter().map(|floor| core.launch(cost_ns(*floor), 1.0, TIME_NS));
-        let launches: Vec<Report> = launches.collect();
+        let launches: Vec<Report> =
+            floors.iter().map(|floor| core.launch(cost_ns(*floor), 1.0, TIME_NS)).collect();
         point_by(&launches, floors).expect("a point")
     };
     let few = floors(&[0.21, 0.32, 0.21, 0.21, 0.32]);

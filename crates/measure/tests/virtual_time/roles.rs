@@ -42,8 +42,8 @@ fn a_load_counts_from_the_intended_time() {
     });
     let buckets = report.metrics[0].data.counted();
     let total: u64 = buckets.iter().map(|(_, count)| count).sum();
-    let late = buckets.iter().filter(|(upper_ns, _)| *upper_ns > 10_000.0);
-    let late: u64 = late.map(|(_, count)| count).sum();
+    let late: u64 =
+        buckets.iter().filter(|(upper_ns, _)| *upper_ns > 10_000.0).map(|(_, count)| count).sum();
     assert_eq!(total, 200);
     // The one that stood still, and those that it held up until the queue was
     // empty again, at 6 µs gained a request: closed-loop would have seen one.

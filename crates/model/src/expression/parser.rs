@@ -123,8 +123,7 @@ impl<'a> Parser<'a, '_, '_> {
             link: Text::Owned(link_of(info, link)?),
         };
         let unit = info.metrics.first().map_or(Unit::One, |metric| metric.unit);
-        let position = self.points.iter().position(|known| *known == point);
-        let position = position.unwrap_or_else(|| {
+        let position = self.points.iter().position(|known| *known == point).unwrap_or_else(|| {
             self.points.push(point);
             self.points.len() - 1
         });

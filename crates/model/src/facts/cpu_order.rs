@@ -39,8 +39,7 @@ impl Facts {
     pub fn interchangeable(&self, cpu: usize, allowed: &[usize]) -> Vec<usize> {
         let caches = |cpu: usize| -> Vec<bool> {
             let has = |set: &CpuSet| set.contains(cpu as u32);
-            let caches = self.cpu.caches.iter();
-            let caches = caches.map(|cache| cache.shared_by.iter().any(has));
+            let caches = self.cpu.caches.iter().map(|cache| cache.shared_by.iter().any(has));
             caches.collect()
         };
         let is_alike = |other: &usize| {

@@ -104,8 +104,7 @@ impl Facts {
 
     /// The disk that a part of a volume is, or whose partition it is.
     fn disk_of_part(&self, part: &str) -> Option<&Disk> {
-        let disks = self.disks.iter();
-        let disks = disks.filter(|disk| part.starts_with(&disk.name));
+        let disks = self.disks.iter().filter(|disk| part.starts_with(&disk.name));
         disks.max_by_key(|disk| disk.name.len())
     }
 }

@@ -184,8 +184,8 @@ mod tests {
         let cpus = affinity::allowed().unwrap();
         let spinners = Spinners::start(&cpus).unwrap();
         sleep(Duration::from_millis(2));
-        let pids = spinners._each.iter().map(|spinner| spinner.child.pid().as_raw_pid());
-        let pids: Vec<i32> = pids.collect();
+        let pids: Vec<i32> =
+            spinners._each.iter().map(|spinner| spinner.child.pid().as_raw_pid()).collect();
         for pid in &pids {
             // A process, not a thread of this one.
             assert!(fs::exists(format!("/proc/{pid}/stat")).unwrap());

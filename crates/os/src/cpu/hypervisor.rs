@@ -62,8 +62,8 @@ impl Hypervisor {
     /// The name that it reports: `KVMKVMKVM`, `Microsoft Hv`, `VMwareVMware`, `XenVMMXenVMM`.
     pub fn name(&self) -> String {
         let printed = |byte: &&u8| byte.is_ascii_graphic() || **byte == b' ';
-        let name = self.signature.iter().filter(printed);
-        let name: String = name.map(|byte| char::from(*byte)).collect();
+        let name: String =
+            self.signature.iter().filter(printed).map(|byte| char::from(*byte)).collect();
         name.trim().to_owned()
     }
 

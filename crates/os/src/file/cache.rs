@@ -147,8 +147,7 @@ mod tests {
             let folder = folder.join(name);
             std::fs::create_dir(&folder).unwrap();
             let inside = folder.clone();
-            let found = std::thread::spawn(move || in_an_overlay(Some(&inside)));
-            let found = found.join();
+            let found = std::thread::spawn(move || in_an_overlay(Some(&inside))).join();
             std::fs::remove_dir_all(&folder).unwrap();
             found.unwrap()
         });

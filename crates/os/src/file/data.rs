@@ -111,8 +111,7 @@ impl DataFile {
         }
         let mut chunk = vec![0; CHUNK_BYTES as usize];
         while self.len < len {
-            let bytes = (len - self.len).min(CHUNK_BYTES);
-            let bytes = bytes.next_multiple_of(STEP_BYTES);
+            let bytes = (len - self.len).min(CHUNK_BYTES).next_multiple_of(STEP_BYTES);
             let chunk = &mut chunk[..bytes as usize];
             fill(chunk, self.len);
             self.file.write_all_at(chunk, self.len)?;

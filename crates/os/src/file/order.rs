@@ -45,8 +45,8 @@ impl Order {
 
     /// Where the last block ends; at most [`u64::MAX`].
     pub fn end(&self) -> u64 {
-        let last = self.offsets.iter().max().copied();
-        let last = last.unwrap_or((self.count - 1) * self.block_bytes);
+        let last =
+            self.offsets.iter().max().copied().unwrap_or((self.count - 1) * self.block_bytes);
         last.saturating_add(self.block_bytes)
     }
 

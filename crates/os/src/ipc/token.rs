@@ -195,8 +195,7 @@ mod tests {
 
     fn every_exchange() -> impl Iterator<Item = Exchange> {
         let cpu = *affinity::allowed().unwrap().last().unwrap();
-        let all = [Between::Processes, Between::Threads].into_iter();
-        let all = all.flat_map(|between| {
+        let all = [Between::Processes, Between::Threads].into_iter().flat_map(|between| {
             [Over::Pipe, Over::Unix, Over::Eventfd, Over::SharedMemory]
                 .map(|over| exchange(between, over))
         });

@@ -45,8 +45,8 @@ impl Victim {
     ///
     /// Those of [`Arena::map`] and [`Arena::populate`].
     pub fn new(bytes: usize) -> io::Result<Self> {
-        let arena = Arena::map(bytes, PageSize::Huge);
-        let mut arena = arena.or_else(|_| Arena::map(bytes, PageSize::Base))?;
+        let mut arena =
+            Arena::map(bytes, PageSize::Huge).or_else(|_| Arena::map(bytes, PageSize::Base))?;
         arena.populate()?;
         let lines = (bytes / LINE_BYTES).max(1);
         let step = step_through(lines);

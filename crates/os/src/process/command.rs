@@ -130,8 +130,8 @@ fn start_small(
     let starting = starter.command(words, folder).map_err(NotStarted::Command)?;
     let (mut command, mut line, its) = starting;
     configure(&mut command).map_err(NotStarted::Command)?;
-    let set = (!cpus.is_empty()).then(|| affinity::set(cpus)).transpose();
-    let set = set.map_err(NotStarted::Command)?;
+    let set =
+        (!cpus.is_empty()).then(|| affinity::set(cpus)).transpose().map_err(NotStarted::Command)?;
     // SAFETY: the closure makes only async-signal-safe calls, and allocates nothing.
     unsafe {
         command.process_group(0).pre_exec(move || {
@@ -152,8 +152,8 @@ fn start_small(
             return Err(error);
         }
     };
-    let running = Running::new(child, Some(line), pid, true, started_ns);
-    let mut running = running.map_err(NotStarted::Command)?;
+    let mut running =
+        Running::new(child, Some(line), pid, true, started_ns).map_err(NotStarted::Command)?;
     let Some(error) = failed else {
         return Ok(running);
     };

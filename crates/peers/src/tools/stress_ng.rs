@@ -48,8 +48,8 @@ fn best_method(output: &str, counts: fn(&str) -> bool) -> Option<f64> {
     output
         .lines()
         .filter_map(|line| {
-            let words = line.split_once(" memrate ")?.1;
-            let mut words = words.split_once(" MB per sec")?.0.split_whitespace();
+            let mut words =
+                line.split_once(" memrate ")?.1.split_once(" MB per sec")?.0.split_whitespace();
             let rate: f64 = words.next()?.parse().ok()?;
             counts(words.next()?).then_some(MIB * rate)
         })

@@ -147,8 +147,8 @@ impl Measure for Parts {
 }
 
 fn more_points() -> impl Iterator<Item = Parts> {
-    let sized = [Part::Iovec, Part::Serialise, Part::PlainBuffer].into_iter();
-    let sized = sized
+    let sized = [Part::Iovec, Part::Serialise, Part::PlainBuffer]
+        .into_iter()
         .flat_map(|part| SIZES.iter().map(move |&size| Parts { part, size, ..Parts::default() }));
     let reaped = BATCHES.iter().map(|&batch| Parts { part: Part::Reap, batch, ..Parts::default() });
     sized.chain(reaped)

@@ -111,9 +111,9 @@ impl<'a> Pieces<'a> {
     }
 
     pub(super) fn serialise(&self, bytes: f64, fields: f64, is_cached: bool) -> Range {
-        let hot = along(&self.part(Part::Serialise), bytes);
-        let hot = hot.or_else(|| fields_ns(&self.measured, bytes, fields));
-        let hot = hot.unwrap_or_else(|| self.memcpy_ns(bytes, Source::Hot));
+        let hot = along(&self.part(Part::Serialise), bytes)
+            .or_else(|| fields_ns(&self.measured, bytes, fields))
+            .unwrap_or_else(|| self.memcpy_ns(bytes, Source::Hot));
         let cold = hot.max(self.memcpy_ns(bytes, Source::Cold));
         if !is_cached {
             // The CPU fetches several fields at a time.
@@ -205,8 +205,8 @@ impl<'a> Pieces<'a> {
         let Some(usual) = at(&awake, bytes) else {
             return at(&idle, bytes);
         };
-        let later = idle.first().and_then(|(size, ns)| Some(ns - at(&awake, *size)?.0));
-        let later = later.unwrap_or(0.0);
+        let later =
+            idle.first().and_then(|(size, ns)| Some(ns - at(&awake, *size)?.0)).unwrap_or(0.0);
         Some(Range(usual.0 + later.min(0.0), usual.1 + later.max(0.0)))
     }
 

@@ -83,8 +83,8 @@ impl Measure for Neighbour {
                 "each core of this machine runs one thread, and no other virtual machine shares it";
             return expect::between("shared", (0.0, 0.01), because);
         }
-        let before = measured.rows(|_| true);
-        let before: Vec<CoreShare> = before.filter_map(|row| row.primary()?.core).collect();
+        let before: Vec<CoreShare> =
+            measured.rows(|_| true).filter_map(|row| row.primary()?.core).collect();
         let mean =
             |of: fn(&CoreShare) -> f64| before.iter().map(of).sum::<f64>() / before.len() as f64;
         if before.is_empty() {

@@ -41,8 +41,7 @@ impl Admission {
                  threads, a smaller size or working_set)"
             )));
         }
-        let client = Taken::new(&self.clients, 1, self.clients_most);
-        let client = client.map_err(|clients| {
+        let client = Taken::new(&self.clients, 1, self.clients_most).map_err(|clients| {
             Refusal::Nothing(format!(
                 "the receiver serves {clients} clients, and no more (--max-clients there)"
             ))

@@ -109,8 +109,8 @@ fn greet(
     let greeted = control.write(format!("{FIRST_LINE}\n").as_bytes());
     // A receiver that refuses says why before it hangs up, even if this end has not sent
     // everything.
-    let first = lines.next(REPLY_MAX_BYTES, &wanted);
-    let first = first.map_err(|error| greeted.err().unwrap_or(error))?;
+    let first =
+        lines.next(REPLY_MAX_BYTES, &wanted).map_err(|error| greeted.err().unwrap_or(error))?;
     let Some(challenge) = str::from_utf8(&first).ok().filter(|line| line.starts_with(CHALLENGE))
     else {
         return serde_json::from_slice(&first)

@@ -406,8 +406,7 @@ mod tests {
             let conditions = Conditions::new(retry, drop);
             let asked = asked("rudp", |axes| axes.with("stack", stack), conditions);
             let workload = asked.over(&Link::Loopback).expect("it is a point");
-            let reason = workload.check().err().map(|failure| failure.reason);
-            let reason = reason.unwrap_or_default();
+            let reason = workload.check().err().map(|failure| failure.reason).unwrap_or_default();
             assert_eq!(reason.is_empty(), says.is_empty(), "{reason}");
             assert!(reason.contains(says), "{reason}");
         }

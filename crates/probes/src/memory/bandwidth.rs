@@ -214,8 +214,7 @@ struct Streaming {
 
 impl Streaming {
     fn start(launch: &Launch) -> Streaming {
-        let points = launch.points.iter();
-        let points = points.filter_map(|point| Bandwidth::read(&point.axes));
+        let points = launch.points.iter().filter_map(|point| Bandwidth::read(&point.axes));
         // Points that do not fit are refused one by one.
         let fitting = points.filter(|point| arenas::fits(memory_bytes(point)));
         let largest = fitting.map(|point| arena_bytes(&point)).max();

@@ -282,8 +282,8 @@ impl RoleAt<Bandwidth> for Sending {
         let round_trip = flows.iter().map(Sender::round_trip).max();
         let duration = duration(point.over, meter.time_ns(), round_trip.unwrap_or_default());
         let used = self.cpus.used(flows.len());
-        let interrupts = left_to_count(used, &self.offers, self.rendezvous.apart);
-        let interrupts = interrupts.map(SoftInterrupts::watch);
+        let interrupts =
+            left_to_count(used, &self.offers, self.rendezvous.apart).map(SoftInterrupts::watch);
         let failed = |error: io::Error| broken(&error);
         each(&mut flows, &self.cpus, |flow| flow.stream(duration)).map_err(failed)?;
         let checkpoints: Vec<_> = flows.iter().map(|flow| flow.progress().checkpoints()).collect();

@@ -343,8 +343,8 @@ impl Requests {
     fn new(point: &FirstCall) -> Result<Requests, Failure> {
         Ok(match Carried::from(&Rtt::from(point)) {
             Carried::Calls(call) => {
-                let client = Client::new(call.stack, &Options::default());
-                let client = client.map_err(|error| broken(&error))?;
+                let client =
+                    Client::new(call.stack, &Options::default()).map_err(|error| broken(&error))?;
                 Requests::Calls(Box::new(client), call.payload.payload())
             }
             Carried::Bytes(exchange) => {

@@ -152,10 +152,9 @@ mod tests {
 
     #[test]
     fn what_is_planned_besides_one_axis_at_a_time_can_be() {
-        let own = Bandwidth::headlines(&Facts::default());
-        let own = own.into_iter().map(|headline| headline.axes);
-        let more = Bandwidth::more_points(&Facts::default());
-        let more = more.into_iter().map(|planned| planned.axes);
+        let own = Bandwidth::headlines(&Facts::default()).into_iter().map(|headline| headline.axes);
+        let more =
+            Bandwidth::more_points(&Facts::default()).into_iter().map(|planned| planned.axes);
         for axes in more.chain(own) {
             let point = Bandwidth::read(&axes).expect("it has all axes");
             assert_eq!(refusal(&point), None, "{axes}");

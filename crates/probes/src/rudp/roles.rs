@@ -194,8 +194,7 @@ fn report_rate(incoming: &Incoming, meter: &mut Meter<'_>) -> Result<(), Failure
     let checkpoints = &[incoming.checkpoints()];
     let steady = steady(incoming.checkpoints(), incoming.duration());
     // If the whole second half is a stall, the whole time counts.
-    let stretch = steady.map(|steady| steady.stretch);
-    let stretch = stretch.or_else(|| windows::whole(checkpoints));
+    let stretch = steady.map(|steady| steady.stretch).or_else(|| windows::whole(checkpoints));
     let stretch = stretch.ok_or_else(too_little)?;
     meter.value("throughput", windows::throughput(checkpoints, stretch));
     if let Some(steady) = steady {
@@ -285,11 +284,11 @@ where
             parameters: &self.offers,
             token: self.rendezvous.token.as_bytes(),
         };
-        let connected = point.open().and_then(|transport| transport.connect(&receiver));
-        let connected = connected.map_err(|error| {
-            refused(point.congestion_control.name(), &error)
-                .unwrap_or_else(|| cannot_reach(&address, &error))
-        })?;
+        let connected =
+            point.open().and_then(|transport| transport.connect(&receiver)).map_err(|error| {
+                refused(point.congestion_control.name(), &error)
+                    .unwrap_or_else(|| cannot_reach(&address, &error))
+            })?;
         let order = self.order(point, meter.time_ns(), connected.round_trip);
         let mut outgoing = Outgoing::new(order);
         if let Some((_, ending)) = &self.ending {

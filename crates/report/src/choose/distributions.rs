@@ -34,9 +34,9 @@ pub(super) fn distributions(rows: &Rows<'_>, probe: &str, positions: &[usize]) -
     let values = spreads.iter().flat_map(|(_, spread)| spread.iter());
     let ends = ends(values.map(|(value, _)| *value));
     let lines = spreads.iter().enumerate();
-    let lines = lines
-        .map(|(series, (at, spread))| Line::new(series, Kind::Steps, steps(*at, spread, ends)));
-    let lines: Vec<Line> = lines.collect();
+    let lines: Vec<Line> = lines
+        .map(|(series, (at, spread))| Line::new(series, Kind::Steps, steps(*at, spread, ends)))
+        .collect();
     let series = spreads.iter().map(|(at, _)| {
         let point = &rows.row(*at).point;
         let name = names::short_point(point, rows.info(probe));

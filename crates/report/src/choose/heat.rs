@@ -21,8 +21,7 @@ pub(super) fn between_processors(
     });
     let found: Vec<(u64, u64, usize, f64)> =
         found.filter(|(.., value)| value.is_finite()).collect();
-    let processors = found.iter().flat_map(|(from, to, ..)| [*from, *to]);
-    let processors: BTreeSet<u64> = processors.collect();
+    let processors: BTreeSet<u64> = found.iter().flat_map(|(from, to, ..)| [*from, *to]).collect();
     let processors: Vec<u64> = processors.into_iter().take(PROCESSORS).collect();
     if found.len() < 2 || processors.len() < 2 {
         return None;

@@ -14,8 +14,7 @@ fn panels(rows: &Rows<'_>) -> Vec<Panel> {
         if links.contains(&ladder.link) {
             continue;
         }
-        let dots = ladder.rungs.iter().enumerate();
-        let dots = dots.map(|(position, (name, ns))| Dot {
+        let dots = ladder.rungs.iter().enumerate().map(|(position, (name, ns))| Dot {
             x: position as f64 + 1.0,
             y: *ns,
             text: format!("{name}: {}", Unit::Nanoseconds.display(*ns)),

@@ -90,8 +90,8 @@ pub(super) fn sweeps(rows: &Rows<'_>, id: &str, positions: &[usize]) -> Vec<Figu
             let is_new = |curve: &Curve| curve.rows.iter().any(|(_, at)| !drawn.contains(at));
             curves.retain(is_new);
         }
-        let shown = curves.iter().flat_map(|curve| &curve.rows);
-        let shown: Vec<usize> = shown.map(|(_, at)| *at).collect();
+        let shown: Vec<usize> =
+            curves.iter().flat_map(|curve| &curve.rows).map(|(_, at)| *at).collect();
         if shown.is_empty() {
             continue;
         }

@@ -33,8 +33,8 @@ pub fn compared(sides: &[Side<'_>], pairs: &[Pair], all: bool, width: usize) -> 
     let letters = sides.iter().enumerate();
     let letters = letters.map(|(run, side)| format!("{}  {}\n", letter(run), printable(side.name)));
     let differences = runs.facts().into_iter().map(|(fact, values)| {
-        let values = values.iter().enumerate();
-        let values = values.map(|(run, value)| format!("{} {value}", letter(run)));
+        let values =
+            values.iter().enumerate().map(|(run, value)| format!("{} {value}", letter(run)));
         format!("{fact}: {}", values.collect::<Vec<_>>().join(", "))
     });
     let mut parts = vec![Part::paragraph(runs.odd_one())];
@@ -83,10 +83,10 @@ impl Row<'_> {
 
     /// The runs that differ from all others, or else the pairs that differ: `C`, `A≠C`.
     fn who(&self) -> String {
-        let odd = (0..self.medians.len()).filter(|run| self.is_odd(*run));
-        let odd: Vec<String> = odd.map(letter).collect();
-        let pairs = self.differ.iter();
-        let pairs = pairs.map(|[one, other]| format!("{}≠{}", letter(*one), letter(*other)));
+        let odd: Vec<String> =
+            (0..self.medians.len()).filter(|run| self.is_odd(*run)).map(letter).collect();
+        let pairs =
+            self.differ.iter().map(|[one, other]| format!("{}≠{}", letter(*one), letter(*other)));
         if odd.is_empty() { pairs.collect::<Vec<_>>().join(" ") } else { odd.join(" ") }
     }
 
@@ -194,8 +194,7 @@ impl<'a> Runs<'a> {
             facts.map(|fact| (pair.runs[1], fact))
         }) {
             let name = fact_name(fact);
-            let at = by_fact.iter().position(|(first, _)| *first == name);
-            let at = at.unwrap_or_else(|| {
+            let at = by_fact.iter().position(|(first, _)| *first == name).unwrap_or_else(|| {
                 by_fact.push((name, vec![known(&fact.before); self.sides.len()]));
                 by_fact.len() - 1
             });

@@ -9,8 +9,8 @@ use serde_json::{Value as Json, json};
 pub(super) fn files(values: &[Value<'_>]) -> Vec<File> {
     let file = |name: &str, better: Better| {
         let values = values.iter();
-        let these = values.filter(|value| value.estimate.better == better);
-        let these: Vec<Json> = these.map(benchmark).collect();
+        let these: Vec<Json> =
+            values.filter(|value| value.estimate.better == better).map(benchmark).collect();
         (name.to_owned(), super::json(&these))
     };
     vec![

@@ -272,8 +272,7 @@ impl Ruler {
 
     fn ticks(&self) -> Vec<(f64, String)> {
         let fits = |ticks: &&&[f64]| ticks.iter().all(|tick| tick.ln().abs() <= self.most);
-        let ticks = TICKS.iter().rfind(fits).unwrap_or(&TICKS[0]);
-        let ticks = ticks.iter();
+        let ticks = TICKS.iter().rfind(fits).unwrap_or(&TICKS[0]).iter();
         ticks.map(|tick| (self.place(*tick), tick.to_string())).collect()
     }
 }

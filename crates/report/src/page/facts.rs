@@ -62,8 +62,8 @@ fn costly(facts: &Facts) -> Vec<(&'static str, Option<String>)> {
         cpu.max.as_ref().map(|at| format!("up to {}", Unit::Hertz.display(at.hz as f64))),
     ];
     let idle = facts.idle.states.iter().map(|state| state.name.clone());
-    let mitigations = cpu.vulnerabilities.iter();
-    let mitigations = mitigations.filter(|(_, what)| !what.starts_with("Not affected"));
+    let mitigations =
+        cpu.vulnerabilities.iter().filter(|(_, what)| !what.starts_with("Not affected"));
     let mitigations = mitigations.map(|(name, what)| format!("{name}: {what}"));
     let virtualization = &facts.virtualization;
     let disks = facts.disks.iter().map(|disk| {

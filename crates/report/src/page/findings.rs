@@ -107,8 +107,8 @@ fn missed(rows: &Rows<'_>, row: &PointRow) -> Markup {
 
 fn finding(rows: &Rows<'_>, known: &Points<'_>, finding: &Finding) -> Markup {
     let sureness = known.sureness(finding);
-    let points = finding.evidence.iter().filter_map(|point| rows.position(point));
-    let points: Vec<usize> = points.collect();
+    let points: Vec<usize> =
+        finding.evidence.iter().filter_map(|point| rows.position(point)).collect();
     html! {
         (commands(&begun(&finding.sentence)))
         @if let Some(advice) = &finding.advice { ": " (commands(advice)) }

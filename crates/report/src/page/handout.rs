@@ -104,8 +104,8 @@ fn questions(
     rows: &Rows<'_>,
     known: &[(usize, &Estimate)],
 ) -> Vec<(String, &'static str)> {
-    let found = conclusion::lines(run).into_iter();
-    let found = found.map(|line| begun(&shortened(&(line + "."), FOUND)));
+    let found =
+        conclusion::lines(run).into_iter().map(|line| begun(&shortened(&(line + "."), FOUND)));
     let mut asked: Vec<(String, &str)> = found.zip(ASKS).collect();
     if let (true, Some((least, _)), Some((most, _))) =
         (asked.len() < ASKS.len(), known.first(), known.last())

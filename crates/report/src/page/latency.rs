@@ -31,8 +31,7 @@ pub(super) fn title(rows: &Rows<'_>) -> String {
 
 /// The positions of the rows that have a name; if none has one, of the first rows.
 fn shown(rows: &Rows<'_>) -> Vec<usize> {
-    let headlines = all(rows).filter(|at| rows.row(*at).headline);
-    let headlines: Vec<usize> = headlines.take(ROWS).collect();
+    let headlines: Vec<usize> = all(rows).filter(|at| rows.row(*at).headline).take(ROWS).collect();
     if headlines.is_empty() {
         return all(rows).take(WITHOUT_HEADLINES).collect();
     }
@@ -190,15 +189,15 @@ fn range(unit: Unit, (low, high): (f64, f64)) -> String {
 /// probe share: the method and the meaning of each number.
 fn more(rows: &Rows<'_>, at: usize) -> Markup {
     let row = rows.row(at);
-    let others = row
+    let others: Vec<String> = row
         .metrics
         .iter()
-        .filter(|estimate| ![&*row.primary, "estimated_core_cycles"].contains(&&*estimate.name));
-    let others = others.map(|estimate| {
-        let name = estimate.name.replace('_', " ");
-        format!("{name} {}", names::shown_median(estimate))
-    });
-    let others: Vec<String> = others.collect();
+        .filter(|estimate| ![&*row.primary, "estimated_core_cycles"].contains(&&*estimate.name))
+        .map(|estimate| {
+            let name = estimate.name.replace('_', " ");
+            format!("{name} {}", names::shown_median(estimate))
+        })
+        .collect();
     let cycles = cycles(row);
     html! {
         div.m {

@@ -189,8 +189,7 @@ fn varied(rows: &Rows<'_>, probe: &str, positions: &[usize]) -> (Vec<String>, us
             axes.into_iter().collect()
         }
     };
-    let shown = names.iter().take(choose::AXES);
-    let shown = shown.filter(|axis| values(axis) > 1);
+    let shown = names.iter().take(choose::AXES).filter(|axis| values(axis) > 1);
     let left_out = names.len().saturating_sub(choose::AXES);
     (shown.map(ToString::to_string).collect(), left_out)
 }

@@ -19,8 +19,8 @@ pub(super) fn asked<'a>(rows: &Rows<'a>) -> Vec<&'a str> {
     let needed: HashSet<&Point> = rows.run.run.plan.needed().collect();
     let is_asked = |at: &usize| !needed.contains(&rows.row(*at).point);
     let probes = rows.by_probe().into_iter();
-    let asked = probes.filter(|(_, rows)| rows.iter().any(is_asked));
-    let mut asked: Vec<&str> = asked.map(|(probe, _)| probe).collect();
+    let mut asked: Vec<&str> =
+        probes.filter(|(_, rows)| rows.iter().any(is_asked)).map(|(probe, _)| probe).collect();
     if asked.len() > FEW {
         asked.clear();
     }
@@ -89,8 +89,8 @@ fn ends(rows: &Rows<'_>, positions: &[usize]) -> Option<[usize; 2]> {
         let estimate = row.primary().filter(|_| row.is_usable())?;
         Some((estimate.unit, estimate.median))
     };
-    let known = positions.iter().filter_map(|at| Some((*at, median(rows.row(*at))?)));
-    let mut known: Vec<_> = known.collect();
+    let mut known: Vec<_> =
+        positions.iter().filter_map(|at| Some((*at, median(rows.row(*at))?))).collect();
     known.sort_by(|(_, (_, one)), (_, (_, other))| one.total_cmp(other));
     let (first, last) = (known.first()?, known.last()?);
     (known.len() > 1 && first.1.0 == last.1.0).then_some([first.0, last.0])

@@ -63,8 +63,7 @@ fn contrast(one: &str, other: &str) -> f64 {
     let luminance = |colour: &str| {
         let digits = colour.trim_start_matches('#');
         let each = digits.len() / 3;
-        let channels = [0.2126, 0.7152, 0.0722].into_iter().enumerate();
-        let channels = channels.map(|(at, weight)| {
+        let channels = [0.2126, 0.7152, 0.0722].into_iter().enumerate().map(|(at, weight)| {
             let digits = digits[at * each..(at + 1) * each].repeat(3 - each);
             let value = f64::from(u8::from_str_radix(&digits, 16).unwrap()) / 255.0;
             let linear =

@@ -37,8 +37,8 @@ impl Area {
     pub(super) fn new(panel: &Panel, how: For, top: f64) -> Area {
         let (x, y) = spans(panel);
         let ticks = y.ticks(ROWS).into_iter();
-        let beside = ticks.map(|at| wide(&label(&panel.y, at)));
-        let beside = beside.fold(0.0, f64::max).min(MARGIN * how.width);
+        let beside =
+            ticks.map(|at| wide(&label(&panel.y, at))).fold(0.0, f64::max).min(MARGIN * how.width);
         let mut area = Area {
             width: how.width,
             left: ROW + 2.0 * GAP + beside,

@@ -413,8 +413,7 @@ mod tests {
 
     /// The lines of each panel: their series, and where they have dots.
     fn lines(figure: &Figure) -> Vec<(usize, Vec<f64>)> {
-        let lines = figure.panels.iter().flat_map(|panel| &panel.lines);
-        let lines = lines.map(|line| {
+        let lines = figure.panels.iter().flat_map(|panel| &panel.lines).map(|line| {
             let dots = line.dots.iter();
             (line.series, dots.map(|dot| dot.x).collect())
         });
@@ -448,8 +447,8 @@ mod tests {
         let beside = "beside = [{ name = 'two', point = 'a.x threads=2' }]";
         let figure = drawn(&format!("over = 'size'\nmetric = 'cost'\n{beside}"));
         assert_eq!(figure.series, ["a.x", "two"]);
-        let lines = figure.panels[0].lines.iter();
-        let lines: Vec<(usize, f64)> = lines.map(|line| (line.series, line.dots[0].y)).collect();
+        let lines: Vec<(usize, f64)> =
+            figure.panels[0].lines.iter().map(|line| (line.series, line.dots[0].y)).collect();
         assert_eq!(lines, [(0, 64.0), (1, 128.0)]);
         let wrong = beside.replace("threads", "thread");
         let error = plots(&format!("over = 'size'\nmetric = 'cost'\n{wrong}")).unwrap_err();

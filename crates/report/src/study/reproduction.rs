@@ -117,8 +117,7 @@ impl Study {
         why: Why<'_>,
         caveats: Vec<String>,
     ) -> Result<Reproduction<'a>, String> {
-        let tables = self.tables.iter().zip(self.figures(infos)?);
-        let tables = tables.map(|(table, figures)| {
+        let tables = self.tables.iter().zip(self.figures(infos)?).map(|(table, figures)| {
             let mut reproduction = ReproducedTable {
                 title: table.title.get_ref().clone(),
                 columns: (table.columns.iter())
@@ -184,8 +183,7 @@ impl Study {
 
 /// Why points that a question is about have no number.
 fn failed(run: &Run, is_about: impl Fn(&Point) -> bool) -> Option<String> {
-    let failures = run.failures.iter();
-    let failures = failures.filter(|row| row.launch.is_none() && is_about(&row.point));
+    let failures = run.failures.iter().filter(|row| row.launch.is_none() && is_about(&row.point));
     let failed = by_reason(failures.map(|row| (&*row.reason, String::new())));
     let (reason, points) = failed.iter().max_by_key(|(_, points)| points.len())?;
     let points = points_counted(points.len());

@@ -145,8 +145,8 @@ pub(super) fn measured(
     })?;
     let times = against.operations(row)?;
     let conversion = unit.from(estimate.unit, times, against.bytes)?;
-    let value = statistic(against.of, estimate, row);
-    let value = value.ok_or_else(|| format!("{} has too few samples for it", name(row)))?;
+    let value = statistic(against.of, estimate, row)
+        .ok_or_else(|| format!("{} has too few samples for it", name(row)))?;
     let comparable = conversion.apply(value);
     let median = conversion.apply(estimate.median);
     let is_mean = against.of == Of::Mean;

@@ -68,8 +68,7 @@ impl ReproducedTable {
     fn below(&self) -> Vec<String> {
         let misled = self.misled.iter();
         let misled = misled.map(|misled| format!("Where the original misled: {misled}"));
-        let marks = self.marks.iter().enumerate();
-        let marks = marks.map(|(at, mark)| format!("[{}] {mark}", at + 1));
+        let marks = self.marks.iter().enumerate().map(|(at, mark)| format!("[{}] {mark}", at + 1));
         self.note.iter().cloned().chain(misled).chain(marks).collect()
     }
 }
@@ -99,8 +98,8 @@ impl Answer {
             label.unwrap_or_else(|| short_point(point, run.probe(&point.probe)))
         };
         let sentence = |finding: &Finding| {
-            let evidence = in_order(run, &finding.evidence);
-            let evidence: Vec<String> = evidence.into_iter().take(NAMED).map(name).collect();
+            let evidence: Vec<String> =
+                in_order(run, &finding.evidence).into_iter().take(NAMED).map(name).collect();
             let more = match finding.evidence.len().saturating_sub(NAMED) {
                 0 => String::new(),
                 more => format!(", and {more} more"),

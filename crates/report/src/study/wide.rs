@@ -178,8 +178,7 @@ mod tests {
             cells.map(|cells| cells.iter().map(|(name, _)| *name).collect()).collect()
         };
         assert_eq!(cells(&table), [vec!["published", "here"], vec!["here"]]);
-        let page = table.wide().unwrap().grid(&|_| Some(7)).html();
-        let page = page.into_string();
+        let page = table.wide().unwrap().grid(&|_| Some(7)).html().into_string();
         for part in [
             "<tr><th>µs</th><th colspan=\"2\">one</th><th>two</th><td></td><td></td></tr>",
             "<td class=\"v\">5</td><td class=\"v\"><a href=\"#p7\">2 (1–3)</a></td>",

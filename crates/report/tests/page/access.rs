@@ -48,8 +48,7 @@ addEventListener("load", async () => {
 
 /// axe-core, which `./check --all` fetches.
 fn axe() -> Option<String> {
-    let axe = std::env::var("COSTOF_AXE").ok();
-    let axe = axe.and_then(|path| fs::read_to_string(path).ok());
+    let axe = std::env::var("COSTOF_AXE").ok().and_then(|path| fs::read_to_string(path).ok());
     if axe.is_none() {
         eprintln!("skipped: COSTOF_AXE names no axe-core (./check --all fetches it and names it)");
     }

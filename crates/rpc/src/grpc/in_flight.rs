@@ -72,8 +72,7 @@ impl InFlight {
         let (calls, messages, options) = (&mut self.calls, &mut self.messages, &self.options);
         let mut over = |(number, answer): (u64, Result<Message, Status>)| {
             let answer = answer.map_err(|status| failed(&status, options));
-            let messages = messages.as_mut();
-            let messages = messages.expect("created by the call that was begun");
+            let messages = messages.as_mut().expect("created by the call that was begun");
             answered(number, answer.and_then(|answer| messages.check_reply(answer)));
         };
         self.runtime.block_on(async {

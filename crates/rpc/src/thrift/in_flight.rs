@@ -87,8 +87,8 @@ impl InFlight {
         // Skips broken connections.
         let count = self.pipelines.len();
         let next = (number % count as u64) as usize;
-        let turn = (next..count).chain(0..next);
-        let mut turn = turn.filter(|&pipeline| !self.pipelines[pipeline].is_broken);
+        let mut turn =
+            (next..count).chain(0..next).filter(|&pipeline| !self.pipelines[pipeline].is_broken);
         let pipeline = turn.next().ok_or(RpcError::NotConnected)?;
         let pipeline = &mut self.pipelines[pipeline];
         let way = (Transport::Framed, self.protocol);

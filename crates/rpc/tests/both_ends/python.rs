@@ -119,8 +119,7 @@ impl Serving {
         let mut said = String::new();
         let read = BufReader::new(out).read_line(&mut said);
         read.expect("it says where it is");
-        let address = said.trim().parse();
-        let address = address.unwrap_or_else(|error| panic!("{command:?}: {error}"));
+        let address = said.trim().parse().unwrap_or_else(|error| panic!("{command:?}: {error}"));
         Self { child, address }
     }
 }

@@ -223,8 +223,7 @@ impl Scenario {
             self.add_end(end, id);
         }
         let is_ordered = self.configs[end].is_ordered;
-        let side = self.sides.get_mut(&(end, id));
-        let side = side.expect("events are of known connections");
+        let side = self.sides.get_mut(&(end, id)).expect("events are of known connections");
         assert_eq!(side.closed, None, "{event:?} after the end");
         match event {
             Event::Connected => {}

@@ -122,8 +122,7 @@ fn rubbish_changes_nothing() {
 
 /// The server's events until this time.
 fn run(world: &mut World, until_ns: u64) -> Vec<(ConnectionId, Event)> {
-    let events = world.run(until_ns).into_iter();
-    let events = events.filter(|(end, ..)| *end == SERVER);
+    let events = world.run(until_ns).into_iter().filter(|(end, ..)| *end == SERVER);
     events.map(|(_, id, event)| (id, event)).collect()
 }
 

@@ -110,8 +110,7 @@ fn unanswered(run: &Run, costs: &[&Answered]) -> String {
 
 /// A line for each cost. What may be doubted has its grade.
 fn bars(costs: &[Answered], most: f64) -> String {
-    let width = costs.iter().map(|cost| cost.label.chars().count()).max();
-    let width = width.unwrap_or(0);
+    let width = costs.iter().map(|cost| cost.label.chars().count()).max().unwrap_or(0);
     let mut text = String::new();
     for cost in costs {
         let line = match &cost.total {
@@ -177,8 +176,7 @@ impl Answered {
         };
         let unit: Unit = self.expression.unit;
         let shown = |value: f64| unit.display(value);
-        let interval = total.interval;
-        let interval = interval.map(|(low, high)| span(&shown(low), " to ", &shown(high)));
+        let interval = total.interval.map(|(low, high)| span(&shown(low), " to ", &shown(high)));
         let doubt = (!self.is_sound).then(|| "grade D".to_owned());
         let inside: Vec<String> = interval.into_iter().chain(doubt).collect();
         let value = shown(total.value);

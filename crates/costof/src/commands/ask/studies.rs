@@ -114,8 +114,7 @@ impl Asked {
 }
 
 fn as_text(answer: &Answer, run: &Run, path: &str) -> String {
-    let lines = answer.lines(run);
-    let lines: String = lines.map(|line| wrapped(prose_columns(), &line, "")).collect();
+    let lines: String = answer.lines(run).map(|line| wrapped(prose_columns(), &line, "")).collect();
     format!("{}\n\n{lines}\nThe run: {path}\n", answer.ask)
 }
 

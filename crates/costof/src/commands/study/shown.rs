@@ -162,7 +162,7 @@ fn took(run: &Run) -> Option<Duration> {
 /// The facts of the measured machine, with the CPUs of the run.
 fn facts_of(run: &Run) -> Facts {
     let attempt = run.attempts.last();
-    let facts = attempt.and_then(|attempt| attempt.hosts.get(MEASURED));
-    let facts = facts.cloned().unwrap_or_default();
+    let facts =
+        attempt.and_then(|attempt| attempt.hosts.get(MEASURED)).cloned().unwrap_or_default();
     placement::facts_of_the_run(&run.run.plan.placement, &facts)
 }

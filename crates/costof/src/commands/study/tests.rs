@@ -314,8 +314,7 @@ fn what_a_study_gets_wrong_is_text_with_its_line() {
         ),
     ] {
         let options = options(false);
-        let error = command(&options, "x", &format!("{head}{more}"));
-        let error = error.err().unwrap();
+        let error = command(&options, "x", &format!("{head}{more}")).err().unwrap();
         assert!(says.iter().all(|part| error.contains(part)), "{says:?}: {error}");
     }
     let run = format!("{head}[[run]]\nwhat = 'cpu.clok --quick'");

@@ -254,8 +254,7 @@ impl Turns<'_> {
     }
 
     fn unmeasured(&self, program: &Program, option: &str) -> Result<(), Error> {
-        let command = program.words.last().map(|word| word.to_string_lossy());
-        let command = command.unwrap_or_default();
+        let command = program.words.last().map(|word| word.to_string_lossy()).unwrap_or_default();
         let ended = self.stopwatch.run_unmeasured(program, || self.may_go_on());
         if !self.may_go_on() {
             return Err(Error::Interrupted);

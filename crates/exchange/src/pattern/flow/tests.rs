@@ -88,8 +88,7 @@ fn work<T: Send>(
         let sending: Vec<_> = (senders.iter_mut().zip(0..))
             .map(|(flow, at)| scope.spawn(move || pin(at).and_then(|()| send(flow))))
             .collect();
-        let sent = sending.into_iter().map(|one| one.join().unwrap());
-        let sent = sent.collect();
+        let sent = sending.into_iter().map(|one| one.join().unwrap()).collect();
         drop(ending);
         let received = receiving.into_iter().map(|one| one.join().unwrap());
         (received.collect(), sent)

@@ -48,8 +48,7 @@ fn through(
     let mut sender = FieldSender::new(near, primitive, messages(size, fields))?;
     thread::scope(|scope| {
         let receiver = scope.spawn(move || received(far, size));
-        let result = (0..sent).try_for_each(|_| sender.send());
-        let result = result.and_then(|()| sender.complete());
+        let result = (0..sent).try_for_each(|_| sender.send()).and_then(|()| sender.complete());
         let counts = sender.counts();
         rustix::net::shutdown(sender.socket(), rustix::net::Shutdown::Write)?;
         let hash = receiver.join().unwrap();

@@ -66,8 +66,8 @@ impl RoleAt<Contention> for Contended {
             Ok(data)
         });
         let files = target.check("write", files.collect())?;
-        let contenders = Contenders::start(files, block as usize, &self.others);
-        let contenders = contenders.or_unsupported("cannot start other processes that read")?;
+        let contenders = Contenders::start(files, block as usize, &self.others)
+            .or_unsupported("cannot start other processes that read")?;
         wait_until_all_read(&contenders)?;
         self.contenders = Some(contenders);
         self.reader = Some(reader);

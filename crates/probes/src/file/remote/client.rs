@@ -432,8 +432,8 @@ mod tests {
     fn blocks_are_those_that_were_asked_for_in_whatever_order_and_pieces_they_come() {
         let mut client = client(4, LONG, |requests| {
             let answers = requests.iter().rev().enumerate();
-            let all = answers.flat_map(|(position, request)| read(request, position % 2 == 0));
-            let all: Vec<u8> = all.collect();
+            let all: Vec<u8> =
+                answers.flat_map(|(position, request)| read(request, position % 2 == 0)).collect();
             // Cut in the middle of a mark, in the middle of a block, and far from either.
             let cuts = [0, 2, 3000, BLOCK + 150, all.len()];
             cuts.windows(2).map(|cut| all[cut[0]..cut[1]].to_vec()).collect()

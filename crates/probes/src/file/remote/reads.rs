@@ -135,8 +135,7 @@ fn over(
     metric: &'static str,
     meter: &mut Meter<'_>,
 ) -> Result<bool, Failure> {
-    let took_ns = handshake.round_trip_ns();
-    let took_ns = took_ns.or_fail("TCP_INFO")?;
+    let took_ns = handshake.round_trip_ns().or_fail("TCP_INFO")?;
     if let Some(ns) = took_ns {
         meter.value(metric, ns as f64);
     }

@@ -21,8 +21,7 @@ pub fn sender(bytes: &[u8]) {
             if let Ok(Endpoint::Ip(addresses)) = rendezvous::offered::<Endpoint>(&offers) {
                 assert!(addresses.iter().all(|address| address.ip() == control.remote));
             }
-            let workload = asked.over(&between(&THIS_END.place, &place));
-            let workload = workload.expect("it was allowed");
+            let workload = asked.over(&between(&THIS_END.place, &place)).expect("it was allowed");
             let replies = await_replies(&mut lines, || true, &AtomicBool::new(false));
             if let Some((Ok(report), _)) = replies.arrived {
                 let reports = vec![of_probe(workload.info(), report), empty_report()];

@@ -57,8 +57,8 @@ impl Setup<Mutex> for Contention {
     }
 
     fn check(self, _: &At<Mutex>, meter: &mut Meter<'_>) -> Result<(), Failure> {
-        let turns = self.turns.iter().map(|turns| turns.load(Ordering::Relaxed));
-        let turns: Vec<u64> = turns.collect();
+        let turns: Vec<u64> =
+            self.turns.iter().map(|turns| turns.load(Ordering::Relaxed)).collect();
         let all: u64 = turns.iter().sum();
         let guarded = self.lock.guarded();
         ensure!(

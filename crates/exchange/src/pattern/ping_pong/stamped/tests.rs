@@ -25,8 +25,7 @@ fn every_stage_of_a_message_is_stamped_on_loopback() {
             let server = std::thread::spawn(move || serve(server, size));
             let mut client = Client::new(Stamped::with_queue(socket).unwrap(), size);
             let stages = (0..100).map(|_| client.exchange_stamped().unwrap());
-            let complete = stages.flatten().filter(|stages| stages.queued.is_some());
-            let complete = complete.count();
+            let complete = stages.flatten().filter(|stages| stages.queued.is_some()).count();
             assert!(complete > 50, "{over:?} {wait:?} {size}: {complete} of 100");
             drop(client);
             server.join().unwrap();

@@ -93,8 +93,8 @@ impl Receiving {
                 (None, Pattern::Stream | Pattern::Echo) => flow.receive(stop)?,
             }
             Ok(bursts)
-        });
-        let bursts = bursts.map_err(|error| failed(point, &error))?;
+        })
+        .map_err(|error| failed(point, &error))?;
         Ok(bursts.into_iter().flatten().collect())
     }
 

@@ -76,8 +76,7 @@ pub(super) fn measure(
     for _ in 0..reuses(point) {
         // Messages sent before have left the socket.
         sleep(idle);
-        let ns = flow.reusable_after_ns();
-        let ns = ns.map_err(|error| failed(point, &error))?;
+        let ns = flow.reusable_after_ns().map_err(|error| failed(point, &error))?;
         meter.value("reusable", ns as f64);
     }
     let messages = polluting(point);
