@@ -237,10 +237,11 @@ fn otava(bench: &Bench, python: &std::ffi::OsStr, series: &[Series]) -> Result<V
     let mut command = Command::new(python);
     command.args(["-c", include_str!("history.py")]).arg(&file);
     let said = child::finish(&mut command, OTAVA_LIMIT, &bench.interrupt)?.output;
-    let answers = said
+    let mut answers = said
         .lines()
-        .map(|line| serde_json::from_str::<Answer>(line).or_cannot("read Otava's answer"));
-    let mut answers = answers.collect::<Result<Vec<_>>>()?.into_iter();
+        .map(|line| serde_json::from_str::<Answer>(line).or_cannot("read Otava's answer"))
+        .collect::<Result<Vec<_>>>()?
+        .into_iter();
     Ok(series
         .iter()
         .map(|one| {

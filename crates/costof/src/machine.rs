@@ -279,11 +279,12 @@ impl Machine {
         let silent_until = Instant::now() + waiting.in_silence;
         loop {
             let what = format!("the worker on {} to take its turn", self.host);
-            let answer = display.waiting(&what, PATIENCE, || {
-                let (limit, interrupted) = (setting.limit, setting.interrupted);
-                self.worker.ask(&Command::Hold, limit, interrupted)
-            });
-            let answer = answer.map_err(ended)?;
+            let answer = display
+                .waiting(&what, PATIENCE, || {
+                    let (limit, interrupted) = (setting.limit, setting.interrupted);
+                    self.worker.ask(&Command::Hold, limit, interrupted)
+                })
+                .map_err(ended)?;
             let holder = match answer {
                 Answer::Held => return Ok(()),
                 Answer::Busy { holder } => holder,

@@ -285,11 +285,12 @@ mod tests {
               undisturbed, else D, and few comparisons (--wait-quiet 5m waits for a quiet machine)"
             ]
         );
-        let seen = [("local", 0.9, 0.3), ("ssh:b", 0.6, 0.0), ("ssh:c", 0.0, 0.0)];
-        let seen = seen.map(|(host, others, steal)| Seen {
-            host: host.to_owned(),
-            contention: Some(contention(4, others, steal)),
-        });
+        let seen = [("local", 0.9, 0.3), ("ssh:b", 0.6, 0.0), ("ssh:c", 0.0, 0.0)].map(
+            |(host, others, steal)| Seen {
+                host: host.to_owned(),
+                contention: Some(contention(4, others, steal)),
+            },
+        );
         assert_eq!(
             busy(&seen).unwrap(),
             "busy: other processes use 90 % of 4 CPUs, the hypervisor takes 30 % of the time; \

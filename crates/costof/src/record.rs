@@ -288,9 +288,11 @@ pub(crate) fn file(given: PathBuf) -> Result<PathBuf, Error> {
 
 /// The files of a folder whose name ends in .jsonl, in the order of their names.
 fn run_files(folder: &Path) -> Result<Vec<PathBuf>, Error> {
-    let entries = fs::read_dir(folder).context(folder.display())?;
-    let entries = entries.map(|entry| entry.map(|entry| entry.path()));
-    let mut entries = entries.collect::<Result<Vec<_>, _>>().context(folder.display())?;
+    let mut entries = fs::read_dir(folder)
+        .context(folder.display())?
+        .map(|entry| entry.map(|entry| entry.path()))
+        .collect::<Result<Vec<_>, _>>()
+        .context(folder.display())?;
     // To open a pipe could take for ever.
     let is_other = |file: &PathBuf| fs::metadata(file).is_ok_and(|data| !data.is_file());
     entries.retain(|file| file.extension().is_some_and(|end| end == "jsonl") && !is_other(file));

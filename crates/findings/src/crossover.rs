@@ -97,16 +97,17 @@ pub(crate) fn compare<'a>(
     metric: &str,
     least_sizes: usize,
 ) -> Option<(Crossover, Vec<&'a PointRow>)> {
-    let pairs = pairs(rows, "size", axis, (better, other)).into_iter();
-    let pairs = pairs.filter_map(|Pair { number, row, other }| {
-        let ratio = Interval::log_ratio(run, row, other, metric)?;
-        let ratio = match row.estimate(metric)?.better {
-            Better::Lower => ratio.reversed(),
-            Better::Higher => ratio,
-            Better::Neither => return None,
-        };
-        Some(((number as f64, ratio), [row, other]))
-    });
+    let pairs = pairs(rows, "size", axis, (better, other)).into_iter().filter_map(
+        |Pair { number, row, other }| {
+            let ratio = Interval::log_ratio(run, row, other, metric)?;
+            let ratio = match row.estimate(metric)?.better {
+                Better::Lower => ratio.reversed(),
+                Better::Higher => ratio,
+                Better::Neither => return None,
+            };
+            Some(((number as f64, ratio), [row, other]))
+        },
+    );
     let (sizes, rows): (Vec<_>, Vec<_>) = pairs.unzip();
     let found = crossover(&sizes).filter(|_| sizes.len() >= least_sizes)?;
     Some((found, rows.concat()))

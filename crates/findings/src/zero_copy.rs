@@ -170,8 +170,9 @@ fn causes(run: &Run, row: &PointRow) -> String {
         Ok(Link::Sink) => None,
         _ => ends.iter().find_map(|end| leads_nowhere_else(end)),
     };
-    let of_devices = [sniffed, cannot_gather].into_iter();
-    let of_devices = of_devices.filter_map(|cause| ends.iter().find_map(|end| cause(end)));
+    let of_devices = [sniffed, cannot_gather]
+        .into_iter()
+        .filter_map(|cause| ends.iter().find_map(|end| cause(end)));
     let causes: Vec<String> = of_route.into_iter().chain(of_devices).collect();
     match causes.is_empty() {
         true => no_cause(&ends, row),

@@ -52,8 +52,9 @@ impl Reader {
             .min()
             .unwrap_or(1) as f64;
         // The shortest of five: others may be interrupted.
-        let each = (0..5).map(|_| ticks(|| multiply(10_000))).fold(f64::INFINITY, f64::min);
-        let each = each.max(1.0) / 10_000.0;
+        let each =
+            (0..5).map(|_| ticks(|| multiply(10_000))).fold(f64::INFINITY, f64::min).max(1.0)
+                / 10_000.0;
         let multiplications = (STEPS_PER_LOOP * step / each) as u64;
         Reader {
             // A remainder of a pass would be slow in unoptimised code.

@@ -563,16 +563,17 @@ mod tests {
         let found = |minutes: usize| {
             let mut random = fastrand::Rng::with_seed(5);
             let memory = |probe: &str| if probe == "memory.x" { 1.5 } else { 1.0 };
-            let runs = (0..12).map(|number| {
-                let slower = if number == 7 { memory } else { |_: &str| 1.0 };
-                let mut run = host(&mut random, "localhost", 0.01, slower);
-                run.attempts[0].boot = Some(format!("b007{number:04}-1234"));
-                run.run.started = format!("2026-01-01T{number:02}:00:00Z");
-                let finished = format!("2026-01-01T{number:02}:{minutes:02}:00Z");
-                run.end = Some(EndRow { finished, points: 16, failures: 0 });
-                run
-            });
-            let mut runs: Vec<Run> = runs.collect();
+            let mut runs: Vec<Run> = (0..12)
+                .map(|number| {
+                    let slower = if number == 7 { memory } else { |_: &str| 1.0 };
+                    let mut run = host(&mut random, "localhost", 0.01, slower);
+                    run.attempts[0].boot = Some(format!("b007{number:04}-1234"));
+                    run.run.started = format!("2026-01-01T{number:02}:00:00Z");
+                    let finished = format!("2026-01-01T{number:02}:{minutes:02}:00Z");
+                    run.end = Some(EndRow { finished, points: 16, failures: 0 });
+                    run
+                })
+                .collect();
             // Measured twice, so that boots lie within each other, or not.
             if minutes == 59 {
                 let mut again = runs[0].clone();

@@ -50,8 +50,9 @@ pub fn take() -> Result<Turn, NotTaken> {
     // Machines on which the boot id cannot be read share one name.
     let boot = crate::facts::boot_id().unwrap_or_default();
     // An empty one would be whatever folder each costof is started in.
-    let folder = std::env::var_os(FOLDER_VARIABLE).filter(|folder| !folder.is_empty());
-    let folder = folder.map_or_else(|| usual_folder().into(), PathBuf::from);
+    let folder = std::env::var_os(FOLDER_VARIABLE)
+        .filter(|folder| !folder.is_empty())
+        .map_or_else(|| usual_folder().into(), PathBuf::from);
     let path = folder.join(format!("costof-{boot}.lock"));
     let turn = take_at(&path)?;
     end_if_removed(&turn.0, path);

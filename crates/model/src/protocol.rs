@@ -326,8 +326,9 @@ pub fn impossible(reports: &[Report], launch_ns: f64) -> Option<Failure> {
         let is_too_many = arrived > 16.0 * sent;
         is_too_many.then(|| format!("{arrived} datagrams arrived, but {sent} were sent"))
     };
-    let found = metrics().find_map(|(metric, is_timed)| metric.impossible(launch_ns, is_timed));
-    let found = found.or_else(too_many)?;
+    let found = metrics()
+        .find_map(|(metric, is_timed)| metric.impossible(launch_ns, is_timed))
+        .or_else(too_many)?;
     let reason = format!("the worker reports what nobody can have measured: {found}");
     Some(Failure::error(reason))
 }

@@ -392,11 +392,12 @@ impl Run {
             (self.launches.len(), by_digest)
         });
         let is_whole = *of == self.launches.len();
-        let known = by_digest.get(&digest(point)).filter(|_| is_whole).into_iter().flatten();
-        let known = known.map(|(at, position)| {
-            let launch = &self.launches[*at];
-            (launch, &launch.points[*position])
-        });
+        let known = by_digest.get(&digest(point)).filter(|_| is_whole).into_iter().flatten().map(
+            |(at, position)| {
+                let launch = &self.launches[*at];
+                (launch, &launch.points[*position])
+            },
+        );
         let all = self.launches.iter().filter(move |_| !is_whole);
         let all = all.flat_map(|launch| launch.points.iter().map(move |given| (launch, given)));
         known.chain(all)

@@ -143,8 +143,9 @@ fn significant(value: f64, more: usize) -> String {
 
 /// `16384` as `16KiB`: the largest binary unit that divides it.
 pub fn display_bytes(bytes: u64) -> String {
-    let units = [(40, "TiB"), (30, "GiB"), (20, "MiB"), (10, "KiB")].into_iter();
-    let mut units = units.map(|(power, symbol)| (1_u64 << power, symbol));
+    let mut units = [(40, "TiB"), (30, "GiB"), (20, "MiB"), (10, "KiB")]
+        .into_iter()
+        .map(|(power, symbol)| (1_u64 << power, symbol));
     let unit = units.find(|(step, _)| bytes >= *step && bytes.is_multiple_of(*step));
     let (step, symbol) = unit.unwrap_or((1, "B"));
     format!("{}{symbol}", bytes / step)

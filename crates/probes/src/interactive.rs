@@ -210,8 +210,9 @@ struct ThisEnd {
 impl ThisEnd {
     fn new() -> ThisEnd {
         let facts = facts::gather();
-        let namespace = std::fs::read_link("/proc/thread-self/ns/net").ok();
-        let namespace = namespace.map(|name| name.to_string_lossy().into_owned());
+        let namespace = std::fs::read_link("/proc/thread-self/ns/net")
+            .ok()
+            .map(|name| name.to_string_lossy().into_owned());
         ThisEnd {
             clock: clock::choose(facts.clock_source.current.as_deref()),
             place: Place {

@@ -159,8 +159,9 @@ fn headlines_and_plans_lie_on_the_axes_on_any_machine() {
         // Nor what must be told where to look.
         let is_told = probe.info.axes.iter().any(|axis| axis.default() == "unset".into());
         assert!(is_long || is_told || !headlines.is_empty(), "{}", probe.info.id);
-        let more = (probe.more_points)(&Facts::default());
-        let more = more.into_iter().map(|planned| at(probe, planned.axes));
+        let more = (probe.more_points)(&Facts::default())
+            .into_iter()
+            .map(|planned| at(probe, planned.axes));
         let points = headlines.into_iter().chain(planned(probe)).chain(more);
         for point in points {
             assert_eq!(point.axes.0.len(), probe.info.axes.len(), "{point}");
@@ -499,8 +500,9 @@ fn check_points(probe: &Probe, points: &[Point], time_ns: u64) -> Vec<String> {
             if report.state != State::BelowResolution {
                 break;
             }
-            let again = measure(probe, std::slice::from_ref(point), time_ns).remove(0);
-            let again = again.unwrap_or_else(|failure| panic!("{point}: {failure}"));
+            let again = measure(probe, std::slice::from_ref(point), time_ns)
+                .remove(0)
+                .unwrap_or_else(|failure| panic!("{point}: {failure}"));
             report = (probe.derive)(point, again);
         }
         assert_eq!(report.state, State::Ok, "{point}");

@@ -61,8 +61,9 @@ fn facts(differences: Vec<String>) -> impl Iterator<Item = Part> {
 
 /// The points that only one run has a number for, as counts per probe.
 pub(crate) fn only(comparison: &Comparison) -> String {
-    let of_runs = [(&comparison.only_before, "earlier"), (&comparison.only_after, "later")];
-    let of_runs = of_runs.iter().filter(|(points, _)| !points.is_empty());
+    let of_runs = [(&comparison.only_before, "earlier"), (&comparison.only_after, "later")]
+        .iter()
+        .filter(|(points, _)| !points.is_empty());
     let lines = of_runs.map(|(points, which)| {
         let count = points_counted(points.len());
         let probes = by_probe(points.iter());

@@ -104,10 +104,12 @@ fn table(rows: &Rows<'_>, files: Option<&[String]>) -> String {
         let besides = own.keys().filter(|name| left_out.contains(&***name)).count();
         for estimate in &row.metrics {
             let cell = |(_, of): &Column| of(row, estimate);
-            let cells = files.map(|files| files[position].clone()).into_iter();
-            let cells = cells.chain(POINT.iter().map(cell));
-            let cells = cells.chain(axes.iter().map(|axis| maybe(own.get(*axis))));
-            let cells = cells.chain(NUMBERS.iter().map(cell));
+            let cells = files
+                .map(|files| files[position].clone())
+                .into_iter()
+                .chain(POINT.iter().map(cell))
+                .chain(axes.iter().map(|axis| maybe(own.get(*axis))))
+                .chain(NUMBERS.iter().map(cell));
             line(&mut text, cells.chain(has_left_out.then(|| besides.to_string())));
         }
     }

@@ -130,8 +130,9 @@ pub fn points_counted(count: usize) -> String {
 
 /// The number of points of each probe: `os.syscall (1), memory.latency (4)`.
 pub(crate) fn by_probe<'a>(points: impl Iterator<Item = &'a Point>) -> String {
-    let probes = by_reason(points.map(|point| (&point.probe, String::new()))).into_iter();
-    let probes = probes.map(|(probe, points)| format!("{probe} ({})", points.len()));
+    let probes = by_reason(points.map(|point| (&point.probe, String::new())))
+        .into_iter()
+        .map(|(probe, points)| format!("{probe} ({})", points.len()));
     probes.collect::<Vec<_>>().join(", ")
 }
 

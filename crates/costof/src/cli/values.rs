@@ -75,8 +75,9 @@ fn axis_value(axis: &'static Axis) -> ValueParser {
         Domain::Choice(choices) => {
             let words =
                 choices.iter().map(|choice| (choice.value.to_string(), choice.about.to_string()));
-            let datagrams = interactive::datagrams().filter(|_| axis.name == "over");
-            let datagrams = datagrams.map(|(word, about)| (word.to_owned(), about.to_string()));
+            let datagrams = interactive::datagrams()
+                .filter(|_| axis.name == "over")
+                .map(|(word, about)| (word.to_owned(), about.to_string()));
             let words = words.chain(datagrams);
             PossibleValuesParser::new(
                 words.map(|(word, about)| PossibleValue::new(word).help(about)),

@@ -299,8 +299,9 @@ impl Question {
     fn reply(&self, expressions: &[Expression], run: Named) -> Result<Reply, Error> {
         let runs = [run];
         let costs = self.costs.iter().zip(expressions);
-        let costs = costs.map(|((label, _), expression)| answered(label, expression, &runs));
-        let costs = costs.collect::<Result<Vec<Answered>, Error>>()?;
+        let costs = costs
+            .map(|((label, _), expression)| answered(label, expression, &runs))
+            .collect::<Result<Vec<Answered>, Error>>()?;
         let [first, others @ ..] = &costs[..] else {
             unreachable!("a test asks each question");
         };

@@ -136,11 +136,12 @@ fn measured(row: &PointRow) -> Option<Value> {
 /// The value of the expression if all of its points were measured.
 pub(super) fn total(expression: &Expression, runs: &[Named]) -> Result<Total, Error> {
     let points = expression.points.iter();
-    let values = points.map(|point| match best(runs, point).and_then(|(_, row)| measured(row)) {
-        Some(value) => Ok(value),
-        None => Err(Error::Nothing(format!("no number for {point}: {}", absent(runs, point)))),
-    });
-    let values = values.collect::<Result<Vec<Value>, Error>>()?;
+    let values = points
+        .map(|point| match best(runs, point).and_then(|(_, row)| measured(row)) {
+            Some(value) => Ok(value),
+            None => Err(Error::Nothing(format!("no number for {point}: {}", absent(runs, point)))),
+        })
+        .collect::<Result<Vec<Value>, Error>>()?;
     expression.total(&values).map_err(wrong)
 }
 

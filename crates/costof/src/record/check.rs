@@ -63,10 +63,11 @@ impl Record {
     fn check(&self) -> Result<(), &'static str> {
         // What lies there now may be a pipe.
         let mut options = File::options();
-        let found = options.read(true).custom_flags(NO_WAIT).open(&self.path);
-        let found = found.and_then(|file| match file.metadata()? {
-            data if data.is_file() => Checksum::of(&file),
-            _ => Ok(Checksum::NOTHING),
+        let found = options.read(true).custom_flags(NO_WAIT).open(&self.path).and_then(|file| {
+            match file.metadata()? {
+                data if data.is_file() => Checksum::of(&file),
+                _ => Ok(Checksum::NOTHING),
+            }
         });
         match found {
             Ok(content) if content == self.content => Ok(()),

@@ -227,8 +227,9 @@ fn read_up_to_the_last_sync(place: &Place, before: &Disk, calls: &[Call]) -> Vec
     let path = here.join("run.jsonl").display().to_string();
     let mut some = Vec::new();
     power_failures(before, calls, |disk, calls| {
-        let synced = disk_after(before, kept(&path, calls), None);
-        let synced = synced.get(&path).map_or(&[][..], |bytes| whole_lines(bytes));
+        let synced = disk_after(before, kept(&path, calls), None)
+            .get(&path)
+            .map_or(&[][..], |bytes| whole_lines(bytes));
         let Some(file) = disk.get(&path) else {
             let is_named = !kept(folder(&path), calls).is_empty() || !before.is_empty();
             return assert!(!is_named, "no file after {} calls", calls.len());

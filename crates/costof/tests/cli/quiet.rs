@@ -67,8 +67,9 @@ pub(crate) fn quiet(mut run: Run) -> Run {
     }
     run.points.clear();
     for (block, planned) in run.run.plan.blocks.iter().enumerate() {
-        let rows = (0..planned.points.len()).filter_map(|at| planned_point(&run, block, at).ok());
-        let rows: Vec<_> = rows.collect();
+        let rows: Vec<_> = (0..planned.points.len())
+            .filter_map(|at| planned_point(&run, block, at).ok())
+            .collect();
         run.points.extend(rows);
     }
     let has_number = |point: &Point| run.points.iter().any(|row| row.point == *point);

@@ -153,8 +153,9 @@ fn reliable_datagrams_all_arrive_although_some_are_dropped() {
         let row: serde_json::Value = serde_json::from_str(&sent.out).unwrap();
         assert_eq!(row["messages"], row["sent"], "{options}");
         let metrics = row["metrics"].as_array().unwrap();
-        let lost = metrics.iter().find(|metric| metric["name"] == "lost");
-        let lost = lost.unwrap()["median"].as_f64().unwrap();
+        let lost = metrics.iter().find(|metric| metric["name"] == "lost").unwrap()["median"]
+            .as_f64()
+            .unwrap();
         assert!(dropped == 0.0 || lost > dropped / 2.0, "{options}: {lost}");
     }
     let with_retry = "--over study-datagrams --window 1 --count 20 --retry 5ms";

@@ -72,11 +72,12 @@ pub fn accept(
 ) -> io::Result<Vec<Receiver>> {
     let flows = listener.accept(stop)?.into_iter();
     let open = Arc::default();
-    let receivers = flows.map(|flow| {
-        let (socket, token) = flow.into_parts()?;
-        Receiver::new(configured(over, socket)?, over, content, token, &open)
-    });
-    let receivers = receivers.collect::<io::Result<Vec<_>>>()?;
+    let receivers = flows
+        .map(|flow| {
+            let (socket, token) = flow.into_parts()?;
+            Receiver::new(configured(over, socket)?, over, content, token, &open)
+        })
+        .collect::<io::Result<Vec<_>>>()?;
     // All receivers are ready before the sender learns that it may begin.
     receivers.iter().try_for_each(Receiver::answer_token)?;
     Ok(receivers)
@@ -97,8 +98,9 @@ pub fn call(
     primitive: Primitive,
     messages: Vec<Messages>,
 ) -> io::Result<Vec<Sender>> {
-    let flows = rendezvous::connect_by(over, address, messages.len(), control, token)?;
-    let flows = flows.into_iter().zip(messages);
+    let flows = rendezvous::connect_by(over, address, messages.len(), control, token)?
+        .into_iter()
+        .zip(messages);
     flows
         .map(|(flow, messages)| {
             let round_trip = flow.round_trip;

@@ -145,16 +145,17 @@ fn print_coverage_row(name: &str, truth: f64, draw: impl Fn(&mut Rng, f64) -> f6
     let mut random = Rng::with_seed(SEED);
     print!("| {name} |");
     for count in LAUNCH_COUNTS {
-        let intervals = (0..EXPERIMENTS).filter_map(|_| {
-            let launches: Vec<f64> = (0..count)
-                .map(|launch| {
-                    let part = (f64::from(launch) + random.f64()) / f64::from(count);
-                    draw(&mut random, part)
-                })
-                .collect();
-            median_interval(&launches)
-        });
-        let intervals: Vec<_> = intervals.collect();
+        let intervals: Vec<_> = (0..EXPERIMENTS)
+            .filter_map(|_| {
+                let launches: Vec<f64> = (0..count)
+                    .map(|launch| {
+                        let part = (f64::from(launch) + random.f64()) / f64::from(count);
+                        draw(&mut random, part)
+                    })
+                    .collect();
+                median_interval(&launches)
+            })
+            .collect();
         let covered = intervals.iter().filter(|interval| interval.contains(truth)).count();
         let widths: Vec<f64> =
             intervals.iter().map(|interval| 100.0 * interval.width() / truth).collect();

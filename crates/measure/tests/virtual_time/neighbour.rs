@@ -342,14 +342,15 @@ fn launches_whose_floor_was_a_neighbours_are_left_out_or_said() {
 fn more_launches_where_few_disagree_cost_little_coverage() {
     let mut random = Rng::with_seed(SEED);
     for sigma in [0.02, 0.1, 0.2, 0.5] {
-        let covered = (0..2000).filter(|_| {
-            let mut medians: Vec<f64> = Vec::new();
-            while needs_more(&medians) {
-                medians.push((sigma * simulation::normal(&mut random)).exp());
-            }
-            median_interval(&medians).is_some_and(|interval| interval.contains(1.0))
-        });
-        let covered = covered.count();
+        let covered = (0..2000)
+            .filter(|_| {
+                let mut medians: Vec<f64> = Vec::new();
+                while needs_more(&medians) {
+                    medians.push((sigma * simulation::normal(&mut random)).exp());
+                }
+                median_interval(&medians).is_some_and(|interval| interval.contains(1.0))
+            })
+            .count();
         assert!(covered > 1850, "{covered} of 2000, by {sigma}");
     }
 }

@@ -169,13 +169,14 @@ mod tests {
     use std::time::{Duration, Instant};
 
     fn files(count: usize) -> Option<Vec<DataFile>> {
-        let made = (0..count).map(|_| {
-            let mut data = DataFile::create(None)?;
-            data.extend(64 << 10)?;
-            data.open(Access::Direct)?;
-            Ok(data)
-        });
-        let made: io::Result<Vec<DataFile>> = made.collect();
+        let made: io::Result<Vec<DataFile>> = (0..count)
+            .map(|_| {
+                let mut data = DataFile::create(None)?;
+                data.extend(64 << 10)?;
+                data.open(Access::Direct)?;
+                Ok(data)
+            })
+            .collect();
         match made {
             Ok(files) => Some(files),
             Err(error) => {

@@ -469,8 +469,9 @@ mod tests {
 
     #[test]
     fn what_a_command_leaves_is_ended() {
-        let ended = crate::process::tests::child("command::tests::child_leaves_processes").output();
-        let ended = ended.unwrap();
+        let ended = crate::process::tests::child("command::tests::child_leaves_processes")
+            .output()
+            .unwrap();
         assert!(ended.status.success(), "{ended:?}");
     }
 

@@ -52,13 +52,14 @@ mod tests {
         let (done, wait) = mpsc::channel::<()>();
         let (ready, began) = mpsc::channel();
         let named = std::thread::Builder::new().name("busy".into());
-        let thread = named.spawn(move || {
-            let until = Instant::now() + Duration::from_millis(20);
-            while Instant::now() < until {}
-            ready.send(()).unwrap();
-            let _ = wait.recv();
-        });
-        let thread = thread.unwrap();
+        let thread = named
+            .spawn(move || {
+                let until = Instant::now() + Duration::from_millis(20);
+                while Instant::now() < until {}
+                ready.send(()).unwrap();
+                let _ = wait.recv();
+            })
+            .unwrap();
         began.recv().unwrap();
         if !Path::new("/proc/self/schedstat").exists() {
             eprintln!("skipped: this kernel does not report the CPU time of threads");

@@ -114,8 +114,9 @@ impl TargetFile {
     ///
     /// If the file system cannot, or a block is not a whole number of sectors.
     pub(super) fn require_direct(&self, block: u64, advice: &str) -> Result<(), Failure> {
-        let aligned = self.check("look at", direct::alignment(self.data.file()))?;
-        let aligned = aligned.ok_or_else(|| self.not_direct("STATX_DIOALIGN says so", advice))?;
+        let aligned = self
+            .check("look at", direct::alignment(self.data.file()))?
+            .ok_or_else(|| self.not_direct("STATX_DIOALIGN says so", advice))?;
         let aligned = u64::from(aligned);
         if !block.is_multiple_of(aligned) {
             unsupported!(

@@ -158,8 +158,9 @@ impl Measure for FirstCall {
     fn derive(point: &At<FirstCall>, reports: Vec<Report>) -> Report {
         let mut report = leading(reports);
         let mut metrics = report.metrics.iter();
-        let later = metrics.find(|metric| metric.name == "latency");
-        let later = later.and_then(|metric| Distribution::new(metric.data.counted()).median());
+        let later = metrics
+            .find(|metric| metric.name == "latency")
+            .and_then(|metric| Distribution::new(metric.data.counted()).median());
         if let (Some(first), Some(later)) = (derived::value(&report, "first"), later) {
             derived::add(&mut report, "times_later", first / later);
         }

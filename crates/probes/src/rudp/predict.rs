@@ -203,8 +203,9 @@ pub(super) fn timeouts_ns(point: &At<Transfer>, messages: u64) -> f64 {
 /// and then one more exchange, before which no round-trip time is known.
 pub(super) fn connecting_ns(point: &At<Transfer>) -> f64 {
     let (lost, rto) = (lost(point, 1.0), point.carrier().first_rto);
-    let waits = (0..).map(|times| (rto * (1 << times), lost.powi(times + 1)));
-    let waits = waits.take_while(|(wait, _)| !wait.is_zero() && *wait < TIMEOUT);
+    let waits = (0..)
+        .map(|times| (rto * (1 << times), lost.powi(times + 1)))
+        .take_while(|(wait, _)| !wait.is_zero() && *wait < TIMEOUT);
     2.0 * waits.map(|(wait, share)| share * wait.as_nanos() as f64).sum::<f64>()
 }
 

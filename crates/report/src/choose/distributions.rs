@@ -33,8 +33,9 @@ pub(super) fn distributions(rows: &Rows<'_>, probe: &str, positions: &[usize]) -
     let first = rows.row(spreads.first()?.0).primary()?;
     let values = spreads.iter().flat_map(|(_, spread)| spread.iter());
     let ends = ends(values.map(|(value, _)| *value));
-    let lines = spreads.iter().enumerate();
-    let lines: Vec<Line> = lines
+    let lines: Vec<Line> = spreads
+        .iter()
+        .enumerate()
         .map(|(series, (at, spread))| Line::new(series, Kind::Steps, steps(*at, spread, ends)))
         .collect();
     let series = spreads.iter().map(|(at, _)| {

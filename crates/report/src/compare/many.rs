@@ -165,8 +165,9 @@ impl<'a> Runs<'a> {
         let counts: Vec<usize> = (0..runs).map(odd).collect();
         let most = counts.iter().copied().max().unwrap_or(0);
         let others = |odd: usize| {
-            let others = (0..runs).filter(|run| *run != odd);
-            let others = others.map(|run| format!("{}: {}", letter(run), counts[run]));
+            let others = (0..runs)
+                .filter(|run| *run != odd)
+                .map(|run| format!("{}: {}", letter(run), counts[run]));
             others.collect::<Vec<_>>().join(", ")
         };
         let mut leading = (0..runs).filter(|run| counts[*run] == most);

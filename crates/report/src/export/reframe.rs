@@ -64,8 +64,9 @@ pub(super) fn file(run: &Run, values: &[Value<'_>]) -> File {
         reference.insert(value.name().replace(':', ";"), tuple);
     }
     let text = |json: String| json.replace('\\', r"\\").replace('\'', r"\'");
-    let test = TEST.replace("@REQUEST@", &text(json!(request(run)).to_string()));
-    let test = test.replace("@REFERENCE@", &text(super::json(&reference)));
+    let test = TEST
+        .replace("@REQUEST@", &text(json!(request(run)).to_string()))
+        .replace("@REFERENCE@", &text(super::json(&reference)));
     ("costof_check.py".to_owned(), test)
 }
 

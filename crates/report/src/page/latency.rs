@@ -263,11 +263,12 @@ fn doubts(warnings: &[Warning]) -> String {
 
 /// The missed predictions, the largest miss first, each with its sum.
 pub(super) fn missed(rows: &Rows<'_>) -> Vec<(usize, String)> {
-    let missed = all(rows).filter_map(|at| {
-        let ratio = rows.row(at).missed_by()?;
-        Some((ratio.ln().abs(), at))
-    });
-    let mut missed: Vec<(f64, usize)> = missed.collect();
+    let mut missed: Vec<(f64, usize)> = all(rows)
+        .filter_map(|at| {
+            let ratio = rows.row(at).missed_by()?;
+            Some((ratio.ln().abs(), at))
+        })
+        .collect();
     missed.sort_by(|(one, _), (other, _)| other.total_cmp(one));
     let sums = missed.into_iter();
     sums.filter_map(|(_, at)| Some((at, predictions::sum(rows.row(at), &rows.name(at))?))).collect()

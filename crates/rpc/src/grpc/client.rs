@@ -79,8 +79,9 @@ impl Client {
             Some(chunk)
         }));
         let call = client.upload(request(chunks, &self.options));
-        let answer = runtime.block_on(with_deadline(call, &self.options));
-        let answer = answer.map_err(|status| failed(&status, &self.options))?;
+        let answer = runtime
+            .block_on(with_deadline(call, &self.options))
+            .map_err(|status| failed(&status, &self.options))?;
         let arrived = Summary { chunks: answer.get_ref().chunks, bytes: answer.get_ref().bytes };
         arrived.verify(sent.load(Ordering::Relaxed), size)
     }

@@ -199,7 +199,8 @@ fn faketime() -> Result<String, String> {
     let folders = fs::read_dir("/usr/lib").map_err(|error| error.to_string())?;
     let mut libraries =
         folders.flatten().map(|folder| folder.path().join("faketime/libfaketime.so.1"));
-    let library = libraries.find(|library| library.exists());
-    let library = library.ok_or("no libfaketime (apt-get install faketime)")?;
+    let library = libraries
+        .find(|library| library.exists())
+        .ok_or("no libfaketime (apt-get install faketime)")?;
     Ok(library.display().to_string())
 }

@@ -281,8 +281,9 @@ impl Sending {
         if point.primitive.asks_for_no_copy() {
             meter.value("fallbacks", sum(|flow| flow.counts().fallbacks) / messages);
         }
-        let infos = flows.iter().map(Sender::tcp_info);
-        let infos = infos
+        let infos = flows
+            .iter()
+            .map(Sender::tcp_info)
             .collect::<io::Result<Option<Vec<_>>>>()
             .map_err(|error| failed(point, &error))?
             .unwrap_or_default();

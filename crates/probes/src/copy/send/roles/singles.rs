@@ -83,8 +83,9 @@ pub(super) fn measure(
     for (metric, victim) in victims {
         for _ in 0..pollutions(point) {
             sleep(idle);
-            let ns = flow.pollution_ns(victim, messages as u32);
-            let ns = ns.map_err(|error| failed(point, &error))?;
+            let ns = flow
+                .pollution_ns(victim, messages as u32)
+                .map_err(|error| failed(point, &error))?;
             meter.value(metric, ns);
         }
     }
