@@ -309,12 +309,21 @@ impl<'a> Revisited<'a> {
         let block = self.blocks[at];
         let launches = sides.iter().map(|side| side.next_launch(block));
         let launch = launches.fold(self.counts[block], u32::max);
-        visit(sides, block, launch, self.counts[block])?;
-        let before = std::mem::replace(&mut self.lacks[at], lack(sides, block));
+        let before = self.lacks[at];
+        let is_waiting = before.waiting() > 0 && !before.lost && !before.disagree();
+        if is_waiting {
+            // What it does not lack would only make the launch longer, and the core is alone for a short time.
+            let lacking: Vec<Point> =
+                sides.iter().flat_map(|side| side.points_lacking(block)).collect();
+            sides.iter_mut().for_each(|side| side.only.clone_from(&lacking));
+        }
+        let visited = visit(sides, block, launch, self.counts[block]);
+        sides.iter_mut().for_each(|side| side.only.clear());
+        visited?;
+        self.lacks[at] = lack(sides, block);
         let after = &mut self.lacks[at];
         // A launch that was not recorded counts all the same.
         after.visits = after.visits.max(before.visits + 1);
-        let is_waiting = before.waiting() > 0 && !before.lost && !before.disagree();
         Ok(is_waiting && after.launches >= before.launches)
     }
 
@@ -393,9 +402,21 @@ impl Controller<'_> {
             // A point that failed in each launch will fail again.
             !medians.is_empty() && schedule::needs_more(&medians)
         };
-        let alone = left
-            .iter()
-            .map(|point| estimate::lacking_alone(&self.probe(point).info, point, &launches));
+        let alone = self.lacking_alone(block, &launches);
+        Lack {
+            lost: visits < state.lost() && !is_over,
+            disagree: may_disagree && left.iter().any(disagree),
+            rows: alone.len(),
+            launches: alone.iter().map(|(_, lacking)| lacking).sum(),
+            visits,
+            until_alone: plan.until_alone_ns.is_some(),
+            launch,
+        }
+    }
+
+    /// The points of a block that lack launches with enough batches alone, after these launches, and how many.
+    fn lacking_alone(&self, block: usize, launches: &[&LaunchRow]) -> Vec<(Point, u32)> {
+        let state = self.block(block);
         let (cores, are_two) = (&self.facts.cpu.cores, self.machines.are_two());
         let leading =
             |role: &Text| self.probe(&state.planned().points[0]).info.roles.last() == Some(role);
@@ -403,17 +424,22 @@ impl Controller<'_> {
             .iter()
             .all(|launch| shares_a_core(launch, cores, |role| !are_two || leading(role)));
         // The threads of such a launch are each other's neighbours: if none was alone so far, none will be.
-        let is_open = |lacking: &u32| *lacking > 0 && !(share_a_core && *lacking >= MIN_LAUNCHES);
-        let alone: Vec<u32> = alone.filter(is_open).collect();
-        Lack {
-            lost: visits < state.lost() && !is_over,
-            disagree: may_disagree && left.iter().any(disagree),
-            rows: alone.len(),
-            launches: alone.iter().sum(),
-            visits,
-            until_alone: plan.until_alone_ns.is_some(),
-            launch,
-        }
+        let is_open = |lacking: u32| lacking > 0 && !(share_a_core && lacking >= MIN_LAUNCHES);
+        let lacking = state.points_left().into_iter().map(|point| {
+            let lacking = estimate::lacking_alone(&self.probe(&point).info, &point, launches);
+            (point, lacking)
+        });
+        lacking.filter(|(_, lacking)| is_open(*lacking)).collect()
+    }
+
+    fn points_lacking(&self, block: usize) -> Vec<Point> {
+        let launches: Vec<&LaunchRow> = self.block(block).launches().collect();
+        self.lacking_alone(block, &launches).into_iter().map(|(point, _)| point).collect()
+    }
+
+    /// Whether the first launches of a block found too little of a core that is alone, for most of its points.
+    pub(super) fn waits_for_alone(&mut self, block: usize) -> bool {
+        2 * self.lack(block).waiting() > self.block(block).planned().points.len()
     }
 }
 
