@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 /// A block whose launches disagree gets at most this many additional ones.
 const DISAGREE_MAX: u32 = 3;
 /// A block whose launches lack batches alone gets at most this many, unless the user gives time for them.
-const ALONE_MAX: u32 = 20;
+const ALONE_MAX: u32 = 100;
 /// Additional launches take what is left of the announced time, or this share of it if that is more,
 const TIME_SHARE: f64 = 0.1;
 /// and at least this long.
@@ -123,9 +123,10 @@ impl Time {
     }
 }
 
-/// Which block is measured next, if so much time is left: first what was lost to a crash, then in rounds, and in each
-/// what lacks most launches alone, soonest what takes least. `None` if nothing is lacking, or nothing fits the time.
-/// While no core is alone, those that only lack launches alone are left out.
+/// Which block is measured next, if so much time is left: first what was lost to a crash, then so that blocks get equal
+/// time for each point that lacks launches alone, and of equals what lacks most. So short launches come often: most of
+/// a run's time goes into a few long ones. `None` if nothing is lacking, or nothing fits the time. While no core is
+/// alone, those that only lack launches alone are left out.
 fn next(lacks: &[Lack], left: Time, has_core: bool) -> Option<usize> {
     let fits = |lack: &Lack| {
         lack.disagree() && lack.launch <= left.announced
@@ -134,7 +135,8 @@ fn next(lacks: &[Lack], left: Time, has_core: bool) -> Option<usize> {
     let open = (0..lacks.len()).filter(|at| lacks[*at].lost || fits(&lacks[*at]));
     open.min_by_key(|at| {
         let lack = &lacks[*at];
-        (!lack.lost, lack.visits, Reverse(lack.launches), lack.launch)
+        let time = lack.launch * (lack.visits + 1) / lack.rows.max(1) as u32;
+        (!lack.lost, time, Reverse(lack.launches))
     })
 }
 
@@ -485,10 +487,16 @@ mod tests {
             order.push(block);
         }
         assert_eq!(order, [2, 3, 1, 2, 3, 1]);
-        // Of equals, the one that takes least.
-        lacks = [lacking(3); 4];
-        lacks[2].launch = ms(20);
-        assert_eq!(chosen(&lacks, ms(1000)), Some(2));
+        // One that takes a third of the time comes three times as often.
+        lacks = [lacking(3), lacking(0), lacking(0), lacking(3)];
+        lacks[3].launch = ms(11);
+        let mut order = Vec::new();
+        for _ in 0..5 {
+            let block = chosen(&lacks, ms(1000)).unwrap();
+            lacks[block].visits += 1;
+            order.push(block);
+        }
+        assert_eq!(order, [3, 3, 0, 3, 3]);
     }
 
     #[test]
