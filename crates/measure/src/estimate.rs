@@ -22,7 +22,10 @@ use costof_model::rows::{LaunchPoint, LaunchRow, PointRow, State};
 use costof_model::run_file::Run;
 use costof_model::unit::{Better, Unit, span};
 use costof_stats::{Distribution, Doubling, doubling, median};
-use metric::{distribution, estimate, is_at_one_clock, is_enough, measured, selection, summary};
+use metric::{
+    count_few_alone, distribution, estimate, is_at_one_clock, is_enough, measured, selection,
+    shown_core, shown_of, summary,
+};
 use std::collections::BTreeMap;
 
 /// Estimates, in an unfinished run, the points that have no row yet but enough launches for an
@@ -102,7 +105,7 @@ pub fn point(
     let points: Vec<&LaunchPoint> = given.iter().map(|(_, point)| *point).collect();
     let primary = info.primary();
     let noise: Vec<Noise> = given.iter().map(|(row, _)| without_relay(row)).collect();
-    let core = core_of(&points, &primary.name);
+    let core = shown_core(&points, &primary.name);
     // Preemption is not recorded for single operations.
     let is_batched =
         measured(&points, &primary.name).all(|launch| !matches!(launch.data, Data::Histogram(_)));
@@ -113,6 +116,8 @@ pub fn point(
         Kept { is_alone, is_unmoved, is_at_one_clock: is_at_one_clock(&points, &primary.name) };
     let mut warnings = causes(&noise.iter().collect::<Vec<_>>(), kept);
     warnings.extend(core.and_then(|core| core_shared(&core)));
+    let few = count_few_alone(&points, &primary.name);
+    warnings.extend(few.map(|few| grade::few_alone(few, given.len())));
     let of_other_ends = given.len() + elsewhere;
     warnings.extend(core_never_alone(never_alone, of_other_ends + other_end_shared.0));
     warnings.extend(grade::other_end_shared(other_end_shared, of_other_ends));
@@ -187,7 +192,7 @@ fn is_unmoved(metric: &MetricInfo, points: &[&LaunchPoint], clock: &ClockInfo) -
 /// all that is known of it.
 fn add_ranges(metrics: &mut [Estimate], points: &[&LaunchPoint]) {
     for metric in metrics.iter_mut().filter(|metric| !metric.is_usable()) {
-        let medians = launch_medians(points, &metric.name, selection_of(points, &metric.name));
+        let medians = launch_medians(points, &metric.name, shown_of(points, &metric.name));
         let range = medians.iter().map(|median| (*median, *median));
         metric.range = range.reduce(|all, own| (all.0.min(own.0), all.1.max(own.1)));
     }
@@ -346,7 +351,7 @@ fn estimated_core_cycles(
         return None;
     }
     let points: Vec<&LaunchPoint> = given.iter().map(|(_, point)| *point).collect();
-    let selection = selection_of(&points, &primary.name);
+    let selection = shown_of(&points, &primary.name);
     let metric = MetricInfo {
         name: Text::Borrowed("estimated_core_cycles"),
         unit: Unit::Cycles,
@@ -450,6 +455,40 @@ mod tests {
         let rows: Vec<&LaunchRow> = run.launches.iter().collect();
         let row = point(&probe_info("p"), &row.point, None, &rows, None, &clock_info()).unwrap();
         assert_eq!(row.placement.0.get("only"), Some(&vec![3, 1, 0]));
+    }
+
+    #[test]
+    fn one_launch_alone_is_shown_as_wide_as_the_others_scatter() {
+        let with = |launches: &[(CoreState, f64)]| {
+            let mut run = run(&[]);
+            let row = row("p", Default::default(), 1.0);
+            for (state, ns) in launches {
+                self::launch(&mut run, &[(&row, &[("cost", *ns)])]);
+                let measured = &mut run.launches.last_mut().unwrap().points[0].metrics[0];
+                measured.data = Data::Samples(vec![(1, *ns); 6]);
+                measured.gauged = Some(Gauged::Samples(vec![*state; 6]));
+            }
+            let rows: Vec<&LaunchRow> = run.launches.iter().collect();
+            let lacking = lacking_alone(&probe_info("p"), &row.point, &rows);
+            let row =
+                point(&probe_info("p"), &row.point, None, &rows, None, &clock_info()).unwrap();
+            let number = row.primary().unwrap().clone();
+            (number.median, number.core.unwrap().selection, number.ci95, row.grade, lacking)
+        };
+        use CoreState::{Alone, Shared};
+        let shared = [(Shared, 200.0), (Shared, 206.0), (Shared, 203.0), (Shared, 199.0)];
+        let one = [&[(Alone, 100.0)], &shared[..]].concat();
+        let (median, selection, interval, grade, lacking) = with(&one);
+        assert_eq!((median, selection, lacking), (100.0, Selection::Alone, 2));
+        let (low, high) = interval.unwrap();
+        // Half of it: t of 3 degrees of freedom times 1.6 %.
+        assert!(low < 96.0 && low > 94.0 && high > 104.0 && high < 106.0, "{low} to {high}");
+        assert!(grade >= Grade::B);
+        // Where the others say nothing, all are shown.
+        for others in [&[(Shared, 200.0)][..], &[(Shared, 20.0), (Shared, 2000.0)]] {
+            let (_, selection, ..) = with(&[&[(Alone, 100.0)], others].concat());
+            assert_eq!(selection, Selection::All);
+        }
     }
 
     #[test]

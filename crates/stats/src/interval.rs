@@ -115,6 +115,34 @@ fn t_interval(values: &[f64], back: fn(f64) -> f64, next: f64) -> Option<Interva
     Some(Interval { low: back(centre - half), high: back(centre + half), rule: IntervalRule::T })
 }
 
+/// The interval of the median of the positive `values`, of which there are too few to show how far they scatter: as far
+/// as they and `others`, which have another median, scatter around their own. Student's t on logarithms with the pooled
+/// variance; as wide as it should be if both scatter alike, wider if the others scatter more.
+///
+/// `None` if both together have fewer than three values, if `values` is empty, or if one is not positive and finite.
+///
+/// Source: Snedecor and Cochran, "Statistical Methods" (1989), section 6.8.
+pub fn pooled_interval(values: &[f64], others: &[f64]) -> Option<Interval> {
+    let is_good = |value: &&f64| value.is_finite() && **value > 0.0;
+    let good = values.iter().chain(others).filter(is_good).count();
+    if values.is_empty() || good < values.len() + others.len() {
+        return None;
+    }
+    let logarithms = |values: &[f64]| values.iter().map(|value| value.ln()).collect::<Vec<f64>>();
+    let [own, others] = [values, others].map(logarithms);
+    let freedom = |values: &[f64]| values.len().saturating_sub(1);
+    let squares = |values: &[f64]| {
+        let deviation = standard_deviation(values).unwrap_or(0.0);
+        freedom(values) as f64 * deviation * deviation
+    };
+    let freedoms = freedom(&own) + freedom(&others);
+    let t = t_quantile(f64::midpoint(1.0, CONFIDENCE), freedoms as u32).filter(|_| freedoms > 0)?;
+    let variance = (squares(&own) + squares(&others)) / freedoms as f64;
+    let (centre, half) = (mean(&own)?, t * (variance / own.len() as f64).sqrt());
+    let (low, high) = ((centre - half).exp(), (centre + half).exp());
+    Some(Interval { low, high, rule: IntervalRule::T })
+}
+
 /// Where the next of such positive values lies with [`CONFIDENCE`], by Student's t on their logarithms: wider than the
 /// interval of their median, however many there are.
 ///
@@ -193,6 +221,41 @@ mod tests {
             let found = median_interval(&VALUES[..count]).expect("there are three values");
             assert_eq!(found.rule, IntervalRule::T);
             assert!((found.low / low - 1.0).abs() < 1e-8 && (found.high / high - 1.0).abs() < 1e-8);
+        }
+    }
+
+    #[test]
+    fn few_values_scatter_as_they_and_others_do() {
+        // Both around their own mean: scipy.stats.t.ppf(.975, 1 + 2) * sqrt((s1**2 + 2 * s2**2) / 3 / 2) of logarithms.
+        let found = pooled_interval(&VALUES[1..3], &[20.0, 22.0, 21.0]).unwrap();
+        assert!((found.low * found.high / (14.1 * 15.3) - 1.0).abs() < 1e-9);
+        assert!(((found.high / found.low).ln() / 2.0 - 0.115_321).abs() < 1e-6, "{found:?}");
+        // One value scatters as the others do alone, and two with no others by themselves.
+        let one = pooled_interval(&[15.0], &[20.0, 22.0, 21.0]).unwrap();
+        assert!(one.low < 15.0 && one.high > 15.0 && one.contains(15.0));
+        assert!(pooled_interval(&[14.1, 15.3], &[]).is_some());
+        for (values, others) in
+            [(&[][..], &VALUES[..]), (&[15.0], &[20.0]), (&[0.0], &[20.0, 21.0])]
+        {
+            assert_eq!(pooled_interval(values, others), None);
+        }
+    }
+
+    #[test]
+    fn intervals_of_few_values_cover() {
+        let mut random = fastrand::Rng::with_seed(5);
+        let mut value = |median: f64| -> f64 {
+            let uniform: f64 = (0..12).map(|_| random.f64()).sum();
+            median * (0.05 * (uniform - 6.0)).exp()
+        };
+        for (own, others) in [(1, 3), (2, 1), (2, 6)] {
+            let covered = (0..4000).filter(|_| {
+                let values: Vec<f64> = (0..own).map(|_| value(10.0)).collect();
+                let others: Vec<f64> = (0..others).map(|_| value(17.0)).collect();
+                pooled_interval(&values, &others).unwrap().contains(10.0)
+            });
+            let share = covered.count() as f64 / 4000.0;
+            assert!((0.94..=0.96).contains(&share), "{own}, {others}: {share}");
         }
     }
 

@@ -21,7 +21,7 @@ pub use difference::{Difference, trimmed_mean};
 pub use distribution::Distribution;
 pub use interval::{
     CONFIDENCE, Doubling, Interval, IntervalRule, ORDER_FROM, difference_interval, doubling,
-    median_interval, next_value_interval, ratio_interval,
+    median_interval, next_value_interval, pooled_interval, ratio_interval,
 };
 pub use modes::{Mode, launch_modes, modes};
 pub use quantile::{mean, median, quantile, standard_deviation};

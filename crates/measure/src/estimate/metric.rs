@@ -3,11 +3,13 @@
 use crate::schedule::MIN_LAUNCHES;
 use costof_model::metric::{
     CoreShare, CoreState, Data, Estimate, IntervalKind, Measured, MetricInfo, Mode, Percentile,
-    Selection,
+    Selection, is_too_wide,
 };
 use costof_model::protocol::ClockInfo;
 use costof_model::rows::LaunchPoint;
-use costof_stats::{Distribution, IntervalRule, launch_modes, median, median_interval};
+use costof_stats::{
+    Distribution, Interval, IntervalRule, launch_modes, median, median_interval, pooled_interval,
+};
 
 /// Percentiles are shown only for operations that last this many clock reads.
 const CLOCK_READS_PER_LATENCY: f64 = 100.0;
@@ -44,6 +46,46 @@ pub(crate) fn selection(launches: &[&Measured]) -> Selection {
     }
 }
 
+/// Which samples a metric's estimate shows: as [`selection`] says, but those that had the core to themselves even if
+/// only one or two launches have enough of them, where the other launches show how far launches scatter.
+// METHOD 8
+pub(super) fn shown(launches: &[&Measured]) -> Selection {
+    match few_alone(launches) {
+        Some(_) => Selection::Alone,
+        None => selection(launches),
+    }
+}
+
+/// The interval of the cost alone where too few launches had the core to themselves for one of their own; `None` if
+/// there are enough of them or none, or if the others show nothing usable.
+fn few_alone(launches: &[&Measured]) -> Option<Interval> {
+    if selection(launches) == Selection::Alone {
+        return None;
+    }
+    let is_alone = |launch: &&&Measured| launch.suffices(Selection::Alone);
+    let (alone, others): (Vec<&Measured>, Vec<&Measured>) = launches.iter().partition(is_alone);
+    let medians = |launches: &[&Measured], selection: Selection| -> Vec<f64> {
+        let by_launch = at_one_clock(launches, selection);
+        by_launch.iter().filter_map(Distribution::median).collect()
+    };
+    let alone = medians(&alone, Selection::Alone);
+    let interval = pooled_interval(&alone, &medians(&others, Selection::Shared))?;
+    (!is_too_wide((interval.low, interval.high))).then_some(interval)
+}
+
+/// How many launches had the core to themselves, if the estimate of a metric shows them though they are too few for an
+/// interval of their own.
+pub(super) fn count_few_alone(points: &[&LaunchPoint], metric: &str) -> Option<usize> {
+    let launches: Vec<&Measured> = measured(points, metric).collect();
+    few_alone(&launches)?;
+    Some(launches.iter().filter(|launch| launch.suffices(Selection::Alone)).count())
+}
+
+/// Which samples of a metric the estimate of a point shows.
+pub(super) fn shown_of(points: &[&LaunchPoint], metric: &str) -> Selection {
+    shown(&measured(points, metric).collect::<Vec<_>>())
+}
+
 /// Which samples of a metric the medians of a point's launches use.
 pub(crate) fn selection_of(points: &[&LaunchPoint], metric: &str) -> Selection {
     selection(&measured(points, metric).collect::<Vec<_>>())
@@ -52,7 +94,14 @@ pub(crate) fn selection_of(points: &[&LaunchPoint], metric: &str) -> Selection {
 /// How many samples of a metric of a point were in each state of the core; `None` if no gauge was
 /// read.
 pub(crate) fn core_of(points: &[&LaunchPoint], metric: &str) -> Option<CoreShare> {
-    core_share(&measured(points, metric).collect::<Vec<_>>())
+    let launches: Vec<&Measured> = measured(points, metric).collect();
+    core_share(&launches, selection(&launches))
+}
+
+/// The same, with the samples that an estimate shows.
+pub(super) fn shown_core(points: &[&LaunchPoint], metric: &str) -> Option<CoreShare> {
+    let launches: Vec<&Measured> = measured(points, metric).collect();
+    core_share(&launches, shown(&launches))
 }
 
 /// For each launch with enough selected samples of a metric of a point, their median: at one clock of the core, where
@@ -91,7 +140,7 @@ fn clocks(launches: &[&Measured], selection: Selection) -> Option<Vec<f64>> {
 /// Whether an estimate of these launches counts core cycles, and so is one at a single clock.
 pub(super) fn is_at_one_clock(points: &[&LaunchPoint], metric: &str) -> bool {
     let launches: Vec<&Measured> = measured(points, metric).collect();
-    clocks(&launches, selection(&launches)).is_some_and(|clocks| !clocks.is_empty())
+    clocks(&launches, shown(&launches)).is_some_and(|clocks| !clocks.is_empty())
 }
 
 /// The selected samples of each launch that has enough of them. Where each knows the clock of its core, the times are
@@ -114,7 +163,7 @@ fn at_one_clock(launches: &[&Measured], selection: Selection) -> Vec<Distributio
 }
 
 /// How many samples of a metric were in each state of the core; `None` if no gauge was read.
-fn core_share(launches: &[&Measured]) -> Option<CoreShare> {
+fn core_share(launches: &[&Measured], selection: Selection) -> Option<CoreShare> {
     let gauged: Vec<&&Measured> =
         launches.iter().filter(|launch| launch.gauged.is_some()).collect();
     let count = |state: Option<CoreState>| -> f64 {
@@ -124,7 +173,7 @@ fn core_share(launches: &[&Measured]) -> Option<CoreShare> {
     let shared = gauged.iter().filter(|launch| launch.suffices(Selection::Shared));
     let shared = shared.filter_map(|launch| distribution(launch, Selection::Shared)?.median());
     (!gauged.is_empty()).then(|| CoreShare {
-        selection: selection(launches),
+        selection,
         alone: share(CoreState::Alone),
         shared: share(CoreState::Shared),
         shared_median: median(&shared.collect::<Vec<f64>>()),
@@ -140,9 +189,12 @@ pub(super) fn estimate(
 ) -> Option<Estimate> {
     let launches: Vec<&Measured> = measured(points, &metric.name).collect();
     let is_latency = launches.iter().any(|launch| matches!(launch.data, Data::Histogram(_)));
-    let selection = selection(&launches);
+    let selection = shown(&launches);
     let by_launch = at_one_clock(&launches, selection);
-    let summary = summary(metric, &by_launch)?;
+    let mut summary = summary(metric, &by_launch)?;
+    if let Some(few) = few_alone(&launches) {
+        (summary.ci95, summary.interval) = (Some((few.low, few.high)), Some(kind(few.rule)));
+    }
     let half = launches.iter().copied().map(half_bucket).fold(0.0, f64::max);
     let within = |(low, high): (f64, f64)| (low * (1.0 - half), high * (1.0 + half));
     Some(Estimate {
@@ -156,7 +208,7 @@ pub(super) fn estimate(
             Selection::All => undisturbed(&launches),
             _ => None,
         },
-        core: core_share(&launches),
+        core: core_share(&launches, selection),
         ..summary
     })
 }
