@@ -24,7 +24,7 @@ use costof_model::unit::{Better, Unit, span};
 use costof_stats::{Distribution, Doubling, doubling, median};
 use metric::{
     count_few_alone, distribution, estimate, is_at_one_clock, is_enough, measured, selection,
-    shown_core, shown_of, summary,
+    shown, shown_core, summary,
 };
 use std::collections::BTreeMap;
 
@@ -192,7 +192,8 @@ fn is_unmoved(metric: &MetricInfo, points: &[&LaunchPoint], clock: &ClockInfo) -
 /// all that is known of it.
 fn add_ranges(metrics: &mut [Estimate], points: &[&LaunchPoint]) {
     for metric in metrics.iter_mut().filter(|metric| !metric.is_usable()) {
-        let medians = launch_medians(points, &metric.name, shown_of(points, &metric.name));
+        let (launches, selection) = shown(points, &metric.name);
+        let medians = metric::medians(&launches, selection);
         let range = medians.iter().map(|median| (*median, *median));
         metric.range = range.reduce(|all, own| (all.0.min(own.0), all.1.max(own.1)));
     }
@@ -351,7 +352,7 @@ fn estimated_core_cycles(
         return None;
     }
     let points: Vec<&LaunchPoint> = given.iter().map(|(_, point)| *point).collect();
-    let selection = shown_of(&points, &primary.name);
+    let (launches, selection) = shown(&points, &primary.name);
     let metric = MetricInfo {
         name: Text::Borrowed("estimated_core_cycles"),
         unit: Unit::Cycles,
@@ -359,7 +360,7 @@ fn estimated_core_cycles(
         about: Text::Borrowed("the primary metric as cycles of the core clock"),
     };
     let of_launch = |cycles: f64| Distribution::new([(cycles, 1)]);
-    if let Some((cycles, _)) = launch_cycles(&points, &primary.name, selection) {
+    if let Some((cycles, _)) = metric::cycles(&launches, selection) {
         return summary(&metric, &cycles.into_iter().map(of_launch).collect::<Vec<_>>());
     }
     let by_launch: Vec<Distribution> = given

@@ -13,6 +13,8 @@ use costof_stats::{
 
 /// Percentiles are shown only for operations that last this many clock reads.
 const CLOCK_READS_PER_LATENCY: f64 = 100.0;
+/// Of launches alone that are too few for an interval, this share of the samples has to be alone.
+const FEW_ALONE_SHARE: f64 = 1.0 / 3.0;
 /// At most this many values of a launch are searched for modes.
 const VALUES_PER_LAUNCH_MAX: u64 = 1000;
 /// The percentiles of a latency.
@@ -46,44 +48,56 @@ pub(crate) fn selection(launches: &[&Measured]) -> Selection {
     }
 }
 
-/// Which samples a metric's estimate shows: as [`selection`] says, but those that had the core to themselves even if
-/// only one or two launches have enough of them, where the other launches show how far launches scatter.
-// METHOD 8
-pub(super) fn shown(launches: &[&Measured]) -> Selection {
-    match few_alone(launches) {
-        Some(_) => Selection::Alone,
-        None => selection(launches),
-    }
+/// Launches that had the core to themselves, though too few for an interval of their own.
+struct FewAlone<'a> {
+    launches: Vec<&'a Measured>,
+    interval: Interval,
 }
 
-/// The interval of the cost alone where too few launches had the core to themselves for one of their own; `None` if
-/// there are enough of them or none, or if the others show nothing usable.
-fn few_alone(launches: &[&Measured]) -> Option<Interval> {
+/// Those of a metric, with an interval from how far all launches scatter; `None` if enough launches are alone or none
+/// is, or if the others show nothing usable.
+// METHOD 8
+fn few_alone<'a>(launches: &[&'a Measured]) -> Option<FewAlone<'a>> {
     if selection(launches) == Selection::Alone {
         return None;
     }
-    let is_alone = |launch: &&&Measured| launch.suffices(Selection::Alone);
-    let (alone, others): (Vec<&Measured>, Vec<&Measured>) = launches.iter().partition(is_alone);
-    let medians = |launches: &[&Measured], selection: Selection| -> Vec<f64> {
-        let by_launch = at_one_clock(launches, selection);
-        by_launch.iter().filter_map(Distribution::median).collect()
-    };
-    let alone = medians(&alone, Selection::Alone);
-    let interval = pooled_interval(&alone, &medians(&others, Selection::Shared))?;
-    (!is_too_wide((interval.low, interval.high))).then_some(interval)
+    let (alone, others): (Vec<&Measured>, Vec<&Measured>) =
+        launches.iter().partition(|launch| was_alone(launch));
+    let own = medians(&alone, Selection::Alone);
+    let interval = pooled_interval(&own, &medians(&others, Selection::Shared))?;
+    let is_usable = !is_too_wide((interval.low, interval.high));
+    is_usable.then_some(FewAlone { launches: alone, interval })
+}
+
+/// The launches of a metric that an estimate of a point shows, and which of their samples: as [`selection`] says, or
+/// those alone if few are.
+pub(super) fn shown<'a>(
+    points: &'a [&'a LaunchPoint],
+    metric: &'a str,
+) -> (Vec<&'a Measured>, Selection) {
+    let launches: Vec<&Measured> = measured(points, metric).collect();
+    match few_alone(&launches) {
+        Some(few) => (few.launches, Selection::Alone),
+        None => {
+            let selection = selection(&launches);
+            (launches, selection)
+        }
+    }
+}
+
+/// Whether a launch had the core to itself for a good part of its samples: if it hardly ever did, they may hide visits
+/// that no other launch alone shows.
+fn was_alone(launch: &Measured) -> bool {
+    let count = |state| launch.count(state) as f64;
+    launch.suffices(Selection::Alone)
+        && count(Some(CoreState::Alone)) >= FEW_ALONE_SHARE * count(None)
 }
 
 /// How many launches had the core to themselves, if the estimate of a metric shows them though they are too few for an
 /// interval of their own.
 pub(super) fn count_few_alone(points: &[&LaunchPoint], metric: &str) -> Option<usize> {
     let launches: Vec<&Measured> = measured(points, metric).collect();
-    few_alone(&launches)?;
-    Some(launches.iter().filter(|launch| launch.suffices(Selection::Alone)).count())
-}
-
-/// Which samples of a metric the estimate of a point shows.
-pub(super) fn shown_of(points: &[&LaunchPoint], metric: &str) -> Selection {
-    shown(&measured(points, metric).collect::<Vec<_>>())
+    few_alone(&launches).map(|few| few.launches.len())
 }
 
 /// Which samples of a metric the medians of a point's launches use.
@@ -101,7 +115,7 @@ pub(crate) fn core_of(points: &[&LaunchPoint], metric: &str) -> Option<CoreShare
 /// The same, with the samples that an estimate shows.
 pub(super) fn shown_core(points: &[&LaunchPoint], metric: &str) -> Option<CoreShare> {
     let launches: Vec<&Measured> = measured(points, metric).collect();
-    core_share(&launches, shown(&launches))
+    core_share(&launches, shown(points, metric).1)
 }
 
 /// For each launch with enough selected samples of a metric of a point, their median: at one clock of the core, where
@@ -111,9 +125,12 @@ pub(crate) fn launch_medians(
     metric: &str,
     selection: Selection,
 ) -> Vec<f64> {
-    let launches: Vec<&Measured> = measured(points, metric).collect();
-    let at_one_clock = at_one_clock(&launches, selection);
-    at_one_clock.iter().filter_map(Distribution::median).collect()
+    medians(&measured(points, metric).collect::<Vec<_>>(), selection)
+}
+
+/// The medians of these launches at one clock.
+pub(super) fn medians(launches: &[&Measured], selection: Selection) -> Vec<f64> {
+    at_one_clock(launches, selection).iter().filter_map(Distribution::median).collect()
 }
 
 /// For each launch with enough selected samples of a metric of a point, their median in core cycles, and the median of
@@ -123,8 +140,12 @@ pub(crate) fn launch_cycles(
     metric: &str,
     selection: Selection,
 ) -> Option<(Vec<f64>, f64)> {
-    let launches: Vec<&Measured> = measured(points, metric).collect();
-    let clocks = clocks(&launches, selection)?;
+    cycles(&measured(points, metric).collect::<Vec<_>>(), selection)
+}
+
+/// Those of these launches.
+pub(super) fn cycles(launches: &[&Measured], selection: Selection) -> Option<(Vec<f64>, f64)> {
+    let clocks = clocks(launches, selection)?;
     let enough = launches.iter().filter(|launch| is_enough(launch, selection)).zip(&clocks);
     let cycles =
         enough.map(|(launch, hz)| Some(distribution(launch, selection)?.median()? * hz / 1e9));
@@ -139,8 +160,8 @@ fn clocks(launches: &[&Measured], selection: Selection) -> Option<Vec<f64>> {
 
 /// Whether an estimate of these launches counts core cycles, and so is one at a single clock.
 pub(super) fn is_at_one_clock(points: &[&LaunchPoint], metric: &str) -> bool {
-    let launches: Vec<&Measured> = measured(points, metric).collect();
-    clocks(&launches, shown(&launches)).is_some_and(|clocks| !clocks.is_empty())
+    let (launches, selection) = shown(points, metric);
+    clocks(&launches, selection).is_some_and(|clocks| !clocks.is_empty())
 }
 
 /// The selected samples of each launch that has enough of them. Where each knows the clock of its core, the times are
@@ -189,11 +210,16 @@ pub(super) fn estimate(
 ) -> Option<Estimate> {
     let launches: Vec<&Measured> = measured(points, &metric.name).collect();
     let is_latency = launches.iter().any(|launch| matches!(launch.data, Data::Histogram(_)));
-    let selection = shown(&launches);
-    let by_launch = at_one_clock(&launches, selection);
+    let few = few_alone(&launches);
+    let (selection, shown) = match &few {
+        Some(few) => (Selection::Alone, &few.launches),
+        None => (selection(&launches), &launches),
+    };
+    let by_launch = at_one_clock(shown, selection);
     let mut summary = summary(metric, &by_launch)?;
-    if let Some(few) = few_alone(&launches) {
-        (summary.ci95, summary.interval) = (Some((few.low, few.high)), Some(kind(few.rule)));
+    if let Some(FewAlone { interval, .. }) = few {
+        (summary.ci95, summary.interval) =
+            (Some((interval.low, interval.high)), Some(kind(interval.rule)));
     }
     let half = launches.iter().copied().map(half_bucket).fold(0.0, f64::max);
     let within = |(low, high): (f64, f64)| (low * (1.0 - half), high * (1.0 + half));
