@@ -6,6 +6,7 @@ use crate::cli::{Chosen, Measuring, Quiet, RunOptions};
 use crate::preflight::Load;
 use costof_model::facts::{Cache, CacheKind, CpuSet};
 use costof_model::plan::{Settings, setting};
+use costof_model::prediction::{MeasuredRows, Used};
 use costof_model::rows::PointRow;
 use costof_model::testing;
 use std::collections::BTreeMap;
@@ -515,4 +516,32 @@ fn a_first_look_is_twenty_rows_of_which_each_is_there() {
     let named = RunOptions { probes: vec!["os".to_owned()], ..options };
     let request = Request::new(costof_probes::TABLE, &named).unwrap();
     assert!(planned(request, &facts, None).points().count() > 20);
+}
+
+#[test]
+fn a_prediction_reads_only_the_probes_that_its_own_declares() {
+    let table = costof_probes::TABLE;
+    let own = |probe: &&'static Probe| (*probe, set(&probe.info.id, &[], None));
+    let plans: Vec<(&Probe, Vec<Point>)> = table.iter().map(own).collect();
+    let rows: Vec<PointRow> = plans
+        .iter()
+        .flat_map(|(probe, points)| points.iter().map(|point| needed::assumed(probe, point)))
+        .collect();
+    let (bare, mut virtual_machine) = (Facts::default(), Facts::default());
+    virtual_machine.virtualization.virtual_machine = Some(true);
+    let mut undeclared: BTreeSet<(&str, String)> = BTreeSet::new();
+    // How often cores were shared is known from all rows.
+    for (probe, points) in plans.iter().filter(|(probe, _)| probe.info.id != "cpu.neighbour") {
+        let (id, after) = (&probe.info.id, &probe.info.after);
+        for point in points {
+            let used = Used::default();
+            for facts in [&bare, &virtual_machine] {
+                (probe.predict)(point, facts, &MeasuredRows::noting(&rows, &used));
+            }
+            let read = used.points().into_iter().map(|read| read.probe);
+            let read = read.filter(|read| read != id && !after.contains(read));
+            undeclared.extend(read.map(|read| (&**id, read.to_string())));
+        }
+    }
+    assert_eq!(undeclared, BTreeSet::new());
 }
