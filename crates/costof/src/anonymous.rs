@@ -59,7 +59,7 @@ fn without_places(run: &mut Run) -> Vec<String> {
         );
     let mut places: Vec<Text> = Vec::new();
     for point in points {
-        for (name, value) in &mut point.axes.0 {
+        for (name, value) in &mut *point.axes.0 {
             match value {
                 AxisValue::Word(word) if axes.contains(name) && word.contains('/') => {
                     let known = places.iter().position(|place| place == word);

@@ -21,6 +21,7 @@ mod project;
 mod record;
 mod resume;
 mod session;
+mod temporary;
 mod terminal;
 
 use clap::{ArgMatches, FromArgMatches};

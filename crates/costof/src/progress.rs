@@ -1,6 +1,5 @@
 //! Shows progress on standard error while runs work.
 
-use crate::commands::MANY;
 use crate::terminal::{self, log, printable};
 use costof_report::names::points_counted;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -8,6 +7,9 @@ use std::cell::{Cell, RefCell};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
+
+/// From this many hosts on, each gets one line at its end: no table, and no reports until then.
+pub(crate) const MANY: usize = 5;
 
 /// How often a run reports its progress if there is no terminal for the bar.
 const HEARTBEAT: Duration = Duration::from_secs(10);

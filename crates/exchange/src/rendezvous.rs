@@ -32,7 +32,7 @@ use rustix::net::{
 
 use pending::Pending;
 
-use crate::transport::is_end;
+use costof_os::memory::pattern::checksum;
 use costof_os::net::poll::{readable, wait};
 use costof_os::net::random_loss;
 use costof_os::net::segments::SEGMENT_BYTES;
@@ -151,7 +151,7 @@ impl Listener {
         let mut sockets = (0..sockets)
             .map(|_| {
                 let opened = OPENED.fetch_add(1, Ordering::Relaxed);
-                bind_one_of(over, address, ports, hash(token).wrapping_add(opened))
+                bind_one_of(over, address, ports, checksum(token).wrapping_add(opened))
             })
             .collect::<io::Result<Vec<_>>>()?;
         if over == Over::Unix {
@@ -545,11 +545,10 @@ fn bind_at(over: Over, at: SocketAddr) -> io::Result<OwnedFd> {
     Ok(listener.into())
 }
 
-/// The hash of a token: 64-bit FNV-1a.
-fn hash(token: &[u8]) -> u64 {
-    token.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
-        (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3)
-    })
+/// Whether the peer is gone, which it may be when it has what it wants.
+pub fn is_end(error: &io::Error) -> bool {
+    use ErrorKind::{BrokenPipe, ConnectionRefused, ConnectionReset, UnexpectedEof};
+    matches!(error.kind(), UnexpectedEof | BrokenPipe | ConnectionReset | ConnectionRefused)
 }
 
 pub(crate) fn family(address: IpAddr) -> AddressFamily {

@@ -19,7 +19,7 @@ pub fn questions(run: &Run) -> Vec<Question> {
 
 /// The results of [`findings()`] and [`questions()`], computed once.
 pub fn both(run: &Run) -> (Vec<Finding>, Vec<Question>) {
-    let mut found = noise::found(run);
+    let mut found = noise::findings(run);
     let questions = send_questions(run, &found);
     found.retain(|found| !questions.iter().any(|asked| asked.answers.contains(found)));
     surprise::in_order(run, &mut found);

@@ -39,10 +39,10 @@ struct Change {
 /// copies are most of the work.
 pub(crate) fn cache_pollution(run: &Run) -> Vec<Finding> {
     let groups = comparable(run).group_by(&["primitive", "size"]);
-    groups.iter().filter_map(|group| found(run, group)).collect()
+    groups.iter().filter_map(|group| finding(run, group)).collect()
 }
 
-fn found(run: &Run, group: &Group<'_>) -> Option<Finding> {
+fn finding(run: &Run, group: &Group<'_>) -> Option<Finding> {
     let changes = |pair: &Pair<'_>| -> Vec<Change> {
         let level = |level: &_| change(run, pair.row, pair.other, *level);
         LEVELS.iter().filter_map(level).collect()

@@ -40,7 +40,7 @@ pub(crate) fn cache_references(run: &Run) -> Vec<Finding> {
             let Some((compared, other)) = as_much else {
                 continue;
             };
-            let (named, cost) = (reference.named(), ns(reference.load.cost_ns));
+            let (named, cost) = (reference.name(), ns(reference.load.cost_ns));
             let sentence = format!("on {pages} pages, {named} costs {cost}{compared}");
             let why = maybe(reference.claim, |claim| {
                 let why = why_less(run, claim, reference.is_last);
@@ -91,7 +91,7 @@ fn costs_as_the_next<'a>(
     let next = farther.first()?;
     let (low, _) = reference.load.interval()?;
     let (_, next_high) = next.load.interval()?;
-    let (named, cost) = (next.named(), ns(next.load.cost_ns));
+    let (named, cost) = (next.name(), ns(next.load.cost_ns));
     let compared = format!(", and {named} costs {cost}: the cache saves little or nothing there");
     (low >= SAVES_BELOW * next_high).then_some((compared, next))
 }
@@ -112,13 +112,13 @@ fn costs_as_predicted_of_a_farther_one<'a>(
         let of_cost = prediction.filter(|prediction| prediction.metric == "cost");
         of_cost.is_some_and(|of_other| (of_other.low..=of_other.high).contains(&cost))
     })?;
-    let (most, named) = (ns(expected.high), like.named());
+    let (most, named) = (ns(expected.high), like.name());
     Some((format!(" instead of at most {most}: as much as predicted for {named}"), like))
 }
 
 impl Reference<'_> {
     /// Names the reference: `an L3 reference (16MiB of the 32MiB claimed)`.
-    fn named(&self) -> String {
+    fn name(&self) -> String {
         let size = bytes(self.load.bytes);
         match self.claim {
             None => format!("a main memory reference ({size})"),

@@ -34,7 +34,7 @@ fn words<'r>(
     words: (&str, &str),
     found: impl Fn(&Two<'r>) -> Option<Finding>,
 ) -> Vec<Finding> {
-    let at = |group: &Group<'r>, word: &str| group.rows.clone().at(axis, word).one();
+    let at = |group: &Group<'r>, word: &str| group.rows.clone().with_value(axis, word).one();
     let found = |group: Group<'r>| {
         let (row, other) = (at(&group, words.0)?, at(&group, words.1)?);
         found(&Two { run, common: group.common, row, other })
@@ -197,7 +197,8 @@ pub(crate) fn second_thread(run: &Run) -> Vec<Finding> {
 
 /// A round trip with blocking peers and one with spinning peers differ in two wake-ups, one at each peer.
 pub(crate) fn wake_ups(run: &Run) -> Vec<Finding> {
-    let rows = run.select("net.rtt").words(&[("cpus", "cross"), ("wake", "awake")]).at("rate", 0);
+    let rows =
+        run.select("net.rtt").words(&[("cpus", "cross"), ("wake", "awake")]).with_value("rate", 0);
     words(run, rows, "wait", ("block", "spin"), |two| {
         let (low, high) = two.more()?;
         let [slow, fast] = two.takes()?;
@@ -220,7 +221,8 @@ pub(crate) fn wake_ups(run: &Run) -> Vec<Finding> {
 
 /// A round trip between CPUs that may be idle, and one between CPUs that are kept awake.
 pub(crate) fn resting(run: &Run) -> Vec<Finding> {
-    let rows = run.select("net.rtt").words(&[("cpus", "cross"), ("wait", "block")]).at("rate", 0);
+    let rows =
+        run.select("net.rtt").words(&[("cpus", "cross"), ("wait", "block")]).with_value("rate", 0);
     words(run, rows, "wake", ("idle", "awake"), |two| {
         let (low, high) = two.more()?;
         let [slow, fast] = two.takes()?;
@@ -257,7 +259,8 @@ const SLOWER: f64 = 1.5;
 /// Two modes of a round trip between CPUs that may be idle, if the faster mode is the round trip between CPUs
 /// that are kept awake.
 pub(crate) fn awake_and_idle_modes(run: &Run) -> Vec<Finding> {
-    let rows = run.select("net.rtt").words(&[("cpus", "cross"), ("wait", "block")]).at("rate", 0);
+    let rows =
+        run.select("net.rtt").words(&[("cpus", "cross"), ("wait", "block")]).with_value("rate", 0);
     words(run, rows, "wake", ("idle", "awake"), |two| {
         let [fast, slow] = two_modes(two.row.primary()?)?;
         let awake_ns = two.other.primary()?.median;

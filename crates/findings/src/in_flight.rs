@@ -46,7 +46,7 @@ pub(crate) fn in_flight(run: &Run) -> Vec<Finding> {
 /// The name of a row's stack: `rudp by cubic`, `tcp by bbr`, `study`.
 pub(crate) fn contender(row: &PointRow) -> Option<String> {
     let stack = row.word(stack::AXIS)?;
-    let by = match Stack::of(row) {
+    let by = match Stack::of_row(row) {
         Some(Stack::Rudp) => row.word("control"),
         Some(Stack::Tcp | Stack::Quic) => row.word("congestion_control"),
         _ => None,
@@ -57,7 +57,7 @@ pub(crate) fn contender(row: &PointRow) -> Option<String> {
 
 /// How many messages may be in flight; none if the stack sizes its own window.
 pub(crate) fn window(row: &PointRow) -> Option<u64> {
-    let one_by_itself = Stack::of(row) == Some(Stack::Study) || row.is_at("control", "fixed");
+    let one_by_itself = Stack::of_row(row) == Some(Stack::Study) || row.is_at("control", "fixed");
     match row.number("window")? {
         0 => one_by_itself.then_some(1),
         window => Some(window),
@@ -105,7 +105,7 @@ fn limited(run: &Run, row: &PointRow) -> Option<Finding> {
         return None;
     }
     // The round trip of a small message over the same link, blocked.
-    let rtt = run.select("net.rtt").over(&row.point.link).at("wait", "block").one();
+    let rtt = run.select("net.rtt").over(&row.point.link).with_value("wait", "block").one();
     let rtt = rtt.filter(|row| !is_delay && row.median("latency").is_some());
     let delays =
         maybe(is_delay.then(|| ns(delays_ns)), |ns| format!(", {ns} of it the link's delays"));
@@ -161,8 +161,9 @@ fn percent(share: f64) -> String {
 /// Which stacks surely get less than half of what the link lets through, and which gets most of it.
 fn shares(link: &str, rows: &Select<'_>) -> Option<Finding> {
     const SHARE: &str = "goodput_share";
-    let streams =
-        rows.clone().filter(|row| window(row).is_none() || Stack::of(row) == Some(Stack::Study));
+    let streams = rows
+        .clone()
+        .filter(|row| window(row).is_none() || Stack::of_row(row) == Some(Stack::Study));
     let starved =
         streams.clone().filter(|row| row.interval(SHARE).is_some_and(|(_, most)| most < STARVED));
     let fed = streams.filter(|row| row.median(SHARE) >= Some(FED));

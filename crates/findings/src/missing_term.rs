@@ -3,7 +3,7 @@
 
 use crate::Kind;
 use crate::finding::Finding;
-use crate::naming::named;
+use crate::naming::row_name;
 use crate::pairs::greatest;
 use crate::text::{ns, range};
 use costof_model::rows::PointRow;
@@ -24,7 +24,7 @@ pub(crate) fn missing_term(run: &Run) -> Vec<Finding> {
         // If several are equally far off, the first.
         greatest(rows.iter().copied().rev(), distance)
     });
-    furthest.filter_map(|row| found(run, row)).collect()
+    furthest.filter_map(|row| finding(run, row)).collect()
 }
 
 /// How far the whole interval of a point's time is from its prediction; none if it is close.
@@ -43,7 +43,7 @@ fn far_off(row: &PointRow) -> Option<f64> {
     (counts && far && ratio > 0.0).then_some(ratio)
 }
 
-fn found(run: &Run, row: &PointRow) -> Option<Finding> {
+fn finding(run: &Run, row: &PointRow) -> Option<Finding> {
     let (expected, measured) = row.scored()?;
     let (low, high) = measured.usable_interval()?;
     let off = if low > expected.high {
@@ -51,7 +51,7 @@ fn found(run: &Run, row: &PointRow) -> Option<Finding> {
     } else {
         format!("counts at least {} too much", ns(expected.low - high))
     };
-    let (point, takes) = (named(run, row), ns(measured.median));
+    let (point, takes) = (row_name(run, row), ns(measured.median));
     let expected = range((expected.low, expected.high), ns);
     let sentence =
         format!("{point} takes {takes} where {expected} were predicted: the prediction {off}");

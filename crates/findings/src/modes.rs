@@ -4,7 +4,7 @@
 use crate::Kind;
 use crate::finding::Finding;
 use crate::interval::value;
-use crate::naming::named;
+use crate::naming::row_name;
 use crate::text::{maybe, percent, span};
 use costof_model::metric::{Data, Estimate, Measured, Mode};
 use costof_model::noise::Noise;
@@ -66,7 +66,7 @@ impl<'r> TwoModes<'r> {
         };
         Some(TwoModes {
             row,
-            name: named(run, row),
+            name: row_name(run, row),
             both: format!("{} and {}", mode(lesser), mode(greater)),
             cause: cause(row, &launches.collect::<Vec<_>>()),
         })

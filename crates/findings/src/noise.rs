@@ -29,7 +29,7 @@ pub const BEYOND_NOISE: [Kind; 10] = [
 ];
 
 /// All findings of all finders.
-pub(crate) fn found(run: &Run) -> Vec<Finding> {
+pub(crate) fn findings(run: &Run) -> Vec<Finding> {
     on_sound_rows(run, FINDERS.iter().flat_map(|find| find(run)))
 }
 
@@ -122,7 +122,7 @@ mod tests {
         let far = known_row("os.thread", "cost", axes!(size = 1), 100.0, 0.01);
         run.points.push(change(far));
         expect(&mut run, 10.0, 20.0);
-        found(&run)
+        findings(&run)
     }
 
     #[test]

@@ -27,7 +27,8 @@ fn overflows(run: &Run, row: &PointRow) -> Option<Finding> {
     let one = one_in_flight(run, row);
     let setting = |name: &str| run.facts()?.kernel.sysctls.get(name)?.parse().ok();
     // The other stacks request queues of their own size.
-    let queue = setting("net.core.rmem_default").filter(|_| Stack::of(row) == Some(Stack::Study));
+    let queue =
+        setting("net.core.rmem_default").filter(|_| Stack::of_row(row) == Some(Stack::Study));
     let queue = maybe(queue, |queue| {
         format!(
             "; its queue holds {} (net.core.rmem_default), including the kernel's overhead for each datagram",

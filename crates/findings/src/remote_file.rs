@@ -81,7 +81,7 @@ fn limit(rows: &Select<'_>) -> Option<Finding> {
 /// The parts of the smallest random read with one in flight: the link's round trip, the time in which a
 /// server does nothing, and the rest.
 fn parts(rows: &Select<'_>) -> Option<Finding> {
-    let alone = rows.clone().at("depth", 1).into_iter();
+    let alone = rows.clone().with_value("depth", 1).into_iter();
     let small =
         alone.min_by_key(|row| (number(row, "block"), row.word("pattern") != Some("random")))?;
     let latency = small.median("latency")?;

@@ -37,7 +37,10 @@ const CALLS: Transfer = (stack::AXIS, "a stream of calls", "messages");
 
 /// The limit of each protocol over each link, by the size of writes or messages.
 pub(crate) fn saturated(run: &Run) -> Vec<Finding> {
-    let flows = run.select("net.bandwidth").at("flows", 1).at("congestion_control", "default");
+    let flows = run
+        .select("net.bandwidth")
+        .with_value("flows", 1)
+        .with_value("congestion_control", "default");
     let calls = run.select("rpc.stream");
     let found =
         [(BYTES, flows), (CALLS, calls)].map(|(transfer, rows)| limits(run, transfer, rows));
@@ -48,7 +51,7 @@ fn limits(run: &Run, transfer: Transfer, rows: Select<'_>) -> Vec<Finding> {
     let limits = rows
         .group_with(|row| Some((limit(run, row)?, &row.point.link, row.word(transfer.0)?)))
         .into_iter();
-    limits.map(|((limit, link, over), rows)| found(transfer, limit, link, over, &rows)).collect()
+    limits.map(|((limit, link, over), rows)| finding(transfer, limit, link, over, &rows)).collect()
 }
 
 /// The share of the time for which the receiver ran. Of calls, all of its threads are counted, by KiB.
@@ -100,7 +103,7 @@ fn have_their_own(run: &Run, row: &PointRow) -> bool {
     run.run.plan.placement.0.contains_key(PEER) || first("sender") != first("receiver")
 }
 
-fn found(
+fn finding(
     (_, what, pieces): Transfer,
     limit: Limit,
     link: &str,

@@ -48,7 +48,7 @@ pub fn send_crossovers(run: &Run) -> Vec<SendCrossover> {
     let groups = comparable(run).group_by(&["primitive", "size"]);
     let pairs = groups.iter().flat_map(|group| PAIRS.map(|pair| (group, pair)));
     let each = pairs.flat_map(|(group, pair)| METRICS.map(|(metric, _)| (group, pair, metric)));
-    let found = each.filter_map(|(group, pair, metric)| found(run, group, pair, metric));
+    let found = each.filter_map(|(group, pair, metric)| finding(run, group, pair, metric));
     found.collect()
 }
 
@@ -102,7 +102,7 @@ fn left_out(rows: &Select<'_>, all: usize, reason: &str) -> Option<Finding> {
     is_any.then(|| Finding::new(Kind::CrossoverDisturbed, rows.iter().copied(), sentence))
 }
 
-fn found(
+fn finding(
     run: &Run,
     group: &Group<'_>,
     (better, other, kind): (&'static str, &'static str, Kind),
@@ -274,7 +274,7 @@ mod tests {
         let kinds = |found: &[Finding]| found.iter().map(|it| it.kind).collect::<Vec<_>>();
         assert_eq!(kinds(&busy), kinds(&quiet));
         assert!(busy[1].sentence.contains("from about 26KiB on"));
-        let all = noise::found(&run);
+        let all = noise::findings(&run);
         assert!(busy.iter().all(|found| all.contains(found)), "{all:#?}");
     }
 

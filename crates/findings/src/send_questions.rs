@@ -61,7 +61,7 @@ const QUESTIONS: [Asked; 6] = [
 pub(crate) fn send_questions(run: &Run, found: &[Finding]) -> Vec<Question> {
     let sends = run.select_any(PROBE);
     let is_study = STUDY.iter().all(|primitive| {
-        let sends = sends.clone().at("primitive", *primitive);
+        let sends = sends.clone().with_value("primitive", *primitive);
         sends.iter().any(|row| row.number("size") != sends[0].number("size"))
     });
     if !is_study {

@@ -21,7 +21,8 @@ pub(crate) fn sequential(run: &Run) -> Vec<Finding> {
 fn mebibyte(run: &Run) -> Option<Finding> {
     let operations = [("read", "read"), ("written", "write"), ("copied", "copy")];
     let of = |op: &str| {
-        let alone = in_main_memory(run.select_any("memory.bandwidth"), run, op).at("threads", 1);
+        let alone =
+            in_main_memory(run.select_any("memory.bandwidth"), run, op).with_value("threads", 1);
         alone.into_iter().max_by_key(|row| row.number("size"))
     };
     let rows = operations.map(|(done, op)| (done, of(op)));

@@ -31,7 +31,7 @@ impl Stack {
     ];
 
     /// The stack of a row; none if it has none, or one that this version does not know.
-    pub(crate) fn of(row: &PointRow) -> Option<Stack> {
+    pub(crate) fn of_row(row: &PointRow) -> Option<Stack> {
         let word = row.word(AXIS)?;
         Stack::ALL.into_iter().find(|stack| stack.word() == word)
     }

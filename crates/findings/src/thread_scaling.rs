@@ -38,11 +38,11 @@ struct Ratios {
 /// For each primitive, link and circumstance, compares the largest number of threads with one.
 pub(crate) fn thread_scaling(run: &Run) -> Vec<Finding> {
     let groups = run.select(PROBE).group_by(&["threads", "size"]);
-    let found = groups.iter().filter_map(|group| found(run, group));
+    let found = groups.iter().filter_map(|group| finding(run, group));
     found.collect()
 }
 
-fn found(run: &Run, group: &Group<'_>) -> Option<Finding> {
+fn finding(run: &Run, group: &Group<'_>) -> Option<Finding> {
     let (threads, _) = *group.rows.clone().by_number("threads").last()?;
     let pairs = pairs(&group.rows, "size", "threads", (1, threads)).into_iter();
     let scaled = pairs.filter_map(|Pair { number, row, other }| {

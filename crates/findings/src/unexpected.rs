@@ -22,11 +22,11 @@ pub(crate) fn unexpected(run: &Run) -> Vec<Finding> {
     let rows = run.select_all();
     let predicted = rows.filter(|row| row.point.probe.starts_with(LAYER) && row.scored().is_some());
     let groups = predicted.group_with(|row| Some((&row.point.probe, &row.point.link)));
-    let found = groups.iter().filter_map(|(_, rows)| found(run, rows));
+    let found = groups.iter().filter_map(|(_, rows)| finding(run, rows));
     found.collect()
 }
 
-fn found(run: &Run, rows: &Select<'_>) -> Option<Finding> {
+fn finding(run: &Run, rows: &Select<'_>) -> Option<Finding> {
     let missed = rows.clone().filter(|row| row.missed_by().is_some());
     let first = &rows.one()?.point;
     let (what, all) = (format!("{}{}", first.probe, over(first)), rows.len());

@@ -48,7 +48,7 @@ fn interval(row: &PointRow) -> Option<(f64, f64)> {
 
 /// The cost of an exit in system calls.
 fn price(run: &Run, exit: &PointRow) -> Option<Finding> {
-    let call = run.select("os.syscall").at("call", "getppid").one()?;
+    let call = run.select("os.syscall").with_value("call", "getppid").one()?;
     let ((low, high), (call_low, call_high)) = (interval(exit)?, interval(call)?);
     let (hypervisor, takes) = (hypervisor(run), ns(exit.primary()?.median));
     let calls = range((low / call_high, high / call_low), whole);
@@ -60,7 +60,7 @@ fn price(run: &Run, exit: &PointRow) -> Option<Finding> {
 
 /// A page fault that takes less time than an exit probably causes none.
 fn faults(run: &Run, exit: &PointRow) -> Option<Finding> {
-    let fault = run.select("os.page_fault").at("kind", "minor_anonymous").one()?;
+    let fault = run.select("os.page_fault").with_value("kind", "minor_anonymous").one()?;
     let ((exit_low, _), (_, fault_high)) = (interval(exit)?, interval(fault)?);
     let (most, least) = (ns(fault_high), ns(exit_low));
     let sentence = format!(

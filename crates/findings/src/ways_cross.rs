@@ -30,7 +30,7 @@ pub(crate) fn ways_cross(run: &Run) -> Vec<Finding> {
             let ways = ways(&group.rows, axis);
             for better in &ways {
                 for other in ways.iter().filter(|other| *other != better) {
-                    findings.extend(found(run, &group, axis, (better, other)));
+                    findings.extend(finding(run, &group, axis, (better, other)));
                 }
             }
         }
@@ -50,7 +50,7 @@ fn ways<'a>(rows: &Select<'a>, axis: &str) -> Vec<&'a str> {
     with_a_curve.take(WAYS_MAX).collect()
 }
 
-fn found(
+fn finding(
     run: &Run,
     group: &Group<'_>,
     axis: &str,

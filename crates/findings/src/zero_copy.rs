@@ -40,7 +40,7 @@ pub(crate) fn zero_copy(run: &Run) -> Vec<Finding> {
         let subject = (&*row.point.link, row.word("over"), row.word("primitive"));
         Some((fate(row)?, subject))
     });
-    let found = groups.iter().map(|((fate, subject), rows)| found(run, *fate, *subject, rows));
+    let found = groups.iter().map(|((fate, subject), rows)| finding(run, *fate, *subject, rows));
     found.collect()
 }
 
@@ -54,7 +54,7 @@ fn fate(row: &PointRow) -> Option<Fate> {
     }
 }
 
-fn found(
+fn finding(
     run: &Run,
     fate: Fate,
     (link, over, primitive): (&str, Option<&str>, Option<&str>),

@@ -95,8 +95,10 @@ fn price<'a>(run: &Run, group: &Group<'a>) -> Option<Price<'a>> {
 /// pages of a message.
 fn parts(run: &Run) -> Option<Finding> {
     let by = |part: &str, axis: &str| {
-        let rows =
-            run.select("copy.parts").at("part", part).filter(|row| row.estimate("cost").is_some());
+        let rows = run
+            .select("copy.parts")
+            .with_value("part", part)
+            .filter(|row| row.estimate("cost").is_some());
         ends(rows.by_number(axis))
     };
     let (reaped, held) = (by("reap", "batch"), by("plain_buffer", "size"));

@@ -21,7 +21,7 @@ use costof_model::protocol::ClockInfo;
 use costof_model::rows::{LaunchPoint, LaunchRow, PointRow, State};
 use costof_model::run_file::Run;
 use costof_model::unit::{Better, Unit, span};
-use costof_stats::{Distribution, Doubling, doubling, median};
+use costof_stats::{Distribution, Interval, median, refuted_doubling};
 use metric::{
     count_few_alone, distribution, estimate, is_at_one_clock, is_enough, measured, selection,
     shown, shown_core, summary,
@@ -242,7 +242,7 @@ fn twice_the_work_takes_twice_the_time(
             .filter(|launch| is_enough(launch, selection))
             .filter_map(|launch| doubling_ratio(launch, selection))
             .collect();
-        if let Doubling::Refuted { ratio, low, high } = doubling(&ratios)
+        if let Some((ratio, Interval { low, high, .. })) = refuted_doubling(&ratios)
             && !(is_disturbed && ratio > 2.0)
         {
             let what = match () {

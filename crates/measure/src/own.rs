@@ -81,7 +81,7 @@ const LIMIT: Duration = Duration::from_secs(20);
 
 impl Words {
     /// The words with a point's values.
-    fn at(&self, point: &Point) -> Vec<String> {
+    fn filled_at(&self, point: &Point) -> Vec<String> {
         let filled = |word: &String| {
             let axes = point.axes.0.iter();
             axes.fold(word.clone(), |word, (axis, value)| {
@@ -355,7 +355,7 @@ mod tests {
     #[test]
     fn words_have_the_values_of_the_axes() {
         let words = Words(vec!["wc".to_owned(), "{size}:{file}".to_owned(), "{other}".to_owned()]);
-        assert_eq!(words.at(&point()), ["wc", "64:a.txt", "{other}"]);
+        assert_eq!(words.filled_at(&point()), ["wc", "64:a.txt", "{other}"]);
         assert!(words.have("size") && !words.have("siz"));
     }
 

@@ -120,7 +120,7 @@ impl Budget {
     }
 
     /// The extra time at this precision.
-    pub const fn at(self, precision: Precision) -> Duration {
+    pub const fn for_precision(self, precision: Precision) -> Duration {
         match precision {
             Precision::Quick => self.quick,
             Precision::Default => self.default,
@@ -351,7 +351,7 @@ fn describe<M: Measure>() -> ProbeInfo {
         id: Text::Borrowed(M::PROBE),
         method: M::METHOD,
         question: paragraph(question),
-        axes: List::Owned(M::axes()),
+        axes: List::Borrowed(M::axes()),
         crossings: M::CROSSINGS.iter().map(|axes| texts(axes)).collect(),
         metrics: M::METRICS.iter().map(metric).collect(),
         how: paragraph(how),

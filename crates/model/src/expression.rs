@@ -128,7 +128,7 @@ impl Expression {
         let middle: Vec<f64> = values.iter().map(|value| value.middle()).collect();
         let parts = self.parts.iter().map(|part| part.text.clone());
         let total = Total {
-            value: self.at(&middle),
+            value: self.total_of(&middle),
             interval: self.interval(values, &middle),
             parts: parts.zip(self.part_values(&middle)).collect(),
         };
@@ -143,7 +143,7 @@ impl Expression {
     /// Statistics in Medicine 27, 2008). Predicted points have a range, not a distribution, so all
     /// of them are at their worst ends at once.
     fn interval(&self, values: &[Value], middle: &[f64]) -> Option<(f64, f64)> {
-        let value = self.at(middle);
+        let value = self.total_of(middle);
         let mut worst = [middle.to_vec(), middle.to_vec()];
         let mut apart: [f64; 2] = [0.0, 0.0];
         for (position, known) in values.iter().enumerate() {
@@ -151,7 +151,7 @@ impl Expression {
             let with = |end| {
                 let mut values = middle.to_vec();
                 values[position] = end;
-                self.at(&values)
+                self.total_of(&values)
             };
             // A longer time increases the total; a higher rate decreases it.
             let is_time = with(low) <= with(high);
@@ -165,7 +165,7 @@ impl Expression {
                 apart[1] = apart[1].hypot(with(most) - value);
             }
         }
-        let [low, high] = worst.map(|values| self.at(&values));
+        let [low, high] = worst.map(|values| self.total_of(&values));
         // `max` would make zero of what is not a number.
         let ends = [low - apart[0], high + apart[1]];
         let is_known = ends.iter().all(|end| end.is_finite());
@@ -173,7 +173,7 @@ impl Expression {
     }
 
     /// The total with the points at these values.
-    fn at(&self, points: &[f64]) -> f64 {
+    fn total_of(&self, points: &[f64]) -> f64 {
         self.part_values(points).sum()
     }
 

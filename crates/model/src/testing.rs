@@ -2,7 +2,7 @@
 
 use crate::axis::{Axes, Axis, Choice, Domain};
 use crate::facts::{Cache, CacheKind, CacheSource, Disk, DiskKind, Facts, FileSystem};
-use crate::metric::{Data, Estimate, IntervalKind, Measured, MetricInfo};
+use crate::metric::{Data, Estimate, Measured, MetricInfo};
 use crate::noise::{Grade, MEASURED, Noise, Placement, Warning};
 use crate::point::Point;
 use crate::prediction::Prediction;
@@ -14,6 +14,7 @@ use crate::rows::{
 use crate::run_file::Run;
 use crate::unit::{Better, Unit};
 use crate::{List, Text};
+use costof_stats::IntervalRule;
 use std::collections::BTreeMap;
 
 /// A run without points, of a virtual machine that claims caches of these sizes.
@@ -171,7 +172,7 @@ pub fn estimate(name: impl Into<Text>, median: f64) -> Estimate {
         median,
         ci95: Some((0.9 * median, 1.1 * median)),
         range: None,
-        interval: Some(IntervalKind::Order),
+        interval: Some(IntervalRule::Order),
         mean: median,
         sd: None,
         min: median,

@@ -1,6 +1,7 @@
 //! The 95 % interval of a median over launches or of a ratio, and whether twice the work took twice
 //! the time.
 
+use serde::{Deserialize, Serialize};
 use statrs::distribution::{Binomial, DiscreteCDF};
 
 use crate::difference::t_quantile;
@@ -16,12 +17,14 @@ const MIN_VALUES: usize = 3;
 /// only 93.75 %.
 pub const ORDER_FROM: usize = 6;
 
-/// How an interval was made.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// How an interval was made, as files say it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum IntervalRule {
-    /// A pair of order statistics.
+    /// A pair of order statistics of the values; no assumption about their shape.
     Order,
-    /// Student's t on the logarithms.
+    /// Student's t on the logarithms of the values, which assumes that these are normally distributed; on the values
+    /// themselves if one of them is not positive.
     T,
 }
 
@@ -174,33 +177,16 @@ pub fn ratio_interval(numerators: &[f64], denominators: &[f64]) -> Option<Interv
     median_interval(&ratios)
 }
 
-/// Whether twice the work took twice the time.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Doubling {
-    /// The interval of the ratio is wholly outside 2 ± 5 %.
-    Refuted {
-        /// The median ratio.
-        ratio: f64,
-        /// Lower end of its interval.
-        low: f64,
-        /// Upper end of its interval.
-        high: f64,
-    },
-    /// The interval is inside 2 ± 5 % or overlaps it, or there is none.
-    NotRefuted,
-}
-
 /// The lowest and the highest ratio at which twice the work counts as twice the time.
 const DOUBLE: (f64, f64) = (1.9, 2.1);
 
-/// Judges the ratios of the time for twice the work to the time for the work, one ratio per launch.
-pub fn doubling(ratios: &[f64]) -> Doubling {
-    match (median(ratios), median_interval(ratios)) {
-        (Some(ratio), Some(Interval { low, high, .. })) if high < DOUBLE.0 || low > DOUBLE.1 => {
-            Doubling::Refuted { ratio, low, high }
-        }
-        _ => Doubling::NotRefuted,
-    }
+/// The median of these ratios of the time for twice the work to the time for the work, one ratio per launch, and its
+/// interval, if that is wholly outside 2 ± 5 %: twice the work did not take twice the time. `None` also without an
+/// interval.
+pub fn refuted_doubling(ratios: &[f64]) -> Option<(f64, Interval)> {
+    let interval = median_interval(ratios)?;
+    let is_refuted = interval.high < DOUBLE.0 || interval.low > DOUBLE.1;
+    Some((median(ratios)?, interval)).filter(|_| is_refuted)
 }
 
 #[cfg(test)]
@@ -389,11 +375,8 @@ mod tests {
 
     #[test]
     fn work_that_was_optimised_away_is_refuted() {
-        let Doubling::Refuted { ratio, low, high } = doubling(&[1.0, 1.01, 0.99, 1.0, 1.02, 1.0])
-        else {
-            panic!("not refuted");
-        };
-        assert_eq!((ratio, low, high), (1.0, 0.99, 1.02));
+        let (ratio, interval) = refuted_doubling(&[1.0, 1.01, 0.99, 1.0, 1.02, 1.0]).unwrap();
+        assert_eq!((ratio, interval.low, interval.high), (1.0, 0.99, 1.02));
     }
 
     #[test]
@@ -407,14 +390,14 @@ mod tests {
             &[5.0, 5.0],
             &[],
         ] {
-            assert_eq!(doubling(ratios), Doubling::NotRefuted, "{ratios:?}");
+            assert_eq!(refuted_doubling(ratios), None, "{ratios:?}");
         }
     }
 
     #[test]
     fn a_ratio_just_outside_the_band_is_refuted() {
         for ratio in [2.11, 1.89] {
-            assert!(matches!(doubling(&[ratio; 6]), Doubling::Refuted { .. }));
+            assert!(refuted_doubling(&[ratio; 6]).is_some(), "{ratio}");
         }
     }
 }

@@ -54,7 +54,7 @@ fn narrow(rows: Vec<[String; 6]>, columns: usize) -> String {
         2 + cells.chain([HEADINGS[column].len()]).max().unwrap_or(0)
     };
     let room = columns.saturating_sub((0..4).map(width).sum::<usize>() + 2);
-    let folder = history::folder().unwrap_or_default();
+    let folder = history::index::folder().unwrap_or_default();
     let narrow = |[number, began, points, host, probes, file]: [String; 6]| {
         let mut names = wrapped(room.max(MIN_NAMES), &probes, "");
         if Path::new(&file).parent() != Some(&folder) {

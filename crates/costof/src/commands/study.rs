@@ -225,7 +225,7 @@ fn planned(
         peer_link: None,
         earlier: &|_| Vec::new(),
     };
-    plan::plan(table, &requests, target, keep)
+    plan::plan(table, &options, &requests, target, keep)
 }
 
 /// The request of a study's selection, with these options of a run, whose settings are places.

@@ -463,7 +463,7 @@ impl Flood {
         let flood = |_| {
             let ends = Arc::clone(&ends);
             std::thread::spawn(move || {
-                let client = Namespace::named("costof-client").unwrap();
+                let client = Namespace::open_named("costof-client").unwrap();
                 client.enter().unwrap();
                 let socket = UdpSocket::bind("0.0.0.0:0").unwrap();
                 while !ends.load(Ordering::Relaxed) {

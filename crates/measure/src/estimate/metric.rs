@@ -2,13 +2,13 @@
 
 use crate::schedule::MIN_LAUNCHES;
 use costof_model::metric::{
-    CoreShare, CoreState, Data, Estimate, IntervalKind, Measured, MetricInfo, Mode, Percentile,
-    Selection, is_too_wide,
+    CoreShare, CoreState, Data, Estimate, Measured, MetricInfo, Mode, Percentile, Selection,
+    is_too_wide,
 };
 use costof_model::protocol::ClockInfo;
 use costof_model::rows::LaunchPoint;
 use costof_stats::{
-    Distribution, Interval, IntervalRule, launch_modes, median, median_interval, pooled_interval,
+    Distribution, Interval, launch_modes, median, median_interval, pooled_interval,
 };
 
 /// Percentiles are shown only for operations that last this many clock reads.
@@ -219,7 +219,7 @@ pub(super) fn estimate(
     let mut summary = summary(metric, &by_launch)?;
     if let Some(FewAlone { interval, .. }) = few {
         (summary.ci95, summary.interval) =
-            (Some((interval.low, interval.high)), Some(kind(interval.rule)));
+            (Some((interval.low, interval.high)), Some(interval.rule));
     }
     let half = launches.iter().copied().map(half_bucket).fold(0.0, f64::max);
     let within = |(low, high): (f64, f64)| (low * (1.0 - half), high * (1.0 + half));
@@ -262,7 +262,7 @@ pub(super) fn summary(metric: &MetricInfo, by_launch: &[Distribution]) -> Option
         median: median(&medians)?,
         ci95: interval.map(|interval| (interval.low, interval.high.min(most))),
         range: None,
-        interval: interval.map(|interval| kind(interval.rule)),
+        interval: interval.map(|interval| interval.rule),
         mean: all.mean()?,
         sd: all.standard_deviation(),
         min: all.minimum()?,
@@ -272,13 +272,6 @@ pub(super) fn summary(metric: &MetricInfo, by_launch: &[Distribution]) -> Option
         core: None,
         modes: modes(by_launch),
     })
-}
-
-fn kind(rule: IntervalRule) -> IntervalKind {
-    match rule {
-        IntervalRule::Order => IntervalKind::Order,
-        IntervalRule::T => IntervalKind::T,
-    }
 }
 
 /// The selected samples; a histogram counts the middle of each bucket as often as the bucket's

@@ -2,7 +2,7 @@
 
 use crate::prelude::*;
 use crate::two_ends::over::Over;
-use costof_exchange::pattern::stream::MIN_MESSAGE_BYTES;
+use costof_exchange::stream::MIN_MESSAGE_BYTES;
 use costof_model::typed::AxisOf;
 
 words! {

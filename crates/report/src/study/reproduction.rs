@@ -377,7 +377,7 @@ mod tests {
                     rows = [{name='a',point='a.x size=2'},{name='b',point='a.x size=2 dir=/one'}]";
         let study = Study::read("x", "x.toml", text).unwrap();
         let mut info = info();
-        let dir = place(&[("temporary", "")], &[]).named("dir", "");
+        let dir = place(&[("temporary", "")], &[]).into_axis("dir", "");
         info.axes.to_mut().push(dir);
         let mut run = run();
         run.points = vec![row("a.x", 2, 70.0)];
