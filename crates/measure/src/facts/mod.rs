@@ -14,11 +14,13 @@ mod dmi;
 mod folder;
 mod frequency;
 #[cfg(feature = "fuzzing")]
+#[path = "tests/fuzzing.rs"]
 pub mod fuzzing;
 mod idle;
 mod inherited;
 mod kernel;
 #[cfg(any(test, feature = "fuzzing"))]
+#[path = "tests/machine.rs"]
 mod machine;
 mod memory;
 mod network;
