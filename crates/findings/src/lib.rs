@@ -37,7 +37,6 @@ mod remote_file;
 mod rpc_load;
 mod saturated;
 pub mod send_crossover;
-mod send_questions;
 mod sends;
 mod sequential;
 mod stack;

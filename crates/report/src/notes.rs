@@ -270,10 +270,9 @@ pub(crate) fn absent_points(run: &Run) -> usize {
 
 /// The findings in the rows.
 pub(crate) fn findings(run: &Run) -> String {
-    let lines = costof_findings::all::findings(run);
     let points = Points::new(run);
-    let line = |found| finding(&points, found);
-    lines.iter().map(line).collect()
+    let found = costof_findings::all::findings(run);
+    found.iter().map(|found| finding(&points, found)).collect()
 }
 
 /// A finding as a line, with advice. If its evidence has a grade that is not to be relied on, the line says
@@ -284,24 +283,6 @@ fn finding(points: &Points<'_>, finding: &Finding) -> String {
         _ => String::new(),
     };
     format!("{}{doubt}\n", finding.with_advice())
-}
-
-/// The questions of a study, if the run is one, with their answers.
-pub(crate) fn questions(run: &Run) -> String {
-    let questions = costof_findings::all::questions(run);
-    let points = Points::new(run);
-    let lines = questions.iter().map(|asked| {
-        let answers = asked.answers.iter().map(|found| finding(&points, found));
-        let lacks = asked.lacks.as_ref();
-        let lacks = lacks.map(|lacks| format!("no answer in this run: {lacks}\n"));
-        let answers = answers.chain(lacks).map(|line| format!("  {line}"));
-        format!("{}\n{}", asked.question, answers.collect::<String>())
-    });
-    let lines: String = lines.collect();
-    if lines.is_empty() {
-        return lines;
-    }
-    format!("Six questions of a study (network I/O primitives, 2026)\n{lines}")
 }
 
 /// The doubts about the points: each kind once, in its worst case, with advice, and how many points have which

@@ -40,7 +40,6 @@ fn all_notes(run: &Run, style: Style) -> String {
         prose(without_number(run)),
         prose(notes::findings(run)),
         paragraph(&printable_lines(&ladder::drawn(run))),
-        prose(notes::questions(run)),
         prose(notes::doubts(run)),
     ]
     .concat()
