@@ -24,13 +24,11 @@ pub mod interval;
 pub mod ladder;
 mod mapped_pages;
 mod memory_latency;
-mod missing_term;
 mod modes;
 mod naming;
 pub mod noise;
 mod page_sizes;
 mod pairs;
-mod prediction_score;
 mod queue_overflow;
 mod reliable_datagrams;
 mod remote_file;
@@ -122,7 +120,5 @@ finders! {
     thread_scaling::thread_scaling => ThreadScaling = "thread_scaling";
     mapped_pages::mapped_pages => MappedPages = "mapped_pages";
     unexpected::unexpected => Unexpected = "unexpected";
-    missing_term::missing_term => MissingTerm = "missing_term";
     modes::modes => Modes = "modes";
-    prediction_score::prediction_score => PredictionScore = "prediction_score";
 }

@@ -53,10 +53,8 @@ pub(crate) fn matters<'a>(
     points: &Points<'_>,
     findings: &'a [Finding],
 ) -> Vec<Matter<'a>> {
-    // These findings are about all rows together, as the verdict is.
-    let others = [Kind::PredictionScore, Kind::CrossoverDisturbed];
-    let found = findings.iter();
-    let found = found.filter(|found| !others.contains(&found.kind));
+    // That one is about all rows together, as the verdict is.
+    let found = findings.iter().filter(|found| found.kind != Kind::CrossoverDisturbed);
     let found = found.map(|found| (order(surprise(points, found)), Matter::Found(found)));
     let missed = missed(run, findings).map(|row| (order(of_row(row)), Matter::Missed(row)));
     let mut matters: Vec<_> = found.chain(missed).collect();
