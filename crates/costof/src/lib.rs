@@ -40,6 +40,7 @@ const MIN_STACK_BYTES: u64 = 1 << 20;
 /// The whole program, for this table of probes.
 pub fn main(table: &'static [&'static Probe]) -> ExitCode {
     survive_file_size_limit();
+    end_by_panic_code();
     if let Some(bytes) = stack_limit_bytes().filter(|bytes| *bytes < MIN_STACK_BYTES) {
         return failed(&error::wrong(format_args!(
             "a stack of {} KiB may be too small: costof needs {} KiB (raise `ulimit -s`)",
@@ -56,6 +57,20 @@ pub fn main(table: &'static [&'static Probe]) -> ExitCode {
     };
     terminal::write_messages();
     code
+}
+
+/// The exit code of a panic, as where it unwinds.
+const PANICKED: i32 = 101;
+
+/// Where a panic aborts, as in a release, it ends this process by its exit code too, and not by a signal.
+fn end_by_panic_code() {
+    if cfg!(panic = "abort") {
+        let report = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |panic| {
+            report(panic);
+            std::process::exit(PANICKED);
+        }));
+    }
 }
 
 fn execute(table: &'static [&'static Probe], matches: &ArgMatches) -> Done {
