@@ -52,9 +52,7 @@ fn main() -> ExitCode {
     }
     let times = words.first().and_then(|word| word.parse().ok());
     let tries = 10 * times.unwrap_or(1);
-    println!(
-        "Simulated with seed {SEED} by `bench/examples/hunt.rs`, {tries} rows each.\n"
-    );
+    println!("Simulated with seed {SEED} by `bench/examples/hunt.rs`, {tries} rows each.\n");
     let operations = OPERATIONS.map(|(times, _)| format!("{times} times |"));
     println!("| alone for | of the time | {}", operations.join(" "));
     println!("|---|---|---|---|---|");

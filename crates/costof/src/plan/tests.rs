@@ -2,7 +2,7 @@
 
 use super::cost::{Cost, LAUNCH_OVERHEAD, budget, fit, launch_time};
 use super::*;
-use crate::cli::{Chosen, Measuring, Quiet, RunOptions};
+use crate::cli::{Chosen, Measuring, RunOptions};
 use crate::preflight::Load;
 use costof_model::facts::{Cache, CacheKind, CpuSet};
 use costof_model::plan::{Settings, setting};
@@ -127,7 +127,7 @@ fn what_the_architecture_cannot_have_is_planned_only_if_named() {
 #[test]
 fn only_the_bare_quick_run_is_a_first_look() {
     let quick = Measuring { quick: true, ..Measuring::default() };
-    let bare = || RunOptions::new(quick.clone(), Quiet::default(), None);
+    let bare = || RunOptions::new(quick.clone(), None);
     let chosen = |chosen| RunOptions { chosen, ..bare() };
     for (options, is_first_look) in [
         (bare(), true),
@@ -497,8 +497,7 @@ fn a_first_look_is_twenty_rows_of_which_each_is_there() {
             ..Cache::default()
         })
         .into();
-    let options =
-        RunOptions::new(Measuring { quick: true, ..Measuring::default() }, Quiet::default(), None);
+    let options = RunOptions::new(Measuring { quick: true, ..Measuring::default() }, None);
     let request = Request::new(costof_probes::TABLE, &options).unwrap();
     let plan = planned(request, &facts, None);
     let labels: Vec<&str> = plan

@@ -336,7 +336,9 @@ impl Reader<'_> {
             return Err(self.wrong(line, &what));
         }
         let names = axes.iter().map(|axis| &*axis.name);
-        if let Some(other) = words.placeholders().find(|name| !names.clone().any(|own| own == *name)) {
+        if let Some(other) =
+            words.placeholders().find(|name| !names.clone().any(|own| own == *name))
+        {
             let what = format!(
                 "the probe has no axis for {{{other}}}{} (a script of its own may have such braces)",
                 nearest::hint(other, names)
