@@ -204,7 +204,7 @@ pub(crate) fn links(run: &Run) -> String {
     lines.collect()
 }
 
-/// The setup of one end: `lo, MTU 65536, noqueue, TCP default cubic, tso gso gro`.
+/// The setup of one end: `lo, MTU 65536, TCP default cubic, tso gso gro`.
 fn end(end: &LinkEnd) -> String {
     let on = |wanted| -> Vec<&str> {
         let offloads = end.offloads.iter();
@@ -217,8 +217,6 @@ fn end(end: &LinkEnd) -> String {
         [] => None,
         names => Some(format!("{before}{}", names.join(" "))),
     };
-    let queues: Vec<&str> = end.queue_disciplines.iter().map(|kind| &**kind).collect();
-    parts.extend(named("", &queues));
     let control = end.congestion_control.as_ref();
     parts.extend(control.map(|name| format!("TCP default {name}")));
     parts.extend(named("", &on(true)));
@@ -389,15 +387,13 @@ mod tests {
             device: Some("eth0".to_owned()),
             congestion_control: Some("cubic".to_owned()),
             mtu_bytes: Some(1500),
-            queue_disciplines: vec!["mq".to_owned(), "fq_codel".to_owned()],
             offloads: [("gro".into(), true), ("gso".into(), true), ("tso".into(), false)]
                 .into_iter()
                 .collect(),
             ..LinkEnd::default()
         };
-        assert_eq!(end(&cable), "eth0, MTU 1500, mq fq_codel, TCP default cubic, gro gso, no tso");
+        assert_eq!(end(&cable), "eth0, MTU 1500, TCP default cubic, gro gso, no tso");
         (cable.device, cable.mtu_bytes) = (None, None);
-        cable.queue_disciplines.clear();
         cable.offloads.clear();
         cable.absent.insert("device".into(), "translated".to_owned());
         assert_eq!(end(&cable), "TCP default cubic, device unknown (translated)");
