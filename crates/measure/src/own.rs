@@ -146,9 +146,6 @@ impl Probe {
 
 impl OwnProbe {
     /// Starts its role for a launch.
-    ///
-    /// # Errors
-    /// If the shared object cannot be loaded, or lacks a function.
     pub(crate) fn start(&'static self) -> Result<Box<dyn Role>, Failure> {
         // What its code leaves running is then a child of this process, which ends it.
         let _ = adopt_orphans();

@@ -211,10 +211,6 @@ pub fn kill_group(pid: u32) -> io::Result<()> {
 }
 
 /// The same by SIGTERM, which lets processes clean up.
-///
-/// # Errors
-///
-/// As for [`kill_group`].
 pub fn terminate_group(pid: u32) -> io::Result<()> {
     signal_group(pid, Signal::TERM)
 }

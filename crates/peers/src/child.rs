@@ -64,9 +64,6 @@ pub fn finish(command: &mut Command, limit: Duration, interrupt: &Interrupt) -> 
 }
 
 /// Like [`finish`], and calls `poll` with the child's process id at regular intervals.
-///
-/// # Errors
-/// As [`finish`].
 pub fn finish_watched(
     command: &mut Command,
     limit: Duration,

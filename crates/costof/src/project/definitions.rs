@@ -87,9 +87,6 @@ struct Reader<'a> {
 
 /// The probes that the text of `file` defines; `place` names the file in errors, and `layers` are those of costof's own
 /// probes.
-///
-/// # Errors
-/// A sentence with the line, and what is wrong there.
 pub(super) fn read(
     file: &Path,
     place: &str,

@@ -157,10 +157,6 @@ impl Reader {
 
     /// Reads the next `n` blocks; `stamp` is called when each read is requested and when its completion is
     /// seen, and `each` with both stamps.
-    ///
-    /// # Errors
-    ///
-    /// As [`Reader::read`].
     #[inline]
     pub fn read_each(
         &mut self,

@@ -111,10 +111,6 @@ pub fn index(device: &str) -> io::Result<u32> {
 }
 
 /// The Ethernet address of a device.
-///
-/// # Errors
-///
-/// ENODEV if there is no such device.
 pub(crate) fn ethernet_address(device: &str) -> io::Result<[u8; 6]> {
     let answer = request(about(device)?, libc::SIOCGIFHWADDR)?;
     // SAFETY: the kernel has just written this part of the union.
