@@ -127,9 +127,9 @@ impl<'a> Controller<'a> {
         let mut counts = self.launch_counts();
         if self.plan().launches.is_none() {
             // The time of blocks whose core was shared is kept for when a look sees it alone.
-            for block in 0..counts.len() {
+            for (block, count) in counts.iter_mut().enumerate() {
                 if self.waits_for_alone(block) {
-                    counts[block] = counts[block].min(least);
+                    *count = least.min(*count);
                 }
             }
         }
