@@ -42,9 +42,6 @@ pub(crate) fn is_standard_output(path: &Path) -> bool {
 }
 
 /// Whether a command's text goes to standard output: not if one of these outputs is there.
-///
-/// # Errors
-/// Two of them would be mixed there, or one with JSON.
 pub(crate) fn leaves_standard_output(outputs: &[Option<&Path>], json: bool) -> Result<bool, Error> {
     let there = outputs.iter().flatten().filter(|path| is_standard_output(path));
     match there.count() + usize::from(json) {

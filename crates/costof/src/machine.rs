@@ -398,9 +398,6 @@ impl Machine {
     }
 
     /// Checks that its costof measures a probe in the same way as this one.
-    ///
-    /// # Errors
-    /// What differs, and what to do.
     pub(crate) fn has(&self, probe: &ProbeInfo) -> Result<(), Failure> {
         let mut probes = self.description.probes.iter();
         let differs = match probes.find(|(id, _)| *id == probe.id) {

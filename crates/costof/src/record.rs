@@ -338,9 +338,6 @@ fn each_once(runs: Vec<(&PathBuf, Run)>) -> Vec<Run> {
 }
 
 /// Those of these files that are runs, and the runs without their launches; the others are reported.
-///
-/// # Errors
-/// One of the `named` ones is no run.
 pub(crate) fn read_all<'f>(
     files: &'f [PathBuf],
     named: &[PathBuf],

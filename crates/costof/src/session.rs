@@ -238,7 +238,7 @@ impl<'a> Session<'a> {
             seen.collect()
         };
         let say = |text: &str| self.display.say(text);
-        preflight::check(&self.options.quiet, look, say)
+        preflight::check(&self.options.measuring.quiet, look, say)
     }
 
     /// The controller for the run of a record on these machines.

@@ -167,9 +167,6 @@ impl Stopwatch {
 
     /// Runs a program that is not measured, which may read the terminal, and whose background processes stay; its exit
     /// code. `None` if it was ended, or a signal killed it.
-    ///
-    /// # Errors
-    /// As [`Stopwatch::run`].
     pub fn run_unmeasured(
         &self,
         program: &Program,

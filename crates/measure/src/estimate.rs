@@ -55,9 +55,6 @@ pub fn add_so_far(run: &mut Run) {
 
 /// Estimates the point at this position of this block of the run's plan, from its launches.
 ///
-/// # Errors
-/// Those of [`point`].
-///
 /// # Panics
 /// If the plan has no such block or position.
 pub fn planned_point(run: &Run, block: usize, position: usize) -> Result<PointRow, Failure> {

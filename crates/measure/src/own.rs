@@ -96,10 +96,24 @@ impl Words {
         self.0.iter().any(|word| word.contains(&format!("{{{axis}}}")))
     }
 
+    /// The small words between braces, which mean axes, but not the shell's `${word}`.
+    pub fn placeholders(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().flat_map(|word| placeholders(word))
+    }
+
     /// As a line.
     fn line(&self) -> String {
         self.0.join(" ")
     }
+}
+
+fn placeholders(word: &str) -> impl Iterator<Item = &str> {
+    word.match_indices('{').filter_map(|(at, _)| {
+        let (name, _) = word[at + 1..].split_once('}')?;
+        let is_name = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
+        let is_axis = !name.is_empty() && name.chars().all(is_name);
+        (is_axis && !word[..at].ends_with('$')).then_some(name)
+    })
 }
 
 impl Probe {
@@ -132,9 +146,6 @@ impl Probe {
 
 impl OwnProbe {
     /// Starts its role for a launch.
-    ///
-    /// # Errors
-    /// If the shared object cannot be loaded, or lacks a function.
     pub(crate) fn start(&'static self) -> Result<Box<dyn Role>, Failure> {
         // What its code leaves running is then a child of this process, which ends it.
         let _ = adopt_orphans();

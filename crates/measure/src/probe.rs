@@ -186,9 +186,6 @@ pub trait Measure: TypedPoint {
 
     /// Refuses a point whose values do not go together on any machine: a congestion control of TCP
     /// without TCP. The probe's own plan leaves such points out.
-    ///
-    /// # Errors
-    /// Which values, and what to set instead.
     fn check_axes(point: &At<Self>) -> Result<(), Failure> {
         let _ = point;
         Ok(())
@@ -385,24 +382,15 @@ pub trait Role {
 
     /// Sets up the point, untimed: an arena, a socket, a file. `offers` come from the roles
     /// prepared before; the result goes to the roles prepared after.
-    ///
-    /// # Errors
-    /// Why the point cannot be measured on this machine.
     fn prepare(&mut self, point: &Point, offers: &Offers) -> Result<Offers, Failure> {
         let _ = (point, offers);
         Ok(Offers::new())
     }
 
     /// Measures the point.
-    ///
-    /// # Errors
-    /// Why it has no number.
     fn run(&mut self, point: &Point, meter: &mut Meter<'_>) -> Result<(), Failure>;
 
     /// Checks that the work was done, and adds the evidence as metrics.
-    ///
-    /// # Errors
-    /// What shows that the work was not done.
     fn finish(&mut self, point: &Point, meter: &mut Meter<'_>) -> Result<(), Failure> {
         let _ = (point, meter);
         Ok(())
@@ -418,24 +406,15 @@ pub trait RoleAt<P> {
     }
 
     /// As [`Role::prepare`].
-    ///
-    /// # Errors
-    /// Why the point cannot be measured here.
     fn prepare(&mut self, point: &At<P>, offers: &Offers) -> Result<Offers, Failure> {
         let _ = (point, offers);
         Ok(Offers::new())
     }
 
     /// As [`Role::run`].
-    ///
-    /// # Errors
-    /// Why it has no number.
     fn run(&mut self, point: &At<P>, meter: &mut Meter<'_>) -> Result<(), Failure>;
 
     /// As [`Role::finish`].
-    ///
-    /// # Errors
-    /// What shows that the work was not done.
     fn finish(&mut self, point: &At<P>, meter: &mut Meter<'_>) -> Result<(), Failure> {
         let _ = (point, meter);
         Ok(())

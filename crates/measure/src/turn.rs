@@ -43,9 +43,6 @@ pub enum NotTaken {
 
 /// Takes the lock, or reports who holds it. Should somebody remove its file, this process ends, as the next
 /// costof would lock another.
-///
-/// # Errors
-/// See [`NotTaken`].
 pub fn take() -> Result<Turn, NotTaken> {
     // Machines on which the boot id cannot be read share one name.
     let boot = crate::facts::boot_id().unwrap_or_default();

@@ -12,7 +12,6 @@ pub mod namespace;
 pub mod shared_object;
 pub mod signals;
 pub mod spawn;
-pub mod stack;
 pub(crate) mod status;
 pub mod syscalls;
 pub mod uncopied;
@@ -212,10 +211,6 @@ pub fn kill_group(pid: u32) -> io::Result<()> {
 }
 
 /// The same by SIGTERM, which lets processes clean up.
-///
-/// # Errors
-///
-/// As for [`kill_group`].
 pub fn terminate_group(pid: u32) -> io::Result<()> {
     signal_group(pid, Signal::TERM)
 }
@@ -230,6 +225,11 @@ fn signal_group(pid: u32, signal: Signal) -> io::Result<()> {
         Err(Errno::SRCH) => Ok(()),
         answer => Ok(answer?),
     }
+}
+
+/// The most that the stack of this process's first thread may have, in bytes (`RLIMIT_STACK`); none without a limit.
+pub fn stack_limit_bytes() -> Option<u64> {
+    rustix::process::getrlimit(Resource::Stack).current
 }
 
 /// By how many nanoseconds the kernel may delay this thread's timers, to serve several at once: 50,000 by

@@ -214,7 +214,7 @@ fn measure(
         peer: options.peer.clone(),
         chosen: Chosen { launches, ..Chosen::default() },
         remote: options.remote.clone(),
-        ..RunOptions::new(options.measuring.clone(), options.quiet.clone(), None)
+        ..RunOptions::new(options.measuring.clone(), None)
     };
     estimate::measure(table, &all, &points, interrupted)
 }

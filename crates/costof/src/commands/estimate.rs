@@ -71,7 +71,7 @@ pub(crate) fn run(table: &'static [&'static Probe], options: &EstimateOptions) -
             .filter(|point| best(&runs, point).is_none_or(|(_, row)| !row.is_sound()))
             .collect();
         if !missing.is_empty() {
-            let all = RunOptions::new(options.measuring.clone(), options.quiet.clone(), None);
+            let all = RunOptions::new(options.measuring.clone(), None);
             runs.insert(0, measure(table, &all, &missing, &*watch_interrupts()?)?);
         }
     }

@@ -2,7 +2,7 @@
 
 use super::cost::{Cost, LAUNCH_OVERHEAD, budget, fit, launch_time};
 use super::*;
-use crate::cli::{Chosen, Measuring, Quiet, RunOptions};
+use crate::cli::{Chosen, Measuring, RunOptions};
 use crate::preflight::Load;
 use costof_model::facts::{Cache, CacheKind, CpuSet};
 use costof_model::plan::{Settings, setting};

@@ -177,10 +177,6 @@ impl Flow {
 
     /// Sends three messages with contents of their own, which the receiver sums up. Returns whether every
     /// byte arrived in its place.
-    ///
-    /// # Errors
-    ///
-    /// Those of [`Flow::send`].
     pub fn check(&mut self) -> io::Result<bool> {
         let memory = self.memory.as_ptr();
         // SAFETY: the memory begins with a board.

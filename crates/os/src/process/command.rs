@@ -164,10 +164,6 @@ fn start_small(
 }
 
 /// Starts a command in the process group of this process, so that it may read the terminal and leave processes.
-///
-/// # Errors
-///
-/// As for [`Starter::start`].
 pub fn start_beside(command: &mut Command) -> io::Result<Running> {
     start_in_group(command, &[], false)
 }

@@ -80,10 +80,6 @@ pub fn process_read_bytes() -> io::Result<u64> {
 
 /// How many bytes this process has caused to be written to devices so far: dirtied in the page cache, or
 /// written past it. As [`process_read_bytes`].
-///
-/// # Errors
-///
-/// As [`process_read_bytes`].
 pub fn process_written_bytes() -> io::Result<u64> {
     device_bytes("/proc/self/io", "write_bytes:")
 }

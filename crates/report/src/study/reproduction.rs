@@ -145,12 +145,7 @@ impl Study {
 
     /// The answers of a run to its questions.
     pub fn answers(&self, run: &Run) -> Vec<Answer> {
-        let (mut found, questions) = costof_findings::all::both(run);
-        for finding in questions.into_iter().flat_map(|asked| asked.answers) {
-            if !found.contains(&finding) {
-                found.push(finding);
-            }
-        }
+        let found = costof_findings::all::findings(run);
         let withheld = Withheld::new(run);
         let answers = self.questions.iter().map(|asked| {
             let is_about = |point: &Point| {
