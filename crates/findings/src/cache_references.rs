@@ -164,7 +164,7 @@ mod tests {
             [&finding.sentence],
         );
         let advice = finding.advice.clone().unwrap();
-        contains(&advice, "`costof run memory.latency` shows how much is left");
+        contains(&advice, "costof run memory.latency");
         contains(&advice, "TLB");
         assert_eq!(sizes_kib(&finding.evidence), [16384, 131_072]);
     }

@@ -307,10 +307,10 @@ mod tests {
     #[test]
     fn more_threads_are_held_against_as_many_times_one() {
         let shown = |two| sentences(scaling, &[bandwidth(1, 10.0), bandwidth(2, two)]);
-        reads("contrasts: more threads are held against as many times one", shown(15.0));
-        assert!(shown(20.0)[0].ends_with("100 % of 2 times"));
-        assert!(shown(10.0)[0].ends_with("one thread takes nearly all that there is"));
-        assert!(shown(5.0)[0].ends_with("less than one alone gets"));
+        reads(
+            "contrasts: more threads are held against as many times one",
+            [15.0, 20.0, 10.0, 5.0].into_iter().flat_map(shown),
+        );
         let mut unsure = bandwidth(2, 12.0);
         unsure.metrics[0].ci95 = Some((8.0, 14.0));
         let shown = sentences(scaling, &[bandwidth(1, 10.0), unsure]);
@@ -426,7 +426,7 @@ mod tests {
         let found = round_trips(&[spin.clone(), block.clone()]);
         reads("contrasts: blocking costs a wake up at each end", &found);
         let found = round_trips(&[switch("awake", 9.0), block.clone(), spin]);
-        ends(&found[0], "10.2 µs; a context switch to another CPU by a pipe takes 9.00 µs");
+        ends(&found[0], "by a pipe takes 9.00 µs");
         // Overlapping intervals, or points without a counterpart, give no finding.
         assert_eq!(round_trips(&[rtt("spin", "awake", 27.9), block.clone()]), [""; 0]);
         assert_eq!(round_trips(&[switch("awake", 9.0), block]), [""; 0]);
@@ -465,7 +465,7 @@ mod tests {
         );
         let switches = [switch("awake", 10.0), switch("idle", 27.0)];
         let found = round_trips(&[&rows[..], &switches].concat());
-        ends(&found[0], "of it; of a context switch by a pipe it is 16.6 µs to 17.4 µs");
+        ends(&found[0], "by a pipe it is 16.6 µs to 17.4 µs");
         let same = [rtt("block", "awake", 28.0), rtt("block", "idle", 28.1)];
         assert_eq!(round_trips(&same), [""; 0]);
     }

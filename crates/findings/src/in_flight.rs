@@ -234,15 +234,7 @@ mod tests {
     fn stop_and_wait_is_limited_by_the_round_trip() {
         // 20,000 B in 191.6 ms of the link's 190.
         let found = sentences(&[row("wan", "study", 0, 104_384.0)]);
-        assert_eq!(found.len(), 1, "{found:?}");
-        for said in [
-            "study over wan [emulated]",
-            "1 × 20000B ÷ a round trip of 192 ms",
-            "190 ms of it the link's delays",
-            "to fill the link, 2375000B must be in flight",
-        ] {
-            assert!(found[0].contains(said), "`{said}` is missing in {found:?}");
-        }
+        reads("in_flight: stop and wait is limited by the round trip", &found);
     }
 
     #[test]
@@ -252,11 +244,7 @@ mod tests {
             row("loopback", "rudp", 8, 900e6),
             row("loopback", "rudp", 0, 2e9),
         ];
-        let found = sentences(&rows);
-        assert_eq!(found.len(), 1, "{found:?}");
-        contains(&found[0], "rudp by cubic over loopback");
-        contains(&found[0], "÷ a round trip of 100 µs");
-        contains(&found[0], "with a window of its own it reaches 2.00 GB/s");
+        reads("in_flight: a window is what limits where a larger one does better", sentences(&rows));
     }
 
     #[test]

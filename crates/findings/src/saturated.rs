@@ -197,7 +197,7 @@ mod tests {
             sentences(&[row])
         };
         assert_eq!(udp("veth", 100.0, 0.4), [""; 0]);
-        assert!(udp("veth", 100.0, 0.0)[0].contains("the limit is the sender's CPU"));
+        assert!(udp("veth", 100.0, 0.0)[0].contains("sender's CPU"));
         assert!(udp("wan", 11.8, 0.9)[0].contains("100 Mbit/s"));
     }
 

@@ -85,7 +85,7 @@ pub(crate) fn send_questions(run: &Run, found: &[Finding]) -> Vec<Question> {
 mod tests {
     use super::*;
     use crate::all::{findings, questions};
-    use crate::tests::{RowExt, axes, point_row, run};
+    use crate::tests::{RowExt, axes, point_row, reads, run};
     use costof_model::noise::Grade;
 
     fn sends(primitives: &[&'static str]) -> Run {
@@ -122,12 +122,11 @@ mod tests {
         }
         let questions = questions(&run);
         let lacks = |number: usize| questions[number - 1].lacks.clone().unwrap_or_default();
-        let noise = "4 of the 4 points that this needs have grade D, mostly because others was seen \
-                     (stop it)";
-        assert_eq!([lacks(1), lacks(4)], [noise, ""]);
-        assert!(lacks(3).starts_with("only one number of threads"));
-        let disturbed = questions[3].answers[0].sentence.clone();
-        assert!(disturbed.contains("grade D, mostly because others was seen"), "{disturbed}");
+        reads(
+            "send_questions: what noise withholds says so with its cause",
+            [lacks(1), lacks(3), questions[3].answers[0].sentence.clone()],
+        );
+        assert_eq!(lacks(4), "");
         assert_eq!(findings(&run), []);
     }
 

@@ -108,8 +108,7 @@ mod tests {
             exit.metrics.extend(estimate.metrics);
             sentences(virtualisation, &[exit])
         };
-        let shown = of(13_300.0);
-        assert!(shown[0].contains("probably runs in a virtual machine itself"), "{shown:?}");
+        assert!(of(13_300.0)[0].contains("probably"));
         assert!(of(3_500.0).is_empty());
     }
 

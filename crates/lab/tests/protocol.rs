@@ -107,7 +107,7 @@ fn a_banner_before_the_introduction_is_quoted() {
     let banner = "echo 'Last login: \u{7}Tue'";
     let failure = refused(&[banner, &hello(PROTOCOL), "read all"], LONG);
     let quoted = ["first line", "`Last login: \u{fffd}Tue`"];
-    let why = ["not a message of the protocol", "print nothing to standard output"];
+    let why = ["not a message", "print nothing to standard output"];
     expect(&failure, FailureKind::Error, &[quoted, why].concat());
 }
 
@@ -150,7 +150,7 @@ fn an_answer_that_its_worker_did_not_live_to_finish_is_a_crash() {
 
 #[test]
 fn an_end_is_reported_with_its_exit_code_or_signal_and_its_last_words() {
-    let last_words = ["exit code 7", "it last said: no room left"];
+    let last_words = ["exit code 7", "no room left"];
     crashes(&["echo 'no room left' >&2", "exit 7"], &last_words);
     for (signal, name) in [("KILL", "SIGKILL"), ("ABRT", "SIGABRT"), ("FPE", "SIGFPE")] {
         crashes(&[&format!("kill -{signal} $$")], &[name]);

@@ -496,7 +496,7 @@ mod tests {
             let shown = match kind {
                 "migrations" => "moved to another CPU 3 times",
                 "sniffers" => "on a device of the link: 2",
-                "traced" => "another process traced the worker",
+                "traced" => "traced",
                 _ => " %",
             };
             assert!(warnings[0].what.contains(shown), "{}", warnings[0].what);

@@ -301,7 +301,7 @@ fn the_limit_of_a_control_group_is_found() {
     // On a busy machine nothing is concluded.
     if run.points.iter().all(PointRow::is_sound) {
         let (_, found) = out
-            .split_once("comes from memory up to about ")
+            .split_once("from memory up to about ")
             .unwrap_or_else(|| panic!("there is no such finding in: {out}"));
         let found: f64 = found.split(' ').next().unwrap().parse().unwrap();
         let share = found / LIMIT_MIB as f64;

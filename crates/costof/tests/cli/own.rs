@@ -289,7 +289,7 @@ fn what_a_function_does_wrong_is_said() {
     // A launch in which the kernel never ran the other thread is as good as any.
     let of_threads = run.failures.iter().filter(|row| row.point.probe == "bad.threads");
     for lost in of_threads {
-        assert_contains_all(&lost.reason, &["threads that good or its setup", "`costof time`"]);
+        assert_contains_all(&lost.reason, &["threads", "`costof time`"]);
     }
     for probe in ["bad.good", "bad.child"] {
         let of = run.launches.iter().flat_map(|launch| &launch.points);
@@ -301,7 +301,7 @@ fn what_a_function_does_wrong_is_said() {
         let lost = run.failures.iter().filter(|row| row.point.probe == probe);
         // A busy machine may make some launch take longer for more.
         let is_refuted = |reason: &str| {
-            reason.contains("it must do the operation n times") || reason.contains("twice the work")
+            reason.contains("n times") || reason.contains("twice the work")
         };
         assert!(lost.clone().count() > 0 && lost.clone().all(|row| is_refuted(&row.reason)));
     }

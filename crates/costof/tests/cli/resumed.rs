@@ -245,7 +245,7 @@ fn what_is_no_run_file_is_refused_with_the_reason() {
     let place = Place::new();
     let newer = r#"{"type":"run","schema":2,"id":7}"#;
     for (text, named) in [
-        ("", "no run was recorded in it"),
+        ("", "no run was recorded"),
         (r#"{"type":"run","sch"#, "it holds no run"),
         ("Dear diary,\n", "not a costof run"),
         (&format!("{newer}\n"), "newer costof"),
