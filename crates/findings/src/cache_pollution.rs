@@ -228,10 +228,7 @@ mod tests {
         ];
         let findings = cache_pollution(&run);
         assert_eq!(findings.len(), 1);
-        reads(
-            "cache_pollution: the level that surely suffers less is named and others are not",
-            [&findings[0].sentence],
-        );
+        reads!([&findings[0].sentence]);
         assert_eq!(findings[0].evidence.len(), 3);
     }
 
@@ -252,9 +249,7 @@ mod tests {
             of("one_copy", 90.0, 25.0),
             of("zero_copy", 110.0, 34.0),
         ];
-        let sentence = cache_pollution(&run)[0].sentence.clone();
-        let counted = "cache_pollution: counted misses come before what stands for them";
-        reads(counted, [sentence]);
+        reads!([&cache_pollution(&run)[0].sentence]);
         let cache = |level, size_bytes| costof_model::facts::Cache {
             level,
             kind: CacheKind::Unified,
@@ -274,10 +269,7 @@ mod tests {
         for primitive in ["two_copy", "one_copy", "zero_copy"] {
             run.points.push(measured(primitive, 10.0, (-5.0, 25.0)));
         }
-        reads(
-            "cache_pollution: what cannot be reported of any level is said shortly",
-            [&cache_pollution(&run)[0].sentence],
-        );
+        reads!([&cache_pollution(&run)[0].sentence]);
         for row in &mut run.points {
             row.point.axes = row.point.axes.clone().with("threads", 4);
         }
@@ -295,10 +287,7 @@ mod tests {
         };
         let mut run = run(&[]);
         run.points = vec![of("two_copy", 100.0, 1000.0), of("one_copy", 90.0, 100.0)];
-        reads(
-            "cache_pollution: a level without a counter is timed beside those that have one",
-            [&cache_pollution(&run)[0].sentence],
-        );
+        reads!([&cache_pollution(&run)[0].sentence]);
         for row in &mut run.points {
             warn(row, "others", Grade::D);
         }
@@ -313,10 +302,7 @@ mod tests {
             measured("one_copy", -20_000.0, (-21_000.0, -19_000.0)),
             measured("zero_copy", 9000.0, (8000.0, 10_000.0)),
         ];
-        reads(
-            "cache_pollution: of a level that took nothing there is no share",
-            [&cache_pollution(&run)[0].sentence],
-        );
+        reads!([&cache_pollution(&run)[0].sentence]);
     }
 
     #[test]

@@ -159,10 +159,7 @@ mod tests {
         let [finding] = &findings[..] else {
             panic!("{findings:#?}");
         };
-        reads(
-            "cache_references: a third cache as dear as main memory is found",
-            [&finding.sentence],
-        );
+        reads!([&finding.sentence]);
         let advice = finding.advice.clone().unwrap();
         contains(&advice, "costof run memory.latency");
         contains(&advice, "TLB");
@@ -181,10 +178,7 @@ mod tests {
         let [finding] = &findings[..] else {
             panic!("{findings:#?}");
         };
-        reads(
-            "cache_references: a second cache that costs what a third should is found",
-            [&finding.sentence],
-        );
+        reads!([&finding.sentence]);
         assert!(finding.advice.as_ref().unwrap().contains("hardware thread"));
     }
 

@@ -187,7 +187,7 @@ mod tests {
     #[test]
     fn the_share_is_reported_with_what_takes_longer() {
         let mut run = run(0.62);
-        reads("core_shared: a guest", sentence(&run));
+        let of_a_guest = sentence(&run);
         run.points.push(cost("harness.null", &[], 200.0));
         for (cpus, ns) in [("cross", 190.0), ("same", 157.0)] {
             let axes = [("over", "pipe"), ("cpus", cpus)];
@@ -195,7 +195,7 @@ mod tests {
         }
         run.points.push(cost("os.syscall", &[("call", "getppid")], 124.0));
         run.points.push(cost("os.page_fault", &[("kind", "minor_anonymous")], 100.4));
-        reads("core_shared: what takes longer", sentence(&run));
+        reads!(of_a_guest.into_iter().chain(sentence(&run)));
     }
 
     #[test]
@@ -207,7 +207,7 @@ mod tests {
         // A point that was never measured alone says nothing.
         run.points.push(cost("harness.null", &[], 300.0));
         run.points[5].metrics[0].core.as_mut().unwrap().selection = Selection::Shared;
-        reads("core_shared: the most slowed", sentence(&run));
+        reads!(sentence(&run));
     }
 
     #[test]

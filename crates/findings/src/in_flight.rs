@@ -234,7 +234,7 @@ mod tests {
     fn stop_and_wait_is_limited_by_the_round_trip() {
         // 20,000 B in 191.6 ms of the link's 190.
         let found = sentences(&[row("wan", "study", 0, 104_384.0)]);
-        reads("in_flight: stop and wait is limited by the round trip", &found);
+        reads!(&found);
     }
 
     #[test]
@@ -244,7 +244,7 @@ mod tests {
             row("loopback", "rudp", 8, 900e6),
             row("loopback", "rudp", 0, 2e9),
         ];
-        reads("in_flight: a window is what limits where a larger one does better", sentences(&rows));
+        reads!(sentences(&rows));
     }
 
     #[test]
@@ -265,7 +265,7 @@ mod tests {
         let link = "delay=95ms,rate=100Mbit,up.loss=10%";
         let of = |stack, share| with(row(link, stack, 0, 1e6), "goodput_share", share);
         let found = sentences(&[of("rudp", 0.93), of("tcp", 0.004), of("quic", 0.6)]);
-        reads("in_flight: who starves is reported beside who does not", &found);
+        reads!(&found);
         assert_eq!(sentences(&[of("rudp", 0.93), of("quic", 0.6)]), [""; 0]);
     }
 
@@ -276,7 +276,7 @@ mod tests {
         let study = with(of("study", 0.11), "starved_count", 11.0);
         let study = with(study, "asked", 100.0);
         let found = sentences(&[of("rudp", 0.0), study]);
-        reads("in_flight: messages that wait for a second are reported by stack", &found);
+        reads!(&found);
         assert_eq!(sentences(&[of("rudp", 0.0)]), [""; 0]);
     }
 

@@ -202,7 +202,7 @@ mod tests {
         ];
         let found = found(&rows);
         assert_eq!(found.len(), 1);
-        reads("ladder: everything for one payload is on one scale", [&found[0].sentence]);
+        reads!([&found[0].sentence]);
         assert_eq!(found[0].evidence.len(), 9);
     }
 

@@ -85,10 +85,7 @@ mod tests {
             row("os.process", 2, 400.0, (30.0, 100.0)),
             row("os.thread", 1, 10.0, (30.0, 100.0)),
         ];
-        reads(
-            "missing_term: what no prediction counted is reported of the furthest point of a probe",
-            sentences(missing_term, &rows),
-        );
+        reads!(sentences(missing_term, &rows));
     }
 
     #[test]

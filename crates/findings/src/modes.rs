@@ -297,7 +297,7 @@ mod tests {
     fn what_separates_all_launches_is_what_goes_with_the_modes() {
         let clock = sentence(&MANY, |cost| noise(if cost > 150.0 { 2e9 } else { 4e9 }, 1));
         let nothing = sentence(&MANY, |_| noise(4e9, 1));
-        reads("modes: what separates all launches is what goes with the modes", [clock, nothing]);
+        reads!([clock, nothing]);
     }
 
     #[test]
@@ -321,7 +321,7 @@ mod tests {
         }
         let found = modes(&run);
         assert_eq!((found.len(), found[0].evidence.len()), (1, 2));
-        reads("modes: modes that nothing goes with are reported together", [&found[0].sentence]);
+        reads!([&found[0].sentence]);
     }
 
     #[test]
@@ -370,7 +370,7 @@ mod tests {
         let (both, one, other) = (of(5, 5), of(10, 0), of(0, 10));
         let three = [both.clone(), both.clone(), both.clone()];
         let two = [both.clone(), both.clone(), other];
-        reads("modes: launches that have both", [&three, &two].map(|launches| of_launches(launches, &[])));
+        reads!([&three, &two].map(|launches| of_launches(launches, &[])));
         for launches in [&three[..2], &[one.clone(), one.clone(), one]] {
             let shown = of_launches(launches, &[]);
             assert!(!shown.contains("so the cause"), "{shown}");

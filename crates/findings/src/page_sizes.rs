@@ -99,10 +99,7 @@ mod tests {
         let [finding] = &findings[..] else {
             panic!("{findings:#?}");
         };
-        reads(
-            "page_sizes: the largest size on both pages tells what small ones cost",
-            [&finding.sentence],
-        );
+        reads!([&finding.sentence]);
         assert_eq!(sizes_kib(&finding.evidence), [524_288, 524_288]);
     }
 

@@ -76,10 +76,7 @@ mod tests {
         predictions.push((50.0, 60.0));
         predictions.extend([(50.0, 200.0); 5]);
         let found = with(&predictions);
-        reads(
-            "prediction_score: hits are reported with how wide their ranges are",
-            [&found[0].sentence],
-        );
+        reads!([&found[0].sentence]);
         assert_eq!(found[0].evidence.len(), 10);
     }
 

@@ -165,7 +165,7 @@ mod tests {
             row("loopback", 128 << 10, 5000.0, (0.71, 1.0)),
             row("loopback", 1 << 20, 5000.0, (0.98, 0.97)),
         ];
-        reads("saturated: the end that always runs is what limits", sentences(&rows));
+        reads!(sentences(&rows));
     }
 
     #[test]
@@ -176,7 +176,7 @@ mod tests {
         calls.metrics.pop();
         // 5 ns of CPU time per byte: half a second for 100 MB.
         add_metric(&mut calls, "cpu_receiver", 5.0 * 1024.0);
-        reads("saturated: a stream of calls has limits too", sentences(&[calls]));
+        reads!(sentences(&[calls]));
     }
 
     #[test]

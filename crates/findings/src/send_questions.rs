@@ -122,10 +122,7 @@ mod tests {
         }
         let questions = questions(&run);
         let lacks = |number: usize| questions[number - 1].lacks.clone().unwrap_or_default();
-        reads(
-            "send_questions: what noise withholds says so with its cause",
-            [lacks(1), lacks(3), questions[3].answers[0].sentence.clone()],
-        );
+        reads!([lacks(1), lacks(3), questions[3].answers[0].sentence.clone()]);
         assert_eq!(lacks(4), "");
         assert_eq!(findings(&run), []);
     }

@@ -71,11 +71,21 @@ pub(crate) fn sentences(finds: fn(&Run) -> Vec<Finding>, rows: &[PointRow]) -> V
     found(finds, rows).into_iter().map(|found| found.sentence).collect()
 }
 
-/// Compares sentences with those of this name in `tests/golden/sentences.txt`.
+/// Compares sentences with the section of `tests/golden/sentences.txt` that has the name of the test.
+macro_rules! reads {
+    ($sentences:expr $(,)?) => {{
+        fn here() {}
+        crate::tests::compare(std::any::type_name_of_val(&here), $sentences)
+    }};
+}
+pub(crate) use reads;
+
 #[track_caller]
-pub(crate) fn reads(name: &str, sentences: impl IntoIterator<Item = impl AsRef<str>>) {
+pub(crate) fn compare(place: &str, sentences: impl IntoIterator<Item = impl AsRef<str>>) {
+    let test = place.trim_start_matches("costof_findings::").trim_end_matches("::here");
+    let section = test.replace("::tests::", ": ").replace('_', " ");
     let lines = sentences.into_iter().map(|sentence| format!("{}\n", sentence.as_ref()));
-    golden("findings/sentences", name, &lines.collect::<String>());
+    golden("findings/sentences", &section, &lines.collect::<String>());
 }
 
 /// What the tests' machines claim: 48 KiB, 1 MiB and 32 MiB.

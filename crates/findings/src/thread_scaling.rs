@@ -228,10 +228,7 @@ mod tests {
         }
         let findings = thread_scaling(&run);
         assert_eq!(findings.len(), 1);
-        reads(
-            "thread_scaling: scaling is reported over all sizes with its efficiency",
-            [&findings[0].sentence],
-        );
+        reads!([&findings[0].sentence]);
         assert_eq!(findings[0].evidence.len(), 4);
     }
 
@@ -274,10 +271,7 @@ mod tests {
         apart[1].placement.0 = [("sender".into(), (0..8).collect())].into_iter().collect();
         let busy = [(0.25, 0.1), (0.1, 0.25), (0.25, 0.25), (0.2, 0.2)];
         let busy = busy.map(|(sender, receiver)| rows(sender, receiver));
-        reads(
-            "thread_scaling: an end whose processors are always busy is what limits",
-            busy.into_iter().chain([apart]).map(sentence),
-        );
+        reads!(busy.into_iter().chain([apart]).map(sentence));
     }
 
     /// On a busy machine this was once reported as "7.62 to 485 times".

@@ -127,10 +127,7 @@ mod tests {
         let rows =
             vec![row(64, 5.0, [1.0, 0.5]), row(128, 10.0, [1.0, 0.5]), row(256, 1.0, [1.0, 0.5])];
         let runs = [rows.clone(), rows[..2].to_vec(), vec![row(64, 1.0, [0.5, 0.6])]];
-        reads(
-            "unexpected: what is furthest is reported with what it points to",
-            runs.into_iter().flat_map(sentences),
-        );
+        reads!(runs.into_iter().flat_map(sentences));
     }
 
     #[test]
@@ -141,19 +138,13 @@ mod tests {
             row.prediction.as_mut().unwrap().metric = "latency".into();
             sentences(vec![row]).remove(0)
         };
-        reads(
-            "unexpected: what takes less time than predicted costs less",
-            [1e9, 20e9].map(latency),
-        );
+        reads!([1e9, 20e9].map(latency));
     }
 
     #[test]
     fn where_all_was_as_expected_that_is_reported_of_some_points() {
         let rows = vec![row(64, 5.0, [1.0, 0.5]); SOME];
-        reads(
-            "unexpected: where all was as expected that is reported of some points",
-            sentences(rows.clone()),
-        );
+        reads!(sentences(rows.clone()));
         assert!(sentences(rows[1..].to_vec()).is_empty());
     }
 

@@ -91,7 +91,7 @@ mod tests {
     #[test]
     fn ways_that_change_places_are_reported_with_where() {
         let shown = shown([50.0, 80.0, 120.0, 200.0]);
-        reads("ways_cross: ways that change places are reported with where", shown);
+        reads!(shown);
     }
 
     #[test]

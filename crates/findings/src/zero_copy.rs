@@ -350,7 +350,7 @@ mod tests {
             send("sink", "two_copy", 65_536, 120.0),
             send("sink", "two_copy", 1 << 20, 200.0),
         ]);
-        reads("zero_copy: what is copied says why and what is not says how many", &sentences);
+        reads!(&sentences);
     }
 
     #[test]
@@ -361,7 +361,7 @@ mod tests {
             launch(&mut run, &[(&row, &[("asked", asked), ("copied", copied)])]);
         }
         run.points.push(row);
-        reads("zero_copy: sends are counted in all launches", [&zero_copy(&run)[0].sentence]);
+        reads!([&zero_copy(&run)[0].sentence]);
     }
 
     #[test]
@@ -416,7 +416,7 @@ mod tests {
             with_end(&mut run, &row, end);
             zero_copy(&run).remove(0).with_advice()
         });
-        reads("zero_copy: causes are those that are seen", &found);
+        reads!(&found);
     }
 
     #[test]
@@ -459,10 +459,7 @@ mod tests {
         let mut run = run(&CLAIMED);
         run.points.push(row);
         let found = zero_copy(&run).remove(0);
-        reads(
-            "zero_copy: where there is room for none that is said though nothing was completed",
-            [&found.sentence],
-        );
+        reads!([&found.sentence]);
         assert!(found.advice.unwrap().starts_with("raise net.core.optmem_max"));
         run.points[0].metrics[1].median = 0.0;
         assert_eq!(zero_copy(&run), []);

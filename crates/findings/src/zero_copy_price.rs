@@ -158,10 +158,7 @@ mod tests {
         ];
         let found = zero_copy_price(&run);
         let sentences: Vec<String> = found.iter().map(|found| found.sentence.clone()).collect();
-        reads(
-            "zero_copy_price: what it takes and saves is reported at the smallest and the largest",
-            &sentences,
-        );
+        reads!(&sentences);
     }
 
     /// As on a machine that is slower in some launches.

@@ -147,7 +147,7 @@ fn a_refused_file_is_the_reason() {
 fn what_uses_the_core_is_as_likely_as_the_machine_says() {
     const SHARED: &str = "probed.core.shared = 0.62\nprobed.core.taken = 0.345\n";
     let guest = format!("{SHARED}facts.virtualization.virtual_machine = true");
-    reads("doctor: core", [after_text("core", &guest).what]);
+    reads!([after_text("core", &guest).what]);
     let alone = "probed.alone = [{ cpu = 0, alone = 0.012 }, { cpu = 3, alone = 0.58 }]\n";
     let named = after_text("core", &format!("{alone}{guest}"));
     let shares = "; CPU 3 was alone 58 % of the last second, CPU 0 1 %";
