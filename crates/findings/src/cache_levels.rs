@@ -230,7 +230,7 @@ mod tests {
         add(&mut run, "4KiB", &REAL_SMALL_PAGES, 0.02);
         let findings = cache_levels(&run);
         assert_eq!(findings.len(), 1, "{findings:#?}");
-        reads!([&findings[0].sentence]);
+        reads!(&findings);
         assert_eq!(
             sizes_kib(&findings[0].evidence),
             [16, 40, 64, 384, 2048, 12288, 65536, 524_288]

@@ -227,8 +227,7 @@ mod tests {
             measured("zero_copy", -476.0, (-4644.0, 3065.0)),
         ];
         let findings = cache_pollution(&run);
-        assert_eq!(findings.len(), 1);
-        reads!([&findings[0].sentence]);
+        reads!(&findings);
         assert_eq!(findings[0].evidence.len(), 3);
     }
 
@@ -249,7 +248,7 @@ mod tests {
             of("one_copy", 90.0, 25.0),
             of("zero_copy", 110.0, 34.0),
         ];
-        reads!([&cache_pollution(&run)[0].sentence]);
+        reads!(cache_pollution(&run));
         let cache = |level, size_bytes| costof_model::facts::Cache {
             level,
             kind: CacheKind::Unified,
@@ -269,7 +268,7 @@ mod tests {
         for primitive in ["two_copy", "one_copy", "zero_copy"] {
             run.points.push(measured(primitive, 10.0, (-5.0, 25.0)));
         }
-        reads!([&cache_pollution(&run)[0].sentence]);
+        reads!(cache_pollution(&run));
         for row in &mut run.points {
             row.point.axes = row.point.axes.clone().with("threads", 4);
         }
@@ -287,7 +286,7 @@ mod tests {
         };
         let mut run = run(&[]);
         run.points = vec![of("two_copy", 100.0, 1000.0), of("one_copy", 90.0, 100.0)];
-        reads!([&cache_pollution(&run)[0].sentence]);
+        reads!(cache_pollution(&run));
         for row in &mut run.points {
             warn(row, "others", Grade::D);
         }
@@ -302,7 +301,7 @@ mod tests {
             measured("one_copy", -20_000.0, (-21_000.0, -19_000.0)),
             measured("zero_copy", 9000.0, (8000.0, 10_000.0)),
         ];
-        reads!([&cache_pollution(&run)[0].sentence]);
+        reads!(cache_pollution(&run));
     }
 
     #[test]

@@ -351,7 +351,7 @@ mod tests {
         assert_eq!(fork_growth(&run), []);
         run.points.push(fork("fork", 64 << 20, 2000.0));
         let findings = fork_growth(&run);
-        reads!([&findings[0].sentence]);
+        reads!(&findings);
         assert_eq!(findings[0].evidence.len(), 2);
     }
 

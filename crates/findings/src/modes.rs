@@ -321,7 +321,7 @@ mod tests {
         }
         let found = modes(&run);
         assert_eq!((found.len(), found[0].evidence.len()), (1, 2));
-        reads!([&found[0].sentence]);
+        reads!(&found);
     }
 
     #[test]

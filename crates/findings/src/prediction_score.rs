@@ -76,7 +76,7 @@ mod tests {
         predictions.push((50.0, 60.0));
         predictions.extend([(50.0, 200.0); 5]);
         let found = with(&predictions);
-        reads!([&found[0].sentence]);
+        reads!(&found);
         assert_eq!(found[0].evidence.len(), 10);
     }
 

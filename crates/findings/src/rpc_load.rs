@@ -108,7 +108,7 @@ mod tests {
             row(60_000, 45_000.0, 90_000.0),
             row(50_000, 49_000.0, 2_000.0),
         ]);
-        reads!([&found[0].sentence]);
+        reads!(&found);
         assert_eq!(found[0].evidence.len(), 4);
         assert!(found[0].advice.as_ref().unwrap().contains("40000/s"));
     }

@@ -71,6 +71,12 @@ pub(crate) fn sentences(finds: fn(&Run) -> Vec<Finding>, rows: &[PointRow]) -> V
     found(finds, rows).into_iter().map(|found| found.sentence).collect()
 }
 
+impl AsRef<str> for Finding {
+    fn as_ref(&self) -> &str {
+        &self.sentence
+    }
+}
+
 /// Compares sentences with the section of `tests/golden/sentences.txt` that has the name of the test.
 macro_rules! reads {
     ($sentences:expr $(,)?) => {{

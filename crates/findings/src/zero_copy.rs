@@ -361,7 +361,7 @@ mod tests {
             launch(&mut run, &[(&row, &[("asked", asked), ("copied", copied)])]);
         }
         run.points.push(row);
-        reads!([&zero_copy(&run)[0].sentence]);
+        reads!(zero_copy(&run));
     }
 
     #[test]
