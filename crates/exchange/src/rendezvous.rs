@@ -746,9 +746,8 @@ mod tests {
     #[test]
     fn a_congestion_control_is_there_before_the_connection() {
         // A socket that has the port, and does not listen.
-        let (family, kind) = (rustix::net::AddressFamily::INET, rustix::net::SocketType::STREAM);
-        let silent = rustix::net::socket(family, kind, None).unwrap();
-        rustix::net::bind(&silent, &SocketAddr::from(([127, 0, 0, 1], 0))).unwrap();
+        let silent = rustix::net::socket(AddressFamily::INET, SocketType::STREAM, None).unwrap();
+        bind(&silent, &SocketAddr::from(([127, 0, 0, 1], 0))).unwrap();
         let address = SocketAddr::try_from(getsockname(&silent).unwrap()).unwrap();
         let address = Address::Ip(vec![address]);
         let to = |control| connect_by(Over::Tcp, &address, 1, control, TOKEN);

@@ -403,7 +403,7 @@ pub(crate) mod tests {
     #[test]
     fn the_table_fits_the_terminal_and_a_wider_one_shows_more() {
         const LONG: &str =
-            "a-probe with-a-name of-many-words, for-which a-terminal of-eighty-columns has-no-room";
+            "a probe with a name of many words, for which a terminal of eighty columns has no room";
         let comparison =
             Comparison { rows: vec![row(LONG, 1.1, 0.0, Verdict::Worse)], ..Comparison::default() };
         let cases: [(usize, &[&str]); 5] = [
