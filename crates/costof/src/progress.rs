@@ -370,7 +370,7 @@ mod tests {
         assert!(pace.is_due(seconds(75)) && !pace.is_due(seconds(84)));
         assert_eq!(pace.correction(seconds(50)), None, "a quarter over is kept");
         let said = pace.correction(seconds(51)).unwrap();
-        assert!(said.contains("51 s in all, not 40 s"), "{said}");
+        assert!(said.contains("51 s") && said.contains("40 s"), "{said}");
         assert_eq!(pace.correction(seconds(90)), None);
         assert_eq!(Pace::new(seconds(1)).correction(seconds(3)), None);
     }

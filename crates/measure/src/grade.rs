@@ -494,8 +494,8 @@ mod tests {
             assert_eq!(warnings[0].grade, expected, "{kind}");
             assert!(!warnings[0].advice.is_empty());
             let shown = match kind {
-                "migrations" => "moved to another CPU 3 times",
-                "sniffers" => "on a device of the link: 2",
+                "migrations" => "3 times",
+                "sniffers" => "of the link: 2",
                 "traced" => "traced",
                 _ => " %",
             };

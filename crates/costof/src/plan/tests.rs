@@ -424,7 +424,7 @@ fn what_is_written_to_a_disk_is_in_the_sentence() {
     };
     let plan = planned(large, &Facts::default(), None);
     let cost = Cost::new(costof_probes::TABLE, &plan, Precision::Quick);
-    assert!(cost.sentence().contains("up to 4GiB of disk while"), "{}", cost.sentence());
+    assert!(cost.sentence().contains("up to 4GiB of disk"), "{}", cost.sentence());
 }
 
 #[test]

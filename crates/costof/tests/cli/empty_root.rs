@@ -41,5 +41,5 @@ fn in_a_root_of_nothing_but_costof_it_measures_and_says_what_is_missing() {
     assert_contains(&within("doctor").out, "CPUs share a core");
     within("list").expect_code(0);
     let no_ssh = within("run --on ssh:nobody --out /out/ssh.jsonl").expect_code(3);
-    assert_contains(&no_ssh.err, "there is no ssh here");
+    assert_contains(&no_ssh.err, "no ssh here");
 }

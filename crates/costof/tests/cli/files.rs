@@ -306,7 +306,7 @@ fn the_limit_of_a_control_group_is_found() {
         let found: f64 = found.split(' ').next().unwrap().parse().unwrap();
         let share = found / LIMIT_MIB as f64;
         assert!((0.9..=1.1).contains(&share), "{found} MiB: {out}");
-        assert_contains(&out, "the control group's memory limit");
+        assert_contains(&out, "control group's memory");
     }
     let share = |mib: u64| {
         let mut rows = run.points.iter();

@@ -63,8 +63,8 @@ fn what_crashes_or_hangs_twice_is_told_by_its_cause_and_left_out_of_later_launch
             Crashed,
             &["exit code 101", "misbehaving.rs", "invariant"],
         ),
-        ("test.hang how=sleep", HANGS, TimedOut, &["did not answer within 30 s", "--timeout"]),
-        ("test.memory", "", Crashed, &["SIGABRT", "memory allocation of 16777216 bytes failed"]),
+        ("test.hang how=sleep", HANGS, TimedOut, &["within 30 s", "--timeout"]),
+        ("test.memory", "", Crashed, &["SIGABRT", "16777216 bytes"]),
         // A child that would outlive its worker does not.
         ("test.leaves_child end=crash", "", Crashed, &["SIGABRT"]),
     ] {
@@ -126,7 +126,7 @@ fn a_wrong_answer_is_told_in_the_probes_own_words() {
     let lost = lost(&run, &ended, "test.error");
     assert_eq!(lost.len(), planned_launches(&run, "test.error"));
     let mut reasons = lost.iter().map(|row| &row.reason);
-    assert!(reasons.all(|reason| reason == "the answer was 41 and not 42"));
+    assert!(reasons.all(|reason| reason.ends_with("41 and not 42")));
 }
 
 #[test]

@@ -234,7 +234,7 @@ fn a_file_that_is_being_written_is_refused() {
     let line = "run test.hang --set how=sleep --out run.jsonl";
     let writer = place.hanging(&mut place.misbehaving(line));
     let before = fs::read(place.path("run.jsonl")).unwrap();
-    let named = ["run.jsonl", "being written by another costof", "wait"];
+    let named = ["run.jsonl", "another costof", "wait"];
     resume(&place, "").expect_wrong(&named);
     assert_eq!(fs::read(place.path("run.jsonl")).unwrap(), before);
     interrupt(writer);

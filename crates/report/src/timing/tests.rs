@@ -152,7 +152,7 @@ fn too_few_runs_for_an_interval_have_their_median() {
         run.own.insert("rate".to_owned(), own);
     }
     let line = first_line(&timing);
-    assert!(line.contains("100 ms") && line.contains("110 ms of wall time (3 runs"), "{line}");
+    assert!(line.contains("100 ms") && line.contains("110 ms of wall time"), "{line}");
     let markdown = markdown(&timing);
     assert!(markdown.contains("| unknown | 100 ms | 110 ms | 8.000 |"), "{markdown}");
 }
