@@ -213,6 +213,7 @@ fn expected(contention: Contention, is_alone: bool) -> Grade {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use costof_model::testing::golden;
     use std::cell::RefCell;
 
     fn contention(cpus: u32, others: f64, steal: f64) -> Contention {

@@ -209,7 +209,7 @@ fn waits(link: &str, rows: &Select<'_>) -> Option<Finding> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tests::{self, RowExt, axes, contains, point_row, reads};
+    use crate::tests::{self, RowExt, axes, point_row, reads};
     use costof_model::noise::Grade;
 
     fn row(link: &'static str, stack: &'static str, window: u64, rate: f64) -> PointRow {

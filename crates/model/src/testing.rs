@@ -31,7 +31,7 @@ pub fn golden(file: &str, section: &str, text: &str) {
     let path = format!(concat!(env!("CARGO_MANIFEST_DIR"), "/../{}"), file);
     let _turn = WRITING.lock().unwrap_or_else(PoisonError::into_inner);
     let all = format!("\n{}", std::fs::read_to_string(&path).unwrap_or_default());
-    let known = all.split("\n=== ").filter_map(|part| part.split_once('\n'));
+    let known = all.split("\n=== ").skip(1).filter_map(|part| part.split_once('\n'));
     let mut sections: BTreeMap<&str, &str> =
         known.map(|(name, text)| (name, text.trim_end())).collect();
     let is_known = sections.insert(section, text.trim_end()) == Some(text.trim_end());
