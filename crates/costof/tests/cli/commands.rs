@@ -148,7 +148,7 @@ fn explaining_a_probe_shows_the_sum_behind_its_prediction_where_there_is_a_run()
 fn copies_are_drawn_line_by_line() {
     let text = costof("explain copy.send").out;
     for line in [
-        "Where bytes are copied",
+        "Where bytes are copied, and who pays",
         "  one_copy        fields ══════════╪═1═▶ socket ──┼───────────▶ queue ╪═2═▶ buf",
         "The two copies",
     ] {
