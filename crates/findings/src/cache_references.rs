@@ -156,17 +156,11 @@ mod tests {
     #[test]
     fn a_third_cache_as_dear_as_main_memory_is_found() {
         let findings = cache_references(&table(0.9, 3.5, 115.0, 141.0, 0.02));
-        let [finding] = &findings[..] else {
-            panic!("{findings:#?}");
-        };
-        reads(
-            "cache_references: a third cache as dear as main memory is found",
-            [&finding.sentence],
-        );
-        let advice = finding.advice.clone().unwrap();
-        contains(&advice, "`costof run memory.latency` shows how much is left");
+        reads!(&findings);
+        let advice = findings[0].advice.clone().unwrap();
+        contains(&advice, "costof run memory.latency");
         contains(&advice, "TLB");
-        assert_eq!(sizes_kib(&finding.evidence), [16384, 131_072]);
+        assert_eq!(sizes_kib(&findings[0].evidence), [16384, 131_072]);
     }
 
     #[test]
@@ -178,14 +172,8 @@ mod tests {
     #[test]
     fn a_second_cache_that_costs_what_a_third_should_is_found() {
         let findings = cache_references(&table(0.9, 8.0, 13.0, 141.0, 0.02));
-        let [finding] = &findings[..] else {
-            panic!("{findings:#?}");
-        };
-        reads(
-            "cache_references: a second cache that costs what a third should is found",
-            [&finding.sentence],
-        );
-        assert!(finding.advice.as_ref().unwrap().contains("hardware thread"));
+        reads!(&findings);
+        assert!(findings[0].advice.as_ref().unwrap().contains("hardware thread"));
     }
 
     #[test]

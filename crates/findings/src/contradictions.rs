@@ -160,10 +160,7 @@ mod tests {
             || Relation::because("a copy writes").these("how", "copy").those("how", "write");
         let dear = row("write", 64, 20.0, 22.0);
         let cheap = row("copy", 64, 10.0, 12.0);
-        reads(
-            "contradictions: a copy is cheaper than a write",
-            sentences(copies(), &[dear.clone(), cheap.clone()]),
-        );
+        reads!(sentences(copies(), &[dear.clone(), cheap.clone()]));
         for cheap in [
             row("copy", 64, 10.0, 19.9),
             row("copy", 4096, 10.0, 12.0),

@@ -149,10 +149,7 @@ mod tests {
     #[test]
     fn a_part_that_is_surely_most_of_it_is_reported() {
         let rows = [pipe(10_000.0), switch("pipe", 4000.0)];
-        reads(
-            "dominant_part: a part that is surely most of it is reported",
-            sentences(dominant_part, &rows),
-        );
+        reads!(sentences(dominant_part, &rows));
         for part in [switch("pipe", 2500.0), switch("futex", 4000.0)] {
             assert!(sentences(dominant_part, &[pipe(10_000.0), part]).is_empty());
         }
@@ -174,10 +171,7 @@ mod tests {
     #[test]
     fn a_part_that_may_be_all_of_it_is_reported_by_its_least() {
         let rows = [pipe(10_000.0), switch("pipe", 4950.0)];
-        reads(
-            "dominant_part: a part that may be all of it is reported by its least",
-            sentences(dominant_part, &rows),
-        );
+        reads!(sentences(dominant_part, &rows));
     }
 
     #[test]

@@ -109,10 +109,7 @@ mod tests {
             row("warm", Some(0.0)),
         ];
         let findings = file_device(&run);
-        reads(
-            "file_device: a folder is reported with its disk and where bytes came from",
-            [&findings[0].sentence],
-        );
+        reads!(&findings);
         assert_eq!((findings.len(), findings[0].evidence.len()), (1, 3));
     }
 

@@ -210,7 +210,7 @@ fn waits(link: &str, rows: &Select<'_>) -> Option<Finding> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tests::{self, RowExt, axes, contains, point_row, reads};
+    use crate::tests::{self, RowExt, axes, point_row, reads};
     use costof_model::noise::Grade;
 
     fn row(link: &'static str, stack: &'static str, window: u64, rate: f64) -> PointRow {
@@ -235,15 +235,7 @@ mod tests {
     fn stop_and_wait_is_limited_by_the_round_trip() {
         // 20,000 B in 191.6 ms of the link's 190.
         let found = sentences(&[row("wan", "study", 0, 104_384.0)]);
-        assert_eq!(found.len(), 1, "{found:?}");
-        for said in [
-            "study over wan [emulated]",
-            "1 × 20000B ÷ a round trip of 192 ms",
-            "190 ms of it the link's delays",
-            "to fill the link, 2375000B must be in flight",
-        ] {
-            assert!(found[0].contains(said), "`{said}` is missing in {found:?}");
-        }
+        reads!(&found);
     }
 
     #[test]
@@ -253,11 +245,7 @@ mod tests {
             row("loopback", "rudp", 8, 900e6),
             row("loopback", "rudp", 0, 2e9),
         ];
-        let found = sentences(&rows);
-        assert_eq!(found.len(), 1, "{found:?}");
-        contains(&found[0], "rudp by cubic over loopback");
-        contains(&found[0], "÷ a round trip of 100 µs");
-        contains(&found[0], "with a window of its own it reaches 2.00 GB/s");
+        reads!(sentences(&rows));
     }
 
     #[test]
@@ -278,7 +266,7 @@ mod tests {
         let link = "delay=95ms,rate=100Mbit,up.loss=10%";
         let of = |stack, share| with(row(link, stack, 0, 1e6), "goodput_share", share);
         let found = sentences(&[of("rudp", 0.93), of("tcp", 0.004), of("quic", 0.6)]);
-        reads("in_flight: who starves is reported beside who does not", &found);
+        reads!(&found);
         assert_eq!(sentences(&[of("rudp", 0.93), of("quic", 0.6)]), [""; 0]);
     }
 
@@ -289,7 +277,7 @@ mod tests {
         let study = with(of("study", 0.11), "starved_count", 11.0);
         let study = with(study, "asked", 100.0);
         let found = sentences(&[of("rudp", 0.0), study]);
-        reads("in_flight: messages that wait for a second are reported by stack", &found);
+        reads!(&found);
         assert_eq!(sentences(&[of("rudp", 0.0)]), [""; 0]);
     }
 

@@ -201,8 +201,7 @@ mod tests {
             read,
         ];
         let found = found(&rows);
-        assert_eq!(found.len(), 1);
-        reads("ladder: everything for one payload is on one scale", [&found[0].sentence]);
+        reads!(&found);
         assert_eq!(found[0].evidence.len(), 9);
     }
 

@@ -114,10 +114,7 @@ mod tests {
         }
         run.points = vec![row(1, 34e6, 0.0), row(34, 2e6, 0.25)];
         let found = queue_overflow(&run);
-        reads(
-            "queue_overflow: a queue that is too short is reported with its size and what it dropped",
-            found.iter().map(Finding::with_advice),
-        );
+        reads!(found.iter().map(Finding::with_advice));
     }
 
     #[test]

@@ -196,11 +196,7 @@ mod tests {
     #[test]
     fn the_crossover_of_real_sends_is_reported_with_its_interval() {
         let findings = send_crossover(&cold());
-        let sentences: Vec<String> = findings.iter().map(|found| found.sentence.clone()).collect();
-        reads(
-            "send_crossover: the crossover of real sends is reported with its interval",
-            &sentences,
-        );
+        reads!(&findings);
         assert_eq!(findings[1].evidence.len(), 8);
     }
 
@@ -237,7 +233,7 @@ mod tests {
         }
         let findings = send_crossover(&run);
         assert_eq!(findings.len(), 4);
-        reads("send_crossover: other links and metrics are distinguished", [&findings[3].sentence]);
+        reads!([&findings[3].sentence]);
     }
 
     #[test]
@@ -247,8 +243,7 @@ mod tests {
             warn(row, "steal", Grade::D);
         }
         let findings = send_crossover(&run);
-        assert_eq!(findings.len(), 1);
-        reads("send_crossover: sizes that noise decides do not count", [&findings[0].sentence]);
+        reads!(&findings);
     }
 
     #[test]
@@ -294,10 +289,7 @@ mod tests {
         let findings = send_crossover(&run);
         assert_eq!(findings.len(), 2);
         assert_eq!(findings[0], shown[0]);
-        reads(
-            "send_crossover: sends that had no room to go without a copy are none without",
-            [&findings[1].sentence],
-        );
+        reads!([&findings[1].sentence]);
     }
 
     #[test]

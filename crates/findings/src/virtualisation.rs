@@ -93,10 +93,7 @@ mod tests {
     #[test]
     fn an_exit_is_reported_in_system_calls() {
         let call = around("os.syscall", axes!(call = "getppid"), 100.0);
-        reads(
-            "virtualisation: an exit is reported in system calls",
-            sentences(virtualisation, &[exit(1.0), call.clone()]),
-        );
+        reads!(sentences(virtualisation, &[exit(1.0), call.clone()]));
         assert!(sentences(virtualisation, &[call]).is_empty());
     }
 
@@ -108,15 +105,14 @@ mod tests {
             exit.metrics.extend(estimate.metrics);
             sentences(virtualisation, &[exit])
         };
-        let shown = of(13_300.0);
-        assert!(shown[0].contains("probably runs in a virtual machine itself"), "{shown:?}");
+        assert!(of(13_300.0)[0].contains("probably"));
         assert!(of(3_500.0).is_empty());
     }
 
     #[test]
     fn only_a_fault_that_takes_less_is_without_an_exit() {
         let shown = sentences(virtualisation, &[exit(2.0), fault(0.5)]);
-        reads("virtualisation: only a fault that takes less is without an exit", &shown);
+        reads!(&shown);
         assert!(sentences(virtualisation, &[exit(2.0), fault(1.9)]).is_empty());
     }
 

@@ -411,7 +411,7 @@ mod tests {
         let long = format!("/{}", "x".repeat(PLACE_MAX_BYTES));
         for text in ["", "tmp", "./a", "nfs://h/e", "/a\nb", "/\u{202e}a", &long] {
             let error = dir.parse(text).unwrap_err();
-            assert!(error.contains("temporary or an absolute path"), "{error}");
+            assert!(error.contains("absolute path"), "{error}");
         }
         for text in ["nfs://", "http://h/e", "nfs:/a"] {
             assert!(remote.parse(text).unwrap_err().contains("nfs://…"));

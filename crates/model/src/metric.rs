@@ -607,10 +607,8 @@ mod tests {
         assert_eq!(read(&serde_json::to_string(&measured).unwrap()).unwrap(), measured);
         for clock in [r#"{"all_hz":0}"#, r#"{"all_hz":-3e9}"#, r#"{"all_hz":3e9,"alone_hz":1e300}"#]
         {
-            assert!(
-                read(&of(clock)).unwrap_err().to_string().contains("no core has such a clock"),
-                "{clock}"
-            );
+            let error = read(&of(clock)).unwrap_err().to_string();
+            assert!(error.contains("such a clock"), "{error}");
         }
     }
 

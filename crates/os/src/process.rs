@@ -390,11 +390,13 @@ pub(crate) mod tests {
     #[test]
     fn what_is_touched_is_resident() {
         const BYTES: usize = 64 << 20;
-        let before = resident_bytes().unwrap();
-        let mut arena = Arena::map(BYTES, PageSize::Base).unwrap();
-        arena.populate().unwrap();
-        let added = resident_bytes().unwrap().saturating_sub(before);
-        // Other tests allocate and free meanwhile.
-        assert!(added > BYTES as u64 / 2, "{added}");
+        let added = || {
+            let before = resident_bytes().unwrap();
+            let mut arena = Arena::map(BYTES, PageSize::Base).unwrap();
+            arena.populate().unwrap();
+            resident_bytes().unwrap().saturating_sub(before)
+        };
+        // Other tests free as much meanwhile, but not every time.
+        assert!((0..10).any(|_| added() > BYTES as u64 / 2));
     }
 }

@@ -340,7 +340,7 @@ pub(crate) fn verdict(run: &Run) -> String {
 mod tests {
     use super::*;
     use costof_model::axis::Axes;
-    use costof_model::testing::{RowExt, planned, row};
+    use costof_model::testing::{RowExt, golden, planned, row};
 
     #[test]
     fn a_shared_row_says_what_it_would_be_alone_and_by_what() {
@@ -358,10 +358,7 @@ mod tests {
         });
         let mut run = planned([vec![row.point.clone()]]);
         run.points.push(row);
-        assert_eq!(
-            distributions(&run),
-            "os.syscall: shared; about 164 ns alone (158–171 ns), by the ratio of 4 earlier runs\n"
-        );
+        golden("report/notes", "a shared row", &distributions(&run));
     }
 
     #[test]
@@ -374,11 +371,7 @@ mod tests {
             .collect();
         let mut run = planned([rows.iter().map(|row| row.point.clone()).collect()]);
         run.points = rows;
-        assert_eq!(
-            doubts(&run),
-            "grade D: load was seen (1 point; 1 of grade C; 2 of grade B): stop it\n\
-             grade B: steal was seen (1 point): stop it\n"
-        );
+        golden("report/notes", "doubts", &doubts(&run));
     }
 
     #[test]
@@ -392,10 +385,10 @@ mod tests {
                 .collect(),
             ..LinkEnd::default()
         };
-        assert_eq!(end(&cable), "eth0, MTU 1500, TCP default cubic, gro gso, no tso");
+        let described = end(&cable);
         (cable.device, cable.mtu_bytes) = (None, None);
         cable.offloads.clear();
         cable.absent.insert("device".into(), "translated".to_owned());
-        assert_eq!(end(&cable), "TCP default cubic, device unknown (translated)");
+        golden("report/notes", "ends of a link", &format!("{described}\n{}\n", end(&cable)));
     }
 }

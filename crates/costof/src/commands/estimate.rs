@@ -340,7 +340,7 @@ mod tests {
         assert_eq!(total(usable().warned("others", Grade::D)).unwrap().value, 20.0);
         let wide = usable().known_within(0.9).warned(DISAGREE, Grade::D);
         let why = total(wide).unwrap_err();
-        assert!(why.contains("no number for p: too noisy: 1.00–19.0 ns"), "{why}");
+        assert!(why.contains("p: too noisy: 1.00–19.0 ns"), "{why}");
         let few = usable().of_few_launches(2, (1.0, 780.0));
         let why = total(few).unwrap_err();
         assert!(why.contains("too few launches: 1.00–780 ns"), "{why}");

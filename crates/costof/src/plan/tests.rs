@@ -377,11 +377,7 @@ fn a_first_look_leaves_out_what_takes_longest_but_no_headline_and_nothing_needed
     assert_eq!((labels(&plan), needed(&plan)), (labels(&all), needed(&all)));
     let cost = Cost::new(table, &plan, Precision::Quick);
     assert!(cost.time <= budget(table, &plan, Precision::Quick));
-    assert!(
-        cost.announced().ends_with(": rudp.loss may take 60 s more than other probes"),
-        "{}",
-        cost.announced()
-    );
+    assert!(cost.announced().contains(": rudp.loss may take 60 s more"), "{}", cost.announced());
     assert_eq!(fit(table, &mut plan, Precision::Quick, Load::default()), 0);
 }
 
@@ -430,7 +426,7 @@ fn what_is_written_to_a_disk_is_in_the_sentence() {
     };
     let plan = planned(large, &Facts::default(), None);
     let cost = Cost::new(costof_probes::TABLE, &plan, Precision::Quick);
-    assert!(cost.sentence().contains("up to 4GiB of disk while"), "{}", cost.sentence());
+    assert!(cost.sentence().contains("up to 4GiB of disk"), "{}", cost.sentence());
 }
 
 #[test]

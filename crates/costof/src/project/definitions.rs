@@ -434,7 +434,7 @@ mod tests {
             (axis("name = 'a', values = [-1]"), ["line 7", "whole number"]),
             (axis("name = 'a', values = ['1KiB', 2]"), ["line 7", "whole number"]),
             (axis("name = 'a', values = [5], min = 6"), ["line 7", "below `min`"]),
-            (axis("name = 'a', values = ['x'], max = 6"), ["line 7", "for an axis of numbers"]),
+            (axis("name = 'a', values = ['x'], max = 6"), ["line 7", "axis of numbers"]),
             (axis("name = 'A', values = [1]"), ["line 7", "name of an axis"]),
             (axis("name = 'rest', values = [1]"), ["line 7", "name of an axis"]),
             (

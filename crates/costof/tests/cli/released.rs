@@ -249,7 +249,7 @@ fn the_worker_of_every_release_is_understood_or_refused_by_its_version() {
         let says = [
             &format!("(costof {version}) speaks protocol 9"),
             &format!("this controller (costof {own}) protocol 1"),
-            "use the same release at both ends",
+            "same release",
         ];
         assert_contains_all(&refused, &says.map(|part| part as &str));
     }

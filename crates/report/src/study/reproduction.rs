@@ -407,12 +407,12 @@ mod tests {
         for (line, says) in lines.iter().zip([
             "no such disk",
             "too large",
-            "left out of a quick run",
+            "quick run",
             "it is gone",
-            "has no row `a store`",
+            "`a store`",
             "no number",
             "too few samples",
-            "left out of a quick run",
+            "quick run",
         ]) {
             assert_eq!(line.here, "—");
             let [mark] = line.marks[..] else { panic!("{line:?}") };
