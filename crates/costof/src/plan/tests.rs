@@ -26,7 +26,7 @@ fn planned(request: Request<'_>, facts: &Facts, peer_link: Option<Link>) -> Plan
 
 fn quick() -> RunOptions {
     let measuring = Measuring { quick: true, ..Measuring::default() };
-    RunOptions::new(measuring, Quiet::default(), None)
+    RunOptions::new(measuring, None)
 }
 
 /// What is asked of a probe by its name alone, without what predictions build on.
