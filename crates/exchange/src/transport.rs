@@ -19,9 +19,9 @@ use std::net::{SocketAddr, UdpSocket};
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use crate::pattern::stream::{MessageReceiver, MessageSender};
 use crate::progress::STALLED;
 use crate::rendezvous::{Address, Listener, Over, datagrams};
+use crate::stream::{MessageReceiver, MessageSender};
 use costof_os::net::socket::{DATAGRAM_MAX_BYTES, mtu_bytes};
 
 /// How long an end waits before it checks whether it should stop, or whether the time is over.
@@ -207,18 +207,12 @@ pub fn message(size: usize) -> Vec<u8> {
     (0..size).map(|byte| (byte % 251) as u8).collect()
 }
 
-/// Whether the peer is gone, which it may be when it has what it wants.
-pub fn is_end(error: &io::Error) -> bool {
-    use io::ErrorKind::{BrokenPipe, ConnectionRefused, ConnectionReset, UnexpectedEof};
-    matches!(error.kind(), UnexpectedEof | BrokenPipe | ConnectionReset | ConnectionRefused)
-}
-
 #[cfg(test)]
 pub(crate) mod testing {
     use super::socket::Socket;
-    use super::{Channel, Wait, is_end};
+    use super::{Channel, Wait};
     use crate::pattern::ping_pong::Server;
-    use crate::rendezvous::{Address, Listener, Over};
+    use crate::rendezvous::{Address, Listener, Over, is_end};
     use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
     use std::sync::atomic::AtomicBool;
 

@@ -128,7 +128,7 @@ fn marshalling<'a>(run: &'a Run, stack: Stack, payload: Payload<'_>) -> Option<[
     let payload = payload.argument();
     let rows = run.select("rpc.marshal").filter(|row| row.primary().is_some());
     let rows = rows.words(&[(stack::AXIS, stack.word()), ("payload", &*payload)]);
-    let direction = |direction| rows.clone().at("direction", direction).one();
+    let direction = |direction| rows.clone().with_value("direction", direction).one();
     Some([direction("marshal")?, direction("unmarshal")?])
 }
 
@@ -143,7 +143,7 @@ fn beneath(run: &Run, bytes: Option<u64>) -> Vec<Rung<'_>> {
     let copy = large_enough
         .next()
         .map(|(size, row)| Rung { name: format!("memcpy of {}", display_bytes(size)), row });
-    let calls = measured("os.syscall").at("call", "read");
+    let calls = measured("os.syscall").with_value("call", "read");
     let call = calls.filter(|row| row.number("threads") != Some(2)).one();
     let call = call.map(|row| Rung { name: "a system call (read)".to_owned(), row });
     copy.into_iter().chain(call).collect()
@@ -233,8 +233,7 @@ mod tests {
             read,
         ];
         let found = found(&rows);
-        assert_eq!(found.len(), 1);
-        reads("ladder: everything for one payload is on one scale", [&found[0].sentence]);
+        reads!(&found);
         assert_eq!(found[0].evidence.len(), 9);
     }
 

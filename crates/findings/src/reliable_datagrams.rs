@@ -151,11 +151,7 @@ mod tests {
             rtt("rudp", 4, 12.0),
         ];
         let found = found(&rows);
-        assert_eq!(found.len(), 1);
-        reads(
-            "reliable_datagrams: a round trip is reported beside the plain one of its size",
-            [&found[0].sentence],
-        );
+        reads!(&found);
         assert_eq!(found[0].evidence.len(), 5);
     }
 
@@ -192,7 +188,7 @@ mod tests {
         let plain = || stages("udp", 5.0, 5.0);
         let found_of = |server_us| found(&[stages("rudp", 6.0, server_us), plain()]);
         let found = found_of(5.1);
-        reads("reliable_datagrams: either end has what it takes more", [&found[0].sentence]);
+        reads!(&found);
         assert!(found_of(4.0)[0].sentence.contains("and nothing at the server"));
         let study = stages("study", 6.0, 5.1);
         let both = tests::found(reliable_datagrams, &[stages("rudp", 6.0, 5.1), study, plain()]);

@@ -37,8 +37,14 @@ const MESSAGES: Transfer = ("a stream of messages", "messages");
 
 /// The limit of each protocol over each link, by the size of writes or messages.
 pub(crate) fn saturated(run: &Run) -> Vec<Finding> {
-    let flows = run.select("net.bandwidth").at("flows", 1).at("congestion_control", "default");
-    let messages = run.select("net.stream").at("window", 0).at("congestion_control", "default");
+    let flows = run
+        .select("net.bandwidth")
+        .with_value("flows", 1)
+        .with_value("congestion_control", "default");
+    let messages = run
+        .select("net.stream")
+        .with_value("window", 0)
+        .with_value("congestion_control", "default");
     let found =
         [(BYTES, flows), (MESSAGES, messages)].map(|(transfer, rows)| limits(run, transfer, rows));
     found.concat()
@@ -48,7 +54,7 @@ fn limits(run: &Run, transfer: Transfer, rows: Select<'_>) -> Vec<Finding> {
     let limits = rows
         .group_with(|row| Some((limit(run, row)?, &row.point.link, row.word(stack::OVER)?)))
         .into_iter();
-    limits.map(|((limit, link, over), rows)| found(transfer, limit, link, over, &rows)).collect()
+    limits.map(|((limit, link, over), rows)| finding(transfer, limit, link, over, &rows)).collect()
 }
 
 /// The share of the time for which the receiver ran. Of calls, all of its threads are counted, by KiB.
@@ -100,7 +106,7 @@ fn have_their_own(run: &Run, row: &PointRow) -> bool {
     run.run.plan.placement.0.contains_key(PEER) || first("sender") != first("receiver")
 }
 
-fn found(
+fn finding(
     (what, pieces): Transfer,
     limit: Limit,
     link: &str,
@@ -165,7 +171,7 @@ mod tests {
             row("loopback", 128 << 10, 5000.0, (0.71, 1.0)),
             row("loopback", 1 << 20, 5000.0, (0.98, 0.97)),
         ];
-        reads("saturated: the end that always runs is what limits", sentences(&rows));
+        reads!(sentences(&rows));
     }
 
     #[test]
@@ -177,7 +183,7 @@ mod tests {
         calls.metrics.pop();
         // 5 ns of CPU time per byte: half a second for 100 MB.
         add_metric(&mut calls, "cpu_receiver", 5.0 * 1024.0);
-        reads("saturated: a stream of calls has limits too", sentences(&[calls]));
+        reads!(sentences(&[calls]));
     }
 
     #[test]
@@ -198,7 +204,7 @@ mod tests {
             sentences(&[row])
         };
         assert_eq!(udp("veth", 100.0, 0.4), [""; 0]);
-        assert!(udp("veth", 100.0, 0.0)[0].contains("the limit is the sender's CPU"));
+        assert!(udp("veth", 100.0, 0.0)[0].contains("sender's CPU"));
         assert!(udp("wan", 11.8, 0.9)[0].contains("100 Mbit/s"));
     }
 

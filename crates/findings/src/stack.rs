@@ -33,7 +33,7 @@ impl Stack {
     ];
 
     /// The stack of a row; none if it has none, or one that this version does not know.
-    pub(crate) fn of(row: &PointRow) -> Option<Stack> {
+    pub(crate) fn of_row(row: &PointRow) -> Option<Stack> {
         let word = Stack::word_of(row)?;
         Stack::ALL.into_iter().find(|stack| stack.word() == word)
     }
@@ -58,6 +58,6 @@ impl Stack {
 
     /// The first of these rows with this stack.
     pub(crate) fn first<'r>(self, rows: &Select<'r>) -> Option<&'r PointRow> {
-        rows.iter().copied().find(|row| Stack::of(row) == Some(self))
+        rows.iter().copied().find(|row| Stack::of_row(row) == Some(self))
     }
 }

@@ -357,7 +357,7 @@ pub(crate) fn refused(comparison: &Comparison, after: &Run) -> String {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use costof_model::testing::{run_without_facts as run, sized_row};
+    use costof_model::testing::{golden, run_without_facts as run, sized_row};
     use costof_model::unit::{Better, Unit};
 
     /// A row with this ratio, and an interval that extends this share to either side.
@@ -385,26 +385,16 @@ pub(crate) mod tests {
     fn the_headline_says_what_could_have_been_seen() {
         let of = |rows: Vec<Compared>| Comparison { matters: 0.05, rows, ..Comparison::default() };
         let blind = || row("a.blind", 1.0, 0.1, Verdict::CannotTell);
-        let inconclusive = of(vec![blind()]);
-        assert_eq!(
-            headline(&inconclusive),
-            "inconclusive: no row can show a change of 5 % (the best can show 9.8 %)"
-        );
+        let worse = || row("a.worse", 1.1, 0.0, Verdict::Worse);
+        let slight = || row("a.slight", 1.04, 0.01, Verdict::Worse);
         let few = Compared { cause: Some(Cause::FewLaunches), ..blind() };
-        let some = of(vec![blind(), blind(), few, row("a.worse", 1.1, 0.0, Verdict::Worse)]);
-        assert_eq!(headline(&some), "1 worse, 3 inconclusive");
+        let some = of(vec![blind(), blind(), few, worse()]);
+        let others = [vec![blind()], vec![slight(), worse()], vec![slight()]].map(of);
+        let headlines = [&some, &others[0], &others[1], &others[2]].map(headline);
+        golden("report/compare", "headlines", &headlines.join("\n"));
         let text = compared(&some, &run(), false, usize::MAX);
-        assert!(text.starts_with("1 worse, 3 inconclusive\n"), "{text}");
-        let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
-        let count =
-            "3 rows are inconclusive: a change of 5 % could be missed. Main cause: noise (2 of 3).";
-        assert!(words.contains(count) && words.contains("`--all` shows them"), "{text}");
-        assert!(!text.contains("a.blind"), "{text}");
-        let slight = row("a.slight", 1.04, 0.01, Verdict::Worse);
-        let of_two = of(vec![slight.clone(), row("a.worse", 1.1, 0.0, Verdict::Worse)]);
-        assert_eq!(headline(&of_two), "2 worse (1 surely by more than 5 %)");
-        let slight = headline(&of(vec![slight]));
-        assert_eq!(slight, "1 worse (none surely by more than 5 %)");
+        assert!(text.starts_with(&headlines[0]) && !text.contains("a.blind"), "{text}");
+        golden("report/compare", "some are inconclusive", &text);
         let evil = of(vec![row("a\u{1b}[2J", 1.1, 0.0, Verdict::Worse)]);
         assert!(compared(&evil, &run(), true, usize::MAX).contains("a\u{fffd}[2J size="));
         assert!(compared(&some, &run(), true, usize::MAX).contains("a.blind"));
@@ -451,12 +441,8 @@ pub(crate) mod tests {
             })
         };
         assert!(!of(&[], false).contains("used the core"));
-        let one = of(&[Selection::Shared], false);
-        assert!(one.contains("\n1 row was compared while something else used the core"));
-        assert!(one.contains("(shared with shared)") && one.contains("not called better or worse"));
+        golden("report/compare", "a neighbour", &of(&[Selection::Shared], false));
         let three = of(&[Selection::Shared, Selection::All, Selection::All], true);
-        assert!(three.contains("\n3 rows were compared"), "{three}");
-        assert!(three.contains("(1 shared with shared, 2 all batches with all)"));
-        assert!(three.trim_end().ends_with("Both runs were disturbed alike."));
+        golden("report/compare", "a neighbour in turns", &three);
     }
 }

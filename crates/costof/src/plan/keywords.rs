@@ -280,14 +280,11 @@ mod tests {
             assert!(error.contains("not measured") && error.contains(id), "{error}");
         }
         let error = ids("mutxe", Take::All).unwrap_err();
-        assert!(error.contains("there is no probe `mutxe`"), "{error}");
+        assert!(error.contains("no probe `mutxe`"), "{error}");
         assert!(!error.contains("costof time"), "{error}");
         for word in ["ls", "./prog"] {
             let error = ids(word, Take::All).unwrap_err();
-            assert!(
-                error.ends_with(&format!("; `costof time {word}` measures a command")),
-                "{error}"
-            );
+            assert!(error.contains(&format!("; `costof time {word}`")), "{error}");
         }
     }
 

@@ -315,8 +315,7 @@ fn what_a_run_that_never_had_the_core_calls_alone_is_not_compared() {
     let found = primary(&never, &alone);
     assert!(found.rows.is_empty());
     let reason = &found.refused[0].reason;
-    let named = "the run before never had the core to itself";
-    assert!(reason.contains(named), "{reason}");
+    assert!(reason.contains("the run before never"), "{reason}");
     let found = primary(&alone, &never);
     assert!(found.refused[0].reason.contains("the run after never"));
     // Cores of two designs have two floors.
@@ -424,7 +423,7 @@ fn a_launch_without_a_neighbour_is_in_no_pair() {
     assert_eq!((row.before.1, row.after.1), (4, 3));
     new.launches.clear();
     let refused = &primary(&old, &new).refused;
-    let named = refused[0].reason.contains("the run after has no launches of it");
+    let named = refused[0].reason.contains("the run after has no");
     assert!(named, "{refused:?}");
 }
 

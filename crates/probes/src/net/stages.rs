@@ -86,7 +86,7 @@ impl Measure for Stages {
         /// the share of messages without an answer or a stamp; they enter no other metric
         missing: One Lower,
     };
-    const AFTER: &'static [&'static str] = &["os.syscall", "net.rtt"];
+    const AFTER: &'static [&'static str] = &["os.syscall", "os.context_switch", "net.rtt"];
     const CROSSINGS: &'static [&'static [&'static str]] = &[&["over", "wait"]];
     const ROLE_NAMES: &'static [&'static str] = exchange::ROLE_NAMES;
     const ROLES: &'static [StartRole] = &[

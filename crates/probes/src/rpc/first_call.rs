@@ -33,10 +33,9 @@ point! {
     ///
     /// Each launch measures one point, so both ends are processes that have never called before.
     /// They have greeted each other over another connection, and have made what a process makes
-    /// once before it connects: the runtime. The server has acknowledged the client's ports (with method 1,
-    /// it received them during the connect(), which chose them), and waits in accept() (with method 2, in
-    /// poll() before). The client connects, makes one call, and
-    /// then many more. Then it connects again, several times. The first call takes longer than the first
+    /// once before it connects: the runtime. The server has acknowledged the client's ports, and waits in
+    /// accept(). The client connects, makes one call, and then many more. Then it connects again, several
+    /// times. The first call takes longer than the first
     /// call of a later connection, because code and tables are loaded into memory on first use. The rest
     /// belongs to the connection. gRPC does not wait for the other end's settings, which arrive during the
     /// first call. The answer is the argument. A launch has one first call, so a few launches say little

@@ -11,7 +11,7 @@ use crate::net::congestion_control::CongestionControl;
 use crate::net::peer_reports::joined;
 use crate::prelude::*;
 use crate::two_ends::over::Over;
-use costof_exchange::pattern::stream::MIN_MESSAGE_BYTES;
+use costof_exchange::stream::MIN_MESSAGE_BYTES;
 use costof_model::link::Link;
 
 /// The study's losses, of packets to the receiver: on a short path, and on a long one.
@@ -111,6 +111,7 @@ impl Measure for Loss {
         /// messages sent in a launch
         asked: One Neither,
     });
+    const AFTER: &'static [&'static str] = &["net.rtt"];
     const ROLE_NAMES: &'static [&'static str] = ROLE_NAMES;
     const ROLES: &'static [StartRole] = &[
         |launch| role::<Loss>(Receiving::start(launch)?),

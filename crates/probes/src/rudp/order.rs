@@ -5,7 +5,7 @@ use super::predict::{connecting_ns, held_up_ns, timeouts_ns};
 use super::transfer::Transfer;
 use crate::net::flows::{self, MAX_DURATION};
 use crate::net::path;
-use costof_exchange::pattern::stream::Order;
+use costof_exchange::stream::Order;
 use costof_model::typed::At;
 use std::time::Duration;
 

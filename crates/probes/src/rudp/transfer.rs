@@ -5,7 +5,7 @@ use crate::prelude::*;
 use crate::rudp::axes::Control;
 use crate::two_ends::over::{Description, Opened, Over};
 use ::rudp::study::RETRY;
-use costof_exchange::pattern::stream::MIN_MESSAGE_BYTES;
+use costof_exchange::stream::MIN_MESSAGE_BYTES;
 use std::io;
 use std::time::Duration;
 

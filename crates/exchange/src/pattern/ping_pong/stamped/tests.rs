@@ -1,10 +1,10 @@
 use super::*;
-use crate::rendezvous::Over;
+use crate::rendezvous::{Over, is_end};
+use crate::transport::Wait;
 use crate::transport::rudp::stamped::StampedRudp;
 use crate::transport::stamped::{Stamped, StampedChannels};
 use crate::transport::study::StudyClient;
 use crate::transport::testing::{pair, serve};
-use crate::transport::{Wait, is_end};
 use costof_os::net::timestamps::SwitchedOn;
 use std::time::Duration;
 
