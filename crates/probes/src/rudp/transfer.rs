@@ -6,6 +6,7 @@ use crate::rudp::axes::Control;
 use crate::two_ends::over::{Description, Over};
 use ::rudp::study::RETRY;
 use costof_exchange::transport::Transport;
+use costof_model::protocol::{ByHand, Conditions};
 use std::io;
 use std::time::Duration;
 
@@ -35,6 +36,13 @@ impl Transfer {
             retry: RETRY,
             lose: 0.0,
         }
+    }
+
+    /// Under the conditions that a user who sends by hand has set.
+    pub(super) fn under(self, by_hand: Option<ByHand>) -> Transfer {
+        let Conditions { retry_ns, drop } = by_hand.unwrap_or_default().conditions;
+        let retry = retry_ns.map_or(self.retry, Duration::from_nanos);
+        Transfer { retry, lose: drop, ..self }
     }
 
     /// What carries it.
