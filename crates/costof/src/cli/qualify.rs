@@ -1,6 +1,6 @@
 //! The options of `costof qualify`.
 
-use super::gate::Gate;
+use super::gate::{Gate, Required};
 use super::values::{change, risk, time};
 use super::{Measuring, Quiet};
 use clap::{Args, ValueHint};
@@ -37,6 +37,8 @@ pub(crate) struct QualifyOptions {
     pub(crate) cohort: Option<usize>,
     #[command(flatten)]
     pub(crate) gate: Gate,
+    #[command(flatten)]
+    pub(crate) required: Required,
     #[command(flatten)]
     pub(crate) measuring: Measuring,
     #[command(flatten)]

@@ -159,24 +159,32 @@ fn a_change_that_is_too_small_to_matter_is_none_however_sure_it_is() {
 }
 
 #[test]
-fn a_row_that_could_not_have_seen_what_matters_cannot_tell_and_says_why() {
+fn a_row_that_could_not_have_seen_what_matters_says_how_many_launches_would() {
     let noisy: Vec<f64> = (0..20).map(|at| 100.0 + 40.0 * f64::from(at % 2)).collect();
     let of = |costs: &[f64], matters| {
         let run = run(&[("a", costs)]);
         let row = compare(&run, &run, Metrics::Primary, matters).rows.remove(0);
-        (row.verdict, row.cause)
+        (row.verdict, row.needed)
     };
     assert_eq!(of(QUIET, 0.05), (Verdict::NoDifference, None));
     assert_eq!(of(&[100.0; 3], 0.01), (Verdict::NoDifference, None));
-    let few = (Verdict::CannotTell, Some(Cause::FewLaunches));
-    assert_eq!(of(&QUIET[..3], 0.03), few);
-    let noise = (Verdict::CannotTell, Some(Cause::Noise));
-    assert_eq!(of(&noisy, 0.05), noise);
-    assert_eq!(of(&noisy[..3], 0.05), noise);
+    let (verdict, few) = of(&QUIET[..3], 0.03);
+    assert_eq!(verdict, Verdict::CannotTell);
+    assert!(few.is_some_and(|few| (4..16).contains(&few)), "{few:?}");
+    // With as many as it says, it is decided, and with one fewer it is not.
+    let (verdict, many) = of(&noisy, 0.05);
+    assert_eq!(verdict, Verdict::CannotTell);
+    let many = many.unwrap() as usize;
+    let decided = |count: usize| {
+        let costs: Vec<f64> = noisy.iter().copied().cycle().take(count).collect();
+        of(&costs, 0.05).0 == Verdict::NoDifference
+    };
+    assert!(decided(many + many / 10) && !decided(many * 9 / 10), "{many}");
+    assert_eq!(of(&noisy, 0.011), (Verdict::CannotTell, None));
     // What was seen to change did.
     let after = run(&[("a", &scaled(1.02))]);
     let found = compare(&run(&[("a", QUIET)]), &after, Metrics::Primary, 0.5);
-    assert!(found.rows[0].cause.is_none(), "{found:?}");
+    assert!(found.rows[0].needed.is_none(), "{found:?}");
 }
 
 #[test]
