@@ -52,6 +52,8 @@ pub(crate) struct Controller<'a> {
     machines: &'a mut Machines,
     /// The CPUs of the other side's launch, if the next launch has to use the same.
     counterpart: Option<Vec<usize>>,
+    /// The points that the next launch measures; if empty, all of its block.
+    only: Vec<Point>,
     /// What was seen of the CPUs for the next launch.
     looks: Option<Vec<CpuLook>>,
     precision: Precision,
@@ -86,6 +88,7 @@ impl<'a> Controller<'a> {
             facts: placement::facts_of_the_run(&plan.placement, facts),
             machines,
             counterpart: None,
+            only: Vec::new(),
             looks: None,
             precision: cost::precision(plan)?,
             progress,
@@ -121,7 +124,15 @@ impl<'a> Controller<'a> {
                 return Ok(());
             }
         }
-        let counts = self.launch_counts();
+        let mut counts = self.launch_counts();
+        if self.plan().launches.is_none() {
+            // The time of blocks whose core was shared is kept for when a look sees it alone.
+            for block in 0..counts.len() {
+                if self.waits_for_alone(block) {
+                    counts[block] = counts[block].min(least);
+                }
+            }
+        }
         self.progress.expect(&counts);
         self.progress.correct(self.time_left(&counts));
         let mut open = Revisited::new(&counts);

@@ -182,12 +182,12 @@ impl Listener {
     ///
     /// Those of getsockname(2).
     pub fn address(&self) -> io::Result<Address> {
-        let names: Vec<SocketAddrAny> =
-            self.sockets.iter().map(getsockname).collect::<Result<_, _>>()?;
+        let names = self.sockets.iter().map(getsockname);
+        let names: Vec<SocketAddrAny> = names.collect::<Result<_, _>>()?;
         match (self.over, &names[..]) {
             (Over::Unix, [name]) => {
-                let name =
-                    SocketAddrUnix::try_from(name.clone())?.abstract_name().unwrap_or_default();
+                let name = SocketAddrUnix::try_from(name.clone())?;
+                let name = name.abstract_name().unwrap_or_default();
                 Ok(Address::Unix(String::from_utf8_lossy(name).into_owned()))
             }
             (_, names) => {

@@ -213,8 +213,8 @@ impl WorkerCommand {
 
     /// Removes the copies of costof from every host that ssh has reached. Returns the hosts where that failed, and why.
     pub fn remove_copies(&self) -> Vec<(Host, String)> {
-        let reached: Vec<&String> =
-            self.reached.lock().unwrap_or_else(PoisonError::into_inner).iter().collect();
+        let reached = self.reached.lock().unwrap_or_else(PoisonError::into_inner);
+        let reached: Vec<&String> = reached.iter().collect();
         let mut failed = Vec::new();
         for some in reached.chunks(REMOVED_AT_ONCE) {
             let removing: Vec<_> = some.iter().map(|host| remove_copies(host)).collect();
@@ -259,8 +259,8 @@ impl WorkerCommand {
                 let worker = match &self.remote {
                     Some(costof) => format!("{costof} worker"),
                     None => {
-                        let mut reached =
-                            self.reached.lock().unwrap_or_else(PoisonError::into_inner);
+                        let reached = self.reached.lock();
+                        let mut reached = reached.unwrap_or_else(PoisonError::into_inner);
                         reached.insert(destination.clone());
                         self.copies()?.worker()
                     }

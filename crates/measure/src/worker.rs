@@ -453,7 +453,8 @@ impl OpenLaunch {
 /// The worker's place in the network. What is not known is absent.
 fn network() -> Network {
     // `CLIENT-ADDRESS PORT SERVER-ADDRESS PORT`: ssh(1), environment.
-    let ssh: Vec<&str> = std::env::var("SSH_CONNECTION").unwrap_or_default().split(' ').collect();
+    let ssh = std::env::var("SSH_CONNECTION").unwrap_or_default();
+    let ssh: Vec<&str> = ssh.split(' ').collect();
     // Link-local addresses carry a device after a `%`, and are useless on other machines.
     let address = |position: usize| -> Option<IpAddr> { ssh.get(position)?.parse().ok() };
     let namespace = std::fs::metadata("/proc/thread-self/ns/net");

@@ -142,7 +142,8 @@ pub fn restricted(
             if points.iter().any(|point| point.axes.0[name] != *own) {
                 return cross(axes, name.clone(), values);
             }
-            let kept = values.iter().find(|value| *value == own).unwrap_or(&values[0]);
+            let kept = values.iter().find(|value| *value == own);
+            let kept = kept.unwrap_or(&values[0]);
             cross(axes, name.clone(), std::slice::from_ref(kept))
         });
         let point =
@@ -176,7 +177,8 @@ pub fn setting(text: &str) -> Result<(String, Vec<String>), String> {
 pub fn read(info: &ProbeInfo, settings: &Settings) -> Result<Vec<(Text, Vec<AxisValue>)>, String> {
     let read = settings.iter().map(|(name, texts)| {
         let axis = info.axis(name)?;
-        let values = texts.iter().map(|text| axis.parse(text)).collect::<Result<_, String>>();
+        let values = texts.iter().map(|text| axis.parse(text));
+        let values = values.collect::<Result<_, String>>();
         let values = values.map_err(|error| format!("{}: {error}", info.id))?;
         Ok((axis.name.clone(), values))
     });
@@ -241,7 +243,8 @@ mod tests {
 
     #[test]
     fn probes_are_named_by_id_layer_or_glob() {
-        let infos = ["cpu.call", "cpu.loop", "memory.latency"].map(|id| probe(id, &[])).each_ref();
+        let infos = ["cpu.call", "cpu.loop", "memory.latency"].map(|id| probe(id, &[]));
+        let infos = infos.each_ref();
         let ids = |pattern| -> Vec<String> {
             let found = select(&infos, pattern).unwrap();
             found.iter().map(|info| info.id.to_string()).collect()

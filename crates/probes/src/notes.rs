@@ -43,7 +43,8 @@ mod tests {
     #[test]
     fn copies_are_drawn_for_every_way_of_sending_and_on_every_kind_of_link() {
         let primitive = crate::copy::send::PROBE.info.axis("primitive").unwrap();
-        let ways = primitive.defaults().iter().map(|value| primitive.display(value));
+        let ways = primitive.defaults();
+        let ways = ways.iter().map(|value| primitive.display(value));
         let links = ["loopback", "veth", "sink", "over=unix", "Emulated", "--peer"];
         for wanted in ways.chain(links.map(str::to_owned)) {
             let text = crate::copy::COPIES;

@@ -72,9 +72,8 @@ fn facts(differences: Vec<String>) -> impl Iterator<Item = Part> {
 
 /// The points that only one run has a number for, as counts per probe.
 pub(crate) fn only(comparison: &Comparison) -> String {
-    let of_runs = [(&comparison.only_before, "earlier"), (&comparison.only_after, "later")]
-        .iter()
-        .filter(|(points, _)| !points.is_empty());
+    let of_runs = [(&comparison.only_before, "earlier"), (&comparison.only_after, "later")];
+    let of_runs = of_runs.iter().filter(|(points, _)| !points.is_empty());
     let lines = of_runs.map(|(points, which)| {
         let count = points_counted(points.len());
         let probes = by_probe(points.iter());
@@ -148,8 +147,8 @@ pub(crate) fn word(verdict: Verdict) -> &'static str {
 }
 
 fn table(rows: &[&Compared], after: &Run, width: usize) -> Grid {
-    let numbers = ["before", "after", "ratio", "95 % interval", "detectable"]
-        .map(|name| (name, Align::Right));
+    let numbers = ["before", "after", "ratio", "95 % interval", "detectable"];
+    let numbers = numbers.map(|name| (name, Align::Right));
     let from_widths = [0, 0, 120, 120, 0, 120, 160];
     let mut grid = Grid::new([("", Align::Left); 2].into_iter().chain(numbers));
     for row in rows {
@@ -362,8 +361,8 @@ pub(crate) mod tests {
             let longest = text.lines().map(|line| line.chars().count()).max();
             assert!(longest <= Some(width), "{width}: {text}");
             let heading = text.lines().find(|line| line.contains("ratio")).unwrap();
-            let words: Vec<&str> =
-                heading.split("  ").map(str::trim).filter(|word| !word.is_empty()).collect();
+            let words = heading.split("  ").map(str::trim);
+            let words: Vec<&str> = words.filter(|word| !word.is_empty()).collect();
             assert_eq!(words, headings, "{width}");
         }
     }

@@ -9,8 +9,8 @@ use costof_model::run_file::Run;
 /// The name of each file, and its SVG.
 pub fn svg(run: &Run) -> Vec<(String, String)> {
     let rows = Rows::new(run);
-    let of_probes = rows
-        .by_probe()
+    let of_probes = rows.by_probe();
+    let of_probes = of_probes
         .iter()
         .flat_map(|(probe, positions)| choose::probe_figures(&rows, probe, positions));
     files(choose::run_figures(&rows).into_iter().chain(of_probes))

@@ -25,9 +25,8 @@ pub fn text(run: &Run, style: Style) -> String {
 fn below(run: &Run, style: Style) -> String {
     let cycles = style.columns() >= table::CYCLES_FROM_WIDTH;
     let cycles = notes::estimated_cycles(run).filter(|_| cycles);
-    let lines = [notes::summary(run), cycles.unwrap_or_default().to_owned()]
-        .iter()
-        .filter(|line| !line.is_empty());
+    let lines = [notes::summary(run), cycles.unwrap_or_default().to_owned()];
+    let lines = lines.iter().filter(|line| !line.is_empty());
     lines.map(|line| format!("{line}\n")).collect()
 }
 
@@ -118,9 +117,8 @@ pub(crate) fn machine(run: &Run) -> String {
         (Some(facts), _) => format!("the other end: {}\n", described(facts)),
         (None, Some(to)) => {
             let address = hosts.peer_address.map(|address| address.to_string());
-            let resolved = address
-                .filter(|address| address != to)
-                .map_or_else(String::new, |address| format!(" ({address})"));
+            let resolved = address.filter(|address| address != to);
+            let resolved = resolved.map_or_else(String::new, |address| format!(" ({address})"));
             format!("the other end: {to}{resolved}\n")
         }
         (None, None) => String::new(),

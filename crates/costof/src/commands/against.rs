@@ -73,12 +73,11 @@ pub(crate) fn run(options: &AgainstOptions) -> Done {
     {
         log(format_args!("{} is the same file in both work trees", program.display()));
     }
-    let jobs = folders.iter().zip([revision.as_str(), HERE]).enumerate().map(
-        |(position, (folder, name))| {
-            let job = Job::new(&options.argv, (position, 2), &BTreeMap::new(), &options.turns)?;
-            Ok(job.named_in(name, folder))
-        },
-    );
+    let jobs = folders.iter().zip([revision.as_str(), HERE]).enumerate();
+    let jobs = jobs.map(|(position, (folder, name))| {
+        let job = Job::new(&options.argv, (position, 2), &BTreeMap::new(), &options.turns)?;
+        Ok(job.named_in(name, folder))
+    });
     time::measure(&options.turns, jobs.collect::<Result<_, Error>>()?)
 }
 
@@ -198,9 +197,8 @@ fn is_linked(top: &Path, other: &Path) -> Result<bool, Error> {
     if !other.join(".git").is_file() || shared(other).ok() != Some(shared(top)?) {
         return Ok(false);
     }
-    let listed = git(top, ["worktree", "list", "--porcelain"])?
-        .lines()
-        .filter_map(|line| line.strip_prefix("worktree "));
+    let listed = git(top, ["worktree", "list", "--porcelain"])?;
+    let listed = listed.lines().filter_map(|line| line.strip_prefix("worktree "));
     // The first one is the main work tree.
     Ok(listed.skip(1).any(|path| Path::new(path) == other))
 }

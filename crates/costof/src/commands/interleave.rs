@@ -36,7 +36,8 @@ pub(super) fn measure(
         bail!("--interleave takes two hosts, not {}", options.on.len());
     };
     // The request is checked before anything starts, and neither run begins without the other.
-    let mut files = options.out.as_deref().map(files_in).iter().flatten();
+    let files = options.out.as_deref().map(files_in);
+    let mut files = files.iter().flatten();
     if let Some(file) = files.find(|file| file.symlink_metadata().is_ok()) {
         bail!("{} exists already: name another folder with --out", file.display());
     }

@@ -40,7 +40,8 @@ pub(crate) fn run(table: &'static [&'static Probe], options: &RunOptions) -> Don
     if resumed.is_some() {
         resume::check_commands(&hosts, options.force)?;
     }
-    let remote_costof = hosts.remote_costof.clone().as_ref();
+    let remote_costof = hosts.remote_costof.clone();
+    let remote_costof = remote_costof.as_ref();
     let session = Session::new(table, options, vec![request], remote_costof, &interrupted)?;
     if several {
         return several::measure(session, &hosts);

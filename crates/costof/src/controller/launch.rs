@@ -32,7 +32,10 @@ impl Controller<'_> {
     pub(super) fn launch(&mut self, block: usize, launch: u32, of: u32) -> Result<(), Error> {
         let state = self.block(block);
         let is_done = state.launches().any(|done| done.launch == launch);
-        let left = state.points_left();
+        let mut left = state.points_left();
+        if !self.only.is_empty() {
+            left.retain(|point| self.only.contains(point));
+        }
         let first = match left.first() {
             Some(first) if !is_done => first,
             _ => {

@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 /// A block whose launches disagree gets at most this many additional ones.
 const DISAGREE_MAX: u32 = 3;
 /// A block whose launches lack batches alone gets at most this many, unless the user gives time for them.
-const ALONE_MAX: u32 = 20;
+const ALONE_MAX: u32 = 100;
 /// Additional launches take what is left of the announced time, or this share of it if that is more,
 const TIME_SHARE: f64 = 0.1;
 /// and at least this long.
@@ -123,9 +123,10 @@ impl Time {
     }
 }
 
-/// Which block is measured next, if so much time is left: first what was lost to a crash, then in rounds, and in each
-/// what lacks most launches alone, soonest what takes least. `None` if nothing is lacking, or nothing fits the time.
-/// While no core is alone, those that only lack launches alone are left out.
+/// Which block is measured next, if so much time is left: first what was lost to a crash, then so that blocks get equal
+/// time for each point that lacks launches alone, and of equals what lacks most. So short launches come often: most of
+/// a run's time goes into a few long ones. `None` if nothing is lacking, or nothing fits the time. While no core is
+/// alone, those that only lack launches alone are left out.
 fn next(lacks: &[Lack], left: Time, has_core: bool) -> Option<usize> {
     let fits = |lack: &Lack| {
         lack.disagree() && lack.launch <= left.announced
@@ -134,7 +135,8 @@ fn next(lacks: &[Lack], left: Time, has_core: bool) -> Option<usize> {
     let open = (0..lacks.len()).filter(|at| lacks[*at].lost || fits(&lacks[*at]));
     open.min_by_key(|at| {
         let lack = &lacks[*at];
-        (!lack.lost, lack.visits, Reverse(lack.launches), lack.launch)
+        let time = lack.launch * (lack.visits + 1) / lack.rows.max(1) as u32;
+        (!lack.lost, time, Reverse(lack.launches))
     })
 }
 
@@ -309,12 +311,21 @@ impl<'a> Revisited<'a> {
         let block = self.blocks[at];
         let launches = sides.iter().map(|side| side.next_launch(block));
         let launch = launches.fold(self.counts[block], u32::max);
-        visit(sides, block, launch, self.counts[block])?;
-        let before = std::mem::replace(&mut self.lacks[at], lack(sides, block));
+        let before = self.lacks[at];
+        let is_waiting = before.waiting() > 0 && !before.lost && !before.disagree();
+        if is_waiting {
+            // What it does not lack would only make the launch longer, and the core is alone for a short time.
+            let lacking: Vec<Point> =
+                sides.iter().flat_map(|side| side.points_lacking(block)).collect();
+            sides.iter_mut().for_each(|side| side.only.clone_from(&lacking));
+        }
+        let visited = visit(sides, block, launch, self.counts[block]);
+        sides.iter_mut().for_each(|side| side.only.clear());
+        visited?;
+        self.lacks[at] = lack(sides, block);
         let after = &mut self.lacks[at];
         // A launch that was not recorded counts all the same.
         after.visits = after.visits.max(before.visits + 1);
-        let is_waiting = before.waiting() > 0 && !before.lost && !before.disagree();
         Ok(is_waiting && after.launches >= before.launches)
     }
 
@@ -393,9 +404,21 @@ impl Controller<'_> {
             // A point that failed in each launch will fail again.
             !medians.is_empty() && schedule::needs_more(&medians)
         };
-        let alone = left
-            .iter()
-            .map(|point| estimate::lacking_alone(&self.probe(point).info, point, &launches));
+        let alone = self.lacking_alone(block, &launches);
+        Lack {
+            lost: visits < state.lost() && !is_over,
+            disagree: may_disagree && left.iter().any(disagree),
+            rows: alone.len(),
+            launches: alone.iter().map(|(_, lacking)| lacking).sum(),
+            visits,
+            until_alone: plan.until_alone_ns.is_some(),
+            launch,
+        }
+    }
+
+    /// The points of a block that lack launches with enough batches alone, after these launches, and how many.
+    fn lacking_alone(&self, block: usize, launches: &[&LaunchRow]) -> Vec<(Point, u32)> {
+        let state = self.block(block);
         let (cores, are_two) = (&self.facts.cpu.cores, self.machines.are_two());
         let leading =
             |role: &Text| self.probe(&state.planned().points[0]).info.roles.last() == Some(role);
@@ -403,17 +426,22 @@ impl Controller<'_> {
             .iter()
             .all(|launch| shares_a_core(launch, cores, |role| !are_two || leading(role)));
         // The threads of such a launch are each other's neighbours: if none was alone so far, none will be.
-        let is_open = |lacking: &u32| *lacking > 0 && !(share_a_core && *lacking >= MIN_LAUNCHES);
-        let alone: Vec<u32> = alone.filter(is_open).collect();
-        Lack {
-            lost: visits < state.lost() && !is_over,
-            disagree: may_disagree && left.iter().any(disagree),
-            rows: alone.len(),
-            launches: alone.iter().sum(),
-            visits,
-            until_alone: plan.until_alone_ns.is_some(),
-            launch,
-        }
+        let is_open = |lacking: u32| lacking > 0 && !(share_a_core && lacking >= MIN_LAUNCHES);
+        let lacking = state.points_left().into_iter().map(|point| {
+            let lacking = estimate::lacking_alone(&self.probe(&point).info, &point, launches);
+            (point, lacking)
+        });
+        lacking.filter(|(_, lacking)| is_open(*lacking)).collect()
+    }
+
+    fn points_lacking(&self, block: usize) -> Vec<Point> {
+        let launches: Vec<&LaunchRow> = self.block(block).launches().collect();
+        self.lacking_alone(block, &launches).into_iter().map(|(point, _)| point).collect()
+    }
+
+    /// Whether the first launches of a block found too little of a core that is alone, for most of its points.
+    pub(super) fn waits_for_alone(&mut self, block: usize) -> bool {
+        2 * self.lack(block).waiting() > self.block(block).planned().points.len()
     }
 }
 
@@ -459,10 +487,16 @@ mod tests {
             order.push(block);
         }
         assert_eq!(order, [2, 3, 1, 2, 3, 1]);
-        // Of equals, the one that takes least.
-        lacks = [lacking(3); 4];
-        lacks[2].launch = ms(20);
-        assert_eq!(chosen(&lacks, ms(1000)), Some(2));
+        // One that takes a third of the time comes three times as often.
+        lacks = [lacking(3), lacking(0), lacking(0), lacking(3)];
+        lacks[3].launch = ms(11);
+        let mut order = Vec::new();
+        for _ in 0..5 {
+            let block = chosen(&lacks, ms(1000)).unwrap();
+            lacks[block].visits += 1;
+            order.push(block);
+        }
+        assert_eq!(order, [3, 3, 0, 3, 3]);
     }
 
     #[test]

@@ -69,7 +69,8 @@ fn a_slower_work_tree_fails_and_a_faster_one_passes() {
     fs::write(place.path("repo/sub/source"), "true").unwrap();
     let faster = against(&place, &format!("HEAD {BUILD} -- sh built")).expect_code(0);
     assert_contains(&faster.out, "PASS");
-    let builds: Vec<&str> = fs::read_to_string(place.path("builds")).unwrap().lines().collect();
+    let builds = fs::read_to_string(place.path("builds")).unwrap();
+    let builds: Vec<&str> = builds.lines().collect();
     assert_eq!(builds.len(), 4, "{builds:?}");
     assert_eq!((builds[0], builds[1]), (builds[2], builds[3]));
     assert!(Path::new(builds[0]).starts_with(place.path("cache")), "{builds:?}");

@@ -10,7 +10,8 @@ use std::fs;
 fn a_question_is_measured_and_answered_and_answered_again_from_its_run() {
     let place = Place::new();
     let live = place.run("ask wake-up --quick --json");
-    let run = file_in(&place.path("state")).unwrap().to_str().unwrap();
+    let run = file_in(&place.path("state")).unwrap();
+    let run = run.to_str().unwrap();
     let again = place.run(&format!("ask wake-up --run {run} --json"));
     // Reading a number back may change its last digit.
     let answer = |ended: &Ended| {
@@ -28,7 +29,8 @@ fn a_question_is_measured_and_answered_and_answered_again_from_its_run() {
     assert_eq!(costs.len(), 3, "{answer}");
     let is_known = |cost: &Value| cost["value"].as_f64() > Some(0.0);
     assert!(costs.iter().all(is_known), "{answer}");
-    let text = place.run(&format!("ask wake-up --run {run}")).expect_code(0).out;
+    let text = place.run(&format!("ask wake-up --run {run}"));
+    let text = text.expect_code(0).out;
     let answered = answer["answer"].as_str().unwrap();
     let (cost, _) = answered.split_once(" (").unwrap();
     assert_contains_all(&text, &["to wake a thread?", &cost[1..], "█", "jsonl"]);

@@ -162,7 +162,8 @@ fn traced(place: &Place, line: &str) -> Vec<Call> {
     outer.push(&file);
     run(&mut within(&outer, &place.misbehaving(line))).expect_code(0);
     let here = place.path("").canonicalize().unwrap();
-    let calls = fs::read_to_string(&trace).unwrap().lines().filter_map(call);
+    let calls = fs::read_to_string(&trace).unwrap();
+    let calls = calls.lines().filter_map(call);
     // The history's index is another test's.
     let is_meant = |path: &Path| path.starts_with(&here) && !path.starts_with(here.join("state"));
     calls.filter(|call| is_meant(call.path().as_ref())).collect()
@@ -227,9 +228,8 @@ fn read_up_to_the_last_sync(place: &Place, before: &Disk, calls: &[Call]) -> Vec
     let path = here.join("run.jsonl").display().to_string();
     let mut some = Vec::new();
     power_failures(before, calls, |disk, calls| {
-        let synced = disk_after(before, kept(&path, calls), None)
-            .get(&path)
-            .map_or(&[][..], |bytes| whole_lines(bytes));
+        let synced = disk_after(before, kept(&path, calls), None);
+        let synced = synced.get(&path).map_or(&[][..], |bytes| whole_lines(bytes));
         let Some(file) = disk.get(&path) else {
             let is_named = !kept(folder(&path), calls).is_empty() || !before.is_empty();
             return assert!(!is_named, "no file after {} calls", calls.len());
@@ -277,7 +277,8 @@ fn a_run_reads_up_to_its_last_sync_and_goes_on_from_there() {
         for point in run.run.plan.points() {
             // On a busy machine it may have no number, but the reason.
             let failed = run.failures.iter().filter(|row| row.launch.is_none());
-            let known = run.points.iter().map(|row| &row.point).chain(failed.map(|row| &row.point));
+            let known = run.points.iter().map(|row| &row.point);
+            let known = known.chain(failed.map(|row| &row.point));
             assert_eq!(known.filter(|known| *known == point).count(), 1, "{point}");
         }
     }

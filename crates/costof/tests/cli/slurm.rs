@@ -126,11 +126,13 @@ impl Cluster {
 }
 
 fn configuration(place: &Place) -> String {
-    let folder = place.path("").display().to_string().trim_end_matches('/');
-    let name =
-        fs::read_to_string("/proc/sys/kernel/hostname").unwrap().trim().split('.').next().unwrap();
-    let free: Vec<TcpListener> =
-        (0..=NODES).map(|_| TcpListener::bind("127.0.0.1:0").unwrap()).collect();
+    let folder = place.path("");
+    let folder = folder.display().to_string();
+    let folder = folder.trim_end_matches('/');
+    let name = fs::read_to_string("/proc/sys/kernel/hostname").unwrap();
+    let name = name.trim().split('.').next().unwrap();
+    let free = (0..=NODES).map(|_| TcpListener::bind("127.0.0.1:0").unwrap());
+    let free: Vec<TcpListener> = free.collect();
     let mut ports = free.iter().map(|socket| socket.local_addr().unwrap().port());
     let controller = ports.next().unwrap();
     let nodes = (1..).zip(ports).map(|(node, port)| {

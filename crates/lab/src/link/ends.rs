@@ -74,7 +74,8 @@ impl Ends {
     /// afterwards.
     pub(crate) fn tuns(&self) -> Result<(Tun, Tun), String> {
         let open = |end: &Namespace| end.enter().and_then(|()| Tun::new(DEVICE));
-        let tuns = open(&self.near).and_then(|near| Ok((near, open(&self.far)?))).map_err(|error| {
+        let tuns = open(&self.near).and_then(|near| Ok((near, open(&self.far)?)));
+        let tuns = tuns.map_err(|error| {
             format!(
                 "a TUN device: {error} (it needs the kernel's tun driver, and the right to open /dev/net/tun: chmod 666 /dev/net/tun, or root)"
             )
@@ -165,7 +166,8 @@ fn output(namespace: &Namespace, mut command: Command, input: &str) -> Result<Ou
         return Ok(output);
     }
     // Its usage text may follow.
-    let says = String::from_utf8_lossy(&output.stderr).lines().find(|line| !line.trim().is_empty());
+    let says = String::from_utf8_lossy(&output.stderr);
+    let says = says.lines().find(|line| !line.trim().is_empty());
     let asked = match input {
         "" => {
             let words: Vec<_> = command.get_args().map(|word| word.to_string_lossy()).collect();

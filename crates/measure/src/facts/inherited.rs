@@ -42,8 +42,8 @@ pub(super) fn inherited(root: &Folder) -> Inherited {
     let text = |name| field(&status, name, ':');
     let set = |name| text(name).and_then(CpuSet::parse).unwrap_or_default();
     let schedule = schedule(&root.text("/proc/self/stat").unwrap_or_default());
-    let autogroup =
-        root.text("/proc/self/autogroup").as_deref().and_then(|line| line.split_once(" nice "));
+    let autogroup = root.text("/proc/self/autogroup");
+    let autogroup = autogroup.as_deref().and_then(|line| line.split_once(" nice "));
     let personality = root.text("/proc/self/personality");
     Inherited {
         seccomp: text("Seccomp").map(seccomp),

@@ -51,7 +51,8 @@ impl TargetFile {
         let folder = (dir != TEMPORARY).then(|| Path::new(dir));
         let data = DataFile::create(folder).map_err(|error| no_file(dir, &error))?;
         let facts = facts::storage();
-        let canonical = data.folder().canonicalize().unwrap_or_else(|_| data.folder().to_owned());
+        let canonical = data.folder().canonicalize();
+        let canonical = canonical.unwrap_or_else(|_| data.folder().to_owned());
         let storage = facts.storage_of(&canonical.to_string_lossy());
         let several = storage.is_none_or(|storage| {
             ON_SEVERAL_DISKS.contains(&&*storage.file_system.kind) || storage.medium == Medium::File
@@ -114,9 +115,8 @@ impl TargetFile {
     ///
     /// If the file system cannot, or a block is not a whole number of sectors.
     pub(super) fn require_direct(&self, block: u64, advice: &str) -> Result<(), Failure> {
-        let aligned = self
-            .check("look at", direct::alignment(self.data.file()))?
-            .ok_or_else(|| self.not_direct("STATX_DIOALIGN says so", advice))?;
+        let aligned = self.check("look at", direct::alignment(self.data.file()))?;
+        let aligned = aligned.ok_or_else(|| self.not_direct("STATX_DIOALIGN says so", advice))?;
         let aligned = u64::from(aligned);
         if !block.is_multiple_of(aligned) {
             unsupported!(
@@ -352,7 +352,8 @@ pub(super) fn unknown_share() -> Failure {
 ///
 /// If this kernel may cache it.
 pub(crate) fn require_no_cached_file(folder: &Path) -> Result<(), Failure> {
-    let canonical = folder.canonicalize().as_deref().unwrap_or(folder).to_string_lossy();
+    let canonical = folder.canonicalize();
+    let canonical = canonical.as_deref().unwrap_or(folder).to_string_lossy();
     let facts = facts::storage();
     let storage = facts.storage_of(&canonical);
     let storage = storage.filter(|storage| storage.medium == Medium::File);

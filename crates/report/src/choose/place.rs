@@ -184,8 +184,8 @@ mod tests {
                 place("tcp", "cubic", "bbr", window, link),
             ]
         };
-        let places: Vec<&Place> =
-            [over("wan", 0, 64), over("lan", 10, 10)].concat().iter().collect();
+        let places = [over("wan", 0, 64), over("lan", 10, 10)].concat();
+        let places: Vec<&Place> = places.iter().collect();
         let (apart, within) = split(&places, false, AT_EASE);
         assert_eq!(apart, [LINK], "six are compared in one panel");
         let axes = ["stack", "control", "by", "window"].map(str::to_owned);

@@ -64,7 +64,8 @@ pub(crate) fn opened(html: &str, fragment: &str, width: u32) -> Option<(String, 
         .output()
         .unwrap();
     let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
-    let complaints = text(out.stderr).lines().filter(|line| line.contains("CONSOLE"));
+    let complaints = text(out.stderr);
+    let complaints = complaints.lines().filter(|line| line.contains("CONSOLE"));
     Some((text(out.stdout), complaints.collect()))
 }
 
