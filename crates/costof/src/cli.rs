@@ -386,15 +386,6 @@ pub(crate) struct DoctorOptions {
     pub(crate) json: bool,
 }
 
-/// What follows if a point no longer has a number.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub(crate) enum MissingPoint {
-    /// The comparison fails
-    Fail,
-    /// It is only reported
-    Warn,
-}
-
 #[derive(Debug, Args)]
 #[command(
     override_usage = "costof compare [OPTIONS] [BEFORE AFTER…]\n       \
@@ -448,15 +439,6 @@ pub(crate) struct CompareOptions {
     /// that matters.
     #[arg(long, value_name = "PERCENT", value_parser = percent, allow_negative_numbers = true)]
     pub(crate) threshold: Option<f64>,
-    /// What --threshold does if a point no longer has a number; `warn` leaves it inconclusive
-    #[arg(
-        long,
-        value_name = "WHAT",
-        default_value = "warn",
-        requires = "threshold",
-        hide_short_help = true
-    )]
-    pub(crate) missing: MissingPoint,
     #[command(flatten)]
     pub(crate) gate: Gate,
     #[command(flatten)]

@@ -37,12 +37,12 @@ use crate::estimate::{half_bucket, launch_cycles, launch_medians};
 use crate::launches::{Counting, with_a_number};
 use crate::schedule::MIN_LAUNCHES;
 use comparable::{common, cpu, moved, never_alone};
+use costof_model::Text;
 use costof_model::comparison::{Compared, Comparison, Refused, Verdict};
 use costof_model::metric::{Data, MetricInfo, Selection, is_too_wide};
 use costof_model::point::Point;
 use costof_model::rows::{LaunchPoint, PointRow, State};
 use costof_model::run_file::Run;
-use costof_model::Text;
 use costof_model::unit::{Better, Unit};
 use costof_stats::{CONFIDENCE, Difference, trimmed_mean};
 use judge::{Found, judged};
@@ -104,13 +104,15 @@ pub fn compare(before: &Run, after: &Run, metrics: Metrics, matters: f64) -> Com
         let neighbours = in_turns.then(|| neighbours(&all));
         let all = all.map(|launches| launches.into_values().collect::<Vec<_>>());
         for metric in of_interest {
-            let of_launches = || never_alone(floors, is_same_cpu)
-                .and_then(|()| moved(distances, is_same_boot, in_turns))
-                .and_then(|()| given(&all, neighbours.as_ref(), &metric.name))
-                .and_then(|given| {
-                    let grain = grain(&all, &given.medians, [old.step_ns, new.step_ns], metric);
-                    compared([first, second], metric, &given, grain)
-                });
+            let of_launches = || {
+                never_alone(floors, is_same_cpu)
+                    .and_then(|()| moved(distances, is_same_boot, in_turns))
+                    .and_then(|()| given(&all, neighbours.as_ref(), &metric.name))
+                    .and_then(|given| {
+                        let grain = grain(&all, &given.medians, [old.step_ns, new.step_ns], metric);
+                        compared([first, second], metric, &given, grain)
+                    })
+            };
             let row = match is_exported {
                 true => exported::compared([first, second], metric),
                 false => of_launches(),
@@ -285,9 +287,7 @@ impl Given {
     fn suffices(&self) -> Result<(), String> {
         let sides = || ["before", "after"].into_iter().zip(self.launches);
         if let Some((which, _)) = sides().find(|(_, count)| *count == 0) {
-            return Err(format!(
-                "the run {which} has no launches of it"
-            ));
+            return Err(format!("the run {which} has no launches of it"));
         }
         match sides().find(|(_, count)| *count < MIN_LAUNCHES as usize) {
             Some((which, count)) => Err(format!(

@@ -344,7 +344,8 @@ mod tests {
                 let of = host(&mut random, &cohort, worse, (noise, 60));
                 *counts.entry(format!("{:?}", of.verdict)).or_insert(0) += 1;
             }
-            let count = |verdict: Verdict| counts.get(&format!("{verdict:?}")).copied().unwrap_or(0);
+            let count =
+                |verdict: Verdict| counts.get(&format!("{verdict:?}")).copied().unwrap_or(0);
             let wrong = if worse == 0.0 {
                 (Verdict::Fail, RISKS.producer)
             } else {

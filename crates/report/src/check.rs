@@ -110,7 +110,8 @@ impl Suite {
 
     /// How many cases were decided, and how many there are.
     pub fn decided(&self) -> (usize, usize) {
-        let decided = self.cases.iter().filter(|case| !matches!(case.finding, Finding::Undecided(_)));
+        let decided =
+            self.cases.iter().filter(|case| !matches!(case.finding, Finding::Undecided(_)));
         (decided.count(), self.cases.len())
     }
 
@@ -127,11 +128,12 @@ impl Suite {
             Finding::Pass | Finding::Undecided(_) => None,
         });
         let failed: Vec<String> = failed.collect();
-        let mut why = if failed.is_empty() { reason.to_owned() } else { some(&failed) };
         let open: Vec<String> = self.open().map(|case| case.name.clone()).collect();
-        if !open.is_empty() {
-            why += &format!("; not decided: {}", some(&open));
-        }
+        let why = match (&failed[..], &open[..]) {
+            ([], []) => reason.to_owned(),
+            ([], open) => format!("{reason}; not decided: {}", some(open)),
+            (failed, _) => some(failed),
+        };
         let (decided, all) = self.decided();
         let all = counted(all, self.noun);
         printable(&format!("{word}: {decided} of {all} decided; {why}"))
@@ -208,7 +210,10 @@ mod tests {
             required: required.iter().map(|probe| (*probe).into()).collect(),
         };
         let open = || case("a.open", Finding::Undecided("it is noisy".to_owned()));
-        let (pass, fail) = (|| case("a.pass", Finding::Pass), || case("a.fail", Finding::Fail("7 % slower".to_owned())));
+        let (pass, fail) = (
+            || case("a.pass", Finding::Pass),
+            || case("a.fail", Finding::Fail("7 % slower".to_owned())),
+        );
         let word = |cases: Vec<Case>, rules: Rules| Suite::new("run", "row", cases, &rules).word();
         for (cases, rules, expected) in [
             (vec![pass()], rules(false, &[]), Word::Pass),
@@ -228,7 +233,12 @@ mod tests {
             suite.line("nothing is worse"),
             "INCONCLUSIVE: 1 of 2 rows decided; nothing is worse; not decided: a.open <1>"
         );
-        let text = junit(&[Suite::new("run", "row", vec![pass(), fail(), open()], &rules(false, &["a.fail"]))]);
+        let text = junit(&[Suite::new(
+            "run",
+            "row",
+            vec![pass(), fail(), open()],
+            &rules(false, &["a.fail"]),
+        )]);
         for part in [
             "<testsuites name=\"costof\" tests=\"3\" failures=\"1\" errors=\"0\" skipped=\"1\">",
             "<testcase classname=\"a.fail\" name=\"a.fail &lt;1&gt;\"><failure message=\"7 % slower\"></failure>",
@@ -237,6 +247,9 @@ mod tests {
             assert!(text.contains(part), "{part} is missing: {text}");
         }
         let text = junit(&[Suite::new("run", "row", vec![open()], &rules(false, &[]))]);
-        assert!(text.contains("errors=\"1\" skipped=\"0\"") && text.contains("<error message="), "{text}");
+        assert!(
+            text.contains("errors=\"1\" skipped=\"0\"") && text.contains("<error message="),
+            "{text}"
+        );
     }
 }

@@ -8,10 +8,7 @@ use crate::document::{self, Part};
 use crate::grid::{Align, Grid};
 use crate::names::{by_probe, by_reason, points_counted, short_point};
 use crate::text::{COLUMNS, printable};
-use costof_model::comparison::{
-    Compared, Comparison, FactDifference, Level, Missing, Verdict,
-};
-use costof_model::metric::Selection;
+use costof_model::comparison::{Compared, Comparison, FactDifference, Missing, Verdict};
 use costof_model::noise::PEER;
 use costof_model::plural::counted;
 use costof_model::point::Point;
@@ -228,7 +225,9 @@ pub(crate) fn trust(comparison: &Comparison) -> String {
         }
     };
     let exported = match comparison.is_exported {
-        true => "\nAn export has no launches: medians are compared by their intervals, not in core cycles, and not alone with alone.",
+        true => {
+            "\nAn export has no launches: medians are compared by their intervals, not in core cycles, and not alone with alone."
+        }
         false => "",
     };
     format!(
@@ -267,8 +266,8 @@ fn core_shared(comparison: &Comparison) -> String {
     match count {
         0 => String::new(),
         _ => format!(
-            "\n{} compared while something else used the core, since too few batches had the core to themselves in \
-             both runs. {meaning}",
+            "\nCompared while something else used the core, since too few batches had the core to themselves in both runs: \
+             {}. {meaning}",
             counted(count, "row")
         ),
     }
@@ -302,6 +301,7 @@ pub(crate) fn refused(comparison: &Comparison, after: &Run) -> String {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
+    use costof_model::metric::Selection;
     use costof_model::testing::{run_without_facts as run, sized_row};
     use costof_model::unit::{Better, Unit};
 
@@ -333,9 +333,17 @@ pub(crate) mod tests {
         let rows = vec![blind(), blind(), row("a.worse", 1.1, 0.0, Verdict::Worse)];
         let some = Comparison { matters: 0.05, rows, ..Comparison::default() };
         let text = compared(&some, &run(), false, usize::MAX);
-        assert!(text.starts_with("SLOWER  after against before (1 against 1 run): a "), "{text}");
+        assert!(
+            text.starts_with(
+                "SLOWER after against before (1 against 1 run): changed: 1 of 3 a rows"
+            ),
+            "{text}"
+        );
         let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
-        assert!(words.contains("1 of 3 rows decided: 1 worse ") && words.contains("`--all` shows"), "{text}");
+        assert!(
+            words.contains("1 of 3 rows decided: 1 worse ") && words.contains("`--all` shows"),
+            "{text}"
+        );
         assert!(!text.contains("a.blind"), "{text}");
         let evil = vec![row("a\u{1b}[2J", 1.1, 0.0, Verdict::Worse)];
         let evil = Comparison { rows: evil, ..some.clone() };
@@ -385,10 +393,10 @@ pub(crate) mod tests {
         };
         assert!(!of(&[], false).contains("used the core"));
         let one = of(&[Selection::Shared], false);
-        assert!(one.contains("\n1 row compared while something else used the core"));
+        assert!(one.contains("\nCompared while something else used the core"));
         assert!(one.contains("not called better or worse"));
         let three = of(&[Selection::Shared, Selection::All, Selection::All], true);
-        assert!(three.contains("\n3 rows compared"), "{three}");
+        assert!(three.contains("both runs: 3 rows. "), "{three}");
         assert!(three.trim_end().ends_with("Both runs were disturbed alike."));
     }
 }

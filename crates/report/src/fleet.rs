@@ -1,9 +1,9 @@
 //! What `costof fleet` shows, odd hosts first: on a terminal one screen, on a page, without scripts, a heat map of
 //! hosts and rows for each cohort and what is known of each host.
 
+use crate::check::{Case, Finding, Rules, Suite};
 use crate::compare::percent;
 use crate::compare::summary::{Summary, summary};
-use crate::check::{Case, Finding, Rules, Suite};
 use crate::document::{self, Entry, Part, first};
 use crate::page::html_file;
 use crate::text::printable_lines;
@@ -59,7 +59,9 @@ pub fn check(fleet: &Fleet, rules: &Rules) -> Suite {
         probe: None,
         finding: match host.verdict {
             Verdict::Normal => Finding::Pass,
-            Verdict::Undecided => Finding::Undecided("its noise, or too few hosts, hide what others could have shown".to_owned()),
+            Verdict::Undecided => Finding::Undecided(
+                "its noise, or too few hosts, hide what others could have shown".to_owned(),
+            ),
             _ => Finding::Fail(format!("{}: {}", host.verdict.word(), reason(host))),
         },
     });

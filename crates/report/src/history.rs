@@ -39,9 +39,10 @@ pub fn text(history: &History, columns: usize) -> String {
 /// Whether the latest run changed no row, of those that it has and that are followed.
 pub fn check(history: &History, rules: &Rules) -> Suite {
     let latest = history.runs.len().checked_sub(1);
-    let series = history.series.iter().enumerate().filter(|(_, series)| {
-        series.values.last().is_some_and(|value| Some(value.run) == latest)
-    });
+    let series =
+        history.series.iter().enumerate().filter(|(_, series)| {
+            series.values.last().is_some_and(|value| Some(value.run) == latest)
+        });
     let cases = series.map(|(at, series)| Case {
         name: series.of.name(),
         probe: Some(series.of.point.probe.clone()),

@@ -37,8 +37,12 @@ pub fn text(of: &Qualified, rules: &Rules, columns: usize) -> String {
         first(rows, ROWS, "more rows (--json has them)")
     });
     let rows = rows.map(|row| format!("  {row}"));
-    let lines: Vec<String> =
-        [reason(of, rules), against].into_iter().chain(rows).chain(left(of)).chain(left_out(of)).collect();
+    let lines: Vec<String> = [reason(of, rules), against]
+        .into_iter()
+        .chain(rows)
+        .chain(left(of))
+        .chain(left_out(of))
+        .collect();
     let parts = [lines.join("\n"), risks(of)].map(Part::paragraph);
     document::text(&parts, columns)
 }

@@ -36,7 +36,8 @@ pub(crate) struct Gate {
         hide_possible_values = true,
         hide_short_help = true
     )]
-    pub(crate) undecided: Undecided,    /// Write what was checked for a pipeline, in JUnit's XML
+    pub(crate) undecided: Undecided,
+    /// Write what was checked for a pipeline, in JUnit's XML
     ///
     /// Each row, host or command is a test case: what failed is a failure, and what is inconclusive an error, or
     /// skipped where it need not be decided.

@@ -1,7 +1,7 @@
 //! `costof compare`: finds what became better or worse from one run to another, or differs between two hosts.
 
 use super::interleave;
-use crate::cli::{CompareOptions, MissingPoint, RunOptions};
+use crate::cli::{CompareOptions, RunOptions};
 use crate::error::{Done, Error, bail, gated, rules, wrong};
 use crate::history::LastTwo;
 use crate::record::{self, Table};
@@ -11,8 +11,8 @@ use costof_measure::compare::{self as groups, MATTERS, Metrics, compare};
 use costof_measure::probe::Probe;
 use costof_model::comparison::Comparison;
 use costof_model::run_file::Run;
-use costof_report::compare::many::{self, Pair};
 use costof_report::check::{Rules, Suite};
+use costof_report::compare::many::{self, Pair};
 use costof_report::compare::outcome::Outcome;
 use costof_report::compare::summary::summary;
 use costof_report::compare::{Side, compared, why_nothing};
@@ -60,7 +60,9 @@ fn compare_groups(
     given: &[&[PathBuf]; 2],
 ) -> Done {
     if options.all_metrics {
-        bail!("--all-metrics compares two runs: groups are compared by the metric of each probe's question");
+        bail!(
+            "--all-metrics compares two runs: groups are compared by the metric of each probe's question"
+        );
     }
     let [(old_files, old), (new_files, new)] =
         [record::many(given[0], table)?, record::many(given[1], table)?];
@@ -126,11 +128,7 @@ fn last_two(table: Table<'_>) -> Result<Vec<PathBuf>, Error> {
 }
 
 /// Measures two hosts, and compares the second with the first.
-fn compare_hosts(
-    table: &'static [&'static Probe],
-    options: &CompareOptions,
-    rules: Rules,
-) -> Done {
+fn compare_hosts(table: &'static [&'static Probe], options: &CompareOptions, rules: Rules) -> Done {
     // The path of the page is checked before anything is measured.
     let run_options = run_options(options)?;
     let planned = run_options.out.as_deref().map(interleave::files_in);
@@ -317,8 +315,7 @@ impl Shown<'_> {
     }
 
     fn outcome(&self, name: &str, comparison: &Comparison, after: &Run) -> Outcome {
-        let missing_fails = self.options.missing == MissingPoint::Fail;
-        Outcome::new(name, comparison, after, missing_fails, &self.rules)
+        Outcome::new(name, comparison, after, &self.rules)
     }
 
     /// Adds a comparison to the outcomes and the JSON. If there are several later runs, `name` is that of

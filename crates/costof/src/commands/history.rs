@@ -31,7 +31,8 @@ pub(crate) fn run(table: Table<'_>, options: &HistoryOptions) -> Done {
     print(if options.json {
         serde_json::to_string(&history).context("JSON")? + "\n"
     } else if has_text {
-        let line = suite.as_ref().map(|suite| suite.line("the latest run changed nothing") + "\n\n");
+        let line =
+            suite.as_ref().map(|suite| suite.line("the latest run changed nothing") + "\n\n");
         line.unwrap_or_default() + &shown::text(&history, prose_columns())
     } else {
         String::new()

@@ -3,8 +3,8 @@
 mod jobs;
 mod turns;
 
-use crate::cli::{TimeOptions, TurnOptions};
 use crate::cli::gate::Required;
+use crate::cli::{TimeOptions, TurnOptions};
 use crate::error::{Context, Done, Error, bail, gated, rules};
 use crate::files;
 use crate::placement;

@@ -18,8 +18,8 @@ use costof_peers::child::Interrupt;
 use costof_peers::costof::Costof;
 use costof_peers::error::Error as PeersError;
 use costof_peers::round::Event;
-use costof_report::check::{Case, Finding, Suite};
 use costof_peers::verify::{Outcome, Row, Verifier, chosen};
+use costof_report::check::{Case, Finding, Suite};
 use std::collections::BTreeMap;
 use std::fs::{self, DirBuilder};
 use std::io::{self, Write};
@@ -130,7 +130,9 @@ fn case(row: &Row, by: f64) -> Option<Case> {
     let finding = match &row.outcome {
         Outcome::Compared(agreement, _) => match agreement.placed(row.expected.widened(by)) {
             Some(Placed::Outside) => Finding::Fail("is outside the expected range".to_owned()),
-            Some(Placed::Across) | None => Finding::Undecided("may be outside the expected range".to_owned()),
+            Some(Placed::Across) | None => {
+                Finding::Undecided("may be outside the expected range".to_owned())
+            }
             Some(Placed::Inside) => Finding::Pass,
         },
         Outcome::Absent(_) => return None,

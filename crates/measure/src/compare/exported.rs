@@ -31,8 +31,11 @@ pub(super) fn compared(
     };
     let of = (metric.name.clone(), metric.unit, metric.better);
     let sides = [(old.median, launches[0]), (new.median, launches[1])];
-    let row = row(rows[1], of, sides, &found)
-        .ok_or("its interval spans more than a factor of ten")?;
-    let is_shared = [old, new].iter().filter_map(|estimate| estimate.core).any(|core| core.alone < MOSTLY_ALONE);
+    let row =
+        row(rows[1], of, sides, &found).ok_or("its interval spans more than a factor of ten")?;
+    let is_shared = [old, new]
+        .iter()
+        .filter_map(|estimate| estimate.core)
+        .any(|core| core.alone < MOSTLY_ALONE);
     Ok(Some((Compared { core_shared: is_shared, ..row }, found)))
 }

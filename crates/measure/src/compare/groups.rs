@@ -16,8 +16,7 @@ use super::{MIN, row};
 use crate::fleet::{OfHosts, OfRun, of_hosts};
 use crate::hosts::{Named, boots, hosts};
 use costof_model::comparison::{
-    Compared, Comparison, FactDifference, Groups, LayerChange, Level, Missing, Refused,
-    Verdict,
+    Compared, Comparison, FactDifference, Groups, LayerChange, Level, Missing, Refused, Verdict,
 };
 use costof_model::noise::MEASURED;
 use costof_model::plural::counted;
@@ -102,12 +101,7 @@ impl<'r> Units<'r> {
 
     /// Compares the units at the second positions with those at the first ones; `in_pairs`, each with its partner at
     /// the same place.
-    pub(crate) fn compare(
-        &self,
-        sides: [&[usize]; 2],
-        in_pairs: bool,
-        matters: f64,
-    ) -> Comparison {
+    pub(crate) fn compare(&self, sides: [&[usize]; 2], in_pairs: bool, matters: f64) -> Comparison {
         let [before, after] = sides.map(<[usize]>::len);
         let mut comparison = Comparison {
             groups: Some(Groups { level: self.level, before, after, in_pairs, row: None }),
@@ -269,7 +263,8 @@ impl Row<'_> {
         let estimate = self.of.estimate;
         let of = (estimate.name.clone(), estimate.unit, estimate.better);
         let row = row(self.of.row, of, [first, second].map(side), &found);
-        let row = row.ok_or_else(|| format!("its {noun}s disagree by more than a factor of ten"))?;
+        let row =
+            row.ok_or_else(|| format!("its {noun}s disagree by more than a factor of ten"))?;
         Ok((row, found))
     }
 }

@@ -62,7 +62,9 @@ fn holm(p: &[f64]) -> Vec<bool> {
     let mut by_p: Vec<usize> = (0..p.len()).collect();
     by_p.sort_by(|a, b| p[*a].total_cmp(&p[*b]));
     let ranked = by_p.into_iter().enumerate();
-    for (_, at) in ranked.take_while(|(rank, at)| p[*at] < (1.0 - CONFIDENCE) / (p.len() - rank) as f64) {
+    for (_, at) in
+        ranked.take_while(|(rank, at)| p[*at] < (1.0 - CONFIDENCE) / (p.len() - rank) as f64)
+    {
         is_rare[at] = true;
     }
     is_rare
@@ -130,7 +132,8 @@ fn needed(row: &Compared, found: Difference, confidence: f64, matters: f64) -> O
         let moved = with.of_means.abs();
         let most = matters + ROUNDING;
         let is_found = moved - MIN.ln() > half(confidence);
-        let is_unchanged = visible(&with, confidence) <= most && moved + half(CONFIDENCE) <= most.ln_1p();
+        let is_unchanged =
+            visible(&with, confidence) <= most && moved + half(CONFIDENCE) <= most.ln_1p();
         is_found || is_unchanged
     };
     let (mut low, mut high) = (now, MAX_NEEDED);

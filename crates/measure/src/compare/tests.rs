@@ -1,7 +1,6 @@
 use super::*;
 use crate::schedule::turns;
 use costof_model::axis::Axes;
-use costof_model::comparison::Cause;
 use costof_model::metric::{BatchClock, Data, Estimate};
 use costof_model::noise::{CoreGauge, MEASURED};
 use costof_model::probe_info::ProbeInfo;
@@ -222,7 +221,7 @@ fn other_methods_and_too_few_launches_are_refused_row_by_row() {
     after.launches.retain(|launch| launch.block != 2);
     let found = primary(&before, &after);
     assert!(found.rows.is_empty());
-    let parts = ["method 1", "has 2 of the 3", "an export", "above zero"];
+    let parts = ["method 1", "has 2 of the 3", "after has no launches of it", "above zero"];
     assert_eq!(found.refused.len(), parts.len());
     for (refused, part) in found.refused.iter().zip(parts) {
         assert!(refused.reason.contains(part), "{refused:?}");
@@ -256,7 +255,8 @@ fn false_alarms_are_as_rare_as_is_said() {
             let cost = metric("cost", Better::Lower);
             compared([&row, &row], &cost, &given, 0.0).unwrap()
         });
-        let judged = judged(rows.collect(), false, MATTERS);
+        let found = Found { rows: rows.collect(), layers: Vec::new() };
+        let (judged, _) = judged(found, false, MATTERS);
         let is_alarm = |row: &Compared| row.verdict.is_change();
         alarms += u32::from(judged.iter().any(is_alarm));
     }
@@ -430,10 +430,19 @@ fn a_launch_without_a_neighbour_is_in_no_pair() {
     // Two pairs have no interval; what either side has, three and four launches, has one.
     let row = &primary(&old, &new).rows[0];
     assert_eq!((row.before.1, row.after.1), (4, 3));
+    // As an export, it has a median and its interval.
     new.launches.clear();
-    let refused = &primary(&old, &new).refused;
-    let named = refused[0].reason.contains("the run after has no launches of it");
-    assert!(named, "{refused:?}");
+    let none = primary(&old, &new);
+    assert!(none.is_exported && none.refused[0].reason.contains("with an interval"), "{none:?}");
+    for run in [&mut old, &mut new] {
+        run.points[0].primary = "cost".into();
+        run.points[0].metrics =
+            vec![Estimate { ci95: Some((99.0, 101.0)), ..estimate("cost", 100.0) }];
+    }
+    new.points[0].metrics[0].median = 120.0;
+    new.points[0].metrics[0].ci95 = Some((119.0, 121.0));
+    let row = &primary(&old, &new).rows[0];
+    assert!((row.ratio - 1.2).abs() < 1e-9 && row.ci95.0 > 1.15 && row.ci95.1 < 1.25, "{row:?}");
 }
 
 #[test]

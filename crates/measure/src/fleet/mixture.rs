@@ -52,7 +52,8 @@ pub(super) fn populations(
     };
     let above = parted.is_above.iter().filter(|(_, is_above)| **is_above);
     let second = groups::in_order(&hosts, above.map(|(host, _)| *host).collect());
-    let mut comparison = groups::compared(&Units::new(hosts.clone(), Level::Hosts), hosts.len(), &second);
+    let mut comparison =
+        groups::compared(&Units::new(hosts.clone(), Level::Hosts), hosts.len(), &second);
     if let Some(groups) = &mut comparison.groups {
         groups.row = Some(parted.row.clone());
     }

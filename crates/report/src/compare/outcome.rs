@@ -1,8 +1,8 @@
 //! The outcome of a comparison with a threshold: pass, fail, or inconclusive.
 
 use super::{named, share, why_missing};
-use crate::text::printable;
 use crate::check::{Case, Finding, Rules, Suite, Word};
+use crate::text::printable;
 use costof_model::Text;
 use costof_model::comparison::{Compared, Comparison, Verdict};
 use costof_model::id::with_id;
@@ -36,9 +36,8 @@ pub struct Failed {
     /// The point.
     #[serde(flatten, serialize_with = "with_id")]
     pub point: Point,
-    /// The metric; absent if the point no longer has a number.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub metric: Option<Text>,
+    /// The metric.
+    pub metric: Text,
     /// Point and reason: `os.syscall 7.2 % slower (5.9–8.4)`.
     pub why: String,
 }
@@ -46,40 +45,40 @@ pub struct Failed {
 impl Outcome {
     /// Judges by the threshold of the comparison, its `matters`. A metric fails if it surely became worse by
     /// more than the threshold: the end of its interval that is nearer to no change lies beyond it.
-    pub fn new(
-        name: &str,
-        comparison: &Comparison,
-        after: &Run,
-        missing_fails: bool,
-        rules: &Rules,
-    ) -> Outcome {
+    pub fn new(name: &str, comparison: &Comparison, after: &Run, rules: &Rules) -> Outcome {
         let case = |point: &Point, finding| Case {
             name: named(point, after),
             probe: Some(point.probe.clone()),
             finding,
         };
-        let failures = || failures(comparison, missing_fails);
-        let failed = failures().map(|(point, metric, how)| Failed {
-            point: point.clone(),
-            metric: metric.cloned(),
-            why: format!("{} {how}", named(point, after)),
+        let mut beyond = beyond(comparison);
+        beyond.sort_by(|a, b| worse_by(b).0.total_cmp(&worse_by(a).0));
+        let failed = beyond.iter().map(|row| Failed {
+            point: row.point.clone(),
+            metric: row.metric.clone(),
+            why: format!("{} {}", named(&row.point, after), change(row)),
         });
         let failed = failed.collect();
-        let failures = failures().map(|(point, _, how)| case(point, Finding::Fail(how)));
-        let beyond = beyond(comparison);
-        let rows = comparison.rows.iter().filter(|row| !beyond.iter().any(|one| std::ptr::eq(*one, *row)));
-        let rows = rows.map(|row| case(&row.point, match row.verdict {
-            Verdict::CannotTell => Finding::Undecided(format!("a change of {} could be missed", share(comparison.matters))),
-            _ => Finding::Pass,
-        }));
+        let failures = beyond.iter().map(|row| case(&row.point, Finding::Fail(change(row))));
+        let others = comparison.rows.iter();
+        let others = others.filter(|row| !beyond.iter().any(|one| std::ptr::eq(*one, *row)));
+        let percent = share(comparison.matters);
+        let rows = others.map(|row| {
+            let finding = match row.verdict {
+                Verdict::CannotTell => {
+                    Finding::Undecided(format!("a change of {percent} could be missed"))
+                }
+                _ => Finding::Pass,
+            };
+            case(&row.point, finding)
+        });
         let refused = comparison.refused.iter();
         let refused = refused.map(|one| case(&one.point, Finding::Undecided(one.reason.clone())));
-        let missing = comparison.missing.iter().filter(|_| !missing_fails);
+        let missing = comparison.missing.iter();
         let missing = missing.map(|one| case(&one.point, Finding::Undecided(why_missing(one))));
         let cases = failures.chain(missing).chain(rows).chain(refused).collect();
         let suite = Suite::new(name, "row", cases, rules);
         let (decided, rows) = suite.decided();
-        let percent = share(comparison.matters);
         let reason = match decided {
             0 => format!("no row can show a change of {percent}"),
             _ => format!("nothing is surely more than {percent} worse"),
@@ -93,21 +92,6 @@ impl Outcome {
         let run = run.map(|run| format!("{}: ", printable(run))).unwrap_or_default();
         run + &self.suite.line(&self.reason)
     }
-}
-
-/// What failed, the largest first: the point, the metric, and how.
-fn failures(
-    comparison: &Comparison,
-    missing_fails: bool,
-) -> impl Iterator<Item = (&Point, Option<&Text>, String)> {
-    let mut worse = beyond(comparison);
-    worse.sort_by(|a, b| worse_by(b).0.total_cmp(&worse_by(a).0));
-    let worse = worse.into_iter().map(|row| (&row.point, Some(&row.metric), change(row)));
-    let missing = comparison.missing.iter().filter(move |_| missing_fails);
-    let missing = missing.map(|missing| {
-        (&missing.point, None, format!("no longer has a number: {}", why_missing(missing)))
-    });
-    worse.chain(missing)
 }
 
 /// The rows that are surely worse by more than a change that matters.
@@ -129,11 +113,9 @@ pub(super) fn worse_by(row: &Compared) -> (f64, (f64, f64)) {
 /// `7.2 % slower (5.9–8.4)`.
 pub(super) fn change(row: &Compared) -> String {
     let (by, interval) = worse_by(row);
-    let is_speed = matches!(
-        row.unit,
-        Unit::Nanoseconds | Unit::Cycles | Unit::Hertz | Unit::BytesPerSecond
-    );
-    amount(by, interval, if is_speed { ["slower", "faster"] } else { ["worse", "better"] })
+    let is_speed =
+        matches!(row.unit, Unit::Nanoseconds | Unit::Cycles | Unit::Hertz | Unit::BytesPerSecond);
+    amount(by, interval, if is_speed { [" slower", " faster"] } else { [" worse", " better"] })
 }
 
 /// A change with its interval, and the word for it if it is for the worse or for the better.
@@ -142,7 +124,7 @@ pub(super) fn amount(by: f64, (low, high): (f64, f64), words: [&str; 2]) -> Stri
     let digits = usize::from(by.abs() < 0.0995);
     let number = |share: f64| format!("{:.digits$}", 100.0 * sign * share).replace('-', "−");
     let (low, high) = if by < 0.0 { (high, low) } else { (low, high) };
-    format!("{} % {word} ({})", number(by), span(&number(low), "–", &number(high)))
+    format!("{} %{word} ({})", number(by), span(&number(low), "–", &number(high)))
 }
 
 #[cfg(test)]
@@ -156,14 +138,14 @@ mod tests {
         Comparison { matters: 0.05, rows, ..Comparison::default() }
     }
 
-    fn outcome(comparison: &Comparison, missing_fails: bool) -> Outcome {
-        Outcome::new("after", comparison, &run(), missing_fails, &Rules::default())
+    fn outcome(comparison: &Comparison) -> Outcome {
+        Outcome::new("after", comparison, &run(), &Rules::default())
     }
 
     #[test]
     fn the_last_line_says_why() {
-        let line = |comparison: &Comparison, missing_fails| {
-            let outcome = outcome(comparison, missing_fails);
+        let line = |comparison: &Comparison| {
+            let outcome = outcome(comparison);
             let json = serde_json::to_value(&outcome).unwrap();
             (outcome.line(None), json["verdict"].as_str().unwrap().to_owned())
         };
@@ -174,7 +156,7 @@ mod tests {
         let little = row("a.little", 1.06, 0.02, Verdict::Worse);
         let fails = comparison(vec![little.clone(), worse, blind.clone()]);
         assert_eq!(
-            line(&fails, false),
+            line(&fails),
             (
                 "FAIL: 2 of 3 rows decided; os.syscall size=64 7.2 % slower (5.9–8.5)".to_owned(),
                 "fail".to_owned()
@@ -182,7 +164,7 @@ mod tests {
         );
         let passes = comparison(vec![little.clone(), same.clone()]);
         assert_eq!(
-            line(&passes, false),
+            line(&passes),
             (
                 "PASS: 2 of 2 rows decided; nothing is surely more than 5 % worse".to_owned(),
                 "pass".to_owned()
@@ -194,19 +176,16 @@ mod tests {
             reason: "it is lost".to_owned(),
             is_noise: true,
         });
-        let (shown, word) = line(&doubtful, false);
+        let (shown, word) = line(&doubtful);
         assert_eq!(word, "inconclusive");
         let known = "2 of 4 rows decided; nothing is surely more than 5 % worse";
         let open = "not decided: a.blind size=64; a.blind size=64";
         assert_eq!(shown, format!("INCONCLUSIVE: {known}; {open}"));
         let rules = Rules { undecided_passes: true, ..Rules::default() };
-        let passes = Outcome::new("after", &doubtful, &run(), false, &rules);
+        let passes = Outcome::new("after", &doubtful, &run(), &rules);
         assert_eq!(passes.line(None), format!("PASS: {known}"));
-        let (shown, word) = line(&doubtful, true);
-        assert_eq!(word, "fail");
-        assert!(shown.ends_with("no longer has a number: it is lost (cause: noise)"), "{shown}");
         assert_eq!(
-            line(&comparison(vec![blind]), false),
+            line(&comparison(vec![blind])),
             (
                 "INCONCLUSIVE: 0 of 1 row decided; no row can show a change of 5 %; not decided: a.blind size=64".to_owned(),
                 "inconclusive".to_owned()
@@ -220,7 +199,7 @@ mod tests {
         (shrank.better, shrank.unit) = (Better::Higher, Unit::BytesPerSecond);
         assert_eq!(change(&shrank), "20 % slower (20)");
         let rows = (0..5).map(|_| shrank.clone()).collect();
-        let outcome = outcome(&comparison(rows), false);
+        let outcome = outcome(&comparison(rows));
         assert!(outcome.line(None).ends_with("; and 2 more"), "{}", outcome.line(None));
         assert_eq!(outcome.failed.len(), 5);
     }

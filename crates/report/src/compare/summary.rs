@@ -51,8 +51,13 @@ pub fn summary(comparison: &Comparison, title: &str) -> Summary {
     let (mut whole, mut parts, mut unchanged) = (Vec::new(), Vec::new(), Vec::new());
     let mut layers = comparison.layers.clone();
     layers.sort_by(|one, other| other.worse.abs().total_cmp(&one.worse.abs()));
+    let has = |verdict: Verdict| {
+        layers.iter().any(|layer| layer.verdict == verdict) || super::count(comparison, verdict) > 0
+    };
+    // The verdict says which way, unless it was both.
+    let words = if has(Verdict::Better) { [" slower", " faster"] } else { ["", ""] };
     for layer in layers.iter().filter(|layer| layer.verdict.is_change()) {
-        let amount = amount(layer.worse, layer.ci95, ["slower", "faster"]);
+        let amount = amount(layer.worse, layer.ci95, words);
         whole.push(format!("{} layer {amount}", name(&layer.layer)));
         rows.remove(&*layer.layer);
     }
@@ -67,9 +72,6 @@ pub fn summary(comparison: &Comparison, title: &str) -> Summary {
             unchanged.push(name(layer));
         }
     }
-    let has = |verdict: Verdict| {
-        layers.iter().any(|layer| layer.verdict == verdict) || super::count(comparison, verdict) > 0
-    };
     let are_alike = !rows.is_empty() && unchanged.len() == rows.len();
     let verdict = match (has(Verdict::Worse), has(Verdict::Better), has(Verdict::Differs)) {
         (true, true, _) => "MIXED",
@@ -125,7 +127,8 @@ fn what_differs(comparison: &Comparison, title: &str) -> String {
         !(has_kernel && of_kernel || HOW_MEASURED.contains(&&*fact.what))
     };
     let facts = comparison.facts.iter().filter(says_more).map(|fact| {
-        let [before, after] = [&fact.before, &fact.after].map(|value| shortened(known(value), FACT));
+        let [before, after] =
+            [&fact.before, &fact.after].map(|value| shortened(known(value), FACT));
         format!("{} {before} → {after}", super::fact_name(fact))
     });
     let facts: Vec<String> = facts.collect();
@@ -180,7 +183,9 @@ fn open(comparison: &Comparison) -> String {
         let layers = layers.collect::<Vec<_>>().join(", ");
         let rows = counted(undecided.len(), "row");
         let more = more(&undecided, noun);
-        parts.push(format!("{rows} inconclusive ({layers}), as their {noun}s differ too much: {more}"));
+        parts.push(format!(
+            "{rows} inconclusive ({layers}), as their {noun}s differ too much: {more}"
+        ));
     }
     let refused = comparison.refused.iter().map(|one| (&one.reason, one.point.probe.to_string()));
     for (reason, probes) in by_reason(refused) {
@@ -276,7 +281,7 @@ mod tests {
         let found = summary(&comparison, "old → new");
         assert_eq!(
             found.text(),
-            "SLOWER  kernel 6.18.44 → 6.20.0, microcode 0x1 → 0x2 (10 against 10 hosts): kernel layer 12 % slower (11–13); \
+            "SLOWER  kernel 6.18.44 → 6.20.0, microcode 0x1 → 0x2 (10 against 10 hosts): kernel layer 12 % (11–13); \
              memory, network unchanged within 5 %; 3 of 7 rows decided: 1 worse, 2 unchanged\n\
              Most changed: os.x size=64 14 % slower (13–15)\n\
              Cannot tell: 3 rows inconclusive (rpc 3), as their hosts differ too much: about 14 hosts a side would decide \
@@ -293,8 +298,16 @@ mod tests {
             (vec![], vec![alike(), open(None)], "INCONCLUSIVE"),
             (vec![], vec![], "INCONCLUSIVE"),
             (vec![], vec![better()], "FASTER"),
-            (vec![layer("os", 0.2, Verdict::Worse)], vec![better(), row("os.x", 1.2, 0.1, Verdict::CannotTell)], "MIXED"),
-            (vec![layer("net", 0.03, Verdict::NoDifference)], vec![alike(), row("net.y", 1.0, 0.1, Verdict::CannotTell)], "UNCHANGED"),
+            (
+                vec![layer("os", 0.2, Verdict::Worse)],
+                vec![better(), row("os.x", 1.2, 0.1, Verdict::CannotTell)],
+                "MIXED",
+            ),
+            (
+                vec![layer("net", 0.03, Verdict::NoDifference)],
+                vec![alike(), row("net.y", 1.0, 0.1, Verdict::CannotTell)],
+                "UNCHANGED",
+            ),
             (vec![], vec![row("net.x", 0.9, 0.01, Verdict::Differs)], "DIFFERENT"),
         ] {
             assert_eq!(verdict(layers.clone(), rows), expected, "{layers:?}");
@@ -305,19 +318,38 @@ mod tests {
     fn what_is_compared_is_named_by_its_level() {
         let of = |groups, in_turns| {
             let rows = vec![row("os.x", 1.0, 0.01, Verdict::NoDifference)];
-            let comparison = Comparison { matters: 0.05, groups, in_turns, rows, ..Comparison::default() };
+            let comparison =
+                Comparison { matters: 0.05, groups, in_turns, rows, ..Comparison::default() };
             let text = summary(&comparison, "old → new").text();
             text.lines().map(str::to_owned).collect::<Vec<_>>()
         };
         for (groups, in_turns, head, open) in [
-            (groups(Level::Hosts, 4, true), false, "(4 hosts, each with itself)", "Everything was decided"),
-            (groups(Level::Boots, 3, false), false, "(3 against 3 boots of one host each)", "what two hosts differ in"),
-            (groups(Level::Runs, 3, false), false, "(3 against 3 runs of one host each)", "what two boots differ in"),
+            (
+                groups(Level::Hosts, 4, true),
+                false,
+                "(4 hosts, each with itself)",
+                "Everything was decided",
+            ),
+            (
+                groups(Level::Boots, 3, false),
+                false,
+                "(3 against 3 boots of one host each)",
+                "what two hosts differ in",
+            ),
+            (
+                groups(Level::Runs, 3, false),
+                false,
+                "(3 against 3 runs of one host each)",
+                "what two boots differ in",
+            ),
             (None, false, "(1 against 1 run)", "what two runs differ in"),
             (None, true, "(2 runs in turns)", "Everything was decided"),
         ] {
             let lines = of(groups, in_turns);
-            assert!(lines[0].starts_with("UNCHANGED  old → new ") && lines[0].contains(head), "{lines:?}");
+            assert!(
+                lines[0].starts_with("UNCHANGED  old → new ") && lines[0].contains(head),
+                "{lines:?}"
+            );
             assert_eq!((lines.len(), &*lines[1]), (3, "No single row surely changed"));
             assert!(lines[2].contains(open), "{lines:?}");
         }

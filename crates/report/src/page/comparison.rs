@@ -4,12 +4,12 @@
 use super::figures::figures;
 use super::probes::Room;
 use super::{SKIP, facts, html_file};
-use crate::choose::overlay::overlaid;
 use crate::check::Word;
+use crate::choose::overlay::overlaid;
 use crate::compare::outcome::Outcome;
 use crate::compare::{
-    Side, fact_name, head, in_order, interval, known, missing, only, percent,
-    refused, share, trust, what, word,
+    Side, fact_name, head, in_order, interval, known, missing, only, percent, refused, share,
+    trust, what, word,
 };
 use crate::document::{self, Part, folded};
 use crate::grid::{Align, Grid};
@@ -277,7 +277,7 @@ mod tests {
 
     fn shown(comparison: &Comparison, run: &Run) -> String {
         let side = |name| Side { name, run };
-        let outcome = Outcome::new("after", comparison, run, false, &Rules::default());
+        let outcome = Outcome::new("after", comparison, run, &Rules::default());
         page(side("old.jsonl"), side("new.jsonl"), comparison, &outcome)
     }
 
@@ -298,7 +298,7 @@ mod tests {
             |text: &str| page.find(text).unwrap_or_else(|| panic!("{text} is missing: {page}"));
         let folded = at("<details class=\"section\"");
         assert!(at("FAIL: ") < at("MIXED") && at("MIXED") < at(">a.worse"));
-        assert!(at(">a.worse") < at("a.better") && at("a.better") < folded);
+        assert!(at(">a.worse") < at(">a.better") && at(">a.better") < folded);
         assert!(folded < at("a.alike") && at("a.alike") < at("a.blind"));
         for text in [
             "old.jsonl",
@@ -340,7 +340,12 @@ mod tests {
             ..Comparison::default()
         };
         let side = Side { name: evil, run: &run };
-        let page = page(side, side, &comparison, &Outcome::new("after", &comparison, &run, false, &Rules::default()));
+        let page = page(
+            side,
+            side,
+            &comparison,
+            &Outcome::new("after", &comparison, &run, &Rules::default()),
+        );
         assert!(!page.contains("<script") && !page.contains("alert(1)<"), "{page}");
         assert!(page.matches("&lt;script&gt;").count() >= 8);
     }

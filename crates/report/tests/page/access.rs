@@ -8,9 +8,9 @@ use costof_model::metric::Selection;
 use costof_model::rows::PointRow;
 use costof_model::run_file::{self, Run};
 use costof_model::unit::Better;
+use costof_report::check::Rules;
 use costof_report::compare::Side;
 use costof_report::compare::many::Pair;
-use costof_report::check::Rules;
 use costof_report::compare::outcome::Outcome;
 use costof_report::known::ROWS;
 use costof_report::page;
@@ -108,7 +108,7 @@ fn pages() -> Vec<(&'static str, String)> {
         verdicts.map(|(runs, verdict)| Pair { runs, comparison: comparison(&other, verdict) });
     let [before, _, after] = sides;
     let comparison = &pairs[1].comparison;
-    let outcome = Outcome::new("after", comparison, &other, false, &Rules::default());
+    let outcome = Outcome::new("after", comparison, &other, &Rules::default());
     let named = [(Some("c.jsonl".to_owned()), outcome.clone())];
     vec![
         ("run", page::page(&one, &[])),

@@ -3,9 +3,7 @@
 use costof_model::comparison::{
     Compared, Comparison, FactDifference, Groups, LayerChange, Level, Verdict as RowVerdict,
 };
-use costof_model::fleet::{
-    Cohort, Deviation, Fleet, Host, LayerDeviation, Statistic, Verdict,
-};
+use costof_model::fleet::{Cohort, Deviation, Fleet, Host, LayerDeviation, Statistic, Verdict};
 use costof_model::history::{Change, History, Reading, Series};
 use costof_model::rows::MetricOfPoint;
 use costof_model::run_file::{self, Run};

@@ -47,7 +47,7 @@ fn group(random: &mut Rng, side: &str, hosts: usize, times: f64, spread: Spread)
     runs
 }
 
-fn one_run(host: &str, boot: &str, times: f64, off: impl Fn(usize) -> f64) -> Run {
+fn one_run(host: &str, boot: &str, times: f64, mut off: impl FnMut(usize) -> f64) -> Run {
     let mut run = run(&[]);
     let attempt = &mut run.attempts[0];
     attempt.boot = Some(boot.to_owned());
@@ -70,7 +70,14 @@ struct Tally {
     alarms: usize,
 }
 
-fn tally(seed: u64, tries: usize, hosts: usize, times: f64, spread: Spread, is_naive: bool) -> Tally {
+fn tally(
+    seed: u64,
+    tries: usize,
+    hosts: usize,
+    times: f64,
+    spread: Spread,
+    is_naive: bool,
+) -> Tally {
     let mut random = Rng::with_seed(seed);
     let (mut rows, mut layers, mut alarms) = (Vec::new(), Vec::new(), 0);
     for _ in 0..tries {
@@ -102,6 +109,7 @@ fn tally(seed: u64, tries: usize, hosts: usize, times: f64, spread: Spread, is_n
 const TRIES: usize = 60;
 
 #[test]
+#[ignore = "long; ./check --all runs it"]
 fn intervals_hold_the_planted_change_for_two_to_ten_hosts_a_side() {
     let far = Spread { far: Some(10), ..SPREAD };
     for hosts in 2..=10 {
@@ -118,6 +126,7 @@ fn intervals_hold_the_planted_change_for_two_to_ten_hosts_a_side() {
 }
 
 #[test]
+#[ignore = "long; ./check --all runs it"]
 fn groups_that_do_not_differ_raise_a_false_alarm_once_in_twenty() {
     let (mut alarms, mut tries) = (0, 0);
     for hosts in 2..=10 {
@@ -138,14 +147,17 @@ fn the_highest_level_with_several_counts() {
         let runs = runs.map(|boot| one_run(host, boot, times, |_| 0.002 * normal(&mut random)));
         runs.collect::<Vec<Run>>()
     };
-    let many = |hosts: [&str; 4], times: f64, runs: &mut dyn FnMut(&str, &[(&str, usize)], f64) -> Vec<Run>| {
+    let many = |hosts: [&str; 4],
+                times: f64,
+                runs: &mut dyn FnMut(&str, &[(&str, usize)], f64) -> Vec<Run>| {
         hosts.iter().flat_map(|host| runs(host, &[("x", 2)], times)).collect::<Vec<Run>>()
     };
     let old = many(["a", "b", "c", "d"], 1.0, &mut runs);
     let new = many(["e", "f", "g", "h"], 1.2, &mut runs);
     let upgraded = many(["a", "b", "c", "x"], 1.2, &mut runs);
     let (one, other) = (runs("a", &[("x", 3)], 1.0), runs("a", &[("y", 3)], 1.2));
-    let (boots, one_boot) = (runs("a", &[("x", 1), ("y", 2), ("z", 1)], 1.0), runs("a", &[("v", 2)], 1.2));
+    let (boots, one_boot) =
+        (runs("a", &[("x", 1), ("y", 2), ("z", 1)], 1.0), runs("a", &[("v", 2)], 1.2));
     for (old, new, level, counts, in_pairs) in [
         (&old, &new, Level::Hosts, (4, 4), false),
         // A canary is one host, however often it was measured.
