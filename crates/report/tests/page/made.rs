@@ -5,6 +5,7 @@ use costof_model::comparison::{
 };
 use costof_model::fleet::{Cohort, Deviation, Fleet, Host, LayerDeviation, Statistic, Verdict};
 use costof_model::history::{Change, History, Reading, Series};
+use costof_model::metric::Selection;
 use costof_model::rows::MetricOfPoint;
 use costof_model::run_file::{self, Run};
 use serde_json::{Value, json};

@@ -147,14 +147,12 @@ fn the_highest_level_with_several_counts() {
         let runs = runs.map(|boot| one_run(host, boot, times, |_| 0.002 * normal(&mut random)));
         runs.collect::<Vec<Run>>()
     };
-    let many = |hosts: [&str; 4],
-                times: f64,
-                runs: &mut dyn FnMut(&str, &[(&str, usize)], f64) -> Vec<Run>| {
+    let mut many = |hosts: [&str; 4], times: f64| {
         hosts.iter().flat_map(|host| runs(host, &[("x", 2)], times)).collect::<Vec<Run>>()
     };
-    let old = many(["a", "b", "c", "d"], 1.0, &mut runs);
-    let new = many(["e", "f", "g", "h"], 1.2, &mut runs);
-    let upgraded = many(["a", "b", "c", "x"], 1.2, &mut runs);
+    let old = many(["a", "b", "c", "d"], 1.0);
+    let new = many(["e", "f", "g", "h"], 1.2);
+    let upgraded = many(["a", "b", "c", "x"], 1.2);
     let (one, other) = (runs("a", &[("x", 3)], 1.0), runs("a", &[("y", 3)], 1.2));
     let (boots, one_boot) =
         (runs("a", &[("x", 1), ("y", 2), ("z", 1)], 1.0), runs("a", &[("v", 2)], 1.2));
