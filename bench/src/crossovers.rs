@@ -9,11 +9,11 @@ use crate::bench::Bench;
 use crate::costof::failures;
 use crate::error::Result;
 use crate::machine::{self, Watch};
+use crate::rounds;
 use crate::verdict::Verdict;
 use costof_findings::crossover::Crossover;
 use costof_findings::send_crossover::send_crossovers;
 use costof_model::run_file::Run;
-use costof_peers::round;
 use std::fmt;
 use std::time::Duration;
 
@@ -85,7 +85,7 @@ pub(crate) fn compare(bench: &Bench) -> Result<Vec<Verdict>> {
         begun.push(next(&nearer).or(Some(about)));
     }
     println!();
-    round::shuffled(bench.rounds(RUNS), MESSAGES.len(), |round, place| {
+    rounds::shuffled(bench.rounds(RUNS), MESSAGES.len(), |round, place| {
         let Some(about) = begun[place] else {
             return Ok(());
         };

@@ -5,12 +5,12 @@ use crate::bench::Bench;
 use crate::error::Result;
 use crate::load::{Load as Neighbour, Running};
 use crate::machine::{self, Watch};
+use crate::rounds;
 use crate::variation::good_share;
 use crate::verdict::Verdict;
 use costof_model::noise::Grade;
 use costof_model::rows::PointRow;
 use costof_model::run_file::Run;
-use costof_peers::round;
 use std::collections::BTreeMap;
 
 const ROUNDS: usize = 3;
@@ -34,7 +34,7 @@ pub(crate) fn compare(bench: &Bench) -> Result<Vec<Verdict>> {
     ));
     let mut loads = loads(&bench.cpus, bench.cpu);
     let mut quiet = true;
-    round::shuffled(bench.rounds(ROUNDS), loads.len(), |round, place| {
+    rounds::shuffled(bench.rounds(ROUNDS), loads.len(), |round, place| {
         let load = &mut loads[place];
         let watch = Watch::start();
         let run = under(bench, load, round + 1)?;

@@ -10,8 +10,7 @@ use crate::machine::{self, Watch};
 use crate::server::{Server, Transport};
 use crate::verdict::{Verdict, shown_median};
 use costof_peers::agreement::Band;
-use costof_peers::tools::iperf3::{kilobits_received, lost_of};
-use costof_peers::tools::ping::round_trip_ms;
+use costof_peers::tools::iperf3::{received, receiver};
 use costof_stats::{median, quantile};
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -187,5 +186,47 @@ impl Drop for Up<'_> {
         let mut down = self.bench.costof.command(&["link", "down"]);
         // What is left is reported by the next `costof link up`.
         let _ = down.stdout(Stdio::null()).status();
+    }
+}
+
+/// The packets lost and sent, from `[  5]   0.00-4.00   sec  8.60 MBytes  18.0 Mbits/sec  0.009 ms
+/// 9987/100000 (10%)  receiver`.
+fn lost_of(output: &str) -> Option<(f64, f64)> {
+    let before = receiver(output)?.rsplit_once(" (")?.0;
+    let (lost, sent) = before.split_whitespace().last()?.split_once('/')?;
+    Some((lost.parse().ok()?, sent.parse().ok()?))
+}
+
+/// Reads the line `… 98050 Kbits/sec  0.120 ms  20000/61000 (33%)  receiver`.
+fn kilobits_received(output: &str) -> Option<f64> {
+    received(output, " Kbits/sec")
+}
+
+/// Reads `rtt min/avg/max/mdev = 190.123/190.123/190.123/0.000 ms`, the milliseconds of one packet.
+fn round_trip_ms(output: &str) -> Option<f64> {
+    let (_, times) = output.split_once("min/avg/max/mdev = ")?;
+    times.split('/').next()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_lost_of_datagrams_is_read() {
+        let output = "[  5]   0.00-4.00   sec  9.54 MBytes  20.0 Mbits/sec  0.000 ms  0/100000 (0%)  sender\n\
+             [  5]   0.00-4.00   sec  8.60 MBytes  98050 Kbits/sec  0.009 ms  9987/100000 (10%)  receiver\n";
+        assert_eq!(lost_of(output), Some((9987.0, 100_000.0)));
+        assert_eq!(kilobits_received(output), Some(98050.0));
+        let refused = "iperf3: error - unable to connect to server";
+        assert!(lost_of(refused).is_none() && kilobits_received(refused).is_none());
+    }
+
+    #[test]
+    fn one_packets_round_trip_is_read() {
+        let output = "1 packets transmitted, 1 received, 0% packet loss, time 0ms\n\
+                      rtt min/avg/max/mdev = 190.123/190.123/190.123/0.000 ms\n";
+        assert_eq!(round_trip_ms(output), Some(190.123));
+        assert_eq!(round_trip_ms("1 packets transmitted, 0 received"), None);
     }
 }

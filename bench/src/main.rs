@@ -23,6 +23,7 @@ mod link;
 mod load;
 mod machine;
 mod neighbours;
+mod piped;
 mod program;
 mod qualify;
 mod role;

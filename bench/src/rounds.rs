@@ -32,6 +32,23 @@ impl Measured {
     }
 }
 
+/// Measures each of `count` things once in a round, in a random order.
+pub(crate) fn shuffled(
+    rounds: usize,
+    count: usize,
+    mut measure: impl FnMut(usize, usize) -> Result<()>,
+) -> Result<()> {
+    let mut random = Rng::new();
+    let mut order: Vec<usize> = (0..count).collect();
+    for round in 0..rounds {
+        random.shuffle(&mut order);
+        for place in &order {
+            measure(round, *place)?;
+        }
+    }
+    Ok(())
+}
+
 /// Measures all sides in turns, in so many rounds unless the user asks for others, and prints the numbers.
 ///
 /// Errors: the user ended it.

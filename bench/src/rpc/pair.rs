@@ -2,8 +2,9 @@
 
 use super::usage::Usage;
 use crate::bench::{Bench, own_program};
-use crate::child::{self, PipedChild, numbers};
+use crate::child;
 use crate::error::{Result, failed};
+use crate::piped::{self, PipedChild, numbers};
 use crate::program::Program;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -77,7 +78,7 @@ impl Pair {
     /// One end, which is ended when it is dropped, and with the bench.
     fn start(&self, cpu: usize, words: &[String]) -> Result<PipedChild> {
         let mut command = child::pinned(cpu, &self.program)?;
-        child::start_piped(command.args(&self.before).args(words))
+        piped::start_piped(command.args(&self.before).args(words))
     }
 }
 

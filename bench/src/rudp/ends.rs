@@ -2,8 +2,8 @@
 
 use super::tally::Arrived;
 use crate::bench::{Bench, own_program};
-use crate::child::{self, PipedChild};
 use crate::error::{Result, failed};
+use crate::piped::{PipedChild, numbers, start_piped};
 use costof_lab::host::WorkerCommand;
 use costof_lab::link::{End, Made};
 use costof_model::link::Link;
@@ -128,7 +128,7 @@ impl Path {
         let rest: Vec<&str> = rest.iter().map(String::as_str).collect();
         let mut client = self.connect(client, &echo, &rest)?;
         let line = client.line(SPARE, &bench.interrupt)?;
-        child::numbers(&line)
+        numbers(&line)
     }
 }
 
@@ -161,5 +161,5 @@ fn start(end: Option<&End>, words: &[&str]) -> Result<PipedChild> {
     if let Some(namespace) = end.and_then(|end| end.namespace.as_ref()) {
         namespace.start_in(&mut command).map_err(failed)?;
     }
-    child::start_piped(&mut command)
+    start_piped(&mut command)
 }

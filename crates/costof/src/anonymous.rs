@@ -3,6 +3,8 @@
 use costof_model::Text;
 use costof_model::axis::{Axis, AxisValue, Domain};
 use costof_model::run_file::Run;
+use percent_encoding::percent_decode_str;
+use std::collections::HashSet;
 use std::net::{IpAddr, SocketAddr};
 
 /// Removes host names, addresses, folders and the command line.
@@ -10,15 +12,9 @@ pub(crate) fn anonymous(run: &mut Run) {
     run.run.command.clear();
     let mut names = names(run);
     names.extend(without_places(run));
-    let folders = run.attempts.iter().flat_map(|attempt| attempt.hosts.values());
-    names.extend(folders.filter_map(|facts| facts.temporary_folder.clone()));
-    names.retain(|name| name.len() > 1);
-    names.sort_by_key(|name| std::cmp::Reverse(name.len()));
+    let secret: HashSet<String> = names.iter().flat_map(|name| parts(name)).collect();
     for row in &mut run.failures {
-        for name in &names {
-            row.reason = row.reason.replace(name, "…");
-        }
-        row.reason = without_shapes(&row.reason);
+        row.reason = redacted(&row.reason, &secret);
     }
     let hosts = &mut run.run.plan.hosts;
     for host in [&mut hosts.on, &mut hosts.peer].into_iter().flatten() {
@@ -39,8 +35,20 @@ pub(crate) fn anonymous(run: &mut Run) {
     }
 }
 
-/// Replaces folders and URLs in all points, and returns the names that they had. A number distinguishes them,
-/// so that different points stay different.
+/// The names of hosts, programs and folders that reasons for failures may contain.
+fn names(run: &Run) -> Vec<String> {
+    let hosts = &run.run.plan.hosts;
+    // `ssh:USER@HOST`
+    let of_kinds = [&hosts.on, &hosts.peer].into_iter().flatten();
+    let of_kinds = of_kinds.filter_map(|host| Some(host.split_once(':')?.1.to_owned()));
+    let facts = run.attempts.iter().flat_map(|attempt| attempt.hosts.values());
+    let of_machines = facts.flat_map(|facts| [&facts.host_name, &facts.temporary_folder]);
+    let others = [&hosts.to, &hosts.remote_costof].into_iter().chain(of_machines);
+    of_kinds.chain(others.flatten().cloned()).collect()
+}
+
+/// Replaces folders and URLs in all points, and returns them. A number distinguishes them, so that different points stay
+/// different.
 fn without_places(run: &mut Run) -> Vec<String> {
     let is_place = |axis: &&Axis| matches!(axis.domain, Domain::Place { .. });
     let axes = run.probes.iter().flat_map(|info| info.axes.iter());
@@ -59,7 +67,7 @@ fn without_places(run: &mut Run) -> Vec<String> {
         );
     let mut places: Vec<Text> = Vec::new();
     for point in points {
-        for (name, value) in &mut point.axes.0 {
+        for (name, value) in &mut *point.axes.0 {
             match value {
                 AxisValue::Word(word) if axes.contains(name) && word.contains('/') => {
                     let known = places.iter().position(|place| place == word);
@@ -74,98 +82,37 @@ fn without_places(run: &mut Run) -> Vec<String> {
         }
     }
     run.launches_changed();
-    places.iter().flat_map(|place| named_by(place)).collect()
+    places.iter().map(ToString::to_string).collect()
 }
 
-/// A reason without the words that look like paths, URLs or addresses. Such a word may be the address of a
-/// host name or a request to a server, which appears nowhere else in the run.
-fn without_shapes(reason: &str) -> String {
-    let words = reason.split_inclusive(char::is_whitespace);
-    words
-        .map(|word| match place_in(word) {
-            Some(place) => word.replacen(place, "…", 1),
-            None => word.to_owned(),
-        })
-        .collect()
+/// The parts of a name by which a text may mention it, without the scheme of a URL, which may be written decoded. Numbers
+/// alone name nothing.
+fn parts(name: &str) -> Vec<String> {
+    let name = name.split_once("://").map_or(name, |(_, rest)| rest);
+    let decoded = percent_decode_str(name).decode_utf8_lossy();
+    [name, &decoded].into_iter().flat_map(words).map(str::to_owned).collect()
 }
 
-/// The path, URL or address in a word, without the punctuation around it. An IPv6 address may begin and end
-/// with colons of its own.
-fn place_in(word: &str) -> Option<&str> {
-    let around = |c: char| c.is_whitespace() || "(),;`'\"".contains(c);
-    let bare = word.trim_matches(around);
-    let before_colon = bare.strip_suffix(':').unwrap_or(bare);
-    let shapes =
-        [bare.trim_matches(|c| around(c) || c == ':'), before_colon.trim_matches(around), bare];
-    shapes.into_iter().find(|shape| {
-        shape.starts_with('/')
-            || shape.contains("://")
-            || shape.parse::<IpAddr>().is_ok()
-            || shape.parse::<SocketAddr>().is_ok()
-    })
+fn words(text: &str) -> impl Iterator<Item = &str> {
+    let words = text.split(|c: char| !c.is_alphanumeric());
+    words.filter(|word| word.contains(char::is_alphabetic))
 }
 
-/// A place; for a URL also its host and its paths. Reasons for failures use these names.
-fn named_by(place: &str) -> Vec<String> {
-    let mut names = vec![place.to_owned()];
-    if let Some((_, rest)) = place.split_once("://")
-        && let Some((server, path)) = rest.split_once('/')
-    {
-        let bracketed = server.strip_prefix('[').and_then(|rest| rest.split_once(']'));
-        let (host, _) = bracketed.unwrap_or_else(|| server.split_once(':').unwrap_or((server, "")));
-        names.push(host.to_owned());
-        for path in [path, &decoded(path)] {
-            let folders = path.match_indices('/').map(|(at, _)| format!("/{}", &path[..at]));
-            names.push(format!("/{path}"));
-            names.extend(folders);
-            // A reason for a missing file has only the file's name.
-            names.extend(path.split('/').map(|name| format!("`{name}`")));
-        }
-    }
-    names
-}
-
-/// Decodes a path of a URL as reasons print it: `%2C` and the like become single bytes.
-fn decoded(path: &str) -> String {
-    let mut pieces = path.split('%');
-    let mut bytes = pieces.next().unwrap_or_default().as_bytes().to_vec();
-    for piece in pieces {
-        let digits = piece.get(..2);
-        match digits.and_then(|digits| u8::from_str_radix(digits, 16).ok()) {
-            Some(byte) => {
-                bytes.push(byte);
-                bytes.extend(&piece.as_bytes()[2..]);
-            }
-            None => bytes.extend([b"%", piece.as_bytes()].concat()),
-        }
-    }
-    String::from_utf8_lossy(&bytes).into_owned()
-}
-
-/// The names of hosts that reasons for failures may contain, the longest first, so that a name that contains
-/// another is replaced as a whole.
-fn names(run: &Run) -> Vec<String> {
-    let hosts = &run.run.plan.hosts;
-    let mut names = Vec::new();
-    for host in [&hosts.on, &hosts.peer].into_iter().flatten() {
-        if let Some((_, name)) = host.split_once(':') {
-            names.extend([host.clone(), name.to_owned()]);
-            names.extend(name.rsplit_once('@').map(|(_, host)| host.to_owned()));
-        }
-    }
-    names.extend(hosts.remote_costof.clone());
-    names.extend(hosts.to.clone());
-    for attempt in &run.attempts {
-        let addresses = attempt.peer.as_ref().and_then(|peer| peer.addresses);
-        let addresses = addresses.map(|(near, far)| [near, far].map(|ip| ip.to_string()));
-        names.extend(addresses.into_iter().flatten());
-        let facts = attempt.hosts.values();
-        names.extend(facts.filter_map(|facts| facts.host_name.clone()));
-    }
-    names.extend(hosts.peer_address.map(|address| address.to_string()));
-    names.retain(|name| !name.is_empty());
-    names.sort_by_key(|name| std::cmp::Reverse(name.len()));
-    names
+/// A reason without the words that have a part of a secret name, or look like paths, URLs or addresses: such a word may be
+/// the address of a host name, which appears nowhere else in the run.
+fn redacted(reason: &str, secret: &HashSet<String>) -> String {
+    let redacted = |word: &str| {
+        let around = |c: char| c.is_whitespace() || "(),;`'\"".contains(c);
+        let bare = word.trim_end();
+        let bare = bare.strip_suffix(':').unwrap_or(bare).trim_matches(around);
+        let is_secret = words(bare).any(|part| secret.contains(part))
+            || bare.starts_with('/')
+            || bare.contains("://")
+            || bare.parse::<IpAddr>().is_ok()
+            || bare.parse::<SocketAddr>().is_ok();
+        if is_secret { word.replacen(bare, "…", 1) } else { word.to_owned() }
+    };
+    reason.split_inclusive(char::is_whitespace).map(redacted).collect()
 }
 
 #[cfg(test)]
@@ -257,8 +204,8 @@ mod tests {
             ("the portmapper at [fe80::1%2]:111: it", "the portmapper at …: it"),
             ("at ::1: (fe80::): (::1)", "at …: (…): (…)"),
             ("folders (/other: there is none, /: not)", "folders (…: there is none, …: not)"),
-            ("there is no `my own,%zz`", "there is no …"),
-            ("/secret/my own,%zz was removed", "… was removed"),
+            ("there is no `my own,%zz`", "there is no `… …`"),
+            ("/secret/my own,%zz was removed", "… … was removed"),
             ("write\nnfs://HOST/FILE\tor `/a`", "write\n…\tor `…`"),
             ("at 5 of 10 KiB/s: 1.5 s (12:30)", "at 5 of 10 KiB/s: 1.5 s (12:30)"),
         ] {

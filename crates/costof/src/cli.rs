@@ -170,6 +170,8 @@ pub(crate) struct Measuring {
     /// by themselves, and at least 10 s to describe its machine
     #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = seconds, hide_short_help = true)]
     pub(crate) timeout: u64,
+    #[command(flatten)]
+    pub(crate) quiet: Quiet,
 }
 
 /// What to do where a machine is busy before it is measured.
@@ -267,8 +269,6 @@ pub(crate) struct RunOptions {
     #[command(flatten)]
     pub(crate) measuring: Measuring,
     #[command(flatten)]
-    pub(crate) quiet: Quiet,
-    #[command(flatten)]
     pub(crate) chosen: Chosen,
     #[command(flatten)]
     pub(crate) remote: Remote,
@@ -342,8 +342,8 @@ pub(crate) struct ShowOptions {
 
 impl RunOptions {
     /// Those of `costof run` alone, measured like this into `out`.
-    pub(crate) fn new(measuring: Measuring, quiet: Quiet, out: Option<PathBuf>) -> RunOptions {
-        RunOptions { measuring, quiet, out, ..RunOptions::default() }
+    pub(crate) fn new(measuring: Measuring, out: Option<PathBuf>) -> RunOptions {
+        RunOptions { measuring, out, ..RunOptions::default() }
     }
 }
 
@@ -354,8 +354,6 @@ pub(crate) struct StudyOptions {
     pub(crate) study: Option<String>,
     #[command(flatten)]
     pub(crate) measuring: Measuring,
-    #[command(flatten)]
-    pub(crate) quiet: Quiet,
     /// The folder for run.jsonl, page.html and study.md [default: study-NAME]
     #[arg(long, value_name = "FOLDER", value_hint = ValueHint::DirPath, requires = "study")]
     pub(crate) out: Option<PathBuf>,
@@ -451,8 +449,6 @@ pub(crate) struct CompareOptions {
     pub(crate) html: Option<PathBuf>,
     #[command(flatten, next_help_heading = "Options of --interleave, as for `costof run`")]
     pub(crate) measuring: Measuring,
-    #[command(flatten)]
-    pub(crate) quiet: Quiet,
     #[command(flatten)]
     pub(crate) chosen: Chosen,
     #[command(flatten)]

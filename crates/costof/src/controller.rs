@@ -29,6 +29,7 @@ use costof_model::point::Point;
 use costof_model::protocol::CpuLook;
 use costof_model::rows::{Block, FailureRow, Plan, PointRow, PredictionRow, Row};
 use costof_model::run_file::Run;
+use hop::Distances;
 use revisit::Revisited;
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
@@ -56,6 +57,7 @@ pub(crate) struct Controller<'a> {
     only: Vec<Point>,
     /// What was seen of the CPUs for the next launch.
     looks: Option<Vec<CpuLook>>,
+    distances: Distances,
     precision: Precision,
     progress: &'a Progress<'a>,
     /// The blocks that get no more launches, because the time of a first look is over.
@@ -90,6 +92,7 @@ impl<'a> Controller<'a> {
             counterpart: None,
             only: Vec::new(),
             looks: None,
+            distances: Distances::default(),
             precision: cost::precision(plan)?,
             progress,
             cut: Vec::new(),
@@ -127,9 +130,9 @@ impl<'a> Controller<'a> {
         let mut counts = self.launch_counts();
         if self.plan().launches.is_none() {
             // The time of blocks whose core was shared is kept for when a look sees it alone.
-            for block in 0..counts.len() {
+            for (block, count) in counts.iter_mut().enumerate() {
                 if self.waits_for_alone(block) {
-                    counts[block] = counts[block].min(least);
+                    *count = least.min(*count);
                 }
             }
         }
@@ -358,7 +361,7 @@ impl<'a> Controller<'a> {
     }
 
     fn block(&self, block: usize) -> BlockState<'_> {
-        BlockState { run: self.run(), block }
+        BlockState { record: self.record, block }
     }
 
     fn probe(&self, point: &Point) -> &'static Probe {

@@ -2,17 +2,17 @@
 //! the runs that `--out` put elsewhere. Commands name a run by its number: `@1` is the latest run, `@2` the
 //! one before.
 
+pub(crate) mod index;
+
 use crate::error::{Error, bail, wrong};
 use crate::record::{self, Table};
 use costof_model::point::Point;
 use costof_model::rows::{Earlier, PointRow};
 use costof_model::run_file::Run;
-use costof_os::process::{NO_FOLLOW, NO_WAIT};
+use index::{Entry, elsewhere, folder};
 use std::cmp::Reverse;
 use std::collections::HashSet;
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read, Write};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
@@ -21,17 +21,6 @@ pub(crate) const LOOK_BACK: usize = 30;
 
 /// Predictions use an earlier run only if it is not older than this.
 const RECENT: Duration = Duration::from_secs(3600);
-
-/// The index of the runs that `--out` put elsewhere: each line has an id, a blank and a path.
-const INDEX: &str = "elsewhere";
-/// At most this much of the index is read: a hundred thousand runs.
-const INDEX_MAX_BYTES: u64 = 16 << 20;
-
-/// A run of this user: its id, which begins with its time, and its file.
-struct Entry {
-    id: String,
-    path: PathBuf,
-}
 
 impl Entry {
     /// When the run began, to the second. If several began in the same second, the one written last is the
@@ -68,56 +57,9 @@ fn in_folder(folder: &Path) -> Vec<Entry> {
         .collect()
 }
 
-/// The runs of the index whose files still exist. A file that had several runs is there once, with the
-/// latest.
-fn elsewhere(folder: &Path) -> Vec<Entry> {
-    let mut index = Vec::new();
-    let file = open_index(folder, OpenOptions::new().read(true));
-    let _ = file.and_then(|file| file.take(INDEX_MAX_BYTES).read_to_end(&mut index));
-    let index = String::from_utf8_lossy(&index);
-    let lines = index.lines().rev().filter_map(|line| line.split_once(' '));
-    let mut seen = HashSet::new();
-    lines
-        .filter(|(_, path)| seen.insert(*path) && Path::new(path).is_file())
-        .map(|(id, path)| Entry { id: id.to_owned(), path: path.into() })
-        .collect()
-}
-
-/// Adds the path of a new run to the index, unless its file is in the history. Failures are ignored: a run
-/// that is missing from the list is as good as any other.
-pub(crate) fn remember(id: &str, path: &Path) {
-    let _ = add_to_index(id, path);
-}
-
-fn add_to_index(id: &str, path: &Path) -> io::Result<()> {
-    let Ok(folder) = folder() else { return Ok(()) };
-    let path = path.canonicalize()?;
-    let is_in_history = folder.canonicalize().is_ok_and(|folder| path.parent() == Some(&folder));
-    let text = path.to_str().filter(|text| !text.contains(char::is_control));
-    let Some(text) = text.filter(|_| !is_in_history) else {
-        return Ok(());
-    };
-    fs::create_dir_all(&folder)?;
-    let mut index = open_index(&folder, OpenOptions::new().append(true).create(true))?;
-    // A line before it may have lost its end to a full disk or a power failure.
-    index.write_all(format!("\n{id} {text}\n").as_bytes())
-}
-
-/// Opens the index. Where others may write in its folder, they may have put a link to a file of this user there, or a
-/// pipe.
-fn open_index(folder: &Path, options: &mut OpenOptions) -> io::Result<File> {
-    options.custom_flags(NO_FOLLOW | NO_WAIT);
-    let index = options.open(folder.join(INDEX))?;
-    let data = index.metadata()?;
-    if data.is_file() && data.nlink() == 1 {
-        return Ok(index);
-    }
-    Err(io::ErrorKind::Other.into())
-}
-
 /// The file of the run that a command line names: `@1` is the latest run, `@2` the one before; anything else
 /// is a path.
-pub(crate) fn named(name: PathBuf) -> Result<PathBuf, Error> {
+pub(crate) fn resolve(name: PathBuf) -> Result<PathBuf, Error> {
     let number = name.to_str().and_then(|text| text.strip_prefix('@'));
     let Some(number) = number.and_then(|number| number.parse::<usize>().ok()) else {
         return Ok(name);
@@ -136,7 +78,7 @@ pub(crate) fn named(name: PathBuf) -> Result<PathBuf, Error> {
 
 /// The latest run.
 pub(crate) fn latest() -> Result<PathBuf, Error> {
-    named("@1".into())
+    resolve("@1".into())
 }
 
 /// The latest run, and the run before it to compare it with.
@@ -275,14 +217,4 @@ pub(crate) fn rows_of_boot(
 /// The path of a new run in the history.
 pub(crate) fn new_file(id: &str) -> Result<PathBuf, Error> {
     Ok(folder()?.join(format!("{id}.jsonl")))
-}
-
-/// `$XDG_STATE_HOME/costof/runs`, else `~/.local/state/costof/runs`.
-pub(crate) fn folder() -> Result<PathBuf, Error> {
-    let state = match (std::env::var_os("XDG_STATE_HOME"), std::env::var_os("HOME")) {
-        (Some(state), _) if Path::new(&state).is_absolute() => PathBuf::from(state),
-        (_, Some(home)) => Path::new(&home).join(".local/state"),
-        _ => bail!("HOME is not set, so the run has no place: name a file with --out"),
-    };
-    Ok(state.join("costof/runs"))
 }

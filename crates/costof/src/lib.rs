@@ -21,29 +21,34 @@ mod project;
 mod record;
 mod resume;
 mod session;
+mod temporary;
 mod terminal;
 
 use clap::{ArgMatches, FromArgMatches};
 use cli::{Cli, Command};
 use costof_measure::probe::Probe;
 use costof_model::harmless;
-use costof_os::process::{stack, survive_file_size_limit};
+use costof_os::process::{stack_limit_bytes, survive_file_size_limit};
 use costof_os::sched::real_time;
 use error::{Context, Done, Error};
 use std::error::Error as _;
 use std::io::Write;
 use std::process::ExitCode;
 
-/// The stack that costof works on, in bytes: what a process usually gets. It may be started with less (`ulimit -s`).
-const STACK_BYTES: usize = 8 << 20;
+/// A smaller stack could overflow. A process usually has eight times as much.
+const MIN_STACK_BYTES: u64 = 1 << 20;
 
 /// The whole program, for this table of probes.
 pub fn main(table: &'static [&'static Probe]) -> ExitCode {
     survive_file_size_limit();
-    stack::with_at_least(STACK_BYTES, || on_enough_stack(table))
-}
-
-fn on_enough_stack(table: &'static [&'static Probe]) -> ExitCode {
+    end_by_panic_code();
+    if let Some(bytes) = stack_limit_bytes().filter(|bytes| *bytes < MIN_STACK_BYTES) {
+        return failed(&error::wrong(format_args!(
+            "a stack of {} KiB may be too small: costof needs {} KiB (raise `ulimit -s`)",
+            bytes >> 10,
+            MIN_STACK_BYTES >> 10
+        )));
+    }
     let code = match cli::command().try_get_matches() {
         Ok(matches) => ended(execute(table, &matches)),
         Err(error) => match error.source().and_then(|source| source.downcast_ref::<Error>()) {
@@ -53,6 +58,20 @@ fn on_enough_stack(table: &'static [&'static Probe]) -> ExitCode {
     };
     terminal::write_messages();
     code
+}
+
+/// The exit code of a panic, as where it unwinds.
+const PANICKED: i32 = 101;
+
+/// Where a panic aborts, as in a release, it ends this process by its exit code too, and not by a signal.
+fn end_by_panic_code() {
+    if cfg!(panic = "abort") {
+        let report = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |panic| {
+            report(panic);
+            std::process::exit(PANICKED);
+        }));
+    }
 }
 
 fn execute(table: &'static [&'static Probe], matches: &ArgMatches) -> Done {

@@ -1,4 +1,8 @@
-//! Turns a request into a plan: blocks of points, in levels.
+//! Turns requests into a plan: blocks of points, in levels.
+//!
+//! The options of a command become a `Request` for each question: which probes, and what of them. A request becomes a
+//! `ProbePlan` for each probe: its points on the `Target`, over the links of `Paths`. The `Plan` of the run file
+//! has these points in blocks, and what the options say about launches and time.
 
 pub(crate) mod cost;
 pub(crate) mod keywords;
@@ -7,6 +11,7 @@ pub(crate) mod request;
 #[cfg(test)]
 mod tests;
 
+use crate::cli::RunOptions;
 use crate::error::{Error, wrong};
 use costof_lab::link;
 use costof_measure::probe::{self, Probe};
@@ -37,18 +42,20 @@ pub(crate) struct Target<'a> {
     pub(crate) earlier: &'a dyn Fn(&[Point]) -> Vec<Earlier>,
 }
 
-/// The plan for these requests. A point of several requests is there once, and points that `keep` rejects are
-/// left out.
+/// The plan for these requests of a command with these options. A point of several requests is there once, and points
+/// that `keep` rejects are left out.
 pub(crate) fn plan(
     table: &[&'static Probe],
+    options: &RunOptions,
     requests: &[Request<'_>],
     target: Target<'_>,
     keep: &mut dyn FnMut(&Point) -> bool,
 ) -> Result<Plan, Error> {
+    let precision = options.measuring.precision();
     let mut all: Vec<ProbePlan> = Vec::new();
     let mut earlier = Vec::new();
     for request in requests {
-        let (plans, known) = probe_plans(table, request, &target)?;
+        let (plans, known) = probe_plans(table, request, precision, &target)?;
         for known in known {
             if !earlier.contains(&known) {
                 earlier.push(known);
@@ -62,8 +69,6 @@ pub(crate) fn plan(
             }
         }
     }
-    let first = requests.first();
-    let precision = first.map_or(Precision::Default, |request| request.precision);
     let infos: Vec<&ProbeInfo> = all.iter().map(|plan| &*plan.probe.info).collect();
     let levels = plan::levels(&infos);
     let mut blocks = Vec::new();
@@ -81,9 +86,9 @@ pub(crate) fn plan(
     }
     Ok(Plan {
         precision: precision.name().into(),
-        launches: first.and_then(|request| request.launches),
-        budget_ns: first.and_then(|request| Some(request.budget?.as_nanos() as u64)),
-        until_alone_ns: first.and_then(|request| Some(request.until_alone?.as_nanos() as u64)),
+        launches: options.chosen.launches,
+        budget_ns: options.chosen.budget.map(|budget| budget.as_nanos() as u64),
+        until_alone_ns: options.measuring.until_alone.map(|time| time.as_nanos() as u64),
         blocks,
         earlier,
         placement: target.placement,
@@ -118,6 +123,7 @@ impl ProbePlan {
 fn probe_plans(
     table: &[&'static Probe],
     request: &Request<'_>,
+    precision: Precision,
     target: &Target<'_>,
 ) -> Result<(Vec<ProbePlan>, Vec<Earlier>), Error> {
     let paths = Paths::new(request, target);
@@ -130,7 +136,7 @@ fn probe_plans(
         return Ok((plans, Vec::new()));
     }
     let mut needed = needed::points(&plans, table, &paths)?;
-    let earlier = needed::take_known(&mut needed, table, request.precision, target);
+    let earlier = needed::take_known(&mut needed, table, precision, target);
     needed::add(&mut plans, needed, table, target.facts);
     Ok((plans, earlier))
 }
@@ -156,7 +162,7 @@ impl<'a> Paths<'a> {
     }
 
     /// The links for a probe.
-    fn of(&self, info: &ProbeInfo) -> &[Text] {
+    fn links_of(&self, info: &ProbeInfo) -> &[Text] {
         if info.needs_link() { &self.links } else { &[Text::Borrowed("none")] }
     }
 
@@ -186,10 +192,10 @@ fn probe_plan(
     paths: &Paths<'_>,
 ) -> Result<ProbePlan, Error> {
     let info = &*probe.info;
-    let links = paths.of(info);
+    let links = paths.links_of(info);
     let mut headlines = (probe.headlines)(paths.target.facts);
     headlines.retain(|headline| headline.link.is_none_or(|link| paths.may_be_over(link)));
-    if request.first_look {
+    if request.known_only {
         headlines.retain(|headline| known::has(&info.id, &headline.label));
     }
     let settings = request.settings_of(info);
@@ -262,7 +268,7 @@ fn own_points(
         }
     }
     add_new(&mut axes, more);
-    let mut points = over(info, &axes, paths.of(info));
+    let mut points = over(info, &axes, paths.links_of(info));
     add_new(&mut points, over_their_own);
     points.retain(|point| (probe.can_exist)(point, facts));
     Ok(points)

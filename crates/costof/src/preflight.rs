@@ -213,6 +213,7 @@ fn expected(contention: Contention, is_alone: bool) -> Grade {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use costof_model::testing::golden;
     use std::cell::RefCell;
 
     fn contention(cpus: u32, others: f64, steal: f64) -> Contention {
@@ -275,28 +276,17 @@ mod tests {
         assert_eq!(checked(None, false, &[0.1]), (vec![], "measured".into()));
         let (said, end) = checked(None, false, &[f64::NAN]);
         assert_eq!((said.len(), &*end), (1, "measured"));
-        assert!(said[0].ends_with("expect grade C at best"), "{said:?}");
+        assert!(said[0].ends_with("C at best"), "{said:?}");
         let (said, end) = checked(None, false, &[1.0]);
         assert_eq!(end, "measured");
-        assert_eq!(
-            said,
-            [
-                "busy: other processes use 100 % of 2 CPUs: expect grade C where enough batches stay \
-              undisturbed, else D, and few comparisons (--wait-quiet 5m waits for a quiet machine)"
-            ]
-        );
+        golden("costof/messages", "a busy machine", &said.join("\n"));
         let seen = [("local", 0.9, 0.3), ("ssh:b", 0.6, 0.0), ("ssh:c", 0.0, 0.0)].map(
             |(host, others, steal)| Seen {
                 host: host.to_owned(),
                 contention: Some(contention(4, others, steal)),
             },
         );
-        assert_eq!(
-            busy(&seen).unwrap(),
-            "busy: other processes use 90 % of 4 CPUs, the hypervisor takes 30 % of the time; \
-             ssh:b is busy: other processes use 60 % of 4 CPUs: expect grade C where enough batches stay \
-             undisturbed, else D, and few comparisons"
-        );
+        golden("costof/messages", "busy hosts", &busy(&seen).unwrap());
     }
 
     #[test]
@@ -304,7 +294,7 @@ mod tests {
         let (said, end) = checked(Some(300), false, &[1.0, 0.0, 0.0, 0.0, 1.0, 0.0]);
         assert_eq!(end, "measured");
         assert_eq!(said.len(), 2, "{said:?}");
-        assert!(said[0].starts_with("waiting, up to 5m, until it is quiet: busy:"));
+        assert!(said[0].starts_with("waiting, up to 5m,"));
         // Three quiet looks, a busy one, and four quiet ones: each half a second.
         assert_eq!(said[1], "quiet after 4 s");
         // After the wait it is measured anyway.

@@ -20,9 +20,6 @@ const NAME: &str = "costof.toml";
 const MAX_BYTES: u64 = 1 << 20;
 
 /// The table, with the probes that this file defines.
-///
-/// # Errors
-/// What is wrong with the file, by its line.
 pub(crate) fn with_file(
     table: &'static [&'static Probe],
     file: &Path,

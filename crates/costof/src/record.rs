@@ -10,10 +10,10 @@ use check::Checksum;
 use costof_measure::estimate;
 use costof_measure::probe::Probe;
 use costof_model::names::Names;
-use costof_model::rows::{EndRow, Row, RunRow};
+use costof_model::rows::{EndRow, LaunchRow, Row, RunRow};
 use costof_model::run_file::{self, Run, RunFileError};
 use costof_os::process::NO_WAIT;
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, BufReader, Read, Seek, SeekFrom, Write};
 use std::num::NonZero;
@@ -31,6 +31,8 @@ pub(crate) struct Record {
     file: File,
     path: PathBuf,
     pub(crate) run: Run,
+    /// By block, the positions of its launches in the run.
+    of_block: HashMap<usize, Vec<usize>>,
     /// Whether each launch is to outlast a power failure, not only each block.
     pub(crate) sync_launches: bool,
     /// What the file holds, unless others write to it.
@@ -93,6 +95,7 @@ impl Record {
             file,
             path: path.to_owned(),
             run: Run::new(first.clone()),
+            of_block: HashMap::new(),
             sync_launches: false,
             content: Checksum::NOTHING,
         };
@@ -122,9 +125,12 @@ impl Record {
         cut.and_then(|()| end_last_line(&file, run.whole_bytes))
             .and_then(|()| file.sync_all())
             .context(format_args!("cannot cut {}", path.display()))?;
-        let content = Checksum::of(&file).context(format_args!("cannot read {shown}"))?;
+        let content = Checksum::of_file(&file).context(format_args!("cannot read {shown}"))?;
         let path = path.to_owned();
-        Ok(Record { file, path, run, sync_launches: false, content })
+        let of_block = HashMap::new();
+        let mut record = Record { file, path, run, of_block, sync_launches: false, content };
+        (0..record.run.launches.len()).for_each(|position| record.note_launch(position));
+        Ok(record)
     }
 
     /// Describes the probes of the plan that are not described yet: whoever began the run may have been killed
@@ -151,8 +157,21 @@ impl Record {
         if self.sync_launches && matches!(row, Row::Launch(_)) {
             self.sync()?;
         }
+        let launches = self.run.launches.len();
         self.run.add(row);
+        (launches..self.run.launches.len()).for_each(|position| self.note_launch(position));
         Ok(())
+    }
+
+    fn note_launch(&mut self, position: usize) {
+        let block = self.run.launches[position].block;
+        self.of_block.entry(block).or_default().push(position);
+    }
+
+    /// The launches of a block so far.
+    pub(crate) fn launches_of(&self, block: usize) -> impl Iterator<Item = &LaunchRow> {
+        let positions = self.of_block.get(&block).into_iter().flatten();
+        positions.map(|position| &self.run.launches[*position])
     }
 
     /// Writes that the run is complete, and checks its file.
@@ -319,9 +338,6 @@ fn each_once(runs: Vec<(&PathBuf, Run)>) -> Vec<Run> {
 }
 
 /// Those of these files that are runs, and the runs without their launches; the others are reported.
-///
-/// # Errors
-/// One of the `named` ones is no run.
 pub(crate) fn read_all<'f>(
     files: &'f [PathBuf],
     named: &[PathBuf],

@@ -7,7 +7,7 @@ pub(crate) use programs::{Programs, own_executable};
 use crate::cli::RunOptions;
 use crate::controller::Controller;
 use crate::error::Error;
-use crate::history;
+use crate::history::{self, index};
 use crate::machine::{self, Machine, Machines, Waiting};
 use crate::plan::cost::{self, Cost, precision};
 use crate::plan::request::{self, Request, infos};
@@ -238,7 +238,7 @@ impl<'a> Session<'a> {
             seen.collect()
         };
         let say = |text: &str| self.display.say(text);
-        preflight::check(&self.options.quiet, look, say)
+        preflight::check(&self.options.measuring.quiet, look, say)
     }
 
     /// The controller for the run of a record on these machines.
@@ -256,7 +256,7 @@ impl<'a> Session<'a> {
             progress,
             record,
         )?;
-        controller.is_first_look = self.requests.iter().all(Request::is_first_look);
+        controller.is_first_look = self.requests.iter().all(|request| request.is_first_look);
         Ok(controller)
     }
 
@@ -295,7 +295,7 @@ impl<'a> Session<'a> {
             }
             fits.is_ok()
         };
-        let mut plan = plan::plan(self.table, &self.requests, target, &mut keep)?;
+        let mut plan = plan::plan(self.table, self.options, &self.requests, target, &mut keep)?;
         if !plan.earlier.is_empty() {
             let points = names::points_counted(plan.earlier.len());
             self.display.say(&format!(
@@ -396,7 +396,7 @@ pub(crate) fn begin(
     machines: &Machines,
     link: Option<(Link, Meet)>,
 ) -> Result<(), Error> {
-    history::remember(&record.run.run.id, record.path());
+    index::remember(&record.run.run.id, record.path());
     placement::leave_the_measured(&record.run.run.plan.placement);
     record.write(attempt(machines, link))
 }

@@ -3,7 +3,7 @@
 
 use crate::cli::printing::Printing;
 use crate::error::{Context, Done, Error};
-use crate::files;
+use crate::temporary::{end_at_once, on_signals};
 use anstream::AutoStream;
 use clap::ColorChoice;
 use costof_model::harmless;
@@ -143,19 +143,9 @@ pub(crate) fn watch_interrupts() -> Result<Arc<AtomicBool>, Error> {
     let flag = Arc::clone(&interrupted);
     let handler = move || {
         if flag.swap(true, Ordering::Relaxed) || !IS_WORKING.load(Ordering::Relaxed) {
-            files::end_at_once();
+            end_at_once();
         }
     };
     on_signals(handler).context(NO_THREAD)?;
     Ok(interrupted)
-}
-
-/// Calls a handler at each INT, TERM and HUP, except HUP under nohup(1). Only the first call has an effect.
-pub(crate) fn on_signals(handler: impl FnMut() + Send + 'static) -> Result<(), ctrlc::Error> {
-    let has_nohup = process::ignores_hangup();
-    ctrlc::set_handler(handler)?;
-    if has_nohup {
-        process::ignore_hangup();
-    }
-    Ok(())
 }

@@ -5,4 +5,3 @@ pub mod flow;
 pub mod open_loop;
 pub mod ping_pong;
 pub mod repeat;
-pub mod stream;

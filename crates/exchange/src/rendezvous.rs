@@ -32,7 +32,7 @@ use rustix::net::{
 
 use pending::Pending;
 
-use crate::transport::is_end;
+use costof_os::memory::pattern::checksum;
 use costof_os::net::poll::{readable, wait};
 use costof_os::net::random_loss;
 use costof_os::net::segments::SEGMENT_BYTES;
@@ -151,7 +151,7 @@ impl Listener {
         let mut sockets = (0..sockets)
             .map(|_| {
                 let opened = OPENED.fetch_add(1, Ordering::Relaxed);
-                bind_one_of(over, address, ports, hash(token).wrapping_add(opened))
+                bind_one_of(over, address, ports, checksum(token).wrapping_add(opened))
             })
             .collect::<io::Result<Vec<_>>>()?;
         if over == Over::Unix {
@@ -545,11 +545,10 @@ fn bind_at(over: Over, at: SocketAddr) -> io::Result<OwnedFd> {
     Ok(listener.into())
 }
 
-/// The hash of a token: 64-bit FNV-1a.
-fn hash(token: &[u8]) -> u64 {
-    token.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
-        (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3)
-    })
+/// Whether the peer is gone, which it may be when it has what it wants.
+pub fn is_end(error: &io::Error) -> bool {
+    use ErrorKind::{BrokenPipe, ConnectionRefused, ConnectionReset, UnexpectedEof};
+    matches!(error.kind(), UnexpectedEof | BrokenPipe | ConnectionReset | ConnectionRefused)
 }
 
 pub(crate) fn family(address: IpAddr) -> AddressFamily {
@@ -745,10 +744,11 @@ mod tests {
 
     #[test]
     fn a_congestion_control_is_there_before_the_connection() {
-        // Nobody listens there.
-        let gone = TcpListener::bind("127.0.0.1:0").unwrap();
-        let address = Address::Ip(vec![gone.local_addr().unwrap()]);
-        drop(gone);
+        // A socket that has the port, and does not listen.
+        let silent = rustix::net::socket(AddressFamily::INET, SocketType::STREAM, None).unwrap();
+        bind(&silent, &SocketAddr::from(([127, 0, 0, 1], 0))).unwrap();
+        let address = SocketAddr::try_from(getsockname(&silent).unwrap()).unwrap();
+        let address = Address::Ip(vec![address]);
         let to = |control| connect_by(Over::Tcp, &address, 1, control, TOKEN);
         let refused = to(Some("reno")).unwrap_err();
         assert_eq!(refused.kind(), ErrorKind::ConnectionRefused);
@@ -818,10 +818,16 @@ mod tests {
         assert!(names.iter().all(|name| name.len() > "unix:@".len()), "{names:?}");
     }
 
+    /// A loopback address that no other process that runs these tests uses.
+    fn own_address(of_test: u8) -> IpAddr {
+        let [.., high, low] = std::process::id().to_be_bytes();
+        IpAddr::from([127, of_test, high, low])
+    }
+
     #[test]
     fn a_range_of_ports_is_begun_at_a_place_of_the_tokens_own() {
         // Below the ports that the kernel assigns; all loopback addresses are this host.
-        let (address, ports) = (IpAddr::from([127, 83, 7, 1]), (21_000, 21_099));
+        let (address, ports) = (own_address(83), (21_000, 21_099));
         let port = |token: &[u8]| {
             let listener = Listener::open(Over::Tcp, address, ports, 1, token).unwrap();
             match listener.address().unwrap() {
@@ -840,7 +846,7 @@ mod tests {
 
     #[test]
     fn a_range_of_ports_is_used_up_before_it_is_an_error() {
-        let (address, ports) = (IpAddr::from([127, 83, 7, 2]), (21_000, 21_003));
+        let (address, ports) = (own_address(84), (21_000, 21_003));
         for over in [Over::Tcp, Over::Udp] {
             let open = || Listener::open(over, address, ports, 1, TOKEN);
             let listeners: Vec<_> = (0..4).map(|_| open().unwrap()).collect();

@@ -19,9 +19,9 @@ use std::net::{SocketAddr, UdpSocket};
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use crate::pattern::stream::{MessageReceiver, MessageSender};
 use crate::progress::STALLED;
 use crate::rendezvous::{Address, Listener, Over, datagrams};
+use crate::stream::{MessageReceiver, MessageSender};
 use costof_os::net::socket::{DATAGRAM_MAX_BYTES, mtu_bytes};
 
 /// How long an end waits before it checks whether it should stop, or whether the time is over.
@@ -155,6 +155,43 @@ pub trait Channel {
     }
 }
 
+/// What both ends of messages that are answered one at a time agree on.
+#[derive(Clone, Copy, Debug)]
+pub struct Messages {
+    /// The kind of sockets.
+    pub over: Over,
+    /// Bytes of a message.
+    pub size: usize,
+    /// How both ends wait.
+    pub wait: Wait,
+    /// Whether the path carries datagrams as long as UDP allows. If not, it is assumed to be Ethernet.
+    pub long_datagrams: bool,
+}
+
+/// How the two ends of messages that are answered one at a time are made.
+pub trait Channels {
+    /// The end that sends messages.
+    type Client: Channel;
+    /// The end that answers them.
+    type Server: Channel;
+
+    /// Connects to a listener.
+    ///
+    /// # Errors
+    /// Why it cannot be reached.
+    fn connect(address: &Address, token: &[u8], messages: &Messages) -> io::Result<Self::Client>;
+
+    /// Accepts the client.
+    ///
+    /// # Errors
+    /// Why nobody has connected; `Interrupted` if `stop` is set.
+    fn accept(
+        listener: &Listener,
+        messages: &Messages,
+        stop: &AtomicBool,
+    ) -> io::Result<Self::Server>;
+}
+
 /// A channel that can check for a message without waiting.
 pub trait TryReceive: Channel {
     /// Receives a message that has already arrived, as [`Channel::receive`].
@@ -170,18 +207,12 @@ pub fn message(size: usize) -> Vec<u8> {
     (0..size).map(|byte| (byte % 251) as u8).collect()
 }
 
-/// Whether the peer is gone, which it may be when it has what it wants.
-pub fn is_end(error: &io::Error) -> bool {
-    use io::ErrorKind::{BrokenPipe, ConnectionRefused, ConnectionReset, UnexpectedEof};
-    matches!(error.kind(), UnexpectedEof | BrokenPipe | ConnectionReset | ConnectionRefused)
-}
-
 #[cfg(test)]
 pub(crate) mod testing {
     use super::socket::Socket;
-    use super::{Channel, Wait, is_end};
+    use super::{Channel, Wait};
     use crate::pattern::ping_pong::Server;
-    use crate::rendezvous::{Address, Listener, Over};
+    use crate::rendezvous::{Address, Listener, Over, is_end};
     use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
     use std::sync::atomic::AtomicBool;
 

@@ -230,10 +230,7 @@ mod tests {
         add(&mut run, "4KiB", &REAL_SMALL_PAGES, 0.02);
         let findings = cache_levels(&run);
         assert_eq!(findings.len(), 1, "{findings:#?}");
-        reads(
-            "cache_levels: a real curve gives its levels and nothing to complain of",
-            [&findings[0].sentence],
-        );
+        reads!(&findings);
         assert_eq!(
             sizes_kib(&findings[0].evidence),
             [16, 40, 64, 384, 2048, 12288, 65536, 524_288]
@@ -247,10 +244,7 @@ mod tests {
             panic!("{findings:#?}");
         };
         assert_eq!(smaller.kind, Kind::CacheSmallerThanClaimed);
-        reads(
-            "cache_levels: a cache that is mostly taken is smaller than claimed",
-            [&smaller.sentence],
-        );
+        reads!([&smaller.sentence]);
         assert!(smaller.advice.as_ref().unwrap().contains("neighbours"));
         assert_eq!(sizes_kib(&smaller.evidence), [3072, 8192, 10240]);
     }
@@ -263,7 +257,7 @@ mod tests {
         let [_, gone] = &findings[..] else {
             panic!("{findings:#?}");
         };
-        reads("cache_levels: a cache that is gone has no level", [&gone.sentence]);
+        reads!([&gone.sentence]);
         let levels = findings[0].sentence.clone();
         assert!(!levels.contains("the L3 at"), "{levels}");
         let l3 = cache_ends(&run).into_iter().find(|end| end.name == "L3");

@@ -40,7 +40,7 @@ pub(crate) fn cache_references(run: &Run) -> Vec<Finding> {
             let Some((compared, other)) = as_much else {
                 continue;
             };
-            let (named, cost) = (reference.named(), ns(reference.load.cost_ns));
+            let (named, cost) = (reference.name(), ns(reference.load.cost_ns));
             let sentence = format!("on {pages} pages, {named} costs {cost}{compared}");
             let why = maybe(reference.claim, |claim| {
                 let why = why_less(run, claim, reference.is_last);
@@ -91,7 +91,7 @@ fn costs_as_the_next<'a>(
     let next = farther.first()?;
     let (low, _) = reference.load.interval()?;
     let (_, next_high) = next.load.interval()?;
-    let (named, cost) = (next.named(), ns(next.load.cost_ns));
+    let (named, cost) = (next.name(), ns(next.load.cost_ns));
     let compared = format!(", and {named} costs {cost}: the cache saves little or nothing there");
     (low >= SAVES_BELOW * next_high).then_some((compared, next))
 }
@@ -112,13 +112,13 @@ fn costs_as_predicted_of_a_farther_one<'a>(
         let of_cost = prediction.filter(|prediction| prediction.metric == "cost");
         of_cost.is_some_and(|of_other| (of_other.low..=of_other.high).contains(&cost))
     })?;
-    let (most, named) = (ns(expected.high), like.named());
+    let (most, named) = (ns(expected.high), like.name());
     Some((format!(" instead of at most {most}: as much as predicted for {named}"), like))
 }
 
 impl Reference<'_> {
     /// Names the reference: `an L3 reference (16MiB of the 32MiB claimed)`.
-    fn named(&self) -> String {
+    fn name(&self) -> String {
         let size = bytes(self.load.bytes);
         match self.claim {
             None => format!("a main memory reference ({size})"),
@@ -156,17 +156,11 @@ mod tests {
     #[test]
     fn a_third_cache_as_dear_as_main_memory_is_found() {
         let findings = cache_references(&table(0.9, 3.5, 115.0, 141.0, 0.02));
-        let [finding] = &findings[..] else {
-            panic!("{findings:#?}");
-        };
-        reads(
-            "cache_references: a third cache as dear as main memory is found",
-            [&finding.sentence],
-        );
-        let advice = finding.advice.clone().unwrap();
-        contains(&advice, "`costof run memory.latency` shows how much is left");
+        reads!(&findings);
+        let advice = findings[0].advice.clone().unwrap();
+        contains(&advice, "costof run memory.latency");
         contains(&advice, "TLB");
-        assert_eq!(sizes_kib(&finding.evidence), [16384, 131_072]);
+        assert_eq!(sizes_kib(&findings[0].evidence), [16384, 131_072]);
     }
 
     #[test]
@@ -178,14 +172,8 @@ mod tests {
     #[test]
     fn a_second_cache_that_costs_what_a_third_should_is_found() {
         let findings = cache_references(&table(0.9, 8.0, 13.0, 141.0, 0.02));
-        let [finding] = &findings[..] else {
-            panic!("{findings:#?}");
-        };
-        reads(
-            "cache_references: a second cache that costs what a third should is found",
-            [&finding.sentence],
-        );
-        assert!(finding.advice.as_ref().unwrap().contains("hardware thread"));
+        reads!(&findings);
+        assert!(findings[0].advice.as_ref().unwrap().contains("hardware thread"));
     }
 
     #[test]

@@ -3,7 +3,7 @@
 
 use crate::Kind;
 use crate::finding::Finding;
-use crate::naming::named;
+use crate::naming::row_name;
 use crate::sureness::Points;
 use crate::text::maybe;
 use costof_model::metric::Estimate;
@@ -33,16 +33,21 @@ pub(crate) fn contradictions(run: &Run) -> Vec<Finding> {
         let relations = info.relations.iter();
         relations.map(move |relation| (info, relation))
     });
-    of_probe.filter_map(|(info, relation)| found(run, &points, info, relation)).collect()
+    of_probe.filter_map(|(info, relation)| finding(run, &points, info, relation)).collect()
 }
 
-fn found(run: &Run, points: &Points<'_>, info: &ProbeInfo, relation: &Relation) -> Option<Finding> {
+fn finding(
+    run: &Run,
+    points: &Points<'_>,
+    info: &ProbeInfo,
+    relation: &Relation,
+) -> Option<Finding> {
     let mut all = contradicting(run, points, info, relation);
     all.sort_by(|one, other| other.times.total_cmp(&one.times));
     let &Contradiction { row, other, .. } = all.first()?;
     let named = |row: &PointRow| {
         let value = row.primary().map(|estimate| estimate.unit.display(estimate.median));
-        format!("{} ({})", named(run, row), value.unwrap_or_default())
+        format!("{} ({})", row_name(run, row), value.unwrap_or_default())
     };
     let (better, worse, because) = (named(row), named(other), &relation.because);
     let more = maybe(all.get(1), |_| format!("; {} more like it", all.len() - 1));
@@ -140,7 +145,7 @@ mod tests {
     fn sentences(relation: Relation, rows: &[PointRow]) -> Vec<String> {
         let mut run = run(&[]);
         let mut info = probe_info("p");
-        let size = bytes::<u64>(1..=1 << 20, &[64]).named("size", "");
+        let size = bytes::<u64>(1..=1 << 20, &[64]).into_axis("size", "");
         info.axes = vec![words_axis("how", &["write", "copy"]), size].into();
         info.relations = vec![relation].into();
         run.probes.push(info);
@@ -155,10 +160,7 @@ mod tests {
             || Relation::because("a copy writes").these("how", "copy").those("how", "write");
         let dear = row("write", 64, 20.0, 22.0);
         let cheap = row("copy", 64, 10.0, 12.0);
-        reads(
-            "contradictions: a copy is cheaper than a write",
-            sentences(copies(), &[dear.clone(), cheap.clone()]),
-        );
+        reads!(sentences(copies(), &[dear.clone(), cheap.clone()]));
         for cheap in [
             row("copy", 64, 10.0, 19.9),
             row("copy", 4096, 10.0, 12.0),

@@ -3,7 +3,7 @@
 
 use crate::Kind;
 use crate::finding::Finding;
-use crate::naming::named;
+use crate::naming::row_name;
 use crate::text::{ns, percent, range};
 use costof_model::rows::PointRow;
 use costof_model::run_file::Run;
@@ -89,12 +89,12 @@ pub(crate) fn dominant_part(run: &Run) -> Vec<Finding> {
         // Over a link with a delay, most of a round trip is that delay.
         let mut wholes =
             wholes.filter(|row| matches!(&*row.point.link, "none" | "loopback")).into_iter();
-        wholes.find_map(|whole| found(run, composite, whole))
+        wholes.find_map(|whole| finding(run, composite, whole))
     });
     found.collect()
 }
 
-fn found(run: &Run, composite: &Composite, whole: &PointRow) -> Option<Finding> {
+fn finding(run: &Run, composite: &Composite, whole: &PointRow) -> Option<Finding> {
     let interval = |row: &PointRow, metric: &str| {
         let estimate = row.estimate(metric)?;
         let (low, high) = estimate.ci95?;
@@ -119,7 +119,7 @@ fn found(run: &Run, composite: &Composite, whole: &PointRow) -> Option<Finding> 
         let share = percent(middle / whole_middle);
         format!("{share} % of it ({})", range((least, most), percent))
     };
-    let (point, takes, part) = (named(run, whole), ns(whole_middle), composite.is);
+    let (point, takes, part) = (row_name(run, whole), ns(whole_middle), composite.is);
     let sentence = format!("{point} takes {takes}: {share} is {part}");
     // A part that surely costs more than the whole is not a part of it.
     let is_most = least > MOST_OF_IT && least <= 1.0;
@@ -149,10 +149,7 @@ mod tests {
     #[test]
     fn a_part_that_is_surely_most_of_it_is_reported() {
         let rows = [pipe(10_000.0), switch("pipe", 4000.0)];
-        reads(
-            "dominant_part: a part that is surely most of it is reported",
-            sentences(dominant_part, &rows),
-        );
+        reads!(sentences(dominant_part, &rows));
         for part in [switch("pipe", 2500.0), switch("futex", 4000.0)] {
             assert!(sentences(dominant_part, &[pipe(10_000.0), part]).is_empty());
         }
@@ -174,10 +171,7 @@ mod tests {
     #[test]
     fn a_part_that_may_be_all_of_it_is_reported_by_its_least() {
         let rows = [pipe(10_000.0), switch("pipe", 4950.0)];
-        reads(
-            "dominant_part: a part that may be all of it is reported by its least",
-            sentences(dominant_part, &rows),
-        );
+        reads!(sentences(dominant_part, &rows));
     }
 
     #[test]

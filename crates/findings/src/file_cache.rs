@@ -143,7 +143,7 @@ mod tests {
         let findings = file_cache(&run);
         let sentence = findings[0].sentence.clone();
         contains(&sentence, "up to about 39");
-        contains(&sentence, "control group's memory limit, 400 MiB");
+        contains(&sentence, "memory limit, 400 MiB");
         with_limit(&mut run, None, 400 << 20);
         assert!(file_cache(&run)[0].sentence.contains("memory that was available"));
         with_limit(&mut run, None, 8 << 30);

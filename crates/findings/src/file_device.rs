@@ -49,8 +49,8 @@ fn in_folder(run: &Run, dir: &str, rows: &Select<'_>) -> Finding {
 
 /// What the time of single random reads past the kernel's cache shows; none if there were none.
 fn random(rows: &Select<'_>) -> Option<String> {
-    let rows = rows.clone().at("cache", "direct").at("pattern", "random");
-    let time_ns = rows.at("depth", 1).one()?.median("cost")?;
+    let rows = rows.clone().with_value("cache", "direct").with_value("pattern", "random");
+    let time_ns = rows.with_value("depth", 1).one()?.median("cost")?;
     let (disk, what) = match time_ns {
         SEEK_NS.. => (
             "yes, a disk that turns, or one as slow (over a network, or with a limited rate)",
@@ -67,7 +67,7 @@ fn random(rows: &Select<'_>) -> Option<String> {
 
 /// For reads of this kind, how much of each byte came from the device; none if there were no such reads.
 fn came(cache: &str, rows: &Select<'_>) -> Option<String> {
-    let rows = rows.clone().at("cache", cache);
+    let rows = rows.clone().with_value("cache", cache);
     let known: Option<Vec<f64>> = rows.iter().map(|row| row.median("device_share")).collect();
     let Some(known) = known else {
         return Some(format!("an unknown share with cache={cache} came from it"));
@@ -109,10 +109,7 @@ mod tests {
             row("warm", Some(0.0)),
         ];
         let findings = file_device(&run);
-        reads(
-            "file_device: a folder is reported with its disk and where bytes came from",
-            [&findings[0].sentence],
-        );
+        reads!(&findings);
         assert_eq!((findings.len(), findings[0].evidence.len()), (1, 3));
     }
 

@@ -51,14 +51,3 @@ impl Finding {
         }
     }
 }
-
-/// A question that a study asks, with the findings that answer it.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Question {
-    /// The question as a person asks it, with its number.
-    pub question: &'static str,
-    /// The findings of the run that answer it.
-    pub answers: Vec<Finding>,
-    /// What the run lacks for an answer, or what disturbed it; none if there is an answer.
-    pub lacks: Option<String>,
-}

@@ -4,14 +4,14 @@
 use crate::Kind;
 use crate::finding::Finding;
 use crate::pairs::greatest;
-use crate::stack::{self, Stack};
+use crate::stack::Stack;
 use crate::text::{self, bytes, list, maybe, ns, rate};
 use costof_model::link::Link;
 use costof_model::rows::PointRow;
 use costof_model::run_file::Run;
 use costof_model::select::Select;
 
-pub(crate) const PROBES: [&str; 2] = ["rudp.bandwidth", "rudp.loss"];
+pub(crate) const PROBES: [&str; 2] = ["net.stream", "rudp.loss"];
 
 const THROUGHPUT: &str = "throughput";
 
@@ -45,8 +45,8 @@ pub(crate) fn in_flight(run: &Run) -> Vec<Finding> {
 
 /// The name of a row's stack: `rudp by cubic`, `tcp by bbr`, `study`.
 pub(crate) fn contender(row: &PointRow) -> Option<String> {
-    let stack = row.word(stack::AXIS)?;
-    let by = match Stack::of(row) {
+    let stack = Stack::word_of(row)?;
+    let by = match Stack::of_row(row) {
         Some(Stack::Rudp) => row.word("control"),
         Some(Stack::Tcp | Stack::Quic) => row.word("congestion_control"),
         _ => None,
@@ -57,7 +57,7 @@ pub(crate) fn contender(row: &PointRow) -> Option<String> {
 
 /// How many messages may be in flight; none if the stack sizes its own window.
 pub(crate) fn window(row: &PointRow) -> Option<u64> {
-    let one_by_itself = Stack::of(row) == Some(Stack::Study) || row.is_at("control", "fixed");
+    let one_by_itself = Stack::of_row(row) == Some(Stack::Study) || row.is_at("control", "fixed");
     match row.number("window")? {
         0 => one_by_itself.then_some(1),
         window => Some(window),
@@ -105,7 +105,7 @@ fn limited(run: &Run, row: &PointRow) -> Option<Finding> {
         return None;
     }
     // The round trip of a small message over the same link, blocked.
-    let rtt = run.select("net.rtt").over(&row.point.link).at("wait", "block").one();
+    let rtt = run.select("net.rtt").over(&row.point.link).with_value("wait", "block").one();
     let rtt = rtt.filter(|row| !is_delay && row.median("latency").is_some());
     let delays =
         maybe(is_delay.then(|| ns(delays_ns)), |ns| format!(", {ns} of it the link's delays"));
@@ -161,8 +161,9 @@ fn percent(share: f64) -> String {
 /// Which stacks surely get less than half of what the link lets through, and which gets most of it.
 fn shares(link: &str, rows: &Select<'_>) -> Option<Finding> {
     const SHARE: &str = "goodput_share";
-    let streams =
-        rows.clone().filter(|row| window(row).is_none() || Stack::of(row) == Some(Stack::Study));
+    let streams = rows
+        .clone()
+        .filter(|row| window(row).is_none() || Stack::of_row(row) == Some(Stack::Study));
     let starved =
         streams.clone().filter(|row| row.interval(SHARE).is_some_and(|(_, most)| most < STARVED));
     let fed = streams.filter(|row| row.median(SHARE) >= Some(FED));
@@ -209,13 +210,18 @@ fn waits(link: &str, rows: &Select<'_>) -> Option<Finding> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tests::{self, RowExt, axes, contains, point_row, reads};
+    use crate::tests::{self, RowExt, axes, point_row, reads};
     use costof_model::noise::Grade;
 
     fn row(link: &'static str, stack: &'static str, window: u64, rate: f64) -> PointRow {
-        let axes =
-            axes!(stack, control = "cubic", congestion_control = "default", size = 20_000, window);
-        point_row("rudp.bandwidth", "throughput", axes, rate, (rate, rate)).over(link)
+        let axes = axes!(
+            over = stack,
+            control = "cubic",
+            congestion_control = "default",
+            size = 20_000,
+            window
+        );
+        point_row("net.stream", "throughput", axes, rate, (rate, rate)).over(link)
     }
 
     fn with(mut row: PointRow, name: &'static str, value: f64) -> PointRow {
@@ -234,15 +240,7 @@ mod tests {
     fn stop_and_wait_is_limited_by_the_round_trip() {
         // 20,000 B in 191.6 ms of the link's 190.
         let found = sentences(&[row("wan", "study", 0, 104_384.0)]);
-        assert_eq!(found.len(), 1, "{found:?}");
-        for said in [
-            "study over wan [emulated]",
-            "1 × 20000B ÷ a round trip of 192 ms",
-            "190 ms of it the link's delays",
-            "to fill the link, 2375000B must be in flight",
-        ] {
-            assert!(found[0].contains(said), "`{said}` is missing in {found:?}");
-        }
+        reads!(&found);
     }
 
     #[test]
@@ -252,11 +250,7 @@ mod tests {
             row("loopback", "rudp", 8, 900e6),
             row("loopback", "rudp", 0, 2e9),
         ];
-        let found = sentences(&rows);
-        assert_eq!(found.len(), 1, "{found:?}");
-        contains(&found[0], "rudp by cubic over loopback");
-        contains(&found[0], "÷ a round trip of 100 µs");
-        contains(&found[0], "with a window of its own it reaches 2.00 GB/s");
+        reads!(sentences(&rows));
     }
 
     #[test]
@@ -277,7 +271,7 @@ mod tests {
         let link = "delay=95ms,rate=100Mbit,up.loss=10%";
         let of = |stack, share| with(row(link, stack, 0, 1e6), "goodput_share", share);
         let found = sentences(&[of("rudp", 0.93), of("tcp", 0.004), of("quic", 0.6)]);
-        reads("in_flight: who starves is reported beside who does not", &found);
+        reads!(&found);
         assert_eq!(sentences(&[of("rudp", 0.93), of("quic", 0.6)]), [""; 0]);
     }
 
@@ -288,7 +282,7 @@ mod tests {
         let study = with(of("study", 0.11), "starved_count", 11.0);
         let study = with(study, "asked", 100.0);
         let found = sentences(&[of("rudp", 0.0), study]);
-        reads("in_flight: messages that wait for a second are reported by stack", &found);
+        reads!(&found);
         assert_eq!(sentences(&[of("rudp", 0.0)]), [""; 0]);
     }
 

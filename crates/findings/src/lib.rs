@@ -24,20 +24,17 @@ pub mod interval;
 pub mod ladder;
 mod mapped_pages;
 mod memory_latency;
-mod missing_term;
 mod modes;
 mod naming;
 pub mod noise;
 mod page_sizes;
 mod pairs;
-mod prediction_score;
 mod queue_overflow;
 mod reliable_datagrams;
 mod remote_file;
 mod rpc_load;
 mod saturated;
 pub mod send_crossover;
-mod send_questions;
 mod sends;
 mod sequential;
 mod stack;
@@ -123,7 +120,5 @@ finders! {
     thread_scaling::thread_scaling => ThreadScaling = "thread_scaling";
     mapped_pages::mapped_pages => MappedPages = "mapped_pages";
     unexpected::unexpected => Unexpected = "unexpected";
-    missing_term::missing_term => MissingTerm = "missing_term";
     modes::modes => Modes = "modes";
-    prediction_score::prediction_score => PredictionScore = "prediction_score";
 }

@@ -125,8 +125,9 @@ impl Claim {
 
 /// The random loads of a run, a cache line apart: for each page size, sorted by the size of the working set.
 pub(crate) fn loads(run: &Run) -> Vec<(&str, Vec<Load<'_>>)> {
-    let rows = run.select("memory.latency").at("pattern", "random");
-    let by_pages = rows.at("stride", 64).group_with(|row| load(row).map(|(pages, _)| pages));
+    let rows = run.select("memory.latency").with_value("pattern", "random");
+    let by_pages =
+        rows.with_value("stride", 64).group_with(|row| load(row).map(|(pages, _)| pages));
     let by_pages = by_pages.into_iter().map(|(pages, rows)| {
         let mut loads: Vec<Load<'_>> = rows.iter().filter_map(|row| Some(load(row)?.1)).collect();
         loads.sort_by_key(|load| load.bytes);

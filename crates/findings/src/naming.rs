@@ -8,7 +8,7 @@ use costof_model::rows::PointRow;
 use costof_model::run_file::Run;
 
 /// The name of a row: its label, or else its point by its axes.
-pub(crate) fn named(run: &Run, row: &PointRow) -> String {
+pub(crate) fn row_name(run: &Run, row: &PointRow) -> String {
     label(row).unwrap_or_else(|| by_axes(run, &row.point))
 }
 

@@ -96,14 +96,8 @@ mod tests {
         assert_eq!(page_sizes(&run), []);
         add(&mut run, "2MiB", &REAL_HUGE_PAGES, 0.02);
         let findings = page_sizes(&run);
-        let [finding] = &findings[..] else {
-            panic!("{findings:#?}");
-        };
-        reads(
-            "page_sizes: the largest size on both pages tells what small ones cost",
-            [&finding.sentence],
-        );
-        assert_eq!(sizes_kib(&finding.evidence), [524_288, 524_288]);
+        reads!(&findings);
+        assert_eq!(sizes_kib(&findings[0].evidence), [524_288, 524_288]);
     }
 
     #[test]
@@ -126,11 +120,13 @@ mod tests {
         let [maybe] = &findings[..] else {
             panic!("{findings:#?}");
         };
-        assert!(maybe.sentence.contains("inside the claimed L2: it may be"), "{}", maybe.sentence);
+        assert_eq!(maybe.kind, Kind::TlbReach);
+        contains(&maybe.sentence, "L2: it may be");
         let mut proven = run.clone();
         add(&mut proven, "2MiB", &staircase(0.9, &caches()), 0.02);
         let findings = page_sizes(&proven);
-        contains(&findings[0].sentence, "it is the reach of a TLB");
+        assert_eq!(findings[0].kind, Kind::TlbReach);
+        contains(&findings[0].sentence, "it is the reach");
         add(&mut run, "2MiB", &staircase(0.9, &with_tlb), 0.02);
         assert_eq!(page_sizes(&run), []);
     }

@@ -22,8 +22,8 @@ pub(crate) fn pairs<'r, 'w>(
     axis: &str,
     (value, other): (impl Into<Wanted<'w>>, impl Into<Wanted<'w>>),
 ) -> Vec<Pair<'r>> {
-    let others = rows.clone().at(axis, other).by_number(by);
-    let rows = rows.clone().at(axis, value).by_number(by).into_iter();
+    let others = rows.clone().with_value(axis, other).by_number(by);
+    let rows = rows.clone().with_value(axis, value).by_number(by).into_iter();
     let pairs = rows.filter_map(|(number, row)| {
         // The rows with this number; if there are several, the first counts.
         let at = others.partition_point(|(known, _)| *known < number);

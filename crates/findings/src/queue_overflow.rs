@@ -27,7 +27,8 @@ fn overflows(run: &Run, row: &PointRow) -> Option<Finding> {
     let one = one_in_flight(run, row);
     let setting = |name: &str| run.facts()?.kernel.sysctls.get(name)?.parse().ok();
     // The other stacks request queues of their own size.
-    let queue = setting("net.core.rmem_default").filter(|_| Stack::of(row) == Some(Stack::Study));
+    let queue =
+        setting("net.core.rmem_default").filter(|_| Stack::of_row(row) == Some(Stack::Study));
     let queue = maybe(queue, |queue| {
         format!(
             "; its queue holds {} (net.core.rmem_default), including the kernel's overhead for each datagram",
@@ -113,10 +114,7 @@ mod tests {
         }
         run.points = vec![row(1, 34e6, 0.0), row(34, 2e6, 0.25)];
         let found = queue_overflow(&run);
-        reads(
-            "queue_overflow: a queue that is too short is reported with its size and what it dropped",
-            found.iter().map(Finding::with_advice),
-        );
+        reads!(found.iter().map(Finding::with_advice));
     }
 
     #[test]

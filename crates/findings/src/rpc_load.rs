@@ -108,10 +108,7 @@ mod tests {
             row(60_000, 45_000.0, 90_000.0),
             row(50_000, 49_000.0, 2_000.0),
         ]);
-        reads(
-            "rpc_load: the rate is reported at which the 99th percentile leaves what it was",
-            [&found[0].sentence],
-        );
+        reads!(&found);
         assert_eq!(found[0].evidence.len(), 4);
         assert!(found[0].advice.as_ref().unwrap().contains("40000/s"));
     }

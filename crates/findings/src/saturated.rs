@@ -30,25 +30,31 @@ enum Limit {
     Neither,
 }
 
-/// What is transferred: the axis that says by what, and the words for it and for its pieces.
-type Transfer = (&'static str, &'static str, &'static str);
-const BYTES: Transfer = ("over", "network bandwidth", "writes");
-const CALLS: Transfer = (stack::AXIS, "a stream of calls", "messages");
+/// What is transferred: the words for it and for its pieces.
+type Transfer = (&'static str, &'static str);
+const BYTES: Transfer = ("network bandwidth", "writes");
+const MESSAGES: Transfer = ("a stream of messages", "messages");
 
 /// The limit of each protocol over each link, by the size of writes or messages.
 pub(crate) fn saturated(run: &Run) -> Vec<Finding> {
-    let flows = run.select("net.bandwidth").at("flows", 1).at("congestion_control", "default");
-    let calls = run.select("rpc.stream");
+    let flows = run
+        .select("net.bandwidth")
+        .with_value("flows", 1)
+        .with_value("congestion_control", "default");
+    let messages = run
+        .select("net.stream")
+        .with_value("window", 0)
+        .with_value("congestion_control", "default");
     let found =
-        [(BYTES, flows), (CALLS, calls)].map(|(transfer, rows)| limits(run, transfer, rows));
+        [(BYTES, flows), (MESSAGES, messages)].map(|(transfer, rows)| limits(run, transfer, rows));
     found.concat()
 }
 
 fn limits(run: &Run, transfer: Transfer, rows: Select<'_>) -> Vec<Finding> {
     let limits = rows
-        .group_with(|row| Some((limit(run, row)?, &row.point.link, row.word(transfer.0)?)))
+        .group_with(|row| Some((limit(run, row)?, &row.point.link, row.word(stack::OVER)?)))
         .into_iter();
-    limits.map(|((limit, link, over), rows)| found(transfer, limit, link, over, &rows)).collect()
+    limits.map(|((limit, link, over), rows)| finding(transfer, limit, link, over, &rows)).collect()
 }
 
 /// The share of the time for which the receiver ran. Of calls, all of its threads are counted, by KiB.
@@ -100,8 +106,8 @@ fn have_their_own(run: &Run, row: &PointRow) -> bool {
     run.run.plan.placement.0.contains_key(PEER) || first("sender") != first("receiver")
 }
 
-fn found(
-    (_, what, pieces): Transfer,
+fn finding(
+    (what, pieces): Transfer,
     limit: Limit,
     link: &str,
     over: &str,
@@ -165,18 +171,19 @@ mod tests {
             row("loopback", 128 << 10, 5000.0, (0.71, 1.0)),
             row("loopback", 1 << 20, 5000.0, (0.98, 0.97)),
         ];
-        reads("saturated: the end that always runs is what limits", sentences(&rows));
+        reads!(sentences(&rows));
     }
 
     #[test]
     fn a_stream_of_calls_has_limits_too() {
         let mut calls = row("loopback", 64, 100.0, (0.99, 0.0));
-        calls.point.probe = "rpc.stream".into();
-        calls.point.axes = axes!(stack = "grpc", size = 64);
+        calls.point.probe = "net.stream".into();
+        calls.point.axes =
+            axes!(over = "grpc", size = 64, window = 0, congestion_control = "default");
         calls.metrics.pop();
         // 5 ns of CPU time per byte: half a second for 100 MB.
         add_metric(&mut calls, "cpu_receiver", 5.0 * 1024.0);
-        reads("saturated: a stream of calls has limits too", sentences(&[calls]));
+        reads!(sentences(&[calls]));
     }
 
     #[test]
@@ -197,7 +204,7 @@ mod tests {
             sentences(&[row])
         };
         assert_eq!(udp("veth", 100.0, 0.4), [""; 0]);
-        assert!(udp("veth", 100.0, 0.0)[0].contains("the limit is the sender's CPU"));
+        assert!(udp("veth", 100.0, 0.0)[0].contains("sender's CPU"));
         assert!(udp("wan", 11.8, 0.9)[0].contains("100 Mbit/s"));
     }
 

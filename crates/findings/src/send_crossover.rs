@@ -48,7 +48,7 @@ pub fn send_crossovers(run: &Run) -> Vec<SendCrossover> {
     let groups = comparable(run).group_by(&["primitive", "size"]);
     let pairs = groups.iter().flat_map(|group| PAIRS.map(|pair| (group, pair)));
     let each = pairs.flat_map(|(group, pair)| METRICS.map(|(metric, _)| (group, pair, metric)));
-    let found = each.filter_map(|(group, pair, metric)| found(run, group, pair, metric));
+    let found = each.filter_map(|(group, pair, metric)| finding(run, group, pair, metric));
     found.collect()
 }
 
@@ -102,7 +102,7 @@ fn left_out(rows: &Select<'_>, all: usize, reason: &str) -> Option<Finding> {
     is_any.then(|| Finding::new(Kind::CrossoverDisturbed, rows.iter().copied(), sentence))
 }
 
-fn found(
+fn finding(
     run: &Run,
     group: &Group<'_>,
     (better, other, kind): (&'static str, &'static str, Kind),
@@ -196,11 +196,7 @@ mod tests {
     #[test]
     fn the_crossover_of_real_sends_is_reported_with_its_interval() {
         let findings = send_crossover(&cold());
-        let sentences: Vec<String> = findings.iter().map(|found| found.sentence.clone()).collect();
-        reads(
-            "send_crossover: the crossover of real sends is reported with its interval",
-            &sentences,
-        );
+        reads!(&findings);
         assert_eq!(findings[1].evidence.len(), 8);
     }
 
@@ -237,7 +233,7 @@ mod tests {
         }
         let findings = send_crossover(&run);
         assert_eq!(findings.len(), 4);
-        reads("send_crossover: other links and metrics are distinguished", [&findings[3].sentence]);
+        reads!([&findings[3].sentence]);
     }
 
     #[test]
@@ -247,8 +243,7 @@ mod tests {
             warn(row, "steal", Grade::D);
         }
         let findings = send_crossover(&run);
-        assert_eq!(findings.len(), 1);
-        reads("send_crossover: sizes that noise decides do not count", [&findings[0].sentence]);
+        reads!(&findings);
     }
 
     #[test]
@@ -274,7 +269,7 @@ mod tests {
         let kinds = |found: &[Finding]| found.iter().map(|it| it.kind).collect::<Vec<_>>();
         assert_eq!(kinds(&busy), kinds(&quiet));
         assert!(busy[1].sentence.contains("from about 26KiB on"));
-        let all = noise::found(&run);
+        let all = noise::findings(&run);
         assert!(busy.iter().all(|found| all.contains(found)), "{all:#?}");
     }
 
@@ -294,10 +289,7 @@ mod tests {
         let findings = send_crossover(&run);
         assert_eq!(findings.len(), 2);
         assert_eq!(findings[0], shown[0]);
-        reads(
-            "send_crossover: sends that had no room to go without a copy are none without",
-            [&findings[1].sentence],
-        );
+        reads!([&findings[1].sentence]);
     }
 
     #[test]

@@ -21,7 +21,8 @@ pub(crate) fn sequential(run: &Run) -> Vec<Finding> {
 fn mebibyte(run: &Run) -> Option<Finding> {
     let operations = [("read", "read"), ("written", "write"), ("copied", "copy")];
     let of = |op: &str| {
-        let alone = in_main_memory(run.select_any("memory.bandwidth"), run, op).at("threads", 1);
+        let alone =
+            in_main_memory(run.select_any("memory.bandwidth"), run, op).with_value("threads", 1);
         alone.into_iter().max_by_key(|row| row.number("size"))
     };
     let rows = operations.map(|(done, op)| (done, of(op)));
@@ -108,12 +109,7 @@ mod tests {
         let mut run = run(&CLAIMED);
         let read = stream("read", 1 << 30, 10.0).warned("others", Grade::D);
         run.points = vec![read, stream("copy", 1 << 30, 5.0)];
-        let shown: Vec<String> =
-            sequential(&run).iter().map(|found| found.sentence.clone()).collect();
-        reads(
-            "sequential: an operation that noise decides is named and not left to the others",
-            &shown,
-        );
+        reads!(sequential(&run));
         run.points.pop();
         assert_eq!(sequential(&run), []);
     }
@@ -126,7 +122,7 @@ mod tests {
         run.points.push(stream("copy", 128 << 20, 10.0));
         run.points.push(stream("read", 128 << 20, 20.0));
         let findings = sequential(&run);
-        reads("sequential: only what no cache holds is main memory", [&findings[0].sentence]);
+        reads!(&findings);
         assert_eq!(findings[0].evidence.len(), 2);
     }
 
@@ -145,7 +141,7 @@ mod tests {
             let row = stream(op, 128 << 20, 20.0);
             run.points.push(by_kernel(row, vector_bytes, nontemporal));
         }
-        reads("sequential: the kernels that won are named", [&sequential(&run)[0].sentence]);
+        reads!(sequential(&run));
     }
 
     #[test]
@@ -165,10 +161,7 @@ mod tests {
         };
         tell(&mut run, 3_200_000_000);
         let findings = sequential(&run);
-        reads(
-            "sequential: what is read is held against the modules where the firmware tells of them",
-            [&findings[1].sentence],
-        );
+        reads!([&findings[1].sentence]);
         assert_eq!(findings[1].advice, None);
         tell(&mut run, 1_600_000_000);
         assert!(sequential(&run)[1].advice.is_some(), "more than it can");

@@ -1,6 +1,5 @@
 //! How sure a finding is: as sure as the least sure of its points.
 
-use crate::Kind;
 use crate::finding::Finding;
 use costof_model::noise::Grade;
 use costof_model::point::Point;
@@ -31,12 +30,8 @@ impl<'a> Points<'a> {
         self.0.get(point).copied()
     }
 
-    /// How sure a finding is; none if none of its points is sound in this run. None too for the score of all
-    /// predictions, whose points are sure or not.
+    /// How sure a finding is; none if none of its points is sound in this run.
     pub fn sureness(&self, finding: &Finding) -> Option<Sureness> {
-        if finding.kind == Kind::PredictionScore {
-            return None;
-        }
         let rows = || {
             let rows = finding.evidence.iter().filter_map(|point| self.row(point));
             rows.filter(|row| row.is_sound())
@@ -51,6 +46,7 @@ impl<'a> Points<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Kind;
     use crate::tests::{axes, point_row, run};
 
     #[test]
@@ -75,12 +71,5 @@ mod tests {
         assert_eq!(sureness(&[0, 1]), of(Grade::B, 5));
         assert_eq!(sureness(&[0, 1, 2]), of(Grade::C, 3));
         assert_eq!(sureness(&[]), None);
-        let of_all = Finding {
-            kind: Kind::PredictionScore,
-            sentence: String::new(),
-            advice: None,
-            evidence: vec![run.points[2].point.clone()],
-        };
-        assert_eq!(points.sureness(&of_all), None);
     }
 }

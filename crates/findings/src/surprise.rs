@@ -7,14 +7,10 @@ use costof_model::rows::PointRow;
 use costof_model::run_file::Run;
 use std::cmp::Reverse;
 
-/// Sorts the most surprising first. Equally surprising findings keep their order, and the summary of all
-/// predictions comes last.
+/// Sorts the most surprising first. Equally surprising findings keep their order.
 pub(crate) fn in_order(run: &Run, findings: &mut [Finding]) {
     let rows = Points::new(run);
-    findings.sort_by_cached_key(|finding| {
-        let millionths = (surprise(&rows, finding) * 1e6) as u64;
-        (finding.kind == Kind::PredictionScore, Reverse(millionths))
-    });
+    findings.sort_by_cached_key(|finding| Reverse((surprise(&rows, finding) * 1e6) as u64));
 }
 
 /// How far the points of a finding lie outside their predictions, as a logarithm. A contradiction is more
@@ -54,23 +50,13 @@ mod tests {
             evidence: vec![run.points[row].point.clone()],
         };
         let mut findings = vec![
-            about(Kind::PredictionScore, 1),
             about(Kind::Modes, 0),
             about(Kind::Scaling, 0),
             about(Kind::ForkGrowth, 2),
-            about(Kind::MissingTerm, 1),
+            about(Kind::DominantPart, 1),
         ];
         in_order(&run, &mut findings);
         let kinds: Vec<Kind> = findings.iter().map(|finding| finding.kind).collect();
-        assert_eq!(
-            kinds,
-            [
-                Kind::MissingTerm,
-                Kind::ForkGrowth,
-                Kind::Modes,
-                Kind::Scaling,
-                Kind::PredictionScore
-            ]
-        );
+        assert_eq!(kinds, [Kind::DominantPart, Kind::ForkGrowth, Kind::Modes, Kind::Scaling]);
     }
 }

@@ -9,6 +9,7 @@ use costof_model::noise::Grade;
 use costof_model::point::Point;
 use costof_model::rows::PointRow;
 use costof_model::run_file::Run;
+use costof_model::testing::golden;
 pub(crate) use costof_model::testing::{RowExt, launch, run};
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -70,18 +71,27 @@ pub(crate) fn sentences(finds: fn(&Run) -> Vec<Finding>, rows: &[PointRow]) -> V
     found(finds, rows).into_iter().map(|found| found.sentence).collect()
 }
 
-/// Golden sentences, each group after a line with its name.
-const SENTENCES: &str = include_str!("sentences.txt");
+impl AsRef<str> for Finding {
+    fn as_ref(&self) -> &str {
+        &self.sentence
+    }
+}
 
-/// Compares sentences with those of this name in `sentences.txt`. If what differs is better, it is the new text there.
+/// Compares sentences with the section of `tests/golden/sentences.txt` that has the name of the test.
+macro_rules! reads {
+    ($sentences:expr $(,)?) => {{
+        fn here() {}
+        crate::tests::compare(std::any::type_name_of_val(&here), $sentences)
+    }};
+}
+pub(crate) use reads;
+
 #[track_caller]
-pub(crate) fn reads(name: &str, sentences: impl IntoIterator<Item = impl AsRef<str>>) {
-    let now: String =
-        sentences.into_iter().map(|sentence| format!("{}\n", sentence.as_ref())).collect();
-    let all = format!("\n{SENTENCES}");
-    let mut known = all.split("\n# ").filter_map(|part| part.split_once('\n'));
-    let then = known.find(|(known, _)| *known == name).map_or("", |(_, sentences)| sentences);
-    assert!(then.trim_end() == now.trim_end(), "`{name}` of sentences.txt is now:\n{now}");
+pub(crate) fn compare(place: &str, sentences: impl IntoIterator<Item = impl AsRef<str>>) {
+    let test = place.trim_start_matches("costof_findings::").trim_end_matches("::here");
+    let section = test.replace("::tests::", ": ").replace('_', " ");
+    let lines = sentences.into_iter().map(|sentence| format!("{}\n", sentence.as_ref()));
+    golden("findings/sentences", &section, &lines.collect::<String>());
 }
 
 /// What the tests' machines claim: 48 KiB, 1 MiB and 32 MiB.

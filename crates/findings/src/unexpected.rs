@@ -22,11 +22,11 @@ pub(crate) fn unexpected(run: &Run) -> Vec<Finding> {
     let rows = run.select_all();
     let predicted = rows.filter(|row| row.point.probe.starts_with(LAYER) && row.scored().is_some());
     let groups = predicted.group_with(|row| Some((&row.point.probe, &row.point.link)));
-    let found = groups.iter().filter_map(|(_, rows)| found(run, rows));
+    let found = groups.iter().filter_map(|(_, rows)| finding(run, rows));
     found.collect()
 }
 
-fn found(run: &Run, rows: &Select<'_>) -> Option<Finding> {
+fn finding(run: &Run, rows: &Select<'_>) -> Option<Finding> {
     let missed = rows.clone().filter(|row| row.missed_by().is_some());
     let first = &rows.one()?.point;
     let (what, all) = (format!("{}{}", first.probe, over(first)), rows.len());
@@ -89,7 +89,7 @@ fn cause(row: &PointRow, better: Better, is_less: bool) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tests::{CLAIMED, RowExt, axes, begins, contains, known_row, reads, run};
+    use crate::tests::{CLAIMED, RowExt, axes, known_row, reads, run};
     use costof_model::noise::Grade;
     use costof_model::prediction::Prediction;
 
@@ -126,16 +126,8 @@ mod tests {
     fn what_is_furthest_is_reported_with_what_it_points_to() {
         let rows =
             vec![row(64, 5.0, [1.0, 0.5]), row(128, 10.0, [1.0, 0.5]), row(256, 1.0, [1.0, 0.5])];
-        let shown = sentences(rows.clone());
-        assert_eq!(shown.len(), 1);
-        begins(&shown[0], "2 of 3 predictions of copy.send over sink were missed");
-        contains(&shown[0], "a factor of 4.0 less than the 4");
-        contains(&shown[0], "the sender had no idle time");
-        let shown = sentences(rows[..2].to_vec());
-        contains(&shown[0], "a factor of 1.2 more than the 4");
-        contains(&shown[0], "a part costs less here");
-        let shown = sentences(vec![row(64, 1.0, [0.5, 0.6])]);
-        contains(&shown[0], "missing time is waiting");
+        let runs = [rows.clone(), rows[..2].to_vec(), vec![row(64, 1.0, [0.5, 0.6])]];
+        reads!(runs.into_iter().flat_map(sentences));
     }
 
     #[test]
@@ -146,21 +138,13 @@ mod tests {
             row.prediction.as_mut().unwrap().metric = "latency".into();
             sentences(vec![row]).remove(0)
         };
-        let less = latency(1e9);
-        contains(&less, "less than the 4");
-        contains(&less, "a part costs less here");
-        let more = latency(20e9);
-        contains(&more, "more than the 4");
-        contains(&more, "the sender had no idle time");
+        reads!([1e9, 20e9].map(latency));
     }
 
     #[test]
     fn where_all_was_as_expected_that_is_reported_of_some_points() {
         let rows = vec![row(64, 5.0, [1.0, 0.5]); SOME];
-        reads(
-            "unexpected: where all was as expected that is reported of some points",
-            sentences(rows.clone()),
-        );
+        reads!(sentences(rows.clone()));
         assert!(sentences(rows[1..].to_vec()).is_empty());
     }
 

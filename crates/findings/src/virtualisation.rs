@@ -48,7 +48,7 @@ fn interval(row: &PointRow) -> Option<(f64, f64)> {
 
 /// The cost of an exit in system calls.
 fn price(run: &Run, exit: &PointRow) -> Option<Finding> {
-    let call = run.select("os.syscall").at("call", "getppid").one()?;
+    let call = run.select("os.syscall").with_value("call", "getppid").one()?;
     let ((low, high), (call_low, call_high)) = (interval(exit)?, interval(call)?);
     let (hypervisor, takes) = (hypervisor(run), ns(exit.primary()?.median));
     let calls = range((low / call_high, high / call_low), whole);
@@ -60,7 +60,7 @@ fn price(run: &Run, exit: &PointRow) -> Option<Finding> {
 
 /// A page fault that takes less time than an exit probably causes none.
 fn faults(run: &Run, exit: &PointRow) -> Option<Finding> {
-    let fault = run.select("os.page_fault").at("kind", "minor_anonymous").one()?;
+    let fault = run.select("os.page_fault").with_value("kind", "minor_anonymous").one()?;
     let ((exit_low, _), (_, fault_high)) = (interval(exit)?, interval(fault)?);
     let (most, least) = (ns(fault_high), ns(exit_low));
     let sentence = format!(
@@ -93,10 +93,7 @@ mod tests {
     #[test]
     fn an_exit_is_reported_in_system_calls() {
         let call = around("os.syscall", axes!(call = "getppid"), 100.0);
-        reads(
-            "virtualisation: an exit is reported in system calls",
-            sentences(virtualisation, &[exit(1.0), call.clone()]),
-        );
+        reads!(sentences(virtualisation, &[exit(1.0), call.clone()]));
         assert!(sentences(virtualisation, &[call]).is_empty());
     }
 
@@ -108,15 +105,14 @@ mod tests {
             exit.metrics.extend(estimate.metrics);
             sentences(virtualisation, &[exit])
         };
-        let shown = of(13_300.0);
-        assert!(shown[0].contains("probably runs in a virtual machine itself"), "{shown:?}");
+        assert!(of(13_300.0)[0].contains("probably"));
         assert!(of(3_500.0).is_empty());
     }
 
     #[test]
     fn only_a_fault_that_takes_less_is_without_an_exit() {
         let shown = sentences(virtualisation, &[exit(2.0), fault(0.5)]);
-        reads("virtualisation: only a fault that takes less is without an exit", &shown);
+        reads!(&shown);
         assert!(sentences(virtualisation, &[exit(2.0), fault(1.9)]).is_empty());
     }
 

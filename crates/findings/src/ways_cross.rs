@@ -30,7 +30,7 @@ pub(crate) fn ways_cross(run: &Run) -> Vec<Finding> {
             let ways = ways(&group.rows, axis);
             for better in &ways {
                 for other in ways.iter().filter(|other| *other != better) {
-                    findings.extend(found(run, &group, axis, (better, other)));
+                    findings.extend(finding(run, &group, axis, (better, other)));
                 }
             }
         }
@@ -50,7 +50,7 @@ fn ways<'a>(rows: &Select<'a>, axis: &str) -> Vec<&'a str> {
     with_a_curve.take(WAYS_MAX).collect()
 }
 
-fn found(
+fn finding(
     run: &Run,
     group: &Group<'_>,
     axis: &str,
@@ -69,7 +69,7 @@ fn found(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tests::{axes, begins, known_row, sentences};
+    use crate::tests::{axes, known_row, reads, sentences};
     use costof_model::rows::PointRow;
     use costof_model::unit::Better;
 
@@ -91,8 +91,7 @@ mod tests {
     #[test]
     fn ways_that_change_places_are_reported_with_where() {
         let shown = shown([50.0, 80.0, 120.0, 200.0]);
-        assert_eq!(shown.len(), 1);
-        begins(&shown[0], "over=pipe beats over=unix for ipc.latency by cost from about ");
+        reads!(shown);
     }
 
     #[test]

@@ -58,9 +58,6 @@ pub(crate) fn own_worker() -> Result<WorkerCommand, String> {
 
 impl Controller {
     /// Starts the idle process, which describes the machine.
-    ///
-    /// # Errors
-    /// Why it does not.
     pub(crate) fn new(command: &WorkerCommand, limit: Duration) -> Result<Controller, String> {
         let (mut idle, description) = describe(command, limit)?;
         let cpus = affinity::allowed()
@@ -77,9 +74,6 @@ impl Controller {
     }
 
     /// The worker of another build, and what it says of itself.
-    ///
-    /// # Errors
-    /// It is no such program, or one of another release.
     pub(crate) fn other(
         &self,
         program: &Path,

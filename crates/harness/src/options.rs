@@ -73,9 +73,6 @@ const IGNORED_WITH_VALUE: [&str; 3] = ["--format", "--color", "--test-threads"];
 
 impl Options {
     /// Reads the arguments, without the program's name.
-    ///
-    /// # Errors
-    /// Which word is wrong, and what may stand there.
     pub(crate) fn parse(words: impl IntoIterator<Item = String>) -> Result<Options, String> {
         let mut options = Options::default();
         let (mut is_bench, mut is_test) = (false, false);

@@ -24,9 +24,6 @@ pub(crate) struct Record {
 
 impl Record {
     /// Begins a run of these benchmarks in this folder. `beside` is the id of the run that takes turns with it.
-    ///
-    /// # Errors
-    /// Which file cannot be created.
     pub(crate) fn create(
         folder: &Path,
         row: RunRow,
@@ -125,9 +122,6 @@ pub(crate) fn remove_old(folder: &Path) {
 }
 
 /// Reads a run file.
-///
-/// # Errors
-/// Which file, and what is wrong with it.
 pub(crate) fn read(path: &Path) -> Result<Run, String> {
     let opened =
         File::open(path).map_err(|error| format!("cannot open {}: {error}", path.display()))?;

@@ -248,12 +248,8 @@ mod tests {
 
     #[test]
     fn advice_names_options_that_this_program_has() {
-        let advice =
-            "give it time (--until-alone 2m), or another CPU (--cpu), or stop them with --cpu";
-        assert_eq!(
-            own(advice),
-            "give it time (--budget 30s), or another CPU (taskset), or stop them with taskset"
-        );
+        let advice = "more time (--until-alone 2m), a CPU (--cpu), or stop with --cpu";
+        assert_eq!(own(advice), "more time (--budget 30s), a CPU (taskset), or stop with taskset");
         assert_eq!(
             own("measure more often (--launches) or longer (--full)"),
             "measure longer (--budget)"

@@ -76,9 +76,6 @@ pub(crate) fn role_name() -> Text {
 }
 
 /// Measures what the controller asks for.
-///
-/// # Errors
-/// If standard output cannot be used.
 pub(crate) fn work(functions: &'static [Register]) -> io::Result<()> {
     REGISTERED.get_or_init(|| functions);
     worker::work(&[&PROBE], env!("CARGO_PKG_VERSION"))

@@ -182,7 +182,7 @@ fn tested(folder: &Path) {
     let (code, text) = started(folder, "");
     assert_eq!(code, Some(101), "{text}");
     has(&text, &["test fine ... ok", "test batched/one ... ok", "no such table"]);
-    has(&text, &["test panics ... FAILED", "test measures nothing ... FAILED: it calls no method"]);
+    has(&text, &["test panics ... FAILED", "test measures nothing ... FAILED"]);
     let (code, text) = started(folder, "fine --test --bench --nocapture");
     assert_eq!((code, &*text), (Some(0), "test fine ... ok\n"));
     assert!(runs(folder).is_empty());
@@ -192,10 +192,10 @@ fn failing(folder: &Path) {
     let (code, text) = ended(program(folder, "--bench --budget 1ms").env("EXITS", "1"));
     assert_eq!(code, Some(0), "{text}");
     has(&text, &["panics", "no number", "no such table", "exit code 7"]);
-    has(&text, &["it calls no method of its Bencher", "calls methods of its Bencher 2 times"]);
+    has(&text, &["calls no method", "Bencher 2 times"]);
     let run = &runs(folder)[0];
     if run.points.iter().any(|row| row.point.probe == "threads") {
-        has(&text, &["several threads or processes did the work"]);
+        has(&text, &["several threads"]);
     }
     let failed = |name: &str| -> Vec<&FailureRow> {
         run.failures.iter().filter(|row| row.point.probe == name).collect()
@@ -229,7 +229,7 @@ fn hanging(folder: &Path) {
     let line = "--bench --budget 1ms --timeout 2s fine hangs";
     let (code, text) = ended(program(folder, line).env("HANGS", "1"));
     measured(code, &text);
-    has(&text, &["hangs", "did not answer within 2 s", "--timeout"]);
+    has(&text, &["hangs", "within 2 s", "--timeout"]);
     let failures = &runs(folder)[0].failures;
     let hung = failures.iter().filter(|row| row.point.probe == "hangs");
     assert!(hung.clone().all(|row| row.kind == FailureKind::TimedOut), "{failures:?}");
@@ -254,7 +254,7 @@ fn kept(folder: &Path) {
     }
     // Nothing was compared, so nothing is known.
     assert_eq!(code, Some(3), "{first}");
-    has(&first, &["INCONCLUSIVE: only 0 of 1 could be compared"]);
+    has(&first, &["INCONCLUSIVE: only 0 of 1"]);
     let is_compared = |text: String| {
         let is_it = text.contains("Against the last run: ") || text.contains("is not compared");
         assert!(is_it || text.contains("no number"), "{text}");
@@ -263,7 +263,7 @@ fn kept(folder: &Path) {
     // A run of others does not hide the one that has it.
     let others = started(folder, "--bench --budget 1ms prints --baseline main --threshold 2%");
     assert!(matches!(others.0, Some(2 | 3)), "{others:?}");
-    has(&others.1, &["prints", "Against main: nothing could be compared"]);
+    has(&others.1, &["prints", "Against main: nothing"]);
     is_compared(started(folder, "--bench --budget 1ms fine").1);
     let (code, text) =
         started(folder, "--bench --budget 1ms fine --baseline main --threshold 900%");

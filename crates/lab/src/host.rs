@@ -274,15 +274,15 @@ impl WorkerCommand {
             }
         };
         if let Host::Namespace(name) = host {
-            Namespace::named(name).and_then(|namespace| namespace.start_in(&mut command)).map_err(
-                |error| {
+            Namespace::open_named(name)
+                .and_then(|namespace| namespace.start_in(&mut command))
+                .map_err(|error| {
                     let text = format!(
                         "the network namespace {name}: {error} (`ip netns list` shows those that \
                          are there)"
                     );
                     io::Error::new(error.kind(), text)
-                },
-            )?;
+                })?;
         }
         command
             // For a panic, the message matters; a backtrace would push it out of the kept part.

@@ -75,6 +75,11 @@ fn crashes(steps: &[&str], named: &[&str]) {
     expect(&no_description(steps, LONG), FailureKind::Crashed, named);
 }
 
+/// So many seconds to sleep that no other process's command line has them.
+fn lasting(test: u32) -> String {
+    format!("1000.{test}{:07}", std::process::id())
+}
+
 /// How many processes run whose command line contains this word.
 fn running(word: &str) -> usize {
     let processes = fs::read_dir("/proc").unwrap().flatten();
@@ -95,11 +100,12 @@ fn expect_none_runs(word: &str) {
 
 #[test]
 fn a_worker_of_another_protocol_is_refused() {
-    let failure = refused(&[&hello(PROTOCOL + 1), "sleep 1000.01"], LONG);
+    let lasting = lasting(1);
+    let failure = refused(&[&hello(PROTOCOL + 1), &format!("sleep {lasting}")], LONG);
     let other = "costof 9.9) speaks protocol 2";
     let own = [env!("CARGO_PKG_VERSION"), "protocol 1", "same release"];
     expect(&failure, FailureKind::Error, &[&[other], &own[..]].concat());
-    expect_none_runs("1000.01");
+    expect_none_runs(&lasting);
 }
 
 #[test]
@@ -107,7 +113,7 @@ fn a_banner_before_the_introduction_is_quoted() {
     let banner = "echo 'Last login: \u{7}Tue'";
     let failure = refused(&[banner, &hello(PROTOCOL), "read all"], LONG);
     let quoted = ["first line", "`Last login: \u{fffd}Tue`"];
-    let why = ["not a message of the protocol", "print nothing to standard output"];
+    let why = ["not a message", "print nothing"];
     expect(&failure, FailureKind::Error, &[quoted, why].concat());
 }
 
@@ -135,12 +141,13 @@ fn a_program_that_is_not_there_is_named() {
 
 #[test]
 fn a_line_without_end_is_cut_off() {
-    let endless = "tr '\\0' x < /dev/zero | head -c 100000000; sleep 1000.02";
-    let failure = no_description(&[endless], LONG);
+    let lasting = lasting(2);
+    let endless = format!("tr '\\0' x < /dev/zero | head -c 100000000; sleep {lasting}");
+    let failure = no_description(&[&endless], LONG);
     let named = ["malformed message", "`xxxxxxxx"];
     expect(&failure, FailureKind::Error, &named);
     assert!(failure.reason.len() < 300, "{}", failure.reason.len());
-    expect_none_runs("1000.02");
+    expect_none_runs(&lasting);
 }
 
 #[test]
@@ -150,7 +157,7 @@ fn an_answer_that_its_worker_did_not_live_to_finish_is_a_crash() {
 
 #[test]
 fn an_end_is_reported_with_its_exit_code_or_signal_and_its_last_words() {
-    let last_words = ["exit code 7", "it last said: no room left"];
+    let last_words = ["exit code 7", "no room left"];
     crashes(&["echo 'no room left' >&2", "exit 7"], &last_words);
     for (signal, name) in [("KILL", "SIGKILL"), ("ABRT", "SIGABRT"), ("FPE", "SIGFPE")] {
         crashes(&[&format!("kill -{signal} $$")], &[name]);
@@ -161,30 +168,33 @@ fn an_end_is_reported_with_its_exit_code_or_signal_and_its_last_words() {
 fn standard_error_is_drained_and_its_end_is_kept() {
     let much = "head -c 10000000 /dev/zero | tr '\\0' '\\n' >&2";
     let steps = [much, "echo 'the end' >&2", "exit 1"];
-    crashes(&steps, &["it last said: the end"]);
+    crashes(&steps, &["the end"]);
 }
 
 #[test]
 fn a_worker_that_closes_its_output_and_lives_on_is_ended() {
-    let named = ["closed its output without ending"];
-    crashes(&["exec sleep 1000.03 >&-"], &named);
-    expect_none_runs("1000.03");
+    let lasting = lasting(3);
+    crashes(&[&format!("exec sleep {lasting} >&-")], &["closed its output"]);
+    expect_none_runs(&lasting);
 }
 
 #[test]
 fn a_worker_that_says_nothing_is_ended_in_time() {
-    let failure = refused(&["echo I wait >&2", "exec sleep 1000.04"], SHORT);
-    let named = ["within 0.3 s", "it last said: I wait"];
-    expect(&failure, FailureKind::TimedOut, &named);
-    let failure = no_description(&["sleep 1000.04"], SHORT);
+    let lasting = lasting(4);
+    let sleeps = format!("exec sleep {lasting}");
+    // The shell needs some of it to say this.
+    let failure = refused(&["echo I wait >&2", &sleeps], Duration::from_secs(3));
+    expect(&failure, FailureKind::TimedOut, &["within 3 s", "I wait"]);
+    let failure = no_description(&[&sleeps], SHORT);
     expect(&failure, FailureKind::TimedOut, &["within 0.3 s"]);
-    expect_none_runs("1000.04");
+    expect_none_runs(&lasting);
 }
 
 #[test]
 fn a_worker_that_does_not_listen_holds_nobody_up() {
     let going = AtomicBool::new(false);
-    let deaf = shell(&[&hello(PROTOCOL), "exec sleep 1000.05"]);
+    let lasting = lasting(5);
+    let deaf = shell(&[&hello(PROTOCOL), &format!("exec sleep {lasting}")]);
     let mut worker = Worker::start(&Place::LOCAL, &deaf, LONG, &going).unwrap();
     // More than any pipe holds.
     let long = Command::Open(Box::new(launch(50_000)));
@@ -192,24 +202,25 @@ fn a_worker_that_does_not_listen_holds_nobody_up() {
         Err(NoAnswer::Failed(failure)) => expect(&failure, FailureKind::TimedOut, &["0.3 s"]),
         other => panic!("there is an answer: {other:?}"),
     }
-    expect_none_runs("1000.05");
+    expect_none_runs(&lasting);
 }
 
 #[test]
 fn a_child_that_holds_the_outputs_open_does_not_hide_an_end() {
-    crashes(&["sleep 1000.06 &", "exit 3"], &["exit code 3"]);
-    expect_none_runs("1000.06");
+    let lasting = lasting(6);
+    crashes(&[&format!("sleep {lasting} &"), "exit 3"], &["exit code 3"]);
+    expect_none_runs(&lasting);
     // One that has left the group cannot be ended, but holds nobody up for ever.
     let steps = ["setsid sleep 3.07 >&- &", "echo bye >&2; exit 3"];
     crashes(&steps, &["exit code 3", "bye"]);
-    let failure = no_description(&["setsid sleep 3.07 &", "exit 3"], SHORT);
-    expect(&failure, FailureKind::Crashed, &["exit code 3"]);
+    crashes(&["setsid sleep 3.07 &", "exit 3"], &["exit code 3"]);
 }
 
 #[test]
 fn an_interrupt_is_heard_while_a_worker_is_silent() {
     let interrupted = AtomicBool::new(false);
-    let silent = shell(&[&hello(PROTOCOL), "sleep 1000.08"]);
+    let lasting = lasting(8);
+    let silent = shell(&[&hello(PROTOCOL), &format!("sleep {lasting}")]);
     let mut worker = Worker::start(&Place::LOCAL, &silent, LONG, &interrupted).unwrap();
     std::thread::scope(|scope| {
         scope.spawn(|| {
@@ -220,7 +231,7 @@ fn an_interrupt_is_heard_while_a_worker_is_silent() {
         assert!(matches!(answer, Err(NoAnswer::Interrupted)), "{answer:?}");
     });
     drop(worker);
-    expect_none_runs("1000.08");
+    expect_none_runs(&lasting);
 }
 
 /// A launch of so many points.
@@ -387,18 +398,20 @@ fn turns_hostile(right: usize, fault: &str, limit: Duration) -> Result<Outcome, 
 fn a_worker_that_turns_hostile_at_any_message_costs_its_launch_and_is_named() {
     use FailureKind::{Crashed, Error, TimedOut};
     const FAULTS: [(&str, FailureKind, &str); 7] = [
-        ("exec sleep 1000.11", TimedOut, "within 5 s"),
+        ("exec sleep LASTING", TimedOut, "within 5 s"),
         (r"printf '\377\376\033[2J garbage\n'", Error, "garbage"),
         (r#"printf '{"is":"ra'; exit 0"#, Crashed, "exit code 0"),
         (r#"echo '{"is":"prepared","offers":7}'"#, Error, r#"{"is":"prepared","offers":7}"#),
         (r#"echo '{"is":"watched","contention":null}'"#, Error, "watched"),
-        ("exec sleep 1000.11 >&-", Crashed, "closed its output"),
+        ("exec sleep LASTING >&-", Crashed, "closed its output"),
         ("head -c 10000000 /dev/zero | tr '\\0' x; echo", Error, "xxxxxxxx"),
     ];
+    let lasting = &*lasting(11);
     std::thread::scope(|scope| {
         for right in 0..right_answers().len() {
             scope.spawn(move || {
                 for (fault, kind, says) in FAULTS {
+                    let fault = &fault.replace("LASTING", lasting);
                     // Long enough for all that comes before, unless silence is the fault.
                     let limit = match kind {
                         TimedOut => Duration::from_secs(5),
@@ -416,7 +429,7 @@ fn a_worker_that_turns_hostile_at_any_message_costs_its_launch_and_is_named() {
             });
         }
     });
-    expect_none_runs("1000.11");
+    expect_none_runs(lasting);
 }
 
 /// Numbers that nobody can have measured are no result of their point, and say what they are.
@@ -439,7 +452,7 @@ fn impossible_numbers_are_refused() {
         (r#""samples":[[1,1e15]]"#, "1 operations in"),
         (r#""histogram":[[-1.0,3]]"#, "3 times -1 ns"),
         (r#""histogram":[[1e15,3]]"#, "3 times"),
-        (&arrived(161), "161 datagrams arrived, but 10 were sent"),
+        (&arrived(161), "161 datagrams"),
     ] {
         let outcome = turns_hostile(4, &closed(metric, "0"), LONG).unwrap();
         let [(0, failure)] = &outcome.failures[..] else {

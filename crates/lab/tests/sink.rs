@@ -225,7 +225,7 @@ fn nothing_is_left_of_what_was_killed() {
     let user = user.as_deref().map(Path::new);
     let near = End {
         address: NEAR_ADDRESS,
-        namespace: Some(Namespace::at(user, Path::new(&network)).unwrap()),
+        namespace: Some(Namespace::open(user, Path::new(&network)).unwrap()),
     };
     let sender = Part::start(&near, &["send for ever"]);
     drop(near);

@@ -167,9 +167,6 @@ impl Stopwatch {
 
     /// Runs a program that is not measured, which may read the terminal, and whose background processes stay; its exit
     /// code. `None` if it was ended, or a signal killed it.
-    ///
-    /// # Errors
-    /// As [`Stopwatch::run`].
     pub fn run_unmeasured(
         &self,
         program: &Program,
@@ -201,7 +198,7 @@ impl Program {
         if let Some(folder) = &self.folder {
             command.current_dir(folder);
         }
-        let input = self.input.as_ref().map(|path| named(path, File::open(path)));
+        let input = self.input.as_ref().map(|path| with_path(path, File::open(path)));
         command.stdin(input.transpose()?.map_or_else(Stdio::null, Stdio::from));
         match &self.output {
             Output::Inherit => {}
@@ -212,7 +209,7 @@ impl Program {
                 command.stdout(Stdio::null()).stderr(Stdio::null());
             }
             Output::File(path) => {
-                let file = named(path, File::create(path))?;
+                let file = with_path(path, File::create(path))?;
                 command.stdout(file).stderr(Stdio::null());
             }
             Output::Capture(_) => {
@@ -223,7 +220,7 @@ impl Program {
     }
 }
 
-fn named<T>(path: &std::path::Path, result: io::Result<T>) -> io::Result<T> {
+fn with_path<T>(path: &std::path::Path, result: io::Result<T>) -> io::Result<T> {
     result.map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", path.display())))
 }
 

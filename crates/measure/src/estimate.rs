@@ -21,8 +21,11 @@ use costof_model::protocol::ClockInfo;
 use costof_model::rows::{LaunchPoint, LaunchRow, PointRow, State};
 use costof_model::run_file::Run;
 use costof_model::unit::{Better, Unit, span};
-use costof_stats::{Distribution, Doubling, doubling, median};
-use metric::{distribution, estimate, is_at_one_clock, is_enough, measured, selection, summary};
+use costof_stats::{Distribution, Interval, median, refuted_doubling};
+use metric::{
+    count_few_alone, distribution, estimate, is_at_one_clock, is_enough, measured, selection,
+    shown, shown_core, summary,
+};
 use std::collections::BTreeMap;
 
 /// Estimates, in an unfinished run, the points that have no row yet but enough launches for an
@@ -51,9 +54,6 @@ pub fn add_so_far(run: &mut Run) {
 }
 
 /// Estimates the point at this position of this block of the run's plan, from its launches.
-///
-/// # Errors
-/// Those of [`point`].
 ///
 /// # Panics
 /// If the plan has no such block or position.
@@ -102,7 +102,7 @@ pub fn point(
     let points: Vec<&LaunchPoint> = given.iter().map(|(_, point)| *point).collect();
     let primary = info.primary();
     let noise: Vec<Noise> = given.iter().map(|(row, _)| without_relay(row)).collect();
-    let core = core_of(&points, &primary.name);
+    let core = shown_core(&points, &primary.name);
     // Preemption is not recorded for single operations.
     let is_batched =
         measured(&points, &primary.name).all(|launch| !matches!(launch.data, Data::Histogram(_)));
@@ -113,6 +113,8 @@ pub fn point(
         Kept { is_alone, is_unmoved, is_at_one_clock: is_at_one_clock(&points, &primary.name) };
     let mut warnings = causes(&noise.iter().collect::<Vec<_>>(), kept);
     warnings.extend(core.and_then(|core| core_shared(&core)));
+    let few = count_few_alone(&points, &primary.name);
+    warnings.extend(few.map(|few| grade::few_alone(few, given.len())));
     let of_other_ends = given.len() + elsewhere;
     warnings.extend(core_never_alone(never_alone, of_other_ends + other_end_shared.0));
     warnings.extend(grade::other_end_shared(other_end_shared, of_other_ends));
@@ -187,7 +189,8 @@ fn is_unmoved(metric: &MetricInfo, points: &[&LaunchPoint], clock: &ClockInfo) -
 /// all that is known of it.
 fn add_ranges(metrics: &mut [Estimate], points: &[&LaunchPoint]) {
     for metric in metrics.iter_mut().filter(|metric| !metric.is_usable()) {
-        let medians = launch_medians(points, &metric.name, selection_of(points, &metric.name));
+        let (launches, selection) = shown(points, &metric.name);
+        let medians = metric::medians(&launches, selection);
         let range = medians.iter().map(|median| (*median, *median));
         metric.range = range.reduce(|all, own| (all.0.min(own.0), all.1.max(own.1)));
     }
@@ -236,7 +239,7 @@ fn twice_the_work_takes_twice_the_time(
             .filter(|launch| is_enough(launch, selection))
             .filter_map(|launch| doubling_ratio(launch, selection))
             .collect();
-        if let Doubling::Refuted { ratio, low, high } = doubling(&ratios)
+        if let Some((ratio, Interval { low, high, .. })) = refuted_doubling(&ratios)
             && !(is_disturbed && ratio > 2.0)
         {
             let what = match () {
@@ -346,7 +349,7 @@ fn estimated_core_cycles(
         return None;
     }
     let points: Vec<&LaunchPoint> = given.iter().map(|(_, point)| *point).collect();
-    let selection = selection_of(&points, &primary.name);
+    let (launches, selection) = shown(&points, &primary.name);
     let metric = MetricInfo {
         name: Text::Borrowed("estimated_core_cycles"),
         unit: Unit::Cycles,
@@ -354,7 +357,7 @@ fn estimated_core_cycles(
         about: Text::Borrowed("the primary metric as cycles of the core clock"),
     };
     let of_launch = |cycles: f64| Distribution::new([(cycles, 1)]);
-    if let Some((cycles, _)) = launch_cycles(&points, &primary.name, selection) {
+    if let Some((cycles, _)) = metric::cycles(&launches, selection) {
         return summary(&metric, &cycles.into_iter().map(of_launch).collect::<Vec<_>>());
     }
     let by_launch: Vec<Distribution> = given
@@ -450,6 +453,40 @@ mod tests {
         let rows: Vec<&LaunchRow> = run.launches.iter().collect();
         let row = point(&probe_info("p"), &row.point, None, &rows, None, &clock_info()).unwrap();
         assert_eq!(row.placement.0.get("only"), Some(&vec![3, 1, 0]));
+    }
+
+    #[test]
+    fn one_launch_alone_is_shown_as_wide_as_the_others_scatter() {
+        let with = |launches: &[(CoreState, f64)]| {
+            let mut run = run(&[]);
+            let row = row("p", Default::default(), 1.0);
+            for (state, ns) in launches {
+                self::launch(&mut run, &[(&row, &[("cost", *ns)])]);
+                let measured = &mut run.launches.last_mut().unwrap().points[0].metrics[0];
+                measured.data = Data::Samples(vec![(1, *ns); 6]);
+                measured.gauged = Some(Gauged::Samples(vec![*state; 6]));
+            }
+            let rows: Vec<&LaunchRow> = run.launches.iter().collect();
+            let lacking = lacking_alone(&probe_info("p"), &row.point, &rows);
+            let row =
+                point(&probe_info("p"), &row.point, None, &rows, None, &clock_info()).unwrap();
+            let number = row.primary().unwrap().clone();
+            (number.median, number.core.unwrap().selection, number.ci95, row.grade, lacking)
+        };
+        use CoreState::{Alone, Shared};
+        let shared = [(Shared, 200.0), (Shared, 206.0), (Shared, 203.0), (Shared, 199.0)];
+        let one = [&[(Alone, 100.0)], &shared[..]].concat();
+        let (median, selection, interval, grade, lacking) = with(&one);
+        assert_eq!((median, selection, lacking), (100.0, Selection::Alone, 2));
+        let (low, high) = interval.unwrap();
+        // Half of it: t of 3 degrees of freedom times 1.6 %.
+        assert!(low < 96.0 && low > 94.0 && high > 104.0 && high < 106.0, "{low} to {high}");
+        assert!(grade >= Grade::B);
+        // Where the others say nothing, all are shown.
+        for others in [&[(Shared, 200.0)][..], &[(Shared, 20.0), (Shared, 2000.0)]] {
+            let (_, selection, ..) = with(&[&[(Alone, 100.0)], others].concat());
+            assert_eq!(selection, Selection::All);
+        }
     }
 
     #[test]

@@ -331,6 +331,14 @@ pub fn core_shared(core: &CoreShare) -> Option<Warning> {
     }
 }
 
+/// The warning about an estimate of the few launches that had the core to themselves.
+pub fn few_alone(alone: usize, of: usize) -> Warning {
+    let what = format!(
+        "only {alone} of {of} launches had the core to themselves for long enough; the interval is as wide as the others scatter"
+    );
+    shared(Grade::B, what)
+}
+
 /// The warning about an estimate of launches whose floor for the core, judging by the other
 /// launches, was that of a shared core: what they call alone was not.
 pub fn core_never_alone(launches: usize, of: usize) -> Option<Warning> {
@@ -494,9 +502,9 @@ mod tests {
             assert_eq!(warnings[0].grade, expected, "{kind}");
             assert!(!warnings[0].advice.is_empty());
             let shown = match kind {
-                "migrations" => "moved to another CPU 3 times",
-                "sniffers" => "on a device of the link: 2",
-                "traced" => "another process traced the worker",
+                "migrations" => "3 times",
+                "sniffers" => "of the link: 2",
+                "traced" => "traced",
                 _ => " %",
             };
             assert!(warnings[0].what.contains(shown), "{}", warnings[0].what);

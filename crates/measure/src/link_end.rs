@@ -5,7 +5,6 @@ use costof_model::Text;
 use costof_model::link_end::LinkEnd;
 use costof_os::net::addresses;
 use costof_os::net::network_device::{self, Offload};
-use costof_os::net::queue_disciplines;
 use costof_os::net::sniffers;
 use std::fs;
 use std::io;
@@ -61,8 +60,6 @@ fn describe(device: &str, end: &mut LinkEnd) {
         }
     }
     if let Some(index) = end.or_absent("index", network_device::index(device)) {
-        let queues = end.or_absent("queue_disciplines", queue_disciplines::kinds(index));
-        end.queue_disciplines = queues.unwrap_or_default();
         end.sniffers = end.or_absent("sniffers", sniffers::on(index));
     }
 }

@@ -81,7 +81,7 @@ const LIMIT: Duration = Duration::from_secs(20);
 
 impl Words {
     /// The words with a point's values.
-    fn at(&self, point: &Point) -> Vec<String> {
+    fn filled_at(&self, point: &Point) -> Vec<String> {
         let filled = |word: &String| {
             let axes = point.axes.0.iter();
             axes.fold(word.clone(), |word, (axis, value)| {
@@ -96,10 +96,24 @@ impl Words {
         self.0.iter().any(|word| word.contains(&format!("{{{axis}}}")))
     }
 
+    /// The small words between braces, which mean axes, but not the shell's `${word}`.
+    pub fn placeholders(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().flat_map(|word| placeholders(word))
+    }
+
     /// As a line.
     fn line(&self) -> String {
         self.0.join(" ")
     }
+}
+
+fn placeholders(word: &str) -> impl Iterator<Item = &str> {
+    word.match_indices('{').filter_map(|(at, _)| {
+        let (name, _) = word[at + 1..].split_once('}')?;
+        let is_name = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
+        let is_axis = !name.is_empty() && name.chars().all(is_name);
+        (is_axis && !word[..at].ends_with('$')).then_some(name)
+    })
 }
 
 impl Probe {
@@ -132,9 +146,6 @@ impl Probe {
 
 impl OwnProbe {
     /// Starts its role for a launch.
-    ///
-    /// # Errors
-    /// If the shared object cannot be loaded, or lacks a function.
     pub(crate) fn start(&'static self) -> Result<Box<dyn Role>, Failure> {
         // What its code leaves running is then a child of this process, which ends it.
         let _ = adopt_orphans();
@@ -355,7 +366,7 @@ mod tests {
     #[test]
     fn words_have_the_values_of_the_axes() {
         let words = Words(vec!["wc".to_owned(), "{size}:{file}".to_owned(), "{other}".to_owned()]);
-        assert_eq!(words.at(&point()), ["wc", "64:a.txt", "{other}"]);
+        assert_eq!(words.filled_at(&point()), ["wc", "64:a.txt", "{other}"]);
         assert!(words.have("size") && !words.have("siz"));
     }
 

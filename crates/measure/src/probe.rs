@@ -120,7 +120,7 @@ impl Budget {
     }
 
     /// The extra time at this precision.
-    pub const fn at(self, precision: Precision) -> Duration {
+    pub const fn for_precision(self, precision: Precision) -> Duration {
         match precision {
             Precision::Quick => self.quick,
             Precision::Default => self.default,
@@ -161,10 +161,13 @@ pub trait Measure: TypedPoint {
     const BUDGET: Option<Budget> = None;
     /// The names of the roles, in the order in which they are prepared; the last one leads.
     const ROLE_NAMES: NameList = &["only"];
-    /// As [`ProbeInfo::aliases`].
-    const ALIASES: &'static [Alias] = &[];
     /// How each role starts: see [`role`].
     const ROLES: &'static [StartRole];
+
+    /// As [`ProbeInfo::aliases`].
+    fn aliases() -> Vec<Alias> {
+        Vec::new()
+    }
 
     /// As [`Probe::headlines`].
     fn headlines(facts: &Facts) -> Vec<Headline> {
@@ -186,9 +189,6 @@ pub trait Measure: TypedPoint {
 
     /// Refuses a point whose values do not go together on any machine: a congestion control of TCP
     /// without TCP. The probe's own plan leaves such points out.
-    ///
-    /// # Errors
-    /// Which values, and what to set instead.
     fn check_axes(point: &At<Self>) -> Result<(), Failure> {
         let _ = point;
         Ok(())
@@ -351,7 +351,7 @@ fn describe<M: Measure>() -> ProbeInfo {
         id: Text::Borrowed(M::PROBE),
         method: M::METHOD,
         question: paragraph(question),
-        axes: List::Owned(M::axes()),
+        axes: List::Borrowed(M::axes()),
         crossings: M::CROSSINGS.iter().map(|axes| texts(axes)).collect(),
         metrics: M::METRICS.iter().map(metric).collect(),
         how: paragraph(how),
@@ -361,7 +361,7 @@ fn describe<M: Measure>() -> ProbeInfo {
         needs: items(&section(M::DOC, Some(NEEDS))),
         relations: List::Owned(M::relations()),
         roles: texts(M::ROLE_NAMES),
-        aliases: List::Borrowed(M::ALIASES),
+        aliases: List::Owned(M::aliases()),
     }
 }
 
@@ -385,24 +385,15 @@ pub trait Role {
 
     /// Sets up the point, untimed: an arena, a socket, a file. `offers` come from the roles
     /// prepared before; the result goes to the roles prepared after.
-    ///
-    /// # Errors
-    /// Why the point cannot be measured on this machine.
     fn prepare(&mut self, point: &Point, offers: &Offers) -> Result<Offers, Failure> {
         let _ = (point, offers);
         Ok(Offers::new())
     }
 
     /// Measures the point.
-    ///
-    /// # Errors
-    /// Why it has no number.
     fn run(&mut self, point: &Point, meter: &mut Meter<'_>) -> Result<(), Failure>;
 
     /// Checks that the work was done, and adds the evidence as metrics.
-    ///
-    /// # Errors
-    /// What shows that the work was not done.
     fn finish(&mut self, point: &Point, meter: &mut Meter<'_>) -> Result<(), Failure> {
         let _ = (point, meter);
         Ok(())
@@ -418,24 +409,15 @@ pub trait RoleAt<P> {
     }
 
     /// As [`Role::prepare`].
-    ///
-    /// # Errors
-    /// Why the point cannot be measured here.
     fn prepare(&mut self, point: &At<P>, offers: &Offers) -> Result<Offers, Failure> {
         let _ = (point, offers);
         Ok(Offers::new())
     }
 
     /// As [`Role::run`].
-    ///
-    /// # Errors
-    /// Why it has no number.
     fn run(&mut self, point: &At<P>, meter: &mut Meter<'_>) -> Result<(), Failure>;
 
     /// As [`Role::finish`].
-    ///
-    /// # Errors
-    /// What shows that the work was not done.
     fn finish(&mut self, point: &At<P>, meter: &mut Meter<'_>) -> Result<(), Failure> {
         let _ = (point, meter);
         Ok(())

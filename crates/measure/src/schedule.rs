@@ -43,7 +43,7 @@ impl Precision {
     }
 
     /// The precision with that name, if any.
-    pub fn named(name: &str) -> Option<Self> {
+    pub fn parse(name: &str) -> Option<Self> {
         let mut all = [Self::Quick, Self::Default, Self::Full].into_iter();
         all.find(|precision| precision.name() == name)
     }

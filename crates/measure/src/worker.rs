@@ -34,6 +34,7 @@ use costof_os::process;
 use costof_os::process::command_reader::CommandReader;
 use costof_os::sched::affinity;
 use costof_os::sched::usage::{self, Usage};
+use std::hash::{DefaultHasher, Hasher};
 use std::io::{self, BufRead, BufReader, Read, Stdin, Write};
 use std::net::IpAddr;
 use std::os::unix::fs::MetadataExt;
@@ -469,18 +470,13 @@ fn network() -> Network {
 /// The value of [`build`] if the executable cannot be read.
 pub const UNKNOWN_BUILD: &str = "unknown";
 
-/// A hash of this executable: two workers with the same hash measure alike. FNV-1a, 64 bits;
-/// [`UNKNOWN_BUILD`] if it cannot be read.
+/// A hash of this executable: two workers with the same hash measure alike. [`UNKNOWN_BUILD`] if it cannot be
+/// read.
 pub fn build() -> String {
     let Ok(bytes) = std::fs::read("/proc/self/exe") else {
         return UNKNOWN_BUILD.to_owned();
     };
-    let (words, rest) = bytes.as_chunks();
-    let mut last = [0; 8];
-    last[..rest.len()].copy_from_slice(rest);
-    let mut hash = 0xcbf2_9ce4_8422_2325_u64;
-    for word in words.iter().chain([&last]) {
-        hash = (hash ^ u64::from_le_bytes(*word)).wrapping_mul(0x0100_0000_01b3);
-    }
-    format!("{hash:016x}")
+    let mut hasher = DefaultHasher::new();
+    hasher.write(&bytes);
+    format!("{:016x}", hasher.finish())
 }

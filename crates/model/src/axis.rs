@@ -1,11 +1,12 @@
 //! Axes: what a probe varies, and the values that it may take.
 
 use crate::unit::{Unit, display_bytes, display_ns, parse_bytes, parse_count, parse_ns};
-use crate::{Few, List, Text};
-use serde::{Deserialize, Serialize};
+use crate::{Few, List, Text, few};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::cmp::Ordering;
 use std::fmt;
 use std::hash::{Hash, Hasher};
+use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
 /// One thing that a probe varies.
@@ -72,12 +73,42 @@ pub enum AxisValue {
 /// A value for every axis of a probe, by the axis's name.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct Axes(#[serde(with = "crate::few")] pub Few<Text, AxisValue>, #[serde(skip)] Defaults);
+pub struct Axes(pub Values, #[serde(skip)] Defaults);
+
+/// Values by the names of their axes. Points share them until one of them changes: each launch of a run repeats points.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Values(Arc<Few<Text, AxisValue>>);
+
+impl Deref for Values {
+    type Target = Few<Text, AxisValue>;
+
+    fn deref(&self) -> &Self::Target {
+        &self.0
+    }
+}
+
+impl DerefMut for Values {
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        Arc::make_mut(&mut self.0)
+    }
+}
+
+impl Serialize for Values {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        few::serialize(&self.0, serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Values {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Values, D::Error> {
+        Ok(Values(Arc::new(few::deserialize(deserializer)?)))
+    }
+}
 
 /// The default of each axis of the probe, if the probe is known. Ids leave these values out. The defaults follow
 /// from the probe, so they do not count when two points are compared.
 #[derive(Clone, Default)]
-struct Defaults(Option<Arc<Few<Text, AxisValue>>>);
+struct Defaults(Option<Values>);
 
 impl fmt::Debug for Defaults {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -237,14 +268,14 @@ impl Axes {
     /// The default value on each of these axes, which are all axes of a probe.
     pub fn defaults<'a>(axes: impl IntoIterator<Item = &'a Axis>) -> Axes {
         let axes = axes.into_iter().map(|axis| (axis.name.clone(), axis.default()));
-        let values: Few<Text, AxisValue> = axes.collect();
-        let defaults = Defaults(Some(Arc::new(values.clone())));
+        let values = Values(Arc::new(axes.collect()));
+        let defaults = Defaults(Some(values.clone()));
         Axes(values, defaults)
     }
 
     /// Makes these the axes of the probe that has these defaults: an axis without a value gets its default.
     pub fn complete(&mut self, defaults: &Axes) {
-        for (name, value) in &defaults.0 {
+        for (name, value) in defaults.0.iter() {
             if self.0.get(name).is_none() {
                 self.0.insert(name.clone(), value.clone());
             }
@@ -268,16 +299,13 @@ impl Axes {
 
     /// The number on the axis `name`, if it has one: a file of another build may not have it.
     pub fn find_number(&self, name: &str) -> Option<u64> {
-        match self.0.get(name)? {
-            AxisValue::Number(value) => Some(*value),
-            AxisValue::Word(_) => None,
-        }
+        self.0.get(name)?.as_number()
     }
 
     /// The word on the axis `name`, if it has one: a file of another build may not have it.
     pub fn find_word(&self, name: &str) -> Option<&str> {
         match self.0.get(name)? {
-            AxisValue::Word(value) => Some(value),
+            AxisValue::Word(word) => Some(word),
             AxisValue::Number(_) => None,
         }
     }
@@ -357,7 +385,8 @@ mod tests {
 
     #[test]
     fn values_are_parsed_within_their_domain() {
-        let size = bytes::<u64>(4096..=1 << 30, &[16384, 1 << 20]).named("size", "the working set");
+        let size =
+            bytes::<u64>(4096..=1 << 30, &[16384, 1 << 20]).into_axis("size", "the working set");
         let source = words_axis("source", &["tsc", "monotonic"]);
         assert_eq!(size.parse("16KiB"), Ok(AxisValue::Number(16384)));
         assert_eq!(size.default(), AxisValue::Number(16384));
@@ -372,7 +401,8 @@ mod tests {
     fn a_place_is_a_word_a_path_or_an_url_of_a_scheme_that_it_knows() {
         const NFS: &[Text] = &[Text::Borrowed("nfs")];
         let words = [("temporary", "a folder that the probe chooses")];
-        let [dir, remote] = [&[], NFS].map(|schemes| place(&words, schemes).named("dir", "where"));
+        let [dir, remote] =
+            [&[], NFS].map(|schemes| place(&words, schemes).into_axis("dir", "where"));
         assert_eq!(dir.default(), "temporary".into());
         for text in ["temporary", "/", "/a b/c"] {
             assert_eq!(dir.parse(text).unwrap().to_string(), text);
@@ -381,7 +411,7 @@ mod tests {
         let long = format!("/{}", "x".repeat(PLACE_MAX_BYTES));
         for text in ["", "tmp", "./a", "nfs://h/e", "/a\nb", "/\u{202e}a", &long] {
             let error = dir.parse(text).unwrap_err();
-            assert!(error.contains("temporary or an absolute path"), "{error}");
+            assert!(error.contains("absolute path"), "{error}");
         }
         for text in ["nfs://", "http://h/e", "nfs:/a"] {
             assert!(remote.parse(text).unwrap_err().contains("nfs://…"));

@@ -208,10 +208,10 @@ mod tests {
         sum += Cost::new(0.0, "of that");
         sum += Cost::new(3.0, "of those");
         assert_eq!(sum.range, Range(4.0, 5.0));
-        sum += Cost::new((0.0, 9.0), "of others");
+        sum += Cost::new((0.0, 9.0), "more");
         assert_eq!(
             sum.to_string(),
-            "4.00–14.0 ns (1.00–2.00 ns of this + 3.00 ns of those + up to 9.00 ns of others)"
+            "4.00–14.0 ns (1.00–2.00 ns of this + 3.00 ns of those + up to 9.00 ns more)"
         );
         assert_eq!(sum.range.max(Range(5.0, 7.0)), Range(5.0, 14.0));
     }

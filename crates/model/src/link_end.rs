@@ -25,10 +25,6 @@ pub struct LinkEnd {
     /// The largest packet that the device takes, IP header included, in bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mtu_bytes: Option<u32>,
-    /// The kinds of queue disciplines that hold packets in front of the device, the root first,
-    /// each once.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub queue_disciplines: Vec<String>,
     /// Which protocol work the device does, or the kernel on its behalf: `sg` (takes packets that
     /// lie in several pieces), `tso`, `gso` and `gro`, named as in ethtool(8).
     #[serde(default, skip_serializing_if = "Few::is_empty", with = "crate::few")]

@@ -128,8 +128,15 @@ impl<'p> Names<'p> {
         let launched = run.launches.iter_mut().flat_map(|launch| &mut launch.points);
         let predicted = run.predictions.iter_mut().map(|row| &mut row.point);
         let failed = run.failures.iter_mut().map(|row| &mut row.point);
+        let mut present: HashMap<Point, Point> = HashMap::new();
         for point in launched.map(|row| &mut row.point).chain(predicted).chain(failed) {
+            if let Some(now) = present.get(point) {
+                point.clone_from(now);
+                continue;
+            }
+            let given = needed.contains(point).then(|| point.clone());
             rename(point, None);
+            present.extend(given.map(|given| (given, point.clone())));
         }
         run.launches_changed();
         self.describe(run, renamed);
@@ -221,6 +228,8 @@ impl<'p> Names<'p> {
         // The values that no alias has taken.
         let mut left = set.clone();
         let (mut sure, mut guessed) = (Vec::new(), Vec::new());
+        // The values of old axes that are not set: those of the first alias, once anything is set.
+        let mut assumed: HashMap<&str, &str> = HashMap::new();
         for (alias, info) in aliases {
             let [was, is] = alias.axes();
             let is_asked = |(axis, value): &(&str, &str)| match left.get(*axis) {
@@ -230,6 +239,13 @@ impl<'p> Names<'p> {
                 None => present.is_none(),
             };
             if !was.iter().all(is_asked) || present.is_some() && was.is_empty() {
+                continue;
+            }
+            let missing = was.iter().filter(|(axis, _)| !set.contains_key(*axis));
+            let mut is_assumed = |(axis, value): &(&'p str, &'p str)| {
+                *assumed.entry(axis).or_insert(value) == *value
+            };
+            if !set.is_empty() && !missing.copied().all(|old| is_assumed(&old)) {
                 continue;
             }
             let mut now = left.clone();
@@ -427,6 +443,19 @@ mod tests {
         Names::new([&info]).apply(&mut run);
         let point = &run.launches[0].points[0].point;
         assert_eq!((point.axes.0.len(), point.id()), (0, "net.rtt".to_owned()));
+    }
+
+    #[test]
+    fn launches_of_a_planned_point_share_its_axes() {
+        let info = rtt();
+        let planned_point = point("net.rtt", &[]);
+        let mut run = planned([vec![planned_point.clone()]]);
+        let row = PointRow { point: planned_point, ..row("p", Axes::default(), 5.0) };
+        (0..2).for_each(|_| launch(&mut run, &[(&row, &[("cost", 5.0)])]));
+        Names::new([&info]).apply(&mut run);
+        let [one, other] = [0, 1].map(|at| &*run.launches[at].points[0].point.axes.0);
+        assert_eq!(one.len(), 2);
+        assert!(std::ptr::eq(one, other));
     }
 
     #[test]

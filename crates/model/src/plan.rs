@@ -10,6 +10,9 @@ use std::hash::Hash;
 /// The requested values, by axis name: `--set AXIS=V,V…`.
 pub type Settings = BTreeMap<String, Vec<String>>;
 
+/// What takes the place of an axis in `--set`, for all axes that are not set: no axis has this name.
+pub const REST: &str = "rest";
+
 /// The most points of a probe in one run: their launches alone would take hours.
 pub const MAX_POINTS: usize = 1_000_000;
 
@@ -226,7 +229,7 @@ mod tests {
     use crate::typed::bytes;
 
     fn probe(id: &'static str, after: &'static [Text]) -> ProbeInfo {
-        let size = bytes::<u64>(1..=4096, &[1, 2, 4]).named("size", "");
+        let size = bytes::<u64>(1..=4096, &[1, 2, 4]).into_axis("size", "");
         ProbeInfo {
             axes: List::Owned(vec![words_axis("kind", &["a", "b"]), size]),
             after: List::Borrowed(after),

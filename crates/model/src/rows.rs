@@ -164,7 +164,6 @@ pub struct AttemptRow {
     pub boot: Option<String>,
     /// The machines: [`MEASURED`](crate::noise::MEASURED) is that of the leading roles,
     /// [`PEER`](crate::noise::PEER) that of the others, if they have their own host.
-    /// host of their own.
     #[serde(deserialize_with = "crate::few::bounded")]
     pub hosts: BTreeMap<Text, Facts>,
     /// The clock, as calibrated for this attempt.

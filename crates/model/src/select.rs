@@ -73,7 +73,7 @@ impl Run {
 impl<'r> Select<'r> {
     /// The rows with this value on the axis.
     #[must_use]
-    pub fn at<'a>(self, axis: &str, value: impl Into<Wanted<'a>>) -> Self {
+    pub fn with_value<'a>(self, axis: &str, value: impl Into<Wanted<'a>>) -> Self {
         let value = value.into();
         self.filter(|row| row.is_at(axis, value))
     }
@@ -236,13 +236,13 @@ mod tests {
             row("p", at("spawn", 4), 3.0).warned("steal", Grade::D),
             row("q", at("fork", 4), 4.0),
         ];
-        let forks = run.select("p").at("how", "fork");
+        let forks = run.select("p").with_value("how", "fork");
         assert_eq!(forks.len(), 2);
         let sizes: Vec<u64> = forks.by_number("size").iter().map(|(n, _)| *n).collect();
         assert_eq!(sizes, [4, 8]);
         let over = |link| run.select("p").over(link).one().and_then(|row| row.median("cost"));
         assert_eq!((over("veth"), over("lan")), (Some(2.0), None));
-        assert_eq!(run.select("p").at("size", 4).len(), 2);
+        assert_eq!(run.select("p").with_value("size", 4).len(), 2);
         assert_eq!(run.select("p").words(&[("how", "spawn")]).len(), 1);
         let groups = run.select("p").group_by(&["size"]);
         let sizes: Vec<usize> = groups.iter().map(|group| group.rows.len()).collect();

@@ -2,7 +2,7 @@
 
 use crate::axis::{Axes, Axis, Choice, Domain};
 use crate::facts::{Cache, CacheKind, CacheSource, Disk, DiskKind, Facts, FileSystem};
-use crate::metric::{Data, Estimate, IntervalKind, Measured, MetricInfo};
+use crate::metric::{Data, Estimate, Measured, MetricInfo};
 use crate::noise::{Grade, MEASURED, Noise, Placement, Warning};
 use crate::point::Point;
 use crate::prediction::Prediction;
@@ -14,7 +14,38 @@ use crate::rows::{
 use crate::run_file::Run;
 use crate::unit::{Better, Unit};
 use crate::{List, Text};
+use costof_stats::IntervalRule;
 use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
+
+/// Compares a text with a section of a golden file of a crate: `golden("report/timing", "one command", text)` is about
+/// `crates/report/tests/golden/timing.txt`. Where the environment has `COSTOF_GOLDEN=write`, the text is written there.
+///
+/// # Panics
+/// If the two differ, with the text as it is now.
+#[track_caller]
+pub fn golden(file: &str, section: &str, text: &str) {
+    // Tests run side by side, and each writes a section of the same file.
+    static WRITING: Mutex<()> = Mutex::new(());
+    let (of_crate, name) = file.split_once('/').expect("CRATE/NAME");
+    let file = format!("{of_crate}/tests/golden/{name}.txt");
+    let path = format!(concat!(env!("CARGO_MANIFEST_DIR"), "/../{}"), file);
+    let _turn = WRITING.lock().unwrap_or_else(PoisonError::into_inner);
+    let all = format!("\n{}", std::fs::read_to_string(&path).unwrap_or_default());
+    let known = all.split("\n=== ").skip(1).filter_map(|part| part.split_once('\n'));
+    let mut sections: BTreeMap<&str, &str> =
+        known.map(|(name, text)| (name, text.trim_end())).collect();
+    let is_known = sections.insert(section, text.trim_end()) == Some(text.trim_end());
+    if !is_known && std::env::var_os("COSTOF_GOLDEN").is_some_and(|asked| asked == "write") {
+        let parts: Vec<String> =
+            sections.iter().map(|(name, text)| format!("=== {name}\n{text}\n")).collect();
+        return std::fs::write(&path, parts.join("\n")).expect("the golden file can be written");
+    }
+    assert!(
+        is_known,
+        "`{section}` of crates/{file} is now (COSTOF_GOLDEN=write writes it):\n{text}"
+    );
+}
 
 /// A run without points, of a virtual machine that claims caches of these sizes.
 pub fn run(claimed: &[u64]) -> Run {
@@ -171,7 +202,7 @@ pub fn estimate(name: impl Into<Text>, median: f64) -> Estimate {
         median,
         ci95: Some((0.9 * median, 1.1 * median)),
         range: None,
-        interval: Some(IntervalKind::Order),
+        interval: Some(IntervalRule::Order),
         mean: median,
         sd: None,
         min: median,

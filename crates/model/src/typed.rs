@@ -24,7 +24,7 @@ pub trait TypedPoint: Sized + 'static {
     const AXES: &'static [&'static str];
 
     /// The axes, in the order of the fields.
-    fn axes() -> Vec<Axis>;
+    fn axes() -> &'static [Axis];
 
     /// Reads the point; `None` if an axis is missing or has another value, as in a file of another
     /// build.
@@ -136,7 +136,7 @@ impl<T> AxisOf<T> {
     }
 
     /// The axis called `name`; `doc` says what it varies, unless [`AxisOf::about`] was called.
-    pub fn named(self, name: &'static str, doc: &'static str) -> Axis {
+    pub fn into_axis(self, name: &'static str, doc: &'static str) -> Axis {
         Axis {
             name: Text::Borrowed(name),
             about: Text::Borrowed(if self.about.is_empty() {
@@ -257,10 +257,7 @@ pub fn place(words: &[(&'static str, &'static str)], schemes: &'static [Text]) -
 
 impl AxisType for u64 {
     fn from_value(value: &AxisValue) -> Option<u64> {
-        match value {
-            AxisValue::Number(number) => Some(*number),
-            AxisValue::Word(_) => None,
-        }
+        value.as_number()
     }
 
     fn to_value(&self) -> AxisValue {
@@ -389,11 +386,18 @@ macro_rules! point {
             const AXES: &'static [&'static str] =
                 &[$($crate::typed::axis_name(stringify!($field))),*];
 
-            fn axes() -> Vec<$crate::axis::Axis> {
-                vec![$({
-                    let axis: $crate::typed::AxisOf<$type> = $axis;
-                    axis.named($crate::typed::axis_name(stringify!($field)), concat!($($about),*))
-                }),*]
+            fn axes() -> &'static [$crate::axis::Axis] {
+                static AXES: std::sync::LazyLock<Vec<$crate::axis::Axis>> =
+                    std::sync::LazyLock::new(|| {
+                        vec![$({
+                            let axis: $crate::typed::AxisOf<$type> = $axis;
+                            axis.into_axis(
+                                $crate::typed::axis_name(stringify!($field)),
+                                concat!($($about),*),
+                            )
+                        }),*]
+                    });
+                &AXES
             }
 
             fn read(axes: &$crate::axis::Axes) -> Option<$name> {
@@ -408,7 +412,7 @@ macro_rules! point {
             fn write(&self) -> $crate::axis::Axes {
                 static DEFAULTS: std::sync::LazyLock<$crate::axis::Axes> =
                     std::sync::LazyLock::new(|| {
-                        $crate::axis::Axes::defaults(&<$name as $crate::typed::TypedPoint>::axes())
+                        $crate::axis::Axes::defaults(<$name as $crate::typed::TypedPoint>::axes())
                     });
                 #[allow(unused_mut, reason = "a probe may have no axis")]
                 let mut axes = DEFAULTS.clone();
@@ -423,7 +427,7 @@ macro_rules! point {
         impl Default for $name {
             fn default() -> $name {
                 let axes = <$name as $crate::typed::TypedPoint>::axes();
-                let axes = $crate::axis::Axes::defaults(&axes);
+                let axes = $crate::axis::Axes::defaults(axes);
                 <$name as $crate::typed::TypedPoint>::read(&axes).expect("a default for each axis")
             }
         }

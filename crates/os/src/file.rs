@@ -12,5 +12,4 @@ pub mod order;
 pub mod reads;
 pub mod remote;
 pub mod scratch;
-mod shrunk;
 pub mod writes;

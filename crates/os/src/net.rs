@@ -8,7 +8,6 @@ pub mod icmp;
 pub mod network_device;
 pub(crate) mod packet;
 pub mod poll;
-pub mod queue_disciplines;
 pub mod random_loss;
 pub mod receive;
 pub mod reserved_port;

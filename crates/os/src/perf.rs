@@ -191,20 +191,12 @@ impl Group {
     }
 
     /// Stops counting; the counts stay. One system call for each set.
-    ///
-    /// # Errors
-    ///
-    /// As for [`Group::enable`].
     pub fn disable(&self) -> io::Result<()> {
         Self::control(IOC_DISABLE, self.sets.iter())
     }
 
     /// Sets the counts to zero, together with the times by which they are scaled (the kernel's own
     /// reset does not change these).
-    ///
-    /// # Errors
-    ///
-    /// As for [`Group::read`].
     pub fn reset(&mut self) -> io::Result<()> {
         for set in &mut self.sets {
             set.origin = set.reading()?;

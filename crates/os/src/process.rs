@@ -12,7 +12,6 @@ pub mod namespace;
 pub mod shared_object;
 pub mod signals;
 pub mod spawn;
-pub mod stack;
 pub(crate) mod status;
 pub mod syscalls;
 pub mod uncopied;
@@ -212,10 +211,6 @@ pub fn kill_group(pid: u32) -> io::Result<()> {
 }
 
 /// The same by SIGTERM, which lets processes clean up.
-///
-/// # Errors
-///
-/// As for [`kill_group`].
 pub fn terminate_group(pid: u32) -> io::Result<()> {
     signal_group(pid, Signal::TERM)
 }
@@ -230,6 +225,11 @@ fn signal_group(pid: u32, signal: Signal) -> io::Result<()> {
         Err(Errno::SRCH) => Ok(()),
         answer => Ok(answer?),
     }
+}
+
+/// The most that the stack of this process's first thread may have, in bytes (`RLIMIT_STACK`); none without a limit.
+pub fn stack_limit_bytes() -> Option<u64> {
+    rustix::process::getrlimit(Resource::Stack).current
 }
 
 /// By how many nanoseconds the kernel may delay this thread's timers, to serve several at once: 50,000 by
@@ -390,11 +390,13 @@ pub(crate) mod tests {
     #[test]
     fn what_is_touched_is_resident() {
         const BYTES: usize = 64 << 20;
-        let before = resident_bytes().unwrap();
-        let mut arena = Arena::map(BYTES, PageSize::Base).unwrap();
-        arena.populate().unwrap();
-        let added = resident_bytes().unwrap().saturating_sub(before);
-        // Other tests allocate and free meanwhile.
-        assert!(added > BYTES as u64 / 2, "{added}");
+        let added = || {
+            let before = resident_bytes().unwrap();
+            let mut arena = Arena::map(BYTES, PageSize::Base).unwrap();
+            arena.populate().unwrap();
+            resident_bytes().unwrap().saturating_sub(before)
+        };
+        // Other tests free as much meanwhile, but not every time.
+        assert!((0..10).any(|_| added() > BYTES as u64 / 2));
     }
 }

@@ -4,9 +4,9 @@
 use crate::error::{Error, Result, failed};
 use crate::packages;
 use std::ffi::OsStr;
-use std::io::{self, BufRead, BufReader, Read};
+use std::io::{self, Read};
 use std::path::Path;
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
@@ -64,9 +64,6 @@ pub fn finish(command: &mut Command, limit: Duration, interrupt: &Interrupt) -> 
 }
 
 /// Like [`finish`], and calls `poll` with the child's process id at regular intervals.
-///
-/// # Errors
-/// As [`finish`].
 pub fn finish_watched(
     command: &mut Command,
     limit: Duration,
@@ -76,13 +73,8 @@ pub fn finish_watched(
 ) -> Result<Finished> {
     let shown = shown(command);
     let start = Instant::now();
-    let child = command
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .map_err(|error| failed(cannot_start(command, &error)))?;
-    let mut child = KillOnDrop(child);
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = self::start(command)?;
     let output = read_apart(child.0.stdout.take())?;
     let stderr = read_apart(child.0.stderr.take())?;
     let may_go_on = || -> Result<()> {
@@ -157,107 +149,16 @@ pub fn until_death(program: impl AsRef<OsStr>) -> Command {
 /// # Errors
 /// It cannot be started.
 pub fn start_silent(command: &mut Command) -> Result<KillOnDrop> {
-    let child = command
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()
-        .map_err(|error| failed(cannot_start(command, &error)))?;
-    Ok(KillOnDrop(child))
+    start(command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()))
 }
 
-/// Starts a child whose output is read line by line. It shares the standard error of this process.
+/// Starts a child.
 ///
 /// # Errors
 /// It cannot be started.
-pub fn start_piped(command: &mut Command) -> Result<PipedChild> {
-    let mut child = command
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .spawn()
-        .map_err(|error| failed(cannot_start(command, &error)))?;
-    let output = child.stdout.take().expect("standard output is a pipe");
-    let (sender, lines) = mpsc::channel();
-    let child = KillOnDrop(child);
-    // The thread ends when the child exits and the pipe closes.
-    start_thread(move || {
-        for line in BufReader::new(output).lines().map_while(io::Result::ok) {
-            if sender.send(line).is_err() {
-                return;
-            }
-        }
-    })?;
-    Ok(PipedChild { child, lines, shown: shown(command) })
-}
-
-/// A child whose output is read line by line. Dropping it ends and reaps the child.
-pub struct PipedChild {
-    child: KillOnDrop,
-    lines: Receiver<String>,
-    shown: String,
-}
-
-impl PipedChild {
-    /// Its process id.
-    pub fn id(&self) -> u32 {
-        self.child.id()
-    }
-
-    /// The next line that the child prints.
-    ///
-    /// # Errors
-    /// The child prints no line within `limit`, or exits first.
-    pub fn line(&mut self, limit: Duration, interrupt: &Interrupt) -> Result<String> {
-        let start = Instant::now();
-        loop {
-            match self.lines.recv_timeout(POLL_INTERVAL) {
-                Ok(line) => return Ok(line),
-                Err(RecvTimeoutError::Disconnected) => {
-                    return Err(failed(format!("`{}` ended without a word", self.shown)));
-                }
-                Err(RecvTimeoutError::Timeout) => {}
-            }
-            if interrupt.is_set() {
-                return Err(Error::Interrupted);
-            }
-            if start.elapsed() > limit {
-                return Err(failed(format!(
-                    "`{}` printed nothing for {} s and was ended",
-                    self.shown,
-                    limit.as_secs_f64()
-                )));
-            }
-        }
-    }
-
-    /// Waits for this time, then returns if the child is still running.
-    ///
-    /// # Errors
-    /// The child exited by itself, or the user interrupted.
-    pub fn wait_running(&mut self, time: Duration, interrupt: &Interrupt) -> Result<()> {
-        let start = Instant::now();
-        while start.elapsed() < time {
-            if interrupt.is_set() {
-                return Err(Error::Interrupted);
-            }
-            if let Some(status) = self.child.status()? {
-                return Err(failed(format!("`{}` ended with {status}", self.shown)));
-            }
-            std::thread::sleep(POLL_INTERVAL);
-        }
-        Ok(())
-    }
-}
-
-/// The numbers in a line that a child printed; there have to be exactly `N`.
-///
-/// # Errors
-/// There is another number of words, or one is not a number.
-pub fn numbers<const N: usize>(line: &str) -> Result<[f64; N]> {
-    let numbers: Option<Vec<f64>> = line.split(' ').map(|word| word.parse().ok()).collect();
-    numbers
-        .and_then(|numbers| numbers.try_into().ok())
-        .ok_or_else(|| failed(format!("it printed `{line}`, and not {N} numbers")))
+pub fn start(command: &mut Command) -> Result<KillOnDrop> {
+    let started = command.spawn();
+    started.map(KillOnDrop).map_err(|error| failed(cannot_start(command, &error)))
 }
 
 /// A child that is ended and reaped when this is dropped.
@@ -267,6 +168,11 @@ impl KillOnDrop {
     /// Its process id.
     pub fn id(&self) -> u32 {
         self.0.id()
+    }
+
+    /// The child's standard output, if it is a pipe that nobody has taken.
+    pub fn output(&mut self) -> Option<ChildStdout> {
+        self.0.stdout.take()
     }
 
     /// The exit status, if the child has exited by itself.
@@ -310,7 +216,8 @@ fn start_thread(work: impl FnOnce() + Send + 'static) -> Result<()> {
     started.map(drop).map_err(|error| failed(format!("cannot start a thread: {error}")))
 }
 
-fn shown(command: &Command) -> String {
+/// The words of a command.
+pub fn shown(command: &Command) -> String {
     std::iter::once(command.get_program())
         .chain(command.get_args())
         .map(|word| word.to_string_lossy())
@@ -377,26 +284,6 @@ mod tests {
             let limit = Duration::from_millis(20);
             let error = finish(&mut shell(script), limit, &never()).unwrap_err();
             assert!(error.to_string().contains("was ended"), "{script}: {error}");
-        }
-    }
-
-    #[test]
-    fn lines_are_heard_until_there_are_no_more() {
-        let mut child = start_piped(&mut shell("echo one; echo two")).unwrap();
-        assert_eq!(child.line(LONG, &never()).unwrap(), "one");
-        assert_eq!(child.line(LONG, &never()).unwrap(), "two");
-        let error = child.line(LONG, &never()).unwrap_err();
-        assert!(error.to_string().contains("without a word"), "{error}");
-        let mut silent = start_piped(&mut shell("exec sleep 600")).unwrap();
-        let error = silent.line(POLL_INTERVAL, &never()).unwrap_err();
-        assert!(error.to_string().contains("printed nothing"), "{error}");
-    }
-
-    #[test]
-    fn numbers_are_as_many_as_there_have_to_be() {
-        assert_eq!(numbers("1 2.5").unwrap(), [1.0, 2.5]);
-        for other in ["1", "1 2 3", "1 x", ""] {
-            assert!(numbers::<2>(other).is_err(), "{other}");
         }
     }
 

@@ -53,9 +53,6 @@ impl Costof {
     }
 
     /// Like [`Costof::run`], and passes costof's process id to `poll` while it runs.
-    ///
-    /// # Errors
-    /// As [`Costof::run`].
     pub fn run_watched(
         &self,
         file: &Path,

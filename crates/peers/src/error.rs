@@ -19,9 +19,6 @@ pub type Result<T> = std::result::Result<T, Error>;
 /// Adds to an error of another crate what could not be done.
 pub trait OrCannot<T> {
     /// The value, or `cannot ACTION: ERROR`.
-    ///
-    /// # Errors
-    /// The error of the other crate.
     fn or_cannot(self, action: impl Display) -> Result<T>;
 }
 

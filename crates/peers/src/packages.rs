@@ -47,19 +47,13 @@ mod tests {
 
     #[test]
     fn a_missing_program_is_named_with_its_package() {
-        for (program, expected) in [
-            (
-                "perf",
-                "there is no perf here (install linux-perf on Debian, linux-tools-$(uname -r) on Ubuntu)",
-            ),
-            (
-                "lat_pipe",
-                "there is no lat_pipe here (install lmbench on Debian in its section non-free)",
-            ),
-            ("no-such", "there is no no-such here"),
+        for (program, package) in [
+            ("perf", "install linux-perf on Debian, linux-tools-$(uname -r) on Ubuntu"),
+            ("lat_pipe", "install lmbench on Debian in its section non-free"),
         ] {
-            assert_eq!(missing(program), expected);
+            assert_eq!(missing(program), format!("there is no {program} here ({package})"));
         }
+        assert_eq!(missing("no-such"), "there is no no-such here");
     }
 
     #[test]

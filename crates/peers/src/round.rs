@@ -45,26 +45,6 @@ pub enum Event<'a> {
     },
 }
 
-/// Measures each of `count` things once in a round, in a random order.
-///
-/// # Errors
-/// The first error that `measure` returns.
-pub fn shuffled(
-    rounds: usize,
-    count: usize,
-    mut measure: impl FnMut(usize, usize) -> Result<()>,
-) -> Result<()> {
-    let mut random = Rng::new();
-    let mut order: Vec<usize> = (0..count).collect();
-    for round in 0..rounds {
-        random.shuffle(&mut order);
-        for place in &order {
-            measure(round, *place)?;
-        }
-    }
-    Ok(())
-}
-
 /// Measures all sides once in each round, in a random order, so that drift affects all of them alike. The
 /// first side is compared with the others.
 ///

@@ -52,9 +52,6 @@ impl Server {
     }
 
     /// Starts a command with the port as its last argument. The command may run in another network namespace.
-    ///
-    /// # Errors
-    /// As [`Server::start`].
     pub fn start_as(
         mut command: Command,
         transport: Transport,

@@ -218,7 +218,7 @@ mod tests {
     fn what_is_no_number_is_named_with_what_was_printed() {
         for script in ["echo fast", "echo 0 ns", "echo inf ns", "echo -1 ns"] {
             let error = measure(script).unwrap_err().to_string();
-            assert!(error.contains("no number that costof knows"), "{error}");
+            assert!(error.contains("no number"), "{error}");
         }
         let error = measure("echo rubbish; exit 3").unwrap_err().to_string();
         assert!(error.contains("exit status: 3"), "{error}");

@@ -30,7 +30,7 @@ fn what_is_installed_is_understood() {
                 Ok(number) => println!("{what}: {number}"),
                 Err(error) => {
                     let why = error.to_string();
-                    assert!(!why.contains("no number that costof knows"), "{what}: {why}");
+                    assert!(!why.contains("no number that"), "{what}: {why}");
                     eprintln!("skipped: {what}: {why}");
                 }
             }

@@ -118,13 +118,14 @@ mod tests {
         assert_eq!(sharing(1, &[7]).unwrap(), [7]);
         assert_eq!(sharing(2, &[7, 5, 6]).unwrap(), [7, 5]);
         assert_eq!(sharing(8, &[7, 5]).unwrap(), [7, 5]);
-        for (failure, says) in [
-            (on(8, &[7, 5]), "8 CPUs to be pinned to, and this run has 2"),
-            (on(1, &[]), "a CPU to be pinned to"),
-            (sharing(2, &[7]), "2 CPUs to be pinned to, and this run has 1"),
+        for (failure, needed, given) in [
+            (on(8, &[7, 5]), "8 CPUs", "has 2"),
+            (on(1, &[]), "a CPU", "has 0"),
+            (sharing(2, &[7]), "2 CPUs", "has 1"),
         ] {
             let failure = failure.unwrap_err();
-            assert!(failure.reason.contains(says), "{failure}");
+            let reason = &failure.reason;
+            assert!(reason.contains(needed) && reason.contains(given), "{failure}");
             assert!(failure.reason.contains("--cpu"), "{failure}");
         }
     }

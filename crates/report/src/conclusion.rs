@@ -3,7 +3,7 @@
 use crate::names::label;
 use crate::rows::in_order;
 use costof_findings::Kind;
-use costof_findings::all::both;
+use costof_findings::all::findings;
 use costof_findings::finding::Finding;
 use costof_findings::sureness::Points;
 use costof_findings::surprise::{of_row, surprise};
@@ -40,12 +40,10 @@ impl Matter<'_> {
 
 /// The results that matter, as lines.
 pub(crate) fn lines(run: &Run) -> Vec<String> {
-    let (mut findings, questions) = both(run);
-    findings.extend(questions.into_iter().flat_map(|asked| asked.answers));
+    let findings = findings(run);
     let points = Points::new(run);
-    let matters = matters(run, &points, &findings.iter().collect::<Vec<_>>());
-    let lines = matters.into_iter();
-    lines.map(|matter| matter.line(run, &points)).collect()
+    let matters = matters(run, &points, &findings).into_iter();
+    matters.map(|matter| matter.line(run, &points)).collect()
 }
 
 /// The findings and missed predictions that matter most, the most surprising first. Both the terminal and the
@@ -53,12 +51,10 @@ pub(crate) fn lines(run: &Run) -> Vec<String> {
 pub(crate) fn matters<'a>(
     run: &'a Run,
     points: &Points<'_>,
-    findings: &[&'a Finding],
+    findings: &'a [Finding],
 ) -> Vec<Matter<'a>> {
-    // These findings are about all rows together, as the verdict is.
-    let others = [Kind::PredictionScore, Kind::CrossoverDisturbed];
-    let found = findings.iter();
-    let found = found.filter(|found| !others.contains(&found.kind));
+    // That one is about all rows together, as the verdict is.
+    let found = findings.iter().filter(|found| found.kind != Kind::CrossoverDisturbed);
     let found = found.map(|found| (order(surprise(points, found)), Matter::Found(found)));
     let missed = missed(run, findings).map(|row| (order(of_row(row)), Matter::Missed(row)));
     let mut matters: Vec<_> = found.chain(missed).collect();
@@ -79,7 +75,7 @@ fn order(surprise: f64) -> Reverse<u64> {
 }
 
 /// The prediction that each probe missed by most, unless a finding mentions that point.
-fn missed<'r>(run: &'r Run, findings: &[&Finding]) -> impl Iterator<Item = &'r PointRow> {
+fn missed<'r>(run: &'r Run, findings: &[Finding]) -> impl Iterator<Item = &'r PointRow> {
     let covered: HashSet<&Point> = findings.iter().flat_map(|found| &found.evidence).collect();
     let counts = |row: &&PointRow| row.missed_by().is_some() && !covered.contains(&row.point);
     let mut missed: Vec<&PointRow> = in_order(run).filter(counts).collect();
@@ -110,7 +106,7 @@ pub(crate) fn missed_line(run: &Run, row: &PointRow) -> String {
 mod tests {
     use super::*;
     use costof_model::axis::Axes;
-    use costof_model::testing::{RowExt, planned, row};
+    use costof_model::testing::{RowExt, golden, planned, row};
     use costof_model::unit::Unit;
 
     #[test]
@@ -127,10 +123,6 @@ mod tests {
         let mut run = planned([rows.iter().map(|row| row.point.clone()).collect()]);
         run.points = rows.to_vec();
         run.run.plan.blocks[0].labels = vec![(1, "most of all".to_owned())];
-        let expected = [
-            "most of all: 100, where 1.00 – 5.00 was predicted",
-            "(grade C) a.some: 100, where 1.00 – 50.0 was predicted",
-        ];
-        assert_eq!(lines(&run), expected);
+        golden("report/conclusion", "missed predictions", &lines(&run).join("\n"));
     }
 }

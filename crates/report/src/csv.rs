@@ -3,14 +3,12 @@
 
 use crate::rows::Rows;
 use crate::text::{SENTENCES, file_name, shortened};
-use costof_model::axis::{Axis, AxisValue};
 use costof_model::metric::{AloneByRatio, Data, Estimate, Measured};
 use costof_model::point::Point;
-use costof_model::probe_info::ProbeInfo;
 use costof_model::rows::PointRow;
 use costof_model::run_file::Run;
 use costof_model::unit::Unit;
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap};
 use std::fmt::Write;
 
 /// At most this many axes have a column; a hostile file may give every point its own axis.
@@ -170,56 +168,11 @@ fn id(point: &Point) -> String {
     shortened(&point.id(), SENTENCES)
 }
 
-/// The names of the points' files, such as `0007-copy.send-veth-zero_copy-64KiB-8threads.csv`: the probe, the
-/// link, and each axis that is not always at its default among the run's points of that probe. The number makes
-/// a name unique.
+/// The names of the points' files, such as `0007-copy.send-primitive-zero_copy-size-64KiB-over-veth.csv`. The number makes a
+/// name unique.
 fn names(rows: &Rows<'_>) -> Vec<String> {
-    let mut shown: HashSet<(&str, &str)> = HashSet::new();
-    for row in rows.all() {
-        let defaults = rows.run.probe(&row.point.probe).map(ProbeInfo::defaults);
-        let axes = row.point.axes.0.iter();
-        let differ = axes.filter(|(name, value)| {
-            let default = defaults.as_ref().and_then(|axes| axes.0.get(&**name));
-            default != Some(*value)
-        });
-        shown.extend(differ.map(|(name, _)| (&*row.point.probe, &**name)));
-    }
-    let named = (1..).zip(rows.all()).map(|(number, row)| {
-        let name = named(rows, &row.point, |axis| shown.contains(&(&row.point.probe, axis)));
-        format!("{number:04}-{}.csv", file_name(&name, 100))
-    });
-    named.collect()
-}
-
-/// The probe, the link and these axes of a point.
-fn named(rows: &Rows<'_>, point: &Point, is_shown: impl Fn(&str) -> bool) -> String {
-    let link = Some(&*point.link).filter(|link| *link != "none");
-    let mut parts = vec![&*point.probe];
-    parts.extend(link);
-    let mut parts: Vec<String> = parts.into_iter().map(str::to_owned).collect();
-    let Some(info) = rows.run.probe(&point.probe) else {
-        let axes = point.axes.0.iter();
-        parts.extend(axes.map(|(name, value)| format!("{name}-{value}")));
-        return parts.join("-");
-    };
-    for axis in info.axes.iter().filter(|axis| is_shown(&axis.name)) {
-        if let Some(value) = point.axes.0.get(&axis.name) {
-            parts.push(short(axis, value));
-        }
-    }
-    parts.join("-")
-}
-
-/// A value by which its axis is recognised: `zero_copy`, `64KiB`, `8threads`, `exec-yes`.
-fn short(axis: &Axis, value: &AxisValue) -> String {
-    let shown = axis.display(value);
-    match value {
-        AxisValue::Word(word) if !["yes", "no"].contains(&&**word) => shown,
-        AxisValue::Number(_) if shown.ends_with(|c: char| !c.is_ascii_digit()) => shown,
-        AxisValue::Number(1) => format!("1{}", axis.name.trim_end_matches('s')),
-        AxisValue::Number(_) => format!("{shown}{}", axis.name),
-        AxisValue::Word(_) => format!("{}-{shown}", axis.name),
-    }
+    let positions = 0..rows.all().len();
+    positions.map(|at| format!("{:04}-{}.csv", at + 1, file_name(&rows.name(at), 100))).collect()
 }
 
 /// The unit's symbol as in the run file.
@@ -261,12 +214,7 @@ fn quoted(cell: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use costof_model::List;
-    use costof_model::axis::Axes;
-    use costof_model::testing::{
-        self, RowExt, launch, number_axis, probe_info, run_without_facts as run, sized_row as row,
-        words_axis,
-    };
+    use costof_model::testing::{launch, run_without_facts as run, sized_row as row};
 
     #[test]
     fn each_point_and_metric_has_a_row() {
@@ -310,38 +258,5 @@ mod tests {
         for (line, begin) in summary.iter().zip(begins) {
             assert!(line.starts_with(&begin), "{line}");
         }
-    }
-
-    #[test]
-    fn a_file_is_named_by_what_varies() {
-        let mut run = run();
-        run.probes.push(ProbeInfo {
-            axes: List::Owned(vec![
-                words_axis("way", &["two_copy", "zero_copy"]),
-                words_axis("zeroed", &["no", "yes"]),
-                words_axis("always", &["as_ever"]),
-                number_axis("size", Unit::Bytes),
-                number_axis("threads", Unit::One),
-            ]),
-            ..probe_info("copy.send")
-        });
-        for (way, zeroed, size, threads) in
-            [("two_copy", "no", 1, 8), ("zero_copy", "yes", 65_536, 1)]
-        {
-            let axes = Axes::default()
-                .with("way", way)
-                .with("zeroed", zeroed)
-                .with("always", "as_ever")
-                .with("size", size)
-                .with("threads", threads);
-            run.points.push(testing::row("copy.send", axes, 5.0).over("delay=1ms"));
-        }
-        assert_eq!(
-            names(&Rows::new(&run)),
-            [
-                "0001-copy.send-delay-1ms-two_copy-zeroed-no-1B-8threads.csv",
-                "0002-copy.send-delay-1ms-zero_copy-zeroed-yes-64KiB-1thread.csv"
-            ]
-        );
     }
 }

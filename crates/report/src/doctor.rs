@@ -39,6 +39,7 @@ fn entry(diagnosis: &Diagnosis) -> impl Iterator<Item = String> {
 mod tests {
     use super::*;
     use crate::text::COLUMNS;
+    use costof_model::testing::golden;
 
     #[test]
     fn what_is_ill_comes_first_and_what_is_good_in_one_line() {
@@ -59,24 +60,7 @@ mod tests {
             ],
             COLUMNS,
         );
-        let expected = "\
-Missing here
-  memory: it is so
-    - that follows
-    → add some
-
-Makes numbers worse
-  turbo: it is so
-    - that follows
-    → turn `it off`
-
-Not checked
-  power: it is so
-    - that follows
-
-Good: load, steal
-";
-        assert_eq!(text, expected);
+        golden("report/doctor", "each state", &text);
         assert_eq!(doctor(&[], COLUMNS), "");
     }
 }

@@ -99,7 +99,7 @@ impl Grid {
 
     /// Makes the table fit a terminal: leaves out the columns that need a wider one (`from_widths` says for
     /// each from which width on it is shown), and breaks what stands in column `name` into lines.
-    pub(crate) fn fit(&mut self, width: usize, from_widths: &[usize], name: usize) {
+    pub fn fit(&mut self, width: usize, from_widths: &[usize], name: usize) {
         keep_shown(&mut self.columns, from_widths, width);
         for row in &mut self.rows {
             keep_shown(row, from_widths, width);

@@ -16,7 +16,6 @@ pub mod grid;
 pub mod history;
 pub mod interactive;
 pub mod known;
-mod ladder;
 pub mod markdown;
 pub mod names;
 mod notes;

@@ -204,7 +204,7 @@ pub(crate) fn links(run: &Run) -> String {
     lines.collect()
 }
 
-/// The setup of one end: `lo, MTU 65536, noqueue, TCP default cubic, tso gso gro`.
+/// The setup of one end: `lo, MTU 65536, TCP default cubic, tso gso gro`.
 fn end(end: &LinkEnd) -> String {
     let on = |wanted| -> Vec<&str> {
         let offloads = end.offloads.iter();
@@ -217,8 +217,6 @@ fn end(end: &LinkEnd) -> String {
         [] => None,
         names => Some(format!("{before}{}", names.join(" "))),
     };
-    let queues: Vec<&str> = end.queue_disciplines.iter().map(|kind| &**kind).collect();
-    parts.extend(named("", &queues));
     let control = end.congestion_control.as_ref();
     parts.extend(control.map(|name| format!("TCP default {name}")));
     parts.extend(named("", &on(true)));
@@ -270,10 +268,9 @@ pub(crate) fn absent_points(run: &Run) -> usize {
 
 /// The findings in the rows.
 pub(crate) fn findings(run: &Run) -> String {
-    let lines = costof_findings::all::findings(run);
     let points = Points::new(run);
-    let line = |found| finding(&points, found);
-    lines.iter().map(line).collect()
+    let found = costof_findings::all::findings(run);
+    found.iter().map(|found| finding(&points, found)).collect()
 }
 
 /// A finding as a line, with advice. If its evidence has a grade that is not to be relied on, the line says
@@ -284,24 +281,6 @@ fn finding(points: &Points<'_>, finding: &Finding) -> String {
         _ => String::new(),
     };
     format!("{}{doubt}\n", finding.with_advice())
-}
-
-/// The questions of a study, if the run is one, with their answers.
-pub(crate) fn questions(run: &Run) -> String {
-    let questions = costof_findings::all::questions(run);
-    let points = Points::new(run);
-    let lines = questions.iter().map(|asked| {
-        let answers = asked.answers.iter().map(|found| finding(&points, found));
-        let lacks = asked.lacks.as_ref();
-        let lacks = lacks.map(|lacks| format!("no answer in this run: {lacks}\n"));
-        let answers = answers.chain(lacks).map(|line| format!("  {line}"));
-        format!("{}\n{}", asked.question, answers.collect::<String>())
-    });
-    let lines: String = lines.collect();
-    if lines.is_empty() {
-        return lines;
-    }
-    format!("Six questions of a study (network I/O primitives, 2026)\n{lines}")
 }
 
 /// The doubts about the points: each kind once, in its worst case, with advice, and how many points have which
@@ -361,7 +340,7 @@ pub(crate) fn verdict(run: &Run) -> String {
 mod tests {
     use super::*;
     use costof_model::axis::Axes;
-    use costof_model::testing::{RowExt, planned, row};
+    use costof_model::testing::{RowExt, golden, planned, row};
 
     #[test]
     fn a_shared_row_says_what_it_would_be_alone_and_by_what() {
@@ -379,10 +358,7 @@ mod tests {
         });
         let mut run = planned([vec![row.point.clone()]]);
         run.points.push(row);
-        assert_eq!(
-            distributions(&run),
-            "os.syscall: shared; about 164 ns alone (158–171 ns), by the ratio of 4 earlier runs\n"
-        );
+        golden("report/notes", "a shared row", &distributions(&run));
     }
 
     #[test]
@@ -395,11 +371,7 @@ mod tests {
             .collect();
         let mut run = planned([rows.iter().map(|row| row.point.clone()).collect()]);
         run.points = rows;
-        assert_eq!(
-            doubts(&run),
-            "grade D: load was seen (1 point; 1 of grade C; 2 of grade B): stop it\n\
-             grade B: steal was seen (1 point): stop it\n"
-        );
+        golden("report/notes", "doubts", &doubts(&run));
     }
 
     #[test]
@@ -408,17 +380,15 @@ mod tests {
             device: Some("eth0".to_owned()),
             congestion_control: Some("cubic".to_owned()),
             mtu_bytes: Some(1500),
-            queue_disciplines: vec!["mq".to_owned(), "fq_codel".to_owned()],
             offloads: [("gro".into(), true), ("gso".into(), true), ("tso".into(), false)]
                 .into_iter()
                 .collect(),
             ..LinkEnd::default()
         };
-        assert_eq!(end(&cable), "eth0, MTU 1500, mq fq_codel, TCP default cubic, gro gso, no tso");
+        let described = end(&cable);
         (cable.device, cable.mtu_bytes) = (None, None);
-        cable.queue_disciplines.clear();
         cable.offloads.clear();
         cable.absent.insert("device".into(), "translated".to_owned());
-        assert_eq!(end(&cable), "TCP default cubic, device unknown (translated)");
+        golden("report/notes", "ends of a link", &format!("{described}\n{}\n", end(&cable)));
     }
 }

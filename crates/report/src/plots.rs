@@ -21,7 +21,7 @@ pub(crate) fn files(figures: impl IntoIterator<Item = Figure>) -> Vec<(String, S
     let mut files: Vec<(String, String)> = Vec::new();
     for figure in figures {
         for (number, panel) in figure.panels.iter().enumerate() {
-            let name = named(&figure, number);
+            let name = panel_file(&figure, number);
             // Two figures of a hostile run may have the same name.
             if files.iter().all(|(known, _)| *known != name) {
                 files.push((name, drawing(&figure, panel, FILE)));
@@ -31,7 +31,7 @@ pub(crate) fn files(figures: impl IntoIterator<Item = Figure>) -> Vec<(String, S
     files
 }
 
-fn named(figure: &Figure, number: usize) -> String {
+fn panel_file(figure: &Figure, number: usize) -> String {
     let name = file_name(&figure.name, 120);
     match figure.panels.len() {
         1 => format!("{name}.svg"),

@@ -2,8 +2,8 @@
 
 use crate::names::points_counted;
 use crate::style::Style;
-use crate::text::{paragraph, printable_lines};
-use crate::{colour, conclusion, ladder, notes, predictions, table};
+use crate::text::paragraph;
+use crate::{colour, conclusion, notes, predictions, table};
 use costof_model::facts::Facts;
 use costof_model::noise::{MEASURED, PEER};
 use costof_model::run_file::Run;
@@ -31,18 +31,16 @@ fn below(run: &Run, style: Style) -> String {
 }
 
 fn all_notes(run: &Run, style: Style) -> String {
-    let prose = |text: String| paragraph(&style.prose(&text));
     [
-        prose(notes::distributions(run)),
-        prose(predictions::missed(run)),
-        prose(notes::instruments(run)),
-        prose(notes::links(run)),
-        prose(without_number(run)),
-        prose(notes::findings(run)),
-        paragraph(&printable_lines(&ladder::drawn(run))),
-        prose(notes::questions(run)),
-        prose(notes::doubts(run)),
+        notes::distributions(run),
+        predictions::missed(run),
+        notes::instruments(run),
+        notes::links(run),
+        without_number(run),
+        notes::findings(run),
+        notes::doubts(run),
     ]
+    .map(|text| paragraph(&style.prose(&text)))
     .concat()
 }
 

@@ -1,39 +1,8 @@
 //! A client of either stack that waits for each answer.
 
 use crate::by_stack::{ByStack, either};
-use crate::{Options, Payload, RpcError, Socket, Stack, grpc, memory, thrift};
+use crate::{Options, Payload, RpcError, Socket, Stack, Summary, grpc, memory, thrift};
 use std::net::SocketAddr;
-
-/// A server's count of a stream.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Summary {
-    /// Chunks received.
-    pub chunks: u64,
-    /// Payload of the chunks in bytes.
-    pub bytes: u64,
-}
-
-impl Summary {
-    /// Returns the summary if it matches this many chunks of this size.
-    ///
-    /// # Errors
-    /// [`RpcError::WrongAnswer`].
-    pub(crate) fn verify(self, chunks: u64, size: usize) -> Result<Self, RpcError> {
-        let bytes = chunks * size as u64;
-        if self == (Summary { chunks, bytes }) {
-            return Ok(self);
-        }
-        Err(RpcError::WrongAnswer(format!(
-            "{chunks} chunks of {size} B were sent, and {} of {} B together arrived",
-            self.chunks, self.bytes
-        )))
-    }
-}
-
-/// A chunk's bytes: the same for each size, with different neighbours.
-pub(crate) fn chunk(size: usize) -> Vec<u8> {
-    (0..=u8::MAX).cycle().take(size).collect()
-}
 
 /// A client with at most one connection, which does all its work on the calling thread.
 #[derive(Debug)]

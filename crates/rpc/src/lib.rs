@@ -18,9 +18,10 @@ mod payload;
 mod server;
 mod socket;
 mod stack;
+mod summary;
 mod thrift;
 
-pub use client::{Client, Summary};
+pub use client::Client;
 pub use error::RpcError;
 pub use in_flight::InFlight;
 pub use marshal::Marshal;
@@ -29,3 +30,4 @@ pub use payload::{Kind, Payload};
 pub use server::Server;
 pub use socket::Socket;
 pub use stack::{Protocol, Stack, Transport};
+pub use summary::Summary;

@@ -32,8 +32,8 @@ impl Distribution {
         let last = self.count().checked_sub(1)?;
         let position = p.clamp(0.0, 1.0) * last as f64;
         let below = position.floor();
-        let low = self.at(below as u64)?;
-        let high = self.at((below as u64 + 1).min(last))?;
+        let low = self.value_at(below as u64)?;
+        let high = self.value_at((below as u64 + 1).min(last))?;
         Some(low + (high - low) * (position - below))
     }
 
@@ -43,7 +43,7 @@ impl Distribution {
     }
 
     /// The value at a position in ascending order, from 0.
-    fn at(&self, position: u64) -> Option<f64> {
+    fn value_at(&self, position: u64) -> Option<f64> {
         let mut seen = 0;
         self.counted
             .iter()

@@ -1,6 +1,7 @@
 //! The 95 % interval of a median over launches or of a ratio, and whether twice the work took twice
 //! the time.
 
+use serde::{Deserialize, Serialize};
 use statrs::distribution::{Binomial, DiscreteCDF};
 
 use crate::difference::t_quantile;
@@ -16,12 +17,14 @@ const MIN_VALUES: usize = 3;
 /// only 93.75 %.
 pub const ORDER_FROM: usize = 6;
 
-/// How an interval was made.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// How an interval was made, as files say it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum IntervalRule {
-    /// A pair of order statistics.
+    /// A pair of order statistics of the values; no assumption about their shape.
     Order,
-    /// Student's t on the logarithms.
+    /// Student's t on the logarithms of the values, which assumes that these are normally distributed; on the values
+    /// themselves if one of them is not positive.
     T,
 }
 
@@ -115,6 +118,34 @@ fn t_interval(values: &[f64], back: fn(f64) -> f64, next: f64) -> Option<Interva
     Some(Interval { low: back(centre - half), high: back(centre + half), rule: IntervalRule::T })
 }
 
+/// The interval of the median of the positive `values`, of which there are too few to show how far they scatter: as far
+/// as they and `others`, which have another median, scatter around their own. Student's t on logarithms with the pooled
+/// variance; as wide as it should be if both scatter alike, wider if the others scatter more.
+///
+/// `None` if both together have fewer than three values, if `values` is empty, or if one is not positive and finite.
+///
+/// Source: Snedecor and Cochran, "Statistical Methods" (1989), section 6.8.
+pub fn pooled_interval(values: &[f64], others: &[f64]) -> Option<Interval> {
+    let is_good = |value: &&f64| value.is_finite() && **value > 0.0;
+    let good = values.iter().chain(others).filter(is_good).count();
+    if values.is_empty() || good < values.len() + others.len() {
+        return None;
+    }
+    let logarithms = |values: &[f64]| values.iter().map(|value| value.ln()).collect::<Vec<f64>>();
+    let [own, others] = [values, others].map(logarithms);
+    let freedom = |values: &[f64]| values.len().saturating_sub(1);
+    let squares = |values: &[f64]| {
+        let deviation = standard_deviation(values).unwrap_or(0.0);
+        freedom(values) as f64 * deviation * deviation
+    };
+    let freedoms = freedom(&own) + freedom(&others);
+    let t = t_quantile(f64::midpoint(1.0, CONFIDENCE), freedoms as u32).filter(|_| freedoms > 0)?;
+    let variance = (squares(&own) + squares(&others)) / freedoms as f64;
+    let (centre, half) = (mean(&own)?, t * (variance / own.len() as f64).sqrt());
+    let (low, high) = ((centre - half).exp(), (centre + half).exp());
+    Some(Interval { low, high, rule: IntervalRule::T })
+}
+
 /// Where the next of such positive values lies with [`CONFIDENCE`], by Student's t on their logarithms: wider than the
 /// interval of their median, however many there are.
 ///
@@ -146,33 +177,16 @@ pub fn ratio_interval(numerators: &[f64], denominators: &[f64]) -> Option<Interv
     median_interval(&ratios)
 }
 
-/// Whether twice the work took twice the time.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Doubling {
-    /// The interval of the ratio is wholly outside 2 ± 5 %.
-    Refuted {
-        /// The median ratio.
-        ratio: f64,
-        /// Lower end of its interval.
-        low: f64,
-        /// Upper end of its interval.
-        high: f64,
-    },
-    /// The interval is inside 2 ± 5 % or overlaps it, or there is none.
-    NotRefuted,
-}
-
 /// The lowest and the highest ratio at which twice the work counts as twice the time.
 const DOUBLE: (f64, f64) = (1.9, 2.1);
 
-/// Judges the ratios of the time for twice the work to the time for the work, one ratio per launch.
-pub fn doubling(ratios: &[f64]) -> Doubling {
-    match (median(ratios), median_interval(ratios)) {
-        (Some(ratio), Some(Interval { low, high, .. })) if high < DOUBLE.0 || low > DOUBLE.1 => {
-            Doubling::Refuted { ratio, low, high }
-        }
-        _ => Doubling::NotRefuted,
-    }
+/// The median of these ratios of the time for twice the work to the time for the work, one ratio per launch, and its
+/// interval, if that is wholly outside 2 ± 5 %: twice the work did not take twice the time. `None` also without an
+/// interval.
+pub fn refuted_doubling(ratios: &[f64]) -> Option<(f64, Interval)> {
+    let interval = median_interval(ratios)?;
+    let is_refuted = interval.high < DOUBLE.0 || interval.low > DOUBLE.1;
+    Some((median(ratios)?, interval)).filter(|_| is_refuted)
 }
 
 #[cfg(test)]
@@ -193,6 +207,41 @@ mod tests {
             let found = median_interval(&VALUES[..count]).expect("there are three values");
             assert_eq!(found.rule, IntervalRule::T);
             assert!((found.low / low - 1.0).abs() < 1e-8 && (found.high / high - 1.0).abs() < 1e-8);
+        }
+    }
+
+    #[test]
+    fn few_values_scatter_as_they_and_others_do() {
+        // Both around their own mean: scipy.stats.t.ppf(.975, 1 + 2) * sqrt((s1**2 + 2 * s2**2) / 3 / 2) of logarithms.
+        let found = pooled_interval(&VALUES[1..3], &[20.0, 22.0, 21.0]).unwrap();
+        assert!((found.low * found.high / (14.1 * 15.3) - 1.0).abs() < 1e-9);
+        assert!(((found.high / found.low).ln() / 2.0 - 0.115_321).abs() < 1e-6, "{found:?}");
+        // One value scatters as the others do alone, and two with no others by themselves.
+        let one = pooled_interval(&[15.0], &[20.0, 22.0, 21.0]).unwrap();
+        assert!(one.low < 15.0 && one.high > 15.0 && one.contains(15.0));
+        assert!(pooled_interval(&[14.1, 15.3], &[]).is_some());
+        for (values, others) in
+            [(&[][..], &VALUES[..]), (&[15.0], &[20.0]), (&[0.0], &[20.0, 21.0])]
+        {
+            assert_eq!(pooled_interval(values, others), None);
+        }
+    }
+
+    #[test]
+    fn intervals_of_few_values_cover() {
+        let mut random = fastrand::Rng::with_seed(5);
+        let mut value = |median: f64| -> f64 {
+            let uniform: f64 = (0..12).map(|_| random.f64()).sum();
+            median * (0.05 * (uniform - 6.0)).exp()
+        };
+        for (own, others) in [(1, 3), (2, 1), (2, 6)] {
+            let covered = (0..4000).filter(|_| {
+                let values: Vec<f64> = (0..own).map(|_| value(10.0)).collect();
+                let others: Vec<f64> = (0..others).map(|_| value(17.0)).collect();
+                pooled_interval(&values, &others).unwrap().contains(10.0)
+            });
+            let share = covered.count() as f64 / 4000.0;
+            assert!((0.94..=0.96).contains(&share), "{own}, {others}: {share}");
         }
     }
 
@@ -326,11 +375,8 @@ mod tests {
 
     #[test]
     fn work_that_was_optimised_away_is_refuted() {
-        let Doubling::Refuted { ratio, low, high } = doubling(&[1.0, 1.01, 0.99, 1.0, 1.02, 1.0])
-        else {
-            panic!("not refuted");
-        };
-        assert_eq!((ratio, low, high), (1.0, 0.99, 1.02));
+        let (ratio, interval) = refuted_doubling(&[1.0, 1.01, 0.99, 1.0, 1.02, 1.0]).unwrap();
+        assert_eq!((ratio, interval.low, interval.high), (1.0, 0.99, 1.02));
     }
 
     #[test]
@@ -344,14 +390,14 @@ mod tests {
             &[5.0, 5.0],
             &[],
         ] {
-            assert_eq!(doubling(ratios), Doubling::NotRefuted, "{ratios:?}");
+            assert_eq!(refuted_doubling(ratios), None, "{ratios:?}");
         }
     }
 
     #[test]
     fn a_ratio_just_outside_the_band_is_refuted() {
         for ratio in [2.11, 1.89] {
-            assert!(matches!(doubling(&[ratio; 6]), Doubling::Refuted { .. }));
+            assert!(refuted_doubling(&[ratio; 6]).is_some(), "{ratio}");
         }
     }
 }

@@ -20,8 +20,8 @@ pub mod shift;
 pub use difference::{Difference, trimmed_mean};
 pub use distribution::Distribution;
 pub use interval::{
-    CONFIDENCE, Doubling, Interval, IntervalRule, ORDER_FROM, difference_interval, doubling,
-    median_interval, next_value_interval, ratio_interval,
+    CONFIDENCE, Interval, IntervalRule, ORDER_FROM, difference_interval, median_interval,
+    next_value_interval, pooled_interval, ratio_interval, refuted_doubling,
 };
 pub use modes::{Mode, launch_modes, modes};
 pub use quantile::{mean, median, quantile, standard_deviation};

@@ -117,7 +117,7 @@ impl Core {
         Self { first: start, last: end - 1 }
     }
 
-    fn of(start: usize, end: usize) -> Self {
+    fn trimmed(start: usize, end: usize) -> Self {
         let trimmed = (end - start) / TRIMMED;
         Self { first: start + trimmed, last: end - 1 - trimmed }
     }
@@ -159,7 +159,7 @@ impl<'a> Sample<'a> {
     fn mode(&self, (start, end): (usize, usize)) -> Option<Mode> {
         let values = self.sorted.get(start..end)?;
         let median = quantile_of_sorted(values, 0.5)?;
-        let core = Core::of(start, end);
+        let core = Core::trimmed(start, end);
         Some(Mode {
             median,
             share: values.len() as f64 / self.sorted.len() as f64,
@@ -225,7 +225,7 @@ impl<'a> Sample<'a> {
     /// The position of the widest gap in the valley around `split`: cores leave out the ends of
     /// their sides, so a split slightly next to the valley has the same evidence as one inside it.
     fn at_widest_gap(&self, start: usize, split: usize, end: usize) -> usize {
-        (Core::of(start, split).last + 1..=Core::of(split, end).first)
+        (Core::trimmed(start, split).last + 1..=Core::trimmed(split, end).first)
             .max_by(|&a, &b| self.by_gap(a, b))
             .unwrap_or(split)
     }
@@ -238,7 +238,8 @@ impl<'a> Sample<'a> {
             return None;
         }
         let whole = self.evidence_of_cores(Core::whole(start, split), Core::whole(split, end));
-        let trimmed = self.evidence_of_cores(Core::of(start, split), Core::of(split, end));
+        let trimmed =
+            self.evidence_of_cores(Core::trimmed(start, split), Core::trimmed(split, end));
         let separated = self.is_separated(start, split, end);
         whole.into_iter().chain(trimmed).reduce(f64::max).filter(|_| separated)
     }

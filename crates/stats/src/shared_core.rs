@@ -372,15 +372,29 @@ mod tests {
 
     const TRIES: u64 = 1000;
 
+    /// The share of tries in which the interval of the time alone covers the truth.
+    fn time_is_covered(machine: impl Fn(u64) -> Machine, count: usize) -> f64 {
+        share(TRIES, |seed| {
+            let mut machine = machine(seed);
+            let runs: Vec<SharedRun> = (0..count).map(|_| machine.run(100.0)).collect();
+            let (low, high) = alone_time(&runs).unwrap().interval;
+            low <= 100.0 && 100.0 <= high
+        })
+    }
+
+    /// The same of the ratio, which truly is this.
+    fn ratio_is_covered(machine: impl Fn(u64) -> Machine, count: usize, truth: f64) -> f64 {
+        share(TRIES, |seed| {
+            let [a, b] = machine(seed).turns(count, [50.0, 50.0 * truth]);
+            let (low, high) = ratio(&a, &b).unwrap().interval;
+            low <= truth && truth <= high
+        })
+    }
+
     #[test]
     fn intervals_of_the_time_alone_cover_the_truth() {
         for count in [8, 20, 100] {
-            let covered = share(TRIES, |seed| {
-                let mut machine = Machine::new(seed);
-                let runs: Vec<SharedRun> = (0..count).map(|_| machine.run(100.0)).collect();
-                let (low, high) = alone_time(&runs).unwrap().interval;
-                low <= 100.0 && 100.0 <= high
-            });
+            let covered = time_is_covered(Machine::new, count);
             assert!((0.93..=0.975).contains(&covered), "{count} runs: {covered}");
         }
     }
@@ -388,11 +402,7 @@ mod tests {
     #[test]
     fn intervals_of_ratios_cover_planted_truths_and_equal_commands_are_rarely_called_different() {
         for (count, truth) in [(8, 1.0), (30, 1.0), (30, 1.02), (100, 1.005), (12, 1.1)] {
-            let covered = share(TRIES, |seed| {
-                let [a, b] = Machine::new(seed).turns(count, [50.0, 50.0 * truth]);
-                let (low, high) = ratio(&a, &b).unwrap().interval;
-                low <= truth && truth <= high
-            });
+            let covered = ratio_is_covered(Machine::new, count, truth);
             assert!((0.93..=0.975).contains(&covered), "{count} turns, {truth}: {covered}");
         }
     }
@@ -404,27 +414,16 @@ mod tests {
 
     #[test]
     fn a_clock_that_moves_leaves_planted_truths_covered() {
+        let moving = |seed| Machine { moves: 0.03, noise: 0.01, ..Machine::new(seed) };
         for e in [1.0, 0.3] {
             for (count, truth) in [(8, 1.0), (20, 1.02), (60, 1.005)] {
-                let covered = share(TRIES, |seed| {
-                    let mut machine = Machine { e, moves: 0.03, noise: 0.01, ..Machine::new(seed) };
-                    let [a, b] = machine.turns(count, [50.0, 50.0 * truth]);
-                    let (low, high) = ratio(&a, &b).unwrap().interval;
-                    low <= truth && truth <= high
-                });
-                assert!(
-                    (0.93..=0.975).contains(&covered),
-                    "e {e}, {count} turns, {truth}: {covered}"
-                );
+                let covered = ratio_is_covered(|seed| Machine { e, ..moving(seed) }, count, truth);
+                let what = format!("e {e}, {count} turns, {truth}: {covered}");
+                assert!((0.93..=0.975).contains(&covered), "{what}");
             }
         }
         for count in [8, 20, 60] {
-            let covered = share(TRIES, |seed| {
-                let mut machine = Machine { moves: 0.03, noise: 0.01, ..Machine::new(seed) };
-                let runs: Vec<SharedRun> = (0..count).map(|_| machine.run(100.0)).collect();
-                let (low, high) = alone_time(&runs).unwrap().interval;
-                low <= 100.0 && 100.0 <= high
-            });
+            let covered = time_is_covered(moving, count);
             assert!((0.93..=0.98).contains(&covered), "{count} runs: {covered}");
         }
     }

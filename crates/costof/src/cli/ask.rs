@@ -1,7 +1,7 @@
 //! The options of `costof ask`.
 
 use super::values::run_file;
-use super::{Measuring, Peer, Quiet, Remote};
+use super::{Measuring, Peer, Remote};
 use clap::{ArgGroup, Args, ValueHint};
 use costof_lab::host::Host;
 use costof_model::link::Link;
@@ -33,8 +33,6 @@ pub(crate) struct AskOptions {
     pub(crate) run: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) measuring: Measuring,
-    #[command(flatten)]
-    pub(crate) quiet: Quiet,
     /// Print the answer as JSON
     #[arg(long)]
     pub(crate) json: bool,

@@ -1,7 +1,7 @@
 //! The options of `costof estimate`.
 
+use super::Measuring;
 use super::values::run_file;
-use super::{Measuring, Quiet};
 use clap::{Args, ValueHint};
 use std::path::PathBuf;
 
@@ -27,8 +27,6 @@ pub(crate) struct EstimateOptions {
     pub(crate) measure: bool,
     #[command(flatten)]
     pub(crate) measuring: Measuring,
-    #[command(flatten)]
-    pub(crate) quiet: Quiet,
     /// Print the estimate as JSON
     #[arg(long)]
     pub(crate) json: bool,

@@ -1,8 +1,8 @@
 //! The options of `costof qualify`.
 
+use super::Measuring;
 use super::gate::{Gate, Required};
 use super::values::{change, risk, time};
-use super::{Measuring, Quiet};
 use clap::{Args, ValueHint};
 use costof_model::qualified::Risks;
 use std::path::PathBuf;
@@ -41,8 +41,6 @@ pub(crate) struct QualifyOptions {
     pub(crate) required: Required,
     #[command(flatten)]
     pub(crate) measuring: Measuring,
-    #[command(flatten)]
-    pub(crate) quiet: Quiet,
     /// Where to write the run: a file, or a folder (DIR/) for one named after the host [default: the
     /// history]
     #[arg(long, value_name = "FILE|DIR", value_hint = ValueHint::AnyPath)]

@@ -98,12 +98,12 @@ pub(super) fn export_format() -> impl TypedValueParser<Value = &'static Format> 
 
 /// A run: the path of its file, or of a folder that has no other run, or its number in the history.
 pub(super) fn run_file() -> impl TypedValueParser<Value = PathBuf> {
-    PathBufValueParser::new().try_map(|name| history::named(name).and_then(record::file))
+    PathBufValueParser::new().try_map(|name| history::resolve(name).and_then(record::file))
 }
 
 /// One of several runs: as [`run_file`], but a folder stands for all of its runs.
 pub(super) fn runs() -> impl TypedValueParser<Value = PathBuf> {
-    PathBufValueParser::new().try_map(history::named)
+    PathBufValueParser::new().try_map(history::resolve)
 }
 
 /// How many launches of each point may be asked for.

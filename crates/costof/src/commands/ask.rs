@@ -214,7 +214,7 @@ fn measure(
         peer: options.peer.clone(),
         chosen: Chosen { launches, ..Chosen::default() },
         remote: options.remote.clone(),
-        ..RunOptions::new(options.measuring.clone(), options.quiet.clone(), None)
+        ..RunOptions::new(options.measuring.clone(), None)
     };
     estimate::measure(table, &all, &points, interrupted)
 }
@@ -374,7 +374,7 @@ fn doubts(costs: &[Answered], rows: &[PointRow]) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use costof_model::testing::{RowExt, launch, row, run_without_facts};
+    use costof_model::testing::{RowExt, golden, launch, row, run_without_facts};
     use costof_model::unit::Unit;
     use costof_probes::TABLE;
 
@@ -414,22 +414,12 @@ mod tests {
                 true => disturbed(row),
                 false => row,
             });
-            (reply.answer.verdict, reply.answer.sentence)
+            let verdict = reply.answer.verdict.unwrap_or("answered");
+            format!("{verdict}: {}", reply.answer.sentence)
         };
-        let takes = "fork, and the child's exit takes 10.0 ns (9.00 ns to 11.0 ns)";
-        let (verdict, sentence) = of(&[]);
-        assert_eq!(verdict, None);
-        assert!(sentence.starts_with(takes), "{sentence}");
-        assert_eq!(of(&[2, 3]), (None, sentence), "they stand beside it");
-        let why = "the point that this needs has grade D, because steal was seen (stop it)";
-        let second = "no answer for fork of a process that uses 64 MiB";
-        assert_eq!(of(&[1]), (None, format!("{takes}; {second}: {why}")));
-        let (verdict, sentence) = of(&[0]);
-        assert_eq!(verdict, Some("inconclusive"));
-        assert!(sentence.contains(" takes 10.0 ns"), "{sentence}");
-        assert!(sentence.ends_with(why), "{sentence}");
-        let (_, sentence) = of(&[0, 1]);
-        assert!(sentence.contains("2 of the 2 points"), "{sentence}");
+        assert_eq!(of(&[2, 3]), of(&[]), "they stand beside it");
+        let answers = [&[][..], &[1], &[0], &[0, 1]].map(of);
+        golden("costof/ask", "a cost whose rows are disturbed", &answers.join("\n"));
     }
 
     #[test]

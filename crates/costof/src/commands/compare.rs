@@ -172,7 +172,7 @@ fn run_options(options: &CompareOptions) -> Result<RunOptions, Error> {
         chosen: options.chosen.clone(),
         remote: options.remote.clone(),
         on: options.interleave.clone(),
-        ..RunOptions::new(options.measuring.clone(), options.quiet.clone(), out)
+        ..RunOptions::new(options.measuring.clone(), out)
     })
 }
 

@@ -71,7 +71,7 @@ pub(crate) fn run(table: &'static [&'static Probe], options: &EstimateOptions) -
             .filter(|point| best(&runs, point).is_none_or(|(_, row)| !row.is_sound()))
             .collect();
         if !missing.is_empty() {
-            let all = RunOptions::new(options.measuring.clone(), options.quiet.clone(), None);
+            let all = RunOptions::new(options.measuring.clone(), None);
             runs.insert(0, measure(table, &all, &missing, &*watch_interrupts()?)?);
         }
     }
@@ -340,7 +340,7 @@ mod tests {
         assert_eq!(total(usable().warned("others", Grade::D)).unwrap().value, 20.0);
         let wide = usable().known_within(0.9).warned(DISAGREE, Grade::D);
         let why = total(wide).unwrap_err();
-        assert!(why.contains("no number for p: too noisy: 1.00–19.0 ns"), "{why}");
+        assert!(why.contains("p: too noisy: 1.00–19.0 ns"), "{why}");
         let few = usable().of_few_launches(2, (1.0, 780.0));
         let why = total(few).unwrap_err();
         assert!(why.contains("too few launches: 1.00–780 ns"), "{why}");

@@ -6,7 +6,7 @@ use crate::error::{Done, Error, bail, wrong};
 use crate::plan::request::infos;
 use crate::record::{self, Table};
 use crate::terminal::{log, print};
-use crate::{files, history};
+use crate::{file_name, files, history};
 use clap::Parser as _;
 use costof_model::run_file::{self, Run};
 use costof_report::export::{File, Format, SVG};
@@ -102,7 +102,7 @@ impl Exported {
                 _ => bail!("this format needs a folder, not standard output (--out FOLDER)"),
             };
         }
-        if is_folder || written.len() > 1 || is_named_folder(out) {
+        if is_folder || written.len() > 1 || file_name::is_folder(out) {
             files::create_folder(out)?;
         }
         for (name, text) in written {
@@ -115,11 +115,6 @@ impl Exported {
         log(format!("exported {count}to {}", out.display()));
         Ok(())
     }
-}
-
-/// Whether an output is meant as a folder: it is one, or its name ends in `/`.
-pub(super) fn is_named_folder(out: &Path) -> bool {
-    out.is_dir() || out.as_os_str().as_encoded_bytes().ends_with(b"/")
 }
 
 /// The text of a run file with all rows but the launches.

@@ -46,7 +46,6 @@ pub(super) fn measure(
     // Costs are compared with costs, so predictions are not needed.
     request.with_needed = false;
     let interrupted = watch_interrupts()?;
-    let precision = request.precision;
     let remote_costof = options.remote.remote_costof.as_ref();
     let session = Session::new(table, options, vec![request], remote_costof, &interrupted)?;
     let connect = |host| {
@@ -63,7 +62,7 @@ pub(super) fn measure(
         begin(record, machines, None)?;
     }
     let plan = &records[0].run.run.plan;
-    let mut cost = Cost::under(table, plan, precision, load).interleaved();
+    let mut cost = Cost::under(table, plan, options.measuring.precision(), load).interleaved();
     cost.time *= 2;
     let launches = plan.blocks.len() as u64 * u64::from(cost.launches);
     let progress =

@@ -19,7 +19,6 @@ pub(crate) mod run;
 pub(crate) mod runs;
 pub(crate) mod send;
 mod several;
-pub(crate) use several::MANY;
 pub(crate) mod show;
 pub(crate) mod study;
 pub(crate) mod time;

@@ -61,7 +61,7 @@ fn measure(
         full: precision == Precision::Full,
         ..options.measuring.clone()
     };
-    let all = RunOptions::new(measuring, options.quiet.clone(), options.out.clone());
+    let all = RunOptions::new(measuring, options.out.clone());
     let interrupted = watch_interrupts()?;
     let mut session = Session::new(table, &all, Vec::new(), None, &interrupted)?;
     let hosts = hosts(&all);
@@ -109,7 +109,7 @@ fn population<'r>(
     interrupted: &AtomicBool,
 ) -> Result<&'r Cohort, Error> {
     let measuring = Measuring { quick: true, ..options.measuring.clone() };
-    let all = RunOptions::new(measuring, options.quiet.clone(), None);
+    let all = RunOptions::new(measuring, None);
     let of = &populations.row().of;
     let (_, run) = estimate::measure(table, &all, &[&of.point], interrupted)?;
     let row = run.points.iter().find(|row| row.point == of.point);

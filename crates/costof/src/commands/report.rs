@@ -1,11 +1,11 @@
 //! `costof report`: turns a run into a page, or a handout for a course.
 
-use super::export::{Exported, is_named_folder};
+use super::export::Exported;
 use crate::cli::ReportOptions;
 use crate::error::Done;
 use crate::record::{self, Table};
 use crate::terminal::print;
-use crate::{files, history};
+use crate::{file_name, files, history};
 use costof_report::export::{self, Format};
 use costof_report::page;
 use std::path::{Path, PathBuf};
@@ -39,7 +39,7 @@ pub(crate) fn run(table: Table<'_>, options: &ReportOptions) -> Done {
 /// What `costof export` writes now, as it was spelt when `costof report` did: each format and where it goes.
 fn exports(options: &ReportOptions) -> Vec<(&'static Format, Option<&Path>)> {
     let csv = options.csv.as_deref();
-    let csv_format = |out| if is_named_folder(out) { "csv-launches" } else { "csv" };
+    let csv_format = |out| if file_name::is_folder(out) { "csv-launches" } else { "csv" };
     let asked = [
         options.svg.as_deref().map(|out| (export::SVG, Some(out))),
         csv.map(|out| (csv_format(out), Some(out))),

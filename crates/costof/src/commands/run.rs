@@ -1,20 +1,18 @@
 //! `costof run`: measures.
 
-use super::show::print_run;
-use super::{history, several};
+use super::several;
+use super::show::print_ended;
 use crate::cli::RunOptions;
-use crate::error::{Context, Done, Error, INTERRUPTED};
+use crate::error::Done;
 use crate::files;
 use crate::machine;
 use crate::machine::hosts;
 use crate::plan::request::Request;
-use crate::record::{Record, Table};
+use crate::record::Record;
 use crate::resume;
 use crate::session::Session;
-use crate::terminal::{log, watch_interrupts};
+use crate::terminal::watch_interrupts;
 use costof_measure::probe::Probe;
-use std::fs::File;
-use std::io;
 use std::process::ExitCode;
 
 pub(crate) fn run(table: &'static [&'static Probe], options: &RunOptions) -> Done {
@@ -49,30 +47,7 @@ pub(crate) fn run(table: &'static [&'static Probe], options: &RunOptions) -> Don
     let done = session.measure(hosts, resumed)?;
     drop(session);
     match done {
-        Some(record) => show(table, &record, options),
+        Some(record) => print_ended(table, &record, options),
         None => Ok(ExitCode::SUCCESS),
     }
-}
-
-/// Prints the results of a run, and how it ended.
-pub(super) fn show(table: Table<'_>, record: &Record, options: &RunOptions) -> Done {
-    let run = &record.run;
-    if options.out.as_deref().is_some_and(files::is_standard_output) {
-        let mut file = File::open(record.path()).context(record.path().display())?;
-        io::copy(&mut file, &mut io::stdout().lock())?;
-    } else {
-        print_run(run, record.path(), &options.printing)?;
-    }
-    if run.end.is_none() {
-        log(resume::advice(run, record.path()));
-        return Ok(ExitCode::from(INTERRUPTED));
-    }
-    if run.points.is_empty() {
-        let why = "nothing could be measured; the reasons are above";
-        return Err(Error::Nothing(why.to_owned()));
-    }
-    if options.history {
-        history::print_latest(table, &run.host_name())?;
-    }
-    Ok(ExitCode::SUCCESS)
 }

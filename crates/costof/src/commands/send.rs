@@ -2,7 +2,8 @@
 
 use crate::cli::{self, SendOptions};
 use crate::error::{Context, Done, Error, INTERRUPTED, bail, wrong};
-use crate::files::{self, Temporary};
+use crate::files;
+use crate::temporary::Temporary;
 use crate::terminal::{log, prose_columns, watch_interrupts};
 use costof_model::axis::AxisValue;
 use costof_model::unit::display_ns;

@@ -1,9 +1,10 @@
 //! `costof run` on several hosts: each measures the same, into a run file of its own.
 
-use super::run::show;
+use super::show::print_ended;
 use crate::cli::RunOptions;
 use crate::error::{Done, Error, INTERRUPTED, bail};
 use crate::machine::Machines;
+use crate::progress::MANY;
 use crate::record::{Record, Table};
 use crate::session::Session;
 use crate::terminal::{log, print, printable};
@@ -15,9 +16,6 @@ use std::io::{self, Write};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Barrier, Mutex, OnceLock, PoisonError};
-
-/// From this many hosts on, each gets a line instead of a table.
-pub(crate) const MANY: usize = 5;
 
 /// The run of a host; `None` if there is nothing left to show of it.
 type Ended = Result<Option<Record>, Error>;
@@ -158,7 +156,7 @@ fn code_of(table: Table<'_>, host: &Host, ended: Ended, options: &RunOptions) ->
         None => Ok(ExitCode::SUCCESS),
         Some(record) => {
             writeln!(io::stdout(), "{}:", printable(host))?;
-            show(table, &record, options)
+            print_ended(table, &record, options)
         }
     });
     match &shown {

@@ -1,14 +1,15 @@
-//! `costof show`: prints the table of an existing run. Also the output of `costof run`.
+//! `costof show`: prints the table of an existing run, as `costof run` does at its end.
 
-use crate::cli::{Printing, ShowOptions};
-use crate::error::{Done, Error};
-use crate::history;
-use crate::record::{self, Table};
-use crate::resume;
+use super::history::print_latest;
+use crate::cli::{Printing, RunOptions, ShowOptions};
+use crate::error::{Context, Done, Error, INTERRUPTED};
+use crate::record::{self, Record, Table};
 use crate::terminal::{log, printable, quoted, style};
+use crate::{files, history, resume};
 use costof_model::rows::Row;
 use costof_model::run_file::{self, Run};
 use costof_report::run as report;
+use std::fs::File;
 use std::io::{self, Write};
 use std::path::Path;
 use std::process::ExitCode;
@@ -25,7 +26,7 @@ pub(crate) fn run(table: Table<'_>, options: &ShowOptions) -> Done {
 
 /// Prints the results of a run and the path of its file. The results that matter come last, where a terminal
 /// shows them.
-pub(crate) fn print_run(run: &Run, file: &Path, printing: &Printing) -> Result<(), Error> {
+fn print_run(run: &Run, file: &Path, printing: &Printing) -> Result<(), Error> {
     let mut output = io::stdout().lock();
     if printing.json {
         for point in &run.points {
@@ -46,6 +47,29 @@ pub(crate) fn print_run(run: &Run, file: &Path, printing: &Printing) -> Result<(
     }
     output.write_all(report::conclusion(run, style).as_bytes())?;
     Ok(output.flush()?)
+}
+
+/// Prints the results of a run that these options asked for, and how it ended.
+pub(super) fn print_ended(table: Table<'_>, record: &Record, options: &RunOptions) -> Done {
+    let run = &record.run;
+    if options.out.as_deref().is_some_and(files::is_standard_output) {
+        let mut file = File::open(record.path()).context(record.path().display())?;
+        io::copy(&mut file, &mut io::stdout().lock())?;
+    } else {
+        print_run(run, record.path(), &options.printing)?;
+    }
+    if run.end.is_none() {
+        log(resume::advice(run, record.path()));
+        return Ok(ExitCode::from(INTERRUPTED));
+    }
+    if run.points.is_empty() {
+        let why = "nothing could be measured; the reasons are above";
+        return Err(Error::Nothing(why.to_owned()));
+    }
+    if options.history {
+        print_latest(table, &run.host_name())?;
+    }
+    Ok(ExitCode::SUCCESS)
 }
 
 /// The command that prints all notes of a run.

@@ -137,8 +137,7 @@ impl Command<'_> {
     /// The options of a study as the options of a run.
     fn run_options(&self) -> RunOptions {
         let out = Some(self.folder.join(RUN));
-        let mut options =
-            RunOptions::new(self.options.measuring.clone(), self.options.quiet.clone(), out);
+        let mut options = RunOptions::new(self.options.measuring.clone(), out);
         options.dry_run = self.options.dry_run;
         options.chosen.settings.clone_from(&self.options.places);
         options
@@ -225,7 +224,7 @@ fn planned(
         peer_link: None,
         earlier: &|_| Vec::new(),
     };
-    plan::plan(table, &requests, target, keep)
+    plan::plan(table, &options, &requests, target, keep)
 }
 
 /// The request of a study's selection, with these options of a run, whose settings are places.

@@ -1,9 +1,9 @@
 //! The part of a block of the plan that a run file already holds.
 
+use crate::record::Record;
 use costof_model::failure::{Failure, FailureKind};
 use costof_model::point::Point;
 use costof_model::rows::{Block, FailureRow, LaunchRow, State};
-use costof_model::run_file::Run;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
@@ -13,18 +13,17 @@ const CRASHES_MAX: usize = 2;
 /// A block of a run, by its position in the plan.
 #[derive(Clone, Copy)]
 pub(super) struct BlockState<'a> {
-    pub(super) run: &'a Run,
+    pub(super) record: &'a Record,
     pub(super) block: usize,
 }
 
 impl<'a> BlockState<'a> {
     pub(super) fn planned(self) -> &'a Block {
-        &self.run.run.plan.blocks[self.block]
+        &self.record.run.run.plan.blocks[self.block]
     }
 
     pub(super) fn launches(self) -> impl Iterator<Item = &'a LaunchRow> {
-        let launches = self.run.launches.iter();
-        launches.filter(move |launch| launch.block == self.block)
+        self.record.launches_of(self.block)
     }
 
     /// The launches with a result.
@@ -44,7 +43,7 @@ impl<'a> BlockState<'a> {
     }
 
     fn failures(self, point: &Point) -> impl Iterator<Item = &'a FailureRow> {
-        let failures = self.run.failures.iter();
+        let failures = self.record.run.failures.iter();
         failures.filter(move |row| row.block == self.block && row.point == *point)
     }
 
@@ -62,7 +61,7 @@ impl<'a> BlockState<'a> {
 
     /// Whether the file has the cost of a point, or the reason why it has none.
     pub(super) fn is_known(self, point: &Point) -> bool {
-        self.run.points.iter().any(|row| row.point == *point)
+        self.record.run.points.iter().any(|row| row.point == *point)
             || self.failures(point).any(|row| row.launch.is_none())
     }
 
@@ -83,7 +82,7 @@ impl<'a> BlockState<'a> {
     /// How many launches gave nothing because a point crashed.
     pub(super) fn lost(self) -> u32 {
         let crashed = |launch: &LaunchRow| {
-            self.run.failures.iter().any(|row| {
+            self.record.run.failures.iter().any(|row| {
                 row.block == self.block && row.launch == Some(launch.launch) && is_crash(row.kind)
             })
         };

@@ -13,7 +13,7 @@ use costof_model::noise::ELIGIBLE;
 use costof_model::point::Point;
 use costof_model::protocol::CpuLook;
 use costof_model::rows::LaunchRow;
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 /// How many CPUs one look covers at most, with half a millisecond at each.
 const LOOKS_MAX: usize = 8;
@@ -37,6 +37,17 @@ struct Choice {
     cpus: Vec<usize>,
     /// Whether their cores are alone for long enough.
     are_alone: bool,
+}
+
+/// How far apart two CPUs were in the last launch on them, in nanoseconds.
+type LastDistances = BTreeMap<[usize; 2], f64>;
+
+/// The distances between CPUs that the launches found.
+#[derive(Default)]
+pub(super) struct Distances {
+    last_ns: LastDistances,
+    /// Of so many launches, the first ones of the run.
+    launches: usize,
 }
 
 /// The CPUs of a launch on the measured machine, and the share of the time for which others used them, if known.
@@ -121,6 +132,7 @@ impl Controller<'_> {
 
     /// Looks at CPUs until as many as the usual ones are alone. Nothing is seen where that cannot be told.
     fn look(&mut self, candidates: &[usize], usual: &[usize]) -> Result<Vec<CpuLook>, Error> {
+        self.note_distances();
         let lately = self.lately();
         let (measured, setting) = (&mut self.machines.measured, self.setting);
         let look = |cpus: &[usize]| {
@@ -146,13 +158,17 @@ impl Controller<'_> {
         self.run().launches.iter().rev().take(LATELY).filter_map(used).collect()
     }
 
-    /// How far apart the CPUs of each launch on two were, in nanoseconds, the newest first.
-    fn distances(&self) -> Vec<([usize; 2], f64)> {
+    /// Notes the distances of the launches since the last time.
+    fn note_distances(&mut self) {
         let distance = |launch: &LaunchRow| {
             let (ns, _) = launch.noise.distance_ns?;
-            Some((self.leading_cpus(launch)?.try_into().ok()?, ns))
+            Some((pair(self.leading_cpus(launch)?.try_into().ok()?), ns))
         };
-        self.run().launches.iter().rev().filter_map(distance).collect()
+        let launches = &self.run().launches;
+        let new = launches.iter().skip(self.distances.launches).filter_map(distance);
+        let (new, launches): (Vec<_>, usize) = (new.collect(), launches.len());
+        self.distances.last_ns.extend(new);
+        self.distances.launches = launches;
     }
 
     fn choose(&self, usual: Vec<usize>, looks: &[CpuLook]) -> Choice {
@@ -172,14 +188,13 @@ impl Controller<'_> {
         let others: Vec<Vec<usize>> = match usual[..] {
             [one] => cpus().filter(|cpu| takes_place(*cpu, one)).map(|cpu| vec![cpu]).collect(),
             [one, two] => {
-                let distances = self.distances();
                 let pairs = cpus().flat_map(|cpu| cpus().map(move |other| [cpu, other]));
                 let is_alike = |pair: &[usize; 2]| {
                     pair[0] != pair[1]
                         && takes_place(pair[0], one)
                         && takes_place(pair[1], two)
                         && self.facts.are_equally_far([one, two], *pair)
-                        && !was_farther(&distances, [one, two], *pair)
+                        && !was_farther(&self.distances.last_ns, [one, two], *pair)
                 };
                 pairs.filter(is_alike).map(Vec::from).collect()
             }
@@ -254,14 +269,15 @@ fn busy(look: &CpuLook, lately: &[Used]) -> Option<f64> {
     }
 }
 
+/// Two CPUs, the lower one first.
+fn pair([one, two]: [usize; 2]) -> [usize; 2] {
+    [one.min(two), one.max(two)]
+}
+
 /// Whether the launches so far found two CPUs at another distance than the usual two.
-fn was_farther(distances: &[([usize; 2], f64)], usual: [usize; 2], pair: [usize; 2]) -> bool {
-    let last = |[one, two]: [usize; 2]| {
-        let is_pair = |cpus: &[usize; 2]| *cpus == [one, two] || *cpus == [two, one];
-        distances.iter().find(|(cpus, _)| is_pair(cpus)).map(|(_, ns)| *ns)
-    };
-    match (last(usual), last(pair)) {
-        (Some(usual_ns), Some(ns)) => !distance::is_alike(usual_ns, ns),
+fn was_farther(last_ns: &LastDistances, usual: [usize; 2], others: [usize; 2]) -> bool {
+    match (last_ns.get(&pair(usual)), last_ns.get(&pair(others))) {
+        (Some(usual_ns), Some(ns)) => !distance::is_alike(*usual_ns, *ns),
         _ => false,
     }
 }
@@ -354,8 +370,9 @@ mod tests {
 
     #[test]
     fn pairs_that_were_at_another_distance_are_left_out() {
-        let distances = [([0, 1], 90.0), ([2, 3], 320.0), ([4, 5], 95.0), ([5, 4], 320.0)];
-        let was_farther = |pair| was_farther(&distances, [0, 1], pair);
+        let launches = [([5, 4], 320.0), ([4, 5], 95.0), ([2, 3], 320.0), ([0, 1], 90.0)];
+        let last_ns: LastDistances = launches.map(|(cpus, ns)| (pair(cpus), ns)).into();
+        let was_farther = |others| was_farther(&last_ns, [0, 1], others);
         assert!(was_farther([2, 3]) && was_farther([3, 2]));
         assert!(!was_farther([4, 5]) && !was_farther([2, 4]), "alike, unknown");
     }

@@ -52,7 +52,7 @@ pub(crate) fn precision(plan: &Plan) -> Result<Precision, Error> {
 
 /// The precision of this name, which a file says.
 pub(crate) fn named_precision(name: &str) -> Result<Precision, Error> {
-    Precision::named(name).ok_or_else(|| {
+    Precision::parse(name).ok_or_else(|| {
         wrong(format!("this costof knows no precision `{}`", harmless::beginning(name, 40)))
     })
 }
@@ -81,7 +81,8 @@ fn more_time<'p>(
     let blocks = plan.blocks.iter().filter(|block| has_more(block));
     let probes = blocks.filter_map(|block| Some(&*block.points.first()?.probe));
     let times = probes.collect::<BTreeSet<&str>>().into_iter();
-    let times = times.filter_map(|id| Some((id, probe::find(table, id)?.budget?.at(precision))));
+    let times =
+        times.filter_map(|id| Some((id, probe::find(table, id)?.budget?.for_precision(precision))));
     times.filter(|(_, time)| !time.is_zero()).collect()
 }
 

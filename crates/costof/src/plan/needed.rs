@@ -1,4 +1,8 @@
 //! The points of other probes that predictions need, which are measured together with the requested ones.
+//!
+//! A probe declares in `AFTER` which probes its predictions read. Which of their points follows from the prediction
+//! alone, which chooses them by the point and by the machine's facts: so it is tried with assumed numbers. To declare
+//! the points too would be to write each of these choices twice.
 
 use super::{Error, Paths, ProbePlan, Target, cost, own_points};
 use costof_measure::probe::{self, Probe};
@@ -120,7 +124,7 @@ fn candidates(
 }
 
 /// A row of a point before it is measured, with an assumed number for each metric.
-fn assumed(probe: &Probe, point: &Point) -> PointRow {
+pub(super) fn assumed(probe: &Probe, point: &Point) -> PointRow {
     const NUMBER: f64 = 500.0;
     let estimate = |metric: &MetricInfo| Estimate {
         name: metric.name.clone(),

@@ -7,22 +7,21 @@ use crate::project;
 use crate::terminal::log;
 use costof_lab::link;
 use costof_measure::probe::Probe;
-use costof_measure::schedule::Precision;
 use costof_model::axis::Axis;
 use costof_model::link::Link;
 use costof_model::names::Names;
-use costof_model::plan::{self, Settings};
+use costof_model::plan::{self, REST, Settings};
 use costof_model::probe_info::ProbeInfo;
 use costof_model::{Text, nearest};
 use std::borrow::Cow;
-use std::time::Duration;
+use std::collections::BTreeSet;
 
 /// The request for a run.
 pub(crate) struct Request<'a> {
     pub(super) infos: Vec<&'a ProbeInfo>,
     pub(crate) headlines_only: bool,
-    /// Whether only the headlines of a first look are measured.
-    pub(crate) first_look: bool,
+    /// Whether only the headlines that everybody knows are measured, as in a first look.
+    pub(super) known_only: bool,
     pub(super) settings: Settings,
     /// The probes that were not named and cannot have what is set, each with the value.
     pub(crate) left_out: Vec<String>,
@@ -36,14 +35,10 @@ pub(crate) struct Request<'a> {
     pub(super) links: Vec<Text>,
     /// Whether the user asked for these links. If not, a probe's own plan also uses other links.
     pub(super) links_asked: bool,
-    pub(crate) precision: Precision,
     /// Whether points that take too long for the time budget are left out.
     pub(crate) fits_budget: bool,
-    pub(super) launches: Option<u32>,
-    /// How long to measure at most, if the user has set that.
-    pub(super) budget: Option<Duration>,
-    /// How much longer to measure at most what lacks batches that had the core to themselves.
-    pub(super) until_alone: Option<Duration>,
+    /// Whether it is the first look at all that matters, which has to end in time.
+    pub(crate) is_first_look: bool,
 }
 
 impl<'a> Request<'a> {
@@ -108,7 +103,7 @@ impl<'a> Request<'a> {
             links: links(options)?,
             links_asked,
             headlines_only: is_bare && !options.measuring.full,
-            first_look: is_bare && options.measuring.quick,
+            known_only: is_bare && options.measuring.quick,
             // Until costof 0.2, `--set` without `--only` measured more.
             measured_more: rest.is_none()
                 && !options.chosen.only
@@ -118,25 +113,21 @@ impl<'a> Request<'a> {
             left_out,
             rest,
             with_needed: !options.chosen.only,
-            precision: options.measuring.precision(),
             fits_budget: options.chosen.budget.is_some()
                 || options.measuring.quick
                     && options.chosen.launches.is_none()
                     && !(has_settings && rest != Some(Rest::Plan)),
-            launches: options.chosen.launches,
-            budget: options.chosen.budget,
-            until_alone: options.measuring.until_alone,
+            is_first_look: is_bare
+                && options.measuring.quick
+                && options.chosen.launches.is_none()
+                && options.chosen.budget.is_none()
+                && !links_asked,
         })
     }
 
     /// The probes.
     pub(crate) fn infos(&self) -> impl Iterator<Item = &'a ProbeInfo> {
         self.infos.iter().copied()
-    }
-
-    /// Whether it is the first look at all that matters, which has to end in time.
-    pub(crate) fn is_first_look(&self) -> bool {
-        self.first_look && self.fits_budget && self.budget.is_none() && !self.links_asked
     }
 
     /// The settings for this probe.
@@ -170,10 +161,17 @@ fn by_present_names<'o>(
                 other.id
             );
         }
-        // Several old names of points of one probe: the values of all.
-        for (_, settings) in &meant[1..] {
-            now.retain(|axis, _| settings.contains_key(axis));
-            now.iter_mut().for_each(|(axis, all)| plan::add_new(all, settings[axis].clone()));
+        // Several old names of points of one probe: the values of all, and the default where one has none.
+        let axes: BTreeSet<&String> =
+            meant.iter().flat_map(|(_, settings)| settings.keys()).collect();
+        for axis in axes {
+            let default = || {
+                info.axis(axis).map_or_else(|_| Vec::new(), |axis| vec![axis.default().to_string()])
+            };
+            let all = now.entry(axis.clone()).or_insert_with(default);
+            for (_, settings) in &meant[1..] {
+                plan::add_new(all, settings.get(axis).cloned().unwrap_or_else(default));
+            }
         }
         let changed = if now == settings { String::new() } else { as_options(&now) };
         if !changed.is_empty() && options.probes.len() > 1 {
@@ -193,9 +191,6 @@ fn as_options(settings: &Settings) -> String {
         |(axis, values): (&String, &Vec<String>)| format!(" --set {axis}={}", values.join(","));
     settings.iter().map(set).collect()
 }
-
-/// What takes the place of an axis in `--set`, for all axes that are not set.
-pub(crate) const REST: &str = "rest";
 
 /// What the axes that are not set do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,8 +1,9 @@
 //! Reads `costof.toml`: the probes of a project, each checked before anything of it is used.
 
-use crate::plan::request::REST;
 use costof_measure::own::{FUNCTION_AXES_MAX, Operation, OwnProbe, Words};
 use costof_model::axis::{Axis, Choice, Domain};
+use costof_model::nearest;
+use costof_model::plan::REST;
 use costof_model::unit::Unit;
 use costof_model::{List, Text};
 use costof_report::toml_text;
@@ -86,9 +87,6 @@ struct Reader<'a> {
 
 /// The probes that the text of `file` defines; `place` names the file in errors, and `layers` are those of costof's own
 /// probes.
-///
-/// # Errors
-/// A sentence with the line, and what is wrong there.
 pub(super) fn read(
     file: &Path,
     place: &str,
@@ -327,16 +325,24 @@ impl Reader<'_> {
         let Some(words) = words.map(Words) else {
             return Err(self.wrong(line, "it is no command: a quote is not closed, or it is empty"));
         };
-        match axes.iter().find(|axis| !words.have(&axis.name)) {
-            Some(axis) => {
-                let what = format!(
-                    "axis `{0}` stands nowhere in it: write {{{0}}} where its value belongs",
-                    axis.name
-                );
-                Err(self.wrong(line, &what))
-            }
-            None => Ok(words),
+        if let Some(axis) = axes.iter().find(|axis| !words.have(&axis.name)) {
+            let what = format!(
+                "axis `{0}` stands nowhere in it: write {{{0}}} where its value belongs",
+                axis.name
+            );
+            return Err(self.wrong(line, &what));
         }
+        let names = axes.iter().map(|axis| &*axis.name);
+        if let Some(other) =
+            words.placeholders().find(|name| !names.clone().any(|own| own == *name))
+        {
+            let what = format!(
+                "the probe has no axis for {{{other}}}{} (a script of its own may have such braces)",
+                nearest::hint(other, names)
+            );
+            return Err(self.wrong(line, &what));
+        }
+        Ok(words)
     }
 }
 
@@ -393,6 +399,8 @@ mod tests {
             all.operation,
             Operation::Command(Words(vec!["wc".into(), "-w".into(), "{file} {file}".into()]))
         );
+        let of_shell = WHOLE.replace("-w '", "-w '${i} { x } {} ");
+        assert!(read_text(&of_shell).is_ok());
         assert_eq!(read_text("").unwrap(), []);
     }
 
@@ -419,13 +427,14 @@ mod tests {
             (probe("command = 'true'\nsetup = 'a'"), ["line 5", "for a function"]),
             (probe("comand = 'true'"), ["line 5", "comand"]),
             (probe("command = 'true'\naxes = [{ name = 'b', values = [1] }]"), ["line 5", "{b}"]),
+            (probe("command = 'head -c {size} x'"), ["line 5", "{size}"]),
             (axis("name = 'a', values = []"), ["line 7", "1 to 1000 values"]),
             (axis("name = 'a', values = [1, 1]"), ["line 7", "twice"]),
             (axis("name = 'a', values = ['x y']"), ["line 7", "letters, digits"]),
             (axis("name = 'a', values = [-1]"), ["line 7", "whole number"]),
             (axis("name = 'a', values = ['1KiB', 2]"), ["line 7", "whole number"]),
             (axis("name = 'a', values = [5], min = 6"), ["line 7", "below `min`"]),
-            (axis("name = 'a', values = ['x'], max = 6"), ["line 7", "for an axis of numbers"]),
+            (axis("name = 'a', values = ['x'], max = 6"), ["line 7", "axis of numbers"]),
             (axis("name = 'A', values = [1]"), ["line 7", "name of an axis"]),
             (axis("name = 'rest', values = [1]"), ["line 7", "name of an axis"]),
             (

@@ -4,29 +4,28 @@
 use super::{Record, date, new_id};
 use crate::error::{Context, Error, bail};
 use crate::files;
-use crate::history;
+use crate::history::index::remember;
 use crate::terminal::quoted;
 use costof_model::run_file;
+use costof_os::memory::pattern::{CHECKSUM_OF_NOTHING, extend_checksum};
 use costof_os::process::NO_WAIT;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::time::SystemTime;
 
-/// The length of a content and its hash, FNV-1a of 64 bits: enough to notice changes that nobody made on purpose to
-/// deceive.
+/// The length of a content and its checksum: enough to notice changes that nobody made on purpose to deceive.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct Checksum(u64, u64);
 
 impl Checksum {
-    pub(super) const NOTHING: Checksum = Checksum(0, 0xcbf2_9ce4_8422_2325);
+    pub(super) const NOTHING: Checksum = Checksum(0, CHECKSUM_OF_NOTHING);
 
     pub(super) fn add(&mut self, bytes: &[u8]) {
-        let hash = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
-        *self = Checksum(self.0 + bytes.len() as u64, bytes.iter().fold(self.1, hash));
+        *self = Checksum(self.0 + bytes.len() as u64, extend_checksum(self.1, bytes));
     }
 
-    pub(super) fn of(file: &File) -> io::Result<Checksum> {
+    pub(super) fn of_file(file: &File) -> io::Result<Checksum> {
         let mut checksum = Checksum::NOTHING;
         let mut part = vec![0; 1 << 16];
         loop {
@@ -65,7 +64,7 @@ impl Record {
         let mut options = File::options();
         let found = options.read(true).custom_flags(NO_WAIT).open(&self.path).and_then(|file| {
             match file.metadata()? {
-                data if data.is_file() => Checksum::of(&file),
+                data if data.is_file() => Checksum::of_file(&file),
                 _ => Ok(Checksum::NOTHING),
             }
         });
@@ -98,7 +97,7 @@ impl Record {
                     }
                     file.sync_all()?;
                     files::sync_name(&path);
-                    history::remember(&self.run.run.id, &path);
+                    remember(&self.run.run.id, &path);
                     self.path = path;
                     return Ok(());
                 }

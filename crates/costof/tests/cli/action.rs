@@ -133,8 +133,8 @@ fn the_action_checks_a_change_of_a_repository() {
     // What failed before is not the result of what could not be measured.
     for (inputs, says) in [
         (&[("base", ""), ("command", "true")][..], "set the input base"),
-        (&[("base", "HEAD"), ("command", " ")], "the input command is empty"),
-        (&[("base", "HEAD"), ("command", "sh 'a")], "a quote is not closed"),
+        (&[("base", "HEAD"), ("command", " ")], "command is empty"),
+        (&[("base", "HEAD"), ("command", "sh 'a")], "quote"),
         (&[("base", "no-such"), ("command", "true")], "no revision no-such"),
         (&[("base", "HEAD"), ("command", "true"), ("build", "exit 5")], "exit code 2"),
         (&[("base", "HEAD"), ("command", "true"), few], "exit code 2"),

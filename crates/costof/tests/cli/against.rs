@@ -104,9 +104,9 @@ fn a_work_tree_of_the_users_is_left_alone() {
     }
     for (folder, why) in [
         ("repo", "is this work tree"),
-        ("clone", "not a further work tree of this repository"),
-        ("feature", "is on the branch feature"),
-        ("changed", "has changes that are not committed"),
+        ("clone", "further work tree"),
+        ("feature", "branch feature"),
+        ("changed", "not committed"),
     ] {
         let head = git(&place, folder, "rev-parse --symbolic-full-name HEAD");
         let refused = against(&place, &format!("--work-tree ../../{folder} {SHORT}"));
@@ -159,12 +159,12 @@ fn a_program_that_is_one_file_for_both_sides_is_told() {
     let place = or_skip!(repository());
     let source = place.path("repo/sub/source").display().to_string();
     let same = against(&place, &format!("HEAD~1 -- {source}")).expect_code(2);
-    assert_contains_all(&same.err, &["both sides would run it", "relative to this folder"]);
+    assert_contains_all(&same.err, &["both sides", "relative to this folder"]);
     let argument = against(&place, &format!("HEAD~1 --runs 1 -- sh {source}")).expect_code(0);
     assert_contains(&argument.err, "both sides use /");
     let build = "--build 'ln -sf /bin/true built'";
     let linked = against(&place, &format!("HEAD~1 {build} --runs 1 -- ./built")).expect_code(0);
-    assert_contains(&linked.err, "./built is the same file in both work trees");
+    assert_contains(&linked.err, "./built is the same file");
     fs::create_dir(place.path("repo/sub/new")).unwrap();
     let mut command = costof(&place, SHORT);
     let without = run(command.current_dir(place.path("repo/sub/new"))).expect_code(2);
@@ -198,7 +198,7 @@ fn who_comes_second_waits() {
     let mut second = spawn(&mut costof(&place, SHORT));
     let mut line = String::new();
     BufReader::new(second.stderr.as_mut().unwrap()).read_line(&mut line).unwrap();
-    assert_contains(&line, "waiting: another costof against uses ");
+    assert_contains(&line, "waiting: another costof");
     assert_eq!(git(&place, "repo", "worktree list").lines().count(), 1);
     drop(first);
     ended(second).expect_code(0);

@@ -127,10 +127,7 @@ fn explaining_a_probe_shows_the_sum_behind_its_prediction_where_there_is_a_run()
         let ended = place.run(&format!("explain cpu.loop {more}")).expect_code(code);
         format!("{}{}", ended.out, ended.err)
     };
-    assert_contains(
-        &explained("", 0),
-        "None of the last 30 runs here has it: `costof run cpu.loop` measures it",
-    );
+    assert_contains_all(&explained("", 0), &["last 30 runs", "`costof run cpu.loop`"]);
     let run = place.quiet_run("--only cpu.frequency cpu.loop --quick", "run.jsonl");
     place.quiet_run("--only null --quick", "null.jsonl");
     let latest = explained("", 0);
@@ -314,7 +311,7 @@ fn output_that_cannot_be_written_is_an_error_that_says_so() {
         let full = File::options().write(true).open("/dev/full").unwrap();
         let (code, err) = with_output(line, full);
         assert_eq!(code, Some(2), "{line}: {err}");
-        assert_contains(&err, "cannot write the output: No space left");
+        assert_contains(&err, "No space left");
         assert!(line.starts_with("run --only") || err.lines().count() == 1, "{line}: {err}");
     }
 }

@@ -56,7 +56,7 @@ impl Drop for Place {
 /// The real costof.
 pub(crate) const COSTOF: &str = env!("CARGO_BIN_EXE_costof");
 
-/// The costof of `examples/misbehaving.rs`.
+/// The costof of `tests/programs/misbehaving.rs`.
 pub(crate) fn misbehaving() -> String {
     let program = Path::new(COSTOF).with_file_name("examples/misbehaving");
     assert!(
@@ -141,7 +141,7 @@ impl Place {
         self.command(&format!("{COSTOF} {line}"))
     }
 
-    /// The costof of `examples/misbehaving.rs`, with these arguments.
+    /// The costof of `tests/programs/misbehaving.rs`, with these arguments.
     pub(crate) fn misbehaving(&self, line: &str) -> Command {
         self.command(&format!("{} {line}", misbehaving()))
     }

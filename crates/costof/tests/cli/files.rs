@@ -301,12 +301,12 @@ fn the_limit_of_a_control_group_is_found() {
     // On a busy machine nothing is concluded.
     if run.points.iter().all(PointRow::is_sound) {
         let (_, found) = out
-            .split_once("comes from memory up to about ")
+            .split_once("from memory up to about ")
             .unwrap_or_else(|| panic!("there is no such finding in: {out}"));
         let found: f64 = found.split(' ').next().unwrap().parse().unwrap();
         let share = found / LIMIT_MIB as f64;
         assert!((0.9..=1.1).contains(&share), "{found} MiB: {out}");
-        assert_contains(&out, "the control group's memory limit");
+        assert_contains(&out, "control group's memory");
     }
     let share = |mib: u64| {
         let mut rows = run.points.iter();

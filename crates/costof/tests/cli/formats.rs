@@ -247,8 +247,8 @@ fn json_formats_have_each_number() {
         ("run1.jsonl --format otava", "--out"),
         ("run1.jsonl --format bencher --out run1.jsonl", "is the run itself"),
         ("run1.jsonl --all-metrics", "--format"),
-        ("run1.jsonl --all-metrics --format csv", "`csv` has the metrics that it has"),
-        ("run1.jsonl --format svg", "needs a folder, not standard output (--out FOLDER)"),
+        ("run1.jsonl --all-metrics --format csv", "`csv`"),
+        ("run1.jsonl --format svg", "--out FOLDER"),
         ("run1.jsonl run2.jsonl --format markdown", "takes one run"),
     ] {
         place.run(&format!("export {words}")).expect_wrong(&[named]);

@@ -99,14 +99,14 @@ fn workers_run_under_the_ordinary_policy_whatever_they_inherit() {
 }
 
 #[test]
-fn a_small_stack_is_enough() {
-    for stack in ["ulimit -s 256", "ulimit -s 128"] {
-        let script = format!("{stack} && exec \"$@\"");
-        let place = Place::new();
-        let start = |line: &str| run(&mut within_script(&script, &place.costof(line)));
-        assert_contains(&start("--version").expect_code(0).out, "costof");
-        start(LINE).expect_code(0);
-        start("show run.jsonl").expect_code(0);
-        std::fs::remove_file(place.path("run.jsonl")).unwrap();
-    }
+fn a_mebibyte_of_stack_is_enough_and_less_is_refused() {
+    let place = Place::new();
+    let start = |kib: u32, line: &str| {
+        let script = format!("ulimit -s {kib} && exec \"$@\"");
+        run(&mut within_script(&script, &place.costof(line)))
+    };
+    assert_contains(&start(1024, "--version").expect_code(0).out, "costof");
+    start(1024, LINE).expect_code(0);
+    start(1024, "show run.jsonl").expect_code(0);
+    start(256, "show run.jsonl").expect_wrong(&["256 KiB", "ulimit -s"]);
 }

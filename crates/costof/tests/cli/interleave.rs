@@ -37,8 +37,8 @@ fn compared(ended: Ended) -> Option<String> {
         return Some(ended.expect_code(0).out);
     }
     let busy = [
-        "never had the core to itself",
-        "had the core to itself, the run",
+        "never had the core",
+        "had the core to itself,",
         "their launches disagree",
         "the CPUs moved",
         "twice the work took",

@@ -61,10 +61,10 @@ fn what_crashes_or_hangs_twice_is_told_by_its_cause_and_left_out_of_later_launch
             "test.panic",
             "",
             Crashed,
-            &["exit code 101", "misbehaving.rs", "the invariant of this test does not hold"],
+            &["exit code 101", "misbehaving.rs", "invariant"],
         ),
-        ("test.hang how=sleep", HANGS, TimedOut, &["did not answer within 30 s", "--timeout"]),
-        ("test.memory", "", Crashed, &["SIGABRT", "memory allocation of 16777216 bytes failed"]),
+        ("test.hang how=sleep", HANGS, TimedOut, &["within 30 s", "--timeout"]),
+        ("test.memory", "", Crashed, &["SIGABRT", "16777216 bytes"]),
         // A child that would outlive its worker does not.
         ("test.leaves_child end=crash", "", Crashed, &["SIGABRT"]),
     ] {
@@ -74,8 +74,7 @@ fn what_crashes_or_hangs_twice_is_told_by_its_cause_and_left_out_of_later_launch
         assert_eq!(lost.len(), 2, "{lost:?}");
         let probe = point.split(' ').next().unwrap();
         assert_eq!(launches(&run, probe), 2);
-        let is_told =
-            ended.err.contains("waiting for a worker that measures test.hang (--timeout ends it");
+        let is_told = ended.err.contains("measures test.hang (--timeout ends it");
         assert_eq!(is_told, options == HANGS, "{}", ended.err);
         for row in lost {
             assert_eq!(row.kind, kind, "{row:?}");
@@ -127,7 +126,7 @@ fn a_wrong_answer_is_told_in_the_probes_own_words() {
     let lost = lost(&run, &ended, "test.error");
     assert_eq!(lost.len(), planned_launches(&run, "test.error"));
     let mut reasons = lost.iter().map(|row| &row.reason);
-    assert!(reasons.all(|reason| reason == "the answer was 41 and not 42"));
+    assert!(reasons.all(|reason| reason.ends_with("41 and not 42")));
 }
 
 #[test]
@@ -160,7 +159,7 @@ fn what_is_not_to_be_had_here_is_asked_once() {
     let lost = lost(&run, &ended, "test.unsupported");
     assert_eq!(lost.len(), 1);
     assert_eq!(lost[0].kind, Unsupported);
-    assert_eq!(lost[0].reason, "this machine has no such thing (buy one)");
+    assert_contains(&lost[0].reason, "(buy one)");
     assert_eq!(launches(&run, "test.unsupported"), 1);
 }
 

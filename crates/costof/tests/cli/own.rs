@@ -202,9 +202,9 @@ fn what_a_program_or_command_does_wrong_is_said() {
         ("bad.flood", &["`yes`", "wrote `y\\ny\\n"]),
         ("bad.ends", &["ended with exit code 3", "because"]),
         ("bad.at_once", &["returns at once", "n times"]),
-        ("bad.absent", &["cannot start the program `./nowhere`"]),
+        ("bad.absent", &["`./nowhere`"]),
         ("bad.false", &["ended with exit code 1", "no luck"]),
-        ("bad.nowhere", &["cannot start the command `no-such-command`"]),
+        ("bad.nowhere", &["`no-such-command`"]),
     ] {
         expect_reason(&reasons, probe, parts);
     }
@@ -221,8 +221,8 @@ fn a_program_that_answers_nothing_and_a_command_that_does_not_end_are_named() {
     );
     let (reasons, ended) = failed(&place, "bad");
     ended.expect_code(3);
-    expect_reason(&reasons, "bad.silent", &["did not answer within 20 s"]);
-    expect_reason(&reasons, "bad.long", &["did not end within 20 s", "costof time"]);
+    expect_reason(&reasons, "bad.silent", &["answer within 20 s"]);
+    expect_reason(&reasons, "bad.long", &["end within 20 s", "costof time"]);
 }
 
 const BAD: &str = r#"
@@ -281,7 +281,7 @@ fn what_a_function_does_wrong_is_said() {
         ("bad.leave", &["exit code 0"]),
         ("bad.symbol", &["no function `nowhere`", "extern \"C\""]),
         ("bad.file", &["nowhere.so", "No such file", "build it first"]),
-        ("bad.text", &["cannot load the shared object", "text.so"]),
+        ("bad.text", &["shared object", "text.so"]),
     ] {
         expect_reason(&reasons, probe, parts);
     }
@@ -289,7 +289,7 @@ fn what_a_function_does_wrong_is_said() {
     // A launch in which the kernel never ran the other thread is as good as any.
     let of_threads = run.failures.iter().filter(|row| row.point.probe == "bad.threads");
     for lost in of_threads {
-        assert_contains_all(&lost.reason, &["threads that good or its setup", "`costof time`"]);
+        assert_contains_all(&lost.reason, &["threads", "`costof time`"]);
     }
     for probe in ["bad.good", "bad.child"] {
         let of = run.launches.iter().flat_map(|launch| &launch.points);
@@ -300,9 +300,8 @@ fn what_a_function_does_wrong_is_said() {
     for probe in ["bad.constant", "bad.print"] {
         let lost = run.failures.iter().filter(|row| row.point.probe == probe);
         // A busy machine may make some launch take longer for more.
-        let is_refuted = |reason: &str| {
-            reason.contains("it must do the operation n times") || reason.contains("twice the work")
-        };
+        let is_refuted =
+            |reason: &str| reason.contains("n times") || reason.contains("twice the work");
         assert!(lost.clone().count() > 0 && lost.clone().all(|row| is_refuted(&row.reason)));
     }
 }
@@ -314,7 +313,7 @@ fn other_hosts_need_the_file_too() {
     let mut command =
         place.costof("run fnv.python --set size=64 --only --quick --out a.jsonl --on");
     let ended = run(command.arg(&there));
-    assert_contains_all(&ended.err, &["fnv.python", "need their file there too"]);
+    assert_contains_all(&ended.err, &["fnv.python", "need their file"]);
     ended.expect_code(3);
     let file = place.path("costof.toml");
     let there = format!("{there} --project {}", Path::new(&file).display());

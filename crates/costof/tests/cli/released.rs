@@ -2,7 +2,7 @@
 //! `tools/fixture`, and what its worker says first.
 
 use crate::common::{Place, assert_contains, assert_contains_all};
-use costof_findings::all::both;
+use costof_findings::all::findings;
 use costof_findings::finding::Finding;
 use costof_findings::noise::{BEYOND_NOISE, Withheld};
 use costof_measure::probe::find;
@@ -162,11 +162,9 @@ fn points_of_every_release_are_points_of_today() {
     assert_eq!(other_points, BTreeSet::new());
 }
 
-/// The findings of a run, and its answers, as sentences.
+/// The findings of a run as sentences.
 fn sentences(run: &Run) -> Vec<String> {
-    let (findings, questions) = both(run);
-    let answers = questions.into_iter().flat_map(|asked| asked.answers);
-    findings.into_iter().chain(answers).map(|it| it.sentence).collect()
+    findings(run).into_iter().map(|it| it.sentence).collect()
 }
 
 /// Recorded runs, as they are and with every second row disturbed: what one finding denies, no other says, and what
@@ -189,7 +187,7 @@ fn no_two_findings_of_a_recorded_run_contradict_each_other() {
                     let mut others = said.iter().filter(|it| it.contains(pages));
                     assert!(!others.any(|it| it.contains(&end)), "{said:#?}");
                 }
-                let findings = both(&run).0;
+                let findings = findings(&run);
                 let withheld = Withheld::new(&run);
                 for found in &findings {
                     let same = |other: &Finding| other == found;
@@ -251,7 +249,7 @@ fn the_worker_of_every_release_is_understood_or_refused_by_its_version() {
         let says = [
             &format!("(costof {version}) speaks protocol 9"),
             &format!("this controller (costof {own}) protocol 1"),
-            "use the same release at both ends",
+            "same release",
         ];
         assert_contains_all(&refused, &says.map(|part| part as &str));
     }

@@ -86,7 +86,7 @@ fn a_run_becomes_a_page_plots_values_and_a_table() {
 fn without_a_file_the_latest_run_is_shown() {
     let place = Place::new();
     let (_, err) = report(&place, "", 2);
-    assert_contains(&err, "no run in the history");
+    assert_contains(&err, "history");
     place.run("run --only null --quick").expect_code(0);
     let (out, _) = report(&place, "--markdown", 0);
     assert_contains(&out, "empty batch");
@@ -129,10 +129,10 @@ fn what_is_no_run_is_refused_with_the_reason() {
     let place = Place::new();
     for (text, says) in [
         ("", "it is empty"),
-        ("{\"type\":\"run\"", "its first line was not written whole"),
-        ("hello\n", "its first line is not a costof run"),
-        ("{\"type\":\"point\"}\n", "its first line is not a costof run"),
-        ("{\"type\":\"run\",\"schema\":99,\"id\":5}\n", "read it with a newer costof"),
+        ("{\"type\":\"run\"", "not written whole"),
+        ("hello\n", "not a costof run"),
+        ("{\"type\":\"point\"}\n", "not a costof run"),
+        ("{\"type\":\"run\",\"schema\":99,\"id\":5}\n", "newer costof"),
     ] {
         fs::write(place.path("bad.jsonl"), text).unwrap();
         let (_, err) = report(&place, "bad.jsonl", 2);
@@ -162,7 +162,7 @@ fn a_run_is_shown_as_far_as_it_can_be_read() {
     fs::write(place.path("long.jsonl"), text + &"x".repeat(65 << 20)).unwrap();
     for (name, says) in [
         ("broken", "is broken"),
-        ("zeros", "zeros follow, as a power failure leaves them"),
+        ("zeros", "zeros follow"),
         ("long", "is longer than 67108864 bytes"),
     ] {
         let (_, err) = report(&place, &format!("{name}.jsonl"), 0);
@@ -171,10 +171,10 @@ fn a_run_is_shown_as_far_as_it_can_be_read() {
         assert_contains_all(&page, &["core clock", says]);
     }
     let compared = place.run("compare zeros.jsonl run.jsonl");
-    assert_contains(&compared.err, "zeros.jsonl: The run file was read up to");
+    assert_contains(&compared.err, "zeros.jsonl: The run file");
     // What follows the zeros is cut off, which nobody should have to find out.
     let resumed = place.run("run --resume zeros.jsonl").expect_code(0);
-    assert_contains(&resumed.err, "zeros.jsonl: The run file was read up to");
+    assert_contains(&resumed.err, "zeros.jsonl: The run file");
 }
 
 #[test]

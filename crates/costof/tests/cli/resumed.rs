@@ -234,7 +234,7 @@ fn a_file_that_is_being_written_is_refused() {
     let line = "run test.hang --set how=sleep --out run.jsonl";
     let writer = place.hanging(&mut place.misbehaving(line));
     let before = fs::read(place.path("run.jsonl")).unwrap();
-    let named = ["run.jsonl", "being written by another costof", "wait"];
+    let named = ["run.jsonl", "another costof", "wait"];
     resume(&place, "").expect_wrong(&named);
     assert_eq!(fs::read(place.path("run.jsonl")).unwrap(), before);
     interrupt(writer);
@@ -245,7 +245,7 @@ fn what_is_no_run_file_is_refused_with_the_reason() {
     let place = Place::new();
     let newer = r#"{"type":"run","schema":2,"id":7}"#;
     for (text, named) in [
-        ("", "no run was recorded in it"),
+        ("", "no run was recorded"),
         (r#"{"type":"run","sch"#, "it holds no run"),
         ("Dear diary,\n", "not a costof run"),
         (&format!("{newer}\n"), "newer costof"),

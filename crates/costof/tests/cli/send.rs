@@ -176,8 +176,7 @@ fn sends_without_a_copy_have_their_verdict() {
     let listening = Listening::start(&place, at);
     let zero_copy = "--primitive zero_copy --duration 300ms";
     let sent = run(&mut listening.sender("", zero_copy)).expect_code(0);
-    let verdict = "copied 100 %: the receiver is on this machine (loopback)";
-    assert_contains(&sent.out, verdict);
+    assert_contains_all(&sent.out, &["copied 100 %", "(loopback)"]);
     listening.end();
 }
 
@@ -217,8 +216,7 @@ fn a_sender_that_vanishes_and_strangers_hold_up_nobody() {
     assert_contains(&interrupt(going_on).out, "\n throughput ");
     let heard = listening.end();
     assert_eq!(heard.err.matches("ended early").count(), 2, "{}", heard.err);
-    let named = ["closed the connection before the end", "it is not a `costof send`"];
-    assert_contains_all(&heard.err, &named);
+    assert_contains_all(&heard.err, &["closed the connection", "not a `costof send`"]);
 }
 
 /// More connections than may wait, which say nothing, and others that say too little.

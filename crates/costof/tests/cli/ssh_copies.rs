@@ -81,7 +81,7 @@ const HOMES: &[(&str, Option<i32>, &str)] = &[
     ("C; chmod 755 $f", Some(0), "copied costof"),
     ("C; rm $f; mkdir $f", Some(3), "cannot replace"),
     // A folder that is not this user's alone is not used.
-    ("C; chmod 777 .cache/costof", Some(3), "not a folder of this user alone"),
+    ("C; chmod 777 .cache/costof", Some(3), "this user alone"),
     (
         "mkdir .cache other; chmod 700 other; ln -s ../other .cache/costof",
         Some(3),

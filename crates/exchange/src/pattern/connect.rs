@@ -25,9 +25,9 @@ use std::time::{Duration, Instant};
 use rustix::io::{Errno, ioctl_fionbio};
 use rustix::net::{RecvFlags, Shutdown, getsockname, recv, shutdown, sockopt};
 
-use crate::rendezvous::{BACKLOG, Listener, refuse};
+use crate::rendezvous::{BACKLOG, Listener, is_end, refuse};
+use crate::transport::Channel;
 use crate::transport::socket::Socket;
-use crate::transport::{Channel, is_end};
 use costof_os::net::poll::{readable, wait};
 use costof_os::net::socket::{is_passing, receive_within};
 use ports::{HELD, Ports};

@@ -19,14 +19,16 @@ mod sender;
 #[cfg(test)]
 mod tests;
 mod usage;
+mod writer;
 
 pub use crate::content::fields::Shape;
 pub use block::Block;
 pub use costof_os::net::field_sender::Counts;
 pub use incoming::Content;
 pub use receiver::Receiver;
-pub use sender::{Sender, Writer};
+pub use sender::Sender;
 pub use usage::ThreadUsage;
+pub use writer::Writer;
 
 use std::io::{self, ErrorKind};
 use std::net::{IpAddr, SocketAddrV4, UdpSocket};

@@ -6,10 +6,8 @@ mod server;
 pub use server::RpcServer;
 
 use super::{Accepted, Connected, Endpoint, STREAM_POLL_INTERVAL, Transport, tcp};
-use crate::pattern::stream::{
-    Incoming, MessageReceiver, MessageSender, Outgoing, SenderStatistics,
-};
 use crate::rendezvous::{Listener, Over};
+use crate::stream::{Incoming, MessageReceiver, MessageSender, Outgoing, SenderStatistics};
 use costof_rpc::{Client, Options, RpcError, Stack};
 use std::io::{self, ErrorKind};
 use std::net::TcpStream;

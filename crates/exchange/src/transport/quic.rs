@@ -10,11 +10,11 @@ use super::{
     Accepted, Connected, Endpoint, Parameters, READ_BYTES, STREAM_POLL_INTERVAL, Transport,
     WINDOW_BYTES,
 };
-use crate::pattern::stream::{
-    Datagrams, Incoming, MessageReceiver, MessageSender, Outgoing, SenderStatistics,
-};
 use crate::rendezvous::Listener;
 use crate::rendezvous::{self, datagrams};
+use crate::stream::{
+    Datagrams, Incoming, MessageReceiver, MessageSender, Outgoing, SenderStatistics,
+};
 use costof_os::net::socket::{dropped_datagrams, set_buffer_bytes};
 use quinn::congestion::{BbrConfig, ControllerFactory, CubicConfig, NewRenoConfig};
 use quinn::{

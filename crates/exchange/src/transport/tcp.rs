@@ -2,11 +2,9 @@
 //! count back for it.
 
 use super::{Accepted, Connected, Endpoint, READ_BYTES, STREAM_POLL_INTERVAL, Transport};
-use crate::pattern::stream::{
-    Incoming, MessageReceiver, MessageSender, Outgoing, SenderStatistics,
-};
 use crate::rendezvous::datagrams::is_passing;
 use crate::rendezvous::{self, Listener, Over, only};
+use crate::stream::{Incoming, MessageReceiver, MessageSender, Outgoing, SenderStatistics};
 use costof_os::net::socket::{has_gone, mtu_bytes, reset_on_close, tcp_info};
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::TcpStream;

@@ -118,7 +118,7 @@ impl Holder {
                 let of = |descriptor: i32| {
                     let user = user.then(|| PathBuf::from(format!("/proc/{pid}/ns/user")));
                     let network = format!("/proc/{pid}/fd/{descriptor}");
-                    Namespace::at(user.as_deref(), Path::new(&network))
+                    Namespace::open(user.as_deref(), Path::new(&network))
                 };
                 let ends = of(near).and_then(|near| Ok((near, of(far)?)));
                 let (near, far) = ends

@@ -217,7 +217,7 @@ fn remove() -> Result<bool, String> {
             was_there = true;
             // Processes may still be in the namespace, which then lasts as long as they do. With
             // the relay, there is no such device.
-            if let Ok(namespace) = Namespace::named(name) {
+            if let Ok(namespace) = Namespace::open_named(name) {
                 let _ = ip(&namespace, &[&format!("link delete {DEVICE}")]);
             }
             netns("delete", name)?;
@@ -242,7 +242,7 @@ const ROOT: &str = " (costof link needs root: its namespaces have names, which a
 
 /// The named namespaces; the calling thread is in the far one afterwards.
 fn ends() -> Result<Ends, String> {
-    let named = |name| Namespace::named(name).map_err(|error| format!("{name}: {error}"));
+    let named = |name| Namespace::open_named(name).map_err(|error| format!("{name}: {error}"));
     let ends = Ends { near: named(NEAR_NAME)?, far: named(FAR_NAME)?, user: false };
     ends.far.enter().map_err(|error| format!("cannot enter {FAR_NAME}: {error}"))?;
     Ok(ends)
@@ -342,7 +342,7 @@ fn is_whole(up: &Up) -> bool {
     let is_emulated = up.link.parse::<Link>().is_ok_and(|link| link != Link::Veth);
     // A relay reports on its devices itself.
     let has_device = || {
-        Namespace::named(NEAR_NAME)
+        Namespace::open_named(NEAR_NAME)
             .is_ok_and(|near| ip(&near, &[&format!("link show {DEVICE}")]).is_ok())
     };
     let emulates = match (up.pid, &up.emulated_by) {

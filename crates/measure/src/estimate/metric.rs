@@ -2,15 +2,19 @@
 
 use crate::schedule::MIN_LAUNCHES;
 use costof_model::metric::{
-    CoreShare, CoreState, Data, Estimate, IntervalKind, Measured, MetricInfo, Mode, Percentile,
-    Selection,
+    CoreShare, CoreState, Data, Estimate, Measured, MetricInfo, Mode, Percentile, Selection,
+    is_too_wide,
 };
 use costof_model::protocol::ClockInfo;
 use costof_model::rows::LaunchPoint;
-use costof_stats::{Distribution, IntervalRule, launch_modes, median, median_interval};
+use costof_stats::{
+    Distribution, Interval, launch_modes, median, median_interval, pooled_interval,
+};
 
 /// Percentiles are shown only for operations that last this many clock reads.
 const CLOCK_READS_PER_LATENCY: f64 = 100.0;
+/// Of launches alone that are too few for an interval, this share of the samples has to be alone.
+const FEW_ALONE_SHARE: f64 = 1.0 / 3.0;
 /// At most this many values of a launch are searched for modes.
 const VALUES_PER_LAUNCH_MAX: u64 = 1000;
 /// The percentiles of a latency.
@@ -44,6 +48,58 @@ pub(crate) fn selection(launches: &[&Measured]) -> Selection {
     }
 }
 
+/// Launches that had the core to themselves, though too few for an interval of their own.
+struct FewAlone<'a> {
+    launches: Vec<&'a Measured>,
+    interval: Interval,
+}
+
+/// Those of a metric, with an interval from how far all launches scatter; `None` if enough launches are alone or none
+/// is, or if the others show nothing usable.
+// METHOD 8
+fn few_alone<'a>(launches: &[&'a Measured]) -> Option<FewAlone<'a>> {
+    if selection(launches) == Selection::Alone {
+        return None;
+    }
+    let (alone, others): (Vec<&Measured>, Vec<&Measured>) =
+        launches.iter().partition(|launch| was_alone(launch));
+    let own = medians(&alone, Selection::Alone);
+    let interval = pooled_interval(&own, &medians(&others, Selection::Shared))?;
+    let is_usable = !is_too_wide((interval.low, interval.high));
+    is_usable.then_some(FewAlone { launches: alone, interval })
+}
+
+/// The launches of a metric that an estimate of a point shows, and which of their samples: as [`selection`] says, or
+/// those alone if few are.
+pub(super) fn shown<'a>(
+    points: &'a [&'a LaunchPoint],
+    metric: &'a str,
+) -> (Vec<&'a Measured>, Selection) {
+    let launches: Vec<&Measured> = measured(points, metric).collect();
+    match few_alone(&launches) {
+        Some(few) => (few.launches, Selection::Alone),
+        None => {
+            let selection = selection(&launches);
+            (launches, selection)
+        }
+    }
+}
+
+/// Whether a launch had the core to itself for a good part of its samples: if it hardly ever did, they may hide visits
+/// that no other launch alone shows.
+fn was_alone(launch: &Measured) -> bool {
+    let count = |state| launch.count(state) as f64;
+    launch.suffices(Selection::Alone)
+        && count(Some(CoreState::Alone)) >= FEW_ALONE_SHARE * count(None)
+}
+
+/// How many launches had the core to themselves, if the estimate of a metric shows them though they are too few for an
+/// interval of their own.
+pub(super) fn count_few_alone(points: &[&LaunchPoint], metric: &str) -> Option<usize> {
+    let launches: Vec<&Measured> = measured(points, metric).collect();
+    few_alone(&launches).map(|few| few.launches.len())
+}
+
 /// Which samples of a metric the medians of a point's launches use.
 pub(crate) fn selection_of(points: &[&LaunchPoint], metric: &str) -> Selection {
     selection(&measured(points, metric).collect::<Vec<_>>())
@@ -52,7 +108,14 @@ pub(crate) fn selection_of(points: &[&LaunchPoint], metric: &str) -> Selection {
 /// How many samples of a metric of a point were in each state of the core; `None` if no gauge was
 /// read.
 pub(crate) fn core_of(points: &[&LaunchPoint], metric: &str) -> Option<CoreShare> {
-    core_share(&measured(points, metric).collect::<Vec<_>>())
+    let launches: Vec<&Measured> = measured(points, metric).collect();
+    core_share(&launches, selection(&launches))
+}
+
+/// The same, with the samples that an estimate shows.
+pub(super) fn shown_core(points: &[&LaunchPoint], metric: &str) -> Option<CoreShare> {
+    let launches: Vec<&Measured> = measured(points, metric).collect();
+    core_share(&launches, shown(points, metric).1)
 }
 
 /// For each launch with enough selected samples of a metric of a point, their median: at one clock of the core, where
@@ -62,9 +125,12 @@ pub(crate) fn launch_medians(
     metric: &str,
     selection: Selection,
 ) -> Vec<f64> {
-    let launches: Vec<&Measured> = measured(points, metric).collect();
-    let at_one_clock = at_one_clock(&launches, selection);
-    at_one_clock.iter().filter_map(Distribution::median).collect()
+    medians(&measured(points, metric).collect::<Vec<_>>(), selection)
+}
+
+/// The medians of these launches at one clock.
+pub(super) fn medians(launches: &[&Measured], selection: Selection) -> Vec<f64> {
+    at_one_clock(launches, selection).iter().filter_map(Distribution::median).collect()
 }
 
 /// For each launch with enough selected samples of a metric of a point, their median in core cycles, and the median of
@@ -74,8 +140,12 @@ pub(crate) fn launch_cycles(
     metric: &str,
     selection: Selection,
 ) -> Option<(Vec<f64>, f64)> {
-    let launches: Vec<&Measured> = measured(points, metric).collect();
-    let clocks = clocks(&launches, selection)?;
+    cycles(&measured(points, metric).collect::<Vec<_>>(), selection)
+}
+
+/// Those of these launches.
+pub(super) fn cycles(launches: &[&Measured], selection: Selection) -> Option<(Vec<f64>, f64)> {
+    let clocks = clocks(launches, selection)?;
     let enough = launches.iter().filter(|launch| is_enough(launch, selection)).zip(&clocks);
     let cycles =
         enough.map(|(launch, hz)| Some(distribution(launch, selection)?.median()? * hz / 1e9));
@@ -90,8 +160,8 @@ fn clocks(launches: &[&Measured], selection: Selection) -> Option<Vec<f64>> {
 
 /// Whether an estimate of these launches counts core cycles, and so is one at a single clock.
 pub(super) fn is_at_one_clock(points: &[&LaunchPoint], metric: &str) -> bool {
-    let launches: Vec<&Measured> = measured(points, metric).collect();
-    clocks(&launches, selection(&launches)).is_some_and(|clocks| !clocks.is_empty())
+    let (launches, selection) = shown(points, metric);
+    clocks(&launches, selection).is_some_and(|clocks| !clocks.is_empty())
 }
 
 /// The selected samples of each launch that has enough of them. Where each knows the clock of its core, the times are
@@ -114,7 +184,7 @@ fn at_one_clock(launches: &[&Measured], selection: Selection) -> Vec<Distributio
 }
 
 /// How many samples of a metric were in each state of the core; `None` if no gauge was read.
-fn core_share(launches: &[&Measured]) -> Option<CoreShare> {
+fn core_share(launches: &[&Measured], selection: Selection) -> Option<CoreShare> {
     let gauged: Vec<&&Measured> =
         launches.iter().filter(|launch| launch.gauged.is_some()).collect();
     let count = |state: Option<CoreState>| -> f64 {
@@ -124,7 +194,7 @@ fn core_share(launches: &[&Measured]) -> Option<CoreShare> {
     let shared = gauged.iter().filter(|launch| launch.suffices(Selection::Shared));
     let shared = shared.filter_map(|launch| distribution(launch, Selection::Shared)?.median());
     (!gauged.is_empty()).then(|| CoreShare {
-        selection: selection(launches),
+        selection,
         alone: share(CoreState::Alone),
         shared: share(CoreState::Shared),
         shared_median: median(&shared.collect::<Vec<f64>>()),
@@ -140,9 +210,17 @@ pub(super) fn estimate(
 ) -> Option<Estimate> {
     let launches: Vec<&Measured> = measured(points, &metric.name).collect();
     let is_latency = launches.iter().any(|launch| matches!(launch.data, Data::Histogram(_)));
-    let selection = selection(&launches);
-    let by_launch = at_one_clock(&launches, selection);
-    let summary = summary(metric, &by_launch)?;
+    let few = few_alone(&launches);
+    let (selection, shown) = match &few {
+        Some(few) => (Selection::Alone, &few.launches),
+        None => (selection(&launches), &launches),
+    };
+    let by_launch = at_one_clock(shown, selection);
+    let mut summary = summary(metric, &by_launch)?;
+    if let Some(FewAlone { interval, .. }) = few {
+        (summary.ci95, summary.interval) =
+            (Some((interval.low, interval.high)), Some(interval.rule));
+    }
     let half = launches.iter().copied().map(half_bucket).fold(0.0, f64::max);
     let within = |(low, high): (f64, f64)| (low * (1.0 - half), high * (1.0 + half));
     Some(Estimate {
@@ -156,7 +234,7 @@ pub(super) fn estimate(
             Selection::All => undisturbed(&launches),
             _ => None,
         },
-        core: core_share(&launches),
+        core: core_share(&launches, selection),
         ..summary
     })
 }
@@ -184,7 +262,7 @@ pub(super) fn summary(metric: &MetricInfo, by_launch: &[Distribution]) -> Option
         median: median(&medians)?,
         ci95: interval.map(|interval| (interval.low, interval.high.min(most))),
         range: None,
-        interval: interval.map(|interval| kind(interval.rule)),
+        interval: interval.map(|interval| interval.rule),
         mean: all.mean()?,
         sd: all.standard_deviation(),
         min: all.minimum()?,
@@ -194,13 +272,6 @@ pub(super) fn summary(metric: &MetricInfo, by_launch: &[Distribution]) -> Option
         core: None,
         modes: modes(by_launch),
     })
-}
-
-fn kind(rule: IntervalRule) -> IntervalKind {
-    match rule {
-        IntervalRule::Order => IntervalKind::Order,
-        IntervalRule::T => IntervalKind::T,
-    }
 }
 
 /// The selected samples; a histogram counts the middle of each bucket as often as the bucket's

@@ -103,9 +103,6 @@ const V2: Files = Files {
 impl Files {
     /// Microseconds of CPU time per period, and the period in microseconds; `Ok(None)` without a
     /// quota (`max`, or −1 in v1; the outermost group has no such file).
-    ///
-    /// # Errors
-    /// The file is there, and does not say.
     fn quota(&self, folder: &Folder) -> Result<Option<(u64, u64)>, ()> {
         let Some(mut text) = folder.text(self.quota) else {
             return if folder.has(self.quota) { Err(()) } else { Ok(None) };

@@ -41,10 +41,10 @@ impl Cpuid {
 impl Cpuid {
     /// Queries the CPU on which this runs.
     pub(super) fn read() -> Self {
-        Self::of(&CpuId::new())
+        Self::read_from(&CpuId::new())
     }
 
-    fn of<R: CpuIdReader>(cpuid: &CpuId<R>) -> Self {
+    fn read_from<R: CpuIdReader>(cpuid: &CpuId<R>) -> Self {
         let hypervisor = cpuid.get_hypervisor_info();
         let advertised =
             |hz: u64, source: &str| (hz > 0).then(|| Advertised { hz, source: source.to_owned() });
@@ -151,7 +151,7 @@ mod tests {
             let mut next = || registers.next().unwrap();
             CpuIdResult { eax: next(), ebx: next(), ecx: next(), edx: next() }
         };
-        Cpuid::of(&CpuId::with_cpuid_reader(answer))
+        Cpuid::read_from(&CpuId::with_cpuid_reader(answer))
     }
 
     fn caches_of(cpuid: &Cpuid) -> Vec<(u32, u64, u32)> {

@@ -14,11 +14,13 @@ mod dmi;
 mod folder;
 mod frequency;
 #[cfg(feature = "fuzzing")]
+#[path = "tests/fuzzing.rs"]
 pub mod fuzzing;
 mod idle;
 mod inherited;
 mod kernel;
 #[cfg(any(test, feature = "fuzzing"))]
+#[path = "tests/machine.rs"]
 mod machine;
 mod memory;
 mod network;
@@ -75,9 +77,6 @@ pub(crate) fn traced() -> Option<bool> {
 
 /// For how long the CPU quota of `cgroup` has throttled its processes so far, in nanoseconds;
 /// `None` if there is no quota. Reads one small file.
-///
-/// # Errors
-/// Why that is not known.
 pub(crate) fn throttled_ns(cgroup: &Cgroup) -> Result<Option<f64>, String> {
     if cgroup.cpu_hidden {
         return Err("its cgroup is hidden".to_owned());

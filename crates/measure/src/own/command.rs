@@ -31,7 +31,7 @@ impl Role for CommandRole {
     /// Runs the command once, to see that it succeeds, or why not.
     fn prepare(&mut self, point: &Point, _: &Offers) -> Result<Offers, Failure> {
         self.own.check(point)?;
-        let words = self.words.at(point);
+        let words = self.words.filled_at(point);
         let name = words.join(" ");
         let mut command = self.own.command(&words);
         let before = children();

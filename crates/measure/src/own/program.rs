@@ -47,7 +47,7 @@ impl Role for ProgramRole {
 
     fn prepare(&mut self, point: &Point, _: &Offers) -> Result<Offers, Failure> {
         self.own.check(point)?;
-        let words = self.words.at(point);
+        let words = self.words.filled_at(point);
         let name = words.join(" ");
         let program = LineProgram::start(&mut self.own.command(&words));
         let program = program.map_err(|error| {

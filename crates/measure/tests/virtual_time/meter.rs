@@ -226,7 +226,7 @@ fn a_loop_that_the_optimiser_removed_gives_no_number() {
     assert!(row.metrics.is_empty(), "{:?}", row.metrics);
     // Long enough to be timed, but not growing with the work.
     let error = point_of(removed(2e6)).unwrap_err();
-    let named = error.reason.contains("twice the work took 1.00 times as long");
+    let named = error.reason.contains("took 1.00 times");
     assert!(named, "{error}");
 }
 

@@ -227,7 +227,7 @@ fn what_was_never_alone_says_so_and_a_run_that_was_is_not_compared_with_it() {
         };
         let with_none = beside([neighbour, Neighbour::NONE], false, 1.0);
         assert!(with_none.rows.is_empty());
-        let named = "the run after had the core to itself, the run before never";
+        let named = "the run before never";
         for refused in &with_none.refused {
             assert!(refused.reason.contains(named), "{refused:?}");
         }

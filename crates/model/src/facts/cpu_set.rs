@@ -26,11 +26,11 @@ impl CpuSet {
             }
             ranges.push((first, last));
         }
-        Some(Self::of(ranges))
+        Some(Self::from_ranges(ranges))
     }
 
     /// The ranges in ascending order, those that overlap or adjoin as one.
-    fn of(mut ranges: Vec<(u32, u32)>) -> Self {
+    fn from_ranges(mut ranges: Vec<(u32, u32)>) -> Self {
         ranges.sort_unstable();
         ranges.dedup_by(|next, before| {
             let is_joined = next.0 <= before.1.saturating_add(1);
@@ -75,13 +75,13 @@ impl CpuSet {
 
     /// Adds all of another set.
     pub fn extend(&mut self, other: &Self) {
-        *self = Self::of([&self.0[..], &other.0].concat());
+        *self = Self::from_ranges([&self.0[..], &other.0].concat());
     }
 }
 
 impl FromIterator<u32> for CpuSet {
     fn from_iter<I: IntoIterator<Item = u32>>(cpus: I) -> Self {
-        Self::of(cpus.into_iter().map(|cpu| (cpu, cpu)).collect())
+        Self::from_ranges(cpus.into_iter().map(|cpu| (cpu, cpu)).collect())
     }
 }
 

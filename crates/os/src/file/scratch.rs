@@ -135,10 +135,6 @@ fn candidates() -> Vec<PathBuf> {
 }
 
 /// An empty unnamed file for reading and writing, in the first folder that [`Scratch::write`] would use.
-///
-/// # Errors
-///
-/// `Unsupported` with why each folder was left out.
 pub(crate) fn nameless() -> io::Result<File> {
     Ok(nameless_and_where()?.0)
 }
@@ -170,10 +166,6 @@ fn nameless_file(folder: &Path) -> io::Result<File> {
 }
 
 /// An empty unnamed file for reading and writing in this folder, on any file system.
-///
-/// # Errors
-///
-/// The errors of open(2).
 pub(crate) fn nameless_in(folder: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true).write(true).mode(0o600);

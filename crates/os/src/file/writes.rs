@@ -89,10 +89,6 @@ impl Writer {
     }
 
     /// Writes the next block. Only `O_DSYNC` makes it durable.
-    ///
-    /// # Errors
-    ///
-    /// As [`Writer::write`].
     #[inline]
     pub fn write_one(&mut self) -> io::Result<()> {
         let offset = self.order.advance();

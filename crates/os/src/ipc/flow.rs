@@ -14,6 +14,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use crate::ipc::channel::{again, write_all};
 use crate::ipc::ring::{Line, Ring};
+use crate::memory::pattern::{CHECKSUM_OF_NOTHING, extend_checksum};
 use crate::memory::shared::SharedMemory;
 use crate::sched::partner::{Duty, Partner, Status};
 use crate::system_call::invalid;
@@ -176,22 +177,18 @@ impl Flow {
 
     /// Sends three messages with contents of their own, which the receiver sums up. Returns whether every
     /// byte arrived in its place.
-    ///
-    /// # Errors
-    ///
-    /// Those of [`Flow::send`].
     pub fn check(&mut self) -> io::Result<bool> {
         let memory = self.memory.as_ptr();
         // SAFETY: the memory begins with a board.
         let board = unsafe { board(memory) };
-        let mut expected = SUM_OF_NOTHING;
+        let mut expected = CHECKSUM_OF_NOTHING;
         // Nothing flows now: all that was sent has arrived.
         board.sum.store(expected, Ordering::Relaxed);
         board.checking.0.store(true, Ordering::Release);
         let mut sent = Ok(());
         for number in 1..=CHECKED {
             fill(&mut self.message, number);
-            expected = add_up(expected, &self.message);
+            expected = extend_checksum(expected, &self.message);
             sent = sent.and_then(|()| self.send(1));
         }
         board.checking.0.store(false, Ordering::Release);
@@ -226,7 +223,7 @@ impl Duty for Drain {
                 // SAFETY: as many bytes were just read into the buffer.
                 let bytes = unsafe { std::slice::from_raw_parts(self.buffer, got) };
                 let sum = board.sum.load(Ordering::Relaxed);
-                board.sum.store(add_up(sum, bytes), Ordering::Relaxed);
+                board.sum.store(extend_checksum(sum, bytes), Ordering::Relaxed);
             }
             arrived += got as u64;
             board.ring.receive(arrived);
@@ -277,16 +274,10 @@ fn fill(message: &mut [u8], number: u64) {
     }
 }
 
-/// The sum of no bytes: FNV-1a's, which differs for contents in another order.
-const SUM_OF_NOTHING: u64 = 0xcbf2_9ce4_8422_2325;
-
-fn add_up(sum: u64, bytes: &[u8]) -> u64 {
-    bytes.iter().fold(sum, |sum, byte| (sum ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::memory::pattern::checksum;
     use crate::sched::affinity;
 
     #[test]
@@ -332,7 +323,7 @@ mod tests {
 
     #[test]
     fn contents_in_another_order_have_another_sum() {
-        assert_ne!(add_up(SUM_OF_NOTHING, b"ab"), add_up(SUM_OF_NOTHING, b"ba"));
+        assert_ne!(checksum(b"ab"), checksum(b"ba"));
         let (mut one, mut other) = ([0; 64], [0; 64]);
         fill(&mut one, 1);
         fill(&mut other, 2);

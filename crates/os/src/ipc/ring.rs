@@ -25,10 +25,6 @@ pub(crate) struct Line<T>(pub(crate) T);
 impl<const BYTES: usize, const PIECE: usize> Ring<BYTES, PIECE> {
     /// Puts a message into the ring after `sent` bytes, as soon as there is room. `copy` copies bytes to this
     /// place in the ring, at which the receiver does not look before they count as sent; all lie inside it.
-    ///
-    /// # Errors
-    ///
-    /// Those of `wait`.
     pub(crate) fn fill(
         &self,
         message: &[u8],

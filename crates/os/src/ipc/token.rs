@@ -80,10 +80,6 @@ impl Leader {
 
     /// Context switches of both ends since they began: because they waited, and because something
     /// else got the CPU. Takes a round trip.
-    ///
-    /// # Errors
-    ///
-    /// Those of [`Leader::round_trips`].
     pub fn switches(&mut self) -> io::Result<(u64, u64)> {
         let carrier = &self.carrier;
         with!(carrier, exchange(carrier, COUNT_SWITCHES))?;
@@ -113,10 +109,6 @@ pub struct Alone {
 
 impl Alone {
     /// Sets up a channel of the kind of `exchange` with both ends here.
-    ///
-    /// # Errors
-    ///
-    /// Those of [`Leader::start`], as far as the channel goes.
     pub fn open(exchange: &Exchange) -> io::Result<Self> {
         let mut channel = Channel::open(exchange)?;
         Ok(Self { carrier: channel.loopback(exchange), _channel: channel })

@@ -50,10 +50,6 @@ impl Lender {
     /// Whether the pipe holds the memory itself: a byte that is written to it after it was passed is read
     /// from the pipe. This is not true for a page that was never written to, which gets its own memory at
     /// that time.
-    ///
-    /// # Errors
-    ///
-    /// As [`Lender::lend_and_discard`].
     pub fn is_not_copied(&mut self, memory: &mut [u8]) -> io::Result<bool> {
         let before = memory[0];
         self.lend(&memory[..1])?;

@@ -40,10 +40,6 @@ pub struct Victim {
 
 impl Victim {
     /// An array of this size, on huge pages if possible, so that TLB misses matter little.
-    ///
-    /// # Errors
-    ///
-    /// Those of [`Arena::map`] and [`Arena::populate`].
     pub fn new(bytes: usize) -> io::Result<Self> {
         let mut arena =
             Arena::map(bytes, PageSize::Huge).or_else(|_| Arena::map(bytes, PageSize::Base))?;

@@ -30,7 +30,7 @@ impl Walk {
     }
 
     /// The current place: the one last copied from.
-    pub fn at(&self) -> usize {
+    pub fn place(&self) -> usize {
         self.at
     }
 
@@ -111,7 +111,7 @@ mod tests {
                 let place = walk.advance();
                 assert!(!std::mem::replace(&mut visited[place], true), "{places}");
             }
-            assert_eq!(walk.at(), 0);
+            assert_eq!(walk.place(), 0);
         }
     }
 
@@ -123,7 +123,7 @@ mod tests {
             for n in 1..20 {
                 let mut to = [0; 17];
                 copy(&from, 19, &mut walk, &mut to, n);
-                assert_eq!(to, from[walk.at() * 19..][..17]);
+                assert_eq!(to, from[walk.place() * 19..][..17]);
             }
         }
     }
@@ -141,7 +141,7 @@ mod tests {
         for n in 1..12 {
             let mut to = [200; 100];
             serialise(&messages, &mut walk, &mut to, n);
-            assert_eq!(to, [walk.at() as u8; 100]);
+            assert_eq!(to, [walk.place() as u8; 100]);
         }
     }
 

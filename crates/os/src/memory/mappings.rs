@@ -35,10 +35,6 @@ pub fn map_touch_unmap(bytes: usize, pages: Pages, n: u64) -> io::Result<()> {
 }
 
 /// The same once, with `stamp` called before, between and after the three.
-///
-/// # Errors
-///
-/// As [`map_touch_unmap`].
 pub fn stamped(bytes: usize, pages: Pages, mut stamp: impl FnMut() -> u64) -> io::Result<[u64; 4]> {
     let before = stamp();
     let start = map(bytes, pages)?;

@@ -54,11 +54,6 @@ impl Ring {
 
     /// How many more bytes are pinned while this memory is registered, as `VmPin` reports.
     /// Allocates.
-    ///
-    /// # Errors
-    ///
-    /// As [`Ring::register_unregister`], and if /proc/self/status cannot be read or, before Linux 5.9, does
-    /// not count what io_uring pins.
     pub fn pinned_bytes(&self, memory: &mut [u8]) -> io::Result<u64> {
         let before = pinned_bytes()?;
         self.register(memory)?;

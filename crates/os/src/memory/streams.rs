@@ -175,10 +175,6 @@ impl Stream {
     }
 
     /// Puts every page of the arena into memory, near the CPU of the calling thread.
-    ///
-    /// # Errors
-    ///
-    /// Those of [`Arena::populate`].
     pub fn populate(&mut self) -> io::Result<()> {
         self.arena.populate()
     }

@@ -110,7 +110,7 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let handshake = Handshake::begin(&listener.local_addr().unwrap()).unwrap();
         handshake.wait(LONG).unwrap();
-        assert!(handshake.round_trip_ns().unwrap().unwrap() < 1_000_000_000);
+        assert!(handshake.round_trip_ns().unwrap().is_some());
         let (mut far, _) = listener.accept().unwrap();
         let mut near = handshake.into_stream().unwrap();
         // It blocks, as a stream of std does.
@@ -124,28 +124,30 @@ mod tests {
         late.join().unwrap();
     }
 
+    /// A socket that has a port, and does not listen.
+    fn bound() -> (OwnedFd, SocketAddr) {
+        let socket = rustix::net::socket(AddressFamily::INET, SocketType::STREAM, None).unwrap();
+        bind(&socket, &SocketAddr::from(([127, 0, 0, 1], 0))).unwrap();
+        let address = rustix::net::getsockname(&socket).unwrap();
+        (socket, SocketAddr::try_from(address).unwrap())
+    }
+
     #[test]
     fn nobody_who_listens_is_told() {
-        let closed = {
-            let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-            listener.local_addr().unwrap()
-        };
-        let refused = Handshake::begin(&closed).and_then(|handshake| handshake.wait(LONG));
+        let (_bound, to) = bound();
+        let refused = Handshake::begin(&to).and_then(|handshake| handshake.wait(LONG));
         assert_eq!(refused.unwrap_err().kind(), ErrorKind::ConnectionRefused);
     }
 
     #[test]
     fn a_kernel_that_does_not_answer_is_not_waited_for() {
         // The queue of a listener that accepts nothing is full after a few connections.
-        let listener = rustix::net::socket(AddressFamily::INET, SocketType::STREAM, None).unwrap();
-        bind(&listener, &SocketAddr::from(([127, 0, 0, 1], 0))).unwrap();
+        let (listener, to) = bound();
         rustix::net::listen(&listener, 0).unwrap();
-        let to = rustix::net::getsockname(&listener).unwrap();
-        let to = SocketAddr::try_from(to).unwrap();
         let mut kept = Vec::new();
         let late = loop {
             let handshake = Handshake::begin(&to).unwrap();
-            match handshake.wait(Duration::from_millis(50)) {
+            match handshake.wait(Duration::from_millis(300)) {
                 Ok(()) => kept.push(handshake),
                 Err(error) => {
                     assert_eq!(error.kind(), ErrorKind::TimedOut);

@@ -8,6 +8,7 @@ use std::net::UdpSocket;
 use std::os::fd::AsRawFd;
 
 use crate::system_call::check;
+use rustix::net::netdevice::name_to_index;
 
 /// Ask for one offload of a device. Linux 2.4 (the first two), 2.6.18 and 2.6.29.
 const ETHTOOL_GSG: u32 = 0x18;
@@ -106,17 +107,10 @@ pub fn driver(device: &str) -> io::Result<Option<String>> {
 ///
 /// ENODEV if there is no such device.
 pub fn index(device: &str) -> io::Result<u32> {
-    let answer = request(about(device)?, libc::SIOCGIFINDEX)?;
-    // SAFETY: the kernel has just written this part of the union.
-    let index = unsafe { answer.ifr_ifru.ifru_ifindex };
-    u32::try_from(index).map_err(io::Error::other)
+    Ok(name_to_index(any_socket()?, device)?)
 }
 
 /// The Ethernet address of a device.
-///
-/// # Errors
-///
-/// ENODEV if there is no such device.
 pub(crate) fn ethernet_address(device: &str) -> io::Result<[u8; 6]> {
     let answer = request(about(device)?, libc::SIOCGIFHWADDR)?;
     // SAFETY: the kernel has just written this part of the union.
@@ -141,10 +135,14 @@ pub(super) fn about(device: &str) -> io::Result<libc::ifreq> {
     Ok(request)
 }
 
+/// A socket that stands for its namespace.
+fn any_socket() -> io::Result<UdpSocket> {
+    UdpSocket::bind("0.0.0.0:0")
+}
+
 /// Calls ioctl(2). For `SIOCETHTOOL`, the argument points to a value that is alive.
 fn request(mut about: libc::ifreq, what: libc::c_ulong) -> io::Result<libc::ifreq> {
-    // Any socket will do: it stands for its namespace.
-    let socket = UdpSocket::bind("0.0.0.0:0")?;
+    let socket = any_socket()?;
     // SAFETY: the requests of this file read the name and write within the structure, and
     // `SIOCETHTOOL` within the value to which it points, which is the caller's and alive.
     check(unsafe { libc::ioctl(socket.as_raw_fd(), what as libc::Ioctl, &raw mut about) })?;

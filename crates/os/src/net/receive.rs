@@ -162,10 +162,6 @@ impl Receiver {
 
     /// Whether the next message is the one that was sent after all those before: every byte of it,
     /// in its field.
-    ///
-    /// # Errors
-    ///
-    /// Those of [`Receiver::receive`].
     pub fn next_is_right(&mut self) -> io::Result<bool> {
         let mut sent = pattern(self.size);
         sent[..NUMBER_BYTES].copy_from_slice(&self.counts.messages.to_le_bytes());

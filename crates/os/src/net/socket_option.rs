@@ -23,10 +23,6 @@ unsafe impl Plain for i32 {}
 unsafe impl Plain for u32 {}
 
 /// Sets an option to numbers as the kernel lays them out.
-///
-/// # Errors
-///
-/// Those of setsockopt(2).
 pub(crate) fn set<T: Plain>(
     socket: impl AsFd,
     (level, option): (c_int, c_int),
@@ -46,10 +42,6 @@ pub(crate) fn set<T: Plain>(
 }
 
 /// Fetches an option. What the kernel does not fill in stays as it is.
-///
-/// # Errors
-///
-/// Those of getsockopt(2).
 #[inline]
 pub(crate) fn fetch<T: Plain>(
     socket: impl AsFd,
@@ -72,10 +64,6 @@ pub(crate) fn fetch<T: Plain>(
 }
 
 /// As [`fetch`], for an option that is one number.
-///
-/// # Errors
-///
-/// Those of getsockopt(2).
 #[inline]
 pub(crate) fn fetch_number(socket: impl AsFd, option: (c_int, c_int)) -> io::Result<u32> {
     let mut value = [0_u32];

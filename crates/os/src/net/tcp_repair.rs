@@ -102,10 +102,6 @@ pub(crate) fn establish(
 
 /// The sequence number up to which a connection of [`establish`] has sent, at least: what is sent during this
 /// call may be missing. Neither system call takes the socket's lock, so the sender does not wait.
-///
-/// # Errors
-///
-/// Those of getsockopt(2) or ioctl(2).
 #[inline]
 pub(crate) fn sent(stream: &TcpStream) -> io::Result<u32> {
     // What was written is fetched first: more may be sent until the second call, never less.

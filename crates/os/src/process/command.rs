@@ -164,10 +164,6 @@ fn start_small(
 }
 
 /// Starts a command in the process group of this process, so that it may read the terminal and leave processes.
-///
-/// # Errors
-///
-/// As for [`Starter::start`].
 pub fn start_beside(command: &mut Command) -> io::Result<Running> {
     start_in_group(command, &[], false)
 }
@@ -437,8 +433,9 @@ mod tests {
     #[test]
     fn a_script_without_an_interpreter_is_started_by_the_shell() {
         let path = std::env::temp_dir().join(format!("costof-script-{}", std::process::id()));
-        fs::write(&path, "exit 3\n").unwrap();
-        fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+        // Written by another process: what other tests fork meanwhile would have it open to write, and it were busy.
+        let mut made = shell("echo exit 3 >\"$0\" && chmod 755 \"$0\"");
+        assert!(made.arg(&path).status().unwrap().success());
         for running in start_each(&[path.to_str().unwrap()], &[]) {
             let ended = running.unwrap().wait(EVERY, || true).unwrap().unwrap();
             assert_eq!(ended.status.code(), Some(3));

@@ -65,7 +65,7 @@ impl LineProgram {
         let mut child = command.spawn()?;
         let input = child.stdin.take().expect("standard input is a pipe");
         let output = child.stdout.take().expect("standard output is a pipe");
-        let errors = Errors::of(&mut child);
+        let errors = Errors::collect(&mut child);
         Ok(LineProgram { child, input, output, errors, answer: [0; ANSWER_MAX] })
     }
 
@@ -179,7 +179,7 @@ pub fn run_to_end(
 ) -> io::Result<(Option<ExitStatus>, String)> {
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
     let mut child = command.spawn()?;
-    let mut errors = Errors::of(&mut child);
+    let mut errors = Errors::collect(&mut child);
     let deadline = Instant::now() + limit;
     loop {
         if let Some(status) = child.try_wait()? {
@@ -199,7 +199,7 @@ pub fn run_to_end(
 }
 
 impl Errors {
-    fn of(child: &mut Child) -> Errors {
+    fn collect(child: &mut Child) -> Errors {
         let pipe = child.stderr.take();
         Errors { pipe, end: Vec::with_capacity(2 * ERRORS_KEPT) }
     }

@@ -26,11 +26,11 @@ impl Namespace {
     /// # Errors
     ///
     /// `NotFound` if there is none of that name, `InvalidInput` if the file is not a namespace.
-    pub fn named(name: &str) -> io::Result<Self> {
+    pub fn open_named(name: &str) -> io::Result<Self> {
         if name.is_empty() || name.contains('/') || name.starts_with('.') {
             return Err(invalid("not a name of a network namespace"));
         }
-        Self::at(None, &Path::new("/run/netns").join(name))
+        Self::open(None, &Path::new("/run/netns").join(name))
     }
 
     /// The namespace of a file such as /proc/PID/ns/net or /proc/PID/fd/N. The user namespace of
@@ -39,7 +39,7 @@ impl Namespace {
     /// # Errors
     ///
     /// The errors of open(2).
-    pub fn at(user: Option<&Path>, network: &Path) -> io::Result<Self> {
+    pub fn open(user: Option<&Path>, network: &Path) -> io::Result<Self> {
         Ok(Self {
             user: user.map(File::open).transpose()?.map(OwnedFd::from),
             network: File::open(network)?.into(),
@@ -100,7 +100,7 @@ impl Namespace {
     pub fn new_for_this_thread() -> io::Result<Self> {
         // SAFETY: a network namespace for this thread alone: no memory or descriptor is unshared.
         unsafe { rustix::thread::unshare_unsafe(UnshareFlags::NEWNET) }?;
-        Self::at(None, Path::new("/proc/thread-self/ns/net"))
+        Self::open(None, Path::new("/proc/thread-self/ns/net"))
     }
 }
 

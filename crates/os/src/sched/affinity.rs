@@ -53,10 +53,6 @@ pub fn pin(cpus: &[usize]) -> io::Result<()> {
 }
 
 /// A set of CPUs in the kernel's format. Allocates, so prepare it in advance.
-///
-/// # Errors
-///
-/// `InvalidInput` for a CPU beyond what any kernel knows.
 pub(crate) fn set(cpus: &[usize]) -> io::Result<Vec<u64>> {
     let most = MAX_WORDS * BITS;
     match cpus.iter().find(|&&cpu| cpu >= most) {

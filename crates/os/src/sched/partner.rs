@@ -73,10 +73,6 @@ impl Startup {
     }
 
     /// Waits until it has reported.
-    ///
-    /// # Errors
-    ///
-    /// What it reported, or that it ended before it reported.
     pub(crate) fn wait_until_ready(&self, is_alive: impl Fn() -> bool) -> io::Result<()> {
         loop {
             let alive = is_alive();
@@ -132,10 +128,6 @@ impl Partner {
     }
 
     /// Starts a thread that does `duty` on CPU `cpu`, and closes `its_own` at its end.
-    ///
-    /// # Errors
-    ///
-    /// If the thread cannot be started, or run on its CPU.
     ///
     /// # Safety
     ///

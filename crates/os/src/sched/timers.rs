@@ -20,10 +20,6 @@ pub fn sleep_lateness_ns(sleep_ns: u64) -> io::Result<u64> {
 }
 
 /// Sleeps until `CLOCK_MONOTONIC` is `due_ns` nanoseconds, and returns by how many nanoseconds it woke after that.
-///
-/// # Errors
-///
-/// As for [`sleep_lateness_ns`].
 #[inline]
 pub fn sleep_until_ns(due_ns: u64) -> io::Result<u64> {
     const BILLION: u64 = 1_000_000_000;

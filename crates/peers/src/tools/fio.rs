@@ -108,8 +108,7 @@ mod tests {
         }
       }
     }
-  ]
-}"#;
+  ]}"#;
 
     #[test]
     fn its_output_is_read() {

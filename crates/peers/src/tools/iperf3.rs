@@ -26,26 +26,14 @@ fn bytes_per_second(output: &str) -> Option<f64> {
     Some(received(output, " Mbits/sec")? * 1e6 / 8.0)
 }
 
-/// The packets lost and sent, from `[  5]   0.00-4.00   sec  8.60 MBytes  18.0 Mbits/sec  0.009 ms
-/// 9987/100000 (10%)  receiver`.
-pub fn lost_of(output: &str) -> Option<(f64, f64)> {
-    let before = receiver(output)?.rsplit_once(" (")?.0;
-    let (lost, sent) = before.split_whitespace().last()?.split_once('/')?;
-    Some((lost.parse().ok()?, sent.parse().ok()?))
-}
-
-/// Reads the line `… 98050 Kbits/sec  0.120 ms  20000/61000 (33%)  receiver`.
-pub fn kilobits_received(output: &str) -> Option<f64> {
-    received(output, " Kbits/sec")
-}
-
 /// The number before this unit in the receiver's line.
-fn received(output: &str, unit: &str) -> Option<f64> {
+pub fn received(output: &str, unit: &str) -> Option<f64> {
     let (before, _) = receiver(output)?.split_once(unit)?;
     before.split_whitespace().last()?.parse().ok()
 }
 
-fn receiver(output: &str) -> Option<&str> {
+/// The receiver's line.
+pub fn receiver(output: &str) -> Option<&str> {
     let mut lines = output.lines();
     lines.find(|line| line.trim().ends_with("receiver"))
 }
@@ -73,15 +61,5 @@ iperf Done.
     fn what_the_receiver_got_is_read() {
         assert_eq!(bytes_per_second(TCP), Some(32326e6 / 8.0));
         assert_eq!(bytes_per_second("iperf3: error - unable to connect"), None);
-    }
-
-    #[test]
-    fn what_was_lost_of_datagrams_is_read() {
-        let output = "[  5]   0.00-4.00   sec  9.54 MBytes  20.0 Mbits/sec  0.000 ms  0/100000 (0%)  sender\n\
-             [  5]   0.00-4.00   sec  8.60 MBytes  98050 Kbits/sec  0.009 ms  9987/100000 (10%)  receiver\n";
-        assert_eq!(lost_of(output), Some((9987.0, 100_000.0)));
-        assert_eq!(kilobits_received(output), Some(98050.0));
-        let refused = "iperf3: error - unable to connect to server";
-        assert!(lost_of(refused).is_none() && kilobits_received(refused).is_none());
     }
 }

@@ -24,12 +24,6 @@ fn median_ns(output: &str) -> Option<f64> {
     Some(1e6 * median(&times)?)
 }
 
-/// Reads `rtt min/avg/max/mdev = 190.123/190.123/190.123/0.000 ms`, the milliseconds of one packet.
-pub fn round_trip_ms(output: &str) -> Option<f64> {
-    let (_, times) = output.split_once("min/avg/max/mdev = ")?;
-    times.split('/').next()?.parse().ok()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -50,13 +44,5 @@ rtt min/avg/max/mdev = 0.009/0.058/0.156/0.069 ms
     fn the_middle_reply_is_read() {
         assert_eq!(median_ns(OUTPUT), Some(10_000.0));
         assert_eq!(median_ns("3 packets transmitted, 0 received"), None);
-    }
-
-    #[test]
-    fn one_packets_round_trip_is_read() {
-        let output = "1 packets transmitted, 1 received, 0% packet loss, time 0ms\n\
-                      rtt min/avg/max/mdev = 190.123/190.123/190.123/0.000 ms\n";
-        assert_eq!(round_trip_ms(output), Some(190.123));
-        assert_eq!(round_trip_ms("1 packets transmitted, 0 received"), None);
     }
 }

@@ -39,8 +39,8 @@ point! {
     /// checked. Nothing is synced: the file system writes later, and a full journal may hold a
     /// batch up. The folder lies apart from those of other launches, because ext4 without a journal
     /// passes over inodes that were removed in the last minutes: next to those of other launches a
-    /// file took up to 80 times as long (method 2). With method 1, stat used files that had just
-    /// been made. A child process removes the folder when the probe ends, also when it is killed.
+    /// file took up to 80 times as long. A child process removes the folder when the probe ends, also
+    /// when it is killed.
     ///
     /// # Predicted from
     /// opening and closing an existing file (os.syscall): stat takes a fifth to two thirds of it, the

@@ -13,9 +13,9 @@ use crate::two_ends::over::{Over, SOCKETS};
 use costof_exchange::pattern::flow::{
     self, Block, Content, MESSAGE_MIN_BYTES as BLOCK_MIN_BYTES, Receiver,
 };
-use costof_exchange::pattern::stream::Datagrams;
 use costof_exchange::progress::Progress;
 use costof_exchange::rendezvous::{Address, Listener, Over as Kind};
+use costof_exchange::stream::Datagrams;
 use costof_model::protocol::Rendezvous;
 use costof_os::net::socket::{DATAGRAM_MAX_BYTES, TcpInfo};
 use predict::predict;

@@ -26,15 +26,13 @@ point! {
     /// second's whole tear-down are stamped at the client; socket() is not. The server waits in
     /// accept(), reads until the client is done, and closes. Where both ends share a CPU, all that
     /// it does until it waits again may lie inside the client's call. So it stamps only the third
-    /// connection's accept(), for which it waits in poll(), and close(). (With method 2 it did so
-    /// for each, and read the gauge of its core between them: set-up on one CPU took a quarter to
-    /// two fifths longer.) No byte is sent. Both ends send FIN, and the client's ports stay in
-    /// TIME-WAIT for a minute. SO_LINGER of 0 would avoid that, but by a reset, which is another
-    /// way to end a connection. So a port has at most 4,000 connections, and each launch listens on
-    /// another port. The client has bound its socket to a port that the server expects, so that the
-    /// server can refuse strangers. So connect() chooses no port (with method 1, it did). On
-    /// loopback, it includes
-    /// what both ends' kernels do for three packets, and waking the server.
+    /// connection's accept(), for which it waits in poll(), and close(). No byte is sent. Both ends
+    /// send FIN, and the client's ports stay in TIME-WAIT for a minute. SO_LINGER of 0 would avoid
+    /// that, but by a reset, which is another way to end a connection. So a port has at most 4,000
+    /// connections, and each launch listens on another port. The client has bound its socket to a
+    /// port that the server expects, so that the server can refuse strangers. So connect() chooses
+    /// no port. On loopback, it includes what both ends' kernels do for three packets, and waking
+    /// the server.
     ///
     /// # Predicted from
     /// a spinning TCP round trip (net.rtt), waking the server (os.context_switch), and one round

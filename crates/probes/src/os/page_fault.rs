@@ -29,9 +29,8 @@ point! {
     /// What does the first touch of a page cost?
     ///
     /// Each batch makes a fresh mapping, untimed, and touches one byte of each page, in a loop of
-    /// four or five instructions (with method 1, one that checked bounds: on Zen 4 the same fault
-    /// then takes 1.45 times as long). Of 1,024 pages the last 256 or 512 are timed; of 128 MiB of huge pages (two at least) the last quarter or
-    /// half; of a device's pages up to 64. The previous batch gave these pages back, so they are
+    /// four or five instructions. Of 1,024 pages the last 256 or 512 are timed; of 128 MiB of huge
+    /// pages (two at least) the last quarter or half; of a device's pages up to 64. The previous batch gave these pages back, so they are
     /// partly in the caches (of huge pages, at most one in 64 MiB is). In a virtual machine the
     /// host has backed them already: the first use of memory since the machine started costs more.
     /// The cost includes the kernel's accounting (memory control groups) and one page table for

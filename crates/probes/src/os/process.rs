@@ -43,16 +43,14 @@ point! {
     ///
     /// Children run one after the other on the parent's CPU. The time is read before the call,
     /// after it, and after waitpid; the exit code shows what the child did. The cost includes the
-    /// child's page faults and its end. The parent is a worker of one thread (with method 1 it had
-    /// two: then the C library's fork takes locks, and a third longer). It is a large program, but
+    /// child's page faults and its end. The parent is a worker of one thread (with two, the C
+    /// library's fork takes locks, and a third longer). It is a large program, but
     /// excludes from a fork (MADV_DONTFORK) what a program of a few lines does not have: its heap,
     /// the tables that relocation has filled in, and libraries other than the C library. So a fork
     /// copies what such a program copies, and what resident adds; the metric anonymous says how
-    /// much. (With method 2 it copied everything, some 40 mappings and 1.6 MiB: one and a half
-    /// times as long.) The static build copies its tables too, since its C library is among them.
-    /// The executed program lies in a
-    /// memory file, is linked to nothing and gets no environment. So execve is measured without a
-    /// file system and without the dynamic linker, which takes most of the time of an ordinary
+    /// much. The static build copies its tables too, since its C library is among them.
+    /// The executed program lies in a memory file, is linked to nothing and gets no environment. So
+    /// execve is measured without a file system and without the dynamic linker, which takes most of the time of an ordinary
     /// program such as /bin/true. A fork copies the page tables of touched memory and marks every
     /// page as shared, so its cost grows with the number of pages, not with their content. The
     /// memory is on the smallest pages, because huge ones would hide that.

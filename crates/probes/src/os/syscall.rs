@@ -45,8 +45,7 @@ point! {
     /// What does a system call cost?
     ///
     /// The call is made in a loop through the C library, as a program makes it, in a process of one
-    /// thread; with threads=2, of two (before method 2 there were always two, which made reads more
-    /// expensive). `getppid` is the definition of perf bench syscall basic. A second thread shares
+    /// thread; with threads=2, of two. `getppid` is the definition of perf bench syscall basic. A second thread shares
     /// the descriptor table, so the kernel takes a reference to each file that is used, and the C
     /// library checks for cancellation around calls that may wait. The forced call goes through
     /// syscall(2), which adds a nanosecond or two. After the timed batches, raw_syscalls:sys_enter

@@ -2,8 +2,8 @@
 
 use crate::plot::{Axis, Dot, Figure, Kind, Line, Panel, Scale};
 use crate::rows::Rows;
-use costof_model::metric::Measured;
 use costof_model::unit::Unit;
+use costof_stats::Distribution;
 
 /// At most this many dots are drawn.
 const DOTS: usize = 600;
@@ -31,14 +31,15 @@ pub(super) fn drift(rows: &Rows<'_>) -> Option<Figure> {
             row.primary().filter(|estimate| estimate.is_usable() && estimate.median > 0.0);
         let mut metrics = point.metrics.iter();
         let measured = metrics.find(|metric| metric.name == row.primary);
-        let Some((primary, value)) = primary.zip(measured.and_then(median)) else {
+        let median = measured.and_then(|metric| Distribution::new(metric.data.counted()).median());
+        let Some((primary, value)) = primary.zip(median) else {
             continue;
         };
         let off = 100.0 * (value / primary.median - 1.0);
         if !off.is_finite() {
             continue;
         }
-        let layer = row.point.probe.split('.').next().unwrap_or_default();
+        let layer = row.point.layer();
         let layer = match series.iter().position(|known| known == layer) {
             Some(known) => known,
             None if series.len() < LAYERS => {
@@ -87,41 +88,4 @@ pub(super) fn drift(rows: &Rows<'_>) -> Option<Figure> {
         )],
         ..Figure::default()
     })
-}
-
-/// The median of a launch; for an even number of samples, the mean of the middle two.
-fn median(measured: &Measured) -> Option<f64> {
-    let mut counted = measured.data.counted();
-    counted.sort_by(|(one, _), (other, _)| one.total_cmp(other));
-    let counts = counted.iter().map(|(_, count)| count);
-    let last = counts.sum::<u64>().checked_sub(1)?;
-    let at = |position: u64| {
-        let mut seen = 0;
-        let found = counted.iter().find(|(_, count)| {
-            seen += count;
-            seen > position
-        });
-        found.map(|(value, _)| *value)
-    };
-    Some(f64::midpoint(at(last / 2)?, at(last.div_ceil(2))?))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use costof_model::metric::Data;
-
-    #[test]
-    fn an_even_number_has_its_median_between_the_middle_two() {
-        let of = |data: Data| median(&Measured::new("cost".into(), data));
-        let samples = |costs: &[f64]| Data::Samples(costs.iter().map(|ns| (1, *ns)).collect());
-        assert_eq!(of(samples(&[4.0, 1.0, 3.0, 2.0])), Some(2.5));
-        assert_eq!(of(samples(&[4.0, 1.0, 3.0])), Some(3.0));
-        assert_eq!(of(samples(&[])), None);
-        assert_eq!(of(Data::Histogram(vec![(3.0, 2), (1.0, 2)])), Some(2.0));
-        assert_eq!(of(Data::Histogram(vec![(3.0, 3), (1.0, 2)])), Some(3.0));
-        assert_eq!(of(Data::Histogram(vec![(3.0, 0)])), None);
-        let most = Data::Histogram(vec![(1.0, u32::MAX), (3.0, u32::MAX)]);
-        assert_eq!(of(most), Some(2.0));
-    }
 }

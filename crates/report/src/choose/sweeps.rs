@@ -440,7 +440,7 @@ mod tests {
         }
         let figures = drawn(points);
         assert_eq!(figures[0].panels[0].lines[0].dots.len(), WORDS);
-        assert!(figures[0].about.contains("3 more values of way are only in the table"));
+        assert!(figures[0].about.contains("3 more values of way"));
     }
 
     #[test]

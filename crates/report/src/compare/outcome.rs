@@ -132,7 +132,7 @@ mod tests {
     use super::*;
     use crate::compare::tests::row;
     use costof_model::comparison::Missing;
-    use costof_model::testing::run_without_facts as run;
+    use costof_model::testing::{golden, run_without_facts as run};
 
     fn comparison(rows: Vec<Compared>) -> Comparison {
         Comparison { matters: 0.05, rows, ..Comparison::default() }
@@ -144,10 +144,10 @@ mod tests {
 
     #[test]
     fn the_last_line_says_why() {
-        let line = |comparison: &Comparison| {
-            let outcome = outcome(comparison);
+        let line = |comparison: &Comparison, rules: &Rules| {
+            let outcome = Outcome::new("after", comparison, &run(), rules);
             let json = serde_json::to_value(&outcome).unwrap();
-            (outcome.line(None), json["verdict"].as_str().unwrap().to_owned())
+            format!("{}: {}", json["verdict"].as_str().unwrap(), outcome.line(None))
         };
         let worse = row("os.syscall", 1.072, 0.012, Verdict::Worse);
         let blind = row("a.blind", 1.0, 0.1, Verdict::CannotTell);
@@ -155,42 +155,23 @@ mod tests {
         // Worse, but not certainly by more than the threshold.
         let little = row("a.little", 1.06, 0.02, Verdict::Worse);
         let fails = comparison(vec![little.clone(), worse, blind.clone()]);
-        assert_eq!(
-            line(&fails),
-            (
-                "FAIL: 2 of 3 rows decided; os.syscall size=64 7.2 % slower (5.9–8.5)".to_owned(),
-                "fail".to_owned()
-            )
-        );
         let passes = comparison(vec![little.clone(), same.clone()]);
-        assert_eq!(
-            line(&passes),
-            (
-                "PASS: 2 of 2 rows decided; nothing is surely more than 5 % worse".to_owned(),
-                "pass".to_owned()
-            )
-        );
         let mut doubtful = comparison(vec![little, blind.clone(), same]);
         doubtful.missing.push(Missing {
             point: blind.point.clone(),
             reason: "it is lost".to_owned(),
             is_noise: true,
         });
-        let (shown, word) = line(&doubtful);
-        assert_eq!(word, "inconclusive");
-        let known = "2 of 4 rows decided; nothing is surely more than 5 % worse";
-        let open = "not decided: a.blind size=64; a.blind size=64";
-        assert_eq!(shown, format!("INCONCLUSIVE: {known}; {open}"));
-        let rules = Rules { undecided_passes: true, ..Rules::default() };
-        let passes = Outcome::new("after", &doubtful, &run(), &rules);
-        assert_eq!(passes.line(None), format!("PASS: {known}"));
-        assert_eq!(
-            line(&comparison(vec![blind])),
-            (
-                "INCONCLUSIVE: 0 of 1 row decided; no row can show a change of 5 %; not decided: a.blind size=64".to_owned(),
-                "inconclusive".to_owned()
-            )
-        );
+        let fail = Rules::default();
+        let pass = Rules { undecided_passes: true, ..Rules::default() };
+        let lines = [
+            line(&fails, &fail),
+            line(&passes, &fail),
+            line(&doubtful, &fail),
+            line(&doubtful, &pass),
+            line(&comparison(vec![blind]), &fail),
+        ];
+        golden("report/compare", "last lines", &lines.join("\n"));
     }
 
     #[test]

@@ -6,7 +6,7 @@ use crate::document::{commands, list};
 use crate::notes;
 use crate::rows::Rows;
 use crate::text::capital;
-use costof_findings::finding::{Finding, Question};
+use costof_findings::finding::Finding;
 use costof_findings::sureness::{Points, Sureness};
 use costof_model::rows::PointRow;
 use maud::{Markup, html};
@@ -21,7 +21,6 @@ const FINDINGS: usize = 200;
 /// The findings of a run, computed once: several sections of a page show some of them.
 pub(super) struct Found<'a> {
     findings: Vec<Finding>,
-    questions: Vec<Question>,
     /// The positions of the missed predictions, each with its sum.
     missed: Vec<(usize, String)>,
     points: Points<'a>,
@@ -29,8 +28,8 @@ pub(super) struct Found<'a> {
 
 impl<'a> Found<'a> {
     pub(super) fn new(rows: &Rows<'a>) -> Found<'a> {
-        let (findings, questions) = costof_findings::all::both(rows.run);
-        Found { findings, questions, missed: latency::missed(rows), points: Points::new(rows.run) }
+        let findings = costof_findings::all::findings(rows.run);
+        Found { findings, missed: latency::missed(rows), points: Points::new(rows.run) }
     }
 
     pub(super) fn title(&self) -> String {
@@ -40,9 +39,7 @@ impl<'a> Found<'a> {
 
     /// For the first screen.
     pub(super) fn matters(&self, rows: &Rows<'_>) -> Markup {
-        let answers = self.questions.iter().flat_map(|asked| &asked.answers);
-        let all: Vec<&Finding> = self.findings.iter().chain(answers).collect();
-        let matters = conclusion::matters(rows.run, &self.points, &all);
+        let matters = conclusion::matters(rows.run, &self.points, &self.findings);
         html! {
             @if !matters.is_empty() {
                 h2 { "What matters" }
@@ -71,16 +68,6 @@ impl<'a> Found<'a> {
                 }
             }
             (list(&notes::distributions(rows.run)))
-            @if !self.questions.is_empty() {
-                h3 { "Six questions of a study (network I/O primitives, 2026)" }
-                @for asked in &self.questions {
-                    h4 { (asked.question) }
-                    ul {
-                        @for answer in &asked.answers { li { (finding(rows, &self.points, answer)) } }
-                        @if let Some(lacks) = &asked.lacks { li.quiet { "No answer in this run: " (lacks) } }
-                    }
-                }
-            }
             @if !self.missed.is_empty() {
                 h3 { "Missed predictions, the largest miss first" }
                 ul.findings {

@@ -176,7 +176,7 @@ impl Reading<'_> {
     ) -> Result<(Option<Published>, Result<Against, String>), String> {
         let unit = self.nearest(|said| said.unit.clone());
         let unit = unit
-            .map(|unit| Published::named(&unit).map_err(|what| self.wrong("unit", what)))
+            .map(|unit| Published::parse(&unit).map_err(|what| self.wrong("unit", what)))
             .transpose()?;
         if let Some(why) = self.nearest(|said| said.absent.clone()) {
             return Ok((unit, Err(why)));
@@ -184,7 +184,7 @@ impl Reading<'_> {
         let (info, point) = self.point(infos)?;
         let of = self.nearest(|said| said.of.clone());
         let of = of.or_else(|| self.study.of.clone());
-        let of = of.map_or(Ok(Of::Median), |of| Of::named(&of));
+        let of = of.map_or(Ok(Of::Median), |of| Of::parse(&of));
         let mut open = open_places(info, &point);
         let beyond_caches = self.nearest(|said| said.beyond_caches).unwrap_or(false);
         if beyond_caches {
@@ -354,7 +354,7 @@ impl Of {
         }
     }
 
-    fn named(name: &str) -> Result<Of, String> {
+    fn parse(name: &str) -> Result<Of, String> {
         let percent = name.strip_prefix('p').and_then(|percent| percent.parse().ok());
         match (name, percent) {
             ("median", _) => Ok(Of::Median),

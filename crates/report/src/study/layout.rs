@@ -31,7 +31,7 @@ impl Study {
         for LayoutColumn { metric, unit, .. } in &layout.columns {
             let known = info.metrics.iter().find(|known| known.name == *metric);
             let known = known.ok_or_else(|| wrong("columns", format!("no metric `{metric}`")))?;
-            let unit = Published::named(unit).map_err(|what| wrong("columns", what))?;
+            let unit = Published::parse(unit).map_err(|what| wrong("columns", what))?;
             let fits = unit.from(known.unit, None, None);
             fits.map_err(|what| wrong("columns", what))?;
         }
@@ -74,7 +74,7 @@ impl LayoutColumn {
     fn cell(&self, row: &PointRow) -> Option<String> {
         let estimate = row.estimate(&self.metric)?;
         estimate.usable_interval()?;
-        let unit = Published::named(&self.unit).ok()?;
+        let unit = Published::parse(&self.unit).ok()?;
         let conversion = unit.from(estimate.unit, None, None).ok()?;
         let value = match self.seconds {
             None => estimate.median,

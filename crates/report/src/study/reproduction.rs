@@ -145,12 +145,7 @@ impl Study {
 
     /// The answers of a run to its questions.
     pub fn answers(&self, run: &Run) -> Vec<Answer> {
-        let (mut found, questions) = costof_findings::all::both(run);
-        for finding in questions.into_iter().flat_map(|asked| asked.answers) {
-            if !found.contains(&finding) {
-                found.push(finding);
-            }
-        }
+        let found = costof_findings::all::findings(run);
         let withheld = Withheld::new(run);
         let answers = self.questions.iter().map(|asked| {
             let is_about = |point: &Point| {
@@ -377,7 +372,7 @@ mod tests {
                     rows = [{name='a',point='a.x size=2'},{name='b',point='a.x size=2 dir=/one'}]";
         let study = Study::read("x", "x.toml", text).unwrap();
         let mut info = info();
-        let dir = place(&[("temporary", "")], &[]).named("dir", "");
+        let dir = place(&[("temporary", "")], &[]).into_axis("dir", "");
         info.axes.to_mut().push(dir);
         let mut run = run();
         run.points = vec![row("a.x", 2, 70.0)];
@@ -412,12 +407,12 @@ mod tests {
         for (line, says) in lines.iter().zip([
             "no such disk",
             "too large",
-            "left out of a quick run",
+            "quick run",
             "it is gone",
-            "has no row `a store`",
+            "`a store`",
             "no number",
             "too few samples",
-            "left out of a quick run",
+            "quick run",
         ]) {
             assert_eq!(line.here, "—");
             let [mark] = line.marks[..] else { panic!("{line:?}") };

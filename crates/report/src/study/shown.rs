@@ -34,11 +34,11 @@ impl ReproducedTable {
     /// The columns in which at least one line has text.
     fn columns(&self) -> Vec<Column> {
         let has = |column: &Column| self.lines.iter().any(|line| !(column.1)(line).is_empty());
-        COLUMNS.into_iter().filter(has).map(|column| self.named(column)).collect()
+        COLUMNS.into_iter().filter(has).map(|column| self.with_statistic(column)).collect()
     }
 
     /// A column or cell, of which the name says if all numbers here are means.
-    pub(super) fn named<F>(&self, (name, of): (&'static str, F)) -> (&'static str, F) {
+    pub(super) fn with_statistic<F>(&self, (name, of): (&'static str, F)) -> (&'static str, F) {
         match name {
             "here" if self.is_of_means => ("mean here", of),
             name => (name, of),

@@ -56,7 +56,7 @@ pub(super) enum Conversion {
 }
 
 impl Published {
-    pub(super) fn named(symbol: &str) -> Result<Published, String> {
+    pub(super) fn parse(symbol: &str) -> Result<Published, String> {
         let found = UNITS.into_iter().find(|unit| unit.symbol == symbol);
         found.ok_or_else(|| {
             let known: Vec<&str> = UNITS.iter().map(|unit| unit.symbol).collect();
@@ -205,7 +205,7 @@ mod tests {
         bytes: Option<f64>,
         value: f64,
     ) -> f64 {
-        let unit_of = Published::named(symbol).unwrap();
+        let unit_of = Published::parse(symbol).unwrap();
         unit_of.from(unit, times, bytes).unwrap().apply(value)
     }
 
@@ -228,7 +228,7 @@ mod tests {
     #[test]
     fn a_time_has_no_zeros_behind_its_point() {
         let shown = |symbol: &str, value: f64| {
-            let unit = Published::named(symbol).unwrap();
+            let unit = Published::parse(symbol).unwrap();
             let fitting = unit.fitting(value);
             fitting.display(unit.in_unit(fitting, value))
         };
@@ -247,9 +247,9 @@ mod tests {
 
     #[test]
     fn what_is_no_such_unit_is_reported() {
-        let text = Published::named("us").unwrap_err();
+        let text = Published::parse("us").unwrap_err();
         assert!(text.contains("`us`") && text.contains("µs"), "{text}");
-        let ms = Published::named("ms").unwrap();
+        let ms = Published::parse("ms").unwrap();
         assert!(ms.from(Unit::BytesPerSecond, None, None).is_err());
         assert!(ms.from(Unit::Nanoseconds, None, Some(5.0)).is_err());
     }

@@ -64,7 +64,7 @@ impl ReproducedTable {
             let lines = || self.lines.iter().skip(column).step_by(count);
             let has = |(_, of): &Content| lines().any(|line| is_some(of(line)));
             let cells = cells.iter().copied().filter(has);
-            cells.map(|cell| self.named(cell)).collect()
+            cells.map(|cell| self.with_statistic(cell)).collect()
         };
         Some(Wide { table: self, cells: (0..count).map(of_column).collect() })
     }

@@ -255,8 +255,8 @@ fn axes_without_end_are_not_drawn_and_counted() {
     assert!(page.len() < 20_000_000, "{} bytes", page.len());
     assert!(page.contains("a.x cost by size"));
     // One axis is the size, and 31 of the others have room.
-    assert!(page.contains("1979 points not drawn: a plot has room for 32 axes."));
-    assert!(page.contains("and 21969 more axes in the run file"));
+    assert!(page.contains("1979 points not drawn"));
+    assert!(page.contains("and 21969 more axes"));
     let summary = csv::summary(&run);
     let head = summary.lines().next().unwrap();
     assert!(head.ends_with(",axes_left_out"));
@@ -282,7 +282,7 @@ fn many_probes_with_many_launches_are_spread_each() {
     }
     let page = page(&made.run(), &[]);
     let drawn = page.matches(" latency: distribution</b>").count();
-    let (before, _) = page.split_once(" more plots would make this page").unwrap();
+    let (before, _) = page.split_once(" more plots would").unwrap();
     let left_out = before.rsplit('>').next().unwrap();
     assert_eq!(drawn + left_out.parse::<usize>().unwrap(), 2000);
 }

@@ -89,7 +89,7 @@ impl Client {
 
 /// A chunk of a stream, if its size is allowed.
 fn fitting(size: usize, options: &Options) -> Result<Chunk, RpcError> {
-    let data = crate::client::chunk(size).into();
+    let data = crate::summary::chunk(size).into();
     let chunk = Chunk { data };
     options.fits(chunk.encoded_len()).map(|()| chunk)
 }

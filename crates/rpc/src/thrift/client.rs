@@ -81,7 +81,7 @@ impl Client {
         fits(size, self.transport, &self.options)?;
         let (client, line) = self.connection.as_mut().ok_or(RpcError::NotConnected)?;
         line.begin_call(self.options.deadline);
-        let chunk = Chunk::new(crate::client::chunk(size));
+        let chunk = Chunk::new(crate::summary::chunk(size));
         let mut sent = 0;
         let mut send = || {
             while more() {

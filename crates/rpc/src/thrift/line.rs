@@ -51,7 +51,6 @@ impl Line {
     ///
     /// # Errors
     /// The system's, for the socket.
-    /// The system's, for the socket.
     pub(super) fn set_timeout(&self, timeout: Option<Duration>) -> io::Result<()> {
         // The system rejects a zero timeout.
         let timeout = timeout.map(|timeout| timeout.max(Duration::from_micros(1)));

@@ -99,7 +99,7 @@ impl Asked {
         let all = RunOptions {
             on: options.on.iter().cloned().collect(),
             remote: options.remote.clone(),
-            ..RunOptions::new(options.measuring.clone(), options.quiet.clone(), None)
+            ..RunOptions::new(options.measuring.clone(), None)
         };
         let selections = self.study.selections_of(self.question).iter();
         let selections = selections.filter(|it| !it.words(all.measuring.quick).is_empty());

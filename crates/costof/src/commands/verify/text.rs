@@ -158,6 +158,7 @@ fn on_one_line(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use costof_model::testing::golden;
     use costof_peers::agreement::{Agreement, Band};
     use costof_report::text::COLUMNS;
     use serde_json::Value;
@@ -170,7 +171,7 @@ mod tests {
             tool: "perf",
             statistic: Statistic::Mean,
             expected: Band::new(0.9, 1.1),
-            differs: "perf divides one long time by its calls",
+            differs: "perf counts otherwise",
             core: Vec::new(),
             outcome,
             by_median: None,
@@ -187,17 +188,7 @@ mod tests {
     fn a_check_says_what_was_found_and_why_it_may_differ() {
         let absent = row(Outcome::Absent("there is no perf here".to_owned()));
         let text = of_check(&[compared(1.02), compared(1.2), absent], usize::MAX);
-        assert_eq!(
-            text,
-            "os.syscall call=getppid: cost\n  \
-             perf       1.020 (1.02), expected 0.900–1.10: as expected; costof 102 ns, perf 100 \
-             ns (means)\n             \
-             why they may differ: perf divides one long time by its calls\n  \
-             perf       1.200 (1.20), expected 0.900–1.10: not as expected; costof 120 ns, perf \
-             100 ns (means)\n             \
-             why they may differ: perf divides one long time by its calls\n  \
-             perf       not compared: there is no perf here\n\n"
-        );
+        golden("costof/verify", "a check", &text);
     }
 
     #[test]
@@ -209,9 +200,7 @@ mod tests {
     #[test]
     fn all_together_say_what_no_interval_shows() {
         let some = [1.0, 1.05, 1.05, 0.5].map(compared);
-        let text = summary(&some, COLUMNS);
-        assert!(text.starts_with("4 compared: 3 as expected, 1 not as expected, 0 inconclusive"));
-        assert!(text.contains("differ by 5.0 % or more"), "{text}");
+        golden("costof/verify", "all together", &summary(&some, COLUMNS));
         let text = summary(&some[..3], COLUMNS);
         assert!(text.starts_with("3 compared") && !text.contains("Half of them"), "{text}");
         assert_eq!(summary(&[], COLUMNS), "");

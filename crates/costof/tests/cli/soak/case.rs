@@ -90,8 +90,8 @@ columns = [{ name = "getppid", at = "call=getppid" }]
 rows = [{ name = "a call", measured = [100] }]
 
 [[question]]
-ask = "Do predictions hold?"
-kinds = ["prediction_score"]
-because = "nothing was predicted"
+ask = "Does a second thread cost more?"
+kinds = ["second_thread"]
+because = "no call is certain to cost more"
 measure = [{ what = "os.syscall --set call=getppid" }]
 "#;

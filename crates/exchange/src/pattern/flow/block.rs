@@ -5,7 +5,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rustix::net::{SendFlags, send, sockopt};
 
-use super::sender::Writer;
+use super::writer::Writer;
 use crate::content::numbered::NUMBER_BYTES;
 use crate::progress::STALLED;
 use costof_os::memory::arena::{Arena, PageSize};

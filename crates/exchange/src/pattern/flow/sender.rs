@@ -1,13 +1,13 @@
 //! The sending end of a flow of messages.
 
 use std::io::{self, ErrorKind};
-use std::os::fd::BorrowedFd;
 use std::time::{Duration, Instant};
 
 use rustix::net::{RecvFlags, Shutdown, recv, shutdown, sockopt};
 
 use super::block::Block;
 use super::usage::ThreadUsage;
+use super::writer::Writer;
 use super::{REQUEST_BYTES, request};
 use crate::content::wrong_bytes;
 use crate::progress::{Ending, Limits, POLL_INTERVAL, Progress, Waits};
@@ -27,37 +27,6 @@ const DRAIN_ALL: Duration = Duration::from_secs(60);
 const LAST: Duration = Duration::from_millis(20);
 /// How long the last datagram of blocks and those before it may take.
 const DRAIN_DATAGRAMS: Duration = Duration::from_secs(10);
-
-/// How messages of one size are written to a socket, one after the other.
-pub trait Writer: Send {
-    /// Bytes of a message.
-    fn size(&self) -> usize;
-
-    /// Sends the next message.
-    ///
-    /// # Errors
-    ///
-    /// Those of the system's call; ENOBUFS if a device's queue has no room for a datagram.
-    fn send(&mut self) -> io::Result<()>;
-
-    /// The socket.
-    fn socket(&self) -> BorrowedFd<'_>;
-}
-
-impl Writer for FieldSender {
-    fn size(&self) -> usize {
-        self.messages().size()
-    }
-
-    #[inline]
-    fn send(&mut self) -> io::Result<()> {
-        self.send()
-    }
-
-    fn socket(&self) -> BorrowedFd<'_> {
-        self.socket()
-    }
-}
 
 /// The sending end of a flow.
 #[derive(Debug)]
@@ -140,7 +109,7 @@ impl<M: Writer> Sender<M> {
     }
 
     #[cfg(test)]
-    pub(super) fn socket(&self) -> BorrowedFd<'_> {
+    pub(super) fn socket(&self) -> std::os::fd::BorrowedFd<'_> {
         self.messages.socket()
     }
 

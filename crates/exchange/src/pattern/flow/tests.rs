@@ -521,7 +521,8 @@ fn an_answer_that_is_lost_is_counted_and_the_echo_goes_on() {
             |sender| {
                 sender.echo(4 * POLL_INTERVAL, in_flight, &mut |_| heard += 1).unwrap();
                 let (asked, lost) = sender.unanswered();
-                assert_eq!(lost, 2, "{in_flight} in flight");
+                // On a busy machine an answer may come too late, too.
+                assert!((2..asked).contains(&lost), "{lost} of {asked}, {in_flight} in flight");
                 assert!(asked > 12 && asked % in_flight as u64 == 0, "{asked}");
             },
         );
@@ -538,20 +539,19 @@ fn datagrams_that_were_asked_for_and_are_lost_are_asked_for_again() {
     let mut message = [0; 64];
     write_contents(0, 0, &mut message);
     let stop = AtomicBool::new(false);
-    let mut bursts = 0;
+    let (mut bursts, mut asked) = (0, 0);
     thread::scope(|scope| {
-        let stop = &stop;
+        let (stop, asked) = (&stop, &mut asked);
         scope.spawn(move || {
-            let mut asked = 0;
-            while asked < 5 {
+            while !stop.load(Ordering::Acquire) {
                 let mut said = [0; REQUEST_BYTES];
                 if sender.recv(&mut said).is_err() {
                     continue;
                 }
                 assert_eq!(said, request());
-                asked += 1;
+                *asked += 1;
                 // One message of the second burst is lost, and all of the third.
-                let sent = match asked {
+                let sent = match *asked {
                     2 => 1,
                     3 => 0,
                     _ => 2,
@@ -560,13 +560,14 @@ fn datagrams_that_were_asked_for_and_are_lost_are_asked_for_again() {
                     sender.send(&message).unwrap();
                 }
             }
-            thread::sleep(POLL_INTERVAL);
-            stop.store(true, Ordering::Release);
         });
-        let mut heard = |_, _| bursts += 1;
+        let mut heard = |_, _| {
+            bursts += 1;
+            stop.store(bursts == 3, Ordering::Release);
+        };
         receivers[0].ask(2, stop, &mut heard).unwrap();
     });
-    assert_eq!(bursts, 3);
+    assert!(bursts == 3 && asked >= 5, "{bursts} {asked}");
 }
 
 #[test]
@@ -649,7 +650,8 @@ fn what_a_thread_did_is_counted_around_its_work() {
         Ok(7)
     });
     assert_eq!(worked.unwrap(), 7);
-    assert!(counted.resources.voluntary_switches >= 5, "{counted:?}");
+    // A thread that is preempted just before it sleeps does not switch of its own will.
+    assert!(counted.resources.voluntary_switches > 0, "{counted:?}");
     assert!(counted.counts.iter().all(|count| !count.user_only));
     // Both the kernel's and user space's cycles, or none.
     let cycles = counted.count(costof_os::perf::Event::Cycles);
@@ -675,12 +677,18 @@ fn the_first_request_may_come_with_the_token() {
             let own = vec![messages(shape), messages(shape)];
             let called = call(over, &address, None, TOKEN, Primitive::OneCopy, own);
             let mut flows = called.unwrap_or_else(|error| panic!("{over:?}: {error}"));
-            thread::sleep(2 * POLL_INTERVAL);
+            let began = Instant::now();
             let mut said = [0; REQUEST_BYTES];
-            let has_asked = flows.iter().position(|flow| {
+            let mut has_asked = |flow: &Sender| {
                 recv(flow.socket(), &mut said, rustix::net::RecvFlags::DONTWAIT).is_ok()
-            });
-            let asked = has_asked.unwrap_or_else(|| panic!("{over:?}: nobody asks"));
+            };
+            let asked = loop {
+                match flows.iter().position(&mut has_asked) {
+                    Some(asked) => break asked,
+                    None => assert!(began.elapsed() < STALLED, "{over:?}: nobody asks"),
+                }
+                thread::sleep(Duration::from_millis(1));
+            };
             assert_eq!(said, request(), "{over:?}");
             flows[asked].send_or_lose().unwrap();
             flows[asked].trigger(SHORT, 1).unwrap();

@@ -91,16 +91,15 @@ fn whole_pages_of_packets_are_mapped() {
         eprintln!("skipped: a page of {page} B is larger than TCP_MAXSEG can be");
         return;
     }
-    let shares = [
-        mapped(SentBy::Send, None),
-        mapped(SentBy::ZeroCopy, None),
-        mapped(SentBy::ZeroCopy, segment),
-    ];
-    eprintln!("mapped: {shares:?}");
-    if let [Some(copied), Some(usual), Some(whole)] = shares {
-        // If the receiver lags far behind, the kernel merges data, which no longer fills pages.
-        assert!(copied < 0.5 && usual > 0.0 && whole > 0.5, "{shares:?}");
-    }
+    // If the receiver lags far behind, as on a busy machine, the kernel merges data, which no longer fills pages.
+    let is_mapped = || {
+        let ways = [(SentBy::Send, None), (SentBy::ZeroCopy, None), (SentBy::ZeroCopy, segment)];
+        let shares = ways.map(|(by, segment)| mapped(by, segment));
+        eprintln!("mapped: {shares:?}");
+        let [Some(copied), Some(usual), Some(whole)] = shares else { return true };
+        copied < 0.5 && usual > 0.0 && whole > 0.5
+    };
+    assert!((0..10).any(|_| is_mapped()));
 }
 
 #[test]

@@ -1,10 +1,10 @@
 //! The library `rudp` with its own driver.
 
 use super::{accepting, closed, connect};
-use crate::pattern::stream::{
+use crate::rendezvous::{Listener, datagrams};
+use crate::stream::{
     Datagrams, Incoming, MessageReceiver, MessageSender, Outgoing, SenderStatistics,
 };
-use crate::rendezvous::{Listener, datagrams};
 use crate::transport::{
     Accepted, Connected, Endpoint, STREAM_POLL_INTERVAL, Transport, WINDOW_BYTES, connect_datagrams,
 };

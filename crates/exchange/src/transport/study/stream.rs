@@ -1,11 +1,11 @@
 //! The study's protocol over a socket.
 
 use super::SEQUENCE_NUMBER_BYTES;
-use crate::pattern::stream::{
-    Datagrams, Incoming, MessageReceiver, MessageSender, Outgoing, SenderStatistics,
-};
 use crate::rendezvous::Listener;
 use crate::rendezvous::datagrams::{self, is_passing, send};
+use crate::stream::{
+    Datagrams, Incoming, MessageReceiver, MessageSender, Outgoing, SenderStatistics,
+};
 use crate::transport::{
     Accepted, Connected, Endpoint, STREAM_POLL_INTERVAL, Transport, connect_datagrams,
 };

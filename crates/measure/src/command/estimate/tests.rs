@@ -59,7 +59,7 @@ fn what_cannot_be_known_has_a_reason() {
     let mut unplaced = run(100.0, 0.0);
     unplaced.cpus = vec![0, 1];
     let one = reason(vec![unplaced]);
-    assert!(one.contains("at least 4 runs (with --warmup 0, besides the first"), "{one}");
+    assert!(one.contains("at least 4 runs (with --warmup 0"), "{one}");
     let on_many = |used: u64| {
         let mut all = runs(100.0, &SHARES);
         for run in &mut all {
@@ -73,7 +73,7 @@ fn what_cannot_be_known_has_a_reason() {
         reason(times.iter().zip(shares).map(|(&ms, shared)| run(ms, shared)).collect())
     };
     assert!(differ([0.02; 5]).contains("differ too much"));
-    assert!(differ([0.5, 0.55, 0.9, 0.5, 0.9]).contains("too few runs had the core alone"));
+    assert!(differ([0.5, 0.55, 0.9, 0.5, 0.9]).contains("too few runs"));
     let some = reason(on_many(2));
     assert!(some.contains("2.0 of 4 CPUs"), "{some}");
     assert!(estimated(on_many(4)).alone_ns.is_some());
@@ -94,7 +94,7 @@ fn waiting_failures_and_what_is_left_are_told() {
     let notes = estimated(all.clone()).notes;
     assert_eq!(notes.len(), 4, "{notes:?}");
     for (note, part) in notes.iter().zip([
-        "80 % of the time, which the gauge cannot explain",
+        "80 % of the time",
         "1 of 10 runs failed (exit code 3)",
         "(signal 9)",
         "left 2 processes",
@@ -138,7 +138,7 @@ fn commands_are_compared_by_what_suits_them() {
         let why = pair[1].not_compared.as_ref().unwrap();
         assert!(why.contains(part), "{why}");
     };
-    without(&mut pair, "not all runs print rate");
+    without(&mut pair, "print rate");
     let print = |run: &mut TimedRun, value| {
         run.own.insert("rate".to_owned(), OwnValue { value, unit: String::new() });
     };

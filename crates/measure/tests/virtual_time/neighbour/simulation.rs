@@ -1,5 +1,5 @@
 //! A core whose neighbour comes and goes, in virtual time and by a seed, and what the real meter,
-//! estimate and comparison make of it. The tests assert on it, and `examples/neighbours.rs` prints it.
+//! estimate and comparison make of it. The tests assert on it, and `bench/examples/neighbours.rs` prints it.
 
 use costof_measure::clock::Clock;
 use costof_measure::compare::{MATTERS, Metrics, compare};

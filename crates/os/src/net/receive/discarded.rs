@@ -18,9 +18,6 @@ pub(super) struct Discarded {
 }
 
 impl Discarded {
-    /// # Errors
-    ///
-    /// `Unsupported` if the stream is not TCP.
     pub(super) fn new(stream: Stream, shape: Shape) -> io::Result<Self> {
         sockopt::tcp_nodelay(&stream.socket)
             .map_err(|_| unsupported("only TCP can discard bytes without a buffer for them"))?;

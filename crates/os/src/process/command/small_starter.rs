@@ -47,9 +47,6 @@ pub(super) enum NotStarted {
 }
 
 impl SmallStarter {
-    /// # Errors
-    ///
-    /// Those of memfd_create(2).
     pub(super) fn new() -> io::Result<Self> {
         memory_executable(code()).map(Self)
     }

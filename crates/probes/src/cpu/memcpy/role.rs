@@ -80,7 +80,7 @@ impl Setup<Memcpy> for Copying {
         let size = point.size as usize;
         let (from, to) = offsets(point);
         let copied = &self.destination.as_slice()[to..][..size];
-        let place = self.walk.at();
+        let place = self.walk.place();
         let same = match &self.sources {
             Sources::Pieces(arena) => {
                 let place = from + place * apart(point) as usize;

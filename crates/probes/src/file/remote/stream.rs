@@ -161,17 +161,24 @@ mod tests {
     use std::net::TcpListener;
     use std::thread;
 
+    const LONG: Duration = Duration::from_secs(60);
+
     /// The result of a call that gets these bytes as its answer, after which the server is silent
     /// or goes.
-    fn answered(bytes: &[u8], goes: bool) -> String {
-        answered_to(bytes, goes, |stream| {
+    fn answered(limit: Duration, bytes: &[u8], goes: bool) -> String {
+        answered_to(limit, bytes, goes, |stream| {
             let error = block_on(PortmapperClient::new(stream).null()).unwrap_err();
             error.to_string()
         })
     }
 
     /// The same for this call.
-    fn answered_to(bytes: &[u8], goes: bool, call: fn(BlockingStream) -> String) -> String {
+    fn answered_to(
+        limit: Duration,
+        bytes: &[u8],
+        goes: bool,
+        call: fn(BlockingStream) -> String,
+    ) -> String {
         let bytes = bytes.to_vec();
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let stream = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
@@ -182,7 +189,7 @@ mod tests {
             // Until the other end has gone.
             while !goes && stream.read(&mut call).is_ok_and(|read| read > 0) {}
         });
-        let stream = BlockingStream::new(stream, Duration::from_millis(100)).unwrap();
+        let stream = BlockingStream::new(stream, limit).unwrap();
         let error = call(stream);
         server.join().unwrap();
         error
@@ -190,11 +197,11 @@ mod tests {
 
     #[test]
     fn an_answer_that_cannot_be_one_is_not_waited_for_and_takes_no_memory() {
-        let huge = answered(b"\xff\xff\xff\xffx", false);
+        let huge = answered(LONG, b"\xff\xff\xff\xffx", false);
         assert!(huge.contains("2147483647 B"), "{huge}");
-        let silent = answered(b"\x80\0\0\x18half", false);
+        let silent = answered(Duration::from_millis(100), b"\x80\0\0\x18half", false);
         assert!(silent.contains("timed out"), "{silent}");
-        let gone = answered(b"\x80\0", true);
+        let gone = answered(LONG, b"\x80\0", true);
         assert!(gone.contains("end of file"), "{gone}");
     }
 
@@ -225,7 +232,7 @@ mod tests {
             (lookup, &[1, 1, 0, 0, 4, 7, 0, 0, HUGE], "a handle"),
             (lookup, &[1, 1, 0, 0, 0, 0, 0, 65], "a handle"),
         ] {
-            let error = answered_to(&marked(&words(answer)), false, call);
+            let error = answered_to(LONG, &marked(&words(answer)), false, call);
             assert!(error.contains("InvalidData"), "{error}");
             assert!(error.contains(why), "{error} is not: {why}");
         }

@@ -6,7 +6,6 @@ use crate::plot::{Axis, Dot, Figure, Kind, Line, Panel, Scale};
 use crate::rows::Rows;
 use crate::study::Style;
 use costof_findings::interval::Interval;
-use costof_model::axis::AxisValue;
 use costof_model::point::Point;
 use costof_model::unit::Unit;
 use std::collections::BTreeSet;
@@ -43,14 +42,7 @@ pub(crate) fn asked(rows: &Rows<'_>, asked: &Asked<'_>) -> Option<Figure> {
 impl Asked<'_> {
     /// The smallest value of the axis, which speed-ups are relative to, whether it has a number or not.
     pub(crate) fn least(&self) -> Option<u64> {
-        let values = self.points.iter().filter_map(|point| {
-            let value = point.axes.0.get(self.axis)?;
-            match value {
-                AxisValue::Number(number) => Some(*number),
-                AxisValue::Word(_) => None,
-            }
-        });
-        values.min()
+        self.points.iter().filter_map(|point| point.axes.find_number(self.axis)).min()
     }
 }
 

@@ -48,10 +48,7 @@ impl Probe<'_> {
             }
             true => {
                 let values = measured.iter().flat_map(|(_, rows)| rows);
-                let numbers = values.filter_map(|(value, ..)| match value {
-                    AxisValue::Number(number) => Some(*number),
-                    AxisValue::Word(_) => None,
-                });
+                let numbers = values.filter_map(|(value, ..)| value.as_number());
                 Scale::of_numbers(unit, &numbers.collect::<Vec<_>>())
             }
         };

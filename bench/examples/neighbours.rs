@@ -1,11 +1,11 @@
 //! What a neighbour on the core makes of estimates and comparisons, in virtual time and by a seed.
 //!
 //! The meter, the estimate and the comparison are the real ones. Prints a Markdown section for
-//! docs/METHOD.md. Run: `cargo run --release -p costof-measure --example neighbours`; a number after `--`
+//! docs/METHOD.md. Run: `cargo run --release -p costof-bench --example neighbours`; a number after `--`
 //! multiplies the experiments.
 #![allow(clippy::print_stdout, reason = "printing is what this program is for")]
 
-#[path = "../tests/virtual_time/neighbour/simulation.rs"]
+#[path = "../../crates/measure/tests/virtual_time/neighbour/simulation.rs"]
 #[allow(dead_code, reason = "what is replayed is for the tests and the other example")]
 mod simulation;
 
@@ -22,7 +22,7 @@ const TIME_NS: f64 = 10e6;
 
 fn main() {
     let times: usize = std::env::args().nth(1).and_then(|word| word.parse().ok()).unwrap_or(1);
-    println!("Simulated with seed {SEED} by `crates/measure/examples/neighbours.rs`.\n");
+    println!("Simulated with seed {SEED} by `bench/examples/neighbours.rs`.\n");
     print_coverage(200 * times);
     print_by_launches(400 * times);
     print_comparisons(200 * times);

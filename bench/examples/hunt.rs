@@ -9,7 +9,7 @@
 //! Run: `bench/hunt`.
 #![allow(clippy::print_stdout, reason = "printing is what this program is for")]
 
-#[path = "../tests/virtual_time/neighbour/simulation.rs"]
+#[path = "../../crates/measure/tests/virtual_time/neighbour/simulation.rs"]
 #[allow(dead_code, reason = "what it compares is for the tests and the other example")]
 mod simulation;
 
@@ -52,9 +52,7 @@ fn main() -> ExitCode {
     }
     let times = words.first().and_then(|word| word.parse().ok());
     let tries = 10 * times.unwrap_or(1);
-    println!(
-        "Simulated with seed {SEED} by `crates/measure/examples/hunt.rs`, {tries} rows each.\n"
-    );
+    println!("Simulated with seed {SEED} by `bench/examples/hunt.rs`, {tries} rows each.\n");
     let operations = OPERATIONS.map(|(times, _)| format!("{times} times |"));
     println!("| alone for | of the time | {}", operations.join(" "));
     println!("|---|---|---|---|---|");

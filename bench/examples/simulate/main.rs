@@ -2,7 +2,7 @@
 //!
 //! Forty rows in fifteen blocks with the costs of a small virtual machine, launches that differ, two
 //! modes and a drifting core clock; the code that decides and estimates is the real one. Prints a
-//! Markdown section for docs/METHOD.md. Run: `cargo run --release -p costof-measure --example simulate`.
+//! Markdown section for docs/METHOD.md. Run: `cargo run --release -p costof-bench --example simulate`.
 #![allow(clippy::print_stdout, reason = "printing is what this program is for")]
 
 mod machine;
@@ -15,7 +15,7 @@ use fastrand::Rng;
 const SEED: u64 = 20_261_121;
 
 fn main() {
-    println!("Simulated with seed {SEED} by `crates/measure/examples/simulate`.\n");
+    println!("Simulated with seed {SEED} by `bench/examples/simulate`.\n");
     runs::print_run_times();
     runs::print_whole_runs();
     runs::print_coverage();

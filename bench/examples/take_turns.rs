@@ -3,7 +3,7 @@
 //!
 //! Launches differ, lognormally; the core clock wanders, and goes 3.5 % up in 25 minutes; whoever comes
 //! second in a pair pays for it. Prints tables for docs/compare.md. Run:
-//! `cargo run --release -p costof-measure --example take_turns`.
+//! `cargo run --release -p costof-bench --example take_turns`.
 #![allow(clippy::print_stdout, reason = "printing is what this program is for")]
 
 use costof_measure::schedule::{Precision, paired as in_fours, turns};
@@ -57,7 +57,7 @@ fn by_fours(first: &[f64], second: &[f64]) -> Option<Difference> {
 
 fn main() {
     println!(
-        "Simulated with seed {SEED} by `crates/measure/examples/take_turns.rs`: {ROWS} rows, {TRIES} tries.\n"
+        "Simulated with seed {SEED} by `bench/examples/take_turns.rs`: {ROWS} rows, {TRIES} tries.\n"
     );
     println!("| machine | launches of each | {} |", heads());
     println!("|---|---|{}", "---|".repeat(2 * STATISTICS.len()));
