@@ -36,7 +36,7 @@ use clap_complete::Shell;
 use costof_lab::host::{Host, HostSet};
 use costof_measure::schedule::Precision;
 use costof_model::link::Link;
-use gate::Gate;
+use gate::{Gate, Required};
 use std::path::PathBuf;
 use std::time::Duration;
 use values::{count, launches, percent, run_file, runs, seconds, time};
@@ -384,18 +384,10 @@ pub(crate) struct DoctorOptions {
     pub(crate) json: bool,
 }
 
-/// What follows if a point no longer has a number.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub(crate) enum MissingPoint {
-    /// The comparison fails
-    Fail,
-    /// It is only reported
-    Warn,
-}
-
 #[derive(Debug, Args)]
 #[command(
     override_usage = "costof compare [OPTIONS] [BEFORE AFTER…]\n       \
+                            costof compare [OPTIONS] BEFORE… --with AFTER…\n       \
                             costof compare [OPTIONS] --interleave HOST HOST [PROBE]…",
     after_help = "Compare two builds of costof in turns, and write a page:\n  \
                         costof compare --interleave 'exec:old/costof worker' 'exec:new/costof worker' \
@@ -403,7 +395,9 @@ pub(crate) enum MissingPoint {
     mut_group("Measuring", |group| group.requires("interleave")),
     mut_group("Quiet", |group| group.requires("interleave")),
     mut_group("Chosen", |group| group.requires("interleave")),
-    mut_group("Remote", |group| group.requires("interleave"))
+    mut_group("Remote", |group| group.requires("interleave")),
+    mut_arg("junit", |junit| junit.requires("threshold")),
+    mut_arg("require", |require| require.requires("threshold"))
 )]
 pub(crate) struct CompareOptions {
     /// The baseline run and those to compare with it
@@ -413,6 +407,11 @@ pub(crate) struct CompareOptions {
     /// common with it]
     #[arg(value_name = "RUN|PROBE", value_hint = ValueHint::AnyPath, value_parser = runs())]
     pub(crate) what: Vec<PathBuf>,
+    /// Compare the runs before this option, all together, with these
+    ///
+    /// Any number of runs, boots and hosts a side: files, or folders of them. Two folders need no --with.
+    #[arg(long, value_name = "RUN", value_hint = ValueHint::AnyPath, value_parser = runs(), num_args = 1.., conflicts_with = "interleave", requires = "what")]
+    pub(crate) with: Vec<PathBuf>,
     /// Measure two hosts in turns, and compare the second with the first
     ///
     /// They take turns launch by launch. Hosts are as for `costof run --on`, such as local and 'exec:/old/costof
@@ -425,6 +424,12 @@ pub(crate) struct CompareOptions {
     /// Show all rows, also the unchanged and the inconclusive ones
     #[arg(long)]
     pub(crate) all: bool,
+    /// Print only three lines, for a ticket: the layers, the rows that changed most, and what cannot be told
+    #[arg(long)]
+    pub(crate) summary: bool,
+    /// Print the summary as Markdown
+    #[arg(long, requires = "summary", conflicts_with = "json", hide_short_help = true)]
+    pub(crate) markdown: bool,
     /// Fail if anything is significantly more than this many percent worse
     ///
     /// The output begins with PASS, FAIL or INCONCLUSIVE and the reason. The exit code is 1 if anything is significantly
@@ -432,17 +437,10 @@ pub(crate) struct CompareOptions {
     /// that matters.
     #[arg(long, value_name = "PERCENT", value_parser = percent, allow_negative_numbers = true)]
     pub(crate) threshold: Option<f64>,
-    /// What --threshold does if a point no longer has a number; `warn` leaves it inconclusive
-    #[arg(
-        long,
-        value_name = "WHAT",
-        default_value = "warn",
-        requires = "threshold",
-        hide_short_help = true
-    )]
-    pub(crate) missing: MissingPoint,
     #[command(flatten)]
     pub(crate) gate: Gate,
+    #[command(flatten)]
+    pub(crate) required: Required,
     /// Print JSON instead of a table: one object for each run after the first
     #[arg(long)]
     pub(crate) json: bool,
@@ -463,7 +461,8 @@ pub(crate) struct CompareOptions {
 #[derive(Debug, Args)]
 #[command(
     after_help = "Tools: perf, sysbench, stress-ng, mbw, fio, iperf3, sockperf, ping, lmbench. \
-                        For a tool that is not installed, the output names its Debian package."
+                        For a tool that is not installed, the output names its Debian package.",
+    mut_arg("junit", |junit| junit.requires("threshold"))
 )]
 pub(crate) struct VerifyOptions {
     /// What to compare: tools (perf), or probes by id (os.syscall), layer (os) or glob [default: all]
@@ -498,6 +497,10 @@ pub(crate) struct VerifyOptions {
 pub(crate) const FALSE_ALARM_RUNS: u32 = 1000;
 
 #[derive(Debug, Args)]
+#[command(
+    mut_arg("junit", |junit| junit.requires("fail_changed")),
+    mut_arg("require", |require| require.requires("fail_changed"))
+)]
 pub(crate) struct HistoryOptions {
     /// The runs of one host, or of hosts that are alike: files, or folders of them [default: your own]
     #[arg(value_name = "RUN|FOLDER", value_hint = ValueHint::AnyPath, value_parser = runs())]
@@ -510,6 +513,8 @@ pub(crate) struct HistoryOptions {
     pub(crate) fail_changed: bool,
     #[command(flatten)]
     pub(crate) gate: Gate,
+    #[command(flatten)]
+    pub(crate) required: Required,
     /// Write a page too: one file that needs no network, with the changes and each row over time
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) html: Option<PathBuf>,

@@ -1,6 +1,11 @@
 //! Errors that end a command, and their exit codes.
 
-use crate::cli::gate::Undecided;
+use crate::cli::gate::{Gate, Required, Undecided};
+use crate::files;
+use crate::plan::request::infos;
+use crate::record::Table;
+use costof_model::plan::select;
+use costof_report::check::{Rules, Suite, Word, junit};
 use std::fmt::Display;
 use std::io;
 use std::process::ExitCode;
@@ -38,14 +43,31 @@ impl Error {
     }
 }
 
-/// The exit code of a command that checks: 1 if a check failed, and 3 if one could not be decided, unless the user lets
-/// that pass.
-pub(crate) fn gated(has_failed: bool, is_undecided: bool, undecided: Undecided) -> ExitCode {
-    ExitCode::from(match (has_failed, is_undecided) {
-        (true, _) => 1,
-        (false, true) if undecided == Undecided::Fail => 3,
-        (false, _) => 0,
-    })
+/// What must be decided, by these options and the probes of this table.
+///
+/// # Errors
+/// There is no such probe.
+pub(crate) fn rules(gate: &Gate, required: &Required, table: Table<'_>) -> Result<Rules, Error> {
+    files::refuse_standard_output(gate.junit.as_deref(), "--junit names a file")?;
+    let infos = infos(table);
+    let probes = required.require.iter().map(|pattern| select(&infos, pattern));
+    let probes = probes.collect::<Result<Vec<_>, String>>().context("--require")?;
+    let required = probes.into_iter().flatten().map(|info| info.id.clone()).collect();
+    Ok(Rules { undecided_passes: gate.undecided == Undecided::Pass, required })
+}
+
+/// Ends a command that checks: with 1 if something failed, and with 3 if something that must be decided is not. What was
+/// checked is written for a pipeline, if the user wants that.
+pub(crate) fn gated(gate: &Gate, suites: &[Suite]) -> Done {
+    if let Some(file) = &gate.junit {
+        files::write(file, &junit(suites))?;
+    }
+    let worst = suites.iter().map(Suite::word).max();
+    Ok(ExitCode::from(match worst {
+        Some(Word::Fail) => 1,
+        Some(Word::CannotTell) => 3,
+        Some(Word::Pass) | None => 0,
+    }))
 }
 
 /// The error for a wrong command or input, with this text.

@@ -20,11 +20,16 @@
 //! Some things change between runs but not between the launches of one run: the load of the host,
 //! the core clock, where the kernel's memory lies since boot. The spread of the launches does not
 //! show them, so two runs that are far apart in time may differ for such reasons.
+//!
+//! An export has no launches. Then the medians of two runs are compared by their intervals.
 
 mod comparable;
+mod exported;
 mod facts;
+pub(crate) mod groups;
 pub(crate) use comparable::boot;
 pub(crate) use facts::machine_facts;
+pub use groups::compare_groups;
 mod judge;
 mod missing;
 
@@ -32,13 +37,15 @@ use crate::estimate::{half_bucket, launch_cycles, launch_medians};
 use crate::launches::{Counting, with_a_number};
 use crate::schedule::MIN_LAUNCHES;
 use comparable::{common, cpu, moved, never_alone};
+use costof_model::Text;
 use costof_model::comparison::{Compared, Comparison, Refused, Verdict};
 use costof_model::metric::{Data, MetricInfo, Selection, is_too_wide};
 use costof_model::point::Point;
 use costof_model::rows::{LaunchPoint, PointRow, State};
 use costof_model::run_file::Run;
+use costof_model::unit::{Better, Unit};
 use costof_stats::{CONFIDENCE, Difference, trimmed_mean};
-use judge::judged;
+use judge::{Found, judged};
 use std::collections::BTreeMap;
 
 /// Which metrics are compared.
@@ -66,8 +73,11 @@ pub fn compare(before: &Run, after: &Run, metrics: Metrics, matters: f64) -> Com
     let in_turns = took_turns(before, after);
     let is_same_boot = boot(before).is_some() && boot(before) == boot(after);
     let is_same_cpu = cpu(before).is_some() && cpu(before) == cpu(after);
+    let has_no_launch = |run: &Run| run.launches.is_empty() && !run.points.is_empty();
+    let is_exported = [before, after].into_iter().any(has_no_launch);
     let mut comparison = Comparison {
         in_turns,
+        is_exported,
         matters,
         missing: missing::missing(&old, &new, after),
         facts: facts::differences(before, after, in_turns),
@@ -94,13 +104,19 @@ pub fn compare(before: &Run, after: &Run, metrics: Metrics, matters: f64) -> Com
         let neighbours = in_turns.then(|| neighbours(&all));
         let all = all.map(|launches| launches.into_values().collect::<Vec<_>>());
         for metric in of_interest {
-            let row = never_alone(floors, is_same_cpu)
-                .and_then(|()| moved(distances, is_same_boot, in_turns))
-                .and_then(|()| given(&all, neighbours.as_ref(), &metric.name))
-                .and_then(|given| {
-                    let grain = grain(&all, &given.medians, [old.step_ns, new.step_ns], metric);
-                    compared([first, second], metric, &given, grain)
-                });
+            let of_launches = || {
+                never_alone(floors, is_same_cpu)
+                    .and_then(|()| moved(distances, is_same_boot, in_turns))
+                    .and_then(|()| given(&all, neighbours.as_ref(), &metric.name))
+                    .and_then(|given| {
+                        let grain = grain(&all, &given.medians, [old.step_ns, new.step_ns], metric);
+                        compared([first, second], metric, &given, grain)
+                    })
+            };
+            let row = match is_exported {
+                true => exported::compared([first, second], metric),
+                false => of_launches(),
+            };
             match row {
                 Ok(row) => found.extend(row),
                 Err(reason) => comparison.refused.push(Refused {
@@ -111,7 +127,8 @@ pub fn compare(before: &Run, after: &Run, metrics: Metrics, matters: f64) -> Com
             }
         }
     }
-    comparison.rows = judged(found, in_turns, matters);
+    let found = Found { rows: found, layers: Vec::new() };
+    (comparison.rows, _) = judged(found, in_turns, matters);
     comparison
 }
 
@@ -270,9 +287,7 @@ impl Given {
     fn suffices(&self) -> Result<(), String> {
         let sides = || ["before", "after"].into_iter().zip(self.launches);
         if let Some((which, _)) = sides().find(|(_, count)| *count == 0) {
-            return Err(format!(
-                "the run {which} has no launches of it: an export has none (compare the run itself)"
-            ));
+            return Err(format!("the run {which} has no launches of it"));
         }
         match sides().find(|(_, count)| *count < MIN_LAUNCHES as usize) {
             Some((which, count)) => Err(format!(
@@ -300,28 +315,15 @@ fn compared(
     if is_absent && metric.name != rows[1].primary {
         return Ok(None);
     }
-    let [old, new] = rows.map(|row| row.method);
-    if old != new {
-        return Err(format!(
-            "measured by method {old} before and by method {new} after, which do not measure the same thing: measure both with one costof"
-        ));
-    }
+    expect_one_method(rows)?;
     given.suffices()?;
     let is_positive = |value: &f64| value.is_finite() && *value > 0.0;
     if !medians.iter().flatten().all(is_positive) {
         return Err("not above zero in each launch, so there is no ratio".to_owned());
     }
-    let too_few = || "too few launches".to_owned();
-    let found = given.difference().ok_or_else(too_few)?;
+    let found = given.difference().ok_or("too few launches")?;
     // Launches agree to the last digit because the clock cannot distinguish anything finer.
     let found = Difference { error: found.error.max(grain), ..found };
-    let half = found.half_width(CONFIDENCE).ok_or_else(too_few)?;
-    let ci95 = ((found.of_means - half).exp(), (found.of_means + half).exp());
-    if is_too_wide(ci95) {
-        let reason = "their launches disagree by more than a factor of ten: measure more often \
-                      (--launches) or longer (--full)";
-        return Err(reason.to_owned());
-    }
     let centre = |values: &[f64], hz: Option<f64>| {
         let logs: Vec<f64> = values.iter().map(|value| value.ln()).collect();
         trimmed_mean(&logs).map_or(f64::NAN, f64::exp) / hz.map_or(1.0, |hz| hz / 1e9)
@@ -331,24 +333,57 @@ fn compared(
     let shown = |row: &PointRow, values: &[f64], hz: Option<f64>| {
         row.median(&metric.name).unwrap_or_else(|| centre(values, hz))
     };
-    let row = Compared {
-        point: rows[1].point.clone(),
-        metric: metric.name.clone(),
-        unit: metric.unit,
-        better: metric.better,
-        before: (shown(rows[0], before, clocks.map(|clocks| clocks.0)), before.len() as u32),
-        after: (shown(rows[1], after, clocks.map(|clocks| clocks.1)), after.len() as u32),
+    let sides = [
+        (shown(rows[0], before, clocks.map(|clocks| clocks.0)), before.len() as u32),
+        (shown(rows[1], after, clocks.map(|clocks| clocks.1)), after.len() as u32),
+    ];
+    let of = (metric.name.clone(), metric.unit, metric.better);
+    let row = row(rows[1], of, sides, &found).ok_or(
+        "their launches disagree by more than a factor of ten: measure more often (--launches) or longer (--full)",
+    )?;
+    let Given { selection, core_shared, .. } = *given;
+    Ok(Some((Compared { selection, core_shared, clocks, ..row }, found)))
+}
+
+/// A row before all rows are judged together; `None` if its interval is too wide to say anything.
+fn row(
+    of: &PointRow,
+    (metric, unit, better): (Text, Unit, Better),
+    [before, after]: [(f64, u32); 2],
+    found: &Difference,
+) -> Option<Compared> {
+    let half = found.half_width(CONFIDENCE)?;
+    let ci95 = ((found.of_means - half).exp(), (found.of_means + half).exp());
+    (!is_too_wide(ci95)).then(|| Compared {
+        point: of.point.clone(),
+        label: of.label.clone().filter(|_| metric == of.primary),
+        metric,
+        unit,
+        better,
+        before,
+        after,
         ratio: found.of_means.exp(),
         ci95,
         p: found.p(MIN.ln()),
         verdict: Verdict::CannotTell,
-        cause: None,
+        needed: None,
         visible: f64::NAN,
-        selection: given.selection,
-        core_shared: given.core_shared,
-        clocks,
-    };
-    Ok(Some((row, found)))
+        selection: Selection::All,
+        core_shared: false,
+        clocks: None,
+    })
+}
+
+/// # Errors
+/// The rows were measured by different methods.
+fn expect_one_method(rows: [&PointRow; 2]) -> Result<(), String> {
+    let [old, new] = rows.map(|row| row.method);
+    if old == new {
+        return Ok(());
+    }
+    Err(format!(
+        "measured by method {old} before and by method {new} after, which do not measure the same thing: measure both with one costof"
+    ))
 }
 
 /// The standard error that remains if all launches agree: latencies are counted in buckets, and the

@@ -22,11 +22,13 @@ mod mixture;
 mod reference;
 mod rows;
 
-use crate::compare::{boot, machine_facts};
-use costof_model::facts as machine;
+use crate::compare::groups::compare_hosts;
+use crate::compare::{MATTERS, machine_facts};
+use crate::hosts::{Named, facts_of, hosts};
+use costof_model::comparison::Comparison;
 use costof_model::fleet::{
-    Cohort, Deviation, Differing, Fleet, Host, LayerDeviation, Parting, Statistic, UNKNOWN,
-    Verdict, own_quota,
+    Cohort, Deviation, Differing, Fleet, Host, LayerDeviation, Statistic, UNKNOWN, Verdict,
+    own_quota,
 };
 use costof_model::metric::Estimate;
 use costof_model::plural::counted;
@@ -37,7 +39,7 @@ use costof_stats::outliers::{Population, Reading, simes, threshold};
 use costof_stats::sequential::MEDIAN_ERROR;
 pub use reference::{Candidates, Populations, choose, reference};
 use rows::rows;
-pub(crate) use rows::{graded, reading};
+pub(crate) use rows::{OfHosts, OfRun, graded, of_hosts, reading};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Of the hosts called odd, at most this share is not.
@@ -56,8 +58,6 @@ pub const BY: [&str; 3] = ["processor", "processors", "hypervisor"];
 
 /// What the hosts of a cohort have in common, and how it is with them.
 type Facts = Vec<(String, String)>;
-/// A host's name and its runs.
-type Named<'r> = (String, Vec<&'r Run>);
 
 /// Judges the hosts of these runs, each beside the hosts that have the same values of these facts and, if any
 /// facts are named, are of the same population.
@@ -79,30 +79,34 @@ pub fn fleet(runs: &[Run], by: &[&str]) -> Fleet {
     Fleet { false_share: FALSE_SHARE, cohorts, partings }
 }
 
-/// What differs between the hosts with one value of this fact and those with the other, among hosts that are alike in
-/// the facts `by`.
+/// What differs between the runs with one value of this fact and those with the other, among hosts that are alike in
+/// the facts `by`. A host that has runs of both is compared with itself.
 ///
 /// # Errors
 /// If the runs have one value, or more than two.
-pub fn versus(runs: &[Run], by: &[&str], fact: &str) -> Result<Vec<Parting>, String> {
-    let value = |(_, runs): &Named<'_>| values_of(&facts_of(runs), &[fact]).remove(0).1;
-    let hosts = hosts(runs);
-    let values: BTreeSet<String> = hosts.iter().map(value).collect();
-    let values: Vec<String> = values.into_iter().collect();
-    let [_, other] = &values[..] else {
+pub fn versus(runs: &[Run], by: &[&str], fact: &str) -> Result<Vec<Comparison>, String> {
+    let values = |run: &Run, by: &[&str]| values_of(&facts_of(&[run]), by);
+    let by: Vec<&str> = by.iter().copied().filter(|by| *by != fact).collect();
+    let mut cohorts: BTreeMap<Facts, BTreeMap<String, Vec<&Run>>> = BTreeMap::new();
+    let mut all = BTreeSet::new();
+    for run in runs {
+        let value = values(run, &[fact]).remove(0).1;
+        all.insert(value.clone());
+        cohorts.entry(values(run, &by)).or_default().entry(value).or_default().push(run);
+    }
+    if all.len() != 2 {
         return Err(format!(
             "the hosts have {} of `{fact}`, not two: {}",
-            counted(values.len(), "value"),
-            values[..values.len().min(4)].join(", ")
+            counted(all.len(), "value"),
+            all.iter().take(4).cloned().collect::<Vec<_>>().join(", ")
         ));
-    };
-    let by: Vec<&str> = by.iter().copied().filter(|by| *by != fact).collect();
-    let parted = alike(hosts, &by).into_values().map(|hosts| {
-        let second = (0..hosts.len()).filter(|host| value(&hosts[*host]) == *other).collect();
-        let second = groups::in_order(&hosts, second);
-        groups::parting(&hosts, &groups::rows(&hosts), &second, None)
+    }
+    let compared = cohorts.into_values().filter_map(|sides| {
+        let mut sides: [Vec<&Run>; 2] = sides.into_values().collect::<Vec<_>>().try_into().ok()?;
+        sides.sort_by_key(|runs| runs.iter().map(|run| run.run.started.clone()).min());
+        Some(compare_hosts(sides.map(hosts), MATTERS))
     });
-    Ok(parted.filter(|parting| !parting.rows.is_empty()).collect())
+    Ok(compared.filter(|comparison| !comparison.rows.is_empty()).collect())
 }
 
 /// The names of the facts of these runs, also of those whose value is unknown.
@@ -113,7 +117,7 @@ pub fn names_of_facts(runs: &[Run]) -> BTreeSet<String> {
 
 /// The hosts of these runs, those together that are alike in these facts and of the same population, and what differs
 /// between populations.
-fn cohorts<'r>(runs: &'r [Run], by: &[&str]) -> (Vec<(Facts, Vec<Named<'r>>)>, Vec<Parting>) {
+fn cohorts<'r>(runs: &'r [Run], by: &[&str]) -> (Vec<(Facts, Vec<Named<'r>>)>, Vec<Comparison>) {
     let cohorts = alike(hosts(runs), by);
     if by.is_empty() {
         return (cohorts.into_iter().collect(), Vec::new());
@@ -137,38 +141,6 @@ fn alike<'r>(hosts: Vec<Named<'r>>, by: &[&str]) -> BTreeMap<Facts, Vec<Named<'r
     alike
 }
 
-/// The hosts of these runs, by name. Boots of one name that were measured during the same time are different machines, and
-/// each is a host: `localhost (boot 5e7300a1)`.
-fn hosts(runs: &[Run]) -> Vec<Named<'_>> {
-    let mut names: BTreeMap<String, BTreeMap<Option<&String>, Vec<&Run>>> = BTreeMap::new();
-    for run in runs {
-        names.entry(run.host_name()).or_default().entry(boot(run)).or_default().push(run);
-    }
-    let hosts = names.into_iter().flat_map(|(name, boots)| {
-        if !overlap(boots.values()) {
-            return vec![(name, boots.into_values().flatten().collect())];
-        }
-        let of_boot = |(boot, runs): (Option<&String>, Vec<_>)| {
-            let boot = boot.map_or("unknown", |boot| boot.get(..8).unwrap_or(boot));
-            (format!("{name} (boot {boot})"), runs)
-        };
-        boots.into_iter().map(of_boot).collect()
-    });
-    hosts.collect()
-}
-
-/// Whether any two of these boots were measured during the same time.
-fn overlap<'r>(boots: impl Iterator<Item = &'r Vec<&'r Run>>) -> bool {
-    let span = |runs: &Vec<&'r Run>| {
-        let began = runs.iter().map(|run| run.run.started.as_str()).min()?;
-        let ended = runs.iter().filter_map(|run| run.end.as_ref());
-        Some((began, ended.map(|end| end.finished.as_str()).max()?))
-    };
-    let mut spans: Vec<(&str, &str)> = boots.filter_map(span).collect();
-    spans.sort_unstable();
-    spans.windows(2).any(|pair| pair[1].0 < pair[0].1)
-}
-
 /// How it is with these facts, on a host with all of those.
 fn values_of(all: &BTreeMap<String, String>, by: &[&str]) -> Facts {
     let value = |what: &&str| {
@@ -176,18 +148,6 @@ fn values_of(all: &BTreeMap<String, String>, by: &[&str]) -> Facts {
         ((*what).to_owned(), value.unwrap_or_else(|| UNKNOWN.to_owned()))
     };
     by.iter().map(value).collect()
-}
-
-/// The known facts of a host, by its last run.
-pub(crate) fn facts_of(runs: &[&Run]) -> BTreeMap<String, String> {
-    let facts = runs.last().and_then(|run| run.facts());
-    facts.map(known).unwrap_or_default()
-}
-
-/// The facts on which costs depend, as far as they are known.
-fn known(facts: &machine::Facts) -> BTreeMap<String, String> {
-    let facts = machine_facts(facts).into_iter();
-    facts.filter_map(|(what, value)| Some((what, value?))).collect()
 }
 
 /// What the hosts of a cohort have for a row or a layer.

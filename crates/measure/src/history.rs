@@ -4,7 +4,8 @@
 //! ([`costof_stats::shift`]). The limit is chosen for all rows together. A change is explained by the facts that
 //! changed with the first run after it.
 
-use crate::fleet::{facts_of, reading};
+use crate::fleet::reading;
+use crate::hosts::facts_of;
 use costof_model::history::{Change, History, Reading, Series};
 use costof_model::metric::Estimate;
 use costof_model::point::Point;

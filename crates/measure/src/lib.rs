@@ -21,6 +21,7 @@ pub mod gaps;
 pub mod gauge;
 pub mod grade;
 pub mod history;
+mod hosts;
 mod launches;
 pub mod link_end;
 mod look;

@@ -342,9 +342,10 @@ mod tests {
             let mut counts = BTreeMap::new();
             for _ in 0..1000 {
                 let of = host(&mut random, &cohort, worse, (noise, 60));
-                *counts.entry(of.verdict.word()).or_insert(0) += 1;
+                *counts.entry(format!("{:?}", of.verdict)).or_insert(0) += 1;
             }
-            let count = |verdict: Verdict| counts.get(verdict.word()).copied().unwrap_or(0);
+            let count =
+                |verdict: Verdict| counts.get(&format!("{verdict:?}")).copied().unwrap_or(0);
             let wrong = if worse == 0.0 {
                 (Verdict::Fail, RISKS.producer)
             } else {

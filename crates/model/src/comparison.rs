@@ -1,4 +1,4 @@
-//! The comparison of two runs.
+//! The comparison of two runs, or of two groups of runs.
 
 use crate::Text;
 use crate::id::with_id;
@@ -7,9 +7,12 @@ use crate::point::Point;
 use crate::unit::{Better, Unit};
 use serde::Serialize;
 
-/// A run compared with an earlier one.
+/// A run, or a group of runs, compared with an earlier one.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Comparison {
+    /// What both sides consist of, if they are groups of runs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub groups: Option<Groups>,
     /// Whether the launches of both took turns: ratios are then those of launches that ran next to
     /// each other.
     pub in_turns: bool,
@@ -17,8 +20,14 @@ pub struct Comparison {
     pub matters: f64,
     /// The facts in which the machines differ; the ones that explain most come first.
     pub facts: Vec<FactDifference>,
+    /// The layers as a whole; only of groups.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub layers: Vec<LayerChange>,
     /// Every metric of which both have launches, in the order of the later run's plan.
     pub rows: Vec<Compared>,
+    /// Whether a run was an export, which has no launches: its rows are then compared by their medians and intervals.
+    #[serde(skip_serializing_if = "is_false")]
+    pub is_exported: bool,
     /// Points that both have and that cannot be compared.
     pub refused: Vec<Refused>,
     /// Points for which only the earlier run has a number.
@@ -28,6 +37,66 @@ pub struct Comparison {
     /// Points with a number in the earlier run that the later run was also to measure, but has no
     /// number for.
     pub missing: Vec<Missing>,
+}
+
+fn is_false(value: &bool) -> bool {
+    !value
+}
+
+/// Two groups of runs.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Groups {
+    /// What counts once, whatever it has of runs and launches: intervals are over these.
+    pub level: Level,
+    /// How many of these the earlier group has.
+    pub before: usize,
+    /// How many of these the later group has.
+    pub after: usize,
+    /// Whether each host is compared with itself, as both groups have the same hosts.
+    pub in_pairs: bool,
+    /// The row by which the groups were found, if it was no fact.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub row: Option<String>,
+}
+
+/// The highest level of which a group has more than one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Level {
+    /// Each group has one host, started once.
+    Runs,
+    /// Each group has one host, started several times.
+    Boots,
+    /// A group has several hosts.
+    Hosts,
+}
+
+impl Level {
+    /// One of this level: `host`.
+    pub fn noun(self) -> &'static str {
+        match self {
+            Level::Runs => "run",
+            Level::Boots => "boot",
+            Level::Hosts => "host",
+        }
+    }
+}
+
+/// By how much a layer of the later group is worse: the median of its rows.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct LayerChange {
+    /// The layer: `memory`.
+    pub layer: String,
+    /// How many rows it has.
+    pub rows: usize,
+    /// The change, as a share; negative where better.
+    pub worse: f64,
+    /// Its 95 % interval.
+    pub ci95: (f64, f64),
+    /// How probable a change this large is by chance if the true change is 1 % or less, from 0 to 1.
+    pub p: f64,
+    /// The verdict, considering all layers and rows.
+    pub verdict: Verdict,
 }
 
 /// A point that no longer has a number.
@@ -61,6 +130,9 @@ pub struct Compared {
     /// The point.
     #[serde(flatten, serialize_with = "with_id")]
     pub point: Point,
+    /// Its label in the latency table, if it has one and the metric is the primary one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub label: Option<String>,
     /// The metric.
     pub metric: Text,
     /// Its unit.
@@ -68,7 +140,8 @@ pub struct Compared {
     /// Which way it improves.
     pub better: Better,
     /// The earlier run's median, as in its row, and how many launches are compared. In pairs, only
-    /// launches with a partner in the other run are counted.
+    /// launches with a partner in the other run are counted. Of groups: the geometric mean of their hosts, boots
+    /// or runs, and how many these are.
     pub before: (f64, u32),
     /// The later run's.
     pub after: (f64, u32),
@@ -83,9 +156,10 @@ pub struct Compared {
     pub p: f64,
     /// The verdict, considering all rows.
     pub verdict: Verdict,
-    /// Why the verdict is `CannotTell`, if it is.
+    /// About how many launches of each run, or hosts, boots or runs of each group, would decide a `CannotTell`; absent
+    /// if no number that anybody would measure does.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub cause: Option<Cause>,
+    pub needed: Option<u32>,
     /// The smallest change, as a share of before, that would be found nine times in ten among this
     /// many rows: 0.05 is 5 %.
     pub visible: f64,
@@ -124,16 +198,6 @@ impl Verdict {
     pub fn is_change(self) -> bool {
         matches!(self, Verdict::Better | Verdict::Worse | Verdict::Differs)
     }
-}
-
-/// Why there is no verdict.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Cause {
-    /// Its launches differ too much; many more of them would not help.
-    Noise,
-    /// As many launches as `--full` makes would be enough.
-    FewLaunches,
 }
 
 /// A point, or one metric of it, that cannot be compared.

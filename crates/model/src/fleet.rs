@@ -1,5 +1,6 @@
 //! A comparison of many hosts: which of them are odd.
 
+use crate::comparison::Comparison;
 use crate::rows::MetricOfPoint;
 use serde::Serialize;
 
@@ -19,52 +20,7 @@ pub struct Fleet {
     pub cohorts: Vec<Cohort>,
     /// What differs between the populations of hosts that are alike in the facts of their cohort, or between the groups that
     /// the user compares.
-    pub partings: Vec<Parting>,
-}
-
-/// Two groups of hosts, and by how much the second is worse.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Parting {
-    /// The facts by which they part: each with its value in the first and in the second group.
-    pub facts: Vec<(String, String, String)>,
-    /// The row by which the populations were found.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub row: Option<String>,
-    /// How many hosts each group has.
-    pub hosts: (usize, usize),
-    /// The change of each layer: that of its middle row.
-    pub layers: Vec<GroupChange>,
-    /// The change of each row, the largest first.
-    pub rows: Vec<GroupChange>,
-}
-
-/// By how much a layer or a row of the second group is worse than that of the first; negative where better.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct GroupChange {
-    /// The layer, or the row's label.
-    pub name: String,
-    /// How many rows it has.
-    pub rows: usize,
-    /// The change, as a share.
-    pub worse: f64,
-    /// Its 95 % interval, over hosts.
-    pub ci95: (f64, f64),
-    /// The probability of such a change if the groups differ by 1 % or less.
-    pub p: f64,
-}
-
-impl Parting {
-    /// Whether this layer or row of it surely changed: of twenty partings in which nothing did, one has such a change.
-    pub fn is_sure(&self, change: &GroupChange) -> bool {
-        change.p < 0.05 / (self.layers.len() + self.rows.len()) as f64
-    }
-}
-
-impl GroupChange {
-    /// Whether it surely is no larger than this share.
-    pub fn is_within(&self, share: f64) -> bool {
-        self.ci95.0 >= -share && self.ci95.1 <= share
-    }
+    pub partings: Vec<Comparison>,
 }
 
 /// Hosts that are alike by their facts.

@@ -27,13 +27,6 @@ impl History {
         let changes = self.changes.iter();
         changes.filter(|change| Some(&change.found) == self.runs.last())
     }
-
-    /// Whether the latest run has a number for a row that is followed: otherwise it can show no change.
-    pub fn follows_latest(&self) -> bool {
-        let latest = self.runs.len().checked_sub(1);
-        let mut newest = self.series.iter().filter_map(|series| series.values.last());
-        newest.any(|value| Some(value.run) == latest)
-    }
 }
 
 /// The values of a row over the runs.

@@ -27,17 +27,6 @@ pub enum Verdict {
     Undecided,
 }
 
-impl Verdict {
-    /// The verdict as a word.
-    pub fn word(self) -> &'static str {
-        match self {
-            Verdict::Pass => "PASS",
-            Verdict::Fail => "FAIL",
-            Verdict::Undecided => "INCONCLUSIVE",
-        }
-    }
-}
-
 /// The verdict about a host.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Qualified {

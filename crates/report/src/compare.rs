@@ -2,14 +2,15 @@
 
 pub mod many;
 pub mod outcome;
+pub mod summary;
 
 use crate::document::{self, Part};
 use crate::grid::{Align, Grid};
 use crate::names::{by_probe, by_reason, points_counted, short_point};
 use crate::text::{COLUMNS, printable};
-use costof_model::comparison::{Cause, Compared, Comparison, FactDifference, Missing, Verdict};
-use costof_model::metric::Selection;
+use costof_model::comparison::{Compared, Comparison, FactDifference, Missing, Verdict};
 use costof_model::noise::PEER;
+use costof_model::plural::counted;
 use costof_model::point::Point;
 use costof_model::rows::PointRow;
 use costof_model::run_file::Run;
@@ -35,21 +36,28 @@ pub struct Side<'a> {
 pub fn compared(comparison: &Comparison, after: &Run, all: bool, width: usize) -> String {
     let mut rows = in_order(&comparison.rows);
     rows.retain(|row| all || row.verdict != Verdict::CannotTell);
-    let hidden = if rows.len() < comparison.rows.len() { ". `--all` shows them" } else { "" };
+    let hidden = match comparison.rows.len() - rows.len() {
+        0 => "",
+        _ => "`--all` shows the inconclusive rows.\n",
+    };
     let differences = comparison.facts.iter().map(|difference| {
         let (before, after) = (known(&difference.before), known(&difference.after));
         format!("{}: {before} → {after}", fact_name(difference))
     });
-    let mut parts = vec![Part::paragraph(headline(comparison))];
+    let mut parts = vec![Part::paragraph(head(comparison))];
     parts.extend(facts(differences.collect()));
     if !rows.is_empty() {
         parts.push(Part::Table(String::new(), table(&rows, after, width)));
     }
-    let doubts = cannot_tell(comparison).map(|line| format!("{line}{hidden}.\n"));
-    parts.push(Part::paragraph(doubts.unwrap_or_default() + &trust(comparison)));
+    parts.push(Part::paragraph(hidden.to_owned() + &trust(comparison)));
     let apart = [refused(comparison, after), missing(comparison, after), only(comparison)];
     parts.extend(apart.concat().lines().map(Part::paragraph));
     document::text(&parts, COLUMNS.min(width))
+}
+
+/// The first lines of a comparison.
+pub(crate) fn head(comparison: &Comparison) -> String {
+    summary::summary(comparison, "after against before").text()
 }
 
 /// The facts that differ between runs, if there are any.
@@ -193,79 +201,9 @@ pub(crate) fn share(share: f64) -> String {
     format!("{} %", (share * 1e6).round() / 1e4)
 }
 
-/// How many rows have each verdict. If no row could have shown a change that matters, only this.
-pub(crate) fn headline(comparison: &Comparison) -> String {
-    let rows = &comparison.rows;
-    if rows.is_empty() {
-        return "No metric can be compared.".to_owned();
-    }
-    if is_inconclusive(comparison) {
-        let least = rows.iter().map(|row| row.visible).fold(f64::NAN, f64::min);
-        return format!(
-            "inconclusive: no row can show a change of {} (the best can show {})",
-            share(comparison.matters),
-            percent(least)
-        );
-    }
-    let meanings = [
-        (Verdict::Worse, worse(comparison)),
-        (Verdict::Better, "better".to_owned()),
-        (Verdict::Differs, "different".to_owned()),
-        (Verdict::NoDifference, format!("unchanged within {}", share(comparison.matters))),
-        (Verdict::CannotTell, "inconclusive".to_owned()),
-    ];
-    let counts = meanings.map(|(verdict, meaning)| (count(comparison, verdict), meaning));
-    let refused = [(comparison.refused.len(), "not compared".to_owned())];
-    let parts = counts.into_iter().chain(refused);
-    let parts = parts.filter(|(count, _)| *count > 0);
-    let parts = parts.map(|(count, meaning)| format!("{count} {meaning}"));
-    parts.collect::<Vec<_>>().join(", ")
-}
-
-/// `worse`, and how many of these rows are surely beyond a change that matters, if not all are: those alone
-/// fail a threshold.
-fn worse(comparison: &Comparison) -> String {
-    let beyond = outcome::beyond(comparison).len();
-    let matters = share(comparison.matters);
-    match beyond {
-        all if all == count(comparison, Verdict::Worse) => "worse".to_owned(),
-        0 => format!("worse (none surely by more than {matters})"),
-        _ => format!("worse ({beyond} surely by more than {matters})"),
-    }
-}
-
-/// Whether no row shows a result.
-pub(crate) fn is_inconclusive(comparison: &Comparison) -> bool {
-    count(comparison, Verdict::CannotTell) == comparison.rows.len()
-}
-
 fn count(comparison: &Comparison, verdict: Verdict) -> usize {
     let rows = comparison.rows.iter();
     rows.filter(|row| row.verdict == verdict).count()
-}
-
-/// How many rows show no result, the main cause, and what to do about it.
-pub(crate) fn cannot_tell(comparison: &Comparison) -> Option<String> {
-    let count = |cause| {
-        let rows = comparison.rows.iter();
-        rows.filter(|row| row.cause == Some(cause)).count()
-    };
-    let (noise, few) = (count(Cause::Noise), count(Cause::FewLaunches));
-    let all = noise + few;
-    let (main, of_it, advice) = if few > noise {
-        ("few launches", few, "Use --full, which makes more")
-    } else if comparison.in_turns {
-        ("noise", noise, "Try a quieter machine")
-    } else {
-        ("noise", noise, "Try a quieter machine, or --interleave")
-    };
-    let rows = if all == 1 { "row is" } else { "rows are" };
-    (all > 0).then(|| {
-        format!(
-            "{all} {rows} inconclusive: a change of {} could be missed. Main cause: {main} ({of_it} of {all}). {advice}",
-            share(comparison.matters)
-        )
-    })
 }
 
 /// How far a reader can trust the verdicts.
@@ -273,15 +211,28 @@ pub(crate) fn trust(comparison: &Comparison) -> String {
     if comparison.rows.is_empty() {
         return String::new();
     }
-    let machine = if comparison.in_turns {
-        "The runs took turns, launch by launch, so what the machine did meanwhile affected both alike. A ratio \
-         compares neighbouring launches, so it may differ from the ratio of the two medians."
-    } else {
-        "If the machine itself changed between the runs, the ratios include that change: --interleave measures both in turns."
+    let machine = match &comparison.groups {
+        Some(groups) => &format!(
+            "Each {} counts once, however often it was measured: intervals are over these.",
+            groups.level.noun()
+        ),
+        None if comparison.in_turns => {
+            "The runs took turns, launch by launch, so what the machine did meanwhile affected both alike. A ratio \
+             compares neighbouring launches, so it may differ from the ratio of the two medians."
+        }
+        None => {
+            "If the machine itself changed between the runs, the ratios include that change: --interleave measures both in turns."
+        }
+    };
+    let exported = match comparison.is_exported {
+        true => {
+            "\nAn export has no launches: medians are compared by their intervals, not in core cycles, and not alone with alone."
+        }
+        false => "",
     };
     format!(
         "Verdicts are corrected for the number of rows: where nothing changed, one comparison in twenty raises a \
-         false alarm. {machine}{}{}\n",
+         false alarm. {machine}{exported}{}{}\n",
         at_equal_clocks(&comparison.rows),
         core_shared(comparison)
     )
@@ -306,8 +257,7 @@ pub(crate) fn at_equal_clocks<'a>(rows: impl IntoIterator<Item = &'a Compared>) 
 /// How many rows were compared while something else used the core, and what that means.
 fn core_shared(comparison: &Comparison) -> String {
     let shared = comparison.rows.iter().filter(|row| row.core_shared);
-    let count = shared.clone().count();
-    let alike = shared.filter(|row| row.selection == Selection::Shared).count();
+    let count = shared.count();
     let meaning = if comparison.in_turns {
         "Both runs were disturbed alike."
     } else {
@@ -315,16 +265,10 @@ fn core_shared(comparison: &Comparison) -> String {
     };
     match count {
         0 => String::new(),
-        1 => format!(
-            "\n1 row was compared while something else used the core, since too few of its batches had the \
-             core to themselves in both runs ({}). {meaning}",
-            if alike == 1 { "shared with shared" } else { "all batches with all" }
-        ),
         _ => format!(
-            "\n{count} rows were compared while something else used the core, since too few of their batches \
-             had the core to themselves in both runs ({alike} shared with shared, {} all batches with all). \
-             {meaning}",
-            count - alike
+            "\nCompared while something else used the core, since too few batches had the core to themselves in both runs: \
+             {}. {meaning}",
+            counted(count, "row")
         ),
     }
 }
@@ -357,6 +301,7 @@ pub(crate) fn refused(comparison: &Comparison, after: &Run) -> String {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
+    use costof_model::metric::Selection;
     use costof_model::testing::{golden, run_without_facts as run, sized_row};
     use costof_model::unit::{Better, Unit};
 
@@ -364,6 +309,7 @@ pub(crate) mod tests {
     pub(crate) fn row(probe: &'static str, ratio: f64, half: f64, verdict: Verdict) -> Compared {
         Compared {
             point: sized_row(probe, 64, 5.0).point,
+            label: None,
             metric: "cost".into(),
             unit: Unit::Nanoseconds,
             better: Better::Lower,
@@ -373,7 +319,7 @@ pub(crate) mod tests {
             ci95: (ratio * (1.0 - half), ratio * (1.0 + half)),
             p: 0.001,
             verdict,
-            cause: (verdict == Verdict::CannotTell).then_some(Cause::Noise),
+            needed: None,
             visible: 0.098,
             selection: Selection::All,
             core_shared: false,
@@ -382,20 +328,15 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn the_headline_says_what_could_have_been_seen() {
-        let of = |rows: Vec<Compared>| Comparison { matters: 0.05, rows, ..Comparison::default() };
+    fn the_summary_is_first_and_inconclusive_rows_are_hidden() {
         let blind = || row("a.blind", 1.0, 0.1, Verdict::CannotTell);
-        let worse = || row("a.worse", 1.1, 0.0, Verdict::Worse);
-        let slight = || row("a.slight", 1.04, 0.01, Verdict::Worse);
-        let few = Compared { cause: Some(Cause::FewLaunches), ..blind() };
-        let some = of(vec![blind(), blind(), few, worse()]);
-        let others = [vec![blind()], vec![slight(), worse()], vec![slight()]].map(of);
-        let headlines = [&some, &others[0], &others[1], &others[2]].map(headline);
-        golden("report/compare", "headlines", &headlines.join("\n"));
+        let rows = vec![blind(), blind(), row("a.worse", 1.1, 0.0, Verdict::Worse)];
+        let some = Comparison { matters: 0.05, rows, ..Comparison::default() };
         let text = compared(&some, &run(), false, usize::MAX);
-        assert!(text.starts_with(&headlines[0]) && !text.contains("a.blind"), "{text}");
+        assert!(!text.contains("a.blind"), "{text}");
         golden("report/compare", "some are inconclusive", &text);
-        let evil = of(vec![row("a\u{1b}[2J", 1.1, 0.0, Verdict::Worse)]);
+        let evil = vec![row("a\u{1b}[2J", 1.1, 0.0, Verdict::Worse)];
+        let evil = Comparison { rows: evil, ..some.clone() };
         assert!(compared(&evil, &run(), true, usize::MAX).contains("a\u{fffd}[2J size="));
         assert!(compared(&some, &run(), true, usize::MAX).contains("a.blind"));
     }

@@ -1,13 +1,14 @@
 //! What `costof fleet` shows, odd hosts first: on a terminal one screen, on a page, without scripts, a heat map of
 //! hosts and rows for each cohort and what is known of each host.
 
+use crate::check::{Case, Finding, Rules, Suite};
 use crate::compare::percent;
+use crate::compare::summary::{Summary, summary};
 use crate::document::{self, Entry, Part, first};
 use crate::page::html_file;
 use crate::text::printable_lines;
-use costof_model::fleet::{
-    Cohort, Deviation, Fleet, GroupChange, Host, Parting, Statistic, Verdict, own_quota,
-};
+use costof_model::comparison::Comparison;
+use costof_model::fleet::{Cohort, Deviation, Fleet, Host, Statistic, Verdict, own_quota};
 use costof_model::node_set::folded;
 use costof_model::plural::counted;
 use maud::{Markup, PreEscaped, html};
@@ -19,8 +20,6 @@ const ROWS: usize = 4;
 const FACTS: usize = 4;
 /// At most this many hosts that are not odd have their own section on a page.
 const HOSTS: usize = 2000;
-/// The smallest change of a layer that matters between two populations, as a share.
-const MATTERS: f64 = 0.05;
 /// A cell of the heat map is drawn from this deviation on, and darker from each of the others.
 const STEPS: [f64; 4] = [0.02, 0.05, 0.1, 0.2];
 
@@ -53,6 +52,22 @@ fn rule(fleet: &Fleet) -> String {
     format!("Of hosts called odd, at most {percent:.0} % are not, in the long run.")
 }
 
+/// Whether the hosts belong.
+pub fn check(fleet: &Fleet, rules: &Rules) -> Suite {
+    let cases = fleet.cohorts.iter().flat_map(|cohort| &cohort.hosts).map(|host| Case {
+        name: host.name.clone(),
+        probe: None,
+        finding: match host.verdict {
+            Verdict::Normal => Finding::Pass,
+            Verdict::Undecided => Finding::Undecided(
+                "its noise, or too few hosts, hide what others could have shown".to_owned(),
+            ),
+            _ => Finding::Fail(format!("{}: {}", host.verdict.word(), reason(host))),
+        },
+    });
+    Suite::new("fleet", "host", cases.collect(), rules)
+}
+
 /// One line for each host that is odd: its name as one word, and the reason as a scheduler records it.
 pub fn reasons(fleet: &Fleet) -> String {
     let odd = odd(fleet);
@@ -82,56 +97,20 @@ pub fn odd(fleet: &Fleet) -> impl Iterator<Item = &Host> {
 
 fn parts(fleet: &Fleet) -> Vec<Part> {
     let cohorts = fleet.cohorts.iter().enumerate().flat_map(|(at, cohort)| of_cohort(at, cohort));
-    fleet.partings.iter().flat_map(of_parting).chain(cohorts).collect()
+    fleet.partings.iter().flat_map(of_groups).chain(cohorts).collect()
 }
 
-/// What differs between two populations: first which they are, then by how much each layer is slower.
-fn of_parting(parting: &Parting) -> [Part; 2] {
-    let (first, second) = parting.hosts;
-    let head = match &parting.facts[..] {
-        [] => format!("Two populations of {first} and {second} hosts, parted by no recorded fact"),
-        facts => {
-            let named = facts.iter().take(FACTS);
-            let named = named.map(|(what, one, other)| format!("{what} {one} → {other}"));
-            let named = named.collect::<Vec<_>>().join(", ");
-            let more = match facts.len().saturating_sub(FACTS) {
-                0 => String::new(),
-                more => format!(" and {more} more facts"),
-            };
-            format!("{named}{more} ({first} against {second} hosts)")
-        }
-    };
-    let layers = |is_it: &dyn Fn(&GroupChange) -> bool| {
-        let layers = parting.layers.iter().filter(|layer| is_it(layer));
-        layers.map(changed).collect::<Vec<_>>()
-    };
-    let names = |is_it: &dyn Fn(&GroupChange) -> bool| {
-        let layers = parting.layers.iter().filter(|layer| is_it(layer));
-        layers.map(|layer| layer.name.clone()).collect::<Vec<_>>()
-    };
-    let matters = |layer: &GroupChange| parting.is_sure(layer) && !layer.is_within(MATTERS);
-    let slower = layers(&|layer| matters(layer) && layer.worse > 0.0);
-    let faster = layers(&|layer| matters(layer) && layer.worse < 0.0);
-    let unchanged = names(&|layer| layer.is_within(MATTERS));
-    let unknown = layers(&|layer| !matters(layer) && !layer.is_within(MATTERS));
-    let worst = parting.rows.iter().filter(|row| matters(row)).take(ROWS).map(changed);
-    let of_which = |which: &str, what: Vec<String>| {
-        (!what.is_empty()).then(|| format!("{which}: {}", what.join(", ")))
-    };
-    let lines = [
-        of_which("slower", slower),
-        of_which("faster", faster),
-        of_which(&format!("unchanged within {}", percent(MATTERS)), unchanged),
-        of_which("inconclusive", unknown),
-        of_which("rows that changed most", worst.collect()),
-    ];
-    [Part::Heading(2, head), Part::List("", lines.into_iter().flatten().collect())]
+/// What differs between two groups of hosts, in three lines.
+fn of_groups(comparison: &Comparison) -> [Part; 2] {
+    let Summary { verdict, lines: [first, rows, open] } = summary_of(comparison);
+    [Part::Heading(2, format!("{verdict}  {first}")), Part::List("", vec![rows, open])]
 }
 
-/// A change with its interval: `os 12 % (11 to 13 %)`.
-fn changed(change: &GroupChange) -> String {
-    let (low, high) = change.ci95;
-    format!("{} {} ({} to {})", change.name, percent(change.worse), percent(low), percent(high))
+/// The summary of two groups of hosts, which need not differ in a fact.
+pub fn summary_of(comparison: &Comparison) -> Summary {
+    let row = comparison.groups.as_ref().and_then(|groups| groups.row.as_deref());
+    let by = row.map(|row| format!(", found by {row}")).unwrap_or_default();
+    summary(comparison, &format!("two populations, parted by no recorded fact{by}"))
 }
 
 fn of_cohort(at: usize, cohort: &Cohort) -> Vec<Part> {
@@ -152,7 +131,7 @@ fn of_cohort(at: usize, cohort: &Cohort) -> Vec<Part> {
         };
         hosts.filter(move |(_, host)| is_it(host))
     };
-    let entry = |(number, host)| Part::Entry(of_host(at, number, host, cohort));
+    let entry = |(number, host)| Part::Entry(of_host(at, number, host));
     parts.extend(in_state(None).map(entry));
     for (verdict, why) in
         [(Verdict::Undecided, undecided(cohort)), (Verdict::Normal, String::new())]
@@ -207,7 +186,7 @@ fn undecided(cohort: &Cohort) -> String {
     ": their own noise hides what the others could have shown: measure them longer (--full) or more often".to_owned()
 }
 
-fn of_host(at: usize, number: usize, host: &Host, cohort: &Cohort) -> Entry {
+fn of_host(at: usize, number: usize, host: &Host) -> Entry {
     let rows = || host.deviations.iter().map(of_row);
     let facts = || {
         let facts = host.facts.iter();
@@ -215,10 +194,7 @@ fn of_host(at: usize, number: usize, host: &Host, cohort: &Cohort) -> Entry {
     };
     let mut some = first(rows(), ROWS, "more rows (--json has them)");
     some.extend(facts().take(FACTS));
-    let mut all = vec![Part::List("", rows().chain(facts()).collect())];
-    if host.deviations.is_empty() {
-        all.push(Part::List("quiet", largest(host, cohort)));
-    }
+    let all = vec![Part::List("", rows().chain(facts()).collect())];
     Entry {
         id: Some(id(at, number)),
         label: label(host.verdict),
@@ -227,16 +203,6 @@ fn of_host(at: usize, number: usize, host: &Host, cohort: &Cohort) -> Entry {
         is_open: host.verdict.is_odd(),
         details: vec![Part::Terminal(vec![Part::List("", some)]), Part::Document(all)],
     }
-}
-
-/// The largest deviations of a host that does not surely deviate.
-fn largest(host: &Host, cohort: &Cohort) -> Vec<String> {
-    let rows = cohort.rows.iter().zip(&host.worse);
-    let mut rows: Vec<(&String, f64)> =
-        rows.filter_map(|(row, worse)| Some((row, (*worse)?))).collect();
-    rows.sort_by(|one, other| other.1.abs().total_cmp(&one.1.abs()));
-    let rows = rows.into_iter().take(3);
-    rows.map(|(row, worse)| format!("{row}: {}, which may be chance", signed(worse))).collect()
 }
 
 /// What a page refers to a host by.

@@ -3,6 +3,7 @@
 
 mod sparkline;
 
+use crate::check::{Case, Finding, Rules, Suite};
 use crate::compare::percent;
 use crate::document::{self, Entry, Part};
 use crate::fleet::signed;
@@ -33,6 +34,24 @@ pub fn text(history: &History, columns: usize) -> String {
     }
     parts.push(Part::paragraph(rules(history)));
     document::text(&parts, columns)
+}
+
+/// Whether the latest run changed no row, of those that it has and that are followed.
+pub fn check(history: &History, rules: &Rules) -> Suite {
+    let latest = history.runs.len().checked_sub(1);
+    let series =
+        history.series.iter().enumerate().filter(|(_, series)| {
+            series.values.last().is_some_and(|value| Some(value.run) == latest)
+        });
+    let cases = series.map(|(at, series)| Case {
+        name: series.of.name(),
+        probe: Some(series.of.point.probe.clone()),
+        finding: match history.latest().find(|change| change.row == at) {
+            Some(change) => Finding::Fail(format!("{} since {}", step(change), day(&change.at))),
+            None => Finding::Pass,
+        },
+    });
+    Suite::new("history", "row", cases.collect(), rules)
 }
 
 /// The page of a history.

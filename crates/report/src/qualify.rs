@@ -1,9 +1,10 @@
 //! The text of `costof qualify`: the verdict first.
 
+use crate::check::{Case, Finding, Rules, Suite};
 use crate::compare::percent;
 use crate::document::{self, Part, first};
 use crate::fleet::signed;
-use crate::text::{printable, shortened};
+use crate::text::shortened;
 use costof_model::plural::counted;
 use costof_model::qualified::{JudgedRow, LeftOut, Qualified, Verdict};
 use costof_model::rows::MetricOfPoint;
@@ -16,7 +17,7 @@ const ROWS: usize = 4;
 const NAME: usize = 100;
 
 /// The verdict about a host, and what it rests on, in lines of at most this many columns.
-pub fn text(of: &Qualified, columns: usize) -> String {
+pub fn text(of: &Qualified, rules: &Rules, columns: usize) -> String {
     let facts = of.facts.iter().map(|(what, how)| format!("{what} {how}"));
     let facts: Vec<String> = facts.map(|fact| shortened(&fact, NAME)).collect();
     let facts = match facts.join(", ") {
@@ -36,31 +37,35 @@ pub fn text(of: &Qualified, columns: usize) -> String {
         first(rows, ROWS, "more rows (--json has them)")
     });
     let rows = rows.map(|row| format!("  {row}"));
-    let lines: Vec<String> =
-        [reason(of), against].into_iter().chain(rows).chain(left(of)).chain(left_out(of)).collect();
+    let lines: Vec<String> = [reason(of, rules), against]
+        .into_iter()
+        .chain(rows)
+        .chain(left(of))
+        .chain(left_out(of))
+        .collect();
     let parts = [lines.join("\n"), risks(of)].map(Part::paragraph);
     document::text(&parts, columns)
 }
 
 /// The verdict in one line.
-pub fn reason(of: &Qualified) -> String {
+pub fn reason(of: &Qualified, rules: &Rules) -> String {
     let change = percent(of.risks.change);
-    let count = |verdict| of.rows.iter().filter(|row| row.verdict == verdict).count();
-    let all = of.rows.len();
-    let why = match (of.verdict, of.rows.first()) {
-        (Verdict::Fail, Some(worst)) => match count(Verdict::Fail) - 1 {
-            0 => of_row(worst),
-            more => format!("{}; and {}", of_row(worst), counted(more, "more row")),
+    let within = of.rows.iter().filter(|row| row.verdict == Verdict::Pass).count();
+    check(of, rules).line(&format!("{within} are not {change} worse"))
+}
+
+/// Whether each judged row is as those of other hosts are.
+pub fn check(of: &Qualified, rules: &Rules) -> Suite {
+    let cases = of.rows.iter().map(|row| Case {
+        name: name(&row.of),
+        probe: Some(row.of.point.probe.clone()),
+        finding: match row.verdict {
+            Verdict::Pass => Finding::Pass,
+            Verdict::Fail => Finding::Fail(how(row)),
+            Verdict::Undecided => Finding::Undecided(how(row)),
         },
-        (Verdict::Pass, _) => format!("none of {} is {change} worse", counted(all, "row")),
-        _ => format!(
-            "{} of {} are inconclusive, {} are not {change} worse",
-            count(Verdict::Undecided),
-            counted(all, "row"),
-            count(Verdict::Pass)
-        ),
-    };
-    printable(&format!("{}: {why}", of.verdict.word()))
+    });
+    Suite::new("qualify", "row", cases.collect(), rules)
 }
 
 /// A row's name, however long it is.
@@ -69,16 +74,18 @@ pub fn name(of: &MetricOfPoint) -> String {
 }
 
 fn of_row(row: &JudgedRow) -> String {
-    let name = name(&row.of);
+    format!("{} {}", name(&row.of), how(row))
+}
+
+/// How a row is, beside the usual.
+fn how(row: &JudgedRow) -> String {
     let (Some(here), Some(worse), Some((low, high))) = (row.here, row.worse, row.worse_ci95) else {
-        return format!(
-            "{name}: no number to conclude from, after {}",
-            counted(row.launches, "launch")
-        );
+        let launches = counted(row.launches, "launch");
+        return format!("has no number to conclude from, after {launches}");
     };
     let [here, usual] = [here, row.usual].map(|value| row.of.unit.display(value));
     format!(
-        "{name} is {} ({}): {here}, usually {usual}",
+        "is {} ({}): {here}, usually {usual}",
         signed(worse),
         span(&percent(low), " to ", &percent(high))
     )

@@ -4,6 +4,7 @@ mod hyperfine;
 
 pub use hyperfine::export;
 
+use crate::check::{Case, Finding, Rules, Suite};
 use crate::grid::{Align, Grid};
 use crate::style::Style;
 use crate::text::printable;
@@ -76,6 +77,24 @@ fn answer(timing: &Timing) -> Vec<String> {
             }
         })
         .collect()
+}
+
+/// Whether each command is at most as much worse than the first as the threshold allows.
+pub fn check(timing: &Timing, rules: &Rules) -> Suite {
+    let others = timing.commands.iter().skip(1);
+    let cases =
+        others.zip(&timing.comparisons).zip(answer(timing)).map(|((other, comparison), why)| {
+            Case {
+                name: one_line(other),
+                probe: None,
+                finding: match comparison.as_ref().and_then(|comparison| comparison.judgement) {
+                    Some(Judgement::Within) => Finding::Pass,
+                    Some(Judgement::Worse) => Finding::Fail(why),
+                    Some(Judgement::Undecided) | None => Finding::Undecided(why),
+                },
+            }
+        });
+    Suite::new("time", "command", cases.collect(), rules)
 }
 
 /// A command as a sentence names it.

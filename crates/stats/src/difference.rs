@@ -44,6 +44,29 @@ impl Difference {
         })
     }
 
+    /// The difference between independent groups, of which one may have a single value, since both are taken to have
+    /// one spread; `None` with fewer than three values, or none in a group.
+    ///
+    /// Student's t with a pooled variance; for a single value, J. R. Crawford and D. C. Howell, "Comparing an
+    /// individual's test score against norms in small samples", The Clinical Neuropsychologist 12, 1998.
+    pub fn pooled(first: &[f64], second: &[f64]) -> Option<Difference> {
+        let groups = [first, second].map(|values| values.len() as f64);
+        let degrees = groups[0] + groups[1] - 2.0;
+        if degrees < 1.0 {
+            return None;
+        }
+        let squares = |values: &[f64]| {
+            let variance = standard_deviation(values).unwrap_or(0.0).powi(2);
+            variance * (values.len() as f64 - 1.0)
+        };
+        let variance = (squares(first) + squares(second)) / degrees;
+        Some(Difference {
+            of_means: mean(second)? - mean(first)?,
+            error: (variance * (1.0 / groups[0] + 1.0 / groups[1])).sqrt(),
+            degrees: degrees as u32,
+        })
+    }
+
     /// The mean difference within pairs; `None` if the lengths differ, or with fewer than two
     /// pairs.
     ///
@@ -183,6 +206,20 @@ mod tests {
         let t = found.of_means / found.error;
         assert!((t - 5.965_747).abs() < 1e-4, "{t}");
         assert_eq!(found.degrees, 7);
+    }
+
+    #[test]
+    fn one_value_differs_from_others_by_crawford_and_howells_t() {
+        // By hand: (9 - 3) ÷ (1.5811 × √(6 ÷ 5)) = 3.4641, 4 degrees of freedom.
+        let found = Difference::pooled(&[1.0, 2.0, 3.0, 4.0, 5.0], &[9.0]).unwrap();
+        assert!((found.of_means / found.error - 3.464_101_615).abs() < 1e-8, "{found:?}");
+        assert_eq!(found.degrees, 4);
+        // By hand: 3 ÷ √(4 ÷ 3 × 5 ÷ 6) = 2.8460.
+        let two = Difference::pooled(&[1.0, 2.0, 3.0], &[4.0, 6.0]).unwrap();
+        assert!((two.of_means / two.error - 2.846_049_894).abs() < 1e-8, "{two:?}");
+        for (first, second) in [(&[1.0][..], &[2.0][..]), (&[], &[1.0, 2.0, 3.0])] {
+            assert_eq!(Difference::pooled(first, second), None);
+        }
     }
 
     #[test]

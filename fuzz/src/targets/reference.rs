@@ -10,6 +10,7 @@ use costof_model::qualified::Risks;
 use costof_model::reference::{Cohort, Reference};
 use costof_model::rows::PointRow;
 use costof_model::testing::{RowExt, row};
+use costof_report::check::Rules;
 use costof_report::qualify as shown;
 use std::time::Duration;
 
@@ -65,8 +66,8 @@ fn qualified(cohort: &Cohort) {
             qualification.update(at, Some(&measured), launches[at]);
         }
         let qualified = qualification.concluded(1.0, launches.iter().sum(), &blocks);
-        plain(&shown::text(&qualified, 80));
-        plain(&shown::reason(&qualified));
+        plain(&shown::text(&qualified, &Rules::default(), 80));
+        plain(&shown::reason(&qualified, &Rules::default()));
         plain(&serde_json::to_string(&qualified).expect("it is JSON"));
     }
 }

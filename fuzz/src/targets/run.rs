@@ -10,6 +10,7 @@ use costof_model::facts::Probed;
 use costof_model::harmless;
 use costof_model::rows::Row;
 use costof_model::run_file::{self, Run};
+use costof_report::check::Rules;
 use costof_report::compare::outcome::Outcome;
 use costof_report::compare::{self as compared, Side};
 use costof_report::export::FORMATS;
@@ -110,7 +111,7 @@ fn compared_with_itself(run: &Run) {
     let comparison = compare(run, run, Metrics::All, MATTERS);
     plain(&compared::compared(&comparison, run, true, 80));
     let side = Side { name: "a", run };
-    let outcome = Outcome::new(&comparison, run, true, false);
+    let outcome = Outcome::new("a", &comparison, run, &Rules::default());
     markup::check(&page::comparison::page(side, side, &comparison, &outcome));
 }
 

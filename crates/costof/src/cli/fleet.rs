@@ -6,6 +6,7 @@ use clap::{Args, ValueHint};
 use std::path::PathBuf;
 
 #[derive(Debug, Args)]
+#[command(mut_arg("junit", |junit| junit.requires("fail_odd")))]
 pub(crate) struct FleetOptions {
     /// Runs of many hosts, one or several of each: files, or folders of them
     #[arg(value_name = "RUN|FOLDER", value_hint = ValueHint::AnyPath, value_parser = runs(), required = true)]
@@ -17,6 +18,12 @@ pub(crate) struct FleetOptions {
     /// Compare the hosts with one value of this fact with those with the other: kernel, microcode, processor …
     #[arg(long, value_name = "FACT")]
     pub(crate) versus: Option<String>,
+    /// Print only what --versus found, in three lines for a ticket
+    #[arg(long, requires = "versus", conflicts_with = "reason")]
+    pub(crate) summary: bool,
+    /// Print the summary as Markdown
+    #[arg(long, requires = "summary", conflicts_with = "json", hide_short_help = true)]
+    pub(crate) markdown: bool,
     /// Save what these hosts cost, for `costof qualify --against FILE` on another host
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) save: Option<PathBuf>,

@@ -1,6 +1,7 @@
-//! The option that all commands share whose exit code may stop a script or a job.
+//! The options that all commands share whose exit code may stop a script or a job.
 
-use clap::{Args, ValueEnum};
+use clap::{Args, ValueEnum, ValueHint};
+use std::path::PathBuf;
 
 /// The exit codes of every check, short and long.
 pub(super) const EXIT_CODES: [&str; 2] = [
@@ -36,4 +37,18 @@ pub(crate) struct Gate {
         hide_short_help = true
     )]
     pub(crate) undecided: Undecided,
+    /// Write what was checked for a pipeline, in JUnit's XML
+    ///
+    /// Each row, host or command is a test case: what failed is a failure, and what is inconclusive an error, or
+    /// skipped where it need not be decided.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, hide_short_help = true)]
+    pub(crate) junit: Option<PathBuf>,
+}
+
+/// What must be decided, of commands that check the rows of probes.
+#[derive(Clone, Debug, Default, Args)]
+pub(crate) struct Required {
+    /// Which probes must be decided: the rows of all others may stay inconclusive
+    #[arg(long, value_name = "PROBE,…", value_delimiter = ',', hide_short_help = true)]
+    pub(crate) require: Vec<String>,
 }

@@ -1,7 +1,7 @@
 //! The options of `costof qualify`.
 
 use super::Measuring;
-use super::gate::Gate;
+use super::gate::{Gate, Required};
 use super::values::{change, risk, time};
 use clap::{Args, ValueHint};
 use costof_model::qualified::Risks;
@@ -37,6 +37,8 @@ pub(crate) struct QualifyOptions {
     pub(crate) cohort: Option<usize>,
     #[command(flatten)]
     pub(crate) gate: Gate,
+    #[command(flatten)]
+    pub(crate) required: Required,
     #[command(flatten)]
     pub(crate) measuring: Measuring,
     /// Where to write the run: a file, or a folder (DIR/) for one named after the host [default: the

@@ -52,6 +52,7 @@ pub(crate) struct TimeOptions {
 
 /// How commands are measured in turns, whatever they are.
 #[derive(Debug, Args)]
+#[command(mut_arg("junit", |junit| junit.requires("threshold")))]
 pub(crate) struct TurnOptions {
     /// Measure for about this long, such as 30s
     ///

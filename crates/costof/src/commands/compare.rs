@@ -1,19 +1,20 @@
 //! `costof compare`: finds what became better or worse from one run to another, or differs between two hosts.
 
 use super::interleave;
-use crate::cli::gate::Undecided;
-use crate::cli::{CompareOptions, MissingPoint, RunOptions};
-use crate::error::{Done, Error, bail, gated, wrong};
+use crate::cli::{CompareOptions, RunOptions};
+use crate::error::{Done, Error, bail, gated, rules, wrong};
 use crate::history::LastTwo;
 use crate::record::{self, Table};
 use crate::terminal::{line_columns, log, printable};
 use crate::{files, history};
-use costof_measure::compare::{MATTERS, Metrics, compare};
+use costof_measure::compare::{self as groups, MATTERS, Metrics, compare};
 use costof_measure::probe::Probe;
 use costof_model::comparison::Comparison;
 use costof_model::run_file::Run;
+use costof_report::check::{Rules, Suite};
 use costof_report::compare::many::{self, Pair};
-use costof_report::compare::outcome::{Outcome, Word};
+use costof_report::compare::outcome::Outcome;
+use costof_report::compare::summary::summary;
 use costof_report::compare::{Side, compared, why_nothing};
 use costof_report::names::points_counted;
 use costof_report::page;
@@ -21,20 +22,76 @@ use costof_report::run::absent;
 use costof_report::text::wrapped;
 use serde_json::json;
 use std::cmp::Reverse;
+use std::collections::BTreeSet;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 pub(crate) fn run(table: &'static [&'static Probe], options: &CompareOptions) -> Done {
-    if options.interleave.is_empty() {
-        compare_files(table, options)
-    } else {
-        compare_hosts(table, options)
+    let rules = rules(&options.gate, &options.required, table)?;
+    if !options.interleave.is_empty() {
+        return compare_hosts(table, options, rules);
+    }
+    match groups(options)? {
+        Some(sides) => compare_groups(table, options, rules, &sides),
+        None => compare_files(table, options, rules),
     }
 }
 
+/// What is given of each of two groups of runs: either the words on both sides of --with, or two words of which one is a
+/// folder of several runs. `None` if single runs are compared.
+fn groups(options: &CompareOptions) -> Result<Option<[&[PathBuf]; 2]>, Error> {
+    let sides = match &options.what[..] {
+        what if !options.with.is_empty() => [what, &options.with],
+        [old, new] if old.is_dir() || new.is_dir() => {
+            [std::slice::from_ref(old), std::slice::from_ref(new)]
+        }
+        _ => return Ok(None),
+    };
+    let several = sides.iter().map(|side| Ok(record::files(side)?.len() > 1));
+    let several: Vec<bool> = several.collect::<Result<_, Error>>()?;
+    Ok(several.contains(&true).then_some(sides))
+}
+
+/// Compares two groups of runs. Their launches are not read.
+fn compare_groups(
+    table: Table<'_>,
+    options: &CompareOptions,
+    rules: Rules,
+    given: &[&[PathBuf]; 2],
+) -> Done {
+    if options.all_metrics {
+        bail!(
+            "--all-metrics compares two runs: groups are compared by the metric of each probe's question"
+        );
+    }
+    let [(old_files, old), (new_files, new)] =
+        [record::many(given[0], table)?, record::many(given[1], table)?];
+    check_page(options, old_files.iter().chain(&new_files))?;
+    let identity = |run: &Run| (run.run.id.clone(), run.run.started.clone(), run.host_name());
+    let first: BTreeSet<_> = old.iter().map(identity).collect();
+    let both = new.iter().find(|run| first.contains(&identity(run)));
+    if let Some(run) = both {
+        bail!("the run {} is on both sides: name each run once", printable(&run.run.id));
+    }
+    let (Some(first), Some(last)) = (old.last(), new.last()) else {
+        bail!("a side has no run");
+    };
+    let names = given.map(|side| match side {
+        [only] => printable(only.display()),
+        several => format!("{} and {} more", printable(several[0].display()), several.len() - 1),
+    });
+    let comparison = groups::compare_groups(&old, &new, matters(options));
+    let sides = [Side { name: &names[0], run: first }, Side { name: &names[1], run: last }];
+    let mut shown = Shown::new(options, rules);
+    shown.show(&names, sides, &comparison)?;
+    shown.check_compared()?;
+    shown.end()
+}
+
 /// Compares existing runs: two of them row by row, three or more in one table.
-fn compare_files(table: Table<'_>, options: &CompareOptions) -> Done {
-    let files = match options.what.as_slice() {
+fn compare_files(table: Table<'_>, options: &CompareOptions, rules: Rules) -> Done {
+    let given: Vec<PathBuf> = options.what.iter().chain(&options.with).cloned().collect();
+    let files = match given.as_slice() {
         [] => last_two(table)?,
         [only] if !only.is_dir() => bail!(
             "{} is the only run: name a second one, AFTER, to compare with it (@1 is the latest run, `costof runs` lists all)",
@@ -48,14 +105,15 @@ fn compare_files(table: Table<'_>, options: &CompareOptions) -> Done {
     let names: Vec<String> = files.iter().map(|path| printable(path.display())).collect();
     let sides: Vec<Side<'_>> =
         (names.iter().zip(&runs)).map(|(name, run)| Side { name, run }).collect();
-    let mut shown = Shown::new(options);
+    let mut shown = Shown::new(options, rules);
     match sides.as_slice() {
-        [old, new] => shown.show([&files[0], &files[1]], [*old, *new])?,
+        [old, new] => {
+            let names = [0, 1].map(|side: usize| names[side].clone());
+            shown.show(&names, [*old, *new], &compared_with(options, old.run, new.run))?;
+        }
         _ => shown.show_many(&sides)?,
     }
-    // An export has no launches, whatever the machine did.
-    let is_export = |run: &Run| run.launches.is_empty() && !run.points.is_empty();
-    shown.check_compared(runs.iter().any(is_export))?;
+    shown.check_compared()?;
     shown.end()
 }
 
@@ -70,7 +128,7 @@ fn last_two(table: Table<'_>) -> Result<Vec<PathBuf>, Error> {
 }
 
 /// Measures two hosts, and compares the second with the first.
-fn compare_hosts(table: &'static [&'static Probe], options: &CompareOptions) -> Done {
+fn compare_hosts(table: &'static [&'static Probe], options: &CompareOptions, rules: Rules) -> Done {
     // The path of the page is checked before anything is measured.
     let run_options = run_options(options)?;
     let planned = run_options.out.as_deref().map(interleave::files_in);
@@ -78,10 +136,11 @@ fn compare_hosts(table: &'static [&'static Probe], options: &CompareOptions) -> 
     let records = interleave::measure(table, &run_options)?;
     let [old, new] = records.each_ref().map(|record| &record.run);
     let paths = records.each_ref().map(|record| record.path());
-    let mut shown = Shown::new(options);
+    let mut shown = Shown::new(options, rules);
     let names = [0, 1].map(|side| printable(&run_options.on[side]));
     let side = |at: usize, run| Side { name: &names[at], run };
-    shown.show(paths, [side(0, old), side(1, new)])?;
+    let files = paths.map(|path| printable(path.display()));
+    shown.show(&files, [side(0, old), side(1, new)], &compared_with(options, old, new))?;
     if shown.has_text() {
         let mut output = io::stdout().lock();
         for (name, run) in names.iter().zip([old, new]) {
@@ -90,10 +149,9 @@ fn compare_hosts(table: &'static [&'static Probe], options: &CompareOptions) -> 
                 writeln!(output, "On {name}:{absent}")?;
             }
         }
-        let [before, after] = paths.map(|path| printable(path.display()));
-        writeln!(output, "The runs are in {before} and {after}")?;
+        writeln!(output, "The runs are in {} and {}", files[0], files[1])?;
     }
-    shown.check_compared(false)?;
+    shown.check_compared()?;
     check_page(options, paths.into_iter())?;
     shown.end()
 }
@@ -133,9 +191,24 @@ fn check_page(
     }
 }
 
+fn metrics(options: &CompareOptions) -> Metrics {
+    if options.all_metrics { Metrics::All } else { Metrics::Primary }
+}
+
+/// The smallest change that matters, as a share.
+fn matters(options: &CompareOptions) -> f64 {
+    options.threshold.map_or(MATTERS, |percent| percent / 100.0)
+}
+
+/// Compares two runs.
+fn compared_with(options: &CompareOptions, before: &Run, after: &Run) -> Comparison {
+    compare(before, after, metrics(options), matters(options))
+}
+
 /// The output so far.
 struct Shown<'a> {
     options: &'a CompareOptions,
+    rules: Rules,
     /// The page, if one is wanted.
     page: Option<String>,
     /// With a threshold, the outcome of each later run compared with the first; if there are several, with
@@ -147,20 +220,30 @@ struct Shown<'a> {
 }
 
 impl Shown<'_> {
-    fn new(options: &CompareOptions) -> Shown<'_> {
-        Shown { options, page: None, outcomes: Vec::new(), is_compared: false, why_nothing: None }
+    fn new(options: &CompareOptions, rules: Rules) -> Shown<'_> {
+        Shown {
+            options,
+            rules,
+            page: None,
+            outcomes: Vec::new(),
+            is_compared: false,
+            why_nothing: None,
+        }
     }
 
-    /// Shows two runs row by row.
-    fn show(&mut self, files: [&Path; 2], sides: [Side<'_>; 2]) -> Result<(), Error> {
-        let [before, after] = sides;
-        let comparison = self.compare(before.run, after.run);
-        let files = files.map(|path| printable(path.display()));
-        let outcome = self.outcome(&comparison, after.run);
+    /// Shows two sides, which have these names in JSON, row by row.
+    fn show(
+        &mut self,
+        files: &[String; 2],
+        [before, after]: [Side<'_>; 2],
+        comparison: &Comparison,
+    ) -> Result<(), Error> {
+        self.note(comparison, before.run, after.run);
+        let outcome = self.outcome(after.name, comparison, after.run);
         if self.options.html.is_some() {
-            self.page = Some(page::comparison::page(before, after, &comparison, &outcome));
+            self.page = Some(page::comparison::page(before, after, comparison, &outcome));
         }
-        self.add(&files, &comparison, None, outcome)?;
+        self.add(files, comparison, None, outcome)?;
         if !self.has_text() {
             return Ok(());
         }
@@ -168,7 +251,7 @@ impl Shown<'_> {
         let mut output = io::stdout().lock();
         let names = format!("{} → {}", before.name, after.name);
         writeln!(output, "{}", wrapped(line_columns(), &names, ""))?;
-        let text = compared(&comparison, after.run, self.options.all, line_columns());
+        let text = compared(comparison, after.run, self.options.all, line_columns());
         writeln!(output, "{text}")?;
         Ok(output.flush()?)
     }
@@ -178,11 +261,12 @@ impl Shown<'_> {
         let mut pairs = Vec::new();
         for (one, old) in sides.iter().enumerate() {
             for (other, new) in sides.iter().enumerate().skip(one + 1) {
-                let comparison = self.compare(old.run, new.run);
+                let comparison = compared_with(self.options, old.run, new.run);
+                self.note(&comparison, old.run, new.run);
                 if one == 0 {
                     let files = [old, new].map(|side| side.name.to_owned());
                     let name = new.name.to_owned();
-                    let outcome = self.outcome(&comparison, new.run);
+                    let outcome = self.outcome(new.name, &comparison, new.run);
                     self.add(&files, &comparison, Some(name), outcome)?;
                 }
                 pairs.push(Pair { runs: [one, other], comparison });
@@ -203,47 +287,35 @@ impl Shown<'_> {
     /// Whether the rows are printed as text: neither JSON nor a page is on standard output.
     fn has_text(&self) -> bool {
         let html = self.options.html.as_deref();
-        !self.options.json && !html.is_some_and(files::is_standard_output)
+        !self.options.json && !self.options.summary && !html.is_some_and(files::is_standard_output)
     }
 
-    fn compare(&mut self, before: &Run, after: &Run) -> Comparison {
-        let metrics = if self.options.all_metrics { Metrics::All } else { Metrics::Primary };
-        let threshold = self.options.threshold.map(|percent| percent / 100.0);
-        let comparison = compare(before, after, metrics, threshold.unwrap_or(MATTERS));
+    /// Notes whether a comparison has rows, or why it has none.
+    fn note(&mut self, comparison: &Comparison, before: &Run, after: &Run) {
         if comparison.rows.is_empty() {
-            let why = || why_nothing(&comparison, before, after);
+            let why = || why_nothing(comparison, before, after);
             self.why_nothing = self.why_nothing.take().or_else(why);
         } else {
             self.is_compared = true;
         }
-        comparison
     }
 
     /// Checks that at least one row could be compared.
     ///
     /// # Errors
-    /// Why there is none. The input is wrong if it `has_export` or no point in common; otherwise noise or a failure
-    /// is the reason.
-    fn check_compared(&self, has_export: bool) -> Result<(), Error> {
+    /// Why there is none. The input is wrong if it has no point in common; otherwise noise or a failure is the reason.
+    fn check_compared(&self) -> Result<(), Error> {
         if self.is_compared {
             return Ok(());
         }
         let why = self.why_nothing.as_deref();
         let text = why.unwrap_or("the runs have no point in common");
         let text = format!("nothing can be compared: {text}");
-        Err(match why.is_some() && !has_export {
-            true => Error::Nothing(text),
-            false => Error::Wrong(text),
-        })
+        Err(if why.is_some() { Error::Nothing(text) } else { Error::Wrong(text) })
     }
 
-    fn outcome(&self, comparison: &Comparison, after: &Run) -> Outcome {
-        Outcome::new(
-            comparison,
-            after,
-            self.options.missing == MissingPoint::Fail,
-            self.options.gate.undecided == Undecided::Pass,
-        )
+    fn outcome(&self, name: &str, comparison: &Comparison, after: &Run) -> Outcome {
+        Outcome::new(name, comparison, after, &self.rules)
     }
 
     /// Adds a comparison to the outcomes and the JSON. If there are several later runs, `name` is that of
@@ -256,14 +328,21 @@ impl Shown<'_> {
         outcome: Outcome,
     ) -> Result<(), Error> {
         let outcome = self.options.threshold.map(|_| outcome);
+        let summary = summary(comparison, &format!("{before} → {after}"));
         if self.options.json {
-            let mut row = json!({"before": before, "after": after, "comparison": comparison});
+            let mut row = json!({"before": before, "after": after, "summary": summary});
+            if !self.options.summary {
+                row["comparison"] = json!(comparison);
+            }
             if let Some(outcome) = &outcome {
                 row["verdict"] = json!(outcome.verdict);
                 row["decided"] = json!([outcome.decided, outcome.rows]);
                 row["failed"] = json!(outcome.failed);
             }
             writeln!(io::stdout(), "{row}")?;
+        } else if self.options.summary {
+            let text = if self.options.markdown { summary.markdown() } else { summary.text() };
+            write!(io::stdout(), "{text}")?;
         }
         self.outcomes.extend(outcome.map(|outcome| (name, outcome)));
         Ok(())
@@ -286,8 +365,8 @@ impl Shown<'_> {
         if let (Some(html), Some(page)) = (&self.options.html, &self.page) {
             files::write_page(html, page)?;
         }
-        let is_any = |word| self.outcomes.iter().any(|(_, outcome)| outcome.verdict == word);
-        let undecided = self.options.gate.undecided;
-        Ok(gated(is_any(Word::Fail), is_any(Word::CannotTell), undecided))
+        let suites: Vec<Suite> =
+            self.outcomes.into_iter().map(|(_, outcome)| outcome.suite).collect();
+        gated(&self.options.gate, &suites)
     }
 }

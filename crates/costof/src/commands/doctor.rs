@@ -1,14 +1,14 @@
 //! `costof doctor`: finds what will make numbers on this machine worse or missing.
 
 use crate::cli::DoctorOptions;
-use crate::cli::gate::Undecided;
-use crate::error::{Done, gated};
+use crate::error::Done;
 use crate::terminal::{print, prose_columns};
 use costof_findings::doctor::{DiagnosisState, diagnose};
 use costof_measure::{facts, trials};
 use costof_os::sched::affinity;
 use costof_report::doctor;
 use std::io;
+use std::process::ExitCode;
 
 pub(crate) fn run(options: &DoctorOptions) -> Done {
     let facts = facts::gather();
@@ -23,5 +23,5 @@ pub(crate) fn run(options: &DoctorOptions) -> Done {
     print(text)?;
     let mut states = diagnoses.iter().map(|diagnosis| &diagnosis.state);
     let is_bad = |state| matches!(state, &DiagnosisState::Worse | &DiagnosisState::Missing);
-    Ok(gated(states.any(is_bad), false, Undecided::default()))
+    Ok(ExitCode::from(u8::from(states.any(is_bad))))
 }

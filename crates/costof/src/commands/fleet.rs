@@ -1,11 +1,12 @@
 //! `costof fleet`: which of many hosts are odd.
 
 use crate::cli::FleetOptions;
-use crate::error::{self, Context, Done, Error, bail};
+use crate::cli::gate::Required;
+use crate::error::{Context, Done, Error, bail, gated, rules};
 use crate::record::{Table, many};
 use crate::terminal::{log, print, printable, prose_columns};
 use costof_measure::fleet;
-use costof_model::fleet::Verdict;
+use costof_model::fleet::Fleet;
 use costof_model::nearest::hint;
 use costof_model::reference::Reference;
 use costof_report::fleet as shown;
@@ -25,7 +26,7 @@ pub(crate) fn run(table: Table<'_>, options: &FleetOptions) -> Done {
         match fleet::versus(&runs, &by, fact) {
             Ok(partings) if partings.is_empty() => {
                 bail!(
-                    "--versus {}: each side needs three hosts with a row in common",
+                    "--versus {}: the sides need three hosts, or runs, with a row in common",
                     printable(fact)
                 )
             }
@@ -45,19 +46,32 @@ pub(crate) fn run(table: Table<'_>, options: &FleetOptions) -> Done {
         }
         save(file, &files, &fleet::reference(&runs, &by))?;
     }
-    let text = if options.json {
+    let rules = rules(&options.gate, &Required::default(), table)?;
+    let suite = options.fail_odd.then(|| shown::check(&fleet, &rules));
+    let text = if options.summary {
+        summaries(&fleet, options)?
+    } else if options.json {
         serde_json::to_string(&fleet).context("JSON")? + "\n"
     } else if options.reason {
         shown::reasons(&fleet)
     } else {
-        shown::text(&fleet, prose_columns())
+        let line = suite.as_ref().map(|suite| suite.line("no host is odd") + "\n\n");
+        line.unwrap_or_default() + &shown::text(&fleet, prose_columns())
     };
     print(if has_text { text } else { String::new() })?;
-    let mut hosts = fleet.cohorts.iter().flat_map(|cohort| &cohort.hosts);
-    let is_undecided = hosts.any(|host| host.verdict == Verdict::Undecided);
-    let is_odd = shown::odd(&fleet).next().is_some();
-    let gates = options.fail_odd;
-    Ok(error::gated(gates && is_odd, gates && is_undecided, options.gate.undecided))
+    gated(&options.gate, suite.as_slice())
+}
+
+/// The two groups in three lines, or as many for each cohort that has both.
+fn summaries(fleet: &Fleet, options: &FleetOptions) -> Result<String, Error> {
+    let summaries = fleet.partings.iter().map(shown::summary_of).map(|summary| {
+        Ok(match (options.json, options.markdown) {
+            (true, _) => serde_json::to_string(&summary).context("JSON")? + "\n",
+            (false, true) => summary.markdown(),
+            (false, false) => summary.text(),
+        })
+    });
+    summaries.collect()
 }
 
 /// These names of facts, if the runs have such facts: by another one, all hosts would be alike.

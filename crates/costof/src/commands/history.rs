@@ -1,7 +1,7 @@
 //! `costof history`: what changed for good over a series of runs.
 
 use crate::cli::{FALSE_ALARM_RUNS, HistoryOptions};
-use crate::error::{Context, Done, Error, gated};
+use crate::error::{Context, Done, Error, gated, rules};
 use crate::record::Table;
 use crate::terminal::{log, print, prose_columns};
 use crate::{history as saved, record};
@@ -16,12 +16,13 @@ pub(crate) fn run(table: Table<'_>, options: &HistoryOptions) -> Done {
         [] => of_one_host(table)?,
         given => record::many(given, table)?,
     };
-    let gates = options.fail_changed;
+    let rules = rules(&options.gate, &options.required, table)?;
+    let history = history::history(&mut runs, options.false_alarm_runs);
+    let suite = options.fail_changed.then(|| shown::check(&history, &rules));
     if runs.is_empty() {
         print("There is no run yet: `costof run` makes one\n")?;
-        return Ok(gated(false, gates, options.gate.undecided));
+        return gated(&options.gate, suite.as_slice());
     }
-    let history = history::history(&mut runs, options.false_alarm_runs);
     let has_text = crate::files::leaves_standard_output(&[options.html.as_deref()], options.json)?;
     if let Some(html) = &options.html {
         files.iter().try_for_each(|run| crate::files::check_spares(html, run))?;
@@ -30,13 +31,13 @@ pub(crate) fn run(table: Table<'_>, options: &HistoryOptions) -> Done {
     print(if options.json {
         serde_json::to_string(&history).context("JSON")? + "\n"
     } else if has_text {
-        shown::text(&history, prose_columns())
+        let line =
+            suite.as_ref().map(|suite| suite.line("the latest run changed nothing") + "\n\n");
+        line.unwrap_or_default() + &shown::text(&history, prose_columns())
     } else {
         String::new()
     })?;
-    let is_new = history.latest().next().is_some();
-    let is_undecided = !history.follows_latest();
-    Ok(gated(gates && is_new, gates && is_undecided, options.gate.undecided))
+    gated(&options.gate, suite.as_slice())
 }
 
 /// Prints what the latest of the user's runs of this host changed; nothing if that is nothing.

@@ -3,7 +3,7 @@
 use super::estimate::{self, request};
 use crate::cli::{Measuring, QualifyOptions, RunOptions};
 use crate::controller::qualify;
-use crate::error::{Context, Done, Error, bail, gated};
+use crate::error::{Context, Done, Error, bail, gated, rules};
 use crate::files;
 use crate::machine::{Machines, hosts};
 use crate::plan::cost::named_precision;
@@ -15,7 +15,7 @@ use costof_measure::probe::{self, Probe};
 use costof_measure::qualify::{Block, Qualification};
 use costof_measure::schedule::Precision;
 use costof_model::names::Names;
-use costof_model::qualified::{Qualified, Verdict};
+use costof_model::qualified::Qualified;
 use costof_model::reference::{Cohort, MAX_BYTES, Reference, Row};
 use costof_report::qualify as shown;
 use std::path::Path;
@@ -29,18 +29,17 @@ pub(crate) fn run(table: &'static [&'static Probe], options: &QualifyOptions) ->
             "--until-alone is not for qualify, which measures until it has decided (--budget sets for how long)"
         );
     }
+    let rules = rules(&options.gate, &options.required, table)?;
     let reference = read(&options.against, table)?;
     let qualified = measure(table, options, &reference)?;
     print(if options.json {
         serde_json::to_string(&qualified).context("JSON")? + "\n"
     } else if options.reason {
-        shown::reason(&qualified) + "\n"
+        shown::reason(&qualified, &rules) + "\n"
     } else {
-        shown::text(&qualified, prose_columns())
+        shown::text(&qualified, &rules, prose_columns())
     })?;
-    let is = |verdict| qualified.verdict == verdict;
-    let undecided = options.gate.undecided;
-    Ok(gated(is(Verdict::Fail), is(Verdict::Undecided), undecided))
+    gated(&options.gate, &[shown::check(&qualified, &rules)])
 }
 
 fn read(path: &Path, table: Table<'_>) -> Result<Reference, Error> {

@@ -3,14 +3,15 @@
 mod jobs;
 mod turns;
 
+use crate::cli::gate::Required;
 use crate::cli::{TimeOptions, TurnOptions};
-use crate::error::{Context, Done, Error, bail, gated};
+use crate::error::{Context, Done, Error, bail, gated, rules};
 use crate::files;
 use crate::placement;
 use crate::terminal::{self, line_columns, print};
 use costof_measure::command::{self, Stopwatch};
 use costof_measure::{facts, gauge};
-use costof_model::timing::{Judgement, TimeMetric, TimedCommand, Timing};
+use costof_model::timing::{TimeMetric, TimedCommand, Timing};
 use costof_report::style::Style;
 use costof_report::timing;
 pub(super) use jobs::Job;
@@ -29,6 +30,7 @@ pub(super) fn measure(options: &TurnOptions, jobs: Vec<Job>) -> Done {
     if options.threshold.is_some() && jobs.len() < 2 {
         bail!("--threshold compares with the first command, so it needs two of them");
     }
+    let rules = rules(&options.gate, &Required::default(), &[])?;
     let cpus = match &options.cpu {
         Some(list) => placement::here(Some(list))?,
         None => Vec::new(),
@@ -56,7 +58,8 @@ pub(super) fn measure(options: &TurnOptions, jobs: Vec<Job>) -> Done {
         None => Ok(()),
     };
     printed.and(written).and(cleaned)?;
-    Ok(exit_code(&timing, options))
+    let suite = timing.threshold.map(|_| timing::check(&timing, &rules));
+    gated(&options.gate, suite.as_slice())
 }
 
 /// Finds out before the measurement what would fail after it.
@@ -120,15 +123,4 @@ fn text(timing: &Timing, options: &TurnOptions) -> Result<String, Error> {
     let style =
         Style { width: terminal::terminal_columns().map(|_| line_columns()), ..Style::default() };
     Ok(timing::text(timing, style))
-}
-
-fn exit_code(timing: &Timing, options: &TurnOptions) -> std::process::ExitCode {
-    let judged = |wanted| {
-        let mut judgements = timing.comparisons.iter().map(|comparison| {
-            let judgement = comparison.as_ref().and_then(|comparison| comparison.judgement);
-            judgement.unwrap_or(Judgement::Undecided)
-        });
-        timing.threshold.is_some() && judgements.any(|judgement| judgement == wanted)
-    };
-    gated(judged(Judgement::Worse), judged(Judgement::Undecided), options.gate.undecided)
 }

@@ -3,7 +3,8 @@
 mod text;
 
 use crate::cli::VerifyOptions;
-use crate::error::{Context, Done, Error, gated, wrong};
+use crate::cli::gate::Required;
+use crate::error::{Context, Done, Error, gated, rules, wrong};
 use crate::plan::keywords::{self, Take};
 use crate::preflight::{self, Seen};
 use crate::terminal::{log, prose_columns, set_working, watch_interrupts};
@@ -18,6 +19,7 @@ use costof_peers::costof::Costof;
 use costof_peers::error::Error as PeersError;
 use costof_peers::round::Event;
 use costof_peers::verify::{Outcome, Row, Verifier, chosen};
+use costof_report::check::{Case, Finding, Suite};
 use std::collections::BTreeMap;
 use std::fs::{self, DirBuilder};
 use std::io::{self, Write};
@@ -29,6 +31,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 pub(crate) fn run(table: &'static [&'static Probe], options: &VerifyOptions) -> Done {
+    let rules = rules(&options.gate, &Required::default(), table)?;
     let mut meant = BTreeMap::new();
     for word in &options.which {
         let found =
@@ -70,13 +73,10 @@ pub(crate) fn run(table: &'static [&'static Probe], options: &VerifyOptions) -> 
         let why = "nothing could be compared; the reasons are above";
         return Err(Error::Nothing(why.to_owned()));
     }
-    let undecided = options.gate.undecided;
-    let Some(by) = options.threshold.map(|percent| percent / 100.0) else {
-        return Ok(gated(false, false, undecided));
-    };
-    let is_further = rows.iter().any(|row| is_beyond(row, by));
-    let is_undecided = rows.iter().any(|row| may_be_beyond(row, by));
-    Ok(gated(is_further, is_undecided, undecided))
+    let by = options.threshold.map(|percent| percent / 100.0);
+    let cases = |by: f64| rows.iter().filter_map(|row| case(row, by)).collect();
+    let suite = by.map(|by| Suite::new("verify", "row", cases(by), &rules));
+    gated(&options.gate, suite.as_slice())
 }
 
 /// Makes every check, and reports the result of each at once.
@@ -125,24 +125,21 @@ fn is_compared(row: &Row) -> bool {
     matches!(row.outcome, Outcome::Compared(..))
 }
 
-/// Whether a ratio surely lies further outside its expected range than this share, or has no number although
-/// its tool is installed.
-fn is_beyond(row: &Row, by: f64) -> bool {
-    match &row.outcome {
-        Outcome::Compared(agreement, _) => {
-            agreement.placed(row.expected.widened(by)) == Some(Placed::Outside)
-        }
-        Outcome::Absent(_) => false,
-        Outcome::Failed(_) => true,
-    }
-}
-
-/// Whether a ratio may lie further outside than this share: its interval lies across the limit, or it has none.
-fn may_be_beyond(row: &Row, by: f64) -> bool {
-    let Outcome::Compared(agreement, _) = &row.outcome else {
-        return false;
+/// Whether a ratio lies further outside its expected range than this share; `None` if the tool is not installed.
+fn case(row: &Row, by: f64) -> Option<Case> {
+    let finding = match &row.outcome {
+        Outcome::Compared(agreement, _) => match agreement.placed(row.expected.widened(by)) {
+            Some(Placed::Outside) => Finding::Fail("is outside the expected range".to_owned()),
+            Some(Placed::Across) | None => {
+                Finding::Undecided("may be outside the expected range".to_owned())
+            }
+            Some(Placed::Inside) => Finding::Pass,
+        },
+        Outcome::Absent(_) => return None,
+        Outcome::Failed(why) => Finding::Fail(why.clone()),
     };
-    matches!(agreement.placed(row.expected.widened(by)), Some(Placed::Across) | None)
+    let name = format!("{} {}: {} by {}", row.probe, row.axes, row.metric, row.tool);
+    Some(Case { name, probe: Some(row.probe.into()), finding })
 }
 
 /// A folder for costof's run files while they are read. It is removed with its contents when this is dropped, and

@@ -59,7 +59,7 @@ fn what_takes_twice_as_long_is_worse_and_the_rest_is_not() {
     slowed(&place, "cpu.loop", 2.0);
     let text = place.run("compare before.jsonl after.jsonl").expect_code(0).out;
     assert_contains_all(&text, &[" worse ", "2.000"]);
-    assert_contains(&text, "3 worse, 1 unchanged within 5 %\n");
+    assert_contains(&text, "4 of 4 rows decided: 3 worse, 1 unchanged\n");
     for absent in [" better ", "Differs between the runs"] {
         assert!(!text.contains(absent), "{text}");
     }
@@ -89,7 +89,7 @@ fn a_threshold_ends_with_a_code_of_its_own() {
         ("before.jsonl before.jsonl after.jsonl --threshold 5", 1),
     ] {
         let ended = place.run(&format!("compare {line}")).expect_code(code);
-        let word = ["PASS: ", "cpu.loop 100.0 % slower"][code as usize];
+        let word = ["PASS: ", "cpu.loop 100 % slower"][code as usize];
         assert_contains(ended.out.lines().next().unwrap(), word);
         let ended = place.run(&format!("compare {line} --json")).expect_code(code);
         let json: Value = serde_json::from_str(ended.out.lines().last().unwrap()).unwrap();
@@ -117,17 +117,34 @@ fn the_odd_one_of_three_runs_is_named() {
 #[ignore = "long; ./check --all runs it"]
 fn what_cannot_be_compared_says_why() {
     let place = measured();
-    let exported = place.run("export before.jsonl").expect_code(0).out;
-    fs::write(place.path("export.jsonl"), exported).unwrap();
     fs::write(place.path("rubbish.jsonl"), "rubbish\n").unwrap();
     let wrong = |after: &str| {
         let ended = place.run(&format!("compare before.jsonl {after}")).expect_code(2);
         format!("{}{}", ended.out, ended.err)
     };
-    assert_contains(&wrong("export.jsonl"), "an export has none");
     for file in ["absent.jsonl", "rubbish.jsonl"] {
         assert_contains(&wrong(file), file);
     }
+}
+
+#[test]
+#[ignore = "long; ./check --all runs it"]
+fn an_export_is_compared_by_its_medians_and_says_what_that_costs() {
+    let place = measured();
+    slowed(&place, "cpu.loop", 2.0);
+    let mut exported = place.read("after.jsonl");
+    exported.launches.clear();
+    // What an export has for its intervals.
+    for estimate in exported.points.iter_mut().flat_map(|row| &mut row.metrics) {
+        estimate.ci95 = Some((estimate.median / 1.001, estimate.median * 1.001));
+    }
+    place.write("export.jsonl", exported);
+    let shown = place.run("compare before.jsonl export.jsonl").expect_code(0).out;
+    let words = shown.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert_contains_all(
+        &words,
+        &["3 worse, 1 unchanged", "An export has no launches", "not in core cycles"],
+    );
 }
 
 #[test]
@@ -179,15 +196,30 @@ fn a_point_that_has_no_number_any_more_is_no_pass() {
     let rows = place.read("before.jsonl").into_rows();
     write(&place, "after.jsonl", rows.filter(is_left));
     let line = "compare before.jsonl after.jsonl";
-    let fails = place.run(&format!("{line} --threshold 5 --missing fail")).expect_code(1).out;
-    let named = "cpu.loop no longer";
-    assert_contains(fails.lines().next().unwrap(), named);
     for (undecided, code, word) in [("fail", 3, "INCONCLUSIVE: "), ("pass", 0, "PASS: ")] {
         let gate = format!("{line} --threshold 5 --undecided {undecided}");
         let warns = place.run(&gate).expect_code(code).out;
         let first = warns.lines().next().unwrap();
-        assert_contains_all(first, &[word, " rows decided", "no number in"]);
+        assert_contains_all(
+            first,
+            &[word, " rows decided", "nothing is surely more than 5 % worse"],
+        );
     }
+    // Only what is required must be decided.
+    for (required, code, said) in [
+        ("harness", 0, "PASS: "),
+        ("harness.null,cpu", 3, "; not decided: cpu.loop"),
+        ("os.syscall", 3, "; not decided: os.syscall"),
+    ] {
+        let gate = format!("{line} --threshold 5 --require {required} --junit checked.xml");
+        let ended = place.run(&gate).expect_code(code).out;
+        assert_contains(ended.lines().next().unwrap(), said);
+        let junit = fs::read_to_string(place.path("checked.xml")).unwrap();
+        assert_contains_all(&junit, &["<testsuites name=\"costof\"", "classname=\"cpu.loop\""]);
+        assert_eq!(junit.contains("<error "), code == 3, "{junit}");
+    }
+    let gate = format!("{line} --threshold 5 --require");
+    place.run(&format!("{gate} cpu.lop")).expect_wrong(&["cpu.lop", "cpu.loop"]);
     let shown = place.run(line).expect_code(0).out;
     assert_contains(&shown, "earlier run");
 }

@@ -4,6 +4,7 @@
 
 use crate::common::{COSTOF, Ended, Place, or_skip, run, skipped};
 use crate::formats::python;
+use costof_model::noise::MEASURED;
 use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -135,6 +136,18 @@ fn place(run: &Path) -> Place {
         ["1", "2", "3"].map(|day| format!("state/costof/runs/2026112{day}T000000Z.jsonl"));
     for name in RUNS.map(String::from).into_iter().chain(history) {
         fs::copy(run, place.path(&name)).unwrap();
+    }
+    for (side, kernel) in [("OLD", "6.18.44"), ("NEW", "6.20.0")] {
+        fs::create_dir(place.path(side)).unwrap();
+        for host in ["a", "b"] {
+            let mut run = place.read("run.jsonl");
+            let facts = run.attempts.iter_mut().flat_map(|attempt| attempt.hosts.get_mut(MEASURED));
+            for facts in facts {
+                facts.host_name = Some(format!("{side}-{host}"));
+                facts.kernel.release = Some(kernel.to_owned());
+            }
+            place.write(&format!("{side}/{host}.jsonl"), run);
+        }
     }
     for (document, name) in [("STUDIES.md", "course.toml"), ("own-probes.md", "costof.toml")] {
         let text = fs::read_to_string(root().join("docs").join(document)).unwrap();

@@ -11,7 +11,7 @@ use costof_model::run_file::Run;
 
 /// If the core was alone for this share of a metric's samples, neighbours change the medians by no
 /// more than chance does.
-const MOSTLY_ALONE: f64 = 0.9;
+pub(super) const MOSTLY_ALONE: f64 = 0.9;
 
 /// Identifies the machine of a run until it restarts.
 pub(crate) fn boot(run: &Run) -> Option<&String> {

@@ -78,7 +78,8 @@ fn launches(run: &Run) -> Option<String> {
     Some(middle.to_string())
 }
 
-fn host_facts(attempt: &AttemptRow, host: &'static str) -> Vec<Fact> {
+/// The facts of a host on which costs depend, and which boot it was.
+pub(super) fn host_facts(attempt: &AttemptRow, host: &'static str) -> Vec<Fact> {
     let (costof, build) = match (host, &attempt.peer) {
         (PEER, Some(peer)) => (&peer.costof, &peer.build),
         _ => (&attempt.costof, &attempt.build),

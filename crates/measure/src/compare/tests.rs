@@ -1,7 +1,6 @@
 use super::*;
 use crate::schedule::turns;
 use costof_model::axis::Axes;
-use costof_model::comparison::Cause;
 use costof_model::metric::{BatchClock, Data, Estimate};
 use costof_model::noise::{CoreGauge, MEASURED};
 use costof_model::probe_info::ProbeInfo;
@@ -159,24 +158,32 @@ fn a_change_that_is_too_small_to_matter_is_none_however_sure_it_is() {
 }
 
 #[test]
-fn a_row_that_could_not_have_seen_what_matters_cannot_tell_and_says_why() {
+fn a_row_that_could_not_have_seen_what_matters_says_how_many_launches_would() {
     let noisy: Vec<f64> = (0..20).map(|at| 100.0 + 40.0 * f64::from(at % 2)).collect();
     let of = |costs: &[f64], matters| {
         let run = run(&[("a", costs)]);
         let row = compare(&run, &run, Metrics::Primary, matters).rows.remove(0);
-        (row.verdict, row.cause)
+        (row.verdict, row.needed)
     };
     assert_eq!(of(QUIET, 0.05), (Verdict::NoDifference, None));
     assert_eq!(of(&[100.0; 3], 0.01), (Verdict::NoDifference, None));
-    let few = (Verdict::CannotTell, Some(Cause::FewLaunches));
-    assert_eq!(of(&QUIET[..3], 0.03), few);
-    let noise = (Verdict::CannotTell, Some(Cause::Noise));
-    assert_eq!(of(&noisy, 0.05), noise);
-    assert_eq!(of(&noisy[..3], 0.05), noise);
+    let (verdict, few) = of(&QUIET[..3], 0.03);
+    assert_eq!(verdict, Verdict::CannotTell);
+    assert!(few.is_some_and(|few| (4..16).contains(&few)), "{few:?}");
+    // With as many as it says, it is decided, and with one fewer it is not.
+    let (verdict, many) = of(&noisy, 0.05);
+    assert_eq!(verdict, Verdict::CannotTell);
+    let many = many.unwrap() as usize;
+    let decided = |count: usize| {
+        let costs: Vec<f64> = noisy.iter().copied().cycle().take(count).collect();
+        of(&costs, 0.05).0 == Verdict::NoDifference
+    };
+    assert!(decided(many + many / 10) && !decided(many * 9 / 10), "{many}");
+    assert_eq!(of(&noisy, 0.011), (Verdict::CannotTell, None));
     // What was seen to change did.
     let after = run(&[("a", &scaled(1.02))]);
     let found = compare(&run(&[("a", QUIET)]), &after, Metrics::Primary, 0.5);
-    assert!(found.rows[0].cause.is_none(), "{found:?}");
+    assert!(found.rows[0].needed.is_none(), "{found:?}");
 }
 
 #[test]
@@ -214,7 +221,7 @@ fn other_methods_and_too_few_launches_are_refused_row_by_row() {
     after.launches.retain(|launch| launch.block != 2);
     let found = primary(&before, &after);
     assert!(found.rows.is_empty());
-    let parts = ["method 1", "has 2 of the 3", "an export", "above zero"];
+    let parts = ["method 1", "has 2 of the 3", "after has no launches of it", "above zero"];
     assert_eq!(found.refused.len(), parts.len());
     for (refused, part) in found.refused.iter().zip(parts) {
         assert!(refused.reason.contains(part), "{refused:?}");
@@ -248,7 +255,8 @@ fn false_alarms_are_as_rare_as_is_said() {
             let cost = metric("cost", Better::Lower);
             compared([&row, &row], &cost, &given, 0.0).unwrap()
         });
-        let judged = judged(rows.collect(), false, MATTERS);
+        let found = Found { rows: rows.collect(), layers: Vec::new() };
+        let (judged, _) = judged(found, false, MATTERS);
         let is_alarm = |row: &Compared| row.verdict.is_change();
         alarms += u32::from(judged.iter().any(is_alarm));
     }
@@ -421,10 +429,19 @@ fn a_launch_without_a_neighbour_is_in_no_pair() {
     // Two pairs have no interval; what either side has, three and four launches, has one.
     let row = &primary(&old, &new).rows[0];
     assert_eq!((row.before.1, row.after.1), (4, 3));
+    // As an export, it has a median and its interval.
     new.launches.clear();
-    let refused = &primary(&old, &new).refused;
-    let named = refused[0].reason.contains("the run after has no");
-    assert!(named, "{refused:?}");
+    let none = primary(&old, &new);
+    assert!(none.is_exported && none.refused[0].reason.contains("with an interval"), "{none:?}");
+    for run in [&mut old, &mut new] {
+        run.points[0].primary = "cost".into();
+        run.points[0].metrics =
+            vec![Estimate { ci95: Some((99.0, 101.0)), ..estimate("cost", 100.0) }];
+    }
+    new.points[0].metrics[0].median = 120.0;
+    new.points[0].metrics[0].ci95 = Some((119.0, 121.0));
+    let row = &primary(&old, &new).rows[0];
+    assert!((row.ratio - 1.2).abs() < 1e-9 && row.ci95.0 > 1.15 && row.ci95.1 < 1.25, "{row:?}");
 }
 
 #[test]

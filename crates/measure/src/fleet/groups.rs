@@ -1,68 +1,21 @@
-//! Two groups of hosts: by how much the second is slower than the first, layer by layer and row by row.
-//!
-//! A host counts once, whatever it has of runs and launches, so that one host's quirk is not its group's. The interval is
-//! Welch's t on the logarithms, over hosts.
+//! Facts of two values that part the hosts of a cohort: by how much the second group costs more than the first.
 
-use super::rows::{OfHosts, of_hosts};
-use super::{Facts, HALF_WIDTH, Named, facts_of, values_of};
-use crate::compare::machine_facts;
-use costof_model::fleet::{GroupChange, Parting};
-use costof_model::rows::MetricOfPoint;
-use costof_stats::{CONFIDENCE, Difference, median};
+use super::{Facts, values_of};
+use crate::compare::MATTERS;
+use crate::compare::groups::Units;
+use crate::hosts::{Named, facts_of};
+use costof_model::comparison::{Comparison, Level};
+use costof_stats::CONFIDENCE;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A group has at least this many hosts.
+/// A group that is found by a fact has at least this many hosts.
 const HOSTS_MIN: usize = 3;
-/// A group that is found by a fact has at least this share of its cohort's hosts.
+/// And at least this share of its cohort's hosts.
 const SHARE_MIN: f64 = 0.1;
-/// A difference below this ratio is no change.
-const MIN_RATIO: f64 = 1.01;
-/// A layer is compared from this many rows on.
-const LAYER_ROWS: usize = 2;
-/// Hosts are parted by a fact if this share of them lies on its side.
-const ALIKE: f64 = 0.95;
-
-/// The rows of these hosts.
-pub(super) fn rows(hosts: &[Named<'_>]) -> Vec<RowOfHosts> {
-    of_hosts(hosts).map(RowOfHosts::new).collect()
-}
-
-/// These hosts with these [`rows`] as two groups, with what differs between them. `second` are the positions of those in
-/// the second group.
-pub(super) fn parting(
-    hosts: &[Named<'_>],
-    rows: &[RowOfHosts],
-    second: &BTreeSet<usize>,
-    row: Option<String>,
-) -> Parting {
-    let mut layers: BTreeMap<&str, Vec<&RowOfHosts>> = BTreeMap::new();
-    for row in rows {
-        layers.entry(&row.layer).or_default().push(row);
-    }
-    let layers = layers.into_iter().filter_map(|(name, rows)| {
-        let worse = (0..hosts.len()).filter_map(|host| {
-            let worse: Vec<f64> =
-                rows.iter().filter_map(|row| row.worse.get(&host).copied()).collect();
-            let is_enough = worse.len() >= LAYER_ROWS;
-            is_enough.then(|| Some((host, median(&worse)?)))?
-        });
-        change(name.to_owned(), rows.len(), &worse.collect(), second)
-    });
-    let of_rows = rows.iter().filter_map(|row| change(row.name.clone(), 1, &row.worse, second));
-    let mut rows: Vec<GroupChange> = of_rows.collect();
-    rows.sort_by(|one, other| other.worse.abs().total_cmp(&one.worse.abs()));
-    Parting {
-        facts: facts(hosts, second),
-        row,
-        hosts: (hosts.len() - second.len(), second.len()),
-        layers: layers.collect(),
-        rows,
-    }
-}
 
 /// The groups into which facts of two values part these hosts, if a layer of one surely costs more than that of the other:
 /// of twenty cohorts in which no fact matters, one has such groups. Facts that part the hosts alike are named together.
-pub(super) fn by_facts(hosts: &[Named<'_>]) -> Vec<Parting> {
+pub(super) fn by_facts(hosts: &[Named<'_>]) -> Vec<Comparison> {
     let mut parted: BTreeSet<BTreeSet<usize>> = BTreeSet::new();
     let all: Vec<BTreeMap<String, String>> = hosts.iter().map(|(_, runs)| facts_of(runs)).collect();
     let names: BTreeSet<&String> = all.iter().flat_map(BTreeMap::keys).collect();
@@ -82,12 +35,20 @@ pub(super) fn by_facts(hosts: &[Named<'_>]) -> Vec<Parting> {
     if parted.is_empty() {
         return Vec::new();
     }
-    let rows = rows(hosts);
-    let partings: Vec<Parting> =
-        parted.iter().map(|second| parting(hosts, &rows, second, None)).collect();
-    let tests: usize = partings.iter().map(|parting| parting.layers.len()).sum();
-    let is_rare = |layer: &GroupChange| layer.p < (1.0 - CONFIDENCE) / tests as f64;
-    partings.into_iter().filter(|parting| parting.layers.iter().any(is_rare)).collect()
+    let units = Units::new(hosts.to_vec(), Level::Hosts);
+    let found: Vec<Comparison> =
+        parted.iter().map(|second| compared(&units, hosts.len(), second)).collect();
+    let tests: usize = found.iter().map(|comparison| comparison.layers.len()).sum();
+    let least = (1.0 - CONFIDENCE) / tests as f64;
+    let is_sure = |comparison: &Comparison| comparison.layers.iter().any(|layer| layer.p < least);
+    found.into_iter().filter(is_sure).collect()
+}
+
+/// Compares these hosts, of which so many are in the cohort, with the others of it.
+pub(super) fn compared(units: &Units<'_>, hosts: usize, second: &BTreeSet<usize>) -> Comparison {
+    let (second, first): (Vec<usize>, Vec<usize>) =
+        (0..hosts).partition(|host| second.contains(host));
+    units.compare([&first, &second], false, MATTERS)
 }
 
 /// The side of these two that began to be measured later, so that a change reads from old to new.
@@ -100,83 +61,11 @@ pub(super) fn in_order(hosts: &[Named<'_>], second: BTreeSet<usize>) -> BTreeSet
     if began(&first) <= began(&second) { second } else { first }
 }
 
-/// The facts in which nearly all hosts of one group have one value and those of the other another.
-fn facts(hosts: &[Named<'_>], second: &BTreeSet<usize>) -> Vec<(String, String, String)> {
-    let all: Vec<BTreeMap<String, String>> = hosts.iter().map(|(_, runs)| facts_of(runs)).collect();
-    // The kernel and the processor first, what they were configured with last.
-    let names = hosts.iter().flat_map(|(_, runs)| runs.last()).find_map(|run| run.facts());
-    let names = names.map(machine_facts).unwrap_or_default();
-    let usual = |what: &str, of_second: bool| {
-        let mut counts: BTreeMap<String, usize> = BTreeMap::new();
-        let side = (0..hosts.len()).filter(|host| second.contains(host) == of_second);
-        let side: Facts = side.flat_map(|host| values_of(&all[host], &[what])).collect();
-        for (_, value) in &side {
-            *counts.entry(value.clone()).or_default() += 1;
-        }
-        let (value, count) = counts.into_iter().max_by_key(|(_, count)| *count)?;
-        (count as f64 >= ALIKE * side.len() as f64).then_some(value)
-    };
-    let apart = names.into_iter().filter_map(|(what, _)| {
-        let (one, other) = (usual(&what, false)?, usual(&what, true)?);
-        (one != other).then_some((what, one, other))
-    });
-    apart.collect()
-}
-
-/// A row: how much worse than the middle host each is, as a logarithm.
-pub(super) struct RowOfHosts {
-    name: String,
-    layer: String,
-    worse: BTreeMap<usize, f64>,
-}
-
-impl RowOfHosts {
-    fn new(of: OfHosts<'_>) -> RowOfHosts {
-        let value = |runs: &Vec<super::rows::OfRun>| {
-            runs.iter().map(|run| run.reading.value).sum::<f64>() / runs.len() as f64
-        };
-        let values: BTreeMap<usize, f64> =
-            of.runs.iter().map(|(host, runs)| (*host, value(runs))).collect();
-        let centre = median(&values.values().copied().collect::<Vec<_>>()).unwrap_or(0.0);
-        let better = of.estimate.better;
-        RowOfHosts {
-            name: MetricOfPoint::new(of.row, of.estimate).name(),
-            layer: of.row.point.layer().to_owned(),
-            worse: values
-                .into_iter()
-                .map(|(host, value)| (host, better.worse(value - centre)))
-                .collect(),
-        }
-    }
-}
-
-/// By how much the second group is worse; `None` with too few hosts on a side.
-fn change(
-    name: String,
-    rows: usize,
-    worse: &BTreeMap<usize, f64>,
-    second: &BTreeSet<usize>,
-) -> Option<GroupChange> {
-    let of_side = |of_second: bool| -> Vec<f64> {
-        let side = worse.iter().filter(|(host, _)| second.contains(host) == of_second);
-        side.map(|(_, worse)| *worse).collect()
-    };
-    let (one, two) = (of_side(false), of_side(true));
-    if one.len().min(two.len()) < HOSTS_MIN {
-        return None;
-    }
-    let difference = Difference::welch(&one, &two)?;
-    let half = difference.half_width(CONFIDENCE).unwrap_or(HALF_WIDTH * difference.error);
-    let share = |log: f64| log.exp_m1();
-    let at = difference.of_means;
-    let ci95 = (share(at - half), share(at + half));
-    Some(GroupChange { name, rows, worse: share(at), ci95, p: difference.p(MIN_RATIO.ln()) })
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::tests::host;
     use super::super::{BY, fleet};
+    use costof_model::comparison::Verdict;
     use costof_model::noise::MEASURED;
     use costof_model::run_file::Run;
 
@@ -218,15 +107,20 @@ mod tests {
         let [parting] = &found.partings[..] else {
             panic!("{found:?}");
         };
-        let named: Vec<(&str, &str, &str)> =
-            parting.facts.iter().map(|(what, one, other)| (&**what, &**one, &**other)).collect();
+        let named = parting.facts.iter().map(|fact| {
+            (&*fact.what, fact.before.as_deref().unwrap(), fact.after.as_deref().unwrap())
+        });
+        let named: Vec<(&str, &str, &str)> = named.collect();
         assert_eq!(named, [("kernel", "6.18", "6.20"), ("microcode", "0x1", "0x2")]);
-        assert_eq!(parting.hosts, (10, 10));
-        let of = |name: &str| parting.layers.iter().find(|layer| layer.name == name).unwrap();
+        let groups = parting.groups.as_ref().unwrap();
+        assert_eq!((groups.before, groups.after), (10, 10));
+        let of = |name: &str| parting.layers.iter().find(|layer| layer.layer == name).unwrap();
         let (memory, net) = (of("memory"), of("net"));
         assert!((0.10..0.14).contains(&memory.worse), "{memory:?}");
         assert!(memory.ci95.0 > 0.08 && memory.ci95.1 < 0.16, "{memory:?}");
         assert!(net.ci95.0 > -0.05 && net.ci95.1 < 0.05, "{net:?}");
-        assert!(parting.rows[0].name.contains("memory.x"), "{:?}", parting.rows[0]);
+        let worse = parting.rows.iter().filter(|row| row.verdict == Verdict::Worse);
+        let worse: Vec<_> = worse.map(|row| &*row.point.probe).collect();
+        assert!(worse.len() > 4 && worse.iter().all(|probe| *probe == "memory.x"), "{worse:?}");
     }
 }

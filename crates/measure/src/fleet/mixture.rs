@@ -3,8 +3,11 @@
 //! Two groups of values in one row may be a state that differs from run to run, such as where code lies. So two
 //! rows must part the hosts alike.
 
-use super::{Facts, Named, groups, rows};
-use costof_model::fleet::{Parting, Statistic};
+use super::{Facts, groups, rows};
+use crate::compare::groups::Units;
+use crate::hosts::Named;
+use costof_model::comparison::{Comparison, Level};
+use costof_model::fleet::Statistic;
 use costof_model::rows::MetricOfPoint;
 use costof_stats::outliers::parting;
 use std::collections::BTreeMap;
@@ -43,15 +46,19 @@ impl Parted {
 pub(super) fn populations(
     facts: Facts,
     hosts: Vec<Named<'_>>,
-) -> (Vec<(Facts, Vec<Named<'_>>)>, Option<Parting>) {
+) -> (Vec<(Facts, Vec<Named<'_>>)>, Option<Comparison>) {
     let Some(parted) = most_alike(&hosts) else {
         return (vec![(facts, hosts)], None);
     };
     let above = parted.is_above.iter().filter(|(_, is_above)| **is_above);
     let second = groups::in_order(&hosts, above.map(|(host, _)| *host).collect());
+    let mut comparison =
+        groups::compared(&Units::new(hosts.clone(), Level::Hosts), hosts.len(), &second);
+    if let Some(groups) = &mut comparison.groups {
+        groups.row = Some(parted.row.clone());
+    }
     // Groups that a fact parts are found by it.
-    let parting = groups::parting(&hosts, &groups::rows(&hosts), &second, Some(parted.row.clone()));
-    let parting = Some(parting).filter(|parting| parting.facts.is_empty());
+    let comparison = Some(comparison).filter(|comparison| comparison.facts.is_empty());
     let mut sides: BTreeMap<String, Vec<Named<'_>>> = BTreeMap::new();
     for (host, named) in hosts.into_iter().enumerate() {
         sides.entry(parted.side(host)).or_default().push(named);
@@ -60,7 +67,7 @@ pub(super) fn populations(
         let facts = facts.iter().cloned().chain([(parted.row.clone(), side)]);
         (facts.collect(), hosts)
     };
-    (sides.into_iter().map(of_side).collect(), parting)
+    (sides.into_iter().map(of_side).collect(), comparison)
 }
 
 /// The row that parts the hosts as most others do, if another does.

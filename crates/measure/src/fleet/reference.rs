@@ -3,7 +3,8 @@
 //! A host that is qualified later is measured once. So it is held against single runs: their spread is that
 //! between hosts and that between the runs of a host in one.
 
-use super::{Facts, Named, cohorts, known, rows, values_of};
+use super::{Facts, cohorts, rows, values_of};
+use crate::hosts::{Named, known};
 use costof_model::facts as machine;
 use costof_model::fleet::UNKNOWN;
 use costof_model::harmless::beginning;

@@ -1,6 +1,8 @@
 //! What each run has for a row, by hosts.
 
-use super::{HALF_WIDTH, Named, Row, Values};
+use super::{HALF_WIDTH, Row, Values};
+use crate::compare::boot;
+use crate::hosts::Named;
 use costof_model::fleet::Statistic;
 use costof_model::metric::Estimate;
 use costof_model::noise::Grade;
@@ -12,9 +14,11 @@ use costof_stats::{median, standard_deviation};
 use std::collections::BTreeMap;
 
 /// A row of one run.
-pub(super) struct OfRun {
+pub(crate) struct OfRun<'a> {
+    /// The boot during which it was measured, if that is known.
+    pub(crate) boot: Option<&'a String>,
     /// Its value, with an error of at least what its grade leaves.
-    pub(super) reading: Reading,
+    pub(crate) reading: Reading,
     /// Its mean.
     pub(super) mean: Option<Reading>,
     /// How far its launches scatter: a standard deviation, as its interval implies.
@@ -22,17 +26,17 @@ pub(super) struct OfRun {
 }
 
 /// A row, and what the runs of each host have for it.
-pub(super) struct OfHosts<'a> {
-    pub(super) row: &'a PointRow,
-    pub(super) estimate: &'a Estimate,
-    pub(super) runs: BTreeMap<usize, Vec<OfRun>>,
+pub(crate) struct OfHosts<'a> {
+    pub(crate) row: &'a PointRow,
+    pub(crate) estimate: &'a Estimate,
+    pub(crate) runs: BTreeMap<usize, Vec<OfRun<'a>>>,
 }
 
 /// The rows that any run has with a number to conclude from.
-pub(super) fn of_hosts<'a>(hosts: &[Named<'a>]) -> impl Iterator<Item = OfHosts<'a>> + use<'a> {
+pub(crate) fn of_hosts<'a>(hosts: &[Named<'a>]) -> impl Iterator<Item = OfHosts<'a>> + use<'a> {
     let mut all: BTreeMap<(&Point, u32), OfHosts<'a>> = BTreeMap::new();
     for (host, (_, runs)) in hosts.iter().enumerate() {
-        for row in runs.iter().flat_map(|run| &run.points) {
+        for (run, row) in runs.iter().flat_map(|run| run.points.iter().map(move |row| (run, row))) {
             let Some((estimate, reading)) = reading(row) else {
                 continue;
             };
@@ -42,6 +46,7 @@ pub(super) fn of_hosts<'a>(hosts: &[Named<'a>]) -> impl Iterator<Item = OfHosts<
                 runs: BTreeMap::new(),
             });
             of_hosts.runs.entry(host).or_default().push(OfRun {
+                boot: boot(run),
                 reading: graded(reading, row.grade),
                 mean: mean(estimate),
                 launch: reading.error * f64::from(row.launches).sqrt() / MEDIAN_ERROR,
@@ -66,7 +71,7 @@ pub(super) fn rows<'a>(hosts: &[Named<'a>], statistics: &[Statistic]) -> Vec<Row
 const MEAN_ERROR: f64 = 0.5;
 
 fn row<'a>(of: &OfHosts<'a>, statistic: Statistic) -> Option<Row<'a>> {
-    let (reading, least_error): (fn(&OfRun) -> Option<Reading>, f64) = match statistic {
+    let (reading, least_error): (fn(&OfRun<'_>) -> Option<Reading>, f64) = match statistic {
         Statistic::Median => (|run| Some(run.reading), 0.0),
         Statistic::Mean => (|run| run.mean, MEAN_ERROR),
     };

@@ -1,11 +1,11 @@
 //! The outcome of a comparison with a threshold: pass, fail, or inconclusive.
 
 use super::{named, share, why_missing};
+use crate::check::{Case, Finding, Rules, Suite, Word};
 use crate::text::printable;
 use costof_model::Text;
 use costof_model::comparison::{Compared, Comparison, Verdict};
 use costof_model::id::with_id;
-use costof_model::plural::counted;
 use costof_model::point::Point;
 use costof_model::run_file::Run;
 use costof_model::unit::{Better, Unit, span};
@@ -22,22 +22,12 @@ pub struct Outcome {
     pub rows: usize,
     /// The failures, the largest first.
     pub failed: Vec<Failed>,
+    /// The rows as cases, the failures first.
+    #[serde(skip)]
+    pub suite: Suite,
     /// The reason for a pass or for a doubt.
     #[serde(skip)]
     reason: String,
-}
-
-/// The verdicts, the worst last.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Word {
-    /// Nothing surely became worse by more than the threshold, and each row could have shown it.
-    Pass,
-    /// Nothing surely became worse, but some rows could not have shown it.
-    #[serde(rename = "inconclusive")]
-    CannotTell,
-    /// Something became worse, or, with `missing_fails`, a point no longer has a number.
-    Fail,
 }
 
 /// A failure.
@@ -46,75 +36,62 @@ pub struct Failed {
     /// The point.
     #[serde(flatten, serialize_with = "with_id")]
     pub point: Point,
-    /// The metric; absent if the point no longer has a number.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub metric: Option<Text>,
+    /// The metric.
+    pub metric: Text,
     /// Point and reason: `os.syscall 7.2 % slower (5.9–8.4)`.
     pub why: String,
 }
 
-/// At most this many failures are named in a line.
-const NAMED: usize = 3;
-
 impl Outcome {
     /// Judges by the threshold of the comparison, its `matters`. A metric fails if it surely became worse by
-    /// more than the threshold: the end of its interval that is nearer to no change lies beyond it. With
-    /// `undecided_passes`, rows that could not have shown that are no doubt.
-    pub fn new(
-        comparison: &Comparison,
-        after: &Run,
-        missing_fails: bool,
-        undecided_passes: bool,
-    ) -> Outcome {
-        let failed = failed(comparison, after, missing_fails);
-        let compared = comparison.rows.len();
-        let rows = compared + comparison.refused.len() + comparison.missing.len();
-        let decided = compared - super::count(comparison, Verdict::CannotTell);
-        let verdict = if !failed.is_empty() {
-            Word::Fail
-        } else if decided == rows && rows > 0 || undecided_passes {
-            Word::Pass
-        } else {
-            Word::CannotTell
+    /// more than the threshold: the end of its interval that is nearer to no change lies beyond it.
+    pub fn new(name: &str, comparison: &Comparison, after: &Run, rules: &Rules) -> Outcome {
+        let case = |point: &Point, finding| Case {
+            name: named(point, after),
+            probe: Some(point.probe.clone()),
+            finding,
         };
-        Outcome { reason: reason(comparison, after, decided), verdict, decided, rows, failed }
+        let mut beyond = beyond(comparison);
+        beyond.sort_by(|a, b| worse_by(b).0.total_cmp(&worse_by(a).0));
+        let failed = beyond.iter().map(|row| Failed {
+            point: row.point.clone(),
+            metric: row.metric.clone(),
+            why: format!("{} {}", named(&row.point, after), change(row)),
+        });
+        let failed = failed.collect();
+        let failures = beyond.iter().map(|row| case(&row.point, Finding::Fail(change(row))));
+        let others = comparison.rows.iter();
+        let others = others.filter(|row| !beyond.iter().any(|one| std::ptr::eq(*one, *row)));
+        let percent = share(comparison.matters);
+        let rows = others.map(|row| {
+            let finding = match row.verdict {
+                Verdict::CannotTell => {
+                    Finding::Undecided(format!("a change of {percent} could be missed"))
+                }
+                _ => Finding::Pass,
+            };
+            case(&row.point, finding)
+        });
+        let refused = comparison.refused.iter();
+        let refused = refused.map(|one| case(&one.point, Finding::Undecided(one.reason.clone())));
+        let missing = comparison.missing.iter();
+        let missing = missing.map(|one| case(&one.point, Finding::Undecided(why_missing(one))));
+        let cases = failures.chain(missing).chain(rows).chain(refused).collect();
+        let suite = Suite::new(name, "row", cases, rules);
+        let (decided, rows) = suite.decided();
+        let reason = match decided {
+            0 => format!("no row can show a change of {percent}"),
+            _ => format!("nothing is surely more than {percent} worse"),
+        };
+        Outcome { verdict: suite.word(), decided, rows, failed, suite, reason }
     }
 
-    /// The verdict, the run's name if there are several, how many rows were decided, and the reason: `FAIL: 9
-    /// of 9 rows decided; os.syscall 7.2 % slower (5.9–8.4)`.
+    /// The run's name if there are several, the verdict, how many rows were decided, and the reason: `FAIL: 9 of 9 rows
+    /// decided; os.syscall 7.2 % slower (5.9–8.4)`.
     pub fn line(&self, run: Option<&str>) -> String {
-        let word = match self.verdict {
-            Word::Pass => "PASS",
-            Word::Fail => "FAIL",
-            Word::CannotTell => "INCONCLUSIVE",
-        };
-        let failed: Vec<String> = self.failed.iter().map(|failed| failed.why.clone()).collect();
-        let reason = if failed.is_empty() { self.reason.clone() } else { some(&failed) };
-        let run = run.map(|run| format!("{run}: ")).unwrap_or_default();
-        let (decided, rows) = (self.decided, counted(self.rows, "row"));
-        printable(&format!("{word}: {run}{decided} of {rows} decided; {reason}"))
+        let run = run.map(|run| format!("{}: ", printable(run))).unwrap_or_default();
+        run + &self.suite.line(&self.reason)
     }
-}
-
-fn failed(comparison: &Comparison, after: &Run, missing_fails: bool) -> Vec<Failed> {
-    let mut worse = beyond(comparison);
-    worse.sort_by(|a, b| worse_by(b).0.total_cmp(&worse_by(a).0));
-    let worse = worse.into_iter().map(|row| Failed {
-        point: row.point.clone(),
-        metric: Some(row.metric.clone()),
-        why: format!("{} {}", named(&row.point, after), change(row)),
-    });
-    let missing = comparison.missing.iter().filter(|_| missing_fails);
-    let missing = missing.map(|missing| Failed {
-        point: missing.point.clone(),
-        metric: None,
-        why: format!(
-            "{} no longer has a number: {}",
-            named(&missing.point, after),
-            why_missing(missing)
-        ),
-    });
-    worse.chain(missing).collect()
 }
 
 /// The rows that are surely worse by more than a change that matters.
@@ -124,36 +101,8 @@ pub(super) fn beyond(comparison: &Comparison) -> Vec<&Compared> {
     comparison.rows.iter().filter(is_beyond).collect()
 }
 
-/// What is known of a run without a failure, and what the comparison could not check.
-fn reason(comparison: &Comparison, after: &Run, decided: usize) -> String {
-    let percent = share(comparison.matters);
-    let mut reason = match decided {
-        0 => format!("no row can show a change of {percent}"),
-        _ => format!("nothing is surely more than {percent} worse"),
-    };
-    let missing = comparison.missing.iter().map(|missing| {
-        let cause = if missing.is_noise { " (noise)" } else { "" };
-        format!("{}{cause}", named(&missing.point, after))
-    });
-    let missing: Vec<String> = missing.collect();
-    if !missing.is_empty() {
-        reason.push_str("; no number in the later run: ");
-        reason.push_str(&some(&missing));
-    }
-    reason
-}
-
-/// The first few names, and how many more there are.
-fn some(names: &[String]) -> String {
-    let named = names[..names.len().min(NAMED)].join("; ");
-    match names.len().saturating_sub(NAMED) {
-        0 => named,
-        more => format!("{named}; and {more} more"),
-    }
-}
-
 /// By how much the metric became worse, as a share, with its interval.
-fn worse_by(row: &Compared) -> (f64, (f64, f64)) {
+pub(super) fn worse_by(row: &Compared) -> (f64, (f64, f64)) {
     let (low, high) = row.ci95;
     match row.better {
         Better::Higher => (1.0 - row.ratio, (1.0 - high, 1.0 - low)),
@@ -162,14 +111,20 @@ fn worse_by(row: &Compared) -> (f64, (f64, f64)) {
 }
 
 /// `7.2 % slower (5.9–8.4)`.
-fn change(row: &Compared) -> String {
-    let (by, (low, high)) = worse_by(row);
-    let word = match row.unit {
-        Unit::Nanoseconds | Unit::Cycles | Unit::Hertz | Unit::BytesPerSecond => "slower",
-        _ => "worse",
-    };
-    let [by, low, high] = [by, low, high].map(|share| format!("{:.1}", 100.0 * share));
-    format!("{by} % {word} ({})", span(&low, "–", &high))
+pub(super) fn change(row: &Compared) -> String {
+    let (by, interval) = worse_by(row);
+    let is_speed =
+        matches!(row.unit, Unit::Nanoseconds | Unit::Cycles | Unit::Hertz | Unit::BytesPerSecond);
+    amount(by, interval, if is_speed { [" slower", " faster"] } else { [" worse", " better"] })
+}
+
+/// A change with its interval, and the word for it if it is for the worse or for the better.
+pub(super) fn amount(by: f64, (low, high): (f64, f64), words: [&str; 2]) -> String {
+    let (sign, word) = if by < 0.0 { (-1.0, words[1]) } else { (1.0, words[0]) };
+    let digits = usize::from(by.abs() < 0.0995);
+    let number = |share: f64| format!("{:.digits$}", 100.0 * sign * share).replace('-', "−");
+    let (low, high) = if by < 0.0 { (high, low) } else { (low, high) };
+    format!("{} %{word} ({})", number(by), span(&number(low), "–", &number(high)))
 }
 
 #[cfg(test)]
@@ -183,10 +138,14 @@ mod tests {
         Comparison { matters: 0.05, rows, ..Comparison::default() }
     }
 
+    fn outcome(comparison: &Comparison) -> Outcome {
+        Outcome::new("after", comparison, &run(), &Rules::default())
+    }
+
     #[test]
     fn the_last_line_says_why() {
-        let line = |comparison: &Comparison, missing_fails, inconclusive_passes| {
-            let outcome = Outcome::new(comparison, &run(), missing_fails, inconclusive_passes);
+        let line = |comparison: &Comparison, rules: &Rules| {
+            let outcome = Outcome::new("after", comparison, &run(), rules);
             let json = serde_json::to_value(&outcome).unwrap();
             format!("{}: {}", json["verdict"].as_str().unwrap(), outcome.line(None))
         };
@@ -203,13 +162,14 @@ mod tests {
             reason: "it is lost".to_owned(),
             is_noise: true,
         });
+        let fail = Rules::default();
+        let pass = Rules { undecided_passes: true, ..Rules::default() };
         let lines = [
-            line(&fails, false, false),
-            line(&passes, false, false),
-            line(&doubtful, false, false),
-            line(&doubtful, false, true),
-            line(&doubtful, true, false),
-            line(&comparison(vec![blind]), false, false),
+            line(&fails, &fail),
+            line(&passes, &fail),
+            line(&doubtful, &fail),
+            line(&doubtful, &pass),
+            line(&comparison(vec![blind]), &fail),
         ];
         golden("report/compare", "last lines", &lines.join("\n"));
     }
@@ -218,9 +178,9 @@ mod tests {
     fn a_rate_that_shrank_is_slower_and_many_failures_are_counted() {
         let mut shrank = row("a.rate", 0.8, 0.0, Verdict::Worse);
         (shrank.better, shrank.unit) = (Better::Higher, Unit::BytesPerSecond);
-        assert_eq!(change(&shrank), "20.0 % slower (20.0)");
+        assert_eq!(change(&shrank), "20 % slower (20)");
         let rows = (0..5).map(|_| shrank.clone()).collect();
-        let outcome = Outcome::new(&comparison(rows), &run(), false, false);
+        let outcome = outcome(&comparison(rows));
         assert!(outcome.line(None).ends_with("; and 2 more"), "{}", outcome.line(None));
         assert_eq!(outcome.failed.len(), 5);
     }

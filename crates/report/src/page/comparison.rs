@@ -4,11 +4,12 @@
 use super::figures::figures;
 use super::probes::Room;
 use super::{SKIP, facts, html_file};
+use crate::check::Word;
 use crate::choose::overlay::overlaid;
-use crate::compare::outcome::{Outcome, Word};
+use crate::compare::outcome::Outcome;
 use crate::compare::{
-    Side, cannot_tell, fact_name, headline, in_order, interval, known, missing, only, percent,
-    refused, share, trust, what, word,
+    Side, fact_name, head, in_order, interval, known, missing, only, percent, refused, share,
+    trust, what, word,
 };
 use crate::document::{self, Part, folded};
 use crate::grid::{Align, Grid};
@@ -30,7 +31,9 @@ pub fn page(
     outcome: &Outcome,
 ) -> String {
     let mut room = Room::default();
-    let mut plots = overlaid(before.run, after.run);
+    // No single run stands for a group.
+    let is_group = comparison.groups.is_some();
+    let mut plots = if is_group { Vec::new() } else { overlaid(before.run, after.run) };
     plots.retain(|figure| room.has_for(figure));
     let differences = comparison.facts.iter().map(|one| {
         let values = [&one.before, &one.after].map(known);
@@ -40,10 +43,10 @@ pub fn page(
     let not_compared = [refused(comparison, after.run), only(comparison)].concat();
     let mut parts = vec![Part::Drawing(html! {
         p.outcome.(outcome_class(outcome)) { (outcome.line(None)) }
-        p.headline { (headline(comparison)) }
+        @for line in head(comparison).lines() { p.headline { (line) } }
         dl.sides {
-            dt { "before" } dd { (side(before)) }
-            dt { "after" } dd { (side(after)) }
+            dt { "before" } dd { @if is_group { code { (before.name) } } @else { (side(before)) } }
+            dt { "after" } dd { @if is_group { code { (after.name) } } @else { (side(after)) } }
         }
         (ratios(comparison, after.run))
     })];
@@ -62,8 +65,7 @@ pub fn page(
     }
     let how = [
         Part::paragraph(trust(comparison)),
-        Part::Drawing(html! { @for one in [before, after] { (made(one)) } }),
-        Part::Paragraph("quiet", method(comparison).to_owned()),
+        Part::Drawing(html! { @if !is_group { @for one in [before, after] { (made(one)) } } }),
     ];
     parts.extend(Part::folded("made", "How the runs were made, and how far to trust this", how));
     of_comparison("What became better or worse", &parts)
@@ -92,6 +94,7 @@ pub(super) fn outcome_class(outcome: &Outcome) -> &'static str {
 
 /// The rows that surely changed, then the others, folded by verdict.
 fn ratios(comparison: &Comparison, after: &Run) -> Markup {
+    let unit = comparison.groups.as_ref().map_or("launch", |groups| groups.level.noun());
     let rows = in_order(&comparison.rows);
     let shown = &rows[..rows.len().min(ROWS)];
     let of = |verdict| shown.iter().filter(move |row| row.verdict == verdict);
@@ -110,17 +113,16 @@ fn ratios(comparison: &Comparison, after: &Run) -> Markup {
             span { "click a row for its details" }
         }
         @if changed.is_empty() { p { "No row surely changed." } }
-        @else { (on_axis(&changed, after)) }
-        @if let Some(line) = cannot_tell(comparison) { p.quiet { (line) "." } }
+        @else { (on_axis(&changed, after, unit)) }
         @for (id, title, rows) in others {
-            @if !rows.is_empty() { (folded(id, &title, &on_axis(&rows, after))) }
+            @if !rows.is_empty() { (folded(id, &title, &on_axis(&rows, after, unit))) }
         }
         @if rows.len() > ROWS { p.quiet { "and " (rows.len() - ROWS) " more, which costof compare --all lists" } }
     }
 }
 
 /// Rows with an axis of their own.
-fn on_axis(rows: &[&Compared], after: &Run) -> Markup {
+fn on_axis(rows: &[&Compared], after: &Run, unit: &str) -> Markup {
     let ruler = Ruler::over(rows);
     html! {
         div.ratios {
@@ -129,7 +131,7 @@ fn on_axis(rows: &[&Compared], after: &Run) -> Markup {
                 span.b { @for (at, text) in ruler.ticks() { i.t style={ "left:" (at) "%" } { (text) } } }
                 span.x {} span.v {}
             }
-            @for row in rows { (ratio(row, after, &ruler)) }
+            @for row in rows { (ratio(row, after, &ruler, unit)) }
         }
     }
 }
@@ -169,7 +171,7 @@ pub(super) fn facts_apart(runs: &[&str], facts: &[(String, Vec<&str>)]) -> Part 
     Part::Folded { id: "facts", title, parts }
 }
 
-fn ratio(row: &Compared, after: &Run, ruler: &Ruler) -> Markup {
+fn ratio(row: &Compared, after: &Run, ruler: &Ruler, unit: &str) -> Markup {
     let (low, high) = row.ci95;
     html! {
         details.r {
@@ -189,8 +191,8 @@ fn ratio(row: &Compared, after: &Run, ruler: &Ruler) -> Markup {
             }
             div.m {
                 dl {
-                    dt { "Before" } dd { (row.unit.display(row.before.0)) " in " (counted(row.before.1, "launch")) }
-                    dt { "After" } dd { (row.unit.display(row.after.0)) " in " (counted(row.after.1, "launch")) }
+                    dt { "Before" } dd { (row.unit.display(row.before.0)) " in " (counted(row.before.1, unit)) }
+                    dt { "After" } dd { (row.unit.display(row.after.0)) " in " (counted(row.after.1, unit)) }
                     dt { "By chance alone" } dd { "where the true change is at most 1 %, a difference this large occurs in "
                         (format!("{:.2}", 100.0 * row.p)) " % of rows" }
                     dt { "Smallest detectable change" } dd { (percent(row.visible)) ", found in nine of ten comparisons" }
@@ -224,18 +226,6 @@ pub(super) fn made(side: Side<'_>) -> Markup {
 }
 
 /// How costof computes ratios and verdicts.
-fn method(comparison: &Comparison) -> &'static str {
-    if comparison.in_turns {
-        "The numbers are the medians of the two runs. The runs took turns, so each launch is compared with the one \
-         next to it. The ratio is the geometric mean of these pairs' ratios; its interval is Student's t on their \
-         logarithms. Verdicts are corrected for the number of rows (Holm)."
-    } else {
-        "The numbers are the medians of the two runs. Each launch counts as one value. The ratio is that of the \
-         launches' geometric means; its interval is Welch's t on their logarithms. Verdicts are corrected for the \
-         number of rows (Holm)."
-    }
-}
-
 /// A logarithmic axis around 1, as wide as the intervals, in percent of the column.
 struct Ruler {
     /// The logarithm at both ends.
@@ -280,13 +270,14 @@ impl Ruler {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::check::Rules;
     use crate::compare::tests::row as compared;
     use costof_model::comparison::{FactDifference, Refused};
     use costof_model::testing::run_without_facts as run;
 
     fn shown(comparison: &Comparison, run: &Run) -> String {
         let side = |name| Side { name, run };
-        let outcome = Outcome::new(comparison, run, false, false);
+        let outcome = Outcome::new("after", comparison, run, &Rules::default());
         page(side("old.jsonl"), side("new.jsonl"), comparison, &outcome)
     }
 
@@ -306,8 +297,8 @@ mod tests {
         let at =
             |text: &str| page.find(text).unwrap_or_else(|| panic!("{text} is missing: {page}"));
         let folded = at("<details class=\"section\"");
-        assert!(at("FAIL: ") < at("1 worse") && at("1 worse") < at(">a.worse"));
-        assert!(at(">a.worse") < at("a.better") && at("a.better") < folded);
+        assert!(at("FAIL: ") < at("MIXED") && at("MIXED") < at(">a.worse"));
+        assert!(at(">a.worse") < at(">a.better") && at(">a.better") < folded);
         assert!(folded < at("a.alike") && at("a.alike") < at("a.blind"));
         for text in [
             "old.jsonl",
@@ -315,7 +306,7 @@ mod tests {
             "1.080",
             "1.069–1.091",
             "100 ns → 108 ns",
-            "1 worse, 1 better, 1 unchanged within 5 %, 1 inconclusive",
+            "3 of 4 rows decided: 1 worse, 1 better, 1 unchanged",
         ] {
             at(text);
         }
@@ -349,7 +340,12 @@ mod tests {
             ..Comparison::default()
         };
         let side = Side { name: evil, run: &run };
-        let page = page(side, side, &comparison, &Outcome::new(&comparison, &run, false, false));
+        let page = page(
+            side,
+            side,
+            &comparison,
+            &Outcome::new("after", &comparison, &run, &Rules::default()),
+        );
         assert!(!page.contains("<script") && !page.contains("alert(1)<"), "{page}");
         assert!(page.matches("&lt;script&gt;").count() >= 8);
     }

@@ -3,11 +3,12 @@
 
 use crate::browser::{asking, browser, opened, said};
 use crate::made::{Point, fleet, history, varied};
-use costof_model::comparison::{Cause, Compared, Comparison, FactDifference, Verdict};
+use costof_model::comparison::{Compared, Comparison, FactDifference, Verdict};
 use costof_model::metric::Selection;
 use costof_model::rows::PointRow;
 use costof_model::run_file::{self, Run};
 use costof_model::unit::Better;
+use costof_report::check::Rules;
 use costof_report::compare::Side;
 use costof_report::compare::many::Pair;
 use costof_report::compare::outcome::Outcome;
@@ -66,6 +67,7 @@ fn comparison(run: &Run, verdict: Verdict) -> Comparison {
     let verdicts = [verdict, Verdict::NoDifference, Verdict::CannotTell];
     let row = |(row, verdict): (&PointRow, Verdict)| Compared {
         point: row.point.clone(),
+        label: None,
         metric: row.primary.clone(),
         unit: row.metrics[0].unit,
         better: Better::Lower,
@@ -75,7 +77,7 @@ fn comparison(run: &Run, verdict: Verdict) -> Comparison {
         ci95: (1.05, 1.07),
         p: 0.001,
         verdict,
-        cause: (verdict == Verdict::CannotTell).then_some(Cause::Noise),
+        needed: None,
         visible: 0.02,
         selection: Selection::All,
         core_shared: false,
@@ -106,7 +108,7 @@ fn pages() -> Vec<(&'static str, String)> {
         verdicts.map(|(runs, verdict)| Pair { runs, comparison: comparison(&other, verdict) });
     let [before, _, after] = sides;
     let comparison = &pairs[1].comparison;
-    let outcome = Outcome::new(comparison, &other, false, false);
+    let outcome = Outcome::new("after", comparison, &other, &Rules::default());
     let named = [(Some("c.jsonl".to_owned()), outcome.clone())];
     vec![
         ("run", page::page(&one, &[])),

@@ -1,9 +1,11 @@
 //! Run files made for tests, line by line, as an older or newer costof, or anybody, could write them.
 
-use costof_model::fleet::{
-    Cohort, Deviation, Fleet, GroupChange, Host, LayerDeviation, Parting, Statistic, Verdict,
+use costof_model::comparison::{
+    Compared, Comparison, FactDifference, Groups, LayerChange, Level, Verdict as RowVerdict,
 };
+use costof_model::fleet::{Cohort, Deviation, Fleet, Host, LayerDeviation, Statistic, Verdict};
 use costof_model::history::{Change, History, Reading, Series};
+use costof_model::metric::Selection;
 use costof_model::rows::MetricOfPoint;
 use costof_model::run_file::{self, Run};
 use serde_json::{Value, json};
@@ -272,13 +274,6 @@ pub(crate) fn fleet() -> Fleet {
             facts: vec![("kernel".to_owned(), "6.2".to_owned(), "6.1".to_owned())],
         }
     };
-    let change = |(name, worse): (&str, f64)| GroupChange {
-        name: name.to_owned(),
-        rows: 3,
-        worse,
-        ci95: (worse - 0.01, worse + 0.01),
-        p: 0.001,
-    };
     let hosts = [
         ("n01", Verdict::Slower, 0.4),
         ("n02", Verdict::Faster, -0.2),
@@ -293,12 +288,61 @@ pub(crate) fn fleet() -> Fleet {
             detectable: Some(0.08),
             hosts: hosts.map(host).to_vec(),
         }],
-        partings: vec![Parting {
-            facts: vec![("kernel".to_owned(), "6.1".to_owned(), "6.2".to_owned())],
+        partings: vec![upgrade()],
+    }
+}
+
+/// Ten hosts compared with nine of another kernel: one layer slower, one unchanged, one faster.
+pub(crate) fn upgrade() -> Comparison {
+    let change = |(layer, worse): (&str, f64)| LayerChange {
+        layer: layer.to_owned(),
+        rows: 3,
+        worse,
+        ci95: (worse - 0.01, worse + 0.01),
+        p: 0.001,
+        verdict: match worse {
+            0.1.. => RowVerdict::Worse,
+            ..-0.05 => RowVerdict::Better,
+            _ => RowVerdict::NoDifference,
+        },
+    };
+    let kernel = FactDifference {
+        host: "only".into(),
+        what: "kernel".to_owned(),
+        before: Some("6.1".to_owned()),
+        after: Some("6.2".to_owned()),
+    };
+    let run = varied(3).run();
+    let row = &run.points[0];
+    Comparison {
+        matters: 0.05,
+        facts: vec![kernel],
+        groups: Some(Groups {
+            level: Level::Hosts,
+            before: 10,
+            after: 9,
+            in_pairs: false,
             row: None,
-            hosts: (10, 9),
-            layers: [("os", 0.12), ("memory", 0.001), ("net", -0.1)].map(change).to_vec(),
-            rows: vec![change(("system call", 0.14))],
+        }),
+        layers: [("os", 0.12), ("memory", 0.001), ("net", -0.1)].map(change).to_vec(),
+        rows: vec![Compared {
+            point: row.point.clone(),
+            label: row.label.clone(),
+            metric: row.primary.clone(),
+            unit: row.metrics[0].unit,
+            better: row.metrics[0].better,
+            before: (100.0, 10),
+            after: (114.0, 9),
+            ratio: 1.14,
+            ci95: (1.13, 1.15),
+            p: 0.001,
+            verdict: RowVerdict::Worse,
+            needed: None,
+            visible: 0.02,
+            selection: Selection::All,
+            core_shared: false,
+            clocks: None,
         }],
+        ..Comparison::default()
     }
 }

@@ -52,6 +52,10 @@ pub(super) const OWN: &[(&str, &str)] = &[
         "regression pullrequest revision bisect",
         "`costof against REV -- PROGRAM` compares your program with another revision of it",
     ),
+    (
+        "upgrade upgraded canary rollout",
+        "`costof compare OLD/ NEW/` compares runs of hosts before with runs of hosts after",
+    ),
 ];
 
 /// A probe in a list of the nearest: its id, and its relation to the subject.

@@ -1,0 +1,273 @@
+//! Compares two groups of runs. Pure.
+//!
+//! Launches of a run are alike, so are runs since one boot, and boots of one host: each has what the next level adds.
+//! So the highest level of which a group has more than one counts: each host is one value, the mean of its boots, and
+//! each boot the mean of its runs. One host's quirk is then one value, however often that host was measured. These
+//! values are compared by Welch's t, or by Student's, pair by pair, if both groups have the same hosts. The spread of
+//! the values contains that of all levels below (T. Kalibera and R. Jones, "Rigorous benchmarking in reasonable time",
+//! ISMM 2013; A. Donner and N. Klar, "Design and analysis of cluster randomization trials", 2000, on an analysis by
+//! clusters).
+//!
+//! A run's value is the logarithm of its median, so an export serves as well as a run with its launches.
+
+use super::facts::host_facts;
+use super::judge::{Found, judged};
+use super::{MIN, row};
+use crate::fleet::{OfHosts, OfRun, of_hosts};
+use crate::hosts::{Named, boots, hosts};
+use costof_model::comparison::{
+    Compared, Comparison, FactDifference, Groups, LayerChange, Level, Missing, Refused, Verdict,
+};
+use costof_model::noise::MEASURED;
+use costof_model::plural::counted;
+use costof_model::run_file::Run;
+use costof_stats::{CONFIDENCE, Difference, mean, median, trimmed_mean};
+use std::collections::BTreeMap;
+
+/// Hosts are compared with themselves if at least this share of the smaller group is in both.
+const PAIRED_SHARE: f64 = 2.0 / 3.0;
+/// A layer is compared from this many rows on.
+const LAYER_ROWS: usize = 2;
+/// Groups differ in a fact if this share of each has one value.
+const ALIKE: f64 = 0.95;
+
+/// Compares two groups of runs in what both measured. `matters` is the smallest change that matters, as a share.
+pub fn compare_groups(before: &[Run], after: &[Run], matters: f64) -> Comparison {
+    compare_hosts([hosts(before), hosts(after)], matters)
+}
+
+/// Compares two groups of hosts.
+pub(crate) fn compare_hosts(sides: [Vec<Named<'_>>; 2], matters: f64) -> Comparison {
+    let level = sides.iter().map(|hosts| level(hosts)).max().unwrap_or(Level::Runs);
+    let [first, second] = sides.map(|hosts| units(hosts, level));
+    let in_both = (0..first.len()).filter_map(|at| {
+        let partner = second.iter().position(|(name, _)| *name == first[at].0)?;
+        Some((at, first.len() + partner))
+    });
+    let pairs: (Vec<usize>, Vec<usize>) = in_both.unzip();
+    let common = pairs.0.len();
+    let fewer = first.len().min(second.len()) as f64;
+    let in_pairs = level == Level::Hosts && common > 1 && common as f64 >= PAIRED_SHARE * fewer;
+    let (count, all) = (first.len(), first.len() + second.len());
+    let (before, after) =
+        if in_pairs { pairs } else { ((0..count).collect(), (count..all).collect()) };
+    let units = Units::new([first, second].concat(), level);
+    units.compare([&before, &after], in_pairs, matters)
+}
+
+/// The highest level of which there are several, or runs.
+fn level(hosts: &[Named<'_>]) -> Level {
+    match hosts {
+        [(_, runs)] if boots(runs).len() > 1 => Level::Boots,
+        [] | [_] => Level::Runs,
+        _ => Level::Hosts,
+    }
+}
+
+/// The hosts, or the boots or runs of one, each with the host's name.
+fn units(hosts: Vec<Named<'_>>, level: Level) -> Vec<Named<'_>> {
+    let units = hosts.into_iter().flat_map(|(name, runs)| {
+        let parts: Vec<Vec<&Run>> = match level {
+            Level::Hosts => vec![runs],
+            Level::Boots => boots(&runs).into_values().collect(),
+            Level::Runs => runs.into_iter().map(|run| vec![run]).collect(),
+        };
+        parts.into_iter().map(move |runs| (name.clone(), runs))
+    });
+    units.collect()
+}
+
+/// Hosts, boots or runs of which any two groups can be compared.
+pub(crate) struct Units<'r> {
+    units: Vec<Named<'r>>,
+    level: Level,
+    rows: Vec<Row<'r>>,
+}
+
+/// A row, and the logarithm of what each unit that has a number has for it.
+struct Row<'r> {
+    of: OfHosts<'r>,
+    values: BTreeMap<usize, f64>,
+}
+
+impl<'r> Units<'r> {
+    pub(crate) fn new(units: Vec<Named<'r>>, level: Level) -> Units<'r> {
+        let rows = of_hosts(&units).map(|of| {
+            let values = of.runs.iter().filter_map(|(unit, runs)| Some((*unit, value(runs)?)));
+            Row { values: values.collect(), of }
+        });
+        Units { rows: rows.collect(), units, level }
+    }
+
+    /// Compares the units at the second positions with those at the first ones; `in_pairs`, each with its partner at
+    /// the same place.
+    pub(crate) fn compare(&self, sides: [&[usize]; 2], in_pairs: bool, matters: f64) -> Comparison {
+        let [before, after] = sides.map(<[usize]>::len);
+        let mut comparison = Comparison {
+            groups: Some(Groups { level: self.level, before, after, in_pairs, row: None }),
+            matters,
+            facts: self.facts(sides),
+            ..Comparison::default()
+        };
+        let (mut rows, mut layers) = (Vec::new(), BTreeMap::<&str, Vec<&Row<'_>>>::new());
+        for row in &self.rows {
+            let values = values(sides, in_pairs, |unit| row.values.get(&unit).copied());
+            match row.compared(&values, in_pairs, self.level) {
+                Ok(compared) => {
+                    rows.push(compared);
+                    layers.entry(row.of.row.point.layer()).or_default().push(row);
+                }
+                Err(why) => self.not_compared(&mut comparison, &values, row, why, sides[1]),
+            }
+        }
+        let layers = layers.into_iter();
+        let layers = layers.filter_map(|(layer, rows)| changed(layer, &rows, sides, in_pairs));
+        let found = Found { rows, layers: layers.collect() };
+        (comparison.rows, comparison.layers) = judged(found, false, matters);
+        comparison
+    }
+
+    /// Notes a row that only one group has, or too few of a group.
+    fn not_compared(
+        &self,
+        comparison: &mut Comparison,
+        [before, after]: &[Vec<f64>; 2],
+        row: &Row<'_>,
+        reason: String,
+        later: &[usize],
+    ) {
+        let point = row.of.row.point.clone();
+        let mut later = later.iter().flat_map(|unit| &self.units[*unit].1);
+        let mut is_planned = || later.any(|run| run.run.plan.points().any(|of| *of == point));
+        match (before.is_empty(), after.is_empty()) {
+            (false, false) => {
+                let metric = row.of.estimate.name.clone();
+                comparison.refused.push(Refused { point, metric, reason });
+            }
+            (false, true) if is_planned() => {
+                comparison.missing.push(Missing { point, reason, is_noise: false });
+            }
+            (false, true) => comparison.only_before.push(point),
+            (true, false) => comparison.only_after.push(point),
+            (true, true) => {}
+        }
+    }
+
+    /// The facts in which nearly all of one group have one value, and nearly all of the other another.
+    fn facts(&self, sides: [&[usize]; 2]) -> Vec<FactDifference> {
+        let of_unit = |unit: &usize| {
+            let attempt = self.units[*unit].1.last().and_then(|run| run.attempts.last());
+            attempt.map(|attempt| host_facts(attempt, MEASURED)).unwrap_or_default()
+        };
+        let sides = sides.map(|side| side.iter().map(of_unit).collect::<Vec<_>>());
+        let usual = |side: &[Vec<(String, Option<String>)>], what: &str| {
+            let mut counts: BTreeMap<Option<String>, usize> = BTreeMap::new();
+            for facts in side {
+                let value = facts.iter().find(|(name, _)| name == what);
+                *counts.entry(value.and_then(|(_, value)| value.clone())).or_default() += 1;
+            }
+            let (value, count) = counts.into_iter().max_by_key(|(_, count)| *count)?;
+            (count as f64 >= ALIKE * side.len() as f64).then_some(value)
+        };
+        // Which boot it was is no fact that several runs share.
+        let names = sides.iter().flatten().take(1).flatten().map(|(what, _)| what);
+        let differences = names.filter(|what| *what != "boot").filter_map(|what| {
+            let (before, after) = (usual(&sides[0], what)?, usual(&sides[1], what)?);
+            let host = MEASURED.into();
+            (before != after).then(|| FactDifference { host, what: what.clone(), before, after })
+        });
+        differences.collect()
+    }
+}
+
+/// The mean of the boots' means over their runs.
+fn value(runs: &[OfRun<'_>]) -> Option<f64> {
+    let mut boots: BTreeMap<_, Vec<f64>> = BTreeMap::new();
+    for run in runs {
+        boots.entry(run.boot).or_default().push(run.reading.value);
+    }
+    mean(&boots.values().filter_map(|boot| mean(boot)).collect::<Vec<_>>())
+}
+
+/// What a layer changed: of each unit the median of by how much its rows are worse than those of all.
+fn changed(
+    layer: &str,
+    rows: &[&Row<'_>],
+    sides: [&[usize]; 2],
+    in_pairs: bool,
+) -> Option<(LayerChange, Difference)> {
+    let worse = rows.iter().map(|row| {
+        let all = sides.iter().copied().flatten().filter_map(|unit| row.values.get(unit));
+        let centre = median(&all.copied().collect::<Vec<_>>()).unwrap_or(0.0);
+        move |unit: usize| Some(row.of.estimate.better.worse(row.values.get(&unit)? - centre))
+    });
+    let worse: Vec<_> = worse.collect();
+    let [first, second] = values(sides, in_pairs, |unit| {
+        let worse: Vec<f64> = worse.iter().filter_map(|worse| worse(unit)).collect();
+        median(&worse).filter(|_| worse.len() >= LAYER_ROWS)
+    });
+    let found = difference(&first, &second, in_pairs)?;
+    let half = found.half_width(CONFIDENCE)?;
+    let change = LayerChange {
+        layer: layer.to_owned(),
+        rows: rows.len(),
+        worse: found.of_means.exp_m1(),
+        ci95: ((found.of_means - half).exp_m1(), (found.of_means + half).exp_m1()),
+        p: found.p(MIN.ln()),
+        verdict: Verdict::CannotTell,
+    };
+    Some((change, found))
+}
+
+/// What the units of both sides have; in pairs, of those of which both have it.
+fn values(
+    [first, second]: [&[usize]; 2],
+    in_pairs: bool,
+    of: impl Fn(usize) -> Option<f64>,
+) -> [Vec<f64>; 2] {
+    if in_pairs {
+        let pairs = first.iter().zip(second);
+        let (first, second) = pairs.filter_map(|(one, other)| of(*one).zip(of(*other))).unzip();
+        return [first, second];
+    }
+    [first, second].map(|side| side.iter().filter_map(|unit| of(*unit)).collect())
+}
+
+fn difference(first: &[f64], second: &[f64], in_pairs: bool) -> Option<Difference> {
+    match first.len().min(second.len()) {
+        _ if in_pairs => Difference::paired(first, second),
+        1 => Difference::pooled(first, second),
+        _ => Difference::welch(first, second),
+    }
+}
+
+impl Row<'_> {
+    /// Compares what both sides have, before all rows are judged together.
+    ///
+    /// # Errors
+    /// Too few units have it, or they differ too much.
+    fn compared(
+        &self,
+        [first, second]: &[Vec<f64>; 2],
+        in_pairs: bool,
+        level: Level,
+    ) -> Result<(Compared, Difference), String> {
+        let noun = level.noun();
+        let found = difference(first, second, in_pairs).ok_or_else(|| {
+            let (before, after) = (counted(first.len(), noun), second.len());
+            format!("only {before} before and {after} after have a number of grade A to C for it")
+        })?;
+        let side = |values: &Vec<f64>| {
+            (trimmed_mean(values).map_or(f64::NAN, f64::exp), values.len() as u32)
+        };
+        let estimate = self.of.estimate;
+        let of = (estimate.name.clone(), estimate.unit, estimate.better);
+        let row = row(self.of.row, of, [first, second].map(side), &found);
+        let row =
+            row.ok_or_else(|| format!("its {noun}s disagree by more than a factor of ten"))?;
+        Ok((row, found))
+    }
+}
+
+#[cfg(test)]
+mod tests;
