@@ -482,12 +482,7 @@ mod tests {
             misses(&Host::Local, &own, &[&one, &two])
         };
         assert_eq!(of(&[("a.one", 1), ("a.two", 1), ("a.three", 9)]), None);
-        let others = [
-            &[("a.one", 1)][..],
-            &[],
-            &[("a.one", 2), ("a.two", 1)],
-            &[("a.one", 2)],
-        ];
+        let others = [&[("a.one", 1)][..], &[], &[("a.one", 2), ("a.two", 1)], &[("a.one", 2)]];
         let misses = others.map(|own| of(own).unwrap());
         golden("costof/messages", "the costof of another release", &misses.join("\n"));
     }

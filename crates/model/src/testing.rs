@@ -41,7 +41,10 @@ pub fn golden(file: &str, section: &str, text: &str) {
             sections.iter().map(|(name, text)| format!("=== {name}\n{text}\n")).collect();
         return std::fs::write(&path, parts.join("\n")).expect("the golden file can be written");
     }
-    assert!(is_known, "`{section}` of crates/{file} is now (COSTOF_GOLDEN=write writes it):\n{text}");
+    assert!(
+        is_known,
+        "`{section}` of crates/{file} is now (COSTOF_GOLDEN=write writes it):\n{text}"
+    );
 }
 
 /// A run without points, of a virtual machine that claims caches of these sizes.
