@@ -94,7 +94,7 @@ fn grpc(bench: &Bench, size: Size) -> Result<Contest> {
             ("Go", Pair::peer(bench, &program::grpc_go(), None)),
             ("C++", Pair::peer(bench, &program::grpc_cpp(), None)),
         ],
-        probe: Some("stack=grpc"),
+        probe: Some("over=grpc"),
     })
 }
 
@@ -123,7 +123,7 @@ fn thrift(bench: &Bench, size: Size) -> Result<Vec<Contest>> {
     };
     let framed = "Thrift's round trip of 64 B over TCP on loopback, framed";
     let buffered = "Thrift's round trip of 64 B over TCP on loopback, buffered";
-    Ok(vec![contest(framed, "framed", Some("stack=thrift"))?, contest(buffered, "buffered", None)?])
+    Ok(vec![contest(framed, "framed", Some("over=thrift"))?, contest(buffered, "buffered", None)?])
 }
 
 /// Builds each peer, and prints the version of its stack.

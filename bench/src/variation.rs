@@ -535,7 +535,7 @@ mod tests {
         let spinning = demand("ipc.latency", spinning);
         assert_eq!(spinning, Some(Demand::Own(SPINNING_BOUND)));
         assert_eq!(demand("copy.send", Axes::default()), shared);
-        assert_eq!(demand("rpc.stream", Axes::default()), shared);
+        assert_eq!(demand("net.stream", Axes::default()), shared);
         assert_eq!(demand("rpc.marshal", Axes::default()), pinned);
         assert_eq!(demand("file.read", with("cache", "direct")), shared);
         assert_eq!(demand("file.read", with("cache", "warm")), pinned);

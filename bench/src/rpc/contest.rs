@@ -21,7 +21,7 @@ pub(super) struct Contest {
     pub(super) band: Band,
     pub(super) own: Pair,
     pub(super) peers: Vec<(&'static str, Result<Pair>)>,
-    /// The same by `rpc.rtt`, as a side that is not judged: it shows whether the probe measures what our
+    /// The same by `net.rtt`, as a side that is not judged: it shows whether the probe measures what our
     /// own ends do here.
     pub(super) probe: Option<&'static str>,
 }
@@ -73,13 +73,13 @@ impl Contest {
     }
 }
 
-/// The median that `rpc.rtt` has, in microseconds.
+/// The median that `net.rtt` has, in microseconds.
 fn probe<'a>(bench: &'a Bench, cpus: [usize; 2], stack: &'static str) -> Side<'a> {
-    Side::new("rpc.rtt", move |round| {
+    Side::new("net.rtt", move |round| {
         let cpus = cpus.map(|cpu| cpu.to_string()).join(",");
-        let axes = format!("{stack} over=tcp payload=string64 cpus=cross wake=awake");
-        let arguments = format!("rpc.rtt --quick --cpu {cpus} {}", settings(&axes));
-        let file = format!("rpc.rtt-{stack}-{}.jsonl", round + 1).replace('=', "-");
+        let axes = format!("{stack} size=64 cpus=cross wake=awake");
+        let arguments = format!("net.rtt --quick --cpu {cpus} {}", settings(&axes));
+        let file = format!("net.rtt-{stack}-{}.jsonl", round + 1).replace('=', "-");
         Ok(the_only(&bench.run(&file, &arguments)?, "latency")?.median / 1e3)
     })
 }

@@ -155,6 +155,43 @@ pub trait Channel {
     }
 }
 
+/// What both ends of messages that are answered one at a time agree on.
+#[derive(Clone, Copy, Debug)]
+pub struct Messages {
+    /// The kind of sockets.
+    pub over: Over,
+    /// Bytes of a message.
+    pub size: usize,
+    /// How both ends wait.
+    pub wait: Wait,
+    /// Whether the path carries datagrams as long as UDP allows. If not, it is assumed to be Ethernet.
+    pub long_datagrams: bool,
+}
+
+/// How the two ends of messages that are answered one at a time are made.
+pub trait Channels {
+    /// The end that sends messages.
+    type Client: Channel;
+    /// The end that answers them.
+    type Server: Channel;
+
+    /// Connects to a listener.
+    ///
+    /// # Errors
+    /// Why it cannot be reached.
+    fn connect(address: &Address, token: &[u8], messages: &Messages) -> io::Result<Self::Client>;
+
+    /// Accepts the client.
+    ///
+    /// # Errors
+    /// Why nobody has connected; `Interrupted` if `stop` is set.
+    fn accept(
+        listener: &Listener,
+        messages: &Messages,
+        stop: &AtomicBool,
+    ) -> io::Result<Self::Server>;
+}
+
 /// A channel that can check for a message without waiting.
 pub trait TryReceive: Channel {
     /// Receives a message that has already arrived, as [`Channel::receive`].

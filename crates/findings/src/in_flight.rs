@@ -4,14 +4,14 @@
 use crate::Kind;
 use crate::finding::Finding;
 use crate::pairs::greatest;
-use crate::stack::{self, Stack};
+use crate::stack::Stack;
 use crate::text::{self, bytes, list, maybe, ns, rate};
 use costof_model::link::Link;
 use costof_model::rows::PointRow;
 use costof_model::run_file::Run;
 use costof_model::select::Select;
 
-pub(crate) const PROBES: [&str; 2] = ["rudp.bandwidth", "rudp.loss"];
+pub(crate) const PROBES: [&str; 2] = ["net.stream", "rudp.loss"];
 
 const THROUGHPUT: &str = "throughput";
 
@@ -45,7 +45,7 @@ pub(crate) fn in_flight(run: &Run) -> Vec<Finding> {
 
 /// The name of a row's stack: `rudp by cubic`, `tcp by bbr`, `study`.
 pub(crate) fn contender(row: &PointRow) -> Option<String> {
-    let stack = row.word(stack::AXIS)?;
+    let stack = Stack::word_of(row)?;
     let by = match Stack::of_row(row) {
         Some(Stack::Rudp) => row.word("control"),
         Some(Stack::Tcp | Stack::Quic) => row.word("congestion_control"),
@@ -214,9 +214,14 @@ mod tests {
     use costof_model::noise::Grade;
 
     fn row(link: &'static str, stack: &'static str, window: u64, rate: f64) -> PointRow {
-        let axes =
-            axes!(stack, control = "cubic", congestion_control = "default", size = 20_000, window);
-        point_row("rudp.bandwidth", "throughput", axes, rate, (rate, rate)).over(link)
+        let axes = axes!(
+            over = stack,
+            control = "cubic",
+            congestion_control = "default",
+            size = 20_000,
+            window
+        );
+        point_row("net.stream", "throughput", axes, rate, (rate, rate)).over(link)
     }
 
     fn with(mut row: PointRow, name: &'static str, value: f64) -> PointRow {

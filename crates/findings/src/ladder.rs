@@ -38,9 +38,9 @@ pub struct Ladder {
 
 /// A ladder for each payload and link for which the run has a call and TCP.
 pub fn ladders(run: &Run) -> Vec<Ladder> {
-    let round_trips = run.select("rpc.rtt");
+    let round_trips = run.select("net.rtt");
     let measured = round_trips.filter(|row| row.state == State::Ok && row.primary().is_some());
-    let groups = measured.group_by(&[stack::AXIS]).into_iter();
+    let groups = measured.group_by(&[stack::OVER]).into_iter();
     groups.filter_map(|group| ladder_of_payload(run, &group)).collect()
 }
 
@@ -64,18 +64,18 @@ impl Rung<'_> {
 
 fn ladder_of_payload(run: &Run, group: &Group<'_>) -> Option<Ladder> {
     let plain = PLAIN.first(&group.rows)?;
-    let payload = group.common.axes.find_word("payload").unwrap_or("?");
+    let payload = Payload::of(plain)?;
     let round_trips = ROUND_TRIPS.into_iter().filter_map(|(stack, name, _)| {
         let name = name.to_owned();
         stack.first(&group.rows).map(|row| Rung { name, row })
     });
-    let mut rungs = beneath(run, payload_bytes(payload));
+    let mut rungs = beneath(run, payload.bytes());
     rungs.extend(round_trips);
     rungs.sort_by(|one, other| one.ns().total_cmp(&other.ns()));
     let mut evidence: Vec<&PointRow> = rungs.iter().map(|rung| rung.row).collect();
     let calls =
         ROUND_TRIPS.into_iter().filter(|(.., is_call)| *is_call).filter_map(|(stack, name, _)| {
-            let (call, marshalled) = call(run, stack, stack.first(&group.rows)?, plain)?;
+            let (call, marshalled) = call(run, stack, stack.first(&group.rows)?, plain, payload)?;
             evidence.extend(marshalled.into_iter().flatten());
             Some(format!("{name} = {call}"))
         });
@@ -83,8 +83,11 @@ fn ladder_of_payload(run: &Run, group: &Group<'_>) -> Option<Ladder> {
     if calls.is_empty() {
         return None;
     }
-    let place = place(run, &group.common.without(&["payload"]));
-    let payload = format!("{payload} over {place}");
+    let place = place(run, &group.common.without(&["payload", "size"]));
+    let payload = match payload {
+        Payload::String(bytes) => format!("a string of {} over {place}", display_bytes(bytes)),
+        Payload::Other(word) => format!("{word} over {place}"),
+    };
     let scale = rungs.iter().map(|rung| format!("{} {}", rung.name, ns(rung.ns())));
     let (calls, scale) = (calls.join("; "), scale.collect::<Vec<_>>().join(" < "));
     let sentence = format!("a call with {payload}: {calls}; {scale}");
@@ -103,9 +106,10 @@ fn call<'a>(
     stack: Stack,
     call: &PointRow,
     plain: &PointRow,
+    payload: Payload<'_>,
 ) -> Option<(String, Option<[&'a PointRow; 2]>)> {
     let ratio = Interval::log_ratio(run, call, plain, "latency")?.exp();
-    let marshalling = marshalling(run, stack, call);
+    let marshalling = marshalling(run, stack, payload);
     let share = marshalling.and_then(|[marshal, unmarshal]| {
         // For the request and the reply.
         let marshalled = 2.0 * (marshal.primary()?.median + unmarshal.primary()?.median);
@@ -120,10 +124,10 @@ fn call<'a>(
 }
 
 /// The points that convert the argument to bytes and back.
-fn marshalling<'a>(run: &'a Run, stack: Stack, call: &PointRow) -> Option<[&'a PointRow; 2]> {
-    let payload = call.word("payload")?;
+fn marshalling<'a>(run: &'a Run, stack: Stack, payload: Payload<'_>) -> Option<[&'a PointRow; 2]> {
+    let payload = payload.argument();
     let rows = run.select("rpc.marshal").filter(|row| row.primary().is_some());
-    let rows = rows.words(&[(stack::AXIS, stack.word()), ("payload", payload)]);
+    let rows = rows.words(&[(stack::AXIS, stack.word()), ("payload", &*payload)]);
     let direction = |direction| rows.clone().with_value("direction", direction).one();
     Some([direction("marshal")?, direction("unmarshal")?])
 }
@@ -145,12 +149,38 @@ fn beneath(run: &Run, bytes: Option<u64>) -> Vec<Rung<'_>> {
     copy.into_iter().chain(call).collect()
 }
 
-/// The size of a payload from its word; none for the word of a structure.
-fn payload_bytes(payload: &str) -> Option<u64> {
-    match payload {
-        "int" => Some(4),
-        "double" => Some(8),
-        string => string.strip_prefix("string")?.parse().ok(),
+/// What a message is.
+#[derive(Clone, Copy)]
+enum Payload<'a> {
+    /// A string of so many bytes.
+    String(u64),
+    Other(&'a str),
+}
+
+impl<'a> Payload<'a> {
+    fn of(row: &'a PointRow) -> Option<Payload<'a>> {
+        match row.word("payload") {
+            None | Some("string") => Some(Payload::String(row.number("size")?)),
+            Some(other) => Some(Payload::Other(other)),
+        }
+    }
+
+    /// Its bytes in memory; `None` of a structure.
+    fn bytes(self) -> Option<u64> {
+        match self {
+            Payload::String(bytes) => Some(bytes),
+            Payload::Other("int") => Some(4),
+            Payload::Other("double") => Some(8),
+            Payload::Other(_) => None,
+        }
+    }
+
+    /// The word for it of `rpc.marshal`.
+    fn argument(self) -> String {
+        match self {
+            Payload::String(bytes) => format!("string{bytes}"),
+            Payload::Other(word) => word.to_owned(),
+        }
     }
 }
 
@@ -166,8 +196,10 @@ mod tests {
     }
 
     fn rtt(stack: &'static str, payload: &'static str, us: f64) -> PointRow {
-        let axes = axes!(stack, payload);
-        row("rpc.rtt", "latency", axes, us * 1000.0).over("loopback")
+        let size = payload.strip_prefix("string").map_or(56, |bytes| bytes.parse::<u64>().unwrap());
+        let payload = if payload.starts_with("string") { "string" } else { payload };
+        let axes = axes!(over = stack, size, payload);
+        row("net.rtt", "latency", axes, us * 1000.0).over("loopback")
     }
 
     fn marshals(stack: &'static str, direction: &'static str, ns: f64) -> PointRow {

@@ -117,7 +117,7 @@ mod tests {
             let mut run = run(&[]);
             run.points.push(change(known_row("copy.send", "cost", axes!(size = 1), 100.0, 0.01)));
             expect(&mut run, 10.0, 20.0);
-            found(&run).into_iter().map(|found| found.kind).collect::<Vec<_>>()
+            findings(&run).into_iter().map(|found| found.kind).collect::<Vec<_>>()
         };
         assert_eq!(kinds(|row| row), [Kind::Unexpected]);
         assert_eq!(kinds(|row| row.warned("steal", Grade::C)), [Kind::Unexpected]);

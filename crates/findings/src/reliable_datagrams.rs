@@ -19,12 +19,14 @@ const RELIABLE: [(Stack, &str); 2] =
 
 /// For each link and way of waiting, a finding about round trips and one about the peers.
 pub(crate) fn reliable_datagrams(run: &Run) -> Vec<Finding> {
-    fn groups(rows: Select<'_>) -> impl Iterator<Item = Group<'_>> {
-        rows.group_by(&[stack::AXIS, "size"]).into_iter()
+    fn groups<'r>(rows: Select<'r>, axis: &str) -> impl Iterator<Item = Group<'r>> + use<'r> {
+        rows.group_by(&[axis, "size"]).into_iter()
     }
     // Round trips that took turns are compared however busy the machine was.
-    let longer = groups(run.select_any("rudp.rtt")).filter_map(|group| round_trips(run, &group));
-    let at_ends = groups(run.select("rudp.stages")).filter_map(|group| at_ends(run, &group));
+    let longer = groups(run.select_any("net.rtt"), stack::OVER);
+    let longer = longer.filter_map(|group| round_trips(run, &group));
+    let at_ends = groups(run.select("rudp.stages"), stack::AXIS);
+    let at_ends = at_ends.filter_map(|group| at_ends_of(run, &group));
     longer.chain(at_ends).collect()
 }
 
@@ -35,11 +37,12 @@ type Texts = (Stack, &'static str, Vec<String>);
 /// and with plain datagrams. Also the rows that these come from.
 fn by_stack<'r>(
     group: &Group<'r>,
+    axis: &str,
     compared: impl Fn(&Pair<'_>) -> Option<String>,
 ) -> (Vec<Texts>, Vec<&'r PointRow>) {
     let (mut stacks, mut measured) = (Vec::new(), Vec::new());
     for (stack, name) in RELIABLE {
-        let pairs = ends(pairs(&group.rows, "size", stack::AXIS, (stack.word(), PLAIN.word())));
+        let pairs = ends(pairs(&group.rows, "size", axis, (stack.word(), PLAIN.word())));
         let sizes: Vec<String> = pairs.iter().filter_map(&compared).collect();
         if !sizes.is_empty() {
             stacks.push((stack, name, sizes));
@@ -52,7 +55,7 @@ fn by_stack<'r>(
 /// How many times as long a round trip takes.
 fn round_trips(run: &Run, group: &Group<'_>) -> Option<Finding> {
     const METRIC: &str = "latency";
-    let (stacks, measured) = by_stack(group, |pair| {
+    let (stacks, measured) = by_stack(group, stack::OVER, |pair| {
         let ratio = Interval::log_ratio(run, pair.row, pair.other, METRIC)?;
         let time = pair.row.median(METRIC).filter(|_| pair.row.is_sound());
         let time = maybe(time, |time| format!("; {}", ns(time)));
@@ -79,8 +82,8 @@ fn round_trips(run: &Run, group: &Group<'_>) -> Option<Finding> {
 }
 
 /// How much more time a datagram takes at each peer, by the kernel's time stamps.
-fn at_ends(run: &Run, group: &Group<'_>) -> Option<Finding> {
-    let (stacks, measured) = by_stack(group, |pair| {
+fn at_ends_of(run: &Run, group: &Group<'_>) -> Option<Finding> {
+    let (stacks, measured) = by_stack(group, stack::AXIS, |pair| {
         let ends = ["client", "server"].into_iter().filter_map(|end| {
             let Interval { low, middle, high } =
                 Interval::difference(run, pair.row, pair.other, end)?;
@@ -118,7 +121,10 @@ mod tests {
         size: u64,
         us: f64,
     ) -> PointRow {
-        let axes = axes!(stack, size, wait = "spin");
+        let axes = match probe {
+            "net.rtt" => axes!(over = stack, size, wait = "spin"),
+            _ => axes!(stack, size, wait = "spin"),
+        };
         let ns = us * 1000.0;
         known_row(probe, metric, axes, ns, 0.02).over("loopback")
     }
@@ -128,7 +134,7 @@ mod tests {
     }
 
     fn rtt(stack: &'static str, size: u64, us: f64) -> PointRow {
-        row("rudp.rtt", "latency", stack, size, us)
+        row("net.rtt", "latency", stack, size, us)
     }
 
     #[test]

@@ -30,10 +30,10 @@ enum Limit {
     Neither,
 }
 
-/// What is transferred: the axis that says by what, and the words for it and for its pieces.
-type Transfer = (&'static str, &'static str, &'static str);
-const BYTES: Transfer = ("over", "network bandwidth", "writes");
-const CALLS: Transfer = (stack::AXIS, "a stream of calls", "messages");
+/// What is transferred: the words for it and for its pieces.
+type Transfer = (&'static str, &'static str);
+const BYTES: Transfer = ("network bandwidth", "writes");
+const MESSAGES: Transfer = ("a stream of messages", "messages");
 
 /// The limit of each protocol over each link, by the size of writes or messages.
 pub(crate) fn saturated(run: &Run) -> Vec<Finding> {
@@ -41,15 +41,18 @@ pub(crate) fn saturated(run: &Run) -> Vec<Finding> {
         .select("net.bandwidth")
         .with_value("flows", 1)
         .with_value("congestion_control", "default");
-    let calls = run.select("rpc.stream");
+    let messages = run
+        .select("net.stream")
+        .with_value("window", 0)
+        .with_value("congestion_control", "default");
     let found =
-        [(BYTES, flows), (CALLS, calls)].map(|(transfer, rows)| limits(run, transfer, rows));
+        [(BYTES, flows), (MESSAGES, messages)].map(|(transfer, rows)| limits(run, transfer, rows));
     found.concat()
 }
 
 fn limits(run: &Run, transfer: Transfer, rows: Select<'_>) -> Vec<Finding> {
     let limits = rows
-        .group_with(|row| Some((limit(run, row)?, &row.point.link, row.word(transfer.0)?)))
+        .group_with(|row| Some((limit(run, row)?, &row.point.link, row.word(stack::OVER)?)))
         .into_iter();
     limits.map(|((limit, link, over), rows)| finding(transfer, limit, link, over, &rows)).collect()
 }
@@ -104,7 +107,7 @@ fn have_their_own(run: &Run, row: &PointRow) -> bool {
 }
 
 fn finding(
-    (_, what, pieces): Transfer,
+    (what, pieces): Transfer,
     limit: Limit,
     link: &str,
     over: &str,
@@ -174,8 +177,9 @@ mod tests {
     #[test]
     fn a_stream_of_calls_has_limits_too() {
         let mut calls = row("loopback", 64, 100.0, (0.99, 0.0));
-        calls.point.probe = "rpc.stream".into();
-        calls.point.axes = axes!(stack = "grpc", size = 64);
+        calls.point.probe = "net.stream".into();
+        calls.point.axes =
+            axes!(over = "grpc", size = 64, window = 0, congestion_control = "default");
         calls.metrics.pop();
         // 5 ns of CPU time per byte: half a second for 100 MB.
         add_metric(&mut calls, "cpu_receiver", 5.0 * 1024.0);

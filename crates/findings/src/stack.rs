@@ -4,6 +4,8 @@ use costof_model::rows::PointRow;
 use costof_model::select::Select;
 
 /// The axis that says which stack carries the messages of a point.
+pub(crate) const OVER: &str = "over";
+/// The same axis of the probes of one layer, `rudp.` or `rpc.`.
 pub(crate) const AXIS: &str = "stack";
 
 /// What carries messages.
@@ -32,8 +34,13 @@ impl Stack {
 
     /// The stack of a row; none if it has none, or one that this version does not know.
     pub(crate) fn of_row(row: &PointRow) -> Option<Stack> {
-        let word = row.word(AXIS)?;
+        let word = Stack::word_of(row)?;
         Stack::ALL.into_iter().find(|stack| stack.word() == word)
+    }
+
+    /// The word for the stack of a row.
+    pub(crate) fn word_of(row: &PointRow) -> Option<&str> {
+        row.word(OVER).or_else(|| row.word(AXIS))
     }
 
     /// Its word on the axis.
@@ -51,6 +58,6 @@ impl Stack {
 
     /// The first of these rows with this stack.
     pub(crate) fn first<'r>(self, rows: &Select<'r>) -> Option<&'r PointRow> {
-        rows.iter().copied().find(|row| row.is_at(AXIS, self.word()))
+        rows.iter().copied().find(|row| Stack::of_row(row) == Some(self))
     }
 }

@@ -161,10 +161,13 @@ pub trait Measure: TypedPoint {
     const BUDGET: Option<Budget> = None;
     /// The names of the roles, in the order in which they are prepared; the last one leads.
     const ROLE_NAMES: NameList = &["only"];
-    /// As [`ProbeInfo::aliases`].
-    const ALIASES: &'static [Alias] = &[];
     /// How each role starts: see [`role`].
     const ROLES: &'static [StartRole];
+
+    /// As [`ProbeInfo::aliases`].
+    fn aliases() -> Vec<Alias> {
+        Vec::new()
+    }
 
     /// As [`Probe::headlines`].
     fn headlines(facts: &Facts) -> Vec<Headline> {
@@ -358,7 +361,7 @@ fn describe<M: Measure>() -> ProbeInfo {
         needs: items(&section(M::DOC, Some(NEEDS))),
         relations: List::Owned(M::relations()),
         roles: texts(M::ROLE_NAMES),
-        aliases: List::Borrowed(M::ALIASES),
+        aliases: List::Owned(M::aliases()),
     }
 }
 

@@ -25,8 +25,8 @@ pub struct Alias {
 
 impl Alias {
     /// The old name and the present one.
-    pub const fn new(was: &'static str, is: &'static str) -> Alias {
-        Alias { was: Text::Borrowed(was), is: Text::Borrowed(is), method: None }
+    pub fn new(was: impl Into<Text>, is: impl Into<Text>) -> Alias {
+        Alias { was: was.into(), is: is.into(), method: None }
     }
 
     /// For the points of the old probe's method `then`, whose numbers are those of method `now` here.

@@ -228,6 +228,8 @@ impl<'p> Names<'p> {
         // The values that no alias has taken.
         let mut left = set.clone();
         let (mut sure, mut guessed) = (Vec::new(), Vec::new());
+        // The values of old axes that are not set: those of the first alias, once anything is set.
+        let mut assumed: HashMap<&str, &str> = HashMap::new();
         for (alias, info) in aliases {
             let [was, is] = alias.axes();
             let is_asked = |(axis, value): &(&str, &str)| match left.get(*axis) {
@@ -237,6 +239,13 @@ impl<'p> Names<'p> {
                 None => present.is_none(),
             };
             if !was.iter().all(is_asked) || present.is_some() && was.is_empty() {
+                continue;
+            }
+            let missing = was.iter().filter(|(axis, _)| !set.contains_key(*axis));
+            let mut is_assumed = |(axis, value): &(&'p str, &'p str)| {
+                *assumed.entry(axis).or_insert(value) == *value
+            };
+            if !set.is_empty() && !missing.copied().all(|old| is_assumed(&old)) {
                 continue;
             }
             let mut now = left.clone();

@@ -242,7 +242,7 @@ fn what_gives_up_its_processor_says_so() {
                 "ipc.latency" => word("wait") == "block",
                 "ipc.bandwidth" => word("over") != "shared_memory" || word("cpus") == "same",
                 "sync.mutex" => point.axes.number("threads") > 1,
-                "net.rtt" | "net.stages" | "rudp.rtt" | "rudp.stages" => word("wait") == "block",
+                "net.rtt" | "net.stages" | "rudp.stages" => word("wait") == "block",
                 "file.read" => word("cache") != "warm",
                 "file.write" => word("cache") == "direct",
                 "file.sync" | "file.contention" | "file.cache_size" => true,
@@ -297,8 +297,10 @@ fn what_is_expected_between_two_ends_contains_what_the_link_holds_up() {
             }
             let far = over("delay=95ms").expect("what is known of the ends is known of a link");
             assert!(far.low >= 190e6, "{point}: {far:?}");
-            let slow_start = far.because.contains("more round trips");
-            assert!(slow_start || far.high <= plain.high + 191e6, "{point}: {far:?}");
+            // A window that grows, or a message that takes more datagrams than on loopback.
+            let has_more = ["more round trips", "datagrams written"];
+            let has_more = has_more.iter().any(|more| far.because.contains(more));
+            assert!(has_more || far.high <= plain.high + 191e6, "{point}: {far:?}");
             assert!(far.because.contains("95"), "{point}: {far:?}");
         }
     }

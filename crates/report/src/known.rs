@@ -15,7 +15,7 @@ pub const ROWS: [(&str, &str); 20] = [
     ("os.context_switch", "context switch: processes, one core"),
     ("os.process", "process: fork and exit"),
     ("net.rtt", "round trip: TCP on loopback, blocked"),
-    ("rpc.rtt", "remote procedure call: gRPC on loopback"),
+    ("net.rtt", "remote procedure call: gRPC on loopback"),
     ("file.read", "read 4 KiB randomly from"),
     ("file.sync", "write 4 KiB and fsync"),
     ("cpu.call", "procedure call"),

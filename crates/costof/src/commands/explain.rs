@@ -65,6 +65,9 @@ fn explain(info: &ProbeInfo) -> String {
     let peers = info.needs_link().then_some(between);
     section(&mut text, "Two ends", peers);
     let before = info.aliases.iter().map(|alias| format!("{}: now {}", alias.was, alias.is));
+    let mut before: Vec<String> = before.collect();
+    // Once for each method.
+    before.dedup();
     section(&mut text, "Called before", before);
     section(&mut text, "Predicted from", [&*info.predicted_from]);
     let relations = info.relations.iter().map(ToString::to_string);

@@ -72,6 +72,17 @@ pub(crate) fn probes(
         Take::Best { most } => most,
         Take::One | Take::All => 1,
     };
+    if matches!(take, Take::One) && best == Some(Relation::Value) {
+        // A probe that is named without its axes has their defaults.
+        let is_default = |(_, info): &(Relation, &ProbeInfo)| {
+            let defaults = info.defaults();
+            defaults.0.values().any(|value| has(&value.to_string(), &stems(word).concat()))
+        };
+        if !found.iter().any(is_default) {
+            return Err(wrong(choose(word, &found)));
+        }
+        found.retain(is_default);
+    }
     if matches!(take, Take::One) && found.len() > 1 {
         let is_short = |id: &str| id.ends_with(".rtt") || id.ends_with(".latency");
         let short = found.iter().filter(|(_, info)| is_short(&info.id));
@@ -238,17 +249,19 @@ mod tests {
         for id in ["memory.bandwidth", "ipc.bandwidth", "net.bandwidth"] {
             assert!(error.contains(id), "{error}");
         }
-        let quic = ["rudp.bandwidth", "rudp.loss"].to_vec();
+        let quic = ["net.stream", "rudp.loss"].to_vec();
         assert_eq!(ids("quic", Take::Best { most: 3 }), Ok(quic));
         let all = ids("zerocopy", Take::All).unwrap();
         assert!(all.starts_with(&["copy.send", "copy.receive"]), "{all:?}");
         // In an expression a word stands for one probe.
-        for (word, id) in [("rpc", "rpc.rtt"), ("memory", "memory.latency"), ("fsync", "file.sync")]
-        {
+        for (word, id) in [("memory", "memory.latency"), ("fsync", "file.sync")] {
             assert_eq!(ids(word, Take::One), Ok(vec![id]), "{word}");
         }
-        let error = ids("file", Take::One).unwrap_err();
-        assert!(error.contains("name one of them"), "{error}");
+        // A round trip by its default is none by gRPC.
+        for word in ["file", "grpc"] {
+            let error = ids(word, Take::One).unwrap_err();
+            assert!(error.contains("name one of them"), "{error}");
+        }
         // A name, a layer and a glob are as ever.
         assert_eq!(ids("sync", Take::All).unwrap().len(), 3);
         assert_eq!(ids("os.sys*", Take::All), Ok(vec!["os.syscall"]));
@@ -257,11 +270,11 @@ mod tests {
     #[test]
     fn what_is_not_measured_says_so_with_the_nearest() {
         for (word, id) in [
-            ("TLS", "rudp.bandwidth"),
+            ("TLS", "net.stream"),
             ("malloc", "os.mmap"),
             ("dns", "net.rtt"),
-            ("https", "rudp.bandwidth"),
-            ("http", "rpc.rtt"),
+            ("https", "net.stream"),
+            ("http", "net.rtt"),
         ] {
             let error = ids(word, Take::All).unwrap_err();
             assert!(error.contains("not measured") && error.contains(id), "{error}");

@@ -14,6 +14,7 @@ use costof_model::plan::{self, REST, Settings};
 use costof_model::probe_info::ProbeInfo;
 use costof_model::{Text, nearest};
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 
 /// The request for a run.
 pub(crate) struct Request<'a> {
@@ -160,10 +161,17 @@ fn by_present_names<'o>(
                 other.id
             );
         }
-        // Several old names of points of one probe: the values of all.
-        for (_, settings) in &meant[1..] {
-            now.retain(|axis, _| settings.contains_key(axis));
-            now.iter_mut().for_each(|(axis, all)| plan::add_new(all, settings[axis].clone()));
+        // Several old names of points of one probe: the values of all, and the default where one has none.
+        let axes: BTreeSet<&String> =
+            meant.iter().flat_map(|(_, settings)| settings.keys()).collect();
+        for axis in axes {
+            let default = || {
+                info.axis(axis).map_or_else(|_| Vec::new(), |axis| vec![axis.default().to_string()])
+            };
+            let all = now.entry(axis.clone()).or_insert_with(default);
+            for (_, settings) in &meant[1..] {
+                plan::add_new(all, settings.get(axis).cloned().unwrap_or_else(default));
+            }
         }
         let changed = if now == settings { String::new() } else { as_options(&now) };
         if !changed.is_empty() && options.probes.len() > 1 {

@@ -26,7 +26,7 @@ fn planned(request: Request<'_>, facts: &Facts, peer_link: Option<Link>) -> Plan
 
 fn quick() -> RunOptions {
     let measuring = Measuring { quick: true, ..Measuring::default() };
-    RunOptions::new(measuring, Quiet::default(), None)
+    RunOptions::new(measuring, None)
 }
 
 /// What is asked of a probe by its name alone, without what predictions build on.
@@ -389,16 +389,18 @@ fn a_plan_has_no_value_that_does_not_go_with_another_and_a_quick_one_keeps_its_t
         }
     }
     let rate = Request {
-        settings: Settings::from([("control".to_owned(), vec!["rate".to_owned()])]),
+        settings: [("control", "rate"), ("over", "rudp")]
+            .map(|(axis, value)| (axis.to_owned(), vec![value.to_owned()]))
+            .into(),
         links: vec![Text::Borrowed("delay=95ms,loss=30%,rate=100Mbit")],
         links_asked: true,
         rest: Some(Rest::Plan),
-        ..request_for("rudp.bandwidth")
+        ..request_for("net.stream")
     };
     let mut plan = planned(rate, &Facts::default(), None);
     for point in plan.points() {
         let word = |axis| point.axes.word(axis);
-        assert_eq!((word("stack"), word("congestion_control")), ("rudp", "default"));
+        assert_eq!((word("over"), word("congestion_control")), ("rudp", "default"));
     }
     let table = costof_probes::TABLE;
     assert!(fit(table, &mut plan, Precision::Quick, Load::default()) > 0);

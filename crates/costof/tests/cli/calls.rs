@@ -40,12 +40,12 @@ fn expect_cpu(row: &PointRow, metric: &str) {
 fn every_stack_is_there_and_back_over_every_link_and_stands_on_the_ladder() {
     let place = Place::new();
     let (run, _) = place.quick(&format!(
-        "rpc.rtt --set stack=grpc,thrift,tcp,rudp,udp --set payload=int,structure \
+        "net.rtt --set over=grpc,thrift,tcp,rudp,udp --set payload=int,structure \
          --link loopback --link veth --link {EMULATED}"
     ));
     for row in rows(&run) {
         expect_metrics(row, &["latency", "cpu_client"]);
-        let is_datagrams = matches!(row.axes().find_word("stack"), Some("rudp" | "udp"));
+        let is_datagrams = matches!(row.axes().find_word("over"), Some("rudp" | "udp"));
         assert_eq!(row.estimate("lost").is_some(), is_datagrams, "{row:?}");
         expect_cpu(row, "cpu_server");
     }
@@ -61,17 +61,18 @@ fn every_stack_is_there_and_back_over_every_link_and_stands_on_the_ladder() {
 
 #[test]
 #[ignore = "long; ./check --all runs it"]
-fn a_connection_may_be_a_unix_socket_and_datagrams_say_that_they_have_none() {
-    let run = measured("rpc.rtt --set stack=grpc,thrift,tcp,rudp --set over=unix");
+fn calls_go_over_unix_sockets_and_by_their_old_names() {
+    let (run, shown) =
+        Place::new().quick("rpc.rtt --set stack=grpc,thrift,tcp --set over=unix --set payload=int");
+    assert_contains_all(
+        &shown.err,
+        &["`rpc.rtt` is now net.rtt", "over=grpc_unix,thrift_unix,unix"],
+    );
     assert_eq!(run.points.len(), 3, "{:?}", run.failures);
     for row in &run.points {
+        assert_eq!(row.point.probe, "net.rtt");
         expect_metrics(row, &["latency"]);
     }
-    for failure in &run.failures {
-        assert_eq!(failure.point.axes.find_word("stack"), Some("rudp"));
-        assert_contains(&failure.reason, "over=tcp");
-    }
-    assert!(!run.failures.is_empty());
 }
 
 #[test]
@@ -121,7 +122,7 @@ fn every_payload_is_marshalled_and_unmarshalled() {
 fn streams_carry_messages_of_a_byte_and_of_megabytes() {
     let over_links = format!("--set size=1,64KiB --link loopback --link {EMULATED}");
     for words in [&*over_links, "--set size=4MiB"] {
-        let run = measured(&format!("rpc.stream --set stack=grpc,thrift,tcp,rudp {words}"));
+        let run = measured(&format!("net.stream --set over=grpc,thrift,tcp,rudp {words}"));
         for row in rows(&run) {
             expect_metrics(row, &["throughput", "rate"]);
             if !is_starved(&run, row) {
@@ -162,18 +163,17 @@ fn calls_are_made_at_a_rate() {
 
 #[test]
 fn the_plan_of_calls_has_what_they_are_made_of() {
-    let shown = Place::new().run("run rpc --dry-run").expect_code(0);
+    let shown = Place::new().run("run net.rtt net.stream rpc --dry-run").expect_code(0);
     assert_contains_all(
         &shown.out,
         &[
-            "rpc.rtt stack=grpc over=tcp payload=string64 cpus=cross wake=awake over loopback",
-            "rpc.rtt stack=rudp over=tcp payload=string65536 cpus=cross wake=awake over loopback",
-            "rpc.rtt stack=tcp over=unix payload=string64 cpus=cross wake=awake over loopback",
+            "net.rtt over=grpc size=64B wait=block cpus=cross wake=awake rate=0 payload=string over loopback",
+            "net.rtt over=rudp size=64KiB wait=block cpus=cross wake=awake rate=0 payload=string over loopback",
+            "net.rtt over=thrift_unix size=56B wait=block cpus=cross wake=awake rate=0 payload=string over loopback",
             "rpc.first_call stack=thrift payload=structure cpus=cross wake=awake over loopback",
             "rpc.marshal stack=thrift_compact payload=int direction=unmarshal",
-            "rpc.stream stack=rudp size=1B over loopback",
+            "net.stream over=rudp size=1B window=0 control=cubic congestion_control=default over loopback",
             "rpc.load stack=thrift payload=string64 rate=120000 connections=1 over loopback",
-            "net.rtt",
             "os.syscall call=read",
             "os.page_fault kind=minor_file",
             "net.bandwidth",

@@ -14,7 +14,7 @@ fn measured(words: &str) -> Run {
 fn row<'a>(run: &'a Run, stack: &str, window: u64) -> Option<&'a PointRow> {
     expect_failed_by(run, &["cannot make the link", "was built without quinn"]);
     let row = run.points.iter().find(|row| {
-        row.axes().find_word("stack") == Some(stack)
+        row.axes().find_word("over").or(row.axes().find_word("stack")) == Some(stack)
             && row.axes().find_number("window") == Some(window)
     })?;
     assert_eq!(row.state, State::Ok, "{row:?}");
@@ -25,7 +25,7 @@ fn row<'a>(run: &'a Run, stack: &str, window: u64) -> Option<&'a PointRow> {
 #[ignore = "long; ./check --all runs it"]
 fn every_stack_carries_messages_with_a_window_and_without() {
     let run = measured(
-        "rudp.bandwidth --set stack=rudp,study,quic,tcp --set window=0,4 --set size=1400,20000",
+        "net.stream --set over=rudp,study,quic,tcp --set window=0,4 --set size=1400,20000",
     );
     for stack in ["rudp", "study", "quic", "tcp"] {
         for window in [0, 4] {

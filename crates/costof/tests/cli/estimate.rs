@@ -49,8 +49,8 @@ fn what_is_neither_measured_nor_predicted_is_named() {
 #[test]
 fn everyday_words_and_numbers_are_understood() {
     let place = Place::new();
-    let missing = place.run("estimate '3 * fsync + 2 * rpc'").expect_code(3);
-    assert_contains_all(&missing.err, &["file.sync", "rpc.rtt", "--measure"]);
+    let missing = place.run("estimate '3 * fsync + 2 * roundtrip'").expect_code(3);
+    assert_contains_all(&missing.err, &["file.sync", "net.rtt", "--measure"]);
     let total = |expression: &str| {
         let ended = place.run(&format!("estimate --json '{expression}'")).expect_code(0);
         serde_json::from_str::<Value>(&ended.out).unwrap()["total"].as_f64()

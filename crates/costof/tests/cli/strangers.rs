@@ -56,9 +56,8 @@ fn spray(enough: &AtomicBool) {
 #[ignore = "long; ./check --all runs it"]
 fn strangers_cost_no_launch() {
     let place = Place::new();
-    let probes = "net.connect net.rtt rpc.first_call rudp.stages rudp.loss";
-    let sets =
-        "--set over=tcp,udp --set size=1024 --set payload=int --set cpus=cross --set wake=awake";
+    let probes = "net.connect net.rtt* rpc.first_call* rudp.stages rudp.loss";
+    let sets = "--set over=tcp,udp --set size=1024 --set payload=string64,string --set cpus=cross --set wake=awake";
     let line = format!(
         "run --only {probes} {sets} --launches 3 --seed 1 --peer local --peer-port {}-{} --out run.jsonl",
         PORTS.start(),

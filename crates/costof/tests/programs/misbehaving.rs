@@ -103,11 +103,15 @@ macro_rules! axis {
 }
 
 const NAMED: &[Axis] = &[axis!("colour", "red", "blue"), axis!("shade", "plain", "dark")];
+const fn alias(was: &'static str, is: &'static str) -> Alias {
+    Alias { was: Text::Borrowed(was), is: Text::Borrowed(is), method: None }
+}
+
 /// It was another probe, which called its axis and one value otherwise, and then had another name for blue.
 const NAMED_BEFORE: &[Alias] = &[
-    Alias::new("test.tinted(tint=azure)", "test.named(colour=blue)"),
-    Alias::new("test.tinted(tint=*)", "test.named(colour=*)"),
-    Alias::new("test.named(colour=navy)", "test.named(colour=blue)"),
+    alias("test.tinted(tint=azure)", "test.named(colour=blue)"),
+    alias("test.tinted(tint=*)", "test.named(colour=*)"),
+    alias("test.named(colour=navy)", "test.named(colour=blue)"),
 ];
 const CRASHES: &[Axis] = &[axis!("by", "segv", "abort", "kill", "no")];
 const HANGS: &[Axis] = &[axis!("how", "sleep", "spin", "stop", "once")];

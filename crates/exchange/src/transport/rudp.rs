@@ -14,9 +14,10 @@ use std::time::{Duration, Instant};
 use rudp::socket::Socket;
 use rudp::{Accept, Config, Connection, ConnectionId, Event, Reason};
 
-use super::{Channel, Wait};
+use super::{Channel, Channels, IDLE_TIMEOUT, Messages, Wait};
 use crate::progress::POLL_INTERVAL;
 use crate::rendezvous::{Address, Listener, TIMEOUT, check_wanted, datagrams};
+use costof_os::net::socket::DATAGRAM_MAX_BYTES;
 use costof_os::random;
 
 /// How many polls a spinning receive makes instead of waiting for one [`POLL_INTERVAL`].
@@ -32,19 +33,21 @@ pub struct Rudp {
     is_client: bool,
 }
 
-impl Rudp {
-    /// Waits for the client.
-    ///
-    /// # Errors
-    ///
-    /// `TimedOut` if nobody connects in time; `Interrupted` if `stop` is set, because the other end has
-    /// failed and reports why.
-    pub fn accept(
-        listener: &Listener,
-        config: Config,
-        wait: Wait,
-        stop: &AtomicBool,
-    ) -> io::Result<Self> {
+impl Channels for Rudp {
+    type Client = Rudp;
+    type Server = Rudp;
+
+    fn connect(address: &Address, token: &[u8], messages: &Messages) -> io::Result<Rudp> {
+        let config = config(messages.size, messages.long_datagrams);
+        let is_single = is_single(&config);
+        let (socket, _) = datagrams::connect(address, token)?;
+        let (mut socket, id) = connect(socket, config)?;
+        set_up(&mut socket, is_single)?;
+        Ok(Self { socket, id, wait: messages.wait, is_client: true })
+    }
+
+    fn accept(listener: &Listener, messages: &Messages, stop: &AtomicBool) -> io::Result<Rudp> {
+        let config = config(messages.size, messages.long_datagrams);
         let is_single = is_single(&config);
         let socket = datagrams::accept(listener, stop)?;
         let mut socket = accepting(socket, config)?;
@@ -53,29 +56,33 @@ impl Rudp {
         loop {
             check_wanted(stop, until)?;
             if let Some((id, Event::Connected)) = socket.poll(Some(POLL_INTERVAL))? {
-                return Ok(Self { socket, id, wait, is_client: false });
+                return Ok(Self { socket, id, wait: messages.wait, is_client: false });
             }
         }
     }
+}
 
-    /// Connects to a listener.
-    ///
-    /// # Errors
-    ///
-    /// Why it cannot be reached.
-    pub fn connect(
-        address: &Address,
-        token: &[u8],
-        config: Config,
-        wait: Wait,
-    ) -> io::Result<Self> {
-        let is_single = is_single(&config);
-        let (socket, _) = datagrams::connect(address, token)?;
-        let (mut socket, id) = connect(socket, config)?;
-        set_up(&mut socket, is_single)?;
-        Ok(Self { socket, id, wait, is_client: true })
+/// The configuration for messages up to this size, one at a time, in datagrams as long as UDP allows, or else
+/// as long as Ethernet carries.
+pub fn config(message_bytes: usize, long_datagrams: bool) -> Config {
+    /// Messages in flight to an end that rudp buffers, besides a minimum in bytes: messages are
+    /// small and many.
+    const WINDOW_MESSAGES: u64 = 2;
+    const MIN_WINDOW_BYTES: u64 = 1 << 20;
+    let defaults = Config::default();
+    Config {
+        datagram_bytes: match long_datagrams {
+            true => DATAGRAM_MAX_BYTES,
+            false => defaults.datagram_bytes,
+        },
+        message_bytes,
+        window_bytes: MIN_WINDOW_BYTES.max(WINDOW_MESSAGES * message_bytes as u64),
+        idle_timeout: IDLE_TIMEOUT,
+        ..defaults
     }
+}
 
+impl Rudp {
     /// The next event of the connection. `None` if nothing has happened for a while.
     #[inline]
     fn next(&mut self) -> io::Result<Option<Event>> {

@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use rustix::net::{RecvFlags, SendFlags, SocketAddrAny, recv, recvfrom, send, sendto, sockopt};
 
-use super::{Channel, RTO_ROUND_TRIPS, TryReceive, Wait};
+use super::{Channel, Channels, Messages, RTO_ROUND_TRIPS, TryReceive, Wait};
 use crate::progress::{POLL_INTERVAL, STALLED, no_answer};
 use crate::rendezvous::{self, Address, Flow, Listener, Over, Token, only};
 use costof_os::net::socket::{is_passing, receive_within};
@@ -210,6 +210,19 @@ impl Socket {
         }
         // This is how a client ends.
         if length == 0 { Err(ErrorKind::UnexpectedEof.into()) } else { Ok(0) }
+    }
+}
+
+impl Channels for Socket {
+    type Client = Socket;
+    type Server = Socket;
+
+    fn connect(address: &Address, token: &[u8], messages: &Messages) -> io::Result<Socket> {
+        Socket::connect(messages.over, address, messages.wait, token)
+    }
+
+    fn accept(listener: &Listener, messages: &Messages, stop: &AtomicBool) -> io::Result<Socket> {
+        Socket::accept(listener, messages.wait, stop)
     }
 }
 

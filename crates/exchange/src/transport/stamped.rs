@@ -39,6 +39,35 @@ pub trait Stamps: Channel {
     fn stamped(&mut self) -> &mut Stamped;
 }
 
+/// How the two ends of messages are made over stamped sockets that have found each other.
+pub trait StampedChannels {
+    /// The end that sends messages.
+    type Client: Stamps;
+    /// The end that answers them.
+    type Server: Stamps;
+
+    /// # Errors
+    /// Why the ends do not connect.
+    fn client(socket: Stamped, size: usize) -> io::Result<Self::Client>;
+
+    /// # Errors
+    /// The system's error about the socket.
+    fn server(socket: Stamped, size: usize) -> io::Result<Self::Server>;
+}
+
+impl StampedChannels for Stamped {
+    type Client = Stamped;
+    type Server = Stamped;
+
+    fn client(socket: Stamped, _: usize) -> io::Result<Stamped> {
+        Ok(socket)
+    }
+
+    fn server(socket: Stamped, _: usize) -> io::Result<Stamped> {
+        Ok(socket)
+    }
+}
+
 /// One end of a connection or of datagrams whose packets are stamped, and what was stamped of the
 /// exchange in progress.
 #[derive(Debug)]

@@ -4,13 +4,16 @@
 pub mod stream;
 
 use std::io::{self, ErrorKind};
+use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use rudp::Time;
 use rudp::study::{Receiver, Sender};
 
-use super::stamped::{Stamped, Stamps};
-use super::{Channel, IDLE_TIMEOUT, TryReceive, message};
+use super::socket::Socket;
+use super::stamped::{Stamped, StampedChannels, Stamps};
+use super::{Channel, Channels, IDLE_TIMEOUT, Messages, TryReceive, message};
+use crate::rendezvous::{Address, Listener};
 use costof_os::net::socket::DATAGRAM_MAX_BYTES;
 
 /// Bytes of the sequence number before a request's data, and of an acknowledgement.
@@ -142,6 +145,37 @@ impl<T: Channel> Channel for StudyServer<T> {
         } else {
             Err(ErrorKind::InvalidData.into())
         }
+    }
+}
+
+impl Channels for StudyClient<Socket> {
+    type Client = Self;
+    type Server = StudyServer<Socket>;
+
+    fn connect(address: &Address, token: &[u8], messages: &Messages) -> io::Result<Self> {
+        Ok(Self::new(Socket::connect(messages.over, address, messages.wait, token)?))
+    }
+
+    fn accept(
+        listener: &Listener,
+        messages: &Messages,
+        stop: &AtomicBool,
+    ) -> io::Result<Self::Server> {
+        let socket = Socket::accept(listener, messages.wait, stop)?;
+        Ok(StudyServer::new(socket, messages.size))
+    }
+}
+
+impl StampedChannels for StudyClient<Stamped> {
+    type Client = Self;
+    type Server = StudyServer<Stamped>;
+
+    fn client(socket: Stamped, _: usize) -> io::Result<Self> {
+        Ok(Self::new(socket))
+    }
+
+    fn server(socket: Stamped, size: usize) -> io::Result<Self::Server> {
+        Ok(StudyServer::new(socket, size))
     }
 }
 

@@ -16,5 +16,6 @@ pub(crate) mod rendezvous;
 pub(crate) mod rtt;
 pub(crate) mod soft_interrupts;
 pub(crate) mod stages;
+pub(crate) mod stream;
 
 pub(crate) use costof_exchange::progress::windows;

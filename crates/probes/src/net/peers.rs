@@ -14,6 +14,7 @@ use costof_measure::meter::Meter;
 use costof_model::failure::Failure;
 use costof_model::protocol::{Launch, Offers, Rendezvous};
 use costof_os::sched::affinity;
+use std::any::Any;
 use std::io;
 use std::net::IpAddr;
 use std::sync::atomic::AtomicBool;
@@ -147,6 +148,8 @@ impl Acceptor {
 pub(crate) struct Connector {
     local: Local,
     ready: Option<(Offers, Awake)>,
+    /// What the next point drops.
+    kept: Option<Box<dyn Any>>,
 }
 
 impl Connector {
@@ -155,7 +158,7 @@ impl Connector {
     /// # Errors
     /// A launch without a rendezvous, which is a bug of the controller.
     pub(crate) fn start(launch: &Launch) -> Result<Connector, Failure> {
-        Ok(Connector { local: Local::new(launch, true)?, ready: None })
+        Ok(Connector { local: Local::new(launch, true)?, ready: None, kept: None })
     }
 
     /// Moves to the point's CPU, and remembers where the other end listens.
@@ -168,9 +171,16 @@ impl Connector {
         placement: Placement,
         offers: &Offers,
     ) -> Result<Offers, Failure> {
+        self.kept = None;
         let awake = self.local.place(link, placement)?;
         self.ready = Some((offers.clone(), awake));
         Ok(Offers::new())
+    }
+
+    /// Keeps the connections of a client of calls until the next point: the server's threads have to live until
+    /// their CPU time is read.
+    pub(crate) fn keep(&mut self, connections: impl Any) {
+        self.kept = Some(Box::new(connections));
     }
 
     /// Connects by `connect`, which is given the server's address and the token. The first value

@@ -1,12 +1,12 @@
 //! The roles of messages that are answered one at a time: a server for every transport, and what
 //! clients share.
 
-use crate::net::exchange::{End, Exchange, Exchanges};
+use crate::net::exchange::{Exchange, Exchanges};
 use crate::net::peers::{Acceptor, Connector};
 use crate::net::rendezvous::broken;
 use costof_exchange::pattern::ping_pong::Server;
 use costof_exchange::rendezvous::is_end;
-use costof_exchange::transport::Channel;
+use costof_exchange::transport::Channels;
 use costof_exchange::transport::socket::Socket;
 use costof_exchange::transport::stamped::Stamped;
 use costof_measure::meter::Meter;
@@ -30,19 +30,29 @@ impl ServerRole {
 }
 
 /// Answers messages until the leading role is done.
-struct Serve<'a>(&'a Exchange);
-
-impl End for Serve<'_> {
-    fn run<T: Channel>(self, transport: T, meter: &mut Meter<'_>) -> Result<(), Failure> {
-        let mut server = Server::new(transport, self.0.size);
-        let mut used = CpuTime::start();
-        serve(meter, |_| {
-            used.messages += u64::from(server.answer()?);
-            Ok(())
-        })?;
-        used.report("cpu_server", self.0, meter);
+///
+/// # Errors
+/// Why no client connected, or no more could be answered.
+pub(crate) fn serve_channel<C: Channels>(
+    exchange: &Exchange,
+    link: &str,
+    acceptor: &mut Acceptor,
+    meter: &mut Meter<'_>,
+) -> Result<(), Failure> {
+    let messages = exchange.messages(link);
+    let accepted = acceptor.accept(meter, |listener, stop| C::accept(listener, &messages, stop))?;
+    let Some((_awake, transport)) = accepted else {
+        return Ok(());
+    };
+    let mut server = Server::new(transport, messages.size);
+    let used = CpuTime::start();
+    let mut answered = 0;
+    serve(meter, |_| {
+        answered += u64::from(server.answer()?);
         Ok(())
-    }
+    })?;
+    used.report("cpu_server", answered, exchange, meter);
+    Ok(())
 }
 
 impl<P: Exchanges> RoleAt<P> for ServerRole {
@@ -56,7 +66,7 @@ impl<P: Exchanges> RoleAt<P> for ServerRole {
 
     fn run(&mut self, point: &At<P>, meter: &mut Meter<'_>) -> Result<(), Failure> {
         let exchange = &point.exchange();
-        exchange.accept(&point.link, &mut self.0, Serve(exchange), meter)
+        (exchange.over.round_trips()?.serve)(exchange, &point.link, &mut self.0, meter)
     }
 }
 
@@ -71,7 +81,7 @@ pub(crate) fn listen<P: Exchanges>(
     let exchange = point.exchange();
     exchange.check()?;
     point.check()?;
-    acceptor.listen(&point.link, exchange.placement(), exchange.over.into(), 1)
+    acceptor.listen(&point.link, exchange.placement(), exchange.socket(), point.connections())
 }
 
 type MeasureAt<P> = fn(&At<P>, &mut Connector, &mut Meter<'_>) -> Result<(), Failure>;
@@ -199,20 +209,25 @@ pub(crate) fn warm_up(
 /// This thread's CPU time for its messages.
 pub(crate) struct CpuTime {
     began_ns: u64,
-    pub(crate) messages: u64,
 }
 
 impl CpuTime {
     pub(crate) fn start() -> CpuTime {
-        CpuTime { began_ns: now_ns(ClockId::ThreadCpu), messages: 0 }
+        CpuTime { began_ns: now_ns(ClockId::ThreadCpu) }
     }
 
     /// Reports the CPU time per message, if the end waits in the kernel. A spinning end uses its
     /// whole CPU.
-    pub(crate) fn report(&self, metric: &'static str, exchange: &Exchange, meter: &mut Meter<'_>) {
+    pub(crate) fn report(
+        &self,
+        metric: &'static str,
+        messages: u64,
+        exchange: &Exchange,
+        meter: &mut Meter<'_>,
+    ) {
         let used_ns = now_ns(ClockId::ThreadCpu).saturating_sub(self.began_ns);
-        if exchange.blocks() && self.messages > 0 {
-            meter.value(metric, used_ns as f64 / self.messages as f64);
+        if exchange.waiting_ends() > 0.0 && messages > 0 {
+            meter.value(metric, used_ns as f64 / messages as f64);
         }
     }
 }

@@ -11,6 +11,7 @@ use crate::net::rendezvous::broken;
 use crate::net::rtt;
 use crate::os::syscall;
 use crate::prelude::*;
+use crate::rpc::axes::Kind;
 use crate::two_ends::over::Over;
 use crate::wake::{self, Wake};
 use costof_exchange::pattern::ping_pong::{Client, ClientStages};
@@ -58,7 +59,7 @@ impl Exchanges for Stages {
     fn exchange(&self) -> Exchange {
         Exchange {
             over: self.over,
-            size: self.size,
+            payload: Kind::String(self.size),
             wait: self.wait,
             cpus: self.cpus,
             wake: self.wake,
@@ -126,7 +127,7 @@ fn measure(
     let exchange = point.exchange();
     let (_awake, socket) = exchange.connect_socket(connector)?;
     let stamped = ping_pong::stamped(socket, Stamped::with_queue)?;
-    let mut client = Client::new(stamped, exchange.size);
+    let mut client = Client::new(stamped, point.size);
     client.set_min_rto(exchange.may_take(&point.link));
     let mut stamped = || {
         let stages = client.exchange_stamped()?;
@@ -210,11 +211,12 @@ fn record(stages: &ClientStages, meter: &mut Meter<'_>) {
 
 fn predict(point: &At<Stages>, measured: &MeasuredRows<'_>) -> Option<Prediction> {
     let exchange = point.exchange();
-    let round_trip = if let Some(ns) = rtt::measured_ns(&point.link, &exchange, measured) {
-        Cost::new(ns, "for the round trip without stamps (net.rtt)") * (0.9, 1.3)
-    } else {
-        rtt::round_trip(&point.link, &exchange, exchange.waiting_ends(), measured)?
-    };
+    let round_trip =
+        if let Some(ns) = rtt::measured_ns(&point.link, &exchange, point.size, measured) {
+            Cost::new(ns, "for the round trip without stamps (net.rtt)") * (0.9, 1.3)
+        } else {
+            rtt::round_trip(&point.link, &exchange, exchange.waiting_ends(), measured)?
+        };
     // Two clones of the packet are stamped and queued, and another call fetches each.
     let stamps = syscall::measured_cost(measured, syscall::Call::Read)? * (2.0, 80.0);
     (round_trip + stamps.named("the stamps")).predict("latency")

@@ -1,9 +1,10 @@
-//! What probes of remote procedure calls vary: what carries a call, and what it has for an argument.
+//! The arguments of remote procedure calls.
 
-use crate::net::exchange::Exchange;
 use crate::prelude::*;
 use costof_model::typed::AxisOf;
-use costof_rpc::{Kind, Payload};
+use costof_rpc::Payload;
+
+pub(crate) use costof_rpc::Kind;
 
 words! {
     /// The argument of a call.
@@ -54,43 +55,24 @@ impl Argument {
         Payload::new(self.kind())
     }
 
-    /// Bytes of the argument without a protocol: those that a socket carries for it. Of a
-    /// structure, those of its protobuf message, its shortest form here.
+    /// As [`bytes_of`].
     pub(super) fn bytes(self) -> usize {
-        match self.kind() {
-            Kind::Int => 4,
-            Kind::Double => 8,
-            Kind::Structure => STRUCTURE_BYTES,
-            Kind::String(bytes) => bytes,
-        }
+        bytes_of(self.kind())
     }
 }
 
 /// Bytes of the structure as protobuf.
 const STRUCTURE_BYTES: usize = 221;
 
-/// What the two ends of calls have to agree on.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Call {
-    pub(super) stack: costof_rpc::Stack,
-    pub(super) payload: Argument,
-    pub(super) connections: usize,
-    /// The bytes of the argument, over the connection below.
-    pub(super) exchange: Exchange,
-}
-
-/// For roles that work at any point which converts into one.
-impl From<&Call> for Call {
-    fn from(call: &Call) -> Call {
-        *call
+/// Bytes of an argument without a protocol: those that a socket carries for it. Of a structure, those of its
+/// protobuf message, its shortest form here.
+pub(crate) fn bytes_of(argument: Kind) -> usize {
+    match argument {
+        Kind::Int => 4,
+        Kind::Double => 8,
+        Kind::Structure => STRUCTURE_BYTES,
+        Kind::String(bytes) => bytes,
     }
-}
-
-/// What is exchanged.
-pub(super) enum Carried {
-    Calls(Call),
-    /// As many bytes as an argument has.
-    Bytes(Exchange),
 }
 
 #[cfg(test)]

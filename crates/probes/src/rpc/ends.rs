@@ -1,8 +1,8 @@
 //! The two ends of connections by which calls go: they find each other as all ends of probes do, and
 //! give their sockets to the stack.
 
-use super::axes::Call;
 use crate::derived;
+use crate::net::exchange::Exchange;
 use crate::net::peer_reports::{self, take};
 use crate::net::peers::{Acceptor, Connector};
 use crate::prelude::*;
@@ -21,58 +21,41 @@ const POLL_INTERVAL: Duration = Duration::from_millis(10);
 /// What keeps the CPU awake meanwhile, and the connections.
 pub(super) type Connected = (Awake, Vec<Socket>);
 
-/// The end that is called, and what serves it.
-pub(super) struct CallServer {
-    acceptor: Acceptor,
-    server: Option<RpcServer>,
-}
-
-impl CallServer {
-    /// # Errors
-    /// Those of [`Acceptor::start`].
-    pub(super) fn start(launch: &Launch) -> Result<CallServer, Failure> {
-        Ok(CallServer { acceptor: Acceptor::start(launch)?, server: None })
-    }
-}
-
-impl<P> RoleAt<P> for CallServer
-where
-    for<'a> Call: From<&'a P>,
-{
-    fn blocks(&self, _: &At<P>) -> bool {
-        true
-    }
-
-    fn prepare(&mut self, point: &At<P>, _: &Offers) -> Result<Offers, Failure> {
-        let call = Call::from(&point.axes);
-        let (over, flows) = (call.exchange.over.into(), call.connections);
-        let offers = self.acceptor.listen(&point.link, call.exchange.placement(), over, flows)?;
-        // On the CPU that this thread has been moved to.
-        self.server = Some(start(call.stack)?);
-        Ok(offers)
-    }
-
-    fn run(&mut self, _: &At<P>, meter: &mut Meter<'_>) -> Result<(), Failure> {
-        let server = self.server.take().expect("it is prepared");
-        let accepted = self.acceptor.accept(meter, |listener, stop| {
-            let flows = listener.accept(stop)?.into_iter();
-            let answered = |flow: Flow| {
-                flow.send_token()?;
-                Ok(Socket::from(flow.into_socket()?))
-            };
-            flows.map(answered).collect::<io::Result<_>>()
-        })?;
-        let Some((_awake, sockets)) = accepted else {
-            return Ok(());
+/// Serves calls until the client is done.
+///
+/// # Errors
+/// Why no client connected, or the stack cannot serve.
+pub(crate) fn serve_calls(
+    exchange: &Exchange,
+    _: &str,
+    acceptor: &mut Acceptor,
+    meter: &mut Meter<'_>,
+) -> Result<(), Failure> {
+    // Its threads start on the CPU of this one.
+    let server = start(stack(exchange))?;
+    let accepted = acceptor.accept(meter, |listener, stop| {
+        let flows = listener.accept(stop)?.into_iter();
+        let answered = |flow: Flow| {
+            flow.send_token()?;
+            Ok(Socket::from(flow.into_socket()?))
         };
-        meter.operation_allocates();
-        server.serve(sockets).map_err(|error| broken(&error))?;
-        meter.until_stopped(|| std::thread::sleep(POLL_INTERVAL));
-        if let Some(ns) = server.cpu_ns() {
-            meter.value(CPU_OF_ALL, ns);
-        }
-        Ok(())
+        flows.map(answered).collect::<io::Result<_>>()
+    })?;
+    let Some((_awake, sockets)) = accepted else {
+        return Ok(());
+    };
+    meter.operation_allocates();
+    server.serve(sockets).map_err(|error| broken(&error))?;
+    meter.until_stopped(|| std::thread::sleep(POLL_INTERVAL));
+    if let Some(ns) = server.cpu_ns() {
+        meter.value(CPU_OF_ALL, ns);
     }
+    Ok(())
+}
+
+/// The stack of an exchange of calls.
+pub(super) fn stack(exchange: &Exchange) -> Stack {
+    exchange.over.stack().expect("only stacks of calls come here")
 }
 
 /// A server whose threads start where this one runs.
@@ -87,10 +70,13 @@ pub(super) fn start(stack: Stack) -> Result<RpcServer, Failure> {
 ///
 /// # Errors
 /// If it cannot be reached.
-pub(super) fn connect(call: &Call, connector: &mut Connector) -> Result<Connected, Failure> {
+pub(super) fn connect(
+    exchange: &Exchange,
+    connections: usize,
+    connector: &mut Connector,
+) -> Result<Connected, Failure> {
     connector.connect(|address, token| {
-        let over = call.exchange.over.into();
-        let flows = rendezvous::connect(over, address, call.connections, token)?;
+        let flows = rendezvous::connect(exchange.socket(), address, connections, token)?;
         let connected = |flow: Flow| Ok(Socket::from(flow.into_socket()?));
         flows.into_iter().map(connected).collect()
     })
@@ -100,10 +86,13 @@ pub(super) fn connect(call: &Call, connector: &mut Connector) -> Result<Connecte
 ///
 /// # Errors
 /// If that end cannot be reached.
-pub(super) fn client(call: &Call, connector: &mut Connector) -> Result<(Awake, Client), Failure> {
-    let (awake, mut sockets) = connect(call, connector)?;
+pub(crate) fn client(
+    exchange: &Exchange,
+    connector: &mut Connector,
+) -> Result<(Awake, Client), Failure> {
+    let (awake, mut sockets) = connect(exchange, 1, connector)?;
     let socket = sockets.pop().expect("one connection was asked for");
-    let client = Client::new(call.stack, &Options::default()).and_then(|mut client| {
+    let client = Client::new(stack(exchange), &Options::default()).and_then(|mut client| {
         client.over(socket)?;
         Ok(client)
     });
@@ -111,16 +100,16 @@ pub(super) fn client(call: &Call, connector: &mut Connector) -> Result<(Awake, C
 }
 
 /// A failure of a stack.
-pub(super) fn broken(error: &RpcError) -> Failure {
+pub(crate) fn broken(error: &RpcError) -> Failure {
     Failure::error(format!("the call failed: {error}"))
 }
 
 /// The number of calls, which the client reports beside [`CPU_OF_ALL`]: [`joined()`] makes
 /// `cpu_server` of both.
-pub(super) const CALLS: &str = "calls";
+pub(crate) const CALLS: &str = "calls";
 
-/// The server's report and the client's in one.
-pub(super) fn joined(reports: Vec<Report>) -> Report {
+/// The server's report and the client's in one, of calls or of other messages.
+pub(crate) fn joined(reports: Vec<Report>) -> Report {
     let mut report = peer_reports::joined(reports);
     let counts = take(&mut report, CPU_OF_ALL).zip(take(&mut report, CALLS));
     if let Some((cpu_ns, calls)) = counts {

@@ -1,58 +1,14 @@
 //! What calls are predicted to take, from simpler costs.
 
-use super::axes::{Argument, Call, Carried};
+use super::axes::{Argument, Kind};
+use super::ends::stack;
 use super::marshal::{self, Direction, Marshalling};
-use crate::net;
 use crate::net::exchange::Exchange;
-use crate::net::path;
 use crate::os::syscall;
-use crate::two_ends::over::Over;
 use costof_model::cost::Cost;
 use costof_model::prediction::MeasuredRows;
+use costof_model::typed::Words;
 use costof_rpc::Stack;
-
-/// Every run measures round trips of this size.
-const SMALL_BYTES: usize = 56;
-
-/// A round trip through a socket over this link: measured (net.rtt) at this size or at the
-/// smallest, else predicted as net.rtt predicts it.
-fn socket(link: &str, exchange: &Exchange, measured: &MeasuredRows<'_>) -> Option<Cost> {
-    let (bytes, headers) = (exchange.size, exchange.headers());
-    let of_size = |size| {
-        let same = Exchange { size, ..*exchange };
-        let name = format!("for a round trip of {size} B (net.rtt)");
-        Some(Cost::new(net::rtt::measured_ns(link, &same, measured)?, name) * (0.85, 1.25))
-    };
-    if let Some(same) = of_size(bytes) {
-        return Some(same);
-    }
-    let Some(small) = of_size(SMALL_BYTES) else {
-        return net::rtt::round_trip(link, exchange, exchange.waiting_ends(), measured);
-    };
-    let more = (bytes as f64 - SMALL_BYTES as f64).max(0.0);
-    let sending_ns = |bytes: usize| Some(path::cost(link, bytes as u64, headers)?.range.0);
-    let sending_ns = sending_ns(bytes)? - sending_ns(SMALL_BYTES)?;
-    let mut cost = small + Cost::bytes(4.0 * more, (2.0, 20.0), "copied");
-    cost += Cost::new((sending_ns, sending_ns.max(0.0)), "for the rate of the link");
-    if exchange.socket() == Over::Tcp {
-        cost += path::slow_start(link, bytes as u64);
-    }
-    Some(cost)
-}
-
-/// A round trip of a call, or of the bytes of an argument.
-pub(super) fn carried(link: &str, carried: &Carried, measured: &MeasuredRows<'_>) -> Option<Cost> {
-    match carried {
-        Carried::Calls(call) => self::call(link, call, measured),
-        Carried::Bytes(exchange) => bytes(link, exchange, measured),
-    }
-}
-
-/// The bytes of an argument, as `rudp.rtt` predicts them.
-fn bytes(link: &str, exchange: &Exchange, measured: &MeasuredRows<'_>) -> Option<Cost> {
-    let socket = socket(link, exchange, measured)?;
-    exchange.round_trip(link, socket, measured)
-}
 
 /// What a stack adds to a round trip besides marshalling, and its description.
 struct Adds {
@@ -80,26 +36,28 @@ const THRIFT: Adds = Adds {
     words: "2 frames, which are buffers",
 };
 
-/// A call: the round trip of its bytes over the socket below, marshalling, and what the stack adds.
-pub(super) fn call(link: &str, call: &Call, measured: &MeasuredRows<'_>) -> Option<Cost> {
+/// What a call takes besides the round trip of its bytes over the socket below: marshalling, and what the stack
+/// adds.
+pub(crate) fn added(exchange: &Exchange, _: &str, measured: &MeasuredRows<'_>) -> Option<Cost> {
     let read = syscall::measured_cost(measured, syscall::Call::Read)?;
-    let adds = match call.stack {
+    let stack = stack(exchange);
+    let adds = match stack {
         Stack::Grpc => GRPC,
         Stack::Thrift(..) => THRIFT,
     };
     let frames = read.clone() * adds.frame_reads * adds.frames;
     Some(
-        socket(link, &call.exchange, measured)?
-            + marshalling(call.stack, call.payload, measured)?
+        marshalling(stack, exchange.payload, measured)?
             + (read * adds.calls).named("system calls of the stack")
             + frames.named(adds.words),
     )
 }
 
 /// The argument is marshalled and unmarshalled on its way there, and again on its way back.
-fn marshalling(stack: Stack, payload: Argument, measured: &MeasuredRows<'_>) -> Option<Cost> {
+fn marshalling(stack: Stack, argument: Kind, measured: &MeasuredRows<'_>) -> Option<Cost> {
+    let same = Argument::ALL.iter().find(|known| known.kind() == argument);
     let one_way = |direction| {
-        let stack = stack.into();
+        let (stack, payload) = (stack.into(), *same?);
         measured.at(&Marshalling { stack, payload, direction })
     };
     if let (Some(marshal), Some(unmarshal)) =
@@ -108,18 +66,21 @@ fn marshalling(stack: Stack, payload: Argument, measured: &MeasuredRows<'_>) -> 
         let once = Cost::new(marshal, "to marshal") + Cost::new(unmarshal, "to unmarshal");
         return Some(once * 2.0 * (0.8, 2.0));
     }
-    Some(marshal::expected(payload, measured)? * 4.0)
+    Some(marshal::expected(argument, measured)? * 4.0)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::cpu::frequency::Frequency;
+    use crate::net::exchange::Exchanges;
+    use crate::net::rtt::{Rtt, expected};
+    use crate::net::stream::Stream;
     use crate::os;
     use crate::rpc::load::Load;
-    use crate::rpc::rtt::Rtt;
-    use crate::rpc::stream::Stream;
     use crate::testing::{measured, measured_call, measured_over_loopback, text};
+    use crate::two_ends::over::Over;
+    use crate::wake::Wake;
     use costof_measure::probe::Measure;
     use costof_model::cost::Range;
     use costof_model::facts::Facts;
@@ -138,16 +99,15 @@ mod tests {
         vec![
             measured(Frequency {}, 2e9),
             measured_call(os::syscall::Call::Read, 100.0),
-            measured_over_loopback(net::rtt::Rtt::default(), 10e3),
+            measured_over_loopback(Rtt::default(), 10e3),
             marshals(Direction::Marshal, 50.0),
             marshals(Direction::Unmarshal, 150.0),
         ]
     }
 
-    fn cost_of(stack: Stack, payload: Argument, measured: &MeasuredRows<'_>) -> Option<Cost> {
-        let load = Load { payload, ..Load::default() };
-        let point = Call { stack, ..Call::from(&load) };
-        call("loopback", &point, measured)
+    fn cost_of(over: Over, payload: Argument, measured: &MeasuredRows<'_>) -> Option<Cost> {
+        let load = Load { stack: over, payload, ..Load::default() };
+        expected("loopback", &load.exchange(), measured)
     }
 
     fn predicted<P: Measure>(axes: P, link: &'static str, rows: &[PointRow]) -> Option<Prediction> {
@@ -158,7 +118,7 @@ mod tests {
     #[test]
     fn a_call_is_a_round_trip_and_marshalling_and_what_the_stack_adds() {
         let rows = before();
-        let cost = cost_of(Stack::Grpc, Argument::String64, &MeasuredRows::new(&rows)).unwrap();
+        let cost = cost_of(Over::Grpc, Argument::String64, &MeasuredRows::new(&rows)).unwrap();
         let (Range(low, high), because) = (cost.range, cost.formula());
         // 8 B more than the round trip that was measured; twice both ways of marshalling.
         let least = 0.85 * 10e3 + 4.0 * 8.0 / 20.0 + 0.8 * 400.0;
@@ -167,7 +127,7 @@ mod tests {
         let most = 1.25 * 10e3 + 4.0 * 8.0 / 2.0 + 2.0 * 400.0;
         let calls = GRPC.calls.1 + GRPC.frames * GRPC.frame_reads.1;
         assert!((high - (most + calls * 100.0)).abs() < 1e-6, "{high}");
-        for part in ["10.0 µs for a round trip", "50.0 ns to marshal + 150 ns", "5 frames"] {
+        for part in ["56 B by tcp", "10.0 µs", "50.0 ns to marshal + 150 ns", "5 frames"] {
             assert!(because.contains(part), "{part} is missing in: {because}");
         }
     }
@@ -176,19 +136,20 @@ mod tests {
     fn what_was_not_measured_is_a_sum() {
         let rows = before();
         let string = Argument::String2048;
-        let cost = cost_of(Stack::THRIFT, string, &MeasuredRows::new(&rows)).unwrap();
+        let cost = cost_of(Over::Thrift, string, &MeasuredRows::new(&rows)).unwrap();
         assert!(cost.formula().contains("4 × marshalling ("), "{cost}");
         assert!(cost.formula().contains("7968 B copied"), "{cost}");
-        let udp = Rtt { stack: Over::Udp, ..Rtt::default() };
-        assert_eq!(predicted(udp, "loopback", &rows), None);
+        let idle = Rtt { over: Over::Rudp, wake: Wake::Idle, ..Rtt::default() };
+        assert_eq!(predicted(idle, "loopback", &rows), None);
         let unmeasured = MeasuredRows::new(&rows[..2]);
-        assert_eq!(cost_of(Stack::Grpc, Argument::String64, &unmeasured), None);
+        assert_eq!(cost_of(Over::Grpc, Argument::String64, &unmeasured), None);
     }
 
     #[test]
     fn a_load_is_expected_until_it_saturates_the_server() {
         let mut rows = before();
-        let mut call = measured_over_loopback(Rtt::default(), 30e3);
+        let mut call =
+            measured_over_loopback(Rtt { over: Over::Grpc, size: 64, ..Rtt::default() }, 30e3);
         let server = Estimate { name: text("cpu_server"), median: 20e3, ..call.metrics[0].clone() };
         call.metrics.push(server);
         rows.push(call);
@@ -207,7 +168,7 @@ mod tests {
     fn a_stream_is_no_faster_than_its_link() {
         let rows = before();
         let over = |link: &'static str, size| {
-            let stream = Stream { size, ..Stream::default() };
+            let stream = Stream { over: Over::Grpc, size, ..Stream::default() };
             predicted(stream, link, &rows)
         };
         let Prediction { low, high, because, .. } = over("rate=100Mbit", 64 << 10).unwrap();

@@ -1,15 +1,16 @@
 //! `rpc.first_call`: what the first call of a process takes, beside those that follow.
 
-use super::axes::{Argument, Carried};
+use super::axes::Argument;
 use super::ends::{broken, start};
-use super::expect::carried;
-use super::rtt::Rtt;
 use crate::derived;
 use crate::ends::Cpus;
+use crate::net::axes::Wait;
+use crate::net::exchange::{Exchange, Exchanges};
 use crate::net::path::{self, TCP_HEADERS};
 use crate::net::peer_reports::on_cpus;
 use crate::net::peers::{self, Connector, Placement};
 use crate::net::rendezvous::{broken as exchange_broken, cannot_connect};
+use crate::net::rtt::expected;
 use crate::prelude::*;
 use crate::two_ends::over::Over;
 use crate::wake::{self, Wake};
@@ -41,7 +42,7 @@ point! {
     /// about how much it varies.
     ///
     /// # Predicted from
-    /// a predicted call (rpc.rtt), and page faults for code that is in the page cache
+    /// a predicted call (as net.rtt), and page faults for code that is in the page cache
     /// (os.page_fault)
     ///
     /// # Sources
@@ -61,14 +62,14 @@ point! {
 }
 
 /// A later call.
-impl From<&FirstCall> for Rtt {
-    fn from(point: &FirstCall) -> Rtt {
-        Rtt {
-            stack: point.stack,
-            over: Over::Tcp,
-            payload: point.payload,
-            cpus: point.cpus,
-            wake: point.wake,
+impl Exchanges for FirstCall {
+    fn exchange(&self) -> Exchange {
+        Exchange {
+            over: self.stack,
+            payload: self.payload.kind(),
+            wait: Wait::Block,
+            cpus: self.cpus,
+            wake: self.wake,
         }
     }
 }
@@ -143,14 +144,13 @@ impl Measure for FirstCall {
         /// kernel maps what is in the page cache in up to 16 pages at a fault.
         const FAULTS_CALL: (f64, f64) = (20.0, 800.0);
         const FAULTS_BYTES: (f64, f64) = (0.0, 40.0);
-        let later = Carried::from(&Rtt::from(&point.axes));
-        let faults = match later {
-            Carried::Calls(_) => FAULTS_CALL,
-            Carried::Bytes(_) => FAULTS_BYTES,
+        let faults = match point.stack.stack() {
+            Some(_) => FAULTS_CALL,
+            None => FAULTS_BYTES,
         };
         let fault_ns = measured.primary("os.page_fault", &[("kind", "minor_file")])?;
         let faults = Cost::new(fault_ns, "for a page fault of code in the page cache") * faults;
-        let cold = carried(&point.link, &later, measured)? * (1.0, 3.0);
+        let cold = expected(&point.link, &point.exchange(), measured)? * (1.0, 3.0);
         (cold + faults).predict("first")
     }
 
@@ -195,9 +195,9 @@ impl RoleAt<FirstCall> for ServerRole {
         let placement = Placement::blocking(point.cpus, point.wake);
         let offers = self.acceptor.listen(&point.link, placement, Over::Tcp.into(), 1)?;
         // On the CPU that this thread has been moved to.
-        self.serves = Some(match Carried::from(&Rtt::from(&point.axes)) {
-            Carried::Calls(call) => Serves::Calls(start(call.stack)?),
-            Carried::Bytes(exchange) => Serves::Bytes(exchange.size),
+        self.serves = Some(match point.stack.stack() {
+            Some(stack) => Serves::Calls(start(stack)?),
+            None => Serves::Bytes(point.payload.bytes()),
         });
         Ok(offers)
     }
@@ -341,14 +341,14 @@ enum Requests {
 
 impl Requests {
     fn new(point: &FirstCall) -> Result<Requests, Failure> {
-        Ok(match Carried::from(&Rtt::from(point)) {
-            Carried::Calls(call) => {
+        Ok(match point.stack.stack() {
+            Some(stack) => {
                 let client =
-                    Client::new(call.stack, &Options::default()).map_err(|error| broken(&error))?;
-                Requests::Calls(Box::new(client), call.payload.payload())
+                    Client::new(stack, &Options::default()).map_err(|error| broken(&error))?;
+                Requests::Calls(Box::new(client), point.payload.payload())
             }
-            Carried::Bytes(exchange) => {
-                let message = vec![b'm'; exchange.size];
+            None => {
+                let message = vec![b'm'; point.payload.bytes()];
                 Requests::Bytes(None, message.clone(), message)
             }
         })

@@ -1,14 +1,14 @@
 //! `rpc.load`: how long calls take that are made at a rate, whatever was answered.
 
-use super::axes::{Argument, Call};
-use super::ends::{CALLS, CallServer, broken, connect, joined};
-use super::expect::call;
-use super::rtt::Rtt;
+use super::axes::Argument;
+use super::ends::{CALLS, broken, connect, joined, stack};
 use crate::ends::Cpus;
 use crate::net::axes::Wait;
-use crate::net::exchange::Exchange;
+use crate::net::exchange::{self, Exchange, Exchanges};
 use crate::net::path::{self, TCP_HEADERS};
 use crate::net::peers::{Connector, Placement};
+use crate::net::ping_pong::ServerRole;
+use crate::net::rtt::{Rtt, expected};
 use crate::prelude::*;
 use crate::two_ends::over::Over;
 use crate::wake::Wake;
@@ -30,7 +30,7 @@ point! {
     /// sleeps when there is nothing to do, and its CPU is kept awake. Calls are made for 400 ms.
     ///
     /// # Predicted from
-    /// a call (rpc.rtt); below saturation, the server's time for one: evenly spaced calls hardly
+    /// a call (net.rtt); below saturation, the server's time for one: evenly spaced calls hardly
     /// wait for each other
     ///
     /// # Sources
@@ -55,34 +55,19 @@ point! {
 }
 
 /// Each end has a CPU of its own that is kept awake.
-impl From<&Load> for Call {
-    fn from(point: &Load) -> Call {
-        Call {
-            stack: point.stack.calls().expect("its axis has stacks of calls alone"),
-            payload: point.payload,
-            connections: point.connections,
-            exchange: Exchange {
-                over: Over::Tcp,
-                size: point.payload.bytes(),
-                wait: Wait::Block,
-                cpus: Cpus::Cross,
-                wake: Wake::Awake,
-            },
+impl Exchanges for Load {
+    fn exchange(&self) -> Exchange {
+        Exchange {
+            over: self.stack,
+            payload: self.payload.kind(),
+            wait: Wait::Block,
+            cpus: Cpus::Cross,
+            wake: Wake::Awake,
         }
     }
-}
 
-/// The same call while no other is in flight.
-impl From<&Load> for Rtt {
-    fn from(point: &Load) -> Rtt {
-        let exchange = Call::from(point).exchange;
-        Rtt {
-            stack: point.stack,
-            over: Over::Tcp,
-            payload: point.payload,
-            cpus: exchange.cpus,
-            wake: exchange.wake,
-        }
+    fn connections(&self) -> usize {
+        self.connections
     }
 }
 
@@ -105,13 +90,13 @@ impl Measure for Load {
         /// the share of calls still unanswered a quarter of a second after the last call
         unanswered: One Lower,
     };
-    const AFTER: &'static [&'static str] = &["rpc.rtt"];
+    const AFTER: &'static [&'static str] = &["net.rtt"];
     const CROSSINGS: &'static [&'static [&'static str]] = &[&["stack", "rate"]];
-    const ROLE_NAMES: &'static [&'static str] = &["server", "client"];
+    const ROLE_NAMES: &'static [&'static str] = exchange::ROLE_NAMES;
     const BUDGET: Option<Budget> = Some(Budget::seconds(45, 90, 0));
     const ROLES: &'static [StartRole] = &[
-        |launch| role::<Load>(CallServer::start(launch)?),
-        |launch| role::<Load>(CallClient(Connector::start(launch)?, None)),
+        |launch| role::<Load>(ServerRole::start(launch)?),
+        |launch| role::<Load>(CallClient(Connector::start(launch)?)),
     ];
 
     fn least_ns(point: &At<Load>) -> f64 {
@@ -133,7 +118,7 @@ impl Measure for Load {
 
     /// A call at a rate that does not saturate the server.
     fn predict(point: &At<Load>, _: &Facts, measured: &MeasuredRows<'_>) -> Option<Prediction> {
-        let alone = Rtt::from(&point.axes);
+        let alone = Rtt::new(&point.exchange());
         let server_ns = measured.metric_at(&alone, "cpu_server")?;
         let used = server_ns * point.rate as f64 / 1e9;
         if used >= UNSATURATED {
@@ -141,8 +126,8 @@ impl Measure for Load {
         }
         let call = match measured.at_over(&point.link, &alone) {
             // The client waits in the kernel there.
-            Some(ns) => Cost::new(ns, "for one call at a time (rpc.rtt)") * (0.3, 1.3),
-            None => call(&point.link, &Call::from(&point.axes), measured)?,
+            Some(ns) => Cost::new(ns, "for one call at a time (net.rtt)") * (0.3, 1.3),
+            None => expected(&point.link, &point.exchange(), measured)?,
         };
         let name =
             format!("for calls before it at a server that uses {:.0} % of its CPU", 100.0 * used);
@@ -173,22 +158,20 @@ fn in_flight_most(payload: Argument) -> usize {
     IN_FLIGHT_MAX.min(IN_FLIGHT_BYTES as usize / payload.bytes())
 }
 
-/// The end that calls, and the connections of the point before: the server's threads have to live until
-/// their CPU time is read.
-struct CallClient(Connector, Option<InFlight>);
+/// The end that calls.
+struct CallClient(Connector);
 
 impl RoleAt<Load> for CallClient {
     fn prepare(&mut self, point: &At<Load>, offers: &Offers) -> Result<Offers, Failure> {
-        self.1 = None;
-        let spinning = Placement { blocks: false, ..Call::from(&point.axes).exchange.placement() };
+        let spinning = Placement { blocks: false, ..point.exchange().placement() };
         self.0.prepare(&point.link, spinning, offers)
     }
 
     fn run(&mut self, point: &At<Load>, meter: &mut Meter<'_>) -> Result<(), Failure> {
-        let call = Call::from(&point.axes);
-        let (_awake, sockets) = connect(&call, &mut self.0)?;
+        let exchange = point.exchange();
+        let (_awake, sockets) = connect(&exchange, point.connections, &mut self.0)?;
         meter.operation_allocates();
-        let calls = InFlight::over(call.stack, sockets, &Options::default());
+        let calls = InFlight::over(stack(&exchange), sockets, &Options::default());
         let mut calls = Calls {
             calls: calls.map_err(|error| failed(&error))?,
             payload: point.payload.payload(),
@@ -216,7 +199,7 @@ impl RoleAt<Load> for CallClient {
         meter.value("cpu_client", loaded.busy_ns / load.answers() as f64);
         meter.value("unanswered", load.lost());
         meter.value(CALLS, calls.made as f64);
-        self.1 = Some(calls.calls);
+        self.0.keep(calls.calls);
         Ok(())
     }
 }

@@ -1,6 +1,6 @@
 //! `rpc.marshal`: what it costs to turn an argument into bytes, and back.
 
-use super::axes::Argument;
+use super::axes::{Argument, bytes_of};
 use crate::expect::cycles;
 use crate::prelude::*;
 use costof_rpc::{Kind, Marshal, Protocol, RpcError, Transport};
@@ -103,7 +103,7 @@ impl Measure for Marshalling {
         _: &Facts,
         measured: &MeasuredRows<'_>,
     ) -> Option<Prediction> {
-        expected(point.payload, measured)?.predict("cost")
+        expected(point.payload.kind(), measured)?.predict("cost")
     }
 }
 
@@ -118,10 +118,10 @@ const LINE_BYTES: f64 = 64.0;
 const COPIES_MIN: f64 = 3.0;
 
 /// Marshalling or unmarshalling an argument.
-pub(super) fn expected(payload: Argument, measured: &MeasuredRows<'_>) -> Option<Cost> {
+pub(super) fn expected(argument: Kind, measured: &MeasuredRows<'_>) -> Option<Cost> {
     let hz = measured.primary("cpu.frequency", &[])?;
-    let (values, bytes) = match payload.kind() {
-        Kind::Structure => (STRUCTURE_VALUES, payload.bytes() as f64),
+    let (values, bytes) = match argument {
+        Kind::Structure => (STRUCTURE_VALUES, bytes_of(argument) as f64),
         Kind::String(bytes) => (1.0, bytes as f64),
         Kind::Int | Kind::Double => (1.0, 0.0),
     };

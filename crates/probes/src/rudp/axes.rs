@@ -1,8 +1,6 @@
-//! The axes that the probes of transfers share, besides the stack.
+//! The axes that streams of messages share.
 
 use crate::prelude::*;
-use crate::two_ends::over::Over;
-use costof_exchange::stream::MIN_MESSAGE_BYTES;
 use costof_model::typed::AxisOf;
 
 words! {
@@ -18,25 +16,17 @@ words! {
 }
 
 impl Control {
-    pub(super) fn axis() -> AxisOf<Control> {
+    pub(crate) fn axis() -> AxisOf<Control> {
         words().about("the congestion control of rudp")
     }
 }
 
-/// What carries the messages of a transfer.
-pub(super) fn stack_axis() -> AxisOf<Over> {
-    words_of(&[Over::Rudp, Over::Study, Over::Quic, Over::Tcp]).about("what carries the messages")
-}
-
-pub(super) fn size_axis(defaults: &[u64]) -> AxisOf<usize> {
-    bytes(MIN_MESSAGE_BYTES as u64..=1 << 20, defaults)
-        .about("bytes of a message; with stack=study at most 65499, in one datagram")
-}
-
 /// The axis `window`.
-pub(super) fn window_axis(defaults: &[u64]) -> AxisOf<u64> {
-    count(0..=4096,
-        defaults).about("the most messages in flight; 0: as many as the stack allows (one with stack=study or control=fixed)")
+pub(crate) fn window_axis(defaults: &[u64]) -> AxisOf<u64> {
+    count(0..=4096, defaults).about(
+        "the most messages in flight; 0: as many as the transport allows (one by the study's protocol or \
+         control=fixed)",
+    )
 }
 
 /// The fewest messages timed: whole windows, and several of them, since the rate excludes the

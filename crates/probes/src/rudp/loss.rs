@@ -1,8 +1,8 @@
 //! `rudp.loss`: messages over a link that loses packets, by rudp and the stacks that it is compared
 //! with.
 
-use super::axes::{Control, size_axis, stack_axis, window_axis};
-use super::order::{Purpose, least_ns};
+use super::axes::{Control, window_axis};
+use super::order::least_ns;
 use super::predict::predict;
 use super::roles::{ROLE_NAMES, Receiving, Sending, metrics_after};
 use super::transfer::Transfer;
@@ -11,6 +11,7 @@ use crate::net::congestion_control::CongestionControl;
 use crate::net::peer_reports::joined;
 use crate::prelude::*;
 use crate::two_ends::over::Over;
+use costof_exchange::stream::MIN_MESSAGE_BYTES;
 use costof_model::link::Link;
 
 /// The study's losses, of packets to the receiver: on a short path, and on a long one.
@@ -35,7 +36,7 @@ point! {
     /// How fast are messages of rudp, TCP, QUIC and the study's protocol over a link that loses
     /// packets?
     ///
-    /// The transfer of rudp.bandwidth over a link that loses packets, such as --link
+    /// The stream of net.stream over a link that loses packets, such as --link
     /// rate=100Mbit,up.loss=10% (up. is the data's direction). With a window, a hundred messages or
     /// more are sent, and three windows or more. Each is timed from its send until its sender knows
     /// that it has arrived. Their number is fixed beforehand, and all are waited for, however long
@@ -64,17 +65,19 @@ point! {
     /// - stack=quic: a build with quinn, the default (--features quic)
     /// - congestion_control: a kernel that has it, and allows this user to choose it
     pub(crate) struct Loss of "rudp.loss" {
-        stack: Over = stack_axis(),
+        /// what carries the messages
+        stack: Over = words_of(&[Over::Rudp, Over::Study, Over::Quic, Over::Tcp]),
         control: Control = Control::axis(),
         congestion_control: CongestionControl = CongestionControl::axis(),
-        size: usize = size_axis(&[1400]),
+        /// bytes of a message; with stack=study at most 65499, in one datagram
+        size: usize = bytes(MIN_MESSAGE_BYTES as u64..=1 << 20, &[1400]),
         window: u64 = window_axis(&[10]),
     }
 }
 
 impl From<&Loss> for Transfer {
     fn from(point: &Loss) -> Transfer {
-        let transfer = Transfer::new(point.stack, point.size);
+        let transfer = Transfer { timed: true, ..Transfer::new(point.stack, point.size) };
         transfer.controlled(point.window, point.control, point.congestion_control)
     }
 }
@@ -111,13 +114,13 @@ impl Measure for Loss {
     const AFTER: &'static [&'static str] = &["net.rtt"];
     const ROLE_NAMES: &'static [&'static str] = ROLE_NAMES;
     const ROLES: &'static [StartRole] = &[
-        |launch| role::<Loss>(Receiving::start(launch, Purpose::RoundTrips)?),
-        |launch| role::<Loss>(Sending::start(launch, Purpose::RoundTrips)?),
+        |launch| role::<Loss>(Receiving::start(launch)?),
+        |launch| role::<Loss>(Sending::start(launch)?),
     ];
     const BUDGET: Option<Budget> = Some(Budget::seconds(60, 800, 0));
 
     fn least_ns(point: &At<Loss>) -> f64 {
-        least_ns(&point.to(), Purpose::RoundTrips)
+        least_ns(&point.to())
     }
 
     fn processors(_: &At<Loss>) -> usize {

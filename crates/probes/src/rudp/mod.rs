@@ -1,11 +1,9 @@
 //! Reliable datagrams: the library `rudp`, and the stacks that it is compared with.
 
 pub(crate) mod axes;
-pub(crate) mod bandwidth;
 pub(crate) mod loss;
 pub(crate) mod order;
 pub(crate) mod predict;
 pub(crate) mod roles;
-pub(crate) mod rtt;
 pub(crate) mod stages;
 pub(crate) mod transfer;

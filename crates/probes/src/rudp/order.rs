@@ -26,33 +26,14 @@ const TIMED_MARGIN: Duration = Duration::from_secs(30);
 /// The usual time for which a point is measured, in nanoseconds.
 const USUAL_NS: f64 = 10e6;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Purpose {
-    /// The rate alone.
-    Rate,
-    /// The rate and each message's round trip, where a window limits how many are in flight.
-    RoundTrips,
-    /// The rate of messages of any size, without headers. Both ends derive the duration from the
-    /// point.
-    Stream,
-}
-
-impl Purpose {
-    /// The window, if each message is timed.
-    pub(super) fn timed(self, point: &Transfer) -> Option<u64> {
-        let window = point.in_flight();
-        window.filter(|_| self == Purpose::RoundTrips)
-    }
-}
-
 /// The expected time of a point, in nanoseconds: to connect, and then until all messages have arrived, or
 /// until its time and the grace after it are over.
-pub(crate) fn least_ns(point: &At<Transfer>, purpose: Purpose) -> f64 {
+pub(crate) fn least_ns(point: &At<Transfer>) -> f64 {
     let round_trip_ns = path::delays_ns(&point.link);
     let grace = grace(point, Duration::from_nanos(round_trip_ns as u64));
-    let lasts = match purpose.timed(point) {
+    let lasts = match point.timed_window() {
         Some(window) => timed_duration(point, window) + timeouts(point, window),
-        None if purpose == Purpose::Stream => stream_duration(point) + grace,
+        None if !point.has_header() => stream_duration(point) + grace,
         None => duration_of_link(point) + grace,
     };
     lasts.as_nanos() as f64 + 2.0 * round_trip_ns + connecting_ns(point)
@@ -118,19 +99,14 @@ fn grace_round_trips(point: &At<Transfer>) -> u32 {
 }
 
 /// The order for a point that is to be measured for `point_ns`.
-pub(super) fn order(
-    point: &At<Transfer>,
-    purpose: Purpose,
-    point_ns: f64,
-    round_trip: Duration,
-) -> Order {
-    let (duration, messages) = match purpose.timed(point) {
+pub(super) fn order(point: &At<Transfer>, point_ns: f64, round_trip: Duration) -> Order {
+    let (duration, messages) = match point.timed_window() {
         Some(window) => {
             let messages = timed_messages(point, window, point_ns, round_trip);
             let duration = 3 * timed_duration(point, window) + TIMED_MARGIN;
             (duration, Some(messages))
         }
-        None if purpose == Purpose::Stream => (stream_duration(point), None),
+        None if !point.has_header() => (stream_duration(point), None),
         None => (duration(point, point_ns, round_trip), None),
     };
     Order {
@@ -139,21 +115,21 @@ pub(super) fn order(
         duration,
         grace: grace(point, round_trip),
         messages,
-        has_header: purpose != Purpose::Stream,
+        has_header: point.has_header(),
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::bandwidth::Bandwidth;
     use super::super::loss::Loss;
     use super::*;
     use crate::net::flows::MIN_DURATION;
+    use crate::net::stream::Stream;
     use crate::two_ends::over::Over;
     use ::rudp::{Time, study};
 
-    fn bandwidth(link: &'static str, stack: Over, size: usize) -> At<Transfer> {
-        let point = Bandwidth { stack, size, ..Bandwidth::default() };
+    fn stream(link: &'static str, over: Over, size: usize) -> At<Transfer> {
+        let point = Stream { over, size, ..Stream::default() };
         let (axes, link) = (Transfer::from(&point), link.into());
         At { axes, link }
     }
@@ -168,18 +144,16 @@ mod tests {
 
     #[test]
     fn a_rate_is_found_in_some_round_trips() {
-        let over = |link, stack| bandwidth(link, stack, 1400);
-        let lasts = |point: &At<Transfer>, round_trip| {
-            order(point, Purpose::Rate, 10e6, round_trip).duration
-        };
+        let over = |link, stack| stream(link, stack, 1400);
+        let lasts = |point: &At<Transfer>, round_trip| order(point, 10e6, round_trip).duration;
         assert_eq!(lasts(&over("loopback", Over::Rudp), Duration::ZERO), MIN_DURATION);
         assert_eq!(lasts(&over("wan", Over::Tcp), RTT), 40 * RTT);
         assert_eq!(lasts(&over("delay=2s", Over::Tcp), 20 * RTT), MAX_DURATION);
         // The second half lasts a second, long enough for a retransmission.
         assert!(lasts(&over("loopback", Over::Study), Duration::ZERO) >= Duration::from_secs(2));
-        let grace = |link| order(&over(link, Over::Rudp), Purpose::Rate, 10e6, RTT).grace;
+        let grace = |link| order(&over(link, Over::Rudp), 10e6, RTT).grace;
         assert!(grace("wan") < 3 * RTT && grace("delay=95ms,up.loss=30%") > 8 * RTT);
-        let least_ms = |link| least_ns(&over(link, Over::Rudp), Purpose::Rate) / 1e6;
+        let least_ms = |link| least_ns(&over(link, Over::Rudp)) / 1e6;
         // With what follows the time, and two round trips to connect.
         assert_eq!((least_ms("loopback"), least_ms("wan")), (320.0, 8380.0));
     }
@@ -187,8 +161,8 @@ mod tests {
     #[test]
     fn a_stream_lasts_as_long_at_both_ends_and_twenty_long_messages() {
         let ms = |link, size, point_ns, round_trip| {
-            let point = bandwidth(link, Over::Tcp, size);
-            let lasts = order(&point, Purpose::Stream, point_ns, round_trip).duration;
+            let point = stream(link, Over::Tcp, size);
+            let lasts = order(&point, point_ns, round_trip).duration;
             assert_eq!(lasts, stream_duration(&point));
             lasts.as_millis()
         };
@@ -202,7 +176,7 @@ mod tests {
     fn how_many_messages_are_timed_is_known_before() {
         let order = |link, stack, round_trip| {
             let point = loss(link, stack, 10);
-            order(&point, Purpose::RoundTrips, 30e6, round_trip)
+            order(&point, 30e6, round_trip)
         };
         let short = Duration::from_micros(50);
         assert_eq!(order("loopback", Over::Rudp, short).messages, Some(6000));
@@ -247,7 +221,7 @@ mod tests {
                 axes: Transfer::from(&point),
                 link: format!("rate=100Mbit,up.loss={percent}%").into(),
             };
-            let order = order(&point, Purpose::RoundTrips, 30e6, Duration::ZERO);
+            let order = order(&point, 30e6, Duration::ZERO);
             assert_eq!(order.messages, Some(100));
             let runs = (0..RUNS).map(|seed| transferred(100, share, seed.into()));
             let (starved, took): (Vec<u64>, Vec<Duration>) = runs.unzip();
@@ -256,7 +230,7 @@ mod tests {
             let mean = starved.iter().sum::<u64>() as f64 / f64::from(RUNS);
             assert!((mean - 100.0 * share).abs() < 1.0, "{mean} of {percent} %");
             let mean = took.iter().sum::<Duration>() / RUNS;
-            let announced = least_ns(&point, Purpose::RoundTrips) / 1e9;
+            let announced = least_ns(&point) / 1e9;
             assert!((mean.as_secs_f64() / announced - 1.0).abs() < 0.05, "{mean:?}");
         }
     }
@@ -265,8 +239,8 @@ mod tests {
     fn what_is_timed_is_whole_windows_and_several_of_them() {
         let messages = |window: u64| {
             let point = loss("wan", Over::Study, window);
-            let messages = order(&point, Purpose::RoundTrips, 30e6, RTT).messages;
-            let round_trips = least_ns(&point, Purpose::RoundTrips) / RTT.as_nanos() as f64;
+            let messages = order(&point, 30e6, RTT).messages;
+            let round_trips = least_ns(&point) / RTT.as_nanos() as f64;
             (messages, round_trips.round())
         };
         // Two round trips are for connecting.
@@ -277,7 +251,7 @@ mod tests {
         // Losses are waited for, but not forever.
         let lasts_s = |link| {
             let study = loss(link, Over::Study, 10);
-            least_ns(&study, Purpose::RoundTrips) / 1e9
+            least_ns(&study) / 1e9
         };
         assert_eq!(lasts_s("rate=100Mbit"), 0.0);
         let tenth = lasts_s("rate=100Mbit,up.loss=10%");
@@ -290,7 +264,7 @@ mod tests {
         let seconds = |stack, percent: u32, window| {
             let mut point = loss("loopback", stack, window);
             point.link = format!("rate=100Mbit,up.loss={percent}%").into();
-            least_ns(&point, Purpose::RoundTrips) / 1e9
+            least_ns(&point) / 1e9
         };
         for (stack, percent, window, from, to) in [
             (Over::Tcp, 0, 10, 0.0, 0.0),
@@ -313,8 +287,8 @@ mod tests {
     #[test]
     fn a_stack_with_a_window_of_its_own_is_measured_for_its_rate() {
         let stream = loss("wan", Over::Rudp, 0);
-        assert!(Purpose::RoundTrips.timed(&stream).is_none());
-        let order = order(&stream, Purpose::RoundTrips, 30e6, RTT);
+        assert!(stream.timed_window().is_none());
+        let order = order(&stream, 30e6, RTT);
         assert_eq!((order.messages, order.duration), (None, 40 * RTT));
     }
 }

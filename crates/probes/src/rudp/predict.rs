@@ -5,7 +5,7 @@ use super::transfer::Transfer;
 use crate::expect::throughput;
 use crate::net::axes::Wait;
 use crate::net::path::{IP_HEADER, MTU, delays_ns};
-use crate::two_ends::over::{Reaction, Share};
+use crate::two_ends::over::{Over, Reaction, Share};
 use costof_exchange::rendezvous::TIMEOUT;
 use costof_model::cost::Cost;
 use costof_model::link::{Emulation, Link};
@@ -25,7 +25,7 @@ const EMULATED_NS: f64 = 600e3;
 /// The highest loss for which CUBIC's response function holds: it ignores timeouts.
 const MAX_CUBIC_LOSS: f64 = 0.05;
 
-pub(super) fn predict(point: &At<Transfer>, measured: &MeasuredRows<'_>) -> Option<Prediction> {
+pub(crate) fn predict(point: &At<Transfer>, measured: &MeasuredRows<'_>) -> Option<Prediction> {
     let link = point.link.parse().ok()?;
     match (link, point.in_flight()) {
         (Link::Loopback | Link::Veth, Some(window)) => within_the_machine(point, window, measured),
@@ -75,7 +75,7 @@ fn within_the_machine(
     window: u64,
     measured: &MeasuredRows<'_>,
 ) -> Option<Prediction> {
-    let waits = [("wait", Wait::Block.word())];
+    let waits = [("over", Over::Tcp.word()), ("wait", Wait::Block.word())];
     let rtt = measured.primary_over(&point.link, "net.rtt", &waits)?;
     let bytes = point.size as f64;
     let mut cost = Cost::new(rtt, "for a round trip of a small message (net.rtt)") * (0.7, 4.0);
@@ -265,13 +265,13 @@ fn cubic_window(loss: f64, round_trip: f64) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::bandwidth::Bandwidth;
     use super::super::loss::Loss;
     use super::*;
     use crate::net;
     use crate::net::congestion_control::CongestionControl;
+    use crate::net::stream::Stream;
     use crate::testing::{measured_over_loopback, text};
-    use crate::two_ends::over::Over;
+    use costof_exchange::transport::study::MAX_MESSAGE_BYTES;
     use costof_measure::probe::Measure;
     use costof_model::facts::Facts;
 
@@ -363,10 +363,11 @@ mod tests {
     #[test]
     fn loopback_is_held_beside_the_kernels_own() {
         let mut rows = vec![measured_over_loopback(net::bandwidth::Bandwidth::default(), 4e9)];
-        let predicted = |stack, window, rows: &[_]| {
-            let axes = Bandwidth { stack, window, ..Bandwidth::default() };
+        let predicted = |over, window, rows: &[_]| {
+            let size = MAX_MESSAGE_BYTES;
+            let axes = Stream { over, size, window, ..Stream::default() };
             let link = text("loopback");
-            Bandwidth::predict(&At { axes, link }, &Facts::default(), &MeasuredRows::new(rows))
+            Stream::predict(&At { axes, link }, &Facts::default(), &MeasuredRows::new(rows))
         };
         assert_eq!(megabytes(predicted(Over::Tcp, 0, &rows)), Some((2400.0, 4800.0)));
         assert_eq!(megabytes(predicted(Over::Rudp, 0, &rows)), Some((800.0, 4000.0)));

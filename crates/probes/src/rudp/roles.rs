@@ -1,6 +1,6 @@
 //! The two ends of a transfer of messages, over any transport.
 
-use super::order::{Purpose, order, stream_duration};
+use super::order::{order, stream_duration};
 use super::transfer::Transfer;
 use crate::net::congestion_control::refused;
 use crate::net::flows::{Processors, each};
@@ -72,7 +72,6 @@ pub(crate) const fn metrics_after<const ALL: usize>(own: &[Metric]) -> [Metric; 
 }
 
 pub(crate) struct Receiving {
-    purpose: Purpose,
     rendezvous: Rendezvous,
     cpus: Processors,
     listener: Option<(Listener, Box<dyn Transport>)>,
@@ -83,10 +82,9 @@ pub(crate) struct Receiving {
 }
 
 impl Receiving {
-    pub(crate) fn start(launch: &Launch, purpose: Purpose) -> Result<Receiving, Failure> {
+    pub(crate) fn start(launch: &Launch) -> Result<Receiving, Failure> {
         let rendezvous = rendezvous::with_receiver(launch)?;
         Ok(Receiving {
-            purpose,
             cpus: Processors::new(&launch.cpus, &rendezvous),
             rendezvous,
             listener: None,
@@ -97,7 +95,7 @@ impl Receiving {
 
     /// The receiving end of `costof send`.
     pub(crate) fn interactive(launch: &Launch) -> Result<Receiving, Failure> {
-        let receiving = Receiving::start(launch, Purpose::RoundTrips)?;
+        let receiving = Receiving::start(launch)?;
         Ok(Receiving { is_interactive: true, ..receiving })
     }
 
@@ -156,10 +154,10 @@ where
         if point.lose > 0.0 {
             receiver.receive_singly().map_err(|error| broken(&error))?;
         }
-        let timed = self.purpose.timed(point);
-        let incoming = match self.purpose {
-            Purpose::Stream => Incoming::without_header(point.size, stream_duration(point)),
-            Purpose::Rate | Purpose::RoundTrips => Incoming::new(point.size, timed),
+        let timed = point.timed_window();
+        let incoming = match point.has_header() {
+            true => Incoming::new(point.size, timed),
+            false => Incoming::without_header(point.size, stream_duration(point)),
         };
         let mut ends = [(receiver, incoming)];
         let received =
@@ -207,7 +205,6 @@ fn report_rate(incoming: &Incoming, meter: &mut Meter<'_>) -> Result<(), Failure
 }
 
 pub(crate) struct Sending {
-    purpose: Purpose,
     rendezvous: Rendezvous,
     cpus: Processors,
     offers: Offers,
@@ -221,10 +218,9 @@ pub(crate) struct Sending {
 }
 
 impl Sending {
-    pub(crate) fn start(launch: &Launch, purpose: Purpose) -> Result<Sending, Failure> {
+    pub(crate) fn start(launch: &Launch) -> Result<Sending, Failure> {
         let rendezvous = rendezvous::with_receiver(launch)?;
         Ok(Sending {
-            purpose,
             cpus: Processors::new(&launch.cpus, &rendezvous),
             rendezvous,
             offers: Offers::new(),
@@ -240,7 +236,7 @@ impl Sending {
         duration: Duration,
         ending: Ending,
     ) -> Result<Sending, Failure> {
-        let sending = Sending::start(launch, Purpose::RoundTrips)?;
+        let sending = Sending::start(launch)?;
         Ok(Sending { ending: Some((duration, ending)), ..sending })
     }
 
@@ -254,7 +250,7 @@ impl Sending {
                 messages: Some(ending.messages),
                 has_header: true,
             },
-            None => order(point, self.purpose, point_ns, round_trip),
+            None => order(point, point_ns, round_trip),
         }
     }
 }

@@ -3,19 +3,21 @@
 
 use crate::ends::Cpus;
 use crate::net::axes::Wait;
-use crate::net::exchange::{self, Exchange, Exchanges, StampedEnd, datagrams_axis};
+use crate::net::exchange::{self, Exchange, Exchanges};
 use crate::net::peer_reports::joined;
 use crate::net::peers::{Acceptor, Connector};
 use crate::net::ping_pong::{self, ClientRole, Stamping, serve};
+use crate::net::rendezvous::broken;
 use crate::net::rtt;
 use crate::net::stages::{first_stamped, measure_stages};
 use crate::os::{context_switch, syscall};
 use crate::prelude::*;
-use crate::two_ends::over::Over;
+use crate::rpc::axes::Kind;
+use crate::two_ends::over::{Over, STAMPED};
 use crate::wake::{self, Wake};
 use costof_exchange::pattern::ping_pong::{self as pattern, ClientStages};
 use costof_exchange::transport::socket::Socket;
-use costof_exchange::transport::stamped::{Stamped, Stamps};
+use costof_exchange::transport::stamped::{Stamped, StampedChannels};
 use costof_os::net::socket::DATAGRAM_MAX_BYTES;
 
 pub(crate) static PROBE: Probe = Probe::new::<Stages>();
@@ -23,7 +25,7 @@ pub(crate) static PROBE: Probe = Probe::new::<Stages>();
 point! {
     /// How much time does reliability add to a datagram at each end?
     ///
-    /// One message at a time, as in rudp.rtt, goes over sockets whose datagrams the kernel stamps
+    /// One message at a time, as in net.rtt, goes over sockets whose datagrams the kernel stamps
     /// (SO_TIMESTAMPING, in software: SND and RX); the study captured them with a sniffer. Each end
     /// subtracts stamps of its own host only, because clocks of two hosts cannot be subtracted.
     /// stack=udp measures the kernel and the waiting, so the difference to it is the library's
@@ -46,7 +48,8 @@ point! {
     /// - software timestamps of the kernel (SO_TIMESTAMPING)
     /// - cpus=cross: two CPUs (--cpu)
     pub(crate) struct Stages of "rudp.stages" {
-        stack: Over = datagrams_axis(),
+        /// what carries the message
+        stack: Over = words_of(STAMPED),
         /// bytes of the message, which is one datagram; with its headers, 65,400 is the largest
         /// that rudp sends
         size: usize = bytes(1..=DATAGRAM_MAX_BYTES as u64, &[1400, 56, LIBRARY_MAX as u64]),
@@ -64,7 +67,7 @@ impl Exchanges for Stages {
     fn exchange(&self) -> Exchange {
         Exchange {
             over: self.stack,
-            size: self.size,
+            payload: Kind::String(self.size),
             wait: self.wait,
             cpus: self.cpus,
             wake: self.wake,
@@ -160,28 +163,45 @@ impl RoleAt<Stages> for Server {
             return Ok(());
         };
         let stamped = ping_pong::stamped(socket, Stamped::new)?;
-        let answering = Answering(point.size);
-        let exchange = point.exchange();
-        exchange.accept_stamped(&point.link, stamped, answering, meter)
+        (both_ends(point)?.serve)(point, stamped, meter)
     }
 }
 
-struct Answering(usize);
+/// Both ends over stamped sockets, compiled for their transport.
+#[derive(Debug)]
+pub(crate) struct StampedEnds {
+    serve: fn(&Stages, Stamped, &mut Meter<'_>) -> Result<(), Failure>,
+    measure: fn(&At<Stages>, Stamped, &mut Meter<'_>) -> Result<(), Failure>,
+}
 
-impl StampedEnd for Answering {
-    fn run<T: Stamps>(self, transport: T, meter: &mut Meter<'_>) -> Result<(), Failure> {
-        let mut server = pattern::Server::new(transport, self.0);
-        serve(meter, |meter| {
-            if let Some(stages) = server.answer_stamped()? {
-                let receive = stages.taken - stages.received;
-                let send = stages.left - stages.taken;
-                meter.latency("server", (receive + send) as f64);
-                meter.latency("server_receive", receive as f64);
-                meter.latency("server_send", send as f64);
-            }
-            Ok(())
-        })
+impl StampedEnds {
+    pub(crate) const fn of<C: StampedChannels>() -> StampedEnds {
+        StampedEnds { serve: serve_stamped::<C>, measure: measure_stamped::<C> }
     }
+}
+
+fn both_ends(point: &Stages) -> Result<&'static StampedEnds, Failure> {
+    let ends = point.stack.description().stamped.as_ref();
+    ends.ok_or_else(|| Failure::unsupported("this has no ends over stamped sockets"))
+}
+
+fn serve_stamped<C: StampedChannels>(
+    point: &Stages,
+    socket: Stamped,
+    meter: &mut Meter<'_>,
+) -> Result<(), Failure> {
+    let server = C::server(socket, point.size).map_err(|error| broken(&error))?;
+    let mut server = pattern::Server::new(server, point.size);
+    serve(meter, |meter| {
+        if let Some(stages) = server.answer_stamped()? {
+            let receive = stages.taken - stages.received;
+            let send = stages.left - stages.taken;
+            meter.latency("server", (receive + send) as f64);
+            meter.latency("server_receive", receive as f64);
+            meter.latency("server_send", send as f64);
+        }
+        Ok(())
+    })
 }
 
 fn measure(
@@ -192,20 +212,20 @@ fn measure(
     let exchange = point.exchange();
     let (_awake, socket) = exchange.connect_socket(connector)?;
     let stamped = ping_pong::stamped(socket, Stamped::new)?;
-    exchange.connect_stamped(&point.link, stamped, Measuring(point), meter)
+    (both_ends(point)?.measure)(point, stamped, meter)
 }
 
-struct Measuring<'a>(&'a At<Stages>);
-
-impl StampedEnd for Measuring<'_> {
-    fn run<T: Stamps>(self, transport: T, meter: &mut Meter<'_>) -> Result<(), Failure> {
-        let point = self.0;
-        let mut client = pattern::Client::new(transport, point.size);
-        client.set_min_rto(point.exchange().may_take(&point.link));
-        let mut stamped = || client.exchange_stamped();
-        let first = first_stamped(&mut stamped)?;
-        measure_stages(first, &mut stamped, record, meter)
-    }
+fn measure_stamped<C: StampedChannels>(
+    point: &At<Stages>,
+    socket: Stamped,
+    meter: &mut Meter<'_>,
+) -> Result<(), Failure> {
+    let client = C::client(socket, point.size).map_err(|error| broken(&error))?;
+    let mut client = pattern::Client::new(client, point.size);
+    client.set_min_rto(point.exchange().may_take(&point.link));
+    let mut stamped = || client.exchange_stamped();
+    let first = first_stamped(&mut stamped)?;
+    measure_stages(first, &mut stamped, record, meter)
 }
 
 fn record(stages: &ClientStages, meter: &mut Meter<'_>) {
@@ -225,6 +245,6 @@ fn predict(point: &At<Stages>, measured: &MeasuredRows<'_>) -> Option<Prediction
     if point.wait == Wait::Block {
         cost += context_switch::measured_cost(point.cpus, point.wake, measured)? * (0.4, 1.25);
     }
-    cost += exchange.added(&point.link, measured)? * 0.5;
+    cost += (exchange.over.description().added)(&exchange, &point.link, measured)? * 0.5;
     cost.predict("client")
 }

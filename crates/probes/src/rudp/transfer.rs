@@ -3,9 +3,9 @@
 use crate::net::congestion_control::CongestionControl;
 use crate::prelude::*;
 use crate::rudp::axes::Control;
-use crate::two_ends::over::{Description, Over};
+use crate::two_ends::over::{Description, Opened, Over};
 use ::rudp::study::RETRY;
-use costof_exchange::transport::Transport;
+use costof_exchange::stream::MIN_MESSAGE_BYTES;
 use std::io;
 use std::time::Duration;
 
@@ -22,6 +22,8 @@ pub(crate) struct Transfer {
     pub(crate) retry: Duration,
     /// The share of datagrams that the receiver drops on purpose.
     pub(crate) lose: f64,
+    /// Whether each message is timed, where a window limits how many are in flight; otherwise only the rate.
+    pub(crate) timed: bool,
 }
 
 impl Transfer {
@@ -34,6 +36,7 @@ impl Transfer {
             congestion_control: CongestionControl::Default,
             retry: RETRY,
             lose: 0.0,
+            timed: false,
         }
     }
 
@@ -61,10 +64,25 @@ impl Transfer {
         }
     }
 
+    /// The window, if each message is timed.
+    pub(crate) fn timed_window(&self) -> Option<u64> {
+        self.in_flight().filter(|_| self.timed)
+    }
+
+    /// Whether messages begin with a header, which has their number and the duration. Without it, both ends
+    /// derive the duration from the point.
+    pub(crate) fn has_header(&self) -> bool {
+        /// The longest message with a header.
+        const MAX_BYTES: usize = 1 << 20;
+        let is_call = self.carrier().stack.is_some();
+        !is_call && (MIN_MESSAGE_BYTES..=MAX_BYTES).contains(&self.size)
+    }
+
     /// # Errors
     /// `Unsupported` where this build does not have it.
-    pub(super) fn open(&self) -> io::Result<Box<dyn Transport>> {
-        (self.carrier().open)(self)
+    pub(super) fn open(&self) -> Opened {
+        let open = self.carrier().open.ok_or(io::ErrorKind::Unsupported)?;
+        open(self)
     }
 
     pub(crate) fn control_of_rudp(&self) -> ::rudp::Control {
@@ -82,6 +100,9 @@ impl Transfer {
         self.check_axes()?;
         match self.carrier().missing {
             Some(missing) => Err(Failure::unsupported(missing)),
+            None if self.carrier().open.is_none() => Err(Failure::unsupported(
+                "this has no stream of messages (rudp, study, tcp and others have one)",
+            )),
             None => Ok(()),
         }
     }
@@ -90,13 +111,15 @@ impl Transfer {
     pub(crate) fn check_axes(&self) -> Result<(), Failure> {
         let carrier = self.carrier();
         let reason = if carrier.datagram_limit.is_some_and(|limit| self.size > limit) {
-            "with stack=study a message is one datagram, and has 65499 B at most (--set size=65499)"
+            "a message of the study's protocol is one datagram, and has 65499 B at most (--set size=65499)"
         } else if !carrier.has_rudp_control && self.control != Control::Cubic {
-            "only rudp has this control (--set control=cubic; TCP and QUIC have --set \
+            "only rudp has this control (--set over=rudp, or control=cubic; TCP and QUIC have --set \
              congestion_control)"
         } else if !carrier.has_congestion_control && self.congestion_control.name().is_some() {
             "only TCP and QUIC have a congestion control of that name (--set \
              congestion_control=default; rudp has --set control)"
+        } else if carrier.stack.is_some() && self.window > 0 {
+            "calls have no window of messages (--set window=0)"
         } else {
             return Ok(());
         };

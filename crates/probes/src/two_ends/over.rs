@@ -1,66 +1,102 @@
 //! What carries messages between two ends: one word, and one description of all that probes know of it.
 
 use crate::net::congestion_control::CongestionControl;
+use crate::net::exchange::{Exchange, added_by_rudp};
 use crate::net::flows::MIN_DURATION;
 use crate::net::path::{TCP_HEADERS, UDP_HEADERS};
+use crate::net::peers::{Acceptor, Connector};
+use crate::net::ping_pong::serve_channel;
+use crate::net::rtt::Rtt;
+use crate::net::rtt::client::{over_calls, over_channel, over_socket};
 use crate::prelude::*;
+use crate::rpc::ends::serve_calls;
+use crate::rpc::expect;
 use crate::rudp::axes::Control;
+use crate::rudp::stages::StampedEnds;
 use crate::rudp::transfer::Transfer;
 use ::rudp::study::RETRY;
 use costof_exchange::rendezvous;
-use costof_exchange::transport::rudp::stream::Rudp;
-use costof_exchange::transport::study::MAX_MESSAGE_BYTES;
-use costof_exchange::transport::study::stream::Study;
-use costof_exchange::transport::{Transport, calls::Calls, tcp::Tcp};
+use costof_exchange::transport::rudp::{Rudp as RudpChannel, stamped::StampedRudp, stream::Rudp};
+use costof_exchange::transport::socket::Socket;
+use costof_exchange::transport::stamped::Stamped;
+use costof_exchange::transport::study::{
+    MAX_MESSAGE_BYTES, SEQUENCE_NUMBER_BYTES, StudyClient, stream::Study,
+};
+use costof_exchange::transport::{Channels, Transport, calls::Calls, tcp::Tcp};
 use costof_os::net::socket::DATAGRAM_MAX_BYTES;
+use costof_rpc::Stack;
 use std::io;
 use std::time::Duration;
 
-words! {
-    /// What carries messages between two ends. Each probe has those that it can measure.
-    pub(crate) enum Over {
-        /// a TCP connection of the kernel, with TCP_NODELAY; not encrypted
-        Tcp = "tcp",
-        /// UDP: each message is a datagram, which may be lost
-        Udp = "udp",
-        /// UDP with segmentation offload: a message is passed to the kernel at once and cut into
-        /// datagrams of 1452 B (UDP_SEGMENT) by the kernel or the device, and received several at a
-        /// time (UDP_GRO)
-        UdpGso = "udp_gso",
-        /// a Unix stream socket, on one machine without a link
-        Unix = "unix",
-        /// the library rudp: reliable datagrams, which it acknowledges, tags and paces; not
-        /// encrypted
-        Rudp = "rudp",
-        /// the protocol of the study of reliable datagrams: each numbered datagram is answered by
-        /// its number, and retransmitted after a second without an answer; not encrypted
-        Study = "study",
-        /// QUIC by the library quinn, one stream; always encrypted and authenticated (TLS 1.3)
-        Quic = "quic",
-        /// gRPC: protobuf over HTTP/2, by tonic, on a runtime of one thread at each end
-        Grpc = "grpc",
-        /// Apache Thrift: its binary protocol in frames, by Apache's own crate
-        Thrift = "thrift",
-    }
+/// Declares what carries messages: its meaning, its word and its description.
+macro_rules! transports {
+    ($($(#[doc = $about:literal])+ $variant:ident = $word:literal: $description:ident,)+) => {
+        words! {
+            /// What carries messages between two ends. Each probe has those that it can measure.
+            pub(crate) enum Over {
+                $($(#[doc = $about])+ $variant = $word,)+
+            }
+        }
+
+        impl Over {
+            /// What the probes have to know of it.
+            pub(crate) fn description(self) -> &'static Description {
+                match self {
+                    $(Over::$variant => &$description,)+
+                }
+            }
+        }
+    };
+}
+
+transports! {
+    /// a TCP connection of the kernel, with TCP_NODELAY; not encrypted
+    Tcp = "tcp": TCP,
+    /// UDP: each message is a datagram, which may be lost
+    Udp = "udp": UDP,
+    /// UDP with segmentation offload: a message is passed to the kernel at once and cut into
+    /// datagrams of 1452 B (UDP_SEGMENT) by the kernel or the device, and received several at a
+    /// time (UDP_GRO)
+    UdpGso = "udp_gso": UDP_GSO,
+    /// a Unix stream socket, on one machine without a link
+    Unix = "unix": UNIX,
+    /// the library rudp: reliable datagrams, which it acknowledges, tags and paces; not
+    /// encrypted
+    Rudp = "rudp": RUDP,
+    /// the protocol of the study of reliable datagrams: each numbered datagram is answered by
+    /// its number, and retransmitted after a second without an answer; not encrypted
+    Study = "study": STUDY,
+    /// QUIC by the library quinn, one stream; always encrypted and authenticated (TLS 1.3)
+    Quic = "quic": QUIC,
+    /// gRPC: protobuf over HTTP/2, by tonic, on a runtime of one thread at each end
+    Grpc = "grpc": GRPC,
+    /// Apache Thrift: its binary protocol in frames, by Apache's own crate
+    Thrift = "thrift": THRIFT,
+    /// gRPC over a Unix socket
+    GrpcUnix = "grpc_unix": GRPC_UNIX,
+    /// Thrift over a Unix socket
+    ThriftUnix = "thrift_unix": THRIFT_UNIX,
 }
 
 /// The kinds of sockets that carry single messages.
 pub(crate) const SOCKETS: &[Over] = &[Over::Tcp, Over::Udp, Over::Unix];
+/// What carries messages over sockets that the kernel stamps.
+pub(crate) const STAMPED: &[Over] = &[Over::Rudp, Over::Study, Over::Udp];
 
 impl Over {
-    /// What the probes have to know of it.
-    pub(crate) fn description(self) -> &'static Description {
-        match self {
-            Over::Tcp => &TCP,
-            Over::Udp => &UDP,
-            Over::UdpGso => &UDP_GSO,
-            Over::Unix => &UNIX,
-            Over::Rudp => &RUDP,
-            Over::Study => &STUDY,
-            Over::Quic => &QUIC,
-            Over::Grpc => &GRPC,
-            Over::Thrift => &THRIFT,
-        }
+    /// The axis of what carries messages that are answered.
+    pub(crate) fn answered() -> AxisOf<Over> {
+        Over::that(|description| description.round_trips.is_some())
+    }
+
+    /// The axis of what carries streams of messages.
+    pub(crate) fn streamed() -> AxisOf<Over> {
+        Over::that(|description| description.open.is_some())
+    }
+
+    fn that(can: fn(&Description) -> bool) -> AxisOf<Over> {
+        let able = Over::ALL.iter().copied().filter(|over| can(over.description()));
+        words_of(&able.collect::<Vec<_>>())
     }
 
     /// The word for the kind of socket below.
@@ -73,18 +109,18 @@ impl Over {
     }
 
     /// The stack of procedure calls; `None` if it carries messages alone.
-    pub(crate) fn calls(self) -> Option<costof_rpc::Stack> {
-        match self {
-            Over::Grpc => Some(costof_rpc::Stack::Grpc),
-            Over::Thrift => Some(costof_rpc::Stack::THRIFT),
-            Over::Tcp
-            | Over::Udp
-            | Over::UdpGso
-            | Over::Unix
-            | Over::Rudp
-            | Over::Study
-            | Over::Quic => None,
-        }
+    pub(crate) fn stack(self) -> Option<Stack> {
+        self.description().stack
+    }
+
+    /// What its two ends do with messages that are answered one at a time.
+    ///
+    /// # Errors
+    /// It has only streams.
+    pub(crate) fn round_trips(self) -> Result<&'static RoundTrips, Failure> {
+        self.description().round_trips.as_ref().ok_or_else(|| {
+            Failure::unsupported("this carries no messages that are answered one at a time")
+        })
     }
 }
 
@@ -94,16 +130,27 @@ impl From<Over> for rendezvous::Over {
     }
 }
 
+/// The ends of a stream, or why there are none.
+pub(crate) type Opened = io::Result<Box<dyn Transport>>;
+
 /// What the probes have to know of something that carries messages.
 #[derive(Debug)]
 pub(crate) struct Description {
     /// The kind of socket below.
     pub(crate) socket: rendezvous::Over,
-    /// Whether its ends exchange messages one at a time.
-    pub(crate) exchanges: bool,
-    /// Makes the ends of a stream of messages.
-    pub(crate) open: fn(&Transfer) -> io::Result<Box<dyn Transport>>,
-    /// Why it has no streams of messages, or none in this build, and the way out.
+    /// Its ends, if they exchange messages one at a time.
+    pub(crate) round_trips: Option<RoundTrips>,
+    /// The same over sockets whose packets the kernel stamps.
+    pub(crate) stamped: Option<StampedEnds>,
+    /// What it adds to a round trip of its socket.
+    pub(crate) added: fn(&Exchange, &str, &MeasuredRows<'_>) -> Option<Cost>,
+    /// Bytes that come back, if they are not those of the message.
+    pub(crate) acknowledgement: Option<usize>,
+    /// The stack of procedure calls, if it carries calls.
+    pub(crate) stack: Option<Stack>,
+    /// Makes the ends of a stream of messages, if it has streams.
+    pub(crate) open: Option<fn(&Transfer) -> Opened>,
+    /// Why this build has no streams of it, and the way out.
     pub(crate) missing: Option<&'static str>,
     /// Bytes of headers per packet below its own headers.
     pub(crate) headers: u64,
@@ -126,9 +173,31 @@ pub(crate) struct Description {
     /// Whether only the sender knows how much has arrived, and when.
     pub(crate) sender_counts: bool,
     pub(crate) min_duration: Duration,
+    /// Of messages without a header: the time of the busier thread for one, in reads, and for copying at a rate in
+    /// GB/s, and what it is.
+    pub(crate) message: ((f64, f64), (f64, f64), &'static str),
     /// Its rate on loopback relative to net.bandwidth, if known.
     pub(crate) share: Option<Share>,
 }
+
+/// Both ends of messages that are answered one at a time, compiled for their transport, so that nothing timed is
+/// dispatched.
+#[derive(Debug)]
+pub(crate) struct RoundTrips {
+    /// Answers until the client is done.
+    pub(crate) serve: fn(&Exchange, &str, &mut Acceptor, &mut Meter<'_>) -> Result<(), Failure>,
+    /// Measures `net.rtt`.
+    pub(crate) measure: fn(&At<Rtt>, &mut Connector, &mut Meter<'_>) -> Result<(), Failure>,
+}
+
+impl RoundTrips {
+    const fn of<C: Channels>() -> RoundTrips {
+        RoundTrips { serve: serve_channel::<C>, measure: over_channel::<C> }
+    }
+}
+
+const SOCKET: RoundTrips = RoundTrips { serve: serve_channel::<Socket>, measure: over_socket };
+const CALLS: RoundTrips = RoundTrips { serve: serve_calls, measure: over_calls };
 
 /// A share of a rate of net.bandwidth.
 #[derive(Debug)]
@@ -151,8 +220,12 @@ pub(crate) enum Reaction {
 
 const RUDP: Description = Description {
     socket: rendezvous::Over::Udp,
-    exchanges: true,
-    open: |transfer| Ok(Box::new(Rudp(transfer.control_of_rudp()))),
+    round_trips: Some(RoundTrips::of::<RudpChannel>()),
+    stamped: Some(StampedEnds::of::<StampedRudp>()),
+    added: added_by_rudp,
+    acknowledgement: None,
+    stack: None,
+    open: Some(|transfer| Ok(Box::new(Rudp(transfer.control_of_rudp())))),
     missing: None,
     headers: UDP_HEADERS,
     datagram_limit: None,
@@ -169,6 +242,7 @@ const RUDP: Description = Description {
     is_encrypted: false,
     sender_counts: false,
     min_duration: MIN_DURATION,
+    message: ((0.1, 15.0), (0.4, 10.0), "a message in packets with a tag each"),
     share: Some(Share {
         over: &[Over::Udp, Over::Tcp],
         range: (0.2, 1.0),
@@ -178,11 +252,15 @@ const RUDP: Description = Description {
 };
 
 const STUDY: Description = Description {
-    open: |transfer| {
+    round_trips: Some(RoundTrips::of::<StudyClient<Socket>>()),
+    stamped: Some(StampedEnds::of::<StudyClient<Stamped>>()),
+    added: |_, _, _| Some(Cost::default()),
+    acknowledgement: Some(SEQUENCE_NUMBER_BYTES),
+    open: Some(|transfer| {
         let window = transfer.in_flight();
         let study = Study::new(transfer.size, window, transfer.retry);
         Ok(Box::new(study))
-    },
+    }),
     datagram_limit: Some(MAX_MESSAGE_BYTES),
     fixed_rto: Some(RETRY),
     // It has no handshake.
@@ -197,8 +275,9 @@ const STUDY: Description = Description {
 };
 
 const QUIC: Description = Description {
-    exchanges: false,
-    open: open_quic,
+    round_trips: None,
+    stamped: None,
+    open: Some(open_quic),
     missing: if cfg!(feature = "quic") {
         None
     } else {
@@ -225,19 +304,22 @@ const QUIC: Description = Description {
 };
 
 #[cfg(feature = "quic")]
-fn open_quic(transfer: &Transfer) -> io::Result<Box<dyn Transport>> {
+fn open_quic(transfer: &Transfer) -> Opened {
     let control = transfer.congestion_control.name();
     Ok(Box::new(costof_exchange::transport::quic::Quic::new(control)))
 }
 
 #[cfg(not(feature = "quic"))]
-fn open_quic(_: &Transfer) -> io::Result<Box<dyn Transport>> {
+fn open_quic(_: &Transfer) -> Opened {
     Err(io::ErrorKind::Unsupported.into())
 }
 
 const TCP: Description = Description {
     socket: rendezvous::Over::Tcp,
-    open: |transfer| Ok(Box::new(Tcp(transfer.congestion_control.name()))),
+    round_trips: Some(SOCKET),
+    stamped: Some(StampedEnds::of::<Stamped>()),
+    added: |_, _, _| Some(Cost::default()),
+    open: Some(|transfer| Ok(Box::new(Tcp(transfer.congestion_control.name())))),
     headers: TCP_HEADERS,
     // RFC 6298, with Linux's least.
     first_rto: Duration::from_secs(1),
@@ -249,35 +331,55 @@ const TCP: Description = Description {
         CongestionControl::Cubic => Some(Reaction::Cubic),
         CongestionControl::Default | CongestionControl::Reno => None,
     },
+    message: ((0.7, 12.0), (1.0, 20.0), "a write through TCP"),
     share: Some(Share { over: &[Over::Tcp], range: (0.6, 1.2), why: "as fast" }),
     ..RUDP
 };
 
 /// RPCs over TCP.
 const GRPC: Description = Description {
-    exchanges: false,
-    open: |_| Ok(Box::new(Calls(costof_rpc::Stack::Grpc))),
+    round_trips: Some(CALLS),
+    stamped: None,
+    added: expect::added,
+    stack: Some(Stack::Grpc),
+    open: Some(|_| Ok(Box::new(Calls(Stack::Grpc)))),
     has_congestion_control: false,
     reaction: |_| None,
     sender_counts: true,
+    // Many small ones go into one write.
+    message: (
+        (0.3, 20.0),
+        (0.5, 10.0),
+        "a frame of HTTP/2, a buffer and a task that wakes another",
+    ),
     share: None,
     ..TCP
 };
 
-const THRIFT: Description =
-    Description { open: |_| Ok(Box::new(Calls(costof_rpc::Stack::THRIFT))), ..GRPC };
+const THRIFT: Description = Description {
+    stack: Some(Stack::THRIFT),
+    open: Some(|_| Ok(Box::new(Calls(Stack::THRIFT)))),
+    message: ((1.0, 15.0), (0.5, 10.0), "a call in a frame, written at once"),
+    ..GRPC
+};
+
+const GRPC_UNIX: Description = Description { socket: rendezvous::Over::Unix, open: None, ..GRPC };
+const THRIFT_UNIX: Description =
+    Description { socket: rendezvous::Over::Unix, open: None, ..THRIFT };
 
 /// Blocks alone: no messages that arrive whole, or are known to have arrived.
 const UDP: Description = Description {
-    missing: Some("this has no stream of messages (rudp, study, tcp and others have one)"),
-    open: |_| Err(io::ErrorKind::Unsupported.into()),
+    round_trips: Some(SOCKET),
+    stamped: Some(StampedEnds::of::<Stamped>()),
+    added: |_, _, _| Some(Cost::default()),
+    open: None,
     datagram_limit: Some(DATAGRAM_MAX_BYTES),
     share: None,
     ..RUDP
 };
 
 const UDP_GSO: Description =
-    Description { socket: rendezvous::Over::UdpGso, exchanges: false, ..UDP };
+    Description { socket: rendezvous::Over::UdpGso, round_trips: None, ..UDP };
 
 const UNIX: Description = Description {
     socket: rendezvous::Over::Unix,

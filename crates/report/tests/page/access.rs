@@ -155,8 +155,8 @@ fn a_handout_is_one_sheet() {
     let mut full = varied(20);
     let stacks = ["udp", "tcp", "rudp", "thrift", "grpc"];
     let calls = stacks.map(|stack| {
-        let axes = json!({"stack": stack, "payload": "string64"});
-        ("rpc.rtt", axes, None)
+        let axes = json!({"over": stack, "size": 64});
+        ("net.rtt", axes, None)
     });
     let known = ROWS.map(|(probe, label)| (probe, json!({"label": label}), Some(label)));
     for (probe, axes, label) in known.into_iter().chain(calls) {

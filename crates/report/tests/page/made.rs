@@ -162,8 +162,8 @@ pub(crate) fn varied(points: usize) -> Made {
     for (step, payload) in ["int", "double", "string"].into_iter().enumerate() {
         for (other, stack) in ["grpc", "thrift"].into_iter().enumerate() {
             made.add(&Point {
-                probe: "rpc.rtt",
-                axes: json!({"payload": payload, "stack": stack}),
+                probe: "net.rtt",
+                axes: json!({"payload": payload, "over": stack, "size": 56}),
                 link: "loopback",
                 measured: ("latency", "ns", 20e3 * (1.0 + step as f64) * (1.0 + other as f64)),
                 label: None,

@@ -62,7 +62,7 @@ pub(super) const NOT_MEASURED: &[(&str, &str, &[Nearest])] = &[
     (
         "tls ssl https encryption encrypt crypto aes",
         "TLS and encryption are",
-        &[("rudp.bandwidth", "stack=quic encrypts all it sends")],
+        &[("net.stream", "over=quic encrypts all it sends")],
     ),
     (
         "json xml yaml parse parsing",
@@ -82,7 +82,7 @@ pub(super) const NOT_MEASURED: &[(&str, &str, &[Nearest])] = &[
         "DNS is",
         &[("net.rtt", "over=udp is the exchange beneath a lookup")],
     ),
-    ("http http2 rest web nginx", "HTTP is", &[("rpc.rtt", "stack=grpc is a call over HTTP/2")]),
+    ("http http2 rest web nginx", "HTTP is", &[("net.rtt", "over=grpc is a call over HTTP/2")]),
     (
         "sql database db postgres mysql sqlite redis transaction",
         "databases are",

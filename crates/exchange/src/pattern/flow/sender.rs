@@ -109,7 +109,7 @@ impl<M: Writer> Sender<M> {
     }
 
     #[cfg(test)]
-    pub(super) fn socket(&self) -> BorrowedFd<'_> {
+    pub(super) fn socket(&self) -> std::os::fd::BorrowedFd<'_> {
         self.messages.socket()
     }
 

@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 
 use rudp::{Config, ConnectionId, Endpoint, Event, Reason, Time};
 
-use super::{SPINS_PER_POLL, accept_one, receive_among, send_by};
+use super::{SPINS_PER_POLL, accept_one, config, receive_among, send_by};
 use crate::progress::POLL_INTERVAL;
-use crate::transport::stamped::{Stamped, Stamps};
+use crate::transport::stamped::{Stamped, StampedChannels, Stamps};
 use crate::transport::{Channel, Wait};
 use costof_os::random;
 
@@ -32,30 +32,27 @@ pub struct StampedRudp {
     incoming: Vec<u8>,
 }
 
-impl StampedRudp {
-    /// Connects to the peer of these datagrams.
-    ///
-    /// # Errors
-    ///
-    /// Why the ends do not connect.
-    pub fn connect(datagrams: Stamped, config: Config) -> io::Result<Self> {
+/// Each message is one datagram, as long as IP allows, which IP fragments.
+impl StampedChannels for StampedRudp {
+    type Client = Self;
+    type Server = Self;
+
+    fn client(datagrams: Stamped, size: usize) -> io::Result<Self> {
         let mut client = Self::new(datagrams, None)?;
-        let id = client.endpoint.connect(client.now(), client.peer, config);
+        let id = client.endpoint.connect(client.now(), client.peer, config(size, true));
         client.id = Some(id.map_err(io::Error::other)?);
         // The connection notices if the peer does not answer.
         while client.next()? != Some(Event::Connected) {}
         Ok(client)
     }
 
-    /// Accepts the peer of these datagrams, which connects while this end receives.
-    ///
-    /// # Errors
-    ///
-    /// The system's error about the socket.
-    pub fn accept(datagrams: Stamped, config: Config) -> io::Result<Self> {
-        Self::new(datagrams, Some(config))
+    /// Its peer connects while this end receives.
+    fn server(datagrams: Stamped, size: usize) -> io::Result<Self> {
+        Self::new(datagrams, Some(config(size, true)))
     }
+}
 
+impl StampedRudp {
     fn new(datagrams: Stamped, accept: Option<Config>) -> io::Result<Self> {
         let endpoint = Endpoint::new(random::bytes()?, accept.map(accept_one));
         datagrams.set_receive_timeout(TICK)?;

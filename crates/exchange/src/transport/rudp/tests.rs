@@ -4,12 +4,12 @@ use crate::rendezvous::Over;
 use crate::transport::testing::{TOKEN, ip, listen, serve};
 use std::net::{Ipv4Addr, SocketAddr};
 
-fn config() -> Config {
-    Config { message_bytes: 1024, ..Config::default() }
+fn messages(wait: Wait) -> Messages {
+    Messages { over: Over::Udp, size: 1024, wait, long_datagrams: false }
 }
 
 fn accept(listener: &Listener, wait: Wait) -> Rudp {
-    Rudp::accept(listener, config(), wait, &AtomicBool::new(false)).unwrap()
+    Rudp::accept(listener, &messages(wait), &AtomicBool::new(false)).unwrap()
 }
 
 #[test]
@@ -25,7 +25,7 @@ fn messages_are_exchanged_and_the_server_is_told_of_the_end() {
                     }
                 }
             });
-            let transport = Rudp::connect(&address, TOKEN, config(), wait).unwrap();
+            let transport = Rudp::connect(&address, TOKEN, &messages(wait)).unwrap();
             let mut client = Client::new(transport, size);
             for _ in 0..3 {
                 client.exchange().unwrap();
@@ -49,12 +49,12 @@ fn the_right_client_gets_in_behind_strangers() {
     let any = SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0));
     let mut strangers = Socket::bind(any, [7; 16], None).unwrap();
     for _ in 0..3 {
-        strangers.connect(to, config()).unwrap();
+        strangers.connect(to, config(1024, false)).unwrap();
         assert_eq!(strangers.poll(Some(POLL_INTERVAL)).unwrap(), None);
     }
     let other = UdpSocket::bind(any).unwrap();
     other.send_to(b"fedcba9876543210", to).unwrap();
-    let transport = Rudp::connect(&address, TOKEN, config(), Wait::Block).unwrap();
+    let transport = Rudp::connect(&address, TOKEN, &messages(Wait::Block)).unwrap();
     let mut client = Client::new(transport, 5);
     client.exchange().unwrap();
     client.verify().unwrap();
@@ -65,7 +65,7 @@ fn the_right_client_gets_in_behind_strangers() {
 #[test]
 fn a_server_that_is_stopped_waits_for_nobody() {
     let (listener, _) = listen(Over::Udp);
-    let accepted = Rudp::accept(&listener, config(), Wait::Spin, &AtomicBool::new(true));
+    let accepted = Rudp::accept(&listener, &messages(Wait::Spin), &AtomicBool::new(true));
     let error = accepted.err().expect("it is stopped");
     assert_eq!(error.kind(), ErrorKind::Interrupted);
 }

@@ -2,11 +2,10 @@ use super::*;
 use crate::rendezvous::{Over, is_end};
 use crate::transport::Wait;
 use crate::transport::rudp::stamped::StampedRudp;
-use crate::transport::stamped::Stamped;
-use crate::transport::study::{StudyClient, StudyServer};
+use crate::transport::stamped::{Stamped, StampedChannels};
+use crate::transport::study::StudyClient;
 use crate::transport::testing::{pair, serve};
 use costof_os::net::timestamps::SwitchedOn;
-use rudp::Config;
 use std::time::Duration;
 
 /// The number of exchanges with all of their stamps.
@@ -66,31 +65,27 @@ fn served<T: Stamps>(transport: T, size: usize) -> u32 {
     }
 }
 
+/// The messages of forty with all of their stamps, at the client and at the server.
+fn both_ends<C: StampedChannels>(wait: Wait) -> [u32; 2] {
+    const SIZE: usize = 1400;
+    let (server, client) = pair(Over::Udp, wait);
+    let server = Stamped::new(server).unwrap();
+    let server = std::thread::spawn(move || served(C::server(server, SIZE).unwrap(), SIZE));
+    let client = C::client(Stamped::new(client).unwrap(), SIZE).unwrap();
+    let asked = complete(client, SIZE, 40);
+    [asked, server.join().unwrap()]
+}
+
 #[test]
 fn messages_over_stamped_datagrams_are_stamped_at_both_ends() {
-    const SIZE: usize = 1400;
     let _on = SwitchedOn::within(Duration::from_secs(60)).unwrap();
     for wait in [Wait::Block, Wait::Spin] {
-        for transport in ["rudp", "study", "udp"] {
-            let (server, client) = pair(Over::Udp, wait);
-            let server = Stamped::new(server).unwrap();
-            let server = std::thread::spawn(move || match transport {
-                "rudp" => served(StampedRudp::accept(server, Config::default()).unwrap(), SIZE),
-                "study" => served(StudyServer::new(server, SIZE), SIZE),
-                _ => served(server, SIZE),
-            });
-            let client = Stamped::new(client).unwrap();
-            let asked = match transport {
-                "rudp" => {
-                    let client = StampedRudp::connect(client, Config::default()).unwrap();
-                    complete(client, SIZE, 40)
-                }
-                "study" => complete(StudyClient::new(client), SIZE, 40),
-                _ => complete(client, SIZE, 40),
-            };
-            let answered = server.join().unwrap();
-            assert!(asked > 20, "{transport} {wait:?}: {asked} of 40");
-            assert!(answered > 20, "{transport} {wait:?}: {answered} of 40");
+        for (transport, stamped) in [
+            ("rudp", both_ends::<StampedRudp>(wait)),
+            ("study", both_ends::<StudyClient<Stamped>>(wait)),
+            ("udp", both_ends::<Stamped>(wait)),
+        ] {
+            assert!(stamped.iter().all(|count| *count > 20), "{transport} {wait:?}: {stamped:?}");
         }
     }
 }
