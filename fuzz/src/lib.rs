@@ -28,7 +28,7 @@ const fn target(name: &'static str, rounds: usize, run: fn(&[u8])) -> Target {
 }
 
 /// All of them.
-pub static TARGETS: [Target; 22] = [
+pub static TARGETS: [Target; 21] = [
     target("link", 5000, expressions::link),
     target("axis", 2000, expressions::axis),
     target("host", 5000, expressions::host),
@@ -44,8 +44,7 @@ pub static TARGETS: [Target; 22] = [
     target("study_values", 30, study::values),
     target("worker_answers", 100, protocol::answers),
     target("worker_commands", 2000, protocol::commands),
-    target("send_receiver", 500, costof_probes::fuzzing::receiver),
-    target("send_sender", 500, costof_probes::fuzzing::sender),
+    target("send_receiver", 500, protocol::caller),
     target("nfs", 1000, costof_probes::fuzzing::nfs),
     target("link_packets", 2000, costof_lab::fuzzing::channel),
     target("facts", 200, targets::facts),

@@ -82,6 +82,9 @@ impl Machines {
         let host = |text: &String| text.parse::<Host>().map_err(wrong);
         let on = hosts.on.as_ref().map(host).transpose()?;
         let peer = hosts.peer.as_ref().map(host).transpose()?;
+        if let Some(on @ Host::Call(_)) = &on {
+            return Err(wrong(format!("a costof that listens only answers (--peer {on})")));
+        }
         let connect = |host: &Host| {
             let what = format!("the worker on {host} to describe its machine");
             let machine = display.waiting(&what, PATIENCE, || Machine::connect(host, setting))?;
@@ -217,7 +220,7 @@ impl Machine {
     /// The workers are certainly on another machine. The error says what to do.
     pub(crate) fn may_reach(&self, link: &Link) -> Result<(), Failure> {
         match (&self.host, link) {
-            (Host::Ssh(_), Link::Veth | Link::Sink | Link::Emulated { .. }) => {
+            (Host::Ssh(_) | Host::Call(_), Link::Veth | Link::Sink | Link::Emulated { .. }) => {
                 Err(self.is_elsewhere(link, ""))
             }
             _ => Ok(()),
@@ -417,7 +420,10 @@ impl Machine {
 }
 
 /// A worker that has described itself and its machine.
-fn describe(place: Place<'_>, setting: Setting<'_>) -> Result<(Worker, Description), NoAnswer> {
+pub(crate) fn describe(
+    place: Place<'_>,
+    setting: Setting<'_>,
+) -> Result<(Worker, Description), NoAnswer> {
     let mut worker = Worker::start(&place, setting.command, setting.limit, setting.interrupted)?;
     let limit = setting.limit.max(IDLE_MIN);
     match worker.ask(&Command::Describe, limit, setting.interrupted)? {
@@ -437,7 +443,7 @@ fn misfit(host: &Host, answer: &Answer, wanted: &str) -> String {
 
 /// Which of these probes the costof on a host, which has its `own` with their methods, lacks or measures in
 /// another way.
-fn misses(host: &Host, own: &[(Text, u32)], probes: &[&ProbeInfo]) -> Option<String> {
+pub(crate) fn misses(host: &Host, own: &[(Text, u32)], probes: &[&ProbeInfo]) -> Option<String> {
     let method = |probe: &ProbeInfo| own.iter().find(|(id, _)| *id == probe.id);
     let named = |what: &str, is_such: &dyn Fn(&ProbeInfo) -> bool| {
         let such = probes.iter().filter(|probe| is_such(probe));

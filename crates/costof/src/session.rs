@@ -2,7 +2,7 @@
 
 mod programs;
 
-pub(crate) use programs::{Programs, own_executable};
+pub(crate) use programs::{Programs, TOKEN, own_executable};
 
 use crate::cli::RunOptions;
 use crate::controller::Controller;
@@ -95,6 +95,7 @@ impl<'a> Session<'a> {
             command: &self.programs.worker,
             limit: self.options.measuring.limit(),
             interrupted: self.interrupted,
+            enough: None,
         }
     }
 

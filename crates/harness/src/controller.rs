@@ -141,9 +141,14 @@ impl Controller {
             deadline_ns: 2 * u64::try_from(self.limit.as_nanos()).unwrap_or(u64::MAX / 2),
             clock: self.description.clock.clone(),
             rendezvous: None,
+            by_hand: None,
         };
-        let setting =
-            Setting { command: &side.command, limit: self.limit, interrupted: &INTERRUPTED };
+        let setting = Setting {
+            command: &side.command,
+            limit: self.limit,
+            interrupted: &INTERRUPTED,
+            enough: None,
+        };
         let outcome = launch::run(&[Place::LOCAL], vec![launch], &setting);
         let (report, noise, failure) = match outcome {
             Ok(outcome) => {

@@ -1,7 +1,6 @@
 //! Where results are kept: run files of costof, below the project's target folder.
 
 use crate::worker::described;
-use costof_model::noise::Placement;
 use costof_model::protocol::Description;
 use costof_model::rows::{AttemptRow, Block, Plan, Row, RunRow, SCHEMA};
 use costof_model::run_file::{self, Run};
@@ -77,13 +76,8 @@ pub(crate) fn first_row(names: &[&str], seed: u64) -> RunRow {
         beside: None,
         plan: Plan {
             precision: "default".into(),
-            launches: None,
-            budget_ns: None,
-            until_alone_ns: None,
             blocks: names.iter().map(block).collect(),
-            earlier: Vec::new(),
-            placement: Placement::default(),
-            hosts: Default::default(),
+            ..Plan::default()
         },
     }
 }

@@ -1,5 +1,6 @@
 //! Where a worker can be started.
 
+use crate::address::Address;
 use crate::copied::{self, StaticBuilds};
 use costof_model::harmless;
 use costof_model::node_set::unfolded;
@@ -26,10 +27,13 @@ pub enum Host {
     Ssh(String),
     /// A shell command whose standard input and output reach a worker.
     Exec(String),
+    /// A costof that listens there (`costof send --listen`).
+    Call(Address),
 }
 
-const USAGE: &str = "local, netns:NAME, ssh:[USER@]HOST, ssh://[USER@]HOST:PORT, or \
-                     exec:COMMAND, such as 'exec:docker exec -i NAME costof worker'";
+const USAGE: &str = "local, netns:NAME, ssh:[USER@]HOST, ssh://[USER@]HOST:PORT, tcp:HOST:PORT or \
+                     unix:PATH (a `costof send --listen`), or exec:COMMAND, such as 'exec:docker \
+                     exec -i NAME costof worker'";
 
 impl FromStr for Host {
     type Err = String;
@@ -49,9 +53,14 @@ impl FromStr for Host {
                     .to_owned())
             }
             Some(("exec", command)) => Ok(Host::Exec(command.to_owned())),
+            Some(("tcp", address)) => address.parse().map(Host::Call),
+            Some(("unix", _)) => text.parse().map(Host::Call),
             Some((kind, _)) => Err(format!(
                 "`{kind}:` is not a kind of host{} (hosts: {USAGE})",
-                costof_model::nearest::hint(kind, ["netns", "ssh", "exec"].into_iter())
+                costof_model::nearest::hint(
+                    kind,
+                    ["netns", "ssh", "exec", "tcp", "unix"].into_iter()
+                )
             )),
             None => Err(format!(
                 "`{text}` is not a host (hosts: {USAGE}); to reach a machine by ssh, write ssh:{text}"
@@ -123,6 +132,8 @@ impl fmt::Display for Host {
             Host::Ssh(destination) if destination.starts_with("ssh://") => f.write_str(destination),
             Host::Ssh(destination) => write!(f, "ssh:{destination}"),
             Host::Exec(command) => write!(f, "exec:{command}"),
+            Host::Call(address @ Address::Ip(..)) => write!(f, "tcp:{address}"),
+            Host::Call(address @ Address::Unix(_)) => write!(f, "{address}"),
         }
     }
 }
@@ -166,6 +177,8 @@ pub struct WorkerCommand {
     executable: Option<File>,
     /// The costof on other machines, as a command for their shell; `None` for the one there or a copy.
     remote: Option<String>,
+    /// What proves to a costof that listens that it may be called.
+    token: Option<String>,
     copies: OnceLock<Result<StaticBuilds, String>>,
     /// The destinations of ssh that may have a copy now.
     reached: Mutex<BTreeSet<String>>,
@@ -179,6 +192,7 @@ impl WorkerCommand {
             arguments: arguments.iter().map(OsString::from).collect(),
             executable: None,
             remote: None,
+            token: None,
             copies: OnceLock::new(),
             reached: Mutex::default(),
         }
@@ -199,6 +213,16 @@ impl WorkerCommand {
     #[must_use]
     pub fn with_remote(self, costof: &str) -> WorkerCommand {
         WorkerCommand { remote: Some(costof.to_owned()), ..self }
+    }
+
+    /// The same, with the token of a costof that listens.
+    #[must_use]
+    pub fn with_token(self, token: Option<String>) -> WorkerCommand {
+        WorkerCommand { token, ..self }
+    }
+
+    pub(crate) fn token(&self) -> Option<&str> {
+        self.token.as_deref()
     }
 
     /// The static builds of costof for machines that ssh reaches.
@@ -234,7 +258,7 @@ impl WorkerCommand {
     /// The command on a host, for display.
     pub(crate) fn shown(&self, host: &Host) -> String {
         match (host, &self.executable) {
-            (Host::Ssh(_) | Host::Exec(_), _) => host.to_string(),
+            (Host::Ssh(_) | Host::Exec(_) | Host::Call(_), _) => host.to_string(),
             (_, Some(_)) => std::env::current_exe().map_or_else(
                 |_| "costof's own executable".to_owned(),
                 |path| path.display().to_string(),
@@ -272,6 +296,7 @@ impl WorkerCommand {
                 command.args(["-c", line]);
                 command
             }
+            Host::Call(_) => return Err(io::ErrorKind::Unsupported.into()),
         };
         if let Host::Namespace(name) = host {
             Namespace::open_named(name)
@@ -340,6 +365,9 @@ mod tests {
             "ssh:fd00::1",
             "exec:docker exec -i box costof worker",
             "exec:srun -w node1 'costof' worker",
+            "tcp:there.example.org:7000",
+            "tcp:[::1]:7000",
+            "unix:/tmp/costof",
         ] {
             let host: Host = text.parse().unwrap();
             assert_eq!(host.to_string(), text);
@@ -379,6 +407,8 @@ mod tests {
             ("ssh:n[1-3]", "names 3 hosts"),
             ("ssh:n[1-1000000000]", "more than 10000 hosts"),
             ("exec: ", "no command"),
+            ("tcp:there", "HOST:PORT"),
+            ("unix:", "unix:/tmp/costof"),
         ] {
             let error = text.parse::<Host>().unwrap_err();
             assert!(error.contains(says), "{text}: {error}");

@@ -11,7 +11,7 @@ use costof_model::noise::{CoreGauge, Noise};
 use costof_model::protocol::{self, Answer, Command, Launch, Offers, Report};
 use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr};
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 /// Everything that a launch needs, besides the commands to its workers.
@@ -23,7 +23,12 @@ pub struct Setting<'a> {
     pub limit: Duration,
     /// Set when the controller is interrupted.
     pub interrupted: &'a AtomicBool,
+    /// Of a launch by hand: set when the user wants it to end.
+    pub enough: Option<&'a AtomicBool>,
 }
+
+/// How often a launch by hand looks whether it is to end.
+const POLL: Duration = Duration::from_millis(50);
 
 /// The results of a launch.
 #[derive(Debug)]
@@ -34,6 +39,8 @@ pub struct Outcome {
     pub noise: Noise,
     /// The points that failed, by position, and why: the leading role's reason, if it has one.
     pub failures: Vec<(usize, Failure)>,
+    /// Whether who sits at the other end of a launch by hand has ended it.
+    pub is_ended_there: bool,
 }
 
 /// Why a launch has no results.
@@ -56,6 +63,22 @@ pub fn run(
     launches: Vec<Launch>,
     setting: &Setting<'_>,
 ) -> Result<Outcome, Lost> {
+    let start = |place: &Place<'_>| {
+        Worker::start(place, setting.command, setting.limit, setting.interrupted)
+    };
+    let workers: Result<Vec<Worker>, NoAnswer> = places.iter().map(start).collect();
+    run_by(workers.map_err(|why| lost(None, why))?, launches, setting)
+}
+
+/// Runs one launch by these workers, one for each role.
+///
+/// # Errors
+/// If a worker fails; the others are then killed.
+pub fn run_by(
+    workers: Vec<Worker>,
+    launches: Vec<Launch>,
+    setting: &Setting<'_>,
+) -> Result<Outcome, Lost> {
     let Some(first) = launches.first() else {
         return Err(Lost::Failed(None, Failure::error("a launch without roles")));
     };
@@ -64,8 +87,8 @@ pub fn run(
     let began = Instant::now();
     let mut random = fastrand::Rng::with_seed(first.seed);
     let mut driven = Driven { parts: Vec::new(), setting, at: None, failures: Vec::new() };
-    for (place, launch) in places.iter().zip(launches) {
-        driven.open(place, launch)?;
+    for (worker, launch) in workers.into_iter().zip(launches) {
+        driven.open(worker, launch)?;
     }
     for _ in 0..rounds {
         let mut order: Vec<usize> = (0..points).collect();
@@ -97,10 +120,7 @@ struct Driven<'a> {
 }
 
 impl Driven<'_> {
-    fn open(&mut self, place: &Place<'_>, launch: Launch) -> Result<(), Lost> {
-        let setting = self.setting;
-        let started = Worker::start(place, setting.command, setting.limit, setting.interrupted);
-        let worker = started.map_err(|error| self.lost(error))?;
+    fn open(&mut self, worker: Worker, launch: Launch) -> Result<(), Lost> {
         self.parts.push(Part {
             role: launch.role.clone(),
             worker,
@@ -126,8 +146,13 @@ impl Driven<'_> {
         for part in 0..self.parts.len() {
             let prepare = Command::Prepare { point, offers: offers.clone() };
             match self.ask(part, &prepare)? {
-                Answer::Prepared { offers: more } => {
-                    let own = self.parts[part].address;
+                Answer::Prepared { offers: mut more } => {
+                    let Part { worker, address, .. } = &self.parts[part];
+                    let called = worker.called().filter(|called| called.port() != 0);
+                    if let Some(called) = called {
+                        lead_to(called, &mut more);
+                    }
+                    let own = called.map(|called| called.ip()).or(*address);
                     if let Some(other) = elsewhere(&more, own) {
                         let failure = self.offered_elsewhere(part, other);
                         self.failures.push((point, failure));
@@ -145,6 +170,9 @@ impl Driven<'_> {
         for part in 0..self.parts.len() {
             self.parts[part].worker.send(&Command::Run);
         }
+        if let Some(enough) = self.setting.enough {
+            self.run_by_hand(enough);
+        }
         for part in (0..self.parts.len()).rev() {
             let leads = part + 1 == self.parts.len();
             if !leads {
@@ -157,6 +185,22 @@ impl Driven<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Waits until the leading role has measured. It is stopped when the user at either end has enough, or
+    /// another role has ended.
+    fn run_by_hand(&mut self, enough: &AtomicBool) {
+        let Some((leading, others)) = self.parts.split_last_mut() else {
+            return;
+        };
+        while !leading.worker.is_heard(POLL) {
+            let mut others = others.iter_mut();
+            if enough.load(Ordering::Relaxed)
+                || others.any(|other| other.worker.is_heard(Duration::ZERO))
+            {
+                return leading.worker.send(&Command::Stop);
+            }
+        }
     }
 
     fn offered_elsewhere(&self, part: usize, other: &str) -> Failure {
@@ -209,7 +253,8 @@ impl Driven<'_> {
             }
         }
         self.refuse_impossible(&reports, began.elapsed());
-        Ok(Outcome { reports, noise: leading_noise, failures: self.failures })
+        let is_ended_there = self.parts.iter().any(|part| part.worker.has_enough);
+        Ok(Outcome { reports, noise: leading_noise, failures: self.failures, is_ended_there })
     }
 
     /// Fails the points whose roles report what they cannot have measured in a launch that took so long.
@@ -251,10 +296,7 @@ impl Driven<'_> {
     }
 
     fn lost(&self, error: NoAnswer) -> Lost {
-        match error {
-            NoAnswer::Failed(failure) => Lost::Failed(self.at, failure),
-            NoAnswer::Interrupted => Lost::Interrupted,
-        }
+        lost(self.at, error)
     }
 
     fn protocol_error(&mut self, part: usize, answer: &Answer) -> Lost {
@@ -262,6 +304,30 @@ impl Driven<'_> {
         let what = format!("as {role} the unexpected reply `{}`", answer.name());
         let error = worker.protocol_error(&what.chars().take(300).collect::<String>());
         self.lost(error)
+    }
+}
+
+fn lost(at: Option<usize>, error: NoAnswer) -> Lost {
+    match error {
+        NoAnswer::Failed(failure) => Lost::Failed(at, failure),
+        NoAnswer::Interrupted => Lost::Interrupted,
+    }
+}
+
+/// Replaces the addresses of offers by the one at which the worker was called, but keeps their ports: behind
+/// address translation it knows another address of itself, and nothing may go to anybody else.
+fn lead_to(called: SocketAddr, offers: &mut Offers) {
+    let led = |word: &str| match word.parse::<SocketAddr>() {
+        Ok(offered) => {
+            // The worker's number of the interface means nothing here.
+            let mut at = called;
+            at.set_port(offered.port());
+            at.to_string()
+        }
+        Err(_) => word.to_owned(),
+    };
+    for offer in offers.values_mut() {
+        *offer = offer.split(' ').map(led).collect::<Vec<_>>().join(" ");
     }
 }
 
@@ -280,6 +346,19 @@ fn elsewhere(offers: &Offers, own: Option<IpAddr>) -> Option<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_a_called_worker_offers_is_where_it_was_called() {
+        for (offered, called, leads_to) in [
+            ("10.0.0.1:70 10.0.0.2:71", "192.0.2.1:9", "192.0.2.1:70 192.0.2.1:71"),
+            ("[fe80::1%9]:70", "[fe80::1%2]:9", "[fe80::1%2]:70"),
+            ("unix:@0012f", "192.0.2.1:9", "unix:@0012f"),
+        ] {
+            let mut offers = Offers::from([("address".into(), offered.to_owned())]);
+            lead_to(called.parse().unwrap(), &mut offers);
+            assert_eq!(offers["address"], leads_to);
+        }
+    }
 
     #[test]
     fn a_role_offers_its_own_address_and_no_other() {

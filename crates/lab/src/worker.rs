@@ -1,28 +1,31 @@
 //! A worker as the controller sees it: a process that answers, or fails within a time limit. When
 //! it is dropped, nothing is left of it.
 
+mod life;
+mod stderr;
+
+use crate::call;
 use crate::host::{Host, WorkerCommand};
 use crate::link::End;
 use crate::pipe;
 use costof_model::failure::{Failure, FailureKind};
 use costof_model::harmless;
 use costof_model::protocol::{Answer, Command, LINE_MAX_BYTES, PROTOCOL};
-use std::collections::VecDeque;
-use std::io::{ErrorKind, Read, Write};
+use life::Life;
+use std::io::Write;
+use std::net::SocketAddr;
 use std::os::unix::process::ExitStatusExt;
-use std::process::{Child, ChildStderr, ChildStdin, ExitStatus};
+use std::process::ExitStatus;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender, TryRecvError};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
+use stderr::Stderr;
 
 /// How often the controller checks whether it was interrupted.
 const POLL: Duration = Duration::from_millis(100);
 /// How many characters of any text in an answer are kept. The longest text, a kernel's command
 /// line, has 2048 on both architectures.
 const TEXT_MAX_CHARS: usize = 2048;
-/// How much of a worker's standard error is kept, from its end.
-const STDERR_TAIL_BYTES: usize = 4096;
 /// How long a machine may take to receive a copy of costof.
 const COPY_LIMIT: Duration = Duration::from_secs(600);
 /// How long a killed worker may take to free its memory and files.
@@ -34,7 +37,7 @@ const END_LIMIT: Duration = Duration::from_secs(2);
 #[derive(Debug)]
 pub struct Worker {
     host: Host,
-    child: Child,
+    life: Life,
     /// Whether it has introduced itself.
     is_known: bool,
     /// Whether the user has interrupted a wait for its answer.
@@ -44,17 +47,13 @@ pub struct Worker {
     commands: Option<Sender<Vec<u8>>>,
     /// The lines, as they arrive.
     answers: Receiver<Vec<u8>>,
+    /// One that came while another worker was waited for.
+    early: Option<Vec<u8>>,
+    /// Whether who sits at its end of a launch by hand wants it to end.
+    pub(crate) has_enough: bool,
     stderr: Stderr,
     copied_bytes: Option<usize>,
     oom_kills_before: Option<u64>,
-}
-
-/// The last part of a worker's standard error.
-#[derive(Debug)]
-struct Stderr {
-    kept: Arc<Mutex<VecDeque<u8>>>,
-    /// Disconnected when the output has ended.
-    closed: Receiver<()>,
 }
 
 /// Where a worker runs.
@@ -93,54 +92,32 @@ impl Worker {
         interrupted: &AtomicBool,
     ) -> Result<Worker, NoAnswer> {
         let oom_kills_before = oom_kills();
-        let namespace = place.end.and_then(|end| end.namespace.as_ref());
-        let start = || {
-            let mut starting = command.on(place.host)?;
-            if let Some(namespace) = namespace {
-                namespace.start_in(&mut starting)?;
-            }
-            starting.spawn()
-        };
-        let mut child = start().map_err(|error| {
-            let way_out = match (place.host, error.kind()) {
-                (Host::Namespace(_), ErrorKind::PermissionDenied) => {
-                    " (only root may enter a named network namespace)"
-                }
-                (Host::Ssh(_), ErrorKind::NotFound) => {
-                    " (there is no ssh here; Debian: apt-get install openssh-client)"
-                }
-                _ => "",
-            };
-            NoAnswer::Failed(Failure::error(format!(
-                "cannot start a worker by {}: {error}{way_out}",
-                command.shown(place.host)
-            )))
-        })?;
-        let input = child.stdin.take().expect("standard input is a pipe");
-        let output = child.stdout.take().expect("standard output is a pipe");
-        let errors = child.stderr.take().expect("standard error is a pipe");
+        let (life, streams) = Life::start(place, command, interrupted)?;
         let (commands, lines) = mpsc::channel();
         // Room for one answer and one more: a worker that sends more than it was asked for must
         // wait, and does not fill memory here.
         let (sender, answers) = mpsc::sync_channel(1);
-        let (stderr, keep) = Stderr::keep(errors);
+        let (stderr, keep) = Stderr::keep(streams.errors);
         let mut worker = Worker {
             host: place.host.clone(),
-            child,
+            life,
             is_known: false,
             is_interrupted: false,
             status: None,
             commands: Some(commands),
             answers,
+            early: None,
+            has_enough: false,
             stderr,
             copied_bytes: None,
             oom_kills_before,
         };
         // All three threads end with the worker, which closes what they read and write.
         let read_answers = move || {
-            pipe::forward_lines(output, LINE_MAX_BYTES as u64, |line| sender.send(line).is_ok());
+            let limit = LINE_MAX_BYTES as u64;
+            pipe::forward_lines(streams.output, limit, |line| sender.send(line).is_ok());
         };
-        pipe::spawn("commands", move || write_commands(input, &lines))
+        pipe::spawn("commands", move || write_commands(streams.input, &lines))
             .and_then(|()| pipe::spawn("answers", read_answers))
             .and_then(|()| pipe::spawn("stderr", keep))
             .map_err(NoAnswer::Failed)?;
@@ -162,6 +139,10 @@ impl Worker {
                 worker.name(),
                 env!("CARGO_PKG_VERSION"),
             )))),
+            Answer::Failed(failure) if matches!(place.host, Host::Call(_)) => {
+                worker.end();
+                Err(NoAnswer::Failed(call::refused(place.host, &failure)))
+            }
             other => {
                 let what = format!("`{}` where it should introduce itself", other.name());
                 Err(worker.protocol_error(&what))
@@ -212,17 +193,58 @@ impl Worker {
                 return Err(NoAnswer::Interrupted);
             }
             let left = deadline.saturating_duration_since(Instant::now());
-            match self.answers.recv_timeout(left.min(POLL)) {
-                Ok(line) => return parse(&line).map_err(|rubbish| self.rubbish(&rubbish)),
-                Err(RecvTimeoutError::Disconnected) => return Err(self.gone()),
-                // Also kills what the worker left in its process group. What left the group may keep its output open.
-                Err(RecvTimeoutError::Timeout) => match self.ended() {
-                    None if left.is_zero() => return Err(self.too_late(limit)),
-                    Some(_) if left.is_zero() || had_ended => return Err(self.gone()),
-                    _ => {}
-                },
+            if let Some(answer) = self.poll(left.min(POLL))? {
+                return Ok(answer);
+            }
+            // Also kills what the worker left in its process group. What left the group may keep its output open.
+            match self.ended() {
+                None if left.is_zero() => return Err(self.too_late(limit)),
+                Some(_) if left.is_zero() || had_ended => return Err(self.gone()),
+                _ => {}
             }
         }
+    }
+
+    /// The worker's answer, if it comes within this time.
+    ///
+    /// # Errors
+    /// If there can be no answer; the worker is then killed.
+    pub(crate) fn poll(&mut self, within: Duration) -> Result<Option<Answer>, NoAnswer> {
+        if !self.is_heard(within) {
+            return Ok(None);
+        }
+        let Some(line) = self.early.take() else {
+            return Err(self.gone());
+        };
+        match parse(&line).map_err(|rubbish| self.rubbish(&rubbish))? {
+            Answer::Enough => {
+                self.has_enough = true;
+                Ok(None)
+            }
+            answer => Ok(Some(answer)),
+        }
+    }
+
+    /// Whether something comes from the worker within this time, or it is gone. What came is kept.
+    pub(crate) fn is_heard(&mut self, within: Duration) -> bool {
+        if self.early.is_none() {
+            match self.answers.recv_timeout(within) {
+                Ok(line) => self.early = Some(line),
+                Err(RecvTimeoutError::Timeout) => return false,
+                Err(RecvTimeoutError::Disconnected) => {}
+            }
+        }
+        true
+    }
+
+    /// The address at which it was called; loopback's without a port for a Unix socket.
+    pub fn called(&self) -> Option<SocketAddr> {
+        self.life.connection().map(|connection| connection.remote)
+    }
+
+    /// The address from which it was called.
+    pub fn called_from(&self) -> Option<SocketAddr> {
+        self.life.connection().map(|connection| connection.local)
     }
 
     /// Whether a worker that has no command left to answer has ended.
@@ -290,6 +312,7 @@ impl Worker {
         let status = self.reap();
         let how = match status {
             Some(status) => self.describe_end(status),
+            None if self.life.connection().is_some() => "closed the connection".to_owned(),
             None => "closed its output without ending".to_owned(),
         };
         let code = status.and_then(|status| status.code()).filter(|_| !self.is_known);
@@ -330,7 +353,7 @@ impl Worker {
     /// Waits for a worker that closed its output, and kills it if it does not end.
     fn reap(&mut self) -> Option<ExitStatus> {
         self.commands = None;
-        if !self.ends_soon() {
+        if self.life.connection().is_some() || !self.ends_soon() {
             self.end();
             return None;
         }
@@ -351,9 +374,9 @@ impl Worker {
     /// count; the worker may outlive the command, and ends when these close.
     fn ended(&mut self) -> Option<ExitStatus> {
         if self.status.is_none() {
-            self.status = self.child.try_wait().ok().flatten();
+            self.status = self.life.status();
             if self.status.is_some() && !matches!(self.host, Host::Exec(_)) {
-                self.kill_group();
+                self.life.kill_group();
             }
         }
         self.status
@@ -364,24 +387,18 @@ impl Worker {
     fn end(&mut self) {
         self.commands = None;
         if matches!(self.host, Host::Exec(_)) && !self.ends_soon() {
-            let _ = costof_os::process::terminate_group(self.child.id());
+            self.life.terminate_group();
             self.ends_soon();
         }
         if self.ended().is_none() {
-            self.kill_group();
-            let _ = self.child.kill();
+            self.life.kill_group();
             // The next launch must not measure how this one's memory and files are freed.
             let limit = match self.is_interrupted {
                 true => pipe::KILLED_LIMIT,
                 false => FREED_LIMIT,
             };
-            self.status = pipe::reap(&mut self.child, limit);
+            self.status = self.life.kill(limit);
         }
-    }
-
-    fn kill_group(&self) {
-        // The group may have ended with the worker, which is fine.
-        let _ = costof_os::process::kill_group(self.child.id());
     }
 
     /// The last lines of the worker's standard error, on one line.
@@ -401,7 +418,7 @@ impl Drop for Worker {
 }
 
 /// Writes the commands in its own thread, so that a worker that does not read blocks nobody.
-fn write_commands(mut input: ChildStdin, lines: &Receiver<Vec<u8>>) {
+fn write_commands(mut input: impl Write, lines: &Receiver<Vec<u8>>) {
     while let Ok(line) = lines.recv() {
         if input.write_all(&line).is_err() {
             return;
@@ -422,36 +439,6 @@ fn parse(line: &[u8]) -> Result<Answer, String> {
         serde_json::from_value(value)
     });
     read.map_err(|_| harmless::beginning(String::from_utf8_lossy(line).trim_end(), 100))
-}
-
-impl Stderr {
-    /// Returns the work for a thread, too: it reads `errors` to the end, so that the worker never
-    /// blocks on a full pipe, and keeps the last part.
-    fn keep(mut errors: ChildStderr) -> (Stderr, impl FnOnce()) {
-        let kept = Arc::new(Mutex::new(VecDeque::new()));
-        let (open, closed) = mpsc::channel();
-        let keeping = Arc::clone(&kept);
-        let keep = move || {
-            let _open: Sender<()> = open;
-            let mut buffer = [0; 4096];
-            while let Ok(read @ 1..) = errors.read(&mut buffer) {
-                let mut kept = keeping.lock().unwrap_or_else(PoisonError::into_inner);
-                kept.extend(&buffer[..read]);
-                let surplus = kept.len().saturating_sub(STDERR_TAIL_BYTES);
-                kept.drain(..surplus);
-            }
-        };
-        (Stderr { kept, closed }, keep)
-    }
-
-    /// The kept part of an ended worker's standard error, which is complete unless a process that
-    /// the worker left behind keeps it open.
-    fn kept(&self) -> Vec<u8> {
-        // Nothing is ever sent: this waits until the channel closes.
-        let _ = self.closed.recv_timeout(END_LIMIT);
-        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        kept.iter().copied().collect()
-    }
 }
 
 /// How many processes the kernel has killed since boot because memory ran out (`oom_kill` of

@@ -248,8 +248,12 @@ fn launched(answers: &[Answer]) -> Result<Outcome, Lost> {
     }
     steps.push("read command".to_owned());
     let steps: Vec<&str> = steps.iter().map(String::as_str).collect();
-    let setting =
-        Setting { command: &shell(&steps), limit: LONG, interrupted: &AtomicBool::new(false) };
+    let setting = Setting {
+        command: &shell(&steps),
+        limit: LONG,
+        interrupted: &AtomicBool::new(false),
+        enough: None,
+    };
     launch::run(&[Place::LOCAL], vec![launch(1)], &setting)
 }
 
@@ -327,8 +331,12 @@ fn where_both_roles_fail_the_leading_one_says_why() {
         &says(&closed(1)),
         "read command",
     ];
-    let setting =
-        Setting { command: &shell(&steps), limit: LONG, interrupted: &AtomicBool::new(false) };
+    let setting = Setting {
+        command: &shell(&steps),
+        limit: LONG,
+        interrupted: &AtomicBool::new(false),
+        enough: None,
+    };
     let launches = ["other", "leader"].map(|role| Launch { role: role.into(), ..launch(1) });
     let outcome = launch::run(&[Place::LOCAL; 2], launches.into(), &setting).unwrap();
     assert_eq!(outcome.failures, [(0, Failure::error("the cause"))]);
@@ -387,6 +395,7 @@ fn turns_hostile(right: usize, fault: &str, limit: Duration) -> Result<Outcome, 
         command: &shell(&steps.iter().map(String::as_str).collect::<Vec<_>>()),
         limit,
         interrupted: &AtomicBool::new(false),
+        enough: None,
     };
     launch::run(&[Place::LOCAL], vec![launch(1)], &setting)
 }

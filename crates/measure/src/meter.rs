@@ -59,7 +59,7 @@ pub struct Meter<'a> {
     batch_least_ns: f64,
     /// A batch has a multiple of so many operations.
     batch_multiple: u64,
-    stop: &'a AtomicBool,
+    stop: &'static AtomicBool,
     counters: Option<&'a mut Counters>,
     /// The hardware counters count during the batches of this metric only. A point has one count
     /// for each counter, so it must not mix several operations.
@@ -75,7 +75,7 @@ impl<'a> Meter<'a> {
     pub fn new(
         clock: &'a dyn Clock,
         time_ns: f64,
-        stop: &'a AtomicBool,
+        stop: &'static AtomicBool,
         counters: Option<&'a mut Counters>,
         counted: &'a str,
         record: &'a mut Record,
@@ -409,8 +409,9 @@ impl<'a> Meter<'a> {
         self.record.allocations += count;
     }
 
-    /// Set when the leading role has measured; for a role whose threads poll it.
-    pub fn stop(&self) -> &'a AtomicBool {
+    /// Set when the leading role has measured, or a user ends what is sent by hand; for a role whose
+    /// threads poll it.
+    pub fn stop(&self) -> &'static AtomicBool {
         self.stop
     }
 

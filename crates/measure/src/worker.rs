@@ -381,7 +381,7 @@ impl OpenLaunch {
         prepared
     }
 
-    fn run(&mut self, stop: &AtomicBool) -> Result<(), Failure> {
+    fn run(&mut self, stop: &'static AtomicBool) -> Result<(), Failure> {
         let Some(position) = self.prepared.take() else {
             fail!("no point is prepared");
         };
@@ -403,7 +403,7 @@ impl OpenLaunch {
         gauge.and_then(Gauge::look)
     }
 
-    fn measure(&mut self, position: usize, stop: &AtomicBool) -> Result<(), Failure> {
+    fn measure(&mut self, position: usize, stop: &'static AtomicBool) -> Result<(), Failure> {
         let point = &self.launch.points[position];
         let open = &mut self.points[position];
         let time_ns = self.launch.point_time_ns as f64 / f64::from(self.launch.rounds.max(1));

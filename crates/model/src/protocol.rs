@@ -53,7 +53,7 @@ pub enum Command {
     },
     /// Measure the prepared point; answered by `Ran`.
     Run,
-    /// Stop serving; only to roles that do not lead, while they run.
+    /// Stop, while a role runs: to roles that do not lead, and to all in a launch by hand.
     Stop,
     /// End the launch; answered by `Closed`.
     Close,
@@ -87,6 +87,28 @@ pub struct Launch {
     /// How the roles connect to each other, if there are several.
     #[serde(default, skip_serializing_if = "Option::is_none", rename = "meeting")]
     pub rendezvous: Option<Rendezvous>,
+    /// What a user sends by hand (`costof send`). The one point is then sent for the point's time, or
+    /// until another end of it or [`Command::Stop`] comes; few or no messages are no failure.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by_hand: Option<ByHand>,
+}
+
+/// What a user sends by hand, besides the point.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ByHand {
+    /// Messages of each connection, if they end it.
+    pub messages: Option<u64>,
+    /// The conditions of reliable datagrams.
+    pub conditions: Conditions,
+}
+
+/// Conditions of datagrams that are not axes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Conditions {
+    /// After how many nanoseconds the study's protocol retransmits; its default is a second.
+    pub retry_ns: Option<u64>,
+    /// The share of datagrams that the receiver loses.
+    pub drop: f64,
 }
 
 /// How the roles of a launch connect, as one of them needs to know it.
@@ -189,6 +211,8 @@ pub enum Answer {
     },
     /// The point was measured.
     Ran,
+    /// Not an answer: who sits at the other end of a launch by hand wants it to end.
+    Enough,
     /// The command failed; the launch goes on.
     Failed(Failure),
     /// The launch has ended.
@@ -305,6 +329,9 @@ pub struct Report {
 pub const DATAGRAMS_SENT: &str = "datagrams_sent";
 /// See [`DATAGRAMS_SENT`]. A duplicate counts twice.
 pub const DATAGRAMS_ARRIVED: &str = "datagrams_arrived";
+/// In a launch by hand, the messages that the sender has sent, and the bytes that have arrived at the
+/// receiver; reported by a role that failed, too.
+pub const BY_HAND: &str = "by_hand";
 
 /// Why nobody can have measured what the roles of a point report, in a launch that lasted so long.
 pub fn impossible(reports: &[Report], launch_ns: f64) -> Option<Failure> {

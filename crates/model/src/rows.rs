@@ -68,7 +68,7 @@ pub struct RunRow {
 }
 
 /// What is to be measured, and how precisely.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Plan {
     /// `quick`, `default` or `full`.
     pub precision: Text,
@@ -203,7 +203,7 @@ pub struct PredictionRow {
 }
 
 /// One launch of one block.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct LaunchRow {
     /// The block's position in the plan.
     pub block: usize,

@@ -118,6 +118,7 @@ pub fn launch_message(points: Vec<Point>) -> Launch {
             ..clock_info()
         },
         rendezvous: None,
+        by_hand: None,
     }
 }
 

@@ -1,148 +1,55 @@
-//! `copy.send` and `rudp.loss` interactively: their two ends without a controller, for two
-//! terminals.
-//!
-//! Over a control connection the sender says what it will send, and the receiver says where. Then
-//! the probe's own roles connect and measure, so everything the probe can send can be sent, and the
-//! metrics mean the same. This is in the crate of the roles because it is only another way to start
-//! them: no other crate knows a probe's roles, and the command line never computes a result.
-//!
-//! A sender first proves that it has the token: until then, nothing else of the connection is used.
-//! The token itself is not sent, so reading the network's packets does not let anybody connect.
-//! What follows is neither encrypted nor authenticated (docs/SECURITY.md).
+//! `copy.send` and `rudp.loss` by hand, as `costof send` sends them: what a user may ask for, and what
+//! a machine that listens does for whoever calls it.
 
-mod address;
-mod admission;
-mod control;
-mod protocol;
-mod receiver;
-mod sender;
-mod session;
-mod waiting;
-mod workload;
-
-pub use address::Address;
-#[cfg(feature = "fuzzing")]
-pub use receiver::fuzzing::receiver;
-pub use receiver::{Event, Receiver, Served};
-#[cfg(feature = "fuzzing")]
-pub use sender::fuzzing::sender;
-pub use sender::{Sending, Sent, send};
-pub use workload::{Asked, Conditions, What, datagrams, probe_over, window_that_fits};
-
-use crate::copy::send::PROBE;
+use crate::TABLE;
+use crate::copy::send::axes::{self as fields, CopySend, Pattern};
+use crate::rudp::loss::Loss;
+use crate::rudp::transfer::Transfer;
 use crate::two_ends::over::Over;
-use control::Control;
-use costof_measure::meter::{Meter, Record};
-use costof_measure::{clock, estimate, facts, link_end};
-use costof_model::axis::AxisValue;
+use crate::{copy, rudp};
+use costof_measure::probe::{Probe, find};
+use costof_model::axis::{Axes, AxisValue};
 use costof_model::failure::Failure;
-use costof_model::harmless;
-use costof_model::link::{Link, named};
-use costof_model::link_end::LinkEnd;
-use costof_model::metric::Estimate;
-use costof_model::noise::{Noise, Placement};
+use costof_model::link::Link;
+use costof_model::point::Point;
 use costof_model::probe_info::ProbeInfo;
-use costof_model::protocol::{ClockInfo, Launch, Rendezvous, Report, impossible};
-use costof_model::rows::{Block, Hosts, LaunchPoint, LaunchRow, Plan, RunRow, SCHEMA, State};
-use costof_model::run_file::Run;
-use costof_model::typed::Words;
-use costof_os::random;
-use protocol::Place;
-use std::fs::File;
-use std::io::{self, Read};
-use std::net::IpAddr;
-use std::os::unix::fs::MetadataExt;
-use std::path::Path;
-use std::sync::atomic::AtomicBool;
-use workload::{LocalEnd, Workload, stack};
+use costof_model::protocol::{Conditions, Launch};
+use costof_model::typed::{At, Words};
+use costof_model::{Text, fail, unsupported};
+use costof_os::net::random_loss;
+use std::fmt::Display;
+use std::time::Duration;
 
-/// Why nothing was sent, or it cannot listen.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Refusal {
-    /// The command or an input is wrong.
-    Wrong(String),
-    /// The command is right, but nothing could be measured now.
-    Nothing(String),
-}
-
-/// What was sent, and what that shows.
-#[derive(Debug)]
-pub struct Outcome {
-    /// What was sent.
-    pub what: What,
-    /// Messages that were sent, as the sender counts them; none at the receiver.
-    pub sent: Option<u64>,
-    /// Messages that arrived completely, as the receiver counts them; no more than were sent.
-    pub arrived: u64,
-    /// Their payload, in bytes.
-    pub arrived_bytes: u64,
-    /// By how many more arrived than were sent, because the network delivered some twice; known to
-    /// the sender.
-    pub duplicates: u64,
-    /// The measurements that this end knows: at the sender those of both ends, at the receiver its
-    /// own.
-    pub measured: Result<Run, Failure>,
-}
-
-/// A token that nobody else can guess: 32 hexadecimal digits.
-///
-/// # Errors
-/// If the kernel gives no random bytes.
-pub fn token() -> io::Result<String> {
-    Ok(format!("{:032x}", u128::from_ne_bytes(random::bytes()?)))
-}
+/// Protocols of reliable datagrams: the user's word, and the value of rudp.loss.
+const DATAGRAMS: [(&str, Over); 2] = [("rudp", Over::Rudp), ("study-datagrams", Over::Study)];
+/// The shortest and the longest time after which the study's protocol may retransmit: a receiver does not
+/// wait for a silent sender for ever.
+const MIN_RETRY: Duration = Duration::from_millis(1);
+const MAX_RETRY: Duration = Duration::from_secs(10);
 
 /// The probe that is measured unless reliable datagrams are sent: copy.send.
 pub fn info() -> &'static ProbeInfo {
-    &PROBE.info
+    &copy::send::PROBE.info
 }
 
-/// The defaults of a probe, replaced by these values. The value of `over` decides which probe it
-/// is. Where `address` is a Unix socket, `over` is one too unless a value says otherwise.
-///
-/// # Errors
-/// If this cannot be sent on any machine, with what can be.
-pub fn asked(
-    address: &Address,
-    values: &[(&str, AxisValue)],
-    conditions: Conditions,
-) -> Result<Asked, String> {
-    let over = values.iter().find(|(name, _)| *name == "over");
-    let over = over.map_or_else(String::new, |(_, over)| over.to_string());
-    let (info, stack) = (probe_over(&over), stack(&over));
-    if stack.is_none() && conditions != Conditions::default() {
-        return Err("--retry and --drop are for --over rudp and --over study-datagrams".to_owned());
-    }
-    let mut axes = info.defaults();
-    if let (Address::Unix(_), None) = (address, stack) {
-        axes = axes.with("over", Over::Unix.word());
-    }
-    for (name, value) in values {
-        if let ("over", Some(stack)) = (*name, stack) {
-            axes = axes.with("stack", stack.word());
-            continue;
-        }
-        let axis = info.axis(name)?;
-        axes.0.insert(axis.name.clone(), axis.parse(&value.to_string())?);
-    }
-    let asked = Asked::new(info, axes, conditions);
-    let workload = asked.over(&Link::Loopback).expect("its axes are allowed");
-    check_address(address, &workload, &over)?;
-    workload.check().map_err(|failure| failure.reason)?;
-    Ok(asked)
+/// The words for the protocols of reliable datagrams, each with an explanation.
+pub fn datagrams() -> impl Iterator<Item = (&'static str, Text)> {
+    let words = DATAGRAMS.iter();
+    words.map(|(word, stack)| (*word, stack.choice().about))
 }
 
-fn check_address(address: &Address, workload: &Workload, over: &str) -> Result<(), String> {
-    match (address, workload.is_unix()) {
-        (Address::Unix(_), true) | (Address::Ip(..), false) => Ok(()),
-        (Address::Unix(_), false) => Err(format!(
-            "{over} does not go through a Unix socket (an address such as 127.0.0.1:7000, or --over \
-             unix)"
-        )),
-        (Address::Ip(..), true) => {
-            Err(format!("Unix sockets have no address such as {address} (unix:PATH at both ends)"))
-        }
+/// The probe that sends over this: a value of copy.send's axis `over`, or a word of [`datagrams`].
+pub fn probe_over(over: &str) -> &'static Probe {
+    match stack(over) {
+        Some(_) => &rudp::loss::PROBE,
+        None => &copy::send::PROBE,
     }
+}
+
+/// The protocol that this word names.
+fn stack(over: &str) -> Option<Over> {
+    let found = DATAGRAMS.iter().find(|(word, _)| *word == over);
+    found.map(|(_, stack)| *stack)
 }
 
 /// The value of an axis of copy.send that a word or number names.
@@ -153,216 +60,173 @@ pub fn value(name: &str, text: &str) -> Result<AxisValue, String> {
     info().axis(name)?.parse(text)
 }
 
-/// The path from a sender to a receiver, as far as they know where they are: in one network namespace
-/// it is the loopback device, whatever address they use; between the two of `costof link`, that link.
-fn between(sender: &Place, receiver: &Place) -> Link {
-    let is_same = |one: &Option<String>, other: &Option<String>| one.is_some() && one == other;
-    if !is_same(&sender.boot, &receiver.boot) {
-        Link::Remote
-    } else if is_same(&sender.namespace, &receiver.namespace) {
-        Link::Loopback
-    } else {
-        let link = |place: &Place| place.link.as_deref()?.parse::<Link>().ok();
-        let there = link(sender).zip(link(receiver));
-        let is_one = |(sender, receiver): &(Link, Link)| *sender == receiver.reversed();
-        there.filter(is_one).map_or(Link::Veth, |(link, _)| link)
+/// How many messages of the study's protocol the queue of its receiver's socket holds, if that is fewer
+/// than the default window: the kernel counts the memory behind a datagram, the next power of two
+/// and its own record. `over` is the word that names the protocol, `size` the bytes of a message.
+pub fn window_that_fits(over: &str, size: Option<u64>) -> Option<u64> {
+    /// `net.core.rmem_default` as the kernel sets it.
+    const QUEUE_BYTES: u64 = 212_992;
+    const RECORD_BYTES: u64 = 1024;
+    let info = &probe_over(over).info;
+    let default = |axis: &str| info.axis(axis).ok()?.default().as_number();
+    let size = size.or_else(|| default("size"))?;
+    let fits = QUEUE_BYTES / ((size + 512).next_power_of_two() + RECORD_BYTES);
+    let is_study = stack(over) == Some(Over::Study);
+    (is_study && fits < default("window")?).then_some(fits.max(1))
+}
+
+/// The point, over loopback, that these values name; the other axes have their defaults. The value of
+/// `over` decides which probe it is. At a Unix socket, `over` is one too unless a value says otherwise.
+///
+/// # Errors
+/// If this cannot be sent to `address` from any machine, with what can be.
+pub fn asked(
+    address: &dyn Display,
+    is_unix: bool,
+    values: &[(&str, AxisValue)],
+    conditions: Conditions,
+) -> Result<Point, String> {
+    let over = values.iter().find(|(name, _)| *name == "over");
+    let over = over.map_or_else(String::new, |(_, over)| over.to_string());
+    let (info, stack) = (&probe_over(&over).info, stack(&over));
+    if stack.is_none() && conditions != Conditions::default() {
+        return Err("--retry and --drop are for --over rudp and --over study-datagrams".to_owned());
     }
-}
-
-/// The link of `costof link` that ends in this network namespace, seen from here: `up` is what leaves.
-fn named_link(namespace: &str) -> Option<String> {
-    let inode: u64 = namespace.strip_prefix("net:[")?.strip_suffix(']')?.parse().ok()?;
-    let is_here = |name| {
-        let named = std::fs::metadata(Path::new(NAMESPACES).join(name));
-        named.is_ok_and(|named| named.ino() == inode)
-    };
-    let leads = is_here(named::LEADING);
-    if !leads && !is_here(named::OTHER) {
-        return None;
+    let mut axes = info.defaults();
+    if is_unix && stack.is_none() {
+        axes = axes.with("over", Over::Unix.word());
     }
-    let record = File::open(named::RECORD).ok()?.take(RECORD_MAX_BYTES);
-    let record: serde_json::Value = serde_json::from_reader(record).ok()?;
-    let link: Link = record.get("link")?.as_str()?.parse().ok()?;
-    Some(if leads { link } else { link.reversed() }.to_string())
-}
-
-/// Where ip-netns(8) keeps namespaces with names.
-const NAMESPACES: &str = "/run/netns";
-/// The record of a link is shorter.
-const RECORD_MAX_BYTES: u64 = 64 << 10;
-
-/// What the user has set for the sockets through which messages arrive.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Sockets {
-    /// The first and the last port; 0 and 0 for any.
-    pub ports: (u16, u16),
-    /// How many bytes the queue of a socket for datagrams may hold (SO_RCVBUF).
-    pub receive_buffer: Option<u64>,
-}
-
-/// How this end measures, and where it is.
-#[derive(Debug)]
-struct ThisEnd {
-    clock: ClockInfo,
-    place: Place,
-}
-
-impl ThisEnd {
-    fn new() -> ThisEnd {
-        let facts = facts::gather();
-        let namespace = std::fs::read_link("/proc/thread-self/ns/net")
-            .ok()
-            .map(|name| name.to_string_lossy().into_owned());
-        ThisEnd {
-            clock: clock::choose(facts.clock_source.current.as_deref()),
-            place: Place {
-                boot: facts.kernel.boot_id,
-                link: namespace.as_deref().and_then(named_link),
-                namespace,
-            },
+    for (name, value) in values {
+        if let ("over", Some(stack)) = (*name, stack) {
+            axes = axes.with("stack", stack.word());
+            continue;
         }
+        let axis = info.axis(name)?;
+        axes.0.insert(axis.name.clone(), axis.parse(&value.to_string())?);
     }
-
-    /// A launch of this one point, on whatever CPUs the kernel chooses.
-    fn launch(
-        &self,
-        role: &'static str,
-        workload: &Workload,
-        control: &Control,
-        sockets: Sockets,
-        token: String,
-    ) -> Launch {
-        let seed = random::bytes().map_or(1, |bytes| u128::from_ne_bytes(bytes) as u64);
-        Launch {
-            role: role.into(),
-            points: vec![workload.point()],
-            cpus: Vec::new(),
-            partners: Vec::new(),
-            seed,
-            point_time_ns: 0,
-            deadline_ns: 0,
-            rounds: 1,
-            clock: self.clock.clone(),
-            rendezvous: Some(Rendezvous {
-                address: control.local,
-                scope: control.scope,
-                receive_buffer: sockets.receive_buffer,
-                ports: sockets.ports,
-                token,
-                apart: workload.is_apart(),
-                sink: None,
-            }),
-        }
-    }
-
-    /// Runs a prepared role, until `stop` is set at the latest.
-    fn measure(&self, end: &mut dyn LocalEnd, stop: &AtomicBool) -> Result<Report, Failure> {
-        let clock = clock::open(&self.clock)?;
-        let mut record = Record::default();
-        end.run(&mut Meter::new(&*clock, 0.0, stop, None, "", &mut record))?;
-        Ok(record.into_report(false, Vec::new()))
-    }
-
-    /// The ends' reports together, as a run of one launch.
-    fn run(
-        &self,
-        workload: &Workload,
-        reports: Vec<Report>,
-        link_end: (&'static str, LinkEnd),
-    ) -> Result<Run, Failure> {
-        if let Some(failure) = impossible(&reports, f64::INFINITY) {
-            return Err(failure);
-        }
-        let (report, info) = (workload.derive(reports), workload.info());
-        let point = workload.point();
-        let primary = &info.primary().name;
-        if !report.metrics.iter().any(|metric| metric.name == *primary) {
-            return Err(Failure::error(
-                "too little arrived to measure a rate (a larger --count or --duration)",
+    match (is_unix, goes_through_unix(&axes)) {
+        (true, false) => {
+            return Err(format!(
+                "{over} does not go through a Unix socket (an address such as 127.0.0.1:7000, or \
+                 --over unix)"
             ));
         }
-        let launch = LaunchRow {
-            block: 0,
-            launch: 0,
-            of: 1,
-            wall_ns: 0.0,
-            points: vec![LaunchPoint {
-                point: point.clone(),
-                state: report.state,
-                metrics: report.metrics,
-                allocations: report.allocations,
-            }],
-            noise: Noise {
-                ends: [(link_end.0.into(), link_end.1)].into_iter().collect(),
-                ..Noise::default()
-            },
-            placement: Placement::default(),
-            link: None,
-        };
-        let row = estimate::point(info, &point, None, &[&launch], None, &self.clock)?;
-        let mut run = Run::new(RunRow {
-            schema: SCHEMA,
-            id: String::new(),
-            started: String::new(),
-            command: Vec::new(),
-            seed: 0,
-            beside: None,
-            plan: Plan {
-                precision: "by hand".into(),
-                budget_ns: None,
-                until_alone_ns: None,
-                launches: None,
-                blocks: vec![Block { points: vec![point], rounds: 1, ..Block::default() }],
-                earlier: Vec::new(),
-                placement: Placement::default(),
-                hosts: Hosts::default(),
-            },
-        });
-        run.probes = vec![info.clone()];
-        run.launches = vec![launch];
-        run.points = vec![row];
-        Ok(run)
+        (false, true) => {
+            return Err(format!(
+                "Unix sockets have no address such as {address} (unix:PATH at both ends)"
+            ));
+        }
+        _ => {}
+    }
+    let point = Point { probe: info.id.clone(), axes, link: Link::Loopback.to_string().into() };
+    checked(&point, conditions).map_err(|failure| failure.reason)?;
+    Ok(point)
+}
+
+fn goes_through_unix(axes: &Axes) -> bool {
+    axes.find_word("over") == Some(Over::Unix.word())
+}
+
+/// Refuses what cannot be sent on any machine. Returns about how much memory the receiver needs for it.
+fn checked(point: &Point, conditions: Conditions) -> Result<u64, Failure> {
+    if let Some(point) = At::<Loss>::read(point) {
+        check_conditions(&point, conditions)?;
+        Transfer::from(&point.axes).check()?;
+        // The windows of a connection, and the socket's queue.
+        return Ok(64 << 20);
+    }
+    match At::<CopySend>::read(point) {
+        Some(point) if conditions == Conditions::default() => {
+            fields::check(&point)?;
+            Ok(held_bytes(&point))
+        }
+        _ => {
+            fail!("no such point can be sent by hand (use the same release of costof at both ends)")
+        }
     }
 }
 
-/// The state of the link's end at this address; the returned function adds what has changed by its
-/// call.
-fn watch_link_end(role: &'static str, address: IpAddr) -> impl FnOnce() -> (&'static str, LinkEnd) {
-    let before = link_end::at(address);
-    move || (role, link_end::since(&before, link_end::at(address)))
+fn check_conditions(loss: &Loss, Conditions { retry_ns, drop }: Conditions) -> Result<(), Failure> {
+    let retry = retry_ns.map(Duration::from_nanos);
+    let reason = if !(0.0..=random_loss::MAX).contains(&drop) {
+        "the receiver can drop 0 to 90 % of the datagrams (--drop)"
+    } else if DATAGRAMS.iter().all(|(_, stack)| *stack != loss.stack) {
+        "`costof send` sends only rudp and study-datagrams (--over, not --set stack=)"
+    } else if retry.is_some() && loss.stack != Over::Study {
+        "rudp retransmits by the round trip that it measures (--over study-datagrams has --retry)"
+    } else if retry.is_some_and(|retry| retry < MIN_RETRY) {
+        "datagrams can be retransmitted after 1 ms at the earliest (--retry)"
+    } else if retry.is_some_and(|retry| retry > MAX_RETRY) {
+        "datagrams can be retransmitted after 10 s at the latest (--retry)"
+    } else {
+        return Ok(());
+    };
+    Err(Failure::unsupported(reason))
 }
 
-/// The metrics of a run of one point; none where nothing was measured.
-pub fn metrics(run: &Run) -> &[Estimate] {
-    run.points.first().map_or(&[], |row| &row.metrics)
+/// Only an echo needs messages of the receiver's own.
+fn held_bytes(point: &At<CopySend>) -> u64 {
+    /// A thread's buffer, its marks, and its bursts where it asks for them.
+    const THREAD_BYTES: u64 = 24 << 20;
+    if point.pattern == Pattern::Echo {
+        return point.memory_bytes();
+    }
+    // Of each datagram the receiver knows the first word and its place: 24 bytes, for datagrams of
+    // 64 or more.
+    let first_words = if point.socket().is_datagrams() {
+        point.size.saturating_mul(point.shape().count as u64) / 2
+    } else {
+        0
+    };
+    (point.threads as u64).saturating_mul(first_words.saturating_add(THREAD_BYTES))
 }
 
-/// A report without metrics.
-fn empty_report() -> Report {
-    Report { state: State::Ok, metrics: Vec::new(), allocations: 0 }
-}
-
-/// Text of the peer, safe for a terminal: one line of limited length.
-fn printable(text: &str) -> String {
-    harmless::beginning(text, 500)
+/// What a machine that listens does for whoever calls it: the answering end of probes with two ends. Such a
+/// role connects to nobody, starts no program and touches no file. Returns about how much memory it needs.
+///
+/// # Errors
+/// If the launch is of anything else.
+pub fn allowed(launch: &Launch) -> Result<u64, Failure> {
+    let Some(first) = launch.points.first() else {
+        fail!("a launch without points");
+    };
+    let probe = find(TABLE, &first.probe);
+    let Some(probe) = probe.filter(|probe| probe.info.needs_link()) else {
+        unsupported!("only probes with two ends are measured between two terminals");
+    };
+    let answers = probe.info.roles.len() == 2 && probe.info.roles[0] == launch.role;
+    let is_one = |point: &Point| {
+        point.probe == probe.info.id
+            && probe.info.allows(&point.axes)
+            && point.link.parse::<Link>().is_ok()
+    };
+    if !answers || !launch.points.iter().all(is_one) {
+        fail!("no such role or point (use the same release of costof at both ends)");
+    }
+    match launch.by_hand {
+        Some(by_hand) => checked(first, by_hand.conditions),
+        None => Ok(launch.points.iter().map(probe.memory_bytes).max().unwrap_or(0)),
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use costof_model::protocol::ByHand;
+    use costof_model::testing::launch_message;
 
     #[test]
     fn an_address_and_what_carries_messages_go_together() {
         let (ip, unix) = ("127.0.0.1:7000", "unix:/tmp/costof");
         let asked = |address: &str, over: &str, more: &[(&'static str, u64)], drop| {
-            let address = address.parse().expect("it is an address");
             let mut values = Vec::new();
             if !over.is_empty() {
                 values.push(("over", AxisValue::Word(over.to_owned().into())));
             }
             let more = more.iter();
             values.extend(more.map(|(axis, value)| (*axis, AxisValue::Number(*value))));
-            super::asked(&address, &values, Conditions::new(None, drop))
+            let conditions = Conditions { drop, ..Conditions::default() };
+            super::asked(&address, address == unix, &values, conditions)
         };
         let sent = asked(unix, "", &[], 0.0).expect("it can be sent");
         assert_eq!(sent.axes.word("over"), "unix");
@@ -387,29 +251,81 @@ mod tests {
     }
 
     #[test]
-    fn ends_of_one_namespace_meet_over_loopback() {
-        let place = |boot: &str, namespace: &str| Place {
-            boot: (!boot.is_empty()).then(|| boot.to_owned()),
-            namespace: (!namespace.is_empty()).then(|| namespace.to_owned()),
-            link: None,
+    fn the_default_window_of_the_study_fits_its_receivers_queue() {
+        let fits = |over, size| window_that_fits(over, size);
+        assert_eq!(fits("study-datagrams", Some(20_000)), Some(6));
+        assert_eq!(fits("study-datagrams", Some(65_499)), Some(1));
+        // Ten of the default size fit, and the others have flow control.
+        assert_eq!(fits("study-datagrams", None), None);
+        assert_eq!(fits("rudp", Some(20_000)), None);
+        assert_eq!(fits("tcp", Some(20_000)), None);
+    }
+
+    /// A launch of the answering end of this probe at its defaults.
+    fn launch(probe: &Probe) -> Launch {
+        let (axes, link) = (probe.info.defaults(), "loopback".into());
+        let point = Point { probe: probe.info.id.clone(), axes, link };
+        Launch { role: probe.info.roles[0].clone(), ..launch_message(vec![point]) }
+    }
+
+    #[test]
+    fn who_listens_answers_and_does_nothing_else() {
+        for probe in TABLE {
+            let has_two_ends = probe.info.needs_link() && probe.info.roles.len() == 2;
+            assert_eq!(allowed(&launch(probe)).is_ok(), has_two_ends, "{}", probe.info.id);
+            let leads = probe.info.roles.last().cloned().unwrap_or_default();
+            assert!(allowed(&Launch { role: leads, ..launch(probe) }).is_err());
+        }
+    }
+
+    #[test]
+    fn what_a_caller_sends_has_a_probes_axes_and_values() {
+        for over in ["tcp", "rudp"] {
+            let by_hand = |axes: Axes, conditions| {
+                let mut launch = launch(probe_over(over));
+                launch.points[0].axes = axes;
+                launch.by_hand = Some(ByHand { messages: None, conditions });
+                allowed(&launch)
+            };
+            let (none, defaults) = (Conditions::default(), probe_over(over).info.defaults());
+            assert!(by_hand(defaults.clone(), none).is_ok());
+            for wrong in [("size", AxisValue::Number(1 << 40)), ("colour", AxisValue::Number(1))] {
+                assert!(by_hand(defaults.clone().with(wrong.0, wrong.1), none).is_err(), "{over}");
+            }
+            let dropping = by_hand(defaults, Conditions { drop: 0.1, ..none });
+            assert_eq!(dropping.is_ok(), over == "rudp");
+        }
+        // Memory for the largest messages of many threads.
+        let held = |pattern| {
+            let sent = CopySend { pattern, threads: 64, size: 64 << 20, ..CopySend::default() };
+            held_bytes(&sent.into())
         };
-        let here = place("a", "1");
-        assert_eq!(between(&here, &place("a", "1")), Link::Loopback);
-        assert_eq!(between(&here, &place("a", "2")), Link::Veth);
-        let ends_of = |link: &str, namespace: &str| Place {
-            link: Some(link.to_owned()),
-            ..place("a", namespace)
-        };
-        let wan = ends_of("wan", "1");
-        assert_eq!(between(&wan, &ends_of("wan", "2")).to_string(), "wan");
-        // Another pair of namespaces, or a link with two directions seen from the same end.
-        assert_eq!(between(&wan, &place("a", "2")), Link::Veth);
-        let [up, down] = ["up.loss=1%", "down.loss=1%"].map(|link| ends_of(link, link));
-        assert_eq!(between(&up, &down).to_string(), "up.loss=1%");
-        assert_eq!(between(&down, &up).to_string(), "down.loss=1%");
-        assert_eq!(between(&up, &ends_of("up.loss=1%", "3")), Link::Veth);
-        for elsewhere in [place("b", "1"), place("", "1")] {
-            assert_eq!(between(&here, &elsewhere), Link::Remote);
+        for pattern in [Pattern::Stream, Pattern::Trigger] {
+            assert!(held(pattern) <= 2 << 30, "{pattern:?}");
+        }
+        assert!(held(Pattern::Echo) > 4 << 30);
+    }
+
+    #[test]
+    fn conditions_are_those_of_the_protocol() {
+        let (second, short) = (Duration::from_secs(1), Duration::from_micros(1));
+        let long = Duration::from_secs(11);
+        for (stack, retry, drop, says) in [
+            (Over::Study, Some(second), 0.3, ""),
+            (Over::Rudp, None, 0.3, ""),
+            (Over::Tcp, None, 0.0, "--set stack="),
+            (Over::Rudp, Some(second), 0.0, "study-datagrams"),
+            (Over::Study, Some(short), 0.0, "1 ms"),
+            (Over::Study, Some(long), 0.0, "10 s"),
+            (Over::Study, None, 0.95, "90 %"),
+            (Over::Study, None, -0.1, "90 %"),
+        ] {
+            let retry_ns = retry.map(|retry| retry.as_nanos() as u64);
+            let loss = Loss { stack, ..Loss::default() };
+            let checked = check_conditions(&loss, Conditions { retry_ns, drop });
+            let reason = checked.err().map(|failure| failure.reason).unwrap_or_default();
+            assert_eq!(reason.is_empty(), says.is_empty(), "{reason}");
+            assert!(reason.contains(says), "{reason}");
         }
     }
 }

@@ -58,7 +58,6 @@ pub mod fuzzing {
     //! What the targets in `fuzz/` reach of what is not public.
 
     pub use crate::file::remote::nfs;
-    pub use crate::interactive::{receiver, sender};
 }
 mod harness {
     //! costof itself.

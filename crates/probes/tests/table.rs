@@ -362,7 +362,7 @@ fn play(
     probe: &Probe,
     position: usize,
     launch: &Launch,
-    stop: &AtomicBool,
+    stop: &'static AtomicBool,
     asked: Receiver<Asked>,
     answers: Sender<Result<Answer, Failure>>,
 ) {
@@ -401,10 +401,10 @@ fn measure(probe: &Probe, points: &[Point], time_ns: u64) -> Vec<Result<Vec<Repo
     if roles > 1 {
         cpus.truncate(2);
     }
-    let stops: Vec<AtomicBool> = (0..roles).map(|_| AtomicBool::new(false)).collect();
+    let stops: Vec<&'static AtomicBool> = (0..roles).map(|_| &*Box::leak(Box::default())).collect();
     std::thread::scope(|scope| {
         let mut players = Vec::new();
-        for (position, stop) in stops.iter().enumerate() {
+        for (position, stop) in stops.into_iter().enumerate() {
             let mut own = cpus.clone();
             own.rotate_left((roles - 1 - position) % cpus.len());
             let launch = Launch {

@@ -1,6 +1,7 @@
 //! What people type: links, hosts, `--set`, sizes and times, and expressions of costs.
 
 use costof_exchange::rendezvous::Address as Endpoint;
+use costof_lab::address::Address;
 use costof_lab::host::{Host, HostSet};
 use costof_model::expression::{Expression, Value};
 use costof_model::link::Link;
@@ -8,7 +9,7 @@ use costof_model::node_set::{folded, unfolded};
 use costof_model::plan;
 use costof_model::probe_info::ProbeInfo;
 use costof_model::unit::{Unit, display_bytes, display_ns, parse_bytes, parse_ns};
-use costof_probes::{TABLE, interactive};
+use costof_probes::TABLE;
 use std::fmt::{Debug, Display};
 use std::str::FromStr;
 
@@ -20,7 +21,7 @@ pub(crate) fn link(bytes: &[u8]) {
 pub(crate) fn host(bytes: &[u8]) {
     reread::<Host>(bytes);
     host_set(bytes);
-    reread::<interactive::Address>(bytes);
+    reread::<Address>(bytes);
     reread::<Endpoint>(bytes);
 }
 

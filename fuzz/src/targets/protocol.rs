@@ -4,6 +4,7 @@ use super::run::{plain, shown};
 use crate::same::is_same;
 use costof_lab::host::WorkerCommand;
 use costof_lab::launch::{self, Lost, Place, Setting};
+use costof_measure::probe::find;
 use costof_model::facts::Facts;
 use costof_model::noise::Placement;
 use costof_model::point::Point;
@@ -11,10 +12,27 @@ use costof_model::prediction::MeasuredRows;
 use costof_model::protocol::Command;
 use costof_model::rows::{LaunchPoint, LaunchRow};
 use costof_model::testing;
-use costof_probes::TABLE;
+use costof_probes::{TABLE, interactive};
 use std::io::Write;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
+
+/// A caller of a costof that listens sends these bytes: a greeting, and commands, of which it may have the launches
+/// of an answering role that fits.
+pub(crate) fn caller(bytes: &[u8]) {
+    costof_lab::fuzzing::greeting(bytes);
+    for line in bytes.split(|byte| *byte == b'\n') {
+        if let Ok(Command::Open(launch)) = serde_json::from_slice(line)
+            && interactive::allowed(&launch).is_ok()
+        {
+            let probe = find(TABLE, &launch.points[0].probe).expect("it is a probe");
+            assert!(probe.info.roles.len() == 2 && probe.info.roles[0] == launch.role);
+            for point in &launch.points {
+                assert!(probe.info.allows(&point.axes), "{point:?}");
+            }
+        }
+    }
+}
 
 /// A worker answers with these bytes, whatever it is asked. What it measured becomes a run, which is shown.
 pub(crate) fn answers(bytes: &[u8]) {
@@ -25,6 +43,7 @@ pub(crate) fn answers(bytes: &[u8]) {
         command: &WorkerCommand::new("cat", &[path]),
         limit: Duration::from_secs(10),
         interrupted: &AtomicBool::new(false),
+        enough: None,
     };
     let mut run = testing::run(&[]);
     let probe = TABLE[0];

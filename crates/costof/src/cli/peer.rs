@@ -9,6 +9,8 @@ use std::net::IpAddr;
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct Peer {
     /// Where the server or receiver runs
+    ///
+    /// As --on; or tcp:HOST:PORT or unix:PATH, where `costof send --listen` runs (COSTOF_TOKEN has its token).
     #[arg(id = "peer", long = "peer", value_name = "HOST")]
     pub(crate) host: Option<Host>,
     /// The address at which the other peer listens, such as fd00:c057::1 over a link that costof

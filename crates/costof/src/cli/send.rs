@@ -3,7 +3,7 @@
 use super::setting;
 use super::values::{SENDING, SendAxes, bytes, count, percent, ports, time, token};
 use clap::{ArgGroup, Args, ValueHint, value_parser};
-use costof_probes::interactive::Address;
+use costof_lab::address::Address;
 use std::path::PathBuf;
 use std::time::Duration;
 

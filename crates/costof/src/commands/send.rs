@@ -1,16 +1,27 @@
-//! `costof send`: sends messages between two terminals.
+//! `costof send`: sends messages between two terminals. Who listens lets a worker answer each caller;
+//! who sends is the controller of one launch.
+
+mod outcome;
+mod sending;
 
 use crate::cli::{self, SendOptions};
 use crate::error::{Context, Done, Error, INTERRUPTED, bail, wrong};
 use crate::files;
+use crate::session::{TOKEN, own_executable};
 use crate::temporary::Temporary;
 use crate::terminal::{log, prose_columns, watch_interrupts};
+use costof_lab::address::Address;
+use costof_lab::listening::{self, Event, Listening, Sockets};
+use costof_measure::probe::find;
 use costof_model::axis::AxisValue;
+use costof_model::point::Point;
+use costof_model::probe_info::ProbeInfo;
+use costof_model::protocol::{ByHand, Conditions};
 use costof_model::unit::display_ns;
-use costof_probes::interactive::{
-    self, Address, Conditions, Event, Outcome, Receiver, Refusal, Sending, Sockets, What,
-};
+use costof_probes::{TABLE, interactive};
 use costof_report::interactive as text;
+use outcome::Outcome;
+use sending::Sending;
 use serde_json::json;
 use std::fs::OpenOptions;
 use std::io::{self, Write};
@@ -23,8 +34,8 @@ use std::time::Duration;
 
 /// How long to send without `--count` or `--duration`.
 const DURATION: Duration = Duration::from_secs(10);
-/// The environment variable that may hold the token. Other users cannot read it, unlike the command line.
-const TOKEN: &str = "COSTOF_TOKEN";
+/// A duration that is never reached, where only the number of messages ends it.
+const EVER: Duration = Duration::from_secs(365 * 86_400);
 /// A file with a token is not longer.
 const TOKEN_FILE_MAX_BYTES: u64 = 4096;
 
@@ -39,28 +50,33 @@ pub(crate) fn run(options: &SendOptions) -> Done {
 fn send(options: &SendOptions, address: &Address) -> Done {
     let datagrams = &options.datagrams;
     let drop = datagrams.drop.unwrap_or(0.0) / 100.0;
-    let conditions = Conditions::new(datagrams.retry, drop);
-    let asked = interactive::asked(address, &values(options)?, conditions).map_err(wrong)?;
+    let retry_ns = datagrams.retry.map(|retry| retry.as_nanos() as u64);
+    let conditions = Conditions { retry_ns, drop };
+    let is_unix = matches!(address, Address::Unix(_));
+    let point = interactive::asked(address, is_unix, &values(options)?, conditions);
+    let point = point.map_err(wrong)?;
+    let messages = options.sending.count;
     let token = given_token(options)?;
     let interrupted = watch_interrupts()?;
-    let (messages, duration) = (options.sending.count, options.sending.duration);
     let sending = Sending {
         address,
-        token: token.as_deref(),
-        asked,
-        messages,
-        duration: duration.or_else(|| messages.is_none().then_some(DURATION)),
-        stop: &interrupted,
+        token,
+        point,
+        by_hand: ByHand { messages, conditions },
+        duration: options.sending.duration.unwrap_or(match messages {
+            Some(_) => EVER,
+            None => DURATION,
+        }),
+        enough: &interrupted,
     };
     let is_interrupted = || interrupted.load(Ordering::Relaxed);
-    let sent = match interactive::send(&sending) {
+    let (outcome, is_ended_there) = match sending.send() {
         Err(_) if is_interrupted() => return Err(Error::Interrupted),
-        sent => sent.map_err(refused)?,
+        sent => sent?,
     };
-    if sent.ended_by_receiver {
+    if is_ended_there {
         log(format_args!("the receiver at {address} ended the connection"));
     }
-    let outcome = sent.outcome;
     if let Err(failure) = &outcome.measured {
         log(counted(&outcome));
         return Err(Error::Nothing(failure.reason.clone()));
@@ -80,7 +96,7 @@ fn values(options: &SendOptions) -> Result<Vec<(&str, AxisValue)>, Error> {
     let fits = interactive::window_that_fits(&over, size).filter(|_| !is_set);
     let window = options.datagrams.window.or(fits).map(AxisValue::Number);
     values.extend(window.map(|window| ("window", window)));
-    let info = interactive::probe_over(&over);
+    let info = &interactive::probe_over(&over).info;
     for (axis, given) in &options.sending.settings {
         let [given] = &given[..] else {
             bail!("--set {axis}= takes one value here (costof run compares several)");
@@ -99,7 +115,7 @@ fn listen(options: &SendOptions, address: &Address) -> Done {
     let generated = if options.open || given.is_some() {
         None
     } else {
-        let token = interactive::token();
+        let token = listening::token();
         Some(token.context("the kernel gives no random bytes for a token (--token)")?)
     };
     let interrupted = watch_interrupts()?;
@@ -108,8 +124,11 @@ fn listen(options: &SendOptions, address: &Address) -> Done {
         receive_buffer: options.receive_buffer,
     };
     let token = given.or_else(|| generated.clone());
-    let receiver =
-        Receiver::open(address, token, options.max_clients.into(), sockets).map_err(refused)?;
+    // Probes of the user's own are nobody else's.
+    let worker = own_executable(&["worker", "--end-with-parent", "--project", "/dev/null"])?;
+    let served = (worker, interactive::allowed as listening::Allowed);
+    let receiver = Listening::open(address, token, options.max_clients.into(), sockets, served);
+    let receiver = receiver.map_err(wrong)?;
     let address = receiver.address();
     let file = match (&options.token_file, &generated) {
         (Some(path), Some(token)) => Some(write_token(path, token)?),
@@ -154,17 +173,21 @@ fn show_event(json: bool, event: Event) -> Result<(), Error> {
     match event {
         Event::Refused { from, because } => log(format_args!("{from} is refused: {because}")),
         Event::Trouble(what) => log(what),
-        Event::Began { client, from, what } => {
-            let what = described(&what);
+        Event::Began { client, from, launch } => {
+            let info = &find(TABLE, &launch.points[0].probe).expect("it was allowed").info;
+            let conditions = launch.by_hand.unwrap_or_default().conditions;
+            let what = described(&launch.points[0], info, conditions);
             log(format_args!("client {client} ({from}) sends: {what}"));
         }
         Event::Ended(served) => {
             let (client, from) = (served.client, &*served.from);
+            let outcome =
+                Outcome::new(&served.launch, served.report, None, served.noise, served.failure);
             if let Some(why) = &served.early {
-                let counted = counted(&served.outcome);
+                let counted = counted(&outcome);
                 log(format_args!("client {client} ({from}) ended early, {counted}: {why}"));
             }
-            show(json, Some((client, from)), &served.outcome)?;
+            show(json, Some((client, from)), &outcome)?;
         }
     }
     Ok(())
@@ -190,12 +213,12 @@ fn show(json: bool, client: Option<(u64, &str)>, outcome: &Outcome) -> Result<()
 
 fn row(client: Option<(u64, &str)>, outcome: &Outcome) -> serde_json::Value {
     let mut row = json!({
-        "point": outcome.what.point,
+        "point": outcome.point,
         "messages": outcome.arrived,
         "arrived_bytes": outcome.arrived_bytes,
     });
-    if outcome.what.conditions != Conditions::default() {
-        row["conditions"] = json!(outcome.what.conditions);
+    if outcome.conditions != Conditions::default() {
+        row["conditions"] = json!(outcome.conditions);
     }
     if let Some(sent) = outcome.sent {
         row["sent"] = sent.into();
@@ -209,7 +232,7 @@ fn row(client: Option<(u64, &str)>, outcome: &Outcome) -> serde_json::Value {
     }
     match &outcome.measured {
         Ok(run) => {
-            row["metrics"] = json!(interactive::metrics(run));
+            row["metrics"] = json!(run.points.first().map(|row| &row.metrics));
             let found = costof_findings::all::findings(run);
             let sentences = found.into_iter().map(|found| found.sentence);
             row["findings"] = sentences.collect();
@@ -222,11 +245,12 @@ fn row(client: Option<(u64, &str)>, outcome: &Outcome) -> serde_json::Value {
 fn table(client: Option<(u64, &str)>, outcome: &Outcome) -> String {
     let who =
         client.map_or_else(String::new, |(client, from)| format!("client {client} ({from}), "));
-    let what = described(&outcome.what);
+    let info = &outcome.probe.info;
+    let what = described(&outcome.point, info, outcome.conditions);
     let counted = counted(outcome);
     match &outcome.measured {
         Ok(run) => {
-            let metrics = text::metrics(run, outcome.what.info, prose_columns());
+            let metrics = text::metrics(run, info, prose_columns());
             format!("{who}{what}: {counted}\n{metrics}\n")
         }
         Err(failure) => format!("{who}{what}: {counted}: {}\n\n", failure.reason),
@@ -234,9 +258,9 @@ fn table(client: Option<(u64, &str)>, outcome: &Outcome) -> String {
 }
 
 /// What is sent: the point, and what no axis says.
-fn described(what: &What) -> String {
-    let Conditions { retry_ns, drop } = what.conditions;
-    let mut text = text::what(&what.point, what.info);
+fn described(point: &Point, info: &ProbeInfo, conditions: Conditions) -> String {
+    let Conditions { retry_ns, drop } = conditions;
+    let mut text = text::what(point, info);
     if let Some(retry_ns) = retry_ns {
         text += &format!(", retransmitted after {}", display_ns(retry_ns));
     }
@@ -278,11 +302,4 @@ fn write_token(path: &Path, token: &str) -> Result<Temporary, Error> {
         Ok(kept)
     });
     written.context(format_args!("cannot write {}", path.display()))
-}
-
-fn refused(refusal: Refusal) -> Error {
-    match refusal {
-        Refusal::Wrong(reason) => Error::Wrong(reason),
-        Refusal::Nothing(reason) => Error::Nothing(reason),
-    }
 }

@@ -308,6 +308,7 @@ impl Controller<'_> {
             deadline_ns: 0,
             clock: machine.description.clock.clone(),
             rendezvous: None,
+            by_hand: None,
         }
     }
 

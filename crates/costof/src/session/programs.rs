@@ -5,6 +5,10 @@ use crate::project;
 use costof_lab::host::WorkerCommand;
 use costof_measure::probe::Probe;
 
+/// The environment variable that may hold the token of a costof that listens. Other users cannot read it,
+/// unlike the command line.
+pub(crate) const TOKEN: &str = "COSTOF_TOKEN";
+
 /// How this costof starts workers, and the process that keeps a link.
 pub(crate) struct Programs {
     pub(crate) worker: WorkerCommand,
@@ -19,7 +23,8 @@ impl Programs {
     ) -> Result<Programs, Error> {
         let mut arguments = vec!["worker", "--end-with-parent"];
         arguments.extend(project::argument(table)?);
-        let worker = own_executable(&arguments)?;
+        let token = std::env::var(TOKEN).ok().filter(|token| !token.is_empty());
+        let worker = own_executable(&arguments)?.with_token(token);
         Ok(Programs {
             worker: match remote_costof {
                 Some(costof) => worker.with_remote(costof),

@@ -4,9 +4,14 @@ use crate::common::{
     Ended, Place, assert_contains, assert_contains_all, ended, interrupt, run, signal, spawn,
     wait_for,
 };
-use rustix::process::Signal;
+use costof_measure::probe::find;
+use costof_model::point::Point;
+use costof_model::protocol::{Answer, Command as Asked, Launch, Offers, Rendezvous};
+use costof_model::testing::launch_message;
+use costof_probes::TABLE;
+use rustix::process::{Pid, Signal, kill_process};
 use std::fs::{self, File};
-use std::io::{Read, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -63,6 +68,17 @@ impl<'a> Listening<'a> {
     /// The token in the command that it shows.
     fn token(&self) -> String {
         self.word_after("COSTOF_TOKEN=")
+    }
+
+    /// Sends a signal to the workers that it has started.
+    fn signal_workers(&self, what: Signal) {
+        let tasks = fs::read_dir(format!("/proc/{}/task", self.child.id())).unwrap();
+        for task in tasks {
+            let children = fs::read_to_string(task.unwrap().path().join("children")).unwrap();
+            for worker in children.split_whitespace() {
+                kill_process(Pid::from_raw(worker.parse().unwrap()).unwrap(), what).unwrap();
+            }
+        }
     }
 
     fn sender(&self, token: &str, options: &str) -> Command {
@@ -126,9 +142,9 @@ fn a_sender_prints_what_arrived_beside_what_it_sent() {
     listening.wait_for("client 1 ");
     sleep(Duration::from_millis(300));
     // Nobody reads the socket, whose queue overflows.
-    signal(&listening.child, Signal::STOP);
+    listening.signal_workers(Signal::STOP);
     sleep(Duration::from_millis(500));
-    signal(&listening.child, Signal::CONT);
+    listening.signal_workers(Signal::CONT);
     let sender = ended(sending).expect_code(0);
     let row: serde_json::Value = serde_json::from_str(&sender.out).unwrap();
     let (sent, arrived) = (row["sent"].as_u64(), row["messages"].as_u64());
@@ -202,7 +218,7 @@ fn a_sender_that_vanishes_and_strangers_hold_up_nobody() {
         &b"GET / HTTP/1.1\r\n\r\n"[..],
         &[b'x'; 5000],
         b"costof send 1 token\n{}\n",
-        b"costof send 2\nno answer\n{}\n",
+        b"costof send 3\nno answer\n{}\n",
     ] {
         let mut stranger = TcpStream::connect(&listening.address).unwrap();
         stranger.write_all(rubbish).unwrap();
@@ -275,6 +291,84 @@ fn only_who_has_the_token_is_served() {
     assert_contains(&first.out, "\n throughput ");
 }
 
+/// A caller gets a worker's answers, but only for an answering role, which listens where the caller came and goes
+/// nowhere.
+#[test]
+fn a_caller_gets_an_answering_role_and_nothing_else() {
+    let place = Place::new();
+    let listening = Listening::start(&place, "127.0.0.1:0 --open");
+    let mut caller = TcpStream::connect(&listening.address).unwrap();
+    caller.write_all(b"costof send 3\n\n").unwrap();
+    let mut lines = BufReader::new(caller.try_clone().unwrap()).lines();
+    assert_contains(&lines.next().unwrap().unwrap(), "costof challenge ");
+    let mut answer = || -> Answer {
+        let line = lines.next().expect("it answers").unwrap();
+        serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line}"))
+    };
+    assert!(matches!(answer(), Answer::Hello { .. }));
+    let mut ask = |command: &Asked| {
+        writeln!(caller, "{}", serde_json::to_string(command).unwrap()).unwrap();
+        answer()
+    };
+    assert!(matches!(ask(&Asked::Describe), Answer::Description(_)));
+    let elsewhere = "192.0.2.1";
+    let mut open = |role: &'static str, probe: &str| {
+        let probe = find(TABLE, probe).unwrap();
+        let (axes, link) = (probe.info.defaults(), "loopback".into());
+        let point = Point { probe: probe.info.id.clone(), axes, link };
+        let rendezvous = Rendezvous {
+            address: elsewhere.parse().unwrap(),
+            scope: 0,
+            receive_buffer: None,
+            ports: (0, 0),
+            token: "00".to_owned(),
+            apart: false,
+            sink: None,
+        };
+        ask(&Asked::Open(Box::new(Launch {
+            role: role.into(),
+            rendezvous: Some(rendezvous),
+            ..launch_message(vec![point])
+        })))
+    };
+    for (role, probe) in [("only", "os.syscall"), ("sender", "copy.send"), ("client", "net.rtt")] {
+        assert!(matches!(open(role, probe), Answer::Failed(_)), "{role} of {probe}");
+    }
+    assert_eq!(open("receiver", "copy.send"), Answer::Opened);
+    let offers = Offers::from([("address".into(), format!("{elsewhere}:9"))]);
+    let Answer::Prepared { offers } = ask(&Asked::Prepare { point: 0, offers }) else {
+        panic!("it is not prepared");
+    };
+    assert!(offers["address"].starts_with("127.0.0.1:"), "{offers:?}");
+    // What is no command ends it.
+    writeln!(caller, "rubbish").unwrap();
+    assert!(lines.next().is_none());
+    assert_eq!(listening.end().out, "");
+}
+
+/// What listens answers every probe with two ends, and no other.
+#[test]
+fn a_run_calls_what_listens() {
+    let place = Place::new();
+    let listening = Listening::start(&place, "127.0.0.1:0");
+    let host = format!("tcp:{}", listening.address);
+    let line = "run --only rpc.rtt --set payload=int --set stack=grpc --quick --launches 3 --seed 1 --out run.jsonl";
+    let run_with = |token: &str, hosts: &str| {
+        let mut command = place.costof(&format!("{line} {hosts}"));
+        run(command.env("COSTOF_TOKEN", token))
+    };
+    let peer = format!("--peer {host}");
+    let refused = run_with("wrong", &peer).expect_code(3);
+    assert_contains(&refused.err, "another token");
+    run_with(&listening.token(), &format!("--on {host}")).expect_wrong(&["only answers", "--peer"]);
+    run_with(&listening.token(), &peer).expect_code(0);
+    let measured = place.run_file();
+    assert_eq!(measured.run.plan.hosts.peer, Some(host));
+    assert!(!measured.launches.is_empty(), "{:?}", measured.failures);
+    assert!(measured.points.iter().all(|row| row.point.link == "loopback"));
+    listening.end();
+}
+
 /// Who reads all that a sender says can neither read the token in it nor say it again.
 #[test]
 #[ignore = "long; ./check --all runs it"]
@@ -300,7 +394,7 @@ fn what_a_sender_says_has_no_token_and_serves_nobody_else() {
     ended(sender).expect_code(0);
     drop(back);
     let text = String::from_utf8(said.clone()).unwrap();
-    assert!(text.contains("costof send 2") && !text.contains(&token), "{text}");
+    assert!(text.contains("costof send 3") && !text.contains(&token), "{text}");
     let mut again = TcpStream::connect(&listening.address).unwrap();
     again.write_all(&said).unwrap();
     let mut reply = String::new();
@@ -322,7 +416,7 @@ fn a_receiver_that_is_killed_is_told_by_who_sends() {
         listening.child.wait().unwrap();
         let sent = ended(sending).expect_code(3);
         // In the midst of it, or before anything was sent.
-        let reasons = ["closed the connection after", "has hung up"];
+        let reasons = ["closed the connection", "has hung up"];
         let is_known = reasons.iter().any(|why| sent.err.contains(why));
         assert!(is_known, "{}", sent.err);
         place.expect_nothing_runs();

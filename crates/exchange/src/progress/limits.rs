@@ -1,7 +1,6 @@
 //! When a flow ends.
 
 use std::io;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -12,12 +11,12 @@ const MAX_DURATION_NS: u64 = 15_000_000_000;
 const MIN_CHECKPOINTS: usize = 16;
 
 /// When a flow ends, if not by its time alone: at the first of these.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub struct Ending {
     /// After this many messages.
     pub messages: u64,
     /// Soon after this is set.
-    pub stop: Arc<AtomicBool>,
+    pub stop: &'static AtomicBool,
 }
 
 impl Ending {
@@ -35,7 +34,7 @@ pub(crate) struct Limits {
     min_checkpoints: usize,
     /// The most messages that it may send.
     pub(crate) messages: u64,
-    pub(crate) stop: Option<Arc<AtomicBool>>,
+    pub(crate) stop: Option<&'static AtomicBool>,
 }
 
 impl Limits {
@@ -50,7 +49,7 @@ impl Limits {
                 last_ns: end_ns,
                 min_checkpoints: 0,
                 messages: ending.messages,
-                stop: Some(Arc::clone(&ending.stop)),
+                stop: Some(ending.stop),
             },
             None => Limits {
                 end_ns,
@@ -73,8 +72,7 @@ impl Limits {
     /// Whether it was stopped.
     #[inline]
     pub(crate) fn is_stopped(&self) -> bool {
-        let stop = self.stop.as_ref();
-        stop.is_some_and(|stop| stop.load(Ordering::Relaxed))
+        self.stop.is_some_and(|stop| stop.load(Ordering::Relaxed))
     }
 }
 

@@ -6,7 +6,6 @@ use crate::progress::{Checkpoint, Checkpoints};
 use costof_os::cpu::clock::{ClockId, now_ns};
 use costof_os::memory::pattern::pattern;
 use std::collections::VecDeque;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -55,7 +54,7 @@ pub struct Outgoing {
     started_ns: u64,
     now_ns: u64,
     /// Ends it before everything has arrived.
-    stop: Option<Arc<AtomicBool>>,
+    stop: Option<&'static AtomicBool>,
 }
 
 impl Outgoing {
@@ -94,7 +93,7 @@ impl Outgoing {
 
     /// Also ends the transfer when `stop` is set. Nothing more is sent then, or when the time is
     /// over; messages in flight when the time is over have `order.grace` to arrive.
-    pub fn end_by(&mut self, stop: Arc<AtomicBool>) {
+    pub fn end_by(&mut self, stop: &'static AtomicBool) {
         self.stop = Some(stop);
     }
 
@@ -229,7 +228,7 @@ impl Outgoing {
     /// Whether the time is over, or everything has arrived.
     pub fn is_over(&self) -> bool {
         let elapsed = self.elapsed();
-        let is_ended = self.stop.as_ref().is_some_and(|stop| {
+        let is_ended = self.stop.is_some_and(|stop| {
             let is_late = elapsed >= self.order.duration;
             stop.load(Ordering::Acquire) || is_late && self.arrived >= self.sent
         });
@@ -399,15 +398,15 @@ mod tests {
             ..outgoing(Some(2), Some(u64::MAX)).order()
         });
         outgoing.next_message();
-        let stop = Arc::new(AtomicBool::new(false));
-        outgoing.end_by(Arc::clone(&stop));
+        let stop: &'static AtomicBool = Box::leak(Box::default());
+        outgoing.end_by(stop);
         outgoing.start();
         assert_eq!(outgoing.next_message(), None);
         assert!(!outgoing.is_over());
         outgoing.handle_arrived(0);
         assert!(outgoing.is_over());
         let mut stopped = self::outgoing(None, None);
-        stopped.end_by(Arc::clone(&stop));
+        stopped.end_by(stop);
         assert!(!stopped.is_over());
         stop.store(true, Ordering::Release);
         assert!(stopped.is_over());

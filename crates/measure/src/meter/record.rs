@@ -5,7 +5,7 @@ use crate::gauge::{Gauge, Reading, state};
 use costof_model::Text;
 use costof_model::metric::{BatchClock, ByCore, CoreState, Data, Gauged, Measured, Selection};
 use costof_model::noise::CoreGauge;
-use costof_model::protocol::Report;
+use costof_model::protocol::{BY_HAND, Report};
 use costof_model::rows::State;
 use costof_stats::median;
 use hdrhistogram::Histogram;
@@ -222,11 +222,13 @@ impl Record {
             metrics.extend(batches.map(|(name, batches)| batches.measured(name, floor, hz)));
             let latencies = self.latencies.into_iter();
             metrics.extend(latencies.map(|(name, singles)| singles.measured(name)));
-            let values = self.values.into_iter();
-            let values = values.filter_map(|(name, values)| Some((name, median(&values)?)));
-            let value = |(name, value)| Measured::new(name, Data::Value(value));
-            metrics.extend(values.chain(counted).map(value));
         }
+        let values = self.values.into_iter();
+        let values = values.filter_map(|(name, values)| Some((name, median(&values)?)));
+        // What a user has sent by hand counts even after a failure.
+        let counts = |(name, _): &(Text, f64)| state != State::Failed || *name == BY_HAND;
+        let value = |(name, value)| Measured::new(name, Data::Value(value));
+        metrics.extend(values.chain(counted).filter(counts).map(value));
         Report { state, metrics, allocations: self.allocations }
     }
 }

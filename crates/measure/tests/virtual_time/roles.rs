@@ -7,13 +7,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 #[test]
 fn a_role_that_does_not_lead_serves_until_it_is_stopped() {
     let clock = VirtualClock::new(1);
-    let stop = AtomicBool::new(false);
+    static STOP: AtomicBool = AtomicBool::new(false);
     let mut record = Record::default();
-    let mut meter = Meter::new(&clock, 1e6, &stop, None, "cost", &mut record);
+    let mut meter = Meter::new(&clock, 1e6, &STOP, None, "cost", &mut record);
     let mut answered = 0;
     meter.until_stopped(|| {
         answered += 1;
-        stop.store(answered == 50, Ordering::Release);
+        STOP.store(answered == 50, Ordering::Release);
     });
     meter.value("answered", f64::from(answered));
     let report = record.into_report(false, Vec::new());

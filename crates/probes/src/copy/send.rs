@@ -27,7 +27,7 @@ impl Measure for CopySend {
     const BUDGET: Option<Budget> = Some(Budget::seconds(70, 500, 0));
     const ROLE_NAMES: NameList = &["receiver", "sender"];
     const ROLES: &'static [StartRole] = &[
-        |launch| role::<CopySend>(roles::Receiving::start(launch, false)?),
+        |launch| role::<CopySend>(roles::Receiving::start(launch)?),
         |launch| role::<CopySend>(roles::Sending::start(launch)?),
     ];
 

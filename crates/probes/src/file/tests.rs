@@ -56,12 +56,13 @@ fn metered<P: Measure>(
     point: &At<P>,
     measure: impl FnOnce(&mut Meter<'_>) -> Result<(), Failure>,
 ) -> Result<Report, Failure> {
+    static NEVER: AtomicBool = AtomicBool::new(false);
     let launch = launch_message(Vec::new());
     let clock = costof_measure::clock::open(&launch.clock).expect("CLOCK_MONOTONIC");
     let time_ns = launch.point_time_ns as f64;
-    let (stop, mut record) = (AtomicBool::new(false), Record::default());
+    let mut record = Record::default();
     let primary = P::METRICS[0].name;
-    let mut meter = Meter::new(&*clock, time_ns, &stop, None, primary, &mut record);
+    let mut meter = Meter::new(&*clock, time_ns, &NEVER, None, primary, &mut record);
     measure(&mut meter)?;
     Ok(P::derive(point, vec![record.into_report(false, Vec::new())]))
 }

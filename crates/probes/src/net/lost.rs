@@ -69,6 +69,7 @@ mod tests {
 
     #[test]
     fn the_share_is_that_of_the_link_however_long_a_lost_one_takes() {
+        static NEVER: AtomicBool = AtomicBool::new(false);
         const LAUNCHES: u32 = 200;
         let mut random = fastrand::Rng::with_seed(7);
         for loss in [0.01, 0.1, 0.5] {
@@ -78,8 +79,7 @@ mod tests {
                 let (mut sum, mut sent) = (0.0, 0_u32);
                 for _ in 0..LAUNCHES {
                     let (clock, mut record) = (Virtual::default(), Record::default());
-                    let stop = AtomicBool::new(false);
-                    let mut meter = Meter::new(&clock, time_ns, &stop, None, "", &mut record);
+                    let mut meter = Meter::new(&clock, time_ns, &NEVER, None, "", &mut record);
                     let share = share_lost(&mut meter, answered_ns, |_| {
                         let is_lost = random.f64() < loss;
                         let takes_ns = if is_lost { lost_ns } else { answered_ns };

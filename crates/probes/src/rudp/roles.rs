@@ -7,7 +7,7 @@ use crate::net::flows::{Processors, each};
 use crate::net::peer_reports::{ARRIVED, DROPPED, SENT};
 use crate::net::rendezvous::{self, broken, cannot_reach};
 use crate::net::windows;
-use costof_exchange::progress::{Ending, steady};
+use costof_exchange::progress::steady;
 use costof_exchange::rendezvous::{Address, Listener};
 use costof_exchange::stream::{Incoming, MessageSender, Order, Outgoing};
 use costof_exchange::transport::{Endpoint, Transport};
@@ -15,10 +15,9 @@ use costof_measure::meter::Meter;
 use costof_measure::metrics;
 use costof_measure::probe::{Metric, RoleAt};
 use costof_model::failure::Failure;
-use costof_model::protocol::{Launch, Offers, Rendezvous};
+use costof_model::protocol::{BY_HAND, ByHand, Launch, Offers, Rendezvous};
 use costof_model::typed::At;
 use std::io;
-use std::sync::Arc;
 use std::time::Duration;
 
 /// How long to wait for messages in flight at the end of a user's transfer.
@@ -75,10 +74,8 @@ pub(crate) struct Receiving {
     rendezvous: Rendezvous,
     cpus: Processors,
     listener: Option<(Listener, Box<dyn Transport>)>,
-    /// Whether a user sends, so that few or no messages are normal.
-    is_interactive: bool,
-    /// Bytes that arrived at the last point, even if it failed.
-    pub(crate) arrived_bytes: u64,
+    /// What a user sends by hand: few or no messages are then normal.
+    by_hand: Option<ByHand>,
 }
 
 impl Receiving {
@@ -88,15 +85,8 @@ impl Receiving {
             cpus: Processors::new(&launch.cpus, &rendezvous),
             rendezvous,
             listener: None,
-            is_interactive: false,
-            arrived_bytes: 0,
+            by_hand: launch.by_hand,
         })
-    }
-
-    /// The receiving end of `costof send`.
-    pub(crate) fn interactive(launch: &Launch) -> Result<Receiving, Failure> {
-        let receiving = Receiving::start(launch)?;
-        Ok(Receiving { is_interactive: true, ..receiving })
     }
 
     /// Reports the rate of messages. Of a few that a user sends, only the sender knows it.
@@ -112,7 +102,7 @@ impl Receiving {
         } else {
             report_rate(incoming, meter)
         };
-        if self.is_interactive {
+        if self.by_hand.is_some() {
             return Ok(());
         }
         reported
@@ -128,7 +118,7 @@ where
     }
 
     fn prepare(&mut self, point: &At<P>, _: &Offers) -> Result<Offers, Failure> {
-        let transfer = Transfer::from(&point.axes);
+        let transfer = Transfer::from(&point.axes).under(self.by_hand);
         transfer.check()?;
         let failed = |error: io::Error| broken(&error);
         let mut transport = transfer.open().map_err(failed)?;
@@ -144,7 +134,9 @@ where
     }
 
     fn run(&mut self, point: &At<P>, meter: &mut Meter<'_>) -> Result<(), Failure> {
-        let point = &point.to::<Transfer>();
+        let mut point = point.to::<Transfer>();
+        point.axes = point.axes.under(self.by_hand);
+        let point = &point;
         let (listener, transport) = self.listener.take().expect("it is prepared");
         let stop = meter.stop();
         meter.operation_allocates();
@@ -163,7 +155,9 @@ where
         let received =
             each(&mut ends, &self.cpus, |(receiver, incoming)| receiver.receive(incoming, stop));
         let [(receiver, incoming)] = ends;
-        self.arrived_bytes = incoming.bytes();
+        if self.by_hand.is_some() {
+            meter.value(BY_HAND, incoming.bytes() as f64);
+        }
         received.map_err(|error| broken(&error))?;
         if point.carrier().sender_counts {
             // The sender knows how much arrived, and when.
@@ -211,10 +205,8 @@ pub(crate) struct Sending {
     /// The last point's sender, if it made RPCs: the called end's threads must exist until their
     /// CPU time was read.
     last: Option<Box<dyn MessageSender>>,
-    /// How long a user's transfer lasts, and what else ends it.
-    ending: Option<(Duration, Ending)>,
-    /// Messages sent at the last point, even if it failed.
-    pub(crate) sent: u64,
+    /// What a user sends by hand.
+    by_hand: Option<ByHand>,
 }
 
 impl Sending {
@@ -225,29 +217,18 @@ impl Sending {
             rendezvous,
             offers: Offers::new(),
             last: None,
-            ending: None,
-            sent: 0,
+            by_hand: launch.by_hand,
         })
     }
 
-    /// The sending end of `costof send`.
-    pub(crate) fn interactive(
-        launch: &Launch,
-        duration: Duration,
-        ending: Ending,
-    ) -> Result<Sending, Failure> {
-        let sending = Sending::start(launch)?;
-        Ok(Sending { ending: Some((duration, ending)), ..sending })
-    }
-
     fn order(&self, point: &At<Transfer>, point_ns: f64, round_trip: Duration) -> Order {
-        match &self.ending {
-            Some((duration, ending)) => Order {
+        match self.by_hand {
+            Some(ByHand { messages, .. }) => Order {
                 size: point.size,
                 window: point.in_flight(),
-                duration: *duration,
+                duration: Duration::from_nanos(point_ns as u64),
                 grace: ARRIVING,
-                messages: Some(ending.messages),
+                messages: Some(messages.unwrap_or(u64::MAX)),
                 has_header: true,
             },
             None => order(point, point_ns, round_trip),
@@ -272,7 +253,9 @@ where
     }
 
     fn run(&mut self, point: &At<P>, meter: &mut Meter<'_>) -> Result<(), Failure> {
-        let point = &point.to::<Transfer>();
+        let mut point = point.to::<Transfer>();
+        point.axes = point.axes.under(self.by_hand);
+        let point = &point;
         let address: Address = rendezvous::offered(&self.offers)?;
         meter.operation_allocates();
         let receiver = Endpoint {
@@ -287,8 +270,8 @@ where
             })?;
         let order = self.order(point, meter.time_ns(), connected.round_trip);
         let mut outgoing = Outgoing::new(order);
-        if let Some((_, ending)) = &self.ending {
-            outgoing.end_by(Arc::clone(&ending.stop));
+        if self.by_hand.is_some() {
+            outgoing.end_by(meter.stop());
         }
         let mut ends = [(connected.sender, outgoing)];
         let failed = |error: io::Error| broken(&error);
@@ -297,7 +280,9 @@ where
             sender.send(outgoing)
         });
         let [(sender, outgoing)] = ends;
-        self.sent = outgoing.sent();
+        if self.by_hand.is_some() {
+            meter.value(BY_HAND, outgoing.sent() as f64);
+        }
         sent.map_err(failed)?;
         meter.value("mtu", f64::from(connected.mtu));
         let statistics = sender.statistics().map_err(failed)?;
@@ -318,7 +303,7 @@ where
         if is_timed {
             report_round_trips(&outgoing, meter);
         }
-        if !is_timed || self.ending.is_some() {
+        if !is_timed || self.by_hand.is_some() {
             report_use(&outgoing, meter);
         }
         Ok(())

@@ -6,6 +6,7 @@ use crate::rudp::axes::Control;
 use crate::two_ends::over::{Description, Opened, Over};
 use ::rudp::study::RETRY;
 use costof_exchange::stream::MIN_MESSAGE_BYTES;
+use costof_model::protocol::{ByHand, Conditions};
 use std::io;
 use std::time::Duration;
 
@@ -38,6 +39,13 @@ impl Transfer {
             lose: 0.0,
             timed: false,
         }
+    }
+
+    /// Under the conditions that a user who sends by hand has set.
+    pub(super) fn under(self, by_hand: Option<ByHand>) -> Transfer {
+        let Conditions { retry_ns, drop } = by_hand.unwrap_or_default().conditions;
+        let retry = retry_ns.map_or(self.retry, Duration::from_nanos);
+        Transfer { retry, lose: drop, ..self }
     }
 
     /// What carries it.

@@ -10,7 +10,6 @@ use rustix::net::{SendFlags, recv, send};
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, TcpStream, UdpSocket};
 use std::os::fd::AsFd;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::Instant;
@@ -138,9 +137,9 @@ impl Pattern {
     }
 }
 
-fn ending(messages: u64, stop: &Arc<AtomicBool>) -> Ending {
-    let stop = Arc::clone(stop);
-    Ending { messages, stop }
+/// A flag that outlives every flow.
+fn flag() -> &'static AtomicBool {
+    Box::leak(Box::default())
 }
 
 /// Sets a flag shortly after.
@@ -295,8 +294,8 @@ fn so_many_messages_are_sent_and_arrive_and_a_stop_is_heard() {
         for pattern in [Pattern::Stream, Pattern::Echo(4), Pattern::Trigger(3)] {
             let what = format!("{most} {pattern:?}");
             let mut ends = meet(Over::Tcp, 1, shape(4099, 1), Primitive::OneCopy);
-            let stop = Arc::new(AtomicBool::new(false));
-            ends.1[0].end_by(ending(most, &stop));
+            let stop = flag();
+            ends.1[0].end_by(Ending { messages: most, stop });
             exchange(
                 &mut ends,
                 &what,
@@ -304,7 +303,7 @@ fn so_many_messages_are_sent_and_arrive_and_a_stop_is_heard() {
                 |sender| {
                     thread::scope(|scope| {
                         if most == u64::MAX {
-                            scope.spawn(|| set_soon(&stop));
+                            scope.spawn(|| set_soon(stop));
                         }
                         pattern.send(sender, HOUR)
                     })?;
@@ -747,12 +746,12 @@ fn a_stop_is_heard_while_nothing_comes() {
     for pattern in [Pattern::Echo(1), Pattern::Echo(16), Pattern::Trigger(1)] {
         let what = format!("{pattern:?}");
         let mut ends = meet(Over::Tcp, 1, shape(20_000, 1), Primitive::OneCopy);
-        let stop = Arc::new(AtomicBool::new(false));
-        ends.1[0].end_by(ending(u64::MAX, &stop));
+        let stop = flag();
+        ends.1[0].end_by(Ending { messages: u64::MAX, stop });
         // The receiver answers nothing and requests nothing.
         exchange(&mut ends, &what, Receiver::receive, |sender| {
             thread::scope(|scope| {
-                scope.spawn(|| set_soon(&stop));
+                scope.spawn(|| set_soon(stop));
                 pattern.send(sender, HOUR)
             })
         });
@@ -763,8 +762,8 @@ fn a_stop_is_heard_while_nothing_comes() {
 #[test]
 fn an_echo_that_is_stopped_has_latencies() {
     let mut ends = meet(Over::Unix, 1, shape(64, 1), Primitive::OneCopy);
-    let stop = Arc::new(AtomicBool::new(false));
-    ends.1[0].end_by(ending(u64::MAX, &stop));
+    let stop = flag();
+    ends.1[0].end_by(Ending { messages: u64::MAX, stop });
     let heard = exchange(
         &mut ends,
         "echo",

@@ -274,12 +274,13 @@ impl Core {
     /// One launch of an operation, after others have had theirs: it costs `cost_ns` while the core
     /// is alone and so many times that while it is shared.
     pub(crate) fn launch(&self, cost_ns: f64, times_shared: f64, time_ns: f64) -> Report {
+        static NEVER: AtomicBool = AtomicBool::new(false);
         self.state().skip(BETWEEN_LAUNCHES_NS);
         let core = self.clone();
         let gauge = Gauge::new(without_clock(move || core.state().read_gauge()), FLOOR);
-        let (stop, mut record) = (AtomicBool::new(false), Record::default());
+        let mut record = Record::default();
         let mut meter =
-            Meter::new(self, time_ns, &stop, None, "cost", &mut record).gauged(Some(&gauge));
+            Meter::new(self, time_ns, &NEVER, None, "cost", &mut record).gauged(Some(&gauge));
         meter.repeatable("cost", |n| {
             let mut state = self.state();
             let times_shared = 1.0 + (times_shared - 1.0) * state.neighbour.weight;

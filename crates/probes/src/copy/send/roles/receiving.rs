@@ -13,7 +13,7 @@ use crate::two_ends::over::Over;
 use costof_exchange::pattern::flow::{self, Content, Receiver};
 use costof_exchange::rendezvous::Listener;
 use costof_exchange::stream::Datagrams;
-use costof_model::protocol::Rendezvous;
+use costof_model::protocol::{BY_HAND, Rendezvous};
 use costof_os::memory::fields::Messages;
 use std::io::{self, ErrorKind};
 use std::sync::atomic::AtomicBool;
@@ -32,16 +32,14 @@ pub(crate) struct Receiving {
     random: Rng,
     listener: Option<Listener>,
     answers: Vec<Option<Messages>>,
-    /// Whether a user sends, so that few or no messages are normal.
-    is_interactive: bool,
+    /// Whether a user sends by hand, so that few or no messages are normal.
+    is_by_hand: bool,
     /// The points whose single messages were sent.
     seen: Vec<At<CopySend>>,
-    /// Bytes that arrived at the last point, even if it failed.
-    pub(crate) arrived_bytes: u64,
 }
 
 impl Receiving {
-    pub(crate) fn start(launch: &Launch, is_interactive: bool) -> Result<Receiving, Failure> {
+    pub(crate) fn start(launch: &Launch) -> Result<Receiving, Failure> {
         let rendezvous = rendezvous::from_launch(launch)?;
         Ok(Receiving {
             cpus: Processors::new(&launch.cpus, &rendezvous),
@@ -49,9 +47,8 @@ impl Receiving {
             random: Rng::with_seed(launch.seed),
             listener: None,
             answers: Vec::new(),
-            is_interactive,
+            is_by_hand: launch.by_hand.is_some(),
             seen: Vec::new(),
-            arrived_bytes: 0,
         })
     }
 
@@ -107,7 +104,7 @@ impl Receiving {
     ) -> Result<(), Failure> {
         let checkpoints: Vec<_> = flows.iter().map(|flow| flow.progress().checkpoints()).collect();
         let Some(settled) = windows::settled(&checkpoints) else {
-            if self.is_interactive {
+            if self.is_by_hand {
                 return Ok(());
             }
             fail!("too little arrived to measure a rate");
@@ -186,22 +183,22 @@ impl RoleAt<CopySend> for Receiving {
         let Some(mut flows) = Receiving::accept(&listener, point, stop)? else {
             return Ok(());
         };
-        if !self.is_interactive
-            && point.pattern == Pattern::Stream
-            && is_first(&mut self.seen, point)
-        {
+        if !self.is_by_hand && point.pattern == Pattern::Stream && is_first(&mut self.seen, point) {
             flows[0].mark_after(singles::count(point));
         }
         let used = self.cpus.used(flows.len());
         let interrupts = SoftInterrupts::watch(used.into_iter().collect());
         let bursts = self.receive(point, &mut flows, stop);
-        self.arrived_bytes = flows.iter().map(|flow| flow.progress().bytes()).sum();
+        let arrived_bytes = flows.iter().map(|flow| flow.progress().bytes()).sum();
+        if self.is_by_hand {
+            meter.value(BY_HAND, arrived_bytes as f64);
+        }
         let bursts = bursts?;
         if !flows.iter().all(Receiver::last_piece_is_right) {
             fail!("the received bytes differ from those sent");
         }
         self.report_rate(&flows, bursts, meter)?;
-        interrupts.report(self.arrived_bytes, meter);
+        interrupts.report(arrived_bytes, meter);
         if point.socket().is_datagrams() {
             Receiving::report_datagrams(point, &flows, meter)?;
         }

@@ -16,7 +16,7 @@ use crate::two_ends::over::Over;
 use costof_exchange::pattern::flow::{self, Counts, Sender};
 use costof_exchange::progress::Ending;
 use costof_exchange::rendezvous::Address;
-use costof_model::protocol::{ClockSource, Rendezvous};
+use costof_model::protocol::{BY_HAND, ByHand, ClockSource, Rendezvous};
 use costof_os::memory::fields::Messages;
 use costof_os::net::sink::Acknowledger;
 use costof_os::perf::Event;
@@ -38,32 +38,17 @@ pub(crate) struct Sending {
     seen: Vec<At<CopySend>>,
     /// An array per cache level, and its metric.
     victims: Victims,
-    /// How long a user's transfer lasts, and what else ends it.
-    ending: Option<(Duration, Ending)>,
-    /// Messages sent at the last point, even if it failed.
-    pub(crate) sent: u64,
+    /// What a user sends by hand.
+    by_hand: Option<ByHand>,
 }
 
 impl Sending {
     pub(crate) fn start(launch: &Launch) -> Result<Sending, Failure> {
-        let victims = singles::victims(launch.cpus.first().copied().unwrap_or(0));
-        Sending::new(launch, victims, None)
-    }
-
-    /// The sending end of `costof send`: it sends only what the user asked for.
-    pub(crate) fn interactive(
-        launch: &Launch,
-        duration: Duration,
-        ending: Ending,
-    ) -> Result<Sending, Failure> {
-        Sending::new(launch, Vec::new(), Some((duration, ending)))
-    }
-
-    fn new(
-        launch: &Launch,
-        victims: Victims,
-        ending: Option<(Duration, Ending)>,
-    ) -> Result<Sending, Failure> {
+        // By hand, only what the user asked for is sent.
+        let victims = match launch.by_hand {
+            Some(_) => Victims::new(),
+            None => singles::victims(launch.cpus.first().copied().unwrap_or(0)),
+        };
         let rendezvous = rendezvous::from_launch(launch)?;
         let is_cycles = launch.clock.source == ClockSource::Counter && cfg!(target_arch = "x86_64");
         Ok(Sending {
@@ -77,8 +62,7 @@ impl Sending {
             messages: None,
             seen: Vec::new(),
             victims,
-            ending,
-            sent: 0,
+            by_hand: launch.by_hand,
         })
     }
 
@@ -140,13 +124,13 @@ impl Sending {
         meter: &mut Meter<'_>,
     ) -> Result<(), Failure> {
         let round_trip = flows.iter().map(Sender::round_trip).max();
-        let duration = match &self.ending {
-            Some((duration, _)) => *duration,
+        let duration = match self.by_hand {
+            Some(_) => Duration::from_nanos(meter.time_ns() as u64),
             None => duration(point, meter.time_ns(), round_trip.unwrap_or_default()),
         };
-        if let Some((_, ending)) = &self.ending {
+        if let Some(messages) = self.messages_by_hand() {
             for flow in &mut *flows {
-                flow.end_by(ending.clone());
+                flow.end_by(Ending { messages, stop: meter.stop() });
             }
         }
         let used = self.cpus.used(flows.len());
@@ -174,6 +158,11 @@ impl Sending {
         Ok(())
     }
 
+    /// How many messages of each connection a user sends at most, by hand.
+    fn messages_by_hand(&self) -> Option<u64> {
+        self.by_hand.map(|by_hand| by_hand.messages.unwrap_or(u64::MAX))
+    }
+
     /// Sends through one flow. Returns how long each message of an echo took, in nanoseconds.
     fn send_through(
         &self,
@@ -186,7 +175,7 @@ impl Sending {
             Pattern::Echo => {
                 // Enough capacity for the whole round, so that nothing is allocated while it is
                 // timed.
-                let most = self.ending.as_ref().map_or(u64::MAX, |(_, end)| end.messages);
+                let most = self.messages_by_hand().unwrap_or(u64::MAX);
                 let most = (duration.as_micros() * 2).min(most.into()).min(4 << 20);
                 latencies.reserve_exact(most as usize);
                 flow.echo(duration, point.in_flight as usize, &mut |ns| {
@@ -205,7 +194,7 @@ impl Sending {
     fn report_rate(&self, flows: &[Sender], meter: &mut Meter<'_>) -> Result<(), Failure> {
         let checkpoints: Vec<_> = flows.iter().map(|flow| flow.progress().checkpoints()).collect();
         let mut settled = windows::settled(&checkpoints);
-        if self.ending.is_some() {
+        if self.by_hand.is_some() {
             settled = settled.or_else(|| windows::whole(&checkpoints));
         }
         let Some(settled) = settled else {
@@ -222,7 +211,7 @@ impl Sending {
             meter.value("cycles_per_byte", cycles);
             meter.value("cycles_by_pmu", f64::from(u8::from(counted.is_some())));
         }
-        if self.rendezvous.sink.is_some() || self.ending.is_some() {
+        if self.rendezvous.sink.is_some() || self.by_hand.is_some() {
             meter.value(LEFT, windows::throughput(&checkpoints, settled));
             for (kib, ns) in windows::windows(&checkpoints, settled) {
                 meter.batch_done(LEFT_COST, kib, ns);
@@ -323,12 +312,15 @@ impl RoleAt<CopySend> for Sending {
         let is_first = is_first(&mut self.seen, point);
         let acknowledger = self.acknowledger(point)?;
         let mut flows = self.connect(point, acknowledger.as_ref(), messages)?;
-        if self.ending.is_none() && point.pattern == Pattern::Stream && is_first {
+        if self.by_hand.is_none() && point.pattern == Pattern::Stream && is_first {
             singles::measure(point, &mut flows[0], &self.victims, meter)?;
         }
         Self::join_small(point, &mut flows)?;
         let sent = self.send(point, &mut flows, meter);
-        self.sent = flows.iter().map(|flow| flow.counts().messages).sum();
+        if self.by_hand.is_some() {
+            let sent: u64 = flows.iter().map(|flow| flow.counts().messages).sum();
+            meter.value(BY_HAND, sent as f64);
+        }
         sent?;
         each(&mut flows, &self.cpus, <Sender>::end).map_err(|error| failed(point, &error))?;
         Self::report_fate(point, &flows, meter)?;

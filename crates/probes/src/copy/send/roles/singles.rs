@@ -116,9 +116,10 @@ mod tests {
         let address = std::net::IpAddr::from(Ipv4Addr::LOCALHOST);
         let listener = Listener::open(transport, address, (0, 0), 1, TOKEN).unwrap();
         let address = listener.address().unwrap();
-        let (stop, content) = (AtomicBool::new(false), Content::Fields(point.shape()));
+        let stop: &'static AtomicBool = Box::leak(Box::default());
+        let content = Content::Fields(point.shape());
         let (mut flows, _receivers) = thread::scope(|scope| {
-            let accepted = scope.spawn(|| flow::accept(&listener, transport, content, &stop));
+            let accepted = scope.spawn(|| flow::accept(&listener, transport, content, stop));
             let messages = messages(&point, &mut Rng::with_seed(1)).unwrap();
             let primitive = point.full_primitive().unwrap();
             let flows = flow::call(transport, &address, None, TOKEN, primitive, messages);
@@ -127,7 +128,7 @@ mod tests {
         let launch = launch_message(Vec::new());
         let clock = costof_measure::clock::open(&launch.clock).unwrap();
         let mut record = Record::default();
-        let mut meter = Meter::new(&*clock, 1e6, &stop, None, "cost", &mut record);
+        let mut meter = Meter::new(&*clock, 1e6, stop, None, "cost", &mut record);
         measure(&point, &mut flows[0], &Vec::new(), &mut meter).unwrap();
         assert_eq!(flows[0].counts().messages, count(&point));
     }

@@ -5,7 +5,7 @@
 //!
 //! Source: sshd_config(5) on MaxStartups and PerSourceMaxStartups.
 
-use super::control::Control;
+use crate::call::Connection;
 use std::cmp::Reverse;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -19,7 +19,7 @@ pub(super) struct Waiting(Mutex<Vec<Caller>>);
 
 #[derive(Debug)]
 struct Caller {
-    control: Arc<Control>,
+    connection: Arc<Connection>,
     network: u64,
     has_token: bool,
 }
@@ -28,25 +28,25 @@ struct Caller {
 #[derive(Debug)]
 pub(super) struct Waiter<'a> {
     waiting: &'a Waiting,
-    pub(super) control: Arc<Control>,
+    pub(super) connection: Arc<Connection>,
 }
 
 impl Waiting {
     /// Lets a connection wait. Also returns the one that has to give way to it, if there is one.
-    pub(super) fn enter(&self, control: Control) -> (Waiter<'_>, Option<Arc<Control>>) {
-        let control = Arc::new(control);
+    pub(super) fn enter(&self, connection: Connection) -> (Waiter<'_>, Option<Arc<Connection>>) {
+        let connection = Arc::new(connection);
         let mut callers = self.lock();
         let gives_way = (callers.len() >= MAX).then(|| {
             let at = gives_way(&callers);
-            callers.remove(at).control
+            callers.remove(at).connection
         });
         callers.push(Caller {
-            control: Arc::clone(&control),
-            network: network(control.remote),
+            connection: Arc::clone(&connection),
+            network: network(connection.remote.ip()),
             has_token: false,
         });
         let waiting = self;
-        (Waiter { waiting, control }, gives_way)
+        (Waiter { waiting, connection }, gives_way)
     }
 
     fn lock(&self) -> MutexGuard<'_, Vec<Caller>> {
@@ -69,7 +69,7 @@ impl Waiter<'_> {
     }
 
     fn is(&self, caller: &Caller) -> bool {
-        Arc::ptr_eq(&caller.control, &self.control)
+        Arc::ptr_eq(&caller.connection, &self.connection)
     }
 }
 
@@ -106,8 +106,8 @@ fn network(address: IpAddr) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::control::tests::pair;
     use super::*;
+    use crate::call::tests::pair;
 
     #[test]
     fn a_silent_stranger_of_the_largest_crowd_gives_way() {
@@ -122,7 +122,7 @@ mod tests {
             (&[(1, true), (2, true), (2, true)], 1),
         ] {
             let caller = |(network, has_token): &(u64, bool)| Caller {
-                control: Arc::new(pair().0),
+                connection: Arc::new(pair().0),
                 network: *network,
                 has_token: *has_token,
             };

@@ -1,0 +1,236 @@
+//! A caller that is served, from its admission on: between it and a worker of its own stands this
+//! session, which passes on only what the caller may ask for.
+
+use super::{Event, Listening, Observer, Served, Slot};
+use crate::call::{Connection, Lines};
+use crate::worker::{NoAnswer, Worker};
+use costof_model::failure::Failure;
+use costof_model::harmless;
+use costof_model::noise::Noise;
+use costof_model::protocol::{Answer, Command, Launch, Offers, PROTOCOL, Rendezvous};
+use std::io::{self, ErrorKind};
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// The longest line of a caller.
+const LINE_MAX_BYTES: usize = 1 << 20;
+/// The longest text in it.
+const TEXT_MAX_CHARS: usize = 2048;
+/// How long the worker may take to answer, unless it measures.
+pub(super) const LIMIT: Duration = Duration::from_secs(60);
+/// How often a session looks whether its worker has answered, while it measures.
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
+/// How long a caller may take to end when it is asked to, and the worker after that.
+const ENDING: Duration = Duration::from_secs(3);
+const STOPPING: Duration = Duration::from_secs(10);
+
+const UNEXPECTED: &str = "unexpected message (is it a costof of this release?)";
+const CLOSED: &str = "it closed the connection before the end";
+
+/// The worker is waited for whatever happens at this end.
+static NEVER: AtomicBool = AtomicBool::new(false);
+
+/// A caller that is served.
+pub(super) struct Session<'a> {
+    pub(super) listening: &'a Listening,
+    pub(super) client: u64,
+    pub(super) connection: &'a Connection,
+    pub(super) lines: Lines<'a>,
+    pub(super) worker: Worker,
+    pub(super) slot: Slot<'a>,
+    pub(super) stop: &'a AtomicBool,
+    pub(super) observe: Observer<'a>,
+    /// The launch that was opened, and is not yet closed.
+    pub(super) launch: Option<Launch>,
+    /// Why the launch has no result, and why it ended before it was done.
+    pub(super) failure: Option<Failure>,
+    pub(super) early: Option<String>,
+}
+
+impl Session<'_> {
+    pub(super) fn serve(mut self) {
+        let costof = env!("CARGO_PKG_VERSION").to_owned();
+        let mut answer = Some(Answer::Hello { protocol: PROTOCOL, costof });
+        while answer.is_none_or(|answer| self.connection.send(&answer).is_ok()) {
+            // A launch that has begun may end in order.
+            let until = self.launch.as_ref().map(|_| Instant::now() + ENDING);
+            let in_order = || until.is_some_and(|until| Instant::now() < until);
+            let stop = self.stop;
+            let Ok(command) = self.next(|| !stop.load(Ordering::Acquire) || in_order()) else {
+                break;
+            };
+            answer = self.act(command);
+        }
+        if self.launch.is_some() {
+            self.early.get_or_insert_with(|| CLOSED.to_owned());
+            self.close();
+        }
+        self.connection.end();
+    }
+
+    /// The caller's next command; `Interrupted` where it is no longer wanted.
+    fn next(&mut self, wanted: impl Fn() -> bool) -> io::Result<Command> {
+        let line = self.lines.next(LINE_MAX_BYTES, wanted)?;
+        let mut value = serde_json::from_slice(&line)?;
+        harmless::change_texts(&mut value, |text| harmless::beginning(text, TEXT_MAX_CHARS));
+        Ok(serde_json::from_value(value)?)
+    }
+
+    /// The answer to a command; none to one that has none.
+    fn act(&mut self, command: Command) -> Option<Answer> {
+        Some(match command {
+            Command::Open(launch) => match self.admitted(*launch) {
+                Ok(launch) => {
+                    let answer = self.ask(&Command::Open(Box::new(launch.clone())));
+                    self.launch = Some(launch).filter(|_| answer == Answer::Opened);
+                    answer
+                }
+                Err(failure) => Answer::Failed(failure),
+            },
+            Command::Prepare { point, .. } => {
+                // What nobody offered leads it nowhere.
+                let answer = self.ask(&Command::Prepare { point, offers: Offers::new() });
+                if let (Answer::Failed(failure), true) = (&answer, self.is_by_hand()) {
+                    self.launch = None;
+                    self.listening.refused(self.connection, failure.reason.clone(), self.observe);
+                }
+                answer
+            }
+            Command::Run => self.run(),
+            Command::Close => self.close(),
+            // It has ended by itself.
+            Command::Stop => return None,
+            Command::Describe => self.described(),
+            Command::Hold | Command::Watch | Command::Look(_) => self.ask(&command),
+        })
+    }
+
+    fn ask(&mut self, command: &Command) -> Answer {
+        self.worker.send(command);
+        self.answer(LIMIT)
+    }
+
+    fn answer(&mut self, limit: Duration) -> Answer {
+        self.worker.answer(limit, &NEVER).unwrap_or_else(failed)
+    }
+
+    /// The worker's description, with the addresses by which the caller has reached it.
+    fn described(&mut self) -> Answer {
+        let mut answer = self.ask(&Command::Describe);
+        let Connection { local, remote, .. } = self.connection;
+        if let Answer::Description(description) = &mut answer
+            && local.port() != 0
+        {
+            description.network.reached_at = Some(local.ip());
+            description.network.reached_from = Some(remote.ip());
+        }
+        answer
+    }
+
+    /// A launch as the worker may have it: it listens where the caller has reached this end, and at the
+    /// ports that the user has chosen.
+    fn admitted(&mut self, launch: Launch) -> Result<Launch, Failure> {
+        self.slot.promise((self.listening.allowed)(&launch)?)?;
+        let given = launch.rendezvous.ok_or_else(|| Failure::error(UNEXPECTED))?;
+        let sockets = self.listening.sockets;
+        let local = self.connection.local;
+        let rendezvous = Rendezvous {
+            address: local.ip(),
+            scope: match local {
+                SocketAddr::V4(_) => 0,
+                SocketAddr::V6(local) => local.scope_id(),
+            },
+            receive_buffer: sockets.receive_buffer.or(given.receive_buffer),
+            ports: if sockets.ports == (0, 0) { given.ports } else { sockets.ports },
+            sink: None,
+            ..given
+        };
+        Ok(Launch { rendezvous: Some(rendezvous), ..launch })
+    }
+
+    fn is_by_hand(&self) -> bool {
+        self.launch.as_ref().is_some_and(|launch| launch.by_hand.is_some())
+    }
+
+    /// Lets the worker measure, until the caller stops it or has gone.
+    fn run(&mut self) -> Answer {
+        if let Some(launch) = self.launch.as_ref().filter(|launch| launch.by_hand.is_some()) {
+            let (client, from) = (self.client, self.connection.peer.clone());
+            (self.observe)(Event::Began { client, from, launch: Box::new(launch.clone()) });
+        }
+        self.worker.send(&Command::Run);
+        let answer = self.until_stopped().unwrap_or_else(|| {
+            self.worker.send(&Command::Stop);
+            self.answer(STOPPING)
+        });
+        if let Answer::Failed(failure) = &answer {
+            self.failure = Some(failure.clone());
+        }
+        answer
+    }
+
+    /// Waits until the worker has to stop; its answer, where it comes first.
+    fn until_stopped(&mut self) -> Option<Answer> {
+        let mut until: Option<Instant> = None;
+        loop {
+            match self.worker.poll(Duration::ZERO) {
+                Ok(None) => {}
+                Ok(Some(answer)) => return Some(answer),
+                Err(why) => return Some(failed(why)),
+            }
+            let next = Instant::now() + POLL_INTERVAL;
+            let is_ending = self.stop.load(Ordering::Acquire);
+            let early = match self.next(|| Instant::now() < next) {
+                Ok(Command::Stop) if is_ending => "this end was stopped",
+                Ok(Command::Stop) => return None,
+                Err(error) if error.kind() == ErrorKind::Interrupted => match until {
+                    Some(until) if Instant::now() >= until => "it did not end in time",
+                    None if is_ending => {
+                        let _ = self.connection.send(&Answer::Enough);
+                        until = Some(Instant::now() + ENDING);
+                        continue;
+                    }
+                    _ => continue,
+                },
+                Ok(_) => UNEXPECTED,
+                Err(error) if error.kind() == ErrorKind::InvalidData => UNEXPECTED,
+                Err(_) => CLOSED,
+            };
+            self.early = Some(early.to_owned());
+            return None;
+        }
+    }
+
+    /// Ends the launch, and reports what a user has sent by hand.
+    fn close(&mut self) -> Answer {
+        let answer = self.ask(&Command::Close);
+        let (report, noise) = match &answer {
+            Answer::Closed { points, noise, .. } => (points.first().cloned(), (**noise).clone()),
+            Answer::Failed(failure) => {
+                self.failure.get_or_insert_with(|| failure.clone());
+                (None, Noise::default())
+            }
+            _ => (None, Noise::default()),
+        };
+        if let Some(launch) = self.launch.take().filter(|launch| launch.by_hand.is_some()) {
+            (self.observe)(Event::Ended(Box::new(Served {
+                client: self.client,
+                from: self.connection.peer.clone(),
+                launch,
+                early: self.early.take(),
+                failure: self.failure.take(),
+                report,
+                noise,
+            })));
+        }
+        answer
+    }
+}
+
+fn failed(why: NoAnswer) -> Answer {
+    Answer::Failed(match why {
+        NoAnswer::Failed(failure) => failure,
+        NoAnswer::Interrupted => Failure::error("interrupted"),
+    })
+}
