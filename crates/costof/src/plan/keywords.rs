@@ -245,7 +245,7 @@ mod tests {
 
     #[test]
     fn of_several_probes_the_user_chooses_or_takes_all() {
-        let error = ids("bandwidth", Take::Best { most: 3 }).unwrap_err();
+        let error = ids("bandwidth", Take::Best { most: 2 }).unwrap_err();
         for id in ["memory.bandwidth", "ipc.bandwidth", "net.bandwidth"] {
             assert!(error.contains(id), "{error}");
         }

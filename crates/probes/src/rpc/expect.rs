@@ -127,11 +127,7 @@ mod tests {
         let most = 1.25 * 10e3 + 4.0 * 8.0 / 2.0 + 2.0 * 400.0;
         let calls = GRPC.calls.1 + GRPC.frames * GRPC.frame_reads.1;
         assert!((high - (most + calls * 100.0)).abs() < 1e-6, "{high}");
-        for part in [
-            "10.0 µs for a round trip of 56 B by tcp",
-            "50.0 ns to marshal + 150 ns to unmarshal",
-            "5 frames",
-        ] {
+        for part in ["56 B by tcp", "10.0 µs", "50.0 ns to marshal + 150 ns", "5 frames"] {
             assert!(because.contains(part), "{part} is missing in: {because}");
         }
     }
