@@ -104,8 +104,9 @@ fn limited(run: &Run, row: &PointRow) -> Option<Finding> {
     if !(is_delay && link_has) && faster.is_none() {
         return None;
     }
-    // The round trip of a small message over the same link, blocked.
-    let rtt = run.select("net.rtt").over(&row.point.link).with_value("wait", "block").one();
+    // The round trip of a small message by TCP over the same link, blocked.
+    let rtt = run.select("net.rtt").over(&row.point.link).with_value("wait", "block");
+    let rtt = rtt.with_value("over", "tcp").with_value("payload", "string").one();
     let rtt = rtt.filter(|row| !is_delay && row.median("latency").is_some());
     let delays =
         maybe(is_delay.then(|| ns(delays_ns)), |ns| format!(", {ns} of it the link's delays"));

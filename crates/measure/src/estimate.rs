@@ -363,7 +363,9 @@ fn estimated_core_cycles(
     let by_launch: Vec<Distribution> = given
         .iter()
         .filter_map(|(LaunchRow { noise, .. }, point)| {
-            let measured = point.metrics.iter().find(|measured| measured.name == primary.name)?;
+            let is_shown =
+                |measured: &&Measured| launches.iter().any(|shown| std::ptr::eq(*shown, *measured));
+            let measured = point.metrics.iter().find(is_shown)?;
             let hz = f64::midpoint(noise.core_clock_before_hz?, noise.core_clock_after_hz?);
             Some(of_launch(distribution(measured, selection)?.median()? * hz / 1e9))
         })

@@ -178,9 +178,13 @@ fn by_present_names<'o>(
             bail!("`{word}` is now {}{changed}: name it alone", info.id);
         }
         log(format_args!("`{word}` is now {}{changed}", info.id));
+        // The name alone asked for the plan of the probe that had it.
+        let as_planned =
+            (set.is_empty() && rest.is_empty()).then(|| (REST.to_owned(), vec!["plan".to_owned()]));
         let options = present.to_mut();
         options.probes[position] = info.id.to_string();
-        options.chosen.settings = now.into_iter().chain(rest.iter().cloned()).collect();
+        let settings = now.into_iter().chain(rest.iter().cloned()).chain(as_planned);
+        options.chosen.settings = settings.collect();
     }
     Ok(present)
 }

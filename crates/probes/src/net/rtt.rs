@@ -253,6 +253,8 @@ impl Measure for Rtt {
                 .those("wait", Wait::Spin.word()),
             by_stack(Over::Grpc),
             by_stack(Over::Thrift),
+            by_stack(Over::GrpcUnix),
+            by_stack(Over::ThriftUnix),
         ]
     }
 

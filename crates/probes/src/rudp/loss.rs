@@ -111,7 +111,7 @@ impl Measure for Loss {
         /// messages sent in a launch
         asked: One Neither,
     });
-    const AFTER: &'static [&'static str] = &["net.rtt"];
+    const AFTER: &'static [&'static str] = &["net.rtt", "net.bandwidth"];
     const ROLE_NAMES: &'static [&'static str] = ROLE_NAMES;
     const ROLES: &'static [StartRole] = &[
         |launch| role::<Loss>(Receiving::start(launch)?),
