@@ -12,4 +12,5 @@ pub mod order;
 pub mod reads;
 pub mod remote;
 pub mod scratch;
+mod shrunk;
 pub mod writes;

@@ -16,6 +16,7 @@ use std::ptr;
 
 use super::map::{Mapping, Sharing};
 use super::order::Order;
+use super::shrunk::Guard;
 use crate::memory::arena::{Arena, PageSize};
 use crate::net::ring::require;
 use crate::system_call::{invalid, retry};
@@ -53,14 +54,10 @@ pub struct Reader {
 }
 
 #[derive(Debug)]
-#[expect(
-    clippy::large_enum_variant,
-    reason = "each thread makes one and none is moved; a box would be one load more"
-)]
 enum Inner {
     Pread(File),
     Uring(Ring, File),
-    Map(Mapping),
+    Map(Mapped),
 }
 
 /// The destination of the reads: a buffer for each read that may be in flight.
@@ -86,6 +83,14 @@ impl fmt::Debug for Ring {
     }
 }
 
+/// A shared mapping of a file that may become shorter.
+#[derive(Debug)]
+struct Mapped {
+    /// Dropped first: it must not answer for what is mapped at the same addresses later.
+    guard: Guard,
+    mapping: Mapping,
+}
+
 impl Reader {
     /// Reads the blocks of this order from the file.
     ///
@@ -109,7 +114,7 @@ impl Reader {
         let inner = match engine {
             Engine::Pread => Inner::Pread(file),
             Engine::Uring(depth) => Inner::Uring(Ring(ring(depth)?), file),
-            Engine::Map => Inner::Map(mapped(&file, order.end() as usize, is_random)?),
+            Engine::Map => Inner::Map(Mapped::new(&file, order.end() as usize, is_random)?),
         };
         Ok(Self {
             inner,
@@ -150,7 +155,7 @@ impl Reader {
     ///
     /// # Errors
     ///
-    /// The first error of reading; `UnexpectedEof` if the file has become shorter, by which a mapping ends this process.
+    /// The first error of reading; `UnexpectedEof` if the file has become shorter.
     pub fn read(&mut self, n: u64) -> io::Result<()> {
         self.read_each(n, || 0, |_, _| {})
     }
@@ -174,11 +179,14 @@ impl Reader {
                 }
                 Ok(())
             }
-            Inner::Map(mapping) => {
+            Inner::Map(mapped) => {
                 for _ in 0..n {
                     let start = stamp();
-                    self.slots.copy(mapping, self.order.advance());
+                    self.slots.copy(&mapped.mapping, self.order.advance());
                     each(start, stamp());
+                }
+                if mapped.guard.shrank() {
+                    return Err(shorter());
                 }
                 Ok(())
             }
@@ -202,7 +210,7 @@ impl Reader {
     /// The errors of madvise(2).
     pub fn unmap_pages(&self) -> io::Result<()> {
         match &self.inner {
-            Inner::Map(mapping) => mapping.unmap_pages(),
+            Inner::Map(mapped) => mapped.mapping.unmap_pages(),
             Inner::Pread(_) | Inner::Uring(..) => Ok(()),
         }
     }
@@ -250,8 +258,8 @@ impl Slots {
     fn copy(&mut self, mapping: &Mapping, offset: u64) {
         self.offsets[0] = offset;
         let (buffer, bytes) = (self.buffer(0), self.block_bytes);
-        // SAFETY: the order's blocks lie inside the mapping, and the slot holds a block. Should somebody shorten the file,
-        // the load ends the process by SIGBUS.
+        // SAFETY: the order's blocks lie inside the mapping, whose pages are there or are put there
+        // by the guard; the slot holds a block.
         unsafe {
             ptr::copy_nonoverlapping(mapping.start().add(offset as usize), buffer, bytes);
         }
@@ -387,12 +395,15 @@ fn shorter() -> io::Error {
     io::Error::new(io::ErrorKind::UnexpectedEof, "the file has become shorter while it was read")
 }
 
-fn mapped(file: &File, len: usize, is_random: bool) -> io::Result<Mapping> {
-    let mapping = Mapping::new(file, 0, len, Sharing::ReadShared)?;
-    if is_random {
-        mapping.disable_read_ahead()?;
+impl Mapped {
+    fn new(file: &File, len: usize, is_random: bool) -> io::Result<Self> {
+        let mapping = Mapping::new(file, 0, len, Sharing::ReadShared)?;
+        let guard = Guard::install(mapping.start(), len)?;
+        if is_random {
+            mapping.disable_read_ahead()?;
+        }
+        Ok(Self { mapping, guard })
     }
-    Ok(mapping)
 }
 
 #[cfg(test)]
@@ -466,12 +477,9 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_gets_shorter_is_an_error_for_every_engine_but_the_map() {
+    fn a_file_that_gets_shorter_is_an_error_for_every_engine() {
         let order = Order::sequential(FILE_BYTES, 4096);
         with_each(&order, |engine, mut reader, data| {
-            if engine == Engine::Map {
-                return;
-            }
             reader.read(16).unwrap();
             data.file().set_len(100_000).unwrap();
             let error = reader.read(200).unwrap_err();
@@ -537,6 +545,23 @@ mod tests {
             assert!(!first.contains("given up"), "{first}");
             assert!(second.contains("given up"), "{second}");
         });
+    }
+
+    #[test]
+    fn a_second_mapped_reader_of_a_thread_is_refused() {
+        let Some(data) = DataFile::for_test(FILE_BYTES) else {
+            return;
+        };
+        let mapped = || {
+            let file = data.open(Access::Cached).unwrap();
+            let order = Order::sequential(FILE_BYTES, 4096);
+            Reader::new(Engine::Map, file, order, true)
+        };
+        let first = mapped().unwrap();
+        let refused = mapped().unwrap_err();
+        assert_eq!(refused.raw_os_error(), Some(libc::EDEADLK));
+        drop(first);
+        mapped().unwrap();
     }
 
     #[test]
