@@ -108,11 +108,25 @@ fn redacted(reason: &str, secret: &HashSet<String>) -> String {
         let is_secret = words(bare).any(|part| secret.contains(part))
             || bare.starts_with('/')
             || bare.contains("://")
-            || bare.parse::<IpAddr>().is_ok()
-            || bare.parse::<SocketAddr>().is_ok();
+            || has_address(bare);
         if is_secret { word.replacen(bare, "…", 1) } else { word.to_owned() }
     };
     reason.split_inclusive(char::is_whitespace).map(redacted).collect()
+}
+
+/// Whether a word has a numeric address in it: alone, or with a port, a kind of host (`tcp:`), a user, an
+/// interface or the length of a network's prefix.
+fn has_address(word: &str) -> bool {
+    let is_address =
+        |text: &str| text.parse::<IpAddr>().is_ok() || text.parse::<SocketAddr>().is_ok();
+    let is_around = |c: char| !c.is_alphanumeric() && c != '.' && c != ':';
+    word.split(is_around).any(|part| {
+        let after_kind = part.split_once(':').map(|(_, rest)| rest);
+        [Some(part), after_kind].into_iter().flatten().any(|text| {
+            let trimmed = text.trim_end_matches(['.', ':']);
+            is_address(text) || is_address(trimmed)
+        })
+    })
 }
 
 #[cfg(test)]
@@ -203,6 +217,11 @@ mod tests {
             ("10.77.0.1 runs no NFS version 3", "… runs no NFS version 3"),
             ("the portmapper at [fe80::1%2]:111: it", "the portmapper at …: it"),
             ("at ::1: (fe80::): (::1)", "at …: (…): (…)"),
+            ("the worker on tcp:10.0.0.5:7000 closed", "the worker on … closed"),
+            ("ssh:10.0.0.5: lost", "…: lost"),
+            ("by ssh:2001:67:1::5, root@10.0.0.5.", "by …, …"),
+            ("10.0.0.1/24 to fe80::1%eth0", "… to …"),
+            ("[fe80::1%eth0]:111, src=10.0.0.5:/x", "…, …"),
             ("folders (/other: there is none, /: not)", "folders (…: there is none, …: not)"),
             ("there is no `my own,%zz`", "there is no `… …`"),
             ("/secret/my own,%zz was removed", "… … was removed"),

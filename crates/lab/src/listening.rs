@@ -20,7 +20,7 @@ use costof_model::protocol::{Answer, Launch, Report};
 use costof_model::unit::display_bytes;
 use costof_os::random;
 use listener::Listener;
-use session::{LIMIT, Session};
+use session::{LIMIT, Session, Stage, Stop};
 use std::io::{self, ErrorKind};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -223,8 +223,9 @@ impl Listening {
                     lines,
                     worker,
                     slot,
-                    stop,
+                    stop: Stop::new(stop),
                     observe,
+                    stage: Stage::default(),
                     launch: None,
                     failure: None,
                     early: None,
@@ -278,7 +279,8 @@ impl Listening {
         waiter.has_token();
         let slot = Slot::take(&self.held, self.max_clients).ok_or_else(|| {
             Rejection::Refused(Failure::error(format!(
-                "the receiver serves {} clients, and no more (--max-clients there)",
+                "the receiver serves {} clients, and no more (--max-clients there; a run by `--peer` \
+                 counts as two)",
                 self.max_clients
             )))
         })?;

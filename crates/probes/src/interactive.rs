@@ -123,6 +123,9 @@ pub fn asked(
     Ok(point)
 }
 
+/// A worker, the windows of a connection of reliable datagrams, and a socket's queue.
+const WORKER_BYTES: u64 = 64 << 20;
+
 fn goes_through_unix(axes: &Axes) -> bool {
     axes.find_word("over") == Some(Over::Unix.word())
 }
@@ -132,8 +135,7 @@ fn checked(point: &Point, conditions: Conditions) -> Result<u64, Failure> {
     if let Some(point) = At::<Loss>::read(point) {
         check_conditions(&point, conditions)?;
         Transfer::from(&point.axes).check()?;
-        // The windows of a connection, and the socket's queue.
-        return Ok(64 << 20);
+        return Ok(WORKER_BYTES);
     }
     match At::<CopySend>::read(point) {
         Some(point) if conditions == Conditions::default() => {
@@ -203,10 +205,16 @@ pub fn allowed(launch: &Launch) -> Result<u64, Failure> {
     if !answers || !launch.points.iter().all(is_one) {
         fail!("no such role or point (use the same release of costof at both ends)");
     }
-    match launch.by_hand {
-        Some(by_hand) => checked(first, by_hand.conditions),
-        None => Ok(launch.points.iter().map(probe.memory_bytes).max().unwrap_or(0)),
-    }
+    let needed = match launch.by_hand {
+        Some(_) if launch.points.len() > 1 => fail!("what is sent by hand has one point"),
+        Some(by_hand) => checked(first, by_hand.conditions)?,
+        None => {
+            let held = |point| At::<CopySend>::read(point).map_or(0, |point| held_bytes(&point));
+            let needed = |point| held(point).max((probe.memory_bytes)(point));
+            launch.points.iter().map(needed).max().unwrap_or(0)
+        }
+    };
+    Ok(needed.max(WORKER_BYTES))
 }
 
 #[cfg(test)]
@@ -294,6 +302,29 @@ mod tests {
             }
             let dropping = by_hand(defaults, Conditions { drop: 0.1, ..none });
             assert_eq!(dropping.is_ok(), over == "rudp");
+        }
+        // What is sent by hand has one point: only that is checked.
+        let small = launch(&copy::send::PROBE);
+        let mut large = small.points[0].clone();
+        for (axis, value) in [("threads", 64), ("size", 16 << 20)] {
+            large.axes.0.insert(axis.into(), AxisValue::Number(value));
+        }
+        let two = vec![small.points[0].clone(), large.clone()];
+        let by_hand = Some(ByHand::default());
+        assert!(allowed(&Launch { points: two.clone(), by_hand, ..small.clone() }).is_err());
+        // The largest of several, and never less than a worker itself takes, or the role by hand.
+        let needs = |points, by_hand| {
+            allowed(&Launch { points, by_hand, ..small.clone() }).expect("it is allowed")
+        };
+        assert_eq!(needs(two, None), needs(vec![large.clone()], None));
+        assert!(needs(vec![large.clone()], None) >= needs(vec![large], by_hand));
+        let mut datagrams = small.points[0].clone();
+        datagrams.axes = datagrams.axes.with("over", "udp").with("source", "cold");
+        datagrams.axes.0.insert("size".into(), AxisValue::Number(64));
+        assert!(needs(vec![datagrams.clone()], None) >= needs(vec![datagrams], by_hand));
+        for probe in TABLE {
+            let is_little = |bytes| bytes < 64 << 20;
+            assert!(!allowed(&launch(probe)).is_ok_and(is_little), "{}", probe.info.id);
         }
         // Memory for the largest messages of many threads.
         let held = |pattern| {

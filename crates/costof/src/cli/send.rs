@@ -37,7 +37,7 @@ pub(crate) struct SendOptions {
     /// Accept every sender, without a token
     #[arg(long, conflicts_with_all = ["to", "token", "token_file"], hide_short_help = true)]
     pub(crate) open: bool,
-    /// How many senders may connect at a time
+    /// How many senders may connect at a time; a run by `--peer` counts as two
     #[arg(long, value_name = "N", conflicts_with = "to", default_value = "16",
           value_parser = value_parser!(u16).range(1..=256), hide_short_help = true)]
     pub(crate) max_clients: u16,

@@ -6,12 +6,12 @@ use crate::common::{
 };
 use costof_measure::probe::find;
 use costof_model::point::Point;
-use costof_model::protocol::{Answer, Command as Asked, Launch, Offers, Rendezvous};
+use costof_model::protocol::{Answer, ByHand, Command as Asked, Launch, Offers, Rendezvous};
 use costof_model::testing::launch_message;
 use costof_probes::TABLE;
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs::{self, File};
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufRead, BufReader, Lines, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -291,33 +291,47 @@ fn only_who_has_the_token_is_served() {
     assert_contains(&first.out, "\n throughput ");
 }
 
-/// A caller gets a worker's answers, but only for an answering role, which listens where the caller came and goes
-/// nowhere.
-#[test]
-fn a_caller_gets_an_answering_role_and_nothing_else() {
-    let place = Place::new();
-    let listening = Listening::start(&place, "127.0.0.1:0 --open");
-    let mut caller = TcpStream::connect(&listening.address).unwrap();
-    caller.write_all(b"costof send 3\n\n").unwrap();
-    let mut lines = BufReader::new(caller.try_clone().unwrap()).lines();
-    assert_contains(&lines.next().unwrap().unwrap(), "costof challenge ");
-    let mut answer = || -> Answer {
-        let line = lines.next().expect("it answers").unwrap();
-        serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line}"))
-    };
-    assert!(matches!(answer(), Answer::Hello { .. }));
-    let mut ask = |command: &Asked| {
-        writeln!(caller, "{}", serde_json::to_string(command).unwrap()).unwrap();
-        answer()
-    };
-    assert!(matches!(ask(&Asked::Describe), Answer::Description(_)));
-    let elsewhere = "192.0.2.1";
-    let mut open = |role: &'static str, probe: &str| {
+/// Who calls what listens, and speaks its language by hand.
+struct Caller {
+    stream: TcpStream,
+    lines: Lines<BufReader<TcpStream>>,
+}
+
+/// An address to which no role may go.
+const ELSEWHERE: &str = "192.0.2.1";
+
+impl Caller {
+    /// One that is served, by a receiver without a token.
+    fn served(address: &str) -> Caller {
+        let mut stream = TcpStream::connect(address).unwrap();
+        stream.write_all(b"costof send 3\n\n").unwrap();
+        let mut lines = BufReader::new(stream.try_clone().unwrap()).lines();
+        assert_contains(&lines.next().unwrap().unwrap(), "costof challenge ");
+        let mut caller = Caller { stream, lines };
+        assert!(matches!(caller.answer(), Some(Answer::Hello { .. })));
+        caller
+    }
+
+    /// The next answer; none where the connection has ended.
+    fn answer(&mut self) -> Option<Answer> {
+        let line = self.lines.next()?.ok()?;
+        let answer = serde_json::from_str(&line);
+        Some(answer.unwrap_or_else(|error| panic!("{error}: {line}")))
+    }
+
+    fn ask(&mut self, command: &Asked) -> Option<Answer> {
+        let line = serde_json::to_string(command).unwrap();
+        writeln!(self.stream, "{line}").ok()?;
+        self.answer()
+    }
+
+    /// Asks for a launch of this role, whose point has the defaults.
+    fn open(&mut self, role: &'static str, probe: &str, by_hand: Option<ByHand>) -> Option<Answer> {
         let probe = find(TABLE, probe).unwrap();
         let (axes, link) = (probe.info.defaults(), "loopback".into());
         let point = Point { probe: probe.info.id.clone(), axes, link };
         let rendezvous = Rendezvous {
-            address: elsewhere.parse().unwrap(),
+            address: ELSEWHERE.parse().unwrap(),
             scope: 0,
             receive_buffer: None,
             ports: (0, 0),
@@ -325,25 +339,78 @@ fn a_caller_gets_an_answering_role_and_nothing_else() {
             apart: false,
             sink: None,
         };
-        ask(&Asked::Open(Box::new(Launch {
+        self.ask(&Asked::Open(Box::new(Launch {
             role: role.into(),
             rendezvous: Some(rendezvous),
+            by_hand,
             ..launch_message(vec![point])
         })))
-    };
-    for (role, probe) in [("only", "os.syscall"), ("sender", "copy.send"), ("client", "net.rtt")] {
-        assert!(matches!(open(role, probe), Answer::Failed(_)), "{role} of {probe}");
     }
-    assert_eq!(open("receiver", "copy.send"), Answer::Opened);
-    let offers = Offers::from([("address".into(), format!("{elsewhere}:9"))]);
-    let Answer::Prepared { offers } = ask(&Asked::Prepare { point: 0, offers }) else {
-        panic!("it is not prepared");
+}
+
+/// A caller gets a worker's answers, but only for an answering role, which listens where the caller came and goes
+/// nowhere.
+#[test]
+fn a_caller_gets_an_answering_role_and_nothing_else() {
+    let place = Place::new();
+    let listening = Listening::start(&place, "127.0.0.1:0 --open");
+    let mut caller = Caller::served(&listening.address);
+    assert!(matches!(caller.ask(&Asked::Describe), Some(Answer::Description(_))));
+    for (role, probe) in [("only", "os.syscall"), ("sender", "copy.send"), ("client", "net.rtt")] {
+        let refused = caller.open(role, probe, None);
+        assert!(matches!(refused, Some(Answer::Failed(_))), "{role} of {probe}");
+    }
+    assert_eq!(caller.open("receiver", "copy.send", None), Some(Answer::Opened));
+    let offers = Offers::from([("address".into(), format!("{ELSEWHERE}:9"))]);
+    let prepared = caller.ask(&Asked::Prepare { point: 0, offers });
+    let Some(Answer::Prepared { offers }) = prepared else {
+        panic!("it is not prepared: {prepared:?}");
     };
     assert!(offers["address"].starts_with("127.0.0.1:"), "{offers:?}");
     // What is no command ends it.
-    writeln!(caller, "rubbish").unwrap();
-    assert!(lines.next().is_none());
+    writeln!(caller.stream, "rubbish").unwrap();
+    assert_eq!(caller.answer(), None);
     assert_eq!(listening.end().out, "");
+}
+
+/// A second launch would be promised memory that the worker already holds for the first one.
+#[test]
+fn a_caller_has_one_launch_which_begins_when_it_is_prepared() {
+    let place = Place::new();
+    let listening = Listening::start(&place, "127.0.0.1:0 --open");
+    let mut caller = Caller::served(&listening.address);
+    let by_hand = Some(ByHand::default());
+    assert_eq!(caller.open("receiver", "copy.send", by_hand), Some(Answer::Opened));
+    for _ in 0..3 {
+        assert!(matches!(caller.ask(&Asked::Run), Some(Answer::Failed(_))));
+        let Some(Answer::Failed(again)) = caller.open("server", "net.rtt", None) else {
+            panic!("it is opened twice");
+        };
+        assert_contains(&again.reason, "unexpected message");
+    }
+    // The first launch is still there to be reported.
+    drop(caller);
+    let mut listening = listening;
+    listening.wait_for("ended early");
+    let heard = listening.end();
+    assert!(!heard.err.contains("sends: "), "{}", heard.err);
+}
+
+#[test]
+#[ignore = "long; ./check --all runs it"]
+fn a_receiver_ends_although_a_caller_goes_on_asking() {
+    let place = Place::new();
+    let listening = Listening::start(&place, "127.0.0.1:0 --open");
+    let mut caller = Caller::served(&listening.address);
+    assert_eq!(caller.open("receiver", "copy.send", None), Some(Answer::Opened));
+    signal(&listening.child, Signal::INT);
+    // Each takes a millisecond or more.
+    let is_over = (0..100_000).any(|_| {
+        sleep(Duration::from_millis(1));
+        caller.ask(&Asked::Watch).is_none()
+    });
+    assert!(is_over, "it is served although the receiver was interrupted");
+    listening.end();
 }
 
 /// What listens answers every probe with two ends, and no other.

@@ -8,7 +8,10 @@ use costof_model::failure::Failure;
 use costof_model::harmless;
 use costof_model::noise::Noise;
 use costof_model::protocol::{Answer, Command, Launch, Offers, PROTOCOL, Rendezvous};
+use std::cell::OnceCell;
+use std::collections::HashSet;
 use std::io::{self, ErrorKind};
+use std::mem;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -21,9 +24,11 @@ const TEXT_MAX_CHARS: usize = 2048;
 pub(super) const LIMIT: Duration = Duration::from_secs(60);
 /// How often a session looks whether its worker has answered, while it measures.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
-/// How long a caller may take to end when it is asked to, and the worker after that.
-const ENDING: Duration = Duration::from_secs(3);
+/// How long a caller may take to end when this end is stopped, and the worker after that.
+const ENDING: Duration = Duration::from_secs(5);
 const STOPPING: Duration = Duration::from_secs(10);
+/// The most CPUs of one look: more than any kernel is built for.
+const LOOK_MAX_CPUS: usize = 8192;
 
 const UNEXPECTED: &str = "unexpected message (is it a costof of this release?)";
 const CLOSED: &str = "it closed the connection before the end";
@@ -39,8 +44,9 @@ pub(super) struct Session<'a> {
     pub(super) lines: Lines<'a>,
     pub(super) worker: Worker,
     pub(super) slot: Slot<'a>,
-    pub(super) stop: &'a AtomicBool,
+    pub(super) stop: Stop<'a>,
     pub(super) observe: Observer<'a>,
+    pub(super) stage: Stage,
     /// The launch that was opened, and is not yet closed.
     pub(super) launch: Option<Launch>,
     /// Why the launch has no result, and why it ended before it was done.
@@ -48,16 +54,53 @@ pub(super) struct Session<'a> {
     pub(super) early: Option<String>,
 }
 
+/// How far a caller has come. A worker has one launch, so there is no way back.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Stage {
+    /// It has no launch yet.
+    #[default]
+    Admitted,
+    /// It has one.
+    Opened,
+    /// A point of it was prepared.
+    Prepared,
+    /// A point of it was measured.
+    Begun,
+}
+
+/// Whether this end is stopped, and until when its caller may then end in order.
+#[derive(Debug)]
+pub(super) struct Stop<'a> {
+    asked: &'a AtomicBool,
+    until: OnceCell<Instant>,
+}
+
+impl<'a> Stop<'a> {
+    pub(super) fn new(asked: &'a AtomicBool) -> Stop<'a> {
+        Stop { asked, until: OnceCell::new() }
+    }
+
+    /// Until when the caller may end in order; `None` while this end is not stopped. However much the
+    /// caller sends, this stays as it was first seen.
+    fn until(&self) -> Option<Instant> {
+        let is_asked = self.asked.load(Ordering::Acquire);
+        is_asked.then(|| *self.until.get_or_init(|| Instant::now() + ENDING))
+    }
+}
+
 impl Session<'_> {
     pub(super) fn serve(mut self) {
         let costof = env!("CARGO_PKG_VERSION").to_owned();
         let mut answer = Some(Answer::Hello { protocol: PROTOCOL, costof });
         while answer.is_none_or(|answer| self.connection.send(&answer).is_ok()) {
-            // A launch that has begun may end in order.
-            let until = self.launch.as_ref().map(|_| Instant::now() + ENDING);
-            let in_order = || until.is_some_and(|until| Instant::now() < until);
-            let stop = self.stop;
-            let Ok(command) = self.next(|| !stop.load(Ordering::Acquire) || in_order()) else {
+            // A launch that was opened may end in order.
+            let is_open = self.launch.is_some();
+            let may_end = |until| is_open && Instant::now() < until;
+            let is_wanted = || self.stop.until().is_none_or(may_end);
+            if !is_wanted() {
+                break;
+            }
+            let Ok(command) = next(&mut self.lines, is_wanted) else {
                 break;
             };
             answer = self.act(command);
@@ -69,21 +112,20 @@ impl Session<'_> {
         self.connection.end();
     }
 
-    /// The caller's next command; `Interrupted` where it is no longer wanted.
-    fn next(&mut self, wanted: impl Fn() -> bool) -> io::Result<Command> {
-        let line = self.lines.next(LINE_MAX_BYTES, wanted)?;
-        let mut value = serde_json::from_slice(&line)?;
-        harmless::change_texts(&mut value, |text| harmless::beginning(text, TEXT_MAX_CHARS));
-        Ok(serde_json::from_value(value)?)
-    }
-
     /// The answer to a command; none to one that has none.
     fn act(&mut self, command: Command) -> Option<Answer> {
         Some(match command {
+            // What this one would be promised, the worker may already hold for the first one.
+            Command::Open(_) if self.stage > Stage::Admitted => {
+                Answer::Failed(Failure::error(UNEXPECTED))
+            }
             Command::Open(launch) => match self.admitted(*launch) {
                 Ok(launch) => {
                     let answer = self.ask(&Command::Open(Box::new(launch.clone())));
-                    self.launch = Some(launch).filter(|_| answer == Answer::Opened);
+                    if answer == Answer::Opened {
+                        self.launch = Some(launch);
+                        self.stage = Stage::Opened;
+                    }
                     answer
                 }
                 Err(failure) => Answer::Failed(failure),
@@ -91,9 +133,14 @@ impl Session<'_> {
             Command::Prepare { point, .. } => {
                 // What nobody offered leads it nowhere.
                 let answer = self.ask(&Command::Prepare { point, offers: Offers::new() });
-                if let (Answer::Failed(failure), true) = (&answer, self.is_by_hand()) {
-                    self.launch = None;
-                    self.listening.refused(self.connection, failure.reason.clone(), self.observe);
+                match &answer {
+                    Answer::Prepared { .. } => self.stage = self.stage.max(Stage::Prepared),
+                    Answer::Failed(failure) if self.is_by_hand() => {
+                        self.launch = None;
+                        let reason = failure.reason.clone();
+                        self.listening.refused(self.connection, reason, self.observe);
+                    }
+                    _ => {}
                 }
                 answer
             }
@@ -102,7 +149,13 @@ impl Session<'_> {
             // It has ended by itself.
             Command::Stop => return None,
             Command::Describe => self.described(),
-            Command::Hold | Command::Watch | Command::Look(_) => self.ask(&command),
+            Command::Look(mut look) => {
+                let mut seen = HashSet::new();
+                look.cpus.retain(|cpu| seen.insert(*cpu));
+                look.cpus.truncate(LOOK_MAX_CPUS);
+                self.ask(&Command::Look(look))
+            }
+            Command::Hold | Command::Watch => self.ask(&command),
         })
     }
 
@@ -111,8 +164,17 @@ impl Session<'_> {
         self.answer(LIMIT)
     }
 
+    /// The worker's answer, which may take until then, and no longer when this end is stopped.
     fn answer(&mut self, limit: Duration) -> Answer {
-        self.worker.answer(limit, &NEVER).unwrap_or_else(failed)
+        let answer = match self.worker.answer(limit, self.stop.asked) {
+            Err(NoAnswer::Interrupted) => {
+                let until = self.stop.until().map(|until| until + STOPPING);
+                let left = until.map(|until| until.saturating_duration_since(Instant::now()));
+                self.worker.answer(left.unwrap_or(limit).min(limit), &NEVER)
+            }
+            answer => answer,
+        };
+        answer.unwrap_or_else(failed)
     }
 
     /// The worker's description, with the addresses by which the caller has reached it.
@@ -155,7 +217,12 @@ impl Session<'_> {
 
     /// Lets the worker measure, until the caller stops it or has gone.
     fn run(&mut self) -> Answer {
-        if let Some(launch) = self.launch.as_ref().filter(|launch| launch.by_hand.is_some()) {
+        let is_first = self.stage == Stage::Prepared;
+        if is_first {
+            self.stage = Stage::Begun;
+        }
+        let launch = self.launch.as_ref().filter(|launch| launch.by_hand.is_some());
+        if let Some(launch) = launch.filter(|_| is_first) {
             let (client, from) = (self.client, self.connection.peer.clone());
             (self.observe)(Event::Began { client, from, launch: Box::new(launch.clone()) });
         }
@@ -172,23 +239,22 @@ impl Session<'_> {
 
     /// Waits until the worker has to stop; its answer, where it comes first.
     fn until_stopped(&mut self) -> Option<Answer> {
-        let mut until: Option<Instant> = None;
+        let mut is_told = false;
         loop {
             match self.worker.poll(Duration::ZERO) {
                 Ok(None) => {}
                 Ok(Some(answer)) => return Some(answer),
                 Err(why) => return Some(failed(why)),
             }
-            let next = Instant::now() + POLL_INTERVAL;
-            let is_ending = self.stop.load(Ordering::Acquire);
-            let early = match self.next(|| Instant::now() < next) {
-                Ok(Command::Stop) if is_ending => "this end was stopped",
+            let soon = Instant::now() + POLL_INTERVAL;
+            let until = self.stop.until();
+            let early = match next(&mut self.lines, || Instant::now() < soon) {
+                Ok(Command::Stop) if until.is_some() => "this end was stopped",
                 Ok(Command::Stop) => return None,
                 Err(error) if error.kind() == ErrorKind::Interrupted => match until {
                     Some(until) if Instant::now() >= until => "it did not end in time",
-                    None if is_ending => {
+                    Some(_) if !mem::replace(&mut is_told, true) => {
                         let _ = self.connection.send(&Answer::Enough);
-                        until = Some(Instant::now() + ENDING);
                         continue;
                     }
                     _ => continue,
@@ -226,6 +292,14 @@ impl Session<'_> {
         }
         answer
     }
+}
+
+/// The caller's next command; `Interrupted` where it is no longer wanted.
+fn next(lines: &mut Lines<'_>, is_wanted: impl Fn() -> bool) -> io::Result<Command> {
+    let line = lines.next(LINE_MAX_BYTES, is_wanted)?;
+    let mut value = serde_json::from_slice(&line)?;
+    harmless::change_texts(&mut value, |text| harmless::beginning(text, TEXT_MAX_CHARS));
+    Ok(serde_json::from_value(value)?)
 }
 
 fn failed(why: NoAnswer) -> Answer {
