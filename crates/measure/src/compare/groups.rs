@@ -142,9 +142,8 @@ impl<'r> Units<'r> {
                 Err(why) => self.not_compared(&mut comparison, row, why, sides),
             }
         }
-        let has = |units: &BTreeSet<usize>, side: &[usize]| {
-            side.iter().any(|unit| units.contains(unit))
-        };
+        let has =
+            |units: &BTreeSet<usize>, side: &[usize]| side.iter().any(|unit| units.contains(unit));
         let unknown = self.unknown.values();
         let unknown = unknown.filter(|(_, units)| sides.iter().all(|side| has(units, side)));
         comparison.refused.extend(unknown.map(|(row, _)| Refused {

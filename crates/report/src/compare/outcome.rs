@@ -102,9 +102,10 @@ impl Outcome {
             };
             case(&row.point, Some(&row.metric), finding)
         });
-        let refused = comparison.refused.iter().map(|one| {
-            case(&one.point, Some(&one.metric), Finding::Undecided(one.reason.clone()))
-        });
+        let refused = comparison
+            .refused
+            .iter()
+            .map(|one| case(&one.point, Some(&one.metric), Finding::Undecided(one.reason.clone())));
         let missing = comparison.missing.iter();
         let missing =
             missing.map(|one| case(&one.point, None, Finding::Undecided(why_missing(one))));
@@ -138,9 +139,8 @@ pub(super) fn beyond(comparison: &Comparison) -> Vec<&Compared> {
 
 /// The layers that are.
 pub(super) fn layers_beyond(comparison: &Comparison) -> Vec<&LayerChange> {
-    let is_beyond = |layer: &&LayerChange| {
-        layer.verdict == Verdict::Worse && layer.ci95.0 > comparison.matters
-    };
+    let is_beyond =
+        |layer: &&LayerChange| layer.verdict == Verdict::Worse && layer.ci95.0 > comparison.matters;
     comparison.layers.iter().filter(is_beyond).collect()
 }
 
@@ -247,10 +247,7 @@ mod tests {
             outcome(&Comparison { layers, ..comparison(rows) })
         };
         let fails = layer((0.11, 0.13));
-        assert_eq!(
-            fails.line(None),
-            "FAIL: 1 of 1 row decided; memory layer 12 % slower (11–13)"
-        );
+        assert_eq!(fails.line(None), "FAIL: 1 of 1 row decided; memory layer 12 % slower (11–13)");
         let json = serde_json::to_value(&fails.failed).unwrap();
         assert_eq!(json[0]["layer"], "memory", "{json}");
         assert_eq!(layer((0.01, 0.2)).verdict, Word::Pass);

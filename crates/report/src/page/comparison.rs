@@ -52,7 +52,10 @@ pub fn page(
     })];
     parts.extend(Part::lines(&missing(comparison, after.run)));
     parts.extend(Part::folded("refused", "What was not compared", Part::lines(&not_compared)));
-    parts.push(facts_apart(&["before", "after"], &differences));
+    parts.push(match is_group && differences.is_empty() {
+        true => Part::Paragraph("quiet", "No fact separates the two groups.".to_owned()),
+        false => facts_apart(&["before", "after"], &differences),
+    });
     if !plots.is_empty() {
         let drawn = Part::Drawing(html! {
             (figures(plots.iter().filter(|figure| !figure.folded)))
