@@ -197,7 +197,7 @@ fn nothing_to_compare_is_undecided_for_noise_and_wrong_for_other_points() {
     let mut other = before;
     other.run.plan.blocks.clear();
     other.points.clear();
-    compared(other, 2, "no point in common");
+    compared(other, 2, "the runs have no point in common");
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! The outcome of a comparison with a threshold: pass, fail, or inconclusive.
 
+use super::summary::name as layer_name;
 use super::{named, share, why_missing};
 use crate::check::{Case, Finding, Rules, Suite, Word};
 use crate::text::printable;
@@ -73,7 +74,7 @@ impl Outcome {
         let mut layers = layers_beyond(comparison);
         layers.sort_by(|a, b| b.worse.total_cmp(&a.worse));
         let of_layer = |layer: &&LayerChange| Case {
-            name: format!("{} layer", layer.layer),
+            name: format!("{} layer", layer_name(&layer.layer)),
             probe: None,
             finding: Finding::Fail(amount(layer.worse, layer.ci95, SPEED)),
         };
@@ -84,7 +85,11 @@ impl Outcome {
         });
         let failed_layers = layers.iter().map(|layer| Failed::Layer {
             layer: layer.layer.clone(),
-            why: format!("{} layer {}", layer.layer, amount(layer.worse, layer.ci95, SPEED)),
+            why: format!(
+                "{} layer {}",
+                layer_name(&layer.layer),
+                amount(layer.worse, layer.ci95, SPEED)
+            ),
         });
         let failed = failed_layers.chain(failed).collect();
         let failures = beyond

@@ -97,7 +97,7 @@ pub fn summary(comparison: &Comparison, title: &str) -> Summary {
 }
 
 /// A layer in words.
-fn name(layer: &str) -> &str {
+pub(super) fn name(layer: &str) -> &str {
     match layer {
         "os" => "kernel",
         "net" => "network",

@@ -275,7 +275,7 @@ mod tests {
     use super::*;
     use crate::check::Rules;
     use crate::compare::tests::row as compared;
-    use costof_model::comparison::{FactDifference, Refused};
+    use costof_model::comparison::{FactDifference, Groups, Level, Refused};
     use costof_model::testing::run_without_facts as run;
 
     fn shown(comparison: &Comparison, run: &Run) -> String {
@@ -314,6 +314,16 @@ mod tests {
             at(text);
         }
         assert!(!page.contains("<script") && !page.contains("http://"));
+    }
+
+    #[test]
+    fn groups_without_a_fact_between_them_are_no_two_machines() {
+        let groups =
+            Groups { level: Level::Hosts, before: 3, after: 3, in_pairs: false, row: None };
+        let of = |groups| shown(&Comparison { groups, ..Comparison::default() }, &run());
+        let (alike, groups) = ("the machines report the same facts", of(Some(groups)));
+        assert!(groups.contains("No fact separates the two groups.") && !groups.contains(alike));
+        assert!(of(None).contains(alike));
     }
 
     #[test]
