@@ -5,7 +5,7 @@ use crate::files;
 use crate::plan::request::infos;
 use crate::record::Table;
 use costof_model::plan::select;
-use costof_report::check::{Rules, Suite, Word, junit};
+use costof_report::check::{self, Rules, Suite, Word, junit};
 use std::fmt::Display;
 use std::io;
 use std::process::ExitCode;
@@ -50,9 +50,11 @@ impl Error {
 pub(crate) fn rules(gate: &Gate, required: &Required, table: Table<'_>) -> Result<Rules, Error> {
     files::refuse_standard_output(gate.junit.as_deref(), "--junit names a file")?;
     let infos = infos(table);
-    let probes = required.require.iter().map(|pattern| select(&infos, pattern));
-    let probes = probes.collect::<Result<Vec<_>, String>>().context("--require")?;
-    let required = probes.into_iter().flatten().map(|info| info.id.clone()).collect();
+    let required = required.require.iter().map(|pattern| {
+        let probes = select(&infos, pattern)?.into_iter().map(|info| info.id.clone());
+        Ok(check::Required { name: pattern.clone().into(), probes: probes.collect() })
+    });
+    let required = required.collect::<Result<Vec<_>, String>>().context("--require")?;
     Ok(Rules { undecided_passes: gate.undecided == Undecided::Pass, required })
 }
 

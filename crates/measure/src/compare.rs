@@ -70,11 +70,11 @@ const PAIRED_SHARE: f64 = 2.0 / 3.0;
 /// matters, as a share.
 pub fn compare(before: &Run, after: &Run, metrics: Metrics, matters: f64) -> Comparison {
     let (old, new) = (Side::new(before), Side::new(after));
-    let in_turns = took_turns(before, after);
     let is_same_boot = boot(before).is_some() && boot(before) == boot(after);
     let is_same_cpu = cpu(before).is_some() && cpu(before) == cpu(after);
     let has_no_launch = |run: &Run| run.launches.is_empty() && !run.points.is_empty();
     let is_exported = [before, after].into_iter().any(has_no_launch);
+    let in_turns = took_turns(before, after) && !is_exported;
     let mut comparison = Comparison {
         in_turns,
         is_exported,

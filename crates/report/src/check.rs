@@ -50,7 +50,23 @@ pub struct Rules {
     /// Whether what is not decided passes.
     pub undecided_passes: bool,
     /// If there are any, only the cases of these probes must be decided.
-    pub required: Vec<Text>,
+    pub required: Vec<Required>,
+}
+
+/// Probes that must be decided.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Required {
+    /// What the user calls them: a probe, a layer or a pattern.
+    pub name: Text,
+    /// The probes that this means.
+    pub probes: Vec<Text>,
+}
+
+impl Required {
+    fn has(&self, case: &Case) -> bool {
+        let is_it = |probe: &Text| self.name == *probe || self.probes.contains(probe);
+        case.probe.as_ref().is_some_and(is_it)
+    }
 }
 
 impl Rules {
@@ -59,7 +75,7 @@ impl Rules {
         if self.required.is_empty() {
             return !self.undecided_passes;
         }
-        case.probe.as_ref().is_some_and(|probe| self.required.contains(probe))
+        self.required.iter().any(|required| required.has(case))
     }
 }
 
@@ -71,24 +87,32 @@ pub struct Suite {
     /// What a case is: `row`, `host`.
     noun: &'static str,
     cases: Vec<Case>,
+    /// So many of the cases, the first, are of several others together: they do not count among these.
+    sums: usize,
     rules: Rules,
 }
 
 impl Suite {
-    /// A check with these cases. Probes that must be decided and have no case are cases that are not decided.
+    /// A check with these cases. What must be decided and has no case is a case that is not decided.
     pub fn new(name: &str, noun: &'static str, mut cases: Vec<Case>, rules: &Rules) -> Suite {
-        let has = |cases: &[Case], probe: &Text| {
-            cases.iter().any(|case| case.probe.as_ref() == Some(probe))
-        };
-        let absent = rules.required.iter().filter(|probe| !has(&cases, probe));
-        let absent = absent.map(|probe| Case {
-            name: probe.to_string(),
-            probe: Some(probe.clone()),
+        let absent = rules.required.iter();
+        let absent = absent.filter(|required| !cases.iter().any(|case| required.has(case)));
+        let absent = absent.map(|required| Case {
+            name: required.name.to_string(),
+            probe: Some(required.name.clone()),
             finding: Finding::Undecided("it has no row here".to_owned()),
         });
         let absent: Vec<Case> = absent.collect();
         cases.extend(absent);
-        Suite { name: name.to_owned(), noun, cases, rules: rules.clone() }
+        Suite { name: name.to_owned(), noun, cases, sums: 0, rules: rules.clone() }
+    }
+
+    /// The same with these failures, each of several cases together.
+    pub(crate) fn with_sums(mut self, sums: impl Iterator<Item = Case>) -> Suite {
+        let cases = self.cases.len();
+        self.cases.splice(0..0, sums);
+        self.sums += self.cases.len() - cases;
+        self
     }
 
     /// The verdict.
@@ -104,15 +128,17 @@ impl Suite {
 
     /// The cases that must be decided and are not.
     fn open(&self) -> impl Iterator<Item = &Case> {
-        let cases = self.cases.iter().filter(|case| matches!(case.finding, Finding::Undecided(_)));
-        cases.filter(|case| self.rules.requires(case))
+        self.undecided().filter(|case| self.rules.requires(case))
     }
 
     /// How many cases were decided, and how many there are.
     pub fn decided(&self) -> (usize, usize) {
-        let decided =
-            self.cases.iter().filter(|case| !matches!(case.finding, Finding::Undecided(_)));
-        (decided.count(), self.cases.len())
+        let all = self.cases.len() - self.sums;
+        (all - self.undecided().count(), all)
+    }
+
+    fn undecided(&self) -> impl Iterator<Item = &Case> {
+        self.cases.iter().filter(|case| matches!(case.finding, Finding::Undecided(_)))
     }
 
     /// The verdict, how many cases were decided, and what failed, or else this reason: `FAIL: 9 of 9 rows decided;
@@ -177,7 +203,7 @@ fn counts(suites: &[Suite]) -> [usize; 3] {
     let is_failure = |case: &&Case| matches!(case.finding, Finding::Fail(_));
     let failures = suites.iter().flat_map(|suite| &suite.cases).filter(is_failure);
     let errors = count(|suite| suite.open().count());
-    let undecided = count(|suite| suite.cases.len() - suite.decided().0);
+    let undecided = count(|suite| suite.undecided().count());
     [failures.count(), errors, undecided - errors]
 }
 
@@ -192,12 +218,22 @@ pub fn junit(suites: &[Suite]) -> String {
             @for suite in suites { (suite.junit()) }
         }
     };
-    markup.into_string() + "\n"
+    // XML has no such letters.
+    markup.into_string().replace(['\u{fffe}', '\u{ffff}'], "\u{fffd}") + "\n"
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A layer `a` has these probes.
+    fn required_by(name: &'static str) -> Required {
+        let probes: &[&str] = if name == "a" { &["a.pass", "a.absent"] } else { &[name] };
+        Required {
+            name: name.into(),
+            probes: probes.iter().map(|probe| (*probe).to_owned().into()).collect(),
+        }
+    }
 
     fn case(probe: &'static str, finding: Finding) -> Case {
         Case { name: format!("{probe} <1>"), probe: Some(probe.into()), finding }
@@ -207,7 +243,7 @@ mod tests {
     fn what_must_be_decided_decides_the_verdict() {
         let rules = |undecided_passes, required: &[&'static str]| Rules {
             undecided_passes,
-            required: required.iter().map(|probe| (*probe).into()).collect(),
+            required: required.iter().map(|name| required_by(name)).collect(),
         };
         let open = || case("a.open", Finding::Undecided("it is noisy".to_owned()));
         let (pass, fail) = (
@@ -222,6 +258,9 @@ mod tests {
             (vec![pass(), open()], rules(false, &["a.pass"]), Word::Pass),
             (vec![pass(), open()], rules(true, &["a.open"]), Word::CannotTell),
             (vec![pass()], rules(true, &["a.absent"]), Word::CannotTell),
+            // Of a layer, a probe that was not measured need not be decided.
+            (vec![pass(), open()], rules(false, &["a"]), Word::Pass),
+            (vec![open()], rules(false, &["a"]), Word::CannotTell),
             (vec![fail(), open()], rules(true, &["a.open"]), Word::Fail),
             (vec![], rules(false, &[]), Word::CannotTell),
             (vec![], rules(true, &[]), Word::Pass),
@@ -246,6 +285,9 @@ mod tests {
         ] {
             assert!(text.contains(part), "{part} is missing: {text}");
         }
+        let odd = vec![case("a.\u{ffff}", Finding::Pass)];
+        let text = junit(&[Suite::new("run", "row", odd, &rules(true, &[]))]);
+        assert!(text.contains("a.\u{fffd}") && !text.contains('\u{ffff}'), "{text}");
         let text = junit(&[Suite::new("run", "row", vec![open()], &rules(false, &[]))]);
         assert!(
             text.contains("errors=\"1\" skipped=\"0\"") && text.contains("<error message="),

@@ -223,18 +223,25 @@ pub(crate) fn page(parts: &[Part], title: u8) -> Markup {
             ul class=[some(class)] { @for line in lines { li { (commands(line)) } } }
         },
         Part::Table(name, grid) => (scroll(name, &grid.html())),
-        Part::Entry(entry) => details id=[entry.id.as_deref()] open[entry.is_open] {
-            summary {
-                b { (entry.name) } ": " (entry.label.trim_end())
-                @if !entry.about.is_empty() { ": " (entry.about) }
-            }
-            (page(&entry.details, title))
-        },
+        Part::Entry(entry) => (of_entry(entry, &page(&entry.details, title))),
         Part::Folded { id, title: summary, parts } => (folded(id, summary, &page(parts, title))),
         Part::Drawing(markup) => (markup),
         Part::Document(parts) => (page(parts, title)),
         Part::Terminal(_) => {},
     } } }
+}
+
+/// An entry that unfolds, or a line if there is nothing to unfold.
+fn of_entry(entry: &Entry, details: &Markup) -> Markup {
+    let head = html! {
+        b { (entry.name) } ": " (entry.label.trim_end())
+        @if !entry.about.is_empty() { ": " (entry.about) }
+    };
+    let id = entry.id.as_deref();
+    html! {
+        @if details.0.is_empty() { p id=[id] { (head) } }
+        @else { details id=[id] open[entry.is_open] { summary { (head) } (details) } }
+    }
 }
 
 /// A table of a page that scrolls within its frame, also by keyboard.
@@ -354,6 +361,15 @@ unfolded
             <ul><li>0</li><li>and 2 more</li></ul></details><p>document</p>\
             <details class=\"section\" id=\"f\"><summary><h2>more</h2></summary><p>unfolded</p></details><svg></svg>";
         assert_eq!(page(&parts, 2).into_string(), expected);
+        let bare = Entry {
+            id: Some("e".to_owned()),
+            label: "normal ".to_owned(),
+            name: "host".to_owned(),
+            details: vec![Part::Terminal(Vec::new()), Part::List("", Vec::new())],
+            ..Entry::default()
+        };
+        let expected = "<p id=\"e\"><b>host</b>: normal</p>";
+        assert_eq!(page(&[Part::Entry(bare)], 2).into_string(), expected);
     }
 
     #[test]

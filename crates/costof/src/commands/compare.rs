@@ -84,7 +84,6 @@ fn compare_groups(
     let sides = [Side { name: &names[0], run: first }, Side { name: &names[1], run: last }];
     let mut shown = Shown::new(options, rules);
     shown.show(&names, sides, &comparison)?;
-    shown.check_compared()?;
     shown.end()
 }
 
@@ -113,7 +112,6 @@ fn compare_files(table: Table<'_>, options: &CompareOptions, rules: Rules) -> Do
         }
         _ => shown.show_many(&sides)?,
     }
-    shown.check_compared()?;
     shown.end()
 }
 
@@ -151,7 +149,6 @@ fn compare_hosts(table: &'static [&'static Probe], options: &CompareOptions, rul
         }
         writeln!(output, "The runs are in {} and {}", files[0], files[1])?;
     }
-    shown.check_compared()?;
     check_page(options, paths.into_iter())?;
     shown.end()
 }
@@ -176,19 +173,25 @@ fn run_options(options: &CompareOptions) -> Result<RunOptions, Error> {
     })
 }
 
-/// Checks that the page is no folder, and that it does not overwrite one of these runs.
+/// Checks that neither the page nor the file for a pipeline is a folder, or overwrites one of these runs or the other.
 fn check_page(
     options: &CompareOptions,
     mut runs: impl Iterator<Item = impl AsRef<Path>>,
 ) -> Result<(), Error> {
-    files::leaves_standard_output(&[options.html.as_deref()], options.json)?;
-    match options.html.as_deref() {
-        Some(html) if html.is_dir() => {
-            bail!("{} is a folder: --html names a file", html.display())
+    let (html, junit) = (options.html.as_deref(), options.gate.junit.as_deref());
+    files::leaves_standard_output(&[html], options.json || options.summary)?;
+    for (output, option) in [(html, "--html"), (junit, "--junit")] {
+        if let Some(output) = output.filter(|output| output.is_dir()) {
+            bail!("{} is a folder: {option} names a file", output.display());
         }
-        Some(html) => runs.try_for_each(|run| files::check_spares(html, run.as_ref())),
-        None => Ok(()),
     }
+    if let (Some(html), Some(junit)) = (html, junit) {
+        files::check_spares(junit, html)?;
+    }
+    let outputs = || html.into_iter().chain(junit);
+    runs.try_for_each(|run| {
+        outputs().try_for_each(|output| files::check_spares(output, run.as_ref()))
+    })
 }
 
 fn metrics(options: &CompareOptions) -> Metrics {
@@ -360,13 +363,18 @@ impl Shown<'_> {
         Ok(io::stdout().write_all(lines.as_bytes())?)
     }
 
-    /// Writes the page. The outcomes decide the exit code.
-    fn end(self) -> Done {
+    /// Writes the page, and the file for a pipeline. The outcomes decide the exit code.
+    ///
+    /// # Errors
+    /// The errors of [`Shown::check_compared`].
+    fn end(mut self) -> Done {
         if let (Some(html), Some(page)) = (&self.options.html, &self.page) {
             files::write_page(html, page)?;
         }
-        let suites: Vec<Suite> =
-            self.outcomes.into_iter().map(|(_, outcome)| outcome.suite).collect();
-        gated(&self.options.gate, &suites)
+        let outcomes = std::mem::take(&mut self.outcomes).into_iter();
+        let suites: Vec<Suite> = outcomes.map(|(_, outcome)| outcome.suite).collect();
+        let code = gated(&self.options.gate, &suites)?;
+        self.check_compared()?;
+        Ok(code)
     }
 }

@@ -36,8 +36,10 @@ pub(crate) fn run(table: Table<'_>, options: &FleetOptions) -> Done {
     }
     let outputs = [options.html.as_deref(), options.save.as_deref()];
     let has_text = crate::files::leaves_standard_output(&outputs, options.json)?;
+    for output in options.html.iter().chain(&options.gate.junit) {
+        files.iter().try_for_each(|run| crate::files::check_spares(output, run))?;
+    }
     if let Some(html) = &options.html {
-        files.iter().try_for_each(|run| crate::files::check_spares(html, run))?;
         crate::files::write_page(html, &shown::page(&fleet))?;
     }
     if let Some(file) = &options.save {

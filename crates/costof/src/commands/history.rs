@@ -24,8 +24,10 @@ pub(crate) fn run(table: Table<'_>, options: &HistoryOptions) -> Done {
         return gated(&options.gate, suite.as_slice());
     }
     let has_text = crate::files::leaves_standard_output(&[options.html.as_deref()], options.json)?;
+    for output in options.html.iter().chain(&options.gate.junit) {
+        files.iter().try_for_each(|run| crate::files::check_spares(output, run))?;
+    }
     if let Some(html) = &options.html {
-        files.iter().try_for_each(|run| crate::files::check_spares(html, run))?;
         crate::files::write_page(html, &shown::page(&history))?;
     }
     print(if options.json {

@@ -125,6 +125,12 @@ fn what_cannot_be_compared_says_why() {
     for file in ["absent.jsonl", "rubbish.jsonl"] {
         assert_contains(&wrong(file), file);
     }
+    let before = fs::read(place.path("before.jsonl")).unwrap();
+    let over = wrong("before.jsonl --threshold 5 --junit before.jsonl");
+    assert_contains(&over, "before.jsonl is the run itself");
+    assert_eq!(fs::read(place.path("before.jsonl")).unwrap(), before);
+    let mixed = wrong("before.jsonl --summary --html -");
+    assert_contains(&mixed, "several outputs would be mixed");
 }
 
 #[test]
@@ -158,6 +164,12 @@ fn nothing_to_compare_is_undecided_for_noise_and_wrong_for_other_points() {
             let says = format!("nothing can be compared: {why}");
             assert_contains(&ended.expect_code(code).err, &says);
         }
+        let gate = "--threshold 5 --undecided pass --junit checked.xml --html page.html";
+        let ended = place.run(&format!("compare before.jsonl after.jsonl {gate}"));
+        assert!(ended.expect_code(code).out.starts_with("INCONCLUSIVE: 0 of "));
+        for file in ["checked.xml", "page.html"] {
+            fs::remove_file(place.path(file)).expect(file);
+        }
     };
     let before = place.read("before.jsonl");
     let mut noisy = before.clone();
@@ -185,7 +197,7 @@ fn nothing_to_compare_is_undecided_for_noise_and_wrong_for_other_points() {
     let mut other = before;
     other.run.plan.blocks.clear();
     other.points.clear();
-    compared(other, 2, "no point in common");
+    compared(other, 2, "the runs have no point in common");
 }
 
 #[test]

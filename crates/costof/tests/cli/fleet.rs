@@ -162,7 +162,10 @@ fn two_groups_of_hosts_are_compared_in_three_lines() {
     let gate = place.run("compare old new --threshold 5 --junit checked.xml").expect_code(1).out;
     assert!(gate.starts_with("FAIL: 4 of 4 rows decided; "), "{gate}");
     let junit = fs::read_to_string(place.path("checked.xml")).unwrap();
-    assert_contains_all(&junit, &["tests=\"4\" failures=\"4\" errors=\"0\"", "% slower"]);
+    assert_contains_all(
+        &junit,
+        &["tests=\"5\" failures=\"5\" errors=\"0\"", "name=\"kernel layer\""],
+    );
     place.run("compare new old --threshold 5").expect_code(0);
     // One host of the new kernel may be slower than the others for itself, so it must be further off.
     fs::copy(place.path("new/2.jsonl"), place.path("canary/2.jsonl")).unwrap();
@@ -170,6 +173,12 @@ fn two_groups_of_hosts_are_compared_in_three_lines() {
     assert_contains(&canary, "(10 against 1 host)");
     place.run("compare old new --with old/1.jsonl").expect_wrong(&["is on both sides"]);
     place.run("compare old new --markdown").expect_wrong(&["--summary"]);
+    for gate in
+        ["compare old new --threshold 5", "fleet old new --fail-odd", "history old --fail-changed"]
+    {
+        let over = place.run(&format!("{gate} --junit old/1.jsonl"));
+        over.expect_wrong(&["is the run itself"]);
+    }
     place.run("compare old new --junit checked.xml").expect_wrong(&["--threshold"]);
 }
 

@@ -373,7 +373,7 @@ fn the_start_of_what_is_short_is_measured_in_the_turns() {
         assert_eq!(command["shell"].is_string(), needs_shell);
         let [low, value, high] =
             ["low", "value", "high"].map(|end| command["start_ns"][end].as_f64());
-        assert!(low <= value && value <= high, "{command}");
+        assert!(low.is_some() && low <= value && value <= high, "{command}");
     }
     let slow = timed(&place, "'sleep 0.2'");
     assert!(slow["commands"][0]["start_ns"].is_null(), "{slow}");

@@ -2,7 +2,7 @@
 
 use super::comparable::MOSTLY_ALONE;
 use super::{expect_one_method, row};
-use crate::fleet::reading;
+use crate::fleet::{graded, reading};
 use costof_model::comparison::Compared;
 use costof_model::metric::MetricInfo;
 use costof_model::rows::PointRow;
@@ -24,6 +24,7 @@ pub(super) fn compared(
         return Err("a run has no number of grade A to C with an interval for it".to_owned());
     };
     let launches = rows.map(|row| row.launches);
+    let (first, second) = (graded(first, rows[0].grade), graded(second, rows[1].grade));
     let found = Difference {
         of_means: second.value - first.value,
         error: first.error.hypot(second.error),

@@ -12,7 +12,7 @@
 
 use super::facts::host_facts;
 use super::judge::{Found, judged};
-use super::{MIN, row};
+use super::{MIN, expect_one_method, row};
 use crate::fleet::{OfHosts, OfRun, of_hosts};
 use crate::hosts::{Named, boots, hosts};
 use costof_model::comparison::{
@@ -20,9 +20,12 @@ use costof_model::comparison::{
 };
 use costof_model::noise::MEASURED;
 use costof_model::plural::counted;
+use costof_model::point::Point;
+use costof_model::rows::PointRow;
 use costof_model::run_file::Run;
+use costof_stats::outliers::Reading;
 use costof_stats::{CONFIDENCE, Difference, mean, median, trimmed_mean};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Hosts are compared with themselves if at least this share of the smaller group is in both.
 const PAIRED_SHARE: f64 = 2.0 / 3.0;
@@ -82,12 +85,21 @@ pub(crate) struct Units<'r> {
     units: Vec<Named<'r>>,
     level: Level,
     rows: Vec<Row<'r>>,
+    /// The points of which no unit has a number to conclude from, and the units that measured them.
+    unknown: BTreeMap<&'r Point, (&'r PointRow, BTreeSet<usize>)>,
 }
 
 /// A row, and the logarithm of what each unit that has a number has for it.
 struct Row<'r> {
     of: OfHosts<'r>,
-    values: BTreeMap<usize, f64>,
+    values: BTreeMap<usize, Reading>,
+}
+
+impl Row<'_> {
+    /// How many of these units have a number.
+    fn count(&self, units: &[usize]) -> usize {
+        units.iter().filter(|unit| self.values.contains_key(unit)).count()
+    }
 }
 
 impl<'r> Units<'r> {
@@ -96,7 +108,17 @@ impl<'r> Units<'r> {
             let values = of.runs.iter().filter_map(|(unit, runs)| Some((*unit, value(runs)?)));
             Row { values: values.collect(), of }
         });
-        Units { rows: rows.collect(), units, level }
+        let rows: Vec<Row<'_>> = rows.collect();
+        let known: BTreeSet<&Point> = rows.iter().map(|row| &row.of.row.point).collect();
+        let mut unknown = BTreeMap::new();
+        for (unit, (_, runs)) in units.iter().enumerate() {
+            let points = runs.iter().flat_map(|run| &run.points);
+            for row in points.filter(|row| !known.contains(&row.point)) {
+                let (_, of) = unknown.entry(&row.point).or_insert((row, BTreeSet::new()));
+                of.insert(unit);
+            }
+        }
+        Units { rows, unknown, units, level }
     }
 
     /// Compares the units at the second positions with those at the first ones; `in_pairs`, each with its partner at
@@ -112,14 +134,23 @@ impl<'r> Units<'r> {
         let (mut rows, mut layers) = (Vec::new(), BTreeMap::<&str, Vec<&Row<'_>>>::new());
         for row in &self.rows {
             let values = values(sides, in_pairs, |unit| row.values.get(&unit).copied());
-            match row.compared(&values, in_pairs, self.level) {
+            match row.compared(&values, sides, in_pairs, self.level) {
                 Ok(compared) => {
                     rows.push(compared);
                     layers.entry(row.of.row.point.layer()).or_default().push(row);
                 }
-                Err(why) => self.not_compared(&mut comparison, &values, row, why, sides[1]),
+                Err(why) => self.not_compared(&mut comparison, row, why, sides),
             }
         }
+        let has =
+            |units: &BTreeSet<usize>, side: &[usize]| side.iter().any(|unit| units.contains(unit));
+        let unknown = self.unknown.values();
+        let unknown = unknown.filter(|(_, units)| sides.iter().all(|side| has(units, side)));
+        comparison.refused.extend(unknown.map(|(row, _)| Refused {
+            point: row.point.clone(),
+            metric: row.primary.clone(),
+            reason: format!("no {} has a number of grade A to C for it", self.level.noun()),
+        }));
         let layers = layers.into_iter();
         let layers = layers.filter_map(|(layer, rows)| changed(layer, &rows, sides, in_pairs));
         let found = Found { rows, layers: layers.collect() };
@@ -131,25 +162,39 @@ impl<'r> Units<'r> {
     fn not_compared(
         &self,
         comparison: &mut Comparison,
-        [before, after]: &[Vec<f64>; 2],
         row: &Row<'_>,
         reason: String,
-        later: &[usize],
+        sides: [&[usize]; 2],
     ) {
         let point = row.of.row.point.clone();
-        let mut later = later.iter().flat_map(|unit| &self.units[*unit].1);
-        let mut is_planned = || later.any(|run| run.run.plan.points().any(|of| *of == point));
-        match (before.is_empty(), after.is_empty()) {
-            (false, false) => {
-                let metric = row.of.estimate.name.clone();
-                comparison.refused.push(Refused { point, metric, reason });
-            }
-            (false, true) if is_planned() => {
-                comparison.missing.push(Missing { point, reason, is_noise: false });
-            }
-            (false, true) => comparison.only_before.push(point),
-            (true, false) => comparison.only_after.push(point),
-            (true, true) => {}
+        let refused = |point: Point, reason: String| {
+            let metric = row.of.estimate.name.clone();
+            Refused { point, metric, reason }
+        };
+        let has = |row: &Row<'_>| sides.map(|side| row.count(side) > 0);
+        let others = self.rows.iter();
+        let mut others = others.filter(|other| other.of.row.point == point);
+        let is_planned = || {
+            let mut later = sides[1].iter().flat_map(|unit| &self.units[*unit].1);
+            later.any(|run| run.run.plan.points().any(|of| *of == point))
+        };
+        match has(row) {
+            [true, true] => comparison.refused.push(refused(point, reason)),
+            // By another method the later group has it.
+            [true, false] => match others.find(|other| has(other)[1]) {
+                Some(other) if has(other)[0] => {}
+                Some(other) => {
+                    let methods = expect_one_method([row.of.row, other.of.row]);
+                    comparison.refused.extend(methods.err().map(|why| refused(point, why)));
+                }
+                None if is_planned() => {
+                    comparison.missing.push(Missing { point, reason, is_noise: false });
+                }
+                None => comparison.only_before.push(point),
+            },
+            [false, true] if others.any(|other| has(other)[0]) => {}
+            [false, true] => comparison.only_after.push(point),
+            [false, false] => {}
         }
     }
 
@@ -181,12 +226,27 @@ impl<'r> Units<'r> {
 }
 
 /// The mean of the boots' means over their runs.
-fn value(runs: &[OfRun<'_>]) -> Option<f64> {
-    let mut boots: BTreeMap<_, Vec<f64>> = BTreeMap::new();
+fn value(runs: &[OfRun<'_>]) -> Option<Reading> {
+    let mut boots: BTreeMap<_, Vec<Reading>> = BTreeMap::new();
     for run in runs {
-        boots.entry(run.boot).or_default().push(run.reading.value);
+        boots.entry(run.boot).or_default().push(run.reading);
     }
-    mean(&boots.values().filter_map(|boot| mean(boot)).collect::<Vec<_>>())
+    of_all(&boots.values().filter_map(|boot| of_all(boot)).collect::<Vec<_>>())
+}
+
+/// The mean, with the error that those of the readings leave.
+fn of_all(readings: &[Reading]) -> Option<Reading> {
+    Some(Reading { value: mean(&of_each(readings))?, error: error(readings) })
+}
+
+/// The error that those of the readings leave in their mean.
+fn error(readings: &[Reading]) -> f64 {
+    let squares: f64 = readings.iter().map(|reading| reading.error.powi(2)).sum();
+    squares.sqrt() / readings.len().max(1) as f64
+}
+
+fn of_each(readings: &[Reading]) -> Vec<f64> {
+    readings.iter().map(|reading| reading.value).collect()
 }
 
 /// What a layer changed: of each unit the median of by how much its rows are worse than those of all.
@@ -198,13 +258,19 @@ fn changed(
 ) -> Option<(LayerChange, Difference)> {
     let worse = rows.iter().map(|row| {
         let all = sides.iter().copied().flatten().filter_map(|unit| row.values.get(unit));
-        let centre = median(&all.copied().collect::<Vec<_>>()).unwrap_or(0.0);
-        move |unit: usize| Some(row.of.estimate.better.worse(row.values.get(&unit)? - centre))
+        let all: Vec<Reading> = all.copied().collect();
+        let centre = median(&of_each(&all)).unwrap_or(0.0);
+        move |unit: usize| {
+            let Reading { value, error } = *row.values.get(&unit)?;
+            Some(Reading { value: row.of.estimate.better.worse(value - centre), error })
+        }
     });
     let worse: Vec<_> = worse.collect();
     let [first, second] = values(sides, in_pairs, |unit| {
-        let worse: Vec<f64> = worse.iter().filter_map(|worse| worse(unit)).collect();
-        median(&worse).filter(|_| worse.len() >= LAYER_ROWS)
+        let worse: Vec<Reading> = worse.iter().filter_map(|worse| worse(unit)).collect();
+        let errors: Vec<f64> = worse.iter().map(|worse| worse.error).collect();
+        let value = median(&of_each(&worse)).filter(|_| worse.len() >= LAYER_ROWS)?;
+        Some(Reading { value, error: median(&errors)? })
     });
     let found = difference(&first, &second, in_pairs)?;
     let half = found.half_width(CONFIDENCE)?;
@@ -223,8 +289,8 @@ fn changed(
 fn values(
     [first, second]: [&[usize]; 2],
     in_pairs: bool,
-    of: impl Fn(usize) -> Option<f64>,
-) -> [Vec<f64>; 2] {
+    of: impl Fn(usize) -> Option<Reading>,
+) -> [Vec<Reading>; 2] {
     if in_pairs {
         let pairs = first.iter().zip(second);
         let (first, second) = pairs.filter_map(|(one, other)| of(*one).zip(of(*other))).unzip();
@@ -233,12 +299,16 @@ fn values(
     [first, second].map(|side| side.iter().filter_map(|unit| of(*unit)).collect())
 }
 
-fn difference(first: &[f64], second: &[f64], in_pairs: bool) -> Option<Difference> {
-    match first.len().min(second.len()) {
-        _ if in_pairs => Difference::paired(first, second),
-        1 => Difference::pooled(first, second),
-        _ => Difference::welch(first, second),
-    }
+/// The difference, with an error of at least what those of the readings leave: two equal values are no proof.
+fn difference(first: &[Reading], second: &[Reading], in_pairs: bool) -> Option<Difference> {
+    let least = error(first).hypot(error(second));
+    let [first, second] = [first, second].map(of_each);
+    let found = match first.len().min(second.len()) {
+        _ if in_pairs => Difference::paired(&first, &second),
+        1 => Difference::pooled(&first, &second),
+        _ => Difference::welch(&first, &second),
+    }?;
+    Some(Difference { error: found.error.max(least), ..found })
 }
 
 impl Row<'_> {
@@ -248,17 +318,26 @@ impl Row<'_> {
     /// Too few units have it, or they differ too much.
     fn compared(
         &self,
-        [first, second]: &[Vec<f64>; 2],
+        [first, second]: &[Vec<Reading>; 2],
+        sides: [&[usize]; 2],
         in_pairs: bool,
         level: Level,
     ) -> Result<(Compared, Difference), String> {
         let noun = level.noun();
         let found = difference(first, second, in_pairs).ok_or_else(|| {
-            let (before, after) = (counted(first.len(), noun), second.len());
-            format!("only {before} before and {after} after have a number of grade A to C for it")
+            let [before, after] = sides.map(|side| self.count(side));
+            let in_both = match in_pairs && before > 0 && after > 0 {
+                true => format!(", and only {} both", first.len()),
+                false => String::new(),
+            };
+            format!(
+                "only {} before and {after} after have a number of grade A to C for it{in_both}",
+                counted(before, noun)
+            )
         })?;
-        let side = |values: &Vec<f64>| {
-            (trimmed_mean(values).map_or(f64::NAN, f64::exp), values.len() as u32)
+        let side = |values: &Vec<Reading>| {
+            let mean = trimmed_mean(&of_each(values));
+            (mean.map_or(f64::NAN, f64::exp), values.len() as u32)
         };
         let estimate = self.of.estimate;
         let of = (estimate.name.clone(), estimate.unit, estimate.better);

@@ -122,9 +122,12 @@ fn is_unchanged(row: &Compared, in_turns: bool, matters: f64) -> bool {
 /// How many of each side would decide a row, if its ratio and their spread stay.
 fn needed(row: &Compared, found: Difference, confidence: f64, matters: f64) -> Option<u32> {
     let now = row.before.1.min(row.after.1);
+    // The error is proportional to this, whether or not both sides have equally many.
+    let scale = |before: u32, after: u32| (1.0 / f64::from(before) + 1.0 / f64::from(after)).sqrt();
+    let of_now = scale(row.before.1, row.after.1);
     let decides = |count: u32| {
         let with = Difference {
-            error: found.error * (f64::from(now) / f64::from(count)).sqrt(),
+            error: found.error * scale(count, count) / of_now,
             degrees: found.degrees.max(count - 1),
             ..found
         };
@@ -137,7 +140,7 @@ fn needed(row: &Compared, found: Difference, confidence: f64, matters: f64) -> O
         is_found || is_unchanged
     };
     let (mut low, mut high) = (now, MAX_NEEDED);
-    if now >= MAX_NEEDED || decides(now) || !decides(high) {
+    if now == 0 || now >= MAX_NEEDED || decides(now) || !decides(high) {
         return None;
     }
     while high - low > 1 {

@@ -539,3 +539,13 @@ fn five_percent_are_found_on_a_machine_that_drifts() {
     let (_, few) = machine.found(4, 1.05, 200);
     assert!(few < all, "{few} of 200 by four launches");
 }
+
+#[test]
+fn an_export_took_no_turns() {
+    let (mut before, mut after) = beside(&[("a", QUIET)], &[("a", QUIET)]);
+    assert!(primary(&before, &after).in_turns);
+    before.launches.clear();
+    after.launches.clear();
+    let found = primary(&before, &after);
+    assert!(found.is_exported && !found.in_turns, "{found:?}");
+}

@@ -1,10 +1,11 @@
 //! The outcome of a comparison with a threshold: pass, fail, or inconclusive.
 
+use super::summary::name as layer_name;
 use super::{named, share, why_missing};
 use crate::check::{Case, Finding, Rules, Suite, Word};
 use crate::text::printable;
 use costof_model::Text;
-use costof_model::comparison::{Compared, Comparison, Verdict};
+use costof_model::comparison::{Compared, Comparison, LayerChange, Verdict};
 use costof_model::id::with_id;
 use costof_model::point::Point;
 use costof_model::run_file::Run;
@@ -20,7 +21,7 @@ pub struct Outcome {
     pub decided: usize,
     /// How many there are, with those that cannot be compared and those that no longer have a number.
     pub rows: usize,
-    /// The failures, the largest first.
+    /// The failures: first layers, then rows, each the largest first.
     pub failed: Vec<Failed>,
     /// The rows as cases, the failures first.
     #[serde(skip)]
@@ -32,34 +33,68 @@ pub struct Outcome {
 
 /// A failure.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Failed {
-    /// The point.
-    #[serde(flatten, serialize_with = "with_id")]
-    pub point: Point,
-    /// The metric.
-    pub metric: Text,
-    /// Point and reason: `os.syscall 7.2 % slower (5.9–8.4)`.
-    pub why: String,
+#[serde(untagged)]
+pub enum Failed {
+    /// A layer of two groups as a whole.
+    Layer {
+        /// The layer: `memory`.
+        layer: String,
+        /// Layer and reason: `memory layer 12 % slower (11–13)`.
+        why: String,
+    },
+    /// A row.
+    Row {
+        /// The point.
+        #[serde(flatten, serialize_with = "with_id")]
+        point: Point,
+        /// The metric.
+        metric: Text,
+        /// Point and reason: `os.syscall 7.2 % slower (5.9–8.4)`.
+        why: String,
+    },
 }
 
 impl Outcome {
-    /// Judges by the threshold of the comparison, its `matters`. A metric fails if it surely became worse by
-    /// more than the threshold: the end of its interval that is nearer to no change lies beyond it.
+    /// Judges by the threshold of the comparison, its `matters`. A metric or a layer fails if it surely became worse by
+    /// more than the threshold: the end of its interval that is nearer to no change lies beyond it. If nothing was
+    /// decided, nothing passes.
     pub fn new(name: &str, comparison: &Comparison, after: &Run, rules: &Rules) -> Outcome {
-        let case = |point: &Point, finding| Case {
-            name: named(point, after),
-            probe: Some(point.probe.clone()),
-            finding,
+        let case = |point: &Point, metric: Option<&Text>, finding| {
+            let row = after.points.iter().find(|row| row.point == *point);
+            let other = metric.filter(|metric| row.is_some_and(|row| row.primary != **metric));
+            let name = named(point, after);
+            Case {
+                name: other.map_or(name.clone(), |metric| format!("{name} {metric}")),
+                probe: Some(point.probe.clone()),
+                finding,
+            }
         };
         let mut beyond = beyond(comparison);
         beyond.sort_by(|a, b| worse_by(b).0.total_cmp(&worse_by(a).0));
-        let failed = beyond.iter().map(|row| Failed {
+        let mut layers = layers_beyond(comparison);
+        layers.sort_by(|a, b| b.worse.total_cmp(&a.worse));
+        let of_layer = |layer: &&LayerChange| Case {
+            name: format!("{} layer", layer_name(&layer.layer)),
+            probe: None,
+            finding: Finding::Fail(amount(layer.worse, layer.ci95, SPEED)),
+        };
+        let failed = beyond.iter().map(|row| Failed::Row {
             point: row.point.clone(),
             metric: row.metric.clone(),
             why: format!("{} {}", named(&row.point, after), change(row)),
         });
-        let failed = failed.collect();
-        let failures = beyond.iter().map(|row| case(&row.point, Finding::Fail(change(row))));
+        let failed_layers = layers.iter().map(|layer| Failed::Layer {
+            layer: layer.layer.clone(),
+            why: format!(
+                "{} layer {}",
+                layer_name(&layer.layer),
+                amount(layer.worse, layer.ci95, SPEED)
+            ),
+        });
+        let failed = failed_layers.chain(failed).collect();
+        let failures = beyond
+            .iter()
+            .map(|row| case(&row.point, Some(&row.metric), Finding::Fail(change(row))));
         let others = comparison.rows.iter();
         let others = others.filter(|row| !beyond.iter().any(|one| std::ptr::eq(*one, *row)));
         let percent = share(comparison.matters);
@@ -70,14 +105,20 @@ impl Outcome {
                 }
                 _ => Finding::Pass,
             };
-            case(&row.point, finding)
+            case(&row.point, Some(&row.metric), finding)
         });
-        let refused = comparison.refused.iter();
-        let refused = refused.map(|one| case(&one.point, Finding::Undecided(one.reason.clone())));
+        let refused = comparison
+            .refused
+            .iter()
+            .map(|one| case(&one.point, Some(&one.metric), Finding::Undecided(one.reason.clone())));
         let missing = comparison.missing.iter();
-        let missing = missing.map(|one| case(&one.point, Finding::Undecided(why_missing(one))));
-        let cases = failures.chain(missing).chain(rows).chain(refused).collect();
-        let suite = Suite::new(name, "row", cases, rules);
+        let missing =
+            missing.map(|one| case(&one.point, None, Finding::Undecided(why_missing(one))));
+        let cases: Vec<Case> = failures.chain(missing).chain(rows).chain(refused).collect();
+        let is_decided = |case: &Case| !matches!(case.finding, Finding::Undecided(_));
+        let undecided_passes = rules.undecided_passes && cases.iter().any(is_decided);
+        let rules = Rules { undecided_passes, ..rules.clone() };
+        let suite = Suite::new(name, "row", cases, &rules).with_sums(layers.iter().map(of_layer));
         let (decided, rows) = suite.decided();
         let reason = match decided {
             0 => format!("no row can show a change of {percent}"),
@@ -101,11 +142,19 @@ pub(super) fn beyond(comparison: &Comparison) -> Vec<&Compared> {
     comparison.rows.iter().filter(is_beyond).collect()
 }
 
-/// By how much the metric became worse, as a share, with its interval.
+/// The layers that are.
+pub(super) fn layers_beyond(comparison: &Comparison) -> Vec<&LayerChange> {
+    let is_beyond =
+        |layer: &&LayerChange| layer.verdict == Verdict::Worse && layer.ci95.0 > comparison.matters;
+    comparison.layers.iter().filter(is_beyond).collect()
+}
+
+/// By how much the metric became worse, as a share, with its interval. A rate is worse by as much as what it transfers
+/// takes longer: half the rate is 100 % worse.
 pub(super) fn worse_by(row: &Compared) -> (f64, (f64, f64)) {
     let (low, high) = row.ci95;
     match row.better {
-        Better::Higher => (1.0 - row.ratio, (1.0 - high, 1.0 - low)),
+        Better::Higher => (1.0 / row.ratio - 1.0, (1.0 / high - 1.0, 1.0 / low - 1.0)),
         Better::Lower | Better::Neither => (row.ratio - 1.0, (low - 1.0, high - 1.0)),
     }
 }
@@ -115,8 +164,11 @@ pub(super) fn change(row: &Compared) -> String {
     let (by, interval) = worse_by(row);
     let is_speed =
         matches!(row.unit, Unit::Nanoseconds | Unit::Cycles | Unit::Hertz | Unit::BytesPerSecond);
-    amount(by, interval, if is_speed { [" slower", " faster"] } else { [" worse", " better"] })
+    amount(by, interval, if is_speed { SPEED } else { [" worse", " better"] })
 }
+
+/// Which way a speed changed.
+const SPEED: [&str; 2] = [" slower", " faster"];
 
 /// A change with its interval, and the word for it if it is for the worse or for the better.
 pub(super) fn amount(by: f64, (low, high): (f64, f64), words: [&str; 2]) -> String {
@@ -178,10 +230,57 @@ mod tests {
     fn a_rate_that_shrank_is_slower_and_many_failures_are_counted() {
         let mut shrank = row("a.rate", 0.8, 0.0, Verdict::Worse);
         (shrank.better, shrank.unit) = (Better::Higher, Unit::BytesPerSecond);
-        assert_eq!(change(&shrank), "20 % slower (20)");
+        assert_eq!(change(&shrank), "25 % slower (25)");
         let rows = (0..5).map(|_| shrank.clone()).collect();
         let outcome = outcome(&comparison(rows));
         assert!(outcome.line(None).ends_with("; and 2 more"), "{}", outcome.line(None));
         assert_eq!(outcome.failed.len(), 5);
+    }
+
+    #[test]
+    fn a_layer_that_is_surely_worse_fails_though_no_row_does() {
+        let layer = |ci95: (f64, f64)| {
+            let layers = vec![LayerChange {
+                layer: "memory".to_owned(),
+                rows: 3,
+                worse: 0.12,
+                ci95,
+                p: 0.001,
+                verdict: Verdict::Worse,
+            }];
+            let rows = vec![row("memory.x", 1.0, 0.01, Verdict::NoDifference)];
+            outcome(&Comparison { layers, ..comparison(rows) })
+        };
+        let fails = layer((0.11, 0.13));
+        assert_eq!(fails.line(None), "FAIL: 1 of 1 row decided; memory layer 12 % slower (11–13)");
+        let json = serde_json::to_value(&fails.failed).unwrap();
+        assert_eq!(json[0]["layer"], "memory", "{json}");
+        assert_eq!(layer((0.01, 0.2)).verdict, Word::Pass);
+    }
+
+    #[test]
+    fn nothing_passes_if_nothing_was_decided() {
+        let rules = Rules { undecided_passes: true, ..Rules::default() };
+        let blind = row("a.blind", 1.0, 0.1, Verdict::CannotTell);
+        for rows in [vec![], vec![blind]] {
+            let outcome = Outcome::new("after", &comparison(rows), &run(), &rules);
+            assert_eq!(outcome.verdict, Word::CannotTell);
+            assert!(outcome.line(None).starts_with("INCONCLUSIVE: 0 of "));
+        }
+    }
+
+    #[test]
+    fn a_case_of_another_metric_says_so() {
+        let mut run = run();
+        run.points.push(costof_model::testing::sized_row("a.x", 64, 5.0));
+        let of = |metric: &'static str| Compared {
+            metric: metric.into(),
+            ..row("a.x", 1.0, 0.01, Verdict::NoDifference)
+        };
+        let primary = run.points[0].primary.to_string();
+        let rows = vec![of("other"), Compared { metric: primary.into(), ..of("") }];
+        let outcome = Outcome::new("after", &comparison(rows), &run, &Rules::default());
+        let text = crate::check::junit(&[outcome.suite]);
+        assert_eq!(text.matches(" other\"").count(), 1, "{text}");
     }
 }

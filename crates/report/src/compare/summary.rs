@@ -97,7 +97,7 @@ pub fn summary(comparison: &Comparison, title: &str) -> Summary {
 }
 
 /// A layer in words.
-fn name(layer: &str) -> &str {
+pub(super) fn name(layer: &str) -> &str {
     match layer {
         "os" => "kernel",
         "net" => "network",
@@ -218,12 +218,19 @@ fn more(undecided: &[&Compared], noun: &str) -> String {
     };
     let decided = |by: &u32| match needed.iter().filter(|needed| *needed <= by).count() {
         all if all == undecided.len() => "all".to_owned(),
-        some => format!("{some} of them"),
+        some => some.to_string(),
     };
-    let last = if half < most { format!(", {most} {}", decided(most)) } else { String::new() };
+    let of_them = if decided(half) == "all" { "" } else { " of them" };
+    let last = match half < most {
+        true => format!(", and {most} would decide {}", decided(most)),
+        false => String::new(),
+    };
     let now = undecided.iter().map(|row| row.before.1.min(row.after.1)).max().unwrap_or(0);
-    let how = if noun == LAUNCHE { ", --launches" } else { "" };
-    format!("about {half} {noun}s a side would decide {}{last} (now {now}{how})", decided(half))
+    let how = if noun == LAUNCHE { "; --launches sets it" } else { "" };
+    format!(
+        "about {half} {noun}s a side would decide {}{of_them}{last} (now {now}{how})",
+        decided(half)
+    )
 }
 
 #[cfg(test)]
@@ -285,7 +292,7 @@ mod tests {
              memory, network unchanged within 5 %; 3 of 7 rows decided: 1 worse, 2 unchanged\n\
              Most changed: os.x size=64 14 % slower (13–15)\n\
              Cannot tell: 3 rows inconclusive (rpc 3), as their hosts differ too much: about 14 hosts a side would decide \
-             1 of them, 31 2 of them (now 10); 1 row not compared: only 1 host before\n"
+             1 of them, and 31 would decide 2 (now 10); 1 row not compared: only 1 host before\n"
         );
         assert!(found.markdown().starts_with("**SLOWER** kernel 6.18.44"), "{}", found.markdown());
         let verdict = |layers: Vec<LayerChange>, rows: Vec<Compared>| {

@@ -52,7 +52,10 @@ pub fn page(
     })];
     parts.extend(Part::lines(&missing(comparison, after.run)));
     parts.extend(Part::folded("refused", "What was not compared", Part::lines(&not_compared)));
-    parts.push(facts_apart(&["before", "after"], &differences));
+    parts.push(match is_group && differences.is_empty() {
+        true => Part::Paragraph("quiet", "No fact separates the two groups.".to_owned()),
+        false => facts_apart(&["before", "after"], &differences),
+    });
     if !plots.is_empty() {
         let drawn = Part::Drawing(html! {
             (figures(plots.iter().filter(|figure| !figure.folded)))
@@ -272,7 +275,7 @@ mod tests {
     use super::*;
     use crate::check::Rules;
     use crate::compare::tests::row as compared;
-    use costof_model::comparison::{FactDifference, Refused};
+    use costof_model::comparison::{FactDifference, Groups, Level, Refused};
     use costof_model::testing::run_without_facts as run;
 
     fn shown(comparison: &Comparison, run: &Run) -> String {
@@ -311,6 +314,16 @@ mod tests {
             at(text);
         }
         assert!(!page.contains("<script") && !page.contains("http://"));
+    }
+
+    #[test]
+    fn groups_without_a_fact_between_them_are_no_two_machines() {
+        let groups =
+            Groups { level: Level::Hosts, before: 3, after: 3, in_pairs: false, row: None };
+        let of = |groups| shown(&Comparison { groups, ..Comparison::default() }, &run());
+        let (alike, groups) = ("the machines report the same facts", of(Some(groups)));
+        assert!(groups.contains("No fact separates the two groups.") && !groups.contains(alike));
+        assert!(of(None).contains(alike));
     }
 
     #[test]

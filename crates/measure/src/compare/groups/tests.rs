@@ -1,6 +1,7 @@
 use super::*;
 use crate::compare::MATTERS;
-use costof_model::testing::{run, sized_row};
+use costof_model::noise::Grade;
+use costof_model::testing::{RowExt, planned, run, sized_row};
 use fastrand::Rng;
 
 /// A number of a normal distribution, nearly.
@@ -55,7 +56,8 @@ fn one_run(host: &str, boot: &str, times: f64, mut off: impl FnMut(usize) -> f64
     let mut rows = Vec::new();
     for (probe, times) in PROBES.iter().zip([times, 1.0]) {
         for size in 1..=ROWS {
-            rows.push(sized_row(*probe, size, 10.0 * size as f64 * times * off(rows.len()).exp()));
+            let ns = 10.0 * size as f64 * times * off(rows.len()).exp();
+            rows.push(sized_row(*probe, size, ns).known_within(0.004));
         }
     }
     run.points = rows;
@@ -202,4 +204,118 @@ fn a_row_that_is_open_says_how_many_hosts_would_decide_it() {
     assert!(open(&few) > 12);
     let more = found(2 * enough);
     assert!(open(&more) < 4, "with {} hosts {} are open", 2 * enough, open(&more));
+}
+
+/// Three hosts a side, the same on both if in pairs, that differ by next to nothing.
+fn sides(in_pairs: bool) -> [Vec<Run>; 2] {
+    ["old", "new"].map(|side| {
+        let runs = (0..3).map(|number| {
+            let name = if in_pairs { format!("host{number}") } else { format!("{side}{number}") };
+            let mut run =
+                one_run(&name, &format!("{side}{name}"), 1.0, |_| 0.001 * f64::from(number));
+            run.run.plan =
+                planned([run.points.iter().map(|row| row.point.clone()).collect()]).run.plan;
+            run
+        });
+        runs.collect()
+    })
+}
+
+#[test]
+fn a_row_that_no_later_host_has_is_missing_in_pairs_too() {
+    for in_pairs in [false, true] {
+        let [old, mut new] = sides(in_pairs);
+        let lost = new[0].points[0].point.clone();
+        for run in &mut new {
+            run.points.remove(0);
+        }
+        let found = compare_groups(&old, &new, MATTERS);
+        assert_eq!(found.groups.as_ref().unwrap().in_pairs, in_pairs);
+        let missing: Vec<_> = found.missing.iter().map(|missing| &missing.point).collect();
+        assert_eq!(missing, [&lost], "{found:?}");
+        assert!(found.missing[0].reason.contains("only 3 hosts before and 0 after"), "{found:?}");
+        assert!(found.refused.is_empty(), "{found:?}");
+    }
+    // On both sides, but of one host alone on both.
+    let [mut old, mut new] = sides(true);
+    old[0].points.remove(0);
+    new[1].points.remove(0);
+    let found = compare_groups(&old, &new, MATTERS);
+    assert_eq!((found.missing.len(), found.refused.len()), (0, 1), "{found:?}");
+    let reason = &found.refused[0].reason;
+    assert!(
+        reason.starts_with("only 2 hosts before and 2 after have")
+            && reason.ends_with("only 1 both"),
+        "{reason}"
+    );
+}
+
+#[test]
+fn a_row_that_no_run_knows_is_refused() {
+    let mut both = sides(false);
+    for run in both.iter_mut().flatten() {
+        run.points[0].grade = Grade::D;
+        run.points[1].metrics[0].ci95 = None;
+    }
+    let [old, new] = both;
+    let found = compare_groups(&old, &new, MATTERS);
+    let refused: Vec<_> = found.refused.iter().map(|one| &one.point).collect();
+    assert_eq!(refused, [&old[0].points[0].point, &old[0].points[1].point], "{found:?}");
+    assert_eq!(found.refused[0].reason, "no host has a number of grade A to C for it");
+    assert_eq!(found.rows.len(), 14);
+}
+
+#[test]
+fn rows_of_other_methods_are_refused() {
+    let [old, mut new] = sides(false);
+    for run in &mut new {
+        run.points[0].method = 2;
+    }
+    let found = compare_groups(&old, &new, MATTERS);
+    let [refused] = &found.refused[..] else { panic!("{found:?}") };
+    assert!(
+        refused.reason.starts_with("measured by method 1 before and by method 2 after"),
+        "{refused:?}"
+    );
+    assert!(found.missing.is_empty() && found.only_after.is_empty(), "{found:?}");
+    // A host of the old costof among the later ones.
+    new[0].points[0].method = 1;
+    let found = compare_groups(&old, &new, MATTERS);
+    assert_eq!((found.rows.len(), found.refused.len()), (16, 0), "{found:?}");
+    assert!(found.only_after.is_empty(), "{found:?}");
+}
+
+#[test]
+fn two_equal_values_a_side_are_known_no_better_than_each() {
+    let of = |side: &str, times: f64| {
+        let run = |number| one_run(&format!("{side}{number}"), side, times, |_| 0.0);
+        [run(0), run(1)]
+    };
+    let found = compare_groups(&of("old", 1.0), &of("new", 1.015), MATTERS);
+    for row in &found.rows {
+        let is_change = row.verdict.is_change();
+        assert!(
+            row.p > 0.0 && !is_change && row.ci95.0 < row.ratio && row.ratio < row.ci95.1,
+            "{row:?}"
+        );
+    }
+    assert!(found.layers.iter().all(|layer| layer.p > 0.0), "{found:?}");
+}
+
+#[test]
+fn what_unequal_groups_need_is_of_each_side() {
+    let mut random = Rng::with_seed(5);
+    let spread = Spread { host: 0.05, ..SPREAD };
+    let mut needed = |hosts: [usize; 2]| {
+        let sides = [("old", hosts[0]), ("new", hosts[1])];
+        let [old, new] = sides.map(|(side, hosts)| group(&mut random, side, hosts, 1.0, spread));
+        let found = compare_groups(&old, &new, MATTERS);
+        let mut needed: Vec<u32> = found.rows.iter().filter_map(|row| row.needed).collect();
+        needed.sort_unstable();
+        f64::from(needed[needed.len() / 2])
+    };
+    // The spread is the same, so about as many are needed, however many one side has already.
+    let mut mean = |hosts: [usize; 2]| (0..20).map(|_| needed(hosts)).sum::<f64>() / 20.0;
+    let (equal, unequal) = (mean([20, 20]), mean([80, 12]));
+    assert!(unequal > 0.8 * equal && unequal < 1.25 * equal, "{equal} {unequal}");
 }
