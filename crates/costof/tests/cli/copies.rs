@@ -44,7 +44,7 @@ fn with_a_receiver_on_this_machine_every_send_is_copied_after_all() {
 /// What is said is what was seen, and no more than this machine can tell.
 #[test]
 #[ignore = "long; ./check --all runs it"]
-fn the_six_questions_are_asked_of_the_ways_of_the_study_and_the_verdict_says_why() {
+fn the_verdict_on_zero_copy_says_why() {
     let ways = "--set primitive=two_copy,one_copy,zero_copy --set size=4KiB,64KiB";
     let place = Place::new();
     let (run, _) = place.quick(&format!("copy.send {ways}"));
@@ -53,10 +53,6 @@ fn the_six_questions_are_asked_of_the_ways_of_the_study_and_the_verdict_says_why
     }
     place.make_quiet("run.jsonl");
     let text = place.run("show run.jsonl --notes").expect_code(0).out;
-    for number in 1..=6 {
-        let asked = text.matches(&format!("\n{number}. ")).count();
-        assert_eq!(asked, 1, "{text}");
-    }
     let verdict = "zero_copy by tcp over loopback at 4KiB to 64KiB: copied 100 %:";
     // It may stand once more among what matters, behind a dash.
     let lines = text.lines().map(str::trim_start);
