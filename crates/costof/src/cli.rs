@@ -392,7 +392,11 @@ pub(crate) struct DoctorOptions {
     after_help = "Compare two builds of costof in turns, and write a page:\n  \
                         costof compare --interleave 'exec:old/costof worker' 'exec:new/costof worker' \
                         os --html page.html",
-    mut_group("Measuring", |group| group.requires("interleave")),
+    // A group with another one in it has no arguments of its own for clap.
+    group(ArgGroup::new("measured")
+        .args(["quick", "full", "cpu", "seed", "no_wait", "until_alone", "timeout"])
+        .multiple(true)
+        .requires("interleave")),
     mut_group("Quiet", |group| group.requires("interleave")),
     mut_group("Chosen", |group| group.requires("interleave")),
     mut_group("Remote", |group| group.requires("interleave")),

@@ -44,11 +44,11 @@ fn runs_are_listed_and_named_by_number_wherever_they_are() {
     // The run with most points in common, and not the newest with any.
     let fourth = "run null cpu.loop --quick --only --out fourth.jsonl";
     place.run(fourth).expect_code(0);
-    let compared = place.run("compare");
-    assert_contains(&compared.err, "@3 with @1: it has 3 of the 4");
+    assert_contains(&place.run("compare").err, "@3 with @1: it has 3 of the 4");
     fs::remove_file(place.path("fourth.jsonl")).unwrap();
     fs::remove_file(place.path("third.jsonl")).unwrap();
-    fs::remove_file(compared.out.split(" → ").nth(1).unwrap().lines().next().unwrap()).unwrap();
+    let (_, latest) = compared.out.split_once(" → ").unwrap();
+    fs::remove_file(latest.lines().next().unwrap()).unwrap();
 
     // Of a run that is not finished, or that somebody else wrote.
     let text = fs::read_to_string(&other).unwrap();
