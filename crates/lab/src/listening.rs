@@ -310,7 +310,7 @@ impl Listening {
         } else if first != FIRST_LINE.as_bytes() {
             return Err(Rejection::Stranger("it is not a `costof send`".to_owned()));
         }
-        let challenge = format!("{CHALLENGE}{}", token()?);
+        let challenge = format!("{CHALLENGE}{}", random::digits()?);
         connection.write(format!("{challenge}\n").as_bytes())?;
         let given = lines.next(FIRST_MAX_BYTES, wanted)?;
         match &self.token {
@@ -379,14 +379,6 @@ impl Drop for Slot<'_> {
         held.clients -= 1;
         held.bytes -= self.bytes;
     }
-}
-
-/// A token that nobody else can guess: 32 hexadecimal digits.
-///
-/// # Errors
-/// If the kernel gives no random bytes.
-pub fn token() -> io::Result<String> {
-    Ok(format!("{:032x}", u128::from_ne_bytes(random::bytes()?)))
 }
 
 /// A failure to read the greeting.

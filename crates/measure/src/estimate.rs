@@ -23,8 +23,7 @@ use costof_model::run_file::Run;
 use costof_model::unit::{Better, Unit, span};
 use costof_stats::{Distribution, Interval, median, refuted_doubling};
 use metric::{
-    count_few_alone, distribution, estimate, is_at_one_clock, is_enough, measured, selection,
-    shown, shown_core, summary,
+    Shown, core_share, distribution, estimate, is_enough, measured, selection, shown_of, summary,
 };
 use std::collections::BTreeMap;
 
@@ -102,19 +101,18 @@ pub fn point(
     let points: Vec<&LaunchPoint> = given.iter().map(|(_, point)| *point).collect();
     let primary = info.primary();
     let noise: Vec<Noise> = given.iter().map(|(row, _)| without_relay(row)).collect();
-    let core = shown_core(&points, &primary.name);
+    let launches: Vec<&Measured> = measured(&points, &primary.name).collect();
+    let shown = metric::shown(&launches);
+    let core = core_share(&launches, shown.selection);
     // Preemption is not recorded for single operations.
-    let is_batched =
-        measured(&points, &primary.name).all(|launch| !matches!(launch.data, Data::Histogram(_)));
+    let is_batched = launches.iter().all(|launch| !matches!(launch.data, Data::Histogram(_)));
     let is_alone = core.is_some_and(|core| core.selection == Selection::Alone) && is_batched;
     let counts_preemptions = (noise.iter()).all(|noise| !noise.unknown.contains_key("preemptions"));
     let is_unmoved = is_batched && counts_preemptions && is_unmoved(primary, &points, clock);
-    let kept =
-        Kept { is_alone, is_unmoved, is_at_one_clock: is_at_one_clock(&points, &primary.name) };
+    let kept = Kept { is_alone, is_unmoved, is_at_one_clock: shown.is_at_one_clock() };
     let mut warnings = causes(&noise.iter().collect::<Vec<_>>(), kept);
     warnings.extend(core.and_then(|core| core_shared(&core)));
-    let few = count_few_alone(&points, &primary.name);
-    warnings.extend(few.map(|few| grade::few_alone(few, given.len())));
+    warnings.extend(shown.of_few.map(|_| grade::few_alone(shown.launches.len(), given.len())));
     let of_other_ends = given.len() + elsewhere;
     warnings.extend(core_never_alone(never_alone, of_other_ends + other_end_shared.0));
     warnings.extend(grade::other_end_shared(other_end_shared, of_other_ends));
@@ -189,7 +187,7 @@ fn is_unmoved(metric: &MetricInfo, points: &[&LaunchPoint], clock: &ClockInfo) -
 /// all that is known of it.
 fn add_ranges(metrics: &mut [Estimate], points: &[&LaunchPoint]) {
     for metric in metrics.iter_mut().filter(|metric| !metric.is_usable()) {
-        let (launches, selection) = shown(points, &metric.name);
+        let Shown { launches, selection, .. } = shown_of(points, &metric.name);
         let medians = metric::medians(&launches, selection);
         let range = medians.iter().map(|median| (*median, *median));
         metric.range = range.reduce(|all, own| (all.0.min(own.0), all.1.max(own.1)));
@@ -349,7 +347,7 @@ fn estimated_core_cycles(
         return None;
     }
     let points: Vec<&LaunchPoint> = given.iter().map(|(_, point)| *point).collect();
-    let (launches, selection) = shown(&points, &primary.name);
+    let Shown { launches, selection, .. } = shown_of(&points, &primary.name);
     let metric = MetricInfo {
         name: Text::Borrowed("estimated_core_cycles"),
         unit: Unit::Cycles,

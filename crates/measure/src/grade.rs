@@ -334,7 +334,7 @@ pub fn core_shared(core: &CoreShare) -> Option<Warning> {
 /// The warning about an estimate of the few launches that had the core to themselves.
 pub fn few_alone(alone: usize, of: usize) -> Warning {
     let what = format!(
-        "only {alone} of {of} launches had the core to themselves for long enough; the interval is as wide as the others scatter"
+        "only {alone} of {of} launches had the core to themselves for long enough; the interval allows for how much all launches differ"
     );
     shared(Grade::B, what)
 }

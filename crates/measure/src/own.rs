@@ -322,8 +322,8 @@ fn check_it_takes_time(
     }
 }
 
-/// How often n and 2n operations are tried, at least and at most, and how many times longer 2n must take. The fastest of each counts, so
-/// that an interruption, or a clock that is still rising, proves nothing.
+/// How often n and 2n operations are tried, at least and at most, and how many times longer 2n must take. The fastest
+/// of each counts, so that an interruption, or a clock that is still rising, proves nothing.
 const TRIES: [usize; 2] = [3, 30];
 const LONGER_MIN: f64 = 1.5;
 

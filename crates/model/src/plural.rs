@@ -5,12 +5,16 @@ use std::fmt::Display;
 /// `1 CPU`, `2 CPUs`, `3 launches`: a count and a noun, which is regular.
 pub fn counted(count: impl Display, noun: &str) -> String {
     let count = count.to_string();
-    let plural = match &*count {
-        "1" => "",
-        _ if noun.ends_with("ch") => "es",
-        _ => "s",
-    };
-    format!("{count} {noun}{plural}")
+    match &*count {
+        "1" => format!("1 {noun}"),
+        _ => format!("{count} {}", plural(noun)),
+    }
+}
+
+/// `CPUs`, `launches`: the plural of a noun, which is regular.
+pub fn plural(noun: &str) -> String {
+    let ending = if noun.ends_with("ch") { "es" } else { "s" };
+    format!("{noun}{ending}")
 }
 
 #[cfg(test)]

@@ -20,6 +20,15 @@ pub fn bytes() -> io::Result<[u8; 16]> {
     }
 }
 
+/// [`bytes`] as 32 hexadecimal digits: a token, or a name that nobody else has.
+///
+/// # Errors
+///
+/// Those of [`bytes`].
+pub fn digits() -> io::Result<String> {
+    Ok(format!("{:032x}", u128::from_ne_bytes(bytes()?)))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -27,5 +36,6 @@ mod tests {
     #[test]
     fn no_two_are_alike() {
         assert_ne!(bytes().unwrap(), bytes().unwrap());
+        assert_eq!(digits().unwrap().len(), 32);
     }
 }

@@ -18,6 +18,7 @@ use costof_model::point::Point;
 use costof_model::probe_info::ProbeInfo;
 use costof_model::protocol::{ByHand, Conditions};
 use costof_model::unit::display_ns;
+use costof_os::random;
 use costof_probes::{TABLE, interactive};
 use costof_report::interactive as text;
 use outcome::Outcome;
@@ -115,7 +116,7 @@ fn listen(options: &SendOptions, address: &Address) -> Done {
     let generated = if options.open || given.is_some() {
         None
     } else {
-        let token = listening::token();
+        let token = random::digits();
         Some(token.context("the kernel gives no random bytes for a token (--token)")?)
     };
     let interrupted = watch_interrupts()?;

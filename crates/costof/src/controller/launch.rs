@@ -20,7 +20,6 @@ use costof_model::{Few, Text};
 use costof_os::process::command::{adopt_orphans, children, end_children};
 use costof_os::random;
 use std::collections::BTreeSet;
-use std::io;
 use std::time::{Duration, Instant};
 
 /// A point's worker is ended after this many times the point's shortest duration, and not before.
@@ -238,7 +237,8 @@ impl Controller<'_> {
         for machine in self.machines.iter() {
             machine.has(&probe.info).map_err(failed)?;
         }
-        let token = token().map_err(|error| {
+        // Both peers of the launch know it, and no stranger can guess it.
+        let token = random::digits().map_err(|error| {
             let reason = format!("the kernel gives no random bytes for a token: {error}");
             failed(Failure::error(reason))
         })?;
@@ -392,12 +392,6 @@ impl Controller<'_> {
         let probe = self.probe(&launch.points.first()?.point);
         launch.placement.0.get(probe.info.roles.last()?).map(Vec::as_slice)
     }
-}
-
-/// A secret that both peers of a launch know, and that no stranger can guess: 32 hexadecimal digits.
-fn token() -> io::Result<String> {
-    let random = u128::from_ne_bytes(random::bytes()?);
-    Ok(format!("{random:032x}"))
 }
 
 /// Whether the role at this position is the leading one.

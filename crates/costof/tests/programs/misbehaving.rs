@@ -49,7 +49,7 @@ macro_rules! table {
             }),
             rounds: 1,
             blocks_by: &["why"],
-    is_of_one_cpu: false,
+            is_of_one_cpu: false,
             least_ns: |_| 0.0,
             memory_bytes: |_| 0,
             disk_bytes: |_| 0,

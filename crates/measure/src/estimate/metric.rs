@@ -48,41 +48,45 @@ pub(crate) fn selection(launches: &[&Measured]) -> Selection {
     }
 }
 
-/// Launches that had the core to themselves, though too few for an interval of their own.
-struct FewAlone<'a> {
-    launches: Vec<&'a Measured>,
-    interval: Interval,
+/// What an estimate of a metric shows: these launches, and which of their samples.
+pub(super) struct Shown<'a> {
+    pub(super) launches: Vec<&'a Measured>,
+    pub(super) selection: Selection,
+    /// The interval, if the launches that had the core to themselves are too few for one of their own: from how far all
+    /// launches scatter.
+    pub(super) of_few: Option<Interval>,
 }
 
-/// Those of a metric, with an interval from how far all launches scatter; `None` if enough launches are alone or none
-/// is, or if the others show nothing usable.
+impl Shown<'_> {
+    /// Whether the estimate counts core cycles, and so is one at a single clock.
+    pub(super) fn is_at_one_clock(&self) -> bool {
+        clocks(&self.launches, self.selection).is_some_and(|clocks| !clocks.is_empty())
+    }
+}
+
+/// What an estimate of these launches shows: as [`selection`] says, but those alone even if they are few, where the
+/// others show how far launches scatter.
 // METHOD 8
-fn few_alone<'a>(launches: &[&'a Measured]) -> Option<FewAlone<'a>> {
-    if selection(launches) == Selection::Alone {
-        return None;
+pub(super) fn shown<'a>(launches: &[&'a Measured]) -> Shown<'a> {
+    let selection = selection(launches);
+    let all = || Shown { launches: launches.to_vec(), selection, of_few: None };
+    if selection == Selection::Alone {
+        return all();
     }
     let (alone, others): (Vec<&Measured>, Vec<&Measured>) =
         launches.iter().partition(|launch| was_alone(launch));
     let own = medians(&alone, Selection::Alone);
-    let interval = pooled_interval(&own, &medians(&others, Selection::Shared))?;
-    let is_usable = !is_too_wide((interval.low, interval.high));
-    is_usable.then_some(FewAlone { launches: alone, interval })
+    match pooled_interval(&own, &medians(&others, Selection::Shared)) {
+        Some(interval) if !is_too_wide((interval.low, interval.high)) => {
+            Shown { launches: alone, selection: Selection::Alone, of_few: Some(interval) }
+        }
+        _ => all(),
+    }
 }
 
-/// The launches of a metric that an estimate of a point shows, and which of their samples: as [`selection`] says, or
-/// those alone if few are.
-pub(super) fn shown<'a>(
-    points: &'a [&'a LaunchPoint],
-    metric: &'a str,
-) -> (Vec<&'a Measured>, Selection) {
-    let launches: Vec<&Measured> = measured(points, metric).collect();
-    match few_alone(&launches) {
-        Some(few) => (few.launches, Selection::Alone),
-        None => {
-            let selection = selection(&launches);
-            (launches, selection)
-        }
-    }
+/// What an estimate of a metric of a point shows.
+pub(super) fn shown_of<'a>(points: &'a [&'a LaunchPoint], metric: &'a str) -> Shown<'a> {
+    shown(&measured(points, metric).collect::<Vec<_>>())
 }
 
 /// Whether a launch had the core to itself for a good part of its samples: if it hardly ever did, they may hide visits
@@ -91,13 +95,6 @@ fn was_alone(launch: &Measured) -> bool {
     let count = |state| launch.count(state) as f64;
     launch.suffices(Selection::Alone)
         && count(Some(CoreState::Alone)) >= FEW_ALONE_SHARE * count(None)
-}
-
-/// How many launches had the core to themselves, if the estimate of a metric shows them though they are too few for an
-/// interval of their own.
-pub(super) fn count_few_alone(points: &[&LaunchPoint], metric: &str) -> Option<usize> {
-    let launches: Vec<&Measured> = measured(points, metric).collect();
-    few_alone(&launches).map(|few| few.launches.len())
 }
 
 /// Which samples of a metric the medians of a point's launches use.
@@ -110,12 +107,6 @@ pub(crate) fn selection_of(points: &[&LaunchPoint], metric: &str) -> Selection {
 pub(crate) fn core_of(points: &[&LaunchPoint], metric: &str) -> Option<CoreShare> {
     let launches: Vec<&Measured> = measured(points, metric).collect();
     core_share(&launches, selection(&launches))
-}
-
-/// The same, with the samples that an estimate shows.
-pub(super) fn shown_core(points: &[&LaunchPoint], metric: &str) -> Option<CoreShare> {
-    let launches: Vec<&Measured> = measured(points, metric).collect();
-    core_share(&launches, shown(points, metric).1)
 }
 
 /// For each launch with enough selected samples of a metric of a point, their median: at one clock of the core, where
@@ -158,12 +149,6 @@ fn clocks(launches: &[&Measured], selection: Selection) -> Option<Vec<f64>> {
     enough.map(|launch| launch.clock_hz(selection)).collect()
 }
 
-/// Whether an estimate of these launches counts core cycles, and so is one at a single clock.
-pub(super) fn is_at_one_clock(points: &[&LaunchPoint], metric: &str) -> bool {
-    let (launches, selection) = shown(points, metric);
-    clocks(&launches, selection).is_some_and(|clocks| !clocks.is_empty())
-}
-
 /// The selected samples of each launch that has enough of them. Where each knows the clock of its core, the times are
 /// those at the median of these clocks: work of one core takes a number of cycles, whatever the clock is.
 fn at_one_clock(launches: &[&Measured], selection: Selection) -> Vec<Distribution> {
@@ -184,7 +169,7 @@ fn at_one_clock(launches: &[&Measured], selection: Selection) -> Vec<Distributio
 }
 
 /// How many samples of a metric were in each state of the core; `None` if no gauge was read.
-fn core_share(launches: &[&Measured], selection: Selection) -> Option<CoreShare> {
+pub(super) fn core_share(launches: &[&Measured], selection: Selection) -> Option<CoreShare> {
     let gauged: Vec<&&Measured> =
         launches.iter().filter(|launch| launch.gauged.is_some()).collect();
     let count = |state: Option<CoreState>| -> f64 {
@@ -210,16 +195,11 @@ pub(super) fn estimate(
 ) -> Option<Estimate> {
     let launches: Vec<&Measured> = measured(points, &metric.name).collect();
     let is_latency = launches.iter().any(|launch| matches!(launch.data, Data::Histogram(_)));
-    let few = few_alone(&launches);
-    let (selection, shown) = match &few {
-        Some(few) => (Selection::Alone, &few.launches),
-        None => (selection(&launches), &launches),
-    };
-    let by_launch = at_one_clock(shown, selection);
+    let Shown { launches: shown, selection, of_few } = shown(&launches);
+    let by_launch = at_one_clock(&shown, selection);
     let mut summary = summary(metric, &by_launch)?;
-    if let Some(FewAlone { interval, .. }) = few {
-        (summary.ci95, summary.interval) =
-            (Some((interval.low, interval.high)), Some(interval.rule));
+    if let Some(Interval { low, high, rule }) = of_few {
+        (summary.ci95, summary.interval) = (Some((low, high)), Some(rule));
     }
     let half = launches.iter().copied().map(half_bucket).fold(0.0, f64::max);
     let within = |(low, high): (f64, f64)| (low * (1.0 - half), high * (1.0 + half));

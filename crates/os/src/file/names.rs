@@ -57,11 +57,7 @@ impl Names {
     ///
     /// The errors of mkdir(2), open(2), pipe(2) and fork(2).
     pub fn new(parent: &Path, most: u64) -> io::Result<Self> {
-        let name = format!(
-            ".costof-{}-{:032x}",
-            std::process::id(),
-            u128::from_ne_bytes(crate::random::bytes()?)
-        );
+        let name = format!(".costof-{}-{}", std::process::id(), crate::random::digits()?);
         let parent = CString::new(parent.as_os_str().as_bytes())?;
         let parent = open_folder(&CWD, &parent)?;
         // Where it lies follows from its name too.

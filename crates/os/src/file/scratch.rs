@@ -205,8 +205,7 @@ pub(crate) fn is_in_memory(file: &File) -> io::Result<bool> {
 
 fn create_and_unlink(options: &OpenOptions, folder: &Path) -> io::Result<File> {
     // Processes of other containers may have this one's number.
-    let random = u128::from_ne_bytes(crate::random::bytes()?);
-    let name = format!(".costof-{random:032x}");
+    let name = format!(".costof-{}", crate::random::digits()?);
     let path = folder.join(name);
     let file = options.clone().create_new(true).open(&path)?;
     fs::remove_file(&path)?;

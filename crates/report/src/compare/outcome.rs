@@ -1,6 +1,6 @@
 //! The outcome of a comparison with a threshold: pass, fail, or inconclusive.
 
-use super::summary::name as layer_name;
+use super::summary::whole_name;
 use super::{named, share, why_missing};
 use crate::check::{Case, Finding, Rules, Suite, Word};
 use crate::text::printable;
@@ -73,10 +73,11 @@ impl Outcome {
         beyond.sort_by(|a, b| worse_by(b).0.total_cmp(&worse_by(a).0));
         let mut layers = layers_beyond(comparison);
         layers.sort_by(|a, b| b.worse.total_cmp(&a.worse));
+        let slower = |layer: &LayerChange| amount(layer.worse, layer.ci95, SPEED);
         let of_layer = |layer: &&LayerChange| Case {
-            name: format!("{} layer", layer_name(&layer.layer)),
+            name: whole_name(&layer.layer),
             probe: None,
-            finding: Finding::Fail(amount(layer.worse, layer.ci95, SPEED)),
+            finding: Finding::Fail(slower(layer)),
         };
         let failed = beyond.iter().map(|row| Failed::Row {
             point: row.point.clone(),
@@ -85,11 +86,7 @@ impl Outcome {
         });
         let failed_layers = layers.iter().map(|layer| Failed::Layer {
             layer: layer.layer.clone(),
-            why: format!(
-                "{} layer {}",
-                layer_name(&layer.layer),
-                amount(layer.worse, layer.ci95, SPEED)
-            ),
+            why: format!("{} {}", whole_name(&layer.layer), slower(layer)),
         });
         let failed = failed_layers.chain(failed).collect();
         let failures = beyond

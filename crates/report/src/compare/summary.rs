@@ -7,12 +7,12 @@ use crate::check::some;
 use crate::names::{by_reason, short_point};
 use crate::text::{printable, shortened};
 use costof_model::comparison::{Compared, Comparison, FactDifference, Groups, Level, Verdict};
-use costof_model::plural::counted;
+use costof_model::plural::{counted, plural};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// Of single runs, each launch counts once; without the last letter of its plural.
-const LAUNCHE: &str = "launche";
+/// What counts once if single runs are compared.
+const LAUNCH: &str = "launch";
 /// So many facts are named, each value with so many characters.
 const FACTS: usize = 2;
 const FACT: usize = 60;
@@ -58,7 +58,7 @@ pub fn summary(comparison: &Comparison, title: &str) -> Summary {
     let words = if has(Verdict::Better) { [" slower", " faster"] } else { ["", ""] };
     for layer in layers.iter().filter(|layer| layer.verdict.is_change()) {
         let amount = amount(layer.worse, layer.ci95, words);
-        whole.push(format!("{} layer {amount}", name(&layer.layer)));
+        whole.push(format!("{} {amount}", whole_name(&layer.layer)));
         rows.remove(&*layer.layer);
     }
     let is_alike = |layer: &str| {
@@ -97,13 +97,18 @@ pub fn summary(comparison: &Comparison, title: &str) -> Summary {
 }
 
 /// A layer in words.
-pub(super) fn name(layer: &str) -> &str {
+fn name(layer: &str) -> &str {
     match layer {
         "os" => "kernel",
         "net" => "network",
         "file" => "files",
         layer => layer,
     }
+}
+
+/// A layer as a whole, in words.
+pub(super) fn whole_name(layer: &str) -> String {
+    format!("{} layer", name(layer))
 }
 
 /// `4 of 6 rows decided: 1 worse, 3 unchanged`.
@@ -170,7 +175,7 @@ fn largest(comparison: &Comparison) -> String {
 /// What cannot be told, why, and how much more would do.
 fn open(comparison: &Comparison) -> String {
     let level = comparison.groups.as_ref().map(|groups| groups.level);
-    let noun = level.map_or(LAUNCHE, Level::noun);
+    let noun = level.map_or(LAUNCH, Level::noun);
     let mut parts = Vec::new();
     let undecided = comparison.rows.iter().filter(|row| row.verdict == Verdict::CannotTell);
     let undecided: Vec<&Compared> = undecided.collect();
@@ -184,7 +189,8 @@ fn open(comparison: &Comparison) -> String {
         let rows = counted(undecided.len(), "row");
         let more = more(&undecided, noun);
         parts.push(format!(
-            "{rows} inconclusive ({layers}), as their {noun}s differ too much: {more}"
+            "{rows} inconclusive ({layers}), as their {} differ too much: {more}",
+            plural(noun)
         ));
     }
     let refused = comparison.refused.iter().map(|one| (&one.reason, one.point.probe.to_string()));
@@ -210,11 +216,12 @@ fn open(comparison: &Comparison) -> String {
 
 /// How many launches or hosts a side would decide these rows.
 fn more(undecided: &[&Compared], noun: &str) -> String {
+    let nouns = plural(noun);
     let mut needed: Vec<u32> = undecided.iter().filter_map(|row| row.needed).collect();
     needed.sort_unstable();
     let (Some(most), Some(half)) = (needed.last(), needed.get(needed.len().saturating_sub(1) / 2))
     else {
-        return format!("no number of {noun}s would decide one, so measure on quieter machines");
+        return format!("no number of {nouns} would decide one, so measure on quieter machines");
     };
     let decided = |by: &u32| match needed.iter().filter(|needed| *needed <= by).count() {
         all if all == undecided.len() => "all".to_owned(),
@@ -226,9 +233,9 @@ fn more(undecided: &[&Compared], noun: &str) -> String {
         false => String::new(),
     };
     let now = undecided.iter().map(|row| row.before.1.min(row.after.1)).max().unwrap_or(0);
-    let how = if noun == LAUNCHE { "; --launches sets it" } else { "" };
+    let how = if noun == LAUNCH { "; --launches sets it" } else { "" };
     format!(
-        "about {half} {noun}s a side would decide {}{of_them}{last} (now {now}{how})",
+        "about {half} {nouns} a side would decide {}{of_them}{last} (now {now}{how})",
         decided(half)
     )
 }

@@ -8,7 +8,6 @@ use costof_lab::address::Address;
 use costof_lab::addresses::one_machine;
 use costof_lab::host::Host;
 use costof_lab::launch::{self, Lost, Place, Setting};
-use costof_lab::listening;
 use costof_lab::worker::NoAnswer;
 use costof_measure::probe::find;
 use costof_model::failure::{Failure, FailureKind};
@@ -16,6 +15,7 @@ use costof_model::link::{Link, named};
 use costof_model::point::Point;
 use costof_model::protocol::{ByHand, ClockInfo, Description, Launch, Rendezvous, Report};
 use costof_model::rows::State;
+use costof_os::random;
 use costof_probes::TABLE;
 use std::fs::File;
 use std::io::Read;
@@ -64,7 +64,7 @@ impl Sending<'_> {
         }
         let link = between(&here, &there);
         let point = Point { link: link.to_string().into(), ..self.point };
-        let token = listening::token().context("the kernel gives no random bytes for a token")?;
+        let token = random::digits().context("the kernel gives no random bytes for a token")?;
         let launch = |role: usize, description: &Description, at: Option<SocketAddr>| Launch {
             role: probe.info.roles[role].clone(),
             points: vec![point.clone()],
