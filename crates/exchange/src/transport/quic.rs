@@ -27,6 +27,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tokio::runtime::{Builder, Runtime};
+use tokio::task::coop::consume_budget;
 use tokio::time::timeout;
 
 /// The name by which the public key is offered, in hexadecimal digits.
@@ -176,6 +177,8 @@ async fn send(
     let mut buffer = [0; 512];
     stream.write_all(&outgoing.preamble()).await?;
     while !outgoing.is_over() {
+        // A write that does not wait gives way to nobody: quinn would send nothing until the end.
+        consume_budget().await;
         let done = match outgoing.to_write() {
             Some(bytes) => {
                 let written = soon(stream.write(bytes)).await?;
@@ -308,26 +311,64 @@ impl MessageReceiver for Receiver {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::stream::Order;
     use std::net::Ipv4Addr;
+    use std::thread::JoinHandle;
 
-    /// As on a machine where the receiver gets no CPU until the sender is done.
-    #[test]
-    fn a_sender_that_is_done_before_its_stream_arrives_is_no_failure() {
+    /// A receiver, and a thread whose sender has connected to it and sends.
+    fn ends(
+        send: impl FnOnce(Sender) + Send + 'static,
+    ) -> ((quinn::Endpoint, Runtime), JoinHandle<()>) {
         let socket = || UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let mut quic = Quic::new(None);
         let parameters = quic.prepare().unwrap();
         let receiver = socket();
         let address = receiver.local_addr().unwrap();
-        let (endpoint, runtime) = endpoint(receiver, quic.server).unwrap();
         let sending = std::thread::spawn(move || {
             let socket = socket();
             socket.connect(address).unwrap();
-            let sender = Sender::connect(socket, &parameters, None, FIRST_DATAGRAM.into()).unwrap();
+            send(Sender::connect(socket, &parameters, None, FIRST_DATAGRAM.into()).unwrap());
+        });
+        (endpoint(receiver, quic.server).unwrap(), sending)
+    }
+
+    /// As on a machine where the receiver gets no CPU until the sender is done.
+    #[test]
+    fn a_sender_that_is_done_before_its_stream_arrives_is_no_failure() {
+        let ((endpoint, runtime), sending) = ends(|sender| {
             sender.connection.close(VarInt::from_u32(0), b"");
             sender.runtime.block_on(sender.endpoint.wait_idle());
         });
         let accepted = runtime.block_on(accept(&endpoint, &AtomicBool::new(false)));
         assert!(accepted.unwrap().is_none());
+        drop((endpoint, runtime));
+        sending.join().unwrap();
+    }
+
+    /// No window is ever full of them, so no write waits.
+    #[test]
+    fn messages_of_a_byte_are_sent_before_the_last_one_is_written() {
+        let duration = Duration::from_millis(300);
+        let ((endpoint, runtime), sending) = ends(move |mut sender| {
+            let mut outgoing = Outgoing::new(Order {
+                size: 1,
+                window: None,
+                duration,
+                grace: Duration::ZERO,
+                messages: None,
+                has_header: false,
+            });
+            outgoing.start();
+            sender.send(&mut outgoing).unwrap();
+        });
+        let never = AtomicBool::new(false);
+        let mut incoming = Incoming::without_header(1, duration);
+        runtime.block_on(async {
+            let accepted = accept(&endpoint, &never).await.unwrap();
+            let (_connection, mut counts, mut stream) = accepted.expect("something is sent");
+            receive(&mut counts, &mut stream, &mut incoming, &never).await.unwrap();
+        });
+        assert!(incoming.bytes() > 0);
         drop((endpoint, runtime));
         sending.join().unwrap();
     }
