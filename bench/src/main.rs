@@ -110,7 +110,7 @@ enum Comparison {
         #[arg(required = true)]
         runs: Vec<PathBuf>,
     },
-    /// costof history against Apache Otava on series made of these runs: false alarms, delays, F1
+    /// costof history against Apache Otava and cargo-bench-history on series made of these runs: false alarms, delays, F1
     History {
         /// Runs of the same on one machine, in their order
         #[arg(required = true)]

@@ -90,6 +90,23 @@ pub(crate) fn thrift_cpp() -> Program {
     }
 }
 
+/// The analysis of cargo-bench-history, which Cargo fetches once.
+pub(crate) fn cargo_bench_history() -> Program {
+    Program {
+        name: "cargo-bench-history",
+        requires: "cargo, which fetches the crates once",
+        files: vec![
+            ("Cargo.toml", include_str!("../history/Cargo.toml")),
+            ("Cargo.lock", include_str!("../history/Cargo.lock")),
+            ("main.rs", include_str!("../history/main.rs")),
+        ],
+        steps: steps(&[
+            "cargo build --release --quiet --locked --target-dir built",
+            "cp built/release/peer peer",
+        ]),
+    }
+}
+
 /// A program in C of the bench's own: its one source file, which may include `peer.h`.
 pub(crate) fn in_c(name: &'static str, source: &'static str) -> Program {
     let step = format!("cc -O2 -fno-plt -Wall -Werror -pthread -o peer {name}");

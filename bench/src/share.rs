@@ -15,6 +15,10 @@ pub(crate) struct Share {
 }
 
 impl Share {
+    pub(crate) fn new(came: u32, tries: u32) -> Share {
+        Share { came, tries }
+    }
+
     pub(crate) fn add(&mut self, came: bool) {
         self.tries += 1;
         self.came += u32::from(came);
@@ -81,7 +85,7 @@ mod tests {
     use super::*;
 
     fn share(came: u32, tries: u32) -> Share {
-        Share { came, tries }
+        Share::new(came, tries)
     }
 
     #[test]
