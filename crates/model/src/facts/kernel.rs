@@ -65,33 +65,8 @@ pub struct ClockSource {
 pub struct Activity {
     /// Tasks that ran or waited to run, as an average of the last minute.
     pub load_1min: Option<f64>,
-    /// The same over five minutes.
-    pub load_5min: Option<f64>,
-    /// The same over fifteen minutes.
-    pub load_15min: Option<f64>,
     /// The share of all CPU time since the start that the hypervisor gave to others.
     pub steal_share: Option<f64>,
     /// The share of all CPU time since the start in which CPUs were not idle.
     pub busy_share: Option<f64>,
-    /// Stalls for a CPU.
-    pub cpu_pressure: Option<Pressure>,
-    /// Stalls for memory.
-    pub memory_pressure: Option<Pressure>,
-    /// Stalls for disks.
-    pub io_pressure: Option<Pressure>,
-}
-
-/// The share of time, from 0 to 1, in which tasks stalled because a resource was missing. Source:
-/// Documentation/accounting/psi.rst.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Pressure {
-    /// At least one task, last 10 s.
-    pub some_10s_share: Option<f64>,
-    /// At least one task, last 60 s.
-    pub some_60s_share: Option<f64>,
-    /// All tasks at once, last 10 s.
-    pub full_10s_share: Option<f64>,
-    /// All tasks at once, last 60 s.
-    pub full_60s_share: Option<f64>,
 }

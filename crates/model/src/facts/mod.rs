@@ -22,7 +22,7 @@ pub use cpu_set::CpuSet;
 pub use devices::{Disk, DiskKind, FileSystem, NetworkDevice};
 pub use diagnosis::{CoreLook, Diagnosis, DiagnosisState, Probed, SiblingThread, Trial};
 pub use inherited::{Cgroup, Inherited, Rlimit, Rlimits, Seccomp};
-pub use kernel::{Activity, ClockSource, Kernel, Pressure, Virtualization};
+pub use kernel::{Activity, ClockSource, Kernel, Virtualization};
 pub use memory::{Dimm, HugePagePool, HugePages, Memory, NumaNode};
 pub use power::{Frequency, FrequencyPolicy, Idle, IdleState};
 pub use storage::{Medium, Storage};
