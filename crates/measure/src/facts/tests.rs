@@ -147,7 +147,6 @@ fn a_machine_that_tells_nothing_and_one_that_tells_nonsense() {
         "/sys/devices/system/cpu/online",
         "/sys/devices/system/cpu/cpu0/cache/index0/size",
         "/sys/firmware/dmi/tables/DMI",
-        "/sys/kernel/mm/hugepages/hugepages-xkB/nr_hugepages",
     ] {
         machine.file(path, noise.as_bytes());
     }
