@@ -138,7 +138,6 @@ fn a_machine_that_tells_nothing_and_one_that_tells_nonsense() {
         "/proc/self/limits",
         "/proc/self/mountinfo",
         "/proc/self/numa_maps",
-        "/proc/self/personality",
         "/proc/self/stat",
         "/proc/self/status",
         "/proc/sys/kernel/osrelease",
