@@ -112,10 +112,6 @@ pub struct Cgroup {
 pub struct Rlimits {
     /// Memory that it may lock.
     pub locked_memory_bytes: Option<Rlimit>,
-    /// File descriptors.
-    pub open_files: Option<Rlimit>,
-    /// Processes of its user.
-    pub processes: Option<Rlimit>,
 }
 
 /// A resource limit. `None` inside means unlimited.
