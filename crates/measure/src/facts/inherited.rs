@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use costof_model::facts::{CpuSet, Inherited, Rlimit, Rlimits, Seccomp};
 
 use super::cgroup;
-use super::folder::{Folder, bytes_of, field, flag, is_word_of, parsed};
+use super::folder::{Folder, field, flag, is_word_of, parsed};
 
 /// Capabilities that matter for measuring, by bit number. Source: linux/capability.h.
 const CAPABILITIES: &[(u32, &str)] = &[
@@ -62,12 +62,9 @@ pub(super) fn inherited(root: &Folder) -> Inherited {
         numa_policy: root
             .start("/proc/self/numa_maps", FIRST_LINE_BYTES)
             .and_then(|maps| maps.split_whitespace().nth(1).map(str::to_owned)),
-        resident_bytes: text("VmRSS").and_then(bytes_of),
         allowed_cpus: set("Cpus_allowed_list"),
         allowed_nodes: set("Mems_allowed_list"),
         environment: environment(root),
-        store_bypass: text("Speculation_Store_Bypass").map(str::to_owned),
-        indirect_branch: text("SpeculationIndirectBranch").map(str::to_owned),
     }
 }
 

@@ -43,8 +43,6 @@ pub struct Inherited {
     pub timer_slack_ns: Option<u64>,
     /// `default`, `bind:0`, `interleave:0-1`, `prefer:1`. Source: numa(7).
     pub numa_policy: Option<String>,
-    /// Its resident memory when it was read.
-    pub resident_bytes: Option<u64>,
     /// The CPUs that it may run on.
     pub allowed_cpus: CpuSet,
     /// The memory nodes that it may have memory on.
@@ -52,11 +50,6 @@ pub struct Inherited {
     /// The environment variables that change how it runs: `LD_PRELOAD`, `GLIBC_TUNABLES`,
     /// `MALLOC_*` …
     pub environment: BTreeMap<String, String>,
-    /// What the kernel reports about speculative store bypass for this process: `vulnerable`,
-    /// `thread force mitigated`, `not vulnerable`. Seccomp may switch the mitigation on.
-    pub store_bypass: Option<String>,
-    /// The same for indirect branches.
-    pub indirect_branch: Option<String>,
 }
 
 /// Whether system calls are filtered.
