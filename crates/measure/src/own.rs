@@ -125,7 +125,7 @@ impl Probe {
         let blocks_by: Vec<&str> = definition.axes.iter().map(|axis| &*axis.name).collect();
         let is_program = matches!(definition.operation, Operation::Program(_));
         Box::leak(Box::new(Probe {
-            info: Info::known(definition.info()),
+            info: Info::Known(definition.info()),
             rounds: 1,
             is_of_one_cpu: false,
             blocks_by: blocks_by.leak(),

@@ -68,35 +68,22 @@ pub struct Probe {
     pub derive: fn(&Point, Vec<Report>) -> Report,
 }
 
-/// A probe's description: of costof's own probes made when it is first used, since the table is a constant.
+/// A probe's description.
 #[derive(Debug)]
-pub struct Info(Source);
-
-#[derive(Debug)]
-enum Source {
+pub enum Info {
+    /// Of a probe of costof's own, made when it is first used, since the table is a constant.
     Lazy(LazyLock<ProbeInfo>),
+    /// Of another.
     Known(ProbeInfo),
-}
-
-impl Info {
-    /// The description that this function makes.
-    pub const fn lazy(describe: fn() -> ProbeInfo) -> Info {
-        Info(Source::Lazy(LazyLock::new(describe)))
-    }
-
-    /// This description.
-    pub fn known(info: ProbeInfo) -> Info {
-        Info(Source::Known(info))
-    }
 }
 
 impl Deref for Info {
     type Target = ProbeInfo;
 
     fn deref(&self) -> &ProbeInfo {
-        match &self.0 {
-            Source::Lazy(info) => info,
-            Source::Known(info) => info,
+        match self {
+            Info::Lazy(info) => info,
+            Info::Known(info) => info,
         }
     }
 }
@@ -262,7 +249,7 @@ impl Probe {
             assert!(contains(M::DOC, SOURCES), "no section `# Sources`");
         }
         Probe {
-            info: Info::lazy(describe::<M>),
+            info: Info::Lazy(LazyLock::new(describe::<M>)),
             rounds: M::ROUNDS,
             is_of_one_cpu: M::IS_OF_ONE_CPU,
             blocks_by: M::BLOCKS_BY,

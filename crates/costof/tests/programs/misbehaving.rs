@@ -19,6 +19,7 @@ use std::hint::black_box;
 use std::io::Write;
 use std::path::Path;
 use std::process::{Command, ExitCode};
+use std::sync::LazyLock;
 use std::time::Duration;
 
 fn main() -> ExitCode {
@@ -31,7 +32,7 @@ macro_rules! table {
         static TABLE: &[&Probe] = &[$({
             const STARTS_HERE: &[StartRole] = $roles;
             static PROBE: Probe = Probe {
-            info: Info::lazy(|| ProbeInfo {
+            info: Info::Lazy(LazyLock::new(|| ProbeInfo {
                 id: Text::Borrowed($id),
                 method: 1,
                 question: Text::Borrowed("What becomes of a run when a probe does this?"),
@@ -46,7 +47,7 @@ macro_rules! table {
                 relations: List::Borrowed(&[]),
                 roles: List::Borrowed(ROLES.split_at(STARTS_HERE.len()).0),
                 aliases: List::Borrowed([&[] as &[Alias], $($aliases)?].concat().leak()),
-            }),
+            })),
             rounds: 1,
             blocks_by: &["why"],
             is_of_one_cpu: false,
