@@ -13,7 +13,7 @@ use costof_model::probe_info::ProbeInfo;
 use costof_model::protocol::{Offers, Report};
 use costof_model::unit::{Better, Unit};
 use costof_model::{List, Text};
-use rustix::process::{Signal, getpid, kill_process};
+use rustix::process::{Resource, Rlimit, Signal, getpid, kill_process, setrlimit};
 use std::fs::{self, OpenOptions};
 use std::hint::black_box;
 use std::io::Write;
@@ -190,7 +190,8 @@ fn say_that_i_hang() {
 
 /// Takes memory until there is no more: of a bounded part of the machine's.
 fn memory(_: &Point, _: &mut Meter<'_>) -> Result<(), Failure> {
-    costof_os::process::limit_memory(512 << 20).expect("a limit can be lowered");
+    let limit = Rlimit { current: Some(512 << 20), maximum: Some(512 << 20) };
+    setrlimit(Resource::As, limit).expect("a limit can be lowered");
     let mut taken: Vec<Vec<u8>> = Vec::new();
     loop {
         taken.push(black_box(vec![1; 16 << 20]));
