@@ -8,7 +8,7 @@ use crate::machine;
 use clap::Args;
 use costof_model::run_file::Run;
 use costof_os::sched::affinity;
-use costof_peers::costof::Costof;
+use costof_peers::costof::{Costof, read};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -112,8 +112,10 @@ impl Bench {
         poll: &mut dyn FnMut(u32),
     ) -> Result<(Run, Finished)> {
         let (file, arguments) = (self.file(name), words(arguments));
-        let watch = (POLL_INTERVAL, poll);
-        self.costof.run_watched(&file, &arguments, RUN_LIMIT, &self.interrupt, watch)
+        let mut command = self.costof.run_command(&file, &arguments);
+        let (limit, interrupt) = (RUN_LIMIT, &self.interrupt);
+        let finished = child::finish_watched(&mut command, limit, interrupt, POLL_INTERVAL, poll)?;
+        Ok((read(&file)?, finished))
     }
 
     /// costof with these arguments, between blanks, run to its end.

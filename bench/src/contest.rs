@@ -8,6 +8,7 @@ use crate::verdict::{self, COST, RATE, Verdict};
 use costof_peers::agreement::Band;
 use costof_peers::checks::Check;
 use costof_peers::tool::Statistic;
+use costof_peers::tools::lmbench;
 use costof_peers::verify::{Outcome, Row, Verifier};
 use std::time::Duration;
 
@@ -27,7 +28,7 @@ impl Contest {
     pub(crate) fn new(check: Check) -> Contest {
         Contest {
             band: if is_rate(&check) { RATE } else { COST },
-            check: check.without_lmbench(),
+            check: without_lmbench(check),
             rounds: 15,
             precision: "--quick",
         }
@@ -40,6 +41,12 @@ impl Contest {
     pub(crate) fn full(self) -> Contest {
         Contest { precision: "--full", ..self }
     }
+}
+
+/// The check without lmbench, which repeats what another of its tools measures.
+pub(crate) fn without_lmbench(mut check: Check) -> Check {
+    check.peers.retain(|peer| peer.tool.name != lmbench::NAME);
+    check
 }
 
 /// Holds each contest in turn.

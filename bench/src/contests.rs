@@ -8,11 +8,12 @@ use crate::verdict::{COST, Verdict};
 use crate::{copy, huge_pages, program};
 use clap::Subcommand;
 use costof_peers::agreement::Band;
-use costof_peers::checks::{self, Check, Effort, FILE_READS, Peer};
+use costof_peers::checks::{self, Check, Effort, FILE_READS, FileRead, Peer};
 use costof_peers::tool::{Reading, Statistic, Tool, words};
 use costof_peers::tools::c::{CONNECT, FORK};
 
-const EFFORT: Effort = Effort::THOROUGH;
+/// A device is faster in some seconds than in others, so fio reads about as long as costof.
+const EFFORT: Effort = Effort { memory_mib: 512, seconds: 2, memrate_seconds: 4, fio_seconds: 4 };
 const CHASE_BYTES: u64 = 512 << 20;
 const CHILDREN: u32 = 5000;
 /// Few enough that ports do not run out: each stays in TIME-WAIT for a minute.
@@ -154,10 +155,31 @@ impl InC<'_> {
     }
 }
 
-/// Where fio gets no huge pages, what is read into them is left out.
+/// Beside [`FILE_READS`]. For large blocks both sides use huge pages: a device needs the address of each contiguous
+/// stretch of memory, and the placement of 4 KiB pages differs between processes. With 4 KiB pages, fio alone differs
+/// twofold between starts.
+const MORE_READS: [FileRead; 2] = [
+    FileRead {
+        axes: "cache=direct pattern=random block=4KiB engine=io_uring depth=1 size=64MiB",
+        metric: "latency",
+        fio: "--rw=randread --bs=4k --ioengine=io_uring --iodepth=1 --direct=1",
+        expected: COST,
+        differs: "",
+    },
+    FileRead {
+        axes: "cache=direct pattern=sequential block=1MiB engine=pread depth=1 pages=2MiB size=64MiB",
+        metric: "throughput",
+        fio: "--rw=read --bs=1m --ioengine=psync --direct=1 --iomem=mmaphuge",
+        expected: COST,
+        differs: "",
+    },
+];
+
+/// Where fio gets no huge pages, which an administrator has to reserve first, what is read into them is left out.
 fn files(bench: &Bench) -> Result<Vec<Verdict>> {
     let huge_pages = huge_pages::Reserved::new();
-    let reads = FILE_READS.iter().filter(|read| huge_pages.is_ok() || !read.takes_huge_pages());
+    let may_read = |read: &&FileRead| huge_pages.is_ok() || !read.fio.contains("mmaphuge");
+    let reads = FILE_READS.iter().chain(&MORE_READS).filter(may_read);
     let contests = reads.map(|read| {
         let check = checks::file_read(read, EFFORT);
         // Where the device decides.

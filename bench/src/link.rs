@@ -7,7 +7,7 @@ use crate::bench::Bench;
 use crate::child;
 use crate::error::{Result, failed};
 use crate::machine::{self, Watch};
-use crate::server::{Server, Transport};
+use crate::server::{Server, Transport, free_port};
 use crate::verdict::{Verdict, shown_median};
 use costof_peers::agreement::Band;
 use costof_peers::tools::iperf3::{received, receiver};
@@ -140,8 +140,9 @@ impl<'a> Up<'a> {
     fn iperf3_server(&self) -> Result<Server> {
         let mut command = child::until_death("ip");
         command.args(["netns", "exec", "costof-server", "iperf3", "--server"]);
-        command.args(["--one-off", "--port"]);
-        Server::start_as(command, Transport::Tcp, &self.bench.interrupt)
+        let port = free_port()?;
+        command.args(["--one-off", "--port", &port.to_string()]);
+        Server::listening(command, port, Transport::Tcp, &self.bench.interrupt)
     }
 
     fn iperf3(&self, server: &Server, arguments: &str) -> Command {

@@ -184,7 +184,10 @@ fn busy(cpu: usize, turns: impl Iterator<Item = (bool, Duration)>, end: Instant)
 /// Copies one half of more memory than the caches hold into the other, over and over.
 fn copy(cpu: usize, end: Instant) -> Result<()> {
     pin(cpu)?;
-    let mib = BeyondCaches::at_least(MIN_MIB).to_spare()?;
+    let BeyondCaches { mib, lacks } = BeyondCaches::at_least(MIN_MIB);
+    if let Some(why) = lacks {
+        return Err(failed(why));
+    }
     // Not zeroes, which may all be the same page.
     let mut memory = vec![1_u64; (mib as usize) << 17];
     let (from, to) = memory.split_at_mut((mib as usize) << 16);

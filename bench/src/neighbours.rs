@@ -3,6 +3,7 @@
 //! is without a load.
 
 use crate::bench::{Bench, settings};
+use crate::contest::without_lmbench;
 use crate::error::{Error, Result};
 use crate::load::{Load, Running};
 use crate::machine::{self, Watch};
@@ -14,7 +15,7 @@ use costof_model::noise::Grade;
 use costof_model::unit::Unit;
 use costof_peers::checks::{self, Check, Effort, FILE_READS, Peer};
 use costof_peers::costof::the_only;
-use costof_peers::tool::Conditions;
+use costof_peers::tool::{self, Conditions, Statistic, Tool};
 use costof_peers::tools::sysbench;
 use costof_stats::{median, median_interval};
 use fastrand::Rng;
@@ -25,6 +26,8 @@ const ROUNDS: usize = 9;
 /// How far from its quiet value a row of grade A to C may be, as a share.
 const NEAR: f64 = 0.03;
 const TOOL_LIMIT: Duration = Duration::from_secs(60);
+/// The number of locks, which sysbench does not print.
+const LOCKS: u32 = 50_000_000;
 
 /// What runs alongside a measurement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -136,13 +139,15 @@ impl Neighbour {
 /// What can be measured on this machine.
 fn operations() -> Vec<Check> {
     let effort = Effort::QUICK;
-    let mutex = Peer::new(sysbench::mutex(), 0.0, f64::INFINITY, "");
+    let any = |tool| Peer::new(tool, 0.0, f64::INFINITY, "");
+    // So little memory that caches may hold it.
+    let cached = sysbench::memory("read", 1, effort.seconds);
     let mut operations = vec![
-        checks::syscall().without_lmbench(),
-        checks::context_switch("processes").without_lmbench(),
-        Check::new("sync.mutex", "kind=pthread threads=1", "cost", vec![mutex]),
+        without_lmbench(checks::syscall()),
+        without_lmbench(checks::context_switch("processes")),
+        Check::new("sync.mutex", "kind=pthread threads=1", "cost", vec![any(mutex())]),
         checks::file_read(&FILE_READS[0], effort),
-        checks::cached_reads(1, effort),
+        checks::bandwidth("read", 1, vec![any(cached)]),
     ];
     let reads = checks::main_memory("read", effort);
     match &reads.lacks {
@@ -150,6 +155,22 @@ fn operations() -> Vec<Check> {
         Some(why) => println!("reads of main memory are skipped: {why}"),
     }
     operations
+}
+
+/// One thread that locks and unlocks one pthread mutex 50 million times. sysbench draws a random number before each
+/// lock, and increments a counter while it holds it.
+fn mutex() -> Tool<'static> {
+    let arguments =
+        format!("mutex --threads=1 --mutex-num=1 --mutex-locks={LOCKS} --mutex-loops=0 run");
+    Tool::simple("sysbench", Statistic::Mean, &arguments, tool::Reading::By(ns_per_lock))
+}
+
+/// Reads `total time:   0.5530s`.
+fn ns_per_lock(output: &str) -> Option<f64> {
+    let mut lines = output.lines().map(str::trim);
+    let time = lines.find_map(|line| line.strip_prefix("total time:")?.strip_suffix('s'))?;
+    let seconds: f64 = time.trim().parse().ok()?;
+    Some(1e9 * seconds / f64::from(LOCKS))
 }
 
 /// Who measures an operation: costof first, and then the tools.
@@ -402,5 +423,13 @@ mod tests {
             assert_eq!(side_name(&operation, 0), "costof");
             assert_eq!(side_name(&operation, 1), operation.peers[0].tool.name);
         }
+    }
+
+    #[test]
+    fn a_locks_time_is_the_whole_over_the_locks() {
+        let output = "General statistics:\n    total time:                          0.5500s\n    \
+                      total number of events:              1\n";
+        assert_eq!(ns_per_lock(output), Some(11.0));
+        assert_eq!(ns_per_lock("total time: fast"), None);
     }
 }

@@ -9,6 +9,7 @@ mod channel;
 mod emulator;
 mod ends;
 #[cfg(feature = "fuzzing")]
+#[path = "link/tests/fuzzing.rs"]
 pub mod fuzzing;
 mod hold;
 mod holder;

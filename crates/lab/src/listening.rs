@@ -5,6 +5,7 @@
 //! a message, holds up no other.
 
 #[cfg(feature = "fuzzing")]
+#[path = "listening/tests/fuzzing.rs"]
 pub(crate) mod fuzzing;
 mod listener;
 mod session;

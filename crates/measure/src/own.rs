@@ -21,6 +21,7 @@ use costof_os::process::command::{adopt_orphans, children, end_children};
 use costof_os::process::shared_object::ARGUMENTS_MAX;
 use rustix::process::Pid;
 use std::path::PathBuf;
+use std::process::Command;
 use std::time::Duration;
 
 /// The most axes of a function, whose first argument is n.
@@ -124,7 +125,7 @@ impl Probe {
         let blocks_by: Vec<&str> = definition.axes.iter().map(|axis| &*axis.name).collect();
         let is_program = matches!(definition.operation, Operation::Program(_));
         Box::leak(Box::new(Probe {
-            info: Info::known(definition.info()),
+            info: Info::Known(definition.info()),
             rounds: 1,
             is_of_one_cpu: false,
             blocks_by: blocks_by.leak(),
@@ -155,8 +156,12 @@ impl OwnProbe {
                 let hooks = [setup.as_deref(), teardown.as_deref()];
                 Box::new(function::FunctionRole::load(self, object, function, hooks)?)
             }
-            Operation::Program(words) => Box::new(program::ProgramRole::new(self, words)),
-            Operation::Command(words) => Box::new(command::CommandRole::new(self, words)),
+            Operation::Program(words) => {
+                Box::new(program::ProgramRole { own: self, words, program: None })
+            }
+            Operation::Command(words) => {
+                Box::new(command::CommandRole { own: self, words, command: None })
+            }
         };
         Ok(Box::new(Contained { role, before }))
     }
@@ -210,15 +215,17 @@ impl OwnProbe {
         self.axes.iter().filter_map(|axis| point.axes.0.get(&axis.name)).collect()
     }
 
-    /// A command with these words, in the folder of the file.
-    fn command(&self, words: &[String]) -> std::process::Command {
+    /// The command with these words at a point, in the folder of the file, and its line.
+    fn command_at(&self, words: &Words, point: &Point) -> Result<(String, Command), Failure> {
+        self.check(point)?;
+        let words = words.filled_at(point);
         let (program, arguments) = words.split_first().expect("the file's reader wants a word");
-        let mut command = std::process::Command::new(program);
+        let mut command = Command::new(program);
         command.args(arguments);
         if let Some(folder) = self.file.parent() {
             command.current_dir(folder);
         }
-        command
+        Ok((words.join(" "), command))
     }
 }
 

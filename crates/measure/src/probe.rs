@@ -68,35 +68,22 @@ pub struct Probe {
     pub derive: fn(&Point, Vec<Report>) -> Report,
 }
 
-/// A probe's description: of costof's own probes made when it is first used, since the table is a constant.
+/// A probe's description.
 #[derive(Debug)]
-pub struct Info(Source);
-
-#[derive(Debug)]
-enum Source {
+pub enum Info {
+    /// Of a probe of costof's own, made when it is first used, since the table is a constant.
     Lazy(LazyLock<ProbeInfo>),
+    /// Of another.
     Known(ProbeInfo),
-}
-
-impl Info {
-    /// The description that this function makes.
-    pub const fn lazy(describe: fn() -> ProbeInfo) -> Info {
-        Info(Source::Lazy(LazyLock::new(describe)))
-    }
-
-    /// This description.
-    pub fn known(info: ProbeInfo) -> Info {
-        Info(Source::Known(info))
-    }
 }
 
 impl Deref for Info {
     type Target = ProbeInfo;
 
     fn deref(&self) -> &ProbeInfo {
-        match &self.0 {
-            Source::Lazy(info) => info,
-            Source::Known(info) => info,
+        match self {
+            Info::Lazy(info) => info,
+            Info::Known(info) => info,
         }
     }
 }
@@ -170,51 +157,43 @@ pub trait Measure: TypedPoint {
     }
 
     /// As [`Probe::headlines`].
-    fn headlines(facts: &Facts) -> Vec<Headline> {
-        let _ = facts;
+    fn headlines(_facts: &Facts) -> Vec<Headline> {
         Vec::new()
     }
 
     /// As [`Probe::more_points`].
-    fn more_points(facts: &Facts) -> Vec<Planned> {
-        let _ = facts;
+    fn more_points(_facts: &Facts) -> Vec<Planned> {
         Vec::new()
     }
 
     /// As [`Probe::can_exist`].
-    fn can_exist(point: &At<Self>, facts: &Facts) -> bool {
-        let _ = (point, facts);
+    fn can_exist(_point: &At<Self>, _facts: &Facts) -> bool {
         true
     }
 
     /// Refuses a point whose values do not go together on any machine: a congestion control of TCP
     /// without TCP. The probe's own plan leaves such points out.
-    fn check_axes(point: &At<Self>) -> Result<(), Failure> {
-        let _ = point;
+    fn check_axes(_point: &At<Self>) -> Result<(), Failure> {
         Ok(())
     }
 
     /// As [`Probe::least_ns`].
-    fn least_ns(point: &At<Self>) -> f64 {
-        let _ = point;
+    fn least_ns(_point: &At<Self>) -> f64 {
         0.0
     }
 
     /// As [`Probe::memory_bytes`].
-    fn memory_bytes(point: &At<Self>) -> u64 {
-        let _ = point;
+    fn memory_bytes(_point: &At<Self>) -> u64 {
         0
     }
 
     /// As [`Probe::disk_bytes`].
-    fn disk_bytes(point: &At<Self>) -> u64 {
-        let _ = point;
+    fn disk_bytes(_point: &At<Self>) -> u64 {
         0
     }
 
     /// As [`Probe::processors`].
-    fn processors(point: &At<Self>) -> usize {
-        let _ = point;
+    fn processors(_point: &At<Self>) -> usize {
         1
     }
 
@@ -231,8 +210,7 @@ pub trait Measure: TypedPoint {
     ///
     /// # Panics
     /// If a probe with several roles has no such function of its own, which is a bug.
-    fn derive(point: &At<Self>, reports: Vec<Report>) -> Report {
-        let _ = point;
+    fn derive(_point: &At<Self>, reports: Vec<Report>) -> Report {
         only(reports)
     }
 }
@@ -271,7 +249,7 @@ impl Probe {
             assert!(contains(M::DOC, SOURCES), "no section `# Sources`");
         }
         Probe {
-            info: Info::lazy(describe::<M>),
+            info: Info::Lazy(LazyLock::new(describe::<M>)),
             rounds: M::ROUNDS,
             is_of_one_cpu: M::IS_OF_ONE_CPU,
             blocks_by: M::BLOCKS_BY,
@@ -378,15 +356,13 @@ pub trait Role {
     /// then part of the measurement, and a launch with such a point does not record it as noise.
     /// Nor does the launch use hardware counters: the kernel saves and restores them at each
     /// context switch, which takes some hundred nanoseconds.
-    fn blocks(&self, point: &Point) -> bool {
-        let _ = point;
+    fn blocks(&self, _point: &Point) -> bool {
         false
     }
 
     /// Sets up the point, untimed: an arena, a socket, a file. `offers` come from the roles
     /// prepared before; the result goes to the roles prepared after.
-    fn prepare(&mut self, point: &Point, offers: &Offers) -> Result<Offers, Failure> {
-        let _ = (point, offers);
+    fn prepare(&mut self, _point: &Point, _offers: &Offers) -> Result<Offers, Failure> {
         Ok(Offers::new())
     }
 
@@ -394,8 +370,7 @@ pub trait Role {
     fn run(&mut self, point: &Point, meter: &mut Meter<'_>) -> Result<(), Failure>;
 
     /// Checks that the work was done, and adds the evidence as metrics.
-    fn finish(&mut self, point: &Point, meter: &mut Meter<'_>) -> Result<(), Failure> {
-        let _ = (point, meter);
+    fn finish(&mut self, _point: &Point, _meter: &mut Meter<'_>) -> Result<(), Failure> {
         Ok(())
     }
 }
@@ -403,14 +378,12 @@ pub trait Role {
 /// One end's part in a probe at points of a type; as [`Role`].
 pub trait RoleAt<P> {
     /// As [`Role::blocks`].
-    fn blocks(&self, point: &At<P>) -> bool {
-        let _ = point;
+    fn blocks(&self, _point: &At<P>) -> bool {
         false
     }
 
     /// As [`Role::prepare`].
-    fn prepare(&mut self, point: &At<P>, offers: &Offers) -> Result<Offers, Failure> {
-        let _ = (point, offers);
+    fn prepare(&mut self, _point: &At<P>, _offers: &Offers) -> Result<Offers, Failure> {
         Ok(Offers::new())
     }
 
@@ -418,8 +391,7 @@ pub trait RoleAt<P> {
     fn run(&mut self, point: &At<P>, meter: &mut Meter<'_>) -> Result<(), Failure>;
 
     /// As [`Role::finish`].
-    fn finish(&mut self, point: &At<P>, meter: &mut Meter<'_>) -> Result<(), Failure> {
-        let _ = (point, meter);
+    fn finish(&mut self, _point: &At<P>, _meter: &mut Meter<'_>) -> Result<(), Failure> {
         Ok(())
     }
 }

@@ -1,3 +1,3 @@
-//! The atomics of the parts that crates/os/loom tries in every order: there they are loom's.
+//! The atomics of the parts that crates/os/tests/loom tries in every order: there they are loom's.
 
 pub(crate) use std::sync::atomic::{AtomicU64, Ordering};

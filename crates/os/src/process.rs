@@ -1,6 +1,6 @@
 //! A process as the kernel sees it: what it inherited, what it may use, and how it ends.
 //!
-//! Source: prctl(2), proc(5), setrlimit(2), kill(2).
+//! Source: prctl(2), proc(5), getrlimit(2), kill(2).
 
 pub mod attempt;
 pub(crate) mod child;
@@ -26,7 +26,7 @@ use crate::system_call::{check, invalid};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fd::AsFd;
 use rustix::io::{Errno, fcntl_dupfd_cloexec, retry_on_intr};
-use rustix::process::{Pid, Resource, Rlimit, Signal, getppid};
+use rustix::process::{Pid, Resource, Signal, getppid};
 use rustix::stdio::{dup2_stdout, stderr, stdin, stdout};
 use signals::Installed;
 use status::{STATUS, status_bytes};
@@ -250,20 +250,6 @@ pub fn resident_bytes() -> io::Result<u64> {
     all.ok_or_else(|| io::Error::other("/proc/self/status has no VmRSS"))
 }
 
-/// Limits this process's address space (`RLIMIT_AS`, soft and hard) to `bytes` bytes, or to its present limit
-/// if that is lower. Larger mappings then fail, instead of the machine running out of memory. Cannot be
-/// undone.
-///
-/// # Errors
-///
-/// The errors of setrlimit(2); none occurs when a limit is lowered.
-pub fn limit_memory(bytes: u64) -> io::Result<()> {
-    let now = rustix::process::getrlimit(Resource::As);
-    let least = [Some(bytes), now.current, now.maximum].into_iter().flatten().min();
-    let limit = Rlimit { current: least, maximum: least };
-    Ok(rustix::process::setrlimit(Resource::As, limit)?)
-}
-
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
@@ -356,10 +342,6 @@ pub(crate) mod tests {
         let score = fs::read_to_string("/proc/self/oom_score_adj").unwrap();
         assert_eq!(score.trim(), "1000");
         rustix::process::setpgid(None, None).unwrap();
-        limit_memory(1 << 40).unwrap();
-        limit_memory(1 << 41).unwrap();
-        let limit = rustix::process::getrlimit(Resource::As);
-        assert_eq!((limit.current, limit.maximum), (Some(1 << 40), Some(1 << 40)));
     }
 
     #[test]

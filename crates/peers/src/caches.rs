@@ -1,6 +1,5 @@
 //! Finds a memory size that is larger than the caches.
 
-use crate::error::{Result, failed};
 use costof_os::memory::arena::available_bytes;
 use std::fs;
 
@@ -47,17 +46,6 @@ impl BeyondCaches {
             )),
         }
     }
-
-    /// The size in MiB.
-    ///
-    /// # Errors
-    /// This machine cannot spare this much.
-    pub fn to_spare(self) -> Result<u64> {
-        match self.lacks {
-            Some(why) => Err(failed(why)),
-            None => Ok(self.mib),
-        }
-    }
 }
 
 /// The size of the last cache of CPU 0; `None` if the kernel does not report it.
@@ -88,7 +76,7 @@ mod tests {
     #[test]
     fn it_is_no_more_than_a_quarter_of_what_is_free() {
         let found = |last_mib, free_mib| BeyondCaches::new(512, last_mib, free_mib);
-        assert_eq!(found(Some(16), 1000).to_spare().unwrap(), 128);
+        assert_eq!(found(Some(16), 1000), BeyondCaches { mib: 128, lacks: None });
         assert_eq!(found(Some(260), 8191).mib, 2048);
         for (last_mib, free_mib, needs) in [
             (Some(260), 4096, "needs 2048 MiB"),
@@ -96,8 +84,8 @@ mod tests {
             (None, 1000, "needs 512 MiB"),
             (Some(0), 0, "needs 1 MiB"),
         ] {
-            let error = found(last_mib, free_mib).to_spare().unwrap_err().to_string();
-            assert!(error.contains(needs), "{error}");
+            let lacks = found(last_mib, free_mib).lacks.unwrap();
+            assert!(lacks.contains(needs), "{lacks}");
         }
     }
 }

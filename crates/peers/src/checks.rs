@@ -58,10 +58,6 @@ impl Effort {
     /// The effort of `costof verify`.
     pub const QUICK: Effort =
         Effort { memory_mib: 128, seconds: 1, memrate_seconds: 2, fio_seconds: 1 };
-    /// The effort of the bench. A device is faster in some seconds than in others, so fio reads about as long
-    /// as costof.
-    pub const THOROUGH: Effort =
-        Effort { memory_mib: 512, seconds: 2, memrate_seconds: 4, fio_seconds: 4 };
 }
 
 const COPIES: u32 = 20;
@@ -124,12 +120,6 @@ impl Check {
     /// The same check with CPUs that are kept awake.
     pub fn kept_awake(self) -> Check {
         Check { awake: true, ..self }
-    }
-
-    /// The same check without lmbench, which repeats what another of its tools measures.
-    pub fn without_lmbench(mut self) -> Check {
-        self.peers.retain(|peer| peer.tool.name != lmbench::NAME);
-        self
     }
 
     /// The probe and its axes, as a user names the point on the command line.
@@ -267,37 +257,28 @@ pub fn main_memory(op: &'static str, effort: Effort) -> Check {
     Check { lacks, ..bandwidth(op, mib, peers) }
 }
 
-/// Reads from so little memory that caches may hold it.
-pub fn cached_reads(mib: u64, effort: Effort) -> Check {
-    let tool = sysbench::memory("read", mib, effort.seconds);
-    bandwidth("read", mib, vec![Peer::new(tool, 0.9, 1.4, VECTORS)])
-}
-
-fn bandwidth(op: &str, mib: u64, peers: Vec<Peer>) -> Check {
+/// Reads, writes or copies of so much memory.
+pub fn bandwidth(op: &str, mib: u64, peers: Vec<Peer>) -> Check {
     let axes = format!("op={op} size={mib}MiB threads=1 pages=4KiB kernel=best");
     Check::new("memory.bandwidth", axes, "throughput", peers)
 }
 
 /// A way to read a file that costof and fio share.
 pub struct FileRead {
-    axes: &'static str,
-    metric: &'static str,
-    fio: &'static str,
-    expected: Band,
-    differs: &'static str,
+    /// costof's axes.
+    pub axes: &'static str,
+    /// The metric of costof that fio's number is compared with.
+    pub metric: &'static str,
+    /// fio's options.
+    pub fio: &'static str,
+    /// The expected ratio.
+    pub expected: Band,
+    /// How the definitions differ.
+    pub differs: &'static str,
 }
 
-impl FileRead {
-    /// Whether fio's buffer is on huge pages, which an administrator has to reserve first.
-    pub fn takes_huge_pages(&self) -> bool {
-        self.fio.contains("mmaphuge")
-    }
-}
-
-/// Reads from the page cache, and from the device. For large blocks both sides use huge pages: a device needs
-/// the address of each contiguous stretch of memory, and the placement of 4 KiB pages differs between
-/// processes. With 4 KiB pages, fio alone differs twofold between starts.
-pub const FILE_READS: [FileRead; 4] = [
+/// Reads from the page cache, and from the device.
+pub const FILE_READS: [FileRead; 2] = [
     FileRead {
         axes: "cache=warm pattern=random block=4KiB engine=pread depth=1 size=64MiB",
         metric: "cost",
@@ -312,23 +293,9 @@ pub const FILE_READS: [FileRead; 4] = [
         expected: Band::new(0.8, 1.2),
         differs: FIO_SAME_READS,
     },
-    FileRead {
-        axes: "cache=direct pattern=random block=4KiB engine=io_uring depth=1 size=64MiB",
-        metric: "latency",
-        fio: "--rw=randread --bs=4k --ioengine=io_uring --iodepth=1 --direct=1",
-        expected: Band::new(0.8, 1.2),
-        differs: FIO_SAME_READS,
-    },
-    FileRead {
-        axes: "cache=direct pattern=sequential block=1MiB engine=pread depth=1 pages=2MiB size=64MiB",
-        metric: "throughput",
-        fio: "--rw=read --bs=1m --ioengine=psync --direct=1 --iomem=mmaphuge",
-        expected: Band::new(0.8, 1.2),
-        differs: FIO_SAME_READS,
-    },
 ];
 
-/// The check for one of [`FILE_READS`].
+/// The check for a way to read a file.
 pub fn file_read(read: &FileRead, effort: Effort) -> Check {
     let tool = fio::read(fio::Read {
         options: read.fio,

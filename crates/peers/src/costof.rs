@@ -1,6 +1,6 @@
 //! Runs costof as a program: measures one point, and reads its run file.
 
-use crate::child::{self, Finished, Interrupt};
+use crate::child::{self, Interrupt};
 use crate::error::{OrCannot, Result, failed};
 use crate::packages;
 use costof_model::metric::Estimate;
@@ -52,21 +52,8 @@ impl Costof {
         read(file)
     }
 
-    /// Like [`Costof::run`], and passes costof's process id to `poll` while it runs.
-    pub fn run_watched(
-        &self,
-        file: &Path,
-        arguments: &[&str],
-        limit: Duration,
-        interrupt: &Interrupt,
-        (every, poll): (Duration, &mut dyn FnMut(u32)),
-    ) -> Result<(Run, Finished)> {
-        let mut command = self.run_command(file, arguments);
-        let finished = child::finish_watched(&mut command, limit, interrupt, every, poll)?;
-        Ok((read(file)?, finished))
-    }
-
-    fn run_command(&self, file: &Path, arguments: &[&str]) -> Command {
+    /// A command that runs `costof run` with these arguments and writes its run file to `file`.
+    pub fn run_command(&self, file: &Path, arguments: &[&str]) -> Command {
         // It ends with this process, and then writes no more into the folder of its file.
         let mut command = match packages::find("setpriv") {
             Some(_) => child::until_death(&self.path),
@@ -84,7 +71,11 @@ impl Costof {
     }
 }
 
-fn read(file: &Path) -> Result<Run> {
+/// The contents of a run file.
+///
+/// # Errors
+/// It cannot be read.
+pub fn read(file: &Path) -> Result<Run> {
     let opened = File::open(file).or_cannot(format_args!("open {}", file.display()))?;
     run_file::read(BufReader::new(opened)).or_cannot(format_args!("read {}", file.display()))
 }

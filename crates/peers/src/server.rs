@@ -51,18 +51,11 @@ impl Server {
         Self::listening(command, port, transport, interrupt)
     }
 
-    /// Starts a command with the port as its last argument. The command may run in another network namespace.
-    pub fn start_as(
-        mut command: Command,
-        transport: Transport,
-        interrupt: &Interrupt,
-    ) -> Result<Server> {
-        let port = free_port()?;
-        command.arg(port.to_string());
-        Self::listening(command, port, transport, interrupt)
-    }
-
-    fn listening(
+    /// Starts a command that listens on this port, if need be in another network namespace.
+    ///
+    /// # Errors
+    /// The errors of [`Server::start`].
+    pub fn listening(
         mut command: Command,
         port: u16,
         transport: Transport,
@@ -100,7 +93,10 @@ pub fn with_port(arguments: &[String], port: u16) -> Vec<String> {
 }
 
 /// A port that is free for both transports at this moment.
-fn free_port() -> Result<u16> {
+///
+/// # Errors
+/// There is none.
+pub fn free_port() -> Result<u16> {
     TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
         .and_then(|listener| listener.local_addr())
         .map(|address| address.port())

@@ -107,6 +107,7 @@ mod sync {
     mod neighbourhood;
 }
 #[cfg(test)]
+#[path = "tests/testing.rs"]
 mod testing;
 mod threads;
 mod two_ends;

@@ -11,8 +11,7 @@ use std::io;
 /// before the next is set up.
 pub(crate) trait Setup<P>: Sized {
     /// As [`RoleAt::blocks`].
-    fn blocks(point: &At<P>) -> bool {
-        let _ = point;
+    fn blocks(_point: &At<P>) -> bool {
         false
     }
 
@@ -32,8 +31,7 @@ pub(crate) trait Setup<P>: Sized {
     ///
     /// # Errors
     /// If the work was not done.
-    fn check(self, point: &At<P>, meter: &mut Meter<'_>) -> Result<(), Failure> {
-        let _ = (point, meter);
+    fn check(self, _point: &At<P>, _meter: &mut Meter<'_>) -> Result<(), Failure> {
         Ok(())
     }
 }

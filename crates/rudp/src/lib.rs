@@ -95,6 +95,7 @@ mod event;
 mod frame;
 #[cfg(any(test, feature = "fuzzing"))]
 #[doc(hidden)]
+#[path = "tests/fuzzing.rs"]
 pub mod fuzzing;
 mod outcome;
 mod pacing;

@@ -194,10 +194,6 @@ fn check_page(
     })
 }
 
-fn metrics(options: &CompareOptions) -> Metrics {
-    if options.all_metrics { Metrics::All } else { Metrics::Primary }
-}
-
 /// The smallest change that matters, as a share.
 fn matters(options: &CompareOptions) -> f64 {
     options.threshold.map_or(MATTERS, |percent| percent / 100.0)
@@ -205,7 +201,8 @@ fn matters(options: &CompareOptions) -> f64 {
 
 /// Compares two runs.
 fn compared_with(options: &CompareOptions, before: &Run, after: &Run) -> Comparison {
-    compare(before, after, metrics(options), matters(options))
+    let metrics = if options.all_metrics { Metrics::All } else { Metrics::Primary };
+    compare(before, after, metrics, matters(options))
 }
 
 /// The output so far.
@@ -242,7 +239,7 @@ impl Shown<'_> {
         comparison: &Comparison,
     ) -> Result<(), Error> {
         self.note(comparison, before.run, after.run);
-        let outcome = self.outcome(after.name, comparison, after.run);
+        let outcome = Outcome::new(after.name, comparison, after.run, &self.rules);
         if self.options.html.is_some() {
             self.page = Some(page::comparison::page(before, after, comparison, &outcome));
         }
@@ -269,7 +266,7 @@ impl Shown<'_> {
                 if one == 0 {
                     let files = [old, new].map(|side| side.name.to_owned());
                     let name = new.name.to_owned();
-                    let outcome = self.outcome(new.name, &comparison, new.run);
+                    let outcome = Outcome::new(new.name, &comparison, new.run, &self.rules);
                     self.add(&files, &comparison, Some(name), outcome)?;
                 }
                 pairs.push(Pair { runs: [one, other], comparison });
@@ -315,10 +312,6 @@ impl Shown<'_> {
         let text = why.unwrap_or("the runs have no point in common");
         let text = format!("nothing can be compared: {text}");
         Err(if why.is_some() { Error::Nothing(text) } else { Error::Wrong(text) })
-    }
-
-    fn outcome(&self, name: &str, comparison: &Comparison, after: &Run) -> Outcome {
-        Outcome::new(name, comparison, after, &self.rules)
     }
 
     /// Adds a comparison to the outcomes and the JSON. If there are several later runs, `name` is that of

@@ -182,13 +182,8 @@ impl Command<'_> {
     /// Measures the selections. None if the plan is only shown.
     fn run(&self, interrupted: &AtomicBool) -> Result<Option<Run>, Error> {
         let options = self.run_options();
-        let quick = self.options.measuring.quick;
-        let selected =
-            self.study.selections.iter().filter(|selection| !selection.words(quick).is_empty());
         let facts = placement::facts_of_the_run(&Placement::default(), &facts::gather());
-        let requests = selected
-            .map(|selection| request(self.table, &self.study, selection, &options, &facts))
-            .collect::<Result<Vec<_>, Error>>()?;
+        let requests = requests(self.table, &self.study, &self.study.selections, &options, &facts)?;
         if requests.is_empty() {
             let study = &self.study.name;
             bail!("{study} has no `[[run]]`, and so nothing is measured");
@@ -212,11 +207,7 @@ fn planned(
     let mut options = RunOptions::default();
     options.measuring.quick = quick;
     options.chosen.settings = places.to_vec();
-    let selections = study.selections.iter();
-    let requests = selections
-        .filter(|selection| !selection.words(quick).is_empty())
-        .map(|selection| request(table, study, selection, &options, facts))
-        .collect::<Result<Vec<_>, Error>>()?;
+    let requests = requests(table, study, &study.selections, &options, facts)?;
     let target = Target {
         facts,
         placement: Placement::default(),
@@ -227,8 +218,20 @@ fn planned(
     plan::plan(table, &options, &requests, target, keep)
 }
 
-/// The request of a study's selection, with these options of a run, whose settings are places.
-pub(super) fn request(
+/// The requests of selections of a study, with these options of a run, whose settings are places.
+pub(super) fn requests(
+    table: &'static [&'static Probe],
+    study: &Study,
+    selections: &[Selection],
+    options: &RunOptions,
+    facts: &Facts,
+) -> Result<Vec<Request<'static>>, Error> {
+    let quick = options.measuring.quick;
+    let selections = selections.iter().filter(|selection| !selection.words(quick).is_empty());
+    selections.map(|selection| request(table, study, selection, options, facts)).collect()
+}
+
+fn request(
     table: &'static [&'static Probe],
     study: &Study,
     selection: &Selection,

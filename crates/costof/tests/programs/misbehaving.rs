@@ -13,12 +13,13 @@ use costof_model::probe_info::ProbeInfo;
 use costof_model::protocol::{Offers, Report};
 use costof_model::unit::{Better, Unit};
 use costof_model::{List, Text};
-use rustix::process::{Signal, getpid, kill_process};
+use rustix::process::{Resource, Rlimit, Signal, getpid, kill_process, setrlimit};
 use std::fs::{self, OpenOptions};
 use std::hint::black_box;
 use std::io::Write;
 use std::path::Path;
 use std::process::{Command, ExitCode};
+use std::sync::LazyLock;
 use std::time::Duration;
 
 fn main() -> ExitCode {
@@ -31,7 +32,7 @@ macro_rules! table {
         static TABLE: &[&Probe] = &[$({
             const STARTS_HERE: &[StartRole] = $roles;
             static PROBE: Probe = Probe {
-            info: Info::lazy(|| ProbeInfo {
+            info: Info::Lazy(LazyLock::new(|| ProbeInfo {
                 id: Text::Borrowed($id),
                 method: 1,
                 question: Text::Borrowed("What becomes of a run when a probe does this?"),
@@ -46,7 +47,7 @@ macro_rules! table {
                 relations: List::Borrowed(&[]),
                 roles: List::Borrowed(ROLES.split_at(STARTS_HERE.len()).0),
                 aliases: List::Borrowed([&[] as &[Alias], $($aliases)?].concat().leak()),
-            }),
+            })),
             rounds: 1,
             blocks_by: &["why"],
             is_of_one_cpu: false,
@@ -189,7 +190,8 @@ fn say_that_i_hang() {
 
 /// Takes memory until there is no more: of a bounded part of the machine's.
 fn memory(_: &Point, _: &mut Meter<'_>) -> Result<(), Failure> {
-    costof_os::process::limit_memory(512 << 20).expect("a limit can be lowered");
+    let limit = Rlimit { current: Some(512 << 20), maximum: Some(512 << 20) };
+    setrlimit(Resource::As, limit).expect("a limit can be lowered");
     let mut taken: Vec<Vec<u8>> = Vec::new();
     loop {
         taken.push(black_box(vec![1; 16 << 20]));

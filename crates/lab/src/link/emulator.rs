@@ -12,8 +12,7 @@ pub(crate) trait Emulator {
     fn begin(&mut self, seed: u64, ends: &Ends) -> Result<(), String>;
 
     /// Continues on these CPUs, if it has a thread.
-    fn run_on(&mut self, cpus: &[usize]) -> Result<(), String> {
-        let _ = cpus;
+    fn run_on(&mut self, _cpus: &[usize]) -> Result<(), String> {
         Ok(())
     }
 

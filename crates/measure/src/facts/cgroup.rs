@@ -161,11 +161,6 @@ fn tighten(cgroup: &mut Cgroup, files: &Files, folder: &Folder, has: impl Fn(&st
             cgroup.memory_used_bytes = files.used_bytes(folder);
         }
     }
-    if has("pids") {
-        // `max` means no limit.
-        let limits = [cgroup.task_limit, folder.value("pids.max")];
-        cgroup.task_limit = limits.into_iter().flatten().min();
-    }
 }
 
 /// A mounted hierarchy.

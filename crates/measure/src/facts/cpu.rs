@@ -143,15 +143,6 @@ fn core_kinds(root: &Folder, online: &CpuSet) -> Vec<CoreKind> {
     if kinds.len() < 2 {
         return Vec::new();
     }
-    // The units that count on cores have a file `cpus`; the units outside the cores have a file
-    // `cpumask`.
-    let units: Vec<(String, CpuSet)> =
-        (root.folder(UNITS).folders()).map(|(unit, folder)| (unit, folder.set("cpus"))).collect();
-    let counts_on = |cpus: &CpuSet| {
-        let all = |counted: &CpuSet| cpus.iter().all(|cpu| counted.contains(cpu));
-        let unit = units.iter().find(|(_, counted)| all(counted));
-        unit.map(|(unit, _)| unit.clone())
-    };
     let kinds = kinds.into_iter().rev();
     kinds
         .map(|((identification, capacity), cpus)| CoreKind {
@@ -159,7 +150,6 @@ fn core_kinds(root: &Folder, online: &CpuSet) -> Vec<CoreKind> {
                 .and_then(part_of)
                 .or_else(|| Some(format!("capacity {}", capacity?)))
                 .unwrap_or_else(|| "unnamed".to_owned()),
-            performance_unit: counts_on(&cpus),
             cpus,
             capacity,
         })
@@ -167,10 +157,9 @@ fn core_kinds(root: &Folder, online: &CpuSet) -> Vec<CoreKind> {
 }
 
 fn intel_kind(root: &Folder, name: &str) -> Option<CoreKind> {
-    let unit = format!("cpu_{name}");
-    let cpus = root.set(&format!("{UNITS}/{unit}/cpus"));
+    let cpus = root.set(&format!("{UNITS}/cpu_{name}/cpus"));
     let capacity = root.value(&format!("{CPUS}/cpu{}/cpu_capacity", cpus.first()?));
-    Some(CoreKind { name: name.to_owned(), cpus, performance_unit: Some(unit), capacity })
+    Some(CoreKind { name: name.to_owned(), cpus, capacity })
 }
 
 /// `0x41`.

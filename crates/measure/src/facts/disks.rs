@@ -32,15 +32,11 @@ fn disk(name: String, folder: &Folder) -> Option<Disk> {
         kind: kind(&name, driver.as_deref(), model.as_deref(), rotational),
         name,
         model: model.or_else(|| folder.text("dm/name")),
-        raid: folder.text("md/level"),
         parts: folder.folder("slaves").names(),
         size_bytes: sectors.checked_mul(SECTOR_BYTES),
         scheduler: folder.chosen("queue/scheduler", '[', ']'),
         rotational,
         write_cache: folder.text("queue/write_cache"),
-        logical_block_bytes: folder.value("queue/logical_block_size"),
-        physical_block_bytes: folder.value("queue/physical_block_size"),
-        read_ahead_bytes: folder.scaled("queue/read_ahead_kb", 1024),
     })
 }
 

@@ -12,9 +12,6 @@ pub(super) fn frequency(root: &Folder) -> Frequency {
         turbo_enabled: turbo_enabled(&cpus),
         on_battery: on_battery(root),
         platform_profile: root.text("/sys/firmware/acpi/platform_profile"),
-        driver_mode: ["intel_pstate/status", "amd_pstate/status"]
-            .iter()
-            .find_map(|status| cpus.text(status)),
         ..Frequency::default()
     };
     for (_, folder) in cpus.folder("cpufreq").numbered("policy") {
@@ -32,11 +29,8 @@ fn policy(folder: &Folder) -> FrequencyPolicy {
         cpus: folder.numbers("affected_cpus"),
         governor: folder.text("scaling_governor"),
         energy_preference: folder.text("energy_performance_preference"),
-        min_hz: hz("scaling_min_freq"),
         max_hz: hz("scaling_max_freq"),
-        hardware_min_hz: hz("cpuinfo_min_freq"),
         hardware_max_hz: hz("cpuinfo_max_freq"),
-        base_hz: hz("base_frequency"),
     }
 }
 

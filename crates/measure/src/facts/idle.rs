@@ -1,5 +1,4 @@
-//! What idle CPUs do. Source: Documentation/admin-guide/pm/cpuidle.rst,
-//! Documentation/virt/guest-halt-polling.rst.
+//! What idle CPUs do. Source: Documentation/admin-guide/pm/cpuidle.rst.
 
 use costof_model::facts::{Idle, IdleState};
 
@@ -16,7 +15,6 @@ pub(super) fn idle(root: &Folder) -> Idle {
             .or_else(|| chosen("current_governor_ro"))
             .filter(|name| name != "none"),
         states: states.map(|(_, folder)| state(&folder)).collect(),
-        halt_poll_ns: root.value("/sys/module/haltpoll/parameters/guest_halt_poll_ns"),
     }
 }
 
@@ -24,7 +22,6 @@ fn state(folder: &Folder) -> IdleState {
     IdleState {
         name: folder.text("name").unwrap_or_default(),
         exit_latency_ns: folder.scaled("latency", 1000),
-        residency_ns: folder.scaled("residency", 1000),
         disabled: folder.flag("disable"),
     }
 }

@@ -1,12 +1,12 @@
 //! What this process inherited from the one that started it. Source: proc_pid_status(5),
-//! proc_pid_stat(5), proc_pid_limits(5), sched(7), numa(7), personality(2).
+//! proc_pid_stat(5), proc_pid_limits(5), sched(7), numa(7).
 
 use std::collections::BTreeMap;
 
 use costof_model::facts::{CpuSet, Inherited, Rlimit, Rlimits, Seccomp};
 
 use super::cgroup;
-use super::folder::{Folder, bytes_of, field, flag, is_word_of, parsed};
+use super::folder::{Folder, field, flag, is_word_of, parsed};
 
 /// Capabilities that matter for measuring, by bit number. Source: linux/capability.h.
 const CAPABILITIES: &[(u32, &str)] = &[
@@ -33,9 +33,6 @@ const INITIAL_USER_NAMESPACE: &str = "user:[4026531837]";
 /// Enough of `numa_maps` for its first line; for the whole file the kernel walks all page tables.
 const FIRST_LINE_BYTES: u64 = 512;
 
-/// The flag that disables address space layout randomization. Source: linux/personality.h.
-const ADDR_NO_RANDOMIZE: u32 = 0x0004_0000;
-
 /// Everything that this process inherited.
 pub(super) fn inherited(root: &Folder) -> Inherited {
     let status = root.text("/proc/self/status").unwrap_or_default();
@@ -44,12 +41,10 @@ pub(super) fn inherited(root: &Folder) -> Inherited {
     let schedule = schedule(&root.text("/proc/self/stat").unwrap_or_default());
     let autogroup = root.text("/proc/self/autogroup");
     let autogroup = autogroup.as_deref().and_then(|line| line.split_once(" nice "));
-    let personality = root.text("/proc/self/personality");
     Inherited {
         seccomp: text("Seccomp").map(seccomp),
         seccomp_filter_count: parsed(&status, "Seccomp_filters", ':'),
         traced: tracer(&status),
-        no_new_privileges: text("NoNewPrivs").and_then(flag),
         // Real, effective, saved, and file-system user id.
         effective_user: text("Uid").and_then(|users| users.split_whitespace().nth(1)?.parse().ok()),
         capabilities: text("CapEff").and_then(capabilities),
@@ -61,23 +56,15 @@ pub(super) fn inherited(root: &Folder) -> Inherited {
         autogroup: autogroup.map(|(name, _)| name.to_owned()),
         autogroup_nice: autogroup.and_then(|(_, nice)| nice.trim().parse().ok()),
         scheduling_policy: schedule.policy,
-        real_time_priority: schedule.real_time_priority,
         rlimits: rlimits(&root.text("/proc/self/limits").unwrap_or_default()),
         thp_allowed: text("THP_enabled").and_then(flag),
         timer_slack_ns: root.value("/proc/self/timerslack_ns"),
         numa_policy: root
             .start("/proc/self/numa_maps", FIRST_LINE_BYTES)
             .and_then(|maps| maps.split_whitespace().nth(1).map(str::to_owned)),
-        resident_bytes: text("VmRSS").and_then(bytes_of),
-        resident_peak_bytes: text("VmHWM").and_then(bytes_of),
         allowed_cpus: set("Cpus_allowed_list"),
         allowed_nodes: set("Mems_allowed_list"),
-        thread_count: parsed(&status, "Threads", ':'),
         environment: environment(root),
-        address_randomized: randomized(root, personality.as_deref()),
-        personality,
-        store_bypass: text("Speculation_Store_Bypass").map(str::to_owned),
-        indirect_branch: text("SpeculationIndirectBranch").map(str::to_owned),
     }
 }
 
@@ -105,13 +92,12 @@ fn capabilities(hexadecimal: &str) -> Option<Vec<String>> {
 struct Schedule {
     nice: Option<i32>,
     policy: Option<String>,
-    real_time_priority: Option<u32>,
 }
 
 /// The policies by number; 4 is unused. Source: linux/sched.h.
 const POLICIES: [&str; 8] = ["other", "fifo", "rr", "batch", "", "idle", "deadline", "ext"];
 
-/// Fields 19, 40 and 41 of `/proc/self/stat`. Field 2 is the program's name in parentheses, and may
+/// Fields 19 and 41 of `/proc/self/stat`. Field 2 is the program's name in parentheses, and may
 /// contain anything; field 3 follows the last closing parenthesis.
 fn schedule(stat: &str) -> Schedule {
     let Some((_, rest)) = stat.rsplit_once(')') else {
@@ -123,7 +109,6 @@ fn schedule(stat: &str) -> Schedule {
     Schedule {
         nice: number(19),
         policy: policy.filter(|name| !name.is_empty()).map(|name| (*name).to_owned()),
-        real_time_priority: number(40).and_then(|priority| u32::try_from(priority).ok()),
     }
 }
 
@@ -138,13 +123,7 @@ fn rlimits(text: &str) -> Rlimits {
         };
         Some(Rlimit { soft: bound()?, hard: bound()? })
     };
-    Rlimits {
-        locked_memory_bytes: limit("Max locked memory"),
-        open_files: limit("Max open files"),
-        processes: limit("Max processes"),
-        stack_bytes: limit("Max stack size"),
-        address_space_bytes: limit("Max address space"),
-    }
+    Rlimits { locked_memory_bytes: limit("Max locked memory") }
 }
 
 fn environment(root: &Folder) -> BTreeMap<String, String> {
@@ -161,13 +140,6 @@ fn environment(root: &Folder) -> BTreeMap<String, String> {
         .collect()
 }
 
-/// From the kernel's setting and this process's flag; `None` if either is unknown.
-fn randomized(root: &Folder, personality: Option<&str>) -> Option<bool> {
-    let setting: u32 = root.value("/proc/sys/kernel/randomize_va_space")?;
-    let flags = u32::from_str_radix(personality?, 16).ok()?;
-    Some(setting != 0 && flags & ADDR_NO_RANDOMIZE == 0)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -176,11 +148,7 @@ mod tests {
     fn the_schedule_is_read_behind_any_program_name() {
         let stat = "5311 (a) b) (c) R 5302 5302 4207 0 -1 4194304 99 0 0 0 0 0 0 0 -51 -5 1 0 53684 \
             3133440 358 18446744073709551615 1 2 3 0 0 0 0 0 0 0 0 0 17 1 50 1 0 0 0";
-        let expected = Schedule {
-            nice: Some(-5),
-            policy: Some("fifo".to_owned()),
-            real_time_priority: Some(50),
-        };
+        let expected = Schedule { nice: Some(-5), policy: Some("fifo".to_owned()) };
         assert_eq!(schedule(stat), expected);
         for strange in ["", "1 (x", "1 (x)", "1 (x) R 1 2"] {
             assert_eq!(schedule(strange), Schedule::default(), "{strange}");
@@ -191,11 +159,12 @@ mod tests {
     fn an_unlimited_resource_is_not_an_unknown_one() {
         let limits = rlimits(
             "Limit  Soft Limit  Hard Limit  Units\n\
-             Max locked memory         8388608              unlimited            bytes     \n\
-             Max open files            lots                 20000                files\n",
+             Max locked memory         8388608              unlimited            bytes     \n",
         );
         assert_eq!(limits.locked_memory_bytes, Some(Rlimit { soft: Some(8 << 20), hard: None }));
-        assert_eq!((limits.open_files, limits.processes), (None, None));
+        for strange in ["", "Max locked memory", "Max locked memory lots 20000 bytes"] {
+            assert_eq!(rlimits(strange).locked_memory_bytes, None, "{strange}");
+        }
     }
 
     #[test]

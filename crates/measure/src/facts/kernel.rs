@@ -46,16 +46,13 @@ pub(super) fn kernel(root: &Folder) -> Kernel {
     let live = |part| root.is_live().then(|| uname(part));
     let release = root.text("/proc/sys/kernel/osrelease");
     let release = release.or_else(|| live(|uname| uname.release()));
-    let (config, config_source) = config(root, release.as_deref());
     Kernel {
         version: (root.text("/proc/sys/kernel/version")).or_else(|| live(|uname| uname.version())),
         command_line: root.text("/proc/cmdline"),
-        config,
-        config_source,
+        config: config(root, release.as_deref()),
         sysctls: sysctls(root),
         preemption: root.chosen("/sys/kernel/debug/sched/preempt", '(', ')'),
         real_time: root.flag("/sys/kernel/realtime"),
-        lockdown: root.chosen("/sys/kernel/security/lockdown", '[', ']'),
         boot_id: boot_id(root),
         release,
     }
@@ -89,11 +86,11 @@ fn sysctls(root: &Folder) -> BTreeMap<String, String> {
 }
 
 /// The options that matter, from the first file that contains them.
-fn config(root: &Folder, release: Option<&str>) -> (BTreeMap<String, String>, Option<String>) {
+fn config(root: &Folder, release: Option<&str>) -> BTreeMap<String, String> {
     let compressed = "/proc/config.gz";
     if let Some(bytes) = root.bytes(compressed) {
         match gunzip(&bytes) {
-            Some(text) => return (options(&text), Some(compressed.to_owned())),
+            Some(text) => return options(&text),
             None => root.refuse(compressed, "not readable as gzip"),
         }
     }
@@ -104,7 +101,7 @@ fn config(root: &Folder, release: Option<&str>) -> (BTreeMap<String, String>, Op
         format!("/usr/lib/modules/{release}/config"),
     ]
     .into_iter()
-    .find_map(|path| Some((options(&root.text(&path)?), Some(path))))
+    .find_map(|path| Some(options(&root.text(&path)?)))
     .unwrap_or_default()
 }
 

@@ -1,9 +1,9 @@
 //! Main memory and huge pages. Source: proc_meminfo(5),
-//! Documentation/admin-guide/mm/transhuge.rst and hugetlbpage.rst.
+//! Documentation/admin-guide/mm/transhuge.rst.
 
 use std::collections::BTreeSet;
 
-use costof_model::facts::{Dimm, HugePagePool, HugePages, Memory};
+use costof_model::facts::{Dimm, HugePages, Memory};
 
 use super::dmi;
 use super::folder::{Folder, bytes_of, field};
@@ -20,8 +20,6 @@ pub(super) fn memory(root: &Folder) -> Memory {
         total_bytes: amount("MemTotal"),
         available_bytes: amount("MemAvailable"),
         page_bytes: page_bytes(root),
-        swap_total_bytes: amount("SwapTotal"),
-        swap_free_bytes: amount("SwapFree"),
         channel_count: channel_count(&dimms),
         dimms,
     }
@@ -60,30 +58,13 @@ fn channel(dimm: &Dimm) -> Option<String> {
     })
 }
 
-/// Transparent huge pages and the reserved pools.
+/// Transparent huge pages.
 pub(super) fn huge_pages(root: &Folder) -> HugePages {
     let transparent = root.folder("/sys/kernel/mm/transparent_hugepage");
-    let khugepaged = transparent.folder("khugepaged");
     HugePages {
         transparent: transparent.chosen("enabled", '[', ']'),
-        transparent_defrag: transparent.chosen("defrag", '[', ']'),
-        transparent_shared: transparent.chosen("shmem_enabled", '[', ']'),
         transparent_size_bytes: transparent.value("hpage_pmd_size"),
-        khugepaged_defrag: khugepaged.flag("defrag"),
-        khugepaged_sleep_ns: khugepaged.scaled("scan_sleep_millisecs", 1_000_000),
-        pools: (root.folder("/sys/kernel/mm/hugepages").folders())
-            .filter_map(|(name, folder)| pool(&name, &folder))
-            .collect(),
     }
-}
-
-fn pool(name: &str, folder: &Folder) -> Option<HugePagePool> {
-    Some(HugePagePool {
-        page_bytes: bytes_of(name.strip_prefix("hugepages-")?)?,
-        total: folder.value("nr_hugepages"),
-        free: folder.value("free_hugepages"),
-        overcommit: folder.value("nr_overcommit_hugepages"),
-    })
 }
 
 #[cfg(test)]

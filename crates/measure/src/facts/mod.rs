@@ -38,8 +38,8 @@ use costof_model::facts::{Cache, Cgroup, CpuSet, Facts, Inherited};
 use cpuid::Cpuid;
 use folder::Folder;
 
-/// Everything that this machine reports about itself. Takes some milliseconds, partly to start `ip`
-/// (and `ethtool`), so call it before anything is measured.
+/// Everything that this machine reports about itself. Takes some milliseconds, so call it before anything is
+/// measured.
 pub fn gather() -> Facts {
     gather_from(&Folder::live(), &Cpuid::read())
 }

@@ -131,7 +131,6 @@ fn a_machine_that_tells_nothing_and_one_that_tells_nonsense() {
         "/proc/meminfo",
         "/proc/cmdline",
         "/proc/config.gz",
-        "/proc/pressure/cpu",
         "/proc/self/auxv",
         "/proc/self/autogroup",
         "/proc/self/cgroup",
@@ -139,7 +138,6 @@ fn a_machine_that_tells_nothing_and_one_that_tells_nonsense() {
         "/proc/self/limits",
         "/proc/self/mountinfo",
         "/proc/self/numa_maps",
-        "/proc/self/personality",
         "/proc/self/stat",
         "/proc/self/status",
         "/proc/sys/kernel/osrelease",
@@ -148,7 +146,6 @@ fn a_machine_that_tells_nothing_and_one_that_tells_nonsense() {
         "/sys/devices/system/cpu/online",
         "/sys/devices/system/cpu/cpu0/cache/index0/size",
         "/sys/firmware/dmi/tables/DMI",
-        "/sys/kernel/mm/hugepages/hugepages-xkB/nr_hugepages",
     ] {
         machine.file(path, noise.as_bytes());
     }
@@ -163,5 +160,4 @@ fn this_machine_tells_of_itself() {
     assert!(!facts.cpu.online.is_empty());
     assert!(facts.memory.total_bytes > facts.memory.page_bytes);
     assert!(facts.kernel.release.is_some() && facts.kernel.boot_id.is_some());
-    assert!(facts.inherited.resident_bytes.is_some());
 }

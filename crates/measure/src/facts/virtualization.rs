@@ -24,7 +24,7 @@ const VIRTUAL_MAKERS: &[(&str, &str)] = &[
     ("Google Compute Engine", "KVM"),
 ];
 
-/// What this process runs in, and which source says so.
+/// What this process runs in.
 pub(super) fn virtualization(root: &Folder, cpuid: &Cpuid) -> Virtualization {
     let machine_vendor = root.text("/sys/class/dmi/id/sys_vendor");
     let machine_model = root.text("/sys/class/dmi/id/product_name").or_else(|| {
@@ -43,16 +43,10 @@ pub(super) fn virtualization(root: &Folder, cpuid: &Cpuid) -> Virtualization {
     };
     let names = [&machine_vendor, &machine_model].into_iter().flatten();
     let by_firmware = names.filter(|_| !bare_metal).find_map(named);
-    let (hypervisor, source) = match (cpuid.hypervisor.clone(), by_file, by_firmware) {
-        (Some(name), _, _) => (Some(name), Some("CPUID leaf 40000000h")),
-        (_, Some(name), _) => (Some(name), Some("/sys/hypervisor/type")),
-        (_, _, Some(name)) => (Some(name), Some("DMI")),
-        _ => (None, None),
-    };
+    let hypervisor = cpuid.hypervisor.clone().or(by_file).or(by_firmware);
     Virtualization {
         virtual_machine: hypervisor.as_ref().map(|_| true).or(flagged),
         hypervisor,
-        hypervisor_source: source.map(str::to_owned),
         machine_vendor,
         machine_model,
         container: container(root),

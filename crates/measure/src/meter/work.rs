@@ -25,8 +25,7 @@ pub(super) struct Batched<'o> {
 /// The work of a batch.
 pub(super) trait Work {
     /// Prepares `n` operations, untimed.
-    fn prepare(&mut self, n: u64) -> Result<(), Failure> {
-        let _ = n;
+    fn prepare(&mut self, _n: u64) -> Result<(), Failure> {
         Ok(())
     }
 

@@ -12,15 +12,9 @@ use costof_os::process::line_program::{how_ended, run_to_end};
 use std::process::{Command, Stdio};
 
 pub(super) struct CommandRole {
-    own: &'static OwnProbe,
-    words: &'static Words,
-    command: Option<(String, Command)>,
-}
-
-impl CommandRole {
-    pub(super) fn new(own: &'static OwnProbe, words: &'static Words) -> CommandRole {
-        CommandRole { own, words, command: None }
-    }
+    pub(super) own: &'static OwnProbe,
+    pub(super) words: &'static Words,
+    pub(super) command: Option<(String, Command)>,
 }
 
 impl Role for CommandRole {
@@ -30,10 +24,7 @@ impl Role for CommandRole {
 
     /// Runs the command once, to see that it succeeds, or why not.
     fn prepare(&mut self, point: &Point, _: &Offers) -> Result<Offers, Failure> {
-        self.own.check(point)?;
-        let words = self.words.filled_at(point);
-        let name = words.join(" ");
-        let mut command = self.own.command(&words);
+        let (name, mut command) = self.own.command_at(self.words, point)?;
         let before = children();
         let ran = run_to_end(&mut command, LIMIT);
         end_children(&before);

@@ -23,21 +23,15 @@ const ROUND_TRIPS: usize = 100;
 const MIN_NS: f64 = 0.001;
 
 pub(super) struct ProgramRole {
-    own: &'static OwnProbe,
-    words: &'static Words,
-    program: Option<Asked>,
+    pub(super) own: &'static OwnProbe,
+    pub(super) words: &'static Words,
+    pub(super) program: Option<Asked>,
 }
 
 /// A program that runs.
-struct Asked {
+pub(super) struct Asked {
     name: String,
     program: LineProgram,
-}
-
-impl ProgramRole {
-    pub(super) fn new(own: &'static OwnProbe, words: &'static Words) -> ProgramRole {
-        ProgramRole { own, words, program: None }
-    }
 }
 
 impl Role for ProgramRole {
@@ -46,11 +40,8 @@ impl Role for ProgramRole {
     }
 
     fn prepare(&mut self, point: &Point, _: &Offers) -> Result<Offers, Failure> {
-        self.own.check(point)?;
-        let words = self.words.filled_at(point);
-        let name = words.join(" ");
-        let program = LineProgram::start(&mut self.own.command(&words));
-        let program = program.map_err(|error| {
+        let (name, mut command) = self.own.command_at(self.words, point)?;
+        let program = LineProgram::start(&mut command).map_err(|error| {
             Failure::error(format!("cannot start the program `{name}`: {error}"))
         })?;
         let mut asked = Asked { name, program };

@@ -81,8 +81,6 @@ pub struct CoreKind {
     pub name: String,
     /// Its hardware threads.
     pub cpus: CpuSet,
-    /// The performance monitoring unit that counts on them.
-    pub performance_unit: Option<String>,
     /// Capacity relative to the largest core's 1024.
     pub capacity: Option<u32>,
 }

@@ -1,7 +1,5 @@
 //! Disks, what is mounted from them, and network devices.
 
-use std::collections::BTreeMap;
-
 use serde::{Deserialize, Serialize};
 
 /// A block device.
@@ -14,8 +12,6 @@ pub struct Disk {
     pub model: Option<String>,
     /// What it is.
     pub kind: DiskKind,
-    /// `raid1`, if it is an array of the kernel's.
-    pub raid: Option<String>,
     /// The disks that it is made of (an array, an encrypted or logical volume).
     pub parts: Vec<String>,
     /// Its size.
@@ -26,12 +22,6 @@ pub struct Disk {
     pub rotational: Option<bool>,
     /// `write back` or `write through`: whether a flush has work to do.
     pub write_cache: Option<String>,
-    /// The smallest unit that may be addressed.
-    pub logical_block_bytes: Option<u64>,
-    /// The smallest unit that is written without a read.
-    pub physical_block_bytes: Option<u64>,
-    /// How far the kernel reads ahead.
-    pub read_ahead_bytes: Option<u64>,
 }
 
 /// What a block device is.
@@ -82,8 +72,6 @@ pub struct FileSystem {
 pub struct NetworkDevice {
     /// The kernel's name: `eth0`.
     pub name: String,
-    /// `ethernet`, `loopback`, or the kind of a virtual one: `veth`, `bridge`, `ifb`.
-    pub kind: Option<String>,
     /// The driver: `virtio_net`, `mlx5_core`, `ena`.
     pub driver: Option<String>,
     /// The link's rate, where the driver reports it.
@@ -92,19 +80,4 @@ pub struct NetworkDevice {
     pub bus_bits_per_s: Option<u64>,
     /// The largest packet.
     pub mtu_bytes: Option<u32>,
-    /// `up`, `down`, `unknown`.
-    pub state: Option<String>,
-    /// The queue discipline at its root: `fq`, `fq_codel`, `pfifo_fast`, `noqueue`.
-    pub queue_discipline: Option<String>,
-    /// Queues to send from.
-    pub send_queue_count: Option<u32>,
-    /// Queues to receive into.
-    pub receive_queue_count: Option<u32>,
-    /// The largest packet that segmentation offload takes.
-    pub gso_max_bytes: Option<u32>,
-    /// The largest packet that receive offload makes.
-    pub gro_max_bytes: Option<u32>,
-    /// The offloads that change what sending and receiving cost, and whether each is on, by
-    /// `ethtool`'s names. Empty where `ethtool` is not installed.
-    pub offloads: BTreeMap<String, bool>,
 }

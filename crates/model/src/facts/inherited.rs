@@ -16,8 +16,6 @@ pub struct Inherited {
     pub seccomp_filter_count: Option<u32>,
     /// Whether another process traces it (ptrace(2)), such as strace(1) or a debugger.
     pub traced: Option<bool>,
-    /// Whether it can gain no privileges by executing a program.
-    pub no_new_privileges: Option<bool>,
     /// Its effective user id; 0 is root.
     pub effective_user: Option<u32>,
     /// The capabilities in effect that matter for measuring: `ipc_lock`, `net_admin`, `perfmon`,
@@ -37,8 +35,6 @@ pub struct Inherited {
     pub autogroup_nice: Option<i32>,
     /// `other`, `fifo`, `rr`, `batch`, `idle`, `deadline`, `ext`.
     pub scheduling_policy: Option<String>,
-    /// Its real-time priority; 0 without one.
-    pub real_time_priority: Option<u32>,
     /// Its resource limits.
     pub rlimits: Rlimits,
     /// Whether it may have transparent huge pages (`PR_SET_THP_DISABLE` not set).
@@ -47,28 +43,13 @@ pub struct Inherited {
     pub timer_slack_ns: Option<u64>,
     /// `default`, `bind:0`, `interleave:0-1`, `prefer:1`. Source: numa(7).
     pub numa_policy: Option<String>,
-    /// Its resident memory when it was read.
-    pub resident_bytes: Option<u64>,
-    /// The most resident memory that it has had.
-    pub resident_peak_bytes: Option<u64>,
     /// The CPUs that it may run on.
     pub allowed_cpus: CpuSet,
     /// The memory nodes that it may have memory on.
     pub allowed_nodes: CpuSet,
-    /// Its threads when it was read.
-    pub thread_count: Option<u32>,
     /// The environment variables that change how it runs: `LD_PRELOAD`, `GLIBC_TUNABLES`,
     /// `MALLOC_*` …
     pub environment: BTreeMap<String, String>,
-    /// Its execution domain's flags in hexadecimal. Source: personality(2).
-    pub personality: Option<String>,
-    /// Whether its address space layout is randomized.
-    pub address_randomized: Option<bool>,
-    /// What the kernel reports about speculative store bypass for this process: `vulnerable`,
-    /// `thread force mitigated`, `not vulnerable`. Seccomp may switch the mitigation on.
-    pub store_bypass: Option<String>,
-    /// The same for indirect branches.
-    pub indirect_branch: Option<String>,
 }
 
 /// Whether system calls are filtered.
@@ -116,8 +97,6 @@ pub struct Cgroup {
     /// The memory that the limiting group uses now, minus the file pages that the kernel drops
     /// first.
     pub memory_used_bytes: Option<u64>,
-    /// The tasks that it may have. None: no limit.
-    pub task_limit: Option<u64>,
 }
 
 /// A process's resource limits; None where the kernel did not report them. Source: getrlimit(2).
@@ -126,14 +105,6 @@ pub struct Cgroup {
 pub struct Rlimits {
     /// Memory that it may lock.
     pub locked_memory_bytes: Option<Rlimit>,
-    /// File descriptors.
-    pub open_files: Option<Rlimit>,
-    /// Processes of its user.
-    pub processes: Option<Rlimit>,
-    /// Its stack.
-    pub stack_bytes: Option<Rlimit>,
-    /// Its address space.
-    pub address_space_bytes: Option<Rlimit>,
 }
 
 /// A resource limit. `None` inside means unlimited.

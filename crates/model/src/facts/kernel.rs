@@ -12,8 +12,6 @@ pub struct Virtualization {
     pub virtual_machine: Option<bool>,
     /// `KVM`, `VMware`, `Hyper-V`, `Xen`, or the name that it reports.
     pub hypervisor: Option<String>,
-    /// Which source says so: `CPUID leaf 40000000h`, `/sys/hypervisor/type`, `DMI`.
-    pub hypervisor_source: Option<String>,
     /// The vendor of the machine, according to its firmware.
     pub machine_vendor: Option<String>,
     /// The model of the machine (on many clouds, the instance type), according to its firmware.
@@ -34,8 +32,6 @@ pub struct Kernel {
     pub command_line: Option<String>,
     /// The build options that change costs, without `CONFIG_`; `n` means "not set".
     pub config: BTreeMap<String, String>,
-    /// The file that contains them. None: no such file can be read.
-    pub config_source: Option<String>,
     /// The settings that change costs or what may be measured, by their dotted names; the parts of
     /// a list are separated by one blank.
     pub sysctls: BTreeMap<String, String>,
@@ -43,8 +39,6 @@ pub struct Kernel {
     pub preemption: Option<String>,
     /// Whether it is a real-time kernel (PREEMPT_RT).
     pub real_time: Option<bool>,
-    /// `none`, `integrity`, `confidentiality`. Source: kernel_lockdown(7).
-    pub lockdown: Option<String>,
     /// Changes at each boot; two hosts with the same boot id are one machine.
     pub boot_id: Option<String>,
 }
@@ -65,33 +59,8 @@ pub struct ClockSource {
 pub struct Activity {
     /// Tasks that ran or waited to run, as an average of the last minute.
     pub load_1min: Option<f64>,
-    /// The same over five minutes.
-    pub load_5min: Option<f64>,
-    /// The same over fifteen minutes.
-    pub load_15min: Option<f64>,
     /// The share of all CPU time since the start that the hypervisor gave to others.
     pub steal_share: Option<f64>,
     /// The share of all CPU time since the start in which CPUs were not idle.
     pub busy_share: Option<f64>,
-    /// Stalls for a CPU.
-    pub cpu_pressure: Option<Pressure>,
-    /// Stalls for memory.
-    pub memory_pressure: Option<Pressure>,
-    /// Stalls for disks.
-    pub io_pressure: Option<Pressure>,
-}
-
-/// The share of time, from 0 to 1, in which tasks stalled because a resource was missing. Source:
-/// Documentation/accounting/psi.rst.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Pressure {
-    /// At least one task, last 10 s.
-    pub some_10s_share: Option<f64>,
-    /// At least one task, last 60 s.
-    pub some_60s_share: Option<f64>,
-    /// All tasks at once, last 10 s.
-    pub full_10s_share: Option<f64>,
-    /// All tasks at once, last 60 s.
-    pub full_60s_share: Option<f64>,
 }

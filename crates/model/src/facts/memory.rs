@@ -20,38 +20,14 @@ pub struct NumaNode {
     pub distances: Vec<u32>,
 }
 
-/// Huge pages, transparent and reserved.
+/// Transparent huge pages.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct HugePages {
     /// `always`, `madvise`, `never`. Source: Documentation/admin-guide/mm/transhuge.rst.
     pub transparent: Option<String>,
-    /// `always`, `defer`, `defer+madvise`, `madvise`, `never`.
-    pub transparent_defrag: Option<String>,
-    /// The same for shared memory.
-    pub transparent_shared: Option<String>,
     /// Bytes of a transparent huge page.
     pub transparent_size_bytes: Option<u64>,
-    /// Whether the daemon that merges pages may defragment.
-    pub khugepaged_defrag: Option<bool>,
-    /// How long that daemon sleeps between scans.
-    pub khugepaged_sleep_ns: Option<u64>,
-    /// The reserved pools.
-    pub pools: Vec<HugePagePool>,
-}
-
-/// A pool of reserved huge pages.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct HugePagePool {
-    /// Bytes of a page.
-    pub page_bytes: u64,
-    /// Pages in the pool.
-    pub total: Option<u64>,
-    /// Pages that nobody holds.
-    pub free: Option<u64>,
-    /// Pages that may be added when asked for.
-    pub overcommit: Option<u64>,
 }
 
 /// Main memory.
@@ -65,10 +41,6 @@ pub struct Memory {
     pub available_bytes: Option<u64>,
     /// Bytes of an ordinary page.
     pub page_bytes: Option<u64>,
-    /// Swap space.
-    pub swap_total_bytes: Option<u64>,
-    /// Swap space that is not used.
-    pub swap_free_bytes: Option<u64>,
     /// The memory modules, according to the firmware (SMBIOS type 17). Empty if it does not report
     /// them.
     pub dimms: Vec<Dimm>,

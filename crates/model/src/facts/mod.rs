@@ -22,8 +22,8 @@ pub use cpu_set::CpuSet;
 pub use devices::{Disk, DiskKind, FileSystem, NetworkDevice};
 pub use diagnosis::{CoreLook, Diagnosis, DiagnosisState, Probed, SiblingThread, Trial};
 pub use inherited::{Cgroup, Inherited, Rlimit, Rlimits, Seccomp};
-pub use kernel::{Activity, ClockSource, Kernel, Pressure, Virtualization};
-pub use memory::{Dimm, HugePagePool, HugePages, Memory, NumaNode};
+pub use kernel::{Activity, ClockSource, Kernel, Virtualization};
+pub use memory::{Dimm, HugePages, Memory, NumaNode};
 pub use power::{Frequency, FrequencyPolicy, Idle, IdleState};
 pub use storage::{Medium, Storage};
 
@@ -58,7 +58,7 @@ pub struct Facts {
     pub kernel: Kernel,
     /// The kernel's clock sources.
     pub clock_source: ClockSource,
-    /// Huge pages, transparent and reserved.
+    /// Transparent huge pages.
     pub huge_pages: HugePages,
     /// Main memory.
     pub memory: Memory,

@@ -11,8 +11,6 @@ pub struct Frequency {
     /// `intel_pstate`, `amd-pstate-epp`, `acpi-cpufreq`. None: the kernel does not scale the clock
     /// here (in a virtual machine it never does).
     pub driver: Option<String>,
-    /// `active`, `passive`, `guided`, `off`, where the driver has a mode.
-    pub driver_mode: Option<String>,
     /// Whether clocks above the base are allowed.
     pub turbo_enabled: Option<bool>,
     /// One entry for all CPUs with the same policy.
@@ -33,16 +31,10 @@ pub struct FrequencyPolicy {
     pub governor: Option<String>,
     /// The hint to the hardware's own governor: `performance`, `balance_performance`, `power`.
     pub energy_preference: Option<String>,
-    /// The lowest clock that may be chosen.
-    pub min_hz: Option<u64>,
     /// The highest clock that may be chosen.
     pub max_hz: Option<u64>,
-    /// The lowest clock that the hardware has.
-    pub hardware_min_hz: Option<u64>,
     /// The highest clock that the hardware has.
     pub hardware_max_hz: Option<u64>,
-    /// The clock without turbo.
-    pub base_hz: Option<u64>,
 }
 
 /// What a CPU does when it has nothing to do.
@@ -55,8 +47,6 @@ pub struct Idle {
     pub governor: Option<String>,
     /// The states of the first CPU that has any, shallow to deep.
     pub states: Vec<IdleState>,
-    /// How long a guest polls before it halts; None without haltpoll.
-    pub halt_poll_ns: Option<u64>,
 }
 
 /// One idle state.
@@ -67,8 +57,6 @@ pub struct IdleState {
     pub name: String,
     /// The advertised time to leave it.
     pub exit_latency_ns: Option<u64>,
-    /// The advertised time from which staying in it saves energy.
-    pub residency_ns: Option<u64>,
     /// Whether it is switched off.
     pub disabled: Option<bool>,
 }

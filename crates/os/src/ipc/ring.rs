@@ -2,7 +2,7 @@
 //! processes. Its user has the bytes and copies them; this says where, and when.
 //!
 //! A counter is stored with `Release` after the copy that it reports, and loaded with `Acquire` before the
-//! copy that it permits. So the two ends never touch a byte at the same time: crates/os/loom tries every order.
+//! copy that it permits. So the two ends never touch a byte at the same time: crates/os/tests/loom tries every order.
 
 use crate::atomic::{AtomicU64, Ordering};
 use std::io;

@@ -1,4 +1,4 @@
-//! Two tests of `sysbench`: `memory`, which accesses words one after the other in one block, and `mutex`.
+//! A test of `sysbench`: `memory`, which accesses words one after the other in one block.
 
 use super::MIB;
 use crate::tool::{Reading, Statistic, Tool, number_before};
@@ -17,30 +17,11 @@ pub fn memory(operation: &'static str, size_mib: u64, seconds: u32) -> Tool<'sta
     )
 }
 
-/// The number of locks, which sysbench does not print.
-const LOCKS: u32 = 50_000_000;
-
-/// One thread that locks and unlocks one pthread mutex 50 million times. It draws a random number before each
-/// lock, and increments a counter while it holds it.
-pub fn mutex() -> Tool<'static> {
-    let arguments =
-        format!("mutex --threads=1 --mutex-num=1 --mutex-locks={LOCKS} --mutex-loops=0 run");
-    Tool::simple("sysbench", Statistic::Mean, &arguments, Reading::By(ns_per_lock))
-}
-
 /// Reads `24320.00 MiB transferred (24179.42 MiB/sec)`.
 fn bytes_per_second(output: &str) -> Option<f64> {
     let line = output.lines().find(|line| line.contains("transferred"))?;
     let rate = line.rsplit_once('(')?.1;
     Some(MIB * number_before(rate, "MiB/sec)")?)
-}
-
-/// Reads `total time:   0.5530s`.
-fn ns_per_lock(output: &str) -> Option<f64> {
-    let mut lines = output.lines().map(str::trim);
-    let time = lines.find_map(|line| line.strip_prefix("total time:")?.strip_suffix('s'))?;
-    let seconds: f64 = time.trim().parse().ok()?;
-    Some(1e9 * seconds / f64::from(LOCKS))
 }
 
 #[cfg(test)]
@@ -81,13 +62,5 @@ General statistics:
         assert_eq!(bytes_per_second(OUTPUT), Some(24179.42 * MIB));
         assert_eq!(bytes_per_second("Total operations: 16"), None);
         assert_eq!(bytes_per_second("16 MiB transferred"), None);
-    }
-
-    #[test]
-    fn a_locks_time_is_the_whole_over_the_locks() {
-        let output = "General statistics:\n    total time:                          0.5500s\n    \
-                      total number of events:              1\n";
-        assert_eq!(ns_per_lock(output), Some(11.0));
-        assert_eq!(ns_per_lock("total time: fast"), None);
     }
 }

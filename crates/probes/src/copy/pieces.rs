@@ -11,14 +11,10 @@ use crate::memory::bandwidth::{Bandwidth, Op};
 use crate::net::axes::Wait;
 use crate::net::rtt::Rtt;
 use crate::os::pin::{self, Pin};
-use crate::os::syscall;
 use crate::os::timer::{Slack, Timer};
-use crate::sizes;
+use crate::prelude::*;
 use crate::two_ends::over::Over;
 use crate::wake::Wake;
-use costof_model::cost::{Cost, Range};
-use costof_model::facts::Facts;
-use costof_model::prediction::MeasuredRows;
 
 /// The probes that measure them.
 pub(super) const AFTER: &[&str] = &[

@@ -2,9 +2,7 @@
 //! `/sys/devices/system/cpu/vulnerabilities`.
 
 use crate::expect::cycles;
-use costof_model::cost::{Cost, Range};
-use costof_model::facts::Facts;
-use costof_model::prediction::MeasuredRows;
+use crate::prelude::*;
 
 /// Entering the kernel and leaving it without any of them, in core cycles: `syscall` and `sysret`
 /// take 50 to 140 (Behrens et al., table 3); the rest saves and clears registers, moves the stack

@@ -101,11 +101,8 @@ impl Asked {
             remote: options.remote.clone(),
             ..RunOptions::new(options.measuring.clone(), None)
         };
-        let selections = self.study.selections_of(self.question).iter();
-        let selections = selections.filter(|it| !it.words(all.measuring.quick).is_empty());
-        let requests = selections
-            .map(|selection| study::request(table, &self.study, selection, &all, &Facts::default()))
-            .collect::<Result<Vec<_>, Error>>()?;
+        let selections = self.study.selections_of(self.question);
+        let requests = study::requests(table, &self.study, selections, &all, &Facts::default())?;
         if requests.is_empty() {
             bail!("the study's file does not say what to measure for this question");
         }

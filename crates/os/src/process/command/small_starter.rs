@@ -138,15 +138,39 @@ unsafe extern "C" {
     static costof_small_starter_end: u8;
 }
 
+/// The program of one architecture, between the labels above.
+macro_rules! program {
+    ($($instruction:literal,)+) => {
+        std::arch::global_asm!(
+            ".pushsection .rodata.costof_small_starter, \"a\", @progbits",
+            ".balign 4",
+            ".globl costof_small_starter",
+            ".hidden costof_small_starter",
+            "costof_small_starter:",
+            $($instruction,)+
+            ".globl costof_small_starter_end",
+            ".hidden costof_small_starter_end",
+            "costof_small_starter_end:",
+            ".popsection",
+            getppid = const libc::SYS_getppid,
+            clone = const libc::SYS_clone,
+            setpgid = const libc::SYS_setpgid,
+            prctl = const libc::SYS_prctl,
+            fcntl = const libc::SYS_fcntl,
+            execve = const libc::SYS_execve,
+            kill = const libc::SYS_kill,
+            read = const libc::SYS_read,
+            write = const libc::SYS_write,
+            exit_group = const libc::SYS_exit_group,
+        );
+    };
+}
+
 // Arguments: its own name, the socket's number, the path, and the command's arguments. The command's process shares memory
 // and stack until it executes the command (`CLONE_VM | CLONE_VFORK | CLONE_PARENT | SIGCHLD`). It leads a group, ends with
 // its parent (`PR_SET_PDEATHSIG`), and closes the socket when it executes the command.
 #[cfg(target_arch = "x86_64")]
-std::arch::global_asm!(
-    ".pushsection .rodata.costof_small_starter, \"a\", @progbits",
-    ".globl costof_small_starter",
-    ".hidden costof_small_starter",
-    "costof_small_starter:",
+program!(
     "mov r15, [rsp]",
     "mov rsi, [rsp + 16]",
     "xor ebx, ebx",
@@ -239,28 +263,10 @@ std::arch::global_asm!(
     "mov eax, {exit_group}",
     "xor edi, edi",
     "syscall",
-    ".globl costof_small_starter_end",
-    ".hidden costof_small_starter_end",
-    "costof_small_starter_end:",
-    ".popsection",
-    getppid = const libc::SYS_getppid,
-    clone = const libc::SYS_clone,
-    setpgid = const libc::SYS_setpgid,
-    prctl = const libc::SYS_prctl,
-    fcntl = const libc::SYS_fcntl,
-    execve = const libc::SYS_execve,
-    kill = const libc::SYS_kill,
-    read = const libc::SYS_read,
-    write = const libc::SYS_write,
-    exit_group = const libc::SYS_exit_group,
 );
+
 #[cfg(target_arch = "aarch64")]
-std::arch::global_asm!(
-    ".pushsection .rodata.costof_small_starter, \"a\", @progbits",
-    ".balign 4",
-    ".globl costof_small_starter",
-    ".hidden costof_small_starter",
-    "costof_small_starter:",
+program!(
     "ldr x19, [sp]",
     "ldr x1, [sp, #16]",
     "mov w20, wzr",
@@ -349,18 +355,4 @@ std::arch::global_asm!(
     "mov x8, #{exit_group}",
     "mov x0, xzr",
     "svc #0",
-    ".globl costof_small_starter_end",
-    ".hidden costof_small_starter_end",
-    "costof_small_starter_end:",
-    ".popsection",
-    getppid = const libc::SYS_getppid,
-    clone = const libc::SYS_clone,
-    setpgid = const libc::SYS_setpgid,
-    prctl = const libc::SYS_prctl,
-    fcntl = const libc::SYS_fcntl,
-    execve = const libc::SYS_execve,
-    kill = const libc::SYS_kill,
-    read = const libc::SYS_read,
-    write = const libc::SYS_write,
-    exit_group = const libc::SYS_exit_group,
 );

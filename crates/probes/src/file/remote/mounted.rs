@@ -1,10 +1,8 @@
 //! A file on a mounted remote file system, read past the page cache.
 
 use super::client::{Completed, ReadError};
+use crate::prelude::*;
 use costof_measure::facts;
-use costof_model::failure::Failure;
-use costof_model::failure::OrFailure;
-use costof_model::unsupported;
 use costof_os::file::remote::{ask_for_attributes, open_direct};
 use costof_os::memory::arena::{Arena, PageSize, base_page_bytes};
 use std::fs::{self, File};

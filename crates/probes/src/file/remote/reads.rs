@@ -3,14 +3,11 @@
 
 use super::server::TIMEOUT;
 use super::source::Reader;
+use crate::prelude::*;
 use costof_measure::clock::Clock;
-use costof_measure::meter::Meter;
-use costof_model::failure::Failure;
-use costof_model::failure::OrFailure;
 use costof_os::cpu::clock::{ClockId, now_ns};
 use costof_os::memory::allocator::allocations;
 use costof_os::net::handshake::Handshake;
-use fastrand::Rng;
 
 /// Which block is read next.
 struct Blocks {

@@ -4,6 +4,7 @@
 //! Source: RFC 1813 (NFS version 3, and appendix I on MOUNT), RFC 1833 on the portmapper, RFC 5531.
 
 #[cfg(feature = "fuzzing")]
+#[path = "server/tests/fuzzing.rs"]
 pub(super) mod fuzzing;
 
 use super::reply::MAX_HANDLE_BYTES;

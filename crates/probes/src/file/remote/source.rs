@@ -3,9 +3,7 @@
 use super::client::{Client, Completed, ReadError};
 use super::mounted::{Mounted, MountedFile};
 use super::server::{self, NfsFile, TIMEOUT};
-use costof_model::failure::Failure;
-use costof_model::unit::display_bytes;
-use costof_model::unsupported;
+use crate::prelude::*;
 use costof_os::net::handshake::Handshake;
 use costof_os::net::reserved_port;
 use std::net::SocketAddr;

@@ -3,10 +3,10 @@
 //! exchange read a value that an earlier exchange has replaced, so that it may spin for ever.
 //!
 //! ```sh
-//! cargo run --release --manifest-path crates/os/loom/Cargo.toml
+//! cargo run --release --manifest-path crates/os/tests/loom/Cargo.toml
 //! ```
 
-#[path = "../../src/ipc/ring.rs"]
+#[path = "../../../src/ipc/ring.rs"]
 mod ring;
 
 mod atomic {
