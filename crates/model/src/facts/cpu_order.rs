@@ -98,7 +98,6 @@ mod tests {
             name: name.to_owned(),
             cpus: CpuSet::parse(cpus).unwrap(),
             capacity,
-            ..CoreKind::default()
         };
         let allowed: Vec<usize> = (0..8).collect();
         let mut facts = Facts::default();
