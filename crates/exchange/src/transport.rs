@@ -40,11 +40,6 @@ pub type Accepted = io::Result<Box<dyn MessageReceiver>>;
 
 /// How the two ends of a stream are made.
 pub trait Transport: Send {
-    /// The kind of sockets by which the ends find each other.
-    fn over(&self) -> Over {
-        Over::Udp
-    }
-
     /// Makes what the receiver needs before it can accept, and what the sender needs to know of it.
     ///
     /// # Errors

@@ -1,10 +1,10 @@
 //! Finds what keeps messages from being faster: a window that is too small for the round trip, and loss that
-//! starves a stack.
+//! starves a transport.
 
 use crate::Kind;
 use crate::finding::Finding;
+use crate::over::{self, Over};
 use crate::pairs::greatest;
-use crate::stack::Stack;
 use crate::text::{self, bytes, list, maybe, ns, rate};
 use costof_model::link::Link;
 use costof_model::rows::PointRow;
@@ -22,12 +22,12 @@ const MORE: f64 = 1.25;
 const IS_DELAY: f64 = 1.25;
 /// and the link could carry this many times as much.
 const LINK_HAS: f64 = 2.0;
-/// A stack that gets less than this share of what the link lets through is starved.
+/// A transport that gets less than this share of what the link lets through is starved.
 const STARVED: f64 = 0.5;
-/// A stack that gets at least this share is not.
+/// A transport that gets at least this share is not.
 const FED: f64 = 0.8;
 
-/// Finds where a window limits throughput, and which loss starves which stack.
+/// Finds where a window limits throughput, and which loss starves which transport.
 pub(crate) fn in_flight(run: &Run) -> Vec<Finding> {
     let rows = run.select_all().filter(|row| PROBES.contains(&&*row.point.probe));
     let mut findings = windows(run, rows.clone().filter(|row| !is_lossy(row)));
@@ -43,21 +43,21 @@ pub(crate) fn in_flight(run: &Run) -> Vec<Finding> {
     findings
 }
 
-/// The name of a row's stack: `rudp by cubic`, `tcp by bbr`, `study`.
+/// The name of what carries a row's messages: `rudp by cubic`, `tcp by bbr`, `study`.
 pub(crate) fn contender(row: &PointRow) -> Option<String> {
-    let stack = Stack::word_of(row)?;
-    let by = match Stack::of_row(row) {
-        Some(Stack::Rudp) => row.word("control"),
-        Some(Stack::Tcp | Stack::Quic) => row.word("congestion_control"),
+    let over = row.word(over::AXIS)?;
+    let by = match Over::of_row(row) {
+        Some(Over::Rudp) => row.word("control"),
+        Some(Over::Tcp | Over::Quic) => row.word("congestion_control"),
         _ => None,
     };
     let by = by.filter(|by| *by != "default");
-    Some(stack.to_owned() + &maybe(by, |by| format!(" by {by}")))
+    Some(over.to_owned() + &maybe(by, |by| format!(" by {by}")))
 }
 
-/// How many messages may be in flight; none if the stack sizes its own window.
+/// How many messages may be in flight; none if the transport sizes its own window.
 pub(crate) fn window(row: &PointRow) -> Option<u64> {
-    let one_by_itself = Stack::of_row(row) == Some(Stack::Study) || row.is_at("control", "fixed");
+    let one_by_itself = Over::of_row(row) == Some(Over::Study) || row.is_at("control", "fixed");
     match row.number("window")? {
         0 => one_by_itself.then_some(1),
         window => Some(window),
@@ -76,7 +76,7 @@ fn is_lossy(row: &PointRow) -> bool {
     }
 }
 
-/// One finding for each stack and link, about the smallest window: if any window limits, that one does.
+/// One finding for each transport and link, about the smallest window: if any window limits, that one does.
 fn windows(run: &Run, rows: Select<'_>) -> Vec<Finding> {
     let with_window = rows.filter(|row| window(row).is_some());
     let groups = with_window.group_with(|row| Some((&row.point.link, contender(row))));
@@ -159,12 +159,11 @@ fn percent(share: f64) -> String {
     format!("{percent:.*} %", if is_whole { 0 } else { 2 })
 }
 
-/// Which stacks surely get less than half of what the link lets through, and which gets most of it.
+/// Which transports surely get less than half of what the link lets through, and which gets most of it.
 fn shares(link: &str, rows: &Select<'_>) -> Option<Finding> {
     const SHARE: &str = "goodput_share";
-    let streams = rows
-        .clone()
-        .filter(|row| window(row).is_none() || Stack::of_row(row) == Some(Stack::Study));
+    let streams =
+        rows.clone().filter(|row| window(row).is_none() || Over::of_row(row) == Some(Over::Study));
     let starved =
         streams.clone().filter(|row| row.interval(SHARE).is_some_and(|(_, most)| most < STARVED));
     let fed = streams.filter(|row| row.median(SHARE) >= Some(FED));
@@ -188,7 +187,7 @@ fn shares(link: &str, rows: &Select<'_>) -> Option<Finding> {
     Some(Finding::new(Kind::LossStarves, evidence, sentence))
 }
 
-/// Which stacks have messages that take a second or more. They are counted, and no load of this machine makes
+/// Which transports have messages that take a second or more. They are counted, and no load of this machine makes
 /// a second of a millisecond, so rows of any grade count.
 fn waits(link: &str, rows: &Select<'_>) -> Option<Finding> {
     const SHARE: &str = "starved";
@@ -214,14 +213,9 @@ mod tests {
     use crate::tests::{self, RowExt, axes, point_row, reads};
     use costof_model::noise::Grade;
 
-    fn row(link: &'static str, stack: &'static str, window: u64, rate: f64) -> PointRow {
-        let axes = axes!(
-            over = stack,
-            control = "cubic",
-            congestion_control = "default",
-            size = 20_000,
-            window
-        );
+    fn row(link: &'static str, over: &'static str, window: u64, rate: f64) -> PointRow {
+        let axes =
+            axes!(over, control = "cubic", congestion_control = "default", size = 20_000, window);
         point_row("net.stream", "throughput", axes, rate, (rate, rate)).over(link)
     }
 
@@ -270,16 +264,16 @@ mod tests {
     #[test]
     fn who_starves_is_reported_beside_who_does_not() {
         let link = "delay=95ms,rate=100Mbit,up.loss=10%";
-        let of = |stack, share| with(row(link, stack, 0, 1e6), "goodput_share", share);
+        let of = |over, share| with(row(link, over, 0, 1e6), "goodput_share", share);
         let found = sentences(&[of("rudp", 0.93), of("tcp", 0.004), of("quic", 0.6)]);
         reads!(&found);
         assert_eq!(sentences(&[of("rudp", 0.93), of("quic", 0.6)]), [""; 0]);
     }
 
     #[test]
-    fn messages_that_wait_for_a_second_are_reported_by_stack() {
+    fn messages_that_wait_for_a_second_are_reported_by_transport() {
         let link = "rate=100Mbit,up.loss=10%";
-        let of = |stack, share| with(row(link, stack, 10, 1e6), "starved", share);
+        let of = |over, share| with(row(link, over, 10, 1e6), "starved", share);
         let study = with(of("study", 0.11), "starved_count", 11.0);
         let study = with(study, "asked", 100.0);
         let found = sentences(&[of("rudp", 0.0), study]);
@@ -291,14 +285,14 @@ mod tests {
     fn messages_that_waited_are_counted_however_busy_the_machine_was() {
         let link = "rate=100Mbit,up.loss=10%";
         let busy = |row: PointRow| row.warned("others", Grade::D);
-        let of = |stack, share| with(row(link, stack, 10, 1e6), "starved", share);
+        let of = |over, share| with(row(link, over, 10, 1e6), "starved", share);
         let rows = [busy(of("rudp", 0.0)), busy(of("study", 0.11))];
         let mut run = tests::run(&[]);
         run.points = rows.to_vec();
         let found = crate::all::findings(&run);
         let kinds: Vec<Kind> = found.iter().map(|found| found.kind).collect();
         assert_eq!(kinds, [Kind::RoundTripsAboveASecond]);
-        // What a stack gets through is a matter of time.
+        // What a transport gets through is a matter of time.
         let slow = busy(with(row(link, "tcp", 0, 1e6), "goodput_share", 0.01));
         assert_eq!(sentences(&[slow]), [""; 0]);
     }

@@ -5,7 +5,7 @@ use crate::Kind;
 use crate::finding::Finding;
 use crate::interval::Interval;
 use crate::naming::place;
-use crate::stack::{self, Stack};
+use crate::over::{self, Over};
 use crate::text::{maybe, ns, range, times};
 use costof_model::Text;
 use costof_model::rows::{PointRow, State};
@@ -14,14 +14,14 @@ use costof_model::select::Group;
 use costof_model::unit::display_bytes;
 
 /// The transport that calls are compared with.
-const PLAIN: Stack = Stack::Tcp;
-/// The stacks in the order of the sentence: each with its name there, and whether it makes calls.
-const ROUND_TRIPS: [(Stack, &str, bool); 5] = [
-    (Stack::Udp, "UDP", false),
+const PLAIN: Over = Over::Tcp;
+/// What carries messages, in the order of the sentence: each with its name there, and whether it makes calls.
+const ROUND_TRIPS: [(Over, &str, bool); 5] = [
+    (Over::Udp, "UDP", false),
     (PLAIN, "TCP", false),
-    (Stack::Rudp, "rudp", false),
-    (Stack::Thrift, "Thrift", true),
-    (Stack::Grpc, "gRPC", true),
+    (Over::Rudp, "rudp", false),
+    (Over::Thrift, "Thrift", true),
+    (Over::Grpc, "gRPC", true),
 ];
 
 /// The cost of a call with one payload, on one scale with the costs beneath it.
@@ -40,7 +40,7 @@ pub struct Ladder {
 pub fn ladders(run: &Run) -> Vec<Ladder> {
     let round_trips = run.select("net.rtt");
     let measured = round_trips.filter(|row| row.state == State::Ok && row.primary().is_some());
-    let groups = measured.group_by(&[stack::OVER]).into_iter();
+    let groups = measured.group_by(&[over::AXIS]).into_iter();
     groups.filter_map(|group| ladder_of_payload(run, &group)).collect()
 }
 
@@ -65,17 +65,17 @@ impl Rung<'_> {
 fn ladder_of_payload(run: &Run, group: &Group<'_>) -> Option<Ladder> {
     let plain = PLAIN.first(&group.rows)?;
     let payload = Payload::of(plain)?;
-    let round_trips = ROUND_TRIPS.into_iter().filter_map(|(stack, name, _)| {
+    let round_trips = ROUND_TRIPS.into_iter().filter_map(|(over, name, _)| {
         let name = name.to_owned();
-        stack.first(&group.rows).map(|row| Rung { name, row })
+        over.first(&group.rows).map(|row| Rung { name, row })
     });
     let mut rungs = beneath(run, payload.bytes());
     rungs.extend(round_trips);
     rungs.sort_by(|one, other| one.ns().total_cmp(&other.ns()));
     let mut evidence: Vec<&PointRow> = rungs.iter().map(|rung| rung.row).collect();
     let calls =
-        ROUND_TRIPS.into_iter().filter(|(.., is_call)| *is_call).filter_map(|(stack, name, _)| {
-            let (call, marshalled) = call(run, stack, stack.first(&group.rows)?, plain, payload)?;
+        ROUND_TRIPS.into_iter().filter(|(.., is_call)| *is_call).filter_map(|(over, name, _)| {
+            let (call, marshalled) = call(run, over, over.first(&group.rows)?, plain, payload)?;
             evidence.extend(marshalled.into_iter().flatten());
             Some(format!("{name} = {call}"))
         });
@@ -103,13 +103,13 @@ fn ladder_of_payload(run: &Run, group: &Group<'_>) -> Option<Ladder> {
 /// How many round trips a call takes, how much of it is marshalling, and the points that show this.
 fn call<'a>(
     run: &'a Run,
-    stack: Stack,
+    over: Over,
     call: &PointRow,
     plain: &PointRow,
     payload: Payload<'_>,
 ) -> Option<(String, Option<[&'a PointRow; 2]>)> {
     let ratio = Interval::log_ratio(run, call, plain, "latency")?.exp();
-    let marshalling = marshalling(run, stack, payload);
+    let marshalling = marshalling(run, over, payload);
     let share = marshalling.and_then(|[marshal, unmarshal]| {
         // For the request and the reply.
         let marshalled = 2.0 * (marshal.primary()?.median + unmarshal.primary()?.median);
@@ -124,10 +124,10 @@ fn call<'a>(
 }
 
 /// The points that convert the argument to bytes and back.
-fn marshalling<'a>(run: &'a Run, stack: Stack, payload: Payload<'_>) -> Option<[&'a PointRow; 2]> {
+fn marshalling<'a>(run: &'a Run, over: Over, payload: Payload<'_>) -> Option<[&'a PointRow; 2]> {
     let payload = payload.argument();
     let rows = run.select("rpc.marshal").filter(|row| row.primary().is_some());
-    let rows = rows.words(&[(stack::AXIS, stack.word()), ("payload", &*payload)]);
+    let rows = rows.words(&[("stack", over.word()), ("payload", &*payload)]);
     let direction = |direction| rows.clone().with_value("direction", direction).one();
     Some([direction("marshal")?, direction("unmarshal")?])
 }
@@ -195,10 +195,10 @@ mod tests {
         known_row(probe, metric, axes, ns, 0.02)
     }
 
-    fn rtt(stack: &'static str, payload: &'static str, us: f64) -> PointRow {
+    fn rtt(over: &'static str, payload: &'static str, us: f64) -> PointRow {
         let size = payload.strip_prefix("string").map_or(56, |bytes| bytes.parse::<u64>().unwrap());
         let payload = if payload.starts_with("string") { "string" } else { payload };
-        let axes = axes!(over = stack, size, payload);
+        let axes = axes!(over, size, payload);
         row("net.rtt", "latency", axes, us * 1000.0).over("loopback")
     }
 

@@ -27,6 +27,7 @@ mod memory_latency;
 mod modes;
 mod naming;
 pub mod noise;
+mod over;
 mod page_sizes;
 mod pairs;
 mod queue_overflow;
@@ -37,7 +38,6 @@ mod saturated;
 pub mod send_crossover;
 mod sends;
 mod sequential;
-mod stack;
 pub mod sureness;
 pub mod surprise;
 #[cfg(test)]

@@ -3,8 +3,8 @@
 use crate::Kind;
 use crate::finding::Finding;
 use crate::in_flight::{PROBES, contender, window};
+use crate::over::Over;
 use crate::pairs::surely_more;
-use crate::stack::Stack;
 use crate::text::{bytes, link, maybe, ns, rate};
 use costof_model::rows::PointRow;
 use costof_model::run_file::Run;
@@ -26,9 +26,8 @@ fn overflows(run: &Run, row: &PointRow) -> Option<Finding> {
     let dropped = row.counted("dropped_in_queue")?;
     let one = one_in_flight(run, row);
     let setting = |name: &str| run.facts()?.kernel.sysctls.get(name)?.parse().ok();
-    // The other stacks request queues of their own size.
-    let queue =
-        setting("net.core.rmem_default").filter(|_| Stack::of_row(row) == Some(Stack::Study));
+    // The other transports request queues of their own size.
+    let queue = setting("net.core.rmem_default").filter(|_| Over::of_row(row) == Some(Over::Study));
     let queue = maybe(queue, |queue| {
         format!(
             "; its queue holds {} (net.core.rmem_default), including the kernel's overhead for each datagram",
@@ -91,7 +90,7 @@ mod tests {
 
     fn row(window: u64, rate: f64, in_queue: f64) -> PointRow {
         let axes = axes!(
-            stack = "study",
+            over = "study",
             control = "cubic",
             congestion_control = "default",
             size = 20_000,

@@ -4,58 +4,56 @@ use crate::Kind;
 use crate::finding::Finding;
 use crate::interval::Interval;
 use crate::naming::place;
+use crate::over::{self, Over};
 use crate::pairs::{Pair, ends, pairs, rows};
-use crate::stack::{self, Stack};
 use crate::text::{bytes, maybe, ns, range, times};
 use costof_model::rows::PointRow;
 use costof_model::run_file::Run;
 use costof_model::select::{Group, Select};
 
 /// The protocol that the others are compared with.
-const PLAIN: Stack = Stack::Udp;
-/// The reliable stacks, and what each is called.
-const RELIABLE: [(Stack, &str); 2] =
-    [(Stack::Rudp, "rudp"), (Stack::Study, "the study's protocol")];
+const PLAIN: Over = Over::Udp;
+/// The reliable transports, and what each is called.
+const RELIABLE: [(Over, &str); 2] = [(Over::Rudp, "rudp"), (Over::Study, "the study's protocol")];
 
 /// For each link and way of waiting, a finding about round trips and one about the peers.
 pub(crate) fn reliable_datagrams(run: &Run) -> Vec<Finding> {
-    fn groups<'r>(rows: Select<'r>, axis: &str) -> impl Iterator<Item = Group<'r>> + use<'r> {
-        rows.group_by(&[axis, "size"]).into_iter()
+    fn groups(rows: Select<'_>) -> impl Iterator<Item = Group<'_>> {
+        rows.group_by(&[over::AXIS, "size"]).into_iter()
     }
     // Round trips that took turns are compared however busy the machine was.
-    let longer = groups(run.select_any("net.rtt"), stack::OVER);
+    let longer = groups(run.select_any("net.rtt"));
     let longer = longer.filter_map(|group| round_trips(run, &group));
-    let at_ends = groups(run.select("rudp.stages"), stack::AXIS);
+    let at_ends = groups(run.select("rudp.stages"));
     let at_ends = at_ends.filter_map(|group| at_ends_of(run, &group));
     longer.chain(at_ends).collect()
 }
 
-/// A stack, what it is called, and a text for each size.
-type Texts = (Stack, &'static str, Vec<String>);
+/// A transport, what it is called, and a text for each size.
+type Texts = (Over, &'static str, Vec<String>);
 
-/// For each reliable stack: its name and a text for the smallest and the largest message that were measured with it
+/// For each reliable transport: its name and a text for the smallest and the largest message that were measured with it
 /// and with plain datagrams. Also the rows that these come from.
-fn by_stack<'r>(
+fn by_transport<'r>(
     group: &Group<'r>,
-    axis: &str,
     compared: impl Fn(&Pair<'_>) -> Option<String>,
 ) -> (Vec<Texts>, Vec<&'r PointRow>) {
-    let (mut stacks, mut measured) = (Vec::new(), Vec::new());
-    for (stack, name) in RELIABLE {
-        let pairs = ends(pairs(&group.rows, "size", axis, (stack.word(), PLAIN.word())));
+    let (mut texts, mut measured) = (Vec::new(), Vec::new());
+    for (over, name) in RELIABLE {
+        let pairs = ends(pairs(&group.rows, "size", over::AXIS, (over.word(), PLAIN.word())));
         let sizes: Vec<String> = pairs.iter().filter_map(&compared).collect();
         if !sizes.is_empty() {
-            stacks.push((stack, name, sizes));
+            texts.push((over, name, sizes));
             measured.extend(rows(&pairs));
         }
     }
-    (stacks, measured)
+    (texts, measured)
 }
 
 /// How many times as long a round trip takes.
 fn round_trips(run: &Run, group: &Group<'_>) -> Option<Finding> {
     const METRIC: &str = "latency";
-    let (stacks, measured) = by_stack(group, stack::OVER, |pair| {
+    let (texts, measured) = by_transport(group, |pair| {
         let ratio = Interval::log_ratio(run, pair.row, pair.other, METRIC)?;
         let time = pair.row.median(METRIC).filter(|_| pair.row.is_sound());
         let time = maybe(time, |time| format!("; {}", ns(time)));
@@ -67,23 +65,23 @@ fn round_trips(run: &Run, group: &Group<'_>) -> Option<Finding> {
         let (size, ends) = (bytes(pair.number), range((low, high), times));
         Some(format!("{longer} at {size} ({ends}{time})"))
     });
-    let stacks = stacks.iter().map(|(stack, name, sizes)| {
-        let answers = match stack {
-            Stack::Study => ", which answers with 8 B,",
+    let texts = texts.iter().map(|(over, name, sizes)| {
+        let answers = match over {
+            Over::Study => ", which answers with 8 B,",
             _ => ",",
         };
         format!("by {name}{answers} it takes {}", sizes.join(" and "))
     });
-    let (place, stacks) = (place(run, &group.common), stacks.collect::<Vec<_>>().join("; "));
+    let (place, texts) = (place(run, &group.common), texts.collect::<Vec<_>>().join("; "));
     let sentence =
-        format!("compared with the round trip of a plain datagram over {place}: {stacks}");
+        format!("compared with the round trip of a plain datagram over {place}: {texts}");
     let is_any = !measured.is_empty();
     is_any.then(|| Finding::new(Kind::ReliableRoundTrip, measured, sentence))
 }
 
 /// How much more time a datagram takes at each peer, by the kernel's time stamps.
 fn at_ends_of(run: &Run, group: &Group<'_>) -> Option<Finding> {
-    let (stacks, measured) = by_stack(group, stack::AXIS, |pair| {
+    let (texts, measured) = by_transport(group, |pair| {
         let ends = ["client", "server"].into_iter().filter_map(|end| {
             let Interval { low, middle, high } =
                 Interval::difference(run, pair.row, pair.other, end)?;
@@ -98,10 +96,10 @@ fn at_ends_of(run: &Run, group: &Group<'_>) -> Option<Finding> {
         let (size, all) = (bytes(pair.number), ends.join(" and "));
         (!ends.is_empty()).then(|| format!("at {size} {all}"))
     });
-    let stacks = stacks.iter().map(|(_, name, sizes)| format!("by {name} {}", sizes.join(", ")));
-    let (place, stacks) = (place(run, &group.common), stacks.collect::<Vec<_>>().join("; "));
+    let texts = texts.iter().map(|(_, name, sizes)| format!("by {name} {}", sizes.join(", ")));
+    let (place, texts) = (place(run, &group.common), texts.collect::<Vec<_>>().join("; "));
     let sentence = format!(
-        "by the kernel's timestamps, a reliable datagram over {place} takes longer than a plain one: {stacks}"
+        "by the kernel's timestamps, a reliable datagram over {place} takes longer than a plain one: {texts}"
     );
     let is_any = !measured.is_empty();
     is_any.then(|| Finding::new(Kind::ReliableEnds, measured, sentence))
@@ -117,14 +115,11 @@ mod tests {
     fn row(
         probe: &'static str,
         metric: &'static str,
-        stack: &'static str,
+        over: &'static str,
         size: u64,
         us: f64,
     ) -> PointRow {
-        let axes = match probe {
-            "net.rtt" => axes!(over = stack, size, wait = "spin"),
-            _ => axes!(stack, size, wait = "spin"),
-        };
+        let axes = axes!(over, size, wait = "spin");
         let ns = us * 1000.0;
         known_row(probe, metric, axes, ns, 0.02).over("loopback")
     }
@@ -133,8 +128,8 @@ mod tests {
         tests::found(reliable_datagrams, rows)
     }
 
-    fn rtt(stack: &'static str, size: u64, us: f64) -> PointRow {
-        row("net.rtt", "latency", stack, size, us)
+    fn rtt(over: &'static str, size: u64, us: f64) -> PointRow {
+        row("net.rtt", "latency", over, size, us)
     }
 
     #[test]
@@ -179,9 +174,9 @@ mod tests {
 
     #[test]
     fn either_end_has_what_it_takes_more() {
-        let stages = |stack, client_us: f64, server_us: f64| {
-            let mut both = row("rudp.stages", "client", stack, 1400, client_us);
-            let server = row("rudp.stages", "server", stack, 1400, server_us);
+        let stages = |over, client_us: f64, server_us: f64| {
+            let mut both = row("rudp.stages", "client", over, 1400, client_us);
+            let server = row("rudp.stages", "server", over, 1400, server_us);
             both.metrics.extend(server.metrics);
             both
         };

@@ -3,7 +3,7 @@
 use crate::Kind;
 use crate::finding::Finding;
 use crate::naming::place;
-use crate::stack;
+use crate::over;
 use crate::text::ns;
 use costof_model::rows::{PointRow, State};
 use costof_model::run_file::Run;
@@ -18,7 +18,7 @@ const LEAVES: f64 = 10.0;
 /// If a smaller share of the calls per second is answered, the server is saturated.
 const KEEPS_UP: f64 = 0.95;
 
-/// For each stack, payload and link, the rate from which the 99th percentile is more than ten times its value
+/// For each transport, payload and link, the rate from which the 99th percentile is more than ten times its value
 /// at a tenth of saturation.
 pub(crate) fn rpc_load(run: &Run) -> Vec<Finding> {
     let rows = run.select("rpc.load");
@@ -62,12 +62,12 @@ fn knee(run: &Run, group: &Group<'_>) -> Option<Finding> {
     let ((slow, slow_p99), (before, before_p99)) = (load(unloaded), load(before));
     let (left, left_p99) = load(left);
     let sentence = format!(
-        "calls by {stack} with {payload} over {place}: at most {most:.0}/s are answered; the 99th percentile is \
+        "calls by {by} with {payload} over {place}: at most {most:.0}/s are answered; the 99th percentile is \
          {slow_p99} at {slow:.0}/s (a tenth of that or less), and grows tenfold between {before:.0}/s ({before_p99}) \
          and {left:.0}/s ({left_p99})",
-        stack = word(stack::AXIS),
+        by = word(over::AXIS),
         payload = word("payload"),
-        place = place(run, &group.common.without(&[stack::AXIS, "payload"])),
+        place = place(run, &group.common.without(&[over::AXIS, "payload"])),
     );
     let advice = format!("plan for {before:.0}/s at most, where latency matters");
     Some(Finding::new(Kind::RpcLoad, evidence, sentence).advise(advice))
@@ -81,7 +81,7 @@ mod tests {
 
     /// A requested rate, the rate answered, and the 99th percentile.
     fn row(rate: u64, answered: f64, percentile_us: f64) -> PointRow {
-        let axes = axes!(stack = "grpc", payload = "string64", rate);
+        let axes = axes!(over = "grpc", payload = "string64", rate);
         let mut row = point_row("rpc.load", "latency", axes, 20e3, (19e3, 21e3)).over("loopback");
         let mut answers: Estimate = row.metrics[0].clone();
         answers.name = "rate".into();

@@ -2,7 +2,7 @@
 
 use crate::Kind;
 use crate::finding::Finding;
-use crate::stack;
+use crate::over;
 use crate::text::{self, bytes, percent, range, rate, span};
 use costof_model::link::Link;
 use costof_model::noise::PEER;
@@ -52,7 +52,7 @@ pub(crate) fn saturated(run: &Run) -> Vec<Finding> {
 
 fn limits(run: &Run, transfer: Transfer, rows: Select<'_>) -> Vec<Finding> {
     let limits = rows
-        .group_with(|row| Some((limit(run, row)?, &row.point.link, row.word(stack::OVER)?)))
+        .group_with(|row| Some((limit(run, row)?, &row.point.link, row.word(over::AXIS)?)))
         .into_iter();
     limits.map(|((limit, link, over), rows)| finding(transfer, limit, link, over, &rows)).collect()
 }

@@ -160,7 +160,7 @@ impl<'p> Names<'p> {
         }
         for info in &mut run.probes {
             if let Some((known, _)) = self.probes.get(&*info.id) {
-                let is_new = |name: &Text| !known.axes.iter().any(|axis| axis.name == *name);
+                let is_new = |name: &Text| known.present_axis(name).is_none();
                 let mut axes = known.axes.to_vec();
                 axes.extend(info.axes.iter().filter(|axis| is_new(&axis.name)).cloned());
                 info.axes = List::Owned(axes);
@@ -278,6 +278,20 @@ impl<'p> Names<'p> {
         let has_rest = left.values().all(|values| !values.is_empty());
         sure.extend(present.filter(|_| has_rest && !sure.is_empty()).map(|info| (info, left)));
         if sure.is_empty() { guessed } else { sure }
+    }
+}
+
+impl ProbeInfo {
+    /// The present name of an axis that the probe has, or had by this name; `None` if it has none.
+    pub fn present_axis<'n>(&'n self, name: &'n str) -> Option<&'n str> {
+        if self.axis(name).is_ok() {
+            return Some(name);
+        }
+        let own = self.aliases.iter().filter(|alias| alias.probe() == self.id);
+        own.map(Alias::axes).find_map(|[was, is]| match (&was[..], &is[..]) {
+            ([(old, ANY)], [(now, ANY)]) if *old == name => Some(*now),
+            _ => None,
+        })
     }
 }
 
@@ -523,6 +537,16 @@ mod tests {
             let found: Vec<Settings> = found.into_iter().map(|(_, settings)| settings).collect();
             let meant: Vec<Settings> = meant.iter().map(|text| set(text)).collect();
             assert_eq!(found, meant, "{word} {asked}");
+        }
+    }
+
+    #[test]
+    fn an_axis_has_its_present_name() {
+        let info = rtt();
+        for (name, now) in
+            [("by", Some("over")), ("over", Some("over")), ("stack", None), ("other", None)]
+        {
+            assert_eq!(info.present_axis(name), now, "{name}");
         }
     }
 

@@ -4,8 +4,8 @@
 use crate::TABLE;
 use crate::copy::send::axes::{self as fields, CopySend, Pattern};
 use crate::rudp::loss::Loss;
-use crate::rudp::transfer::Transfer;
 use crate::two_ends::over::Over;
+use crate::two_ends::transfer::Transfer;
 use crate::{copy, rudp};
 use costof_measure::probe::{Probe, find};
 use costof_model::axis::{Axes, AxisValue};
@@ -35,21 +35,21 @@ pub fn info() -> &'static ProbeInfo {
 /// The words for the protocols of reliable datagrams, each with an explanation.
 pub fn datagrams() -> impl Iterator<Item = (&'static str, Text)> {
     let words = DATAGRAMS.iter();
-    words.map(|(word, stack)| (*word, stack.choice().about))
+    words.map(|(word, over)| (*word, over.choice().about))
 }
 
 /// The probe that sends over this: a value of copy.send's axis `over`, or a word of [`datagrams`].
 pub fn probe_over(over: &str) -> &'static Probe {
-    match stack(over) {
+    match protocol(over) {
         Some(_) => &rudp::loss::PROBE,
         None => &copy::send::PROBE,
     }
 }
 
 /// The protocol that this word names.
-fn stack(over: &str) -> Option<Over> {
+fn protocol(over: &str) -> Option<Over> {
     let found = DATAGRAMS.iter().find(|(word, _)| *word == over);
-    found.map(|(_, stack)| *stack)
+    found.map(|(_, protocol)| *protocol)
 }
 
 /// The value of an axis of copy.send that a word or number names.
@@ -71,7 +71,7 @@ pub fn window_that_fits(over: &str, size: Option<u64>) -> Option<u64> {
     let default = |axis: &str| info.axis(axis).ok()?.default().as_number();
     let size = size.or_else(|| default("size"))?;
     let fits = QUEUE_BYTES / ((size + 512).next_power_of_two() + RECORD_BYTES);
-    let is_study = stack(over) == Some(Over::Study);
+    let is_study = protocol(over) == Some(Over::Study);
     (is_study && fits < default("window")?).then_some(fits.max(1))
 }
 
@@ -88,17 +88,17 @@ pub fn asked(
 ) -> Result<Point, String> {
     let over = values.iter().find(|(name, _)| *name == "over");
     let over = over.map_or_else(String::new, |(_, over)| over.to_string());
-    let (info, stack) = (&probe_over(&over).info, stack(&over));
-    if stack.is_none() && conditions != Conditions::default() {
+    let (info, protocol) = (&probe_over(&over).info, protocol(&over));
+    if protocol.is_none() && conditions != Conditions::default() {
         return Err("--retry and --drop are for --over rudp and --over study-datagrams".to_owned());
     }
     let mut axes = info.defaults();
-    if is_unix && stack.is_none() {
+    if is_unix && protocol.is_none() {
         axes = axes.with("over", Over::Unix.word());
     }
     for (name, value) in values {
-        if let ("over", Some(stack)) = (*name, stack) {
-            axes = axes.with("stack", stack.word());
+        if let ("over", Some(protocol)) = (*name, protocol) {
+            axes = axes.with("over", protocol.word());
             continue;
         }
         let axis = info.axis(name)?;
@@ -152,9 +152,9 @@ fn check_conditions(loss: &Loss, Conditions { retry_ns, drop }: Conditions) -> R
     let retry = retry_ns.map(Duration::from_nanos);
     let reason = if !(0.0..=random_loss::MAX).contains(&drop) {
         "the receiver can drop 0 to 90 % of the datagrams (--drop)"
-    } else if DATAGRAMS.iter().all(|(_, stack)| *stack != loss.stack) {
-        "`costof send` sends only rudp and study-datagrams (--over, not --set stack=)"
-    } else if retry.is_some() && loss.stack != Over::Study {
+    } else if DATAGRAMS.iter().all(|(_, protocol)| *protocol != loss.over) {
+        "`costof send` sends only rudp and study-datagrams (--over, not --set over=)"
+    } else if retry.is_some() && loss.over != Over::Study {
         "rudp retransmits by the round trip that it measures (--over study-datagrams has --retry)"
     } else if retry.is_some_and(|retry| retry < MIN_RETRY) {
         "datagrams can be retransmitted after 1 ms at the earliest (--retry)"
@@ -341,10 +341,10 @@ mod tests {
     fn conditions_are_those_of_the_protocol() {
         let (second, short) = (Duration::from_secs(1), Duration::from_micros(1));
         let long = Duration::from_secs(11);
-        for (stack, retry, drop, says) in [
+        for (over, retry, drop, says) in [
             (Over::Study, Some(second), 0.3, ""),
             (Over::Rudp, None, 0.3, ""),
-            (Over::Tcp, None, 0.0, "--set stack="),
+            (Over::Tcp, None, 0.0, "--set over="),
             (Over::Rudp, Some(second), 0.0, "study-datagrams"),
             (Over::Study, Some(short), 0.0, "1 ms"),
             (Over::Study, Some(long), 0.0, "10 s"),
@@ -352,7 +352,7 @@ mod tests {
             (Over::Study, None, -0.1, "90 %"),
         ] {
             let retry_ns = retry.map(|retry| retry.as_nanos() as u64);
-            let loss = Loss { stack, ..Loss::default() };
+            let loss = Loss { over, ..Loss::default() };
             let checked = check_conditions(&loss, Conditions { retry_ns, drop });
             let reason = checked.err().map(|failure| failure.reason).unwrap_or_default();
             assert_eq!(reason.is_empty(), says.is_empty(), "{reason}");

@@ -62,7 +62,7 @@ fn old_names_are_those_of_points_that_exist() {
 }
 
 /// Ids leave defaults out, files leave out what their costof did not know, and a released probe keeps its defaults:
-/// so no line of `defaults.txt` changes or goes. A new axis is a new line.
+/// so no line of `defaults.txt` changes or goes, but where an alias has the new name. A new axis is a new line.
 #[test]
 fn defaults_stay() {
     let axes = TABLE.iter().flat_map(|probe| {

@@ -47,8 +47,15 @@ impl<'a> Request<'a> {
         table: &'a [&'static Probe],
         options: &RunOptions,
     ) -> Result<Request<'a>, Error> {
-        let options = &*by_present_names(table, options)?;
-        let mut infos = select(table, &options.probes, Take::Best { most: MOST_BY_A_WORD })?;
+        let take = Take::Best { most: MOST_BY_A_WORD };
+        let named = select(table, &options.probes, take)?;
+        let present = by_present_axes(&named, options);
+        let asked = options;
+        let options = &*by_present_names(table, &present)?;
+        let mut infos = match options.probes == asked.probes {
+            true => named,
+            false => select(table, &options.probes, take)?,
+        };
         // A file that lies in a folder runs no code unless its probes are named.
         let is_named = |info: &&ProbeInfo| {
             let mut names = info.id.split('.');
@@ -74,7 +81,8 @@ impl<'a> Request<'a> {
         }
         // If no probe is named, the axes that are set determine the probes.
         if options.probes.is_empty() && !settings.is_empty() {
-            infos.retain(|info| settings.keys().any(|axis| info.axis(axis).is_ok()));
+            let set = &asked.chosen.settings;
+            infos.retain(|info| set.iter().any(|(axis, _)| info.present_axis(axis).is_some()));
         }
         // Wrong values are reported before anything is measured.
         check_values(&infos, &options.probes, &settings).map_err(wrong)?;
@@ -134,6 +142,27 @@ impl<'a> Request<'a> {
     pub(super) fn settings_of(&self, info: &ProbeInfo) -> Settings {
         settings_of(info, &self.settings)
     }
+}
+
+/// The options with the present names of the axes that these probes had by other names.
+fn by_present_axes<'o>(infos: &[&ProbeInfo], options: &'o RunOptions) -> Cow<'o, RunOptions> {
+    let mut settings = Vec::new();
+    for (axis, values) in &options.chosen.settings {
+        let mut names: BTreeSet<&str> =
+            infos.iter().filter_map(|info| info.present_axis(axis)).collect();
+        for now in names.iter().filter(|now| **now != axis.as_str()) {
+            log(format_args!("axis `{axis}` is now {now}"));
+        }
+        if names.is_empty() {
+            names.insert(axis);
+        }
+        settings.extend(names.into_iter().map(|now| (now.to_owned(), values.clone())));
+    }
+    let mut present = Cow::Borrowed(options);
+    if settings != options.chosen.settings {
+        present.to_mut().chosen.settings = settings;
+    }
+    present
 }
 
 /// The options with the present names of the probes and values that they name by old ones.

@@ -79,7 +79,7 @@ fn calls_go_over_unix_sockets_and_by_their_old_names() {
 #[ignore = "long; ./check --all runs it"]
 fn the_first_call_stands_beside_the_others() {
     let run = measured(&format!(
-        "rpc.first_call --set stack=grpc,thrift,tcp --link loopback --link {EMULATED}"
+        "rpc.first_call --set over=grpc,thrift,tcp --link loopback --link {EMULATED}"
     ));
     for row in rows(&run) {
         expect_metrics(row, &["first", "connection", "latency"]);
@@ -139,11 +139,10 @@ fn streams_carry_messages_of_a_byte_and_of_megabytes() {
 #[test]
 #[ignore = "long; ./check --all runs it"]
 fn calls_are_made_at_a_rate() {
-    let run =
-        measured("rpc.load --set stack=grpc,thrift --set rate=200,2000 --set connections=1,3");
+    let run = measured("rpc.load --set over=grpc,thrift --set rate=200,2000 --set connections=1,3");
     for row in rows(&run) {
-        let stack = row.axes().find_word("stack");
-        assert!(matches!(stack, Some("grpc" | "thrift")));
+        let over = row.axes().find_word("over");
+        assert!(matches!(over, Some("grpc" | "thrift")));
         expect_metrics(row, &["latency", "rate", "cpu_client"]);
         expect_cpu(row, "cpu_server");
         for metric in ["in_flight", "in_flight_most", "unanswered"] {
@@ -170,10 +169,10 @@ fn the_plan_of_calls_has_what_they_are_made_of() {
             "net.rtt over=grpc size=64B wait=block cpus=cross wake=awake rate=0 payload=string over loopback",
             "net.rtt over=rudp size=64KiB wait=block cpus=cross wake=awake rate=0 payload=string over loopback",
             "net.rtt over=thrift_unix size=56B wait=block cpus=cross wake=awake rate=0 payload=string over loopback",
-            "rpc.first_call stack=thrift payload=structure cpus=cross wake=awake over loopback",
+            "rpc.first_call over=thrift payload=structure cpus=cross wake=awake over loopback",
             "rpc.marshal stack=thrift_compact payload=int direction=unmarshal",
             "net.stream over=rudp size=1B window=0 control=cubic congestion_control=default over loopback",
-            "rpc.load stack=thrift payload=string64 rate=120000 connections=1 over loopback",
+            "rpc.load over=thrift payload=string64 rate=120000 connections=1 over loopback",
             "os.syscall call=read",
             "os.page_fault kind=minor_file",
             "net.bandwidth",

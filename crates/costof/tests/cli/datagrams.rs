@@ -1,6 +1,6 @@
-//! Messages by several stacks, over links that lose packets and one that does not.
+//! Messages by several transports, over links that lose packets and one that does not.
 
-use crate::common::{Place, expect_failed_by, expect_metrics, is_starved, median};
+use crate::common::{Place, assert_contains, expect_failed_by, expect_metrics, is_starved, median};
 use costof_model::rows::{PointRow, State};
 use costof_model::run_file::Run;
 
@@ -9,12 +9,12 @@ fn measured(words: &str) -> Run {
     Place::new().quick(words).0
 }
 
-/// The point of this stack. What is missing is said, and must be missing for a reason of this
+/// The point of this transport. What is missing is said, and must be missing for a reason of this
 /// machine's or this build's.
-fn row<'a>(run: &'a Run, stack: &str, window: u64) -> Option<&'a PointRow> {
+fn row<'a>(run: &'a Run, over: &str, window: u64) -> Option<&'a PointRow> {
     expect_failed_by(run, &["cannot make the link", "was built without quinn"]);
     let row = run.points.iter().find(|row| {
-        row.axes().find_word("over").or(row.axes().find_word("stack")) == Some(stack)
+        row.axes().find_word("over") == Some(over)
             && row.axes().find_number("window") == Some(window)
     })?;
     assert_eq!(row.state, State::Ok, "{row:?}");
@@ -23,13 +23,13 @@ fn row<'a>(run: &'a Run, stack: &str, window: u64) -> Option<&'a PointRow> {
 
 #[test]
 #[ignore = "long; ./check --all runs it"]
-fn every_stack_carries_messages_with_a_window_and_without() {
+fn every_transport_carries_messages_with_a_window_and_without() {
     let run = measured(
         "net.stream --set over=rudp,study,quic,tcp --set window=0,4 --set size=1400,20000",
     );
-    for stack in ["rudp", "study", "quic", "tcp"] {
+    for over in ["rudp", "study", "quic", "tcp"] {
         for window in [0, 4] {
-            let Some(row) = row(&run, stack, window) else {
+            let Some(row) = row(&run, over, window) else {
                 continue;
             };
             if is_starved(&run, row) {
@@ -41,7 +41,7 @@ fn every_stack_carries_messages_with_a_window_and_without() {
                 assert!(median(row, metric) >= 0.0, "{metric} {row:?}");
             }
             let has_datagrams = row.estimate("lost_in_queue").is_some();
-            assert_eq!(has_datagrams, stack != "tcp", "{row:?}");
+            assert_eq!(has_datagrams, over != "tcp", "{row:?}");
         }
     }
 }
@@ -49,9 +49,9 @@ fn every_stack_carries_messages_with_a_window_and_without() {
 #[test]
 #[ignore = "long; ./check --all runs it"]
 fn messages_arrive_over_a_link_that_loses_them() {
-    let run = measured("rudp.loss --set stack=rudp,quic,tcp --link rate=100Mbit,up.loss=10%");
-    for stack in ["rudp", "quic", "tcp"] {
-        let Some(row) = row(&run, stack, 10) else {
+    let run = measured("rudp.loss --set over=rudp,quic,tcp --link rate=100Mbit,up.loss=10%");
+    for over in ["rudp", "quic", "tcp"] {
+        let Some(row) = row(&run, over, 10) else {
             continue;
         };
         assert!(median(row, "asked") >= 100.0, "{row:?}");
@@ -64,7 +64,7 @@ fn messages_arrive_over_a_link_that_loses_them() {
 }
 
 #[test]
-fn the_plan_has_the_losses_of_the_study_for_every_stack() {
+fn the_plan_has_the_losses_of_the_study_for_every_transport() {
     let shown = Place::new().run("run rudp.loss --dry-run").expect_code(0);
     for link in [
         "wan",
@@ -73,12 +73,36 @@ fn the_plan_has_the_losses_of_the_study_for_every_stack() {
         "rate=100Mbit,up.loss=30%",
         "delay=95ms,rate=100Mbit,up.loss=30%",
     ] {
-        let over = format!(" over {link} [emulated]");
+        let on = format!(" over {link} [emulated]");
         let lines: Vec<&str> =
-            shown.out.lines().filter(|line| line.trim_end().ends_with(&over)).collect();
-        for stack in ["stack=study", "stack=quic", "stack=tcp", "control=rate"] {
-            let has = lines.iter().any(|line| line.contains(stack));
-            assert!(has, "{stack}{over} is missing in {}", shown.out);
+            shown.out.lines().filter(|line| line.trim_end().ends_with(&on)).collect();
+        for set in ["over=study", "over=quic", "over=tcp", "control=rate"] {
+            let has = lines.iter().any(|line| line.contains(set));
+            assert!(has, "{set}{on} is missing in {}", shown.out);
         }
+    }
+}
+
+/// Probes that had an axis `stack` have it as `over` now; `rpc.marshal` has still one.
+#[test]
+fn the_old_name_of_an_axis_is_understood_of_several_probes_too() {
+    let planned =
+        |words: &str| Place::new().run(&format!("run --only {words} --dry-run")).expect_code(0);
+    for (probes, value, other) in [
+        ("rudp.loss", "study", ""),
+        ("rudp.loss rudp.stages", "study", ""),
+        ("rudp", "study,rudp", ""),
+        ("rpc", "thrift", "--set stack=thrift"),
+    ] {
+        let old = planned(&format!("{probes} --set stack={value}"));
+        let new = planned(&format!("{probes} --set over={value} {other}"));
+        assert_eq!(old.out, new.out, "{probes}");
+        assert!(old.out.contains("over="), "{}", old.out);
+        assert_contains(&old.err, "over");
+    }
+    // Without a probe, those that had it.
+    let old = planned("--set stack=thrift");
+    for (id, has) in [("rpc.load", true), ("rpc.marshal", true), ("net.rtt", false)] {
+        assert_eq!(old.out.contains(id), has, "{id} in {}", old.out);
     }
 }

@@ -176,7 +176,7 @@ fn reliable_datagrams_all_arrive_although_some_are_dropped() {
     }
     let with_retry = "--over study-datagrams --window 1 --count 20 --retry 5ms";
     let sent = run(&mut listening.sender("", with_retry)).expect_code(0);
-    let says = ["stack=study window=1 over loopback, retransmitted after 5ms", "\n latency "];
+    let says = ["over=study window=1 over loopback, retransmitted after 5ms", "\n latency "];
     assert_contains_all(&sent.out, &says);
     listening.end();
 }

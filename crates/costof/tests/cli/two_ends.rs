@@ -34,7 +34,7 @@ const EMULATED: &str = "delay=1ms,rate=100Mbit";
 fn words(path: &str) -> String {
     // A pattern may match a probe that cannot have all of the values.
     let probes = PROBES.map(|(probe, _)| format!("{probe}*")).join(" ");
-    let sets = "--set over=tcp,udp,rudp,study --set stack=rudp,study --set size=1024 --set cpus=cross --set wake=awake";
+    let sets = "--set over=tcp,udp,rudp,study --set size=1024 --set cpus=cross --set wake=awake";
     format!("run --only {probes} {sets} --quick --seed 1 --out run.jsonl {path}")
 }
 

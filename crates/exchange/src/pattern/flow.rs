@@ -175,7 +175,7 @@ pub fn into_sink(
                 socket.connect(to)?;
                 Ok(socket.into())
             }
-            (Over::Tcp | Over::Unix, _) => Err(ErrorKind::InvalidInput.into()),
+            _ => Err(ErrorKind::InvalidInput.into()),
         }
     };
     let senders = messages.into_iter();

@@ -6,7 +6,7 @@ mod server;
 pub use server::RpcServer;
 
 use super::{Accepted, Connected, Endpoint, STREAM_POLL_INTERVAL, Transport, tcp};
-use crate::rendezvous::{Listener, Over};
+use crate::rendezvous::Listener;
 use crate::stream::{Incoming, MessageReceiver, MessageSender, Outgoing, SenderStatistics};
 use costof_rpc::{Client, Options, RpcError, Stack};
 use std::io::{self, ErrorKind};
@@ -19,10 +19,6 @@ use std::sync::mpsc;
 pub struct Calls(pub Stack);
 
 impl Transport for Calls {
-    fn over(&self) -> Over {
-        Over::Tcp
-    }
-
     fn accept(self: Box<Self>, listener: &Listener, stop: &AtomicBool) -> Accepted {
         Ok(Box::new(Receiver {
             stack: self.0,

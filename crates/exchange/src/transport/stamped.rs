@@ -22,7 +22,6 @@ use rustix::event::PollFlags;
 
 use super::socket::{Socket, receive_whole};
 use super::{Channel, TryReceive, Wait};
-use crate::rendezvous::Over;
 use costof_os::net::control_message;
 use costof_os::net::poll::able;
 use costof_os::net::socket::{is_passing, receive_within};
@@ -205,9 +204,9 @@ impl Stamped {
     /// Those of [`Channel::send`].
     #[inline]
     pub fn send_bytes(&mut self, bytes: &[u8]) -> io::Result<()> {
-        let key = match self.socket.over {
-            Over::Udp | Over::UdpGso => self.next_key,
-            Over::Tcp | Over::Unix => self.next_key.wrapping_add(bytes.len() as u32 - 1),
+        let key = match self.socket.over.is_datagrams() {
+            true => self.next_key,
+            false => self.next_key.wrapping_add(bytes.len() as u32 - 1),
         };
         self.next_key = key.wrapping_add(1);
         self.sent.get_or_insert(key);
@@ -268,11 +267,13 @@ impl Stamped {
     ) -> io::Result<usize> {
         let size = message.len();
         let length = self.receive_by(&mut message[received..], flags)?;
-        match (self.socket.over, length) {
-            (_, None) => Ok(0),
-            (Over::Udp | Over::UdpGso, Some(length)) => Ok(if length == size { size } else { 0 }),
-            (Over::Tcp | Over::Unix, Some(0)) => Err(ErrorKind::UnexpectedEof.into()),
-            (Over::Tcp | Over::Unix, Some(length)) => Ok(length),
+        match length {
+            None => Ok(0),
+            Some(length) if self.socket.over.is_datagrams() => {
+                Ok(if length == size { size } else { 0 })
+            }
+            Some(0) => Err(ErrorKind::UnexpectedEof.into()),
+            Some(length) => Ok(length),
         }
     }
 

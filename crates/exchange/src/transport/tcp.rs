@@ -15,10 +15,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 pub struct Tcp(pub Option<&'static str>);
 
 impl Transport for Tcp {
-    fn over(&self) -> Over {
-        Over::Tcp
-    }
-
     fn accept(self: Box<Self>, listener: &Listener, stop: &AtomicBool) -> Accepted {
         let stream = accept(listener, stop)?;
         stream.set_read_timeout(Some(STREAM_POLL_INTERVAL))?;

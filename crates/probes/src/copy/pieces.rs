@@ -8,11 +8,11 @@ use crate::arenas::Pages;
 use crate::cpu::memcpy::Source;
 use crate::ends::Cpus;
 use crate::memory::bandwidth::{Bandwidth, Op};
-use crate::net::axes::Wait;
 use crate::net::rtt::Rtt;
 use crate::os::pin::{self, Pin};
 use crate::os::timer::{Slack, Timer};
 use crate::prelude::*;
+use crate::two_ends::axes::Wait;
 use crate::two_ends::over::Over;
 use crate::wake::Wake;
 

@@ -4,9 +4,9 @@ mod roles;
 
 use super::pieces::{AFTER, Pieces, packets};
 use crate::arenas::Pages;
-use crate::net::peer_reports::joined;
 use crate::prelude::*;
-use crate::two_ends::over::Over;
+use crate::two_ends::over::{Over, SOCKETS};
+use crate::two_ends::reports::joined;
 use costof_exchange::pattern::repeat as exchange;
 use costof_model::link::Link;
 use costof_os::memory::arena::base_page_bytes;
@@ -92,7 +92,7 @@ point! {
         size: usize =
             bytes(MESSAGE_MIN_BYTES as u64..=16 << 20, &[64 << 10, 64, 1 << 10, 4 << 10, 16 << 10, 1 << 20]),
         /// what carries them
-        over: Over = words_of(&[Over::Tcp, Over::Unix]),
+        over: Over = Over::that(Over::Tcp, |over, it| SOCKETS.contains(&over) && it.datagram_limit.is_none()),
         /// fields of a message, in equal shares; the last one takes the rest
         fields: usize = count(1..=FIELDS_MAX as u64, &[8, 1]),
         /// how the other end sends, which decides what can be mapped

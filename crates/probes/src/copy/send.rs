@@ -7,8 +7,8 @@ mod predict;
 pub(crate) mod roles;
 
 use crate::copy::pieces;
-use crate::net::peer_reports::{joined, take};
 use crate::prelude::*;
+use crate::two_ends::reports::{joined, take};
 use axes::CopySend;
 
 pub(crate) static PROBE: Probe = Probe::new::<CopySend>();

@@ -2,19 +2,20 @@
 
 mod predict;
 
-use crate::net::congestion_control::{CongestionControl, refused};
-use crate::net::flows::{self, MIN_DURATION, Processors, each};
-use crate::net::peer_reports::{ARRIVED, DROPPED, SENT, joined};
-use crate::net::rendezvous::{self, broken, cannot_reach};
-use crate::net::soft_interrupts::{COUNTED, SoftInterrupts, left_to_count, listed};
-use crate::net::{path, windows};
 use crate::prelude::*;
+use crate::two_ends::congestion_control::{CongestionControl, refused};
+use crate::two_ends::flows::{self, MIN_DURATION, Processors, each};
 use crate::two_ends::over::{Over, SOCKETS};
+use crate::two_ends::path;
+use crate::two_ends::rendezvous::{self, broken, cannot_reach};
+use crate::two_ends::reports::{ARRIVED, DROPPED, SENT, joined};
+use crate::two_ends::soft_interrupts::{COUNTED, SoftInterrupts, left_to_count, listed};
 use costof_exchange::pattern::flow::{
     self, Block, Content, MESSAGE_MIN_BYTES as BLOCK_MIN_BYTES, Receiver,
 };
 use costof_exchange::progress::Progress;
-use costof_exchange::rendezvous::{Address, Listener, Over as Kind};
+use costof_exchange::progress::windows;
+use costof_exchange::rendezvous::{Address, Listener};
 use costof_exchange::stream::Datagrams;
 use costof_model::protocol::Rendezvous;
 use costof_os::net::socket::{DATAGRAM_MAX_BYTES, TcpInfo};
@@ -54,7 +55,7 @@ point! {
     /// - over=unix: both ends in one network namespace (--link loopback)
     pub(crate) struct Bandwidth of "net.bandwidth" {
         /// what carries the blocks
-        over: Over = words_of(SOCKETS),
+        over: Over = Over::that(Over::Tcp, |over, it| SOCKETS.contains(&over) && it.round_trips.is_some()),
         /// bytes of each write, or of a datagram (65507 at most)
         size: usize =
             bytes(BLOCK_MIN_BYTES as u64..=1 << 20, &[128 << 10, 64, 1024, 16 << 10, 65507, 1 << 20]),
@@ -327,18 +328,15 @@ fn report_sender(flows: &[Sender], meter: &mut Meter<'_>) -> io::Result<()> {
 
 /// How long to send, for a point that is to be measured for `point_ns`.
 fn duration(over: Over, point_ns: f64, round_trip: Duration) -> Duration {
-    let round_trip = match over.into() {
-        Kind::Tcp => round_trip,
-        // They have no congestion window.
-        Kind::Udp | Kind::UdpGso | Kind::Unix => Duration::ZERO,
-    };
+    // Other sockets have no congestion window.
+    let round_trip = if over == Over::Tcp { round_trip } else { Duration::ZERO };
     flows::duration(point_ns, MIN_DURATION, round_trip)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::net::flows::MAX_DURATION;
+    use crate::two_ends::flows::MAX_DURATION;
 
     #[test]
     fn what_cannot_be_says_the_way_out() {

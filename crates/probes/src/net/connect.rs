@@ -1,16 +1,19 @@
 //! `net.connect`: setting up a TCP connection and tearing it down.
 
 use crate::ends::Cpus;
-use crate::net::path::{self, TCP_HEADERS};
-use crate::net::peer_reports::{joined, on_cpus};
-use crate::net::peers::{self, Connector, Placement};
-use crate::net::ping_pong::is_slow;
-use crate::net::rendezvous::{broken, cannot_connect};
 use crate::os::context_switch;
 use crate::prelude::*;
+use crate::rpc::axes::Kind;
+use crate::two_ends::axes::Wait;
+use crate::two_ends::exchange::roles::{ClientRole, ServerRole, is_slow};
+use crate::two_ends::exchange::{self, Exchange, Exchanges};
+use crate::two_ends::over::Over;
+use crate::two_ends::path::{self, TCP_HEADERS};
+use crate::two_ends::peers::{self, Connector};
+use crate::two_ends::rendezvous::{broken, cannot_connect};
+use crate::two_ends::reports::{joined, on_cpus};
 use crate::wake::{self, Wake};
 use costof_exchange::pattern::connect::{self as connections, Acceptor, Connection};
-use costof_exchange::rendezvous::Over;
 use costof_measure::clock::Clock;
 use std::io;
 use std::time::Instant;
@@ -53,6 +56,14 @@ point! {
     }
 }
 
+/// A connection over which nothing is sent.
+impl Exchanges for Connect {
+    fn exchange(&self) -> Exchange {
+        let Connect { cpus, wake } = *self;
+        Exchange { over: Over::Tcp, payload: Kind::String(0), wait: Wait::Block, cpus, wake }
+    }
+}
+
 impl Measure for Connect {
     const METHOD: u32 = 3;
     const METRICS: &'static [Metric] = metrics! {
@@ -71,14 +82,14 @@ impl Measure for Connect {
         server_close: Nanoseconds Lower,
     };
     const AFTER: &'static [&'static str] = &["os.syscall", "os.context_switch", "net.rtt"];
-    const ROLE_NAMES: &'static [&'static str] = &["server", "client"];
+    const ROLE_NAMES: &'static [&'static str] = exchange::ROLE_NAMES;
     const ROLES: &'static [StartRole] = &[
-        |launch| role::<Connect>(Server(peers::Acceptor::start(launch)?)),
-        |launch| role::<Connect>(Client(Connector::start(launch)?)),
+        |launch| role::<Connect>(ServerRole::start(launch, serve)?),
+        |launch| role::<Connect>(ClientRole::start(launch, measure)?),
     ];
 
     fn least_ns(point: &At<Connect>) -> f64 {
-        path::least_ns(&point.link, 0, TCP_HEADERS)
+        point.exchange().least_ns(&point.link)
     }
 
     fn processors(point: &At<Connect>) -> usize {
@@ -104,32 +115,23 @@ impl Measure for Connect {
     }
 }
 
-struct Server(peers::Acceptor);
-
-impl RoleAt<Connect> for Server {
-    fn blocks(&self, _: &At<Connect>) -> bool {
-        true
+fn serve(
+    _: &At<Connect>,
+    acceptor: &mut peers::Acceptor,
+    meter: &mut Meter<'_>,
+) -> Result<(), Failure> {
+    let Some((_awake, mut acceptor)) = acceptor.accept_many(meter)? else {
+        return Ok(());
+    };
+    let mut served = Served::new(meter.clock());
+    while !meter.is_stopped() {
+        served.next(&mut acceptor).map_err(|error| broken(&error))?;
     }
-
-    fn prepare(&mut self, point: &At<Connect>, _: &Offers) -> Result<Offers, Failure> {
-        let placement = Placement::blocking(point.cpus, point.wake);
-        self.0.listen(&point.link, placement, Over::Tcp, 1)
+    for [accept_ns, close_ns] in served.stamped {
+        meter.latency("accept", accept_ns);
+        meter.latency("server_close", close_ns);
     }
-
-    fn run(&mut self, _: &At<Connect>, meter: &mut Meter<'_>) -> Result<(), Failure> {
-        let Some((_awake, mut acceptor)) = self.0.accept_many(meter)? else {
-            return Ok(());
-        };
-        let mut served = Served::new(meter.clock());
-        while !meter.is_stopped() {
-            served.next(&mut acceptor).map_err(|error| broken(&error))?;
-        }
-        for [accept_ns, close_ns] in served.stamped {
-            meter.latency("accept", accept_ns);
-            meter.latency("server_close", close_ns);
-        }
-        Ok(())
-    }
+    Ok(())
 }
 
 /// Connections of which the client stamps its calls, before one of which the server does.
@@ -180,8 +182,6 @@ impl Served<'_> {
     }
 }
 
-struct Client(Connector);
-
 /// Few enough connections to one port that ports do not run out.
 const CONNECTIONS_MAX: u64 = 4_000;
 /// Rounds of the warm-up.
@@ -189,34 +189,27 @@ const WARM_UP: u64 = 10;
 /// One more connection is for the token, and one more round to see how long it takes.
 const ROUNDS_MAX: u64 = (CONNECTIONS_MAX - 1) / ROUND - 1 - WARM_UP;
 
-impl RoleAt<Connect> for Client {
-    fn blocks(&self, _: &At<Connect>) -> bool {
-        true
-    }
-
-    fn prepare(&mut self, point: &At<Connect>, offers: &Offers) -> Result<Offers, Failure> {
-        let placement = Placement::blocking(point.cpus, point.wake);
-        self.0.prepare(&point.link, placement, offers)
-    }
-
-    fn run(&mut self, _: &At<Connect>, meter: &mut Meter<'_>) -> Result<(), Failure> {
-        let (_awake, mut connector) = self.0.connect_many()?;
-        connect(&mut connector)?.close();
-        let start = Instant::now();
-        connect_and_tear_down(&mut connector)?;
-        let first_ns = start.elapsed().as_nanos() as f64;
-        connect_and_tear_down(&mut connector)?;
-        if !is_slow(first_ns, meter) {
-            for _ in 0..WARM_UP {
-                connect(&mut connector)?.close();
-                connect_and_tear_down(&mut connector)?;
-                connect_and_tear_down(&mut connector)?;
-            }
+fn measure(
+    _: &At<Connect>,
+    connector: &mut Connector,
+    meter: &mut Meter<'_>,
+) -> Result<(), Failure> {
+    let (_awake, mut connector) = connector.connect_many()?;
+    connect(&mut connector)?.close();
+    let start = Instant::now();
+    connect_and_tear_down(&mut connector)?;
+    let first_ns = start.elapsed().as_nanos() as f64;
+    connect_and_tear_down(&mut connector)?;
+    if !is_slow(first_ns, meter) {
+        for _ in 0..WARM_UP {
+            connect(&mut connector)?.close();
+            connect_and_tear_down(&mut connector)?;
+            connect_and_tear_down(&mut connector)?;
         }
-        // Over a slow link, a connection takes a round trip to set up and one to tear down.
-        let mut meter = meter.lasting(path::lasts_ns(first_ns / 2.0));
-        meter.repeat(ROUNDS_MAX, |meter| round(&mut connector, meter))
     }
+    // Over a slow link, a connection takes a round trip to set up and one to tear down.
+    let mut meter = meter.lasting(path::lasts_ns(first_ns / 2.0));
+    meter.repeat(ROUNDS_MAX, |meter| round(&mut connector, meter))
 }
 
 /// Three connections: one is closed, the others torn down until both ends are done.

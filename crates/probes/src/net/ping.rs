@@ -1,12 +1,12 @@
 //! `net.ping`: how long the other end's kernel takes to answer an ICMP echo.
 
-use crate::net::axes::Wait;
-use crate::net::lost::share_lost;
-use crate::net::path::{self, UDP_HEADERS};
-use crate::net::ping_pong::{is_slow, warm_up};
-use crate::net::rendezvous;
 use crate::os::syscall;
 use crate::prelude::*;
+use crate::two_ends::axes::Wait;
+use crate::two_ends::exchange::roles::{is_slow, warm_up};
+use crate::two_ends::lost::share_lost;
+use crate::two_ends::path::{self, UDP_HEADERS};
+use crate::two_ends::rendezvous;
 use costof_model::link::Link;
 use costof_model::protocol::Rendezvous;
 use costof_os::net::icmp::Pinger;

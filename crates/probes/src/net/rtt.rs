@@ -6,15 +6,14 @@ mod predict;
 pub(crate) use predict::{expected, kernel, measured_ns, round_trip};
 
 use crate::ends::Cpus;
-use crate::net::axes::Wait;
-use crate::net::exchange::{self, Exchange, Exchanges};
-use crate::net::peer_reports::on_cpus;
-use crate::net::peers::Connector;
-use crate::net::ping_pong::{ClientRole, ServerRole};
 use crate::prelude::*;
 use crate::rpc::axes::Kind;
-use crate::rpc::ends::joined;
+use crate::two_ends::axes::Wait;
+use crate::two_ends::exchange::roles::{ClientRole, ServerRole, answer};
+use crate::two_ends::exchange::{self, Exchange, Exchanges};
 use crate::two_ends::over::{Over, SOCKETS};
+use crate::two_ends::peers::Connector;
+use crate::two_ends::reports::{joined, on_cpus};
 use crate::wake::{self, Wake};
 
 pub(crate) static PROBE: Probe = Probe::new::<Rtt>();
@@ -73,7 +72,7 @@ point! {
     /// - Unix sockets: both ends on one machine, --link loopback
     pub(crate) struct Rtt of "net.rtt" {
         /// what carries it
-        over: Over = Over::answered(),
+        over: Over = Over::that(Over::Tcp, |_, it| it.round_trips.is_some()),
         /// bytes of the message, and of the answer, or of a call's argument, a string; up to 65,507
         /// over UDP
         size: usize =
@@ -106,18 +105,14 @@ words! {
 
 impl Exchanges for Rtt {
     fn exchange(&self) -> Exchange {
-        Exchange {
-            over: self.over,
-            payload: match self.payload {
-                Payload::String => Kind::String(self.size),
-                Payload::Int => Kind::Int,
-                Payload::Double => Kind::Double,
-                Payload::Structure => Kind::Structure,
-            },
-            wait: self.wait,
-            cpus: self.cpus,
-            wake: self.wake,
-        }
+        let Rtt { over, wait, cpus, wake, .. } = *self;
+        let payload = match self.payload {
+            Payload::String => Kind::String(self.size),
+            Payload::Int => Kind::Int,
+            Payload::Double => Kind::Double,
+            Payload::Structure => Kind::Structure,
+        };
+        Exchange { over, payload, wait, cpus, wake }
     }
 
     fn check(&self) -> Result<(), Failure> {
@@ -192,7 +187,7 @@ impl Measure for Rtt {
     const BUDGET: Option<Budget> = Some(Budget::seconds(0, 30, 120));
     const ROLE_NAMES: &'static [&'static str] = exchange::ROLE_NAMES;
     const ROLES: &'static [StartRole] = &[
-        |launch| role::<Rtt>(ServerRole::start(launch)?),
+        |launch| role::<Rtt>(ServerRole::start(launch, answer)?),
         |launch| role::<Rtt>(ClientRole::start(launch, measure)?),
     ];
 

@@ -1,22 +1,18 @@
 //! `net.stages`: the stages of a round trip, by the kernel's timestamps.
 
 use crate::ends::Cpus;
-use crate::net::axes::Wait;
-use crate::net::exchange::{self, Exchange, Exchanges};
-use crate::net::lost::share_lost;
-use crate::net::path;
-use crate::net::peers::Connector;
-use crate::net::ping_pong::{self, ClientRole, ServerRole, Stamping};
-use crate::net::rendezvous::broken;
 use crate::net::rtt;
 use crate::os::syscall;
 use crate::prelude::*;
 use crate::rpc::axes::Kind;
-use crate::two_ends::over::Over;
+use crate::two_ends::axes::Wait;
+use crate::two_ends::exchange::roles::{ClientRole, ServerRole, answer};
+use crate::two_ends::exchange::{self, Exchange, Exchanges};
+use crate::two_ends::over::{Over, SOCKETS};
+use crate::two_ends::peers::Connector;
+use crate::two_ends::stamped::{Recording, Stamping, measure_stamped};
 use crate::wake::{self, Wake};
-use costof_exchange::pattern::ping_pong::{Client, ClientStages};
-use costof_exchange::transport::stamped::Stamped;
-use std::io;
+use costof_exchange::pattern::ping_pong::ClientStages;
 
 pub(crate) static PROBE: Probe = Probe::new::<Stages>();
 
@@ -45,7 +41,7 @@ point! {
     /// - cpus=cross: two CPUs (--cpu)
     pub(crate) struct Stages of "net.stages" {
         /// what carries the message
-        over: Over = words_of(&[Over::Udp, Over::Tcp]),
+        over: Over = Over::that(Over::Udp, |over, it| it.stamped.is_some() && SOCKETS.contains(&over)),
         /// bytes of the message, and of the answer; up to 65,507 over UDP
         size: usize = bytes(1..=64 << 10, &[56, 1024, 16 << 10]),
         /// how an end waits for a message
@@ -57,13 +53,8 @@ point! {
 
 impl Exchanges for Stages {
     fn exchange(&self) -> Exchange {
-        Exchange {
-            over: self.over,
-            payload: Kind::String(self.size),
-            wait: self.wait,
-            cpus: self.cpus,
-            wake: self.wake,
-        }
+        let Stages { over, size, wait, cpus, wake } = *self;
+        Exchange { over, payload: Kind::String(size), wait, cpus, wake }
     }
 }
 
@@ -90,7 +81,7 @@ impl Measure for Stages {
     const CROSSINGS: &'static [&'static [&'static str]] = &[&["over", "wait"]];
     const ROLE_NAMES: &'static [&'static str] = exchange::ROLE_NAMES;
     const ROLES: &'static [StartRole] = &[
-        |launch| role::<Stages>(ServerRole::start(launch)?),
+        |launch| role::<Stages>(ServerRole::start(launch, answer)?),
         |launch| role::<Stages>(Stamping::start(|| ClientRole::start(launch, measure))?),
     ];
 
@@ -124,75 +115,8 @@ fn measure(
     connector: &mut Connector,
     meter: &mut Meter<'_>,
 ) -> Result<(), Failure> {
-    let exchange = point.exchange();
-    let (_awake, socket) = exchange.connect_socket(connector)?;
-    let stamped = ping_pong::stamped(socket, Stamped::with_queue)?;
-    let mut client = Client::new(stamped, point.size);
-    client.set_min_rto(exchange.may_take(&point.link));
-    let mut stamped = || {
-        let stages = client.exchange_stamped()?;
-        Ok(stages.filter(|stages| stages.queued.is_some()))
-    };
-    let first = first_stamped(&mut stamped)?;
-    record(&first, meter);
-    measure_stages(first, &mut stamped, record, meter)
-}
-
-/// Measures stages of messages until the point's time is over, and the share of messages without
-/// them. `first` was measured earlier; `stamped` exchanges one more.
-///
-/// # Errors
-/// Those of `stamped`; the kernel no longer stamps packets.
-pub(crate) fn measure_stages(
-    first: ClientStages,
-    stamped: &mut impl FnMut() -> io::Result<Option<ClientStages>>,
-    record: fn(&ClientStages, &mut Meter<'_>),
-    meter: &mut Meter<'_>,
-) -> Result<(), Failure> {
-    /// How many messages in a row may lack stamps.
-    const MAX_UNSTAMPED: u32 = 1000;
-    let latency_ns = |stages: ClientStages| stages.latency_ns() as f64;
-    let first_ns = latency_ns(first);
-    let mut stamped = || stamped().map_err(|error| broken(&error));
-    let each_ns = ping_pong::warm_up(first_ns, meter, || Ok(stamped()?.map(latency_ns)))?;
-    let mut unstamped = 0;
-    let mut slow = meter.lasting(path::lasts_ns(first_ns));
-    let missing = share_lost(&mut slow, each_ns, |meter| {
-        let stages = stamped()?;
-        match &stages {
-            Some(stages) => {
-                record(stages, meter);
-                unstamped = 0;
-            }
-            None => unstamped += 1,
-        }
-        if unstamped == MAX_UNSTAMPED {
-            return Err(Failure::error("the kernel no longer stamps packets"));
-        }
-        Ok(stages.is_none())
-    })?;
-    meter.value("missing", missing);
-    Ok(())
-}
-
-/// The stages of the first message that has all of its stamps.
-///
-/// # Errors
-/// Those of `stamped`; none of the first messages has all stamps.
-pub(crate) fn first_stamped(
-    stamped: &mut impl FnMut() -> io::Result<Option<ClientStages>>,
-) -> Result<ClientStages, Failure> {
-    /// How many messages may lack stamps before any has them.
-    const MAX_UNSTAMPED: u32 = 10;
-    for _ in 0..MAX_UNSTAMPED {
-        if let Some(stages) = stamped().map_err(|error| broken(&error))? {
-            return Ok(stages);
-        }
-    }
-    Err(Failure::error(
-        "no message has an answer and all of its stamps (a firewall may drop it, or \
-         the link may not stamp packets)",
-    ))
+    let recording = Recording { queue: true, first: true, each: record };
+    measure_stamped(point, &recording, connector, meter)
 }
 
 fn record(stages: &ClientStages, meter: &mut Meter<'_>) {

@@ -1,15 +1,15 @@
 //! `net.stream`: bytes of messages per second, by each transport that carries streams of messages.
 
 use crate::derived;
-use crate::net::congestion_control::CongestionControl;
-use crate::net::peer_reports::{joined, take};
 use crate::prelude::*;
-use crate::rudp::axes::{Control, window_axis};
-use crate::rudp::order::least_ns;
-use crate::rudp::predict::{limit, predict};
-use crate::rudp::roles::{BYTES, CPU_OF_ALL, ROLE_NAMES, Receiving, Sending, metrics_after};
-use crate::rudp::transfer::Transfer;
+use crate::two_ends::axes::{Control, window_axis};
+use crate::two_ends::congestion_control::CongestionControl;
 use crate::two_ends::over::Over;
+use crate::two_ends::reports::joined;
+use crate::two_ends::transfer::Transfer;
+use crate::two_ends::transfer::order::least_ns;
+use crate::two_ends::transfer::predict::{limit, predict};
+use crate::two_ends::transfer::roles::{ROLE_NAMES, Receiving, Sending, metrics_after};
 use costof_exchange::transport::study::MAX_MESSAGE_BYTES;
 use costof_model::link::Link;
 
@@ -63,7 +63,7 @@ point! {
     /// - congestion_control: a kernel that has it, and allows this user to choose it
     pub(crate) struct Stream of "net.stream" {
         /// what carries the messages
-        over: Over = Over::streamed(),
+        over: Over = Over::that(Over::Tcp, |_, it| it.open.is_some()),
         /// bytes of a message, a transport's own not counted; with over=study at most 65499, in one
         /// datagram
         size: usize = bytes(1..=4 << 20, &[64 << 10, 1, 64, 1024, 8 << 10, 512 << 10, 4 << 20]),
@@ -192,11 +192,6 @@ impl Measure for Stream {
 
     fn derive(point: &At<Stream>, reports: Vec<Report>) -> Report {
         let mut report = joined(reports);
-        let all = take(&mut report, CPU_OF_ALL).zip(take(&mut report, BYTES));
-        if let Some((cpu_ns, bytes)) = all {
-            let kib = (bytes / 1024.0).max(1.0);
-            derived::add(&mut report, "cpu_receiver", cpu_ns / kib);
-        }
         if let Some(throughput) = derived::value(&report, "throughput") {
             derived::add(&mut report, "rate", throughput / point.size as f64);
         }

@@ -1,10 +1,10 @@
 //! What calls are predicted to take, from simpler costs.
 
 use super::axes::{Argument, Kind};
-use super::ends::stack;
 use super::marshal::{self, Direction, Marshalling};
-use crate::net::exchange::Exchange;
 use crate::os::syscall;
+use crate::two_ends::calls::stack;
+use crate::two_ends::exchange::Exchange;
 use costof_model::cost::Cost;
 use costof_model::prediction::MeasuredRows;
 use costof_model::typed::Words;
@@ -73,12 +73,12 @@ fn marshalling(stack: Stack, argument: Kind, measured: &MeasuredRows<'_>) -> Opt
 mod tests {
     use super::*;
     use crate::cpu::frequency::Frequency;
-    use crate::net::exchange::Exchanges;
     use crate::net::rtt::{Rtt, expected};
     use crate::net::stream::Stream;
     use crate::os;
     use crate::rpc::load::Load;
     use crate::testing::{measured, measured_call, measured_over_loopback, text};
+    use crate::two_ends::exchange::Exchanges;
     use crate::two_ends::over::Over;
     use crate::wake::Wake;
     use costof_measure::probe::Measure;
@@ -106,7 +106,7 @@ mod tests {
     }
 
     fn cost_of(over: Over, payload: Argument, measured: &MeasuredRows<'_>) -> Option<Cost> {
-        let load = Load { stack: over, payload, ..Load::default() };
+        let load = Load { over, payload, ..Load::default() };
         expected("loopback", &load.exchange(), measured)
     }
 

@@ -1,23 +1,25 @@
 //! `rpc.first_call`: what the first call of a process takes, beside those that follow.
 
 use super::axes::Argument;
-use super::ends::{broken, start};
 use crate::derived;
 use crate::ends::Cpus;
-use crate::net::axes::Wait;
-use crate::net::exchange::{Exchange, Exchanges};
-use crate::net::path::{self, TCP_HEADERS};
-use crate::net::peer_reports::on_cpus;
-use crate::net::peers::{self, Connector, Placement};
-use crate::net::rendezvous::{broken as exchange_broken, cannot_connect};
 use crate::net::rtt::expected;
 use crate::prelude::*;
+use crate::two_ends::axes::Wait;
+use crate::two_ends::calls::{broken, start};
+use crate::two_ends::exchange::roles::{ClientRole, listen};
+use crate::two_ends::exchange::{self, Exchange, Exchanges};
 use crate::two_ends::over::Over;
+use crate::two_ends::path;
+use crate::two_ends::peers::{self, Connector};
+use crate::two_ends::rendezvous::{broken as exchange_broken, cannot_connect};
+use crate::two_ends::reports::on_cpus;
 use crate::wake::{self, Wake};
 use costof_exchange::pattern::connect::{
     self as connections, Acceptor, SILENCE_TIMEOUT, Unconnected,
 };
 use costof_exchange::progress::POLL_INTERVAL;
+use costof_exchange::rendezvous::Over as Socket;
 use costof_exchange::transport::calls::RpcServer;
 use costof_os::net::socket::is_passing;
 use costof_rpc::{Client, Options, Payload};
@@ -54,7 +56,7 @@ point! {
     /// - cpus=cross: two CPUs (--cpu)
     pub(crate) struct FirstCall of "rpc.first_call" {
         /// what carries a call, or as many bytes as its argument has
-        stack: Over = words_of(&[Over::Grpc, Over::Thrift, Over::Tcp]),
+        over: Over = Over::that(Over::Grpc, |over, it| it.stack.is_some() && it.socket == Socket::Tcp || over == Over::Tcp),
         payload: Argument = Argument::axis(),
         cpus: Cpus = Cpus::cross_first(),
         wake: Wake = wake::of_two_ends(),
@@ -64,13 +66,8 @@ point! {
 /// A later call.
 impl Exchanges for FirstCall {
     fn exchange(&self) -> Exchange {
-        Exchange {
-            over: self.stack,
-            payload: self.payload.kind(),
-            wait: Wait::Block,
-            cpus: self.cpus,
-            wake: self.wake,
-        }
+        let FirstCall { over, payload, cpus, wake } = *self;
+        Exchange { over, payload: payload.kind(), wait: Wait::Block, cpus, wake }
     }
 }
 
@@ -108,18 +105,22 @@ impl Measure for FirstCall {
         "net.rtt",
         "rpc.marshal",
     ];
-    const CROSSINGS: &'static [&'static [&'static str]] = &[&["stack", "payload"]];
-    const ROLE_NAMES: &'static [&'static str] = &["server", "client"];
+    const CROSSINGS: &'static [&'static [&'static str]] = &[&["over", "payload"]];
+    const ROLE_NAMES: &'static [&'static str] = exchange::ROLE_NAMES;
     // A process has one first call.
-    const BLOCKS_BY: &'static [&'static str] = &["stack", "payload", "cpus", "wake"];
+    const BLOCKS_BY: &'static [&'static str] = &["over", "payload", "cpus", "wake"];
     const BUDGET: Option<Budget> = Some(Budget::seconds(10, 30, 0));
     const ROLES: &'static [StartRole] = &[
         |launch| role::<FirstCall>(ServerRole::start(launch)?),
-        |launch| role::<FirstCall>(ClientRole(Connector::start(launch)?)),
+        |launch| role::<FirstCall>(ClientRole::start(launch, measure)?),
     ];
 
+    fn aliases() -> Vec<Alias> {
+        Over::was_stack(FirstCall::PROBE)
+    }
+
     fn least_ns(point: &At<FirstCall>) -> f64 {
-        2.0 * path::least_ns(&point.link, point.payload.bytes() as u64, TCP_HEADERS)
+        2.0 * point.exchange().least_ns(&point.link)
     }
 
     fn processors(point: &At<FirstCall>) -> usize {
@@ -144,7 +145,7 @@ impl Measure for FirstCall {
         /// kernel maps what is in the page cache in up to 16 pages at a fault.
         const FAULTS_CALL: (f64, f64) = (20.0, 800.0);
         const FAULTS_BYTES: (f64, f64) = (0.0, 40.0);
-        let faults = match point.stack.stack() {
+        let faults = match point.over.stack() {
             Some(_) => FAULTS_CALL,
             None => FAULTS_BYTES,
         };
@@ -192,10 +193,9 @@ impl RoleAt<FirstCall> for ServerRole {
     }
 
     fn prepare(&mut self, point: &At<FirstCall>, _: &Offers) -> Result<Offers, Failure> {
-        let placement = Placement::blocking(point.cpus, point.wake);
-        let offers = self.acceptor.listen(&point.link, placement, Over::Tcp.into(), 1)?;
+        let offers = listen(&mut self.acceptor, point)?;
         // On the CPU that this thread has been moved to.
-        self.serves = Some(match point.stack.stack() {
+        self.serves = Some(match point.over.stack() {
             Some(stack) => Serves::Calls(start(stack)?),
             None => Serves::Bytes(point.payload.bytes()),
         });
@@ -263,9 +263,6 @@ fn echo(mut stream: TcpStream, size: usize, meter: &Meter<'_>) -> io::Result<()>
     Ok(())
 }
 
-/// The end that calls.
-struct ClientRole(Connector);
-
 /// The calls after the first that are recorded one by one.
 const NEXT_CALLS: [&str; 4] = ["second", "third", "fourth", "fifth"];
 /// Calls after the first that do not count as later ones.
@@ -273,35 +270,27 @@ const WARM_UP: usize = 20;
 /// Further connections, at most.
 const MAX_FURTHER_CONNECTIONS: u64 = 50;
 
-impl RoleAt<FirstCall> for ClientRole {
-    fn blocks(&self, _: &At<FirstCall>) -> bool {
-        true
+fn measure(
+    point: &At<FirstCall>,
+    connector: &mut Connector,
+    meter: &mut Meter<'_>,
+) -> Result<(), Failure> {
+    let (_awake, mut connector) = connector.connect_many()?;
+    meter.operation_allocates();
+    let mut requests = Requests::new(point)?;
+    let first_ns = once(&mut requests, &mut connector, ("connection", "first"), meter)?;
+    for metric in NEXT_CALLS {
+        one_call(&mut requests, metric, meter)?;
     }
-
-    fn prepare(&mut self, point: &At<FirstCall>, offers: &Offers) -> Result<Offers, Failure> {
-        let placement = Placement::blocking(point.cpus, point.wake);
-        self.0.prepare(&point.link, placement, offers)
+    for _ in NEXT_CALLS.len()..WARM_UP {
+        requests.request()?;
     }
-
-    fn run(&mut self, point: &At<FirstCall>, meter: &mut Meter<'_>) -> Result<(), Failure> {
-        let (_awake, mut connector) = self.0.connect_many()?;
-        meter.operation_allocates();
-        let mut requests = Requests::new(point)?;
-        let first_ns = once(&mut requests, &mut connector, ("connection", "first"), meter)?;
-        for metric in NEXT_CALLS {
-            one_call(&mut requests, metric, meter)?;
-        }
-        for _ in NEXT_CALLS.len()..WARM_UP {
-            requests.request()?;
-        }
-        let mut slow = meter.lasting(path::lasts_ns(first_ns));
-        slow.share(2).repeat(u64::MAX, |meter| meter.time("latency", || requests.request()))?;
-        slow.share(2).repeat(MAX_FURTHER_CONNECTIONS, |meter| {
-            requests.close();
-            once(&mut requests, &mut connector, ("connection_again", "first_again"), meter)
-                .map(drop)
-        })
-    }
+    let mut slow = meter.lasting(path::lasts_ns(first_ns));
+    slow.share(2).repeat(u64::MAX, |meter| meter.time("latency", || requests.request()))?;
+    slow.share(2).repeat(MAX_FURTHER_CONNECTIONS, |meter| {
+        requests.close();
+        once(&mut requests, &mut connector, ("connection_again", "first_again"), meter).map(drop)
+    })
 }
 
 /// Connects and makes one call, each recorded under its metric. Returns the duration of the call,
@@ -341,7 +330,7 @@ enum Requests {
 
 impl Requests {
     fn new(point: &FirstCall) -> Result<Requests, Failure> {
-        Ok(match point.stack.stack() {
+        Ok(match point.over.stack() {
             Some(stack) => {
                 let client =
                     Client::new(stack, &Options::default()).map_err(|error| broken(&error))?;

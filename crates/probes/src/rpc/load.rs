@@ -1,18 +1,20 @@
 //! `rpc.load`: how long calls take that are made at a rate, whatever was answered.
 
 use super::axes::Argument;
-use super::ends::{CALLS, broken, connect, joined, stack};
 use crate::ends::Cpus;
-use crate::net::axes::Wait;
-use crate::net::exchange::{self, Exchange, Exchanges};
-use crate::net::path::{self, TCP_HEADERS};
-use crate::net::peers::{Connector, Placement};
-use crate::net::ping_pong::ServerRole;
 use crate::net::rtt::{Rtt, expected};
 use crate::prelude::*;
+use crate::two_ends::axes::Wait;
+use crate::two_ends::calls::{broken, connect, stack};
+use crate::two_ends::exchange::roles::{ClientRole, ServerRole, answer};
+use crate::two_ends::exchange::{self, Exchange, Exchanges};
 use crate::two_ends::over::Over;
+use crate::two_ends::path;
+use crate::two_ends::peers::Connector;
+use crate::two_ends::reports::{CALLS, joined};
 use crate::wake::Wake;
 use costof_exchange::pattern::open_loop::OpenLoop;
+use costof_exchange::rendezvous::Over as Socket;
 use costof_measure::clock::Clock;
 use costof_rpc::{InFlight, Options, Payload, RpcError};
 use std::time::Duration;
@@ -43,7 +45,7 @@ point! {
     /// - two CPUs (--cpu)
     pub(crate) struct Load of "rpc.load" {
         /// what carries a call
-        stack: Over = words_of(&[Over::Grpc, Over::Thrift]),
+        over: Over = Over::that(Over::Grpc, |_, it| it.stack.is_some() && it.socket == Socket::Tcp),
         payload: Argument = Argument::axis(),
         /// calls per second, evenly spaced, made whether or not earlier ones are answered
         rate: u64 =
@@ -57,17 +59,17 @@ point! {
 /// Each end has a CPU of its own that is kept awake.
 impl Exchanges for Load {
     fn exchange(&self) -> Exchange {
-        Exchange {
-            over: self.stack,
-            payload: self.payload.kind(),
-            wait: Wait::Block,
-            cpus: Cpus::Cross,
-            wake: Wake::Awake,
-        }
+        let (payload, cpus, wake) = (self.payload.kind(), Cpus::Cross, Wake::Awake);
+        Exchange { over: self.over, payload, wait: Wait::Block, cpus, wake }
     }
 
     fn connections(&self) -> usize {
         self.connections
+    }
+
+    /// It spins, to make calls in time.
+    fn client_blocks(&self) -> bool {
+        false
     }
 }
 
@@ -91,17 +93,20 @@ impl Measure for Load {
         unanswered: One Lower,
     };
     const AFTER: &'static [&'static str] = &["net.rtt"];
-    const CROSSINGS: &'static [&'static [&'static str]] = &[&["stack", "rate"]];
+    const CROSSINGS: &'static [&'static [&'static str]] = &[&["over", "rate"]];
     const ROLE_NAMES: &'static [&'static str] = exchange::ROLE_NAMES;
     const BUDGET: Option<Budget> = Some(Budget::seconds(45, 90, 0));
     const ROLES: &'static [StartRole] = &[
-        |launch| role::<Load>(ServerRole::start(launch)?),
-        |launch| role::<Load>(CallClient(Connector::start(launch)?)),
+        |launch| role::<Load>(ServerRole::start(launch, answer)?),
+        |launch| role::<Load>(ClientRole::start(launch, measure)?),
     ];
 
+    fn aliases() -> Vec<Alias> {
+        Over::was_stack(Load::PROBE)
+    }
+
     fn least_ns(point: &At<Load>) -> f64 {
-        let bytes = point.payload.bytes() as u64;
-        LASTS_NS.max(path::least_ns(&point.link, bytes, TCP_HEADERS))
+        LASTS_NS.max(point.exchange().least_ns(&point.link))
     }
 
     fn memory_bytes(point: &At<Load>) -> u64 {
@@ -158,50 +163,45 @@ fn in_flight_most(payload: Argument) -> usize {
     IN_FLIGHT_MAX.min(IN_FLIGHT_BYTES as usize / payload.bytes())
 }
 
-/// The end that calls.
-struct CallClient(Connector);
-
-impl RoleAt<Load> for CallClient {
-    fn prepare(&mut self, point: &At<Load>, offers: &Offers) -> Result<Offers, Failure> {
-        let spinning = Placement { blocks: false, ..point.exchange().placement() };
-        self.0.prepare(&point.link, spinning, offers)
+/// Makes the calls of a point.
+fn measure(
+    point: &At<Load>,
+    connector: &mut Connector,
+    meter: &mut Meter<'_>,
+) -> Result<(), Failure> {
+    let exchange = point.exchange();
+    let (_awake, sockets) = connect(&exchange, point.connections, connector)?;
+    meter.operation_allocates();
+    let calls = InFlight::over(stack(&exchange), sockets, &Options::default());
+    let mut calls = Calls {
+        calls: calls.map_err(|error| failed(&error))?,
+        payload: point.payload.payload(),
+        clock: meter.clock(),
+        made: 0,
+        most: in_flight_most(point.payload),
+    };
+    // One call over each connection, and then another one to see how long it takes.
+    for _ in 0..=point.connections {
+        calls.one()?;
     }
-
-    fn run(&mut self, point: &At<Load>, meter: &mut Meter<'_>) -> Result<(), Failure> {
-        let exchange = point.exchange();
-        let (_awake, sockets) = connect(&exchange, point.connections, &mut self.0)?;
-        meter.operation_allocates();
-        let calls = InFlight::over(stack(&exchange), sockets, &Options::default());
-        let mut calls = Calls {
-            calls: calls.map_err(|error| failed(&error))?,
-            payload: point.payload.payload(),
-            clock: meter.clock(),
-            made: 0,
-            most: in_flight_most(point.payload),
-        };
-        // One call over each connection, and then another one to see how long it takes.
-        for _ in 0..=point.connections {
-            calls.one()?;
-        }
-        let first_ns = calls.one()?;
-        let lasts_ns = LASTS_NS.max(meter.time_ns()).max(path::lasts_ns(first_ns));
-        let load = OpenLoop::new(point.rate, lasts_ns, first_ns);
-        let loaded = calls.loaded(load, meter)?;
-        let load = &loaded.load;
-        if load.answers() == 0 {
-            return Err(Failure::error("no call was answered"));
-        }
-        if let Some(rate) = load.rate() {
-            meter.value("rate", rate);
-        }
-        meter.value("in_flight", loaded.mean);
-        meter.value("in_flight_most", loaded.most);
-        meter.value("cpu_client", loaded.busy_ns / load.answers() as f64);
-        meter.value("unanswered", load.lost());
-        meter.value(CALLS, calls.made as f64);
-        self.0.keep(calls.calls);
-        Ok(())
+    let first_ns = calls.one()?;
+    let lasts_ns = LASTS_NS.max(meter.time_ns()).max(path::lasts_ns(first_ns));
+    let load = OpenLoop::new(point.rate, lasts_ns, first_ns);
+    let loaded = calls.loaded(load, meter)?;
+    let load = &loaded.load;
+    if load.answers() == 0 {
+        return Err(Failure::error("no call was answered"));
     }
+    if let Some(rate) = load.rate() {
+        meter.value("rate", rate);
+    }
+    meter.value("in_flight", loaded.mean);
+    meter.value("in_flight_most", loaded.most);
+    meter.value("cpu_client", loaded.busy_ns / load.answers() as f64);
+    meter.value("unanswered", load.lost());
+    meter.value(CALLS, calls.made as f64);
+    connector.keep(calls.calls);
+    Ok(())
 }
 
 /// A point that its stack cannot run has a reason.

@@ -1,16 +1,15 @@
-//! `rudp.loss`: messages over a link that loses packets, by rudp and the stacks that it is compared
-//! with.
+//! `rudp.loss`: messages over a link that loses packets, by rudp and what it is compared with.
 
-use super::axes::{Control, window_axis};
-use super::order::least_ns;
-use super::predict::predict;
-use super::roles::{ROLE_NAMES, Receiving, Sending, metrics_after};
-use super::transfer::Transfer;
 use crate::derived;
-use crate::net::congestion_control::CongestionControl;
-use crate::net::peer_reports::joined;
 use crate::prelude::*;
+use crate::two_ends::axes::{Control, window_axis};
+use crate::two_ends::congestion_control::CongestionControl;
 use crate::two_ends::over::Over;
+use crate::two_ends::reports::joined;
+use crate::two_ends::transfer::Transfer;
+use crate::two_ends::transfer::order::least_ns;
+use crate::two_ends::transfer::predict::predict;
+use crate::two_ends::transfer::roles::{ROLE_NAMES, Receiving, Sending, metrics_after};
 use costof_exchange::stream::MIN_MESSAGE_BYTES;
 use costof_model::link::Link;
 
@@ -43,7 +42,7 @@ point! {
     /// that takes: a measurement that stops when its time is over tends to stop at a loss. Only on
     /// a link that delivers almost nothing does it end after some minutes; messages without an
     /// answer by then count as unanswered, and as starved if they have waited for a second. With
-    /// window=0 the stack sends what it can for 40 round trips, of which the second half counts.
+    /// window=0 the transport sends what it can for 40 round trips, of which the second half counts.
     /// Only QUIC encrypts its packets. The probe's own plan has the study's losses, 0 to 30 % of
     /// the data packets, on a short path with a window of ten and on a long path with none. By
     /// hand, between two terminals: `costof send --over rudp` and `--over study-datagrams`, with
@@ -62,14 +61,14 @@ point! {
     ///
     /// # Needs
     /// - a link that loses packets: netem, or permission to make a TUN device
-    /// - stack=quic: a build with quinn, the default (--features quic)
+    /// - over=quic: a build with quinn, the default (--features quic)
     /// - congestion_control: a kernel that has it, and allows this user to choose it
     pub(crate) struct Loss of "rudp.loss" {
         /// what carries the messages
-        stack: Over = words_of(&[Over::Rudp, Over::Study, Over::Quic, Over::Tcp]),
+        over: Over = Over::that(Over::Rudp, |_, it| it.open.is_some() && !it.sender_counts),
         control: Control = Control::axis(),
         congestion_control: CongestionControl = CongestionControl::axis(),
-        /// bytes of a message; with stack=study at most 65499, in one datagram
+        /// bytes of a message; with over=study at most 65499, in one datagram
         size: usize = bytes(MIN_MESSAGE_BYTES as u64..=1 << 20, &[1400]),
         window: u64 = window_axis(&[10]),
     }
@@ -77,7 +76,7 @@ point! {
 
 impl From<&Loss> for Transfer {
     fn from(point: &Loss) -> Transfer {
-        let transfer = Transfer { timed: true, ..Transfer::new(point.stack, point.size) };
+        let transfer = Transfer { timed: true, ..Transfer::new(point.over, point.size) };
         transfer.controlled(point.window, point.control, point.congestion_control)
     }
 }
@@ -119,6 +118,10 @@ impl Measure for Loss {
     ];
     const BUDGET: Option<Budget> = Some(Budget::seconds(60, 800, 0));
 
+    fn aliases() -> Vec<Alias> {
+        Over::was_stack(Loss::PROBE)
+    }
+
     fn least_ns(point: &At<Loss>) -> f64 {
         least_ns(&point.to())
     }
@@ -146,13 +149,13 @@ impl Measure for Loss {
     fn more_points(_: &Facts) -> Vec<Planned> {
         let mut points = Vec::new();
         for short in contenders() {
-            // A stack without a window of its own would have one message in flight.
-            let has_fixed_rto = short.stack.description().fixed_rto.is_some();
+            // A transport without a window of its own would have one message in flight.
+            let has_fixed_rto = short.over.description().fixed_rto.is_some();
             let window = if has_fixed_rto { 64 } else { 0 };
             let long = Loss { window, ..short.clone() };
-            let over = |point: &Loss, link| Planned::over(point.clone().into(), link);
-            points.extend(SHORT.map(|link| over(&short, link)));
-            points.extend(LONG.map(|link| over(&long, link)));
+            let on = |point: &Loss, link| Planned::over(point.clone().into(), link);
+            points.extend(SHORT.map(|link| on(&short, link)));
+            points.extend(LONG.map(|link| on(&long, link)));
         }
         points
     }
@@ -167,8 +170,8 @@ impl Measure for Loss {
 }
 
 fn contenders() -> [Loss; 6] {
-    let tcp = |congestion_control| Loss { stack: Over::Tcp, congestion_control, ..Loss::default() };
-    let of = |stack| Loss { stack, ..Loss::default() };
+    let tcp = |congestion_control| Loss { over: Over::Tcp, congestion_control, ..Loss::default() };
+    let of = |over| Loss { over, ..Loss::default() };
     let rate = Loss { control: Control::Rate, ..Loss::default() };
     [
         Loss::default(),

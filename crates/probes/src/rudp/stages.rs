@@ -2,22 +2,19 @@
 //! timestamps.
 
 use crate::ends::Cpus;
-use crate::net::axes::Wait;
-use crate::net::exchange::{self, Exchange, Exchanges};
-use crate::net::peer_reports::joined;
-use crate::net::peers::{Acceptor, Connector};
-use crate::net::ping_pong::{self, ClientRole, Stamping, serve};
-use crate::net::rendezvous::broken;
 use crate::net::rtt;
-use crate::net::stages::{first_stamped, measure_stages};
 use crate::os::{context_switch, syscall};
 use crate::prelude::*;
 use crate::rpc::axes::Kind;
-use crate::two_ends::over::{Over, STAMPED};
+use crate::two_ends::axes::Wait;
+use crate::two_ends::exchange::roles::{ClientRole, ServerRole};
+use crate::two_ends::exchange::{self, Exchange, Exchanges};
+use crate::two_ends::over::Over;
+use crate::two_ends::peers::Connector;
+use crate::two_ends::reports::joined;
+use crate::two_ends::stamped::{Recording, Stamping, measure_stamped, serve_stamped};
 use crate::wake::{self, Wake};
-use costof_exchange::pattern::ping_pong::{self as pattern, ClientStages};
-use costof_exchange::transport::socket::Socket;
-use costof_exchange::transport::stamped::{Stamped, StampedChannels};
+use costof_exchange::pattern::ping_pong::ClientStages;
 use costof_os::net::socket::DATAGRAM_MAX_BYTES;
 
 pub(crate) static PROBE: Probe = Probe::new::<Stages>();
@@ -28,8 +25,8 @@ point! {
     /// One message at a time, as in net.rtt, goes over sockets whose datagrams the kernel stamps
     /// (SO_TIMESTAMPING, in software: SND and RX); the study captured them with a sniffer. Each end
     /// subtracts stamps of its own host only, because clocks of two hosts cannot be subtracted.
-    /// stack=udp measures the kernel and the waiting, so the difference to it is the library's
-    /// time. All stacks send each message as one datagram, which IP fragments if the link's packets
+    /// over=udp measures the kernel and the waiting, so the difference to it is the library's
+    /// time. All send each message as one datagram, which IP fragments if the link's packets
     /// are shorter; then the kernel stamps one of the fragments. The library's state machine is
     /// driven here by a loop like its own driver's, one datagram at a time. Stamping itself costs
     /// some microseconds, most of them between the stages; the stamps of sent datagrams are fetched
@@ -49,7 +46,7 @@ point! {
     /// - cpus=cross: two CPUs (--cpu)
     pub(crate) struct Stages of "rudp.stages" {
         /// what carries the message
-        stack: Over = words_of(STAMPED),
+        over: Over = Over::that(Over::Rudp, |_, it| it.stamped.is_some() && it.socket.is_datagrams()),
         /// bytes of the message, which is one datagram; with its headers, 65,400 is the largest
         /// that rudp sends
         size: usize = bytes(1..=DATAGRAM_MAX_BYTES as u64, &[1400, 56, LIBRARY_MAX as u64]),
@@ -65,23 +62,18 @@ const LIBRARY_MAX: usize = 65_400;
 
 impl Exchanges for Stages {
     fn exchange(&self) -> Exchange {
-        Exchange {
-            over: self.stack,
-            payload: Kind::String(self.size),
-            wait: self.wait,
-            cpus: self.cpus,
-            wake: self.wake,
-        }
+        let Stages { over, size, wait, cpus, wake } = *self;
+        Exchange { over, payload: Kind::String(size), wait, cpus, wake }
     }
 
     /// Refuses a message that takes more than one datagram: its stamps would say little.
     fn check(&self) -> Result<(), Failure> {
-        if self.stack != Over::Rudp || self.size <= LIBRARY_MAX {
+        if self.over != Over::Rudp || self.size <= LIBRARY_MAX {
             return Ok(());
         }
         Err(Failure::unsupported(format!(
             "the library's headers and acknowledgements leave {LIBRARY_MAX} B of a datagram \
-             (--set size={LIBRARY_MAX}, or stack=udp)"
+             (--set size={LIBRARY_MAX}, or over=udp)"
         )))
     }
 }
@@ -104,20 +96,24 @@ impl Measure for Stages {
         /// the rest of server
         server_send: Nanoseconds Lower,
         /// the round trip, stamping included: from just before the message is sent until the whole
-        /// answer has arrived, or with stack=study its acknowledgement
+        /// answer has arrived, or with over=study its acknowledgement
         latency: Nanoseconds Lower,
         /// the share of messages of which the client lacks an answer or a stamp; they enter no
         /// other metric there
         missing: One Lower,
     };
     const AFTER: &'static [&'static str] = &["os.syscall", "os.context_switch"];
-    const CROSSINGS: &'static [&'static [&'static str]] = &[&["stack", "size"], &["stack", "wait"]];
+    const CROSSINGS: &'static [&'static [&'static str]] = &[&["over", "size"], &["over", "wait"]];
     const ROUNDS: u32 = 2;
     const ROLE_NAMES: &'static [&'static str] = exchange::ROLE_NAMES;
     const ROLES: &'static [StartRole] = &[
-        |launch| role::<Stages>(Stamping::start(|| Ok(Server(Acceptor::start(launch)?)))?),
+        |launch| role::<Stages>(Stamping::start(|| ServerRole::start(launch, serve_stamped))?),
         |launch| role::<Stages>(Stamping::start(|| ClientRole::start(launch, measure))?),
     ];
+
+    fn aliases() -> Vec<Alias> {
+        Over::was_stack(Stages::PROBE)
+    }
 
     fn check_axes(point: &At<Stages>) -> Result<(), Failure> {
         exchange::check_axes(point)
@@ -144,88 +140,13 @@ impl Measure for Stages {
     }
 }
 
-struct Server(Acceptor);
-
-impl RoleAt<Stages> for Server {
-    fn blocks(&self, point: &At<Stages>) -> bool {
-        point.wait == Wait::Block
-    }
-
-    fn prepare(&mut self, point: &At<Stages>, _: &Offers) -> Result<Offers, Failure> {
-        ping_pong::listen(&mut self.0, point)
-    }
-
-    fn run(&mut self, point: &At<Stages>, meter: &mut Meter<'_>) -> Result<(), Failure> {
-        let wait = point.wait.into();
-        let accepted =
-            self.0.accept(meter, |listener, stop| Socket::accept(listener, wait, stop))?;
-        let Some((_awake, socket)) = accepted else {
-            return Ok(());
-        };
-        let stamped = ping_pong::stamped(socket, Stamped::new)?;
-        (both_ends(point)?.serve)(point, stamped, meter)
-    }
-}
-
-/// Both ends over stamped sockets, compiled for their transport.
-#[derive(Debug)]
-pub(crate) struct StampedEnds {
-    serve: fn(&Stages, Stamped, &mut Meter<'_>) -> Result<(), Failure>,
-    measure: fn(&At<Stages>, Stamped, &mut Meter<'_>) -> Result<(), Failure>,
-}
-
-impl StampedEnds {
-    pub(crate) const fn of<C: StampedChannels>() -> StampedEnds {
-        StampedEnds { serve: serve_stamped::<C>, measure: measure_stamped::<C> }
-    }
-}
-
-fn both_ends(point: &Stages) -> Result<&'static StampedEnds, Failure> {
-    let ends = point.stack.description().stamped.as_ref();
-    ends.ok_or_else(|| Failure::unsupported("this has no ends over stamped sockets"))
-}
-
-fn serve_stamped<C: StampedChannels>(
-    point: &Stages,
-    socket: Stamped,
-    meter: &mut Meter<'_>,
-) -> Result<(), Failure> {
-    let server = C::server(socket, point.size).map_err(|error| broken(&error))?;
-    let mut server = pattern::Server::new(server, point.size);
-    serve(meter, |meter| {
-        if let Some(stages) = server.answer_stamped()? {
-            let receive = stages.taken - stages.received;
-            let send = stages.left - stages.taken;
-            meter.latency("server", (receive + send) as f64);
-            meter.latency("server_receive", receive as f64);
-            meter.latency("server_send", send as f64);
-        }
-        Ok(())
-    })
-}
-
 fn measure(
     point: &At<Stages>,
     connector: &mut Connector,
     meter: &mut Meter<'_>,
 ) -> Result<(), Failure> {
-    let exchange = point.exchange();
-    let (_awake, socket) = exchange.connect_socket(connector)?;
-    let stamped = ping_pong::stamped(socket, Stamped::new)?;
-    (both_ends(point)?.measure)(point, stamped, meter)
-}
-
-fn measure_stamped<C: StampedChannels>(
-    point: &At<Stages>,
-    socket: Stamped,
-    meter: &mut Meter<'_>,
-) -> Result<(), Failure> {
-    let client = C::client(socket, point.size).map_err(|error| broken(&error))?;
-    let mut client = pattern::Client::new(client, point.size);
-    client.set_min_rto(point.exchange().may_take(&point.link));
-    let mut stamped = || client.exchange_stamped();
-    let first = first_stamped(&mut stamped)?;
-    measure_stages(first, &mut stamped, record, meter)
+    let recording = Recording { queue: false, first: false, each: record };
+    measure_stamped(point, &recording, connector, meter)
 }
 
 fn record(stages: &ClientStages, meter: &mut Meter<'_>) {
@@ -240,7 +161,7 @@ fn record(stages: &ClientStages, meter: &mut Meter<'_>) {
 fn predict(point: &At<Stages>, measured: &MeasuredRows<'_>) -> Option<Prediction> {
     let read = syscall::measured_cost(measured, syscall::Call::Read)?;
     let exchange = point.exchange();
-    let kernel = rtt::kernel(exchange.socket(), point.size, read.clone());
+    let kernel = rtt::kernel(&exchange, read.clone());
     let mut cost = kernel * (1.0 / 3.0, 0.5) + (read * (0.0, 16.0)).named("the stamps");
     if point.wait == Wait::Block {
         cost += context_switch::measured_cost(point.cpus, point.wake, measured)? * (0.4, 1.25);

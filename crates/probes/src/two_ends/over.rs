@@ -1,19 +1,19 @@
 //! What carries messages between two ends: one word, and one description of all that probes know of it.
 
-use crate::net::congestion_control::CongestionControl;
-use crate::net::exchange::{Exchange, added_by_rudp};
-use crate::net::flows::MIN_DURATION;
-use crate::net::path::{TCP_HEADERS, UDP_HEADERS};
-use crate::net::peers::{Acceptor, Connector};
-use crate::net::ping_pong::serve_channel;
 use crate::net::rtt::Rtt;
 use crate::net::rtt::client::{over_calls, over_channel, over_socket};
 use crate::prelude::*;
-use crate::rpc::ends::serve_calls;
 use crate::rpc::expect;
-use crate::rudp::axes::Control;
-use crate::rudp::stages::StampedEnds;
-use crate::rudp::transfer::Transfer;
+use crate::two_ends::axes::Control;
+use crate::two_ends::calls::serve_calls;
+use crate::two_ends::congestion_control::CongestionControl;
+use crate::two_ends::exchange::roles::serve_channel;
+use crate::two_ends::exchange::{Exchange, added_by_rudp};
+use crate::two_ends::flows::MIN_DURATION;
+use crate::two_ends::path::{TCP_HEADERS, UDP_HEADERS};
+use crate::two_ends::peers::{Acceptor, Connector};
+use crate::two_ends::stamped::StampedEnds;
+use crate::two_ends::transfer::Transfer;
 use ::rudp::study::RETRY;
 use costof_exchange::rendezvous;
 use costof_exchange::transport::rudp::{Rudp as RudpChannel, stamped::StampedRudp, stream::Rudp};
@@ -78,34 +78,27 @@ transports! {
     ThriftUnix = "thrift_unix": THRIFT_UNIX,
 }
 
-/// The kinds of sockets that carry single messages.
-pub(crate) const SOCKETS: &[Over] = &[Over::Tcp, Over::Udp, Over::Unix];
-/// What carries messages over sockets that the kernel stamps.
-pub(crate) const STAMPED: &[Over] = &[Over::Rudp, Over::Study, Over::Udp];
+/// The kinds of sockets.
+pub(crate) const SOCKETS: &[Over] = &[Over::Tcp, Over::Udp, Over::UdpGso, Over::Unix];
 
 impl Over {
-    /// The axis of what carries messages that are answered.
-    pub(crate) fn answered() -> AxisOf<Over> {
-        Over::that(|description| description.round_trips.is_some())
+    /// The axis of all that can carry what a probe measures; the default is `first`.
+    pub(crate) fn that(first: Over, can: fn(Over, &Description) -> bool) -> AxisOf<Over> {
+        let able = Over::ALL.iter().copied().filter(|over| can(*over, over.description()));
+        let mut able: Vec<Over> = able.collect();
+        able.sort_by_key(|over| *over != first);
+        words_of(&able)
     }
 
-    /// The axis of what carries streams of messages.
-    pub(crate) fn streamed() -> AxisOf<Over> {
-        Over::that(|description| description.open.is_some())
-    }
-
-    fn that(can: fn(&Description) -> bool) -> AxisOf<Over> {
-        let able = Over::ALL.iter().copied().filter(|over| can(over.description()));
-        words_of(&able.collect::<Vec<_>>())
+    /// The name that the axis of this probe had.
+    pub(crate) fn was_stack(probe: &str) -> Vec<Alias> {
+        vec![Alias::new(format!("{probe}(stack=*)"), format!("{probe}(over=*)"))]
     }
 
     /// The word for the kind of socket below.
     pub(crate) fn below(self) -> Over {
-        match self.description().socket {
-            rendezvous::Over::Tcp => Over::Tcp,
-            rendezvous::Over::Udp | rendezvous::Over::UdpGso => Over::Udp,
-            rendezvous::Over::Unix => Over::Unix,
-        }
+        let is_below = |over: &Over| over.description().socket == self.description().socket;
+        SOCKETS.iter().copied().find(is_below).unwrap_or(self)
     }
 
     /// The stack of procedure calls; `None` if it carries messages alone.
@@ -154,6 +147,10 @@ pub(crate) struct Description {
     pub(crate) missing: Option<&'static str>,
     /// Bytes of headers per packet below its own headers.
     pub(crate) headers: u64,
+    /// The kernel's work for a round trip of a small message by the socket, in reads, and what it goes through.
+    pub(crate) round_trip_reads: ((f64, f64), &'static str),
+    /// Both ends' work for a packet of a stream by the socket, in reads.
+    pub(crate) packet_reads: (f64, f64),
     /// The longest message, if each message is one datagram.
     pub(crate) datagram_limit: Option<usize>,
     /// Its retransmission timeout, if fixed. Such a transport has no congestion control but a
@@ -228,6 +225,8 @@ const RUDP: Description = Description {
     open: Some(|transfer| Ok(Box::new(Rudp(transfer.control_of_rudp())))),
     missing: None,
     headers: UDP_HEADERS,
+    round_trip_reads: ((13.0, 42.0), "UDP, IP and the device"),
+    packet_reads: (6.0, 30.0),
     datagram_limit: None,
     fixed_rto: None,
     first_rto: Duration::from_millis(250),
@@ -321,6 +320,7 @@ const TCP: Description = Description {
     added: |_, _, _| Some(Cost::default()),
     open: Some(|transfer| Ok(Box::new(Tcp(transfer.congestion_control.name())))),
     headers: TCP_HEADERS,
+    round_trip_reads: ((18.0, 54.0), "TCP, IP and the device"),
     // RFC 6298, with Linux's least.
     first_rto: Duration::from_secs(1),
     min_rto: Duration::from_millis(200),
@@ -363,9 +363,18 @@ const THRIFT: Description = Description {
     ..GRPC
 };
 
-const GRPC_UNIX: Description = Description { socket: rendezvous::Over::Unix, open: None, ..GRPC };
-const THRIFT_UNIX: Description =
-    Description { socket: rendezvous::Over::Unix, open: None, ..THRIFT };
+const GRPC_UNIX: Description = Description {
+    socket: rendezvous::Over::Unix,
+    round_trip_reads: UNIX.round_trip_reads,
+    open: None,
+    ..GRPC
+};
+const THRIFT_UNIX: Description = Description {
+    socket: rendezvous::Over::Unix,
+    round_trip_reads: UNIX.round_trip_reads,
+    open: None,
+    ..THRIFT
+};
 
 /// Blocks alone: no messages that arrive whole, or are known to have arrived.
 const UDP: Description = Description {
@@ -379,11 +388,14 @@ const UDP: Description = Description {
 };
 
 const UDP_GSO: Description =
-    Description { socket: rendezvous::Over::UdpGso, round_trips: None, ..UDP };
+    Description { socket: rendezvous::Over::UdpGso, round_trips: None, stamped: None, ..UDP };
 
 const UNIX: Description = Description {
     socket: rendezvous::Over::Unix,
+    stamped: None,
     headers: TCP_HEADERS,
+    round_trip_reads: ((5.0, 16.0), "a queue of buffers"),
+    packet_reads: (3.0, 15.0),
     datagram_limit: None,
     ..UDP
 };

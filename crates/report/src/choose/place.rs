@@ -165,15 +165,16 @@ mod tests {
 
     #[test]
     fn a_series_is_called_by_what_tells_it_from_others_of_its_panel() {
-        let place = |stack: &'static str, control: &'static str, by: &'static str, window, link| {
-            let words = [("stack", stack), ("control", control), ("by", by), (LINK, link)];
-            let mut place: Place = words
-                .into_iter()
-                .map(|(axis, word)| (axis.to_owned(), AxisValue::Word(word.into())))
-                .collect();
-            place.insert("window".to_owned(), AxisValue::Number(window));
-            place
-        };
+        let place =
+            |carrier: &'static str, control: &'static str, by: &'static str, window, link| {
+                let words = [("over", carrier), ("control", control), ("by", by), (LINK, link)];
+                let mut place: Place = words
+                    .into_iter()
+                    .map(|(axis, word)| (axis.to_owned(), AxisValue::Word(word.into())))
+                    .collect();
+                place.insert("window".to_owned(), AxisValue::Number(window));
+                place
+            };
         let over = |link, window, of_study| {
             [
                 place("rudp", "cubic", "default", window, link),
@@ -188,13 +189,13 @@ mod tests {
         let places: Vec<&Place> = places.iter().collect();
         let (apart, within) = split(&places, false, AT_EASE);
         assert_eq!(apart, [LINK], "six are compared in one panel");
-        let axes = ["stack", "control", "by", "window"].map(str::to_owned);
+        let axes = ["over", "control", "by", "window"].map(str::to_owned);
         assert_eq!(axes.iter().collect::<BTreeSet<_>>(), within.iter().collect());
         let names = names(&places, &apart, &axes);
-        let control = ["stack", "control"].map(str::to_owned).to_vec();
-        let by = ["stack", "by"].map(str::to_owned).to_vec();
-        let stack = vec!["stack".to_owned()];
-        let series = [&control, &control, &stack, &stack, &by, &by];
+        let control = ["over", "control"].map(str::to_owned).to_vec();
+        let by = ["over", "by"].map(str::to_owned).to_vec();
+        let carrier = vec!["over".to_owned()];
+        let series = [&control, &control, &carrier, &carrier, &by, &by];
         let expected: Vec<&Vec<String>> = series.into_iter().chain(series).collect();
         assert_eq!(names.series.iter().collect::<Vec<_>>(), expected);
         assert_eq!(names.panels[0], [LINK]);

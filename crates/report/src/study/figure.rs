@@ -336,7 +336,7 @@ fn set<'w>(
         let (name, value) = word
             .split_once('=')
             .ok_or_else(|| format!("`{word}` is neither AXIS=VALUE nor `over LINK`"))?;
-        let axis = info.axis(name)?;
+        let axis = info.axis(info.present_axis(name).unwrap_or(name))?;
         axes.0.insert(axis.name.clone(), axis.parse(value)?);
     }
     Ok(())

@@ -133,10 +133,10 @@ impl<M: Writer> Sender<M> {
                 Err(error) => return Err(error.into()),
             }
         }
-        match self.over {
-            Over::Tcp => socket::reset_on_close(self.messages.socket()),
-            Over::Udp | Over::UdpGso | Over::Unix => Ok(()),
+        if self.over == Over::Tcp {
+            socket::reset_on_close(self.messages.socket())?;
         }
+        Ok(())
     }
 
     /// How long the receiver of a stream may take to get the rest.
@@ -165,10 +165,8 @@ impl<M: Writer> Sender<M> {
     ///
     /// Those of getsockopt(2).
     pub fn tcp_info(&self) -> io::Result<Option<TcpInfo>> {
-        match self.over {
-            Over::Tcp => socket::tcp_info(self.messages.socket()).map(Some),
-            Over::Udp | Over::UdpGso | Over::Unix => Ok(None),
-        }
+        let is_tcp = self.over == Over::Tcp;
+        is_tcp.then(|| socket::tcp_info(self.messages.socket())).transpose()
     }
 
     /// The MTU of its path, in bytes; `None` for a Unix socket.
@@ -177,12 +175,8 @@ impl<M: Writer> Sender<M> {
     ///
     /// Those of getsockopt(2).
     pub fn mtu_bytes(&self) -> io::Result<Option<u32>> {
-        match self.over {
-            Over::Unix => Ok(None),
-            Over::Tcp | Over::Udp | Over::UdpGso => {
-                socket::mtu_bytes(self.messages.socket()).map(Some)
-            }
-        }
+        let has_path = self.over != Over::Unix;
+        has_path.then(|| socket::mtu_bytes(self.messages.socket())).transpose()
     }
 
     /// The size of its socket's send buffer, in bytes.

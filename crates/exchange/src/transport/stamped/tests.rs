@@ -1,4 +1,5 @@
 use super::*;
+use crate::rendezvous::Over;
 use crate::transport::testing::{TOKEN, pair};
 use costof_os::net::timestamps::{SwitchedOn, now_ns};
 use std::net::UdpSocket;

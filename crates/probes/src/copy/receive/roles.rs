@@ -1,10 +1,10 @@
 //! The two ends: one sends messages until the other has received enough.
 
 use super::{How, Receive, Segments};
-use crate::net::rendezvous::{self, broken, cannot_reach};
-use crate::net::windows::KIB;
 use crate::prelude::*;
+use crate::two_ends::rendezvous::{self, broken, cannot_reach};
 use costof_exchange::pattern::repeat::{Sender, call};
+use costof_exchange::progress::windows::KIB;
 use costof_exchange::rendezvous::{Address, Listener};
 use costof_model::protocol::Rendezvous;
 use costof_os::memory::arena::base_page_bytes;

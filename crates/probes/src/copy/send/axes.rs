@@ -1,9 +1,9 @@
 //! What `copy.send` varies, and which points there are.
 
 use crate::arenas::Pages;
-use crate::net::congestion_control::CongestionControl;
 use crate::prelude::*;
-use crate::two_ends::over::Over;
+use crate::two_ends::congestion_control::CongestionControl;
+use crate::two_ends::over::{Over, SOCKETS};
 use costof_exchange::pattern::flow::{MESSAGE_MIN_BYTES, Shape};
 use costof_exchange::rendezvous;
 use costof_os::memory::fields;
@@ -161,7 +161,7 @@ point! {
         source: Source = words(),
         pages: Pages = Pages::axis(),
         /// what carries them
-        over: Over = words_of(&[Over::Tcp, Over::Udp, Over::UdpGso, Over::Unix]),
+        over: Over = words_of(SOCKETS),
         congestion_control: CongestionControl = CongestionControl::axis(),
         /// whether TCP delays a partly filled packet (RFC 896)
         nagle: Nagle = words(),

@@ -2,8 +2,8 @@
 
 use super::axes::{Buffers, CopySend, Pattern, Primitive, SIZES, Source};
 use crate::arenas::Pages;
-use crate::net::congestion_control::CongestionControl;
 use crate::prelude::*;
+use crate::two_ends::congestion_control::CongestionControl;
 
 const STUDY: [Primitive; 3] = [Primitive::TwoCopy, Primitive::OneCopy, Primitive::ZeroCopy];
 

@@ -5,7 +5,6 @@ use crate::arenas::Pages;
 use crate::copy::pieces::{Pieces, packets};
 use crate::prelude::*;
 use crate::two_ends::over::Over;
-use costof_exchange::rendezvous::Over as Kind;
 use costof_model::link::Link;
 
 /// The payload of the largest datagram that fits into one Ethernet frame.
@@ -50,14 +49,13 @@ fn stream(
     received: bool,
 ) -> Option<Prediction> {
     let bytes = point.size as f64;
-    let packets = match point.over.into() {
-        Kind::Udp | Kind::UdpGso => Range::from(1.0),
+    let packets = if point.socket().is_datagrams() {
+        Range::from(1.0)
+    } else if field_by_field(point) {
         // Each field is sent separately, and leaves at once.
-        Kind::Tcp | Kind::Unix if field_by_field(point) => {
-            let fields = point.fields as f64;
-            packets(bytes, references(point)).max(Range::from(fields))
-        }
-        Kind::Tcp | Kind::Unix => packets(bytes, references(point)),
+        packets(bytes, references(point)).max(Range::from(point.fields as f64))
+    } else {
+        packets(bytes, references(point))
     };
     let (sends, receives, packet) = if received {
         pieces.packet(&point.link, point.over)

@@ -12,9 +12,9 @@ pub(crate) use sending::Sending;
 
 use super::axes::CopySend;
 use crate::arenas::Pages;
-use crate::net::rendezvous::broken;
 use crate::prelude::*;
 use crate::two_ends::over::Over;
+use crate::two_ends::rendezvous::broken;
 use costof_exchange::pattern::flow::Shape;
 use costof_os::memory::fields::Messages;
 use std::io;

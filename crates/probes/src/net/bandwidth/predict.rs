@@ -2,9 +2,9 @@
 
 use super::Bandwidth;
 use crate::expect::throughput;
-use crate::net::path::{IP_HEADER, MTU, TCP_HEADERS, UDP_HEADERS};
 use crate::os::syscall;
-use costof_exchange::rendezvous::Over as Kind;
+use crate::two_ends::over::Over;
+use crate::two_ends::path::{IP_HEADER, MTU};
 use costof_model::cost::Cost;
 use costof_model::facts::Facts;
 use costof_model::link::Link;
@@ -37,12 +37,12 @@ pub(super) fn predict(
 
 /// Most or all of the link's rate, less headers.
 fn at_a_rate(point: &At<Bandwidth>, rate: f64) -> Option<Prediction> {
-    let (header, payload) = match point.over.into() {
-        Kind::Tcp => (TCP_HEADERS, MTU - TCP_HEADERS),
+    let header = point.over.description().headers;
+    let payload = match point.over {
+        Over::Tcp => MTU - header,
         // A datagram that is cut into several packets is lost with any of them.
-        Kind::Udp if point.size as u64 > MTU - UDP_HEADERS => return None,
-        Kind::Udp => (UDP_HEADERS, point.size as u64),
-        Kind::UdpGso | Kind::Unix => return None,
+        Over::Udp if point.size as u64 <= MTU - header => point.size as u64,
+        _ => return None,
     };
     let limit = rate / 8.0 * payload as f64 / (payload + header) as f64;
     throughput(
@@ -67,13 +67,9 @@ fn within_the_machine(
     let measured = measured.primary("memory.bandwidth", &[("op", "copy")]);
     let copy = measured.map_or(10.0, |measured| measured / 1e9);
     let bytes = point.size as f64;
-    // Both ends' work for each packet, in reads: half of a round trip of net.rtt's prediction.
-    let (packet, each) = match point.over.into() {
-        Kind::Udp => (packet, (6.0, 30.0)),
-        // The kernel segments what a device cannot take whole as late as possible.
-        Kind::Tcp | Kind::UdpGso => (PACKET_BYTES, (6.0, 30.0)),
-        Kind::Unix => (PACKET_BYTES, (3.0, 15.0)),
-    };
+    // The kernel segments what a device cannot take whole as late as possible.
+    let packet = if point.over == Over::Udp { packet } else { PACKET_BYTES };
+    let each = point.over.description().packet_reads;
     let packets = (bytes / packet).max(1.0);
     // The receiver copies from another CPU's cache, which is no nearer than memory.
     let copies = Cost::bytes(bytes, (copy / 3.5, copy / 1.5), "copied twice, in turn or at once,");
@@ -86,7 +82,6 @@ fn within_the_machine(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::two_ends::over::Over;
 
     fn over_a_link(over: Over, size: usize, link: &'static str) -> Option<Prediction> {
         let axes = Bandwidth { over, size, ..Bandwidth::default() };

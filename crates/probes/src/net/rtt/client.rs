@@ -3,15 +3,16 @@
 
 use super::Rtt;
 use crate::ends::Cpus;
-use crate::net::exchange::{Exchange, Exchanges};
-use crate::net::lost::share_lost;
-use crate::net::path;
-use crate::net::peers::Connector;
-use crate::net::ping_pong::{self, CpuTime, warm_up};
-use crate::net::rendezvous::broken;
 use crate::prelude::*;
-use crate::rpc::ends::{self, CALLS};
+use crate::two_ends::calls;
+use crate::two_ends::exchange::roles::{self, CpuTime, warm_up};
+use crate::two_ends::exchange::{Exchange, Exchanges};
+use crate::two_ends::lost::share_lost;
 use crate::two_ends::over::Over;
+use crate::two_ends::path;
+use crate::two_ends::peers::Connector;
+use crate::two_ends::rendezvous::broken;
+use crate::two_ends::reports::CALLS;
 use costof_exchange::pattern::open_loop::OpenLoop;
 use costof_exchange::pattern::ping_pong::Client;
 use costof_exchange::transport::one_thread::OneThread;
@@ -77,7 +78,7 @@ fn one_at_a_time(
         client.retransmissions()
     };
     // In one thread, only the first round trip may seem slow.
-    let is_slow = point.cpus != Cpus::OneThread && ping_pong::is_slow(first_ns, meter);
+    let is_slow = point.cpus != Cpus::OneThread && roles::is_slow(first_ns, meter);
     if is_slow {
         meter.latency("latency", first_ns);
     } else {
@@ -269,7 +270,7 @@ impl RoundTrips for Calls {
     }
 
     fn failed(error: RpcError) -> Failure {
-        ends::broken(&error)
+        calls::broken(&error)
     }
 }
 
@@ -301,7 +302,7 @@ pub(crate) fn over_calls(
     meter: &mut Meter<'_>,
 ) -> Result<(), Failure> {
     let exchange = point.exchange();
-    let (_awake, client) = ends::client(&exchange, connector)?;
+    let (_awake, client) = calls::client(&exchange, connector)?;
     let mut calls = Calls { client, payload: Payload::new(exchange.payload), made: 0 };
     each_compared(&mut calls, &exchange, meter)?;
     meter.value(CALLS, calls.made as f64);

@@ -1,26 +1,22 @@
 //! Predictions of round trips: of a socket from its parts, of other transports from the socket below.
 
 use super::Rtt;
-use crate::net::exchange::{Exchange, Exchanges};
-use crate::net::path;
 use crate::os::{context_switch, syscall};
 use crate::prelude::*;
 use crate::rpc::axes::Kind;
+use crate::two_ends::exchange::{Exchange, Exchanges};
+use crate::two_ends::path;
 use costof_exchange::rendezvous::Over as Socket;
 
 /// Every run measures round trips of this size.
 const SMALL_BYTES: usize = 56;
 
-/// The kernel's work for a round trip of a message of this size, without a wake-up.
-pub(crate) fn kernel(over: Socket, size: usize, read: Cost) -> Cost {
-    let (reads, through) = match over {
-        Socket::Tcp => ((18.0, 54.0), "TCP, IP and the device"),
-        Socket::Udp | Socket::UdpGso => ((13.0, 42.0), "UDP, IP and the device"),
-        Socket::Unix => ((5.0, 16.0), "a queue of buffers"),
-    };
+/// The kernel's work for a round trip by the socket of this exchange, without a wake-up.
+pub(crate) fn kernel(exchange: &Exchange, read: Cost) -> Cost {
+    let (reads, through) = exchange.over.description().round_trip_reads;
     let calls = (read * reads).named(format!("two sends and two receives through {through}"));
     // Two copies each way; beyond 4 KiB, pages must be allocated for them.
-    calls + Cost::bytes(4.0 * size as f64, (2.0, 20.0), "copied")
+    calls + Cost::bytes(4.0 * exchange.size() as f64, (2.0, 20.0), "copied")
 }
 
 /// A round trip from its components, with `waiting_ends` ends that wait in the kernel.
@@ -37,7 +33,7 @@ pub(crate) fn round_trip(
         let switch = context_switch::measured_cost(exchange.cpus, exchange.wake, measured)?;
         cost += switch * (0.8 * waiting_ends, 1.25 * waiting_ends);
     }
-    cost += kernel(exchange.socket(), exchange.size(), read);
+    cost += kernel(exchange, read);
     cost += path::cost(link, bytes, exchange.headers())?;
     if exchange.socket() == Socket::Tcp {
         cost += path::slow_start(link, bytes);

@@ -2,15 +2,15 @@
 
 use super::{failed, is_first, messages, singles};
 use crate::copy::send::axes::{CopySend, Pattern, check};
-use crate::net::congestion_control::refused;
-use crate::net::flows::{Processors, each};
-use crate::net::peer_reports::{ARRIVED, DROPPED};
-use crate::net::rendezvous::{self, broken};
-use crate::net::soft_interrupts::{COUNTED, SoftInterrupts, listed};
-use crate::net::windows;
 use crate::prelude::*;
+use crate::two_ends::congestion_control::refused;
+use crate::two_ends::flows::{Processors, each};
 use crate::two_ends::over::Over;
+use crate::two_ends::rendezvous::{self, broken};
+use crate::two_ends::reports::{ARRIVED, DROPPED};
+use crate::two_ends::soft_interrupts::{COUNTED, SoftInterrupts, listed};
 use costof_exchange::pattern::flow::{self, Content, Receiver};
+use costof_exchange::progress::windows;
 use costof_exchange::rendezvous::Listener;
 use costof_exchange::stream::Datagrams;
 use costof_model::protocol::{BY_HAND, Rendezvous};

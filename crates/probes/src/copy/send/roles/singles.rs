@@ -3,8 +3,8 @@
 
 use super::failed;
 use crate::copy::send::axes::CopySend;
-use crate::net::path;
 use crate::prelude::*;
+use crate::two_ends::path;
 use costof_exchange::pattern::flow::Sender;
 use costof_measure::facts;
 use costof_model::facts::CacheKind;

@@ -1,13 +1,13 @@
 //! The two ends of a transfer of messages, over any transport.
 
+use super::Transfer;
 use super::order::{order, stream_duration};
-use super::transfer::Transfer;
-use crate::net::congestion_control::refused;
-use crate::net::flows::{Processors, each};
-use crate::net::peer_reports::{ARRIVED, DROPPED, SENT};
-use crate::net::rendezvous::{self, broken, cannot_reach};
-use crate::net::windows;
+use crate::two_ends::congestion_control::refused;
+use crate::two_ends::flows::{Processors, each};
+use crate::two_ends::rendezvous::{self, broken, cannot_reach};
+use crate::two_ends::reports::{ARRIVED, BYTES, CPU_OF_ALL, DROPPED, SENT};
 use costof_exchange::progress::steady;
+use costof_exchange::progress::windows;
 use costof_exchange::rendezvous::{Address, Listener};
 use costof_exchange::stream::{Incoming, MessageSender, Order, Outgoing};
 use costof_exchange::transport::{Endpoint, Transport};
@@ -22,11 +22,6 @@ use std::time::Duration;
 
 /// How long to wait for messages in flight at the end of a user's transfer.
 const ARRIVING: Duration = Duration::from_secs(2);
-
-/// What the ends of RPCs report to each other: CPU time of all threads of the called end, in
-/// nanoseconds, and the bytes of a stream's sender.
-pub(crate) const CPU_OF_ALL: &str = "cpu_of_all";
-pub(crate) const BYTES: &str = "bytes";
 
 /// The roles of every transfer; the second one leads.
 pub(crate) const ROLE_NAMES: &[&str] = &["receiver", "sender"];
@@ -124,7 +119,7 @@ where
         let mut transport = transfer.open().map_err(failed)?;
         let own = transport.prepare().map_err(failed)?;
         let (listener, mut offers) =
-            rendezvous::listen(&point.link, &self.rendezvous, transport.over(), 1)?;
+            rendezvous::listen(&point.link, &self.rendezvous, transfer.over.into(), 1)?;
         if transfer.lose > 0.0 {
             listener.lose(transfer.lose).map_err(failed)?;
         }

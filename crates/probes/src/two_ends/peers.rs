@@ -2,10 +2,11 @@
 //! and a [`Connector`] connects to it and leads.
 
 use crate::ends::{self, Cpus};
-use crate::net::path;
-use crate::net::rendezvous::{self, broken, cannot_connect, cannot_reach};
 use crate::threads;
-use crate::wake::{self, Awake, Wake};
+use crate::two_ends::exchange::Exchange;
+use crate::two_ends::path;
+use crate::two_ends::rendezvous::{self, broken, cannot_connect, cannot_reach};
+use crate::wake::{self, Awake};
 use costof_exchange::pattern::connect as connections;
 use costof_exchange::rendezvous::{Address, Listener, Over};
 use costof_exchange::transport::Wait;
@@ -18,21 +19,6 @@ use std::any::Any;
 use std::io;
 use std::net::IpAddr;
 use std::sync::atomic::AtomicBool;
-
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Placement {
-    pub(crate) cpus: Cpus,
-    pub(crate) wake: Wake,
-    /// Whether the end waits in the kernel.
-    pub(crate) blocks: bool,
-}
-
-impl Placement {
-    /// For an end that waits in the kernel.
-    pub(crate) fn blocking(cpus: Cpus, wake: Wake) -> Placement {
-        Placement { cpus, wake, blocks: true }
-    }
-}
 
 struct Local {
     rendezvous: Rendezvous,
@@ -53,8 +39,8 @@ impl Local {
 
     /// Moves this thread to the CPU of the point's end, and keeps that CPU awake if the point wants
     /// it. Each end does this for itself, since the ends may be on two machines.
-    fn place(&self, link: &str, placement: Placement) -> Result<Awake, Failure> {
-        let Placement { cpus, wake, blocks } = placement;
+    fn place(&self, link: &str, exchange: &Exchange, blocks: bool) -> Result<Awake, Failure> {
+        let Exchange { cpus, wake, .. } = *exchange;
         let shares = cpus != Cpus::Cross;
         rendezvous::can_share(&self.rendezvous, shares)?;
         if !self.rendezvous.apart {
@@ -101,12 +87,12 @@ impl Acceptor {
     pub(crate) fn listen(
         &mut self,
         link: &str,
-        placement: Placement,
-        over: Over,
+        exchange: &Exchange,
         flows: usize,
     ) -> Result<Offers, Failure> {
-        let awake = self.local.place(link, placement)?;
-        let (listener, offers) = rendezvous::listen(link, &self.local.rendezvous, over, flows)?;
+        let awake = self.local.place(link, exchange, exchange.blocks())?;
+        let (listener, offers) =
+            rendezvous::listen(link, &self.local.rendezvous, exchange.socket(), flows)?;
         self.ready = Some((listener, awake));
         Ok(offers)
     }
@@ -161,18 +147,20 @@ impl Connector {
         Ok(Connector { local: Local::new(launch, true)?, ready: None, kept: None })
     }
 
-    /// Moves to the point's CPU, and remembers where the other end listens.
+    /// Moves to the point's CPU, and remembers where the other end listens. `blocks` says whether this end waits in
+    /// the kernel.
     ///
     /// # Errors
     /// Why it cannot run there.
     pub(crate) fn prepare(
         &mut self,
         link: &str,
-        placement: Placement,
+        exchange: &Exchange,
+        blocks: bool,
         offers: &Offers,
     ) -> Result<Offers, Failure> {
         self.kept = None;
-        let awake = self.local.place(link, placement)?;
+        let awake = self.local.place(link, exchange, blocks)?;
         self.ready = Some((offers.clone(), awake));
         Ok(Offers::new())
     }

@@ -1,11 +1,11 @@
 //! Predictions of transfers of messages.
 
-use super::axes::{Control, timed_least};
-use super::transfer::Transfer;
+use super::Transfer;
+use super::order::timed_least;
 use crate::expect::throughput;
-use crate::net::axes::Wait;
-use crate::net::path::{IP_HEADER, MTU, delays_ns};
+use crate::two_ends::axes::{Control, Wait};
 use crate::two_ends::over::{Over, Reaction, Share};
+use crate::two_ends::path::{IP_HEADER, MTU, delays_ns};
 use costof_exchange::rendezvous::TIMEOUT;
 use costof_model::cost::Cost;
 use costof_model::link::{Emulation, Link};
@@ -265,18 +265,18 @@ fn cubic_window(loss: f64, round_trip: f64) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::loss::Loss;
     use super::*;
     use crate::net;
-    use crate::net::congestion_control::CongestionControl;
     use crate::net::stream::Stream;
+    use crate::rudp::loss::Loss;
     use crate::testing::{measured_over_loopback, text};
+    use crate::two_ends::congestion_control::CongestionControl;
     use costof_exchange::transport::study::MAX_MESSAGE_BYTES;
     use costof_measure::probe::Measure;
     use costof_model::facts::Facts;
 
-    fn of(link: &'static str, stack: Over, window: u64) -> Option<Prediction> {
-        let point = Loss { stack, window, ..Loss::default() };
+    fn of(link: &'static str, by: Over, window: u64) -> Option<Prediction> {
+        let point = Loss { over: by, window, ..Loss::default() };
         over(link, point)
     }
 
@@ -298,7 +298,7 @@ mod tests {
         assert!(stop_and_wait.low > 0.99 * stop_and_wait.high);
         assert!(stop_and_wait.because.contains("1 × 1400 B"), "{stop_and_wait:?}");
         // Messages of several packets may be paced over a round trip; the study's are not.
-        let long = |stack| Loss { stack, window: 1, size: 20_000, ..Loss::default() };
+        let long = |by| Loss { over: by, window: 1, size: 20_000, ..Loss::default() };
         let paced = over("wan", long(Over::Rudp)).unwrap();
         assert!((paced.high - 20_000.0 / 0.191_630).abs() < 10.0, "{paced:?}");
         assert!(paced.low > 0.49 * paced.high && paced.low < 0.51 * paced.high);
@@ -337,7 +337,7 @@ mod tests {
         let stream = || Loss { window: 0, ..Loss::default() };
         let rate = Loss { control: Control::Rate, ..stream() };
         let bbr =
-            || Loss { stack: Over::Tcp, congestion_control: CongestionControl::Bbr, ..stream() };
+            || Loss { over: Over::Tcp, congestion_control: CongestionControl::Bbr, ..stream() };
         let lossy = "delay=95ms,rate=100Mbit,up.loss=10%";
         // 12.5 MB/s, of which 1472 B in 1500 and TCP's 1448 are payload.
         assert_eq!(megabytes(over("wan", stream())), Some((9.813, 12.267)));

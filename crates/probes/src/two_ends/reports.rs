@@ -9,6 +9,11 @@ use costof_model::rows::State;
 /// The counts of datagrams that the roles report to [`joined()`].
 pub(crate) use costof_model::protocol::{DATAGRAMS_ARRIVED as ARRIVED, DATAGRAMS_SENT as SENT};
 pub(crate) const DROPPED: &str = "datagrams_dropped";
+/// Of calls: the CPU time of all threads of the called end, in nanoseconds, and how many calls, or bytes in a
+/// stream, the other end has made.
+pub(crate) const CPU_OF_ALL: &str = "cpu_of_all";
+pub(crate) const CALLS: &str = "calls_made";
+pub(crate) const BYTES: &str = "bytes_sent";
 
 /// Merges the receiver's report and the sender's; soft interrupts of both ends are added. One end
 /// knows how much was sent, the other how much arrived.
@@ -38,6 +43,13 @@ pub(crate) fn joined(reports: Vec<Report>) -> Report {
         if let Some(dropped) = dropped.filter(|dropped| *dropped <= sent) {
             derived::add(&mut report, "lost_in_queue", dropped / sent);
             derived::add(&mut report, "dropped_in_queue", dropped);
+        }
+    }
+    let cpu_ns = take(&mut report, CPU_OF_ALL);
+    for (count, unit, metric) in [(CALLS, 1.0, "cpu_server"), (BYTES, 1024.0, "cpu_receiver")] {
+        let count = take(&mut report, count);
+        if let (Some(cpu_ns), Some(count)) = (cpu_ns, count) {
+            derived::add(&mut report, metric, cpu_ns / (count / unit).max(1.0));
         }
     }
     report

@@ -1,7 +1,27 @@
-//! The axes that streams of messages share.
+//! The axes of messages between two ends.
 
 use crate::prelude::*;
+use costof_exchange::transport;
 use costof_model::typed::AxisOf;
+
+words! {
+    /// How an end waits for a message.
+    pub(crate) enum Wait {
+        /// blocked in the kernel
+        Block = "block",
+        /// polling without pause
+        Spin = "spin",
+    }
+}
+
+impl From<Wait> for transport::Wait {
+    fn from(wait: Wait) -> transport::Wait {
+        match wait {
+            Wait::Block => transport::Wait::Block,
+            Wait::Spin => transport::Wait::Spin,
+        }
+    }
+}
 
 words! {
     /// The congestion control of rudp.
@@ -27,12 +47,4 @@ pub(crate) fn window_axis(defaults: &[u64]) -> AxisOf<u64> {
         "the most messages in flight; 0: as many as the transport allows (one by the study's protocol or \
          control=fixed)",
     )
-}
-
-/// The fewest messages timed: whole windows, and several of them, since the rate excludes the
-/// first.
-pub(super) fn timed_least(window: u64) -> u64 {
-    const MESSAGES: u64 = 100;
-    const WINDOWS: u64 = 3;
-    MESSAGES.max(WINDOWS * window).next_multiple_of(window)
 }

@@ -1,12 +1,10 @@
 //! The two ends of connections by which calls go: they find each other as all ends of probes do, and
 //! give their sockets to the stack.
 
-use crate::derived;
-use crate::net::exchange::Exchange;
-use crate::net::peer_reports::{self, take};
-use crate::net::peers::{Acceptor, Connector};
 use crate::prelude::*;
-use crate::rudp::roles::CPU_OF_ALL;
+use crate::two_ends::exchange::Exchange;
+use crate::two_ends::peers::{Acceptor, Connector};
+use crate::two_ends::reports::CPU_OF_ALL;
 use crate::wake::Awake;
 use costof_exchange::rendezvous::{self, Flow};
 use costof_exchange::transport::calls::RpcServer;
@@ -19,7 +17,7 @@ use std::time::Duration;
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
 /// What keeps the CPU awake meanwhile, and the connections.
-pub(super) type Connected = (Awake, Vec<Socket>);
+pub(crate) type Connected = (Awake, Vec<Socket>);
 
 /// Serves calls until the client is done.
 ///
@@ -54,7 +52,7 @@ pub(crate) fn serve_calls(
 }
 
 /// The stack of an exchange of calls.
-pub(super) fn stack(exchange: &Exchange) -> Stack {
+pub(crate) fn stack(exchange: &Exchange) -> Stack {
     exchange.over.stack().expect("only stacks of calls come here")
 }
 
@@ -62,7 +60,7 @@ pub(super) fn stack(exchange: &Exchange) -> Stack {
 ///
 /// # Errors
 /// If the threads cannot be started.
-pub(super) fn start(stack: Stack) -> Result<RpcServer, Failure> {
+pub(crate) fn start(stack: Stack) -> Result<RpcServer, Failure> {
     RpcServer::start(stack).map_err(|error| broken(&error))
 }
 
@@ -70,7 +68,7 @@ pub(super) fn start(stack: Stack) -> Result<RpcServer, Failure> {
 ///
 /// # Errors
 /// If it cannot be reached.
-pub(super) fn connect(
+pub(crate) fn connect(
     exchange: &Exchange,
     connections: usize,
     connector: &mut Connector,
@@ -102,18 +100,4 @@ pub(crate) fn client(
 /// A failure of a stack.
 pub(crate) fn broken(error: &RpcError) -> Failure {
     Failure::error(format!("the call failed: {error}"))
-}
-
-/// The number of calls, which the client reports beside [`CPU_OF_ALL`]: [`joined()`] makes
-/// `cpu_server` of both.
-pub(crate) const CALLS: &str = "calls";
-
-/// The server's report and the client's in one, of calls or of other messages.
-pub(crate) fn joined(reports: Vec<Report>) -> Report {
-    let mut report = peer_reports::joined(reports);
-    let counts = take(&mut report, CPU_OF_ALL).zip(take(&mut report, CALLS));
-    if let Some((cpu_ns, calls)) = counts {
-        derived::add(&mut report, "cpu_server", cpu_ns / calls.max(1.0));
-    }
-    report
 }

@@ -1,8 +1,12 @@
 //! The parameters on which the two ends of a transfer of messages agree.
 
-use crate::net::congestion_control::CongestionControl;
+pub(crate) mod order;
+pub(crate) mod predict;
+pub(crate) mod roles;
+
 use crate::prelude::*;
-use crate::rudp::axes::Control;
+use crate::two_ends::axes::Control;
+use crate::two_ends::congestion_control::CongestionControl;
 use crate::two_ends::over::{Description, Opened, Over};
 use ::rudp::study::RETRY;
 use costof_exchange::stream::MIN_MESSAGE_BYTES;
@@ -42,14 +46,14 @@ impl Transfer {
     }
 
     /// Under the conditions that a user who sends by hand has set.
-    pub(super) fn under(self, by_hand: Option<ByHand>) -> Transfer {
+    fn under(self, by_hand: Option<ByHand>) -> Transfer {
         let Conditions { retry_ns, drop } = by_hand.unwrap_or_default().conditions;
         let retry = retry_ns.map_or(self.retry, Duration::from_nanos);
         Transfer { retry, lose: drop, ..self }
     }
 
     /// What carries it.
-    pub(super) fn carrier(&self) -> &'static Description {
+    fn carrier(&self) -> &'static Description {
         self.over.description()
     }
 
@@ -88,7 +92,7 @@ impl Transfer {
 
     /// # Errors
     /// `Unsupported` where this build does not have it.
-    pub(super) fn open(&self) -> Opened {
+    fn open(&self) -> Opened {
         let open = self.carrier().open.ok_or(io::ErrorKind::Unsupported)?;
         open(self)
     }

@@ -1,6 +1,6 @@
 //! Soft interrupts on the ends' CPUs, each counted once.
 
-use crate::net::windows::KIB;
+use costof_exchange::progress::windows::KIB;
 use costof_measure::meter::Meter;
 use costof_measure::processor_ticks::{self, TICK_NS, Ticks};
 use costof_model::protocol::Offers;
@@ -62,7 +62,7 @@ impl SoftInterrupts {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::net::flows::tests::processors;
+    use crate::two_ends::flows::tests::processors;
 
     #[test]
     fn soft_interrupts_of_a_processor_are_counted_at_one_end() {

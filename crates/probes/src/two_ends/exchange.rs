@@ -1,13 +1,15 @@
 //! Messages that are answered one at a time: what the two ends agree on, and what a transport adds to the round
 //! trip of its socket.
 
+pub(crate) mod roles;
+
 use crate::ends::{self, Cpus};
-use crate::net::axes::Wait;
-use crate::net::path;
-use crate::net::peers::{Connector, Placement};
 use crate::prelude::*;
 use crate::rpc::axes::{Kind, bytes_of};
+use crate::two_ends::axes::Wait;
 use crate::two_ends::over::Over;
+use crate::two_ends::path;
+use crate::two_ends::peers::Connector;
 use crate::wake::{Awake, Wake};
 use costof_exchange::rendezvous;
 use costof_exchange::transport::Messages;
@@ -34,6 +36,11 @@ pub(crate) trait Exchanges {
     /// How many connections the ends have.
     fn connections(&self) -> usize {
         1
+    }
+
+    /// Whether the client waits in the kernel.
+    fn client_blocks(&self) -> bool {
+        self.exchange().blocks()
     }
 
     /// Refuses points that the exchange itself does not refuse.
@@ -71,10 +78,6 @@ impl Exchange {
 
     pub(crate) fn headers(&self) -> u64 {
         self.over.description().headers
-    }
-
-    pub(crate) fn placement(&self) -> Placement {
-        Placement { cpus: self.cpus, wake: self.wake, blocks: self.blocks() }
     }
 
     /// Whether the ends wait in the kernel.

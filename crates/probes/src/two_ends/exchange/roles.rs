@@ -1,31 +1,35 @@
 //! The roles of messages that are answered one at a time: a server for every transport, and what
 //! clients share.
 
-use crate::net::exchange::{Exchange, Exchanges};
-use crate::net::peers::{Acceptor, Connector};
-use crate::net::rendezvous::broken;
+use crate::two_ends::exchange::{Exchange, Exchanges};
+use crate::two_ends::peers::{Acceptor, Connector};
+use crate::two_ends::rendezvous::broken;
 use costof_exchange::pattern::ping_pong::Server;
 use costof_exchange::rendezvous::is_end;
 use costof_exchange::transport::Channels;
-use costof_exchange::transport::socket::Socket;
-use costof_exchange::transport::stamped::Stamped;
 use costof_measure::meter::Meter;
 use costof_measure::probe::RoleAt;
 use costof_model::failure::Failure;
 use costof_model::protocol::{Launch, Offers};
 use costof_model::typed::At;
 use costof_os::cpu::clock::{ClockId, now_ns};
-use costof_os::net::timestamps::SwitchedOn;
 use std::io;
 use std::time::Duration;
 
-pub(crate) struct ServerRole(Acceptor);
+type ServeAt<P> = fn(&At<P>, &mut Acceptor, &mut Meter<'_>) -> Result<(), Failure>;
 
-impl ServerRole {
+pub(crate) struct ServerRole<P> {
+    acceptor: Acceptor,
+    serve: ServeAt<P>,
+}
+
+impl<P> ServerRole<P> {
+    /// A server that serves its client by `serve`.
+    ///
     /// # Errors
     /// Those of [`Acceptor::start`].
-    pub(crate) fn start(launch: &Launch) -> Result<ServerRole, Failure> {
-        Ok(ServerRole(Acceptor::start(launch)?))
+    pub(crate) fn start(launch: &Launch, serve: ServeAt<P>) -> Result<ServerRole<P>, Failure> {
+        Ok(ServerRole { acceptor: Acceptor::start(launch)?, serve })
     }
 }
 
@@ -55,18 +59,30 @@ pub(crate) fn serve_channel<C: Channels>(
     Ok(())
 }
 
-impl<P: Exchanges> RoleAt<P> for ServerRole {
+/// Answers messages as the transport of the point does.
+///
+/// # Errors
+/// Those of [`serve_channel`]; the transport answers none.
+pub(crate) fn answer<P: Exchanges>(
+    point: &At<P>,
+    acceptor: &mut Acceptor,
+    meter: &mut Meter<'_>,
+) -> Result<(), Failure> {
+    let exchange = &point.exchange();
+    (exchange.over.round_trips()?.serve)(exchange, &point.link, acceptor, meter)
+}
+
+impl<P: Exchanges> RoleAt<P> for ServerRole<P> {
     fn blocks(&self, point: &At<P>) -> bool {
         point.exchange().blocks()
     }
 
     fn prepare(&mut self, point: &At<P>, _: &Offers) -> Result<Offers, Failure> {
-        listen(&mut self.0, point)
+        listen(&mut self.acceptor, point)
     }
 
     fn run(&mut self, point: &At<P>, meter: &mut Meter<'_>) -> Result<(), Failure> {
-        let exchange = &point.exchange();
-        (exchange.over.round_trips()?.serve)(exchange, &point.link, &mut self.0, meter)
+        (self.serve)(point, &mut self.acceptor, meter)
     }
 }
 
@@ -81,7 +97,7 @@ pub(crate) fn listen<P: Exchanges>(
     let exchange = point.exchange();
     exchange.check()?;
     point.check()?;
-    acceptor.listen(&point.link, exchange.placement(), exchange.socket(), point.connections())
+    acceptor.listen(&point.link, &exchange, point.connections())
 }
 
 type MeasureAt<P> = fn(&At<P>, &mut Connector, &mut Meter<'_>) -> Result<(), Failure>;
@@ -103,56 +119,16 @@ impl<P> ClientRole<P> {
 
 impl<P: Exchanges> RoleAt<P> for ClientRole<P> {
     fn blocks(&self, point: &At<P>) -> bool {
-        point.exchange().blocks()
+        point.client_blocks()
     }
 
     fn prepare(&mut self, point: &At<P>, offers: &Offers) -> Result<Offers, Failure> {
-        let placement = point.exchange().placement();
-        self.connector.prepare(&point.link, placement, offers)
+        self.connector.prepare(&point.link, &point.exchange(), point.client_blocks(), offers)
     }
 
     fn run(&mut self, point: &At<P>, meter: &mut Meter<'_>) -> Result<(), Failure> {
         (self.measure)(point, &mut self.connector, meter)
     }
-}
-
-/// A role on a socket whose packets the kernel stamps.
-pub(crate) struct Stamping<R> {
-    /// Held for the whole launch. Switched on before any CPU is kept awake.
-    stamps: io::Result<SwitchedOn>,
-    role: R,
-}
-
-impl<R> Stamping<R> {
-    /// # Errors
-    /// Those of the role.
-    pub(crate) fn start(role: impl FnOnce() -> Result<R, Failure>) -> Result<Stamping<R>, Failure> {
-        /// How long the kernel may take to switch stamps on.
-        const SWITCHED_ON: Duration = Duration::from_secs(5);
-        Ok(Stamping { stamps: SwitchedOn::within(SWITCHED_ON), role: role()? })
-    }
-}
-
-impl<P, R: RoleAt<P>> RoleAt<P> for Stamping<R> {
-    fn blocks(&self, point: &At<P>) -> bool {
-        self.role.blocks(point)
-    }
-
-    fn prepare(&mut self, point: &At<P>, offers: &Offers) -> Result<Offers, Failure> {
-        self.stamps.as_ref().map_err(no_stamps)?;
-        self.role.prepare(point, offers)
-    }
-
-    fn run(&mut self, point: &At<P>, meter: &mut Meter<'_>) -> Result<(), Failure> {
-        self.role.run(point, meter)
-    }
-}
-
-/// The failure to report if packets cannot be stamped.
-pub(crate) fn no_stamps(error: &io::Error) -> Failure {
-    Failure::unsupported(format!(
-        "this kernel does not stamp packets as asked: {error} (SO_TIMESTAMPING; net.rtt needs none)"
-    ))
 }
 
 /// Answers one message after the other until the leading role is done; the client may leave
@@ -230,15 +206,4 @@ impl CpuTime {
             meter.value(metric, used_ns as f64 / messages as f64);
         }
     }
-}
-
-/// A socket whose packets are stamped.
-///
-/// # Errors
-/// The kernel does not stamp them.
-pub(crate) fn stamped(
-    socket: Socket,
-    stamp: fn(Socket) -> io::Result<Stamped>,
-) -> Result<Stamped, Failure> {
-    stamp(socket).map_err(|error| no_stamps(&error))
 }

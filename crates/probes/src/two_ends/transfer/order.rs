@@ -1,10 +1,9 @@
 //! How long a transfer lasts and how many messages it has, by what it measures.
 
-use super::axes::timed_least;
+use super::Transfer;
 use super::predict::{connecting_ns, held_up_ns, timeouts_ns};
-use super::transfer::Transfer;
-use crate::net::flows::{self, MAX_DURATION};
-use crate::net::path;
+use crate::two_ends::flows::{self, MAX_DURATION};
+use crate::two_ends::path;
 use costof_exchange::stream::Order;
 use costof_model::typed::At;
 use std::time::Duration;
@@ -45,6 +44,14 @@ fn timeouts(point: &At<Transfer>, window: u64) -> Duration {
     let messages = timed_messages(point, window, USUAL_NS, round_trip);
     let most = 2 * timed_duration(point, window) + TIMED_MARGIN;
     Duration::from_nanos(timeouts_ns(point, messages) as u64).min(most)
+}
+
+/// The fewest messages timed: whole windows, and several of them, since the rate excludes the
+/// first.
+pub(super) fn timed_least(window: u64) -> u64 {
+    const MESSAGES: u64 = 100;
+    const WINDOWS: u64 = 3;
+    MESSAGES.max(WINDOWS * window).next_multiple_of(window)
 }
 
 /// How long the timed messages should take, by the link's delays and its loss.
@@ -121,10 +128,10 @@ pub(super) fn order(point: &At<Transfer>, point_ns: f64, round_trip: Duration) -
 
 #[cfg(test)]
 mod tests {
-    use super::super::loss::Loss;
     use super::*;
-    use crate::net::flows::MIN_DURATION;
     use crate::net::stream::Stream;
+    use crate::rudp::loss::Loss;
+    use crate::two_ends::flows::MIN_DURATION;
     use crate::two_ends::over::Over;
     use ::rudp::{Time, study};
 
@@ -134,8 +141,8 @@ mod tests {
         At { axes, link }
     }
 
-    fn loss(link: &'static str, stack: Over, window: u64) -> At<Transfer> {
-        let point = Loss { stack, window, ..Loss::default() };
+    fn loss(link: &'static str, over: Over, window: u64) -> At<Transfer> {
+        let point = Loss { over, window, ..Loss::default() };
         let (axes, link) = (Transfer::from(&point), link.into());
         At { axes, link }
     }
@@ -144,7 +151,7 @@ mod tests {
 
     #[test]
     fn a_rate_is_found_in_some_round_trips() {
-        let over = |link, stack| stream(link, stack, 1400);
+        let over = |link, over| stream(link, over, 1400);
         let lasts = |point: &At<Transfer>, round_trip| order(point, 10e6, round_trip).duration;
         assert_eq!(lasts(&over("loopback", Over::Rudp), Duration::ZERO), MIN_DURATION);
         assert_eq!(lasts(&over("wan", Over::Tcp), RTT), 40 * RTT);
@@ -174,8 +181,8 @@ mod tests {
 
     #[test]
     fn how_many_messages_are_timed_is_known_before() {
-        let order = |link, stack, round_trip| {
-            let point = loss(link, stack, 10);
+        let order = |link, over, round_trip| {
+            let point = loss(link, over, 10);
             order(&point, 30e6, round_trip)
         };
         let short = Duration::from_micros(50);
@@ -216,7 +223,7 @@ mod tests {
         const RUNS: u32 = 500;
         for percent in [10_u8, 20, 30] {
             let share = f64::from(percent) / 100.0;
-            let point = Loss { stack: Over::Study, window: 1, ..Loss::default() };
+            let point = Loss { over: Over::Study, window: 1, ..Loss::default() };
             let point = At {
                 axes: Transfer::from(&point),
                 link: format!("rate=100Mbit,up.loss={percent}%").into(),
@@ -261,12 +268,12 @@ mod tests {
 
     #[test]
     fn lost_handshakes_and_timeouts_are_announced() {
-        let seconds = |stack, percent: u32, window| {
-            let mut point = loss("loopback", stack, window);
+        let seconds = |over, percent: u32, window| {
+            let mut point = loss("loopback", over, window);
             point.link = format!("rate=100Mbit,up.loss={percent}%").into();
             least_ns(&point) / 1e9
         };
-        for (stack, percent, window, from, to) in [
+        for (over, percent, window, from, to) in [
             (Over::Tcp, 0, 10, 0.0, 0.0),
             (Over::Tcp, 1, 10, 0.0, 0.1),
             (Over::Tcp, 10, 10, 0.6, 1.5),
@@ -279,13 +286,13 @@ mod tests {
             (Over::Rudp, 30, 0, 0.5, 0.9),
             (Over::Tcp, 30, 0, 1.3, 2.0),
         ] {
-            let lasts = seconds(stack, percent, window);
-            assert!(from <= lasts && lasts <= to, "{stack:?} {percent} % {window}: {lasts}");
+            let lasts = seconds(over, percent, window);
+            assert!(from <= lasts && lasts <= to, "{over:?} {percent} % {window}: {lasts}");
         }
     }
 
     #[test]
-    fn a_stack_with_a_window_of_its_own_is_measured_for_its_rate() {
+    fn a_transport_with_a_window_of_its_own_is_measured_for_its_rate() {
         let stream = loss("wan", Over::Rudp, 0);
         assert!(stream.timed_window().is_none());
         let order = order(&stream, 30e6, RTT);

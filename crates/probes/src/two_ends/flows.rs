@@ -76,10 +76,10 @@ pub(crate) fn each<F: Send, T: Send>(
 }
 
 #[cfg(test)]
-pub(in crate::net) mod tests {
+pub(in crate::two_ends) mod tests {
     use super::*;
 
-    pub(in crate::net) fn processors(cpus: &[usize], apart: bool) -> Processors {
+    pub(in crate::two_ends) fn processors(cpus: &[usize], apart: bool) -> Processors {
         let rendezvous = Rendezvous {
             address: std::net::Ipv4Addr::LOCALHOST.into(),
             scope: 0,
