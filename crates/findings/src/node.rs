@@ -102,7 +102,7 @@ pub(crate) fn busy_cores(run: &Run) -> Vec<Finding> {
     let findings = busy.into_iter().map(|(cpu, rows)| {
         let which = match cpu {
             Some(cpu) => format!("CPU {cpu}"),
-            None => "one of all CPUs, which worked together".to_owned(),
+            None => "with all CPUs at work, one of them".to_owned(),
         };
         let shares = span(rows.iter().filter_map(|row| row.counted("running")));
         let sentence = format!(

@@ -121,14 +121,6 @@ pub(super) const NOT_MEASURED: &[(&str, &str, &[Nearest])] = &[
         ],
     ),
     (
-        "numa",
-        "memory of other NUMA nodes is",
-        &[
-            ("sync.core_to_core", "a cache line to any other CPU"),
-            ("memory.latency", "local memory"),
-        ],
-    ),
-    (
         "division divide sqrt multiply addition arithmetic simd",
         "arithmetic instructions are",
         &[("cpu.loop", "a subtraction and a branch")],
