@@ -166,7 +166,7 @@ fn median_bucket(mut buckets: Vec<(f64, u64)>) -> Option<f64> {
 }
 
 /// The interval of the differences between launches; none if there are fewer than three.
-fn of_launches(differences: &[f64]) -> Option<Interval> {
+pub(crate) fn of_launches(differences: &[f64]) -> Option<Interval> {
     let middle = median(differences)?;
     let interval = difference_interval(differences)?;
     Some(Interval { low: interval.low.min(middle), middle, high: interval.high.max(middle) })

@@ -26,6 +26,7 @@ mod mapped_pages;
 mod memory_latency;
 mod modes;
 mod naming;
+mod node;
 pub mod noise;
 mod over;
 mod page_sizes;
@@ -85,6 +86,10 @@ macro_rules! finders {
 // Each finder, and the kinds of its findings.
 finders! {
     contradictions::contradictions => Contradiction = "contradiction";
+    node::slow_cores => SlowCore = "slow_core";
+    node::busy_cores => BusyCore = "busy_core";
+    node::held_clock => HeldClock = "held_clock";
+    node::node_memory => NodeMemory = "node_memory";
     cache_levels::cache_levels => MemoryLevels = "memory_levels",
         CacheSmallerThanClaimed = "cache_smaller_than_claimed",
         CacheLargerThanClaimed = "cache_larger_than_claimed";

@@ -15,7 +15,10 @@ use std::collections::HashSet;
 
 /// Findings that rows of any grade may support: counts of the kernel and of protocols, ratios of what took turns
 /// ([`Interval::log_ratio`](crate::interval::Interval::log_ratio)), and what was left out because of noise.
-pub const BEYOND_NOISE: [Kind; 10] = [
+pub const BEYOND_NOISE: [Kind; 13] = [
+    Kind::SlowCore,
+    Kind::BusyCore,
+    Kind::HeldClock,
     Kind::ZeroCopy,
     Kind::CrossoverDisturbed,
     Kind::QueueOverflow,

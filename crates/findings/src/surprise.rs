@@ -13,10 +13,13 @@ pub(crate) fn in_order(run: &Run, findings: &mut [Finding]) {
     findings.sort_by_cached_key(|finding| Reverse((surprise(&rows, finding) * 1e6) as u64));
 }
 
-/// How far the points of a finding lie outside their predictions, as a logarithm. A contradiction is more
-/// surprising than anything else.
+/// How far the points of a finding lie outside their predictions, as a logarithm. A contradiction, or a part of the
+/// machine that is unlike the others, is more surprising than anything else.
 pub fn surprise(rows: &Points<'_>, finding: &Finding) -> f64 {
-    if finding.kind == Kind::Contradiction {
+    if matches!(
+        finding.kind,
+        Kind::Contradiction | Kind::SlowCore | Kind::BusyCore | Kind::HeldClock | Kind::NodeMemory
+    ) {
         return f64::INFINITY;
     }
     let rows = finding.evidence.iter().filter_map(|point| rows.row(point));

@@ -1,7 +1,8 @@
 //! The core clock, from two dependent chains of instructions that must agree.
 
 use crate::clock::Clock;
-use costof_gauge::chain::{ROTATE_CYCLES, multiply, multiply_cycles, rotate};
+pub use costof_gauge::chain::{ROTATE_CYCLES, rotate};
+use costof_gauge::chain::{multiply, multiply_cycles};
 use costof_stats::median;
 
 /// Steps of the chains in one repetition, and repetitions: about 0.2 ms together.

@@ -19,7 +19,7 @@ pub struct MetricInfo {
 }
 
 /// The metrics that are a share of a whole. They have no unit in a run, and are shown in percent.
-const SHARES: [&str; 22] = [
+const SHARES: [&str; 23] = [
     "copied",
     "crossed",
     "device_share",
@@ -37,6 +37,7 @@ const SHARES: [&str; 22] = [
     "preempted",
     "receiver_running",
     "retransmissions",
+    "running",
     "sender_running",
     "shared",
     "starved",

@@ -10,6 +10,7 @@ pub mod line;
 pub mod line_counters;
 pub mod mappings;
 pub mod message;
+pub mod numa;
 pub mod page_faults;
 pub mod pattern;
 pub mod registered_buffer;

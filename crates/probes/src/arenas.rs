@@ -1,10 +1,11 @@
 //! Memory for a point: whether there is enough, on which pages, and why not.
 
-use costof_model::failure::Failure;
+use costof_model::failure::{Failure, OrFailure};
 use costof_model::typed::{self, AxisOf, Words};
 use costof_model::unit::display_bytes;
 use costof_model::words;
 use costof_os::memory::arena::{Arena, PageSize, available_bytes};
+use costof_os::memory::numa;
 use std::io;
 
 words! {
@@ -87,6 +88,15 @@ pub(crate) fn check(arena: &Arena, pages: Pages, huge: f64) -> Result<(), Failur
         return Err(not_huge(came, bytes));
     }
     Ok(())
+}
+
+/// Takes the pages of an arena, none of which is in memory yet, from a memory node.
+///
+/// # Errors
+/// If the kernel refuses to place memory.
+pub(crate) fn bind(arena: &Arena, node: u32) -> Result<(), Failure> {
+    let hint = "a container needs CAP_SYS_NICE for it";
+    numa::bind(arena, node).or_unsupported_hint(format_args!("memory node {node}"), hint)
 }
 
 /// The failure of a point that needs huge pages and got others.

@@ -78,6 +78,15 @@ mod memory {
     pub(crate) mod latency;
 }
 mod net;
+mod node {
+    //! The whole machine: all CPUs at work, and each memory node.
+
+    pub(crate) mod bandwidth;
+    pub(crate) mod clock;
+    pub(crate) mod core;
+    pub(crate) mod latency;
+    mod memory_node;
+}
 pub mod notes;
 mod os {
     //! The kernel.
@@ -148,6 +157,10 @@ pub static TABLE: &[&Probe] = &[
     &os::pin::PROBE,
     &memory::latency::PROBE,
     &memory::bandwidth::PROBE,
+    &node::core::PROBE,
+    &node::bandwidth::PROBE,
+    &node::latency::PROBE,
+    &node::clock::PROBE,
     &ipc::latency::PROBE,
     &ipc::bandwidth::PROBE,
     &file::remote::null::PROBE,

@@ -1,6 +1,6 @@
 //! Sizes inside a cache, or beyond all of them.
 
-use costof_model::facts::Facts;
+use costof_model::facts::{Cache, Facts};
 
 /// Sizes in KiB, as bytes.
 pub(crate) const fn kib<const N: usize>(mut sizes: [u64; N]) -> [u64; N] {
@@ -16,7 +16,16 @@ pub(crate) const fn kib<const N: usize>(mut sizes: [u64; N]) -> [u64; N] {
 /// level is shared, and its outer part often with other programs: four times the level before is
 /// far enough inside.
 pub(crate) fn inside(facts: &Facts, level: u32) -> Option<u64> {
-    let claimed = |level| facts.claimed_cache(level).map(|cache| cache.size_bytes);
+    inside_claims(level, |level| facts.claimed_cache(level))
+}
+
+/// The same for the caches of one CPU; on a hybrid machine, CPUs differ in them.
+pub(crate) fn inside_of(facts: &Facts, level: u32, cpu: u32) -> Option<u64> {
+    inside_claims(level, |level| facts.claimed_cache_of(level, cpu))
+}
+
+fn inside_claims<'f>(level: u32, cache: impl Fn(u32) -> Option<&'f Cache>) -> Option<u64> {
+    let claimed = |level| cache(level).map(|cache| cache.size_bytes);
     let half = claimed(level)? / 2;
     let size = claimed(level - 1).map_or(half, |before| half.min(4 * before));
     Some(size.next_multiple_of(4096))

@@ -1,8 +1,11 @@
 //! How many threads, and on which CPUs.
 
-use costof_model::facts::Facts;
+use costof_model::facts::{CpuSet, Facts};
 use costof_model::failure::{Failure, OrFailure};
+use costof_model::protocol::Launch;
 use costof_model::typed::{AxisOf, count};
+use costof_model::unsupported;
+use costof_os::sched::affinity;
 use std::sync::mpsc::{self, Sender};
 use std::thread::JoinHandle;
 
@@ -56,6 +59,53 @@ pub(crate) fn sharing(threads: usize, cpus: &[usize]) -> Result<&[usize], Failur
         on(2, cpus)?;
     }
     Ok(&cpus[..threads.min(cpus.len())])
+}
+
+/// The CPUs of a launch, or else those on which this thread may run.
+///
+/// # Errors
+/// If the kernel does not report them.
+pub(crate) fn of_run(launch: &Launch) -> Result<Vec<usize>, Failure> {
+    match launch.cpus.as_slice() {
+        [] => affinity::allowed().or_fail("cannot read the allowed CPUs"),
+        cpus => Ok(cpus.to_vec()),
+    }
+}
+
+/// Checks that a CPU that a point names is one of the run's.
+///
+/// # Errors
+/// If it is not.
+pub(crate) fn is_of_run(cpu: usize, cpus: &[usize]) -> Result<(), Failure> {
+    if !cpus.contains(&cpu) {
+        let cpus: CpuSet = cpus.iter().map(|cpu| *cpu as u32).collect();
+        unsupported!(
+            "CPU {cpu} is not one of this run's ({cpus}): choose others by --set, or by --cpu"
+        );
+    }
+    Ok(())
+}
+
+/// This thread is on another CPU than at home, until it goes back.
+pub(crate) struct Moved(Vec<usize>);
+
+impl Moved {
+    /// Moves this thread to a CPU.
+    ///
+    /// # Errors
+    /// If it cannot run there.
+    pub(crate) fn to(cpu: usize) -> Result<Moved, Failure> {
+        let home = affinity::allowed().or_fail("cannot read the allowed CPUs")?;
+        affinity::pin(&[cpu]).or_unsupported(format_args!("CPU {cpu} (--set, --cpu)"))?;
+        Ok(Moved(home))
+    }
+}
+
+impl Drop for Moved {
+    fn drop(&mut self) {
+        // It was allowed there before.
+        let _ = affinity::pin(&self.0);
+    }
 }
 
 /// A second thread of this process, which sleeps until this is dropped: programs have one, and calls

@@ -83,8 +83,11 @@ fn ids_are_unique_and_say_their_layer() {
     for probe in TABLE {
         let layer = probe.info.layer();
         assert!(
-            ["harness", "cpu", "sync", "os", "memory", "ipc", "file", "net", "copy", "rudp", "rpc"]
-                .contains(&layer),
+            [
+                "harness", "cpu", "sync", "os", "memory", "node", "ipc", "file", "net", "copy",
+                "rudp", "rpc"
+            ]
+            .contains(&layer),
             "{}",
             probe.info.id
         );

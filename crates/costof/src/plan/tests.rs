@@ -4,7 +4,7 @@ use super::cost::{Cost, LAUNCH_OVERHEAD, budget, fit, launch_time};
 use super::*;
 use crate::cli::{Chosen, Measuring, RunOptions};
 use crate::preflight::Load;
-use costof_model::facts::{Cache, CacheKind, CpuSet};
+use costof_model::facts::{Cache, CacheKind, CpuSet, NumaNode};
 use costof_model::plan::{Settings, setting};
 use costof_model::prediction::{MeasuredRows, Used};
 use costof_model::rows::PointRow;
@@ -542,4 +542,30 @@ fn a_prediction_reads_only_the_probes_that_its_own_declares() {
         }
     }
     assert_eq!(undeclared, BTreeSet::new());
+}
+
+/// How many points of each probe of the layer `node` a machine has, in the order of the table.
+fn of_whole_nodes(facts: &Facts, headlines_only: bool) -> Vec<usize> {
+    let probes = costof_probes::TABLE.iter().filter(|probe| probe.info.layer() == "node");
+    let count = |probe: &&Probe| {
+        let asked = Request { headlines_only, ..request_for(&probe.info.id) };
+        planned(asked, facts, None).points().count()
+    };
+    probes.map(count).collect()
+}
+
+#[test]
+fn whole_nodes_are_measured_only_by_name_each_cpu_and_each_memory_node() {
+    let node =
+        |id, cpus: &str| NumaNode { id, cpus: CpuSet::parse(cpus).unwrap(), ..NumaNode::default() };
+    let mut facts = Facts { numa: vec![node(0, "0-3"), node(1, "4-7")], ..Facts::default() };
+    facts.cpu.online = CpuSet::parse("0-7").unwrap();
+    assert_eq!(of_whole_nodes(&facts, true), [0; 4]);
+    // Two things on each CPU; all CPUs, each node with its own memory, and the first with the second's.
+    assert_eq!(of_whole_nodes(&facts, false), [16, 4, 3, 1]);
+    facts.run_cpus = vec![5, 6];
+    assert_eq!(of_whole_nodes(&facts, false), [4, 3, 2, 1]);
+    // Where there is one memory node, a row of each probe says so.
+    let one = Facts { numa: facts.numa.split_off(1), ..facts };
+    assert_eq!(of_whole_nodes(&one, false), [4, 2, 1, 1]);
 }

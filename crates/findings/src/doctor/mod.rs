@@ -12,6 +12,7 @@ mod frequency;
 mod limits;
 mod memory;
 mod neighbours;
+mod network;
 mod permissions;
 mod processor;
 mod verdict;
@@ -111,6 +112,10 @@ const TOPICS: &[Topic] = topics! {
     "locked memory" by memory::locked_memory;
         good: "costof can lock its memory";
         effect: "large rings, registered buffers and zero-copy sends can fail for lack of it";
+    "network links" by network::links;
+        good: "no link loses or damages packets";
+        effect: "each lost packet is sent again after a round trip or after 200 ms, and a link below its speed limits \
+                 every transfer";
     "seccomp" by permissions::seccomp;
         good: "no filter makes them slower";
         effect: "every system call costs more, and some may be refused";

@@ -33,7 +33,7 @@ mod tests;
 use std::fs;
 use std::path::Path;
 
-use costof_model::facts::{Cache, Cgroup, CpuSet, Facts, Inherited};
+use costof_model::facts::{Cache, Cgroup, CpuSet, Facts, Inherited, NumaNode};
 
 use cpuid::Cpuid;
 use folder::Folder;
@@ -58,6 +58,11 @@ pub fn boot_id() -> Option<String> {
 pub fn caches_of(cpu: u32) -> Vec<Cache> {
     let found = caches::caches(&Folder::live(), &CpuSet::from_iter([cpu]));
     if found.is_empty() { Cpuid::read().caches } else { found }
+}
+
+/// Only the memory nodes: cheap enough for each launch.
+pub fn memory_nodes() -> Vec<NumaNode> {
+    numa::nodes(&Folder::live())
 }
 
 /// Only the disks and the mounted file systems: cheap enough for each launch.

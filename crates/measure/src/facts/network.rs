@@ -1,8 +1,16 @@
 //! Network devices. Source: Documentation/ABI/testing/sysfs-class-net.
 
+use std::collections::BTreeMap;
+
 use costof_model::facts::NetworkDevice;
 
 use super::folder::Folder;
+
+/// What a driver counts of a link's health, beside the packets. Source:
+/// Documentation/ABI/testing/sysfs-class-net-statistics.
+const COUNTS: &str = "\
+    rx_packets rx_errors rx_crc_errors rx_dropped rx_missed_errors tx_packets tx_errors tx_dropped \
+    tx_carrier_errors collisions";
 
 /// The devices of this network namespace.
 pub(super) fn devices(root: &Folder) -> Vec<NetworkDevice> {
@@ -18,9 +26,22 @@ fn device(name: String, folder: &Folder) -> Option<NetworkDevice> {
         driver: folder.link_name("device/driver"),
         // A device without a rate reports −1, which does not read as a u64.
         speed_bits_per_s: (folder.scaled("speed", 1_000_000)).filter(|&rate| rate > 0),
+        duplex: folder.text("duplex").filter(|duplex| duplex != "unknown"),
+        counts: counts(folder),
         bus_bits_per_s: bus_bits_per_s(folder),
         mtu_bytes: Some(mtu_bytes),
     })
+}
+
+fn counts(folder: &Folder) -> BTreeMap<String, u64> {
+    if folder.link_name("device/driver").is_none() {
+        return BTreeMap::new();
+    }
+    let statistics = folder.folder("statistics");
+    let counts = COUNTS.split(' ').map(|name| (name, statistics.value(name)));
+    let counts = counts.chain([("carrier_changes", folder.value("carrier_changes"))]);
+    let counts = counts.filter_map(|(name, count)| Some((name.to_owned(), count?)));
+    counts.filter(|(_, count)| *count > 0).collect()
 }
 
 /// What a PCI Express link lets through each way: `8.0 GT/s PCIe` for each lane, less the encoding.

@@ -1,6 +1,7 @@
 //! Disks, what is mounted from them, and network devices.
 
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// A block device.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -76,6 +77,11 @@ pub struct NetworkDevice {
     pub driver: Option<String>,
     /// The link's rate, where the driver reports it.
     pub speed_bits_per_s: Option<u64>,
+    /// `full` or `half`, where the driver reports it.
+    pub duplex: Option<String>,
+    /// What the driver has counted since it was loaded, packets and what went wrong with them, by the kernel's names:
+    /// `rx_crc_errors`. Only of devices with a bus, and only counts above zero.
+    pub counts: BTreeMap<String, u64>,
     /// What its bus (PCI Express) lets through each way, less the encoding, where it has one.
     pub bus_bits_per_s: Option<u64>,
     /// The largest packet.

@@ -2,7 +2,7 @@
 
 mod kernels;
 mod predict;
-mod team;
+pub(crate) mod team;
 
 use crate::arenas::Pages;
 use crate::prelude::*;
@@ -233,7 +233,7 @@ impl RoleAt<Bandwidth> for Streaming {
         let enough = |team: &Team| team.is_enough(threads, needed);
         if !self.team.as_ref().is_some_and(enough) {
             self.team = None;
-            let team = Team::start(threads, &self.cpus, self.largest, needed, point.pages)?;
+            let team = Team::start(threads, &self.cpus, self.largest, needed, point.pages, None)?;
             self.team = Some(team);
         }
         Ok(Offers::new())

@@ -1,7 +1,7 @@
 //! `memory.latency`: a load that depends on the one before.
 
 mod predict;
-mod role;
+pub(crate) mod role;
 
 use crate::arenas::Pages;
 use crate::prelude::*;

@@ -25,6 +25,10 @@ pub(super) const SYNONYMS: &[(&str, &[&str])] = &[
     ("mlock", &["os.pin"]),
     ("ram dram l1 l2 l3 llc cache cachemiss tlb hugepage prefetcher", &["memory.latency"]),
     ("membw", &["memory.bandwidth"]),
+    ("numa", &["node.latency", "node.bandwidth"]),
+    ("dimm", &["node.bandwidth"]),
+    ("throttling throttle thermal", &["node.clock"]),
+    ("badcore slowcore", &["node.core"]),
     ("ipc shm sharedmemory", &["ipc.latency"]),
     ("disk ssd nvme hdd seek iops", &["file.read"]),
     ("durable durability flush commit journal wal", &["file.sync"]),
@@ -114,14 +118,6 @@ pub(super) const NOT_MEASURED: &[(&str, &str, &[Nearest])] = &[
         &[
             ("net.rtt", "wait=block wakes one thread"),
             ("os.context_switch", "what a wake-up costs"),
-        ],
-    ),
-    (
-        "numa",
-        "memory of other NUMA nodes is",
-        &[
-            ("sync.core_to_core", "a cache line to any other CPU"),
-            ("memory.latency", "local memory"),
         ],
     ),
     (

@@ -11,24 +11,26 @@ use std::sync::{Arc, Mutex, PoisonError};
 const TRIALS: usize = 5;
 
 /// A stream per thread; the first is the calling thread's.
-pub(super) struct Team {
+pub(crate) struct Team {
     cpus: Vec<usize>,
     streams: Vec<Arc<Mutex<Stream>>>,
 }
 
 impl Team {
     /// Starts threads on these CPUs, each with an arena of `largest` bytes, or at least of
-    /// `needed`, in memory near its CPU.
-    pub(super) fn start(
+    /// `needed`, in memory near its CPU, or else of this memory node.
+    pub(crate) fn start(
         threads: u64,
         cpus: &[usize],
         largest: u64,
         needed: u64,
         pages: Pages,
+        node: Option<u32>,
     ) -> Result<Team, Failure> {
         let stream = |_| {
             // If the largest is refused (ulimit -v), a smaller point may still fit.
             let arena = arenas::map(largest, pages).or_else(|_| arenas::map(needed, pages))?;
+            node.map_or(Ok(()), |node| arenas::bind(&arena, node))?;
             Ok(Arc::new(Mutex::new(Stream::new(arena))))
         };
         let team = Team {
@@ -44,7 +46,7 @@ impl Team {
     }
 
     /// Whether there are as many threads with as much memory each.
-    pub(super) fn is_enough(&self, threads: u64, bytes: u64) -> bool {
+    pub(crate) fn is_enough(&self, threads: u64, bytes: u64) -> bool {
         let enough = |stream: &Arc<Mutex<Stream>>| {
             let stream = stream.lock().unwrap_or_else(PoisonError::into_inner);
             stream.arena().len() as u64 >= bytes
@@ -53,7 +55,7 @@ impl Team {
     }
 
     /// Runs `work` once on every thread's stream, each on the CPU where it will be measured.
-    pub(super) fn each(
+    pub(crate) fn each(
         &self,
         work: impl Fn(&mut Stream) -> Result<(), Failure> + Clone + Send + 'static,
     ) -> Result<(), Failure> {
@@ -69,7 +71,7 @@ impl Team {
         failure.map_or(Ok(()), Err)
     }
 
-    pub(super) fn crew(
+    pub(crate) fn crew(
         &self,
         work: impl Fn(&mut Stream, u64) + Clone + Send + 'static,
     ) -> Result<Crew, Failure> {
@@ -85,7 +87,7 @@ impl Team {
         Crew::start(jobs.collect(), &self.cpus)
     }
 
-    pub(super) fn take(&self, kernel: &'static Kernel) {
+    pub(crate) fn take(&self, kernel: &'static Kernel) {
         for stream in &self.streams {
             let mut stream = stream.lock().unwrap_or_else(PoisonError::into_inner);
             stream.take(kernel);
@@ -94,7 +96,7 @@ impl Team {
 
     /// The kernel with the least median time to stream `n` blocks. The median is used because a
     /// single trial may be lucky with its memory.
-    pub(super) fn fastest(
+    pub(crate) fn fastest(
         &self,
         kernels: &[&'static Kernel],
         crew: &mut Crew,

@@ -68,16 +68,7 @@ impl RoleAt<Latency> for Chase {
             "cannot lay elements every {stride} bytes in {}",
             display_bytes(size as u64)
         ))?;
-        // A lap warms the caches and is the check. In a large ring, a part of a lap evicts what
-        // laying it out left in the caches.
-        if ring.elements() as u64 > WARM_LOADS_MAX {
-            ring.walk(WARM_LOADS_MAX);
-        } else {
-            ensure!(
-                ring.lap_is_complete(),
-                "a lap of the pointer chase does not visit every element once"
-            );
-        }
+        warm(&mut ring)?;
         // Where a cache holds some parts of a lap in ascending order, only whole laps are the same work.
         let is_ascending = matches!(point.pattern, Pattern::Strided | Pattern::Quarters);
         if is_ascending && point.size <= LAP_MAX_BYTES {
@@ -94,4 +85,21 @@ impl RoleAt<Latency> for Chase {
         }
         Ok(())
     }
+}
+
+/// Walks a chain before it is timed. A lap warms the caches and is the check. In a large ring, a part of a lap evicts
+/// what laying it out left in the caches.
+///
+/// # Errors
+/// If a lap does not visit each element once.
+pub(crate) fn warm(ring: &mut Ring<'_>) -> Result<(), Failure> {
+    if ring.elements() as u64 > WARM_LOADS_MAX {
+        ring.walk(WARM_LOADS_MAX);
+    } else {
+        ensure!(
+            ring.lap_is_complete(),
+            "a lap of the pointer chase does not visit every element once"
+        );
+    }
+    Ok(())
 }

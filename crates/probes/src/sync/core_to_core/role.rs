@@ -3,16 +3,12 @@
 use super::CoreToCore;
 use crate::prelude::*;
 use costof_measure::crew::{Crew, Job};
-use costof_model::facts::CpuSet;
 use costof_os::memory::line::Line;
-use costof_os::sched::affinity;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// A line between two CPUs.
 pub(super) struct Pair {
-    /// Where this thread is between points, and while the point is measured.
-    home: Vec<usize>,
     cpus: [usize; 2],
     line: Arc<Line>,
     /// How many round trips the line should have made.
@@ -29,25 +25,18 @@ fn two_of(point: &CoreToCore, cpus: &[usize]) -> Result<[usize; 2], Failure> {
              --set from=… --set to=…)"
         );
     }
-    if let Some(absent) = two.iter().find(|cpu| !cpus.contains(cpu)) {
-        let cpus: CpuSet = cpus.iter().map(|cpu| *cpu as u32).collect();
-        unsupported!(
-            "CPU {absent} is not one of this run's ({cpus}): choose others by --set from=… \
-             --set to=…, or by --cpu"
-        );
-    }
+    two.iter().try_for_each(|cpu| threads::is_of_run(*cpu, cpus))?;
     Ok(two)
 }
 
 impl Setup<CoreToCore> for Pair {
     fn set_up(point: &At<CoreToCore>, launch: &Launch) -> Result<Pair, Failure> {
-        let home = affinity::allowed().or_fail("cannot read the allowed CPUs")?;
-        let all = if launch.cpus.is_empty() { &home } else { &launch.cpus };
-        Ok(Pair { cpus: two_of(point, all)?, home, line: Arc::default(), sent: Arc::default() })
+        let cpus = two_of(point, &threads::of_run(launch)?)?;
+        Ok(Pair { cpus, line: Arc::default(), sent: Arc::default() })
     }
 
     fn measure(&mut self, _: &At<CoreToCore>, meter: &mut Meter<'_>) -> Result<(), Failure> {
-        let _moved = Moved::to(self.cpus[0], &self.home)?;
+        let _moved = threads::Moved::to(self.cpus[0])?;
         let (line, sent) = (Arc::clone(&self.line), Arc::clone(&self.sent));
         let send: Job = Box::new(move |n| {
             line.send(n);
@@ -64,28 +53,6 @@ impl Setup<CoreToCore> for Pair {
         let (made, sent) = (self.line.round_trips(), self.sent.load(Ordering::Relaxed));
         ensure!(made == sent, "the line was sent {sent} times and made {made} round trips");
         Ok(())
-    }
-}
-
-/// This thread is on another CPU than at home, until it goes back.
-struct Moved<'a> {
-    home: &'a [usize],
-}
-
-impl Moved<'_> {
-    fn to(cpu: usize, home: &[usize]) -> Result<Moved<'_>, Failure> {
-        affinity::pin(&[cpu]).or_unsupported_hint(
-            format_args!("cannot run on CPU {cpu}"),
-            "choose another by --set from=…",
-        )?;
-        Ok(Moved { home })
-    }
-}
-
-impl Drop for Moved<'_> {
-    fn drop(&mut self) {
-        // It was allowed there before.
-        let _ = affinity::pin(self.home);
     }
 }
 
