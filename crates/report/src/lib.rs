@@ -21,6 +21,7 @@ pub mod names;
 mod notes;
 pub mod page;
 mod plot;
+pub mod place;
 pub mod plots;
 pub mod predictions;
 mod published;
