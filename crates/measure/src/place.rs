@@ -17,6 +17,7 @@ use costof_model::run_file::Run;
 use costof_model::unit::Better;
 use costof_stats::outliers::{MIN_MEMBERS, Population, Reading, threshold};
 use std::cmp::Ordering;
+use std::collections::BTreeMap;
 
 const CPU: &str = "processor";
 const KERNEL: &str = "kernel";
@@ -25,14 +26,13 @@ const HYPERVISOR: &str = "hypervisor";
 const CLASSES: [&[&str]; 4] =
     [&[CPU, KERNEL, HYPERVISOR], &[CPU, KERNEL], &[CPU, HYPERVISOR], &[CPU]];
 
-/// Facts with their values.
-type Facts = Vec<(String, String)>;
-
 /// The host of this run among the machines of these references.
 pub fn place(run: &Run, references: &[Reference]) -> Placed {
-    let own = run.facts().map(class).unwrap_or_default();
+    let facts = run.facts().cloned().unwrap_or_default();
+    let mut own: BTreeMap<String, String> = class(&facts).into_iter().collect();
+    own.entry(KERNEL.to_owned()).and_modify(|release| *release = series(release).to_owned());
     let all: Vec<&Cohort> = references.iter().flat_map(|reference| &reference.cohorts).collect();
-    let (facts, class) = closest(&own, &all);
+    let (names, class) = closest(&own, &all);
     let mut rows: Vec<PlacedRow> =
         run.points.iter().filter_map(|row| placed(row, &class)).collect();
     let tests: Vec<f64> = rows.iter().filter_map(|row| row.p).collect();
@@ -41,52 +41,38 @@ pub fn place(run: &Run, references: &[Reference]) -> Placed {
         row.outside = row.p.zip(limit).is_some_and(|(p, limit)| p <= limit);
     }
     // Twice as slow and twice as fast are as far off.
-    let off = |row: &PlacedRow| if row.outside { row.worse.ln_1p().abs() } else { -1.0 };
-    rows.sort_by(|one, other| off(other).total_cmp(&off(one)));
+    let off = |row: &PlacedRow| row.worse.ln_1p().abs();
+    rows.sort_by(|one, other| {
+        (other.outside.cmp(&one.outside)).then(off(other).total_cmp(&off(one)))
+    });
     Placed {
-        class: facts,
+        class: names.iter().map(|name| ((*name).to_owned(), own[*name].clone())).collect(),
         machines: machines(&class),
-        all_machines: machines(&all),
         not_placed: run.points.len() - rows.len(),
         rows,
     }
 }
 
-/// The closest class with enough machines to say what is usual, else the closest one with most; all machines if none has
-/// this CPU.
-fn closest<'r>(own: &Facts, all: &[&'r Cohort]) -> (Facts, Vec<&'r Cohort>) {
+/// The closest class with enough machines to say what is usual, else the closest one with most.
+fn closest<'r>(
+    own: &BTreeMap<String, String>,
+    all: &[&'r Cohort],
+) -> (&'static [&'static str], Vec<&'r Cohort>) {
     let classes = CLASSES.map(|names| {
-        let is_alike = |cohort: &&&Cohort| names.iter().all(|name| is_same(own, cohort, name));
+        let is_alike =
+            |cohort: &&&Cohort| names.iter().all(|name| is_same(&own[*name], cohort, name));
         (names, all.iter().filter(is_alike).copied().collect::<Vec<_>>())
     });
     let large = classes.iter().find(|(_, class)| machines(class) >= MIN_MEMBERS);
     let largest = classes.iter().rev().max_by_key(|(_, class)| machines(class));
-    match large.or(largest).filter(|(_, class)| !class.is_empty()) {
-        Some((names, class)) => {
-            let facts = names.iter().map(|name| {
-                let value = value(own, name);
-                ((*name).to_owned(), if *name == KERNEL { series(value) } else { value }.to_owned())
-            });
-            (facts.collect(), class.clone())
-        }
-        None => (Facts::new(), all.to_vec()),
-    }
+    large.or(largest).cloned().unwrap_or_default()
 }
 
-fn is_same(own: &Facts, cohort: &Cohort, name: &str) -> bool {
-    let mut facts = cohort.facts.iter();
-    let (own, there) = (value(own, name), facts.find(|(what, _)| what == name));
-    there.is_some_and(|(_, there)| match name {
-        KERNEL => series(own) == series(there) && own != UNKNOWN,
-        // A machine without a hypervisor has none that is known.
-        HYPERVISOR => own == there,
-        _ => own == there && own != UNKNOWN,
-    })
-}
-
-fn value<'f>(facts: &'f Facts, name: &str) -> &'f str {
-    let found = facts.iter().find(|(what, _)| what == name);
-    found.map_or(UNKNOWN, |(_, value)| value)
+/// Whether the machines of a cohort have this value of a fact. A machine without a hypervisor has none that is known.
+fn is_same(own: &str, cohort: &Cohort, name: &str) -> bool {
+    let there = cohort.facts.iter().find(|(what, _)| what == name).map(|(_, value)| &**value);
+    let there = if name == KERNEL { there.map(series) } else { there };
+    there == Some(own) && (own != UNKNOWN || name == HYPERVISOR)
 }
 
 /// The first two numbers of a kernel's release: `6.18`.
@@ -267,14 +253,13 @@ mod tests {
             ),
             (vec![entries(same, 4), entries(older, 9)], &["processor", "hypervisor"], 13),
             (vec![entries(same, 2), entries(other, 9)], &["processor", "kernel", "hypervisor"], 2),
-            (vec![entries(other, 9)], &[], 9),
-            (vec![], &[], 0),
+            (vec![entries(other, 9)], &["processor", "kernel", "hypervisor"], 0),
+            (vec![], &["processor", "kernel", "hypervisor"], 0),
         ] {
             let references: Vec<Reference> = references.into_iter().flatten().collect();
             let placed = place(&own, &references);
             let facts: Vec<&str> = placed.class.iter().map(|(what, _)| &**what).collect();
             assert_eq!((&facts[..], placed.machines), (names, machines));
-            assert_eq!(placed.all_machines, references.len());
         }
         let [.., kernel, _] = &place(&own, &entries(same, 5)).class[..] else {
             panic!("three facts");
@@ -282,7 +267,7 @@ mod tests {
         assert_eq!(*kernel, ("kernel".to_owned(), "6.18".to_owned()));
         // Machines of which nothing is known are not alike.
         let unknown = entries(("a\u{1b}", "secret"), 5);
-        assert!(place(&host(("a\u{1b}", "secret"), |_| 10.0), &unknown).class.is_empty());
+        assert_eq!(place(&host(("a\u{1b}", "secret"), |_| 10.0), &unknown).machines, 0);
     }
 
     #[test]

@@ -6,14 +6,11 @@ use serde::Serialize;
 /// A host among the machines of its class.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Placed {
-    /// The facts that the machines of the class have in common with this host, and their values; none if no machine has
-    /// this host's CPU, so that all of them are the class.
+    /// The facts that the machines of the class have in common with this host, and their values.
     pub class: Vec<(String, String)>,
     /// How many machines the class has.
     pub machines: usize,
-    /// How many machines there are in all.
-    pub all_machines: usize,
-    /// The rows: those that lie outside, the largest deviation first, then the others in the order of the run.
+    /// The rows: those that lie outside, then the others; of each, the largest deviation first.
     pub rows: Vec<PlacedRow>,
     /// How many rows of the run are not placed: they have no sound number, or no machine of the class has them.
     pub not_placed: usize,

@@ -1,43 +1,41 @@
 //! The text of `costof place`: in one line how the host lies among the machines of its class, then the rows that lie outside.
 
-use crate::document::{self, Part, first};
+use crate::document::{self, Part};
 use crate::fleet::signed;
 use crate::grid::{Align, Grid};
 use crate::text::shortened;
 use costof_model::placed::{Placed, PlacedRow};
 use costof_model::plural::counted;
-use costof_model::rows::MetricOfPoint;
-use costof_model::unit::span;
 
-/// At most this many rows are shown, unless all are.
-const ROWS: usize = 10;
-/// Of few machines, so many rows are shown.
+/// Of too few machines, so many rows are shown.
 const DIFFERENT: usize = 4;
 /// The longest name of a row or a fact that is shown whole.
 const NAME: usize = 100;
 /// A terminal of so many columns has room for the interval.
 const WIDE: usize = 100;
 
-/// Where a host lies, in lines of at most this many columns; with a table of all rows, if these are asked for.
+/// Where a host lies, in lines of at most this many columns: with the rows that lie outside or, of too few machines,
+/// those that differ most; or with all.
 pub fn text(placed: &Placed, is_all: bool, columns: usize) -> String {
+    let is_decided = is_decided(placed);
+    let is_shown =
+        |(at, row): &(usize, &PlacedRow)| is_all || row.outside || (!is_decided && *at < DIFFERENT);
+    let rows: Vec<_> = placed.rows.iter().enumerate().filter(is_shown).collect();
     let mut parts = vec![Part::paragraph(answer(placed))];
-    parts.push(Part::List("", rows(placed)));
-    if is_all {
-        let mut grid = table(placed);
-        grid.fit(columns, &[0, 0, WIDE, 0, 0], 0);
-        parts.push(Part::Table(String::new(), grid));
+    if !rows.is_empty() {
+        let rows = rows.into_iter().map(|(_, row)| row);
+        parts.push(Part::Table(String::new(), table(rows, columns)));
     }
-    let left_out = (placed.not_placed > 0).then(|| {
-        format!(
-            "{} not placed: without a number of grade A to C and its interval, or unknown to these machines.",
-            counted(placed.not_placed, "row")
-        )
-    });
-    let rule = "Of rows called outside, at most 5 % are not, in the long run.".to_owned();
-    let rule = is_decided(placed).then_some(rule);
-    let all = (!is_all).then(|| "--all shows each row and its position.".to_owned());
-    let last: Vec<String> = [left_out, rule, all].into_iter().flatten().collect();
-    parts.push(Part::paragraph(last.join(" ")));
+    let left_out = format!(
+        "{} not placed: without a number of grade A to C and its interval, or unknown to these machines.",
+        counted(placed.not_placed, "row")
+    );
+    let last = [
+        (placed.not_placed > 0).then_some(&*left_out),
+        is_decided.then_some("Of rows called outside, at most 5 % are not, in the long run."),
+        (!is_all).then_some("--all shows each row and its position."),
+    ];
+    parts.push(Part::paragraph(last.into_iter().flatten().collect::<Vec<_>>().join(" ")));
     document::text(&parts, columns)
 }
 
@@ -49,18 +47,12 @@ fn is_decided(placed: &Placed) -> bool {
 fn answer(placed: &Placed) -> String {
     let outside = placed.rows.iter().filter(|row| row.outside).count();
     let (rows, machines) = (counted(placed.rows.len(), "row"), class(placed));
-    let others = match placed.class.is_empty() {
-        true => "No machine has this CPU. ",
-        false => "",
-    };
     match outside {
         _ if !is_decided(placed) => {
-            format!(
-                "{others}Too few machines to say what is usual: {machines}. Most different of {rows}:"
-            )
+            format!("Too few machines to say what is usual: {machines}. Most different of {rows}:")
         }
-        0 => format!("{others}Like {machines}, in all {rows}"),
-        some => format!("{others}Like {machines}, but for {some} of {rows}:"),
+        0 => format!("Like {machines}, in all {rows}"),
+        some => format!("Like {machines}, but for {some} of {rows}:"),
     }
 }
 
@@ -71,70 +63,41 @@ fn class(placed: &Placed) -> String {
         _ => format!("{what} {value}"),
     });
     let facts: Vec<String> = facts.map(|fact| shortened(&fact, NAME)).collect();
-    let machines = counted(placed.machines, "machine");
-    match facts.is_empty() {
-        true => format!("the {machines} with other CPUs"),
-        false => format!("the {machines} with {}", facts.join(", ")),
-    }
-}
-
-/// The rows that lie outside or, of too few machines, those that differ most.
-fn rows(placed: &Placed) -> Vec<String> {
-    const MORE: &str = "more rows (--json has them)";
-    if is_decided(placed) {
-        let outside = placed.rows.iter().filter(|row| row.outside);
-        return first(outside.map(line), ROWS, MORE);
-    }
-    let mut rows: Vec<&PlacedRow> = placed.rows.iter().collect();
-    let off = |row: &PlacedRow| row.worse.ln_1p().abs();
-    rows.sort_by(|one, other| off(other).total_cmp(&off(one)));
-    rows.into_iter().take(DIFFERENT).map(line).collect()
-}
-
-fn line(row: &PlacedRow) -> String {
-    let [here, usual] = [row.here, row.usual].map(|value| row.of.unit.display(value));
-    // What few machines have is not yet usual.
-    let usually = if row.p.is_some() { "usually" } else { "there" };
-    format!(
-        "{} is {}: {here}, {usually} {usual}; worse than {}",
-        name(&row.of),
-        signed(row.worse),
-        position(row)
-    )
-}
-
-fn name(of: &MetricOfPoint) -> String {
-    shortened(&of.name(), NAME)
+    format!("the {} with {}", counted(placed.machines, "machine"), facts.join(", "))
 }
 
 /// `11 of 12 (9 to 12)`: how many machines are better.
 fn position(row: &PlacedRow) -> String {
     let count = |share: f64| format!("{:.0}", share * row.machines as f64);
     let (low, high) = row.position_ci95;
-    let range = span(&count(low), " to ", &count(high));
-    let range = if low == high { String::new() } else { format!(" ({range})") };
-    format!("{} of {}{range}", count(row.position), counted(row.machines, "machine"))
+    let (low, high) = (count(low), count(high));
+    let range = if low == high { String::new() } else { format!(" ({low} to {high})") };
+    format!("{} of {}{range}", count(row.position), row.machines)
 }
 
-fn table(placed: &Placed) -> Grid {
+fn table<'p>(rows: impl Iterator<Item = &'p PlacedRow>, columns: usize) -> Grid {
     let mut grid = Grid::new([
         ("row", Align::Left),
         ("here", Align::Right),
         ("95 % interval", Align::Right),
-        ("usual", Align::Right),
+        ("others", Align::Right),
+        ("change", Align::Right),
         ("worse than", Align::Right),
     ]);
-    for row in &placed.rows {
+    for row in rows {
         let [here, usual] = [row.here, row.usual].map(|value| row.of.unit.display(value));
         let interval = row.of.unit.display_interval(row.here_ci95);
-        grid.add([name(&row.of), here, interval, usual, position(row)]);
+        let name = shortened(&row.of.name(), NAME);
+        grid.add([name, here, interval, usual, signed(row.worse), position(row)]);
     }
+    grid.fit(columns, &[0, 0, WIDE, 0, 0, 0], 0);
     grid
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use costof_model::rows::MetricOfPoint;
     use costof_model::testing::sized_row;
 
     fn row(size: u64, worse: f64, p: Option<f64>) -> PlacedRow {
@@ -159,7 +122,6 @@ mod tests {
         let mut placed = Placed {
             class: vec![fact("processor", "a CPU"), fact("kernel", "6.18")],
             machines: 12,
-            all_machines: 30,
             rows: vec![row(1, 0.2, Some(0.001)), row(2, 0.01, Some(0.5))],
             not_placed: 3,
         };
@@ -169,12 +131,9 @@ mod tests {
             first,
             "Like the 12 machines with this CPU (a CPU), kernel 6.18, but for 1 of 2 rows:"
         );
-        assert!(
-            shown.contains(
-                "20 % worse: 120 ns, usually 100 ns; worse than 11 of 12 machines (9 to 12)"
-            ),
-            "{shown}"
-        );
+        for part in ["120 ns", "100 ns", "20 % worse", "11 of 12 (9 to 12)"] {
+            assert!(shown.contains(part), "{part}: {shown}");
+        }
         assert!(shown.contains("size=1") && !shown.contains("size=2"), "{shown}");
         assert!(shown.contains("3 rows not placed"), "{shown}");
         assert!(text(&placed, true, 200).contains("size=2"));
@@ -184,13 +143,12 @@ mod tests {
                 "Like the 12 machines with this CPU (a CPU), kernel 6.18, in all 2 rows"
             )
         );
-        // Few machines, and none with this CPU.
+        // Few machines.
         for row in &mut placed.rows {
             row.p = None;
         }
-        placed.class.clear();
         let shown = text(&placed, false, 200);
-        assert!(shown.starts_with("No machine has this CPU. Too few"), "{shown}");
+        assert!(shown.starts_with("Too few machines"), "{shown}");
         assert!(shown.contains("size=1") && shown.contains("size=2"), "{shown}");
         assert!(!shown.contains("long run"), "{shown}");
     }

@@ -90,10 +90,8 @@ impl Exported {
     fn entry(&self) -> Result<String, Error> {
         let entry = fleet::entry(&self.runs[0], costof_probes::TABLE);
         if entry.cohorts.iter().all(|cohort| cohort.rows.is_empty()) {
-            let file = self.files[0].display();
-            return Err(Error::Nothing(format!(
-                "{file}: no point of costof's own probes has a number of grade A to C and an interval"
-            )));
+            let why = "no point of costof's own probes has a number of grade A to C";
+            return Err(Error::Nothing(why.to_owned()));
         }
         Ok(serde_json::to_string_pretty(&entry).context("JSON")? + "\n")
     }

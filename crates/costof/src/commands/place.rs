@@ -2,14 +2,14 @@
 
 use super::qualify::named_as_here;
 use crate::cli::PlaceOptions;
-use crate::error::{Context, Done, Error, bail};
+use crate::error::{Context, Done, Error};
 use crate::record::{self, Table, files_ending};
 use crate::terminal::{print, prose_columns};
 use crate::{files, history};
 use costof_measure::place::place;
 use costof_model::reference::Reference;
 use costof_report::place as shown;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// The corpus: machines that were measured for it, each with the name of its file.
 const CORPUS: [(&str, &str); 1] = [(
@@ -25,9 +25,8 @@ pub(crate) fn run(table: Table<'_>, options: &PlaceOptions) -> Done {
     let placed = place(&run, &references(&options.among, table)?);
     if placed.rows.is_empty() {
         return Err(Error::Nothing(format!(
-            "{}: none of its rows has both a number of grade A to C here and a machine to compare it with ({} in the references)",
-            file.display(),
-            placed.all_machines
+            "{}: nothing to compare: no machine of the references has this CPU, or none of these rows with a number of grade A to C (--among names other references)",
+            file.display()
         )));
     }
     print(if options.json {
@@ -39,30 +38,21 @@ pub(crate) fn run(table: Table<'_>, options: &PlaceOptions) -> Done {
 
 /// The references in these files and folders, each once; without any, the corpus.
 fn references(given: &[PathBuf], table: Table<'_>) -> Result<Vec<Reference>, Error> {
-    let mut texts = Vec::new();
+    let mut texts: Vec<(PathBuf, String)> = Vec::new();
     for path in given {
-        let files = if path.is_dir() {
-            files_ending(path, "json", "reference")?
-        } else {
-            vec![path.clone()]
-        };
-        for file in files {
+        let folder = path.is_dir().then(|| files_ending(path, "json", "reference")).transpose()?;
+        for file in folder.unwrap_or_else(|| vec![path.clone()]) {
             let text = files::read_text(&file, MAX_BYTES);
-            texts.push((
-                file.clone(),
-                text.context(format_args!("cannot read {}", file.display()))?,
-            ));
+            let text = text.context(format_args!("cannot read {}", file.display()))?;
+            texts.push((file, text));
         }
     }
     if given.is_empty() {
-        texts = CORPUS.map(|(name, text)| (Path::new(name).to_owned(), text.to_owned())).into();
+        texts.extend(CORPUS.map(|(name, text)| (name.into(), text.to_owned())));
     }
     let mut references = Vec::new();
     for (file, text) in texts {
         let reference = Reference::read_or_entry(text.as_bytes()).context(file.display())?;
-        if reference.cohorts.is_empty() {
-            bail!("{}: it has no cohort", file.display());
-        }
         let reference = named_as_here(reference, table);
         if !references.contains(&reference) {
             references.push(reference);
@@ -75,6 +65,7 @@ fn references(given: &[PathBuf], table: Table<'_>) -> Result<Vec<Reference>, Err
 mod tests {
     use super::*;
     use std::fs;
+    use std::path::Path;
 
     #[test]
     fn the_corpus_is_every_entry_of_its_folder() {

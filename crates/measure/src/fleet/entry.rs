@@ -16,21 +16,8 @@ use costof_model::unit::Unit;
 use std::collections::BTreeMap;
 
 /// The hypervisors that are named; any other one is `other`.
-const HYPERVISORS: [&str; 13] = [
-    "ACRN",
-    "Apple Virtualization",
-    "Hyper-V",
-    "KVM",
-    "Nitro",
-    "Parallels",
-    "QEMU",
-    "QEMU without KVM",
-    "QNX",
-    "VMware",
-    "VirtualBox",
-    "Xen",
-    "bhyve",
-];
+const HYPERVISORS: &str = "\
+    ACRN|Apple Virtualization|Hyper-V|KVM|Nitro|Parallels|QEMU|QEMU without KVM|QNX|VMware|VirtualBox|Xen|bhyve";
 /// Vulnerabilities, as the kernel names them. Source: Documentation/ABI/testing/sysfs-devices-system-cpu.
 const VULNERABILITIES: &str = "\
     gather_data_sampling ghostwrite indirect_target_selection itlb_multihit l1tf mds meltdown mmio_stale_data \
@@ -64,8 +51,7 @@ pub fn entry(run: &Run, probes: &[&Probe]) -> Reference {
         })
     });
     let facts = run.facts().map(class).unwrap_or_default();
-    let precisions = ["quick", "full"].into_iter();
-    let precision = precisions.into_iter().find(|word| run.run.plan.precision == *word);
+    let precision = ["quick", "full"].into_iter().find(|word| run.run.plan.precision == *word);
     Reference {
         reference_schema: SCHEMA,
         costof: env!("CARGO_PKG_VERSION").to_owned(),
@@ -86,7 +72,6 @@ fn is_own(of: &MetricOfPoint, method: u32, probes: &[&Probe]) -> bool {
     let mut values = point.axes.0.iter();
     info.method == method
         && primary.name == of.metric
-        && primary.unit == of.unit
         && (point.link == "none" || point.link.parse().is_ok_and(is_link))
         && values.all(|(name, value)| {
             info.axis(name).is_ok_and(|axis| match axis.domain {
@@ -135,14 +120,11 @@ fn size_class(bytes: u64) -> Option<String> {
 fn version(release: &str) -> Option<String> {
     let end = release.find(|c: char| !c.is_ascii_digit() && c != '.' && c != '-');
     let numbers = release[..end.unwrap_or(release.len())].trim_end_matches(['.', '-']);
-    let has_two = numbers.split_once('.').is_some_and(|(major, minor)| {
-        !major.is_empty() && minor.starts_with(|c: char| c.is_ascii_digit())
-    });
-    (has_two && numbers.len() <= 32).then(|| numbers.to_owned())
+    (numbers.contains('.') && numbers.len() <= NAME_LENGTH).then(|| numbers.to_owned())
 }
 
 fn hypervisor(name: &str) -> String {
-    HYPERVISORS.into_iter().find(|known| *known == name).unwrap_or("other").to_owned()
+    HYPERVISORS.split('|').find(|known| *known == name).unwrap_or("other").to_owned()
 }
 
 /// What is done about each known vulnerability, without how.
