@@ -37,7 +37,7 @@ pub fn entry(run: &Run, probes: &[&Probe]) -> Reference {
             return None;
         };
         let of_row = MetricOfPoint { label: None, ..MetricOfPoint::new(of.row, of.estimate) };
-        is_own(&of_row, of.row.method, probes).then(|| Row {
+        is_own(&of_row, of.row.method, probes).then_some(Row {
             of: of_row,
             method: of.row.method,
             better: of.estimate.better,
