@@ -10,6 +10,7 @@ mod groups;
 mod link;
 mod look;
 mod peer;
+mod place;
 pub(crate) mod printing;
 mod qualify;
 mod send;
@@ -25,6 +26,7 @@ pub(crate) use groups::command;
 pub(crate) use link::LinkCommand;
 pub(crate) use look::{ExplainOptions, ListOptions, RunsOptions};
 pub(crate) use peer::Peer;
+pub(crate) use place::PlaceOptions;
 pub(crate) use printing::Printing;
 pub(crate) use qualify::QualifyOptions;
 pub(crate) use send::SendOptions;
@@ -105,6 +107,8 @@ pub(crate) enum Command {
     Fleet(FleetOptions),
     /// Check this host's health, compared with a fleet of good ones
     Qualify(QualifyOptions),
+    /// Show where a run lies among machines like this one
+    Place(PlaceOptions),
     /// Show what changed for good over a series of runs
     History(HistoryOptions),
     /// Compare costof with other programs that measure the same

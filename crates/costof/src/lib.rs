@@ -92,6 +92,7 @@ fn execute(table: &'static [&'static Probe], matches: &ArgMatches) -> Done {
         Command::Compare(options) => commands::compare::run(table, &options),
         Command::Fleet(options) => commands::fleet::run(table, &options),
         Command::Qualify(options) => commands::qualify::run(table, &options),
+        Command::Place(options) => commands::place::run(table, &options),
         Command::History(options) => commands::history::run(table, &options),
         Command::Verify(options) => commands::verify::run(table, &options),
         Command::Study(options) => commands::study::run(table, &options),

@@ -307,6 +307,14 @@ pub(crate) fn file(given: PathBuf) -> Result<PathBuf, Error> {
 
 /// The files of a folder whose name ends in .jsonl, in the order of their names.
 fn run_files(folder: &Path) -> Result<Vec<PathBuf>, Error> {
+    files_ending(folder, "jsonl", "run file")
+}
+
+/// The files of a folder whose name has this ending, in the order of their names.
+///
+/// # Errors
+/// There is no such file, which `what` calls them.
+pub(crate) fn files_ending(folder: &Path, ending: &str, what: &str) -> Result<Vec<PathBuf>, Error> {
     let mut entries = fs::read_dir(folder)
         .context(folder.display())?
         .map(|entry| entry.map(|entry| entry.path()))
@@ -314,9 +322,9 @@ fn run_files(folder: &Path) -> Result<Vec<PathBuf>, Error> {
         .context(folder.display())?;
     // To open a pipe could take for ever.
     let is_other = |file: &PathBuf| fs::metadata(file).is_ok_and(|data| !data.is_file());
-    entries.retain(|file| file.extension().is_some_and(|end| end == "jsonl") && !is_other(file));
+    entries.retain(|file| file.extension().is_some_and(|end| end == ending) && !is_other(file));
     if entries.is_empty() {
-        bail!("{} has no run file (NAME.jsonl)", folder.display());
+        bail!("{} has no {what} (NAME.{ending})", folder.display());
     }
     entries.sort();
     Ok(entries)

@@ -17,6 +17,7 @@
 //!
 //! A quota of CPU time is known, not found: a host that alone has one is odd, whatever its rows say.
 
+mod entry;
 mod groups;
 mod mixture;
 mod reference;
@@ -37,13 +38,15 @@ use costof_model::run_file::Run;
 use costof_stats::median;
 use costof_stats::outliers::{Population, Reading, simes, threshold};
 use costof_stats::sequential::MEDIAN_ERROR;
+pub(crate) use entry::class;
+pub use entry::entry;
 pub use reference::{Candidates, Populations, choose, reference};
 use rows::rows;
 pub(crate) use rows::{OfHosts, OfRun, graded, of_hosts, reading};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Of the hosts called odd, at most this share is not.
-const FALSE_SHARE: f64 = 0.05;
+pub(crate) const FALSE_SHARE: f64 = 0.05;
 /// A layer is judged as a whole from this many rows on.
 const LAYER_ROWS: usize = 3;
 /// A host that could have shown only deviations this many times as large as the others is undecided.

@@ -28,6 +28,7 @@ mod look;
 pub mod meter;
 pub mod noise;
 pub mod own;
+pub mod place;
 pub mod probe;
 pub mod processor_ticks;
 pub mod qualify;

@@ -28,6 +28,7 @@ pub mod names;
 pub mod nearest;
 pub mod node_set;
 pub mod noise;
+pub mod placed;
 pub mod plan;
 pub mod plural;
 pub mod point;

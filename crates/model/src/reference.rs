@@ -1,4 +1,5 @@
-//! What the hosts of a fleet cost, as a file that another host is held against.
+//! What the hosts of a fleet cost, as a file that another host is held against. A corpus has files of one host each, its
+//! entries.
 
 use crate::harmless;
 use crate::rows::MetricOfPoint;
@@ -52,7 +53,7 @@ pub struct Row {
     /// The median of the runs.
     pub usual: f64,
     /// How far runs of hosts that belong scatter beyond their errors, from host to host and from run to run: a
-    /// standard deviation, if Student's t were normal.
+    /// standard deviation, if Student's t were normal. Zero if there is one host.
     pub spread: f64,
     /// The degrees of freedom of that scatter, as Student's t.
     pub degrees: f64,
@@ -67,11 +68,23 @@ pub struct Row {
 }
 
 impl Reference {
-    /// Reads a reference. It may come from anybody, so its texts are made harmless.
+    /// Reads a reference of at least two hosts. It may come from anybody, so its texts are made harmless.
     ///
     /// # Errors
     /// Why it is none, or none that this costof can use.
     pub fn read(bytes: &[u8]) -> Result<Reference, String> {
+        let reference = Reference::read_or_entry(bytes)?;
+        if let Some(row) = reference.rows().find(|row| row.hosts < 2) {
+            return Err(format!("{}: one host is no reference", row.short_name()));
+        }
+        Ok(reference)
+    }
+
+    /// Reads a reference of any number of hosts: an entry of a corpus has one.
+    ///
+    /// # Errors
+    /// As of [`Reference::read`].
+    pub fn read_or_entry(bytes: &[u8]) -> Result<Reference, String> {
         let value: Value = serde_json::from_slice(&harmless::json(bytes))
             .map_err(|error| format!("it is not a costof reference: {error}"))?;
         match value.get("reference_schema").and_then(Value::as_u64) {
@@ -82,15 +95,21 @@ impl Reference {
                 ));
             }
             None => {
-                return Err("it is not a costof reference: `costof fleet RUN… --save` writes one"
-                    .to_owned());
+                return Err(
+                    "it is not a costof reference: `costof fleet RUN… --save` writes one, and \
+                     `costof export RUN --format reference` one of a single host"
+                        .to_owned(),
+                );
             }
         }
         let reference: Reference = serde_json::from_value(value)
             .map_err(|error| format!("it is not a costof reference: {error}"))?;
-        let mut rows = reference.cohorts.iter().flat_map(|cohort| &cohort.rows);
-        rows.try_for_each(Row::check)?;
+        reference.rows().try_for_each(Row::check)?;
         Ok(reference)
+    }
+
+    fn rows(&self) -> impl Iterator<Item = &Row> {
+        self.cohorts.iter().flat_map(|cohort| &cohort.rows)
     }
 }
 
@@ -108,14 +127,18 @@ impl Row {
             ("launch", self.launch, 0.0..BEYOND),
         ];
         let wrong = numbers.iter().find(|(_, value, range)| !range.contains(value));
-        let name = harmless::beginning(&self.of.name(), 100);
+        let name = self.short_name();
         match wrong {
             Some((field, value, range)) => Err(format!(
                 "{name}: {field} is {value}, and must be from {} to below {}",
                 range.start, range.end
             )),
-            None if self.hosts < 2 => Err(format!("{name}: one host is no reference")),
+            None if self.hosts == 0 => Err(format!("{name}: it has no host")),
             None => Ok(()),
         }
+    }
+
+    fn short_name(&self) -> String {
+        harmless::beginning(&self.of.name(), 100)
     }
 }

@@ -37,6 +37,9 @@ pub struct Format {
 /// The name of the format of plots. The plots of a study come from the study.
 pub const SVG: &str = "svg";
 
+/// The name of the format of references. An entry knows costof's own probes, so it comes from the command.
+pub const REFERENCE: &str = "reference";
+
 /// The format of this name.
 pub fn format(name: &str) -> Option<&'static Format> {
     FORMATS.iter().find(|format| format.name == name)
@@ -56,7 +59,7 @@ const OWN: Format = Format {
 const OTHERS: Format = Format { chooses_metrics: true, ..OWN };
 
 /// The formats.
-pub static FORMATS: [Format; 10] = [
+pub static FORMATS: [Format; 11] = [
     Format {
         name: "csv",
         about: "CSV: a row for each point and metric",
@@ -81,6 +84,11 @@ pub static FORMATS: [Format; 10] = [
         about: "every plot as SVG in a folder, for a paper; of a study's run, the study's plots too",
         is_folder: true,
         write: |runs, _| plots::svg(&runs[0]),
+        ..OWN
+    },
+    Format {
+        name: REFERENCE,
+        about: "this host for `costof place`: numbers and its class, nothing that names it",
         ..OWN
     },
     Format {

@@ -20,6 +20,7 @@ pub mod markdown;
 pub mod names;
 mod notes;
 pub mod page;
+pub mod place;
 mod plot;
 pub mod plots;
 pub mod predictions;

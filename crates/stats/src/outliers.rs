@@ -14,6 +14,7 @@
 //! Statistics 29, 2001).
 
 use crate::quantile::{median, quantile};
+use crate::sequential::MEDIAN_ERROR;
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
 /// A member's value, on a scale on which differences matter, and its standard error.
@@ -48,6 +49,8 @@ const DEGREES: [f64; 5] = [10.0, 6.0, 4.0, 3.0, 2.0];
 const BELONG: f64 = 0.95;
 /// But so many may be odd, where that is more.
 const MAY_BE_ODD: f64 = 1.5;
+/// At most so many degrees of freedom have the tails that one which is not a member is judged by.
+const OTHERS_DEGREES: f64 = 3.0;
 
 impl Population {
     /// The population of these members; `None` of fewer than [`MIN_MEMBERS`].
@@ -93,6 +96,21 @@ impl Population {
     /// The probability that a member which belongs lies as far off, on either side.
     pub fn p(&self, member: Reading) -> f64 {
         2.0 * t(self.degrees).sf(self.deviation(member).abs())
+    }
+
+    /// The probability that one which is not among the members, of which there are so many, lies as far off if it
+    /// belongs. What a few members do not show is taken to be bad: their tails are those of t with three degrees of
+    /// freedom or heavier, and their centre and spread have errors.
+    pub fn p_of_another(&self, other: Reading, members: usize) -> f64 {
+        let members = members as f64;
+        let degrees = self.degrees.min(OTHERS_DEGREES).min((members - 1.0) / 2.0).max(1.0);
+        let off = self.deviation(other) / (1.0 + MEDIAN_ERROR.powi(2) / members).sqrt();
+        2.0 * t(degrees).sf(off.abs())
+    }
+
+    /// The share of members that lie below this value.
+    pub fn below(&self, value: f64) -> f64 {
+        t(self.degrees).cdf(self.deviation(Reading { value, error: 0.0 }))
     }
 
     /// How far off a member with this error must be so that it is found at this probability `p`, more often
@@ -210,6 +228,29 @@ mod tests {
     }
 
     #[test]
+    #[ignore = "long; ./check --all runs it"]
+    fn one_that_belongs_but_is_not_among_few_members_is_seldom_odd() {
+        let mut random = fastrand::Rng::with_seed(10);
+        for (degrees, count) in [(1e3, 5), (1e3, 20), (3.0, 5), (3.0, 12), (3.0, 50)] {
+            let mut wrong = [0, 0];
+            for _ in 0..200 {
+                let rows = (0..40).map(|_| {
+                    let members = members(&mut random, degrees, count + 1);
+                    let (other, members) = members.split_last().unwrap();
+                    let population = Population::of(members).unwrap();
+                    (population.p_of_another(*other, count), population.p(*other))
+                });
+                let (of_another, of_member): (Vec<f64>, Vec<f64>) = rows.unzip();
+                wrong[0] += u32::from(threshold(&of_another, 0.05).is_some());
+                wrong[1] += u32::from(threshold(&of_member, 0.05).is_some());
+            }
+            assert!(wrong[0] <= 16, "{degrees}, {count}: {wrong:?}");
+            // As a member, one of five would be odd in a row too often.
+            assert!(count > 5 || wrong[1] > 40, "{degrees}, {count}: {wrong:?}");
+        }
+    }
+
+    #[test]
     fn the_spread_is_without_errors_and_without_the_odd() {
         let mut random = fastrand::Rng::with_seed(8);
         let mut all = members(&mut random, 1e3, 2000);
@@ -227,6 +268,9 @@ mod tests {
         let population = Population::of(&[1.0, 1.0, 1.0, 1.0, 1.0, 2.0].map(exact)).unwrap();
         assert_eq!(population.p(exact(1.0)), 1.0);
         assert!(population.p(exact(2.0)) < 1e-9);
+        assert_eq!([0.9, 1.0, 1.1].map(|value| population.below(value)), [0.0, 0.5, 1.0]);
+        let population = Population { spread: 1.0, degrees: 10.0, ..population };
+        assert!((population.below(2.0) - 0.83).abs() < 0.005, "{}", population.below(2.0));
     }
 
     #[test]

@@ -8,7 +8,7 @@ use clap::{Command, CommandFactory};
 const GROUPS: [(&str, &[&str]); 4] = [
     ("Measure", &["run", "time", "against", "ask", "estimate", "study"]),
     ("Look", &["show", "runs", "report", "export", "list", "explain", "doctor"]),
-    ("Decide", &["compare", "history", "fleet", "qualify"]),
+    ("Decide", &["compare", "history", "fleet", "qualify", "place"]),
     ("Rarely needed", &["verify", "link", "send", "completions", "man", "version"]),
 ];
 

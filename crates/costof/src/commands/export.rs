@@ -2,14 +2,15 @@
 
 use crate::anonymous::anonymous;
 use crate::cli::{Cli, Command, ExportOptions};
-use crate::error::{Done, Error, bail, wrong};
+use crate::error::{Context, Done, Error, bail, wrong};
 use crate::plan::request::infos;
 use crate::record::{self, Table};
 use crate::terminal::{log, print};
 use crate::{file_name, files, history};
 use clap::Parser as _;
+use costof_measure::fleet;
 use costof_model::run_file::{self, Run};
-use costof_report::export::{File, Format, SVG};
+use costof_report::export::{File, Format, REFERENCE, SVG};
 use costof_report::study::{EMBEDDED, Study};
 use std::path::{Path, PathBuf};
 
@@ -73,10 +74,26 @@ impl Exported {
             );
         }
         let mut written = format.files(&self.runs, all_metrics);
+        if format.name == REFERENCE {
+            written.push(("reference.json".to_owned(), self.entry()?));
+        }
         if let Some(study) = self.study.as_ref().filter(|_| format.name == SVG) {
             written.extend(study.svg(&infos(table), &self.runs[0]).map_err(wrong)?);
         }
         self.write_files(&written, format.is_folder, out)
+    }
+
+    /// The anonymous reference of the first run. Probes of the user's own are in no table of costof's, and not in it.
+    ///
+    /// # Errors
+    /// No row has a number to compare.
+    fn entry(&self) -> Result<String, Error> {
+        let entry = fleet::entry(&self.runs[0], costof_probes::TABLE);
+        if entry.cohorts.iter().all(|cohort| cohort.rows.is_empty()) {
+            let why = "no point of costof's own probes has a number of grade A to C";
+            return Err(Error::Nothing(why.to_owned()));
+        }
+        Ok(serde_json::to_string_pretty(&entry).context("JSON")? + "\n")
     }
 
     fn expect_one(&self) -> Result<(), Error> {

@@ -13,6 +13,7 @@ pub(crate) mod history;
 mod interleave;
 pub(crate) mod link;
 pub(crate) mod list;
+pub(crate) mod place;
 pub(crate) mod qualify;
 pub(crate) mod report;
 pub(crate) mod run;

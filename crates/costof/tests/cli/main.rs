@@ -39,6 +39,7 @@ mod namespaces;
 mod nfs;
 mod own;
 mod ping;
+mod place;
 mod placed;
 mod power_loss;
 mod preflight;

@@ -30,6 +30,7 @@ fn device(name: String, folder: &Folder) -> Option<NetworkDevice> {
         counts: counts(folder),
         bus_bits_per_s: bus_bits_per_s(folder),
         mtu_bytes: Some(mtu_bytes),
+        state: folder.text("operstate"),
     })
 }
 

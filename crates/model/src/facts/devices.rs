@@ -86,4 +86,6 @@ pub struct NetworkDevice {
     pub bus_bits_per_s: Option<u64>,
     /// The largest packet.
     pub mtu_bytes: Option<u32>,
+    /// `up`, `down`, `unknown`.
+    pub state: Option<String>,
 }
