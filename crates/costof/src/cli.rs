@@ -41,7 +41,7 @@ use costof_model::link::Link;
 use gate::{Gate, Required};
 use std::path::PathBuf;
 use std::time::Duration;
-use values::{count, launches, percent, run_file, runs, seconds, time};
+use values::{change, count, launches, percent, run_file, runs, seconds, time};
 
 /// What does this cost here? A clock read, a system call, a cache miss: measured
 /// on this machine, with a 95 % interval, a prediction to compare it with, and a
@@ -62,7 +62,7 @@ use values::{count, launches, percent, run_file, runs, seconds, time};
                   1  a check failed: something is significantly worse, or doctor found a problem\n    \
                   2  the command or an input is wrong\n    \
                   3  a check is inconclusive (0 with --undecided pass), nothing could be measured or\n       \
-                  compared, or --require-quiet found a busy machine\n  \
+                  compared, --require-quiet found a busy machine, or doctor --ci an unfit one\n  \
                   130  interrupted; what was measured is kept"
 )]
 pub(crate) struct Cli {
@@ -382,10 +382,29 @@ pub(crate) struct StudyOptions {
 }
 
 #[derive(Debug, Args)]
+#[command(
+    after_help = "Exit codes: 0 no problem, or fit; 1 a problem; 2 an error; 3 with --ci: not fit, skip the check"
+)]
 pub(crate) struct DoctorOptions {
-    /// Print JSON: one line for each finding
+    /// In five seconds: is this machine fit to judge a change, as in CI?
+    ///
+    /// A program that computes is compared with itself, in turns. The first line says whether a check would see the change in
+    /// time. Below are the machine's class, who else used its cores, and the smallest change that shows in how long. The exit
+    /// code is 3 where a check should be skipped.
+    #[arg(long)]
+    pub(crate) ci: bool,
+    /// The change that the check should see
+    #[arg(long = "for", value_name = "PERCENT", default_value = "2", value_parser = change, requires = "ci")]
+    pub(crate) change: f64,
+    /// How long the check may take
+    #[arg(long, value_name = "DURATION", default_value = "10min", value_parser = time, requires = "ci")]
+    pub(crate) budget: Duration,
+    /// Print JSON: one line for each finding, or one object with --ci
     #[arg(long)]
     pub(crate) json: bool,
+    /// Do this much of the work that --ci compares with itself.
+    #[arg(long, hide = true, exclusive = true)]
+    pub(crate) work: Option<u64>,
 }
 
 #[derive(Debug, Args)]

@@ -13,6 +13,7 @@ pub mod crew;
 pub mod distance;
 pub mod estimate;
 pub mod facts;
+pub mod fitness;
 pub mod fleet;
 #[cfg(feature = "fuzzing")]
 #[doc(hidden)]

@@ -8,6 +8,8 @@ use serde::Serialize;
 pub struct History {
     /// When each run began, in order.
     pub runs: Vec<String>,
+    /// The classes of the machines that they measured, in the order of their first runs.
+    pub machines: Vec<Machines>,
     /// How many rows were followed.
     pub rows: usize,
     /// One false alarm, in any row, is raised in about this many runs.
@@ -27,13 +29,37 @@ impl History {
         let changes = self.changes.iter();
         changes.filter(|change| Some(&change.found) == self.runs.last())
     }
+
+    /// The class that the latest run measured, if it is new: beside others, with too few runs to show a change.
+    pub fn new_machines(&self) -> Option<&Machines> {
+        let latest =
+            self.machines.iter().find(|machines| Some(&machines.latest) == self.runs.last())?;
+        (self.machines.len() > 1 && !latest.is_followed).then_some(latest)
+    }
 }
 
-/// The values of a row over the runs.
+/// Machines of one class. The rows of each class are followed by themselves.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Machines {
+    /// The class: [`machine_class`](crate::facts::Facts::machine_class).
+    pub class: String,
+    /// How many runs measured such a machine.
+    pub runs: usize,
+    /// When the first of them began.
+    pub since: String,
+    /// When the latest of them began.
+    pub latest: String,
+    /// Whether they are enough to show a change.
+    pub is_followed: bool,
+}
+
+/// The values of a row over the runs on machines of one class.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Series {
     /// Which row.
     pub of: MetricOfPoint,
+    /// The class of the machines.
+    pub machine: String,
     /// Its value in each run that has one.
     pub values: Vec<Reading>,
 }
@@ -55,6 +81,8 @@ pub struct Change {
     /// Which row.
     #[serde(flatten)]
     pub of: MetricOfPoint,
+    /// The class of the machines on which it changed.
+    pub machine: String,
     /// When the first run after the change began.
     pub at: String,
     /// When the run that showed it began.

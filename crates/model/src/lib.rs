@@ -15,6 +15,7 @@ pub mod expression;
 pub mod facts;
 pub mod failure;
 mod few;
+pub mod fitness;
 pub mod fleet;
 pub mod harmless;
 pub mod history;

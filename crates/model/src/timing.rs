@@ -208,6 +208,8 @@ impl TimeComparison {
 /// All that one `costof time` found.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Timing {
+    /// The class of the machine: [`machine_class`](crate::facts::Facts::machine_class).
+    pub machine: String,
     /// The seed of the order within each turn.
     pub seed: u64,
     /// The floor of the gauge, core cycles per addition; absent where the gauge does not work.

@@ -10,8 +10,9 @@ use crate::fleet::signed;
 use crate::grid::{Align, Cell, Grid};
 use crate::page::html_file;
 use crate::text::{hanging, printable_lines};
-use costof_model::history::{Change, History};
+use costof_model::history::{Change, History, Machines};
 use costof_model::plural::counted;
+use costof_model::rows::MetricOfPoint;
 use costof_model::unit::span;
 use maud::html;
 use sparkline::{minute, sparklines};
@@ -27,11 +28,12 @@ const FACTS: usize = 4;
 pub fn text(history: &History, columns: usize) -> String {
     let head = format!("{}: {}", followed(history), count(history));
     let mut parts = vec![Part::paragraph(head)];
-    parts.extend(history.changes.iter().take(CHANGES).map(of_change));
+    parts.extend(history.changes.iter().take(CHANGES).map(|change| of_change(change, history)));
     if history.changes.len() > CHANGES {
         let more = history.changes.len() - CHANGES;
         parts.push(Part::paragraph(format!("and {more} earlier ones: --json has them")));
     }
+    parts.extend(machines(history));
     parts.push(Part::paragraph(rules(history)));
     document::text(&parts, columns)
 }
@@ -44,7 +46,7 @@ pub fn check(history: &History, rules: &Rules) -> Suite {
             series.values.last().is_some_and(|value| Some(value.run) == latest)
         });
     let cases = series.map(|(at, series)| Case {
-        name: series.of.name(),
+        name: named(&series.of, &series.machine, history),
         probe: Some(series.of.point.probe.clone()),
         finding: match history.latest().find(|change| change.row == at) {
             Some(change) => Finding::Fail(format!("{} since {}", step(change), day(&change.at))),
@@ -52,6 +54,30 @@ pub fn check(history: &History, rules: &Rules) -> Suite {
         },
     });
     Suite::new("history", "row", cases.collect(), rules)
+}
+
+/// What holds of the latest run if no row changed.
+pub fn reason(history: &History) -> String {
+    match history.new_machines() {
+        Some(new) => format!("the latest run is on a new machine class, {}", new.class),
+        None => "the latest run changed nothing".to_owned(),
+    }
+}
+
+/// What the runs measured: a class of machines, or several, each with its runs.
+fn machines(history: &History) -> Option<Part> {
+    let [_, _, ..] = &history.machines[..] else {
+        let only = history.machines.first()?;
+        return Some(Part::paragraph(format!("Machine class: {}.", only.class)));
+    };
+    let line = |machines: &Machines| {
+        let Machines { class, runs, since, .. } = machines;
+        let few = if machines.is_followed { "" } else { "; too few to show a change" };
+        format!("  {class}: {} since {}{few}", counted(runs, "run"), day(since))
+    };
+    let mut lines = vec!["Machine classes, each followed by itself:".to_owned()];
+    lines.extend(history.machines.iter().map(line));
+    Some(Part::Paragraph("", lines.join("\n")))
 }
 
 /// The page of a history.
@@ -63,6 +89,7 @@ pub fn page(history: &History) -> String {
         Part::Paragraph("quiet", followed(history)),
         Part::paragraph(rules(history)),
     ];
+    parts.extend(machines(history));
     if !history.changes.is_empty() {
         parts.push(Part::Heading(2, "The changes, the latest first".to_owned()));
         parts.push(Part::Table("The changes".to_owned(), table(history)));
@@ -88,7 +115,7 @@ fn table(history: &History) -> Grid {
         let [from, to] = [change.from, change.to].map(|value| change.of.unit.display(value).into());
         grid.add([
             minute(&change.at).into(),
-            change.of.name().into(),
+            named(&change.of, &change.machine, history).into(),
             from,
             to,
             Cell::classed(
@@ -102,6 +129,14 @@ fn table(history: &History) -> Grid {
     grid
 }
 
+/// A row's name, with the class of its machines where there are several.
+fn named(row: &MetricOfPoint, machine: &str, history: &History) -> String {
+    match history.machines.len() {
+        ..=1 => row.name(),
+        _ => format!("{}, on {machine}", row.name()),
+    }
+}
+
 /// `18 % to 22 %`, in the direction of the change.
 fn interval(change: &Change) -> String {
     let Some((low, high)) = change.ci95 else {
@@ -112,18 +147,18 @@ fn interval(change: &Change) -> String {
     format!("{sign}{}", span(&percent(low.abs()), " to ", &percent(high)))
 }
 
-/// What the latest run changed, in a line or two: the largest change, and what else changed then. Empty if that
-/// is nothing.
+/// What the latest run changed, in a line or two: the largest change, and what else changed then; or that it is on a new
+/// class of machines. Otherwise empty.
 pub fn latest(history: &History, columns: usize) -> String {
     let size = |change: &&Change| change.worse.abs();
     let largest = history.latest().max_by(|one, other| size(one).total_cmp(&size(other)));
     let Some(change) = largest else {
-        return String::new();
+        let new = history.new_machines().map(|_| reason(history) + " (`costof history`)");
+        return printable_lines(&new.map_or_else(String::new, |new| hanging(columns, "- ", &new)));
     };
     let others = match history.latest().count() - 1 {
         0 => String::new(),
-        1 => ", and 1 more row".to_owned(),
-        more => format!(", and {more} more rows"),
+        more => format!(", and {}", counted(more, "more row")),
     };
     let (name, since, step) = (change.of.name(), day(&change.at), step(change));
     let line = format!("changed for good since {since}: {name}: {step}{others} (`costof history`)");
@@ -146,11 +181,12 @@ fn followed(history: &History) -> String {
     format!("{runs} since {since}, {rows}")
 }
 
-/// `2 lasting changes`.
+/// `2 lasting changes`, and whether the latest run can show any.
 fn count(history: &History) -> String {
+    let new = history.new_machines().map_or("", |_| "; the latest run is on a new machine class");
     match history.changes.len() {
-        0 => "no lasting change".to_owned(),
-        some => counted(some, "lasting change"),
+        0 => format!("no lasting change{new}"),
+        some => counted(some, "lasting change") + new,
     }
 }
 
@@ -187,10 +223,10 @@ fn causes(change: &Change) -> Vec<String> {
     facts.map(|(what, from, to)| format!("{what}: {from} → {to}")).collect()
 }
 
-fn of_change(change: &Change) -> Part {
+fn of_change(change: &Change, history: &History) -> Part {
     Part::Entry(Entry {
         label: day(&change.at).to_owned(),
-        name: change.of.name(),
+        name: named(&change.of, &change.machine, history),
         about: step(change),
         details: vec![Part::List("", causes(change))],
         ..Entry::default()

@@ -30,7 +30,8 @@ pub fn text(timing: &Timing, style: Style) -> String {
     for command in &timing.commands {
         text += &style.prose(&details(command));
     }
-    let notes: Vec<String> = timing.commands.iter().flat_map(notes).collect();
+    let notes: Vec<String> =
+        timing.commands.iter().flat_map(notes).chain(machine(timing)).collect();
     if !notes.is_empty() {
         text += &format!("\n{}", style.prose(&notes.join("\n")));
     }
@@ -45,10 +46,16 @@ pub fn markdown(timing: &Timing) -> String {
         .commands
         .iter()
         .flat_map(notes)
+        .chain(machine(timing))
         .map(|note| format!("- {}\n", escaped(&note)))
         .collect();
     let gap = if lines.is_empty() { "" } else { "\n" };
     format!("{answer}\n\n{}{gap}{lines}", table(timing).markdown())
+}
+
+/// What a comparison holds for: on another class of machines, it may come out otherwise.
+fn machine(timing: &Timing) -> Option<String> {
+    (timing.commands.len() > 1).then(|| format!("compared on {}", timing.machine))
 }
 
 /// One sentence for one command, and one for each that is compared with the first.

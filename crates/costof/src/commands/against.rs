@@ -7,6 +7,7 @@ use super::time::{self, Job};
 use crate::cli::AgainstOptions;
 use crate::error::{Context, Done, Error, bail};
 use crate::terminal::log;
+use costof_measure::facts;
 use std::collections::BTreeMap;
 use std::env;
 use std::ffi::OsStr;
@@ -56,7 +57,14 @@ pub(crate) fn run(options: &AgainstOptions) -> Done {
         bail!("--work-tree {} is this work tree: name another folder", other.display());
     }
     let _locks = [lock(&top)?, lock(&other)?];
-    check_out(&top, &other, &commit, options.work_tree.is_none())?;
+    let machine = facts::gather().machine_class();
+    let is_default = options.work_tree.is_none();
+    let [is_foreign, _] = [(&other, is_default), (&top, false)]
+        .map(|(tree, is_default)| is_foreign(tree, &machine, is_default));
+    check_out(&top, &other, &commit, is_default, is_foreign)?;
+    for tree in [&top, &other] {
+        fs::write(machine_file(tree)?, &machine).context(tree.display())?;
+    }
     let folders = [other.join(&below), top.join(&below)];
     if !folders[0].is_dir() {
         bail!("{revision} has no folder {below}: start costof in one that both have");
@@ -163,9 +171,16 @@ fn lock(folder: &Path) -> Result<File, Error> {
 }
 
 /// Makes the other work tree in an empty folder, or moves an existing one to the commit. What was built there stays. The
-/// default one is costof's, and is made anew if it belongs to an earlier clone. One that the user named may hold work.
-fn check_out(top: &Path, other: &Path, commit: &str, is_default: bool) -> Result<(), Error> {
-    if is_linked(top, other)? {
+/// default one is costof's, and is made anew if it belongs to an earlier clone, or was used on a machine of another class: what was
+/// built there for that CPU would be compared with what is built for this one. One that the user named may hold work.
+fn check_out(
+    top: &Path,
+    other: &Path,
+    commit: &str,
+    is_default: bool,
+    is_foreign: bool,
+) -> Result<(), Error> {
+    if is_linked(top, other)? && !(is_default && is_foreign) {
         let mut arguments = vec!["checkout", "--quiet", "--detach", commit];
         if is_default {
             arguments.push("--force");
@@ -186,6 +201,32 @@ fn check_out(top: &Path, other: &Path, commit: &str, is_default: bool) -> Result
     let arguments = ["worktree", "add", "--quiet", "--force", "--detach"].map(OsStr::new);
     let arguments = arguments.into_iter().chain([other.as_os_str(), OsStr::new(commit)]);
     git(top, arguments).map(drop)
+}
+
+/// The file that names the class of the machine on which a work tree was used last, among git's own of that work tree.
+fn machine_file(other: &Path) -> Result<PathBuf, Error> {
+    let folder = git(other, ["rev-parse", "--absolute-git-dir"])?;
+    Ok(Path::new(&folder).join("costof-machine"))
+}
+
+/// Whether a work tree was used last on a machine of another class, as in a home directory that several machines share.
+/// Then it says so.
+fn is_foreign(tree: &Path, here: &str, is_default: bool) -> bool {
+    let is_tree = tree.join(".git").exists();
+    let file = is_tree.then(|| machine_file(tree).ok()).flatten();
+    let there = file.and_then(|file| fs::read_to_string(file).ok());
+    let Some(there) = there.filter(|there| there != here) else {
+        return false;
+    };
+    let advice = match is_default {
+        true => "it is made anew",
+        false => "if the build is for one CPU, such as with -march=native, build it anew",
+    };
+    log(format_args!(
+        "{} was used on {there} before, and this is {here}: {advice}",
+        tree.display()
+    ));
+    true
 }
 
 /// Whether a folder is a further work tree of the repository, by what both say.

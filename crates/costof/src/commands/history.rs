@@ -13,7 +13,7 @@ use std::path::PathBuf;
 
 pub(crate) fn run(table: Table<'_>, options: &HistoryOptions) -> Done {
     let (files, mut runs) = match &options.runs[..] {
-        [] => of_one_host(table)?,
+        [] => own(table, None)?,
         given => record::many(given, table)?,
     };
     let rules = rules(&options.gate, &options.required, table)?;
@@ -33,8 +33,7 @@ pub(crate) fn run(table: Table<'_>, options: &HistoryOptions) -> Done {
     print(if options.json {
         serde_json::to_string(&history).context("JSON")? + "\n"
     } else if has_text {
-        let line =
-            suite.as_ref().map(|suite| suite.line("the latest run changed nothing") + "\n\n");
+        let line = suite.as_ref().map(|suite| suite.line(&shown::reason(&history)) + "\n\n");
         line.unwrap_or_default() + &shown::text(&history, prose_columns())
     } else {
         String::new()
@@ -44,31 +43,25 @@ pub(crate) fn run(table: Table<'_>, options: &HistoryOptions) -> Done {
 
 /// Prints what the latest of the user's runs of this host changed; nothing if that is nothing.
 pub(crate) fn print_latest(table: Table<'_>, host: &str) -> Result<(), Error> {
-    let (_, mut runs) = own(table)?;
-    runs.retain(|run| run.host_name() == host);
+    let (_, mut runs) = own(table, Some(host))?;
     let history = history::history(&mut runs, FALSE_ALARM_RUNS);
     print(shown::latest(&history, prose_columns()))?;
     Ok(())
 }
 
-/// The files of the history, and the runs in them.
-fn own(table: Table<'_>) -> Result<(Vec<PathBuf>, Vec<Run>), Error> {
+/// The files of the history, and the runs in them of this host, or else of the one that the latest run measured.
+fn own(table: Table<'_>, host: Option<&str>) -> Result<(Vec<PathBuf>, Vec<Run>), Error> {
     let files = saved::all();
     let read = record::read_all(&files, &[], table)?;
-    let runs = read.into_iter().map(|(_, run)| run).collect();
-    Ok((files, runs))
-}
-
-/// The user's runs of the host that the latest one measured.
-fn of_one_host(table: Table<'_>) -> Result<(Vec<PathBuf>, Vec<Run>), Error> {
+    let mut runs: Vec<Run> = read.into_iter().map(|(_, run)| run).collect();
     // The latest is the first.
-    let (files, mut runs) = own(table)?;
-    let host = runs.first().map(Run::host_name).unwrap_or_default();
+    let latest = || runs.first().map(Run::host_name).unwrap_or_default();
+    let name = host.map_or_else(latest, str::to_owned);
     let all = runs.len();
-    runs.retain(|run| run.host_name() == host);
-    if runs.len() < all {
+    runs.retain(|run| run.host_name() == name);
+    if host.is_none() && runs.len() < all {
         let others = all - runs.len();
-        log(format_args!("left out: {} of other hosts than {host}", counted(others, "run")));
+        log(format_args!("left out: {} of other hosts than {name}", counted(others, "run")));
     }
     Ok((files, runs))
 }

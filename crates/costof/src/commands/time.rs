@@ -38,7 +38,8 @@ pub(super) fn measure(options: &TurnOptions, jobs: Vec<Job>) -> Done {
     let outputs = [options.export.as_deref()];
     let prints = files::leaves_standard_output(&outputs, options.json)?;
     check_files(options)?;
-    let stopwatch = Stopwatch::new(gauge::calibrate(&facts::gather().cpu))
+    let facts = facts::gather();
+    let stopwatch = Stopwatch::new(gauge::calibrate(&facts.cpu))
         .context("cannot adopt the processes that commands leave")?;
     let seed = options.seed.unwrap_or_else(|| fastrand::u64(..));
     let interrupted = terminal::watch_interrupts()?;
@@ -47,7 +48,7 @@ pub(super) fn measure(options: &TurnOptions, jobs: Vec<Job>) -> Done {
     drop(stopwatch);
     terminal::set_working(false);
     let (commands, cleaned) = measured?;
-    let timing = conclude(commands, options, seed, floor)?;
+    let timing = conclude(commands, options, facts.machine_class(), seed, floor)?;
     // Whichever of these fails, the others are done.
     let printed = match prints {
         true => print(text(&timing, options)?).map(drop),
@@ -83,6 +84,7 @@ fn check_files(options: &TurnOptions) -> Result<(), Error> {
 fn conclude(
     mut commands: Vec<TimedCommand>,
     options: &TurnOptions,
+    machine: String,
     seed: u64,
     gauge_floor: Option<f64>,
 ) -> Result<Timing, Error> {
@@ -109,7 +111,7 @@ fn conclude(
             comparison.judge(threshold, options.higher_is_better);
         }
     }
-    Ok(Timing { seed, gauge_floor, commands, metric, threshold, comparisons })
+    Ok(Timing { machine, seed, gauge_floor, commands, metric, threshold, comparisons })
 }
 
 fn text(timing: &Timing, options: &TurnOptions) -> Result<String, Error> {

@@ -149,11 +149,14 @@ fn the_action_checks_a_change_of_a_repository() {
 #[test]
 fn the_actions_verdict_is_the_exit_code_and_a_shallow_checkout_gets_its_base() {
     let action = or_skip!(yaml(Path::new(&format!("{ROOT}action.yml"))));
-    for (code, undecided, ends, verdict) in [
-        (0, "fail", 0, "pass"),
-        (1, "pass", 1, "fail"),
-        (3, "fail", 3, "inconclusive"),
-        (3, "pass", 0, "inconclusive"),
+    for (code, undecided, unfit, ends, verdict) in [
+        (0, "fail", "skip", 0, "pass"),
+        (1, "pass", "measure", 1, "fail"),
+        (3, "fail", "measure", 3, "inconclusive"),
+        (3, "pass", "measure", 0, "inconclusive"),
+        // Here costof says with this code that the runner is not fit.
+        (3, "fail", "skip", 3, "skipped"),
+        (3, "pass", "skip", 0, "skipped"),
     ] {
         let place = or_skip!(repository());
         let base = git(&place, "repo", "rev-parse HEAD~1").trim().to_owned();
@@ -174,6 +177,7 @@ fn the_actions_verdict_is_the_exit_code_and_a_shallow_checkout_gets_its_base() {
             ("metric", "wall"),
             ("options", "--prepare 'make clean'"),
             ("undecided", undecided),
+            ("unfit", unfit),
         ];
         execute(&place, &action, "Compare", &inputs).expect_code(ends);
         git(&place, "repo", &format!("cat-file -e {base}"));
@@ -182,7 +186,9 @@ fn the_actions_verdict_is_the_exit_code_and_a_shallow_checkout_gets_its_base() {
             "against\n{base}\n--build\nmake all\n--threshold\n5\n--metric\nwall\n--budget\n60s\n\
              --markdown\n--prepare\nmake clean\n--\n./a\nprogram\nof two\n"
         );
-        assert_contains_all(&summary, &[&asked, &format!("change: {verdict}\n")]);
+        let fitness = "```text\ndoctor\n--ci\n--for\n5\n--budget\n60s\n```\n";
+        assert_contains_all(&summary, &[fitness, &format!("change: {verdict}\n")]);
+        assert_eq!(summary.contains(&asked), verdict != "skipped", "{summary}");
         let output = fs::read_to_string(place.path("output")).unwrap();
         assert_eq!(output, format!("verdict={verdict}\n"));
     }

@@ -347,3 +347,32 @@ fn doctor_says_the_same_as_text_and_as_json() {
     assert!(diagnoses.len() >= 10, "{}", json.out);
     assert!(diagnoses.iter().all(Value::is_object));
 }
+
+/// Whether this machine is fit, nobody knows.
+#[test]
+#[ignore = "long; ./check --all runs it"]
+fn doctor_for_ci_says_fit_or_not_first_and_its_exit_code_is_that() {
+    for (line, is_fit) in
+        [("--for 90 --budget 1day", None), ("--for 0.001 --budget 1s", Some(false))]
+    {
+        let place = Place::new();
+        let text = place.run(&format!("doctor --ci {line}"));
+        place.expect_nothing_runs();
+        let first = text.out.lines().next().unwrap();
+        match text.code {
+            Some(0) => assert!(first.starts_with("FIT: ") && is_fit.is_none(), "{first}"),
+            Some(3) => {
+                assert!(first.starts_with("NOT FIT: ") && first.ends_with("skip"), "{first}")
+            }
+            _ => panic!("{text:?}"),
+        }
+        let json = place.run(&format!("doctor --ci --json {line}"));
+        let fitness: Value = serde_json::from_str(&json.out).unwrap();
+        assert_eq!(json.code, Some(if fitness["fit"] == true { 0 } else { 3 }));
+        let words = text.out.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert_contains(&words, fitness["machine"].as_str().unwrap());
+        for share in fitness["core"].as_object().unwrap().values().filter_map(Value::as_f64) {
+            assert!((0.0..=1.0).contains(&share), "{fitness}");
+        }
+    }
+}

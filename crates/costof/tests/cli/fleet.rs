@@ -76,6 +76,42 @@ fn a_lasting_change_is_told_with_its_day_and_a_spike_is_not() {
     }
 }
 
+/// Runners come with one CPU or another by chance: on every third, everything takes 30 % longer.
+#[test]
+#[ignore = "long; ./check --all runs it"]
+fn another_cpu_is_a_class_of_its_own_and_no_change() {
+    let is_other = |day: usize| day.is_multiple_of(3);
+    let cost = |day| if is_other(day) { 1.3 } else { 1.0 } * (1.0 + 0.005 * (day % 4) as f64);
+    let place = place((1..=30).map(|day| ("runner".to_owned(), day, cost(day))));
+    let on = |day: usize, model: &str| {
+        let file = format!("runs/{day}.jsonl");
+        let mut run = place.read(&file);
+        for attempt in &mut run.attempts {
+            let facts = attempt.hosts.get_mut(MEASURED).unwrap();
+            facts.cpu.model_name = Some(model.to_owned());
+        }
+        place.write(&file, run);
+    };
+    // Of one name, they are one series, in which every third run is off.
+    (1..=30).filter(|day| is_other(*day)).for_each(|day| on(day, "CPU of another type"));
+    let gate = "history runs --fail-changed";
+    let shown = place.run(gate).expect_code(0).out;
+    let first = "PASS: 4 of 4 rows decided; the latest run changed nothing";
+    let classes =
+        ["CPU of another type", ": 10 runs since 2026-11-03", ": 20 runs since 2026-11-01"];
+    assert_contains_all(&shown, &[first, "no lasting change", "each followed by itself"]);
+    assert_contains_all(&shown.split_whitespace().collect::<Vec<_>>().join(" "), &classes);
+    on(30, "CPU that is new");
+    let shown = place.run(gate).expect_code(3).out;
+    let first = shown.lines().next().unwrap();
+    assert_contains_all(first, &["INCONCLUSIVE: 0 of 0", "new machine class, CPU that is new"]);
+    let json: Value = serde_json::from_str(&place.run("history runs --json").out).unwrap();
+    let machines = json["machines"].as_array().unwrap();
+    let classes = machines.iter().map(|it| (&it["runs"], it["is_followed"].as_bool().unwrap()));
+    let classes: Vec<_> = classes.collect();
+    assert_eq!(classes, [(&json!(20), true), (&json!(9), true), (&json!(1), false)]);
+}
+
 /// Twenty hosts of two kernels, on one of which calls take 12 % longer: in `runs`, those of the new one with even numbers.
 fn upgraded() -> Place {
     let hosts = (0..20).map(|number| {

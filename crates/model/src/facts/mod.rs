@@ -27,6 +27,7 @@ pub use memory::{Dimm, HugePages, Memory, NumaNode};
 pub use power::{Frequency, FrequencyPolicy, Idle, IdleState};
 pub use storage::{Medium, Storage};
 
+use crate::plural::counted;
 use serde::{Deserialize, Serialize};
 
 /// Bytes of a cache line, where they matter no more than a factor of two.
@@ -161,6 +162,28 @@ impl Facts {
         allowed.iter().filter(|cpu| self.cpu.online.contains(*cpu)).collect()
     }
 
+    /// The class of the machine: its CPU, how many of them, and the hypervisor. Costs on machines of different classes differ
+    /// whatever the program does, so they are never taken for a change of it. The kernel does not count: whether a new one
+    /// costs more is what a comparison is asked.
+    pub fn machine_class(&self) -> String {
+        let cpu = &self.cpu;
+        let name = cpu.model_name.as_deref().unwrap_or("unknown CPU");
+        // A hypervisor may give several CPUs one name.
+        let numbers = [("family", cpu.family), ("model", cpu.model), ("stepping", cpu.stepping)];
+        let numbers = numbers.into_iter().filter_map(|(what, n)| Some(format!("{what} {}", n?)));
+        let numbers = numbers.collect::<Vec<_>>().join(" ");
+        let design = if numbers.is_empty() { String::new() } else { format!(" ({numbers})") };
+        let count = cpu.logical_count.map(|count| format!(", {}", counted(count, "CPU")));
+        let hypervisor =
+            match (self.virtualization.virtual_machine, &self.virtualization.hypervisor) {
+                (_, Some(name)) => format!(", {name}"),
+                (Some(true), None) => ", virtual".to_owned(),
+                (Some(false), None) => ", not virtual".to_owned(),
+                (None, None) => String::new(),
+            };
+        format!("{name}{design}{}{hypervisor}", count.unwrap_or_default())
+    }
+
     /// The CPUs to plan for, in their order: those of the run, or all that are usable.
     pub fn planned_cpus(&self) -> Vec<u32> {
         match self.run_cpus.as_slice() {
@@ -226,6 +249,27 @@ mod tests {
         assert_eq!(facts.available_bytes(), Some(400));
         facts.memory.available_bytes = None;
         assert_eq!(facts.available_bytes(), Some(400));
+    }
+
+    #[test]
+    fn a_class_is_the_cpu_their_number_and_the_hypervisor_but_not_the_kernel() {
+        assert_eq!(Facts::default().machine_class(), "unknown CPU");
+        let mut facts = sample();
+        facts.cpu.model_name = Some("Intel(R) Xeon(R) Processor".to_owned());
+        (facts.cpu.family, facts.cpu.model, facts.cpu.stepping) = (Some(6), Some(207), Some(2));
+        facts.cpu.logical_count = Some(2);
+        facts.virtualization.virtual_machine = Some(true);
+        let named = "Intel(R) Xeon(R) Processor (family 6 model 207 stepping 2), 2 CPUs, ";
+        assert_eq!(facts.machine_class(), format!("{named}virtual"));
+        facts.virtualization.hypervisor = Some("KVM".to_owned());
+        let class = facts.machine_class();
+        assert_eq!(class, format!("{named}KVM"));
+        (facts.kernel.release, facts.cpu.microcode) =
+            (Some("6.2".to_owned()), Some("1".to_owned()));
+        assert_eq!(facts.machine_class(), class);
+        // Another CPU of the same name.
+        facts.cpu.model = Some(143);
+        assert_ne!(facts.machine_class(), class);
     }
 
     pub(super) fn sample() -> Facts {

@@ -1,6 +1,6 @@
 //! Each row of a history over time, as a sparkline.
 
-use super::{causes, step};
+use super::{causes, named, step};
 use costof_model::history::{Change, History, Reading, Series};
 use maud::{Markup, html};
 use std::fmt::Write;
@@ -45,6 +45,7 @@ pub(super) fn sparklines(history: &History) -> Markup {
 
 fn line(history: &History, series: &Series, changes: &[&Change]) -> Markup {
     let show = |value: f64| series.of.unit.display(value);
+    let name = named(&series.of, &series.machine, history);
     let medians = series.values.iter().map(|value| value.median);
     let least = medians.clone().fold(f64::INFINITY, f64::min);
     let most = medians.clone().fold(0.0, f64::max);
@@ -52,12 +53,12 @@ fn line(history: &History, series: &Series, changes: &[&Change]) -> Markup {
         details.r {
             summary {
                 span.n {
-                    (series.of.name())
+                    (name)
                     @for change in changes.iter().take(1) {
                         br; span.dim { (minute(&change.at)) ": " (step(change)) }
                     }
                 }
-                (sparkline(history, series, changes))
+                (sparkline(history, series, &name, changes))
                 span.v { (series.values.last().map(|value| show(value.median)).unwrap_or_default()) }
             }
             div.m {
@@ -70,7 +71,7 @@ fn line(history: &History, series: &Series, changes: &[&Change]) -> Markup {
     }
 }
 
-fn sparkline(history: &History, series: &Series, changes: &[&Change]) -> Markup {
+fn sparkline(history: &History, series: &Series, name: &str, changes: &[&Change]) -> Markup {
     let place = Place::new(history.runs.len(), &series.values);
     let at = |change: &Change| history.runs.iter().position(|run| *run == change.at);
     let label = match changes {
@@ -80,7 +81,7 @@ fn sparkline(history: &History, series: &Series, changes: &[&Change]) -> Markup 
     let (width, height) = SIZE;
     html! {
         svg.spark.b viewBox=(format!("0 0 {width} {height}")) preserveAspectRatio="none" role="img"
-            aria-label=(format!("{}: {label}", series.of.name())) {
+            aria-label=(format!("{name}: {label}")) {
             path.f.level opacity="0.35" d=(place.area(&series.values)) {}
             path.ink d=(place.line(&series.values)) {}
             @for change in changes {

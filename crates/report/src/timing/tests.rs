@@ -35,6 +35,7 @@ fn timing(ratio: Option<(f64, f64, f64)>, metric: TimeMetric) -> Timing {
         judgement: None,
     });
     Timing {
+        machine: "a CPU (family 6 model 1), 2 CPUs, KVM".to_owned(),
         seed: 1,
         gauge_floor: Some(0.29),
         commands: vec![command("A"), command("B")],

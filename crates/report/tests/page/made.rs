@@ -4,7 +4,7 @@ use costof_model::comparison::{
     Compared, Comparison, FactDifference, Groups, LayerChange, Level, Verdict as RowVerdict,
 };
 use costof_model::fleet::{Cohort, Deviation, Fleet, Host, LayerDeviation, Statistic, Verdict};
-use costof_model::history::{Change, History, Reading, Series};
+use costof_model::history::{Change, History, Machines, Reading, Series};
 use costof_model::metric::Selection;
 use costof_model::rows::MetricOfPoint;
 use costof_model::run_file::{self, Run};
@@ -217,9 +217,21 @@ pub(crate) fn history(word: &str) -> History {
         median: value(row, at),
         ci95: (value(row, at) * 0.9, value(row, at) * 1.1),
     };
-    let series = |row| Series { of: of(row), values: (0..20).map(|at| reading(row, at)).collect() };
+    let series = |row| Series {
+        of: of(row),
+        machine: word.to_owned(),
+        values: (0..20).map(|at| reading(row, at)).collect(),
+    };
+    let machines = |runs: usize, latest: usize| Machines {
+        class: word.to_owned(),
+        runs,
+        since: time(0),
+        latest: time(latest),
+        is_followed: runs > 4,
+    };
     let change = |row: usize, worse: f64| Change {
         of: of(row),
+        machine: word.to_owned(),
         at: time(10),
         found: time(14),
         from: 10.0,
@@ -231,6 +243,7 @@ pub(crate) fn history(word: &str) -> History {
     };
     History {
         runs: (0..20).map(time).collect(),
+        machines: vec![machines(18, 18), machines(2, 19)],
         rows: 3,
         false_alarm_runs: 1000,
         detectable: Some((0.04, 5)),

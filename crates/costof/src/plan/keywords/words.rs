@@ -56,6 +56,7 @@ pub(super) const OWN: &[(&str, &str)] = &[
         "regression pullrequest revision bisect",
         "`costof against REV -- PROGRAM` compares your program with another revision of it",
     ),
+    ("ci runner flaky", "`costof doctor --ci` says whether this machine is fit to judge a change"),
     (
         "upgrade upgraded canary rollout",
         "`costof compare OLD/ NEW/` compares runs of hosts before with runs of hosts after",
