@@ -122,7 +122,9 @@ fn inline(around: &str) -> impl Iterator<Item = String> {
 /// A place with what the documents' commands name.
 fn place(run: &Path) -> Place {
     let place = Place::new();
-    for folder in ["bin", "old", "new", "target/debug", "runs", "study-rpc", "state/costof/runs"] {
+    let folders =
+        ["bin", "old", "new", "target/debug", "tools", "runs", "study-rpc", "state/costof/runs"];
+    for folder in folders {
         fs::create_dir_all(place.path(folder)).unwrap();
     }
     for name in PROGRAMS {
@@ -131,7 +133,9 @@ fn place(run: &Path) -> Place {
     for name in BUILDS {
         symlink(COSTOF, place.path(name)).unwrap();
     }
-    symlink("/bin/true", place.path("check")).unwrap();
+    for name in ["check", "tools/check-entry"] {
+        symlink("/bin/true", place.path(name)).unwrap();
+    }
     let history =
         ["1", "2", "3"].map(|day| format!("state/costof/runs/2026112{day}T000000Z.jsonl"));
     for name in RUNS.map(String::from).into_iter().chain(history) {
