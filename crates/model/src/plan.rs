@@ -179,7 +179,7 @@ pub fn setting(text: &str) -> Result<(String, Vec<String>), String> {
 /// The probe has no such axis, or the axis no such value; the probe is named.
 pub fn read(info: &ProbeInfo, settings: &Settings) -> Result<Vec<(Text, Vec<AxisValue>)>, String> {
     let read = settings.iter().map(|(name, texts)| {
-        let axis = info.axis(name)?;
+        let axis = info.axis(info.present_axis(name).unwrap_or(name))?;
         let values = texts.iter().map(|text| axis.parse(text));
         let values = values.collect::<Result<_, String>>();
         let values = values.map_err(|error| format!("{}: {error}", info.id))?;

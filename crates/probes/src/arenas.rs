@@ -95,7 +95,7 @@ pub(crate) fn check(arena: &Arena, pages: Pages, huge: f64) -> Result<(), Failur
 /// # Errors
 /// If the kernel refuses to place memory.
 pub(crate) fn bind(arena: &Arena, node: u32) -> Result<(), Failure> {
-    let hint = "a container needs CAP_SYS_NICE for it";
+    let hint = "a container needs CAP_SYS_NICE for it, and a cpuset that has the node";
     numa::bind(arena, node).or_unsupported_hint(format_args!("memory node {node}"), hint)
 }
 

@@ -56,7 +56,8 @@ fn problems(device: &NetworkDevice) -> Vec<String> {
 }
 
 fn count(device: &NetworkDevice, names: &[&str]) -> u64 {
-    names.iter().filter_map(|name| device.counts.get(*name)).sum()
+    let counts = names.iter().filter_map(|name| device.counts.get(*name));
+    counts.fold(0, |sum, count| sum.saturating_add(*count))
 }
 
 /// `eth0: 25 Gbit/s, full duplex`.

@@ -21,7 +21,7 @@ fn node(id: u32, folder: &Folder) -> NumaNode {
         id,
         cpus: folder.set("cpulist"),
         total_bytes: bytes("MemTotal:"),
-        free_bytes: bytes("MemFree:"),
+        free_bytes: bytes("MemFree:").map(|free| free + bytes("Inactive(file):").unwrap_or(0)),
         distances: folder.numbers("distance"),
     }
 }

@@ -14,7 +14,7 @@ pub struct NumaNode {
     pub cpus: CpuSet,
     /// Memory on it.
     pub total_bytes: Option<u64>,
-    /// Memory on it that nothing uses.
+    /// Memory on it that nothing uses, or that caches files which nothing has used lately.
     pub free_bytes: Option<u64>,
     /// Distance to each node in the order of their numbers; 10 is itself.
     pub distances: Vec<u32>,

@@ -43,9 +43,9 @@ mod tests {
     use crate::memory::arena::PageSize;
     use std::fs;
 
-    /// Whether this kernel, or a filter, lets nobody place memory.
+    /// Whether this kernel, a filter or a cpuset lets nobody place memory there, or the node has none.
     fn is_refused(error: &io::Error) -> bool {
-        matches!(error.raw_os_error(), Some(libc::EPERM | libc::ENOSYS))
+        matches!(error.raw_os_error(), Some(libc::EPERM | libc::ENOSYS | libc::EINVAL))
     }
 
     #[test]
@@ -57,7 +57,9 @@ mod tests {
         }
         arena.populate().unwrap();
         assert_eq!(arena.as_slice().iter().find(|byte| **byte != 0), None);
-        let maps = fs::read_to_string("/proc/self/numa_maps").unwrap();
+        let Ok(maps) = fs::read_to_string("/proc/self/numa_maps") else {
+            return eprintln!("skipped: this kernel does not say where pages are");
+        };
         let start = format!("{:x} ", arena.address());
         let line = maps.lines().find(|line| line.starts_with(&start)).unwrap();
         let has = |word: String| line.split(' ').any(|found| found == word);
@@ -70,6 +72,6 @@ mod tests {
         let arena = Arena::map(1 << 16, PageSize::Base).unwrap();
         assert_eq!(bind(&arena, 1024).unwrap_err().kind(), io::ErrorKind::InvalidInput);
         let error = bind(&arena, 1023).unwrap_err();
-        assert!(is_refused(&error) || error.kind() == io::ErrorKind::InvalidInput, "{error}");
+        assert!(is_refused(&error), "{error}");
     }
 }

@@ -29,9 +29,9 @@ point! {
     ///
     /// A thread on each CPU reads its own memory in ascending order, with the widest vectors that the CPU has; all
     /// begin each batch together, and the last one ends it. Each has so much memory that all together have four times
-    /// what the last-level caches hold. Memory near to a CPU is what its thread touches first; for another node's,
-    /// the kernel is asked (mbind). Where a module is missing, or sits in the wrong channel, its node reads less than the others, though one thread sees nothing of it
-    /// (memory.bandwidth).
+    /// what the last-level caches hold. With on=all, that is memory which its thread touches first; with on=node, the
+    /// kernel is asked for memory of that node alone (mbind). Where a module is missing, or sits in the wrong channel,
+    /// its node reads less than the others, though one thread sees nothing of it (memory.bandwidth).
     ///
     /// # Predicted from
     /// what one thread reads (memory.bandwidth) times the CPUs, a sixteenth of that or more, at most the bandwidth of
@@ -150,18 +150,18 @@ impl Setup<NodeBandwidth> for Reading {
     fn set_up(point: &At<NodeBandwidth>, launch: &Launch) -> Result<Reading, Failure> {
         let cpus = threads::of_run(launch)?;
         let pair = match point.on {
-            On::All => Pair { cpus, far: None },
+            On::All => Pair { cpus, memory: None, room: None },
             On::Node => pair(point.from, point.memory, &cpus)?,
         };
-        arenas::ensure_fits(point.size.saturating_mul(pair.cpus.len() as u64))?;
+        pair.ensure_fits(point.size.saturating_mul(pair.cpus.len() as u64))?;
         Ok(Reading(pair))
     }
 
     fn measure(&mut self, point: &At<NodeBandwidth>, meter: &mut Meter<'_>) -> Result<(), Failure> {
-        let Pair { cpus, far } = &self.0;
+        let Pair { cpus, memory, .. } = &self.0;
         let _moved = threads::Moved::to(cpus[0])?;
         let (threads, pages) = (cpus.len() as u64, arenas::Pages::Base);
-        let team = Team::start(threads, cpus, point.size, point.size, pages, *far)?;
+        let team = Team::start(threads, cpus, point.size, point.size, pages, *memory)?;
         let blocks = (point.size / BLOCK_BYTES) as usize;
         team.each(move |stream| {
             let aimed = stream.aim(Operation::Read, BLOCK_BYTES as usize, blocks);

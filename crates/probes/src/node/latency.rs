@@ -85,7 +85,7 @@ struct Chase {
 impl Setup<NodeLatency> for Chase {
     fn set_up(point: &At<NodeLatency>, launch: &Launch) -> Result<Chase, Failure> {
         let pair = pair(point.from, point.memory, &threads::of_run(launch)?)?;
-        arenas::ensure_fits(point.size)?;
+        pair.ensure_fits(point.size)?;
         Ok(Chase { pair, random: Rng::with_seed(launch.seed) })
     }
 
@@ -93,7 +93,7 @@ impl Setup<NodeLatency> for Chase {
         let _moved = threads::Moved::to(self.pair.cpus[0])?;
         let pages = arenas::Pages::Base;
         let mut arena = arenas::map(point.size, pages)?;
-        self.pair.far.map_or(Ok(()), |node| arenas::bind(&arena, node))?;
+        self.pair.memory.map_or(Ok(()), |node| arenas::bind(&arena, node))?;
         arena.populate().map_err(|error| arenas::failed("touch", point.size, pages, &error))?;
         let mut ring = random_ring(&mut arena, &mut self.random)?;
         meter.repeatable("cost", |n| ring.walk(n));

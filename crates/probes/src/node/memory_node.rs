@@ -11,8 +11,22 @@ use costof_os::memory::chase::Ring;
 #[derive(Debug, PartialEq)]
 pub(super) struct Pair {
     pub(super) cpus: Vec<usize>,
-    /// The node of the memory, if it is another one than that of the CPUs.
-    pub(super) far: Option<u32>,
+    /// The node of the memory; without one, whatever each CPU's thread gets by touching it first.
+    pub(super) memory: Option<u32>,
+    /// Bytes that this node has to give, where that is known.
+    pub(super) room: Option<u64>,
+}
+
+impl Pair {
+    /// Refuses what would not fit: the kernel ends some process to make room on a node that memory is bound to.
+    pub(super) fn ensure_fits(&self, bytes: u64) -> Result<(), Failure> {
+        arenas::ensure_fits(bytes)?;
+        if let Some((node, room)) = self.memory.zip(self.room).filter(|(_, room)| *room < bytes) {
+            let (needed, room) = (display_bytes(bytes), display_bytes(room));
+            unsupported!("this needs {needed} on memory node {node}, which has {room} free");
+        }
+        Ok(())
+    }
 }
 
 /// The pairs of nodes in the plan of a machine: each with its own memory, and the first with that of all others. Where
@@ -57,7 +71,7 @@ fn pair_of(nodes: &[NumaNode], from: u64, memory: u64, cpus: &[usize]) -> Result
         ),
         (_, None) => unsupported!("there is no memory node {memory} here, or it has no memory"),
         _ if own.is_empty() => unsupported!("no CPU of this run (--cpu) is at memory node {from}"),
-        (_, Some(used)) => Ok(Pair { cpus: own, far: (from != memory).then_some(used.id) }),
+        (_, Some(used)) => Ok(Pair { cpus: own, memory: Some(used.id), room: used.free_bytes }),
     }
 }
 
@@ -116,9 +130,14 @@ pub(super) mod tests {
     fn a_pair_has_the_runs_cpus_of_its_node_or_a_reason() {
         let all = nodes();
         let at = |from, memory, cpus: &[usize]| pair_of(&all, from, memory, cpus);
-        assert_eq!(at(1, 1, &[3, 0, 2]), Ok(Pair { cpus: vec![3, 2], far: None }));
-        assert_eq!(at(0, 4, &[3, 0]), Ok(Pair { cpus: vec![0], far: Some(4) }));
-        assert_eq!(at(5, 0, &[8]), Ok(Pair { cpus: vec![8], far: Some(0) }));
+        let pair = |cpus, memory| Ok(Pair { cpus, memory: Some(memory), room: None });
+        assert_eq!(at(1, 1, &[3, 0, 2]), pair(vec![3, 2], 1));
+        assert_eq!(at(0, 4, &[3, 0]), pair(vec![0], 4));
+        assert_eq!(at(5, 0, &[8]), pair(vec![8], 0));
+        let full = Pair { room: Some(1 << 20), ..at(0, 4, &[3, 0]).unwrap() };
+        assert!(full.ensure_fits(1 << 20).is_ok());
+        let refused = full.ensure_fits(2 << 20).unwrap_err();
+        assert!(refused.reason.contains("node 4, which has 1MiB free"), "{refused}");
         for (nodes, from, memory, cpus, reason) in [
             (&all[..], 0, 7, &[0][..], "no memory node 7"),
             (&all, 0, 5, &[0], "no memory node 5"),

@@ -121,7 +121,8 @@ impl Study {
         let (info, point) = reading.point(infos)?;
         let values = set_several(info, at).map_err(|what| wrong("at", what))?;
         if plot.over != LOSS {
-            info.axis(&plot.over).map_err(|what| wrong("over", what))?;
+            let over = info.present_axis(&plot.over).unwrap_or(&plot.over);
+            info.axis(over).map_err(|what| wrong("over", what))?;
         }
         let mut metrics = info.metrics.iter().map(|known| &*known.name).chain(MADE);
         if metrics.all(|known| known != plot.metric) {
@@ -298,19 +299,25 @@ impl Points<'_> {
         parts.collect::<Vec<_>>().join(", ")
     }
 
+    /// What the plot is over: the present name of an axis, or [`LOSS`].
+    fn over(&self) -> &str {
+        let over = &*self.plot.over;
+        self.info.present_axis(over).unwrap_or(over)
+    }
+
     /// A point's value on the axis that the plot is over.
     fn value(&self, point: &Point) -> String {
         if self.plot.over == LOSS {
             return format!("{} %", without_loss(&point.link).1);
         }
-        let axis = self.info.axis(&self.plot.over).ok();
+        let axis = self.info.axis(self.over()).ok();
         let value = axis.and_then(|axis| Some(axis.display(point.axes.0.get(&axis.name)?)));
         value.unwrap_or_default()
     }
 
     /// Whether this is one of its points.
     fn has(&self, point: &Point) -> bool {
-        let over = &*self.plot.over;
+        let over = self.over();
         let is_it = |(name, value): (&Text, &AxisValue)| match self.values.get(name) {
             Some(values) => values.contains(value),
             None => {
