@@ -149,14 +149,15 @@ impl<'a> Commands<'a> {
             let timed = self.time(kind, "--runs 5", &commands)?;
             let [start_ns, all_ns] = [0, 1].map(|number| timed.cpu_ns(number));
             let work_ns = (all_ns - start_ns).max(1.0);
-            let factor = ((wanted_ns - start_ns) / work_ns).max(0.01);
+            // On a busy machine the start alone may have taken as long as all.
+            let factor = ((wanted_ns - start_ns) / work_ns).clamp(0.01, 10.0);
             if all_ns > 0.7 * wanted_ns || n == most {
                 // Commands that start in a moment are longer than their start all the same.
                 let start = (start_ns / (start_ns + work_ns * factor)).min(0.9);
                 let n = ((n as f64 * factor) as u64).clamp(1, most);
                 return Ok(Work { kind, n, start });
             }
-            n = ((n as f64 * factor.clamp(1.5, 10.0)) as u64).clamp(1, most);
+            n = ((n as f64 * factor.max(1.5)) as u64).clamp(1, most);
         }
     }
 }
