@@ -1,7 +1,6 @@
 //! `rpc.marshal`: what it costs to turn an argument into bytes, and back.
 
 use super::axes::{Argument, bytes_of};
-use crate::expect::cycles;
 use crate::prelude::*;
 use costof_rpc::{Kind, Marshal, Protocol, RpcError, Transport};
 
@@ -85,24 +84,20 @@ impl Measure for Marshalling {
         /// frames and headers
         wire_bytes: Bytes Lower,
     };
-    const AFTER: &'static [&'static str] = &["cpu.frequency"];
-    const CROSSINGS: &'static [&'static [&'static str]] = &[&["stack", "payload", "direction"]];
+    const AFTER: NameList = &["cpu.frequency"];
+    const CROSSINGS: &'static [NameList] = &[&["stack", "payload", "direction"]];
     const ROUNDS: u32 = 2;
     const ROLES: &'static [StartRole] = &[alone::<Marshalling, Marshals>];
 
-    fn memory_bytes(_: &At<Marshalling>) -> u64 {
+    fn memory_bytes(_: &At<Self>) -> u64 {
         1 << 20
     }
 
-    fn headlines(_: &Facts) -> Vec<Headline> {
-        vec![Headline::new("marshal a string of 64 B: protobuf", Marshalling::default())]
+    headlines! {
+        "marshal a string of 64 B: protobuf": {},
     }
 
-    fn predict(
-        point: &At<Marshalling>,
-        _: &Facts,
-        measured: &MeasuredRows<'_>,
-    ) -> Option<Prediction> {
+    fn predict(point: &At<Self>, _: &Facts, measured: &MeasuredRows<'_>) -> Option<Prediction> {
         expected(point.payload.kind(), measured)?.predict("cost")
     }
 }
