@@ -12,7 +12,7 @@ use crate::two_ends::{
 use costof_exchange::pattern::open_loop::OpenLoop;
 use costof_exchange::rendezvous::Over as Socket;
 use costof_measure::clock::Clock;
-use costof_rpc::{InFlight, Options, Payload, RpcError};
+use costof_rpc::{InFlight, Options, Payload};
 
 pub(crate) static PROBE: Probe = Probe::new::<Load>();
 
@@ -169,7 +169,7 @@ fn measure(
     meter.operation_allocates();
     let calls = InFlight::over(stack(&exchange), sockets, &Options::default());
     let mut calls = Calls {
-        calls: calls.map_err(|error| failed(&error))?,
+        calls: calls.map_err(broken)?,
         payload: point.payload.payload(),
         clock: meter.clock(),
         made: 0,
@@ -197,14 +197,6 @@ fn measure(
     meter.value(CALLS, calls.made as f64);
     connector.keep(calls.calls);
     Ok(())
-}
-
-/// A point that its stack cannot run has a reason.
-fn failed(error: &RpcError) -> Failure {
-    match error {
-        RpcError::Unsupported(reason) => Failure::unsupported(*reason),
-        error => broken(error),
-    }
 }
 
 /// Calls to make, and how many have been made.

@@ -2,7 +2,7 @@
 
 use super::axes::{Argument, bytes_of};
 use crate::prelude::*;
-use costof_rpc::{Kind, Marshal, Protocol, RpcError, Transport};
+use costof_rpc::{Kind, Marshal, Protocol, RpcError};
 
 pub(crate) static PROBE: Probe = Probe::new::<Marshalling>();
 
@@ -23,7 +23,7 @@ impl From<Stack> for costof_rpc::Stack {
         match stack {
             Stack::Grpc => costof_rpc::Stack::Grpc,
             Stack::Thrift => costof_rpc::Stack::THRIFT,
-            Stack::ThriftCompact => costof_rpc::Stack::Thrift(Transport::Framed, Protocol::Compact),
+            Stack::ThriftCompact => costof_rpc::Stack::Thrift(Protocol::Compact),
         }
     }
 }
@@ -33,8 +33,8 @@ impl From<costof_rpc::Stack> for Stack {
     fn from(stack: costof_rpc::Stack) -> Stack {
         match stack {
             costof_rpc::Stack::Grpc => Stack::Grpc,
-            costof_rpc::Stack::Thrift(_, Protocol::Binary) => Stack::Thrift,
-            costof_rpc::Stack::Thrift(_, Protocol::Compact) => Stack::ThriftCompact,
+            costof_rpc::Stack::Thrift(Protocol::Binary) => Stack::Thrift,
+            costof_rpc::Stack::Thrift(Protocol::Compact) => Stack::ThriftCompact,
         }
     }
 }
