@@ -31,7 +31,7 @@ pub(crate) enum Part {
     Build,
     /// gRPC's round trip of 64 B: at most 1.05 times that of the faster of Go's and C++'s
     Grpc,
-    /// Thrift's round trip of 64 B, framed and buffered: at most 1.05 times that of Apache's C++
+    /// Thrift's round trip of 64 B: at most 1.05 times that of Apache's C++
     Thrift,
     /// A client stream of messages of 64 KiB by gRPC: at least 0.95 times the faster pair's
     Stream,
@@ -72,13 +72,10 @@ pub(crate) fn compare(bench: &Bench, part: Option<Part>, size: Size) -> Result<V
             Vec::new()
         }
         Some(Part::Grpc) => vec![grpc(bench, size)?],
-        Some(Part::Thrift) => thrift(bench, size)?,
+        Some(Part::Thrift) => vec![thrift(bench, size)?],
         Some(Part::Stream) => vec![stream(bench, size)?],
         None => {
-            let mut all = vec![grpc(bench, size)?];
-            all.extend(thrift(bench, size)?);
-            all.push(stream(bench, size)?);
-            all
+            vec![grpc(bench, size)?, thrift(bench, size)?, stream(bench, size)?]
         }
     };
     contests.into_iter().map(|contest| contest.judge(bench)).collect()
@@ -108,22 +105,16 @@ fn stream(bench: &Bench, size: Size) -> Result<Contest> {
     })
 }
 
-/// Each transport against the same of C++.
-fn thrift(bench: &Bench, size: Size) -> Result<Vec<Contest>> {
-    let contest = |what, transport, probe| -> Result<Contest> {
-        let theirs = Pair::peer(bench, &program::thrift_cpp(), Some(transport));
-        Ok(Contest {
-            what,
-            task: size.calls(),
-            band: COST,
-            own: Pair::own(transport)?,
-            peers: vec![("C++", theirs)],
-            probe,
-        })
-    };
-    let framed = "Thrift's round trip of 64 B over TCP on loopback, framed";
-    let buffered = "Thrift's round trip of 64 B over TCP on loopback, buffered";
-    Ok(vec![contest(framed, "framed", Some("over=thrift"))?, contest(buffered, "buffered", None)?])
+fn thrift(bench: &Bench, size: Size) -> Result<Contest> {
+    const FRAMED: &str = "framed";
+    Ok(Contest {
+        what: "Thrift's round trip of 64 B over TCP on loopback",
+        task: size.calls(),
+        band: COST,
+        own: Pair::own(FRAMED)?,
+        peers: vec![("C++", Pair::peer(bench, &program::thrift_cpp(), Some(FRAMED)))],
+        probe: Some("over=thrift"),
+    })
 }
 
 /// Builds each peer, and prints the version of its stack.

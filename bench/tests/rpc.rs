@@ -66,7 +66,7 @@ fn streams(program: &str, before: &[&str], serve: &str) {
 
 #[test]
 fn our_ends_say_how_long_calls_take_and_what_arrives_of_a_stream() {
-    for stack in ["grpc", "framed", "buffered"] {
+    for stack in ["grpc", "framed"] {
         calls(BENCH, &["rpc-end", stack], "serve");
     }
     streams(BENCH, &["rpc-end", "grpc"], "serve");
@@ -108,10 +108,7 @@ fn peers_whose_tools_are_here_do_the_same() {
                     streams(&program, &[], "serve-sync");
                 }
             }
-            _ => {
-                calls(&program, &["framed"], "serve");
-                calls(&program, &["buffered"], "serve");
-            }
+            _ => calls(&program, &["framed"], "serve"),
         }
     }
     assert_eq!(built.status.code(), Some(if all_are_there { 0 } else { 2 }));

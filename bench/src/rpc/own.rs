@@ -3,8 +3,8 @@
 
 use crate::role::{self, RoleResult};
 use crate::rudp::print_quantiles;
-use costof_rpc::{Client, Kind, Options, Payload, Protocol, Server, Stack, Transport};
-use std::net::{Ipv4Addr, SocketAddr};
+use costof_rpc::{Client, Kind, Options, Payload, Server, Stack};
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::process::ExitCode;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -23,8 +23,7 @@ fn parse_and_run(words: &[&str]) -> RoleResult<()> {
     };
     let stack = match *stack {
         "grpc" => Stack::Grpc,
-        "framed" => Stack::Thrift(Transport::Framed, Protocol::Binary),
-        "buffered" => Stack::Thrift(Transport::Buffered, Protocol::Binary),
+        "framed" => Stack::THRIFT,
         unknown => return Err(format!("there is no stack `{unknown}`").into()),
     };
     match (*what, rest) {
@@ -42,15 +41,17 @@ fn parse_and_run(words: &[&str]) -> RoleResult<()> {
 
 /// Prints where it listens, and serves until it is ended.
 fn serve(stack: Stack) -> RoleResult<()> {
-    let here = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-    let server = Server::listen(stack, here, &Options::default())?;
-    println!("{}", server.address().ok_or("it does not listen")?);
-    until_ended()
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
+    let server = Server::start(stack, &Options::default())?;
+    println!("{}", listener.local_addr()?);
+    loop {
+        server.serve(listener.accept()?.0.into())?;
+    }
 }
 
 fn connected(stack: Stack, address: &str) -> RoleResult<Client> {
     let mut client = Client::new(stack, &Options::default())?;
-    client.connect(address.parse()?)?;
+    client.over(TcpStream::connect(address)?.into())?;
     Ok(client)
 }
 

@@ -11,9 +11,8 @@
 use crate::address::Address;
 use crate::pipe;
 use crate::worker::NoAnswer;
-use costof_model::failure::Failure;
-use costof_model::harmless;
 use costof_model::protocol::Answer;
+use costof_model::{Failure, harmless};
 use costof_os::net::socket::{self, is_passing};
 use hmac_sha256::HMAC;
 use std::fmt::Display;

@@ -5,10 +5,9 @@ pub use crate::worker::Place;
 
 use crate::host::WorkerCommand;
 use crate::worker::{NoAnswer, Worker};
-use costof_model::Text;
-use costof_model::failure::{Failure, FailureKind};
-use costof_model::noise::{CoreGauge, Noise};
-use costof_model::protocol::{self, Answer, Command, Launch, Offers, Report};
+use costof_model::noise::CoreGauge;
+use costof_model::protocol::{self, Answer, Command};
+use costof_model::{Failure, FailureKind, Launch, Noise, Offers, Report, Text};
 use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -23,9 +23,7 @@ pub use hold::hold;
 pub use named::hold_named;
 
 use crate::host::WorkerCommand;
-use costof_model::failure::{Failure, FailureKind};
-use costof_model::link::Link;
-use costof_model::link_report::LinkReport;
+use costof_model::{Failure, FailureKind, Link, LinkReport};
 use costof_os::process::namespace::Namespace;
 use holder::{Holder, RELAY, Reply, Request};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};

@@ -1,6 +1,6 @@
 //! Threads that end by themselves, and the messages that they pass between pipes and channels.
 
-use costof_model::failure::Failure;
+use costof_model::Failure;
 use serde::Serialize;
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, ExitStatus};

@@ -2,9 +2,9 @@
 //! two CPUs of one core are never looked at together.
 
 use crate::gauge::{Gauge, readings_at};
+use costof_model::CoreState;
 use costof_model::alone::CpuAlone;
 use costof_model::facts::Cpu;
-use costof_model::metric::CoreState;
 use costof_os::sched::affinity;
 use std::time::{Duration, Instant};
 

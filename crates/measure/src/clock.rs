@@ -5,8 +5,8 @@
 //! Intel IA-32 and IA-64" (2010). Its `cpuid` is left out: under a hypervisor each one exits to the
 //! host, which takes microseconds.
 
-use costof_model::failure::Failure;
-use costof_model::protocol::{ClockInfo, ClockSource};
+use costof_model::protocol::ClockSource;
+use costof_model::{ClockInfo, Failure};
 use costof_os::cpu::clock::{ClockId, now_ns};
 use costof_os::cpu::tsc;
 use costof_stats::median;

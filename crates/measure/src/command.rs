@@ -13,7 +13,7 @@ pub use estimate::{compare, estimate, estimate_of};
 
 use crate::gauge;
 use costof_gauge::Gauge;
-use costof_model::timing::TimedRun;
+use costof_model::TimedRun;
 use costof_os::perf::{Event, Inherited};
 use costof_os::process::command::{self, Starter};
 use costof_os::sched::affinity;

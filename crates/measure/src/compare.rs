@@ -37,13 +37,12 @@ use crate::estimate::{half_bucket, launch_cycles, launch_medians};
 use crate::launches::{Counting, with_a_number};
 use crate::schedule::MIN_LAUNCHES;
 use comparable::{common, cpu, moved, never_alone};
-use costof_model::Text;
-use costof_model::comparison::{Compared, Comparison, Refused, Verdict};
-use costof_model::metric::{Data, MetricInfo, Selection, is_too_wide};
-use costof_model::point::Point;
-use costof_model::rows::{LaunchPoint, PointRow, State};
-use costof_model::run_file::Run;
-use costof_model::unit::{Better, Unit};
+use costof_model::comparison::{Refused, Verdict};
+use costof_model::metric::is_too_wide;
+use costof_model::{
+    Better, Compared, Comparison, Data, LaunchPoint, MetricInfo, Point, PointRow, Run, Selection,
+    State, Text, Unit,
+};
 use costof_stats::{CONFIDENCE, Difference, trimmed_mean};
 use judge::{Found, judged};
 use std::collections::BTreeMap;

@@ -4,7 +4,7 @@
 //! Between batches, its members spin, so that no batch contains a wake-up.
 
 use crate::gauge::{self, Gauge, Reading};
-use costof_model::failure::Failure;
+use costof_model::Failure;
 use costof_os::memory::allocator::{adopt, allocations};
 use costof_os::sched::affinity;
 use std::io;

@@ -9,18 +9,12 @@ use crate::grade::link::{link_causes, without_relay};
 use crate::grade::{self, Kept, causes, core_never_alone, core_shared, other_distances};
 use crate::launches::{Counting, launches_with};
 use crate::schedule::MIN_LAUNCHES;
-use costof_model::Text;
-use costof_model::failure::Failure;
-use costof_model::metric::{Data, Estimate, Measured, MetricInfo, Selection};
-use costof_model::noise::{DISAGREE, FEW_LAUNCHES, Grade, Noise, Placement, Warning};
-use costof_model::plural::counted;
-use costof_model::point::Point;
-use costof_model::prediction::Prediction;
-use costof_model::probe_info::ProbeInfo;
-use costof_model::protocol::ClockInfo;
-use costof_model::rows::{LaunchPoint, LaunchRow, PointRow, State};
-use costof_model::run_file::Run;
-use costof_model::unit::{Better, Unit, span};
+use costof_model::noise::{DISAGREE, FEW_LAUNCHES, Placement};
+use costof_model::{
+    Better, ClockInfo, Data, Estimate, Failure, Grade, LaunchPoint, LaunchRow, Measured,
+    MetricInfo, Noise, Point, PointRow, Prediction, ProbeInfo, Run, Selection, State, Text, Unit,
+    Warning, counted, span,
+};
 use costof_stats::{Distribution, Interval, median, refuted_doubling};
 use metric::{
     Shown, core_share, distribution, estimate, is_enough, measured, selection, shown_of, summary,

@@ -7,9 +7,9 @@
 
 use crate::command::{self, Program, Stopwatch, compare};
 use crate::processor_ticks::{self, Ticks, difference};
-use costof_model::facts::{Cpu, CpuSet, Facts};
+use costof_model::facts::Cpu;
 use costof_model::fitness::{CoreUse, Fitness, SelfComparison};
-use costof_model::timing::{TimedCommand, TimedRun};
+use costof_model::{CpuSet, Facts, TimedCommand, TimedRun};
 use costof_os::sched::affinity;
 use std::io;
 use std::time::{Duration, Instant};

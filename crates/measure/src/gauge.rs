@@ -12,8 +12,8 @@
 pub use costof_gauge::Reading;
 pub(crate) use costof_gauge::{ALONE, BROKEN};
 use costof_gauge::{State, design_floor};
+use costof_model::CoreState;
 use costof_model::facts::Cpu;
-use costof_model::metric::CoreState;
 use costof_os::sched::affinity;
 use costof_stats::median;
 use std::io;

@@ -4,9 +4,8 @@
 pub mod link;
 
 use crate::distance;
-use costof_model::Text;
-use costof_model::metric::{CoreShare, Selection};
-use costof_model::noise::{Grade, Noise, Warning};
+use costof_model::metric::CoreShare;
+use costof_model::{Grade, Noise, Selection, Text, Warning};
 use std::collections::BTreeMap;
 
 /// A cause that changes numbers: what is recorded of it, from which values on it costs a grade, and

@@ -9,12 +9,8 @@
 
 use crate::fleet::reading;
 use crate::hosts::facts_of;
-use costof_model::facts::Facts;
 use costof_model::history::{Change, History, Machines, Reading, Series};
-use costof_model::metric::Estimate;
-use costof_model::point::Point;
-use costof_model::rows::{MetricOfPoint, PointRow};
-use costof_model::run_file::Run;
+use costof_model::{Estimate, Facts, MetricOfPoint, Point, PointRow, Run};
 use costof_stats::shift::{Detector, Shift, delay, limit};
 use costof_stats::{Difference, median};
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,8 +1,7 @@
 //! The hosts that runs measured, and the facts of each.
 
 use crate::compare::{boot, machine_facts};
-use costof_model::facts::Facts;
-use costof_model::run_file::Run;
+use costof_model::{Facts, Run};
 use std::collections::BTreeMap;
 
 /// A host's name and its runs.

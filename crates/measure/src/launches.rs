@@ -5,8 +5,7 @@
 use crate::distance::is_alike;
 use crate::gauge::ALONE;
 use crate::schedule::MIN_LAUNCHES;
-use costof_model::point::Point;
-use costof_model::rows::{LaunchPoint, LaunchRow, State};
+use costof_model::{LaunchPoint, LaunchRow, Point, State};
 use costof_stats::median;
 
 /// Launches, each with its result for a point.

@@ -1,8 +1,7 @@
 //! Asks the kernel how one end of a link is configured: apart from the link itself, this determines
 //! what packets cost there.
 
-use costof_model::Text;
-use costof_model::link_end::LinkEnd;
+use costof_model::{LinkEnd, Text};
 use costof_os::net::addresses;
 use costof_os::net::network_device::{self, Offload};
 use costof_os::net::sniffers;

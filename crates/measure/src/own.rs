@@ -9,14 +9,9 @@ mod program;
 
 use crate::meter::Meter;
 use crate::probe::{Info, Probe, Role, only};
-use costof_model::axis::{Axis, AxisValue};
-use costof_model::failure::Failure;
-use costof_model::metric::MetricInfo;
-use costof_model::point::Point;
-use costof_model::probe_info::ProbeInfo;
-use costof_model::protocol::Offers;
-use costof_model::unit::{Better, Unit};
-use costof_model::{List, Text, fail};
+use costof_model::{
+    Axis, AxisValue, Better, Failure, List, MetricInfo, Offers, Point, ProbeInfo, Text, Unit, fail,
+};
 use costof_os::process::command::{adopt_orphans, children, end_children};
 use costof_os::process::shared_object::ARGUMENTS_MAX;
 use rustix::process::Pid;

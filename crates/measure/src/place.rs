@@ -11,10 +11,8 @@
 use crate::fleet::{FALSE_SHARE, HALF_WIDTH, class, graded, reading};
 use costof_model::fleet::UNKNOWN;
 use costof_model::placed::{Placed, PlacedRow};
-use costof_model::reference::{Cohort, Reference, Row};
-use costof_model::rows::{MetricOfPoint, PointRow};
-use costof_model::run_file::Run;
-use costof_model::unit::Better;
+use costof_model::reference::{Cohort, Row};
+use costof_model::{Better, MetricOfPoint, PointRow, Reference, Run};
 use costof_stats::outliers::{MIN_MEMBERS, Population, Reading, threshold};
 use std::cmp::Ordering;
 use std::collections::BTreeMap;

@@ -3,18 +3,11 @@
 use crate::meter::Meter;
 use crate::own::OwnProbe;
 use crate::schedule::Precision;
-use costof_model::alias::Alias;
-use costof_model::facts::Facts;
-use costof_model::failure::Failure;
-use costof_model::metric::MetricInfo;
-use costof_model::point::{Headline, Planned, Point};
-use costof_model::prediction::{MeasuredRows, Prediction};
-use costof_model::probe_info::ProbeInfo;
-use costof_model::protocol::{Launch, Offers, Report};
-use costof_model::relation::Relation;
-use costof_model::typed::{At, TypedPoint, contains};
-use costof_model::unit::{Better, Unit};
-use costof_model::{List, Text, fail};
+use costof_model::typed::contains;
+use costof_model::{
+    Alias, At, Better, Facts, Failure, Headline, Launch, List, MeasuredRows, MetricInfo, Offers,
+    Planned, Point, Prediction, ProbeInfo, Relation, Report, Text, TypedPoint, Unit, fail,
+};
 use std::marker::PhantomData;
 use std::ops::Deref;
 use std::sync::LazyLock;

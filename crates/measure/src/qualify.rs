@@ -6,9 +6,9 @@
 use crate::fleet::{HALF_WIDTH, graded, reading};
 use crate::grade::CORE_SHARED;
 use crate::schedule::MIN_LAUNCHES;
+use costof_model::PointRow;
 use costof_model::qualified::{JudgedRow, LeftOut, Qualified, Risks, Verdict};
 use costof_model::reference::{Cohort, Row};
-use costof_model::rows::PointRow;
 use costof_stats::ORDER_FROM;
 use costof_stats::outliers::Reading;
 use costof_stats::sequential::{Belong, SequentialTest, Shown};

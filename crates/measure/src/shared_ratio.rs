@@ -3,8 +3,8 @@
 //!
 //! Pure. The result is shown beside the row, marked as what it is; nothing else uses it.
 
-use costof_model::metric::{AloneByRatio, Estimate, Selection};
-use costof_model::rows::PointRow;
+use costof_model::metric::AloneByRatio;
+use costof_model::{Estimate, PointRow, Selection};
 use costof_stats::{median, next_value_interval};
 
 /// An interval whose ends are further apart than this factor tells nothing that the shared number does not.

@@ -18,16 +18,13 @@ use crate::noise::Ledger;
 use crate::probe::{self, Probe, Role};
 use crate::trials;
 use crate::turn::{self, NotTaken, Turn};
-use costof_model::failure::Failure;
-use costof_model::link_end::LinkEnd;
-use costof_model::metric::Data;
 use costof_model::noise::CoreGauge;
-use costof_model::point::Point;
 use costof_model::protocol::{
-    Answer, ClockInfo, ClockSource, Command, Description, LINE_MAX_BYTES, Launch, Network, Offers,
-    PROTOCOL, Report,
+    Answer, ClockSource, Command, Description, LINE_MAX_BYTES, Network, PROTOCOL,
 };
-use costof_model::{fail, unsupported};
+use costof_model::{
+    ClockInfo, Data, Failure, Launch, LinkEnd, Offers, Point, Report, fail, unsupported,
+};
 use costof_os::cpu::clock::{ClockId, now_ns};
 use costof_os::net::addresses;
 use costof_os::process;

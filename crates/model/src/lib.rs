@@ -48,7 +48,32 @@ pub mod timing;
 pub mod typed;
 pub mod unit;
 
+// The nouns that most files need.
+pub use alias::Alias;
+pub use axis::{Axes, Axis, AxisValue, Domain};
+pub use comparison::{Compared, Comparison};
+pub use cost::Cost;
+pub use facts::{CpuSet, Facts};
+pub use failure::{Failure, FailureKind, OrFailure};
 pub use few::Few;
+pub use link::Link;
+pub use link_end::LinkEnd;
+pub use link_report::LinkReport;
+pub use metric::{CoreState, Data, Estimate, Measured, MetricInfo, Selection};
+pub use noise::{Grade, Noise, Warning};
+pub use plural::counted;
+pub use point::{Headline, Planned, Point};
+pub use prediction::{MeasuredRows, Prediction};
+pub use probe_info::ProbeInfo;
+pub use protocol::{ClockInfo, Launch, Offers, Rendezvous, Report};
+pub use reference::Reference;
+pub use relation::Relation;
+pub use rows::{LaunchPoint, LaunchRow, MetricOfPoint, PointRow, State};
+pub use run_file::Run;
+pub use select::Select;
+pub use timing::{TimedCommand, TimedRun};
+pub use typed::{At, AxisOf, TypedPoint, Words};
+pub use unit::{Better, Unit, display_bytes, span};
 
 use serde::de::{Deserialize, Deserializer, Error};
 use std::borrow::Cow;

@@ -1,6 +1,6 @@
 //! How well two sides agree: the ratio in each round, and the band in which it is expected.
 
-use costof_model::unit::span;
+use costof_model::span;
 use costof_stats::{Interval, median, ratio_interval};
 use std::fmt;
 

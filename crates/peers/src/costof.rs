@@ -3,8 +3,8 @@
 use crate::child::{self, Interrupt};
 use crate::error::{OrCannot, Result, failed};
 use crate::packages;
-use costof_model::metric::Estimate;
-use costof_model::run_file::{self, Run};
+use costof_model::run_file;
+use costof_model::{Estimate, Run};
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::BufReader;

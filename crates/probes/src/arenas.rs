@@ -1,12 +1,9 @@
 //! Memory for a point: whether there is enough, on which pages, and why not.
 
-use costof_model::failure::{Failure, OrFailure};
-use costof_model::typed::{self, AxisOf, Words};
-use costof_model::unit::display_bytes;
-use costof_model::words;
+use crate::prelude::*;
+use costof_model::typed;
 use costof_os::memory::arena::{Arena, PageSize, available_bytes};
 use costof_os::memory::numa;
-use std::io;
 
 words! {
     /// The pages under memory.

@@ -1,9 +1,8 @@
 //! Metrics computed from those that a role reports.
 
-use costof_measure::probe::only;
-use costof_model::Text;
-use costof_model::metric::{CoreState, Data, Gauged, Measured, Selection};
-use costof_model::protocol::Report;
+use crate::prelude::*;
+use costof_model::metric::Gauged;
+use costof_model::{CoreState, Data, Measured, Selection};
 use costof_stats::median;
 
 /// The median cost of one operation over a launch's batches, in nanoseconds; `None` if the metric

@@ -1,15 +1,9 @@
 //! Common parts of probes with two ends: where the other end runs, and whether their CPUs are kept
 //! awake.
 
-use crate::setup::FirstError;
-use crate::threads;
-use crate::wake::{self, Awake, Wake};
-use costof_measure::meter::Meter;
-use costof_model::failure::Failure;
-use costof_model::typed::{AxisOf, words_of};
-use costof_model::unsupported;
+use crate::prelude::*;
+use crate::wake::Awake;
 use costof_os::ipc::token::{Exchange, Leader};
-use std::io;
 
 costof_model::words! {
     /// Where two ends run.

@@ -4,7 +4,7 @@
 //! Source: G. K. Zipf, Human Behavior and the Principle of Least Effort, 1949:
 //! the word of rank r occurs about 1 ÷ r as often as the first.
 
-use fastrand::Rng;
+use crate::prelude::*;
 
 /// Words, the frequent ones first.
 const WORDS: &str = "the of and to in a is that it was for on are as with his they at be this from \

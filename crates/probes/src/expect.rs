@@ -1,10 +1,7 @@
 //! Short forms for predictions.
 
 use crate::cpu::frequency::Frequency;
-use costof_model::cost::{Cost, Range};
-use costof_model::prediction::{MeasuredRows, Prediction};
-use costof_model::typed::TypedPoint;
-use costof_model::unit::Unit;
+use crate::prelude::*;
 use std::fmt;
 
 /// A metric between two values in its unit.

@@ -3,22 +3,15 @@
 
 use crate::TABLE;
 use crate::copy::send::axes::{self as fields, CopySend, Pattern};
+use crate::prelude::*;
 use crate::rudp::loss::Loss;
-use crate::two_ends::over::Over;
-use crate::two_ends::transfer::Transfer;
+use crate::two_ends::{Over, Transfer};
 use crate::{copy, rudp};
-use costof_measure::probe::{Probe, find};
-use costof_model::axis::{Axes, AxisValue};
-use costof_model::failure::Failure;
-use costof_model::link::Link;
-use costof_model::point::Point;
-use costof_model::probe_info::ProbeInfo;
-use costof_model::protocol::{Conditions, Launch};
-use costof_model::typed::{At, Words};
-use costof_model::{Text, fail, unsupported};
+use costof_measure::probe::find;
+use costof_model::protocol::Conditions;
+use costof_model::{Axes, AxisValue, Point, ProbeInfo};
 use costof_os::net::random_loss;
 use std::fmt::Display;
-use std::time::Duration;
 
 /// Protocols of reliable datagrams: the user's word, and the value of rudp.loss.
 const DATAGRAMS: [(&str, Over); 2] = [("rudp", Over::Rudp), ("study-datagrams", Over::Study)];

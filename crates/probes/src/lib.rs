@@ -122,7 +122,7 @@ mod threads;
 mod two_ends;
 mod wake;
 
-use costof_measure::probe::Probe;
+use crate::prelude::*;
 use costof_os::memory::allocator::Counting;
 
 /// Counts allocations, so that a worker can show that a timed batch makes none. It is part of what calls

@@ -1,11 +1,7 @@
 //! The role of a probe with one process: sets a point up, measures it and checks it.
 
-use costof_measure::meter::Meter;
-use costof_measure::probe::{Role, RoleAt, role};
-use costof_model::failure::Failure;
-use costof_model::protocol::{Launch, Offers};
-use costof_model::typed::{At, TypedPoint};
-use std::io;
+use crate::prelude::*;
+use costof_measure::probe::Role;
 
 /// The setup of a point of `P`. Only one exists at a time: that of an earlier point is dropped
 /// before the next is set up.

@@ -1,6 +1,7 @@
 //! Sizes inside a cache, or beyond all of them.
 
-use costof_model::facts::{Cache, Facts};
+use crate::prelude::*;
+use costof_model::facts::Cache;
 
 /// Sizes in KiB, as bytes.
 pub(crate) const fn kib<const N: usize>(mut sizes: [u64; N]) -> [u64; N] {

@@ -1,10 +1,7 @@
 //! How many threads, and on which CPUs.
 
-use costof_model::facts::{CpuSet, Facts};
-use costof_model::failure::{Failure, OrFailure};
-use costof_model::protocol::Launch;
-use costof_model::typed::{AxisOf, count};
-use costof_model::unsupported;
+use crate::prelude::*;
+use costof_model::CpuSet;
 use costof_os::sched::affinity;
 use std::sync::mpsc::{self, Sender};
 use std::thread::JoinHandle;

@@ -1,7 +1,6 @@
 //! Whether the CPUs on which something waits are kept awake.
 
-use costof_model::failure::{Failure, OrFailure};
-use costof_model::typed::{AxisOf, words, words_of};
+use crate::prelude::*;
 use costof_os::cpu::awake::{PollingIdle, Spinners};
 
 costof_model::words! {

@@ -2,7 +2,6 @@
 
 use crate::by_stack::{ByStack, either};
 use crate::{Options, Payload, RpcError, Socket, Stack, Summary, grpc, memory, thrift};
-use std::net::SocketAddr;
 
 /// A client with at most one connection, which does all its work on the calling thread.
 #[derive(Debug)]
@@ -19,25 +18,15 @@ impl Client {
         memory::keep(options.max_message_bytes);
         let inner = match stack {
             Stack::Grpc => ByStack::Grpc(Box::new(grpc::Client::new(options)?)),
-            Stack::Thrift(transport, protocol) => {
-                ByStack::Thrift(Box::new(thrift::Client::new(transport, protocol, options)))
+            Stack::Thrift(protocol) => {
+                ByStack::Thrift(Box::new(thrift::Client::new(protocol, options)))
             }
         };
         Ok(Self { inner })
     }
 
-    /// Connects; an earlier connection is closed first. gRPC's preface and settings are sent
-    /// without waiting for an answer.
-    ///
-    /// # Errors
-    /// [`RpcError::Connect`].
-    pub fn connect(&mut self, address: SocketAddr) -> Result<(), RpcError> {
-        self.disconnect();
-        let socket = Socket::connect(address)?;
-        self.over(socket)
-    }
-
-    /// Uses this connection.
+    /// Uses this connection; an earlier one is closed first. gRPC's preface and settings are sent without waiting for
+    /// an answer.
     ///
     /// # Errors
     /// [`RpcError::Failed`] with the system's error for the socket.

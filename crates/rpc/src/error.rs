@@ -1,30 +1,12 @@
 //! Why a call failed.
 
 use crate::Stack;
-use std::io;
-use std::net::SocketAddr;
 use std::time::Duration;
 use thiserror::Error;
 
 /// Why a call, a connection or a server failed.
 #[derive(Debug, Error)]
 pub enum RpcError {
-    /// No server can listen at this address.
-    #[error("cannot listen at {address}: {source}")]
-    Listen {
-        /// The address.
-        address: SocketAddr,
-        /// The system's error.
-        source: io::Error,
-    },
-    /// No connection to this address.
-    #[error("cannot connect to {address}: {source}")]
-    Connect {
-        /// The address.
-        address: SocketAddr,
-        /// The system's error.
-        source: io::Error,
-    },
     /// The client has no connection: it was not made, or an earlier call broke it.
     #[error("there is no connection (it was not made, or an earlier call broke it; connect again)")]
     NotConnected,

@@ -1,7 +1,7 @@
 //! Many calls in flight: for a load that does not wait for its answers.
 
 use crate::by_stack::{ByStack, either};
-use crate::{Kind, Options, Payload, RpcError, Socket, Stack, Transport, grpc, memory, thrift};
+use crate::{Kind, Options, Payload, RpcError, Socket, Stack, grpc, memory, thrift};
 use std::time::Duration;
 
 /// Unanswered calls over one or several connections, which are used in turn. All work is done on
@@ -17,8 +17,7 @@ impl InFlight {
     /// Uses these connections.
     ///
     /// # Errors
-    /// [`RpcError::Unsupported`] for Thrift without frames, because it cannot be known without
-    /// waiting whether an answer is complete; [`RpcError::NotConnected`] without connections.
+    /// [`RpcError::NotConnected`] without connections.
     pub fn over(stack: Stack, sockets: Vec<Socket>, options: &Options) -> Result<Self, RpcError> {
         if sockets.is_empty() {
             return Err(RpcError::NotConnected);
@@ -26,15 +25,9 @@ impl InFlight {
         memory::keep(options.max_message_bytes);
         let inner = match stack {
             Stack::Grpc => ByStack::Grpc(Box::new(grpc::InFlight::over(sockets, options)?)),
-            Stack::Thrift(Transport::Framed, protocol) => {
+            Stack::Thrift(protocol) => {
                 let calls = thrift::InFlight::over(protocol, sockets, options)?;
                 ByStack::Thrift(Box::new(calls))
-            }
-            Stack::Thrift(Transport::Buffered, _) => {
-                return Err(RpcError::Unsupported(
-                    "without frames, Thrift cannot know whether an answer is complete: \
-                     many calls in flight need Thrift's framed transport",
-                ));
             }
         };
         Ok(Self { kind: None, begun: 0, inner })

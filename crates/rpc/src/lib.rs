@@ -29,5 +29,5 @@ pub use options::Options;
 pub use payload::{Kind, Payload};
 pub use server::Server;
 pub use socket::Socket;
-pub use stack::{Protocol, Stack, Transport};
+pub use stack::{Protocol, Stack};
 pub use summary::Summary;

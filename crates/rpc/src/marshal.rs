@@ -5,7 +5,7 @@ use crate::{Payload, RpcError, Stack, grpc, thrift};
 use std::hint::black_box;
 
 /// A request with a payload, encoded and decoded without a socket. For Thrift it is the whole
-/// message with its name and, if framed, its length; for gRPC the message with its prefix of five
+/// message with its name and its length; for gRPC the message with its prefix of five
 /// bytes, without HTTP/2's frames and headers.
 #[derive(Debug)]
 pub struct Marshal {
@@ -21,9 +21,8 @@ impl Marshal {
     pub fn new(stack: Stack, payload: &Payload) -> Result<Self, RpcError> {
         let inner = match stack {
             Stack::Grpc => ByStack::Grpc(Box::new(grpc::Marshal::new(payload))),
-            Stack::Thrift(transport, protocol) => {
-                let marshal = thrift::Marshal::new(transport, protocol, payload);
-                ByStack::Thrift(Box::new(marshal))
+            Stack::Thrift(protocol) => {
+                ByStack::Thrift(Box::new(thrift::Marshal::new(protocol, payload)))
             }
         };
         let buffer = Vec::new();

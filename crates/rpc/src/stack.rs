@@ -7,23 +7,13 @@ use std::fmt;
 pub enum Stack {
     /// gRPC over HTTP/2 without TLS, by tonic and prost.
     Grpc,
-    /// Apache's Thrift.
-    Thrift(Transport, Protocol),
+    /// Apache's Thrift, each message in a frame (`TFramedTransport`).
+    Thrift(Protocol),
 }
 
 impl Stack {
-    /// The most common form of Thrift: the binary protocol, framed, which every server accepts that
-    /// does not use a thread per connection.
-    pub const THRIFT: Stack = Stack::Thrift(Transport::Framed, Protocol::Binary);
-}
-
-/// How Thrift marks the end of a message.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Transport {
-    /// A length before the message (`TFramedTransport`).
-    Framed,
-    /// None: the end is found by parsing (`TBufferedTransport`).
-    Buffered,
+    /// The most common form of Thrift: the binary protocol.
+    pub const THRIFT: Stack = Stack::Thrift(Protocol::Binary);
 }
 
 /// How Thrift encodes a message.
@@ -39,10 +29,8 @@ impl fmt::Display for Stack {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Grpc => "gRPC",
-            Self::Thrift(Transport::Framed, Protocol::Binary) => "Thrift (framed, binary)",
-            Self::Thrift(Transport::Framed, Protocol::Compact) => "Thrift (framed, compact)",
-            Self::Thrift(Transport::Buffered, Protocol::Binary) => "Thrift (buffered, binary)",
-            Self::Thrift(Transport::Buffered, Protocol::Compact) => "Thrift (buffered, compact)",
+            Self::Thrift(Protocol::Binary) => "Thrift (binary)",
+            Self::Thrift(Protocol::Compact) => "Thrift (compact)",
         })
     }
 }

@@ -1,5 +1,5 @@
-// Thrift by Apache's C++, both ends, framed or buffered, binary protocol. The words are those of
-// main.go with the transport before them: `framed serve`, `buffered call …`.
+// Thrift by Apache's C++, both ends, framed, binary protocol. The words are those of
+// main.go with the transport before them: `framed serve`, `framed call …`.
 //
 // Both ends block, as ours do: the server has a thread for each connection. Templates instead of
 // virtual calls (`--gen cpp:templates`), and no poll(2) before each read of the server
@@ -92,8 +92,6 @@ int main(int count, char** all) {
         if (words.at(0) == "version") return peer::say("Thrift C++ " PACKAGE_VERSION);
         if (words.at(0) == "framed")
             return part<TFramedTransport, TFramedTransportFactory>(words);
-        if (words.at(0) == "buffered")
-            return part<TBufferedTransport, TBufferedTransportFactory>(words);
-        throw std::runtime_error("it takes framed or buffered");
+        throw std::runtime_error("it takes framed");
     });
 }

@@ -1,7 +1,7 @@
 //! What emulates a link: the kernel, or costof's own relay.
 
 use crate::link::ends::Ends;
-use costof_model::link_report::LinkReport;
+use costof_model::LinkReport;
 
 /// What emulates a link.
 pub(crate) trait Emulator {

@@ -8,7 +8,8 @@ use crate::link::netem::Netem;
 use crate::link::relay::Relay;
 use crate::link::sink;
 use crate::pipe::line;
-use costof_model::link::{Emulation, Link};
+use costof_model::Link;
+use costof_model::link::Emulation;
 use costof_os::process;
 use std::io::{self, BufRead, BufReader, Read, Write};
 

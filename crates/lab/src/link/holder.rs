@@ -3,9 +3,7 @@
 
 use crate::host::{Host, WorkerCommand};
 use crate::pipe::{self, line};
-use costof_model::failure::{Failure, FailureKind};
-use costof_model::link::Link;
-use costof_model::link_report::LinkReport;
+use costof_model::{Failure, FailureKind, Link, LinkReport};
 use costof_os::process;
 use costof_os::process::namespace::Namespace;
 use serde::{Deserialize, Serialize};

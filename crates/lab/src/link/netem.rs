@@ -3,9 +3,9 @@
 
 use crate::link::emulator::Emulator;
 use crate::link::ends::{DEVICE, Ends, ip, tc};
-use costof_model::Text;
 use costof_model::link::Emulation;
-use costof_model::link_report::{LinkReport, Traffic};
+use costof_model::link_report::Traffic;
+use costof_model::{LinkReport, Text};
 use costof_os::cpu::clock::{ClockId, now_ns};
 use costof_os::process::namespace::Namespace;
 use serde::Deserialize;

@@ -4,10 +4,8 @@
 use super::{Event, Listening, Observer, Served, Slot};
 use crate::call::{Connection, Lines};
 use crate::worker::{NoAnswer, Worker};
-use costof_model::failure::Failure;
-use costof_model::harmless;
-use costof_model::noise::Noise;
-use costof_model::protocol::{Answer, Command, Launch, Offers, PROTOCOL, Rendezvous};
+use costof_model::protocol::{Answer, Command, PROTOCOL};
+use costof_model::{Failure, Launch, Noise, Offers, Rendezvous, harmless};
 use std::cell::OnceCell;
 use std::collections::HashSet;
 use std::io::{self, ErrorKind};

@@ -4,7 +4,7 @@ use super::{NoAnswer, Place};
 use crate::call::Connection;
 use crate::host::{Host, WorkerCommand};
 use crate::pipe;
-use costof_model::failure::Failure;
+use costof_model::Failure;
 use std::io::{self, ErrorKind, Read, Write};
 use std::process::{Child, ChildStderr, ExitStatus};
 use std::sync::atomic::AtomicBool;

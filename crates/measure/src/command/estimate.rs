@@ -1,8 +1,7 @@
 //! What follows from the runs of commands. Pure.
 
-use costof_model::timing::{
-    CoreClock, Estimate, TimeComparison, TimeMetric, TimedCommand, TimedRun,
-};
+use costof_model::timing::{CoreClock, Estimate, TimeComparison, TimeMetric};
+use costof_model::{TimedCommand, TimedRun};
 use costof_stats::shared_core::{self, CommandRatio, SharedRun};
 use costof_stats::{median, median_interval, quantile};
 use std::collections::BTreeMap;

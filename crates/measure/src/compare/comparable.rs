@@ -4,10 +4,9 @@ use crate::distance::is_alike;
 use crate::estimate::{core_of, launch_medians};
 use crate::gauge::ALONE;
 use crate::schedule::MIN_LAUNCHES;
-use costof_model::metric::{CoreShare, Selection};
+use costof_model::metric::CoreShare;
 use costof_model::noise::MEASURED;
-use costof_model::rows::LaunchPoint;
-use costof_model::run_file::Run;
+use costof_model::{LaunchPoint, Run, Selection};
 
 /// If the core was alone for this share of a metric's samples, neighbours change the medians by no
 /// more than chance does.

@@ -3,9 +3,7 @@
 use super::comparable::MOSTLY_ALONE;
 use super::{expect_one_method, row};
 use crate::fleet::{graded, reading};
-use costof_model::comparison::Compared;
-use costof_model::metric::MetricInfo;
-use costof_model::rows::PointRow;
+use costof_model::{Compared, MetricInfo, PointRow};
 use costof_stats::Difference;
 
 /// Compares one metric of one point; `None` if neither run has it, or if it is not the primary one.

@@ -1,12 +1,10 @@
 //! The facts in which the machines of two runs differ.
 
 use costof_model::comparison::FactDifference;
-use costof_model::facts::Facts;
 use costof_model::fleet::{CPU_QUOTA, NO_QUOTA};
 use costof_model::noise::{CONTROLLER, MEASURED, PEER};
-use costof_model::plural::counted;
 use costof_model::rows::AttemptRow;
-use costof_model::run_file::Run;
+use costof_model::{Facts, Run, counted};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Display;
 

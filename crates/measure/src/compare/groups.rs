@@ -16,13 +16,10 @@ use super::{MIN, expect_one_method, row};
 use crate::fleet::{OfHosts, OfRun, of_hosts};
 use crate::hosts::{Named, boots, hosts};
 use costof_model::comparison::{
-    Compared, Comparison, FactDifference, Groups, LayerChange, Level, Missing, Refused, Verdict,
+    FactDifference, Groups, LayerChange, Level, Missing, Refused, Verdict,
 };
 use costof_model::noise::MEASURED;
-use costof_model::plural::counted;
-use costof_model::point::Point;
-use costof_model::rows::PointRow;
-use costof_model::run_file::Run;
+use costof_model::{Compared, Comparison, Point, PointRow, Run, counted};
 use costof_stats::outliers::Reading;
 use costof_stats::{CONFIDENCE, Difference, mean, median, trimmed_mean};
 use std::collections::{BTreeMap, BTreeSet};

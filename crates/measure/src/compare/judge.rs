@@ -1,8 +1,8 @@
 //! Judges each row among all of them.
 
 use super::MIN;
-use costof_model::comparison::{Compared, LayerChange, Verdict};
-use costof_model::unit::Better;
+use costof_model::comparison::{LayerChange, Verdict};
+use costof_model::{Better, Compared};
 use costof_stats::{CONFIDENCE, Difference};
 
 /// Where the clock moved, a change of cycles is one if the times show this share of it too.

@@ -2,10 +2,7 @@
 
 use super::Side;
 use costof_model::comparison::Missing;
-use costof_model::noise::Grade;
-use costof_model::point::Point;
-use costof_model::rows::{PointRow, State};
-use costof_model::run_file::Run;
+use costof_model::{Grade, Point, PointRow, Run, State};
 
 /// Points with a number in the old run that the new run was also to measure, but has no number for.
 pub(super) fn missing(old: &Side<'_>, new: &Side<'_>, after: &Run) -> Vec<Missing> {

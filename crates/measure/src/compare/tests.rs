@@ -1,11 +1,9 @@
 use super::*;
 use crate::schedule::turns;
-use costof_model::axis::Axes;
-use costof_model::metric::{BatchClock, Data, Estimate};
+use costof_model::metric::BatchClock;
 use costof_model::noise::{CoreGauge, MEASURED};
-use costof_model::probe_info::ProbeInfo;
 use costof_model::testing::{estimate, launch, planned, probe_info, row};
-use costof_model::unit::{Better, Unit};
+use costof_model::{Axes, Better, Data, Estimate, ProbeInfo, Unit};
 
 fn metric(name: &'static str, better: Better) -> MetricInfo {
     MetricInfo { name: name.into(), unit: Unit::Nanoseconds, better, about: "what it says".into() }

@@ -1,12 +1,10 @@
 //! One metric of a point over its launches: which samples its estimate uses, and the estimate.
 
 use crate::schedule::MIN_LAUNCHES;
-use costof_model::metric::{
-    CoreShare, CoreState, Data, Estimate, Measured, MetricInfo, Mode, Percentile, Selection,
-    is_too_wide,
+use costof_model::metric::{CoreShare, Mode, Percentile, is_too_wide};
+use costof_model::{
+    ClockInfo, CoreState, Data, Estimate, LaunchPoint, Measured, MetricInfo, Selection,
 };
-use costof_model::protocol::ClockInfo;
-use costof_model::rows::LaunchPoint;
 use costof_stats::{
     Distribution, Interval, launch_modes, median, median_interval, pooled_interval,
 };

@@ -1,6 +1,7 @@
 //! The caches. Source: Documentation/ABI/testing/sysfs-devices-system-cpu, `cache/index*`.
 
-use costof_model::facts::{Cache, CacheKind, CacheSource, CpuSet};
+use costof_model::CpuSet;
+use costof_model::facts::{Cache, CacheKind, CacheSource};
 
 use super::folder::{Folder, bytes_of};
 

@@ -4,7 +4,8 @@
 
 use std::collections::BTreeMap;
 
-use costof_model::facts::{Advertised, CoreKind, Cpu, CpuSet};
+use costof_model::CpuSet;
+use costof_model::facts::{Advertised, CoreKind, Cpu};
 
 use super::caches;
 use super::cpuid::Cpuid;

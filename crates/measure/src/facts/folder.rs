@@ -12,7 +12,8 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::str::FromStr;
 
-use costof_model::facts::{CpuSet, Unread};
+use costof_model::CpuSet;
+use costof_model::facts::Unread;
 
 /// At most this much of a file is read; no file of facts is longer.
 const FILE_LIMIT_BYTES: u64 = 4 << 20;

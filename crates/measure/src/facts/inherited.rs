@@ -3,7 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use costof_model::facts::{CpuSet, Inherited, Rlimit, Rlimits, Seccomp};
+use costof_model::CpuSet;
+use costof_model::facts::{Inherited, Rlimit, Rlimits, Seccomp};
 
 use super::cgroup;
 use super::folder::{Folder, field, flag, is_word_of, parsed};

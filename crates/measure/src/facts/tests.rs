@@ -1,6 +1,6 @@
 //! Facts of machines other than this one, read from trees of files as those machines have them.
 
-use costof_model::facts::Facts;
+use costof_model::Facts;
 use serde_json::{Value, json};
 
 use super::dmi;

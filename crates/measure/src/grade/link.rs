@@ -3,11 +3,9 @@
 //! processes, and with few CPUs there is no other place for it.
 
 use super::{grade, warning};
-use costof_model::link_report::{LinkReport, Traffic};
-use costof_model::noise::{CONTROLLER, Grade, Noise, Warning};
-use costof_model::plural::counted;
-use costof_model::rows::LaunchRow;
-use costof_model::unit::Unit;
+use costof_model::link_report::Traffic;
+use costof_model::noise::CONTROLLER;
+use costof_model::{Grade, LaunchRow, LinkReport, Noise, Unit, Warning, counted};
 use costof_stats::mean;
 use std::collections::BTreeSet;
 

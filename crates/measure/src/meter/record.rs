@@ -2,11 +2,10 @@
 
 use super::hunt::SeenVisits;
 use crate::gauge::{Gauge, Reading, state};
-use costof_model::Text;
-use costof_model::metric::{BatchClock, ByCore, CoreState, Data, Gauged, Measured, Selection};
+use costof_model::metric::{BatchClock, ByCore, Gauged};
 use costof_model::noise::CoreGauge;
-use costof_model::protocol::{BY_HAND, Report};
-use costof_model::rows::State;
+use costof_model::protocol::BY_HAND;
+use costof_model::{CoreState, Data, Measured, Report, Selection, State, Text};
 use costof_stats::median;
 use hdrhistogram::Histogram;
 use std::collections::BTreeMap;

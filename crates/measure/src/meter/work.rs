@@ -2,8 +2,7 @@
 
 use crate::crew::Crew;
 use crate::gauge::{Gauge, Reading};
-use costof_model::failure::Failure;
-use costof_model::metric::CoreState;
+use costof_model::{CoreState, Failure};
 
 /// The fewest measured batches of a point in a launch, however long they last.
 pub(super) const BATCHES_MIN: usize = 6;

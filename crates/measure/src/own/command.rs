@@ -3,10 +3,7 @@
 use super::{COST, LIMIT, OwnProbe, Words};
 use crate::meter::Meter;
 use crate::probe::Role;
-use costof_model::fail;
-use costof_model::failure::Failure;
-use costof_model::point::Point;
-use costof_model::protocol::Offers;
+use costof_model::{Failure, Offers, Point, fail};
 use costof_os::process::command::{children, end_children};
 use costof_os::process::line_program::{how_ended, run_to_end};
 use std::process::{Command, Stdio};

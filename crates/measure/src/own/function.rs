@@ -3,11 +3,7 @@
 use super::{COST, OwnProbe, check_it_grows, check_it_takes_time};
 use crate::meter::Meter;
 use crate::probe::Role;
-use costof_model::axis::AxisValue;
-use costof_model::ensure;
-use costof_model::failure::Failure;
-use costof_model::point::Point;
-use costof_model::protocol::Offers;
+use costof_model::{AxisValue, Failure, Offers, Point, ensure};
 use costof_os::cpu::clock::{ClockId, now_ns};
 use costof_os::process::shared_object::{ARGUMENTS_MAX, Function, SharedObject};
 use std::ffi::CString;

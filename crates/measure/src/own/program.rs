@@ -6,11 +6,7 @@
 use super::{COST, LIMIT, OwnProbe, ROUND_TRIP, Words, check_it_grows, check_it_takes_time};
 use crate::meter::Meter;
 use crate::probe::{Role, only};
-use costof_model::fail;
-use costof_model::failure::Failure;
-use costof_model::metric::Data;
-use costof_model::point::Point;
-use costof_model::protocol::{Offers, Report};
+use costof_model::{Data, Failure, Offers, Point, Report, fail};
 use costof_os::process::line_program::{LineProgram, NoAnswer, how_ended};
 use costof_stats::median;
 use std::io::Write;

@@ -1,8 +1,7 @@
 //! Medians of points that were measured before, and values for sizes between theirs.
 
 use crate::cpu::memcpy::{Align, Memcpy, Shape, Source};
-use costof_model::prediction::MeasuredRows;
-use costof_model::typed::TypedPoint;
+use crate::prelude::*;
 
 /// The points for which `holds` is true, each with the median of its primary metric. `link`
 /// restricts them to one link.

@@ -3,7 +3,6 @@
 mod sending;
 
 use super::by_size::{fields_ns, first};
-use crate::arenas::Pages;
 use crate::os::pin::{self, Pin};
 use crate::prelude::*;
 use costof_os::memory::arena::base_page_bytes;
@@ -95,15 +94,15 @@ impl Measure for Parts {
         Planned::all(more_points())
     }
 
-    fn check_axes(point: &At<Parts>) -> Result<(), Failure> {
+    fn check_axes(point: &At<Self>) -> Result<(), Failure> {
         point.check()
     }
 
-    fn memory_bytes(point: &At<Parts>) -> u64 {
+    fn memory_bytes(point: &At<Self>) -> u64 {
         4 * point.size as u64 + (8 << 20)
     }
 
-    fn predict(point: &At<Parts>, _: &Facts, measured: &MeasuredRows<'_>) -> Option<Prediction> {
+    fn predict(point: &At<Self>, _: &Facts, measured: &MeasuredRows<'_>) -> Option<Prediction> {
         let bytes = point.size;
         let read = || syscall::measured_cost(measured, syscall::Call::Read);
         let cost = match point.part {
@@ -136,7 +135,7 @@ impl Measure for Parts {
     }
 
     /// The difference, or a batch's cost per send.
-    fn derive(point: &At<Parts>, reports: Vec<Report>) -> Report {
+    fn derive(point: &At<Self>, reports: Vec<Report>) -> Report {
         let mut report = only(reports);
         derived::divide_cost(&mut report, point.batch());
         if let Some(ns) = derived::difference_ns(&report, "with_part", "without_part") {

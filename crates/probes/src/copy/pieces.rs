@@ -4,17 +4,13 @@
 
 use super::by_size::{along, fields_ns, first, memcpy_ns, sized};
 use super::parts::{Part, Parts};
-use crate::arenas::Pages;
 use crate::cpu::memcpy::Source;
-use crate::ends::Cpus;
 use crate::memory::bandwidth::{Bandwidth, Op};
 use crate::net::rtt::Rtt;
 use crate::os::pin::{self, Pin};
 use crate::os::timer::{Slack, Timer};
 use crate::prelude::*;
-use crate::two_ends::axes::Wait;
-use crate::two_ends::over::Over;
-use crate::wake::Wake;
+use crate::two_ends::{Over, Wait};
 
 /// The probes that measure them.
 pub(super) const AFTER: &[&str] = &[

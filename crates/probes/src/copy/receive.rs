@@ -3,12 +3,9 @@
 mod roles;
 
 use super::pieces::{AFTER, Pieces, packets};
-use crate::arenas::Pages;
 use crate::prelude::*;
-use crate::two_ends::over::{Over, SOCKETS};
-use crate::two_ends::reports::joined;
+use crate::two_ends::{Over, SOCKETS, joined};
 use costof_exchange::pattern::repeat as exchange;
-use costof_model::link::Link;
 use costof_os::memory::arena::base_page_bytes;
 use costof_os::net::receive::{self, FIELDS_MAX, MESSAGE_MIN_BYTES, Shape};
 
@@ -157,29 +154,25 @@ impl Measure for Receive {
         Planned::all(points)
     }
 
-    fn least_ns(_: &At<Receive>) -> f64 {
+    fn least_ns(_: &At<Self>) -> f64 {
         180e6
     }
 
-    fn check_axes(point: &At<Receive>) -> Result<(), Failure> {
+    fn check_axes(point: &At<Self>) -> Result<(), Failure> {
         // The size of a page is the machine's.
         point.check(0)
     }
 
-    fn memory_bytes(point: &At<Receive>) -> u64 {
+    fn memory_bytes(point: &At<Self>) -> u64 {
         // Both ends' messages and the socket buffers. Uncopied messages use 16 MiB or more.
         5 * point.size as u64 + (32 << 20)
     }
 
-    fn processors(_: &At<Receive>) -> usize {
+    fn processors(_: &At<Self>) -> usize {
         2
     }
 
-    fn predict(
-        point: &At<Receive>,
-        facts: &Facts,
-        measured: &MeasuredRows<'_>,
-    ) -> Option<Prediction> {
+    fn predict(point: &At<Self>, facts: &Facts, measured: &MeasuredRows<'_>) -> Option<Prediction> {
         // On other links the rate or the delay decides.
         if !matches!(point.link.parse().ok()?, Link::Loopback | Link::Veth) {
             return None;
@@ -194,7 +187,7 @@ impl Measure for Receive {
         message.predict_throughput(point.size as f64)
     }
 
-    fn derive(point: &At<Receive>, reports: Vec<Report>) -> Report {
+    fn derive(point: &At<Self>, reports: Vec<Report>) -> Report {
         let [sender, mut receiver] =
             <[Report; 2]>::try_from(reports).expect("a report of each role");
         // The ends wait for each other, which is not a disturbance.

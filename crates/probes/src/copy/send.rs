@@ -8,7 +8,8 @@ pub(crate) mod roles;
 
 use crate::copy::pieces;
 use crate::prelude::*;
-use crate::two_ends::reports::{joined, take};
+use crate::two_ends::joined;
+use crate::two_ends::reports::take;
 use axes::CopySend;
 
 pub(crate) static PROBE: Probe = Probe::new::<CopySend>();
@@ -39,40 +40,36 @@ impl Measure for CopySend {
         plan::more_points(facts)
     }
 
-    fn check_axes(point: &At<CopySend>) -> Result<(), Failure> {
+    fn check_axes(point: &At<Self>) -> Result<(), Failure> {
         axes::check_axes(point)
     }
 
     /// The messages that sendfile sends lie in a file.
-    fn disk_bytes(point: &At<CopySend>) -> u64 {
+    fn disk_bytes(point: &At<Self>) -> u64 {
         match point.primitive {
             axes::Primitive::SendfileFile => point.memory_bytes(),
             _ => 0,
         }
     }
 
-    fn least_ns(point: &At<CopySend>) -> f64 {
+    fn least_ns(point: &At<Self>) -> f64 {
         2.0 * roles::least_ns(point)
     }
 
-    fn memory_bytes(point: &At<CopySend>) -> u64 {
+    fn memory_bytes(point: &At<Self>) -> u64 {
         point.axes.memory_bytes()
     }
 
-    fn processors(point: &At<CopySend>) -> usize {
+    fn processors(point: &At<Self>) -> usize {
         2 * point.threads
     }
 
-    fn predict(
-        point: &At<CopySend>,
-        facts: &Facts,
-        measured: &MeasuredRows<'_>,
-    ) -> Option<Prediction> {
+    fn predict(point: &At<Self>, facts: &Facts, measured: &MeasuredRows<'_>) -> Option<Prediction> {
         predict::predict(point, facts, measured)
     }
 
     /// Merges the receiver's report and the sender's; soft interrupts of both ends are added.
-    fn derive(point: &At<CopySend>, reports: Vec<Report>) -> Report {
+    fn derive(point: &At<Self>, reports: Vec<Report>) -> Report {
         let mut report = joined(reports);
         let left = take(&mut report, LEFT);
         let has = |report: &Report, name: &str| report.metrics.iter().any(|have| have.name == name);

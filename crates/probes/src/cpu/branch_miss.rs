@@ -85,7 +85,7 @@ impl Measure for BranchMiss {
     const AFTER: NameList = &["cpu.frequency"];
     const ROLES: &'static [StartRole] = &[alone::<_, Outcomes>];
 
-    fn memory_bytes(_: &At<BranchMiss>) -> u64 {
+    fn memory_bytes(_: &At<Self>) -> u64 {
         2 << 20
     }
 
@@ -93,7 +93,7 @@ impl Measure for BranchMiss {
         "branch misprediction": {},
     }
 
-    fn predict(_: &At<BranchMiss>, _: &Facts, measured: &MeasuredRows<'_>) -> Option<Prediction> {
+    fn predict(_: &At<Self>, _: &Facts, measured: &MeasuredRows<'_>) -> Option<Prediction> {
         cost_cycles(
             measured,
             (10.0, 25.0),

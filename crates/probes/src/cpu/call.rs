@@ -71,7 +71,7 @@ impl Measure for Call {
         "procedure call: 4 structures": { r#type: Arguments::Struct, args: 4 },
     }
 
-    fn predict(point: &At<Call>, _: &Facts, measured: &MeasuredRows<'_>) -> Option<Prediction> {
+    fn predict(point: &At<Self>, _: &Facts, measured: &MeasuredRows<'_>) -> Option<Prediction> {
         let args = point.args as f64;
         let (cycles, because) = match point.r#type {
             Arguments::Struct => (

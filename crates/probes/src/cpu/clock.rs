@@ -1,19 +1,10 @@
 //! `cpu.clock`: reading a clock, and its resolution.
 
-use crate::expect::{cost_cycles, cost_ns};
 use crate::os::mitigations;
-use costof_measure::meter::Meter;
-use costof_measure::metrics;
-use costof_measure::probe::{Measure, Metric, NameList, Probe, StartRole, role};
-use costof_model::facts::Facts;
-use costof_model::failure::Failure;
-use costof_model::prediction::{MeasuredRows, Prediction};
-use costof_model::typed::{At, words};
-use costof_model::{headlines, point, words};
+use crate::prelude::*;
 use costof_os::cpu::clock::{ClockId, now_ns};
 use costof_os::cpu::clock_reads;
 use costof_os::cpu::tsc;
-use std::time::{Duration, Instant};
 
 words! {
     /// The clock, and the call that reads it.
@@ -88,11 +79,7 @@ impl Measure for Clock {
         "clock read: Rust's Instant": { source: Source::StdInstant },
     }
 
-    fn predict(
-        point: &At<Clock>,
-        facts: &Facts,
-        measured: &MeasuredRows<'_>,
-    ) -> Option<Prediction> {
+    fn predict(point: &At<Self>, facts: &Facts, measured: &MeasuredRows<'_>) -> Option<Prediction> {
         let vdso = facts.clock_source.current.as_deref().is_some_and(|source| {
             matches!(
                 source,

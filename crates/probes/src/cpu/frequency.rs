@@ -1,14 +1,8 @@
 //! `cpu.frequency`: the core's real clock.
 
+use crate::prelude::*;
 use costof_measure::core_clock::CoreClock;
-use costof_measure::meter::Meter;
-use costof_measure::metrics;
-use costof_measure::probe::{Measure, Metric, Probe, StartRole, role};
-use costof_model::facts::{Advertised, Facts};
-use costof_model::failure::Failure;
-use costof_model::prediction::{MeasuredRows, Prediction};
-use costof_model::typed::At;
-use costof_model::{ensure, headlines, point};
+use costof_model::facts::Advertised;
 
 pub(crate) static PROBE: Probe = Probe::new::<Frequency>();
 
@@ -48,7 +42,7 @@ impl Measure for Frequency {
         "core clock": {},
     }
 
-    fn predict(_: &At<Frequency>, facts: &Facts, _: &MeasuredRows<'_>) -> Option<Prediction> {
+    fn predict(_: &At<Self>, facts: &Facts, _: &MeasuredRows<'_>) -> Option<Prediction> {
         let stated = |claim: &Option<Advertised>| {
             let claim = claim.clone()?;
             Some((claim.hz as f64, claim.source))

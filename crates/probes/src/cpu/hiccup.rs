@@ -52,7 +52,7 @@ impl Measure for Hiccup {
     };
     const ROLES: &'static [StartRole] = &[|_| role::<Hiccup>(run)];
 
-    fn least_ns(_: &At<Hiccup>) -> f64 {
+    fn least_ns(_: &At<Self>) -> f64 {
         WATCH_NS
     }
 
@@ -60,7 +60,7 @@ impl Measure for Hiccup {
         "OS noise: time lost per second": {},
     }
 
-    fn predict(_: &At<Hiccup>, facts: &Facts, _: &MeasuredRows<'_>) -> Option<Prediction> {
+    fn predict(_: &At<Self>, facts: &Facts, _: &MeasuredRows<'_>) -> Option<Prediction> {
         let hz = facts.kernel.config.get("HZ");
         let hz = hz.and_then(|hz| hz.parse().ok());
         let hz = hz.map_or(Range(100.0, 1000.0), |hz: f64| hz.into());

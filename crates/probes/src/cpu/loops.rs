@@ -55,7 +55,7 @@ impl Measure for Loop {
         "loop iteration: counter in memory": { body: Body::MemoryCounter },
     }
 
-    fn predict(point: &At<Loop>, facts: &Facts, measured: &MeasuredRows<'_>) -> Option<Prediction> {
+    fn predict(point: &At<Self>, facts: &Facts, measured: &MeasuredRows<'_>) -> Option<Prediction> {
         let (cycles, because) = match point.body {
             Body::MemoryCounter if renames_memory(facts) => {
                 ((0.95, 2.1), "this core renames memory, so the counter stays in a register")

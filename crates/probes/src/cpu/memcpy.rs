@@ -2,7 +2,7 @@
 
 mod role;
 
-use crate::expect::{cycles, measured_cost};
+use crate::expect::measured_cost;
 use crate::memory::bandwidth::{self, Op};
 use crate::memory::latency;
 use crate::prelude::*;
@@ -115,7 +115,7 @@ impl Measure for Memcpy {
     const BLOCKS_BY: NameList = &["source", "shape", "working_set"];
     const ROLES: &'static [StartRole] = &[alone::<_, Copying>];
 
-    fn memory_bytes(point: &At<Memcpy>) -> u64 {
+    fn memory_bytes(point: &At<Self>) -> u64 {
         let size = point.size;
         let place = match point.shape {
             Shape::Message => size + FIELDS as u64 * FIELD_OVERHEAD_BYTES,
@@ -138,11 +138,7 @@ impl Measure for Memcpy {
         Planned::all(SIZES.iter().map(|size| cold(facts, *size)))
     }
 
-    fn predict(
-        point: &At<Memcpy>,
-        facts: &Facts,
-        measured: &MeasuredRows<'_>,
-    ) -> Option<Prediction> {
+    fn predict(point: &At<Self>, facts: &Facts, measured: &MeasuredRows<'_>) -> Option<Prediction> {
         let bytes = point.size as f64;
         let pieces = match point.shape {
             Shape::Message => FIELDS as f64,

@@ -64,7 +64,7 @@ impl Measure for Neighbour {
     const AFTER: NameList = &["cpu.loop", "cpu.call"];
     const ROLES: &'static [StartRole] = &[|_| role::<Neighbour>(run)];
 
-    fn least_ns(_: &At<Neighbour>) -> f64 {
+    fn least_ns(_: &At<Self>) -> f64 {
         WATCH_NS
     }
 
@@ -72,11 +72,7 @@ impl Measure for Neighbour {
         "core shared with another thread": {},
     }
 
-    fn predict(
-        _: &At<Neighbour>,
-        facts: &Facts,
-        measured: &MeasuredRows<'_>,
-    ) -> Option<Prediction> {
+    fn predict(_: &At<Self>, facts: &Facts, measured: &MeasuredRows<'_>) -> Option<Prediction> {
         let is_bare = facts.virtualization.virtual_machine == Some(false);
         if is_bare && facts.cpu.smt_active == Some(false) {
             let because =

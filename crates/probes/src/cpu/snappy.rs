@@ -2,7 +2,6 @@
 
 mod role;
 
-use crate::expect::cycles;
 use crate::prelude::*;
 use role::Compressor;
 
@@ -77,7 +76,7 @@ impl Measure for Snappy {
     const ROUNDS: u32 = 2;
     const ROLES: &'static [StartRole] = &[alone::<_, Compressor>];
 
-    fn memory_bytes(_: &At<Snappy>) -> u64 {
+    fn memory_bytes(_: &At<Self>) -> u64 {
         4 * ALL_BYTES
     }
 
@@ -86,7 +85,7 @@ impl Measure for Snappy {
         "compress 1 KiB with Snappy: random bytes": { data: Data::Random },
     }
 
-    fn predict(point: &At<Snappy>, _: &Facts, measured: &MeasuredRows<'_>) -> Option<Prediction> {
+    fn predict(point: &At<Self>, _: &Facts, measured: &MeasuredRows<'_>) -> Option<Prediction> {
         let size = point.size as f64;
         // Bytes per cycle copied or cleared in a cache.
         const MOVES: (f64, f64) = (16.0, 48.0);
@@ -115,7 +114,7 @@ impl Measure for Snappy {
         cost.predict("cost")
     }
 
-    fn derive(point: &At<Snappy>, reports: Vec<Report>) -> Report {
+    fn derive(point: &At<Self>, reports: Vec<Report>) -> Report {
         derived::with_throughput(reports, point.size)
     }
 }

@@ -45,7 +45,7 @@ impl Measure for VmExit {
         "VM exit and entry: cpuid": {},
     }
 
-    fn predict(_: &At<VmExit>, facts: &Facts, measured: &MeasuredRows<'_>) -> Option<Prediction> {
+    fn predict(_: &At<Self>, facts: &Facts, measured: &MeasuredRows<'_>) -> Option<Prediction> {
         if facts.virtualization.virtual_machine == Some(false) {
             return None;
         }

@@ -91,19 +91,15 @@ impl Measure for CacheSize {
         Planned::all(points)
     }
 
-    fn disk_bytes(point: &At<CacheSize>) -> u64 {
+    fn disk_bytes(point: &At<Self>) -> u64 {
         point.size
     }
 
-    fn least_ns(point: &At<CacheSize>) -> f64 {
+    fn least_ns(point: &At<Self>) -> f64 {
         point.size as f64
     }
 
-    fn predict(
-        point: &At<CacheSize>,
-        facts: &Facts,
-        measured: &MeasuredRows<'_>,
-    ) -> Option<Prediction> {
+    fn predict(point: &At<Self>, facts: &Facts, measured: &MeasuredRows<'_>) -> Option<Prediction> {
         /// Below the first share of the available memory everything comes from memory; above the
         /// second, nothing.
         const ALL_OR_NOTHING: (f64, f64) = (0.8, 1.15);
@@ -123,7 +119,7 @@ impl Measure for CacheSize {
         cost.named(name).predict("cost")
     }
 
-    fn derive(_: &At<CacheSize>, reports: Vec<Report>) -> Report {
+    fn derive(_: &At<Self>, reports: Vec<Report>) -> Report {
         with_throughput(reports, BLOCK)
     }
 }

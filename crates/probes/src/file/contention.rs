@@ -60,23 +60,19 @@ impl Measure for Contention {
     const BUDGET: Option<Budget> = Some(Budget::seconds(5, 15, 30));
     const ROLES: &'static [StartRole] = &[|launch| role::<Contention>(Contended::start(launch))];
 
-    fn disk_bytes(point: &At<Contention>) -> u64 {
+    fn disk_bytes(point: &At<Self>) -> u64 {
         point.size + point.contenders * role::CONTENDER_BYTES.max(point.block)
     }
 
-    fn least_ns(point: &At<Contention>) -> f64 {
+    fn least_ns(point: &At<Self>) -> f64 {
         READS as f64 * 100e3 * (1.0 + point.contenders as f64 / 2.0)
     }
 
-    fn processors(point: &At<Contention>) -> usize {
+    fn processors(point: &At<Self>) -> usize {
         1 + point.contenders as usize
     }
 
-    fn predict(
-        point: &At<Contention>,
-        facts: &Facts,
-        measured: &MeasuredRows<'_>,
-    ) -> Option<Prediction> {
+    fn predict(point: &At<Self>, facts: &Facts, measured: &MeasuredRows<'_>) -> Option<Prediction> {
         let blocks = expect::Blocks { dir: &point.dir, block: point.block, jump: true };
         let all = 1.0 + point.contenders as f64;
         let requests = expect::contended_request(blocks, all, facts, measured)?;

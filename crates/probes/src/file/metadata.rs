@@ -5,7 +5,6 @@ use super::target_file::TargetFile;
 use crate::prelude::*;
 use costof_os::file::names::Names;
 use std::cell::RefCell;
-use std::io;
 
 /// The most files in the folder: few enough that the file system's records of them stay in memory.
 const FILES: u64 = 1024;
@@ -76,7 +75,7 @@ impl Measure for Metadata {
         "look a file up (stat)": { call: Call::Stat },
     }
 
-    fn predict(point: &At<Metadata>, _: &Facts, measured: &MeasuredRows<'_>) -> Option<Prediction> {
+    fn predict(point: &At<Self>, _: &Facts, measured: &MeasuredRows<'_>) -> Option<Prediction> {
         let open = syscall::measured_cost(measured, syscall::Call::Open)?;
         let cost = match point.call {
             // A name to look up, and 144 bytes to copy.

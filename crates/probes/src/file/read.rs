@@ -180,23 +180,23 @@ impl Measure for Read {
         Planned::all(points)
     }
 
-    fn check_axes(point: &At<Read>) -> Result<(), Failure> {
+    fn check_axes(point: &At<Self>) -> Result<(), Failure> {
         conditions::check_axes(point)
     }
 
-    fn disk_bytes(point: &At<Read>) -> u64 {
+    fn disk_bytes(point: &At<Self>) -> u64 {
         point.size
     }
 
-    fn memory_bytes(point: &At<Read>) -> u64 {
+    fn memory_bytes(point: &At<Self>) -> u64 {
         point.size
     }
 
-    fn predict(point: &At<Read>, facts: &Facts, measured: &MeasuredRows<'_>) -> Option<Prediction> {
+    fn predict(point: &At<Self>, facts: &Facts, measured: &MeasuredRows<'_>) -> Option<Prediction> {
         predict::predict(point, facts, measured)
     }
 
-    fn derive(point: &At<Read>, reports: Vec<Report>) -> Report {
+    fn derive(point: &At<Self>, reports: Vec<Report>) -> Report {
         with_throughput(reports, point.block)
     }
 }

@@ -105,11 +105,11 @@ impl Measure for Remote {
         role::<Remote>(Reading { random: Rng::with_seed(launch.seed), ..Reading::default() })
     }];
 
-    fn memory_bytes(point: &At<Remote>) -> u64 {
+    fn memory_bytes(point: &At<Self>) -> u64 {
         4 * point.block as u64
     }
 
-    fn predict(point: &At<Remote>, _: &Facts, measured: &MeasuredRows<'_>) -> Option<Prediction> {
+    fn predict(point: &At<Self>, _: &Facts, measured: &MeasuredRows<'_>) -> Option<Prediction> {
         expect::read(point, measured)
     }
 }

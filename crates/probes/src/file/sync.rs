@@ -92,15 +92,15 @@ impl Measure for Sync {
         vec![Headline::new(label, Sync::default())]
     }
 
-    fn disk_bytes(point: &At<Sync>) -> u64 {
+    fn disk_bytes(point: &At<Self>) -> u64 {
         point.size
     }
 
-    fn memory_bytes(point: &At<Sync>) -> u64 {
+    fn memory_bytes(point: &At<Self>) -> u64 {
         point.size
     }
 
-    fn predict(point: &At<Sync>, facts: &Facts, measured: &MeasuredRows<'_>) -> Option<Prediction> {
+    fn predict(point: &At<Self>, facts: &Facts, measured: &MeasuredRows<'_>) -> Option<Prediction> {
         let blocks = expect::Blocks { dir: &point.dir, block: point.block, jump: true };
         let request = expect::request(blocks, facts, measured)?;
         // A write of the data, and another one where its place in the file is written too.

@@ -11,7 +11,6 @@ use costof_os::file::order::Order;
 use costof_os::file::reads::{Engine, Reader};
 use costof_os::file::{cache, device, direct};
 use costof_os::sched::usage;
-use std::io;
 use std::path::Path;
 
 /// At or above this share, all bytes came from the device, or went there.

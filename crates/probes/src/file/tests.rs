@@ -1,13 +1,9 @@
 //! What the tests of file probes share: points that are measured in this process.
 
-use costof_measure::meter::{Meter, Record};
-use costof_measure::probe::{Measure, RoleAt};
-use costof_model::failure::{Failure, FailureKind};
-use costof_model::metric::Data;
-use costof_model::point::Point;
-use costof_model::protocol::{Offers, Report};
+use crate::prelude::*;
+use costof_measure::meter::Record;
 use costof_model::testing::launch_message;
-use costof_model::typed::At;
+use costof_model::{Data, FailureKind, Point};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

@@ -72,19 +72,15 @@ impl Measure for Write {
         ])
     }
 
-    fn disk_bytes(point: &At<Write>) -> u64 {
+    fn disk_bytes(point: &At<Self>) -> u64 {
         point.size
     }
 
-    fn memory_bytes(point: &At<Write>) -> u64 {
+    fn memory_bytes(point: &At<Self>) -> u64 {
         point.size
     }
 
-    fn predict(
-        point: &At<Write>,
-        facts: &Facts,
-        measured: &MeasuredRows<'_>,
-    ) -> Option<Prediction> {
+    fn predict(point: &At<Self>, facts: &Facts, measured: &MeasuredRows<'_>) -> Option<Prediction> {
         /// Finding a page and marking it dirty.
         const MARK_PAGE_NS: Range = Range(30.0, 500.0);
         /// A file system's work for a write of any length, in opens and closes of a file: a lock, the
@@ -105,7 +101,7 @@ impl Measure for Write {
         cost.predict("cost")
     }
 
-    fn derive(point: &At<Write>, reports: Vec<Report>) -> Report {
+    fn derive(point: &At<Self>, reports: Vec<Report>) -> Report {
         with_throughput(reports, point.block)
     }
 }

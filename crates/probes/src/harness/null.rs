@@ -42,7 +42,7 @@ impl Measure for Null {
     }
 
     /// The readings share a fence; a call of a few cycles partly hides behind them.
-    fn predict(_: &At<Null>, _: &Facts, measured: &MeasuredRows<'_>) -> Option<Prediction> {
+    fn predict(_: &At<Self>, _: &Facts, measured: &MeasuredRows<'_>) -> Option<Prediction> {
         let source = Source::TscFenced;
         let read = measured_cost(measured, &Clock { source }, "for a fenced reading of the clock")?;
         (read * (1.2, 2.2)).predict("cost")

@@ -1,9 +1,9 @@
 //! `ipc.bandwidth`: how many bytes per second reach another process.
 
-use crate::ends::{Cpus, broken, cannot_start, keep, partner_cpu, spinning_keeps};
-use crate::os::{context_switch, syscall};
+use crate::ends::{broken, cannot_start, keep, partner_cpu, spinning_keeps};
+use crate::os::context_switch;
 use crate::prelude::*;
-use crate::wake::{self, Awake, Wake};
+use crate::wake::Awake;
 use costof_os::ipc::flow::{Flow, MAX_BYTES, Through};
 
 words! {
@@ -70,20 +70,16 @@ impl Measure for Bandwidth {
         "IPC bandwidth: Unix socket": { over: Over::Unix },
     }
 
-    fn memory_bytes(point: &At<Bandwidth>) -> u64 {
+    fn memory_bytes(point: &At<Self>) -> u64 {
         // A message at each end, and the channel between them.
         2 * point.size + (1 << 20)
     }
 
-    fn processors(point: &At<Bandwidth>) -> usize {
+    fn processors(point: &At<Self>) -> usize {
         point.cpus.count()
     }
 
-    fn predict(
-        point: &At<Bandwidth>,
-        _: &Facts,
-        measured: &MeasuredRows<'_>,
-    ) -> Option<Prediction> {
+    fn predict(point: &At<Self>, _: &Facts, measured: &MeasuredRows<'_>) -> Option<Prediction> {
         let bytes = point.size as f64;
         // Within one CPU's caches, or from one CPU to another, with about ten lines of 64 B in
         // flight, for 40 to 120 ns each; the two copies overlap or follow each other.
@@ -107,7 +103,7 @@ impl Measure for Bandwidth {
     }
 
     /// Bytes per second, from the time of a message.
-    fn derive(point: &At<Bandwidth>, reports: Vec<Report>) -> Report {
+    fn derive(point: &At<Self>, reports: Vec<Report>) -> Report {
         let mut report = only(reports);
         if point.cpus == Cpus::Same {
             derived::forget_disturbances(&mut report);

@@ -1,10 +1,9 @@
 //! `ipc.latency`: how long a small message takes to another process and back.
 
-use crate::ends::{self, Cpus, TokenExchange, keep, partner_cpu, spinning_keeps};
-use crate::os::{context_switch, syscall};
+use crate::ends::{self, TokenExchange, keep, partner_cpu, spinning_keeps};
+use crate::os::context_switch;
 use crate::prelude::*;
 use crate::sync::core_to_core;
-use crate::wake::{self, Wake};
 use costof_os::ipc::token::{self, Between, Exchange, MAX_BYTES};
 
 words! {
@@ -88,22 +87,18 @@ impl Measure for Latency {
         "IPC round trip: shared memory, spinning": { over: Over::SharedMemory, wait: Wait::Spin },
     }
 
-    fn check_axes(point: &At<Latency>) -> Result<(), Failure> {
+    fn check_axes(point: &At<Self>) -> Result<(), Failure> {
         if point.over == Over::Eventfd && point.size > 8 {
             unsupported!("an eventfd carries one number of 8 bytes (--set size=8)");
         }
         ends::check(point.cpus, point.wake, point.wait == Wait::Spin)
     }
 
-    fn processors(point: &At<Latency>) -> usize {
+    fn processors(point: &At<Self>) -> usize {
         point.cpus.count()
     }
 
-    fn predict(
-        point: &At<Latency>,
-        facts: &Facts,
-        measured: &MeasuredRows<'_>,
-    ) -> Option<Prediction> {
+    fn predict(point: &At<Self>, facts: &Facts, measured: &MeasuredRows<'_>) -> Option<Prediction> {
         let mut cost = match point.wait {
             Wait::Spin => spinning(point, facts, measured)?,
             Wait::Block => blocking(point, measured)?,
@@ -114,7 +109,7 @@ impl Measure for Latency {
         cost.predict("cost")
     }
 
-    fn derive(point: &At<Latency>, reports: Vec<Report>) -> Report {
+    fn derive(point: &At<Self>, reports: Vec<Report>) -> Report {
         let mut report = only(reports);
         if point.cpus == Cpus::Same {
             derived::forget_disturbances(&mut report);

@@ -4,7 +4,6 @@ mod kernels;
 mod predict;
 pub(crate) mod team;
 
-use crate::arenas::Pages;
 use crate::prelude::*;
 use costof_os::memory::streams::{GRAIN_BYTES, Operation, Stream};
 use kernels::{Kernels, kernels};
@@ -104,11 +103,11 @@ impl Measure for Bandwidth {
     const BLOCKS_BY: NameList = &["pages", "threads", "size"];
     const ROLES: &'static [StartRole] = &[|launch| role::<Bandwidth>(Streaming::start(launch))];
 
-    fn memory_bytes(point: &At<Bandwidth>) -> u64 {
+    fn memory_bytes(point: &At<Self>) -> u64 {
         memory_bytes(point)
     }
 
-    fn processors(point: &At<Bandwidth>) -> usize {
+    fn processors(point: &At<Self>) -> usize {
         point.threads as usize
     }
 
@@ -159,22 +158,18 @@ impl Measure for Bandwidth {
         Planned::all(caches.chain(threads).chain(kernels))
     }
 
-    fn can_exist(point: &At<Bandwidth>, facts: &Facts) -> bool {
+    fn can_exist(point: &At<Self>, facts: &Facts) -> bool {
         let own = facts.architecture.as_deref();
         let needed = point.kernel.architecture();
         needed.is_none() || own.is_none() || needed == own
     }
 
-    fn predict(
-        point: &At<Bandwidth>,
-        facts: &Facts,
-        measured: &MeasuredRows<'_>,
-    ) -> Option<Prediction> {
+    fn predict(point: &At<Self>, facts: &Facts, measured: &MeasuredRows<'_>) -> Option<Prediction> {
         predict::predict(point, facts, measured)
     }
 
     /// Adds the throughput: the bytes of all threads in the median time of a block.
-    fn derive(point: &At<Bandwidth>, reports: Vec<Report>) -> Report {
+    fn derive(point: &At<Self>, reports: Vec<Report>) -> Report {
         let (block_bytes, _) = blocks(point);
         derived::with_throughput(reports, block_bytes.saturating_mul(point.threads))
     }

@@ -3,7 +3,6 @@
 mod predict;
 pub(crate) mod role;
 
-use crate::arenas::Pages;
 use crate::prelude::*;
 use role::Chase;
 
@@ -92,7 +91,7 @@ impl Measure for Latency {
     const BLOCKS_BY: NameList = &["pages", "size"];
     const ROLES: &'static [StartRole] = &[|launch| role::<Latency>(Chase::start(launch))];
 
-    fn memory_bytes(point: &At<Latency>) -> u64 {
+    fn memory_bytes(point: &At<Self>) -> u64 {
         point.size
     }
 
@@ -114,11 +113,7 @@ impl Measure for Latency {
         cached.chain([Headline::new("main memory reference", beyond)]).collect()
     }
 
-    fn predict(
-        point: &At<Latency>,
-        facts: &Facts,
-        measured: &MeasuredRows<'_>,
-    ) -> Option<Prediction> {
+    fn predict(point: &At<Self>, facts: &Facts, measured: &MeasuredRows<'_>) -> Option<Prediction> {
         predict::predict(point, facts, measured)
     }
 }

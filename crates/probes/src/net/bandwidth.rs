@@ -3,13 +3,14 @@
 mod predict;
 
 use crate::prelude::*;
-use crate::two_ends::congestion_control::{CongestionControl, refused};
-use crate::two_ends::flows::{self, MIN_DURATION, Processors, each};
-use crate::two_ends::over::{Over, SOCKETS};
-use crate::two_ends::path;
-use crate::two_ends::rendezvous::{self, broken, cannot_reach};
-use crate::two_ends::reports::{ARRIVED, DROPPED, SENT, joined};
-use crate::two_ends::soft_interrupts::{COUNTED, SoftInterrupts, left_to_count, listed};
+use crate::two_ends::flows::{self, MIN_DURATION};
+use crate::two_ends::rendezvous;
+use crate::two_ends::reports::{ARRIVED, DROPPED, SENT};
+use crate::two_ends::soft_interrupts::{COUNTED, left_to_count, listed};
+use crate::two_ends::{
+    CongestionControl, Over, Processors, SOCKETS, SoftInterrupts, broken, cannot_reach, each,
+    joined, path, refused,
+};
 use costof_exchange::pattern::flow::{
     self, Block, Content, MESSAGE_MIN_BYTES as BLOCK_MIN_BYTES, Receiver,
 };
@@ -17,11 +18,9 @@ use costof_exchange::progress::Progress;
 use costof_exchange::progress::windows;
 use costof_exchange::rendezvous::{Address, Listener};
 use costof_exchange::stream::Datagrams;
-use costof_model::protocol::Rendezvous;
+use costof_model::Rendezvous;
 use costof_os::net::socket::{DATAGRAM_MAX_BYTES, TcpInfo};
 use predict::predict;
-use std::io;
-use std::time::Duration;
 
 pub(crate) static PROBE: Probe = Probe::new::<Bandwidth>();
 
@@ -103,47 +102,40 @@ impl Measure for Bandwidth {
         /// the receiver's socket buffer at the end
         receive_buffer: Bytes Neither,
     };
-    const AFTER: &'static [&'static str] = &["os.syscall", "memory.bandwidth"];
-    const CROSSINGS: &'static [&'static [&'static str]] = &[&["over", "size"]];
-    const ROLE_NAMES: &'static [&'static str] = &["receiver", "sender"];
+    const AFTER: NameList = &["os.syscall", "memory.bandwidth"];
+    const CROSSINGS: &'static [NameList] = &[&["over", "size"]];
+    const ROLE_NAMES: NameList = &["receiver", "sender"];
     const ROLES: &'static [StartRole] = &[
         |launch| role::<Bandwidth>(Receiving::start(launch)?),
         |launch| role::<Bandwidth>(Sending::start(launch)?),
     ];
 
-    fn check_axes(point: &At<Bandwidth>) -> Result<(), Failure> {
+    fn check_axes(point: &At<Self>) -> Result<(), Failure> {
         check(point)
     }
 
-    fn least_ns(point: &At<Bandwidth>) -> f64 {
+    fn least_ns(point: &At<Self>) -> f64 {
         let round_trip = Duration::from_nanos(path::delays_ns(&point.link) as u64);
         duration(point.over, 0.0, round_trip).as_nanos() as f64
     }
 
-    fn memory_bytes(point: &At<Bandwidth>) -> u64 {
+    fn memory_bytes(point: &At<Self>) -> u64 {
         (point.flows * (2 * point.size + (8 << 20))) as u64
     }
 
-    fn processors(point: &At<Bandwidth>) -> usize {
+    fn processors(point: &At<Self>) -> usize {
         2 * point.flows
     }
 
-    fn headlines(_: &Facts) -> Vec<Headline> {
-        vec![Headline::new(
-            "network bandwidth: TCP on loopback, 128 KiB writes",
-            Bandwidth::default(),
-        )]
+    headlines! {
+        "network bandwidth: TCP on loopback, 128 KiB writes": {},
     }
 
-    fn predict(
-        point: &At<Bandwidth>,
-        facts: &Facts,
-        measured: &MeasuredRows<'_>,
-    ) -> Option<Prediction> {
+    fn predict(point: &At<Self>, facts: &Facts, measured: &MeasuredRows<'_>) -> Option<Prediction> {
         predict(point, facts, measured)
     }
 
-    fn derive(_: &At<Bandwidth>, reports: Vec<Report>) -> Report {
+    fn derive(_: &At<Self>, reports: Vec<Report>) -> Report {
         joined(reports)
     }
 }
@@ -202,7 +194,7 @@ impl RoleAt<Bandwidth> for Receiving {
         let used = self.cpus.used(flows.len());
         let interrupts = SoftInterrupts::watch(used.into_iter().collect());
         // The controller stops it when the sender is done: what a link has lost never arrives.
-        each(&mut flows, &self.cpus, |flow| flow.receive(stop)).map_err(|error| broken(&error))?;
+        each(&mut flows, &self.cpus, |flow| flow.receive(stop)).map_err(broken)?;
         if !flows.iter().all(Receiver::last_piece_is_right) {
             return Err(Failure::error("the received bytes differ from those sent"));
         }
@@ -219,7 +211,7 @@ impl RoleAt<Bandwidth> for Receiving {
         let bytes = checkpoints.iter().map(|flow| windows::bytes(flow)).sum();
         interrupts.report(bytes, meter);
         meter.allocated(allocations(flows.iter().map(Receiver::progress)));
-        report_receiver(&flows, meter).map_err(|error| broken(&error))
+        report_receiver(&flows, meter).map_err(broken)
     }
 }
 
@@ -285,8 +277,7 @@ impl RoleAt<Bandwidth> for Sending {
         let used = self.cpus.used(flows.len());
         let interrupts =
             left_to_count(used, &self.offers, self.rendezvous.apart).map(SoftInterrupts::watch);
-        let failed = |error: io::Error| broken(&error);
-        each(&mut flows, &self.cpus, |flow| flow.stream(duration)).map_err(failed)?;
+        each(&mut flows, &self.cpus, |flow| flow.stream(duration)).map_err(broken)?;
         let checkpoints: Vec<_> = flows.iter().map(|flow| flow.progress().checkpoints()).collect();
         let settled = windows::settled(&checkpoints)
             .ok_or_else(|| Failure::error("too little was sent to measure a rate"))?;
@@ -297,13 +288,13 @@ impl RoleAt<Bandwidth> for Sending {
             let bytes = checkpoints.iter().map(|flow| windows::bytes(flow)).sum();
             interrupts.report(bytes, meter);
         }
-        report_sender(&flows, meter).map_err(failed)?;
+        report_sender(&flows, meter).map_err(broken)?;
         if point.over == Over::Udp {
             let datagrams: u64 = flows.iter().map(Sender::blocks).sum();
             meter.value(SENT, datagrams as f64);
         }
         meter.allocated(allocations(flows.iter().map(Sender::progress)));
-        each(&mut flows, &self.cpus, Sender::end).map_err(failed)?;
+        each(&mut flows, &self.cpus, Sender::end).map_err(broken)?;
         Ok(())
     }
 }

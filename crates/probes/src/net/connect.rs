@@ -1,22 +1,17 @@
 //! `net.connect`: setting up a TCP connection and tearing it down.
 
-use crate::ends::Cpus;
 use crate::os::context_switch;
 use crate::prelude::*;
 use crate::rpc::axes::Kind;
-use crate::two_ends::axes::Wait;
-use crate::two_ends::exchange::roles::{ClientRole, ServerRole, is_slow};
-use crate::two_ends::exchange::{self, Exchange, Exchanges};
-use crate::two_ends::over::Over;
+use crate::two_ends::exchange;
 use crate::two_ends::path::{self, TCP_HEADERS};
-use crate::two_ends::peers::{self, Connector};
-use crate::two_ends::rendezvous::{broken, cannot_connect};
-use crate::two_ends::reports::{joined, on_cpus};
-use crate::wake::{self, Wake};
+use crate::two_ends::peers;
+use crate::two_ends::{
+    ClientRole, Connector, Exchange, Exchanges, Over, ServerRole, Wait, broken, cannot_connect,
+    is_slow, joined, on_cpus,
+};
 use costof_exchange::pattern::connect::{self as connections, Acceptor, Connection};
 use costof_measure::clock::Clock;
-use std::io;
-use std::time::Instant;
 
 pub(crate) static PROBE: Probe = Probe::new::<Connect>();
 
@@ -81,26 +76,26 @@ impl Measure for Connect {
         /// connections of the warm-up
         server_close: Nanoseconds Lower,
     };
-    const AFTER: &'static [&'static str] = &["os.syscall", "os.context_switch", "net.rtt"];
-    const ROLE_NAMES: &'static [&'static str] = exchange::ROLE_NAMES;
+    const AFTER: NameList = &["os.syscall", "os.context_switch", "net.rtt"];
+    const ROLE_NAMES: NameList = exchange::ROLE_NAMES;
     const ROLES: &'static [StartRole] = &[
         |launch| role::<Connect>(ServerRole::start(launch, serve)?),
         |launch| role::<Connect>(ClientRole::start(launch, measure)?),
     ];
 
-    fn least_ns(point: &At<Connect>) -> f64 {
+    fn least_ns(point: &At<Self>) -> f64 {
         point.exchange().least_ns(&point.link)
     }
 
-    fn processors(point: &At<Connect>) -> usize {
+    fn processors(point: &At<Self>) -> usize {
         point.cpus.count()
     }
 
-    fn headlines(_: &Facts) -> Vec<Headline> {
-        vec![Headline::new("TCP connection on loopback: set up", Connect::default())]
+    headlines! {
+        "TCP connection on loopback: set up": {},
     }
 
-    fn predict(point: &At<Connect>, _: &Facts, measured: &MeasuredRows<'_>) -> Option<Prediction> {
+    fn predict(point: &At<Self>, _: &Facts, measured: &MeasuredRows<'_>) -> Option<Prediction> {
         let spinning = [("over", "tcp"), ("wait", "spin"), ("size", "56"), ("rate", "0")];
         let rtt_ns = measured.primary_over("loopback", "net.rtt", &spinning)?;
         let packets = Cost::new(rtt_ns, "for a spinning round trip") * (1.4, 3.2);
@@ -110,7 +105,7 @@ impl Measure for Connect {
         (packets + wakes + path::cost(&point.link, 0, TCP_HEADERS)?).predict("latency")
     }
 
-    fn derive(point: &At<Connect>, reports: Vec<Report>) -> Report {
+    fn derive(point: &At<Self>, reports: Vec<Report>) -> Report {
         on_cpus(point.cpus, joined(reports))
     }
 }
@@ -125,7 +120,7 @@ fn serve(
     };
     let mut served = Served::new(meter.clock());
     while !meter.is_stopped() {
-        served.next(&mut acceptor).map_err(|error| broken(&error))?;
+        served.next(&mut acceptor).map_err(broken)?;
     }
     for [accept_ns, close_ns] in served.stamped {
         meter.latency("accept", accept_ns);
@@ -214,22 +209,22 @@ fn measure(
 
 /// Three connections: one is closed, the others torn down until both ends are done.
 fn round(connector: &mut connections::Connector, meter: &mut Meter<'_>) -> Result<(), Failure> {
-    let socket = connector.open().map_err(|error| cannot_connect(&error))?;
+    let socket = connector.open().map_err(cannot_connect)?;
     let connected = meter.time("latency", || socket.connect());
-    let connection = connected.map_err(|error| cannot_connect(&error))?;
+    let connection = connected.map_err(cannot_connect)?;
     meter.time("close", || connection.close());
     let connection = connect(connector)?;
-    meter.time("tear_down", || connection.tear_down()).map_err(|error| broken(&error))?;
+    meter.time("tear_down", || connection.tear_down()).map_err(broken)?;
     connect_and_tear_down(connector)
 }
 
 fn connect_and_tear_down(connector: &mut connections::Connector) -> Result<(), Failure> {
     let connection = connect(connector)?;
-    connection.tear_down().map_err(|error| broken(&error))
+    connection.tear_down().map_err(broken)
 }
 
 fn connect(connector: &mut connections::Connector) -> Result<Connection, Failure> {
     let socket = connector.open();
     let connected = socket.and_then(|socket| socket.connect());
-    connected.map_err(|error| cannot_connect(&error))
+    connected.map_err(cannot_connect)
 }

@@ -1,19 +1,13 @@
 //! `net.ping`: how long the other end's kernel takes to answer an ICMP echo.
 
-use crate::os::syscall;
 use crate::prelude::*;
-use crate::two_ends::axes::Wait;
-use crate::two_ends::exchange::roles::{is_slow, warm_up};
-use crate::two_ends::lost::share_lost;
 use crate::two_ends::path::{self, UDP_HEADERS};
-use crate::two_ends::rendezvous;
-use costof_model::link::Link;
-use costof_model::protocol::Rendezvous;
+use crate::two_ends::{Wait, is_slow, rendezvous, share_lost, warm_up};
+use costof_model::Rendezvous;
 use costof_os::net::icmp::Pinger;
 use costof_os::net::socket::DATAGRAM_MAX_BYTES;
-use std::io::{self, ErrorKind};
+use std::io::ErrorKind;
 use std::net::IpAddr;
-use std::time::{Duration, Instant};
 
 pub(crate) static PROBE: Probe = Probe::new::<Ping>();
 
@@ -54,25 +48,23 @@ impl Measure for Ping {
         /// an emulated link; they have no latency
         lost: One Lower,
     };
-    const AFTER: &'static [&'static str] = &["os.syscall"];
-    const ROLE_NAMES: &'static [&'static str] = &["server", "client"];
+    const AFTER: NameList = &["os.syscall"];
+    const ROLE_NAMES: NameList = &["server", "client"];
     const ROLES: &'static [StartRole] = &[
         |launch| role::<Ping>(Server(rendezvous::with_receiver(launch)?)),
         |_| role::<Ping>(Client { pinger: None }),
     ];
 
-    fn least_ns(point: &At<Ping>) -> f64 {
+    fn least_ns(point: &At<Self>) -> f64 {
         path::least_ns(&point.link, point.size as u64, UDP_HEADERS)
     }
 
-    fn headlines(_: &Facts) -> Vec<Headline> {
-        vec![
-            Headline::new("ping: loopback", Ping::default()),
-            Headline::new("packet there and back: wan", Ping::default()).over("wan"),
-        ]
+    headlines! {
+        "ping: loopback": {},
+        "packet there and back: wan": {} over "wan",
     }
 
-    fn predict(point: &At<Ping>, _: &Facts, measured: &MeasuredRows<'_>) -> Option<Prediction> {
+    fn predict(point: &At<Self>, _: &Facts, measured: &MeasuredRows<'_>) -> Option<Prediction> {
         let calls = syscall::measured_cost(measured, syscall::Call::Read)? * (10.0, 32.0);
         // The kernel turns the request into the reply in place; the message is copied in and out.
         let copies = Cost::bytes(point.size as f64, (1.0, 10.0), "copied");
@@ -80,7 +72,7 @@ impl Measure for Ping {
         (calls.named("through ICMP and IP, there and back") + copies + link).predict("latency")
     }
 
-    fn derive(_: &At<Ping>, reports: Vec<Report>) -> Report {
+    fn derive(_: &At<Self>, reports: Vec<Report>) -> Report {
         leading(reports)
     }
 }

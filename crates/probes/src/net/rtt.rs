@@ -5,16 +5,13 @@ mod predict;
 
 pub(crate) use predict::{expected, kernel, measured_ns, round_trip};
 
-use crate::ends::Cpus;
 use crate::prelude::*;
 use crate::rpc::axes::Kind;
-use crate::two_ends::axes::Wait;
-use crate::two_ends::exchange::roles::{ClientRole, ServerRole, answer};
-use crate::two_ends::exchange::{self, Exchange, Exchanges};
-use crate::two_ends::over::{Over, SOCKETS};
-use crate::two_ends::peers::Connector;
-use crate::two_ends::reports::{joined, on_cpus};
-use crate::wake::{self, Wake};
+use crate::two_ends::exchange;
+use crate::two_ends::{
+    ClientRole, Connector, Exchange, Exchanges, Over, SOCKETS, ServerRole, Wait, answer, joined,
+    on_cpus,
+};
 
 pub(crate) static PROBE: Probe = Probe::new::<Rtt>();
 
@@ -180,12 +177,11 @@ impl Measure for Rtt {
         /// with wait=block: CPU time of the server's thread per message, in and out
         cpu_server: Nanoseconds Lower,
     };
-    const AFTER: &'static [&'static str] =
-        &["os.syscall", "os.context_switch", "rpc.marshal", "cpu.frequency"];
-    const CROSSINGS: &'static [&'static [&'static str]] =
+    const AFTER: NameList = &["os.syscall", "os.context_switch", "rpc.marshal", "cpu.frequency"];
+    const CROSSINGS: &'static [NameList] =
         &[&["over", "size"], &["over", "wait"], &["over", "wake"]];
     const BUDGET: Option<Budget> = Some(Budget::seconds(0, 30, 120));
-    const ROLE_NAMES: &'static [&'static str] = exchange::ROLE_NAMES;
+    const ROLE_NAMES: NameList = exchange::ROLE_NAMES;
     const ROLES: &'static [StartRole] = &[
         |launch| role::<Rtt>(ServerRole::start(launch, answer)?),
         |launch| role::<Rtt>(ClientRole::start(launch, measure)?),
@@ -220,15 +216,15 @@ impl Measure for Rtt {
         rudp.chain(calls).chain(strings).collect()
     }
 
-    fn check_axes(point: &At<Rtt>) -> Result<(), Failure> {
+    fn check_axes(point: &At<Self>) -> Result<(), Failure> {
         exchange::check_axes(point)
     }
 
-    fn least_ns(point: &At<Rtt>) -> f64 {
+    fn least_ns(point: &At<Self>) -> f64 {
         point.exchange().least_ns(&point.link)
     }
 
-    fn processors(point: &At<Rtt>) -> usize {
+    fn processors(point: &At<Self>) -> usize {
         point.cpus.count()
     }
 
@@ -253,21 +249,14 @@ impl Measure for Rtt {
         ]
     }
 
-    fn headlines(_: &Facts) -> Vec<Headline> {
-        let blocked = Rtt::default();
-        let spinning = Rtt { wait: Wait::Spin, ..blocked.clone() };
-        let kilobyte = Rtt { size: 1024, ..blocked.clone() };
-        let by = |over| Rtt { over, ..Rtt::default() };
-        let call = |over| Rtt { size: 64, ..by(over) };
-        vec![
-            Headline::new("round trip: TCP on loopback, spinning", spinning),
-            Headline::new("round trip: TCP on loopback, blocked", blocked.clone()),
-            Headline::new("send 1 KiB over 1 Gb/s, and back (lan)", kilobyte).over("lan"),
-            Headline::new("round trip: TCP over lan", blocked).over("lan"),
-            Headline::new("round trip: reliable datagram on loopback", by(Over::Rudp)),
-            Headline::new("remote procedure call: gRPC on loopback", call(Over::Grpc)),
-            Headline::new("remote procedure call: Thrift on loopback", call(Over::Thrift)),
-        ]
+    headlines! {
+        "round trip: TCP on loopback, spinning": { wait: Wait::Spin },
+        "round trip: TCP on loopback, blocked": {},
+        "send 1 KiB over 1 Gb/s, and back (lan)": { size: 1024 } over "lan",
+        "round trip: TCP over lan": {} over "lan",
+        "round trip: reliable datagram on loopback": { over: Over::Rudp },
+        "remote procedure call: gRPC on loopback": { over: Over::Grpc, size: 64 },
+        "remote procedure call: Thrift on loopback": { over: Over::Thrift, size: 64 },
     }
 
     /// The other arguments of calls, and the same bytes by sockets.
@@ -280,11 +269,11 @@ impl Measure for Rtt {
         Planned::all(points)
     }
 
-    fn predict(point: &At<Rtt>, _: &Facts, measured: &MeasuredRows<'_>) -> Option<Prediction> {
+    fn predict(point: &At<Self>, _: &Facts, measured: &MeasuredRows<'_>) -> Option<Prediction> {
         predict::predict(point, measured)
     }
 
-    fn derive(point: &At<Rtt>, reports: Vec<Report>) -> Report {
+    fn derive(point: &At<Self>, reports: Vec<Report>) -> Report {
         let mut report = on_cpus(point.cpus, joined(reports));
         if point.cpus == Cpus::OneThread {
             derived::add_throughput(&mut report, 2 * point.exchange().size() as u64);

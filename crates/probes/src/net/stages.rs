@@ -1,17 +1,13 @@
 //! `net.stages`: the stages of a round trip, by the kernel's timestamps.
 
-use crate::ends::Cpus;
 use crate::net::rtt;
-use crate::os::syscall;
 use crate::prelude::*;
 use crate::rpc::axes::Kind;
-use crate::two_ends::axes::Wait;
-use crate::two_ends::exchange::roles::{ClientRole, ServerRole, answer};
-use crate::two_ends::exchange::{self, Exchange, Exchanges};
-use crate::two_ends::over::{Over, SOCKETS};
-use crate::two_ends::peers::Connector;
+use crate::two_ends::exchange;
 use crate::two_ends::stamped::{Recording, Stamping, measure_stamped};
-use crate::wake::{self, Wake};
+use crate::two_ends::{
+    ClientRole, Connector, Exchange, Exchanges, Over, SOCKETS, ServerRole, Wait, answer,
+};
 use costof_exchange::pattern::ping_pong::ClientStages;
 
 pub(crate) static PROBE: Probe = Probe::new::<Stages>();
@@ -77,35 +73,44 @@ impl Measure for Stages {
         /// the share of messages without an answer or a stamp; they enter no other metric
         missing: One Lower,
     };
-    const AFTER: &'static [&'static str] = &["os.syscall", "os.context_switch", "net.rtt"];
-    const CROSSINGS: &'static [&'static [&'static str]] = &[&["over", "wait"]];
-    const ROLE_NAMES: &'static [&'static str] = exchange::ROLE_NAMES;
+    const AFTER: NameList = &["os.syscall", "os.context_switch", "net.rtt"];
+    const CROSSINGS: &'static [NameList] = &[&["over", "wait"]];
+    const ROLE_NAMES: NameList = exchange::ROLE_NAMES;
     const ROLES: &'static [StartRole] = &[
         |launch| role::<Stages>(ServerRole::start(launch, answer)?),
         |launch| role::<Stages>(Stamping::start(|| ClientRole::start(launch, measure))?),
     ];
 
-    fn check_axes(point: &At<Stages>) -> Result<(), Failure> {
+    fn check_axes(point: &At<Self>) -> Result<(), Failure> {
         exchange::check_axes(point)
     }
 
-    fn least_ns(point: &At<Stages>) -> f64 {
+    fn least_ns(point: &At<Self>) -> f64 {
         point.exchange().least_ns(&point.link)
     }
 
-    fn processors(point: &At<Stages>) -> usize {
+    fn processors(point: &At<Self>) -> usize {
         point.cpus.count()
     }
 
-    fn headlines(_: &Facts) -> Vec<Headline> {
-        vec![Headline::new("round trip: UDP on loopback, stamped by the kernel", Stages::default())]
+    headlines! {
+        "round trip: UDP on loopback, stamped by the kernel": {},
     }
 
-    fn predict(point: &At<Stages>, _: &Facts, measured: &MeasuredRows<'_>) -> Option<Prediction> {
-        predict(point, measured)
+    fn predict(point: &At<Self>, _: &Facts, measured: &MeasuredRows<'_>) -> Option<Prediction> {
+        let exchange = point.exchange();
+        let round_trip =
+            if let Some(ns) = rtt::measured_ns(&point.link, &exchange, point.size, measured) {
+                Cost::new(ns, "for the round trip without stamps (net.rtt)") * (0.9, 1.3)
+            } else {
+                rtt::round_trip(&point.link, &exchange, exchange.waiting_ends(), measured)?
+            };
+        // Two clones of the packet are stamped and queued, and another call fetches each.
+        let stamps = syscall::measured_cost(measured, syscall::Call::Read)? * (2.0, 80.0);
+        (round_trip + stamps.named("the stamps")).predict("latency")
     }
 
-    fn derive(_: &At<Stages>, reports: Vec<Report>) -> Report {
+    fn derive(_: &At<Self>, reports: Vec<Report>) -> Report {
         leading(reports)
     }
 }
@@ -131,17 +136,4 @@ fn record(stages: &ClientStages, meter: &mut Meter<'_>) {
     ] {
         meter.latency(metric, (to - from) as f64);
     }
-}
-
-fn predict(point: &At<Stages>, measured: &MeasuredRows<'_>) -> Option<Prediction> {
-    let exchange = point.exchange();
-    let round_trip =
-        if let Some(ns) = rtt::measured_ns(&point.link, &exchange, point.size, measured) {
-            Cost::new(ns, "for the round trip without stamps (net.rtt)") * (0.9, 1.3)
-        } else {
-            rtt::round_trip(&point.link, &exchange, exchange.waiting_ends(), measured)?
-        };
-    // Two clones of the packet are stamped and queued, and another call fetches each.
-    let stamps = syscall::measured_cost(measured, syscall::Call::Read)? * (2.0, 80.0);
-    (round_trip + stamps.named("the stamps")).predict("latency")
 }

@@ -1,17 +1,12 @@
 //! `net.stream`: bytes of messages per second, by each transport that carries streams of messages.
 
-use crate::derived;
 use crate::prelude::*;
-use crate::two_ends::axes::{Control, window_axis};
-use crate::two_ends::congestion_control::CongestionControl;
-use crate::two_ends::over::Over;
-use crate::two_ends::reports::joined;
-use crate::two_ends::transfer::Transfer;
+use crate::two_ends::axes::window_axis;
 use crate::two_ends::transfer::order::least_ns;
 use crate::two_ends::transfer::predict::{limit, predict};
 use crate::two_ends::transfer::roles::{ROLE_NAMES, Receiving, Sending, metrics_after};
+use crate::two_ends::{CongestionControl, Control, Over, Transfer, joined};
 use costof_exchange::transport::study::MAX_MESSAGE_BYTES;
-use costof_model::link::Link;
 
 pub(crate) static PROBE: Probe = Probe::new::<Stream>();
 
@@ -92,9 +87,9 @@ impl Measure for Stream {
         /// for a tenth of the time, to a precision of a fortieth of the time
         start_up: Nanoseconds Lower,
     });
-    const AFTER: &'static [&'static str] = &["os.syscall", "net.rtt", "net.bandwidth"];
-    const CROSSINGS: &'static [&'static [&'static str]] = &[&["over", "size"]];
-    const ROLE_NAMES: &'static [&'static str] = ROLE_NAMES;
+    const AFTER: NameList = &["os.syscall", "net.rtt", "net.bandwidth"];
+    const CROSSINGS: &'static [NameList] = &[&["over", "size"]];
+    const ROLE_NAMES: NameList = ROLE_NAMES;
     const ROLES: &'static [StartRole] = &[
         |launch| role::<Stream>(Receiving::start(launch)?),
         |launch| role::<Stream>(Sending::start(launch)?),
@@ -115,32 +110,26 @@ impl Measure for Stream {
         [of("rudp.bandwidth", 3, &messages), of("rpc.stream", 2, &calls)].concat()
     }
 
-    fn least_ns(point: &At<Stream>) -> f64 {
+    fn least_ns(point: &At<Self>) -> f64 {
         least_ns(&point.to())
     }
 
-    fn processors(_: &At<Stream>) -> usize {
+    fn processors(_: &At<Self>) -> usize {
         2
     }
 
-    fn check_axes(point: &At<Stream>) -> Result<(), Failure> {
+    fn check_axes(point: &At<Self>) -> Result<(), Failure> {
         Transfer::from(&point.axes).check_axes()
     }
 
     /// The windows of both ends, and what is in flight.
-    fn memory_bytes(point: &At<Stream>) -> u64 {
+    fn memory_bytes(point: &At<Self>) -> u64 {
         8 * (point.size as u64) + (256 << 20)
     }
 
-    fn headlines(_: &Facts) -> Vec<Headline> {
-        let by = |over| Stream { over, ..Stream::default() };
-        vec![
-            Headline::new("reliable datagrams: rudp on loopback, 64 KiB messages", by(Over::Rudp)),
-            Headline::new(
-                "remote procedure calls: a stream of 64 KiB messages by gRPC",
-                by(Over::Grpc),
-            ),
-        ]
+    headlines! {
+        "reliable datagrams: rudp on loopback, 64 KiB messages": { over: Over::Rudp },
+        "remote procedure calls: a stream of 64 KiB messages by gRPC": { over: Over::Grpc },
     }
 
     /// The study's protocol at its sizes, windows, and the congestion controls that are compared.
@@ -164,7 +153,7 @@ impl Measure for Stream {
         ])
     }
 
-    fn predict(point: &At<Stream>, _: &Facts, measured: &MeasuredRows<'_>) -> Option<Prediction> {
+    fn predict(point: &At<Self>, _: &Facts, measured: &MeasuredRows<'_>) -> Option<Prediction> {
         /// The shortest message of TCP of which the kernel's work for its bytes is most.
         const LONG: usize = 8 << 10;
         let is_short = point.over == Over::Tcp && point.window == 0 && point.size < LONG;
@@ -190,7 +179,7 @@ impl Measure for Stream {
         }
     }
 
-    fn derive(point: &At<Stream>, reports: Vec<Report>) -> Report {
+    fn derive(point: &At<Self>, reports: Vec<Report>) -> Report {
         let mut report = joined(reports);
         if let Some(throughput) = derived::value(&report, "throughput") {
             derived::add(&mut report, "rate", throughput / point.size as f64);

@@ -72,15 +72,15 @@ impl Measure for NodeBandwidth {
     const ROLES: &'static [StartRole] = &[alone::<_, Reading>];
 
     /// Of one thread: how many there are is not known before.
-    fn memory_bytes(point: &At<NodeBandwidth>) -> u64 {
+    fn memory_bytes(point: &At<Self>) -> u64 {
         point.size
     }
 
-    fn processors(_: &At<NodeBandwidth>) -> usize {
+    fn processors(_: &At<Self>) -> usize {
         usize::MAX
     }
 
-    fn check_axes(point: &At<NodeBandwidth>) -> Result<(), Failure> {
+    fn check_axes(point: &At<Self>) -> Result<(), Failure> {
         ensure!(
             point.on == On::Node || (point.from, point.memory) == (0, 0),
             "from and memory are for on=node: with on=all, every CPU reads memory near to it"
@@ -97,16 +97,12 @@ impl Measure for NodeBandwidth {
     }
 
     /// A size of which the caches hold a good part is none of memory.
-    fn can_exist(point: &At<NodeBandwidth>, facts: &Facts) -> bool {
+    fn can_exist(point: &At<Self>, facts: &Facts) -> bool {
         let has_nodes = point.on == On::All || planned(facts).contains(&(point.from, point.memory));
         point.size >= size(facts) && has_nodes
     }
 
-    fn predict(
-        point: &At<NodeBandwidth>,
-        facts: &Facts,
-        measured: &MeasuredRows<'_>,
-    ) -> Option<Prediction> {
+    fn predict(point: &At<Self>, facts: &Facts, measured: &MeasuredRows<'_>) -> Option<Prediction> {
         let nodes = match point.on {
             On::All => 1.0,
             On::Node if facts.numa.len() < 2 => return None,
@@ -127,7 +123,7 @@ impl Measure for NodeBandwidth {
         Some(prediction.at_most(limit, 0.3, format!("the {} of the memory modules", rate(limit))))
     }
 
-    fn derive(_: &At<NodeBandwidth>, reports: Vec<Report>) -> Report {
+    fn derive(_: &At<Self>, reports: Vec<Report>) -> Report {
         let mut report = only(reports);
         if let Some(threads) = derived::value(&report, "threads") {
             derived::add_throughput(&mut report, BLOCK_BYTES * threads as u64);

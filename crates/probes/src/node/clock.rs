@@ -7,7 +7,6 @@ use costof_measure::core_clock::{ROTATE_CYCLES, rotate};
 use costof_stats::median;
 use std::hint::black_box;
 use std::thread;
-use std::time::{Duration, Instant};
 
 /// How long a launch lasts. Its three launches follow each other at once, so the cores work for twenty seconds.
 const LAUNCH: Duration = Duration::from_millis(6_700);
@@ -60,18 +59,18 @@ impl Measure for Clock {
     const BUDGET: Option<Budget> = Some(Budget::seconds(30, 5, 60));
     const ROLES: &'static [StartRole] = &[|launch| {
         let cpus = threads::of_run(launch)?;
-        role::<Clock>(move |_: &At<Clock>, meter: &mut Meter<'_>| run(&cpus, meter))
+        role::<Clock>(move |_: &At<Self>, meter: &mut Meter<'_>| run(&cpus, meter))
     }];
 
-    fn least_ns(_: &At<Clock>) -> f64 {
+    fn least_ns(_: &At<Self>) -> f64 {
         LAUNCH.as_nanos() as f64
     }
 
-    fn processors(_: &At<Clock>) -> usize {
+    fn processors(_: &At<Self>) -> usize {
         usize::MAX
     }
 
-    fn predict(_: &At<Clock>, _: &Facts, measured: &MeasuredRows<'_>) -> Option<Prediction> {
+    fn predict(_: &At<Self>, _: &Facts, measured: &MeasuredRows<'_>) -> Option<Prediction> {
         let hz = expect::core_hz(measured)?;
         let because = format!("one core {}; all together hold 0.6 to 1.02 of it", at_the_clock(hz));
         expect::between("lowest", (0.6 * hz, 1.02 * hz), because)

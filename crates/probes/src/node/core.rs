@@ -8,7 +8,6 @@ use costof_measure::gauge::Gauge;
 use costof_os::cpu::clock::{ClockId, now_ns};
 use costof_os::memory::arena::Arena;
 use std::hint::black_box;
-use std::time::Instant;
 
 words! {
     /// What a core does.
@@ -65,7 +64,7 @@ impl Measure for Core {
     const ROLES: &'static [StartRole] = &[alone::<_, OnCore>];
 
     /// The axis names the CPU, so all of them must be available.
-    fn processors(_: &At<Core>) -> usize {
+    fn processors(_: &At<Self>) -> usize {
         usize::MAX
     }
 
@@ -76,11 +75,11 @@ impl Measure for Core {
     }
 
     /// The default size may not be one that the CPU's second-level cache serves.
-    fn can_exist(point: &At<Core>, facts: &Facts) -> bool {
+    fn can_exist(point: &At<Self>, facts: &Facts) -> bool {
         point.axes == planned(facts, point.cpu as u32, point.work)
     }
 
-    fn predict(point: &At<Core>, facts: &Facts, measured: &MeasuredRows<'_>) -> Option<Prediction> {
+    fn predict(point: &At<Self>, facts: &Facts, measured: &MeasuredRows<'_>) -> Option<Prediction> {
         // Kinds of cores differ by more than a factor of two.
         let times = if facts.cpu.core_kinds.is_empty() { (0.9, 1.1) } else { (0.8, 3.0) };
         let cost = match point.work {

@@ -44,11 +44,11 @@ impl Measure for NodeLatency {
     const BUDGET: Option<Budget> = Some(Budget::seconds(0, 0, 60));
     const ROLES: &'static [StartRole] = &[alone::<_, Chase>];
 
-    fn memory_bytes(point: &At<NodeLatency>) -> u64 {
+    fn memory_bytes(point: &At<Self>) -> u64 {
         point.size
     }
 
-    fn processors(_: &At<NodeLatency>) -> usize {
+    fn processors(_: &At<Self>) -> usize {
         usize::MAX
     }
 
@@ -59,15 +59,11 @@ impl Measure for NodeLatency {
     }
 
     /// The default size may fit into caches.
-    fn can_exist(point: &At<NodeLatency>, facts: &Facts) -> bool {
+    fn can_exist(point: &At<Self>, facts: &Facts) -> bool {
         point.size >= sizes::beyond(facts) && planned(facts).contains(&(point.from, point.memory))
     }
 
-    fn predict(
-        point: &At<NodeLatency>,
-        facts: &Facts,
-        measured: &MeasuredRows<'_>,
-    ) -> Option<Prediction> {
+    fn predict(point: &At<Self>, facts: &Facts, measured: &MeasuredRows<'_>) -> Option<Prediction> {
         if facts.numa.len() < 2 {
             return None;
         }

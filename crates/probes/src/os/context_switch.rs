@@ -3,10 +3,8 @@
 mod role;
 
 use crate::cpu::vm_exit;
-use crate::ends::{self, Cpus};
-use crate::expect::cycles;
+use crate::ends;
 use crate::prelude::*;
-use crate::wake::{self, Wake};
 use costof_os::ipc::token;
 use role::Switcher;
 
@@ -100,19 +98,15 @@ impl Measure for ContextSwitch {
         "context switch: processes, another idle core": { cpus: Cpus::Cross, wake: Wake::Idle },
     }
 
-    fn check_axes(point: &At<ContextSwitch>) -> Result<(), Failure> {
+    fn check_axes(point: &At<Self>) -> Result<(), Failure> {
         ends::check(point.cpus, point.wake, false)
     }
 
-    fn processors(point: &At<ContextSwitch>) -> usize {
+    fn processors(point: &At<Self>) -> usize {
         point.cpus.count()
     }
 
-    fn predict(
-        point: &At<ContextSwitch>,
-        facts: &Facts,
-        measured: &MeasuredRows<'_>,
-    ) -> Option<Prediction> {
+    fn predict(point: &At<Self>, facts: &Facts, measured: &MeasuredRows<'_>) -> Option<Prediction> {
         let call = match point.over {
             Over::Pipe => syscall::Call::Read,
             Over::Futex => syscall::Call::Getppid,
@@ -129,7 +123,7 @@ impl Measure for ContextSwitch {
     }
 
     /// A round trip is two switches, plus calls, which are subtracted.
-    fn derive(point: &At<ContextSwitch>, reports: Vec<Report>) -> Report {
+    fn derive(point: &At<Self>, reports: Vec<Report>) -> Report {
         let mut report = only(reports);
         derived::divide_cost(&mut report, 2);
         if point.cpus == Cpus::Same {

@@ -1,7 +1,6 @@
 //! What the kernel's defences against speculative execution add to its work, by the files in
 //! `/sys/devices/system/cpu/vulnerabilities`.
 
-use crate::expect::cycles;
 use crate::prelude::*;
 
 /// Entering the kernel and leaving it without any of them, in core cycles: `syscall` and `sysret`

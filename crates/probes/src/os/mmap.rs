@@ -7,7 +7,6 @@ use costof_os::memory::arena::base_page_bytes;
 use costof_os::memory::mappings::{NoHugePages, Pages, map_touch_unmap, stamped};
 use costof_os::sched::usage;
 use costof_stats::median;
-use std::io;
 
 /// Repetitions whose parts are timed, and whose faults are counted.
 const REPETITIONS: u64 = 501;
@@ -78,14 +77,14 @@ impl Measure for Mmap {
         Planned::all([Mmap { size: 1 << 20, populate: Populate::Yes }])
     }
 
-    fn memory_bytes(point: &At<Mmap>) -> u64 {
+    fn memory_bytes(point: &At<Self>) -> u64 {
         match point.populate {
             Populate::No => 0,
             Populate::Yes => point.size as u64,
         }
     }
 
-    fn predict(point: &At<Mmap>, _: &Facts, measured: &MeasuredRows<'_>) -> Option<Prediction> {
+    fn predict(point: &At<Self>, _: &Facts, measured: &MeasuredRows<'_>) -> Option<Prediction> {
         let (pages, tables) = match point.populate {
             Populate::Yes => (point.size.div_ceil(4096), 0),
             Populate::No if point.size >= OWN_TABLES_BYTES => (1, 2),

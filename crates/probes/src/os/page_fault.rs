@@ -90,25 +90,21 @@ impl Measure for PageFault {
         "page fault: read from the device": { kind: Kind::Major },
     }
 
-    fn disk_bytes(point: &At<PageFault>) -> u64 {
+    fn disk_bytes(point: &At<Self>) -> u64 {
         match point.kind {
             Kind::MinorFile | Kind::CopyOnWrite | Kind::Major => PageFault::memory_bytes(point),
             Kind::MinorAnonymous | Kind::Huge => 0,
         }
     }
 
-    fn memory_bytes(point: &At<PageFault>) -> u64 {
+    fn memory_bytes(point: &At<Self>) -> u64 {
         match point.kind {
             Kind::Huge => huge_page_bytes().map_or(0, |page| (most_huge_pages(page) * page) as u64),
             Kind::MinorAnonymous | Kind::MinorFile | Kind::CopyOnWrite | Kind::Major => 4 << 20,
         }
     }
 
-    fn predict(
-        point: &At<PageFault>,
-        facts: &Facts,
-        measured: &MeasuredRows<'_>,
-    ) -> Option<Prediction> {
+    fn predict(point: &At<Self>, facts: &Facts, measured: &MeasuredRows<'_>) -> Option<Prediction> {
         predict::predict(point.kind, facts, measured)
     }
 }

@@ -2,7 +2,6 @@
 
 mod role;
 
-use crate::arenas::Pages;
 use crate::prelude::*;
 use costof_os::memory::arena::base_page_bytes;
 use role::Pinning;
@@ -75,11 +74,11 @@ impl Measure for Pin {
         "pinning a page for I/O (io_uring)": {},
     }
 
-    fn memory_bytes(point: &At<Pin>) -> u64 {
+    fn memory_bytes(point: &At<Self>) -> u64 {
         2 * point.size
     }
 
-    fn predict(point: &At<Pin>, _: &Facts, measured: &MeasuredRows<'_>) -> Option<Prediction> {
+    fn predict(point: &At<Self>, _: &Facts, measured: &MeasuredRows<'_>) -> Option<Prediction> {
         let (cycles, because) = match (point.how, point.pages) {
             (How::IoUring, Pages::Huge) => {
                 ((4.0, 40.0), "a page to note, and one change of a count for many")
@@ -95,7 +94,7 @@ impl Measure for Pin {
     }
 
     /// The slope from one page to the whole buffer.
-    fn derive(point: &At<Pin>, reports: Vec<Report>) -> Report {
+    fn derive(point: &At<Self>, reports: Vec<Report>) -> Report {
         let mut report = only(reports);
         let more_ns = derived::difference_ns(&report, "whole_buffer", "one_page");
         if let (Some(ns), Ok(pages)) = (more_ns, pages(point.size, base_page_bytes())) {

@@ -2,7 +2,6 @@
 
 mod role;
 
-use crate::expect::cycles;
 use crate::prelude::*;
 use costof_os::process::spawn::Starting;
 use role::Parent;
@@ -117,15 +116,11 @@ impl Measure for Process {
         Planned::all(large)
     }
 
-    fn memory_bytes(point: &At<Process>) -> u64 {
+    fn memory_bytes(point: &At<Self>) -> u64 {
         point.resident
     }
 
-    fn predict(
-        point: &At<Process>,
-        facts: &Facts,
-        measured: &MeasuredRows<'_>,
-    ) -> Option<Prediction> {
+    fn predict(point: &At<Self>, facts: &Facts, measured: &MeasuredRows<'_>) -> Option<Prediction> {
         let mut cost = syscall::measured_cost(measured, syscall::Call::Getppid)? * 3.0;
         let copies = matches!(point.how, How::Fork | How::Clone3);
         let open = syscall::measured_cost(measured, syscall::Call::Open)?;

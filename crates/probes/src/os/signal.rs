@@ -1,6 +1,5 @@
 //! `os.signal`: what installing a signal handler and handling a signal cost.
 
-use crate::expect::cycles;
 use crate::prelude::*;
 use costof_os::process::signals::{Cause, Handler};
 
@@ -56,7 +55,7 @@ impl Measure for Signal {
         "signal: delivery and return": { how: How::Deliver },
     }
 
-    fn predict(point: &At<Signal>, _: &Facts, measured: &MeasuredRows<'_>) -> Option<Prediction> {
+    fn predict(point: &At<Self>, _: &Facts, measured: &MeasuredRows<'_>) -> Option<Prediction> {
         let call = syscall::measured_cost(measured, syscall::Call::Getppid)?;
         let open = syscall::measured_cost(measured, syscall::Call::Open)?;
         let frame = "for a handler's frame with the vector registers";

@@ -1,7 +1,7 @@
 //! `os.syscall`: what entering the kernel costs.
 
 use crate::cpu::clock::{Clock, Source};
-use crate::expect::{cycles, measured_cost as measured_cost_of};
+use crate::expect::measured_cost as measured_cost_of;
 use crate::os::mitigations;
 use crate::prelude::*;
 use crate::threads::Sleeper;
@@ -108,11 +108,7 @@ impl Measure for Syscall {
         "system calls: open and close": { call: Call::Open },
     }
 
-    fn predict(
-        point: &At<Syscall>,
-        facts: &Facts,
-        measured: &MeasuredRows<'_>,
-    ) -> Option<Prediction> {
+    fn predict(point: &At<Self>, facts: &Facts, measured: &MeasuredRows<'_>) -> Option<Prediction> {
         let entries = |calls| mitigations::entries(facts, measured, calls);
         let work = |cycles, what| mitigations::work(facts, measured, cycles, what);
         let cost = match point.call {

@@ -3,7 +3,6 @@
 use crate::ends;
 use crate::os::context_switch::{Between, ContextSwitch, Over};
 use crate::prelude::*;
-use crate::wake::Wake;
 use costof_os::sched::affinity;
 use costof_os::sched::threads::{ThreadApi, start};
 
@@ -77,14 +76,14 @@ impl Measure for Thread {
         "thread: create and join": {},
     }
 
-    fn processors(point: &At<Thread>) -> usize {
+    fn processors(point: &At<Self>) -> usize {
         match point.cpus {
             Cpus::Any => 2,
             Cpus::Same => 1,
         }
     }
 
-    fn predict(point: &At<Thread>, _: &Facts, measured: &MeasuredRows<'_>) -> Option<Prediction> {
+    fn predict(point: &At<Self>, _: &Facts, measured: &MeasuredRows<'_>) -> Option<Prediction> {
         // Blocking and restoring signals, clone, waiting, waking, giving back the stack.
         let calls = syscall::measured_cost(measured, syscall::Call::Getppid)? * 6.0;
         let open = syscall::measured_cost(measured, syscall::Call::Open)?;

@@ -3,7 +3,7 @@
 use crate::cpu::vm_exit;
 use crate::os::context_switch::resumed;
 use crate::prelude::*;
-use crate::wake::{self, Awake, Wake};
+use crate::wake::Awake;
 use costof_os::sched::timers::{set_timer_slack, sleep_lateness_ns};
 
 /// The smallest slack that can be set, in nanoseconds.
@@ -75,16 +75,12 @@ impl Measure for Timer {
         "timer lateness: sleep of 1 ms": { sleep: 1_000_000 },
     }
 
-    fn least_ns(point: &At<Timer>) -> f64 {
+    fn least_ns(point: &At<Self>) -> f64 {
         let sleeps = Timer::ROUNDS * (WARM_UP_SLEEPS + SLEEPS_MIN);
         f64::from(sleeps) * point.sleep as f64
     }
 
-    fn predict(
-        point: &At<Timer>,
-        facts: &Facts,
-        measured: &MeasuredRows<'_>,
-    ) -> Option<Prediction> {
+    fn predict(point: &At<Self>, facts: &Facts, measured: &MeasuredRows<'_>) -> Option<Prediction> {
         let real_time = matches!(
             facts.inherited.scheduling_policy.as_deref(),
             Some("fifo" | "rr" | "deadline")

@@ -1,7 +1,6 @@
 //! The arguments of remote procedure calls.
 
 use crate::prelude::*;
-use costof_model::typed::AxisOf;
 use costof_rpc::Payload;
 
 pub(crate) use costof_rpc::Kind;

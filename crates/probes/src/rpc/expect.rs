@@ -2,12 +2,9 @@
 
 use super::axes::{Argument, Kind};
 use super::marshal::{self, Direction, Marshalling};
-use crate::os::syscall;
+use crate::prelude::*;
+use crate::two_ends::Exchange;
 use crate::two_ends::calls::stack;
-use crate::two_ends::exchange::Exchange;
-use costof_model::cost::Cost;
-use costof_model::prediction::MeasuredRows;
-use costof_model::typed::Words;
 use costof_rpc::Stack;
 
 /// What a stack adds to a round trip besides marshalling, and its description.

@@ -1,20 +1,16 @@
 //! `rpc.first_call`: what the first call of a process takes, beside those that follow.
 
 use super::axes::Argument;
-use crate::derived;
-use crate::ends::Cpus;
 use crate::net::rtt::expected;
 use crate::prelude::*;
-use crate::two_ends::axes::Wait;
 use crate::two_ends::calls::{broken, start};
-use crate::two_ends::exchange::roles::{ClientRole, listen};
-use crate::two_ends::exchange::{self, Exchange, Exchanges};
-use crate::two_ends::over::Over;
-use crate::two_ends::path;
-use crate::two_ends::peers::{self, Connector};
-use crate::two_ends::rendezvous::{broken as exchange_broken, cannot_connect};
-use crate::two_ends::reports::on_cpus;
-use crate::wake::{self, Wake};
+use crate::two_ends::exchange;
+use crate::two_ends::exchange::roles::listen;
+use crate::two_ends::peers;
+use crate::two_ends::rendezvous::broken as exchange_broken;
+use crate::two_ends::{
+    ClientRole, Connector, Exchange, Exchanges, Over, Wait, cannot_connect, on_cpus, path,
+};
 use costof_exchange::pattern::connect::{
     self as connections, Acceptor, SILENCE_TIMEOUT, Unconnected,
 };
@@ -24,9 +20,8 @@ use costof_exchange::transport::calls::RpcServer;
 use costof_os::net::socket::is_passing;
 use costof_rpc::{Client, Options, Payload};
 use costof_stats::Distribution;
-use std::io::{self, Read, Write};
+use std::io::{Read, Write};
 use std::net::TcpStream;
-use std::time::Instant;
 
 pub(crate) static PROBE: Probe = Probe::new::<FirstCall>();
 
@@ -97,7 +92,7 @@ impl Measure for FirstCall {
         /// the first call over such a further connection, the median of a few
         first_again: Nanoseconds Lower,
     };
-    const AFTER: &'static [&'static str] = &[
+    const AFTER: NameList = &[
         "cpu.frequency",
         "os.syscall",
         "os.context_switch",
@@ -105,10 +100,10 @@ impl Measure for FirstCall {
         "net.rtt",
         "rpc.marshal",
     ];
-    const CROSSINGS: &'static [&'static [&'static str]] = &[&["over", "payload"]];
-    const ROLE_NAMES: &'static [&'static str] = exchange::ROLE_NAMES;
+    const CROSSINGS: &'static [NameList] = &[&["over", "payload"]];
+    const ROLE_NAMES: NameList = exchange::ROLE_NAMES;
     // A process has one first call.
-    const BLOCKS_BY: &'static [&'static str] = &["over", "payload", "cpus", "wake"];
+    const BLOCKS_BY: NameList = &["over", "payload", "cpus", "wake"];
     const BUDGET: Option<Budget> = Some(Budget::seconds(10, 30, 0));
     const ROLES: &'static [StartRole] = &[
         |launch| role::<FirstCall>(ServerRole::start(launch)?),
@@ -119,28 +114,21 @@ impl Measure for FirstCall {
         Over::was_stack(FirstCall::PROBE)
     }
 
-    fn least_ns(point: &At<FirstCall>) -> f64 {
+    fn least_ns(point: &At<Self>) -> f64 {
         2.0 * point.exchange().least_ns(&point.link)
     }
 
-    fn processors(point: &At<FirstCall>) -> usize {
+    fn processors(point: &At<Self>) -> usize {
         point.cpus.count()
     }
 
     // In every run, each would be a block of its own.
-    fn headlines(_: &Facts) -> Vec<Headline> {
-        vec![Headline::new(
-            "first remote procedure call over a connection: gRPC on loopback",
-            FirstCall::default(),
-        )]
+    headlines! {
+        "first remote procedure call over a connection: gRPC on loopback": {},
     }
 
     /// A later call, plus cold caches and the page faults of what it touches first.
-    fn predict(
-        point: &At<FirstCall>,
-        _: &Facts,
-        measured: &MeasuredRows<'_>,
-    ) -> Option<Prediction> {
+    fn predict(point: &At<Self>, _: &Facts, measured: &MeasuredRows<'_>) -> Option<Prediction> {
         /// Pages of code, tables and stack that both ends touch for the first time with a call: the
         /// kernel maps what is in the page cache in up to 16 pages at a fault.
         const FAULTS_CALL: (f64, f64) = (20.0, 800.0);
@@ -155,7 +143,7 @@ impl Measure for FirstCall {
         (cold + faults).predict("first")
     }
 
-    fn derive(point: &At<FirstCall>, reports: Vec<Report>) -> Report {
+    fn derive(point: &At<Self>, reports: Vec<Report>) -> Report {
         let mut report = leading(reports);
         let mut metrics = report.metrics.iter();
         let later = metrics
@@ -209,7 +197,7 @@ impl RoleAt<FirstCall> for ServerRole {
         };
         meter.operation_allocates();
         while !meter.is_stopped() {
-            let next = next(&mut acceptor).map_err(|error| exchange_broken(&error))?;
+            let next = next(&mut acceptor).map_err(exchange_broken)?;
             if let Some(stream) = next {
                 serves.serve(stream, meter)?;
             }
@@ -233,12 +221,8 @@ impl Serves {
     /// Serves a connection: bytes until the other end closes it, calls by threads of their own.
     fn serve(&mut self, stream: TcpStream, meter: &Meter<'_>) -> Result<(), Failure> {
         match self {
-            Serves::Calls(server) => {
-                server.serve(vec![stream.into()]).map_err(|error| broken(&error))
-            }
-            Serves::Bytes(size) => {
-                echo(stream, *size, meter).map_err(|error| exchange_broken(&error))
-            }
+            Serves::Calls(server) => server.serve(vec![stream.into()]).map_err(broken),
+            Serves::Bytes(size) => echo(stream, *size, meter).map_err(exchange_broken),
         }
     }
 }
@@ -301,7 +285,7 @@ fn once(
     (connection, first): (&'static str, &'static str),
     meter: &mut Meter<'_>,
 ) -> Result<f64, Failure> {
-    let socket = connector.open().map_err(|error| cannot_connect(&error))?;
+    let socket = connector.open().map_err(cannot_connect)?;
     let mut connected = Ok(());
     meter.first(connection, || connected = requests.connect(socket));
     connected?;
@@ -332,8 +316,7 @@ impl Requests {
     fn new(point: &FirstCall) -> Result<Requests, Failure> {
         Ok(match point.over.stack() {
             Some(stack) => {
-                let client =
-                    Client::new(stack, &Options::default()).map_err(|error| broken(&error))?;
+                let client = Client::new(stack, &Options::default()).map_err(broken)?;
                 Requests::Calls(Box::new(client), point.payload.payload())
             }
             None => {
@@ -344,29 +327,25 @@ impl Requests {
     }
 
     fn connect(&mut self, socket: Unconnected) -> Result<(), Failure> {
-        let connection = socket.connect().map_err(|error| exchange_broken(&error))?;
+        let connection = socket.connect().map_err(exchange_broken)?;
         let connected = TcpStream::from(connection.into_socket());
         match self {
-            Requests::Calls(client, _) => {
-                client.over(connected.into()).map_err(|error| broken(&error))
-            }
+            Requests::Calls(client, _) => client.over(connected.into()).map_err(broken),
             Requests::Bytes(stream, ..) => {
                 let set = connected.set_nodelay(true);
                 *stream = Some(connected);
-                set.map_err(|error| exchange_broken(&error))
+                set.map_err(exchange_broken)
             }
         }
     }
 
     fn request(&mut self) -> Result<(), Failure> {
         match self {
-            Requests::Calls(client, payload) => {
-                client.call(payload).map_err(|error| broken(&error))
-            }
+            Requests::Calls(client, payload) => client.call(payload).map_err(broken),
             Requests::Bytes(stream, message, answer) => {
                 let stream = stream.as_mut().expect("it is connected");
                 let exchanged = stream.write_all(message).and_then(|()| stream.read_exact(answer));
-                exchanged.map_err(|error| exchange_broken(&error))?;
+                exchanged.map_err(exchange_broken)?;
                 if answer == message {
                     Ok(())
                 } else {

@@ -1,23 +1,18 @@
 //! `rpc.load`: how long calls take that are made at a rate, whatever was answered.
 
 use super::axes::Argument;
-use crate::ends::Cpus;
 use crate::net::rtt::{Rtt, expected};
 use crate::prelude::*;
-use crate::two_ends::axes::Wait;
 use crate::two_ends::calls::{broken, connect, stack};
-use crate::two_ends::exchange::roles::{ClientRole, ServerRole, answer};
-use crate::two_ends::exchange::{self, Exchange, Exchanges};
-use crate::two_ends::over::Over;
-use crate::two_ends::path;
-use crate::two_ends::peers::Connector;
-use crate::two_ends::reports::{CALLS, joined};
-use crate::wake::Wake;
+use crate::two_ends::exchange;
+use crate::two_ends::reports::CALLS;
+use crate::two_ends::{
+    ClientRole, Connector, Exchange, Exchanges, Over, ServerRole, Wait, answer, joined, path,
+};
 use costof_exchange::pattern::open_loop::OpenLoop;
 use costof_exchange::rendezvous::Over as Socket;
 use costof_measure::clock::Clock;
-use costof_rpc::{InFlight, Options, Payload, RpcError};
-use std::time::Duration;
+use costof_rpc::{InFlight, Options, Payload};
 
 pub(crate) static PROBE: Probe = Probe::new::<Load>();
 
@@ -92,9 +87,9 @@ impl Measure for Load {
         /// the share of calls still unanswered a quarter of a second after the last call
         unanswered: One Lower,
     };
-    const AFTER: &'static [&'static str] = &["net.rtt"];
-    const CROSSINGS: &'static [&'static [&'static str]] = &[&["over", "rate"]];
-    const ROLE_NAMES: &'static [&'static str] = exchange::ROLE_NAMES;
+    const AFTER: NameList = &["net.rtt"];
+    const CROSSINGS: &'static [NameList] = &[&["over", "rate"]];
+    const ROLE_NAMES: NameList = exchange::ROLE_NAMES;
     const BUDGET: Option<Budget> = Some(Budget::seconds(45, 90, 0));
     const ROLES: &'static [StartRole] = &[
         |launch| role::<Load>(ServerRole::start(launch, answer)?),
@@ -105,24 +100,24 @@ impl Measure for Load {
         Over::was_stack(Load::PROBE)
     }
 
-    fn least_ns(point: &At<Load>) -> f64 {
+    fn least_ns(point: &At<Self>) -> f64 {
         LASTS_NS.max(point.exchange().least_ns(&point.link))
     }
 
-    fn memory_bytes(point: &At<Load>) -> u64 {
+    fn memory_bytes(point: &At<Self>) -> u64 {
         in_flight_most(point.payload) as u64 * CALL_BYTES + 4 * IN_FLIGHT_BYTES
     }
 
-    fn processors(_: &At<Load>) -> usize {
+    fn processors(_: &At<Self>) -> usize {
         2
     }
 
-    fn headlines(_: &Facts) -> Vec<Headline> {
-        vec![Headline::new("remote procedure calls: 1,000 a second by gRPC", Load::default())]
+    headlines! {
+        "remote procedure calls: 1,000 a second by gRPC": {},
     }
 
     /// A call at a rate that does not saturate the server.
-    fn predict(point: &At<Load>, _: &Facts, measured: &MeasuredRows<'_>) -> Option<Prediction> {
+    fn predict(point: &At<Self>, _: &Facts, measured: &MeasuredRows<'_>) -> Option<Prediction> {
         let alone = Rtt::new(&point.exchange());
         let server_ns = measured.metric_at(&alone, "cpu_server")?;
         let used = server_ns * point.rate as f64 / 1e9;
@@ -139,7 +134,7 @@ impl Measure for Load {
         (call + Cost::new((0.0, server_ns / (1.0 - used)), name)).predict("latency")
     }
 
-    fn derive(_: &At<Load>, reports: Vec<Report>) -> Report {
+    fn derive(_: &At<Self>, reports: Vec<Report>) -> Report {
         joined(reports)
     }
 }
@@ -174,7 +169,7 @@ fn measure(
     meter.operation_allocates();
     let calls = InFlight::over(stack(&exchange), sockets, &Options::default());
     let mut calls = Calls {
-        calls: calls.map_err(|error| failed(&error))?,
+        calls: calls.map_err(broken)?,
         payload: point.payload.payload(),
         clock: meter.clock(),
         made: 0,
@@ -204,14 +199,6 @@ fn measure(
     Ok(())
 }
 
-/// A point that its stack cannot run has a reason.
-fn failed(error: &RpcError) -> Failure {
-    match error {
-        RpcError::Unsupported(reason) => Failure::unsupported(*reason),
-        error => broken(error),
-    }
-}
-
 /// Calls to make, and how many have been made.
 struct Calls<'a> {
     calls: InFlight,
@@ -234,7 +221,7 @@ struct Loaded {
 
 impl Calls<'_> {
     fn begin(&mut self) -> Result<(), Failure> {
-        self.calls.begin(&self.payload).map_err(|error| broken(&error))?;
+        self.calls.begin(&self.payload).map_err(broken)?;
         self.made += 1;
         Ok(())
     }
@@ -250,7 +237,7 @@ impl Calls<'_> {
             }
         });
         match polled.err().or(wrong) {
-            Some(error) => Err(broken(&error)),
+            Some(error) => Err(broken(error)),
             None => Ok(any),
         }
     }

@@ -1,9 +1,8 @@
 //! `rpc.marshal`: what it costs to turn an argument into bytes, and back.
 
 use super::axes::{Argument, bytes_of};
-use crate::expect::cycles;
 use crate::prelude::*;
-use costof_rpc::{Kind, Marshal, Protocol, RpcError, Transport};
+use costof_rpc::{Kind, Marshal, Protocol, RpcError};
 
 pub(crate) static PROBE: Probe = Probe::new::<Marshalling>();
 
@@ -24,7 +23,7 @@ impl From<Stack> for costof_rpc::Stack {
         match stack {
             Stack::Grpc => costof_rpc::Stack::Grpc,
             Stack::Thrift => costof_rpc::Stack::THRIFT,
-            Stack::ThriftCompact => costof_rpc::Stack::Thrift(Transport::Framed, Protocol::Compact),
+            Stack::ThriftCompact => costof_rpc::Stack::Thrift(Protocol::Compact),
         }
     }
 }
@@ -34,8 +33,8 @@ impl From<costof_rpc::Stack> for Stack {
     fn from(stack: costof_rpc::Stack) -> Stack {
         match stack {
             costof_rpc::Stack::Grpc => Stack::Grpc,
-            costof_rpc::Stack::Thrift(_, Protocol::Binary) => Stack::Thrift,
-            costof_rpc::Stack::Thrift(_, Protocol::Compact) => Stack::ThriftCompact,
+            costof_rpc::Stack::Thrift(Protocol::Binary) => Stack::Thrift,
+            costof_rpc::Stack::Thrift(Protocol::Compact) => Stack::ThriftCompact,
         }
     }
 }
@@ -85,24 +84,20 @@ impl Measure for Marshalling {
         /// frames and headers
         wire_bytes: Bytes Lower,
     };
-    const AFTER: &'static [&'static str] = &["cpu.frequency"];
-    const CROSSINGS: &'static [&'static [&'static str]] = &[&["stack", "payload", "direction"]];
+    const AFTER: NameList = &["cpu.frequency"];
+    const CROSSINGS: &'static [NameList] = &[&["stack", "payload", "direction"]];
     const ROUNDS: u32 = 2;
     const ROLES: &'static [StartRole] = &[alone::<Marshalling, Marshals>];
 
-    fn memory_bytes(_: &At<Marshalling>) -> u64 {
+    fn memory_bytes(_: &At<Self>) -> u64 {
         1 << 20
     }
 
-    fn headlines(_: &Facts) -> Vec<Headline> {
-        vec![Headline::new("marshal a string of 64 B: protobuf", Marshalling::default())]
+    headlines! {
+        "marshal a string of 64 B: protobuf": {},
     }
 
-    fn predict(
-        point: &At<Marshalling>,
-        _: &Facts,
-        measured: &MeasuredRows<'_>,
-    ) -> Option<Prediction> {
+    fn predict(point: &At<Self>, _: &Facts, measured: &MeasuredRows<'_>) -> Option<Prediction> {
         expected(point.payload.kind(), measured)?.predict("cost")
     }
 }

@@ -1,17 +1,12 @@
 //! `rudp.loss`: messages over a link that loses packets, by rudp and what it is compared with.
 
-use crate::derived;
 use crate::prelude::*;
-use crate::two_ends::axes::{Control, window_axis};
-use crate::two_ends::congestion_control::CongestionControl;
-use crate::two_ends::over::Over;
-use crate::two_ends::reports::joined;
-use crate::two_ends::transfer::Transfer;
+use crate::two_ends::axes::window_axis;
 use crate::two_ends::transfer::order::least_ns;
 use crate::two_ends::transfer::predict::predict;
 use crate::two_ends::transfer::roles::{ROLE_NAMES, Receiving, Sending, metrics_after};
+use crate::two_ends::{CongestionControl, Control, Over, Transfer, joined};
 use costof_exchange::stream::MIN_MESSAGE_BYTES;
-use costof_model::link::Link;
 
 /// The study's losses, of packets to the receiver: on a short path, and on a long one.
 const SHORT: [&str; 5] = [
@@ -110,8 +105,8 @@ impl Measure for Loss {
         /// messages sent in a launch
         asked: One Neither,
     });
-    const AFTER: &'static [&'static str] = &["net.rtt", "net.bandwidth"];
-    const ROLE_NAMES: &'static [&'static str] = ROLE_NAMES;
+    const AFTER: NameList = &["net.rtt", "net.bandwidth"];
+    const ROLE_NAMES: NameList = ROLE_NAMES;
     const ROLES: &'static [StartRole] = &[
         |launch| role::<Loss>(Receiving::start(launch)?),
         |launch| role::<Loss>(Sending::start(launch)?),
@@ -122,28 +117,24 @@ impl Measure for Loss {
         Over::was_stack(Loss::PROBE)
     }
 
-    fn least_ns(point: &At<Loss>) -> f64 {
+    fn least_ns(point: &At<Self>) -> f64 {
         least_ns(&point.to())
     }
 
-    fn processors(_: &At<Loss>) -> usize {
+    fn processors(_: &At<Self>) -> usize {
         2
     }
 
-    fn check_axes(point: &At<Loss>) -> Result<(), Failure> {
+    fn check_axes(point: &At<Self>) -> Result<(), Failure> {
         Transfer::from(&point.axes).check_axes()
     }
 
-    fn memory_bytes(point: &At<Loss>) -> u64 {
+    fn memory_bytes(point: &At<Self>) -> u64 {
         4 * (point.size as u64) + (256 << 20)
     }
 
-    fn headlines(_: &Facts) -> Vec<Headline> {
-        let headline = Headline::new(
-            "rudp: ten messages of 1400 B in flight, 10 % of packets lost",
-            Loss::default(),
-        );
-        vec![headline.over("rate=100Mbit,up.loss=10%")]
+    headlines! {
+        "rudp: ten messages of 1400 B in flight, 10 % of packets lost": {} over "rate=100Mbit,up.loss=10%",
     }
 
     fn more_points(_: &Facts) -> Vec<Planned> {
@@ -160,11 +151,11 @@ impl Measure for Loss {
         points
     }
 
-    fn predict(point: &At<Loss>, _: &Facts, measured: &MeasuredRows<'_>) -> Option<Prediction> {
+    fn predict(point: &At<Self>, _: &Facts, measured: &MeasuredRows<'_>) -> Option<Prediction> {
         predict(&point.to(), measured)
     }
 
-    fn derive(point: &At<Loss>, reports: Vec<Report>) -> Report {
+    fn derive(point: &At<Self>, reports: Vec<Report>) -> Report {
         derive(point, reports)
     }
 }

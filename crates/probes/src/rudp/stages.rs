@@ -1,19 +1,13 @@
 //! `rudp.stages`: the time that reliability adds to a datagram at each end, by the kernel's
 //! timestamps.
 
-use crate::ends::Cpus;
 use crate::net::rtt;
-use crate::os::{context_switch, syscall};
+use crate::os::context_switch;
 use crate::prelude::*;
 use crate::rpc::axes::Kind;
-use crate::two_ends::axes::Wait;
-use crate::two_ends::exchange::roles::{ClientRole, ServerRole};
-use crate::two_ends::exchange::{self, Exchange, Exchanges};
-use crate::two_ends::over::Over;
-use crate::two_ends::peers::Connector;
-use crate::two_ends::reports::joined;
+use crate::two_ends::exchange;
 use crate::two_ends::stamped::{Recording, Stamping, measure_stamped, serve_stamped};
-use crate::wake::{self, Wake};
+use crate::two_ends::{ClientRole, Connector, Exchange, Exchanges, Over, ServerRole, Wait, joined};
 use costof_exchange::pattern::ping_pong::ClientStages;
 use costof_os::net::socket::DATAGRAM_MAX_BYTES;
 
@@ -102,10 +96,10 @@ impl Measure for Stages {
         /// other metric there
         missing: One Lower,
     };
-    const AFTER: &'static [&'static str] = &["os.syscall", "os.context_switch"];
-    const CROSSINGS: &'static [&'static [&'static str]] = &[&["over", "size"], &["over", "wait"]];
+    const AFTER: NameList = &["os.syscall", "os.context_switch"];
+    const CROSSINGS: &'static [NameList] = &[&["over", "size"], &["over", "wait"]];
     const ROUNDS: u32 = 2;
-    const ROLE_NAMES: &'static [&'static str] = exchange::ROLE_NAMES;
+    const ROLE_NAMES: NameList = exchange::ROLE_NAMES;
     const ROLES: &'static [StartRole] = &[
         |launch| role::<Stages>(Stamping::start(|| ServerRole::start(launch, serve_stamped))?),
         |launch| role::<Stages>(Stamping::start(|| ClientRole::start(launch, measure))?),
@@ -115,27 +109,35 @@ impl Measure for Stages {
         Over::was_stack(Stages::PROBE)
     }
 
-    fn check_axes(point: &At<Stages>) -> Result<(), Failure> {
+    fn check_axes(point: &At<Self>) -> Result<(), Failure> {
         exchange::check_axes(point)
     }
 
-    fn least_ns(point: &At<Stages>) -> f64 {
+    fn least_ns(point: &At<Self>) -> f64 {
         point.exchange().least_ns(&point.link)
     }
 
-    fn processors(point: &At<Stages>) -> usize {
+    fn processors(point: &At<Self>) -> usize {
         point.cpus.count()
     }
 
-    fn headlines(_: &Facts) -> Vec<Headline> {
-        vec![Headline::new("reliable datagram: send and receive at one end", Stages::default())]
+    headlines! {
+        "reliable datagram: send and receive at one end": {},
     }
 
-    fn predict(point: &At<Stages>, _: &Facts, measured: &MeasuredRows<'_>) -> Option<Prediction> {
-        predict(point, measured)
+    fn predict(point: &At<Self>, _: &Facts, measured: &MeasuredRows<'_>) -> Option<Prediction> {
+        let read = syscall::measured_cost(measured, syscall::Call::Read)?;
+        let exchange = point.exchange();
+        let kernel = rtt::kernel(&exchange, read.clone());
+        let mut cost = kernel * (1.0 / 3.0, 0.5) + (read * (0.0, 16.0)).named("the stamps");
+        if point.wait == Wait::Block {
+            cost += context_switch::measured_cost(point.cpus, point.wake, measured)? * (0.4, 1.25);
+        }
+        cost += (exchange.over.description().added)(&exchange, &point.link, measured)? * 0.5;
+        cost.predict("client")
     }
 
-    fn derive(_: &At<Stages>, reports: Vec<Report>) -> Report {
+    fn derive(_: &At<Self>, reports: Vec<Report>) -> Report {
         joined(reports)
     }
 }
@@ -156,16 +158,4 @@ fn record(stages: &ClientStages, meter: &mut Meter<'_>) {
     meter.latency("client_send", send as f64);
     meter.latency("client_receive", receive as f64);
     meter.latency("latency", stages.latency_ns() as f64);
-}
-
-fn predict(point: &At<Stages>, measured: &MeasuredRows<'_>) -> Option<Prediction> {
-    let read = syscall::measured_cost(measured, syscall::Call::Read)?;
-    let exchange = point.exchange();
-    let kernel = rtt::kernel(&exchange, read.clone());
-    let mut cost = kernel * (1.0 / 3.0, 0.5) + (read * (0.0, 16.0)).named("the stamps");
-    if point.wait == Wait::Block {
-        cost += context_switch::measured_cost(point.cpus, point.wake, measured)? * (0.4, 1.25);
-    }
-    cost += (exchange.over.description().added)(&exchange, &point.link, measured)? * 0.5;
-    cost.predict("client")
 }

@@ -59,7 +59,7 @@ impl Measure for CoreToCore {
     const ROLES: &'static [StartRole] = &[alone::<_, Pair>];
 
     /// The axes name the CPUs, so all of them must be available.
-    fn processors(_: &At<CoreToCore>) -> usize {
+    fn processors(_: &At<Self>) -> usize {
         usize::MAX
     }
 
@@ -79,11 +79,7 @@ impl Measure for CoreToCore {
         Planned::all(more_pairs(facts))
     }
 
-    fn predict(
-        point: &At<CoreToCore>,
-        facts: &Facts,
-        measured: &MeasuredRows<'_>,
-    ) -> Option<Prediction> {
+    fn predict(point: &At<Self>, facts: &Facts, measured: &MeasuredRows<'_>) -> Option<Prediction> {
         let claims = if facts.virtualization.virtual_machine == Some(true) {
             "as the hypervisor claims"
         } else {

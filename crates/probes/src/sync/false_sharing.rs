@@ -69,7 +69,7 @@ impl Measure for FalseSharing {
     const ROUNDS: u32 = 2;
     const ROLES: &'static [StartRole] = &[alone::<_, Counting>];
 
-    fn processors(point: &At<FalseSharing>) -> usize {
+    fn processors(point: &At<Self>) -> usize {
         point.threads as usize
     }
 
@@ -96,11 +96,7 @@ impl Measure for FalseSharing {
         }))
     }
 
-    fn predict(
-        point: &At<FalseSharing>,
-        facts: &Facts,
-        measured: &MeasuredRows<'_>,
-    ) -> Option<Prediction> {
+    fn predict(point: &At<Self>, facts: &Facts, measured: &MeasuredRows<'_>) -> Option<Prediction> {
         let body = Body::MemoryCounter;
         let counter = measured_cost(measured, &Loop { body }, "to count in memory")?;
         let threads = point.threads;

@@ -85,7 +85,7 @@ impl Measure for Mutex {
     const ROUNDS: u32 = 2;
     const ROLES: &'static [StartRole] = &[alone::<_, Contention>];
 
-    fn processors(point: &At<Mutex>) -> usize {
+    fn processors(point: &At<Self>) -> usize {
         point.threads as usize
     }
 
@@ -111,11 +111,7 @@ impl Measure for Mutex {
     /// of the thread that wakes it. The wake-up itself, many turns long, costs nothing, since the
     /// others go on meanwhile; for the same reason not every turn has such a call. At most every
     /// fourth is assumed to have one.
-    fn predict(
-        point: &At<Mutex>,
-        facts: &Facts,
-        measured: &MeasuredRows<'_>,
-    ) -> Option<Prediction> {
+    fn predict(point: &At<Self>, facts: &Facts, measured: &MeasuredRows<'_>) -> Option<Prediction> {
         let threads = point.threads;
         let sleeps = point.kind != Kind::Spin;
         if threads == 1 {

@@ -1,6 +1,8 @@
 //! How near two CPUs are, as the machine claims it.
 
-use costof_model::facts::{CacheKind, CpuSet, Facts};
+use crate::prelude::*;
+use costof_model::CpuSet;
+use costof_model::facts::CacheKind;
 
 /// What two CPUs share, nearest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -3,15 +3,10 @@
 use crate::TABLE;
 use crate::memory::bandwidth::Bandwidth;
 use crate::os::syscall::{Call, Syscall};
-use costof_measure::probe::{self, Probe};
-use costof_model::Text;
-use costof_model::axis::Axes;
-use costof_model::metric::{Data, Estimate, Measured};
-use costof_model::point::Point;
-use costof_model::protocol::Report;
-use costof_model::rows::{PointRow, State};
+use crate::prelude::*;
+use costof_measure::probe;
 use costof_model::testing::{estimate, row};
-use costof_model::typed::TypedPoint;
+use costof_model::{Axes, Data, Estimate, Measured, Point, PointRow, State};
 
 /// Text of the program.
 pub(crate) const fn text(text: &'static str) -> Text {

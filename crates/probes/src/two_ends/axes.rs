@@ -2,7 +2,6 @@
 
 use crate::prelude::*;
 use costof_exchange::transport;
-use costof_model::typed::AxisOf;
 
 words! {
     /// How an end waits for a message.

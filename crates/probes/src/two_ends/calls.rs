@@ -2,15 +2,13 @@
 //! give their sockets to the stack.
 
 use crate::prelude::*;
-use crate::two_ends::exchange::Exchange;
-use crate::two_ends::peers::{Acceptor, Connector};
 use crate::two_ends::reports::CPU_OF_ALL;
+use crate::two_ends::{Acceptor, Connector, Exchange};
 use crate::wake::Awake;
 use costof_exchange::rendezvous::{self, Flow};
 use costof_exchange::transport::calls::RpcServer;
-use costof_rpc::{Client, Options, RpcError, Socket, Stack};
-use std::io;
-use std::time::Duration;
+use costof_rpc::{Client, Options, Socket, Stack};
+use std::fmt::Display;
 
 /// How long the role's own thread sleeps until it checks whether it is stopped. It shares a CPU with the
 /// server's threads.
@@ -43,7 +41,7 @@ pub(crate) fn serve_calls(
         return Ok(());
     };
     meter.operation_allocates();
-    server.serve(sockets).map_err(|error| broken(&error))?;
+    server.serve(sockets).map_err(broken)?;
     meter.until_stopped(|| std::thread::sleep(POLL_INTERVAL));
     if let Some(ns) = server.cpu_ns() {
         meter.value(CPU_OF_ALL, ns);
@@ -61,7 +59,7 @@ pub(crate) fn stack(exchange: &Exchange) -> Stack {
 /// # Errors
 /// If the threads cannot be started.
 pub(crate) fn start(stack: Stack) -> Result<RpcServer, Failure> {
-    RpcServer::start(stack).map_err(|error| broken(&error))
+    RpcServer::start(stack).map_err(broken)
 }
 
 /// Connects to the end that is called, with as many connections as asked for.
@@ -94,10 +92,10 @@ pub(crate) fn client(
         client.over(socket)?;
         Ok(client)
     });
-    Ok((awake, client.map_err(|error| broken(&error))?))
+    Ok((awake, client.map_err(broken)?))
 }
 
 /// A failure of a stack.
-pub(crate) fn broken(error: &RpcError) -> Failure {
+pub(crate) fn broken(error: impl Display) -> Failure {
     Failure::error(format!("the call failed: {error}"))
 }

@@ -1,8 +1,6 @@
 //! The congestion control of a connection.
 
-use costof_model::failure::Failure;
-use costof_model::typed::{AxisOf, Words, words};
-use std::io;
+use crate::prelude::*;
 
 costof_model::words! {
     /// TCP's congestion control.

@@ -3,19 +3,15 @@
 
 pub(crate) mod roles;
 
-use crate::ends::{self, Cpus};
+use crate::ends;
 use crate::prelude::*;
 use crate::rpc::axes::{Kind, bytes_of};
-use crate::two_ends::axes::Wait;
-use crate::two_ends::over::Over;
-use crate::two_ends::path;
-use crate::two_ends::peers::Connector;
-use crate::wake::{Awake, Wake};
+use crate::two_ends::{Connector, Over, Wait, path};
+use crate::wake::Awake;
 use costof_exchange::rendezvous;
 use costof_exchange::transport::Messages;
 use costof_exchange::transport::rudp;
 use costof_exchange::transport::socket::Socket;
-use std::time::Duration;
 
 /// The parameters on which a client and a server agree.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -1,10 +1,9 @@
 //! The concurrent flows of one end, and the CPUs on which they run.
 
-use costof_model::protocol::Rendezvous;
+use crate::prelude::*;
+use costof_model::Rendezvous;
 use costof_os::sched::affinity;
 use std::collections::BTreeSet;
-use std::io;
-use std::time::Duration;
 
 /// The shortest transfer. In the first 0.1 s buffers grow, and the CPU time per KiB falls by about
 /// a tenth.

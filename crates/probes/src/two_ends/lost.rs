@@ -2,8 +2,7 @@
 //! answer, so a measurement that stops when its time is over tends to stop at a loss and
 //! overestimates losses. The number of messages is therefore fixed beforehand.
 
-use costof_measure::meter::Meter;
-use costof_model::failure::Failure;
+use crate::prelude::*;
 
 /// How long losses may take in a launch beyond the point's time, in nanoseconds.
 const LOST_MAX_NS: f64 = 10e9;

@@ -15,3 +15,16 @@ pub(crate) mod reports;
 pub(crate) mod soft_interrupts;
 pub(crate) mod stamped;
 pub(crate) mod transfer;
+
+pub(crate) use axes::{Control, Wait};
+pub(crate) use congestion_control::{CongestionControl, refused};
+pub(crate) use exchange::roles::{ClientRole, ServerRole, answer, is_slow, warm_up};
+pub(crate) use exchange::{Exchange, Exchanges};
+pub(crate) use flows::{Processors, each};
+pub(crate) use lost::share_lost;
+pub(crate) use over::{Over, SOCKETS};
+pub(crate) use peers::{Acceptor, Connector};
+pub(crate) use rendezvous::{broken, cannot_connect, cannot_reach};
+pub(crate) use reports::{joined, on_cpus};
+pub(crate) use soft_interrupts::SoftInterrupts;
+pub(crate) use transfer::Transfer;

@@ -4,16 +4,13 @@ use crate::net::rtt::Rtt;
 use crate::net::rtt::client::{over_calls, over_channel, over_socket};
 use crate::prelude::*;
 use crate::rpc::expect;
-use crate::two_ends::axes::Control;
 use crate::two_ends::calls::serve_calls;
-use crate::two_ends::congestion_control::CongestionControl;
+use crate::two_ends::exchange::added_by_rudp;
 use crate::two_ends::exchange::roles::serve_channel;
-use crate::two_ends::exchange::{Exchange, added_by_rudp};
 use crate::two_ends::flows::MIN_DURATION;
 use crate::two_ends::path::{TCP_HEADERS, UDP_HEADERS};
-use crate::two_ends::peers::{Acceptor, Connector};
 use crate::two_ends::stamped::StampedEnds;
-use crate::two_ends::transfer::Transfer;
+use crate::two_ends::{Acceptor, CongestionControl, Connector, Control, Exchange, Transfer};
 use ::rudp::study::RETRY;
 use costof_exchange::rendezvous;
 use costof_exchange::transport::rudp::{Rudp as RudpChannel, stamped::StampedRudp, stream::Rudp};
@@ -25,8 +22,6 @@ use costof_exchange::transport::study::{
 use costof_exchange::transport::{Channels, Transport, calls::Calls, tcp::Tcp};
 use costof_os::net::socket::DATAGRAM_MAX_BYTES;
 use costof_rpc::Stack;
-use std::io;
-use std::time::Duration;
 
 /// Declares what carries messages: its meaning, its word and its description.
 macro_rules! transports {

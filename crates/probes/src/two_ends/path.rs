@@ -1,8 +1,6 @@
 //! What is known of a link before anything is sent over it.
 
-use costof_model::cost::{Cost, Range};
-use costof_model::link::Link;
-use std::time::Duration;
+use crate::prelude::*;
 
 /// The header of an IP packet over IPv4, in bytes.
 pub(crate) const IP_HEADER: u64 = 20;

@@ -1,22 +1,18 @@
 //! Where the two ends of an exchange run, and how they find each other: an [`Acceptor`] listens,
 //! and a [`Connector`] connects to it and leads.
 
-use crate::ends::{self, Cpus};
-use crate::threads;
-use crate::two_ends::exchange::Exchange;
-use crate::two_ends::path;
-use crate::two_ends::rendezvous::{self, broken, cannot_connect, cannot_reach};
-use crate::wake::{self, Awake};
+use crate::ends;
+use crate::prelude::*;
+use crate::two_ends::rendezvous;
+use crate::two_ends::{Exchange, broken, cannot_connect, cannot_reach, path};
+use crate::wake::Awake;
 use costof_exchange::pattern::connect as connections;
 use costof_exchange::rendezvous::{Address, Listener, Over};
 use costof_exchange::transport::Wait;
 use costof_exchange::transport::socket::Socket;
-use costof_measure::meter::Meter;
-use costof_model::failure::Failure;
-use costof_model::protocol::{Launch, Offers, Rendezvous};
+use costof_model::Rendezvous;
 use costof_os::sched::affinity;
 use std::any::Any;
-use std::io;
 use std::net::IpAddr;
 use std::sync::atomic::AtomicBool;
 
@@ -127,7 +123,7 @@ impl Acceptor {
             return Ok(None);
         };
         let acceptor = connections::Acceptor::new(listener, first);
-        Ok(Some((awake, acceptor.map_err(|error| broken(&error))?)))
+        Ok(Some((awake, acceptor.map_err(broken)?)))
     }
 }
 
@@ -198,7 +194,7 @@ impl Connector {
     ) -> Result<(Awake, T), Failure> {
         let (_, awake) = self.ready.take().expect("it is prepared");
         let Rendezvous { address, token, .. } = &self.local.rendezvous;
-        let opened = open(*address, token.as_bytes()).map_err(|error| broken(&error))?;
+        let opened = open(*address, token.as_bytes()).map_err(broken)?;
         Ok((awake, opened))
     }
 
@@ -211,6 +207,6 @@ impl Connector {
         let (awake, first) =
             self.connect(|address, token| Socket::connect(Over::Tcp, address, Wait::Block, token))?;
         let connector = connections::Connector::new(first);
-        Ok((awake, connector.map_err(|error| cannot_connect(&error))?))
+        Ok((awake, connector.map_err(cannot_connect)?))
     }
 }

@@ -1,10 +1,9 @@
 //! How the two ends of a network probe find each other.
 
+use crate::prelude::*;
 use costof_exchange::rendezvous::{Listener, Over};
-use costof_model::failure::Failure;
-use costof_model::protocol::{Launch, Offers, Rendezvous};
+use costof_model::Rendezvous;
 use std::fmt::Display;
-use std::io;
 use std::net::{IpAddr, SocketAddr, SocketAddrV6};
 
 const ADDRESS: &str = "address";
@@ -105,7 +104,7 @@ pub(crate) fn offered<A: std::str::FromStr>(offers: &Offers) -> Result<A, Failur
 pub(crate) fn unless_stopped<T>(accepted: io::Result<T>) -> Result<Option<T>, Failure> {
     match accepted {
         Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(None),
-        accepted => accepted.map(Some).map_err(|error| broken(&error)),
+        accepted => accepted.map(Some).map_err(broken),
     }
 }
 
@@ -145,7 +144,7 @@ fn not_met(error: &io::Error, reason: String) -> Failure {
 }
 
 /// A failure to make one of many connections.
-pub(crate) fn cannot_connect(error: &io::Error) -> Failure {
+pub(crate) fn cannot_connect(error: io::Error) -> Failure {
     match error.kind() {
         io::ErrorKind::AddrNotAvailable => Failure::unsupported(
             "no local port is free: connections of the last minute are in \
@@ -155,7 +154,7 @@ pub(crate) fn cannot_connect(error: &io::Error) -> Failure {
     }
 }
 
-pub(crate) fn broken(error: &io::Error) -> Failure {
+pub(crate) fn broken(error: impl Display) -> Failure {
     Failure::error(format!("communication with the other end failed: {error}"))
 }
 

@@ -1,10 +1,7 @@
 //! Merges the reports of a receiver and a sender.
 
-use crate::derived;
-use crate::ends::Cpus;
-use costof_model::metric::Data;
-use costof_model::protocol::Report;
-use costof_model::rows::State;
+use crate::prelude::*;
+use costof_model::{Data, State};
 
 /// The counts of datagrams that the roles report to [`joined()`].
 pub(crate) use costof_model::protocol::{DATAGRAMS_ARRIVED as ARRIVED, DATAGRAMS_SENT as SENT};

@@ -1,9 +1,8 @@
 //! Soft interrupts on the ends' CPUs, each counted once.
 
+use crate::prelude::*;
 use costof_exchange::progress::windows::KIB;
-use costof_measure::meter::Meter;
 use costof_measure::processor_ticks::{self, TICK_NS, Ticks};
-use costof_model::protocol::Offers;
 use std::collections::BTreeSet;
 
 /// The offer in which the receiver lists the CPUs whose soft interrupts it counts.

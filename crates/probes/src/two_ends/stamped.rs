@@ -2,18 +2,14 @@
 //! `rudp.stages`. An end subtracts stamps of its own host alone.
 
 use crate::prelude::*;
-use crate::two_ends::exchange::roles::{serve, warm_up};
-use crate::two_ends::exchange::{Exchange, Exchanges};
-use crate::two_ends::lost::share_lost;
-use crate::two_ends::path;
-use crate::two_ends::peers::{Acceptor, Connector};
-use crate::two_ends::rendezvous::broken;
+use crate::two_ends::exchange::roles::serve;
+use crate::two_ends::{
+    Acceptor, Connector, Exchange, Exchanges, broken, path, share_lost, warm_up,
+};
 use costof_exchange::pattern::ping_pong::{Client, ClientStages, Server};
 use costof_exchange::transport::socket::Socket;
 use costof_exchange::transport::stamped::{Stamped, StampedChannels};
 use costof_os::net::timestamps::SwitchedOn;
-use std::io;
-use std::time::Duration;
 
 /// A role on a socket whose packets the kernel stamps.
 pub(crate) struct Stamping<R> {
@@ -106,7 +102,7 @@ fn serve_over<C: StampedChannels>(
     socket: Stamped,
     meter: &mut Meter<'_>,
 ) -> Result<(), Failure> {
-    let server = C::server(socket, size).map_err(|error| broken(&error))?;
+    let server = C::server(socket, size).map_err(broken)?;
     let mut server = Server::new(server, size);
     serve(meter, |meter| {
         if let Some(stages) = server.answer_stamped()? {
@@ -146,11 +142,11 @@ fn measure_over<C: StampedChannels>(
 ) -> Result<(), Failure> {
     /// How many messages in a row may lack stamps.
     const MAX_UNSTAMPED: u32 = 1000;
-    let client = C::client(socket, exchange.size()).map_err(|error| broken(&error))?;
+    let client = C::client(socket, exchange.size()).map_err(broken)?;
     let mut client = Client::new(client, exchange.size());
     client.set_min_rto(exchange.may_take(link));
     let mut stamped = || {
-        let stages = client.exchange_stamped().map_err(|error| broken(&error))?;
+        let stages = client.exchange_stamped().map_err(broken)?;
         Ok(stages.filter(|stages| stages.queued.is_some() || !recording.queue))
     };
     let first = first_stamped(&mut stamped)?;

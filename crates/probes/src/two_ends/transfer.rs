@@ -5,14 +5,11 @@ pub(crate) mod predict;
 pub(crate) mod roles;
 
 use crate::prelude::*;
-use crate::two_ends::axes::Control;
-use crate::two_ends::congestion_control::CongestionControl;
-use crate::two_ends::over::{Description, Opened, Over};
+use crate::two_ends::over::{Description, Opened};
+use crate::two_ends::{CongestionControl, Control, Over};
 use ::rudp::study::RETRY;
 use costof_exchange::stream::MIN_MESSAGE_BYTES;
 use costof_model::protocol::{ByHand, Conditions};
-use std::io;
-use std::time::Duration;
 
 /// The parameters on which the two ends of a transfer agree.
 #[derive(Clone, Copy, Debug)]

@@ -8,13 +8,13 @@ use super::wire::{EchoSyncClient, TEchoSyncClient};
 use super::{MAX_FRAME, MAX_OVERHEAD, limits};
 use crate::messages::Messages;
 use crate::payload::Value;
-use crate::{Options, Payload, Protocol, RpcError, Socket, Stack, Summary, Transport};
+use crate::{Options, Payload, Protocol, RpcError, Socket, Stack, Summary};
 use ::thrift::TThriftClient;
 use std::fmt;
 use std::net::Shutdown;
 use std::sync::Arc;
 
-/// A generated client over any of the four ways.
+/// A generated client by either protocol.
 trait Calls: TThriftClient + TEchoSyncClient + Send {}
 
 impl<C: TThriftClient + TEchoSyncClient + Send> Calls for C {}
@@ -22,7 +22,6 @@ impl<C: TThriftClient + TEchoSyncClient + Send> Calls for C {}
 pub(crate) struct Client {
     connection: Option<(Box<dyn Calls>, Arc<Line>)>,
     messages: Option<Messages<Message>>,
-    transport: Transport,
     protocol: Protocol,
     options: Options,
 }
@@ -35,16 +34,17 @@ impl fmt::Debug for Client {
 }
 
 impl Client {
-    pub(crate) fn new(transport: Transport, protocol: Protocol, options: &Options) -> Self {
-        Self { connection: None, messages: None, transport, protocol, options: options.clone() }
+    pub(crate) fn new(protocol: Protocol, options: &Options) -> Self {
+        Self { connection: None, messages: None, protocol, options: options.clone() }
     }
 
     pub(crate) fn over(&mut self, socket: Socket) -> Result<(), RpcError> {
-        let line = Line::new(socket, self.transport, self.options.max_message_bytes)
+        let line = Line::new(socket, self.options.max_message_bytes)
             .and_then(|line| line.set_timeout(self.options.deadline).map(|()| line))
             .map_err(|error| RpcError::Failed(format!("cannot use the connection: {error}")))?;
         let limits = limits(&self.options);
-        let calls: Box<dyn Calls> = protocols!(self.transport, self.protocol, &line, limits, (i, o) => Box::new(EchoSyncClient::new(i, o)));
+        let calls: Box<dyn Calls> =
+            protocols!(self.protocol, &line, limits, (i, o) => Box::new(EchoSyncClient::new(i, o)));
         self.connection = Some((calls, line));
         Ok(())
     }
@@ -57,7 +57,7 @@ impl Client {
 
     pub(crate) fn call(&mut self, payload: &Payload) -> Result<(), RpcError> {
         let deadline = self.options.deadline;
-        let make = |payload: &Payload| fitting(payload, self.transport, &self.options);
+        let make = |payload: &Payload| fitting(payload, &self.options);
         let messages = Messages::reuse(&mut self.messages, payload, make)?;
         let (client, line) = self.connection.as_mut().ok_or(RpcError::NotConnected)?;
         line.begin_call(deadline);
@@ -78,7 +78,7 @@ impl Client {
         size: usize,
         mut more: impl FnMut() -> bool,
     ) -> Result<Summary, RpcError> {
-        fits(size, self.transport, &self.options)?;
+        fits(size, &self.options)?;
         let (client, line) = self.connection.as_mut().ok_or(RpcError::NotConnected)?;
         line.begin_call(self.options.deadline);
         let chunk = Chunk::new(crate::summary::chunk(size));
@@ -100,7 +100,7 @@ impl Client {
 
     /// Why a call failed. If the two ends are out of step, the connection is not used again.
     fn failed(&mut self, error: ::thrift::Error) -> RpcError {
-        let stack = Stack::Thrift(self.transport, self.protocol);
+        let stack = Stack::Thrift(self.protocol);
         let (error, usable) = failed(error, stack, &self.options);
         if !usable {
             self.disconnect();
@@ -113,21 +113,17 @@ impl Client {
 ///
 /// # Errors
 /// [`RpcError::TooLong`].
-pub(super) fn fitting(
-    payload: &Payload,
-    transport: Transport,
-    options: &Options,
-) -> Result<Message, RpcError> {
+pub(super) fn fitting(payload: &Payload, options: &Options) -> Result<Message, RpcError> {
     if let Value::String(text) = payload.value() {
-        fits(text.len(), transport, options)?;
+        fits(text.len(), options)?;
     }
     Ok(Message::from(payload))
 }
 
 /// Checks the size of a string or chunk, the only values that can be long.
-fn fits(bytes: usize, transport: Transport, options: &Options) -> Result<(), RpcError> {
+fn fits(bytes: usize, options: &Options) -> Result<(), RpcError> {
     options.fits(bytes)?;
-    if transport == Transport::Framed && bytes > MAX_FRAME - MAX_OVERHEAD {
+    if bytes > MAX_FRAME - MAX_OVERHEAD {
         return Err(RpcError::TooLong(format!(
             "{bytes} B to send; Thrift's frames have {MAX_FRAME} B at most"
         )));

@@ -6,7 +6,7 @@ use super::marshal::{LENGTH_BYTES, write};
 use super::protocols::read;
 use super::wire::calls::{Call, Message};
 use super::{MAX_OVERHEAD, limits};
-use crate::{Kind, Options, Payload, Protocol, RpcError, Socket, Stack, Transport};
+use crate::{Kind, Options, Payload, Protocol, RpcError, Socket, Stack};
 use ::thrift::protocol::TInputProtocol;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::collections::VecDeque;
@@ -78,7 +78,7 @@ impl InFlight {
 
     pub(crate) fn begin(&mut self, number: u64, payload: &Payload) -> Result<(), RpcError> {
         if !matches!(self.calls, Some((kind, ..)) if kind == payload.kind()) {
-            let message = fitting(payload, Transport::Framed, &self.options)?;
+            let message = fitting(payload, &self.options)?;
             self.calls = Some((payload.kind(), message.clone().into(), message));
         }
         let Some((_, call, _)) = &self.calls else {
@@ -91,8 +91,7 @@ impl InFlight {
             (next..count).chain(0..next).filter(|&pipeline| !self.pipelines[pipeline].is_broken);
         let pipeline = turn.next().ok_or(RpcError::NotConnected)?;
         let pipeline = &mut self.pipelines[pipeline];
-        let way = (Transport::Framed, self.protocol);
-        write(call, sequence_number(number), way, &mut pipeline.outgoing)
+        write(call, sequence_number(number), self.protocol, &mut pipeline.outgoing)
             .map_err(RpcError::failed)?;
         let until = self.options.deadline.map(|after| Instant::now() + after);
         pipeline.pending.push_back(Pending { number, until, is_over: false });
@@ -170,7 +169,7 @@ struct Answers<'a> {
 
 impl Answers<'_> {
     fn stack(&self) -> Stack {
-        Stack::Thrift(Transport::Framed, self.protocol)
+        Stack::Thrift(self.protocol)
     }
 
     /// The next frame, if it is complete.

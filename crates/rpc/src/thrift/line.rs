@@ -1,7 +1,7 @@
 //! A connection below Thrift's transports, which limits the size of messages and the time of calls.
 
 use super::MAX_FRAME;
-use crate::{Socket, Transport};
+use crate::Socket;
 use std::io::{self, ErrorKind, IoSlice, Read, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -28,18 +28,14 @@ impl Line {
     ///
     /// # Errors
     /// The system's, for the socket.
-    pub(super) fn new(socket: Socket, transport: Transport, most: usize) -> io::Result<Arc<Self>> {
+    pub(super) fn new(socket: Socket, most: usize) -> io::Result<Arc<Self>> {
         socket.set_nodelay()?;
         socket.0.set_nonblocking(false)?;
-        // A frame is read completely before its message's length is known, so the crate's limit on
-        // frames applies.
-        let message = match transport {
-            Transport::Framed => most.max(MAX_FRAME),
-            Transport::Buffered => most,
-        };
         Ok(Arc::new(Self {
             socket,
-            most: message.saturating_add(2 * AHEAD),
+            // A frame is read completely before its message's length is known, so the crate's limit on
+            // frames applies.
+            most: most.max(MAX_FRAME).saturating_add(2 * AHEAD),
             taken: AtomicUsize::new(0),
             until: AtomicU64::new(0),
             made: Instant::now(),

@@ -3,7 +3,7 @@
 use super::limits;
 use super::protocols::read;
 use super::wire::calls::{Call, Message};
-use crate::{Options, Payload, Protocol, RpcError, Transport};
+use crate::{Options, Payload, Protocol, RpcError};
 use ::thrift::TConfiguration;
 use ::thrift::protocol::{TBinaryOutputProtocol, TCompactOutputProtocol, TInputProtocol};
 use std::hint::black_box;
@@ -15,24 +15,24 @@ const NUMBER: i32 = 1;
 pub(crate) struct Marshal {
     message: Message,
     call: Call,
-    way: (Transport, Protocol),
+    protocol: Protocol,
     limits: TConfiguration,
 }
 
 impl Marshal {
-    pub(crate) fn new(transport: Transport, protocol: Protocol, payload: &Payload) -> Self {
+    pub(crate) fn new(protocol: Protocol, payload: &Payload) -> Self {
         let message = Message::from(payload);
         Self {
             call: message.clone().into(),
             message,
-            way: (transport, protocol),
+            protocol,
             limits: limits(&Options { max_message_bytes: usize::MAX, ..Options::default() }),
         }
     }
 
     #[inline]
     pub(crate) fn encode(&self, buffer: &mut Vec<u8>) -> Result<(), RpcError> {
-        write(&self.call, NUMBER, self.way, buffer).map_err(RpcError::failed)
+        write(&self.call, NUMBER, self.protocol, buffer).map_err(RpcError::failed)
     }
 
     #[inline]
@@ -47,35 +47,26 @@ impl Marshal {
     }
 
     fn decoded(&self, buffer: &[u8]) -> Result<Call, RpcError> {
-        let (transport, protocol) = self.way;
-        let from = match transport {
-            Transport::Framed => LENGTH_BYTES,
-            Transport::Buffered => 0,
-        };
         let limits = self.limits.clone();
         let call = |i: &mut dyn TInputProtocol| self.call.read_like(i);
-        read(protocol, &buffer[from..], limits, call).map_err(RpcError::failed)
+        read(self.protocol, &buffer[LENGTH_BYTES..], limits, call).map_err(RpcError::failed)
     }
 }
 
-/// Appends a call with this number to the buffer, with its length if framed.
+/// Appends a call with this number to the buffer, after its length.
 pub(super) fn write(
     call: &Call,
     number: i32,
-    (transport, protocol): (Transport, Protocol),
+    protocol: Protocol,
     buffer: &mut Vec<u8>,
 ) -> ::thrift::Result<()> {
     let from = buffer.len();
-    if transport == Transport::Framed {
-        buffer.extend([0; LENGTH_BYTES]);
-    }
+    buffer.extend([0; LENGTH_BYTES]);
     match protocol {
         Protocol::Binary => call.write(number, &mut TBinaryOutputProtocol::new(&mut *buffer, true)),
         Protocol::Compact => call.write(number, &mut TCompactOutputProtocol::new(&mut *buffer)),
     }?;
-    if transport == Transport::Framed {
-        let length = (buffer.len() - from - LENGTH_BYTES) as u32;
-        buffer[from..from + LENGTH_BYTES].copy_from_slice(&length.to_be_bytes());
-    }
+    let length = (buffer.len() - from - LENGTH_BYTES) as u32;
+    buffer[from..from + LENGTH_BYTES].copy_from_slice(&length.to_be_bytes());
     Ok(())
 }

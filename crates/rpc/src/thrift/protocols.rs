@@ -1,4 +1,4 @@
-//! The four variants of Thrift, each a type of its own, as in a program that uses only one.
+//! Thrift's two protocols, each a type of its own, as in a program that uses only one.
 
 use super::line::{AHEAD, Incoming, Line, Outgoing};
 use crate::Protocol;
@@ -7,16 +7,14 @@ use ::thrift::protocol::{
     TBinaryInputProtocol, TBinaryOutputProtocol, TCompactInputProtocol, TCompactOutputProtocol,
     TInputProtocol,
 };
-use ::thrift::transport::{
-    TBufferedReadTransport, TBufferedWriteTransport, TFramedReadTransport, TFramedWriteTransport,
-    TReadTransport, TWriteTransport,
-};
+use ::thrift::transport::{TFramedReadTransport, TFramedWriteTransport};
 use std::io::BufReader;
 use std::sync::Arc;
 
-pub(super) fn framed(
-    line: &Arc<Line>,
-) -> (TFramedReadTransport<BufReader<Incoming>>, TFramedWriteTransport<Outgoing>) {
+type Reads = TFramedReadTransport<BufReader<Incoming>>;
+type Writes = TFramedWriteTransport<Outgoing>;
+
+fn framed(line: &Arc<Line>) -> (Reads, Writes) {
     // A frame's length and the frame are two reads; the buffered reader merges them into one call.
     let incoming = BufReader::with_capacity(AHEAD, Incoming(Arc::clone(line)));
     (
@@ -25,51 +23,39 @@ pub(super) fn framed(
     )
 }
 
-pub(super) fn buffered(
+pub(super) fn binary(
     line: &Arc<Line>,
-) -> (TBufferedReadTransport<Incoming>, TBufferedWriteTransport<Outgoing>) {
-    let outgoing = Outgoing::new(Arc::clone(line));
-    (
-        TBufferedReadTransport::with_capacity(AHEAD, Incoming(Arc::clone(line))),
-        TBufferedWriteTransport::with_capacity(AHEAD, outgoing),
-    )
-}
-
-pub(super) fn binary<R: TReadTransport, W: TWriteTransport>(
-    (incoming, outgoing): (R, W),
     limits: TConfiguration,
-) -> (TBinaryInputProtocol<R>, TBinaryOutputProtocol<W>) {
+) -> (TBinaryInputProtocol<Reads>, TBinaryOutputProtocol<Writes>) {
+    let (incoming, outgoing) = framed(line);
     (
         TBinaryInputProtocol::with_config(incoming, true, limits),
         TBinaryOutputProtocol::new(outgoing, true),
     )
 }
 
-pub(super) fn compact<R: TReadTransport, W: TWriteTransport>(
-    (incoming, outgoing): (R, W),
+pub(super) fn compact(
+    line: &Arc<Line>,
     limits: TConfiguration,
-) -> (TCompactInputProtocol<R>, TCompactOutputProtocol<W>) {
+) -> (TCompactInputProtocol<Reads>, TCompactOutputProtocol<Writes>) {
+    let (incoming, outgoing) = framed(line);
     (TCompactInputProtocol::with_config(incoming, limits), TCompactOutputProtocol::new(outgoing))
 }
 
 /// Creates the protocols of a connection, and runs an expression on them.
 macro_rules! protocols {
-    ($transport:expr, $protocol:expr, $line:expr, $limits:expr, ($i:ident, $o:ident) => $do:expr) => {{
-        use $crate::thrift::protocols::{binary, buffered, compact, framed};
-        use $crate::{Protocol, Transport};
-        macro_rules! with {
-            ($protocols:expr) => {{
-                let ($i, $o) = $protocols;
+    ($protocol:expr, $line:expr, $limits:expr, ($i:ident, $o:ident) => $do:expr) => {
+        match $protocol {
+            $crate::Protocol::Binary => {
+                let ($i, $o) = $crate::thrift::protocols::binary($line, $limits);
                 $do
-            }};
+            }
+            $crate::Protocol::Compact => {
+                let ($i, $o) = $crate::thrift::protocols::compact($line, $limits);
+                $do
+            }
         }
-        match ($transport, $protocol) {
-            (Transport::Framed, Protocol::Binary) => with!(binary(framed($line), $limits)),
-            (Transport::Framed, Protocol::Compact) => with!(compact(framed($line), $limits)),
-            (Transport::Buffered, Protocol::Binary) => with!(binary(buffered($line), $limits)),
-            (Transport::Buffered, Protocol::Compact) => with!(compact(buffered($line), $limits)),
-        }
-    }};
+    };
 }
 pub(super) use protocols;
 

@@ -4,7 +4,7 @@ use super::limits;
 use super::line::{Line, TOO_LONG};
 use super::protocols::protocols;
 use super::wire::{EchoSyncHandler, Structure, Summary, TEchoProcessFunctions as Methods};
-use crate::{Options, Protocol, Socket, Transport};
+use crate::{Options, Protocol, Socket};
 use ::thrift::protocol::{
     TInputProtocol, TMessageIdentifier, TMessageType, TOutputProtocol, TType,
 };
@@ -25,7 +25,7 @@ const REFUSAL: Duration = Duration::from_secs(1);
 
 #[derive(Debug)]
 pub(crate) struct Server {
-    way: (Transport, Protocol),
+    protocol: Protocol,
     options: Options,
     connections: Mutex<Vec<Connection>>,
 }
@@ -38,18 +38,18 @@ struct Connection {
 }
 
 impl Server {
-    pub(crate) fn new(way: (Transport, Protocol), options: &Options) -> Self {
-        Self { way, options: options.clone(), connections: Mutex::default() }
+    pub(crate) fn new(protocol: Protocol, options: &Options) -> Self {
+        Self { protocol, options: options.clone(), connections: Mutex::default() }
     }
 
     /// Serves a connection, on a thread of its own.
     pub(crate) fn serve(&self, socket: Socket) -> io::Result<()> {
-        let line = Line::new(socket, self.way.0, self.options.max_message_bytes)?;
+        let line = Line::new(socket, self.options.max_message_bytes)?;
         let weak = Arc::downgrade(&line);
-        let (way, limits) = (self.way, limits(&self.options));
+        let (protocol, limits) = (self.protocol, limits(&self.options));
         let named = thread::Builder::new().name("thrift".into());
         let thread = named.spawn(move || {
-            serve_connection(&line, way, limits);
+            serve_connection(&line, protocol, limits);
             line.socket().shutdown(Shutdown::Both);
         })?;
         let mut connections = self.connections.lock().unwrap_or_else(PoisonError::into_inner);
@@ -75,8 +75,8 @@ impl Drop for Server {
 }
 
 /// Answers until the connection ends.
-fn serve_connection(line: &Arc<Line>, way: (Transport, Protocol), limits: TConfiguration) {
-    protocols!(way.0, way.1, line, limits, (i, o) => {
+fn serve_connection(line: &Arc<Line>, protocol: Protocol, limits: TConfiguration) {
+    protocols!(protocol, line, limits, (i, o) => {
         let (mut i, mut o) = (i, o);
         let handler = Handler::default();
         while answer(&handler, line, &mut i, &mut o).is_ok() {}

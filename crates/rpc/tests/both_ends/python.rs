@@ -2,8 +2,8 @@
 //! Apache's Thrift of Python. `COSTOF_PYTHON` names a Python that has them; `./check --all` makes one.
 
 use crate::{STACKS, STUDY, connect, listen, loopback, times};
+use costof_rpc::Summary;
 use costof_rpc::{Kind, Options, Payload, Protocol, RpcError, Stack};
-use costof_rpc::{Summary, Transport};
 use std::ffi::OsString;
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
@@ -41,18 +41,8 @@ impl Python {
         command.env("PYTHONDONTWRITEBYTECODE", "1");
         let (script, ways) = match stack {
             Stack::Grpc => ("grpc_peer.py", &[][..]),
-            Stack::Thrift(Transport::Framed, Protocol::Binary) => {
-                ("thrift_peer.py", &["framed", "binary"][..])
-            }
-            Stack::Thrift(Transport::Framed, Protocol::Compact) => {
-                ("thrift_peer.py", &["framed", "compact"][..])
-            }
-            Stack::Thrift(Transport::Buffered, Protocol::Binary) => {
-                ("thrift_peer.py", &["buffered", "binary"][..])
-            }
-            Stack::Thrift(Transport::Buffered, Protocol::Compact) => {
-                ("thrift_peer.py", &["buffered", "compact"][..])
-            }
+            Stack::Thrift(Protocol::Binary) => ("thrift_peer.py", &["binary"][..]),
+            Stack::Thrift(Protocol::Compact) => ("thrift_peer.py", &["compact"][..]),
         };
         command.arg(scripts.join(script));
         command.args([role, &address.to_string()]).args(ways);

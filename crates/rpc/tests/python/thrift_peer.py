@@ -1,6 +1,6 @@
 """The other end of Thrift, by Apache's Python.
 
-thrift_peer.py client|server|bare ADDRESS framed|buffered binary|compact
+thrift_peer.py client|server|bare ADDRESS binary|compact
 
 `bare` lacks a method, echo_double. An address is `127.0.0.1:PORT`.
 """
@@ -16,9 +16,8 @@ from thrift.protocol.TCompactProtocol import TCompactProtocolFactory
 from thrift.server.TServer import TThreadedServer
 from thrift.Thrift import TApplicationException
 from thrift.transport.TSocket import TServerSocket, TSocket
-from thrift.transport.TTransport import TBufferedTransportFactory, TFramedTransportFactory
+from thrift.transport.TTransport import TFramedTransportFactory
 
-TRANSPORTS = {"framed": TFramedTransportFactory, "buffered": TBufferedTransportFactory}
 PROTOCOLS = {"binary": TBinaryProtocolFactory, "compact": TCompactProtocolFactory}
 
 
@@ -60,7 +59,7 @@ def place(address):
     return {"host": host, "port": int(port)}
 
 
-def serve(address, transport, protocol, lacks):
+def serve(address, protocol, lacks):
     processor = Echo.Processor(Handler())
     for method in lacks:
         del processor._processMap[method]
@@ -68,14 +67,14 @@ def serve(address, transport, protocol, lacks):
     # Now, so that its port is known. serve() would listen again, at another port.
     listener.listen()
     listener.listen = lambda: None
-    server = TThreadedServer(processor, listener, transport(), protocol(), daemon=True)
+    server = TThreadedServer(processor, listener, TFramedTransportFactory(), protocol(), daemon=True)
     threading.Thread(target=server.serve, daemon=True).start()
     serve_until_told(f"127.0.0.1:{listener.handle.getsockname()[1]}")
 
 
-def call(address, transport, protocol):
+def call(address, protocol):
     socket = TSocket(**place(address))
-    line = transport().getTransport(socket)
+    line = TFramedTransportFactory().getTransport(socket)
     line.open()
     protocol = protocol().getProtocol(line)
     client = Echo.Client(protocol)
@@ -117,9 +116,9 @@ def fails(client, method, value, kind):
 
 
 if __name__ == "__main__":
-    role, address, transport, protocol = sys.argv[1:]
-    transport, protocol = TRANSPORTS[transport], PROTOCOLS[protocol]
+    role, address, protocol = sys.argv[1:]
+    protocol = PROTOCOLS[protocol]
     if role == "client":
-        call(address, transport, protocol)
+        call(address, protocol)
     else:
-        serve(address, transport, protocol, ["echo_double"] if role == "bare" else [])
+        serve(address, protocol, ["echo_double"] if role == "bare" else [])

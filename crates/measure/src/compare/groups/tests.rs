@@ -1,6 +1,6 @@
 use super::*;
 use crate::compare::MATTERS;
-use costof_model::noise::Grade;
+use costof_model::Grade;
 use costof_model::testing::{RowExt, planned, run, sized_row};
 use fastrand::Rng;
 

@@ -1,7 +1,7 @@
 //! What the fuzz target of facts does.
 
 use super::machine::{MACHINES, Machine};
-use costof_model::facts::Facts;
+use costof_model::Facts;
 
 /// A machine, and its files as they were.
 type Known = (Machine, Vec<(String, Vec<u8>)>);

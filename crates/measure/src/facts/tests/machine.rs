@@ -3,7 +3,7 @@
 use super::cpuid::Cpuid;
 use super::folder::Folder;
 use super::gather_from;
-use costof_model::facts::{CpuSet, Facts};
+use costof_model::{CpuSet, Facts};
 use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::symlink;

@@ -1,7 +1,6 @@
 //! Senders, their peers, and sockets whose completions are reaped.
 
 use super::{FIELDS, Part, Parts};
-use crate::arenas::Pages;
 use crate::prelude::*;
 use costof_os::memory::arena::PageSize;
 use costof_os::memory::fields::{Messages, write_contents};
@@ -9,12 +8,10 @@ use costof_os::net::field_sender::{FieldSender, Primitive};
 use costof_os::net::zerocopy::{self, Completions};
 use std::cell::RefCell;
 use std::hint::black_box;
-use std::io;
 use std::net::UdpSocket;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixDatagram;
 use std::thread::sleep;
-use std::time::{Duration, Instant};
 
 /// Sockets reaped between two readings of the clock.
 const SOCKETS: usize = 256;

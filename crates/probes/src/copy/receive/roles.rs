@@ -2,15 +2,14 @@
 
 use super::{How, Receive, Segments};
 use crate::prelude::*;
-use crate::two_ends::rendezvous::{self, broken, cannot_reach};
+use crate::two_ends::rendezvous;
+use crate::two_ends::{broken, cannot_reach};
 use costof_exchange::pattern::repeat::{Sender, call};
 use costof_exchange::progress::windows::KIB;
 use costof_exchange::rendezvous::{Address, Listener};
-use costof_model::protocol::Rendezvous;
+use costof_model::Rendezvous;
 use costof_os::memory::arena::base_page_bytes;
 use costof_os::sched::affinity;
-use std::io;
-use std::time::{Duration, Instant};
 
 /// Warm-up: socket buffers grow, and TCP's window, which takes ten round trips to reach 16 MiB.
 const RAMP: Duration = Duration::from_millis(50);

@@ -1,9 +1,7 @@
 //! What `copy.send` varies, and which points there are.
 
-use crate::arenas::Pages;
 use crate::prelude::*;
-use crate::two_ends::congestion_control::CongestionControl;
-use crate::two_ends::over::{Over, SOCKETS};
+use crate::two_ends::{CongestionControl, Over, SOCKETS};
 use costof_exchange::pattern::flow::{MESSAGE_MIN_BYTES, Shape};
 use costof_exchange::rendezvous;
 use costof_os::memory::fields;

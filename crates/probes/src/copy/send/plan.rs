@@ -1,9 +1,8 @@
 //! The points of the plan: links, sizes and ways of sending.
 
 use super::axes::{Buffers, CopySend, Pattern, Primitive, SIZES, Source};
-use crate::arenas::Pages;
 use crate::prelude::*;
-use crate::two_ends::congestion_control::CongestionControl;
+use crate::two_ends::CongestionControl;
 
 const STUDY: [Primitive; 3] = [Primitive::TwoCopy, Primitive::OneCopy, Primitive::ZeroCopy];
 

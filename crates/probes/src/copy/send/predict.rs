@@ -1,11 +1,9 @@
 //! Predictions of `copy.send`: the copies, parts and calls of each end.
 
 use super::axes::{Buffers, CopySend, Pattern, Primitive, Source};
-use crate::arenas::Pages;
 use crate::copy::pieces::{Pieces, packets};
 use crate::prelude::*;
-use crate::two_ends::over::Over;
-use costof_model::link::Link;
+use crate::two_ends::Over;
 
 /// The payload of the largest datagram that fits into one Ethernet frame.
 const CABLE_DATAGRAM_BYTES: u64 = 1472;

@@ -11,13 +11,10 @@ pub(crate) use receiving::Receiving;
 pub(crate) use sending::Sending;
 
 use super::axes::CopySend;
-use crate::arenas::Pages;
 use crate::prelude::*;
-use crate::two_ends::over::Over;
-use crate::two_ends::rendezvous::broken;
+use crate::two_ends::{Over, broken};
 use costof_exchange::pattern::flow::Shape;
 use costof_os::memory::fields::Messages;
-use std::io;
 
 /// Points with the same layout send the same messages.
 #[derive(Clone, PartialEq)]

@@ -1,7 +1,6 @@
 //! The copies of a point.
 
 use super::{Align, DESTINATION_AT, Memcpy, Shape, apart, offsets, places};
-use crate::arenas::Pages;
 use crate::prelude::*;
 use costof_os::memory::arena::Arena;
 use costof_os::memory::copies::{self, Walk};

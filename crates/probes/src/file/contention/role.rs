@@ -6,8 +6,7 @@ use crate::prelude::*;
 use costof_os::file::contenders::Contenders;
 use costof_os::file::data::{Access, DataFile};
 use costof_os::file::reads::{Engine, Reader};
-use std::time::{Duration, Instant};
-use std::{io, thread};
+use std::thread;
 
 /// The longest time for these reads: a rotational disk, shared by ten, takes a minute.
 const MAX_NS: f64 = 20e9;

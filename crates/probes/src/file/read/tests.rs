@@ -5,10 +5,9 @@ use crate::file::target_file::ALL;
 use crate::file::tests::{alone, measure, measure_if_supported, run, supported, value};
 use crate::os::page_fault::{Kind, PageFault};
 use crate::testing::{self, measured, measured_call, names};
-use costof_model::axis::Domain;
 use costof_model::facts::{DiskKind, Medium};
-use costof_model::failure::FailureKind;
 use costof_model::testing::facts_with_disk;
+use costof_model::{Domain, FailureKind};
 
 /// A small file, so that tests take little.
 fn small(cache: Cache, pattern: Pattern, block: u64) -> Read {

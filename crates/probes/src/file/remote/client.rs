@@ -7,16 +7,15 @@
 
 use super::reply::{Malformed, Reply};
 use super::server::{self, NfsFile};
-use costof_model::failure::Failure;
+use crate::prelude::*;
 use nfs3_client::nfs3_types::nfs3::{self, NFS_PROGRAM, READ3args, nfsstat3};
 use nfs3_client::nfs3_types::rpc::{
     RPC_VERSION_2, call_body, fragment_header, msg_body, opaque_auth, rpc_msg,
 };
 use nfs3_client::nfs3_types::xdr_codec::{Pack, Unpack, Void};
-use std::io::{self, ErrorKind, Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::ops::Range;
-use std::time::{Duration, Instant};
 
 /// The most bytes of a reply besides the file's: the headers of RPC (up to 400 B of verifier) and
 /// the file's attributes.

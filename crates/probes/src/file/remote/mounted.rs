@@ -6,7 +6,6 @@ use costof_measure::facts;
 use costof_os::file::remote::{ask_for_attributes, open_direct};
 use costof_os::memory::arena::{Arena, PageSize, base_page_bytes};
 use std::fs::{self, File};
-use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 

@@ -50,15 +50,11 @@ impl Measure for RemoteCall {
     const BLOCKS_BY: NameList = &["path"];
     const ROLES: &'static [StartRole] = &[|_| role::<RemoteCall>(Caller)];
 
-    fn least_ns(_: &At<RemoteCall>) -> f64 {
+    fn least_ns(_: &At<Self>) -> f64 {
         3.0 * reads::RATE_NS
     }
 
-    fn predict(
-        point: &At<RemoteCall>,
-        _: &Facts,
-        measured: &MeasuredRows<'_>,
-    ) -> Option<Prediction> {
+    fn predict(point: &At<Self>, _: &Facts, measured: &MeasuredRows<'_>) -> Option<Prediction> {
         super::expect::null_call(&point.path, measured)
     }
 }

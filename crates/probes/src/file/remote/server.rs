@@ -10,7 +10,7 @@ pub(super) mod fuzzing;
 use super::reply::MAX_HANDLE_BYTES;
 use super::stream::{BlockingStream, block_on};
 use super::url::Url;
-use costof_model::failure::Failure;
+use crate::prelude::*;
 use costof_os::net::reserved_port;
 use nfs3_client::nfs3_types::mount::{self, dirpath, mountres3_ok, mountstat3};
 use nfs3_client::nfs3_types::nfs3::{
@@ -22,10 +22,9 @@ use nfs3_client::nfs3_types::rpc::{auth_flavor, auth_unix, opaque_auth};
 use nfs3_client::nfs3_types::xdr_codec::Opaque;
 use nfs3_client::{MountClient, MountError, Nfs3Client, PortmapError, PortmapperClient, RpcError};
 use std::fs;
-use std::io::{self, ErrorKind};
+use std::io::ErrorKind;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::os::unix::fs::MetadataExt;
-use std::time::Duration;
 
 /// How long a server may take for one answer.
 pub(super) const TIMEOUT: Duration = Duration::from_secs(5);

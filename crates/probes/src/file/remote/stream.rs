@@ -3,15 +3,15 @@
 //! would reserve that much memory.
 
 use super::reply::{MAX_HANDLE_BYTES, Malformed, Reply};
+use crate::prelude::*;
 use nfs3_client::io::{AsyncRead, AsyncWrite};
 use nfs3_client::nfs3_types::mount::{self, MOUNT_PROGRAM};
 use nfs3_client::nfs3_types::nfs3::{self, NFS_PROGRAM};
 use nfs3_client::nfs3_types::rpc::fragment_header;
-use std::io::{self, ErrorKind, Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
-use std::time::{Duration, Instant};
 
 /// The longest reply to the calls made here, in bytes; the list of exports is not requested.
 const MAX_REPLY_BYTES: u32 = 64 << 10;

@@ -1,7 +1,8 @@
 //! What servers in tests receive and send.
 
+use crate::prelude::*;
 use nfs3_client::nfs3_types::rpc::fragment_header;
-use std::io::{self, Read};
+use std::io::Read;
 use std::net::TcpStream;
 
 /// The next call, without its record mark.

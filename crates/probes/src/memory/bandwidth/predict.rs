@@ -1,7 +1,6 @@
 //! Predictions of the bandwidth of memory and caches.
 
 use super::{Bandwidth, Op, arena_bytes};
-use crate::arenas::Pages;
 use crate::expect::{at_the_clock, core_hz, throughput};
 use crate::memory::latency::{self, Latency};
 use crate::prelude::*;

@@ -1,9 +1,7 @@
 //! Threads that stream at the same time, each through its own memory.
 
-use crate::arenas::{self, Pages};
+use crate::prelude::*;
 use costof_measure::crew::{Crew, Job};
-use costof_measure::meter::Meter;
-use costof_model::failure::Failure;
 use costof_os::memory::streams::{Kernel, Stream};
 use costof_stats::median;
 use std::sync::{Arc, Mutex, PoisonError};

@@ -1,7 +1,6 @@
 //! Predictions of a load, by the cache level into which its size falls.
 
 use super::{Latency, Pattern};
-use crate::arenas::Pages;
 use crate::expect::core_hz;
 use crate::prelude::*;
 

@@ -2,15 +2,9 @@
 
 use super::Bandwidth;
 use crate::expect::throughput;
-use crate::os::syscall;
-use crate::two_ends::over::Over;
+use crate::prelude::*;
+use crate::two_ends::Over;
 use crate::two_ends::path::{IP_HEADER, MTU};
-use costof_model::cost::Cost;
-use costof_model::facts::Facts;
-use costof_model::link::Link;
-use costof_model::prediction::{MeasuredRows, Prediction};
-use costof_model::typed::At;
-use costof_model::unit::Unit;
 
 /// The largest packet that TCP passes to the device layer within a machine.
 const PACKET_BYTES: f64 = 65_536.0;

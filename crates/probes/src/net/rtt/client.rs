@@ -2,26 +2,18 @@
 //! transports each alone, with its answer compared.
 
 use super::Rtt;
-use crate::ends::Cpus;
 use crate::prelude::*;
-use crate::two_ends::calls;
-use crate::two_ends::exchange::roles::{self, CpuTime, warm_up};
-use crate::two_ends::exchange::{Exchange, Exchanges};
-use crate::two_ends::lost::share_lost;
-use crate::two_ends::over::Over;
-use crate::two_ends::path;
-use crate::two_ends::peers::Connector;
-use crate::two_ends::rendezvous::broken;
+use crate::two_ends::exchange::roles::{self, CpuTime};
 use crate::two_ends::reports::CALLS;
+use crate::two_ends::{
+    Connector, Exchange, Exchanges, Over, broken, calls, path, share_lost, warm_up,
+};
 use costof_exchange::pattern::open_loop::OpenLoop;
 use costof_exchange::pattern::ping_pong::Client;
 use costof_exchange::transport::one_thread::OneThread;
 use costof_exchange::transport::socket::Socket;
 use costof_exchange::transport::{Channel, Channels, TryReceive, message};
-use costof_model::link::Link;
 use costof_rpc::{Payload, RpcError};
-use std::io;
-use std::time::Instant;
 
 /// Measures over a socket.
 ///
@@ -116,7 +108,7 @@ fn one_at_a_time(
         round_trips(messages);
     }
     if let Some(error) = failed {
-        return Err(broken(&error));
+        return Err(broken(error));
     }
     used.report("cpu_client", messages, &point.exchange(), &mut meter);
     client.verify().map_err(|_| Failure::error("the answer differs from what was sent"))
@@ -132,7 +124,7 @@ fn first_round_trip_ns(client: &mut Client<impl Channel>) -> Result<f64, Failure
     let mut tries = 0;
     loop {
         let (start, before) = (Instant::now(), client.retransmissions());
-        client.exchange().map_err(|error| broken(&error))?;
+        client.exchange().map_err(broken)?;
         tries += 1;
         // The time of a lost message says nothing about others.
         if client.retransmissions() == before || tries == FIRST_TRIES {
@@ -187,7 +179,7 @@ fn at_a_rate(
     meter.open_loop("latency", |_| match next() {
         Ok(latency_ns) => latency_ns,
         Err(error) => {
-            failed = Some(broken(&error));
+            failed = Some(broken(error));
             None
         }
     });
@@ -248,7 +240,7 @@ impl<T: Channel> RoundTrips for Client<T> {
     }
 
     fn failed(error: io::Error) -> Failure {
-        broken(&error)
+        broken(error)
     }
 }
 
@@ -270,7 +262,7 @@ impl RoundTrips for Calls {
     }
 
     fn failed(error: RpcError) -> Failure {
-        calls::broken(&error)
+        calls::broken(error)
     }
 }
 

@@ -1,11 +1,10 @@
 //! Predictions of round trips: of a socket from its parts, of other transports from the socket below.
 
 use super::Rtt;
-use crate::os::{context_switch, syscall};
+use crate::os::context_switch;
 use crate::prelude::*;
 use crate::rpc::axes::Kind;
-use crate::two_ends::exchange::{Exchange, Exchanges};
-use crate::two_ends::path;
+use crate::two_ends::{Exchange, Exchanges, path};
 use costof_exchange::rendezvous::Over as Socket;
 
 /// Every run measures round trips of this size.

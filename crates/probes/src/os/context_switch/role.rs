@@ -1,7 +1,7 @@
 //! A token between two ends that wait for each other.
 
 use super::{ContextSwitch, Over};
-use crate::ends::{Cpus, TokenExchange, broken, cannot_start, keep, partner_cpu};
+use crate::ends::{TokenExchange, broken, cannot_start, keep, partner_cpu};
 use crate::prelude::*;
 use costof_os::ipc::token::{self, Alone, Exchange, Wait};
 use costof_stats::median;

@@ -1,7 +1,6 @@
 //! What a page fault should cost.
 
 use super::Kind;
-use crate::expect::cycles;
 use crate::prelude::*;
 use costof_model::facts::{Disk, DiskKind};
 

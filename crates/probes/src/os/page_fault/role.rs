@@ -7,7 +7,6 @@ use costof_os::file::scratch::Scratch;
 use costof_os::memory::arena::{PageSize, base_page_bytes, huge_page_bytes};
 use costof_os::memory::page_faults::{PageFaults, Pages};
 use std::cell::RefCell;
-use std::io;
 use std::rc::Rc;
 
 /// Pages that are touched for each batch, and of the file. Half of them are always touched before

@@ -5,7 +5,6 @@ use crate::prelude::*;
 use costof_os::ipc::vmsplice::Lender;
 use costof_os::memory::arena::{Arena, base_page_bytes};
 use costof_os::memory::registered_buffer::Ring;
-use std::io;
 
 pub(super) struct Pinning {
     arena: Arena,

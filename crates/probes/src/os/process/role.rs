@@ -6,7 +6,6 @@ use costof_os::memory::arena::Arena;
 use costof_os::process::resident_bytes;
 use costof_os::process::spawn::{Child, Starter};
 use costof_os::process::uncopied::copied_bytes;
-use std::io;
 
 pub(super) struct Parent {
     starter: Starter,

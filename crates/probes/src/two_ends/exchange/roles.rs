@@ -1,20 +1,12 @@
 //! The roles of messages that are answered one at a time: a server for every transport, and what
 //! clients share.
 
-use crate::two_ends::exchange::{Exchange, Exchanges};
-use crate::two_ends::peers::{Acceptor, Connector};
-use crate::two_ends::rendezvous::broken;
+use crate::prelude::*;
+use crate::two_ends::{Acceptor, Connector, Exchange, Exchanges, broken};
 use costof_exchange::pattern::ping_pong::Server;
 use costof_exchange::rendezvous::is_end;
 use costof_exchange::transport::Channels;
-use costof_measure::meter::Meter;
-use costof_measure::probe::RoleAt;
-use costof_model::failure::Failure;
-use costof_model::protocol::{Launch, Offers};
-use costof_model::typed::At;
 use costof_os::cpu::clock::{ClockId, now_ns};
-use std::io;
-use std::time::Duration;
 
 type ServeAt<P> = fn(&At<P>, &mut Acceptor, &mut Meter<'_>) -> Result<(), Failure>;
 
@@ -149,7 +141,7 @@ pub(crate) fn serve(
         }
     }
     match ended {
-        Some(error) if !is_end(&error) => Err(broken(&error)),
+        Some(error) if !is_end(&error) => Err(broken(error)),
         _ => Ok(()),
     }
 }

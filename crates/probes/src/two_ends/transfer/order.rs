@@ -2,11 +2,10 @@
 
 use super::Transfer;
 use super::predict::{connecting_ns, held_up_ns, timeouts_ns};
+use crate::prelude::*;
 use crate::two_ends::flows::{self, MAX_DURATION};
 use crate::two_ends::path;
 use costof_exchange::stream::Order;
-use costof_model::typed::At;
-use std::time::Duration;
 
 /// The fewest messages of a stream over a link with a rate.
 const MIN_STREAMED: u64 = 20;

@@ -3,16 +3,12 @@
 use super::Transfer;
 use super::order::timed_least;
 use crate::expect::throughput;
-use crate::two_ends::axes::{Control, Wait};
-use crate::two_ends::over::{Over, Reaction, Share};
+use crate::prelude::*;
+use crate::two_ends::over::{Reaction, Share};
 use crate::two_ends::path::{IP_HEADER, MTU, delays_ns};
+use crate::two_ends::{Control, Over, Wait};
 use costof_exchange::rendezvous::TIMEOUT;
-use costof_model::cost::Cost;
-use costof_model::link::{Emulation, Link};
-use costof_model::prediction::{MeasuredRows, Prediction};
-use costof_model::typed::{At, Words};
-use costof_model::unit::Unit;
-use std::time::Duration;
+use costof_model::link::Emulation;
 
 /// Copies by one CPU, in bytes per nanosecond: lowest and highest.
 const COPIES: (f64, f64) = (2.5, 20.0);

@@ -2,23 +2,17 @@
 
 use super::Transfer;
 use super::order::{order, stream_duration};
-use crate::two_ends::congestion_control::refused;
-use crate::two_ends::flows::{Processors, each};
-use crate::two_ends::rendezvous::{self, broken, cannot_reach};
+use crate::prelude::*;
+use crate::two_ends::rendezvous;
 use crate::two_ends::reports::{ARRIVED, BYTES, CPU_OF_ALL, DROPPED, SENT};
+use crate::two_ends::{Processors, broken, cannot_reach, each, refused};
 use costof_exchange::progress::steady;
 use costof_exchange::progress::windows;
 use costof_exchange::rendezvous::{Address, Listener};
 use costof_exchange::stream::{Incoming, MessageSender, Order, Outgoing};
 use costof_exchange::transport::{Endpoint, Transport};
-use costof_measure::meter::Meter;
-use costof_measure::metrics;
-use costof_measure::probe::{Metric, RoleAt};
-use costof_model::failure::Failure;
-use costof_model::protocol::{BY_HAND, ByHand, Launch, Offers, Rendezvous};
-use costof_model::typed::At;
-use std::io;
-use std::time::Duration;
+use costof_model::Rendezvous;
+use costof_model::protocol::{BY_HAND, ByHand};
 
 /// How long to wait for messages in flight at the end of a user's transfer.
 const ARRIVING: Duration = Duration::from_secs(2);
@@ -115,13 +109,12 @@ where
     fn prepare(&mut self, point: &At<P>, _: &Offers) -> Result<Offers, Failure> {
         let transfer = Transfer::from(&point.axes).under(self.by_hand);
         transfer.check()?;
-        let failed = |error: io::Error| broken(&error);
-        let mut transport = transfer.open().map_err(failed)?;
-        let own = transport.prepare().map_err(failed)?;
+        let mut transport = transfer.open().map_err(broken)?;
+        let own = transport.prepare().map_err(broken)?;
         let (listener, mut offers) =
             rendezvous::listen(&point.link, &self.rendezvous, transfer.over.into(), 1)?;
         if transfer.lose > 0.0 {
-            listener.lose(transfer.lose).map_err(failed)?;
+            listener.lose(transfer.lose).map_err(broken)?;
         }
         offers.extend(own);
         self.listener = Some((listener, transport));
@@ -139,7 +132,7 @@ where
             return Ok(());
         };
         if point.lose > 0.0 {
-            receiver.receive_singly().map_err(|error| broken(&error))?;
+            receiver.receive_singly().map_err(broken)?;
         }
         let timed = point.timed_window();
         let incoming = match point.has_header() {
@@ -153,7 +146,7 @@ where
         if self.by_hand.is_some() {
             meter.value(BY_HAND, incoming.bytes() as f64);
         }
-        received.map_err(|error| broken(&error))?;
+        received.map_err(broken)?;
         if point.carrier().sender_counts {
             // The sender knows how much arrived, and when.
             if let Some(cpu_ns) = receiver.cpu_ns() {
@@ -162,7 +155,7 @@ where
             return Ok(());
         }
         self.report_rate(&incoming, timed.is_some(), meter)?;
-        if let Some(datagrams) = receiver.datagrams().map_err(|error| broken(&error))? {
+        if let Some(datagrams) = receiver.datagrams().map_err(broken)? {
             meter.value(ARRIVED, datagrams.arrived as f64);
             // The kernel also counts datagrams that are dropped on purpose.
             if point.lose == 0.0 {
@@ -269,7 +262,6 @@ where
             outgoing.end_by(meter.stop());
         }
         let mut ends = [(connected.sender, outgoing)];
-        let failed = |error: io::Error| broken(&error);
         let sent = each(&mut ends, &self.cpus, |(sender, outgoing)| {
             outgoing.start();
             sender.send(outgoing)
@@ -278,9 +270,9 @@ where
         if self.by_hand.is_some() {
             meter.value(BY_HAND, outgoing.sent() as f64);
         }
-        sent.map_err(failed)?;
+        sent.map_err(broken)?;
         meter.value("mtu", f64::from(connected.mtu));
-        let statistics = sender.statistics().map_err(failed)?;
+        let statistics = sender.statistics().map_err(broken)?;
         meter.value("retransmissions", statistics.retransmissions);
         if let Some(datagrams) = statistics.datagrams {
             meter.value(SENT, datagrams as f64);

@@ -2,7 +2,6 @@
 
 use crate::copy::send::axes::{CopySend, Pattern};
 use crate::prelude::*;
-use std::time::Duration;
 
 /// The shortest round of a stream, where the threads of both ends need no more than two CPUs.
 const MIN: Duration = Duration::from_millis(50);

@@ -3,22 +3,20 @@
 use super::{failed, is_first, messages, singles};
 use crate::copy::send::axes::{CopySend, Pattern, check};
 use crate::prelude::*;
-use crate::two_ends::congestion_control::refused;
-use crate::two_ends::flows::{Processors, each};
-use crate::two_ends::over::Over;
-use crate::two_ends::rendezvous::{self, broken};
+use crate::two_ends::rendezvous;
 use crate::two_ends::reports::{ARRIVED, DROPPED};
-use crate::two_ends::soft_interrupts::{COUNTED, SoftInterrupts, listed};
+use crate::two_ends::soft_interrupts::{COUNTED, listed};
+use crate::two_ends::{Over, Processors, SoftInterrupts, broken, each, refused};
 use costof_exchange::pattern::flow::{self, Content, Receiver};
 use costof_exchange::progress::windows;
 use costof_exchange::rendezvous::Listener;
 use costof_exchange::stream::Datagrams;
-use costof_model::protocol::{BY_HAND, Rendezvous};
+use costof_model::Rendezvous;
+use costof_model::protocol::BY_HAND;
 use costof_os::memory::fields::Messages;
-use std::io::{self, ErrorKind};
+use std::io::ErrorKind;
 use std::sync::atomic::AtomicBool;
 use std::thread::sleep;
-use std::time::Duration;
 
 /// The most bursts recorded.
 const BURSTS_MAX: usize = 1 << 20;
@@ -165,7 +163,7 @@ impl RoleAt<CopySend> for Receiving {
         {
             let chosen = listener.set_congestion_control(control);
             chosen.map_err(|error| {
-                refused(point.congestion_control.name(), &error).unwrap_or_else(|| broken(&error))
+                refused(point.congestion_control.name(), &error).unwrap_or_else(|| broken(error))
             })?;
         }
         self.listener = Some(listener);

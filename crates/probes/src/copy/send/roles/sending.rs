@@ -6,22 +6,20 @@ use super::{Layout, failed, is_first, messages};
 use crate::copy::send::axes::{Allocate, CopySend, Nagle, Pattern, check};
 use crate::copy::send::{LEFT, LEFT_COST};
 use crate::prelude::*;
-use crate::two_ends::congestion_control::refused;
-use crate::two_ends::flows::{Processors, each};
-use crate::two_ends::over::Over;
-use crate::two_ends::rendezvous::{self, cannot_reach};
+use crate::two_ends::rendezvous;
 use crate::two_ends::reports::SENT;
-use crate::two_ends::soft_interrupts::{SoftInterrupts, left_to_count};
+use crate::two_ends::soft_interrupts::left_to_count;
+use crate::two_ends::{Over, Processors, SoftInterrupts, cannot_reach, each, refused};
 use costof_exchange::pattern::flow::{self, Counts, Sender};
 use costof_exchange::progress::Ending;
 use costof_exchange::progress::windows::{self, KIB};
 use costof_exchange::rendezvous::Address;
-use costof_model::protocol::{BY_HAND, ByHand, ClockSource, Rendezvous};
+use costof_model::Rendezvous;
+use costof_model::protocol::{BY_HAND, ByHand, ClockSource};
 use costof_os::memory::fields::Messages;
 use costof_os::net::sink::Acknowledger;
 use costof_os::perf::Event;
-use std::io::{self, ErrorKind};
-use std::time::Duration;
+use std::io::ErrorKind;
 
 pub(crate) struct Sending {
     rendezvous: Rendezvous,

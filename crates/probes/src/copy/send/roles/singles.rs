@@ -10,7 +10,6 @@ use costof_measure::facts;
 use costof_model::facts::CacheKind;
 use costof_os::memory::cache_pollution::Victim;
 use std::thread::sleep;
-use std::time::Duration;
 
 /// The pause before each single message.
 const IDLE: Duration = Duration::from_micros(500);
