@@ -3,7 +3,7 @@
 use crate::finding::Finding;
 use crate::noise;
 use crate::surprise;
-use costof_model::run_file::Run;
+use costof_model::Run;
 
 /// All findings in the points of a run, the most surprising first.
 pub fn findings(run: &Run) -> Vec<Finding> {

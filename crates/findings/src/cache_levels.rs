@@ -8,8 +8,7 @@ use crate::Kind;
 use crate::finding::Finding;
 use crate::memory_latency::{Claim, Curve, Load, Server, WELL_INSIDE, claims, curves, why_less};
 use crate::text::{bytes, list, maybe, ns, size, when};
-use costof_model::rows::PointRow;
-use costof_model::run_file::Run;
+use costof_model::{PointRow, Run};
 use costof_stats::changepoints::{Level, half_way};
 
 /// A cache that still serves loads at this many times its claimed size is larger than claimed.

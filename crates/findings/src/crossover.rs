@@ -15,10 +15,7 @@
 use crate::interval::Interval;
 use crate::pairs::{Pair, pairs};
 use crate::text::{range, size};
-use costof_model::rows::PointRow;
-use costof_model::run_file::Run;
-use costof_model::select::Select;
-use costof_model::unit::Better;
+use costof_model::{Better, PointRow, Run, Select};
 
 /// If the next size is at most this many times as large, the interval may end between the two. If it is less
 /// than that, each says something about the other.

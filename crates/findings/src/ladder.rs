@@ -7,11 +7,8 @@ use crate::interval::Interval;
 use crate::naming::place;
 use crate::over::{self, Over};
 use crate::text::{maybe, ns, range, times};
-use costof_model::Text;
-use costof_model::rows::{PointRow, State};
-use costof_model::run_file::Run;
-use costof_model::select::Group;
 use costof_model::unit::display_bytes;
+use costof_model::{Group, PointRow, Run, State, Text};
 
 /// The transport that calls are compared with.
 const PLAIN: Over = Over::Tcp;
@@ -188,8 +185,7 @@ impl<'a> Payload<'a> {
 mod tests {
     use super::*;
     use crate::tests::{self, RowExt, axes, ends, known_row, reads};
-    use costof_model::axis::Axes;
-    use costof_model::noise::Grade;
+    use costof_model::{Axes, Grade};
 
     fn row(probe: &'static str, metric: &'static str, axes: Axes, ns: f64) -> PointRow {
         known_row(probe, metric, axes, ns, 0.02)

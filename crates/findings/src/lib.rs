@@ -51,7 +51,7 @@ mod ways_cross;
 mod zero_copy;
 mod zero_copy_price;
 
-use costof_model::run_file::Run;
+use costof_model::Run;
 use finding::Finding;
 
 /// A finder: what one function finds in a run; empty if the run lacks the rows for it.

@@ -6,10 +6,9 @@
 use crate::finding::Finding;
 use crate::sureness::Points;
 use crate::{FINDERS, Kind};
-use costof_model::noise::{Grade, Warning, main_cause};
-use costof_model::point::Point;
-use costof_model::rows::{MEASURE_LONGER, PointRow};
-use costof_model::run_file::Run;
+use costof_model::noise::main_cause;
+use costof_model::rows::MEASURE_LONGER;
+use costof_model::{Grade, Point, PointRow, Run, Warning};
 use std::cell::OnceCell;
 use std::collections::HashSet;
 

@@ -6,7 +6,7 @@ use crate::finding::Finding;
 use crate::memory_latency::{Load, Server, claims, curves, loads};
 use crate::pairs::surely_more;
 use crate::text::{bytes, ns, range, when};
-use costof_model::run_file::Run;
+use costof_model::Run;
 
 const SMALL: &str = "4KiB";
 const HUGE: &str = "2MiB";

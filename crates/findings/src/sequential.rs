@@ -5,9 +5,7 @@ use crate::Kind;
 use crate::finding::Finding;
 use crate::pairs::greatest;
 use crate::text::{ns, percent, rate, when};
-use costof_model::rows::PointRow;
-use costof_model::run_file::Run;
-use costof_model::select::Select;
+use costof_model::{PointRow, Run, Select};
 
 const MEBIBYTE: f64 = 1_048_576.0;
 
@@ -91,8 +89,8 @@ fn in_main_memory<'r>(rows: Select<'r>, run: &Run, op: &str) -> Select<'r> {
 mod tests {
     use super::*;
     use crate::tests::{CLAIMED, RowExt, add_metric, axes, point_row, reads, run};
+    use costof_model::Grade;
     use costof_model::facts::Dimm;
-    use costof_model::noise::Grade;
 
     fn stream(op: &'static str, size: u64, gigabytes_a_second: f64) -> PointRow {
         by_threads(1, op, size, gigabytes_a_second)

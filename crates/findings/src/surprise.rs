@@ -3,8 +3,7 @@
 use crate::Kind;
 use crate::finding::Finding;
 use crate::sureness::Points;
-use costof_model::rows::PointRow;
-use costof_model::run_file::Run;
+use costof_model::{PointRow, Run};
 use std::cmp::Reverse;
 
 /// Sorts the most surprising first. Equally surprising findings keep their order.

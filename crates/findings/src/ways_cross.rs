@@ -6,8 +6,7 @@ use crate::crossover::{Crossover, compare};
 use crate::finding::Finding;
 use crate::naming::by_axes;
 use crate::sends::PROBE as SENDS;
-use costof_model::run_file::Run;
-use costof_model::select::{Group, Select};
+use costof_model::{Group, Run, Select};
 use std::collections::HashMap;
 
 /// Fewer sizes make no curve.
@@ -70,8 +69,7 @@ fn finding(
 mod tests {
     use super::*;
     use crate::tests::{axes, known_row, reads, sentences};
-    use costof_model::rows::PointRow;
-    use costof_model::unit::Better;
+    use costof_model::{Better, PointRow};
 
     fn row(over: &'static str, size: u64, ns: f64) -> PointRow {
         let axes = axes!(over, size);

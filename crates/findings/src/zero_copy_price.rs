@@ -7,9 +7,7 @@ use crate::naming::place;
 use crate::pairs::{ends, pairs};
 use crate::sends::comparable;
 use crate::text::{ns, size};
-use costof_model::rows::PointRow;
-use costof_model::run_file::Run;
-use costof_model::select::Group;
+use costof_model::{Group, PointRow, Run};
 
 const TIME: &str = "cpu_sender";
 

@@ -1,6 +1,8 @@
 //! The data of results: probes as plain data, points, metrics, estimates, facts, predictions, the
 //! rows of the run file, and the messages between controller and worker.
 //!
+//! What most files speak of, such as a run and its rows, can be named without its module.
+//!
 //! This crate never reads a clock, asks the operating system or prints.
 
 pub mod alias;
@@ -48,7 +50,25 @@ pub mod timing;
 pub mod typed;
 pub mod unit;
 
+pub use axis::{Axes, Axis, AxisValue, Domain};
+pub use facts::{CpuSet, Facts, Probed};
+pub use failure::{Failure, FailureKind};
 pub use few::Few;
+pub use link::Link;
+pub use metric::{Data, Estimate, Measured, Selection};
+pub use names::Names;
+pub use noise::{Grade, Noise, Placement, Warning};
+pub use plan::Settings;
+pub use point::Point;
+pub use prediction::Prediction;
+pub use probe_info::ProbeInfo;
+pub use rows::{
+    Block, Earlier, EndRow, FailureRow, Hosts, LaunchPoint, LaunchRow, Plan, PointRow, RunRow,
+    State,
+};
+pub use run_file::Run;
+pub use select::{Group, Select};
+pub use unit::{Better, Unit};
 
 use serde::de::{Deserialize, Deserializer, Error};
 use std::borrow::Cow;
