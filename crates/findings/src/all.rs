@@ -1,8 +1,6 @@
 //! Every finding of a run.
 
-use crate::finding::Finding;
-use crate::noise;
-use crate::surprise;
+use crate::{Finding, noise, surprise};
 use costof_model::Run;
 
 /// All findings in the points of a run, the most surprising first.

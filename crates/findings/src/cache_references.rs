@@ -3,10 +3,9 @@
 //!
 //! Finds nothing if the run has a curve, which shows it better.
 
-use crate::Kind;
-use crate::finding::Finding;
 use crate::memory_latency::{Claim, Load, WELL_INSIDE, claims, curves, loads, why_less};
 use crate::text::{bytes, maybe, ns, when};
+use crate::{Finding, Kind};
 use costof_model::Run;
 
 /// A cache is useful if a reference costs less than this share of one to the next level.

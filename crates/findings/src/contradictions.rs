@@ -1,11 +1,10 @@
 //! Rows that contradict each other. Probes declare which point cannot cost less than which other; a
 //! contradiction is a row that surely does.
 
-use crate::Kind;
-use crate::finding::Finding;
 use crate::naming::row_name;
 use crate::sureness::Points;
 use crate::text::maybe;
+use crate::{Finding, Kind};
 use costof_model::relation::Relation;
 use costof_model::{Better, Estimate, Point, PointRow, ProbeInfo, Run};
 

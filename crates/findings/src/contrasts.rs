@@ -1,13 +1,11 @@
 //! What one axis costs: two rows that differ in it alone, compared. Each finder names its rows, the axis and its two
 //! values, and says what the two rows mean.
 
-use crate::Kind;
-use crate::finding::Finding;
-use crate::interval::Interval;
 use crate::modes::two_modes;
 use crate::naming::circumstances;
 use crate::pairs::{page_bytes, surely_more};
 use crate::text::{bytes, link, maybe, ns, percent, range, whole};
+use crate::{Finding, Interval, Kind};
 use costof_model::{Better, Group, Point, PointRow, Run, Select};
 use std::cmp::Reverse;
 

@@ -1,9 +1,8 @@
 //! Finds what else used the measured core, and which operations took longer meanwhile.
 
-use crate::Kind;
-use crate::finding::Finding;
 use crate::naming::label;
 use crate::text::{list, percent};
+use crate::{Finding, Kind};
 use costof_model::noise::{CoreGauge, MEASURED};
 use costof_model::{Better, PointRow, Run, Selection};
 use std::collections::BTreeMap;

@@ -12,7 +12,7 @@
 //! where the other two lines do. Between neighbours that are far apart the shape of the curve is unknown, so
 //! the interval ends at these neighbours.
 
-use crate::interval::Interval;
+use crate::Interval;
 use crate::pairs::{Pair, pairs};
 use crate::text::{range, size};
 use costof_model::{Better, PointRow, Run, Select};

@@ -1,10 +1,9 @@
 //! For a cost that consists of others, which part is most of it. A part counts only if the run measured it by
 //! itself, and if its share is surely more than half.
 
-use crate::Kind;
-use crate::finding::Finding;
 use crate::naming::row_name;
 use crate::text::{ns, percent, range};
+use crate::{Finding, Kind};
 use costof_model::{PointRow, Run, Unit};
 
 /// From this share on, a part is most of the whole.

@@ -1,8 +1,7 @@
 //! Finds the size up to which files are read from memory, and what limits it.
 
-use crate::Kind;
-use crate::finding::Finding;
 use crate::text::{bytes, maybe, whole};
+use crate::{Finding, Kind};
 use costof_model::{Facts, PointRow, Run};
 use costof_stats::changepoints::{Level, half_way, level, levels};
 

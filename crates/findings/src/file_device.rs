@@ -1,8 +1,7 @@
 //! Finds on which devices the files of a run are, and how much of the data that was read came from there.
 
-use crate::Kind;
-use crate::finding::Finding;
 use crate::text::{maybe, ns, percent, range, span, when};
+use crate::{Finding, Kind};
 use costof_model::facts::Medium;
 use costof_model::{Run, Select};
 

@@ -1,11 +1,10 @@
 //! Finds what keeps messages from being faster: a window that is too small for the round trip, and loss that
 //! starves a transport.
 
-use crate::Kind;
-use crate::finding::Finding;
 use crate::over::{self, Over};
 use crate::pairs::greatest;
 use crate::text::{self, bytes, list, maybe, ns, rate};
+use crate::{Finding, Kind};
 use costof_model::{Link, PointRow, Run, Select};
 
 pub(crate) const PROBES: [&str; 2] = ["net.stream", "rudp.loss"];

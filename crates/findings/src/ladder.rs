@@ -1,12 +1,10 @@
 //! Puts a remote procedure call on one scale with the costs beneath it: a copy of as many bytes, a system
 //! call, and the round trips of the transports.
 
-use crate::Kind;
-use crate::finding::Finding;
-use crate::interval::Interval;
 use crate::naming::place;
 use crate::over::{self, Over};
 use crate::text::{maybe, ns, range, times};
+use crate::{Finding, Interval, Kind};
 use costof_model::unit::display_bytes;
 use costof_model::{Group, PointRow, Run, State, Text};
 

@@ -1,9 +1,8 @@
 //! Which share of the received data was mapped instead of copied, and why not more.
 
-use crate::Kind;
-use crate::finding::Finding;
 use crate::pairs::page_bytes;
 use crate::text::{self, percent, range, span};
+use crate::{Finding, Kind};
 use costof_model::{Run, Select};
 
 /// Below the first share nothing counts as mapped, above the second everything does.

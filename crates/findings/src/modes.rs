@@ -1,11 +1,10 @@
 //! Costs that come in two modes, and what goes with each: launches that recorded different values, or batches
 //! that were preempted. Also the costs whose modes go with nothing that was recorded.
 
-use crate::Kind;
-use crate::finding::Finding;
 use crate::interval::value;
 use crate::naming::row_name;
 use crate::text::{maybe, percent, span};
+use crate::{Finding, Kind};
 use costof_model::metric::Mode;
 use costof_model::{
     Data, Estimate, LaunchPoint, LaunchRow, Measured, Noise, PointRow, Run, State, Unit,

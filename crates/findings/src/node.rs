@@ -4,10 +4,9 @@
 //! These are ratios of what took turns in launches, and CPU time that the kernel counted: whatever disturbed the run,
 //! they hold.
 
-use crate::Kind;
-use crate::finding::Finding;
-use crate::interval::{Interval, of_launches, value};
+use crate::interval::{of_launches, value};
 use crate::text::{maybe, percent, range, span, when, whole};
+use crate::{Finding, Interval, Kind};
 use costof_model::plural::counted;
 use costof_model::{CpuSet, Facts, LaunchPoint, Point, PointRow, Run, Unit};
 use costof_stats::median;

@@ -1,11 +1,10 @@
 //! Finds where the queue of the receiver's socket is too short for what is in flight.
 
-use crate::Kind;
-use crate::finding::Finding;
 use crate::in_flight::{PROBES, contender, window};
 use crate::over::Over;
 use crate::pairs::surely_more;
 use crate::text::{bytes, link, maybe, ns, rate};
+use crate::{Finding, Kind};
 use costof_model::{PointRow, Run};
 
 /// A queue is too short from this share of dropped datagrams on: fewer may be dropped if the

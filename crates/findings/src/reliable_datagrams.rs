@@ -1,12 +1,10 @@
 //! What reliability adds to the round trip of a datagram, and at which peer.
 
-use crate::Kind;
-use crate::finding::Finding;
-use crate::interval::Interval;
 use crate::naming::place;
 use crate::over::{self, Over};
 use crate::pairs::{Pair, ends, pairs, rows};
 use crate::text::{bytes, maybe, ns, range, times};
+use crate::{Finding, Interval, Kind};
 use costof_model::{Group, PointRow, Run, Select};
 
 /// The protocol that the others are compared with.

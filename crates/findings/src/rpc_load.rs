@@ -1,10 +1,8 @@
 //! Finds the call rate up to which calls are answered in time.
 
-use crate::Kind;
-use crate::finding::Finding;
 use crate::naming::place;
-use crate::over;
 use crate::text::ns;
+use crate::{Finding, Kind, over};
 use costof_model::{Group, PointRow, Run, State};
 
 /// The percentile of the latency.

@@ -1,9 +1,7 @@
 //! Finds which peer of a network transfer was at its limit.
 
-use crate::Kind;
-use crate::finding::Finding;
-use crate::over;
 use crate::text::{self, bytes, percent, range, rate, span};
+use crate::{Finding, Kind, over};
 use costof_model::noise::PEER;
 use costof_model::{Link, PointRow, Run, Select};
 

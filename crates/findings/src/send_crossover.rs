@@ -1,11 +1,9 @@
 //! Finds the size from which on one way of sending beats another under the same circumstances.
 
-use crate::Kind;
 use crate::crossover::{Crossover, compare};
-use crate::finding::Finding;
 use crate::naming::place;
-use crate::noise;
 use crate::sends::{PROBE, comparable, falls_back, is_paced};
+use crate::{Finding, Kind, noise};
 use costof_model::{Group, Point, PointRow, Run, Select};
 use std::collections::HashSet;
 

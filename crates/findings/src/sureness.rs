@@ -1,6 +1,6 @@
 //! How sure a finding is: as sure as the least sure of its points.
 
-use crate::finding::Finding;
+use crate::Finding;
 use costof_model::{Grade, Point, PointRow, Run};
 use std::collections::HashMap;
 

@@ -2,8 +2,8 @@
 
 mod levels;
 
+use crate::Finding;
 use crate::all::findings;
-use crate::finding::Finding;
 use costof_model::testing::golden;
 pub(crate) use costof_model::testing::{RowExt, launch, run};
 use costof_model::{Axes, Grade, Point, PointRow, Run};

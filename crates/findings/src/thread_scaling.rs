@@ -1,12 +1,10 @@
 //! How much more several threads send than one, what that costs per KiB, and what limits them.
 
-use crate::Kind;
-use crate::finding::Finding;
-use crate::interval::Interval;
 use crate::naming::place;
 use crate::pairs::{Pair, pairs};
 use crate::sends::PROBE;
 use crate::text::{list, maybe, percent, range, size, span, times};
+use crate::{Finding, Interval, Kind};
 use costof_model::noise::PEER;
 use costof_model::plural::counted;
 use costof_model::{Group, PointRow, Run};

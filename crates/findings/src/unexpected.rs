@@ -1,12 +1,10 @@
 //! Finds results of sends and receives that contradict their prediction, and why.
 
-use crate::Kind;
-use crate::finding::Finding;
 use crate::naming::{circumstances, over};
 use crate::pairs::greatest;
 use crate::saturated::{HAS_TIME, SATURATED};
-use crate::surprise;
 use crate::text::maybe;
+use crate::{Finding, Kind, surprise};
 use costof_model::{Better, PointRow, Run, Select};
 
 /// Probes whose predictions are sums of costs that other probes measured.

@@ -1,8 +1,7 @@
 //! The costs of being a virtual machine: an exit to the hypervisor, and what its cost says about page faults.
 
-use crate::Kind;
-use crate::finding::Finding;
 use crate::text::{ns, range, whole};
+use crate::{Finding, Kind};
 use costof_model::{PointRow, Run};
 
 /// Findings about the cost of an exit, and about operations with and without one.

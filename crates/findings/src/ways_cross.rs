@@ -1,11 +1,10 @@
 //! Two ways of doing the same thing, one better for small sizes and the other for large ones: finds the size
 //! at which they cross. Ways of sending have a finding of their own.
 
-use crate::Kind;
 use crate::crossover::{Crossover, compare};
-use crate::finding::Finding;
 use crate::naming::by_axes;
 use crate::sends::PROBE as SENDS;
+use crate::{Finding, Kind};
 use costof_model::{Group, Run, Select};
 use std::collections::HashMap;
 

@@ -1,12 +1,11 @@
 //! What the kernel reported about sends that asked for no copy, and why it copied after all.
 
-use crate::Kind;
-use crate::finding::Finding;
-use crate::interval::{Interval, value};
+use crate::interval::value;
 use crate::naming::varying;
 use crate::pairs::{any_same_but, ends};
 use crate::sends::{NONE, PROBE, falls_back, is_paced, link_ends};
 use crate::text::{self, bytes, maybe, percent, range, span, times};
+use crate::{Finding, Interval, Kind};
 use costof_model::link_end::LinkEnd;
 use costof_model::{Link, PointRow, Run, Select};
 

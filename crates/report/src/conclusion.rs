@@ -2,9 +2,9 @@
 
 use crate::names::label;
 use crate::rows::in_order;
+use costof_findings::Finding;
 use costof_findings::Kind;
 use costof_findings::all::findings;
-use costof_findings::finding::Finding;
 use costof_findings::sureness::Points;
 use costof_findings::surprise::{of_row, surprise};
 use costof_model::{Grade, Point, PointRow, Run};

@@ -4,7 +4,7 @@
 use crate::names::{by_reason, label, points_counted};
 use crate::rows::in_order;
 use crate::table::{cycles, is_hit};
-use costof_findings::finding::Finding;
+use costof_findings::Finding;
 use costof_findings::sureness::{Points, Sureness};
 use costof_model::link::mark;
 use costof_model::link_end::LinkEnd;

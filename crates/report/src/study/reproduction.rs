@@ -5,8 +5,8 @@ use super::file::Study;
 use super::plot::Drawn;
 use super::result::{Line, Why, measured};
 use crate::names::{by_reason, points_counted};
+use costof_findings::Finding;
 use costof_findings::Kind;
-use costof_findings::finding::Finding;
 use costof_findings::noise::Withheld;
 use costof_model::{Point, ProbeInfo, Run, nearest};
 

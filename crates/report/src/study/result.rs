@@ -4,7 +4,7 @@ use super::figure::{Against, ESTIMATED_CYCLES, Figure, Of, Stated};
 use super::unit::{Conversion, Published, digits};
 use crate::names::short_point;
 use crate::table::hit_mark;
-use costof_findings::interval::Interval;
+use costof_findings::Interval;
 use costof_model::noise::MEASURED;
 use costof_model::unit::span;
 use costof_model::{Estimate, Point, PointRow, Run, State};

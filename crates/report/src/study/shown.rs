@@ -8,7 +8,7 @@ use crate::names::short_point;
 use crate::page::figures::figures;
 use crate::rows::Rows;
 use crate::run::machine;
-use costof_findings::finding::Finding;
+use costof_findings::Finding;
 use costof_model::{Point, Run};
 use maud::html;
 
