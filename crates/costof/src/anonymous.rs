@@ -1,8 +1,6 @@
 //! Makes a run safe to show to strangers.
 
-use costof_model::Text;
-use costof_model::axis::{Axis, AxisValue, Domain};
-use costof_model::run_file::Run;
+use costof_model::{Axis, AxisValue, Domain, Run, Text};
 use percent_encoding::percent_decode_str;
 use std::collections::HashSet;
 use std::net::{IpAddr, SocketAddr};
@@ -133,12 +131,10 @@ fn has_address(word: &str) -> bool {
 mod tests {
     use super::*;
     use costof_measure::probe;
-    use costof_model::axis::Axes;
-    use costof_model::failure::FailureKind;
-    use costof_model::noise::{Noise, Placement};
-    use costof_model::point::Point;
-    use costof_model::rows::{FailureRow, LaunchPoint, LaunchRow, State};
-    use costof_model::testing;
+    use costof_model::{
+        Axes, FailureKind, FailureRow, LaunchPoint, LaunchRow, Noise, Placement, Point, State,
+        testing,
+    };
 
     const PROBE: &str = "file.remote";
 

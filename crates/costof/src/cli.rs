@@ -37,7 +37,7 @@ use clap::{ArgGroup, Args, Parser, Subcommand, ValueHint, value_parser};
 use clap_complete::Shell;
 use costof_lab::host::{Host, HostSet};
 use costof_measure::schedule::Precision;
-use costof_model::link::Link;
+use costof_model::Link;
 use gate::{Gate, Required};
 use std::path::PathBuf;
 use std::time::Duration;

@@ -6,9 +6,7 @@ pub(crate) mod index;
 
 use crate::error::{Error, bail, wrong};
 use crate::record::{self, Table};
-use costof_model::point::Point;
-use costof_model::rows::{Earlier, PointRow};
-use costof_model::run_file::Run;
+use costof_model::{Earlier, Point, PointRow, Run};
 use index::{Entry, elsewhere, folder};
 use std::cmp::Reverse;
 use std::collections::HashSet;

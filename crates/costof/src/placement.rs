@@ -4,9 +4,8 @@ use crate::error::{Context, Error, bail};
 use crate::machine::{Machine, Machines};
 use costof_lab::addresses;
 use costof_measure::facts;
-use costof_model::facts::Facts;
-use costof_model::noise::{CONTROLLER, ELIGIBLE, MEASURED, PEER, Placement};
-use costof_model::{Few, Text};
+use costof_model::noise::{CONTROLLER, ELIGIBLE, MEASURED, PEER};
+use costof_model::{Facts, Few, Placement, Text};
 use costof_os::sched::affinity;
 
 /// The placement of a run. The measured CPUs are those of `--cpu`, in its order. Without it, the first is a

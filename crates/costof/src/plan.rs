@@ -16,16 +16,12 @@ use crate::error::{Error, wrong};
 use costof_lab::link;
 use costof_measure::probe::{self, Probe};
 use costof_measure::schedule::Precision;
-use costof_model::Text;
-use costof_model::axis::{Axes, Domain};
-use costof_model::facts::Facts;
-use costof_model::link::Link;
-use costof_model::noise::Placement;
-use costof_model::plan::{self, Settings, add_new};
-use costof_model::point::{Headline, Point};
-use costof_model::probe_info::ProbeInfo;
-use costof_model::rows::{Block, Earlier, Hosts, Plan};
-use costof_model::unit::Unit;
+use costof_model::plan::{self, add_new};
+use costof_model::point::Headline;
+use costof_model::{
+    Axes, Block, Domain, Earlier, Facts, Hosts, Link, Placement, Plan, Point, ProbeInfo, Settings,
+    Text, Unit,
+};
 use costof_report::known;
 use request::{Request, Rest};
 use std::collections::{BTreeSet, HashMap, HashSet};

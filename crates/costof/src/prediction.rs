@@ -1,12 +1,8 @@
 //! The prediction of a point, with the numbers that it builds on as they were when it was made.
 
 use costof_measure::probe::{self, Probe};
-use costof_model::facts::Facts;
-use costof_model::point::Point;
-use costof_model::prediction::{MeasuredRows, Prediction, Used};
-use costof_model::probe_info::ProbeInfo;
-use costof_model::rows::{Earlier, PointRow};
-use costof_model::unit::Unit;
+use costof_model::prediction::{MeasuredRows, Used};
+use costof_model::{Earlier, Facts, Point, PointRow, Prediction, ProbeInfo, Unit};
 use costof_report::names;
 
 /// Predicts a point from the rows that were measured before, some of them in `earlier` runs.
@@ -55,7 +51,7 @@ pub(crate) fn can_fail(info: &ProbeInfo, prediction: &Prediction) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use costof_model::axis::Axes;
+    use costof_model::Axes;
     use costof_model::testing::{RowExt, row};
     use costof_probes::TABLE;
 

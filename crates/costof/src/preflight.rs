@@ -8,8 +8,8 @@ use crate::error::Error;
 use crate::progress::Reminders;
 use costof_measure::grade::{self, Kept};
 use costof_measure::trials::WATCH;
-use costof_model::noise::{Grade, Noise};
 use costof_model::protocol::Contention;
+use costof_model::{Grade, Noise};
 use std::time::Duration;
 
 /// A machine is quiet if at least this grade is expected. B means small disturbances; with C, numbers may

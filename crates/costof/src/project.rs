@@ -8,7 +8,7 @@ use crate::machine::Machine;
 use crate::terminal::log;
 use costof_measure::own::OwnProbe;
 use costof_measure::probe::{Probe, find};
-use costof_model::probe_info::ProbeInfo;
+use costof_model::ProbeInfo;
 use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::MetadataExt;

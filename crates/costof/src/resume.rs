@@ -6,10 +6,8 @@ use crate::placement;
 use crate::terminal::quoted;
 use costof_measure::probe::{self, Probe};
 use costof_measure::schedule::{MAX_LAUNCHES, MIN_LAUNCHES};
-use costof_model::facts::Facts;
 use costof_model::noise::{MEASURED, PEER};
-use costof_model::rows::Hosts;
-use costof_model::run_file::Run;
+use costof_model::{Facts, Hosts, Run};
 use std::path::Path;
 
 /// The command that continues an interrupted run.

@@ -1,9 +1,7 @@
 //! Every finding of a run.
 
-use crate::finding::Finding;
-use crate::noise;
-use crate::surprise;
-use costof_model::run_file::Run;
+use crate::{Finding, noise, surprise};
+use costof_model::Run;
 
 /// All findings in the points of a run, the most surprising first.
 pub fn findings(run: &Run) -> Vec<Finding> {

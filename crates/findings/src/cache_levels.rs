@@ -4,12 +4,10 @@
 //! is half-way to the next level, because half of the loads miss it there. The knee of the curve is no
 //! measure: a cache that is indexed by physical addresses gives way gradually, from about half its size on.
 
-use crate::Kind;
-use crate::finding::Finding;
 use crate::memory_latency::{Claim, Curve, Load, Server, WELL_INSIDE, claims, curves, why_less};
 use crate::text::{bytes, list, maybe, ns, size, when};
-use costof_model::rows::PointRow;
-use costof_model::run_file::Run;
+use crate::{Finding, Kind};
+use costof_model::{PointRow, Run};
 use costof_stats::changepoints::{Level, half_way};
 
 /// A cache that still serves loads at this many times its claimed size is larger than claimed.

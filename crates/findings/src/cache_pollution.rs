@@ -1,17 +1,13 @@
 //! Which way of sending spares which cache level most. Misses decide if the run counted them. Otherwise it is
 //! the time: how much longer a read takes of data that the caches held before.
 
-use crate::Kind;
-use crate::finding::Finding;
-use crate::interval::Interval;
 use crate::naming::place;
 use crate::pairs::{Pair, pairs};
 use crate::sends::comparable;
 use crate::text::{bytes, maybe, ns, range, size};
+use crate::{Finding, Interval, Kind};
 use costof_model::facts::CacheKind;
-use costof_model::rows::PointRow;
-use costof_model::run_file::Run;
-use costof_model::select::Group;
+use costof_model::{Group, PointRow, Run};
 
 /// Ways of sending that make fewer copies. Each is compared with the one that makes all of them.
 const FEWER: [&str; 2] = ["one_copy", "zero_copy"];
@@ -189,7 +185,7 @@ mod tests {
     use super::*;
     use crate::sends::PROBE;
     use crate::tests::{axes, contains, ends, point_row, reads, run, warn};
-    use costof_model::noise::Grade;
+    use costof_model::Grade;
 
     fn row(
         primitive: &'static str,

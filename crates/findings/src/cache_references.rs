@@ -3,11 +3,10 @@
 //!
 //! Finds nothing if the run has a curve, which shows it better.
 
-use crate::Kind;
-use crate::finding::Finding;
 use crate::memory_latency::{Claim, Load, WELL_INSIDE, claims, curves, loads, why_less};
 use crate::text::{bytes, maybe, ns, when};
-use costof_model::run_file::Run;
+use crate::{Finding, Kind};
+use costof_model::Run;
 
 /// A cache is useful if a reference costs less than this share of one to the next level.
 const SAVES_BELOW: f64 = 0.7;

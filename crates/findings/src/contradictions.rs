@@ -1,18 +1,12 @@
 //! Rows that contradict each other. Probes declare which point cannot cost less than which other; a
 //! contradiction is a row that surely does.
 
-use crate::Kind;
-use crate::finding::Finding;
 use crate::naming::row_name;
 use crate::sureness::Points;
 use crate::text::maybe;
-use costof_model::metric::Estimate;
-use costof_model::point::Point;
-use costof_model::probe_info::ProbeInfo;
+use crate::{Finding, Kind};
 use costof_model::relation::Relation;
-use costof_model::rows::PointRow;
-use costof_model::run_file::Run;
-use costof_model::unit::Better;
+use costof_model::{Better, Estimate, Point, PointRow, ProbeInfo, Run};
 
 /// Intervals that are less than this factor apart contradict nothing: rows may have been disturbed for up to
 /// a tenth of their time.
@@ -132,10 +126,9 @@ fn times(row: &PointRow, other: &PointRow) -> Option<f64> {
 mod tests {
     use super::*;
     use crate::tests::{RowExt, axes, point_row, reads, run};
-    use costof_model::noise::Grade;
     use costof_model::testing::{probe_info, words_axis};
     use costof_model::typed::bytes;
-    use costof_model::unit::Unit;
+    use costof_model::{Grade, Unit};
 
     fn row(how: &'static str, size: u64, low: f64, high: f64) -> PointRow {
         let middle = f64::midpoint(low, high);

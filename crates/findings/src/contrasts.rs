@@ -1,18 +1,12 @@
 //! What one axis costs: two rows that differ in it alone, compared. Each finder names its rows, the axis and its two
 //! values, and says what the two rows mean.
 
-use crate::Kind;
-use crate::finding::Finding;
-use crate::interval::Interval;
 use crate::modes::two_modes;
 use crate::naming::circumstances;
 use crate::pairs::{page_bytes, surely_more};
 use crate::text::{bytes, link, maybe, ns, percent, range, whole};
-use costof_model::point::Point;
-use costof_model::rows::PointRow;
-use costof_model::run_file::Run;
-use costof_model::select::{Group, Select};
-use costof_model::unit::Better;
+use crate::{Finding, Interval, Kind};
+use costof_model::{Better, Group, Point, PointRow, Run, Select};
 use std::cmp::Reverse;
 
 /// Two rows that differ in one axis.
@@ -292,9 +286,8 @@ fn context_switch<'r>(run: &'r Run, wake: &str) -> Option<&'r PointRow> {
 mod tests {
     use super::*;
     use crate::tests::{RowExt, axes, contains, ends, known_row, reads, run, sentences};
-    use costof_model::axis::Axes;
     use costof_model::metric::Mode;
-    use costof_model::noise::Grade;
+    use costof_model::{Axes, Grade};
 
     fn threaded(probe: &'static str, threads: u64, value: f64, better: Better) -> PointRow {
         let axes = axes!(threads);

@@ -1,14 +1,10 @@
 //! Finds what else used the measured core, and which operations took longer meanwhile.
 
-use crate::Kind;
-use crate::finding::Finding;
 use crate::naming::label;
 use crate::text::{list, percent};
-use costof_model::metric::Selection;
+use crate::{Finding, Kind};
 use costof_model::noise::{CoreGauge, MEASURED};
-use costof_model::rows::PointRow;
-use costof_model::run_file::Run;
-use costof_model::unit::Better;
+use costof_model::{Better, PointRow, Run, Selection};
 use std::collections::BTreeMap;
 
 /// If a core is shared for a smaller part of the time, no number that is shown changes.
@@ -144,10 +140,9 @@ mod tests {
     use crate::tests::{
         RowExt, contains, ends, launch, point_row, reads, run as run_without_points,
     };
-    use costof_model::axis::Axes;
-    use costof_model::facts::CpuSet;
     use costof_model::metric::CoreShare;
     use costof_model::testing::probe_info;
+    use costof_model::{Axes, CpuSet};
 
     /// A run on a virtual machine whose core was shared for this share of the time.
     fn run(share: f64) -> Run {

@@ -12,13 +12,10 @@
 //! where the other two lines do. Between neighbours that are far apart the shape of the curve is unknown, so
 //! the interval ends at these neighbours.
 
-use crate::interval::Interval;
+use crate::Interval;
 use crate::pairs::{Pair, pairs};
 use crate::text::{range, size};
-use costof_model::rows::PointRow;
-use costof_model::run_file::Run;
-use costof_model::select::Select;
-use costof_model::unit::Better;
+use costof_model::{Better, PointRow, Run, Select};
 
 /// If the next size is at most this many times as large, the interval may end between the two. If it is less
 /// than that, each says something about the other.

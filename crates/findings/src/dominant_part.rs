@@ -1,13 +1,10 @@
 //! For a cost that consists of others, which part is most of it. A part counts only if the run measured it by
 //! itself, and if its share is surely more than half.
 
-use crate::Kind;
-use crate::finding::Finding;
 use crate::naming::row_name;
 use crate::text::{ns, percent, range};
-use costof_model::rows::PointRow;
-use costof_model::run_file::Run;
-use costof_model::unit::Unit;
+use crate::{Finding, Kind};
+use costof_model::{PointRow, Run, Unit};
 
 /// From this share on, a part is most of the whole.
 const MOST_OF_IT: f64 = 0.5;
@@ -130,7 +127,7 @@ fn finding(run: &Run, composite: &Composite, whole: &PointRow) -> Option<Finding
 mod tests {
     use super::*;
     use crate::tests::{axes, begins, known_row, reads, sentences};
-    use costof_model::axis::Axes;
+    use costof_model::Axes;
 
     fn around(probe: &'static str, axes: Axes, ns: f64) -> PointRow {
         known_row(probe, "cost", axes, ns, 0.02)

@@ -1,11 +1,8 @@
 //! Finds the size up to which files are read from memory, and what limits it.
 
-use crate::Kind;
-use crate::finding::Finding;
 use crate::text::{bytes, maybe, whole};
-use costof_model::facts::Facts;
-use costof_model::rows::PointRow;
-use costof_model::run_file::Run;
+use crate::{Finding, Kind};
+use costof_model::{Facts, PointRow, Run};
 use costof_stats::changepoints::{Level, half_way, level, levels};
 
 const MIB: f64 = (1 << 20) as f64;

@@ -1,11 +1,9 @@
 //! Finds on which devices the files of a run are, and how much of the data that was read came from there.
 
-use crate::Kind;
-use crate::finding::Finding;
 use crate::text::{maybe, ns, percent, range, span, when};
+use crate::{Finding, Kind};
 use costof_model::facts::Medium;
-use costof_model::run_file::Run;
-use costof_model::select::Select;
+use costof_model::{Run, Select};
 
 /// The least time of a seek and part of a turn, in nanoseconds, and that of a read of flash, below which only
 /// memory answers: 7,200 turns a minute are 8.3 ms for one; flash takes 40 µs and more, fast kinds 10.
@@ -82,8 +80,8 @@ fn came(cache: &str, rows: &Select<'_>) -> Option<String> {
 mod tests {
     use super::*;
     use crate::tests::{axes, contains, point_row, reads, run};
+    use costof_model::PointRow;
     use costof_model::facts::DiskKind;
-    use costof_model::rows::PointRow;
     use costof_model::testing::facts_with_disk;
 
     fn row(cache: &'static str, share: Option<f64>) -> PointRow {

@@ -1,8 +1,7 @@
 //! A finding: its meaning as a sentence, and the points that are its evidence.
 
 use crate::Kind;
-use costof_model::point::Point;
-use costof_model::rows::PointRow;
+use costof_model::{Point, PointRow};
 use std::borrow::Borrow;
 use std::collections::HashSet;
 

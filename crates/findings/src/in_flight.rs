@@ -1,15 +1,11 @@
 //! Finds what keeps messages from being faster: a window that is too small for the round trip, and loss that
 //! starves a transport.
 
-use crate::Kind;
-use crate::finding::Finding;
 use crate::over::{self, Over};
 use crate::pairs::greatest;
 use crate::text::{self, bytes, list, maybe, ns, rate};
-use costof_model::link::Link;
-use costof_model::rows::PointRow;
-use costof_model::run_file::Run;
-use costof_model::select::Select;
+use crate::{Finding, Kind};
+use costof_model::{Link, PointRow, Run, Select};
 
 pub(crate) const PROBES: [&str; 2] = ["net.stream", "rudp.loss"];
 
@@ -211,7 +207,7 @@ fn waits(link: &str, rows: &Select<'_>) -> Option<Finding> {
 mod tests {
     use super::*;
     use crate::tests::{self, RowExt, axes, point_row, reads};
-    use costof_model::noise::Grade;
+    use costof_model::Grade;
 
     fn row(link: &'static str, over: &'static str, window: u64, rate: f64) -> PointRow {
         let axes =

@@ -6,10 +6,8 @@
 //! the rows' grades are: the interval says how well. Otherwise the intervals of the two points are combined
 //! like those of independent measurements, of sound rows only, and so are differences.
 
-use costof_model::metric::{Data, is_too_wide};
-use costof_model::point::Point;
-use costof_model::rows::{LaunchPoint, LaunchRow, PointRow, State};
-use costof_model::run_file::Run;
+use costof_model::metric::is_too_wide;
+use costof_model::{Data, LaunchPoint, LaunchRow, Point, PointRow, Run, State};
 use costof_stats::{difference_interval, median};
 
 /// A value with its 95 % interval.

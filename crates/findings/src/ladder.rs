@@ -1,17 +1,12 @@
 //! Puts a remote procedure call on one scale with the costs beneath it: a copy of as many bytes, a system
 //! call, and the round trips of the transports.
 
-use crate::Kind;
-use crate::finding::Finding;
-use crate::interval::Interval;
 use crate::naming::place;
 use crate::over::{self, Over};
 use crate::text::{maybe, ns, range, times};
-use costof_model::Text;
-use costof_model::rows::{PointRow, State};
-use costof_model::run_file::Run;
-use costof_model::select::Group;
+use crate::{Finding, Interval, Kind};
 use costof_model::unit::display_bytes;
+use costof_model::{Group, PointRow, Run, State, Text};
 
 /// The transport that calls are compared with.
 const PLAIN: Over = Over::Tcp;
@@ -188,8 +183,7 @@ impl<'a> Payload<'a> {
 mod tests {
     use super::*;
     use crate::tests::{self, RowExt, axes, ends, known_row, reads};
-    use costof_model::axis::Axes;
-    use costof_model::noise::Grade;
+    use costof_model::{Axes, Grade};
 
     fn row(probe: &'static str, metric: &'static str, axes: Axes, ns: f64) -> PointRow {
         known_row(probe, metric, axes, ns, 0.02)

@@ -18,7 +18,7 @@ pub mod doctor;
 mod dominant_part;
 mod file_cache;
 mod file_device;
-pub mod finding;
+mod finding;
 mod in_flight;
 pub mod interval;
 pub mod ladder;
@@ -51,8 +51,10 @@ mod ways_cross;
 mod zero_copy;
 mod zero_copy_price;
 
-use costof_model::run_file::Run;
-use finding::Finding;
+pub use finding::Finding;
+pub use interval::Interval;
+
+use costof_model::Run;
 
 /// A finder: what one function finds in a run; empty if the run lacks the rows for it.
 type Find = fn(&Run) -> Vec<Finding>;

@@ -1,11 +1,9 @@
 //! Which share of the received data was mapped instead of copied, and why not more.
 
-use crate::Kind;
-use crate::finding::Finding;
 use crate::pairs::page_bytes;
 use crate::text::{self, percent, range, span};
-use costof_model::run_file::Run;
-use costof_model::select::Select;
+use crate::{Finding, Kind};
+use costof_model::{Run, Select};
 
 /// Below the first share nothing counts as mapped, above the second everything does.
 const NOTHING: f64 = 0.01;
@@ -55,7 +53,7 @@ fn over(run: &Run, link: &str, rows: &Select<'_>) -> Option<Finding> {
 mod tests {
     use super::*;
     use crate::tests::{add_metric, axes, point_row, reads, run};
-    use costof_model::rows::PointRow;
+    use costof_model::PointRow;
 
     fn row(sent_by: &'static str, segments: &'static str, size: u64, share: f64) -> PointRow {
         let axes = axes!(how = "zero_copy", sent_by, segments, size);

@@ -3,9 +3,8 @@
 
 use costof_model::facts::CacheSource;
 use costof_model::noise::MEASURED;
-use costof_model::rows::PointRow;
-use costof_model::run_file::Run;
 use costof_model::unit::display_bytes;
+use costof_model::{PointRow, Run};
 use costof_stats::changepoints::{Level, levels};
 
 /// With fewer sizes, a curve has no levels, only points.

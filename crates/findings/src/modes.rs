@@ -1,16 +1,14 @@
 //! Costs that come in two modes, and what goes with each: launches that recorded different values, or batches
 //! that were preempted. Also the costs whose modes go with nothing that was recorded.
 
-use crate::Kind;
-use crate::finding::Finding;
 use crate::interval::value;
 use crate::naming::row_name;
 use crate::text::{maybe, percent, span};
-use costof_model::metric::{Data, Estimate, Measured, Mode};
-use costof_model::noise::Noise;
-use costof_model::rows::{LaunchPoint, LaunchRow, PointRow, State};
-use costof_model::run_file::Run;
-use costof_model::unit::Unit;
+use crate::{Finding, Kind};
+use costof_model::metric::Mode;
+use costof_model::{
+    Data, Estimate, LaunchPoint, LaunchRow, Measured, Noise, PointRow, Run, State, Unit,
+};
 
 /// A launch has both modes if each has at least this share of its samples.
 const HAS: f64 = 0.1;
@@ -261,7 +259,7 @@ fn by_chance(all: usize, chosen: usize) -> f64 {
 mod tests {
     use super::*;
     use crate::tests::{axes, begins, contains, ends, launch, point_row, reads, run};
-    use costof_model::axis::Axes;
+    use costof_model::Axes;
 
     /// A point with these costs, one launch each, with the given noise.
     fn sentence(costs: &[f64], noise: impl Fn(f64) -> Noise) -> String {

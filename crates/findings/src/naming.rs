@@ -1,11 +1,7 @@
 //! Names points in findings.
 
 use crate::text;
-use costof_model::axis::Axes;
-use costof_model::point::Point;
-use costof_model::probe_info::ProbeInfo;
-use costof_model::rows::PointRow;
-use costof_model::run_file::Run;
+use costof_model::{Axes, Point, PointRow, ProbeInfo, Run};
 
 /// The name of a row: its label, or else its point by its axes.
 pub(crate) fn row_name(run: &Run, row: &PointRow) -> String {

@@ -4,16 +4,11 @@
 //! These are ratios of what took turns in launches, and CPU time that the kernel counted: whatever disturbed the run,
 //! they hold.
 
-use crate::Kind;
-use crate::finding::Finding;
-use crate::interval::{Interval, of_launches, value};
+use crate::interval::{of_launches, value};
 use crate::text::{maybe, percent, range, span, when, whole};
-use costof_model::facts::{CpuSet, Facts};
+use crate::{Finding, Interval, Kind};
 use costof_model::plural::counted;
-use costof_model::point::Point;
-use costof_model::rows::{LaunchPoint, PointRow};
-use costof_model::run_file::Run;
-use costof_model::unit::Unit;
+use costof_model::{CpuSet, Facts, LaunchPoint, Point, PointRow, Run, Unit};
 use costof_stats::median;
 use std::collections::{BTreeMap, HashMap};
 

@@ -3,13 +3,11 @@
 //! on it: what the kernel or a protocol counted, and ratios of what took turns within launches, above all of
 //! CPU time. If noise prevents a finding, costof reports that with the cause.
 
-use crate::finding::Finding;
 use crate::sureness::Points;
-use crate::{FINDERS, Kind};
-use costof_model::noise::{Grade, Warning, main_cause};
-use costof_model::point::Point;
-use costof_model::rows::{MEASURE_LONGER, PointRow};
-use costof_model::run_file::Run;
+use crate::{FINDERS, Finding, Kind};
+use costof_model::noise::main_cause;
+use costof_model::rows::MEASURE_LONGER;
+use costof_model::{Grade, Point, PointRow, Run, Warning};
 use std::cell::OnceCell;
 use std::collections::HashSet;
 

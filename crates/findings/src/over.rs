@@ -1,7 +1,6 @@
 //! What carries messages, as words of an axis.
 
-use costof_model::rows::PointRow;
-use costof_model::select::Select;
+use costof_model::{PointRow, Select};
 
 /// The axis that says what carries the messages of a point.
 pub(crate) const AXIS: &str = "over";

@@ -1,12 +1,11 @@
 //! What small pages cost: the TLB misses of random loads, found by comparison with the same loads on huge
 //! pages.
 
-use crate::Kind;
-use crate::finding::Finding;
 use crate::memory_latency::{Load, Server, claims, curves, loads};
 use crate::pairs::surely_more;
 use crate::text::{bytes, ns, range, when};
-use costof_model::run_file::Run;
+use crate::{Finding, Kind};
+use costof_model::Run;
 
 const SMALL: &str = "4KiB";
 const HUGE: &str = "2MiB";

@@ -1,9 +1,8 @@
 //! Operations on rows that many finders share: pair rows that differ in only one axis, take the first and the
 //! last row of a sweep, and compare intervals.
 
-use costof_model::rows::PointRow;
-use costof_model::run_file::Run;
-use costof_model::select::{Select, Wanted};
+use costof_model::select::Wanted;
+use costof_model::{PointRow, Run, Select};
 
 /// A row, and the row that it is compared with.
 #[derive(Clone, Copy)]

@@ -1,13 +1,11 @@
 //! Finds where the queue of the receiver's socket is too short for what is in flight.
 
-use crate::Kind;
-use crate::finding::Finding;
 use crate::in_flight::{PROBES, contender, window};
 use crate::over::Over;
 use crate::pairs::surely_more;
 use crate::text::{bytes, link, maybe, ns, rate};
-use costof_model::rows::PointRow;
-use costof_model::run_file::Run;
+use crate::{Finding, Kind};
+use costof_model::{PointRow, Run};
 
 /// A queue is too short from this share of dropped datagrams on: fewer may be dropped if the
 /// receiver was late once.
@@ -86,7 +84,7 @@ fn one_in_flight<'r>(run: &'r Run, row: &PointRow) -> Option<&'r PointRow> {
 mod tests {
     use super::*;
     use crate::tests::{self, RowExt, add_metric, axes, point_row, reads};
-    use costof_model::noise::Grade;
+    use costof_model::Grade;
 
     fn row(window: u64, rate: f64, in_queue: f64) -> PointRow {
         let axes = axes!(

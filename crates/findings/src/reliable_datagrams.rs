@@ -1,15 +1,11 @@
 //! What reliability adds to the round trip of a datagram, and at which peer.
 
-use crate::Kind;
-use crate::finding::Finding;
-use crate::interval::Interval;
 use crate::naming::place;
 use crate::over::{self, Over};
 use crate::pairs::{Pair, ends, pairs, rows};
 use crate::text::{bytes, maybe, ns, range, times};
-use costof_model::rows::PointRow;
-use costof_model::run_file::Run;
-use costof_model::select::{Group, Select};
+use crate::{Finding, Interval, Kind};
+use costof_model::{Group, PointRow, Run, Select};
 
 /// The protocol that the others are compared with.
 const PLAIN: Over = Over::Udp;
@@ -109,8 +105,7 @@ fn at_ends_of(run: &Run, group: &Group<'_>) -> Option<Finding> {
 mod tests {
     use super::*;
     use crate::tests::{self, RowExt, axes, contains, known_row, reads};
-    use costof_model::noise::Grade;
-    use costof_model::rows::PointRow;
+    use costof_model::{Grade, PointRow};
 
     fn row(
         probe: &'static str,

@@ -1,13 +1,10 @@
 //! Finds what limits reads of a remote file: the link, the server, the client, or the wait of one call for
 //! the one before.
 
-use crate::Kind;
-use crate::finding::Finding;
 use crate::pairs::greatest;
 use crate::text::{bytes, ns, percent, rate, when};
-use costof_model::rows::{PointRow, State};
-use costof_model::run_file::Run;
-use costof_model::select::Select;
+use crate::{Finding, Kind};
+use costof_model::{PointRow, Run, Select, State};
 
 /// From this share of its time on, the client's CPU is the limit.
 const BUSY: f64 = 0.9;
@@ -104,7 +101,7 @@ fn parts(rows: &Select<'_>) -> Option<Finding> {
 mod tests {
     use super::*;
     use crate::tests::{axes, contains, point_row, reads, sentences};
-    use costof_model::unit::Unit;
+    use costof_model::Unit;
 
     /// A point with its latency, throughput, and CPU time per KiB, and handshakes alone and under
     /// load.

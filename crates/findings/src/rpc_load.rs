@@ -1,13 +1,9 @@
 //! Finds the call rate up to which calls are answered in time.
 
-use crate::Kind;
-use crate::finding::Finding;
 use crate::naming::place;
-use crate::over;
 use crate::text::ns;
-use costof_model::rows::{PointRow, State};
-use costof_model::run_file::Run;
-use costof_model::select::Group;
+use crate::{Finding, Kind, over};
+use costof_model::{Group, PointRow, Run, State};
 
 /// The percentile of the latency.
 const PERCENT: f64 = 99.0;
@@ -77,7 +73,8 @@ fn knee(run: &Run, group: &Group<'_>) -> Option<Finding> {
 mod tests {
     use super::*;
     use crate::tests::{self, RowExt, axes, point_row, reads};
-    use costof_model::metric::{Estimate, Percentile};
+    use costof_model::Estimate;
+    use costof_model::metric::Percentile;
 
     /// A requested rate, the rate answered, and the 99th percentile.
     fn row(rate: u64, answered: f64, percentile_us: f64) -> PointRow {

@@ -1,14 +1,9 @@
 //! Finds which peer of a network transfer was at its limit.
 
-use crate::Kind;
-use crate::finding::Finding;
-use crate::over;
 use crate::text::{self, bytes, percent, range, rate, span};
-use costof_model::link::Link;
+use crate::{Finding, Kind, over};
 use costof_model::noise::PEER;
-use costof_model::rows::PointRow;
-use costof_model::run_file::Run;
-use costof_model::select::Select;
+use costof_model::{Link, PointRow, Run, Select};
 
 /// A thread that runs for this share of the time has no time left.
 pub(crate) const SATURATED: f64 = 0.95;
@@ -145,8 +140,7 @@ fn finding(
 mod tests {
     use super::*;
     use crate::tests::{self, RowExt, add_metric, axes, contains, point_row, reads, run, warn};
-    use costof_model::noise::Grade;
-    use costof_model::unit::Unit;
+    use costof_model::{Grade, Unit};
 
     fn row(link: &'static str, size: u64, megabytes_a_second: f64, ran: (f64, f64)) -> PointRow {
         let axes = axes!(over = "tcp", size, flows = 1, congestion_control = "default");

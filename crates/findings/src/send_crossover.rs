@@ -1,15 +1,10 @@
 //! Finds the size from which on one way of sending beats another under the same circumstances.
 
-use crate::Kind;
 use crate::crossover::{Crossover, compare};
-use crate::finding::Finding;
 use crate::naming::place;
-use crate::noise;
 use crate::sends::{PROBE, comparable, falls_back, is_paced};
-use costof_model::point::Point;
-use costof_model::rows::PointRow;
-use costof_model::run_file::Run;
-use costof_model::select::{Group, Select};
+use crate::{Finding, Kind, noise};
+use costof_model::{Group, Point, PointRow, Run, Select};
 use std::collections::HashSet;
 
 /// The two ways of each comparison, and its kind of finding.
@@ -161,8 +156,7 @@ fn paced(run: &Run, rows: &Select<'_>, found: &[Finding]) -> Option<Finding> {
 mod tests {
     use super::*;
     use crate::tests::{RowExt, add_metric, axes, begins, known_row, launch, reads, run, warn};
-    use costof_model::noise::Grade;
-    use costof_model::unit::Better;
+    use costof_model::{Better, Grade};
 
     /// A primitive's ns/KiB or B/s at a size, with an uncertainty of 2 %.
     fn row(primitive: &'static str, kib: u64, metric: &'static str, value: f64) -> PointRow {

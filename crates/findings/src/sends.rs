@@ -1,10 +1,7 @@
 //! Points of `copy.send`, and whether they can be compared. All findings about sends start from here.
 
-use costof_model::link::Link;
 use costof_model::link_end::LinkEnd;
-use costof_model::rows::PointRow;
-use costof_model::run_file::Run;
-use costof_model::select::Select;
+use costof_model::{Link, PointRow, Run, Select};
 
 pub(crate) const PROBE: &str = "copy.send";
 /// Up to this share, no send counts as copied: a few at the beginning of a connection may be.

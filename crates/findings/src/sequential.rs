@@ -1,13 +1,10 @@
 //! The time to stream through 1 MiB of main memory, as back-of-the-envelope estimates count it, and the share
 //! of the memory modules' bandwidth that reads reach.
 
-use crate::Kind;
-use crate::finding::Finding;
 use crate::pairs::greatest;
 use crate::text::{ns, percent, rate, when};
-use costof_model::rows::PointRow;
-use costof_model::run_file::Run;
-use costof_model::select::Select;
+use crate::{Finding, Kind};
+use costof_model::{PointRow, Run, Select};
 
 const MEBIBYTE: f64 = 1_048_576.0;
 
@@ -91,8 +88,8 @@ fn in_main_memory<'r>(rows: Select<'r>, run: &Run, op: &str) -> Select<'r> {
 mod tests {
     use super::*;
     use crate::tests::{CLAIMED, RowExt, add_metric, axes, point_row, reads, run};
+    use costof_model::Grade;
     use costof_model::facts::Dimm;
-    use costof_model::noise::Grade;
 
     fn stream(op: &'static str, size: u64, gigabytes_a_second: f64) -> PointRow {
         by_threads(1, op, size, gigabytes_a_second)

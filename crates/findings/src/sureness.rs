@@ -1,10 +1,7 @@
 //! How sure a finding is: as sure as the least sure of its points.
 
-use crate::finding::Finding;
-use costof_model::noise::Grade;
-use costof_model::point::Point;
-use costof_model::rows::PointRow;
-use costof_model::run_file::Run;
+use crate::Finding;
+use costof_model::{Grade, Point, PointRow, Run};
 use std::collections::HashMap;
 
 /// The sureness of a finding's least sure point.

@@ -1,10 +1,8 @@
 //! How surprising findings are: how far the points of a finding lie outside their predictions.
 
-use crate::Kind;
-use crate::finding::Finding;
 use crate::sureness::Points;
-use costof_model::rows::PointRow;
-use costof_model::run_file::Run;
+use crate::{Finding, Kind};
+use costof_model::{PointRow, Run};
 use std::cmp::Reverse;
 
 /// Sorts the most surprising first. Equally surprising findings keep their order.

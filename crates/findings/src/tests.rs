@@ -2,15 +2,11 @@
 
 mod levels;
 
+use crate::Finding;
 use crate::all::findings;
-use crate::finding::Finding;
-use costof_model::axis::Axes;
-use costof_model::noise::Grade;
-use costof_model::point::Point;
-use costof_model::rows::PointRow;
-use costof_model::run_file::Run;
 use costof_model::testing::golden;
 pub(crate) use costof_model::testing::{RowExt, launch, run};
+use costof_model::{Axes, Grade, Point, PointRow, Run};
 use std::collections::HashMap;
 use std::sync::LazyLock;
 

@@ -1,7 +1,8 @@
 //! How sentences write figures, and what they leave out.
 
+use costof_model::Unit;
 use costof_model::link::mark;
-use costof_model::unit::{self, Unit};
+use costof_model::unit;
 
 pub(crate) use costof_model::unit::display_bytes as bytes;
 

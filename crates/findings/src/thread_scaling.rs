@@ -1,17 +1,13 @@
 //! How much more several threads send than one, what that costs per KiB, and what limits them.
 
-use crate::Kind;
-use crate::finding::Finding;
-use crate::interval::Interval;
 use crate::naming::place;
 use crate::pairs::{Pair, pairs};
 use crate::sends::PROBE;
 use crate::text::{list, maybe, percent, range, size, span, times};
+use crate::{Finding, Interval, Kind};
 use costof_model::noise::PEER;
 use costof_model::plural::counted;
-use costof_model::rows::PointRow;
-use costof_model::run_file::Run;
-use costof_model::select::Group;
+use costof_model::{Group, PointRow, Run};
 
 const SENDER: &str = "sender_running";
 const RECEIVER: &str = "receiver_running";
@@ -211,7 +207,7 @@ fn shared(run: &Run, threads: u64, times: f64) -> Option<String> {
 mod tests {
     use super::*;
     use crate::tests::{RowExt, axes, contains, ends, known_row, reads, run};
-    use costof_model::facts::CpuSet;
+    use costof_model::CpuSet;
 
     fn row(threads: u64, size: u64, value: f64) -> PointRow {
         let axes = axes!(primitive = "two_copy", size, threads);

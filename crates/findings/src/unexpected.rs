@@ -1,16 +1,11 @@
 //! Finds results of sends and receives that contradict their prediction, and why.
 
-use crate::Kind;
-use crate::finding::Finding;
 use crate::naming::{circumstances, over};
 use crate::pairs::greatest;
 use crate::saturated::{HAS_TIME, SATURATED};
-use crate::surprise;
 use crate::text::maybe;
-use costof_model::rows::PointRow;
-use costof_model::run_file::Run;
-use costof_model::select::Select;
-use costof_model::unit::Better;
+use crate::{Finding, Kind, surprise};
+use costof_model::{Better, PointRow, Run, Select};
 
 /// Probes whose predictions are sums of costs that other probes measured.
 const LAYER: &str = "copy.";
@@ -90,8 +85,7 @@ fn cause(row: &PointRow, better: Better, is_less: bool) -> Option<String> {
 mod tests {
     use super::*;
     use crate::tests::{CLAIMED, RowExt, axes, known_row, reads, run};
-    use costof_model::noise::Grade;
-    use costof_model::prediction::Prediction;
+    use costof_model::{Grade, Prediction};
 
     /// A point of `copy.send` with its throughput in GB/s; 4 to 8 were predicted.
     fn row(size: u64, gigabytes: f64, running: [f64; 2]) -> PointRow {

@@ -1,10 +1,8 @@
 //! The costs of being a virtual machine: an exit to the hypervisor, and what its cost says about page faults.
 
-use crate::Kind;
-use crate::finding::Finding;
 use crate::text::{ns, range, whole};
-use costof_model::rows::PointRow;
-use costof_model::run_file::Run;
+use crate::{Finding, Kind};
+use costof_model::{PointRow, Run};
 
 /// Findings about the cost of an exit, and about operations with and without one.
 pub(crate) fn virtualisation(run: &Run) -> Vec<Finding> {
@@ -74,8 +72,7 @@ fn faults(run: &Run, exit: &PointRow) -> Option<Finding> {
 mod tests {
     use super::*;
     use crate::tests::{axes, known_row, reads, sentences, warn};
-    use costof_model::axis::Axes;
-    use costof_model::noise::Grade;
+    use costof_model::{Axes, Grade};
 
     fn around(probe: &'static str, axes: Axes, ns: f64) -> PointRow {
         known_row(probe, "cost", axes, ns, 0.1)

@@ -1,13 +1,11 @@
 //! Two ways of doing the same thing, one better for small sizes and the other for large ones: finds the size
 //! at which they cross. Ways of sending have a finding of their own.
 
-use crate::Kind;
 use crate::crossover::{Crossover, compare};
-use crate::finding::Finding;
 use crate::naming::by_axes;
 use crate::sends::PROBE as SENDS;
-use costof_model::run_file::Run;
-use costof_model::select::{Group, Select};
+use crate::{Finding, Kind};
+use costof_model::{Group, Run, Select};
 use std::collections::HashMap;
 
 /// Fewer sizes make no curve.
@@ -70,8 +68,7 @@ fn finding(
 mod tests {
     use super::*;
     use crate::tests::{axes, known_row, reads, sentences};
-    use costof_model::rows::PointRow;
-    use costof_model::unit::Better;
+    use costof_model::{Better, PointRow};
 
     fn row(over: &'static str, size: u64, ns: f64) -> PointRow {
         let axes = axes!(over, size);

@@ -1,17 +1,13 @@
 //! What the kernel reported about sends that asked for no copy, and why it copied after all.
 
-use crate::Kind;
-use crate::finding::Finding;
-use crate::interval::{Interval, value};
+use crate::interval::value;
 use crate::naming::varying;
 use crate::pairs::{any_same_but, ends};
 use crate::sends::{NONE, PROBE, falls_back, is_paced, link_ends};
 use crate::text::{self, bytes, maybe, percent, range, span, times};
-use costof_model::link::Link;
+use crate::{Finding, Interval, Kind};
 use costof_model::link_end::LinkEnd;
-use costof_model::rows::PointRow;
-use costof_model::run_file::Run;
-use costof_model::select::Select;
+use costof_model::{Link, PointRow, Run, Select};
 
 /// From this share on, all sends count as copied: a few at the beginning of a connection may not be.
 const ALL: f64 = 0.995;

@@ -1,15 +1,11 @@
 //! What a send without a copy costs in addition, and what it saves: why it does not always pay off.
 
-use crate::Kind;
-use crate::finding::Finding;
-use crate::interval::Interval;
 use crate::naming::place;
 use crate::pairs::{ends, pairs};
 use crate::sends::comparable;
 use crate::text::{ns, size};
-use costof_model::rows::PointRow;
-use costof_model::run_file::Run;
-use costof_model::select::Group;
+use crate::{Finding, Interval, Kind};
+use costof_model::{Group, PointRow, Run};
 
 const TIME: &str = "cpu_sender";
 

@@ -1,7 +1,7 @@
 //! What a benchmark passes its function to.
 
 use costof_measure::meter::Meter;
-use costof_model::failure::Failure;
+use costof_model::Failure;
 use std::cell::{Cell, RefCell};
 use std::hint::black_box;
 

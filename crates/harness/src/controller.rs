@@ -6,11 +6,12 @@ use costof_lab::host::WorkerCommand;
 use costof_lab::launch::{self, Lost, Place, Setting};
 use costof_lab::worker::{NoAnswer, Worker};
 use costof_measure::schedule::{self, MIN_LAUNCHES};
-use costof_model::Few;
-use costof_model::failure::{Failure, FailureKind};
-use costof_model::noise::{MEASURED, Noise, Placement};
+use costof_model::noise::MEASURED;
 use costof_model::protocol::{Answer, Command, CpuLook, Description, Launch, Look, Report};
-use costof_model::rows::{FailureRow, LaunchPoint, LaunchRow, Row, State};
+use costof_model::rows::Row;
+use costof_model::{
+    Failure, FailureKind, FailureRow, Few, LaunchPoint, LaunchRow, Noise, Placement, State,
+};
 use costof_os::sched::affinity;
 use std::collections::VecDeque;
 use std::path::Path;

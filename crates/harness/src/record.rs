@@ -2,8 +2,9 @@
 
 use crate::worker::described;
 use costof_model::protocol::Description;
-use costof_model::rows::{AttemptRow, Block, Plan, Row, RunRow, SCHEMA};
-use costof_model::run_file::{self, Run};
+use costof_model::rows::{AttemptRow, Row, SCHEMA};
+use costof_model::run_file;
+use costof_model::{Block, Plan, Run, RunRow};
 use std::fs::{self, File};
 use std::io::{self, BufReader, Write};
 use std::path::{Path, PathBuf};

@@ -5,12 +5,9 @@ use crate::options::Options;
 use crate::record::Record;
 use crate::worker::recorded;
 use costof_model::comparison::{Compared, Comparison, Verdict};
-use costof_model::harmless;
-use costof_model::noise::{Grade, Warning, main_cause};
+use costof_model::noise::main_cause;
 use costof_model::plural::counted;
-use costof_model::rows::{PointRow, State};
-use costof_model::run_file::Run;
-use costof_model::unit::Unit;
+use costof_model::{Grade, PointRow, Run, State, Unit, Warning, harmless};
 use std::fmt::Write as _;
 use std::io::{self, IsTerminal, Write as _};
 

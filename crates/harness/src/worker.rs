@@ -6,13 +6,9 @@ use crate::benches::{Costof, Listed, Visitor};
 use costof_measure::meter::Meter;
 use costof_measure::probe::{Measure, Metric, Probe, StartRole, role};
 use costof_measure::{metrics, worker};
-use costof_model::facts::Facts;
-use costof_model::failure::Failure;
-use costof_model::point::Point;
-use costof_model::prediction::{MeasuredRows, Prediction};
-use costof_model::probe_info::ProbeInfo;
+use costof_model::prediction::MeasuredRows;
 use costof_model::typed::{At, place};
-use costof_model::{List, Text, harmless, point};
+use costof_model::{Facts, Failure, List, Point, Prediction, ProbeInfo, Text, harmless, point};
 use std::io;
 use std::sync::OnceLock;
 

@@ -1,7 +1,7 @@
 //! For which share of the time the core of each CPU was alone.
 
+use crate::Run;
 use crate::noise::CoreGauge;
-use crate::run_file::Run;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -66,9 +66,9 @@ impl Run {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::noise::{MEASURED, Placement};
+    use crate::noise::MEASURED;
     use crate::testing::{launch, probe_info, row, run};
-    use crate::{Few, Text};
+    use crate::{Few, Placement, Text};
 
     #[test]
     fn a_cpu_is_alone_for_its_share_of_the_time_of_its_launches() {

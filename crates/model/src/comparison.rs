@@ -1,10 +1,7 @@
 //! The comparison of two runs, or of two groups of runs.
 
-use crate::Text;
 use crate::id::with_id;
-use crate::metric::Selection;
-use crate::point::Point;
-use crate::unit::{Better, Unit};
+use crate::{Better, Point, Selection, Text, Unit};
 use serde::Serialize;
 
 /// A run, or a group of runs, compared with an earlier one.

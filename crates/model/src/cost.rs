@@ -1,8 +1,8 @@
 //! What something should take, in nanoseconds, as an expression of simpler costs. An expression
 //! computes its range and prints itself, so that a prediction is explained by its formula.
 
+use crate::Unit;
 use crate::expected::Prediction;
-use crate::unit::Unit;
 use std::fmt;
 use std::ops::{Add, AddAssign, Mul};
 

@@ -1,9 +1,8 @@
 //! Numbers over emulated links. They are marked as emulated wherever they are displayed. A number
 //! that only repeats a setting of the link does not count for predictions.
 
-use crate::link::{Link, mark};
-use crate::rows::PointRow;
-use crate::unit::Unit;
+use crate::link::mark;
+use crate::{Link, PointRow, Unit};
 
 impl PointRow {
     /// Marks its label, if an older costof did not.
@@ -46,9 +45,8 @@ impl PointRow {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::axis::Axes;
-    use crate::prediction::Prediction;
     use crate::testing::{RowExt, row};
+    use crate::{Axes, Prediction};
 
     /// A row that was predicted in this unit.
     fn predicted(link: &'static str, unit: Unit, (low, high): (f64, f64)) -> PointRow {

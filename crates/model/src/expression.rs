@@ -8,12 +8,7 @@
 
 mod parser;
 
-use crate::names::Names;
-use crate::nearest;
-use crate::plan::Settings;
-use crate::point::Point;
-use crate::probe_info::ProbeInfo;
-use crate::unit::Unit;
+use crate::{Names, Point, ProbeInfo, Settings, Unit, nearest};
 use parser::Parser;
 use std::fmt;
 

@@ -3,7 +3,7 @@
 //! An id is `probe(axis=value, over LINK)`. It leaves out the axes that are at their probe's defaults, so a new axis
 //! changes the id of no point. It is a name: points are compared by all of their values, never by their ids.
 
-use crate::point::Point;
+use crate::Point;
 use serde::{Serialize, Serializer};
 
 impl Point {
@@ -94,7 +94,7 @@ fn split<'t>(text: &'t str, signs: &str) -> (&'t str, &'t str) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::axis::Axes;
+    use crate::Axes;
     use crate::testing::words_axis;
 
     #[test]

@@ -1,6 +1,8 @@
 //! The data of results: probes as plain data, points, metrics, estimates, facts, predictions, the
 //! rows of the run file, and the messages between controller and worker.
 //!
+//! What most files speak of, such as a run and its rows, can be named without its module.
+//!
 //! This crate never reads a clock, asks the operating system or prints.
 
 pub mod alias;
@@ -53,14 +55,16 @@ pub use alias::Alias;
 pub use axis::{Axes, Axis, AxisValue, Domain};
 pub use comparison::{Compared, Comparison};
 pub use cost::Cost;
-pub use facts::{CpuSet, Facts};
+pub use facts::{CpuSet, Facts, Probed};
 pub use failure::{Failure, FailureKind, OrFailure};
 pub use few::Few;
 pub use link::Link;
 pub use link_end::LinkEnd;
 pub use link_report::LinkReport;
 pub use metric::{CoreState, Data, Estimate, Measured, MetricInfo, Selection};
-pub use noise::{Grade, Noise, Warning};
+pub use names::Names;
+pub use noise::{Grade, Noise, Placement, Warning};
+pub use plan::Settings;
 pub use plural::counted;
 pub use point::{Headline, Planned, Point};
 pub use prediction::{MeasuredRows, Prediction};
@@ -68,9 +72,12 @@ pub use probe_info::ProbeInfo;
 pub use protocol::{ClockInfo, Launch, Offers, Rendezvous, Report};
 pub use reference::Reference;
 pub use relation::Relation;
-pub use rows::{LaunchPoint, LaunchRow, MetricOfPoint, PointRow, State};
+pub use rows::{
+    Block, Earlier, EndRow, FailureRow, Hosts, LaunchPoint, LaunchRow, MetricOfPoint, Plan,
+    PointRow, RunRow, State,
+};
 pub use run_file::Run;
-pub use select::Select;
+pub use select::{Group, Select};
 pub use timing::{TimedCommand, TimedRun};
 pub use typed::{At, AxisOf, TypedPoint, Words};
 pub use unit::{Better, Unit, display_bytes, span};

@@ -1,6 +1,7 @@
 //! A link: the path between the two ends of a measurement, as the user asked for it.
 
-use crate::unit::{Unit, parse_bits_per_second, parse_count};
+use crate::Unit;
+use crate::unit::{parse_bits_per_second, parse_count};
 use std::fmt;
 use std::str::FromStr;
 

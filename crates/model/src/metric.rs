@@ -1,7 +1,6 @@
 //! Metrics: what a launch measured, and the estimate from all launches.
 
-use crate::Text;
-use crate::unit::{Better, Unit};
+use crate::{Better, Text, Unit};
 use costof_stats::IntervalRule;
 use serde::{Deserialize, Serialize};
 

@@ -2,14 +2,9 @@
 //! here, so that a point has one identity, whichever version names it.
 
 use crate::alias::Alias;
-use crate::axis::{Axes, AxisValue};
 use crate::id::Parts;
-use crate::plan::Settings;
-use crate::point::Point;
-use crate::probe_info::ProbeInfo;
 use crate::reference::Reference;
-use crate::run_file::Run;
-use crate::{List, Text};
+use crate::{Axes, AxisValue, List, Point, ProbeInfo, Run, Settings, Text};
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 /// The names that the probes of a table and their points have, and had.
@@ -352,9 +347,9 @@ pub fn check(alias: &Alias, info: &ProbeInfo) -> Result<(), String> {
 mod tests {
     use super::*;
     use crate::reference::{Cohort, Row};
-    use crate::rows::{MetricOfPoint, PointRow};
+    use crate::rows::MetricOfPoint;
     use crate::testing::{RowExt, launch, planned, probe_info, row, words_axis};
-    use crate::unit::Better;
+    use crate::{Better, PointRow};
 
     /// It had no axis `wait`, it called an axis otherwise, and another probe has become a part of it.
     fn rtt() -> ProbeInfo {

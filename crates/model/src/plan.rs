@@ -1,9 +1,6 @@
 //! Turns a request into the points of a run.
 
-use crate::axis::{Axes, AxisValue};
-use crate::point::Point;
-use crate::probe_info::ProbeInfo;
-use crate::{Text, nearest};
+use crate::{Axes, AxisValue, Point, ProbeInfo, Text, nearest};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::hash::Hash;
 

@@ -1,8 +1,7 @@
 //! A point: one value for every axis of a probe. [`id`](crate::id) has its name.
 
-use crate::Text;
-use crate::axis::Axes;
 use crate::link::mark;
+use crate::{Axes, Text};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 

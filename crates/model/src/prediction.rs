@@ -2,12 +2,8 @@
 
 pub use crate::expected::Prediction;
 
-use crate::axis::Axes;
-use crate::metric::Estimate;
-use crate::point::Point;
-use crate::rows::PointRow;
 use crate::typed::TypedPoint;
-use crate::unit::Unit;
+use crate::{Axes, Estimate, Point, PointRow, Unit};
 use std::cell::RefCell;
 use std::collections::HashMap;
 
@@ -167,7 +163,7 @@ impl<'a> MeasuredRows<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::noise::Grade;
+    use crate::Grade;
     use crate::testing::{RowExt, row};
 
     #[test]

@@ -2,10 +2,9 @@
 //! show it.
 
 use crate::alias::Alias;
-use crate::axis::{Axes, Axis};
 use crate::metric::MetricInfo;
 use crate::relation::{Relation, are_none};
-use crate::{List, Text, nearest};
+use crate::{Axes, Axis, List, Text, nearest};
 use serde::{Deserialize, Serialize};
 
 /// One question with a number for an answer. The type has no default values, so a probe without a

@@ -7,13 +7,7 @@
 
 pub use crate::instruments::{ClockInfo, ClockSource, CounterInfo};
 
-use crate::Text;
-use crate::facts::Facts;
-use crate::failure::Failure;
-use crate::metric::{Data, Measured};
-use crate::noise::Noise;
-use crate::point::Point;
-use crate::rows::State;
+use crate::{Data, Facts, Failure, Measured, Noise, Point, State, Text};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::net::IpAddr;

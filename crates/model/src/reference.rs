@@ -1,9 +1,8 @@
 //! What the hosts of a fleet cost, as a file that another host is held against. A corpus has files of one host each, its
 //! entries.
 
-use crate::harmless;
 use crate::rows::MetricOfPoint;
-use crate::unit::Better;
+use crate::{Better, harmless};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 

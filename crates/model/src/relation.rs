@@ -1,7 +1,6 @@
 //! Relations: which points of a run cannot cost less than others, because of what they do.
 
-use crate::axis::{Axes, AxisValue};
-use crate::{List, Text};
+use crate::{Axes, AxisValue, List, Text};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 

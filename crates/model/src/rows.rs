@@ -1,18 +1,13 @@
 //! The rows of a run file: one JSON object per line.
 
-use crate::Text;
-use crate::axis::Axes;
 use crate::expected::Prediction;
-use crate::facts::Facts;
-use crate::failure::FailureKind;
 use crate::id::with_id;
 use crate::instruments::{ClockInfo, CounterInfo};
 use crate::link_report::LinkReport;
-use crate::metric::{Estimate, Measured};
-use crate::noise::{Grade, Noise, Placement, Warning};
-use crate::point::Point;
-use crate::probe_info::ProbeInfo;
-use crate::unit::Unit;
+use crate::{
+    Axes, Estimate, Facts, FailureKind, Grade, Measured, Noise, Placement, Point, ProbeInfo, Text,
+    Unit, Warning,
+};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::net::IpAddr;

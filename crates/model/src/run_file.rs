@@ -1,15 +1,10 @@
 //! Reads and writes the lines of a run file, wherever they are stored.
 
-use crate::encoding;
-use crate::failure::Failure;
-use crate::harmless;
-use crate::point::Point;
-use crate::prediction::Prediction;
-use crate::probe_info::ProbeInfo;
 use crate::protocol::LINE_MAX_BYTES;
-use crate::rows::{
-    AttemptRow, EndRow, FailureRow, LaunchPoint, LaunchRow, PointRow, PredictionRow, Row, RunRow,
-    SCHEMA,
+use crate::rows::{AttemptRow, PredictionRow, Row, SCHEMA};
+use crate::{
+    EndRow, Failure, FailureRow, LaunchPoint, LaunchRow, Point, PointRow, Prediction, ProbeInfo,
+    RunRow, encoding, harmless,
 };
 use serde::Deserialize;
 use std::collections::HashMap;
@@ -432,10 +427,8 @@ impl FailureRow {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::axis::Axes;
-    use crate::noise::Placement;
     use crate::testing::{launch, planned, probe_info, sized_row, words_axis};
-    use crate::{Few, List};
+    use crate::{Axes, Few, List, Placement};
 
     fn run_row() -> Row {
         let point = Point {

@@ -1,11 +1,7 @@
 //! Selects the rows of a run: by probe, by values on axes, by link and by grade.
 
-use crate::axis::AxisValue;
-use crate::facts::Facts;
-use crate::noise::{Grade, MEASURED};
-use crate::point::Point;
-use crate::rows::PointRow;
-use crate::run_file::Run;
+use crate::noise::MEASURED;
+use crate::{AxisValue, Facts, Grade, Point, PointRow, Run};
 use std::collections::HashMap;
 use std::ops::Deref;
 
@@ -222,7 +218,7 @@ impl From<u64> for Wanted<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::axis::Axes;
+    use crate::Axes;
     use crate::testing::{RowExt, row, run};
 
     #[test]

@@ -1,19 +1,16 @@
 //! Runs, rows and facts for tests.
 
-use crate::axis::{Axes, Axis, Choice, Domain};
-use crate::facts::{Cache, CacheKind, CacheSource, Disk, DiskKind, Facts, FileSystem};
-use crate::metric::{Data, Estimate, Measured, MetricInfo};
-use crate::noise::{Grade, MEASURED, Noise, Placement, Warning};
-use crate::point::Point;
-use crate::prediction::Prediction;
-use crate::probe_info::ProbeInfo;
+use crate::axis::Choice;
+use crate::facts::{Cache, CacheKind, CacheSource, Disk, DiskKind, FileSystem};
+use crate::metric::MetricInfo;
+use crate::noise::MEASURED;
 use crate::protocol::{ClockInfo, ClockSource, CounterInfo, Launch};
-use crate::rows::{
-    AttemptRow, Block, Hosts, LaunchPoint, LaunchRow, Plan, PointRow, RunRow, SCHEMA, State,
+use crate::rows::{AttemptRow, SCHEMA};
+use crate::{
+    Axes, Axis, Better, Block, Data, Domain, Estimate, Facts, Grade, Hosts, LaunchPoint, LaunchRow,
+    List, Measured, Noise, Placement, Plan, Point, PointRow, Prediction, ProbeInfo, Run, RunRow,
+    State, Text, Unit, Warning,
 };
-use crate::run_file::Run;
-use crate::unit::{Better, Unit};
-use crate::{List, Text};
 use costof_stats::IntervalRule;
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};

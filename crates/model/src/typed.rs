@@ -4,10 +4,8 @@
 //! [`words!`](crate::words!) declares the words of an axis, [`point!`](crate::point!) a point whose fields
 //! are the axes.
 
-use crate::axis::{Axes, Axis, AxisValue, Choice, Domain};
-use crate::point::Point;
-use crate::unit::Unit;
-use crate::{List, Text};
+use crate::axis::Choice;
+use crate::{Axes, Axis, AxisValue, Domain, List, Point, Text, Unit};
 use std::marker::PhantomData;
 use std::ops::Deref;
 use std::ops::RangeInclusive;

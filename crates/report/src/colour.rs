@@ -1,7 +1,7 @@
 //! The colours of text on a terminal.
 
 use anstyle::{AnsiColor, Style};
-use costof_model::noise::Grade;
+use costof_model::Grade;
 
 pub(crate) const BAD: Style = AnsiColor::Red.on_default();
 pub(crate) const BOLD: Style = Style::new().bold();

@@ -11,10 +11,8 @@ use crate::text::{COLUMNS, printable};
 use costof_model::comparison::{Compared, Comparison, FactDifference, Missing, Verdict};
 use costof_model::noise::PEER;
 use costof_model::plural::counted;
-use costof_model::point::Point;
-use costof_model::rows::PointRow;
-use costof_model::run_file::Run;
-use costof_model::unit::{Unit, span};
+use costof_model::unit::span;
+use costof_model::{Point, PointRow, Run, Unit};
 use costof_stats::median;
 use std::collections::BTreeSet;
 
@@ -301,9 +299,8 @@ pub(crate) fn refused(comparison: &Comparison, after: &Run) -> String {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use costof_model::metric::Selection;
     use costof_model::testing::{golden, run_without_facts as run, sized_row};
-    use costof_model::unit::{Better, Unit};
+    use costof_model::{Better, Selection, Unit};
 
     /// A row with this ratio, and an interval that extends this share to either side.
     pub(crate) fn row(probe: &'static str, ratio: f64, half: f64, verdict: Verdict) -> Compared {

@@ -2,15 +2,12 @@
 
 use crate::names::label;
 use crate::rows::in_order;
+use costof_findings::Finding;
 use costof_findings::Kind;
 use costof_findings::all::findings;
-use costof_findings::finding::Finding;
 use costof_findings::sureness::Points;
 use costof_findings::surprise::{of_row, surprise};
-use costof_model::noise::Grade;
-use costof_model::point::Point;
-use costof_model::rows::PointRow;
-use costof_model::run_file::Run;
+use costof_model::{Grade, Point, PointRow, Run};
 use std::cmp::Reverse;
 use std::collections::HashSet;
 
@@ -105,9 +102,8 @@ pub(crate) fn missed_line(run: &Run, row: &PointRow) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use costof_model::axis::Axes;
     use costof_model::testing::{RowExt, golden, planned, row};
-    use costof_model::unit::Unit;
+    use costof_model::{Axes, Unit};
 
     #[test]
     fn the_most_surprising_comes_first_and_what_noise_decides_not_at_all() {

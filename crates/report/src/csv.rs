@@ -3,11 +3,8 @@
 
 use crate::rows::Rows;
 use crate::text::{SENTENCES, file_name, shortened};
-use costof_model::metric::{AloneByRatio, Data, Estimate, Measured};
-use costof_model::point::Point;
-use costof_model::rows::PointRow;
-use costof_model::run_file::Run;
-use costof_model::unit::Unit;
+use costof_model::metric::AloneByRatio;
+use costof_model::{Data, Estimate, Measured, Point, PointRow, Run, Unit};
 use std::collections::{BTreeSet, HashMap};
 use std::fmt::Write;
 

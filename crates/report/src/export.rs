@@ -10,9 +10,7 @@ mod superbench;
 
 use crate::rows::Rows;
 use crate::{csv, markdown, plots};
-use costof_model::metric::Estimate;
-use costof_model::rows::PointRow;
-use costof_model::run_file::Run;
+use costof_model::{Estimate, PointRow, Run};
 use serde::Serialize;
 
 /// A file: its name and its text.

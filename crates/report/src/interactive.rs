@@ -4,10 +4,7 @@ use crate::grid::Align::{Left, Right};
 use crate::grid::Grid;
 use crate::text::{paragraph, wrapped};
 use crate::{names, notes};
-use costof_model::plural;
-use costof_model::point::Point;
-use costof_model::probe_info::ProbeInfo;
-use costof_model::run_file::Run;
+use costof_model::{Point, ProbeInfo, Run, plural};
 
 /// What is sent: the axes that are not at their defaults.
 pub fn what(point: &Point, info: &ProbeInfo) -> String {
@@ -56,8 +53,8 @@ pub fn metrics(run: &Run, info: &ProbeInfo, columns: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use costof_model::Unit;
     use costof_model::testing::{RowExt, probe_info, run_without_facts, sized_row};
-    use costof_model::unit::Unit;
 
     #[test]
     fn the_mean_of_several_samples_stands_beside_their_median() {

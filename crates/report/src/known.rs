@@ -1,7 +1,7 @@
 //! The numbers that an engineer uses most, from the clock to a remote procedure call. `costof run --quick`
 //! measures them in seconds, and a page begins with the first of them.
 
-use costof_model::rows::PointRow;
+use costof_model::PointRow;
 
 /// Each probe with the label of a headline. A label that ends with a machine-dependent name, such
 /// as a disk's, is given without it. The best-known numbers come first.

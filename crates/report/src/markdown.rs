@@ -4,7 +4,7 @@ use crate::grid::{Align, Grid, escaped};
 use crate::rows::Rows;
 use crate::run::machine;
 use crate::table::{interval_of, measured, prediction};
-use costof_model::run_file::Run;
+use costof_model::Run;
 
 /// The points of the latency table; all points if a run has none of these.
 pub fn table(run: &Run) -> String {

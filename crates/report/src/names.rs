@@ -1,13 +1,10 @@
 //! The names and counts of points.
 
-use costof_model::axis::{Axis, AxisValue};
 use costof_model::link::mark;
-use costof_model::metric::{Estimate, is_share};
+use costof_model::metric::is_share;
 use costof_model::plural::counted;
-use costof_model::point::Point;
-use costof_model::probe_info::ProbeInfo;
-use costof_model::run_file::Run;
 use costof_model::unit::span;
+use costof_model::{Axis, AxisValue, Estimate, Point, ProbeInfo, Run};
 use std::fmt::Write;
 
 /// Metrics that are shown besides the primary one if they were measured, in this order. All have a column;

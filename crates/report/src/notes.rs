@@ -4,20 +4,15 @@
 use crate::names::{by_reason, label, points_counted};
 use crate::rows::in_order;
 use crate::table::{cycles, is_hit};
-use costof_findings::finding::Finding;
+use costof_findings::Finding;
 use costof_findings::sureness::{Points, Sureness};
-use costof_model::alone;
 use costof_model::link::mark;
 use costof_model::link_end::LinkEnd;
 use costof_model::metric::Mode;
-use costof_model::metric::Selection;
-use costof_model::noise::{Grade, Warning, by_kind, main_cause};
+use costof_model::noise::{by_kind, main_cause};
 use costof_model::plural::counted;
-use costof_model::point::Point;
 use costof_model::protocol::ClockSource;
-use costof_model::rows::{FailureRow, PointRow};
-use costof_model::run_file::Run;
-use costof_model::unit::Unit;
+use costof_model::{FailureRow, Grade, Point, PointRow, Run, Selection, Unit, Warning, alone};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fmt::Write;
@@ -339,7 +334,7 @@ pub(crate) fn verdict(run: &Run) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use costof_model::axis::Axes;
+    use costof_model::Axes;
     use costof_model::testing::{RowExt, golden, planned, row};
 
     #[test]

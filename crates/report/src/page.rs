@@ -24,7 +24,7 @@ use crate::rows::Rows;
 use crate::run::{machine, without_number};
 use crate::study::Reproduction;
 use crate::text::shortened;
-use costof_model::run_file::Run;
+use costof_model::Run;
 use findings::Found;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 

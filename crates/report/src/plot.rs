@@ -8,7 +8,7 @@ mod rows;
 mod scale;
 mod svg;
 
-use costof_model::unit::Unit;
+use costof_model::Unit;
 pub(crate) use draw::{drawing, sign};
 #[cfg(test)]
 pub(crate) use ink::STYLE as FILE_STYLE;

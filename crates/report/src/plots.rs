@@ -4,7 +4,7 @@ use crate::choose;
 use crate::plot::{FILE, Figure, drawing};
 use crate::rows::Rows;
 use crate::text::file_name;
-use costof_model::run_file::Run;
+use costof_model::Run;
 
 /// The name of each file, and its SVG.
 pub fn svg(run: &Run) -> Vec<(String, String)> {

@@ -4,8 +4,7 @@ use crate::names::{label, short_point};
 use crate::rows::in_order;
 use crate::table::{interval, is_hit};
 use crate::text::wrapped;
-use costof_model::rows::PointRow;
-use costof_model::run_file::Run;
+use costof_model::{PointRow, Run};
 
 /// The points that missed their prediction, each with the prediction's sum; empty if all
 /// predictions held.

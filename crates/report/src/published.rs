@@ -1,7 +1,6 @@
 //! Well-known published numbers to compare a machine with, from `published.toml`.
 
-use costof_model::rows::PointRow;
-use costof_model::unit::Unit;
+use costof_model::{PointRow, Unit};
 use serde::Deserialize;
 use std::sync::LazyLock;
 

@@ -1,12 +1,8 @@
 //! The points of a run in the order in which they are shown. A page refers to a row by its position.
 
 use crate::names;
-use costof_model::axis::Axis;
 use costof_model::metric::MetricInfo;
-use costof_model::point::Point;
-use costof_model::probe_info::ProbeInfo;
-use costof_model::rows::{LaunchPoint, PointRow};
-use costof_model::run_file::Run;
+use costof_model::{Axis, LaunchPoint, Point, PointRow, ProbeInfo, Run};
 use std::collections::HashMap;
 
 /// The points in the order of the plan.

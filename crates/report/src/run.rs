@@ -4,9 +4,8 @@ use crate::names::points_counted;
 use crate::style::Style;
 use crate::text::paragraph;
 use crate::{colour, conclusion, notes, predictions, table};
-use costof_model::facts::Facts;
 use costof_model::noise::{MEASURED, PEER};
-use costof_model::run_file::Run;
+use costof_model::{Facts, Run};
 
 /// The points of a run as a table, with its notes below.
 pub fn text(run: &Run, style: Style) -> String {

@@ -8,10 +8,8 @@ use crate::names::short_point;
 use crate::rows::in_order;
 use crate::style::Style;
 use crate::text::printable;
-use costof_model::metric::{Estimate, Selection};
 use costof_model::plural::counted;
-use costof_model::rows::PointRow;
-use costof_model::run_file::Run;
+use costof_model::{Estimate, PointRow, Run, Selection};
 use std::iter::{once, repeat_n};
 
 /// A column next to the name.
@@ -200,8 +198,8 @@ pub(crate) fn cycles(row: &PointRow) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use costof_model::rows::{Block, EndRow};
     use costof_model::testing::run_without_facts;
+    use costof_model::{Block, EndRow};
 
     #[test]
     fn a_number_of_a_shared_core_shows_its_interval_once() {

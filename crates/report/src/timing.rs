@@ -8,10 +8,11 @@ use crate::check::{Case, Finding, Rules, Suite};
 use crate::grid::{Align, Grid};
 use crate::style::Style;
 use crate::text::printable;
+use costof_model::Unit;
 use costof_model::timing::{
     Estimate, Judgement, TimeComparison, TimeMetric, TimedCommand, TimedRun, Timing,
 };
-use costof_model::unit::{Unit, span};
+use costof_model::unit::span;
 use costof_stats::median;
 use std::collections::BTreeSet;
 

@@ -4,7 +4,7 @@ use super::values::run_file;
 use super::{Measuring, Peer, Remote};
 use clap::{ArgGroup, Args, ValueHint};
 use costof_lab::host::Host;
-use costof_model::link::Link;
+use costof_model::Link;
 use std::path::PathBuf;
 
 #[derive(Debug, Default, Args)]

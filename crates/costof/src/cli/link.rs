@@ -1,7 +1,7 @@
 //! The commands of `costof link`.
 
 use clap::Subcommand;
-use costof_model::link::Link;
+use costof_model::Link;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum LinkCommand {

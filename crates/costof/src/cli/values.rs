@@ -7,8 +7,8 @@ use clap::builder::{
 };
 use clap::{Arg, ArgMatches, Args, Command, FromArgMatches};
 use costof_measure::schedule::{MAX_LAUNCHES, MIN_LAUNCHES};
-use costof_model::axis::{Axis, AxisValue, Domain};
 use costof_model::unit::{parse_bytes, parse_count};
+use costof_model::{Axis, AxisValue, Domain};
 use costof_probes::interactive;
 use costof_report::export::{self, FORMATS, Format};
 use std::fmt::Display;

@@ -13,15 +13,8 @@ use crate::terminal::{print, prose_columns, watch_interrupts};
 use costof_measure::facts;
 use costof_measure::probe::Probe;
 use costof_model::expression::{Expression, Total, Value};
-use costof_model::facts::Facts;
-use costof_model::names::Names;
-use costof_model::noise::{Grade, Warning};
-use costof_model::plan::Settings;
-use costof_model::point::Point;
-use costof_model::probe_info::ProbeInfo;
-use costof_model::rows::PointRow;
-use costof_model::run_file::Run;
 use costof_model::unit::span;
+use costof_model::{Facts, Grade, Names, Point, PointRow, ProbeInfo, Run, Settings, Warning};
 use costof_report::text::wrapped;
 use serde_json::json;
 use std::cell::LazyCell;
@@ -323,9 +316,9 @@ fn as_json(expression: &Expression, total: &Total, sources: &[Source]) -> serde_
 #[cfg(test)]
 mod tests {
     use super::*;
-    use costof_model::axis::Axes;
-    use costof_model::noise::{DISAGREE, Grade};
+    use costof_model::noise::DISAGREE;
     use costof_model::testing::{RowExt, probe_info, row, run_without_facts};
+    use costof_model::{Axes, Grade};
 
     #[test]
     fn a_row_without_a_usable_interval_is_missing_with_its_reason() {

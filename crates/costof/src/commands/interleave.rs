@@ -14,7 +14,7 @@ use crate::terminal::{log, watch_interrupts};
 use costof_lab::host::Host;
 use costof_measure::probe::Probe;
 use costof_model::noise::{ELIGIBLE, MEASURED};
-use costof_model::rows::{Plan, RunRow};
+use costof_model::{Plan, RunRow};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::time::Duration;

@@ -7,7 +7,7 @@ use crate::plan::request::select;
 use crate::project;
 use crate::terminal::{line_columns, print};
 use costof_measure::probe::Probe;
-use costof_model::axis::{Axis, AxisValue, Domain};
+use costof_model::{Axis, AxisValue, Domain};
 use costof_report::text::{hanging, wrapped};
 use std::io;
 

@@ -14,7 +14,7 @@ use costof_measure::fleet::{self, Candidates, Populations};
 use costof_measure::probe::{self, Probe};
 use costof_measure::qualify::{Block, Qualification};
 use costof_measure::schedule::Precision;
-use costof_model::names::Names;
+use costof_model::Names;
 use costof_model::qualified::Qualified;
 use costof_model::reference::{Cohort, MAX_BYTES, Reference, Row};
 use costof_report::qualify as shown;

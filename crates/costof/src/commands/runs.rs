@@ -5,7 +5,7 @@ use crate::error::Done;
 use crate::history;
 use crate::record::{self, Table};
 use crate::terminal::{print, terminal_columns};
-use costof_model::run_file::Run;
+use costof_model::Run;
 use costof_report::grid::{Align, Grid};
 use std::path::PathBuf;
 

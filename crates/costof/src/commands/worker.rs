@@ -5,7 +5,7 @@ use crate::project;
 use costof_lab::link;
 use costof_measure::probe::Probe;
 use costof_measure::worker;
-use costof_model::link::Link;
+use costof_model::Link;
 use std::process::{Command, ExitCode};
 
 /// Measures what a controller requests.

@@ -1,9 +1,7 @@
 //! The part of a block of the plan that a run file already holds.
 
 use crate::record::Record;
-use costof_model::failure::{Failure, FailureKind};
-use costof_model::point::Point;
-use costof_model::rows::{Block, FailureRow, LaunchRow, State};
+use costof_model::{Block, Failure, FailureKind, FailureRow, LaunchRow, Point, State};
 use std::collections::BTreeSet;
 use std::time::Duration;
 
@@ -119,9 +117,7 @@ pub(super) fn time_spent<'a>(launches: impl Iterator<Item = &'a LaunchRow>) -> O
 #[cfg(test)]
 mod tests {
     use super::*;
-    use costof_model::axis::Axes;
-    use costof_model::noise::{Noise, Placement};
-    use costof_model::rows::LaunchPoint;
+    use costof_model::{Axes, LaunchPoint, Noise, Placement};
 
     #[test]
     fn launches_that_gave_nothing_are_no_time_spent() {

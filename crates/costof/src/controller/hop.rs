@@ -8,11 +8,9 @@ use crate::error::Error;
 use crate::resume;
 use costof_measure::distance;
 use costof_measure::probe::Probe;
-use costof_model::link::Link;
 use costof_model::noise::ELIGIBLE;
-use costof_model::point::Point;
 use costof_model::protocol::CpuLook;
-use costof_model::rows::LaunchRow;
+use costof_model::{LaunchRow, Link, Point};
 use std::collections::{BTreeMap, VecDeque};
 
 /// How many CPUs one look covers at most, with half a millisecond at each.

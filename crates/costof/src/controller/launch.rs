@@ -9,14 +9,13 @@ use crate::resume;
 use costof_lab::launch::{self, Lost, Outcome, Place, Setting};
 use costof_lab::link::Made;
 use costof_measure::probe::Probe;
-use costof_model::failure::{Failure, FailureKind};
-use costof_model::link::Link;
 use costof_model::link_report::LinkReport;
-use costof_model::noise::{CONTROLLER, ELIGIBLE, MEASURED, Noise, PEER, Placement};
-use costof_model::point::Point;
+use costof_model::noise::{CONTROLLER, ELIGIBLE, MEASURED, PEER};
 use costof_model::protocol::{Launch, Rendezvous, Report};
-use costof_model::rows::{LaunchPoint, LaunchRow, Row, State};
-use costof_model::{Few, Text};
+use costof_model::rows::Row;
+use costof_model::{
+    Failure, FailureKind, Few, LaunchPoint, LaunchRow, Link, Noise, Placement, Point, State, Text,
+};
 use costof_os::process::command::{adopt_orphans, children, end_children};
 use costof_os::random;
 use std::collections::BTreeSet;

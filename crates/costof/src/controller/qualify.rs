@@ -5,7 +5,7 @@ use crate::error::Error;
 use costof_measure::estimate;
 use costof_measure::qualify::{Block, Qualification};
 use costof_measure::schedule::MIN_LAUNCHES;
-use costof_model::point::Point;
+use costof_model::Point;
 use std::time::{Duration, Instant};
 
 /// The rows of each block: their position there, and in the qualification.

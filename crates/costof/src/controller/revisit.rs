@@ -7,11 +7,8 @@ use crate::history;
 use crate::plan::cost::Cost;
 use costof_measure::schedule::{self, MIN_LAUNCHES, Precision};
 use costof_measure::{estimate, shared_ratio};
-use costof_model::Text;
-use costof_model::facts::CpuSet;
 use costof_model::noise::CONTROLLER;
-use costof_model::point::Point;
-use costof_model::rows::{LaunchRow, PointRow};
+use costof_model::{CpuSet, LaunchRow, Point, PointRow, Text};
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use std::thread::sleep;
@@ -460,7 +457,7 @@ fn is_more(launch: &&LaunchRow) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use costof_model::noise::{Noise, Placement};
+    use costof_model::{Noise, Placement};
     use std::convert::Infallible;
 
     const fn ms(ms: u64) -> Duration {

@@ -7,13 +7,10 @@
 use super::{Error, Paths, ProbePlan, Target, cost, own_points};
 use costof_measure::probe::{self, Probe};
 use costof_measure::schedule::Precision;
-use costof_model::facts::Facts;
-use costof_model::metric::{Estimate, MetricInfo};
-use costof_model::noise::{Grade, Placement};
+use costof_model::metric::MetricInfo;
 use costof_model::plan::add_new;
-use costof_model::point::Point;
 use costof_model::prediction::{MeasuredRows, Used};
-use costof_model::rows::{Block, Earlier, PointRow, State};
+use costof_model::{Block, Earlier, Estimate, Facts, Grade, Placement, Point, PointRow, State};
 use std::collections::HashSet;
 use std::time::Duration;
 

@@ -7,12 +7,8 @@ use crate::project;
 use crate::terminal::log;
 use costof_lab::link;
 use costof_measure::probe::Probe;
-use costof_model::axis::Axis;
-use costof_model::link::Link;
-use costof_model::names::Names;
-use costof_model::plan::{self, REST, Settings};
-use costof_model::probe_info::ProbeInfo;
-use costof_model::{Text, nearest};
+use costof_model::plan::{self, REST};
+use costof_model::{Axis, Link, Names, ProbeInfo, Settings, Text, nearest};
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 

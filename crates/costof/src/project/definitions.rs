@@ -1,11 +1,9 @@
 //! Reads `costof.toml`: the probes of a project, each checked before anything of it is used.
 
 use costof_measure::own::{FUNCTION_AXES_MAX, Operation, OwnProbe, Words};
-use costof_model::axis::{Axis, Choice, Domain};
-use costof_model::nearest;
+use costof_model::axis::Choice;
 use costof_model::plan::REST;
-use costof_model::unit::Unit;
-use costof_model::{List, Text};
+use costof_model::{Axis, Domain, List, Text, Unit, nearest};
 use costof_report::toml_text;
 use serde::Deserialize;
 use std::collections::BTreeSet;

@@ -2,8 +2,8 @@
 //! `tools/fixture`, and what its worker says first.
 
 use crate::common::{Place, assert_contains, assert_contains_all};
+use costof_findings::Finding;
 use costof_findings::all::findings;
-use costof_findings::finding::Finding;
 use costof_findings::noise::{BEYOND_NOISE, Withheld};
 use costof_measure::probe::find;
 use costof_model::axis::Axis;

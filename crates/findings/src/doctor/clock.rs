@@ -1,7 +1,7 @@
 //! The clock that times are read from.
 
 use super::verdict::{Verdict, good, unread, worse};
-use costof_model::facts::{Facts, Probed};
+use costof_model::{Facts, Probed};
 
 pub(super) fn clock_source(facts: &Facts, _: &Probed) -> Option<Verdict> {
     let Some(current) = facts.clock_source.current.as_deref() else {

@@ -4,7 +4,8 @@ use super::verdict::{
     Verdict, good, holds, is_filtered, is_virtual, missing, not_checked, sysctl, tried, worse,
 };
 use crate::text::maybe;
-use costof_model::facts::{Facts, Probed, Trial};
+use costof_model::facts::Trial;
+use costof_model::{Facts, Probed};
 
 /// What is missing if only events inside the kernel are not counted.
 const HALF: &str =

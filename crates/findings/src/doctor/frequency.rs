@@ -1,7 +1,7 @@
 //! Checks the clock frequency of the cores.
 
 use super::verdict::{Verdict, good, is_virtual, not_checked, unread, worse};
-use costof_model::facts::{Facts, Probed};
+use costof_model::{Facts, Probed};
 
 fn ghz(hz: u64) -> String {
     format!("{:.2} GHz", hz as f64 / 1e9)

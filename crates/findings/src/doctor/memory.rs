@@ -1,7 +1,8 @@
 //! Checks how much memory there is, and of which kind.
 
 use super::verdict::{Verdict, good, holds, missing, not_checked, unread, worse};
-use costof_model::facts::{Facts, Probed, Trial};
+use costof_model::facts::Trial;
+use costof_model::{Facts, Probed};
 
 /// The largest arena of the default plan, plus what the rest needs.
 const MEMORY_WANTED_BYTES: u64 = (1 << 30) + (256 << 20);

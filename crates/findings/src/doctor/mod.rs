@@ -21,7 +21,7 @@ mod verdict;
 mod tests;
 
 pub use costof_model::facts::{Diagnosis, DiagnosisState};
-use costof_model::facts::{Facts, Probed};
+use costof_model::{Facts, Probed};
 use verdict::Verdict;
 
 /// Checks one topic; no verdict if this kind of machine does not have it.

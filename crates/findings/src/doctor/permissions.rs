@@ -3,7 +3,8 @@
 use super::verdict::{
     Verdict, good, holds, is_filtered, sysctl, tried, tried_despite, unread, worse,
 };
-use costof_model::facts::{Facts, Probed, Seccomp};
+use costof_model::facts::Seccomp;
+use costof_model::{Facts, Probed};
 
 pub(super) fn seccomp(facts: &Facts, _: &Probed) -> Option<Verdict> {
     Some(match facts.inherited.seccomp {

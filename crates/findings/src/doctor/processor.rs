@@ -2,7 +2,8 @@
 
 use super::verdict::{Verdict, good, is_virtual, not_checked, unread, worse};
 use crate::text::{maybe, when};
-use costof_model::facts::{Facts, Idle, Probed};
+use costof_model::facts::Idle;
+use costof_model::{Facts, Probed};
 
 /// Leaving a state below C1 costs some 10 µs, as long as a round trip over loopback.
 const DEEP_IDLE_NS: u64 = 10_000;

@@ -1,7 +1,8 @@
 //! The verdict of a check on a topic, and its conversion to a diagnosis.
 
 use super::Topic;
-use costof_model::facts::{Diagnosis, DiagnosisState, Facts, Seccomp, Trial};
+use costof_model::Facts;
+use costof_model::facts::{Diagnosis, DiagnosisState, Seccomp, Trial};
 
 /// A state with its reason.
 pub(super) struct Verdict {

@@ -1,11 +1,8 @@
 //! The parser of expressions.
 
 use super::{Dimension, Find, NUMBER, Node, Part, dimension, scale};
-use crate::link::Link;
-use crate::point::Point;
-use crate::probe_info::ProbeInfo;
-use crate::unit::{Unit, parse_bits_per_second, parse_bytes, parse_count, parse_ns};
-use crate::{Text, id, plan};
+use crate::unit::{parse_bits_per_second, parse_bytes, parse_count, parse_ns};
+use crate::{Link, Point, ProbeInfo, Text, Unit, id, plan};
 
 pub(super) struct Parser<'a, 'f, 'p> {
     pub(super) text: &'a str,

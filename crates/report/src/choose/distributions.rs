@@ -3,9 +3,7 @@
 use crate::names;
 use crate::plot::{Axis, Dot, Figure, Kind, Line, Panel, Scale, ends};
 use crate::rows::Rows;
-use costof_model::metric::Data;
-use costof_model::point::Point;
-use costof_model::unit::Unit;
+use costof_model::{Data, Point, Unit};
 use std::collections::{BTreeMap, HashMap};
 
 /// At most this many distributions are drawn over each other.

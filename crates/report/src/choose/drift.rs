@@ -2,7 +2,7 @@
 
 use crate::plot::{Axis, Dot, Figure, Kind, Line, Panel, Scale};
 use crate::rows::Rows;
-use costof_model::unit::Unit;
+use costof_model::Unit;
 use costof_stats::Distribution;
 
 /// At most this many dots are drawn.

@@ -2,7 +2,7 @@
 
 use crate::plot::{Axis, Dot, Figure, Kind, Line, Panel, Scale, ends};
 use crate::rows::Rows;
-use costof_model::unit::Unit;
+use costof_model::Unit;
 use std::collections::BTreeSet;
 
 /// How many CPUs a map shows.

@@ -4,10 +4,8 @@ use super::place::RUN;
 use super::sweeps;
 use crate::plot::Figure;
 use crate::rows::Rows;
-use costof_model::axis::{Axis, Choice, Domain};
-use costof_model::point::Point;
-use costof_model::rows::PointRow;
-use costof_model::run_file::Run;
+use costof_model::axis::Choice;
+use costof_model::{Axis, Domain, Point, PointRow, Run};
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 

@@ -1,7 +1,6 @@
 //! The place of a row in a figure, and which of its axes divide the rows into panels.
 
-use costof_model::axis::AxisValue;
-use costof_model::point::Point;
+use costof_model::{AxisValue, Point};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// The link is treated as an axis.

@@ -3,7 +3,7 @@
 use crate::plot::{Axis, Dot, Figure, Kind, Line, Panel, Scale};
 use crate::rows::Rows;
 use costof_findings::ladder::ladders;
-use costof_model::unit::Unit;
+use costof_model::Unit;
 
 /// A panel for each link, for the payload that was asked for first; none if the run has no call together with
 /// TCP.

@@ -17,10 +17,8 @@ use crate::names::METRICS;
 use crate::plot::{Axis, Dot, Figure, Kind, Line, Scale};
 use crate::rows::Rows;
 use crate::study::Style;
-use costof_model::axis::AxisValue;
-use costof_model::metric::Estimate;
 use costof_model::metric::is_share;
-use costof_model::point::Point;
+use costof_model::{AxisValue, Estimate, Point};
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 /// At most this many dots make a line.
@@ -357,7 +355,7 @@ fn dots(rows: &[(&AxisValue, usize, &Estimate)], what: What<'_>, words: &[AxisVa
 #[cfg(test)]
 mod tests {
     use super::*;
-    use costof_model::rows::PointRow;
+    use costof_model::PointRow;
     use costof_model::testing::{run_without_facts as run, sized_row as row};
 
     fn at(size: u64, way: &'static str, threads: u64, ns: f64) -> PointRow {

@@ -1,6 +1,6 @@
 //! The quantity of a row that a plot shows: the median of a metric, or its tail.
 
-use costof_model::metric::Estimate;
+use costof_model::Estimate;
 
 /// The percentile that is drawn next to a median if load is varied.
 pub(super) const TAIL: f64 = 99.0;

@@ -7,8 +7,7 @@ use crate::names::{by_probe, points_counted};
 use crate::text::{COLUMNS, printable};
 use costof_model::comparison::{Comparison, Verdict};
 use costof_model::plural::counted;
-use costof_model::point::Point;
-use costof_model::rows::{PointRow, State};
+use costof_model::{Point, PointRow, State};
 use std::collections::{BTreeMap, HashMap};
 
 /// The values of the runs are shown where the terminal has this width for names, spread and letters, and so
@@ -298,8 +297,8 @@ pub(crate) fn letter(run: usize) -> String {
 mod tests {
     use super::*;
     use crate::compare::tests::row;
+    use costof_model::Run;
     use costof_model::comparison::FactDifference;
-    use costof_model::run_file::Run;
     use costof_model::testing::{golden, run_without_facts, sized_row};
 
     fn run(costs: &[(&'static str, f64)]) -> Run {

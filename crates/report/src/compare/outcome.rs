@@ -4,12 +4,10 @@ use super::summary::whole_name;
 use super::{named, share, why_missing};
 use crate::check::{Case, Finding, Rules, Suite, Word};
 use crate::text::printable;
-use costof_model::Text;
 use costof_model::comparison::{Compared, Comparison, LayerChange, Verdict};
 use costof_model::id::with_id;
-use costof_model::point::Point;
-use costof_model::run_file::Run;
-use costof_model::unit::{Better, Unit, span};
+use costof_model::unit::span;
+use costof_model::{Better, Point, Run, Text, Unit};
 use serde::Serialize;
 
 /// Whether the later run passes.

@@ -2,7 +2,7 @@
 //! point, a measure for each unit.
 
 use super::{File, Value};
-use costof_model::unit::Unit;
+use costof_model::Unit;
 use serde_json::{Map, json};
 
 pub(super) fn file(values: &[Value<'_>]) -> File {

@@ -3,8 +3,7 @@
 
 use super::{File, Value};
 use crate::csv;
-use costof_model::run_file::Run;
-use costof_model::unit::Better;
+use costof_model::{Better, Run};
 use serde_json::{Map, json};
 use std::collections::HashMap;
 

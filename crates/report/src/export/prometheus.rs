@@ -2,8 +2,7 @@
 //! textfile collector reads it: base units, no timestamps, one HELP and TYPE for each name.
 
 use super::{File, Value};
-use costof_model::run_file::Run;
-use costof_model::unit::Unit;
+use costof_model::{Run, Unit};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::time::UNIX_EPOCH;

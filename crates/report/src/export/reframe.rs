@@ -2,8 +2,7 @@
 //! values with this run's.
 
 use super::{File, Value};
-use costof_model::run_file::Run;
-use costof_model::unit::Better;
+use costof_model::{Better, Run};
 use serde_json::{Map, json};
 use std::collections::BTreeSet;
 

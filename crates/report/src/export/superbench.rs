@@ -2,7 +2,7 @@
 //! `sb result diagnosis` reads.
 
 use super::{File, Value};
-use costof_model::run_file::Run;
+use costof_model::Run;
 use serde_json::{Map, json};
 
 pub(super) fn file(runs: &[Run], values: &[Vec<Value<'_>>]) -> File {

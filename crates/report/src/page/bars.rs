@@ -1,6 +1,6 @@
 //! A logarithmic axis over the width of a column, in percent of it.
 
-use costof_model::unit::Unit;
+use costof_model::Unit;
 use maud::{Markup, html};
 
 /// An axis between two powers of ten.

@@ -1,8 +1,8 @@
 //! The machine: first what decides costs, then all facts in the file.
 
-use costof_model::facts::{CacheKind, Facts};
-use costof_model::run_file::Run;
-use costof_model::unit::{Unit, display_bytes};
+use costof_model::facts::CacheKind;
+use costof_model::unit::display_bytes;
+use costof_model::{Facts, Run, Unit};
 use maud::{Markup, html};
 use serde_json::Value;
 

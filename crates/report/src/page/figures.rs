@@ -60,7 +60,7 @@ fn figure(figure: &Figure) -> Markup {
 mod tests {
     use super::*;
     use crate::plot::{Axis, Dot, Line, Panel, Scale};
-    use costof_model::unit::Unit;
+    use costof_model::Unit;
 
     #[test]
     fn a_legend_shows_markers_where_lines_have_them() {

@@ -6,9 +6,9 @@ use crate::document::{commands, list};
 use crate::notes;
 use crate::rows::Rows;
 use crate::text::capital;
-use costof_findings::finding::Finding;
+use costof_findings::Finding;
 use costof_findings::sureness::{Points, Sureness};
-use costof_model::rows::PointRow;
+use costof_model::PointRow;
 use maud::{Markup, html};
 
 /// At most this many points of a finding are named.

@@ -7,9 +7,7 @@ use crate::document::commands;
 use crate::known;
 use crate::notes;
 use crate::rows::Rows;
-use costof_model::metric::Estimate;
-use costof_model::rows::PointRow;
-use costof_model::unit::Unit;
+use costof_model::{Estimate, PointRow, Unit};
 use maud::{Markup, html};
 
 /// The meanings of the grades, from A on.

@@ -12,9 +12,7 @@ use crate::rows::Rows;
 use crate::run::machine;
 use crate::table::{interval_of, measured};
 use crate::text::shortened;
-use costof_model::metric::Estimate;
-use costof_model::run_file::Run;
-use costof_model::unit::Unit;
+use costof_model::{Estimate, Run, Unit};
 use maud::{Markup, PreEscaped, html};
 
 /// Limits that keep the handout on one sheet: the number of rows, and the letters of a name and of a finding.

@@ -8,11 +8,9 @@ use crate::published::{DEAN, Published, not_asked, published};
 use crate::rows::Rows;
 use crate::table::{cycles, interval, is_hit, measured_with_range};
 use crate::text::{SENTENCES, shortened};
-use costof_model::metric::Estimate;
-use costof_model::noise::Warning;
 use costof_model::plural::counted;
-use costof_model::rows::PointRow;
-use costof_model::unit::{Unit, span};
+use costof_model::unit::span;
+use costof_model::{Estimate, PointRow, Unit, Warning};
 use maud::{Markup, html};
 
 /// A run without headlines shows this many of its points.

@@ -3,9 +3,7 @@
 use crate::document::{list, scroll};
 use crate::grid::{Align, Grid};
 use crate::notes;
-use costof_model::noise::{Grade, Noise};
-use costof_model::run_file::Run;
-use costof_model::unit::Unit;
+use costof_model::{Grade, Noise, Run, Unit};
 use maud::{Markup, html};
 
 /// A kind of disturbance: its name, and its share of a launch or its count.

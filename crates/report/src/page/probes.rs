@@ -7,7 +7,7 @@ use crate::plot::Figure;
 use crate::rows::Rows;
 use crate::study::Drawn;
 use crate::table::{interval, prediction};
-use costof_model::axis::AxisValue;
+use costof_model::AxisValue;
 use costof_model::link::mark;
 use costof_model::plural::counted;
 use maud::{Markup, html};

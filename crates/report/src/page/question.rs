@@ -6,8 +6,7 @@ use crate::names::points_counted;
 use crate::rows::Rows;
 use crate::table::{interval_of, measured, measured_with_range};
 use crate::text::{SENTENCES, shortened};
-use costof_model::point::Point;
-use costof_model::rows::PointRow;
+use costof_model::{Point, PointRow};
 use maud::{Markup, html};
 use std::collections::HashSet;
 

@@ -1,8 +1,8 @@
 //! What a page shows, and what no run file can make it do.
 
 use super::*;
-use costof_model::rows::{Block, PointRow};
 use costof_model::testing::{probe_info, run_without_facts as run, sized_row};
+use costof_model::{Block, PointRow};
 use std::collections::HashMap;
 use std::process::Command;
 

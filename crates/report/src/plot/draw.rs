@@ -110,7 +110,7 @@ pub(crate) fn sign(series: usize) -> String {
 mod tests {
     use super::*;
     use crate::plot::{Axis, Dot, FILE, Line, PAGE, Scale};
-    use costof_model::unit::Unit;
+    use costof_model::Unit;
 
     fn figure(kind: Kind, scale: Scale) -> Figure {
         let axis = |scale| Axis::new("cost", Unit::Nanoseconds, scale);

@@ -2,12 +2,7 @@
 
 use super::file::{Column, Common, Row, Study, Table, Value};
 use super::unit::{Published, as_published};
-use costof_model::Text;
-use costof_model::axis::{Axes, Axis, Domain};
-use costof_model::nearest;
-use costof_model::point::Point;
-use costof_model::probe_info::ProbeInfo;
-use costof_model::unit::Unit;
+use costof_model::{Axes, Axis, Domain, Point, ProbeInfo, Text, Unit, nearest};
 use toml::Spanned;
 
 /// The metric of cycles that were not counted.

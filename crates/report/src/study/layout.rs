@@ -3,9 +3,7 @@
 use super::file::{Layout, LayoutColumn, Study};
 use super::unit::Published;
 use crate::csv;
-use costof_model::probe_info::ProbeInfo;
-use costof_model::rows::PointRow;
-use costof_model::run_file::Run;
+use costof_model::{PointRow, ProbeInfo, Run};
 
 /// A column with the link of a point.
 const LINK: &str = "link";

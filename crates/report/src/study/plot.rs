@@ -10,15 +10,9 @@ use crate::plot::{self, Figure};
 use crate::plots;
 use crate::rows::Rows;
 use crate::text::shortened;
-use costof_model::Text;
-use costof_model::axis::{AxisValue, Domain};
-use costof_model::metric::Estimate;
-use costof_model::plan;
-use costof_model::point::Point;
-use costof_model::probe_info::ProbeInfo;
-use costof_model::rows::PointRow;
-use costof_model::run_file::Run;
-use costof_model::unit::Unit;
+use costof_model::{
+    AxisValue, Domain, Estimate, Point, PointRow, ProbeInfo, Run, Text, Unit, plan,
+};
 use std::collections::{BTreeMap, HashSet};
 
 /// A plot; of one that cannot be drawn, its title and why.
@@ -376,10 +370,8 @@ fn set_several(info: &ProbeInfo, words: &str) -> Result<BTreeMap<Text, Vec<AxisV
 mod tests {
     use super::*;
     use crate::plot::Kind;
-    use costof_model::List;
-    use costof_model::rows::EndRow;
     use costof_model::testing::{number_axis, probe_info, run_without_facts, sized_row};
-    use costof_model::unit::Unit;
+    use costof_model::{EndRow, List, Unit};
 
     /// The plots that these lines ask for, of a probe with sizes and threads whose cost is the product.
     fn plots(asked: &str) -> Result<Vec<Drawn>, String> {

@@ -5,13 +5,10 @@ use super::file::Study;
 use super::plot::Drawn;
 use super::result::{Line, Why, measured};
 use crate::names::{by_reason, points_counted};
+use costof_findings::Finding;
 use costof_findings::Kind;
-use costof_findings::finding::Finding;
 use costof_findings::noise::Withheld;
-use costof_model::nearest;
-use costof_model::point::Point;
-use costof_model::probe_info::ProbeInfo;
-use costof_model::run_file::Run;
+use costof_model::{Point, ProbeInfo, Run, nearest};
 
 /// What a line shows in place of a number.
 const NONE: &str = "—";
@@ -238,16 +235,11 @@ impl ReproducedTable {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use costof_model::List;
-    use costof_model::axis::{Axis, Domain};
-    use costof_model::failure::FailureKind;
-    use costof_model::prediction::Prediction;
-    use costof_model::rows::FailureRow;
     use costof_model::testing::{
         self, RowExt, probe_info, run_without_facts as run, sized_row as row,
     };
     use costof_model::typed::place;
-    use costof_model::unit::Unit;
+    use costof_model::{Axis, Domain, FailureKind, FailureRow, List, Prediction, Unit};
 
     fn info() -> ProbeInfo {
         let axes = vec![Axis {

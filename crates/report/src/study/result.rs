@@ -4,13 +4,10 @@ use super::figure::{Against, ESTIMATED_CYCLES, Figure, Of, Stated};
 use super::unit::{Conversion, Published, digits};
 use crate::names::short_point;
 use crate::table::hit_mark;
-use costof_findings::interval::Interval;
-use costof_model::metric::Estimate;
+use costof_findings::Interval;
 use costof_model::noise::MEASURED;
-use costof_model::point::Point;
-use costof_model::rows::{PointRow, State};
-use costof_model::run_file::Run;
 use costof_model::unit::span;
+use costof_model::{Estimate, Point, PointRow, Run, State};
 
 /// Returns why a run lacks a point, if its rows do not say.
 pub type Why<'a> = &'a dyn Fn(&Point) -> Option<String>;

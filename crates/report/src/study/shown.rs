@@ -8,9 +8,8 @@ use crate::names::short_point;
 use crate::page::figures::figures;
 use crate::rows::Rows;
 use crate::run::machine;
-use costof_findings::finding::Finding;
-use costof_model::point::Point;
-use costof_model::run_file::Run;
+use costof_findings::Finding;
+use costof_model::{Point, Run};
 use maud::html;
 
 /// At most this many points of an answer are named.

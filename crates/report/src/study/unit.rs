@@ -1,6 +1,6 @@
 //! The units of published figures, and how a result of costof is converted to them.
 
-use costof_model::unit::Unit;
+use costof_model::Unit;
 
 /// A unit of a published figure.
 #[derive(Clone, Copy, Debug, PartialEq)]

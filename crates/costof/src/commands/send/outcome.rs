@@ -3,13 +3,8 @@
 use crate::session::first_row;
 use costof_measure::estimate;
 use costof_measure::probe::{Probe, find};
-use costof_model::failure::Failure;
-use costof_model::metric::Data;
-use costof_model::noise::Noise;
-use costof_model::point::Point;
 use costof_model::protocol::{BY_HAND, ClockInfo, Conditions, Launch, Report};
-use costof_model::rows::{Block, LaunchPoint, LaunchRow, Plan, State};
-use costof_model::run_file::Run;
+use costof_model::{Block, Data, Failure, LaunchPoint, LaunchRow, Noise, Plan, Point, Run, State};
 use costof_probes::TABLE;
 
 /// What was sent, and what that shows.

@@ -10,11 +10,9 @@ use costof_lab::host::Host;
 use costof_lab::launch::{self, Lost, Place, Setting};
 use costof_lab::worker::NoAnswer;
 use costof_measure::probe::find;
-use costof_model::failure::{Failure, FailureKind};
-use costof_model::link::{Link, named};
-use costof_model::point::Point;
+use costof_model::link::named;
 use costof_model::protocol::{ByHand, ClockInfo, Description, Launch, Rendezvous, Report};
-use costof_model::rows::State;
+use costof_model::{Failure, FailureKind, Link, Point, State};
 use costof_os::random;
 use costof_probes::TABLE;
 use std::fs::File;
@@ -159,7 +157,7 @@ fn named_link(near: u64, far: u64) -> Option<Link> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use costof_model::facts::Facts;
+    use costof_model::Facts;
     use costof_model::protocol::{CounterInfo, Network};
     use costof_model::testing::clock_info;
 

@@ -2,11 +2,7 @@
 
 use crate::error::{Error, bail};
 use costof_measure::probe::{self, Probe};
-use costof_model::axis::{Axis, AxisValue, Domain};
-use costof_model::nearest;
-use costof_model::point::Point;
-use costof_model::probe_info::ProbeInfo;
-use costof_model::run_file::Run;
+use costof_model::{Axis, AxisValue, Domain, Point, ProbeInfo, Run, nearest};
 
 /// The word for no place at all.
 const UNSET: &str = "unset";

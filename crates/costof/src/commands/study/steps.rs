@@ -1,6 +1,6 @@
 //! Values of an axis in equal steps, up to what memory can hold of files and beyond it.
 
-use costof_model::facts::Facts;
+use costof_model::Facts;
 use costof_model::unit::{display_bytes, parse_bytes};
 
 /// At most so many steps: a step doubles until they suffice.

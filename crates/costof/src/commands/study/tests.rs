@@ -4,13 +4,9 @@ use super::*;
 use crate::cli::Measuring;
 use costof_findings::Kind;
 use costof_measure::probe;
-use costof_model::Text;
-use costof_model::axis::AxisValue;
-use costof_model::facts::{Cache, CacheKind, CpuSet};
-use costof_model::metric::{Estimate, is_share};
-use costof_model::rows::PointRow;
-use costof_model::testing;
-use costof_model::unit::Unit;
+use costof_model::facts::{Cache, CacheKind};
+use costof_model::metric::is_share;
+use costof_model::{AxisValue, CpuSet, Estimate, PointRow, Text, Unit, testing};
 use std::collections::{BTreeMap, BTreeSet};
 
 const TABLE: &[&Probe] = costof_probes::TABLE;

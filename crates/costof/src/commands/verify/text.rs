@@ -1,7 +1,7 @@
 //! The output for comparisons: text for people, JSON for programs.
 
+use costof_model::Unit;
 use costof_model::metric::CoreState;
-use costof_model::unit::Unit;
 use costof_peers::agreement::Placed;
 use costof_peers::tool::Statistic;
 use costof_peers::verify::{Outcome, Row, typical_difference};

@@ -6,8 +6,7 @@ use crate::plot::{Axis, Dot, Figure, Kind, Line, Panel, Scale};
 use crate::rows::Rows;
 use crate::study::Style;
 use costof_findings::interval::Interval;
-use costof_model::point::Point;
-use costof_model::unit::Unit;
+use costof_model::{Point, Unit};
 use std::collections::BTreeSet;
 
 /// A plot of a study.

@@ -6,9 +6,8 @@ use crate::choose::what::{TAIL, What};
 use crate::names::METRICS;
 use crate::plot::{Axis, Scale};
 use crate::text::{SENTENCES, capital, shortened};
-use costof_model::axis::{AxisValue, Domain};
 use costof_model::link::mark;
-use costof_model::unit::Unit;
+use costof_model::{AxisValue, Domain, Unit};
 use std::collections::{BTreeSet, HashSet};
 
 impl Probe<'_> {

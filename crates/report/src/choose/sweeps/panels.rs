@@ -3,7 +3,7 @@
 use super::{BARS_SPAN, Measured, SERIES};
 use crate::choose::what::What;
 use crate::plot::{Axis, Dot, Kind, Panel, Scale, Span, ends};
-use costof_model::unit::Unit;
+use costof_model::Unit;
 use std::collections::BTreeSet;
 
 /// The vertical axis of all panels, and how the dots over this many words are drawn; over numbers, which are no
