@@ -108,40 +108,24 @@ pub struct Flow {
     pub(crate) token: Token,
 }
 
-/// Where a listener is bound: an address, which for a link-local one of IPv6 has its interface.
-#[derive(Clone, Copy, Debug)]
-pub struct Bound(SocketAddr);
-
-impl From<SocketAddr> for Bound {
-    fn from(address: SocketAddr) -> Self {
-        Self(address)
-    }
-}
-
-impl From<IpAddr> for Bound {
-    fn from(address: IpAddr) -> Self {
-        Self(SocketAddr::new(address, 0))
-    }
-}
-
 impl Listener {
     /// Listens at `address` for this many flows of a client with this token, on ports in this
     /// range, or on any if they are 0. The search starts at a port that depends on the token, and
     /// at a different one each time. Other runs then most likely use other ports, and connections
-    /// of the last minute keep theirs. A Unix socket has neither address nor port; the kernel names
-    /// it.
+    /// of the last minute keep theirs. The address has no port of its own; a link-local one of IPv6
+    /// has its interface. A Unix socket has neither address nor port; the kernel names it.
     ///
     /// # Errors
     ///
     /// That of bind(2) for the last port that was tried.
     pub fn open(
         over: Over,
-        address: impl Into<Bound>,
+        address: impl Into<SocketAddr>,
         ports: (u16, u16),
         flows: usize,
         token: &[u8],
     ) -> io::Result<Self> {
-        let Bound(address) = address.into();
+        let address = address.into();
         static OPENED: AtomicU64 = AtomicU64::new(0);
         let sockets = match over {
             Over::Tcp => 1,
@@ -599,7 +583,7 @@ mod tests {
     const HERE: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 
     fn listen(over: Over, flows: usize) -> (Listener, Address) {
-        let listener = Listener::open(over, HERE, (0, 0), flows, TOKEN).unwrap();
+        let listener = Listener::open(over, (HERE, 0), (0, 0), flows, TOKEN).unwrap();
         let address: Address = listener.address().unwrap().to_string().parse().unwrap();
         (listener, address)
     }
@@ -819,9 +803,9 @@ mod tests {
     }
 
     /// A loopback address that no other process that runs these tests uses.
-    fn own_address(of_test: u8) -> IpAddr {
+    fn own_address(of_test: u8) -> SocketAddr {
         let [.., high, low] = std::process::id().to_be_bytes();
-        IpAddr::from([127, of_test, high, low])
+        SocketAddr::from(([127, of_test, high, low], 0))
     }
 
     #[test]

@@ -215,7 +215,7 @@ pub(crate) mod testing {
     const HERE: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 
     pub(crate) fn listen(over: Over) -> (Listener, Address) {
-        let listener = Listener::open(over, HERE, (0, 0), 1, TOKEN).unwrap();
+        let listener = Listener::open(over, (HERE, 0), (0, 0), 1, TOKEN).unwrap();
         let address = listener.address().unwrap();
         (listener, address)
     }

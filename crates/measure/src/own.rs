@@ -10,7 +10,7 @@ mod program;
 use crate::meter::Meter;
 use crate::probe::{Info, Probe, Role, only};
 use costof_model::{
-    Axis, AxisValue, Better, Failure, List, MetricInfo, Offers, Point, ProbeInfo, Text, Unit, fail,
+    Axis, AxisValue, Better, Failure, List, MetricInfo, Point, ProbeInfo, Text, Unit, fail,
 };
 use costof_os::process::command::{adopt_orphans, children, end_children};
 use costof_os::process::shared_object::ARGUMENTS_MAX;
@@ -145,20 +145,19 @@ impl OwnProbe {
     pub(crate) fn start(&'static self) -> Result<Box<dyn Role>, Failure> {
         // What its code leaves running is then a child of this process, which ends it.
         let _ = adopt_orphans();
-        let before = children();
-        let role: Box<dyn Role> = match &self.operation {
+        let at_end = EndOthers(children());
+        Ok(match &self.operation {
             Operation::Function { object, function, setup, teardown } => {
                 let hooks = [setup.as_deref(), teardown.as_deref()];
-                Box::new(function::FunctionRole::load(self, object, function, hooks)?)
+                Box::new(function::FunctionRole::load(self, at_end, object, function, hooks)?)
             }
             Operation::Program(words) => {
-                Box::new(program::ProgramRole { own: self, words, program: None })
+                Box::new(program::ProgramRole { _at_end: at_end, own: self, words, program: None })
             }
             Operation::Command(words) => {
-                Box::new(command::CommandRole { own: self, words, command: None })
+                Box::new(command::CommandRole { _at_end: at_end, own: self, words, command: None })
             }
-        };
-        Ok(Box::new(Contained { role, before }))
+        })
     }
 
     /// Its description.
@@ -253,34 +252,13 @@ impl Operation {
     }
 }
 
-/// A role that ends the processes which its code has left running.
-struct Contained {
-    role: Box<dyn Role>,
-    /// The children of this process that are none of them.
-    before: Vec<Pid>,
-}
+/// The children of this process that are none of a role's: when it is dropped, it ends all others, which the role's code has
+/// left running.
+struct EndOthers(Vec<Pid>);
 
-impl Role for Contained {
-    fn blocks(&self, point: &Point) -> bool {
-        self.role.blocks(point)
-    }
-
-    fn prepare(&mut self, point: &Point, offers: &Offers) -> Result<Offers, Failure> {
-        self.role.prepare(point, offers)
-    }
-
-    fn run(&mut self, point: &Point, meter: &mut Meter<'_>) -> Result<(), Failure> {
-        self.role.run(point, meter)
-    }
-
-    fn finish(&mut self, point: &Point, meter: &mut Meter<'_>) -> Result<(), Failure> {
-        self.role.finish(point, meter)
-    }
-}
-
-impl Drop for Contained {
+impl Drop for EndOthers {
     fn drop(&mut self) {
-        end_children(&self.before);
+        end_children(&self.0);
     }
 }
 

@@ -427,15 +427,6 @@ impl<P, F: FnMut(&At<P>, &mut Meter<'_>) -> Result<(), Failure>> RoleAt<P> for F
     }
 }
 
-/// A role that has nothing to set up: a function that measures a point.
-pub struct Only(pub fn(&Point, &mut Meter<'_>) -> Result<(), Failure>);
-
-impl Role for Only {
-    fn run(&mut self, point: &Point, meter: &mut Meter<'_>) -> Result<(), Failure> {
-        (self.0)(point, meter)
-    }
-}
-
 /// Returns the report of the only role.
 ///
 /// # Panics

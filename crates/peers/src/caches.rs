@@ -1,7 +1,7 @@
 //! Finds a memory size that is larger than the caches.
 
+use costof_measure::facts;
 use costof_os::memory::arena::available_bytes;
-use std::fs;
 
 /// How many times the size of the last cache.
 const LAST_CACHES: u64 = 4;
@@ -48,16 +48,9 @@ impl BeyondCaches {
     }
 }
 
-/// The size of the last cache of CPU 0; `None` if the kernel does not report it.
+/// The size of the largest cache of CPU 0; `None` if nothing reports it.
 pub fn last_cache_bytes() -> Option<u64> {
-    (0..10)
-        .map_while(|index| {
-            let size = format!("/sys/devices/system/cpu/cpu0/cache/index{index}/size");
-            let text = fs::read_to_string(size).ok()?;
-            let kib: u64 = text.trim().strip_suffix('K')?.parse().ok()?;
-            Some(kib * 1024)
-        })
-        .max()
+    facts::caches_of(0).iter().map(|cache| cache.size_bytes).max()
 }
 
 #[cfg(test)]

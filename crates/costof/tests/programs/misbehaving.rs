@@ -3,7 +3,7 @@
 //! probe must remember from one launch to the next.
 
 use costof_measure::meter::Meter;
-use costof_measure::probe::{Info, Only, Probe, Role, StartRole};
+use costof_measure::probe::{Info, Probe, Role, StartRole};
 use costof_model::alias::Alias;
 use costof_model::axis::{Axis, Choice, Domain};
 use costof_model::failure::Failure;
@@ -307,6 +307,15 @@ fn spin(clock: &dyn costof_measure::clock::Clock, time_ns: f64) {
     let start = clock.start();
     while clock.ns(clock.end().saturating_sub(start)) < time_ns {
         std::hint::spin_loop();
+    }
+}
+
+/// A role that has nothing to set up.
+struct Only(fn(&Point, &mut Meter<'_>) -> Result<(), Failure>);
+
+impl Role for Only {
+    fn run(&mut self, point: &Point, meter: &mut Meter<'_>) -> Result<(), Failure> {
+        (self.0)(point, meter)
     }
 }
 

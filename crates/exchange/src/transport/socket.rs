@@ -72,7 +72,7 @@ impl Socket {
     ///
     /// Those of [`Listener::open`], [`Socket::connect`] and [`Socket::accept`].
     pub fn pair(over: Over, address: IpAddr, wait: Wait, token: &[u8]) -> io::Result<(Self, Self)> {
-        let listener = Listener::open(over, address, (0, 0), 1, token)?;
+        let listener = Listener::open(over, (address, 0), (0, 0), 1, token)?;
         let address = listener.address()?;
         let stop = AtomicBool::new(false);
         let (server, client) = thread::scope(|scope| {

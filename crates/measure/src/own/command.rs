@@ -1,6 +1,6 @@
 //! A command, from its start to its end.
 
-use super::{COST, LIMIT, OwnProbe, Words};
+use super::{COST, EndOthers, LIMIT, OwnProbe, Words};
 use crate::meter::Meter;
 use crate::probe::Role;
 use costof_model::{Failure, Offers, Point, fail};
@@ -9,6 +9,7 @@ use costof_os::process::line_program::{how_ended, run_to_end};
 use std::process::{Command, Stdio};
 
 pub(super) struct CommandRole {
+    pub(super) _at_end: EndOthers,
     pub(super) own: &'static OwnProbe,
     pub(super) words: &'static Words,
     pub(super) command: Option<(String, Command)>,

@@ -1,6 +1,6 @@
 //! A function of a shared object, called in this process.
 
-use super::{COST, OwnProbe, check_it_grows, check_it_takes_time};
+use super::{COST, EndOthers, OwnProbe, check_it_grows, check_it_takes_time};
 use crate::meter::Meter;
 use crate::probe::Role;
 use costof_model::{AxisValue, Failure, Offers, Point, ensure};
@@ -17,6 +17,7 @@ const MIN_NS: f64 = 10_000.0;
 const OTHER_THREADS_MAX: f64 = 0.05;
 
 pub(super) struct FunctionRole {
+    _at_end: EndOthers,
     own: &'static OwnProbe,
     name: String,
     function: Function,
@@ -84,6 +85,7 @@ impl CpuTime {
 impl FunctionRole {
     pub(super) fn load(
         own: &'static OwnProbe,
+        at_end: EndOthers,
         object: &Path,
         function: &str,
         [setup, teardown]: [Option<&str>; 2],
@@ -108,6 +110,7 @@ impl FunctionRole {
             })
         };
         Ok(FunctionRole {
+            _at_end: at_end,
             own,
             name: function.to_owned(),
             function: find(function)?,

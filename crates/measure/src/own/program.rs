@@ -3,7 +3,9 @@
 //! costof times, not the program: a program needs no clock, and cannot be wrong about it. The round trip costs what a
 //! question with n = 0 costs, which is taken off.
 
-use super::{COST, LIMIT, OwnProbe, ROUND_TRIP, Words, check_it_grows, check_it_takes_time};
+use super::{
+    COST, EndOthers, LIMIT, OwnProbe, ROUND_TRIP, Words, check_it_grows, check_it_takes_time,
+};
 use crate::meter::Meter;
 use crate::probe::{Role, only};
 use costof_model::{Data, Failure, Offers, Point, Report, fail};
@@ -19,6 +21,7 @@ const ROUND_TRIPS: usize = 100;
 const MIN_NS: f64 = 0.001;
 
 pub(super) struct ProgramRole {
+    pub(super) _at_end: EndOthers,
     pub(super) own: &'static OwnProbe,
     pub(super) words: &'static Words,
     pub(super) program: Option<Asked>,

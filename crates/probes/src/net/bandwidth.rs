@@ -4,12 +4,11 @@ mod predict;
 
 use crate::prelude::*;
 use crate::two_ends::flows::{self, MIN_DURATION};
-use crate::two_ends::rendezvous;
 use crate::two_ends::reports::{ARRIVED, DROPPED, SENT};
 use crate::two_ends::soft_interrupts::{COUNTED, left_to_count, listed};
 use crate::two_ends::{
     CongestionControl, Over, Processors, SOCKETS, SoftInterrupts, broken, cannot_reach, each,
-    joined, path, refused,
+    joined, path, refused, rendezvous,
 };
 use costof_exchange::pattern::flow::{
     self, Block, Content, MESSAGE_MIN_BYTES as BLOCK_MIN_BYTES, Receiver,

@@ -3,12 +3,10 @@
 use crate::os::context_switch;
 use crate::prelude::*;
 use crate::rpc::axes::Kind;
-use crate::two_ends::exchange;
 use crate::two_ends::path::{self, TCP_HEADERS};
-use crate::two_ends::peers;
 use crate::two_ends::{
     ClientRole, Connector, Exchange, Exchanges, Over, ServerRole, Wait, broken, cannot_connect,
-    is_slow, joined, on_cpus,
+    exchange, is_slow, joined, on_cpus, peers,
 };
 use costof_exchange::pattern::connect::{self as connections, Acceptor, Connection};
 use costof_measure::clock::Clock;

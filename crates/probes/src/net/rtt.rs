@@ -7,10 +7,9 @@ pub(crate) use predict::{expected, kernel, measured_ns, round_trip};
 
 use crate::prelude::*;
 use crate::rpc::axes::Kind;
-use crate::two_ends::exchange;
 use crate::two_ends::{
-    ClientRole, Connector, Exchange, Exchanges, Over, SOCKETS, ServerRole, Wait, answer, joined,
-    on_cpus,
+    ClientRole, Connector, Exchange, Exchanges, Over, SOCKETS, ServerRole, Wait, answer, exchange,
+    joined, on_cpus,
 };
 
 pub(crate) static PROBE: Probe = Probe::new::<Rtt>();

@@ -3,10 +3,9 @@
 use crate::net::rtt;
 use crate::prelude::*;
 use crate::rpc::axes::Kind;
-use crate::two_ends::exchange;
 use crate::two_ends::stamped::{Recording, Stamping, measure_stamped};
 use crate::two_ends::{
-    ClientRole, Connector, Exchange, Exchanges, Over, SOCKETS, ServerRole, Wait, answer,
+    ClientRole, Connector, Exchange, Exchanges, Over, SOCKETS, ServerRole, Wait, answer, exchange,
 };
 use costof_exchange::pattern::ping_pong::ClientStages;
 

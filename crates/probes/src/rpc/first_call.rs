@@ -4,12 +4,11 @@ use super::axes::Argument;
 use crate::net::rtt::expected;
 use crate::prelude::*;
 use crate::two_ends::calls::{broken, start};
-use crate::two_ends::exchange;
 use crate::two_ends::exchange::roles::listen;
-use crate::two_ends::peers;
 use crate::two_ends::rendezvous::broken as exchange_broken;
 use crate::two_ends::{
-    ClientRole, Connector, Exchange, Exchanges, Over, Wait, cannot_connect, on_cpus, path,
+    ClientRole, Connector, Exchange, Exchanges, Over, Wait, cannot_connect, exchange, on_cpus,
+    path, peers,
 };
 use costof_exchange::pattern::connect::{
     self as connections, Acceptor, SILENCE_TIMEOUT, Unconnected,

@@ -4,10 +4,10 @@ use super::axes::Argument;
 use crate::net::rtt::{Rtt, expected};
 use crate::prelude::*;
 use crate::two_ends::calls::{broken, connect, stack};
-use crate::two_ends::exchange;
 use crate::two_ends::reports::CALLS;
 use crate::two_ends::{
-    ClientRole, Connector, Exchange, Exchanges, Over, ServerRole, Wait, answer, joined, path,
+    ClientRole, Connector, Exchange, Exchanges, Over, ServerRole, Wait, answer, exchange, joined,
+    path,
 };
 use costof_exchange::pattern::open_loop::OpenLoop;
 use costof_exchange::rendezvous::Over as Socket;

@@ -5,9 +5,10 @@ use crate::net::rtt;
 use crate::os::context_switch;
 use crate::prelude::*;
 use crate::rpc::axes::Kind;
-use crate::two_ends::exchange;
 use crate::two_ends::stamped::{Recording, Stamping, measure_stamped, serve_stamped};
-use crate::two_ends::{ClientRole, Connector, Exchange, Exchanges, Over, ServerRole, Wait, joined};
+use crate::two_ends::{
+    ClientRole, Connector, Exchange, Exchanges, Over, ServerRole, Wait, exchange, joined,
+};
 use costof_exchange::pattern::ping_pong::ClientStages;
 use costof_os::net::socket::DATAGRAM_MAX_BYTES;
 

@@ -3,8 +3,7 @@
 
 use crate::ends;
 use crate::prelude::*;
-use crate::two_ends::rendezvous;
-use crate::two_ends::{Exchange, broken, cannot_connect, cannot_reach, path};
+use crate::two_ends::{Exchange, broken, cannot_connect, cannot_reach, path, rendezvous};
 use crate::wake::Awake;
 use costof_exchange::pattern::connect as connections;
 use costof_exchange::rendezvous::{Address, Listener, Over};

@@ -33,7 +33,7 @@ fn meet(over: Over, flows: usize, shape: Shape, primitive: Primitive) -> Ends {
 }
 
 fn try_meet(over: Over, flows: usize, shape: Shape, primitive: Primitive) -> io::Result<Ends> {
-    let listener = Listener::open(over, LOCAL, (0, 0), flows, TOKEN).unwrap();
+    let listener = Listener::open(over, (LOCAL, 0), (0, 0), flows, TOKEN).unwrap();
     let address = listener.address().unwrap();
     let stop = AtomicBool::new(false);
     thread::scope(|scope| {
@@ -259,7 +259,7 @@ fn other_bytes_than_were_sent_are_noticed() {
     write_contents(0, 0, &mut right[..83]);
     write_contents(1, 0, &mut right[83..]);
     for wrong in [None, Some(0), Some(7), Some(2 * 83 - 3)] {
-        let listener = Listener::open(Over::Tcp, LOCAL, (0, 0), 1, TOKEN).unwrap();
+        let listener = Listener::open(Over::Tcp, (LOCAL, 0), (0, 0), 1, TOKEN).unwrap();
         let Address::Ip(at) = listener.address().unwrap() else { panic!("a TCP socket") };
         let stop = AtomicBool::new(false);
         let mut stranger = TcpStream::connect(at[0]).unwrap();
@@ -476,7 +476,7 @@ fn with_answers_over_udp(
     answer: impl Fn(&UdpSocket, u64, &[u8]) + Sync,
     work: impl FnOnce(&mut Sender),
 ) {
-    let listener = Listener::open(Over::Udp, LOCAL, (0, 0), 1, TOKEN).unwrap();
+    let listener = Listener::open(Over::Udp, (LOCAL, 0), (0, 0), 1, TOKEN).unwrap();
     let address = listener.address().unwrap();
     let stop = AtomicBool::new(false);
     thread::scope(|scope| {
@@ -625,7 +625,7 @@ fn answers_with_other_bytes_are_noticed() {
 #[test]
 fn connections_begin_by_the_listeners_congestion_control() {
     let shape = shape(64, 1);
-    let listener = Listener::open(Over::Tcp, LOCAL, (0, 0), 1, TOKEN).unwrap();
+    let listener = Listener::open(Over::Tcp, (LOCAL, 0), (0, 0), 1, TOKEN).unwrap();
     // Every kernel has it, and every user may use it.
     listener.set_congestion_control("reno").unwrap();
     let address = listener.address().unwrap();
@@ -661,7 +661,7 @@ fn what_a_thread_did_is_counted_around_its_work() {
 fn the_first_request_may_come_with_the_token() {
     let shape = shape(5000, 1);
     for over in [Over::Tcp, Over::Unix, Over::Udp] {
-        let listener = Listener::open(over, LOCAL, (0, 0), 2, TOKEN).unwrap();
+        let listener = Listener::open(over, (LOCAL, 0), (0, 0), 2, TOKEN).unwrap();
         let address = listener.address().unwrap();
         let stop = AtomicBool::new(false);
         thread::scope(|scope| {

@@ -19,7 +19,7 @@ fn received<T>(
     segment: Option<u32>,
     receive: impl FnOnce(&mut Receiver) -> T,
 ) -> Option<T> {
-    let listener = Listener::open(over, LOCAL, (0, 0), 1, TOKEN).unwrap();
+    let listener = Listener::open(over, (LOCAL, 0), (0, 0), 1, TOKEN).unwrap();
     if let Some(bytes) = segment {
         listener.limit_segments(bytes).unwrap();
     }
@@ -119,7 +119,7 @@ fn no_way_allocates() {
 #[test]
 fn a_sender_that_ends_is_an_error_and_not_waited_for() {
     for how in ALL {
-        let listener = Listener::open(Over::Tcp, LOCAL, (0, 0), 1, TOKEN).unwrap();
+        let listener = Listener::open(Over::Tcp, (LOCAL, 0), (0, 0), 1, TOKEN).unwrap();
         let address = listener.address().unwrap();
         let stop = AtomicBool::new(false);
         thread::scope(|scope| {
@@ -150,7 +150,7 @@ fn a_sender_that_ends_is_an_error_and_not_waited_for() {
 fn what_cannot_be_is_refused_with_its_reason() {
     let tiny = Shape { size: 64, fields: 8 };
     let refused = |how, over, shape| {
-        let listener = Listener::open(over, LOCAL, (0, 0), 1, TOKEN).unwrap();
+        let listener = Listener::open(over, (LOCAL, 0), (0, 0), 1, TOKEN).unwrap();
         let address = listener.address().unwrap();
         let stop = AtomicBool::new(false);
         thread::scope(|scope| {

@@ -2,8 +2,7 @@
 
 use super::{How, Receive, Segments};
 use crate::prelude::*;
-use crate::two_ends::rendezvous;
-use crate::two_ends::{broken, cannot_reach};
+use crate::two_ends::{broken, cannot_reach, rendezvous};
 use costof_exchange::pattern::repeat::{Sender, call};
 use costof_exchange::progress::windows::KIB;
 use costof_exchange::rendezvous::{Address, Listener};

@@ -3,9 +3,8 @@
 use super::Transfer;
 use super::order::{order, stream_duration};
 use crate::prelude::*;
-use crate::two_ends::rendezvous;
 use crate::two_ends::reports::{ARRIVED, BYTES, CPU_OF_ALL, DROPPED, SENT};
-use crate::two_ends::{Processors, broken, cannot_reach, each, refused};
+use crate::two_ends::{Processors, broken, cannot_reach, each, refused, rendezvous};
 use costof_exchange::progress::steady;
 use costof_exchange::progress::windows;
 use costof_exchange::rendezvous::{Address, Listener};

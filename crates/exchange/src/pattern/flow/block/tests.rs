@@ -12,7 +12,7 @@ const TOKEN: &[u8] = b"0123456789abcdef0123456789abcdef";
 const LOCAL: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 
 fn listen(over: Over, flows: usize) -> (Listener, Address) {
-    let listener = Listener::open(over, LOCAL, (0, 0), flows, TOKEN).unwrap();
+    let listener = Listener::open(over, (LOCAL, 0), (0, 0), flows, TOKEN).unwrap();
     let address = listener.address().unwrap();
     (listener, address)
 }

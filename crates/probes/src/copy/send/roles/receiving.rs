@@ -3,10 +3,9 @@
 use super::{failed, is_first, messages, singles};
 use crate::copy::send::axes::{CopySend, Pattern, check};
 use crate::prelude::*;
-use crate::two_ends::rendezvous;
 use crate::two_ends::reports::{ARRIVED, DROPPED};
 use crate::two_ends::soft_interrupts::{COUNTED, listed};
-use crate::two_ends::{Over, Processors, SoftInterrupts, broken, each, refused};
+use crate::two_ends::{Over, Processors, SoftInterrupts, broken, each, refused, rendezvous};
 use costof_exchange::pattern::flow::{self, Content, Receiver};
 use costof_exchange::progress::windows;
 use costof_exchange::rendezvous::Listener;

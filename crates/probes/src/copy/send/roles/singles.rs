@@ -113,7 +113,7 @@ mod tests {
         let point = At::from(CopySend { size: 64, working_set: 4096, ..CopySend::default() });
         let transport = point.socket();
         let address = std::net::IpAddr::from(Ipv4Addr::LOCALHOST);
-        let listener = Listener::open(transport, address, (0, 0), 1, TOKEN).unwrap();
+        let listener = Listener::open(transport, (address, 0), (0, 0), 1, TOKEN).unwrap();
         let address = listener.address().unwrap();
         let stop: &'static AtomicBool = Box::leak(Box::default());
         let content = Content::Fields(point.shape());
