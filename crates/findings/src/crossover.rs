@@ -61,7 +61,7 @@ pub enum Crossover {
 
 impl Crossover {
     /// The sizes for a sentence: `from about 8.0KiB on (6.1KiB to 11KiB)`.
-    pub(crate) fn text(self) -> String {
+    pub fn text(self) -> String {
         match self {
             Crossover::Everywhere { from } => format!("at every size from {} on", size(from)),
             Crossover::From { about, low, high } => match (about, low) {
@@ -134,7 +134,7 @@ impl Between {
 }
 
 /// The size from which on it is better; none if there are fewer than two sizes. The sizes have to be sorted.
-fn crossover(sizes: &[(f64, Interval)]) -> Option<Crossover> {
+pub fn crossover(sizes: &[(f64, Interval)]) -> Option<Crossover> {
     let [(smallest, _), .., (largest, _)] = *sizes else {
         return None;
     };

@@ -1,8 +1,10 @@
 //! Sockets, network devices, and the ways bytes get into and out of them.
 
 pub mod addresses;
+mod buffer_ring;
 pub mod control_message;
 pub mod field_sender;
+pub mod forward;
 pub mod handshake;
 pub mod icmp;
 pub mod network_device;

@@ -8,6 +8,7 @@ mod copy {
     //! Copies on the path of a message, and what avoiding them gains.
 
     pub(crate) mod by_size;
+    pub(crate) mod forward;
     pub(crate) mod parts;
     pub(crate) mod pieces;
     pub(crate) mod receive;
@@ -179,6 +180,7 @@ pub static TABLE: &[&Probe] = &[
     &net::stream::PROBE,
     &copy::send::PROBE,
     &copy::receive::PROBE,
+    &copy::forward::PROBE,
     &copy::parts::PROBE,
     &rudp::stages::PROBE,
     &rudp::loss::PROBE,

@@ -16,6 +16,9 @@ pub(crate) struct AskOptions {
     /// The size of a message or block, such as 32KiB
     #[arg(long, value_name = "BYTES", requires = "question")]
     pub(crate) size: Option<String>,
+    /// How many separately allocated fields a message has
+    #[arg(long, value_name = "COUNT", requires = "question")]
+    pub(crate) fields: Option<String>,
     /// The path between client and server, as for `costof run`
     #[arg(id = "links", long = "link", value_name = "LINK", requires = "question")]
     pub(crate) link: Option<Link>,

@@ -1,7 +1,9 @@
 //! `costof ask`: measures what a question needs, and answers it in one sentence.
 
+mod group;
 mod shown;
 mod studies;
+mod ways;
 
 use crate::cli::{AskOptions, Chosen, RunOptions};
 use crate::commands::estimate::{self, Named};
@@ -36,10 +38,18 @@ use std::sync::atomic::AtomicBool;
 struct Question {
     name: String,
     asks: String,
+    #[serde(default)]
+    also: Vec<String>,
     size: Option<String>,
+    most: Option<String>,
+    fields: Option<String>,
     link: Option<String>,
     kind: Kind,
     costs: Vec<(String, String)>,
+    #[serde(default)]
+    points: Vec<String>,
+    #[serde(default)]
+    columns: Vec<ways::Column>,
     rest: Option<String>,
     more: String,
 }
@@ -50,6 +60,8 @@ enum Kind {
     Cost,
     Worth,
     Parts,
+    Group,
+    Ways,
 }
 
 #[derive(Deserialize)]
@@ -78,6 +90,8 @@ struct Answer {
     sentence: String,
     /// Whether more launches may decide what these cannot.
     is_open: bool,
+    /// What is shown instead of a bar for each cost.
+    table: Option<String>,
 }
 
 /// An answer, and what it consists of.
@@ -192,7 +206,10 @@ fn find(table: &[&'static Probe], name: &str) -> Result<&'static Question, Error
 }
 
 fn named(name: &str) -> Option<&'static Question> {
-    FILE.question.iter().find(|question| question.name == name)
+    let is_it = |question: &&Question| {
+        question.name == name || question.also.iter().any(|also| also == name)
+    };
+    FILE.question.iter().find(is_it)
 }
 
 /// Measures every point of these costs, with this many launches if a number is given.
@@ -253,6 +270,7 @@ impl Question {
         };
         let mut question = Question {
             size: chosen(&self.size, options.size.clone(), "size")?,
+            fields: chosen(&self.fields, options.fields.clone(), "fields")?,
             link: chosen(&self.link, link, if options.link.is_some() { "link" } else { "peer" })?,
             ..self.clone()
         };
@@ -270,13 +288,22 @@ impl Question {
     fn filled(&self, text: &str) -> String {
         let size = self.size.as_deref().unwrap_or_default();
         let link = self.link.as_deref().unwrap_or_default();
-        text.replace("{size}", size).replace("{link}", link)
+        let fields = self.fields.as_deref().unwrap_or_default();
+        text.replace("{size}", size).replace("{link}", link).replace("{fields}", fields)
+    }
+
+    /// What is measured, each with its label.
+    fn measured(&self) -> Vec<(String, String)> {
+        match self.kind {
+            Kind::Ways => self.of_each_way(),
+            Kind::Cost | Kind::Worth | Kind::Parts | Kind::Group => self.costs.clone(),
+        }
     }
 
     /// Its costs.
     fn expressions(&self, infos: &[&ProbeInfo]) -> Result<Vec<Expression>, Error> {
-        let costs = self.costs.iter();
-        let parsed = costs.map(|(_, cost)| Expression::parse(cost, infos));
+        let costs = self.measured().into_iter();
+        let parsed = costs.map(|(_, cost)| Expression::parse(&cost, infos));
         parsed.map(|cost| cost.map_err(wrong)).collect()
     }
 
@@ -298,9 +325,9 @@ impl Question {
     /// The answer, as far as noise allows one, and the costs.
     fn reply(&self, expressions: &[Expression], run: Named) -> Result<Reply, Error> {
         let runs = [run];
-        let costs = self.costs.iter().zip(expressions);
+        let costs = self.measured().into_iter().zip(expressions);
         let costs = costs
-            .map(|((label, _), expression)| answered(label, expression, &runs))
+            .map(|((label, _), expression)| answered(&label, expression, &runs))
             .collect::<Result<Vec<Answered>, Error>>()?;
         let [first, others @ ..] = &costs[..] else {
             unreachable!("a test asks each question");
@@ -312,11 +339,24 @@ impl Question {
         let answer = match self.kind {
             Kind::Cost => cost(run, first, others.first()),
             Kind::Parts => self.parts(run, first, others),
-            Kind::Worth => worth(first, &others[0], times(run, first, &others[0])),
+            Kind::Worth => {
+                let baseline = [first].into_iter().chain(&others[1..]);
+                let baseline = cheapest(baseline).unwrap_or(first);
+                worth(baseline, &others[0], times(run, baseline, &others[0]))
+            }
+            Kind::Group => group::group(run, &costs),
+            Kind::Ways => self.ways(run, &costs),
         };
         let [run] = runs;
         Ok(Reply { answer, costs, run })
     }
+}
+
+/// The least of these costs that can be relied on.
+fn cheapest<'c>(costs: impl IntoIterator<Item = &'c Answered>) -> Option<&'c Answered> {
+    let known = costs.into_iter().filter(|cost| cost.is_known());
+    let value = |cost: &Answered| cost.total.as_ref().map_or(f64::MAX, |total| total.value);
+    known.min_by(|one, other| value(one).total_cmp(&value(other)))
 }
 
 /// How many times one cost is of another. Costs whose points took turns have it from the launches that measured both,
@@ -385,7 +425,9 @@ mod tests {
             let question = question.with(&AskOptions::default()).unwrap();
             let costs = question.expressions(&infos).unwrap();
             assert!(costs.iter().all(|cost| cost.unit == Unit::Nanoseconds));
-            assert!(question.kind != Kind::Worth || costs.len() == 2);
+            assert!(question.kind != Kind::Worth || costs.len() >= 2);
+            assert_eq!(question.kind == Kind::Ways, !question.points.is_empty());
+            assert_eq!(question.kind == Kind::Ways, !question.columns.is_empty());
             assert!(!question.asks.contains('{'), "{}", question.asks);
         }
     }
@@ -420,6 +462,58 @@ mod tests {
         assert_eq!(of(&[2, 3]), of(&[]), "they stand beside it");
         let answers = [&[][..], &[1], &[0], &[0, 1]].map(of);
         golden("costof/ask", "a cost whose rows are disturbed", &answers.join("\n"));
+    }
+
+    /// The reply to a question of ways in which each takes what `ns` says of its position among the points.
+    fn ways(name: &str, metric: &'static str, ns: impl Fn(usize) -> f64) -> Reply {
+        reply(name, |at, row| {
+            let mut row = row.primary_is(metric);
+            row.metrics[0].median = ns(at);
+            row.known_within(0.01)
+        })
+    }
+
+    #[test]
+    fn ways_are_answered_by_size_where_one_is_cheaper_for_certain() {
+        let answers = [
+            ways("forward", "cpu", |at| [300.0, 200.0, 400.0][at % 3]),
+            ways("forward", "cpu", |at| {
+                [300.0, 200.0, 400.0, 300.0, 310.0, 400.0, 300.0, 500.0, 600.0][at]
+            }),
+            ways("forward", "cpu", |at| [300.0, 301.0, 299.0][at % 3]),
+        ]
+        .map(|reply| format!("{:?}: {}", reply.answer.verdict, reply.answer.sentence));
+        let table = ways("forward", "cpu", |_| 300.0).answer.table.unwrap();
+        golden("costof/ask", "ways", &(answers.join("\n") + "\n" + &table));
+    }
+
+    #[test]
+    fn a_group_commit_pays_where_syncs_wait_for_each_other() {
+        // Alone, and by 4, 16 and 64 writers.
+        let costs =
+            |several: [f64; 3]| move |at: usize| [[100e3; 4].as_slice(), &several].concat()[at];
+        let reply = |several| {
+            reply("durable", |at, row| {
+                let mut row = row.primary_is("latency");
+                row.metrics[0].median = costs(several)(at);
+                row.known_within(0.01)
+            })
+        };
+        let answers =
+            [[300e3, 1200e3, 4800e3], [100e3, 101e3, 100e3]].map(|ns| reply(ns).answer.sentence);
+        golden("costof/ask", "a group commit", &answers.join("\n"));
+    }
+
+    #[test]
+    fn zero_copy_is_compared_with_the_cheapest_other_call() {
+        let reply = reply("zero-copy", |at, row| {
+            let mut row = row.primary_is("throughput").measured_in(Unit::BytesPerSecond);
+            // Bytes per second: writev is the fastest of the others.
+            row.metrics[0].median = [1e9, 1.5e9, 2e9, 0.5e9][at];
+            row.known_within(0.01)
+        });
+        assert_eq!(reply.answer.verdict, Some("no"), "{}", reply.answer.sentence);
+        assert!(reply.answer.sentence.contains("writev"), "{}", reply.answer.sentence);
     }
 
     #[test]

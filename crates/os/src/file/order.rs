@@ -8,6 +8,8 @@ pub struct Order {
     /// How many there are.
     count: u64,
     block_bytes: u64,
+    /// Where the first of ascending blocks begins.
+    start: u64,
     at: u64,
 }
 
@@ -20,7 +22,16 @@ impl Order {
     pub fn sequential(file_bytes: u64, block_bytes: u64) -> Self {
         let count = file_bytes / block_bytes;
         assert!(count > 0, "the file has a block");
-        Self { offsets: Vec::new(), count, block_bytes, at: 0 }
+        Self { offsets: Vec::new(), count, block_bytes, start: 0, at: 0 }
+    }
+
+    /// The whole blocks of one of several equal parts of the file, in ascending order.
+    ///
+    /// # Panics
+    ///
+    /// If there is none.
+    pub fn of_part(part: u64, part_bytes: u64, block_bytes: u64) -> Self {
+        Self { start: part * part_bytes, ..Self::sequential(part_bytes, block_bytes) }
     }
 
     /// The blocks that begin at these bytes, in this order.
@@ -30,7 +41,7 @@ impl Order {
     /// If there is none.
     pub fn from_offsets(offsets: Vec<u64>, block_bytes: u64) -> Self {
         assert!(!offsets.is_empty(), "there is a block");
-        Self { count: offsets.len() as u64, offsets, block_bytes, at: 0 }
+        Self { count: offsets.len() as u64, offsets, block_bytes, start: 0, at: 0 }
     }
 
     /// How many blocks there are before the order repeats.
@@ -45,8 +56,8 @@ impl Order {
 
     /// Where the last block ends; at most [`u64::MAX`].
     pub fn end(&self) -> u64 {
-        let last =
-            self.offsets.iter().max().copied().unwrap_or((self.count - 1) * self.block_bytes);
+        let ascending = self.start + (self.count - 1) * self.block_bytes;
+        let last = self.offsets.iter().max().copied().unwrap_or(ascending);
         last.saturating_add(self.block_bytes)
     }
 
@@ -62,7 +73,7 @@ impl Order {
         self.at = if at + 1 == self.count { 0 } else { at + 1 };
         match self.offsets.get(at as usize) {
             Some(offset) => *offset,
-            None => at * self.block_bytes,
+            None => self.start + at * self.block_bytes,
         }
     }
 }
@@ -82,6 +93,10 @@ mod tests {
         order.rewind();
         assert_eq!((some, order.advance()), (vec![512, 0, 512], 512));
         assert_eq!((order.count(), order.end()), (2, 768));
+        let mut order = Order::of_part(2, 600, 256);
+        let two_rounds: Vec<u64> = (0..3).map(|_| order.advance()).collect();
+        assert_eq!(two_rounds, [1200, 1456, 1200]);
+        assert_eq!((order.count(), order.end()), (2, 1712));
         // No mapping is as long: one that were shorter would be read beyond its end.
         let order = Order::from_offsets(vec![u64::MAX - 10], 256);
         assert_eq!(order.end(), u64::MAX);

@@ -38,14 +38,18 @@ point! {
     /// A block is written by pwrite(2) into the page cache of a file without a name (O_TMPFILE),
     /// and the call follows, again and again; nothing else of the file is dirty. Each write carries
     /// its number, and the last one is read back. Blocks are appended to a file that is emptied,
-    /// untimed, when it has its size. The cost includes what the file system does for it: a
+    /// untimed, when it has its size. With several writers, each is a thread that overwrites a part
+    /// of the file of its own, as those of a database write its log, and makes each block durable
+    /// by itself; all but the measured one run on the other CPUs, if there are any. Nothing is
+    /// measured before each has written a block. The cost includes what the file system does for it: a
     /// journal's commit, which it shares with everything else that is written there. Whether the
     /// device tells the truth cannot be seen: a virtual disk may be in its host's memory.
     ///
     /// # Predicted from
     /// requests to the same device (file.read or os.page_fault, else by its kind): 1 or 2 for the
     /// data, up to 4 more for a journal; flushing the device's cache, by its kind: up to 5 ms for
-    /// flash, 10 ms for a virtual disk, two turns of a rotational disk
+    /// flash, 10 ms for a virtual disk, two turns of a rotational disk. Several writers: from all at
+    /// once to one after the other
     ///
     /// # Sources
     /// - fsync(2), open(2) on O_DSYNC; Linux Documentation/block/writeback_cache_control.rst,
@@ -61,6 +65,8 @@ point! {
         /// where in the file the block goes
         r#where: Where = words(),
         block: u64 = axes::block(&[4 << 10, 64 << 10, 1 << 20]),
+        /// threads that write and make durable at the same time, each what it has written itself
+        writers: u64 = count(1..=64, &[1, 4, 16, 64]),
         size: u64 = axes::size(&[16 << 20]),
         dir: Text = axes::dir(),
     }
@@ -72,11 +78,13 @@ impl Measure for Sync {
         latency: Nanoseconds Lower,
         /// the write alone; each is stamped; with dsync the write is everything
         write: Nanoseconds Lower,
+        /// blocks made durable per second, of all writers together
+        rate: Hertz Higher,
         /// bytes that went to the device, divided by those written: the smaller of /proc/self/io
         /// and the disk's own counter; there is no latency where neither counts
         device_share: One Neither,
         /// flushes of the device's own cache per write, by the disk's counter for all processes
-        /// (Linux 5.5): 0 where it reports that it has no cache
+        /// (Linux 5.5): 0 where it reports that it has no cache, below 1 where several writers share one
         flushes: One Neither,
     };
     const AFTER: NameList = &["os.syscall", "cpu.memcpy", "os.page_fault", "file.read"];
@@ -84,7 +92,7 @@ impl Measure for Sync {
     const ROUNDS: u32 = 2;
     const IS_OF_ONE_CPU: bool = true;
     const BLOCKS_BY: NameList = &["size", "dir"];
-    const ROLES: &'static [StartRole] = &[|_| role::<Sync>(Syncing::default())];
+    const ROLES: &'static [StartRole] = &[|launch| role::<Sync>(Syncing::start(launch))];
 
     fn headlines(facts: &Facts) -> Vec<Headline> {
         let disk = target_file::temporary_name(facts);
@@ -98,6 +106,20 @@ impl Measure for Sync {
 
     fn memory_bytes(point: &At<Self>) -> u64 {
         point.size
+    }
+
+    fn processors(point: &At<Self>) -> usize {
+        point.writers as usize
+    }
+
+    fn check_axes(point: &At<Self>) -> Result<(), Failure> {
+        if point.writers > 1 && point.r#where == Where::Append {
+            unsupported!(
+                "several writers have no common end of the file to append to (--set \
+                 where=overwrite, or writers=1)"
+            );
+        }
+        Ok(())
     }
 
     fn predict(point: &At<Self>, facts: &Facts, measured: &MeasuredRows<'_>) -> Option<Prediction> {
@@ -114,7 +136,7 @@ impl Measure for Sync {
         };
         cost += (request * journal).named("a journal");
         cost += flush(&point.dir, facts) + expect::bytes(blocks, facts)?;
-        cost.predict("latency")
+        (cost * (1.0, point.writers as f64)).predict("latency")
     }
 }
 
@@ -150,6 +172,19 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn several_writers_all_write_and_each_overwrites_its_own_part() {
+        let axes = Sync { writers: 3, size: 96 << 10, ..Sync::default() };
+        if let Some(report) = measure_if_supported(&axes) {
+            let share = value(&report, "device_share");
+            assert!(share.is_none_or(|share| share >= ALL), "{share:?}");
+            assert!(value(&report, "rate") > Some(0.0));
+        }
+        let appending = Sync { r#where: Where::Append, ..axes };
+        let refused = Sync::check_axes(&At::from(appending)).unwrap_err();
+        assert!(refused.reason.contains("where=overwrite"), "{refused}");
     }
 
     #[test]

@@ -301,6 +301,13 @@ pub(super) struct Counters {
     flushes: Option<u64>,
 }
 
+impl Counters {
+    /// Bytes of the file that this process had read or written.
+    pub(super) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+}
+
 /// The smaller of both: bytes that the process has caused, and no more than the disks have moved.
 /// Where no disk is known, a process with none may be one that is not accounted; what disks have moved may be
 /// others' bytes.

@@ -44,6 +44,7 @@ impl Question {
             verdict: shares.iter().all(Result::is_err).then_some(INCONCLUSIVE),
             sentence,
             is_open: false,
+            table: None,
         }
     }
 
@@ -64,7 +65,8 @@ impl Question {
         text += &wrapped(&capital(&sentence));
         text.push('\n');
         let most = costs.iter().filter_map(|cost| Some(cost.total.as_ref().ok()?.value));
-        text += &bars(costs, most.fold(f64::MIN_POSITIVE, f64::max));
+        let bars = || bars(costs, most.fold(f64::MIN_POSITIVE, f64::max));
+        text += &answer.table.clone().unwrap_or_else(bars);
         text.push('\n');
         for doubt in doubts {
             text += &wrapped(doubt);
@@ -74,7 +76,7 @@ impl Question {
     }
 }
 
-const INCONCLUSIVE: &str = "inconclusive";
+pub(super) const INCONCLUSIVE: &str = "inconclusive";
 
 fn percent(share: f64) -> String {
     match 100.0 * share {
@@ -96,11 +98,12 @@ pub(super) fn cost(run: &Run, first: &Answered, second: Option<&Answered>) -> An
         verdict: (!first.is_known()).then_some(INCONCLUSIVE),
         sentence: takes.chain(unanswered).collect::<Vec<_>>().join("; "),
         is_open: false,
+        table: None,
     }
 }
 
 /// Why these costs are not known.
-fn unanswered(run: &Run, costs: &[&Answered]) -> String {
+pub(super) fn unanswered(run: &Run, costs: &[&Answered]) -> String {
     let labels: Vec<&str> = costs.iter().map(|cost| &*cost.label).collect();
     let rows = needed(costs.iter().map(|cost| &cost.expression), &run.points);
     let absent = || costs.iter().find_map(|cost| cost.total.as_ref().err().cloned());
@@ -154,12 +157,13 @@ pub(super) fn worth(
         verdict: Some(verdict),
         sentence: format!("{meaning}: {figures}"),
         is_open: verdict == INCONCLUSIVE,
+        table: None,
     }
 }
 
 impl Answered {
     /// Whether it is a number to conclude from.
-    fn is_known(&self) -> bool {
+    pub(super) fn is_known(&self) -> bool {
         self.is_sound && self.total.is_ok()
     }
 

@@ -31,7 +31,7 @@ pub(super) const SYNONYMS: &[(&str, &[&str])] = &[
     ("badcore slowcore", &["node.core"]),
     ("ipc shm sharedmemory", &["ipc.latency"]),
     ("disk ssd nvme hdd seek iops", &["file.read"]),
-    ("durable durability flush commit journal wal", &["file.sync"]),
+    ("durable durability flush commit groupcommit journal wal", &["file.sync"]),
     ("inode directory", &["file.metadata"]),
     ("pagecache", &["file.read", "file.cache_size"]),
     ("nfs mount", &["file.remote", "file.remote_call"]),
@@ -41,6 +41,7 @@ pub(super) const SYNONYMS: &[(&str, &[&str])] = &[
     ("handshake connection accept", &["net.connect"]),
     ("msgzerocopy sendmsg writev uring iouring nagle", &["copy.send"]),
     ("recvmsg", &["copy.receive"]),
+    ("proxy forwarding tunnel loadbalancer", &["copy.forward"]),
     ("packetloss retransmission", &["rudp.loss"]),
     ("protobuf serialise serialize serialisation serialization marshalling", &["rpc.marshal"]),
 ];

@@ -2,17 +2,17 @@
 //! into the next buffer of a ring that the program provides. Each field is copied out of those
 //! buffers.
 //!
-//! Source: io_uring_prep_recv_multishot(3) (Linux 6.0), io_uring_register_buf_ring(3) (Linux 5.19).
+//! Source: io_uring_prep_recv_multishot(3) (Linux 6.0).
 
 use super::fields::Fields;
 use super::stream::{STALLED, Stream, stalled};
 use super::{Counts, Shape, Way};
 use crate::memory::arena::{Arena, PageSize};
+use crate::net::buffer_ring::BufferRing;
 use crate::net::{ring, unsupported};
 use std::io::{self, ErrorKind};
-use std::sync::atomic::{AtomicU16, Ordering};
 
-use io_uring::types::{BufRingEntry, CancelBuilder, Fd};
+use io_uring::types::{CancelBuilder, Fd};
 use io_uring::{IoUring, cqueue, opcode};
 
 /// How many buffers there are, a power of two, and the limits of their size, which is otherwise that of a
@@ -39,21 +39,17 @@ pub(super) struct Multishot {
 
 /// Buffers, and the ring by which the kernel learns which of them it may fill.
 struct Buffers {
-    entries: Arena,
+    lent: BufferRing,
     memory: Arena,
     each: usize,
-    tail: u16,
 }
 
 impl Buffers {
-    fn map(message: usize) -> io::Result<Self> {
+    fn map(ring: &IoUring, message: usize) -> io::Result<Self> {
         let each = message.next_power_of_two().clamp(BUFFER_MIN_BYTES, BUFFER_MAX_BYTES);
-        let count = usize::from(BUFFERS);
-        let mut entries = Arena::map(count * size_of::<BufRingEntry>(), PageSize::Base)?;
-        let mut memory = Arena::map(count * each, PageSize::Base)?;
-        entries.populate()?;
+        let mut memory = Arena::map(usize::from(BUFFERS) * each, PageSize::Base)?;
         memory.populate()?;
-        let mut buffers = Self { entries, memory, each, tail: 0 };
+        let mut buffers = Self { lent: BufferRing::register(ring, BUFFERS, GROUP)?, memory, each };
         for buffer in 0..BUFFERS {
             buffers.give(buffer);
         }
@@ -64,18 +60,7 @@ impl Buffers {
     #[inline]
     fn give(&mut self, buffer: u16) {
         let address = self.memory.address() + usize::from(buffer) * self.each;
-        let ring = self.entries.start().cast::<BufRingEntry>();
-        // SAFETY: the arena holds as many entries, and zeroes are valid ones; the kernel reads an
-        // entry only when the tail is beyond it.
-        let entry = unsafe { &mut *ring.add(usize::from(self.tail % BUFFERS)) };
-        entry.set_addr(address as u64);
-        entry.set_len(self.each as u32);
-        entry.set_bid(buffer);
-        self.tail = self.tail.wrapping_add(1);
-        // SAFETY: the tail lies in the ring's first entry, at a multiple of two; the kernel reads it
-        // as it would an atomic number.
-        let tail = unsafe { AtomicU16::from_ptr(BufRingEntry::tail(ring).cast_mut()) };
-        tail.store(self.tail, Ordering::Release);
+        self.lent.lend(buffer, address, self.each);
     }
 
     /// Bytes of a buffer that the kernel has filled and was not given again. Only they may be read: it may write
@@ -91,15 +76,7 @@ impl Multishot {
     /// `Unsupported` if this machine has no io_uring, or no rings of buffers.
     pub(super) fn new(stream: Stream, shape: Shape) -> io::Result<Self> {
         let (ring, _) = ring::open(1, COMPLETIONS, false)?;
-        let buffers = Buffers::map(shape.size)?;
-        let address = buffers.entries.address() as u64;
-        // SAFETY: the entries are as many, begin at a page, and stay until the ring is gone.
-        unsafe { ring.submitter().register_buf_ring_with_flags(address, BUFFERS, GROUP, 0) }
-            .map_err(|error| {
-                unsupported(format!(
-                    "this kernel does not support rings of buffers: {error} (Linux 5.19)"
-                ))
-            })?;
+        let buffers = Buffers::map(&ring, shape.size)?;
         Ok(Self {
             ring,
             buffers,
