@@ -28,7 +28,7 @@ use costof_model::link::Link;
 use costof_model::noise::{MEASURED, PEER};
 use costof_model::point::Point;
 use costof_model::probe_info::ProbeInfo;
-use costof_model::rows::{AttemptRow, Hosts, PeerRow, Plan, Row, RunRow, SCHEMA};
+use costof_model::rows::{AttemptRow, Guess, Hosts, PeerRow, Plan, Row, RunRow, SCHEMA};
 use costof_os::sched::affinity;
 use costof_report::names;
 use std::collections::{BTreeMap, BTreeSet};
@@ -56,6 +56,8 @@ pub(crate) struct Session<'a> {
     pub(crate) fits: Fits,
     /// The time that a run takes at most, if its precision does not say so.
     pub(crate) budget: Option<Duration>,
+    /// What the person who runs a study predicts.
+    pub(crate) guesses: Vec<Guess>,
     programs: Programs,
     interrupted: &'a AtomicBool,
     pub(crate) display: Display,
@@ -82,6 +84,7 @@ impl<'a> Session<'a> {
             requests,
             fits: |_, _, _| Ok(()),
             budget: None,
+            guesses: Vec::new(),
             programs: Programs::new(table, remote_costof)?,
             interrupted,
             display: Display::new(),
@@ -164,7 +167,8 @@ impl<'a> Session<'a> {
                 if plan.budget_ns.is_some() {
                     self.fit(&mut plan, load)?;
                 }
-                let first = first_row(plan, options.measuring.seed);
+                let guesses = self.guesses.clone();
+                let first = RunRow { guesses, ..first_row(plan, options.measuring.seed) };
                 let path = match &options.out {
                     Some(folder) if is_one_of_many => {
                         folder.join(file_name::of_host(&machines.measured.host, &options.on))
@@ -386,6 +390,7 @@ pub(crate) fn first_row(plan: Plan, seed: Option<u64>) -> RunRow {
         command: std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect(),
         seed: seed.unwrap_or_else(|| fastrand::u64(..)),
         beside: None,
+        guesses: Vec::new(),
         plan,
     }
 }

@@ -1,5 +1,6 @@
 //! `costof study`: compares a study's figures with this machine.
 
+mod classroom;
 mod places;
 mod shown;
 mod steps;
@@ -25,7 +26,7 @@ use costof_model::nearest;
 use costof_model::noise::Placement;
 use costof_model::point::Point;
 use costof_model::probe_info::ProbeInfo;
-use costof_model::rows::{Hosts, Plan};
+use costof_model::rows::{Guess, Hosts, Plan};
 use costof_model::run_file::Run;
 use costof_model::unit::{display_bytes, parse_bytes};
 use costof_report::study::{EMBEDDED, FILE_MAX_BYTES, Selection, Study};
@@ -60,6 +61,12 @@ pub(crate) fn run(table: &'static [&'static Probe], options: &StudyOptions) -> D
         study,
         infos,
     };
+    if let Some(file) = &options.sheet {
+        return command.write_sheet(file);
+    }
+    if !options.collect.is_empty() {
+        return command.collect();
+    }
     match &options.run {
         Some(file) => command.show_again(file),
         None => command.measure(),
@@ -144,6 +151,9 @@ impl Command<'_> {
     }
 
     fn measure(&self) -> Done {
+        if self.options.predict && self.options.dry_run {
+            return print(self.study.form(&self.infos).map_err(wrong)?);
+        }
         let path = self.folder.join(RUN);
         if !self.options.dry_run && path.exists() {
             bail!(
@@ -152,13 +162,14 @@ impl Command<'_> {
                 self.named()
             );
         }
+        let guesses = self.guesses()?;
         let interrupted = watch_interrupts()?;
         if cfg!(debug_assertions) {
             log(
                 "this costof is an unoptimised build (`cargo build --release` makes the other): its own code is slower",
             );
         }
-        let Some(run) = self.run(&interrupted)? else {
+        let Some(run) = self.run(guesses, &interrupted)? else {
             return Ok(ExitCode::SUCCESS);
         };
         if run.end.is_none() {
@@ -180,7 +191,7 @@ impl Command<'_> {
     }
 
     /// Measures the selections. None if the plan is only shown.
-    fn run(&self, interrupted: &AtomicBool) -> Result<Option<Run>, Error> {
+    fn run(&self, guesses: Vec<Guess>, interrupted: &AtomicBool) -> Result<Option<Run>, Error> {
         let options = self.run_options();
         let facts = placement::facts_of_the_run(&Placement::default(), &facts::gather());
         let requests = requests(self.table, &self.study, &self.study.selections, &options, &facts)?;
@@ -190,6 +201,7 @@ impl Command<'_> {
         }
         let mut session = Session::new(self.table, &options, requests, None, interrupted)?;
         session.fits = fits;
+        session.guesses = guesses;
         let done = session.measure(hosts(&options), None)?;
         Ok(done.map(|record| record.run))
     }

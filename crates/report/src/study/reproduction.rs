@@ -11,10 +11,11 @@ use costof_findings::noise::Withheld;
 use costof_model::nearest;
 use costof_model::point::Point;
 use costof_model::probe_info::ProbeInfo;
+use costof_model::rows::Guess;
 use costof_model::run_file::Run;
 
 /// What a line shows in place of a number.
-const NONE: &str = "—";
+pub(super) const NONE: &str = "—";
 
 /// A study with this machine's result for each of its figures.
 #[derive(Clone, Debug)]
@@ -24,6 +25,8 @@ pub struct Reproduction<'a> {
     /// Its plots.
     pub(crate) plots: Vec<Drawn>,
     pub(crate) answers: Vec<Answer>,
+    /// What the person who ran it predicted.
+    pub(super) guesses: Vec<Guess>,
     /// Notes that a reader of these runs has to know.
     pub(super) caveats: Vec<String>,
 }
@@ -139,6 +142,7 @@ impl Study {
             plots: self.drawn(infos, run, why)?,
             answers: self.answers(run),
             study: self,
+            guesses: run.run.guesses.clone(),
             caveats,
         })
     }

@@ -1,5 +1,6 @@
 //! The comparison of a study with a run, as a document.
 
+use super::guess;
 use super::reproduction::{Answer, ReproducedTable, Reproduction};
 use super::result::Line;
 use crate::document::{self, Part};
@@ -123,7 +124,7 @@ fn in_order<'p>(run: &Run, points: &'p [Point]) -> Vec<&'p Point> {
 
 impl Reproduction<'_> {
     /// The part before the tables: who published the figures, and what was measured here.
-    fn head(&self, run: &Run) -> Vec<String> {
+    pub(super) fn head(&self, run: &Run) -> Vec<String> {
         let study = self.study;
         let machine = machine(run);
         let here = machine.lines().next().unwrap_or("an unknown machine");
@@ -143,6 +144,7 @@ impl Reproduction<'_> {
         let row = |line: &Line| rows.position(line.point.as_ref()?);
         let title = Part::Heading(1, self.study.title.clone());
         let mut parts = vec![title, Part::List("", self.head(rows.run))];
+        parts.extend(guess::parts(&self.guesses, &self.tables));
         for table in &self.tables {
             parts.push(Part::Heading(2, table.title.clone()));
             let grid = table.grid(is_terminal, &row);

@@ -13,6 +13,7 @@ use costof_model::point::Point;
 use costof_model::run_file::Run;
 use costof_model::unit::span;
 use costof_report::names::points_counted;
+use costof_report::study::Reproduction;
 use costof_report::{csv, page, plots};
 use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
@@ -40,11 +41,15 @@ impl Command<'_> {
         self.show_in(&self.folder, run)
     }
 
-    fn show_in(&self, folder: &Path, run: &Run) -> Done {
+    /// The study compared with a run.
+    pub(super) fn reproduced(&self, run: &Run) -> Result<Reproduction<'_>, Error> {
         let facts = facts_of(run);
         let why = |point: &Point| fits(self.table, point, &facts).err();
-        let reproduction =
-            self.study.reproduced_by(&self.infos, run, &why, self.caveats(run)?).map_err(wrong)?;
+        self.study.reproduced_by(&self.infos, run, &why, self.caveats(run)?).map_err(wrong)
+    }
+
+    fn show_in(&self, folder: &Path, run: &Run) -> Done {
+        let reproduction = self.reproduced(run)?;
         print(reproduction.text(run, prose_columns()))?;
         files::create_folder(folder)?;
         files::write(&folder.join(PAGE), &page::of_study(run, &reproduction))?;
