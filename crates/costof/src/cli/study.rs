@@ -59,6 +59,14 @@ pub(crate) struct StudyOptions {
     /// Write every plot as SVG too, into FOLDER/svg, those of the study first
     #[arg(long)]
     pub(crate) svg: bool,
+    /// Write the tables, answers and plots as a report to edit: DIR/report.md, and a file for each plot
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, requires = "study",
+          conflicts_with_all = ["sheet", "collect", "dry_run"])]
+    pub(crate) markdown: Option<PathBuf>,
+    /// Name every mistake in a study of your own by its line, without measuring
+    #[arg(long, requires = "study",
+          conflicts_with_all = ["run", "predict", "predictions", "sheet", "collect", "markdown", "csv", "svg", "dry_run"])]
+    pub(crate) check: bool,
     /// Show the points, and the time and space that measuring them takes, without measuring
     #[arg(long)]
     pub(crate) dry_run: bool,

@@ -49,6 +49,9 @@ pub(crate) fn run(table: &'static [&'static Probe], options: &StudyOptions) -> D
     };
     let study = find(name)?;
     let infos = infos(table);
+    if options.check {
+        return classroom::check(table, &study, &infos);
+    }
     study.check(&infos).map_err(wrong)?;
     places::check(&infos, &options.places)?;
     let command = Command {

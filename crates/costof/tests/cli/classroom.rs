@@ -23,6 +23,13 @@ rows = [
   { name = "a call of another machine", measured = 5, absent = "we have it no more" },
 ]
 
+[[plot]]
+title = "Calls"
+point = "os.syscall"
+over = "call"
+at = "call=getppid,read"
+metric = "cost"
+
 [[question]]
 ask = "Which levels of memory are there?"
 kinds = ["memory_levels"]
@@ -110,4 +117,54 @@ fn predictions_are_in_the_run_before_its_launches_and_are_scored() {
         &key,
         &["the answers of one machine", "not answered here, because", "70 ns"],
     );
+    place.run("study lab.toml --run o/run.jsonl --markdown report").expect_code(0);
+    let report = fs::read_to_string(place.path("report/report.md")).unwrap();
+    assert_contains_all(&report, &["## System calls", "## The machine", "![Calls](study-01-"]);
+    let plot = report.split_once("![Calls](").unwrap().1.split(')').next().unwrap();
+    assert_contains(&fs::read_to_string(place.path("report").join(plot)).unwrap(), "<svg");
+    // A class of three: the run itself, and two that differ in their identity.
+    fs::create_dir(place.path("runs")).unwrap();
+    for name in ["one", "two", "three"] {
+        let mut own = run.clone();
+        own.run.id = name.to_owned();
+        place.write(&format!("runs/{name}.jsonl"), own);
+    }
+    let class = place.run("study lab.toml --collect runs --out class").expect_code(0);
+    let parts =
+        ["3 runs, 3 with predictions", "getppid: the middle prediction of 3 was", "machine 3"];
+    assert_contains_all(&class.out, &parts);
+    let host = run.facts().unwrap().host_name.clone().unwrap_or_default();
+    let page = fs::read_to_string(place.path("class/class.html")).unwrap();
+    assert!(host.is_empty() || !(class.out + &page).contains(&format!(">{host}<")));
+}
+
+#[test]
+fn every_mistake_of_a_study_is_named_by_its_line() {
+    let place = place();
+    let checked = place.run("study lab.toml --check").expect_code(0).out;
+    assert_contains(&checked, "no mistake; it measures 2 points, about ");
+    let own = |changes: &[(&str, &str)]| {
+        let text = changes.iter().fold(STUDY.to_owned(), |text, (from, to)| {
+            assert!(text.contains(from), "{from}");
+            text.replace(from, to)
+        });
+        fs::write(place.path("own.toml"), text).unwrap();
+    };
+    own(&[
+        ("call=getppid,read", "cal=read"),
+        ("at = \"call=getppid\"", "at = \"call=getppd\""),
+        ("memory_levels", "memory_level"),
+    ]);
+    place.run("study own.toml --check").expect_wrong(&[
+        "own.toml, line 7",
+        "own.toml, line 14",
+        "`getppd`",
+        "own.toml, line 28",
+        "did you mean `memory_levels`",
+    ]);
+    // What no run of the study measures would have no number.
+    own(&[("call=getppid,read", "call=getppid")]);
+    let unmeasured = "own.toml, line 15, point of `read of one byte`: no `[[run]]` measures";
+    place.run("study own.toml --check").expect_wrong(&[unmeasured]);
+    place.run("study latency-numbers --check").expect_code(0);
 }

@@ -4,9 +4,10 @@ use super::guess;
 use super::reproduction::{Answer, ReproducedTable, Reproduction};
 use super::result::Line;
 use crate::document::{self, Part};
-use crate::grid::{Align, Cell, Grid};
+use crate::grid::{Align, Cell, Grid, escaped};
 use crate::names::short_point;
 use crate::page::figures::figures;
+use crate::plots;
 use crate::rows::Rows;
 use crate::run::machine;
 use costof_findings::finding::Finding;
@@ -185,6 +186,24 @@ impl Reproduction<'_> {
     /// The comparison as Markdown, for a README, an issue or a report.
     pub fn markdown(&self, run: &Run) -> String {
         document::markdown(&self.parts(&Rows::new(run), false))
+    }
+
+    /// The comparison as the files of a report to edit: the Markdown with the machine and the plots, then each plot.
+    pub fn report(&self, run: &Run) -> Vec<(String, String)> {
+        let mut parts = self.parts(&Rows::new(run), false);
+        parts.push(Part::Heading(2, "The machine".to_owned()));
+        parts.extend(Part::lines(&machine(run)));
+        let mut text = document::markdown(&parts);
+        let mut files = Vec::new();
+        for figure in self.plots.iter().flatten() {
+            text += &format!("\n## {}\n\n", escaped(&figure.title));
+            for (name, svg) in plots::files([figure.clone()]) {
+                text += &format!("![{}]({name})\n", escaped(&figure.title));
+                files.push((name, svg));
+            }
+        }
+        files.insert(0, ("report.md".to_owned(), text));
+        files
     }
 }
 

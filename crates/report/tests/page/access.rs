@@ -13,7 +13,7 @@ use costof_report::compare::Side;
 use costof_report::compare::many::Pair;
 use costof_report::compare::outcome::Outcome;
 use costof_report::page;
-use costof_report::study::Study;
+use costof_report::study::{Class, Study};
 use costof_report::{fleet as hosts, history as changes};
 use std::fs;
 
@@ -115,6 +115,7 @@ fn pages() -> Vec<(&'static str, String)> {
         ("three runs", page::many::page(&sides, &pairs, &named)),
         ("sheet", sheet(false)),
         ("answer key", sheet(true)),
+        ("class", class()),
         ("history", changes::page(&history("a row"))),
         ("fleet", hosts::page(&fleet())),
     ]
@@ -143,6 +144,24 @@ fn sheet(has_key: bool) -> String {
     let (study, infos) = (study(&run), run.probes.iter().collect::<Vec<_>>());
     let shown = study.reproduced_by(&infos, &run, &|_| None, Vec::new()).unwrap();
     study.sheet(&infos, "times", &[], has_key.then_some((&shown, &run))).unwrap()
+}
+
+/// The page of a class of six.
+fn class() -> String {
+    let run = real();
+    let (study, infos) = (study(&run), run.probes.iter().collect::<Vec<_>>());
+    let form = study.form(&infos).unwrap().replace(" =\n", " = 70\n");
+    let mut runs = vec![run.clone(); 6];
+    for (at, run) in runs.iter_mut().enumerate() {
+        run.run.guesses = study.guesses(&infos, "form", &form).unwrap();
+        for metric in run.points.iter_mut().flat_map(|row| &mut row.metrics) {
+            metric.median *= 1.0 + at as f64;
+        }
+    }
+    let compared = runs
+        .iter()
+        .map(|run| (None, run, study.reproduced_by(&infos, run, &|_| None, Vec::new()).unwrap()));
+    Class::new(&study, compared.collect()).page()
 }
 
 /// A page in a frame of this width: a browser's window has a least one.

@@ -1,15 +1,23 @@
-//! What a classroom needs besides the tables: predictions that are made before anything is measured, and sheets to
-//! print.
+//! What a classroom needs besides the tables: predictions that are made before anything is measured, sheets to print, the
+//! runs of a class together, and what is wrong with a teacher's own study.
 
-use super::{Command, RUN};
+use super::{Command, RUN, planned, request};
 use crate::anonymous::anonymous;
+use crate::cli::RunOptions;
 use crate::error::{Context, Done, Error, bail, wrong};
+use crate::plan::cost::{Cost, precision};
 use crate::terminal::{log, print, prose_columns};
-use crate::{files, record};
+use crate::{files, placement, record};
+use costof_measure::facts;
+use costof_measure::probe::Probe;
 use costof_model::harmless;
+use costof_model::noise::Placement;
+use costof_model::point::Point;
+use costof_model::probe_info::ProbeInfo;
 use costof_model::rows::Guess;
 use costof_probes::notes::NOTES;
-use costof_report::study::{Blank, Class, FILE_MAX_BYTES};
+use costof_report::study::{Blank, Class, FILE_MAX_BYTES, Study};
+use std::collections::HashSet;
 use std::io::{self, BufRead, Write};
 use std::path::Path;
 use std::process::ExitCode;
@@ -84,6 +92,36 @@ impl Command<'_> {
         }
         Ok(guesses)
     }
+}
+
+/// Names the mistakes of a study's file: first what it refers to, then what it runs, then the rows that nothing of that
+/// measures.
+pub(super) fn check(table: &'static [&'static Probe], study: &Study, infos: &[&ProbeInfo]) -> Done {
+    let facts = placement::facts_of_the_run(&Placement::default(), &facts::gather());
+    let mut mistakes = study.mistakes(infos);
+    for quick in [false, true] {
+        let mut options = RunOptions::default();
+        options.measuring.quick = quick;
+        let questions = (0..study.asks().count()).flat_map(|at| study.selections_of(at));
+        let selections = study.selections.iter().chain(questions);
+        let selections = selections.filter(|selection| !selection.words(quick).is_empty());
+        let wrong = selections
+            .filter_map(|selection| request(table, study, selection, &options, &facts).err());
+        mistakes.extend(wrong.map(|error| error.to_string()));
+    }
+    // A selection may be in several places.
+    let mut seen = HashSet::new();
+    mistakes.retain(|mistake| seen.insert(mistake.clone()));
+    if mistakes.is_empty() {
+        let plan = planned(table, study, (false, &[]), &facts, &mut |_| true)?;
+        let points: HashSet<&Point> = plan.points().collect();
+        mistakes = study.unmeasured(infos, |point| points.contains(point));
+        if mistakes.is_empty() {
+            let cost = Cost::new(table, &plan, precision(&plan)?).in_short();
+            return print(format!("no mistake; it measures {cost}\n"));
+        }
+    }
+    Err(wrong(mistakes.join("\n")))
 }
 
 /// Asks for a number for each row until the input ends. What is no number is asked for again.

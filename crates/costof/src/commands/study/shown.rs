@@ -68,6 +68,10 @@ impl Command<'_> {
             files::write_all(&folder.join("svg"), &all, &run_file)?;
             more += ", svg/";
         }
+        if let Some(folder) = &self.options.markdown {
+            files::write_all(folder, &reproduction.report(run), &run_file)?;
+            files::report_path("the report to edit is", &folder.join("report.md"));
+        }
         let shown = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
         log(format!("in {}: {PAGE}, {MARKDOWN}{more}", shown.display()));
         Ok(ExitCode::SUCCESS)
