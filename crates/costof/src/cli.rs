@@ -14,6 +14,7 @@ mod place;
 pub(crate) mod printing;
 mod qualify;
 mod send;
+mod study;
 mod time;
 mod values;
 
@@ -30,6 +31,7 @@ pub(crate) use place::PlaceOptions;
 pub(crate) use printing::Printing;
 pub(crate) use qualify::QualifyOptions;
 pub(crate) use send::SendOptions;
+pub(crate) use study::StudyOptions;
 pub(crate) use time::{AgainstOptions, TimeOptions, TurnOptions};
 pub(crate) use values::token;
 
@@ -349,36 +351,6 @@ impl RunOptions {
     pub(crate) fn new(measuring: Measuring, out: Option<PathBuf>) -> RunOptions {
         RunOptions { measuring, out, ..RunOptions::default() }
     }
-}
-
-#[derive(Debug, Default, Args)]
-pub(crate) struct StudyOptions {
-    /// Which study: a name from the list, or a file of your own
-    #[arg(value_name = "NAME|FILE", value_hint = ValueHint::FilePath)]
-    pub(crate) study: Option<String>,
-    #[command(flatten)]
-    pub(crate) measuring: Measuring,
-    /// The folder for run.jsonl, page.html and study.md [default: study-NAME]
-    #[arg(long, value_name = "FOLDER", value_hint = ValueHint::DirPath, requires = "study")]
-    pub(crate) out: Option<PathBuf>,
-    /// Compare an existing run with the study, instead of measuring
-    #[arg(long, value_name = "RUN", value_hint = ValueHint::FilePath, value_parser = run_file(),
-          requires = "study", conflicts_with_all = ["quick", "full", "dry_run", "cpu", "seed", "no_wait", "Quiet"])]
-    pub(crate) run: Option<PathBuf>,
-    /// The folder of the files that it reads and writes (dir=/mnt/disk), or a file of another machine
-    /// (path=nfs://HOST/EXPORT/FILE). The study says the values of all other axes
-    #[arg(long = "set", value_name = "AXIS=PLACE", value_parser = setting, requires = "study",
-          conflicts_with = "run")]
-    pub(crate) places: Vec<(String, Vec<String>)>,
-    /// Write CSV too, into FOLDER/csv: a file for each point, and a summary
-    #[arg(long)]
-    pub(crate) csv: bool,
-    /// Write every plot as SVG too, into FOLDER/svg, those of the study first
-    #[arg(long)]
-    pub(crate) svg: bool,
-    /// Show the points, and the time and space that measuring them takes, without measuring
-    #[arg(long)]
-    pub(crate) dry_run: bool,
 }
 
 #[derive(Debug, Args)]

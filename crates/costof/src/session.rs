@@ -23,7 +23,7 @@ use costof_lab::link::Made;
 use costof_measure::estimate;
 use costof_measure::probe::Probe;
 use costof_model::noise::{MEASURED, PEER};
-use costof_model::rows::{AttemptRow, PeerRow, Row, SCHEMA};
+use costof_model::rows::{AttemptRow, Guess, PeerRow, Row, SCHEMA};
 use costof_model::{Facts, Hosts, Link, Plan, Point, ProbeInfo, RunRow, Text};
 use costof_os::sched::affinity;
 use costof_report::names;
@@ -52,6 +52,8 @@ pub(crate) struct Session<'a> {
     pub(crate) fits: Fits,
     /// The time that a run takes at most, if its precision does not say so.
     pub(crate) budget: Option<Duration>,
+    /// What the person who runs a study predicts.
+    pub(crate) guesses: Vec<Guess>,
     programs: Programs,
     interrupted: &'a AtomicBool,
     pub(crate) display: Display,
@@ -78,6 +80,7 @@ impl<'a> Session<'a> {
             requests,
             fits: |_, _, _| Ok(()),
             budget: None,
+            guesses: Vec::new(),
             programs: Programs::new(table, remote_costof)?,
             interrupted,
             display: Display::new(),
@@ -160,7 +163,8 @@ impl<'a> Session<'a> {
                 if plan.budget_ns.is_some() {
                     self.fit(&mut plan, load)?;
                 }
-                let first = first_row(plan, options.measuring.seed);
+                let guesses = self.guesses.clone();
+                let first = RunRow { guesses, ..first_row(plan, options.measuring.seed) };
                 let path = match &options.out {
                     Some(folder) if is_one_of_many => {
                         folder.join(file_name::of_host(&machines.measured.host, &options.on))
@@ -382,6 +386,7 @@ pub(crate) fn first_row(plan: Plan, seed: Option<u64>) -> RunRow {
         command: std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect(),
         seed: seed.unwrap_or_else(|| fastrand::u64(..)),
         beside: None,
+        guesses: Vec::new(),
         plan,
     }
 }

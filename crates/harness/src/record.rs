@@ -75,6 +75,7 @@ pub(crate) fn first_row(names: &[&str], seed: u64) -> RunRow {
         command: std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect(),
         seed,
         beside: None,
+        guesses: Vec::new(),
         plan: Plan {
             precision: "default".into(),
             blocks: names.iter().map(block).collect(),

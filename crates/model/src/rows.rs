@@ -58,8 +58,24 @@ pub struct RunRow {
     /// were neighbours in time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub beside: Option<String>,
+    /// What the person who runs a study predicted, recorded before anything was measured.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub guesses: Vec<Guess>,
     /// What is to be measured.
     pub plan: Plan,
+}
+
+/// A figure of a study as a person predicted it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Guess {
+    /// The title of the study's table.
+    pub table: String,
+    /// The name of the row, with that of its column if the table has several.
+    pub row: String,
+    /// The number, above zero.
+    pub value: f64,
+    /// Its unit, as the study writes it.
+    pub unit: String,
 }
 
 /// What is to be measured, and how precisely.

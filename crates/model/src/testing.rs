@@ -178,6 +178,7 @@ pub fn planned(blocks: impl IntoIterator<Item = Vec<Point>>) -> Run {
         command: vec!["costof".to_owned(), "run".to_owned()],
         seed: 7,
         beside: None,
+        guesses: Vec::new(),
         plan: Plan {
             precision: "quick".into(),
             budget_ns: None,

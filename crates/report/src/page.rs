@@ -10,7 +10,6 @@ mod facts;
 pub(crate) mod figures;
 mod findings;
 mod first;
-pub mod handout;
 mod latency;
 pub mod many;
 mod noise;

@@ -6,18 +6,23 @@
 //! as Markdown and as a section of the run's page. `study/plot.rs` says which rows each of its plots has, and
 //! `study/layout.rs` writes its points as one CSV file in its own layout.
 
+mod class;
 mod figure;
 mod file;
+mod guess;
 mod layout;
 mod plot;
 mod reproduction;
 mod result;
+mod sheet;
 mod shown;
 mod unit;
 mod wide;
 
+pub use class::Class;
 pub(crate) use file::Style;
 pub use file::{FILE_MAX_BYTES, Selection, Study};
+pub use guess::Blank;
 pub(crate) use plot::Drawn;
 pub use reproduction::{Answer, Reproduction};
 pub use result::Why;

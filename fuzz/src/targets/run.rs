@@ -65,7 +65,6 @@ pub(crate) fn shown(mut run: Run) {
     estimate::add_so_far(&mut run);
     let run = &run;
     markup::check(&page::page(run, &[]));
-    markup::check(&page::handout::page(run));
     for (name, svg) in plots::svg(run) {
         file_name(&name);
         markup::check(&svg);

@@ -16,10 +16,8 @@ pub(crate) struct ReportOptions {
     /// Write the page to this file, which needs no network [default: named after the run, in this folder]
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) html: Option<PathBuf>,
-    /// Write a handout for a course to this file
-    ///
-    /// It is one sheet of paper with the machine, the numbers everyone should know, and three questions to discuss.
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    /// What is now `costof study NAME --sheet FILE`.
+    #[arg(long, hide = true)]
     pub(crate) handout: Option<PathBuf>,
     /// The same as `costof export --format svg --out DIR`
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, hide_short_help = true)]

@@ -1,8 +1,8 @@
-//! `costof report`: turns a run into a page, or a handout for a course.
+//! `costof report`: turns a run into a page.
 
 use super::export::Exported;
 use crate::cli::ReportOptions;
-use crate::error::Done;
+use crate::error::{Done, bail};
 use crate::record::{self, Table};
 use crate::terminal::print;
 use crate::{file_name, files, history};
@@ -11,24 +11,25 @@ use costof_report::page;
 use std::path::{Path, PathBuf};
 
 pub(crate) fn run(table: Table<'_>, options: &ReportOptions) -> Done {
+    if options.handout.is_some() {
+        bail!(
+            "--handout is gone: `costof study latency-numbers --sheet FILE` prints a sheet for a course"
+        );
+    }
     let file = options.file.clone().map_or_else(history::latest, Ok)?;
     let (run, cut) = record::read_to_show(&file, table)?;
     let exported = Exported::new(vec![file.clone()], vec![run], options.anonymous);
     let run = &exported.runs[0];
-    let outputs = [&options.html, &options.handout, &options.csv].map(Option::as_deref);
+    let outputs = [&options.html, &options.csv].map(Option::as_deref);
     files::leaves_standard_output(&outputs, options.markdown)?;
     let exports = exports(options);
-    if options.html.is_some() || options.handout.is_none() && exports.is_empty() {
+    if options.html.is_some() || exports.is_empty() {
         let name = file.file_name().unwrap_or(file.as_os_str());
         let own = || PathBuf::from(name).with_extension("html");
         let html = options.html.clone().unwrap_or_else(own);
         files::check_spares(&html, &file)?;
         let doubts: Vec<String> = cut.into_iter().collect();
         files::write_page(&html, &page::page(run, &doubts))?;
-    }
-    if let Some(handout) = &options.handout {
-        files::check_spares(handout, &file)?;
-        files::write_page(handout, &page::handout::page(run))?;
     }
     for (format, out) in exports {
         exported.write(table, format, false, out)?;

@@ -1,5 +1,6 @@
 //! `costof study`: compares a study's figures with this machine.
 
+mod classroom;
 mod places;
 mod shown;
 mod steps;
@@ -20,6 +21,7 @@ use clap::Parser;
 use costof_measure::facts;
 use costof_measure::probe::Probe;
 use costof_model::unit::{display_bytes, parse_bytes};
+use costof_model::rows::Guess;
 use costof_model::{Facts, Hosts, Link, Placement, Plan, Point, ProbeInfo, Run, nearest};
 use costof_report::study::{EMBEDDED, FILE_MAX_BYTES, Selection, Study};
 use costof_report::text::{hanging, wrapped};
@@ -41,6 +43,9 @@ pub(crate) fn run(table: &'static [&'static Probe], options: &StudyOptions) -> D
     };
     let study = find(name)?;
     let infos = infos(table);
+    if options.check {
+        return classroom::check(table, &study, &infos);
+    }
     study.check(&infos).map_err(wrong)?;
     places::check(&infos, &options.places)?;
     let command = Command {
@@ -53,6 +58,12 @@ pub(crate) fn run(table: &'static [&'static Probe], options: &StudyOptions) -> D
         study,
         infos,
     };
+    if let Some(file) = &options.sheet {
+        return command.write_sheet(file);
+    }
+    if !options.collect.is_empty() {
+        return command.collect();
+    }
     match &options.run {
         Some(file) => command.show_again(file),
         None => command.measure(),
@@ -137,6 +148,9 @@ impl Command<'_> {
     }
 
     fn measure(&self) -> Done {
+        if self.options.predict && self.options.dry_run {
+            return print(self.study.form(&self.infos).map_err(wrong)?);
+        }
         let path = self.folder.join(RUN);
         if !self.options.dry_run && path.exists() {
             bail!(
@@ -145,13 +159,14 @@ impl Command<'_> {
                 self.named()
             );
         }
+        let guesses = self.guesses()?;
         let interrupted = watch_interrupts()?;
         if cfg!(debug_assertions) {
             log(
                 "this costof is an unoptimised build (`cargo build --release` makes the other): its own code is slower",
             );
         }
-        let Some(run) = self.run(&interrupted)? else {
+        let Some(run) = self.run(guesses, &interrupted)? else {
             return Ok(ExitCode::SUCCESS);
         };
         if run.end.is_none() {
@@ -173,7 +188,7 @@ impl Command<'_> {
     }
 
     /// Measures the selections. None if the plan is only shown.
-    fn run(&self, interrupted: &AtomicBool) -> Result<Option<Run>, Error> {
+    fn run(&self, guesses: Vec<Guess>, interrupted: &AtomicBool) -> Result<Option<Run>, Error> {
         let options = self.run_options();
         let facts = placement::facts_of_the_run(&Placement::default(), &facts::gather());
         let requests = requests(self.table, &self.study, &self.study.selections, &options, &facts)?;
@@ -183,6 +198,7 @@ impl Command<'_> {
         }
         let mut session = Session::new(self.table, &options, requests, None, interrupted)?;
         session.fits = fits;
+        session.guesses = guesses;
         let done = session.measure(hosts(&options), None)?;
         Ok(done.map(|record| record.run))
     }

@@ -8,6 +8,7 @@ mod against;
 mod ask;
 mod bandwidth;
 mod calls;
+mod classroom;
 mod commands;
 mod common;
 mod compare;

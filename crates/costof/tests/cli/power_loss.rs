@@ -289,17 +289,15 @@ fn a_run_reads_up_to_its_last_sync_and_goes_on_from_there() {
 fn a_report_is_the_old_one_or_the_new_one() {
     or_skip!(may_trace());
     let place = Place::new();
-    let report = "report run.jsonl --html page.html --handout handout.html --csv values/";
+    let report = "report run.jsonl --html page.html --csv values/";
     place.run_misbehaving("run test.good --quick --out run.jsonl").expect_code(0);
     place.run_misbehaving(report).expect_code(0);
     let here = place.path("").canonicalize().unwrap();
     let mut before = Disk::new();
-    for name in ["page.html", "handout.html"] {
-        // Older, and longer.
-        let path = here.join(name);
-        fs::write(&path, fs::read(&path).unwrap().repeat(2)).unwrap();
-        before.insert(path.display().to_string(), fs::read(&path).unwrap());
-    }
+    // Older, and longer.
+    let path = here.join("page.html");
+    fs::write(&path, fs::read(&path).unwrap().repeat(2)).unwrap();
+    before.insert(path.display().to_string(), fs::read(&path).unwrap());
     fs::remove_dir_all(place.path("values")).unwrap();
     let calls = traced(&place, report);
     let after = disk_after(&before, &calls, None);

@@ -23,7 +23,7 @@ const COMMANDS: &[(&str, &[&str])] = &[
         "",
         &[
             "show RUN --notes --ids",
-            "report RUN --html page.html --handout sheet.html --svg plots/ --csv values/ --markdown",
+            "report RUN --html page.html --svg plots/ --csv values/ --markdown",
             "fleet RUN",
             "history RUN",
             "export RUN --anonymous",

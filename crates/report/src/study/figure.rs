@@ -88,7 +88,12 @@ impl Study {
             .collect()
     }
 
-    fn row(&self, table: &Table, row: &Row, infos: &[&ProbeInfo]) -> Result<Vec<Figure>, String> {
+    pub(super) fn row(
+        &self,
+        table: &Table,
+        row: &Row,
+        infos: &[&ProbeInfo],
+    ) -> Result<Vec<Figure>, String> {
         let columns: Vec<Option<&Column>> = match table.columns.as_slice() {
             [] => vec![None],
             columns => columns.iter().map(Some).collect(),

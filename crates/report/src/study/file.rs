@@ -28,6 +28,8 @@ pub struct Study {
     pub machine: String,
     /// The statistic of its figures; the default is the median.
     pub(super) of: Option<String>,
+    /// How what it measures works, as preformatted text for its sheet.
+    pub(super) drawing: Option<String>,
     /// What a reader has to know to read the tables.
     #[serde(default)]
     pub notes: Vec<String>,
@@ -245,6 +247,12 @@ impl Study {
     pub fn asks(&self) -> impl Iterator<Item = &str> {
         let asks = self.questions.iter().map(|question| &*question.ask);
         asks.map(|ask| ask.trim_start_matches(|c: char| c.is_ascii_digit() || ". ".contains(c)))
+    }
+
+    /// Whether one of its runs names this probe.
+    pub fn measures(&self, probe: &str) -> bool {
+        let mut selections = self.selections.iter();
+        selections.any(|selection| selection.words(false).contains(&probe))
     }
 
     /// What to measure for one of its questions.

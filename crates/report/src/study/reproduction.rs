@@ -1,17 +1,18 @@
 //! Compares a study with the run that it asked for.
 
-use super::figure::{Figure, Of};
-use super::file::Study;
+use super::figure::{Against, Figure, Of};
+use super::file::{Row, Study, Table};
 use super::plot::Drawn;
 use super::result::{Line, Why, measured};
 use crate::names::{by_reason, points_counted};
 use costof_findings::Finding;
 use costof_findings::Kind;
 use costof_findings::noise::Withheld;
+use costof_model::rows::Guess;
 use costof_model::{Point, ProbeInfo, Run, nearest};
 
 /// What a line shows in place of a number.
-const NONE: &str = "—";
+pub(super) const NONE: &str = "—";
 
 /// A study with this machine's result for each of its figures.
 #[derive(Clone, Debug)]
@@ -21,6 +22,8 @@ pub struct Reproduction<'a> {
     /// Its plots.
     pub(crate) plots: Vec<Drawn>,
     pub(crate) answers: Vec<Answer>,
+    /// What the person who ran it predicted.
+    pub(super) guesses: Vec<Guess>,
     /// Notes that a reader of these runs has to know.
     pub(super) caveats: Vec<String>,
 }
@@ -59,11 +62,17 @@ impl Study {
     /// Checks that everything that its figures and its questions refer to exists.
     ///
     /// # Errors
-    /// A sentence that names the line and the key.
+    /// A sentence that names the line and the key: the first of its mistakes.
     pub fn check(&self, infos: &[&ProbeInfo]) -> Result<(), String> {
-        self.figures(infos)?;
-        self.check_plots(infos)?;
-        self.check_layout(infos)?;
+        self.mistakes(infos).into_iter().next().map_or(Ok(()), Err)
+    }
+
+    /// A sentence for each mistake, which names the line and the key.
+    pub fn mistakes(&self, infos: &[&ProbeInfo]) -> Vec<String> {
+        let mut mistakes: Vec<String> =
+            self.rows().filter_map(|(table, row)| self.row(table, row, infos).err()).collect();
+        mistakes.extend(self.check_plots(infos).err());
+        mistakes.extend(self.check_layout(infos).err());
         let kinds = || Kind::ALL.iter().map(|kind| kind.name());
         let probes = || infos.iter().map(|info| &*info.id);
         for question in &self.questions {
@@ -72,7 +81,7 @@ impl Study {
                 if !kinds().any(|known| known == kind) {
                     let hint = nearest::hint(kind, kinds());
                     let what = format!("kinds: no finding is of the kind `{kind}`{hint}");
-                    return Err(self.wrong_at(at, &what));
+                    mistakes.push(self.wrong_at(at, &what));
                 }
             }
             for at in &question.about {
@@ -80,11 +89,34 @@ impl Study {
                 if !probes().any(|probe| probe.starts_with(about)) {
                     let hint = nearest::hint(about, probes());
                     let what = format!("about: no probe begins with `{about}`{hint}");
-                    return Err(self.wrong_at(at, &what));
+                    mistakes.push(self.wrong_at(at, &what));
                 }
             }
         }
-        Ok(())
+        mistakes
+    }
+
+    /// A sentence for each row whose point is not measured by what the study runs. Rows that a label names, and sizes
+    /// beyond the caches, depend on the machine.
+    pub fn unmeasured(
+        &self,
+        infos: &[&ProbeInfo],
+        is_measured: impl Fn(&Point) -> bool,
+    ) -> Vec<String> {
+        let rows = self.rows().flat_map(|(table, row)| {
+            let figures = self.row(table, row, infos).unwrap_or_default();
+            figures.into_iter().filter_map(move |figure| Some((row, figure.against.ok()?)))
+        });
+        let fixed = rows.filter(|(_, against)| against.label.is_none() && !against.beyond_caches);
+        let missing = fixed.filter(|(_, against)| !is_measured(&against.point));
+        let sentence = |(row, against): (&Row, Against)| {
+            self.wrong(&row.name, "point", &format!("no `[[run]]` measures {}", against.point))
+        };
+        missing.map(sentence).collect()
+    }
+
+    fn rows(&self) -> impl Iterator<Item = (&Table, &Row)> {
+        self.tables.iter().flat_map(|table| table.rows.iter().map(move |row| (table, row)))
     }
 
     /// The points that its figures are compared with, except those that a label names.
@@ -136,6 +168,7 @@ impl Study {
             plots: self.drawn(infos, run, why)?,
             answers: self.answers(run),
             study: self,
+            guesses: run.run.guesses.clone(),
             caveats,
         })
     }

@@ -35,10 +35,24 @@ pub(crate) struct Line {
     /// The range that costof predicted.
     pub(super) expected: String,
     pub(super) grade: String,
+    /// Its numbers, unless a ratio of them means nothing.
+    pub(super) numbers: Option<Numbers>,
+    /// Why it costs what it does.
+    pub(super) why: Option<String>,
     /// The numbers of its notes below the table.
     pub(crate) marks: Vec<usize>,
     /// The point that it is compared with.
     pub(crate) point: Option<Point>,
+}
+
+/// The numbers of a line, in the unit of the published figure.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Numbers {
+    pub(super) unit: Published,
+    pub(super) here: f64,
+    /// The range that costof predicted.
+    pub(super) costof: Option<(f64, f64)>,
+    pub(super) published: Option<(f64, f64)>,
 }
 
 /// A result of costof, in the unit of the figure.
@@ -55,6 +69,10 @@ pub(super) struct Measured {
     /// The interval of the median.
     interval: String,
     expected: Option<(f64, f64)>,
+    /// The same in the unit of the published figure.
+    comparable_expected: Option<(f64, f64)>,
+    /// From what costof predicted it.
+    because: Option<String>,
     /// A mark for whether the prediction held.
     hit: &'static str,
     grade: String,
@@ -69,6 +87,11 @@ impl Measured {
         line.point = Some(self.point);
         let expected = |ends| range(ends) + self.hit;
         line.expected = self.expected.map_or_else(String::new, expected);
+        let unit = self.unit.space().to_owned() + self.unit.symbol;
+        let expected = self.expected.zip(self.because);
+        let because = expected
+            .map(|(ends, because)| format!("costof expected {}{unit}: {because}", range(ends)));
+        line.why = because.or_else(|| figure.notes.first().cloned());
         let value = match self.value {
             Ok(value) => value,
             Err(unusable) => {
@@ -76,6 +99,14 @@ impl Measured {
                 return;
             }
         };
+        if let Some(unit) = figure.predictable() {
+            let published = match figure.measured {
+                Stated::Range(low, high) => Some((low, high)),
+                Stated::Nothing | Stated::Words(_) => None,
+            };
+            let (here, costof) = (self.comparable, self.comparable_expected);
+            line.numbers = Some(Numbers { unit, here, costof, published });
+        }
         line.here = self.unit.display(value) + &self.of.said();
         line.has_number = true;
         line.median = self.median.map_or_else(String::new, digits);
@@ -147,6 +178,7 @@ pub(super) fn measured(
     let comparable = conversion.apply(value);
     let median = conversion.apply(estimate.median);
     let is_mean = against.of == Of::Mean;
+    let comparable_expected = expected(estimate, row, conversion);
     let unit = unit.fitting(if is_mean { comparable.min(median) } else { comparable });
     let conversion = unit.from(estimate.unit, times, against.bytes)?;
     // A mean is shown with the median, whose interval and prediction these are.
@@ -167,6 +199,8 @@ pub(super) fn measured(
         median: is_mean.then(|| conversion.apply(estimate.median)),
         interval: interval.map_or_else(String::new, |ends| range(conversion.range(ends))),
         expected: expected(estimate, row, conversion).filter(|_| shows_median),
+        comparable_expected: comparable_expected.filter(|_| shows_median),
+        because: row.prediction.as_ref().map(|prediction| prediction.because.clone()),
         hit: hit_mark(row),
         grade: row.grade.to_string(),
         note: note(against.of, estimate, row),
@@ -225,6 +259,8 @@ fn ratio(
             range((unit.of_ratio(ratio.low), unit.of_ratio(ratio.high)))
         }),
         expected: None,
+        comparable_expected: None,
+        because: None,
         hit: "",
         grade: row.grade.max(other.grade).to_string(),
         note: None,

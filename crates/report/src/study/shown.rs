@@ -1,11 +1,13 @@
 //! The comparison of a study with a run, as a document.
 
+use super::guess;
 use super::reproduction::{Answer, ReproducedTable, Reproduction};
 use super::result::Line;
 use crate::document::{self, Part};
-use crate::grid::{Align, Cell, Grid};
+use crate::grid::{Align, Cell, Grid, escaped};
 use crate::names::short_point;
 use crate::page::figures::figures;
+use crate::plots;
 use crate::rows::Rows;
 use crate::run::machine;
 use costof_findings::Finding;
@@ -122,7 +124,7 @@ fn in_order<'p>(run: &Run, points: &'p [Point]) -> Vec<&'p Point> {
 
 impl Reproduction<'_> {
     /// The part before the tables: who published the figures, and what was measured here.
-    fn head(&self, run: &Run) -> Vec<String> {
+    pub(super) fn head(&self, run: &Run) -> Vec<String> {
         let study = self.study;
         let machine = machine(run);
         let here = machine.lines().next().unwrap_or("an unknown machine");
@@ -142,6 +144,7 @@ impl Reproduction<'_> {
         let row = |line: &Line| rows.position(line.point.as_ref()?);
         let title = Part::Heading(1, self.study.title.clone());
         let mut parts = vec![title, Part::List("", self.head(rows.run))];
+        parts.extend(guess::parts(&self.guesses, &self.tables));
         for table in &self.tables {
             parts.push(Part::Heading(2, table.title.clone()));
             let grid = table.grid(is_terminal, &row);
@@ -182,6 +185,24 @@ impl Reproduction<'_> {
     /// The comparison as Markdown, for a README, an issue or a report.
     pub fn markdown(&self, run: &Run) -> String {
         document::markdown(&self.parts(&Rows::new(run), false))
+    }
+
+    /// The comparison as the files of a report to edit: the Markdown with the machine and the plots, then each plot.
+    pub fn report(&self, run: &Run) -> Vec<(String, String)> {
+        let mut parts = self.parts(&Rows::new(run), false);
+        parts.push(Part::Heading(2, "The machine".to_owned()));
+        parts.extend(Part::lines(&machine(run)));
+        let mut text = document::markdown(&parts);
+        let mut files = Vec::new();
+        for figure in self.plots.iter().flatten() {
+            text += &format!("\n## {}\n\n", escaped(&figure.title));
+            for (name, svg) in plots::files([figure.clone()]) {
+                text += &format!("![{}]({name})\n", escaped(&figure.title));
+                files.push((name, svg));
+            }
+        }
+        files.insert(0, ("report.md".to_owned(), text));
+        files
     }
 }
 

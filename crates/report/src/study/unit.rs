@@ -107,6 +107,11 @@ impl Published {
         if self == other { value } else { (converted * digits).round() / digits }
     }
 
+    /// A value of another unit in this one, if both measure the same.
+    pub(super) fn converted(self, from: Published, value: f64) -> Option<f64> {
+        (from.kind == self.kind).then(|| value * (from.step / self.step))
+    }
+
     /// The conversion from costof's `unit` to this one, for a figure that covers `times` operations of
     /// costof's, or this many bytes.
     pub(super) fn from(

@@ -1,23 +1,21 @@
 //! Whether everybody can use a page: rules of axe-core on the accessibility tree of a real browser, in light,
-//! in dark and on paper; what is not cut there, and that a handout is one sheet.
+//! in dark and on paper, and what is not cut there.
 
-use crate::browser::{asking, browser, opened, said};
-use crate::made::{Point, fleet, history, varied};
+use crate::browser::{asking, opened, said};
+use crate::made::{fleet, history, varied};
 use costof_model::comparison::{Compared, Comparison, FactDifference, Verdict};
 use costof_model::metric::Selection;
 use costof_model::rows::PointRow;
 use costof_model::run_file::{self, Run};
-use costof_model::unit::Better;
+use costof_model::unit::{Better, Unit};
 use costof_report::check::Rules;
 use costof_report::compare::Side;
 use costof_report::compare::many::Pair;
 use costof_report::compare::outcome::Outcome;
-use costof_report::known::ROWS;
 use costof_report::page;
+use costof_report::study::{Class, Study};
 use costof_report::{fleet as hosts, history as changes};
-use serde_json::json;
 use std::fs;
-use tempfile::TempDir;
 
 /// Asks axe-core of the page in each look, with all of it unfolded.
 const ASK: &str = r#"<script>
@@ -115,10 +113,55 @@ fn pages() -> Vec<(&'static str, String)> {
         ("real run", page::page(&real(), &["a doubt".to_owned()])),
         ("comparison", page::comparison::page(before, after, comparison, &outcome)),
         ("three runs", page::many::page(&sides, &pairs, &named)),
-        ("handout", page::handout::page(&real())),
+        ("sheet", sheet(false)),
+        ("answer key", sheet(true)),
+        ("class", class()),
         ("history", changes::page(&history("a row"))),
         ("fleet", hosts::page(&fleet())),
     ]
+}
+
+/// A study of the times of a run.
+fn study(run: &Run) -> Study {
+    let is_time =
+        |row: &&PointRow| row.metrics[0].unit == Unit::Nanoseconds && row.point.link == "none";
+    let rows = run.points.iter().filter(is_time).map(|row| {
+        let axes = row.axes().0.iter().map(|(axis, value)| format!("{axis}={value}"));
+        let axes = axes.collect::<Vec<_>>().join(" ");
+        format!("{{ name = '{axes}', measured = 7, point = '{} {axes}' }},", row.point.probe)
+    });
+    let text = format!(
+        "title = 'Times'\nsource = 's'\nmachine = 'm'\ndrawing = 'A --> B'\n[[table]]\ntitle = 'T'\nunit = 'ns'\nrows = [{}]\n\
+         [[question]]\nask = 'Why?'\nkinds = []\nbecause = 'nobody knows'",
+        rows.collect::<String>()
+    );
+    Study::read("times", "times.toml", &text).unwrap()
+}
+
+/// The sheet of a study, or its key.
+fn sheet(has_key: bool) -> String {
+    let run = real();
+    let (study, infos) = (study(&run), run.probes.iter().collect::<Vec<_>>());
+    let shown = study.reproduced_by(&infos, &run, &|_| None, Vec::new()).unwrap();
+    study.sheet(&infos, "times", &[], has_key.then_some((&shown, &run))).unwrap()
+}
+
+/// The page of a class of six.
+fn class() -> String {
+    let run = real();
+    let (study, infos) = (study(&run), run.probes.iter().collect::<Vec<_>>());
+    let form = study.form(&infos).unwrap().replace(" =\n", " = 70\n");
+    let mut runs = vec![run.clone(); 6];
+    for (at, run) in runs.iter_mut().enumerate() {
+        run.run.guesses = study.guesses(&infos, "form", &form).unwrap();
+        for metric in run.points.iter_mut().flat_map(|row| &mut row.metrics) {
+            metric.median *= 1.0 + at as f64;
+        }
+    }
+    let compared = runs
+        .iter()
+        .map(|run| (None, run, study.reproduced_by(&infos, run, &|_| None, Vec::new()).unwrap()));
+    Class::new(&study, compared.collect()).page()
 }
 
 /// A page in a frame of this width: a browser's window has a least one.
@@ -148,41 +191,4 @@ fn no_rule_of_accessibility_is_broken_and_nothing_is_cut() {
         }
     }
     assert_eq!(all, "");
-}
-
-#[test]
-#[ignore = "long; ./check --all runs it"]
-fn a_handout_is_one_sheet() {
-    let folder = TempDir::new().unwrap();
-    let mut full = varied(20);
-    let stacks = ["udp", "tcp", "rudp", "thrift", "grpc"];
-    let calls = stacks.map(|stack| {
-        let axes = json!({"over": stack, "size": 64});
-        ("net.rtt", axes, None)
-    });
-    let known = ROWS.map(|(probe, label)| (probe, json!({"label": label}), Some(label)));
-    for (probe, axes, label) in known.into_iter().chain(calls) {
-        full.add(&Point {
-            probe,
-            axes,
-            link: "loopback",
-            measured: ("latency", "ns", 1234.0),
-            label,
-        });
-    }
-    for (name, run) in [("real", real()), ("full", full.run())] {
-        let file = folder.path().join("page.html");
-        fs::write(&file, page::handout::page(&run)).unwrap();
-        let sheet = folder.path().join("sheet.pdf");
-        let Some(mut browser) = browser(folder.path()) else {
-            return;
-        };
-        let printed =
-            browser.arg(format!("--print-to-pdf={}", sheet.display())).arg(&file).output();
-        assert!(printed.unwrap().status.success());
-        let pdf = fs::read(&sheet).unwrap();
-        let text = String::from_utf8_lossy(&pdf);
-        let pages = text.matches("/Type /Page").count() - text.matches("/Type /Pages").count();
-        assert_eq!(pages, 1, "{name}");
-    }
 }

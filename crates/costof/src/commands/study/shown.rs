@@ -11,6 +11,7 @@ use costof_model::plural::counted;
 use costof_model::unit::span;
 use costof_model::{Facts, Point, Run};
 use costof_report::names::points_counted;
+use costof_report::study::Reproduction;
 use costof_report::{csv, page, plots};
 use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
@@ -38,11 +39,15 @@ impl Command<'_> {
         self.show_in(&self.folder, run)
     }
 
-    fn show_in(&self, folder: &Path, run: &Run) -> Done {
+    /// The study compared with a run.
+    pub(super) fn reproduced(&self, run: &Run) -> Result<Reproduction<'_>, Error> {
         let facts = facts_of(run);
         let why = |point: &Point| fits(self.table, point, &facts).err();
-        let reproduction =
-            self.study.reproduced_by(&self.infos, run, &why, self.caveats(run)?).map_err(wrong)?;
+        self.study.reproduced_by(&self.infos, run, &why, self.caveats(run)?).map_err(wrong)
+    }
+
+    fn show_in(&self, folder: &Path, run: &Run) -> Done {
+        let reproduction = self.reproduced(run)?;
         print(reproduction.text(run, prose_columns()))?;
         files::create_folder(folder)?;
         files::write(&folder.join(PAGE), &page::of_study(run, &reproduction))?;
@@ -60,6 +65,10 @@ impl Command<'_> {
             all.extend(plots::svg(run));
             files::write_all(&folder.join("svg"), &all, &run_file)?;
             more += ", svg/";
+        }
+        if let Some(folder) = &self.options.markdown {
+            files::write_all(folder, &reproduction.report(run), &run_file)?;
+            files::report_path("the report to edit is", &folder.join("report.md"));
         }
         let shown = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
         log(format!("in {}: {PAGE}, {MARKDOWN}{more}", shown.display()));

@@ -1,0 +1,438 @@
+//! The runs of a class on one page: how each row of a study spreads over its machines and the predictions, where the
+//! class was most wrong, and which machines stand out. No machine has a name, unless it is given one.
+
+use super::file::Study;
+use super::guess::too_far;
+use super::reproduction::{ReproducedTable, Reproduction};
+use super::result::Line;
+use super::unit::Published;
+use crate::document::{self, Part, scroll};
+use crate::grid::{Align, Grid};
+use crate::page::html_file;
+use costof_model::plural::counted;
+use costof_model::rows::Guess;
+use costof_model::run_file::Run;
+use costof_stats::{median, quantile};
+use maud::{Markup, html};
+use std::collections::BTreeMap;
+
+/// So many rows on which the class was most wrong are named.
+const WRONG: usize = 3;
+/// Fewer machines do not show which of them stands out.
+const MIN_MACHINES: usize = 5;
+/// A machine stands out on a row that is off the median by more than this factor, and by more than this many times the
+/// typical distance from it.
+const FACTOR: f64 = 2.0;
+const DISTANCES: f64 = 5.0;
+/// A fact that at most this share of the class has may be why a machine stands out.
+const RARE: f64 = 0.25;
+/// The decades on either side of the median that are drawn.
+const DECADES: f64 = 2.0;
+/// A drawing's width and margin.
+const WIDTH: f64 = 400.0;
+const MARGIN: f64 = 8.0;
+
+/// The facts by which machines are grouped.
+const FACTS: [&str; 3] = ["CPU", "virtual machine", "kernel"];
+
+/// A study, and the runs of a class.
+pub struct Class<'a> {
+    study: &'a Study,
+    members: Vec<Member>,
+}
+
+/// A run of the class.
+struct Member {
+    name: String,
+    /// The values of [`FACTS`].
+    facts: [String; 3],
+    tables: Vec<ReproducedTable>,
+    guesses: Vec<Guess>,
+}
+
+/// A row of the study over the class.
+struct Row<'c> {
+    table: &'c str,
+    name: &'c str,
+    unit: Published,
+    /// The sound number of each member.
+    values: Vec<Option<f64>>,
+    guesses: Vec<f64>,
+    published: Option<(f64, f64)>,
+    median: f64,
+    why: Option<&'c str>,
+}
+
+impl<'a> Class<'a> {
+    /// The class of these runs, each compared with the study, and its name if machines are to be named.
+    pub fn new(study: &'a Study, runs: Vec<(Option<String>, &Run, Reproduction<'a>)>) -> Class<'a> {
+        let mut members: Vec<Member> = Vec::new();
+        for (name, run, reproduction) in runs {
+            let Reproduction { tables, guesses, .. } = reproduction;
+            let name = name.unwrap_or_default();
+            members.push(Member { name, facts: facts(run), tables, guesses });
+        }
+        // By what they are: the order of the files would tell who is who.
+        members.sort_by(|one, other| (&one.facts, &one.name).cmp(&(&other.facts, &other.name)));
+        for (at, member) in members.iter_mut().enumerate().filter(|(_, own)| own.name.is_empty()) {
+            member.name = format!("machine {}", at + 1);
+        }
+        Class { study, members }
+    }
+
+    /// The text for a terminal, in lines of at most this many columns.
+    pub fn text(&self, columns: usize) -> String {
+        document::text(&self.parts(), columns)
+    }
+
+    /// The page.
+    pub fn page(&self) -> String {
+        let parts = document::page(&self.parts(), 1);
+        html_file("", &format!("A class: {}", self.study.title), &html! { main { (parts) } })
+    }
+
+    fn parts(&self) -> Vec<Part> {
+        let rows = self.rows();
+        let section = |title: &str, lines: Vec<String>, none: &str| {
+            let lines = if lines.is_empty() { vec![none.to_owned()] } else { lines };
+            [Part::Heading(2, title.to_owned()), Part::List("", lines)]
+        };
+        let predicted = self.members.iter().filter(|member| !member.guesses.is_empty()).count();
+        let head = format!(
+            "{}, {predicted} with predictions; a number of grade D or without a usable interval is left out",
+            counted(self.members.len(), "run")
+        );
+        let mut parts = vec![
+            Part::Heading(1, format!("A class: {}", self.study.title)),
+            Part::List("", vec![head]),
+        ];
+        parts.extend(section(
+            "Where the class was most wrong",
+            most_wrong(&rows),
+            "No run has predictions of a row that has a number",
+        ));
+        let few =
+            format!("Fewer than {MIN_MACHINES} machines do not show which of them is unusual");
+        let none = if self.members.len() < MIN_MACHINES { &*few } else { "None" };
+        parts.extend(section("Machines that stand out", self.outliers(&rows), none));
+        parts.push(Part::Heading(2, "Each row over the class".to_owned()));
+        parts.push(Part::Terminal(vec![Part::Table("Rows".to_owned(), spread(&rows))]));
+        parts.push(Part::Drawing(drawn(&rows)));
+        for (at, fact) in FACTS.into_iter().enumerate() {
+            parts.push(Part::Heading(2, format!("Medians by {fact}")));
+            parts.push(Part::Table(format!("Medians by {fact}"), self.by_fact(&rows, at)));
+        }
+        parts.push(Part::Heading(2, "The machines".to_owned()));
+        parts.push(Part::Table("The machines".to_owned(), self.machines(&rows)));
+        parts
+    }
+
+    /// The rows of which some machine has a sound number.
+    fn rows(&self) -> Vec<Row<'_>> {
+        let tables = self.members.first().map_or(&[][..], |member| &member.tables);
+        let places = tables.iter().enumerate();
+        let places =
+            places.flat_map(|(at, table)| (0..table.lines.len()).map(move |line| (at, line)));
+        places.filter_map(|(table, line)| self.row(table, line)).collect()
+    }
+
+    fn row(&self, table: usize, line: usize) -> Option<Row<'_>> {
+        let lines = || self.members.iter().map(|member| &member.tables[table].lines[line]);
+        let numbers: Vec<_> = lines().map(|line| line.scored().ok()).collect();
+        let values: Vec<_> = numbers.iter().map(|numbers| Some((*numbers)?.here)).collect();
+        let median = median(&values.iter().flatten().copied().collect::<Vec<f64>>())?;
+        let first = numbers.iter().flatten().next()?;
+        let (table, line): (_, &Line) = (&self.members[0].tables[table], lines().next()?);
+        let is_it = |guess: &&Guess| (&guess.table, &guess.row) == (&table.title, &line.name);
+        let guesses = self.members.iter().filter_map(|member| member.guesses.iter().find(is_it));
+        Some(Row {
+            table: &table.title,
+            name: &line.name,
+            unit: first.unit,
+            guesses: guesses.map(|guess| guess.value).filter(|value| *value > 0.0).collect(),
+            published: first.published,
+            why: lines().find_map(|line| line.why.as_deref()),
+            median,
+            values,
+        })
+    }
+
+    /// The machines that are far from the median of a row, and what may be why.
+    fn outliers(&self, rows: &[Row<'_>]) -> Vec<String> {
+        let far: Vec<Vec<Option<f64>>> = rows.iter().map(Row::far).collect();
+        let members = self.members.iter().enumerate().filter_map(|(at, member)| {
+            let mut off: Vec<(&Row<'_>, f64)> =
+                rows.iter().zip(&far).filter_map(|(row, far)| Some((row, far[at]?))).collect();
+            off.sort_by(|one, other| other.1.ln().abs().total_cmp(&one.1.ln().abs()));
+            let (row, by) = off.first()?;
+            let rare = FACTS.iter().enumerate().filter_map(|(fact, what)| {
+                let own = &member.facts[fact];
+                let alike = self.members.iter().filter(|other| other.facts[fact] == *own).count();
+                let is_rare = alike as f64 <= RARE * self.members.len() as f64;
+                is_rare
+                    .then(|| format!("{} of {} have its {what} ({own})", alike, self.members.len()))
+            });
+            let rare: Vec<String> = rare.collect();
+            let why = if rare.is_empty() {
+                "nothing that is recorded sets it apart: measure it again".to_owned()
+            } else {
+                format!("it may be because only {}", rare.join(", and only "))
+            };
+            Some(format!(
+                "{}: {} times the median in `{}`, and far from it in {} in all; {why}",
+                member.name,
+                super::unit::digits(*by),
+                row.name,
+                counted(off.len(), "row"),
+            ))
+        });
+        members.collect()
+    }
+
+    /// The median of each row over the machines with the same value of a fact.
+    fn by_fact(&self, rows: &[Row<'_>], fact: usize) -> Grid {
+        let mut groups: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
+        for (at, member) in self.members.iter().enumerate() {
+            groups.entry(&member.facts[fact]).or_default().push(at);
+        }
+        let heads = groups.iter().map(|(value, members)| format!("{value} ({})", members.len()));
+        let heads: Vec<String> = heads.collect();
+        let columns = heads.iter().map(|head| (&**head, Align::Right));
+        let mut grid = Grid::new([("", Align::Left)].into_iter().chain(columns));
+        for row in rows {
+            let cells = groups.values().map(|members| {
+                let values: Vec<f64> = members.iter().filter_map(|at| row.values[*at]).collect();
+                median(&values).map_or_else(String::new, |value| row.shown(value))
+            });
+            grid.add([row.name.to_owned()].into_iter().chain(cells));
+        }
+        grid
+    }
+
+    fn machines(&self, rows: &[Row<'_>]) -> Grid {
+        let heads = [""].into_iter().chain(FACTS).map(|name| (name, Align::Left));
+        let mut grid = Grid::new(heads.chain([("rows with a number", Align::Right)]));
+        for (at, member) in self.members.iter().enumerate() {
+            let sound = rows.iter().filter(|row| row.values[at].is_some()).count();
+            let cells = [member.name.clone()].into_iter().chain(member.facts.clone());
+            grid.add(cells.chain([sound.to_string()]));
+        }
+        grid
+    }
+}
+
+impl Row<'_> {
+    /// A value of it with its unit.
+    fn shown(&self, value: f64) -> String {
+        let unit = self.unit.fitting(value);
+        unit.display(self.unit.in_unit(unit, value))
+    }
+
+    /// For each member the ratio to the median, if that is unusual.
+    fn far(&self) -> Vec<Option<f64>> {
+        let ratios = || self.values.iter().map(|value| Some((*value)? / self.median));
+        let distances: Vec<f64> = ratios().flatten().map(|ratio| ratio.ln().abs()).collect();
+        if distances.len() < MIN_MACHINES {
+            return vec![None; self.values.len()];
+        }
+        let limit = (DISTANCES * median(&distances).unwrap_or(0.0)).max(FACTOR.ln());
+        ratios().map(|ratio| ratio.filter(|ratio| ratio.ln().abs() > limit)).collect()
+    }
+}
+
+/// What machine a run is of: the values of [`FACTS`].
+fn facts(run: &Run) -> [String; 3] {
+    let unknown = || "unknown".to_owned();
+    let Some(facts) = run.facts() else { return [unknown(), unknown(), unknown()] };
+    let machine = &facts.virtualization;
+    let is_virtual = match (&machine.hypervisor, machine.virtual_machine) {
+        (Some(hypervisor), _) => hypervisor.clone(),
+        (None, Some(true)) => "yes".to_owned(),
+        (None, Some(false)) => "no".to_owned(),
+        (None, None) => unknown(),
+    };
+    let cpu = facts.cpu.model_name.clone().unwrap_or_else(unknown);
+    [cpu, is_virtual, facts.kernel.release.clone().unwrap_or_else(unknown)]
+}
+
+/// The rows whose typical prediction is farthest from the class's median.
+fn most_wrong(rows: &[Row<'_>]) -> Vec<String> {
+    let mut wrong: Vec<(&Row<'_>, f64)> = rows
+        .iter()
+        .filter_map(|row| Some((row, median(&row.guesses)? / row.median)))
+        .filter(|(_, off)| *off > 0.0 && off.is_finite())
+        .collect();
+    wrong.sort_by(|one, other| other.1.ln().abs().total_cmp(&one.1.ln().abs()));
+    let lines = wrong.into_iter().take(WRONG).map(|(row, off)| {
+        let why = row.why.map_or_else(String::new, |why| format!(". Why: {why}"));
+        format!(
+            "{}: the middle prediction of {} was {}, {}, where the median here is {}{why}",
+            row.name,
+            row.guesses.len(),
+            row.shown(off * row.median),
+            too_far(off),
+            row.shown(row.median)
+        )
+    });
+    lines.collect()
+}
+
+/// How each row spreads, as a table.
+fn spread(rows: &[Row<'_>]) -> Grid {
+    let heads = ["runs", "least", "median", "greatest", "predictions", "middle prediction"];
+    let heads = heads.map(|head| (head, Align::Right));
+    let mut grid = Grid::new([("", Align::Left)].into_iter().chain(heads));
+    for row in rows {
+        let values: Vec<f64> = row.values.iter().flatten().copied().collect();
+        let [least, most] = [0.0, 1.0].map(|p| quantile(&values, p).unwrap_or(row.median));
+        let middle = median(&row.guesses).map_or_else(String::new, |value| row.shown(value));
+        let cells = [
+            row.name.to_owned(),
+            values.len().to_string(),
+            row.shown(least),
+            row.shown(row.median),
+            row.shown(most),
+            row.guesses.len().to_string(),
+            middle,
+        ];
+        grid.add(cells);
+    }
+    grid
+}
+
+/// The place of a ratio to the median on a drawing.
+fn place(ratio: f64) -> String {
+    let share = ((ratio.log10() + DECADES) / (2.0 * DECADES)).clamp(0.0, 1.0);
+    format!("{:.1}", MARGIN + share * (WIDTH - 2.0 * MARGIN))
+}
+
+/// The rows with their machines and predictions, all on one axis: the ratio to the row's median.
+fn drawn(rows: &[Row<'_>]) -> Markup {
+    let mut table = "";
+    html! {
+        p.quiet {
+            "Each row is drawn as the ratio to its median over the class. Above: a dot for each machine. Below: a ring for each \
+             prediction. The line is what was published. What lies beyond the axis is drawn at its end."
+        }
+        (scroll("Each row over the class", &html! {
+            thead { tr {
+                td {} th.v { "median" } th.v { "least to greatest" }
+                td { svg.cloud viewBox={ "0 0 " (WIDTH) " 16" } aria-hidden="true" {
+                    @for (ratio, label) in [(0.01, "÷100"), (0.1, "÷10"), (1.0, "median"), (10.0, "×10"), (100.0, "×100")] {
+                        text x=(place(ratio)) y="12" text-anchor=(anchor(ratio)) { (label) }
+                    }
+                } }
+            } }
+            tbody { @for row in rows {
+                @if std::mem::replace(&mut table, row.table) != row.table {
+                    tr { td colspan="4" { b { (row.table) } } }
+                }
+                tr { td { (row.name) } td.v { (row.shown(row.median)) } td.v { (row.range()) } td { (row.cloud()) } }
+            } }
+        }))
+    }
+}
+
+/// A label at an end of the axis stays within the drawing.
+fn anchor(ratio: f64) -> &'static str {
+    match ratio {
+        _ if ratio < 0.1 => "start",
+        _ if ratio > 10.0 => "end",
+        _ => "middle",
+    }
+}
+
+impl Row<'_> {
+    fn range(&self) -> String {
+        let values: Vec<f64> = self.values.iter().flatten().copied().collect();
+        let [least, most] = [0.0, 1.0].map(|p| quantile(&values, p).unwrap_or(self.median));
+        format!("{} to {}", self.shown(least), self.shown(most))
+    }
+
+    fn cloud(&self) -> Markup {
+        let at = |value: f64| place(value / self.median);
+        let says = format!(
+            "{}: {}, {}",
+            self.name,
+            counted(self.values.iter().flatten().count(), "machine"),
+            counted(self.guesses.len(), "prediction")
+        );
+        html! { svg.cloud viewBox={ "0 0 " (WIDTH) " 26" } role="img" aria-label=(says) {
+            path d={ "M" (at(self.median)) ",0V26" } class="m" {}
+            @if let Some((low, high)) = self.published {
+                @let (low, high) = (at(low), at(high));
+                path d={ "M" (low) ",2V24M" (high) ",2V24M" (low) ",13H" (high) } class="e" {}
+            }
+            @for value in self.values.iter().flatten() { circle cx=(at(*value)) cy="7" r="4" {} }
+            @for guess in &self.guesses { circle.guess cx=(at(*guess)) cy="19" r="4" {} }
+        } }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use costof_model::axis::Axes;
+    use costof_model::probe_info::ProbeInfo;
+    use costof_model::testing::{probe_info, row, run};
+
+    const STUDY: &str = "title = '<b>'\nsource = 's'\nmachine = 'm'\n[[table]]\ntitle = 'Costs'\npoint = 'a.x'\nunit = 'ns'\n\
+        rows = [{name='a',measured=25,note='it crosses the kernel'},{name='b',label='none'}]";
+
+    /// A class in which each machine takes so long for the row.
+    fn class<'s>(study: &'s Study, info: &ProbeInfo, ns: &[f64]) -> Class<'s> {
+        let runs: Vec<Run> = ns
+            .iter()
+            .map(|ns| {
+                let mut run = run(&[]);
+                let facts = run.attempts[0].hosts.values_mut().next().unwrap();
+                facts.host_name = Some("secret".to_owned());
+                facts.cpu.model_name = Some(if *ns > 1000.0 { "slow" } else { "usual" }.to_owned());
+                facts.kernel.release = Some("6.1".to_owned());
+                run.points = vec![row("a.x", Axes::default(), *ns)];
+                run.run.guesses = study.guesses(&[info], "f", "[Costs]\na (ns) = 500").unwrap();
+                run
+            })
+            .collect();
+        let compared = runs.iter().map(|run| {
+            (None, run, study.reproduced_by(&[info], run, &|_| None, Vec::new()).unwrap())
+        });
+        Class::new(study, compared.collect())
+    }
+
+    #[test]
+    fn a_class_sees_its_spread_its_errors_and_who_stands_out() {
+        let (study, info) = (Study::read("x", "x.toml", STUDY).unwrap(), probe_info("a.x"));
+        let text = class(&study, &info, &[50.0, 52.0, 48.0, 51.0, 49.0, 5000.0]).text(300);
+        for part in [
+            "6 runs, 6 with predictions",
+            "a: the middle prediction of 6 was 500 ns, 9.90 times too high, where the median here is 50.5 ns. Why: it crosses",
+            "machine 1: 99.0 times the median in `a`, and far from it in 1 row in all; it may be because only 1 of 6 have its CPU (slow)",
+            "slow (1)",
+            "usual (5)",
+            "48.0 ns",
+            "5000 ns",
+        ] {
+            assert!(text.contains(part), "{part}: {text}");
+        }
+        assert_eq!(text.matches("machine ").count() - text.matches("virtual machine ").count(), 7);
+        assert!(!text.contains("secret"));
+        let few = class(&study, &info, &[50.0, 5000.0]).text(300);
+        assert!(few.contains("Fewer than 5 machines"), "{few}");
+    }
+
+    #[test]
+    fn a_page_of_a_class_draws_each_machine_and_each_prediction() {
+        let (study, info) = (Study::read("x", "x.toml", STUDY).unwrap(), probe_info("a.x"));
+        let page = class(&study, &info, &[50.0, 100.0, 200.0]).page();
+        assert!(
+            page.contains("&lt;b&gt;")
+                && page.contains("aria-label=\"a: 3 machines, 3 predictions\"")
+        );
+        assert_eq!(page.matches("<circle cx").count(), 3, "a dot for each machine");
+        assert_eq!(page.matches("<circle class=\"guess\" cx").count(), 3);
+        // Half of the median is drawn a thirteenth of the axis to its left.
+        assert!(page.contains("cx=\"200.0\"") && page.contains("cx=\"171.1\""), "{page}");
+        assert_eq!([place(0.0), place(1e9)], ["8.0", "392.0"], "at the ends");
+    }
+}
