@@ -9,6 +9,7 @@ pub mod command_reader;
 mod executable;
 pub mod line_program;
 pub mod namespace;
+pub mod ring_calls;
 pub mod shared_object;
 pub mod signals;
 pub mod spawn;

@@ -92,6 +92,7 @@ mod os {
     //! The kernel.
 
     pub(crate) mod context_switch;
+    pub(crate) mod io_uring;
     pub(crate) mod mitigations;
     pub(crate) mod mmap;
     pub(crate) mod page_fault;
@@ -147,6 +148,7 @@ pub static TABLE: &[&Probe] = &[
     &sync::core_to_core::PROBE,
     &sync::false_sharing::PROBE,
     &os::syscall::PROBE,
+    &os::io_uring::PROBE,
     &os::signal::PROBE,
     &os::timer::PROBE,
     &os::thread::PROBE,
