@@ -61,7 +61,12 @@ pub enum Crossover {
 
 impl Crossover {
     /// The sizes for a sentence: `from about 8.0KiB on (6.1KiB to 11KiB)`.
-    pub fn text(self) -> String {
+    pub(crate) fn text(self) -> String {
+        self.text_with(size)
+    }
+
+    /// The same of another number than a size in bytes, as `size` writes it.
+    pub fn text_with(self, size: fn(f64) -> String) -> String {
         match self {
             Crossover::Everywhere { from } => format!("at every size from {} on", size(from)),
             Crossover::From { about, low, high } => match (about, low) {
@@ -133,7 +138,8 @@ impl Between {
     }
 }
 
-/// The size from which on it is better; none if there are fewer than two sizes. The sizes have to be sorted.
+/// The size from which on it is better, by the logarithm of how many times better it is at each; none if there are fewer
+/// than two sizes. The sizes have to be sorted.
 pub fn crossover(sizes: &[(f64, Interval)]) -> Option<Crossover> {
     let [(smallest, _), .., (largest, _)] = *sizes else {
         return None;

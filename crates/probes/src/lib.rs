@@ -93,8 +93,10 @@ mod os {
     //! The kernel.
 
     pub(crate) mod context_switch;
+    pub(crate) mod io_uring;
     pub(crate) mod mitigations;
     pub(crate) mod mmap;
+    pub(crate) mod overhead;
     pub(crate) mod page_fault;
     pub(crate) mod pin;
     pub(crate) mod process;
@@ -148,6 +150,8 @@ pub static TABLE: &[&Probe] = &[
     &sync::core_to_core::PROBE,
     &sync::false_sharing::PROBE,
     &os::syscall::PROBE,
+    &os::io_uring::PROBE,
+    &os::overhead::PROBE,
     &os::signal::PROBE,
     &os::timer::PROBE,
     &os::thread::PROBE,

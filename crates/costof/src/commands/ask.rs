@@ -45,6 +45,8 @@ struct Question {
     fields: Option<String>,
     link: Option<String>,
     kind: Kind,
+    #[serde(default)]
+    at: Vec<u32>,
     costs: Vec<(String, String)>,
     #[serde(default)]
     points: Vec<String>,
@@ -62,6 +64,7 @@ enum Kind {
     Parts,
     Group,
     Ways,
+    Crossover,
 }
 
 #[derive(Deserialize)]
@@ -277,12 +280,27 @@ impl Question {
         // A peer has a name, but the link to it has none.
         let host = options.peer.host.as_ref().map(ToString::to_string);
         let to_peer = format!("over the network to {}", host.unwrap_or_default());
-        let said = |text| question.filled(text).replace("over remote", &to_peer);
-        let costs = self.costs.iter().map(|(label, cost)| (said(label), question.filled(cost)));
+        let said = |text: &str| question.filled(text).replace("over remote", &to_peer);
+        let costs = self.numbered();
+        let costs = costs.iter().map(|(label, cost)| (said(label), question.filled(cost)));
         let (asks, costs) = (said(&self.asks), costs.collect());
         question.asks = asks;
         question.costs = costs;
         Ok(question)
+    }
+
+    /// The costs; the one that names `{at}` once for each number.
+    fn numbered(&self) -> Vec<(String, String)> {
+        let each = self.costs.iter().flat_map(|(label, cost)| {
+            let numbers = self.at.iter().filter(|_| cost.contains("{at}"));
+            let numbered = numbers.map(|number| {
+                let filled = |text: &str| text.replace("{at}", &number.to_string());
+                (filled(label), filled(cost))
+            });
+            let plain = (!cost.contains("{at}")).then(|| (label.clone(), cost.clone()));
+            numbered.chain(plain).collect::<Vec<_>>()
+        });
+        each.collect()
     }
 
     fn filled(&self, text: &str) -> String {
@@ -346,6 +364,7 @@ impl Question {
             }
             Kind::Group => group::group(run, &costs),
             Kind::Ways => self.ways(run, &costs),
+            Kind::Crossover => self.crossover(run, first, &others[..self.at.len()]),
         };
         let [run] = runs;
         Ok(Reply { answer, costs, run })
@@ -362,6 +381,11 @@ fn cheapest<'c>(costs: impl IntoIterator<Item = &'c Answered>) -> Option<&'c Ans
 /// How many times one cost is of another. Costs whose points took turns have it from the launches that measured both,
 /// however busy the machine was; others from what each takes, if both are sound. Or why it is not known.
 fn times(run: &Run, one: &Answered, other: &Answered) -> Result<Interval, String> {
+    log_times(run, one, other).map(Interval::exp)
+}
+
+/// The logarithm of that.
+fn log_times(run: &Run, one: &Answered, other: &Answered) -> Result<Interval, String> {
     let [rows, other_rows] = [one, other].map(|cost| needed([&cost.expression], &run.points));
     let of = |cost: &Answered, values: &[f64]| {
         let values: Vec<Value> = values.iter().map(|value| Value::Measured(*value, None)).collect();
@@ -375,8 +399,8 @@ fn times(run: &Run, one: &Answered, other: &Answered) -> Result<Interval, String
     if all.len() < one.expression.points.len() + other.expression.points.len() {
         return Err("not all of it was measured".to_owned());
     }
-    let in_turns = Interval::log_in_turns(run, &all, ratio).map(Interval::exp);
-    if let Some(ratio) = in_turns.filter(|ratio| !is_too_wide((ratio.low, ratio.high))) {
+    let is_narrow = |log: &Interval| !is_too_wide((log.low.exp(), log.high.exp()));
+    if let Some(ratio) = Interval::log_in_turns(run, &all, ratio).filter(is_narrow) {
         return Ok(ratio);
     }
     if let Some(why) = noise::why(all) {
@@ -389,7 +413,7 @@ fn times(run: &Run, one: &Answered, other: &Answered) -> Result<Interval, String
     };
     let (one, other) = (logarithms(one).zip(logarithms(other)))
         .ok_or("too few launches for an interval; leave out --quick, or use --full")?;
-    Ok(Interval::difference_of(one, other).exp())
+    Ok(Interval::difference_of(one, other))
 }
 
 /// Why the points should not be relied on: of those of the worst grade, if that is C, the worst doubt of each, each
@@ -424,10 +448,13 @@ mod tests {
         for question in &FILE.question {
             let question = question.with(&AskOptions::default()).unwrap();
             let costs = question.expressions(&infos).unwrap();
-            assert!(costs.iter().all(|cost| cost.unit == Unit::Nanoseconds));
             assert!(question.kind != Kind::Worth || costs.len() >= 2);
             assert_eq!(question.kind == Kind::Ways, !question.points.is_empty());
             assert_eq!(question.kind == Kind::Ways, !question.columns.is_empty());
+            let are_of = |unit| costs.iter().all(|cost| cost.unit == unit);
+            assert!(are_of(Unit::Nanoseconds) || are_of(Unit::One), "{}", question.name);
+            let numbers = question.at.len();
+            assert!(question.kind != Kind::Crossover || (numbers > 1 && costs.len() > numbers));
             assert!(!question.asks.contains('{'), "{}", question.asks);
         }
     }
@@ -531,6 +558,30 @@ mod tests {
         assert!(text.contains("  grade D\n"), "{text}");
         assert!(text.contains("too noisy: 1.00–19.0 ns"), "{text}");
         assert_eq!(text.matches("10.0 ns").count(), 3, "{text}");
+    }
+
+    #[test]
+    fn a_crossover_is_where_the_second_becomes_faster() {
+        let at_100 = |ns: &[f64]| {
+            let reply = reply("io_uring", |at, mut row| {
+                let ns = *ns.get(at).unwrap_or(&10.0);
+                row.metrics[0].median = ns;
+                row.metrics[0].ci95 = Some((0.98 * ns, 1.02 * ns));
+                row
+            });
+            (reply.answer.verdict, reply.answer.sentence)
+        };
+        // A call, and rings of 1, 2, 4, 8, 16, 32, 64 and 256.
+        let (verdict, sentence) =
+            at_100(&[100.0, 160.0, 140.0, 115.0, 90.0, 70.0, 60.0, 50.0, 40.0]);
+        assert_eq!(verdict, None);
+        let about = sentence.strip_prefix("from about ").and_then(|rest| rest.split(' ').next());
+        let about: f64 = about.unwrap().parse().unwrap();
+        assert!((4.0..8.0).contains(&about), "{sentence}");
+        assert!(sentence.contains("256 a submission takes 40.0 ns"), "{sentence}");
+        assert_eq!(at_100(&[100.0; 9]).0, Some("inconclusive"));
+        let slower = [100.0, 200.0, 200.0, 200.0, 200.0, 200.0, 200.0, 200.0, 200.0];
+        assert_eq!(at_100(&slower).0, Some("no"));
     }
 
     /// Launches in which two points took turns, the second twice as fast, on a machine whose load

@@ -235,7 +235,7 @@ mod tests {
             ("L1", "memory.latency"),
             ("handshake", "net.connect"),
             ("sendfile", "copy.send"),
-            ("io_uring", "copy.send"),
+            ("io_uring", "os.io_uring"),
             ("writev", "copy.send"),
             ("sendmsg", "copy.send"),
         ] {

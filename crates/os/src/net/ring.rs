@@ -21,7 +21,7 @@ const TOO_OLD: &str = "it takes Linux 5.11 or later";
 /// # Errors
 ///
 /// `Unsupported` if this machine has no io_uring, or one that cannot wait with a time limit.
-pub(super) fn open(
+pub(crate) fn open(
     requests: u32,
     completions: u32,
     begins_elsewhere: bool,
@@ -36,18 +36,21 @@ pub(super) fn open(
     if let Ok(ring) = deferring.build(requests) {
         return Ok((ring, begins_elsewhere));
     }
-    let ring = plain.build(requests).map_err(|error| {
-        let hint = match error.raw_os_error() {
-            Some(libc::EINVAL) => TOO_OLD,
-            _ => "kernel.io_uring_disabled, or a seccomp filter, may forbid it",
-        };
-        unsupported(format!("io_uring cannot be used here: {error} ({hint})"))
-    })?;
+    let ring = plain.build(requests).map_err(refused)?;
     if !ring.params().is_feature_ext_arg() {
         let why = format!("io_uring cannot wait with a time limit here ({TOO_OLD})");
         return Err(unsupported(why));
     }
     Ok((ring, false))
+}
+
+/// Why there is no ring, and what may be the cause.
+pub(crate) fn refused(error: io::Error) -> io::Error {
+    let hint = match error.raw_os_error() {
+        Some(libc::EINVAL) => TOO_OLD,
+        _ => "kernel.io_uring_disabled, or a seccomp filter, may forbid it",
+    };
+    unsupported(format!("io_uring cannot be used here: {error} ({hint})"))
 }
 
 /// Checks that this kernel's io_uring has an operation: its number, and its name and version.
@@ -85,7 +88,7 @@ pub(super) fn wait(ring: &IoUring, complete: usize, limit: Duration) -> io::Resu
 
 /// An interrupted call has done nothing, and the caller checks the result afterwards.
 #[inline]
-pub(super) fn unless_interrupted(entered: io::Result<usize>) -> io::Result<()> {
+pub(crate) fn unless_interrupted(entered: io::Result<usize>) -> io::Result<()> {
     match entered {
         Err(error) if error.kind() != io::ErrorKind::Interrupted => Err(error),
         _ => Ok(()),

@@ -1,6 +1,7 @@
 //! The output of `costof ask`: a sentence, a bar for each cost, and the same as JSON.
 
-use super::{Answer, Answered, Question, estimate, needed, times};
+use super::{Answer, Answered, Question, estimate, log_times, needed, times};
+use costof_findings::crossover::{Crossover, crossover};
 use costof_findings::interval::Interval;
 use costof_findings::noise;
 use costof_measure::compare::MATTERS;
@@ -48,6 +49,33 @@ impl Question {
         }
     }
 
+    /// From which number on `others`, one for each number, are faster than `baseline`.
+    pub(super) fn crossover(&self, run: &Run, baseline: &Answered, others: &[Answered]) -> Answer {
+        let ratios = others.iter().map(|other| log_times(run, baseline, other));
+        let (known, unknown): (Vec<_>, Vec<_>) =
+            self.at.iter().zip(ratios).partition(|(_, ratio)| ratio.is_ok());
+        let curve: Vec<(f64, Interval)> = known
+            .into_iter()
+            .filter_map(|(at, ratio)| Some((f64::from(*at), ratio.ok()?)))
+            .collect();
+        let found = crossover(&curve).filter(|_| unknown.is_empty());
+        let figures = |other: &Answered| format!("{}, {}", other.takes(), baseline.shown(""));
+        let why = || unknown.iter().find_map(|(_, ratio)| ratio.as_ref().err().cloned());
+        let (verdict, from) = match found {
+            Some(Crossover::Nowhere { .. }) => (Some("no"), "nowhere for certain".to_owned()),
+            Some(found @ Crossover::Unknown { .. }) => {
+                (Some(INCONCLUSIVE), found.text_with(number))
+            }
+            Some(found) => (None, found.text_with(number)),
+            None => (Some(INCONCLUSIVE), why().unwrap_or_default()),
+        };
+        let sentence = match others.last().filter(|_| found.is_some()) {
+            Some(last) => format!("{from}; {}", figures(last)),
+            None => from,
+        };
+        Answer { verdict, sentence, is_open: verdict == Some(INCONCLUSIVE) }
+    }
+
     pub(super) fn as_text(
         &self,
         answer: &Answer,
@@ -74,6 +102,11 @@ impl Question {
         text += &wrapped(&format!("{}. The run: {path}", self.more));
         text
     }
+}
+
+/// A number of things, which may lie between two.
+fn number(number: f64) -> String {
+    format!("{number:.1}").trim_end_matches(".0").to_owned()
 }
 
 pub(super) const INCONCLUSIVE: &str = "inconclusive";
@@ -183,7 +216,10 @@ impl Answered {
         let interval = total.interval.map(|(low, high)| span(&shown(low), " to ", &shown(high)));
         let doubt = (!self.is_sound).then(|| "grade D".to_owned());
         let inside: Vec<String> = interval.into_iter().chain(doubt).collect();
-        let value = shown(total.value);
+        let mut value = shown(total.value);
+        if unit == Unit::One {
+            value += " times as long";
+        }
         let inside = match inside.as_slice() {
             [] => String::new(),
             inside => format!(" ({})", inside.join(", ")),
