@@ -30,6 +30,8 @@ mod cpu {
     pub(crate) mod memcpy;
     pub(crate) mod neighbour;
     pub(crate) mod snappy;
+    pub(crate) mod tls;
+    pub(crate) mod transform;
     pub(crate) mod vm_exit;
 }
 mod derived;
@@ -75,7 +77,9 @@ mod memory {
     //! Caches and memory.
 
     pub(crate) mod bandwidth;
+    pub(crate) mod first_touch;
     pub(crate) mod latency;
+    pub(crate) mod malloc;
 }
 mod net;
 mod node {
@@ -101,6 +105,7 @@ mod os {
     pub(crate) mod syscall;
     pub(crate) mod thread;
     pub(crate) mod timer;
+    pub(crate) mod wait;
 }
 mod prelude;
 mod rpc;
@@ -114,6 +119,7 @@ mod sync {
     pub(crate) mod false_sharing;
     pub(crate) mod mutex;
     mod neighbourhood;
+    pub(crate) mod task;
 }
 #[cfg(test)]
 #[path = "tests/testing.rs"]
@@ -140,23 +146,29 @@ pub static TABLE: &[&Probe] = &[
     &cpu::branch_miss::PROBE,
     &cpu::memcpy::PROBE,
     &cpu::snappy::PROBE,
+    &cpu::transform::PROBE,
+    &cpu::tls::PROBE,
     &cpu::vm_exit::PROBE,
     &cpu::hiccup::PROBE,
     &cpu::neighbour::PROBE,
     &sync::mutex::PROBE,
     &sync::core_to_core::PROBE,
     &sync::false_sharing::PROBE,
+    &sync::task::PROBE,
     &os::syscall::PROBE,
     &os::signal::PROBE,
     &os::timer::PROBE,
     &os::thread::PROBE,
     &os::process::PROBE,
     &os::context_switch::PROBE,
+    &os::wait::PROBE,
     &os::page_fault::PROBE,
     &os::mmap::PROBE,
     &os::pin::PROBE,
     &memory::latency::PROBE,
     &memory::bandwidth::PROBE,
+    &memory::malloc::PROBE,
+    &memory::first_touch::PROBE,
     &node::core::PROBE,
     &node::bandwidth::PROBE,
     &node::latency::PROBE,
