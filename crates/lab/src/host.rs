@@ -5,6 +5,7 @@ use crate::copied::{self, StaticBuilds};
 use costof_model::harmless;
 use costof_model::node_set::unfolded;
 use costof_os::process::namespace::Namespace;
+use costof_os::process::shared_object::make_room_for_allocators;
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fmt;
@@ -309,6 +310,7 @@ impl WorkerCommand {
                     io::Error::new(error.kind(), text)
                 })?;
         }
+        make_room_for_allocators(&mut command);
         command
             // For a panic, the message matters; a backtrace would push it out of the kept part.
             .env("RUST_BACKTRACE", "0")

@@ -2,6 +2,7 @@
 
 mod channel;
 pub mod flow;
+pub mod ready;
 mod ring;
 pub mod token;
 pub mod vmsplice;

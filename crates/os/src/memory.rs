@@ -6,6 +6,8 @@ pub mod cache_pollution;
 pub mod chase;
 pub mod copies;
 pub mod fields;
+pub mod first_touch;
+pub mod heap;
 pub mod line;
 pub mod line_counters;
 pub mod mappings;

@@ -31,6 +31,8 @@ mod cpu {
     pub(crate) mod memcpy;
     pub(crate) mod neighbour;
     pub(crate) mod snappy;
+    pub(crate) mod tls;
+    pub(crate) mod transform;
     pub(crate) mod vm_exit;
 }
 mod derived;
@@ -76,7 +78,9 @@ mod memory {
     //! Caches and memory.
 
     pub(crate) mod bandwidth;
+    pub(crate) mod first_touch;
     pub(crate) mod latency;
+    pub(crate) mod malloc;
 }
 mod net;
 mod node {
@@ -104,6 +108,7 @@ mod os {
     pub(crate) mod syscall;
     pub(crate) mod thread;
     pub(crate) mod timer;
+    pub(crate) mod wait;
 }
 mod prelude;
 mod rpc;
@@ -117,6 +122,7 @@ mod sync {
     pub(crate) mod false_sharing;
     pub(crate) mod mutex;
     mod neighbourhood;
+    pub(crate) mod task;
 }
 #[cfg(test)]
 #[path = "tests/testing.rs"]
@@ -143,12 +149,15 @@ pub static TABLE: &[&Probe] = &[
     &cpu::branch_miss::PROBE,
     &cpu::memcpy::PROBE,
     &cpu::snappy::PROBE,
+    &cpu::transform::PROBE,
+    &cpu::tls::PROBE,
     &cpu::vm_exit::PROBE,
     &cpu::hiccup::PROBE,
     &cpu::neighbour::PROBE,
     &sync::mutex::PROBE,
     &sync::core_to_core::PROBE,
     &sync::false_sharing::PROBE,
+    &sync::task::PROBE,
     &os::syscall::PROBE,
     &os::io_uring::PROBE,
     &os::overhead::PROBE,
@@ -157,11 +166,14 @@ pub static TABLE: &[&Probe] = &[
     &os::thread::PROBE,
     &os::process::PROBE,
     &os::context_switch::PROBE,
+    &os::wait::PROBE,
     &os::page_fault::PROBE,
     &os::mmap::PROBE,
     &os::pin::PROBE,
     &memory::latency::PROBE,
     &memory::bandwidth::PROBE,
+    &memory::malloc::PROBE,
+    &memory::first_touch::PROBE,
     &node::core::PROBE,
     &node::bandwidth::PROBE,
     &node::latency::PROBE,

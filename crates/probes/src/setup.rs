@@ -66,6 +66,23 @@ impl<P, S: Setup<P>> RoleAt<P> for Alone<S> {
     }
 }
 
+/// The setup of a probe of cryptography in a build without it.
+#[cfg(not(feature = "quic"))]
+pub(crate) struct WithoutCryptography;
+
+#[cfg(not(feature = "quic"))]
+impl<P> Setup<P> for WithoutCryptography {
+    fn set_up(_: &At<P>, _: &Launch) -> Result<WithoutCryptography, Failure> {
+        costof_model::unsupported!(
+            "this costof was built without the feature quic, which has cryptography"
+        )
+    }
+
+    fn measure(&mut self, _: &At<P>, _: &mut Meter<'_>) -> Result<(), Failure> {
+        Ok(())
+    }
+}
+
 /// Measures operations that may fail, as [`Meter::repeatable`].
 ///
 /// # Errors

@@ -6,6 +6,7 @@ use costof_lab::link;
 use costof_measure::probe::Probe;
 use costof_measure::worker;
 use costof_model::Link;
+use costof_os::process::shared_object::make_room_for_allocators;
 use std::process::{Command, ExitCode};
 
 /// Measures what a controller requests.
@@ -17,6 +18,7 @@ pub(crate) fn run(table: &'static [&'static Probe], end_with_parent: bool) -> Do
     // Starts the same executable again, even if its file was replaced.
     let mut guarded = Command::new("/proc/self/exe");
     guarded.args(["worker", "--end-with-parent"]).args(project::argument(table)?);
+    make_room_for_allocators(&mut guarded);
     let code = worker::guard(&mut guarded)?;
     Ok(ExitCode::from(code))
 }

@@ -53,16 +53,19 @@ impl Arena {
     /// mprotect(2) and madvise(2). For [`PageSize::Huge`] `Unsupported` if the kernel has no transparent huge
     /// pages. A kernel without them gives [`PageSize::Base`] all the same.
     pub fn map(bytes: usize, pages: PageSize) -> io::Result<Self> {
-        let huge = huge_page_bytes();
         let unit = match pages {
             PageSize::Base => base_page_bytes(),
-            PageSize::Huge => huge.ok_or_else(no_huge_pages)?,
+            PageSize::Huge => huge_page_bytes().ok_or_else(no_huge_pages)?,
         };
-        let alignment = huge.unwrap_or(USUAL_HUGE_BYTES);
         let len = bytes.checked_next_multiple_of(unit).filter(|&len| len > 0);
-        let reserved_len = len.and_then(|len| len.checked_add(2 * alignment));
-        let (Some(len), Some(reserved_len)) = (len, reserved_len) else {
-            return Err(invalid(format!("cannot map {bytes} bytes")));
+        Self::map_exactly(len.unwrap_or(usize::MAX), pages)
+    }
+
+    /// The same without rounding to the pages that are asked for: `len` is a multiple of a base page.
+    pub(crate) fn map_exactly(len: usize, pages: PageSize) -> io::Result<Self> {
+        let alignment = huge_page_bytes().unwrap_or(USUAL_HUGE_BYTES);
+        let Some(reserved_len) = len.checked_add(2 * alignment) else {
+            return Err(invalid("cannot map zero bytes, or more than the address space"));
         };
         // SAFETY: a fresh mapping at an address that the kernel chooses disturbs nothing.
         let reserved = unsafe {

@@ -5,11 +5,13 @@
 //!
 //! Source: dlopen(3), dlsym(3), dlerror(3).
 
+use std::env;
 use std::ffi::{CStr, CString, c_void};
 use std::io;
 use std::mem::transmute;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
+use std::process::Command;
 use std::ptr::NonNull;
 
 use crate::system_call::{invalid, unsupported};
@@ -29,6 +31,20 @@ pub struct Function {
     address: NonNull<c_void>,
 }
 
+/// Lets the program that this command starts load allocators later: the variables that each of their threads has are larger
+/// than what glibc has room for by default in a process that runs already.
+///
+/// Source: glibc manual, Dynamic Linking Tunables, `glibc.rtld.optional_static_tls` (glibc 2.33).
+pub fn make_room_for_allocators(command: &mut Command) {
+    const NAME: &str = "GLIBC_TUNABLES";
+    const ROOM: &str = "glibc.rtld.optional_static_tls=8192";
+    let tunables = match env::var(NAME) {
+        Ok(own) if !own.is_empty() => format!("{ROOM}:{own}"),
+        _ => ROOM.to_owned(),
+    };
+    command.env(NAME, tunables);
+}
+
 impl SharedObject {
     /// Loads the shared object at this path with all that it needs, and runs its constructors.
     ///
@@ -38,13 +54,24 @@ impl SharedObject {
     /// `Unsupported` in a static build, which has no loader.
     pub fn load(path: &Path) -> io::Result<SharedObject> {
         if cfg!(target_feature = "crt-static") {
-            return Err(unsupported("a static build of costof cannot load shared objects"));
+            return SharedObject::load_named(c"");
         }
         // To open a pipe could take for ever.
         if !path.metadata()?.is_file() {
             return Err(invalid("it is not a file"));
         }
-        let name = CString::new(path.as_os_str().as_bytes())?;
+        SharedObject::load_named(&CString::new(path.as_os_str().as_bytes())?)
+    }
+
+    /// Loads the shared object with this name, which the loader looks for where libraries are if it is no path.
+    ///
+    /// # Errors
+    ///
+    /// As [`SharedObject::load`], but that a file that does not exist is `InvalidInput` too.
+    pub(crate) fn load_named(name: &CStr) -> io::Result<SharedObject> {
+        if cfg!(target_feature = "crt-static") {
+            return Err(unsupported("a static build of costof cannot load shared objects"));
+        }
         // SAFETY: the name ends with a zero byte. The object's constructors are foreign code, see the head of this file.
         let handle = unsafe { libc::dlopen(name.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL) };
         NonNull::new(handle).map(|handle| SharedObject { handle }).ok_or_else(|| invalid(reason()))
@@ -56,10 +83,15 @@ impl SharedObject {
     ///
     /// `InvalidInput` if the object exports no such symbol, with the loader's reason.
     pub fn function(&self, name: &str) -> io::Result<Function> {
+        self.address(name).map(|address| Function { address })
+    }
+
+    /// Where the symbol of this name is; errors as [`SharedObject::function`].
+    pub(crate) fn address(&self, name: &str) -> io::Result<NonNull<c_void>> {
         let symbol = CString::new(name)?;
         // SAFETY: the object is loaded, since it is never unloaded, and the name ends with a zero byte.
         let address = unsafe { libc::dlsym(self.handle.as_ptr(), symbol.as_ptr()) };
-        NonNull::new(address).map(|address| Function { address }).ok_or_else(|| invalid(reason()))
+        NonNull::new(address).ok_or_else(|| invalid(reason()))
     }
 }
 
@@ -113,7 +145,7 @@ mod tests {
     use super::*;
     use std::env::temp_dir;
     use std::fs;
-    use std::process::{Command, id};
+    use std::process::id;
 
     /// Writes the sum of its arguments, each times its place, to where the last one points.
     const SOURCE: &str = "#include <stdint.h>

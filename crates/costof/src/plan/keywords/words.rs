@@ -8,6 +8,11 @@ pub(super) const SYNONYMS: &[(&str, &[&str])] = &[
     ("function functioncall", &["cpu.call"]),
     ("branch mispredict misprediction", &["cpu.branch_miss"]),
     ("compression decompression", &["cpu.snappy"]),
+    (
+        "encryption encrypt crypto cryptography aes aead hash hashing sha crc checksum",
+        &["cpu.transform"],
+    ),
+    ("ssl https", &["cpu.tls"]),
     ("vm hypervisor cpuid virtualization", &["cpu.vm_exit"]),
     ("noise osnoise smi interrupt stall steal", &["cpu.hiccup"]),
     (
@@ -27,9 +32,13 @@ pub(super) const SYNONYMS: &[(&str, &[&str])] = &[
     ("exec execve clone subprocess", &["os.process"]),
     ("scheduler wakeup wake-up yield", &["os.context_switch"]),
     ("cow madvise", &["os.page_fault"]),
+    ("select eventloop multiplexing", &["os.wait"]),
+    ("async await tokio runtime coroutine", &["sync.task"]),
     ("mlock", &["os.pin"]),
     ("ram dram l1 l2 l3 llc cache cachemiss tlb hugepage prefetcher", &["memory.latency"]),
     ("membw", &["memory.bandwidth"]),
+    ("free allocation heap new delete", &["memory.malloc"]),
+    ("mthp populate firsttouch", &["memory.first_touch"]),
     ("numa", &["node.latency", "node.bandwidth"]),
     ("dimm", &["node.bandwidth"]),
     ("throttling throttle thermal", &["node.clock"]),
@@ -75,22 +84,9 @@ type Nearest = (&'static str, &'static str);
 /// Words for subjects that no probe measures, what the subject is, and the nearest probes.
 pub(super) const NOT_MEASURED: &[(&str, &str, &[Nearest])] = &[
     (
-        "tls ssl https encryption encrypt crypto aes",
-        "TLS and encryption are",
-        &[("net.stream", "over=quic encrypts all it sends")],
-    ),
-    (
         "json xml yaml parse parsing",
         "JSON and other text formats are",
         &[("rpc.marshal", "protobuf and Thrift to bytes and back")],
-    ),
-    (
-        "malloc free allocator allocation heap jemalloc",
-        "malloc is",
-        &[
-            ("os.mmap", "what it asks of the kernel"),
-            ("os.page_fault", "the first touch of a page"),
-        ],
     ),
     (
         "dns resolver getaddrinfo",
@@ -104,28 +100,20 @@ pub(super) const NOT_MEASURED: &[(&str, &str, &[Nearest])] = &[
         &[("file.sync", "what a commit waits for"), ("net.rtt", "the way to a server and back")],
     ),
     (
-        "hash hashing sha sha256 md5 crc checksum",
-        "hashes and checksums are",
-        &[("cpu.memcpy", "a pass over the same bytes")],
+        "gzip zlib zstd brotli",
+        "compressors other than Snappy and LZ4 are",
+        &[("cpu.snappy", "the fast kind of compression"), ("cpu.transform", "by=lz4 too")],
     ),
     (
-        "gzip zlib zstd lz4 brotli",
-        "compressors other than Snappy are",
-        &[("cpu.snappy", "the fast kind of compression")],
+        "postquantum pqc mlkem kyber",
+        "post-quantum key exchange, which ring does not have, is",
+        &[("cpu.tls", "a handshake by X25519")],
     ),
     ("gpu cuda pcie", "GPUs are", &[("memory.bandwidth", "what the CPU moves")]),
     (
         "rdma infiniband dpdk xdp",
         "ways around the kernel's network stack are",
         &[("net.stages", "where a round trip through it spends its time")],
-    ),
-    (
-        "epoll select poll async await tokio",
-        "event loops are",
-        &[
-            ("net.rtt", "wait=block wakes one thread"),
-            ("os.context_switch", "what a wake-up costs"),
-        ],
     ),
     (
         "division divide sqrt multiply addition arithmetic simd",
@@ -139,7 +127,7 @@ pub(super) const NOT_MEASURED: &[(&str, &str, &[Nearest])] = &[
     ),
     (
         "gc garbage python java jvm goroutine",
-        "language runtimes are",
+        "runtimes of managed languages are",
         &[("os.thread", "a thread of the kernel"), ("cpu.call", "a procedure call in native code")],
     ),
 ];

@@ -26,6 +26,16 @@ use std::time::{SystemTime, UNIX_EPOCH};
 /// # Errors
 /// The libraries'.
 pub fn server() -> io::Result<(ServerConfig, String)> {
+    let (tls, digits) = tls_server()?;
+    let tls = QuicServerConfig::try_from(tls).map_err(io::Error::other)?;
+    Ok((ServerConfig::with_crypto(Arc::new(tls)), digits))
+}
+
+/// The same for TLS without QUIC.
+///
+/// # Errors
+/// The libraries'.
+pub fn tls_server() -> io::Result<(rustls::ServerConfig, String)> {
     let pair = Ed25519KeyPair::generate_pkcs8(&SystemRandom::new())
         .map_err(|_| io::Error::other("the system gave no random bytes"))?;
     let pair =
@@ -39,8 +49,7 @@ pub fn server() -> io::Result<(ServerConfig, String)> {
             .map_err(io::Error::other)?
             .with_no_client_auth()
             .with_cert_resolver(Arc::new(AlwaysResolvesServerRawPublicKeys::new(key)));
-    let tls = QuicServerConfig::try_from(tls).map_err(io::Error::other)?;
-    Ok((ServerConfig::with_crypto(Arc::new(tls)), digits))
+    Ok((tls, digits))
 }
 
 /// A sender that trusts the receiver with this public key, in hexadecimal digits.
@@ -48,6 +57,15 @@ pub fn server() -> io::Result<(ServerConfig, String)> {
 /// # Errors
 /// `InvalidData` if these are no such digits; the libraries'.
 pub fn client(digits: &str) -> io::Result<ClientConfig> {
+    let tls = QuicClientConfig::try_from(tls_client(digits)?).map_err(io::Error::other)?;
+    Ok(ClientConfig::new(Arc::new(tls)))
+}
+
+/// The same for TLS without QUIC.
+///
+/// # Errors
+/// `InvalidData` if these are no such digits; the libraries'.
+pub fn tls_client(digits: &str) -> io::Result<rustls::ClientConfig> {
     let pairs = digits.as_bytes().chunks(2);
     let byte = |pair| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok();
     let public: Option<Vec<u8>> = pairs.map(byte).collect();
@@ -59,8 +77,7 @@ pub fn client(digits: &str) -> io::Result<ClientConfig> {
             .dangerous()
             .with_custom_certificate_verifier(Arc::new(Trusted(public)))
             .with_no_client_auth();
-    let tls = QuicClientConfig::try_from(tls).map_err(io::Error::other)?;
-    Ok(ClientConfig::new(Arc::new(tls)))
+    Ok(tls)
 }
 
 /// The machine's clock, also where it is before 1970: rustls's own panics there. No key of ours expires.
@@ -99,7 +116,7 @@ impl ServerCertVerifier for Trusted {
         _: &CertificateDer<'_>,
         _: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        Err(Error::General("QUIC has no TLS 1.2".into()))
+        Err(Error::General("there is no TLS 1.2".into()))
     }
 
     fn verify_tls13_signature(

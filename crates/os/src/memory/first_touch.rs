@@ -1,0 +1,136 @@
+//! Measured: bringing fresh memory in, by a write to each small page or by one call, on pages of a size between 4 KiB and 2 MiB.
+//!
+//! Source: Linux Documentation/admin-guide/mm/transhuge.rst, multi-size THP (Linux 6.8); madvise(2) on
+//! `MADV_POPULATE_WRITE` (Linux 5.14).
+
+use std::fs;
+use std::io;
+use std::path::PathBuf;
+
+use crate::memory::arena::{Arena, PageSize, base_page_bytes, huge_page_bytes};
+use crate::memory::touch::write_pages;
+use crate::sched::usage;
+use crate::system_call::unsupported;
+
+/// Fresh memory for one batch after another. The kernel's counts show on which pages it came.
+#[derive(Debug)]
+pub struct FirstTouches {
+    page_bytes: usize,
+    populates: bool,
+    arenas: Vec<Arena>,
+    before: u64,
+    faults: u64,
+    touched_bytes: u64,
+}
+
+/// The bytes of one arena on pages of this size, without a place for a page of the next of the usual sizes.
+pub fn arena_bytes(page_bytes: usize) -> usize {
+    let huge = huge_page_bytes().unwrap_or(2 << 20);
+    if page_bytes == base_page_bytes() || page_bytes >= huge { huge } else { huge - page_bytes }
+}
+
+impl FirstTouches {
+    /// Memory on pages of this size, which a call brings in (`populates`) or a write to each small page.
+    ///
+    /// # Errors
+    ///
+    /// `Unsupported` if the kernel does not give out pages of this size, with the setting that says so.
+    pub fn new(page_bytes: usize, populates: bool) -> io::Result<FirstTouches> {
+        let is_given = |file: PathBuf| {
+            let read = fs::read_to_string(&file).map_err(|_| {
+                unsupported(format!("this kernel has no such pages: no {}", file.display()))
+            })?;
+            match read.contains("[never]") {
+                true => Err(unsupported(format!("{} is set to never", file.display()))),
+                false => Ok(read),
+            }
+        };
+        if page_bytes != base_page_bytes() {
+            let all = PathBuf::from("/sys/kernel/mm/transparent_hugepage");
+            let own = all.join(format!("hugepages-{}kB/enabled", page_bytes >> 10));
+            // Before Linux 6.8 there is one size, and one setting.
+            let is_only = huge_page_bytes() == Some(page_bytes) && !own.exists();
+            if is_only || is_given(own)?.contains("[inherit]") {
+                is_given(all.join("enabled"))?;
+            }
+        }
+        let arenas = Vec::new();
+        Ok(FirstTouches { page_bytes, populates, arenas, before: 0, faults: 0, touched_bytes: 0 })
+    }
+
+    /// Gives back what there is, and maps this many arenas, none of it in memory.
+    ///
+    /// # Errors
+    ///
+    /// Those of mmap(2) and madvise(2).
+    pub fn prepare(&mut self, arenas: usize) -> io::Result<()> {
+        self.count();
+        self.arenas.clear();
+        let pages = match self.page_bytes == base_page_bytes() {
+            true => PageSize::Base,
+            false => PageSize::Huge,
+        };
+        let bytes = arena_bytes(self.page_bytes);
+        for _ in 0..arenas {
+            self.arenas.push(Arena::map_exactly(bytes, pages)?);
+        }
+        self.before = usage::thread().minor_faults;
+        Ok(())
+    }
+
+    /// Brings all of it in: the measured operation.
+    ///
+    /// # Errors
+    ///
+    /// Those of madvise(2).
+    pub fn touch(&mut self) -> io::Result<()> {
+        for arena in &mut self.arenas {
+            if self.populates {
+                arena.populate()?;
+            } else {
+                // Each small page, so that a larger one that did not come shows as several faults.
+                let pages = arena.len() / base_page_bytes();
+                write_pages(arena.as_mut_slice(), base_page_bytes(), 0..pages);
+            }
+        }
+        Ok(())
+    }
+
+    fn count(&mut self) {
+        if !self.arenas.is_empty() {
+            self.faults += usage::thread().minor_faults - self.before;
+            self.touched_bytes += self.arenas.iter().map(|arena| arena.len() as u64).sum::<u64>();
+        }
+    }
+
+    /// How many bytes one page fault has brought, over all batches; infinite if there was none.
+    pub fn end(&mut self) -> f64 {
+        self.count();
+        self.arenas.clear();
+        self.touched_bytes as f64 / self.faults as f64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_write_to_each_small_page_is_a_fault() {
+        let page = base_page_bytes();
+        let mut touches = FirstTouches::new(page, false).unwrap();
+        for arenas in [1, 2] {
+            touches.prepare(arenas).unwrap();
+            touches.touch().unwrap();
+        }
+        let each = touches.end();
+        assert!((0.9 * page as f64..=page as f64).contains(&each), "{each}");
+    }
+
+    #[test]
+    fn pages_that_no_kernel_has_are_refused() {
+        let error = FirstTouches::new(12 << 10, false).unwrap_err();
+        assert!(error.to_string().contains("hugepages-12kB"), "{error}");
+        assert_eq!(arena_bytes(64 << 10) % (64 << 10), 0);
+    }
+}

@@ -1,0 +1,124 @@
+//! Two ends of TLS in one thread.
+
+use super::{Step, Tls};
+use crate::prelude::*;
+use costof_exchange::transport::quic::key::{tls_client, tls_server};
+use rustls::client::Resumption;
+use rustls::pki_types::ServerName;
+use rustls::{ClientConfig, ClientConnection, HandshakeKind, ServerConfig, ServerConnection};
+use std::io::{self, Read, Write};
+use std::sync::Arc;
+
+pub(super) struct Connections {
+    client: Arc<ClientConfig>,
+    server: Arc<ServerConfig>,
+}
+
+/// A connection, and what travels between its ends.
+struct Connection {
+    client: ClientConnection,
+    server: ServerConnection,
+    bytes: Vec<u8>,
+}
+
+impl Setup<Tls> for Connections {
+    fn set_up(point: &At<Tls>, _: &Launch) -> Result<Connections, Failure> {
+        Tls::check_axes(point)?;
+        let make = || {
+            let (mut server, key) = tls_server()?;
+            let mut client = tls_client(&key)?;
+            if point.step == Step::Handshake {
+                client.resumption = Resumption::disabled();
+                server.send_tls13_tickets = 0;
+            }
+            Ok(Connections { client: client.into(), server: server.into() })
+        };
+        make().map_err(failed)
+    }
+
+    fn measure(&mut self, point: &At<Tls>, meter: &mut Meter<'_>) -> Result<(), Failure> {
+        // A library of TLS allocates its buffers.
+        meter.operation_allocates();
+        let mut connection = self.connect().map_err(failed)?;
+        let kind = match point.step {
+            Step::Message => {
+                let sent = vec![7; point.size];
+                let mut received = vec![0; point.size];
+                repeat_fallible(meter, "cost", |n| {
+                    (0..n).try_for_each(|_| connection.send(&sent, &mut received))
+                })
+                .map_err(failed)?;
+                ensure!(sent == received, "a message came back different");
+                return Ok(());
+            }
+            Step::Handshake => HandshakeKind::Full,
+            Step::Resumed => HandshakeKind::Resumed,
+        };
+        let mut all_were = true;
+        repeat_fallible(meter, "cost", |n| {
+            for _ in 0..n {
+                all_were &= self.connect()?.client.handshake_kind() == Some(kind);
+            }
+            Ok(())
+        })
+        .map_err(failed)?;
+        ensure!(all_were, "a connection was not made as asked ({kind:?})");
+        Ok(())
+    }
+}
+
+impl Connections {
+    fn connect(&self) -> io::Result<Connection> {
+        let name = ServerName::try_from("costof").expect("it is a name");
+        let client = ClientConnection::new(Arc::clone(&self.client), name);
+        let mut connection = Connection {
+            client: client.map_err(io::Error::other)?,
+            server: ServerConnection::new(Arc::clone(&self.server)).map_err(io::Error::other)?,
+            bytes: Vec::with_capacity(20 << 10),
+        };
+        while connection.client.is_handshaking() || connection.server.is_handshaking() {
+            connection.to_server()?;
+            connection.to_client()?;
+        }
+        connection.to_client()?;
+        Ok(connection)
+    }
+}
+
+impl Connection {
+    fn to_server(&mut self) -> io::Result<()> {
+        self.bytes.clear();
+        while self.client.wants_write() {
+            self.client.write_tls(&mut self.bytes)?;
+        }
+        let mut left = &self.bytes[..];
+        while !left.is_empty() {
+            self.server.read_tls(&mut left)?;
+            self.server.process_new_packets().map_err(io::Error::other)?;
+        }
+        Ok(())
+    }
+
+    fn to_client(&mut self) -> io::Result<()> {
+        self.bytes.clear();
+        while self.server.wants_write() {
+            self.server.write_tls(&mut self.bytes)?;
+        }
+        let mut left = &self.bytes[..];
+        while !left.is_empty() {
+            self.client.read_tls(&mut left)?;
+            self.client.process_new_packets().map_err(io::Error::other)?;
+        }
+        Ok(())
+    }
+
+    fn send(&mut self, message: &[u8], received: &mut [u8]) -> io::Result<()> {
+        self.client.writer().write_all(message)?;
+        self.to_server()?;
+        self.server.reader().read_exact(received)
+    }
+}
+
+fn failed(error: io::Error) -> Failure {
+    Failure::error(format!("TLS failed: {error}"))
+}

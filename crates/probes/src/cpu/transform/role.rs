@@ -1,0 +1,127 @@
+//! Encrypts, hashes and compresses, and compares the results.
+
+use super::{By, Transform};
+use crate::english;
+use crate::prelude::*;
+use ring::aead::{AES_128_GCM, Aad, Algorithm, CHACHA20_POLY1305, LessSafeKey, Nonce, UnboundKey};
+use ring::digest::{Context, SHA256, digest};
+use std::hint::black_box;
+
+/// The data and the key are the same on every machine.
+const SEED: u64 = 1;
+const KEY: [u8; 32] = [7; 32];
+
+pub(super) struct Transformer {
+    message: Vec<u8>,
+    /// The message before it was encrypted, or the compressed one.
+    other: Vec<u8>,
+    /// Bytes that the last message was compressed to.
+    compressed: usize,
+}
+
+impl Setup<Transform> for Transformer {
+    fn set_up(point: &At<Transform>, _: &Launch) -> Result<Transformer, Failure> {
+        let message = english::text(point.size, SEED);
+        let other = match point.by {
+            By::Lz4 => vec![0; lz4_flex::block::get_maximum_output_size(point.size)],
+            _ => message.clone(),
+        };
+        Ok(Transformer { message, other, compressed: 0 })
+    }
+
+    fn measure(&mut self, point: &At<Transform>, meter: &mut Meter<'_>) -> Result<(), Failure> {
+        let message = &mut self.message;
+        match point.by {
+            By::Aes128Gcm => encrypt(&AES_128_GCM, message, &self.other, meter)?,
+            By::ChaCha20Poly1305 => encrypt(&CHACHA20_POLY1305, message, &self.other, meter)?,
+            By::Sha256 => repeat(meter, || digest(&SHA256, black_box(message))),
+            By::Blake3 => repeat(meter, || blake3::hash(black_box(message))),
+            By::Crc32c => repeat(meter, || crc32c::crc32c(black_box(message))),
+            By::Lz4 => {
+                meter.operation_allocates();
+                let compress =
+                    || lz4_flex::block::compress_into(black_box(message), &mut self.other);
+                let mut last = Ok(0);
+                let mut compress = compress;
+                meter.repeatable("cost", |n| (0..n).for_each(|_| last = compress()));
+                self.compressed = last.map_err(|error| failed(&error.to_string()))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn check(self, point: &At<Transform>, _: &mut Meter<'_>) -> Result<(), Failure> {
+        let Transformer { message, other, compressed } = self;
+        let (first, second) = message.split_at(message.len() / 2);
+        let is_right = match point.by {
+            By::Aes128Gcm | By::ChaCha20Poly1305 => message == other,
+            By::Sha256 => {
+                let mut parts = Context::new(&SHA256);
+                parts.update(first);
+                parts.update(second);
+                parts.finish().as_ref() == digest(&SHA256, &message).as_ref()
+            }
+            By::Blake3 => {
+                let mut parts = blake3::Hasher::new();
+                parts.update(first).update(second);
+                parts.finalize() == blake3::hash(&message)
+            }
+            By::Crc32c => {
+                crc32c::crc32c_append(crc32c::crc32c(first), second) == crc32c::crc32c(&message)
+            }
+            By::Lz4 => {
+                let back = lz4_flex::block::decompress(&other[..compressed], message.len());
+                back.is_ok_and(|back| back == message)
+            }
+        };
+        ensure!(is_right, "{} gave a wrong result", point.by.word());
+        Ok(())
+    }
+}
+
+fn repeat<T>(meter: &mut Meter<'_>, operation: impl Fn() -> T) {
+    meter.repeatable("cost", |n| {
+        for _ in 0..n {
+            black_box(operation());
+        }
+    });
+}
+
+/// Encrypts a message that was encrypted already, again and again; then a plain one, and decrypts it.
+fn encrypt(
+    algorithm: &'static Algorithm,
+    message: &mut Vec<u8>,
+    plain: &[u8],
+    meter: &mut Meter<'_>,
+) -> Result<(), Failure> {
+    let key =
+        UnboundKey::new(algorithm, &KEY[..algorithm.key_len()]).map_err(|_| failed("a key"))?;
+    let key = LessSafeKey::new(key);
+    let mut number = 0_u128;
+    let mut nonce = || {
+        number += 1;
+        let mut nonce = [0; 12];
+        nonce.copy_from_slice(&number.to_le_bytes()[..12]);
+        Nonce::assume_unique_for_key(nonce)
+    };
+    let mut all_went = true;
+    meter.repeatable("cost", |n| {
+        for _ in 0..n {
+            let tag = key.seal_in_place_separate_tag(nonce(), Aad::empty(), message);
+            all_went &= black_box(tag).is_ok();
+        }
+    });
+    ensure!(all_went, "a message was not encrypted");
+    message.copy_from_slice(plain);
+    let last = || Nonce::assume_unique_for_key([255; 12]);
+    key.seal_in_place_append_tag(last(), Aad::empty(), message)
+        .map_err(|_| failed("encrypting"))?;
+    ensure!(!message.starts_with(plain), "an encrypted message is as before");
+    key.open_in_place(last(), Aad::empty(), message).map_err(|_| failed("decrypting"))?;
+    message.truncate(plain.len());
+    Ok(())
+}
+
+fn failed(what: &str) -> Failure {
+    Failure::error(format!("{what} failed"))
+}

@@ -1,0 +1,135 @@
+//! `memory.first_touch`: what bringing fresh memory in costs, by the size of its pages.
+
+use crate::os::page_fault::{self, PageFault};
+use crate::prelude::*;
+use costof_os::memory::first_touch::{FirstTouches, arena_bytes};
+use std::cell::RefCell;
+use std::io;
+
+words! {
+    /// How memory comes.
+    pub(crate) enum How {
+        /// a write to each 4 KiB: one page fault for each page
+        Touch = "touch",
+        /// one call for 2 MiB (MADV_POPULATE_WRITE), without exceptions
+        Populate = "populate",
+    }
+}
+
+/// What a cost is of.
+const UNIT_BYTES: u64 = 4 << 10;
+/// As many of 2 MiB are timed together, at most.
+const ARENAS_MAX: u64 = 16;
+
+pub(crate) static PROBE: Probe = Probe::new::<FirstTouch>();
+
+point! {
+    /// What does fresh memory cost per 4 KiB, by the size of its pages?
+    ///
+    /// Mappings of 2 MiB are made untimed, one for each operation; then each 4 KiB is written to, or one call brings all in.
+    /// The kernel's counts of page faults show that a fault brought a page of the size that is asked for. The mappings for
+    /// pages between 4 KiB and 2 MiB are one page shorter, so that no huge page fits; a size between that is also switched
+    /// on would be taken instead, and the point is then absent. As in os.page_fault, the batch before has given
+    /// these pages back.
+    ///
+    /// # Predicted from
+    /// a page fault (os.page_fault) for each page, and 4 KiB cleared at 6 to 20 GB/s
+    ///
+    /// # Sources
+    /// - Linux Documentation/admin-guide/mm/transhuge.rst: multi-size THP, Linux 6.8
+    /// - madvise(2), MADV_POPULATE_WRITE, Linux 5.14
+    ///
+    /// # Needs
+    /// - for pages larger than 4 KiB: /sys/kernel/mm/transparent_hugepage/hugepages-SIZEkB/enabled that is not never; root
+    ///   may write madvise to it
+    pub(crate) struct FirstTouch of "memory.first_touch" {
+        /// the pages, of which the kernel has those that are switched on
+        pages: usize = bytes(4 << 10..=2 << 20, &[4 << 10, 16 << 10, 64 << 10, 256 << 10, 2 << 20]),
+        /// how memory comes
+        how: How = words(),
+    }
+}
+
+impl Measure for FirstTouch {
+    const METRICS: &'static [Metric] = metrics! {
+        /// 4 KiB of fresh memory
+        cost: Nanoseconds Lower,
+        /// bytes that one page fault has brought
+        mapped: Bytes Neither,
+    };
+    const AFTER: NameList = &["os.page_fault"];
+    const CROSSINGS: &'static [NameList] = &[&["pages", "how"]];
+    const BUDGET: Option<Budget> = Some(Budget::seconds(0, 5, 30));
+    const ROUNDS: u32 = 2;
+    const ROLES: &'static [StartRole] = &[alone::<_, Touching>];
+
+    fn memory_bytes(_: &At<FirstTouch>) -> u64 {
+        2 * ARENAS_MAX * (2 << 20)
+    }
+
+    fn predict(
+        point: &At<FirstTouch>,
+        _: &Facts,
+        measured: &MeasuredRows<'_>,
+    ) -> Option<Prediction> {
+        let small = PageFault { kind: page_fault::Kind::MinorAnonymous };
+        let fault = expect::measured_cost(measured, &small, "for a page fault")?;
+        // Without an exception, the kernel's work remains.
+        let share = match point.how {
+            How::Touch => (0.7, 1.4),
+            How::Populate => (0.4, 1.1),
+        };
+        if point.pages as u64 == UNIT_BYTES {
+            return (fault * share).predict("cost");
+        }
+        let each = fault * (UNIT_BYTES as f64 / point.pages as f64);
+        (each * share + Cost::bytes(UNIT_BYTES as f64, (6.0, 20.0), "cleared")).predict("cost")
+    }
+
+    fn derive(point: &At<FirstTouch>, reports: Vec<Report>) -> Report {
+        let mut report = only(reports);
+        derived::divide_cost(&mut report, arena_bytes(point.pages) as u64 / UNIT_BYTES);
+        report
+    }
+}
+
+struct Touching(FirstTouches);
+
+impl Setup<FirstTouch> for Touching {
+    fn set_up(point: &At<FirstTouch>, _: &Launch) -> Result<Touching, Failure> {
+        arenas::ensure_fits(FirstTouch::memory_bytes(point))?;
+        let touches = FirstTouches::new(point.pages, point.how == How::Populate);
+        touches.map(Touching).map_err(refused)
+    }
+
+    fn measure(&mut self, _: &At<FirstTouch>, meter: &mut Meter<'_>) -> Result<(), Failure> {
+        let touches = RefCell::new(&mut self.0);
+        let mut failed = FirstError::default();
+        meter.used_up(
+            "cost",
+            ARENAS_MAX,
+            |n| touches.borrow_mut().prepare(n as usize).map_err(refused),
+            |_| failed.note(touches.borrow_mut().touch()),
+        )?;
+        failed.into_result().map_err(refused)
+    }
+
+    fn check(mut self, point: &At<FirstTouch>, meter: &mut Meter<'_>) -> Result<(), Failure> {
+        let mapped = self.0.end();
+        // Recording a batch may fault too.
+        if (mapped / point.pages as f64 - 1.0).abs() > 0.1 {
+            unsupported!(
+                "a page fault brought {} instead of {}: memory is fragmented, or pages of another size are switched on \
+                 (/sys/kernel/mm/transparent_hugepage/hugepages-*/enabled)",
+                display_bytes(mapped as u64),
+                display_bytes(point.pages as u64)
+            );
+        }
+        meter.value("mapped", mapped);
+        Ok(())
+    }
+}
+
+fn refused(error: io::Error) -> Failure {
+    Failure::unsupported(format!("cannot have memory on such pages: {error}"))
+}
