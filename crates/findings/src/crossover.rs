@@ -61,7 +61,7 @@ pub enum Crossover {
 
 impl Crossover {
     /// The sizes for a sentence: `from about 8.0KiB on (6.1KiB to 11KiB)`.
-    pub(crate) fn text(self) -> String {
+    pub fn text(self) -> String {
         self.text_with(size)
     }
 

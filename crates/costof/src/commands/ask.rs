@@ -314,7 +314,9 @@ impl Question {
     fn measured(&self) -> Vec<(String, String)> {
         match self.kind {
             Kind::Ways => self.of_each_way(),
-            Kind::Cost | Kind::Worth | Kind::Parts | Kind::Group => self.costs.clone(),
+            Kind::Cost | Kind::Worth | Kind::Parts | Kind::Group | Kind::Crossover => {
+                self.costs.clone()
+            }
         }
     }
 

@@ -73,7 +73,7 @@ impl Question {
             Some(last) => format!("{from}; {}", figures(last)),
             None => from,
         };
-        Answer { verdict, sentence, is_open: verdict == Some(INCONCLUSIVE) }
+        Answer { verdict, sentence, is_open: verdict == Some(INCONCLUSIVE), table: None }
     }
 
     pub(super) fn as_text(
