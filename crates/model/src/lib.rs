@@ -1,8 +1,6 @@
 //! The data of results: probes as plain data, points, metrics, estimates, facts, predictions, the
 //! rows of the run file, and the messages between controller and worker.
 //!
-//! What most files speak of, such as a run and its rows, can be named without its module.
-//!
 //! This crate never reads a clock, asks the operating system or prints.
 
 pub mod alias;
@@ -50,25 +48,37 @@ pub mod timing;
 pub mod typed;
 pub mod unit;
 
+// The nouns that most files need.
+pub use alias::Alias;
 pub use axis::{Axes, Axis, AxisValue, Domain};
+pub use comparison::{Compared, Comparison};
+pub use cost::Cost;
 pub use facts::{CpuSet, Facts, Probed};
-pub use failure::{Failure, FailureKind};
+pub use failure::{Failure, FailureKind, OrFailure};
 pub use few::Few;
 pub use link::Link;
-pub use metric::{Data, Estimate, Measured, Selection};
+pub use link_end::LinkEnd;
+pub use link_report::LinkReport;
+pub use metric::{CoreState, Data, Estimate, Measured, MetricInfo, Selection};
 pub use names::Names;
 pub use noise::{Grade, Noise, Placement, Warning};
 pub use plan::Settings;
-pub use point::Point;
-pub use prediction::Prediction;
+pub use plural::counted;
+pub use point::{Headline, Planned, Point};
+pub use prediction::{MeasuredRows, Prediction};
 pub use probe_info::ProbeInfo;
+pub use protocol::{ClockInfo, Launch, Offers, Rendezvous, Report};
+pub use reference::Reference;
+pub use relation::Relation;
 pub use rows::{
-    Block, Earlier, EndRow, FailureRow, Hosts, LaunchPoint, LaunchRow, Plan, PointRow, RunRow,
-    State,
+    Block, Earlier, EndRow, FailureRow, Hosts, LaunchPoint, LaunchRow, MetricOfPoint, Plan,
+    PointRow, RunRow, State,
 };
 pub use run_file::Run;
 pub use select::{Group, Select};
-pub use unit::{Better, Unit};
+pub use timing::{TimedCommand, TimedRun};
+pub use typed::{At, AxisOf, TypedPoint, Words};
+pub use unit::{Better, Unit, display_bytes, span};
 
 use serde::de::{Deserialize, Deserializer, Error};
 use std::borrow::Cow;
@@ -77,6 +87,11 @@ use std::borrow::Cow;
 pub type Text = Cow<'static, str>;
 /// A list that is part of the program or was read from a file.
 pub type List<T> = Cow<'static, [T]>;
+
+/// Whether a field says nothing, so that it is left out of a file.
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
+}
 
 /// Reads a list whose first item is relied on.
 fn read_some<'de, D: Deserializer<'de>, T: Deserialize<'de> + Clone>(
