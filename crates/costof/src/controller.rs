@@ -334,13 +334,8 @@ impl<'a> Controller<'a> {
         launch: Option<u32>,
         failure: Failure,
     ) -> Result<(), Error> {
-        let row = FailureRow {
-            point: point.clone(),
-            block,
-            launch,
-            kind: failure.kind,
-            reason: failure.reason,
-        };
+        let Failure { kind, reason } = failure;
+        let row = FailureRow { point: point.clone(), block, launch, kind, reason };
         // If the controller was killed before it wrote a launch, the launch runs again, and may fail again.
         if self.run().failures.contains(&row) {
             return Ok(());

@@ -288,10 +288,7 @@ impl Machine {
                 Answer::Held => return Ok(()),
                 Answer::Busy { holder } => holder,
                 Answer::Failed(failure) => return Err(Error::Nothing(failure.reason)),
-                answer => {
-                    let reason = misfit(&self.host, &answer, "say whose turn it is");
-                    return Err(Error::Nothing(reason));
-                }
+                answer => return Err(ended(misfit(&self.host, &answer, "say whose turn it is"))),
             };
             let busy = match &self.host {
                 Host::Local => format!("this machine is being measured by {holder}"),
@@ -338,10 +335,7 @@ impl Machine {
                 is_share(seen.others) && is_share(seen.steal)
             })),
             Answer::Failed(_) => Ok(None),
-            answer => {
-                let reason = misfit(&self.host, &answer, "say what others use");
-                Err(Error::Nothing(reason))
-            }
+            answer => Err(ended(misfit(&self.host, &answer, "say what others use"))),
         }
     }
 
@@ -368,10 +362,7 @@ impl Machine {
                 self.can_look = false;
                 Ok(None)
             }
-            answer => {
-                let reason = misfit(&self.host, &answer, "say which CPUs are alone");
-                Err(Error::Nothing(reason))
-            }
+            answer => Err(ended(misfit(&self.host, &answer, "say which CPUs are alone"))),
         }
     }
 
@@ -424,17 +415,15 @@ pub(crate) fn describe(
     let limit = setting.limit.max(IDLE_MIN);
     match worker.ask(&Command::Describe, limit, setting.interrupted)? {
         Answer::Description(description) => Ok((worker, *description)),
-        other => {
-            let reason = misfit(place.host, &other, "describe itself");
-            Err(NoAnswer::Failed(Failure::error(reason)))
-        }
+        other => Err(misfit(place.host, &other, "describe itself")),
     }
 }
 
 /// A message about an unexpected answer of a worker.
-fn misfit(host: &Host, answer: &Answer, wanted: &str) -> String {
+fn misfit(host: &Host, answer: &Answer, wanted: &str) -> NoAnswer {
     let answer: String = answer.name().chars().take(200).collect();
-    format!("the worker on {host} answered `{answer}` where it should {wanted}")
+    let reason = format!("the worker on {host} answered `{answer}` where it should {wanted}");
+    NoAnswer::Failed(Failure::error(reason))
 }
 
 /// Which of these probes the costof on a host, which has its `own` with their methods, lacks or measures in

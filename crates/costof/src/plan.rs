@@ -17,10 +17,9 @@ use costof_lab::link;
 use costof_measure::probe::{self, Probe};
 use costof_measure::schedule::Precision;
 use costof_model::plan::{self, add_new};
-use costof_model::point::Headline;
 use costof_model::{
-    Axes, Block, Domain, Earlier, Facts, Hosts, Link, Placement, Plan, Point, ProbeInfo, Settings,
-    Text, Unit,
+    Axes, Block, Domain, Earlier, Facts, Headline, Hosts, Link, Placement, Plan, Point, ProbeInfo,
+    Settings, Text, Unit,
 };
 use costof_report::known;
 use request::{Request, Rest};

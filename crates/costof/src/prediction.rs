@@ -1,8 +1,8 @@
 //! The prediction of a point, with the numbers that it builds on as they were when it was made.
 
 use costof_measure::probe::{self, Probe};
-use costof_model::prediction::{MeasuredRows, Used};
-use costof_model::{Earlier, Facts, Point, PointRow, Prediction, ProbeInfo, Unit};
+use costof_model::prediction::Used;
+use costof_model::{Earlier, Facts, MeasuredRows, Point, PointRow, Prediction, ProbeInfo, Unit};
 use costof_report::names;
 
 /// Predicts a point from the rows that were measured before, some of them in `earlier` runs.

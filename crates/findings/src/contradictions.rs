@@ -5,8 +5,7 @@ use crate::naming::row_name;
 use crate::sureness::Points;
 use crate::text::maybe;
 use crate::{Finding, Kind};
-use costof_model::relation::Relation;
-use costof_model::{Better, Estimate, Point, PointRow, ProbeInfo, Run};
+use costof_model::{Better, Estimate, Point, PointRow, ProbeInfo, Relation, Run};
 
 /// Intervals that are less than this factor apart contradict nothing: rows may have been disturbed for up to
 /// a tenth of their time.

@@ -5,8 +5,7 @@ use crate::naming::place;
 use crate::over::{self, Over};
 use crate::text::{maybe, ns, range, times};
 use crate::{Finding, Interval, Kind};
-use costof_model::unit::display_bytes;
-use costof_model::{Group, PointRow, Run, State, Text};
+use costof_model::{Group, PointRow, Run, State, Text, display_bytes};
 
 /// The transport that calls are compared with.
 const PLAIN: Over = Over::Tcp;

@@ -3,8 +3,7 @@
 
 use costof_model::facts::CacheSource;
 use costof_model::noise::MEASURED;
-use costof_model::unit::display_bytes;
-use costof_model::{PointRow, Run};
+use costof_model::{PointRow, Run, display_bytes};
 use costof_stats::changepoints::{Level, levels};
 
 /// With fewer sizes, a curve has no levels, only points.

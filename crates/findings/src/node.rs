@@ -7,8 +7,7 @@
 use crate::interval::{of_launches, value};
 use crate::text::{maybe, percent, range, span, when, whole};
 use crate::{Finding, Interval, Kind};
-use costof_model::plural::counted;
-use costof_model::{CpuSet, Facts, LaunchPoint, Point, PointRow, Run, Unit};
+use costof_model::{CpuSet, Facts, LaunchPoint, Point, PointRow, Run, Unit, counted};
 use costof_stats::median;
 use std::collections::{BTreeMap, HashMap};
 

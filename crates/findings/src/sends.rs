@@ -1,7 +1,6 @@
 //! Points of `copy.send`, and whether they can be compared. All findings about sends start from here.
 
-use costof_model::link_end::LinkEnd;
-use costof_model::{Link, PointRow, Run, Select};
+use costof_model::{Link, LinkEnd, PointRow, Run, Select};
 
 pub(crate) const PROBE: &str = "copy.send";
 /// Up to this share, no send counts as copied: a few at the beginning of a connection may be.

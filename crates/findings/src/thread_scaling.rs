@@ -6,8 +6,7 @@ use crate::sends::PROBE;
 use crate::text::{list, maybe, percent, range, size, span, times};
 use crate::{Finding, Interval, Kind};
 use costof_model::noise::PEER;
-use costof_model::plural::counted;
-use costof_model::{Group, PointRow, Run};
+use costof_model::{Group, PointRow, Run, counted};
 
 const SENDER: &str = "sender_running";
 const RECEIVER: &str = "receiver_running";

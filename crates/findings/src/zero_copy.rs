@@ -4,10 +4,10 @@ use crate::interval::value;
 use crate::naming::varying;
 use crate::pairs::{any_same_but, ends};
 use crate::sends::{NONE, PROBE, falls_back, is_paced, link_ends};
-use crate::text::{self, bytes, maybe, percent, range, span, times};
+use crate::text::{self, bytes, maybe, percent, range, span, times, whole};
 use crate::{Finding, Interval, Kind};
-use costof_model::link_end::LinkEnd;
-use costof_model::{Link, PointRow, Run, Select};
+use costof_model::unit::grouped;
+use costof_model::{Link, LinkEnd, PointRow, Run, Select};
 
 /// From this share on, all sends count as copied: a few at the beginning of a connection may not be.
 const ALL: f64 = 0.995;
@@ -61,7 +61,8 @@ fn finding(
     let verdict = match fate {
         Fate::Copied => format!("copied {share} %: {causes}, so this measures a deferred copy"),
         Fate::NotCopied => {
-            let (spared, asked) = (thousands(asked - copied.round()), thousands(asked));
+            let [spared, asked] =
+                [asked - copied.round(), asked].map(|count| grouped(&whole(count)));
             format!("{spared} of {asked} sends{counted} not copied")
         }
         Fate::Both => format!("copied {share} %, in part: {causes}"),
@@ -137,19 +138,6 @@ fn sends(run: &Run, rows: &Select<'_>) -> Sends {
         copied: sends.iter().map(|(asked, copied)| asked * copied).sum(),
         counted,
     }
-}
-
-/// A count with a comma before every three digits.
-fn thousands(count: f64) -> String {
-    let digits = format!("{count:.0}");
-    let mut text = String::new();
-    for (position, digit) in digits.chars().enumerate() {
-        if position > 0 && (digits.len() - position).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
 }
 
 /// Why the kernel copies, as far as the run shows it.
@@ -459,11 +447,5 @@ mod tests {
         assert!(found.advice.unwrap().starts_with("raise net.core.optmem_max"));
         run.points[0].metrics[1].median = 0.0;
         assert_eq!(zero_copy(&run), []);
-    }
-
-    #[test]
-    fn counts_have_their_thousands_apart() {
-        let shown = [0.0, 999.0, 1000.0, 127_212.0, 1_234_567.0].map(thousands);
-        assert_eq!(shown, ["0", "999", "1,000", "127,212", "1,234,567"]);
     }
 }

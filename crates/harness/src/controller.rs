@@ -7,10 +7,10 @@ use costof_lab::launch::{self, Lost, Place, Setting};
 use costof_lab::worker::{NoAnswer, Worker};
 use costof_measure::schedule::{self, MIN_LAUNCHES};
 use costof_model::noise::MEASURED;
-use costof_model::protocol::{Answer, Command, CpuLook, Description, Launch, Look, Report};
+use costof_model::protocol::{Answer, Command, CpuLook, Description, Look};
 use costof_model::rows::Row;
 use costof_model::{
-    Failure, FailureKind, FailureRow, Few, LaunchPoint, LaunchRow, Noise, Placement, State,
+    Failure, FailureKind, FailureRow, Few, Launch, LaunchRow, Noise, Placement, Report, State,
 };
 use costof_os::sched::affinity;
 use std::collections::VecDeque;
@@ -160,11 +160,7 @@ impl Controller {
             Err(Lost::Failed(_, failure)) => (None, Noise::default(), Some(failure)),
             Err(Lost::Interrupted) => return,
         };
-        let report = report.filter(|_| failure.is_none()).unwrap_or(Report {
-            state: State::Failed,
-            metrics: Vec::new(),
-            allocations: 0,
-        });
+        let report = report.filter(|_| failure.is_none()).unwrap_or(Report::FAILED);
         if let Some(failure) = failure {
             side.record.write(failed(name, block, Some(number), failure));
         }
@@ -176,12 +172,7 @@ impl Controller {
             launch: number,
             of: 0,
             wall_ns: began.elapsed().as_nanos() as f64,
-            points: vec![LaunchPoint {
-                point: recorded(name),
-                state: report.state,
-                metrics: report.metrics,
-                allocations: report.allocations,
-            }],
+            points: vec![report.of(recorded(name))],
             noise,
             placement: Placement(Few::from_iter([(MEASURED.into(), vec![cpu])])),
             link: None,

@@ -4,10 +4,11 @@ use crate::benches::{Listed, Throughput};
 use crate::options::Options;
 use crate::record::Record;
 use crate::worker::recorded;
-use costof_model::comparison::{Compared, Comparison, Verdict};
+use costof_model::comparison::Verdict;
 use costof_model::noise::main_cause;
-use costof_model::plural::counted;
-use costof_model::{Grade, PointRow, Run, State, Unit, Warning, harmless};
+use costof_model::{
+    Compared, Comparison, Grade, PointRow, Run, State, Unit, Warning, counted, harmless,
+};
 use std::fmt::Write as _;
 use std::io::{self, IsTerminal, Write as _};
 

@@ -6,9 +6,10 @@ use crate::benches::{Costof, Listed, Visitor};
 use costof_measure::meter::Meter;
 use costof_measure::probe::{Measure, Metric, Probe, StartRole, role};
 use costof_measure::{metrics, worker};
-use costof_model::prediction::MeasuredRows;
-use costof_model::typed::{At, place};
-use costof_model::{Facts, Failure, List, Point, Prediction, ProbeInfo, Text, harmless, point};
+use costof_model::typed::place;
+use costof_model::{
+    At, Facts, Failure, List, MeasuredRows, Point, Prediction, ProbeInfo, Text, harmless, point,
+};
 use std::io;
 use std::sync::OnceLock;
 

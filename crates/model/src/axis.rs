@@ -1,7 +1,7 @@
 //! Axes: what a probe varies, and the values that it may take.
 
-use crate::unit::{display_bytes, display_ns, parse_bytes, parse_count, parse_ns};
-use crate::{Few, List, Text, Unit, few};
+use crate::unit::{display_ns, parse_bytes, parse_count, parse_ns};
+use crate::{Few, List, Text, Unit, display_bytes, few};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::cmp::Ordering;
 use std::fmt;

@@ -23,7 +23,7 @@ pub struct Comparison {
     /// Every metric of which both have launches, in the order of the later run's plan.
     pub rows: Vec<Compared>,
     /// Whether a run was an export, which has no launches: its rows are then compared by their medians and intervals.
-    #[serde(skip_serializing_if = "is_false")]
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub is_exported: bool,
     /// Points that both have and that cannot be compared.
     pub refused: Vec<Refused>,
@@ -34,10 +34,6 @@ pub struct Comparison {
     /// Points with a number in the earlier run that the later run was also to measure, but has no
     /// number for.
     pub missing: Vec<Missing>,
-}
-
-fn is_false(value: &bool) -> bool {
-    !value
 }
 
 /// Two groups of runs.

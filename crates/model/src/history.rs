@@ -1,6 +1,6 @@
 //! Runs over time: which rows changed, when, and what else changed then.
 
-use crate::rows::MetricOfPoint;
+use crate::MetricOfPoint;
 use serde::Serialize;
 
 /// The changes in a series of runs.

@@ -1,8 +1,6 @@
 //! The data of results: probes as plain data, points, metrics, estimates, facts, predictions, the
 //! rows of the run file, and the messages between controller and worker.
 //!
-//! What most files speak of, such as a run and its rows, can be named without its module.
-//!
 //! This crate never reads a clock, asks the operating system or prints.
 
 pub mod alias;
@@ -89,6 +87,11 @@ use std::borrow::Cow;
 pub type Text = Cow<'static, str>;
 /// A list that is part of the program or was read from a file.
 pub type List<T> = Cow<'static, [T]>;
+
+/// Whether a field says nothing, so that it is left out of a file.
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
+}
 
 /// Reads a list whose first item is relied on.
 fn read_some<'de, D: Deserializer<'de>, T: Deserialize<'de> + Clone>(

@@ -1,10 +1,8 @@
 //! Present names of what older versions measured. Whatever comes from a file or from the command line goes through
 //! here, so that a point has one identity, whichever version names it.
 
-use crate::alias::Alias;
 use crate::id::Parts;
-use crate::reference::Reference;
-use crate::{Axes, AxisValue, List, Point, ProbeInfo, Run, Settings, Text};
+use crate::{Alias, Axes, AxisValue, List, Point, ProbeInfo, Reference, Run, Settings, Text};
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 /// The names that the probes of a table and their points have, and had.
@@ -347,9 +345,8 @@ pub fn check(alias: &Alias, info: &ProbeInfo) -> Result<(), String> {
 mod tests {
     use super::*;
     use crate::reference::{Cohort, Row};
-    use crate::rows::MetricOfPoint;
     use crate::testing::{RowExt, launch, planned, probe_info, row, words_axis};
-    use crate::{Better, PointRow};
+    use crate::{Better, MetricOfPoint, PointRow};
 
     /// It had no axis `wait`, it called an axis otherwise, and another probe has become a part of it.
     fn rtt() -> ProbeInfo {

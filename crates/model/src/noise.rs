@@ -1,8 +1,6 @@
 //! The noise ledger of a launch, the grade that follows from it, and placement.
 
-use crate::link_end::LinkEnd;
-use crate::metric::CoreState;
-use crate::{Few, Text};
+use crate::{CoreState, Few, LinkEnd, Text};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -99,12 +97,8 @@ pub struct CoreGauge {
     /// For how much it was neither.
     pub mixed_ns: f64,
     /// For how long batches waited for it to be alone, which is not part of the measured time.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "crate::is_default")]
     pub waited_ns: f64,
-}
-
-fn is_zero(ns: &f64) -> bool {
-    *ns == 0.0
 }
 
 impl CoreGauge {

@@ -1,6 +1,6 @@
 //! Where the rows of a host lie among those of other machines.
 
-use crate::rows::MetricOfPoint;
+use crate::MetricOfPoint;
 use serde::Serialize;
 
 /// A host among the machines of its class.

@@ -220,10 +220,9 @@ pub fn levels<'a>(infos: &[&'a ProbeInfo]) -> Vec<Vec<&'a ProbeInfo>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::List;
-    use crate::alias::Alias;
     use crate::testing::{probe_info, words_axis};
     use crate::typed::bytes;
+    use crate::{Alias, List};
 
     fn probe(id: &'static str, after: &'static [Text]) -> ProbeInfo {
         let size = bytes::<u64>(1..=4096, &[1, 2, 4]).into_axis("size", "");

@@ -2,8 +2,7 @@
 
 pub use crate::expected::Prediction;
 
-use crate::typed::TypedPoint;
-use crate::{Axes, Estimate, Point, PointRow, Unit};
+use crate::{Axes, Estimate, Point, PointRow, TypedPoint, Unit};
 use std::cell::RefCell;
 use std::collections::HashMap;
 

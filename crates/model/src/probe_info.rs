@@ -1,10 +1,8 @@
 //! A probe's description, as plain data: `list`, `explain`, the run file, the report and the docs
 //! show it.
 
-use crate::alias::Alias;
-use crate::metric::MetricInfo;
-use crate::relation::{Relation, are_none};
-use crate::{Axes, Axis, List, Text, nearest};
+use crate::relation::are_none;
+use crate::{Alias, Axes, Axis, List, MetricInfo, Relation, Text, nearest};
 use serde::{Deserialize, Serialize};
 
 /// One question with a number for an answer. The type has no default values, so a probe without a

@@ -7,7 +7,7 @@
 
 pub use crate::instruments::{ClockInfo, ClockSource, CounterInfo};
 
-use crate::{Data, Facts, Failure, Measured, Noise, Point, State, Text};
+use crate::{Data, Facts, Failure, LaunchPoint, Measured, Noise, Point, State, Text};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -111,7 +111,7 @@ pub struct Rendezvous {
     /// The address of this role's own end of the link.
     pub address: IpAddr,
     /// The number of the interface of a link-local IPv6 address; 0 for any other address.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "crate::is_default")]
     pub scope: u32,
     /// How many bytes the queue of a socket for datagrams may hold (SO_RCVBUF), if the user has set
     /// that.
@@ -152,11 +152,6 @@ impl Answer {
             answer => name(answer, "is"),
         }
     }
-}
-
-#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
-fn is_zero(scope: &u32) -> bool {
-    *scope == 0
 }
 
 /// What a worker answers.
@@ -317,6 +312,17 @@ pub struct Report {
     /// Allocations during the timed operations that are not part of these.
     #[serde(default)]
     pub allocations: u64,
+}
+
+impl Report {
+    /// That of a point without a number.
+    pub const FAILED: Report = Report { state: State::Failed, metrics: Vec::new(), allocations: 0 };
+
+    /// The same as a part of a launch's row.
+    pub fn of(self, point: Point) -> LaunchPoint {
+        let Report { state, metrics, allocations } = self;
+        LaunchPoint { point, state, metrics, allocations }
+    }
 }
 
 /// The counts of datagrams that the two ends report.

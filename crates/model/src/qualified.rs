@@ -1,6 +1,6 @@
 //! Whether a host is as the hosts of a reference are.
 
-use crate::rows::MetricOfPoint;
+use crate::MetricOfPoint;
 use serde::Serialize;
 
 /// What is risked, each as a share.

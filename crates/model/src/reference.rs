@@ -1,8 +1,7 @@
 //! What the hosts of a fleet cost, as a file that another host is held against. A corpus has files of one host each, its
 //! entries.
 
-use crate::rows::MetricOfPoint;
-use crate::{Better, harmless};
+use crate::{Better, MetricOfPoint, harmless};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 

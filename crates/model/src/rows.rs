@@ -3,10 +3,9 @@
 use crate::expected::Prediction;
 use crate::id::with_id;
 use crate::instruments::{ClockInfo, CounterInfo};
-use crate::link_report::LinkReport;
 use crate::{
-    Axes, Estimate, Facts, FailureKind, Grade, Measured, Noise, Placement, Point, ProbeInfo, Text,
-    Unit, Warning,
+    Axes, Estimate, Facts, FailureKind, Grade, LinkReport, Measured, Noise, Placement, Point,
+    ProbeInfo, Text, Unit, Warning,
 };
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -246,13 +245,8 @@ pub struct LaunchPoint {
     /// What was measured.
     pub metrics: Vec<Measured>,
     /// Allocations during the timed operations that are not part of these.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "crate::is_default")]
     pub allocations: u64,
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "as serde calls it")]
-fn is_zero(count: &u64) -> bool {
-    *count == 0
 }
 
 /// Whether a launch has a number for a point.

@@ -2,14 +2,13 @@
 
 use crate::axis::Choice;
 use crate::facts::{Cache, CacheKind, CacheSource, Disk, DiskKind, FileSystem};
-use crate::metric::MetricInfo;
 use crate::noise::MEASURED;
-use crate::protocol::{ClockInfo, ClockSource, CounterInfo, Launch};
+use crate::protocol::{ClockSource, CounterInfo};
 use crate::rows::{AttemptRow, SCHEMA};
 use crate::{
-    Axes, Axis, Better, Block, Data, Domain, Estimate, Facts, Grade, Hosts, LaunchPoint, LaunchRow,
-    List, Measured, Noise, Placement, Plan, Point, PointRow, Prediction, ProbeInfo, Run, RunRow,
-    State, Text, Unit, Warning,
+    Axes, Axis, Better, Block, ClockInfo, Data, Domain, Estimate, Facts, Grade, Hosts, Launch,
+    LaunchPoint, LaunchRow, List, Measured, MetricInfo, Noise, Placement, Plan, Point, PointRow,
+    Prediction, ProbeInfo, Run, RunRow, State, Text, Unit, Warning,
 };
 use costof_stats::IntervalRule;
 use std::collections::BTreeMap;

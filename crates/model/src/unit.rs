@@ -141,6 +141,19 @@ fn significant(value: f64, more: usize) -> String {
     format!("{value:.digits$}")
 }
 
+/// A whole number with a comma before every three digits.
+pub fn grouped(whole: &str) -> String {
+    let mut text = String::new();
+    for (position, digit) in whole.chars().enumerate() {
+        let left = whole.len() - position;
+        if position > 0 && left.is_multiple_of(3) && !text.ends_with('-') {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
 /// `16384` as `16KiB`: the largest binary unit that divides it.
 pub fn display_bytes(bytes: u64) -> String {
     let mut units = [(40, "TiB"), (30, "GiB"), (20, "MiB"), (10, "KiB")]
@@ -284,6 +297,12 @@ mod tests {
         for bad in ["", "us", "1h", "-1ms", "1.5ms", "99999999999999999999s"] {
             assert_eq!(parse_ns(bad), None, "{bad}");
         }
+    }
+
+    #[test]
+    fn digits_stand_in_groups_of_three() {
+        let shown = ["0", "999", "1000", "127212", "1234567", "-127212"].map(grouped);
+        assert_eq!(shown, ["0", "999", "1,000", "127,212", "1,234,567", "-127,212"]);
     }
 
     #[test]

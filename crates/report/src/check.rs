@@ -1,8 +1,7 @@
 //! What a check found, case by case: its first line, its exit code and the JUnit file of a pipeline follow from it.
 
 use crate::text::printable;
-use costof_model::Text;
-use costof_model::plural::counted;
+use costof_model::{Text, counted};
 use maud::{Markup, PreEscaped, html};
 use serde::Serialize;
 

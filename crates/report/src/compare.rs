@@ -8,11 +8,9 @@ use crate::document::{self, Part};
 use crate::grid::{Align, Grid};
 use crate::names::{by_probe, by_reason, points_counted, short_point};
 use crate::text::{COLUMNS, printable};
-use costof_model::comparison::{Compared, Comparison, FactDifference, Missing, Verdict};
+use costof_model::comparison::{FactDifference, Missing, Verdict};
 use costof_model::noise::PEER;
-use costof_model::plural::counted;
-use costof_model::unit::span;
-use costof_model::{Point, PointRow, Run, Unit};
+use costof_model::{Compared, Comparison, Point, PointRow, Run, Unit, counted, span};
 use costof_stats::median;
 use std::collections::BTreeSet;
 

@@ -4,8 +4,8 @@
 use crate::compare::percent;
 use crate::document::{self, Part};
 use costof_findings::doctor::{Diagnosis, DiagnosisState};
+use costof_model::counted;
 use costof_model::fitness::{CoreUse, Fitness, SelfComparison};
-use costof_model::plural::counted;
 use costof_model::timing::TimeMetric;
 
 /// The diagnoses by state, otherwise in their order; the healthy ones share a line. Lines have at most this

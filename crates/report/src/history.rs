@@ -11,9 +11,7 @@ use crate::grid::{Align, Cell, Grid};
 use crate::page::html_file;
 use crate::text::{hanging, printable_lines};
 use costof_model::history::{Change, History, Machines};
-use costof_model::plural::counted;
-use costof_model::rows::MetricOfPoint;
-use costof_model::unit::span;
+use costof_model::{MetricOfPoint, counted, span};
 use maud::html;
 use sparkline::{minute, sparklines};
 

@@ -2,9 +2,7 @@
 
 use costof_model::link::mark;
 use costof_model::metric::is_share;
-use costof_model::plural::counted;
-use costof_model::unit::span;
-use costof_model::{Axis, AxisValue, Estimate, Point, ProbeInfo, Run};
+use costof_model::{Axis, AxisValue, Estimate, Point, ProbeInfo, Run, counted, span};
 use std::fmt::Write;
 
 /// Metrics that are shown besides the primary one if they were measured, in this order. All have a column;

@@ -7,12 +7,12 @@ use crate::table::{cycles, is_hit};
 use costof_findings::Finding;
 use costof_findings::sureness::{Points, Sureness};
 use costof_model::link::mark;
-use costof_model::link_end::LinkEnd;
 use costof_model::metric::Mode;
 use costof_model::noise::{by_kind, main_cause};
-use costof_model::plural::counted;
 use costof_model::protocol::ClockSource;
-use costof_model::{FailureRow, Grade, Point, PointRow, Run, Selection, Unit, Warning, alone};
+use costof_model::{
+    FailureRow, Grade, LinkEnd, Point, PointRow, Run, Selection, Unit, Warning, alone, counted,
+};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fmt::Write;

@@ -4,8 +4,8 @@ use crate::document::{self, Part};
 use crate::fleet::signed;
 use crate::grid::{Align, Grid};
 use crate::text::shortened;
+use costof_model::counted;
 use costof_model::placed::{Placed, PlacedRow};
-use costof_model::plural::counted;
 
 /// Of too few machines, so many rows are shown.
 const DIFFERENT: usize = 4;
@@ -97,7 +97,7 @@ fn table<'p>(rows: impl Iterator<Item = &'p PlacedRow>, columns: usize) -> Grid 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use costof_model::rows::MetricOfPoint;
+    use costof_model::MetricOfPoint;
     use costof_model::testing::sized_row;
 
     fn row(size: u64, worse: f64, p: Option<f64>) -> PlacedRow {

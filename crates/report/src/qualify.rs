@@ -5,10 +5,8 @@ use crate::compare::percent;
 use crate::document::{self, Part, first};
 use crate::fleet::signed;
 use crate::text::shortened;
-use costof_model::plural::counted;
 use costof_model::qualified::{JudgedRow, LeftOut, Qualified, Verdict};
-use costof_model::rows::MetricOfPoint;
-use costof_model::unit::span;
+use costof_model::{MetricOfPoint, counted, span};
 use std::collections::BTreeMap;
 
 /// At most this many rows of a kind are shown.

@@ -1,8 +1,7 @@
 //! The points of a run in the order in which they are shown. A page refers to a row by its position.
 
 use crate::names;
-use costof_model::metric::MetricInfo;
-use costof_model::{Axis, LaunchPoint, Point, PointRow, ProbeInfo, Run};
+use costof_model::{Axis, LaunchPoint, MetricInfo, Point, PointRow, ProbeInfo, Run};
 use std::collections::HashMap;
 
 /// The points in the order of the plan.

@@ -25,7 +25,7 @@ pub use file::{FILE_MAX_BYTES, Selection, Study};
 pub use guess::Blank;
 pub(crate) use plot::Drawn;
 pub use reproduction::{Answer, Reproduction};
-pub use result::Why;
+pub use result::{Why, absent};
 
 /// The studies that come with costof: their names and files.
 pub const EMBEDDED: [(&str, &str); 5] = [

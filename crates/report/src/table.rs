@@ -8,8 +8,7 @@ use crate::names::short_point;
 use crate::rows::in_order;
 use crate::style::Style;
 use crate::text::printable;
-use costof_model::plural::counted;
-use costof_model::{Estimate, PointRow, Run, Selection};
+use costof_model::{Estimate, PointRow, Run, Selection, counted};
 use std::iter::{once, repeat_n};
 
 /// A column next to the name.

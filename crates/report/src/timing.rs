@@ -8,11 +8,8 @@ use crate::check::{Case, Finding, Rules, Suite};
 use crate::grid::{Align, Grid};
 use crate::style::Style;
 use crate::text::printable;
-use costof_model::Unit;
-use costof_model::timing::{
-    Estimate, Judgement, TimeComparison, TimeMetric, TimedCommand, TimedRun, Timing,
-};
-use costof_model::unit::span;
+use costof_model::timing::{Estimate, Judgement, TimeComparison, TimeMetric, Timing};
+use costof_model::{TimedCommand, TimedRun, Unit, counted, span};
 use costof_stats::median;
 use std::collections::BTreeSet;
 
@@ -132,10 +129,9 @@ fn short(command: &TimedCommand) -> String {
 
 fn single(command: &TimedCommand) -> String {
     let (name, runs) = (quoted(command), command.runs.len());
-    let plural = if runs == 1 { "" } else { "s" };
     let few = match command.wall_ns {
         Some(_) => String::new(),
-        None => format!(" ({runs} run{plural}: no interval)"),
+        None => format!(" ({}: no interval)", counted(runs, "run")),
     };
     let cpu = match command.alone_ns {
         Some(alone) => format!("{} of CPU time with the core to itself", duration(alone)),
@@ -348,9 +344,8 @@ fn details(command: &TimedCommand) -> String {
     if gauge > 0.0 {
         parts.push(format!("sampling overhead {:.1} % of wall time (subtracted)", 100.0 * gauge));
     }
-    let plural = if runs.len() == 1 { "" } else { "s" };
     let name = short(command);
-    format!("{name}: {} run{plural}; {}", runs.len(), parts.join(", "))
+    format!("{name}: {}; {}", counted(runs.len(), "run"), parts.join(", "))
 }
 
 /// The peak memory. Where it may be costof's own, it is a bound.

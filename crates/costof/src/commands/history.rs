@@ -6,8 +6,7 @@ use crate::record::Table;
 use crate::terminal::{log, print, prose_columns};
 use crate::{history as saved, record};
 use costof_measure::history;
-use costof_model::Run;
-use costof_model::plural::counted;
+use costof_model::{Run, counted};
 use costof_report::history as shown;
 use std::path::PathBuf;
 

@@ -6,10 +6,8 @@ use crate::session::own_executable;
 use crate::terminal::print;
 use costof_lab::link::named::{self, FAR_NAME, NEAR_NAME, Up};
 use costof_lab::link::{FAR_ADDRESS, FAR_ADDRESS_V6, NEAR_ADDRESS, NEAR_ADDRESS_V6};
-use costof_model::link_report::{LinkReport, Spread, Traffic};
-use costof_model::plural::counted;
-use costof_model::unit::display_bytes;
-use costof_model::{Link, Unit};
+use costof_model::link_report::{Spread, Traffic};
+use costof_model::{Link, LinkReport, Unit, counted, display_bytes};
 
 pub(crate) fn run(command: &LinkCommand) -> Done {
     let text = match command {

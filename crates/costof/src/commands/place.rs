@@ -7,7 +7,7 @@ use crate::record::{self, Table, files_ending};
 use crate::terminal::{print, prose_columns};
 use crate::{files, history};
 use costof_measure::place::place;
-use costof_model::reference::Reference;
+use costof_model::Reference;
 use costof_report::place as shown;
 use std::path::PathBuf;
 

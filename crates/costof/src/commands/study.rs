@@ -21,8 +21,10 @@ use clap::Parser;
 use costof_measure::facts;
 use costof_measure::probe::Probe;
 use costof_model::rows::Guess;
-use costof_model::unit::{display_bytes, parse_bytes};
-use costof_model::{Facts, Hosts, Link, Placement, Plan, Point, ProbeInfo, Run, nearest};
+use costof_model::unit::parse_bytes;
+use costof_model::{
+    Facts, Hosts, Link, Placement, Plan, Point, ProbeInfo, Run, display_bytes, nearest,
+};
 use costof_report::study::{EMBEDDED, FILE_MAX_BYTES, Selection, Study};
 use costof_report::text::{hanging, wrapped};
 use places::Place;

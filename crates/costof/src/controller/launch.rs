@@ -9,12 +9,11 @@ use crate::resume;
 use costof_lab::launch::{self, Lost, Outcome, Place, Setting};
 use costof_lab::link::Made;
 use costof_measure::probe::Probe;
-use costof_model::link_report::LinkReport;
 use costof_model::noise::{CONTROLLER, ELIGIBLE, MEASURED, PEER};
-use costof_model::protocol::{Launch, Rendezvous, Report};
 use costof_model::rows::Row;
 use costof_model::{
-    Failure, FailureKind, Few, LaunchPoint, LaunchRow, Link, Noise, Placement, Point, State, Text,
+    Failure, FailureKind, Few, Launch, LaunchRow, Link, LinkReport, Noise, Placement, Point,
+    Rendezvous, Report, State, Text,
 };
 use costof_os::process::command::{adopt_orphans, children, end_children};
 use costof_os::random;
@@ -103,17 +102,7 @@ impl Controller<'_> {
                 let why = "the reports of its roles do not fit together";
                 self.fail(point, block, Some(launch), Failure::error(why))?;
             }
-            let report = report.unwrap_or(Report {
-                state: State::Failed,
-                metrics: Vec::new(),
-                allocations: 0,
-            });
-            points.push(LaunchPoint {
-                point: point.clone(),
-                state: report.state,
-                metrics: report.metrics,
-                allocations: report.allocations,
-            });
+            points.push(report.unwrap_or(Report::FAILED).of(point.clone()));
         }
         self.record.write(Row::Launch(Box::new(LaunchRow {
             block,

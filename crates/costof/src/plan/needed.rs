@@ -7,10 +7,12 @@
 use super::{Error, Paths, ProbePlan, Target, cost, own_points};
 use costof_measure::probe::{self, Probe};
 use costof_measure::schedule::Precision;
-use costof_model::metric::MetricInfo;
 use costof_model::plan::add_new;
-use costof_model::prediction::{MeasuredRows, Used};
-use costof_model::{Block, Earlier, Estimate, Facts, Grade, Placement, Point, PointRow, State};
+use costof_model::prediction::Used;
+use costof_model::{
+    Block, Earlier, Estimate, Facts, Grade, MeasuredRows, MetricInfo, Placement, Point, PointRow,
+    State,
+};
 use std::collections::HashSet;
 use std::time::Duration;
 

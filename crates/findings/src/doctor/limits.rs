@@ -2,8 +2,7 @@
 
 use super::verdict::{Verdict, good, missing, not_checked, sysctl, unread, worse};
 use crate::text::maybe;
-use costof_model::plural::counted;
-use costof_model::{Facts, Probed};
+use costof_model::{Facts, Probed, counted};
 
 /// Many containers have the weight 39, which container engines compute from the default share. A lower weight
 /// is deliberate.

@@ -2,8 +2,7 @@
 
 use super::verdict::{Verdict, good, is_virtual, not_checked, percent, unread, worse};
 use crate::text::{maybe, when};
-use costof_model::plural::counted;
-use costof_model::{Facts, Probed, alone};
+use costof_model::{Facts, Probed, alone, counted};
 
 /// The share of the CPUs' time that others use during the trial, from which medians change.
 const BUSY_SHARE: f64 = 0.05;

@@ -27,7 +27,7 @@ pub use memory::{Dimm, HugePages, Memory, NumaNode};
 pub use power::{Frequency, FrequencyPolicy, Idle, IdleState};
 pub use storage::{Medium, Storage};
 
-use crate::plural::counted;
+use crate::counted;
 use serde::{Deserialize, Serialize};
 
 /// Bytes of a cache line, where they matter no more than a factor of two.

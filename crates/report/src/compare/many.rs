@@ -5,9 +5,8 @@ use crate::document::{self, Part};
 use crate::grid::{Align, Cell, Grid};
 use crate::names::{by_probe, points_counted};
 use crate::text::{COLUMNS, printable};
-use costof_model::comparison::{Comparison, Verdict};
-use costof_model::plural::counted;
-use costof_model::{Point, PointRow, State};
+use costof_model::comparison::Verdict;
+use costof_model::{Comparison, Point, PointRow, State, counted};
 use std::collections::{BTreeMap, HashMap};
 
 /// The values of the runs are shown where the terminal has this width for names, spread and letters, and so

@@ -4,10 +4,9 @@ use super::summary::whole_name;
 use super::{named, share, why_missing};
 use crate::check::{Case, Finding, Rules, Suite, Word};
 use crate::text::printable;
-use costof_model::comparison::{Compared, Comparison, LayerChange, Verdict};
+use costof_model::comparison::{LayerChange, Verdict};
 use costof_model::id::with_id;
-use costof_model::unit::span;
-use costof_model::{Better, Point, Run, Text, Unit};
+use costof_model::{Better, Compared, Comparison, Point, Run, Text, Unit, span};
 use serde::Serialize;
 
 /// Whether the later run passes.

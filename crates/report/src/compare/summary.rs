@@ -6,8 +6,9 @@ use super::{known, share};
 use crate::check::some;
 use crate::names::{by_reason, short_point};
 use crate::text::{printable, shortened};
-use costof_model::comparison::{Compared, Comparison, FactDifference, Groups, Level, Verdict};
-use costof_model::plural::{counted, plural};
+use costof_model::comparison::{FactDifference, Groups, Level, Verdict};
+use costof_model::plural::plural;
+use costof_model::{Compared, Comparison, counted};
 use serde::Serialize;
 use std::collections::BTreeMap;
 

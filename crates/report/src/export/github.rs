@@ -2,8 +2,7 @@
 //! a file of costs, and a file of rates. What is neither better nor worse is in none.
 
 use super::{File, Value};
-use costof_model::Better;
-use costof_model::plural::counted;
+use costof_model::{Better, counted};
 use serde_json::{Value as Json, json};
 
 pub(super) fn files(values: &[Value<'_>]) -> Vec<File> {

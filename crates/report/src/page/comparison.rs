@@ -15,9 +15,8 @@ use crate::document::{self, Part, folded};
 use crate::grid::{Align, Grid};
 use crate::run::machine;
 use crate::text::{SENTENCES, shortened};
-use costof_model::Run;
-use costof_model::comparison::{Compared, Comparison, Verdict};
-use costof_model::plural::counted;
+use costof_model::comparison::Verdict;
+use costof_model::{Compared, Comparison, Run, counted};
 use maud::{Markup, html};
 
 /// A table has at most this many rows; for a huge or hostile file, it says how many more there are.

@@ -1,8 +1,7 @@
 //! The machine: first what decides costs, then all facts in the file.
 
 use costof_model::facts::CacheKind;
-use costof_model::unit::display_bytes;
-use costof_model::{Facts, Run, Unit};
+use costof_model::{Facts, Run, Unit, display_bytes};
 use maud::{Markup, html};
 use serde_json::Value;
 

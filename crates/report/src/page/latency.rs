@@ -8,9 +8,7 @@ use crate::published::{DEAN, Published, not_asked, published};
 use crate::rows::Rows;
 use crate::table::{cycles, interval, is_hit, measured_with_range};
 use crate::text::{SENTENCES, shortened};
-use costof_model::plural::counted;
-use costof_model::unit::span;
-use costof_model::{Estimate, PointRow, Unit, Warning};
+use costof_model::{Estimate, PointRow, Unit, Warning, counted, span};
 use maud::{Markup, html};
 
 /// A run without headlines shows this many of its points.

@@ -7,9 +7,8 @@ use crate::plot::Figure;
 use crate::rows::Rows;
 use crate::study::Drawn;
 use crate::table::{interval, prediction};
-use costof_model::AxisValue;
 use costof_model::link::mark;
-use costof_model::plural::counted;
+use costof_model::{AxisValue, counted};
 use maud::{Markup, html};
 use std::collections::BTreeSet;
 

@@ -1,8 +1,8 @@
 //! Scales: the place of a value on an axis, and the labels of the axis.
 
 use super::ends;
-use costof_model::Unit;
-use costof_model::unit::{display_bytes, display_ns};
+use costof_model::unit::display_ns;
+use costof_model::{Unit, display_bytes};
 use std::collections::BTreeSet;
 
 /// The scale of an axis.

@@ -17,9 +17,9 @@ pub struct Study {
     /// The place that error messages name.
     #[serde(skip)]
     pub(super) place: String,
-    /// Where each line of the file begins.
+    /// The text of the file.
     #[serde(skip)]
-    pub(super) lines: Vec<usize>,
+    text: String,
     /// A line that describes it.
     pub title: String,
     /// Who published it, where and when.
@@ -272,12 +272,10 @@ impl Study {
     /// # Errors
     /// A sentence with the line, its contents, and what is wrong.
     pub fn read(name: &str, place: &str, text: &str) -> Result<Study, String> {
-        let starts = text.match_indices('\n').map(|(at, _)| at + 1);
-        let lines: Vec<usize> = std::iter::once(0).chain(starts).collect();
         let mut study: Study = toml_text::read(place, text)?;
         study.name = name.to_owned();
         study.place = place.to_owned();
-        study.lines = lines;
+        study.text = text.to_owned();
         Ok(study)
     }
 
@@ -288,17 +286,14 @@ impl Study {
 
     /// A mistake in this value.
     pub(super) fn wrong_at(&self, at: &Spanned<String>, what: &str) -> String {
-        let line = line_at(&self.lines, at.span().start);
+        let line = toml_text::line_at(&self.text, at.span().start);
         format!("{}, line {line}, {what}", self.place)
     }
 
     /// A mistake in a selection.
     pub fn wrong_selection(&self, selection: &Selection, quick: bool, what: &str) -> String {
-        let said = match (&selection.quick, quick) {
-            (Some(said), true) => said,
-            _ => &selection.what,
-        };
-        let line = line_at(&self.lines, said.span().start);
+        let said = selection.said(quick);
+        let line = toml_text::line_at(&self.text, said.span().start);
         format!("{}, line {line}, run `{}`: {what}", self.place, said.get_ref())
     }
 }
@@ -312,16 +307,12 @@ impl Selection {
 
     /// The words of the selection; empty if a quick run leaves it out.
     pub fn words(&self, quick: bool) -> Vec<&str> {
-        let said = match (&self.quick, quick) {
-            (Some(said), true) => said,
-            _ => &self.what,
-        };
-        said.get_ref().split_whitespace().collect()
+        self.said(quick).get_ref().split_whitespace().collect()
     }
-}
 
-fn line_at(lines: &[usize], byte: usize) -> usize {
-    lines.partition_point(|start| *start <= byte).max(1)
+    fn said(&self, quick: bool) -> &Spanned<String> {
+        self.quick.as_ref().filter(|_| quick).unwrap_or(&self.what)
+    }
 }
 
 #[cfg(test)]

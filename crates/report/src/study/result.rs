@@ -6,8 +6,7 @@ use crate::names::short_point;
 use crate::table::hit_mark;
 use costof_findings::Interval;
 use costof_model::noise::MEASURED;
-use costof_model::unit::span;
-use costof_model::{Estimate, Point, PointRow, Run, State};
+use costof_model::{Estimate, Point, PointRow, Run, State, span};
 
 /// Returns why a run lacks a point, if its rows do not say.
 pub type Why<'a> = &'a dyn Fn(&Point) -> Option<String>;
@@ -283,12 +282,7 @@ fn missing(against: &Against, run: &Run, why: Why<'_>) -> String {
 }
 
 /// Why a run has no row for this point, or one that is like it.
-pub(super) fn absent(
-    run: &Run,
-    is_it: impl Fn(&Point) -> bool,
-    point: &Point,
-    why: Why<'_>,
-) -> String {
+pub fn absent(run: &Run, is_it: impl Fn(&Point) -> bool, point: &Point, why: Why<'_>) -> String {
     let failed = run.failures.iter().rfind(|row| is_it(&row.point));
     if let Some(row) = failed {
         return row.reason.clone();

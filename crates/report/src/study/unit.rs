@@ -1,6 +1,7 @@
 //! The units of published figures, and how a result of costof is converted to them.
 
 use costof_model::Unit;
+use costof_model::unit::grouped;
 
 /// A unit of a published figure.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -185,18 +186,6 @@ pub(super) fn as_published(value: f64) -> String {
         return grouped(&whole);
     }
     whole
-}
-
-fn grouped(whole: &str) -> String {
-    let mut text = String::new();
-    for (position, digit) in whole.chars().enumerate() {
-        let left = whole.len() - position;
-        if position > 0 && left.is_multiple_of(3) && !text.ends_with('-') {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
 }
 
 #[cfg(test)]

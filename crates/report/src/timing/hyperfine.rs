@@ -2,7 +2,8 @@
 //!
 //! Source: hyperfine's `src/benchmark/benchmark_result.rs`, as of version 1.20.
 
-use costof_model::timing::{TimedCommand, TimedRun, Timing};
+use costof_model::timing::Timing;
+use costof_model::{TimedCommand, TimedRun};
 use costof_stats::{mean, median, standard_deviation};
 use serde::Serialize;
 use std::collections::BTreeMap;

@@ -3,8 +3,10 @@
 use crate::session::first_row;
 use costof_measure::estimate;
 use costof_measure::probe::{Probe, find};
-use costof_model::protocol::{BY_HAND, ClockInfo, Conditions, Launch, Report};
-use costof_model::{Block, Data, Failure, LaunchPoint, LaunchRow, Noise, Plan, Point, Run, State};
+use costof_model::protocol::{BY_HAND, Conditions};
+use costof_model::{
+    Block, ClockInfo, Data, Failure, Launch, LaunchRow, Noise, Plan, Point, Report, Run, State,
+};
 use costof_probes::TABLE;
 
 /// What was sent, and what that shows.
@@ -88,12 +90,7 @@ fn measured(
     }
     let launch = LaunchRow {
         of: 1,
-        points: vec![LaunchPoint {
-            point: point.clone(),
-            state: report.state,
-            metrics: report.metrics,
-            allocations: report.allocations,
-        }],
+        points: vec![report.of(point.clone())],
         noise: Noise { ends: noise.ends, ..Noise::default() },
         ..LaunchRow::default()
     };

@@ -11,8 +11,10 @@ use costof_lab::launch::{self, Lost, Place, Setting};
 use costof_lab::worker::NoAnswer;
 use costof_measure::probe::find;
 use costof_model::link::named;
-use costof_model::protocol::{ByHand, ClockInfo, Description, Launch, Rendezvous, Report};
-use costof_model::{Failure, FailureKind, Link, Point, State};
+use costof_model::protocol::{ByHand, Description};
+use costof_model::{
+    ClockInfo, Failure, FailureKind, Launch, Link, Point, Rendezvous, Report, State,
+};
 use costof_os::random;
 use costof_probes::TABLE;
 use std::fs::File;

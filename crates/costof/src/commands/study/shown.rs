@@ -5,13 +5,9 @@ use crate::error::{Done, Error, bail, wrong};
 use crate::terminal::{log, print, prose_columns};
 use crate::{files, placement, record};
 use costof_measure::probe::{self, Probe};
-use costof_measure::schedule::Precision;
-use costof_model::noise::MEASURED;
-use costof_model::plural::counted;
-use costof_model::unit::span;
-use costof_model::{Facts, Point, Run};
+use costof_model::{Facts, Point, Run, counted, span};
 use costof_report::names::points_counted;
-use costof_report::study::Reproduction;
+use costof_report::study::{Reproduction, absent};
 use costof_report::{csv, page, plots};
 use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
@@ -110,28 +106,13 @@ impl Command<'_> {
         points: &[Point],
         facts: &Facts,
     ) -> BTreeMap<String, usize> {
-        let plan = &run.run.plan;
-        let earlier = plan.earlier.iter().map(|earlier| &earlier.row.point);
+        let earlier = run.run.plan.earlier.iter().map(|earlier| &earlier.row.point);
         let measured: HashSet<&Point> =
             run.points.iter().map(|row| &row.point).chain(earlier).collect();
-        let planned: HashSet<&Point> = plan.points().collect();
         let mut without = BTreeMap::new();
+        let why = |point: &Point| fits(self.table, point, facts).err();
         for point in points.iter().filter(|point| !measured.contains(point)) {
-            let mut failures = run.failures.iter().rev();
-            let failed = failures.find(|row| row.point == *point);
-            let why = match failed {
-                Some(row) => row.reason.clone(),
-                None if planned.contains(point) => {
-                    "the run ended before it was measured".to_owned()
-                }
-                None => match fits(self.table, point, facts) {
-                    Err(why) => why,
-                    Ok(()) if plan.precision == Precision::Quick.name() => {
-                        "left out by --quick".to_owned()
-                    }
-                    Ok(()) => "not asked of this run".to_owned(),
-                },
-            };
+            let why = absent(run, |own| own == point, point, &why);
             *without.entry(why).or_default() += 1;
         }
         without
@@ -168,8 +149,6 @@ fn took(run: &Run) -> Option<Duration> {
 
 /// The facts of the measured machine, with the CPUs of the run.
 fn facts_of(run: &Run) -> Facts {
-    let attempt = run.attempts.last();
-    let facts =
-        attempt.and_then(|attempt| attempt.hosts.get(MEASURED)).cloned().unwrap_or_default();
+    let facts = run.facts().cloned().unwrap_or_default();
     placement::facts_of_the_run(&run.run.plan.placement, &facts)
 }

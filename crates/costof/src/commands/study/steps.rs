@@ -1,7 +1,7 @@
 //! Values of an axis in equal steps, up to what memory can hold of files and beyond it.
 
-use costof_model::Facts;
-use costof_model::unit::{display_bytes, parse_bytes};
+use costof_model::unit::parse_bytes;
+use costof_model::{Facts, display_bytes};
 
 /// At most so many steps: a step doubles until they suffice.
 const STEPS: u64 = 24;

@@ -4,7 +4,7 @@ use crate::cli::{TimeOptions, TurnOptions};
 use crate::error::{Error, bail};
 use crate::files::is_program;
 use costof_measure::command::{Capture, Output, Program};
-use costof_model::timing::TimedCommand;
+use costof_model::{TimedCommand, counted};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -42,8 +42,7 @@ pub(super) fn jobs(options: &TimeOptions) -> Result<Vec<Job>, Error> {
         bail!("{} commands are more than {MAX_JOBS}", jobs.len());
     }
     if options.names.len() > jobs.len() {
-        let plural = if jobs.len() == 1 { "" } else { "s" };
-        bail!("{} names for {} command{plural}", options.names.len(), jobs.len());
+        bail!("{} names for {}", options.names.len(), counted(jobs.len(), "command"));
     }
     for (job, name) in jobs.iter_mut().zip(&options.names) {
         job.timed.name.clone_from(name);

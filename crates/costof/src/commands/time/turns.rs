@@ -10,7 +10,7 @@ use crate::error::{Context, Error, bail, wrong};
 use crate::progress::{bar, give_way, whole_seconds};
 use crate::terminal::log;
 use costof_measure::command::{self, Capture, Output, Program, Stopwatch};
-use costof_model::timing::{TimedCommand, TimedRun};
+use costof_model::{TimedCommand, TimedRun};
 use costof_os::sched::affinity;
 use indicatif::ProgressDrawTarget;
 use std::io::ErrorKind;

@@ -1,7 +1,6 @@
 //! The output for comparisons: text for people, JSON for programs.
 
-use costof_model::Unit;
-use costof_model::metric::CoreState;
+use costof_model::{CoreState, Unit};
 use costof_peers::agreement::Placed;
 use costof_peers::tool::Statistic;
 use costof_peers::verify::{Outcome, Row, typical_difference};

@@ -5,7 +5,7 @@ use crate::choose::what::What;
 use crate::plot::{Axis, Dot, Figure, Kind, Line, Panel, Scale};
 use crate::rows::Rows;
 use crate::study::Style;
-use costof_findings::interval::Interval;
+use costof_findings::Interval;
 use costof_model::{Point, Unit};
 use std::collections::BTreeSet;
 
