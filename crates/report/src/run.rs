@@ -8,9 +8,13 @@ use costof_model::facts::Facts;
 use costof_model::noise::{MEASURED, PEER};
 use costof_model::run_file::Run;
 
-/// The points of a run as a table, with its notes below. Further metrics are shown if they are named, else those that a
-/// run of one probe is about.
-pub fn text(run: &Run, style: Style, metrics: &[String]) -> String {
+/// The points of a run as a table, with its notes below.
+pub fn text(run: &Run, style: Style) -> String {
+    text_with(run, style, &[])
+}
+
+/// The same with further metrics: these, or those that a run of one probe is about if there are none.
+pub fn text_with(run: &Run, style: Style, metrics: &[String]) -> String {
     let mut text = style.prose(&machine(run));
     text.push_str(&table::points(run, style, metrics));
     text.push_str(&paragraph(&style.prose(&below(run, style))));

@@ -77,7 +77,7 @@ pub(crate) fn shown(mut run: Run) {
     let styles =
         [None, Some(40)].map(|width| Style { width, ids: true, notes: true, ..Style::default() });
     for style in styles {
-        plain(&(table::text(run, style, &[]) + &table::conclusion(run, style) + &table::absent(run)));
+        plain(&(table::text(run, style) + &table::conclusion(run, style) + &table::absent(run)));
     }
     plain(&markdown::table(run));
     exported(std::slice::from_ref(run));

@@ -58,7 +58,7 @@ fn print_run(run: &Run, file: &Path, printing: &Printing, metrics: &[String]) ->
         return Ok(output.flush()?);
     }
     let style = style(printing);
-    output.write_all(report::text(run, style, metrics).as_bytes())?;
+    output.write_all(report::text_with(run, style, metrics).as_bytes())?;
     writeln!(output, "\nThe run is in {}", printable(file.display()))?;
     if !style.notes {
         writeln!(output, "All notes and findings: `{}`", printable(with_notes(file)))?;
