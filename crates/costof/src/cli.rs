@@ -342,6 +342,9 @@ pub(crate) struct ShowOptions {
     /// The run [default: the latest of the history]
     #[arg(value_name = "RUN", value_hint = ValueHint::FilePath, value_parser = run_file())]
     pub(crate) file: Option<PathBuf>,
+    /// Show these metrics too, such as cpu_sender,latency
+    #[arg(long, value_name = "METRICS", value_delimiter = ',', conflicts_with = "json")]
+    pub(crate) metrics: Vec<String>,
     #[command(flatten)]
     pub(crate) printing: Printing,
 }

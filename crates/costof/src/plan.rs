@@ -193,6 +193,9 @@ fn probe_plan(
     if request.known_only {
         headlines.retain(|headline| known::has(&info.id, &headline.label));
     }
+    if request.headlines_only {
+        headlines.retain(|headline| known::is_of_machine(&info.id, &headline.label));
+    }
     let settings = request.settings_of(info);
     let mut points = Vec::new();
     if request.headlines_only {

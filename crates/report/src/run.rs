@@ -9,8 +9,13 @@ use costof_model::{Facts, Run};
 
 /// The points of a run as a table, with its notes below.
 pub fn text(run: &Run, style: Style) -> String {
+    text_with(run, style, &[])
+}
+
+/// The same with further metrics: these, or those that a run of one probe is about if there are none.
+pub fn text_with(run: &Run, style: Style, metrics: &[String]) -> String {
     let mut text = style.prose(&machine(run));
-    text.push_str(&table::points(run, style));
+    text.push_str(&table::points(run, style, metrics));
     text.push_str(&paragraph(&style.prose(&below(run, style))));
     if style.notes {
         text.push_str(&all_notes(run, style));

@@ -3,12 +3,14 @@
 use crate::colour;
 use crate::grid::Align::{self, Left, Right};
 use crate::grid::Grid;
+use crate::known;
 use crate::names;
 use crate::names::short_point;
 use crate::rows::in_order;
 use crate::style::Style;
 use crate::text::printable;
-use costof_model::{Estimate, PointRow, Run, Selection, counted};
+use costof_model::{Estimate, PointRow, Run, Selection, Text, counted};
+use std::collections::HashSet;
 use std::iter::{once, repeat_n};
 
 /// A column next to the name.
@@ -39,26 +41,67 @@ const INTERVAL_FROM_WIDTH: usize = 120;
 /// A narrower terminal does not show cycles.
 pub(crate) const CYCLES_FROM_WIDTH: usize = 160;
 
-/// The latency table. On a terminal its rows fit the width: columns are left out, and a long name takes
+/// What the question of a probe is about, besides its primary metric: shown where a run asked for it alone.
+const OF_PROBES: [(&str, &[&str]); 2] = [
+    ("net.stages", &["send_to_queue", "queue_to_driver", "driver_to_stack", "stack_to_receive"]),
+    ("copy.send", &["cpu_sender"]),
+];
+
+/// How much wider a terminal must be for the other columns, for each further metric.
+const METRIC_WIDTH: usize = 18;
+
+/// The further metrics that the table shows: those of the probe that was asked for, if it was one alone.
+fn metrics_of(run: &Run) -> &'static [&'static str] {
+    let asked = run.run.plan.blocks.iter().flat_map(|block| {
+        let points = block.points.iter().enumerate();
+        points.filter(|(at, _)| !block.needed.contains(at)).map(|(_, point)| &point.probe)
+    });
+    let asked: HashSet<&Text> = asked.collect();
+    let mut of_probes = OF_PROBES.iter();
+    let found =
+        of_probes.find(|(probe, _)| asked.len() == 1 && asked.contains(&Text::Borrowed(*probe)));
+    found.map_or(&[], |(_, metrics)| metrics)
+}
+
+/// The latency table, with these further metrics, or with those that its probe is about if there are none. On a terminal its rows fit the width: columns are left out, and a long name takes
 /// several lines.
-pub(crate) fn points(run: &Run, style: Style) -> String {
-    let rows: Vec<&PointRow> = in_order(run).collect();
+pub(crate) fn points(run: &Run, style: Style, metrics: &[String]) -> String {
+    let mut rows: Vec<&PointRow> = in_order(run).collect();
+    if style.width.is_some() {
+        known::in_order(&mut rows);
+    }
+    let metrics: Vec<&str> = match metrics {
+        [] => metrics_of(run).to_vec(),
+        asked => asked.iter().map(String::as_str).collect(),
+    };
     if rows.is_empty() {
         return style.prose(&without_points(run));
     }
     let names: Vec<_> = rows.iter().map(|row| name(run, row, style)).collect();
     let unnamed = vec![("", Left, 0); names[0].len()];
-    let shown = COLUMNS.map(|column| (column.heading, column.align, column.from_width));
-    let columns: Vec<_> = unnamed.into_iter().chain(shown).collect();
+    let wider = metrics.len() * METRIC_WIDTH;
+    let shown = COLUMNS.map(|column| {
+        let from_width = if column.from_width == 0 { 0 } else { column.from_width + wider };
+        (column.heading, column.align, from_width)
+    });
+    let mut columns: Vec<_> = unnamed.into_iter().chain(shown).collect();
+    // The grade stays last.
+    let grade = columns.len() - 1;
+    let further = metrics.iter().map(|metric| (*metric, Right, 0));
+    columns.splice(grade..grade, further);
     let headings = columns.iter().map(|(heading, align, _)| (*heading, *align));
     let mut grid = Grid::new(headings);
-    let has_intervals = style.columns() >= INTERVAL_FROM_WIDTH;
+    let has_intervals = style.columns() >= INTERVAL_FROM_WIDTH + wider;
     for (row, name) in rows.iter().zip(names) {
         let mut cells = COLUMNS.map(|column| (column.cell)(row));
         if !has_intervals {
             cells[0] = measured_with_range(row);
         }
-        grid.add(name.into_iter().chain(cells));
+        let [cells @ .., grade] = cells;
+        let further = metrics
+            .iter()
+            .map(|metric| row.estimate(metric).map_or_else(String::new, Estimate::display));
+        grid.add(name.into_iter().chain(cells).chain(further).chain([grade]));
     }
     let from_widths: Vec<usize> = columns.iter().map(|(.., from)| *from).collect();
     grid.fit(style.columns(), &from_widths, 0);
@@ -218,7 +261,7 @@ mod tests {
         let block = Block { points: vec![row.point.clone()], ..Block::default() };
         run.run.plan.blocks = vec![block];
         for width in [Some(80), Some(119), Some(120), None] {
-            let text = points(&run, Style { width, ..Style::default() });
+            let text = points(&run, Style { width, ..Style::default() }, &[]);
             assert_eq!(text.matches("213").count(), 1, "{width:?}: {text}");
         }
         row.metrics[0].ci95 = Some((21.3, 2410.0));
@@ -231,11 +274,31 @@ mod tests {
     }
 
     #[test]
+    fn the_table_shows_what_was_asked_of_and_the_metrics_of_a_probe_that_was_asked_alone() {
+        let sent = |probe: &'static str| {
+            let mut row = costof_model::testing::row(probe, Default::default(), 229.0);
+            row.metrics.push(costof_model::testing::estimate("cpu_sender", 71.0));
+            row
+        };
+        let mut run = run_without_facts();
+        run.points = vec![sent("copy.send"), sent("os.syscall")];
+        let planned: Vec<_> = run.points.iter().map(|row| row.point.clone()).collect();
+        let table = |run: &Run, asked: &[String]| points(run, Style::default(), asked);
+        run.run.plan.blocks = vec![Block { points: planned.clone(), ..Block::default() }];
+        assert!(!table(&run, &[]).contains("71.0"), "it is one of several probes");
+        assert_eq!(table(&run, &["cpu_sender".to_owned()]).matches("71.0").count(), 2);
+        // The other was measured for a prediction.
+        run.run.plan.blocks[0].needed = vec![1];
+        let text = table(&run, &[]);
+        assert!(text.contains("cpu_sender") && text.contains("71.0"), "{text}");
+    }
+
+    #[test]
     fn a_run_that_ended_early_says_how_far_it_is_and_how_it_goes_on() {
         let mut run = run_without_facts();
-        let text = points(&run, Style::default());
+        let text = points(&run, Style::default(), &[]);
         assert!(text.contains("after 0 launches. `costof run --resume RUN`"), "{text}");
         run.end = Some(EndRow { finished: String::new(), points: 0, failures: 0 });
-        assert_eq!(points(&run, Style::default()), "No point was measured.\n");
+        assert_eq!(points(&run, Style::default(), &[]), "No point was measured.\n");
     }
 }

@@ -2,14 +2,15 @@
 
 use super::history::print_latest;
 use crate::cli::{Printing, RunOptions, ShowOptions};
-use crate::error::{Context, Done, Error, INTERRUPTED};
+use crate::error::{Context, Done, Error, INTERRUPTED, bail};
 use crate::record::{self, Record, Table};
 use crate::terminal::{log, printable, quoted, style};
 use crate::{files, history, resume};
-use costof_model::Run;
+use costof_model::{Run, nearest};
 use costof_model::rows::Row;
 use costof_model::run_file;
 use costof_report::run as report;
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{self, Write};
 use std::path::Path;
@@ -18,16 +19,32 @@ use std::process::ExitCode;
 pub(crate) fn run(table: Table<'_>, options: &ShowOptions) -> Done {
     let file = options.file.clone().map_or_else(history::latest, Ok)?;
     let (run, _) = record::read_to_show(&file, table)?;
-    print_run(&run, &file, &options.printing)?;
+    check(&run, &options.metrics)?;
+    print_run(&run, &file, &options.printing, &options.metrics)?;
     if run.end.is_none() {
         log(resume::advice(&run, &file));
     }
     Ok(ExitCode::SUCCESS)
 }
 
+/// # Errors
+/// No row has one of these metrics.
+fn check(run: &Run, metrics: &[String]) -> Result<(), Error> {
+    let known: BTreeSet<&str> =
+        run.points.iter().flat_map(|row| row.metrics.iter().map(|known| &*known.name)).collect();
+    match metrics.iter().find(|metric| !known.contains(&***metric)) {
+        Some(unknown) => {
+            let hint = nearest::hint(unknown, known.iter().copied());
+            let known = known.into_iter().collect::<Vec<_>>().join(", ");
+            bail!("no row of this run has the metric `{unknown}`{hint} (it has {known})")
+        }
+        None => Ok(()),
+    }
+}
+
 /// Prints the results of a run and the path of its file. The results that matter come last, where a terminal
 /// shows them.
-fn print_run(run: &Run, file: &Path, printing: &Printing) -> Result<(), Error> {
+fn print_run(run: &Run, file: &Path, printing: &Printing, metrics: &[String]) -> Result<(), Error> {
     let mut output = io::stdout().lock();
     if printing.json {
         for point in &run.points {
@@ -41,7 +58,7 @@ fn print_run(run: &Run, file: &Path, printing: &Printing) -> Result<(), Error> {
         return Ok(output.flush()?);
     }
     let style = style(printing);
-    output.write_all(report::text(run, style).as_bytes())?;
+    output.write_all(report::text_with(run, style, metrics).as_bytes())?;
     writeln!(output, "\nThe run is in {}", printable(file.display()))?;
     if !style.notes {
         writeln!(output, "All notes and findings: `{}`", printable(with_notes(file)))?;
@@ -57,7 +74,7 @@ pub(super) fn print_ended(table: Table<'_>, record: &Record, options: &RunOption
         let mut file = File::open(record.path()).context(record.path().display())?;
         io::copy(&mut file, &mut io::stdout().lock())?;
     } else {
-        print_run(run, record.path(), &options.printing)?;
+        print_run(run, record.path(), &options.printing, &[])?;
     }
     if run.end.is_none() {
         log(resume::advice(run, record.path()));

@@ -40,7 +40,7 @@ point! {
     /// its number, and the last one is read back. Blocks are appended to a file that is emptied,
     /// untimed, when it has its size. With several writers, each is a thread that overwrites a part
     /// of the file of its own, as those of a database write its log, and makes each block durable
-    /// by itself; all but the measured one run on the other CPUs, if there are any. Nothing is
+    /// by itself; all but the measured one run on any CPU of the run. Nothing is
     /// measured before each has written a block. The cost includes what the file system does for it: a
     /// journal's commit, which it shares with everything else that is written there. Whether the
     /// device tells the truth cannot be seen: a virtual disk may be in its host's memory.

@@ -1,8 +1,10 @@
 //! What commits cost, alone and by several writers, and whether a group commit pays.
 
 use super::shown::{INCONCLUSIVE, unanswered};
-use super::{Answer, Answered, cheapest, needed};
+use super::{Answer, Answered, cheapest};
 use costof_findings::interval::Interval;
+use costof_model::metric::Estimate;
+use costof_model::rows::PointRow;
 use costof_model::run_file::Run;
 use costof_model::unit::Unit;
 
@@ -12,9 +14,7 @@ use costof_model::unit::Unit;
 /// of them takes as long as with N writers that sync for themselves. So it pays if it waits for less than that takes
 /// longer than a commit alone.
 pub(super) fn group(run: &Run, costs: &[Answered]) -> Answer {
-    let writers = |cost: &Answered| {
-        needed([&cost.expression], &run.points).first().and_then(|row| row.number("writers"))
-    };
+    let writers = |cost: &Answered| row(run, cost)?.number("writers");
     let (alone, several): (Vec<_>, Vec<_>) =
         costs.iter().partition(|cost| writers(cost).is_none_or(|writers| writers == 1));
     let first = &costs[0];
@@ -25,26 +25,32 @@ pub(super) fn group(run: &Run, costs: &[Answered]) -> Answer {
     let cheapest = cheapest(alone.iter().copied()).unwrap_or(first);
     let mut parts = vec![format!("{}, the cheapest call", cheapest.takes())];
     if let Some(cost) = several.first() {
-        match writers(cost).filter(|_| cost.is_known()) {
-            Some(count) => parts.push(by_several(count, first, cost)),
+        let rate = || row(run, cost)?.estimate("rate").filter(|rate| rate.is_usable());
+        match writers(cost).zip(rate()).filter(|_| cost.is_known()) {
+            Some((count, rate)) => parts.push(by_several(count, rate, first)),
             None => parts.push(unanswered(run, &[cost])),
         }
     }
     Answer { verdict: None, sentence: parts.join("; "), is_open: false, table: None }
 }
 
-/// How many commits this many writers make, and how long a group commit of them may wait.
-fn by_several(count: u64, alone: &Answered, each: &Answered) -> String {
-    let ends = |cost: &Answered| {
-        let total = cost.total.as_ref().expect("both are known");
-        let (low, high) = total.interval.unwrap_or((total.value, total.value));
-        [low, total.value, high]
-    };
+/// The row of a cost that is of one point.
+fn row<'r>(run: &'r Run, cost: &Answered) -> Option<&'r PointRow> {
+    let point = cost.expression.points.first()?;
+    run.points.iter().find(|row| row.point == *point)
+}
+
+/// How many commits this many writers make, at this rate, and how long a group commit of them may wait.
+fn by_several(count: u64, rate: &Estimate, alone: &Answered) -> String {
+    let alone = alone.total.as_ref().expect("it is known");
+    let (low, high) = alone.interval.unwrap_or((alone.value, alone.value));
+    let alone = [low, alone.value, high];
+    let (slow, fast) = rate.usable_interval().unwrap_or((rate.median, rate.median));
+    // Each writer has a commit under way at any time.
+    let each = [fast, rate.median, slow].map(|rate| count as f64 * 1e9 / rate);
+    let times = rate.median * alone[1] / 1e9;
     let ns = |value: f64| Unit::Nanoseconds.display(value);
-    let ([_, one, _], [_, together, _]) = (ends(alone), ends(each));
-    let rate = Unit::Hertz.display(count as f64 * 1e9 / together);
-    let times = count as f64 * one / together;
-    let wait = Interval::difference_of(ends(each), ends(alone));
+    let wait = Interval::difference_of(each, alone);
     let wait = if wait.low > 0.0 {
         let ends = format!("{} to {}", ns(wait.low), ns(wait.high));
         format!("a group commit pays if it waits for less than {} ({ends})", ns(wait.middle))
@@ -52,6 +58,7 @@ fn by_several(count: u64, alone: &Answered, each: &Answered) -> String {
         "their syncs overlap, so that no group commit pays".to_owned()
     };
     format!(
-        "{count} writers that sync for themselves commit at {rate}, {times:.1} times as often: {wait}"
+        "{count} writers that sync for themselves commit {:.0} times a second, {times:.1} times as often: {wait}",
+        rate.median
     )
 }

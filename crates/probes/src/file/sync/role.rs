@@ -18,7 +18,7 @@ const WRITES_PER_CHECK: u64 = 4;
 
 #[derive(Default)]
 pub(super) struct Syncing {
-    /// Where the other writers run.
+    /// Where the other writers run: on any CPU of the run; where the kernel likes if there are none.
     cpus: Vec<usize>,
     target: Option<TargetFile>,
     writer: Option<Writer>,
@@ -59,12 +59,11 @@ impl Shared {
         scope: &'s Scope<'s, '_>,
     ) -> Result<Vec<Other<'s>>, Failure> {
         let mut threads = Vec::new();
-        for (number, writer) in writers.iter_mut().enumerate() {
-            let cpu = (!cpus.is_empty()).then(|| cpus[number % cpus.len()]);
+        for writer in writers {
             let thread = thread::Builder::new().spawn_scoped(scope, move || {
-                if let Some(cpu) = cpu {
-                    // If this fails, it runs elsewhere.
-                    let _ = affinity::pin(&[cpu]);
+                if !cpus.is_empty() {
+                    // If this fails, it stays with the measured one.
+                    let _ = affinity::pin(cpus);
                 }
                 self.write(writer)
             });
@@ -82,8 +81,7 @@ const POLL_INTERVAL: Duration = Duration::from_millis(1);
 
 impl Syncing {
     pub(super) fn start(launch: &Launch) -> Syncing {
-        let cpus = launch.cpus.get(1..).unwrap_or_default().to_vec();
-        Syncing { cpus, ..Syncing::default() }
+        Syncing { cpus: launch.cpus.clone(), ..Syncing::default() }
     }
 }
 
