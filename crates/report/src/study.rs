@@ -28,10 +28,11 @@ pub use reproduction::{Answer, Reproduction};
 pub use result::{Why, absent};
 
 /// The studies that come with costof: their names and files.
-pub const EMBEDDED: [(&str, &str); 5] = [
+pub const EMBEDDED: [(&str, &str); 6] = [
     ("copy-primitives", include_str!("../studies/copy-primitives.toml")),
     ("system-measurement", include_str!("../studies/system-measurement.toml")),
     ("latency-numbers", include_str!("../studies/latency-numbers.toml")),
     ("reliable-datagrams", include_str!("../studies/reliable-datagrams.toml")),
     ("rpc", include_str!("../studies/rpc.toml")),
+    ("napkin", include_str!("../studies/napkin.toml")),
 ];

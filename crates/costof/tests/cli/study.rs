@@ -79,6 +79,7 @@ fn studies_are_listed() {
             "latency-numbers",
             "reliable-datagrams",
             "rpc",
+            "napkin",
             "points, about ",
             "; with --quick ",
         ],

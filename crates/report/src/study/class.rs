@@ -283,12 +283,11 @@ fn spread(rows: &[Row<'_>]) -> Grid {
     let heads = heads.map(|head| (head, Align::Right));
     let mut grid = Grid::new([("", Align::Left)].into_iter().chain(heads));
     for row in rows {
-        let values: Vec<f64> = row.values.iter().flatten().copied().collect();
-        let [least, most] = [0.0, 1.0].map(|p| quantile(&values, p).unwrap_or(row.median));
+        let [least, most] = row.ends();
         let middle = median(&row.guesses).map_or_else(String::new, |value| row.shown(value));
         let cells = [
             row.name.to_owned(),
-            values.len().to_string(),
+            row.values.iter().flatten().count().to_string(),
             row.shown(least),
             row.shown(row.median),
             row.shown(most),
@@ -327,7 +326,7 @@ fn drawn(rows: &[Row<'_>]) -> Markup {
                 @if std::mem::replace(&mut table, row.table) != row.table {
                     tr { td colspan="4" { b { (row.table) } } }
                 }
-                tr { td { (row.name) } td.v { (row.shown(row.median)) } td.v { (row.range()) } td { (row.cloud()) } }
+                tr { td { (row.name) } td.v { (row.shown(row.median)) } td.v { (row.ends().map(|end| row.shown(end)).join(" to ")) } td { (row.cloud()) } }
             } }
         }))
     }
@@ -343,10 +342,10 @@ fn anchor(ratio: f64) -> &'static str {
 }
 
 impl Row<'_> {
-    fn range(&self) -> String {
+    /// The least and the greatest of its numbers.
+    fn ends(&self) -> [f64; 2] {
         let values: Vec<f64> = self.values.iter().flatten().copied().collect();
-        let [least, most] = [0.0, 1.0].map(|p| quantile(&values, p).unwrap_or(self.median));
-        format!("{} to {}", self.shown(least), self.shown(most))
+        [0.0, 1.0].map(|p| quantile(&values, p).unwrap_or(self.median))
     }
 
     fn cloud(&self) -> Markup {

@@ -4,7 +4,7 @@ use crate::toml_text;
 use serde::Deserialize;
 use toml::Spanned;
 
-/// The maximum size of a study's file; the five that come with costof have a tenth of it.
+/// The maximum size of a study's file; those that come with costof have a tenth of it.
 pub const FILE_MAX_BYTES: u64 = 1 << 20;
 
 /// A study: what was published, and what to run to compare with it.

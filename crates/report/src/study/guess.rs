@@ -86,14 +86,20 @@ impl Study {
     /// # Errors
     /// As [`Study::check`].
     pub fn blanks(&self, infos: &[&ProbeInfo]) -> Result<Vec<Blank>, String> {
-        let tables = self.tables.iter().zip(self.figures(infos)?);
-        let blanks = tables.flat_map(|(table, figures)| {
-            figures.into_iter().filter_map(|figure| {
-                let unit = figure.predictable()?;
-                Some(Blank { table: table.title.get_ref().clone(), row: figure.name, unit })
-            })
-        });
-        Ok(blanks.collect())
+        let mut blanks = Vec::new();
+        let mut asked = Vec::new();
+        for (table, figures) in self.tables.iter().zip(self.figures(infos)?) {
+            for figure in figures {
+                let unit = figure.predictable();
+                // What several publications measured is asked once.
+                if let (Some(unit), false) = (unit, asked.contains(&figure.against)) {
+                    let table = table.title.get_ref().clone();
+                    blanks.push(Blank { table, row: figure.name, unit });
+                    asked.push(figure.against);
+                }
+            }
+        }
+        Ok(blanks)
     }
 
     /// The form in which a person writes predictions.
@@ -312,7 +318,7 @@ mod tests {
 
     const STUDY: &str = "title = 't'\nsource = 's'\nmachine = 'm'\n[[table]]\ntitle = 'Costs'\npoint = 'a.x'\nunit = 'ns'\n\
         rows = [{name='a',measured=25},{name='b',label='two',measured=[60,80]},{name='gone',absent='no'},\
-        {name='sd',of='sd',measured=1},{name='d',label='four'}]";
+        {name='sd',of='sd',measured=1},{name='d',label='four'},{name='a again',measured=20}]";
 
     fn study() -> Study {
         Study::read("x", "x.toml", STUDY).unwrap()

@@ -123,8 +123,10 @@ fn pages() -> Vec<(&'static str, String)> {
 
 /// A study of the times of a run.
 fn study(run: &Run) -> Study {
-    let is_time =
-        |row: &&PointRow| row.metrics[0].unit == Unit::Nanoseconds && row.point.link == "none";
+    let is_time = |row: &&PointRow| {
+        let is_time = row.metrics.first().is_some_and(|metric| metric.unit == Unit::Nanoseconds);
+        is_time && row.point.link == "none"
+    };
     let rows = run.points.iter().filter(is_time).map(|row| {
         let axes = row.axes().0.iter().map(|(axis, value)| format!("{axis}={value}"));
         let axes = axes.collect::<Vec<_>>().join(" ");

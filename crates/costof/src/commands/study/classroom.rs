@@ -138,11 +138,10 @@ fn ask(blanks: &[Blank], input: &mut impl BufRead) -> Result<Vec<Guess>, Error> 
             log(table);
         }
         loop {
-            eprint!("  {}: ", harmless::lines(&blank.label()));
-            io::stderr().flush()?;
+            write!(io::stderr(), "  {}: ", harmless::lines(&blank.label()))?;
             let mut line = String::new();
             if input.read_line(&mut line)? == 0 {
-                eprintln!();
+                writeln!(io::stderr())?;
                 return Ok(guesses);
             }
             match blank.read(&line) {
