@@ -9,6 +9,7 @@
 //! Documentation/admin-guide/perf-security.rst; tools/perf/Documentation/intel-hybrid.txt.
 
 mod inherited;
+pub mod recording;
 mod selector;
 mod tracepoint;
 
@@ -365,8 +366,6 @@ fn open_with(
     read_format: u64,
     leader: Option<&OwnedFd>,
 ) -> io::Result<OwnedFd> {
-    const THIS_THREAD: libc::pid_t = 0;
-    const ANY_PROCESSOR: libc::c_int = -1;
     flags |= FLAG_EXCLUDE_HYPERVISOR;
     if user_only {
         flags |= FLAG_EXCLUDE_KERNEL;
@@ -379,11 +378,18 @@ fn open_with(
         flags,
         ..Attributes::default()
     };
+    opened(&attributes, leader)
+}
+
+/// The event of these attributes, for the calling thread on any CPU.
+fn opened(attributes: &Attributes, leader: Option<&OwnedFd>) -> io::Result<OwnedFd> {
+    const THIS_THREAD: libc::pid_t = 0;
+    const ANY_PROCESSOR: libc::c_int = -1;
     // SAFETY: the attributes say their own size and outlive the call.
     let counter = unsafe {
         libc::syscall(
             libc::SYS_perf_event_open,
-            &attributes,
+            attributes,
             THIS_THREAD,
             ANY_PROCESSOR,
             leader.map_or(-1, AsRawFd::as_raw_fd),

@@ -3,18 +3,23 @@
 //! Source: prctl(2), proc(5), getrlimit(2), kill(2).
 
 pub mod attempt;
+pub mod bpf;
 pub(crate) mod child;
 pub mod command;
 pub mod command_reader;
 mod executable;
 pub mod line_program;
 pub mod namespace;
+pub mod overlay;
 pub mod ring_calls;
+pub mod seccomp;
 pub mod shared_object;
 pub mod signals;
 pub mod spawn;
+pub mod speculation;
 pub(crate) mod status;
 pub mod syscalls;
+pub mod tracer;
 pub mod uncopied;
 
 use std::ffi::CStr;

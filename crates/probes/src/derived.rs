@@ -29,6 +29,23 @@ pub(crate) fn difference_ns(report: &Report, metric: &str, other: &str) -> Optio
     Some(median_ns(report, metric)? - median_ns(report, other)?)
 }
 
+/// The median costs of two operations over a launch's batches with the core in the same state, in nanoseconds; `None` if
+/// either has no batches.
+pub(crate) fn medians_ns(report: &Report, metrics: [&str; 2]) -> Option<[f64; 2]> {
+    let find = |name| report.metrics.iter().find(|measured| measured.name == name);
+    let [Some(one), Some(other)] = metrics.map(find) else {
+        return None;
+    };
+    let selection = [Selection::Alone, Selection::Shared]
+        .into_iter()
+        .find(|selection| one.suffices(*selection) && other.suffices(*selection));
+    let of = |measured: &Measured| {
+        let samples = measured.selected(selection.unwrap_or(Selection::All)).into_iter();
+        median(&samples.map(|(cost, _)| cost).collect::<Vec<_>>())
+    };
+    Some([of(one)?, of(other)?])
+}
+
 /// A metric that is one number, if the report has it.
 pub(crate) fn value(report: &Report, metric: &str) -> Option<f64> {
     let mut metrics = report.metrics.iter();

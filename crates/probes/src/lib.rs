@@ -95,6 +95,7 @@ mod os {
     pub(crate) mod io_uring;
     pub(crate) mod mitigations;
     pub(crate) mod mmap;
+    pub(crate) mod overhead;
     pub(crate) mod page_fault;
     pub(crate) mod pin;
     pub(crate) mod process;
@@ -149,6 +150,7 @@ pub static TABLE: &[&Probe] = &[
     &sync::false_sharing::PROBE,
     &os::syscall::PROBE,
     &os::io_uring::PROBE,
+    &os::overhead::PROBE,
     &os::signal::PROBE,
     &os::timer::PROBE,
     &os::thread::PROBE,

@@ -242,6 +242,10 @@ fn what_gives_up_its_processor_says_so() {
             let word = |axis| point.axes.find_word(axis).unwrap_or("");
             let waits = match &*probe.info.id {
                 "os.context_switch" | "os.process" | "os.thread" | "os.timer" => true,
+                "os.overhead" => {
+                    word("operation") == "switch"
+                        || ["strace", "seccomp_notify"].contains(&word("of"))
+                }
                 "ipc.latency" => word("wait") == "block",
                 "ipc.bandwidth" => word("over") != "shared_memory" || word("cpus") == "same",
                 "sync.mutex" => point.axes.number("threads") > 1,

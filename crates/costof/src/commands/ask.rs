@@ -274,13 +274,10 @@ impl Question {
     /// The costs; the one that names `{at}` once for each number.
     fn numbered(&self) -> Vec<(String, String)> {
         let each = self.costs.iter().flat_map(|(label, cost)| {
-            let numbers = self.at.iter().filter(|_| cost.contains("{at}"));
-            let numbered = numbers.map(|number| {
-                let filled = |text: &str| text.replace("{at}", &number.to_string());
-                (filled(label), filled(cost))
-            });
-            let plain = (!cost.contains("{at}")).then(|| (label.clone(), cost.clone()));
-            numbered.chain(plain).collect::<Vec<_>>()
+            let numbers = if cost.contains("{at}") { &self.at[..] } else { &[0] };
+            numbers.iter().map(move |number| {
+                [label, cost].map(|text| text.replace("{at}", &number.to_string())).into()
+            })
         });
         each.collect()
     }
@@ -408,7 +405,8 @@ mod tests {
         for question in &FILE.question {
             let question = question.with(&AskOptions::default()).unwrap();
             let costs = question.expressions(&infos).unwrap();
-            assert!(costs.iter().all(|cost| cost.unit == Unit::Nanoseconds));
+            let are_of = |unit| costs.iter().all(|cost| cost.unit == unit);
+            assert!(are_of(Unit::Nanoseconds) || are_of(Unit::One), "{}", question.name);
             assert!(question.kind != Kind::Worth || costs.len() == 2);
             let numbers = question.at.len();
             assert!(question.kind != Kind::Crossover || (numbers > 1 && costs.len() > numbers));

@@ -6,7 +6,6 @@
 //! Source: io_uring_enter(2); io_uring_setup(2) on `IORING_SETUP_SQPOLL` (ordinary users: Linux 5.11); io_uring_register(2) on
 //! `IORING_REGISTER_FILES`.
 
-use std::fmt;
 use std::fs::File;
 use std::hint::spin_loop;
 use std::io;
@@ -16,7 +15,7 @@ use std::sync::atomic::AtomicU8;
 
 use crate::net::ring;
 use crate::system_call::{invalid, with_context};
-use io_uring::squeue::Entry;
+use io_uring::squeue::{Entry, Flags};
 use io_uring::{IoUring, opcode, types};
 
 /// The most requests of a submission.
@@ -61,12 +60,6 @@ pub struct RingCalls {
     calls: u64,
     /// What the requests name; closed after the ring.
     _operation: Operation,
-}
-
-impl fmt::Debug for RingCalls {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("RingCalls")
-    }
 }
 
 /// Where read bytes go: memory that is never freed, since a request may outlive its ring.
@@ -185,17 +178,16 @@ fn request(
     is_registered: bool,
     position: usize,
 ) -> Entry {
-    let file = file.unwrap_or(-1);
-    let byte = READ[position].as_ptr();
-    let (message, bytes) = (MESSAGE.as_ptr(), MESSAGE_BYTES as u32);
-    let (open, registered) = (types::Fd(file), types::Fixed(0));
-    match (operation, is_registered) {
-        (Operation::Nop, _) => opcode::Nop::new().build(),
-        (Operation::Read(_), false) => opcode::Read::new(open, byte, 1).build(),
-        (Operation::Read(_), true) => opcode::Read::new(registered, byte, 1).build(),
-        (Operation::Send(_), false) => opcode::Send::new(open, message, bytes).build(),
-        (Operation::Send(_), true) => opcode::Send::new(registered, message, bytes).build(),
-    }
+    // The ring's only registered file has the index 0.
+    let name = types::Fd(file.filter(|_| !is_registered).unwrap_or(0));
+    let request = match operation {
+        Operation::Nop => return opcode::Nop::new().build(),
+        Operation::Read(_) => opcode::Read::new(name, READ[position].as_ptr(), 1).build(),
+        Operation::Send(_) => {
+            opcode::Send::new(name, MESSAGE.as_ptr(), MESSAGE_BYTES as u32).build()
+        }
+    };
+    if is_registered { request.flags(Flags::FIXED_FILE) } else { request }
 }
 
 #[cfg(test)]

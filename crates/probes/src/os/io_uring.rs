@@ -139,10 +139,8 @@ struct Caller {
 }
 
 enum Way {
-    Ring(RingCalls),
-    Nop,
-    Read(File),
-    Send(UdpSocket),
+    Ring(Box<RingCalls>),
+    Calls(ring_calls::Operation),
 }
 
 impl Setup<IoUring> for Caller {
@@ -167,14 +165,12 @@ impl Setup<IoUring> for Caller {
             How::Registered => Some(Taker::CallerRegistered),
             How::Polled => Some(Taker::Poller(threads::on(2, &launch.cpus)?[1])),
         };
-        let way = match (taker, operation) {
-            (Some(taker), operation) => {
+        let way = match taker {
+            Some(taker) => {
                 let ring = RingCalls::new(operation, point.batch as u32, taker);
-                Way::Ring(ring.or_unsupported("cannot make a ring")?)
+                Way::Ring(Box::new(ring.or_unsupported("cannot make a ring")?))
             }
-            (None, ring_calls::Operation::Nop) => Way::Nop,
-            (None, ring_calls::Operation::Read(file)) => Way::Read(file),
-            (None, ring_calls::Operation::Send(socket)) => Way::Send(socket),
+            None => Way::Calls(operation),
         };
         Ok(Caller { way, done: 0, _receiver: receiver })
     }
@@ -192,7 +188,7 @@ impl Setup<IoUring> for Caller {
     fn check(self, _: &At<IoUring>, meter: &mut Meter<'_>) -> Result<(), Failure> {
         let calls = match &self.way {
             Way::Ring(ring) => ring.calls() as f64 / self.done as f64,
-            Way::Nop | Way::Read(_) | Way::Send(_) => 1.0,
+            Way::Calls(_) => 1.0,
         };
         meter.value("calls", calls);
         Ok(())
@@ -204,12 +200,14 @@ impl Way {
     fn repeat(&mut self, n: u64) -> io::Result<()> {
         match self {
             Way::Ring(ring) => ring.repeat(n),
-            Way::Nop => {
+            Way::Calls(ring_calls::Operation::Nop) => {
                 syscalls::getppid(n);
                 Ok(())
             }
-            Way::Read(file) => syscalls::read_one_byte(file.as_fd(), n),
-            Way::Send(socket) => {
+            Way::Calls(ring_calls::Operation::Read(file)) => {
+                syscalls::read_one_byte(file.as_fd(), n)
+            }
+            Way::Calls(ring_calls::Operation::Send(socket)) => {
                 let message = [7; ring_calls::MESSAGE_BYTES];
                 (0..n).try_for_each(|_| socket.send(&message).map(drop))
             }

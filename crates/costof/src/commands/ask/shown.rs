@@ -212,7 +212,10 @@ impl Answered {
         let interval = total.interval.map(|(low, high)| span(&shown(low), " to ", &shown(high)));
         let doubt = (!self.is_sound).then(|| "grade D".to_owned());
         let inside: Vec<String> = interval.into_iter().chain(doubt).collect();
-        let value = shown(total.value);
+        let mut value = shown(total.value);
+        if unit == Unit::One {
+            value += " times as long";
+        }
         let inside = match inside.as_slice() {
             [] => String::new(),
             inside => format!(" ({})", inside.join(", ")),

@@ -18,6 +18,10 @@ pub(super) const SYNONYMS: &[(&str, &[&str])] = &[
     ("atomic cas cacheline coherence", &["sync.core_to_core", "sync.false_sharing"]),
     ("kernel getuid", &["os.syscall"]),
     ("sqpoll liburing", &["os.io_uring"]),
+    (
+        "seccomp sandbox sandboxing tracing ptrace ebpf perf tracepoint observability overlayfs rootless",
+        &["os.overhead"],
+    ),
     ("segfault sigsegv sigaction handler", &["os.signal"]),
     ("nanosleep usleep jitter slack", &["os.timer"]),
     ("exec execve clone subprocess", &["os.process"]),
@@ -110,7 +114,7 @@ pub(super) const NOT_MEASURED: &[(&str, &str, &[Nearest])] = &[
     ),
     ("gpu cuda pcie", "GPUs are", &[("memory.bandwidth", "what the CPU moves")]),
     (
-        "rdma infiniband dpdk xdp ebpf bpf",
+        "rdma infiniband dpdk xdp",
         "ways around the kernel's network stack are",
         &[("net.stages", "where a round trip through it spends its time")],
     ),
