@@ -292,13 +292,10 @@ impl Question {
     /// The costs; the one that names `{at}` once for each number.
     fn numbered(&self) -> Vec<(String, String)> {
         let each = self.costs.iter().flat_map(|(label, cost)| {
-            let numbers = self.at.iter().filter(|_| cost.contains("{at}"));
-            let numbered = numbers.map(|number| {
-                let filled = |text: &str| text.replace("{at}", &number.to_string());
-                (filled(label), filled(cost))
-            });
-            let plain = (!cost.contains("{at}")).then(|| (label.clone(), cost.clone()));
-            numbered.chain(plain).collect::<Vec<_>>()
+            let numbers = if cost.contains("{at}") { &self.at[..] } else { &[0] };
+            numbers.iter().map(move |number| {
+                [label, cost].map(|text| text.replace("{at}", &number.to_string())).into()
+            })
         });
         each.collect()
     }

@@ -139,7 +139,7 @@ struct Caller {
 }
 
 enum Way {
-    Ring(RingCalls),
+    Ring(Box<RingCalls>),
     Calls(ring_calls::Operation),
 }
 
@@ -168,7 +168,7 @@ impl Setup<IoUring> for Caller {
         let way = match taker {
             Some(taker) => {
                 let ring = RingCalls::new(operation, point.batch as u32, taker);
-                Way::Ring(ring.or_unsupported("cannot make a ring")?)
+                Way::Ring(Box::new(ring.or_unsupported("cannot make a ring")?))
             }
             None => Way::Calls(operation),
         };
