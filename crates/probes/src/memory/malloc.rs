@@ -126,7 +126,8 @@ impl Measure for Malloc {
     }
 
     fn memory_bytes(point: &At<Malloc>) -> u64 {
-        (point.size * point.burst) as u64 * point.threads
+        // Only the page of the first byte comes into memory, and what the allocator adds.
+        (point.size.min(16 << 10) * point.burst) as u64 * point.threads
     }
 
     fn processors(point: &At<Malloc>) -> usize {

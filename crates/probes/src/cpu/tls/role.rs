@@ -77,16 +77,16 @@ impl Connections {
             bytes: Vec::with_capacity(20 << 10),
         };
         while connection.client.is_handshaking() || connection.server.is_handshaking() {
-            connection.to_server()?;
-            connection.to_client()?;
+            connection.flush_to_server()?;
+            connection.flush_to_client()?;
         }
-        connection.to_client()?;
+        connection.flush_to_client()?;
         Ok(connection)
     }
 }
 
 impl Connection {
-    fn to_server(&mut self) -> io::Result<()> {
+    fn flush_to_server(&mut self) -> io::Result<()> {
         self.bytes.clear();
         while self.client.wants_write() {
             self.client.write_tls(&mut self.bytes)?;
@@ -99,7 +99,7 @@ impl Connection {
         Ok(())
     }
 
-    fn to_client(&mut self) -> io::Result<()> {
+    fn flush_to_client(&mut self) -> io::Result<()> {
         self.bytes.clear();
         while self.server.wants_write() {
             self.server.write_tls(&mut self.bytes)?;
@@ -114,7 +114,7 @@ impl Connection {
 
     fn send(&mut self, message: &[u8], received: &mut [u8]) -> io::Result<()> {
         self.client.writer().write_all(message)?;
-        self.to_server()?;
+        self.flush_to_server()?;
         self.server.reader().read_exact(received)
     }
 }
