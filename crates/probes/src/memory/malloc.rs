@@ -144,7 +144,7 @@ impl Measure for Malloc {
         }
         let own = match point.burst == 1 && point.size <= 1 << 10 {
             true => cycles(measured, (12.0, 70.0), "for a block of the thread's own cache")?,
-            false => cycles(measured, (15.0, 400.0), "for a block of the allocator's lists")?,
+            false => cycles(measured, (8.0, 400.0), "for a block of the allocator's lists")?,
         };
         match point.frees {
             Frees::Same => own.predict("cost"),
