@@ -15,7 +15,7 @@ pub(crate) struct StudyOptions {
     pub(crate) study: Option<String>,
     #[command(flatten)]
     pub(crate) measuring: Measuring,
-    /// The folder for run.jsonl, page.html and study.md [default: study-NAME]
+    /// The folder of the results [default: study-NAME]
     #[arg(long, value_name = "FOLDER", value_hint = ValueHint::DirPath, requires = "study")]
     pub(crate) out: Option<PathBuf>,
     /// Compare an existing run with the study, instead of measuring
@@ -32,42 +32,49 @@ pub(crate) struct StudyOptions {
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, requires = "study",
           conflicts_with_all = ["run", "predict"])]
     pub(crate) predictions: Option<PathBuf>,
-    /// Write a lab sheet to print to this file: what to predict, blanks, the questions. Nothing is measured
+    /// Write a lab sheet to print to this file, without measuring
+    ///
+    /// It has what to predict, blanks, and the questions.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, requires = "study",
           conflicts_with_all = ["predict", "predictions", "dry_run", "csv", "svg"])]
     pub(crate) sheet: Option<PathBuf>,
     /// Make it the answer key: with the numbers and answers of a run [default: that in the folder]
-    #[arg(long, requires = "sheet")]
+    #[arg(long, requires = "sheet", hide_short_help = true)]
     pub(crate) key: bool,
-    /// Show the runs of a class together, on one page (class.html in the folder): a run, or a folder of them
+    /// Show the runs of a class together, on one page
+    ///
+    /// Each is a run, or a folder of them; the page is class.html in the folder of the results.
     ///
     /// How each row spreads over machines and predictions, where the class was most wrong, which machines stand out.
     #[arg(long, value_name = "RUN|FOLDER", value_hint = ValueHint::AnyPath, requires = "study",
           conflicts_with_all = ["run", "predict", "predictions", "dry_run", "sheet", "csv", "svg"])]
     pub(crate) collect: Vec<PathBuf>,
     /// Name each machine of --collect by its host name
-    #[arg(long, requires = "collect")]
+    #[arg(long, requires = "collect", hide_short_help = true)]
     pub(crate) names: bool,
-    /// The folder of the files that it reads and writes (dir=/mnt/disk), or a file of another machine
-    /// (path=nfs://HOST/EXPORT/FILE). The study says the values of all other axes
+    /// The folder of its files (dir=/mnt/disk), or a file of another machine
+    ///
+    /// Such a file is path=nfs://HOST/EXPORT/FILE. The study says the values of all other axes.
     #[arg(long = "set", value_name = "AXIS=PLACE", value_parser = setting, requires = "study",
           conflicts_with = "run")]
     pub(crate) places: Vec<(String, Vec<String>)>,
     /// Write CSV too, into FOLDER/csv: a file for each point, and a summary
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     pub(crate) csv: bool,
     /// Write every plot as SVG too, into FOLDER/svg, those of the study first
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     pub(crate) svg: bool,
-    /// Write the tables, answers and plots as a report to edit: DIR/report.md, and a file for each plot
+    /// Write a report to edit, and its plots, to this folder
+    ///
+    /// DIR/report.md has the tables and answers.
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, requires = "study",
           conflicts_with_all = ["sheet", "collect", "dry_run"])]
     pub(crate) markdown: Option<PathBuf>,
-    /// Name every mistake in a study of your own by its line, without measuring
+    /// Name the mistakes in a study of your own, by line
     #[arg(long, requires = "study",
           conflicts_with_all = ["run", "predict", "predictions", "sheet", "collect", "markdown", "csv", "svg", "dry_run"])]
     pub(crate) check: bool,
-    /// Show the points, and the time and space that measuring them takes, without measuring
+    /// Show the points, and the time and space that they take
     #[arg(long)]
     pub(crate) dry_run: bool,
 }

@@ -263,7 +263,7 @@ mod tests {
             assert!(error.contains("name one of them"), "{error}");
         }
         // A name, a layer and a glob are as ever.
-        assert_eq!(ids("sync", Take::All).unwrap().len(), 3);
+        assert_eq!(ids("sync", Take::All).unwrap().len(), 4);
         assert_eq!(ids("os.sys*", Take::All), Ok(vec!["os.syscall"]));
     }
 

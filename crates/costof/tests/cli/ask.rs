@@ -61,7 +61,7 @@ fn questions_are_listed() {
     let listed = Place::new().run("ask").expect_code(0).out;
     assert_contains_all(
         &listed,
-        &["zero-copy", "32KiB over sink", "fork", "costof ask rpc/2", "limits a stream"],
+        &["zero-copy", "32KiB in 8 fields", "fork", "costof ask rpc/2", "limits a stream"],
     );
 }
 

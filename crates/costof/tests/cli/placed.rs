@@ -53,7 +53,7 @@ fn where_a_device_is_measured_a_launch_stays_on_its_cpu() {
     let place = Place::new();
     let answers = only_cpu_0_is_alone();
     let on = format!("exec:{COSTOF} worker | sed -u '{answers}'");
-    let line = "run --only file.sync --launches 3 --seed 1 --out run.jsonl --on";
+    let line = "run --only file.sync --set writers=1 --launches 3 --seed 1 --out run.jsonl --on";
     // Its files may lie where no number of a device can be had.
     crate::common::run(place.costof(line).arg(on));
     let run = place.run_file();

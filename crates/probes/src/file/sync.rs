@@ -91,7 +91,7 @@ impl Measure for Sync {
     const CROSSINGS: &'static [NameList] = &[&["call", "where"]];
     const ROUNDS: u32 = 2;
     const IS_OF_ONE_CPU: bool = true;
-    const BLOCKS_BY: NameList = &["size", "dir"];
+    const BLOCKS_BY: NameList = &["size", "dir", "writers"];
     const ROLES: &'static [StartRole] = &[|launch| role::<Sync>(Syncing::start(launch))];
 
     fn headlines(facts: &Facts) -> Vec<Headline> {

@@ -65,7 +65,7 @@ point! {
     /// cache line of its own: cost is what a block takes while both work at the same time, so it contains the journey
     /// of the block's place. The process has at least two threads, since glibc leaves out its locks with one. Other
     /// allocators are loaded into the same process (dlopen), and nothing else uses them; a worker's
-    /// GLIBC_TUNABLES make room for their variables. Compared with LD_PRELOAD they took 0.8 to 1.1 times as long.
+    /// GLIBC_TUNABLES make room for their variables.
     ///
     /// # Predicted from
     /// up to 16 KiB: cycles (cpu.frequency) for a block from the thread's cache or from the allocator's lists; where

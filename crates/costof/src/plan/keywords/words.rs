@@ -12,7 +12,7 @@ pub(super) const SYNONYMS: &[(&str, &[&str])] = &[
         "encryption encrypt crypto cryptography aes aead hash hashing sha crc checksum",
         &["cpu.transform"],
     ),
-    ("ssl https", &["cpu.tls"]),
+    ("ssl", &["cpu.tls"]),
     ("vm hypervisor cpuid virtualization", &["cpu.vm_exit"]),
     ("noise osnoise smi interrupt stall steal", &["cpu.hiccup"]),
     (
