@@ -14,6 +14,7 @@ use crate::record;
 use crate::terminal::{log, print, prose_columns, watch_interrupts};
 use costof_findings::interval::Interval;
 use costof_findings::noise;
+use costof_measure::compare::MATTERS;
 use costof_measure::probe::Probe;
 use costof_model::expression::{Expression, Total, Value};
 use costof_model::link::Link;
@@ -357,9 +358,10 @@ impl Question {
             Kind::Cost => cost(run, first, others.first()),
             Kind::Parts => self.parts(run, first, others),
             Kind::Worth => {
-                let baseline = [first].into_iter().chain(&others[1..]);
-                let baseline = cheapest(baseline).unwrap_or(first);
-                worth(baseline, &others[0], times(run, baseline, &others[0]))
+                let baselines = [first].into_iter().chain(&others[1..]);
+                let (baseline, times) =
+                    deciding(baselines.map(|cost| (cost, times(run, cost, &others[0]))));
+                worth(baseline, &others[0], times)
             }
             Kind::Group => group::group(run, &costs),
             Kind::Ways => self.ways(run, &costs),
@@ -368,6 +370,23 @@ impl Question {
         let [run] = runs;
         Ok(Reply { answer, costs, run })
     }
+}
+
+/// Of comparisons with several baselines the one that decides: one that is surely no gain, else one that is not known,
+/// else the one with the least gain.
+fn deciding<'c>(
+    all: impl Iterator<Item = (&'c Answered, Result<Interval, String>)>,
+) -> (&'c Answered, Result<Interval, String>) {
+    let rank = |times: &Result<Interval, String>| match times {
+        Ok(times) if times.high < 1.0 + MATTERS => (0, times.middle),
+        Err(_) => (1, 0.0),
+        Ok(times) => (2, times.low),
+    };
+    let decides = all.min_by(|(_, one), (_, other)| {
+        let (one, other) = (rank(one), rank(other));
+        one.0.cmp(&other.0).then(one.1.total_cmp(&other.1))
+    });
+    decides.expect("there is a first cost")
 }
 
 /// The least of these costs that can be relied on.

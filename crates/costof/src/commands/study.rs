@@ -15,7 +15,7 @@ use crate::plan::cost::{self, Cost, precision};
 use crate::plan::request::{Request, infos};
 use crate::plan::{self, Target};
 use crate::session::Session;
-use crate::terminal::{log, print, prose_columns, watch_interrupts};
+use crate::terminal::{log, print, prose_columns, quoted, watch_interrupts};
 use crate::{files, resume};
 use clap::Parser;
 use costof_measure::facts;
@@ -40,6 +40,7 @@ const MARKDOWN: &str = "study.md";
 
 pub(crate) fn run(table: &'static [&'static Probe], options: &StudyOptions) -> Done {
     files::refuse_standard_output(options.out.as_deref(), "--out names a folder")?;
+    files::refuse_standard_output(options.markdown.as_deref(), "--markdown names a folder")?;
     let Some(name) = &options.study else {
         return list(table);
     };
@@ -151,7 +152,8 @@ impl Command<'_> {
 
     fn measure(&self) -> Done {
         if self.options.predict && self.options.dry_run {
-            return print(self.study.form(&self.infos).map_err(wrong)?);
+            let named = quoted(Path::new(self.named()));
+            return print(self.study.form(&self.infos, &named).map_err(wrong)?);
         }
         let path = self.folder.join(RUN);
         if !self.options.dry_run && path.exists() {
@@ -161,6 +163,7 @@ impl Command<'_> {
                 self.named()
             );
         }
+        self.spare_report()?;
         let guesses = self.guesses()?;
         let interrupted = watch_interrupts()?;
         if cfg!(debug_assertions) {

@@ -15,6 +15,7 @@ use costof_model::run_file::Run;
 use costof_stats::{median, quantile};
 use maud::{Markup, html};
 use std::collections::BTreeMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
 
 /// So many rows on which the class was most wrong are named.
 const WRONG: usize = 3;
@@ -46,6 +47,8 @@ struct Member {
     name: String,
     /// The values of [`FACTS`].
     facts: [String; 3],
+    /// Says nothing about its file or its time.
+    order: u64,
     tables: Vec<ReproducedTable>,
     guesses: Vec<Guess>,
 }
@@ -63,6 +66,13 @@ struct Row<'c> {
     why: Option<&'c str>,
 }
 
+/// A number for the order of machines that are alike.
+fn order(run: &Run) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    run.run.id.hash(&mut hasher);
+    hasher.finish()
+}
+
 impl<'a> Class<'a> {
     /// The class of these runs, each compared with the study, and its name if machines are to be named.
     pub fn new(study: &'a Study, runs: Vec<(Option<String>, &Run, Reproduction<'a>)>) -> Class<'a> {
@@ -70,10 +80,13 @@ impl<'a> Class<'a> {
         for (name, run, reproduction) in runs {
             let Reproduction { tables, guesses, .. } = reproduction;
             let name = name.unwrap_or_default();
-            members.push(Member { name, facts: facts(run), tables, guesses });
+            let order = order(run);
+            members.push(Member { name, facts: facts(run), order, tables, guesses });
         }
         // By what they are: the order of the files would tell who is who.
-        members.sort_by(|one, other| (&one.facts, &one.name).cmp(&(&other.facts, &other.name)));
+        members.sort_by(|one, other| {
+            (&one.facts, &one.name, one.order).cmp(&(&other.facts, &other.name, other.order))
+        });
         for (at, member) in members.iter_mut().enumerate().filter(|(_, own)| own.name.is_empty()) {
             member.name = format!("machine {}", at + 1);
         }

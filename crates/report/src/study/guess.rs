@@ -63,6 +63,12 @@ impl Blank {
         let value = value.ok_or_else(|| {
             format!("`{unit}` cannot be converted to `{}`, the unit of this row", self.unit.symbol)
         })?;
+        if !(value.is_finite() && value > 0.0) {
+            return Err(format!(
+                "`{text}` is too large or too small for a row in `{}`",
+                self.unit.symbol
+            ));
+        }
         Ok(Some(Guess {
             table: self.table.clone(),
             row: self.row.clone(),
@@ -102,16 +108,16 @@ impl Study {
         Ok(blanks)
     }
 
-    /// The form in which a person writes predictions.
+    /// The form in which a person writes predictions; `named` is the study on the command line.
     ///
     /// # Errors
     /// As [`Study::check`].
-    pub fn form(&self, infos: &[&ProbeInfo]) -> Result<String, String> {
+    pub fn form(&self, infos: &[&ProbeInfo], named: &str) -> Result<String, String> {
         let (name, title) = (&self.name, &self.title);
         let mut text = format!(
             "# My predictions for `{name}`: {title}\n\
              # Write a number behind each `=`, in the unit in brackets or with its own (0.2 µs). Leave empty what you\n\
-             # cannot predict. Then: costof study {name} --predictions THIS_FILE\n"
+             # cannot predict. Then: costof study {named} --predictions THIS_FILE\n"
         );
         let mut table = String::new();
         for blank in self.blanks(infos)? {
@@ -330,7 +336,7 @@ mod tests {
 
     #[test]
     fn a_form_has_what_can_be_predicted_and_is_read_again() {
-        let form = study().form(&[&probe_info("a.x")]).unwrap();
+        let form = study().form(&[&probe_info("a.x")], "lab.toml").unwrap();
         let (head, rows) = form.split_once("\n\n").unwrap();
         assert!(head.lines().all(|line| line.starts_with("# ")));
         assert_eq!(rows, "[Costs]\na (ns) =\nb (ns) =\nd (ns) =\n");
@@ -351,6 +357,7 @@ mod tests {
             ("[Costs]\na (ns) = -5", &["line 2", "`-5`"]),
             ("[Costs]\na (ns) = 5 GB/s", &["line 2", "`GB/s` cannot be converted to `ns`"]),
             ("[Costs]\na (ns) = 5 nss", &["line 2", "`nss`"]),
+            ("[Costs]\na (ns) = 1e308 s", &["line 2", "`1e308 s` is too large"]),
             ("[Costs]\na (ns) = 5\na (ns) = 6", &["line 3", "twice"]),
             ("[Costs]\nhello", &["line 2", "`hello`"]),
         ] {

@@ -152,7 +152,7 @@ fn sheet(has_key: bool) -> String {
 fn class() -> String {
     let run = real();
     let (study, infos) = (study(&run), run.probes.iter().collect::<Vec<_>>());
-    let form = study.form(&infos).unwrap().replace(" =\n", " = 70\n");
+    let form = study.form(&infos, &study.name).unwrap().replace(" =\n", " = 70\n");
     let mut runs = vec![run.clone(); 6];
     for (at, run) in runs.iter_mut().enumerate() {
         run.run.guesses = study.guesses(&infos, "form", &form).unwrap();

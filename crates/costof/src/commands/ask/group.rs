@@ -1,8 +1,9 @@
 //! What commits cost, alone and by several writers, and whether a group commit pays.
 
 use super::shown::{INCONCLUSIVE, unanswered};
-use super::{Answer, Answered, cheapest};
+use super::{Answer, Answered, cheapest, log_times};
 use costof_findings::interval::Interval;
+use costof_measure::compare::MATTERS;
 use costof_model::metric::Estimate;
 use costof_model::rows::PointRow;
 use costof_model::run_file::Run;
@@ -23,7 +24,16 @@ pub(super) fn group(run: &Run, costs: &[Answered]) -> Answer {
         return Answer { verdict, sentence, is_open: false, table: None };
     }
     let cheapest = cheapest(alone.iter().copied()).unwrap_or(first);
-    let mut parts = vec![format!("{}, the cheapest call", cheapest.takes())];
+    let costs_more =
+        |other: &Answered| log_times(run, other, cheapest).is_ok_and(|ratio| ratio.low > 0.0);
+    let mut others = alone.iter().filter(|other| !std::ptr::eq(**other, cheapest));
+    let mut parts = vec![if others.all(|other| costs_more(other)) {
+        format!("{}, the cheapest call", cheapest.takes())
+    } else if costs_more(first) {
+        format!("{}, less than {}", cheapest.takes(), first.label)
+    } else {
+        format!("{}; no other call is cheaper for certain", first.takes())
+    }];
     if let Some(cost) = several.first() {
         let rate = || row(run, cost)?.estimate("rate").filter(|rate| rate.is_usable());
         match writers(cost).zip(rate()).filter(|_| cost.is_known()) {
@@ -54,11 +64,16 @@ fn by_several(count: u64, rate: &Estimate, alone: &Answered) -> String {
     let wait = if wait.low > 0.0 {
         let ends = format!("{} to {}", ns(wait.low), ns(wait.high));
         format!("a group commit pays if it waits for less than {} ({ends})", ns(wait.middle))
-    } else {
+    } else if wait.high < MATTERS * alone[1] {
         "their syncs overlap, so that no group commit pays".to_owned()
+    } else {
+        let most = ns(wait.high);
+        format!(
+            "whether a group commit pays is not certain; it would have to wait for less than {most}"
+        )
     };
     format!(
-        "{count} writers that sync for themselves commit {:.0} times a second, {times:.1} times as often: {wait}",
+        "{count} writers that sync for themselves commit {:.0} times a second, {times:.1} times as often as one: {wait}",
         rate.median
     )
 }

@@ -84,9 +84,9 @@ impl Question {
         let unbeaten: Vec<Vec<usize>> =
             by_size.iter().map(|rows| unbeaten(run, rows, &column.metric)).collect();
         let choice = choice(&unbeaten);
-        let known = by_size[at].iter().flatten().filter(|row| row.median(&column.metric).is_some());
-        let known = known.count();
-        let is_open = known == 0 || known > 1 && unbeaten[at].len() == known;
+        let known = comparable(run, by_size[at], &column.metric).len();
+        let measured = by_size[at].iter().flatten().count();
+        let is_open = known == 0 || measured > 1 && unbeaten[at].len() == known;
         let sentence = match choice[at].and_then(|way| Some((way, by_size[at][way]?))) {
             Some((way, row)) if !is_open => {
                 let cost = row.estimate(&column.metric).map(|cost| cost.unit.display(cost.median));
@@ -138,15 +138,23 @@ impl Question {
                     Some((parse_bytes(size)? as f64, ratio))
                 };
                 let ratios: Vec<_> = by_size.iter().zip(sizes).filter_map(ratio).collect();
-                let from = crossover(&ratios).map(Crossover::text).unwrap_or_default();
-                format!("{} for small messages, and {} {from}", label(small), label(large))
+                let from = crossover(&ratios);
+                match from.filter(|from| matches!(from, Crossover::From { .. })) {
+                    Some(from) => {
+                        format!("{} {}, {} below", label(large), from.text(), label(small))
+                    }
+                    None => self.listed(&known, sizes),
+                }
             }
-            _ => {
-                let each =
-                    known.iter().map(|(size, way)| format!("{} at {}", label(*way), sizes[*size]));
-                each.collect::<Vec<_>>().join(", ")
-            }
+            _ => self.listed(&known, sizes),
         }
+    }
+
+    /// The way at each of these sizes.
+    fn listed(&self, chosen: &[(usize, usize)], sizes: &[String]) -> String {
+        let each =
+            chosen.iter().map(|(size, way)| format!("{} at {}", self.costs[*way].0, sizes[*size]));
+        each.collect::<Vec<_>>().join(", ")
     }
 
     fn table(&self, ways: &[(&str, Vec<&PointRow>)]) -> String {
@@ -172,17 +180,31 @@ impl Question {
     }
 }
 
-/// The ways that none of the others beats for certain, in their order.
+/// The ways that can be compared, in their order: those that are sound, or took turns with another.
+fn comparable<'r>(
+    run: &Run,
+    rows: &[Option<&'r PointRow>],
+    metric: &str,
+) -> Vec<(usize, &'r PointRow)> {
+    let known = rows.iter().enumerate().filter_map(|(way, row)| Some((way, (*row)?)));
+    let known: Vec<_> = known.filter(|(_, row)| row.median(metric).is_some()).collect();
+    let took_turns = |way: usize, row: &PointRow| {
+        let mut others = known.iter().filter(|(other, _)| *other != way);
+        others.any(|(_, other)| Interval::log_ratio(run, row, other, metric).is_some())
+    };
+    let ways = known.iter().filter(|(way, row)| row.is_sound() || took_turns(*way, row));
+    ways.copied().collect()
+}
+
+/// Those that none of the others beats for certain.
 fn unbeaten(run: &Run, rows: &[Option<&PointRow>], metric: &str) -> Vec<usize> {
-    let known = |way: &usize| rows[*way].filter(|row| row.median(metric).is_some());
-    let ways = || (0..rows.len()).filter_map(|way| Some((way, known(&way)?)));
+    let ways = comparable(run, rows, metric);
     let is_beaten = |row: &PointRow| {
-        let mut others = ways();
-        others.any(|(_, other)| {
+        ways.iter().any(|(_, other)| {
             Interval::log_ratio(run, row, other, metric).is_some_and(|ratio| ratio.low > 0.0)
         })
     };
-    ways().filter(|(_, row)| !is_beaten(row)).map(|(way, _)| way).collect()
+    ways.iter().filter(|(_, row)| !is_beaten(row)).map(|(way, _)| *way).collect()
 }
 
 /// A way for each size from those that are unbeaten there, which changes as seldom as possible: the simplest, which

@@ -6,7 +6,7 @@ use crate::anonymous::anonymous;
 use crate::cli::RunOptions;
 use crate::error::{Context, Done, Error, bail, wrong};
 use crate::plan::cost::{Cost, precision};
-use crate::terminal::{log, print, prose_columns};
+use crate::terminal::{log, print, prose_columns, quoted};
 use crate::{files, placement, record};
 use costof_measure::facts;
 use costof_measure::probe::Probe;
@@ -47,13 +47,21 @@ impl Command<'_> {
     /// Writes the sheet to print, or its key with the answers of a run.
     pub(super) fn write_sheet(&self, file: &Path) -> Done {
         let run = self.options.run.clone().unwrap_or_else(|| self.folder.join(RUN));
+        let study = Path::new(self.named());
+        if study.exists() && files::check_spares(file, study).is_err() {
+            bail!("{} is the study itself: name another file", file.display());
+        }
+        files::check_spares(file, &run)?;
+        if self.options.run.is_some() && !self.options.key {
+            bail!("a sheet without --key shows no run: leave out --run, or add --key");
+        }
         let drawings: Vec<(&str, &str)> = NOTES
             .iter()
             .filter(|note| self.study.measures(note.probe))
             .map(|note| (note.heading, note.text))
             .collect();
-        let sheet =
-            |key| self.study.sheet(&self.infos, self.named(), &drawings, key).map_err(wrong);
+        let named = quoted(study);
+        let sheet = |key| self.study.sheet(&self.infos, &named, &drawings, key).map_err(wrong);
         if !self.options.key {
             files::write_page(file, &sheet(None)?)?;
             return Ok(ExitCode::SUCCESS);
@@ -65,7 +73,6 @@ impl Command<'_> {
                 self.named()
             );
         }
-        files::check_spares(file, &run)?;
         let (run, _) = record::read_to_show(&run, self.table)?;
         files::write_page(file, &sheet(Some((&self.reproduced(&run)?, &run)))?)?;
         Ok(ExitCode::SUCCESS)

@@ -14,6 +14,9 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
+/// The report to edit in its folder.
+const REPORT: &str = "report.md";
+
 impl Command<'_> {
     /// Compares the study with an existing run.
     pub(super) fn show_again(&self, file: &Path) -> Done {
@@ -27,12 +30,24 @@ impl Command<'_> {
             Some(folder) => folder,
             None => file.parent().unwrap_or(Path::new("")),
         };
-        self.show_in(folder, &run)
+        self.show_in(folder, file, &run)
     }
 
     /// Prints the tables, and writes the page and the Markdown.
     pub(super) fn show(&self, run: &Run) -> Done {
-        self.show_in(&self.folder, run)
+        self.show_in(&self.folder, &self.folder.join(RUN), run)
+    }
+
+    /// Refuses to replace a report, which somebody may have edited.
+    pub(super) fn spare_report(&self) -> Result<(), Error> {
+        let report = self.options.markdown.as_ref().map(|folder| folder.join(REPORT));
+        match report.filter(|report| report.exists()) {
+            Some(report) => bail!(
+                "{} exists already, and may have been edited: name another folder",
+                report.display()
+            ),
+            None => Ok(()),
+        }
     }
 
     /// The study compared with a run.
@@ -42,29 +57,29 @@ impl Command<'_> {
         self.study.reproduced_by(&self.infos, run, &why, self.caveats(run)?).map_err(wrong)
     }
 
-    fn show_in(&self, folder: &Path, run: &Run) -> Done {
+    fn show_in(&self, folder: &Path, run_file: &Path, run: &Run) -> Done {
+        self.spare_report()?;
         let reproduction = self.reproduced(run)?;
         print(reproduction.text(run, prose_columns()))?;
         files::create_folder(folder)?;
         files::write(&folder.join(PAGE), &page::of_study(run, &reproduction))?;
         files::write(&folder.join(MARKDOWN), &reproduction.markdown(run))?;
-        let run_file = folder.join(RUN);
         let mut more = String::new();
         if self.options.csv {
             let own = self.study.csv(run);
             let all: Vec<_> = csv::files(run).into_iter().chain(own).collect();
-            files::write_all(&folder.join("csv"), &all, &run_file)?;
+            files::write_all(&folder.join("csv"), &all, run_file)?;
             more += ", csv/";
         }
         if self.options.svg {
             let mut all = self.study.svg(&self.infos, run).map_err(wrong)?;
             all.extend(plots::svg(run));
-            files::write_all(&folder.join("svg"), &all, &run_file)?;
+            files::write_all(&folder.join("svg"), &all, run_file)?;
             more += ", svg/";
         }
         if let Some(folder) = &self.options.markdown {
-            files::write_all(folder, &reproduction.report(run), &run_file)?;
-            files::report_path("the report to edit is", &folder.join("report.md"));
+            files::write_all(folder, &reproduction.report(run), run_file)?;
+            files::report_path("the report to edit is", &folder.join(REPORT));
         }
         let shown = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
         log(format!("in {}: {PAGE}, {MARKDOWN}{more}", shown.display()));
