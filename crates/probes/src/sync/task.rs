@@ -180,3 +180,16 @@ async fn send(socket: &UnixStream, byte: u8) -> io::Result<()> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::file::tests::measure;
+
+    #[test]
+    fn what_goes_to_another_task_comes_back() {
+        for what in What::ALL.iter().copied() {
+            measure(Task { what }).unwrap();
+        }
+    }
+}

@@ -137,3 +137,18 @@ fn encrypt(
 fn failed(what: &str) -> Failure {
     Failure::error(format!("{what} failed"))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::file::tests::measure;
+
+    #[test]
+    fn every_result_is_right_for_short_and_long_messages() {
+        for by in By::ALL.iter().copied() {
+            for size in [16, 100_000] {
+                measure(Transform { size, by }).unwrap();
+            }
+        }
+    }
+}
