@@ -278,6 +278,7 @@ impl WorkerCommand {
             Host::Local | Host::Namespace(_) => {
                 let mut command = Command::new(&self.program);
                 command.args(&self.arguments);
+                make_room_for_allocators(&mut command);
                 command
             }
             Host::Ssh(destination) => {
@@ -310,7 +311,6 @@ impl WorkerCommand {
                     io::Error::new(error.kind(), text)
                 })?;
         }
-        make_room_for_allocators(&mut command);
         command
             // For a panic, the message matters; a backtrace would push it out of the kept part.
             .env("RUST_BACKTRACE", "0")

@@ -165,16 +165,20 @@ fn worst(warnings: &[Warning]) -> Grade {
     grades.max().unwrap_or(Grade::A)
 }
 
-/// Whether one thread did all the work of a metric's batches, and those that were preempted do not move
-/// its median out of its interval.
+/// Whether one thread did all the work of a metric's batches, most launches have others than those that were
+/// preempted, and these do not move its median out of its interval.
 fn is_unmoved(metric: &MetricInfo, points: &[&LaunchPoint], clock: &ClockInfo) -> bool {
-    let by_one_thread = measured(points, &metric.name).all(|launch| launch.by_one_thread);
+    let launches: Vec<&Measured> = measured(points, &metric.name).collect();
+    let by_one_thread = launches.iter().all(|launch| launch.by_one_thread);
+    // A launch whose batches were all preempted does not show what they cost otherwise.
+    let shows = |launch: &&&Measured| launch.disturbed.len() < launch.data.costs().len();
+    let is_shown = 2 * launches.iter().filter(shows).count() > launches.len();
     let is_inside = |estimate: Estimate| {
         let (low, high) = estimate.usable_interval()?;
         let undisturbed = estimate.undisturbed.unwrap_or(estimate.median);
         Some((low..=high).contains(&undisturbed))
     };
-    by_one_thread && estimate(metric, points, clock).and_then(is_inside) == Some(true)
+    by_one_thread && is_shown && estimate(metric, points, clock).and_then(is_inside) == Some(true)
 }
 
 /// Adds between which values the launches of each estimate without a usable interval lie, which is
@@ -406,6 +410,26 @@ mod tests {
         let row = of(&[10.0, 10.1, 10.2]);
         assert!(row.is_usable());
         assert_eq!((row.primary().unwrap().range, row.grade), (None, Grade::A));
+    }
+
+    #[test]
+    fn launches_whose_batches_were_all_preempted_do_not_show_what_they_cost_otherwise() {
+        let grade = |disturbed: &[u32]| {
+            let mut run = run(&[]);
+            let row = row("p", Default::default(), 1.0);
+            for ns in [10.0, 10.1, 10.2] {
+                self::launch(&mut run, &[(&row, &[("cost", ns)])]);
+                let launch = run.launches.last_mut().unwrap();
+                (launch.noise.duration_ns, launch.noise.others_ns) = (1e9, Some(0.8e9));
+                let measured = &mut launch.points[0].metrics[0];
+                measured.data = Data::Samples(vec![(1, ns); 6]);
+                measured.by_one_thread = true;
+                measured.disturbed = disturbed.to_vec();
+            }
+            let rows: Vec<&LaunchRow> = run.launches.iter().collect();
+            point(&probe_info("p"), &row.point, None, &rows, None, &clock_info()).unwrap().grade
+        };
+        assert_eq!([&[][..], &[0], &[0, 1, 2, 3, 4, 5]].map(grade), [Grade::C, Grade::C, Grade::D]);
     }
 
     #[test]

@@ -29,6 +29,7 @@ use costof_os::cpu::clock::{ClockId, now_ns};
 use costof_os::net::addresses;
 use costof_os::process;
 use costof_os::process::command_reader::CommandReader;
+use costof_os::process::shared_object::restore_environment;
 use costof_os::sched::affinity;
 use costof_os::sched::usage::{self, Usage};
 use std::hash::{DefaultHasher, Hasher};
@@ -75,6 +76,8 @@ pub fn guard(command: &mut std::process::Command) -> io::Result<u8> {
 /// If standard output cannot be used.
 // METHOD 16
 pub fn work(table: &[&'static Probe], release: &str) -> io::Result<()> {
+    // While there is one thread.
+    restore_environment();
     // The kernel sends the parent-death signal when the thread that started this process ends.
     process::die_with_parent()?;
     // Best effort: otherwise the process is named after its file descriptor.

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use costof_model::CpuSet;
 use costof_model::facts::{Inherited, Rlimit, Rlimits, Seccomp};
+use costof_os::process::shared_object::own_value;
 
 use super::cgroup;
 use super::folder::{Folder, field, flag, is_word_of, parsed};
@@ -137,7 +138,7 @@ fn environment(root: &Folder) -> BTreeMap<String, String> {
                 || name.starts_with("MALLOC_")
                 || name.ends_with("MALLOC_CONF")
         })
-        .map(|(name, value)| (name.to_owned(), value.to_owned()))
+        .filter_map(|(name, value)| Some((name.to_owned(), own_value(name, value)?.to_owned())))
         .collect()
 }
 

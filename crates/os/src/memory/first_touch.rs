@@ -23,10 +23,10 @@ pub struct FirstTouches {
     touched_bytes: u64,
 }
 
-/// The bytes of one arena on pages of this size, without a place for a page of the next of the usual sizes.
-pub fn arena_bytes(page_bytes: usize) -> usize {
-    let huge = huge_page_bytes().unwrap_or(2 << 20);
-    if page_bytes == base_page_bytes() || page_bytes >= huge { huge } else { huge - page_bytes }
+/// The bytes of one arena on pages of this size, the same on every machine: 2 MiB, or a page less, so that no page of 2 MiB fits.
+pub const fn arena_bytes(page_bytes: usize) -> usize {
+    const MOST: usize = 2 << 20;
+    if page_bytes >= MOST { MOST } else { MOST - page_bytes }
 }
 
 impl FirstTouches {

@@ -119,14 +119,17 @@ pub struct Frees(End);
 struct End {
     heap: Heap,
     bytes: usize,
-    slots: Arc<[Slot]>,
+    slots: Arc<[Slot; PLACES]>,
     at: usize,
 }
 
 /// A place for a block, on a line of its own; null while it is free.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 #[repr(align(64))]
 struct Slot(AtomicPtr<c_void>);
+
+/// A power of two, so that stepping to the next place needs no division.
+const PLACES: usize = 256;
 
 /// The ends of a queue with room for 256 blocks of this size.
 ///
@@ -135,7 +138,7 @@ struct Slot(AtomicPtr<c_void>);
 /// If a block is empty.
 pub fn handover(heap: Heap, bytes: usize) -> (Allocates, Frees) {
     assert!(bytes > 0, "an empty block has no byte to write");
-    let slots: Arc<[Slot]> = (0..256).map(|_| Slot::default()).collect();
+    let slots = Arc::new([const { Slot(AtomicPtr::new(ptr::null_mut())) }; PLACES]);
     let end = || End { heap, bytes, slots: Arc::clone(&slots), at: 0 };
     (Allocates(end()), Frees(end()))
 }
@@ -176,7 +179,7 @@ impl End {
     fn visit(&mut self, n: u64, mut each: impl FnMut(&AtomicPtr<c_void>)) {
         for _ in 0..n {
             each(&self.slots[self.at].0);
-            self.at = (self.at + 1) % self.slots.len();
+            self.at = (self.at + 1) % PLACES;
         }
     }
 }
@@ -195,7 +198,7 @@ mod tests {
             scope.spawn(|| allocates.turn(1000));
             frees.turn(1000);
         });
-        assert_eq!((allocates.0.at, frees.0.at), (1000 % 256, 1000 % 256));
+        assert_eq!((allocates.0.at, frees.0.at), (1000 % PLACES, 1000 % PLACES));
         assert!(frees.0.slots.iter().all(|slot| slot.0.load(Ordering::Relaxed).is_null()));
     }
 

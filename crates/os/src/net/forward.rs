@@ -195,7 +195,7 @@ impl Uring {
             loop {
                 let Some(completion) = self.ring.completion().next() else { break };
                 if completion.user_data() == u64::from(SENDING) {
-                    self.is_sending = false;
+                    self.is_sending = cqueue::more(completion.flags());
                     self.sent(completion.result(), done)?;
                 } else {
                     self.received(completion.result(), completion.flags())?;

@@ -153,7 +153,8 @@ impl RingCalls {
                 ring::unless_interrupted(self.ring.submit_and_wait(incomplete))?;
             }
             for completion in self.ring.completion() {
-                incomplete -= 1;
+                // Those of a submission that failed come later.
+                incomplete = incomplete.saturating_sub(1);
                 if completion.result() != self.result {
                     first = first.and(Err(unexpected(completion.result())));
                 }
@@ -193,6 +194,7 @@ fn request(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sched::affinity;
     use std::time::Duration;
 
     fn zeroes() -> Operation {
@@ -226,11 +228,16 @@ mod tests {
 
     #[test]
     fn a_poller_takes_requests_without_a_call() {
-        let Some(mut ring) = ring(zeroes(), 4, Taker::Poller(0)) else {
+        let [poller, own, ..] = affinity::allowed().unwrap()[..] else {
+            eprintln!("skipped: only one CPU");
             return;
         };
-        ring.repeat(4000).unwrap();
-        assert!(ring.calls() < 1000, "{}", ring.calls());
+        affinity::pin(&[own]).unwrap();
+        let Some(mut ring) = ring(zeroes(), 4, Taker::Poller(poller)) else {
+            return;
+        };
+        ring.repeat(400).unwrap();
+        assert!(ring.calls() < 100, "{}", ring.calls());
     }
 
     #[test]

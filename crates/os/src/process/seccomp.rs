@@ -8,7 +8,8 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
 use crate::process::child::Child;
 use crate::system_call::check;
-use rustix::process::{Signal, set_parent_process_death_signal};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{PidfdFlags, Signal, getpid, pidfd_open, set_parent_process_death_signal};
 use rustix::thread::set_no_new_privs;
 
 /// Words of `struct seccomp_data`: the number of the call, and its first argument.
@@ -39,7 +40,7 @@ pub fn allow_after(compared: u8) -> io::Result<()> {
 
 /// A process that is asked about each getppid(2) of the process that started it, and lets it go on.
 #[derive(Debug)]
-pub struct Supervisor(#[expect(dead_code, reason = "ended on drop")] Child);
+pub struct Supervisor(Child);
 
 impl Supervisor {
     /// Starts it, and puts the filter on this thread that asks it (`SECCOMP_RET_USER_NOTIF`, Linux 5.5). When it ends, getppid(2)
@@ -47,7 +48,7 @@ impl Supervisor {
     ///
     /// # Errors
     ///
-    /// Those of seccomp(2) and fork(2); `EBUSY` if another supervisor exists already.
+    /// Those of seccomp(2), pidfd_open(2) and fork(2); `EBUSY` if another supervisor exists already.
     pub fn start() -> io::Result<Self> {
         const NEW_LISTENER: libc::c_ulong = 1 << 3;
         let steps = [
@@ -59,18 +60,29 @@ impl Supervisor {
         let listener = install(&steps, NEW_LISTENER)?;
         // SAFETY: the kernel has just returned this descriptor, and nobody else owns it.
         let listener = unsafe { OwnedFd::from_raw_fd(listener as libc::c_int) };
+        let parent = pidfd_open(getpid(), PidfdFlags::empty())?;
         // SAFETY: the child makes system calls alone, on what is on its stack.
         match Child::started(unsafe { libc::fork() })? {
             Some(child) => Ok(Self(child)),
-            None => supervise(&listener),
+            None => supervise(&listener, &parent),
         }
+    }
+
+    /// Whether it still answers.
+    pub fn is_running(&self) -> bool {
+        !self.0.has_ended()
     }
 }
 
 /// The supervisor's work: lets each call go on, until there is nobody left to be asked.
-fn supervise(listener: &OwnedFd) -> ! {
-    // Without asking for the parent: this process has the filter too, and would ask itself.
+fn supervise(listener: &OwnedFd, parent: &OwnedFd) -> ! {
     let _ = set_parent_process_death_signal(Some(Signal::KILL));
+    // A parent that ended before sends no signal. getppid would not tell: this process has the filter too, and would ask itself.
+    let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+    if poll(&mut [PollFd::new(parent, PollFlags::IN)], Some(&now)) != Ok(0) {
+        // SAFETY: ends the process without running what its parent has to run at its own end.
+        unsafe { libc::_exit(1) }
+    }
     let listener = listener.as_raw_fd();
     loop {
         /// `SECCOMP_USER_NOTIF_FLAG_CONTINUE`, Linux 5.5.
@@ -151,6 +163,7 @@ mod tests {
         match Supervisor::start() {
             Ok(supervisor) => {
                 assert_eq!(crate::process::parent(), parent);
+                assert!(supervisor.is_running());
                 drop(supervisor);
             }
             Err(error) => eprintln!("checked less: {error}"),

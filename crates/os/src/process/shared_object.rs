@@ -36,13 +36,40 @@ pub struct Function {
 ///
 /// Source: glibc manual, Dynamic Linking Tunables, `glibc.rtld.optional_static_tls` (glibc 2.33).
 pub fn make_room_for_allocators(command: &mut Command) {
-    const NAME: &str = "GLIBC_TUNABLES";
-    const ROOM: &str = "glibc.rtld.optional_static_tls=8192";
-    let tunables = match env::var(NAME) {
+    let tunables = match env::var(TUNABLES) {
         Ok(own) if !own.is_empty() => format!("{ROOM}:{own}"),
         _ => ROOM.to_owned(),
     };
-    command.env(NAME, tunables);
+    command.env(TUNABLES, tunables);
+}
+
+const TUNABLES: &str = "GLIBC_TUNABLES";
+const ROOM: &str = "glibc.rtld.optional_static_tls=8192";
+
+/// What the user has set of a variable of the environment: all but what [`make_room_for_allocators`] adds. `None` if that
+/// is nothing.
+pub fn own_value<'v>(name: &str, value: &'v str) -> Option<&'v str> {
+    match value.strip_prefix(ROOM).filter(|_| name == TUNABLES) {
+        Some("") => None,
+        Some(rest) => rest.strip_prefix(':').or(Some(value)),
+        None => Some(value),
+    }
+}
+
+/// In a program that [`make_room_for_allocators`] started: gives the environment back what the user has set, so that
+/// programs that it starts get no more. glibc has read it at the start. Does nothing if there is a second thread.
+pub fn restore_environment() {
+    let Ok(value) = env::var(TUNABLES) else { return };
+    if std::fs::read_dir("/proc/self/task").map_or(0, Iterator::count) != 1 {
+        return;
+    }
+    // SAFETY: there is no other thread that could read the environment.
+    unsafe {
+        match own_value(TUNABLES, &value) {
+            Some(own) => env::set_var(TUNABLES, own),
+            None => env::remove_var(TUNABLES),
+        }
+    }
 }
 
 impl SharedObject {
@@ -153,6 +180,15 @@ mod tests {
         void six(uint64_t a, uint64_t b, uint64_t c, uint64_t d, uint64_t e, uint64_t *to) {
             *to = a + 2 * b + 3 * c + 4 * d + 5 * e;
         }";
+
+    #[test]
+    fn what_was_added_to_the_environment_is_known() {
+        let own = |value| own_value(TUNABLES, value);
+        assert_eq!(own("glibc.malloc.perturb=1"), Some("glibc.malloc.perturb=1"));
+        assert_eq!(own(ROOM), None);
+        assert_eq!(own(&format!("{ROOM}:a=1")), Some("a=1"));
+        assert_eq!(own_value("LD_PRELOAD", ROOM), Some(ROOM));
+    }
 
     #[test]
     fn a_function_gets_its_arguments_in_their_order() {

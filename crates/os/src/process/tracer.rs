@@ -12,7 +12,7 @@ use rustix::process::{Pid, Signal, getpid, set_parent_process_death_signal};
 
 /// The tracer; when this is dropped, the caller is no longer traced.
 #[derive(Debug)]
-pub struct Tracer(#[expect(dead_code, reason = "ended on drop")] Child);
+pub struct Tracer(Child);
 
 impl Tracer {
     /// Starts it: from then on it traces the calling thread, which must be the first of its process.
@@ -30,14 +30,22 @@ impl Tracer {
         let Some(child) = Child::started(unsafe { libc::fork() })? else { trace(traced, &writer) };
         drop(writer);
         let mut error = [0];
-        reader.read_exact(&mut error)?;
+        let read = reader.read_exact(&mut error);
+        // SAFETY: takes numbers. From now on, no other process may trace this one because of the call above.
+        unsafe { libc::prctl(libc::PR_SET_PTRACER, 0) };
+        read?;
         match error {
             [0] => Ok(Self(child)),
             [error] => {
                 let error = io::Error::from_raw_os_error(error.into());
-                Err(with_context("ptrace(PTRACE_SEIZE)", error))
+                Err(with_context("ptrace", error))
             }
         }
+    }
+
+    /// Whether it still traces.
+    pub fn is_running(&self) -> bool {
+        !self.0.has_ended()
     }
 }
 
@@ -65,7 +73,10 @@ fn follow(traced: libc::pid_t, report_to: &PipeWriter) -> io::Result<io::Error> 
     loop {
         let mut status = 0;
         // SAFETY: the status is a number to write to.
-        check(unsafe { libc::waitpid(traced, &raw mut status, libc::__WALL) })?;
+        match check(unsafe { libc::waitpid(traced, &raw mut status, libc::__WALL) }) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            waited => waited?,
+        };
         if !libc::WIFSTOPPED(status) {
             return Ok(io::Error::from_raw_os_error(libc::ESRCH));
         }
@@ -78,7 +89,8 @@ fn follow(traced: libc::pid_t, report_to: &PipeWriter) -> io::Result<io::Error> 
         // A stop without a signal: of a call, or as this tracer asked for.
         let is_own = is_call || status >> 16 != 0;
         request(libc::PTRACE_SYSCALL, 0, if is_own { 0 } else { signal as usize })?;
-        if !is_reported {
+        // Only now it is known that the kernel says which call it is.
+        if is_call && !is_reported {
             let _ = rustix::io::write(report_to, &[0]);
             is_reported = true;
         }
@@ -108,7 +120,7 @@ mod tests {
         // The harness runs a test in a second thread; the first waits for it, and is the one that is traced.
         match Tracer::start() {
             Ok(tracer) => {
-                assert!(is_traced());
+                assert!(is_traced() && tracer.is_running());
                 assert!(Tracer::start().is_err(), "there is one already");
                 drop(tracer);
                 assert!(!is_traced());

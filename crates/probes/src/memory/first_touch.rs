@@ -11,7 +11,7 @@ words! {
     pub(crate) enum How {
         /// a write to each 4 KiB: one page fault for each page
         Touch = "touch",
-        /// one call for 2 MiB (MADV_POPULATE_WRITE), without exceptions
+        /// one call for 2 MiB (MADV_POPULATE_WRITE), without page faults
         Populate = "populate",
     }
 }
@@ -28,7 +28,7 @@ point! {
     ///
     /// Mappings of 2 MiB are made untimed, one for each operation; then each 4 KiB is written to, or one call brings all in.
     /// The kernel's counts of page faults show that a fault brought a page of the size that is asked for. The mappings for
-    /// pages between 4 KiB and 2 MiB are one page shorter, so that no huge page fits; a size between that is also switched
+    /// smaller pages than 2 MiB are one page shorter, so that no huge page fits; a size between that is also switched
     /// on would be taken instead, and the point is then absent. As in os.page_fault, the batch before has given
     /// these pages back.
     ///
@@ -62,6 +62,13 @@ impl Measure for FirstTouch {
     const BUDGET: Option<Budget> = Some(Budget::seconds(0, 5, 30));
     const ROUNDS: u32 = 2;
     const ROLES: &'static [StartRole] = &[alone::<_, Touching>];
+
+    fn check_axes(point: &At<FirstTouch>) -> Result<(), Failure> {
+        if !point.pages.is_power_of_two() {
+            unsupported!("pages have a power of two of bytes (--set pages=16KiB,64KiB)");
+        }
+        Ok(())
+    }
 
     fn memory_bytes(_: &At<FirstTouch>) -> u64 {
         2 * ARENAS_MAX * (2 << 20)
@@ -97,6 +104,7 @@ struct Touching(FirstTouches);
 
 impl Setup<FirstTouch> for Touching {
     fn set_up(point: &At<FirstTouch>, _: &Launch) -> Result<Touching, Failure> {
+        FirstTouch::check_axes(point)?;
         arenas::ensure_fits(FirstTouch::memory_bytes(point))?;
         let touches = FirstTouches::new(point.pages, point.how == How::Populate);
         touches.map(Touching).map_err(refused)
@@ -132,4 +140,17 @@ impl Setup<FirstTouch> for Touching {
 
 fn refused(error: io::Error) -> Failure {
     Failure::unsupported(format!("cannot have memory on such pages: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::at;
+
+    #[test]
+    fn pages_of_other_sizes_than_powers_of_two_are_refused() {
+        let check = |values| FirstTouch::check_axes(&At::from(at::<FirstTouch>(values)));
+        assert!(check("pages=65536").is_ok());
+        assert!(check("pages=65636").unwrap_err().reason.contains("power of two"));
+    }
 }

@@ -126,8 +126,8 @@ impl Measure for Malloc {
     }
 
     fn memory_bytes(point: &At<Malloc>) -> u64 {
-        // Only the page of the first byte comes into memory, and what the allocator adds.
-        (point.size.min(16 << 10) * point.burst) as u64 * point.threads
+        // Where huge pages are always on, the first byte of a block brings all of it.
+        point.size as u64 * point.burst as u64 * point.threads
     }
 
     fn processors(point: &At<Malloc>) -> usize {

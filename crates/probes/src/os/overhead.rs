@@ -58,7 +58,7 @@ point! {
     ///
     /// A launch measures the operation first as it is, and then under what is asked about, which is set up in between and
     /// ends with the launch. The ratio is that of the two medians, from batches in which the core was in the same state. What the other process
-    /// of a switch does is under it too, except for perf. An overlay is one of two folders in memory, in a mount namespace of the launch. A
+    /// of a switch does is under it too, except for perf and strace. An overlay is one of two folders in memory, in a mount namespace of the launch. A
     /// control group's quota is not among them: making a control group changes the machine. A run inside
     /// of one measures it.
     ///
@@ -122,6 +122,7 @@ impl Measure for Overhead {
             Operation::Syscall => (1.0, syscall::measured_cost(measured, syscall::Call::Getppid)?),
             Operation::Open => (2.0, syscall::measured_cost(measured, syscall::Call::Open)?),
             Operation::Fault => (0.0, Cost::new((200.0, 2e3), "")),
+            Operation::Switch if point.of.is_of_one_process() => (2.0, Cost::new((2e3, 20e3), "")),
             Operation::Switch => (4.0, Cost::new((2e3, 20e3), "")),
             Operation::RoundTrip => (4.0, Cost::new((4e3, 40e3), "")),
         };
@@ -173,6 +174,11 @@ impl Of {
     /// Whether each system call waits for another process.
     pub(crate) fn is_another_process(self) -> bool {
         matches!(self, Of::Strace | Of::SeccompNotify)
+    }
+
+    /// Whether processes that the observed one starts are not observed.
+    fn is_of_one_process(self) -> bool {
+        matches!(self, Of::PerfCount | Of::PerfRecord | Of::PerfSample | Of::Strace)
     }
 }
 

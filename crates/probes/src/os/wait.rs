@@ -37,7 +37,7 @@ point! {
     /// keep them in the kernel.
     ///
     /// # Predicted from
-    /// three reads (os.syscall), and for poll 15 to 120 cycles (cpu.frequency) for each descriptor
+    /// three reads (os.syscall), and for poll 15 to 250 cycles (cpu.frequency) for each descriptor
     ///
     /// # Sources
     /// - epoll(7), poll(2), eventfd(2), io_uring_enter(2)
@@ -81,7 +81,7 @@ impl Measure for Wait {
         let cost = match (point.step, point.by) {
             (Step::Register, _) => read * (1.5, 8.0),
             (Step::Wake, By::Poll) => {
-                let scanned = (15.0 * count, 120.0 * count);
+                let scanned = (15.0 * count, 250.0 * count);
                 read * (2.5, 7.0) + cycles(measured, scanned, "to look at each descriptor")?
             }
             // Lines of descriptors that were not used for long.

@@ -13,7 +13,7 @@ words! {
     pub(crate) enum What {
         /// spawn a task that does nothing, and wait for its end
         Spawn = "spawn",
-        /// let another task run, and be woken
+        /// let other tasks run, and be woken; as there is none, the runtime asks epoll each time
         Yield = "yield",
         /// send a number to another task by a channel, and receive it back
         Channel = "channel",
@@ -27,14 +27,14 @@ pub(crate) static PROBE: Probe = Probe::new::<Task>();
 point! {
     /// What does a task of an asynchronous runtime cost, spawned, woken and sent to?
     ///
-    /// tokio with one thread (current_thread), so that no task waits for another CPU; one of several threads adds a
+    /// A task of tokio with one thread (current_thread), so that no task waits for another CPU; one of several threads adds a
     /// wake-up when it moves a task (os.context_switch). `channel` and `socket` are whole round trips between two tasks,
     /// two switches of tasks. For a socket the runtime asks epoll which task to wake: compare ipc.latency(over=unix, cpus=same),
     /// the same between two processes that block. The numbers that come back are checked.
     ///
     /// # Predicted from
-    /// cycles (cpu.frequency) for an allocation, two or four switches of tasks and the runtime's queue; for a socket,
-    /// eight to twenty reads (os.syscall)
+    /// cycles (cpu.frequency) for an allocation, two or four switches of tasks and the runtime's queue; for `yield`, a call
+    /// of 0.7 to 3 reads (os.syscall); for a socket, 8 to 60 reads
     ///
     /// # Sources
     /// - C. Lerche, Making the Tokio scheduler 10x faster, 2019; tokio 1, runtime and benches/spawn.rs
@@ -60,7 +60,11 @@ impl Measure for Task {
             What::Spawn => {
                 cost_cycles(measured, (300.0, 2_500.0), "to allocate, queue, run and free a task")
             }
-            What::Yield => cost_cycles(measured, (30.0, 600.0), "to queue a task and run it"),
+            What::Yield => {
+                let read = syscall::measured_cost(measured, syscall::Call::Read)?;
+                let task = cycles(measured, (100.0, 900.0), "to queue a task and run it")?;
+                (read * (0.7, 3.0) + task).predict("cost")
+            }
             What::Channel => {
                 cost_cycles(measured, (200.0, 2_000.0), "for two messages and two wake-ups")
             }
@@ -76,9 +80,16 @@ impl Measure for Task {
 /// A runtime, and a task that sends back what it gets.
 struct Tasks {
     runtime: Runtime,
-    channel: (mpsc::Sender<u64>, mpsc::Receiver<u64>),
-    socket: UnixStream,
+    /// None after an error.
+    ends: Option<Ends>,
     _echoes: [JoinHandle<()>; 2],
+}
+
+/// The measured task's ends to the task that sends back.
+struct Ends {
+    to: mpsc::Sender<u64>,
+    from: mpsc::Receiver<u64>,
+    socket: UnixStream,
 }
 
 impl Setup<Task> for Tasks {
@@ -104,41 +115,49 @@ impl Setup<Task> for Tasks {
             }
         });
         drop(entered);
-        Ok(Tasks { runtime, channel: (to, from), socket, _echoes: [by_channel, by_socket] })
+        let ends = Some(Ends { to, from, socket });
+        Ok(Tasks { runtime, ends, _echoes: [by_channel, by_socket] })
     }
 
     fn measure(&mut self, point: &At<Task>, meter: &mut Meter<'_>) -> Result<(), Failure> {
         // A task is allocated, and a channel allocates its blocks.
         meter.operation_allocates();
-        let Tasks { runtime, channel: (to, from), socket, .. } = self;
+        let Tasks { runtime, ends, .. } = self;
         let measured = repeat_fallible(meter, "cost", |n| {
-            runtime.block_on(async {
-                for number in 0..n {
-                    let came = match point.what {
-                        What::Spawn => spawn(async move { number }).await.ok(),
-                        What::Yield => {
-                            yield_now().await;
-                            Some(number)
-                        }
-                        What::Channel => {
-                            to.send(number).await.map_err(io::Error::other)?;
-                            from.recv().await
-                        }
-                        What::Socket => {
-                            send(socket, number as u8).await?;
-                            let byte = receive(socket).await?;
-                            (byte == number as u8).then_some(number)
-                        }
-                    };
-                    if came != Some(number) {
-                        return Err(io::Error::other("another number came back"));
-                    }
-                }
-                Ok(())
-            })
+            let own = ends.take().ok_or_else(|| io::Error::other("it has failed before"))?;
+            // In a task of its own: what `block_on` itself waits for runs only after epoll was asked.
+            let task = async { spawn(repeat(point.what, n, own)).await };
+            *ends = Some(runtime.block_on(task).map_err(io::Error::other)??);
+            Ok(())
         });
         measured.or_fail(format_args!("{} failed", point.what.word()))
     }
+}
+
+/// Does so `n` times, and gives the ends back.
+async fn repeat(what: What, n: u64, mut ends: Ends) -> io::Result<Ends> {
+    for number in 0..n {
+        let came = match what {
+            What::Spawn => spawn(async move { number }).await.ok(),
+            What::Yield => {
+                yield_now().await;
+                Some(number)
+            }
+            What::Channel => {
+                ends.to.send(number).await.map_err(io::Error::other)?;
+                ends.from.recv().await
+            }
+            What::Socket => {
+                send(&ends.socket, number as u8).await?;
+                let byte = receive(&ends.socket).await?;
+                (byte == number as u8).then_some(number)
+            }
+        };
+        if came != Some(number) {
+            return Err(io::Error::other("another number came back"));
+        }
+    }
+    Ok(ends)
 }
 
 async fn receive(socket: &UnixStream) -> io::Result<u8> {
@@ -158,6 +177,19 @@ async fn send(socket: &UnixStream, byte: u8) -> io::Result<()> {
         match socket.try_write(&[byte]) {
             Err(error) if error.kind() == ErrorKind::WouldBlock => socket.writable().await?,
             sent => return sent.map(drop),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::file::tests::measure;
+
+    #[test]
+    fn what_goes_to_another_task_comes_back() {
+        for what in What::ALL.iter().copied() {
+            measure(Task { what }).unwrap();
         }
     }
 }

@@ -184,13 +184,15 @@ fn commit(
     let blocks = point.size / point.block;
     let mut until_full = blocks - WARM_UP;
     let clock = meter.clock();
-    let mut count = 0;
+    let (mut count, mut untimed) = (0, 0);
     let others_before = others.load(Ordering::Relaxed);
     let began = clock.start();
     meter.repeat(u64::MAX, |meter| {
         for _ in 0..WRITES_PER_CHECK {
             if appends && until_full == 0 {
+                let start = clock.start();
                 failed(writer.empty())?;
+                untimed += clock.end().saturating_sub(start);
                 until_full = blocks;
             }
             until_full = until_full.saturating_sub(1);
@@ -205,7 +207,7 @@ fn commit(
         }
         Ok(())
     })?;
-    let ns = clock.ns(clock.end().saturating_sub(began));
+    let ns = clock.ns(clock.end().saturating_sub(began).saturating_sub(untimed));
     let all = count + others.load(Ordering::Relaxed) - others_before;
     meter.value("rate", all as f64 * 1e9 / ns);
     Ok(())

@@ -36,8 +36,8 @@ enum Under {
     Counted(Group),
     Recorded(Recording),
     Bpf(#[expect(dead_code, reason = "kept")] OnTracepoint),
-    Traced(#[expect(dead_code, reason = "kept")] Tracer),
-    Asked(#[expect(dead_code, reason = "kept")] Supervisor),
+    Traced(Tracer),
+    Asked(Supervisor),
 }
 
 impl Setup<Overhead> for Compared {
@@ -51,8 +51,9 @@ impl Setup<Overhead> for Compared {
     }
 
     fn measure(&mut self, point: &At<Overhead>, meter: &mut Meter<'_>) -> Result<(), Failure> {
+        let refused = |error: io::Error| point.of.refused(&error);
         let overlaid = match point.of {
-            Of::Overlay => Some(overlay::mount_overlay().or_unsupported("no overlay")?),
+            Of::Overlay => Some(overlay::mount_overlay().map_err(refused)?),
             _ => None,
         };
         let paths = overlaid.as_ref().map(|file| (&*file.below, &*file.through));
@@ -60,7 +61,7 @@ impl Setup<Overhead> for Compared {
         let mut work = Work::start(point.operation, below, self.cpu)?;
         work.measure("without", &mut meter.share(2))?;
         drop(work);
-        let under = point.of.begin().or_unsupported(format_args!("of={}", point.of.word()))?;
+        let under = point.of.begin().map_err(refused)?;
         let mut work = Work::start(point.operation, through, self.cpu)?;
         work.measure("cost", &mut meter.share(2))?;
         under.check()
@@ -68,6 +69,19 @@ impl Setup<Overhead> for Compared {
 }
 
 impl Of {
+    /// That it cannot be had, with the way out unless the error names it.
+    fn refused(self, error: &io::Error) -> Failure {
+        let remedy = match self {
+            Of::Bpf => " (root, or CAP_BPF and CAP_PERFMON)",
+            Of::Strace => " (kernel.yama.ptrace_scope below 2, and no other tracer)",
+            Of::UserNamespace | Of::Overlay => {
+                " (root, or kernel.apparmor_restrict_unprivileged_userns=0 and user.max_user_namespaces above 0)"
+            }
+            _ => "",
+        };
+        Failure::unsupported(format!("of={}: {error}{remedy}", self.word()))
+    }
+
     fn begin(self) -> io::Result<Under> {
         match self {
             Of::SeccompAllow => seccomp::allow_after(0)?,
@@ -101,7 +115,7 @@ impl Of {
 }
 
 impl Under {
-    /// Checks that perf saw what happened.
+    /// Checks that perf saw what happened, or that the other process was there until now.
     fn check(&self) -> Result<(), Failure> {
         let has_seen = match self {
             Under::Counted(group) => {
@@ -109,9 +123,11 @@ impl Under {
                 counts.iter().all(|count| count.value > Some(0))
             }
             Under::Recorded(recording) => recording.recorded_bytes() > 0,
-            Under::ForGood | Under::Bpf(_) | Under::Traced(_) | Under::Asked(_) => true,
+            Under::Traced(tracer) => tracer.is_running(),
+            Under::Asked(supervisor) => supervisor.is_running(),
+            Under::ForGood | Under::Bpf(_) => true,
         };
-        ensure!(has_seen, "perf has counted or recorded nothing");
+        ensure!(has_seen, "what observes the process has seen nothing, or has ended");
         Ok(())
     }
 }
