@@ -279,7 +279,7 @@ fn most_wrong(rows: &[Row<'_>]) -> Vec<String> {
     let lines = wrong.into_iter().take(WRONG).map(|(row, off)| {
         let why = row.why.map_or_else(String::new, |why| format!(". Why: {why}"));
         format!(
-            "{}: the middle prediction of {} was {}, {}, where the median here is {}{why}",
+            "{}: the median prediction of {} was {}, {}, where the median here is {}{why}",
             row.name,
             row.guesses.len(),
             row.shown(off * row.median),
@@ -292,7 +292,7 @@ fn most_wrong(rows: &[Row<'_>]) -> Vec<String> {
 
 /// How each row spreads, as a table.
 fn spread(rows: &[Row<'_>]) -> Grid {
-    let heads = ["runs", "least", "median", "greatest", "predictions", "middle prediction"];
+    let heads = ["runs", "minimum", "median", "maximum", "predictions", "median prediction"];
     let heads = heads.map(|head| (head, Align::Right));
     let mut grid = Grid::new([("", Align::Left)].into_iter().chain(heads));
     for row in rows {
@@ -328,7 +328,7 @@ fn drawn(rows: &[Row<'_>]) -> Markup {
         }
         (scroll("Each row over the class", &html! {
             thead { tr {
-                td {} th.v { "median" } th.v { "least to greatest" }
+                td {} th.v { "median" } th.v { "minimum to maximum" }
                 td { svg.cloud viewBox={ "0 0 " (WIDTH) " 16" } aria-hidden="true" {
                     @for (ratio, label) in [(0.01, "÷100"), (0.1, "÷10"), (1.0, "median"), (10.0, "×10"), (100.0, "×100")] {
                         text x=(place(ratio)) y="12" text-anchor=(anchor(ratio)) { (label) }
@@ -418,7 +418,7 @@ mod tests {
         let text = class(&study, &info, &[50.0, 52.0, 48.0, 51.0, 49.0, 5000.0]).text(300);
         for part in [
             "6 runs, 6 with predictions",
-            "a: the middle prediction of 6 was 500 ns, 9.90 times too high, where the median here is 50.5 ns. Why: it crosses",
+            "a: the median prediction of 6 was 500 ns, 9.90 times too high, where the median here is 50.5 ns. Why: it crosses",
             "machine 1: 99.0 times the median in `a`, and far from it in 1 row in all; it may be because only 1 of 6 have its CPU (slow)",
             "slow (1)",
             "usual (5)",

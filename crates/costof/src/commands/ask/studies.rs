@@ -21,13 +21,16 @@ pub(super) struct Asked {
     question: usize,
 }
 
-/// The questions of all studies, each with its name.
+/// The questions of all studies, each with its name: the first, where several studies ask the same.
 pub(super) fn all() -> Result<Vec<(String, String)>, Error> {
-    let mut all = Vec::new();
+    let mut all: Vec<(String, String)> = Vec::new();
     for (name, text) in EMBEDDED {
         let study = Study::read(name, name, text).map_err(wrong)?;
-        let asks = (1..).zip(study.asks());
-        all.extend(asks.map(|(number, asks)| (format!("{name}/{number}"), asks.to_owned())));
+        for (number, asks) in (1..).zip(study.asks()) {
+            if all.iter().all(|(_, known)| known != asks) {
+                all.push((format!("{name}/{number}"), asks.to_owned()));
+            }
+        }
     }
     Ok(all)
 }
@@ -72,6 +75,7 @@ impl Asked {
     pub(super) fn answer(&self, table: &'static [&'static Probe], options: &AskOptions) -> Done {
         let fixed = [
             ("size", options.size.is_some()),
+            ("fields", options.fields.is_some()),
             ("link", options.link.is_some()),
             ("peer", options.peer.host.is_some()),
         ];
