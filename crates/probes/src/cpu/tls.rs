@@ -59,7 +59,7 @@ impl Measure for Tls {
     #[cfg(feature = "quic")]
     const ROLES: &'static [StartRole] = &[alone::<_, role::Connections>];
     #[cfg(not(feature = "quic"))]
-    const ROLES: &'static [StartRole] = &[alone::<_, crate::setup::WithoutCryptography>];
+    const ROLES: &'static [StartRole] = &[alone::<Tls, crate::setup::WithoutCryptography>];
 
     fn check_axes(point: &At<Tls>) -> Result<(), Failure> {
         if point.step != Step::Message && point.size != 1 << 10 {

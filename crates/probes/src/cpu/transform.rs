@@ -69,7 +69,7 @@ impl Measure for Transform {
     #[cfg(feature = "quic")]
     const ROLES: &'static [StartRole] = &[alone::<_, role::Transformer>];
     #[cfg(not(feature = "quic"))]
-    const ROLES: &'static [StartRole] = &[alone::<_, crate::setup::WithoutCryptography>];
+    const ROLES: &'static [StartRole] = &[alone::<Transform, crate::setup::WithoutCryptography>];
 
     fn predict(
         point: &At<Transform>,
