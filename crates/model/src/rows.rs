@@ -77,6 +77,13 @@ pub struct Guess {
     pub unit: String,
 }
 
+impl Guess {
+    /// Whether it is of this row of this table.
+    pub fn is_of(&self, table: &str, row: &str) -> bool {
+        self.table == table && self.row == row
+    }
+}
+
 /// What is to be measured, and how precisely.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Plan {

@@ -4,6 +4,7 @@
 use crate::prelude::*;
 use crate::wake::Awake;
 use costof_os::ipc::token::{Exchange, Leader};
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
 
 costof_model::words! {
     /// Where two ends run.
@@ -146,4 +147,15 @@ pub(crate) fn broken(error: io::Error) -> Failure {
         }
         _ => format!("the exchange with the other end failed: {error}"),
     })
+}
+
+/// Both ends of a TCP connection over loopback, which send small messages at once.
+pub(crate) fn tcp_over_loopback() -> io::Result<(TcpStream, TcpStream)> {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
+    let one = TcpStream::connect(listener.local_addr()?)?;
+    let (other, _) = listener.accept()?;
+    for end in [&one, &other] {
+        end.set_nodelay(true)?;
+    }
+    Ok((one, other))
 }

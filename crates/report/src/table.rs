@@ -63,8 +63,8 @@ fn metrics_of(run: &Run) -> &'static [&'static str] {
     found.map_or(&[], |(_, metrics)| metrics)
 }
 
-/// The latency table, with these further metrics, or with those that its probe is about if there are none. On a terminal its rows fit the width: columns are left out, and a long name takes
-/// several lines.
+/// The latency table, with these further metrics, or with those that its probe is about if there are none. On a
+/// terminal columns that do not fit the width are left out, and a long name takes several lines.
 pub(crate) fn points(run: &Run, style: Style, metrics: &[String]) -> String {
     let mut rows: Vec<&PointRow> = in_order(run).collect();
     if style.width.is_some() {

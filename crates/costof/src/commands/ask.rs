@@ -17,14 +17,8 @@ use costof_findings::noise;
 use costof_measure::compare::MATTERS;
 use costof_measure::probe::Probe;
 use costof_model::expression::{Expression, Total, Value};
-use costof_model::link::Link;
-use costof_model::metric::{Estimate, is_too_wide};
-use costof_model::nearest;
-use costof_model::noise::{Grade, Warning};
-use costof_model::point::Point;
-use costof_model::probe_info::ProbeInfo;
-use costof_model::rows::PointRow;
-use costof_model::run_file::Run;
+use costof_model::metric::is_too_wide;
+use costof_model::{Estimate, Grade, Link, Point, PointRow, ProbeInfo, Run, Warning, nearest};
 use costof_report::text::{hanging, wrapped};
 use serde::Deserialize;
 use shown::{as_json, cost, worth};
@@ -86,6 +80,13 @@ struct Answered {
     grade: Option<Grade>,
     /// Whether it rests on sound rows alone.
     is_sound: bool,
+}
+
+impl Answered {
+    /// Its row, where it is of one point.
+    fn row<'r>(&self, run: &'r Run) -> Option<&'r PointRow> {
+        run.points.iter().find(|row| Some(&row.point) == self.expression.points.first())
+    }
 }
 
 /// The content of the sentence: yes or no if the question asks for it, and why.

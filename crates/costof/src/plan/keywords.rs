@@ -6,10 +6,7 @@ use crate::error::{Error, wrong};
 use crate::files::is_program;
 use crate::terminal::log;
 use costof_measure::probe::Probe;
-use costof_model::axis::Domain;
-use costof_model::facts::Facts;
-use costof_model::plan;
-use costof_model::probe_info::ProbeInfo;
+use costof_model::{Domain, Facts, ProbeInfo, plan};
 use words::{NOT_MEASURED, OWN, SYNONYMS};
 
 /// Which probes to take if a word matches several.

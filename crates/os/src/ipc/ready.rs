@@ -14,6 +14,7 @@ use rustix::event::epoll::{self, EventData, EventFlags};
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
+use crate::net::ring;
 use crate::system_call::{check, unsupported};
 
 /// Descriptors that are open anyway, and some to spare.
@@ -72,12 +73,7 @@ impl Ready {
                 };
                 Waits::Poll(events.iter().map(polled).collect())
             }
-            By::IoUring => {
-                let ring = IoUring::new(64).map_err(|error| {
-                    unsupported(format!("io_uring cannot be used here: {error}"))
-                })?;
-                Waits::IoUring(Box::new(ring))
-            }
+            By::IoUring => Waits::IoUring(Box::new(IoUring::new(64).map_err(ring::refused)?)),
         };
         let mut ready = Ready { events, waits, next: 0 };
         (0..count).try_for_each(|number| ready.register(number))?;

@@ -9,6 +9,7 @@ use std::io::{self, PipeWriter, Read};
 
 use crate::memory::registered_buffer::Ring;
 use crate::perf;
+use crate::process::child::exit_at_once;
 use crate::system_call::with_context;
 use rustix::fs::{Mode, OFlags};
 use rustix::process::{Pid, Resource, Rlimit, WaitOptions, setrlimit};
@@ -124,8 +125,7 @@ fn run_child(attempts: &[Attempt], maps: &Maps, report_to: &PipeWriter) -> ! {
     let made = attempts.iter().try_for_each(|attempt| make(*attempt, maps));
     let report: Report = made.err().unwrap_or([0, 0]);
     let _ = rustix::io::write(report_to, &report);
-    // SAFETY: ends the process without running what its parent has to run at its own end.
-    unsafe { libc::_exit(0) }
+    exit_at_once(0)
 }
 
 /// One attempt. Only for the child, since it changes the namespaces of the calling process.

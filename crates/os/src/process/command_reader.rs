@@ -93,8 +93,7 @@ fn run_reader(worker: Pid, pipe: &PipeWriter, stop_line: &[u8], stop: &AtomicBoo
         pass_on_lines(input, output, stop_line, stop);
         end(worker);
     }
-    // SAFETY: ends the process without running what its parent has to run at its own end.
-    unsafe { libc::_exit(0) }
+    child::exit_at_once(0)
 }
 
 /// Makes the pipe standard output, and closes every other descriptor but standard input: a process that waits

@@ -6,7 +6,7 @@
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
-use crate::process::child::Child;
+use crate::process::child::{Child, exit_at_once};
 use crate::system_call::check;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{PidfdFlags, Signal, getpid, pidfd_open, set_parent_process_death_signal};
@@ -80,8 +80,7 @@ fn supervise(listener: &OwnedFd, parent: &OwnedFd) -> ! {
     // A parent that ended before sends no signal. getppid would not tell: this process has the filter too, and would ask itself.
     let now = Timespec { tv_sec: 0, tv_nsec: 0 };
     if poll(&mut [PollFd::new(parent, PollFlags::IN)], Some(&now)) != Ok(0) {
-        // SAFETY: ends the process without running what its parent has to run at its own end.
-        unsafe { libc::_exit(1) }
+        exit_at_once(1)
     }
     let listener = listener.as_raw_fd();
     loop {
@@ -100,8 +99,7 @@ fn supervise(listener: &OwnedFd, parent: &OwnedFd) -> ! {
             let error = io::Error::last_os_error().raw_os_error();
             // The caller was interrupted, and asks again.
             if !matches!(error, Some(libc::EINTR | libc::ENOENT)) {
-                // SAFETY: ends the process without running what its parent has to run at its own end.
-                unsafe { libc::_exit(1) }
+                exit_at_once(1)
             }
         }
     }

@@ -6,7 +6,7 @@
 use std::io::{self, PipeWriter, Read};
 use std::ptr;
 
-use crate::process::child::Child;
+use crate::process::child::{Child, exit_at_once};
 use crate::system_call::{check, with_context};
 use rustix::process::{Pid, Signal, getpid, set_parent_process_death_signal};
 
@@ -54,8 +54,7 @@ fn trace(traced: Pid, report_to: &PipeWriter) -> ! {
     let _ = set_parent_process_death_signal(Some(Signal::KILL));
     let error = follow(traced.as_raw_pid(), report_to).unwrap_or_else(|error| error);
     let _ = rustix::io::write(report_to, &[error.raw_os_error().unwrap_or(libc::EIO) as u8]);
-    // SAFETY: ends the process without running what its parent has to run at its own end.
-    unsafe { libc::_exit(0) }
+    exit_at_once(0)
 }
 
 fn follow(traced: libc::pid_t, report_to: &PipeWriter) -> io::Result<io::Error> {

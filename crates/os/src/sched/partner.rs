@@ -192,6 +192,5 @@ fn run_child(
             duty.serve(status);
         }
     }
-    // SAFETY: ends the process without running what its parent has to run at its own end.
-    unsafe { libc::_exit(0) }
+    child::exit_at_once(0)
 }

@@ -1,13 +1,13 @@
 //! `copy.forward`: what a proxy pays to pass bytes on.
 
-use crate::ends::{Cpus, broken, cannot_start, keep, partner_cpu};
+use crate::ends::{Cpus, broken, cannot_start, keep, partner_cpu, tcp_over_loopback};
 use crate::net::rtt::Rtt;
 use crate::prelude::*;
 use crate::wake::{self, Awake, Wake};
 use costof_os::net::forward::{Forwarded, Forwarder, Way};
 use costof_os::sched::affinity;
 use std::io::{self, ErrorKind, Read, Write};
-use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};
+use std::net::{Shutdown, TcpStream};
 use std::sync::mpsc;
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
@@ -126,17 +126,6 @@ struct Proxied {
     _awake: Awake,
 }
 
-/// Both ends of a TCP connection over loopback.
-fn connection() -> io::Result<(TcpStream, TcpStream)> {
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
-    let one = TcpStream::connect(listener.local_addr()?)?;
-    let (other, _) = listener.accept()?;
-    for end in [&one, &other] {
-        end.set_nodelay(true)?;
-    }
-    Ok((one, other))
-}
-
 impl Setup<Forward> for Proxied {
     fn blocks(_: &At<Forward>) -> bool {
         true
@@ -145,7 +134,7 @@ impl Setup<Forward> for Proxied {
     fn set_up(point: &At<Forward>, launch: &Launch) -> Result<Proxied, Failure> {
         let cpu = partner_cpu(point.cpus, &launch.cpus)?;
         let awake = keep(point.cpus, point.wake, &launch.cpus)?;
-        let connections = connection().and_then(|one| Ok((one, connection()?)));
+        let connections = tcp_over_loopback().and_then(|one| Ok((one, tcp_over_loopback()?)));
         let ((into, from), (to, out)) =
             connections.or_unsupported("cannot connect over loopback (ip link set lo up)")?;
         for end in [&into, &out] {

@@ -28,9 +28,9 @@ point! {
     ///
     /// Mappings of 2 MiB are made untimed, one for each operation; then each 4 KiB is written to, or one call brings all in.
     /// The kernel's counts of page faults show that a fault brought a page of the size that is asked for. The mappings for
-    /// smaller pages than 2 MiB are one page shorter, so that no huge page fits; a size between that is also switched
-    /// on would be taken instead, and the point is then absent. As in os.page_fault, the batch before has given
-    /// these pages back.
+    /// smaller pages than 2 MiB are one page shorter, so that no huge page fits; if a size between is switched on
+    /// too, the kernel takes that, and the point has no number. As in os.page_fault, the batch before has given these
+    /// pages back.
     ///
     /// # Predicted from
     /// a page fault (os.page_fault) for each page, and 4 KiB cleared at 6 to 20 GB/s

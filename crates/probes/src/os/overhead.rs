@@ -57,10 +57,10 @@ point! {
     /// How many times as long does an operation take in a sandbox, or while something observes the process?
     ///
     /// A launch measures the operation first as it is, and then under what is asked about, which is set up in between and
-    /// ends with the launch. The ratio is that of the two medians, from batches in which the core was in the same state. What the other process
-    /// of a switch does is under it too, except for perf and strace. An overlay is one of two folders in memory, in a mount namespace of the launch. A
-    /// control group's quota is not among them: making a control group changes the machine. A run inside
-    /// of one measures it.
+    /// ends with the launch. The ratio is that of the two medians, from batches in which the core was in the same state.
+    /// What the other process of a switch does is under it too, except for perf and strace. An overlay is one of two
+    /// folders in memory, in a mount namespace of the launch. A control group's quota is not among them: making a control
+    /// group changes the machine. A run inside of one measures it.
     ///
     /// # Predicted from
     /// usual cycles (cpu.frequency) for each system call of the operation, compared with what it takes alone

@@ -2,7 +2,8 @@
 
 use crate::expect::cycles;
 use crate::prelude::*;
-use std::io::{self, ErrorKind};
+use std::io;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::mpsc;
@@ -97,7 +98,8 @@ impl Setup<Task> for Tasks {
         let runtime = Builder::new_current_thread().enable_io().build();
         let runtime = runtime.or_unsupported("cannot start a runtime")?;
         let entered = runtime.enter();
-        let (socket, other) = UnixStream::pair().or_unsupported("cannot make a pair of sockets")?;
+        let (socket, mut other) =
+            UnixStream::pair().or_unsupported("cannot make a pair of sockets")?;
         let (to, mut received) = mpsc::channel(1);
         let (back, from) = mpsc::channel(1);
         let by_channel = spawn(async move {
@@ -108,8 +110,8 @@ impl Setup<Task> for Tasks {
             }
         });
         let by_socket = spawn(async move {
-            while let Ok(byte) = receive(&other).await {
-                if send(&other, byte).await.is_err() {
+            while let Ok(byte) = other.read_u8().await {
+                if other.write_u8(byte).await.is_err() {
                     break;
                 }
             }
@@ -148,8 +150,8 @@ async fn repeat(what: What, n: u64, mut ends: Ends) -> io::Result<Ends> {
                 ends.from.recv().await
             }
             What::Socket => {
-                send(&ends.socket, number as u8).await?;
-                let byte = receive(&ends.socket).await?;
+                ends.socket.write_u8(number as u8).await?;
+                let byte = ends.socket.read_u8().await?;
                 (byte == number as u8).then_some(number)
             }
         };
@@ -158,27 +160,6 @@ async fn repeat(what: What, n: u64, mut ends: Ends) -> io::Result<Ends> {
         }
     }
     Ok(ends)
-}
-
-async fn receive(socket: &UnixStream) -> io::Result<u8> {
-    let mut byte = [0];
-    loop {
-        match socket.try_read(&mut byte) {
-            Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
-            Ok(_) => return Ok(byte[0]),
-            Err(error) if error.kind() == ErrorKind::WouldBlock => socket.readable().await?,
-            Err(error) => return Err(error),
-        }
-    }
-}
-
-async fn send(socket: &UnixStream, byte: u8) -> io::Result<()> {
-    loop {
-        match socket.try_write(&[byte]) {
-            Err(error) if error.kind() == ErrorKind::WouldBlock => socket.writable().await?,
-            sent => return sent.map(drop),
-        }
-    }
 }
 
 #[cfg(test)]

@@ -9,9 +9,8 @@ use super::unit::Published;
 use crate::document::{self, Part, scroll};
 use crate::grid::{Align, Grid};
 use crate::page::html_file;
-use costof_model::plural::counted;
 use costof_model::rows::Guess;
-use costof_model::run_file::Run;
+use costof_model::{Run, counted};
 use costof_stats::{median, quantile};
 use maud::{Markup, html};
 use std::collections::BTreeMap;
@@ -156,7 +155,7 @@ impl<'a> Class<'a> {
         let median = median(&values.iter().flatten().copied().collect::<Vec<f64>>())?;
         let first = numbers.iter().flatten().next()?;
         let (table, line): (_, &Line) = (&self.members[0].tables[table], lines().next()?);
-        let is_it = |guess: &&Guess| (&guess.table, &guess.row) == (&table.title, &line.name);
+        let is_it = |guess: &&Guess| guess.is_of(&table.title, &line.name);
         let guesses = self.members.iter().filter_map(|member| member.guesses.iter().find(is_it));
         Some(Row {
             table: &table.title,

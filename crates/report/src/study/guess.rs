@@ -8,10 +8,9 @@ use super::result::{Line, Numbers};
 use super::unit::{Published, digits};
 use crate::document::Part;
 use crate::grid::{Align, Grid};
-use costof_model::nearest;
-use costof_model::noise::Grade;
-use costof_model::probe_info::ProbeInfo;
 use costof_model::rows::Guess;
+use costof_model::{Grade, ProbeInfo, nearest};
+use costof_stats::median;
 
 /// A prediction that is off by more than this factor gets a remark.
 const FAR: f64 = 3.0;
@@ -166,7 +165,7 @@ impl Study {
                 let hint = nearest::hint(label, labels.iter().map(|label| &**label));
                 wrong(format!("the table `{table}` has no row `{label}`{hint}"))
             })?;
-            if guesses.iter().any(|known| blank.is_of(known)) {
+            if guesses.iter().any(|known| known.is_of(&blank.table, &blank.row)) {
                 return Err(wrong(format!("`{label}` is there twice")));
             }
             guesses.extend(blank.read(number).map_err(wrong)?);
@@ -175,12 +174,6 @@ impl Study {
             return Err(format!("{place}: no number is filled in"));
         }
         Ok(guesses)
-    }
-}
-
-impl Blank {
-    fn is_of(&self, guess: &Guess) -> bool {
-        (&self.table, &self.row) == (&guess.table, &guess.row)
     }
 }
 
@@ -217,10 +210,15 @@ pub(super) fn too_far(ratio: f64) -> String {
 }
 
 impl Line {
+    /// Whether its number is no result.
+    pub(super) fn is_doubtful(&self) -> bool {
+        self.grade == Grade::D.to_string()
+    }
+
     /// The numbers that predictions are compared with; why not, if there are none.
     pub(super) fn scored(&self) -> Result<Numbers, String> {
         match self.numbers {
-            Some(_) if self.grade == Grade::D.to_string() => {
+            Some(_) if self.is_doubtful() => {
                 Err("grade D: disturbances may account for all of the number here".to_owned())
             }
             Some(numbers) if numbers.here > 0.0 => Ok(numbers),
@@ -291,14 +289,13 @@ fn is_far(ratio: f64) -> bool {
 fn summary(scores: &[Score<'_>]) -> Vec<String> {
     let of = |who: &str, ratio: &dyn Fn(&Score<'_>) -> Option<f64>| {
         let ratios: Vec<f64> = scores.iter().filter_map(ratio).collect();
-        let mut by: Vec<f64> = ratios.iter().map(|ratio| ratio.ln().abs().exp()).collect();
-        by.sort_by(f64::total_cmp);
-        let typical = by.get(by.len() / 2)?;
+        let by: Vec<f64> = ratios.iter().map(|ratio| ratio.ln().abs().exp()).collect();
+        let typical = median(&by)?;
         let near = by.iter().filter(|by| !is_far(**by)).count();
         Some(format!(
             "{who}: {near} of {} within three times, typically off by a factor of {}",
             by.len(),
-            digits(*typical)
+            digits(typical)
         ))
     };
     let lines = [

@@ -7,9 +7,7 @@ use super::reproduction::{Answer, Reproduction};
 use super::result::Line;
 use crate::document::{commands, scroll};
 use crate::page::html_file;
-use costof_model::noise::Grade;
-use costof_model::probe_info::ProbeInfo;
-use costof_model::run_file::Run;
+use costof_model::{ProbeInfo, Run};
 use maud::{Markup, html};
 
 /// Lines to write on below a question.
@@ -92,13 +90,14 @@ fn of_table(title: &str, columns: &[&str], figures: &[Figure], lines: &[Line]) -
     let heads = if columns.is_empty() { &[""][..] } else { columns };
     let has_blank =
         |row: &&[Figure]| is_key || row.iter().any(|figure| figure.predictable().is_some());
-    let rows = || figures.chunks(count).filter(has_blank);
+    let rows = figures.chunks(count).enumerate().filter(|(_, row)| has_blank(row));
+    let rows: Vec<(usize, &[Figure])> = rows.collect();
     let named = |head: &str, what: &str| match head {
         "" => what.to_owned(),
         head => format!("{head}, {what}"),
     };
     html! {
-        @if rows().next().is_some() {
+        @if !rows.is_empty() {
             h2 { (title) }
             (scroll(title, &html! {
                 thead { tr {
@@ -111,7 +110,7 @@ fn of_table(title: &str, columns: &[&str], figures: &[Figure], lines: &[Line]) -
                         }
                     }
                 } }
-                tbody { @for (at, row) in figures.chunks(count).enumerate().filter(|(_, row)| has_blank(row)) { tr {
+                tbody { @for (at, row) in rows { tr {
                     td { (first_name(row, columns)) }
                     @for (column, figure) in row.iter().enumerate() {
                         @match lines.get(at * count + column) {
@@ -137,7 +136,7 @@ fn first_name<'f>(row: &'f [Figure], columns: &[&str]) -> &'f str {
 
 /// The result of this machine in a cell of the key.
 fn result(line: &Line) -> Markup {
-    let is_doubtful = line.grade == Grade::D.to_string();
+    let is_doubtful = line.is_doubtful();
     html! {
         td.v {
             @if is_doubtful && line.has_number { span.odd { "grade D, not a result: " } }
@@ -165,6 +164,7 @@ fn room() -> Markup {
 mod tests {
     use super::*;
     use costof_model::axis::Axes;
+    use costof_model::noise::Grade;
     use costof_model::testing::{probe_info, row, run_without_facts};
 
     const STUDY: &str = "title = '<b>'\nsource = 's'\nmachine = 'm'\nmisled = ['it was one run']\ndrawing = 'A --> B'\n\

@@ -4,10 +4,7 @@ use super::shown::{INCONCLUSIVE, unanswered};
 use super::{Answer, Answered, cheapest, log_times};
 use costof_findings::interval::Interval;
 use costof_measure::compare::MATTERS;
-use costof_model::metric::Estimate;
-use costof_model::rows::PointRow;
-use costof_model::run_file::Run;
-use costof_model::unit::Unit;
+use costof_model::{Estimate, Run, Unit};
 
 /// The first cost is a commit of one writer; the first of those with several writers is compared with it.
 ///
@@ -15,7 +12,7 @@ use costof_model::unit::Unit;
 /// of them takes as long as with N writers that sync for themselves. So it pays if it waits for less than that takes
 /// longer than a commit alone.
 pub(super) fn group(run: &Run, costs: &[Answered]) -> Answer {
-    let writers = |cost: &Answered| row(run, cost)?.number("writers");
+    let writers = |cost: &Answered| cost.row(run)?.number("writers");
     let (alone, several): (Vec<_>, Vec<_>) =
         costs.iter().partition(|cost| writers(cost).is_none_or(|writers| writers == 1));
     let first = &costs[0];
@@ -35,19 +32,13 @@ pub(super) fn group(run: &Run, costs: &[Answered]) -> Answer {
         format!("{}; no other call is cheaper for certain", first.takes())
     }];
     if let Some(cost) = several.first() {
-        let rate = || row(run, cost)?.estimate("rate").filter(|rate| rate.is_usable());
+        let rate = || cost.row(run)?.estimate("rate").filter(|rate| rate.is_usable());
         match writers(cost).zip(rate()).filter(|_| cost.is_known()) {
             Some((count, rate)) => parts.push(by_several(count, rate, first)),
             None => parts.push(unanswered(run, &[cost])),
         }
     }
     Answer { verdict: None, sentence: parts.join("; "), is_open: false, table: None }
-}
-
-/// The row of a cost that is of one point.
-fn row<'r>(run: &'r Run, cost: &Answered) -> Option<&'r PointRow> {
-    let point = cost.expression.points.first()?;
-    run.points.iter().find(|row| row.point == *point)
 }
 
 /// How many commits this many writers make, at this rate, and how long a group commit of them may wait.

@@ -1,13 +1,12 @@
 //! A question of several ways of doing the same: a table of all of them, and which one to use up to which size.
 
 use super::shown::INCONCLUSIVE;
-use super::{Answer, Answered, Question, needed};
+use super::{Answer, Answered, Question};
 use costof_findings::crossover::{Crossover, crossover};
 use costof_findings::interval::Interval;
 use costof_findings::noise;
-use costof_model::rows::PointRow;
-use costof_model::run_file::Run;
-use costof_model::unit::{display_bytes, parse_bytes};
+use costof_model::unit::parse_bytes;
+use costof_model::{PointRow, Run, display_bytes};
 use costof_report::grid::{Align, Grid};
 
 /// The sizes that are compared are this many times apart.
@@ -67,10 +66,7 @@ impl Question {
 
     /// Which way to use up to which size, and the table of all at the size that is asked for.
     pub(super) fn ways(&self, run: &Run, costs: &[Answered]) -> Answer {
-        let rows: Vec<Option<&PointRow>> = costs
-            .iter()
-            .map(|cost| needed([&cost.expression], &run.points).first().copied())
-            .collect();
+        let rows: Vec<Option<&PointRow>> = costs.iter().map(|cost| cost.row(run)).collect();
         let sizes = self.sizes();
         let groups: Vec<&[Option<&PointRow>]> = rows.chunks(self.costs.len()).collect();
         let (by_size, others) = groups.split_at(sizes.len());
@@ -81,10 +77,12 @@ impl Question {
             groups.filter_map(|rows| rows[way]).collect()
         };
         let column = &self.columns[0];
+        let comparable: Vec<_> =
+            by_size.iter().map(|rows| comparable(run, rows, &column.metric)).collect();
         let unbeaten: Vec<Vec<usize>> =
-            by_size.iter().map(|rows| unbeaten(run, rows, &column.metric)).collect();
+            comparable.iter().map(|ways| unbeaten(run, ways, &column.metric)).collect();
         let choice = choice(&unbeaten);
-        let known = comparable(run, by_size[at], &column.metric).len();
+        let known = comparable[at].len();
         let measured = by_size[at].iter().flatten().count();
         let is_open = known == 0 || measured > 1 && unbeaten[at].len() == known;
         let sentence = match choice[at].and_then(|way| Some((way, by_size[at][way]?))) {
@@ -197,8 +195,7 @@ fn comparable<'r>(
 }
 
 /// Those that none of the others beats for certain.
-fn unbeaten(run: &Run, rows: &[Option<&PointRow>], metric: &str) -> Vec<usize> {
-    let ways = comparable(run, rows, metric);
+fn unbeaten(run: &Run, ways: &[(usize, &PointRow)], metric: &str) -> Vec<usize> {
     let is_beaten = |row: &PointRow| {
         ways.iter().any(|(_, other)| {
             Interval::log_ratio(run, row, other, metric).is_some_and(|ratio| ratio.low > 0.0)

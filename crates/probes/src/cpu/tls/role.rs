@@ -5,7 +5,10 @@ use crate::prelude::*;
 use costof_exchange::transport::quic::key::{tls_client, tls_server};
 use rustls::client::Resumption;
 use rustls::pki_types::ServerName;
-use rustls::{ClientConfig, ClientConnection, HandshakeKind, ServerConfig, ServerConnection};
+use rustls::{
+    ClientConfig, ClientConnection, ConnectionCommon, HandshakeKind, ServerConfig,
+    ServerConnection, SideData,
+};
 use std::io::{self, Read, Write};
 use std::sync::Arc;
 
@@ -77,46 +80,46 @@ impl Connections {
             bytes: Vec::with_capacity(20 << 10),
         };
         while connection.client.is_handshaking() || connection.server.is_handshaking() {
-            connection.flush_to_server()?;
-            connection.flush_to_client()?;
+            connection.client_sends()?;
+            connection.server_sends()?;
         }
-        connection.flush_to_client()?;
+        connection.server_sends()?;
         Ok(connection)
     }
 }
 
 impl Connection {
-    fn flush_to_server(&mut self) -> io::Result<()> {
-        self.bytes.clear();
-        while self.client.wants_write() {
-            self.client.write_tls(&mut self.bytes)?;
-        }
-        let mut left = &self.bytes[..];
-        while !left.is_empty() {
-            self.server.read_tls(&mut left)?;
-            self.server.process_new_packets().map_err(io::Error::other)?;
-        }
-        Ok(())
+    fn client_sends(&mut self) -> io::Result<()> {
+        flush(&mut self.client, &mut self.server, &mut self.bytes)
     }
 
-    fn flush_to_client(&mut self) -> io::Result<()> {
-        self.bytes.clear();
-        while self.server.wants_write() {
-            self.server.write_tls(&mut self.bytes)?;
-        }
-        let mut left = &self.bytes[..];
-        while !left.is_empty() {
-            self.client.read_tls(&mut left)?;
-            self.client.process_new_packets().map_err(io::Error::other)?;
-        }
-        Ok(())
+    fn server_sends(&mut self) -> io::Result<()> {
+        flush(&mut self.server, &mut self.client, &mut self.bytes)
     }
 
     fn send(&mut self, message: &[u8], received: &mut [u8]) -> io::Result<()> {
         self.client.writer().write_all(message)?;
-        self.flush_to_server()?;
+        self.client_sends()?;
         self.server.reader().read_exact(received)
     }
+}
+
+/// Passes on what one end has to send to the other.
+fn flush<From: SideData, To: SideData>(
+    from: &mut ConnectionCommon<From>,
+    to: &mut ConnectionCommon<To>,
+    bytes: &mut Vec<u8>,
+) -> io::Result<()> {
+    bytes.clear();
+    while from.wants_write() {
+        from.write_tls(bytes)?;
+    }
+    let mut left = &bytes[..];
+    while !left.is_empty() {
+        to.read_tls(&mut left)?;
+        to.process_new_packets().map_err(io::Error::other)?;
+    }
+    Ok(())
 }
 
 fn failed(error: io::Error) -> Failure {

@@ -1,7 +1,7 @@
 //! An operation, without something and under it.
 
 use super::{Of, Operation, Overhead};
-use crate::ends::{Cpus, broken, cannot_start, partner_cpu};
+use crate::ends::{Cpus, broken, cannot_start, partner_cpu, tcp_over_loopback};
 use crate::prelude::*;
 use costof_os::ipc::token::{Between, Exchange, Leader, Over, Wait};
 use costof_os::memory::arena::PageSize;
@@ -16,7 +16,7 @@ use costof_os::process::{namespace, overlay, syscalls};
 use std::cell::RefCell;
 use std::ffi::CStr;
 use std::io::{self, Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 
 /// Pages that a batch of faults touches at most, of twice as many.
 const FAULTS: usize = 512;
@@ -158,7 +158,8 @@ impl<'p> Work<'p> {
                 Work::Switch(Leader::start(&exchange).map_err(cannot_start)?)
             }
             Operation::RoundTrip => {
-                let (client, server) = connected().or_unsupported("no TCP over loopback")?;
+                let (client, server) =
+                    tcp_over_loopback().or_unsupported("no TCP over loopback")?;
                 Work::RoundTrip(client, server)
             }
         })
@@ -200,13 +201,4 @@ fn pass(from: &mut TcpStream, to: &mut TcpStream) -> io::Result<()> {
     let mut message = [7; 64];
     from.write_all(&message)?;
     to.read_exact(&mut message)
-}
-
-fn connected() -> io::Result<(TcpStream, TcpStream)> {
-    let listener = TcpListener::bind("127.0.0.1:0")?;
-    let client = TcpStream::connect(listener.local_addr()?)?;
-    let (server, _) = listener.accept()?;
-    client.set_nodelay(true)?;
-    server.set_nodelay(true)?;
-    Ok((client, server))
 }
