@@ -22,13 +22,13 @@ const WITHOUT_A_COPY: Band = Band::at_least(1.4);
 const SINK_ROUNDS: usize = 9;
 
 pub(crate) fn contests(effort: Effort) -> Vec<Contest> {
-    vec![stream(effort), echo("one_copy", 1, effort), echo("two_copy", 8, effort)]
+    vec![stream(effort), echo("sendmsg", 1, effort), echo("copy_and_send", 8, effort)]
 }
 
 /// Eight fields of 16 KiB in one sendmsg(2); iperf3 writes one buffer of 128 KiB.
 fn stream(effort: Effort) -> Contest {
     let axes =
-        "primitive=one_copy size=128KiB pattern=stream over=tcp congestion_control=cubic nagle=on";
+        "primitive=sendmsg size=128KiB pattern=stream over=tcp congestion_control=cubic nagle=on";
     let tool = iperf3::tcp("cubic", effort.seconds);
     let peer = Peer::new(tool, 0.95, f64::INFINITY, "");
     // The first half second of a connection may be slower than what follows, here by a third or more:
@@ -56,18 +56,18 @@ pub(crate) fn registered_buffers(bench: &Bench) -> Result<Vec<Verdict>> {
 
 fn registered(bench: &Bench, pages: &str) -> Result<Verdict> {
     let point = format!("over=udp size=65000 fields=1 source=hot pages={pages}");
-    let axes = format!("{point} primitive=one_copy,uring_zero_copy buffers=plain,registered");
+    let axes = format!("{point} primitive=sendmsg,io_uring_send_zc buffers=plain,registered");
     let cpus = bench.cpu_list();
     let arguments = format!("{PROBE} --link sink --quick --cpu {cpus} {}", settings(&axes));
     println!("copy.send {point} over sink: throughput in GB/s");
-    println!("round  registered     one_copy   ratio  copied  ratio of cpu_sender");
+    println!("round  registered      sendmsg   ratio  copied  ratio of cpu_sender");
     let watch = Watch::start();
     let (mut without, mut with) = (Vec::new(), Vec::new());
     for round in 1..=bench.rounds(SINK_ROUNDS) {
         let run = bench.run(&format!("registered-{pages}-{round}.jsonl"), &arguments)?;
         let median = |primitive, buffers, metric| median(&run, primitive, buffers, metric);
-        let registered = |metric| median("uring_zero_copy", "registered", metric);
-        let plain = |metric| median("one_copy", "plain", metric);
+        let registered = |metric| median("io_uring_send_zc", "registered", metric);
+        let plain = |metric| median("sendmsg", "plain", metric);
         let (ours, theirs) = (registered("throughput")?, plain("throughput")?);
         println!(
             "{round:>5}  {:>10.2}  {:>11.2}  {:>6.3}  {:>4.0} %  {:>19.3}",
@@ -83,7 +83,7 @@ fn registered(bench: &Bench, pages: &str) -> Result<Verdict> {
     let agreement = Agreement::new(without, with).ok_or_else(|| failed("there was no round"))?;
     let (ours, theirs) = agreement.medians();
     println!(
-        "\nmedian over rounds: registered {:.2} GB/s, one_copy {:.2}; the one over the other: {agreement}; \
+        "\nmedian over rounds: registered {:.2} GB/s, sendmsg {:.2}; the one over the other: {agreement}; \
          bound: {WITHOUT_A_COPY}",
         ours / 1e9,
         theirs / 1e9,

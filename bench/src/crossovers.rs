@@ -65,7 +65,7 @@ type Outcome = std::result::Result<Found, String>;
 
 pub(crate) fn compare(bench: &Bench) -> Result<Vec<Verdict>> {
     bench.introduce(&format!(
-        "from which size on zero_copy takes the sender less CPU time than two_copy, by TCP \
+        "from which size on msg_zerocopy takes the sender less CPU time than copy_and_send, by TCP \
          into a sink, on processor {}",
         bench.cpu
     ));
@@ -117,7 +117,7 @@ impl Messages {
         let sizes: Vec<String> = sizes.iter().map(u64::to_string).collect();
         // The kernel's own congestion control may pace, which would be most of what sending takes.
         let arguments = format!(
-            "copy.send --link sink --cpu {} {precision} --set primitive=two_copy,zero_copy \
+            "copy.send --link sink --cpu {} {precision} --set primitive=copy_and_send,msg_zerocopy \
              --set size={} --set source={source} --set pages={pages} \
              --set congestion_control=reno",
             bench.cpu_list(),
@@ -131,7 +131,7 @@ impl Messages {
 /// The crossover of a run of one kind of messages.
 fn crossed(run: &Run) -> Option<Crossover> {
     let found = send_crossovers(run).into_iter().find(|found| {
-        (found.better, found.other, found.metric) == ("zero_copy", "two_copy", "cpu_sender")
+        (found.better, found.other, found.metric) == ("msg_zerocopy", "copy_and_send", "cpu_sender")
     });
     found.map(|found| found.crossover)
 }

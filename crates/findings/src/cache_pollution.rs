@@ -10,7 +10,7 @@ use costof_model::facts::CacheKind;
 use costof_model::{Group, PointRow, Run};
 
 /// Ways of sending that make fewer copies. Each is compared with the one that makes all of them.
-const FEWER: [&str; 2] = ["one_copy", "zero_copy"];
+const FEWER: [&str; 2] = ["sendmsg", "msg_zerocopy"];
 /// A level, its counter, and the time that is used if misses were not counted.
 const LEVELS: [(&str, &str, &str); 3] = [
     ("L1", "l1d_load_misses", "pollution_l1"),
@@ -44,7 +44,7 @@ fn finding(run: &Run, group: &Group<'_>) -> Option<Finding> {
         LEVELS.iter().filter_map(level).collect()
     };
     let by_way = FEWER.map(|way| {
-        let pairs = pairs(&group.rows, "size", "primitive", (way, "two_copy"));
+        let pairs = pairs(&group.rows, "size", "primitive", (way, "copy_and_send"));
         let mut largest_first = pairs.into_iter().rev().map(|pair| (pair, changes(&pair)));
         (way, largest_first.find(|(_, changes)| !changes.is_empty()))
     });
@@ -67,7 +67,7 @@ fn finding(run: &Run, group: &Group<'_>) -> Option<Finding> {
     let sentence = if all.iter().any(|change| change.is_sure) {
         let ways = ways.join("; ");
         let why = maybe(why(run, largest), |why| format!("; {why}"));
-        format!("{measured}, compared with two_copy over {place} at {at}: {ways}{why}")
+        format!("{measured}, compared with copy_and_send over {place} at {at}: {ways}{why}")
     } else {
         format!(
             "{measured}, over {place} at {at} no way of sending certainly evicts less from any cache level"
@@ -217,10 +217,10 @@ mod tests {
     fn the_level_that_surely_suffers_less_is_named_and_others_are_not() {
         let mut run = run(&[]);
         run.points = vec![
-            row("two_copy", 4096, &[("pollution_l2", 5.0, (4.0, 6.0))]),
-            measured("two_copy", 17_086.0, (10_313.0, 24_409.0)),
-            measured("one_copy", 11_000.0, (3000.0, 21_000.0)),
-            measured("zero_copy", -476.0, (-4644.0, 3065.0)),
+            row("copy_and_send", 4096, &[("pollution_l2", 5.0, (4.0, 6.0))]),
+            measured("copy_and_send", 17_086.0, (10_313.0, 24_409.0)),
+            measured("sendmsg", 11_000.0, (3000.0, 21_000.0)),
+            measured("msg_zerocopy", -476.0, (-4644.0, 3065.0)),
         ];
         let findings = cache_pollution(&run);
         reads!(&findings);
@@ -240,9 +240,9 @@ mod tests {
         };
         let mut run = run(&[]);
         run.points = vec![
-            of("two_copy", 100.0, 50.0),
-            of("one_copy", 90.0, 25.0),
-            of("zero_copy", 110.0, 34.0),
+            of("copy_and_send", 100.0, 50.0),
+            of("sendmsg", 90.0, 25.0),
+            of("msg_zerocopy", 110.0, 34.0),
         ];
         reads!(cache_pollution(&run));
         let cache = |level, size_bytes| costof_model::facts::Cache {
@@ -261,7 +261,7 @@ mod tests {
     #[test]
     fn what_cannot_be_reported_of_any_level_is_said_shortly() {
         let mut run = run(&[]);
-        for primitive in ["two_copy", "one_copy", "zero_copy"] {
+        for primitive in ["copy_and_send", "sendmsg", "msg_zerocopy"] {
             run.points.push(measured(primitive, 10.0, (-5.0, 25.0)));
         }
         reads!(cache_pollution(&run));
@@ -281,7 +281,7 @@ mod tests {
             row(primitive, 4096, &values)
         };
         let mut run = run(&[]);
-        run.points = vec![of("two_copy", 100.0, 1000.0), of("one_copy", 90.0, 100.0)];
+        run.points = vec![of("copy_and_send", 100.0, 1000.0), of("sendmsg", 90.0, 100.0)];
         reads!(cache_pollution(&run));
         for row in &mut run.points {
             warn(row, "others", Grade::D);
@@ -293,9 +293,9 @@ mod tests {
     fn of_a_level_that_took_nothing_there_is_no_share() {
         let mut run = run(&[]);
         run.points = vec![
-            measured("two_copy", -5000.0, (-6000.0, -4000.0)),
-            measured("one_copy", -20_000.0, (-21_000.0, -19_000.0)),
-            measured("zero_copy", 9000.0, (8000.0, 10_000.0)),
+            measured("copy_and_send", -5000.0, (-6000.0, -4000.0)),
+            measured("sendmsg", -20_000.0, (-21_000.0, -19_000.0)),
+            measured("msg_zerocopy", 9000.0, (8000.0, 10_000.0)),
         ];
         reads!(cache_pollution(&run));
     }
@@ -303,9 +303,9 @@ mod tests {
     #[test]
     fn one_way_alone_says_nothing() {
         let mut run = run(&[]);
-        run.points = vec![measured("two_copy", 1.0, (1.0, 1.0))];
+        run.points = vec![measured("copy_and_send", 1.0, (1.0, 1.0))];
         assert_eq!(cache_pollution(&run), []);
-        run.points = vec![measured("zero_copy", 1.0, (1.0, 1.0))];
+        run.points = vec![measured("msg_zerocopy", 1.0, (1.0, 1.0))];
         assert_eq!(cache_pollution(&run), []);
     }
 }

@@ -9,9 +9,9 @@ use std::collections::HashSet;
 
 /// The two ways of each comparison, and its kind of finding.
 const PAIRS: [(&str, &str, Kind); 3] = [
-    ("one_copy", "two_copy", Kind::OneCopyCrossover),
-    ("zero_copy", "two_copy", Kind::ZeroCopyCrossover),
-    ("zero_copy", "one_copy", Kind::ZeroCopyCrossover),
+    ("sendmsg", "copy_and_send", Kind::OneCopyCrossover),
+    ("msg_zerocopy", "copy_and_send", Kind::ZeroCopyCrossover),
+    ("msg_zerocopy", "sendmsg", Kind::ZeroCopyCrossover),
 ];
 /// The metrics of the comparison, and what each is called.
 const METRICS: [(&str, &str); 2] =
@@ -179,7 +179,9 @@ mod tests {
     fn cold() -> Run {
         let mut run = run(&[]);
         for (kib, two, one, zero) in COLD {
-            for (primitive, us) in [("two_copy", two), ("one_copy", one), ("zero_copy", zero)] {
+            for (primitive, us) in
+                [("copy_and_send", two), ("sendmsg", one), ("msg_zerocopy", zero)]
+            {
                 let ns_per_kib = us * 1000.0 / kib as f64;
                 run.points.push(row(primitive, kib, "cpu_sender", ns_per_kib));
             }
@@ -199,7 +201,7 @@ mod tests {
     fn places_where_nothing_can_be_told_share_a_sentence() {
         let mut run = cold();
         for threads in [4, 8] {
-            for primitive in ["two_copy", "one_copy"] {
+            for primitive in ["copy_and_send", "sendmsg"] {
                 for kib in [4, 64] {
                     let mut row = row(primitive, kib, "cpu_sender", 1000.0);
                     row.point.axes = row.point.axes.with("threads", threads);
@@ -211,7 +213,7 @@ mod tests {
         let sentences: Vec<String> =
             send_crossover(&run).iter().map(|found| found.sentence.clone()).collect();
         assert_eq!(sentences.len(), 4, "{sentences:?}");
-        begins(&sentences[3], "one_copy beats two_copy over sink");
+        begins(&sentences[3], "sendmsg beats copy_and_send over sink");
         assert!(sentences[3].contains(", sink"), "{sentences:?}");
         assert!(sentences[3].contains(": unknown by any metric"), "{sentences:?}");
     }
@@ -219,7 +221,7 @@ mod tests {
     #[test]
     fn other_links_and_metrics_are_distinguished() {
         let mut run = cold();
-        for primitive in ["two_copy", "zero_copy"] {
+        for primitive in ["copy_and_send", "msg_zerocopy"] {
             for kib in [4, 64] {
                 let row = row(primitive, kib, "throughput", 1e9).over("loopback");
                 run.points.push(row);
@@ -276,7 +278,7 @@ mod tests {
         let shown = send_crossover(&run);
         assert_eq!(shown.len(), 3);
         for row in &mut run.points {
-            if row.axes().find_word("primitive") == Some("zero_copy") {
+            if row.axes().find_word("primitive") == Some("msg_zerocopy") {
                 row.metrics[1].median = 1.0;
             }
         }
@@ -321,10 +323,10 @@ mod tests {
     #[test]
     fn one_size_or_one_primitive_says_nothing() {
         let mut run = run(&[]);
-        run.points.push(row("two_copy", 4, "cpu_sender", 100.0));
-        run.points.push(row("zero_copy", 4, "cpu_sender", 50.0));
+        run.points.push(row("copy_and_send", 4, "cpu_sender", 100.0));
+        run.points.push(row("msg_zerocopy", 4, "cpu_sender", 50.0));
         assert_eq!(send_crossover(&run), []);
-        run.points.push(row("zero_copy", 64, "cpu_sender", 50.0));
+        run.points.push(row("msg_zerocopy", 64, "cpu_sender", 50.0));
         assert_eq!(send_crossover(&run), []);
     }
 

@@ -209,7 +209,7 @@ mod tests {
     use costof_model::CpuSet;
 
     fn row(threads: u64, size: u64, value: f64) -> PointRow {
-        let axes = axes!(primitive = "two_copy", size, threads);
+        let axes = axes!(primitive = "copy_and_send", size, threads);
         known_row(PROBE, "throughput", axes, value, 0.02).over("veth")
     }
 

@@ -250,7 +250,7 @@ fn sent_by<'a>(run: &'a Run, row: &PointRow, primitive: &'static str) -> Option<
 /// ratio. The kernel's report can be wrong in both directions.
 fn time_of_two_copies(run: &Run, rows: &Select<'_>) -> String {
     let ratios = rows.iter().copied().filter_map(|row| {
-        let copying = sent_by(run, row, "two_copy")?;
+        let copying = sent_by(run, row, "copy_and_send")?;
         let ratio = Interval::log_ratio(run, row, copying, TIME)?.exp();
         Some((ratio.middle, row.number("size")?, row))
     });
@@ -277,7 +277,7 @@ fn doubt(run: &Run, fate: Fate, rows: &Select<'_>) -> Option<String> {
     let by_size = rows.clone().by_number("size").into_iter();
     let large = by_size.filter(|(size, row)| *size >= large_enough(row));
     let compared = large.filter_map(|(size, row)| {
-        let copying = sent_by(run, row, "one_copy")?;
+        let copying = sent_by(run, row, "sendmsg")?;
         Some((size, row, Interval::log_ratio(run, row, copying, TIME)?.exp()))
     });
     let (size, row, Interval { low, middle, high }) = compared.last()?;
@@ -327,12 +327,12 @@ mod tests {
     #[test]
     fn what_is_copied_says_why_and_what_is_not_says_how_many() {
         let sentences = sentences(vec![
-            completed(send("loopback", "zero_copy", 65_536, 150.0), 900.0, 1.0),
-            send("loopback", "two_copy", 65_536, 100.0),
-            completed(send("sink", "zero_copy", 65_536, 60.0), 127_000.0, 0.0),
-            completed(send("sink", "zero_copy", 1 << 20, 50.0), 212.0, 0.0),
-            send("sink", "two_copy", 65_536, 120.0),
-            send("sink", "two_copy", 1 << 20, 200.0),
+            completed(send("loopback", "msg_zerocopy", 65_536, 150.0), 900.0, 1.0),
+            send("loopback", "copy_and_send", 65_536, 100.0),
+            completed(send("sink", "msg_zerocopy", 65_536, 60.0), 127_000.0, 0.0),
+            completed(send("sink", "msg_zerocopy", 1 << 20, 50.0), 212.0, 0.0),
+            send("sink", "copy_and_send", 65_536, 120.0),
+            send("sink", "copy_and_send", 1 << 20, 200.0),
         ]);
         reads!(&sentences);
     }
@@ -340,7 +340,7 @@ mod tests {
     #[test]
     fn sends_are_counted_in_all_launches() {
         let mut run = run(&CLAIMED);
-        let row = completed(send("sink", "zero_copy", 65_536, 60.0), 900.0, 0.001);
+        let row = completed(send("sink", "msg_zerocopy", 65_536, 60.0), 900.0, 0.001);
         for (asked, copied) in [(1000.0, 0.001), (2000.0, 0.002)] {
             launch(&mut run, &[(&row, &[("asked", asked), ("copied", copied)])]);
         }
@@ -351,8 +351,8 @@ mod tests {
     #[test]
     fn a_part_is_called_one_and_what_says_nothing_has_no_sentence() {
         let sentences = sentences(vec![
-            completed(send("veth", "uring_zero_copy", 4096, 1.0), 100.0, 0.4),
-            send("veth", "one_copy", 4096, 1.0),
+            completed(send("veth", "io_uring_send_zc", 4096, 1.0), 100.0, 0.4),
+            send("veth", "sendmsg", 4096, 1.0),
         ]);
         assert_eq!(sentences.len(), 1);
         contains(&sentences[0], "copied 40 %, in part");
@@ -396,7 +396,7 @@ mod tests {
         ]
         .map(|(link, end)| {
             let mut run = run(&CLAIMED);
-            let row = completed(send(link, "zero_copy", 65_536, 60.0), 10.0, 1.0);
+            let row = completed(send(link, "msg_zerocopy", 65_536, 60.0), 10.0, 1.0);
             with_end(&mut run, &row, end);
             zero_copy(&run).remove(0).with_advice()
         });
@@ -407,8 +407,8 @@ mod tests {
     fn the_flag_is_held_against_processor_time() {
         let times = |link, zero, copied| {
             let rows = vec![
-                completed(send(link, "zero_copy", 1 << 20, zero), 10.0, copied),
-                send(link, "one_copy", 1 << 20, 100.0),
+                completed(send(link, "msg_zerocopy", 1 << 20, zero), 10.0, copied),
+                send(link, "sendmsg", 1 << 20, 100.0),
             ];
             sentences(rows).remove(0)
         };
@@ -421,7 +421,7 @@ mod tests {
 
     #[test]
     fn sends_for_which_there_is_no_room_name_what_gives_it() {
-        let mut row = completed(send("sink", "zero_copy", 65_536, 60.0), 10.0, 0.0);
+        let mut row = completed(send("sink", "msg_zerocopy", 65_536, 60.0), 10.0, 0.0);
         add_metric(&mut row, "fallbacks", 0.25);
         let mut run = run(&CLAIMED);
         run.points.push(row);
@@ -438,7 +438,7 @@ mod tests {
 
     #[test]
     fn where_there_is_room_for_none_that_is_said_though_nothing_was_completed() {
-        let mut row = send("sink", "zero_copy", 65_536, 60.0);
+        let mut row = send("sink", "msg_zerocopy", 65_536, 60.0);
         add_metric(&mut row, "fallbacks", 1.0);
         let mut run = run(&CLAIMED);
         run.points.push(row);

@@ -39,7 +39,8 @@ fn found_of(prices: &[Price<'_>], is_copied: bool) -> Option<Finding> {
     };
     let places: Vec<&str> = such().map(|price| &*price.text).collect();
     let all = places.join("; ");
-    let sentence = format!("compared with two_copy, zero_copy takes the sender {all}: {why}");
+    let sentence =
+        format!("compared with copy_and_send, msg_zerocopy takes the sender {all}: {why}");
     let evidence = such().flat_map(|price| price.rows.iter().copied());
     (!places.is_empty()).then(|| Finding::new(Kind::ZeroCopyPrice, evidence, sentence))
 }
@@ -64,7 +65,7 @@ impl More<'_> {
 }
 
 fn price<'a>(run: &Run, group: &Group<'a>) -> Option<Price<'a>> {
-    let pairs = pairs(&group.rows, "size", "primitive", ("zero_copy", "two_copy"));
+    let pairs = pairs(&group.rows, "size", "primitive", ("msg_zerocopy", "copy_and_send"));
     let all = pairs.iter().filter_map(|pair| {
         let ratio = Interval::log_ratio(run, pair.row, pair.other, TIME)?;
         let copying_ns = pair.other.median(TIME)? * pair.number as f64 / 1024.0;
@@ -143,12 +144,12 @@ mod tests {
         let mut run = run(&[]);
         assert_eq!(zero_copy_price(&run), []);
         run.points = vec![
-            send("two_copy", 4, 945.0, 0.0),
-            send("two_copy", 64, 155.0, 0.0),
-            send("two_copy", 1024, 101.0, 0.0),
-            send("zero_copy", 4, 1294.0, 0.0),
-            send("zero_copy", 64, 122.0, 0.0),
-            send("zero_copy", 1024, 42.0, 0.0),
+            send("copy_and_send", 4, 945.0, 0.0),
+            send("copy_and_send", 64, 155.0, 0.0),
+            send("copy_and_send", 1024, 101.0, 0.0),
+            send("msg_zerocopy", 4, 1294.0, 0.0),
+            send("msg_zerocopy", 64, 122.0, 0.0),
+            send("msg_zerocopy", 1024, 42.0, 0.0),
             part("reap", "batch", 1, 600.0),
             part("reap", "batch", 64, 12.0),
             part("plain_buffer", "size", 4096, 310.0),
@@ -163,10 +164,10 @@ mod tests {
     fn more_and_less_are_those_of_the_same_launches() {
         let mut run = run(&[]);
         let rows = [
-            send("two_copy", 4, 100.0, 0.0),
-            send("two_copy", 1024, 100.0, 0.0),
-            send("zero_copy", 4, 90.0, 0.0),
-            send("zero_copy", 1024, 150.0, 0.0),
+            send("copy_and_send", 4, 100.0, 0.0),
+            send("copy_and_send", 1024, 100.0, 0.0),
+            send("msg_zerocopy", 4, 90.0, 0.0),
+            send("msg_zerocopy", 1024, 150.0, 0.0),
         ];
         for slow in [1.0, 2.0, 3.0] {
             let cost = [100.0, 100.0, 120.0, 50.0].map(|cost| [(TIME, slow * cost)]);
@@ -182,10 +183,10 @@ mod tests {
     fn a_copy_that_is_made_all_the_same_is_why() {
         let mut run = run(&[]);
         run.points = vec![
-            send("two_copy", 4, 100.0, 0.0),
-            send("two_copy", 1024, 100.0, 0.0),
-            send("zero_copy", 4, 101.0, 1.0),
-            send("zero_copy", 1024, 150.0, 1.0),
+            send("copy_and_send", 4, 100.0, 0.0),
+            send("copy_and_send", 1024, 100.0, 0.0),
+            send("msg_zerocopy", 4, 101.0, 1.0),
+            send("msg_zerocopy", 1024, 150.0, 1.0),
         ];
         let sentence = zero_copy_price(&run)[0].sentence.clone();
         contains(&sentence, "4KiB, 51.2 µs more at 1MiB");

@@ -344,7 +344,7 @@ fn sender(kib: u64) -> Check {
     let shares = "CPU time of the sending thread for 1 KiB, both ends pinned: the same fields, buffer, reads and options of the socket; the C program sends four times as long";
     let arguments = format!("{} 8 200 {NEXT_CPU}", kib << 10);
     let tool = c::program(&c::STREAM, Mean, &arguments, "ns of the sender per KiB");
-    let axes = format!("primitive=two_copy size={kib}KiB pattern=stream over=tcp fields=8");
+    let axes = format!("primitive=copy_and_send size={kib}KiB pattern=stream over=tcp fields=8");
     let peers = vec![Peer::new(tool, 0.9, 1.1, shares)];
     Check::new("copy.send", axes, "cpu_sender", peers).on_two_cpus()
 }

@@ -248,7 +248,7 @@ mod tests {
             assert!(error.contains(says), "{error}");
         }
         let error = value("primitive", "two_copies").expect_err("no such word");
-        assert!(error.contains("two_copy"), "{error}");
+        assert!(error.contains("copy_and_send"), "{error}");
     }
 
     #[test]

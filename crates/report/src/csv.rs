@@ -165,7 +165,7 @@ fn id(point: &Point) -> String {
     shortened(&point.id(), SENTENCES)
 }
 
-/// The names of the points' files, such as `0007-copy.send-primitive-zero_copy-size-64KiB-over-veth.csv`. The number makes a
+/// The names of the points' files, such as `0007-copy.send-primitive-msg_zerocopy-size-64KiB-over-veth.csv`. The number makes a
 /// name unique.
 fn names(rows: &Rows<'_>) -> Vec<String> {
     let positions = 0..rows.all().len();

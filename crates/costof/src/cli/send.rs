@@ -11,7 +11,7 @@ use std::time::Duration;
 #[command(group(ArgGroup::new("mode").args(["listen", "to"]).required(true)),
           after_help = "In one terminal:  costof send --listen 127.0.0.1:7000\n\
                         In another, with the token that the first one prints:\n  \
-                        COSTOF_TOKEN=… costof send --to 127.0.0.1:7000 --primitive zero_copy\n  \
+                        COSTOF_TOKEN=… costof send --to 127.0.0.1:7000 --primitive msg_zerocopy\n  \
                         COSTOF_TOKEN=… costof send --to 127.0.0.1:7000 --over rudp --drop 10%\n\n\
                         `costof explain copy.send` says what is sent and measured, and how; of rudp\n\
                         and study-datagrams, `costof explain rudp.loss`.")]

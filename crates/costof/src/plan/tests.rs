@@ -257,11 +257,30 @@ fn what_is_set_is_measured_and_the_rest_as_the_plan_has_it_if_asked() {
     assert_eq!([2048, 3072, 5120].map(at), [3, 3, 3]);
     for rest in [None, Some(Rest::Default)] {
         assert_eq!(set("copy.send", &[("size", "2KiB")], rest).len(), 1);
-        let two = [("size", "2KiB"), ("primitive", "splice,two_copy")];
+        let two = [("size", "2KiB"), ("primitive", "splice,copy_and_send")];
         assert_eq!(set("copy.send", &two, rest).len(), 2);
     }
     assert_eq!(set("copy.send", &[], Some(Rest::Default)).len(), 1);
     assert_eq!(set("copy.send", &[], plan), set("copy.send", &[], None));
+}
+
+#[test]
+fn ways_of_sending_have_their_old_names_too() {
+    let old = ["zero_copy", "splice", "one_copy", "uring_zero_copy"].map(str::to_owned);
+    let options = RunOptions {
+        probes: vec!["copy.send".to_owned()],
+        chosen: Chosen {
+            settings: vec![("primitive".to_owned(), old.to_vec())],
+            only: true,
+            ..Chosen::default()
+        },
+        ..RunOptions::default()
+    };
+    let request = Request::new(costof_probes::TABLE, &options).unwrap();
+    let plan = planned(request, &Facts::default(), None);
+    let points: Vec<Point> = plan.points().cloned().collect();
+    let now = ["io_uring_send_zc", "msg_zerocopy", "sendmsg", "splice"].map(str::to_owned);
+    assert_eq!(values(&points)["primitive"], now.into());
 }
 
 #[test]

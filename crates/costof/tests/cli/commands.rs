@@ -149,7 +149,7 @@ fn copies_are_drawn_line_by_line() {
     let text = costof("explain copy.send").out;
     for line in [
         "Where bytes are copied, and who pays",
-        "  one_copy        fields ══════════╪═1═▶ socket ──┼───────────▶ queue ╪═2═▶ buf",
+        "  sendmsg          fields ══════════╪═1═▶ socket ──┼───────────▶ queue ╪═2═▶ buf",
         "The two copies",
     ] {
         assert!(text.lines().any(|have| have == line), "{text}");

@@ -11,7 +11,7 @@ fn measured(words: &str) -> Run {
 
 /// The same of four ways over a link.
 fn over(link: &str) -> Run {
-    let ways = "--set primitive=two_copy,one_copy,zero_copy,splice --set size=16KiB";
+    let ways = "--set primitive=copy_and_send,sendmsg,msg_zerocopy,splice --set size=16KiB";
     measured(&format!("{ways} --link {link}"))
 }
 
@@ -29,12 +29,12 @@ fn rows<'a>(run: &'a Run, primitives: &[&str]) -> Vec<&'a PointRow> {
 fn with_a_receiver_on_this_machine_every_send_is_copied_after_all() {
     for link in ["loopback", "veth"] {
         let run = over(link);
-        for row in rows(&run, &["two_copy", "one_copy", "zero_copy", "splice"]) {
+        for row in rows(&run, &["copy_and_send", "sendmsg", "msg_zerocopy", "splice"]) {
             assert_eq!(row.state, State::Ok, "{row:?}");
             let metrics = ["throughput", "rate", "cost", "cpu_sender", "cpu_receiver"];
             expect_metrics(row, &metrics);
         }
-        for row in rows(&run, &["zero_copy"]) {
+        for row in rows(&run, &["msg_zerocopy"]) {
             assert!(median(row, "copied") > 0.99, "{row:?}");
             expect_metrics(row, &["asked"]);
         }
@@ -45,15 +45,15 @@ fn with_a_receiver_on_this_machine_every_send_is_copied_after_all() {
 #[test]
 #[ignore = "long; ./check --all runs it"]
 fn the_verdict_on_zero_copy_says_why() {
-    let ways = "--set primitive=two_copy,one_copy,zero_copy --set size=4KiB,64KiB";
+    let ways = "--set primitive=copy_and_send,sendmsg,msg_zerocopy --set size=4KiB,64KiB";
     let place = Place::new();
     let (run, _) = place.quick(&format!("copy.send {ways}"));
-    if rows(&run, &["zero_copy"]).is_empty() {
+    if rows(&run, &["msg_zerocopy"]).is_empty() {
         return;
     }
     place.make_quiet("run.jsonl");
     let text = place.run("show run.jsonl --notes").expect_code(0).out;
-    let verdict = "zero_copy by tcp over loopback at 4KiB to 64KiB: copied 100 %:";
+    let verdict = "msg_zerocopy by tcp over loopback at 4KiB to 64KiB: copied 100 %:";
     // It may stand once more among what matters, behind a dash.
     let lines = text.lines().map(str::trim_start);
     let said = lines.filter(|line| line.starts_with(verdict)).count();
@@ -65,11 +65,11 @@ fn the_verdict_on_zero_copy_says_why() {
 #[ignore = "long; ./check --all runs it"]
 fn into_a_sink_nothing_is_copied_that_was_asked_not_to_be() {
     let run = over("sink");
-    for row in rows(&run, &["zero_copy"]) {
+    for row in rows(&run, &["msg_zerocopy"]) {
         assert!(median(row, "copied") < 0.01, "{row:?}");
         expect_metrics(row, &["asked"]);
     }
-    for row in rows(&run, &["two_copy", "one_copy"]) {
+    for row in rows(&run, &["copy_and_send", "sendmsg"]) {
         expect_metrics(row, &["throughput"]);
         // Nobody receives, and nothing is asked.
         for absent in ["cpu_receiver", "copied"] {
@@ -82,7 +82,7 @@ fn into_a_sink_nothing_is_copied_that_was_asked_not_to_be() {
 #[ignore = "long; ./check --all runs it"]
 fn messages_go_as_they_are_asked_for_and_are_answered_over_every_socket() {
     let run = measured(
-        "--set primitive=two_copy --set pattern=echo,trigger --set in_flight=8 --set size=16KiB \
+        "--set primitive=copy_and_send --set pattern=echo,trigger --set in_flight=8 --set size=16KiB \
          --set over=tcp,udp,udp_gso,unix",
     );
     let failures = &run.failures;
@@ -121,7 +121,7 @@ fn the_plan_goes_over_every_link_that_this_machine_makes() {
         let over = format!(" over {link}");
         let over_it: Vec<&String> = points.iter().filter(|point| point.contains(&over)).collect();
         for size in ["size=64B", "size=16MiB"] {
-            for primitive in ["primitive=one_copy", "primitive=zero_copy"] {
+            for primitive in ["primitive=sendmsg", "primitive=msg_zerocopy"] {
                 let has = |point: &&&String| point.contains(size) && point.contains(primitive);
                 let count = over_it.iter().filter(has).count();
                 assert_eq!(count, 1, "{primitive} {size}{over}");
@@ -133,7 +133,7 @@ fn the_plan_goes_over_every_link_that_this_machine_makes() {
     }
     for (cold, pages) in [(true, "4KiB"), (true, "2MiB"), (false, "2MiB")] {
         let like_it = points.iter().filter(|point| {
-            point.contains("primitive=zero_copy")
+            point.contains("primitive=msg_zerocopy")
                 && point.contains(" over sink")
                 && point.contains("source=cold") == cold
                 && point.contains("pages=2MiB") == (pages == "2MiB")

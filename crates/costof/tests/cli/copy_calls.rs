@@ -17,13 +17,13 @@ const TIME: &str = "clock_gettime CLOCK_MONOTONIC_RAW";
 
 /// Each way of sending with what it calls. Two that call the same are told apart by their number.
 const WAYS: [(&str, &[&str]); 9] = [
-    ("two_copy", &["sendto"]),
-    ("one_copy", &["sendmsg"]),
-    ("zero_copy", &["sendmsg MSG_ZEROCOPY", "recvmsg MSG_ERRQUEUE"]),
-    ("write_each", &["sendto"]),
-    ("uring_send", &["io_uring_enter"]),
-    ("uring_zero_copy", &["io_uring_enter"]),
-    ("sendfile_memory", &["sendfile"]),
+    ("copy_and_send", &["sendto"]),
+    ("sendmsg", &["sendmsg"]),
+    ("msg_zerocopy", &["sendmsg MSG_ZEROCOPY", "recvmsg MSG_ERRQUEUE"]),
+    ("send_each", &["sendto"]),
+    ("io_uring_send", &["io_uring_enter"]),
+    ("io_uring_send_zc", &["io_uring_enter"]),
+    ("sendfile_memfd", &["sendfile"]),
     ("sendfile_file", &["sendfile"]),
     ("splice", &["splice", "vmsplice"]),
 ];
@@ -40,17 +40,17 @@ fn each_way_of_sending_calls_what_it_names_and_nothing_else() {
 fn so_does_one_that_knows_the_messages_before() {
     let is_registered = |way: &&(&str, &[&str])| way.0.starts_with("uring_");
     let ways: Vec<_> = WAYS.iter().filter(is_registered).copied().collect();
-    let settings = "primitive=uring_send,uring_zero_copy --set buffers=registered";
+    let settings = "primitive=io_uring_send,io_uring_send_zc --set buffers=registered";
     expect_calls(settings, &ways, &[]);
 }
 
 #[test]
 #[ignore = "long; ./check --all runs it"]
 fn one_that_allocates_may_ask_for_memory_and_one_that_is_answered_receives() {
-    let settings = "primitive=two_copy --set allocate=per_message";
+    let settings = "primitive=copy_and_send --set allocate=per_message";
     expect_calls(settings, &WAYS[..1], &["brk", "mmap", "munmap"]);
-    let way: (_, &[_]) = ("one_copy", &["recvfrom", "sendmsg"]);
-    expect_calls("primitive=one_copy --set pattern=echo", &[way], &[]);
+    let way: (_, &[_]) = ("sendmsg", &["recvfrom", "sendmsg"]);
+    expect_calls("primitive=sendmsg --set pattern=echo", &[way], &[]);
 }
 
 /// Every loop of a run calls nothing but what one of these ways calls, and what may be. A short loop may

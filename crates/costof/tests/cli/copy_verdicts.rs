@@ -15,7 +15,7 @@ use std::process::{Child, Stdio};
 /// memory that the kernel limits (net.ipv4.ipfrag_high_thresh), and then nothing more arrives.
 fn line(link: &str) -> String {
     format!(
-        "run --only copy.send --set primitive=two_copy,zero_copy --set size=1400 --set over=tcp,udp \
+        "run --only copy.send --set primitive=copy_and_send,msg_zerocopy --set size=1400 --set over=tcp,udp \
          --set congestion_control=default --quick --seed 1 --notes --out run.jsonl --link {link}"
     )
 }
@@ -36,7 +36,7 @@ fn is_not_here(run: &Run) -> Option<String> {
 #[track_caller]
 fn expect_verdicts(ended: &Ended, words: &[&str]) {
     for over in ["tcp", "udp"] {
-        let subject = format!("zero_copy by {over} over");
+        let subject = format!("msg_zerocopy by {over} over");
         let lines: Vec<&str> =
             ended.out.lines().filter(|line| line.starts_with(&subject)).collect();
         assert_eq!(lines.len(), 1, "{over}: {}", ended.out);

@@ -197,7 +197,7 @@ fn what_needs_a_facility_that_the_kernel_lacks_is_absent_and_the_rest_goes_on() 
     let no_registration = |what| Refusal::of(IO_URING_REGISTER, EINVAL).if_argument(1, ALL, what);
     let reads = "file.read --set engine=pread,io_uring --set size=1MiB --set cache=warm";
     let receives = "copy.receive --set how=recv,multishot --set size=4KiB";
-    let sends = "copy.send --set primitive=two_copy,uring_send --set size=4KiB";
+    let sends = "copy.send --set primitive=copy_and_send,io_uring_send --set size=4KiB";
     for (refusal, words, why) in [
         (Refusal::of(CLONE3, ENOSYS), "os.process --set how=fork,clone3", "Linux 5.3"),
         (Refusal::of(IO_URING_SETUP, ENOSYS), reads, "not implemented"),
@@ -209,7 +209,7 @@ fn what_needs_a_facility_that_the_kernel_lacks_is_absent_and_the_rest_goes_on() 
         // SO_ZEROCOPY, TCP_ZEROCOPY_RECEIVE, and UDP_SEGMENT, which the receiver asks for first.
         (
             no_socket_option(60),
-            "copy.send --set primitive=two_copy,zero_copy --set size=4KiB",
+            "copy.send --set primitive=copy_and_send,msg_zerocopy --set size=4KiB",
             "SO_ZEROCOPY",
         ),
         (
@@ -219,7 +219,7 @@ fn what_needs_a_facility_that_the_kernel_lacks_is_absent_and_the_rest_goes_on() 
         ),
         (
             no_socket_option(103),
-            "copy.send --set over=udp,udp_gso --set primitive=two_copy --set size=32KiB",
+            "copy.send --set over=udp,udp_gso --set primitive=copy_and_send --set size=32KiB",
             "UDP_SEGMENT",
         ),
     ] {

@@ -108,7 +108,7 @@ fn every_pattern_says_what_both_ends_measured() {
     let place = Place::new();
     let listening = Listening::start(&place, "127.0.0.1:0");
     let token = listening.token();
-    let stream = "--primitive one_copy --size 4KiB --count 3000 --threads 2";
+    let stream = "--primitive sendmsg --size 4KiB --count 3000 --threads 2";
     let sent = run(&mut listening.sender(&token, stream)).expect_code(0);
     // Messages of each connection, and not one less.
     assert_contains(&sent.out, ": 6000 sent, 6000 messages (");
@@ -122,7 +122,7 @@ fn every_pattern_says_what_both_ends_measured() {
         &sent.out,
         &[r#""pattern":"echo""#, r#""name":"latency""#, r#""percent":99.0"#],
     );
-    let trigger = "--pattern trigger --in-flight 8 --count 1000 --primitive two_copy";
+    let trigger = "--pattern trigger --in-flight 8 --count 1000 --primitive copy_and_send";
     let sent = run(&mut listening.sender(&token, trigger)).expect_code(0);
     assert_contains(&sent.out, ": 1000 sent, 1000 messages (");
     assert_contains(&sent.out, "\n latency ");
@@ -190,8 +190,8 @@ fn sends_without_a_copy_have_their_verdict() {
         Err(_) => "127.0.0.1:0 --open",
     };
     let listening = Listening::start(&place, at);
-    let zero_copy = "--primitive zero_copy --duration 300ms";
-    let sent = run(&mut listening.sender("", zero_copy)).expect_code(0);
+    let msg_zerocopy = "--primitive msg_zerocopy --duration 300ms";
+    let sent = run(&mut listening.sender("", msg_zerocopy)).expect_code(0);
     assert_contains_all(&sent.out, &["copied 100 %", "(loopback)"]);
     listening.end();
 }
@@ -558,7 +558,7 @@ fn what_cannot_be_is_told_with_the_way_out() {
 fn help_has_the_words_of_the_probe() {
     let place = Place::new();
     for line in ["send --help", "explain copy.send"] {
-        let words = ["sendfile_memory", "uring_zero_copy", "echo"];
+        let words = ["sendfile_memfd", "io_uring_send_zc", "echo"];
         assert_contains_all(&place.run(line).expect_code(0).out, &words);
     }
 }

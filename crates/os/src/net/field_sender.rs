@@ -8,16 +8,16 @@
 //! Source: send(2), sendmsg(2), Documentation/networking/msg_zerocopy.rst, io_uring_enter(2),
 //! sendfile(2), vmsplice(2), splice(2).
 
-mod one_copy;
+mod copy_and_send;
+mod msg_zerocopy;
 mod parts;
+mod send_each;
 mod sendfile;
+mod sendmsg;
 mod splice;
 #[cfg(test)]
 mod tests;
-mod two_copy;
 mod uring;
-mod write_each;
-mod zero_copy;
 
 use std::io::{self, ErrorKind};
 use std::ops::{Deref, DerefMut};
@@ -28,13 +28,13 @@ use rustix::net::sockopt;
 
 use crate::memory::fields::Messages;
 use crate::system_call::check;
-use one_copy::OneCopy;
+use copy_and_send::CopyAndSend;
+use msg_zerocopy::MsgZerocopy;
+use send_each::SendEach;
 use sendfile::Sendfile;
+use sendmsg::Sendmsg;
 use splice::Splice;
-use two_copy::TwoCopy;
 use uring::Uring;
-use write_each::WriteEach;
-use zero_copy::ZeroCopy;
 
 /// How long a socket may accept nothing, or a completion may be missing, before sending is given up.
 const STALLED: Duration = Duration::from_secs(10);
@@ -45,27 +45,27 @@ const REAP_EVERY: u64 = 32;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Primitive {
     /// The fields are copied one after the other into a buffer, which send(2) copies.
-    TwoCopy,
-    /// As [`Primitive::TwoCopy`], into a buffer that is allocated and freed for each message.
-    TwoCopyAllocating,
+    CopyAndSend,
+    /// As [`Primitive::CopyAndSend`], into a buffer that is allocated and freed for each message.
+    CopyAndSendAllocating,
     /// sendmsg(2) with an entry for each field.
-    OneCopy,
+    Sendmsg,
     /// sendmsg(2) with an entry for each field and `MSG_ZEROCOPY` (Linux 4.14, UDP 5.0).
-    ZeroCopy,
+    MsgZerocopy,
     /// A send(2) for each field; over UDP with `MSG_MORE`, so that it is one datagram.
-    WriteEach,
+    SendEach,
     /// `IORING_OP_SENDMSG` with an entry for each field (Linux 5.3).
-    UringSend,
+    IoUringSend,
     /// A linked `IORING_OP_WRITE_FIXED` for each field, from registered memory (Linux 5.3).
-    UringSendRegistered,
+    IoUringSendRegistered,
     /// `IORING_OP_SENDMSG_ZC` with an entry for each field (Linux 6.1); of one field
     /// `IORING_OP_SEND_ZC` (Linux 6.0).
-    UringZeroCopy,
+    IoUringSendZc,
     /// A linked `IORING_OP_SEND_ZC` for each field, from registered memory (Linux 6.0, and 6.2 for
     /// whether it was copied).
-    UringZeroCopyRegistered,
+    IoUringSendZcRegistered,
     /// sendfile(2) from a memfd that contains the fields one after the other.
-    SendfileMemory,
+    SendfileMemfd,
     /// sendfile(2) from a file that is in the page cache, likewise.
     SendfileFile,
     /// vmsplice(2) of the fields into a pipe, and splice(2) from it into the socket.
@@ -75,28 +75,28 @@ pub enum Primitive {
 impl Primitive {
     /// All of them.
     pub const ALL: [Self; 12] = [
-        Self::TwoCopy,
-        Self::TwoCopyAllocating,
-        Self::OneCopy,
-        Self::ZeroCopy,
-        Self::WriteEach,
-        Self::UringSend,
-        Self::UringSendRegistered,
-        Self::UringZeroCopy,
-        Self::UringZeroCopyRegistered,
-        Self::SendfileMemory,
+        Self::CopyAndSend,
+        Self::CopyAndSendAllocating,
+        Self::Sendmsg,
+        Self::MsgZerocopy,
+        Self::SendEach,
+        Self::IoUringSend,
+        Self::IoUringSendRegistered,
+        Self::IoUringSendZc,
+        Self::IoUringSendZcRegistered,
+        Self::SendfileMemfd,
         Self::SendfileFile,
         Self::Splice,
     ];
 
     /// Whether the kernel reports for each send afterwards whether it copied.
     pub fn has_completions(self) -> bool {
-        matches!(self, Self::ZeroCopy | Self::UringZeroCopy | Self::UringZeroCopyRegistered)
+        matches!(self, Self::MsgZerocopy | Self::IoUringSendZc | Self::IoUringSendZcRegistered)
     }
 
     /// Whether the messages' memory is registered with io_uring.
     fn is_registered(self) -> bool {
-        matches!(self, Self::UringSendRegistered | Self::UringZeroCopyRegistered)
+        matches!(self, Self::IoUringSendRegistered | Self::IoUringSendZcRegistered)
     }
 }
 
@@ -147,10 +147,10 @@ pub struct FieldSender {
 
 #[derive(Debug)]
 enum Way {
-    TwoCopy(TwoCopy),
-    OneCopy(OneCopy),
-    ZeroCopy(ZeroCopy),
-    WriteEach(WriteEach),
+    CopyAndSend(CopyAndSend),
+    Sendmsg(Sendmsg),
+    MsgZerocopy(MsgZerocopy),
+    SendEach(SendEach),
     Uring(Box<Uring>),
     Sendfile(Sendfile),
     Splice(Splice),
@@ -167,18 +167,18 @@ impl FieldSender {
         sockopt::set_socket_timeout(&socket, sockopt::Timeout::Send, Some(STALLED))?;
         let is_stream = sockopt::socket_type(&socket)? == rustix::net::SocketType::STREAM;
         let way = match primitive {
-            Primitive::TwoCopy => Way::TwoCopy(TwoCopy::new(&messages)),
-            Primitive::TwoCopyAllocating => Way::TwoCopy(TwoCopy::allocating()),
-            Primitive::OneCopy => Way::OneCopy(OneCopy::new(&messages)),
-            Primitive::ZeroCopy => Way::ZeroCopy(ZeroCopy::new(&socket, &messages)?),
-            Primitive::WriteEach => Way::WriteEach(WriteEach::new(is_stream)),
-            Primitive::UringSend
-            | Primitive::UringSendRegistered
-            | Primitive::UringZeroCopy
-            | Primitive::UringZeroCopyRegistered => {
+            Primitive::CopyAndSend => Way::CopyAndSend(CopyAndSend::new(&messages)),
+            Primitive::CopyAndSendAllocating => Way::CopyAndSend(CopyAndSend::allocating()),
+            Primitive::Sendmsg => Way::Sendmsg(Sendmsg::new(&messages)),
+            Primitive::MsgZerocopy => Way::MsgZerocopy(MsgZerocopy::new(&socket, &messages)?),
+            Primitive::SendEach => Way::SendEach(SendEach::new(is_stream)),
+            Primitive::IoUringSend
+            | Primitive::IoUringSendRegistered
+            | Primitive::IoUringSendZc
+            | Primitive::IoUringSendZcRegistered => {
                 Way::Uring(Box::new(Uring::new(primitive, &socket, is_stream, &messages)?))
             }
-            Primitive::SendfileMemory => Way::Sendfile(Sendfile::memory(&messages)?),
+            Primitive::SendfileMemfd => Way::Sendfile(Sendfile::memory(&messages)?),
             Primitive::SendfileFile => Way::Sendfile(Sendfile::file(&messages)?),
             Primitive::Splice => Way::Splice(Splice::new(&messages, is_stream)?),
         };
@@ -217,10 +217,10 @@ impl FieldSender {
         let number = self.messages.advance();
         let parts = self.messages.parts(number);
         match &mut self.way {
-            Way::TwoCopy(way) => way.send(&self.messages, number, call),
-            Way::OneCopy(way) => way.send(parts, call),
-            Way::ZeroCopy(way) => way.send(parts, call),
-            Way::WriteEach(way) => way.send(parts, call),
+            Way::CopyAndSend(way) => way.send(&self.messages, number, call),
+            Way::Sendmsg(way) => way.send(parts, call),
+            Way::MsgZerocopy(way) => way.send(parts, call),
+            Way::SendEach(way) => way.send(parts, call),
             Way::Uring(way) => way.send(parts, call),
             Way::Sendfile(way) => way.send(number, call),
             Way::Splice(way) => way.send(parts, call),
@@ -237,7 +237,7 @@ impl FieldSender {
     /// Those of the system calls; `TimedOut` if that takes ten seconds.
     pub fn complete(&mut self) -> io::Result<()> {
         match &mut self.way {
-            Way::ZeroCopy(way) => way.complete(self.socket.as_fd(), &mut self.counts),
+            Way::MsgZerocopy(way) => way.complete(self.socket.as_fd(), &mut self.counts),
             Way::Uring(way) => way.complete(&mut self.counts),
             _ => Ok(()),
         }
@@ -251,7 +251,7 @@ impl FieldSender {
     /// Those of the system calls.
     pub fn reap(&mut self) -> io::Result<()> {
         match &mut self.way {
-            Way::ZeroCopy(way) => way.reap(self.socket.as_fd(), &mut self.counts),
+            Way::MsgZerocopy(way) => way.reap(self.socket.as_fd(), &mut self.counts),
             _ => Ok(()),
         }
     }

@@ -36,6 +36,17 @@ impl Measure for CopySend {
         "send: 32 KiB in 8 fields, two copies, TCP on loopback": {},
     }
 
+    /// The words of the reports that `# Sources` names.
+    fn aliases() -> Vec<Alias> {
+        let renamed = axes::OLD_WORDS.iter().map(|(was, is)| {
+            Alias::new(
+                format!("copy.send(primitive={was})"),
+                format!("copy.send(primitive={})", is.word()),
+            )
+        });
+        renamed.collect()
+    }
+
     fn more_points(facts: &Facts) -> Vec<Planned> {
         plan::more_points(facts)
     }
@@ -159,8 +170,8 @@ mod tests {
             ("pattern=echo nagle=on", "loopback", "nagle=off"),
             ("pattern=echo", "sink", "nobody answers"),
             ("pattern=trigger", "sink", "pattern=stream"),
-            ("buffers=registered", "loopback", "uring_send"),
-            ("primitive=one_copy allocate=per_message", "loopback", "allocate=once"),
+            ("buffers=registered", "loopback", "io_uring_send"),
+            ("primitive=sendmsg allocate=per_message", "loopback", "allocate=once"),
         ] {
             let failure = check(&at(values, link)).unwrap_err();
             assert_eq!(failure.kind, FailureKind::Unsupported);

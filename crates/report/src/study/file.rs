@@ -152,7 +152,7 @@ pub(super) struct Plot {
     pub(super) name: Option<String>,
     /// The axis to draw over.
     pub(super) over: String,
-    /// The values of the other axes that lines and panels have: `primitive=two_copy,one_copy threads=1,8`.
+    /// The values of the other axes that lines and panels have: `primitive=copy_and_send,sendmsg threads=1,8`.
     #[serde(default)]
     pub(super) at: String,
     /// A metric of the probe; `cycles` stands for estimated ones where the CPU counts none.

@@ -61,7 +61,7 @@ fn no_word_of_a_run_file_becomes_markup() {
         "kind": "error", "reason": "why"}));
     made.add_row(json!({"type": "probe", "id": "copy.made", "method": 1, "question": "what?",
         "axes": [{"name": "primitive", "about": "how",
-            "domain": {"choice": [{"value": "two_copy", "about": "x"}]}}],
+            "domain": {"choice": [{"value": "copy_and_send", "about": "x"}]}}],
         "crossings": [], "metrics": [{"name": "throughput", "unit": "B/s", "better": "higher", "about": "a"}],
         "how": "so", "sources": ["s"], "predicted_from": "p", "after": [], "needs": [], "roles": ["only"]}));
     let lines: Vec<String> = made

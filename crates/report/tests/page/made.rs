@@ -177,7 +177,7 @@ pub(crate) fn varied(points: usize) -> Made {
         for step in 0..12_u32 {
             let size = 64_u64 << step;
             for (position, primitive) in
-                ["two_copy", "one_copy", "zero_copy"].into_iter().enumerate()
+                ["copy_and_send", "sendmsg", "msg_zerocopy"].into_iter().enumerate()
             {
                 if made.points.len() == points {
                     break;

@@ -122,7 +122,7 @@ impl Pattern {
                     unreachable!("these tests send fields")
                 };
                 let answers = messages(shape);
-                receiver.answer(Primitive::OneCopy, answers, stop)
+                receiver.answer(Primitive::Sendmsg, answers, stop)
             }
             Pattern::Trigger(burst) => receiver.ask(burst, stop, &mut |_, _| {}),
         }
@@ -190,7 +190,7 @@ fn messages_stream_and_arrive_as_they_were_sent() {
     for over in [Over::Tcp, Over::Unix, Over::Udp] {
         for (size, count) in [(64, 1), (4099, 5), (60_000, 3)] {
             let what = format!("{over:?} {size}");
-            let mut ends = meet(over, 2, shape(size, count), Primitive::OneCopy);
+            let mut ends = meet(over, 2, shape(size, count), Primitive::Sendmsg);
             exchange(&mut ends, &what, Receiver::receive, |sender| {
                 sender.stream(Duration::from_millis(20))?;
                 sender.end()
@@ -210,7 +210,7 @@ fn messages_stream_and_arrive_as_they_were_sent() {
 
 #[test]
 fn every_message_is_answered() {
-    for primitive in [Primitive::TwoCopy, Primitive::ZeroCopy] {
+    for primitive in [Primitive::CopyAndSend, Primitive::MsgZerocopy] {
         for in_flight in [1, 7] {
             let shape = shape(1000, 3);
             let mut ends = meet(Over::Tcp, 1, shape, primitive);
@@ -236,7 +236,7 @@ fn every_message_is_answered() {
 /// Each flow of several is sent by a thread that ends afterwards.
 #[test]
 fn a_flow_may_end_in_another_thread_than_the_one_that_sent() {
-    for primitive in [Primitive::ZeroCopy, Primitive::UringZeroCopy] {
+    for primitive in [Primitive::MsgZerocopy, Primitive::IoUringSendZc] {
         let what = format!("{primitive:?}");
         let met = try_meet(Over::Tcp, 1, shape(4096, 2), primitive);
         let Some(mut ends) = there(met, &what) else {
@@ -293,7 +293,7 @@ fn so_many_messages_are_sent_and_arrive_and_a_stop_is_heard() {
     for most in [1, 7, 2000, u64::MAX] {
         for pattern in [Pattern::Stream, Pattern::Echo(4), Pattern::Trigger(3)] {
             let what = format!("{most} {pattern:?}");
-            let mut ends = meet(Over::Tcp, 1, shape(4099, 1), Primitive::OneCopy);
+            let mut ends = meet(Over::Tcp, 1, shape(4099, 1), Primitive::Sendmsg);
             let stop = flag();
             ends.1[0].end_by(Ending { messages: most, stop });
             exchange(
@@ -366,11 +366,11 @@ fn an_echo_of_any_size_has_no_deadlock() {
 fn an_echo_makes_two_calls_for_each_message() {
     for over in ALL {
         let shape = shape(64, 1);
-        let mut ends = meet(over, 1, shape, Primitive::OneCopy);
+        let mut ends = meet(over, 1, shape, Primitive::Sendmsg);
         exchange(
             &mut ends,
             "echo",
-            |receiver, stop| receiver.answer(Primitive::OneCopy, messages(shape), stop),
+            |receiver, stop| receiver.answer(Primitive::Sendmsg, messages(shape), stop),
             |sender| {
                 sender.echo(SHORT, 1, &mut |_| {})?;
                 sender.end()
@@ -388,7 +388,7 @@ fn messages_come_as_they_are_asked_for() {
     for over in ALL {
         for burst in [1, 3] {
             let what = format!("{over:?} {burst}");
-            let met = try_meet(over, 2, shape(9000, 2), Primitive::OneCopy);
+            let met = try_meet(over, 2, shape(9000, 2), Primitive::Sendmsg);
             let Some(mut ends) = there(met, &what) else {
                 continue;
             };
@@ -495,7 +495,7 @@ fn with_answers_over_udp(
             }
         });
         let own = vec![messages(shape)];
-        let called = call(Over::Udp, &address, None, TOKEN, Primitive::OneCopy, own);
+        let called = call(Over::Udp, &address, None, TOKEN, Primitive::Sendmsg, own);
         // Also if the work fails.
         let ending = AtEnd(&stop);
         work(&mut called.unwrap()[0]);
@@ -532,7 +532,7 @@ fn an_answer_that_is_lost_is_counted_and_the_echo_goes_on() {
 #[test]
 fn datagrams_that_were_asked_for_and_are_lost_are_asked_for_again() {
     let shape = shape(64, 1);
-    let (mut receivers, senders) = meet(Over::Udp, 1, shape, Primitive::OneCopy);
+    let (mut receivers, senders) = meet(Over::Udp, 1, shape, Primitive::Sendmsg);
     let sender = UdpSocket::from(senders[0].socket().try_clone_to_owned().unwrap());
     sender.set_read_timeout(Some(POLL_INTERVAL)).unwrap();
     let mut message = [0; 64];
@@ -574,7 +574,7 @@ fn another_end_that_goes_away_is_an_error_and_no_hang() {
     let patterns = [Pattern::Stream, Pattern::Echo(1), Pattern::Echo(16), Pattern::Trigger(2)];
     for pattern in patterns {
         for over in [Over::Tcp, Over::Unix] {
-            let (mut receivers, mut senders) = meet(over, 1, shape(1 << 20, 1), Primitive::OneCopy);
+            let (mut receivers, mut senders) = meet(over, 1, shape(1 << 20, 1), Primitive::Sendmsg);
             let mut receiver = receivers.remove(0);
             thread::scope(|scope| {
                 scope.spawn(move || {
@@ -634,7 +634,7 @@ fn connections_begin_by_the_listeners_congestion_control() {
         let receivers =
             scope.spawn(|| accept(&listener, Over::Tcp, Content::Fields(shape), &stop).unwrap());
         let own = vec![messages(shape)];
-        let senders = call(Over::Tcp, &address, None, TOKEN, Primitive::OneCopy, own);
+        let senders = call(Over::Tcp, &address, None, TOKEN, Primitive::Sendmsg, own);
         let receivers = receivers.join().unwrap();
         let chosen = costof_os::net::socket::congestion_control(&receivers[0].socket).unwrap();
         assert_eq!(chosen, "reno");
@@ -674,7 +674,7 @@ fn the_first_request_may_come_with_the_token() {
             });
             // Flows connect in any order, and one of them asks.
             let own = vec![messages(shape), messages(shape)];
-            let called = call(over, &address, None, TOKEN, Primitive::OneCopy, own);
+            let called = call(over, &address, None, TOKEN, Primitive::Sendmsg, own);
             let mut flows = called.unwrap_or_else(|error| panic!("{over:?}: {error}"));
             let began = Instant::now();
             let mut said = [0; REQUEST_BYTES];
@@ -703,7 +703,7 @@ fn a_token_that_is_said_again_is_answered_and_no_message() {
     let shape = shape(3000, 2);
     for over in [Over::Udp, Over::UdpGso] {
         let what = format!("{over:?}");
-        let met = try_meet(over, 1, shape, Primitive::OneCopy);
+        let met = try_meet(over, 1, shape, Primitive::Sendmsg);
         let Some(mut ends) = there(met, &what) else {
             continue;
         };
@@ -731,7 +731,7 @@ fn an_answer_to_the_token_that_comes_late_is_no_message() {
     let shape = shape(3000, 2);
     for pattern in [Pattern::Echo(1), Pattern::Trigger(1)] {
         let what = format!("{pattern:?}");
-        let mut ends = meet(Over::Udp, 1, shape, Primitive::OneCopy);
+        let mut ends = meet(Over::Udp, 1, shape, Primitive::Sendmsg);
         let receive = |receiver: &mut Receiver, stop: &AtomicBool| pattern.receive(receiver, stop);
         exchange(&mut ends, &what, receive, |sender| {
             send(sender.socket(), TOKEN, SendFlags::NOSIGNAL)?;
@@ -745,7 +745,7 @@ fn a_stop_is_heard_while_nothing_comes() {
     // With 16, more is unanswered than one end can send before it reads.
     for pattern in [Pattern::Echo(1), Pattern::Echo(16), Pattern::Trigger(1)] {
         let what = format!("{pattern:?}");
-        let mut ends = meet(Over::Tcp, 1, shape(20_000, 1), Primitive::OneCopy);
+        let mut ends = meet(Over::Tcp, 1, shape(20_000, 1), Primitive::Sendmsg);
         let stop = flag();
         ends.1[0].end_by(Ending { messages: u64::MAX, stop });
         // The receiver answers nothing and requests nothing.
@@ -761,7 +761,7 @@ fn a_stop_is_heard_while_nothing_comes() {
 
 #[test]
 fn an_echo_that_is_stopped_has_latencies() {
-    let mut ends = meet(Over::Unix, 1, shape(64, 1), Primitive::OneCopy);
+    let mut ends = meet(Over::Unix, 1, shape(64, 1), Primitive::Sendmsg);
     let stop = flag();
     ends.1[0].end_by(Ending { messages: u64::MAX, stop });
     let heard = exchange(

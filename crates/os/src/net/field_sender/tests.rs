@@ -89,9 +89,9 @@ fn over_a_stream_arrives_what_was_sent_by_every_primitive() {
                     Ok(result) => result,
                     Err(error) => {
                         skipped(primitive, over, &error);
-                        let zero_copy = primitive.has_completions();
+                        let msg_zerocopy = primitive.has_completions();
                         let uring = error.to_string().contains("io_uring");
-                        assert!(uring || (over == "unix" && zero_copy), "{error}");
+                        assert!(uring || (over == "unix" && msg_zerocopy), "{error}");
                         continue;
                     }
                 };
@@ -153,13 +153,13 @@ fn over_datagrams_arrives_what_was_sent_by_every_primitive() {
 #[test]
 fn system_calls_are_those_that_the_primitive_names() {
     for (primitive, each) in [
-        (Primitive::TwoCopy, 1),
-        (Primitive::TwoCopyAllocating, 1),
-        (Primitive::OneCopy, 1),
-        (Primitive::WriteEach, 8),
-        (Primitive::UringSend, 1),
-        (Primitive::UringSendRegistered, 1),
-        (Primitive::SendfileMemory, 1),
+        (Primitive::CopyAndSend, 1),
+        (Primitive::CopyAndSendAllocating, 1),
+        (Primitive::Sendmsg, 1),
+        (Primitive::SendEach, 8),
+        (Primitive::IoUringSend, 1),
+        (Primitive::IoUringSendRegistered, 1),
+        (Primitive::SendfileMemfd, 1),
         (Primitive::Splice, 2),
     ] {
         match through(primitive, tcp(), (1024, 8), 20) {
@@ -181,7 +181,7 @@ fn a_send_that_has_no_room_without_a_copy_is_made_with_one() {
     };
     let room: usize = text.trim().parse().unwrap();
     let (near, mut far) = tcp();
-    let mut sender = FieldSender::new(near, Primitive::ZeroCopy, messages(64, 8)).unwrap();
+    let mut sender = FieldSender::new(near, Primitive::MsgZerocopy, messages(64, 8)).unwrap();
     // A completion is a buffer of some hundred bytes. The other end's kernel accepts the data, so
     // unread completions accumulate.
     let sent = (room / 100).min(20_000);

@@ -202,13 +202,13 @@ impl Setup<Parts> for Sending {
             Part::Serialise => Sending::Serialise(message(size, FIELDS)?, vec![0; size]),
             Part::Reap => Sending::Reap(Reaper::new(size)?),
             Part::PlainBuffer => Sending::Both(Box::new([
-                Exchange::udp(Primitive::UringZeroCopy, (size, 1))?,
-                Exchange::udp(Primitive::UringZeroCopyRegistered, (size, 1))?,
+                Exchange::udp(Primitive::IoUringSendZc, (size, 1))?,
+                Exchange::udp(Primitive::IoUringSendZcRegistered, (size, 1))?,
             ])),
             Part::Iovec => Sending::Both(Box::new([
-                Exchange::unix(Primitive::OneCopy, (size, FIELDS))?,
+                Exchange::unix(Primitive::Sendmsg, (size, FIELDS))?,
                 // With one field it is a single send.
-                Exchange::unix(Primitive::WriteEach, (size, 1))?,
+                Exchange::unix(Primitive::SendEach, (size, 1))?,
             ])),
         })
     }
@@ -269,7 +269,7 @@ mod tests {
     #[test]
     fn sends_arrive_and_are_completed() {
         for fields in [FIELDS, 1] {
-            let mut exchange = Exchange::unix(Primitive::OneCopy, (1000, fields)).unwrap();
+            let mut exchange = Exchange::unix(Primitive::Sendmsg, (1000, fields)).unwrap();
             exchange.send(3).unwrap();
             assert_eq!(exchange.check(), Ok(()));
         }

@@ -12,22 +12,22 @@ words! {
     /// How a message goes into the socket.
     pub(crate) enum Primitive {
         /// the fields are copied one after the other into a buffer, which send(2) copies
-        TwoCopy = "two_copy",
-        /// sendmsg(2), with an iovec entry for each field
-        OneCopy = "one_copy",
+        CopyAndSend = "copy_and_send",
+        /// sendmsg(2), with an iovec entry for each field, as writev(2)
+        Sendmsg = "sendmsg",
         /// sendmsg(2) with MSG_ZEROCOPY and an iovec entry per field; completions are reaped after
         /// every 32 sends, without waiting for any
-        ZeroCopy = "zero_copy",
+        MsgZerocopy = "msg_zerocopy",
         /// send(2) per field; over UDP with MSG_MORE, so that a message is one datagram
-        WriteEach = "write_each",
+        SendEach = "send_each",
         /// io_uring: a SENDMSG for all fields, or a linked WRITE_FIXED per field if buffers are
         /// registered; one io_uring_enter(2) submits and waits
-        UringSend = "uring_send",
+        IoUringSend = "io_uring_send",
         /// io_uring: a SENDMSG_ZC for all fields, a SEND_ZC for a single one, or a linked SEND_ZC
         /// per field if buffers are registered
-        UringZeroCopy = "uring_zero_copy",
+        IoUringSendZc = "io_uring_send_zc",
         /// sendfile(2) from a memfd that already holds the fields one after the other
-        SendfileMemory = "sendfile_memory",
+        SendfileMemfd = "sendfile_memfd",
         /// sendfile(2) from a file on a disk, which is in the page cache
         SendfileFile = "sendfile_file",
         /// vmsplice(2) of all fields into a pipe, and splice(2) from it into the socket; the kernel
@@ -35,6 +35,17 @@ words! {
         Splice = "splice",
     }
 }
+
+/// What the ways were called before they had the names of their calls.
+pub(super) const OLD_WORDS: &[(&str, Primitive)] = &[
+    ("two_copy", Primitive::CopyAndSend),
+    ("one_copy", Primitive::Sendmsg),
+    ("zero_copy", Primitive::MsgZerocopy),
+    ("write_each", Primitive::SendEach),
+    ("uring_send", Primitive::IoUringSend),
+    ("uring_zero_copy", Primitive::IoUringSendZc),
+    ("sendfile_memory", Primitive::SendfileMemfd),
+];
 
 words! {
     /// What the receiver sends back.
@@ -74,7 +85,7 @@ words! {
 }
 
 words! {
-    /// When two_copy's buffer is allocated.
+    /// When copy_and_send's buffer is allocated.
     pub(crate) enum Allocate {
         /// before the first message
         Once = "once",
@@ -139,9 +150,9 @@ point! {
     /// - send(2), sendmsg(2), sendfile(2), vmsplice(2), splice(2), io_uring_enter(2); udp(7)
     ///
     /// # Needs
-    /// - primitive=zero_copy: Linux 4.14, for UDP 5.0
+    /// - primitive=msg_zerocopy: Linux 4.14, for UDP 5.0
     /// - over=udp_gso: Linux 5.0, and a path MTU of 1500 B or more
-    /// - primitive=uring_send, uring_zero_copy: io_uring, Linux 5.11 and 6.2
+    /// - primitive=io_uring_send, io_uring_send_zc: io_uring, Linux 5.11 and 6.2
     /// - over=unix: both ends in one network namespace (--link loopback)
     /// - pages=2MiB: transparent huge pages
     pub(crate) struct CopySend of "copy.send" {
@@ -165,7 +176,7 @@ point! {
         nagle: Nagle = words(),
         /// separately allocated fields of a message, in equal shares; the last one takes the rest
         fields: usize = count(1..=MESSAGE_MIN_BYTES as u64, &[8, 1]),
-        /// when two_copy's buffer is allocated
+        /// when copy_and_send's buffer is allocated
         allocate: Allocate = words(),
         /// whether the buffers are registered with io_uring
         buffers: Buffers = words(),
@@ -177,15 +188,15 @@ point! {
 impl Primitive {
     /// Whether it asks the kernel not to copy, which the kernel may do anyway.
     pub(super) fn asks_for_no_copy(self) -> bool {
-        matches!(self, Primitive::ZeroCopy | Primitive::UringZeroCopy)
+        matches!(self, Primitive::MsgZerocopy | Primitive::IoUringSendZc)
     }
 
     pub(super) fn is_sendfile(self) -> bool {
-        matches!(self, Primitive::SendfileMemory | Primitive::SendfileFile)
+        matches!(self, Primitive::SendfileMemfd | Primitive::SendfileFile)
     }
 
     pub(super) fn is_uring(self) -> bool {
-        matches!(self, Primitive::UringSend | Primitive::UringZeroCopy)
+        matches!(self, Primitive::IoUringSend | Primitive::IoUringSendZc)
     }
 }
 
@@ -230,26 +241,26 @@ impl CopySend {
         use field_sender::Primitive as Full;
         if self.buffers == Buffers::Registered && !self.primitive.is_uring() {
             unsupported!(
-                "only io_uring sends from registered buffers (--set primitive=uring_send,uring_zero_copy)"
+                "only io_uring sends from registered buffers (--set primitive=io_uring_send,io_uring_send_zc)"
             );
         }
-        if self.allocate == Allocate::PerMessage && self.primitive != Primitive::TwoCopy {
+        if self.allocate == Allocate::PerMessage && self.primitive != Primitive::CopyAndSend {
             unsupported!(
-                "only two_copy has a buffer to allocate for each message (--set \
+                "only copy_and_send has a buffer to allocate for each message (--set \
                  allocate=once)"
             );
         }
         Ok(match (self.primitive, self.allocate, self.buffers) {
-            (Primitive::TwoCopy, Allocate::Once, _) => Full::TwoCopy,
-            (Primitive::TwoCopy, Allocate::PerMessage, _) => Full::TwoCopyAllocating,
-            (Primitive::OneCopy, ..) => Full::OneCopy,
-            (Primitive::ZeroCopy, ..) => Full::ZeroCopy,
-            (Primitive::WriteEach, ..) => Full::WriteEach,
-            (Primitive::UringSend, _, Buffers::Plain) => Full::UringSend,
-            (Primitive::UringSend, _, Buffers::Registered) => Full::UringSendRegistered,
-            (Primitive::UringZeroCopy, _, Buffers::Plain) => Full::UringZeroCopy,
-            (Primitive::UringZeroCopy, _, Buffers::Registered) => Full::UringZeroCopyRegistered,
-            (Primitive::SendfileMemory, ..) => Full::SendfileMemory,
+            (Primitive::CopyAndSend, Allocate::Once, _) => Full::CopyAndSend,
+            (Primitive::CopyAndSend, Allocate::PerMessage, _) => Full::CopyAndSendAllocating,
+            (Primitive::Sendmsg, ..) => Full::Sendmsg,
+            (Primitive::MsgZerocopy, ..) => Full::MsgZerocopy,
+            (Primitive::SendEach, ..) => Full::SendEach,
+            (Primitive::IoUringSend, _, Buffers::Plain) => Full::IoUringSend,
+            (Primitive::IoUringSend, _, Buffers::Registered) => Full::IoUringSendRegistered,
+            (Primitive::IoUringSendZc, _, Buffers::Plain) => Full::IoUringSendZc,
+            (Primitive::IoUringSendZc, _, Buffers::Registered) => Full::IoUringSendZcRegistered,
+            (Primitive::SendfileMemfd, ..) => Full::SendfileMemfd,
             (Primitive::SendfileFile, ..) => Full::SendfileFile,
             (Primitive::Splice, ..) => Full::Splice,
         })

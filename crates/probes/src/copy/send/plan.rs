@@ -4,7 +4,7 @@ use super::axes::{Buffers, CopySend, Pattern, Primitive, SIZES, Source};
 use crate::prelude::*;
 use crate::two_ends::CongestionControl;
 
-const STUDY: [Primitive; 3] = [Primitive::TwoCopy, Primitive::OneCopy, Primitive::ZeroCopy];
+const STUDY: [Primitive; 3] = [Primitive::CopyAndSend, Primitive::Sendmsg, Primitive::MsgZerocopy];
 
 /// Sizes of cached messages where the kernel copies in the end. They are close together around the
 /// crossover of the ways of sending.
@@ -20,7 +20,7 @@ const THREADED: [u64; 2] = sizes::kib([4, 64]);
 /// registered buffers.
 pub(super) fn more_points(facts: &Facts) -> Vec<Planned> {
     let default = CopySend::default;
-    let registered = [Primitive::UringSend, Primitive::UringZeroCopy].map(|primitive| CopySend {
+    let registered = [Primitive::IoUringSend, Primitive::IoUringSendZc].map(|primitive| CopySend {
         primitive,
         buffers: Buffers::Registered,
         ..default()

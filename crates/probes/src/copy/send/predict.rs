@@ -93,20 +93,20 @@ fn prepared(point: &At<CopySend>, pieces: &Pieces<'_>, received: bool) -> Cost {
     let registered = point.buffers == Buffers::Registered;
     let mut sum = Cost::default();
     let (calls, is_gathered) = match point.primitive {
-        Primitive::TwoCopy | Primitive::SendfileMemory | Primitive::SendfileFile => {
+        Primitive::CopyAndSend | Primitive::SendfileMemfd | Primitive::SendfileFile => {
             (Range::from(1.0), false)
         }
-        Primitive::OneCopy | Primitive::ZeroCopy => (Range::from(1.0), true),
-        Primitive::WriteEach => (Range::from(fields), false),
+        Primitive::Sendmsg | Primitive::MsgZerocopy => (Range::from(1.0), true),
+        Primitive::SendEach => (Range::from(fields), false),
         Primitive::Splice => (Range::from(2.0), true),
         // io_uring does the work of a call for each request, and is entered once.
-        Primitive::UringSend | Primitive::UringZeroCopy if registered => {
+        Primitive::IoUringSend | Primitive::IoUringSendZc if registered => {
             (Range(0.5 * fields, fields + 1.0), false)
         }
-        Primitive::UringSend | Primitive::UringZeroCopy => (Range(1.0, 2.0), true),
+        Primitive::IoUringSend | Primitive::IoUringSendZc => (Range(1.0, 2.0), true),
     };
     sum += Cost::new(pieces.calls(calls), "of calls");
-    if point.primitive == Primitive::TwoCopy {
+    if point.primitive == Primitive::CopyAndSend {
         let serialised = pieces.serialise(bytes, fields, point.source == Source::Hot);
         sum += Cost::new(serialised, "of serialising");
     }
@@ -118,7 +118,7 @@ fn prepared(point: &At<CopySend>, pieces: &Pieces<'_>, received: bool) -> Cost {
     if !registered {
         sum += Cost::new(referenced, format!("for {pages:.0} references to pages"));
     }
-    if point.primitive == Primitive::ZeroCopy {
+    if point.primitive == Primitive::MsgZerocopy {
         sum += Cost::new(pieces.reap(REAPED), "for its completion");
     }
     // The kernel copies later, page by page, into new pages.
@@ -131,21 +131,22 @@ fn prepared(point: &At<CopySend>, pieces: &Pieces<'_>, received: bool) -> Cost {
 /// Page fragments of an uncopied message, with 4 KiB pages. A field may begin anywhere in one.
 fn references(point: &At<CopySend>) -> f64 {
     match point.primitive {
-        Primitive::ZeroCopy
-        | Primitive::UringZeroCopy
-        | Primitive::SendfileMemory
+        Primitive::MsgZerocopy
+        | Primitive::IoUringSendZc
+        | Primitive::SendfileMemfd
         | Primitive::SendfileFile
         | Primitive::Splice => point.size as f64 / 4096.0 + point.fields as f64,
-        Primitive::TwoCopy | Primitive::OneCopy | Primitive::WriteEach | Primitive::UringSend => {
-            0.0
-        }
+        Primitive::CopyAndSend
+        | Primitive::Sendmsg
+        | Primitive::SendEach
+        | Primitive::IoUringSend => 0.0,
     }
 }
 
 /// Whether each field is a send of its own: a call each, or a request each if buffers are
 /// registered.
 fn field_by_field(point: &At<CopySend>) -> bool {
-    point.buffers == Buffers::Registered || point.primitive == Primitive::WriteEach
+    point.buffers == Buffers::Registered || point.primitive == Primitive::SendEach
 }
 
 /// Copies from the sender's memory into the kernel, at once or later.
@@ -153,15 +154,15 @@ fn sender_copies(point: &At<CopySend>, pieces: &Pieces<'_>, received: bool) -> R
     let bytes = point.size as f64;
     match point.primitive {
         // The buffer was just written, so it is cached.
-        Primitive::TwoCopy => pieces.copy_in(bytes, true),
-        Primitive::SendfileMemory | Primitive::SendfileFile | Primitive::Splice => Range::default(),
+        Primitive::CopyAndSend => pieces.copy_in(bytes, true),
+        Primitive::SendfileMemfd | Primitive::SendfileFile | Primitive::Splice => Range::default(),
         // For a receiver on this machine the kernel copies anyway (msg_zerocopy.rst, "Loopback").
-        Primitive::ZeroCopy | Primitive::UringZeroCopy if !received => Range::default(),
-        Primitive::OneCopy
-        | Primitive::ZeroCopy
-        | Primitive::WriteEach
-        | Primitive::UringSend
-        | Primitive::UringZeroCopy => pieces.copy_in(bytes, point.source == Source::Hot),
+        Primitive::MsgZerocopy | Primitive::IoUringSendZc if !received => Range::default(),
+        Primitive::Sendmsg
+        | Primitive::MsgZerocopy
+        | Primitive::SendEach
+        | Primitive::IoUringSend
+        | Primitive::IoUringSendZc => pieces.copy_in(bytes, point.source == Source::Hot),
     }
 }
 
@@ -242,22 +243,22 @@ mod tests {
 
     #[test]
     fn the_sender_is_the_sum_of_its_pieces() {
-        let two_copy = expected("", "loopback");
+        let copy_and_send = expected("", "loopback");
         // Calls, serialising, an uncached copy, and a quarter of the spinning round trip or half of
         // the blocking one.
         let least = 100.0 + 0.9 * 120.0 + 100.0 + 2500.0;
         let most = 500.0 + 1.3 * 120.0 + (100.0 + 409.6) + 15_000.0;
-        assert_eq!(takes_ns(&two_copy), (least, most));
-        let one_copy = expected("primitive=one_copy", "loopback");
+        assert_eq!(takes_ns(&copy_and_send), (least, most));
+        let sendmsg = expected("primitive=sendmsg", "loopback");
         let least = 100.0 + 0.7 * 200.0 + 100.0 + 2500.0;
         let most = 500.0 + 1.3 * 200.0 + (100.0 + 409.6) + 15_000.0;
-        assert_eq!(takes_ns(&one_copy), (least, most));
-        let each = expected("primitive=write_each", "loopback");
+        assert_eq!(takes_ns(&sendmsg), (least, most));
+        let each = expected("primitive=send_each", "loopback");
         let least = 8.0 * 100.0 + 100.0 + 8.0 * 2500.0;
         let most = 8.0 * 500.0 + (100.0 + 409.6) + 8.0 * 15_000.0;
         assert_eq!(takes_ns(&each), (least, most));
         for words in ["of serialising", "of copying into", "net.rtt", "the longer of"] {
-            assert!(two_copy.because.contains(words), "{}", two_copy.because);
+            assert!(copy_and_send.because.contains(words), "{}", copy_and_send.because);
         }
     }
 
@@ -266,10 +267,10 @@ mod tests {
         let most = |primitive: &str, link| {
             expected(&format!("size=1MiB primitive={primitive}"), link).high
         };
-        assert!(most("one_copy", "sink") > most("two_copy", "sink"));
-        assert!(most("zero_copy", "sink") > most("one_copy", "sink"));
-        assert!(most("zero_copy", "loopback") < most("one_copy", "loopback"));
-        assert!(most("splice", "loopback") > most("one_copy", "loopback"));
+        assert!(most("sendmsg", "sink") > most("copy_and_send", "sink"));
+        assert!(most("msg_zerocopy", "sink") > most("sendmsg", "sink"));
+        assert!(most("msg_zerocopy", "loopback") < most("sendmsg", "loopback"));
+        assert!(most("splice", "loopback") > most("sendmsg", "loopback"));
     }
 
     #[test]

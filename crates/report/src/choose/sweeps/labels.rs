@@ -105,7 +105,7 @@ impl Probe<'_> {
         sentences.collect::<Vec<_>>().join(" ")
     }
 
-    /// The name of a place by these axes: `zero_copy, 8 threads`.
+    /// The name of a place by these axes: `msg_zerocopy, 8 threads`.
     pub(super) fn called(&self, place: &Place, axes: &[String]) -> String {
         let parts = axes.iter().filter_map(|axis| {
             let value = place.get(axis)?;

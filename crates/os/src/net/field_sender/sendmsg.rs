@@ -10,11 +10,11 @@ use crate::memory::fields::Messages;
 
 /// Gives the kernel the fields' places.
 #[derive(Debug)]
-pub(super) struct OneCopy {
+pub(super) struct Sendmsg {
     rest: Rest,
 }
 
-impl OneCopy {
+impl Sendmsg {
     pub(super) fn new(messages: &Messages) -> Self {
         Self { rest: Rest::new(messages.fields()) }
     }

@@ -20,14 +20,14 @@ const MAX_POLLS: u32 = 1000;
 
 /// Gives the kernel the fields' pages.
 #[derive(Debug)]
-pub(super) struct ZeroCopy {
+pub(super) struct MsgZerocopy {
     rest: Rest,
     completions: Completions,
     /// Sends since completions were asked for.
     not_reaped: u64,
 }
 
-impl ZeroCopy {
+impl MsgZerocopy {
     pub(super) fn new(socket: &impl AsFd, messages: &Messages) -> io::Result<Self> {
         zerocopy::enable(socket).map_err(|error| {
             unsupported(format!("this kind of socket has no SO_ZEROCOPY: {error}"))

@@ -11,12 +11,12 @@ use crate::memory::fields::Messages;
 
 /// Serialises into a buffer and sends that.
 #[derive(Debug)]
-pub(super) struct TwoCopy {
+pub(super) struct CopyAndSend {
     /// `None` if one is allocated for each message.
     buffer: Option<Vec<u8>>,
 }
 
-impl TwoCopy {
+impl CopyAndSend {
     pub(super) fn new(messages: &Messages) -> Self {
         Self { buffer: Some(vec![0; messages.size()]) }
     }

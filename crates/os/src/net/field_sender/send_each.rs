@@ -5,16 +5,16 @@
 use std::io;
 
 use super::Call;
-use super::two_copy::send_all;
+use super::copy_and_send::send_all;
 
 /// Sends field by field.
 #[derive(Debug)]
-pub(super) struct WriteEach {
+pub(super) struct SendEach {
     /// The flags of each field but the last.
     more: libc::c_int,
 }
 
-impl WriteEach {
+impl SendEach {
     pub(super) fn new(is_stream: bool) -> Self {
         Self {
             // In a stream the fields are not held back: that would be another way to gather them.
