@@ -5,6 +5,7 @@
 
 use crate::alone;
 use crate::clock;
+use crate::facts;
 use crate::gauge::{self, Gauge};
 use crate::processor_ticks::{self, TICK_NS, Ticks, difference};
 use crate::sibling::Threads;
@@ -182,7 +183,7 @@ fn tracepoint(let_in: &Trial) -> Trial {
 /// harm.
 fn huge_page() -> Option<Trial> {
     let bytes = arena::huge_page_bytes().unwrap_or(1);
-    let available_bytes = arena::available_bytes().ok()?;
+    let available_bytes = facts::available_bytes()?;
     if bytes as u64 > available_bytes / 4 {
         return None;
     }
