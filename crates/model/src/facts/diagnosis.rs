@@ -23,10 +23,8 @@ pub struct Probed {
     /// Getting a huge page for an arena.
     pub huge_page: Option<Trial>,
     /// Opening /dev/net/tun, through which costof's relay emulates a link.
-    #[serde(default)]
     pub tun: Option<Trial>,
     /// Getting a socket for ICMP echo requests.
-    #[serde(default)]
     pub icmp: Option<Trial>,
     /// Setting up an io_uring.
     pub io_uring: Option<Trial>,
@@ -43,7 +41,6 @@ pub struct Probed {
     pub core: Option<CoreLook>,
     /// For which share of about a second each CPU of the measured kind was alone; empty if the gauge has no floor. Of many
     /// CPUs, some.
-    #[serde(default)]
     pub alone: Vec<CpuAlone>,
 }
 
