@@ -28,9 +28,9 @@ pub struct Probed {
     pub icmp: Option<Trial>,
     /// Setting up an io_uring.
     pub io_uring: Option<Trial>,
-    /// The time from waking a thread that waits in the kernel until it runs, its CPU idle.
+    /// The time from waking a thread that waits in the kernel until it runs, its CPU idle: half of a round trip between two.
     pub wake_idle_ns: Option<f64>,
-    /// The time until a thread that spins on another CPU sees a change.
+    /// The time until a thread that spins on another CPU sees a change, measured in the same way.
     pub wake_spinning_ns: Option<f64>,
     /// The share of the time that the hypervisor gave to others while two CPUs were busy; it takes
     /// nothing from idle CPUs.
