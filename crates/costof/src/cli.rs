@@ -54,18 +54,7 @@ use values::{change, count, launches, percent, run_file, runs, seconds, time};
     version = env!("COSTOF_VERSION"),
     max_term_width = 100,
     arg_required_else_help = true,
-    after_help = "Begin with `costof run`: it measures this machine in about a minute.\n\
-                  `costof time CMD` measures your own command, or compares several.\n\
-                  `costof list` shows what can be measured, `costof explain PROBE` how.\n\
-                  A probe may be named by an everyday word, such as fsync.\n\
-                  @1 is the latest run, @2 the one before: `costof runs` lists them.\n\n\
-                  Exit codes:\n    \
-                  0  done; of a check: everything is decided, and nothing is worse\n    \
-                  1  a check failed: something is significantly worse, or doctor found a problem\n    \
-                  2  the command or an input is wrong\n    \
-                  3  a check is inconclusive (0 with --undecided pass), nothing could be measured or\n       \
-                  compared, --require-quiet found a busy machine, or doctor --ci an unfit one\n  \
-                  130  interrupted; what was measured is kept"
+    after_help = include_str!("cli/after_help.txt")
 )]
 pub(crate) struct Cli {
     /// The file that defines your own probes [default: costof.toml here or above, within the repository]

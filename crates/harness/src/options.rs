@@ -5,23 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 /// What `--help` prints.
-pub(crate) const HELP: &str = "\
-Measures the benchmarks of this program: cargo bench -- [OPTIONS] [NAME]...
-
-  NAME...             Only the benchmarks whose names contain one of these
-  --exact             Only those that have one of these names
-  --list              List the benchmarks
-  --budget TIME       How long to measure each one [default: 3s]
-  --against PROGRAM   Take turns with another build of this program, such as target/release/deps/NAME-0123456789abcdef
-                      copied before the change; an absolute path, since cargo changes the folder
-  --save NAME         Keep the result of this whole run for --baseline, in place of one of that name
-  --baseline NAME     Compare with a result that was kept, or with a run file [default: the last run]
-  --threshold PERCENT Exit with 1 if a benchmark is more than this slower, with 3 if one cannot be compared or decided
-  --timeout TIME      How long one launch may take [default: 60s]
-  --test              Call each function once, and measure nothing; so does `cargo test --benches`
-
-Results are run files of costof: `costof show FILE`, `costof compare FILE FILE`.
-";
+pub(crate) const HELP: &str = include_str!("help.txt");
 
 /// What to do.
 #[derive(Debug, Default, PartialEq, Eq)]

@@ -5,6 +5,7 @@
 
 use crate::alone;
 use crate::clock;
+use crate::facts;
 use crate::gauge::{self, Gauge};
 use crate::processor_ticks::{self, TICK_NS, Ticks, difference};
 use crate::sibling::Threads;
@@ -13,7 +14,7 @@ use costof_model::CpuSet;
 use costof_model::facts::{CoreLook, Cpu, Probed, Trial};
 use costof_model::protocol::Contention;
 use costof_os::cpu::clock::{ClockId, now_ns};
-use costof_os::cpu::idle::{WakeUp, wake_up_cost_ns};
+use costof_os::ipc::token::{Between, Exchange, Leader, Over, Wait};
 use costof_os::memory::arena::{self, Arena, PageSize};
 use costof_os::net::icmp::Pinger;
 use costof_os::perf::{self, Event, Group};
@@ -34,18 +35,17 @@ pub const WATCH: Duration = Duration::from_millis(500);
 /// How often in that time the threads that run or wait are counted.
 const LOOKS: u32 = 10;
 
-/// Wake-ups of each kind; each takes about a millisecond.
-const WAKE_UPS: usize = 100;
+/// Round trips of a token with each kind of waiting; each takes about a millisecond.
+const ROUND_TRIPS: usize = 100;
 
-/// After this many, it is checked how long they take: under a tight CPU quota they stall most of
-/// the time.
-const WAKE_UPS_AT_ONCE: usize = 20;
+/// How long the waiting thread's CPU can become idle before each.
+const PAUSE: Duration = Duration::from_millis(1);
 
 /// For how long a core is observed, in nanoseconds.
 const LOOK_NS: f64 = 250e6;
 
-/// After this time, no more wake-ups begin.
-const WAKE_UP_LIMIT: Duration = Duration::from_millis(400);
+/// After this time, no more round trips of a kind begin: under a tight CPU quota they stall most of the time.
+const ROUND_TRIPS_LIMIT: Duration = Duration::from_millis(200);
 
 /// Tries everything, in about two seconds, and looks at the core of the measured CPU and of those of its kind. Call it before
 /// this process has other threads: they would be counted among the others.
@@ -56,11 +56,7 @@ pub fn try_all(cpu: &Cpu, measured: usize) -> Probed {
     let user_namespaces = attempt(&[Attempt::UserNamespace]);
     let network_namespaces = network_namespace();
     let io_uring = attempt(&[Attempt::IoUring]);
-    let (wake_up, steal_share) = wake_up_and_steal();
-    let middle = |times: fn(&WakeUp) -> &Vec<u64>| {
-        let times = times(wake_up.as_ref()?).iter();
-        median(&times.map(|&ns| ns as f64).collect::<Vec<f64>>())
-    };
+    let ([idle_ns, spinning_ns], steal_share) = wake_up_and_steal();
     let core = look(cpu, measured);
     let floor = core.as_ref().and_then(|look| look.floor);
     Probed {
@@ -75,8 +71,8 @@ pub fn try_all(cpu: &Cpu, measured: usize) -> Probed {
         tun: Some(outcome(tun())),
         icmp: Some(outcome(Pinger::open(Ipv4Addr::LOCALHOST.into(), 8, false))),
         io_uring: Some(io_uring),
-        wake_idle_ns: middle(|wake_up| &wake_up.idle_ns),
-        wake_spinning_ns: middle(|wake_up| &wake_up.spinning_ns),
+        wake_idle_ns: idle_ns,
+        wake_spinning_ns: spinning_ns,
         steal_share,
         busy_share,
         core,
@@ -182,7 +178,7 @@ fn tracepoint(let_in: &Trial) -> Trial {
 /// harm.
 fn huge_page() -> Option<Trial> {
     let bytes = arena::huge_page_bytes().unwrap_or(1);
-    let available_bytes = arena::available_bytes().ok()?;
+    let available_bytes = facts::available_bytes()?;
     if bytes as u64 > available_bytes / 4 {
         return None;
     }
@@ -196,31 +192,49 @@ fn huge_page() -> Option<Trial> {
     ))
 }
 
-/// What a wake-up costs, and how much the hypervisor took from the two CPUs meanwhile: they are
-/// busy for most of that time.
-fn wake_up_and_steal() -> (Option<WakeUp>, Option<f64>) {
+/// What a wake-up costs, of a thread that sleeps and of one that spins, and how much the hypervisor took from the two
+/// CPUs meanwhile: they are busy for most of that time. Nothing with one CPU only.
+fn wake_up_and_steal() -> ([Option<f64>; 2], Option<f64>) {
+    let allowed = affinity::allowed().unwrap_or_default();
+    let (Some(&waker), Some(&woken)) = (allowed.first(), allowed.last()) else {
+        return ([None, None], None);
+    };
+    if waker == woken {
+        return ([None, None], None);
+    }
     let before = processor_ticks::read();
-    let wake_up = wake_ups();
+    let costs = [Wait::Block, Wait::Spin].map(|wait| wake_up_ns(wait, waker, woken));
     let after = processor_ticks::read();
-    let steal_share = wake_up.as_ref().and_then(|wake_up| {
-        let kept_busy = [wake_up.waker_cpu, wake_up.woken_cpu];
-        let spent = difference(before.as_ref().ok()?, after.as_ref().ok()?);
-        let theirs = spent.iter().filter(|ticks| kept_busy.contains(&ticks.cpu));
-        steal_share(theirs)
-    });
-    (wake_up, steal_share)
+    let spent = before.ok().zip(after.ok()).map(|(before, after)| difference(&before, &after));
+    let spent = spent.unwrap_or_default();
+    let kept_busy = spent.iter().filter(|ticks| [waker, woken].contains(&ticks.cpu));
+    (costs, steal_share(kept_busy))
 }
 
-/// `None` with one CPU only, or if threads cannot be started.
-fn wake_ups() -> Option<WakeUp> {
-    let began = Instant::now();
-    let mut all = wake_up_cost_ns(WAKE_UPS_AT_ONCE).ok()??;
-    while all.idle_ns.len() < WAKE_UPS && began.elapsed() < WAKE_UP_LIMIT {
-        let more = wake_up_cost_ns(WAKE_UPS_AT_ONCE).ok()??;
-        all.idle_ns.extend(more.idle_ns);
-        all.spinning_ns.extend(more.spinning_ns);
-    }
-    Some(all)
+/// Half of what a token takes to a thread on another CPU and back.
+fn wake_up_ns(wait: Wait, waker: usize, woken: usize) -> Option<f64> {
+    let exchange =
+        Exchange { between: Between::Threads, over: Over::SharedMemory, wait, size: 1, cpu: woken };
+    let waking = || -> io::Result<Vec<f64>> {
+        affinity::pin(&[waker])?;
+        let mut leader = Leader::start(&exchange)?;
+        let began = Instant::now();
+        let mut halves = Vec::new();
+        while halves.len() < ROUND_TRIPS && began.elapsed() < ROUND_TRIPS_LIMIT {
+            let pause = Instant::now();
+            while pause.elapsed() < PAUSE {
+                std::hint::spin_loop();
+            }
+            let start = Instant::now();
+            leader.round_trips(1)?;
+            halves.push(start.elapsed().as_nanos() as f64 / 2.0);
+        }
+        Ok(halves)
+    };
+    std::thread::scope(|scope| {
+        let waking = std::thread::Builder::new().spawn_scoped(scope, waking).ok()?;
+        median(&waking.join().ok()?.ok()?)
+    })
 }
 
 /// Steal as a share of the time that the CPUs worked or wanted to.

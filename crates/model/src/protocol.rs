@@ -289,16 +289,13 @@ impl CpuLook {
 pub struct Network {
     /// The inode number of its network namespace; workers on one machine with the same number share
     /// loopback.
-    #[serde(default)]
     pub namespace: Option<u64>,
     /// The addresses at which other machines reach it, without loopback and link-local ones.
     #[serde(default)]
     pub addresses: Vec<IpAddr>,
     /// The address at which ssh reached it, if ssh started it.
-    #[serde(default)]
     pub reached_at: Option<IpAddr>,
     /// The address from which ssh came.
-    #[serde(default)]
     pub reached_from: Option<IpAddr>,
 }
 

@@ -6,7 +6,6 @@ pub mod calls;
 pub mod clock;
 pub mod clock_reads;
 pub mod hypervisor;
-pub mod idle;
 pub mod loops;
 pub(crate) mod repeat;
 pub mod tsc;

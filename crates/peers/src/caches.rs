@@ -1,7 +1,6 @@
 //! Finds a memory size that is larger than the caches.
 
 use costof_measure::facts;
-use costof_os::memory::arena::available_bytes;
 
 /// How many times the size of the last cache.
 const LAST_CACHES: u64 = 4;
@@ -23,7 +22,7 @@ impl BeyondCaches {
     pub fn at_least(least_mib: u64) -> BeyondCaches {
         let last_mib = last_cache_bytes().map(|bytes| bytes.div_ceil(1 << 20));
         // If the kernel does not report the available memory, nothing else bounds the size.
-        let free_mib = available_bytes().map_or(u64::MAX, |bytes| bytes >> 20);
+        let free_mib = facts::available_bytes().map_or(u64::MAX, |bytes| bytes >> 20);
         BeyondCaches::new(least_mib, last_mib, free_mib)
     }
 

@@ -1,8 +1,9 @@
 //! Memory for a point: whether there is enough, on which pages, and why not.
 
 use crate::prelude::*;
+use costof_measure::facts::available_bytes;
 use costof_model::typed;
-use costof_os::memory::arena::{Arena, PageSize, available_bytes};
+use costof_os::memory::arena::{Arena, PageSize};
 use costof_os::memory::numa;
 
 words! {

@@ -82,6 +82,13 @@ fn assert_explained(diagnosis: &Diagnosis) {
 }
 
 #[test]
+fn what_follows_is_known_of_each_topic_and_of_no_other() {
+    let mut checked = CHECKS.map(|(name, _)| name);
+    checked.sort_unstable();
+    assert!(TOPICS.keys().eq(&checked), "{checked:?}");
+}
+
+#[test]
 fn each_topic_can_be_unhealthy_and_says_what_to_do() {
     for case in &FILE.cases.unhealthy {
         let (diagnosis, advice) = (case.diagnosis(), &case.advice);

@@ -83,11 +83,11 @@ impl Verdict {
     }
 
     /// If nothing was checked, the effect is only possible, and the text says so.
-    pub(super) fn diagnosis(self, topic: &Topic) -> Diagnosis {
+    pub(super) fn diagnosis(self, name: &str, topic: &Topic) -> Diagnosis {
         let is_good = self.state == DiagnosisState::Good;
-        let effect = self.effect.unwrap_or(if is_good { topic.good } else { topic.effect });
+        let effect = self.effect.unwrap_or(if is_good { &topic.good } else { &topic.effect });
         Diagnosis {
-            topic: topic.name.to_owned(),
+            topic: name.to_owned(),
             state: self.state,
             what: self.what,
             effect: match self.state {

@@ -53,10 +53,8 @@ pub struct Up {
     /// The seed of its losses.
     pub seed: u64,
     /// What emulates it, if anything does: `netem` or `relay`.
-    #[serde(default)]
     pub emulated_by: Option<String>,
     /// The process that relays, if there is one.
-    #[serde(default)]
     pub pid: Option<u32>,
 }
 

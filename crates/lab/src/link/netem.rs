@@ -36,7 +36,6 @@ struct Counts {
 /// Options that the kernel may not know.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 struct Options {
-    #[serde(default)]
     seed: Option<u64>,
 }
 

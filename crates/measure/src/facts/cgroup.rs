@@ -154,11 +154,12 @@ fn tighten(cgroup: &mut Cgroup, files: &Files, folder: &Folder, has: impl Fn(&st
     }
     if has("memory") {
         let limits = files.memory_limits.iter().filter_map(|file| folder.value(file));
-        let limit = limits.filter(|limit| *limit < V1_NO_LIMIT_BYTES).min();
-        let tightest = cgroup.memory_limit_bytes;
-        if let Some(limit) = limit.filter(|limit| tightest.is_none_or(|least| *limit < least)) {
+        if let Some(limit) = limits.filter(|limit: &u64| *limit < V1_NO_LIMIT_BYTES).min() {
+            let left = limit.saturating_sub(files.used_bytes(folder).unwrap_or(0));
+            let left = cgroup.memory_left_bytes().unwrap_or(left).min(left);
+            let limit = cgroup.memory_limit_bytes.unwrap_or(limit).min(limit);
             cgroup.memory_limit_bytes = Some(limit);
-            cgroup.memory_used_bytes = files.used_bytes(folder);
+            cgroup.memory_used_bytes = Some(limit.saturating_sub(left));
         }
     }
 }

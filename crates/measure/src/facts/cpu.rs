@@ -40,8 +40,6 @@ pub(super) fn cpu(root: &Folder, cpuid: &Cpuid) -> Cpu {
     cpu.vendor = cpu.vendor.or_else(|| cpuid.vendor.clone());
     cpu.model_name = cpu.model_name.or_else(|| cpuid.model_name.clone());
     cpu.online = folder.set("online");
-    cpu.isolated = folder.set("isolated");
-    cpu.tickless = folder.set("nohz_full");
     cpu.smt_active = folder.flag("smt/active");
     cpu.smt_control = folder.text("smt/control");
     cpu.cores = groups(&folder, &cpu.online, "core_cpus_list", "thread_siblings_list");
@@ -177,53 +175,19 @@ fn part_of(identification: u64) -> Option<String> {
 }
 
 fn arm_implementer(implementer: u32) -> String {
-    let name = match implementer {
-        0x41 => "ARM",
-        0x42 => "Broadcom",
-        0x43 => "Cavium",
-        0x46 => "Fujitsu",
-        0x48 => "HiSilicon",
-        0x4e => "NVIDIA",
-        0x50 => "APM",
-        0x51 => "Qualcomm",
-        0x61 => "Apple",
-        0x6d => "Microsoft",
-        0xc0 => "Ampere",
-        other => return format!("implementer {other:#x}"),
-    };
-    name.to_owned()
+    arm_name(&format!("{implementer:#x}"))
+        .unwrap_or_else(|| format!("implementer {implementer:#x}"))
 }
 
-/// The parts that are common in servers and boards. Source: the kernel's
-/// `arch/arm64/include/asm/cputype.h`.
 fn arm_part(implementer: u32, part: u32) -> Option<String> {
-    let name = match (implementer, part) {
-        (0x41, 0xd03) => "Cortex-A53",
-        (0x41, 0xd04) => "Cortex-A35",
-        (0x41, 0xd05) => "Cortex-A55",
-        (0x41, 0xd07) => "Cortex-A57",
-        (0x41, 0xd08) => "Cortex-A72",
-        (0x41, 0xd09) => "Cortex-A73",
-        (0x41, 0xd0a) => "Cortex-A75",
-        (0x41, 0xd0b) => "Cortex-A76",
-        (0x41, 0xd0c) => "Neoverse-N1",
-        (0x41, 0xd0d) => "Cortex-A77",
-        (0x41, 0xd40) => "Neoverse-V1",
-        (0x41, 0xd41) => "Cortex-A78",
-        (0x41, 0xd44) => "Cortex-X1",
-        (0x41, 0xd46) => "Cortex-A510",
-        (0x41, 0xd47) => "Cortex-A710",
-        (0x41, 0xd49) => "Neoverse-N2",
-        (0x41, 0xd4f) => "Neoverse-V2",
-        (0x41, 0xd84) => "Neoverse-V3",
-        (0x41, 0xd8e) => "Neoverse-N3",
-        (0x61, 0x22) => "Apple M1 Icestorm",
-        (0x61, 0x23) => "Apple M1 Firestorm",
-        (0xc0, 0xac3) => "Ampere-1",
-        (0xc0, 0xac4) => "Ampere-1A",
-        _ => return None,
-    };
-    Some(name.to_owned())
+    arm_name(&format!("{implementer:#x}/{part:#x}"))
+}
+
+/// Of an implementer, or of a part that is common in servers and boards. Source: the kernel's
+/// `arch/arm64/include/asm/cputype.h`.
+fn arm_name(number: &str) -> Option<String> {
+    let mut names = include_str!("arm.txt").lines().filter_map(|line| line.split_once(' '));
+    names.find(|(known, _)| *known == number).map(|(_, name)| name.to_owned())
 }
 
 fn advertised(hz: u64, source: &str) -> Advertised {

@@ -35,8 +35,6 @@ fn disk(name: String, folder: &Folder) -> Option<Disk> {
         parts: folder.folder("slaves").names(),
         size_bytes: sectors.checked_mul(SECTOR_BYTES),
         scheduler: folder.chosen("queue/scheduler", '[', ']'),
-        rotational,
-        write_cache: folder.text("queue/write_cache"),
     })
 }
 

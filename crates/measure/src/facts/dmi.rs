@@ -72,15 +72,12 @@ fn dimm(structure: &Structure<'_>) -> Option<Dimm> {
         place: structure.string(0x10),
         bank: structure.string(0x11),
         size_bytes: size,
-        kind: structure.formatted.get(0x12).and_then(|&kind| name_of_kind(kind)),
         speed_transfers_per_s: speed(structure, 0x15, 0x54),
         configured_transfers_per_s: speed(structure, 0x20, 0x58),
         width_bits: structure
             .word(0x0a)
             .filter(|&width| width != 0 && width != u16::MAX)
             .map(u32::from),
-        manufacturer: structure.string(0x17),
-        part_number: structure.string(0x1a),
     })
 }
 
@@ -103,30 +100,6 @@ fn speed(structure: &Structure<'_>, offset: usize, extended: usize) -> Option<u6
         speed => u32::from(speed),
     };
     (millions > 0).then(|| u64::from(millions) * 1_000_000)
-}
-
-/// Section 7.18.2.
-fn name_of_kind(kind: u8) -> Option<String> {
-    let name = match kind {
-        0x07 => "RAM",
-        0x0f => "SDRAM",
-        0x12 => "DDR",
-        0x13 => "DDR2",
-        0x18 => "DDR3",
-        0x1a => "DDR4",
-        0x1b => "LPDDR",
-        0x1c => "LPDDR2",
-        0x1d => "LPDDR3",
-        0x1e => "LPDDR4",
-        0x1f => "non-volatile",
-        0x20 => "HBM",
-        0x21 => "HBM2",
-        0x22 => "DDR5",
-        0x23 => "LPDDR5",
-        0x24 => "HBM3",
-        _ => return None,
-    };
-    Some(name.to_owned())
 }
 
 #[cfg(test)]
@@ -184,17 +157,14 @@ pub(super) mod tests {
                 place: Some("DIMM 0".to_owned()),
                 bank: Some("P0 CHANNEL A".to_owned()),
                 size_bytes: Some(64 << 30),
-                kind: Some("DDR5".to_owned()),
                 speed_transfers_per_s: Some(5_600_000_000),
                 configured_transfers_per_s: Some(8_800_000_000),
                 width_bits: Some(64),
-                manufacturer: Some("Micron".to_owned()),
-                part_number: None,
             }
         );
         assert_eq!(dimms[1].size_bytes, Some(16 << 30));
         assert_eq!(dimms[1].configured_transfers_per_s, Some(2_933_000_000));
-        assert_eq!((dimms[2].size_bytes, dimms[2].kind.as_deref()), (None, None));
+        assert_eq!(dimms[2].size_bytes, None);
     }
 
     #[test]

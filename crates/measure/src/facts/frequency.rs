@@ -28,7 +28,6 @@ fn policy(folder: &Folder) -> FrequencyPolicy {
     FrequencyPolicy {
         cpus: folder.numbers("affected_cpus"),
         governor: folder.text("scaling_governor"),
-        energy_preference: folder.text("energy_performance_preference"),
         max_hz: hz("scaling_max_freq"),
         hardware_max_hz: hz("cpuinfo_max_freq"),
     }

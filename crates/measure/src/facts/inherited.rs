@@ -32,9 +32,6 @@ const ENVIRONMENT: &str = "\
 /// `PROC_USER_INIT_INO`.
 const INITIAL_USER_NAMESPACE: &str = "user:[4026531837]";
 
-/// Enough of `numa_maps` for its first line; for the whole file the kernel walks all page tables.
-const FIRST_LINE_BYTES: u64 = 512;
-
 /// Everything that this process inherited.
 pub(super) fn inherited(root: &Folder) -> Inherited {
     let status = root.text("/proc/self/status").unwrap_or_default();
@@ -61,11 +58,7 @@ pub(super) fn inherited(root: &Folder) -> Inherited {
         rlimits: rlimits(&root.text("/proc/self/limits").unwrap_or_default()),
         thp_allowed: text("THP_enabled").and_then(flag),
         timer_slack_ns: root.value("/proc/self/timerslack_ns"),
-        numa_policy: root
-            .start("/proc/self/numa_maps", FIRST_LINE_BYTES)
-            .and_then(|maps| maps.split_whitespace().nth(1).map(str::to_owned)),
         allowed_cpus: set("Cpus_allowed_list"),
-        allowed_nodes: set("Mems_allowed_list"),
         environment: environment(root),
     }
 }

@@ -10,36 +10,11 @@ use rustix::system::Uname;
 use super::folder::{Folder, is_word_of};
 
 /// Build options that change costs, or what can be measured.
-const OPTIONS: &str = "\
-    ARM64_4K_PAGES ARM64_16K_PAGES ARM64_64K_PAGES BPF_SYSCALL CFI_CLANG CFS_BANDWIDTH CPU_FREQ \
-    CPU_IDLE CPU_MITIGATIONS DEBUG_OBJECTS DEBUG_PREEMPT FTRACE HARDENED_USERCOPY \
-    HAVE_PREEMPT_DYNAMIC HIGH_RES_TIMERS HUGETLBFS HZ INIT_ON_ALLOC_DEFAULT_ON \
-    INIT_ON_FREE_DEFAULT_ON IO_URING IRQ_TIME_ACCOUNTING KASAN KCSAN KFENCE KPROBES KVM_GUEST \
-    LOCKDEP LTO_CLANG MODULES NET_NS NET_SCH_FQ NET_SCH_NETEM NO_HZ_COMMON NO_HZ_FULL NO_HZ_IDLE \
-    NUMA_BALANCING PARAVIRT PARAVIRT_SPINLOCKS PERF_EVENTS PREEMPT PREEMPT_DYNAMIC PREEMPT_LAZY \
-    PREEMPT_NONE PREEMPT_RT PREEMPT_VOLUNTARY PROVE_LOCKING RANDOMIZE_BASE \
-    RANDOMIZE_KSTACK_OFFSET_DEFAULT RETPOLINE RT_GROUP_SCHED SCHED_AUTOGROUP SCHED_CORE SCHED_SMT \
-    SECCOMP SECCOMP_FILTER SHADOW_CALL_STACK SLUB_DEBUG_ON STACKPROTECTOR_STRONG \
-    TICK_CPU_ACCOUNTING TLS TRANSPARENT_HUGEPAGE TRANSPARENT_HUGEPAGE_ALWAYS \
-    TRANSPARENT_HUGEPAGE_MADVISE TUN UBSAN USER_NS VETH VIRT_CPU_ACCOUNTING_GEN X86_FRED \
-    X86_KERNEL_IBT ZSWAP";
+const OPTIONS: &str = include_str!("kernel_options.txt");
 
 /// Settings that change costs, or what can be measured.
 /// Source: Documentation/admin-guide/sysctl/, Documentation/networking/ip-sysctl.rst.
-const SETTINGS: &str = "\
-    fs.aio-max-nr fs.nr_open fs.pipe-max-size kernel.apparmor_restrict_unprivileged_userns \
-    kernel.io_uring_disabled kernel.kptr_restrict kernel.nmi_watchdog kernel.numa_balancing \
-    kernel.perf_event_max_sample_rate kernel.perf_event_mlock_kb kernel.perf_event_paranoid \
-    kernel.randomize_va_space kernel.sched_autogroup_enabled kernel.sched_rt_runtime_us \
-    kernel.timer_migration kernel.unprivileged_bpf_disabled kernel.unprivileged_userns_clone \
-    net.core.bpf_jit_enable net.core.busy_poll net.core.busy_read net.core.default_qdisc \
-    net.core.netdev_max_backlog net.core.optmem_max net.core.rmem_default net.core.rmem_max \
-    net.core.wmem_default net.core.wmem_max net.ipv4.tcp_available_congestion_control \
-    net.ipv4.tcp_congestion_control net.ipv4.tcp_notsent_lowat net.ipv4.tcp_rmem net.ipv4.tcp_sack \
-    net.ipv4.tcp_slow_start_after_idle net.ipv4.tcp_timestamps net.ipv4.tcp_window_scaling \
-    net.ipv4.tcp_wmem user.max_net_namespaces user.max_user_namespaces vm.compaction_proactiveness \
-    vm.dirty_background_ratio vm.dirty_ratio vm.max_map_count vm.overcommit_memory vm.swappiness \
-    vm.unprivileged_userfaultfd vm.zone_reclaim_mode";
+const SETTINGS: &str = include_str!("kernel_settings.txt");
 
 /// Everything about the kernel.
 pub(super) fn kernel(root: &Folder) -> Kernel {

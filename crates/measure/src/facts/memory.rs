@@ -10,19 +10,22 @@ use super::folder::{Folder, bytes_of, field};
 
 /// The memory that the kernel manages, and the modules that the firmware lists.
 pub(super) fn memory(root: &Folder) -> Memory {
-    let info = root.text("/proc/meminfo").unwrap_or_default();
-    let amount = |name| bytes_of(field(&info, name, ':')?);
     let dimms = root
         .bytes("/sys/firmware/dmi/tables/DMI")
         .map(|table| dmi::dimms(&table))
         .unwrap_or_default();
     Memory {
-        total_bytes: amount("MemTotal"),
-        available_bytes: amount("MemAvailable"),
+        total_bytes: amount(root, "MemTotal"),
+        available_bytes: amount(root, "MemAvailable"),
         page_bytes: page_bytes(root),
         channel_count: channel_count(&dimms),
         dimms,
     }
+}
+
+/// An amount of memory that the kernel reports, in bytes.
+pub(super) fn amount(root: &Folder, name: &str) -> Option<u64> {
+    bytes_of(field(&root.text("/proc/meminfo")?, name, ':')?)
 }
 
 /// `AT_PAGESZ` of the auxiliary vector, which is pairs of words. Source: getauxval(3).

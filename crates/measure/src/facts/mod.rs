@@ -65,6 +65,16 @@ pub fn memory_nodes() -> Vec<NumaNode> {
     numa::nodes(&Folder::live())
 }
 
+/// Only the memory that this process can use now, as [`Facts::available_bytes`]; `None` if the kernel does not
+/// report it. Cheap enough for each point.
+pub fn available_bytes() -> Option<u64> {
+    let root = Folder::live();
+    let mut facts = Facts::default();
+    facts.memory.available_bytes = Some(memory::amount(&root, "MemAvailable")?);
+    facts.inherited.cgroup = cgroup::cgroup(&root);
+    facts.available_bytes()
+}
+
 /// Only the disks and the mounted file systems: cheap enough for each launch.
 pub fn storage() -> Facts {
     let root = Folder::live();

@@ -161,3 +161,19 @@ fn this_machine_tells_of_itself() {
     assert!(facts.memory.total_bytes > facts.memory.page_bytes);
     assert!(facts.kernel.release.is_some() && facts.kernel.boot_id.is_some());
 }
+
+#[test]
+fn the_memory_left_is_that_of_the_group_with_the_least() {
+    const OWN: &str = "/proc/self/cgroup 0::/pod/own\n\
+        /proc/self/mountinfo 36 25 0:31 / /sys/fs/cgroup rw - cgroup2 none rw\n\
+        /sys/fs/cgroup/pod/own/memory.max 1000\n/sys/fs/cgroup/pod/own/memory.current 100\n\
+        /sys/fs/cgroup/pod/memory.max 4000\n";
+    for (used_around, left) in [(0, 900), (3000, 900), (3800, 200), (5000, 0)] {
+        let around = format!("/sys/fs/cgroup/pod/memory.current {used_around}\n");
+        let mut machine = Machine::new();
+        machine.describe(&format!("{OWN}{around}"));
+        let cgroup = machine.facts().inherited.cgroup;
+        assert_eq!(cgroup.memory_limit_bytes, Some(1000));
+        assert_eq!(cgroup.memory_left_bytes(), Some(left), "{used_around}");
+    }
+}

@@ -40,10 +40,6 @@ pub struct Cpu {
     pub socket_count: Option<u32>,
     /// Which hardware threads are online.
     pub online: CpuSet,
-    /// Those excluded from scheduling (`isolcpus`).
-    pub isolated: CpuSet,
-    /// Those without a scheduling tick while they run one thread (`nohz_full`).
-    pub tickless: CpuSet,
     /// Whether any core runs more than one thread now.
     pub smt_active: Option<bool>,
     /// `on`, `off`, `forceoff`, `notsupported`, `notimplemented`.

@@ -19,10 +19,6 @@ pub struct Disk {
     pub size_bytes: Option<u64>,
     /// The I/O scheduler in use: `none`, `mq-deadline`.
     pub scheduler: Option<String>,
-    /// Whether the device reports rotating platters; for a virtual disk this means nothing.
-    pub rotational: Option<bool>,
-    /// `write back` or `write through`: whether a flush has work to do.
-    pub write_cache: Option<String>,
 }
 
 /// What a block device is.

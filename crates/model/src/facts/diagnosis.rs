@@ -23,16 +23,14 @@ pub struct Probed {
     /// Getting a huge page for an arena.
     pub huge_page: Option<Trial>,
     /// Opening /dev/net/tun, through which costof's relay emulates a link.
-    #[serde(default)]
     pub tun: Option<Trial>,
     /// Getting a socket for ICMP echo requests.
-    #[serde(default)]
     pub icmp: Option<Trial>,
     /// Setting up an io_uring.
     pub io_uring: Option<Trial>,
-    /// The time from waking a thread that waits in the kernel until it runs, its CPU idle.
+    /// The time from waking a thread that waits in the kernel until it runs, its CPU idle: half of a round trip between two.
     pub wake_idle_ns: Option<f64>,
-    /// The time until a thread that spins on another CPU sees a change.
+    /// The time until a thread that spins on another CPU sees a change, measured in the same way.
     pub wake_spinning_ns: Option<f64>,
     /// The share of the time that the hypervisor gave to others while two CPUs were busy; it takes
     /// nothing from idle CPUs.
@@ -43,7 +41,6 @@ pub struct Probed {
     pub core: Option<CoreLook>,
     /// For which share of about a second each CPU of the measured kind was alone; empty if the gauge has no floor. Of many
     /// CPUs, some.
-    #[serde(default)]
     pub alone: Vec<CpuAlone>,
 }
 

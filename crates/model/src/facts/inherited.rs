@@ -41,12 +41,8 @@ pub struct Inherited {
     pub thp_allowed: Option<bool>,
     /// By how much the kernel may delay its timers to combine them with others.
     pub timer_slack_ns: Option<u64>,
-    /// `default`, `bind:0`, `interleave:0-1`, `prefer:1`. Source: numa(7).
-    pub numa_policy: Option<String>,
     /// The CPUs that it may run on.
     pub allowed_cpus: CpuSet,
-    /// The memory nodes that it may have memory on.
-    pub allowed_nodes: CpuSet,
     /// The environment variables that change how it runs: `LD_PRELOAD`, `GLIBC_TUNABLES`,
     /// `MALLOC_*` …
     pub environment: BTreeMap<String, String>,
@@ -94,9 +90,16 @@ pub struct Cgroup {
     pub cpuset: Option<CpuSet>,
     /// The memory that it may use. None: no limit.
     pub memory_limit_bytes: Option<u64>,
-    /// The memory that the limiting group uses now, minus the file pages that the kernel drops
-    /// first.
+    /// How much of that is used now, minus the file pages that the kernel drops first. If a group around it has less
+    /// left, this is the limit minus what that group has left.
     pub memory_used_bytes: Option<u64>,
+}
+
+impl Cgroup {
+    /// What is left of the limit. None: no limit.
+    pub fn memory_left_bytes(&self) -> Option<u64> {
+        Some(self.memory_limit_bytes?.saturating_sub(self.memory_used_bytes.unwrap_or(0)))
+    }
 }
 
 /// A process's resource limits; None where the kernel did not report them. Source: getrlimit(2).

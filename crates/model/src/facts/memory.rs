@@ -71,18 +71,12 @@ pub struct Dimm {
     pub bank: Option<String>,
     /// Its size.
     pub size_bytes: Option<u64>,
-    /// `DDR4`, `DDR5`, `LPDDR5`.
-    pub kind: Option<String>,
     /// The transfers per second that it can do.
     pub speed_transfers_per_s: Option<u64>,
     /// The transfers per second for which it is configured.
     pub configured_transfers_per_s: Option<u64>,
     /// Bits of data per transfer.
     pub width_bits: Option<u32>,
-    /// Its maker.
-    pub manufacturer: Option<String>,
-    /// Its maker's name for it.
-    pub part_number: Option<String>,
 }
 
 #[cfg(test)]

@@ -135,10 +135,7 @@ impl Facts {
     /// The memory that this process can use: what the kernel has available, or what the cgroup
     /// leaves.
     pub fn available_bytes(&self) -> Option<u64> {
-        let cgroup = &self.inherited.cgroup;
-        let left = cgroup
-            .memory_limit_bytes
-            .map(|limit| limit.saturating_sub(cgroup.memory_used_bytes.unwrap_or(0)));
+        let left = self.inherited.cgroup.memory_left_bytes();
         self.memory.available_bytes.into_iter().chain(left).min()
     }
 

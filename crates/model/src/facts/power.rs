@@ -29,8 +29,6 @@ pub struct FrequencyPolicy {
     pub cpus: CpuSet,
     /// `performance`, `powersave`, `schedutil`, `ondemand`.
     pub governor: Option<String>,
-    /// The hint to the hardware's own governor: `performance`, `balance_performance`, `power`.
-    pub energy_preference: Option<String>,
     /// The highest clock that may be chosen.
     pub max_hz: Option<u64>,
     /// The highest clock that the hardware has.

@@ -14,14 +14,17 @@
 //! Source: open(2), fstatat(2), renameat(2), unlinkat(2), mkdirat(2), fork(2), pipe(7), setsid(2),
 //! FS_IOC_SETFLAGS(2const); `recently_deleted` and `find_group_orlov` in fs/ext4/ialloc.c.
 
+use crate::process::child::{Child, close_from, exit_at_once};
 use crate::system_call::check;
 use std::ffi::{CStr, CString};
-use std::io::{self, PipeWriter};
-use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
-use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
+use std::fs::{self, DirBuilder, File};
+use std::io::{self, PipeReader, PipeWriter};
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
 
-use rustix::fs::{CWD, Mode, OFlags, mkdirat, openat};
+use rustix::io::retry_on_intr;
+use rustix::stdio::{dup2_stdin, stdin};
 
 /// Named files in a folder that is removed when this process ends.
 #[derive(Debug)]
@@ -58,11 +61,9 @@ impl Names {
     /// The errors of mkdir(2), open(2), pipe(2) and fork(2).
     pub fn new(parent: &Path, most: u64) -> io::Result<Self> {
         let name = format!(".costof-{}-{}", std::process::id(), crate::random::digits()?);
-        let parent = CString::new(parent.as_os_str().as_bytes())?;
-        let parent = open_folder(&CWD, &parent)?;
+        let folder = parent.canonicalize()?.join(&name);
         // Where it lies follows from its name too.
-        let inside = CString::new(format!("{name}/{name}"))?;
-        let name = CString::new(name)?;
+        let inside = folder.join(&name);
         let called = |letter: char| -> Vec<CString> {
             (0..most)
                 .map(|number| CString::new(format!("{letter}{number}")).expect("no zero byte"))
@@ -70,8 +71,9 @@ impl Names {
         };
         let (names, others) = (called('a'), called('b'));
         // Started before the folder exists, so that none is left if this process ends in between.
-        let janitor = Janitor::start(parent, name, inside, [&names, &others])?;
-        let folder = janitor.make_folder()?;
+        let janitor = Janitor::start(folder)?;
+        spread_subfolders(&make_folder(&janitor.folder)?);
+        let folder = make_folder(&inside)?;
         Ok(Self { folder, names, others, here: Here::Nothing, janitor })
     }
 
@@ -207,7 +209,7 @@ impl Names {
 
     /// The process id of the child that removes what is left.
     pub fn janitor(&self) -> u32 {
-        self.janitor.pid.cast_unsigned()
+        self.janitor.child.pid().as_raw_nonzero().get().cast_unsigned()
     }
 }
 
@@ -217,50 +219,34 @@ fn unlink(folder: &OwnedFd, name: &CStr) -> io::Result<()> {
     check(unsafe { libc::unlinkat(folder.as_raw_fd(), name.as_ptr(), 0) }).map(drop)
 }
 
-fn open_folder(at: &impl AsFd, name: &CStr) -> io::Result<OwnedFd> {
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    Ok(openat(at, name, flags, Mode::empty())?)
+fn make_folder(path: &Path) -> io::Result<OwnedFd> {
+    DirBuilder::new().mode(0o700).create(path)?;
+    Ok(File::open(path)?.into())
 }
 
-/// The child that removes the folder when this process has ended.
+/// The folder with all that is in it, and the child that removes it when this process has ended.
 #[derive(Debug)]
 struct Janitor {
-    parent: OwnedFd,
-    name: CString,
-    /// The folder in it that has the files.
-    inside: CString,
-    pid: libc::pid_t,
+    folder: PathBuf,
+    child: Child,
     /// The child waits until this end of the pipe closes.
     _open: PipeWriter,
 }
 
 impl Janitor {
-    /// Starts a child that removes the folder `inside`, with the files of these names, and the folder
-    /// `name` around it, both in `parent`.
-    fn start(
-        parent: OwnedFd,
-        name: CString,
-        inside: CString,
-        files: [&[CString]; 2],
-    ) -> io::Result<Self> {
-        let (waits, open) = std::io::pipe()?;
-        // SAFETY: the child makes system calls alone, on memory that was there before, and ends by
-        // _exit: no lock of another thread can hold it up.
-        let pid = check(unsafe { libc::fork() })?;
-        if pid == 0 {
-            let (waits, parent) = (waits.as_raw_fd(), parent.as_raw_fd());
-            remove_when_closed(waits, parent, [&name, &inside], files);
+    fn start(folder: PathBuf) -> io::Result<Self> {
+        let (closes, open) = io::pipe()?;
+        // SAFETY: a worker has one thread, so that no lock was held; the C library sees to its own.
+        match Child::started(unsafe { libc::fork() })? {
+            Some(child) => Ok(Self { folder, child, _open: open }),
+            None => remove_when_closed(closes, &folder),
         }
-        Ok(Self { parent, name, inside, pid, _open: open })
     }
+}
 
-    fn make_folder(&self) -> io::Result<OwnedFd> {
-        let make = |name: &CStr| {
-            mkdirat(&self.parent, name, Mode::RWXU)?;
-            open_folder(&self.parent, name)
-        };
-        spread_subfolders(&make(&self.name)?);
-        make(&self.inside)
+impl Drop for Janitor {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.folder);
     }
 }
 
@@ -278,81 +264,23 @@ fn spread_subfolders(folder: &OwnedFd) {
     }
 }
 
-impl Drop for Names {
-    fn drop(&mut self) {
-        // Removes what can be removed now; the child removes the rest.
-        let _ = self.clear();
-        let janitor = &self.janitor;
-        let parent = janitor.parent.as_raw_fd();
-        // SAFETY: the names end in a zero byte, and the child is this one's own, waited for once.
-        unsafe {
-            libc::unlinkat(parent, janitor.inside.as_ptr(), libc::AT_REMOVEDIR);
-            if libc::unlinkat(parent, janitor.name.as_ptr(), libc::AT_REMOVEDIR) == 0 {
-                libc::kill(janitor.pid, libc::SIGKILL);
-                libc::waitpid(janitor.pid, std::ptr::null_mut(), 0);
-            }
-        }
+/// The child's work.
+fn remove_when_closed(closes: PipeReader, folder: &Path) -> ! {
+    // Leaves the group, which is killed as a whole, and so gets no signal from a terminal either.
+    let _ = rustix::process::setsid();
+    for signal in [libc::SIGTERM, libc::SIGINT, libc::SIGHUP, libc::SIGPIPE] {
+        // SAFETY: ignoring a signal runs no code.
+        unsafe { libc::signal(signal, libc::SIG_IGN) };
     }
-}
-
-/// The child waits, and removes. Only system calls on memory that was allocated before the fork.
-fn remove_when_closed(
-    waits: RawFd,
-    parent: RawFd,
-    [name, inside]: [&CStr; 2],
-    files: [&[CString]; 2],
-) -> ! {
-    // SAFETY: numbers, and addresses of memory that is there and long enough.
-    unsafe {
-        // Leaves the group, which is killed as a whole, and so gets no signal from a terminal either.
-        libc::setsid();
-        for signal in [libc::SIGTERM, libc::SIGINT, libc::SIGHUP, libc::SIGPIPE] {
-            libc::signal(signal, libc::SIG_IGN);
-        }
-        libc::prctl(libc::PR_SET_PDEATHSIG, 0, 0, 0, 0);
-        close_all_but([waits, parent]);
-        let mut byte = 0_u8;
-        while libc::read(waits, (&raw mut byte).cast(), 1) != 0 {
-            if *libc::__errno_location() != libc::EINTR {
-                break;
-            }
-        }
-        let flags = libc::O_RDONLY | libc::O_DIRECTORY | libc::O_CLOEXEC;
-        let folder = libc::openat(parent, inside.as_ptr(), flags);
-        if folder >= 0 {
-            for file in files.into_iter().flatten() {
-                libc::unlinkat(folder, file.as_ptr(), 0);
-            }
-        }
-        libc::unlinkat(parent, inside.as_ptr(), libc::AT_REMOVEDIR);
-        libc::unlinkat(parent, name.as_ptr(), libc::AT_REMOVEDIR);
-        libc::_exit(0)
+    let _ = rustix::process::set_parent_process_death_signal(None);
+    // A reader of this process's output waits until all copies of the descriptor are closed.
+    if dup2_stdin(&closes).is_ok() {
+        // SAFETY: of the descriptors, only standard input is used from here on.
+        unsafe { close_from(libc::STDOUT_FILENO) };
+        while matches!(retry_on_intr(|| rustix::io::read(stdin(), &mut [0; 64])), Ok(1..)) {}
+        let _ = fs::remove_dir_all(folder);
     }
-}
-
-/// Closes all open descriptors except these two: a reader of this process's output waits until all copies of
-/// the descriptor are closed.
-///
-/// # Safety
-///
-/// None of the closed descriptors may be used any more.
-unsafe fn close_all_but(mut open: [RawFd; 2]) {
-    open.sort_unstable();
-    let mut first = 0;
-    for end in open.into_iter().chain([RawFd::MAX]) {
-        if end > first {
-            let (from, to) = (first.cast_unsigned(), end.cast_unsigned() - 1);
-            // SAFETY: takes numbers; Linux 5.9. Before, the usual ones one by one.
-            let closed = unsafe { libc::syscall(libc::SYS_close_range, from, to, 0) };
-            if closed != 0 {
-                for descriptor in first..end.min(first + 1024) {
-                    // SAFETY: takes a number, which may be no descriptor.
-                    unsafe { libc::close(descriptor) };
-                }
-            }
-        }
-        first = end.saturating_add(1);
-    }
+    exit_at_once(0)
 }
 
 #[cfg(test)]
@@ -409,7 +337,7 @@ mod tests {
         let mut names = std::mem::ManuallyDrop::new(names);
         names.provide(7).unwrap();
         names.rename(2).unwrap();
-        let pid = names.janitor.pid;
+        let pid = names.janitor().cast_signed();
         // SAFETY: taken out once, and never used again.
         drop(unsafe { std::ptr::read(&raw const names.janitor._open) });
         let began = Instant::now();

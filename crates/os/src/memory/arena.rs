@@ -1,16 +1,14 @@
 //! Anonymous memory on pages of a requested size, which can be counted afterwards.
 //!
-//! Source: mmap(2), madvise(2), proc(5) on smaps and meminfo, Linux
-//! Documentation/admin-guide/mm/transhuge.rst, admin-guide/cgroup-v2.rst "Memory".
+//! Source: mmap(2), madvise(2), proc(5) on smaps, Linux Documentation/admin-guide/mm/transhuge.rst.
 
 use std::ffi::c_void;
 use std::fs;
 use std::io;
 use std::ops::Range;
-use std::path::{Path, PathBuf};
 use std::ptr;
 
-use crate::process::status::{kib_value, status_bytes};
+use crate::process::status::kib_value;
 use crate::system_call::{invalid, unsupported};
 use rustix::mm::{Advice, MapFlags, MprotectFlags, ProtFlags};
 
@@ -262,97 +260,6 @@ pub(crate) fn mapping_range(line: &str) -> Option<(usize, usize)> {
     Some((address(from)?, address(to)?))
 }
 
-/// Bytes that can be used without swapping and without running into a limit: the least of `MemAvailable` and,
-/// for this process's memory control group and each of its ancestors (version 1 or 2), the limit minus what
-/// is in use and cannot be reclaimed.
-///
-/// # Errors
-///
-/// When /proc/meminfo cannot be read or has no `MemAvailable` (before Linux 3.14). Control groups
-/// that cannot be read count as no limit.
-pub fn available_bytes() -> io::Result<u64> {
-    let meminfo = fs::read_to_string("/proc/meminfo")?;
-    let free = status_bytes(&meminfo, "MemAvailable:")
-        .ok_or_else(|| io::Error::other("/proc/meminfo has no MemAvailable"))?;
-    Ok(control_group_room().map_or(free, |room| free.min(room)))
-}
-
-/// The files of one version of the memory control group, and the name in its statistics for page cache that
-/// is not in active use.
-struct MemoryFiles {
-    limit: &'static str,
-    usage: &'static str,
-    droppable: &'static str,
-}
-
-const VERSION_1: MemoryFiles = MemoryFiles {
-    limit: "memory.limit_in_bytes",
-    usage: "memory.usage_in_bytes",
-    droppable: "total_inactive_file",
-};
-const VERSION_2: MemoryFiles =
-    MemoryFiles { limit: "memory.max", usage: "memory.current", droppable: "inactive_file" };
-
-fn control_group_room() -> Option<u64> {
-    let groups = fs::read_to_string("/proc/self/cgroup").ok()?;
-    let mounts = fs::read_to_string("/proc/self/mountinfo").ok()?;
-    [VERSION_1, VERSION_2]
-        .iter()
-        .filter_map(|files| {
-            let (mount, group) = memory_group(&groups, &mounts, files.limit == VERSION_2.limit)?;
-            group
-                .ancestors()
-                .take_while(|folder| folder.starts_with(&mount))
-                .filter_map(|folder| room_in(folder, files))
-                .min()
-        })
-        .min()
-}
-
-/// How many bytes one control group leaves; `None` if it sets no limit.
-fn room_in(folder: &Path, files: &MemoryFiles) -> Option<u64> {
-    let number = |file: &str| {
-        let text = fs::read_to_string(folder.join(file)).ok()?;
-        text.trim().parse::<u64>().ok()
-    };
-    let limit = number(files.limit)?;
-    let usage = number(files.usage)?;
-    let droppable = fs::read_to_string(folder.join("memory.stat"))
-        .ok()
-        .and_then(|statistics| {
-            statistics.lines().find_map(|line| {
-                let (name, value) = line.split_once(' ')?;
-                (name == files.droppable).then(|| value.parse::<u64>().ok())?
-            })
-        })
-        .unwrap_or(0);
-    Some(limit.saturating_sub(usage.saturating_sub(droppable)))
-}
-
-/// The mount point of the memory controller, and this process's own group below it.
-fn memory_group(groups: &str, mounts: &str, version_2: bool) -> Option<(PathBuf, PathBuf)> {
-    let has_memory = |names: &str| names.split(',').any(|name| name == "memory");
-    let path = groups.lines().find_map(|line| {
-        let mut fields = line.splitn(3, ':');
-        let (_, controllers, path) = (fields.next()?, fields.next()?, fields.next()?);
-        let is_ours = if version_2 { controllers.is_empty() } else { has_memory(controllers) };
-        is_ours.then_some(path)
-    })?;
-    mounts.lines().find_map(|line| {
-        let (place, kind) = line.split_once(" - ")?;
-        let mut place = place.split(' ').skip(3);
-        let (root, mount) = (place.next()?, PathBuf::from(place.next()?));
-        let mut kind = kind.split(' ');
-        let is_ours = match kind.next()? {
-            "cgroup2" => version_2,
-            "cgroup" => !version_2 && has_memory(kind.nth(1)?),
-            _ => false,
-        };
-        let below = Path::new(path).strip_prefix(root).unwrap_or(Path::new(""));
-        is_ours.then(|| (mount.clone(), mount.join(below)))
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -403,11 +310,6 @@ mod tests {
     }
 
     #[test]
-    fn some_memory_is_available() {
-        assert!(available_bytes().unwrap() > 1 << 20);
-    }
-
-    #[test]
     fn smaps_are_read_by_mapping() {
         let smaps = "1000-3000 rw-p 00000000 00:00 0\nSize: 8 kB\nAnonHugePages: 2048 kB\n\
                      3000-5000 rw-p 00000000 00:00 0 [heap]\nAnonHugePages:      4096 kB\n\
@@ -420,20 +322,5 @@ mod tests {
         assert_eq!(huge(0x1000, 0x5000), 6146);
         assert_eq!(huge(0x1000, 0x2000), 0);
         assert_eq!(bytes_between(smaps, 0x1000, 0x5000, &["Size"]), 8 << 10);
-    }
-
-    #[test]
-    fn control_groups_of_both_versions_are_found() {
-        let groups = "4:cpu,memory:/job/7\n0::/user/1\n";
-        let mounts = "30 20 0:26 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n\
-                      31 20 0:27 /user /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw\n";
-        assert_eq!(
-            memory_group(groups, mounts, false),
-            Some(("/sys/fs/cgroup/memory".into(), "/sys/fs/cgroup/memory/job/7".into()))
-        );
-        assert_eq!(
-            memory_group(groups, mounts, true),
-            Some(("/sys/fs/cgroup/unified".into(), "/sys/fs/cgroup/unified/1".into()))
-        );
     }
 }

@@ -99,18 +99,9 @@ fn run_reader(worker: Pid, pipe: &PipeWriter, stop_line: &[u8], stop: &AtomicBoo
 /// Makes the pipe standard output, and closes every other descriptor but standard input: a process that waits
 /// for the end of this process's output must not wait for the reader. Returns both.
 fn keep_only(pipe: &PipeWriter) -> [BorrowedFd<'static>; 2] {
-    const FIRST: libc::c_uint = libc::STDERR_FILENO.cast_unsigned();
-    /// For kernels without close_range(2) (before Linux 5.9): far above what is open so early.
-    const MANY: libc::c_int = 1024;
     let _ = dup2_stdout(pipe);
     // SAFETY: nothing in the child uses the descriptors that are closed.
-    unsafe {
-        if libc::syscall(libc::SYS_close_range, FIRST, libc::c_uint::MAX, 0) != 0 {
-            (libc::STDERR_FILENO..MANY).for_each(|descriptor| {
-                libc::close(descriptor);
-            });
-        }
-    }
+    unsafe { child::close_from(libc::STDERR_FILENO) };
     [stdin(), stdout()]
 }
 
