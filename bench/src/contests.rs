@@ -46,6 +46,12 @@ pub(crate) enum Pairs {
     Copy,
     /// file.read against fio: at most 1.05 times, and at least 0.95 times of its throughput
     Files,
+    /// malloc, epoll, a NOP by io_uring and a proxy against C: at most 1.05 times
+    Small,
+    /// cpu.transform and cpu.tls against OpenSSL: within the range that verify expects
+    Crypto,
+    /// file.sync call=fdatasync against fio and pg_test_fsync: within the range that verify expects
+    Sync,
 }
 
 /// Compares these pairs.
@@ -126,8 +132,29 @@ fn contests(bench: &Bench, pairs: Pairs) -> Result<Vec<Contest>> {
             let check = Check::new("net.connect", axes, "latency", peers);
             vec![Contest::new(check.on_two_cpus())]
         }
+        Pairs::Small => {
+            let small =
+                [checks::malloc(1), checks::malloc(1000), checks::epoll(1), checks::epoll(1000)];
+            let more = [checks::nop(1), checks::nop(32), checks::forward()];
+            small.into_iter().chain(more).map(Contest::new).collect()
+        }
+        Pairs::Crypto => {
+            let transformations = checks::transformations(EFFORT.seconds).into_iter();
+            transformations
+                .chain([checks::handshake(EFFORT.seconds)])
+                .map(as_verify_expects)
+                .collect()
+        }
+        Pairs::Sync => {
+            [1, 4].map(|writers| as_verify_expects(checks::fdatasync(writers, EFFORT))).into()
+        }
         Pairs::Files => Vec::new(),
     })
+}
+
+/// Other code for the same, which need not be as fast.
+fn as_verify_expects(check: Check) -> Contest {
+    Contest { band: check.peers[0].expected, ..Contest::new(check) }
 }
 
 /// The C programs of this bench, which give medians of short stretches.

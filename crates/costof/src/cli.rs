@@ -451,7 +451,7 @@ pub(crate) struct CompareOptions {
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Tools: perf, sysbench, stress-ng, mbw, fio, iperf3, sockperf, ping, lmbench. \
+    after_help = "Tools: perf, sysbench, stress-ng, mbw, fio, iperf3, sockperf, ping, openssl, pg_test_fsync, cc, lmbench. \
                         For a tool that is not installed, the output names its Debian package.",
     mut_arg("junit", |junit| junit.requires("threshold"))
 )]

@@ -9,7 +9,8 @@ use crate::caches::BeyondCaches;
 use crate::tool::Statistic::{Mean, Median};
 use crate::tool::{CPU, NEXT_CPU, Tool};
 use crate::tools::fio::{self, Wanted};
-use crate::tools::{c, iperf3, lmbench, mbw, perf, ping, sockperf, stress_ng, sysbench};
+use crate::tools::{c, iperf3, lmbench, mbw, openssl, perf, pg_test_fsync};
+use crate::tools::{ping, sockperf, stress_ng, sysbench};
 use costof_os::file::scratch;
 
 /// One point of costof, and the tools that measure the same.
@@ -69,6 +70,14 @@ const CHILDREN: u32 = 5000;
 /// Few enough that ports do not run out: each stays in TIME-WAIT for a minute.
 const CONNECTIONS: u32 = 2000;
 const FILE_BYTES: u64 = 64 << 20;
+const SYNC_BYTES: u64 = 16 << 20;
+/// Batches of the C programs, of 1,000 operations or more.
+const BATCHES: u32 = 200;
+const TOUCH_BATCHES: u32 = 400;
+const HANDSHAKES: u32 = 1000;
+const FORWARDED: u32 = 5000;
+/// Bytes of a message to be hashed or encrypted: more than what a call costs.
+const MESSAGE: u32 = 16 << 10;
 
 const FIO_KEEPS_BOOKS: &str = "fio stamps each read twice, and between reads chooses the next place and does bookkeeping, which disturbs the caches; costof divides the time of a batch of reads by their number";
 const FIO_SAME_READS: &str = "the same reads of a file of the same length in the same folder, stamped one by one; a device's own cache and queues may be in different states";
@@ -85,11 +94,17 @@ pub fn checks() -> Vec<Check> {
         vfork(effort.seconds),
     ];
     checks.extend(["minor_anonymous", "minor_file", "copy_on_write"].map(page_fault));
+    checks.extend(["touch", "populate"].map(first_touch));
+    checks.extend([malloc(1), malloc(1000), epoll(1), epoll(1000), nop(1), nop(32)]);
+    checks.extend(transformations(effort.seconds));
+    checks.push(handshake(effort.seconds));
     checks.push(memory_latency(effort));
     checks.extend(["read", "write", "copy"].map(|op| main_memory(op, effort)));
     checks.extend([
         file_read(&FILE_READS[0], effort),
         file_read(&FILE_READS[1], effort),
+        fdatasync(1, effort),
+        fdatasync(4, effort),
         round_trip("tcp", "block", "awake", effort).kept_awake(),
         round_trip("udp", "spin", "awake", effort),
         ping(),
@@ -97,6 +112,7 @@ pub fn checks() -> Vec<Check> {
         connect("cross").kept_awake(),
         tcp_stream("cubic", effort),
         sender(256),
+        forward(),
     ]);
     checks
 }
@@ -193,6 +209,65 @@ fn page_fault(kind: &str) -> Check {
     tool.arguments = Box::new(move || Ok(arguments.clone()));
     let peers = vec![Peer::new(tool, 0.9, 1.1, loops)];
     Check { lacks, ..Check::new("os.page_fault", format!("kind={kind}"), "cost", peers) }
+}
+
+/// Fresh memory on pages of 4 KiB, by a write to each page (`touch`) or by one call (`populate`).
+fn first_touch(how: &str) -> Check {
+    let batches = "one or two areas of 2 MiB less a page in turns; what a page costs depends on how many the batch before has given back";
+    let arguments = format!("{how} {TOUCH_BATCHES}");
+    let tool = c::program(&c::FIRST_TOUCH, Median, &arguments, "ns per 4 KiB");
+    let peers = vec![Peer::new(tool, 0.9, 1.1, batches)];
+    Check::new("memory.first_touch", format!("pages=4KiB how={how}"), "cost", peers)
+}
+
+/// Blocks of 64 bytes from the C library, of which `burst` are allocated before they are freed.
+pub fn malloc(burst: u32) -> Check {
+    let lists = "the same calls, in the compiler's loop; with many blocks, what the allocator's lists look like depends on what the process has freed before";
+    let tool = c::program(&c::MALLOC, Median, &format!("64 {burst} {BATCHES}"), "ns per block");
+    let axes = format!("size=64 allocator=libc burst={burst} threads=1 frees=same");
+    Check::new("memory.malloc", axes, "cost", vec![Peer::new(tool, 0.9, 1.1, lists)])
+}
+
+/// One of so many descriptors is written to, found by epoll_wait and read.
+pub fn epoll(descriptors: u32) -> Check {
+    let calls = "the same three system calls, in the same order of descriptors";
+    let tool = c::program(&c::EPOLL, Median, &format!("{descriptors} {BATCHES}"), "ns per wake");
+    let axes = format!("by=epoll descriptors={descriptors} step=wake");
+    Check::new("os.wait", axes, "cost", vec![Peer::new(tool, 0.9, 1.1, calls)])
+}
+
+/// NOPs by io_uring, so many in a submission.
+pub fn nop(batch: u32) -> Check {
+    let library = "a ring with the same flags, by liburing and by the crate io-uring; both look at each completion";
+    let tool = c::program(&c::NOP, Median, &format!("{batch} {BATCHES}"), "ns per request");
+    let axes = format!("operation=nop how=ring batch={batch}");
+    Check::new("os.io_uring", axes, "cost", vec![Peer::new(tool, 0.9, 1.1, library)])
+}
+
+/// Messages of 16 KiB, hashed and encrypted.
+pub fn transformations(seconds: u32) -> [Check; 3] {
+    [
+        ("sha256", "sha256", 0.9, 1.1, "both by the CPU's instructions for SHA where it has them; openssl divides CPU time by its messages"),
+        ("aes_128_gcm", "aes-128-gcm", 0.9, 3.5, "ring takes two blocks an instruction where the CPU can (VAES), OpenSSL 3.0 one"),
+        ("chacha20_poly1305", "chacha20-poly1305", 0.5, 1.1, "OpenSSL has code for AVX-512, ring for AVX2"),
+    ]
+    .map(|(by, algorithm, low, high, differs)| {
+        let tool = openssl::speed(algorithm, MESSAGE, seconds);
+        let peers = vec![Peer::new(tool, low, high, differs)];
+        Check::new("cpu.transform", format!("by={by} size={MESSAGE}"), "throughput", peers)
+    })
+}
+
+/// A TLS 1.3 handshake by X25519 and Ed25519, both ends.
+pub fn handshake(seconds: u32) -> Check {
+    let parts = "openssl measures each operation by itself, and counts making a pair of keys like an agreement; TLS's messages and keys come on top";
+    let library = "OpenSSL 3.0 sends a certificate instead of a bare key, and spends more than half of its time on locks, lookups of algorithms and memory";
+    let whole = c::program(&c::HANDSHAKE, Median, &HANDSHAKES.to_string(), "ns per handshake");
+    let peers = vec![
+        Peer::new(openssl::handshake(seconds), 0.8, 1.3, parts),
+        Peer::new(whole, 0.3, 1.1, library),
+    ];
+    Check::new("cpu.tls", "step=handshake", "cost", peers)
 }
 
 /// TCP connections whose ends are on the same CPU or on two.
@@ -310,6 +385,19 @@ pub fn file_read(read: &FileRead, effort: Effort) -> Check {
     Check::new("file.read", read.axes, read.metric, vec![peer])
 }
 
+/// Blocks of 8 KiB that `writers` threads make durable by fdatasync.
+pub fn fdatasync(writers: u32, effort: Effort) -> Check {
+    let fio = fio::commits(writers, SYNC_BYTES, effort.fio_seconds);
+    let parts = "threads that each write 8 KiB over a part of one file and call fdatasync; a device is in other moods at other times, and fio draws places in its part, costof writes one after the other";
+    let mut peers = vec![Peer::new(fio, 0.8, 1.25, parts)];
+    if writers == 1 {
+        let same = "8 KiB written over the same place of a file, then fdatasync; costof goes on to the next place";
+        peers.push(Peer::new(pg_test_fsync::fdatasync(effort.seconds), 0.8, 1.25, same));
+    }
+    let axes = format!("call=fdatasync where=overwrite block=8KiB writers={writers}");
+    Check::new("file.sync", axes, "rate", peers)
+}
+
 /// Round trips of 56 bytes `over` TCP or UDP; both peers `wait` by `spin` or `block`.
 pub fn round_trip(over: &str, wait: &str, wake: &str, effort: Effort) -> Check {
     let tool = sockperf::ping_pong(over, wait == "spin", MESSAGE_BYTES, effort.seconds);
@@ -347,6 +435,17 @@ fn sender(kib: u64) -> Check {
     let axes = format!("primitive=copy_and_send size={kib}KiB pattern=stream over=tcp fields=8");
     let peers = vec![Peer::new(tool, 0.9, 1.1, shares)];
     Check::new("copy.send", axes, "cpu_sender", peers).on_two_cpus()
+}
+
+/// A proxy on another CPU, which receives and sends.
+pub fn forward() -> Check {
+    let calls =
+        "the same calls, windows and options of the sockets; threads of one process, on two CPUs";
+    let arguments = format!("{} {FORWARDED} {NEXT_CPU}", 64 << 10);
+    let tool = c::program(&c::FORWARD, Median, &arguments, "ns to pass a message on");
+    let axes = "by=recv_send size=64KiB cpus=cross wake=awake";
+    let check = Check::new("copy.forward", axes, "latency", vec![Peer::new(tool, 0.9, 1.1, calls)]);
+    check.on_two_cpus().kept_awake()
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! Which package installs a program.
 
+use std::fs::{self, DirEntry};
 use std::path::{Path, PathBuf};
 
 /// Programs, and the Debian package that installs them.
@@ -19,6 +20,8 @@ const PACKAGES: &[(&[&str], &str)] = &[
     (&["fio"], "fio on Debian"),
     (&["iperf3"], "iperf3 on Debian"),
     (&["sockperf"], "sockperf on Debian"),
+    (&["openssl"], "openssl on Debian"),
+    (&["pg_test_fsync"], "postgresql-15 on Debian"),
 ];
 
 /// A sentence that says that a program is not installed, and which package installs it if that is known.
@@ -30,15 +33,22 @@ pub fn missing(program: &str) -> String {
     }
 }
 
-/// The path of a program, given its name or path. Debian puts lmbench into a folder that is not on the path.
+/// The path of a program, given its name or path. Debian puts lmbench and PostgreSQL's programs into folders that are
+/// not on the path.
 pub fn find(program: impl AsRef<Path>) -> Option<PathBuf> {
     let lmbench = format!("/usr/lib/lmbench/bin/{}-linux-gnu", std::env::consts::ARCH);
     let path = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&path)
         .chain([PathBuf::from(lmbench)])
+        .chain(postgresql().map(|version| version.path().join("bin")))
         // Joining a path that begins with a slash yields that path alone.
         .map(|folder| folder.join(program.as_ref()))
         .find(|file| file.is_file())
+}
+
+/// The folder of each version of PostgreSQL.
+fn postgresql() -> impl Iterator<Item = DirEntry> {
+    fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten()
 }
 
 #[cfg(test)]

@@ -38,12 +38,13 @@ const PREFIXES: [&str; 3] = ["net.bandwidth", "file.read", "file.sync"];
 /// them, and the table of the machine does not.
 const OF_LAYERS: [&str; 5] =
     ["rudp.stages", "rudp.loss", "rpc.first_call", "rpc.load", "copy.parts"];
-/// Headlines of such rows of other probes begin so.
-const RELIABLE_DATAGRAMS: &str = "reliable datagram";
+/// What names such headlines of other probes.
+const OF_LAYERS_BY_LABEL: [&str; 3] =
+    ["reliable datagram", "counter in memory", "procedure call: 4 structures"];
 
 /// Whether the table of a machine has the headline with this label.
 pub fn is_of_machine(probe: &str, label: &str) -> bool {
-    !OF_LAYERS.contains(&probe) && !label.starts_with(RELIABLE_DATAGRAMS)
+    !OF_LAYERS.contains(&probe) && !OF_LAYERS_BY_LABEL.iter().any(|name| label.contains(name))
 }
 
 /// Whether the headline with this label is one of these numbers.
@@ -107,7 +108,12 @@ mod tests {
     #[test]
     fn what_belongs_to_a_layer_is_not_in_the_table_of_a_machine() {
         assert!(!is_of_machine("rudp.loss", "rudp: ten messages"));
-        assert!(!is_of_machine("net.rtt", "reliable datagram, there and back"));
+        for (probe, label) in [
+            ("net.rtt", "round trip: reliable datagram on loopback"),
+            ("cpu.loop", "loop iteration: counter in memory"),
+        ] {
+            assert!(!is_of_machine(probe, label), "{label}");
+        }
         assert!(ROWS.iter().all(|(probe, label)| is_of_machine(probe, label)));
     }
 }

@@ -504,8 +504,8 @@ fn a_plan_names_only_processors_of_its_run() {
     assert_eq!(pairs(&[6], false).len(), 1);
 }
 
-#[test]
-fn a_first_look_is_twenty_rows_of_which_each_is_there() {
+/// A machine with caches.
+fn usual_facts() -> Facts {
     let mut facts = Facts::default();
     facts.cpu.caches = [1, 2, 3]
         .map(|level| Cache {
@@ -515,6 +515,36 @@ fn a_first_look_is_twenty_rows_of_which_each_is_there() {
             ..Cache::default()
         })
         .into();
+    facts
+}
+
+#[test]
+fn the_table_has_what_everybody_asks_in_a_minute() {
+    let options = RunOptions::new(Measuring::default(), None);
+    let request = Request::new(costof_probes::TABLE, &options).unwrap();
+    let plan = planned(request, &usual_facts(), None);
+    let blocks = plan.blocks.iter();
+    let labels: Vec<&str> =
+        blocks.flat_map(|block| block.labels.iter().map(|(_, label)| &**label)).collect();
+    for asked in [
+        "malloc and free",
+        "SHA-256",
+        "TLS 1.3 handshake",
+        "epoll",
+        "io_uring: a NOP",
+        "fsync",
+        "proxy: 64 KiB passed on",
+    ] {
+        assert!(labels.iter().any(|label| label.contains(asked)), "{asked}: {labels:#?}");
+    }
+    assert!(plan.points().count() <= 92, "{labels:#?}");
+    let cost = Cost::new(costof_probes::TABLE, &plan, Precision::Default);
+    assert!(cost.time <= Duration::from_secs(60), "{}", cost.announced());
+}
+
+#[test]
+fn a_first_look_is_twenty_rows_of_which_each_is_there() {
+    let facts = usual_facts();
     let options = quick();
     let request = Request::new(costof_probes::TABLE, &options).unwrap();
     let plan = planned(request, &facts, None);

@@ -20,19 +20,44 @@ pub struct Source {
     pub name: &'static str,
     /// Its text, which may include `peer.h`.
     pub text: &'static str,
+    /// The linker's options for the libraries that it needs beside the C library.
+    pub libraries: &'static [&'static str],
+}
+
+impl Source {
+    /// A program that needs the C library alone.
+    const fn new(name: &'static str, text: &'static str) -> Source {
+        Source { name, text, libraries: &[] }
+    }
 }
 
 /// First touches of pages.
 pub static PAGE_FAULT: Source =
-    Source { name: "page_fault", text: include_str!("../../programs/page_fault.c") };
+    Source::new("page_fault", include_str!("../../programs/page_fault.c"));
 /// Children by fork or vfork.
-pub static FORK: Source = Source { name: "fork", text: include_str!("../../programs/fork.c") };
+pub static FORK: Source = Source::new("fork", include_str!("../../programs/fork.c"));
 /// TCP connections on loopback.
-pub static CONNECT: Source =
-    Source { name: "connect", text: include_str!("../../programs/connect.c") };
+pub static CONNECT: Source = Source::new("connect", include_str!("../../programs/connect.c"));
 /// Messages of several fields over a TCP connection on loopback.
-pub static STREAM: Source =
-    Source { name: "stream", text: include_str!("../../programs/stream.c") };
+pub static STREAM: Source = Source::new("stream", include_str!("../../programs/stream.c"));
+
+/// Blocks from malloc.
+pub static MALLOC: Source = Source::new("malloc", include_str!("../../programs/malloc.c"));
+/// An eventfd among many, found by epoll_wait.
+pub static EPOLL: Source = Source::new("epoll", include_str!("../../programs/epoll.c"));
+/// Fresh memory.
+pub static FIRST_TOUCH: Source =
+    Source::new("first_touch", include_str!("../../programs/first_touch.c"));
+/// What a proxy passes on.
+pub static FORWARD: Source = Source::new("forward", include_str!("../../programs/forward.c"));
+/// NOPs by liburing.
+pub static NOP: Source =
+    Source { libraries: &["-luring"], ..Source::new("nop", include_str!("../../programs/nop.c")) };
+/// TLS handshakes by OpenSSL.
+pub static HANDSHAKE: Source = Source {
+    libraries: &["-lssl", "-lcrypto"],
+    ..Source::new("handshake", include_str!("../../programs/handshake.c"))
+};
 
 /// This program with these arguments. Its number, in nanoseconds, stands before `words`.
 pub fn program(
@@ -59,6 +84,7 @@ impl Source {
         // With a PLT, each child of a fork would look up the C library's functions that it calls.
         let mut command = until_death(NAME);
         command.args(["-O2", "-fno-plt", "-pthread", "-o"]).arg(&program).arg(&source);
+        command.args(self.libraries);
         child::finish(&mut command, on.limit, on.interrupt)?;
         Ok(program)
     }

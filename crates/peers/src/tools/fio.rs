@@ -15,6 +15,19 @@ pub enum Wanted {
     Throughput,
 }
 
+/// Threads that write blocks of 8 KiB, each at random in a part of one file of its own, and make each durable by
+/// fdatasync, for this many seconds. The number is how many blocks of all threads that are per second.
+pub fn commits(writers: u32, bytes: u64, seconds: u32) -> Tool<'static> {
+    let part = bytes / u64::from(writers);
+    let options = format!(
+        "--rw=randwrite --bs=8k --ioengine=psync --fdatasync=1 --numjobs={writers} --group_reporting \
+         --offset_increment={part}"
+    );
+    of_file(Statistic::Mean, commits_per_second, bytes, move |file| {
+        arguments(&options, part, seconds, file)
+    })
+}
+
 /// What fio reads, and how: one thread reads repeatedly for this many seconds.
 #[derive(Clone, Copy, Debug)]
 pub struct Read {
@@ -34,14 +47,21 @@ pub fn read(read: Read) -> Tool<'static> {
         Wanted::Latency => (Statistic::Median, median_latency),
         Wanted::Throughput => (Statistic::Mean, throughput),
     };
+    of_file(statistic, number, read.bytes, move |file| {
+        arguments(read.options, read.bytes, read.seconds, file)
+    })
+}
+
+/// fio with these arguments for a file of so many bytes, which is new in each round.
+fn of_file(
+    statistic: Statistic,
+    number: fn(&str) -> Option<f64>,
+    bytes: u64,
+    arguments: impl Fn(&DataFile) -> Vec<String> + 'static,
+) -> Tool<'static> {
     let mut file: Option<DataFile> = None;
-    Tool {
-        arguments: Box::new(move || {
-            let new = new_file(read.bytes)?;
-            Ok(arguments(read, file.insert(new)))
-        }),
-        ..Tool::simple("fio", statistic, "", Reading::By(number))
-    }
+    let arguments = Box::new(move || Ok(arguments(file.insert(new_file(bytes)?))));
+    Tool { arguments, ..Tool::simple("fio", statistic, "", Reading::By(number)) }
 }
 
 fn new_file(bytes: u64) -> Result<DataFile> {
@@ -52,35 +72,37 @@ fn new_file(bytes: u64) -> Result<DataFile> {
 }
 
 /// fio opens the file through this process's descriptor for it.
-fn arguments(read: Read, file: &DataFile) -> Vec<String> {
+fn arguments(options: &str, bytes: u64, seconds: u32, file: &DataFile) -> Vec<String> {
     words(&format!(
-        "--name=read --filename=/proc/{}/fd/{} --allow_file_create=0 --size={} {} \
-         --randrepeat=0 --time_based --runtime={} --thread --lat_percentiles=1 \
+        "--name=costof --filename=/proc/{}/fd/{} --allow_file_create=0 --size={bytes} {options} \
+         --randrepeat=0 --time_based --runtime={seconds} --thread --lat_percentiles=1 \
          --clat_percentiles=0 --percentile_list=50 --output-format=json",
         std::process::id(),
         file.file().as_raw_fd(),
-        read.bytes,
-        read.options,
-        read.seconds,
     ))
 }
 
-/// The part of fio's output that is about reads.
-fn reads(output: &str) -> Option<Value> {
+/// A number of fio's only job.
+fn number(output: &str, pointer: &str) -> Option<f64> {
     // fio may print notes before it.
     let json = &output[output.find('{')?..];
-    let mut all: Value = serde_json::from_str(json).ok()?;
-    Some(all.pointer_mut("/jobs/0/read")?.take())
+    let all: Value = serde_json::from_str(json).ok()?;
+    all.pointer(&format!("/jobs/0/{pointer}"))?.as_f64()
 }
 
 /// The median time of a whole read in nanoseconds, measured from before its submission.
 fn median_latency(output: &str) -> Option<f64> {
-    reads(output)?.pointer("/lat_ns/percentile/50.000000")?.as_f64()
+    number(output, "read/lat_ns/percentile/50.000000")
 }
 
 /// Bytes per second.
 fn throughput(output: &str) -> Option<f64> {
-    reads(output)?.pointer("/bw_bytes")?.as_f64()
+    number(output, "read/bw_bytes")
+}
+
+/// Writes per second.
+fn commits_per_second(output: &str) -> Option<f64> {
+    number(output, "write/iops")
 }
 
 #[cfg(test)]
@@ -106,6 +128,9 @@ mod tests {
             "50.000000" : 63744
           }
         }
+      },
+      "write" : {
+        "iops" : 812.406091
       }
     }
   ]}"#;
@@ -114,6 +139,7 @@ mod tests {
     fn its_output_is_read() {
         assert_eq!(median_latency(OUTPUT), Some(63744.0));
         assert_eq!(throughput(OUTPUT), Some(58_227_852.0));
+        assert_eq!(commits_per_second(OUTPUT), Some(812.406091));
         for output in ["", "{}", r#"{"jobs": []}"#, "fio: failed"] {
             assert_eq!(median_latency(output), None, "{output}");
         }

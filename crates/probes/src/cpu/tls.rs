@@ -61,6 +61,10 @@ impl Measure for Tls {
     #[cfg(not(feature = "quic"))]
     const ROLES: &'static [StartRole] = &[alone::<Tls, crate::setup::WithoutCryptography>];
 
+    headlines! {
+        "TLS 1.3 handshake: both ends": {},
+    }
+
     fn check_axes(point: &At<Tls>) -> Result<(), Failure> {
         if point.step != Step::Message && point.size != 1 << 10 {
             unsupported!("to connect, no message is sent (leave out size)");

@@ -71,6 +71,10 @@ impl Measure for Transform {
     #[cfg(not(feature = "quic"))]
     const ROLES: &'static [StartRole] = &[alone::<Transform, crate::setup::WithoutCryptography>];
 
+    headlines! {
+        "hash 1 KiB with SHA-256": { by: By::Sha256 },
+    }
+
     fn predict(
         point: &At<Transform>,
         _: &Facts,

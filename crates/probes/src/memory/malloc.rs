@@ -105,6 +105,10 @@ impl Measure for Malloc {
     const ROUNDS: u32 = 2;
     const ROLES: &'static [StartRole] = &[alone::<_, Allocating>];
 
+    headlines! {
+        "malloc and free: 64 B": {},
+    }
+
     fn check_axes(point: &At<Malloc>) -> Result<(), Failure> {
         if point.frees == Frees::Other && (point.threads, point.burst) != (2, 1) {
             unsupported!(

@@ -83,6 +83,10 @@ impl Measure for IoUring {
     const BUDGET: Option<Budget> = Some(Budget::seconds(5, 20, 60));
     const ROLES: &'static [StartRole] = &[alone::<_, Caller>];
 
+    headlines! {
+        "io_uring: a NOP, submitted and completed": { operation: Operation::Nop },
+    }
+
     fn check_axes(point: &At<IoUring>) -> Result<(), Failure> {
         if point.how == How::Calls && point.batch > 1 {
             unsupported!("system calls are made one by one (--set batch=1)");

@@ -68,6 +68,10 @@ impl Measure for Wait {
     const ROUNDS: u32 = 2;
     const ROLES: &'static [StartRole] = &[alone::<_, Ready>];
 
+    headlines! {
+        "epoll: write, wait and read an eventfd": {},
+    }
+
     fn check_axes(point: &At<Wait>) -> Result<(), Failure> {
         if point.step == Step::Register && point.by != By::Epoll {
             unsupported!("only epoll has a call that registers and nothing else (--set by=epoll)");

@@ -24,7 +24,8 @@ pub(super) const SYNONYMS: &[(&str, &[&str])] = &[
     ("kernel getuid", &["os.syscall"]),
     ("sqpoll liburing", &["os.io_uring"]),
     (
-        "seccomp sandbox sandboxing tracing ptrace ebpf perf tracepoint observability overlayfs rootless",
+        "seccomp sandbox sandboxing tracing ptrace ebpf perf tracepoint observability overlayfs rootless docker \
+         container podman kubernetes gvisor",
         &["os.overhead"],
     ),
     ("segfault sigsegv sigaction handler", &["os.signal"]),
@@ -45,7 +46,7 @@ pub(super) const SYNONYMS: &[(&str, &[&str])] = &[
     ("badcore slowcore", &["node.core"]),
     ("ipc shm sharedmemory", &["ipc.latency"]),
     ("disk ssd nvme hdd seek iops", &["file.read"]),
-    ("durable durability flush commit groupcommit journal wal", &["file.sync"]),
+    ("durable durability flush commit groupcommit journal wal transaction", &["file.sync"]),
     ("inode directory", &["file.metadata"]),
     ("pagecache", &["file.read", "file.cache_size"]),
     ("nfs mount", &["file.remote", "file.remote_call"]),
@@ -95,7 +96,7 @@ pub(super) const NOT_MEASURED: &[(&str, &str, &[Nearest])] = &[
     ),
     ("http http2 rest web nginx", "HTTP is", &[("net.rtt", "over=grpc is a call over HTTP/2")]),
     (
-        "sql database db postgres mysql sqlite redis transaction",
+        "sql database db postgres mysql sqlite redis",
         "databases are",
         &[("file.sync", "what a commit waits for"), ("net.rtt", "the way to a server and back")],
     ),
@@ -119,11 +120,6 @@ pub(super) const NOT_MEASURED: &[(&str, &str, &[Nearest])] = &[
         "division divide sqrt multiply addition arithmetic simd",
         "arithmetic instructions are",
         &[("cpu.loop", "a subtraction and a branch")],
-    ),
-    (
-        "docker container podman kubernetes",
-        "starting containers is",
-        &[("os.process", "the process in it"), ("net.connect", "its first connection")],
     ),
     (
         "gc garbage python java jvm goroutine",

@@ -1,0 +1,53 @@
+//! `pg_test_fsync` of PostgreSQL: what its ways to make a block of 8 KiB durable cost.
+
+use crate::error::failed;
+use crate::tool::{Reading, Statistic, Tool, words};
+use costof_os::file::scratch;
+
+/// A block of 8 KiB, written and made durable by fdatasync, in the folder that costof uses. Each of its dozen tests
+/// runs for this many seconds.
+pub fn fdatasync(seconds: u32) -> Tool<'static> {
+    let read = Reading::By(per_second);
+    let tool = Tool::simple("pg_test_fsync", Statistic::Mean, "", read);
+    let arguments = move || {
+        let folder = scratch::folder();
+        let folder = folder.ok_or_else(|| failed("there is no folder on a disk (TMPDIR)"))?;
+        let mut all = words(&format!("-s {seconds} -f"));
+        let file = folder.join(format!("costof-pg_test_fsync-{}", std::process::id()));
+        all.push(file.to_string_lossy().into_owned());
+        Ok(all)
+    };
+    Tool { arguments: Box::new(arguments), ..tool }
+}
+
+/// The first line for fdatasync is about one write: `fdatasync   236.988 ops/sec    4220 usecs/op`.
+fn per_second(output: &str) -> Option<f64> {
+    let line = output.lines().find(|line| line.trim_start().starts_with("fdatasync"))?;
+    line.split_whitespace().nth(1)?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// PostgreSQL 15, the second table left out but for a line.
+    const OUTPUT: &str = "\
+1 second per test
+O_DIRECT supported on this platform for open_datasync and open_sync.
+
+Compare file sync methods using one 8kB write:
+(in wal_sync_method preference order, except fdatasync is Linux's default)
+        open_datasync                       574.731 ops/sec    1740 usecs/op
+        fdatasync                           236.988 ops/sec    4220 usecs/op
+        fsync_writethrough                              n/a
+        fdatasync                           729.121 ops/sec    1372 usecs/op
+";
+
+    #[test]
+    fn one_write_is_read() {
+        assert_eq!(per_second(OUTPUT), Some(236.988));
+        for output in ["", "        fdatasync      n/a"] {
+            assert_eq!(per_second(output), None, "{output}");
+        }
+    }
+}
