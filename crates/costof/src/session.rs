@@ -52,8 +52,8 @@ pub(crate) struct Session<'a> {
     pub(crate) fits: Fits,
     /// The time that a run takes at most, if its precision does not say so.
     pub(crate) budget: Option<Duration>,
-    /// What the person who runs a study predicts.
-    pub(crate) guesses: Vec<Guess>,
+    /// What the person who runs a study predicts. Asked for once there is a plan.
+    pub(crate) guesses: &'a (dyn Fn() -> Result<Vec<Guess>, Error> + Sync),
     programs: Programs,
     interrupted: &'a AtomicBool,
     pub(crate) display: Display,
@@ -80,7 +80,7 @@ impl<'a> Session<'a> {
             requests,
             fits: |_, _, _| Ok(()),
             budget: None,
-            guesses: Vec::new(),
+            guesses: &|| Ok(Vec::new()),
             programs: Programs::new(table, remote_costof)?,
             interrupted,
             display: Display::new(),
@@ -158,12 +158,12 @@ impl<'a> Session<'a> {
                     dry_run(name.as_deref(), table, &plan)?;
                     return Ok(None);
                 }
+                let guesses = (self.guesses)()?;
                 load = hold(&mut machines)?;
                 // A machine that has become busy leaves less time for a budget of the user's.
                 if plan.budget_ns.is_some() {
                     self.fit(&mut plan, load)?;
                 }
-                let guesses = self.guesses.clone();
                 let first = RunRow { guesses, ..first_row(plan, options.measuring.seed) };
                 let path = match &options.out {
                     Some(folder) if is_one_of_many => {

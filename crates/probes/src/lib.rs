@@ -13,11 +13,6 @@ mod copy {
     pub(crate) mod pieces;
     pub(crate) mod receive;
     pub(crate) mod send;
-
-    /// Which copies each way of [`send`] makes on each link, as a drawing.
-    pub(crate) const COPIES: &str = include_str!("copy/send/copies.txt");
-    /// The drawing of the two copies that zero copy avoids, and when.
-    pub(crate) const TWO_COPIES: &str = include_str!("copy/send/two_copies.txt");
 }
 mod cpu {
     //! The CPU.
@@ -92,7 +87,6 @@ mod node {
     pub(crate) mod latency;
     mod memory_node;
 }
-pub mod notes;
 mod os {
     //! The kernel.
 

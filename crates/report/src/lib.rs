@@ -17,6 +17,7 @@ pub mod history;
 pub mod interactive;
 pub mod known;
 pub mod markdown;
+pub mod mechanism;
 pub mod names;
 mod notes;
 pub mod page;

@@ -1,6 +1,6 @@
 //! The options of `costof study`.
 
-use super::values::run_file;
+use super::values::{run_file, runs};
 use super::{Measuring, setting};
 use clap::{Args, ValueHint};
 use std::path::PathBuf;
@@ -43,10 +43,12 @@ pub(crate) struct StudyOptions {
     pub(crate) key: bool,
     /// Show the runs of a class together, on one page
     ///
-    /// Each is a run, or a folder of them; the page is class.html in the folder of the results.
+    /// Each is a run, its number in the history (@1), or a folder of runs; the page is class.html in the folder of
+    /// the results.
     ///
     /// How each row spreads over machines and predictions, where the class was most wrong, which machines stand out.
     #[arg(long, value_name = "RUN|FOLDER", value_hint = ValueHint::AnyPath, requires = "study",
+          value_parser = runs(), num_args = 1..,
           conflicts_with_all = ["run", "predict", "predictions", "dry_run", "sheet", "csv", "svg"])]
     pub(crate) collect: Vec<PathBuf>,
     /// Name each machine of --collect by its host name

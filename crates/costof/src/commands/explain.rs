@@ -10,7 +10,7 @@ use crate::terminal::{print, prose_columns};
 use crate::{history, record};
 use costof_measure::probe::Probe;
 use costof_model::{Domain, ProbeInfo, Run};
-use costof_probes::notes::{NOTES, Note};
+use costof_report::mechanism::{Mechanism, Note};
 use costof_report::predictions;
 use costof_report::text::wrapped;
 use std::path::PathBuf;
@@ -25,16 +25,28 @@ pub(crate) fn run(table: &[&'static Probe], options: &ExplainOptions) -> Done {
             Some(path) => Some((path.clone(), record::read(path, table)?)),
             None => history::best_with(table, &info.id),
         };
-        texts.push(explain(info) + &sums(info, measured));
+        let run = measured.as_ref().map(|(_, run)| run);
+        texts.push(explain(info, run) + &sums(info, measured.as_ref()));
     }
     print(texts.join("\n"))
 }
 
-/// The description of a probe as text.
-fn explain(info: &ProbeInfo) -> String {
+/// The description of a probe as text: first how what it measures works and what a run says of it, then the method.
+fn explain(info: &ProbeInfo, run: Option<&Run>) -> String {
     let mut text = wrapped(prose_columns(), &format!("{}: {}", info.id, info.question), "");
+    let mechanism = Mechanism::of(&info.id);
+    if let Some(mechanism) = mechanism {
+        let drawing = mechanism.drawing.lines().map(|line| format!("  {line}\n"));
+        let drawing: String = drawing.collect();
+        text += &format!("\n{drawing}\n{}", paragraph(&mechanism.explained(&info.id, run)));
+        let tries = mechanism.tries.iter().flat_map(|tried| {
+            let expected = format!("  {}", tried.expected(&info.primary().name));
+            [format!("costof run {}", tried.run), expected]
+        });
+        section(&mut text, "Try this", tries);
+    }
     section(&mut text, &format!("How (method {})", info.method), [&*info.how]);
-    for note in NOTES.iter().filter(|note| info.id == note.probe) {
+    for note in mechanism.iter().flat_map(|mechanism| &mechanism.notes) {
         text.push_str(&drawn(note));
     }
     let metrics = info.metrics.iter().enumerate().map(|(position, metric)| {
@@ -77,7 +89,7 @@ fn explain(info: &ProbeInfo) -> String {
 }
 
 /// The predictions of a run for the probe, the sums behind them, and the measurements.
-fn sums(info: &ProbeInfo, measured: Option<(PathBuf, Run)>) -> String {
+fn sums(info: &ProbeInfo, measured: Option<&(PathBuf, Run)>) -> String {
     let Some((path, run)) = measured else {
         let line = format!(
             "None of the last {} runs here has it: `costof run {}` measures it",
@@ -86,7 +98,7 @@ fn sums(info: &ProbeInfo, measured: Option<(PathBuf, Run)>) -> String {
         );
         return format!("\n{}", wrapped(prose_columns(), &line, ""));
     };
-    let sums = predictions::of_probe(&run, &info.id, prose_columns());
+    let sums = predictions::of_probe(run, &info.id, prose_columns());
     let heading = format!("Expected and measured (run {})", path.display());
     if sums.is_empty() {
         return format!("\n{heading}\n  that run has no prediction for it\n");
@@ -96,17 +108,21 @@ fn sums(info: &ProbeInfo, measured: Option<(PathBuf, Run)>) -> String {
 
 /// A heading and a text. What is drawn keeps its lines; a paragraph is wrapped.
 fn drawn(note: &Note) -> String {
-    let paragraphs = note.text.trim_end().split("\n\n").map(|paragraph| {
+    let paragraphs = note.text.trim_end().split("\n\n").map(|text| {
         let is_drawn = |line: &str| line.trim().contains("  ");
-        if paragraph.lines().any(is_drawn) {
-            let lines = paragraph.lines().map(|line| format!("  {line}\n"));
+        if text.lines().any(is_drawn) {
+            let lines = text.lines().map(|line| format!("  {line}\n"));
             return lines.collect();
         }
-        // A paragraph has one indent, and not the deeper one of a line that goes on.
-        let text = wrapped(prose_columns().saturating_sub(2), &paragraph.replace('\n', " "), "");
-        text.lines().map(|line| format!("  {}\n", line.trim_start())).collect::<String>()
+        paragraph(&text.replace('\n', " "))
     });
     format!("\n{}\n{}", note.heading, paragraphs.collect::<Vec<_>>().join("\n"))
+}
+
+/// Prose with one indent, and not the deeper one of a line that goes on.
+fn paragraph(text: &str) -> String {
+    let text = wrapped(prose_columns().saturating_sub(2), text, "");
+    text.lines().map(|line| format!("  {}\n", line.trim_start())).collect()
 }
 
 /// A heading and its lines, wrapped; nothing if there are no lines.

@@ -164,14 +164,14 @@ impl Command<'_> {
             );
         }
         self.spare_report()?;
-        let guesses = self.guesses()?;
+        let form = self.filled_form()?;
         let interrupted = watch_interrupts()?;
         if cfg!(debug_assertions) {
             log(
                 "this costof is an unoptimised build (`cargo build --release` makes the other): its own code is slower",
             );
         }
-        let Some(run) = self.run(guesses, &interrupted)? else {
+        let Some(run) = self.run(&form, &interrupted)? else {
             return Ok(ExitCode::SUCCESS);
         };
         if run.end.is_none() {
@@ -192,8 +192,8 @@ impl Command<'_> {
         self.show(&run)
     }
 
-    /// Measures the selections. None if the plan is only shown.
-    fn run(&self, guesses: Vec<Guess>, interrupted: &AtomicBool) -> Result<Option<Run>, Error> {
+    /// Measures the selections, after the predictions of this form or those asked for. None if the plan is only shown.
+    fn run(&self, form: &[Guess], interrupted: &AtomicBool) -> Result<Option<Run>, Error> {
         let options = self.run_options();
         let facts = placement::facts_of_the_run(&Placement::default(), &facts::gather());
         let requests = requests(self.table, &self.study, &self.study.selections, &options, &facts)?;
@@ -201,9 +201,13 @@ impl Command<'_> {
             let study = &self.study.name;
             bail!("{study} has no `[[run]]`, and so nothing is measured");
         }
+        let guesses = || match self.options.predict {
+            true => self.asked(),
+            false => Ok(form.to_vec()),
+        };
         let mut session = Session::new(self.table, &options, requests, None, interrupted)?;
         session.fits = fits;
-        session.guesses = guesses;
+        session.guesses = &guesses;
         let done = session.measure(hosts(&options), None)?;
         Ok(done.map(|record| record.run))
     }

@@ -65,6 +65,10 @@ fn a_form_to_predict_is_printed_and_a_wrong_one_measures_nothing() {
         "did you mean `getppid (ns)`",
     ]);
     place.run("study lab.toml --predict --out o").expect_wrong(&["nothing is predicted"]);
+    // Nobody is asked before there is a plan.
+    let unplanned =
+        place.run("study lab.toml --predict --cpu 9999 --out o").expect_wrong(&["9999"]);
+    assert!(!unplanned.err.contains("to predict"), "{unplanned:?}");
     assert!(!place.path("o").exists());
 }
 
@@ -135,6 +139,9 @@ fn predictions_are_in_the_run_before_its_launches_and_are_scored() {
     let parts =
         ["3 runs, 3 with predictions", "getppid: the median prediction of 3 was", "machine 3"];
     assert_contains_all(&class.out, &parts);
+    let two = "study lab.toml --collect runs/one.jsonl runs/two.jsonl --out class";
+    assert_contains(&place.run(two).expect_code(0).out, "2 runs, 2 with predictions");
+    place.run("study lab.toml --collect @99999 --out class").expect_wrong(&["99999"]);
     let page = fs::read_to_string(place.path("class/class.html")).unwrap();
     assert!(!(class.out + &page).contains("secret-host"));
 }
@@ -163,6 +170,9 @@ fn every_mistake_of_a_study_is_named_by_its_line() {
         "own.toml, line 28",
         "did you mean `memory_levels`",
     ]);
+    own(&[("read of one byte", "getppid")]);
+    let twice = "own.toml, line 15, name of `getppid`: this table has another row of that name";
+    place.run("study own.toml --check").expect_wrong(&[twice]);
     // What no run of the study measures would have no number.
     own(&[("call=getppid,read", "call=getppid")]);
     let unmeasured = "own.toml, line 15, point of `read of one byte`: no `[[run]]` measures";

@@ -145,6 +145,21 @@ fn explaining_a_probe_shows_the_sum_behind_its_prediction_where_there_is_a_run()
 }
 
 #[test]
+fn a_probe_is_explained_by_a_drawing_first_and_something_to_try() {
+    let text = costof("explain os.syscall").out;
+    let mut rest = &*text;
+    for part in [
+        "os.syscall: ",
+        "\n  program ─ SYSCALL ─▶ kernel",
+        "\n  The CPU switches to the kernel's privileges",
+        "\nTry this\n  costof run os.syscall --set call=time,time_forced\n    expected: ",
+        "\nHow (method ",
+    ] {
+        rest = rest.split_once(part).unwrap_or_else(|| panic!("{part}: {text}")).1;
+    }
+}
+
+#[test]
 fn copies_are_drawn_line_by_line() {
     let text = costof("explain copy.send").out;
     for line in [
@@ -153,6 +168,11 @@ fn copies_are_drawn_line_by_line() {
         "The two copies",
     ] {
         assert!(text.lines().any(|have| have == line), "{text}");
+    }
+    let sendable = &listed("copy.send")[0]["axes"][0];
+    let ways = sendable["domain"]["choice"].as_array().unwrap_or_else(|| panic!("{sendable}"));
+    for way in ways {
+        assert_contains(&text, &format!("{} ", way["value"].as_str().unwrap()));
     }
     let widest = text.lines().map(|line| line.chars().count()).max();
     assert!(widest <= Some(88), "{widest:?}");

@@ -2,7 +2,7 @@
 //! class was most wrong, and which machines stand out. No machine has a name, unless it is given one.
 
 use super::file::Study;
-use super::guess::too_far;
+use super::guess::{in_unit, too_far};
 use super::reproduction::{ReproducedTable, Reproduction};
 use super::result::Line;
 use super::unit::Published;
@@ -39,6 +39,8 @@ const FACTS: [&str; 3] = ["CPU", "virtual machine", "kernel"];
 pub struct Class<'a> {
     study: &'a Study,
     members: Vec<Member>,
+    /// The runs that have no number of the study.
+    empty: usize,
 }
 
 /// A run of the class.
@@ -65,6 +67,9 @@ struct Row<'c> {
     why: Option<&'c str>,
 }
 
+/// The values of a fact, each with the machines that have it.
+type Groups<'c> = BTreeMap<&'c str, Vec<usize>>;
+
 /// A number for the order of machines that are alike.
 fn order(run: &Run) -> u64 {
     let mut hasher = DefaultHasher::new();
@@ -75,9 +80,14 @@ fn order(run: &Run) -> u64 {
 impl<'a> Class<'a> {
     /// The class of these runs, each compared with the study, and its name if machines are to be named.
     pub fn new(study: &'a Study, runs: Vec<(Option<String>, &Run, Reproduction<'a>)>) -> Class<'a> {
-        let mut members: Vec<Member> = Vec::new();
+        let (mut members, mut empty): (Vec<Member>, usize) = (Vec::new(), 0);
         for (name, run, reproduction) in runs {
             let Reproduction { tables, guesses, .. } = reproduction;
+            let mut lines = tables.iter().flat_map(|table| &table.lines);
+            if !lines.any(|line| line.has_number) {
+                empty += 1;
+                continue;
+            }
             let name = name.unwrap_or_default();
             let order = order(run);
             members.push(Member { name, facts: facts(run), order, tables, guesses });
@@ -89,7 +99,7 @@ impl<'a> Class<'a> {
         for (at, member) in members.iter_mut().enumerate().filter(|(_, own)| own.name.is_empty()) {
             member.name = format!("machine {}", at + 1);
         }
-        Class { study, members }
+        Class { study, members, empty }
     }
 
     /// The text for a terminal, in lines of at most this many columns.
@@ -114,9 +124,18 @@ impl<'a> Class<'a> {
             "{}, {predicted} with predictions; a number of grade D or without a usable interval is left out",
             counted(self.members.len(), "run")
         );
+        let empty =
+            format!("Left out: {} without a number of this study", counted(self.empty, "run"));
+        let unread = self.unread_guesses();
+        let other = format!(
+            "Left out: {} of rows or in units that this study does not have",
+            counted(unread, "prediction")
+        );
+        let left_out = [(self.empty, empty), (unread, other)].into_iter();
+        let left_out = left_out.filter(|(count, _)| *count > 0).map(|(_, line)| line);
         let mut parts = vec![
             Part::Heading(1, format!("A class: {}", self.study.title)),
-            Part::List("", vec![head]),
+            Part::List("", [head].into_iter().chain(left_out).collect()),
         ];
         parts.extend(section(
             "Where the class was most wrong",
@@ -130,22 +149,51 @@ impl<'a> Class<'a> {
         parts.push(Part::Heading(2, "Each row over the class".to_owned()));
         parts.push(Part::Terminal(vec![Part::Table("Rows".to_owned(), spread(&rows))]));
         parts.push(Part::Drawing(drawn(&rows)));
+        let mut shared = Vec::new();
         for (at, fact) in FACTS.into_iter().enumerate() {
+            let groups = self.groups(at);
+            if let [(value, _)] = groups.iter().collect::<Vec<_>>()[..] {
+                shared.push(format!("The same for all: {fact}: {value}"));
+                continue;
+            }
             parts.push(Part::Heading(2, format!("Medians by {fact}")));
-            parts.push(Part::Table(format!("Medians by {fact}"), self.by_fact(&rows, at)));
+            parts.push(Part::Table(format!("Medians by {fact}"), by_fact(&rows, &groups)));
         }
         parts.push(Part::Heading(2, "The machines".to_owned()));
+        parts.push(Part::List("", shared));
         parts.push(Part::Table("The machines".to_owned(), self.machines(&rows)));
         parts
     }
 
-    /// The rows of which some machine has a sound number.
+    /// How many predictions are of no row of the study, or in a unit that measures something else.
+    fn unread_guesses(&self) -> usize {
+        let guesses = self.members.iter().flat_map(|member| {
+            let is_read = |guess: &&Guess| {
+                let tables = member.tables.iter().filter(|table| table.title == guess.table);
+                let mut lines = tables.flat_map(|table| &table.lines);
+                let line = lines.find(|line| line.name == guess.row);
+                let unit = line.map(|line| line.numbers.map(|numbers| numbers.unit));
+                unit.is_some_and(|unit| unit.is_none_or(|unit| in_unit(guess, unit).is_ok()))
+            };
+            member.guesses.iter().filter(move |guess| !is_read(guess))
+        });
+        guesses.count()
+    }
+
+    /// The rows of which some machine has a sound number. What several publications measured is one row.
     fn rows(&self) -> Vec<Row<'_>> {
         let tables = self.members.first().map_or(&[][..], |member| &member.tables);
         let places = tables.iter().enumerate();
         let places =
             places.flat_map(|(at, table)| (0..table.lines.len()).map(move |line| (at, line)));
-        places.filter_map(|(table, line)| self.row(table, line)).collect()
+        let mut rows: Vec<Row<'_>> = Vec::new();
+        for row in places.filter_map(|(table, line)| self.row(table, line)) {
+            let is_known = |known: &Row<'_>| (&known.values, known.unit) == (&row.values, row.unit);
+            if !rows.iter().any(is_known) {
+                rows.push(row);
+            }
+        }
+        rows
     }
 
     fn row(&self, table: usize, line: usize) -> Option<Row<'_>> {
@@ -157,11 +205,12 @@ impl<'a> Class<'a> {
         let (table, line): (_, &Line) = (&self.members[0].tables[table], lines().next()?);
         let is_it = |guess: &&Guess| guess.is_of(&table.title, &line.name);
         let guesses = self.members.iter().filter_map(|member| member.guesses.iter().find(is_it));
+        let guesses = guesses.filter_map(|guess| in_unit(guess, first.unit).ok());
         Some(Row {
             table: &table.title,
             name: &line.name,
             unit: first.unit,
-            guesses: guesses.map(|guess| guess.value).filter(|value| *value > 0.0).collect(),
+            guesses: guesses.collect(),
             published: first.published,
             why: lines().find_map(|line| line.why.as_deref()),
             median,
@@ -201,24 +250,13 @@ impl<'a> Class<'a> {
         members.collect()
     }
 
-    /// The median of each row over the machines with the same value of a fact.
-    fn by_fact(&self, rows: &[Row<'_>], fact: usize) -> Grid {
-        let mut groups: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
+    /// The machines with the same value of a fact.
+    fn groups(&self, fact: usize) -> Groups<'_> {
+        let mut groups = Groups::new();
         for (at, member) in self.members.iter().enumerate() {
             groups.entry(&member.facts[fact]).or_default().push(at);
         }
-        let heads = groups.iter().map(|(value, members)| format!("{value} ({})", members.len()));
-        let heads: Vec<String> = heads.collect();
-        let columns = heads.iter().map(|head| (&**head, Align::Right));
-        let mut grid = Grid::new([("", Align::Left)].into_iter().chain(columns));
-        for row in rows {
-            let cells = groups.values().map(|members| {
-                let values: Vec<f64> = members.iter().filter_map(|at| row.values[*at]).collect();
-                median(&values).map_or_else(String::new, |value| row.shown(value))
-            });
-            grid.add([row.name.to_owned()].into_iter().chain(cells));
-        }
-        grid
+        groups
     }
 
     fn machines(&self, rows: &[Row<'_>]) -> Grid {
@@ -250,6 +288,22 @@ impl Row<'_> {
         let limit = (DISTANCES * median(&distances).unwrap_or(0.0)).max(FACTOR.ln());
         ratios().map(|ratio| ratio.filter(|ratio| ratio.ln().abs() > limit)).collect()
     }
+}
+
+/// The median of each row over the machines of each group.
+fn by_fact(rows: &[Row<'_>], groups: &Groups<'_>) -> Grid {
+    let heads = groups.iter().map(|(value, members)| format!("{value} ({})", members.len()));
+    let heads: Vec<String> = heads.collect();
+    let columns = heads.iter().map(|head| (&**head, Align::Right));
+    let mut grid = Grid::new([("", Align::Left)].into_iter().chain(columns));
+    for row in rows {
+        let cells = groups.values().map(|members| {
+            let values: Vec<f64> = members.iter().filter_map(|at| row.values[*at]).collect();
+            median(&values).map_or_else(String::new, |value| row.shown(value))
+        });
+        grid.add([row.name.to_owned()].into_iter().chain(cells));
+    }
+    grid
 }
 
 /// What machine a run is of: the values of [`FACTS`].
@@ -388,7 +442,8 @@ mod tests {
     use costof_model::testing::{probe_info, row, run};
 
     const STUDY: &str = "title = '<b>'\nsource = 's'\nmachine = 'm'\n[[table]]\ntitle = 'Costs'\npoint = 'a.x'\nunit = 'ns'\n\
-        rows = [{name='a',measured=25,note='it crosses the kernel'},{name='b',label='none'}]";
+        rows = [{name='a',measured=25,note='it crosses the kernel'},{name='b',label='none'}]\n\
+        [[table]]\ntitle = 'Another list'\npoint = 'a.x'\nunit = 'ns'\nrows = [{name='a',measured=20}]";
 
     /// A class in which each machine takes so long for the row.
     fn class<'s>(study: &'s Study, info: &ProbeInfo, ns: &[f64]) -> Class<'s> {
@@ -400,7 +455,9 @@ mod tests {
                 facts.host_name = Some("secret".to_owned());
                 facts.cpu.model_name = Some(if *ns > 1000.0 { "slow" } else { "usual" }.to_owned());
                 facts.kernel.release = Some("6.1".to_owned());
-                run.points = vec![row("a.x", Axes::default(), *ns)];
+                if *ns > 0.0 {
+                    run.points = vec![row("a.x", Axes::default(), *ns)];
+                }
                 run.run.guesses = study.guesses(&[info], "f", "[Costs]\na (ns) = 500").unwrap();
                 run
             })
@@ -430,6 +487,25 @@ mod tests {
         assert!(!text.contains("secret"));
         let few = class(&study, &info, &[50.0, 5000.0]).text(300);
         assert!(few.contains("Fewer than 5 machines"), "{few}");
+    }
+
+    #[test]
+    fn a_run_without_numbers_is_no_machine_and_what_all_share_groups_nobody() {
+        let (study, info) = (Study::read("x", "x.toml", STUDY).unwrap(), probe_info("a.x"));
+        let mut class = class(&study, &info, &[50.0, 0.0, 60.0]);
+        class.members[0].guesses[0].row = "c".to_owned();
+        class.members[1].guesses[0].unit = "GB/s".to_owned();
+        let text = class.text(300);
+        for part in [
+            "2 runs, 2 with predictions",
+            "Left out: 1 run without a number of this study",
+            "Left out: 2 predictions of rows or in units that this study does not have",
+            "No run has predictions",
+            "The same for all: CPU: usual",
+        ] {
+            assert!(text.contains(part), "{part}: {text}");
+        }
+        assert!(!text.contains("Medians by"), "{text}");
     }
 
     #[test]

@@ -209,6 +209,21 @@ pub(super) fn too_far(ratio: f64) -> String {
     format!("{} times too {which}", digits(by))
 }
 
+/// A prediction in the unit of its row, which a run with another version of the study may not have.
+///
+/// # Errors
+/// It cannot be converted.
+pub(super) fn in_unit(guess: &Guess, unit: Published) -> Result<f64, String> {
+    let value =
+        Published::parse(&guess.unit).ok().and_then(|from| unit.converted(from, guess.value));
+    value.filter(|value| *value > 0.0 && value.is_finite()).ok_or_else(|| {
+        format!(
+            "{} {} cannot be converted to `{}`, the unit of this row",
+            guess.value, guess.unit, unit.symbol
+        )
+    })
+}
+
 impl Line {
     /// Whether its number is no result.
     pub(super) fn is_doubtful(&self) -> bool {
@@ -239,12 +254,15 @@ pub(super) fn parts(guesses: &[Guess], tables: &[ReproducedTable]) -> Vec<Part> 
     for guess in guesses {
         let tables = tables.iter().filter(|table| table.title == guess.table);
         let mut lines = tables.flat_map(|table| &table.lines);
-        let Some(line) = lines.find(|line| line.name == guess.row) else {
-            continue;
-        };
-        match line.scored() {
-            Ok(numbers) => {
-                scores.extend(off((guess.value, guess.value), numbers.here).map(|you| {
+        let line = lines.find(|line| line.name == guess.row);
+        let compared =
+            line.ok_or_else(|| "the study has no such row".to_owned()).and_then(|line| {
+                let numbers = line.scored()?;
+                Ok((line, numbers, in_unit(guess, numbers.unit)?))
+            });
+        match compared {
+            Ok((line, numbers, value)) => {
+                scores.extend(off((value, value), numbers.here).map(|you| {
                     let off = |range: Option<_>| range.and_then(|range| off(range, numbers.here));
                     let (costof, published) = (off(numbers.costof), off(numbers.published));
                     Score { line, you: (guess, you), costof, published }
@@ -401,6 +419,20 @@ mod tests {
             assert!(text.contains(part), "{part}: {text}");
         }
         assert!(!text.contains("b: "), "{text}");
+        // As a run has them that was made with another version of the study.
+        run.run.guesses = read("[Costs]\na (ns) = 5\nb (ns) = 100").unwrap();
+        run.run.guesses[0].unit = "GB/s".to_owned();
+        run.run.guesses[1].row = "c".to_owned();
+        let text = document::text(&parts(&run.run.guesses, &shown.tables), 200);
+        for part in [
+            "Not scored: a: 5 GB/s cannot be converted to `ns`",
+            "Not scored: c: the study has no such row",
+        ] {
+            assert!(text.contains(part), "{part}: {text}");
+        }
+        run.run.guesses[0].unit = "µs".to_owned();
+        let text = document::text(&parts(&run.run.guesses, &shown.tables), 200);
+        assert!(text.contains("a: 100 times too high"), "{text}");
         run.run.guesses.clear();
         assert!(parts(&run.run.guesses, &shown.tables).is_empty());
     }

@@ -10,6 +10,7 @@ use costof_findings::Kind;
 use costof_findings::noise::Withheld;
 use costof_model::rows::Guess;
 use costof_model::{Point, ProbeInfo, Run, nearest};
+use std::collections::HashSet;
 
 /// What a line shows in place of a number.
 pub(super) const NONE: &str = "—";
@@ -69,8 +70,19 @@ impl Study {
 
     /// A sentence for each mistake, which names the line and the key.
     pub fn mistakes(&self, infos: &[&ProbeInfo]) -> Vec<String> {
-        let mut mistakes: Vec<String> =
-            self.rows().filter_map(|(table, row)| self.row(table, row, infos).err()).collect();
+        let mut mistakes = Vec::new();
+        let mut blanks = HashSet::new();
+        for (table, row) in self.rows() {
+            let figures = self.row(table, row, infos).unwrap_or_else(|mistake| {
+                mistakes.push(mistake);
+                Vec::new()
+            });
+            let mut figures = figures.into_iter().filter(|own| own.predictable().is_some());
+            if figures.any(|own| !blanks.insert((table.title.get_ref(), own.name))) {
+                let what = "this table has another row of that name, and predictions are by name";
+                mistakes.push(self.wrong(&row.name, "name", what));
+            }
+        }
         mistakes.extend(self.check_plots(infos).err());
         mistakes.extend(self.check_layout(infos).err());
         let kinds = || Kind::ALL.iter().map(|kind| kind.name());

@@ -3,9 +3,11 @@
 
 use super::figure::Figure;
 use super::file::Study;
+use super::guess::Blank;
 use super::reproduction::{Answer, Reproduction};
 use super::result::Line;
 use crate::document::{commands, scroll};
+use crate::mechanism::Mechanism;
 use crate::page::html_file;
 use costof_model::{ProbeInfo, Run};
 use maud::{Markup, html};
@@ -14,8 +16,7 @@ use maud::{Markup, html};
 const LINES: usize = 4;
 
 impl Study {
-    /// The sheet, or the teacher's `key` with the results of a run. `named` is the study on the command line, and
-    /// `drawings` show how what it measures works: a heading and preformatted text each.
+    /// The sheet, or the teacher's `key` with the results of a run. `named` is the study on the command line.
     ///
     /// # Errors
     /// As [`Study::check`].
@@ -23,11 +24,14 @@ impl Study {
         &self,
         infos: &[&ProbeInfo],
         named: &str,
-        drawings: &[(&str, &str)],
         key: Option<(&Reproduction<'_>, &Run)>,
     ) -> Result<String, String> {
         let figures = self.figures(infos)?;
-        let own = self.drawing.iter().map(|drawing| ("How it works", &**drawing));
+        let blanks = self.blanks(infos)?;
+        let measured = infos.iter().filter(|info| self.measures(&info.id));
+        let mechanisms: Vec<_> =
+            measured.filter_map(|info| Some((*info, Mechanism::of(&info.id)?))).collect();
+        let notes = mechanisms.iter().flat_map(|(_, mechanism)| &mechanism.notes);
         let body = html! {
             main.sheet {
                 h1 { (self.title) @if key.is_some() { ": the answers of one machine" } }
@@ -36,14 +40,21 @@ impl Study {
                     None => { (task(named)) }
                     Some((reproduction, run)) => @for line in reproduction.head(run).iter().skip(2) { p { (commands(line)) } },
                 }
-                @for (heading, text) in own.chain(drawings.iter().copied()) {
-                    h2 { (heading) }
-                    pre.tree { (text) }
+                @if self.drawing.is_some() || !mechanisms.is_empty() { h2 { "How it works" } }
+                @if let Some(drawing) = &self.drawing { pre.tree { (drawing) } }
+                @for (info, mechanism) in &mechanisms {
+                    p.drawn { (info.question) }
+                    pre.tree { (mechanism.drawing) }
+                }
+                @for note in notes {
+                    h2 { (note.heading) }
+                    pre.tree { (note.text) }
                 }
                 @for (at, (table, figures)) in self.tables.iter().zip(&figures).enumerate() {
                     @let shown = key.map(|(reproduction, _)| &reproduction.tables[at].lines);
                     @let columns: Vec<&str> = table.columns.iter().map(|column| &**column.name.get_ref()).collect();
-                    (of_table(table.title.get_ref(), &columns, figures, shown.map_or(&[], |lines| lines)))
+                    @let blanks: Vec<&Blank> = blanks.iter().filter(|blank| blank.table == *table.title.get_ref()).collect();
+                    (of_table(table.title.get_ref(), &columns, figures, &blanks, shown.map_or(&[], |lines| lines)))
                 }
                 h2 { "Questions" }
                 ol {
@@ -79,17 +90,24 @@ fn task(named: &str) -> Markup {
             li { (command("--predictions form")) " measures and compares. With " code { "--quick" } " it takes less time." }
             li { "Copy what was measured here. Explain each prediction that was off by more than three times: its remark has the reason." }
             li { "A row of grade D is not a result: a disturbance may account for all of it. Leave it blank, or measure again." }
+            li { "Hand in this sheet and the file " code { "run.jsonl" } " of the folder in which the command has put its results." }
         }
     }
 }
 
-fn of_table(title: &str, columns: &[&str], figures: &[Figure], lines: &[Line]) -> Markup {
+fn of_table(
+    title: &str,
+    columns: &[&str],
+    figures: &[Figure],
+    blanks: &[&Blank],
+    lines: &[Line],
+) -> Markup {
     let is_key = !lines.is_empty();
     // With columns, a row has a figure for each.
     let count = columns.len().max(1);
     let heads = if columns.is_empty() { &[""][..] } else { columns };
-    let has_blank =
-        |row: &&[Figure]| is_key || row.iter().any(|figure| figure.predictable().is_some());
+    let blank = |figure: &Figure| blanks.iter().find(|blank| blank.row == figure.name);
+    let has_blank = |row: &&[Figure]| is_key || row.iter().any(|figure| blank(figure).is_some());
     let rows = figures.chunks(count).enumerate().filter(|(_, row)| has_blank(row));
     let rows: Vec<(usize, &[Figure])> = rows.collect();
     let named = |head: &str, what: &str| match head {
@@ -115,8 +133,8 @@ fn of_table(title: &str, columns: &[&str], figures: &[Figure], lines: &[Line]) -
                     @for (column, figure) in row.iter().enumerate() {
                         @match lines.get(at * count + column) {
                             Some(line) => { td.v { (line.published) } (result(line)) }
-                            None => @match figure.predictable() {
-                                Some(unit) => { td.blank { (unit.symbol) } td.blank { (unit.symbol) } }
+                            None => @match blank(figure) {
+                                Some(blank) => { td.blank { (blank.unit.symbol) } td.blank { (blank.unit.symbol) } }
                                 None => { td { "—" } td { "—" } }
                             },
                         }
@@ -169,18 +187,17 @@ mod tests {
 
     const STUDY: &str = "title = '<b>'\nsource = 's'\nmachine = 'm'\nmisled = ['it was one run']\ndrawing = 'A --> B'\n\
         [[table]]\ntitle = 'Costs'\npoint = 'a.x'\nunit = 'ns'\n\
-        rows = [{name='a',measured=25},{name='gone',measured=5,absent='no'}]\n\
-        [[table]]\ntitle = 'Two'\npoint = 'a.x'\nunit = 'ns'\ncolumns=[{name='p'},{name='q'}]\nrows = [{name='r'}]\n\
+        rows = [{name='a',measured=25},{name='gone',measured=5,absent='no'},{name='of another list',measured=20}]\n\
+        [[table]]\ntitle = 'Two'\npoint = 'a.x'\nunit = 'ns'\ncolumns=[{name='p',of='min'},{name='q',of='mean'}]\nrows = [{name='r'}]\n\
         [[question]]\nask='Why?'\nkinds=[]\nbecause='nobody knows'";
 
     #[test]
     fn a_sheet_has_blanks_and_no_answer_and_its_key_has_them() {
         let (study, info) = (Study::read("x", "x.toml", STUDY).unwrap(), probe_info("a.x"));
-        let sheet = study.sheet(&[&info], "x.toml", &[("Drawn", "C --> D")], None).unwrap();
+        let sheet = study.sheet(&[&info], "x.toml", None).unwrap();
         for part in [
             "&lt;b&gt;",
             "A --&gt; B",
-            "C --&gt; D",
             "<td>a</td><td class=\"blank\">ns</td>",
             "<td>r</td>",
             "<th>p, predicted</th>",
@@ -189,14 +206,15 @@ mod tests {
         ] {
             assert!(sheet.contains(part), "{part}: {sheet}");
         }
-        for part in ["25 ns", "gone", "misled", "nobody knows"] {
+        // What a form asks once is asked once here too.
+        for part in ["25 ns", "gone", "of another list", "misled", "nobody knows"] {
             assert!(!sheet.contains(part), "{part}");
         }
         let mut run = run_without_facts();
         run.points = vec![row("a.x", Axes::default(), 50.0)];
         let key = |run: &Run| {
             let shown = study.reproduced_by(&[&info], run, &|_| None, Vec::new()).unwrap();
-            study.sheet(&[&info], "x.toml", &[], Some((&shown, run))).unwrap()
+            study.sheet(&[&info], "x.toml", Some((&shown, run))).unwrap()
         };
         for part in [
             "the answers of one machine",

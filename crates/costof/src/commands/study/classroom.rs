@@ -6,14 +6,13 @@ use crate::anonymous::anonymous;
 use crate::cli::RunOptions;
 use crate::error::{Context, Done, Error, bail, wrong};
 use crate::plan::cost::{Cost, precision};
-use crate::terminal::{log, print, prose_columns, quoted};
+use crate::terminal::{self, log, print, prose_columns, quoted};
 use crate::{files, placement, record};
 use costof_measure::facts;
 use costof_measure::probe::Probe;
 use costof_model::noise::Placement;
 use costof_model::rows::Guess;
 use costof_model::{Point, ProbeInfo, harmless};
-use costof_probes::notes::NOTES;
 use costof_report::study::{Blank, Class, FILE_MAX_BYTES, Study};
 use std::collections::HashSet;
 use std::io::{self, BufRead, Write};
@@ -53,13 +52,8 @@ impl Command<'_> {
         if self.options.run.is_some() && !self.options.key {
             bail!("a sheet without --key shows no run: leave out --run, or add --key");
         }
-        let drawings: Vec<(&str, &str)> = NOTES
-            .iter()
-            .filter(|note| self.study.measures(note.probe))
-            .map(|note| (note.heading, note.text))
-            .collect();
         let named = quoted(study);
-        let sheet = |key| self.study.sheet(&self.infos, &named, &drawings, key).map_err(wrong);
+        let sheet = |key| self.study.sheet(&self.infos, &named, key).map_err(wrong);
         if !self.options.key {
             files::write_page(file, &sheet(None)?)?;
             return Ok(ExitCode::SUCCESS);
@@ -76,19 +70,22 @@ impl Command<'_> {
         Ok(ExitCode::SUCCESS)
     }
 
-    /// What the person who runs the study predicts, from a form or by answering; nothing unless asked for.
-    pub(super) fn guesses(&self) -> Result<Vec<Guess>, Error> {
-        if let Some(path) = &self.options.predictions {
-            let name = path.display().to_string();
-            let text = files::read_text(path, FILE_MAX_BYTES);
-            let text = text.context(format_args!("cannot read {name}"))?;
-            return self.study.guesses(&self.infos, &name, &text).map_err(wrong);
-        }
-        if !self.options.predict {
-            return Ok(Vec::new());
-        }
+    /// The predictions of the form that is named; none without one.
+    pub(super) fn filled_form(&self) -> Result<Vec<Guess>, Error> {
+        let Some(path) = &self.options.predictions else { return Ok(Vec::new()) };
+        let name = path.display().to_string();
+        let text = files::read_text(path, FILE_MAX_BYTES);
+        let text = text.context(format_args!("cannot read {name}"))?;
+        self.study.guesses(&self.infos, &name, &text).map_err(wrong)
+    }
+
+    /// What the person who runs the study answers when asked for predictions.
+    pub(super) fn asked(&self) -> Result<Vec<Guess>, Error> {
         let blanks = self.study.blanks(&self.infos).map_err(wrong)?;
+        // Ctrl+C at a question ends costof.
+        terminal::set_working(false);
         let guesses = ask(&blanks, &mut io::stdin().lock())?;
+        terminal::set_working(true);
         if guesses.is_empty() {
             bail!(
                 "nothing is predicted, so nothing is measured; `costof study {}` measures without",

@@ -6,7 +6,10 @@ use costof_findings::Kind;
 use costof_measure::probe;
 use costof_model::facts::{Cache, CacheKind};
 use costof_model::metric::is_share;
-use costof_model::{AxisValue, CpuSet, Estimate, PointRow, Text, Unit, testing};
+use costof_model::{
+    Axes, AxisValue, CpuSet, Estimate, MeasuredRows, PointRow, Text, Unit, testing,
+};
+use costof_report::mechanism::Mechanism;
 use std::collections::{BTreeMap, BTreeSet};
 
 const TABLE: &[&Probe] = costof_probes::TABLE;
@@ -325,4 +328,105 @@ fn what_a_study_gets_wrong_is_text_with_its_line() {
     );
     let text = text.err().unwrap().to_string();
     assert!(text.contains("line 5") && text.contains("--quick"), "{text}");
+}
+
+/// The medians of primary metrics on a machine that was quiet enough for sound rows: a point, a tab, the number.
+const QUIET: &str = include_str!("quiet.txt");
+
+/// The study that runs this and has these points in its only table.
+fn of_points(run: &str, points: &[&str]) -> String {
+    let rows = points.iter().map(|point| {
+        let probe = probe::find(TABLE, point.split(' ').next().unwrap()).unwrap();
+        let unit = match probe.info.primary().unit {
+            Unit::BytesPerSecond => "GB/s",
+            Unit::Hertz => "GHz",
+            _ => "ns",
+        };
+        format!("{{name='{point}',point='{point}',unit='{unit}'}}")
+    });
+    let rows: Vec<String> = rows.collect();
+    format!(
+        "title='t'\nsource='s'\nmachine='m'\n[[run]]\nwhat='{run}'\n[[table]]\ntitle='t'\nrows=[{}]",
+        rows.join(",")
+    )
+}
+
+/// The rows of [`QUIET`].
+fn quiet_rows() -> Vec<PointRow> {
+    let lines: Vec<_> = QUIET.lines().filter_map(|line| line.split_once('\t')).collect();
+    let names: Vec<&str> = lines.iter().map(|(point, _)| *point).collect();
+    let options = options(false);
+    let command = command(&options, "quiet", &of_points("cpu.loop", &names)).unwrap();
+    let points = command.study.points(&command.infos).unwrap();
+    let rows = points.into_iter().zip(&lines).map(|((point, _), (_, median))| {
+        let metric = probe::find(TABLE, &point.probe).unwrap().info.primary();
+        let estimate = testing::estimate(metric.name.clone(), median.parse().unwrap());
+        PointRow {
+            primary: metric.name.clone(),
+            metrics: vec![Estimate { unit: metric.unit, better: metric.better, ..estimate }],
+            ..PointRow { point, ..testing::row("cpu.loop", Axes::default(), 1.0) }
+        }
+    });
+    rows.collect()
+}
+
+/// The primary metric of a point there, or as predicted from there.
+fn on_a_quiet_machine(rows: &[PointRow], point: &Point) -> Option<(f64, f64)> {
+    if let Some(row) = rows.iter().find(|row| row.point == *point) {
+        let median = row.primary()?.median;
+        return Some((median, median));
+    }
+    let probe = probe::find(TABLE, &point.probe)?;
+    let measured = MeasuredRows::new(rows);
+    let range = (probe.predict)(point, &large_machine(), &measured)?;
+    (range.metric == probe.info.primary().name).then_some((range.low, range.high))
+}
+
+#[test]
+fn what_the_studies_measure_is_drawn_with_a_change_to_try() {
+    for (name, text) in EMBEDDED {
+        let study = Study::read(name, name, text).unwrap();
+        let words = study.selections.iter().flat_map(|selection| selection.words(false));
+        for probe in words.filter_map(|word| probe::find(TABLE, word)) {
+            let id = &probe.info.id;
+            let mechanism =
+                Mechanism::of(id).unwrap_or_else(|| panic!("{name}: {id} has no drawing"));
+            // Nothing can be tried with a file of another machine that only its user can name.
+            let is_remote = id.starts_with("file.remote");
+            assert!(is_remote || !mechanism.tries.is_empty(), "{name}: {id} has nothing to try");
+        }
+    }
+}
+
+#[test]
+fn what_to_try_measures_both_of_its_points_and_happens_on_a_quiet_machine() {
+    let rows = quiet_rows();
+    let mut wrong = Vec::new();
+    let tries = Mechanism::all().flat_map(|(id, of)| of.tries.iter().map(move |own| (id, own)));
+    for (id, tried) in tries {
+        let sides = [&tried.from, &tried.to].map(|side| match side.split(' ').next() {
+            Some(first) if probe::find(TABLE, first).is_some() => side.clone(),
+            _ => format!("{id} {side}"),
+        });
+        let options = options(false);
+        let text = of_points(&tried.run, &[&sides[0], &sides[1]]);
+        let command = command(&options, id, &text).unwrap();
+        let plan = plan_of(&command);
+        let points = command.study.points(&command.infos).unwrap();
+        let ends = points.iter().filter_map(|(point, _)| {
+            assert!(plan.points().any(|own| own == point), "`{}` lacks {point}", tried.run);
+            on_a_quiet_machine(&rows, point)
+        });
+        let [from, to] = ends.collect::<Vec<_>>()[..] else {
+            wrong.push(format!("{sides:?}: nobody knows"));
+            continue;
+        };
+        // Of two predicted ranges, the ratio of their middles.
+        let middle = |(low, high): (f64, f64)| (low * high).sqrt();
+        let (ratio, (least, most)) = (middle(to) / middle(from), tried.times);
+        if !(least..=most).contains(&ratio) {
+            wrong.push(format!("{sides:?}: {ratio} times, not {least} to {most}"));
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
 }
