@@ -64,7 +64,7 @@ struct Row<'c> {
     guesses: Vec<f64>,
     published: Option<(f64, f64)>,
     median: f64,
-    why: Option<&'c str>,
+    why: String,
 }
 
 /// The values of a fact, each with the machines that have it.
@@ -149,19 +149,20 @@ impl<'a> Class<'a> {
         parts.push(Part::Heading(2, "Each row over the class".to_owned()));
         parts.push(Part::Terminal(vec![Part::Table("Rows".to_owned(), spread(&rows))]));
         parts.push(Part::Drawing(drawn(&rows)));
-        let mut shared = Vec::new();
+        let (mut shared, mut differing) = (Vec::new(), Vec::new());
         for (at, fact) in FACTS.into_iter().enumerate() {
             let groups = self.groups(at);
             if let [(value, _)] = groups.iter().collect::<Vec<_>>()[..] {
                 shared.push(format!("The same for all: {fact}: {value}"));
                 continue;
             }
+            differing.push(at);
             parts.push(Part::Heading(2, format!("Medians by {fact}")));
             parts.push(Part::Table(format!("Medians by {fact}"), by_fact(&rows, &groups)));
         }
         parts.push(Part::Heading(2, "The machines".to_owned()));
         parts.push(Part::List("", shared));
-        parts.push(Part::Table("The machines".to_owned(), self.machines(&rows)));
+        parts.push(Part::Table("The machines".to_owned(), self.machines(&rows, &differing)));
         parts
     }
 
@@ -212,7 +213,7 @@ impl<'a> Class<'a> {
             unit: first.unit,
             guesses: guesses.collect(),
             published: first.published,
-            why: lines().find_map(|line| line.why.as_deref()),
+            why: lines().find(|line| line.why.is_some()).unwrap_or(line).reason(),
             median,
             values,
         })
@@ -259,12 +260,15 @@ impl<'a> Class<'a> {
         groups
     }
 
-    fn machines(&self, rows: &[Row<'_>]) -> Grid {
-        let heads = [""].into_iter().chain(FACTS).map(|name| (name, Align::Left));
+    /// The machines, with those of the facts that differ.
+    fn machines(&self, rows: &[Row<'_>], facts: &[usize]) -> Grid {
+        let heads = [""].into_iter().chain(facts.iter().map(|at| FACTS[*at]));
+        let heads = heads.map(|name| (name, Align::Left));
         let mut grid = Grid::new(heads.chain([("rows with a number", Align::Right)]));
         for (at, member) in self.members.iter().enumerate() {
             let sound = rows.iter().filter(|row| row.values[at].is_some()).count();
-            let cells = [member.name.clone()].into_iter().chain(member.facts.clone());
+            let facts = facts.iter().map(|at| member.facts[*at].clone());
+            let cells = [member.name.clone()].into_iter().chain(facts);
             grid.add(cells.chain([sound.to_string()]));
         }
         grid
@@ -330,14 +334,14 @@ fn most_wrong(rows: &[Row<'_>]) -> Vec<String> {
         .collect();
     wrong.sort_by(|one, other| other.1.ln().abs().total_cmp(&one.1.ln().abs()));
     let lines = wrong.into_iter().take(WRONG).map(|(row, off)| {
-        let why = row.why.map_or_else(String::new, |why| format!(". Why: {why}"));
         format!(
-            "{}: the median prediction of {} was {}, {}, where the median here is {}{why}",
+            "{}: the median prediction of {} was {}, {}, where the median here is {}. Why: {}",
             row.name,
             row.guesses.len(),
             row.shown(off * row.median),
             too_far(off),
-            row.shown(row.median)
+            row.shown(row.median),
+            row.why
         )
     });
     lines.collect()
@@ -381,7 +385,7 @@ fn drawn(rows: &[Row<'_>]) -> Markup {
         }
         (scroll("Each row over the class", &html! {
             thead { tr {
-                td {} th.v { "median" } th.v { "minimum to maximum" }
+                td {} th.v { "median" } th.v.wide { "minimum to maximum" }
                 td { svg.cloud viewBox={ "0 0 " (WIDTH) " 16" } aria-hidden="true" {
                     @for (ratio, label) in [(0.01, "÷100"), (0.1, "÷10"), (1.0, "median"), (10.0, "×10"), (100.0, "×100")] {
                         text x=(place(ratio)) y="12" text-anchor=(anchor(ratio)) { (label) }
@@ -392,7 +396,7 @@ fn drawn(rows: &[Row<'_>]) -> Markup {
                 @if std::mem::replace(&mut table, row.table) != row.table {
                     tr { td colspan="4" { b { (row.table) } } }
                 }
-                tr { td { (row.name) } td.v { (row.shown(row.median)) } td.v { (row.ends().map(|end| row.shown(end)).join(" to ")) } td { (row.cloud()) } }
+                tr { td { (row.name) } td.v { (row.shown(row.median)) } td.v.wide { (row.ends().map(|end| row.shown(end)).join(" to ")) } td { (row.cloud()) } }
             } }
         }))
     }

@@ -230,6 +230,14 @@ impl Line {
         self.grade == Grade::D.to_string()
     }
 
+    /// Why it costs what it does, or who says so.
+    pub(super) fn reason(&self) -> String {
+        self.why.clone().unwrap_or_else(|| {
+            let probe = self.point.as_ref().map_or("PROBE", |point| &point.probe);
+            format!("`costof explain {probe}` draws how it works")
+        })
+    }
+
     /// The numbers that predictions are compared with; why not, if there are none.
     pub(super) fn scored(&self) -> Result<Numbers, String> {
         match self.numbers {
@@ -288,11 +296,7 @@ pub(super) fn parts(guesses: &[Guess], tables: &[ReproducedTable]) -> Vec<Part> 
     }
     let far = scores.iter().filter(|score| is_far(score.you.1));
     let remarks = far.map(|score| {
-        let why = score.line.why.clone().unwrap_or_else(|| {
-            let probe = score.line.point.as_ref().map_or("PROBE", |point| &point.probe);
-            format!("`costof explain {probe}` says what is measured")
-        });
-        format!("{}: {}. Why: {why}", score.line.name, too_far(score.you.1))
+        format!("{}: {}. Why: {}", score.line.name, too_far(score.you.1), score.line.reason())
     });
     let remarks = remarks.collect::<Vec<String>>().into_iter().chain(unscored).collect();
     parts.push(Part::List("quiet", remarks));

@@ -330,7 +330,7 @@ fn what_a_study_gets_wrong_is_text_with_its_line() {
     assert!(text.contains("line 5") && text.contains("--quick"), "{text}");
 }
 
-/// The medians of primary metrics on a machine that was quiet enough for sound rows: a point, a tab, the number.
+/// The medians of primary metrics on one machine: a point, a tab, the number.
 const QUIET: &str = include_str!("quiet.txt");
 
 /// The study that runs this and has these points in its only table.
