@@ -18,6 +18,7 @@ use costof_model::unit::Better;
 use costof_peers::agreement::Band;
 use costof_stats::{mean, median};
 use fastrand::Rng;
+use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs::File;
 use std::io::BufReader;
@@ -203,7 +204,14 @@ fn drawn(run: &Run, random: &mut Rng) -> Vec<PointRow> {
             PointRow { metrics, grade, warnings: Vec::new(), prediction: None, ..real.clone() };
         row.is_sound().then_some(row)
     });
-    rows.collect()
+    let mut rows: Vec<PointRow> = rows.collect();
+    rows.sort_by(by_point);
+    rows
+}
+
+/// The order in which [`between`] looks rows up.
+fn by_point(one: &PointRow, other: &PointRow) -> Ordering {
+    (&one.point, one.method).cmp(&(&other.point, other.method))
 }
 
 /// Adds a fleet in which so many hosts are slowed by this share in one layer.
@@ -274,14 +282,14 @@ pub(crate) fn of_host(
 
 /// The rows of one run, each this far towards the first of the others in which the core was in the same state: nothing
 /// lies between a core alone and a shared one. Without another, it stays as it is.
-fn between(one: &[PointRow], others: &[&[PointRow]], far: f64) -> Vec<PointRow> {
+fn between<'a>(one: &[PointRow], others: &[&'a [PointRow]], far: f64) -> Vec<PointRow> {
     let mix = |one: f64, other: f64| (one.ln() * (1.0 - far) + other.ln() * far).exp();
     let rows = one.iter().map(|row| {
-        let is_like = |other: &&PointRow| {
-            (&other.point, other.method) == (&row.point, row.method)
-                && (other.grade == Grade::C) == (row.grade == Grade::C)
+        let like = |rows: &&'a [PointRow]| {
+            let at = rows.binary_search_by(|other| by_point(other, row)).ok()?;
+            Some(&rows[at]).filter(|other| (other.grade == Grade::C) == (row.grade == Grade::C))
         };
-        let Some(second) = others.iter().find_map(|rows| rows.iter().find(is_like)) else {
+        let Some(second) = others.iter().find_map(like) else {
             return row.clone();
         };
         let mut row = PointRow { grade: row.grade.max(second.grade), ..row.clone() };

@@ -362,11 +362,11 @@ impl<'a> Judged<'a> {
 
     fn layers(&self, host: usize, rate: f64) -> Vec<LayerDeviation> {
         let layers = found(&self.layers, |layer| &layer.values, host, rate).into_iter();
-        let named = layers.map(|(layer, reading, p)| LayerDeviation {
+        let named = layers.map(|(layer, _, p)| LayerDeviation {
             layer: layer.name.to_owned(),
             statistic: layer.statistic,
             rows: layer.rows,
-            worse: layer.worse(host, reading),
+            worse: layer.worse(host),
             p,
         });
         once(named.collect(), |layer: &LayerDeviation| (layer.statistic, layer.layer.clone()))
@@ -402,7 +402,7 @@ mod tests {
     use costof_model::testing::{RowExt, run, sized_row};
 
     /// A number of a normal distribution, nearly.
-    fn normal(random: &mut fastrand::Rng) -> f64 {
+    pub(super) fn normal(random: &mut fastrand::Rng) -> f64 {
         (0..12).map(|_| random.f64()).sum::<f64>() - 6.0
     }
 
