@@ -1,6 +1,7 @@
 //! `costof fleet` on fleets resampled from real runs, beside two rules that people use: of the hosts called odd, how
 //! many are not, and how many of the slowed ones are found. A host has one or several runs; each lies between two of
-//! the real ones, whose launches are drawn anew.
+//! the real ones, whose launches are drawn anew: each row between two that had the core to themselves, or two that
+//! shared it.
 
 use crate::bench::Bench;
 use crate::error::{OrCannot, Result, failed};
@@ -9,7 +10,7 @@ use crate::verdict::Verdict;
 use costof_measure::{estimate, fleet};
 use costof_model::fleet::Fleet;
 use costof_model::metric::Estimate;
-use costof_model::noise::MEASURED;
+use costof_model::noise::{Grade, MEASURED};
 use costof_model::point::Point;
 use costof_model::rows::{LaunchRow, PointRow};
 use costof_model::run_file::{self, Run};
@@ -17,6 +18,7 @@ use costof_model::unit::Better;
 use costof_peers::agreement::Band;
 use costof_stats::{mean, median};
 use fastrand::Rng;
+use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs::File;
 use std::io::BufReader;
@@ -57,7 +59,8 @@ struct Tally {
     called: Share,
     /// Whether any host of a fleet was called odd falsely.
     alarms: Share,
-    found: usize,
+    /// The slowed hosts that are found, by the layer that was slowed.
+    found: BTreeMap<String, Share>,
     rules: [Rule; 2],
 }
 
@@ -119,15 +122,29 @@ fn compare_with(bases: &[Base], runs: usize, fleets: usize, random: &mut Rng) ->
     println!("\n| slowed | by | costof | 5 % worse | 6 MAD | 5 % widened | 6 MAD widened |");
     println!("|---|---|---|---|---|---|---|");
     let mut all = Share::default();
+    let mut by_layer: BTreeMap<String, [Share; BY_SHARE.len()]> = BTreeMap::new();
     for slowed in SLOWED {
-        for share in BY_SHARE {
+        for (at, share) in BY_SHARE.into_iter().enumerate() {
             let mut tally = Tally::default();
             for _ in 0..fleets {
                 add(&mut tally, bases, runs, random, (slowed, share));
             }
             print_row(&tally, slowed, share);
             all = all.and(tally.called);
+            for (layer, found) in tally.found {
+                let layer = &mut by_layer.entry(layer).or_default()[at];
+                *layer = layer.and(found);
+            }
         }
+    }
+    println!(
+        "\n| slowed layer | {} |",
+        BY_SHARE.map(|share| format!("{:.0} %", share * 100.0)).join(" | ")
+    );
+    println!("|---|{}", "---|".repeat(BY_SHARE.len()));
+    for (layer, found) in by_layer {
+        let found = found.map(|found| format!("{} of {}", found.came(), found.tries()));
+        println!("| {layer} | {} |", found.join(" | "));
     }
     println!("\n{runs} to a host: called odd and not slowed: {all}\n");
     [none.alarms.judge(FALSE_SHARE), all.judge(FALSE_SHARE)]
@@ -136,7 +153,8 @@ fn compare_with(bases: &[Base], runs: usize, fleets: usize, random: &mut Rng) ->
 fn print_row(tally: &Tally, slowed: usize, share: f64) {
     let percent = |count: usize| 100.0 * count as f64 / tally.slowed as f64;
     let falsely = tally.called.came();
-    let own = format!("{:.0} %, {falsely} false", percent(tally.found));
+    let found = tally.found.values().map(|found| found.came()).sum();
+    let own = format!("{:.0} %, {falsely} false", percent(found));
     let fixed = tally.rules.iter().map(|rule| {
         let (found, falsely) = rule.called();
         format!("{:.0} %, {falsely} false", percent(found))
@@ -186,7 +204,14 @@ fn drawn(run: &Run, random: &mut Rng) -> Vec<PointRow> {
             PointRow { metrics, grade, warnings: Vec::new(), prediction: None, ..real.clone() };
         row.is_sound().then_some(row)
     });
-    rows.collect()
+    let mut rows: Vec<PointRow> = rows.collect();
+    rows.sort_by(by_point);
+    rows
+}
+
+/// The order in which [`between`] looks rows up.
+fn by_point(one: &PointRow, other: &PointRow) -> Ordering {
+    (&one.point, one.method).cmp(&(&other.point, other.method))
 }
 
 /// Adds a fleet in which so many hosts are slowed by this share in one layer.
@@ -197,17 +222,22 @@ fn add(
     random: &mut Rng,
     (slowed, share): (usize, f64),
 ) {
+    let layers: BTreeSet<&str> = bases[0].drawn[0].iter().map(|row| row.point.layer()).collect();
+    let layers: Vec<&str> = layers.into_iter().collect();
+    let slow: Vec<&str> = (0..slowed).map(|_| layers[random.usize(..layers.len())]).collect();
     let all: Vec<Run> = (0..HOSTS)
         .flat_map(|host| {
-            of_host(bases, runs, random, host, if host < slowed { share } else { 0.0 })
+            of_host(bases, runs, random, host, slow.get(host).map(|layer| (*layer, share)))
         })
         .collect();
     let is_slowed = |name: &str| name.parse::<usize>().is_ok_and(|host| host < slowed);
     let found = fleet::fleet(&all, &fleet::BY);
     let before = tally.called.came();
-    for name in odd(&found) {
-        tally.called.add(!is_slowed(name));
-        tally.found += usize::from(is_slowed(name));
+    let odd: BTreeSet<&str> = odd(&found).collect();
+    odd.iter().for_each(|name| tally.called.add(!is_slowed(name)));
+    for (host, layer) in slow.iter().enumerate() {
+        let found = tally.found.entry((*layer).to_owned()).or_default();
+        found.add(odd.contains(&*host.to_string()));
     }
     tally.alarms.add(tally.called.came() > before);
     tally.slowed += slowed;
@@ -222,7 +252,7 @@ fn odd(found: &Fleet) -> impl Iterator<Item = &str> {
     hosts.filter(|host| host.verdict.is_odd()).map(|host| host.name.as_str())
 }
 
-/// The runs of one host, with one of its layers this much slower. Each lies between two of the real runs, anywhere:
+/// The runs of one host, with this layer so much slower. Each lies between two of the real runs, anywhere:
 /// a smoothed bootstrap (B. W. Silverman and G. A. Young, "The bootstrap: to smooth or not to smooth?",
 /// Biometrika 74, 1987). Otherwise, few real runs would make as many populations of hosts.
 pub(crate) fn of_host(
@@ -230,31 +260,38 @@ pub(crate) fn of_host(
     runs: usize,
     random: &mut Rng,
     host: usize,
-    share: f64,
+    slow: Option<(&str, f64)>,
 ) -> Vec<Run> {
-    let layers: BTreeSet<&str> = bases[0].drawn[0].iter().map(|row| row.point.layer()).collect();
-    let layers: Vec<&str> = layers.into_iter().collect();
-    let slow = layers[random.usize(..layers.len())];
     let runs = (0..runs).map(|_| {
-        let pair = random.choose_multiple(bases, 2);
-        let mut run = pair[0].run.clone();
+        let bases = random.choose_multiple(bases, bases.len());
+        let mut run = bases[0].run.clone();
         let facts = run.attempts.iter_mut().filter_map(|attempt| attempt.hosts.get_mut(MEASURED));
         facts.for_each(|facts| facts.host_name = Some(host.to_string()));
-        let [one, other] = [0, 1].map(|side| &pair[side].drawn[random.usize(..DRAWS)]);
-        run.points = between(one, other, random.f64());
-        let slowed = run.points.iter_mut().filter(|row| row.point.layer() == slow);
-        slowed.for_each(|row| slow_down(row, 1.0 + share));
+        let drawn: Vec<&[PointRow]> =
+            bases.iter().map(|base| &*base.drawn[random.usize(..DRAWS)]).collect();
+        run.points = between(drawn[0], &drawn[1..], random.f64());
+        for row in &mut run.points {
+            if let Some((_, share)) = slow.filter(|(layer, _)| row.point.layer() == *layer) {
+                slow_down(row, 1.0 + share);
+            }
+        }
         run
     });
     runs.collect()
 }
 
-/// The rows that both have, this far from the first to the second.
-fn between(one: &[PointRow], other: &[PointRow], far: f64) -> Vec<PointRow> {
+/// The rows of one run, each this far towards the first of the others in which the core was in the same state: nothing
+/// lies between a core alone and a shared one. Without another, it stays as it is.
+fn between<'a>(one: &[PointRow], others: &[&'a [PointRow]], far: f64) -> Vec<PointRow> {
     let mix = |one: f64, other: f64| (one.ln() * (1.0 - far) + other.ln() * far).exp();
-    let rows = one.iter().filter_map(|row| {
-        let second =
-            other.iter().find(|other| other.point == row.point && other.method == row.method)?;
+    let rows = one.iter().map(|row| {
+        let like = |rows: &&'a [PointRow]| {
+            let at = rows.binary_search_by(|other| by_point(other, row)).ok()?;
+            Some(&rows[at]).filter(|other| (other.grade == Grade::C) == (row.grade == Grade::C))
+        };
+        let Some(second) = others.iter().find_map(like) else {
+            return row.clone();
+        };
         let mut row = PointRow { grade: row.grade.max(second.grade), ..row.clone() };
         for (metric, second) in row.metrics.iter_mut().zip(&second.metrics) {
             let median = mix(metric.median, second.median);
@@ -263,7 +300,7 @@ fn between(one: &[PointRow], other: &[PointRow], far: f64) -> Vec<PointRow> {
             let both = metric.ci95.zip(second.ci95);
             metric.ci95 = both.map(|(ours, theirs)| (mix(ours.0, theirs.0), mix(ours.1, theirs.1)));
         }
-        Some(row)
+        row
     });
     rows.collect()
 }

@@ -46,7 +46,7 @@ pub(crate) fn compare(bench: &Bench, files: &[PathBuf]) -> Result<Vec<Verdict>> 
     }
     let mut all = Vec::new();
     for host in 0..HOSTS {
-        all.extend(of_host(&bases, 1, &mut random, host, 0.0));
+        all.extend(of_host(&bases, 1, &mut random, host, None));
     }
     let reference = fleet::reference(&all, &[]);
     let cohort = &reference.cohorts[0];

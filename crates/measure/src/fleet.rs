@@ -9,8 +9,8 @@
 //! ten for a tenth of a second. So a row's mean is judged as well, with an error so large that only such faults are
 //! seen. What a host's median shows already is not said again of its mean.
 //!
-//! A fault seldom slows one row alone. So each layer is judged as well, by the median deviation of its rows,
-//! which scatters less than a row's does. A host's tests are taken together by Simes' procedure, and Benjamini
+//! A fault seldom slows one row alone. So each layer is judged as well, by all of its rows in all runs of a host
+//! together, each weighted by its precision. A host's tests are taken together by Simes' procedure, and Benjamini
 //! and Hochberg's bounds the share of hosts that are called odd and are not. The rows named of an odd host are
 //! bounded by the same rate for the hosts selected (Y. Benjamini and M. Bogomolov, "Selective inference on
 //! multiple families of hypotheses", JRSS B 76, 2014).
@@ -19,6 +19,7 @@
 
 mod entry;
 mod groups;
+mod layers;
 mod mixture;
 mod reference;
 mod rows;
@@ -37,18 +38,16 @@ use costof_model::rows::{MetricOfPoint, PointRow};
 use costof_model::run_file::Run;
 use costof_stats::median;
 use costof_stats::outliers::{Population, Reading, simes, threshold};
-use costof_stats::sequential::MEDIAN_ERROR;
 pub(crate) use entry::class;
 pub use entry::entry;
+use layers::{Layer, layers};
 pub use reference::{Candidates, Populations, choose, reference};
-use rows::rows;
 pub(crate) use rows::{OfHosts, OfRun, graded, of_hosts, reading};
+use rows::{Readings, rows};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Of the hosts called odd, at most this share is not.
 pub(crate) const FALSE_SHARE: f64 = 0.05;
-/// A layer is judged as a whole from this many rows on.
-const LAYER_ROWS: usize = 3;
 /// A host that could have shown only deviations this many times as large as the others is undecided.
 const NOISY: f64 = 2.0;
 /// Unless it could have shown this deviation.
@@ -197,6 +196,8 @@ struct Row<'a> {
     estimate: &'a Estimate,
     statistic: Statistic,
     values: Values,
+    /// What each run of each host has.
+    runs: Readings,
     /// The hosts that have it in several runs. One row of one run may be anything.
     repeated: BTreeSet<usize>,
 }
@@ -210,14 +211,6 @@ impl<'a> Row<'a> {
             error: reading.error,
         })
     }
-}
-
-/// A layer of a cohort: the median deviation of each host's rows.
-struct Layer<'a> {
-    name: &'a str,
-    statistic: Statistic,
-    rows: usize,
-    values: Values,
 }
 
 /// A host before it is known how many are odd.
@@ -248,7 +241,7 @@ struct Judged<'a> {
 
 impl<'a> Judged<'a> {
     fn new(hosts: Vec<Named<'a>>) -> Judged<'a> {
-        let rows = rows(&hosts, &[Statistic::Median, Statistic::Mean]);
+        let rows = rows(&hosts);
         let layers = layers(&rows, hosts.len());
         let tested = (0..).zip(hosts).map(|(host, (name, runs))| {
             let families = [Statistic::Median, Statistic::Mean].map(|statistic| {
@@ -369,11 +362,11 @@ impl<'a> Judged<'a> {
 
     fn layers(&self, host: usize, rate: f64) -> Vec<LayerDeviation> {
         let layers = found(&self.layers, |layer| &layer.values, host, rate).into_iter();
-        let named = layers.map(|(layer, reading, p)| LayerDeviation {
+        let named = layers.map(|(layer, _, p)| LayerDeviation {
             layer: layer.name.to_owned(),
             statistic: layer.statistic,
             rows: layer.rows,
-            worse: (reading.value - layer.values.population.centre).exp_m1(),
+            worse: layer.worse(host),
             p,
         });
         once(named.collect(), |layer: &LayerDeviation| (layer.statistic, layer.layer.clone()))
@@ -389,39 +382,6 @@ fn once<T, K: Ord>(all: Vec<T>, of: fn(&T) -> (Statistic, K)) -> Vec<T> {
         (Statistic::Mean, key) => !medians.contains(&key),
     });
     kept.collect()
-}
-
-/// The layers that have enough rows.
-fn layers<'a>(rows: &[Row<'a>], hosts: usize) -> Vec<Layer<'a>> {
-    let mut by_name: BTreeMap<(Statistic, &str), Vec<&Row<'a>>> = BTreeMap::new();
-    for row in rows {
-        let of = (row.statistic, row.row.point.layer());
-        by_name.entry(of).or_default().push(row);
-    }
-    let layers = by_name.into_iter().filter_map(|((statistic, name), of_layer)| {
-        let reading = |host: usize| {
-            let offs: Vec<Reading> = of_layer.iter().filter_map(|row| row.off(host)).collect();
-            (offs.len() >= LAYER_ROWS).then(|| (host, middle(&offs)))
-        };
-        Some(Layer {
-            name,
-            statistic,
-            rows: of_layer.len(),
-            values: Values::new((0..hosts).filter_map(reading).collect())?,
-        })
-    });
-    layers.collect()
-}
-
-/// The median of independent deviations, which a single row cannot move, and its error.
-fn middle(offs: &[Reading]) -> Reading {
-    let count = offs.len() as f64;
-    let squares: f64 = offs.iter().map(|off| off.error.powi(2)).sum();
-    let values: Vec<f64> = offs.iter().map(|off| off.value).collect();
-    Reading {
-        value: median(&values).unwrap_or(f64::NAN),
-        error: MEDIAN_ERROR * squares.sqrt() / count,
-    }
 }
 
 /// The value of each fact that more than half of the hosts have.
@@ -442,7 +402,7 @@ mod tests {
     use costof_model::testing::{RowExt, run, sized_row};
 
     /// A number of a normal distribution, nearly.
-    fn normal(random: &mut fastrand::Rng) -> f64 {
+    pub(super) fn normal(random: &mut fastrand::Rng) -> f64 {
         (0..12).map(|_| random.f64()).sum::<f64>() - 6.0
     }
 

@@ -142,7 +142,7 @@ pub struct LayerDeviation {
     pub statistic: Statistic,
     /// How many rows it has.
     pub rows: usize,
-    /// How much worse than usual its middle row is, as a share; negative where better.
+    /// How much worse than usual its rows are, weighted by their precision, as a share; negative where better.
     pub worse: f64,
     /// The probability that a host that belongs deviates as much.
     pub p: f64,

@@ -45,6 +45,9 @@ pub const MIN_MEMBERS: usize = 5;
 
 /// The degrees of freedom from which the tails are chosen, the heaviest last.
 const DEGREES: [f64; 5] = [10.0, 6.0, 4.0, 3.0, 2.0];
+/// Those of sums of many bounded values, which have the tails of a normal distribution if they are independent. Fewer
+/// members than degrees do not show tails so light.
+const DEGREES_OF_SUMS: [f64; 2] = [100.0, 30.0];
 /// This share of the deviations is taken to be of members that belong.
 const BELONG: f64 = 0.95;
 /// But so many may be odd, where that is more.
@@ -55,6 +58,16 @@ const OTHERS_DEGREES: f64 = 3.0;
 impl Population {
     /// The population of these members; `None` of fewer than [`MIN_MEMBERS`].
     pub fn of(members: &[Reading]) -> Option<Population> {
+        Self::with_tails(members, DEGREES.into_iter())
+    }
+
+    /// The population of these members, each the sum of many bounded values; `None` of fewer than [`MIN_MEMBERS`].
+    pub fn of_sums(members: &[Reading]) -> Option<Population> {
+        let light = DEGREES_OF_SUMS.into_iter().filter(|degrees| *degrees <= members.len() as f64);
+        Self::with_tails(members, light.chain(DEGREES))
+    }
+
+    fn with_tails(members: &[Reading], degrees: impl Iterator<Item = f64>) -> Option<Population> {
         if members.len() < MIN_MEMBERS {
             return None;
         }
@@ -62,7 +75,7 @@ impl Population {
         let centre = median(&values)?;
         let error = usual_error(members)?;
         let belong = BELONG.min(1.0 - MAY_BE_ODD / members.len() as f64);
-        let fits = DEGREES.map(|degrees| {
+        let fits = degrees.map(|degrees| {
             let population = Population {
                 centre,
                 spread: spread(members, centre, error, degrees),
@@ -73,6 +86,7 @@ impl Population {
             let is_inside = quantile(&population.deviations(members), belong) <= Some(wide);
             (population, is_inside)
         });
+        let fits: Vec<_> = fits.collect();
         let fit = fits.iter().find(|(_, is_inside)| *is_inside).or(fits.last());
         fit.map(|(population, _)| *population)
     }
@@ -118,6 +132,20 @@ impl Population {
     pub fn detectable(&self, error: f64, p: f64) -> f64 {
         t(self.degrees).inverse_cdf(1.0 - p / 2.0) * self.scale(error)
     }
+}
+
+/// The median of these values, and the standard deviation of a normal distribution that has as much as the values have
+/// of half of its deviations, or of nine in ten if these lie farther off; `None` without values.
+pub fn scatter(values: &[f64]) -> Option<(f64, f64)> {
+    let centre = median(values)?;
+    let offs: Vec<f64> = values.iter().map(|value| (value - centre).abs()).collect();
+    let within = |share: f64| Some(quantile(&offs, share)? / normal_within(share));
+    Some((centre, within(0.5)?.max(within(0.9)?)))
+}
+
+/// So many standard deviations from the centre lies this share of a normal distribution.
+fn normal_within(share: f64) -> f64 {
+    statrs::distribution::Normal::standard().inverse_cdf(f64::midpoint(1.0, share))
 }
 
 /// The spread at which half of the deviations are less than half of those of t. It is the median of the spreads

@@ -3,11 +3,10 @@
 //! Two groups of values in one row may be a state that differs from run to run, such as where code lies. So two
 //! rows must part the hosts alike.
 
-use super::{Facts, groups, rows};
+use super::{Facts, groups, of_hosts};
 use crate::compare::groups::Units;
 use crate::hosts::Named;
 use costof_model::comparison::{Comparison, Level};
-use costof_model::fleet::Statistic;
 use costof_model::rows::MetricOfPoint;
 use costof_stats::outliers::parting;
 use std::collections::BTreeMap;
@@ -72,8 +71,8 @@ pub(super) fn populations(
 
 /// The row that parts the hosts as most others do, if another does.
 fn most_alike(hosts: &[Named<'_>]) -> Option<Parted> {
-    let rows = rows(hosts, &[Statistic::Median]).into_iter().filter_map(|row| {
-        let readings = &row.values.readings;
+    let rows = of_hosts(hosts).filter_map(|row| {
+        let readings = row.of_each_host()?;
         let at = parting(&readings.values().copied().collect::<Vec<_>>())?;
         Some(Parted {
             row: MetricOfPoint::new(row.row, row.estimate).name(),

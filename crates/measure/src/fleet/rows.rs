@@ -8,7 +8,7 @@ use costof_model::metric::Estimate;
 use costof_model::noise::Grade;
 use costof_model::point::Point;
 use costof_model::rows::PointRow;
-use costof_stats::outliers::Reading;
+use costof_stats::outliers::{MIN_MEMBERS, Reading, scatter};
 use costof_stats::sequential::MEDIAN_ERROR;
 use costof_stats::{median, standard_deviation};
 use std::collections::BTreeMap;
@@ -17,8 +17,14 @@ use std::collections::BTreeMap;
 pub(crate) struct OfRun<'a> {
     /// The boot during which it was measured, if that is known.
     pub(crate) boot: Option<&'a String>,
+    /// Which of the host's runs.
+    run: usize,
     /// Its value, with an error of at least what its grade leaves.
     pub(crate) reading: Reading,
+    /// The error that its interval implies.
+    own_error: f64,
+    /// Whether something else used the core, or may have: grade C.
+    is_disturbed: bool,
     /// Its mean.
     pub(super) mean: Option<Reading>,
     /// How far its launches scatter: a standard deviation, as its interval implies.
@@ -36,7 +42,10 @@ pub(crate) struct OfHosts<'a> {
 pub(crate) fn of_hosts<'a>(hosts: &[Named<'a>]) -> impl Iterator<Item = OfHosts<'a>> + use<'a> {
     let mut all: BTreeMap<(&Point, u32), OfHosts<'a>> = BTreeMap::new();
     for (host, (_, runs)) in hosts.iter().enumerate() {
-        for (run, row) in runs.iter().flat_map(|run| run.points.iter().map(move |row| (run, row))) {
+        let runs = runs.iter().enumerate();
+        for (number, run, row) in
+            runs.flat_map(|(number, run)| run.points.iter().map(move |row| (number, run, row)))
+        {
             let Some((estimate, reading)) = reading(row) else {
                 continue;
             };
@@ -47,7 +56,10 @@ pub(crate) fn of_hosts<'a>(hosts: &[Named<'a>]) -> impl Iterator<Item = OfHosts<
             });
             of_hosts.runs.entry(host).or_default().push(OfRun {
                 boot: boot(run),
+                run: number,
                 reading: graded(reading, row.grade),
+                own_error: reading.error,
+                is_disturbed: row.grade == Grade::C,
                 mean: mean(estimate),
                 launch: reading.error * f64::from(row.launches).sqrt() / MEDIAN_ERROR,
             });
@@ -56,12 +68,10 @@ pub(crate) fn of_hosts<'a>(hosts: &[Named<'a>]) -> impl Iterator<Item = OfHosts<
     all.into_values()
 }
 
-/// These statistics of the rows that enough hosts have.
-pub(super) fn rows<'a>(hosts: &[Named<'a>], statistics: &[Statistic]) -> Vec<Row<'a>> {
-    let rows = of_hosts(hosts).flat_map(|of| {
-        let rows = statistics.iter().map(|statistic| row(&of, *statistic));
-        rows.collect::<Vec<_>>()
-    });
+/// The medians and the means of the rows that enough hosts have.
+pub(super) fn rows<'a>(hosts: &[Named<'a>]) -> Vec<Row<'a>> {
+    let rows = of_hosts(hosts)
+        .flat_map(|of| [Statistic::Median, Statistic::Mean].map(|statistic| row(&of, statistic)));
     rows.flatten().collect()
 }
 
@@ -71,29 +81,83 @@ pub(super) fn rows<'a>(hosts: &[Named<'a>], statistics: &[Statistic]) -> Vec<Row
 const MEAN_ERROR: f64 = 0.5;
 
 fn row<'a>(of: &OfHosts<'a>, statistic: Statistic) -> Option<Row<'a>> {
-    let (reading, least_error): (fn(&OfRun<'_>) -> Option<Reading>, f64) = match statistic {
-        Statistic::Median => (|run| Some(run.reading), 0.0),
-        Statistic::Mean => (|run| run.mean, MEAN_ERROR),
+    let mut runs = match statistic {
+        Statistic::Median => of.by_state(),
+        Statistic::Mean => of.readings(|run| run.mean),
     };
-    let runs = of.runs.iter();
-    let mut runs: BTreeMap<usize, Vec<Reading>> =
-        runs.map(|(host, runs)| (*host, runs.iter().filter_map(reading).collect())).collect();
     runs.retain(|_, runs| !runs.is_empty());
-    let values = runs.values().flatten().map(|run| run.value);
-    let centre = median(&values.collect::<Vec<_>>())?;
-    let readings = runs.iter().map(|(host, runs)| {
-        let reading = together(runs, centre);
-        let error = reading.error.max(least_error);
-        (*host, Reading { error, ..reading })
-    });
-    Some(Row {
-        row: of.row,
-        estimate: of.estimate,
-        statistic,
-        values: Values::new(readings.collect())?,
-        repeated: runs.iter().filter(|(_, runs)| runs.len() > 1).map(|(host, _)| *host).collect(),
-    })
+    let mut readings = of_each_host(&runs)?;
+    let repeated = runs.iter().filter(|(_, runs)| runs.len() > 1).map(|(host, _)| *host).collect();
+    if statistic == Statistic::Mean {
+        readings.values_mut().for_each(|reading| reading.error = reading.error.max(MEAN_ERROR));
+        // The runs of a host do not add up.
+        runs = readings.iter().map(|(host, reading)| (*host, vec![(0, *reading)])).collect();
+    }
+    let values = Values::new(readings)?;
+    Some(Row { row: of.row, estimate: of.estimate, statistic, values, runs, repeated })
 }
+
+/// What each run of each host has for a row, with the number of the run.
+pub(super) type Readings = BTreeMap<usize, Vec<(usize, Reading)>>;
+
+/// What the runs of each host say together; `None` without a run.
+fn of_each_host(runs: &Readings) -> Option<BTreeMap<usize, Reading>> {
+    let values = runs.values().flatten().map(|(_, reading)| reading.value);
+    let centre = median(&values.collect::<Vec<_>>())?;
+    let together = runs.iter().map(|(host, runs)| {
+        let runs: Vec<Reading> = runs.iter().map(|(_, reading)| *reading).collect();
+        (*host, together(&runs, centre))
+    });
+    Some(together.collect())
+}
+
+impl OfHosts<'_> {
+    /// What the runs of each host say together, whatever their state.
+    pub(super) fn of_each_host(&self) -> Option<BTreeMap<usize, Reading>> {
+        of_each_host(&self.readings(|run| Some(run.reading)))
+    }
+
+    fn readings(&self, of_run: impl Fn(&OfRun<'_>) -> Option<Reading>) -> Readings {
+        let runs = self.runs.iter().map(|(host, runs)| {
+            let runs = runs.iter().filter_map(|run| Some((run.run, of_run(run)?)));
+            (*host, runs.collect())
+        });
+        runs.collect()
+    }
+
+    /// The medians, each beside the runs of the cohort in the same state: what a neighbour on the core adds, and how
+    /// much that differs from run to run, is the same for all hosts and is seen in their runs. So a disturbed run is moved
+    /// by what disturbed ones usually cost more, and the error of each is at least the scatter of its state. Where too
+    /// few hosts have a state, its runs keep the error that their grade leaves.
+    fn by_state(&self) -> Readings {
+        let states = [false, true].map(|is_disturbed| self.state(is_disturbed));
+        let usual = states[0].or(states[1]).map(|state| state.value);
+        self.readings(|run| {
+            let state = states[usize::from(run.is_disturbed)].zip(usual);
+            Some(state.map_or(run.reading, |(state, usual)| Reading {
+                value: run.reading.value - state.value + usual,
+                error: run.own_error.max(state.error),
+            }))
+        })
+    }
+
+    /// The usual value of runs in this state, and how far they scatter.
+    fn state(&self, is_disturbed: bool) -> Option<Reading> {
+        let of_host = |runs: &Vec<OfRun<'_>>| {
+            let runs = runs.iter().filter(|run| run.is_disturbed == is_disturbed);
+            runs.map(|run| run.reading.value).collect::<Vec<f64>>()
+        };
+        let hosts: Vec<Vec<f64>> = self.runs.values().map(of_host).collect();
+        if hosts.iter().filter(|values| !values.is_empty()).count() < MIN_MEMBERS {
+            return None;
+        }
+        let (value, scatter) = scatter(&hosts.concat())?;
+        Some(Reading { value, error: scatter.max(LEAST_SCATTER) })
+    }
+}
+
+/// Runs scatter by this at least. Without a bound, one row that is the same everywhere outweighs its layer.
+const LEAST_SCATTER: f64 = 0.01;
 
 /// The logarithm of a row's median, with the error that its interval implies.
 pub(crate) fn reading(row: &PointRow) -> Option<(&Estimate, Reading)> {
