@@ -7,8 +7,8 @@
 //! like those of independent measurements, of sound rows only, and so are differences.
 
 use costof_model::metric::is_too_wide;
-use costof_model::{Data, LaunchPoint, LaunchRow, Point, PointRow, Run, State};
-use costof_stats::{difference_interval, median};
+use costof_model::{LaunchPoint, LaunchRow, Point, PointRow, Run, State};
+use costof_stats::{Distribution, difference_interval, median};
 
 /// A value with its 95 % interval.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -145,22 +145,7 @@ pub(crate) fn value(point: &LaunchPoint, metric: &str) -> Option<f64> {
         return None;
     }
     let measured = point.metrics.iter().find(|have| have.name == metric)?;
-    match &measured.data {
-        Data::Value(value) => Some(*value),
-        data @ Data::Histogram(_) => median_bucket(data.counted()),
-        data => median(&data.costs()),
-    }
-}
-
-fn median_bucket(mut buckets: Vec<(f64, u64)>) -> Option<f64> {
-    buckets.sort_by(|one, other| one.0.total_cmp(&other.0));
-    let all: u64 = buckets.iter().map(|(_, count)| count).sum();
-    let mut until = 0;
-    let middle = buckets.iter().find(|(_, count)| {
-        until += count;
-        2 * until >= all
-    });
-    middle.map(|(ns, _)| *ns)
+    Distribution::new(measured.data.counted()).median()
 }
 
 /// The interval of the differences between launches; none if there are fewer than three.
@@ -234,7 +219,7 @@ mod tests {
 
     #[test]
     fn of_latencies_the_middle_one_is_a_launchs() {
-        let of = |buckets: &[(f64, u64)]| median_bucket(buckets.to_vec());
+        let of = |buckets: &[(f64, u64)]| Distribution::new(buckets.to_vec()).median();
         assert_eq!(of(&[(9.0, 3), (2.0, 1), (5.0, 1)]), Some(9.0));
         assert_eq!(of(&[(9.0, 3), (2.0, 4)]), Some(2.0));
         assert_eq!(of(&[]), None);

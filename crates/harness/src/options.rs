@@ -35,20 +35,8 @@ pub(crate) struct Options {
     pub(crate) timeout: Option<Duration>,
 }
 
-const NAMES: [&str; 12] = [
-    "--exact",
-    "--list",
-    "--budget",
-    "--against",
-    "--save",
-    "--baseline",
-    "--threshold",
-    "--timeout",
-    "--test",
-    "--bench",
-    "--help",
-    "--ignored",
-];
+const NAMES: &str = "--exact --list --budget --against --save --baseline --threshold --timeout \
+    --test --bench --help --ignored";
 /// Options of Rust's test runner that change nothing here.
 const IGNORED: [&str; 6] =
     ["--nocapture", "--no-capture", "--quiet", "-q", "--include-ignored", "--show-output"];
@@ -86,7 +74,7 @@ impl Options {
                 _ if IGNORED.contains(&name) => {}
                 _ if IGNORED_WITH_VALUE.contains(&name) => drop(value()?),
                 _ if name.starts_with('-') => {
-                    let hint = nearest::hint(name, NAMES.into_iter());
+                    let hint = nearest::hint(name, NAMES.split(' '));
                     return Err(format!("there is no option {name}{hint} (--help lists them)"));
                 }
                 _ => options.names.push(word.clone()),

@@ -448,29 +448,20 @@ fn oom_kills() -> Option<u64> {
     line.split(' ').nth(1)?.parse().ok()
 }
 
+/// The name of a signal, with what it means where few know.
 fn signal_name(signal: i32) -> String {
-    let name = match signal {
-        1 => "SIGHUP",
-        2 => "SIGINT",
-        3 => "SIGQUIT",
-        4 => "SIGILL, an instruction that this CPU does not have",
-        5 => "SIGTRAP",
-        6 => "SIGABRT",
-        7 => "SIGBUS",
-        8 => "SIGFPE",
-        9 => "SIGKILL",
-        11 => "SIGSEGV",
-        13 => "SIGPIPE",
+    let meaning = match signal {
+        4 => ", an instruction that this CPU does not have",
         14 => {
-            "SIGALRM, the deadline that it set itself (something kept the controller from running, or stopped it)"
+            ", the deadline that it set itself (something kept the controller from running, or stopped it)"
         }
-        15 => "SIGTERM",
-        24 => "SIGXCPU",
-        25 => "SIGXFSZ",
-        31 => "SIGSYS, a system call that a filter forbids",
-        other => return format!("signal {other}"),
+        31 => ", a system call that a filter forbids",
+        _ => "",
     };
-    name.to_owned()
+    // `signal: 11 (SIGSEGV) (core dumped)`
+    let shown = ExitStatus::from_raw(signal).to_string();
+    let name = shown.split(['(', ')']).nth(1).filter(|name| !name.is_empty());
+    name.map_or_else(|| format!("signal {signal}"), |name| format!("{name}{meaning}"))
 }
 
 #[cfg(test)]

@@ -168,14 +168,14 @@ pub struct Compared {
     pub clocks: Option<(f64, f64)>,
 }
 
-/// What a ratio means, corrected for the number of rows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+/// What a ratio means, corrected for the number of rows; in the order in which rows are shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
-    /// The later run is better.
-    Better,
     /// The later run is worse.
     Worse,
+    /// The later run is better.
+    Better,
     /// They differ, but neither direction is better, or a neighbour on the core may be the reason.
     Differs,
     /// No change as large as [`Comparison::matters`]: it would have been found.

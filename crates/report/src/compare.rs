@@ -110,23 +110,13 @@ pub(crate) fn in_order(rows: &[Compared]) -> Vec<&Compared> {
     let mut rows: Vec<&Compared> = rows.iter().collect();
     let change = |row: &Compared| row.ratio.ln().abs();
     rows.sort_by(|a, b| {
-        let by_verdict = order(a.verdict).cmp(&order(b.verdict));
+        let by_verdict = a.verdict.cmp(&b.verdict);
         match a.verdict.is_change() {
             false => by_verdict,
             true => by_verdict.then(change(b).total_cmp(&change(a))),
         }
     });
     rows
-}
-
-fn order(verdict: Verdict) -> u8 {
-    match verdict {
-        Verdict::Worse => 0,
-        Verdict::Better => 1,
-        Verdict::Differs => 2,
-        Verdict::NoDifference => 3,
-        Verdict::CannotTell => 4,
-    }
 }
 
 pub(crate) fn word(verdict: Verdict) -> &'static str {

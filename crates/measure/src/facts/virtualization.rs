@@ -5,24 +5,9 @@ use costof_model::facts::Virtualization;
 use super::cpuid::Cpuid;
 use super::folder::{Folder, field, is_word_of};
 
-/// Vendor names that mean a virtual machine. Source: systemd's `src/basic/virt.c`, DMI table.
-const VIRTUAL_MAKERS: &[(&str, &str)] = &[
-    ("KVM", "KVM"),
-    ("OpenStack", "KVM"),
-    ("KubeVirt", "KVM"),
-    ("Amazon EC2", "Nitro"),
-    ("QEMU", "QEMU"),
-    ("VMware", "VMware"),
-    ("VMW", "VMware"),
-    ("innotek GmbH", "VirtualBox"),
-    ("VirtualBox", "VirtualBox"),
-    ("Xen", "Xen"),
-    ("Parallels", "Parallels"),
-    ("BHYVE", "bhyve"),
-    ("Hyper-V", "Hyper-V"),
-    ("Apple Virtualization", "Apple Virtualization"),
-    ("Google Compute Engine", "KVM"),
-];
+/// Vendor names that mean a virtual machine, and its hypervisor. Source: systemd's
+/// `src/basic/virt.c`, DMI table.
+const VIRTUAL_MAKERS: &str = include_str!("virtual_makers.txt");
 
 /// What this process runs in.
 pub(super) fn virtualization(root: &Folder, cpuid: &Cpuid) -> Virtualization {
@@ -37,9 +22,9 @@ pub(super) fn virtualization(root: &Folder, cpuid: &Cpuid) -> Virtualization {
     let is_metal = |model: &String| model.to_lowercase().contains("metal");
     let bare_metal = flagged == Some(false) || machine_model.as_ref().is_some_and(is_metal);
     let named = |name: &String| {
-        let mut makers = VIRTUAL_MAKERS.iter();
-        let maker = makers.find(|(maker, _)| name.starts_with(maker))?;
-        Some(maker.1.to_owned())
+        let mut makers = VIRTUAL_MAKERS.lines().filter_map(|line| line.split_once(": "));
+        let (_, hypervisor) = makers.find(|(maker, _)| name.starts_with(maker))?;
+        Some(hypervisor.to_owned())
     };
     let names = [&machine_vendor, &machine_model].into_iter().flatten();
     let by_firmware = names.filter(|_| !bare_metal).find_map(named);
