@@ -198,17 +198,12 @@ fn every_probe_is_explained() {
 }
 
 /// What `costof run` measures only by name.
-const ONLY_BY_NAME: [&str; 13] = [
+const ONLY_BY_NAME: [&str; 8] = [
     "copy.parts",
-    "cpu.tls",
-    "cpu.transform",
     "file.cache_size",
     "file.contention",
     "memory.first_touch",
-    "memory.malloc",
-    "os.io_uring",
     "os.overhead",
-    "os.wait",
     "rpc.first_call",
     "rpc.load",
     "sync.task",
