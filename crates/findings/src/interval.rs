@@ -94,7 +94,7 @@ impl Interval {
     }
 
     /// Whether the interval does not contain zero.
-    pub(crate) fn differs(self) -> bool {
+    pub fn differs(self) -> bool {
         self.low > 0.0 || self.high < 0.0
     }
 }

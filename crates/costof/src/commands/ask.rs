@@ -1,6 +1,7 @@
 //! `costof ask`: measures what a question needs, and answers it in one sentence.
 
 mod group;
+mod ratio;
 mod shown;
 mod studies;
 mod ways;
@@ -12,17 +13,14 @@ use crate::plan::keywords::{self, Take};
 use crate::plan::request::infos;
 use crate::record;
 use crate::terminal::{log, print, prose_columns, watch_interrupts};
-use costof_findings::interval::Interval;
-use costof_findings::noise;
-use costof_measure::compare::MATTERS;
 use costof_measure::probe::Probe;
-use costof_model::expression::{Expression, Total, Value};
-use costof_model::metric::is_too_wide;
+use costof_model::expression::{Expression, Total};
 use costof_model::{Estimate, Grade, Link, Point, PointRow, ProbeInfo, Run, Warning, nearest};
 use costof_report::text::{hanging, wrapped};
+use ratio::{deciding, times};
 use serde::Deserialize;
 use shown::{as_json, cost, worth};
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::fmt::Write;
 use std::sync::LazyLock;
 use std::sync::atomic::AtomicBool;
@@ -47,6 +45,9 @@ struct Question {
     points: Vec<String>,
     #[serde(default)]
     columns: Vec<ways::Column>,
+    /// What must hold for a way that cannot send or pass on any message, by its label.
+    #[serde(default)]
+    only: BTreeMap<String, String>,
     rest: Option<String>,
     more: String,
 }
@@ -373,68 +374,6 @@ impl Question {
     }
 }
 
-/// Of comparisons with several baselines the one that decides: one that is surely no gain, else one that is not known,
-/// else the one with the least gain.
-fn deciding<'c>(
-    all: impl Iterator<Item = (&'c Answered, Result<Interval, String>)>,
-) -> (&'c Answered, Result<Interval, String>) {
-    let rank = |times: &Result<Interval, String>| match times {
-        Ok(times) if times.high < 1.0 + MATTERS => (0, times.middle),
-        Err(_) => (1, 0.0),
-        Ok(times) => (2, times.low),
-    };
-    let decides = all.min_by(|(_, one), (_, other)| {
-        let (one, other) = (rank(one), rank(other));
-        one.0.cmp(&other.0).then(one.1.total_cmp(&other.1))
-    });
-    decides.expect("there is a first cost")
-}
-
-/// The least of these costs that can be relied on.
-fn cheapest<'c>(costs: impl IntoIterator<Item = &'c Answered>) -> Option<&'c Answered> {
-    let known = costs.into_iter().filter(|cost| cost.is_known());
-    let value = |cost: &Answered| cost.total.as_ref().map_or(f64::MAX, |total| total.value);
-    known.min_by(|one, other| value(one).total_cmp(&value(other)))
-}
-
-/// How many times one cost is of another. Costs whose points took turns have it from the launches that measured both,
-/// however busy the machine was; others from what each takes, if both are sound. Or why it is not known.
-fn times(run: &Run, one: &Answered, other: &Answered) -> Result<Interval, String> {
-    log_times(run, one, other).map(Interval::exp)
-}
-
-/// The logarithm of that.
-fn log_times(run: &Run, one: &Answered, other: &Answered) -> Result<Interval, String> {
-    let [rows, other_rows] = [one, other].map(|cost| needed([&cost.expression], &run.points));
-    let of = |cost: &Answered, values: &[f64]| {
-        let values: Vec<Value> = values.iter().map(|value| Value::Measured(*value, None)).collect();
-        Some(cost.expression.total(&values).ok()?.value)
-    };
-    let ratio = |values: &[f64]| {
-        let (values, other_values) = values.split_at(rows.len());
-        Some(of(one, values)? / of(other, other_values)?)
-    };
-    let all = [&rows[..], &other_rows[..]].concat();
-    if all.len() < one.expression.points.len() + other.expression.points.len() {
-        return Err("not all of it was measured".to_owned());
-    }
-    let is_narrow = |log: &Interval| !is_too_wide((log.low.exp(), log.high.exp()));
-    if let Some(ratio) = Interval::log_in_turns(run, &all, ratio).filter(is_narrow) {
-        return Ok(ratio);
-    }
-    if let Some(why) = noise::why(all) {
-        return Err(why);
-    }
-    let logarithms = |cost: &Answered| {
-        let total = cost.total.as_ref().ok()?;
-        let (low, high) = total.interval.filter(|(low, _)| *low > 0.0)?;
-        Some([low, total.value, high].map(f64::ln))
-    };
-    let (one, other) = (logarithms(one).zip(logarithms(other)))
-        .ok_or("too few launches for an interval; leave out --quick, or use --full")?;
-    Ok(Interval::difference_of(one, other))
-}
-
 /// Why the points should not be relied on: of those of the worst grade, if that is C, the worst doubt of each, each
 /// kind once. What has grade D says so beside its number.
 fn doubts(costs: &[Answered], rows: &[PointRow]) -> Vec<String> {
@@ -456,7 +395,9 @@ fn doubts(costs: &[Answered], rows: &[PointRow]) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
+    use super::ratio::decided;
     use super::*;
+    use costof_findings::interval::Interval;
     use costof_model::testing::{RowExt, golden, launch, row, run_without_facts};
     use costof_model::unit::Unit;
     use costof_probes::TABLE;
@@ -527,6 +468,12 @@ mod tests {
                 [300.0, 200.0, 400.0, 300.0, 310.0, 400.0, 300.0, 500.0, 600.0][at]
             }),
             ways("forward", "cpu", |at| [300.0, 301.0, 299.0][at % 3]),
+            // Of eleven calls, sendmsg costs less than others, and sendfile less than that.
+            ways("send", "cpu_sender", |at| match at % 11 {
+                1 => 200.0,
+                9 => 100.0,
+                _ => 300.0,
+            }),
         ]
         .map(|reply| format!("{:?}: {}", reply.answer.verdict, reply.answer.sentence));
         let table = ways("forward", "cpu", |_| 300.0).answer.table.unwrap();
@@ -602,6 +549,23 @@ mod tests {
         assert_eq!(at_100(&slower).0, Some("no"));
     }
 
+    #[test]
+    fn a_crossover_is_known_if_the_last_number_is() {
+        // A call, and rings of which each is faster than the one before.
+        let ns = [100.0, 160.0, 140.0, 115.0, 90.0, 70.0, 60.0, 50.0, 40.0];
+        let without = |which: usize| {
+            reply("io_uring", |at, mut row| {
+                row.metrics[0].median = *ns.get(at).unwrap_or(&10.0);
+                let row = row.known_within(0.02);
+                if at == which { disturbed(row) } else { row }
+            })
+        };
+        assert_eq!(
+            [2, 4, 8].map(|at| without(at).answer.verdict),
+            [None, None, Some("inconclusive")]
+        );
+    }
+
     /// Launches in which two points took turns, the second twice as fast, on a machine whose load
     /// changes from launch to launch.
     #[test]
@@ -627,6 +591,87 @@ mod tests {
         assert_eq!(answer.verdict, Some("yes"), "{}", answer.sentence);
         assert!(answer.sentence.starts_with("2.00 times as fast (2.00)"));
         assert!(answer.sentence.contains("grade D"), "{}", answer.sentence);
+    }
+
+    /// The answer to a question of these points, in launches in which those of `one` had a slow core, or the others.
+    fn of_mixed_states(
+        name: &str,
+        metric: &'static str,
+        rows: &[PointRow],
+        one: impl Fn(usize) -> bool,
+    ) -> Answer {
+        let question = find(TABLE, name).unwrap().with(&AskOptions::default()).unwrap();
+        let costs = question.expressions(&infos(TABLE)).unwrap();
+        let mut run = run_without_facts();
+        run.points = rows.to_vec();
+        for (position, slow) in [1.8, 1.8, 1.5, 1.6].into_iter().enumerate() {
+            let measured = rows.iter().enumerate().map(|(at, row)| {
+                let slow = if one(at) == (position % 2 == 0) { slow } else { 1.0 };
+                [(metric, slow * row.metrics[0].median)]
+            });
+            let measured: Vec<[(&str, f64); 1]> = measured.collect();
+            let points: Vec<_> =
+                rows.iter().zip(&measured).map(|(row, of)| (row, &of[..])).collect();
+            launch(&mut run, &points);
+        }
+        question.reply(&costs, ("run.jsonl".to_owned(), run)).unwrap().answer
+    }
+
+    #[test]
+    fn what_the_table_shows_decides_where_launches_were_of_mixed_states() {
+        let rows = |name, ns: &[f64], metric| {
+            let rows = reply(name, |at, row| {
+                let mut row = row.primary_is(metric);
+                row.metrics[0].median = *ns.get(at).unwrap_or(&10.0);
+                row.known_within(0.02)
+            });
+            rows.run.1.points
+        };
+        // A call, and rings of 1, 2, 4, 8 and so on.
+        let rings = [100.0, 300.0, 200.0, 100.0, 70.0, 60.0, 50.0, 40.0, 40.0];
+        let rings = rows("io_uring", &rings, "cost");
+        let sentence = of_mixed_states("io_uring", "cost", &rings, |at| at == 0).sentence;
+        let about = sentence.strip_prefix("from about ").and_then(|rest| rest.split(' ').next());
+        let about: f64 = about.expect(&sentence).parse().unwrap();
+        assert!((2.0..8.0).contains(&about), "{sentence}");
+
+        let ways = rows("forward", &[300.0, 200.0, 400.0].repeat(3), "cpu");
+        let sentence = of_mixed_states("forward", "cpu", &ways, |at| at % 3 == 1).sentence;
+        assert!(sentence.starts_with("use splice through a pipe at every size"), "{sentence}");
+
+        let commits = [200.0, 100.0, 300.0, 400.0].map(|us| us * 1e3);
+        let commits = rows("durable", &commits, "latency");
+        let sentence = of_mixed_states("durable", "latency", &commits, |at| at == 1).sentence;
+        assert!(sentence.contains("fsync, over old data takes 100 µs"), "{sentence}");
+        assert!(sentence.contains("the cheapest call"), "{sentence}");
+
+        let worth = rows("udp-vs-tcp", &[200.0, 100.0], "latency");
+        let answer = of_mixed_states("udp-vs-tcp", "latency", &worth, |at| at == 0);
+        assert_eq!(answer.verdict, Some("yes"), "{}", answer.sentence);
+    }
+
+    #[test]
+    fn turns_decide_only_what_the_table_does_not_contradict() {
+        let turns =
+            |low: f64, high: f64| Some(Interval { low, middle: f64::midpoint(low, high), high });
+        let sound = |value: f64, near: f64| Some((value, Some((value - near, value + near))));
+        let unsound = |value: f64| Some((value, None));
+        let above = |ratio: Option<Interval>| ratio.map(|ratio| ratio.low > 0.0);
+        // The table decides.
+        assert_eq!(
+            above(decided(turns(-0.5, 0.5), sound(20.0, 1.0), sound(10.0, 1.0))),
+            Some(true)
+        );
+        assert_eq!(
+            above(decided(turns(-0.5, -0.4), sound(20.0, 1.0), sound(10.0, 1.0))),
+            Some(true)
+        );
+        // It does not, and turns do.
+        assert_eq!(above(decided(turns(0.1, 0.2), sound(11.0, 5.0), sound(10.0, 5.0))), Some(true));
+        assert_eq!(above(decided(turns(0.1, 0.2), unsound(11.0), unsound(10.0))), Some(true));
+        // They contradict it.
+        assert_eq!(above(decided(turns(0.1, 0.2), unsound(9.0), unsound(10.0))), None);
+        assert_eq!(above(decided(turns(0.1, 0.2), sound(9.0, 5.0), sound(10.0, 5.0))), Some(false));
     }
 
     #[test]

@@ -246,7 +246,7 @@ fn a_probe_that_cannot_have_a_value_is_left_out_unless_it_is_named() {
 fn what_is_set_is_measured_and_the_rest_as_the_plan_has_it_if_asked() {
     let ways = |points: &[Point]| values(points)["primitive"].len();
     let plan = Some(Rest::Plan);
-    assert_eq!(ways(&set("copy.send", &[("size", "2KiB")], plan)), 9);
+    assert_eq!(ways(&set("copy.send", &[("size", "2KiB")], plan)), 10);
     // The ways that the plan has at every size are those at every size that is set.
     let sizes = set("copy.send", &[("size", "2KiB,3KiB,5KiB")], plan);
     let at = |bytes: u64| {

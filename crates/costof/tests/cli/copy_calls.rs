@@ -16,10 +16,11 @@ const USAGE: &str = "getrusage RUSAGE_THREAD";
 const TIME: &str = "clock_gettime CLOCK_MONOTONIC_RAW";
 
 /// Each way of sending with what it calls. Two that call the same are told apart by their number.
-const WAYS: [(&str, &[&str]); 9] = [
+const WAYS: [(&str, &[&str]); 10] = [
     ("copy_and_send", &["sendto"]),
     ("sendmsg", &["sendmsg"]),
     ("msg_zerocopy", &["sendmsg MSG_ZEROCOPY", "recvmsg MSG_ERRQUEUE"]),
+    ("msg_zerocopy_body", &["sendmsg MSG_MORE", "sendmsg MSG_ZEROCOPY", "recvmsg MSG_ERRQUEUE"]),
     ("send_each", &["sendto"]),
     ("io_uring_send", &["io_uring_enter"]),
     ("io_uring_send_zc", &["io_uring_enter"]),
@@ -38,7 +39,7 @@ fn each_way_of_sending_calls_what_it_names_and_nothing_else() {
 #[test]
 #[ignore = "long; ./check --all runs it"]
 fn so_does_one_that_knows_the_messages_before() {
-    let is_registered = |way: &&(&str, &[&str])| way.0.starts_with("uring_");
+    let is_registered = |way: &&(&str, &[&str])| way.0.starts_with("io_uring_");
     let ways: Vec<_> = WAYS.iter().filter(is_registered).copied().collect();
     let settings = "primitive=io_uring_send,io_uring_send_zc --set buffers=registered";
     expect_calls(settings, &ways, &[]);
@@ -139,7 +140,8 @@ fn call(line: &str) -> Option<String> {
     let is_name = name.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '_');
     let flag = match name {
         "sendmsg" | "recvmsg" => {
-            ["MSG_ZEROCOPY", "MSG_ERRQUEUE"].into_iter().find(|flag| arguments.contains(flag))
+            let flags = ["MSG_ZEROCOPY", "MSG_ERRQUEUE", "MSG_MORE"];
+            flags.into_iter().find(|flag| arguments.contains(flag))
         }
         "clock_gettime" | "getrusage" => arguments.split(',').next(),
         _ => None,

@@ -3,7 +3,6 @@
 //! Source: malloc(3), dlopen(3).
 
 use std::ffi::{CStr, c_void};
-use std::hint::spin_loop;
 use std::io;
 use std::mem::transmute;
 use std::ptr;
@@ -149,8 +148,10 @@ impl Allocates {
         let (heap, bytes) = (self.0.heap, self.0.bytes);
         self.0.visit(n, |slot| {
             let block = heap.allocate(bytes);
-            while !slot.load(Ordering::Acquire).is_null() {
-                spin_loop();
+            // Without a pause instruction, by which a hypervisor may take the CPU away.
+            let mut is_taken = true;
+            while is_taken {
+                is_taken = !slot.load(Ordering::Acquire).is_null();
             }
             slot.store(block, Ordering::Release);
         });
@@ -164,7 +165,6 @@ impl Frees {
         self.0.visit(n, |slot| {
             let mut block = slot.load(Ordering::Acquire);
             while block.is_null() {
-                spin_loop();
                 block = slot.load(Ordering::Acquire);
             }
             slot.store(ptr::null_mut(), Ordering::Release);

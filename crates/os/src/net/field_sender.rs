@@ -27,6 +27,7 @@ use std::time::Duration;
 use rustix::net::sockopt;
 
 use crate::memory::fields::Messages;
+use crate::net::unsupported;
 use crate::system_call::check;
 use copy_and_send::CopyAndSend;
 use msg_zerocopy::MsgZerocopy;
@@ -41,6 +42,9 @@ const STALLED: Duration = Duration::from_secs(10);
 /// After this many zero-copy sends, the kernel is asked which of them are complete.
 const REAP_EVERY: u64 = 32;
 
+/// Bytes at the beginning of a message that [`Primitive::MsgZerocopyBody`] copies.
+pub const HEADER_BYTES: usize = 64;
+
 /// A way of sending a message of several fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Primitive {
@@ -52,6 +56,9 @@ pub enum Primitive {
     Sendmsg,
     /// sendmsg(2) with an entry for each field and `MSG_ZEROCOPY` (Linux 4.14, UDP 5.0).
     MsgZerocopy,
+    /// The first [`HEADER_BYTES`] as by [`Primitive::Sendmsg`] with `MSG_MORE`, the rest as by
+    /// [`Primitive::MsgZerocopy`]. A message must be longer.
+    MsgZerocopyBody,
     /// A send(2) for each field; over UDP with `MSG_MORE`, so that it is one datagram.
     SendEach,
     /// `IORING_OP_SENDMSG` with an entry for each field (Linux 5.3).
@@ -74,11 +81,12 @@ pub enum Primitive {
 
 impl Primitive {
     /// All of them.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::CopyAndSend,
         Self::CopyAndSendAllocating,
         Self::Sendmsg,
         Self::MsgZerocopy,
+        Self::MsgZerocopyBody,
         Self::SendEach,
         Self::IoUringSend,
         Self::IoUringSendRegistered,
@@ -91,7 +99,13 @@ impl Primitive {
 
     /// Whether the kernel reports for each send afterwards whether it copied.
     pub fn has_completions(self) -> bool {
-        matches!(self, Self::MsgZerocopy | Self::IoUringSendZc | Self::IoUringSendZcRegistered)
+        matches!(
+            self,
+            Self::MsgZerocopy
+                | Self::MsgZerocopyBody
+                | Self::IoUringSendZc
+                | Self::IoUringSendZcRegistered
+        )
     }
 
     /// Whether the messages' memory is registered with io_uring.
@@ -170,7 +184,15 @@ impl FieldSender {
             Primitive::CopyAndSend => Way::CopyAndSend(CopyAndSend::new(&messages)),
             Primitive::CopyAndSendAllocating => Way::CopyAndSend(CopyAndSend::allocating()),
             Primitive::Sendmsg => Way::Sendmsg(Sendmsg::new(&messages)),
-            Primitive::MsgZerocopy => Way::MsgZerocopy(MsgZerocopy::new(&socket, &messages)?),
+            Primitive::MsgZerocopy | Primitive::MsgZerocopyBody => {
+                let has_header = primitive == Primitive::MsgZerocopyBody;
+                if has_header && messages.size() <= HEADER_BYTES {
+                    return Err(unsupported(format!(
+                        "a message of {HEADER_BYTES} B is a header without a body (a larger size)"
+                    )));
+                }
+                Way::MsgZerocopy(MsgZerocopy::new(&socket, &messages, has_header)?)
+            }
             Primitive::SendEach => Way::SendEach(SendEach::new(is_stream)),
             Primitive::IoUringSend
             | Primitive::IoUringSendRegistered

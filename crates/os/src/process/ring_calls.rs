@@ -7,7 +7,6 @@
 //! `IORING_REGISTER_FILES`.
 
 use std::fs::File;
-use std::hint::spin_loop;
 use std::io;
 use std::net::UdpSocket;
 use std::os::fd::{AsRawFd, RawFd};
@@ -146,9 +145,8 @@ impl RingCalls {
             self.ring.submit()?;
         }
         while incomplete > 0 {
-            if self.is_polled {
-                spin_loop();
-            } else {
+            // Without a pause instruction, by which a hypervisor may take the CPU away.
+            if !self.is_polled {
                 self.calls += 1;
                 ring::unless_interrupted(self.ring.submit_and_wait(incomplete))?;
             }

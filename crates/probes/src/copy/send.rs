@@ -64,7 +64,7 @@ impl Measure for CopySend {
     }
 
     fn least_ns(point: &At<Self>) -> f64 {
-        2.0 * roles::least_ns(point)
+        2.0 * roles::least_ns(point) + roles::singles_ns(point)
     }
 
     fn memory_bytes(point: &At<Self>) -> u64 {

@@ -72,6 +72,11 @@ point! {
     }
 }
 
+/// What a round takes at least on a virtual disk that is fast, and more for each writer.
+const ROUND_NS: f64 = 15e6;
+const WRITER_NS: f64 = 0.2e6;
+const FILL_NS_PER_BYTE: f64 = 1.2;
+
 impl Measure for Sync {
     const METRICS: &'static [Metric] = metrics! {
         /// the write and the call that makes it durable, together; each is stamped
@@ -102,6 +107,13 @@ impl Measure for Sync {
 
     fn disk_bytes(point: &At<Self>) -> u64 {
         point.size
+    }
+
+    /// Each round opens the file, waits until each writer has written, and until each has ended; a file that is appended
+    /// to is written anew.
+    fn least_ns(point: &At<Self>) -> f64 {
+        let filled = if point.r#where == Where::Append { point.size as f64 } else { 0.0 };
+        2.0 * (ROUND_NS + WRITER_NS * point.writers as f64 + FILL_NS_PER_BYTE * filled)
     }
 
     fn memory_bytes(point: &At<Self>) -> u64 {

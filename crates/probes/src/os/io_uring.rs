@@ -46,7 +46,9 @@ point! {
     /// has them, the ring has IORING_SETUP_SINGLE_ISSUER and DEFER_TASKRUN: completions come on request, and interrupt
     /// nobody. Each result is checked. No operation has to wait, so the kernel does it in the call that submits it:
     /// this is the cost of asking, not of waiting. With how=polled, the kernel's thread has a CPU of its own;
-    /// it falls asleep after 100 ms without a request, and `calls` shows whether it had to be woken.
+    /// it falls asleep after 100 ms without a request, and `calls` shows whether it had to be woken. Accept is not among
+    /// the operations: without a wait it needs a connection that somebody has made before, and that costs hundreds of
+    /// times as much (net.connect).
     ///
     /// # Predicted from
     /// the same operation as a system call (os.syscall) and the mitigations: entering the kernel once a batch, and usual

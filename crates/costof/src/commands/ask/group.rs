@@ -1,7 +1,8 @@
 //! What commits cost, alone and by several writers, and whether a group commit pays.
 
+use super::ratio::{cheapest, log_times};
 use super::shown::{INCONCLUSIVE, unanswered};
-use super::{Answer, Answered, cheapest, log_times};
+use super::{Answer, Answered};
 use costof_findings::interval::Interval;
 use costof_measure::compare::MATTERS;
 use costof_model::{Estimate, Run, Unit};

@@ -1,6 +1,7 @@
 //! The output of `costof ask`: a sentence, a bar for each cost, and the same as JSON.
 
-use super::{Answer, Answered, Question, estimate, log_times, needed, times};
+use super::ratio::{log_times, times};
+use super::{Answer, Answered, Question, estimate, needed};
 use costof_findings::crossover::{Crossover, crossover};
 use costof_findings::interval::Interval;
 use costof_findings::noise;
@@ -56,7 +57,9 @@ impl Question {
             .into_iter()
             .filter_map(|(at, ratio)| Some((f64::from(*at), ratio.ok()?)))
             .collect();
-        let found = crossover(&curve).filter(|_| unknown.is_empty());
+        // The last number speaks for all above it; one between others only widens the interval.
+        let reaches = unknown.iter().all(|(at, _)| Some(*at) != self.at.last());
+        let found = crossover(&curve).filter(|_| reaches);
         let figures = |other: &Answered| format!("{}, {}", other.takes(), baseline.shown(""));
         let why = || unknown.iter().find_map(|(_, ratio)| ratio.as_ref().err().cloned());
         let (verdict, from) = match found {

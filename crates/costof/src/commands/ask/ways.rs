@@ -1,5 +1,6 @@
 //! A question of several ways of doing the same: a table of all of them, and which one to use up to which size.
 
+use super::ratio::decided;
 use super::shown::INCONCLUSIVE;
 use super::{Answer, Answered, Question};
 use costof_findings::crossover::{Crossover, crossover};
@@ -8,6 +9,7 @@ use costof_findings::noise;
 use costof_model::unit::parse_bytes;
 use costof_model::{PointRow, Run, display_bytes};
 use costof_report::grid::{Align, Grid};
+use std::fmt::Write;
 
 /// The sizes that are compared are this many times apart.
 const STEP: u64 = 4;
@@ -79,23 +81,46 @@ impl Question {
         let column = &self.columns[0];
         let comparable: Vec<_> =
             by_size.iter().map(|rows| comparable(run, rows, &column.metric)).collect();
+        // What holds for some messages only is no answer, but stands beside it.
+        let (any, some): (Vec<_>, Vec<_>) = (comparable.iter())
+            .map(|ways| {
+                let of_any = |(way, _): &(usize, _)| !self.only.contains_key(&self.costs[*way].0);
+                ways.iter().copied().partition::<Vec<_>, _>(of_any)
+            })
+            .unzip();
         let unbeaten: Vec<Vec<usize>> =
-            comparable.iter().map(|ways| unbeaten(run, ways, &column.metric)).collect();
+            any.iter().map(|ways| unbeaten(run, ways, &column.metric)).collect();
         let choice = choice(&unbeaten);
-        let known = comparable[at].len();
+        let known = any[at].len();
         let measured = by_size[at].iter().flatten().count();
         let is_open = known == 0 || measured > 1 && unbeaten[at].len() == known;
         let sentence = match choice[at].and_then(|way| Some((way, by_size[at][way]?))) {
             Some((way, row)) if !is_open => {
-                let cost = row.estimate(&column.metric).map(|cost| cost.unit.display(cost.median));
-                format!(
+                let cost = |row: &PointRow| {
+                    let cost = row.estimate(&column.metric);
+                    cost.map_or_else(String::new, |cost| cost.unit.display(cost.median))
+                };
+                let mut sentence = format!(
                     "use {}; at {} {} takes {} of {}",
                     self.which(run, by_size, &choice, &sizes),
                     sizes[at],
                     self.costs[way].0,
-                    cost.unwrap_or_default(),
+                    cost(row),
                     column.heading
-                )
+                );
+                for (other, other_row) in &some[at] {
+                    let ratio = log_ratio(run, row, other_row, &column.metric);
+                    if ratio.is_some_and(|ratio| ratio.low > 0.0) {
+                        let label = &self.costs[*other].0;
+                        let _ = write!(
+                            sentence,
+                            "; {}: {label}, {}",
+                            self.only[label],
+                            cost(other_row)
+                        );
+                    }
+                }
+                sentence
             }
             _ => {
                 let why = noise::why(rows.iter().copied().flatten().collect::<Vec<_>>());
@@ -132,7 +157,7 @@ impl Question {
                 let (small, large) = (small[0].1, large[0].1);
                 let ratio = |(rows, size): (&&[Option<&PointRow>], &String)| {
                     let metric = &self.columns[0].metric;
-                    let ratio = Interval::log_ratio(run, rows[small]?, rows[large]?, metric)?;
+                    let ratio = log_ratio(run, rows[small]?, rows[large]?, metric)?;
                     Some((parse_bytes(size)? as f64, ratio))
                 };
                 let ratios: Vec<_> = by_size.iter().zip(sizes).filter_map(ratio).collect();
@@ -178,6 +203,15 @@ impl Question {
     }
 }
 
+/// The logarithm of how many times a metric of one row is of that of another, as the table shows them.
+fn log_ratio(run: &Run, one: &PointRow, other: &PointRow, metric: &str) -> Option<Interval> {
+    let shown = |row: &PointRow| {
+        let estimate = row.estimate(metric)?;
+        Some((estimate.median, estimate.usable_interval().filter(|_| row.is_sound())))
+    };
+    decided(Interval::log_ratio(run, one, other, metric), shown(one), shown(other))
+}
+
 /// The ways that can be compared, in their order: those that are sound, or took turns with another.
 fn comparable<'r>(
     run: &Run,
@@ -188,7 +222,7 @@ fn comparable<'r>(
     let known: Vec<_> = known.filter(|(_, row)| row.median(metric).is_some()).collect();
     let took_turns = |way: usize, row: &PointRow| {
         let mut others = known.iter().filter(|(other, _)| *other != way);
-        others.any(|(_, other)| Interval::log_ratio(run, row, other, metric).is_some())
+        others.any(|(_, other)| log_ratio(run, row, other, metric).is_some())
     };
     let ways = known.iter().filter(|(way, row)| row.is_sound() || took_turns(*way, row));
     ways.copied().collect()
@@ -198,7 +232,7 @@ fn comparable<'r>(
 fn unbeaten(run: &Run, ways: &[(usize, &PointRow)], metric: &str) -> Vec<usize> {
     let is_beaten = |row: &PointRow| {
         ways.iter().any(|(_, other)| {
-            Interval::log_ratio(run, row, other, metric).is_some_and(|ratio| ratio.low > 0.0)
+            log_ratio(run, row, other, metric).is_some_and(|ratio| ratio.low > 0.0)
         })
     };
     ways.iter().filter(|(_, row)| !is_beaten(row)).map(|(way, _)| *way).collect()

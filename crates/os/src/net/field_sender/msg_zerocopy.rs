@@ -1,4 +1,5 @@
-//! No copy: the kernel sends the fields' own pages, and reports when it no longer uses them.
+//! No copy: the kernel sends the fields' own pages, and reports when it no longer uses them. A message may begin with a
+//! header that is copied, as one that is too small to be worth its pages.
 //!
 //! Source: Documentation/networking/msg_zerocopy.rst of the kernel; poll(2), as errors are ready
 //! without being asked for.
@@ -8,8 +9,8 @@ use std::os::fd::{AsFd, BorrowedFd};
 
 use rustix::event::PollFlags;
 
-use super::parts::{Rest, send_parts};
-use super::{Call, Counts, REAP_EVERY, STALLED, stalled};
+use super::parts::{Rest, send_parts, split};
+use super::{Call, Counts, HEADER_BYTES, REAP_EVERY, STALLED, stalled};
 use crate::memory::fields::Messages;
 use crate::net::poll::able;
 use crate::net::unsupported;
@@ -25,10 +26,16 @@ pub(super) struct MsgZerocopy {
     completions: Completions,
     /// Sends since completions were asked for.
     not_reaped: u64,
+    /// Room for the parts of a header that is copied, and for those after it.
+    header: Option<[Rest; 2]>,
 }
 
 impl MsgZerocopy {
-    pub(super) fn new(socket: &impl AsFd, messages: &Messages) -> io::Result<Self> {
+    pub(super) fn new(
+        socket: &impl AsFd,
+        messages: &Messages,
+        has_header: bool,
+    ) -> io::Result<Self> {
         zerocopy::enable(socket).map_err(|error| {
             unsupported(format!("this kind of socket has no SO_ZEROCOPY: {error}"))
         })?;
@@ -36,11 +43,29 @@ impl MsgZerocopy {
             rest: Rest::new(messages.fields()),
             completions: Completions::default(),
             not_reaped: 0,
+            header: has_header.then(|| [(); 2].map(|()| Rest::new(messages.fields()))),
         })
     }
 
     #[inline]
     pub(super) fn send(&mut self, parts: &[libc::iovec], call: &mut Call<'_>) -> io::Result<()> {
+        let Some(mut header) = self.header.take() else {
+            return self.send_uncopied(parts, call);
+        };
+        split(parts, HEADER_BYTES, &mut header);
+        let [copied, uncopied] = &header;
+        let sent = self.rest.whole(&copied.0, |parts| {
+            call.system_calls += 1;
+            let sent = send_parts(call.socket, parts, libc::MSG_MORE);
+            sent.or_else(|error| call.again(error))
+        });
+        let sent = sent.and_then(|()| self.send_uncopied(&uncopied.0, call));
+        self.header = Some(header);
+        sent
+    }
+
+    #[inline]
+    fn send_uncopied(&mut self, parts: &[libc::iovec], call: &mut Call<'_>) -> io::Result<()> {
         let socket = call.socket;
         let mut copies = false;
         let completions = &mut self.completions;

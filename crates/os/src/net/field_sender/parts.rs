@@ -34,7 +34,7 @@ pub(super) fn message_of(parts: &[libc::iovec]) -> libc::msghdr {
 
 /// Room for the rest of a message, so that nothing is allocated if a message is sent partially.
 #[derive(Debug, Default)]
-pub(super) struct Rest(Vec<libc::iovec>);
+pub(super) struct Rest(pub(super) Vec<libc::iovec>);
 
 // SAFETY: it is read only together with the messages that it points into.
 unsafe impl Send for Rest {}
@@ -83,20 +83,39 @@ impl Rest {
     }
 }
 
+/// Splits a message after this many bytes. It must have more.
+#[inline]
+pub(super) fn split(parts: &[libc::iovec], at: usize, [before, after]: &mut [Rest; 2]) {
+    for half in [&mut *before, &mut *after] {
+        half.0.clear();
+        half.0.extend_from_slice(parts);
+    }
+    let mut left = at;
+    before.0.retain_mut(|part| {
+        part.iov_len = part.iov_len.min(left);
+        left -= part.iov_len;
+        part.iov_len > 0
+    });
+    after.skip(at);
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    /// Parts of 30 bytes; the last has what is left.
+    fn parts_of(bytes: &[u8]) -> Vec<libc::iovec> {
+        let part = |part: &[u8]| libc::iovec {
+            iov_base: part.as_ptr().cast_mut().cast(),
+            iov_len: part.len(),
+        };
+        bytes.chunks(30).map(part).collect()
+    }
+
     #[test]
     fn what_is_sent_in_part_goes_on_where_it_ended() {
         let bytes: Vec<u8> = (0..100).collect();
-        let parts: Vec<libc::iovec> = bytes
-            .chunks(30)
-            .map(|part| libc::iovec {
-                iov_base: part.as_ptr().cast_mut().cast(),
-                iov_len: part.len(),
-            })
-            .collect();
+        let parts = parts_of(&bytes);
         for most in [1, 7, 30, 31, 60, 99, 100] {
             let mut sent = Vec::new();
             let mut calls = 0;
@@ -116,6 +135,24 @@ mod tests {
             };
             Rest::new(4).whole(&parts, taken).unwrap();
             assert_eq!(sent, bytes, "{most}");
+        }
+    }
+
+    #[test]
+    fn a_message_is_split_in_a_part_or_between_two() {
+        let bytes = [0_u8; 100];
+        let parts = parts_of(&bytes);
+        for (at, before, after) in [
+            (1, &[1][..], &[29, 30, 30, 10][..]),
+            (30, &[30], &[30, 30, 10]),
+            (95, &[30, 30, 30, 5], &[5]),
+        ] {
+            let mut halves = [(); 2].map(|()| Rest::new(4));
+            split(&parts, at, &mut halves);
+            let lengths = |half: &Rest| half.0.iter().map(|part| part.iov_len).collect::<Vec<_>>();
+            assert_eq!([before, after], [&lengths(&halves[0])[..], &lengths(&halves[1])], "{at}");
+            let second = halves[1].0[0].iov_base.addr() - bytes.as_ptr().addr();
+            assert_eq!(second, at);
         }
     }
 }

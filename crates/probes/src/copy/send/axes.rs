@@ -18,6 +18,8 @@ words! {
         /// sendmsg(2) with MSG_ZEROCOPY and an iovec entry per field; completions are reaped after
         /// every 32 sends, without waiting for any
         MsgZerocopy = "msg_zerocopy",
+        /// the first 64 bytes, as a header, by sendmsg(2) with MSG_MORE, which copies them, and the rest as by msg_zerocopy
+        MsgZerocopyBody = "msg_zerocopy_body",
         /// send(2) per field; over UDP with MSG_MORE, so that a message is one datagram
         SendEach = "send_each",
         /// io_uring: a SENDMSG for all fields, or a linked WRITE_FIXED per field if buffers are
@@ -150,7 +152,7 @@ point! {
     /// - send(2), sendmsg(2), sendfile(2), vmsplice(2), splice(2), io_uring_enter(2); udp(7)
     ///
     /// # Needs
-    /// - primitive=msg_zerocopy: Linux 4.14, for UDP 5.0
+    /// - primitive=msg_zerocopy, msg_zerocopy_body: Linux 4.14, for UDP 5.0
     /// - over=udp_gso: Linux 5.0, and a path MTU of 1500 B or more
     /// - primitive=io_uring_send, io_uring_send_zc: io_uring, Linux 5.11 and 6.2
     /// - over=unix: both ends in one network namespace (--link loopback)
@@ -188,11 +190,19 @@ point! {
 impl Primitive {
     /// Whether it asks the kernel not to copy, which the kernel may do anyway.
     pub(super) fn asks_for_no_copy(self) -> bool {
-        matches!(self, Primitive::MsgZerocopy | Primitive::IoUringSendZc)
+        matches!(
+            self,
+            Primitive::MsgZerocopy | Primitive::MsgZerocopyBody | Primitive::IoUringSendZc
+        )
     }
 
     pub(super) fn is_sendfile(self) -> bool {
         matches!(self, Primitive::SendfileMemfd | Primitive::SendfileFile)
+    }
+
+    /// Whether only references to pages get into the socket, wherever the receiver is.
+    pub(super) fn copies_nothing(self) -> bool {
+        self.is_sendfile() || self == Primitive::Splice
     }
 
     pub(super) fn is_uring(self) -> bool {
@@ -255,6 +265,7 @@ impl CopySend {
             (Primitive::CopyAndSend, Allocate::PerMessage, _) => Full::CopyAndSendAllocating,
             (Primitive::Sendmsg, ..) => Full::Sendmsg,
             (Primitive::MsgZerocopy, ..) => Full::MsgZerocopy,
+            (Primitive::MsgZerocopyBody, ..) => Full::MsgZerocopyBody,
             (Primitive::SendEach, ..) => Full::SendEach,
             (Primitive::IoUringSend, _, Buffers::Plain) => Full::IoUringSend,
             (Primitive::IoUringSend, _, Buffers::Registered) => Full::IoUringSendRegistered,

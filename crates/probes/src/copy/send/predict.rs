@@ -97,6 +97,7 @@ fn prepared(point: &At<CopySend>, pieces: &Pieces<'_>, received: bool) -> Cost {
             (Range::from(1.0), false)
         }
         Primitive::Sendmsg | Primitive::MsgZerocopy => (Range::from(1.0), true),
+        Primitive::MsgZerocopyBody => (Range::from(2.0), true),
         Primitive::SendEach => (Range::from(fields), false),
         Primitive::Splice => (Range::from(2.0), true),
         // io_uring does the work of a call for each request, and is entered once.
@@ -118,7 +119,7 @@ fn prepared(point: &At<CopySend>, pieces: &Pieces<'_>, received: bool) -> Cost {
     if !registered {
         sum += Cost::new(referenced, format!("for {pages:.0} references to pages"));
     }
-    if point.primitive == Primitive::MsgZerocopy {
+    if matches!(point.primitive, Primitive::MsgZerocopy | Primitive::MsgZerocopyBody) {
         sum += Cost::new(pieces.reap(REAPED), "for its completion");
     }
     // The kernel copies later, page by page, into new pages.
@@ -131,15 +132,10 @@ fn prepared(point: &At<CopySend>, pieces: &Pieces<'_>, received: bool) -> Cost {
 /// Page fragments of an uncopied message, with 4 KiB pages. A field may begin anywhere in one.
 fn references(point: &At<CopySend>) -> f64 {
     match point.primitive {
-        Primitive::MsgZerocopy
-        | Primitive::IoUringSendZc
-        | Primitive::SendfileMemfd
-        | Primitive::SendfileFile
-        | Primitive::Splice => point.size as f64 / 4096.0 + point.fields as f64,
-        Primitive::CopyAndSend
-        | Primitive::Sendmsg
-        | Primitive::SendEach
-        | Primitive::IoUringSend => 0.0,
+        way if way.asks_for_no_copy() || way.copies_nothing() => {
+            point.size as f64 / 4096.0 + point.fields as f64
+        }
+        _ => 0.0,
     }
 }
 
@@ -155,14 +151,10 @@ fn sender_copies(point: &At<CopySend>, pieces: &Pieces<'_>, received: bool) -> R
     match point.primitive {
         // The buffer was just written, so it is cached.
         Primitive::CopyAndSend => pieces.copy_in(bytes, true),
-        Primitive::SendfileMemfd | Primitive::SendfileFile | Primitive::Splice => Range::default(),
+        way if way.copies_nothing() => Range::default(),
         // For a receiver on this machine the kernel copies anyway (msg_zerocopy.rst, "Loopback").
-        Primitive::MsgZerocopy | Primitive::IoUringSendZc if !received => Range::default(),
-        Primitive::Sendmsg
-        | Primitive::MsgZerocopy
-        | Primitive::SendEach
-        | Primitive::IoUringSend
-        | Primitive::IoUringSendZc => pieces.copy_in(bytes, point.source == Source::Hot),
+        way if way.asks_for_no_copy() && !received => Range::default(),
+        _ => pieces.copy_in(bytes, point.source == Source::Hot),
     }
 }
 

@@ -9,6 +9,7 @@ mod singles;
 pub(super) use duration::least_ns;
 pub(crate) use receiving::Receiving;
 pub(crate) use sending::Sending;
+pub(super) use singles::least_ns as singles_ns;
 
 use super::axes::CopySend;
 use crate::prelude::*;

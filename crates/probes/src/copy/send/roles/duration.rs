@@ -19,7 +19,7 @@ const MAX: Duration = Duration::from_secs(10);
 const SET_UP_NS: f64 = 20e6;
 /// The fewest messages of a round, and the rate of large ones in bytes per nanosecond; both rough.
 const MESSAGES: f64 = 24.0;
-const BYTES_PER_NS: f64 = 2.0;
+pub(super) const BYTES_PER_NS: f64 = 2.0;
 
 /// How long a round of the point takes at least.
 pub(in crate::copy::send) fn least_ns(point: &At<CopySend>) -> f64 {

@@ -1,8 +1,9 @@
 //! Single messages before the stream: when a message's bytes may be changed, and what sending
 //! evicts from the caches.
 
+use super::duration::BYTES_PER_NS;
 use super::failed;
-use crate::copy::send::axes::CopySend;
+use crate::copy::send::axes::{CopySend, Pattern};
 use crate::prelude::*;
 use crate::two_ends::path;
 use costof_exchange::pattern::flow::Sender;
@@ -61,6 +62,17 @@ pub(super) fn victims(cpu: usize) -> Victims {
 /// so it does not depend on which caches the sender can measure.
 pub(super) fn count(point: &At<CopySend>) -> u64 {
     reuses(point) + LEVELS.len() as u64 * pollutions(point) * polluting(point)
+}
+
+/// What else the single messages of a stream take: pauses, a connection, and reading arrays of three caches fifteen times.
+const BESIDES_NS: f64 = 45e6;
+
+/// How long a stream's single messages take, once a launch.
+pub(in crate::copy::send) fn least_ns(point: &At<CopySend>) -> f64 {
+    match point.pattern {
+        Pattern::Stream => BESIDES_NS + (count(point) * point.size) as f64 / BYTES_PER_NS,
+        Pattern::Echo | Pattern::Trigger => 0.0,
+    }
 }
 
 /// Sends [`count`] single messages through one flow, while nothing else is in flight. They precede
