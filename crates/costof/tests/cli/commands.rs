@@ -178,7 +178,7 @@ fn every_probe_is_explained() {
 }
 
 /// What `costof run` measures only by name.
-const ONLY_BY_NAME: [&str; 13] = [
+const ONLY_BY_NAME: [&str; 15] = [
     "copy.parts",
     "cpu.tls",
     "cpu.transform",
@@ -186,8 +186,10 @@ const ONLY_BY_NAME: [&str; 13] = [
     "file.contention",
     "memory.first_touch",
     "memory.malloc",
+    "os.attached",
     "os.io_uring",
     "os.overhead",
+    "os.quota",
     "os.wait",
     "rpc.first_call",
     "rpc.load",
