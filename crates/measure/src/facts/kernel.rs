@@ -70,8 +70,9 @@ fn preemption(config: &BTreeMap<String, String>, command_line: &str) -> Option<S
         ("PREEMPT_LAZY", "lazy"),
     ];
     let is_set = |option: &str| config.get(option).is_some_and(|value| value == "y");
-    let chosen = command_line.split_whitespace().filter_map(|word| word.strip_prefix("preempt="));
-    let chosen = chosen.last().filter(|_| is_set("PREEMPT_DYNAMIC"));
+    let mut words = command_line.split_whitespace().rev();
+    let chosen = words.find_map(|word| word.strip_prefix("preempt="));
+    let chosen = chosen.filter(|_| is_set("PREEMPT_DYNAMIC"));
     let built = || MODELS.into_iter().find(|(option, _)| is_set(option)).map(|(_, model)| model);
     chosen.or_else(built).map(str::to_owned)
 }
