@@ -6,7 +6,6 @@ use std::ffi::{CStr, CString};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use crate::process::child::{Child, exit_at_once};
@@ -15,13 +14,13 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 use rustix::process::{PidfdFlags, getpid, pidfd_open};
 
-/// A control group below the one that this process is in, or, where version 2 forbids that, beside it or one of those around it.
+/// A control group that limits this process's CPU time until it is dropped: below the one that the process is in, or, where
+/// version 2 forbids that, beside it or one of those around it.
 #[derive(Debug)]
-pub struct ControlGroup {
+pub struct QuotaGroup {
     folder: PathBuf,
     /// `cgroup.procs` of the group that this process was in.
     home: PathBuf,
-    is_v1: bool,
     _remover: Child,
 }
 
@@ -32,77 +31,51 @@ pub struct Quota {
     pub quota_us: u64,
     /// A period.
     pub period_us: u64,
-    /// How much of what earlier periods have left unused may be used in addition.
+    /// How much of what earlier periods have left unused may be used in addition (Linux 5.14).
     pub burst_us: u64,
 }
 
-impl ControlGroup {
-    /// Makes a group in which this controller (`cpu`, `memory`) can be set. No process is in it.
+impl QuotaGroup {
+    /// Makes a group with this quota, and moves this process into it.
     ///
     /// # Errors
     ///
-    /// `Unsupported` if no group around this process has the controller; those of mkdir(2) with the folder: `EACCES`, or `EROFS`
-    /// in a container.
-    pub fn create(controller: &str) -> io::Result<Self> {
+    /// `Unsupported` if no group around this process gives its children the controller; those of mkdir(2) with the folder
+    /// (`EACCES`, in a container `EROFS`), and of writing its files: `ENOENT` where the kernel has no such file, `EINVAL` for a
+    /// burst beyond the quota, or if a group around it allows less.
+    pub fn enter(quota: Quota) -> io::Result<Self> {
+        let Quota { quota_us, period_us, burst_us } = quota;
+        let process = getpid().as_raw_pid().to_string();
         let memberships = fs::read_to_string("/proc/self/cgroup")?;
-        let (parent, home, is_v1) = place(Path::new("/sys/fs/cgroup"), &memberships, controller)
-            .ok_or_else(|| {
-                unsupported(format!(
-                    "no control group around this process gives its children `{controller}`"
-                ))
+        let (parent, home, is_v1) =
+            place(Path::new("/sys/fs/cgroup"), &memberships).ok_or_else(|| {
+                unsupported("no control group around this process gives its children `cpu`")
             })?;
-        static COUNT: AtomicU32 = AtomicU32::new(0);
-        let number = COUNT.fetch_add(1, Ordering::Relaxed);
-        let folder = parent.join(format!("costof-{}-{number}", getpid().as_raw_pid()));
+        let folder = parent.join(format!("costof-{process}"));
         fs::create_dir(&folder).map_err(|error| {
             with_context(format_args!("cannot make the control group {}", folder.display()), error)
         })?;
         let remover = start_remover(&folder).inspect_err(|_| {
             let _ = fs::remove_dir(&folder);
         })?;
-        Ok(Self { folder, home: home.join(PROCESSES), is_v1, _remover: remover })
-    }
-
-    /// Writes to one of its files.
-    ///
-    /// # Errors
-    ///
-    /// Those of open(2) and write(2), with the file: `ENOENT` where the kernel does not have it.
-    pub fn write(&self, file: &str, content: &str) -> io::Result<()> {
-        let path = self.folder.join(file);
-        fs::write(&path, content).map_err(|error| {
-            with_context(format_args!("cannot write {content} to {}", path.display()), error)
-        })
-    }
-
-    /// Limits the CPU time of all that is in it.
-    ///
-    /// # Errors
-    ///
-    /// As [`ControlGroup::write`]; `EINVAL` if a group around it allows less.
-    pub fn set_quota(&self, quota: Quota) -> io::Result<()> {
-        let Quota { quota_us, period_us, burst_us } = quota;
-        let (burst, limit) = match self.is_v1 {
-            true => (
-                "cpu.cfs_burst_us",
-                vec![
-                    ("cpu.cfs_period_us", period_us.to_string()),
-                    ("cpu.cfs_quota_us", quota_us.to_string()),
-                ],
-            ),
-            false => ("cpu.max.burst", vec![("cpu.max", format!("{quota_us} {period_us}"))]),
+        let group = Self { folder, home: home.join(PROCESSES), _remover: remover };
+        let (mut files, burst) = if is_v1 {
+            let period = ("cpu.cfs_period_us", period_us.to_string());
+            (vec![period, ("cpu.cfs_quota_us", quota_us.to_string())], "cpu.cfs_burst_us")
+        } else {
+            (vec![("cpu.max", format!("{quota_us} {period_us}"))], "cpu.max.burst")
         };
-        limit.iter().try_for_each(|(file, content)| self.write(file, content))?;
-        if burst_us > 0 { self.write(burst, &burst_us.to_string()) } else { Ok(()) }
-    }
-
-    /// Moves this process into it, until it is dropped.
-    ///
-    /// # Errors
-    ///
-    /// As [`ControlGroup::write`].
-    pub fn enter(&self) -> io::Result<()> {
-        self.write(PROCESSES, &getpid().as_raw_pid().to_string())
+        if burst_us > 0 {
+            files.push((burst, burst_us.to_string()));
+        }
+        files.push((PROCESSES, process));
+        for (file, content) in files {
+            let path = group.folder.join(file);
+            fs::write(&path, &content).map_err(|error| {
+                with_context(format_args!("cannot write {content} to {}", path.display()), error)
+            })?;
+        }
+        Ok(group)
     }
 
     /// In how many periods it was stopped because it had used its quota.
@@ -117,7 +90,7 @@ impl ControlGroup {
     }
 }
 
-impl Drop for ControlGroup {
+impl Drop for QuotaGroup {
     fn drop(&mut self) {
         let _ = fs::write(&self.home, getpid().as_raw_pid().to_string());
         if let Ok(path) = CString::new(self.folder.as_os_str().as_encoded_bytes()) {
@@ -129,15 +102,15 @@ impl Drop for ControlGroup {
 /// The file that lists a group's processes, and takes one that moves there.
 const PROCESSES: &str = "cgroup.procs";
 
-/// The group in which one with this controller can be made, that of this process, and whether they are of version 1.
-fn place(root: &Path, memberships: &str, controller: &str) -> Option<(PathBuf, PathBuf, bool)> {
+/// The group in which one with the controller `cpu` can be made, that of this process, and whether they are of version 1.
+fn place(root: &Path, memberships: &str) -> Option<(PathBuf, PathBuf, bool)> {
     let mut groups = memberships.lines().filter_map(|line| {
         let (controllers, path) = line.split_once(':')?.1.split_once(':')?;
         Some((controllers, path.trim_start_matches('/')))
     });
-    let is_its = |(own, _): &(&str, &str)| own.split(',').any(|own| own == controller);
+    let is_its = |(own, _): &(&str, &str)| own.split(',').any(|own| own == "cpu");
     if let Some((_, path)) = groups.clone().find(is_its) {
-        let mount = root.join(controller);
+        let mount = root.join("cpu");
         // A container sees its own group as the outermost one.
         let own = Some(mount.join(path)).filter(|own| own.is_dir()).unwrap_or(mount);
         return Some((own.clone(), own, true));
@@ -148,7 +121,7 @@ fn place(root: &Path, memberships: &str, controller: &str) -> Option<(PathBuf, P
     let mut around = own.ancestors().take_while(|folder| folder.starts_with(root));
     let parent = around.find(|folder| {
         let given = fs::read_to_string(folder.join("cgroup.subtree_control")).unwrap_or_default();
-        given.split_whitespace().any(|given| given == controller)
+        given.split_whitespace().any(|given| given == "cpu")
     })?;
     Some((parent.to_owned(), own, false))
 }
@@ -192,12 +165,12 @@ mod tests {
         line.unwrap_or_else(|| panic!("{text}")).into()
     }
 
+    const HALF: Quota = Quota { quota_us: 50_000, period_us: 100_000, burst_us: 0 };
+
     /// A group with a quota, in which this process is.
-    fn entered() -> Option<ControlGroup> {
-        let group =
-            ControlGroup::create("cpu").map_err(|error| println!("group skipped: {error}")).ok()?;
-        group.set_quota(Quota { quota_us: 50_000, period_us: 100_000, burst_us: 0 }).unwrap();
-        group.enter().unwrap();
+    fn entered() -> Option<QuotaGroup> {
+        let entered = QuotaGroup::enter(HALF);
+        let group = entered.map_err(|error| println!("group skipped: {error}")).ok()?;
         println!("group {}", group.folder.display());
         Some(group)
     }
@@ -219,9 +192,10 @@ mod tests {
         let Some(group) = entered() else { return };
         assert!(own().contains("costof-"), "{}", own());
         assert_eq!(group.throttled_periods().unwrap(), 0);
-        let error = group.write("no.such.file", "1").unwrap_err().to_string();
-        assert!(error.contains("no.such.file"), "{error}");
         drop(group);
+        assert_eq!(own(), before);
+        let error = QuotaGroup::enter(Quota { burst_us: 90_000, ..HALF }).unwrap_err();
+        assert!(error.to_string().contains("burst"), "{error}");
         assert_eq!(own(), before);
     }
 
@@ -254,16 +228,17 @@ mod tests {
             |folder: &Path, text| fs::write(folder.join("cgroup.subtree_control"), text).unwrap();
         let v2 = "0::/user.slice/app.scope\n";
         given(&root.join("user.slice"), "memory pids");
-        assert_eq!(place(&root, v2, "cpu"), None);
+        assert_eq!(place(&root, v2), None);
         given(&root, "cpuset cpu memory");
-        assert_eq!(place(&root, v2, "cpu"), Some((root.clone(), scope.clone(), false)));
-        assert_eq!(place(&root, v2, "memory"), Some((root.join("user.slice"), scope, false)));
+        assert_eq!(place(&root, v2), Some((root.clone(), scope.clone(), false)));
+        given(&root.join("user.slice"), "cpu");
+        assert_eq!(place(&root, v2), Some((root.join("user.slice"), scope, false)));
         // Version 1, as a container sees it, and beside version 2.
         let v1 = "4:cpu,cpuacct:/docker/1\n0::/\n";
         let cpu = root.join("cpu");
-        assert_eq!(place(&root, v1, "cpu"), Some((cpu.clone(), cpu.clone(), true)));
+        assert_eq!(place(&root, v1), Some((cpu.clone(), cpu.clone(), true)));
         let docker = cpu.join("docker");
-        assert_eq!(place(&root, "4:cpu:/docker\n", "cpu"), Some((docker.clone(), docker, true)));
+        assert_eq!(place(&root, "4:cpu:/docker\n"), Some((docker.clone(), docker, true)));
         fs::remove_dir_all(root).unwrap();
     }
 }

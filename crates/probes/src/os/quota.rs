@@ -2,7 +2,7 @@
 
 use crate::prelude::*;
 use costof_os::cpu::loops;
-use costof_os::process::cgroup::{ControlGroup, Quota as Limit};
+use costof_os::process::cgroup::{self, QuotaGroup};
 use costof_stats::quantile;
 
 /// What a request computes.
@@ -111,13 +111,13 @@ impl Setup<Quota> for Confined {
         let iteration_ns = shortest.fold(f64::INFINITY, f64::min) / SOME as f64;
         let request = (REQUEST_NS / iteration_ns) as u64;
         let period_ns = point.period as f64;
-        let (count, every) = (
-            (BUSY_PERIODS * period_ns / REQUEST_NS).ceil() as usize,
-            Duration::from_nanos((EVERY_PERIODS * period_ns) as u64),
-        );
+        let count = (BUSY_PERIODS * period_ns / REQUEST_NS).ceil() as usize;
+        let every = Duration::from_nanos((EVERY_PERIODS * period_ns) as u64);
         let turns = (meter.time_ns() / (EVERY_PERIODS * period_ns)).max(TURNS_MIN) as usize;
         let mut all_ns = Vec::with_capacity(turns * count);
-        let group = limited(point).or_unsupported_hint(
+        let [period_us, burst_us] = [point.period, point.burst].map(|ns| ns / 1000);
+        let quota = cgroup::Quota { quota_us: period_us / 2, period_us, burst_us };
+        let group = QuotaGroup::enter(quota).or_unsupported_hint(
             "no control group of its own",
             "it needs the controller cpu, and root or a delegated group",
         )?;
@@ -140,16 +140,6 @@ impl Setup<Quota> for Confined {
         meter.value("stopped", stopped as f64 / seconds);
         Ok(())
     }
-}
-
-/// A group with the point's quota, in which this process is.
-fn limited(point: &Quota) -> io::Result<ControlGroup> {
-    let group = ControlGroup::create("cpu")?;
-    let us = |ns: u64| ns / 1000;
-    let (period_us, burst_us) = (us(point.period), us(point.burst));
-    group.set_quota(Limit { quota_us: period_us / 2, period_us, burst_us })?;
-    group.enter()?;
-    Ok(group)
 }
 
 #[cfg(test)]
