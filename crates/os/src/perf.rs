@@ -1,7 +1,7 @@
 //! Counters of the CPU and the kernel, for the calling thread or for the program that it starts.
 //!
-//! The attribute structure is defined here, since libc has none. Its first published form (64
-//! bytes) holds everything that counting needs, and every kernel accepts it. The `perf-event2`
+//! The attribute structure is defined here, since libc has none. Its second published form (72
+//! bytes, Linux 2.6.33) holds everything that is needed here. The `perf-event2`
 //! crate would add six dependencies. It does not fall back to user space only, does not pick the
 //! core type on hybrid CPUs, and does not scale groups that do not fit.
 //!
@@ -12,6 +12,7 @@ mod inherited;
 pub mod recording;
 mod selector;
 mod tracepoint;
+pub mod uprobe;
 
 pub use inherited::Inherited;
 pub use tracepoint::tracepoint;
@@ -318,7 +319,7 @@ fn scaled(value: u64, enabled_ns: u64, running_ns: u64) -> Option<u64> {
     }
 }
 
-/// The beginning of `struct perf_event_attr`, which is all of its first version.
+/// The beginning of `struct perf_event_attr`, which is all of its second version.
 #[repr(C)]
 #[derive(Default)]
 struct Attributes {
@@ -332,9 +333,10 @@ struct Attributes {
     wakeup_events: u32,
     breakpoint_type: u32,
     config1: u64,
+    config2: u64,
 }
 
-const _: () = assert!(size_of::<Attributes>() == 64, "PERF_ATTR_SIZE_VER0");
+const _: () = assert!(size_of::<Attributes>() == 72, "PERF_ATTR_SIZE_VER1");
 
 const FLAG_DISABLED: u64 = 1 << 0;
 const FLAG_INHERIT: u64 = 1 << 1;
@@ -381,7 +383,7 @@ fn open_with(
     opened(&attributes, leader)
 }
 
-/// The event of these attributes, for the calling thread on any CPU.
+/// The event of these attributes, for the calling thread on any CPU. What they point to must outlive the call.
 fn opened(attributes: &Attributes, leader: Option<&OwnedFd>) -> io::Result<OwnedFd> {
     const THIS_THREAD: libc::pid_t = 0;
     const ANY_PROCESSOR: libc::c_int = -1;

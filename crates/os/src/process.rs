@@ -4,6 +4,8 @@
 
 pub mod attempt;
 pub mod bpf;
+pub mod bpf_statistics;
+pub mod cgroup;
 pub(crate) mod child;
 pub mod command;
 pub mod command_reader;

@@ -90,6 +90,7 @@ mod node {
 mod os {
     //! The kernel.
 
+    pub(crate) mod attached;
     pub(crate) mod context_switch;
     pub(crate) mod io_uring;
     pub(crate) mod mitigations;
@@ -98,6 +99,7 @@ mod os {
     pub(crate) mod page_fault;
     pub(crate) mod pin;
     pub(crate) mod process;
+    pub(crate) mod quota;
     pub(crate) mod signal;
     pub(crate) mod syscall;
     pub(crate) mod thread;
@@ -155,6 +157,8 @@ pub static TABLE: &[&Probe] = &[
     &os::syscall::PROBE,
     &os::io_uring::PROBE,
     &os::overhead::PROBE,
+    &os::attached::PROBE,
+    &os::quota::PROBE,
     &os::signal::PROBE,
     &os::timer::PROBE,
     &os::thread::PROBE,

@@ -241,7 +241,7 @@ fn what_gives_up_its_processor_says_so() {
         for point in points {
             let word = |axis| point.axes.find_word(axis).unwrap_or("");
             let waits = match &*probe.info.id {
-                "os.context_switch" | "os.process" | "os.thread" | "os.timer" => true,
+                "os.context_switch" | "os.process" | "os.quota" | "os.thread" | "os.timer" => true,
                 "os.overhead" => {
                     word("operation") == "switch"
                         || ["strace", "seccomp_notify"].contains(&word("of"))

@@ -198,12 +198,14 @@ fn every_probe_is_explained() {
 }
 
 /// What `costof run` measures only by name.
-const ONLY_BY_NAME: [&str; 8] = [
+const ONLY_BY_NAME: [&str; 10] = [
     "copy.parts",
     "file.cache_size",
     "file.contention",
     "memory.first_touch",
+    "os.attached",
     "os.overhead",
+    "os.quota",
     "rpc.first_call",
     "rpc.load",
     "sync.task",

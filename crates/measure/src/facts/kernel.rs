@@ -21,16 +21,35 @@ pub(super) fn kernel(root: &Folder) -> Kernel {
     let live = |part| root.is_live().then(|| uname(part));
     let release = root.text("/proc/sys/kernel/osrelease");
     let release = release.or_else(|| live(|uname| uname.release()));
+    let (command_line, config) = (root.text("/proc/cmdline"), config(root, release.as_deref()));
+    let reported = root.chosen("/sys/kernel/debug/sched/preempt", '(', ')');
     Kernel {
+        preemption: reported.or_else(|| preemption(&config, command_line.as_deref().unwrap_or(""))),
         version: (root.text("/proc/sys/kernel/version")).or_else(|| live(|uname| uname.version())),
-        command_line: root.text("/proc/cmdline"),
-        config: config(root, release.as_deref()),
+        command_line,
+        config,
         sysctls: sysctls(root),
-        preemption: root.chosen("/sys/kernel/debug/sched/preempt", '(', ')'),
         real_time: root.flag("/sys/kernel/realtime"),
         boot_id: boot_id(root),
         release,
     }
+}
+
+/// The preemption model that the kernel was built with, or, where it can be chosen at boot, that of the command line.
+/// Source: kernel/Kconfig.preempt; admin-guide/kernel-parameters.txt, `preempt=`.
+fn preemption(config: &BTreeMap<String, String>, command_line: &str) -> Option<String> {
+    const MODELS: [(&str, &str); 4] = [
+        ("PREEMPT_NONE", "none"),
+        ("PREEMPT_VOLUNTARY", "voluntary"),
+        ("PREEMPT", "full"),
+        ("PREEMPT_LAZY", "lazy"),
+    ];
+    let is_set = |option: &str| config.get(option).is_some_and(|value| value == "y");
+    let mut words = command_line.split_whitespace().rev();
+    let chosen = words.find_map(|word| word.strip_prefix("preempt="));
+    let chosen = chosen.filter(|_| is_set("PREEMPT_DYNAMIC"));
+    let built = || MODELS.into_iter().find(|(option, _)| is_set(option)).map(|(_, model)| model);
+    chosen.or_else(built).map(str::to_owned)
 }
 
 /// What this machine's kernel says of itself without files, which a sandbox may hide. Source: uname(2).
@@ -116,6 +135,17 @@ fn gunzip(bytes: &[u8]) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_preemption_model_is_that_of_the_build_unless_boot_chose_it() {
+        let config = |text| options(text);
+        let dynamic = config("CONFIG_PREEMPT_NONE=y\nCONFIG_PREEMPT_DYNAMIC=y\n");
+        assert_eq!(preemption(&dynamic, "ro quiet").as_deref(), Some("none"));
+        assert_eq!(preemption(&dynamic, "preempt=none preempt=full").as_deref(), Some("full"));
+        let fixed = config("# CONFIG_PREEMPT_NONE is not set\nCONFIG_PREEMPT_VOLUNTARY=y\n");
+        assert_eq!(preemption(&fixed, "preempt=full").as_deref(), Some("voluntary"));
+        assert_eq!(preemption(&config(""), "preempt=full"), None);
+    }
 
     #[test]
     fn options_are_kept_where_they_matter() {

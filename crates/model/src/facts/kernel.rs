@@ -35,7 +35,7 @@ pub struct Kernel {
     /// The settings that change costs or what may be measured, by their dotted names; the parts of
     /// a list are separated by one blank.
     pub sysctls: BTreeMap<String, String>,
-    /// `none`, `voluntary`, `full`, `lazy`, if the kernel chooses it at boot and reports it.
+    /// `none`, `voluntary`, `full`, `lazy`: what the kernel reports (debugfs), else what it was built with or told at boot.
     pub preemption: Option<String>,
     /// Whether it is a real-time kernel (PREEMPT_RT).
     pub real_time: Option<bool>,

@@ -1,13 +1,14 @@
 //! The channels for tokens and bytes between two ends on one machine, and how each end sends and
 //! receives.
 //!
-//! Source: pipe(7), unix(7), eventfd(2), futex(2).
+//! Source: pipe(7), unix(7), eventfd(2), futex(2), `std::sync::Condvar`.
 
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::os::unix::net::UnixStream;
 use std::ptr;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Condvar, Mutex};
 
 use crate::memory::shared::SharedMemory;
 use crate::sched::partner::Status;
@@ -25,6 +26,8 @@ pub enum Over {
     Eventfd,
     /// A word in shared memory, followed by the bytes of a longer message.
     SharedMemory,
+    /// A byte behind a mutex, and a condition variable, both of the standard library; between threads alone.
+    Condvar,
 }
 
 /// How an end waits for the token.
@@ -76,6 +79,7 @@ pub(crate) struct Channel {
     pub(crate) theirs: Vec<OwnedFd>,
     messages: [Vec<u8>; 2],
     memory: SharedMemory,
+    monitor: Arc<Monitor>,
 }
 
 impl Channel {
@@ -84,6 +88,9 @@ impl Channel {
         let size = exchange.size;
         if size == 0 || size > MAX_BYTES {
             return Err(invalid(format!("a message has 1 to {MAX_BYTES} bytes, not {size}")));
+        }
+        if exchange.over == Over::Condvar && exchange.between == Between::Processes {
+            return Err(invalid("a condition variable of the standard library is between threads"));
         }
         // A write to an eventfd adds to its number, which is zero at that time, and a read returns and clears
         // it: so eight bytes come out as they went in.
@@ -99,6 +106,7 @@ impl Channel {
             theirs,
             messages: [vec![0; size], vec![0; size]],
             memory: SharedMemory::map(MESSAGE_AT + MAX_BYTES)?,
+            monitor: Arc::default(),
         })
     }
 
@@ -138,6 +146,7 @@ impl Channel {
                 wait: exchange.wait,
                 private: exchange.between == Between::Threads,
             }),
+            Over::Condvar => Carrier::Monitor(Arc::as_ptr(&self.monitor)),
         }
     }
 
@@ -169,7 +178,7 @@ fn descriptors(over: Over) -> io::Result<(Vec<OwnedFd>, Vec<OwnedFd>)> {
             let theirs = vec![forth.try_clone()?, back.try_clone()?];
             (vec![back, forth], theirs)
         }
-        Over::SharedMemory => (Vec::new(), Vec::new()),
+        Over::SharedMemory | Over::Condvar => (Vec::new(), Vec::new()),
     })
 }
 
@@ -178,6 +187,7 @@ fn descriptors(over: Over) -> io::Result<(Vec<OwnedFd>, Vec<OwnedFd>)> {
 pub(crate) enum Carrier {
     Bytes(Bytes),
     Word(Word),
+    Monitor(*const Monitor),
 }
 
 // SAFETY: its pointers lead into a channel, which outlives it.
@@ -189,6 +199,7 @@ macro_rules! with {
         match $carrier {
             $crate::ipc::channel::Carrier::Bytes($carrier) => $expression,
             $crate::ipc::channel::Carrier::Word($carrier) => $expression,
+            $crate::ipc::channel::Carrier::Monitor($carrier) => $expression,
         }
     };
 }
@@ -320,6 +331,37 @@ impl Carry for Word {
         if self.wait == Wait::Block {
             self.futex(libc::FUTEX_WAIT, u32::from(sent) + 1);
         }
+        self.receive(sent.wrapping_add(1))
+    }
+}
+
+/// A token behind a lock. Each end waits until it is no longer what it stored.
+#[derive(Debug, Default)]
+pub(crate) struct Monitor {
+    token: Mutex<u8>,
+    changed: Condvar,
+}
+
+impl Carry for *const Monitor {
+    #[inline(always)]
+    fn send(&self, token: u8) -> io::Result<()> {
+        // SAFETY: it lies in the channel, which outlives both ends.
+        let monitor = unsafe { &**self };
+        *monitor.token.lock().map_err(|_| io::ErrorKind::Other)? = token;
+        monitor.changed.notify_one();
+        Ok(())
+    }
+
+    #[inline(always)]
+    fn receive(&self, sent: u8) -> io::Result<u8> {
+        // SAFETY: as in `send`.
+        let monitor = unsafe { &**self };
+        let token = monitor.token.lock().map_err(|_| io::ErrorKind::Other)?;
+        let changed = monitor.changed.wait_while(token, |token| *token == sent);
+        Ok(*changed.map_err(|_| io::ErrorKind::Other)?)
+    }
+
+    fn receive_at_once(&self, sent: u8) -> io::Result<u8> {
         self.receive(sent.wrapping_add(1))
     }
 }

@@ -188,9 +188,10 @@ mod tests {
     fn every_exchange() -> impl Iterator<Item = Exchange> {
         let cpu = *affinity::allowed().unwrap().last().unwrap();
         let all = [Between::Processes, Between::Threads].into_iter().flat_map(|between| {
-            [Over::Pipe, Over::Unix, Over::Eventfd, Over::SharedMemory]
+            [Over::Pipe, Over::Unix, Over::Eventfd, Over::SharedMemory, Over::Condvar]
                 .map(|over| exchange(between, over))
         });
+        let all = all.filter(|all| (all.between, all.over) != (Between::Processes, Over::Condvar));
         let all =
             all.flat_map(|all| [Wait::Block, Wait::Spin].map(|wait| Exchange { wait, ..all }));
         all.flat_map(move |all| [1, 64, 4096, MAX_BYTES].map(|size| Exchange { size, cpu, ..all }))

@@ -13,10 +13,15 @@ use crate::sched::usage;
 use crate::system_call::unsupported;
 
 /// Fresh memory for one batch after another. The kernel's counts show on which pages it came.
+///
+/// A batch gets the pages that the last one gave back, and of fewer of them more are still in the caches. So each batch brings all
+/// arenas in, and its own are the last.
 #[derive(Debug)]
 pub struct FirstTouches {
     page_bytes: usize,
     populates: bool,
+    /// What is brought in before the batch.
+    earlier: Vec<Arena>,
     arenas: Vec<Arena>,
     before: u64,
     faults: u64,
@@ -54,26 +59,34 @@ impl FirstTouches {
                 is_given(all.join("enabled"))?;
             }
         }
-        let arenas = Vec::new();
-        Ok(FirstTouches { page_bytes, populates, arenas, before: 0, faults: 0, touched_bytes: 0 })
+        let [earlier, arenas] = [Vec::new(), Vec::new()];
+        let (before, faults, touched_bytes) = (0, 0, 0);
+        Ok(FirstTouches { page_bytes, populates, earlier, arenas, before, faults, touched_bytes })
     }
 
-    /// Gives back what there is, and maps this many arenas, none of it in memory.
+    /// Gives back what there is, maps `all` arenas, and brings in all but the last `own`.
     ///
     /// # Errors
     ///
     /// Those of mmap(2) and madvise(2).
-    pub fn prepare(&mut self, arenas: usize) -> io::Result<()> {
+    ///
+    /// # Panics
+    ///
+    /// If `own` is more than `all`.
+    pub fn prepare(&mut self, own: usize, all: usize) -> io::Result<()> {
         self.count();
         self.arenas.clear();
+        self.earlier.clear();
         let pages = match self.page_bytes == base_page_bytes() {
             true => PageSize::Base,
             false => PageSize::Huge,
         };
         let bytes = arena_bytes(self.page_bytes);
-        for _ in 0..arenas {
-            self.arenas.push(Arena::map_exactly(bytes, pages)?);
-        }
+        let map = |count| (0..count).map(|_| Arena::map_exactly(bytes, pages)).collect();
+        let earlier: io::Result<_> = map(all - own);
+        self.earlier = earlier?;
+        bring_in(&mut self.earlier, self.populates)?;
+        self.arenas = map(own)?;
         self.before = usage::thread().minor_faults;
         Ok(())
     }
@@ -84,16 +97,7 @@ impl FirstTouches {
     ///
     /// Those of madvise(2).
     pub fn touch(&mut self) -> io::Result<()> {
-        for arena in &mut self.arenas {
-            if self.populates {
-                arena.populate()?;
-            } else {
-                // Each small page, so that a larger one that did not come shows as several faults.
-                let pages = arena.len() / base_page_bytes();
-                write_pages(arena.as_mut_slice(), base_page_bytes(), 0..pages);
-            }
-        }
-        Ok(())
+        bring_in(&mut self.arenas, self.populates)
     }
 
     fn count(&mut self) {
@@ -111,6 +115,19 @@ impl FirstTouches {
     }
 }
 
+fn bring_in(arenas: &mut [Arena], populates: bool) -> io::Result<()> {
+    for arena in arenas {
+        if populates {
+            arena.populate()?;
+        } else {
+            // Each small page, so that a larger one that did not come shows as several faults.
+            let pages = arena.len() / base_page_bytes();
+            write_pages(arena.as_mut_slice(), base_page_bytes(), 0..pages);
+        }
+    }
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -120,7 +137,7 @@ mod tests {
         let page = base_page_bytes();
         let mut touches = FirstTouches::new(page, false).unwrap();
         for arenas in [1, 2] {
-            touches.prepare(arenas).unwrap();
+            touches.prepare(arenas, 3).unwrap();
             touches.touch().unwrap();
         }
         let each = touches.end();

@@ -21,6 +21,8 @@ words! {
         Crc32c = "crc32c",
         /// compress to an LZ4 block
         Lz4 = "lz4",
+        /// compress to a Zstandard frame, at its default level 3
+        Zstd = "zstd",
     }
 }
 
@@ -29,10 +31,11 @@ pub(crate) static PROBE: Probe = Probe::new::<Transform>();
 point! {
     /// What does it cost to encrypt, hash, checksum or compress a message?
     ///
-    /// The same message of English words each time, in the first caches where it fits; for LZ4 another one of a MiB of
+    /// The same message of English words each time, in the first caches where it fits; to compress, another one of a MiB of
     /// them, since a CPU learns all branches of a message that is repeated. Ciphers encrypt in place with one
     /// key and a new nonce each time. The result is compared: an encrypted message is decrypted, a compressed one is
-    /// decompressed, a hash is that of the message in parts. LZ4's cost includes the table that it allocates for each message.
+    /// decompressed, a hash is that of the message in parts. LZ4's cost includes the table that it allocates for each message;
+    /// Zstandard's context is used again.
     /// cpu.memcpy is a pass over the same bytes, os.syscall what a call that sends them costs at least.
     ///
     /// # Predicted from
@@ -41,8 +44,8 @@ point! {
     ///
     /// # Sources
     /// - RFC 5116 and 8439 (AEAD), FIPS 180-4 (SHA-256), RFC 3720 appendix B.4 (CRC32C), the BLAKE3 paper (2020), the LZ4
-    ///   block format
-    /// - the crates ring 0.17 (code of BoringSSL), blake3 1, crc32c 0.6, lz4_flex 0.11
+    ///   block format, RFC 8878 (Zstandard)
+    /// - the crates ring 0.17 (code of BoringSSL), blake3 1, crc32c 0.6, lz4_flex 0.11, zstd 0.14 (libzstd 1.5)
     /// - openssl-speed(1), for comparison
     ///
     /// # Needs
@@ -90,6 +93,7 @@ impl Measure for Transform {
             By::Blake3 => ((50.0, 600.0), (0.2, 2.0)),
             By::Crc32c => ((5.0, 80.0), (0.03, 0.6)),
             By::Lz4 => ((200.0, 6_000.0), (1.0, 20.0)),
+            By::Zstd => ((500.0, 40_000.0), (3.0, 60.0)),
         };
         let size = point.size as f64;
         let each = cycles(measured, (byte.0 * size, byte.1 * size), "for the bytes")?;

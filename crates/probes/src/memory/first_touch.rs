@@ -18,8 +18,8 @@ words! {
 
 /// What a cost is of.
 const UNIT_BYTES: u64 = 4 << 10;
-/// As many of 2 MiB are timed together, at most.
-const ARENAS_MAX: u64 = 16;
+/// As many of 2 MiB are brought in for each batch, of which half are timed, at most.
+const ARENAS: u64 = 32;
 
 pub(crate) static PROBE: Probe = Probe::new::<FirstTouch>();
 
@@ -30,7 +30,9 @@ point! {
     /// The kernel's counts of page faults show that a fault brought a page of the size that is asked for. The mappings for
     /// smaller pages than 2 MiB are one page shorter, so that no huge page fits; if a size between is switched on
     /// too, the kernel takes that, and the point has no number. As in os.page_fault, the batch before has given these
-    /// pages back.
+    /// pages back. They are in the caches as far as 64 MiB fit: each batch brings in so much, and at most the last half is timed.
+    /// In a virtual machine the host has then backed them. What the first touch since the machine started costs cannot be
+    /// asked for, since a guest does not know which of its free pages the host has backed.
     ///
     /// # Predicted from
     /// a page fault (os.page_fault) for each page, and 4 KiB cleared at 6 to 20 GB/s
@@ -51,6 +53,8 @@ point! {
 }
 
 impl Measure for FirstTouch {
+    // 2: each batch brings in as much, whatever part of it is timed.
+    const METHOD: u32 = 2;
     const METRICS: &'static [Metric] = metrics! {
         /// 4 KiB of fresh memory
         cost: Nanoseconds Lower,
@@ -71,7 +75,7 @@ impl Measure for FirstTouch {
     }
 
     fn memory_bytes(_: &At<FirstTouch>) -> u64 {
-        2 * ARENAS_MAX * (2 << 20)
+        ARENAS * (2 << 20)
     }
 
     fn predict(
@@ -115,8 +119,8 @@ impl Setup<FirstTouch> for Touching {
         let mut failed = FirstError::default();
         meter.used_up(
             "cost",
-            ARENAS_MAX,
-            |n| touches.borrow_mut().prepare(n as usize).map_err(refused),
+            ARENAS / 2,
+            |n| touches.borrow_mut().prepare(n as usize, ARENAS as usize).map_err(refused),
             |_| failed.note(touches.borrow_mut().touch()),
         )?;
         failed.into_result().map_err(refused)
@@ -124,8 +128,7 @@ impl Setup<FirstTouch> for Touching {
 
     fn check(mut self, point: &At<FirstTouch>, meter: &mut Meter<'_>) -> Result<(), Failure> {
         let mapped = self.0.end();
-        // Recording a batch may fault too.
-        if (mapped / point.pages as f64 - 1.0).abs() > 0.1 {
+        if !came_on(point.pages, mapped) {
             unsupported!(
                 "a page fault brought {} instead of {}: memory is fragmented, or pages of another size are switched on \
                  (/sys/kernel/mm/transparent_hugepage/hugepages-*/enabled)",
@@ -138,6 +141,15 @@ impl Setup<FirstTouch> for Touching {
     }
 }
 
+/// Whether 9 in 10 pages were of this size, by the bytes that a fault has brought: where one was not, each of its small pages
+/// faulted. Recording a batch may fault too.
+fn came_on(page_bytes: usize, mapped: f64) -> bool {
+    const WRONG_MAX: f64 = 0.1;
+    let more_faults = page_bytes as f64 / mapped - 1.0;
+    let small_in_one = page_bytes as f64 / UNIT_BYTES as f64;
+    (-WRONG_MAX..=WRONG_MAX * (small_in_one - 1.0).max(1.0)).contains(&more_faults)
+}
+
 fn refused(error: io::Error) -> Failure {
     Failure::unsupported(format!("cannot have memory on such pages: {error}"))
 }
@@ -146,6 +158,14 @@ fn refused(error: io::Error) -> Failure {
 mod tests {
     use super::*;
     use crate::testing::at;
+
+    #[test]
+    fn few_small_pages_among_huge_ones_do_no_harm() {
+        assert!(came_on(2 << 20, 1_797_558.0) && came_on(4 << 10, 4000.0));
+        // All on small pages, every fifth, and on larger ones.
+        assert!(!came_on(2 << 20, 4096.0) && !came_on(2 << 20, 20_000.0));
+        assert!(!came_on(16 << 10, 65_536.0) && !came_on(16 << 10, 4096.0));
+    }
 
     #[test]
     fn pages_of_other_sizes_than_powers_of_two_are_refused() {

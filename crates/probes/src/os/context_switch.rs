@@ -25,6 +25,8 @@ words! {
         Pipe = "pipe",
         /// a word in memory: FUTEX_WAKE, then FUTEX_WAIT
         Futex = "futex",
+        /// a byte behind a std::sync::Mutex, and a Condvar, for threads alone
+        Condvar = "condvar",
     }
 }
 
@@ -35,14 +37,14 @@ point! {
     ///
     /// A token goes back and forth between two ends, each of which blocks until it has the token. A
     /// round trip is two switches. Each switch contains one write and one read of a byte, or one
-    /// FUTEX_WAKE and one FUTEX_WAIT; perf bench sched pipe prints the whole round trip. Each end
+    /// FUTEX_WAKE and one FUTEX_WAIT, or a condition variable's notify_one and wait, with the lock; perf bench sched pipe prints the whole round trip. Each end
     /// is pinned; the second process is a fork of the first. The scheduling policy is the default
     /// one (SCHED_OTHER): on one CPU, the scheduler decides at each wake-up whether the woken end
     /// runs at once, and `preempted` says how often it did. The ends check each other's numbers,
     /// and all switches are counted.
     ///
     /// # Predicted from
-    /// system calls (os.syscall): read twice for a pipe, getppid twice for a futex; 0.3 to 1 times an
+    /// system calls (os.syscall): read twice for a pipe, getppid twice for a futex, as in a condition variable; 0.3 to 1 times an
     /// open and close for the scheduler's code; usual cycles for registers and page tables
     /// (cpu.frequency), and times for waking another CPU, in a virtual machine with exits
     /// (cpu.vm_exit)
@@ -99,6 +101,9 @@ impl Measure for ContextSwitch {
     }
 
     fn check_axes(point: &At<Self>) -> Result<(), Failure> {
+        if point.over == Over::Condvar && point.between == Between::Processes {
+            unsupported!("a condition variable is between threads (--set between=threads)");
+        }
         ends::check(point.cpus, point.wake, false)
     }
 
@@ -109,13 +114,16 @@ impl Measure for ContextSwitch {
     fn predict(point: &At<Self>, facts: &Facts, measured: &MeasuredRows<'_>) -> Option<Prediction> {
         let call = match point.over {
             Over::Pipe => syscall::Call::Read,
-            Over::Futex => syscall::Call::Getppid,
+            Over::Futex | Over::Condvar => syscall::Call::Getppid,
         };
         // A pipe locks and wakes besides, which is part of the kernel's code below.
         let mut cost = syscall::measured_cost(measured, call)? * 2.0;
         let open = syscall::measured_cost(measured, syscall::Call::Open)?;
         cost += (open * CODE).named("to wake, to choose and to switch");
         cost += cycles(measured, SWITCHED, "for registers, stacks and cold caches")?;
+        if point.over == Over::Condvar {
+            cost += cycles(measured, (30.0, 600.0), "for the lock")?;
+        }
         if point.between == Between::Processes {
             cost += cycles(measured, (100.0, 600.0), "for other page tables")?;
         }

@@ -26,6 +26,8 @@ words! {
         PerfRecord = "perf_record",
         /// perf samples where it is, 4,000 times a second, as perf record does
         PerfSample = "perf_sample",
+        /// a uprobe on getppid, by which perf counts its calls
+        Uprobe = "uprobe",
         /// an eBPF program that does nothing runs at each system call of the machine
         Bpf = "bpf",
         /// another process stops it at each system call, and reads which it is, as strace does
@@ -59,8 +61,8 @@ point! {
     /// A launch measures the operation first as it is, and then under what is asked about, which is set up in between and
     /// ends with the launch. The ratio is that of the two medians, from batches in which the core was in the same state.
     /// What the other process of a switch does is under it too, except for perf and strace. An overlay is one of two
-    /// folders in memory, in a mount namespace of the launch. A control group's quota is not among them: making a control
-    /// group changes the machine. A run inside of one measures it.
+    /// folders in memory, in a mount namespace of the launch. What a control group's quota costs is os.quota. Audit is not among
+    /// them: it is on for the whole machine or off, and a process that was started under it is under it in every measurement.
     ///
     /// # Predicted from
     /// usual cycles (cpu.frequency) for each system call of the operation, compared with what it takes alone
@@ -75,7 +77,7 @@ point! {
     /// # Needs
     /// - of=user_namespace and of=overlay: that the user may create namespaces
     /// - of=no_store_bypass and of=no_indirect_branches: a CPU and a kernel that leave it to the thread
-    /// - of=perf_count, perf_record and bpf: root, or CAP_PERFMON, tracefs and CAP_BPF
+    /// - of=perf_count, perf_record, uprobe and bpf: root, or CAP_PERFMON, tracefs and CAP_BPF
     /// - of=strace: that nothing else traces the process, and kernel.yama.ptrace_scope below 2
     pub(crate) struct Overhead of "os.overhead" {
         /// what the process is under
@@ -108,8 +110,8 @@ impl Measure for Overhead {
         match (point.of, point.operation) {
             (Of::Overlay, Operation::Open) => Ok(()),
             (Of::Overlay, _) => unsupported!("of={of} changes files alone (--set operation=open)"),
-            (Of::SeccompNotify, Operation::Syscall) => Ok(()),
-            (Of::SeccompNotify, _) => {
+            (Of::SeccompNotify | Of::Uprobe, Operation::Syscall) => Ok(()),
+            (Of::SeccompNotify | Of::Uprobe, _) => {
                 unsupported!("of={of} is about getppid (--set operation=syscall)")
             }
             _ => Ok(()),
@@ -139,6 +141,8 @@ impl Measure for Overhead {
             Of::PerfRecord => ((300.0, 4_000.0), (0.0, 3_000.0)),
             Of::PerfSample => ((0.0, 60.0), (0.0, 3_000.0)),
             Of::Bpf => ((60.0, 1_200.0), (0.0, 0.0)),
+            // A breakpoint, and often a second trap after the instruction that it has replaced.
+            Of::Uprobe => ((1_000.0, 15_000.0), (0.0, 0.0)),
             // Two stops, or one question: two or four switches, which may be between CPUs.
             Of::Strace => ((8_000.0, 400_000.0), (0.0, 0.0)),
             Of::SeccompNotify => ((4_000.0, 250_000.0), (0.0, 0.0)),

@@ -9,7 +9,7 @@ pub(super) const SYNONYMS: &[(&str, &[&str])] = &[
     ("branch mispredict misprediction", &["cpu.branch_miss"]),
     ("compression decompression", &["cpu.snappy"]),
     (
-        "encryption encrypt crypto cryptography aes aead hash hashing sha crc checksum",
+        "encryption encrypt crypto cryptography aes aead hash hashing sha crc checksum zstandard",
         &["cpu.transform"],
     ),
     ("ssl", &["cpu.tls"]),
@@ -28,6 +28,7 @@ pub(super) const SYNONYMS: &[(&str, &[&str])] = &[
          container podman kubernetes gvisor",
         &["os.overhead"],
     ),
+    ("cgroup cgroups cfs cpulimit limits quota", &["os.quota"]),
     ("segfault sigsegv sigaction handler", &["os.signal"]),
     ("nanosleep usleep jitter slack", &["os.timer"]),
     ("exec execve clone subprocess", &["os.process"]),
@@ -101,9 +102,12 @@ pub(super) const NOT_MEASURED: &[(&str, &str, &[Nearest])] = &[
         &[("file.sync", "what a commit waits for"), ("net.rtt", "the way to a server and back")],
     ),
     (
-        "gzip zlib zstd brotli",
-        "compressors other than Snappy and LZ4 are",
-        &[("cpu.snappy", "the fast kind of compression"), ("cpu.transform", "by=lz4 too")],
+        "gzip zlib brotli",
+        "compressors other than Snappy, LZ4 and Zstandard are",
+        &[
+            ("cpu.snappy", "the fast kind of compression"),
+            ("cpu.transform", "by=lz4 and by=zstd too"),
+        ],
     ),
     (
         "postquantum pqc mlkem kyber",

@@ -5,16 +5,19 @@ use crate::english;
 use crate::prelude::*;
 use ring::aead::{AES_128_GCM, Aad, Algorithm, CHACHA20_POLY1305, LessSafeKey, Nonce, UnboundKey};
 use ring::digest::{Context, SHA256, digest};
+use std::fmt::Display;
 use std::hint::black_box;
+use zstd::DEFAULT_COMPRESSION_LEVEL;
+use zstd::bulk::Compressor;
 
-/// The text whose parts LZ4 compresses: more than a branch predictor can learn.
+/// The text whose parts are compressed: more than a branch predictor can learn.
 const ALL_BYTES: usize = 1 << 20;
 /// The data and the key are the same on every machine.
 const SEED: u64 = 1;
 const KEY: [u8; 32] = [7; 32];
 
 pub(super) struct Transformer {
-    /// For LZ4 several messages, one after another.
+    /// To compress, several messages, one after another.
     message: Vec<u8>,
     /// The message before it was encrypted, or the compressed one.
     other: Vec<u8>,
@@ -24,12 +27,12 @@ pub(super) struct Transformer {
 
 impl Setup<Transform> for Transformer {
     fn set_up(point: &At<Transform>, _: &Launch) -> Result<Transformer, Failure> {
-        let is_of_many = point.by == By::Lz4;
-        let length = if is_of_many { ALL_BYTES.max(point.size) } else { point.size };
-        let message = english::text(length, SEED);
-        let other = match is_of_many {
-            true => vec![0; lz4_flex::block::get_maximum_output_size(point.size)],
-            false => message.clone(),
+        let text = |length| english::text(length, SEED);
+        let of_many = |longest: usize| (text(ALL_BYTES.max(point.size)), vec![0; longest]);
+        let (message, other) = match point.by {
+            By::Lz4 => of_many(lz4_flex::block::get_maximum_output_size(point.size)),
+            By::Zstd => of_many(zstd::zstd_safe::compress_bound(point.size)),
+            _ => (text(point.size), text(point.size)),
         };
         Ok(Transformer { message, other, compressed: (0, 0) })
     }
@@ -42,21 +45,13 @@ impl Setup<Transform> for Transformer {
             By::Sha256 => repeat(meter, || digest(&SHA256, black_box(message))),
             By::Blake3 => repeat(meter, || blake3::hash(black_box(message))),
             By::Crc32c => repeat(meter, || crc32c::crc32c(black_box(message))),
-            By::Lz4 => {
-                meter.operation_allocates();
-                let (mut start, mut next, mut last) = (0, 0, Ok(0));
-                meter.repeatable("cost", |n| {
-                    for _ in 0..n {
-                        start = next;
-                        let piece = black_box(&message[start..start + point.size]);
-                        last = lz4_flex::block::compress_into(piece, &mut self.other);
-                        next += point.size;
-                        if next + point.size > message.len() {
-                            next = 0;
-                        }
-                    }
-                });
-                self.compressed = (start, last.map_err(|error| failed(&error.to_string()))?);
+            By::Lz4 => self.compress(point.size, meter, lz4_flex::block::compress_into)?,
+            By::Zstd => {
+                let context = Compressor::new(DEFAULT_COMPRESSION_LEVEL);
+                let mut context = context.map_err(|error| failed(&error))?;
+                self.compress(point.size, meter, |piece, to| {
+                    context.compress_to_buffer(piece, to)
+                })?;
             }
         }
         Ok(())
@@ -85,8 +80,38 @@ impl Setup<Transform> for Transformer {
                 let back = lz4_flex::block::decompress(&other[..compressed], point.size);
                 back.is_ok_and(|back| back == message[start..start + point.size])
             }
+            By::Zstd => {
+                let back = zstd::bulk::decompress(&other[..compressed], point.size);
+                back.is_ok_and(|back| back == message[start..start + point.size])
+            }
         };
         ensure!(is_right, "{} gave a wrong result", point.by.word());
+        Ok(())
+    }
+}
+
+impl Transformer {
+    /// Compresses one message of this size after another.
+    fn compress<E: Display>(
+        &mut self,
+        size: usize,
+        meter: &mut Meter<'_>,
+        mut compress: impl FnMut(&[u8], &mut [u8]) -> Result<usize, E>,
+    ) -> Result<(), Failure> {
+        meter.operation_allocates();
+        let (mut start, mut next, mut last) = (0, 0, Ok(0));
+        meter.repeatable("cost", |n| {
+            for _ in 0..n {
+                start = next;
+                let piece = black_box(&self.message[start..start + size]);
+                last = compress(piece, &mut self.other);
+                next += size;
+                if next + size > self.message.len() {
+                    next = 0;
+                }
+            }
+        });
+        self.compressed = (start, last.map_err(|error| failed(&error))?);
         Ok(())
     }
 }
@@ -107,7 +132,7 @@ fn encrypt(
     meter: &mut Meter<'_>,
 ) -> Result<(), Failure> {
     let key =
-        UnboundKey::new(algorithm, &KEY[..algorithm.key_len()]).map_err(|_| failed("a key"))?;
+        UnboundKey::new(algorithm, &KEY[..algorithm.key_len()]).map_err(|_| failed(&"a key"))?;
     let key = LessSafeKey::new(key);
     let mut number = 0_u128;
     let mut nonce = || {
@@ -127,14 +152,14 @@ fn encrypt(
     message.copy_from_slice(plain);
     let last = || Nonce::assume_unique_for_key([255; 12]);
     key.seal_in_place_append_tag(last(), Aad::empty(), message)
-        .map_err(|_| failed("encrypting"))?;
+        .map_err(|_| failed(&"encrypting"))?;
     ensure!(!message.starts_with(plain), "an encrypted message is as before");
-    key.open_in_place(last(), Aad::empty(), message).map_err(|_| failed("decrypting"))?;
+    key.open_in_place(last(), Aad::empty(), message).map_err(|_| failed(&"decrypting"))?;
     message.truncate(plain.len());
     Ok(())
 }
 
-fn failed(what: &str) -> Failure {
+fn failed(what: &dyn Display) -> Failure {
     Failure::error(format!("{what} failed"))
 }
 

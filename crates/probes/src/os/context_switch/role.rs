@@ -20,11 +20,13 @@ impl Setup<ContextSwitch> for Switcher {
     }
 
     fn set_up(point: &At<ContextSwitch>, launch: &Launch) -> Result<Switcher, Failure> {
+        ContextSwitch::check_axes(point)?;
         let exchange = Exchange {
             between: point.between.into(),
             over: match point.over {
                 Over::Pipe => token::Over::Pipe,
                 Over::Futex => token::Over::SharedMemory,
+                Over::Condvar => token::Over::Condvar,
             },
             wait: Wait::Block,
             size: 1,

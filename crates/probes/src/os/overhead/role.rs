@@ -7,6 +7,7 @@ use costof_os::ipc::token::{Between, Exchange, Leader, Over, Wait};
 use costof_os::memory::arena::PageSize;
 use costof_os::memory::page_faults::{PageFaults, Pages};
 use costof_os::perf::recording::{Recorded, Recording};
+use costof_os::perf::uprobe::Uprobe;
 use costof_os::perf::{Group, tracepoint};
 use costof_os::process::bpf::{self, OnTracepoint};
 use costof_os::process::seccomp::{self, Supervisor};
@@ -35,6 +36,7 @@ enum Under {
     ForGood,
     Counted(Group),
     Recorded(Recording),
+    Probed(Uprobe),
     Bpf(#[expect(dead_code, reason = "kept")] OnTracepoint),
     Traced(Tracer),
     Asked(Supervisor),
@@ -106,6 +108,7 @@ impl Of {
             Of::PerfSample => {
                 return Recording::start(Recorded::Samples(SAMPLES_HZ)).map(Under::Recorded);
             }
+            Of::Uprobe => return Uprobe::on_getppid().map(Under::Probed),
             Of::Bpf => return bpf::attach_empty(c"sys_enter").map(Under::Bpf),
             Of::Strace => return Tracer::start().map(Under::Traced),
             Of::SeccompNotify => return Supervisor::start().map(Under::Asked),
@@ -123,6 +126,7 @@ impl Under {
                 counts.iter().all(|count| count.value > Some(0))
             }
             Under::Recorded(recording) => recording.recorded_bytes() > 0,
+            Under::Probed(uprobe) => uprobe.calls().or_fail("cannot read the counter")? > 0,
             Under::Traced(tracer) => tracer.is_running(),
             Under::Asked(supervisor) => supervisor.is_running(),
             Under::ForGood | Under::Bpf(_) => true,
