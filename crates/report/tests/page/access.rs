@@ -145,7 +145,7 @@ fn sheet(has_key: bool) -> String {
     let run = real();
     let (study, infos) = (study(&run), run.probes.iter().collect::<Vec<_>>());
     let shown = study.reproduced_by(&infos, &run, &|_| None, Vec::new()).unwrap();
-    study.sheet(&infos, "times", &[], has_key.then_some((&shown, &run))).unwrap()
+    study.sheet(&infos, "times", has_key.then_some((&shown, &run))).unwrap()
 }
 
 /// The page of a class of six.
