@@ -59,12 +59,7 @@ impl Contest {
     fn hold(self, bench: &Bench) -> Result<Verdict> {
         let Contest { check, band, .. } = self;
         let (point, metric, is_rate) = (check.point(), check.metric, is_rate(&check));
-        let unit = match metric {
-            "throughput" => "GB/s",
-            "rate" => "operations per second",
-            _ => "ns",
-        };
-        println!("{point}: {metric} in {unit}");
+        println!("{point}: {metric} in {}", if is_rate { "GB/s" } else { "ns" });
         let tools = check.peers.iter().map(|peer| peer.tool.name);
         rounds::print_head(std::iter::once("costof").chain(tools));
         let watch = Watch::start();

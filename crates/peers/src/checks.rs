@@ -395,7 +395,7 @@ pub fn fdatasync(writers: u32, effort: Effort) -> Check {
         peers.push(Peer::new(pg_test_fsync::fdatasync(effort.seconds), 0.8, 1.25, same));
     }
     let axes = format!("call=fdatasync where=overwrite block=8KiB writers={writers}");
-    Check::new("file.sync", axes, "rate", peers)
+    Check::new("file.sync", axes, "latency", peers)
 }
 
 /// Round trips of 56 bytes `over` TCP or UDP; both peers `wait` by `spin` or `block`.

@@ -16,14 +16,14 @@ pub enum Wanted {
 }
 
 /// Threads that write blocks of 8 KiB, each at random in a part of one file of its own, and make each durable by
-/// fdatasync, for this many seconds. The number is how many blocks of all threads that are per second.
+/// fdatasync, for this many seconds. The number is the median of a write and that of a call, added.
 pub fn commits(writers: u32, bytes: u64, seconds: u32) -> Tool<'static> {
     let part = bytes / u64::from(writers);
     let options = format!(
         "--rw=randwrite --bs=8k --ioengine=psync --fdatasync=1 --numjobs={writers} --group_reporting \
          --offset_increment={part}"
     );
-    of_file(Statistic::Mean, commits_per_second, bytes, move |file| {
+    of_file(Statistic::Median, median_commit, bytes, move |file| {
         arguments(&options, part, seconds, file)
     })
 }
@@ -100,9 +100,10 @@ fn throughput(output: &str) -> Option<f64> {
     number(output, "read/bw_bytes")
 }
 
-/// Writes per second.
-fn commits_per_second(output: &str) -> Option<f64> {
-    number(output, "write/iops")
+/// The median time of a write in nanoseconds, and that of making it durable.
+fn median_commit(output: &str) -> Option<f64> {
+    let median = |of| number(output, &format!("{of}/lat_ns/percentile/50.000000"));
+    Some(median("write")? + median("sync")?)
 }
 
 #[cfg(test)]
@@ -130,7 +131,10 @@ mod tests {
         }
       },
       "write" : {
-        "iops" : 812.406091
+        "lat_ns" : { "percentile" : { "50.000000" : 4960 } }
+      },
+      "sync" : {
+        "lat_ns" : { "percentile" : { "50.000000" : 115200 } }
       }
     }
   ]}"#;
@@ -139,7 +143,7 @@ mod tests {
     fn its_output_is_read() {
         assert_eq!(median_latency(OUTPUT), Some(63744.0));
         assert_eq!(throughput(OUTPUT), Some(58_227_852.0));
-        assert_eq!(commits_per_second(OUTPUT), Some(812.406091));
+        assert_eq!(median_commit(OUTPUT), Some(120_160.0));
         for output in ["", "{}", r#"{"jobs": []}"#, "fio: failed"] {
             assert_eq!(median_latency(output), None, "{output}");
         }

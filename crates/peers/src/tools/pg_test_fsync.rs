@@ -7,7 +7,7 @@ use costof_os::file::scratch;
 /// A block of 8 KiB, written and made durable by fdatasync, in the folder that costof uses. Each of its dozen tests
 /// runs for this many seconds.
 pub fn fdatasync(seconds: u32) -> Tool<'static> {
-    let read = Reading::By(per_second);
+    let read = Reading::By(nanoseconds);
     let tool = Tool::simple("pg_test_fsync", Statistic::Mean, "", read);
     let arguments = move || {
         let folder = scratch::folder();
@@ -21,9 +21,10 @@ pub fn fdatasync(seconds: u32) -> Tool<'static> {
 }
 
 /// The first line for fdatasync is about one write: `fdatasync   236.988 ops/sec    4220 usecs/op`.
-fn per_second(output: &str) -> Option<f64> {
+fn nanoseconds(output: &str) -> Option<f64> {
     let line = output.lines().find(|line| line.trim_start().starts_with("fdatasync"))?;
-    line.split_whitespace().nth(1)?.parse().ok()
+    let per_second: f64 = line.split_whitespace().nth(1)?.parse().ok()?;
+    Some(1e9 / per_second)
 }
 
 #[cfg(test)]
@@ -45,9 +46,9 @@ Compare file sync methods using one 8kB write:
 
     #[test]
     fn one_write_is_read() {
-        assert_eq!(per_second(OUTPUT), Some(236.988));
+        assert_eq!(nanoseconds(OUTPUT), Some(1e9 / 236.988));
         for output in ["", "        fdatasync      n/a"] {
-            assert_eq!(per_second(output), None, "{output}");
+            assert_eq!(nanoseconds(output), None, "{output}");
         }
     }
 }
