@@ -40,7 +40,7 @@ point! {
     ///   service with Delegate=yes
     /// - for a burst: Linux 5.14
     pub(crate) struct Quota of "os.quota" {
-        /// the period in each half of which the group may run
+        /// the period; the group may run for half of it
         period: u64 = nanoseconds(5_000_000..=1_000_000_000, &[100_000_000, 10_000_000]),
         /// how much of earlier periods' quota it may use later, at most half a period
         burst: u64 = nanoseconds(0..=500_000_000, &[0]),
