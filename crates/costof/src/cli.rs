@@ -79,7 +79,7 @@ pub(crate) enum Command {
     Runs(RunsOptions),
     /// Show what can be measured, or search it for a word
     List(ListOptions),
-    /// Explain how a probe measures, and where the method comes from
+    /// Draw how a thing works, and explain how it is measured
     Explain(ExplainOptions),
     /// Answer a question by measuring. Without arguments: the list
     Ask(AskOptions),

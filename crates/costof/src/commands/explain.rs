@@ -1,4 +1,4 @@
-//! `costof explain`: how a probe measures, and where the method comes from.
+//! `costof explain`: how what a probe measures works, how it is measured, and where the method comes from.
 
 use super::list::{LINKS, values};
 use crate::cli::ExplainOptions;
