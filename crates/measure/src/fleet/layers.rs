@@ -27,7 +27,8 @@ pub(super) struct Layer<'a> {
 impl Layer<'_> {
     /// How much worse than usual this host is, as a share.
     pub(super) fn worse(&self, host: usize) -> f64 {
-        self.sums[&host].whole.mean().exp_m1()
+        let sum = &self.sums[&host];
+        (sum.off / sum.whole.precision).exp_m1()
     }
 }
 
@@ -48,10 +49,6 @@ impl Weighted {
         Weighted { sum: self.sum - other.sum, precision: self.precision - other.precision }
     }
 
-    fn mean(self) -> f64 {
-        self.sum / self.precision
-    }
-
     /// The mean, in its standard errors.
     fn in_errors(self) -> f64 {
         if self.precision > 0.0 { self.sum / self.precision.sqrt() } else { 0.0 }
@@ -61,6 +58,8 @@ impl Weighted {
 /// What the rows of a host's layer say together.
 struct Sum {
     whole: Weighted,
+    /// The same sum, however far off its rows are.
+    off: f64,
     /// Whether more than one run says so, or of one run more than one row.
     is_again: bool,
 }
@@ -73,7 +72,7 @@ impl Sum {
         if of_host.len() < LAYER_ROWS {
             return None;
         }
-        let mut whole = Weighted::default();
+        let (mut whole, mut off_all) = (Weighted::default(), 0.0);
         let (mut by_row, mut by_run) = (Vec::new(), BTreeMap::<usize, Weighted>::new());
         for (row, runs) in of_host {
             let mut of_row = Weighted::default();
@@ -82,6 +81,7 @@ impl Sum {
                 let most = MOST_ERRORS * reading.error;
                 let precision = reading.error.powi(2).recip();
                 let weighted = Weighted { sum: off.clamp(-most, most) * precision, precision };
+                off_all += off * precision;
                 of_row.add(weighted);
                 by_run.entry(*run).or_default().add(weighted);
             }
@@ -91,7 +91,7 @@ impl Sum {
         let parts = if by_run.len() > 1 { by_run.into_values().collect() } else { by_row };
         let side = whole.in_errors().signum();
         let is_again = parts.iter().all(|part| side * whole.less(*part).in_errors() > AGAIN);
-        (whole.precision > 0.0).then_some(Sum { whole, is_again })
+        (whole.precision > 0.0).then_some(Sum { whole, off: off_all, is_again })
     }
 }
 
@@ -200,5 +200,15 @@ mod tests {
         let row = runs[7].points.iter_mut().find(|row| row.point.probe == "net.x");
         times(row.expect("a row"), 1.5);
         assert_eq!(odd(&runs), ["slow"]);
+    }
+
+    #[test]
+    fn a_layer_that_is_twice_as_dear_is_said_to_be() {
+        let mut runs = hosts(4, 1, |_, _| ());
+        let rows = runs[7].points.iter_mut().filter(|row| row.point.probe == "net.x");
+        rows.for_each(|row| times(row, 2.0));
+        let found = fleet(&runs, &BY);
+        let worse = verdict(&found, "n07").layers[0].worse;
+        assert!((0.9..1.1).contains(&worse), "{worse}");
     }
 }
