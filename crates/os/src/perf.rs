@@ -14,6 +14,7 @@ mod selector;
 mod tracepoint;
 
 pub use inherited::Inherited;
+pub(crate) use tracepoint::Format;
 pub use tracepoint::tracepoint;
 
 use std::fs;
