@@ -23,8 +23,9 @@ use syscalls::Sysno;
 /// How often the caller is asked whether to go on.
 const POLL: Duration = Duration::from_millis(100);
 /// What ptrace does not show.
-const ONLY_EBPF: &str = "page faults by kind, waits, wake-ups and block I/O: ptrace shows system calls and signals; run as \
-                         root, or with CAP_BPF and CAP_PERFMON, to count them by eBPF";
+const ONLY_EBPF: &str = "page faults by kind, waits, wake-ups, block I/O, and what set-user-ID programs do with their \
+                         privileges: ptrace shows only system calls and signals; run as root, or with CAP_BPF and \
+                         CAP_PERFMON, to count by eBPF";
 
 /// Runs a program to its end and counts what it does; asks `may_go_on` ten times a second. `None` if that ended it. What it
 /// leaves running is ended. No other child of the calling thread may end meanwhile.
@@ -59,22 +60,12 @@ pub fn count_process(
     mut may_go_on: impl FnMut() -> bool,
 ) -> io::Result<Counts> {
     let number = u32::try_from(process).map_err(|_| io::Error::from(io::ErrorKind::NotFound))?;
-    let follow = |counter: Counter| counter.follow_process(number).map(|()| counter);
-    let chosen = match (chosen(means)?, means) {
-        (Chosen::Ebpf(counter), Some(_)) => Chosen::Ebpf(follow(counter)?),
-        (Chosen::Ebpf(counter), None) => match follow(counter) {
-            Ok(counter) => Chosen::Ebpf(counter),
-            Err(error) if error.kind() == io::ErrorKind::Unsupported => {
-                Chosen::Ptrace(without_ebpf(&error))
-            }
-            Err(error) => return Err(error),
-        },
-        (ptrace, _) => ptrace,
-    };
+    let means = chosen(means)?;
     let before = faults_of(process);
     let began = Instant::now();
-    let mut counts = match chosen {
+    let mut counts = match means {
         Chosen::Ebpf(counter) => {
+            counter.follow_process(number)?;
             while began.elapsed() < duration && may_go_on() && faults_of(process).is_some() {
                 std::thread::sleep(POLL.min(duration.saturating_sub(began.elapsed())));
             }
@@ -85,7 +76,7 @@ pub fn count_process(
             let goes_on = || began.elapsed() < duration && may_go_on();
             let counted = ptrace::count_process(number, goes_on)?;
             let wall_ns = began.elapsed().as_nanos() as u64;
-            Counts { wall_ns, ..of_tracer(counted, not_counted) }
+            Counts { wall_ns, ..counts(Means::Ptrace, counted.threads, not_counted, counted.ended) }
         }
     };
     match (before, faults_of(process)) {
@@ -94,7 +85,11 @@ pub fn count_process(
             counts.whole = whole(added);
             counts.end = End::Running;
         }
-        _ => counts.not_counted.push("all page faults: the process ended meanwhile".to_owned()),
+        _ => {
+            counts.whole = Vec::new();
+            counts.end = End::Ended;
+            counts.not_counted.push("all page faults: the process ended meanwhile".to_owned());
+        }
     }
     Ok(counts)
 }
@@ -113,13 +108,9 @@ fn chosen(means: Option<Means>) -> io::Result<Chosen> {
         Some(Means::Ebpf) => Counter::attach().map(Chosen::Ebpf),
         None => Ok(match Counter::attach() {
             Ok(counter) => Chosen::Ebpf(counter),
-            Err(error) => Chosen::Ptrace(without_ebpf(&error)),
+            Err(error) => Chosen::Ptrace(vec![format!("{ONLY_EBPF} ({error})")]),
         }),
     }
-}
-
-fn without_ebpf(error: &io::Error) -> Vec<String> {
-    vec![format!("{ONLY_EBPF} ({error})")]
 }
 
 fn by_ebpf(
@@ -151,7 +142,10 @@ fn by_ptrace(
     let counted = ptrace::count_command(&mut command, &[], may_go_on)?;
     let wall_ns = began.elapsed().as_nanos() as u64;
     let is_whole = !counted.was_stopped;
-    Ok(is_whole.then(|| Counts { wall_ns, ..of_tracer(counted, not_counted) }))
+    Ok(is_whole.then(|| Counts {
+        wall_ns,
+        ..counts(Means::Ptrace, counted.threads, not_counted, counted.ended)
+    }))
 }
 
 /// Nobody reads the command's own numbers of a counted run.
@@ -172,13 +166,6 @@ fn of_counter(counter: &Counter, ended: Option<(ExitStatus, Usage)>) -> io::Resu
         ));
     }
     Ok(counts(Means::Ebpf, threads, not_counted, ended))
-}
-
-fn of_tracer(counted: ptrace::Counted, mut not_counted: Vec<String>) -> Counts {
-    not_counted.extend(counted.unprivileged.iter().map(|program| {
-        format!("{program} as it is: traced, it ran without its own privileges; run costof as root")
-    }));
-    counts(Means::Ptrace, counted.threads, not_counted, counted.ended)
 }
 
 fn counts(
@@ -270,6 +257,3 @@ fn faults_of(process: i32) -> Option<[u64; 2]> {
     let is_running = !matches!(*fields.first()?, "Z" | "X");
     is_running.then_some([fields.get(7)?.parse().ok()?, fields.get(9)?.parse().ok()?])
 }
-
-#[cfg(test)]
-mod tests;

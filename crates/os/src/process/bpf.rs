@@ -6,11 +6,11 @@
 
 mod assembler;
 pub mod count;
-mod programs;
 
 use std::ffi::CStr;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::ptr;
 
 use crate::system_call::{check, with_context};
 
@@ -70,8 +70,9 @@ fn load(program_type: ProgramType, steps: &[u64]) -> io::Result<OwnedFd> {
     // SAFETY: as before; the log is valid to write to, and as long as stated.
     let _ = unsafe { bpf_descriptor(LOAD, &mut attributes) };
     let log = String::from_utf8_lossy(&log);
-    let lines = log.trim_end_matches('\0').lines().filter(|line| !line.starts_with("processed "));
-    Err(match lines.last() {
+    let mut lines =
+        log.trim_end_matches('\0').lines().filter(|line| !line.starts_with("processed "));
+    Err(match lines.next_back() {
         Some(last) => io::Error::new(error.kind(), format!("{error}: {last}")),
         None => error,
     })
@@ -107,13 +108,13 @@ impl<const KEY: usize, const VALUE: usize> Map<KEY, VALUE> {
     /// Puts a value into it.
     fn set(&self, key: [u8; KEY], mut value: [u8; VALUE]) -> io::Result<()> {
         const UPDATE: libc::c_int = 2;
-        self.element(UPDATE, Some(&key), &mut value)
+        self.element(UPDATE, Some(&key), value.as_mut_ptr())
     }
 
-    /// Removes a key, if it is there.
-    fn remove(&self, key: [u8; KEY]) {
+    /// Removes a key.
+    fn remove(&self, key: [u8; KEY]) -> io::Result<()> {
         const DELETE: libc::c_int = 3;
-        let _ = self.element(DELETE, Some(&key), &mut [0; VALUE]);
+        self.element(DELETE, Some(&key), ptr::null_mut())
     }
 
     /// All keys and values; those that are added meanwhile may be missing.
@@ -123,28 +124,27 @@ impl<const KEY: usize, const VALUE: usize> Map<KEY, VALUE> {
         let mut entries = Vec::new();
         let (mut key, mut next) = (None, [0; KEY]);
         loop {
-            match self.element(NEXT_KEY, key.as_ref(), &mut next) {
+            match self.element(NEXT_KEY, key.as_ref(), next.as_mut_ptr()) {
                 Err(error) if error.raw_os_error() == Some(libc::ENOENT) => return Ok(entries),
                 answer => answer?,
             }
             let mut value = [0; VALUE];
-            if self.element(LOOKUP, Some(&next), &mut value).is_ok() {
+            if self.element(LOOKUP, Some(&next), value.as_mut_ptr()).is_ok() {
                 entries.push((next, value));
             }
             key = Some(next);
         }
     }
 
-    /// A command about one key, which reads or writes a value or a key.
-    fn element<const N: usize>(
+    /// A command about one key, which reads or writes a value or a key, as long as the map's, if it needs one.
+    fn element(
         &self,
         command: libc::c_int,
         key: Option<&[u8; KEY]>,
-        other: &mut [u8; N],
+        other: *mut u8,
     ) -> io::Result<()> {
-        debug_assert!(N == KEY || N == VALUE);
         let key = key.map_or(0, |key| key.as_ptr().expose_provenance() as u64);
-        let other = other.as_mut_ptr().expose_provenance() as u64;
+        let other = other.expose_provenance() as u64;
         // `map_fd`, `key`, `value` or `next_key`, `flags`.
         let mut attributes = [self.0.as_raw_fd() as u64, key, other, 0];
         // SAFETY: the key and the other are as long as the map's keys and values, and outlive the call.
@@ -196,7 +196,8 @@ mod tests {
         assert_eq!(map.entries().unwrap(), []);
         map.set([1; 4], [2; 8]).unwrap();
         map.set([3; 4], [4; 8]).unwrap();
-        map.remove([1; 4]);
+        map.remove([1; 4]).unwrap();
+        assert!(map.remove([5; 4]).is_err());
         assert_eq!(map.entries().unwrap(), [([3; 4], [4; 8])]);
     }
 

@@ -2,7 +2,7 @@
 //! them at each system call, as strace does. Any user may do that with what is his own.
 //!
 //! All stops come to the thread that began to trace, so it does everything. A command that stops itself (SIGSTOP) goes on: only
-//! what was running before keeps that.
+//! what was running before keeps that. A set-user-ID program runs as this user, unless this is root.
 //!
 //! Source: ptrace(2), with `PTRACE_GET_SYSCALL_INFO` (Linux 5.3); waitpid(2) on `__WALL` and `__WNOTHREAD`.
 
@@ -21,6 +21,7 @@ use crate::process::tally::{Event, FOREIGN_CALL, MOVING_CALLS, Tally, ThreadTall
 use crate::process::{kill_group, task_name, terminate_group, threads_of};
 use crate::sched::usage::Usage;
 use crate::system_call::{check, with_context};
+use syscalls::Sysno;
 
 /// How often the caller is asked whether to go on.
 const POLL: Duration = Duration::from_millis(100);
@@ -40,8 +41,6 @@ pub struct Counted {
     pub ended: Option<(ExitStatus, Usage)>,
     /// Whether `may_go_on` ended it.
     pub was_stopped: bool,
-    /// Programs that would have run as another user, and did not, because they were traced.
-    pub unprivileged: Vec<String>,
 }
 
 /// Starts a command in a process group of its own, on these CPUs if there are any, and counts until it has ended; then the
@@ -86,17 +85,16 @@ pub fn count_process(process: u32, mut may_go_on: impl FnMut() -> bool) -> io::R
         for (process, thread) in threads {
             let thread = thread.cast_signed();
             match request(libc::PTRACE_SEIZE, thread, 0, OPTIONS as usize) {
-                // It has ended since.
-                Err(error) if error.raw_os_error() == Some(libc::ESRCH) => {}
+                Ok(()) => {
+                    tracer.live.insert(thread);
+                    request(libc::PTRACE_INTERRUPT, thread, 0, 0)?;
+                }
+                Err(_) if !needs_tracer(thread) => {}
                 Err(error) => {
                     return Err(with_context(
                         format_args!("cannot trace process {process}"),
                         error,
                     ));
-                }
-                Ok(()) => {
-                    tracer.live.insert(thread);
-                    request(libc::PTRACE_INTERRUPT, thread, 0, 0)?;
                 }
             }
             tracer.threads.insert(thread, Thread::new(process.cast_signed()));
@@ -123,7 +121,6 @@ struct Tracer {
     live: HashSet<libc::pid_t>,
     ended: Option<(ExitStatus, Usage)>,
     was_stopped: bool,
-    unprivileged: Vec<String>,
 }
 
 #[derive(Debug, Default)]
@@ -159,7 +156,6 @@ impl Tracer {
             live: HashSet::new(),
             ended: None,
             was_stopped: false,
-            unprivileged: Vec::new(),
         }
     }
 
@@ -238,7 +234,6 @@ impl Tracer {
             0 if is_first_stop && self.is_started && thread == self.first => {
                 let options = OPTIONS | libc::PTRACE_O_EXITKILL;
                 request(libc::PTRACE_SETOPTIONS, thread, 0, options as usize)?;
-                self.note_privileges(thread);
             }
             0 if signal == libc::SIGTRAP | 0x80 => known.call(thread),
             // A new thread or process begins with a stop.
@@ -253,7 +248,6 @@ impl Tracer {
                 if let Some(former) = event_message(thread).filter(|former| *former != thread) {
                     self.live.remove(&former);
                 }
-                self.note_privileges(thread);
             }
             // It is stopped by a signal, as a whole process, and stays so.
             PTRACE_EVENT_STOP if signal != libc::SIGTRAP => {
@@ -264,21 +258,6 @@ impl Tracer {
         ignore_ended(request(libc::PTRACE_SYSCALL, thread, 0, delivered as usize))
     }
 
-    /// The kernel does not give a traced program another user's privileges, unless the tracer may trace that user's.
-    fn note_privileges(&mut self, thread: libc::pid_t) {
-        use std::os::unix::fs::MetadataExt;
-        const SET_USER_OR_GROUP: u32 = 0o6000;
-        let path = format!("/proc/{thread}/exe");
-        let Ok(program) = fs::metadata(&path) else { return };
-        let own = rustix::process::geteuid().as_raw();
-        if own != 0 && program.uid() != own && program.mode() & SET_USER_OR_GROUP != 0 {
-            let name = fs::read_link(path).unwrap_or_default().display().to_string();
-            if !self.unprivileged.contains(&name) {
-                self.unprivileged.push(name);
-            }
-        }
-    }
-
     fn counted(mut self) -> Counted {
         let threads = std::mem::take(&mut self.threads);
         let threads = threads.into_iter().filter(|(_, thread)| !thread.tallies.is_empty());
@@ -287,12 +266,7 @@ impl Tracer {
             events.sort_unstable_by_key(|(event, _)| *event);
             ThreadTally { process: thread.process, thread: number, name: thread.name, events }
         });
-        Counted {
-            threads: threads.collect(),
-            ended: self.ended,
-            was_stopped: self.was_stopped,
-            unprivileged: std::mem::take(&mut self.unprivileged),
-        }
+        Counted { threads: threads.collect(), ended: self.ended, was_stopped: self.was_stopped }
     }
 }
 
@@ -332,7 +306,8 @@ impl Thread {
                 // None: it is new, and its parent made the call.
                 let Some(number) = self.call.take() else { return };
                 let is_error = call[4] & 0xff != 0;
-                let moves = !is_error && MOVING_CALLS.contains(&number.into());
+                let name = Sysno::new(number.into()).map_or("", |call| call.name());
+                let moves = !is_error && MOVING_CALLS.split(' ').any(|call| call == name);
                 let bytes = if moves { call[3] } else { 0 };
                 let size_log2 = bytes.checked_ilog2().map(|log2| log2 as u8);
                 self.add(Event::Call { number, size_log2 }, |tally| {
@@ -422,11 +397,24 @@ fn wait() -> io::Result<Stop> {
     Ok(Stop { thread, status, usage })
 }
 
-/// The process of a thread.
+/// The process of a thread; `None` if it has ended.
 fn process_of(thread: libc::pid_t) -> Option<libc::pid_t> {
+    status_field(thread, "Tgid:")?.parse().ok()
+}
+
+/// Whether a thread could be traced: it has not ended, and is not traced already by this thread, as one is that a traced thread
+/// has started.
+fn needs_tracer(thread: libc::pid_t) -> bool {
+    let own = rustix::thread::gettid().as_raw_pid().to_string();
+    let has_ended =
+        status_field(thread, "State:").is_none_or(|state| state.starts_with(['Z', 'X']));
+    !has_ended && status_field(thread, "TracerPid:") != Some(own)
+}
+
+fn status_field(thread: libc::pid_t, field: &str) -> Option<String> {
     let status = fs::read_to_string(format!("/proc/{thread}/status")).ok()?;
-    let line = status.lines().find_map(|line| line.strip_prefix("Tgid:"));
-    line?.trim().parse().ok()
+    let value = status.lines().find_map(|line| line.strip_prefix(field));
+    value.map(|value| value.trim().to_owned())
 }
 
 /// A timer that interrupts this thread's waiting, until it is dropped.

@@ -74,38 +74,8 @@ pub struct ThreadTally {
 }
 
 /// The system calls that return how many bytes they moved.
-pub(crate) const MOVING_CALLS: &[libc::c_long] = &[
-    libc::SYS_read,
-    libc::SYS_write,
-    libc::SYS_pread64,
-    libc::SYS_pwrite64,
-    libc::SYS_readv,
-    libc::SYS_writev,
-    libc::SYS_preadv,
-    libc::SYS_pwritev,
-    libc::SYS_preadv2,
-    libc::SYS_pwritev2,
-    libc::SYS_sendto,
-    libc::SYS_recvfrom,
-    libc::SYS_sendmsg,
-    libc::SYS_recvmsg,
-    libc::SYS_sendfile,
-    libc::SYS_splice,
-    libc::SYS_tee,
-    libc::SYS_vmsplice,
-    libc::SYS_copy_file_range,
-    libc::SYS_process_vm_readv,
-    libc::SYS_process_vm_writev,
-    libc::SYS_getdents64,
-    libc::SYS_getrandom,
-];
+pub(crate) const MOVING_CALLS: &str = "read write pread64 pwrite64 readv writev recvfrom sendto recvmsg sendmsg preadv pwritev \
+    preadv2 pwritev2 sendfile splice tee vmsplice copy_file_range process_vm_readv process_vm_writev getdents64 getrandom";
 
 /// The system calls that return in a new thread or process too, with 0.
-pub(crate) const FORKING_CALLS: &[libc::c_long] = &[
-    libc::SYS_clone,
-    libc::SYS_clone3,
-    #[cfg(target_arch = "x86_64")]
-    libc::SYS_fork,
-    #[cfg(target_arch = "x86_64")]
-    libc::SYS_vfork,
-];
+pub(crate) const FORKING_CALLS: &str = "clone clone3 fork vfork";

@@ -1,248 +1,297 @@
-//! Assembles eBPF programs, with labels.
+//! Assembles eBPF programs from text.
 //!
-//! Source: Linux Documentation/bpf/standardization/instruction-set.rst.
+//! A line is an instruction and its operands, a label (`@name`), the head of a section (`[name]`), a constant
+//! (`const NAME number`), or a comment (`#`). `use section operand` stands for the lines of a section, with the operand in place
+//! of `$`; of a section of another name for each architecture, `use name` takes `[name.x86_64]`. Labels belong to the section in
+//! which they stand, but `end` is the end of the program. Calls return in `r0`, take `r1` to `r5` and lose these; `r10` points
+//! behind the stack frame. `.field` is the place of a field in the tracepoint's record, `sys:name` the number of a system call,
+//! and `jin` jumps if a register is one of the calls of a list.
+//!
+//! Source: Linux Documentation/bpf/standardization/instruction-set.rst, include/uapi/linux/bpf.h.
 
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::collections::HashMap;
+use std::env::consts::ARCH;
+use std::io;
+use std::str::FromStr;
 
-/// One of the eleven registers. Calls return in `R0`, take `R1` to `R5` and lose these; `R10` points behind the stack frame.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Register(u8);
+use crate::system_call::invalid;
+use syscalls::Sysno;
 
-pub(super) const R0: Register = Register(0);
-pub(super) const R1: Register = Register(1);
-pub(super) const R2: Register = Register(2);
-pub(super) const R3: Register = Register(3);
-pub(super) const R4: Register = Register(4);
-pub(super) const R6: Register = Register(6);
-pub(super) const R7: Register = Register(7);
-pub(super) const R8: Register = Register(8);
-pub(super) const R9: Register = Register(9);
-pub(super) const R10: Register = Register(10);
+/// The functions of the kernel that programs call. `task_registers` is the newest, of Linux 5.15.
+const FUNCTIONS: &[(&str, i32)] = &[
+    ("map_lookup", 1),
+    ("map_update", 2),
+    ("nanoseconds", 5),
+    ("current_cpu", 8),
+    ("current_ids", 14),
+    ("current_name", 16),
+    ("current_task", 158),
+    ("task_registers", 175),
+];
 
-/// A register, or a number that the instruction holds.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Operand {
-    Register(Register),
-    Number(i32),
+/// The codes of the instructions. Their lower three bits are the class: how the operands stand, and whether the code of the same
+/// instruction with a register as its last operand is greater by 1 or by 8.
+const CODES: &[(&str, u8)] = &[
+    ("load8", 0x71),
+    ("load32", 0x61),
+    ("load64", 0x79),
+    ("store32", 0x62),
+    ("store64", 0x7a),
+    ("jump", 0x05),
+    ("jeq", 0x15),
+    ("jgt", 0x25),
+    ("jne", 0x55),
+    ("jsge", 0x75),
+    ("jslt", 0xc5),
+    ("call", 0x85),
+    ("exit", 0x95),
+    ("add", 0x07),
+    ("sub", 0x17),
+    ("or", 0x47),
+    ("and", 0x57),
+    ("shl", 0x67),
+    ("shr", 0x77),
+    ("set", 0xb7),
+    ("sar", 0xc7),
+    // A number of 64 bits; a map if 1 stands for the second register.
+    ("map", 0x18),
+];
+
+const CLASS: u8 = 0x07;
+const LOAD: u8 = 1;
+const STORE: u8 = 2;
+const JUMP: u8 = 5;
+
+/// What a program's text refers to.
+#[derive(Clone, Copy)]
+pub(super) struct Assembler<'s> {
+    pub(super) source: &'s str,
+    /// The descriptors of maps.
+    pub(super) maps: &'s [(&'s str, i32)],
+    /// The names of system calls.
+    pub(super) lists: &'s [(&'s str, &'s str)],
 }
 
-impl From<Register> for Operand {
-    fn from(register: Register) -> Self {
-        Self::Register(register)
+impl Assembler<'_> {
+    /// The program of a section. `field` says where a field of the record stands.
+    ///
+    /// # Errors
+    ///
+    /// Those of `field`; `InvalidInput` with the line for what cannot be assembled.
+    pub(super) fn assemble(
+        &self,
+        section: &str,
+        field: impl Fn(&str) -> io::Result<i16>,
+    ) -> io::Result<Vec<u64>> {
+        let mut program = Program {
+            text: *self,
+            field: &field,
+            steps: Vec::new(),
+            labels: HashMap::new(),
+            jumps: Vec::new(),
+            sections: 0,
+        };
+        program.section(section, "")?;
+        program.labels.insert("end".to_owned(), program.steps.len());
+        program.line("set r0 0", 0)?;
+        program.line("exit", 0)?;
+        for (place, label) in program.jumps {
+            let target =
+                program.labels.get(&label).ok_or_else(|| invalid(format!("no label {label}")))?;
+            let distance = (*target as i64 - place as i64 - 1) as i16;
+            program.steps[place] |= u64::from(distance.cast_unsigned()) << 16;
+        }
+        Ok(program.steps)
     }
 }
 
-impl From<i32> for Operand {
-    fn from(number: i32) -> Self {
-        Self::Number(number)
-    }
-}
-
-/// How much is loaded or stored.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Width {
-    Byte = 0x10,
-    Word = 0x00,
-    Double = 0x18,
-}
-
-/// Arithmetic on 64 bits.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Operation {
-    Add = 0x00,
-    Subtract = 0x10,
-    Or = 0x40,
-    And = 0x50,
-    ShiftLeft = 0x60,
-    ShiftRight = 0x70,
-    Set = 0xb0,
-    ShiftRightSigned = 0xc0,
-}
-
-/// When a jump is taken.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Condition {
-    Equal = 0x10,
-    Greater = 0x20,
-    NotEqual = 0x50,
-    NotSignedLess = 0x70,
-    SignedLess = 0xc0,
-}
-
-/// Functions of the kernel (include/uapi/linux/bpf.h).
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Function {
-    MapLookup = 1,
-    MapUpdate = 2,
-    Nanoseconds = 5,
-    CurrentCpu = 8,
-    CurrentIds = 14,
-    CurrentName = 16,
-    /// Linux 5.11.
-    CurrentTask = 158,
-    /// Linux 5.15.
-    TaskRegisters = 175,
-}
-
-/// A place in a program to jump to.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Label(usize);
-
-/// A program that is being written.
-#[derive(Debug, Default)]
-pub(super) struct Assembler {
+/// A program that is being assembled.
+struct Program<'p> {
+    text: Assembler<'p>,
+    field: &'p dyn Fn(&str) -> io::Result<i16>,
     steps: Vec<u64>,
-    /// Where each label stands, once it does.
-    labels: Vec<Option<usize>>,
-    /// The jumps, by their position.
-    jumps: Vec<(usize, Label)>,
+    /// Where each label stands: those of a section with its number.
+    labels: HashMap<String, usize>,
+    jumps: Vec<(usize, String)>,
+    /// How many sections were begun.
+    sections: usize,
 }
 
-impl Assembler {
-    /// A label that stands nowhere yet.
-    pub(super) fn label(&mut self) -> Label {
-        self.labels.push(None);
-        Label(self.labels.len() - 1)
+impl Program<'_> {
+    fn section(&mut self, name: &str, operand: &str) -> io::Result<()> {
+        self.sections += 1;
+        let number = self.sections;
+        let heads = [format!("[{name}]"), format!("[{name}.{ARCH}]")];
+        let mut lines = self.text.source.lines();
+        lines
+            .find(|line| heads.iter().any(|head| head == line))
+            .ok_or_else(|| invalid(format!("no section {name}")))?;
+        for line in lines.take_while(|line| !line.starts_with('[')) {
+            if !line.is_empty()
+                && !line.starts_with("const ")
+                && !line.trim_start().starts_with('#')
+            {
+                self.line(&line.replace('$', operand), number)?;
+            }
+        }
+        Ok(())
     }
 
-    /// Puts a label before the next instruction.
-    pub(super) fn place(&mut self, label: Label) {
-        self.labels[label.0] = Some(self.steps.len());
+    fn line(&mut self, line: &str, section: usize) -> io::Result<()> {
+        let wrong = || invalid(format!("cannot assemble `{line}`"));
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let word = |place: usize| words.get(place).copied().ok_or_else(wrong);
+        let named = |label: &str| match label.starts_with('@') {
+            true => format!("{label} of {section}"),
+            false => label.to_owned(),
+        };
+        let mnemonic = word(0)?;
+        if mnemonic.starts_with('@') {
+            self.labels.insert(named(mnemonic), self.steps.len());
+            return Ok(());
+        }
+        match mnemonic {
+            "use" => return self.section(word(1)?, words.get(2).copied().unwrap_or("")),
+            "jin" => {
+                let list = found(self.text.lists, word(2)?).ok_or_else(wrong)?;
+                // Some architectures lack some.
+                for call in list.split_whitespace().filter(|call| Sysno::from_str(call).is_ok()) {
+                    self.line(&format!("jeq {} sys:{call} {}", word(1)?, word(3)?), section)?;
+                }
+                return Ok(());
+            }
+            _ => {}
+        }
+        let code = found(CODES, mnemonic).ok_or_else(wrong)?;
+        let class = code & CLASS;
+        if class == JUMP && !matches!(mnemonic, "call" | "exit") {
+            let label = words.last().copied().ok_or_else(wrong)?;
+            self.jumps.push((self.steps.len(), named(label)));
+        }
+        match mnemonic {
+            "jump" | "exit" => self.step(code, 0, 0, 0, 0),
+            "call" => {
+                let function = found(FUNCTIONS, word(1)?).ok_or_else(wrong)?;
+                self.step(code, 0, 0, 0, function);
+            }
+            "map" => {
+                let map = found(self.text.maps, word(2)?).ok_or_else(wrong)?;
+                self.step(code, register(word(1)?)?, 1, 0, map);
+                self.step(0, 0, 0, 0, 0);
+            }
+            _ if class == LOAD => {
+                let offset = self.number(word(3)?)? as i16;
+                self.step(code, register(word(1)?)?, register(word(2)?)?, offset, 0);
+            }
+            _ => {
+                let target = register(word(1)?)?;
+                let (offset, operand, by_register) = match class {
+                    STORE => (self.number(word(2)?)? as i16, word(3)?, 1),
+                    _ => (0, word(2)?, 8),
+                };
+                match register(operand) {
+                    Ok(operand) => self.step(code + by_register, target, operand, offset, 0),
+                    Err(_) => {
+                        let number = self.number(operand)?;
+                        self.step(code, target, 0, offset, number);
+                    }
+                }
+            }
+        }
+        Ok(())
     }
 
-    fn step(&mut self, code: u8, target: Register, source: Register, offset: i16, number: i32) {
-        let registers = u64::from(target.0) | u64::from(source.0) << 4;
+    /// A number, by itself or by its name.
+    fn number(&self, word: &str) -> io::Result<i32> {
+        let wrong = || invalid(format!("`{word}` is no number"));
+        if let Some(field) = word.strip_prefix('.') {
+            return (self.field)(field).map(i32::from);
+        }
+        if let Some(call) = word.strip_prefix("sys:") {
+            return Sysno::from_str(call).map(|call| call.id()).map_err(|()| wrong());
+        }
+        let mut constants = self.text.source.lines().filter_map(|line| line.strip_prefix("const "));
+        let value = constants.find_map(|line| line.strip_prefix(word)?.strip_prefix(' '));
+        let value = value.unwrap_or(word);
+        let number = match value.strip_prefix("0x") {
+            Some(digits) => i32::from_str_radix(digits, 16),
+            None => value.parse(),
+        };
+        number.map_err(|_| wrong())
+    }
+
+    fn step(&mut self, code: u8, target: u8, source: u8, offset: i16, number: i32) {
+        let registers = u64::from(target) | u64::from(source) << 4;
         let offset = u64::from(offset.cast_unsigned());
         let number = u64::from(number.cast_unsigned());
         self.steps.push(u64::from(code) | registers << 8 | offset << 16 | number << 32);
     }
+}
 
-    /// Computes with a register.
-    pub(super) fn compute(
-        &mut self,
-        operation: Operation,
-        target: Register,
-        by: impl Into<Operand>,
-    ) {
-        const NUMBER: u8 = 0x07;
-        const REGISTER: u8 = 0x0f;
-        match by.into() {
-            Operand::Register(by) => self.step(REGISTER | operation as u8, target, by, 0, 0),
-            Operand::Number(by) => self.step(NUMBER | operation as u8, target, R0, 0, by),
-        }
-    }
+fn register(word: &str) -> io::Result<u8> {
+    let number = word.strip_prefix('r').and_then(|number| number.parse().ok());
+    number.ok_or_else(|| invalid(format!("`{word}` is no register")))
+}
 
-    /// Sets a register.
-    pub(super) fn set(&mut self, target: Register, to: impl Into<Operand>) {
-        self.compute(Operation::Set, target, to);
-    }
-
-    /// Sets a register to a number of 64 bits.
-    pub(super) fn set_wide(&mut self, target: Register, number: u64) {
-        self.wide(target, R0, number);
-    }
-
-    /// Sets a register to a map, for a function that takes one.
-    pub(super) fn set_map(&mut self, target: Register, map: &OwnedFd) {
-        const MAP_DESCRIPTOR: Register = Register(1);
-        self.wide(target, MAP_DESCRIPTOR, map.as_raw_fd() as u64);
-    }
-
-    fn wide(&mut self, target: Register, source: Register, number: u64) {
-        self.step(0x18, target, source, 0, (number as u32).cast_signed());
-        self.step(0, R0, R0, 0, ((number >> 32) as u32).cast_signed());
-    }
-
-    /// Loads from an address and an offset, and fills up with zeroes.
-    pub(super) fn load(&mut self, width: Width, target: Register, from: Register, offset: i16) {
-        self.step(0x61 | width as u8, target, from, offset, 0);
-    }
-
-    /// Stores at an address and an offset.
-    pub(super) fn store(
-        &mut self,
-        width: Width,
-        to: Register,
-        offset: i16,
-        what: impl Into<Operand>,
-    ) {
-        match what.into() {
-            Operand::Register(what) => self.step(0x63 | width as u8, to, what, offset, 0),
-            Operand::Number(what) => self.step(0x62 | width as u8, to, R0, offset, what),
-        }
-    }
-
-    /// Calls a function of the kernel.
-    pub(super) fn call(&mut self, function: Function) {
-        self.step(0x85, R0, R0, 0, function as i32);
-    }
-
-    /// Jumps to a label.
-    pub(super) fn jump(&mut self, label: Label) {
-        self.jumps.push((self.steps.len(), label));
-        self.step(0x05, R0, R0, 0, 0);
-    }
-
-    /// Jumps to a label if a register compares so with another, or a number.
-    pub(super) fn jump_if(
-        &mut self,
-        register: Register,
-        condition: Condition,
-        with: impl Into<Operand>,
-        label: Label,
-    ) {
-        self.jumps.push((self.steps.len(), label));
-        match with.into() {
-            Operand::Register(with) => self.step(0x0d | condition as u8, register, with, 0, 0),
-            Operand::Number(with) => self.step(0x05 | condition as u8, register, R0, 0, with),
-        }
-    }
-
-    /// Ends the program with what is in `R0`.
-    pub(super) fn exit(&mut self) {
-        self.step(0x95, R0, R0, 0, 0);
-    }
-
-    /// The program's instructions.
-    pub(super) fn assembled(mut self) -> Vec<u64> {
-        for (position, label) in self.jumps {
-            let target =
-                self.labels[label.0].expect("each label that is jumped to stands somewhere");
-            let distance = target as i64 - position as i64 - 1;
-            let distance =
-                i16::try_from(distance).expect("programs have a few hundred instructions");
-            self.steps[position] |= u64::from(distance.cast_unsigned()) << 16;
-        }
-        self.steps
-    }
+fn found<T: Copy>(table: &[(&str, T)], name: &str) -> Option<T> {
+    table.iter().find(|(each, _)| *each == name).map(|(_, value)| *value)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn assembled(source: &str) -> io::Result<Vec<u64>> {
+        let assembler =
+            Assembler { source, maps: &[("table", 7)], lists: &[("TWO", "read write")] };
+        assembler.assemble("main", |field| match field {
+            "pid" => Ok(8),
+            other => Err(invalid(format!("no field {other}"))),
+        })
+    }
+
+    const END: [u64; 2] = [0xb7, 0x95];
+
     #[test]
     fn instructions_are_encoded_as_the_standard_says() {
-        let mut program = Assembler::default();
-        let end = program.label();
-        program.set(R0, 0);
-        program.load(Width::Double, R7, R1, 8);
-        program.store(Width::Word, R10, -4, R7);
-        program.jump_if(R7, Condition::SignedLess, -1, end);
-        program.compute(Operation::ShiftLeft, R7, 32);
-        program.set_wide(R2, 0x1_0000_0002);
-        program.place(end);
-        program.exit();
+        let source = "const KEY -4\n\
+                      [main]\n    load64  r7 r1 .pid\n    store32 r10 KEY r7\n    jslt    r7 -1 @on\n    # Half.\n    \
+                      shl     r7 32\n@on\n    use     other 3\n    map     r1 table\n\
+                      [other]\n    set     r2 $\n    jump    @on\n@on\n    or      r2 r1\n";
         let expected = [
-            0x0000_0000_0000_00b7,
             0x0000_0000_0008_1779,
             0x0000_0000_fffc_7a63,
-            0xffff_ffff_0003_07c5,
+            0xffff_ffff_0001_07c5,
             0x0000_0020_0000_0767,
-            0x0000_0002_0000_0218,
-            0x0000_0001_0000_0000,
-            0x95,
+            0x0000_0003_0000_02b7,
+            0x05,
+            0x0000_0000_0000_124f,
+            0x0000_0007_0000_1118,
+            0,
         ];
-        assert_eq!(program.assembled(), expected);
+        assert_eq!(assembled(source).unwrap(), [&expected[..], &END].concat());
+    }
+
+    #[test]
+    fn a_list_is_a_jump_for_each_call() {
+        let steps = assembled("[main]\n    jin     r7 TWO end\n").unwrap();
+        let jumps = [(libc::SYS_read, 1), (libc::SYS_write, 0)];
+        let jumps = jumps.map(|(call, distance)| 0x0715 | distance << 16 | (call as u64) << 32);
+        assert_eq!(steps, [jumps, END].concat());
+    }
+
+    #[test]
+    fn what_cannot_be_assembled_is_named() {
+        for (line, error) in [
+            ("leap r1", "cannot assemble `leap r1`"),
+            ("set r1", "cannot assemble `set r1`"),
+            ("set r1 MANY", "`MANY` is no number"),
+            ("load32 r1 r1 .tid", "no field tid"),
+            ("jump @nowhere", "no label @nowhere of 1"),
+            ("use nothing", "no section nothing"),
+        ] {
+            let wrong = assembled(&format!("[main]\n{line}\n")).unwrap_err().to_string();
+            assert_eq!(wrong, error);
+        }
     }
 }

@@ -6,23 +6,45 @@
 //! Source: as bpf.rs, and Linux Documentation/trace/events.rst.
 
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 
-use super::programs::{self, LOST, Tables, event, thread};
+use super::assembler::Assembler;
 use super::{Map, OnTracepoint, ProgramType, attach_raw, load, run_once};
 use crate::perf::Format;
-use crate::process::tally::{Event, Tally, ThreadTally};
+use crate::process::tally::{Event, FORKING_CALLS, MOVING_CALLS, Tally, ThreadTally};
 use crate::process::{task_name, threads_of};
 use crate::system_call::{unsupported, with_context};
+
+/// The tracepoints, and what is not counted without; `None` if nothing can be. The programs have their names.
+const TRACEPOINTS: [(&str, &str, Option<&str>); 8] = [
+    ("sched", "sched_process_fork", None),
+    ("sched", "sched_process_exit", None),
+    ("sched", "sched_switch", None),
+    ("sched", "sched_waking", None),
+    ("signal", "signal_deliver", None),
+    ("exceptions", "page_fault_user", Some("page faults by kind")),
+    ("exceptions", "page_fault_kernel", Some("page faults in the kernel")),
+    ("block", "block_rq_issue", Some("block I/O")),
+];
 
 const MAX_THREADS: u32 = 1 << 15;
 const MAX_TALLIES: u32 = 1 << 16;
 const TALLY_BYTES: usize = 32;
 
+// As count.bpf has them.
+const THREAD_BYTES: usize = 48;
+const NAME: usize = 32;
+const PENDING: u32 = 1;
+const COUNTED: u32 = 2;
+const ENDED: u32 = 3;
+const CPU_BITS: u32 = 13;
+/// The thread of which *tallies* has what there was no room for.
+const LOST: u32 = 0;
+
 /// Programs that count what the followed threads do, until this is dropped.
 #[derive(Debug)]
 pub struct Counter {
-    threads: Map<4, { thread::BYTES }>,
+    threads: Map<4, THREAD_BYTES>,
     tallies: Map<8, TALLY_BYTES>,
     own_number: u32,
     absent: Vec<String>,
@@ -50,31 +72,32 @@ impl Counter {
         let threads = Map::new(MAX_THREADS)?;
         let tallies = Map::new(MAX_TALLIES)?;
         tallies.set([0; 8], [0; TALLY_BYTES])?;
-        let own_number = run_once(&load(ProgramType::RawTracepoint, &programs::own_number())?)?;
-        let tables = Tables { threads: &threads.0, tallies: &tallies.0 };
-        let mut attached = vec![
-            attach("sched:sched_process_fork", |record| programs::fork(tables, record))?,
-            attach("sched:sched_process_exit", |_| Ok(programs::thread_ends(tables)))?,
-            attach("sched:sched_switch", |record| programs::switch(tables, record))?,
-            attach("sched:sched_waking", |record| programs::waking(tables, record))?,
-            attach("signal:signal_deliver", |record| programs::signal(tables, record))?,
-        ];
-        let fault =
-            |name, in_kernel| attach(name, |record| programs::fault(tables, record, in_kernel));
-        let block_io = attach("block:block_rq_issue", |record| programs::block_io(tables, record));
-        let mut absent = Vec::new();
-        for (what, program) in [
-            ("page faults by kind", fault("exceptions:page_fault_user", false)),
-            ("page faults in the kernel", fault("exceptions:page_fault_kernel", true)),
-            ("block I/O", block_io),
-        ] {
-            match program {
-                Ok(program) => attached.push(program),
-                Err(error) => absent.push(format!("{what}: {error}")),
+        let maps = [("threads", &threads.0), ("tallies", &tallies.0)];
+        let assembler = Assembler {
+            source: include_str!("count.bpf"),
+            maps: &maps.map(|(name, map)| (name, map.as_raw_fd())),
+            lists: &[("MOVING", MOVING_CALLS), ("FORKING", FORKING_CALLS)],
+        };
+        let raw = |section| {
+            let steps = assembler.assemble(section, |_| Err(io::ErrorKind::NotFound.into()))?;
+            load(ProgramType::RawTracepoint, &steps)
+        };
+        let own_number = run_once(&raw("own_number")?)?;
+        let (mut attached, mut absent) = (Vec::new(), Vec::new());
+        for (category, name, what) in TRACEPOINTS {
+            let attach = || {
+                let record = Format::read(category, name)?;
+                let steps = assembler.assemble(name, |field| record.offset(field))?;
+                let program = load(ProgramType::Tracepoint, &steps)?;
+                Ok((record.attach(&program)?, program))
+            };
+            match (attach().map_err(|error: io::Error| with_context(name, error)), what) {
+                (Ok(program), _) => attached.push(program),
+                (Err(error), Some(what)) => absent.push(format!("{what}: {error}")),
+                (Err(error), None) => return Err(error),
             }
         }
-        let calls = load(ProgramType::RawTracepoint, &programs::call_ends(tables))?;
-        let calls = attach_raw(c"sys_exit", calls)?;
+        let calls = attach_raw(c"sys_exit", raw("sys_exit")?)?;
         Ok(Self { threads, tallies, own_number, absent, _attached: attached, _calls: calls })
     }
 
@@ -90,9 +113,9 @@ impl Counter {
     /// Those of `start`, and of bpf(2).
     pub fn follow_started<T>(&self, start: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
         let own = self.own_number.to_ne_bytes();
-        self.threads.set(own, new_thread(thread::PENDING, 0))?;
+        self.threads.set(own, new_thread(PENDING, 0))?;
         let started = start();
-        self.threads.remove(own);
+        self.threads.remove(own)?;
         started
     }
 
@@ -105,7 +128,8 @@ impl Counter {
     pub fn follow_process(&self, process: u32) -> io::Result<()> {
         if self.own_number.cast_signed() != rustix::thread::gettid().as_raw_pid() {
             return Err(unsupported(
-                "processes have other numbers here than in the kernel (pid namespace): run costof outside of the container",
+                "the kernel knows processes by other numbers than this pid namespace: count by ptrace (--by ptrace), or outside of \
+                 the container",
             ));
         }
         // A thread that starts meanwhile is followed by its starter, or is in the next list.
@@ -117,7 +141,7 @@ impl Counter {
                 return Ok(());
             }
             for &(process, number) in &threads {
-                self.threads.set(number.to_ne_bytes(), new_thread(thread::COUNTED, process))?;
+                self.threads.set(number.to_ne_bytes(), new_thread(COUNTED, process))?;
             }
             known.extend(threads);
         }
@@ -152,40 +176,25 @@ impl Counter {
     }
 }
 
-/// A program on a tracepoint, and what holds it there.
-fn attach(
-    tracepoint: &str,
-    program: impl Fn(&Format) -> io::Result<Vec<u64>>,
-) -> io::Result<(OwnedFd, OwnedFd)> {
-    let (category, name) = tracepoint.split_once(':').expect("names have a category");
-    let record = Format::read(category, name)?;
-    let explained = |error| with_context(tracepoint, error);
-    let program = program(&record).and_then(|steps| load(ProgramType::Tracepoint, &steps));
-    let program = program.map_err(explained)?;
-    Ok((record.attach(&program).map_err(explained)?, program))
-}
-
-fn new_thread(state: i32, process: u32) -> [u8; thread::BYTES] {
-    let mut value = [0; thread::BYTES];
-    for (place, number) in [(thread::STATE, state.cast_unsigned()), (thread::PROCESS, process)] {
-        let place = place as usize;
-        value[place..place + 4].copy_from_slice(&number.to_ne_bytes());
-    }
+/// An entry of *threads*, which begins with its state and its process.
+fn new_thread(state: u32, process: u32) -> [u8; THREAD_BYTES] {
+    let mut value = [0; THREAD_BYTES];
+    value[..4].copy_from_slice(&state.to_ne_bytes());
+    value[4..8].copy_from_slice(&process.to_ne_bytes());
     value
 }
 
-fn named_thread((number, value): ([u8; 4], [u8; thread::BYTES])) -> Option<ThreadTally> {
+fn named_thread((number, value): ([u8; 4], [u8; THREAD_BYTES])) -> Option<ThreadTally> {
     let number = word(&number).cast_signed();
-    let field = |place: i16| word(&value[place as usize..]).cast_signed();
-    let name = match field(thread::STATE) {
-        thread::PENDING => return None,
-        thread::ENDED => {
-            let name = value[thread::NAME as usize..].split(|byte| *byte == 0).next();
+    let name = match word(&value) {
+        PENDING => return None,
+        ENDED => {
+            let name = value[NAME..].split(|byte| *byte == 0).next();
             String::from_utf8_lossy(name.unwrap_or_default()).into_owned()
         }
         _ => task_name(number).unwrap_or_default(),
     };
-    let process = match field(thread::PROCESS) {
+    let process = match word(&value[4..]).cast_signed() {
         0 => number,
         process => process,
     };
@@ -202,26 +211,19 @@ fn word(bytes: &[u8]) -> u32 {
     bytes.first_chunk().copied().map_or(0, u32::from_ne_bytes)
 }
 
+/// An event as count.bpf writes it.
 fn event(code: u32) -> Option<Event> {
-    let code = code.cast_signed();
-    let cpu = |shift: i32| (code >> shift & ((1 << event::CPU_BITS) - 1)) as u16;
-    let number = (code >> event::CALL_SHIFT & 0xf_ffff) as u16;
-    Some(match code >> event::KIND_SHIFT {
-        event::CALL => Event::Call { number, size_log2: (code as u8).checked_sub(1) },
-        event::WAIT => Event::Wait { call: number.checked_sub(1) },
-        event::PREEMPTED => Event::Preempted,
-        event::WAKE_UP => Event::WakeUp {
-            from: cpu(event::CPU_BITS),
-            to: cpu(0),
-            by_itself: code >> (2 * event::CPU_BITS) & 1 == 1,
-        },
-        event::FAULT => Event::Fault {
-            is_present: code & 1 == 1,
-            is_write: code & 0b10 != 0,
-            in_kernel: code & 0b100 != 0,
-        },
-        event::SIGNAL => Event::Signal(code as u8),
-        event::BLOCK_IO => Event::BlockIo { is_write: code & 1 == 1 },
+    let cpu = |shift: u32| (code >> shift & ((1 << CPU_BITS) - 1)) as u16;
+    let number = (code >> 8 & 0xf_ffff) as u16;
+    let bit = |bit: u32| code >> bit & 1 == 1;
+    Some(match code >> 28 {
+        0 => Event::Call { number, size_log2: (code as u8).checked_sub(1) },
+        1 => Event::Wait { call: number.checked_sub(1) },
+        2 => Event::Preempted,
+        3 => Event::WakeUp { from: cpu(CPU_BITS), to: cpu(0), by_itself: bit(2 * CPU_BITS) },
+        4 => Event::Fault { is_present: bit(0), is_write: bit(1), in_kernel: bit(2) },
+        5 => Event::Signal(code as u8),
+        6 => Event::BlockIo { is_write: bit(0) },
         _ => return None,
     })
 }
@@ -231,27 +233,42 @@ mod tests {
     use super::*;
     use std::process::Command;
 
-    /// What a program did; `None` if it cannot be counted here.
-    pub(crate) fn counted(command: &mut Command) -> Option<Vec<ThreadTally>> {
+    #[test]
+    fn only_what_is_started_meanwhile_is_counted() {
         let counter = match Counter::attach() {
             Ok(counter) => counter,
-            Err(error) => {
-                eprintln!("checked less: {error}");
-                return None;
-            }
+            Err(error) => return eprintln!("checked less: {error}"),
         };
-        let mut child = counter.follow_started(|| command.spawn()).unwrap();
-        child.wait().unwrap();
+        let mut followed = counter.follow_started(|| Command::new("true").spawn()).unwrap();
+        let mut other = Command::new("true").spawn().unwrap();
+        for child in [&mut followed, &mut other] {
+            child.wait().unwrap();
+        }
         let counted = counter.read().unwrap();
         assert_eq!(counted.lost, 0);
-        Some(counted.threads)
+        let [thread] = &counted.threads[..] else { panic!("{counted:?}") };
+        assert_eq!(thread.name, "true");
+        let number = u16::try_from(libc::SYS_exit_group).unwrap();
+        let exits =
+            (Event::Call { number, size_log2: None }, Tally { count: 1, ..Tally::default() });
+        assert!(thread.events.contains(&exits), "{thread:?}");
     }
 
     #[test]
-    fn the_calls_of_a_program_are_counted_with_their_bytes() {
-        let mut dd = Command::new("dd");
-        dd.args(["if=/dev/zero", "of=/dev/null", "bs=64", "count=1000", "status=none"]);
-        let Some(threads) = counted(&mut dd) else { return };
-        println!("{threads:#?}");
+    fn events_are_read_as_they_are_written() {
+        for (code, expected) in [
+            (231 << 8, Event::Call { number: 231, size_log2: None }),
+            (1 << 8 | 7, Event::Call { number: 1, size_log2: Some(6) }),
+            (1 << 28, Event::Wait { call: None }),
+            (1 << 28 | 1 << 8, Event::Wait { call: Some(0) }),
+            (2 << 28, Event::Preempted),
+            (3 << 28 | 1 << 26 | 5 << 13 | 9, Event::WakeUp { from: 5, to: 9, by_itself: true }),
+            (4 << 28 | 6, Event::Fault { is_present: false, is_write: true, in_kernel: true }),
+            (5 << 28 | 15, Event::Signal(15)),
+            (6 << 28, Event::BlockIo { is_write: false }),
+        ] {
+            assert_eq!(event(code), Some(expected));
+        }
+        assert_eq!(event(15 << 28), None);
     }
 }
