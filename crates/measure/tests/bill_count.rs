@@ -25,13 +25,19 @@ fn program(words: &[&str]) -> Program {
     Program { words, input: None, output: Output::Null, folder: None }
 }
 
-/// What a program does; `None`, with the reason, where these means do not work.
+/// Says what could not be checked, which may only be what this user may not do.
+fn checked_less(means: Means, error: &std::io::Error) {
+    assert_eq!(error.kind(), ErrorKind::PermissionDenied, "{}: {error}", means.name());
+    eprintln!("checked less: {}: {error}", means.name());
+}
+
+/// What a program does; `None`, with the reason, where these means may not be used.
 fn counted(words: &[&str], means: Means) -> Option<Counts> {
     let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     match count(&program(words), Some(means), || true) {
         Ok(counts) => Some(counts.expect("it may go on")),
         Err(error) => {
-            eprintln!("checked less: {}: {error}", means.name());
+            checked_less(means, &error);
             None
         }
     }
@@ -208,7 +214,7 @@ fn without_a_wish_the_best_means_count() {
     let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     let counts = match count(&program(&["true"]), None, || true) {
         Ok(counts) => counts.unwrap(),
-        Err(error) => return eprintln!("checked less: {error}"),
+        Err(error) => return checked_less(Means::Ptrace, &error),
     };
     assert!(calls(&counts)["exit_group"] == [1, 0] && counts.wall_ns > 0);
     let missing = count(&program(&["/no/such/program"]), None, || true).unwrap_err();
@@ -234,7 +240,7 @@ fn a_program_that_never_ends_is_ended_with_all_that_it_started() {
         let text = "trap '' TERM; sleep 98765 & setsid sleep 98765 & while :; do sleep 0.01; done";
         match count(&program(&["sh", "-c", text]), Some(means), may_go_on) {
             Ok(counts) => assert_eq!(counts, None),
-            Err(error) => eprintln!("checked less: {}: {error}", means.name()),
+            Err(error) => checked_less(means, &error),
         }
         assert_eq!(running("98765"), Vec::<String>::new());
     }
@@ -275,7 +281,7 @@ fn a_running_process_is_counted_for_a_while_and_let_go() {
         {
             Ok(counts) => counts,
             Err(error) => {
-                eprintln!("checked less: {}: {error}", means.name());
+                checked_less(means, &error);
                 continue;
             }
         };
@@ -321,7 +327,7 @@ fn a_process_that_ends_meanwhile_is_counted_until_then() {
         let process = other.0.id().cast_signed();
         match count_process(process, Duration::from_secs(600), Some(means), || true) {
             Ok(counts) => assert_ne!(counts.end, End::Running),
-            Err(error) => eprintln!("checked less: {}: {error}", means.name()),
+            Err(error) => checked_less(means, &error),
         }
     }
 }

@@ -108,13 +108,15 @@ impl<const KEY: usize, const VALUE: usize> Map<KEY, VALUE> {
     /// Puts a value into it.
     fn set(&self, key: [u8; KEY], mut value: [u8; VALUE]) -> io::Result<()> {
         const UPDATE: libc::c_int = 2;
-        self.element(UPDATE, Some(&key), value.as_mut_ptr())
+        // SAFETY: the value is one, and is only read.
+        unsafe { self.element(UPDATE, Some(&key), value.as_mut_ptr()) }
     }
 
     /// Removes a key.
     fn remove(&self, key: [u8; KEY]) -> io::Result<()> {
         const DELETE: libc::c_int = 3;
-        self.element(DELETE, Some(&key), ptr::null_mut())
+        // SAFETY: nothing is read or written.
+        unsafe { self.element(DELETE, Some(&key), ptr::null_mut()) }
     }
 
     /// All keys and values; those that are added meanwhile may be missing.
@@ -124,20 +126,27 @@ impl<const KEY: usize, const VALUE: usize> Map<KEY, VALUE> {
         let mut entries = Vec::new();
         let (mut key, mut next) = (None, [0; KEY]);
         loop {
-            match self.element(NEXT_KEY, key.as_ref(), next.as_mut_ptr()) {
+            // SAFETY: a key is written, which `next` has room for.
+            match unsafe { self.element(NEXT_KEY, key.as_ref(), next.as_mut_ptr()) } {
                 Err(error) if error.raw_os_error() == Some(libc::ENOENT) => return Ok(entries),
                 answer => answer?,
             }
             let mut value = [0; VALUE];
-            if self.element(LOOKUP, Some(&next), value.as_mut_ptr()).is_ok() {
+            // SAFETY: a value is written, which `value` has room for.
+            let found = unsafe { self.element(LOOKUP, Some(&next), value.as_mut_ptr()) };
+            if found.is_ok() {
                 entries.push((next, value));
             }
             key = Some(next);
         }
     }
 
-    /// A command about one key, which reads or writes a value or a key, as long as the map's, if it needs one.
-    fn element(
+    /// A command about one key.
+    ///
+    /// # Safety
+    ///
+    /// `other` is valid for what the command reads or writes there: a value, or a key for the command that finds the next one.
+    unsafe fn element(
         &self,
         command: libc::c_int,
         key: Option<&[u8; KEY]>,
@@ -147,7 +156,7 @@ impl<const KEY: usize, const VALUE: usize> Map<KEY, VALUE> {
         let other = other.expose_provenance() as u64;
         // `map_fd`, `key`, `value` or `next_key`, `flags`.
         let mut attributes = [self.0.as_raw_fd() as u64, key, other, 0];
-        // SAFETY: the key and the other are as long as the map's keys and values, and outlive the call.
+        // SAFETY: the key is as long as the map's; the other by the caller's contract.
         unsafe { bpf(command, &mut attributes) }.map(drop)
     }
 }

@@ -3,7 +3,7 @@
 //! A line is an instruction and its operands, a label (`@name`), the head of a section (`[name]`), a constant
 //! (`const NAME number`), or a comment (`#`). `use section operand` stands for the lines of a section, with the operand in place
 //! of `$`; of a section of another name for each architecture, `use name` takes `[name.x86_64]`. Labels belong to the section in
-//! which they stand, but `end` is the end of the program. Calls return in `r0`, take `r1` to `r5` and lose these; `r10` points
+//! which they stand, but `end` is the end of the program, which then returns 0 unless it ends with `exit`. Calls return in `r0`, take `r1` to `r5` and lose these; `r10` points
 //! behind the stack frame. `.field` is the place of a field in the tracepoint's record, `sys:name` the number of a system call,
 //! and `jin` jumps if a register is one of the calls of a list.
 //!
@@ -57,6 +57,7 @@ const CODES: &[(&str, u8)] = &[
     ("map", 0x18),
 ];
 
+const EXIT: u64 = 0x95;
 const CLASS: u8 = 0x07;
 const LOAD: u8 = 1;
 const STORE: u8 = 2;
@@ -92,9 +93,11 @@ impl Assembler<'_> {
             sections: 0,
         };
         program.section(section, "")?;
-        program.labels.insert("end".to_owned(), program.steps.len());
-        program.line("set r0 0", 0)?;
-        program.line("exit", 0)?;
+        if program.steps.last() != Some(&EXIT) {
+            program.labels.insert("end".to_owned(), program.steps.len());
+            program.line("set r0 0", 0)?;
+            program.line("exit", 0)?;
+        }
         for (place, label) in program.jumps {
             let target =
                 program.labels.get(&label).ok_or_else(|| invalid(format!("no label {label}")))?;
@@ -274,6 +277,7 @@ mod tests {
 
     #[test]
     fn a_list_is_a_jump_for_each_call() {
+        assert_eq!(assembled("[main]\n    exit\n").unwrap(), [EXIT]);
         let steps = assembled("[main]\n    jin     r7 TWO end\n").unwrap();
         let jumps = [(libc::SYS_read, 1), (libc::SYS_write, 0)];
         let jumps = jumps.map(|(call, distance)| 0x0715 | distance << 16 | (call as u64) << 32);

@@ -237,7 +237,10 @@ mod tests {
     fn only_what_is_started_meanwhile_is_counted() {
         let counter = match Counter::attach() {
             Ok(counter) => counter,
-            Err(error) => return eprintln!("checked less: {error}"),
+            Err(error) => {
+                assert_eq!(error.kind(), io::ErrorKind::PermissionDenied, "{error}");
+                return eprintln!("checked less: {error}");
+            }
         };
         let mut followed = counter.follow_started(|| Command::new("true").spawn()).unwrap();
         let mut other = Command::new("true").spawn().unwrap();
