@@ -5,7 +5,8 @@
 //! of `$`; of a section of another name for each architecture, `use name` takes `[name.x86_64]`. Labels belong to the section in
 //! which they stand, but `end` is the end of the program, which then returns 0 unless it ends with `exit`. Calls return in `r0`, take `r1` to `r5` and lose these; `r10` points
 //! behind the stack frame. `.field` is the place of a field in the tracepoint's record, `sys:name` the number of a system call,
-//! and `jin` jumps if a register is one of the calls of a list.
+//! and `jin` jumps if a register is one of the calls of a list; it
+//! takes `r1`.
 //!
 //! Source: Linux Documentation/bpf/standardization/instruction-set.rst, include/uapi/linux/bpf.h.
 
@@ -53,10 +54,11 @@ const CODES: &[(&str, u8)] = &[
     ("shr", 0x77),
     ("set", 0xb7),
     ("sar", 0xc7),
-    // A number of 64 bits; a map if 1 stands for the second register.
-    ("map", 0x18),
+    ("map", WIDE),
 ];
 
+/// A number of 64 bits; a map if 1 stands for the second register.
+const WIDE: u8 = 0x18;
 const EXIT: u64 = 0x95;
 const CLASS: u8 = 0x07;
 const LOAD: u8 = 1;
@@ -157,11 +159,7 @@ impl Program<'_> {
             "use" => return self.section(word(1)?, words.get(2).copied().unwrap_or("")),
             "jin" => {
                 let list = found(self.text.lists, word(2)?).ok_or_else(wrong)?;
-                // Some architectures lack some.
-                for call in list.split_whitespace().filter(|call| Sysno::from_str(call).is_ok()) {
-                    self.line(&format!("jeq {} sys:{call} {}", word(1)?, word(3)?), section)?;
-                }
-                return Ok(());
+                return self.jump_in(word(1)?, list, word(3)?, section);
             }
             _ => {}
         }
@@ -202,6 +200,36 @@ impl Program<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Jumps if a register is one of these calls, by a bit for each call. `r1` is lost.
+    fn jump_in(
+        &mut self,
+        register: &str,
+        calls: &str,
+        label: &str,
+        section: usize,
+    ) -> io::Result<()> {
+        const BITS: i32 = u64::BITS as i32;
+        // Some architectures lack some.
+        let numbers = calls.split_whitespace().filter_map(|call| Sysno::from_str(call).ok());
+        let numbers: Vec<i32> = numbers.map(|call| call.id()).collect();
+        let place = self.steps.len();
+        for word in 0..=numbers.iter().max().map_or(0, |max| max / BITS) {
+            let among = numbers.iter().filter(|number| *number / BITS == word);
+            let mask = among.fold(0_u64, |mask, number| mask | 1 << (number % BITS));
+            let next = format!("@{place}.{word}");
+            self.line(&format!("jgt {register} {} {next}", (word + 1) * BITS - 1), section)?;
+            self.step(WIDE, 1, 0, 0, mask as i32);
+            self.step(0, 0, 0, 0, (mask >> 32) as i32);
+            // By the lower six bits of the number.
+            self.line(&format!("shr r1 {register}"), section)?;
+            self.line("and r1 1", section)?;
+            self.line(&format!("jne r1 0 {label}"), section)?;
+            self.line(&format!("jump @{place}"), section)?;
+            self.line(&next, section)?;
+        }
+        self.line(&format!("@{place}"), section)
     }
 
     /// A number, by itself or by its name.
@@ -276,12 +304,13 @@ mod tests {
     }
 
     #[test]
-    fn a_list_is_a_jump_for_each_call() {
+    fn a_list_is_a_bit_for_each_call() {
         assert_eq!(assembled("[main]\n    exit\n").unwrap(), [EXIT]);
         let steps = assembled("[main]\n    jin     r7 TWO end\n").unwrap();
-        let jumps = [(libc::SYS_read, 1), (libc::SYS_write, 0)];
-        let jumps = jumps.map(|(call, distance)| 0x0715 | distance << 16 | (call as u64) << 32);
-        assert_eq!(steps, [jumps, END].concat());
+        let [read, write] = [libc::SYS_read, libc::SYS_write].map(|call| 1_u64 << call);
+        assert_eq!(steps[1], 0x118 | (read | write) << 32);
+        let by_bit = [0x717f, 0x0000_0001_0000_0157, 0x0000_0000_0001_0155, 0x05];
+        assert_eq!(steps[3..], [&by_bit[..], &END].concat());
     }
 
     #[test]
