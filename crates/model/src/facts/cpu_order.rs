@@ -161,6 +161,11 @@ mod tests {
         assert!(!facts.are_equally_far([2, 3], [3, 4]));
         facts.cpu.cores = sets(&["2-3"]);
         assert!(!facts.are_equally_far([2, 3], [5, 4]), "one is a core");
+        let distances = [3, 2, 4, 8].map(|other| facts.distance(3, other));
+        let [same, sibling, another_cache, another_node] = distances;
+        assert_eq!((same, sibling), (Distance::SameCpu, Distance::Sibling));
+        assert_eq!((another_cache, another_node), (Distance::SameNode, Distance::OtherNode));
+        assert_eq!(facts.distance(5, 4), Distance::SameCache);
     }
 
     #[test]
