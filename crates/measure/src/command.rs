@@ -194,7 +194,7 @@ impl Drop for Stopwatch {
 
 impl Program {
     /// Gives a command its folder and files.
-    fn configure(&self, command: &mut Command) -> io::Result<()> {
+    pub(crate) fn configure(&self, command: &mut Command) -> io::Result<()> {
         if let Some(folder) = &self.folder {
             command.current_dir(folder);
         }

@@ -4,6 +4,7 @@
 //! This crate never knows a particular probe.
 
 pub mod alone;
+pub mod bill;
 pub mod clock;
 pub mod command;
 pub mod compare;

@@ -6,6 +6,7 @@
 pub mod alias;
 pub mod alone;
 pub mod axis;
+pub mod bill;
 pub mod comparison;
 pub mod cost;
 mod emulated;

@@ -15,6 +15,7 @@ mod tracepoint;
 pub mod uprobe;
 
 pub use inherited::Inherited;
+pub(crate) use tracepoint::Format;
 pub use tracepoint::tracepoint;
 
 use std::fs;

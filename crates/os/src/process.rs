@@ -13,6 +13,7 @@ mod executable;
 pub mod line_program;
 pub mod namespace;
 pub mod overlay;
+pub mod ptrace;
 pub mod ring_calls;
 pub mod seccomp;
 pub mod shared_object;
@@ -21,6 +22,7 @@ pub mod spawn;
 pub mod speculation;
 pub(crate) mod status;
 pub mod syscalls;
+pub mod tally;
 pub mod tracer;
 pub mod uncopied;
 
@@ -256,6 +258,41 @@ pub fn resident_bytes() -> io::Result<u64> {
     let status = fs::read_to_string(STATUS)?;
     let all = status_bytes(&status, "VmRSS:");
     all.ok_or_else(|| io::Error::other("/proc/self/status has no VmRSS"))
+}
+
+/// The threads of a process, and of the processes that it started and that run now: the numbers of process and thread.
+///
+/// # Errors
+///
+/// `NotFound` if there is no such process.
+pub(crate) fn threads_of(process: u32) -> io::Result<Vec<(u32, u32)>> {
+    let mut threads = Vec::new();
+    let mut processes = vec![process];
+    while let Some(process) = processes.pop() {
+        let tasks = match fs::read_dir(format!("/proc/{process}/task")) {
+            Err(error) if threads.is_empty() => {
+                let error = io::Error::new(error.kind(), format!("no process {process}: {error}"));
+                return Err(error);
+            }
+            // It has ended since.
+            Err(_) => continue,
+            Ok(tasks) => tasks,
+        };
+        for task in tasks.flatten() {
+            let thread = task.file_name().to_str().and_then(|name| name.parse().ok());
+            threads.extend(thread.map(|thread| (process, thread)));
+            let children = fs::read_to_string(task.path().join("children")).unwrap_or_default();
+            processes
+                .extend(children.split_whitespace().filter_map(|child| child.parse::<u32>().ok()));
+        }
+    }
+    Ok(threads)
+}
+
+/// The name of a thread now; `None` if it has ended.
+pub(crate) fn task_name(thread: i32) -> Option<String> {
+    let name = fs::read_to_string(format!("/proc/{thread}/comm")).ok()?;
+    Some(name.trim_end().to_owned())
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 use std::cmp::Reverse;
 
 use super::{CpuSet, Facts};
+use crate::bill::Distance;
 
 impl Facts {
     /// The last of the CPUs of the fastest kind, because the first ones usually handle the machine's
@@ -56,6 +57,18 @@ impl Facts {
     pub fn are_equally_far(&self, [one, other]: [usize; 2], [third, fourth]: [usize; 2]) -> bool {
         self.apart(one, other) == self.apart(third, fourth)
             && share(&self.cpu.cores, one, other) == share(&self.cpu.cores, third, fourth)
+    }
+
+    /// How far two CPUs are apart, as far as the machine reports it.
+    pub fn distance(&self, one: usize, other: usize) -> Distance {
+        let [_, another_cache, another_node, _] = self.apart(one, other);
+        match () {
+            () if one == other => Distance::SameCpu,
+            () if share(&self.cpu.cores, one, other) => Distance::Sibling,
+            () if !another_cache => Distance::SameCache,
+            () if self.numa.is_empty() || !another_node => Distance::SameNode,
+            () => Distance::OtherNode,
+        }
     }
 
     /// Whether two CPUs are of two kinds, share no last-level cache, no memory node, no socket, in this order.
@@ -148,6 +161,11 @@ mod tests {
         assert!(!facts.are_equally_far([2, 3], [3, 4]));
         facts.cpu.cores = sets(&["2-3"]);
         assert!(!facts.are_equally_far([2, 3], [5, 4]), "one is a core");
+        let distances = [3, 2, 4, 8].map(|other| facts.distance(3, other));
+        let [same, sibling, another_cache, another_node] = distances;
+        assert_eq!((same, sibling), (Distance::SameCpu, Distance::Sibling));
+        assert_eq!((another_cache, another_node), (Distance::SameNode, Distance::OtherNode));
+        assert_eq!(facts.distance(5, 4), Distance::SameCache);
     }
 
     #[test]

@@ -88,6 +88,12 @@ impl Default for Starter {
 }
 
 impl Starter {
+    /// Starts commands without a process in between: the calling thread is their parent. Their peak memory may be this
+    /// process's.
+    pub fn direct() -> Self {
+        Self(None)
+    }
+
     /// Starts a command, in a process group of its own, on these CPUs, or where this thread may run if there are none.
     /// `configure` gives it its files and its folder; `folder` is that folder, if it is another than this process's, for paths
     /// that are relative to it. When the command has ended, the rest of its group is killed.
@@ -168,7 +174,11 @@ pub fn start_beside(command: &mut Command) -> io::Result<Running> {
     start_in_group(command, &[], false)
 }
 
-fn start_in_group(command: &mut Command, cpus: &[usize], is_leader: bool) -> io::Result<Running> {
+pub(crate) fn start_in_group(
+    command: &mut Command,
+    cpus: &[usize],
+    is_leader: bool,
+) -> io::Result<Running> {
     let set = (!cpus.is_empty()).then(|| affinity::set(cpus)).transpose()?;
     let parent = getpid();
     // SAFETY: the closure makes only async-signal-safe calls, and allocates nothing.
@@ -213,6 +223,12 @@ impl Running {
             drop(line);
             let _ = self.child.wait();
         }
+    }
+
+    /// Its number, for a tracer of this process, which waits for it and ends it from now on.
+    pub(crate) fn leave_to_tracer(mut self) -> Pid {
+        self.is_reaped = true;
+        self.pid
     }
 
     /// The started child, for its pipes.

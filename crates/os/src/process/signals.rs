@@ -132,16 +132,7 @@ impl Handler {
 
 impl Drop for Handler {
     fn drop(&mut self) {
-        // SAFETY: both were given by the kernel and are put back; what was there before this
-        // handler was allowed to be there.
-        unsafe {
-            libc::sigaction(self.cause.signal(), &self.installed.previous, ptr::null_mut());
-            libc::pthread_sigmask(
-                libc::SIG_SETMASK,
-                &self.installed.previous_mask,
-                ptr::null_mut(),
-            );
-        }
+        self.installed.restore(self.cause.signal());
         READ_ONLY.store(0, Ordering::Relaxed);
     }
 }
@@ -180,6 +171,16 @@ impl Installed {
                 | libc::pthread_sigmask(libc::SIG_UNBLOCK, &mask, &mut installed.previous_mask)
         })?;
         Ok(installed)
+    }
+
+    /// Puts back the previous handler, and the calling thread's mask.
+    pub(crate) fn restore(&self, signal: c_int) {
+        // SAFETY: both were given by the kernel and are put back; what was there before this
+        // handler was allowed to be there.
+        unsafe {
+            libc::sigaction(signal, &self.previous, ptr::null_mut());
+            libc::pthread_sigmask(libc::SIG_SETMASK, &self.previous_mask, ptr::null_mut());
+        }
     }
 }
 

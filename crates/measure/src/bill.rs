@@ -1,0 +1,3 @@
+//! What a command does and what that costs: counting it, and prices for what was counted.
+
+pub mod count;

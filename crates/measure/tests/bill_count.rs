@@ -1,0 +1,356 @@
+//! What programs of known composition do, counted by both means.
+//!
+//! Counting ends what a program leaves, so the tests of this file run one after another, and no other test is in this process.
+
+#![expect(clippy::unwrap_used, reason = "a test fails where it cannot go on")]
+#![expect(clippy::print_stderr, reason = "a test says what it could not check")]
+
+use costof_measure::bill::count::{count, count_process};
+use costof_measure::command::{Output, Program};
+use costof_model::bill::{Count, Counts, End, FaultKind, Item, Means, SizeClass};
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::fs;
+use std::io::ErrorKind;
+use std::process::{Child, Command, Stdio};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+const BY_EACH: [Means; 2] = [Means::Ebpf, Means::Ptrace];
+
+static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+
+fn program(words: &[&str]) -> Program {
+    let words = words.iter().map(OsString::from).collect();
+    Program { words, input: None, output: Output::Null, folder: None }
+}
+
+/// Says what could not be checked, which may only be what this user may not do, or not in this container.
+fn checked_less(means: Means, error: &std::io::Error) {
+    let is_expected = matches!(error.kind(), ErrorKind::PermissionDenied | ErrorKind::Unsupported);
+    assert!(is_expected, "{}: {error}", means.name());
+    eprintln!("checked less: {}: {error}", means.name());
+}
+
+/// What a program does; `None`, with the reason, where these means may not be used.
+fn counted(words: &[&str], means: Means) -> Option<Counts> {
+    let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+    match count(&program(words), Some(means), || true) {
+        Ok(counts) => Some(counts.expect("it may go on")),
+        Err(error) => {
+            checked_less(means, &error);
+            None
+        }
+    }
+}
+
+fn script(text: &str, means: Means) -> Option<Counts> {
+    counted(&["sh", "-c", text], means)
+}
+
+/// How often each system call was made, and how many of these failed.
+fn calls(counts: &Counts) -> BTreeMap<String, [u64; 2]> {
+    let mut calls = BTreeMap::new();
+    for count in counts.sum() {
+        if let Item::Call { name, .. } = count.item {
+            let sum: &mut [u64; 2] = calls.entry(name).or_default();
+            sum[0] += count.count;
+            sum[1] += count.errors;
+        }
+    }
+    calls
+}
+
+fn call<'c>(counts: &'c [Count], called: &str, bytes: u64) -> &'c Count {
+    let item = Item::Call { name: called.to_owned(), size: SizeClass::new(bytes) };
+    find(counts, |count| count.item == item)
+}
+
+fn find(counts: &[Count], is_it: impl FnMut(&&Count) -> bool) -> &Count {
+    counts.iter().find(is_it).unwrap_or_else(|| panic!("{counts:?}"))
+}
+
+#[test]
+fn both_means_count_the_same_calls_with_their_sizes() {
+    let dd = ["dd", "if=/dev/zero", "of=/dev/null", "bs=64", "count=5000", "status=none"];
+    let each = BY_EACH.map(|means| counted(&dd, means));
+    for counts in each.iter().flatten() {
+        let sum = counts.sum();
+        for call in [call(&sum, "read", 64), call(&sum, "write", 64)] {
+            assert_eq!([call.count, call.bytes, call.errors], [5000, 320_000, 0]);
+        }
+        assert_eq!(counts.end, End::Exited(0));
+        assert_eq!(calls(counts)["exit_group"], [1, 0]);
+    }
+    if let [Some(ebpf), Some(ptrace)] = &each {
+        assert_eq!(calls(ebpf), calls(ptrace));
+    }
+}
+
+#[test]
+fn as_many_calls_are_counted_as_perf_counts() {
+    let dd = ["dd", "if=/dev/zero", "of=/dev/null", "bs=64", "count=300000", "status=none"];
+    let Some(counts) = counted(&dd, Means::Ebpf) else { return };
+    let mut perf = Command::new("perf");
+    perf.args(["stat", "-x,", "-e", "raw_syscalls:sys_enter"]).args(dd).stdin(Stdio::null());
+    let Ok(output) = perf.output() else { return eprintln!("checked less: there is no perf") };
+    let output = String::from_utf8_lossy(&output.stderr);
+    let Some(entries) = output.split(',').next().and_then(|count| count.parse::<u64>().ok()) else {
+        return eprintln!("checked less: {output}");
+    };
+    let made: u64 = calls(&counts).values().map(|[count, _]| count).sum();
+    assert!(made.abs_diff(entries) <= 25, "{made} {entries}");
+}
+
+#[test]
+fn a_call_that_fails_counts_as_an_error() {
+    let each = BY_EACH.map(|means| counted(&["cat", "/no/such/file"], means));
+    for counts in each.iter().flatten() {
+        let [_, errors] = calls(counts)["openat"];
+        assert!(errors >= 1);
+        assert_eq!(counts.end, End::Exited(1));
+    }
+    if let [Some(ebpf), Some(ptrace)] = &each {
+        assert_eq!(calls(ebpf), calls(ptrace));
+    }
+}
+
+#[test]
+fn children_are_counted() {
+    for means in BY_EACH {
+        let text = "i=0; while [ $i -lt 20 ]; do i=$((i+1)); /bin/true; done";
+        let Some(counts) = script(text, means) else { continue };
+        let children = counts.threads.iter().filter(|thread| thread.name == "true");
+        assert_eq!(children.count(), 20);
+        assert_eq!(calls(&counts)["execve"], [20, 0], "{means:?}");
+        let first = counts.threads.iter().find(|thread| thread.name == "sh").unwrap();
+        assert_eq!(first.process, first.thread);
+    }
+}
+
+#[test]
+fn threads_are_counted_apart() {
+    let text = "import threading, os\n\
+                def work(): [(os.getppid(), os.getpid()) for _ in range(777)]\n\
+                threads = [threading.Thread(target=work) for _ in range(3)]\n\
+                [thread.start() for thread in threads]\n\
+                [thread.join() for thread in threads]";
+    for means in BY_EACH {
+        let Some(counts) = counted(&["python3", "-c", text], means) else { continue };
+        if counts.end != End::Exited(0) {
+            return eprintln!("checked less: python3: {:?}", counts.end);
+        }
+        let has_made = |items: &[Count], call: &str| {
+            items.iter().any(|count| count.count == 777 && count.item == call_item(call))
+        };
+        let of_thread = |items: &[Count]| has_made(items, "getppid") && has_made(items, "getpid");
+        let workers = counts.threads.iter().filter(|thread| of_thread(&thread.items));
+        let workers: Vec<_> = workers.map(|thread| (thread.process, thread.thread)).collect();
+        assert_eq!(workers.len(), 3, "{means:?}");
+        assert!(
+            workers.iter().all(|(process, thread)| process == &workers[0].0 && process != thread)
+        );
+    }
+}
+
+fn call_item(name: &str) -> Item {
+    Item::Call { name: name.to_owned(), size: None }
+}
+
+#[test]
+fn a_thousand_children_are_counted() {
+    for means in BY_EACH {
+        let text = "i=0; while [ $i -lt 1000 ]; do i=$((i+1)); ( exit 3 ); done";
+        let Some(counts) = script(text, means) else { continue };
+        assert_eq!(calls(&counts)["exit_group"], [1001, 0]);
+        assert_eq!(counts.threads.len(), 1001);
+        let lost = counts.not_counted.iter().find(|what| what.contains("too many"));
+        assert_eq!(lost, None);
+    }
+}
+
+#[test]
+fn signals_and_how_it_ended_are_counted() {
+    for means in BY_EACH {
+        let text = "trap : USR1; kill -USR1 $$; kill -USR1 $$; kill -KILL $$";
+        let Some(counts) = script(text, means) else { continue };
+        let usr1 = find(&counts.sum(), |count| count.item == Item::Signal { number: 10 }).count;
+        assert_eq!((usr1, counts.end), (2, End::Killed(9)));
+        assert_eq!(calls(&counts)["rt_sigreturn"], [2, 0]);
+    }
+}
+
+#[test]
+fn ebpf_counts_waits_wake_ups_and_faults() {
+    let Some(counts) = script("sleep 0.3; :", Means::Ebpf) else { return };
+    let sum = counts.sum();
+    let sleeps = Item::Wait { call: Some("clock_nanosleep".to_owned()) };
+    assert!(find(&sum, |count| count.item == sleeps).waited_ns > 0);
+    let child = Item::Wait { call: Some("wait4".to_owned()) };
+    assert!(find(&sum, |count| count.item == child).waited_ns > 0);
+    find(&sum, |count| matches!(count.item, Item::WakeUp { by_itself: false, .. }));
+    find(&sum, |count| matches!(count.item, Item::WakeUp { by_itself: true, .. }));
+    if !counts.not_counted.is_empty() {
+        return eprintln!("checked less: {:?}", counts.not_counted);
+    }
+    let minor = Item::Fault { kind: FaultKind::Minor, in_kernel: false };
+    let of_all = find(&counts.whole, |count| count.item == minor).count;
+    let is_first = |count: &&Count| {
+        matches!(count.item, Item::Fault { kind: FaultKind::FirstWrite, in_kernel: false })
+    };
+    assert!((1..=of_all).contains(&find(&sum, is_first).count));
+}
+
+#[test]
+fn ptrace_says_what_it_cannot_count() {
+    let Some(counts) = counted(&["true"], Means::Ptrace) else { return };
+    assert!(counts.not_counted[0].starts_with("page faults by kind, waits"), "{counts:?}");
+    let others = counts.sum();
+    assert!(
+        others.iter().all(|count| matches!(count.item, Item::Call { .. } | Item::Signal { .. }))
+    );
+}
+
+#[test]
+fn without_a_wish_the_best_means_count() {
+    let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+    let counts = match count(&program(&["true"]), None, || true) {
+        Ok(counts) => counts.unwrap(),
+        Err(error) => return checked_less(Means::Ptrace, &error),
+    };
+    assert!(calls(&counts)["exit_group"] == [1, 0] && counts.wall_ns > 0);
+    let missing = count(&program(&["/no/such/program"]), None, || true).unwrap_err();
+    assert_eq!(missing.kind(), ErrorKind::NotFound);
+}
+
+/// The processes whose command line contains a word.
+fn running(word: &str) -> Vec<String> {
+    let processes = fs::read_dir("/proc").unwrap().flatten();
+    let lines = processes.filter_map(|entry| fs::read_to_string(entry.path().join("cmdline")).ok());
+    lines.filter(|line| line.contains(word)).collect()
+}
+
+#[test]
+fn a_program_that_never_ends_is_ended_with_all_that_it_started() {
+    for means in BY_EACH {
+        let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut asked = 0;
+        let may_go_on = || {
+            asked += 1;
+            asked < 3
+        };
+        let text = "trap '' TERM; sleep 98765 & setsid sleep 98765 & while :; do sleep 0.01; done";
+        match count(&program(&["sh", "-c", text]), Some(means), may_go_on) {
+            Ok(counts) => assert_eq!(counts, None),
+            Err(error) => checked_less(means, &error),
+        }
+        assert_eq!(running("98765"), Vec::<String>::new());
+    }
+}
+
+/// A process of another thread's, which is killed on drop.
+struct Other(Child);
+
+impl Other {
+    fn start(text: &str) -> Self {
+        let mut command = Command::new("sh");
+        Self(command.args(["-c", text]).stdin(Stdio::null()).stdout(Stdio::null()).spawn().unwrap())
+    }
+
+    fn status(&self, field: &str) -> String {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.0.id())).unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix(field));
+        line.unwrap().trim().to_owned()
+    }
+}
+
+impl Drop for Other {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn a_running_process_is_counted_for_a_while_and_let_go() {
+    for means in BY_EACH {
+        let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+        // A child in the middle of a call, and one that forks all the time.
+        let other = Other::start("sleep 3 & while :; do /bin/true; kill -0 $$; done");
+        std::thread::sleep(Duration::from_millis(50));
+        let process = other.0.id().cast_signed();
+        let counts = match count_process(process, Duration::from_millis(300), Some(means), || true)
+        {
+            Ok(counts) => counts,
+            Err(error) => {
+                checked_less(means, &error);
+                continue;
+            }
+        };
+        assert_eq!(counts.end, End::Running);
+        assert!(counts.threads.iter().any(|thread| thread.process == process));
+        assert!(calls(&counts).contains_key("execve"), "{:?}", calls(&counts));
+        assert_eq!(other.status("TracerPid:"), "0");
+        assert!(!other.status("State:").starts_with(['t', 'T']), "{}", other.status("State:"));
+    }
+}
+
+#[test]
+fn nothing_stays_attached_when_the_counter_is_killed() {
+    let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+    for means in BY_EACH {
+        let other = Other::start("while :; do sleep 0.01; done");
+        let mut counter = Command::new(std::env::current_exe().unwrap());
+        counter.args(["--ignored", "--exact", "child_counts"]).env("MEANS", means.name());
+        counter.env("PROCESS", other.0.id().to_string()).stdin(Stdio::null());
+        let mut counter = counter.stdout(Stdio::null()).spawn().unwrap();
+        std::thread::sleep(Duration::from_millis(300));
+        counter.kill().unwrap();
+        counter.wait().unwrap();
+        std::thread::sleep(Duration::from_millis(50));
+        assert_eq!(other.status("TracerPid:"), "0");
+        assert!(!other.status("State:").starts_with(['t', 'T']), "{}", other.status("State:"));
+    }
+}
+
+#[test]
+#[ignore = "the child of another test"]
+fn child_counts() {
+    let [means, process] = ["MEANS", "PROCESS"].map(|name| std::env::var(name).unwrap());
+    let means = BY_EACH.into_iter().find(|each| each.name() == means);
+    let _ = count_process(process.parse().unwrap(), Duration::from_secs(600), means, || true);
+}
+
+#[test]
+fn a_process_that_ends_meanwhile_is_counted_until_then() {
+    for means in BY_EACH {
+        let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+        let other = Other::start("sleep 0.3; exit 0");
+        let process = other.0.id().cast_signed();
+        match count_process(process, Duration::from_secs(600), Some(means), || true) {
+            Ok(counts) => assert_ne!(counts.end, End::Running),
+            Err(error) => checked_less(means, &error),
+        }
+    }
+}
+
+#[test]
+fn a_process_that_is_not_there_is_an_error() {
+    for means in BY_EACH {
+        let error = count_process(i32::MAX, Duration::from_secs(1), Some(means), || true);
+        assert!(error.is_err());
+    }
+}
+
+#[test]
+fn a_program_that_drops_its_privileges_is_counted() {
+    for means in BY_EACH {
+        let words = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "true"];
+        let Some(counts) = counted(&words, means) else { continue };
+        if counts.end != End::Exited(0) {
+            return eprintln!("checked less: setpriv: {:?}", counts.end);
+        }
+        assert!(calls(&counts)["setresuid"][0] >= 1);
+        assert_eq!(counts.threads.last().unwrap().name, "true");
+    }
+}
