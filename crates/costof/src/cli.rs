@@ -2,6 +2,7 @@
 //! Help, man page and completions come from here.
 
 mod ask;
+mod bill;
 mod estimate;
 mod export;
 mod fleet;
@@ -19,6 +20,7 @@ mod time;
 mod values;
 
 pub(crate) use ask::AskOptions;
+pub(crate) use bill::BillOptions;
 pub(crate) use costof_model::plan::setting;
 pub(crate) use estimate::EstimateOptions;
 pub(crate) use export::{ExportOptions, ReportOptions};
@@ -71,6 +73,8 @@ pub(crate) enum Command {
     Run(RunOptions),
     /// Measure your own command, or compare several
     Time(TimeOptions),
+    /// Show what your program pays in the kernel, and what would help
+    Bill(BillOptions),
     /// Compare your program with another revision of it, such as main
     Against(AgainstOptions),
     /// Print the table of a run again

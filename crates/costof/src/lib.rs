@@ -81,6 +81,7 @@ fn execute(table: &'static [&'static Probe], matches: &ArgMatches) -> Done {
     match cli.command {
         Command::Run(options) => commands::run::run(table, &options),
         Command::Time(options) => commands::time::run(&options),
+        Command::Bill(options) => commands::bill::run(table, &options),
         Command::Against(options) => commands::against::run(&options),
         Command::Show(options) => commands::show::run(table, &options),
         Command::Runs(options) => commands::runs::run(table, &options),

@@ -22,7 +22,7 @@ words="$*"
 only=
 case " $words " in
 *" --help "*) ;;
-" time "*" -- "* | " against "*" -- "*)
+" time "*" -- "* | " against "*" -- "* | " bill "*" -- "*)
     # Before the words of the program.
     for word; do
         shift
@@ -30,7 +30,7 @@ case " $words " in
         set -- "$@" "$word"
     done
     ;;
-*" --resume "* | *" --history "* | *" netns:"* | *" tcp:"* | *" --interleave "* | " ask "*" --peer "* | " send "* | " link "* | " time "* | " against "* | " verify "* | " qualify "* | " study "*" --sheet "* | " study "*" --collect "* | " study "*" --check "* | " study "*" --predictions "* | " place "*" --among "* | *" --save "* | " export "*" --format "*) only=--help ;;
+*" --resume "* | *" --history "* | *" netns:"* | *" tcp:"* | *" --interleave "* | " ask "*" --peer "* | " send "* | " link "* | " time "* | " bill "* | " against "* | " verify "* | " qualify "* | " study "*" --sheet "* | " study "*" --collect "* | " study "*" --check "* | " study "*" --predictions "* | " place "*" --among "* | *" --save "* | " export "*" --format "*) only=--help ;;
 " study "*" --run "* | " study " | *" --dry-run "*) ;;
 " run "* | " study "*) only=--dry-run ;;
 " ask "[a-z]* | " estimate "*)

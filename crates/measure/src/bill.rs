@@ -1,3 +1,6 @@
 //! What a command does and what that costs: counting it, and prices for what was counted.
 
 pub mod count;
+pub mod price;
+pub mod stretch;
+pub mod times;

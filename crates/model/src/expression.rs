@@ -179,7 +179,8 @@ impl Expression {
 }
 
 impl Value {
-    fn middle(&self) -> f64 {
+    /// The number to compute with.
+    pub fn middle(&self) -> f64 {
         match *self {
             Value::Measured(median, _) => median,
             Value::Predicted(low, high) if low > 0.0 => (low * high).sqrt(),
@@ -187,7 +188,8 @@ impl Value {
         }
     }
 
-    fn ends(&self) -> Option<(f64, f64)> {
+    /// Its interval or range; `None` if there is none.
+    pub fn ends(&self) -> Option<(f64, f64)> {
         match *self {
             Value::Measured(_, ends) => ends,
             Value::Predicted(low, high) => Some((low, high)),

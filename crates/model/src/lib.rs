@@ -35,6 +35,7 @@ pub mod plan;
 pub mod plural;
 pub mod point;
 pub mod prediction;
+pub mod priced;
 pub mod probe_info;
 pub mod protocol;
 pub mod qualified;

@@ -1,10 +1,10 @@
 //! What `costof time` found: each run of each command, and what follows from them.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// An estimate with its 95 % interval, in the unit that its field says.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Estimate {
     /// The estimate.
     pub value: f64,
@@ -12,6 +12,19 @@ pub struct Estimate {
     pub low: f64,
     /// The upper end.
     pub high: f64,
+}
+
+impl Estimate {
+    /// A number that is known exactly.
+    pub fn exact(value: f64) -> Estimate {
+        Estimate { value, low: value, high: value }
+    }
+
+    /// So many times as much; `factor` is not negative.
+    pub fn times(self, factor: f64) -> Estimate {
+        let Estimate { value, low, high } = self;
+        Estimate { value: value * factor, low: low * factor, high: high * factor }
+    }
 }
 
 /// In which state a command's core was, by readings of its gauge while the command ran: shares, 0 to 1.

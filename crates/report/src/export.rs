@@ -4,7 +4,7 @@
 mod bencher;
 mod github;
 mod otava;
-mod prometheus;
+pub(crate) mod prometheus;
 mod reframe;
 mod superbench;
 

@@ -2,6 +2,7 @@
 //!
 //! This crate never measures: everything that it shows is in the rows.
 
+pub mod bill;
 pub mod check;
 mod choose;
 mod colour;

@@ -29,7 +29,7 @@ pub fn text(timing: &Timing, style: Style) -> String {
         text += &style.prose(&details(command));
     }
     let notes: Vec<String> =
-        timing.commands.iter().flat_map(notes).chain(machine(timing)).collect();
+        timing.commands.iter().flat_map(notes).chain(machine(timing)).chain(why(timing)).collect();
     if !notes.is_empty() {
         text += &format!("\n{}", style.prose(&notes.join("\n")));
     }
@@ -54,6 +54,16 @@ pub fn markdown(timing: &Timing) -> String {
 /// What a comparison holds for: on another class of machines, it may come out otherwise.
 fn machine(timing: &Timing) -> Option<String> {
     (timing.commands.len() > 1).then(|| format!("compared on {}", timing.machine))
+}
+
+/// Where the reason is looked for if a command is worse.
+fn why(timing: &Timing) -> Option<String> {
+    let mut compared = timing.comparisons.iter().flatten();
+    let is_worse = compared.any(|it| it.judgement == Some(Judgement::Worse));
+    is_worse.then(|| {
+        "what it does more often: `costof bill --diff 'BEFORE' 'AFTER'` counts system calls, faults and switches of both"
+            .to_owned()
+    })
 }
 
 /// One sentence for one command, and one for each that is compared with the first.
@@ -167,7 +177,7 @@ fn own_number(command: &TimedCommand, name: &str) -> String {
     values.and_then(|values| median(&values)).map_or_else(String::new, with_digits)
 }
 
-fn time(ns: f64) -> String {
+pub(crate) fn time(ns: f64) -> String {
     match ns {
         0.0 => "0".to_owned(),
         ns => Unit::Nanoseconds.display(ns),
@@ -244,7 +254,7 @@ fn signed(ratio: f64) -> String {
 }
 
 /// `2.31 ms (2.21–2.37)`, with up to three more digits if the ends would look alike.
-fn duration(estimate: Estimate) -> String {
+pub(crate) fn duration(estimate: Estimate) -> String {
     let units = [(1e9, "s"), (1e6, "ms"), (1e3, "µs")];
     let unit = units.into_iter().find(|(step, _)| estimate.value >= *step);
     let (step, symbol) = unit.unwrap_or((1.0, "ns"));
@@ -259,7 +269,7 @@ fn duration(estimate: Estimate) -> String {
 }
 
 /// The decimal places of a number with three significant digits.
-fn significant_decimals(value: f64) -> usize {
+pub(crate) fn significant_decimals(value: f64) -> usize {
     let before = match value.abs() {
         0.0 => 0,
         size => size.log10().floor() as i32,

@@ -118,7 +118,7 @@ fn students_t(degrees: u32) -> Option<StudentsT> {
 
 /// The value below which a t variable with `degrees` of freedom stays with probability `p`; `None`
 /// without a degree of freedom or if `p` is not strictly between 0 and 1.
-pub(crate) fn t_quantile(p: f64, degrees: u32) -> Option<f64> {
+pub fn t_quantile(p: f64, degrees: u32) -> Option<f64> {
     let t = students_t(degrees)?;
     (p > 0.0 && p < 1.0).then(|| t.inverse_cdf(p))
 }

@@ -17,7 +17,7 @@ pub mod sequential;
 pub mod shared_core;
 pub mod shift;
 
-pub use difference::{Difference, trimmed_mean};
+pub use difference::{Difference, t_quantile, trimmed_mean};
 pub use distribution::Distribution;
 pub use interval::{
     CONFIDENCE, Interval, IntervalRule, ORDER_FROM, difference_interval, median_interval,

@@ -6,7 +6,7 @@ use clap::{Command, CommandFactory};
 
 /// Each group with its commands, in their order. One that is in no group is not shown.
 const GROUPS: [(&str, &[&str]); 4] = [
-    ("Measure", &["run", "time", "against", "ask", "estimate", "study"]),
+    ("Measure", &["run", "time", "bill", "against", "ask", "estimate", "study"]),
     ("Look", &["show", "runs", "report", "export", "list", "explain", "doctor"]),
     ("Decide", &["compare", "history", "fleet", "qualify", "place"]),
     ("Rarely needed", &["verify", "link", "send", "completions", "man", "version"]),

@@ -144,6 +144,11 @@ pub(crate) struct TurnOptions {
 }
 
 impl TurnOptions {
+    /// The shell of each command; absent if only those have one that need it.
+    pub(crate) fn shell(&self) -> Option<&str> {
+        if self.no_shell { Some("none") } else { self.shell.as_deref() }
+    }
+
     /// The file that the commands read; none for `null`.
     pub(crate) fn input(&self) -> Option<&Path> {
         self.input.as_deref().filter(|input| *input != Path::new("null"))

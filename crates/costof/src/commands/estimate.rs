@@ -102,9 +102,9 @@ fn history(table: Table<'_>, points: &[Point]) -> Vec<Named> {
 }
 
 /// The rows of the point, those of the first run first.
-fn rows<'r>(
+pub(super) fn rows<'r>(
     runs: &'r [Named],
-    point: &'r Point,
+    point: &Point,
 ) -> impl Iterator<Item = (&'r String, &'r PointRow)> {
     runs.iter().filter_map(move |(name, run)| {
         let row = run.points.iter().find(|row| row.point == *point)?;

@@ -2,6 +2,7 @@
 
 pub(crate) mod against;
 pub(crate) mod ask;
+pub(crate) mod bill;
 pub(crate) mod compare;
 pub(crate) mod doctor;
 pub(crate) mod estimate;

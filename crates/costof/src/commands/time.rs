@@ -15,7 +15,7 @@ use costof_model::TimedCommand;
 use costof_model::timing::{TimeMetric, Timing};
 use costof_report::style::Style;
 use costof_report::timing;
-pub(super) use jobs::Job;
+pub(super) use jobs::{Job, words};
 use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::FileTypeExt;

@@ -7,8 +7,9 @@ use serde_json::Value;
 use std::fs::{self, File};
 use std::process::{Command, Stdio};
 
-const COMMANDS: [&str; 11] = [
+const COMMANDS: [&str; 12] = [
     "run",
+    "bill",
     "runs",
     "list",
     "explain",

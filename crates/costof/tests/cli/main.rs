@@ -7,6 +7,7 @@ mod action;
 mod against;
 mod ask;
 mod bandwidth;
+mod bill;
 mod calls;
 mod classroom;
 mod commands;

@@ -9,8 +9,10 @@
 use std::ffi::CStr;
 use std::hint::black_box;
 use std::io;
+use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::ptr;
+use std::sync::atomic::AtomicU32;
 
 use crate::cpu::repeat::repeat;
 
@@ -96,6 +98,58 @@ pub fn read_one_byte(file: BorrowedFd<'_>, n: u64) -> io::Result<()> {
     Ok(())
 }
 
+/// Writes one byte to a file `n` times (use one that keeps nothing, such as /dev/null).
+///
+/// # Errors
+///
+/// The first error of write(2).
+pub fn write_one_byte(file: BorrowedFd<'_>, n: u64) -> io::Result<()> {
+    let file = file.as_raw_fd();
+    let byte = 0_u8;
+    for _ in 0..n {
+        // SAFETY: `byte` is one readable byte, and `file` is open while it is borrowed.
+        if unsafe { libc::write(file, (&raw const byte).cast(), 1) } != 1 {
+            return Err(io::Error::last_os_error());
+        }
+    }
+    Ok(())
+}
+
+/// Asks for the status of an open file `n` times.
+///
+/// # Errors
+///
+/// The first error of fstat(2).
+pub fn fstat(file: BorrowedFd<'_>, n: u64) -> io::Result<()> {
+    let file = file.as_raw_fd();
+    let mut status = MaybeUninit::<libc::stat>::uninit();
+    for _ in 0..n {
+        // SAFETY: the kernel fills in `status`, and `file` is open while it is borrowed.
+        if unsafe { libc::fstat(file, status.as_mut_ptr()) } != 0 {
+            return Err(io::Error::last_os_error());
+        }
+        black_box(&mut status);
+    }
+    Ok(())
+}
+
+/// Wakes the threads that wait on a word, `n` times; none does (FUTEX_WAKE of futex(2)).
+///
+/// # Errors
+///
+/// The first error.
+pub fn futex_wake_nobody(n: u64) -> io::Result<()> {
+    let word = AtomicU32::new(0);
+    for _ in 0..n {
+        let operation = libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG;
+        // SAFETY: the word outlives the call, which only compares its address.
+        if unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), operation, 1) } < 0 {
+            return Err(io::Error::last_os_error());
+        }
+    }
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -120,5 +174,19 @@ mod tests {
         let nothing = File::open("/dev/null").unwrap();
         let end = read_one_byte(nothing.as_fd(), 1).unwrap_err();
         assert_eq!(end.kind(), io::ErrorKind::UnexpectedEof);
+    }
+
+    #[test]
+    fn calls_on_a_file_reach_it() {
+        let (mut reader, writer) = io::pipe().unwrap();
+        write_one_byte(writer.as_fd(), 3).unwrap();
+        let mut bytes = [1; 3];
+        io::Read::read_exact(&mut reader, &mut bytes).unwrap();
+        assert_eq!(bytes, [0; 3]);
+        fstat(reader.as_fd(), 2).unwrap();
+        futex_wake_nobody(2).unwrap();
+        drop(reader);
+        let error = write_one_byte(writer.as_fd(), 1).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::BrokenPipe);
     }
 }

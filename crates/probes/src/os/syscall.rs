@@ -25,6 +25,12 @@ words! {
         Open = "open",
         /// read one byte of /dev/zero
         Read = "read",
+        /// write one byte to /dev/null
+        Write = "write",
+        /// fstat of /dev/null
+        Fstat = "fstat",
+        /// FUTEX_WAKE of a word on which nobody waits
+        Futex = "futex",
     }
 }
 
@@ -122,6 +128,11 @@ impl Measure for Syscall {
             Call::Read => {
                 entries(1.0)? + work((100.0, 250.0), "to find a file and to clear a byte")?
             }
+            Call::Write => entries(1.0)? + work((50.0, 250.0), "to find a file")?,
+            Call::Fstat => {
+                entries(1.0)? + work((100.0, 600.0), "to find a file and to copy 144 bytes")?
+            }
+            Call::Futex => entries(1.0)? + work((30.0, 300.0), "to find the queue of a word")?,
             Call::Open => {
                 let what = "to walk a path, to allocate a file and to free it";
                 entries(2.0)? + work((1_500.0, 3_500.0), what)?
@@ -145,7 +156,7 @@ pub(crate) fn measured_cost(measured: &MeasuredRows<'_>, call: Call) -> Option<C
     let name = match call {
         Call::Read => "for a read",
         Call::Open => "for an open and close",
-        Call::Getppid | Call::Getpid | Call::Time | Call::TimeForced => "for a system call",
+        _ => "for a system call",
     };
     Some(Cost::new(one_thread_ns(measured, call)?, name))
 }
@@ -175,6 +186,15 @@ impl Caller {
                 let zero = File::open("/dev/zero").or_unsupported("cannot open /dev/zero")?;
                 Box::new(move |n| failed.note(syscalls::read_one_byte(zero.as_fd(), n)))
             }
+            Call::Write => {
+                let null = File::create("/dev/null").or_unsupported("cannot open /dev/null")?;
+                Box::new(move |n| failed.note(syscalls::write_one_byte(null.as_fd(), n)))
+            }
+            Call::Fstat => {
+                let null = File::open("/dev/null").or_unsupported("cannot open /dev/null")?;
+                Box::new(move |n| failed.note(syscalls::fstat(null.as_fd(), n)))
+            }
+            Call::Futex => Box::new(|n| failed.note(syscalls::futex_wake_nobody(n))),
         })
     }
 }
@@ -252,7 +272,7 @@ fn shared_file(measured: &MeasuredRows<'_>) -> Option<Cost> {
 /// How many files the call refers to.
 const fn files(call: Call) -> f64 {
     match call {
-        Call::Read | Call::Open => 1.0,
-        Call::Getppid | Call::Getpid | Call::Time | Call::TimeForced => 0.0,
+        Call::Read | Call::Open | Call::Write | Call::Fstat => 1.0,
+        Call::Getppid | Call::Getpid | Call::Time | Call::TimeForced | Call::Futex => 0.0,
     }
 }

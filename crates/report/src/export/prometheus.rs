@@ -48,7 +48,8 @@ pub(super) fn file(run: &Run, values: &[Value<'_>]) -> File {
     ("costof.prom".to_owned(), text)
 }
 
-fn labels(labels: &[(&str, &str)]) -> String {
+/// Labels of a value: `name="value"`, with commas between.
+pub(crate) fn labels(labels: &[(&str, &str)]) -> String {
     let labels = labels.iter().map(|(name, value)| {
         let escaped = value.replace('\\', r"\\").replace('"', "\\\"").replace('\n', r"\n");
         format!("{name}=\"{escaped}\"")

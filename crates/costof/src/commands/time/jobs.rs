@@ -31,7 +31,7 @@ pub(super) fn jobs(options: &TimeOptions) -> Result<Vec<Job>, Error> {
     for (position, command) in options.commands.iter().enumerate() {
         for parameters in &sets {
             let command = substitute(command, parameters);
-            let (shell, words) = words(&command, &options.turns)?;
+            let (shell, words) = words(&command, options.turns.shell())?;
             let mut job = Job::new(&words, (position, count), parameters, &options.turns)?;
             job.timed.name.clone_from(&command);
             (job.timed.command, job.timed.shell) = (command, shell);
@@ -134,13 +134,15 @@ fn by_shell(shell: &str, command: &str) -> Vec<OsString> {
 }
 
 /// The shell that runs a command, if one does, and the words to start.
-fn words(command: &str, options: &TurnOptions) -> Result<(Option<String>, Vec<OsString>), Error> {
+pub(in crate::commands) fn words(
+    command: &str,
+    shell: Option<&str>,
+) -> Result<(Option<String>, Vec<OsString>), Error> {
     let split = |command| -> Option<Vec<OsString>> {
         let words = shlex::split(command).filter(|words| !words.is_empty())?;
         Some(words.into_iter().map(OsString::from).collect())
     };
-    let shell = match options.shell.as_deref() {
-        _ if options.no_shell => "none",
+    let shell = match shell {
         Some("default") => "sh",
         Some(shell) => shell,
         None if is_plain(command) => "none",

@@ -1,0 +1,182 @@
+//! `costof bill`: what a program pays for, item by item, and what would make it cheaper.
+
+mod prices;
+mod turns;
+
+use crate::cli::BillOptions;
+use crate::error::{Context, Done, Error, bail};
+use crate::files;
+use crate::terminal::{log, print, prose_columns, set_working, watch_interrupts};
+use costof_measure::bill::price::{self, PriceList};
+use costof_measure::bill::times::Times;
+use costof_measure::facts;
+use costof_measure::probe::Probe;
+use costof_model::bill::CountedCommand;
+use costof_model::priced::Priced;
+use costof_report::bill as shown;
+use prices::Prices;
+use std::ffi::OsString;
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::atomic::AtomicBool;
+
+/// The longest saved bill that is read, in bytes.
+const MAX_BYTES: u64 = 16 << 20;
+
+pub(crate) fn run(table: &'static [&'static Probe], options: &BillOptions) -> Done {
+    let prints = files::leaves_standard_output(
+        &[options.save.as_deref(), options.html.as_deref()],
+        options.json || options.prometheus,
+    )?;
+    let interrupted = watch_interrupts()?;
+    if let [before, after] = &options.diff[..] {
+        let bills = [before, after].map(|given| diffed(table, options, given, &interrupted));
+        let [before, after] = bills;
+        let (before, after) = (before?, after?);
+        return print(match options.json {
+            true => shown::diff_json(&before, &after).to_string() + "\n",
+            false => shown::diff(&before, &after, prose_columns()),
+        });
+    }
+    let bill = match (&options.show, options.pid) {
+        (Some(file), _) => read(file)?,
+        (None, Some(pid)) => {
+            let counted = turns::process(options, pid, &interrupted)?;
+            priced(table, options, counted, true, &interrupted)?
+        }
+        (None, None) => of_program(table, options, &options.argv, &interrupted)?,
+    };
+    let printed = match prints {
+        true => print(text(&bill, options)?),
+        false => Ok(ExitCode::SUCCESS),
+    };
+    if let Some(path) = &options.save {
+        files::write(path, &json(&bill)?)?;
+    }
+    if let Some(path) = &options.html {
+        files::write_page(path, &shown::page(&bill))?;
+    }
+    printed
+}
+
+fn text(bill: &Priced, options: &BillOptions) -> Result<String, Error> {
+    Ok(match (options.json, options.prometheus) {
+        (true, _) => json(bill)?,
+        (_, true) => shown::prometheus(bill),
+        _ => shown::text(bill, options.all, prose_columns()),
+    })
+}
+
+fn json(bill: &Priced) -> Result<String, Error> {
+    Ok(serde_json::to_string_pretty(bill).context("JSON")? + "\n")
+}
+
+fn read(file: &Path) -> Result<Priced, Error> {
+    let text = files::read_text(file, MAX_BYTES)
+        .context(format_args!("cannot read {}", file.display()))?;
+    serde_json::from_str(&text)
+        .context(format_args!("{} is no bill that `costof bill --save` wrote", file.display()))
+}
+
+/// A side of `--diff`: a saved bill, or a command.
+fn diffed(
+    table: &'static [&'static Probe],
+    options: &BillOptions,
+    given: &str,
+    interrupted: &AtomicBool,
+) -> Result<Priced, Error> {
+    let file = Path::new(given);
+    if file.extension().is_some_and(|end| end == "json") && file.is_file() {
+        return read(file);
+    }
+    let (_, words) = super::time::words(given, None)?;
+    of_program(table, options, &words, interrupted)
+}
+
+fn of_program(
+    table: &'static [&'static Probe],
+    options: &BillOptions,
+    words: &[OsString],
+    interrupted: &AtomicBool,
+) -> Result<Priced, Error> {
+    let counted = turns::program(options, words, interrupted)?;
+    priced(table, options, counted, false, interrupted)
+}
+
+/// The bill of what was counted: with prices of this machine, measured where they lack.
+fn priced(
+    table: &'static [&'static Probe],
+    options: &BillOptions,
+    (command, times): (CountedCommand, Times),
+    per_second: bool,
+    interrupted: &AtomicBool,
+) -> Result<Priced, Error> {
+    let infos: Vec<_> = table.iter().map(|probe| &*probe.info).collect();
+    let list = PriceList::new(&infos);
+    let seconds = command.counted.iter().map(|run| run.wall_ns as f64 / 1e9).sum();
+    let stretches = if per_second { seconds } else { command.counted.len() as f64 };
+    let items = price::tally(&command, stretches);
+    let cpu_ns = times.user_ns.value + times.kernel_ns.value;
+    let mut prices = Prices::known(table, options, &list.needed(&items, cpu_ns))?;
+    let mut values = list.values(|row| prices.value(row));
+    let missing = list.missing(&items, &values, cpu_ns);
+    if !missing.is_empty() && prices.measure(&missing, interrupted)? {
+        values = list.values(|row| prices.value(row));
+    }
+    set_working(false);
+    let (priced, classes, itemised_ns) = list.items(&items, &values).map_err(Error::Nothing)?;
+    let mut elsewhere = Vec::new();
+    for path in &options.elsewhere {
+        let other = Prices::of_run(table, path)?;
+        let there = list.values(|row| other.value(row));
+        let from = (other.machine(), path.display().to_string());
+        match list.elsewhere(&items, (&values, &there), times.kernel_ns.value, from) {
+            Some(found) => elsewhere.push(found),
+            None => log(format_args!("{}: it has no price of these items", path.display())),
+        }
+    }
+    let Some(first) = command.counted.first() else {
+        bail!("nothing was counted of `{}`", command.command);
+    };
+    let used = list.used(&items, &values);
+    let used = used.into_iter().filter_map(|row| Some((row.point.id(), prices.from(row)?)));
+    Ok(Priced {
+        machine: facts::gather().machine_class(),
+        per_second,
+        runs: command.timed.len(),
+        wall_ns: times.wall_ns,
+        user_ns: times.user_ns,
+        kernel_ns: times.kernel_ns,
+        waiting_ns: times.waiting_ns,
+        queue_ns: times.queue_ns,
+        counting_slowdown: command.counting_cost().map(|more| 1.0 + more),
+        counted_by: first.means.name().to_owned(),
+        not_counted: first.not_counted.clone(),
+        items: priced,
+        itemised_ns,
+        classes,
+        waits: price::waits(&command, stretches),
+        savings: list.savings(&items, &values, times.waiting_ns + cpu_ns),
+        elsewhere,
+        prices: used.collect(),
+        program: command.command,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::request::infos;
+    use costof_model::expression::Value;
+
+    #[test]
+    fn every_price_is_a_row_that_some_probe_has() {
+        let list = PriceList::new(&infos(costof_probes::TABLE));
+        // The entry has a value wherever a machine was measured at all.
+        let values = list.values(|row| {
+            (row.point.probe == "os.syscall").then_some(Value::Measured(100.0, Some((99.0, 101.0))))
+        });
+        let (items, classes, all) = list.items(&[], &values).unwrap();
+        assert!(items.is_empty() && classes.is_empty() && all.value == 0.0);
+    }
+}

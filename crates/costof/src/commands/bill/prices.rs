@@ -1,0 +1,147 @@
+//! The prices of a bill: from runs of this machine or a given one, measured where they lack, or else predicted.
+
+use crate::cli::{BillOptions, Chosen, Measuring, RunOptions};
+use crate::commands::estimate::{self, Named};
+use crate::error::Error;
+use crate::history;
+use crate::prediction::predict;
+use crate::record;
+use crate::terminal::log;
+use costof_measure::bill::price::Row;
+use costof_measure::facts;
+use costof_measure::probe::Probe;
+use costof_model::expression::Value;
+use costof_model::{Facts, Point, PointRow, counted};
+use std::cell::OnceCell;
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+/// What is missing is measured for at most this long.
+const BUDGET: Duration = Duration::from_secs(20);
+
+/// Where the prices of a machine come from.
+pub(super) struct Prices {
+    table: &'static [&'static Probe],
+    /// Those to be looked at first come first.
+    runs: Vec<Named>,
+    may_measure: bool,
+    may_predict: bool,
+    /// The facts and rows that predictions need.
+    known: OnceCell<(Facts, Vec<PointRow>)>,
+}
+
+impl Prices {
+    /// Those of the user's run, or of this machine's latest ones.
+    pub(super) fn known(
+        table: &'static [&'static Probe],
+        options: &BillOptions,
+        needed: &[Point],
+    ) -> Result<Prices, Error> {
+        if let Some(path) = &options.prices {
+            return Ok(Prices { may_predict: true, ..Prices::of_run(table, path)? });
+        }
+        Ok(Prices {
+            table,
+            runs: latest(table, needed),
+            may_measure: !options.no_measure,
+            may_predict: true,
+            known: OnceCell::new(),
+        })
+    }
+
+    /// What a run has.
+    pub(super) fn of_run(table: &'static [&'static Probe], path: &Path) -> Result<Prices, Error> {
+        let run = record::read(path, table)?;
+        let known = (run.facts().cloned().unwrap_or_default(), run.points.clone());
+        Ok(Prices {
+            table,
+            runs: vec![(path.display().to_string(), run)],
+            may_measure: false,
+            may_predict: false,
+            known: OnceCell::from(known),
+        })
+    }
+
+    /// The class of the machine.
+    pub(super) fn machine(&self) -> String {
+        let facts = self.runs.first().and_then(|(_, run)| run.facts());
+        facts.map_or_else(|| "an unknown machine".to_owned(), Facts::machine_class)
+    }
+
+    /// Measures these points into a run of the history; whether anything was measured.
+    pub(super) fn measure(
+        &mut self,
+        missing: &[Point],
+        interrupted: &AtomicBool,
+    ) -> Result<bool, Error> {
+        if !self.may_measure {
+            return Ok(false);
+        }
+        let names = counted(missing.len(), "price");
+        log(format_args!("measuring {names} that no run has, for at most {} s", BUDGET.as_secs()));
+        let quick = Measuring { quick: true, ..Measuring::default() };
+        let limit = Measuring { timeout: 60, ..quick };
+        let chosen = Chosen { budget: Some(BUDGET), ..Chosen::default() };
+        let all = RunOptions { chosen, ..RunOptions::new(limit, None) };
+        let points: Vec<&Point> = missing.iter().collect();
+        match estimate::measure(self.table, &all, &points, interrupted) {
+            Ok(run) => {
+                self.runs.insert(0, run);
+                Ok(true)
+            }
+            Err(Error::Nothing(why)) => {
+                log(format_args!("no price was measured: {why}"));
+                Ok(false)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// What a row costs: as measured, or else as predicted.
+    pub(super) fn value(&self, row: &Row) -> Option<Value> {
+        if let Some((_, of)) = self.measured(row) {
+            let estimate = of.estimate(&row.metric)?;
+            return Some(Value::Measured(estimate.median, estimate.usable_interval()));
+        }
+        self.predicted(row)
+    }
+
+    /// Where that comes from; `None` if it is not known.
+    pub(super) fn from(&self, row: &Row) -> Option<String> {
+        match self.measured(row) {
+            Some((run, of)) => Some(format!("measured, grade {} ({run})", of.grade)),
+            None => self.predicted(row).map(|_| "predicted".to_owned()),
+        }
+    }
+
+    fn measured(&self, row: &Row) -> Option<(&String, &PointRow)> {
+        let has_number = |of: &PointRow| of.estimate(&row.metric).is_some_and(|it| it.is_usable());
+        let rows = estimate::rows(&self.runs, &row.point).filter(|(_, of)| has_number(of));
+        rows.min_by_key(|(_, of)| of.distrust())
+    }
+
+    fn predicted(&self, row: &Row) -> Option<Value> {
+        if !self.may_predict {
+            return None;
+        }
+        let here = || (facts::gather(), history::best_rows(self.table));
+        let (facts, rows) = self.known.get_or_init(here);
+        let prediction = predict(self.table, &row.point, facts, rows, &[])?;
+        (prediction.metric == row.metric)
+            .then_some(Value::Predicted(prediction.low, prediction.high))
+    }
+}
+
+/// The latest runs of this machine that have one of these points, down to the one that completes sound rows of all.
+fn latest(table: &'static [&'static Probe], needed: &[Point]) -> Vec<Named> {
+    let mut runs = Vec::new();
+    for run in history::of_this_machine(table, |point| needed.contains(point)) {
+        runs.push(run);
+        let is_sound = |point| estimate::rows(&runs, point).any(|(_, row)| row.is_sound());
+        if needed.iter().all(is_sound) {
+            break;
+        }
+    }
+    runs
+}

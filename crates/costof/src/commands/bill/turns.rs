@@ -1,0 +1,138 @@
+//! A program in turns: run as it is for its time, and counted for its counts.
+
+use crate::cli::BillOptions;
+use crate::error::{Context, Error, bail, wrong};
+use costof_measure::bill::count::{count, count_process};
+use costof_measure::bill::stretch;
+use costof_measure::bill::times::{Times, times};
+use costof_measure::command::{Output, Program, Stopwatch};
+use costof_measure::{facts, gauge};
+use costof_model::bill::{CountedCommand, End};
+use costof_model::{TimedRun, counted};
+use std::ffi::OsString;
+use std::fs;
+use std::io::ErrorKind;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// An interval needs as many runs that nothing counts.
+const MIN_TIMED: usize = 5;
+/// More say no more.
+const MAX_TIMED: usize = 1000;
+/// How often an interrupt is looked for.
+const POLL: Duration = Duration::from_millis(100);
+/// Counts differ little from run to run.
+const MAX_COUNTED: usize = 20;
+
+/// Runs a program, in turns as it is and counted.
+pub(super) fn program(
+    options: &BillOptions,
+    words: &[OsString],
+    interrupted: &AtomicBool,
+) -> Result<(CountedCommand, Times), Error> {
+    let text: Vec<_> = words.iter().map(|word| word.to_string_lossy()).collect();
+    let command = text.join(" ");
+    let program = Program {
+        words: words.to_vec(),
+        input: options.input.clone(),
+        output: Output::Null,
+        folder: None,
+    };
+    let facts = facts::gather();
+    let stopwatch = Stopwatch::new(gauge::calibrate(&facts.cpu))
+        .context("cannot adopt the processes that commands leave")?;
+    let may_go_on = || !interrupted.load(Ordering::Relaxed);
+    let mut of = CountedCommand { command, timed: Vec::new(), counted: Vec::new() };
+    let run = |of: &CountedCommand| -> Result<TimedRun, Error> {
+        let run = stopwatch.run(&program, &[], may_go_on);
+        let run = run.map_err(|error| not_started(&program, &of.command, &error))?;
+        let run = run.filter(|_| may_go_on()).ok_or(Error::Interrupted)?;
+        let failed = run.exit_code != Some(0) && !options.ignore_failure;
+        match (run.exit_code, run.signal) {
+            _ if !failed => Ok(run),
+            (Some(code), _) => {
+                bail!("`{}` failed with exit code {code} (--ignore-failure)", of.command)
+            }
+            (None, signal) => {
+                bail!(
+                    "`{}` was killed by signal {} (--ignore-failure)",
+                    of.command,
+                    signal.unwrap_or(0)
+                )
+            }
+        }
+    };
+    // The first run warms up, and does not count.
+    run(&of)?;
+    let began = Instant::now();
+    let mut counting = Duration::ZERO;
+    while of.timed.len() < MAX_TIMED {
+        let passed = began.elapsed();
+        if of.timed.len() >= MIN_TIMED && passed > options.budget {
+            break;
+        }
+        // Half of the time is for counting, and at least one run is counted.
+        let is_due = counting * 2 <= passed && of.counted.len() < MAX_COUNTED;
+        if of.counted.is_empty() || is_due {
+            let from = Instant::now();
+            let counts = count(&program, options.by.map(Into::into), may_go_on);
+            let counts = counts.map_err(|error| not_started(&program, &of.command, &error))?;
+            of.counted.push(counts.filter(|_| may_go_on()).ok_or(Error::Interrupted)?);
+            counting += from.elapsed();
+        }
+        of.timed.push(run(&of)?);
+    }
+    let Some(times) = times(&of.timed) else {
+        let runs = counted(of.timed.len(), "run");
+        return Err(Error::Nothing(format!("`{}`: no time from {runs}", of.command)));
+    };
+    Ok((of, times))
+}
+
+fn not_started(program: &Program, command: &str, error: &std::io::Error) -> Error {
+    if error.kind() == ErrorKind::NotFound && error.raw_os_error().is_some() {
+        let first = program.words[0].to_string_lossy();
+        return wrong(format_args!("cannot run `{command}`: there is no command `{first}`"));
+    }
+    wrong(format_args!("cannot run `{command}`: {error}"))
+}
+
+/// Looks at a process that runs already, in turns as it is and counted. Times are those of a second.
+pub(super) fn process(
+    options: &BillOptions,
+    pid: i32,
+    interrupted: &AtomicBool,
+) -> Result<(CountedCommand, Times), Error> {
+    let may_go_on = || !interrupted.load(Ordering::Relaxed);
+    let gone = || format!("cannot read process {pid}");
+    let name = fs::read_to_string(format!("/proc/{pid}/comm")).context(gone())?;
+    let command = format!("{} (process {pid})", name.trim_end());
+    let mut of = CountedCommand { command, timed: Vec::new(), counted: Vec::new() };
+    let stretch = options.how_long / (2 * MIN_TIMED as u32);
+    for _ in 0..MIN_TIMED {
+        let before = stretch::cpu_time(pid).context(gone())?;
+        let from = Instant::now();
+        while from.elapsed() < stretch && may_go_on() {
+            thread::sleep((stretch - from.elapsed()).min(POLL));
+        }
+        let wall = from.elapsed();
+        let after = stretch::cpu_time(pid).context(gone())?;
+        of.timed.push(stretch::per_second(before, after, wall));
+        if !may_go_on() {
+            return Err(Error::Interrupted);
+        }
+        let counts = count_process(pid, stretch, options.by.map(Into::into), may_go_on);
+        let counts = counts.context(format_args!("cannot count process {pid}"))?;
+        let has_ended = counts.end != End::Running;
+        of.counted.push(counts);
+        if has_ended {
+            bail!(
+                "process {pid} ended: a program that ends is measured by `costof bill -- PROGRAM`"
+            );
+        }
+    }
+    let times =
+        times(&of.timed).ok_or_else(|| Error::Nothing(format!("{}: no time", of.command)))?;
+    Ok((of, times))
+}

@@ -1,0 +1,120 @@
+//! What was counted of a command, by the items that have prices.
+
+use costof_model::bill::{Count, CountedCommand, Counts, FaultKind, Item};
+use costof_model::priced::Wait;
+use costof_model::unit::display_bytes;
+use std::collections::BTreeMap;
+
+/// What was counted of one item, as the mean of the counted runs.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Tallied {
+    pub(super) key: String,
+    pub(super) count: f64,
+    pub(super) errors: f64,
+    pub(super) bytes: f64,
+}
+
+impl Tallied {
+    /// Bytes that one moves.
+    pub(super) fn size(&self) -> f64 {
+        if self.count > 0.0 { self.bytes / self.count } else { 0.0 }
+    }
+
+    pub(super) fn is_call(&self) -> bool {
+        !(self.key.starts_with("fault") || matches!(&*self.key, "signal" | "switch"))
+    }
+
+    /// Such as `read of 64B`, or `read of 64B to 128B` if not all are equal.
+    pub(super) fn name(&self) -> String {
+        let Some(power) = (self.size() as u64).checked_ilog2() else {
+            return self.key.clone();
+        };
+        let least = 1_u64 << power;
+        let name = format!("{} of {}", self.key, display_bytes(least));
+        match self.size() == least as f64 {
+            true => name,
+            false => format!("{name} to {}", display_bytes(least.saturating_mul(2))),
+        }
+    }
+}
+
+/// What was counted of a command, of each item as often as in one of so many runs or seconds.
+pub fn tally(command: &CountedCommand, runs: f64) -> Vec<Tallied> {
+    let mut items: BTreeMap<(String, Option<u8>), Tallied> = BTreeMap::new();
+    for (key, count) in command.counted.iter().flat_map(keyed) {
+        let size = match &count.item {
+            Item::Call { size, .. } => size.map(|class| class.0),
+            _ => None,
+        };
+        let of = items.entry((key.clone(), size)).or_insert_with(|| Tallied {
+            key,
+            count: 0.0,
+            errors: 0.0,
+            bytes: 0.0,
+        });
+        of.count += count.count as f64 / runs;
+        of.errors += count.errors as f64 / runs;
+        of.bytes += count.bytes as f64 / runs;
+    }
+    items.into_values().collect()
+}
+
+/// The counts of a run that have prices, each with the name that `prices.toml` has for it.
+fn keyed(counts: &Counts) -> Vec<(String, Count)> {
+    let sum = counts.sum();
+    let is_kind = |count: &Count, kinds: &[FaultKind]| matches!(&count.item, Item::Fault { kind, .. } if kinds.contains(kind));
+    let by_kind: u64 = sum
+        .iter()
+        .filter(|count| matches!(count.item, Item::Fault { .. }))
+        .map(|count| count.count)
+        .sum();
+    // The kernel's own count contains those of known kinds.
+    let whole = counts.whole.iter().cloned().map(|mut count| {
+        if is_kind(&count, &[FaultKind::Minor]) {
+            count.count = count.count.saturating_sub(by_kind);
+        }
+        count
+    });
+    let processes = counts.threads.iter().filter(|thread| thread.process == thread.thread).count();
+    let is_threaded = processes < counts.threads.len();
+    let key = |count: &Count| -> Option<String> {
+        Some(match &count.item {
+            Item::Call { name, .. } => match &**name {
+                "clone" | "clone3" if is_threaded && processes <= 1 => "new thread".to_owned(),
+                name => name.to_owned(),
+            },
+            Item::Fault { kind, .. } => match kind {
+                FaultKind::FirstRead => "fault on a file's page",
+                FaultKind::WriteProtected => "fault on a protected page",
+                FaultKind::FirstWrite => "fault on a new page",
+                FaultKind::Minor => "fault",
+                FaultKind::Major => return None,
+            }
+            .to_owned(),
+            Item::Wait { .. } | Item::Preempted => "switch".to_owned(),
+            Item::Signal { .. } => "signal".to_owned(),
+            Item::WakeUp { .. } | Item::BlockIo { .. } => return None,
+        })
+    };
+    let all = sum.into_iter().chain(whole).filter(|count| count.count > 0);
+    all.filter_map(|count| Some((key(&count)?, count))).collect()
+}
+
+/// What a command waited for in one of so many runs or seconds, the longest first.
+pub fn waits(command: &CountedCommand, runs: f64) -> Vec<Wait> {
+    let mut waits: BTreeMap<String, Wait> = BTreeMap::new();
+    for count in command.counted.iter().flat_map(Counts::sum) {
+        let what = match count.item {
+            Item::Wait { call: Some(call) } => call,
+            Item::Wait { call: None } => "page faults".to_owned(),
+            Item::Preempted => "a CPU (preempted)".to_owned(),
+            _ => continue,
+        };
+        let wait = waits.entry(what.clone()).or_insert(Wait { what, count: 0.0, waited_ns: 0.0 });
+        wait.count += count.count as f64 / runs;
+        wait.waited_ns += count.waited_ns as f64 / runs;
+    }
+    let mut waits: Vec<Wait> = waits.into_values().filter(|wait| wait.waited_ns > 0.0).collect();
+    waits.sort_by(|one, other| other.waited_ns.total_cmp(&one.waited_ns));
+    waits
+}

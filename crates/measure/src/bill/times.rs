@@ -1,0 +1,96 @@
+//! The times of a program that was run several times: from start to end, and in and outside the kernel.
+
+use crate::command;
+use costof_model::timing::Estimate;
+use costof_model::{TimedCommand, TimedRun};
+use costof_stats::{mean, median, standard_deviation, t_quantile};
+
+/// Times of one run, nanoseconds.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Times {
+    /// From start to end.
+    pub wall_ns: Estimate,
+    /// CPU time outside the kernel.
+    pub user_ns: Estimate,
+    /// CPU time in the kernel.
+    pub kernel_ns: Estimate,
+    /// The median of the time in which no thread ran or was ready to. Of several threads, it contains how long they were
+    /// ready while others had the CPUs, and is 0 if they used more than one CPU.
+    pub waiting_ns: f64,
+    /// The median of the time in which it was ready and others had its CPU; only known of one thread.
+    pub queue_ns: Option<f64>,
+}
+
+/// The end of a two-sided interval of 95 %.
+const UPPER: f64 = 0.975;
+
+/// What these runs took; `None` if they are fewer than three. The CPU time is that with the core alone where that is
+/// known. The kernel measures it exactly, but divides it by what it finds at its ticks, so the share of a short run says
+/// little and that of all runs together is used.
+pub fn times(runs: &[TimedRun]) -> Option<Times> {
+    let mut command = TimedCommand { runs: runs.to_vec(), ..TimedCommand::default() };
+    command::estimate(&mut command);
+    let cpu_ns = command.alone_ns.or(command.cpu_ns)?;
+    let all: Vec<f64> = runs.iter().map(|run| run.cpu_ns() as f64).collect();
+    let kernel: Vec<f64> = runs.iter().map(|run| run.system_ns as f64).collect();
+    let queues: Option<Vec<f64>> =
+        runs.iter().map(|run| run.run_queue_ns.map(|ns| ns as f64)).collect();
+    let waits = runs.iter().map(|run| {
+        let busy_ns = run.cpu_ns() + run.run_queue_ns.unwrap_or(0);
+        run.wall_ns.saturating_sub(busy_ns) as f64
+    });
+    let (whole, in_kernel) = (mean(&all)?, mean(&kernel)?);
+    let share = if whole > 0.0 { in_kernel / whole } else { 0.0 };
+    // A ratio of means: W. G. Cochran, Sampling Techniques, 1977, section 2.11.
+    let rests: Vec<f64> = all.iter().zip(&kernel).map(|(all, ns)| ns - share * all).collect();
+    let t = t_quantile(UPPER, runs.len() as u32 - 1)?;
+    let half = t * standard_deviation(&rests)? / (runs.len() as f64).sqrt();
+    let off = if whole > 0.0 { half / whole } else { 0.0 };
+    Some(Times {
+        wall_ns: command.wall_ns?,
+        user_ns: part(cpu_ns, 1.0 - share, off),
+        kernel_ns: part(cpu_ns, share, off),
+        waiting_ns: median(&waits.collect::<Vec<f64>>())?,
+        queue_ns: queues.and_then(|queues| median(&queues)),
+    })
+}
+
+/// A share of a time, whose error is independent of the share's.
+fn part(of: Estimate, share: f64, off: f64) -> Estimate {
+    let away = |end: f64| (share * (end - of.value)).hypot(off * of.value);
+    let value = share * of.value;
+    Estimate { value, low: (value - away(of.low)).max(0.0), high: value + away(of.high) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(user_ns: u64, system_ns: u64) -> TimedRun {
+        TimedRun { wall_ns: 2_000_000, user_ns, system_ns, ..TimedRun::default() }
+    }
+
+    #[test]
+    fn runs_shorter_than_a_tick_have_the_share_of_all_of_them() {
+        // All of a run's time is where the tick finds it.
+        let runs: Vec<TimedRun> = [(0, 1), (1, 0), (0, 1), (0, 1)]
+            .map(|(user, kernel)| run(user * 1000, kernel * 1000))
+            .into();
+        let times = times(&runs).unwrap();
+        assert!((times.kernel_ns.value - 750.0).abs() < 1e-9, "{times:?}");
+        assert!((times.user_ns.value - 250.0).abs() < 1e-9);
+        assert_eq!((times.kernel_ns.low, times.wall_ns.value), (0.0, 2e6));
+        assert!(times.kernel_ns.high > 1000.0, "four of them say little");
+    }
+
+    #[test]
+    fn equal_runs_are_known_exactly_and_two_say_nothing() {
+        let runs = vec![run(300, 700); 5];
+        let exact = times(&runs).unwrap();
+        let Estimate { value, low, high } = exact.kernel_ns;
+        assert!(value == 700.0 && (high - low).abs() < 1e-9, "{exact:?}");
+        assert_eq!(times(&runs[..2]), None);
+        let idle = times(&vec![run(0, 0); 3]).map(|times| times.kernel_ns.value);
+        assert!(idle.is_none_or(|ns| ns == 0.0), "{idle:?}");
+    }
+}
