@@ -37,8 +37,10 @@ pub struct Try {
     pub from: String,
     /// See `from`.
     pub to: String,
-    /// The least and the greatest ratio of the primary metrics, that of `to` divided by that of `from`.
+    /// The least and the greatest ratio of the first metrics, that of `to` divided by that of `from`.
     pub times: (f64, f64),
+    /// What is compared, in words; the name of the first metric without it.
+    pub metric: Option<String>,
     /// Why.
     pub because: String,
 }
@@ -77,9 +79,10 @@ impl Mechanism {
 }
 
 impl Try {
-    /// What should happen to a metric of this name.
+    /// What should happen, if the probe's first metric has this name.
     pub fn expected(&self, metric: &str) -> String {
         let Try { from, to, times: (least, most), because, .. } = self;
+        let metric = self.metric.as_deref().unwrap_or(metric);
         format!(
             "expected: `{to}` has {least} to {most} times the {metric} of `{from}`, since {because}"
         )

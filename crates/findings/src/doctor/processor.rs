@@ -8,8 +8,8 @@ use costof_model::{Facts, Probed};
 /// Leaving a state below C1 costs some 10 µs, as long as a round trip over loopback.
 const DEEP_IDLE_NS: u64 = 10_000;
 
-/// Waking a thread takes some 2 µs if its CPU is awake, and little more from a shallow idle state. From this
-/// value on, it takes as long as the operations that are measured.
+/// Half of a round trip between two threads takes some 2 µs if their CPUs are awake, and little more from a shallow idle state.
+/// From this value on, it takes as long as the operations that are measured.
 const WAKE_UP_NS: f64 = 10_000.0;
 
 /// Words in the kernel's descriptions of mitigations that do work at each entry, exit or indirect branch.
@@ -91,8 +91,9 @@ pub(super) fn wake_up(facts: &Facts, probed: &Probed) -> Option<Verdict> {
         }));
     };
     let (idle, spinning) = (us(idle_ns), us(spinning_ns));
-    let takes =
-        format!("a sleeping thread runs {idle} after it is woken; a spinning one after {spinning}");
+    let takes = format!(
+        "half of a round trip takes {idle} between threads that sleep, {spinning} between threads that spin"
+    );
     let awake = match facts.idle.driver.as_deref() {
         Some("haltpoll") => {
             "to keep CPUs awake through waits of up to 200 µs: `echo 200000 | sudo tee \
@@ -107,8 +108,8 @@ pub(super) fn wake_up(facts: &Facts, probed: &Probed) -> Option<Verdict> {
     // A thread that spins on a CPU of its own sees a change within a microsecond.
     Some(if spinning_ns >= WAKE_UP_NS {
         not_checked(format!(
-            "a sleeping thread ran {idle} after it was woken, and even a spinning one only after {spinning}: other \
-             programs had the CPUs"
+            "half of a round trip took {idle} between threads that sleep, and even between threads that spin {spinning}: \
+             other programs had the CPUs"
         ))
     } else if idle_ns < WAKE_UP_NS {
         good(takes)

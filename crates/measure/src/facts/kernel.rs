@@ -46,7 +46,8 @@ fn preemption(config: &BTreeMap<String, String>, command_line: &str) -> Option<S
     ];
     let is_set = |option: &str| config.get(option).is_some_and(|value| value == "y");
     let mut words = command_line.split_whitespace().rev();
-    let chosen = words.find_map(|word| word.strip_prefix("preempt="));
+    let is_known = |word: &&str| MODELS.iter().any(|(_, model)| model == word);
+    let chosen = words.find_map(|word| word.strip_prefix("preempt=").filter(is_known));
     let chosen = chosen.filter(|_| is_set("PREEMPT_DYNAMIC"));
     let built = || MODELS.into_iter().find(|(option, _)| is_set(option)).map(|(_, model)| model);
     chosen.or_else(built).map(str::to_owned)
@@ -142,6 +143,7 @@ mod tests {
         let dynamic = config("CONFIG_PREEMPT_NONE=y\nCONFIG_PREEMPT_DYNAMIC=y\n");
         assert_eq!(preemption(&dynamic, "ro quiet").as_deref(), Some("none"));
         assert_eq!(preemption(&dynamic, "preempt=none preempt=full").as_deref(), Some("full"));
+        assert_eq!(preemption(&dynamic, "preempt=full preempt=x").as_deref(), Some("full"));
         let fixed = config("# CONFIG_PREEMPT_NONE is not set\nCONFIG_PREEMPT_VOLUNTARY=y\n");
         assert_eq!(preemption(&fixed, "preempt=full").as_deref(), Some("voluntary"));
         assert_eq!(preemption(&config(""), "preempt=full"), None);

@@ -8,6 +8,7 @@ use super::result::{Line, Numbers};
 use super::unit::{Published, digits};
 use crate::document::Part;
 use crate::grid::{Align, Grid};
+use crate::mechanism::Mechanism;
 use costof_model::rows::Guess;
 use costof_model::{Grade, ProbeInfo, nearest};
 use costof_stats::median;
@@ -234,7 +235,11 @@ impl Line {
     pub(super) fn reason(&self) -> String {
         self.why.clone().unwrap_or_else(|| {
             let probe = self.point.as_ref().map_or("PROBE", |point| &point.probe);
-            format!("`costof explain {probe}` draws how it works")
+            let says = match Mechanism::of(probe) {
+                Some(_) => "draws how it works",
+                None => "says what is measured",
+            };
+            format!("`costof explain {probe}` {says}")
         })
     }
 
