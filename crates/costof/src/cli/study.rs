@@ -47,7 +47,7 @@ pub(crate) struct StudyOptions {
     /// the results.
     ///
     /// How each row spreads over machines and predictions, where the class was most wrong, which machines stand out.
-    #[arg(long, value_name = "RUN|FOLDER", value_hint = ValueHint::AnyPath, requires = "study",
+    #[arg(long, value_name = "RUN", value_hint = ValueHint::AnyPath, requires = "study",
           value_parser = runs(), num_args = 1..,
           conflicts_with_all = ["run", "predict", "predictions", "dry_run", "sheet", "csv", "svg"])]
     pub(crate) collect: Vec<PathBuf>,
