@@ -7,6 +7,7 @@ use crate::bench::Bench;
 use crate::error::{OrCannot, Result, failed};
 use crate::share::Share;
 use crate::verdict::Verdict;
+use clap::Args;
 use costof_measure::{estimate, fleet};
 use costof_model::fleet::Fleet;
 use costof_model::metric::Estimate;
@@ -25,14 +26,30 @@ use std::io::BufReader;
 use std::path::PathBuf;
 
 pub(crate) const SEED: u64 = 20_261_126;
-const HOSTS: usize = 1000;
 /// How often the launches of each run are drawn.
 pub(crate) const DRAWS: usize = 30;
-/// The runs of each host.
-const RUNS: [usize; 2] = [1, 3];
-/// The number of slowed hosts, and by how much.
-const SLOWED: [usize; 3] = [10, 25, 50];
-const BY_SHARE: [f64; 4] = [0.03, 0.05, 0.1, 0.2];
+/// Of which fleets.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct Fleets {
+    /// Of the random numbers
+    #[arg(long, value_name = "N", default_value_t = SEED)]
+    seed: u64,
+    /// Hosts of a fleet
+    #[arg(long, value_name = "N", default_value_t = 1000)]
+    hosts: usize,
+    /// Runs of each host
+    #[arg(long, value_name = "N,…", value_delimiter = ',', default_value = "1,3")]
+    runs_each: Vec<usize>,
+    /// Slowed hosts of a fleet; a number may come several times
+    #[arg(long, value_name = "N,…", value_delimiter = ',', default_value = "10,25,50")]
+    slowed: Vec<usize>,
+    /// By how many percent
+    #[arg(long, value_name = "PERCENT,…", value_delimiter = ',', default_value = "3,5,10,20")]
+    by: Vec<u32>,
+}
+
+/// Fewer runs are no fleet.
+const MIN_BASES: usize = 3;
 /// So many fleets of each kind, and so many times as many without an odd host: that they raise no false alarm shows
 /// that one in twenty does at most.
 const FLEETS: usize = 8;
@@ -92,58 +109,74 @@ impl Rule {
     }
 }
 
-pub(crate) fn compare(bench: &Bench, files: &[PathBuf]) -> Result<Vec<Verdict>> {
-    let mut random = Rng::with_seed(SEED);
+pub(crate) fn compare(bench: &Bench, files: &[PathBuf], of: &Fleets) -> Result<Vec<Verdict>> {
+    let mut random = Rng::with_seed(of.seed);
     let bases: Vec<Base> =
         files.iter().map(|file| base(file, &mut random)).collect::<Result<_>>()?;
-    if bases.len() < RUNS[1] {
+    if bases.len() < MIN_BASES {
         return Err(failed("fleet needs several runs of different minutes or hosts"));
+    }
+    if of.slowed.iter().any(|slowed| *slowed > of.hosts) {
+        return Err(failed("fleet: --slowed is more than --hosts"));
     }
     let rows = bases.iter().map(|base| base.drawn[0].len() as f64);
     println!(
-        "seed {SEED}; {HOSTS} hosts resampled from {} runs, whose median has {:.0} rows of grade A to C\n",
+        "seed {}; {} hosts resampled from {} runs, whose median has {:.0} rows of grade A to C\n",
+        of.seed,
+        of.hosts,
         bases.len(),
         median(&rows.collect::<Vec<_>>()).unwrap_or(0.0),
     );
     let mut verdicts = Vec::new();
-    for runs in RUNS {
-        verdicts.extend(compare_with(&bases, runs, bench.rounds(FLEETS), &mut random));
+    for runs in &of.runs_each {
+        verdicts.extend(compare_with(&bases, *runs, bench.rounds(FLEETS), of, &mut random));
     }
     Ok(verdicts)
 }
 
 /// Fleets whose hosts have this many runs.
-fn compare_with(bases: &[Base], runs: usize, fleets: usize, random: &mut Rng) -> [Verdict; 2] {
+fn compare_with(
+    bases: &[Base],
+    runs: usize,
+    fleets: usize,
+    of: &Fleets,
+    random: &mut Rng,
+) -> [Verdict; 2] {
+    let size = (of.hosts, runs);
     let mut none = Tally::default();
     for _ in 0..WITHOUT * fleets {
-        add(&mut none, bases, runs, random, (0, 0.0));
+        add(&mut none, bases, size, random, (0, 0.0));
     }
     println!("{runs} to a host, none slowed: fleets with a host called odd: {}", none.alarms);
     println!("\n| slowed | by | costof | 5 % worse | 6 MAD | 5 % widened | 6 MAD widened |");
     println!("|---|---|---|---|---|---|---|");
     let mut all = Share::default();
-    let mut by_layer: BTreeMap<String, [Share; BY_SHARE.len()]> = BTreeMap::new();
-    for slowed in SLOWED {
-        for (at, share) in BY_SHARE.into_iter().enumerate() {
+    let mut by_layer: BTreeMap<String, Vec<Share>> = BTreeMap::new();
+    for slowed in &of.slowed {
+        for (at, percent) in of.by.iter().enumerate() {
+            let share = f64::from(*percent) / 100.0;
             let mut tally = Tally::default();
             for _ in 0..fleets {
-                add(&mut tally, bases, runs, random, (slowed, share));
+                add(&mut tally, bases, size, random, (*slowed, share));
             }
-            print_row(&tally, slowed, share);
+            print_row(&tally, *slowed, share);
             all = all.and(tally.called);
             for (layer, found) in tally.found {
-                let layer = &mut by_layer.entry(layer).or_default()[at];
-                *layer = layer.and(found);
+                let layers = [layer, "all".to_owned()];
+                for layer in layers {
+                    let layer = by_layer
+                        .entry(layer)
+                        .or_insert_with(|| vec![Share::default(); of.by.len()]);
+                    layer[at] = layer[at].and(found);
+                }
             }
         }
     }
-    println!(
-        "\n| slowed layer | {} |",
-        BY_SHARE.map(|share| format!("{:.0} %", share * 100.0)).join(" | ")
-    );
-    println!("|---|{}", "---|".repeat(BY_SHARE.len()));
+    let by: Vec<String> = of.by.iter().map(|percent| format!("{percent} %")).collect();
+    println!("\n| slowed layer | {} |", by.join(" | "));
+    println!("|---|{}", "---|".repeat(of.by.len()));
     for (layer, found) in by_layer {
-        let found = found.map(|found| format!("{} of {}", found.came(), found.tries()));
+        let found: Vec<String> = found.iter().map(Share::to_string).collect();
         println!("| {layer} | {} |", found.join(" | "));
     }
     println!("\n{runs} to a host: called odd and not slowed: {all}\n");
@@ -218,14 +251,14 @@ fn by_point(one: &PointRow, other: &PointRow) -> Ordering {
 fn add(
     tally: &mut Tally,
     bases: &[Base],
-    runs: usize,
+    (hosts, runs): (usize, usize),
     random: &mut Rng,
     (slowed, share): (usize, f64),
 ) {
     let layers: BTreeSet<&str> = bases[0].drawn[0].iter().map(|row| row.point.layer()).collect();
     let layers: Vec<&str> = layers.into_iter().collect();
     let slow: Vec<&str> = (0..slowed).map(|_| layers[random.usize(..layers.len())]).collect();
-    let all: Vec<Run> = (0..HOSTS)
+    let all: Vec<Run> = (0..hosts)
         .flat_map(|host| {
             of_host(bases, runs, random, host, slow.get(host).map(|layer| (*layer, share)))
         })

@@ -103,6 +103,8 @@ enum Comparison {
         /// Runs of different minutes or hosts, with their launches
         #[arg(required = true)]
         runs: Vec<PathBuf>,
+        #[command(flatten)]
+        fleets: fleet::Fleets,
     },
     /// costof qualify on hosts resampled from runs: at most 5 % of those that belong fail, at most 10 % of slowed rows pass
     Qualify {
@@ -185,7 +187,7 @@ impl Comparison {
             Comparison::Neighbours { loads } => neighbours::compare(bench, &loads),
             Comparison::Commands { part, size } => commands::compare(bench, part, size),
             Comparison::Compare { part } => compare::compare(bench, part),
-            Comparison::Fleet { runs } => fleet::compare(bench, &runs),
+            Comparison::Fleet { runs, fleets } => fleet::compare(bench, &runs, &fleets),
             Comparison::Qualify { runs } => qualify::compare(bench, &runs),
             Comparison::History { runs } => history::compare(bench, &runs),
             Comparison::Rudp { part } => rudp::compare(bench, part),

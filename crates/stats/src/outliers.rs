@@ -135,12 +135,38 @@ impl Population {
 }
 
 /// The median of these values, and the standard deviation of a normal distribution that has as much as the values have
-/// of half of its deviations, or of nine in ten if these lie farther off; `None` without values.
-pub fn scatter(values: &[f64]) -> Option<(f64, f64)> {
-    let centre = median(values)?;
-    let offs: Vec<f64> = values.iter().map(|value| (value - centre).abs()).collect();
-    let within = |share: f64| Some(quantile(&offs, share)? / normal_within(share));
+/// of half of its deviations, or of nine in ten if these lie farther off; `None` without values. Each group of values
+/// counts alike, however many it has.
+pub fn scatter(groups: &[Vec<f64>]) -> Option<(f64, f64)> {
+    let weighted = groups.iter().flat_map(|group| {
+        let weight = (group.len() as f64).recip();
+        group.iter().map(move |value| (*value, weight))
+    });
+    let mut weighted: Vec<(f64, f64)> = weighted.collect();
+    let centre = weighted_quantile(&mut weighted, 0.5)?;
+    weighted.iter_mut().for_each(|(value, _)| *value = (*value - centre).abs());
+    let mut within =
+        |share: f64| Some(weighted_quantile(&mut weighted, share)? / normal_within(share));
     Some((centre, within(0.5)?.max(within(0.9)?)))
+}
+
+/// The `p` quantile of values with weights, interpolated linearly, which is [`quantile`] if the weights are equal: each
+/// value lies where the weight below it ends, and the more of its own weight is below, the more values are.
+fn weighted_quantile(weighted: &mut [(f64, f64)], p: f64) -> Option<f64> {
+    weighted.sort_by(|one, other| one.0.total_cmp(&other.0));
+    let last = weighted.len().checked_sub(1)? as f64;
+    let wanted = p * last * weighted.iter().map(|(_, weight)| weight).sum::<f64>();
+    let (mut below, mut before) = (0.0, None);
+    for (rank, (value, weight)) in weighted.iter().enumerate() {
+        let at = rank as f64 * weight + last * below;
+        if at >= wanted {
+            let (before, low) = before.unwrap_or((at, *value));
+            let far = if at > before { (wanted - before) / (at - before) } else { 1.0 };
+            return Some(low + (value - low) * far);
+        }
+        (below, before) = (below + weight, Some((at, *value)));
+    }
+    before.map(|(_, value)| value)
 }
 
 /// So many standard deviations from the centre lies this share of a normal distribution.
@@ -324,6 +350,27 @@ mod tests {
         assert_eq!(parting(&two.map(alike)), Some(2.5));
         assert_eq!(parting(&two.map(|value| alike(value / 2.0))), None);
         assert_eq!(parting(&two[1..].iter().copied().map(alike).collect::<Vec<_>>()), None);
+    }
+
+    #[test]
+    fn each_group_counts_alike() {
+        let values: Vec<f64> = (0..40).map(|value| f64::from(value * value)).collect();
+        let alone: Vec<Vec<f64>> = values.iter().map(|value| vec![*value]).collect();
+        let (centre, of_alone) = scatter(&alone).unwrap();
+        let near = |one: f64, other: f64| (one - other).abs() < 1e-9 * other;
+        assert!(near(centre, quantile(&values, 0.5).unwrap()), "{centre}");
+        let offs: Vec<f64> = values.iter().map(|value| (value - centre).abs()).collect();
+        let widest = [0.5, 0.9].map(|share| quantile(&offs, share).unwrap() / normal_within(share));
+        assert!(near(of_alone, widest[0].max(widest[1])), "{of_alone}");
+        // As many values again, all of one group.
+        let mut groups = alone.clone();
+        groups.push(vec![1e6; 40]);
+        let (centre, scatter) = scatter(&groups).unwrap();
+        assert!(
+            (400.0..=441.0).contains(&centre) && scatter < 1.2 * of_alone,
+            "{centre} {scatter}"
+        );
+        assert_eq!(super::scatter(&[]), None);
     }
 
     #[test]

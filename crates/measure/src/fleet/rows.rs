@@ -102,8 +102,10 @@ pub(super) type Readings = BTreeMap<usize, Vec<(usize, Reading)>>;
 
 /// What the runs of each host say together; `None` without a run.
 fn of_each_host(runs: &Readings) -> Option<BTreeMap<usize, Reading>> {
-    let values = runs.values().flatten().map(|(_, reading)| reading.value);
-    let centre = median(&values.collect::<Vec<_>>())?;
+    let of_host = |runs: &Vec<(usize, Reading)>| {
+        median(&runs.iter().map(|(_, reading)| reading.value).collect::<Vec<_>>())
+    };
+    let centre = median(&runs.values().filter_map(of_host).collect::<Vec<_>>())?;
     let together = runs.iter().map(|(host, runs)| {
         let runs: Vec<Reading> = runs.iter().map(|(_, reading)| *reading).collect();
         (*host, together(&runs, centre))
@@ -141,23 +143,24 @@ impl OfHosts<'_> {
         })
     }
 
-    /// The usual value of runs in this state, and how far they scatter.
+    /// The usual value of runs in this state, and how far they scatter. Each host counts alike, however many runs it has.
     fn state(&self, is_disturbed: bool) -> Option<Reading> {
         let of_host = |runs: &Vec<OfRun<'_>>| {
             let runs = runs.iter().filter(|run| run.is_disturbed == is_disturbed);
             runs.map(|run| run.reading.value).collect::<Vec<f64>>()
         };
-        let hosts: Vec<Vec<f64>> = self.runs.values().map(of_host).collect();
-        if hosts.iter().filter(|values| !values.is_empty()).count() < MIN_MEMBERS {
+        let mut hosts: Vec<Vec<f64>> = self.runs.values().map(of_host).collect();
+        hosts.retain(|values| !values.is_empty());
+        if hosts.len() < MIN_MEMBERS {
             return None;
         }
-        let (value, scatter) = scatter(&hosts.concat())?;
-        Some(Reading { value, error: scatter.max(LEAST_SCATTER) })
+        let (value, scatter) = scatter(&hosts)?;
+        Some(Reading { value, error: scatter.max(MIN_SCATTER) })
     }
 }
 
 /// Runs scatter by this at least. Without a bound, one row that is the same everywhere outweighs its layer.
-const LEAST_SCATTER: f64 = 0.01;
+const MIN_SCATTER: f64 = 0.01;
 
 /// The logarithm of a row's median, with the error that its interval implies.
 pub(crate) fn reading(row: &PointRow) -> Option<(&Estimate, Reading)> {
@@ -205,4 +208,26 @@ pub(super) fn together(runs: &[Reading], centre: f64) -> Reading {
             (value.min(low), value.max(high))
         });
     Reading { value: centre.clamp(low, high), error: (squares.sqrt() / count).max(scatter) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::host;
+    use super::*;
+    use crate::hosts::hosts;
+
+    /// One host has as many runs as all others together, and costs a third more.
+    #[test]
+    fn a_host_with_many_runs_does_not_say_what_is_usual() {
+        let mut random = fastrand::Rng::with_seed(1);
+        let mut run = |name: &str, slower| host(&mut random, name, 0.01, slower);
+        let mut runs: Vec<_> = (0..20).map(|number| run(&format!("n{number}"), |_| 1.0)).collect();
+        runs.extend((0..20).map(|_| run("many", |_| 1.33)));
+        for of in of_hosts(&hosts(&runs)) {
+            let state = of.state(false).expect("a state");
+            let one = of.runs.values().find(|runs| runs.len() == 1).expect("a host");
+            let off = state.value - one[0].reading.value;
+            assert!(off.abs() < 0.1 && state.error < 0.05, "{state:?}");
+        }
+    }
 }
