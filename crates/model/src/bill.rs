@@ -36,8 +36,9 @@ pub struct Counts {
     pub not_counted: Vec<String>,
     /// Its threads, in the order of their numbers.
     pub threads: Vec<ThreadCounts>,
-    /// What the kernel counts only for the whole command: [`FaultKind::Minor`] and [`FaultKind::Major`] faults, which contain
-    /// the faults of other kinds that the threads have.
+    /// What the kernel counts only for a whole process: [`FaultKind::Minor`] and [`FaultKind::Major`] faults, which contain
+    /// the faults of other kinds that the threads have. Absent of a program, whose timed runs have them: a counted run starts
+    /// with faults of costof's own.
     pub whole: Vec<Count>,
     /// From its start, or from when it was attached to, to its end, nanoseconds. Contains the counting.
     pub wall_ns: u64,
@@ -134,7 +135,7 @@ pub enum Item {
         /// Whether the waker belongs to the command; otherwise another program, a timer or a device.
         by_itself: bool,
     },
-    /// A signal was delivered.
+    /// A signal was handled.
     Signal {
         /// Its number.
         number: i32,

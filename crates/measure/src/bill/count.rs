@@ -81,7 +81,7 @@ pub fn count_process(
     };
     match (before, faults_of(process)) {
         (Some(before), Some(after)) => {
-            let added = [0, 1].map(|place: usize| after[place] - before[place]);
+            let added = [0, 1].map(|place: usize| after[place].saturating_sub(before[place]));
             counts.whole = whole(added);
             counts.end = End::Running;
         }
@@ -158,12 +158,14 @@ fn without_pipe(program: &Program) -> Program {
 }
 
 fn of_counter(counter: &Counter, ended: Option<(ExitStatus, Usage)>) -> io::Result<Counts> {
-    let Counted { threads, lost } = counter.read()?;
+    let Counted { threads, lost_events, lost_threads } = counter.read()?;
     let mut not_counted = counter.absent().to_vec();
-    if lost > 0 {
-        not_counted.push(format!(
-            "{lost} events: the threads, or the kinds of what they did, were too many"
-        ));
+    if lost_events > 0 {
+        not_counted
+            .push(format!("{lost_events} events: the kinds of what threads did were too many"));
+    }
+    if lost_threads > 0 {
+        not_counted.push(format!("{lost_threads} threads and all that they started: too many"));
     }
     Ok(counts(Means::Ebpf, threads, not_counted, ended))
 }
@@ -192,7 +194,7 @@ fn counts(
         means,
         not_counted,
         threads: threads.into_iter().map(thread).collect(),
-        whole: usage.map_or_else(Vec::new, |used| whole([used.minor_faults, used.major_faults])),
+        whole: Vec::new(),
         wall_ns: 0,
         user_ns: usage.map_or(0, |usage| usage.user_ns),
         system_ns: usage.map_or(0, |usage| usage.system_ns),
@@ -200,7 +202,7 @@ fn counts(
     }
 }
 
-/// Minor and major faults of the whole command.
+/// Minor and major faults of a whole process.
 fn whole(faults: [u64; 2]) -> Vec<Count> {
     let kinds = [FaultKind::Minor, FaultKind::Major];
     let counts = kinds.into_iter().zip(faults).map(|(kind, count)| Count {

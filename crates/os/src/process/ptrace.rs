@@ -13,7 +13,7 @@ use std::mem::MaybeUninit;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Command, ExitStatus};
 use std::ptr;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::process::command::start_in_group;
 use crate::process::signals::Installed;
@@ -84,10 +84,10 @@ pub fn count_process(process: u32, mut may_go_on: impl FnMut() -> bool) -> io::R
         }
         for (process, thread) in threads {
             let thread = thread.cast_signed();
-            match request(libc::PTRACE_SEIZE, thread, 0, OPTIONS as usize) {
+            match act(Act::Seize, thread, OPTIONS as usize) {
                 Ok(()) => {
                     tracer.live.insert(thread);
-                    request(libc::PTRACE_INTERRUPT, thread, 0, 0)?;
+                    ignore_ended(act(Act::Interrupt, thread, 0))?;
                 }
                 Err(_) if !needs_tracer(thread) => {}
                 Err(error) => {
@@ -162,30 +162,38 @@ impl Tracer {
     /// Counts until all that is traced has ended, or it may not go on.
     fn count(&mut self, may_go_on: &mut impl FnMut() -> bool) -> io::Result<()> {
         let mut polls_since_stop = 0;
+        let mut polled = Instant::now();
         while !self.live.is_empty() {
-            match wait() {
-                Ok(stop) => self.follow(&stop)?,
+            let is_due = match wait() {
+                // While threads are busy there is always another stop, and nothing interrupts the waiting.
+                Ok(stop) => {
+                    self.follow(&stop)?;
+                    polled.elapsed() >= POLL
+                }
                 Err(error) if error.raw_os_error() == Some(libc::ECHILD) => return Ok(()),
                 Err(error) if error.kind() != io::ErrorKind::Interrupted => {
                     return Err(with_context("waitpid", error));
                 }
-                Err(_) if self.was_stopped => {
-                    polls_since_stop += 1;
-                    match polls_since_stop {
-                        TERMINATION_POLLS => self.kill(),
-                        // It waits for a device, and cannot be killed.
-                        KILLED_POLLS => return Ok(()),
-                        _ => {}
-                    }
+                Err(_) => true,
+            };
+            if !is_due {
+                continue;
+            }
+            polled = Instant::now();
+            if self.was_stopped {
+                polls_since_stop += 1;
+                match polls_since_stop {
+                    TERMINATION_POLLS => self.kill(),
+                    // It waits for a device, and cannot be killed.
+                    KILLED_POLLS => return Ok(()),
+                    _ => {}
                 }
-                Err(_) if may_go_on() => {}
-                Err(_) => {
-                    self.was_stopped = true;
-                    if !self.is_started {
-                        return Ok(());
-                    }
-                    terminate_group(self.first.cast_unsigned())?;
+            } else if !may_go_on() {
+                self.was_stopped = true;
+                if !self.is_started {
+                    return Ok(());
                 }
+                terminate_group(self.first.cast_unsigned())?;
             }
         }
         Ok(())
@@ -206,11 +214,8 @@ impl Tracer {
         let &Stop { thread, status, usage } = stop;
         if !libc::WIFSTOPPED(status) {
             self.live.remove(&thread);
-            // The call in which it was killed.
-            if let Some(known) = self.threads.get_mut(&thread)
-                && let Some(number) = known.call.take()
-            {
-                known.add(Event::Call { number, size_log2: None }, |tally| tally.errors += 1);
+            if let Some(known) = self.threads.get_mut(&thread) {
+                known.end_call();
             }
             if thread == self.first {
                 self.ended = Some((ExitStatus::from_raw(status), usage));
@@ -233,29 +238,35 @@ impl Tracer {
         match status >> 16 {
             0 if is_first_stop && self.is_started && thread == self.first => {
                 let options = OPTIONS | libc::PTRACE_O_EXITKILL;
-                request(libc::PTRACE_SETOPTIONS, thread, 0, options as usize)?;
+                act(Act::SetOptions, thread, options as usize)?;
             }
             0 if signal == libc::SIGTRAP | 0x80 => known.call(thread),
             // A new thread or process begins with a stop.
             0 if is_first_stop && signal == libc::SIGSTOP => {}
             0 => {
-                known.add(Event::Signal(signal as u8), |_| {});
+                // Others come here too: ignored ones, those that stop or end it, and the stop itself.
+                if handles(thread, signal) {
+                    known.add(Event::Signal(signal as u8), |_| {});
+                }
                 delivered = signal;
             }
             libc::PTRACE_EVENT_EXEC => {
                 known.name = task_name(thread).unwrap_or_default();
                 // It takes the number of its process's first thread, and the other threads end.
                 if let Some(former) = event_message(thread).filter(|former| *former != thread) {
+                    known.end_call();
                     self.live.remove(&former);
+                    let call = self.threads.get_mut(&former).and_then(|former| former.call.take());
+                    self.threads.entry(thread).or_default().call = call;
                 }
             }
             // It is stopped by a signal, as a whole process, and stays so.
             PTRACE_EVENT_STOP if signal != libc::SIGTRAP => {
-                return ignore_ended(request(libc::PTRACE_LISTEN, thread, 0, 0));
+                return ignore_ended(act(Act::Listen, thread, 0));
             }
             _ => self.live.extend(started_by(stop)),
         }
-        ignore_ended(request(libc::PTRACE_SYSCALL, thread, 0, delivered as usize))
+        ignore_ended(act(Act::ToNextCall, thread, delivered as usize))
     }
 
     fn counted(mut self) -> Counted {
@@ -277,6 +288,13 @@ impl Thread {
         change(tally);
     }
 
+    /// It was killed in a call.
+    fn end_call(&mut self) {
+        if let Some(number) = self.call.take() {
+            self.add(Event::Call { number, size_log2: None }, |tally| tally.errors += 1);
+        }
+    }
+
     /// It entered or left a system call. A call that does not end, as exit(2), is counted as it begins.
     fn call(&mut self, thread: libc::pid_t) {
         const ENTERED: u64 = 1;
@@ -287,7 +305,9 @@ impl Thread {
         const WORDS: usize = 16;
         let mut call = [0_u64; WORDS];
         let address = ptr::from_mut(&mut call).expose_provenance();
-        if request(libc::PTRACE_GET_SYSCALL_INFO, thread, size_of_val(&call), address).is_err() {
+        let bytes = size_of_val(&call);
+        // SAFETY: as many bytes are written at most, which `call` has.
+        if unsafe { request(libc::PTRACE_GET_SYSCALL_INFO, thread, bytes, address) }.is_err() {
             return;
         }
         match call[0] & 0xff {
@@ -327,7 +347,7 @@ impl Drop for Tracer {
         }
         // Only a stopped thread can be let go of.
         for &thread in &self.live {
-            let _ = request(libc::PTRACE_INTERRUPT, thread, 0, 0);
+            let _ = act(Act::Interrupt, thread, 0);
         }
         let mut polls = 0;
         while !self.live.is_empty() && polls < KILLED_POLLS {
@@ -345,7 +365,7 @@ impl Drop for Tracer {
                 let signal = libc::WSTOPSIG(stop.status);
                 let is_signal = stop.status >> 16 == 0 && signal != libc::SIGTRAP | 0x80;
                 let delivered = if is_signal { signal as usize } else { 0 };
-                let _ = request(libc::PTRACE_DETACH, stop.thread, 0, delivered);
+                let _ = act(Act::Detach, stop.thread, delivered);
             }
         }
     }
@@ -362,18 +382,39 @@ fn started_by(stop: &Stop) -> Option<libc::pid_t> {
 fn event_message(thread: libc::pid_t) -> Option<libc::pid_t> {
     let mut message: libc::c_ulong = 0;
     let address = ptr::from_mut(&mut message).expose_provenance();
-    request(libc::PTRACE_GETEVENTMSG, thread, 0, address).ok()?;
+    // SAFETY: a `c_ulong` is written.
+    unsafe { request(libc::PTRACE_GETEVENTMSG, thread, 0, address) }.ok()?;
     Some(message as libc::pid_t)
 }
 
+/// The requests that take only a number.
+#[derive(Clone, Copy)]
+enum Act {
+    Seize = libc::PTRACE_SEIZE as isize,
+    SetOptions = libc::PTRACE_SETOPTIONS as isize,
+    Interrupt = libc::PTRACE_INTERRUPT as isize,
+    Listen = libc::PTRACE_LISTEN as isize,
+    ToNextCall = libc::PTRACE_SYSCALL as isize,
+    Detach = libc::PTRACE_DETACH as isize,
+}
+
+fn act(act: Act, thread: libc::pid_t, number: usize) -> io::Result<()> {
+    // SAFETY: these requests write nothing into this process.
+    unsafe { request(act as libc::c_uint, thread, 0, number) }
+}
+
 /// A request about a traced thread.
-fn request(
+///
+/// # Safety
+///
+/// What the request writes to `data` as an address must be valid to write to.
+unsafe fn request(
     request: libc::c_uint,
     thread: libc::pid_t,
     address: usize,
     data: usize,
 ) -> io::Result<()> {
-    // SAFETY: the requests take numbers, or the address of as much memory as they write, which the callers own.
+    // SAFETY: by the caller's contract.
     check(unsafe { libc::ptrace(request, thread, address, data) }).map(drop)
 }
 
@@ -411,6 +452,13 @@ fn needs_tracer(thread: libc::pid_t) -> bool {
     !has_ended && status_field(thread, "TracerPid:") != Some(own)
 }
 
+/// Whether a thread has a handler for a signal.
+fn handles(thread: libc::pid_t, signal: libc::c_int) -> bool {
+    let handled = status_field(thread, "SigCgt:");
+    let handled = handled.and_then(|handled| u64::from_str_radix(&handled, 16).ok());
+    handled.is_some_and(|handled| handled >> (signal - 1) & 1 == 1)
+}
+
 fn status_field(thread: libc::pid_t, field: &str) -> Option<String> {
     let status = fs::read_to_string(format!("/proc/{thread}/status")).ok()?;
     let value = status.lines().find_map(|line| line.strip_prefix(field));
@@ -440,7 +488,8 @@ impl Ticks {
             event.sigev_signo = Self::SIGNAL;
             event.sigev_notify_thread_id = rustix::thread::gettid().as_raw_pid();
             let mut timer: libc::timer_t = std::mem::zeroed();
-            check(libc::timer_create(libc::CLOCK_MONOTONIC, &raw mut event, &raw mut timer))?;
+            check(libc::timer_create(libc::CLOCK_MONOTONIC, &raw mut event, &raw mut timer))
+                .inspect_err(|_| installed.restore(Self::SIGNAL))?;
             libc::timer_settime(timer, 0, &raw const period, ptr::null_mut());
             timer
         };

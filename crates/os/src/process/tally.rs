@@ -35,7 +35,7 @@ pub enum Event {
         /// Whether the kernel touched the page for it.
         in_kernel: bool,
     },
-    /// It got this signal.
+    /// It handled this signal.
     Signal(u8),
     /// It made a request to a block device.
     BlockIo {

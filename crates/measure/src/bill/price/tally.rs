@@ -56,25 +56,35 @@ pub fn tally(command: &CountedCommand, runs: f64) -> Vec<Tallied> {
         of.errors += count.errors as f64 / runs;
         of.bytes += count.bytes as f64 / runs;
     }
+    let key = "fault".to_owned();
+    let count = other_faults(command, runs);
+    let faults = Tallied { key: key.clone(), count, errors: 0.0, bytes: 0.0 };
+    items.extend((count > 0.0).then_some(((key, None), faults)));
     items.into_values().collect()
+}
+
+/// The faults of no known kind. How many there were in all is only known of a running process that was counted, and of a
+/// program's timed runs: a counted one starts with faults of costof's own.
+fn other_faults(command: &CountedCommand, runs: f64) -> f64 {
+    let whole = command.counted.iter().flat_map(|counts| &counts.whole);
+    let whole: u64 = whole.filter(|count| is_minor(count)).map(|count| count.count).sum();
+    let of_kinds = command.counted.iter().flat_map(Counts::sum).filter(is_fault);
+    let of_kinds: u64 = of_kinds.map(|count| count.count).sum();
+    let timed: u64 = command.timed.iter().map(|run| run.minor_faults).sum();
+    let timed = timed as f64 / command.timed.len().max(1) as f64;
+    (timed + (whole as f64 - of_kinds as f64) / runs).max(0.0)
+}
+
+fn is_fault(count: &Count) -> bool {
+    matches!(count.item, Item::Fault { .. })
+}
+
+fn is_minor(count: &Count) -> bool {
+    matches!(count.item, Item::Fault { kind: FaultKind::Minor, .. })
 }
 
 /// The counts of a run that have prices, each with the name that `prices.toml` has for it.
 fn keyed(counts: &Counts) -> Vec<(String, Count)> {
-    let sum = counts.sum();
-    let is_kind = |count: &Count, kinds: &[FaultKind]| matches!(&count.item, Item::Fault { kind, .. } if kinds.contains(kind));
-    let by_kind: u64 = sum
-        .iter()
-        .filter(|count| matches!(count.item, Item::Fault { .. }))
-        .map(|count| count.count)
-        .sum();
-    // The kernel's own count contains those of known kinds.
-    let whole = counts.whole.iter().cloned().map(|mut count| {
-        if is_kind(&count, &[FaultKind::Minor]) {
-            count.count = count.count.saturating_sub(by_kind);
-        }
-        count
-    });
     let processes = counts.threads.iter().filter(|thread| thread.process == thread.thread).count();
     let is_threaded = processes < counts.threads.len();
     let key = |count: &Count| -> Option<String> {
@@ -87,8 +97,7 @@ fn keyed(counts: &Counts) -> Vec<(String, Count)> {
                 FaultKind::FirstRead => "fault on a file's page",
                 FaultKind::WriteProtected => "fault on a protected page",
                 FaultKind::FirstWrite => "fault on a new page",
-                FaultKind::Minor => "fault",
-                FaultKind::Major => return None,
+                FaultKind::Minor | FaultKind::Major => return None,
             }
             .to_owned(),
             Item::Wait { .. } | Item::Preempted => "switch".to_owned(),
@@ -96,7 +105,7 @@ fn keyed(counts: &Counts) -> Vec<(String, Count)> {
             Item::WakeUp { .. } | Item::BlockIo { .. } => return None,
         })
     };
-    let all = sum.into_iter().chain(whole).filter(|count| count.count > 0);
+    let all = counts.sum().into_iter().filter(|count| count.count > 0);
     all.filter_map(|count| Some((key(&count)?, count))).collect()
 }
 

@@ -1,4 +1,5 @@
 use super::*;
+use costof_model::TimedRun;
 use costof_model::bill::{Count, CountedCommand, Counts, FaultKind, Item};
 use costof_model::bill::{End, Means, SizeClass, ThreadCounts};
 use costof_model::priced::Wait;
@@ -224,19 +225,26 @@ fn runs_are_averaged_and_known_kinds_are_taken_off_the_kernels_own_count() {
         means: Means::Ebpf,
         not_counted: vec![],
         threads: vec![ThreadCounts { process: 1, thread: 1, name: "p".to_owned(), items }],
-        whole: vec![fault(FaultKind::Minor, 10)],
+        whole: vec![],
         wall_ns: 1,
         user_ns: 1,
         system_ns: 1,
         end: End::Exited(0),
     };
     let first = run(vec![read(4, 256), fault(FaultKind::FirstRead, 7), wait]);
-    let command = CountedCommand {
+    let timed = [9, 11].map(|minor_faults| TimedRun { minor_faults, ..TimedRun::default() });
+    let mut command = CountedCommand {
         command: "p".to_owned(),
-        timed: vec![],
+        timed: timed.into(),
         counted: vec![first, run(vec![read(2, 128)])],
     };
-    let tally = tally(&command, 2.0);
+    let tally = |command: &CountedCommand| super::tally(command, 2.0);
+    let of_program = tally(&command);
+    // A running process has them in the counted stretches alone.
+    command.timed.clear();
+    command.counted.iter_mut().for_each(|run| run.whole = vec![fault(FaultKind::Minor, 10)]);
+    let tally = tally(&command);
+    assert_eq!(of_program, tally);
     let of = |key: &str| tally.iter().find(|item| item.key == key).unwrap();
     assert_eq!((of("read").count, of("read").bytes, of("read").errors), (3.0, 192.0, 1.0));
     assert_eq!(of("read").name(), "read of 64B");

@@ -16,8 +16,9 @@ use crate::process::{task_name, threads_of};
 use crate::system_call::{unsupported, with_context};
 
 /// The tracepoints, and what is not counted without; `None` if nothing can be. The programs have their names.
-const TRACEPOINTS: [(&str, &str, Option<&str>); 8] = [
+const TRACEPOINTS: [(&str, &str, Option<&str>); 9] = [
     ("sched", "sched_process_fork", None),
+    ("sched", "sched_process_exec", None),
     ("sched", "sched_process_exit", None),
     ("sched", "sched_switch", None),
     ("sched", "sched_waking", None),
@@ -37,9 +38,12 @@ const NAME: usize = 32;
 const PENDING: u32 = 1;
 const COUNTED: u32 = 2;
 const ENDED: u32 = 3;
+const TAKEN: u32 = 4;
 const CPU_BITS: u32 = 13;
-/// The thread of which *tallies* has what there was no room for.
-const LOST: u32 = 0;
+/// The thread of which *tallies* has what there was no room for, by these events.
+const NO_THREAD: u32 = 0;
+const LOST_EVENT: u32 = 0;
+const LOST_THREAD: u32 = 1;
 
 /// Programs that count what the followed threads do, until this is dropped.
 #[derive(Debug)]
@@ -57,8 +61,10 @@ pub struct Counter {
 pub struct Counted {
     /// What each thread did.
     pub threads: Vec<ThreadTally>,
-    /// How many events were not counted, since there were too many threads, or too many kinds of events.
-    pub lost: u64,
+    /// How many events were not counted, since there were too many kinds of them.
+    pub lost_events: u64,
+    /// How many threads were not counted, with all that they started, since there were too many.
+    pub lost_threads: u64,
 }
 
 impl Counter {
@@ -69,9 +75,17 @@ impl Counter {
     /// Those of bpf(2) and perf_event_open(2), and if tracefs cannot be read, with what was tried: `EPERM` without CAP_BPF and
     /// CAP_PERFMON, `EINVAL` or `ENOTSUPP` before Linux 5.15 or without its type information (CONFIG_DEBUG_INFO_BTF).
     pub fn attach() -> io::Result<Self> {
-        let threads = Map::new(MAX_THREADS)?;
+        Self::with_room(MAX_THREADS)
+    }
+
+    fn with_room(threads: u32) -> io::Result<Self> {
+        let threads = Map::new(threads)?;
         let tallies = Map::new(MAX_TALLIES)?;
-        tallies.set([0; 8], [0; TALLY_BYTES])?;
+        for lost in [LOST_EVENT, LOST_THREAD] {
+            let mut key = [0; 8];
+            key[..4].copy_from_slice(&lost.to_ne_bytes());
+            tallies.set(key, [0; TALLY_BYTES])?;
+        }
         let maps = [("threads", &threads.0), ("tallies", &tallies.0)];
         let assembler = Assembler {
             source: include_str!("count.bpf"),
@@ -156,14 +170,18 @@ impl Counter {
         let mut threads: Vec<ThreadTally> =
             self.threads.entries()?.into_iter().filter_map(named_thread).collect();
         threads.sort_by_key(|thread| thread.thread);
-        let mut lost = 0;
+        let (mut lost_events, mut lost_threads) = (0, 0);
         for (key, value) in self.tallies.entries()? {
             let tally = tally(value);
             let number = word(&key[4..]);
             let Ok(place) =
                 threads.binary_search_by_key(&number.cast_signed(), |thread| thread.thread)
             else {
-                lost += if number == LOST { tally.count } else { 0 };
+                match word(&key) {
+                    LOST_EVENT if number == NO_THREAD => lost_events = tally.count,
+                    LOST_THREAD if number == NO_THREAD => lost_threads = tally.count,
+                    _ => {}
+                }
                 continue;
             };
             threads[place].events.extend(event(word(&key)).map(|event| (event, tally)));
@@ -172,7 +190,7 @@ impl Counter {
         for thread in &mut threads {
             thread.events.sort_unstable_by_key(|(event, _)| *event);
         }
-        Ok(Counted { threads, lost })
+        Ok(Counted { threads, lost_events, lost_threads })
     }
 }
 
@@ -188,7 +206,7 @@ fn named_thread((number, value): ([u8; 4], [u8; THREAD_BYTES])) -> Option<Thread
     let number = word(&number).cast_signed();
     let name = match word(&value) {
         PENDING => return None,
-        ENDED => {
+        ENDED | TAKEN => {
             let name = value[NAME..].split(|byte| *byte == 0).next();
             String::from_utf8_lossy(name.unwrap_or_default()).into_owned()
         }
@@ -231,24 +249,69 @@ fn event(code: u32) -> Option<Event> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::path::Path;
     use std::process::Command;
+
+    /// A counter with room for so many threads; `None`, with the reason, where it may not be used, or where tracefs or the
+    /// kernel's type information is missing.
+    fn counter(threads: u32) -> Option<Counter> {
+        match Counter::with_room(threads) {
+            Ok(counter) => Some(counter),
+            Err(error) => {
+                let needed = ["/sys/kernel/tracing/events/sched", "/sys/kernel/btf/vmlinux"];
+                let is_missing = !needed.iter().all(|path| Path::new(path).exists());
+                let is_refused = matches!(
+                    error.kind(),
+                    io::ErrorKind::PermissionDenied | io::ErrorKind::Unsupported
+                );
+                assert!(is_missing || is_refused, "{error}");
+                eprintln!("checked less: {error}");
+                None
+            }
+        }
+    }
+
+    #[test]
+    fn threads_without_room_are_counted_apart() {
+        // This thread, until it has started the script, and the script.
+        let Some(counter) = counter(2) else { return };
+        let mut script = Command::new("sh");
+        script.args(["-c", "sleep 0.2; /bin/true; /bin/true; /bin/true; :"]);
+        let mut script = counter.follow_started(|| script.spawn()).unwrap();
+        script.wait().unwrap();
+        let counted = counter.read().unwrap();
+        assert_eq!(counted.threads.len(), 2, "{counted:?}");
+        assert_eq!([counted.lost_events, counted.lost_threads], [0, 3], "{counted:?}");
+    }
+
+    #[test]
+    fn who_gets_an_ended_threads_number_is_not_counted() {
+        let Some(counter) = counter(MAX_THREADS) else { return };
+        let call = u32::try_from(libc::SYS_getppid).unwrap() << 8;
+        let key = u64::from(call) | u64::from(counter.own_number) << 32;
+        let mut value = [0; TALLY_BYTES];
+        value[0] = 5;
+        counter.tallies.set(key.to_ne_bytes(), value).unwrap();
+        counter.threads.set(counter.own_number.to_ne_bytes(), new_thread(ENDED, 0)).unwrap();
+        for _ in 0..10 {
+            let _ = std::os::unix::process::parent_id();
+        }
+        let counted = counter.read().unwrap();
+        let [thread] = &counted.threads[..] else { panic!("{counted:?}") };
+        let [(_, tally)] = thread.events[..] else { panic!("{counted:?}") };
+        assert_eq!(tally.count, 5);
+    }
 
     #[test]
     fn only_what_is_started_meanwhile_is_counted() {
-        let counter = match Counter::attach() {
-            Ok(counter) => counter,
-            Err(error) => {
-                assert_eq!(error.kind(), io::ErrorKind::PermissionDenied, "{error}");
-                return eprintln!("checked less: {error}");
-            }
-        };
+        let Some(counter) = counter(MAX_THREADS) else { return };
         let mut followed = counter.follow_started(|| Command::new("true").spawn()).unwrap();
         let mut other = Command::new("true").spawn().unwrap();
         for child in [&mut followed, &mut other] {
             child.wait().unwrap();
         }
         let counted = counter.read().unwrap();
-        assert_eq!(counted.lost, 0);
+        assert_eq!([counted.lost_events, counted.lost_threads], [0, 0]);
         let [thread] = &counted.threads[..] else { panic!("{counted:?}") };
         assert_eq!(thread.name, "true");
         let number = u16::try_from(libc::SYS_exit_group).unwrap();
