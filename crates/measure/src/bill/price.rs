@@ -21,6 +21,8 @@ const WORTH_MEASURING: f64 = 0.01;
 const WORTH_SAVING: f64 = 0.02;
 /// What a call of unknown price is taken for when it is decided what to measure, nanoseconds.
 const ROUGHLY_NS: f64 = 1_000.0;
+/// The same of starting a process or a thread.
+const ROUGHLY_PROCESS_NS: f64 = 50_000.0;
 
 /// A metric of a point, which is a time or a rate.
 #[derive(Clone, Debug, PartialEq)]
@@ -96,9 +98,14 @@ impl PriceList {
                 continue;
             };
             let rows = price.rows_at(item.size());
-            let roughly = match values.get(self.costs_by(price, item, values).whole()) {
-                Some(estimate) => estimate.value.max(ROUGHLY_NS * item.count / 10.0),
-                None => ROUGHLY_NS * item.count,
+            let roughly_ns = match price.class {
+                Class::Processes => ROUGHLY_PROCESS_NS,
+                _ => ROUGHLY_NS,
+            };
+            // The whole row: what is less a part of it may seem to be nothing as long as it is predicted.
+            let roughly = match values.get(price.at(item.size(), item.done() / price.of)) {
+                Some(estimate) => estimate.value.max(roughly_ns * item.done() / 10.0),
+                None => roughly_ns * item.done(),
             };
             rows.chain(price.less.iter().map(|(_, row)| *row)).for_each(|row| want(row, roughly));
         }
@@ -266,7 +273,8 @@ impl PriceList {
         });
         let mut less_ns: Vec<(Class, f64)> = less.filter(|(_, ns)| *ns != 0.0).collect();
         less_ns.sort_by(|(_, one), (_, other)| other.abs().total_cmp(&one.abs()));
-        let share = now.value / kernel_ns;
+        // A time that is too short may have been found outside the kernel alone.
+        let share = now.value / kernel_ns.max(now.value);
         value.is_finite().then_some(Elsewhere { machine, from, ratio, share, less_ns })
     }
 

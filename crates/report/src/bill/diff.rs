@@ -149,13 +149,19 @@ impl Changed {
                 Estimate { value: -value, low: -high, high: -low }
             }
         };
-        (more.abs() >= 0.5).then(|| Changed { name, before, after, change_ns })
+        (more.abs() >= 0.5).then_some(Changed { name, before, after, change_ns })
     }
 }
 
 /// What makes two bills unlike.
 fn notes(before: &Priced, after: &Priced) -> Vec<String> {
     let mut notes = Vec::new();
+    if !(before.is_divided && after.is_divided) {
+        notes.push(
+            "At least one was too short to divide between kernel and user code, so their change is hardly known: `--budget 20s`."
+                .to_owned(),
+        );
+    }
     if before.machine != after.machine {
         notes.push(format!(
             "They ran on two machines ({} and {}): the times differ by that too; the counts may be compared.",

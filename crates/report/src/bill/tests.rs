@@ -174,6 +174,8 @@ fn too_short_a_time_is_not_divided() {
     assert!(text.starts_with(answer), "{text}");
     assert!(!text.contains("user code 9") && !text.contains("of kernel time"), "{text}");
     assert!(text.contains("kernel or user code, not itemised"), "{text}");
+    assert!(!prometheus(&bill).contains("kernel_seconds{"));
+    assert!(diff(&bill, &bill, 400).contains("too short to divide"));
     bill.per_second = true;
     assert!(first(&bill).ends_with("`--for 60s`."), "{}", first(&bill));
     bill.waiting_ns = 1e9;

@@ -200,6 +200,8 @@ fn what_has_no_measured_price_is_measured_in_the_order_of_what_it_may_cost() {
     assert_eq!(names[2..], ["page_fault"]);
     assert_eq!(names.len(), 3, "{names:?}");
     assert!(list.missing(&items, &values, 1e12).is_empty(), "too little to matter");
+    let forks = list.missing(&[item("fork", 100.0, 0.0)], &values, 1e8);
+    assert_eq!(forks.len(), 2, "a fork takes longer than other calls: {forks:?}");
 }
 
 #[test]
@@ -213,6 +215,8 @@ fn another_machine_is_compared_by_the_items_that_both_price() {
     assert_eq!((found.ratio.value, found.share), (0.5, 0.25));
     assert!((found.ratio.high - 0.5 - 0.5 * 0.03).abs() < 1e-9, "{found:?}");
     assert_eq!(found.less_ns, [(Class::Entry, 500.0)]);
+    let short = list.elsewhere(&items, (&here, &there), 0.0, names()).unwrap();
+    assert_eq!(short.share, 1.0);
     let nothing = list.values(|_| None);
     assert_eq!(list.elsewhere(&items, (&here, &nothing), 1.0, names()), None);
     let predicted = list.values(|_| Some(Value::Predicted(100.0, 400.0)));
