@@ -1,6 +1,6 @@
 //! What a command did, counted: its system calls, page faults, waits and wake-ups, thread by thread.
 //!
-//! Counts say how often, never how dear: what one of each costs comes from this machine's own rows. The times of a counted run
+//! Counts say how often, never how expensive: what one of each costs comes from this machine's own rows. The times of a counted run
 //! are not the program's, since counting slows it down.
 
 use crate::timing::TimedRun;
@@ -232,12 +232,13 @@ pub struct CountedCommand {
 
 impl CountedCommand {
     /// By which share counting lengthened the CPU time: the median counted run against the median uncounted one; `None`
-    /// without runs of both kinds, or with too little CPU time for the kernel to measure.
+    /// without runs of both kinds, or where either's CPU time is zero: too short for the kernel to measure, or not known.
     pub fn counting_cost(&self) -> Option<f64> {
         let counted = self.counted.iter().map(|run| run.user_ns + run.system_ns).collect();
         let timed = self.timed.iter().map(TimedRun::cpu_ns).collect();
         let timed = median(timed).filter(|&ns| ns > 0)?;
-        Some(median(counted)? as f64 / timed as f64 - 1.0)
+        let counted = median(counted).filter(|&ns| ns > 0)?;
+        Some(counted as f64 / timed as f64 - 1.0)
     }
 }
 
@@ -324,5 +325,7 @@ mod tests {
             end: End::Killed(9),
         });
         assert!((command.counting_cost().unwrap() - 0.2).abs() < 1e-9);
+        (command.counted[0].user_ns, command.counted[0].system_ns) = (0, 0);
+        assert_eq!(command.counting_cost(), None, "of a process that had been running");
     }
 }

@@ -67,6 +67,8 @@ pub struct Priced {
     pub user_ns: Estimate,
     /// CPU time in the kernel, likewise.
     pub kernel_ns: Estimate,
+    /// Whether the CPU time was long enough for the kernel to divide it; otherwise these two may each be all of it or nothing.
+    pub is_divided: bool,
     /// Time in which it neither ran nor was ready to, likewise.
     pub waiting_ns: f64,
     /// Time in which it was ready and others had its CPU; only known of one thread.
@@ -89,6 +91,8 @@ pub struct Priced {
     pub savings: Vec<Saving>,
     /// The same items at the prices of other machines.
     pub elsewhere: Vec<Elsewhere>,
+    /// The class of the machine whose prices these are.
+    pub prices_of: String,
     /// Where the prices come from: each point, with its grade and run, or that it is predicted.
     pub prices: BTreeMap<String, String>,
 }
@@ -98,7 +102,9 @@ pub struct Priced {
 pub struct PricedItem {
     /// Such as `read of 64 B from a file`.
     pub name: String,
-    /// What it is apart from entering the kernel and copies; absent where only the entry has a price.
+    /// What it is of, such as `read`, and the power of two of its size: what it has in common with an item of another bill.
+    pub key: (String, Option<u8>),
+    /// What it is apart from entering the kernel and copies; absent where only the entry has a price, or nothing.
     pub class: Option<Class>,
     /// How often; the mean of the counted runs.
     pub count: f64,

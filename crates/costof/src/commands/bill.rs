@@ -16,6 +16,8 @@ use costof_model::priced::Priced;
 use costof_report::bill as shown;
 use prices::Prices;
 use std::ffi::OsString;
+use std::fs::File;
+use std::io::Read as _;
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::atomic::AtomicBool;
@@ -78,7 +80,16 @@ fn read(file: &Path) -> Result<Priced, Error> {
         .context(format_args!("{} is no bill that `costof bill --save` wrote", file.display()))
 }
 
-/// A side of `--diff`: a saved bill, or a command.
+/// Whether a file looks like a saved bill by its first byte.
+fn is_saved(file: &Path) -> bool {
+    let mut first = [0];
+    // A pipe or a device would be used up, or waited for.
+    let opened = file.is_file().then(|| File::open(file));
+    opened.is_some_and(|it| it.and_then(|mut it| it.read_exact(&mut first)).is_ok())
+        && first == *b"{"
+}
+
+/// A side of `--diff`: a saved bill, whatever it is called, or a command.
 fn diffed(
     table: &'static [&'static Probe],
     options: &BillOptions,
@@ -86,7 +97,7 @@ fn diffed(
     interrupted: &AtomicBool,
 ) -> Result<Priced, Error> {
     let file = Path::new(given);
-    if file.extension().is_some_and(|end| end == "json") && file.is_file() {
+    if is_saved(file) {
         return read(file);
     }
     let (_, words) = super::time::words(given, None)?;
@@ -138,15 +149,17 @@ fn priced(
     let Some(first) = command.counted.first() else {
         bail!("nothing was counted of `{}`", command.command);
     };
+    let machine = || facts::gather().machine_class();
     let used = list.used(&items, &values);
     let used = used.into_iter().filter_map(|row| Some((row.point.id(), prices.from(row)?)));
     Ok(Priced {
-        machine: facts::gather().machine_class(),
+        machine: machine(),
         per_second,
         runs: command.timed.len(),
         wall_ns: times.wall_ns,
         user_ns: times.user_ns,
         kernel_ns: times.kernel_ns,
+        is_divided: times.is_divided,
         waiting_ns: times.waiting_ns,
         queue_ns: times.queue_ns,
         counting_slowdown: command.counting_cost().map(|more| 1.0 + more),
@@ -156,8 +169,9 @@ fn priced(
         itemised_ns,
         classes,
         waits: price::waits(&command, stretches),
-        savings: list.savings(&items, &values, times.waiting_ns + cpu_ns),
+        savings: list.savings(&items, &values, (cpu_ns, times.waiting_ns)),
         elsewhere,
+        prices_of: options.prices.as_ref().map_or_else(machine, |_| prices.machine()),
         prices: used.collect(),
         program: command.command,
     })
@@ -167,13 +181,21 @@ fn priced(
 mod tests {
     use super::*;
     use crate::plan::request::infos;
+    use costof_measure::bill::price::Row;
     use costof_model::expression::Value;
+    use costof_model::{Facts, Unit};
 
     #[test]
     fn every_price_is_a_row_that_some_probe_has() {
         let list = PriceList::new(&infos(costof_probes::TABLE));
         // The entry has a value wherever a machine was measured at all.
         let values = list.values(|row| {
+            let Row { point, metric, unit } = row;
+            let probe = costof_probes::TABLE.iter().find(|probe| probe.info.id == point.probe);
+            let can_exist = probe.unwrap().can_exist;
+            assert!(can_exist(point, &Facts::default()), "{point}: the probe refuses it");
+            let is_time = matches!(unit, Unit::Nanoseconds | Unit::Hertz);
+            assert!(is_time, "{point}: {metric} is no time of one");
             (row.point.probe == "os.syscall").then_some(Value::Measured(100.0, Some((99.0, 101.0))))
         });
         let (items, classes, all) = list.items(&[], &values).unwrap();

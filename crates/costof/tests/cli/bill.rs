@@ -65,6 +65,11 @@ fn bills_are_saved_shown_again_and_compared() {
     assert_contains(&shown, "count=1000");
     let diff = place.run("bill --diff a.json b.json").expect_code(0).out;
     assert_contains_all(&diff, &["read of 64B", "1,000", "5,000", "Counts explain"]);
+    // By its content, not its name.
+    fs::rename(place.path("b.json"), place.path("b.jsn")).unwrap();
+    let renamed = place.run("bill --diff a.json b.jsn").expect_code(0).out;
+    assert_eq!(renamed, diff);
+    fs::rename(place.path("b.jsn"), place.path("b.json")).unwrap();
     let text = place.run("bill --show b.json --prometheus").expect_code(0).out;
     assert_contains_all(
         &text,

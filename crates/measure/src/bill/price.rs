@@ -21,6 +21,8 @@ const WORTH_MEASURING: f64 = 0.01;
 const WORTH_SAVING: f64 = 0.02;
 /// What a call of unknown price is taken for when it is decided what to measure, nanoseconds.
 const ROUGHLY_NS: f64 = 1_000.0;
+/// The same of starting a process or a thread.
+const ROUGHLY_PROCESS_NS: f64 = 50_000.0;
 
 /// A metric of a point, which is a time or a rate.
 #[derive(Clone, Debug, PartialEq)]
@@ -29,7 +31,8 @@ pub struct Row {
     pub point: Point,
     /// The metric's name.
     pub metric: String,
-    unit: Unit,
+    /// Its unit: a time, or a rate.
+    pub unit: Unit,
 }
 
 /// The rows of prices and what they are for.
@@ -95,9 +98,14 @@ impl PriceList {
                 continue;
             };
             let rows = price.rows_at(item.size());
-            let roughly = match values.get(self.costs_by(price, item).whole()) {
-                Some(estimate) => estimate.value.max(ROUGHLY_NS * item.count / 10.0),
-                None => ROUGHLY_NS * item.count,
+            let roughly_ns = match price.class {
+                Class::Processes => ROUGHLY_PROCESS_NS,
+                _ => ROUGHLY_NS,
+            };
+            // The whole row: what is less a part of it may seem to be nothing as long as it is predicted.
+            let roughly = match values.get(price.at(item.size(), item.done() / price.of)) {
+                Some(estimate) => estimate.value.max(roughly_ns * item.done() / 10.0),
+                None => roughly_ns * item.done(),
             };
             rows.chain(price.less.iter().map(|(_, row)| *row)).for_each(|row| want(row, roughly));
         }
@@ -161,6 +169,7 @@ impl PriceList {
             };
             priced.push(PricedItem {
                 name: item.name(),
+                key: (item.key.clone(), item.class),
                 class: costs.class,
                 count: item.count,
                 errors: item.errors,
@@ -180,31 +189,39 @@ impl PriceList {
     }
 
     /// What would take less by measured prices, the largest saving first: at least two per cent of the time, for certain
-    /// above zero.
-    pub fn savings(&self, items: &[Tallied], values: &Values, wall_ns: f64) -> Vec<Saving> {
-        let is_measured = |value: &Value| matches!(value, Value::Measured(..));
-        let values = &Values(values.0.iter().map(|value| value.filter(is_measured)).collect());
+    /// above zero, and no more waiting than there is.
+    pub fn savings(
+        &self,
+        items: &[Tallied],
+        values: &Values,
+        (cpu_ns, waiting_ns): (f64, f64),
+    ) -> Vec<Saving> {
+        let values = &values.measured();
         let saving = |rule: &SavingRule| {
             let mut saved = Sum::default();
             let of: Vec<&Tallied> = items.iter().filter(|item| rule.fits(item)).collect();
             for item in &of {
+                // Those that failed would fail as well.
+                let done = Tallied { count: item.done(), errors: 0.0, ..(*item).clone() };
                 let now = match rule.now {
-                    Some(row) => Sum::of(row, item.count),
-                    None => self.costs(item, values).whole(),
+                    Some(row) => Sum::of(row, done.count),
+                    None => self.costs(&done, values).whole(),
                 };
                 saved.add(&now, 1.0);
                 if let Some(row) = rule.cost {
-                    saved.add(&Sum::of(row, item.count / rule.text.of), -1.0);
+                    saved.add(&Sum::of(row, done.count / rule.text.of), -1.0);
                 }
                 if let Some(bytes) = rule.merged {
-                    let count = item.bytes / bytes;
-                    let merged = Tallied { count, bytes: item.bytes, ..(*item).clone() };
+                    let merged = Tallied { count: item.bytes / bytes, ..done };
                     saved.add(&self.costs(&merged, values).whole(), -1.0);
                 }
             }
-            let saves_ns = values.get(saved).filter(|saves| saves.low > 0.0)?;
-            let count: f64 = of.iter().map(|item| item.count).sum();
-            (saves_ns.value >= WORTH_SAVING * wall_ns).then(|| Saving {
+            let Estimate { value, low, high } = values.get(saved)?;
+            let most = if rule.text.waits { waiting_ns } else { f64::INFINITY };
+            let saves_ns =
+                Estimate { value: value.min(most), low: low.min(most), high: high.min(most) };
+            let count: f64 = of.iter().map(|item| item.done()).sum();
+            (low > 0.0 && saves_ns.value >= WORTH_SAVING * (cpu_ns + waiting_ns)).then(|| Saving {
                 what: rule.text.what.clone(),
                 of: format!("{} × {}", grouped(&format!("{count:.0}")), names(&of)),
                 assumes: rule.text.assumes.clone(),
@@ -217,7 +234,7 @@ impl PriceList {
         savings
     }
 
-    /// The same items at the values of another machine; `None` if no item has prices of both.
+    /// The same items at the values of another machine, by measured prices; `None` if no item has prices of both.
     pub fn elsewhere(
         &self,
         items: &[Tallied],
@@ -225,6 +242,7 @@ impl PriceList {
         kernel_ns: f64,
         (machine, from): (String, String),
     ) -> Option<Elsewhere> {
+        let (here, there) = (&here.measured(), &there.measured());
         let (mut all, mut classes) = (Sum::default(), BTreeMap::<Class, Sum>::new());
         for item in items {
             let costs = self.costs(item, here);
@@ -255,7 +273,8 @@ impl PriceList {
         });
         let mut less_ns: Vec<(Class, f64)> = less.filter(|(_, ns)| *ns != 0.0).collect();
         less_ns.sort_by(|(_, one), (_, other)| other.abs().total_cmp(&one.abs()));
-        let share = now.value / kernel_ns;
+        // A time that is too short may have been found outside the kernel alone.
+        let share = now.value / kernel_ns.max(now.value);
         value.is_finite().then_some(Elsewhere { machine, from, ratio, share, less_ns })
     }
 
@@ -272,7 +291,7 @@ impl PriceList {
 
     /// What an item costs; only the entry if its price has no value.
     fn costs(&self, item: &Tallied, values: &Values) -> Costs {
-        let costs = self.price(&item.key).map(|price| self.costs_by(price, item));
+        let costs = self.price(&item.key).map(|price| self.costs_by(price, item, values));
         costs.filter(|costs| values.get(costs.whole()).is_some()).unwrap_or_else(|| Costs {
             class: None,
             entry: Sum::of(self.entry, if item.is_call() { item.count } else { 0.0 }),
@@ -281,12 +300,14 @@ impl PriceList {
         })
     }
 
-    fn costs_by(&self, price: &Price, item: &Tallied) -> Costs {
-        let each = item.count / price.of;
+    /// A call that failed costs its entry; what it did before is not known.
+    fn costs_by(&self, price: &Price, item: &Tallied, values: &Values) -> Costs {
+        let done = item.done();
+        let each = done / price.of;
         let mut rest = price.at(price.cost[0].0, each);
-        rest.add(&Sum::of(self.entry, price.entries * item.count), -1.0);
-        for (times, row) in &price.less {
-            rest.add(&Sum::of(*row, times * item.count), -1.0);
+        rest.add(&Sum::of(self.entry, price.entries * done), -1.0);
+        for (times, row) in price.less.iter().filter(|(_, row)| values.0[*row].is_some()) {
+            rest.add(&Sum::of(*row, times * done), -1.0);
         }
         let mut grows = price.at(item.size(), each);
         grows.add(&price.at(price.cost[0].0, each), -1.0);
@@ -365,6 +386,12 @@ impl Sum {
 }
 
 impl Values {
+    /// Those that are measured.
+    fn measured(&self) -> Values {
+        let is_measured = |value: &Value| matches!(value, Value::Measured(..));
+        Values(self.0.iter().map(|value| value.filter(is_measured)).collect())
+    }
+
     /// The value of a sum; `None` if one of its rows has none. Measured rows are independent of each other (MOVER: Zou
     /// and Donner, Statistics in Medicine 27, 2008), predicted ones all at their worst ends at once. No time is below zero.
     fn get(&self, sum: Sum) -> Option<Estimate> {

@@ -14,6 +14,8 @@ pub struct Times {
     pub user_ns: Estimate,
     /// CPU time in the kernel.
     pub kernel_ns: Estimate,
+    /// Whether the CPU time is long enough to be divided; otherwise the two may each be all of it or nothing.
+    pub is_divided: bool,
     /// The median of the time in which no thread ran or was ready to. Of several threads, it contains how long they were
     /// ready while others had the CPUs, and is 0 if they used more than one CPU.
     pub waiting_ns: f64,
@@ -23,11 +25,15 @@ pub struct Times {
 
 /// The end of a two-sided interval of 95 %.
 const UPPER: f64 = 0.975;
+/// The same of a normal distribution.
+const UPPER_NORMAL: f64 = 1.96;
+/// What the kernel found at fewer ticks does not say where a program spends its time.
+const MIN_TICKS: f64 = 20.0;
 
 /// What these runs took; `None` if they are fewer than three. The CPU time is that with the core alone where that is
-/// known. The kernel measures it exactly, but divides it by what it finds at its ticks, so the share of a short run says
-/// little and that of all runs together is used.
-pub fn times(runs: &[TimedRun]) -> Option<Times> {
+/// known. The kernel measures it exactly, but divides it by what it finds at its ticks, of which each stands for `tick_ns` of
+/// a run's time. So the share of a short run says little, and that of all runs together is used.
+pub fn times(runs: &[TimedRun], tick_ns: f64) -> Option<Times> {
     let mut command = TimedCommand { runs: runs.to_vec(), ..TimedCommand::default() };
     command::estimate(&mut command);
     let cpu_ns = command.alone_ns.or(command.cpu_ns)?;
@@ -46,20 +52,40 @@ pub fn times(runs: &[TimedRun]) -> Option<Times> {
     let t = t_quantile(UPPER, runs.len() as u32 - 1)?;
     let half = t * standard_deviation(&rests)? / (runs.len() as f64).sqrt();
     let off = if whole > 0.0 { half / whole } else { 0.0 };
+    // Equal runs may all be wrong: no tick hit what is short.
+    let ticks = all.iter().sum::<f64>() / tick_ns;
+    let is_divided = ticks >= MIN_TICKS;
+    let (low, high) = match is_divided {
+        true => {
+            let (low, high) = of_ticks(share, ticks);
+            (low.min(share - off), high.max(share + off))
+        }
+        false => (0.0, 1.0),
+    };
     Some(Times {
         wall_ns: command.wall_ns?,
-        user_ns: part(cpu_ns, 1.0 - share, off),
-        kernel_ns: part(cpu_ns, share, off),
+        user_ns: part(cpu_ns, 1.0 - share, (1.0 - high, 1.0 - low)),
+        kernel_ns: part(cpu_ns, share, (low, high)),
+        is_divided,
         waiting_ns: median(&waits.collect::<Vec<f64>>())?,
         queue_ns: queues.and_then(|queues| median(&queues)),
     })
 }
 
-/// A share of a time, whose error is independent of the share's.
-fn part(of: Estimate, share: f64, off: f64) -> Estimate {
-    let away = |end: f64| (share * (end - of.value)).hypot(off * of.value);
+/// The interval of a share that so many ticks found (E. B. Wilson, Journal of the American Statistical Association 22, 1927).
+fn of_ticks(share: f64, ticks: f64) -> (f64, f64) {
+    let square = UPPER_NORMAL.powi(2) / ticks;
+    let middle = (share + square / 2.0) / (1.0 + square);
+    let half = (square * (share * (1.0 - share) + square / 4.0)).sqrt() / (1.0 + square);
+    (middle - half, middle + half)
+}
+
+/// A share of a time with the share's interval; their errors are independent. No more than the time's end.
+fn part(of: Estimate, share: f64, (low, high): (f64, f64)) -> Estimate {
+    let away = |end: f64, other: f64| (share * (end - of.value)).hypot((other - share) * of.value);
     let value = share * of.value;
-    Estimate { value, low: (value - away(of.low)).max(0.0), high: value + away(of.high) }
+    let high = (value + away(of.high, high)).min(of.high.max(value));
+    Estimate { value, low: (value - away(of.low, low)).max(0.0), high }
 }
 
 #[cfg(test)]
@@ -76,21 +102,36 @@ mod tests {
         let runs: Vec<TimedRun> = [(0, 1), (1, 0), (0, 1), (0, 1)]
             .map(|(user, kernel)| run(user * 1000, kernel * 1000))
             .into();
-        let times = times(&runs).unwrap();
+        let times = times(&runs, 100.0).unwrap();
         assert!((times.kernel_ns.value - 750.0).abs() < 1e-9, "{times:?}");
         assert!((times.user_ns.value - 250.0).abs() < 1e-9);
         assert_eq!((times.kernel_ns.low, times.wall_ns.value), (0.0, 2e6));
-        assert!(times.kernel_ns.high > 1000.0, "four of them say little");
+        assert!(times.kernel_ns.high > 999.0, "four of them say little");
     }
 
     #[test]
-    fn equal_runs_are_known_exactly_and_two_say_nothing() {
+    fn equal_runs_are_known_as_well_as_their_ticks_say_and_two_say_nothing() {
         let runs = vec![run(300, 700); 5];
-        let exact = times(&runs).unwrap();
-        let Estimate { value, low, high } = exact.kernel_ns;
-        assert!(value == 700.0 && (high - low).abs() < 1e-9, "{exact:?}");
-        assert_eq!(times(&runs[..2]), None);
-        let idle = times(&vec![run(0, 0); 3]).map(|times| times.kernel_ns.value);
+        // 5,000 ticks, of which 3,500 were in the kernel: 70 % by at most 1.3 %.
+        let many = times(&runs, 1.0).unwrap();
+        let Estimate { value, low, high } = many.kernel_ns;
+        assert!(many.is_divided && value == 700.0, "{many:?}");
+        assert!((686.0..688.0).contains(&low) && (712.0..714.0).contains(&high), "{many:?}");
+        assert_eq!(times(&runs[..2], 1.0), None);
+        let idle = times(&vec![run(0, 0); 3], 1.0).map(|times| times.kernel_ns.value);
         assert!(idle.is_none_or(|ns| ns == 0.0), "{idle:?}");
+    }
+
+    #[test]
+    fn that_no_tick_was_in_the_kernel_does_not_say_that_it_took_no_time() {
+        // A hundred ticks: it may be 3.7 %.
+        let none = times(&vec![run(1000, 0); 5], 50.0).unwrap();
+        assert!(none.is_divided && none.kernel_ns.value == 0.0, "{none:?}");
+        assert!((36.0..38.0).contains(&none.kernel_ns.high), "{none:?}");
+        let few = times(&vec![run(1000, 0); 5], 500.0).unwrap();
+        assert!(!few.is_divided, "{few:?}");
+        for part in [few.kernel_ns, few.user_ns] {
+            assert!(part.low == 0.0 && part.high > 999.0, "{few:?}");
+        }
     }
 }

@@ -17,6 +17,8 @@ const ITEMS: usize = 10;
 struct Difference {
     before: String,
     after: String,
+    /// Why they cannot be compared as they stand.
+    notes: Vec<String>,
     /// Of the CPU time in the kernel, in user code, and of the time from start to end.
     kernel_ns: Estimate,
     user_ns: Estimate,
@@ -42,6 +44,7 @@ pub fn diff(before: &Priced, after: &Priced, columns: usize) -> String {
         parts.push(Part::Table(String::new(), difference.grid(columns)));
     }
     parts.push(Part::paragraph(difference.rest()));
+    parts.extend(difference.notes.into_iter().map(Part::paragraph));
     document::text(&parts, columns)
 }
 
@@ -52,12 +55,13 @@ pub fn diff_json(before: &Priced, after: &Priced) -> serde_json::Value {
 
 impl Difference {
     fn new(before: &Priced, after: &Priced) -> Difference {
-        let mut names: Vec<&str> =
-            [before, after].iter().flat_map(|bill| &bill.items).map(|item| &*item.name).collect();
-        names.sort_unstable();
-        names.dedup();
+        let both = [before, after];
+        let mut keys: Vec<_> =
+            both.iter().flat_map(|bill| &bill.items).map(|item| &item.key).collect();
+        keys.sort_unstable();
+        keys.dedup();
         let mut items: Vec<Changed> =
-            names.into_iter().filter_map(|name| Changed::new(name, before, after)).collect();
+            keys.into_iter().filter_map(|key| Changed::new(key, before, after)).collect();
         items.sort_by(|one, other| {
             other.change_ns.value.abs().total_cmp(&one.change_ns.value.abs())
         });
@@ -68,6 +72,7 @@ impl Difference {
         Difference {
             before: before.program.clone(),
             after: after.program.clone(),
+            notes: notes(before, after),
             kernel_ns: minus(after.kernel_ns, before.kernel_ns),
             user_ns: minus(after.user_ns, before.user_ns),
             wall_ns: minus(after.wall_ns, before.wall_ns),
@@ -127,13 +132,14 @@ impl Difference {
 
 impl Changed {
     /// The change of an item; `None` if its count is the same.
-    fn new(name: &str, before: &Priced, after: &Priced) -> Option<Changed> {
+    fn new(key: &(String, Option<u8>), before: &Priced, after: &Priced) -> Option<Changed> {
         let find = |bill: &Priced| -> Option<PricedItem> {
-            bill.items.iter().find(|item| item.name == name).cloned()
+            bill.items.iter().find(|item| item.key == *key).cloned()
         };
         let (before, after) = (find(before), find(after));
         // One price for both, so that only counts differ.
-        let price = after.as_ref().or(before.as_ref())?.each_ns;
+        let known = after.as_ref().or(before.as_ref())?;
+        let (name, price) = (known.name.clone(), known.each_ns);
         let [before, after] = [before, after].map(|item| item.map_or(0.0, |item| item.count));
         let more = after - before;
         let change_ns = match more < 0.0 {
@@ -143,8 +149,35 @@ impl Changed {
                 Estimate { value: -value, low: -high, high: -low }
             }
         };
-        (more.abs() >= 0.5).then(|| Changed { name: name.to_owned(), before, after, change_ns })
+        (more.abs() >= 0.5).then_some(Changed { name, before, after, change_ns })
     }
+}
+
+/// What makes two bills unlike.
+fn notes(before: &Priced, after: &Priced) -> Vec<String> {
+    let mut notes = Vec::new();
+    if !(before.is_divided && after.is_divided) {
+        notes.push(
+            "At least one was too short to divide between kernel and user code, so their change is hardly known: `--budget 20s`."
+                .to_owned(),
+        );
+    }
+    if before.machine != after.machine {
+        notes.push(format!(
+            "They ran on two machines ({} and {}): the times differ by that too; the counts may be compared.",
+            before.machine, after.machine
+        ));
+    }
+    if before.per_second != after.per_second {
+        let [one, other] = [before, after].map(|bill| match bill.per_second {
+            true => "one second of a process",
+            false => "one run",
+        });
+        notes.push(format!(
+            "The first is of {one} and the second of {other}: neither times nor counts may be compared."
+        ));
+    }
+    notes
 }
 
 /// A difference of two times that were measured by themselves.

@@ -21,7 +21,10 @@ pub fn prometheus(bill: &Priced) -> String {
         ("user_seconds", "CPU time outside the kernel", bill.user_ns.value),
         ("itemised_seconds", "CPU time in the kernel that items explain", bill.itemised_ns.value),
     ] {
-        family(name, &format!("{what}, of one {per}."), vec![(whole.clone(), ns / 1e9)]);
+        // What is too short to be divided has no value of either.
+        let is_known = bill.is_divided || name == "itemised_seconds";
+        let values = is_known.then(|| (whole.clone(), ns / 1e9)).into_iter().collect();
+        family(name, &format!("{what}, of one {per}."), values);
     }
     let items = |value: fn(&costof_model::priced::PricedItem) -> f64| {
         let item = |item| labels(&[("program", program), ("item", item)]);

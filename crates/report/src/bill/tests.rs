@@ -1,5 +1,5 @@
 use super::*;
-use costof_model::priced::{ClassTime, Wait};
+use costof_model::priced::{ClassTime, Elsewhere, Saving, Wait};
 use std::collections::BTreeMap;
 
 fn estimate(value: f64) -> Estimate {
@@ -9,6 +9,7 @@ fn estimate(value: f64) -> Estimate {
 fn item(name: &str, class: Option<Class>, count: f64, each: f64) -> PricedItem {
     PricedItem {
         name: name.to_owned(),
+        key: (name.to_owned(), None),
         class,
         count,
         errors: 0.0,
@@ -29,6 +30,7 @@ fn bill() -> Priced {
         wall_ns: estimate(125e6),
         user_ns: estimate(20e6),
         kernel_ns: estimate(100e6),
+        is_divided: true,
         waiting_ns: 5e6,
         queue_ns: None,
         counting_slowdown: Some(1.2),
@@ -43,6 +45,7 @@ fn bill() -> Priced {
         waits: vec![Wait { what: "poll".to_owned(), count: 3.0, waited_ns: 5e6 }],
         savings: Vec::new(),
         elsewhere: Vec::new(),
+        prices_of: "a machine".to_owned(),
         prices: BTreeMap::from([("os.syscall".to_owned(), "predicted".to_owned())]),
     }
 }
@@ -65,6 +68,10 @@ fn the_first_line_says_where_the_time_goes() {
         "{}",
         first(&waits)
     );
+    // Poll is the longest wait, but of much.
+    waits.waits.push(Wait { what: "read".to_owned(), count: 9.0, waited_ns: 4e6 });
+    waits.waits.push(Wait { what: "futex".to_owned(), count: 9.0, waited_ns: 4e6 });
+    assert!(first(&waits).ends_with(", first of all in poll."), "{}", first(&waits));
     let mut unknown = bill();
     unknown.itemised_ns = estimate(1e6);
     unknown.classes.truncate(1);
@@ -90,6 +97,9 @@ fn the_sum_is_checked_against_the_kernels_time_and_never_made_to_fit() {
     assert!(check(&bill).contains("200 %") && check(&bill).contains("more than there was"));
     let bar = self::bar(&bill);
     assert_eq!(bar.lines().next().unwrap().chars().count(), BAR);
+    // Nearly all, but it may as well be half or twice.
+    bill.itemised_ns = Estimate { value: 97e6, low: 20e6, high: 300e6 };
+    assert!(check(&bill).ends_with("so uncertain that it says little."), "{}", check(&bill));
     bill.kernel_ns = Estimate::exact(0.0);
     assert_eq!(check(&bill), "The kernel's time is too short to be measured.");
 }
@@ -123,7 +133,8 @@ fn savings_and_other_machines_are_named_with_what_has_to_hold() {
     assert!(text.contains("at the prices of m7g (m7g.jsonl), what 70 % of the kernel's time go to takes 18 % less (15–20): page faults 12.0 ms less"), "{text}");
     let mut same = bill.elsewhere[0].clone();
     same.ratio = Estimate { value: 1.01, low: 0.9, high: 1.1 };
-    assert!(there(&same).contains("1 % more (may be the same)"), "{}", there(&same));
+    let same = there(&bill, &same);
+    assert!(same.contains("1 % more (may be the same)"), "{same}");
 }
 
 #[test]
@@ -131,6 +142,10 @@ fn notes_say_what_is_predicted_not_counted_and_how_much_counting_took() {
     let mut bill = bill();
     bill.not_counted.push("faults: no right".to_owned());
     bill.queue_ns = Some(50e6);
+    let doubtful = "doubtful, measured, grade D (a run)".to_owned();
+    bill.prices.insert("os.mmap".to_owned(), doubtful);
+    bill.prices_of = "another".to_owned();
+    bill.items.push(item("signal", None, 7.0, 0.0));
     let text = text(&bill, true, 400);
     for what in [
         "counting took 20 % more CPU time",
@@ -139,9 +154,43 @@ fn notes_say_what_is_predicted_not_counted_and_how_much_counting_took() {
         "ready for 50.0 ms while other programs had its CPU",
         "poll 5.00 ms (3 times)",
         "at least 100 ns",
+        "grade D): os.mmap",
+        "prices of another; it ran on a machine",
+        "only their entry has a price: ioctl (10); without a price: signal (7)",
+        "no price",
     ] {
         assert!(text.contains(what), "{what}: {text}");
     }
+}
+
+#[test]
+fn too_short_a_time_is_not_divided() {
+    let mut bill = bill();
+    bill.is_divided = false;
+    bill.kernel_ns = Estimate { value: 0.0, low: 0.0, high: 120e6 };
+    bill.user_ns = Estimate { value: 120e6, low: 0.0, high: 120e6 };
+    let text = text(&bill, false, 400);
+    let answer = "`dd bs=64` runs for 96 % of 125 ms, too short to divide between kernel and user code: `--budget 20s`.";
+    assert!(text.starts_with(answer), "{text}");
+    assert!(!text.contains("user code 9") && !text.contains("of kernel time"), "{text}");
+    assert!(text.contains("kernel or user code, not itemised"), "{text}");
+    assert!(!prometheus(&bill).contains("kernel_seconds{"));
+    assert!(diff(&bill, &bill, 400).contains("too short to divide"));
+    bill.per_second = true;
+    assert!(first(&bill).ends_with("`--for 60s`."), "{}", first(&bill));
+    bill.waiting_ns = 1e9;
+    assert!(first(&bill).contains("waits for"), "{}", first(&bill));
+}
+
+#[test]
+fn a_file_with_impossible_times_is_shown_without_a_panic() {
+    let mut bill = bill();
+    bill.user_ns = Estimate::exact(-99e6);
+    bill.waiting_ns = -5e6;
+    let text = text(&bill, true, 400);
+    let drawn = text.lines().find(|line| line.starts_with('█')).unwrap();
+    assert!(drawn.chars().count() <= 3 * BAR, "{text}");
+    assert!(self::page(&bill).contains("class=\"bill\""));
 }
 
 #[test]
@@ -193,6 +242,16 @@ fn two_bills_differ_in_counts_and_these_explain_the_time() {
     );
     let json = diff_json(&before, &after);
     assert_eq!(json["items"][0]["after"], 1_200_000.0);
+    // An item is the same under another name, by what it is of.
+    after.items[0].name = "read of 64B to 128B".to_owned();
+    let renamed = diff(&before, &after, 400);
+    assert!(renamed.contains("600,000") && renamed.contains("1,200,000"), "{renamed}");
+    let mut unlike = after.clone();
+    (unlike.machine, unlike.per_second) = ("m7g".to_owned(), true);
+    let unlike = diff(&before, &unlike, 4000);
+    for what in ["on two machines (a machine and m7g)", "one run and the second of one second"] {
+        assert!(unlike.contains(what), "{unlike}");
+    }
     let less = diff(&after, &before, 400);
     assert!(less.contains("72.0 ms shorter") && less.contains("−69.0 ms"), "{less}");
 }

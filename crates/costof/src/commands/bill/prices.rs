@@ -110,7 +110,10 @@ impl Prices {
     /// Where that comes from; `None` if it is not known.
     pub(super) fn from(&self, row: &Row) -> Option<String> {
         match self.measured(row) {
-            Some((run, of)) => Some(format!("measured, grade {} ({run})", of.grade)),
+            Some((run, of)) => {
+                let doubt = if of.is_sound() { "" } else { "doubtful, " };
+                Some(format!("{doubt}measured, grade {} ({run})", of.grade))
+            }
             None => self.predicted(row).map(|_| "predicted".to_owned()),
         }
     }

@@ -8,7 +8,7 @@ use costof_measure::bill::times::{Times, times};
 use costof_measure::command::{Output, Program, Stopwatch};
 use costof_measure::{facts, gauge};
 use costof_model::bill::{CountedCommand, End};
-use costof_model::{TimedRun, counted};
+use costof_model::{Facts, TimedRun, counted};
 use std::ffi::OsString;
 use std::fs;
 use std::io::ErrorKind;
@@ -24,6 +24,8 @@ const MAX_TIMED: usize = 1000;
 const POLL: Duration = Duration::from_millis(100);
 /// Counts differ little from run to run.
 const MAX_COUNTED: usize = 20;
+/// The kernel's ticks per second where its configuration cannot be read.
+const USUAL_HZ: f64 = 250.0;
 
 /// Runs a program, in turns as it is and counted.
 pub(super) fn program(
@@ -40,6 +42,7 @@ pub(super) fn program(
         folder: None,
     };
     let facts = facts::gather();
+    let tick_ns = tick_ns(&facts);
     let stopwatch = Stopwatch::new(gauge::calibrate(&facts.cpu))
         .context("cannot adopt the processes that commands leave")?;
     let may_go_on = || !interrupted.load(Ordering::Relaxed);
@@ -83,7 +86,7 @@ pub(super) fn program(
         }
         of.timed.push(run(&of)?);
     }
-    let Some(times) = times(&of.timed) else {
+    let Some(times) = times(&of.timed, tick_ns) else {
         let runs = counted(of.timed.len(), "run");
         return Err(Error::Nothing(format!("`{}`: no time from {runs}", of.command)));
     };
@@ -132,7 +135,15 @@ pub(super) fn process(
             );
         }
     }
-    let times =
-        times(&of.timed).ok_or_else(|| Error::Nothing(format!("{}: no time", of.command)))?;
+    // Times are those of a second, of which a stretch saw a part.
+    let tick_ns = tick_ns(&facts::gather()) / stretch.as_secs_f64();
+    let times = times(&of.timed, tick_ns)
+        .ok_or_else(|| Error::Nothing(format!("{}: no time", of.command)))?;
     Ok((of, times))
+}
+
+/// From one tick of the kernel to the next: at these it finds a thread in the kernel or outside.
+fn tick_ns(facts: &Facts) -> f64 {
+    let hz = facts.kernel.config.get("HZ").and_then(|hz| hz.parse::<f64>().ok());
+    1e9 / hz.filter(|hz| *hz > 0.0).unwrap_or(USUAL_HZ)
 }

@@ -27,7 +27,7 @@ struct PriceText {
     #[serde(default = "one")]
     entries: f64,
     #[serde(default)]
-    less: Vec<(f64, String)>,
+    less: Vec<(f64, RowText)>,
     #[serde(default)]
     copies: bool,
 }
@@ -58,18 +58,25 @@ pub(super) struct SavingText {
 #[serde(untagged)]
 enum CostText {
     Row(String),
-    Rows(Vec<RowText>),
+    Rows(Vec<SizedText>),
 }
 
-/// A row, and its metric if that is not the one that answers the probe's question.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct RowText {
+struct SizedText {
     #[serde(default)]
     size: Option<String>,
     row: String,
     #[serde(default)]
     metric: Option<String>,
+}
+
+/// A row, and its metric if that is not the one that answers the probe's question.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum RowText {
+    Row(String),
+    Metric { row: String, metric: String },
 }
 
 fn one() -> f64 {
@@ -129,7 +136,7 @@ impl Rows<'_> {
 
     fn price(&mut self, text: PriceText) -> Result<Price, String> {
         let rows = match text.cost {
-            CostText::Row(row) => vec![RowText { size: None, row, metric: None }],
+            CostText::Row(row) => vec![SizedText { size: None, row, metric: None }],
             CostText::Rows(rows) => rows,
         };
         let cost = rows.iter().map(|row| {
@@ -143,7 +150,13 @@ impl Rows<'_> {
         if cost.is_empty() || !cost.is_sorted_by(|(one, _), (other, _)| one < other) {
             return Err(format!("{}: sizes do not grow", text.items.join(", ")));
         }
-        let less = text.less.iter().map(|(times, row)| Ok((*times, self.add(row, None)?)));
+        let less = text.less.iter().map(|(times, row)| {
+            let row = match row {
+                RowText::Row(row) => self.add(row, None),
+                RowText::Metric { row, metric } => self.add(row, Some(metric)),
+            };
+            Ok((*times, row?))
+        });
         Ok(Price {
             cost,
             less: less.collect::<Result<_, String>>()?,

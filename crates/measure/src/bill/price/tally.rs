@@ -1,14 +1,19 @@
 //! What was counted of a command, by the items that have prices.
 
-use costof_model::bill::{Count, CountedCommand, Counts, FaultKind, Item};
+use costof_model::bill::{Count, CountedCommand, Counts, FaultKind, Item, merged};
 use costof_model::priced::Wait;
 use costof_model::unit::display_bytes;
 use std::collections::BTreeMap;
+
+/// What makes a thread, which is a clone by its call.
+const NEW_THREAD: &str = "new thread";
 
 /// What was counted of one item, as the mean of the counted runs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Tallied {
     pub(super) key: String,
+    /// The power of two of its size, of a call that moves bytes.
+    pub(super) class: Option<u8>,
     pub(super) count: f64,
     pub(super) errors: f64,
     pub(super) bytes: f64,
@@ -20,8 +25,13 @@ impl Tallied {
         if self.count > 0.0 { self.bytes / self.count } else { 0.0 }
     }
 
+    /// How many of them did not fail.
+    pub(super) fn done(&self) -> f64 {
+        (self.count - self.errors).max(0.0)
+    }
+
     pub(super) fn is_call(&self) -> bool {
-        !(self.key.starts_with("fault") || matches!(&*self.key, "signal" | "switch"))
+        !(self.key.starts_with("fault") || matches!(&*self.key, "signal" | "switch" | "preempted"))
     }
 
     /// Such as `read of 64B`, or `read of 64B to 128B` if not all are equal.
@@ -48,6 +58,7 @@ pub fn tally(command: &CountedCommand, runs: f64) -> Vec<Tallied> {
         };
         let of = items.entry((key.clone(), size)).or_insert_with(|| Tallied {
             key,
+            class: size,
             count: 0.0,
             errors: 0.0,
             bytes: 0.0,
@@ -58,7 +69,7 @@ pub fn tally(command: &CountedCommand, runs: f64) -> Vec<Tallied> {
     }
     let key = "fault".to_owned();
     let count = other_faults(command, runs);
-    let faults = Tallied { key: key.clone(), count, errors: 0.0, bytes: 0.0 };
+    let faults = Tallied { key: key.clone(), class: None, count, errors: 0.0, bytes: 0.0 };
     items.extend((count > 0.0).then_some(((key, None), faults)));
     items.into_values().collect()
 }
@@ -85,14 +96,9 @@ fn is_minor(count: &Count) -> bool {
 
 /// The counts of a run that have prices, each with the name that `prices.toml` has for it.
 fn keyed(counts: &Counts) -> Vec<(String, Count)> {
-    let processes = counts.threads.iter().filter(|thread| thread.process == thread.thread).count();
-    let is_threaded = processes < counts.threads.len();
     let key = |count: &Count| -> Option<String> {
         Some(match &count.item {
-            Item::Call { name, .. } => match &**name {
-                "clone" | "clone3" if is_threaded && processes <= 1 => "new thread".to_owned(),
-                name => name.to_owned(),
-            },
+            Item::Call { name, .. } => name.to_owned(),
             Item::Fault { kind, .. } => match kind {
                 FaultKind::FirstRead => "fault on a file's page",
                 FaultKind::WriteProtected => "fault on a protected page",
@@ -100,13 +106,38 @@ fn keyed(counts: &Counts) -> Vec<(String, Count)> {
                 FaultKind::Minor | FaultKind::Major => return None,
             }
             .to_owned(),
-            Item::Wait { .. } | Item::Preempted => "switch".to_owned(),
+            Item::Wait { .. } => "switch".to_owned(),
+            Item::Preempted => "preempted".to_owned(),
             Item::Signal { .. } => "signal".to_owned(),
             Item::WakeUp { .. } | Item::BlockIo { .. } => return None,
         })
     };
-    let all = counts.sum().into_iter().filter(|count| count.count > 0);
+    let all = with_new_threads(counts).into_iter().filter(|count| count.count > 0);
     all.filter_map(|count| Some((key(&count)?, count))).collect()
+}
+
+/// The sum of the threads, in which those clones that made a thread are calls by the name of [`NEW_THREAD`]: a process that has
+/// more than one thread made all but the first one.
+fn with_new_threads(counts: &Counts) -> Vec<Count> {
+    let mut threads: BTreeMap<i32, u64> = BTreeMap::new();
+    for thread in counts.threads.iter().filter(|thread| thread.thread != thread.process) {
+        *threads.entry(thread.process).or_default() += 1;
+    }
+    let mut all = Vec::new();
+    for thread in &counts.threads {
+        let left = threads.entry(thread.process).or_default();
+        for mut count in thread.items.iter().cloned() {
+            let is_clone = matches!(&count.item, Item::Call { name, .. } if matches!(&**name, "clone" | "clone3"));
+            if is_clone {
+                let made = count.count.saturating_sub(count.errors).min(*left);
+                (*left, count.count) = (*left - made, count.count - made);
+                let item = Item::Call { name: NEW_THREAD.to_owned(), size: None };
+                all.push(Count { item, count: made, errors: 0, bytes: 0, waited_ns: 0 });
+            }
+            all.push(count);
+        }
+    }
+    merged(all)
 }
 
 /// What a command waited for in one of so many runs or seconds, the longest first.
@@ -116,7 +147,7 @@ pub fn waits(command: &CountedCommand, runs: f64) -> Vec<Wait> {
         let what = match count.item {
             Item::Wait { call: Some(call) } => call,
             Item::Wait { call: None } => "page faults".to_owned(),
-            Item::Preempted => "a CPU (preempted)".to_owned(),
+            // What was preempted was ready.
             _ => continue,
         };
         let wait = waits.entry(what.clone()).or_insert(Wait { what, count: 0.0, waited_ns: 0.0 });

@@ -66,7 +66,7 @@ const ALL: [(&str, f64, f64); 5] = [
 ];
 
 fn item(key: &str, count: f64, bytes: f64) -> Tallied {
-    Tallied { key: key.to_owned(), count, errors: 0.0, bytes }
+    Tallied { key: key.to_owned(), class: None, count, errors: 0.0, bytes }
 }
 
 #[test]
@@ -108,6 +108,23 @@ fn what_else_is_in_a_row_is_taken_off() {
     // Half of 50 µs, of which one entry of its own and one of another call, and a small read that is counted too.
     let (priced, ..) = list.items(&[item("fork", 1.0, 0.0)], &values(&list, &ALL)).unwrap();
     assert_eq!(priced[0].each_ns.value, 25_000.0 - 100.0 - 150.0);
+    // Of what it is not known what it costs, it stays in.
+    let known = values(&list, &[ALL[0], ALL[3]]);
+    let (priced, ..) = list.items(&[item("fork", 1.0, 0.0)], &known).unwrap();
+    assert_eq!((priced[0].class, priced[0].each_ns.value), (Some(Class::Processes), 24_900.0));
+}
+
+#[test]
+fn a_call_that_failed_costs_its_entry() {
+    let list = list();
+    let forks = Tallied { errors: 3.0, ..item("fork", 4.0, 0.0) };
+    let (priced, classes, all) = list.items(&[forks.clone()], &values(&list, &ALL)).unwrap();
+    assert_eq!(all.value, 3.0 * 100.0 + 25_000.0 - 100.0 - 150.0);
+    assert_eq!((priced[0].count, priced[0].errors), (4.0, 3.0));
+    let entries = classes.iter().find(|of| of.class == Class::Entry).unwrap();
+    assert_eq!(entries.time_ns.value, 400.0);
+    let savings = list.savings(&[forks], &values(&list, &ALL), (1.0, 1e9));
+    assert!(savings.is_empty(), "one of them saves little: {savings:?}");
 }
 
 #[test]
@@ -154,19 +171,22 @@ fn a_saving_is_shown_if_it_is_certain_and_large_enough() {
     let list = list();
     let values = values(&list, &ALL);
     let items = [item("read", 4096.0, 4096.0), item("fork", 1.0, 0.0)];
-    let savings = list.savings(&items, &values, 1e6);
+    let savings = list.savings(&items, &values, (0.5e6, 0.5e6));
     let saved: Vec<_> = savings.iter().map(|it| (&*it.what, it.saves_ns.value)).collect();
     assert_eq!(saved, [("larger reads", 4096.0 * 150.0 - 1000.0), ("another way", 49_850.0)]);
     assert!(savings[1].is_waiting && savings[0].of == "4,096 × read");
-    let large = list.savings(&items, &values, 1e8);
+    // No more waiting is saved than there is.
+    let hardly_waits = list.savings(&items, &values, (1e5, 20_000.0));
+    assert_eq!(hardly_waits[1].saves_ns, Estimate::exact(20_000.0));
+    let large = list.savings(&items, &values, (1e8, 0.0));
     assert!(large.is_empty(), "{large:?}");
     // Reads that are large already save nothing.
-    assert!(list.savings(&[item("read", 1.0, 8192.0)], &values, 1.0).is_empty());
+    assert!(list.savings(&[item("read", 1.0, 8192.0)], &values, (1.0, 0.0)).is_empty());
     let predicted = list.values(|_| Some(Value::Predicted(100.0, 101.0)));
-    assert!(list.savings(&items, &predicted, 1.0).is_empty());
+    assert!(list.savings(&items, &predicted, (1.0, 1.0)).is_empty());
     let uncertain = [("small", 150.0, 149.0), ("page", 1000.0, 900_000.0)];
     let uncertain = self::values(&list, &uncertain);
-    assert!(list.savings(&[item("read", 4096.0, 4096.0)], &uncertain, 1.0).is_empty());
+    assert!(list.savings(&[item("read", 4096.0, 4096.0)], &uncertain, (1.0, 0.0)).is_empty());
 }
 
 #[test]
@@ -181,6 +201,8 @@ fn what_has_no_measured_price_is_measured_in_the_order_of_what_it_may_cost() {
     assert_eq!(names[2..], ["page_fault"]);
     assert_eq!(names.len(), 3, "{names:?}");
     assert!(list.missing(&items, &values, 1e12).is_empty(), "too little to matter");
+    let forks = list.missing(&[item("fork", 100.0, 0.0)], &values, 1e8);
+    assert_eq!(forks.len(), 2, "a fork takes longer than other calls: {forks:?}");
 }
 
 #[test]
@@ -194,8 +216,14 @@ fn another_machine_is_compared_by_the_items_that_both_price() {
     assert_eq!((found.ratio.value, found.share), (0.5, 0.25));
     assert!((found.ratio.high - 0.5 - 0.5 * 0.03).abs() < 1e-9, "{found:?}");
     assert_eq!(found.less_ns, [(Class::Entry, 500.0)]);
+    let short = list.elsewhere(&items, (&here, &there), 0.0, names()).unwrap();
+    assert_eq!(short.share, 1.0);
     let nothing = list.values(|_| None);
     assert_eq!(list.elsewhere(&items, (&here, &nothing), 1.0, names()), None);
+    let predicted = list.values(|_| Some(Value::Predicted(100.0, 400.0)));
+    for pair in [(&here, &predicted), (&predicted, &here)] {
+        assert_eq!(list.elsewhere(&items, pair, 1.0, names()), None, "not measured");
+    }
 }
 
 #[test]
@@ -231,7 +259,8 @@ fn runs_are_averaged_and_known_kinds_are_taken_off_the_kernels_own_count() {
         system_ns: 1,
         end: End::Exited(0),
     };
-    let first = run(vec![read(4, 256), fault(FaultKind::FirstRead, 7), wait]);
+    let preempted = Count { item: Item::Preempted, count: 4, ..wait.clone() };
+    let first = run(vec![read(4, 256), fault(FaultKind::FirstRead, 7), wait, preempted]);
     let timed = [9, 11].map(|minor_faults| TimedRun { minor_faults, ..TimedRun::default() });
     let mut command = CountedCommand {
         command: "p".to_owned(),
@@ -250,7 +279,38 @@ fn runs_are_averaged_and_known_kinds_are_taken_off_the_kernels_own_count() {
     assert_eq!(of("read").name(), "read of 64B");
     assert_eq!(of("fault on a file's page").count, 3.5);
     assert_eq!(of("fault").count, 6.5, "3 and 10 are of no known kind");
-    assert_eq!(of("switch").count, 1.0);
+    assert_eq!((of("switch").count, of("preempted").count), (1.0, 2.0));
     let waits = waits(&command, 2.0);
     assert_eq!(waits, [Wait { what: "poll".to_owned(), count: 1.0, waited_ns: 300.0 }]);
+}
+
+#[test]
+fn a_clone_makes_a_thread_of_its_process_or_a_process() {
+    let thread = |process, thread, clones: u64, errors| {
+        let item = Item::Call { name: "clone3".to_owned(), size: None };
+        let count = Count { item, count: clones, errors, bytes: 0, waited_ns: 0 };
+        let items = if clones > 0 { vec![count] } else { vec![] };
+        ThreadCounts { process, thread, name: "p".to_owned(), items }
+    };
+    let counts = Counts {
+        means: Means::Ebpf,
+        not_counted: vec![],
+        // Process 1 made two threads and process 4, one of whose two clones failed; the other made a thread.
+        threads: vec![
+            thread(1, 1, 1, 0),
+            thread(1, 2, 2, 0),
+            thread(1, 3, 0, 0),
+            thread(4, 4, 2, 1),
+            thread(4, 5, 0, 0),
+        ],
+        whole: vec![],
+        wall_ns: 1,
+        user_ns: 1,
+        system_ns: 1,
+        end: End::Exited(0),
+    };
+    let command = CountedCommand { command: "p".to_owned(), timed: vec![], counted: vec![counts] };
+    let tally: Vec<_> =
+        tally(&command, 1.0).into_iter().map(|item| (item.key, item.count, item.errors)).collect();
+    assert_eq!(tally, [("clone3".to_owned(), 2.0, 1.0), ("new thread".to_owned(), 3.0, 0.0)]);
 }
