@@ -8,11 +8,7 @@
  * IORING_SETUP_DEFER_TASKRUN where the kernel knows them (Linux 6.1). Prints the median
  * nanoseconds of a request. */
 #define _GNU_SOURCE
-#if __has_include(<liburing.h>)
 #include <liburing.h>
-#else
-#error "there is no liburing here (install liburing-dev on Debian)"
-#endif
 
 #include "peer.h"
 

@@ -213,7 +213,7 @@ fn page_fault(kind: &str) -> Check {
 
 /// Fresh memory on pages of 4 KiB, by a write to each page (`touch`) or by one call (`populate`).
 fn first_touch(how: &str) -> Check {
-    let batches = "one or two areas of 2 MiB less a page in turns; costof reads its gauge between batches, while caches lose the pages that were just given back";
+    let batches = "areas of 2 MiB less a page; costof brings in 64 MiB in each batch and times the last part, the C program one or two areas, whose pages are still in the caches; costof also reads its gauge between batches";
     let arguments = format!("{how} {TOUCH_BATCHES}");
     let tool = c::program(&c::FIRST_TOUCH, Median, &arguments, "ns per 4 KiB");
     let peers = vec![Peer::new(tool, 0.9, 1.3, batches)];

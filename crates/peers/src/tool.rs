@@ -112,6 +112,14 @@ impl<'a> Tool<'a> {
         }
     }
 
+    /// Why it is not installed: a sentence that says which package installs it.
+    pub fn missing(&self) -> Option<String> {
+        match packages::find(&self.program) {
+            Some(_) => self.source?.missing(),
+            None => Some(packages::missing(self.name)),
+        }
+    }
+
     /// Measures one number.
     ///
     /// # Errors

@@ -5,7 +5,6 @@ use crate::checks::{Check, Peer};
 use crate::child::Interrupt;
 use crate::costof::{Costof, the_only};
 use crate::error::{Error, OrCannot, Result, failed};
-use crate::packages;
 use crate::round::{self, Event, Side};
 use crate::tool::{Conditions, Statistic};
 use costof_measure::gauge;
@@ -105,16 +104,13 @@ impl Verifier<'_> {
     /// # Errors
     /// The user interrupted.
     pub fn check(&self, mut check: Check, happens: &mut dyn FnMut(Event<'_>)) -> Result<Vec<Row>> {
-        let is_here = |peer: &Peer| packages::find(&peer.tool.program).is_some();
-        let (mut here, absent): (Vec<Peer>, Vec<Peer>) =
-            std::mem::take(&mut check.peers).into_iter().partition(is_here);
-        let mut rows: Vec<Row> = absent
-            .iter()
-            .map(|peer| {
-                let missing = packages::missing(peer.tool.name);
-                Row::new(&check, peer, Outcome::Absent(missing))
-            })
-            .collect();
+        let (mut here, mut rows) = (Vec::new(), Vec::new());
+        for peer in std::mem::take(&mut check.peers) {
+            match peer.tool.missing() {
+                Some(why) => rows.push(Row::new(&check, &peer, Outcome::Absent(why))),
+                None => here.push(peer),
+            }
+        }
         if here.is_empty() {
             return Ok(rows);
         }

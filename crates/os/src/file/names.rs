@@ -209,7 +209,8 @@ impl Names {
 
     /// The process id of the child that removes what is left.
     pub fn janitor(&self) -> u32 {
-        self.janitor.child.pid().as_raw_nonzero().get().cast_unsigned()
+        let (child, _) = self.janitor.child.as_ref().expect("there until it is dropped");
+        child.pid().as_raw_nonzero().get().cast_unsigned()
     }
 }
 
@@ -228,9 +229,8 @@ fn make_folder(path: &Path) -> io::Result<OwnedFd> {
 #[derive(Debug)]
 struct Janitor {
     folder: PathBuf,
-    child: Child,
-    /// The child waits until this end of the pipe closes.
-    _open: PipeWriter,
+    /// It waits until this end of the pipe closes.
+    child: Option<(Child, PipeWriter)>,
 }
 
 impl Janitor {
@@ -238,7 +238,7 @@ impl Janitor {
         let (closes, open) = io::pipe()?;
         // SAFETY: a worker has one thread, so that no lock was held; the C library sees to its own.
         match Child::started(unsafe { libc::fork() })? {
-            Some(child) => Ok(Self { folder, child, _open: open }),
+            Some(child) => Ok(Self { folder, child: Some((child, open)) }),
             None => remove_when_closed(closes, &folder),
         }
     }
@@ -246,7 +246,13 @@ impl Janitor {
 
 impl Drop for Janitor {
     fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.folder);
+        match fs::remove_dir_all(&self.folder) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                // The child tries again when this process has ended.
+                std::mem::forget(self.child.take());
+            }
+            _ => {}
+        }
     }
 }
 
@@ -338,8 +344,9 @@ mod tests {
         names.provide(7).unwrap();
         names.rename(2).unwrap();
         let pid = names.janitor().cast_signed();
-        // SAFETY: taken out once, and never used again.
-        drop(unsafe { std::ptr::read(&raw const names.janitor._open) });
+        let (child, open) = names.janitor.child.take().unwrap();
+        std::mem::forget(child);
+        drop(open);
         let began = Instant::now();
         while fs::read_dir(&parent).unwrap().count() > 0 {
             assert!(began.elapsed() < Duration::from_secs(60));

@@ -188,7 +188,7 @@ impl FieldSender {
                 let has_header = primitive == Primitive::MsgZerocopyBody;
                 if has_header && messages.size() <= HEADER_BYTES {
                     return Err(unsupported(format!(
-                        "a message of {HEADER_BYTES} B is a header without a body (a larger size)"
+                        "a message has to be longer than its header of {HEADER_BYTES} B (--set size=128)"
                     )));
                 }
                 Way::MsgZerocopy(MsgZerocopy::new(&socket, &messages, has_header)?)

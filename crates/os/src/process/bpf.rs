@@ -161,20 +161,27 @@ impl<const KEY: usize, const VALUE: usize> Map<KEY, VALUE> {
     }
 }
 
+/// A command that returns a descriptor.
+///
 /// # Safety
 ///
-/// What the attributes name must be valid for the command, which returns a descriptor.
-unsafe fn bpf_descriptor(command: libc::c_int, attributes: &mut [u64]) -> io::Result<OwnedFd> {
+/// What the attributes name must be valid for the command.
+pub(crate) unsafe fn bpf_descriptor(
+    command: libc::c_int,
+    attributes: &mut [u64],
+) -> io::Result<OwnedFd> {
     // SAFETY: by the caller's contract.
     let answer = unsafe { bpf(command, attributes) }?;
     // SAFETY: the kernel has just returned this descriptor, and nobody else owns it.
     Ok(unsafe { OwnedFd::from_raw_fd(answer as libc::c_int) })
 }
 
+/// bpf(2).
+///
 /// # Safety
 ///
 /// What the attributes name must be valid for the command.
-unsafe fn bpf(command: libc::c_int, attributes: &mut [u64]) -> io::Result<libc::c_long> {
+pub(crate) unsafe fn bpf(command: libc::c_int, attributes: &mut [u64]) -> io::Result<libc::c_long> {
     let size = size_of_val(attributes);
     // SAFETY: as many bytes of attributes are valid to read and write; the rest by the caller's contract.
     check(unsafe { libc::syscall(libc::SYS_bpf, command, attributes.as_mut_ptr(), size) })

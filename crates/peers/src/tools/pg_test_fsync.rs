@@ -2,20 +2,21 @@
 
 use crate::error::failed;
 use crate::tool::{Reading, Statistic, Tool, words};
-use costof_os::file::scratch;
+use costof_os::file::data::DataFile;
+use std::os::fd::AsRawFd;
 
-/// A block of 8 KiB, written and made durable by fdatasync, in the folder that costof uses. Each of its dozen tests
-/// runs for this many seconds.
+/// A block of 8 KiB, written and made durable by fdatasync, in a file without a name that costof makes for it in the folder
+/// that costof uses. Each of its dozen tests runs for this many seconds.
 pub fn fdatasync(seconds: u32) -> Tool<'static> {
     let read = Reading::By(nanoseconds);
     let tool = Tool::simple("pg_test_fsync", Statistic::Mean, "", read);
+    let mut file: Option<DataFile> = None;
     let arguments = move || {
-        let folder = scratch::folder();
-        let folder = folder.ok_or_else(|| failed("there is no folder on a disk (TMPDIR)"))?;
-        let mut all = words(&format!("-s {seconds} -f"));
-        let file = folder.join(format!("costof-pg_test_fsync-{}", std::process::id()));
-        all.push(file.to_string_lossy().into_owned());
-        Ok(all)
+        let no_file = |error| failed(format!("cannot make a file for pg_test_fsync: {error}"));
+        // It is new in each round, and lasts until the next; pg_test_fsync writes all of it.
+        let file = file.insert(DataFile::create(None).map_err(no_file)?);
+        let number = file.file().as_raw_fd();
+        Ok(words(&format!("-s {seconds} -f /proc/{}/fd/{number}", std::process::id())))
     };
     Tool { arguments: Box::new(arguments), ..tool }
 }
@@ -43,6 +44,17 @@ Compare file sync methods using one 8kB write:
         fsync_writethrough                              n/a
         fdatasync                           729.121 ops/sec    1372 usecs/op
 ";
+
+    #[test]
+    fn its_file_has_no_name() {
+        let mut tool = fdatasync(1);
+        let arguments = match (tool.arguments)() {
+            Ok(arguments) => arguments,
+            Err(error) => return eprintln!("checked less: {error}"),
+        };
+        let file = std::fs::metadata(arguments.last().unwrap()).unwrap();
+        assert_eq!(std::os::unix::fs::MetadataExt::nlink(&file), 0);
+    }
 
     #[test]
     fn one_write_is_read() {

@@ -37,17 +37,17 @@ point! {
     ///
     /// A token goes back and forth between two ends, each of which blocks until it has the token. A
     /// round trip is two switches. Each switch contains one write and one read of a byte, or one
-    /// FUTEX_WAKE and one FUTEX_WAIT, or a condition variable's notify_one and wait, with the lock; perf bench sched pipe prints the whole round trip. Each end
-    /// is pinned; the second process is a fork of the first. The scheduling policy is the default
-    /// one (SCHED_OTHER): on one CPU, the scheduler decides at each wake-up whether the woken end
+    /// FUTEX_WAKE and one FUTEX_WAIT, or a condition variable's notify_one and wait, with the
+    /// lock; perf bench sched pipe prints the whole round trip. Each end is pinned; the second
+    /// process is a fork of the first. The scheduling policy is the default one (SCHED_OTHER): on one CPU, the scheduler decides at each wake-up whether the woken end
     /// runs at once, and `preempted` says how often it did. The ends check each other's numbers,
     /// and all switches are counted.
     ///
     /// # Predicted from
-    /// system calls (os.syscall): read twice for a pipe, getppid twice for a futex, as in a condition variable; 0.3 to 1 times an
-    /// open and close for the scheduler's code; usual cycles for registers and page tables
-    /// (cpu.frequency), and times for waking another CPU, in a virtual machine with exits
-    /// (cpu.vm_exit)
+    /// system calls (os.syscall): read twice for a pipe, getppid twice for a futex, as in a
+    /// condition variable; 0.3 to 1 times an open and close for the scheduler's code; usual cycles
+    /// for registers and page tables (cpu.frequency), and times for waking another CPU, in a
+    /// virtual machine with exits (cpu.vm_exit)
     ///
     /// # Sources
     /// - CSE 221 System Measurement Project, 2014: 4.57 µs between processes, 2.4 µs between
