@@ -204,7 +204,7 @@ struct Row<'a> {
 
 impl<'a> Row<'a> {
     /// How much worse than usual a host is, and its error.
-    fn off(&self, host: usize) -> Option<Reading> {
+    fn deviation(&self, host: usize) -> Option<Reading> {
         let reading = self.values.readings.get(&host)?;
         Some(Reading {
             value: (self.estimate.better).worse(reading.value - self.values.population.centre),
@@ -310,7 +310,7 @@ impl<'a> Judged<'a> {
     ) -> Host {
         let tested = &self.hosts[host];
         let worse_by_row: Vec<Option<f64>> =
-            self.medians().map(|row| Some(row.off(host)?.value.exp_m1())).collect();
+            self.medians().map(|row| Some(row.deviation(host)?.value.exp_m1())).collect();
         let rows = worse_by_row.iter().flatten().count();
         let deviations = odd.map_or_else(Vec::new, |rate| self.deviations(host, rate));
         let layers = odd.map_or_else(Vec::new, |rate| self.layers(host, rate));
