@@ -42,8 +42,8 @@ pub struct Counts {
     pub whole: Vec<Count>,
     /// From its start, or from when it was attached to, to its end, nanoseconds. Contains the counting.
     pub wall_ns: u64,
-    /// User and system CPU time of the counted run, nanoseconds, which contain the counting; zero for a process that had
-    /// been running.
+    /// User and system CPU time of the counted run, nanoseconds, which contain the counting, and not what costof's fork took
+    /// to start it; zero for a process that had been running.
     pub user_ns: u64,
     /// See `user_ns`.
     pub system_ns: u64,

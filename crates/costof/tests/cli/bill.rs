@@ -34,6 +34,16 @@ fn a_programs_calls_are_counted_and_priced() {
 }
 
 #[test]
+fn a_program_that_fails_only_while_it_is_counted_has_no_bill() {
+    let place = Place::new();
+    let is_not_traced = "-- grep -qE TracerPid:.0$ /proc/self/status";
+    place
+        .run(&format!("bill {QUICK} --by ptrace {is_not_traced}"))
+        .expect_wrong(&["but ended with exit code 1 while ptrace counted it"]);
+    place.run(&format!("bill {QUICK} --by ptrace --ignore-failure {is_not_traced}")).expect_code(0);
+}
+
+#[test]
 fn the_answer_comes_first_and_the_sum_is_checked() {
     let place = Place::new();
     let text = place.run(&format!("bill {QUICK} --html page.html -- ls /")).expect_code(0).out;

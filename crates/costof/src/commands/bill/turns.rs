@@ -7,7 +7,7 @@ use costof_measure::bill::stretch;
 use costof_measure::bill::times::{Times, times};
 use costof_measure::command::{Output, Program, Stopwatch};
 use costof_measure::{facts, gauge};
-use costof_model::bill::{CountedCommand, End};
+use costof_model::bill::{CountedCommand, Counts, End, Means};
 use costof_model::{Facts, TimedRun, counted};
 use std::ffi::OsString;
 use std::fs;
@@ -81,7 +81,12 @@ pub(super) fn program(
             let from = Instant::now();
             let counts = count(&program, options.by.map(Into::into), may_go_on);
             let counts = counts.map_err(|error| not_started(&program, &of.command, &error))?;
-            of.counted.push(counts.filter(|_| may_go_on()).ok_or(Error::Interrupted)?);
+            let counts = counts.filter(|_| may_go_on()).ok_or(Error::Interrupted)?;
+            // Uncounted, it has succeeded before.
+            if counts.end != End::Exited(0) && !options.ignore_failure {
+                return Err(failed_counted(&of.command, &counts));
+            }
+            of.counted.push(counts);
             counting += from.elapsed();
         }
         of.timed.push(run(&of)?);
@@ -91,6 +96,25 @@ pub(super) fn program(
         return Err(Error::Nothing(format!("`{}`: no time from {runs}", of.command)));
     };
     Ok((of, times))
+}
+
+fn failed_counted(command: &str, counts: &Counts) -> Error {
+    let way_out = match counts.means {
+        Means::Ptrace => {
+            "; a traced set-user-ID program, such as sudo, lacks its privileges: count as root, or with CAP_BPF and \
+             CAP_PERFMON"
+        }
+        Means::Ebpf => "",
+    };
+    let how = match counts.end {
+        End::Exited(code) => format!("with exit code {code}"),
+        End::Killed(signal) => format!("by signal {signal}"),
+        End::Ended | End::Running => "unexpectedly".to_owned(),
+    };
+    let means = counts.means.name();
+    wrong(format_args!(
+        "`{command}` succeeds by itself, but ended {how} while {means} counted it{way_out} (--ignore-failure)"
+    ))
 }
 
 fn not_started(program: &Program, command: &str, error: &std::io::Error) -> Error {
