@@ -118,7 +118,8 @@ fn what_else_is_in_a_row_is_taken_off() {
 fn a_call_that_failed_costs_its_entry() {
     let list = list();
     let forks = Tallied { errors: 3.0, ..item("fork", 4.0, 0.0) };
-    let (priced, classes, all) = list.items(&[forks.clone()], &values(&list, &ALL)).unwrap();
+    let (priced, classes, all) =
+        list.items(std::slice::from_ref(&forks), &values(&list, &ALL)).unwrap();
     assert_eq!(all.value, 3.0 * 100.0 + 25_000.0 - 100.0 - 150.0);
     assert_eq!((priced[0].count, priced[0].errors), (4.0, 3.0));
     let entries = classes.iter().find(|of| of.class == Class::Entry).unwrap();
