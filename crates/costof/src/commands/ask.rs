@@ -45,7 +45,7 @@ struct Question {
     points: Vec<String>,
     #[serde(default)]
     columns: Vec<ways::Column>,
-    /// What must hold for a way that cannot send or pass on any message, by its label.
+    /// A way that can send or pass on only some messages stands beside the answer: its condition, by its label.
     #[serde(default)]
     only: BTreeMap<String, String>,
     rest: Option<String>,

@@ -58,7 +58,11 @@ pub(super) fn log_times(run: &Run, one: &Answered, other: &Answered) -> Result<I
         let total = cost.total.as_ref().ok()?;
         Some((total.value, total.interval.filter(|_| cost.is_sound)))
     };
+    let has_turns = in_turns.is_some();
     decided(in_turns, shown(one), shown(other)).ok_or_else(|| {
+        if has_turns {
+            return "launches in turns disagree with the table; measure again".to_owned();
+        }
         let few = "too few launches for an interval; leave out --quick, or use --full";
         noise::why(all).unwrap_or_else(|| few.to_owned())
     })
