@@ -43,7 +43,7 @@ impl Arena {
     /// Maps at least `bytes` bytes of zeroes, none of them in memory yet: rounded up to a page of
     /// the size asked for.
     ///
-    /// Check [`available_bytes`] first: Linux grants more memory than there is, and kills processes later.
+    /// Check how much memory is left first: Linux grants more memory than there is, and kills processes later.
     ///
     /// # Errors
     ///
