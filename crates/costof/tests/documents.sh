@@ -22,7 +22,7 @@ words="$*"
 only=
 case " $words " in
 *" --help "*) ;;
-" time "*" -- "* | " against "*" -- "* | " bill "*" -- "*)
+" time "*" -- "* | " against "*" -- "* | " bill -- "* | " bill "*" -- "*)
     # Before the words of the program.
     for word; do
         shift
