@@ -7,6 +7,7 @@
 
 use costof_measure::bill::count::{count, count_process};
 use costof_measure::command::{Output, Program};
+use costof_model::Facts;
 use costof_model::bill::{Count, Counts, End, FaultKind, Item, Means, SizeClass, ThreadCounts};
 use costof_os::process::bpf_statistics::Statistics;
 use std::collections::BTreeMap;
@@ -41,7 +42,7 @@ fn checked_less(means: Means, error: &std::io::Error) {
 /// What a program does; `None`, with the reason, where these means may not be used.
 fn counted(words: &[&str], means: Means) -> Option<Counts> {
     let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
-    match count(&program(words), Some(means), || true) {
+    match count(&program(words), Some(means), &Facts::default(), || true) {
         Ok(counts) => Some(counts.expect("it may go on")),
         Err(error) => {
             checked_less(means, &error);
@@ -253,12 +254,13 @@ fn ptrace_says_what_it_cannot_count() {
 #[test]
 fn without_a_wish_the_best_means_count() {
     let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
-    let counts = match count(&program(&["true"]), None, || true) {
+    let counts = match count(&program(&["true"]), None, &Facts::default(), || true) {
         Ok(counts) => counts.unwrap(),
         Err(error) => return checked_less(Means::Ptrace, &error),
     };
     assert!(calls(&counts)["exit_group"] == [1, 0] && counts.wall_ns > 0);
-    let missing = count(&program(&["/no/such/program"]), None, || true).unwrap_err();
+    let missing =
+        count(&program(&["/no/such/program"]), None, &Facts::default(), || true).unwrap_err();
     assert_eq!(missing.kind(), ErrorKind::NotFound);
 }
 
@@ -279,7 +281,7 @@ fn a_program_that_never_ends_is_ended_with_all_that_it_started() {
             asked < 3
         };
         let text = "trap '' TERM; sleep 98765 & setsid sleep 98765 & while :; do sleep 0.01; done";
-        match count(&program(&["sh", "-c", text]), Some(means), may_go_on) {
+        match count(&program(&["sh", "-c", text]), Some(means), &Facts::default(), may_go_on) {
             Ok(counts) => assert_eq!(counts, None),
             Err(error) => checked_less(means, &error),
         }
@@ -298,7 +300,7 @@ fn a_busy_program_is_ended_too() {
         };
         let text = "dd='dd if=/dev/zero of=/dev/null bs=1 count=20000'; for i in 1 2 3 4; do $dd & done; wait";
         let ptrace = means == Means::Ptrace;
-        match count(&program(&["sh", "-c", text]), Some(means), may_go_on) {
+        match count(&program(&["sh", "-c", text]), Some(means), &Facts::default(), may_go_on) {
             // Counted by eBPF, it may end before.
             Ok(counts) => assert!(!ptrace || counts.is_none(), "it was not asked"),
             Err(error) => checked_less(means, &error),
@@ -337,8 +339,13 @@ fn a_running_process_is_counted_for_a_while_and_let_go() {
         let other = Other::start("sleep 3 & while :; do /bin/true; kill -0 $$; done");
         std::thread::sleep(Duration::from_millis(50));
         let process = other.0.id().cast_signed();
-        let counts = match count_process(process, Duration::from_millis(300), Some(means), || true)
-        {
+        let counts = match count_process(
+            process,
+            Duration::from_millis(300),
+            Some(means),
+            &Facts::default(),
+            || true,
+        ) {
             Ok(counts) => counts,
             Err(error) => {
                 checked_less(means, &error);
@@ -419,7 +426,9 @@ fn child_counts() {
     let [means, process] = ["MEANS", "PROCESS"].map(|name| std::env::var(name).unwrap());
     let means = BY_EACH.into_iter().find(|each| each.name() == means);
     let process = process.parse().unwrap();
-    if let Err(error) = count_process(process, Duration::from_secs(600), means, || true) {
+    if let Err(error) =
+        count_process(process, Duration::from_secs(600), means, &Facts::default(), || true)
+    {
         checked_less(means.unwrap(), &error);
     }
 }
@@ -430,7 +439,13 @@ fn a_process_that_ends_meanwhile_is_counted_until_then() {
         let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
         let other = Other::start("sleep 0.3; exit 0");
         let process = other.0.id().cast_signed();
-        match count_process(process, Duration::from_secs(600), Some(means), || true) {
+        match count_process(
+            process,
+            Duration::from_secs(600),
+            Some(means),
+            &Facts::default(),
+            || true,
+        ) {
             Ok(counts) => assert_ne!(counts.end, End::Running),
             Err(error) => checked_less(means, &error),
         }
@@ -440,7 +455,10 @@ fn a_process_that_ends_meanwhile_is_counted_until_then() {
 #[test]
 fn a_process_that_is_not_there_is_an_error() {
     for means in BY_EACH {
-        let error = count_process(i32::MAX, Duration::from_secs(1), Some(means), || true);
+        let error =
+            count_process(i32::MAX, Duration::from_secs(1), Some(means), &Facts::default(), || {
+                true
+            });
         assert!(error.is_err());
     }
 }

@@ -4,6 +4,7 @@
 //! are not the program's, since counting slows it down.
 
 use crate::timing::TimedRun;
+use costof_stats::median;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -234,17 +235,12 @@ impl CountedCommand {
     /// By which share counting lengthened the CPU time: the median counted run against the median uncounted one; `None`
     /// without runs of both kinds, or where either's CPU time is zero: too short for the kernel to measure, or not known.
     pub fn counting_cost(&self) -> Option<f64> {
-        let counted = self.counted.iter().map(|run| run.user_ns + run.system_ns).collect();
-        let timed = self.timed.iter().map(TimedRun::cpu_ns).collect();
-        let timed = median(timed).filter(|&ns| ns > 0)?;
-        let counted = median(counted).filter(|&ns| ns > 0)?;
-        Some(counted as f64 / timed as f64 - 1.0)
+        let counted: Vec<f64> =
+            self.counted.iter().map(|run| (run.user_ns + run.system_ns) as f64).collect();
+        let timed: Vec<f64> = self.timed.iter().map(|run| run.cpu_ns() as f64).collect();
+        let [counted, timed] = [counted, timed].map(|ns| median(&ns).filter(|ns| *ns > 0.0));
+        Some(counted? / timed? - 1.0)
     }
-}
-
-fn median(mut values: Vec<u64>) -> Option<u64> {
-    values.sort_unstable();
-    values.get(values.len() / 2).copied()
 }
 
 #[cfg(test)]

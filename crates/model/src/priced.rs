@@ -134,7 +134,7 @@ pub struct ClassTime {
 /// A kind of waiting, as far as it was counted.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Wait {
-    /// In what: a system call, or `major fault`.
+    /// In what: a system call, or `page faults`.
     pub what: String,
     /// How often.
     pub count: f64,

@@ -11,6 +11,7 @@ use costof_measure::bill::price::{self, PriceList};
 use costof_measure::bill::times::Times;
 use costof_measure::facts;
 use costof_measure::probe::Probe;
+use costof_model::Facts;
 use costof_model::bill::CountedCommand;
 use costof_model::priced::Priced;
 use costof_report::bill as shown;
@@ -43,8 +44,9 @@ pub(crate) fn run(table: &'static [&'static Probe], options: &BillOptions) -> Do
     let bill = match (&options.show, options.pid) {
         (Some(file), _) => read(file)?,
         (None, Some(pid)) => {
-            let counted = turns::process(options, pid, &interrupted)?;
-            priced(table, options, counted, true, &interrupted)?
+            let facts = facts::gather();
+            let counted = turns::process(options, &facts, pid, &interrupted)?;
+            priced(table, options, &facts, counted, true, &interrupted)?
         }
         (None, None) => of_program(table, options, &options.argv, &interrupted)?,
     };
@@ -110,14 +112,16 @@ fn of_program(
     words: &[OsString],
     interrupted: &AtomicBool,
 ) -> Result<Priced, Error> {
-    let counted = turns::program(options, words, interrupted)?;
-    priced(table, options, counted, false, interrupted)
+    let facts = facts::gather();
+    let counted = turns::program(options, &facts, words, interrupted)?;
+    priced(table, options, &facts, counted, false, interrupted)
 }
 
 /// The bill of what was counted: with prices of this machine, measured where they lack.
 fn priced(
     table: &'static [&'static Probe],
     options: &BillOptions,
+    facts: &Facts,
     (command, times): (CountedCommand, Times),
     per_second: bool,
     interrupted: &AtomicBool,
@@ -128,7 +132,7 @@ fn priced(
     let stretches = if per_second { seconds } else { command.counted.len() as f64 };
     let items = price::tally(&command, stretches);
     let cpu_ns = times.user_ns.value + times.kernel_ns.value;
-    let mut prices = Prices::known(table, options, &list.needed(&items, cpu_ns))?;
+    let mut prices = Prices::known(table, options, facts, &list.needed(&items, cpu_ns))?;
     let mut values = list.values(|row| prices.value(row));
     let missing = list.missing(&items, &values, cpu_ns);
     if !missing.is_empty() && prices.measure(&missing, interrupted)? {
@@ -149,11 +153,10 @@ fn priced(
     let Some(first) = command.counted.first() else {
         bail!("nothing was counted of `{}`", command.command);
     };
-    let machine = || facts::gather().machine_class();
+    let machine = facts.machine_class();
     let used = list.used(&items, &values);
     let used = used.into_iter().filter_map(|row| Some((row.point.id(), prices.from(row)?)));
     Ok(Priced {
-        machine: machine(),
         per_second,
         runs: command.timed.len(),
         wall_ns: times.wall_ns,
@@ -171,7 +174,8 @@ fn priced(
         waits: price::waits(&command, stretches),
         savings: list.savings(&items, &values, (cpu_ns, times.waiting_ns)),
         elsewhere,
-        prices_of: options.prices.as_ref().map_or_else(machine, |_| prices.machine()),
+        prices_of: options.prices.as_ref().map_or_else(|| machine.clone(), |_| prices.machine()),
+        machine,
         prices: used.collect(),
         program: command.command,
     })
@@ -182,8 +186,8 @@ mod tests {
     use super::*;
     use crate::plan::request::infos;
     use costof_measure::bill::price::Row;
+    use costof_model::Unit;
     use costof_model::expression::Value;
-    use costof_model::{Facts, Unit};
 
     #[test]
     fn every_price_is_a_row_that_some_probe_has() {

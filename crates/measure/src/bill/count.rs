@@ -4,7 +4,6 @@
 //! cannot be had, that is an error. Nothing stays attached or stopped, also if this process is killed.
 
 use crate::command::{Output, Program};
-use crate::facts;
 use costof_model::Facts;
 use costof_model::bill::{
     Count, Counts, End, FaultKind, Item, Means, SizeClass, ThreadCounts, merged,
@@ -28,7 +27,7 @@ const ONLY_EBPF: &str = "page faults by kind, waits, wake-ups, block I/O, and wh
                          privileges: ptrace shows only system calls and signals; run as root, or with CAP_BPF and \
                          CAP_PERFMON, to count by eBPF";
 
-/// Runs a program to its end and counts what it does; asks `may_go_on` ten times a second. `None` if that ended it. What it
+/// Runs a program to its end and counts what it does on the machine of these facts; asks `may_go_on` ten times a second. `None` if that ended it. What it
 /// leaves running is ended. No other child of the calling thread may end meanwhile.
 ///
 /// # Errors
@@ -37,14 +36,15 @@ const ONLY_EBPF: &str = "page faults by kind, waits, wake-ups, block I/O, and wh
 pub fn count(
     program: &Program,
     means: Option<Means>,
+    facts: &Facts,
     may_go_on: impl FnMut() -> bool,
 ) -> io::Result<Option<Counts>> {
     command::adopt_orphans()?;
     let kept = command::children();
     let start_ns = start_ns();
     let counts = match chosen(means)? {
-        Chosen::Ebpf(counter) => by_ebpf(program, &counter, may_go_on),
-        Chosen::Ptrace(not_counted) => by_ptrace(program, not_counted, may_go_on),
+        Chosen::Ebpf(counter) => by_ebpf(program, &counter, facts, may_go_on),
+        Chosen::Ptrace(not_counted) => by_ptrace(program, not_counted, facts, may_go_on),
     };
     command::end_children(&kept);
     Ok(counts?.map(|counts| Counts {
@@ -73,6 +73,7 @@ pub fn count_process(
     process: i32,
     duration: Duration,
     means: Option<Means>,
+    facts: &Facts,
     mut may_go_on: impl FnMut() -> bool,
 ) -> io::Result<Counts> {
     let number = u32::try_from(process).map_err(|_| io::Error::from(io::ErrorKind::NotFound))?;
@@ -86,13 +87,16 @@ pub fn count_process(
                 std::thread::sleep(POLL.min(duration.saturating_sub(began.elapsed())));
             }
             let wall_ns = began.elapsed().as_nanos() as u64;
-            Counts { wall_ns, ..of_counter(&counter, None)? }
+            Counts { wall_ns, ..of_counter(&counter, facts, None)? }
         }
         Chosen::Ptrace(not_counted) => {
             let goes_on = || began.elapsed() < duration && may_go_on();
             let counted = ptrace::count_process(number, goes_on)?;
             let wall_ns = began.elapsed().as_nanos() as u64;
-            Counts { wall_ns, ..counts(Means::Ptrace, counted.threads, not_counted, counted.ended) }
+            Counts {
+                wall_ns,
+                ..counts(Means::Ptrace, counted.threads, not_counted, facts, counted.ended)
+            }
         }
     };
     match (before, faults_of(process)) {
@@ -132,6 +136,7 @@ fn chosen(means: Option<Means>) -> io::Result<Chosen> {
 fn by_ebpf(
     program: &Program,
     counter: &Counter,
+    facts: &Facts,
     may_go_on: impl FnMut() -> bool,
 ) -> io::Result<Option<Counts>> {
     let program = without_pipe(program);
@@ -141,13 +146,14 @@ fn by_ebpf(
     let running =
         counter.follow_started(|| starter.start(&program.words, folder, &[], configure))?;
     let Some(ended) = running.wait(POLL, may_go_on)? else { return Ok(None) };
-    let counts = of_counter(counter, Some((ended.status, ended.usage)))?;
+    let counts = of_counter(counter, facts, Some((ended.status, ended.usage)))?;
     Ok(Some(Counts { wall_ns: ended.wall_ns, ..counts }))
 }
 
 fn by_ptrace(
     program: &Program,
     not_counted: Vec<String>,
+    facts: &Facts,
     may_go_on: impl FnMut() -> bool,
 ) -> io::Result<Option<Counts>> {
     let program = without_pipe(program);
@@ -160,7 +166,7 @@ fn by_ptrace(
     let is_whole = !counted.was_stopped;
     Ok(is_whole.then(|| Counts {
         wall_ns,
-        ..counts(Means::Ptrace, counted.threads, not_counted, counted.ended)
+        ..counts(Means::Ptrace, counted.threads, not_counted, facts, counted.ended)
     }))
 }
 
@@ -173,7 +179,11 @@ fn without_pipe(program: &Program) -> Program {
     program
 }
 
-fn of_counter(counter: &Counter, ended: Option<(ExitStatus, Usage)>) -> io::Result<Counts> {
+fn of_counter(
+    counter: &Counter,
+    facts: &Facts,
+    ended: Option<(ExitStatus, Usage)>,
+) -> io::Result<Counts> {
     let Counted { threads, lost_events, lost_threads } = counter.read()?;
     let mut not_counted = counter.absent().to_vec();
     if lost_events > 0 {
@@ -183,22 +193,22 @@ fn of_counter(counter: &Counter, ended: Option<(ExitStatus, Usage)>) -> io::Resu
     if lost_threads > 0 {
         not_counted.push(format!("{lost_threads} threads and all that they started: too many"));
     }
-    Ok(counts(Means::Ebpf, threads, not_counted, ended))
+    Ok(counts(Means::Ebpf, threads, not_counted, facts, ended))
 }
 
 fn counts(
     means: Means,
     threads: Vec<ThreadTally>,
     not_counted: Vec<String>,
+    facts: &Facts,
     ended: Option<(ExitStatus, Usage)>,
 ) -> Counts {
-    let facts = facts::gather();
     let thread = |thread: ThreadTally| ThreadCounts {
         process: thread.process,
         thread: thread.thread,
         name: thread.name,
         items: merged(
-            thread.events.into_iter().map(|(event, tally)| of_event(&facts, event, tally)),
+            thread.events.into_iter().map(|(event, tally)| of_event(facts, event, tally)),
         ),
     };
     let usage = ended.map(|(_, usage)| usage);

@@ -43,6 +43,14 @@ pub struct Kernel {
     pub boot_id: Option<String>,
 }
 
+impl Kernel {
+    /// Its ticks per second (CONFIG_HZ), if that is known.
+    pub fn ticks_per_second(&self) -> Option<f64> {
+        let hz = self.config.get("HZ")?.parse::<f64>().ok();
+        hz.filter(|hz| *hz > 0.0)
+    }
+}
+
 /// The kernel's clock sources.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]

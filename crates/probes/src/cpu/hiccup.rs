@@ -61,9 +61,8 @@ impl Measure for Hiccup {
     }
 
     fn predict(_: &At<Self>, facts: &Facts, _: &MeasuredRows<'_>) -> Option<Prediction> {
-        let hz = facts.kernel.config.get("HZ");
-        let hz = hz.and_then(|hz| hz.parse().ok());
-        let hz = hz.map_or(Range(100.0, 1000.0), |hz: f64| hz.into());
+        let hz = facts.kernel.ticks_per_second();
+        let hz = hz.map_or(Range(100.0, 1000.0), |hz| hz.into());
         // A hypervisor takes more than its part of the timer's interrupts, and how much more depends on
         // what else it runs.
         if facts.virtualization.virtual_machine == Some(true) {

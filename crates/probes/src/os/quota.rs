@@ -82,8 +82,7 @@ impl Measure for Quota {
             let covers_all = point.burst == point.period / 2;
             return if covers_all { work.predict("p99") } else { None };
         }
-        let hz = facts.kernel.config.get("HZ").and_then(|hz| hz.parse().ok());
-        let tick_ns = 1e9 / hz.unwrap_or(100.0);
+        let tick_ns = 1e9 / facts.kernel.ticks_per_second().unwrap_or(100.0);
         let rest_ns = point.period as f64 / 2.0;
         let stopped = ((rest_ns - tick_ns).max(0.0), rest_ns + tick_ns);
         (work + Cost::new(stopped, "until the next period")).predict("p99")

@@ -8,7 +8,6 @@ use crate::prediction::predict;
 use crate::record;
 use crate::terminal::log;
 use costof_measure::bill::price::Row;
-use costof_measure::facts;
 use costof_measure::probe::Probe;
 use costof_model::expression::Value;
 use costof_model::{Facts, Point, PointRow, counted};
@@ -27,8 +26,9 @@ pub(super) struct Prices {
     runs: Vec<Named>,
     may_measure: bool,
     may_predict: bool,
-    /// The facts and rows that predictions need.
-    known: OnceCell<(Facts, Vec<PointRow>)>,
+    /// What predictions need: the facts, and rows that are read when one is asked for.
+    facts: Facts,
+    rows: OnceCell<Vec<PointRow>>,
 }
 
 impl Prices {
@@ -36,6 +36,7 @@ impl Prices {
     pub(super) fn known(
         table: &'static [&'static Probe],
         options: &BillOptions,
+        facts: &Facts,
         needed: &[Point],
     ) -> Result<Prices, Error> {
         if let Some(path) = &options.prices {
@@ -46,20 +47,21 @@ impl Prices {
             runs: latest(table, needed),
             may_measure: !options.no_measure,
             may_predict: true,
-            known: OnceCell::new(),
+            facts: facts.clone(),
+            rows: OnceCell::new(),
         })
     }
 
     /// What a run has.
     pub(super) fn of_run(table: &'static [&'static Probe], path: &Path) -> Result<Prices, Error> {
         let run = record::read(path, table)?;
-        let known = (run.facts().cloned().unwrap_or_default(), run.points.clone());
         Ok(Prices {
             table,
+            facts: run.facts().cloned().unwrap_or_default(),
+            rows: OnceCell::from(run.points.clone()),
             runs: vec![(path.display().to_string(), run)],
             may_measure: false,
             may_predict: false,
-            known: OnceCell::from(known),
         })
     }
 
@@ -128,9 +130,8 @@ impl Prices {
         if !self.may_predict {
             return None;
         }
-        let here = || (facts::gather(), history::best_rows(self.table));
-        let (facts, rows) = self.known.get_or_init(here);
-        let prediction = predict(self.table, &row.point, facts, rows, &[])?;
+        let rows = self.rows.get_or_init(|| history::best_rows(self.table));
+        let prediction = predict(self.table, &row.point, &self.facts, rows, &[])?;
         (prediction.metric == row.metric)
             .then_some(Value::Predicted(prediction.low, prediction.high))
     }

@@ -6,7 +6,7 @@ use costof_measure::bill::count::{count, count_process};
 use costof_measure::bill::stretch;
 use costof_measure::bill::times::{Times, times};
 use costof_measure::command::{Output, Program, Stopwatch};
-use costof_measure::{facts, gauge};
+use costof_measure::gauge;
 use costof_model::bill::{CountedCommand, Counts, End, Means};
 use costof_model::{Facts, TimedRun, counted};
 use std::ffi::OsString;
@@ -30,6 +30,7 @@ const USUAL_HZ: f64 = 250.0;
 /// Runs a program, in turns as it is and counted.
 pub(super) fn program(
     options: &BillOptions,
+    facts: &Facts,
     words: &[OsString],
     interrupted: &AtomicBool,
 ) -> Result<(CountedCommand, Times), Error> {
@@ -41,8 +42,6 @@ pub(super) fn program(
         output: Output::Null,
         folder: None,
     };
-    let facts = facts::gather();
-    let tick_ns = tick_ns(&facts);
     let stopwatch = Stopwatch::new(gauge::calibrate(&facts.cpu))
         .context("cannot adopt the processes that commands leave")?;
     let may_go_on = || !interrupted.load(Ordering::Relaxed);
@@ -79,7 +78,7 @@ pub(super) fn program(
         let is_due = counting * 2 <= passed && of.counted.len() < MAX_COUNTED;
         if of.counted.is_empty() || is_due {
             let from = Instant::now();
-            let counts = count(&program, options.by.map(Into::into), may_go_on);
+            let counts = count(&program, options.by.map(Into::into), facts, may_go_on);
             let counts = counts.map_err(|error| not_started(&program, &of.command, &error))?;
             let counts = counts.filter(|_| may_go_on()).ok_or(Error::Interrupted)?;
             // Uncounted, it has succeeded before.
@@ -91,7 +90,7 @@ pub(super) fn program(
         }
         of.timed.push(run(&of)?);
     }
-    let Some(times) = times(&of.timed, tick_ns) else {
+    let Some(times) = times(&of.timed, tick_ns(facts)) else {
         let runs = counted(of.timed.len(), "run");
         return Err(Error::Nothing(format!("`{}`: no time from {runs}", of.command)));
     };
@@ -128,6 +127,7 @@ fn not_started(program: &Program, command: &str, error: &std::io::Error) -> Erro
 /// Looks at a process that runs already, in turns as it is and counted. Times are those of a second.
 pub(super) fn process(
     options: &BillOptions,
+    facts: &Facts,
     pid: i32,
     interrupted: &AtomicBool,
 ) -> Result<(CountedCommand, Times), Error> {
@@ -149,7 +149,7 @@ pub(super) fn process(
         if !may_go_on() {
             return Err(Error::Interrupted);
         }
-        let counts = count_process(pid, stretch, options.by.map(Into::into), may_go_on);
+        let counts = count_process(pid, stretch, options.by.map(Into::into), facts, may_go_on);
         let counts = counts.context(format_args!("cannot count process {pid}"))?;
         let has_ended = counts.end != End::Running;
         of.counted.push(counts);
@@ -160,7 +160,7 @@ pub(super) fn process(
         }
     }
     // Times are those of a second, of which a stretch saw a part.
-    let tick_ns = tick_ns(&facts::gather()) / stretch.as_secs_f64();
+    let tick_ns = tick_ns(facts) / stretch.as_secs_f64();
     let times = times(&of.timed, tick_ns)
         .ok_or_else(|| Error::Nothing(format!("{}: no time", of.command)))?;
     Ok((of, times))
@@ -168,6 +168,5 @@ pub(super) fn process(
 
 /// From one tick of the kernel to the next: at these it finds a thread in the kernel or outside.
 fn tick_ns(facts: &Facts) -> f64 {
-    let hz = facts.kernel.config.get("HZ").and_then(|hz| hz.parse::<f64>().ok());
-    1e9 / hz.filter(|hz| *hz > 0.0).unwrap_or(USUAL_HZ)
+    1e9 / facts.kernel.ticks_per_second().unwrap_or(USUAL_HZ)
 }
