@@ -4,6 +4,7 @@
 
 use crate::processor_ticks::TICK_NS;
 use costof_model::facts::SiblingThread;
+use costof_os::process::stat::Stat;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
@@ -63,19 +64,14 @@ fn numbered(folder: &Path) -> Vec<u32> {
     entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok()).collect()
 }
 
-/// `id (name) state …`; the name may hold blanks and parentheses.
 fn parse(pid: u32, stat: &str) -> Option<Thread> {
-    let (before, after) = stat.rsplit_once(')')?;
-    let (_, name) = before.split_once('(')?;
-    let words: Vec<&str> = after.split_whitespace().collect();
-    // The third word of the line is the first one here.
-    let number = |field: usize| words.get(field - 3)?.parse::<u64>().ok();
+    let stat = Stat::parse(stat)?;
     Some(Thread {
         pid,
-        name: name.to_owned(),
-        cpu: number(39)? as usize,
-        is_running: words.first() == Some(&"R"),
-        ticks: number(14)? + number(15)?,
+        name: stat.name().to_owned(),
+        cpu: stat.number(39)?,
+        is_running: stat.text(3) == Some("R"),
+        ticks: stat.number::<u64>(14)? + stat.number::<u64>(15)?,
     })
 }
 

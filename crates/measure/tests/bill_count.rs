@@ -271,15 +271,20 @@ fn running(word: &str) -> Vec<String> {
     lines.filter(|line| line.contains(word)).collect()
 }
 
+/// Ends what asks, the third time that it does.
+fn asked_thrice() -> impl FnMut() -> bool {
+    let mut asked = 0;
+    move || {
+        asked += 1;
+        asked < 3
+    }
+}
+
 #[test]
 fn a_program_that_never_ends_is_ended_with_all_that_it_started() {
     for means in BY_EACH {
         let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut asked = 0;
-        let may_go_on = || {
-            asked += 1;
-            asked < 3
-        };
+        let may_go_on = asked_thrice();
         let text = "trap '' TERM; sleep 98765 & setsid sleep 98765 & while :; do sleep 0.01; done";
         match count(&program(&["sh", "-c", text]), Some(means), &Facts::default(), may_go_on) {
             Ok(counts) => assert_eq!(counts, None),
@@ -293,11 +298,7 @@ fn a_program_that_never_ends_is_ended_with_all_that_it_started() {
 fn a_busy_program_is_ended_too() {
     for means in BY_EACH {
         let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut asked = 0;
-        let may_go_on = || {
-            asked += 1;
-            asked < 3
-        };
+        let may_go_on = asked_thrice();
         let text = "dd='dd if=/dev/zero of=/dev/null bs=1 count=20000'; for i in 1 2 3 4; do $dd & done; wait";
         let ptrace = means == Means::Ptrace;
         match count(&program(&["sh", "-c", text]), Some(means), &Facts::default(), may_go_on) {
@@ -338,7 +339,7 @@ fn a_running_process_is_counted_for_a_while_and_let_go() {
         // A child in the middle of a call, and one that forks all the time.
         let other = Other::start("sleep 3 & while :; do /bin/true; kill -0 $$; done");
         std::thread::sleep(Duration::from_millis(50));
-        let process = other.0.id().cast_signed();
+        let process = other.0.id();
         let counts = match count_process(
             process,
             Duration::from_millis(300),
@@ -353,7 +354,7 @@ fn a_running_process_is_counted_for_a_while_and_let_go() {
             }
         };
         assert_eq!(counts.end, End::Running);
-        assert!(counts.threads.iter().any(|thread| thread.process == process));
+        assert!(counts.threads.iter().any(|thread| thread.process.cast_unsigned() == process));
         assert!(calls(&counts).contains_key("execve"), "{:?}", calls(&counts));
         assert_eq!(other.status("TracerPid:"), "0");
         assert!(!other.status("State:").starts_with(['t', 'T']), "{}", other.status("State:"));
@@ -438,7 +439,7 @@ fn a_process_that_ends_meanwhile_is_counted_until_then() {
     for means in BY_EACH {
         let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
         let other = Other::start("sleep 0.3; exit 0");
-        let process = other.0.id().cast_signed();
+        let process = other.0.id();
         match count_process(
             process,
             Duration::from_secs(600),
@@ -456,7 +457,7 @@ fn a_process_that_ends_meanwhile_is_counted_until_then() {
 fn a_process_that_is_not_there_is_an_error() {
     for means in BY_EACH {
         let error =
-            count_process(i32::MAX, Duration::from_secs(1), Some(means), &Facts::default(), || {
+            count_process(u32::MAX, Duration::from_secs(1), Some(means), &Facts::default(), || {
                 true
             });
         assert!(error.is_err());

@@ -20,6 +20,7 @@ pub mod shared_object;
 pub mod signals;
 pub mod spawn;
 pub mod speculation;
+pub mod stat;
 pub(crate) mod status;
 pub mod syscalls;
 pub mod tally;
@@ -265,7 +266,7 @@ pub fn resident_bytes() -> io::Result<u64> {
 /// # Errors
 ///
 /// `NotFound` if there is no such process.
-pub(crate) fn threads_of(process: u32) -> io::Result<Vec<(u32, u32)>> {
+pub fn threads_of(process: u32) -> io::Result<Vec<(u32, u32)>> {
     let mut threads = Vec::new();
     let mut processes = vec![process];
     while let Some(process) = processes.pop() {

@@ -22,8 +22,8 @@ pub(crate) struct BillOptions {
           conflicts_with_all = ["pid", "diff", "show"], value_hint = ValueHint::CommandWithArguments)]
     pub(crate) argv: Vec<OsString>,
     /// A process that runs already, by its number
-    #[arg(long, value_name = "N", conflicts_with_all = ["diff", "show"], value_parser = clap::value_parser!(i32).range(1..))]
-    pub(crate) pid: Option<i32>,
+    #[arg(long, value_name = "N", conflicts_with_all = ["diff", "show"], value_parser = clap::value_parser!(u32).range(1..=i32::MAX.into()))]
+    pub(crate) pid: Option<u32>,
     /// How long to look at the process
     #[arg(long = "for", value_name = "DURATION", default_value = "10s", value_parser = time, requires = "pid")]
     pub(crate) how_long: Duration,

@@ -3,6 +3,7 @@
 //! By eBPF where this user may use it, otherwise by ptrace; both count the same system calls. Where one of them is asked for and
 //! cannot be had, that is an error. Nothing stays attached or stopped, also if this process is killed.
 
+use crate::bill::stretch;
 use crate::command::{Output, Program};
 use costof_model::Facts;
 use costof_model::bill::{
@@ -11,6 +12,7 @@ use costof_model::bill::{
 use costof_os::process::bpf::count::{Counted, Counter};
 use costof_os::process::command::{self, Starter};
 use costof_os::process::ptrace;
+use costof_os::process::stat::{self, Stat};
 use costof_os::process::tally::{Event, FOREIGN_CALL, Tally, ThreadTally};
 use costof_os::sched::usage::{self, Usage};
 use std::ffi::OsString;
@@ -70,20 +72,19 @@ fn start_ns() -> u64 {
 ///
 /// `NotFound` if there is no such process; if it may not be counted, or these means do not work here.
 pub fn count_process(
-    process: i32,
+    process: u32,
     duration: Duration,
     means: Option<Means>,
     facts: &Facts,
     mut may_go_on: impl FnMut() -> bool,
 ) -> io::Result<Counts> {
-    let number = u32::try_from(process).map_err(|_| io::Error::from(io::ErrorKind::NotFound))?;
     let means = chosen(means)?;
-    let before = faults_of(process);
+    let before = stretch::used(process).ok();
     let began = Instant::now();
     let mut counts = match means {
         Chosen::Ebpf(counter) => {
-            counter.follow_process(number)?;
-            while began.elapsed() < duration && may_go_on() && faults_of(process).is_some() {
+            counter.follow_process(process)?;
+            while began.elapsed() < duration && may_go_on() && is_alive(process) {
                 std::thread::sleep(POLL.min(duration.saturating_sub(began.elapsed())));
             }
             let wall_ns = began.elapsed().as_nanos() as u64;
@@ -91,7 +92,7 @@ pub fn count_process(
         }
         Chosen::Ptrace(not_counted) => {
             let goes_on = || began.elapsed() < duration && may_go_on();
-            let counted = ptrace::count_process(number, goes_on)?;
+            let counted = ptrace::count_process(process, goes_on)?;
             let wall_ns = began.elapsed().as_nanos() as u64;
             Counts {
                 wall_ns,
@@ -99,10 +100,13 @@ pub fn count_process(
             }
         }
     };
-    match (before, faults_of(process)) {
+    let after = stretch::used(process).ok().filter(|_| is_alive(process));
+    match (before, after) {
         (Some(before), Some(after)) => {
-            let added = [0, 1].map(|place: usize| after[place].saturating_sub(before[place]));
-            counts.whole = whole(added);
+            counts.whole = whole([
+                after.minor_faults.saturating_sub(before.minor_faults),
+                after.major_faults.saturating_sub(before.major_faults),
+            ]);
             counts.end = End::Running;
         }
         _ => {
@@ -228,7 +232,7 @@ fn counts(
     }
 }
 
-/// Minor and major faults of a whole process.
+/// Minor and major faults of all that was counted.
 fn whole(faults: [u64; 2]) -> Vec<Count> {
     let kinds = [FaultKind::Minor, FaultKind::Major];
     let counts = kinds.into_iter().zip(faults).map(|(kind, count)| Count {
@@ -275,13 +279,8 @@ fn call_name(number: u16) -> String {
     }
 }
 
-/// Minor and major faults of a process so far; `None` if it has ended.
-///
-/// Source: proc_pid_stat(5), fields 3, 10 and 12.
-fn faults_of(process: i32) -> Option<[u64; 2]> {
-    let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
-    let (_, after) = stat.rsplit_once(") ")?;
-    let fields: Vec<&str> = after.split(' ').collect();
-    let is_running = !matches!(*fields.first()?, "Z" | "X");
-    is_running.then_some([fields.get(7)?.parse().ok()?, fields.get(9)?.parse().ok()?])
+/// Whether a process goes on.
+fn is_alive(process: u32) -> bool {
+    let line = stat::read(process);
+    line.is_ok_and(|line| Stat::parse(&line).is_some_and(|stat| stat.is_alive()))
 }

@@ -1,61 +1,77 @@
-//! The CPU time of a process that goes on and of its children, over a stretch of time.
+//! What a process that goes on and its children use, over a stretch of time.
 
+use crate::processor_ticks::TICK_NS;
 use costof_model::TimedRun;
-use std::fs;
+use costof_os::process::stat::{self, Stat};
+use costof_os::process::threads_of;
 use std::io;
 use std::time::Duration;
 
-/// User and system CPU time of all threads of a process and of the processes that it started so far, nanoseconds, in steps of
-/// 10 ms. Those that have ended count if their parent waited for them; those whose parent has ended do not.
+/// What a process used, with the processes that it started.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Used {
+    /// CPU time outside the kernel, nanoseconds, in steps of 10 ms.
+    pub user_ns: u64,
+    /// CPU time in the kernel, likewise.
+    pub system_ns: u64,
+    /// Page faults without and with input or output.
+    pub minor_faults: u64,
+    /// See `minor_faults`.
+    pub major_faults: u64,
+}
+
+/// What all threads of a process and of the processes that it started have used so far. Those that have ended count if their
+/// parent waited for them; those whose parent has ended do not.
 ///
 /// # Errors
 /// There is no such process, or it belongs to another user and /proc hides it.
 ///
-/// Source: proc_pid_stat(5), fields 14 to 17; proc_tid_children(5); USER_HZ is 100 on x86-64 and aarch64.
-pub fn cpu_time(pid: i32) -> io::Result<(u64, u64)> {
-    let (mut user, mut system) = (0, 0);
-    let mut processes = vec![pid];
-    while let Some(process) = processes.pop() {
-        let stat = match fs::read_to_string(format!("/proc/{process}/stat")) {
-            Err(error) if process == pid => return Err(error),
+/// Source: proc_pid_stat(5), fields 10 to 17; proc_tid_children(5).
+pub fn used(process: u32) -> io::Result<Used> {
+    let mut all = Used::default();
+    let mut processes: Vec<u32> =
+        threads_of(process)?.into_iter().map(|(process, _)| process).collect();
+    processes.dedup();
+    for number in processes {
+        let line = match stat::read(number) {
+            Err(error) if number == process => return Err(error),
             // It has ended since.
             Err(_) => continue,
-            Ok(stat) => stat,
+            Ok(line) => line,
         };
-        let of = ticks(&stat).ok_or_else(|| {
-            let what = format!("/proc/{process}/stat has no CPU times");
+        let of = of_line(&line).ok_or_else(|| {
+            let what = format!("/proc/{number}/stat has no CPU times");
             io::Error::new(io::ErrorKind::InvalidData, what)
         })?;
-        (user, system) = (user + of.0 * TICK_NS, system + of.1 * TICK_NS);
-        for task in fs::read_dir(format!("/proc/{process}/task")).into_iter().flatten().flatten() {
-            let children = fs::read_to_string(task.path().join("children")).unwrap_or_default();
-            processes.extend(children.split_whitespace().flat_map(str::parse::<i32>));
-        }
+        all.user_ns += of.user_ns;
+        all.system_ns += of.system_ns;
+        all.minor_faults += of.minor_faults;
+        all.major_faults += of.major_faults;
     }
-    Ok((user, system))
+    Ok(all)
 }
 
-const TICK_NS: u64 = 10_000_000;
-
-/// User and system time of a process and of the children that it waited for.
-fn ticks(stat: &str) -> Option<(u64, u64)> {
-    // The name, in parentheses, may contain blanks and parentheses.
-    let (_, fields) = stat.rsplit_once(')')?;
-    let fields = fields.split_ascii_whitespace().skip(11).take(4).map(str::parse);
-    let times: Vec<u64> = fields.collect::<Result<_, _>>().ok()?;
-    let [user, system, childrens_user, childrens_system] = times[..] else { return None };
-    Some((user + childrens_user, system + childrens_system))
+/// What a process and the children that it waited for used.
+fn of_line(line: &str) -> Option<Used> {
+    let stat = Stat::parse(line)?;
+    let sum = |own, childrens| Some(stat.number::<u64>(own)? + stat.number::<u64>(childrens)?);
+    Some(Used {
+        minor_faults: sum(10, 11)?,
+        major_faults: sum(12, 13)?,
+        user_ns: sum(14, 16)? * TICK_NS as u64,
+        system_ns: sum(15, 17)? * TICK_NS as u64,
+    })
 }
 
-/// What a process used per second between two readings of its CPU time.
-pub fn per_second(before: (u64, u64), after: (u64, u64), wall: Duration) -> TimedRun {
+/// What a process used per second between two moments.
+pub fn per_second(before: Used, after: Used, wall: Duration) -> TimedRun {
     let each = |before: u64, after: u64| {
         (after.saturating_sub(before) as f64 / wall.as_secs_f64().max(1e-9)) as u64
     };
     TimedRun {
         wall_ns: 1_000_000_000,
-        user_ns: each(before.0, after.0),
-        system_ns: each(before.1, after.1),
+        user_ns: each(before.user_ns, after.user_ns),
+        system_ns: each(before.system_ns, after.system_ns),
         ..TimedRun::default()
     }
 }
@@ -63,28 +79,31 @@ pub fn per_second(before: (u64, u64), after: (u64, u64), wall: Duration) -> Time
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
 
     #[test]
-    fn a_name_may_look_like_fields() {
-        let stat = "7 (a) R 1) S 1 7 7 0 -1 4194560 100 0 0 0 12 34 5 6 20 0 1 0";
-        assert_eq!(ticks(stat), Some((17, 40)), "with those of ended children");
-        assert_eq!(ticks("7 (a) S 1"), None);
-        assert!(cpu_time(std::process::id() as i32).is_ok());
-        assert_eq!(cpu_time(-1).unwrap_err().kind(), io::ErrorKind::NotFound);
+    fn what_ended_children_used_counts_too() {
+        let line = "7 (a) S 1 7 7 0 -1 4194560 100 20 3 4 12 34 5 6 20 0 1 0";
+        let (user_ns, system_ns) = (170_000_000, 400_000_000);
+        let used_so_far = Used { user_ns, system_ns, minor_faults: 120, major_faults: 7 };
+        assert_eq!(of_line(line), Some(used_so_far));
+        assert_eq!(of_line("7 (a) S 1"), None);
+        assert!(used(std::process::id()).is_ok());
+        assert_eq!(used(u32::MAX).unwrap_err().kind(), io::ErrorKind::NotFound);
     }
 
     #[test]
     fn children_that_run_have_a_part_in_the_time() {
         let busy = "while :; do :; done & wait";
         let mut shell = std::process::Command::new("sh").args(["-c", busy]).spawn().unwrap();
-        let pid = shell.id() as i32;
+        let pid = shell.id();
         let mut children = String::new();
         // What waits uses no CPU time of its own, so all of it is the child's.
         let used = (0..1000).any(|_| {
             std::thread::sleep(Duration::from_millis(10));
             children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap();
-            let (user, system) = cpu_time(pid).unwrap();
-            user + system >= 5 * TICK_NS
+            let used = used(pid).unwrap();
+            used.user_ns + used.system_ns >= 5 * TICK_NS as u64
         });
         let child: i32 = children.trim().parse().unwrap();
         let killed = std::process::Command::new("kill").args(["-9", &child.to_string()]).status();
@@ -94,7 +113,8 @@ mod tests {
 
     #[test]
     fn times_are_those_of_a_second() {
-        let run = per_second((0, 10), (50, 110), Duration::from_millis(500));
+        let at = |user_ns, system_ns| Used { user_ns, system_ns, ..Used::default() };
+        let run = per_second(at(0, 10), at(50, 110), Duration::from_millis(500));
         assert_eq!((run.user_ns, run.system_ns, run.wall_ns), (100, 200, 1_000_000_000));
     }
 }

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use costof_model::CpuSet;
 use costof_model::facts::{Inherited, Rlimit, Rlimits, Seccomp};
 use costof_os::process::shared_object::own_value;
+use costof_os::process::stat::Stat;
 
 use super::cgroup;
 use super::folder::{Folder, field, flag, is_word_of, parsed};
@@ -92,17 +93,14 @@ struct Schedule {
 /// The policies by number; 4 is unused. Source: linux/sched.h.
 const POLICIES: [&str; 8] = ["other", "fifo", "rr", "batch", "", "idle", "deadline", "ext"];
 
-/// Fields 19 and 41 of `/proc/self/stat`. Field 2 is the program's name in parentheses, and may
-/// contain anything; field 3 follows the last closing parenthesis.
+/// Of `/proc/self/stat`.
 fn schedule(stat: &str) -> Schedule {
-    let Some((_, rest)) = stat.rsplit_once(')') else {
+    let Some(stat) = Stat::parse(stat) else {
         return Schedule::default();
     };
-    let fields: Vec<&str> = rest.split_whitespace().collect();
-    let number = |position: usize| fields.get(position - 3)?.parse::<i32>().ok();
-    let policy = number(41).and_then(|policy| POLICIES.get(usize::try_from(policy).ok()?));
+    let policy = stat.number::<usize>(41).and_then(|policy| POLICIES.get(policy));
     Schedule {
-        nice: number(19),
+        nice: stat.number(19),
         policy: policy.filter(|name| !name.is_empty()).map(|name| (*name).to_owned()),
     }
 }

@@ -21,6 +21,7 @@ use std::time::{Duration, Instant};
 use crate::cpu::clock::{ClockId, now_ns};
 use crate::process::child::ends_with;
 use crate::process::signal_group;
+use crate::process::stat::{self, Stat};
 use crate::sched::affinity;
 use crate::sched::usage::Usage;
 use crate::system_call::{retry, with_context};
@@ -355,11 +356,9 @@ pub fn children() -> Vec<Pid> {
     numbers.filter_map(Pid::from_raw).filter(|&pid| parent_of(pid) == Some(own)).collect()
 }
 
-/// The fourth field of the file; the second may hold blanks.
 fn parent_of(process: Pid) -> Option<Pid> {
-    let stat = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
-    let (_, after) = stat.rsplit_once(") ")?;
-    Pid::from_raw(after.split(' ').nth(1)?.parse().ok()?)
+    let line = stat::read(process.as_raw_pid().cast_unsigned()).ok()?;
+    Pid::from_raw(Stat::parse(&line)?.number(4)?)
 }
 
 /// Kills all children of this process and theirs, except these, and waits until they have ended: how many there were.

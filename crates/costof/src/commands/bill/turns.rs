@@ -128,7 +128,7 @@ fn not_started(program: &Program, command: &str, error: &std::io::Error) -> Erro
 pub(super) fn process(
     options: &BillOptions,
     facts: &Facts,
-    pid: i32,
+    pid: u32,
     interrupted: &AtomicBool,
 ) -> Result<(CountedCommand, Times), Error> {
     let may_go_on = || !interrupted.load(Ordering::Relaxed);
@@ -138,13 +138,13 @@ pub(super) fn process(
     let mut of = CountedCommand { command, timed: Vec::new(), counted: Vec::new() };
     let stretch = options.how_long / (2 * MIN_TIMED as u32);
     for _ in 0..MIN_TIMED {
-        let before = stretch::cpu_time(pid).context(gone())?;
+        let before = stretch::used(pid).context(gone())?;
         let from = Instant::now();
         while from.elapsed() < stretch && may_go_on() {
             thread::sleep((stretch - from.elapsed()).min(POLL));
         }
         let wall = from.elapsed();
-        let after = stretch::cpu_time(pid).context(gone())?;
+        let after = stretch::used(pid).context(gone())?;
         of.timed.push(stretch::per_second(before, after, wall));
         if !may_go_on() {
             return Err(Error::Interrupted);
