@@ -50,6 +50,24 @@ impl Class {
     }
 }
 
+/// Times of one run or second of a program, nanoseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Times {
+    /// From start to end.
+    pub wall_ns: Estimate,
+    /// CPU time outside the kernel, of all processes and threads.
+    pub user_ns: Estimate,
+    /// CPU time in the kernel, likewise.
+    pub kernel_ns: Estimate,
+    /// Whether the CPU time is long enough to be divided; otherwise the two may each be all of it or nothing.
+    pub is_divided: bool,
+    /// The median of the time in which no thread ran or was ready to. Of several threads, it contains how long they were
+    /// ready while others had the CPUs, and is 0 if they used more than one CPU.
+    pub waiting_ns: f64,
+    /// The median of the time in which it was ready and others had its CPU; only known of one thread.
+    pub queue_ns: Option<f64>,
+}
+
 /// A bill at the prices of one machine.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Priced {
@@ -61,18 +79,9 @@ pub struct Priced {
     pub per_second: bool,
     /// How many runs, or stretches of time, nothing was counted in.
     pub runs: usize,
-    /// Time from start to end, where nothing was counted.
-    pub wall_ns: Estimate,
-    /// CPU time outside the kernel, of all processes and threads, likewise.
-    pub user_ns: Estimate,
-    /// CPU time in the kernel, likewise.
-    pub kernel_ns: Estimate,
-    /// Whether the CPU time was long enough for the kernel to divide it; otherwise these two may each be all of it or nothing.
-    pub is_divided: bool,
-    /// Time in which it neither ran nor was ready to, likewise.
-    pub waiting_ns: f64,
-    /// Time in which it was ready and others had its CPU; only known of one thread.
-    pub queue_ns: Option<f64>,
+    /// What it took where nothing was counted.
+    #[serde(flatten)]
+    pub times: Times,
     /// Times as much CPU time as that was used where it was counted; absent if that is not known.
     pub counting_slowdown: Option<f64>,
     /// By which means it was counted.
@@ -175,12 +184,12 @@ pub struct Elsewhere {
 impl Priced {
     /// The itemised share of the kernel's time; `None` if that is zero. It may be more than 1: the sum is a prediction.
     pub fn itemised_share(&self) -> Option<Estimate> {
-        let kernel = self.kernel_ns.value;
+        let kernel = self.times.kernel_ns.value;
         (kernel > 0.0).then(|| self.itemised_ns.times(kernel.recip()))
     }
 
     /// The kernel's time that no item explains; 0 if they explain more.
     pub fn not_itemised_ns(&self) -> f64 {
-        (self.kernel_ns.value - self.itemised_ns.value).max(0.0)
+        (self.times.kernel_ns.value - self.itemised_ns.value).max(0.0)
     }
 }

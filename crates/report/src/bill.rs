@@ -92,18 +92,18 @@ fn parts(bill: &Priced, is_all: bool, columns: usize) -> Vec<Part> {
 /// All that the time consists of, and the whole.
 fn time_parts(bill: &Priced) -> (Vec<Slice<'static>>, f64) {
     let part = |name, ns, letter, class| Slice { name, ns, letter, class };
-    let kernel = bill.kernel_ns.value;
-    let cpu = kernel + bill.user_ns.value;
-    let itemised = bill.itemised_ns.value.min(if bill.is_divided { kernel } else { cpu });
+    let kernel = bill.times.kernel_ns.value;
+    let cpu = kernel + bill.times.user_ns.value;
+    let itemised = bill.itemised_ns.value.min(if bill.times.is_divided { kernel } else { cpu });
     let mut parts = vec![part("kernel, itemised", itemised, '█', "k")];
-    match bill.is_divided {
+    match bill.times.is_divided {
         true => {
             parts.push(part("kernel, not itemised", kernel - itemised, '▒', "n"));
-            parts.push(part("user code", bill.user_ns.value, USER, "u"));
+            parts.push(part("user code", bill.times.user_ns.value, USER, "u"));
         }
         false => parts.push(part("kernel or user code, not itemised", cpu - itemised, '▒', "n")),
     }
-    parts.push(part("waiting", bill.waiting_ns, '·', "w"));
+    parts.push(part("waiting", bill.times.waiting_ns, '·', "w"));
     let whole = parts.iter().map(|part| part.ns).sum();
     (parts, whole)
 }
@@ -113,9 +113,10 @@ fn answer(bill: &Priced) -> String {
     let (_, whole) = time_parts(bill);
     let share = |ns: f64| percent(ns / whole.max(f64::MIN_POSITIVE));
     let program = format!("`{}`", shortened(&bill.program, NAME));
-    let (kernel, user, waiting) = (bill.kernel_ns.value, bill.user_ns.value, bill.waiting_ns);
+    let (kernel, user, waiting) =
+        (bill.times.kernel_ns.value, bill.times.user_ns.value, bill.times.waiting_ns);
     let of = format!("{}{}", if bill.per_second { "each second's " } else { "" }, time(whole));
-    let busy = if bill.is_divided { kernel.max(user) } else { kernel + user };
+    let busy = if bill.times.is_divided { kernel.max(user) } else { kernel + user };
     if waiting >= busy {
         let all: f64 = bill.waits.iter().map(|wait| wait.waited_ns).sum();
         let what = match bill.waits.first() {
@@ -124,7 +125,7 @@ fn answer(bill: &Priced) -> String {
         };
         return format!("{program} waits for {} of {of}{what}.", share(waiting));
     }
-    if !bill.is_divided {
+    if !bill.times.is_divided {
         let more = if bill.per_second { "`--for 60s`" } else { "`--budget 20s`" };
         return format!(
             "{program} runs for {} of {of}, too short to divide between kernel and user code: {more}.",
@@ -213,7 +214,7 @@ fn classes(bill: &Priced, columns: usize) -> Grid {
     }
     for part in parts.iter().skip(1).filter(|part| part.ns > 0.0) {
         let shown = match part.letter {
-            USER => duration(bill.user_ns),
+            USER => duration(bill.times.user_ns),
             _ => time(part.ns),
         };
         grid.add([part.name.to_owned(), String::new(), String::new(), shown, share(part.ns)]);
@@ -224,8 +225,8 @@ fn classes(bill: &Priced, columns: usize) -> Grid {
 
 /// `itemised: 71 % (66–76) of 183 ms of kernel time; not itemised: 53 ms, …`
 fn check(bill: &Priced) -> String {
-    let kernel = duration(bill.kernel_ns);
-    if !bill.is_divided {
+    let kernel = duration(bill.times.kernel_ns);
+    if !bill.times.is_divided {
         return format!(
             "Itemised: {}; how much of the CPU time the kernel took is not known{}.",
             duration(bill.itemised_ns),
@@ -240,7 +241,7 @@ fn check(bill: &Priced) -> String {
     let itemised =
         format!("Itemised: {} % ({range}) of {kernel} of kernel time", shown(share.value));
     // The items' interval, and that of the kernel's time.
-    let Estimate { low, high, .. } = bill.kernel_ns;
+    let Estimate { low, high, .. } = bill.times.kernel_ns;
     let items = bill.itemised_ns;
     let is_known = items.high <= (1.0 + WIDE) * low && items.low >= (1.0 - WIDE) * high;
     match bill.not_itemised_ns() {
@@ -250,7 +251,7 @@ fn check(bill: &Priced) -> String {
         _ if share.value > 1.0 + CLOSE => format!(
             "{itemised}: more than there was, but both are so uncertain that they may be equal."
         ),
-        rest if items.high >= low && rest < CLOSE * bill.kernel_ns.value => match is_known {
+        rest if items.high >= low && rest < CLOSE * bill.times.kernel_ns.value => match is_known {
             true => format!("{itemised}: the prices explain it."),
             false => {
                 format!("{itemised}: they agree, but are so uncertain that it says little.")

@@ -8,12 +8,11 @@ use crate::error::{Context, Done, Error, bail};
 use crate::files;
 use crate::terminal::{log, print, prose_columns, set_working, watch_interrupts};
 use costof_measure::bill::price::{self, PriceList};
-use costof_measure::bill::times::Times;
 use costof_measure::facts;
 use costof_measure::probe::Probe;
 use costof_model::Facts;
 use costof_model::bill::CountedCommand;
-use costof_model::priced::Priced;
+use costof_model::priced::{Priced, Times};
 use costof_report::bill as shown;
 use prices::Prices;
 use std::ffi::OsString;
@@ -159,12 +158,7 @@ fn priced(
     Ok(Priced {
         per_second,
         runs: command.timed.len(),
-        wall_ns: times.wall_ns,
-        user_ns: times.user_ns,
-        kernel_ns: times.kernel_ns,
-        is_divided: times.is_divided,
-        waiting_ns: times.waiting_ns,
-        queue_ns: times.queue_ns,
+        times,
         counting_slowdown: command.counting_cost().map(|more| 1.0 + more),
         counted_by: first.means.name().to_owned(),
         not_counted: first.not_counted.clone(),

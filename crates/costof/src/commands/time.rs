@@ -20,6 +20,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
+pub(super) use turns::{expect_success, not_started, run as run_once};
 
 pub(crate) fn run(options: &TimeOptions) -> Done {
     measure(&options.turns, jobs::jobs(options)?)

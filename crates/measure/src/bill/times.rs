@@ -1,27 +1,10 @@
 //! The times of a program that was run several times: from start to end, and in and outside the kernel.
 
 use crate::command;
+use costof_model::priced::Times;
 use costof_model::timing::Estimate;
 use costof_model::{TimedCommand, TimedRun};
 use costof_stats::{mean, median, standard_deviation, t_quantile};
-
-/// Times of one run, nanoseconds.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Times {
-    /// From start to end.
-    pub wall_ns: Estimate,
-    /// CPU time outside the kernel.
-    pub user_ns: Estimate,
-    /// CPU time in the kernel.
-    pub kernel_ns: Estimate,
-    /// Whether the CPU time is long enough to be divided; otherwise the two may each be all of it or nothing.
-    pub is_divided: bool,
-    /// The median of the time in which no thread ran or was ready to. Of several threads, it contains how long they were
-    /// ready while others had the CPUs, and is 0 if they used more than one CPU.
-    pub waiting_ns: f64,
-    /// The median of the time in which it was ready and others had its CPU; only known of one thread.
-    pub queue_ns: Option<f64>,
-}
 
 /// The end of a two-sided interval of 95 %.
 const UPPER: f64 = 0.975;

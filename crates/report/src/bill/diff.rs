@@ -73,9 +73,9 @@ impl Difference {
             before: before.program.clone(),
             after: after.program.clone(),
             notes: notes(before, after),
-            kernel_ns: minus(after.kernel_ns, before.kernel_ns),
-            user_ns: minus(after.user_ns, before.user_ns),
-            wall_ns: minus(after.wall_ns, before.wall_ns),
+            kernel_ns: minus(after.times.kernel_ns, before.times.kernel_ns),
+            user_ns: minus(after.times.user_ns, before.times.user_ns),
+            wall_ns: minus(after.times.wall_ns, before.times.wall_ns),
             explained_ns: sum,
             items,
         }
@@ -156,7 +156,7 @@ impl Changed {
 /// What makes two bills unlike.
 fn notes(before: &Priced, after: &Priced) -> Vec<String> {
     let mut notes = Vec::new();
-    if !(before.is_divided && after.is_divided) {
+    if !(before.times.is_divided && after.times.is_divided) {
         notes.push(
             "At least one was too short to divide between kernel and user code, so their change is hardly known: `--budget 20s`."
                 .to_owned(),

@@ -45,7 +45,7 @@ pub(super) fn there(bill: &Priced, there: &Elsewhere) -> String {
         })
         .collect();
     let parts = if parts.is_empty() { String::new() } else { format!(": {}", parts.join(", ")) };
-    let of = match bill.is_divided {
+    let of = match bill.times.is_divided {
         true => format!("what {} of the kernel's time go to", percent(there.share.min(1.0))),
         false => "what is itemised".to_owned(),
     };
@@ -82,9 +82,9 @@ pub(super) fn notes(bill: &Priced) -> Vec<String> {
             waits.join(", ")
         ));
     }
-    notes.extend(bill.queue_ns.filter(|ns| *ns > SLOWED * bill.wall_ns.value).map(|ns| {
-        format!("besides, it was ready for {} while other programs had its CPU", time(ns))
-    }));
+    notes.extend(bill.times.queue_ns.filter(|ns| *ns > SLOWED * bill.times.wall_ns.value).map(
+        |ns| format!("besides, it was ready for {} while other programs had its CPU", time(ns)),
+    ));
     notes.extend(bill.not_counted.iter().map(|what| format!("not counted: {what}")));
     for (start, what) in [
         ("predicted", "prices that are only predicted"),
@@ -101,7 +101,7 @@ pub(super) fn notes(bill: &Priced) -> Vec<String> {
         (is_of("read") || is_of("write")) && item.bytes < SMALL * item.count
     };
     let small: f64 = bill.items.iter().filter(|it| is_small(it)).map(|it| it.time_ns.value).sum();
-    if small > SLOWED * bill.kernel_ns.value {
+    if small > SLOWED * bill.times.kernel_ns.value {
         notes.push(
             "reads and writes below 4 KiB have the price of a device that does nothing; a file, pipe or socket takes longer"
                 .to_owned(),

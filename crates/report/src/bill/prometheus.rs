@@ -17,12 +17,12 @@ pub fn prometheus(bill: &Priced) -> String {
     let per = if bill.per_second { "second" } else { "run" };
     let whole = labels(&[("program", program)]);
     for (name, what, ns) in [
-        ("kernel_seconds", "CPU time in the kernel", bill.kernel_ns.value),
-        ("user_seconds", "CPU time outside the kernel", bill.user_ns.value),
+        ("kernel_seconds", "CPU time in the kernel", bill.times.kernel_ns.value),
+        ("user_seconds", "CPU time outside the kernel", bill.times.user_ns.value),
         ("itemised_seconds", "CPU time in the kernel that items explain", bill.itemised_ns.value),
     ] {
         // What is too short to be divided has no value of either.
-        let is_known = bill.is_divided || name == "itemised_seconds";
+        let is_known = bill.times.is_divided || name == "itemised_seconds";
         let values = is_known.then(|| (whole.clone(), ns / 1e9)).into_iter().collect();
         family(name, &format!("{what}, of one {per}."), values);
     }

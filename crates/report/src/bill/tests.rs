@@ -1,5 +1,5 @@
 use super::*;
-use costof_model::priced::{ClassTime, Elsewhere, Saving, Wait};
+use costof_model::priced::{ClassTime, Elsewhere, Saving, Times, Wait};
 use std::collections::BTreeMap;
 
 fn estimate(value: f64) -> Estimate {
@@ -27,12 +27,14 @@ fn bill() -> Priced {
         machine: "a machine".to_owned(),
         per_second: false,
         runs: 5,
-        wall_ns: estimate(125e6),
-        user_ns: estimate(20e6),
-        kernel_ns: estimate(100e6),
-        is_divided: true,
-        waiting_ns: 5e6,
-        queue_ns: None,
+        times: Times {
+            wall_ns: estimate(125e6),
+            user_ns: estimate(20e6),
+            kernel_ns: estimate(100e6),
+            is_divided: true,
+            waiting_ns: 5e6,
+            queue_ns: None,
+        },
         counting_slowdown: Some(1.2),
         counted_by: "ebpf".to_owned(),
         not_counted: Vec::new(),
@@ -59,10 +61,10 @@ fn the_first_line_says_where_the_time_goes() {
     let line = first(&bill());
     assert!(line.starts_with("`dd bs=64` spends 80 % of 125 ms in the kernel, most of it on entering the kernel: 600,010 times, 60.0 ms (57.0–63.0)."), "{line}");
     let mut user = bill();
-    user.user_ns = estimate(900e6);
+    user.times.user_ns = estimate(900e6);
     assert!(first(&user).contains("in its own code; the kernel takes 10.0 %"), "{}", first(&user));
     let mut waits = bill();
-    waits.waiting_ns = 1e9;
+    waits.times.waiting_ns = 1e9;
     assert!(
         first(&waits).contains("waits for 89 % of 1.12 s, most of it in poll"),
         "{}",
@@ -100,7 +102,7 @@ fn the_sum_is_checked_against_the_kernels_time_and_never_made_to_fit() {
     // Nearly all, but it may as well be half or twice.
     bill.itemised_ns = Estimate { value: 97e6, low: 20e6, high: 300e6 };
     assert!(check(&bill).ends_with("so uncertain that it says little."), "{}", check(&bill));
-    bill.kernel_ns = Estimate::exact(0.0);
+    bill.times.kernel_ns = Estimate::exact(0.0);
     assert_eq!(check(&bill), "The kernel's time is too short to be measured.");
 }
 
@@ -141,7 +143,7 @@ fn savings_and_other_machines_are_named_with_what_has_to_hold() {
 fn notes_say_what_is_predicted_not_counted_and_how_much_counting_took() {
     let mut bill = bill();
     bill.not_counted.push("faults: no right".to_owned());
-    bill.queue_ns = Some(50e6);
+    bill.times.queue_ns = Some(50e6);
     let doubtful = "doubtful, measured, grade D (a run)".to_owned();
     bill.prices.insert("os.mmap".to_owned(), doubtful);
     bill.prices_of = "another".to_owned();
@@ -166,9 +168,9 @@ fn notes_say_what_is_predicted_not_counted_and_how_much_counting_took() {
 #[test]
 fn too_short_a_time_is_not_divided() {
     let mut bill = bill();
-    bill.is_divided = false;
-    bill.kernel_ns = Estimate { value: 0.0, low: 0.0, high: 120e6 };
-    bill.user_ns = Estimate { value: 120e6, low: 0.0, high: 120e6 };
+    bill.times.is_divided = false;
+    bill.times.kernel_ns = Estimate { value: 0.0, low: 0.0, high: 120e6 };
+    bill.times.user_ns = Estimate { value: 120e6, low: 0.0, high: 120e6 };
     let text = text(&bill, false, 400);
     let answer = "`dd bs=64` runs for 96 % of 125 ms, too short to divide between kernel and user code: `--budget 20s`.";
     assert!(text.starts_with(answer), "{text}");
@@ -178,15 +180,15 @@ fn too_short_a_time_is_not_divided() {
     assert!(diff(&bill, &bill, 400).contains("too short to divide"));
     bill.per_second = true;
     assert!(first(&bill).ends_with("`--for 60s`."), "{}", first(&bill));
-    bill.waiting_ns = 1e9;
+    bill.times.waiting_ns = 1e9;
     assert!(first(&bill).contains("waits for"), "{}", first(&bill));
 }
 
 #[test]
 fn a_file_with_impossible_times_is_shown_without_a_panic() {
     let mut bill = bill();
-    bill.user_ns = Estimate::exact(-99e6);
-    bill.waiting_ns = -5e6;
+    bill.times.user_ns = Estimate::exact(-99e6);
+    bill.times.waiting_ns = -5e6;
     let text = text(&bill, true, 400);
     let drawn = text.lines().find(|line| line.starts_with('█')).unwrap();
     assert!(drawn.chars().count() <= 3 * BAR, "{text}");
@@ -223,8 +225,8 @@ fn prometheus_has_base_units_and_escaped_names() {
 fn two_bills_differ_in_counts_and_these_explain_the_time() {
     let before = bill();
     let mut after = bill();
-    after.kernel_ns = estimate(172e6);
-    after.user_ns = before.user_ns;
+    after.times.kernel_ns = estimate(172e6);
+    after.times.user_ns = before.times.user_ns;
     after.items[0].count = 1_200_000.0;
     let text = diff(&before, &after, 400);
     let line = text.lines().next().unwrap();

@@ -1,17 +1,18 @@
 //! A program in turns: run as it is for its time, and counted for its counts.
 
 use crate::cli::BillOptions;
+use crate::commands::time::{expect_success, not_started, run_once};
 use crate::error::{Context, Error, bail, wrong};
 use costof_measure::bill::count::{count, count_process};
 use costof_measure::bill::stretch;
-use costof_measure::bill::times::{Times, times};
+use costof_measure::bill::times::times;
 use costof_measure::command::{Output, Program, Stopwatch};
 use costof_measure::gauge;
 use costof_model::bill::{CountedCommand, Counts, End, Means};
-use costof_model::{Facts, TimedRun, counted};
+use costof_model::priced::Times;
+use costof_model::{Facts, counted};
 use std::ffi::OsString;
 use std::fs;
-use std::io::ErrorKind;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -46,27 +47,16 @@ pub(super) fn program(
         .context("cannot adopt the processes that commands leave")?;
     let may_go_on = || !interrupted.load(Ordering::Relaxed);
     let mut of = CountedCommand { command, timed: Vec::new(), counted: Vec::new() };
-    let run = |of: &CountedCommand| -> Result<TimedRun, Error> {
-        let run = stopwatch.run(&program, &[], may_go_on);
-        let run = run.map_err(|error| not_started(&program, &of.command, &error))?;
-        let run = run.filter(|_| may_go_on()).ok_or(Error::Interrupted)?;
-        let failed = run.exit_code != Some(0) && !options.ignore_failure;
-        match (run.exit_code, run.signal) {
-            _ if !failed => Ok(run),
-            (Some(code), _) => {
-                bail!("`{}` failed with exit code {code} (--ignore-failure)", of.command)
-            }
-            (None, signal) => {
-                bail!(
-                    "`{}` was killed by signal {} (--ignore-failure)",
-                    of.command,
-                    signal.unwrap_or(0)
-                )
-            }
+    let name = format!("`{}`", of.command);
+    let run = || {
+        let run = run_once(&stopwatch, &program, &[], &name, interrupted)?;
+        if !options.ignore_failure {
+            expect_success(&run, &name, "(--ignore-failure)")?;
         }
+        Ok::<_, Error>(run)
     };
     // The first run warms up, and does not count.
-    run(&of)?;
+    run()?;
     let began = Instant::now();
     let mut counting = Duration::ZERO;
     while of.timed.len() < MAX_TIMED {
@@ -79,16 +69,16 @@ pub(super) fn program(
         if of.counted.is_empty() || is_due {
             let from = Instant::now();
             let counts = count(&program, options.by.map(Into::into), facts, may_go_on);
-            let counts = counts.map_err(|error| not_started(&program, &of.command, &error))?;
+            let counts = counts.map_err(|error| not_started(&program, &name, &error))?;
             let counts = counts.filter(|_| may_go_on()).ok_or(Error::Interrupted)?;
             // Uncounted, it has succeeded before.
             if counts.end != End::Exited(0) && !options.ignore_failure {
-                return Err(failed_counted(&of.command, &counts));
+                return Err(failed_counted(&name, &counts));
             }
             of.counted.push(counts);
             counting += from.elapsed();
         }
-        of.timed.push(run(&of)?);
+        of.timed.push(run()?);
     }
     let Some(times) = times(&of.timed, tick_ns(facts)) else {
         let runs = counted(of.timed.len(), "run");
@@ -97,7 +87,7 @@ pub(super) fn program(
     Ok((of, times))
 }
 
-fn failed_counted(command: &str, counts: &Counts) -> Error {
+fn failed_counted(name: &str, counts: &Counts) -> Error {
     let way_out = match counts.means {
         Means::Ptrace => {
             "; a traced set-user-ID program, such as sudo, lacks its privileges: count as root, or with CAP_BPF and \
@@ -112,16 +102,8 @@ fn failed_counted(command: &str, counts: &Counts) -> Error {
     };
     let means = counts.means.name();
     wrong(format_args!(
-        "`{command}` succeeds by itself, but ended {how} while {means} counted it{way_out} (--ignore-failure)"
+        "{name} succeeds by itself, but ended {how} while {means} counted it{way_out} (--ignore-failure)"
     ))
-}
-
-fn not_started(program: &Program, command: &str, error: &std::io::Error) -> Error {
-    if error.kind() == ErrorKind::NotFound && error.raw_os_error().is_some() {
-        let first = program.words[0].to_string_lossy();
-        return wrong(format_args!("cannot run `{command}`: there is no command `{first}`"));
-    }
-    wrong(format_args!("cannot run `{command}`: {error}"))
 }
 
 /// Looks at a process that runs already, in turns as it is and counted. Times are those of a second.

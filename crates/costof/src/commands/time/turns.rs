@@ -13,7 +13,7 @@ use costof_measure::command::{self, Capture, Output, Program, Stopwatch};
 use costof_model::{TimedCommand, TimedRun};
 use costof_os::sched::affinity;
 use indicatif::ProgressDrawTarget;
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -219,38 +219,19 @@ impl Turns<'_> {
             false => format!(" of {}", job.timed.name),
         };
         let name = format!("`{}`{side}", job.timed.command);
-        let run = self.run(&job.program, cpus, &name)?;
+        let run = run(self.stopwatch, &job.program, cpus, &name, self.interrupted)?;
         if let Some(conclude) = &job.conclude {
             self.unmeasured(conclude, "--conclude")?;
         }
         let advice = "(show its output: --output inherit; measure anyway: --ignore-failure)";
-        match (run.exit_code, run.signal) {
+        match run.exit_code {
             _ if self.options.ignore_failure => {}
-            (Some(0), _) => {}
-            (Some(NOT_FOUND), _) if job.timed.shell.is_some() => {
+            Some(NOT_FOUND) if job.timed.shell.is_some() => {
                 bail!("{name}: the shell found no such command (exit code 127)")
             }
-            (Some(code), _) => bail!("{name} failed with exit code {code} {advice}"),
-            (None, signal) => {
-                let signal = signal.unwrap_or(0);
-                bail!("{name} was killed by signal {signal} {advice}")
-            }
+            _ => expect_success(&run, &name, advice)?,
         }
         Ok(run)
-    }
-
-    fn run(&self, program: &Program, cpus: &[usize], name: &str) -> Result<TimedRun, Error> {
-        let run = self.stopwatch.run(program, cpus, || self.may_go_on());
-        match run {
-            _ if !self.may_go_on() => Err(Error::Interrupted),
-            Ok(Some(run)) => Ok(run),
-            Ok(None) => Err(Error::Interrupted),
-            Err(error) if error.kind() == ErrorKind::NotFound && error.raw_os_error().is_some() => {
-                let program = program.words[0].to_string_lossy();
-                bail!("cannot run {name}: there is no command `{program}`")
-            }
-            Err(error) => bail!("cannot run {name}: {error}"),
-        }
     }
 
     fn unmeasured(&self, program: &Program, option: &str) -> Result<(), Error> {
@@ -306,6 +287,48 @@ impl Turns<'_> {
 impl Start {
     fn is_of(&self, measured: &Measured) -> bool {
         self.shell == measured.job.timed.shell && measured.took < SHORT
+    }
+}
+
+/// Runs a program once; its name is for errors.
+pub(in crate::commands) fn run(
+    stopwatch: &Stopwatch,
+    program: &Program,
+    cpus: &[usize],
+    name: &str,
+    interrupted: &AtomicBool,
+) -> Result<TimedRun, Error> {
+    let may_go_on = || !interrupted.load(Ordering::Relaxed);
+    let run = stopwatch.run(program, cpus, may_go_on);
+    match run {
+        _ if !may_go_on() => Err(Error::Interrupted),
+        Ok(run) => run.ok_or(Error::Interrupted),
+        Err(error) => Err(not_started(program, name, &error)),
+    }
+}
+
+/// Why a program could not be run.
+pub(in crate::commands) fn not_started(program: &Program, name: &str, error: &io::Error) -> Error {
+    if error.kind() == ErrorKind::NotFound && error.raw_os_error().is_some() {
+        let program = program.words[0].to_string_lossy();
+        return wrong(format_args!("cannot run {name}: there is no command `{program}`"));
+    }
+    wrong(format_args!("cannot run {name}: {error}"))
+}
+
+/// # Errors
+/// The run failed; with this advice.
+pub(in crate::commands) fn expect_success(
+    run: &TimedRun,
+    name: &str,
+    advice: &str,
+) -> Result<(), Error> {
+    match (run.exit_code, run.signal) {
+        (Some(0), _) => Ok(()),
+        (Some(code), _) => bail!("{name} failed with exit code {code} {advice}"),
+        (None, signal) => {
+            bail!("{name} was killed by signal {} {advice}", signal.unwrap_or(0))
+        }
     }
 }
 
