@@ -8,7 +8,9 @@
 use costof_measure::bill::count::{count, count_process};
 use costof_measure::command::{Output, Program};
 use costof_model::Facts;
-use costof_model::bill::{Count, Counts, End, FaultKind, Item, Means, SizeClass, ThreadCounts};
+use costof_model::bill::{
+    Count, Counts, End, FaultKind, FileKind, Item, Means, SizeClass, ThreadCounts,
+};
 use costof_os::process::bpf_statistics::Statistics;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -68,8 +70,8 @@ fn calls(counts: &Counts) -> BTreeMap<String, [u64; 2]> {
     calls
 }
 
-fn call<'c>(counts: &'c [Count], called: &str, bytes: u64) -> &'c Count {
-    let item = Item::Call { name: called.to_owned(), size: SizeClass::new(bytes) };
+fn call<'c>(counts: &'c [Count], called: &str, bytes: u64, of: FileKind) -> &'c Count {
+    let item = Item::Call { name: called.to_owned(), size: SizeClass::new(bytes), of: Some(of) };
     find(counts, |count| count.item == item)
 }
 
@@ -83,7 +85,7 @@ fn both_means_count_the_same_calls_with_their_sizes() {
     let each = BY_EACH.map(|means| counted(&dd, means));
     for counts in each.iter().flatten() {
         let sum = counts.sum();
-        for call in [call(&sum, "read", 64), call(&sum, "write", 64)] {
+        for call in ["read", "write"].map(|name| call(&sum, name, 64, FileKind::Device)) {
             assert_eq!([call.count, call.bytes, call.errors], [5000, 320_000, 0]);
         }
         assert_eq!(counts.end, End::Exited(0));
@@ -91,6 +93,29 @@ fn both_means_count_the_same_calls_with_their_sizes() {
     }
     if let [Some(ebpf), Some(ptrace)] = &each {
         assert_eq!(calls(ebpf), calls(ptrace));
+    }
+}
+
+#[test]
+fn calls_are_counted_by_what_they_read_and_write() {
+    let text = "import socket, os, tempfile\n\
+                a, b = socket.socketpair()\n\
+                os.write(a.fileno(), b'x' * 99); os.read(b.fileno(), 99)\n\
+                r, w = os.pipe()\n\
+                os.write(w, b'x' * 999); os.read(r, 999)\n\
+                f = tempfile.TemporaryFile()\n\
+                os.pwrite(f.fileno(), b'x' * 9999, 0); os.read(f.fileno(), 9999)";
+    for means in BY_EACH {
+        let Some(counts) = counted(&["python3", "-c", text], means) else { continue };
+        let sum = counts.sum();
+        for (of, bytes) in [(FileKind::Socket, 99), (FileKind::Pipe, 999)] {
+            for name in ["read", "write"] {
+                assert_eq!(call(&sum, name, bytes, of).bytes, bytes, "{means:?}");
+            }
+        }
+        assert_eq!(call(&sum, "pwrite64", 9999, FileKind::File).bytes, 9999, "{means:?}");
+        // The interpreter reads files too.
+        assert!(call(&sum, "read", 9999, FileKind::File).bytes >= 9999, "{means:?}");
     }
 }
 
@@ -178,12 +203,12 @@ fn a_thread_that_executes_a_program_is_counted_on() {
             assert!(find(&first.items, |count| count.item == item).count >= 1);
         }
         // The interpreter may write too.
-        assert!(call(&first.items, "write", 64).count >= 500, "{means:?}");
+        assert!(call(&first.items, "write", 64, FileKind::Device).count >= 500, "{means:?}");
     }
 }
 
 fn call_item(name: &str) -> Item {
-    Item::Call { name: name.to_owned(), size: None }
+    Item::Call { name: name.to_owned(), size: None, of: None }
 }
 
 #[test]

@@ -113,6 +113,9 @@ pub enum Item {
         /// The size of what it moved, of a call that returns bytes and moved some.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         size: Option<SizeClass>,
+        /// What its first descriptor is of, of a call that moved bytes.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        of: Option<FileKind>,
     },
     /// A page fault. Those of kinds `first_read`, `first_write` and `write_protected` are counted for each thread.
     Fault {
@@ -162,6 +165,32 @@ impl SizeClass {
     /// The smallest size of the class.
     pub fn min_bytes(self) -> u64 {
         1 << self.0
+    }
+}
+
+/// What a descriptor is of (inode(7)).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FileKind {
+    /// A file, in memory or on a block device, or a block device.
+    File,
+    /// A character device, such as /dev/null or a terminal.
+    Device,
+    /// A pipe.
+    Pipe,
+    /// A socket.
+    Socket,
+}
+
+impl FileKind {
+    /// Its name in plain words.
+    pub fn name(self) -> &'static str {
+        match self {
+            FileKind::File => "file",
+            FileKind::Device => "device",
+            FileKind::Pipe => "pipe",
+            FileKind::Socket => "socket",
+        }
     }
 }
 
@@ -248,7 +277,7 @@ mod tests {
     use super::*;
 
     fn call(name: &str, size: Option<SizeClass>, count: u64, bytes: u64) -> Count {
-        let item = Item::Call { name: name.to_owned(), size };
+        let item = Item::Call { name: name.to_owned(), size, of: None };
         Count { item, count, errors: 0, bytes, waited_ns: 0 }
     }
 

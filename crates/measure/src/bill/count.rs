@@ -7,7 +7,7 @@ use crate::bill::stretch;
 use crate::command::{Output, Program};
 use costof_model::Facts;
 use costof_model::bill::{
-    Count, Counts, End, FaultKind, Item, Means, SizeClass, ThreadCounts, merged,
+    Count, Counts, End, FaultKind, FileKind, Item, Means, SizeClass, ThreadCounts, merged,
 };
 use costof_os::process::bpf::count::{Counted, Counter};
 use costof_os::process::command::{self, Starter};
@@ -247,8 +247,15 @@ fn whole(faults: [u64; 2]) -> Vec<Count> {
 
 fn of_event(facts: &Facts, event: Event, tally: Tally) -> Count {
     let item = match event {
-        Event::Call { number, size_log2 } => {
-            Item::Call { name: call_name(number), size: size_log2.map(SizeClass) }
+        Event::Call { number, size_log2, file_type } => {
+            let of = match file_type {
+                0x1 => Some(FileKind::Pipe),
+                0x2 => Some(FileKind::Device),
+                0x6 | 0x8 => Some(FileKind::File),
+                0xc => Some(FileKind::Socket),
+                _ => None,
+            };
+            Item::Call { name: call_name(number), size: size_log2.map(SizeClass), of }
         }
         Event::Wait { call } => Item::Wait { call: call.map(call_name) },
         Event::Preempted => Item::Preempted,

@@ -5,6 +5,7 @@
 //! Source: bpf(2); Linux Documentation/bpf/standardization/instruction-set.rst; include/uapi/linux/bpf.h.
 
 mod assembler;
+mod btf;
 pub mod count;
 
 use std::ffi::CStr;

@@ -10,6 +10,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs;
 use std::io;
 use std::mem::MaybeUninit;
+use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Command, ExitStatus};
 use std::ptr;
@@ -129,8 +130,8 @@ struct Thread {
     name: String,
     /// Whether it has stopped once since it is traced.
     is_known: bool,
-    /// The system call that it is in.
-    call: Option<u16>,
+    /// The system call that it is in, and its first argument.
+    call: Option<(u16, u64)>,
     tallies: HashMap<Event, Tally>,
 }
 
@@ -290,8 +291,10 @@ impl Thread {
 
     /// It was killed in a call.
     fn end_call(&mut self) {
-        if let Some(number) = self.call.take() {
-            self.add(Event::Call { number, size_log2: None }, |tally| tally.errors += 1);
+        if let Some((number, _)) = self.call.take() {
+            self.add(Event::Call { number, size_log2: None, file_type: 0 }, |tally| {
+                tally.errors += 1;
+            });
         }
     }
 
@@ -317,20 +320,21 @@ impl Thread {
                 let number = number.unwrap_or(FOREIGN_CALL);
                 if matches!(i64::from(number), libc::SYS_exit | libc::SYS_exit_group) {
                     self.name = task_name(thread).unwrap_or_default();
-                    self.add(Event::Call { number, size_log2: None }, |_| {});
+                    self.add(Event::Call { number, size_log2: None, file_type: 0 }, |_| {});
                 } else {
-                    self.call = Some(number);
+                    self.call = Some((number, call[4]));
                 }
             }
             LEFT => {
                 // None: it is new, and its parent made the call.
-                let Some(number) = self.call.take() else { return };
+                let Some((number, descriptor)) = self.call.take() else { return };
                 let is_error = call[4] & 0xff != 0;
                 let name = Sysno::new(number.into()).map_or("", |call| call.name());
                 let moves = !is_error && MOVING_CALLS.split(' ').any(|call| call == name);
                 let bytes = if moves { call[3] } else { 0 };
                 let size_log2 = bytes.checked_ilog2().map(|log2| log2 as u8);
-                self.add(Event::Call { number, size_log2 }, |tally| {
+                let file_type = size_log2.map_or(0, |_| file_type(thread, descriptor as u32));
+                self.add(Event::Call { number, size_log2, file_type }, |tally| {
                     tally.errors += u64::from(is_error);
                     tally.bytes += bytes;
                 });
@@ -369,6 +373,12 @@ impl Drop for Tracer {
             }
         }
     }
+}
+
+/// The type of file that a thread's descriptor is of, as [`Event::Call`] has it.
+fn file_type(thread: libc::pid_t, descriptor: u32) -> u8 {
+    let file = fs::metadata(format!("/proc/{thread}/fd/{descriptor}"));
+    file.map_or(0, |file| (file.mode() >> 12) as u8)
 }
 
 /// The thread that a stopped one has just started, and that is traced too; it begins with a stop of its own.

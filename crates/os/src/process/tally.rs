@@ -9,6 +9,8 @@ pub enum Event {
         number: u16,
         /// The binary logarithm of the bytes that it moved, rounded down.
         size_log2: Option<u8>,
+        /// If it moved bytes, the type of file that its first descriptor is of: the upper four bits of `st_mode` (inode(7)).
+        file_type: u8,
     },
     /// It gave up its CPU.
     Wait {

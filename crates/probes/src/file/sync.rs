@@ -85,6 +85,9 @@ impl Measure for Sync {
         write: Nanoseconds Lower,
         /// blocks made durable per second, of all writers together
         rate: Hertz Higher,
+        /// CPU time of the thread for a block, the write and the call together (getrusage); not what kernel threads do
+        /// for it; not with where=append
+        cpu: Nanoseconds Lower,
         /// bytes that went to the device, divided by those written: the smaller of /proc/self/io
         /// and the disk's own counter; there is no latency where neither counts
         device_share: One Neither,

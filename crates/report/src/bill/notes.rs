@@ -7,8 +7,6 @@ use costof_model::{counted, span};
 
 /// Kinds of waiting that are shown.
 const WAITS: usize = 3;
-/// The size in bytes from which on reads and writes have the price of a file.
-const SMALL: f64 = 4096.0;
 /// What is less than this share says nothing of interest.
 const SLOWED: f64 = 0.05;
 
@@ -95,17 +93,6 @@ pub(super) fn notes(bill: &Priced) -> Vec<String> {
         if !these.is_empty() {
             notes.push(format!("{what}: {}", these.join(", ")));
         }
-    }
-    let is_small = |item: &PricedItem| {
-        let is_of = |call: &str| item.name.starts_with(&format!("{call} of"));
-        (is_of("read") || is_of("write")) && item.bytes < SMALL * item.count
-    };
-    let small: f64 = bill.items.iter().filter(|it| is_small(it)).map(|it| it.time_ns.value).sum();
-    if small > SLOWED * bill.times.kernel_ns.value {
-        notes.push(
-            "reads and writes below 4 KiB have the price of a device that does nothing; a file, pipe or socket takes longer"
-                .to_owned(),
-        );
     }
     notes.push(match bill.prices_of == bill.machine {
         true => format!("prices of {}", bill.machine),

@@ -7,6 +7,11 @@ use std::collections::BTreeMap;
 
 /// What makes a thread, which is a clone by its call.
 const NEW_THREAD: &str = "new thread";
+const NEW_PAGE: &str = "fault on a new page";
+/// As many as the second cache of a core may hold.
+const MANY_PAGES: f64 = ((4 << 20) / 4096) as f64;
+/// The calls whose price depends on what their descriptor is of.
+const OF_ANY: [&str; 4] = ["read", "readv", "write", "writev"];
 
 /// What was counted of one item, as the mean of the counted runs.
 #[derive(Clone, Debug, PartialEq)]
@@ -67,6 +72,9 @@ pub fn tally(command: &CountedCommand, runs: f64) -> Vec<Tallied> {
         of.errors += count.errors as f64 / runs;
         of.bytes += count.bytes as f64 / runs;
     }
+    for item in items.values_mut().filter(|item| item.key == NEW_PAGE && item.count > MANY_PAGES) {
+        item.key += " of many";
+    }
     let key = "fault".to_owned();
     let count = other_faults(command, runs);
     let faults = Tallied { key: key.clone(), class: None, count, errors: 0.0, bytes: 0.0 };
@@ -98,11 +106,14 @@ fn is_minor(count: &Count) -> bool {
 fn keyed(counts: &Counts) -> Vec<(String, Count)> {
     let key = |count: &Count| -> Option<String> {
         Some(match &count.item {
+            Item::Call { name, of: Some(of), .. } if OF_ANY.contains(&&**name) => {
+                format!("{} {name}", of.name())
+            }
             Item::Call { name, .. } => name.to_owned(),
             Item::Fault { kind, .. } => match kind {
                 FaultKind::FirstRead => "fault on a file's page",
                 FaultKind::WriteProtected => "fault on a protected page",
-                FaultKind::FirstWrite => "fault on a new page",
+                FaultKind::FirstWrite => NEW_PAGE,
                 FaultKind::Minor | FaultKind::Major => return None,
             }
             .to_owned(),
@@ -131,7 +142,7 @@ fn with_new_threads(counts: &Counts) -> Vec<Count> {
             if is_clone {
                 let made = count.count.saturating_sub(count.errors).min(*left);
                 (*left, count.count) = (*left - made, count.count - made);
-                let item = Item::Call { name: NEW_THREAD.to_owned(), size: None };
+                let item = Item::Call { name: NEW_THREAD.to_owned(), size: None, of: None };
                 all.push(Count { item, count: made, errors: 0, bytes: 0, waited_ns: 0 });
             }
             all.push(count);

@@ -237,7 +237,7 @@ fn runs_are_averaged_and_known_kinds_are_taken_off_the_kernels_own_count() {
         waited_ns: 0,
     };
     let read = |count, bytes| Count {
-        item: Item::Call { name: "read".to_owned(), size: SizeClass::new(bytes / count) },
+        item: Item::Call { name: "read".to_owned(), size: SizeClass::new(bytes / count), of: None },
         count,
         errors: 1,
         bytes,
@@ -288,7 +288,7 @@ fn runs_are_averaged_and_known_kinds_are_taken_off_the_kernels_own_count() {
 #[test]
 fn a_clone_makes_a_thread_of_its_process_or_a_process() {
     let thread = |process, thread, clones: u64, errors| {
-        let item = Item::Call { name: "clone3".to_owned(), size: None };
+        let item = Item::Call { name: "clone3".to_owned(), size: None, of: None };
         let count = Count { item, count: clones, errors, bytes: 0, waited_ns: 0 };
         let items = if clones > 0 { vec![count] } else { vec![] };
         ThreadCounts { process, thread, name: "p".to_owned(), items }

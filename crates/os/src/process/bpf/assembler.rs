@@ -4,7 +4,7 @@
 //! (`const NAME number`), or a comment (`#`). `use section operand` stands for the lines of a section, with the operand in place
 //! of `$`; of a section of another name for each architecture, `use name` takes `[name.x86_64]`. Labels belong to the section in
 //! which they stand, but `end` is the end of the program, which then returns 0 unless it ends with `exit`. Calls return in `r0`, take `r1` to `r5` and lose these; `r10` points
-//! behind the stack frame. `.field` is the place of a field in the tracepoint's record, `sys:name` the number of a system call,
+//! behind the stack frame. `.field` is the place of a field in the tracepoint's record or in a structure of the kernel, `sys:name` the number of a system call,
 //! and `jin` jumps if a register is one of the calls of a list; it
 //! takes `r1`.
 //!
@@ -26,6 +26,7 @@ const FUNCTIONS: &[(&str, i32)] = &[
     ("current_cpu", 8),
     ("current_ids", 14),
     ("current_name", 16),
+    ("read_kernel", 113),
     ("current_task", 158),
     ("task_registers", 175),
 ];
@@ -76,7 +77,7 @@ pub(super) struct Assembler<'s> {
 }
 
 impl Assembler<'_> {
-    /// The program of a section. `field` says where a field of the record stands.
+    /// The program of a section. `field` says where a field stands.
     ///
     /// # Errors
     ///

@@ -9,6 +9,7 @@ use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 
 use super::assembler::Assembler;
+use super::btf::Btf;
 use super::{Map, OnTracepoint, ProgramType, attach_raw, load, run_once};
 use crate::perf::Format;
 use crate::process::tally::{Event, FORKING_CALLS, MOVING_CALLS, Tally, ThreadTally};
@@ -92,8 +93,9 @@ impl Counter {
             maps: &maps.map(|(name, map)| (name, map.as_raw_fd())),
             lists: &[("MOVING", MOVING_CALLS), ("FORKING", FORKING_CALLS)],
         };
+        let btf = Btf::read()?;
         let raw = |section| {
-            let steps = assembler.assemble(section, |_| Err(io::ErrorKind::NotFound.into()))?;
+            let steps = assembler.assemble(section, |field| btf.offset(field))?;
             load(ProgramType::RawTracepoint, &steps)
         };
         let own_number = run_once(&raw("own_number")?)?;
@@ -232,11 +234,15 @@ fn word(bytes: &[u8]) -> u32 {
 /// An event as count.bpf writes it.
 fn event(code: u32) -> Option<Event> {
     let cpu = |shift: u32| (code >> shift & ((1 << CPU_BITS) - 1)) as u16;
-    let number = (code >> 8 & 0xf_ffff) as u16;
+    let number = |bits: u32| (code >> 8 & ((1 << bits) - 1)) as u16;
     let bit = |bit: u32| code >> bit & 1 == 1;
     Some(match code >> 28 {
-        0 => Event::Call { number, size_log2: (code as u8).checked_sub(1) },
-        1 => Event::Wait { call: number.checked_sub(1) },
+        0 => Event::Call {
+            number: number(12),
+            size_log2: (code as u8).checked_sub(1),
+            file_type: (code >> 20 & 0xf) as u8,
+        },
+        1 => Event::Wait { call: number(13).checked_sub(1) },
         2 => Event::Preempted,
         3 => Event::WakeUp { from: cpu(CPU_BITS), to: cpu(0), by_itself: bit(2 * CPU_BITS) },
         4 => Event::Fault { is_present: bit(0), is_write: bit(1), in_kernel: bit(2) },
@@ -315,16 +321,18 @@ mod tests {
         let [thread] = &counted.threads[..] else { panic!("{counted:?}") };
         assert_eq!(thread.name, "true");
         let number = u16::try_from(libc::SYS_exit_group).unwrap();
-        let exits =
-            (Event::Call { number, size_log2: None }, Tally { count: 1, ..Tally::default() });
+        let exits = (
+            Event::Call { number, size_log2: None, file_type: 0 },
+            Tally { count: 1, ..Tally::default() },
+        );
         assert!(thread.events.contains(&exits), "{thread:?}");
     }
 
     #[test]
     fn events_are_read_as_they_are_written() {
         for (code, expected) in [
-            (231 << 8, Event::Call { number: 231, size_log2: None }),
-            (1 << 8 | 7, Event::Call { number: 1, size_log2: Some(6) }),
+            (231 << 8, Event::Call { number: 231, size_log2: None, file_type: 0 }),
+            (12 << 20 | 1 << 8 | 7, Event::Call { number: 1, size_log2: Some(6), file_type: 12 }),
             (1 << 28, Event::Wait { call: None }),
             (1 << 28 | 1 << 8, Event::Wait { call: Some(0) }),
             (2 << 28, Event::Preempted),

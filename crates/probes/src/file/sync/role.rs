@@ -5,7 +5,7 @@ use crate::file::target_file::{self, TargetFile};
 use crate::prelude::*;
 use costof_os::file::order::Order;
 use costof_os::file::writes::{How, Writer};
-use costof_os::sched::affinity;
+use costof_os::sched::{affinity, usage};
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::{self, Scope, ScopedJoinHandle};
@@ -186,7 +186,7 @@ fn commit(
     let clock = meter.clock();
     let (mut count, mut untimed) = (0, 0);
     let others_before = others.load(Ordering::Relaxed);
-    let began = clock.start();
+    let (began, used) = (clock.start(), usage::thread());
     meter.repeat(u64::MAX, |meter| {
         for _ in 0..WRITES_PER_CHECK {
             if appends && until_full == 0 {
@@ -208,6 +208,10 @@ fn commit(
         Ok(())
     })?;
     let ns = clock.ns(clock.end().saturating_sub(began).saturating_sub(untimed));
+    if !appends {
+        let used = usage::thread().since(&used);
+        meter.value("cpu", (used.user_ns + used.system_ns) as f64 / count as f64);
+    }
     let all = count + others.load(Ordering::Relaxed) - others_before;
     meter.value("rate", all as f64 * 1e9 / ns);
     Ok(())
