@@ -1,7 +1,7 @@
 //! What stands below a bill's tables: what would help, other machines, and how the bill was made.
 
 use super::{count, duration, percent, time};
-use costof_model::priced::{Elsewhere, Priced, PricedItem, Saving};
+use costof_model::priced::{Elsewhere, Priced, Saving};
 use costof_model::timing::Estimate;
 use costof_model::{counted, span};
 
