@@ -292,9 +292,7 @@ impl Thread {
     /// It was killed in a call.
     fn end_call(&mut self) {
         if let Some((number, _)) = self.call.take() {
-            self.add(Event::Call { number, size_log2: None, file_type: 0 }, |tally| {
-                tally.errors += 1;
-            });
+            self.add(Event::call(number), |tally| tally.errors += 1);
         }
     }
 
@@ -315,12 +313,11 @@ impl Thread {
         }
         match call[0] & 0xff {
             ENTERED => {
-                let is_native = call[0] >> 32 == NATIVE;
-                let number = u16::try_from(call[3]).ok().filter(|_| is_native);
+                let number = u16::try_from(call[3]).ok().filter(|_| call[0] >> 32 == NATIVE);
                 let number = number.unwrap_or(FOREIGN_CALL);
                 if matches!(i64::from(number), libc::SYS_exit | libc::SYS_exit_group) {
                     self.name = task_name(thread).unwrap_or_default();
-                    self.add(Event::Call { number, size_log2: None, file_type: 0 }, |_| {});
+                    self.add(Event::call(number), |_| {});
                 } else {
                     self.call = Some((number, call[4]));
                 }
@@ -333,7 +330,9 @@ impl Thread {
                 let moves = !is_error && MOVING_CALLS.split(' ').any(|call| call == name);
                 let bytes = if moves { call[3] } else { 0 };
                 let size_log2 = bytes.checked_ilog2().map(|log2| log2 as u8);
-                let file_type = size_log2.map_or(0, |_| file_type(thread, descriptor as u32));
+                let file = format!("/proc/{thread}/fd/{}", descriptor as u32);
+                let moved = size_log2.and_then(|_| fs::metadata(file).ok());
+                let file_type = moved.map_or(0, |file| (file.mode() >> 12) as u8);
                 self.add(Event::Call { number, size_log2, file_type }, |tally| {
                     tally.errors += u64::from(is_error);
                     tally.bytes += bytes;
@@ -373,12 +372,6 @@ impl Drop for Tracer {
             }
         }
     }
-}
-
-/// The type of file that a thread's descriptor is of, as [`Event::Call`] has it.
-fn file_type(thread: libc::pid_t, descriptor: u32) -> u8 {
-    let file = fs::metadata(format!("/proc/{thread}/fd/{descriptor}"));
-    file.map_or(0, |file| (file.mode() >> 12) as u8)
 }
 
 /// The thread that a stopped one has just started, and that is traced too; it begins with a stop of its own.

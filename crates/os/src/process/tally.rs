@@ -46,6 +46,13 @@ pub enum Event {
     },
 }
 
+impl Event {
+    /// A system call that moved nothing.
+    pub(crate) fn call(number: u16) -> Self {
+        Self::Call { number, size_log2: None, file_type: 0 }
+    }
+}
+
 /// Stands for the number of a call of a program of another architecture, such as 32-bit ones.
 pub const FOREIGN_CALL: u16 = 0xfff;
 

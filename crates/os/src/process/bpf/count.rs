@@ -331,7 +331,7 @@ mod tests {
     #[test]
     fn events_are_read_as_they_are_written() {
         for (code, expected) in [
-            (231 << 8, Event::Call { number: 231, size_log2: None, file_type: 0 }),
+            (231 << 8, Event::call(231)),
             (12 << 20 | 1 << 8 | 7, Event::Call { number: 1, size_log2: Some(6), file_type: 12 }),
             (1 << 28, Event::Wait { call: None }),
             (1 << 28 | 1 << 8, Event::Wait { call: Some(0) }),
