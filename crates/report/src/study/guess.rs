@@ -263,7 +263,7 @@ pub(super) fn parts(guesses: &[Guess], tables: &[ReproducedTable]) -> Vec<Part> 
     if guesses.is_empty() {
         return Vec::new();
     }
-    let (mut scores, mut unscored) = (Vec::new(), Vec::new());
+    let (mut scores, mut unscored) = (Vec::new(), Rows::default());
     for guess in guesses {
         let tables = tables.iter().filter(|table| table.title == guess.table);
         let mut lines = tables.flat_map(|table| &table.lines);
@@ -281,7 +281,7 @@ pub(super) fn parts(guesses: &[Guess], tables: &[ReproducedTable]) -> Vec<Part> 
                     Score { line, you: (guess, you), costof, published }
                 }))
             }
-            Err(why) => unscored.push(format!("Not scored: {}: {why}", guess.row)),
+            Err(why) => unscored.add(why, guess.row.clone()),
         }
     }
     let mut parts = vec![Part::Heading(2, "Your predictions".to_owned())];
@@ -299,13 +299,29 @@ pub(super) fn parts(guesses: &[Guess], tables: &[ReproducedTable]) -> Vec<Part> 
     if !scores.is_empty() {
         parts.push(Part::Table("Your predictions".to_owned(), grid));
     }
-    let far = scores.iter().filter(|score| is_far(score.you.1));
-    let remarks = far.map(|score| {
-        format!("{}: {}. Why: {}", score.line.name, too_far(score.you.1), score.line.reason())
-    });
-    let remarks = remarks.collect::<Vec<String>>().into_iter().chain(unscored).collect();
+    let mut far = Rows::default();
+    for score in scores.iter().filter(|score| is_far(score.you.1)) {
+        far.add(score.line.reason(), format!("{}: {}", score.line.name, too_far(score.you.1)));
+    }
+    let far = far.0.into_iter().map(|(why, rows)| format!("{}. Why: {why}", rows.join("; ")));
+    let unscored = unscored.0.into_iter();
+    let unscored = unscored.map(|(why, rows)| format!("Not scored ({why}): {}", rows.join("; ")));
+    let remarks = far.chain(unscored).collect();
     parts.push(Part::List("quiet", remarks));
     parts
+}
+
+/// Rows that have a reason in common, in the order of their first ones.
+#[derive(Default)]
+struct Rows(Vec<(String, Vec<String>)>);
+
+impl Rows {
+    fn add(&mut self, why: String, row: String) {
+        match self.0.iter_mut().find(|(known, _)| *known == why) {
+            Some((_, rows)) => rows.push(row),
+            None => self.0.push((why, vec![row])),
+        }
+    }
 }
 
 fn is_far(ratio: f64) -> bool {
@@ -423,7 +439,7 @@ mod tests {
             "1.43 (0)",
             "1.00 (0)",
             "a: 10.0 times too low. Why: costof expected 40.0–45.0 ns: a load and a store",
-            "Not scored: d: grade D",
+            "Not scored (grade D: disturbances may account for all of the number here): d",
         ] {
             assert!(text.contains(part), "{part}: {text}");
         }
@@ -434,11 +450,15 @@ mod tests {
         run.run.guesses[1].row = "c".to_owned();
         let text = document::text(&parts(&run.run.guesses, &shown.tables), 200);
         for part in [
-            "Not scored: a: 5 GB/s cannot be converted to `ns`",
-            "Not scored: c: the study has no such row",
+            "Not scored (5 GB/s cannot be converted to `ns`, the unit of this row): a",
+            "Not scored (the study has no such row): c",
         ] {
             assert!(text.contains(part), "{part}: {text}");
         }
+        run.run.guesses[0].row = "e".to_owned();
+        let text = document::text(&parts(&run.run.guesses, &shown.tables), 200);
+        assert!(text.contains("Not scored (the study has no such row): e; c"), "{text}");
+        run.run.guesses[0].row = "a".to_owned();
         run.run.guesses[0].unit = "µs".to_owned();
         let text = document::text(&parts(&run.run.guesses, &shown.tables), 200);
         assert!(text.contains("a: 100 times too high"), "{text}");
