@@ -3,7 +3,7 @@
 
 use crate::role::{self, RoleResult};
 use crate::rudp::print_quantiles;
-use costof_rpc::{Client, Kind, Options, Payload, Server, Stack};
+use costof_rpc::{Client, Kind, Payload, Stack};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::process::ExitCode;
 use std::thread;
@@ -23,7 +23,7 @@ fn parse_and_run(words: &[&str]) -> RoleResult<()> {
     };
     let stack = match *stack {
         "grpc" => Stack::Grpc,
-        "framed" => Stack::THRIFT,
+        "framed" => Stack::Thrift,
         unknown => return Err(format!("there is no stack `{unknown}`").into()),
     };
     match (*what, rest) {
@@ -42,21 +42,21 @@ fn parse_and_run(words: &[&str]) -> RoleResult<()> {
 /// Prints where it listens, and serves until it is ended.
 fn serve(stack: Stack) -> RoleResult<()> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
-    let server = Server::start(stack, &Options::default())?;
+    let server = costof_rpc::server(stack)?;
     println!("{}", listener.local_addr()?);
     loop {
         server.serve(listener.accept()?.0.into())?;
     }
 }
 
-fn connected(stack: Stack, address: &str) -> RoleResult<Client> {
-    let mut client = Client::new(stack, &Options::default())?;
+fn connected(stack: Stack, address: &str) -> RoleResult<Box<dyn Client>> {
+    let mut client = costof_rpc::client(stack)?;
     client.over(TcpStream::connect(address)?.into())?;
     Ok(client)
 }
 
 /// Calls, and prints how long calls took.
-fn call(mut client: Client, warm_up: usize, calls: usize, bytes: usize) -> RoleResult<()> {
+fn call(mut client: Box<dyn Client>, warm_up: usize, calls: usize, bytes: usize) -> RoleResult<()> {
     let payload = Payload::new(Kind::String(bytes));
     for _ in 0..warm_up {
         client.call(&payload)?;
@@ -74,10 +74,10 @@ fn call(mut client: Client, warm_up: usize, calls: usize, bytes: usize) -> RoleR
 
 /// Streams twice for so long, and prints of the second time how many bytes went, and how long it took
 /// until the server had reported what arrived.
-fn stream(mut client: Client, lasts: Duration, bytes: usize) -> RoleResult<()> {
+fn stream(mut client: Box<dyn Client>, lasts: Duration, bytes: usize) -> RoleResult<()> {
     let mut upload = || {
         let began = Instant::now();
-        let summary = client.upload(bytes, move || began.elapsed() < lasts)?;
+        let summary = client.upload(bytes, Box::new(move || began.elapsed() < lasts))?;
         RoleResult::Ok((summary.bytes, began.elapsed().as_nanos()))
     };
     upload()?;

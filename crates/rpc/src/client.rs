@@ -1,66 +1,51 @@
 //! A client of either stack that waits for each answer.
 
-use crate::by_stack::{ByStack, either};
-use crate::{Options, Payload, RpcError, Socket, Stack, Summary, grpc, memory, thrift};
+use crate::{Payload, Socket, Stack, Summary, grpc, memory, thrift};
+use std::io;
 
 /// A client with at most one connection, which does all its work on the calling thread.
-#[derive(Debug)]
-pub struct Client {
-    inner: ByStack<Box<grpc::Client>, Box<thrift::Client>>,
-}
-
-impl Client {
-    /// A client that is not connected. Creates the runtime, once per process.
-    ///
-    /// # Errors
-    /// [`RpcError::Failed`] if the system has no descriptor left.
-    pub fn new(stack: Stack, options: &Options) -> Result<Self, RpcError> {
-        memory::keep(options.max_message_bytes);
-        let inner = match stack {
-            Stack::Grpc => ByStack::Grpc(Box::new(grpc::Client::new(options)?)),
-            Stack::Thrift(protocol) => {
-                ByStack::Thrift(Box::new(thrift::Client::new(protocol, options)))
-            }
-        };
-        Ok(Self { inner })
-    }
-
+pub trait Client: Send {
     /// Uses this connection; an earlier one is closed first. gRPC's preface and settings are sent without waiting for
     /// an answer.
     ///
     /// # Errors
-    /// [`RpcError::Failed`] with the system's error for the socket.
-    pub fn over(&mut self, socket: Socket) -> Result<(), RpcError> {
-        self.disconnect();
-        either!(&mut self.inner, client => client.over(socket))
-    }
+    /// The system's, for the socket.
+    fn over(&mut self, socket: Socket) -> io::Result<()>;
 
     /// Closes the connection, if there is one.
-    pub fn disconnect(&mut self) {
-        either!(&mut self.inner, client => client.disconnect())
-    }
+    fn disconnect(&mut self);
 
     /// Sends the payload, waits for the answer, and checks that it is the same. From the second
     /// call with one kind of payload on, the last answer is reused as the message.
     ///
     /// # Errors
-    /// Why it failed.
-    #[inline]
-    pub fn call(&mut self, payload: &Payload) -> Result<(), RpcError> {
-        either!(&mut self.inner, client => client.call(payload))
-    }
+    /// Why it failed, in the stack's words.
+    fn call(&mut self, payload: &Payload) -> io::Result<()>;
 
     /// Calls `more` before each chunk of `size` bytes, and sends chunks while it returns true. Then
     /// waits for the server's count of what arrived, and compares it with what was sent. gRPC uses
     /// a client stream; Thrift, which has none, uses oneway calls followed by one with an answer.
     ///
     /// # Errors
-    /// Why it failed; [`RpcError::WrongAnswer`] if the counts differ.
-    pub fn upload(
-        &mut self,
-        size: usize,
-        more: impl FnMut() -> bool + Send + 'static,
-    ) -> Result<Summary, RpcError> {
-        either!(&mut self.inner, client => client.upload(size, more))
-    }
+    /// Why it failed, also that the counts differ.
+    fn upload(&mut self, size: usize, more: Box<dyn FnMut() -> bool + Send>)
+    -> io::Result<Summary>;
+}
+
+/// A client of this stack that is not connected. Creates what a process makes once: the runtime.
+///
+/// # Errors
+/// The system's, if it has no descriptor left.
+pub fn client(stack: Stack) -> io::Result<Box<dyn Client>> {
+    memory::keep();
+    Ok(match stack {
+        Stack::Grpc => Box::new(grpc::Client::new()?),
+        Stack::Thrift => Box::new(thrift::Client::default()),
+    })
+}
+
+pub(crate) fn not_connected() -> io::Error {
+    let why =
+        "there is no connection (it was not made, or an earlier call broke it; connect again)";
+    io::Error::new(io::ErrorKind::NotConnected, why)
 }

@@ -3,17 +3,20 @@
 mod channel;
 mod client;
 mod echo;
-mod errors;
 mod gathering;
 mod in_flight;
 mod marshal;
 mod server;
-mod stream;
 
 pub(crate) use client::Client;
-pub(crate) use in_flight::InFlight;
+pub use in_flight::InFlight;
 pub(crate) use marshal::Marshal;
 pub(crate) use server::Server;
+
+use crate::Socket;
+use std::io;
+use tokio::net::TcpStream;
+use tokio::runtime::{Builder, Runtime};
 
 /// What tonic's and prost's generators make of `idl/echo.proto` (`crates/rpc/generate`; `./check`
 /// generates it again and compares). Nobody reads or edits it, so its lints are allowed, here and
@@ -29,6 +32,16 @@ mod wire {
 const MAX_FRAME: u32 = 128 << 10;
 
 /// A runtime that does all its work on the waiting thread.
-fn runtime() -> std::io::Result<tokio::runtime::Runtime> {
-    tokio::runtime::Builder::new_current_thread().enable_all().build()
+fn runtime() -> io::Result<Runtime> {
+    Builder::new_current_thread().enable_all().build()
+}
+
+/// The socket of a connection. Call this within the runtime that it will use.
+///
+/// # Errors
+/// The system's, for the socket.
+fn tokio_stream(socket: Socket) -> io::Result<TcpStream> {
+    socket.set_nodelay()?;
+    socket.0.set_nonblocking(true)?;
+    TcpStream::from_std(socket.0)
 }

@@ -5,15 +5,11 @@
 //! stay in this crate. It never measures: a timed call does here what any client does, without an
 //! additional clock reading, lock or allocation.
 
-mod by_stack;
 mod client;
-mod error;
 mod grpc;
-mod in_flight;
 mod marshal;
 mod memory;
 mod messages;
-mod options;
 mod payload;
 mod server;
 mod socket;
@@ -21,13 +17,14 @@ mod stack;
 mod summary;
 mod thrift;
 
-pub use client::Client;
-pub use error::RpcError;
-pub use in_flight::InFlight;
+pub use client::{Client, client};
+pub use grpc::InFlight;
 pub use marshal::Marshal;
-pub use options::Options;
 pub use payload::{Kind, Payload};
-pub use server::Server;
+pub use server::{Server, server};
 pub use socket::Socket;
-pub use stack::{Protocol, Stack};
+pub use stack::Stack;
 pub use summary::Summary;
+
+/// The longest message that an end takes, in bytes as the stack marshals it.
+const MAX_MESSAGE_BYTES: usize = 8 << 20;

@@ -1,8 +1,8 @@
 //! Marshalling a message in memory.
 
-use crate::by_stack::{ByStack, either};
-use crate::{Payload, RpcError, Stack, grpc, thrift};
+use crate::{Payload, Stack, grpc, thrift};
 use std::hint::black_box;
+use std::io;
 
 /// A request with a payload, encoded and decoded without a socket. For Thrift it is the whole
 /// message with its name and its length; for gRPC the message with its prefix of five
@@ -10,29 +10,32 @@ use std::hint::black_box;
 #[derive(Debug)]
 pub struct Marshal {
     buffer: Vec<u8>,
-    inner: ByStack<Box<grpc::Marshal>, Box<thrift::Marshal>>,
+    request: Request,
+}
+
+#[derive(Debug)]
+enum Request {
+    Grpc(grpc::Marshal),
+    Thrift(Box<thrift::Marshal>),
 }
 
 impl Marshal {
     /// For this payload.
     ///
     /// # Errors
-    /// [`RpcError::WrongAnswer`] if the encoded message does not decode to the payload.
-    pub fn new(stack: Stack, payload: &Payload) -> Result<Self, RpcError> {
-        let inner = match stack {
-            Stack::Grpc => ByStack::Grpc(Box::new(grpc::Marshal::new(payload))),
-            Stack::Thrift(protocol) => {
-                ByStack::Thrift(Box::new(thrift::Marshal::new(protocol, payload)))
-            }
+    /// The encoded message does not decode to the payload.
+    pub fn new(stack: Stack, payload: &Payload) -> io::Result<Self> {
+        let request = match stack {
+            Stack::Grpc => Request::Grpc(grpc::Marshal::new(payload)),
+            Stack::Thrift => Request::Thrift(Box::new(thrift::Marshal::new(payload))),
         };
-        let buffer = Vec::new();
-        let mut marshal = Self { buffer, inner };
+        let mut marshal = Self { buffer: Vec::new(), request };
         marshal.encode(1)?;
-        if either!(&marshal.inner, inner => inner.is_same(&marshal.buffer))? {
-            Ok(marshal)
-        } else {
-            Err(RpcError::WrongAnswer("it decodes to another payload".into()))
-        }
+        let is_same = match &marshal.request {
+            Request::Grpc(request) => request.is_same(&marshal.buffer),
+            Request::Thrift(request) => request.is_same(&marshal.buffer),
+        };
+        if is_same? { Ok(marshal) } else { Err(io::Error::other("it decodes to another payload")) }
     }
 
     /// Bytes on the wire.
@@ -45,10 +48,13 @@ impl Marshal {
     ///
     /// # Errors
     /// The stack's.
-    pub fn encode(&mut self, times: u64) -> Result<usize, RpcError> {
+    pub fn encode(&mut self, times: u64) -> io::Result<usize> {
         for _ in 0..times {
             self.buffer.clear();
-            either!(&self.inner, marshal => marshal.encode(&mut self.buffer))?;
+            match &self.request {
+                Request::Grpc(request) => request.encode(&mut self.buffer),
+                Request::Thrift(request) => request.encode(&mut self.buffer)?,
+            }
             black_box(&mut self.buffer);
         }
         Ok(self.buffer.len())
@@ -58,9 +64,12 @@ impl Marshal {
     ///
     /// # Errors
     /// The stack's.
-    pub fn decode(&mut self, times: u64) -> Result<(), RpcError> {
+    pub fn decode(&mut self, times: u64) -> io::Result<()> {
         for _ in 0..times {
-            either!(&self.inner, marshal => marshal.decode(&self.buffer))?;
+            match &self.request {
+                Request::Grpc(request) => request.decode(&self.buffer)?,
+                Request::Thrift(request) => request.decode(&self.buffer)?,
+            }
         }
         Ok(())
     }

@@ -1,6 +1,7 @@
 //! The message that a client sends: the last answer, so that no call creates one.
 
-use crate::{Kind, Payload, RpcError};
+use crate::{Kind, Payload};
+use std::io;
 
 /// Messages of one kind of payload, in the stack's own type.
 #[derive(Debug)]
@@ -11,22 +12,15 @@ pub(crate) struct Messages<M> {
     next: Vec<M>,
 }
 
-impl<M: Clone + PartialEq> Messages<M> {
+impl<M: Clone + PartialEq + for<'a> From<&'a Payload>> Messages<M> {
+    pub(crate) fn new(payload: &Payload) -> Self {
+        Self { kind: payload.kind(), expected: payload.into(), next: Vec::new() }
+    }
+
     /// The messages in `place`, created anew if their kind differs.
-    ///
-    /// # Errors
-    /// Why such a message may not be sent.
-    pub(crate) fn reuse<'a>(
-        place: &'a mut Option<Messages<M>>,
-        payload: &Payload,
-        make: impl FnOnce(&Payload) -> Result<M, RpcError>,
-    ) -> Result<&'a mut Messages<M>, RpcError> {
-        let kind = payload.kind();
-        let messages = match place.take() {
-            Some(messages) if messages.kind == kind => messages,
-            _ => Messages { kind, expected: make(payload)?, next: Vec::new() },
-        };
-        Ok(place.insert(messages))
+    pub(crate) fn reuse<'a>(place: &'a mut Option<Self>, payload: &Payload) -> &'a mut Self {
+        let same = place.take().filter(|messages| messages.kind == payload.kind());
+        place.insert(same.unwrap_or_else(|| Self::new(payload)))
     }
 
     /// The next message to send.
@@ -37,10 +31,12 @@ impl<M: Clone + PartialEq> Messages<M> {
     /// Checks that the answer equals what was sent, and keeps it as the next message.
     ///
     /// # Errors
-    /// [`RpcError::WrongAnswer`].
-    pub(crate) fn check_reply(&mut self, answer: M) -> Result<(), RpcError> {
+    /// It is another.
+    pub(crate) fn check_reply(&mut self, answer: M) -> io::Result<()> {
         if answer != self.expected {
-            return Err(RpcError::WrongAnswer(format!("{} was sent", self.kind)));
+            let sent = self.kind;
+            let reason = format!("the answer differs from what was sent: {sent} was sent");
+            return Err(io::Error::other(reason));
         }
         self.next.push(answer);
         Ok(())

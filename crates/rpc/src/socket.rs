@@ -1,7 +1,7 @@
 //! Connected sockets.
 
-use std::io::{self, Write};
-use std::net::{Shutdown, TcpStream};
+use std::io;
+use std::net::TcpStream;
 use std::os::fd::OwnedFd;
 
 /// A connected stream socket, TCP or Unix. The kernel's calls are the same for both, so the
@@ -22,20 +22,5 @@ impl Socket {
             Err(error) if error.kind() == io::ErrorKind::Unsupported => Ok(()),
             done => done,
         }
-    }
-
-    pub(crate) fn shutdown(&self, how: Shutdown) {
-        // Fails if the other end has closed the connection already.
-        let _ = self.0.shutdown(how);
-    }
-}
-
-impl Write for &Socket {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        (&self.0).write(bytes)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
     }
 }

@@ -1,6 +1,6 @@
 //! What a stream carries, and the server's count of it.
 
-use crate::RpcError;
+use std::io;
 
 /// A server's count of a stream.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -15,13 +15,13 @@ impl Summary {
     /// Returns the summary if it matches this many chunks of this size.
     ///
     /// # Errors
-    /// [`RpcError::WrongAnswer`].
-    pub(crate) fn verify(self, chunks: u64, size: usize) -> Result<Self, RpcError> {
+    /// Otherwise, with both counts.
+    pub(crate) fn verify(self, chunks: u64, size: usize) -> io::Result<Self> {
         let bytes = chunks * size as u64;
         if self == (Summary { chunks, bytes }) {
             return Ok(self);
         }
-        Err(RpcError::WrongAnswer(format!(
+        Err(io::Error::other(format!(
             "{chunks} chunks of {size} B were sent, and {} of {} B together arrived",
             self.chunks, self.bytes
         )))

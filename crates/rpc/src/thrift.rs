@@ -2,20 +2,17 @@
 //! `idl/echo.thrift`.
 
 mod client;
-mod errors;
-mod in_flight;
 mod line;
 mod marshal;
-mod protocols;
 mod server;
 
 pub(crate) use client::Client;
-pub(crate) use in_flight::InFlight;
 pub(crate) use marshal::Marshal;
 pub(crate) use server::Server;
 
-use crate::Options;
+use crate::MAX_MESSAGE_BYTES;
 use ::thrift::TConfiguration;
+use std::io;
 
 /// What Apache's compiler generates from `idl/echo.thrift`, unchanged (`crates/rpc/generate`;
 /// `./check --all` generates it again and compares). Nobody reads or edits it, so its lints are allowed,
@@ -27,16 +24,16 @@ mod wire {
     pub(super) mod calls;
 }
 
-/// The longest frame that the crate accepts. It cannot be configured: `TConfiguration` reaches the
-/// protocols, not the transport.
-const MAX_FRAME: usize = TConfiguration::DEFAULT_MAX_FRAME_SIZE;
-/// The most bytes of a message besides its payload: name, number, field headers.
-const MAX_OVERHEAD: usize = 1024;
-
-fn limits(options: &Options) -> TConfiguration {
+/// What an end believes of the lengths that it is told.
+fn limits() -> TConfiguration {
     let limits = TConfiguration::builder()
         .max_frame_size(None)
-        .max_message_size(Some(options.max_message_bytes))
-        .max_string_size(Some(options.max_message_bytes));
+        .max_message_size(Some(MAX_MESSAGE_BYTES))
+        .max_string_size(Some(MAX_MESSAGE_BYTES));
     limits.build().expect("only frames longer than messages are refused")
+}
+
+/// An error with its message, which the crate's own text leaves out.
+fn failed(error: ::thrift::Error) -> io::Error {
+    io::Error::other(format!("{error:?}"))
 }

@@ -96,7 +96,7 @@ fn the_first_call_stands_beside_the_others() {
 fn every_payload_is_marshalled_and_unmarshalled() {
     let run = measured("rpc.marshal");
     let rows = rows(&run);
-    assert_eq!(rows.len(), 3 * 9 * 2);
+    assert_eq!(rows.len(), 2 * 9 * 2);
     let bytes = |stack, payload, direction| {
         let is_it = |row: &&PointRow| {
             ["stack", "payload", "direction"].map(|axis| row.axes().find_word(axis))
@@ -106,15 +106,13 @@ fn every_payload_is_marshalled_and_unmarshalled() {
         expect_metrics(row, &["cost", "wire_bytes"]);
         median(row, "wire_bytes")
     };
-    for stack in ["grpc", "thrift", "thrift_compact"] {
+    for stack in ["grpc", "thrift"] {
         for payload in ["int", "double", "structure", "string2048"] {
             let both = ["marshal", "unmarshal"].map(|direction| bytes(stack, payload, direction));
             assert_eq!(both[0], both[1], "{stack} {payload}");
         }
         assert!(bytes(stack, "string2048", "marshal") >= 2048.0);
     }
-    let thrift = bytes("thrift", "structure", "marshal");
-    assert!(bytes("thrift_compact", "structure", "marshal") < thrift);
 }
 
 #[test]
@@ -139,10 +137,8 @@ fn streams_carry_messages_of_a_byte_and_of_megabytes() {
 #[test]
 #[ignore = "long; ./check --all runs it"]
 fn calls_are_made_at_a_rate() {
-    let run = measured("rpc.load --set over=grpc,thrift --set rate=200,2000 --set connections=1,3");
+    let run = measured("rpc.load --set rate=200,2000 --set connections=1,3");
     for row in rows(&run) {
-        let over = row.axes().find_word("over");
-        assert!(matches!(over, Some("grpc" | "thrift")));
         expect_metrics(row, &["latency", "rate", "cpu_client"]);
         expect_cpu(row, "cpu_server");
         for metric in ["in_flight", "in_flight_most", "unanswered"] {
@@ -170,9 +166,9 @@ fn the_plan_of_calls_has_what_they_are_made_of() {
             "net.rtt over=rudp size=64KiB wait=block cpus=cross wake=awake rate=0 payload=string over loopback",
             "net.rtt over=thrift_unix size=56B wait=block cpus=cross wake=awake rate=0 payload=string over loopback",
             "rpc.first_call over=thrift payload=structure cpus=cross wake=awake over loopback",
-            "rpc.marshal stack=thrift_compact payload=int direction=unmarshal",
+            "rpc.marshal stack=thrift payload=int direction=unmarshal",
             "net.stream over=rudp size=1B window=0 control=cubic congestion_control=default over loopback",
-            "rpc.load over=thrift payload=string64 rate=120000 connections=1 over loopback",
+            "rpc.load over=grpc payload=string64 rate=120000 connections=1 over loopback",
             "os.syscall call=read",
             "os.page_fault kind=minor_file",
             "net.bandwidth",

@@ -8,7 +8,7 @@ pub use server::RpcServer;
 use super::{Accepted, Connected, Endpoint, STREAM_POLL_INTERVAL, Transport, tcp};
 use crate::rendezvous::Listener;
 use crate::stream::{Incoming, MessageReceiver, MessageSender, Outgoing, SenderStatistics};
-use costof_rpc::{Client, Options, RpcError, Stack};
+use costof_rpc::{Client, Stack};
 use std::io::{self, ErrorKind};
 use std::net::TcpStream;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -33,7 +33,7 @@ impl Transport for Calls {
 }
 
 /// The error of a stack does not mean that the other end is gone.
-fn failed(error: RpcError) -> io::Error {
+fn failed(error: io::Error) -> io::Error {
     io::Error::other(error)
 }
 
@@ -41,14 +41,14 @@ fn failed(error: RpcError) -> io::Error {
 struct Sender {
     stack: Stack,
     /// Kept until the receiver has read the CPU time of its threads, which end with the connection.
-    client: Option<Client>,
+    client: Option<Box<dyn Client>>,
     /// Used by the stack, and for the kernel's counts.
     stream: TcpStream,
 }
 
 impl MessageSender for Sender {
     fn send(&mut self, outgoing: &mut Outgoing) -> io::Result<()> {
-        let mut client = Client::new(self.stack, &Options::default()).map_err(failed)?;
+        let mut client = costof_rpc::client(self.stack).map_err(failed)?;
         client.over(self.stream.try_clone()?.into()).map_err(failed)?;
         // The stack owns the decision whether there is more to send; it sends `outgoing` back at the end.
         let (done, returned) = mpsc::sync_channel(1);
@@ -67,7 +67,7 @@ impl MessageSender for Sender {
             outgoing.record_if_due(outgoing.bytes());
             more
         };
-        client.upload(size, more).map_err(failed)?;
+        client.upload(size, Box::new(more)).map_err(failed)?;
         self.client = Some(client);
         *outgoing = returned.recv().map_err(io::Error::other)?;
         Ok(())

@@ -123,7 +123,7 @@ impl Exchanges for Rtt {
             return Ok(());
         } else if !self.is_by_socket() {
             "messages are sent at a rate over sockets alone (--set over=tcp, or rate=0; rpc.load \
-             makes calls at a rate)"
+             makes calls of gRPC at a rate)"
         } else if self.cpus != Cpus::Cross {
             "with a rate the client spins to send in time, and leaves its CPU to nobody (--set \
              cpus=cross, or rate=0)"

@@ -40,7 +40,7 @@ pub(crate) fn added(exchange: &Exchange, _: &str, measured: &MeasuredRows<'_>) -
     let stack = stack(exchange);
     let adds = match stack {
         Stack::Grpc => GRPC,
-        Stack::Thrift(..) => THRIFT,
+        Stack::Thrift => THRIFT,
     };
     let frames = read.clone() * adds.frame_reads * adds.frames;
     Some(

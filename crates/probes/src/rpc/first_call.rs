@@ -17,7 +17,7 @@ use costof_exchange::progress::POLL_INTERVAL;
 use costof_exchange::rendezvous::Over as Socket;
 use costof_exchange::transport::calls::RpcServer;
 use costof_os::net::socket::is_passing;
-use costof_rpc::{Client, Options, Payload};
+use costof_rpc::{Client, Payload};
 use costof_stats::Distribution;
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -306,7 +306,7 @@ fn one_call(
 
 /// What the client sends and receives.
 enum Requests {
-    Calls(Box<Client>, Payload),
+    Calls(Box<dyn Client>, Payload),
     /// The connection, if there is one, the message, and the answer.
     Bytes(Option<TcpStream>, Vec<u8>, Vec<u8>),
 }
@@ -315,8 +315,8 @@ impl Requests {
     fn new(point: &FirstCall) -> Result<Requests, Failure> {
         Ok(match point.over.stack() {
             Some(stack) => {
-                let client = Client::new(stack, &Options::default()).map_err(broken)?;
-                Requests::Calls(Box::new(client), point.payload.payload())
+                let client = costof_rpc::client(stack).map_err(broken)?;
+                Requests::Calls(client, point.payload.payload())
             }
             None => {
                 let message = vec![b'm'; point.payload.bytes()];

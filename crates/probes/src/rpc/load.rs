@@ -3,16 +3,15 @@
 use super::axes::Argument;
 use crate::net::rtt::{Rtt, expected};
 use crate::prelude::*;
-use crate::two_ends::calls::{broken, connect, stack};
+use crate::two_ends::calls::{broken, connect};
 use crate::two_ends::reports::CALLS;
 use crate::two_ends::{
     ClientRole, Connector, Exchange, Exchanges, Over, ServerRole, Wait, answer, exchange, joined,
     path,
 };
 use costof_exchange::pattern::open_loop::OpenLoop;
-use costof_exchange::rendezvous::Over as Socket;
 use costof_measure::clock::Clock;
-use costof_rpc::{InFlight, Options, Payload};
+use costof_rpc::InFlight;
 
 pub(crate) static PROBE: Probe = Probe::new::<Load>();
 
@@ -20,9 +19,8 @@ point! {
     /// How long do calls take that are made at a rate, up to saturation?
     ///
     /// The client spins to make calls in time. Latency counts from the intended time (no
-    /// coordinated omission), also if the call was made late. gRPC's calls share their connections
-    /// as streams of HTTP/2; Thrift's are written one after the other, and answered in that order.
-    /// At most 4,096 calls are in flight, with no more than 16 MiB of arguments. Calls that are due
+    /// coordinated omission), also if the call was made late. Calls share their connections
+    /// as streams of HTTP/2. At most 4,096 calls are in flight, with no more than 16 MiB of arguments. Calls that are due
     /// beyond that wait, and the wait counts as latency. Each end has a CPU of its own. The server
     /// sleeps when there is nothing to do, and its CPU is kept awake. Calls are made for 400 ms.
     ///
@@ -40,13 +38,13 @@ point! {
     /// - two CPUs (--cpu)
     pub(crate) struct Load of "rpc.load" {
         /// what carries a call
-        over: Over = Over::that(Over::Grpc, |_, it| it.stack.is_some() && it.socket == Socket::Tcp),
+        over: Over = Over::that(Over::Grpc, |over, _| over == Over::Grpc),
         payload: Argument = Argument::axis(),
         /// calls per second, evenly spaced, made whether or not earlier ones are answered
         rate: u64 =
             count(1..=10_000_000, &[ 1000, 2000, 5000, 10_000, 15_000, 20_000, 30_000, 40_000, 60_000, 80_000, 120_000, ]),
-        /// number of connections, which the calls use in turn; gRPC's server has one thread for all
-        /// of them, Thrift's one for each
+        /// number of connections, which the calls use in turn; the server has one thread for all of
+        /// them
         connections: usize = count(1..=CONNECTIONS_MAX, &[1, 4]),
     }
 }
@@ -167,10 +165,9 @@ fn measure(
     let exchange = point.exchange();
     let (_awake, sockets) = connect(&exchange, point.connections, connector)?;
     meter.operation_allocates();
-    let calls = InFlight::over(stack(&exchange), sockets, &Options::default());
+    let calls = InFlight::over(sockets, &point.payload.payload());
     let mut calls = Calls {
         calls: calls.map_err(broken)?,
-        payload: point.payload.payload(),
         clock: meter.clock(),
         made: 0,
         most: in_flight_most(point.payload),
@@ -202,7 +199,6 @@ fn measure(
 /// Calls to make, and how many have been made.
 struct Calls<'a> {
     calls: InFlight,
-    payload: Payload,
     clock: &'a dyn Clock,
     made: u64,
     /// The most calls in flight.
@@ -220,23 +216,22 @@ struct Loaded {
 }
 
 impl Calls<'_> {
-    fn begin(&mut self) -> Result<(), Failure> {
-        self.calls.begin(&self.payload).map_err(broken)?;
+    fn begin(&mut self) {
+        self.calls.begin();
         self.made += 1;
-        Ok(())
     }
 
     /// Whether any answer came; `each` is called with the number of each call, from 0 on.
     fn turn(&mut self, each: &mut dyn FnMut(u64)) -> Result<bool, Failure> {
         let (mut wrong, mut any) = (None, false);
-        let polled = self.calls.poll(Duration::ZERO, &mut |number, outcome| {
+        self.calls.poll(&mut |number, outcome| {
             any = true;
             match outcome {
                 Ok(()) => each(number),
                 Err(error) => wrong = Some(error),
             }
         });
-        match polled.err().or(wrong) {
+        match wrong {
             Some(error) => Err(broken(error)),
             None => Ok(any),
         }
@@ -245,7 +240,7 @@ impl Calls<'_> {
     /// How long one call takes while no other is in flight, in nanoseconds.
     fn one(&mut self) -> Result<f64, Failure> {
         let start = self.clock.start();
-        self.begin()?;
+        self.begin();
         while !self.turn(&mut |_| {})? {}
         Ok(self.clock.ns(self.clock.end().saturating_sub(start)))
     }
@@ -265,7 +260,7 @@ impl Calls<'_> {
                 let in_flight = self.calls.count() as f64;
                 sum += in_flight;
                 most = most.max(in_flight);
-                self.begin()?;
+                self.begin();
                 load.mark_sent();
             }
             let answered = self.turn(&mut |number| {

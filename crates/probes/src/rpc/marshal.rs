@@ -2,7 +2,7 @@
 
 use super::axes::{Argument, bytes_of};
 use crate::prelude::*;
-use costof_rpc::{Kind, Marshal, Protocol, RpcError};
+use costof_rpc::{Kind, Marshal};
 
 pub(crate) static PROBE: Probe = Probe::new::<Marshalling>();
 
@@ -13,8 +13,6 @@ words! {
         Grpc = "grpc",
         /// Thrift's, by Apache's own crate: a framed message of a call in the binary protocol
         Thrift = "thrift",
-        /// the same in the compact protocol
-        ThriftCompact = "thrift_compact",
     }
 }
 
@@ -22,8 +20,7 @@ impl From<Stack> for costof_rpc::Stack {
     fn from(stack: Stack) -> costof_rpc::Stack {
         match stack {
             Stack::Grpc => costof_rpc::Stack::Grpc,
-            Stack::Thrift => costof_rpc::Stack::THRIFT,
-            Stack::ThriftCompact => costof_rpc::Stack::Thrift(Protocol::Compact),
+            Stack::Thrift => costof_rpc::Stack::Thrift,
         }
     }
 }
@@ -33,8 +30,7 @@ impl From<costof_rpc::Stack> for Stack {
     fn from(stack: costof_rpc::Stack) -> Stack {
         match stack {
             costof_rpc::Stack::Grpc => Stack::Grpc,
-            costof_rpc::Stack::Thrift(Protocol::Binary) => Stack::Thrift,
-            costof_rpc::Stack::Thrift(Protocol::Compact) => Stack::ThriftCompact,
+            costof_rpc::Stack::Thrift => Stack::Thrift,
         }
     }
 }
@@ -63,7 +59,7 @@ point! {
     ///
     /// # Sources
     /// - Protocol Buffers, Encoding; crate prost 0.14
-    /// - Apache Thrift, doc/specs/thrift-binary-protocol.md and thrift-compact-protocol.md
+    /// - Apache Thrift, doc/specs/thrift-binary-protocol.md
     /// - CS 739 mini-project 1, part 3: marshalling and unmarshalling by type, by gRPC and Thrift
     pub(crate) struct Marshalling of "rpc.marshal" {
         /// which stack's format
@@ -128,7 +124,7 @@ pub(super) fn expected(argument: Kind, measured: &MeasuredRows<'_>) -> Option<Co
 
 struct Marshals(Marshal);
 
-fn failed(error: &RpcError) -> Failure {
+fn failed(error: &io::Error) -> Failure {
     Failure::error(format!("marshalling failed: {error}"))
 }
 

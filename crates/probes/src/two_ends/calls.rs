@@ -7,7 +7,7 @@ use crate::two_ends::{Acceptor, Connector, Exchange};
 use crate::wake::Awake;
 use costof_exchange::rendezvous::{self, Flow};
 use costof_exchange::transport::calls::RpcServer;
-use costof_rpc::{Client, Options, Socket, Stack};
+use costof_rpc::{Client, Socket, Stack};
 use std::fmt::Display;
 
 /// How long the role's own thread sleeps until it checks whether it is stopped. It shares a CPU with the
@@ -85,10 +85,10 @@ pub(crate) fn connect(
 pub(crate) fn client(
     exchange: &Exchange,
     connector: &mut Connector,
-) -> Result<(Awake, Client), Failure> {
+) -> Result<(Awake, Box<dyn Client>), Failure> {
     let (awake, mut sockets) = connect(exchange, 1, connector)?;
     let socket = sockets.pop().expect("one connection was asked for");
-    let client = Client::new(stack(exchange), &Options::default()).and_then(|mut client| {
+    let client = costof_rpc::client(stack(exchange)).and_then(|mut client| {
         client.over(socket)?;
         Ok(client)
     });

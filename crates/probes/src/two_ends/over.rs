@@ -352,8 +352,8 @@ const GRPC: Description = Description {
 };
 
 const THRIFT: Description = Description {
-    stack: Some(Stack::THRIFT),
-    open: Some(|_| Ok(Box::new(Calls(Stack::THRIFT)))),
+    stack: Some(Stack::Thrift),
+    open: Some(|_| Ok(Box::new(Calls(Stack::Thrift)))),
     message: ((1.0, 15.0), (0.5, 10.0), "a call in a frame, written at once"),
     ..GRPC
 };

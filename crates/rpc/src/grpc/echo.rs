@@ -2,11 +2,9 @@
 
 use super::wire::echo_client::EchoClient;
 use super::wire::{DoubleMessage, IntMessage, Position, StringMessage, Structure};
+use crate::Payload;
 use crate::payload::Value;
-use crate::{Options, Payload, RpcError};
-use prost::Message as _;
-use tokio::time::timeout;
-use tonic::{Request, Status};
+use tonic::Status;
 
 /// A message of any echoing method.
 #[derive(Clone, Debug, PartialEq)]
@@ -29,18 +27,6 @@ macro_rules! each {
 }
 pub(super) use each;
 
-impl Message {
-    /// The message of this payload, if its size is allowed.
-    ///
-    /// # Errors
-    /// [`RpcError::TooLong`].
-    pub(super) fn fitting(payload: &Payload, options: &Options) -> Result<Self, RpcError> {
-        let message = Self::from(payload);
-        let bytes = each!(&message, message => message.encoded_len());
-        options.fits(bytes).map(|()| message)
-    }
-}
-
 impl From<&Payload> for Message {
     fn from(payload: &Payload) -> Self {
         match payload.value() {
@@ -61,36 +47,14 @@ impl From<&Payload> for Message {
     }
 }
 
-/// The result of a call, or an error at its deadline.
-pub(super) async fn with_deadline<T>(
-    call: impl Future<Output = Result<T, Status>>,
-    options: &Options,
-) -> Result<T, Status> {
-    let Some(deadline) = options.deadline else {
-        return call.await;
-    };
-    let late = |_| Status::deadline_exceeded("no answer arrived in time");
-    timeout(deadline, call).await.map_err(late)?
-}
-
-/// A request, with its deadline in a header.
-pub(super) fn request<M>(message: M, options: &Options) -> Request<M> {
-    let mut request = Request::new(message);
-    if let Some(deadline) = options.deadline {
-        request.set_timeout(deadline);
-    }
-    request
-}
-
 /// Sends a message by the method of its kind, and returns the answer.
 pub(super) async fn echo(
     client: &mut EchoClient<super::channel::Channel>,
     message: Message,
-    options: &Options,
 ) -> Result<Message, Status> {
     macro_rules! call {
         ($kind:ident, $method:ident, $message:ident) => {{
-            let answer = client.$method(request($message, options)).await?;
+            let answer = client.$method($message).await?;
             Message::$kind(answer.into_inner())
         }};
     }

@@ -1,101 +1,86 @@
-//! Many calls at once, multiplexed by HTTP/2.
+//! Many calls in flight, multiplexed by HTTP/2: for a load that does not wait for its answers.
 
 use super::channel::{self, Channel};
-use super::echo::{Message, echo, with_deadline};
-use super::errors::failed;
+use super::echo::{Message, echo};
 use super::runtime;
 use super::wire::echo_client::EchoClient;
+use crate::client::not_connected;
 use crate::messages::Messages;
-use crate::{Options, Payload, RpcError, Socket};
+use crate::{Payload, Socket, memory};
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use std::future::poll_fn;
+use std::io;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::task::Poll;
-use std::time::Duration;
 use tokio::runtime::Runtime;
 use tokio::task::yield_now;
-use tokio::time::timeout;
 use tonic::Status;
 
 /// A call: its number, and its answer.
 type Call = Pin<Box<dyn Future<Output = (u64, Result<Message, Status>)> + Send>>;
 
+/// Unanswered calls of gRPC with one payload over one or several connections, which are used in turn. All work is
+/// done on the calling thread.
 #[derive(Debug)]
-pub(crate) struct InFlight {
+pub struct InFlight {
     /// Dropped before the runtime on which they run.
     calls: FuturesUnordered<Call>,
     clients: Vec<EchoClient<Channel>>,
-    messages: Option<Messages<Message>>,
+    messages: Messages<Message>,
+    begun: u64,
     runtime: Runtime,
-    options: Arc<Options>,
 }
 
 impl InFlight {
-    pub(crate) fn over(sockets: Vec<Socket>, options: &Options) -> Result<Self, RpcError> {
-        let runtime = runtime().map_err(RpcError::failed)?;
+    /// Uses these connections.
+    ///
+    /// # Errors
+    /// The system's, for the sockets; `NotConnected` without any.
+    pub fn over(sockets: Vec<Socket>, payload: &Payload) -> io::Result<Self> {
+        if sockets.is_empty() {
+            return Err(not_connected());
+        }
+        memory::keep();
+        let runtime = runtime()?;
         let clients = runtime.block_on(async {
             let mut clients = Vec::with_capacity(sockets.len());
             for socket in sockets {
-                clients.push(channel::client(socket, options).await?);
+                clients.push(channel::client(socket).await?);
             }
-            std::io::Result::Ok(clients)
+            io::Result::Ok(clients)
         });
-        Ok(Self {
-            calls: FuturesUnordered::new(),
-            clients: clients.map_err(RpcError::failed)?,
-            messages: None,
-            runtime,
-            options: Arc::new(options.clone()),
-        })
+        let (calls, messages) = (FuturesUnordered::new(), Messages::new(payload));
+        Ok(Self { calls, clients: clients?, messages, begun: 0, runtime })
     }
 
-    pub(crate) fn begin(&mut self, number: u64, payload: &Payload) -> Result<(), RpcError> {
-        let make = |payload: &Payload| Message::fitting(payload, &self.options);
-        let messages = Messages::reuse(&mut self.messages, payload, make)?;
-        let message = messages.next();
-        let client = (number % self.clients.len() as u64) as usize;
-        let mut client = self.clients[client].clone();
-        let options = Arc::clone(&self.options);
-        self.calls.push(Box::pin(async move {
-            let call = echo(&mut client, message, &options);
-            (number, with_deadline(call, &options).await)
-        }));
-        Ok(())
+    /// Begins a call without waiting. Returns its number, counted from 0. It is sent by [`InFlight::poll`].
+    pub fn begin(&mut self) -> u64 {
+        let number = self.begun;
+        self.begun += 1;
+        let message = self.messages.next();
+        let mut client = self.clients[(number % self.clients.len() as u64) as usize].clone();
+        self.calls.push(Box::pin(async move { (number, echo(&mut client, message).await) }));
+        number
     }
 
-    pub(crate) fn poll(
-        &mut self,
-        wait: Duration,
-        answered: &mut dyn FnMut(u64, Result<(), RpcError>),
-    ) -> Result<(), RpcError> {
-        let (calls, messages, options) = (&mut self.calls, &mut self.messages, &self.options);
-        let mut over = |(number, answer): (u64, Result<Message, Status>)| {
-            let answer = answer.map_err(|status| failed(&status, options));
-            let messages = messages.as_mut().expect("created by the call that was begun");
-            answered(number, answer.and_then(|answer| messages.check_reply(answer)));
-        };
+    /// Sends and receives without blocking, and passes the number and the outcome of each finished
+    /// call to `answered`.
+    pub fn poll(&mut self, answered: &mut dyn FnMut(u64, io::Result<()>)) {
+        let (calls, messages) = (&mut self.calls, &mut self.messages);
         self.runtime.block_on(async {
-            let mut any = false;
             // Sends calls that were begun; answers arrive after the connection's task has run.
             for _ in 0..2 {
-                while let Poll::Ready(Some(call)) = now(calls).await {
-                    over(call);
-                    any = true;
+                while let Poll::Ready(Some((number, answer))) = now(calls).await {
+                    let answer = answer.map_err(io::Error::other);
+                    answered(number, answer.and_then(|answer| messages.check_reply(answer)));
                 }
                 yield_now().await;
             }
-            if !any
-                && !wait.is_zero()
-                && let Ok(Some(call)) = timeout(wait, calls.next()).await
-            {
-                over(call);
-            }
         });
-        Ok(())
     }
 
-    pub(crate) fn count(&self) -> usize {
+    /// The number of unanswered calls.
+    pub fn count(&self) -> usize {
         self.calls.len()
     }
 }

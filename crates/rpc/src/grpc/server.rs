@@ -1,10 +1,9 @@
 //! A server on a single thread.
 
-use super::runtime;
-use super::stream::{Stream, tokio_stream};
 use super::wire::echo_server::{Echo, EchoServer};
 use super::wire::{Chunk, DoubleMessage, IntMessage, StringMessage, Structure, Summary};
-use crate::{Options, Socket};
+use super::{MAX_FRAME, runtime, tokio_stream};
+use crate::{MAX_MESSAGE_BYTES, Socket};
 use std::io;
 use std::thread::{self, JoinHandle};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
@@ -22,17 +21,18 @@ pub(crate) struct Server {
 impl Server {
     /// # Errors
     /// The system's, for one more thread or its descriptors.
-    pub(crate) fn start(options: &Options) -> io::Result<Self> {
+    pub(crate) fn start() -> io::Result<Self> {
         let runtime = runtime()?;
         let (sockets, connections) = unbounded_channel();
-        let options = options.clone();
         let named = thread::Builder::new().name("grpc".into());
         // All connections end with the runtime.
-        let thread = named.spawn(move || runtime.block_on(serve(connections, &options)))?;
+        let thread = named.spawn(move || runtime.block_on(serve(connections)))?;
         Ok(Self { sockets: Some(sockets), thread: Some(thread) })
     }
+}
 
-    pub(crate) fn serve(&self, socket: Socket) -> io::Result<()> {
+impl crate::Server for Server {
+    fn serve(&self, socket: Socket) -> io::Result<()> {
         let ended = || io::Error::other("the server has ended");
         let sockets = self.sockets.as_ref().ok_or_else(ended)?;
         sockets.send(socket).map_err(|_| ended())
@@ -50,15 +50,12 @@ impl Drop for Server {
 }
 
 /// Serves connections until no more can come.
-async fn serve(connections: UnboundedReceiver<Socket>, options: &Options) {
-    let connections = UnboundedReceiverStream::new(connections)
-        .map(|socket| io::Result::Ok(Stream(tokio_stream(socket)?)));
-    let echo = EchoServer::new(Service)
-        .max_decoding_message_size(options.max_message_bytes)
-        .max_encoding_message_size(options.max_message_bytes);
+async fn serve(connections: UnboundedReceiver<Socket>) {
+    let connections = UnboundedReceiverStream::new(connections).map(tokio_stream);
+    let echo = EchoServer::new(Service).max_decoding_message_size(MAX_MESSAGE_BYTES);
     // Errors of connections do not end it.
     let _ = tonic::transport::Server::builder()
-        .max_frame_size(super::MAX_FRAME)
+        .max_frame_size(MAX_FRAME)
         .serve_with_incoming(echo, connections)
         .await;
 }

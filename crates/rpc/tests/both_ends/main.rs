@@ -5,7 +5,7 @@ mod bad_input;
 mod echo;
 mod python;
 
-use costof_rpc::{Client, InFlight, Kind, Options, Protocol, RpcError, Server, Stack};
+use costof_rpc::{Client, Kind, Stack};
 use std::io::ErrorKind;
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
@@ -13,8 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-const STACKS: [Stack; 3] =
-    [Stack::Grpc, Stack::Thrift(Protocol::Binary), Stack::Thrift(Protocol::Compact)];
+const STACKS: [Stack; 2] = [Stack::Grpc, Stack::Thrift];
 
 /// The payloads of the study.
 const STUDY: [Kind; 6] = [
@@ -38,8 +37,8 @@ struct Listening {
 
 impl Listening {
     /// At this address.
-    fn at(stack: Stack, address: SocketAddr, options: &Options) -> (Self, SocketAddr) {
-        let server = Server::start(stack, options).expect("there are descriptors");
+    fn at(stack: Stack, address: SocketAddr) -> (Self, SocketAddr) {
+        let server = costof_rpc::server(stack).expect("there are descriptors");
         let listener = TcpListener::bind(address).expect("there is a port");
         listener.set_nonblocking(true).expect("it is a socket");
         let address = listener.local_addr().expect("it is bound");
@@ -72,36 +71,25 @@ impl Drop for Listening {
 }
 
 /// A server on loopback, and where it listens.
-fn listen(stack: Stack, options: &Options) -> (Listening, SocketAddr) {
-    Listening::at(stack, loopback(), options)
+fn listen(stack: Stack) -> (Listening, SocketAddr) {
+    Listening::at(stack, loopback())
 }
 
 /// A client that has connected.
-fn connect(stack: Stack, address: SocketAddr, options: &Options) -> Client {
-    let mut client = Client::new(stack, options).expect("there are descriptors");
-    reconnect(&mut client, address);
+fn connect(stack: Stack, address: SocketAddr) -> Box<dyn Client> {
+    let mut client = costof_rpc::client(stack).expect("there are descriptors");
+    reconnect(&mut *client, address);
     client
 }
 
 /// Gives the client a new connection.
-fn reconnect(client: &mut Client, address: SocketAddr) {
+fn reconnect(client: &mut dyn Client, address: SocketAddr) {
     let stream = TcpStream::connect(address).expect("somebody listens");
     client.over(stream.into()).expect("it is connected");
 }
 
-/// Calls in flight over `connections` connections.
-fn in_flight(
-    stack: Stack,
-    address: SocketAddr,
-    connections: usize,
-    options: &Options,
-) -> Result<InFlight, RpcError> {
-    let connect = |_| TcpStream::connect(address).expect("somebody listens").into();
-    InFlight::over(stack, (0..connections).map(connect).collect(), options)
-}
-
 /// Returns true `count` times.
-fn times(count: usize) -> impl FnMut() -> bool + Send + 'static {
+fn times(count: usize) -> Box<dyn FnMut() -> bool + Send> {
     let mut left = 0..count;
-    move || left.next().is_some()
+    Box::new(move || left.next().is_some())
 }

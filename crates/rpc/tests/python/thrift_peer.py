@@ -1,6 +1,6 @@
 """The other end of Thrift, by Apache's Python.
 
-thrift_peer.py client|server|bare ADDRESS binary|compact
+thrift_peer.py client|server|bare ADDRESS
 
 `bare` lacks a method, echo_double. An address is `127.0.0.1:PORT`.
 """
@@ -12,13 +12,10 @@ from echo import Echo
 from echo.ttypes import Position, Structure, Summary
 from payloads import CHUNKS, DOUBLE, INT, SIZES, chunk, same, serve_until_told, string, structure
 from thrift.protocol.TBinaryProtocol import TBinaryProtocolFactory
-from thrift.protocol.TCompactProtocol import TCompactProtocolFactory
 from thrift.server.TServer import TThreadedServer
 from thrift.Thrift import TApplicationException
 from thrift.transport.TSocket import TServerSocket, TSocket
 from thrift.transport.TTransport import TFramedTransportFactory
-
-PROTOCOLS = {"binary": TBinaryProtocolFactory, "compact": TCompactProtocolFactory}
 
 
 def whole_structure():
@@ -59,7 +56,7 @@ def place(address):
     return {"host": host, "port": int(port)}
 
 
-def serve(address, protocol, lacks):
+def serve(address, lacks):
     processor = Echo.Processor(Handler())
     for method in lacks:
         del processor._processMap[method]
@@ -67,17 +64,16 @@ def serve(address, protocol, lacks):
     # Now, so that its port is known. serve() would listen again, at another port.
     listener.listen()
     listener.listen = lambda: None
-    server = TThreadedServer(processor, listener, TFramedTransportFactory(), protocol(), daemon=True)
+    server = TThreadedServer(processor, listener, TFramedTransportFactory(), TBinaryProtocolFactory(), daemon=True)
     threading.Thread(target=server.serve, daemon=True).start()
     serve_until_told(f"127.0.0.1:{listener.handle.getsockname()[1]}")
 
 
-def call(address, protocol):
+def call(address):
     socket = TSocket(**place(address))
     line = TFramedTransportFactory().getTransport(socket)
     line.open()
-    protocol = protocol().getProtocol(line)
-    client = Echo.Client(protocol)
+    client = Echo.Client(TBinaryProtocolFactory().getProtocol(line))
     same(client.echo_int(INT), INT)
     same(client.echo_double(DOUBLE), DOUBLE)
     same(client.echo_structure(whole_structure()), whole_structure())
@@ -88,12 +84,8 @@ def call(address, protocol):
             client.chunk(chunk(size))
         same(client.finish(), Summary(chunks, chunks * size))
 
-    # The server does not know it, and says so, and goes on.
+    # The server does not know it, and says so.
     fails(client, "no_such", "x", TApplicationException.UNKNOWN_METHOD)
-    same(client.echo_int(INT), INT)
-    # 9 MiB, which is more than it takes: it says so, and is gone.
-    said = fails(client, "echo_string", string(9 << 20), TApplicationException.PROTOCOL_ERROR)
-    same("too long" in said, True)
     line.close()
 
 
@@ -110,15 +102,12 @@ def fails(client, method, value, kind):
     same(begins, (method, 3, 7))
     error = TApplicationException()
     error.read(client._iprot)
-    client._iprot.readMessageEnd()
     same(error.type, kind)
-    return error.message
 
 
 if __name__ == "__main__":
-    role, address, protocol = sys.argv[1:]
-    protocol = PROTOCOLS[protocol]
+    role, address = sys.argv[1:]
     if role == "client":
-        call(address, protocol)
+        call(address)
     else:
-        serve(address, protocol, ["echo_double"] if role == "bare" else [])
+        serve(address, ["echo_double"] if role == "bare" else [])

@@ -2,11 +2,12 @@
 //! library.
 
 use costof_os::sched::tasks;
-use costof_rpc::{Options, RpcError, Server, Socket, Stack};
+use costof_rpc::{Server, Socket, Stack};
+use std::io;
 
 /// A server that runs, and how its threads are named.
 pub struct RpcServer {
-    server: Server,
+    server: Box<dyn Server>,
     threads: &'static str,
 }
 
@@ -15,12 +16,12 @@ impl RpcServer {
     ///
     /// # Errors
     /// The system's, if it cannot start another thread.
-    pub fn start(stack: Stack) -> Result<RpcServer, RpcError> {
+    pub fn start(stack: Stack) -> io::Result<RpcServer> {
         Ok(RpcServer {
-            server: Server::start(stack, &Options::default())?,
+            server: costof_rpc::server(stack)?,
             threads: match stack {
                 Stack::Grpc => "grpc",
-                Stack::Thrift(..) => "thrift",
+                Stack::Thrift => "thrift",
             },
         })
     }
@@ -29,7 +30,7 @@ impl RpcServer {
     ///
     /// # Errors
     /// The system's error about the sockets.
-    pub fn serve(&self, sockets: Vec<Socket>) -> Result<(), RpcError> {
+    pub fn serve(&self, sockets: Vec<Socket>) -> io::Result<()> {
         let mut sockets = sockets.into_iter();
         sockets.try_for_each(|socket| self.server.serve(socket))
     }

@@ -13,7 +13,7 @@ use costof_exchange::pattern::ping_pong::Client;
 use costof_exchange::transport::one_thread::OneThread;
 use costof_exchange::transport::socket::Socket;
 use costof_exchange::transport::{Channel, Channels, TryReceive, message};
-use costof_rpc::{Payload, RpcError};
+use costof_rpc::Payload;
 
 /// Measures over a socket.
 ///
@@ -246,22 +246,22 @@ impl<T: Channel> RoundTrips for Client<T> {
 
 /// Calls with an argument, which each call compares with its answer.
 struct Calls {
-    client: costof_rpc::Client,
+    client: Box<dyn costof_rpc::Client>,
     payload: Payload,
     made: u64,
 }
 
 impl RoundTrips for Calls {
-    type Error = RpcError;
+    type Error = io::Error;
     const RETRANSMITS: bool = false;
 
     #[inline]
-    fn exchange(&mut self) -> Result<(), RpcError> {
+    fn exchange(&mut self) -> io::Result<()> {
         self.made += 1;
         self.client.call(&self.payload)
     }
 
-    fn failed(error: RpcError) -> Failure {
+    fn failed(error: io::Error) -> Failure {
         calls::broken(error)
     }
 }

@@ -10,14 +10,14 @@ use crate::payload::Value;
 
 /// The echoing methods: each with the kind of its value, its arguments and its result.
 macro_rules! methods {
-    ($($kind:ident($value:ty): $method:literal, $args:ident, $result:ident;)*) => {
+    ($($kind:ident($value:ty): $method:literal, $args:ident;)*) => {
         /// A value of any of them.
         #[derive(Clone, Debug, PartialEq)]
         pub(in crate::thrift) enum Message {
             $($kind($value),)*
         }
 
-        #[derive(Debug)]
+        #[derive(Debug, PartialEq)]
         enum Args {
             $($kind($args),)*
         }
@@ -27,14 +27,6 @@ macro_rules! methods {
                 Self(match message {
                     $(Message::$kind(value) => Args::$kind($args { value }),)*
                 })
-            }
-        }
-
-        impl From<Call> for Message {
-            fn from(call: Call) -> Self {
-                match call.0 {
-                    $(Args::$kind(args) => Self::$kind(args.value),)*
-                }
             }
         }
 
@@ -57,28 +49,15 @@ macro_rules! methods {
                     $(Self::$kind(_) => $args::read_from_in_protocol(i).map(Self::$kind),)*
                 }
             }
-
-            /// Reads the result of the same method, which may be an exception.
-            fn read_result(
-                &self,
-                i: &mut dyn TInputProtocol,
-            ) -> thrift::Result<thrift::Result<Message>> {
-                match self {
-                    $(Self::$kind(_) => {
-                        let result = $result::read_from_in_protocol(i)?;
-                        Ok(result.ok_or().map(Message::$kind))
-                    })*
-                }
-            }
         }
     };
 }
 
 methods! {
-    Int(i32): "echo_int", EchoEchoIntArgs, EchoEchoIntResult;
-    Double(OrderedFloat<f64>): "echo_double", EchoEchoDoubleArgs, EchoEchoDoubleResult;
-    String(String): "echo_string", EchoEchoStringArgs, EchoEchoStringResult;
-    Structure(Structure): "echo_structure", EchoEchoStructureArgs, EchoEchoStructureResult;
+    Int(i32): "echo_int", EchoEchoIntArgs;
+    Double(OrderedFloat<f64>): "echo_double", EchoEchoDoubleArgs;
+    String(String): "echo_string", EchoEchoStringArgs;
+    Structure(Structure): "echo_structure", EchoEchoStructureArgs;
 }
 
 /// A chunk of a stream, which is a call without an answer.
@@ -106,7 +85,7 @@ impl From<&Payload> for Message {
 }
 
 /// A call with its arguments.
-#[derive(Debug)]
+#[derive(Debug, PartialEq)]
 pub(in crate::thrift) struct Call(Args);
 
 impl Call {
@@ -131,18 +110,6 @@ impl Call {
         i.read_message_end()?;
         Ok(Self(args))
     }
-
-    /// Reads the answer to it, which has this number.
-    pub(in crate::thrift) fn read_answer(
-        &self,
-        number: i32,
-        i: &mut dyn TInputProtocol,
-    ) -> thrift::Result<Message> {
-        answer_begins(self.0.method(), number, i)?;
-        let answer = self.0.read_result(i)?;
-        i.read_message_end()?;
-        answer
-    }
 }
 
 impl Chunk {
@@ -161,34 +128,4 @@ impl Chunk {
         o.write_message_end()?;
         o.flush()
     }
-}
-
-/// Ends a stream, and returns what has arrived. The server answers with its error for a chunk, if there
-/// was one: the generated client would reject its number.
-pub(in crate::thrift) fn finish(client: &mut dyn TThriftClient) -> thrift::Result<Summary> {
-    let number = client.increment_sequence_number();
-    let begins = TMessageIdentifier::new("finish", TMessageType::Call, number);
-    let o = client.o_prot_mut();
-    o.write_message_begin(&begins)?;
-    EchoFinishArgs {}.write_to_out_protocol(o)?;
-    o.write_message_end()?;
-    o.flush()?;
-    let i = client.i_prot_mut();
-    answer_begins("finish", number, i)?;
-    let summary = EchoFinishResult::read_from_in_protocol(i)?.ok_or();
-    i.read_message_end()?;
-    summary
-}
-
-/// Reads the beginning of an answer.
-fn answer_begins(method: &str, number: i32, i: &mut dyn TInputProtocol) -> thrift::Result<()> {
-    let begins = i.read_message_begin()?;
-    if begins.message_type == TMessageType::Exception {
-        let error = thrift::Error::read_application_error_from_in_protocol(i)?;
-        i.read_message_end()?;
-        return Err(thrift::Error::Application(error));
-    }
-    verify_expected_sequence_number(number, begins.sequence_number)?;
-    verify_expected_service_call(method, &begins.name)?;
-    verify_expected_message_type(TMessageType::Reply, begins.message_type)
 }
