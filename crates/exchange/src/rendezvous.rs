@@ -104,7 +104,7 @@ pub struct Flow {
     /// The peer of datagrams, whose socket is not connected.
     pub(crate) peer: Option<SocketAddr>,
     /// A round-trip time, if the client knows one.
-    pub(crate) round_trip: Duration,
+    pub round_trip: Duration,
     pub(crate) token: Token,
 }
 
@@ -372,18 +372,13 @@ impl Flow {
         Ok((self.socket, self.token))
     }
 
-    /// A round-trip time, if the client knows one.
-    pub fn round_trip(&self) -> Duration {
-        self.round_trip
-    }
-
     /// Sends the token: to the server first, and then back to the client, which begins.
     ///
     /// # Errors
     ///
     /// Those of send(2).
     pub fn send_token(&self) -> io::Result<()> {
-        self.send(self.token.bytes())
+        self.send(&self.token.bytes)
     }
 
     fn new(
@@ -424,7 +419,7 @@ impl Flow {
 /// them retransmit it: the server answers none before it has received every one.
 fn receive_token(flows: &[Flow], until: Instant) -> io::Result<()> {
     let first = &flows[0];
-    let token = first.token.bytes();
+    let token = &first.token.bytes;
     // Data after the token stays in the stream; a longer datagram is truncated, and then as long as
     // this.
     let longer = usize::from(first.over.is_datagrams());

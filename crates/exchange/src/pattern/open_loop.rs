@@ -14,9 +14,10 @@ pub struct OpenLoop {
     /// How many requests to send, and how many were sent.
     requests: u64,
     sent: u64,
-    /// Which requests have an answer, one bit each, and how many.
+    /// Which requests have an answer, one bit each.
     answered: Vec<u64>,
-    answers: u64,
+    /// How many were answered so far.
+    pub answers: u64,
     /// When the first and the last answer arrived.
     first_ns: f64,
     last_ns: f64,
@@ -73,11 +74,6 @@ impl OpenLoop {
         Some(now_ns - index as f64 * self.interval_ns)
     }
 
-    /// How many were answered so far.
-    pub fn answers(&self) -> u64 {
-        self.answers
-    }
-
     /// Answers per second: the number of intervals between answers, divided by the time from the
     /// first to the last, so that the latency of the first one is not included. `None` with fewer
     /// than two.
@@ -118,7 +114,7 @@ mod tests {
         assert!(!load.is_over(3e6));
         assert_eq!(load.answered(1, 3e6), Some(3e6));
         assert!(load.is_over(3e6));
-        assert_eq!((load.answers(), load.lost()), (3, 0.0));
+        assert_eq!((load.answers, load.lost()), (3, 0.0));
     }
 
     #[test]
@@ -163,6 +159,6 @@ mod tests {
         for number in [1, 0, 2, u64::MAX] {
             assert_eq!(load.answered(number, 0.0), None);
         }
-        assert_eq!((load.answers(), load.lost()), (1, 0.0));
+        assert_eq!((load.answers, load.lost()), (1, 0.0));
     }
 }

@@ -103,8 +103,10 @@ impl Checkpoints {
 #[derive(Debug, Default)]
 pub struct Progress {
     checkpoints: Checkpoints,
-    bytes: u64,
-    allocations: u64,
+    /// Payload so far, in bytes.
+    pub bytes: u64,
+    /// Memory allocations during the flow.
+    pub allocations: u64,
 }
 
 impl Progress {
@@ -143,20 +145,9 @@ impl Progress {
         self.allocations += allocations() - before;
     }
 
-    /// Payload so far, in bytes.
-    #[inline]
-    pub fn bytes(&self) -> u64 {
-        self.bytes
-    }
-
     /// The record so far.
     pub fn checkpoints(&self) -> &[Checkpoint] {
         self.checkpoints.as_slice()
-    }
-
-    /// Memory allocations during the flow.
-    pub fn allocations(&self) -> u64 {
-        self.allocations
     }
 }
 

@@ -32,7 +32,7 @@ pub fn accept(listener: &Listener, stop: &AtomicBool) -> io::Result<UdpSocket> {
 /// Those of [`super::connect`].
 pub fn connect(address: &Address, token: &[u8]) -> io::Result<(UdpSocket, Duration)> {
     let flow = only(super::connect(Over::Udp, address, 1, token)?);
-    let round_trip = flow.round_trip();
+    let round_trip = flow.round_trip;
     Ok((flow.into_socket()?.into(), round_trip))
 }
 
@@ -40,8 +40,8 @@ pub fn connect(address: &Address, token: &[u8]) -> io::Result<(UdpSocket, Durati
 fn answer(socket: &UdpSocket, token: &Token, stop: &AtomicBool) -> io::Result<()> {
     let until = Instant::now() + TIMEOUT;
     socket.set_read_timeout(Some(POLL_INTERVAL))?;
-    send(socket, token.bytes())?;
-    let mut received = vec![0; token.bytes().len() + 1];
+    send(socket, &token.bytes)?;
+    let mut received = vec![0; token.bytes.len() + 1];
     loop {
         match socket.peek(&mut received) {
             Ok(length) if token.takes(&received[..length], socket) => {

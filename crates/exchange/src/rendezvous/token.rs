@@ -18,22 +18,14 @@ const END: &[u8] = b" done";
 /// The token, at one of the two ends.
 #[derive(Clone, Debug)]
 pub(crate) struct Token {
-    bytes: Vec<u8>,
-    is_server: bool,
+    pub(crate) bytes: Vec<u8>,
+    /// Whether this end answers the token.
+    pub(crate) is_server: bool,
 }
 
 impl Token {
     pub(crate) fn new(bytes: &[u8], is_server: bool) -> Token {
         Token { bytes: bytes.to_vec(), is_server }
-    }
-
-    /// Whether this end answers the token.
-    pub(crate) fn is_server(&self) -> bool {
-        self.is_server
-    }
-
-    pub(crate) fn bytes(&self) -> &[u8] {
-        &self.bytes
     }
 
     /// Ends a client's flow of datagrams: waits until the server, which has read all before it, sends the end back,

@@ -15,7 +15,8 @@ const MAX_DURATION_NS: u64 = 60_000_000_000;
 #[derive(Debug)]
 pub struct Incoming {
     expected: Numbered,
-    bytes: u64,
+    /// Bytes of messages that have arrived, each once.
+    pub bytes: u64,
     messages: u64,
     /// The header of the first message, as far as it has arrived.
     header: [u8; HEADER_BYTES],
@@ -171,11 +172,6 @@ impl Incoming {
         let (first_bytes, first_ns) = self.first;
         let ns = self.last_ns.saturating_sub(first_ns);
         (ns > 0).then(|| (self.bytes - first_bytes) as f64 / ns as f64 * 1e9)
-    }
-
-    /// Bytes of messages that have arrived, each once.
-    pub fn bytes(&self) -> u64 {
-        self.bytes
     }
 
     /// Its progress, recorded from time to time.

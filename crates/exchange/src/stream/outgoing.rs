@@ -35,19 +35,23 @@ pub struct Order {
 /// The messages of one transfer, at the sender.
 #[derive(Debug)]
 pub struct Outgoing {
-    order: Order,
+    /// What is to be sent.
+    pub order: Order,
     message: Vec<u8>,
     /// How much of it is still to be written to a stream of bytes.
     unwritten: usize,
     /// How many messages were handed out.
-    sent: u64,
+    pub sent: u64,
     /// When the messages from `first_in_flight` on were sent; `None` for those that have arrived.
     in_flight: VecDeque<Option<u64>>,
     first_in_flight: u64,
-    arrived: u64,
+    /// How many messages are known to have arrived.
+    pub arrived: u64,
     last_arrival_ns: u64,
     counts: Counts,
-    latencies_ns: Vec<u64>,
+    /// The latency of each message that has arrived, in nanoseconds; of a long transfer, those of its first
+    /// million.
+    pub latencies_ns: Vec<u64>,
     /// How many of those that have arrived took long.
     starved: u64,
     checkpoints: Checkpoints,
@@ -86,11 +90,6 @@ impl Outgoing {
         }
     }
 
-    /// What is to be sent.
-    pub fn order(&self) -> Order {
-        self.order
-    }
-
     /// Also ends the transfer when `stop` is set. Nothing more is sent then, or when the time is
     /// over; messages in flight when the time is over have `order.grace` to arrive.
     pub fn end_by(&mut self, stop: &'static AtomicBool) {
@@ -126,11 +125,6 @@ impl Outgoing {
         }
         self.sent += 1;
         true
-    }
-
-    /// How many messages were handed out.
-    pub fn sent(&self) -> u64 {
-        self.sent
     }
 
     /// The first byte of a stream: whether the receiver should send counts of the messages back.
@@ -248,21 +242,10 @@ impl Outgoing {
         self.checkpoints.as_slice()
     }
 
-    /// How many messages are known to have arrived.
-    pub fn arrived(&self) -> u64 {
-        self.arrived
-    }
-
     /// How many messages took a second or more, those that have not arrived among them.
     pub fn starved(&self) -> u64 {
         let waiting = self.waiting_ns().filter(|ns| *ns >= STARVED_NS);
         self.starved + waiting.count() as u64
-    }
-
-    /// The latency of each message that has arrived, in nanoseconds; of a long transfer, those of its first
-    /// million.
-    pub fn latencies_ns(&self) -> &[u64] {
-        &self.latencies_ns
     }
 
     /// How long each message that has not arrived has been in flight, in nanoseconds.
@@ -348,9 +331,9 @@ mod tests {
             outgoing.handle_arrived(7);
             outgoing.handle_arrived(0);
         }
-        assert_eq!((outgoing.bytes(), outgoing.latencies_ns().len()), (64, 1));
+        assert_eq!((outgoing.bytes(), outgoing.latencies_ns.len()), (64, 1));
         outgoing.handle_counts(&u64::MAX.to_le_bytes());
-        assert_eq!((outgoing.bytes(), outgoing.latencies_ns().len()), (128, 2));
+        assert_eq!((outgoing.bytes(), outgoing.latencies_ns.len()), (128, 2));
         assert!(!outgoing.is_over());
         outgoing.next_message();
         assert_eq!(outgoing.next_message(), None);
@@ -359,7 +342,7 @@ mod tests {
         outgoing.handle_arrived(2);
         assert!(outgoing.is_over());
         // The last message was sent after the start.
-        assert!(outgoing.completed_in_ns() >= outgoing.latencies_ns().last().copied());
+        assert!(outgoing.completed_in_ns() >= outgoing.latencies_ns.last().copied());
     }
 
     #[test]
@@ -376,8 +359,8 @@ mod tests {
         outgoing.next_message();
         outgoing.in_flight[0] = Some(0);
         outgoing.record(0);
-        assert_eq!(outgoing.latencies_ns().len() as u64, LATENCIES_MAX);
-        assert_eq!(outgoing.arrived(), LATENCIES_MAX + 2);
+        assert_eq!(outgoing.latencies_ns.len() as u64, LATENCIES_MAX);
+        assert_eq!(outgoing.arrived, LATENCIES_MAX + 2);
         assert_eq!(outgoing.starved(), 4, "three that arrived, and one that waits");
     }
 
@@ -395,7 +378,7 @@ mod tests {
         let mut outgoing = Outgoing::new(Order {
             duration: Duration::ZERO,
             grace: Duration::from_secs(3600),
-            ..outgoing(Some(2), Some(u64::MAX)).order()
+            ..outgoing(Some(2), Some(u64::MAX)).order
         });
         outgoing.next_message();
         let stop: &'static AtomicBool = Box::leak(Box::default());

@@ -52,7 +52,7 @@ impl MessageSender for Sender {
         client.over(self.stream.try_clone()?.into()).map_err(failed)?;
         // The stack owns the decision whether there is more to send; it sends `outgoing` back at the end.
         let (done, returned) = mpsc::sync_channel(1);
-        let order = outgoing.order();
+        let order = outgoing.order;
         let size = order.size;
         let mut owned = Some(std::mem::replace(outgoing, Outgoing::new(order)));
         let more = move || {

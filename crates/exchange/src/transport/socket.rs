@@ -155,12 +155,12 @@ impl Socket {
     /// How a datagram belongs to the rendezvous, if it does: an empty one is the client's end, which is an
     /// error; a token whose answer was lost is answered again.
     pub(super) fn of_rendezvous(&self, datagram: &[u8]) -> Option<io::Result<Vec<u8>>> {
-        if !self.token.is_server() || !self.over.is_datagrams() {
+        if !self.token.is_server || !self.over.is_datagrams() {
             None
         } else if datagram.is_empty() {
             Some(Err(ErrorKind::UnexpectedEof.into()))
         } else {
-            self.token.is(datagram, datagram.len()).then(|| Ok(self.token.bytes().to_vec()))
+            self.token.is(datagram, datagram.len()).then(|| Ok(self.token.bytes.to_vec()))
         }
     }
 
@@ -196,7 +196,7 @@ impl Socket {
         if from.as_ref() != Some(peer) {
             return Ok(0);
         }
-        if !self.token.is_server() {
+        if !self.token.is_server {
             return Ok(if length == message.len() { length } else { 0 });
         }
         let shown = length.min(message.len());
@@ -275,7 +275,7 @@ impl AsFd for Socket {
 
 impl Drop for Socket {
     fn drop(&mut self) {
-        if !self.token.is_server() && self.over.is_datagrams() {
+        if !self.token.is_server && self.over.is_datagrams() {
             // If it is lost, the server is stopped all the same.
             let _ = self.send_part(&[], SendFlags::DONTWAIT);
         }

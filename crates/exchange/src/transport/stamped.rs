@@ -76,8 +76,9 @@ pub struct Stamped {
     next_key: u32,
     /// The key of the first message or datagram that was sent in this exchange.
     sent: Option<u32>,
-    /// When the last one was received in this exchange.
-    received_ns: Option<u64>,
+    /// When the stack received the last message of the exchange, in nanoseconds of `CLOCK_REALTIME`; `None`
+    /// if the kernel has not reported it.
+    pub received_ns: Option<u64>,
     stamps: VecDeque<Stamp>,
     control: Box<[u64; CONTROL_WORDS]>,
 }
@@ -143,12 +144,6 @@ impl Stamped {
     /// Begins an exchange: what was sent and received before does not count.
     pub fn begin(&mut self) {
         (self.sent, self.received_ns) = (None, None);
-    }
-
-    /// When the stack received the last message of the exchange, in nanoseconds of `CLOCK_REALTIME`; `None`
-    /// if the kernel has not reported it.
-    pub fn received_ns(&self) -> Option<u64> {
-        self.received_ns
     }
 
     /// When the first message of the exchange entered the queue discipline, as [`Stamped::left_ns`].

@@ -45,7 +45,7 @@ pub(super) fn connect<S: MessageSender + 'static>(
 ) -> io::Result<Connected> {
     let Endpoint { address, token, .. } = receiver;
     let flow = only(rendezvous::connect_by(Over::Tcp, address, 1, control, token)?);
-    let round_trip = flow.round_trip();
+    let round_trip = flow.round_trip;
     let stream = TcpStream::from(flow.into_socket()?);
     Ok(Connected { mtu: mtu_bytes(&stream)?, sender: Box::new(sender(stream)?), round_trip })
 }

@@ -13,7 +13,6 @@ use crate::two_ends::{
 use costof_exchange::pattern::flow::{
     self, Block, Content, MESSAGE_MIN_BYTES as BLOCK_MIN_BYTES, Receiver,
 };
-use costof_exchange::progress::Progress;
 use costof_exchange::progress::windows;
 use costof_exchange::rendezvous::{Address, Listener};
 use costof_exchange::stream::Datagrams;
@@ -197,7 +196,7 @@ impl RoleAt<Bandwidth> for Receiving {
         if !flows.iter().all(Receiver::last_piece_is_right) {
             return Err(Failure::error("the received bytes differ from those sent"));
         }
-        let checkpoints: Vec<_> = flows.iter().map(|flow| flow.progress().checkpoints()).collect();
+        let checkpoints: Vec<_> = flows.iter().map(|flow| flow.progress.checkpoints()).collect();
         let settled = windows::settled(&checkpoints)
             .ok_or_else(|| Failure::error("too little arrived to measure a rate"))?;
         meter.value("throughput", windows::throughput(&checkpoints, settled));
@@ -209,13 +208,9 @@ impl RoleAt<Bandwidth> for Receiving {
         meter.value("receiver_running", used.running);
         let bytes = checkpoints.iter().map(|flow| windows::bytes(flow)).sum();
         interrupts.report(bytes, meter);
-        meter.allocated(allocations(flows.iter().map(Receiver::progress)));
+        meter.allocated(flows.iter().map(|flow| flow.progress.allocations).sum());
         report_receiver(&flows, meter).map_err(broken)
     }
-}
-
-fn allocations<'a>(flows: impl Iterator<Item = &'a Progress>) -> u64 {
-    flows.map(Progress::allocations).sum()
 }
 
 type Sender = flow::Sender<Block>;
@@ -277,7 +272,7 @@ impl RoleAt<Bandwidth> for Sending {
         let interrupts =
             left_to_count(used, &self.offers, self.rendezvous.apart).map(SoftInterrupts::watch);
         each(&mut flows, &self.cpus, |flow| flow.stream(duration)).map_err(broken)?;
-        let checkpoints: Vec<_> = flows.iter().map(|flow| flow.progress().checkpoints()).collect();
+        let checkpoints: Vec<_> = flows.iter().map(|flow| flow.progress.checkpoints()).collect();
         let settled = windows::settled(&checkpoints)
             .ok_or_else(|| Failure::error("too little was sent to measure a rate"))?;
         let used = windows::used(&checkpoints, settled);
@@ -292,7 +287,7 @@ impl RoleAt<Bandwidth> for Sending {
             let datagrams: u64 = flows.iter().map(Sender::blocks).sum();
             meter.value(SENT, datagrams as f64);
         }
-        meter.allocated(allocations(flows.iter().map(Sender::progress)));
+        meter.allocated(flows.iter().map(|flow| flow.progress.allocations).sum());
         each(&mut flows, &self.cpus, Sender::end).map_err(broken)?;
         Ok(())
     }

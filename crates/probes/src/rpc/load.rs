@@ -181,7 +181,7 @@ fn measure(
     let load = OpenLoop::new(point.rate, lasts_ns, first_ns);
     let loaded = calls.loaded(load, meter)?;
     let load = &loaded.load;
-    if load.answers() == 0 {
+    if load.answers == 0 {
         return Err(Failure::error("no call was answered"));
     }
     if let Some(rate) = load.rate() {
@@ -189,7 +189,7 @@ fn measure(
     }
     meter.value("in_flight", loaded.mean);
     meter.value("in_flight_most", loaded.most);
-    meter.value("cpu_client", loaded.busy_ns / load.answers() as f64);
+    meter.value("cpu_client", loaded.busy_ns / load.answers as f64);
     meter.value("unanswered", load.lost());
     meter.value(CALLS, calls.made as f64);
     connector.keep(calls.calls);

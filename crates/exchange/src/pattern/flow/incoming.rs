@@ -51,15 +51,17 @@ pub(super) struct Incoming {
     check: Check,
     buffer: Arena,
     control: [u64; 8],
-    bytes: u64,
+    /// Payload that arrived, in bytes.
+    pub(super) bytes: u64,
     /// Messages that have come completely as datagrams.
     messages: u64,
-    datagrams: u64,
+    /// Datagrams that arrived; a duplicate counts again.
+    pub(super) datagrams: u64,
     /// The last piece: its place among the bytes of the messages, its offset in the buffer, and its length.
     last: (u64, usize, usize),
     /// Room for the expected bytes of a piece, if every byte is compared.
     expected: Option<Vec<u8>>,
-    token: Token,
+    pub(super) token: Token,
 }
 
 impl Incoming {
@@ -92,10 +94,6 @@ impl Incoming {
             expected: None,
             token,
         })
-    }
-
-    pub(super) fn token(&self) -> &Token {
-        &self.token
     }
 
     /// Compares every byte from now on.
@@ -238,20 +236,9 @@ impl Incoming {
         self.is_last_right(&mut vec![0; self.size.min(RECEIVE_BYTES)])
     }
 
-    /// Payload that arrived, in bytes.
-    #[inline]
-    pub(super) fn bytes(&self) -> u64 {
-        self.bytes
-    }
-
     /// Messages that arrived completely, with their datagrams in the order in which they were sent.
     #[inline]
     pub(super) fn messages(&self) -> u64 {
         if self.over.is_datagrams() { self.messages } else { self.bytes / self.size as u64 }
-    }
-
-    /// Datagrams that arrived; a duplicate counts again.
-    pub(super) fn datagrams(&self) -> u64 {
-        self.datagrams
     }
 }

@@ -36,7 +36,8 @@ pub struct Receiver {
     /// How many flows of the sender have not ended.
     open: Arc<AtomicUsize>,
     silence: Silence,
-    pub(super) progress: Progress,
+    /// How far it has come.
+    pub progress: Progress,
 }
 
 impl Receiver {
@@ -64,7 +65,7 @@ impl Receiver {
 
     /// Tells the sender that it may begin.
     pub(super) fn answer_token(&self) -> io::Result<()> {
-        self.incoming.token().send(&self.socket)
+        self.incoming.token.send(&self.socket)
     }
 
     /// Records no checkpoint until this many messages have arrived: single messages, sent before those that
@@ -183,7 +184,7 @@ impl Receiver {
         stop: &AtomicBool,
     ) -> io::Result<Option<u64>> {
         let bytes = burst * self.content.size() as u64;
-        let (before, messages_before) = (self.incoming.bytes(), self.incoming.messages());
+        let (before, messages_before) = (self.incoming.bytes, self.incoming.messages());
         let mut last_ns = now();
         while !stop.load(Ordering::Acquire) && !self.ended {
             let came = self.receive_once()?;
@@ -198,7 +199,7 @@ impl Receiver {
                 last_ns = at_ns;
             }
             // As many bytes have arrived, but not in order; or too few for too long.
-            let is_over = self.incoming.bytes() - before >= bytes;
+            let is_over = self.incoming.bytes - before >= bytes;
             if is_over || at_ns - last_ns >= patience_ns {
                 self.incoming.discard_pending(self.socket.as_fd())?;
                 break;
@@ -242,7 +243,7 @@ impl Receiver {
 
     #[cold]
     fn check_silence(&mut self) -> io::Result<()> {
-        self.silence.check(self.incoming.bytes(), Instant::now)
+        self.silence.check(self.incoming.bytes, Instant::now)
     }
 
     /// Counts the allocations of some work.
@@ -275,11 +276,6 @@ impl Receiver {
         self.incoming.last_piece_is_right()
     }
 
-    /// How far it has come.
-    pub fn progress(&self) -> &Progress {
-        &self.progress
-    }
-
     /// Its datagrams; `None` for a stream.
     ///
     /// # Errors
@@ -290,7 +286,7 @@ impl Receiver {
             return Ok(None);
         }
         Ok(Some(Datagrams {
-            arrived: self.incoming.datagrams(),
+            arrived: self.incoming.datagrams,
             dropped: socket::dropped_datagrams(&self.socket)?.into(),
         }))
     }

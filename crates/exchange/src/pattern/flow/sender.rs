@@ -37,12 +37,16 @@ pub struct Sender<M = FieldSender> {
     pub(super) token: Option<Token>,
     /// The round-trip time when the flow began; `None` if nobody receives it.
     round_trip: Option<Duration>,
-    pub(super) progress: Progress,
-    /// Datagrams that were dropped because a device's queue was full.
-    refused: u64,
+    /// How far it has come.
+    pub progress: Progress,
+    /// Datagrams that were lost before they were sent: a device's queue had no room for them.
+    pub refused: u64,
     ending: Option<Ending>,
-    pub(super) sent: Counts,
-    usage: ThreadUsage,
+    /// What it did while it streamed or echoed, without single messages and without the wait at the end. System
+    /// calls include those that receive answers and requests, or wait for them.
+    pub sent: Counts,
+    /// What its thread used while it sent.
+    pub usage: ThreadUsage,
     /// Over UDP: messages that should be answered, and those that never were.
     pub(super) asked: u64,
     pub(super) unanswered: u64,
@@ -144,19 +148,9 @@ impl<M: Writer> Sender<M> {
         DRAIN + 4 * self.round_trip()
     }
 
-    /// Datagrams that were lost before they were sent: a device's queue had no room for them.
-    pub fn refused(&self) -> u64 {
-        self.refused
-    }
-
     /// The round-trip time when the flow began, as far as it is known.
     pub fn round_trip(&self) -> Duration {
         self.round_trip.unwrap_or_default()
-    }
-
-    /// How far it has come.
-    pub fn progress(&self) -> &Progress {
-        &self.progress
     }
 
     /// The state of a TCP connection; `None` for other sockets.
@@ -205,7 +199,7 @@ impl Sender<Block> {
 
     /// How many blocks it has sent, those that were lost before they left included.
     pub fn blocks(&self) -> u64 {
-        self.progress.bytes() / self.messages.size() as u64
+        self.progress.bytes / self.messages.size() as u64
     }
 
     /// Ends the flow, and waits until the receiver has everything. Data of a stream that has not arrived after
@@ -407,17 +401,6 @@ impl Sender {
     /// What it has done in total.
     pub fn counts(&self) -> Counts {
         self.messages.counts()
-    }
-
-    /// What it did while it streamed or echoed, without single messages and without the wait at the end. System
-    /// calls include those that receive answers and requests, or wait for them.
-    pub fn sent(&self) -> Counts {
-        self.sent
-    }
-
-    /// What its thread used while it sent.
-    pub fn usage(&self) -> &ThreadUsage {
-        &self.usage
     }
 
     /// How many messages over UDP should be answered, and how many of them never were.

@@ -178,7 +178,7 @@ fn no_byte_is_lost_by_any_way_and_number_of_threads() {
                 all(sent, &what);
                 for receiver in &ends.0 {
                     assert!(receiver.ended, "{what}");
-                    assert_eq!(receiver.progress().bytes(), 20 * 10_001, "{what}");
+                    assert_eq!(receiver.progress.bytes, 20 * 10_001, "{what}");
                 }
             }
         }
@@ -198,10 +198,10 @@ fn messages_stream_and_arrive_as_they_were_sent() {
             let (mut sent, mut arrived) = (0, 0);
             for (receiver, sender) in ends.0.iter().zip(&ends.1) {
                 assert!(receiver.last_piece_is_right(), "{what}");
-                assert!(!receiver.progress().checkpoints().is_empty(), "{what}");
-                assert!(receiver.progress().bytes() > 0 && sender.counts().messages > 0);
+                assert!(!receiver.progress.checkpoints().is_empty(), "{what}");
+                assert!(receiver.progress.bytes > 0 && sender.counts().messages > 0);
                 sent += sender.counts().messages * size as u64;
-                arrived += receiver.progress().bytes();
+                arrived += receiver.progress.bytes;
             }
             assert!(arrived == sent || over.is_datagrams() && arrived < sent);
         }
@@ -227,7 +227,7 @@ fn every_message_is_answered() {
             )[0];
             // Another message was sent to see when its bytes may be changed.
             let sent = ends.1[0].counts().messages;
-            assert_eq!(ends.0[0].progress().bytes(), sent * 1000);
+            assert_eq!(ends.0[0].progress.bytes, sent * 1000);
             assert!(latencies > 0 && latencies < sent, "{latencies} of {sent}");
         }
     }
@@ -312,9 +312,9 @@ fn so_many_messages_are_sent_and_arrive_and_a_stop_is_heard() {
             );
             let (receiver, sender) = (&ends.0[0], &ends.1[0]);
             let sent = sender.counts().messages;
-            assert_eq!(receiver.progress().bytes(), sent * 4099, "{what}");
+            assert_eq!(receiver.progress.bytes, sent * 4099, "{what}");
             assert!(sent == most || most == u64::MAX, "{sent} of {what}");
-            assert_eq!(sender.progress().checkpoints().last().unwrap().bytes, sent * 4099);
+            assert_eq!(sender.progress.checkpoints().last().unwrap().bytes, sent * 4099);
         }
     }
 }
@@ -351,12 +351,12 @@ fn an_echo_of_any_size_has_no_deadlock() {
                 let (receiver, sender) = (&ends.0[0], &ends.1[0]);
                 let messages = sender.counts().messages;
                 assert!(heard > 0 && heard <= messages, "{what}: {heard}");
-                assert_eq!(receiver.progress().bytes(), messages * size as u64, "{what}");
+                assert_eq!(receiver.progress.bytes, messages * size as u64, "{what}");
                 assert!(receiver.ended, "{what}");
                 assert_eq!(sender.unanswered().1, 0, "{what}");
                 // Many answers may arrive together, but each call receives one of 1 MiB at most.
                 let least = messages + if size > 64 { messages } else { 1 };
-                assert!(sender.sent().system_calls >= least, "{what}");
+                assert!(sender.sent.system_calls >= least, "{what}");
             }
         }
     }
@@ -376,7 +376,7 @@ fn an_echo_makes_two_calls_for_each_message() {
                 sender.end()
             },
         );
-        let sent = ends.1[0].sent();
+        let sent = ends.1[0].sent;
         assert!(sent.messages > 0, "{over:?}");
         assert!(sent.system_calls >= 2 * sent.messages, "{over:?}: {sent:?}");
         assert!(sent.system_calls <= 2 * sent.messages + 20, "{over:?}: {sent:?}");
@@ -407,7 +407,7 @@ fn messages_come_as_they_are_asked_for() {
             let latencies = latencies.into_inner().unwrap();
             let bursts = latencies.len() as u64;
             let messages: u64 = ends.1.iter().map(|sender| sender.counts().messages).sum();
-            let arrived: u64 = ends.0.iter().map(|receiver| receiver.progress().bytes()).sum();
+            let arrived: u64 = ends.0.iter().map(|receiver| receiver.progress.bytes).sum();
             assert!(bursts > 0 && latencies.iter().all(|(at, took)| *at > 0 && *took > 0));
             if over.is_datagrams() {
                 // Datagrams may be lost.
@@ -462,7 +462,7 @@ fn a_message_goes_at_once_as_several_datagrams() {
             let came = ends.0[0].datagrams().unwrap().unwrap().arrived;
             assert!(came > 0 && came <= datagrams, "{what}: {came}");
             let lost = datagrams - came;
-            let (bytes, each) = (ends.0[0].progress().bytes(), segments::SEGMENT_BYTES as u64);
+            let (bytes, each) = (ends.0[0].progress.bytes, segments::SEGMENT_BYTES as u64);
             assert!(bytes + lost * each >= 6 * size as u64, "{what}: {bytes}");
             assert!(bytes <= came * each, "{what}: {bytes}");
             assert!(ends.0[0].last_piece_is_right(), "{what}");
@@ -670,7 +670,7 @@ fn the_first_request_may_come_with_the_token() {
             let asking = scope.spawn(move || {
                 let mut flows = accept(listener, over, Content::Fields(shape), stop).unwrap();
                 flows[0].ask(1, stop, &mut |_, _| {}).unwrap();
-                flows[0].progress().bytes()
+                flows[0].progress.bytes
             });
             // Flows connect in any order, and one of them asks.
             let own = vec![messages(shape), messages(shape)];
@@ -720,7 +720,7 @@ fn a_token_that_is_said_again_is_answered_and_no_message() {
         });
         assert_eq!(sent, [true], "{what}");
         assert!(ends.0[0].last_piece_is_right(), "{what}");
-        let bytes = ends.0[0].progress().bytes();
+        let bytes = ends.0[0].progress.bytes;
         assert!(bytes > 0 && bytes <= 2 * 3000, "{bytes}, {what}");
     }
 }
@@ -755,7 +755,7 @@ fn a_stop_is_heard_while_nothing_comes() {
                 pattern.send(sender, HOUR)
             })
         });
-        assert!(!ends.1[0].progress().checkpoints().is_empty(), "{what}");
+        assert!(!ends.1[0].progress.checkpoints().is_empty(), "{what}");
     }
 }
 

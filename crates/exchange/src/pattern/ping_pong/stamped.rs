@@ -68,7 +68,7 @@ impl<T: Channel + Stamps> Client<T> {
         self.verify()?;
         let stamps = self.transport.stamped();
         let queued = stamps.queued_ns()?;
-        let (Some(left), Some(received)) = (stamps.left_ns()?, stamps.received_ns()) else {
+        let (Some(left), Some(received)) = (stamps.left_ns()?, stamps.received_ns) else {
             return Ok(None);
         };
         // If the clock was set in between, they are useless.
@@ -90,7 +90,7 @@ impl<T: Channel + Stamps> Server<T> {
             return Ok(None);
         }
         let taken = now_ns();
-        let received = self.transport.stamped().received_ns();
+        let received = self.transport.stamped().received_ns;
         self.transport.stamped().begin();
         self.transport.send(&mut self.message)?;
         let (Some(received), Some(left)) = (received, self.transport.stamped().left_ns()?) else {

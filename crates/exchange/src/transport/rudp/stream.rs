@@ -84,11 +84,11 @@ impl Sender {
         let connection = self.socket.connection(self.id).ok_or(ErrorKind::UnexpectedEof)?;
         let stats = connection.stats();
         let mut room = room(&stats);
-        let size = outgoing.order().size as u64;
+        let size = outgoing.order.size as u64;
         // The number of short messages is limited.
         let most = acknowledged + MAX_IN_FLIGHT;
         while room >= size
-            && outgoing.sent() < most
+            && outgoing.sent < most
             && let Some(message) = outgoing.next_message()
         {
             connection.send(message.to_vec()).map_err(io::Error::other)?;
@@ -100,7 +100,7 @@ impl Sender {
 
 impl MessageSender for Sender {
     fn send(&mut self, outgoing: &mut Outgoing) -> io::Result<()> {
-        let size = outgoing.order().size as u64;
+        let size = outgoing.order.size as u64;
         let mut acknowledged = 0_u64;
         while !outgoing.is_over() {
             self.fill(outgoing, acknowledged)?;

@@ -31,7 +31,7 @@ fn datagrams_are_stamped_as_they_leave_and_as_they_come() {
             client.send_bytes(&[7; 1400]).unwrap();
             assert_eq!(next(&mut server, &mut buffer), 1400);
             assert_eq!(buffer[1399], 7);
-            let (left, received) = (client.left_ns().unwrap(), server.received_ns());
+            let (left, received) = (client.left_ns().unwrap(), server.received_ns);
             let stamps = left.zip(received).map(|(left, received)| [left, received]);
             let is_sound =
                 |[left, received]: [u64; 2]| [sent, left, received, now_ns()].is_sorted();

@@ -166,7 +166,7 @@ fn at_a_rate(
             }
             if socket.try_receive(&mut answer)? {
                 let now = now_ns();
-                let number = number_of(&answer).unwrap_or(load.answers() + 1);
+                let number = number_of(&answer).unwrap_or(load.answers + 1);
                 if answer[number_bytes..] != expected[number_bytes..] {
                     return Err(io::ErrorKind::InvalidData.into());
                 }
@@ -186,7 +186,7 @@ fn at_a_rate(
     if let Some(failure) = failed {
         return Err(failure);
     }
-    if load.answers() == 0 {
+    if load.answers == 0 {
         return Err(Failure::error("no message was answered"));
     }
     if point.over == Over::Udp {

@@ -143,7 +143,7 @@ where
             each(&mut ends, &self.cpus, |(receiver, incoming)| receiver.receive(incoming, stop));
         let [(receiver, incoming)] = ends;
         if self.by_hand.is_some() {
-            meter.value(BY_HAND, incoming.bytes() as f64);
+            meter.value(BY_HAND, incoming.bytes as f64);
         }
         received.map_err(broken)?;
         if point.carrier().sender_counts {
@@ -267,7 +267,7 @@ where
         });
         let [(sender, outgoing)] = ends;
         if self.by_hand.is_some() {
-            meter.value(BY_HAND, outgoing.sent() as f64);
+            meter.value(BY_HAND, outgoing.sent as f64);
         }
         sent.map_err(broken)?;
         meter.value("mtu", f64::from(connected.mtu));
@@ -298,7 +298,7 @@ where
 
 fn report_use(outgoing: &Outgoing, meter: &mut Meter<'_>) {
     let checkpoints = outgoing.checkpoints();
-    let steady = steady(checkpoints, outgoing.order().duration);
+    let steady = steady(checkpoints, outgoing.order.duration);
     let half = steady.map(|steady| steady.stretch);
     // A socket may have taken everything in the first half.
     if let Some(stretch) = half.or_else(|| windows::whole(&[checkpoints])) {
@@ -309,7 +309,7 @@ fn report_use(outgoing: &Outgoing, meter: &mut Meter<'_>) {
 }
 
 fn report_round_trips(outgoing: &Outgoing, meter: &mut Meter<'_>) {
-    for ns in outgoing.latencies_ns() {
+    for ns in &outgoing.latencies_ns {
         meter.latency("latency", *ns as f64);
     }
     if let Some(completed_in_ns) = outgoing.completed_in_ns() {
@@ -317,9 +317,9 @@ fn report_round_trips(outgoing: &Outgoing, meter: &mut Meter<'_>) {
     }
     let unanswered = outgoing.waiting_ns().count() as f64;
     let starved = outgoing.starved() as f64;
-    let count = (outgoing.arrived() as f64 + unanswered).max(1.0);
+    let count = (outgoing.arrived as f64 + unanswered).max(1.0);
     meter.value("starved", starved / count);
     meter.value("starved_count", starved);
     meter.value("unanswered", unanswered / count);
-    meter.value("asked", outgoing.sent() as f64);
+    meter.value("asked", outgoing.sent as f64);
 }

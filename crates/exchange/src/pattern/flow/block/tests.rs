@@ -69,12 +69,12 @@ fn every_byte_arrives_in_its_place() {
             let (receivers, senders) = transfer(over, flows, size);
             for (receiver, sender) in receivers.iter().zip(&senders) {
                 assert!(receiver.last_piece_is_right(), "{over:?} {size}");
-                assert_eq!(receiver.progress().allocations(), 0);
-                assert_eq!(sender.progress().allocations(), 0);
-                assert!(receiver.progress().checkpoints().is_sorted_by_key(|one| one.bytes));
+                assert_eq!(receiver.progress.allocations, 0);
+                assert_eq!(sender.progress.allocations, 0);
+                assert!(receiver.progress.checkpoints().is_sorted_by_key(|one| one.bytes));
             }
             let blocks: u64 = senders.iter().map(Sender::<Block>::blocks).sum();
-            let came: u64 = receivers.iter().map(|receiver| receiver.progress().bytes()).sum();
+            let came: u64 = receivers.iter().map(|receiver| receiver.progress.bytes).sum();
             assert_eq!(blocks * size as u64, came, "{over:?} {size}");
         }
     }
@@ -186,7 +186,7 @@ fn one_that_is_stopped_before_the_end_has_what_came() {
             let receivers = scope.spawn(|| {
                 let mut receivers = receivers(&listener, over, 64, &stop).unwrap();
                 let receiver = &mut receivers[0];
-                while receiver.progress().checkpoints().len() < 2 {
+                while receiver.progress.checkpoints().len() < 2 {
                     receiver.receive_once().unwrap();
                 }
                 came.store(true, Ordering::Release);
@@ -199,7 +199,7 @@ fn one_that_is_stopped_before_the_end_has_what_came() {
             }
             stop.store(true, Ordering::Release);
             let receivers = receivers.join().unwrap();
-            assert!(receivers[0].progress().bytes() > 0 && receivers[0].last_piece_is_right());
+            assert!(receivers[0].progress.bytes > 0 && receivers[0].last_piece_is_right());
             drop(senders);
         });
     }

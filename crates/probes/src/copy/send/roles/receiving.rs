@@ -99,7 +99,7 @@ impl Receiving {
         bursts: Vec<Burst>,
         meter: &mut Meter<'_>,
     ) -> Result<(), Failure> {
-        let checkpoints: Vec<_> = flows.iter().map(|flow| flow.progress().checkpoints()).collect();
+        let checkpoints: Vec<_> = flows.iter().map(|flow| flow.progress.checkpoints()).collect();
         let Some(settled) = windows::settled(&checkpoints) else {
             if self.is_by_hand {
                 return Ok(());
@@ -186,7 +186,7 @@ impl RoleAt<CopySend> for Receiving {
         let used = self.cpus.used(flows.len());
         let interrupts = SoftInterrupts::watch(used.into_iter().collect());
         let bursts = self.receive(point, &mut flows, stop);
-        let arrived_bytes = flows.iter().map(|flow| flow.progress().bytes()).sum();
+        let arrived_bytes = flows.iter().map(|flow| flow.progress.bytes).sum();
         if self.is_by_hand {
             meter.value(BY_HAND, arrived_bytes as f64);
         }
@@ -199,7 +199,7 @@ impl RoleAt<CopySend> for Receiving {
         if point.socket().is_datagrams() {
             Receiving::report_datagrams(point, &flows, meter)?;
         }
-        meter.allocated(flows.iter().map(|flow| flow.progress().allocations()).sum());
+        meter.allocated(flows.iter().map(|flow| flow.progress.allocations).sum());
         Ok(())
     }
 }

@@ -143,14 +143,14 @@ impl Sending {
         }
         self.report_rate(flows, meter)?;
         if let Some(interrupts) = interrupts {
-            let bytes = flows.iter().map(|flow| windows::bytes(flow.progress().checkpoints()));
+            let bytes = flows.iter().map(|flow| windows::bytes(flow.progress.checkpoints()));
             interrupts.report(bytes.sum(), meter);
         }
         Self::report_calls(flows, meter);
         meter.allocated(match point.allocate {
             // Allocation is part of what is measured.
             Allocate::PerMessage => 0,
-            Allocate::Once => flows.iter().map(|flow| flow.progress().allocations()).sum(),
+            Allocate::Once => flows.iter().map(|flow| flow.progress.allocations).sum(),
         });
         Ok(())
     }
@@ -189,7 +189,7 @@ impl Sending {
 
     /// Reports the CPU time of sending, and the rate where the receiver may not know it.
     fn report_rate(&self, flows: &[Sender], meter: &mut Meter<'_>) -> Result<(), Failure> {
-        let checkpoints: Vec<_> = flows.iter().map(|flow| flow.progress().checkpoints()).collect();
+        let checkpoints: Vec<_> = flows.iter().map(|flow| flow.progress.checkpoints()).collect();
         let mut settled = windows::settled(&checkpoints);
         if self.by_hand.is_some() {
             settled = settled.or_else(|| windows::whole(&checkpoints));
@@ -219,14 +219,14 @@ impl Sending {
 
     /// Reports the calls of all flows, before waiting for completions.
     fn report_calls(flows: &[Sender], meter: &mut Meter<'_>) {
-        let sum = |count: fn(&Counts) -> u64| flows.iter().map(|flow| count(&flow.sent())).sum();
+        let sum = |count: fn(&Counts) -> u64| flows.iter().map(|flow| count(&flow.sent)).sum();
         let messages = u64::max(sum(|counts| counts.messages), 1) as f64;
         let system_calls: u64 = sum(|counts| counts.system_calls);
         meter.value("system_calls", system_calls as f64 / messages);
-        let used = flows.iter().map(|flow| flow.usage().resources);
+        let used = flows.iter().map(|flow| flow.usage.resources);
         let switches = used.map(|used| used.voluntary_switches + used.involuntary_switches);
         meter.value("context_switches", switches.sum::<u64>() as f64 / messages);
-        let migrations = flows.iter().map(|flow| flow.usage().migrations);
+        let migrations = flows.iter().map(|flow| flow.usage.migrations);
         if let Some(migrations) = migrations.sum::<Option<u64>>() {
             meter.value("migrations", migrations as f64);
         }
@@ -252,7 +252,7 @@ impl Sending {
         let messages = sum(|flow| flow.counts().messages).max(1.0);
         if point.socket().is_datagrams() {
             let each = point.socket().datagrams_per_message(point.size as usize);
-            meter.value(SENT, (messages + sum(Sender::refused)) * each as f64);
+            meter.value(SENT, (messages + sum(|flow| flow.refused)) * each as f64);
             if point.pattern == Pattern::Echo {
                 let asked = sum(|flow| flow.unanswered().0).max(1.0);
                 meter.value("unanswered", sum(|flow| flow.unanswered().1) / asked);
@@ -333,5 +333,5 @@ impl RoleAt<CopySend> for Sending {
 
 /// The event's count, all sending threads together; none if one thread was not counted.
 fn counted(flows: &[Sender], event: Event) -> Option<u64> {
-    flows.iter().map(|flow| flow.usage().count(event)).sum()
+    flows.iter().map(|flow| flow.usage.count(event)).sum()
 }
