@@ -1,7 +1,7 @@
 //! Finds what keeps messages from being faster: a window that is too small for the round trip, and loss that
 //! starves a transport.
 
-use crate::over::{self, Over};
+use crate::over;
 use crate::pairs::greatest;
 use crate::text::{self, bytes, list, maybe, ns, rate};
 use crate::{Finding, Kind};
@@ -42,18 +42,23 @@ pub(crate) fn in_flight(run: &Run) -> Vec<Finding> {
 /// The name of what carries a row's messages: `rudp by cubic`, `tcp by bbr`, `study`.
 pub(crate) fn contender(row: &PointRow) -> Option<String> {
     let over = row.word(over::AXIS)?;
-    let by = match Over::of_row(row) {
-        Some(Over::Rudp) => row.word("control"),
-        Some(Over::Tcp | Over::Quic) => row.word("congestion_control"),
+    let by = match over {
+        "rudp" => row.word("control"),
+        "tcp" | "quic" => row.word("congestion_control"),
         _ => None,
     };
     let by = by.filter(|by| *by != "default");
     Some(over.to_owned() + &maybe(by, |by| format!(" by {by}")))
 }
 
+/// Whether the study's protocol carries a row's messages.
+pub(crate) fn is_study(row: &PointRow) -> bool {
+    row.is_at(over::AXIS, "study")
+}
+
 /// How many messages may be in flight; none if the transport sizes its own window.
 pub(crate) fn window(row: &PointRow) -> Option<u64> {
-    let one_by_itself = Over::of_row(row) == Some(Over::Study) || row.is_at("control", "fixed");
+    let one_by_itself = is_study(row) || row.is_at("control", "fixed");
     match row.number("window")? {
         0 => one_by_itself.then_some(1),
         window => Some(window),
@@ -158,8 +163,7 @@ fn percent(share: f64) -> String {
 /// Which transports surely get less than half of what the link lets through, and which gets most of it.
 fn shares(link: &str, rows: &Select<'_>) -> Option<Finding> {
     const SHARE: &str = "goodput_share";
-    let streams =
-        rows.clone().filter(|row| window(row).is_none() || Over::of_row(row) == Some(Over::Study));
+    let streams = rows.clone().filter(|row| window(row).is_none() || is_study(row));
     let starved =
         streams.clone().filter(|row| row.interval(SHARE).is_some_and(|(_, most)| most < STARVED));
     let fed = streams.filter(|row| row.median(SHARE) >= Some(FED));

@@ -103,7 +103,7 @@ fn look_from(cpu: &Cpu, measured: usize) -> Option<CoreLook> {
     let sibling =
         threads().zip(before).and_then(|(after, before)| after.busiest(&before, &siblings, ns));
     Some(CoreLook {
-        floor: Some(gauge.floor()),
+        floor: Some(gauge.floor),
         shared: visits.shared(),
         taken: visits.taken(),
         sibling,
