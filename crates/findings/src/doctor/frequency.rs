@@ -70,20 +70,3 @@ pub(super) fn turbo(facts: &Facts, _: &Probed) -> Option<Verdict> {
         }
     })
 }
-
-pub(super) fn power(facts: &Facts, _: &Probed) -> Option<Verdict> {
-    let frequency = &facts.frequency;
-    Some(match frequency.platform_profile.as_deref() {
-        _ if frequency.on_battery == Some(true) => {
-            worse("the machine runs on battery", "plug it in")
-        }
-        Some(profile @ ("low-power" | "quiet" | "cool")) => worse(
-            format!("the platform's profile is {profile}"),
-            "`echo performance | sudo tee /sys/firmware/acpi/platform_profile`",
-        ),
-        _ => {
-            frequency.on_battery?;
-            good("the machine runs on mains power")
-        }
-    })
-}

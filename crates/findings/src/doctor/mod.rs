@@ -32,7 +32,7 @@ use verdict::Verdict;
 type Check = fn(&Facts, &Probed) -> Option<Verdict>;
 
 /// The topics, in the order in which they are shown: first what affects all numbers, last what affects only some.
-const CHECKS: [(&str, Check); 30] = [
+const CHECKS: [(&str, Check); 28] = [
     ("clock source", clock::clock_source),
     ("load", neighbours::load),
     ("steal", neighbours::steal),
@@ -43,10 +43,8 @@ const CHECKS: [(&str, Check); 30] = [
     ("frequency scaling", frequency::frequency_scaling),
     ("governor", frequency::governor),
     ("turbo", frequency::turbo),
-    ("power", frequency::power),
     ("SMT", processor::smt),
     ("idle states", processor::idle_states),
-    ("wake-up cost", processor::wake_up),
     ("priority", limits::priority),
     ("tracer", limits::tracer),
     ("environment", limits::environment),

@@ -39,22 +39,16 @@ pub(super) fn load(facts: &Facts, probed: &Probed) -> Option<Verdict> {
     Some(if is_much { worse(what, advice) } else { good(what) })
 }
 
-pub(super) fn steal(facts: &Facts, probed: &Probed) -> Option<Verdict> {
-    let shares = [
-        (facts.activity.steal_share, "since the start"),
-        (probed.steal_share, "just now, with two busy CPUs"),
-    ];
-    let known: Vec<(f64, &str)> =
-        shares.into_iter().filter_map(|(share, when)| Some((share?, when))).collect();
-    if known.is_empty() {
+pub(super) fn steal(facts: &Facts, _: &Probed) -> Option<Verdict> {
+    let Some(share) = facts.activity.steal_share else {
         return Some(unread(facts, "/proc/stat", "the kernel does not count stolen time"));
-    }
-    let is_stolen = known.iter().any(|(share, _)| *share > STEAL_SHARE);
-    let shares = known.iter().map(|(share, when)| format!("{} {when}", percent(*share)));
-    let shares = shares.collect::<Vec<_>>().join("; ");
-    let what = format!("the hypervisor took CPU time from this machine: {shares}");
+    };
+    let what = format!(
+        "the hypervisor took CPU time from this machine: {} since the start",
+        percent(share)
+    );
     let advice = "measure at another time, or on an instance with dedicated CPUs";
-    Some(if is_stolen {
+    Some(if share > STEAL_SHARE {
         worse(what, advice)
     } else if is_virtual(facts) {
         good(what).effect("no time is missing, as far as the hypervisor says")

@@ -1,4 +1,4 @@
-//! Checks what a CPU costs in addition to its work: shared cores, wake-ups, mitigations.
+//! Checks what a CPU costs in addition to its work: shared cores, idle states, mitigations.
 
 use super::verdict::{Verdict, good, is_virtual, not_checked, unread, worse};
 use crate::text::{maybe, when};
@@ -7,10 +7,6 @@ use costof_model::{Facts, Probed};
 
 /// Leaving a state below C1 costs some 10 µs, as long as a round trip over loopback.
 const DEEP_IDLE_NS: u64 = 10_000;
-
-/// Half of a round trip between two threads takes some 2 µs if their CPUs are awake, and little more from a shallow idle state.
-/// From this value on, it takes as long as the operations that are measured.
-const WAKE_UP_NS: f64 = 10_000.0;
 
 /// Words in the kernel's descriptions of mitigations that do work at each entry, exit or indirect branch.
 const COSTLY_MITIGATIONS: &[&str] = &[
@@ -81,41 +77,6 @@ fn deep_states(idle: &Idle) -> String {
     });
     let numbers: String = deep.map(|(number, _)| number.to_string()).collect();
     format!("[{numbers}]")
-}
-
-pub(super) fn wake_up(facts: &Facts, probed: &Probed) -> Option<Verdict> {
-    let (Some(idle_ns), Some(spinning_ns)) = (probed.wake_idle_ns, probed.wake_spinning_ns) else {
-        return Some(not_checked(match facts.usable_cpus().len() {
-            1 => "measuring it needs two CPUs, and this process may use one",
-            _ => "not tried",
-        }));
-    };
-    let (idle, spinning) = (us(idle_ns), us(spinning_ns));
-    let takes = format!(
-        "half of a round trip takes {idle} between threads that sleep, {spinning} between threads that spin"
-    );
-    let awake = match facts.idle.driver.as_deref() {
-        Some("haltpoll") => {
-            "to keep CPUs awake through waits of up to 200 µs: `echo 200000 | sudo tee \
-             /sys/module/haltpoll/parameters/guest_halt_poll_ns`"
-        }
-        _ if is_virtual(facts) => {
-            "to keep CPUs awake through waits of up to 200 µs, start the kernel with `cpuidle_haltpoll.force=1 \
-             haltpoll.guest_halt_poll_ns=200000`"
-        }
-        _ => "to keep CPUs awake, start the kernel with `idle=poll`",
-    };
-    // A thread that spins on a CPU of its own sees a change within a microsecond.
-    Some(if spinning_ns >= WAKE_UP_NS {
-        not_checked(format!(
-            "half of a round trip took {idle} between threads that sleep, and even between threads that spin {spinning}: \
-             other programs had the CPUs"
-        ))
-    } else if idle_ns < WAKE_UP_NS {
-        good(takes)
-    } else {
-        worse(takes, format!("compare points with the same `wake`; {awake}"))
-    })
 }
 
 pub(super) fn mitigations(facts: &Facts, _: &Probed) -> Option<Verdict> {
