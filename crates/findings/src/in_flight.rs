@@ -105,15 +105,8 @@ fn limited(run: &Run, row: &PointRow) -> Option<Finding> {
     if !(is_delay && link_has) && faster.is_none() {
         return None;
     }
-    // The round trip of a small message by TCP over the same link, blocked.
-    let rtt = run.select("net.rtt").over(&row.point.link).with_value("wait", "block");
-    let rtt = rtt.with_value("over", "tcp").with_value("payload", "string").one();
-    let rtt = rtt.filter(|row| !is_delay && row.median("latency").is_some());
     let delays =
         maybe(is_delay.then(|| ns(delays_ns)), |ns| format!(", {ns} of it the link's delays"));
-    let small = rtt.and_then(|row| row.median("latency"));
-    let small =
-        maybe(small, |small| format!("; the round trip of a small message is {}", ns(small)));
     let more = maybe(faster, |row| {
         let larger = match self::window(row) {
             Some(larger) => format!("{larger} in flight"),
@@ -121,13 +114,9 @@ fn limited(run: &Run, row: &PointRow) -> Option<Finding> {
         };
         format!("; with {larger} it reaches {}", rate(row.median(THROUGHPUT).unwrap_or(0.0)))
     });
-    let to_fill = link_rate.filter(|_| is_delay).map(|rate| rate * delays_ns / 1e9);
-    let to_fill = maybe(to_fill, |all| {
-        format!("; to fill the link, {} must be in flight", bytes(all.ceil() as u64))
-    });
     let sentence = format!(
         "{contender} over {link}: the window limits it to {rate}: {window} × {size} ÷ a round trip of \
-         {round_trip}{delays}{small}{more}{to_fill}",
+         {round_trip}{delays}{more}",
         contender = contender(row)?,
         link = text::link(&row.point.link),
         rate = rate(throughput),
@@ -135,7 +124,7 @@ fn limited(run: &Run, row: &PointRow) -> Option<Finding> {
         size = bytes(row.number("size")?),
         round_trip = ns(round_trip_ns),
     );
-    let evidence = [row].into_iter().chain(rtt).chain(faster);
+    let evidence = [row].into_iter().chain(faster);
     let found = Finding::new(Kind::WindowLimit, evidence, sentence);
     let advice =
         "keep more in flight (as much as the rate times the round trip), or send longer messages";

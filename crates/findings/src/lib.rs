@@ -89,7 +89,7 @@ finders! {
     node::held_clock => HeldClock = "held_clock";
     node::node_memory => NodeMemory = "node_memory";
     cache_levels::cache_levels => MemoryLevels = "memory_levels";
-    page_sizes::page_sizes => SmallPages = "small_pages", TlbReach = "tlb_reach";
+    page_sizes::page_sizes => SmallPages = "small_pages";
     sequential::sequential => SequentialMebibyte = "sequential_mebibyte", MemoryModulesShare = "memory_modules_share";
     contrasts::scaling => Scaling = "scaling";
     core_shared::core_shared => CoreShared = "core_shared";
