@@ -113,7 +113,7 @@ fn record(cpu: usize, seconds: f64) {
     let began = clock.end();
     let mut last = began;
     while clock.ns(last - began) < 1e9 * seconds {
-        let times = gauge.read() / gauge.floor();
+        let times = gauge.read() / gauge.floor;
         let now = clock.end();
         readings.push((clock.ns(now - last), times));
         last = now;

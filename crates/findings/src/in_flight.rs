@@ -1,7 +1,7 @@
 //! Finds what keeps messages from being faster: a window that is too small for the round trip, and loss that
 //! starves a transport.
 
-use crate::over::{self, Over};
+use crate::over;
 use crate::pairs::greatest;
 use crate::text::{self, bytes, list, maybe, ns, rate};
 use crate::{Finding, Kind};
@@ -42,18 +42,23 @@ pub(crate) fn in_flight(run: &Run) -> Vec<Finding> {
 /// The name of what carries a row's messages: `rudp by cubic`, `tcp by bbr`, `study`.
 pub(crate) fn contender(row: &PointRow) -> Option<String> {
     let over = row.word(over::AXIS)?;
-    let by = match Over::of_row(row) {
-        Some(Over::Rudp) => row.word("control"),
-        Some(Over::Tcp | Over::Quic) => row.word("congestion_control"),
+    let by = match over {
+        "rudp" => row.word("control"),
+        "tcp" | "quic" => row.word("congestion_control"),
         _ => None,
     };
     let by = by.filter(|by| *by != "default");
     Some(over.to_owned() + &maybe(by, |by| format!(" by {by}")))
 }
 
+/// Whether the study's protocol carries a row's messages.
+pub(crate) fn is_study(row: &PointRow) -> bool {
+    row.is_at(over::AXIS, "study")
+}
+
 /// How many messages may be in flight; none if the transport sizes its own window.
 pub(crate) fn window(row: &PointRow) -> Option<u64> {
-    let one_by_itself = Over::of_row(row) == Some(Over::Study) || row.is_at("control", "fixed");
+    let one_by_itself = is_study(row) || row.is_at("control", "fixed");
     match row.number("window")? {
         0 => one_by_itself.then_some(1),
         window => Some(window),
@@ -100,15 +105,8 @@ fn limited(run: &Run, row: &PointRow) -> Option<Finding> {
     if !(is_delay && link_has) && faster.is_none() {
         return None;
     }
-    // The round trip of a small message by TCP over the same link, blocked.
-    let rtt = run.select("net.rtt").over(&row.point.link).with_value("wait", "block");
-    let rtt = rtt.with_value("over", "tcp").with_value("payload", "string").one();
-    let rtt = rtt.filter(|row| !is_delay && row.median("latency").is_some());
     let delays =
         maybe(is_delay.then(|| ns(delays_ns)), |ns| format!(", {ns} of it the link's delays"));
-    let small = rtt.and_then(|row| row.median("latency"));
-    let small =
-        maybe(small, |small| format!("; the round trip of a small message is {}", ns(small)));
     let more = maybe(faster, |row| {
         let larger = match self::window(row) {
             Some(larger) => format!("{larger} in flight"),
@@ -116,13 +114,9 @@ fn limited(run: &Run, row: &PointRow) -> Option<Finding> {
         };
         format!("; with {larger} it reaches {}", rate(row.median(THROUGHPUT).unwrap_or(0.0)))
     });
-    let to_fill = link_rate.filter(|_| is_delay).map(|rate| rate * delays_ns / 1e9);
-    let to_fill = maybe(to_fill, |all| {
-        format!("; to fill the link, {} must be in flight", bytes(all.ceil() as u64))
-    });
     let sentence = format!(
         "{contender} over {link}: the window limits it to {rate}: {window} × {size} ÷ a round trip of \
-         {round_trip}{delays}{small}{more}{to_fill}",
+         {round_trip}{delays}{more}",
         contender = contender(row)?,
         link = text::link(&row.point.link),
         rate = rate(throughput),
@@ -130,7 +124,7 @@ fn limited(run: &Run, row: &PointRow) -> Option<Finding> {
         size = bytes(row.number("size")?),
         round_trip = ns(round_trip_ns),
     );
-    let evidence = [row].into_iter().chain(rtt).chain(faster);
+    let evidence = [row].into_iter().chain(faster);
     let found = Finding::new(Kind::WindowLimit, evidence, sentence);
     let advice =
         "keep more in flight (as much as the rate times the round trip), or send longer messages";
@@ -158,8 +152,7 @@ fn percent(share: f64) -> String {
 /// Which transports surely get less than half of what the link lets through, and which gets most of it.
 fn shares(link: &str, rows: &Select<'_>) -> Option<Finding> {
     const SHARE: &str = "goodput_share";
-    let streams =
-        rows.clone().filter(|row| window(row).is_none() || Over::of_row(row) == Some(Over::Study));
+    let streams = rows.clone().filter(|row| window(row).is_none() || is_study(row));
     let starved =
         streams.clone().filter(|row| row.interval(SHARE).is_some_and(|(_, most)| most < STARVED));
     let fed = streams.filter(|row| row.median(SHARE) >= Some(FED));

@@ -2,20 +2,20 @@
 //! call, and the round trips of the transports.
 
 use crate::naming::place;
-use crate::over::{self, Over};
+use crate::over;
 use crate::text::{maybe, ns, range, times};
 use crate::{Finding, Interval, Kind};
 use costof_model::{Group, PointRow, Run, State, Text, display_bytes};
 
 /// The transport that calls are compared with.
-const PLAIN: Over = Over::Tcp;
+const PLAIN: &str = "tcp";
 /// What carries messages, in the order of the sentence: each with its name there, and whether it makes calls.
-const ROUND_TRIPS: [(Over, &str, bool); 5] = [
-    (Over::Udp, "UDP", false),
+const ROUND_TRIPS: [(&str, &str, bool); 5] = [
+    ("udp", "UDP", false),
     (PLAIN, "TCP", false),
-    (Over::Rudp, "rudp", false),
-    (Over::Thrift, "Thrift", true),
-    (Over::Grpc, "gRPC", true),
+    ("rudp", "rudp", false),
+    ("thrift", "Thrift", true),
+    ("grpc", "gRPC", true),
 ];
 
 /// The cost of a call with one payload, on one scale with the costs beneath it.
@@ -57,11 +57,11 @@ impl Rung<'_> {
 }
 
 fn ladder_of_payload(run: &Run, group: &Group<'_>) -> Option<Ladder> {
-    let plain = PLAIN.first(&group.rows)?;
+    let plain = over::first(&group.rows, PLAIN)?;
     let payload = Payload::of(plain)?;
     let round_trips = ROUND_TRIPS.into_iter().filter_map(|(over, name, _)| {
         let name = name.to_owned();
-        over.first(&group.rows).map(|row| Rung { name, row })
+        over::first(&group.rows, over).map(|row| Rung { name, row })
     });
     let mut rungs = beneath(run, payload.bytes());
     rungs.extend(round_trips);
@@ -69,7 +69,8 @@ fn ladder_of_payload(run: &Run, group: &Group<'_>) -> Option<Ladder> {
     let mut evidence: Vec<&PointRow> = rungs.iter().map(|rung| rung.row).collect();
     let calls =
         ROUND_TRIPS.into_iter().filter(|(.., is_call)| *is_call).filter_map(|(over, name, _)| {
-            let (call, marshalled) = call(run, over, over.first(&group.rows)?, plain, payload)?;
+            let (call, marshalled) =
+                call(run, over, over::first(&group.rows, over)?, plain, payload)?;
             evidence.extend(marshalled.into_iter().flatten());
             Some(format!("{name} = {call}"))
         });
@@ -97,7 +98,7 @@ fn ladder_of_payload(run: &Run, group: &Group<'_>) -> Option<Ladder> {
 /// How many round trips a call takes, how much of it is marshalling, and the points that show this.
 fn call<'a>(
     run: &'a Run,
-    over: Over,
+    over: &str,
     call: &PointRow,
     plain: &PointRow,
     payload: Payload<'_>,
@@ -118,10 +119,10 @@ fn call<'a>(
 }
 
 /// The points that convert the argument to bytes and back.
-fn marshalling<'a>(run: &'a Run, over: Over, payload: Payload<'_>) -> Option<[&'a PointRow; 2]> {
+fn marshalling<'a>(run: &'a Run, over: &str, payload: Payload<'_>) -> Option<[&'a PointRow; 2]> {
     let payload = payload.argument();
     let rows = run.select("rpc.marshal").filter(|row| row.primary().is_some());
-    let rows = rows.words(&[("stack", over.word()), ("payload", &*payload)]);
+    let rows = rows.words(&[("stack", over), ("payload", &*payload)]);
     let direction = |direction| rows.clone().with_value("direction", direction).one();
     Some([direction("marshal")?, direction("unmarshal")?])
 }

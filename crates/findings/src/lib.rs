@@ -9,20 +9,17 @@
 pub mod all;
 pub mod cache_levels;
 mod cache_pollution;
-mod cache_references;
 mod contradictions;
 mod contrasts;
 mod core_shared;
 pub mod crossover;
 pub mod doctor;
-mod dominant_part;
 mod file_cache;
 mod file_device;
 mod finding;
 mod in_flight;
 pub mod interval;
 pub mod ladder;
-mod mapped_pages;
 mod memory_latency;
 mod modes;
 mod naming;
@@ -47,7 +44,6 @@ mod text;
 mod thread_scaling;
 mod unexpected;
 mod virtualisation;
-mod ways_cross;
 mod zero_copy;
 mod zero_copy_price;
 
@@ -92,17 +88,13 @@ finders! {
     node::busy_cores => BusyCore = "busy_core";
     node::held_clock => HeldClock = "held_clock";
     node::node_memory => NodeMemory = "node_memory";
-    cache_levels::cache_levels => MemoryLevels = "memory_levels",
-        CacheSmallerThanClaimed = "cache_smaller_than_claimed",
-        CacheLargerThanClaimed = "cache_larger_than_claimed";
-    cache_references::cache_references => CacheReferenceTooExpensive = "cache_reference_too_dear";
-    page_sizes::page_sizes => SmallPages = "small_pages", TlbReach = "tlb_reach";
+    cache_levels::cache_levels => MemoryLevels = "memory_levels";
+    page_sizes::page_sizes => SmallPages = "small_pages";
     sequential::sequential => SequentialMebibyte = "sequential_mebibyte", MemoryModulesShare = "memory_modules_share";
     contrasts::scaling => Scaling = "scaling";
     core_shared::core_shared => CoreShared = "core_shared";
-    virtualisation::virtualisation => VmExit = "vm_exit", VmNested = "vm_nested", VmPageFaults = "vm_page_faults";
+    virtualisation::virtualisation => VmExit = "vm_exit";
     contrasts::vm_waking => VmWaking = "vm_waking";
-    dominant_part::dominant_part => DominantPart = "dominant_part";
     contrasts::fork_growth => ForkGrowth = "fork_growth";
     contrasts::second_thread => SecondThread = "second_thread";
     file_device::file_device => FileDevice = "file_device";
@@ -122,10 +114,8 @@ finders! {
     zero_copy_price::zero_copy_price => ZeroCopyPrice = "zero_copy_price";
     send_crossover::send_crossover => OneCopyCrossover = "one_copy_crossover", ZeroCopyCrossover = "zero_copy_crossover",
         CrossoverDisturbed = "crossover_disturbed";
-    ways_cross::ways_cross => WaysCross = "ways_cross";
     cache_pollution::cache_pollution => CachePollution = "cache_pollution";
     thread_scaling::thread_scaling => ThreadScaling = "thread_scaling";
-    mapped_pages::mapped_pages => MappedPages = "mapped_pages";
     unexpected::unexpected => Unexpected = "unexpected";
     modes::modes => Modes = "modes";
 }

@@ -1,9 +1,8 @@
 //! The points of `memory.latency` and the caches that the machine claims. All findings about caches start
 //! from here.
 
-use costof_model::facts::CacheSource;
 use costof_model::noise::MEASURED;
-use costof_model::{PointRow, Run, display_bytes};
+use costof_model::{PointRow, Run};
 use costof_stats::changepoints::{Level, levels};
 
 /// With fewer sizes, a curve has no levels, only points.
@@ -19,16 +18,11 @@ const BEYOND_CLAIM: f64 = 2.0;
 /// Anything faster is a cache, whatever the machine claims.
 const MEMORY_NS_MIN: f64 = 40.0;
 
-/// Up to this share of a cache's size, a working set is well inside it. A cache that is indexed by physical
-/// addresses fills unevenly.
-pub(crate) const WELL_INSIDE: f64 = 2.0 / 3.0;
-
 /// A cache that the machine claims to have.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Claim {
     pub(crate) level: u32,
     pub(crate) bytes: u64,
-    pub(crate) source: CacheSource,
 }
 
 /// The cost of a random load in a working set of this size.
@@ -109,16 +103,6 @@ impl Claim {
     pub(crate) fn name(&self) -> String {
         format!("L{}", self.level)
     }
-
-    /// `sysfs claims 32MiB of L3`.
-    pub(crate) fn sentence(&self) -> String {
-        let source = match self.source {
-            CacheSource::Sysfs => "sysfs",
-            CacheSource::Cpuid => "CPUID",
-            CacheSource::Unknown => "the machine",
-        };
-        format!("{source} claims {} of {}", display_bytes(self.bytes), self.name())
-    }
 }
 
 /// The random loads of a run, a cache line apart: for each page size, sorted by the size of the working set.
@@ -173,26 +157,7 @@ pub(crate) fn claims(run: &Run, loads: &[Load<'_>]) -> Vec<Claim> {
         };
         let inner = claims.last().map_or(0, |last| last.bytes);
         let larger = cache.filter(|cache| cache.size_bytes > inner || claims.is_empty());
-        claims.extend(larger.map(|cache| Claim {
-            level,
-            bytes: cache.size_bytes,
-            source: cache.source,
-        }));
+        claims.extend(larger.map(|cache| Claim { level, bytes: cache.size_bytes }));
     }
     claims
-}
-
-/// Why a process may get less of a cache than the machine claims.
-pub(crate) fn why_less(run: &Run, claim: &Claim, is_last: bool) -> &'static str {
-    match (is_last && claim.level > 1, run.is_virtual()) {
-        (true, true) => {
-            "neighbours share the cache (this machine's other CPUs too), or the hypervisor gives a \
-             part of it"
-        }
-        (true, false) => {
-            "other CPUs that share the cache were using it, or a resource group (/sys/fs/resctrl) \
-             gives a part of it"
-        }
-        (false, _) => "another hardware thread of the same core may be using it",
-    }
 }

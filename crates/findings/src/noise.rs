@@ -13,7 +13,7 @@ use std::collections::HashSet;
 
 /// Findings that rows of any grade may support: counts of the kernel and of protocols, ratios of what took turns
 /// ([`Interval::log_ratio`](crate::interval::Interval::log_ratio)), and what was left out because of noise.
-pub const BEYOND_NOISE: [Kind; 13] = [
+pub const BEYOND_NOISE: [Kind; 12] = [
     Kind::SlowCore,
     Kind::BusyCore,
     Kind::HeldClock,
@@ -25,7 +25,6 @@ pub const BEYOND_NOISE: [Kind; 13] = [
     Kind::ZeroCopyCrossover,
     Kind::ZeroCopyPrice,
     Kind::CachePollution,
-    Kind::WaysCross,
     Kind::ReliableRoundTrip,
 ];
 

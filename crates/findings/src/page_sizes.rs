@@ -1,7 +1,7 @@
 //! What small pages cost: the TLB misses of random loads, found by comparison with the same loads on huge
 //! pages.
 
-use crate::memory_latency::{Load, Server, claims, curves, loads};
+use crate::memory_latency::{Load, claims, loads};
 use crate::pairs::surely_more;
 use crate::text::{bytes, ns, range, when};
 use crate::{Finding, Kind};
@@ -10,10 +10,9 @@ use costof_model::Run;
 const SMALL: &str = "4KiB";
 const HUGE: &str = "2MiB";
 
-/// The findings about the TLB from loads on small and on huge pages.
+/// What TLB misses add, from loads on small and on huge pages.
 pub(crate) fn page_sizes(run: &Run) -> Vec<Finding> {
-    let found = [main_memory(run), inside_a_cache(run)];
-    found.into_iter().flatten().collect()
+    main_memory(run).into_iter().collect()
 }
 
 /// Compares the largest working set that was measured on both, if it lies beyond all caches.
@@ -40,53 +39,10 @@ fn main_memory(run: &Run) -> Option<Finding> {
     (small.bytes > last).then(found)
 }
 
-/// Finds a second level inside a cache. With small pages, the step between the two is the reach of a TLB.
-fn inside_a_cache(run: &Run) -> Option<Finding> {
-    let curves = curves(run);
-    let on = |wanted: &str| curves.iter().find(|curve| curve.pages == wanted);
-    let small = on(SMALL)?;
-    let claims = claims(run, &small.loads);
-    let servers = small.servers(&claims);
-    let (at, cache) = (1..servers.len()).find_map(|at| match servers[at] {
-        Server::Cache(cache) if servers[at - 1] == servers[at] => Some((at, cache)),
-        _ => None,
-    })?;
-    let (before, after) = (&small.levels[at - 1], &small.levels[at]);
-    let (inner, outer) = (&small.loads[before.last], &small.loads[after.first]);
-    let (outer_low, _) = outer.interval()?;
-    if inner.interval()?.1 >= outer_low {
-        return None;
-    }
-    // The same size on huge pages. If the step is there too, the TLB is not its cause.
-    let same = on(HUGE).and_then(|huge| huge.loads.iter().find(|load| load.bytes == outer.bytes));
-    if same.is_some_and(|same| same.interval().is_none_or(|(_, high)| high >= outer_low)) {
-        return None;
-    }
-    let (from, to) = (bytes(inner.bytes), bytes(outer.bytes));
-    let cause = match same {
-        Some(same) => {
-            let cost = ns(same.cost_ns);
-            format!("it is the reach of a TLB, since on 2MiB pages {to} still cost {cost}")
-        }
-        None => "it may be the reach of a TLB".to_owned(),
-    };
-    let (before, after, cache) = (ns(before.cost), ns(after.cost), claims[cache].name());
-    let sentence = format!(
-        "on 4KiB pages a load steps from {before} to {after} between {from} and {to}, inside the claimed {cache}: \
-         {cause}"
-    );
-    let evidence = [inner, outer].into_iter().chain(same).map(|load| load.row);
-    let advice = when(same.is_none(), "`costof run memory.latency` shows whether it is");
-    Some(Finding::new(Kind::TlbReach, evidence, sentence).advise(advice))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tests::{
-        CLAIMED, REAL_HUGE_PAGES, REAL_SMALL_PAGES, add, contains, reads, run, sizes_kib,
-        staircase, step,
-    };
+    use crate::tests::{CLAIMED, REAL_HUGE_PAGES, REAL_SMALL_PAGES, add, reads, run, sizes_kib};
 
     #[test]
     fn the_largest_size_on_both_pages_tells_what_small_ones_cost() {
@@ -104,29 +60,6 @@ mod tests {
         let mut run = run(&CLAIMED);
         add(&mut run, "4KiB", &REAL_SMALL_PAGES, 0.04);
         add(&mut run, "2MiB", &REAL_HUGE_PAGES, 0.04);
-        assert_eq!(page_sizes(&run), []);
-    }
-
-    #[test]
-    fn a_step_inside_a_cache_is_the_reach_of_a_tlb_where_huge_pages_lack_it() {
-        let caches =
-            || vec![step(2.2, 56.0, 0.3), step(9.0, 1500.0, 1.0), step(130.0, 34_000.0, 2.5)];
-        let mut with_tlb = caches();
-        with_tlb.push(step(1.5, 300.0, 0.7));
-        let mut run = run(&CLAIMED);
-        add(&mut run, "4KiB", &staircase(0.9, &with_tlb), 0.02);
-        let findings = page_sizes(&run);
-        let [maybe] = &findings[..] else {
-            panic!("{findings:#?}");
-        };
-        assert_eq!(maybe.kind, Kind::TlbReach);
-        contains(&maybe.sentence, "L2: it may be");
-        let mut proven = run.clone();
-        add(&mut proven, "2MiB", &staircase(0.9, &caches()), 0.02);
-        let findings = page_sizes(&proven);
-        assert_eq!(findings[0].kind, Kind::TlbReach);
-        contains(&findings[0].sentence, "it is the reach");
-        add(&mut run, "2MiB", &staircase(0.9, &with_tlb), 0.02);
         assert_eq!(page_sizes(&run), []);
     }
 }

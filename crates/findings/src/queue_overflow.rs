@@ -1,7 +1,6 @@
 //! Finds where the queue of the receiver's socket is too short for what is in flight.
 
-use crate::in_flight::{PROBES, contender, window};
-use crate::over::Over;
+use crate::in_flight::{PROBES, contender, is_study, window};
 use crate::pairs::surely_more;
 use crate::text::{bytes, link, maybe, ns, rate};
 use crate::{Finding, Kind};
@@ -25,7 +24,7 @@ fn overflows(run: &Run, row: &PointRow) -> Option<Finding> {
     let one = one_in_flight(run, row);
     let setting = |name: &str| run.facts()?.kernel.sysctls.get(name)?.parse().ok();
     // The other transports request queues of their own size.
-    let queue = setting("net.core.rmem_default").filter(|_| Over::of_row(row) == Some(Over::Study));
+    let queue = setting("net.core.rmem_default").filter(|_| is_study(row));
     let queue = maybe(queue, |queue| {
         format!(
             "; its queue holds {} (net.core.rmem_default), including the kernel's overhead for each datagram",

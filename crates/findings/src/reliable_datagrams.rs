@@ -1,16 +1,16 @@
 //! What reliability adds to the round trip of a datagram, and at which peer.
 
 use crate::naming::place;
-use crate::over::{self, Over};
+use crate::over;
 use crate::pairs::{Pair, ends, pairs, rows};
 use crate::text::{bytes, maybe, ns, range, times};
 use crate::{Finding, Interval, Kind};
 use costof_model::{Group, PointRow, Run, Select};
 
 /// The protocol that the others are compared with.
-const PLAIN: Over = Over::Udp;
+const PLAIN: &str = "udp";
 /// The reliable transports, and what each is called.
-const RELIABLE: [(Over, &str); 2] = [(Over::Rudp, "rudp"), (Over::Study, "the study's protocol")];
+const RELIABLE: [(&str, &str); 2] = [("rudp", "rudp"), ("study", "the study's protocol")];
 
 /// For each link and way of waiting, a finding about round trips and one about the peers.
 pub(crate) fn reliable_datagrams(run: &Run) -> Vec<Finding> {
@@ -26,7 +26,7 @@ pub(crate) fn reliable_datagrams(run: &Run) -> Vec<Finding> {
 }
 
 /// A transport, what it is called, and a text for each size.
-type Texts = (Over, &'static str, Vec<String>);
+type Texts = (&'static str, &'static str, Vec<String>);
 
 /// For each reliable transport: its name and a text for the smallest and the largest message that were measured with it
 /// and with plain datagrams. Also the rows that these come from.
@@ -36,7 +36,7 @@ fn by_transport<'r>(
 ) -> (Vec<Texts>, Vec<&'r PointRow>) {
     let (mut texts, mut measured) = (Vec::new(), Vec::new());
     for (over, name) in RELIABLE {
-        let pairs = ends(pairs(&group.rows, "size", over::AXIS, (over.word(), PLAIN.word())));
+        let pairs = ends(pairs(&group.rows, "size", over::AXIS, (over, PLAIN)));
         let sizes: Vec<String> = pairs.iter().filter_map(&compared).collect();
         if !sizes.is_empty() {
             texts.push((over, name, sizes));
@@ -62,8 +62,8 @@ fn round_trips(run: &Run, group: &Group<'_>) -> Option<Finding> {
         Some(format!("{longer} at {size} ({ends}{time})"))
     });
     let texts = texts.iter().map(|(over, name, sizes)| {
-        let answers = match over {
-            Over::Study => ", which answers with 8 B,",
+        let answers = match *over {
+            "study" => ", which answers with 8 B,",
             _ => ",",
         };
         format!("by {name}{answers} it takes {}", sizes.join(" and "))

@@ -2,7 +2,7 @@
 
 use crate::crossover::{Crossover, compare};
 use crate::naming::place;
-use crate::sends::{PROBE, comparable, falls_back, is_paced};
+use crate::sends::{MORE_ROOM, PROBE, comparable, falls_back, is_paced};
 use crate::{Finding, Kind, noise};
 use costof_model::{Group, Point, PointRow, Run, Select};
 use std::collections::HashSet;
@@ -81,9 +81,8 @@ pub(crate) fn send_crossover(run: &Run) -> Vec<Finding> {
     let noise = noise::described(&unsound).unwrap_or_default();
     findings.extend(left_out(&unsound, all.len(), &noise));
     let room = "there was no room to send without a copy (ENOBUFS)";
-    let advice = "raise net.core.optmem_max (sysctl) or the limit of locked memory (ulimit -l)";
     let no_room = left_out(&no_room, all.len(), room);
-    findings.extend(no_room.map(|found| found.advise(advice)));
+    findings.extend(no_room.map(|found| found.advise(MORE_ROOM)));
     findings
 }
 

@@ -6,6 +6,10 @@ pub(crate) const PROBE: &str = "copy.send";
 /// Up to this share, no send counts as copied: a few at the beginning of a connection may be.
 pub(crate) const NONE: f64 = 0.005;
 
+/// What to do where the kernel has no room to send without a copy.
+pub(crate) const MORE_ROOM: &str =
+    "raise net.core.optmem_max (sysctl) or the limit of locked memory (ulimit -l)";
+
 /// Sends, except those that were to be sent without a copy but for which the kernel had no room. They are not
 /// what their name says. Those that noise disturbed are among them: they are compared in turns, or not at all.
 pub(crate) fn comparable(run: &Run) -> Select<'_> {

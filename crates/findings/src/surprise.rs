@@ -54,10 +54,10 @@ mod tests {
             about(Kind::Modes, 0),
             about(Kind::Scaling, 0),
             about(Kind::ForkGrowth, 2),
-            about(Kind::DominantPart, 1),
+            about(Kind::VmExit, 1),
         ];
         in_order(&run, &mut findings);
         let kinds: Vec<Kind> = findings.iter().map(|finding| finding.kind).collect();
-        assert_eq!(kinds, [Kind::DominantPart, Kind::ForkGrowth, Kind::Modes, Kind::Scaling]);
+        assert_eq!(kinds, [Kind::VmExit, Kind::ForkGrowth, Kind::Modes, Kind::Scaling]);
     }
 }

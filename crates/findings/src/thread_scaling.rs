@@ -1,17 +1,13 @@
-//! How much more several threads send than one, what that costs per KiB, and what limits them.
+//! How much more several threads send than one, and what that costs per KiB.
 
 use crate::naming::place;
 use crate::pairs::{Pair, pairs};
 use crate::sends::PROBE;
 use crate::text::{list, maybe, percent, range, size, span, times};
 use crate::{Finding, Interval, Kind};
-use costof_model::noise::PEER;
 use costof_model::{Group, PointRow, Run, counted};
 
 const SENDER: &str = "sender_running";
-const RECEIVER: &str = "receiver_running";
-/// From this share of its CPUs' time on, a peer has no time left.
-const BUSY: f64 = 0.95;
 /// A single thread that runs for less than this share of the time surely waits.
 const WAITS: f64 = 0.9;
 
@@ -58,7 +54,7 @@ fn finding(run: &Run, group: &Group<'_>) -> Option<Finding> {
     });
     let sentence = format!(
         "{threads} threads send {more} times as much as one ({ends}) by {primitive} over {place} at \
-         {smallest}{largest}, which is an efficiency of {efficiency} %{cpu_time}{waits}{limit}",
+         {smallest}{largest}, which is an efficiency of {efficiency} %{cpu_time}{waits}{shared}",
         more = range(ratios.middles, times),
         ends = range((ratios.low, ratios.high), times),
         primitive = group.common.axes.find_word("primitive").unwrap_or("?"),
@@ -66,8 +62,8 @@ fn finding(run: &Run, group: &Group<'_>) -> Option<Finding> {
         smallest = size(smallest as f64),
         largest = maybe(largest, |largest| format!(" to {}", size(largest as f64))),
         efficiency = range((least / threads as f64, greatest / threads as f64), percent),
-        cpu_time = maybe(cpu_time(run, &scaled, threads), |cpu| format!("; {cpu}")),
-        limit = maybe(limit(run, &scaled, threads, greatest), |limit| format!("; {limit}")),
+        cpu_time = maybe(cpu_time(run, &scaled), |cpu| format!("; {cpu}")),
+        shared = maybe(shared(run, threads, greatest), |shared| format!("; {shared}")),
     );
     let evidence = scaled.iter().flat_map(|scaled| [scaled.one, scaled.most]);
     Some(Finding::new(Kind::ThreadScaling, evidence, sentence))
@@ -98,7 +94,7 @@ fn ratios(run: &Run, scaled: &[Scaled<'_>], metric: &str) -> Option<Ratios> {
 
 /// The ratio of the CPU time per KiB to that with one thread. It shows what threads lose by sharing caches,
 /// memory and locks.
-fn cpu_time(run: &Run, scaled: &[Scaled<'_>], threads: u64) -> Option<String> {
+fn cpu_time(run: &Run, scaled: &[Scaled<'_>]) -> Option<String> {
     let cpu = ratios(run, scaled, "cpu_sender")?;
     let counters = [
         ("L1 misses", "l1d_load_misses"),
@@ -111,23 +107,11 @@ fn cpu_time(run: &Run, scaled: &[Scaled<'_>], threads: u64) -> Option<String> {
     });
     let counted = list(", with ", &counted.collect::<Vec<_>>(), " and ");
     let means = match (cpu.low > 1.0, cpu.high < 1.0) {
-        (true, _) if has_one_each(run, scaled, threads) => {
-            ", so they compete for cache, memory or locks"
-        }
         (true, _) => ", so they compete for cache, memory or locks, or context switches take it",
         (_, true) => "",
         _ => ", so there is no sign of contention",
     };
     Some(format!("a KiB takes the sender {}{means}{counted}", cpu.text("CPU time")))
-}
-
-/// Whether each sending thread surely has a CPU of its own.
-fn has_one_each(run: &Run, scaled: &[Scaled<'_>], threads: u64) -> bool {
-    let usable = run.facts().map_or(0, |facts| facts.usable_cpus().len());
-    scaled.iter().all(|scaled| {
-        let own = cpus(run, scaled.most, "sender", threads);
-        own.unwrap_or(usable) as u64 >= threads
-    })
 }
 
 /// For which share of the time a single thread runs, if it has one message in flight and waits for it.
@@ -142,58 +126,7 @@ fn waits(scaled: &[Scaled<'_>]) -> Option<(f64, f64)> {
     ran.filter(|(_, most)| one_in_flight && *most < WAITS)
 }
 
-/// What limits the largest number of threads: the CPUs of a peer, if its threads leave none of them idle.
-fn limit(run: &Run, scaled: &[Scaled<'_>], threads: u64, times: f64) -> Option<String> {
-    // Whether a role's threads leave no CPU idle, and how much they use.
-    let used = |role: &'static str, metric| {
-        let busy = scaled.iter().map(|scaled| {
-            let all = cpus(run, scaled.most, role, threads)?;
-            Some((threads as f64 * scaled.most.median(metric)?, all))
-        });
-        let busy: Vec<(f64, usize)> = busy.collect::<Option<_>>()?;
-        let all = busy.first()?.1;
-        let busy = span(busy.iter().map(|(busy, _)| *busy))?;
-        let text = format!("{} of {}", range(busy, crate::text::times), counted(all, "CPU"));
-        Some((busy.0 >= BUSY * all as f64, text))
-    };
-    let (sender, receiver) = (used("sender", SENDER), used("receiver", RECEIVER));
-    let busy = |used: &Option<(bool, String)>| used.as_ref().is_some_and(|used| used.0);
-    let is_busy = [&sender, &receiver].map(busy);
-    if is_busy == [false, false] && (sender.is_none() || receiver.is_none()) {
-        return shared(run, threads, times);
-    }
-    let [sender, receiver] = [sender, receiver].map(|used| maybe(used, |(_, text)| text));
-    Some(match is_busy {
-        [true, true] => {
-            format!("the limit is the CPUs: the senders used {sender}, the receivers {receiver}")
-        }
-        [true, false] => format!("the limit is the senders' CPUs: they used {sender}"),
-        [false, true] => format!("the limit is the receivers' CPUs: they used {receiver}"),
-        [false, false] => format!(
-            "no CPU was always busy: the senders used {sender}, the receivers {receiver}, and both waited, for each \
-             other or the link"
-        ),
-    })
-}
-
-/// How many CPUs the threads of a role have. `copy.send` gives a role every second CPU of the run if both
-/// peers are on one machine.
-fn cpus(run: &Run, row: &PointRow, role: &str, threads: u64) -> Option<usize> {
-    // A row names the CPUs of all its launches together.
-    let launches = run.launches.iter();
-    let of_row =
-        launches.filter(|launch| launch.points.iter().any(|given| given.point == row.point));
-    let by_launch = of_row.filter_map(|launch| Some(launch.placement.0.get(role)?.len()));
-    let given = by_launch.max().or_else(|| Some(row.placement.0.get(role)?.len()))?;
-    let apart = run.run.plan.placement.0.contains_key(PEER);
-    let own = match given % 2 {
-        0 if !apart => given / 2,
-        _ => given,
-    };
-    Some(own.min(threads as usize)).filter(|own| *own > 0)
-}
-
-/// If the threads of both peers have fewer CPUs than threads, the CPUs limit in any case.
+/// That the threads of both ends have fewer CPUs than threads, so that the CPUs limit them.
 fn shared(run: &Run, threads: u64, times: f64) -> Option<String> {
     let cpus = run.facts()?.usable_cpus().len() as u64;
     let both_ends = 2 * threads;
@@ -239,33 +172,15 @@ mod tests {
         contains(&findings[0].sentence, "25 %; 8 threads");
     }
 
-    /// A row of threads that ran for these shares of the time, with this CPU time per KiB.
-    fn ran(mut row: PointRow, sender: f64, receiver: f64, cpu: f64) -> PointRow {
-        for (name, value) in [(SENDER, sender), (RECEIVER, receiver), ("cpu_sender", cpu)] {
-            row = row.metric(name, value);
-        }
-        row.placed([("sender", &[1, 0]), ("receiver", &[0, 1])])
+    /// A row of senders that ran for this share of the time, with this CPU time per KiB.
+    fn ran(row: PointRow, sender: f64, cpu: f64) -> PointRow {
+        row.metric(SENDER, sender).metric("cpu_sender", cpu)
     }
 
     fn sentence(rows: [PointRow; 2]) -> String {
         let mut run = run(&[]);
         run.points.extend(rows);
         thread_scaling(&run).remove(0).sentence
-    }
-
-    #[test]
-    fn an_end_whose_processors_are_always_busy_is_what_limits() {
-        let rows = |sender, receiver| {
-            [
-                ran(row(1, 4096, 4.0), 1.0, 0.4, 100.0),
-                ran(row(4, 4096, 4.0), sender, receiver, 120.0),
-            ]
-        };
-        let mut apart = rows(0.25, 0.1);
-        apart[1].placement.0 = [("sender".into(), (0..8).collect())].into_iter().collect();
-        let busy = [(0.25, 0.1), (0.1, 0.25), (0.25, 0.25), (0.2, 0.2)];
-        let busy = busy.map(|(sender, receiver)| rows(sender, receiver));
-        reads!(busy.into_iter().chain([apart]).map(sentence));
     }
 
     /// On a busy machine this was once reported as "7.62 to 485 times".
@@ -282,18 +197,18 @@ mod tests {
     fn misses_are_reported_where_they_are_counted() {
         let counted = |threads, misses: f64| {
             let mut row =
-                ran(row(threads, 4096, 4.0), 0.25, 0.1, 100.0).metric("llc_load_misses", misses);
+                ran(row(threads, 4096, 4.0), 0.25, 100.0).metric("llc_load_misses", misses);
             row.metrics.last_mut().unwrap().ci95 = Some((misses, misses));
             row
         };
         let shown = sentence([counted(1, 10.0), counted(4, 15.0)]);
-        contains(&shown, "1.50 times the last-level misses;");
+        contains(&shown, "1.50 times the last-level misses");
     }
 
     #[test]
     fn threads_that_wait_for_answers_fill_each_others_time() {
         let echo = |threads, rate, running| {
-            let mut row = ran(row(threads, 64, rate), running, running, 100.0);
+            let mut row = ran(row(threads, 64, rate), running, 100.0);
             row.point.axes = row.point.axes.with("pattern", "echo").with("in_flight", 1);
             row
         };

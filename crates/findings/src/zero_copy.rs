@@ -3,7 +3,7 @@
 use crate::interval::value;
 use crate::naming::varying;
 use crate::pairs::{any_same_but, ends};
-use crate::sends::{NONE, PROBE, falls_back, is_paced, link_ends};
+use crate::sends::{MORE_ROOM, NONE, PROBE, falls_back, is_paced, link_ends};
 use crate::text::{self, bytes, maybe, percent, range, span, times, whole};
 use crate::{Finding, Interval, Kind};
 use costof_model::unit::grouped;
@@ -95,7 +95,7 @@ fn finding(
         matches!(link.parse(), Ok(Link::Loopback | Link::Veth | Link::Emulated { .. }));
     let is_sniffed = link_ends(run, rows[0]).any(|end| sniffed(end).is_some());
     let advice = match fate {
-        _ if no_room.is_some() => room(run),
+        _ if no_room.is_some() => MORE_ROOM.to_owned(),
         Fate::NotCopied => String::new(),
         _ if copies_are_here => {
             "`costof run copy.send --link sink` measures the sender's half where nothing is \
@@ -159,34 +159,9 @@ fn causes(run: &Run, row: &PointRow) -> String {
         .filter_map(|cause| ends.iter().find_map(|end| cause(end)));
     let causes: Vec<String> = of_route.into_iter().chain(of_devices).collect();
     match causes.is_empty() {
-        true => no_cause(&ends, row),
+        true => "no cause was found (a filter or driver on the way may copy)".to_owned(),
         false => causes.join(", and "),
     }
-}
-
-/// Which causes were checked. A cause that the kernel does not report for a device is absent.
-fn no_cause(ends: &[&LinkEnd], row: &PointRow) -> String {
-    let known = |is_known: fn(&LinkEnd) -> bool| {
-        let mut ends = ends.iter().filter(|end| end.device.is_some());
-        ends.any(|end| is_known(end))
-    };
-    let is_routed = !matches!(row.point.link.parse(), Ok(Link::Sink));
-    let has_driver = known(|end| end.driver.is_some());
-    let gathers = known(|end| end.offloads.contains_key("sg"));
-    let looked_at = [
-        (is_routed && known(|_| true), "no local route"),
-        (is_routed && has_driver, "no tun or tap device"),
-        (known(|end| end.sniffers.is_some()), "no sniffer"),
-        (gathers, "the device gathers"),
-    ];
-    let looked_at: Vec<&str> =
-        looked_at.iter().filter(|(is_known, _)| *is_known).map(|(_, cause)| *cause).collect();
-    let looked_at = match &looked_at[..] {
-        [] => "the run does not describe the device".to_owned(),
-        [one] => (*one).to_owned(),
-        [others @ .., last] => format!("{} and {last}", others.join(", ")),
-    };
-    format!("no cause was found: {looked_at} (a filter or driver on the way may copy)")
 }
 
 /// Whether the device returns packets to this machine.
@@ -221,22 +196,6 @@ fn no_room(rows: &Select<'_>) -> Option<String> {
     let share =
         if percent < 0.1 { "less than 0.1".to_owned() } else { format!("up to {percent:.1}") };
     (most > 0.0).then_some(share)
-}
-
-/// How to get more room on this machine.
-fn room(run: &Run) -> String {
-    let facts = run.facts();
-    let optmem = facts.and_then(|facts| facts.kernel.sysctls.get("net.core.optmem_max"));
-    let limit = facts.and_then(|facts| facts.inherited.rlimits.locked_memory_bytes?.soft);
-    let is_lifted = facts.is_some_and(|facts| {
-        let capabilities = facts.inherited.capabilities.as_ref();
-        capabilities.is_some_and(|all| all.iter().any(|have| have == "ipc_lock"))
-    });
-    let optmem = maybe(optmem, |optmem| format!(", {optmem} B here"));
-    let locked = maybe(limit.filter(|_| !is_lifted), |limit| {
-        format!(", or the limit of locked memory (ulimit -l, {} here)", bytes(limit))
-    });
-    format!("raise net.core.optmem_max (sysctl{optmem}){locked}")
 }
 
 /// The point that differs only in its way of sending, if it was measured.
@@ -286,11 +245,7 @@ fn doubt(run: &Run, fate: Fate, rows: &Select<'_>) -> Option<String> {
         "; doubtful: at {size} the sender takes {middle} times as long as with one copy ({ends})"
     );
     match fate {
-        Fate::NotCopied if low > 1.0 && is_paced(run, row) => Some(format!(
-            "; at {size} it takes {middle} times as long as one copy ({ends}), since bbr paces it (--set \
-             congestion_control=reno avoids that)"
-        )),
-        Fate::NotCopied if low > 1.0 => Some(format!(
+        Fate::NotCopied if low > 1.0 && !is_paced(run, row) => Some(format!(
             "{doubtful}, so it may have copied: some drivers copy and report that they did not"
         )),
         Fate::Copied if high < LIKE_NO_COPY => Some(format!("{doubtful}, too little for a copy")),
@@ -378,7 +333,6 @@ mod tests {
     #[test]
     fn causes_are_those_that_are_seen() {
         let sniffed = LinkEnd { sniffers: Some(1), ..device("costof", Some("veth")) };
-        let unknown = LinkEnd { device: Some("eth0".to_owned()), ..LinkEnd::default() };
         let in_one_piece = LinkEnd {
             offloads: [("sg".into(), false)].into_iter().collect(),
             ..device("eth0", Some("8139too"))
@@ -388,8 +342,6 @@ mod tests {
             ("remote", device("tap0", Some("tun"))),
             ("remote", device("eth0", Some("veth"))),
             ("remote", device("eth0", Some("mlx5_core"))),
-            ("remote", unknown),
-            ("remote", LinkEnd::default()),
             ("remote", in_one_piece),
             ("sink", sniffed.clone()),
             ("veth", sniffed),
@@ -425,15 +377,9 @@ mod tests {
         add_metric(&mut row, "fallbacks", 0.25);
         let mut run = run(&CLAIMED);
         run.points.push(row);
-        let facts = run.attempts[0].hosts.get_mut("only").unwrap();
-        let sysctls = &mut facts.kernel.sysctls;
-        sysctls.insert("net.core.optmem_max".to_owned(), "131072".to_owned());
         let found = zero_copy(&run).remove(0);
         contains(&found.sentence, "up to 25.0 %");
-        assert_eq!(
-            found.advice.as_deref(),
-            Some("raise net.core.optmem_max (sysctl, 131072 B here)")
-        );
+        assert_eq!(found.advice.as_deref(), Some(MORE_ROOM));
     }
 
     #[test]

@@ -37,7 +37,8 @@ pub type Reader = Arc<dyn Fn() -> Reading + Send + Sync>;
 #[derive(Clone)]
 pub struct Gauge {
     read: Reader,
-    floor: f64,
+    /// Core cycles per addition while the core is alone.
+    pub floor: f64,
 }
 
 impl Gauge {
@@ -74,11 +75,6 @@ impl Gauge {
     /// The function that takes its readings, for threads on other cores of the same design.
     pub fn reader(&self) -> Reader {
         Arc::clone(&self.read)
-    }
-
-    /// Core cycles per addition while the core is alone.
-    pub fn floor(&self) -> f64 {
-        self.floor
     }
 
     /// Whether a reading is that of a core that is alone.

@@ -3,34 +3,37 @@
 
 pub mod link;
 
-use crate::distance;
 use costof_model::metric::CoreShare;
 use costof_model::{Grade, Noise, Selection, Text, Warning};
+use serde::Deserialize;
 use std::collections::BTreeMap;
+use std::sync::LazyLock;
 
-/// A cause that changes numbers: what is recorded of it, from which values on it costs a grade, and
-/// what to do about it.
+/// A cause that changes numbers: from which recorded values on it costs a grade, and what to do about it.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
 struct Cause {
-    kind: &'static str,
-    /// The recorded value over all launches; `None` where it was not recorded.
-    recorded: fn(&[&Noise]) -> Option<f64>,
+    kind: String,
     /// From these values on, the grade is B, C and D.
     limits: [f64; 3],
     /// The greatest value that there can be.
     whole: f64,
     /// What nobody knows if it was not recorded: "it is unknown …".
-    subject: &'static str,
+    subject: String,
     /// The text of the warning, a clause that may follow "because", with `{}` for the value.
-    what: &'static str,
-    unit: Unit,
+    what: String,
+    /// Whether a value is shown as a percentage.
+    is_share: bool,
     /// Which estimates leave out the batches that it disturbed. They keep at least grade B.
     left_out: LeftOut,
     /// Whether it takes the CPU from the measuring thread, which the recording of a batch shows.
     preempts: bool,
-    advice: &'static str,
+    advice: String,
 }
 
 /// Whether the recording of a batch shows that a cause disturbed it.
+#[derive(Deserialize)]
+#[serde(rename_all = "snake_case")]
 enum LeftOut {
     /// No recording shows it.
     Never,
@@ -55,171 +58,46 @@ pub struct Kept {
     pub is_at_one_clock: bool,
 }
 
-/// How a recorded value is shown.
-enum Unit {
-    /// As a percentage.
-    Share,
-    /// As it is.
-    Count,
-}
-
 /// Shares are of the launches' duration. A disturbance of 0.5 % changes a cost by at most 0.5 %, as
 /// much as launches differ anyway; one of 2 % is visible; one of 10 % decides the result.
 const SHARE: [f64; 3] = [0.005, 0.02, 0.1];
 
-/// A cause whose share of the time is recorded. The batches that it disturbs can be left out.
-const OF_THE_TIME: Cause = Cause {
-    kind: "",
-    recorded: |_| None,
-    limits: SHARE,
-    whole: 1.0,
-    subject: "",
-    what: "",
-    unit: Unit::Share,
-    left_out: LeftOut::Always,
-    preempts: false,
-    advice: "",
-};
+/// The causes, in the order in which they are told.
+static CAUSES: LazyLock<Vec<Cause>> = LazyLock::new(|| {
+    #[derive(Deserialize)]
+    struct File {
+        cause: Vec<Cause>,
+    }
+    let file: File = toml::from_str(include_str!("grade/causes.toml")).expect("a test reads it");
+    file.cause
+});
 
-const CAUSES: &[Cause] = &[
-    Cause {
-        kind: "steal",
-        recorded: |noise| share(noise, |n| n.steal_ns),
-        subject: "how much the hypervisor took",
-        what: "the hypervisor took {} of the time",
-        advice: "measure on a host that is not shared, or at another hour",
-        ..OF_THE_TIME
-    },
-    Cause {
-        kind: "run_queue_wait",
-        preempts: true,
-        recorded: |noise| share(noise, |n| n.run_queue_wait_ns),
-        subject: "how long the worker waited for its CPU",
-        what: "CPU contention left the worker ready but not running {} of the time",
-        advice: "stop other programs, or choose a free CPU with --cpu",
-        ..OF_THE_TIME
-    },
-    Cause {
-        kind: "throttled",
-        preempts: true,
+/// The recorded value of a cause over all launches; `None` where it was not recorded.
+fn recorded(kind: &str, noise: &[&Noise]) -> Option<f64> {
+    match kind {
+        "steal" => share(noise, |n| n.steal_ns),
+        "run_queue_wait" => share(noise, |n| n.run_queue_wait_ns),
         // Each thread's time counts, so that it may be more than the launch took.
-        recorded: |noise| {
-            let share = share(noise, |n| n.throttled_ns)?;
-            Some(if share < THREADS_MAX { share.min(1.0) } else { share })
-        },
-        subject: "whether a CPU quota held the worker back",
-        what: "the cgroup's CPU quota held the worker back {} of the time",
-        advice: "raise the quota (cpu.max, docker --cpus, Kubernetes limits), or measure outside of it",
-        ..OF_THE_TIME
-    },
-    Cause {
-        kind: "others",
-        preempts: true,
-        recorded: |noise| share(noise, |n| n.others_ns),
-        // The kernel counts ticks of 10 ms, so small values mean nothing.
-        limits: [0.03, 0.06, 0.15],
-        subject: "what other processes used",
-        what: "other processes used the measured CPU {} of the time",
-        left_out: LeftOut::KeepingCpu,
-        advice: "stop other programs, or choose a free CPU with --cpu",
-        ..OF_THE_TIME
-    },
-    Cause {
-        kind: "neighbours",
-        recorded: |noise| mean(noise, |n| n.others_elsewhere),
-        // Other CPUs share the last-level cache, memory and the power budget.
-        limits: [0.15, 0.5, f64::INFINITY],
-        subject: "how busy other CPUs were",
-        what: "other CPUs were busy {} of the time",
-        left_out: LeftOut::Never,
-        advice: "stop other programs, which share caches, memory and the power budget",
-        ..OF_THE_TIME
-    },
-    Cause {
-        kind: "gaps",
-        recorded: |noise| {
-            let watched: f64 = sum(noise, |n| n.gaps.map(|gaps| gaps.watched_ns))?;
+        "throttled" => share(noise, |n| n.throttled_ns)
+            .map(|share| if share < THREADS_MAX { share.min(1.0) } else { share }),
+        "others" => share(noise, |n| n.others_ns),
+        "neighbours" => mean(noise, |n| n.others_elsewhere),
+        "gaps" => {
+            let watched = sum(noise, |n| n.gaps.map(|gaps| gaps.watched_ns))?;
             Some(sum(noise, |n| n.gaps.map(|gaps| gaps.sum_ns))? / watched)
-        },
-        // An interrupt of 5 µs every 4 ms tick is 0.1 %.
-        limits: [0.01, 0.03, 0.1],
-        subject: "how long the CPU stalled",
-        what: "stalls (interrupts, SMIs, hypervisor) took {} of the time",
-        advice: "look for interrupts (/proc/interrupts), SMIs or a busy hypervisor",
-        ..OF_THE_TIME
-    },
-    Cause {
-        kind: "core_clock",
-        recorded: clock_spread,
-        limits: [0.03, 0.08, 0.25],
-        subject: "whether the core clock moved",
-        what: "the core clock moved by {}",
-        left_out: LeftOut::CountingCycles,
-        advice: "fix the core clock (governor performance, turbo off), or compare cycles",
-        ..OF_THE_TIME
-    },
-    Cause {
-        kind: "distance",
-        recorded: distance_spread,
-        // The cost of an exchange changes by less than the distance does.
-        limits: [distance::ALIKE - 1.0, 1.0, f64::INFINITY],
-        whole: f64::MAX,
-        subject: "whether the CPUs moved",
-        what: "the CPUs moved apart, so that a cache line took up to {} longer between them at times",
-        left_out: LeftOut::Never,
-        advice: DISTANCE_ADVICE,
-        ..OF_THE_TIME
-    },
-    Cause {
-        kind: "migrations",
-        recorded: |noise| sum(noise, |n| n.migrations.map(|count| count as f64)),
-        limits: [1.0, 10.0, f64::INFINITY],
-        whole: f64::MAX,
-        subject: "whether the worker moved to another CPU",
-        what: "the worker moved to another CPU {} times",
-        unit: Unit::Count,
-        left_out: LeftOut::Never,
-        preempts: false,
-        advice: "look for cpusets and tuning daemons that override the worker's affinity",
-    },
-    Cause {
-        kind: "sniffers",
-        recorded: |noise| {
+        }
+        "core_clock" => clock_spread(noise),
+        "distance" => distance_spread(noise),
+        "migrations" => sum(noise, |n| n.migrations.map(|count| count as f64)),
+        "sniffers" => {
             let ends = noise.iter().flat_map(|noise| noise.ends.values());
             ends.filter_map(|end| end.sniffers).max().map(f64::from)
-        },
-        // The kernel clones each packet for them: one took 1 µs of a round trip of 8 µs on
-        // loopback.
-        limits: [1.0, 1.0, f64::INFINITY],
-        whole: f64::MAX,
-        subject: "whether something captures packets",
-        what: "sockets that sniff packets on a device of the link: {}",
-        unit: Unit::Count,
-        left_out: LeftOut::Never,
-        preempts: false,
-        advice: "end what captures packets (tcpdump, monitoring agents), as `ss -0 -p` lists it",
-    },
-    Cause {
-        kind: "traced",
-        recorded: |noise| noise.iter().filter_map(|noise| noise.traced).max().map(f64::from),
-        // Nobody knows what it does. strace made a system call a hundred times as long.
-        limits: [1.0, 1.0, 1.0],
-        whole: f64::MAX,
-        subject: "whether another process traces the worker",
-        what: "another process traced the worker, and could stop it at each system call",
-        unit: Unit::Count,
-        left_out: LeftOut::Never,
-        preempts: false,
-        advice: "measure without strace, gdb and the like",
-    },
-    Cause {
-        kind: "preemptions",
-        // They cost no grade of their own: the batches that they disturbed are left out.
-        recorded: |_| None,
-        subject: "whether the worker was preempted",
-        ..OF_THE_TIME
-    },
-];
+        }
+        "traced" => noise.iter().filter_map(|noise| noise.traced).max().map(f64::from),
+        // Preemptions cost no grade of their own: the batches that they disturbed are left out.
+        _ => None,
+    }
+}
 
 /// More threads than a worker has.
 const THREADS_MAX: f64 = 65_536.0;
@@ -240,20 +118,20 @@ pub fn causes(noise: &[&Noise], kept: Kept) -> Vec<Warning> {
         LeftOut::KeepingCpu => kept.is_alone && keeps_cpu,
         LeftOut::CountingCycles => kept.is_at_one_clock,
     };
-    let of_cause = |cause: &Cause| {
-        let value = (cause.recorded)(noise).filter(|value| is_possible(cause, *value))?;
+    let of_cause = |cause: &'static Cause| {
+        let value = recorded(&cause.kind, noise).filter(|value| is_possible(cause, *value))?;
         let worst = match cause {
             cause if is_left_out(cause) => Grade::B,
             cause if kept.is_unmoved && cause.preempts => Grade::C,
             _ => Grade::D,
         };
         let grade = grade(value, cause.limits)?.min(worst);
-        let shown = match cause.unit {
-            Unit::Share => format!("{:.1} %", value.min(cause.whole) * 100.0),
-            Unit::Count => format!("{value:.0}"),
+        let shown = match cause.is_share {
+            true => format!("{:.1} %", value.min(cause.whole) * 100.0),
+            false => format!("{value:.0}"),
         };
         let what = cause.what.replace("{}", &shown);
-        Some(warning(cause.kind, grade, what, cause.advice))
+        Some(warning(&cause.kind, grade, what, &cause.advice))
     };
     let known = CAUSES.iter().filter_map(of_cause);
     known.chain(not_recorded(noise)).collect()
@@ -267,18 +145,18 @@ fn is_possible(cause: &Cause, value: f64) -> bool {
 /// anything, so the grade is C at best.
 fn not_recorded(noise: &[&Noise]) -> Option<Warning> {
     let mut by_reason: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
-    for cause in CAUSES {
-        let mut why = noise.iter().filter_map(|noise| why_unknown(noise, cause.kind));
+    for cause in &*CAUSES {
+        let mut why = noise.iter().filter_map(|noise| why_unknown(noise, &cause.kind));
         let launches = why.clone().count();
         let reason = if launches > 0 && 2 * launches >= noise.len() {
             why.next()
         } else {
-            let value = (cause.recorded)(noise);
+            let value = recorded(&cause.kind, noise);
             let is_impossible = value.is_some_and(|value| !is_possible(cause, value));
             is_impossible.then_some("its count is more than the whole, or less than nothing")
         };
         if let Some(reason) = reason {
-            by_reason.entry(reason).or_default().push(cause.subject);
+            by_reason.entry(reason).or_default().push(&cause.subject);
         }
     }
     let told =
@@ -394,16 +272,16 @@ fn grade(value: f64, limits: [f64; 3]) -> Option<Grade> {
 }
 
 /// The values that were recorded.
-fn recorded(noise: &[&Noise], value: impl Fn(&Noise) -> Option<f64>) -> Vec<f64> {
+fn values(noise: &[&Noise], value: impl Fn(&Noise) -> Option<f64>) -> Vec<f64> {
     noise.iter().filter_map(|noise| value(noise)).collect()
 }
 
 fn sum(noise: &[&Noise], value: impl Fn(&Noise) -> Option<f64>) -> Option<f64> {
-    recorded(noise, value).into_iter().reduce(|sum, value| sum + value)
+    values(noise, value).into_iter().reduce(|sum, value| sum + value)
 }
 
 fn mean(noise: &[&Noise], value: impl Fn(&Noise) -> Option<f64>) -> Option<f64> {
-    costof_stats::mean(&recorded(noise, value))
+    costof_stats::mean(&values(noise, value))
 }
 
 fn share(noise: &[&Noise], value: impl Fn(&Noise) -> Option<f64>) -> Option<f64> {
@@ -451,6 +329,25 @@ mod tests {
             core_clock_after_hz: Some(4.01e9),
             ..Noise::default()
         }
+    }
+
+    #[test]
+    fn each_cause_is_recorded_or_is_preemptions() {
+        let end = LinkEnd { sniffers: Some(0), ..LinkEnd::default() };
+        let all = Noise {
+            throttled_ns: Some(0.0),
+            gaps: Some(Gaps { watched_ns: 1e6, count: 0, sum_ns: 0.0, longest_ns: 0.0 }),
+            distance_ns: Some((1.0, 1.0)),
+            ends: [("client".into(), end)].into_iter().collect(),
+            traced: Some(false),
+            ..quiet()
+        };
+        let mut missing = CAUSES.iter().filter(|cause| recorded(&cause.kind, &[&all]).is_none());
+        assert_eq!(missing.next().map(|cause| &*cause.kind), Some("preemptions"));
+        assert!(missing.next().is_none());
+        let distance = CAUSES.iter().find(|cause| cause.kind == "distance").unwrap();
+        assert_eq!(distance.limits[0], crate::distance::ALIKE - 1.0);
+        assert_eq!(distance.advice, DISTANCE_ADVICE);
     }
 
     #[test]

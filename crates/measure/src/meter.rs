@@ -433,7 +433,7 @@ impl<'a> Meter<'a> {
         let (before, after) = readings?;
         let state = gauge.state(before, after);
         let core = &mut self.record.core;
-        core.floor = gauge.floor();
+        core.floor = gauge.floor;
         core.add(state, ns);
         Some(state)
     }

@@ -1,5 +1,5 @@
-//! Facts that only a trial shows: which facilities the kernel grants this process, what waking up
-//! costs, and who else uses the CPUs right now.
+//! Facts that only a trial shows: which facilities the kernel grants this process, and who else uses the
+//! CPUs right now.
 //!
 //! Nothing here fails, leaves anything behind, or judges: `costof-findings` judges.
 
@@ -14,13 +14,11 @@ use costof_model::CpuSet;
 use costof_model::facts::{CoreLook, Cpu, Probed, Trial};
 use costof_model::protocol::Contention;
 use costof_os::cpu::clock::{ClockId, now_ns};
-use costof_os::ipc::token::{Between, Exchange, Leader, Over, Wait};
 use costof_os::memory::arena::{self, Arena, PageSize};
 use costof_os::net::icmp::Pinger;
 use costof_os::perf::{self, Event, Group};
 use costof_os::process::attempt::{Attempt, in_child};
 use costof_os::sched::affinity;
-use costof_stats::median;
 use std::fs::File;
 use std::io;
 use std::net::Ipv4Addr;
@@ -35,28 +33,17 @@ pub const WATCH: Duration = Duration::from_millis(500);
 /// How often in that time the threads that run or wait are counted.
 const LOOKS: u32 = 10;
 
-/// Round trips of a token with each kind of waiting; each takes about a millisecond.
-const ROUND_TRIPS: usize = 100;
-
-/// How long the waiting thread's CPU can become idle before each.
-const PAUSE: Duration = Duration::from_millis(1);
-
 /// For how long a core is observed, in nanoseconds.
 const LOOK_NS: f64 = 250e6;
 
-/// After this time, no more round trips of a kind begin: under a tight CPU quota they stall most of the time.
-const ROUND_TRIPS_LIMIT: Duration = Duration::from_millis(200);
-
-/// Tries everything, in about two seconds, and looks at the core of the measured CPU and of those of its kind. Call it before
+/// Tries everything, in about a second and a half, and looks at the core of the measured CPU and of those of its kind. Call it before
 /// this process has other threads: they would be counted among the others.
 pub fn try_all(cpu: &Cpu, measured: usize) -> Probed {
     // This comes first, because cleaning up after the trials would be counted too.
     let busy_share = contention().map(|seen| seen.others);
     let let_in = attempt(&[Attempt::PerfEvent]);
-    let user_namespaces = attempt(&[Attempt::UserNamespace]);
     let network_namespaces = network_namespace();
     let io_uring = attempt(&[Attempt::IoUring]);
-    let ([idle_ns, spinning_ns], steal_share) = wake_up_and_steal();
     let core = look(cpu, measured);
     let floor = core.as_ref().and_then(|look| look.floor);
     Probed {
@@ -65,15 +52,11 @@ pub fn try_all(cpu: &Cpu, measured: usize) -> Probed {
         software_events: Some(counting(&let_in, Event::PageFaults)),
         kernel_events: Some(counting(&let_in, Event::ContextSwitches)),
         tracepoints: Some(tracepoint(&let_in)),
-        user_namespaces: Some(user_namespaces),
         network_namespaces: Some(network_namespaces),
         huge_page: huge_page(),
         tun: Some(outcome(tun())),
         icmp: Some(outcome(Pinger::open(Ipv4Addr::LOCALHOST.into(), 8, false))),
         io_uring: Some(io_uring),
-        wake_idle_ns: idle_ns,
-        wake_spinning_ns: spinning_ns,
-        steal_share,
         busy_share,
         core,
     }
@@ -103,7 +86,7 @@ fn look_from(cpu: &Cpu, measured: usize) -> Option<CoreLook> {
     let sibling =
         threads().zip(before).and_then(|(after, before)| after.busiest(&before, &siblings, ns));
     Some(CoreLook {
-        floor: Some(gauge.floor()),
+        floor: Some(gauge.floor),
         shared: visits.shared(),
         taken: visits.taken(),
         sibling,
@@ -192,61 +175,6 @@ fn huge_page() -> Option<Trial> {
     ))
 }
 
-/// What a wake-up costs, of a thread that sleeps and of one that spins, and how much the hypervisor took from the two
-/// CPUs meanwhile: they are busy for most of that time. Nothing with one CPU only.
-fn wake_up_and_steal() -> ([Option<f64>; 2], Option<f64>) {
-    let allowed = affinity::allowed().unwrap_or_default();
-    let (Some(&waker), Some(&woken)) = (allowed.first(), allowed.last()) else {
-        return ([None, None], None);
-    };
-    if waker == woken {
-        return ([None, None], None);
-    }
-    let before = processor_ticks::read();
-    let costs = [Wait::Block, Wait::Spin].map(|wait| wake_up_ns(wait, waker, woken));
-    let after = processor_ticks::read();
-    let spent = before.ok().zip(after.ok()).map(|(before, after)| difference(&before, &after));
-    let spent = spent.unwrap_or_default();
-    let kept_busy = spent.iter().filter(|ticks| [waker, woken].contains(&ticks.cpu));
-    (costs, steal_share(kept_busy))
-}
-
-/// Half of what a token takes to a thread on another CPU and back.
-fn wake_up_ns(wait: Wait, waker: usize, woken: usize) -> Option<f64> {
-    let exchange =
-        Exchange { between: Between::Threads, over: Over::SharedMemory, wait, size: 1, cpu: woken };
-    let waking = || -> io::Result<Vec<f64>> {
-        affinity::pin(&[waker])?;
-        let mut leader = Leader::start(&exchange)?;
-        let began = Instant::now();
-        let mut halves = Vec::new();
-        while halves.len() < ROUND_TRIPS && began.elapsed() < ROUND_TRIPS_LIMIT {
-            let pause = Instant::now();
-            while pause.elapsed() < PAUSE {
-                std::hint::spin_loop();
-            }
-            let start = Instant::now();
-            leader.round_trips(1)?;
-            halves.push(start.elapsed().as_nanos() as f64 / 2.0);
-        }
-        Ok(halves)
-    };
-    std::thread::scope(|scope| {
-        let waking = std::thread::Builder::new().spawn_scoped(scope, waking).ok()?;
-        median(&waking.join().ok()?.ok()?)
-    })
-}
-
-/// Steal as a share of the time that the CPUs worked or wanted to.
-fn steal_share<'a>(spent: impl Iterator<Item = &'a Ticks>) -> Option<f64> {
-    let (mut steal, mut wanted) = (0, 0);
-    for ticks in spent {
-        steal += ticks.steal;
-        wanted += ticks.steal + ticks.busy;
-    }
-    (wanted > 0).then(|| steal as f64 / wanted as f64)
-}
-
 /// How much of all CPUs' time others use while this process sleeps for [`WATCH`]; `None` if the
 /// kernel does not report it.
 pub fn contention() -> Option<Contention> {
@@ -291,7 +219,6 @@ mod tests {
             &probed.software_events,
             &probed.kernel_events,
             &probed.tracepoints,
-            &probed.user_namespaces,
             &probed.network_namespaces,
             &probed.tun,
             &probed.icmp,
@@ -303,15 +230,10 @@ mod tests {
                 None => panic!("not tried: {probed:?}"),
             }
         }
-        let two = costof_os::sched::affinity::allowed().unwrap().len() > 1;
-        assert_eq!(probed.wake_idle_ns.is_some(), two);
-        assert_eq!(probed.wake_spinning_ns.is_some(), two);
         let core = probed.core.clone().unwrap();
         assert_eq!(core.cpu, measured);
         assert!(core.floor.is_some() || core.shared.is_none(), "{core:?}");
-        for share in
-            [probed.busy_share, probed.steal_share, core.shared, core.taken].into_iter().flatten()
-        {
+        for share in [probed.busy_share, core.shared, core.taken].into_iter().flatten() {
             assert!((0.0..=1.0).contains(&share), "{probed:?}");
         }
         // Kernels without transparent huge pages fail; only where they are very large is it left.
@@ -343,7 +265,5 @@ mod tests {
         assert_eq!(contention_of(&spent, 5.0), Some(seen(0.1)));
         assert_eq!(contention_of(&spent, 100.0), Some(seen(0.0)));
         assert_eq!(contention_of(&[], 0.0), None);
-        assert_eq!(steal_share(spent.iter()), Some(0.25));
-        assert_eq!(steal_share([ticks(0, 0, 0, 50)].iter()), None);
     }
 }

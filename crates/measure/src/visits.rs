@@ -30,9 +30,11 @@ pub struct Visits {
     odd_ns: Option<f64>,
     /// For how long the current state has lasted.
     since_ns: f64,
-    watched_ns: f64,
+    /// For how long the core was watched, without interrupted readings, in nanoseconds.
+    pub watched_ns: f64,
     shared_ns: f64,
-    begun: u64,
+    /// How many visits began in that time.
+    pub begun: u64,
     /// For each number of thousandths: how many shared readings show that the neighbour takes that
     /// many.
     taken: Vec<u32>,
@@ -91,20 +93,10 @@ impl Visits {
         Some(visit_ns)
     }
 
-    /// For how long the core was watched, without interrupted readings, in nanoseconds.
-    pub fn watched_ns(&self) -> f64 {
-        self.watched_ns
-    }
-
     /// The share of that time that visits took, from 0 to 1, once the last visit has ended; `None`
     /// if the core was not watched.
     pub fn shared(&self) -> Option<f64> {
         (self.watched_ns > 0.0).then(|| self.shared_ns / self.watched_ns)
-    }
-
-    /// How many visits began in that time.
-    pub fn begun(&self) -> u64 {
-        self.begun
     }
 
     /// The share of the core's execution slots that the neighbour takes during its visits, from 0
@@ -132,7 +124,7 @@ impl Visits {
 /// to `visit`, in nanoseconds; for a visit that the end cuts short, its length so far. Allocates
 /// only before it begins.
 pub fn watch(gauge: &Gauge, clock: &dyn Clock, for_ns: f64, mut visit: impl FnMut(f64)) -> Visits {
-    let mut visits = Visits::new(gauge.floor());
+    let mut visits = Visits::new(gauge.floor);
     let began = clock.end();
     let mut last = began;
     while clock.ns(last.saturating_sub(began)) < for_ns {
@@ -184,7 +176,7 @@ mod tests {
     fn a_visit_is_two_readings_at_least() {
         let (lengths, visits) = watched("aaassssaa");
         assert_eq!(lengths, [4.0 * VISITED_NS]);
-        assert_eq!(visits.begun(), 1);
+        assert_eq!(visits.begun, 1);
         let shared = 4.0 * VISITED_NS / (4.0 * VISITED_NS + 5.0 * ALONE_NS);
         assert!((visits.shared().unwrap() - shared).abs() < 1e-9);
         assert!((visits.taken().unwrap() - 1.0 / 3.0).abs() < 1e-3);
@@ -199,15 +191,15 @@ mod tests {
         assert!(watched("aaiiaaiaia").0.is_empty());
         let (lengths, visits) = watched("aasslisiissilaa");
         assert_eq!(lengths, [5.0 * VISITED_NS]);
-        assert_eq!(visits.watched_ns(), 5.0 * VISITED_NS + 4.0 * ALONE_NS);
+        assert_eq!(visits.watched_ns, 5.0 * VISITED_NS + 4.0 * ALONE_NS);
     }
 
     #[test]
     fn a_visit_that_was_there_from_the_beginning_did_not_begin() {
         let (lengths, visits) = watched("ssssss");
         assert_eq!(lengths, [6.0 * VISITED_NS]);
-        assert_eq!((visits.begun(), visits.shared()), (0, Some(1.0)));
-        assert_eq!(watched("ssssaass").1.begun(), 1);
+        assert_eq!((visits.begun, visits.shared()), (0, Some(1.0)));
+        assert_eq!(watched("ssssaass").1.begun, 1);
     }
 
     #[test]

@@ -391,7 +391,7 @@ impl OpenLaunch {
         let ns = self.clock.ns(self.clock.end().saturating_sub(began));
         if let (Some(gauge), Some(before), Some(after)) = (&self.gauge, before, self.look()) {
             let core = self.other_core.get_or_insert_default();
-            core.floor = gauge.floor();
+            core.floor = gauge.floor;
             core.add(gauge.state(before, after), ns);
         }
         measured
@@ -410,7 +410,7 @@ impl OpenLaunch {
         if let Some(counters) = &mut self.counters {
             counters.reset();
         }
-        let before = open.record.counted_operations();
+        let before = open.record.counted_operations;
         let mut meter = Meter::new(
             &*self.clock,
             time_ns,
@@ -425,7 +425,7 @@ impl OpenLaunch {
         open.by_several |= !work.was_by_one_thread();
         let measured = measured.and_then(|()| self.role.finish(point, &mut meter));
         open.failed |= measured.is_err();
-        let operations = open.record.counted_operations() - before;
+        let operations = open.record.counted_operations - before;
         if let Some(counters) = &mut self.counters {
             open.counts.add(counters.read(), operations);
         }

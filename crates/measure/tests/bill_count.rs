@@ -37,8 +37,8 @@ fn checked_less(means: Means, error: &std::io::Error) {
     let is_missing = means == Means::Ebpf && !needed.iter().all(|path| Path::new(path).exists());
     let is_refused = matches!(error.kind(), ErrorKind::PermissionDenied | ErrorKind::Unsupported);
     let is_expected = is_refused || is_missing;
-    assert!(is_expected, "{}: {error}", means.name());
-    eprintln!("checked less: {}: {error}", means.name());
+    assert!(is_expected, "{}: {error}", costof_model::word(means));
+    eprintln!("checked less: {}: {error}", costof_model::word(means));
 }
 
 /// What a program does; `None`, with the reason, where these means may not be used.
@@ -419,7 +419,7 @@ fn nothing_stays_attached_when_the_counter_is_killed() {
         let mut counter = Command::new(std::env::current_exe().unwrap());
         counter
             .args(["--ignored", "--nocapture", "--exact", "child_counts"])
-            .env("MEANS", means.name());
+            .env("MEANS", costof_model::word(means));
         counter.env("PROCESS", other.0.id().to_string()).stdin(Stdio::null());
         let mut counter = counter.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
         let number = counter.id();
@@ -432,7 +432,7 @@ fn nothing_stays_attached_when_the_counter_is_killed() {
             let _ = counter.kill();
             let output = counter.wait_with_output().unwrap();
             let output = String::from_utf8_lossy(&output.stderr);
-            assert!(output.contains("checked less: "), "{}: {output}", means.name());
+            assert!(output.contains("checked less: "), "{}: {output}", costof_model::word(means));
             eprintln!("{output}");
             continue;
         }
@@ -451,7 +451,7 @@ fn nothing_stays_attached_when_the_counter_is_killed() {
 fn child_counts() {
     // Started with all that takes long, it is nobody's child.
     let [Ok(means), Ok(process)] = ["MEANS", "PROCESS"].map(std::env::var) else { return };
-    let means = BY_EACH.into_iter().find(|each| each.name() == means);
+    let means = BY_EACH.into_iter().find(|each| costof_model::word(each) == means);
     let process = process.parse().unwrap();
     if let Err(error) =
         count_process(process, Duration::from_secs(600), means, &Facts::default(), || true)

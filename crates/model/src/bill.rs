@@ -18,16 +18,6 @@ pub enum Means {
     Ptrace,
 }
 
-impl Means {
-    /// As it is written on the command line.
-    pub fn name(self) -> &'static str {
-        match self {
-            Means::Ebpf => "ebpf",
-            Means::Ptrace => "ptrace",
-        }
-    }
-}
-
 /// What a command did, with all its threads and children, or a running process for a while.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Counts {

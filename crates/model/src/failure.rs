@@ -2,23 +2,29 @@
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
+use thiserror::Error;
 
 /// The kinds of failure.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, Error)]
 #[serde(rename_all = "snake_case")]
 pub enum FailureKind {
     /// This machine, its kernel or the permissions do not allow it.
+    #[error("unsupported")]
     Unsupported,
     /// The worker ended before it answered.
+    #[error("crashed")]
     Crashed,
     /// The worker did not answer in time and was killed.
+    #[error("timed out")]
     TimedOut,
     /// Something else went wrong; the reason says what.
+    #[error("error")]
     Error,
 }
 
 /// Why there is no number: a row of the run file, not an exit.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Error)]
+#[error("{kind}: {reason}")]
 pub struct Failure {
     /// Its kind.
     pub kind: FailureKind,
@@ -105,22 +111,5 @@ impl<T, E: fmt::Display> OrFailure<T> for Result<T, E> {
         hint: impl fmt::Display,
     ) -> Result<T, Failure> {
         self.map_err(|error| Failure::unsupported(format!("{what}: {error} ({hint})")))
-    }
-}
-
-impl fmt::Display for FailureKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            FailureKind::Unsupported => "unsupported",
-            FailureKind::Crashed => "crashed",
-            FailureKind::TimedOut => "timed out",
-            FailureKind::Error => "error",
-        })
-    }
-}
-
-impl fmt::Display for Failure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.kind, self.reason)
     }
 }

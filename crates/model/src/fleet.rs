@@ -92,17 +92,6 @@ impl Verdict {
     pub fn is_odd(self) -> bool {
         matches!(self, Verdict::Slower | Verdict::Faster | Verdict::Different)
     }
-
-    /// The verdict as a word.
-    pub fn word(self) -> &'static str {
-        match self {
-            Verdict::Slower => "slower",
-            Verdict::Faster => "faster",
-            Verdict::Different => "different",
-            Verdict::Undecided => "inconclusive",
-            Verdict::Normal => "normal",
-        }
-    }
 }
 
 /// What of a row deviates.

@@ -104,3 +104,9 @@ fn read_some<'de, D: Deserializer<'de>, T: Deserialize<'de> + Clone>(
         items => Ok(Cow::Owned(items)),
     }
 }
+
+/// A value of an enum without fields, as files have it.
+pub fn word(value: impl serde::Serialize) -> String {
+    let value = serde_json::to_value(value).unwrap_or_default();
+    value.as_str().unwrap_or("unnamed").to_owned()
+}

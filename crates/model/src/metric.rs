@@ -227,17 +227,6 @@ impl TryFrom<Unchecked> for Measured {
     }
 }
 
-impl Selection {
-    /// Its name in a run file.
-    pub const fn word(self) -> &'static str {
-        match self {
-            Selection::Alone => "alone",
-            Selection::Shared => "shared",
-            Selection::All => "all",
-        }
-    }
-}
-
 impl Measured {
     /// A metric for which no gauge was read.
     pub fn new(name: Text, data: Data) -> Measured {

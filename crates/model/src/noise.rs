@@ -245,12 +245,7 @@ pub struct Placement(#[serde(with = "crate::few")] pub Few<Text, Vec<usize>>);
 
 impl fmt::Display for Grade {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Grade::A => "A",
-            Grade::B => "B",
-            Grade::C => "C",
-            Grade::D => "D",
-        })
+        f.pad(&format!("{self:?}"))
     }
 }
 

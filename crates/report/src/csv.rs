@@ -4,7 +4,7 @@
 use crate::rows::Rows;
 use crate::text::{SENTENCES, file_name, shortened};
 use costof_model::metric::AloneByRatio;
-use costof_model::{Data, Estimate, Measured, Point, PointRow, Run, Unit};
+use costof_model::{Data, Estimate, Measured, Point, PointRow, Run, Unit, word};
 use std::collections::{BTreeSet, HashMap};
 use std::fmt::Write;
 
@@ -40,7 +40,7 @@ const NUMBERS: [Column; 24] = [
     ("grade", |row, _| row.grade.to_string()),
     ("predicted_low", |row, estimate| maybe(predicted(row, estimate).map(|(low, _)| low))),
     ("predicted_high", |row, estimate| maybe(predicted(row, estimate).map(|(_, high)| high))),
-    ("core", |_, estimate| maybe(estimate.core.map(|core| core.selection.word()))),
+    ("core", |_, estimate| maybe(estimate.core.map(|core| word(core.selection)))),
     ("alone_share", |_, estimate| maybe(estimate.core.map(|core| core.alone))),
     ("median_shared", |_, estimate| maybe(estimate.core.and_then(|core| core.shared_median))),
     ("alone_by_ratio", |_, estimate| maybe(alone_by_ratio(estimate).map(|alone| alone.median))),

@@ -62,7 +62,7 @@ pub fn check(fleet: &Fleet, rules: &Rules) -> Suite {
             Verdict::Undecided => Finding::Undecided(
                 "its noise, or too few hosts, hide what others could have shown".to_owned(),
             ),
-            _ => Finding::Fail(format!("{}: {}", host.verdict.word(), reason(host))),
+            _ => Finding::Fail(format!("{}: {}", costof_model::word(host.verdict), reason(host))),
         },
     });
     Suite::new("fleet", "host", cases.collect(), rules)
@@ -147,7 +147,7 @@ fn of_cohort(at: usize, cohort: &Cohort) -> Vec<Part> {
             name: format!("{all} ({count}){why}"),
             ..Entry::default()
         })]));
-        let heading = Part::Heading(3, format!("{count} {}", verdict.word()));
+        let heading = Part::Heading(3, format!("{count} {}", costof_model::word(verdict)));
         let head = [heading, Part::paragraph(all + &why)].into_iter();
         let each = in_state(Some(verdict)).take(HOSTS).map(entry);
         parts.push(Part::Document(head.chain(each).collect()));
@@ -158,7 +158,7 @@ fn of_cohort(at: usize, cohort: &Cohort) -> Vec<Part> {
 
 /// The word of a verdict, in a column of such words.
 fn label(verdict: Verdict) -> String {
-    format!("{:12}", verdict.word())
+    format!("{:12}", costof_model::word(verdict))
 }
 
 /// How many hosts a cohort has, what they have in common, and how many are odd.
@@ -285,7 +285,7 @@ fn map(at: usize, cohort: &Cohort) -> Markup {
     let links = html! {
         @for (number, host) in cohort.hosts.iter().enumerate().take(HOSTS) {
             a href={ "#" (id(at, number)) } {
-                title { (host.name) ": " (host.verdict.word()) }
+                title { (host.name) ": " (costof_model::word(host.verdict)) }
                 rect y=(number) width=(columns) height="1" {}
             }
         }

@@ -10,9 +10,9 @@ use crate::terminal::{log, print, prose_columns, set_working, watch_interrupts};
 use costof_measure::bill::price::{self, PriceList};
 use costof_measure::facts;
 use costof_measure::probe::Probe;
-use costof_model::Facts;
 use costof_model::bill::CountedCommand;
 use costof_model::priced::{Priced, Times};
+use costof_model::{Facts, word};
 use costof_report::bill as shown;
 use prices::Prices;
 use std::ffi::OsString;
@@ -160,7 +160,7 @@ fn priced(
         runs: command.timed.len(),
         times,
         counting_slowdown: command.counting_cost().map(|more| 1.0 + more),
-        counted_by: first.means.name().to_owned(),
+        counted_by: word(first.means),
         not_counted: first.not_counted.clone(),
         items: priced,
         itemised_ns,

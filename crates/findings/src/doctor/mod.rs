@@ -4,8 +4,8 @@
 //! calls nothing healthy or unhealthy unless a fact or a trial shows it. The limits are chosen so that an
 //! ordinary quiet machine passes.
 //!
-//! Each check is a function in the file of its subject, with its place in the list below; what follows from it
-//! stands in `topics.toml`.
+//! Each check is a function in the file of its subject, with its place in the list below. It says which case holds;
+//! what that means stands in `topics.toml`.
 
 mod clock;
 mod counters;
@@ -32,7 +32,7 @@ use verdict::Verdict;
 type Check = fn(&Facts, &Probed) -> Option<Verdict>;
 
 /// The topics, in the order in which they are shown: first what affects all numbers, last what affects only some.
-const CHECKS: [(&str, Check); 30] = [
+const CHECKS: [(&str, Check); 28] = [
     ("clock source", clock::clock_source),
     ("load", neighbours::load),
     ("steal", neighbours::steal),
@@ -43,10 +43,8 @@ const CHECKS: [(&str, Check); 30] = [
     ("frequency scaling", frequency::frequency_scaling),
     ("governor", frequency::governor),
     ("turbo", frequency::turbo),
-    ("power", frequency::power),
     ("SMT", processor::smt),
     ("idle states", processor::idle_states),
-    ("wake-up cost", processor::wake_up),
     ("priority", limits::priority),
     ("tracer", limits::tracer),
     ("environment", limits::environment),
@@ -65,16 +63,34 @@ const CHECKS: [(&str, Check); 30] = [
     ("io_uring", permissions::io_uring),
 ];
 
-/// What follows from a topic.
+/// What is said of a topic.
+#[derive(Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct Topic {
+    /// What follows if all is good; empty if the case says it.
+    good: String,
+    /// What follows if it is not.
+    effect: String,
+    /// What may hold, by the name that the check has for it.
+    cases: BTreeMap<String, Case>,
+    /// What to do, where a case leaves that open, by the name that the check has for it.
+    advice: BTreeMap<String, String>,
+}
+
+/// What may hold of a topic. Its texts have values in braces.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Topic {
-    /// If all is good; empty if the check says it.
-    #[serde(default)]
-    good: String,
-    /// If it is not.
-    effect: String,
+struct Case {
+    state: DiagnosisState,
+    what: String,
+    /// What follows, if that is not what the topic says.
+    effect: Option<String>,
+    /// What to do about it, where something is worse or missing.
+    advice: Option<String>,
 }
+
+/// The name of what all topics share.
+const SHARED: &str = "*";
 
 static TOPICS: LazyLock<BTreeMap<&str, Topic>> =
     LazyLock::new(|| toml::from_str(include_str!("topics.toml")).expect("a test reads it"));
@@ -82,7 +98,7 @@ static TOPICS: LazyLock<BTreeMap<&str, Topic>> =
 /// All diagnoses, in the order of the checks.
 pub fn diagnose(facts: &Facts, probed: &Probed) -> Vec<Diagnosis> {
     let checked = CHECKS.iter().filter_map(|(name, check)| {
-        let mut diagnosis = check(facts, probed)?.diagnosis(name, &TOPICS[name]);
+        let mut diagnosis = check(facts, probed)?.diagnosis(name, &TOPICS[name], &TOPICS[SHARED]);
         diagnosis.advice = diagnosis.advice.map(|advice| for_this_user(facts, advice));
         Some(diagnosis)
     });

@@ -1,7 +1,7 @@
 //! Checks who else uses this machine: programs, and other machines on the same host.
 
-use super::verdict::{Verdict, good, is_virtual, not_checked, percent, unread, worse};
-use crate::text::{maybe, when};
+use super::verdict::{Verdict, absent, case, is_virtual, percent};
+use crate::text::maybe;
 use costof_model::{Facts, Probed, alone, counted};
 
 /// The share of the CPUs' time that others use during the trial, from which medians change.
@@ -17,111 +17,67 @@ const STEAL_SHARE: f64 = 0.001;
 const CORE_SHARE: f64 = 0.02;
 
 pub(super) fn load(facts: &Facts, probed: &Probed) -> Option<Verdict> {
-    let (is_much, what) =
-        match (probed.busy_share, facts.activity.load_1min, facts.cpu.logical_count) {
-            (Some(busy), ..) => {
-                let share = percent(busy);
-                (
-                    busy > BUSY_SHARE,
-                    format!("other processes used {share} of the CPU time just now"),
-                )
-            }
-            (_, Some(load), Some(cpus)) => (
-                load > LOAD_PER_CPU * f64::from(cpus),
-                format!(
-                    "{load} tasks ran or waited in the last minute, on {}",
-                    counted(cpus, "CPU")
-                ),
-            ),
-            _ => return Some(unread(facts, "loadavg", "the kernel reports no load")),
-        };
-    let advice = "find what runs with `top`, stop it, or measure on a CPU that it does not use (`--cpu LIST`)";
-    Some(if is_much { worse(what, advice) } else { good(what) })
+    let activity = &facts.activity;
+    let (is_much, what) = match (probed.busy_share, activity.load_1min, facts.cpu.logical_count) {
+        (Some(busy), ..) => {
+            let share = percent(busy);
+            (busy > BUSY_SHARE, format!("other processes used {share} of the CPU time just now"))
+        }
+        (_, Some(load), Some(cpus)) => {
+            let on = counted(cpus, "CPU");
+            let what = format!("{load} tasks ran or waited in the last minute, on {on}");
+            (load > LOAD_PER_CPU * f64::from(cpus), what)
+        }
+        _ => return Some(absent(facts, "loadavg")),
+    };
+    Some(case(if is_much { "busy" } else { "quiet" }).with("what", what))
 }
 
-pub(super) fn steal(facts: &Facts, probed: &Probed) -> Option<Verdict> {
-    let shares = [
-        (facts.activity.steal_share, "since the start"),
-        (probed.steal_share, "just now, with two busy CPUs"),
-    ];
-    let known: Vec<(f64, &str)> =
-        shares.into_iter().filter_map(|(share, when)| Some((share?, when))).collect();
-    if known.is_empty() {
-        return Some(unread(facts, "/proc/stat", "the kernel does not count stolen time"));
-    }
-    let is_stolen = known.iter().any(|(share, _)| *share > STEAL_SHARE);
-    let shares = known.iter().map(|(share, when)| format!("{} {when}", percent(*share)));
-    let shares = shares.collect::<Vec<_>>().join("; ");
-    let what = format!("the hypervisor took CPU time from this machine: {shares}");
-    let advice = "measure at another time, or on an instance with dedicated CPUs";
-    Some(if is_stolen {
-        worse(what, advice)
-    } else if is_virtual(facts) {
-        good(what).effect("no time is missing, as far as the hypervisor says")
-    } else {
-        good(what)
-    })
+pub(super) fn steal(facts: &Facts, _: &Probed) -> Option<Verdict> {
+    let Some(share) = facts.activity.steal_share else {
+        return Some(absent(facts, "/proc/stat"));
+    };
+    let verdict = match share > STEAL_SHARE {
+        true => case("stolen"),
+        false if is_virtual(facts) => case("none_virtual"),
+        false => case("none"),
+    };
+    Some(verdict.with("share", percent(share)))
 }
 
 pub(super) fn core(facts: &Facts, probed: &Probed) -> Option<Verdict> {
     let Some(look) = &probed.core else {
-        return Some(not_checked("the core of the measured CPU was not checked"));
+        return Some(case("not_tried"));
     };
     let cpu = look.cpu;
     let (Some(floor), Some(shared)) = (look.floor, look.shared) else {
-        return Some(not_checked(format!(
-            "costof cannot see whether anything else uses the core of CPU {cpu}: the gauge's readings scatter, and \
-             costof does not know this type of core"
-        )));
+        return Some(case("no_floor").with("cpu", cpu));
     };
     let is_shared = shared >= CORE_SHARE;
+    let verdict = match &look.sibling {
+        _ if !is_shared => case("alone"),
+        None if is_virtual(facts) => case("shared_virtual"),
+        None => case("shared"),
+        Some(thread) => {
+            let verdict = case("sibling").with("name", &thread.name).with("pid", thread.pid);
+            verdict.with("other", thread.cpu).with("ran", percent(thread.used))
+        }
+    };
     let taken = maybe(look.taken.filter(|_| is_shared), |taken| {
         format!(" and took {} of its execution slots then", percent(taken))
     });
-    let used = format!(
-        "something else used the core of CPU {cpu} for {} of the time just now{taken} (gauge floor: {floor:.3} cycles \
-         an addition)",
-        percent(shared)
-    );
     let alone = alone::said(&probed.alone, "the last second");
     let alone = maybe(Some(alone).filter(|said| !said.is_empty()), |said| format!("; {said}"));
-    Some(match &look.sibling {
-        _ if !is_shared => good(used + &alone),
-        None => worse(
-            used + when(
-                is_virtual(facts),
-                ": most likely another virtual machine on the core's second hardware thread",
-            ) + &alone,
-            "measure on another CPU (`--cpu LIST`), at another time, or on an instance with dedicated cores; costof \
-             uses the batches that had the core to themselves",
-        ),
-        Some(thread) => {
-            let (name, pid, other) = (&thread.name, thread.pid, thread.cpu);
-            let share = percent(thread.used);
-            worse(
-                format!(
-                    "{used}: {name} (process {pid}) ran on CPU {other}, which shares the core, for {share} of the \
-                     time{alone}"
-                ),
-                format!(
-                    "stop {name} or move it (`sudo taskset -apc CPU {pid}`), measure on another core (`--cpu LIST`), \
-                     keep everything else off this one (start the kernel with isolcpus={cpu},{other}), or `echo 0 | \
-                     sudo tee /sys/devices/system/cpu/cpu{other}/online`"
-                ),
-            )
-        }
-    })
+    let verdict = verdict.with("cpu", cpu).with("shared", percent(shared)).with("taken", taken);
+    Some(verdict.with("floor", format!("{floor:.3}")).with("alone", alone))
 }
 
 pub(super) fn hypervisor(facts: &Facts, _: &Probed) -> Option<Verdict> {
     let name = facts.virtualization.hypervisor.as_deref();
-    Some(match facts.virtualization.virtual_machine {
-        Some(true) => worse(
-            format!("this is a virtual machine ({})", name.unwrap_or("of an unnamed hypervisor")),
-            "the numbers are those of this instance type: compare them with runs on the same type, or measure on bare \
-             metal to know the hardware's own",
-        ),
-        Some(false) => good("there is no sign of a hypervisor"),
-        None => not_checked("neither the CPU nor the firmware says whether there is one"),
-    })
+    let verdict = case(match facts.virtualization.virtual_machine {
+        Some(true) => "virtual",
+        Some(false) => "metal",
+        None => "unknown",
+    });
+    Some(verdict.with("name", name.unwrap_or("of an unnamed hypervisor")))
 }

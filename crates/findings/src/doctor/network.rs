@@ -1,6 +1,6 @@
 //! Checks the links of network devices.
 
-use super::verdict::{Verdict, good, not_checked, worse};
+use super::verdict::{Verdict, case};
 use crate::text::maybe;
 use costof_model::facts::NetworkDevice;
 use costof_model::{Facts, Probed};
@@ -30,16 +30,14 @@ pub(super) fn links(facts: &Facts, _: &Probed) -> Option<Verdict> {
     };
     let links: Vec<&NetworkDevice> = facts.network_devices.iter().filter(is_link).collect();
     if links.is_empty() {
-        return Some(not_checked("no network device with a link is seen from here"));
+        return Some(case("none"));
     }
     let problems: Vec<String> = links.iter().flat_map(|device| problems(device)).collect();
     if problems.is_empty() {
         let links: Vec<String> = links.iter().map(|device| described(device)).collect();
-        return Some(good(links.join("; ")));
+        return Some(case("healthy").with("links", links.join("; ")));
     }
-    let advice = "exchange the cable or the transceiver, then look at the switch's port (`ethtool -S DEVICE` and `ethtool \
-                  -m DEVICE` show more); drain the node if it stays";
-    Some(worse(problems.join("; "), advice))
+    Some(case("broken").with("problems", problems.join("; ")))
 }
 
 fn problems(device: &NetworkDevice) -> Vec<String> {

@@ -1,16 +1,12 @@
-//! Checks what a CPU costs in addition to its work: shared cores, wake-ups, mitigations.
+//! Checks what a CPU costs in addition to its work: shared cores, idle states, mitigations.
 
-use super::verdict::{Verdict, good, is_virtual, not_checked, unread, worse};
-use crate::text::{maybe, when};
+use super::verdict::{Verdict, absent, case, is_virtual};
+use crate::text::maybe;
 use costof_model::facts::Idle;
 use costof_model::{Facts, Probed};
 
 /// Leaving a state below C1 costs some 10 µs, as long as a round trip over loopback.
 const DEEP_IDLE_NS: u64 = 10_000;
-
-/// Half of a round trip between two threads takes some 2 µs if their CPUs are awake, and little more from a shallow idle state.
-/// From this value on, it takes as long as the operations that are measured.
-const WAKE_UP_NS: f64 = 10_000.0;
 
 /// Words in the kernel's descriptions of mitigations that do work at each entry, exit or indirect branch.
 const COSTLY_MITIGATIONS: &[&str] = &[
@@ -34,17 +30,12 @@ pub(super) fn smt(facts: &Facts, _: &Probed) -> Option<Verdict> {
     Some(match facts.cpu.smt_active.or(seen) {
         Some(true) => {
             let which = maybe(shared, |core| format!(" (CPUs {core} share one)"));
-            let switch = ", or `echo off | sudo tee /sys/devices/system/cpu/smt/control`";
             let has_switch = facts.cpu.smt_control.as_deref() == Some("on");
-            let idle = "leave the other hardware thread idle: measure with `--cpu` on one CPU of each core";
-            let what = format!("cores run more than one hardware thread{which}");
-            worse(what, idle.to_owned() + when(has_switch, switch))
+            case("shared").with("which", which).advice(if has_switch { "switch" } else { "idle" })
         }
-        Some(false) if is_virtual(facts) => not_checked(
-            "this machine sees one hardware thread on each core; the host does not say who uses the other one",
-        ),
-        Some(false) => good("each core runs one hardware thread"),
-        None => not_checked("the kernel does not report which CPUs share a core"),
+        Some(false) if is_virtual(facts) => case("host"),
+        Some(false) => case("alone"),
+        None => case("unknown"),
     })
 }
 
@@ -54,24 +45,14 @@ pub(super) fn idle_states(facts: &Facts, _: &Probed) -> Option<Verdict> {
     let deepest = on.max_by_key(|state| state.exit_latency_ns);
     let latency = deepest.and_then(|state| Some((state, state.exit_latency_ns?)));
     let Some((state, latency_ns)) = latency else {
-        let handed = when(is_virtual(facts), "; an idle CPU is handed to the hypervisor");
-        return Some(not_checked(format!("the kernel reports no idle states{handed}")));
+        return Some(case(if is_virtual(facts) { "handed" } else { "none" }));
     };
-    let (name, latency) = (&state.name, us(latency_ns as f64));
-    let what =
-        format!("leaving the deepest idle state, {name}, takes {latency}, as the driver states");
-    Some(if latency_ns >= DEEP_IDLE_NS {
-        let deep = deep_states(&facts.idle);
-        let advice = format!(
-            "switch the deep states off: `echo 1 | sudo tee /sys/devices/system/cpu/cpu*/cpuidle/state{deep}/disable` \
-             (afterwards `echo 0` in the same way); or compare points with wake=awake"
-        );
-        worse(what, advice)
-    } else if is_virtual(facts) {
-        good(what).effect("in the guest; being woken by the hypervisor may take longer")
-    } else {
-        good(what)
-    })
+    let verdict = match latency_ns >= DEEP_IDLE_NS {
+        true => case("deep").with("deep", deep_states(&facts.idle)),
+        false if is_virtual(facts) => case("guest"),
+        false => case("shallow"),
+    };
+    Some(verdict.with("name", &state.name).with("latency", us(latency_ns as f64)))
 }
 
 /// The numbers of the deep states that are enabled, as a shell pattern: `[234]`.
@@ -83,45 +64,10 @@ fn deep_states(idle: &Idle) -> String {
     format!("[{numbers}]")
 }
 
-pub(super) fn wake_up(facts: &Facts, probed: &Probed) -> Option<Verdict> {
-    let (Some(idle_ns), Some(spinning_ns)) = (probed.wake_idle_ns, probed.wake_spinning_ns) else {
-        return Some(not_checked(match facts.usable_cpus().len() {
-            1 => "measuring it needs two CPUs, and this process may use one",
-            _ => "not tried",
-        }));
-    };
-    let (idle, spinning) = (us(idle_ns), us(spinning_ns));
-    let takes = format!(
-        "half of a round trip takes {idle} between threads that sleep, {spinning} between threads that spin"
-    );
-    let awake = match facts.idle.driver.as_deref() {
-        Some("haltpoll") => {
-            "to keep CPUs awake through waits of up to 200 µs: `echo 200000 | sudo tee \
-             /sys/module/haltpoll/parameters/guest_halt_poll_ns`"
-        }
-        _ if is_virtual(facts) => {
-            "to keep CPUs awake through waits of up to 200 µs, start the kernel with `cpuidle_haltpoll.force=1 \
-             haltpoll.guest_halt_poll_ns=200000`"
-        }
-        _ => "to keep CPUs awake, start the kernel with `idle=poll`",
-    };
-    // A thread that spins on a CPU of its own sees a change within a microsecond.
-    Some(if spinning_ns >= WAKE_UP_NS {
-        not_checked(format!(
-            "half of a round trip took {idle} between threads that sleep, and even between threads that spin {spinning}: \
-             other programs had the CPUs"
-        ))
-    } else if idle_ns < WAKE_UP_NS {
-        good(takes)
-    } else {
-        worse(takes, format!("compare points with the same `wake`; {awake}"))
-    })
-}
-
 pub(super) fn mitigations(facts: &Facts, _: &Probed) -> Option<Verdict> {
     let vulnerabilities = &facts.cpu.vulnerabilities;
     if vulnerabilities.is_empty() {
-        return Some(unread(facts, "vulnerabilities", "the kernel reports none"));
+        return Some(absent(facts, "vulnerabilities"));
     }
     let costly = COSTLY_MITIGATIONS.iter().filter_map(|word| {
         let mut against = vulnerabilities.iter();
@@ -129,12 +75,6 @@ pub(super) fn mitigations(facts: &Facts, _: &Probed) -> Option<Verdict> {
         Some(format!("{} ({name})", word.trim_start_matches("Mitigation: ")))
     });
     let costly: Vec<String> = costly.collect();
-    if costly.is_empty() {
-        return Some(good("no costly one is on"));
-    }
-    Some(worse(
-        format!("on: {}", costly.join(", ")),
-        "they are part of what this machine costs: leave them on, and compare only with machines that have the same \
-         ones; a test machine without secrets may start the kernel with `mitigations=off`",
-    ))
+    let verdict = case(if costly.is_empty() { "cheap" } else { "costly" });
+    Some(verdict.with("costly", costly.join(", ")))
 }

@@ -83,9 +83,42 @@ fn assert_explained(diagnosis: &Diagnosis) {
 
 #[test]
 fn what_follows_is_known_of_each_topic_and_of_no_other() {
-    let mut checked = CHECKS.map(|(name, _)| name);
-    checked.sort_unstable();
-    assert!(TOPICS.keys().eq(&checked), "{checked:?}");
+    let mut known = vec![SHARED];
+    known.extend(CHECKS.map(|(name, _)| name));
+    known.sort_unstable();
+    assert!(TOPICS.keys().eq(&known), "{known:?}");
+}
+
+#[test]
+fn each_check_names_cases_and_advice_that_there_are() {
+    let checks = [
+        include_str!("clock.rs"),
+        include_str!("counters.rs"),
+        include_str!("frequency.rs"),
+        include_str!("limits.rs"),
+        include_str!("memory.rs"),
+        include_str!("neighbours.rs"),
+        include_str!("network.rs"),
+        include_str!("permissions.rs"),
+        include_str!("processor.rs"),
+        include_str!("verdict.rs"),
+    ];
+    let checks = checks.concat();
+    for topic in TOPICS.values() {
+        for name in topic.cases.keys().chain(topic.advice.keys()) {
+            assert!(checks.contains(&format!("\"{name}\"")), "{name} is never said");
+        }
+    }
+    let names = |call: &str| -> Vec<String> {
+        let after = checks.split(call).skip(1);
+        after.map(|text| text.split('"').next().unwrap().to_owned()).collect()
+    };
+    for name in names("case(\"") {
+        assert!(TOPICS.values().any(|topic| topic.cases.contains_key(&name)), "{name}");
+    }
+    for name in names("advice(\"") {
+        assert!(TOPICS.values().any(|topic| topic.advice.contains_key(&name)), "{name}");
+    }
 }
 
 #[test]

@@ -1,100 +1,94 @@
 //! The verdict of a check on a topic, and its conversion to a diagnosis.
 
-use super::Topic;
+use super::{Case, Topic};
 use costof_model::Facts;
 use costof_model::facts::{Diagnosis, DiagnosisState, Seccomp, Trial};
+use std::fmt::Display;
 
-/// A state with its reason.
+/// The case of a topic that holds on a machine, and the values in its texts.
 pub(super) struct Verdict {
-    state: DiagnosisState,
-    what: String,
-    /// What follows, if that is not what the topic says.
-    effect: Option<&'static str>,
-    /// What to do about it, where something is worse or missing.
-    advice: Option<String>,
+    case: &'static str,
+    /// The name of the advice, where the case leaves it open.
+    advice: Option<&'static str>,
+    /// By their names in the texts.
+    values: Vec<(&'static str, String)>,
+    /// Why the fact that the case is about could not be read.
+    unread: Option<String>,
 }
 
-pub(super) fn good(what: impl Into<String>) -> Verdict {
-    Verdict::new(DiagnosisState::Good, what.into())
+/// The verdict that this case of the topic holds.
+pub(super) fn case(case: &'static str) -> Verdict {
+    Verdict { case, advice: None, values: Vec::new(), unread: None }
 }
 
-pub(super) fn worse(what: impl Into<String>, advice: impl Into<String>) -> Verdict {
-    let advice = Some(advice.into());
-    Verdict { advice, ..Verdict::new(DiagnosisState::Worse, what.into()) }
-}
-
-pub(super) fn missing(what: impl Into<String>, advice: impl Into<String>) -> Verdict {
-    let advice = Some(advice.into());
-    Verdict { advice, ..Verdict::new(DiagnosisState::Missing, what.into()) }
-}
-
-pub(super) fn not_checked(what: impl Into<String>) -> Verdict {
-    Verdict::new(DiagnosisState::NotChecked, what.into())
-}
-
-/// The verdict if a fact is absent: its file could not be read, or does not exist, as `absent` says.
-pub(super) fn unread(facts: &Facts, file: &str, absent: &str) -> Verdict {
+/// The verdict if a fact is absent: its file could not be read, or does not exist, as the case `absent` says.
+pub(super) fn absent(facts: &Facts, file: &str) -> Verdict {
     let mut unread = facts.unread.iter();
-    not_checked(match unread.find(|unread| unread.what.contains(file)) {
-        Some(refused) => format!("{}: {}", refused.what, refused.reason),
-        None => absent.to_owned(),
-    })
+    let unread = unread.find(|unread| unread.what.contains(file));
+    let unread = unread.map(|refused| format!("{}: {}", refused.what, refused.reason));
+    Verdict { unread, ..case("absent") }
 }
 
-/// The verdict of a trial: it succeeded, as `works` says, failed, or was not made.
-pub(super) fn tried(trial: Option<&Trial>, works: &str, advice: impl Into<String>) -> Verdict {
+/// The verdict of a trial: it succeeded, failed, or was not made.
+pub(super) fn tried(trial: Option<&Trial>) -> Verdict {
     match trial {
-        Some(Trial::Works) => good(works),
-        Some(Trial::Fails { reason }) => missing(&**reason, advice),
-        None => not_checked("not tried"),
+        Some(Trial::Works) => case("works"),
+        Some(Trial::Fails { reason }) => case("fails").with("reason", reason),
+        None => case("not_tried"),
     }
 }
 
-/// The same, but a setting may be the reason for a failure: its text and its advice.
-pub(super) fn tried_despite(
-    trial: Option<&Trial>,
-    works: &str,
-    setting: Option<(String, String)>,
-    advice: &str,
-) -> Verdict {
+/// The same, but a setting may be the reason for a failure: its case, and its text.
+pub(super) fn tried_despite(trial: Option<&Trial>, setting: Option<(Verdict, String)>) -> Verdict {
     match (setting, trial) {
-        (None, _) | (_, Some(Trial::Works)) => tried(trial, works, advice),
-        (Some((cause, advice)), Some(Trial::Fails { reason })) => {
-            missing(format!("{reason} ({cause})"), advice)
+        (None, _) | (_, Some(Trial::Works)) => tried(trial),
+        (Some((forbidden, setting)), Some(Trial::Fails { reason })) => {
+            forbidden.with("why", format!("{reason} ({setting})"))
         }
-        (Some((cause, advice)), None) => missing(cause, advice),
+        (Some((forbidden, setting)), None) => forbidden.with("why", setting),
     }
 }
 
 impl Verdict {
-    fn new(state: DiagnosisState, what: String) -> Verdict {
-        Verdict { state, what, effect: None, advice: None }
+    /// Sets a value in the texts.
+    pub(super) fn with(mut self, name: &'static str, value: impl Display) -> Verdict {
+        self.values.push((name, value.to_string()));
+        self
     }
 
-    /// Replaces the topic's effect.
-    pub(super) fn effect(self, effect: &'static str) -> Verdict {
-        let effect = Some(effect);
-        Verdict { effect, ..self }
+    /// Names the advice, where the case leaves it open.
+    pub(super) fn advice(self, name: &'static str) -> Verdict {
+        Verdict { advice: Some(name), ..self }
     }
 
-    /// Adds to what is known.
-    pub(super) fn and(self, more: &str) -> Verdict {
-        Verdict { what: self.what + more, ..self }
-    }
-
-    /// If nothing was checked, the effect is only possible, and the text says so.
-    pub(super) fn diagnosis(self, name: &str, topic: &Topic) -> Diagnosis {
-        let is_good = self.state == DiagnosisState::Good;
-        let effect = self.effect.unwrap_or(if is_good { &topic.good } else { &topic.effect });
+    /// What this means with the texts of the topic, or else with those that topics share. If nothing was checked, the
+    /// effect is only possible, and the text says so.
+    pub(super) fn diagnosis(self, name: &str, topic: &Topic, shared: &Topic) -> Diagnosis {
+        let topics = || [topic, shared].into_iter();
+        let (state, what) = (DiagnosisState::NotChecked, self.case.to_owned());
+        let unknown = Case { state, what, effect: None, advice: None };
+        let case = topics().find_map(|topic| topic.cases.get(self.case)).unwrap_or(&unknown);
+        let Case { state, what, effect, advice } = case;
+        let chosen = self.advice.and_then(|name| topics().find_map(|topic| topic.advice.get(name)));
+        let has_advice = matches!(state, DiagnosisState::Worse | DiagnosisState::Missing);
+        let advice = advice.as_ref().or(chosen).filter(|_| has_advice);
+        let usual = if *state == DiagnosisState::Good { &topic.good } else { &topic.effect };
+        let effect = effect.as_ref().unwrap_or(usual);
+        let filled = |text: &String| {
+            let values = self.values.iter();
+            values.fold(text.clone(), |text, (name, value)| {
+                text.replace(&format!("{{{name}}}"), value)
+            })
+        };
         Diagnosis {
             topic: name.to_owned(),
-            state: self.state,
-            what: self.what,
-            effect: match self.state {
+            state: *state,
+            what: self.unread.clone().unwrap_or_else(|| filled(what)),
+            effect: match state {
                 DiagnosisState::NotChecked => format!("at worst, {effect}"),
-                _ => effect.to_owned(),
+                _ => effect.clone(),
             },
-            advice: self.advice,
+            advice: advice.map(filled),
         }
     }
 }

@@ -8,12 +8,7 @@ use super::folder::Folder;
 /// The driver, its policies, and other bounds on the clock.
 pub(super) fn frequency(root: &Folder) -> Frequency {
     let cpus = root.folder("/sys/devices/system/cpu");
-    let mut frequency = Frequency {
-        turbo_enabled: turbo_enabled(&cpus),
-        on_battery: on_battery(root),
-        platform_profile: root.text("/sys/firmware/acpi/platform_profile"),
-        ..Frequency::default()
-    };
+    let mut frequency = Frequency { turbo_enabled: turbo_enabled(&cpus), ..Frequency::default() };
     for (_, folder) in cpus.folder("cpufreq").numbered("policy") {
         if frequency.driver.is_none() {
             frequency.driver = folder.text("scaling_driver");
@@ -47,27 +42,4 @@ fn merge(policies: &mut Vec<FrequencyPolicy>, new: FrequencyPolicy) {
 fn turbo_enabled(cpus: &Folder) -> Option<bool> {
     let off = cpus.flag("intel_pstate/no_turbo");
     off.map(|off| !off).or_else(|| cpus.flag("cpufreq/boost"))
-}
-
-/// Supplies of peripherals (the battery of a mouse) report `scope: Device`. Source:
-/// Documentation/ABI/testing/sysfs-class-power.
-fn on_battery(root: &Folder) -> Option<bool> {
-    let mut mains = None;
-    let mut discharging = None;
-    for (_, supply) in root.folder("/sys/class/power_supply").folders() {
-        let is = |file: &str, value: &str| supply.text(file).as_deref() == Some(value);
-        if is("scope", "Device") {
-            continue;
-        }
-        if is("type", "Mains") || is("type", "USB") {
-            mains = Some(mains.unwrap_or(false) || is("online", "1"));
-        } else if is("type", "Battery") {
-            discharging = Some(discharging.unwrap_or(false) || is("status", "Discharging"));
-        }
-    }
-    match (mains, discharging) {
-        (Some(true), _) => Some(false),
-        (_, Some(discharging)) => Some(discharging),
-        _ => None,
-    }
 }

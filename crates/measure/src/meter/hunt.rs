@@ -45,10 +45,10 @@ pub(super) struct Begin {
 /// The batches that began alone, and the visits that began during them.
 #[derive(Debug, Default)]
 pub(super) struct SeenVisits {
-    /// How many batches began alone, how many of these also ended alone, and how long these lasted.
+    /// How many batches began alone, how many of these also ended alone, and how long these lasted in nanoseconds.
     began: u32,
     stayed: u32,
-    stayed_ns: f64,
+    pub(super) stayed_ns: f64,
     /// When the current one was seen first, and how long the batch lasted in which it began.
     current: Option<(u64, f64)>,
     begun: u32,
@@ -67,11 +67,6 @@ impl SeenVisits {
     fn end(&mut self, ns: f64, batch_ns: f64) {
         self.ended += 1;
         self.returned += (1.0 - ns / batch_ns).max(0.0);
-    }
-
-    /// How long the batches lasted that began and ended alone, in nanoseconds.
-    pub(super) fn stayed_ns(&self) -> f64 {
-        self.stayed_ns
     }
 
     /// Whether too many batches hide a visit that began and ended within them.
@@ -186,7 +181,7 @@ impl Meter<'_> {
 
 /// Whether a reading was interrupted: it says nothing of the core.
 pub(super) fn is_interrupted(gauge: &Gauge, reading: f64) -> bool {
-    !(BROKEN..INTERRUPTED).contains(&(reading / gauge.floor()))
+    !(BROKEN..INTERRUPTED).contains(&(reading / gauge.floor))
 }
 
 /// Whether batches with these readings of the gauge before and after them are too long for the

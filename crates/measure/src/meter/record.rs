@@ -44,7 +44,8 @@ pub struct Record {
     pub(super) latencies: BTreeMap<Text, Singles>,
     pub(super) values: BTreeMap<Text, Vec<f64>>,
     pub(super) below_resolution: bool,
-    pub(super) counted_operations: u64,
+    /// Operations done while the counters counted: those in the batches of the primary metric.
+    pub counted_operations: u64,
     pub(super) allocations: u64,
     pub(super) may_allocate: bool,
     pub(super) core: CoreGauge,
@@ -192,18 +193,13 @@ impl Record {
     /// What the gauge showed during the samples so far. Batches that may hide a visit were mixed.
     pub fn core(&self) -> CoreGauge {
         let hiding = self.batches.values().filter(|batches| batches.visits.hide());
-        let hidden_ns: f64 = hiding.map(|batches| batches.visits.stayed_ns()).sum();
+        let hidden_ns: f64 = hiding.map(|batches| batches.visits.stayed_ns).sum();
         let CoreGauge { alone_ns, mixed_ns, .. } = self.core;
         CoreGauge {
             alone_ns: (alone_ns - hidden_ns).max(0.0),
             mixed_ns: mixed_ns + hidden_ns,
             ..self.core
         }
-    }
-
-    /// Operations done while the counters counted: those in the batches of the primary metric.
-    pub fn counted_operations(&self) -> u64 {
-        self.counted_operations
     }
 
     /// The point's result in this launch. `failed` means that it has no number.

@@ -3,8 +3,8 @@
 use crate::alone::CpuAlone;
 use serde::{Deserialize, Serialize};
 
-/// The results of trials: may costof do this here, and what does waking up cost? `None` means that
-/// it was not tried.
+/// The results of trials: may costof do this here, and who else uses the CPUs? `None` means that it was
+/// not tried.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Probed {
@@ -16,8 +16,6 @@ pub struct Probed {
     pub kernel_events: Option<Trial>,
     /// Counting a tracepoint, whose number must be read first.
     pub tracepoints: Option<Trial>,
-    /// Making a user namespace, with this user as its root.
-    pub user_namespaces: Option<Trial>,
     /// Making a network namespace (inside a new user namespace, or as root).
     pub network_namespaces: Option<Trial>,
     /// Getting a huge page for an arena.
@@ -28,13 +26,6 @@ pub struct Probed {
     pub icmp: Option<Trial>,
     /// Setting up an io_uring.
     pub io_uring: Option<Trial>,
-    /// The time from waking a thread that waits in the kernel until it runs, its CPU idle: half of a round trip between two.
-    pub wake_idle_ns: Option<f64>,
-    /// The time until a thread that spins on another CPU sees a change, measured in the same way.
-    pub wake_spinning_ns: Option<f64>,
-    /// The share of the time that the hypervisor gave to others while two CPUs were busy; it takes
-    /// nothing from idle CPUs.
-    pub steal_share: Option<f64>,
     /// The share of all CPUs' time that other processes used while this process slept.
     pub busy_share: Option<f64>,
     /// What else used the core of the measured CPU.

@@ -15,10 +15,6 @@ pub struct Frequency {
     pub turbo_enabled: Option<bool>,
     /// One entry for all CPUs with the same policy.
     pub policies: Vec<FrequencyPolicy>,
-    /// Whether the machine runs from a battery.
-    pub on_battery: Option<bool>,
-    /// `low-power`, `balanced`, `performance`. Source: `/sys/firmware/acpi/platform_profile`.
-    pub platform_profile: Option<String>,
 }
 
 /// The policy for the clock of some CPUs.

@@ -125,7 +125,7 @@ fn run(_: &At<Neighbour>, meter: &mut Meter<'_>) -> Result<(), Failure> {
     };
     meter.value("shared", shared);
     meter.value("longest", longest_ns);
-    meter.value("rate", visits.begun() as f64 / visits.watched_ns() * 1e9);
+    meter.value("rate", visits.begun as f64 / visits.watched_ns * 1e9);
     if let Some(taken) = visits.taken() {
         meter.value("taken", taken);
     }

@@ -10,7 +10,7 @@ use costof_measure::command::{Output, Program, Stopwatch};
 use costof_measure::gauge;
 use costof_model::bill::{CountedCommand, Counts, End, Means};
 use costof_model::priced::Times;
-use costof_model::{Facts, counted};
+use costof_model::{Facts, counted, word};
 use std::ffi::OsString;
 use std::fs;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -100,7 +100,7 @@ fn failed_counted(name: &str, counts: &Counts) -> Error {
         End::Killed(signal) => format!("by signal {signal}"),
         End::Ended | End::Running => "unexpectedly".to_owned(),
     };
-    let means = counts.means.name();
+    let means = word(counts.means);
     wrong(format_args!(
         "{name} succeeds by itself, but ended {how} while {means} counted it{way_out} (--ignore-failure)"
     ))

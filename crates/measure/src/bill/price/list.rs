@@ -21,13 +21,13 @@ struct File {
 struct PriceText {
     items: Vec<String>,
     class: Class,
-    cost: CostText,
+    cost: Vec<(String, String)>,
     #[serde(default = "one")]
     of: f64,
     #[serde(default = "one")]
     entries: f64,
     #[serde(default)]
-    less: Vec<(f64, RowText)>,
+    less: Vec<(f64, String)>,
     #[serde(default)]
     copies: bool,
 }
@@ -37,46 +37,15 @@ struct PriceText {
 pub(super) struct SavingText {
     pub(super) what: String,
     pub(super) items: Vec<String>,
-    #[serde(default)]
     below: Option<String>,
-    #[serde(default)]
     merged: Option<String>,
-    #[serde(default)]
     now: Option<String>,
-    #[serde(default)]
     cost: Option<String>,
-    #[serde(default)]
-    metric: Option<String>,
     #[serde(default = "one")]
     pub(super) of: f64,
     #[serde(default)]
     pub(super) waits: bool,
     pub(super) assumes: String,
-}
-
-#[derive(Deserialize)]
-#[serde(untagged)]
-enum CostText {
-    Row(String),
-    Rows(Vec<SizedText>),
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct SizedText {
-    #[serde(default)]
-    size: Option<String>,
-    row: String,
-    #[serde(default)]
-    metric: Option<String>,
-}
-
-/// A row, and its metric if that is not the one that answers the probe's question.
-#[derive(Deserialize)]
-#[serde(untagged)]
-enum RowText {
-    Row(String),
-    Metric { row: String, metric: String },
 }
 
 fn one() -> f64 {
@@ -95,7 +64,7 @@ impl PriceList {
     pub(super) fn parse(text: &str, infos: &[&ProbeInfo]) -> Result<PriceList, String> {
         let file: File = toml::from_str(text).map_err(|error| error.to_string())?;
         let mut rows = Rows { infos, rows: Vec::new() };
-        let entry = rows.add(&file.entry, None)?;
+        let entry = rows.add(&file.entry)?;
         let prices = file.price.into_iter().map(|text| rows.price(text));
         let prices = prices.collect::<Result<_, String>>()?;
         let savings = file.saving.into_iter().map(|text| rows.saving(text));
@@ -111,16 +80,19 @@ struct Rows<'i> {
 }
 
 impl Rows<'_> {
-    fn add(&mut self, text: &str, metric: Option<&str>) -> Result<usize, String> {
-        let expression = Expression::parse(text, self.infos)?;
+    /// The place of a row, with the metric after it if that is not the one that answers the probe's question.
+    fn add(&mut self, text: &str) -> Result<usize, String> {
+        let end = text.find(')').map_or(text.len(), |end| end + 1);
+        let (row, metric) = text.split_at(end);
+        let expression = Expression::parse(row, self.infos)?;
         let [point] = &expression.points[..] else {
             return Err(format!("`{text}` is not one row"));
         };
         let info = self.infos.iter().find(|info| info.id == point.probe);
         let info = info.ok_or_else(|| format!("{}: no such probe", point.probe))?;
-        let metric = match metric {
-            None => info.primary(),
-            Some(name) => info
+        let metric = match metric.trim() {
+            "" => info.primary(),
+            name => info
                 .metrics
                 .iter()
                 .find(|metric| metric.name == name)
@@ -135,28 +107,15 @@ impl Rows<'_> {
     }
 
     fn price(&mut self, text: PriceText) -> Result<Price, String> {
-        let rows = match text.cost {
-            CostText::Row(row) => vec![SizedText { size: None, row, metric: None }],
-            CostText::Rows(rows) => rows,
-        };
-        let cost = rows.iter().map(|row| {
-            let size = match &row.size {
-                Some(size) => parse_bytes(size).ok_or_else(|| format!("`{size}` is no size"))?,
-                None => 0,
-            };
-            Ok((size as f64, self.add(&row.row, row.metric.as_deref())?))
+        let cost = text.cost.iter().map(|(size, row)| {
+            let size = parse_bytes(size).ok_or_else(|| format!("`{size}` is no size"))?;
+            Ok((size as f64, self.add(row)?))
         });
         let cost: Vec<(f64, usize)> = cost.collect::<Result<_, String>>()?;
         if cost.is_empty() || !cost.is_sorted_by(|(one, _), (other, _)| one < other) {
             return Err(format!("{}: sizes do not grow", text.items.join(", ")));
         }
-        let less = text.less.iter().map(|(times, row)| {
-            let row = match row {
-                RowText::Row(row) => self.add(row, None),
-                RowText::Metric { row, metric } => self.add(row, Some(metric)),
-            };
-            Ok((*times, row?))
-        });
+        let less = text.less.iter().map(|(times, row)| Ok((*times, self.add(row)?)));
         Ok(Price {
             cost,
             less: less.collect::<Result<_, String>>()?,
@@ -171,8 +130,8 @@ impl Rows<'_> {
     fn saving(&mut self, text: SavingText) -> Result<SavingRule, String> {
         let size =
             |size: &Option<String>| size.as_deref().and_then(parse_bytes).map(|it| it as f64);
-        let now = text.now.as_deref().map(|row| self.add(row, None)).transpose()?;
-        let cost = text.cost.as_deref().map(|row| self.add(row, text.metric.as_deref()));
+        let now = text.now.as_deref().map(|row| self.add(row)).transpose()?;
+        let cost = text.cost.as_deref().map(|row| self.add(row));
         let (below, merged) = (size(&text.below), size(&text.merged));
         Ok(SavingRule { below, merged, now, cost: cost.transpose()?, text })
     }

@@ -11,13 +11,13 @@ entry = "enter"
 [[price]]
 items = ["read"]
 class = "files"
-cost = [{ size = "1B", row = "small" }, { size = "4KiB", row = "page" }]
+cost = [["1B", "small"], ["4KiB", "page"]]
 copies = true
 
 [[price]]
 items = ["fork"]
 class = "processes"
-cost = "process"
+cost = [["0B", "process"]]
 of = 2
 entries = 2
 less = [[1, "small"]]
@@ -25,7 +25,7 @@ less = [[1, "small"]]
 [[price]]
 items = ["fault on a new page"]
 class = "faults"
-cost = "page_fault"
+cost = [["0B", "page_fault"]]
 entries = 0
 
 [[saving]]
