@@ -9,14 +9,14 @@ use costof_model::{Group, PointRow, Run};
 
 const TIME: &str = "cpu_sender";
 
-/// A finding about the sends that the kernel copies after all, one about the others, and one about the parts.
+/// A finding about the sends that the kernel copies after all, one about the others, and one about their completions.
 pub(crate) fn zero_copy_price(run: &Run) -> Vec<Finding> {
     let groups = comparable(run).group_by(&["primitive", "size"]);
     let prices: Vec<Price<'_>> = groups.iter().filter_map(|group| price(run, group)).collect();
     let found = [false, true].into_iter();
     let mut findings: Vec<Finding> = found.filter_map(|copied| found_of(&prices, copied)).collect();
     if !findings.is_empty() {
-        findings.extend(parts(run));
+        findings.extend(completions(run));
     }
     findings
 }
@@ -88,34 +88,24 @@ fn price<'a>(run: &Run, group: &Group<'a>) -> Option<Price<'a>> {
     })
 }
 
-/// The measurements of `copy.parts`, if the run has them: taking completions, and looking up and holding the
-/// pages of a message.
-fn parts(run: &Run) -> Option<Finding> {
-    let by = |part: &str, axis: &str| {
-        let rows = run
-            .select("copy.parts")
-            .with_value("part", part)
-            .filter(|row| row.estimate("cost").is_some());
-        ends(rows.by_number(axis))
+/// The measurement of `copy.parts` of taking completions, if the run has it.
+fn completions(run: &Run) -> Option<Finding> {
+    let reaped = run.select("copy.parts").with_value("part", "reap");
+    let reaped = reaped.filter(|row| row.estimate("cost").is_some());
+    let reaped = ends(reaped.by_number("batch"));
+    let cost = |(count, row): &(u64, &PointRow)| {
+        let cost = ns(row.median("cost").unwrap_or(0.0));
+        match count {
+            1 => format!("{cost} alone"),
+            many => format!("{cost} in batches of {many}"),
+        }
     };
-    let (reaped, held) = (by("reap", "batch"), by("plain_buffer", "size"));
-    let cost = |row: &PointRow| ns(row.median("cost").unwrap_or(0.0));
-    let batch = |count: u64| match count {
-        1 => " alone".to_owned(),
-        many => format!(" in batches of {many}"),
-    };
-    let at = |bytes: u64| format!(" at {}", size(bytes as f64));
-    let between = |what: &str, rows: &[(u64, &PointRow)], at: &dyn Fn(u64) -> String| {
-        let ((least, one), (most, other)) = (rows.first()?, rows.last()?);
-        let last = (most > least).then(|| format!(" to {}{}", cost(other), at(*most)));
-        Some(format!("{what} {}{}{}", cost(one), at(*least), last.unwrap_or_default()))
-    };
-    let completion = between("a completion", &reaped, &batch);
-    let pages = between("finding and holding pages", &held, &at);
-    let parts: Vec<String> = completion.into_iter().chain(pages).collect();
-    let sentence = format!("parts of this cost: {}", parts.join("; "));
-    let evidence = reaped.iter().chain(&held).map(|(_, row)| *row);
-    (!parts.is_empty()).then(|| Finding::new(Kind::ZeroCopyPrice, evidence, sentence))
+    let (least, most) = (reaped.first()?, reaped.last()?);
+    let last = (most.0 > least.0).then(|| format!(" to {}", cost(most)));
+    let sentence =
+        format!("a part of this cost: a completion {}{}", cost(least), last.unwrap_or_default());
+    let evidence = reaped.iter().map(|(_, row)| *row);
+    Some(Finding::new(Kind::ZeroCopyPrice, evidence, sentence))
 }
 
 #[cfg(test)]
@@ -133,8 +123,8 @@ mod tests {
         row
     }
 
-    fn part(part: &'static str, axis: &'static str, value: u64, ns: f64) -> PointRow {
-        let axes = axes!(part).with(axis, value);
+    fn reap(batch: u64, ns: f64) -> PointRow {
+        let axes = axes!(part = "reap").with("batch", batch);
         point_row("copy.parts", "cost", axes, ns, (ns, ns))
     }
 
@@ -150,10 +140,8 @@ mod tests {
             send("msg_zerocopy", 4, 1294.0, 0.0),
             send("msg_zerocopy", 64, 122.0, 0.0),
             send("msg_zerocopy", 1024, 42.0, 0.0),
-            part("reap", "batch", 1, 600.0),
-            part("reap", "batch", 64, 12.0),
-            part("plain_buffer", "size", 4096, 310.0),
-            part("plain_buffer", "size", 64_000, 800.0),
+            reap(1, 600.0),
+            reap(64, 12.0),
         ];
         let found = zero_copy_price(&run);
         reads!(&found);

@@ -3,6 +3,5 @@
 mod channel;
 pub mod flow;
 pub mod ready;
-mod ring;
 pub mod token;
 pub mod vmsplice;

@@ -11,7 +11,6 @@
 #[cfg(not(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64"))))]
 compile_error!("costof measures Linux on x86-64 and aarch64; it does not build for anything else");
 
-mod atomic;
 pub mod cpu;
 pub mod file;
 pub mod ipc;

@@ -19,3 +19,4 @@ pub mod registered_buffer;
 pub(crate) mod shared;
 pub mod streams;
 pub mod touch;
+pub mod userfault;

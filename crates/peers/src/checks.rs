@@ -334,7 +334,7 @@ pub fn main_memory(op: &'static str, effort: Effort) -> Check {
 
 /// Reads, writes or copies of so much memory.
 pub fn bandwidth(op: &str, mib: u64, peers: Vec<Peer>) -> Check {
-    let axes = format!("op={op} size={mib}MiB threads=1 pages=4KiB kernel=best");
+    let axes = format!("op={op} size={mib}MiB threads=1 pages=4KiB");
     Check::new("memory.bandwidth", axes, "throughput", peers)
 }
 

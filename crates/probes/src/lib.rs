@@ -1,4 +1,4 @@
-//! The probes: one file each, and their table. A new probe is its file, its `mod` and its line in
+//! The probes: one file each, and their table. A new probe is its file, its `mod` and its word in
 //! the table here.
 //!
 //! This crate never prints.
@@ -44,6 +44,7 @@ mod file {
     pub(crate) mod metadata;
     pub(crate) mod read;
     pub(crate) mod remote;
+    pub(crate) use remote::null as remote_call;
     pub(crate) mod sync;
     pub(crate) mod target_file;
     #[cfg(test)]
@@ -135,70 +136,25 @@ use costof_os::memory::allocator::Counting;
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
+/// The table, by layer, in this order.
+macro_rules! table {
+    ($($layer:ident: $($probe:ident)+;)+) => { &[$($(&$layer::$probe::PROBE,)+)+] };
+}
+
 /// The table that `list`, `run`, `explain`, the report and the tests use.
-pub static TABLE: &[&Probe] = &[
-    &harness::null::PROBE,
-    &cpu::clock::PROBE,
-    &cpu::frequency::PROBE,
-    &cpu::loops::PROBE,
-    &cpu::call::PROBE,
-    &cpu::branch_miss::PROBE,
-    &cpu::memcpy::PROBE,
-    &cpu::snappy::PROBE,
-    &cpu::transform::PROBE,
-    &cpu::tls::PROBE,
-    &cpu::vm_exit::PROBE,
-    &cpu::hiccup::PROBE,
-    &cpu::neighbour::PROBE,
-    &sync::mutex::PROBE,
-    &sync::core_to_core::PROBE,
-    &sync::false_sharing::PROBE,
-    &sync::task::PROBE,
-    &os::syscall::PROBE,
-    &os::io_uring::PROBE,
-    &os::overhead::PROBE,
-    &os::attached::PROBE,
-    &os::quota::PROBE,
-    &os::signal::PROBE,
-    &os::timer::PROBE,
-    &os::thread::PROBE,
-    &os::process::PROBE,
-    &os::context_switch::PROBE,
-    &os::wait::PROBE,
-    &os::page_fault::PROBE,
-    &os::mmap::PROBE,
-    &os::pin::PROBE,
-    &memory::latency::PROBE,
-    &memory::bandwidth::PROBE,
-    &memory::malloc::PROBE,
-    &memory::first_touch::PROBE,
-    &node::core::PROBE,
-    &node::bandwidth::PROBE,
-    &node::latency::PROBE,
-    &node::clock::PROBE,
-    &ipc::latency::PROBE,
-    &ipc::bandwidth::PROBE,
-    &file::remote::null::PROBE,
-    &file::remote::PROBE,
-    &file::read::PROBE,
-    &file::write::PROBE,
-    &file::sync::PROBE,
-    &file::metadata::PROBE,
-    &file::contention::PROBE,
-    &file::cache_size::PROBE,
-    &net::rtt::PROBE,
-    &net::bandwidth::PROBE,
-    &net::ping::PROBE,
-    &net::connect::PROBE,
-    &net::stages::PROBE,
-    &net::stream::PROBE,
-    &copy::send::PROBE,
-    &copy::receive::PROBE,
-    &copy::forward::PROBE,
-    &copy::parts::PROBE,
-    &rudp::stages::PROBE,
-    &rudp::loss::PROBE,
-    &rpc::first_call::PROBE,
-    &rpc::marshal::PROBE,
-    &rpc::load::PROBE,
-];
+pub static TABLE: &[&Probe] = table! {
+    harness: null;
+    cpu: clock frequency loops call branch_miss memcpy snappy transform tls vm_exit hiccup
+        neighbour;
+    sync: mutex core_to_core false_sharing task;
+    os: syscall io_uring overhead attached quota signal timer thread process context_switch wait
+        page_fault mmap pin;
+    memory: latency bandwidth malloc first_touch;
+    node: core bandwidth latency clock;
+    ipc: latency bandwidth;
+    file: remote_call remote read write sync metadata contention cache_size;
+    net: rtt bandwidth ping connect stages stream;
+    copy: send receive forward parts;
+    rudp: stages loss;
+    rpc: first_call marshal load;
+};

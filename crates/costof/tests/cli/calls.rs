@@ -79,7 +79,7 @@ fn calls_go_over_unix_sockets_and_by_their_old_names() {
 #[ignore = "long; ./check --all runs it"]
 fn the_first_call_stands_beside_the_others() {
     let run = measured(&format!(
-        "rpc.first_call --set over=grpc,thrift,tcp --link loopback --link {EMULATED}"
+        "rpc.first_call --set over=grpc,thrift --link loopback --link {EMULATED}"
     ));
     for row in rows(&run) {
         expect_metrics(row, &["first", "connection", "latency"]);

@@ -25,32 +25,21 @@ use std::hint::black_box;
 pub enum ArgumentKind {
     /// 64-bit integers, in registers; the seventh on the stack on x86-64.
     Int,
-    /// 32-bit floating-point numbers, in registers.
-    Float,
     /// 64-bit floating-point numbers, in registers.
     Double,
     /// Structures of 32 bytes by value: copied to the stack for every call.
     Struct,
-    /// As [`Self::Int`], of a callee as `gcc -O0` compiles it: a frame pointer, and each argument stored on the
-    /// stack and loaded again. The caller sets up constants as unoptimised code does.
-    UnoptimisedInt,
-    /// The same of [`Self::Float`].
+    /// 32-bit floating-point numbers, of a callee as `gcc -O0` compiles it: a frame pointer, and each argument stored on
+    /// the stack and loaded again. The caller sets up constants as unoptimised code does.
     UnoptimisedFloat,
-    /// The same of [`Self::Double`].
+    /// As [`Self::Double`], of such a callee.
     UnoptimisedDouble,
 }
 
 impl ArgumentKind {
     /// Every kind, in the order of declaration.
-    pub const ALL: [Self; 7] = [
-        Self::Int,
-        Self::Float,
-        Self::Double,
-        Self::Struct,
-        Self::UnoptimisedInt,
-        Self::UnoptimisedFloat,
-        Self::UnoptimisedDouble,
-    ];
+    pub const ALL: [Self; 5] =
+        [Self::Int, Self::Double, Self::Struct, Self::UnoptimisedFloat, Self::UnoptimisedDouble];
 }
 
 /// The largest number of arguments that [`call`] knows.
@@ -95,12 +84,8 @@ pub fn call(kind: ArgumentKind, arguments: u8, n: u64) -> u64 {
     }
     match kind {
         ArgumentKind::Int => calls!(int in arguments, n; 1, 2, 3, 4, 5, 6, 7),
-        ArgumentKind::Float => numbers!(float),
         ArgumentKind::Double => numbers!(double),
         ArgumentKind::Struct => calls!(structure in arguments, n; a, b, c, d, e, f, g),
-        ArgumentKind::UnoptimisedInt => {
-            calls!(unoptimised_int in arguments, n; 1, 2, 3, 4, 5, 6, 7)
-        }
         ArgumentKind::UnoptimisedFloat => numbers!(unoptimised_float),
         ArgumentKind::UnoptimisedDouble => numbers!(unoptimised_double),
     }
@@ -173,16 +158,6 @@ mod callees {
         [] ["add rax, r9"];
         [] ["add rax, [rsp + 8]"];
     }}
-    callees! { float: f32 => f32, [], [] {
-        "xorps xmm0, xmm0";
-        [] [];
-        [] ["addss xmm0, xmm1"];
-        [] ["addss xmm0, xmm2"];
-        [] ["addss xmm0, xmm3"];
-        [] ["addss xmm0, xmm4"];
-        [] ["addss xmm0, xmm5"];
-        [] ["addss xmm0, xmm6"];
-    }}
     callees! { double: f64 => f64, [], [] {
         "xorps xmm0, xmm0";
         [] [];
@@ -204,16 +179,6 @@ mod callees {
         [] ["add rax, [rsp + 200]"];
     }}
     // As gcc 12 compiles them; what is stored lies in the red zone.
-    callees! { unoptimised_int: u64 => u64, ["push rbp" "mov rbp, rsp"], ["pop rbp"] {
-        "mov eax, 0";
-        ["mov [rbp - 8], rdi"] ["mov rax, [rbp - 8]"];
-        ["mov [rbp - 16], rsi"] ["mov rdx, [rbp - 16]" "add rax, rdx"];
-        ["mov [rbp - 24], rdx"] ["mov rdx, [rbp - 24]" "add rax, rdx"];
-        ["mov [rbp - 32], rcx"] ["mov rdx, [rbp - 32]" "add rax, rdx"];
-        ["mov [rbp - 40], r8"] ["mov rdx, [rbp - 40]" "add rax, rdx"];
-        ["mov [rbp - 48], r9"] ["mov rdx, [rbp - 48]" "add rax, rdx"];
-        [] ["mov rdx, [rbp + 16]" "add rax, rdx"];
-    }}
     callees! { unoptimised_float: f32 => f32, ["push rbp" "mov rbp, rsp"], ["pop rbp"] {
         "pxor xmm0, xmm0";
         ["movss [rbp - 4], xmm0"] ["movss xmm0, [rbp - 4]"];
@@ -250,16 +215,6 @@ mod callees {
         [] ["add x0, x0, x5"];
         [] ["add x0, x0, x6"];
     }}
-    callees! { float: f32 => f32, [], [] {
-        "fmov s0, wzr";
-        [] [];
-        [] ["fadd s0, s0, s1"];
-        [] ["fadd s0, s0, s2"];
-        [] ["fadd s0, s0, s3"];
-        [] ["fadd s0, s0, s4"];
-        [] ["fadd s0, s0, s5"];
-        [] ["fadd s0, s0, s6"];
-    }}
     callees! { double: f64 => f64, [], [] {
         "fmov d0, xzr";
         [] [];
@@ -281,16 +236,6 @@ mod callees {
         [] ["ldr x8, [x6]" "add x0, x0, x8"];
     }}
     // As gcc 12 compiles them: one without arguments makes no frame, which is two instructions less.
-    callees! { unoptimised_int: u64 => u64, ["sub sp, sp, #64"], ["add sp, sp, #64"] {
-        "mov x0, #0";
-        ["str x0, [sp, #56]"] ["ldr x0, [sp, #56]"];
-        ["str x1, [sp, #48]"] ["ldr x1, [sp, #48]" "add x0, x0, x1"];
-        ["str x2, [sp, #40]"] ["ldr x1, [sp, #40]" "add x0, x0, x1"];
-        ["str x3, [sp, #32]"] ["ldr x1, [sp, #32]" "add x0, x0, x1"];
-        ["str x4, [sp, #24]"] ["ldr x1, [sp, #24]" "add x0, x0, x1"];
-        ["str x5, [sp, #16]"] ["ldr x1, [sp, #16]" "add x0, x0, x1"];
-        ["str x6, [sp, #8]"] ["ldr x1, [sp, #8]" "add x0, x0, x1"];
-    }}
     callees! { unoptimised_float: f32 => f32, ["sub sp, sp, #32"], ["add sp, sp, #32"] {
         "fmov s0, wzr";
         ["str s0, [sp, #28]"] ["ldr s0, [sp, #28]"];

@@ -1,19 +1,16 @@
 //! Measured: a flow of bytes from this process to another one, which reads them.
 //!
 //! Messages of one size are written from one buffer and read into another of the same size. So the
-//! figure includes copying every byte in and out; with a ring in shared memory, the sender copies
-//! it and the receiver copies it. A batch ends when the receiver has its last byte.
+//! figure includes copying every byte in and out. A batch ends when the receiver has its last byte.
 //!
 //! Source: pipe(7), unix(7); the flow is that of lmbench's bw_pipe and bw_unix.
 
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::os::unix::net::UnixStream;
-use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use crate::ipc::channel::{again, write_all};
-use crate::ipc::ring::{Line, Ring};
 use crate::memory::pattern::{CHECKSUM_OF_NOTHING, extend_checksum};
 use crate::memory::shared::SharedMemory;
 use crate::sched::partner::{Duty, Partner, Status};
@@ -26,19 +23,10 @@ pub enum Through {
     Pipe,
     /// A connected pair of Unix stream sockets, with the kernel's usual buffers.
     Unix,
-    /// A ring of [`RING_BYTES`] in shared memory. Each end spins while it has to wait, or calls sched_yield
-    /// if both share a CPU.
-    SharedMemory,
 }
 
 /// The longest message.
 pub const MAX_BYTES: usize = 64 << 20;
-
-/// The size of the ring, in bytes: it fits into the second-level cache of most CPUs.
-pub const RING_BYTES: usize = 256 << 10;
-
-/// The most that is copied into or out of the ring before the other end may go on with it.
-const PIECE_BYTES: usize = 32 << 10;
 
 /// How often the sender waits in one batch before it checks whether the receiver is still there: some tens of
 /// milliseconds, so that the call does not affect the figure.
@@ -51,16 +39,16 @@ const CHECKED: u64 = 3;
 #[repr(C)]
 struct Board {
     status: Status,
-    /// How far both ends are, also without a ring.
-    ring: Ring<RING_BYTES, PIECE_BYTES>,
+    /// Bytes that the receiver has received.
+    arrived: Line<AtomicU64>,
     /// Whether the receiver sums up what it receives.
     checking: Line<AtomicBool>,
     /// That sum; the sender sets it while nothing flows.
     sum: AtomicU64,
 }
 
-/// Where the ring begins in the shared memory.
-const RING_AT: usize = 4096;
+#[repr(C, align(64))]
+struct Line<T>(T);
 
 /// The sending end of a flow that has begun; dropping it ends the receiver.
 #[derive(Debug)]
@@ -71,16 +59,15 @@ pub struct Flow {
     /// Bytes that were sent.
     sent: u64,
     partner: Partner,
-    descriptor: Option<OwnedFd>,
+    descriptor: OwnedFd,
     _sink: Vec<u8>,
     memory: SharedMemory,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Drain {
-    /// The descriptor to read from; `None` if there is a ring.
-    descriptor: Option<RawFd>,
-    shares: bool,
+    /// The descriptor to read from.
+    descriptor: RawFd,
     buffer: *mut u8,
     size: usize,
     memory: *mut u8,
@@ -98,33 +85,30 @@ impl Flow {
         if size == 0 || size > MAX_BYTES {
             return Err(invalid(format!("a message has 1 to {MAX_BYTES} bytes, not {size}")));
         }
-        let memory = SharedMemory::map(RING_AT + RING_BYTES)?;
-        let (ours, theirs): (Option<OwnedFd>, Option<OwnedFd>) = match through {
+        let memory = SharedMemory::map(size_of::<Board>())?;
+        let (ours, theirs): (OwnedFd, OwnedFd) = match through {
             Through::Pipe => {
                 let (read_from, write_to) = io::pipe()?;
-                (Some(write_to.into()), Some(read_from.into()))
+                (write_to.into(), read_from.into())
             }
             Through::Unix => {
                 let (ours, theirs) = UnixStream::pair()?;
-                (Some(ours.into()), Some(theirs.into()))
+                (ours.into(), theirs.into())
             }
-            Through::SharedMemory => (None, None),
         };
         let mut message = vec![0; size];
         fill(&mut message, 0);
         // The receiver's copy of it, since a fork copies what is written to.
         let mut sink = vec![0; size];
         let drain = Drain {
-            descriptor: theirs.as_ref().map(AsRawFd::as_raw_fd),
-            shares,
+            descriptor: theirs.as_raw_fd(),
             buffer: sink.as_mut_ptr(),
             size,
             memory: memory.as_ptr(),
         };
-        let not_its_own: Vec<RawFd> = ours.iter().map(AsRawFd::as_raw_fd).collect();
         // SAFETY: the memory begins with a board.
         let status = unsafe { &board(memory.as_ptr()).status };
-        let partner = Partner::process(drain, status, cpu, &not_its_own)?;
+        let partner = Partner::process(drain, status, cpu, &[ours.as_raw_fd()])?;
         Ok(Self { shares, message, sent: 0, partner, descriptor: ours, _sink: sink, memory })
     }
 
@@ -137,40 +121,18 @@ impl Flow {
         // SAFETY: the memory begins with a board.
         let board = unsafe { board(self.memory.as_ptr()) };
         let (message, size) = (self.message.as_mut_ptr(), self.message.len());
-        let mut waited = 0_u64;
-        let (shares, partner) = (self.shares, &self.partner);
-        let mut wait = || {
-            wait(shares);
-            waited += 1;
-            if waited.is_multiple_of(WAITS_PER_POLL) && partner.has_ended() {
-                return Err(io::ErrorKind::BrokenPipe.into());
-            }
-            Ok(())
-        };
-        match &self.descriptor {
-            Some(descriptor) => {
-                for _ in 0..n {
-                    // SAFETY: the message is as long.
-                    unsafe { write_all(descriptor.as_raw_fd(), message, size) }?;
-                }
-            }
-            None => {
-                // SAFETY: the ring lies behind the board.
-                let ring = unsafe { self.memory.as_ptr().add(RING_AT) };
-                let copy = |piece: &[u8], at: usize| {
-                    // SAFETY: the piece lies inside the ring, where the receiver does not look before
-                    // it has seen that it was sent.
-                    unsafe { ptr::copy_nonoverlapping(piece.as_ptr(), ring.add(at), piece.len()) };
-                };
-                for number in 0..n {
-                    let already = self.sent + number * size as u64;
-                    board.ring.fill(&self.message, already, copy, &mut wait)?;
-                }
-            }
+        for _ in 0..n {
+            // SAFETY: the message is as long.
+            unsafe { write_all(self.descriptor.as_raw_fd(), message, size) }?;
         }
         self.sent += n * size as u64;
-        while board.ring.arrived() < self.sent {
-            wait()?;
+        let mut waited = 0_u64;
+        while board.arrived.0.load(Ordering::Acquire) < self.sent {
+            wait(self.shares);
+            waited += 1;
+            if waited.is_multiple_of(WAITS_PER_POLL) && self.partner.has_ended() {
+                return Err(io::ErrorKind::BrokenPipe.into());
+            }
         }
         Ok(())
     }
@@ -202,22 +164,16 @@ unsafe impl Send for Drain {}
 impl Duty for Drain {
     /// Receives until the channel ends or this process is killed.
     fn serve(&self, _: &Status) {
-        // SAFETY: the memory begins with a board, and the ring lies behind it; this process has
-        // its own copy of the mapping.
-        let (board, ring) = unsafe { (board(self.memory), self.memory.add(RING_AT)) };
+        // SAFETY: the memory begins with a board; this process has its own copy of the mapping.
+        let board = unsafe { board(self.memory) };
         let mut arrived = 0;
         loop {
-            let got = match self.descriptor {
-                Some(descriptor) => {
-                    // SAFETY: the buffer has `size` bytes, which only the receiver uses.
-                    match unsafe { libc::read(descriptor, self.buffer.cast(), self.size) } {
-                        0 => return,
-                        -1 if again(&io::Error::last_os_error()).is_err() => return,
-                        -1 => continue,
-                        got => got.unsigned_abs(),
-                    }
-                }
-                None => self.empty_ring(board, ring, arrived),
+            // SAFETY: the buffer has `size` bytes, which only the receiver uses.
+            let got = match unsafe { libc::read(self.descriptor, self.buffer.cast(), self.size) } {
+                0 => return,
+                -1 if again(&io::Error::last_os_error()).is_err() => return,
+                -1 => continue,
+                got => got.unsigned_abs(),
             };
             if board.checking.0.load(Ordering::Acquire) {
                 // SAFETY: as many bytes were just read into the buffer.
@@ -226,20 +182,8 @@ impl Duty for Drain {
                 board.sum.store(extend_checksum(sum, bytes), Ordering::Relaxed);
             }
             arrived += got as u64;
-            board.ring.receive(arrived);
+            board.arrived.0.store(arrived, Ordering::Release);
         }
-    }
-}
-
-impl Drain {
-    /// Copies a piece out of the ring. Returns how many bytes.
-    fn empty_ring(&self, board: &Board, ring: *const u8, arrived: u64) -> usize {
-        let copy = |at: usize, piece: usize| {
-            // SAFETY: the piece lies inside the ring and fits the buffer; the sender does not touch it
-            // before it has seen that it arrived.
-            unsafe { ptr::copy_nonoverlapping(ring.add(at), self.buffer, piece) };
-        };
-        board.ring.empty(arrived, self.size, copy, || wait(self.shares))
     }
 }
 
@@ -286,7 +230,7 @@ mod tests {
         let (first, last) = (cpus[0], cpus[cpus.len() - 1]);
         std::thread::spawn(move || {
             affinity::pin(&[first]).unwrap();
-            for through in [Through::Pipe, Through::Unix, Through::SharedMemory] {
+            for through in [Through::Pipe, Through::Unix] {
                 for size in [1, 4096, 100_003, 1 << 20] {
                     for cpu in [first, last] {
                         let mut flow = Flow::start(through, size, cpu, cpu == first).unwrap();
@@ -305,7 +249,7 @@ mod tests {
     #[test]
     fn a_receiver_that_was_killed_is_an_error() {
         let cpus = affinity::allowed().unwrap();
-        for through in [Through::Pipe, Through::Unix, Through::SharedMemory] {
+        for through in [Through::Pipe, Through::Unix] {
             for shares in [false, true] {
                 let cpu = cpus[cpus.len() - 1];
                 let mut flow = Flow::start(through, 100_003, cpu, shares).unwrap();

@@ -60,49 +60,6 @@ impl<'arena> Ring<'arena> {
         Ok(grid.ring(0, grid.elements))
     }
 
-    /// As [`Ring::lay_random`], but visits all elements of a page, in random order, before those
-    /// of the next page; the pages come in random order too. One TLB miss a page at most.
-    ///
-    /// # Errors
-    ///
-    /// `InvalidInput` as for [`Ring::lay_random`], and if the page is not a multiple of the
-    /// stride.
-    ///
-    /// # Panics
-    ///
-    /// If `below(n)` answers n or more.
-    pub fn lay_page_local(
-        arena: &'arena mut Arena,
-        bytes: usize,
-        stride_bytes: usize,
-        page_bytes: usize,
-        below: &mut dyn FnMut(u64) -> u64,
-    ) -> io::Result<Self> {
-        let grid = Grid::new(arena, bytes, stride_bytes)?;
-        if page_bytes == 0 || !page_bytes.is_multiple_of(stride_bytes) {
-            return Err(invalid("a page is not a multiple of the stride"));
-        }
-        let in_page = page_bytes / stride_bytes;
-        let mut pages: Vec<usize> = (0..grid.elements.div_ceil(in_page)).collect();
-        shuffle(&mut pages, below);
-        let mut order: Vec<usize> = (0..in_page).collect();
-        let (mut first, mut from) = (None, 0);
-        for page in pages {
-            shuffle(&mut order, below);
-            let elements = order.iter().map(|element| page * in_page + element);
-            for to in elements.filter(|&element| element < grid.elements) {
-                match first {
-                    None => first = Some(to),
-                    Some(_) => grid.link(from, to),
-                }
-                from = to;
-            }
-        }
-        let first = first.expect("a grid has at least one element");
-        grid.link(from, first);
-        Ok(grid.ring(first, grid.elements))
-    }
-
     /// Lays a ring through the elements of the arena's first `bytes` bytes in ascending order, the
     /// last followed by the first.
     ///
@@ -244,14 +201,6 @@ impl<'arena> Grid<'arena> {
     }
 }
 
-/// Fisher and Yates' shuffle.
-fn shuffle(items: &mut [usize], below: &mut dyn FnMut(u64) -> u64) {
-    for last in (1..items.len()).rev() {
-        let other = draw(below, last + 1);
-        items.swap(last, other);
-    }
-}
-
 #[inline]
 fn draw(below: &mut dyn FnMut(u64) -> u64, limit: usize) -> usize {
     let drawn = below(limit as u64) as usize;
@@ -304,9 +253,6 @@ mod tests {
             if let Ok(ring) = Ring::lay_quarters(&mut arena, bytes, stride) {
                 assert!(ring.lap_is_complete() && ring.elements() == elements / 4 * 4);
             }
-            let page = stride * 16;
-            let ring = Ring::lay_page_local(&mut arena, bytes, stride, page, &mut below).unwrap();
-            assert!(ring.lap_is_complete() && ring.elements() == elements);
         }
     }
 
@@ -325,21 +271,6 @@ mod tests {
         }
         ring.walk(5 * 1_000 + 3);
         assert_eq!(offset(&ring, address), 64);
-    }
-
-    #[test]
-    fn a_page_is_finished_before_the_next() {
-        let mut arena = arena(64 * 1024);
-        let address = arena.address();
-        let mut below = generator();
-        let mut ring = Ring::lay_page_local(&mut arena, 64 * 1024, 64, 4096, &mut below).unwrap();
-        let mut changes = 0;
-        for _ in 0..ring.elements() {
-            let page = offset(&ring, address) / 4096;
-            ring.walk(1);
-            changes += usize::from(offset(&ring, address) / 4096 != page);
-        }
-        assert_eq!(changes, 16);
     }
 
     #[test]
@@ -371,6 +302,5 @@ mod tests {
         assert!(Ring::lay_random(&mut arena, 4096, 12, &mut below).is_err());
         assert!(Ring::lay_strided(&mut arena, 63, 64).is_err());
         assert!(Ring::lay_quarters(&mut arena, 255, 64).is_err());
-        assert!(Ring::lay_page_local(&mut arena, 4096, 64, 100, &mut below).is_err());
     }
 }

@@ -1,4 +1,5 @@
-//! Measured: bringing fresh memory in, by a write to each small page or by one call, on pages of a size between 4 KiB and 2 MiB.
+//! Measured: bringing fresh memory in, by a write to each small page or by one call, on pages of a size between 4 KiB and 2 MiB;
+//! page faults are served by the kernel, or by a thread of this process.
 //!
 //! Source: Linux Documentation/admin-guide/mm/transhuge.rst, multi-size THP (Linux 6.8); madvise(2) on
 //! `MADV_POPULATE_WRITE` (Linux 5.14).
@@ -9,6 +10,7 @@ use std::path::PathBuf;
 
 use crate::memory::arena::{Arena, PageSize, base_page_bytes, huge_page_bytes};
 use crate::memory::touch::write_pages;
+use crate::memory::userfault::FaultServer;
 use crate::sched::usage;
 use crate::system_call::unsupported;
 
@@ -20,6 +22,7 @@ use crate::system_call::unsupported;
 pub struct FirstTouches {
     page_bytes: usize,
     populates: bool,
+    server: Option<FaultServer>,
     /// What is brought in before the batch.
     earlier: Vec<Arena>,
     arenas: Vec<Arena>,
@@ -35,12 +38,17 @@ pub const fn arena_bytes(page_bytes: usize) -> usize {
 }
 
 impl FirstTouches {
-    /// Memory on pages of this size, which a call brings in (`populates`) or a write to each small page.
+    /// Memory on pages of this size, which a call brings in (`populates`) or a write to each small page, whose faults a server
+    /// answers if there is one. What is brought in before a batch is the kernel's all the same.
     ///
     /// # Errors
     ///
     /// `Unsupported` if the kernel does not give out pages of this size, with the setting that says so.
-    pub fn new(page_bytes: usize, populates: bool) -> io::Result<FirstTouches> {
+    pub fn new(
+        page_bytes: usize,
+        populates: bool,
+        server: Option<FaultServer>,
+    ) -> io::Result<FirstTouches> {
         let is_given = |file: PathBuf| {
             let read = fs::read_to_string(&file).map_err(|_| {
                 unsupported(format!("this kernel has no such pages: no {}", file.display()))
@@ -61,14 +69,24 @@ impl FirstTouches {
         }
         let [earlier, arenas] = [Vec::new(), Vec::new()];
         let (before, faults, touched_bytes) = (0, 0, 0);
-        Ok(FirstTouches { page_bytes, populates, earlier, arenas, before, faults, touched_bytes })
+        let fresh = FirstTouches {
+            page_bytes,
+            populates,
+            server,
+            earlier,
+            arenas,
+            before,
+            faults,
+            touched_bytes,
+        };
+        Ok(fresh)
     }
 
     /// Gives back what there is, maps `all` arenas, and brings in all but the last `own`.
     ///
     /// # Errors
     ///
-    /// Those of mmap(2) and madvise(2).
+    /// Those of mmap(2), madvise(2) and [`FaultServer::register`].
     ///
     /// # Panics
     ///
@@ -87,6 +105,9 @@ impl FirstTouches {
         self.earlier = earlier?;
         bring_in(&mut self.earlier, self.populates)?;
         self.arenas = map(own)?;
+        if let Some(server) = &self.server {
+            self.arenas.iter().try_for_each(|arena| server.register(arena))?;
+        }
         self.before = usage::thread().minor_faults;
         Ok(())
     }
@@ -107,11 +128,19 @@ impl FirstTouches {
         }
     }
 
-    /// How many bytes one page fault has brought, over all batches; infinite if there was none.
-    pub fn end(&mut self) -> f64 {
+    /// How many bytes one page fault has brought, over all batches; infinite if there was none. With a server, one that it has
+    /// answered.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`FaultServer::end`].
+    pub fn end(&mut self) -> io::Result<f64> {
         self.count();
         self.arenas.clear();
-        self.touched_bytes as f64 / self.faults as f64
+        if let Some(server) = &mut self.server {
+            self.faults = server.end()?;
+        }
+        Ok(self.touched_bytes as f64 / self.faults as f64)
     }
 }
 
@@ -135,18 +164,18 @@ mod tests {
     #[test]
     fn a_write_to_each_small_page_is_a_fault() {
         let page = base_page_bytes();
-        let mut touches = FirstTouches::new(page, false).unwrap();
+        let mut touches = FirstTouches::new(page, false, None).unwrap();
         for arenas in [1, 2] {
             touches.prepare(arenas, 3).unwrap();
             touches.touch().unwrap();
         }
-        let each = touches.end();
+        let each = touches.end().unwrap();
         assert!((0.9 * page as f64..=page as f64).contains(&each), "{each}");
     }
 
     #[test]
     fn pages_that_no_kernel_has_are_refused() {
-        let error = FirstTouches::new(12 << 10, false).unwrap_err();
+        let error = FirstTouches::new(12 << 10, false, None).unwrap_err();
         assert!(error.to_string().contains("hugepages-12kB"), "{error}");
         assert_eq!(arena_bytes(64 << 10) % (64 << 10), 0);
     }

@@ -38,6 +38,15 @@ pub fn allow_after(compared: u8) -> io::Result<()> {
     install(&steps, 0).map(drop)
 }
 
+/// Puts a filter on this thread that refuses this system call.
+#[cfg(test)]
+pub(crate) fn refuse(call: u32) -> io::Result<()> {
+    let refusal = libc::SECCOMP_RET_ERRNO | libc::EPERM as u32;
+    let skip = libc::sock_filter { jf: 1, ..step(JUMP_IF_EQUAL, 0, call) };
+    let ends = [refusal, libc::SECCOMP_RET_ALLOW].map(|answer| step(RETURN, 0, answer));
+    install(&[step(LOAD_WORD, 0, NUMBER), skip, ends[0], ends[1]], 0).map(drop)
+}
+
 /// A process that is asked about each getppid(2) of the process that started it, and lets it go on.
 #[derive(Debug)]
 pub struct Supervisor(Child);

@@ -3,50 +3,25 @@
 //! A handler belongs to the whole process, so only one [`Handler`] exists at a time; it restores
 //! the previous one.
 //!
-//! Source: sigaction(2), tgkill(2), sigreturn(2), signal(7), sigaltstack(2).
+//! Source: sigaction(2), tgkill(2), sigreturn(2), signal(7).
 
-use std::arch::asm;
-use std::ffi::{c_int, c_void};
+use std::ffi::c_int;
 use std::io;
 use std::mem;
 use std::ptr;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use rustix::mm::MprotectFlags;
-
 use crate::cpu::repeat::repeat;
-use crate::memory::arena::{Arena, PageSize, base_page_bytes};
 use crate::system_call::check;
 
-/// How the signal is caused.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Cause {
-    /// tgkill(2) of the calling thread, SIGUSR1: handled as that call returns.
-    Sent,
-    /// A store to a page that is read-only, SIGSEGV.
-    Fault,
-}
+const SIGNAL: c_int = libc::SIGUSR1;
 
-impl Cause {
-    /// Both, in the order of declaration.
-    pub const ALL: [Self; 2] = [Self::Sent, Self::Fault];
-
-    fn signal(self) -> c_int {
-        match self {
-            Self::Sent => libc::SIGUSR1,
-            Self::Fault => libc::SIGSEGV,
-        }
-    }
-}
-
-/// A handler that counts, installed for one signal of this process and not blocked in the calling
+/// A handler that counts, installed for SIGUSR1 of this process and not blocked in the calling
 /// thread, until it is dropped. Waits for another one to be dropped.
 #[derive(Debug)]
 pub struct Handler {
-    cause: Cause,
     installed: Installed,
-    page: ReadOnlyPage,
     thread: libc::c_long,
     _only: MutexGuard<'static, ()>,
 }
@@ -54,35 +29,20 @@ pub struct Handler {
 static ONLY: Mutex<()> = Mutex::new(());
 /// How many signals were handled. Only the thread that owns the handler causes any.
 static HANDLED: AtomicU64 = AtomicU64::new(0);
-/// The address whose faults are handled.
-static READ_ONLY: AtomicUsize = AtomicUsize::new(0);
 
 impl Handler {
     /// Installs the handler.
     ///
     /// # Errors
     ///
-    /// The errors of mmap(2); sigaction(2) has none.
-    pub fn install(cause: Cause) -> io::Result<Self> {
+    /// Those of sigaction(2), which has none for this signal.
+    pub fn install() -> io::Result<Self> {
         let only = ONLY.lock().unwrap_or_else(PoisonError::into_inner);
-        let page = ReadOnlyPage::map()?;
-        READ_ONLY.store(page.arena.address(), Ordering::Relaxed);
         HANDLED.store(0, Ordering::Relaxed);
-        let (handler, flags) = match cause {
-            Cause::Sent => {
-                let handler: extern "C" fn(c_int) = count;
-                (handler as libc::sighandler_t, 0)
-            }
-            Cause::Fault => {
-                let handler: extern "C" fn(c_int, *mut libc::siginfo_t, *mut c_void) = step_over;
-                (handler as libc::sighandler_t, libc::SA_SIGINFO)
-            }
-        };
+        let handler: extern "C" fn(c_int) = count;
         Ok(Self {
-            cause,
-            // SAFETY: the handlers do only what is safe in one, and take what the flags say.
-            installed: unsafe { Installed::new(cause.signal(), handler, flags) }?,
-            page,
+            // SAFETY: the handler does only what is safe in one, and takes what no flags say.
+            installed: unsafe { Installed::new(SIGNAL, handler as libc::sighandler_t, 0) }?,
             // SAFETY: takes nothing and cannot fail.
             thread: unsafe { libc::syscall(libc::SYS_gettid) },
             _only: only,
@@ -93,9 +53,7 @@ impl Handler {
     pub fn reinstall(&self, n: u64) {
         repeat(n, || {
             // SAFETY: the action is valid to read, and was installed before.
-            unsafe {
-                libc::sigaction(self.cause.signal(), &self.installed.action, ptr::null_mut())
-            };
+            unsafe { libc::sigaction(SIGNAL, &self.installed.action, ptr::null_mut()) };
         });
     }
 
@@ -104,24 +62,19 @@ impl Handler {
         // SAFETY: all zeros is a valid value of this plain structure of C.
         let mut now: libc::sigaction = unsafe { mem::zeroed() };
         // SAFETY: only asks; the action is valid to write to.
-        let status = unsafe { libc::sigaction(self.cause.signal(), ptr::null(), &mut now) };
+        let status = unsafe { libc::sigaction(SIGNAL, ptr::null(), &mut now) };
         status == 0 && now.sa_sigaction == self.installed.action.sa_sigaction
     }
 
-    /// Causes the signal `n` times in the thread that installed the handler. Each is handled before the next.
+    /// Sends the signal `n` times to the thread that installed the handler (tgkill). Each is handled as that call returns.
     pub fn handle(&mut self, n: u64) {
-        match self.cause {
-            Cause::Sent => {
-                let process = std::process::id();
-                repeat(n, || {
-                    // SAFETY: takes numbers; the signal has a handler.
-                    unsafe {
-                        libc::syscall(libc::SYS_tgkill, process, self.thread, libc::SIGUSR1);
-                    }
-                });
+        let process = std::process::id();
+        repeat(n, || {
+            // SAFETY: takes numbers; the signal has a handler.
+            unsafe {
+                libc::syscall(libc::SYS_tgkill, process, self.thread, SIGNAL);
             }
-            Cause::Fault => repeat(n, || self.page.store()),
-        }
+        });
     }
 
     /// How many signals this handler has handled.
@@ -132,8 +85,7 @@ impl Handler {
 
 impl Drop for Handler {
     fn drop(&mut self) {
-        self.installed.restore(self.cause.signal());
-        READ_ONLY.store(0, Ordering::Relaxed);
+        self.installed.restore(SIGNAL);
     }
 }
 
@@ -184,80 +136,9 @@ impl Installed {
     }
 }
 
-fn count_one() {
+extern "C" fn count(_: c_int) {
     // Only one thread handles signals, so this need not be one atomic operation.
     HANDLED.store(HANDLED.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
-}
-
-extern "C" fn count(_: c_int) {
-    count_one();
-}
-
-/// A fault of [`ReadOnlyPage::store`] continues after the store; any other kills the process, as it should.
-/// Nothing else stores to that page. (Who may send signals with a forged address may do worse by ptrace(2).)
-extern "C" fn step_over(_: c_int, information: *mut libc::siginfo_t, context: *mut c_void) {
-    // SAFETY: the kernel gives a handler with SA_SIGINFO the information of a fault.
-    let address = unsafe { (*information).si_addr() };
-    if address.addr() != READ_ONLY.load(Ordering::Relaxed) {
-        // SAFETY: async-signal-safe; the faulting instruction then runs, and kills, again.
-        unsafe { libc::signal(libc::SIGSEGV, libc::SIG_DFL) };
-        return;
-    }
-    count_one();
-    // SAFETY: the kernel gives a valid context, alive while the handler runs.
-    let machine = unsafe { &mut (*context.cast::<libc::ucontext_t>()).uc_mcontext };
-    #[cfg(target_arch = "x86_64")]
-    {
-        machine.gregs[libc::REG_RIP as usize] = machine.gregs[libc::REG_RAX as usize];
-    }
-    #[cfg(target_arch = "aarch64")]
-    {
-        machine.pc = machine.regs[9];
-    }
-}
-
-/// A page that is in memory and cannot be written to.
-#[derive(Debug)]
-struct ReadOnlyPage {
-    arena: Arena,
-}
-
-impl ReadOnlyPage {
-    fn map() -> io::Result<Self> {
-        let mut arena = Arena::map(base_page_bytes(), PageSize::Base)?;
-        arena.populate()?;
-        // SAFETY: the range is the arena's own, of which no slice is made from now on.
-        unsafe { rustix::mm::mprotect(arena.start().cast(), arena.len(), MprotectFlags::READ) }?;
-        Ok(Self { arena })
-    }
-
-    /// Stores to it, which faults. [`step_over`] continues at the address in a register.
-    #[inline]
-    fn store(&mut self) {
-        let page = self.arena.start();
-        // SAFETY: the store never happens: it faults, since the page is read-only, and the handler,
-        // which exists whenever this runs, goes on at the label. It changes no other register.
-        unsafe {
-            #[cfg(target_arch = "x86_64")]
-            asm!(
-                "lea rax, [rip + 2f]",
-                "mov byte ptr [{page}], 1",
-                "2:",
-                page = in(reg) page,
-                out("rax") _,
-                options(nostack)
-            );
-            #[cfg(target_arch = "aarch64")]
-            asm!(
-                "adr x9, 2f",
-                "strb wzr, [{page}]",
-                "2:",
-                page = in(reg) page,
-                out("x9") _,
-                options(nostack)
-            );
-        }
-    }
 }
 
 #[cfg(test)]
@@ -266,40 +147,36 @@ mod tests {
 
     #[test]
     fn every_signal_is_handled_before_the_next() {
-        for cause in Cause::ALL {
-            let mut handler = Handler::install(cause).unwrap();
-            let mut handled = 0;
-            for n in [0, 1, 7, 8, 1_000] {
-                handler.handle(n);
-                handled += n;
-                assert_eq!(handler.handled(), handled, "{cause:?}");
-            }
+        let mut handler = Handler::install().unwrap();
+        let mut handled = 0;
+        for n in [0, 1, 7, 8, 1_000] {
+            handler.handle(n);
+            handled += n;
+            assert_eq!(handler.handled(), handled);
         }
     }
 
     #[test]
     fn what_was_there_before_is_put_back() {
-        let current = |signal| {
+        let current = || {
             // SAFETY: all zeros is a valid value, and only the action is asked for.
             unsafe {
                 let mut now: libc::sigaction = mem::zeroed();
-                assert_eq!(libc::sigaction(signal, ptr::null(), &mut now), 0);
+                assert_eq!(libc::sigaction(SIGNAL, ptr::null(), &mut now), 0);
                 now.sa_sigaction
             }
         };
-        for cause in Cause::ALL {
-            // Other tests may not change it meanwhile.
-            let before = {
-                let _only = ONLY.lock().unwrap_or_else(PoisonError::into_inner);
-                current(cause.signal())
-            };
-            let handler = Handler::install(cause).unwrap();
-            handler.reinstall(10);
-            assert!(handler.is_installed());
-            assert_ne!(current(cause.signal()), before);
-            drop(handler);
+        // Other tests may not change it meanwhile.
+        let before = {
             let _only = ONLY.lock().unwrap_or_else(PoisonError::into_inner);
-            assert_eq!(current(cause.signal()), before);
-        }
+            current()
+        };
+        let handler = Handler::install().unwrap();
+        handler.reinstall(10);
+        assert!(handler.is_installed());
+        assert_ne!(current(), before);
+        drop(handler);
+        let _only = ONLY.lock().unwrap_or_else(PoisonError::into_inner);
+        assert_eq!(current(), before);
     }
 }

@@ -2,10 +2,7 @@
 
 mod sending;
 
-use super::by_size::{fields_ns, first};
-use crate::os::pin::{self, Pin};
 use crate::prelude::*;
-use costof_os::memory::arena::base_page_bytes;
 use sending::Sending;
 
 const FIELDS: usize = 8;
@@ -18,13 +15,8 @@ words! {
     pub(crate) enum Part {
         /// an I/O vector of eight entries instead of one buffer: sendmsg less send
         Iovec = "iovec",
-        /// eight fields copied into one buffer
-        Serialise = "serialise",
         /// reading the completions of zero-copy sends from the error queue
         Reap = "reap",
-        /// an unregistered buffer instead of a registered one: io_uring looks up and pins its pages
-        /// for each send
-        PlainBuffer = "plain_buffer",
     }
 }
 
@@ -38,31 +30,24 @@ point! {
     /// the two medians of a launch is the message header, its 8 entries, which the kernel reads and
     /// checks, and 8 copies instead of one. The socket and the copied bytes are in both, and
     /// cancel.
-    /// serialise: the C library's memcpy for each field, always from the same fields.
     /// reap: 256 UDP sockets have each sent a number of datagrams with MSG_ZEROCOPY. The timed part
     /// reads their error queues by recvmsg until they are empty. The kernel merges neighbouring
     /// completions, so a batch takes two calls. The cost is a batch's time divided by its sends.
-    /// plain_buffer: IORING_OP_SEND_ZC of one buffer less IORING_OP_SEND_ZC of a registered one,
-    /// over UDP to a socket of this machine that nobody reads. The difference is the lookup of page
-    /// table entries, and raising and lowering the pages' reference counts. Both include the copy
-    /// that the kernel makes on loopback. os.pin measures pinning for longer.
+    /// The copies of the fields into one buffer are cpu.memcpy's (shape=message), and what a registered buffer saves shows
+    /// copy.send (buffers=registered).
     ///
     /// # Predicted from
-    /// serialise: copies of its fields' size (cpu.memcpy); reap: system calls (os.syscall);
-    /// plain_buffer: pages (os.pin); iovec: a header in system calls, and cycles per entry
+    /// reap: system calls (os.syscall); iovec: a header in system calls, and cycles per entry
     /// (cpu.frequency)
     ///
     /// # Sources
-    /// - sendmsg(2), unix(7), io_uring_prep_send_zc(3), io_uring_register_buffers(3)
+    /// - sendmsg(2), unix(7)
     /// - Documentation/networking/msg_zerocopy.rst of the kernel, on merged completions
     /// - Network I/O primitives, a course report, 2026, which states without a measurement: 50 to
-    ///   100 ns for eight entries, 1 to 2 µs for a batch of the error queue, 2 to 5 µs for pinning
-    ///   a message
+    ///   100 ns for eight entries, 1 to 2 µs for a batch of the error queue
     ///
     /// # Needs
     /// - part=reap: zero-copy sends over UDP (Linux 5.0), and 300 file descriptors (ulimit -n)
-    /// - part=plain_buffer: io_uring of Linux 6.2 and not disabled, and enough locked memory for a
-    ///   message (ulimit -l)
     pub(crate) struct Parts of "copy.parts" {
         /// the piece
         part: Part = words(),
@@ -77,12 +62,12 @@ impl Measure for Parts {
     const METRICS: &'static [Metric] = metrics! {
         /// what the piece adds to one message
         cost: Nanoseconds Lower,
-        /// for iovec and plain_buffer: a message with the piece; the cost is a difference
+        /// for iovec: a message with the piece; the cost is a difference
         with_part: Nanoseconds Lower,
-        /// for iovec and plain_buffer: a message without the piece
+        /// for iovec: a message without the piece
         without_part: Nanoseconds Lower,
     };
-    const AFTER: NameList = &["cpu.frequency", "cpu.memcpy", "os.syscall", "os.pin"];
+    const AFTER: NameList = &["cpu.frequency", "os.syscall"];
     const ROUNDS: u32 = 2;
     const ROLES: &'static [StartRole] = &[alone::<Parts, Sending>];
 
@@ -103,27 +88,10 @@ impl Measure for Parts {
     }
 
     fn predict(point: &At<Self>, _: &Facts, measured: &MeasuredRows<'_>) -> Option<Prediction> {
-        let bytes = point.size;
         let read = || syscall::measured_cost(measured, syscall::Call::Read);
         let cost = match point.part {
-            Part::Serialise => {
-                let copies_ns = fields_ns(measured, bytes as f64, FIELDS as f64)?;
-                let name = format!(
-                    "for {FIELDS} copies of {} B, or one of all where that takes longer (cpu.memcpy)",
-                    bytes / FIELDS
-                );
-                Cost::new(copies_ns, name) * (0.8, 1.4)
-            }
             // A batch takes two calls. One of them copies a control message to user space.
             Part::Reap => read()? * (2.0, 10.0) * (1.0 / point.batch() as f64),
-            Part::PlainBuffer => {
-                let page_ns = first(measured, |point: &Pin| {
-                    point.how == pin::How::Vmsplice && point.pages == Pages::Base
-                })?;
-                // An unaligned buffer touches one page more.
-                let pages = bytes.div_ceil(base_page_bytes()) as f64 + 1.0;
-                Cost::new(page_ns, "for a page that vmsplice holds (os.pin)") * pages * (0.2, 2.0)
-            }
             Part::Iovec => {
                 let entries = FIELDS as f64;
                 let cycles = (30.0 * entries, 90.0 * entries);
@@ -146,9 +114,7 @@ impl Measure for Parts {
 }
 
 fn more_points() -> impl Iterator<Item = Parts> {
-    let sized = [Part::Iovec, Part::Serialise, Part::PlainBuffer]
-        .into_iter()
-        .flat_map(|part| SIZES.iter().map(move |&size| Parts { part, size, ..Parts::default() }));
+    let sized = SIZES.iter().map(|&size| Parts { size, ..Parts::default() });
     let reaped = BATCHES.iter().map(|&batch| Parts { part: Part::Reap, batch, ..Parts::default() });
     sized.chain(reaped)
 }
@@ -158,7 +124,7 @@ impl Parts {
     fn batch(&self) -> u64 {
         match self.part {
             Part::Reap => self.batch,
-            Part::Iovec | Part::Serialise | Part::PlainBuffer => 1,
+            Part::Iovec => 1,
         }
     }
 
@@ -174,7 +140,6 @@ impl Parts {
 mod tests {
     use super::*;
     use crate::cpu::frequency::Frequency;
-    use crate::cpu::memcpy::Memcpy;
     use crate::testing::{self, data, measured, measured_call, report, samples};
     use costof_model::metric::Data;
 
@@ -194,12 +159,11 @@ mod tests {
         assert_eq!(derived_cost(&at(Part::Iovec), &both), [200.0]);
         assert!(derived_cost(&at(Part::Iovec), &both[..1]).is_empty());
         assert_eq!(derived_cost(&at(Part::Reap), &[("cost", 1600.0)]), [100.0; 2]);
-        assert_eq!(derived_cost(&at(Part::Serialise), &[("cost", 1600.0)]), [1600.0; 2]);
     }
 
     #[test]
     fn the_plan_has_no_point_that_cannot_be() {
-        assert_eq!(more_points().count(), 3 * SIZES.len() + BATCHES.len());
+        assert_eq!(more_points().count(), SIZES.len() + BATCHES.len());
         for point in more_points() {
             assert_eq!(point.check(), Ok(()));
         }
@@ -210,30 +174,14 @@ mod tests {
 
     #[test]
     fn a_part_is_expected_from_simpler_costs() {
-        let mut rows = vec![
-            measured_call(syscall::Call::Read, 100.0),
-            measured(testing::at::<Pin>("how=vmsplice"), 50.0),
-            measured(Frequency {}, 4e9),
-        ];
-        for (size, ns) in [("size=64", 2.0), ("size=1KiB", 10.0), ("size=4KiB", 100.0)] {
-            rows.push(measured(testing::at::<Memcpy>(size), ns));
-        }
+        let rows = [measured_call(syscall::Call::Read, 100.0), measured(Frequency {}, 4e9)];
         let range = |point: At<Parts>| {
             let expected =
                 Parts::predict(&point, &Facts::default(), &MeasuredRows::new(&rows)).unwrap();
             (expected.low.round(), expected.high.round())
         };
-        let of = |size| {
-            let mut point = at(Part::Serialise);
-            point.axes.size = size;
-            range(point)
-        };
-        // Small fields cost a copy each; large ones cost their bytes.
-        assert_eq!(of(64), (13.0, 22.0));
-        assert_eq!(of(4 << 10), (80.0, 140.0));
-        // 240 to 720 cycles and a header; two pages; two calls for 16 sends.
+        // 240 to 720 cycles and a header; two calls for 16 sends.
         assert_eq!(range(at(Part::Iovec)), (90.0, 280.0));
-        assert_eq!(range(at(Part::PlainBuffer)), (20.0, 200.0));
         assert_eq!(range(at(Part::Reap)), (13.0, 63.0));
         for &part in Part::ALL {
             let nothing = Parts::predict(&at(part), &Facts::default(), &MeasuredRows::new(&[]));

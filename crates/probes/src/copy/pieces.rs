@@ -25,7 +25,6 @@ pub(super) const AFTER: &[&str] = &[
 
 /// The largest packet that TCP passes to the device layer within a machine.
 const PACKET_BYTES: f64 = 65_536.0;
-const PAGE_BYTES: f64 = 4096.0;
 /// Each end's work for a packet, in reads of one byte, where no round trip was measured: what
 /// `net.rtt` predicts for TCP one way. Most of it is the sender's.
 const SENDER_READS: Range = Range(6.0, 25.0);
@@ -57,10 +56,6 @@ impl<'a> Pieces<'a> {
     }
 
     /// The part's cost by size, from `copy.parts`.
-    fn part(&self, part: Part) -> Vec<(f64, f64)> {
-        sized(&self.measured, None, |point: &Parts| (point.part == part).then_some(point.size))
-    }
-
     /// Copying to a destination that is not cached: the bytes at the bandwidth of writes.
     fn write_ns(&self, bytes: f64) -> f64 {
         let write = bandwidth(&self.measured, self.facts, Op::Write);
@@ -103,8 +98,7 @@ impl<'a> Pieces<'a> {
     }
 
     pub(super) fn serialise(&self, bytes: f64, fields: f64, is_cached: bool) -> Range {
-        let hot = along(&self.part(Part::Serialise), bytes)
-            .or_else(|| fields_ns(&self.measured, bytes, fields))
+        let hot = fields_ns(&self.measured, bytes, fields)
             .unwrap_or_else(|| self.memcpy_ns(bytes, Source::Hot));
         let cold = hot.max(self.memcpy_ns(bytes, Source::Cold));
         if !is_cached {
@@ -120,7 +114,9 @@ impl<'a> Pieces<'a> {
     pub(super) fn entries(&self, bytes: f64, fields: f64) -> Range {
         /// The number that copy.parts measures.
         const MEASURED: f64 = 8.0;
-        let points = self.part(Part::Iovec);
+        let points = sized(&self.measured, None, |point: &Parts| {
+            (point.part == Part::Iovec).then_some(point.size)
+        });
         let measured = match *points {
             // The cost hardly depends on the size.
             [(_, ns)] => Some(ns),
@@ -132,31 +128,18 @@ impl<'a> Pieces<'a> {
         }
     }
 
-    /// Taking and dropping page references: as io_uring does for an unregistered buffer, and
-    /// vmsplice for a pipe.
+    /// Taking and dropping page references, as vmsplice does for a pipe.
     pub(super) fn references(&self, pieces: f64, pages: Pages) -> Range {
         let pinned = |pages: Pages| {
             first(&self.measured, |point: &Pin| {
                 point.how == pin::How::Vmsplice && point.pages == pages
             })
         };
-        // For huge pages only the reference counts are known.
-        let looked_up = self.per_page_ns().filter(|_| pages == Pages::Base);
-        let pinned = pinned(pages).or_else(|| pinned(Pages::Base));
-        match (looked_up.or(pinned), pinned.or(looked_up)) {
-            (Some(one), Some(other)) => Range(0.7 * one.min(other), 1.5 * one.max(other)) * pieces,
+        match pinned(pages).or_else(|| pinned(Pages::Base)) {
+            Some(ns) => Range(0.7, 1.5) * ns * pieces,
             // Two updates of a counter that CPUs share.
-            _ => Range(0.05, 1.0) * self.read_ns * pieces,
+            None => Range(0.05, 1.0) * self.read_ns * pieces,
         }
-    }
-
-    /// The cost of each further page of an unregistered buffer.
-    fn per_page_ns(&self) -> Option<f64> {
-        let [(least, small), .., (most, large)] = *self.part(Part::PlainBuffer) else {
-            return None;
-        };
-        let pages = (most - least) / PAGE_BYTES;
-        Some((large - small) / pages).filter(|ns| pages >= 4.0 && *ns > 0.0)
     }
 
     /// Reading the completions of `batch` sends from the error queue, per send.
@@ -286,15 +269,13 @@ mod tests {
     use costof_model::rows::PointRow;
 
     #[test]
-    fn pages_cost_what_a_larger_buffer_adds_or_what_pinning_does() {
+    fn pages_cost_what_pinning_does() {
         let [read, copy] = read_and_copy();
         let rows = [
             read,
             copy,
             measured(at::<Pin>("how=vmsplice pages=4KiB"), 60.0),
             measured(at::<Pin>("how=vmsplice pages=2MiB"), 40.0),
-            measured(at::<Parts>("part=plain_buffer size=1KiB"), 100.0),
-            measured(at::<Parts>("part=plain_buffer size=33KiB"), 340.0),
         ];
         let facts = Facts::default();
         let of = |rows: &[PointRow], pages| {
@@ -302,9 +283,8 @@ mod tests {
             let Range(low, high) = range.references(10.0, pages);
             (low.round(), high.round())
         };
-        assert_eq!(of(&rows, Pages::Base), (210.0, 900.0));
+        assert_eq!(of(&rows, Pages::Base), (420.0, 900.0));
         assert_eq!(of(&rows, Pages::Huge), (280.0, 600.0));
-        assert_eq!(of(&rows[..3], Pages::Base), (420.0, 900.0));
         assert_eq!(of(&rows[..2], Pages::Base), (50.0, 1000.0));
         assert!(Pieces::new(&MeasuredRows::new(&rows[..1]), &facts).is_none());
     }

@@ -7,15 +7,11 @@ words! {
     pub(crate) enum Arguments => ArgumentKind {
         /// 64-bit integers, in registers
         Int = "int",
-        /// 32-bit floating point, in registers
-        Float = "float",
         /// 64-bit floating point, in registers
         Double = "double",
         /// structures of 32 bytes by value, copied to the stack
         Struct = "struct",
-        /// as int, by a callee as gcc -O0 compiles it: each argument is stored on the stack and loaded again
-        UnoptimisedInt = "unoptimised_int",
-        /// the same of float
+        /// 32-bit floating point, by a callee as gcc -O0 compiles it: each argument is stored on the stack and loaded again
         UnoptimisedFloat = "unoptimised_float",
         /// the same of double
         UnoptimisedDouble = "unoptimised_double",
@@ -79,13 +75,11 @@ impl Measure for Call {
                 "a call and a return, and two to four stores for each structure, of which a core \
                  makes one or two a cycle",
             ),
-            Arguments::Int | Arguments::Float | Arguments::Double => (
+            Arguments::Int | Arguments::Double => (
                 (2.0 + args / 6.0, 5.5 + args / 2.0),
                 "a call and a return, and two to six instructions a cycle for the arguments",
             ),
-            Arguments::UnoptimisedInt
-            | Arguments::UnoptimisedFloat
-            | Arguments::UnoptimisedDouble => (
+            Arguments::UnoptimisedFloat | Arguments::UnoptimisedDouble => (
                 (3.0 + 0.3 * args, 10.0 + 2.0 * args),
                 "a call, a return and a frame, and a store and a load for each argument",
             ),

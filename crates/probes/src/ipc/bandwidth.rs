@@ -1,6 +1,6 @@
 //! `ipc.bandwidth`: how many bytes per second reach another process.
 
-use crate::ends::{broken, cannot_start, keep, partner_cpu, spinning_keeps};
+use crate::ends::{broken, cannot_start, keep, partner_cpu};
 use crate::os::context_switch;
 use crate::prelude::*;
 use crate::wake::Awake;
@@ -13,9 +13,6 @@ words! {
         Pipe = "pipe",
         /// a pair of Unix stream sockets with the usual buffers
         Unix = "unix",
-        /// a ring of 256 KiB in memory that both see; the end that waits spins, or yields where
-        /// both share a CPU
-        SharedMemory = "shared_memory",
     }
 }
 
@@ -89,11 +86,9 @@ impl Measure for Bandwidth {
             }
             Cpus::Cross => Cost::bytes(2.0 * bytes, (5.0, 15.0), "copied from CPU to CPU"),
         };
-        if point.over != Over::SharedMemory {
-            cost += syscall::measured_cost(measured, syscall::Call::Read)? * (1.0, 2.0);
-            let switch = context_switch::measured_cost(point.cpus, point.wake, measured)?;
-            cost += switch * (0.0, 0.5 * bytes / 65536.0);
-        }
+        cost += syscall::measured_cost(measured, syscall::Call::Read)? * (1.0, 2.0);
+        let switch = context_switch::measured_cost(point.cpus, point.wake, measured)?;
+        cost += switch * (0.0, 0.5 * bytes / 65536.0);
         if point.over == Over::Pipe {
             // A page of its own for each 4 KiB: allocated, queued, freed.
             let open = syscall::measured_cost(measured, syscall::Call::Open)?;
@@ -115,10 +110,6 @@ impl Measure for Bandwidth {
 }
 
 impl Bandwidth {
-    fn spins(&self) -> bool {
-        self.over == Over::SharedMemory && self.cpus == Cpus::Cross
-    }
-
     /// The fewest messages of a batch. The first ones find an empty channel, and the last ones have
     /// no message behind them, which shows in a batch of a few.
     fn group(&self) -> u64 {
@@ -134,17 +125,13 @@ struct Sender {
 }
 
 impl Setup<Bandwidth> for Sender {
-    fn blocks(point: &At<Bandwidth>) -> bool {
-        !point.spins()
+    fn blocks(_: &At<Bandwidth>) -> bool {
+        true
     }
 
     fn set_up(point: &At<Bandwidth>, launch: &Launch) -> Result<Sender, Failure> {
         let cpu = partner_cpu(point.cpus, &launch.cpus)?;
-        let awake = if point.spins() {
-            spinning_keeps(point.cpus, point.wake)?
-        } else {
-            keep(point.cpus, point.wake, &launch.cpus)?
-        };
+        let awake = keep(point.cpus, point.wake, &launch.cpus)?;
         // The axis ends at what a flow accepts.
         let size = point.size as usize;
         let flow = Flow::start(point.over.into(), size, cpu, point.cpus == Cpus::Same);

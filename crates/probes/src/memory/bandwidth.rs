@@ -1,12 +1,10 @@
 //! `memory.bandwidth`: bytes per second that are read, written or copied in order.
 
-mod kernels;
 mod predict;
 pub(crate) mod team;
 
 use crate::prelude::*;
-use costof_os::memory::streams::{GRAIN_BYTES, Operation, Stream};
-use kernels::{Kernels, kernels};
+use costof_os::memory::streams::{GRAIN_BYTES, Kernel, Operation, Stream};
 use team::Team;
 
 /// Larger sizes are streamed in blocks of at most this size, so that a batch need not cover all of
@@ -42,7 +40,7 @@ point! {
     /// block, so that a byte is reused only after all others. In each launch, every permitted
     /// kernel is tried five times, each time through the size (at least 4 MiB, at most 32 MiB)
     /// after an untimed pass; the one with the fastest median is measured. vector_bytes and
-    /// nontemporal report its kind, and the axis kernel chooses one. All bytes that are read are
+    /// nontemporal report its kind. All bytes that are read are
     /// added up, and the sum is checked; what is written or copied is checked afterwards. No
     /// written byte is zero, because some machines move lines of zeroes three times as fast.
     /// The number counts the program's bytes. More crosses the bus: a written line is first read
@@ -81,8 +79,6 @@ point! {
             &[1, 2],
         ),
         pages: Pages = Pages::axis(),
-        /// the instructions that do it
-        kernel: Kernels = words(),
     }
 }
 
@@ -102,6 +98,10 @@ impl Measure for Bandwidth {
     const CROSSINGS: &'static [NameList] = &[&["op", "size"]];
     const BLOCKS_BY: NameList = &["pages", "threads", "size"];
     const ROLES: &'static [StartRole] = &[|launch| role::<Bandwidth>(Streaming::start(launch))];
+
+    fn aliases() -> Vec<Alias> {
+        vec![Alias::new("memory.bandwidth(kernel=best)", "memory.bandwidth")]
+    }
 
     fn memory_bytes(point: &At<Self>) -> u64 {
         memory_bytes(point)
@@ -131,8 +131,7 @@ impl Measure for Bandwidth {
         .into()
     }
 
-    /// Each cache that the CPU reports, more threads up to its CPUs, and the kernels of writing and
-    /// copying that it has.
+    /// Each cache that the CPU reports, and more threads up to its CPUs.
     fn more_points(facts: &Facts) -> Vec<Planned> {
         let caches =
             (1..=3).filter_map(|level| Some(stream(Op::Read, sizes::inside(facts, level)?)));
@@ -145,23 +144,7 @@ impl Measure for Bandwidth {
             .flat_map(|threads| {
                 [Op::Read, Op::Copy].map(|op| Bandwidth { op, threads, ..Bandwidth::default() })
             });
-        let kernels = [
-            (Op::Write, Kernels::Avx2),
-            (Op::Write, Kernels::Rep),
-            (Op::Copy, Kernels::Avx2),
-            (Op::Copy, Kernels::Rep),
-            (Op::Copy, Kernels::Nontemporal),
-        ]
-        .into_iter()
-        .filter(|_| facts.architecture.as_deref() == Some("x86_64"))
-        .map(|(op, kernel)| Bandwidth { op, kernel, ..Bandwidth::default() });
-        Planned::all(caches.chain(threads).chain(kernels))
-    }
-
-    fn can_exist(point: &At<Self>, facts: &Facts) -> bool {
-        let own = facts.architecture.as_deref();
-        let needed = point.kernel.architecture();
-        needed.is_none() || own.is_none() || needed == own
+        Planned::all(caches.chain(threads))
     }
 
     fn predict(point: &At<Self>, facts: &Facts, measured: &MeasuredRows<'_>) -> Option<Prediction> {
@@ -237,7 +220,7 @@ impl RoleAt<Bandwidth> for Streaming {
     fn run(&mut self, point: &At<Bandwidth>, meter: &mut Meter<'_>) -> Result<(), Failure> {
         let team = self.team.as_ref().expect("a prepared point has its threads");
         let operation: Operation = point.op.into();
-        let kernels = kernels(operation, point.kernel)?;
+        let kernels: Vec<&Kernel> = Kernel::all(operation).collect();
         let (block_bytes, blocks) = blocks(point);
         team.each(move |stream| {
             stream

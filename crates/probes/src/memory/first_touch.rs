@@ -1,8 +1,13 @@
 //! `memory.first_touch`: what bringing fresh memory in costs, by the size of its pages.
 
+use crate::ends::{self, partner_cpu};
+use crate::os::context_switch;
 use crate::os::page_fault::{self, PageFault};
 use crate::prelude::*;
+use crate::threads::Moved;
+use crate::wake::Awake;
 use costof_os::memory::first_touch::{FirstTouches, arena_bytes};
+use costof_os::memory::userfault::FaultServer;
 use std::cell::RefCell;
 use std::io;
 
@@ -13,6 +18,21 @@ words! {
         Touch = "touch",
         /// one call for 2 MiB (MADV_POPULATE_WRITE), without page faults
         Populate = "populate",
+        /// a write to each 4 KiB, whose page fault another thread on the same CPU answers (userfaultfd)
+        Userfaultfd = "userfaultfd",
+        /// the same with that thread on another CPU, both CPUs kept awake
+        UserfaultfdCross = "userfaultfd_cross",
+    }
+}
+
+impl How {
+    /// Where the thread that answers page faults and the one that makes them run.
+    fn server(self) -> Option<Cpus> {
+        match self {
+            How::Touch | How::Populate => None,
+            How::Userfaultfd => Some(Cpus::Same),
+            How::UserfaultfdCross => Some(Cpus::Cross),
+        }
     }
 }
 
@@ -34,16 +54,23 @@ point! {
     /// In a virtual machine the host has then backed them. What the first touch since the machine started costs cannot be
     /// asked for, since a guest does not know which of its free pages the host has backed.
     ///
+    /// With userfaultfd, the kernel passes each fault of the timed part to a second thread of the process, which reads it (read) and
+    /// answers it with a page (UFFDIO_COPY); the first thread waits meanwhile. Each thread is pinned. The second one counts.
+    ///
     /// # Predicted from
-    /// a page fault (os.page_fault) for each page, and 4 KiB cleared at 6 to 20 GB/s
+    /// a page fault (os.page_fault) for each page, and 4 KiB cleared at 6 to 20 GB/s; with userfaultfd, two context switches by a pipe
+    /// on such CPUs (os.context_switch), whose system calls are as many, and 4 KiB copied
     ///
     /// # Sources
     /// - Linux Documentation/admin-guide/mm/transhuge.rst: multi-size THP, Linux 6.8
     /// - madvise(2), MADV_POPULATE_WRITE, Linux 5.14
+    /// - userfaultfd(2); Linux Documentation/admin-guide/mm/userfaultfd.rst
     ///
     /// # Needs
     /// - for pages larger than 4 KiB: /sys/kernel/mm/transparent_hugepage/hugepages-SIZEkB/enabled that is not never; root
     ///   may write madvise to it
+    /// - for userfaultfd: no seccomp filter that forbids it; before Linux 5.11 root, or vm.unprivileged_userfaultfd=1
+    /// - for userfaultfd_cross: two CPUs (--cpu)
     pub(crate) struct FirstTouch of "memory.first_touch" {
         /// the pages, of which the kernel has those that are switched on
         pages: usize = bytes(4 << 10..=2 << 20, &[4 << 10, 16 << 10, 64 << 10, 256 << 10, 2 << 20]),
@@ -61,7 +88,7 @@ impl Measure for FirstTouch {
         /// bytes that one page fault has brought
         mapped: Bytes Neither,
     };
-    const AFTER: NameList = &["os.page_fault"];
+    const AFTER: NameList = &["os.page_fault", "os.context_switch"];
     const CROSSINGS: &'static [NameList] = &[&["pages", "how"]];
     const BUDGET: Option<Budget> = Some(Budget::seconds(0, 5, 30));
     const ROUNDS: u32 = 2;
@@ -71,7 +98,14 @@ impl Measure for FirstTouch {
         if !point.pages.is_power_of_two() {
             unsupported!("pages have a power of two of bytes (--set pages=16KiB,64KiB)");
         }
+        if point.how.server().is_some() && point.pages as u64 != UNIT_BYTES {
+            unsupported!("userfaultfd answers pages of 4 KiB (--set pages=4KiB)");
+        }
         Ok(())
+    }
+
+    fn processors(point: &At<FirstTouch>) -> usize {
+        point.how.server().map_or(1, Cpus::count)
     }
 
     fn memory_bytes(_: &At<FirstTouch>) -> u64 {
@@ -85,10 +119,15 @@ impl Measure for FirstTouch {
     ) -> Option<Prediction> {
         let small = PageFault { kind: page_fault::Kind::MinorAnonymous };
         let fault = expect::measured_cost(measured, &small, "for a page fault")?;
+        if let Some(cpus) = point.how.server() {
+            let switch = context_switch::measured_cost(cpus, Wake::Awake, measured)?;
+            let copy = Cost::bytes(UNIT_BYTES as f64, (5.0, 20.0), "copied");
+            return (fault * (0.7, 1.4) + switch * (1.2, 3.0) + copy).predict("cost");
+        }
         // Without an exception, the kernel's work remains.
         let share = match point.how {
-            How::Touch => (0.7, 1.4),
             How::Populate => (0.4, 1.1),
+            _ => (0.7, 1.4),
         };
         if point.pages as u64 == UNIT_BYTES {
             return (fault * share).predict("cost");
@@ -100,22 +139,39 @@ impl Measure for FirstTouch {
     fn derive(point: &At<FirstTouch>, reports: Vec<Report>) -> Report {
         let mut report = only(reports);
         derived::divide_cost(&mut report, arena_bytes(point.pages) as u64 / UNIT_BYTES);
+        if point.how == How::Userfaultfd {
+            derived::forget_disturbances(&mut report);
+        }
         report
     }
 }
 
-struct Touching(FirstTouches);
+struct Touching {
+    touches: FirstTouches,
+    _awake: Awake,
+}
 
 impl Setup<FirstTouch> for Touching {
-    fn set_up(point: &At<FirstTouch>, _: &Launch) -> Result<Touching, Failure> {
+    fn blocks(point: &At<FirstTouch>) -> bool {
+        point.how.server().is_some()
+    }
+
+    fn set_up(point: &At<FirstTouch>, launch: &Launch) -> Result<Touching, Failure> {
         FirstTouch::check_axes(point)?;
         arenas::ensure_fits(FirstTouch::memory_bytes(point))?;
-        let touches = FirstTouches::new(point.pages, point.how == How::Populate);
-        touches.map(Touching).map_err(refused)
+        let (mut server, mut _awake) = (None, Awake::Unchanged);
+        if let Some(cpus) = point.how.server() {
+            // The thread begins where this one is.
+            let _moved = Moved::to(partner_cpu(cpus, &launch.cpus)?)?;
+            server = Some(FaultServer::start().or_unsupported("page faults cannot be served")?);
+            _awake = ends::keep(cpus, Wake::Awake, &launch.cpus)?;
+        }
+        let touches = FirstTouches::new(point.pages, point.how == How::Populate, server);
+        Ok(Touching { touches: touches.map_err(refused)?, _awake })
     }
 
     fn measure(&mut self, _: &At<FirstTouch>, meter: &mut Meter<'_>) -> Result<(), Failure> {
-        let touches = RefCell::new(&mut self.0);
+        let touches = RefCell::new(&mut self.touches);
         let mut failed = FirstError::default();
         meter.used_up(
             "cost",
@@ -127,7 +183,7 @@ impl Setup<FirstTouch> for Touching {
     }
 
     fn check(mut self, point: &At<FirstTouch>, meter: &mut Meter<'_>) -> Result<(), Failure> {
-        let mapped = self.0.end();
+        let mapped = self.touches.end().or_fail("the other thread")?;
         if !came_on(point.pages, mapped) {
             unsupported!(
                 "a page fault brought {} instead of {}: memory is fragmented, or pages of another size are switched on \
@@ -157,7 +213,8 @@ fn refused(error: io::Error) -> Failure {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::at;
+    use crate::os::context_switch::ContextSwitch;
+    use crate::testing::{at, measured};
 
     #[test]
     fn few_small_pages_among_huge_ones_do_no_harm() {
@@ -172,5 +229,27 @@ mod tests {
         let check = |values| FirstTouch::check_axes(&At::from(at::<FirstTouch>(values)));
         assert!(check("pages=65536").is_ok());
         assert!(check("pages=65636").unwrap_err().reason.contains("power of two"));
+        assert!(check("how=userfaultfd").is_ok());
+        let refused = check("pages=65536 how=userfaultfd_cross").unwrap_err();
+        assert!(refused.reason.contains("pages=4KiB"), "{refused}");
+    }
+
+    #[test]
+    fn a_fault_that_a_thread_answers_takes_two_switches_more() {
+        let rows = [
+            measured(PageFault { kind: page_fault::Kind::MinorAnonymous }, 1000.0),
+            measured(ContextSwitch::default(), 1500.0),
+            measured(at::<ContextSwitch>("cpus=cross"), 5000.0),
+        ];
+        let range = |how, rows: &[_]| {
+            let point = At::from(at::<FirstTouch>(how));
+            let rows = MeasuredRows::new(rows);
+            let expected = FirstTouch::predict(&point, &Facts::default(), &rows)?;
+            Some((expected.low.round(), expected.high.round()))
+        };
+        assert_eq!(range("how=touch", &rows), Some((700.0, 1400.0)));
+        assert_eq!(range("how=userfaultfd", &rows), Some((2705.0, 6719.0)));
+        assert_eq!(range("how=userfaultfd_cross", &rows), Some((6905.0, 17_219.0)));
+        assert_eq!(range("how=userfaultfd", &rows[..1]), None);
     }
 }

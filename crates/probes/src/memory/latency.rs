@@ -18,9 +18,6 @@ words! {
     pub(crate) enum Pattern {
         /// one random cycle through all elements (Sattolo), which no prefetcher can predict
         Random = "random",
-        /// random inside each 4 KiB, then the next 4 KiB at random: few TLB misses, and region
-        /// prefetchers help
-        PageLocal = "page_local",
         /// ascending, which prefetchers predict: shows how much they hide
         Strided = "strided",
         /// from one quarter of the memory to the next, ascending in each, as a course's pointer

@@ -1,7 +1,7 @@
 //! `os.signal`: what installing a signal handler and handling a signal cost.
 
 use crate::prelude::*;
-use costof_os::process::signals::{Cause, Handler};
+use costof_os::process::signals::Handler;
 
 words! {
     /// What happens.
@@ -10,8 +10,6 @@ words! {
         Deliver = "deliver",
         /// sigaction alone
         Install = "install",
-        /// a store to a read-only page, the handler of SIGSEGV runs and returns
-        Fault = "fault",
     }
 }
 
@@ -23,9 +21,7 @@ point! {
     /// One thread does it in a loop. The handler counts, and the count is checked. `deliver` enters
     /// the kernel twice: by tgkill, on whose return the handler runs, on the thread's own stack,
     /// and by the handler's return (rt_sigreturn). Both move the CPU's state, with its vector
-    /// registers, to or from that stack. `fault` comes from a store that never happens: the handler
-    /// continues after it. So there is no tgkill and no mprotect, but an exception, and the
-    /// kernel's check of the page.
+    /// registers, to or from that stack.
     ///
     /// # Predicted from
     /// a system call, and a quarter to 0.8 of an open and close (os.syscall) for the kernel's code;
@@ -33,7 +29,7 @@ point! {
     ///
     /// # Sources
     /// - L. McVoy, C. Staelin, lmbench: Portable Tools for Performance Analysis, USENIX 1996,
-    ///   lat_sig: install, catch, prot
+    ///   lat_sig: install, catch
     /// - sigaction(2), sigreturn(2), signal(7)
     pub(crate) struct Signal of "os.signal" {
         /// what happens
@@ -63,10 +59,6 @@ impl Measure for Signal {
             + (open * HANDLED).named("to queue and to take the signal");
         let cost = match point.how {
             How::Install => call * (1.0, 2.0) + Cost::new((0.0, 100.0), "to copy two structures"),
-            // An exception, and the call that returns from the handler.
-            How::Fault => {
-                call * (1.0, 3.0) + frame + Cost::new((50.0, 500.0), "to look at the page")
-            }
             How::Deliver => call * 2.0 + frame,
         };
         cost.predict("cost")
@@ -87,12 +79,8 @@ struct Signaller {
 }
 
 impl Setup<Signal> for Signaller {
-    fn set_up(point: &At<Signal>, _: &Launch) -> Result<Signaller, Failure> {
-        let cause = match point.how {
-            How::Fault => Cause::Fault,
-            How::Deliver | How::Install => Cause::Sent,
-        };
-        let handler = Handler::install(cause).or_unsupported("cannot install a handler")?;
+    fn set_up(_: &At<Signal>, _: &Launch) -> Result<Signaller, Failure> {
+        let handler = Handler::install().or_unsupported("cannot install a handler")?;
         Ok(Signaller { handler, made: 0 })
     }
 
@@ -100,7 +88,7 @@ impl Setup<Signal> for Signaller {
         let Signaller { handler, made } = self;
         match point.how {
             How::Install => meter.repeatable("cost", |n| handler.reinstall(n)),
-            How::Deliver | How::Fault => meter.repeatable("cost", |n| {
+            How::Deliver => meter.repeatable("cost", |n| {
                 handler.handle(n);
                 *made += n;
             }),

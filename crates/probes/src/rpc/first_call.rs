@@ -13,13 +13,10 @@ use crate::two_ends::{
 use costof_exchange::pattern::connect::{
     self as connections, Acceptor, SILENCE_TIMEOUT, Unconnected,
 };
-use costof_exchange::progress::POLL_INTERVAL;
 use costof_exchange::rendezvous::Over as Socket;
 use costof_exchange::transport::calls::RpcServer;
-use costof_os::net::socket::is_passing;
-use costof_rpc::{Client, Payload};
+use costof_rpc::{Client, Payload, Stack};
 use costof_stats::Distribution;
-use std::io::{Read, Write};
 use std::net::TcpStream;
 
 pub(crate) static PROBE: Probe = Probe::new::<FirstCall>();
@@ -49,8 +46,8 @@ point! {
     /// # Needs
     /// - cpus=cross: two CPUs (--cpu)
     pub(crate) struct FirstCall of "rpc.first_call" {
-        /// what carries a call, or as many bytes as its argument has
-        over: Over = Over::that(Over::Grpc, |over, it| it.stack.is_some() && it.socket == Socket::Tcp || over == Over::Tcp),
+        /// what carries a call
+        over: Over = Over::that(Over::Grpc, |_, it| it.stack.is_some() && it.socket == Socket::Tcp),
         payload: Argument = Argument::axis(),
         cpus: Cpus = Cpus::cross_first(),
         wake: Wake = wake::of_two_ends(),
@@ -131,13 +128,9 @@ impl Measure for FirstCall {
         /// Pages of code, tables and stack that both ends touch for the first time with a call: the
         /// kernel maps what is in the page cache in up to 16 pages at a fault.
         const FAULTS_CALL: (f64, f64) = (20.0, 800.0);
-        const FAULTS_BYTES: (f64, f64) = (0.0, 40.0);
-        let faults = match point.over.stack() {
-            Some(_) => FAULTS_CALL,
-            None => FAULTS_BYTES,
-        };
         let fault_ns = measured.primary("os.page_fault", &[("kind", "minor_file")])?;
-        let faults = Cost::new(fault_ns, "for a page fault of code in the page cache") * faults;
+        let faults =
+            Cost::new(fault_ns, "for a page fault of code in the page cache") * FAULTS_CALL;
         let cold = expected(&point.link, &point.exchange(), measured)? * (1.0, 3.0);
         (cold + faults).predict("first")
     }
@@ -158,14 +151,7 @@ impl Measure for FirstCall {
 /// The end that is called.
 struct ServerRole {
     acceptor: peers::Acceptor,
-    serves: Option<Serves>,
-}
-
-/// What serves a connection.
-enum Serves {
-    Calls(RpcServer),
-    /// Bytes of a message.
-    Bytes(usize),
+    serves: Option<RpcServer>,
 }
 
 impl ServerRole {
@@ -182,15 +168,12 @@ impl RoleAt<FirstCall> for ServerRole {
     fn prepare(&mut self, point: &At<FirstCall>, _: &Offers) -> Result<Offers, Failure> {
         let offers = listen(&mut self.acceptor, point)?;
         // On the CPU that this thread has been moved to.
-        self.serves = Some(match point.over.stack() {
-            Some(stack) => Serves::Calls(start(stack)?),
-            None => Serves::Bytes(point.payload.bytes()),
-        });
+        self.serves = Some(start(stack(point))?);
         Ok(offers)
     }
 
     fn run(&mut self, _: &At<FirstCall>, meter: &mut Meter<'_>) -> Result<(), Failure> {
-        let mut serves = self.serves.take().expect("it is prepared");
+        let serves = self.serves.take().expect("it is prepared");
         let Some((_awake, mut acceptor)) = self.acceptor.accept_many(meter)? else {
             return Ok(());
         };
@@ -198,7 +181,7 @@ impl RoleAt<FirstCall> for ServerRole {
         while !meter.is_stopped() {
             let next = next(&mut acceptor).map_err(exchange_broken)?;
             if let Some(stream) = next {
-                serves.serve(stream, meter)?;
+                serves.serve(vec![stream.into()]).map_err(broken)?;
             }
         }
         Ok(())
@@ -214,36 +197,6 @@ fn next(acceptor: &mut Acceptor) -> io::Result<Option<TcpStream>> {
     stream.set_nodelay(true)?;
     stream.set_read_timeout(Some(SILENCE_TIMEOUT))?;
     Ok(Some(stream))
-}
-
-impl Serves {
-    /// Serves a connection: bytes until the other end closes it, calls by threads of their own.
-    fn serve(&mut self, stream: TcpStream, meter: &Meter<'_>) -> Result<(), Failure> {
-        match self {
-            Serves::Calls(server) => server.serve(vec![stream.into()]).map_err(broken),
-            Serves::Bytes(size) => echo(stream, *size, meter).map_err(exchange_broken),
-        }
-    }
-}
-
-/// Sends back messages of this size until the other end closes.
-fn echo(mut stream: TcpStream, size: usize, meter: &Meter<'_>) -> io::Result<()> {
-    stream.set_read_timeout(Some(POLL_INTERVAL))?;
-    let mut message = vec![0; size];
-    let mut have = 0;
-    while !meter.is_stopped() {
-        match stream.read(&mut message[have..]) {
-            Ok(0) => break,
-            Ok(more) => have += more,
-            Err(error) if is_passing(&error) => {}
-            Err(error) => return Err(error),
-        }
-        if have == size {
-            stream.write_all(&message)?;
-            have = 0;
-        }
-    }
-    Ok(())
 }
 
 /// The calls after the first that are recorded one by one.
@@ -271,7 +224,7 @@ fn measure(
     let mut slow = meter.lasting(path::lasts_ns(first_ns));
     slow.share(2).repeat(u64::MAX, |meter| meter.time("latency", || requests.request()))?;
     slow.share(2).repeat(MAX_FURTHER_CONNECTIONS, |meter| {
-        requests.close();
+        requests.client.disconnect();
         once(&mut requests, &mut connector, ("connection_again", "first_again"), meter).map(drop)
     })
 }
@@ -304,62 +257,30 @@ fn one_call(
     answered
 }
 
-/// What the client sends and receives.
-enum Requests {
-    Calls(Box<dyn Client>, Payload),
-    /// The connection, if there is one, the message, and the answer.
-    Bytes(Option<TcpStream>, Vec<u8>, Vec<u8>),
+/// What the client calls, and with which argument.
+struct Requests {
+    client: Box<dyn Client>,
+    payload: Payload,
 }
 
 impl Requests {
     fn new(point: &FirstCall) -> Result<Requests, Failure> {
-        Ok(match point.over.stack() {
-            Some(stack) => {
-                let client = costof_rpc::client(stack).map_err(broken)?;
-                Requests::Calls(client, point.payload.payload())
-            }
-            None => {
-                let message = vec![b'm'; point.payload.bytes()];
-                Requests::Bytes(None, message.clone(), message)
-            }
-        })
+        let client = costof_rpc::client(stack(point)).map_err(broken)?;
+        Ok(Requests { client, payload: point.payload.payload() })
     }
 
     fn connect(&mut self, socket: Unconnected) -> Result<(), Failure> {
         let connection = socket.connect().map_err(exchange_broken)?;
-        let connected = TcpStream::from(connection.into_socket());
-        match self {
-            Requests::Calls(client, _) => client.over(connected.into()).map_err(broken),
-            Requests::Bytes(stream, ..) => {
-                let set = connected.set_nodelay(true);
-                *stream = Some(connected);
-                set.map_err(exchange_broken)
-            }
-        }
+        self.client.over(TcpStream::from(connection.into_socket()).into()).map_err(broken)
     }
 
     fn request(&mut self) -> Result<(), Failure> {
-        match self {
-            Requests::Calls(client, payload) => client.call(payload).map_err(broken),
-            Requests::Bytes(stream, message, answer) => {
-                let stream = stream.as_mut().expect("it is connected");
-                let exchanged = stream.write_all(message).and_then(|()| stream.read_exact(answer));
-                exchanged.map_err(exchange_broken)?;
-                if answer == message {
-                    Ok(())
-                } else {
-                    Err(Failure::error("the answer differs from what was sent"))
-                }
-            }
-        }
+        self.client.call(&self.payload).map_err(broken)
     }
+}
 
-    fn close(&mut self) {
-        match self {
-            Requests::Calls(client, _) => client.disconnect(),
-            Requests::Bytes(stream, ..) => *stream = None,
-        }
-    }
+fn stack(point: &FirstCall) -> Stack {
+    point.over.stack().expect("the axis has only what carries calls")
 }
 
 #[cfg(test)]

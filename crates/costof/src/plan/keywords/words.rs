@@ -40,7 +40,7 @@ pub(super) const SYNONYMS: &[(&str, &[&str])] = &[
     ("ram dram l1 l2 l3 llc cache cachemiss tlb hugepage prefetcher", &["memory.latency"]),
     ("membw", &["memory.bandwidth"]),
     ("free allocation heap new delete", &["memory.malloc"]),
-    ("mthp populate firsttouch", &["memory.first_touch"]),
+    ("mthp populate firsttouch userfaultfd uffd", &["memory.first_touch"]),
     ("numa", &["node.latency", "node.bandwidth"]),
     ("dimm", &["node.bandwidth"]),
     ("throttling throttle thermal", &["node.clock"]),

@@ -7,9 +7,7 @@ use costof_os::memory::fields::{Messages, write_contents};
 use costof_os::net::field_sender::{FieldSender, Primitive};
 use costof_os::net::zerocopy::{self, Completions};
 use std::cell::RefCell;
-use std::hint::black_box;
 use std::net::UdpSocket;
-use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixDatagram;
 use std::thread::sleep;
 
@@ -23,20 +21,13 @@ const LAST: Duration = Duration::from_secs(5);
 pub(super) enum Sending {
     /// With the part and without it.
     Both(Box<[Exchange; 2]>),
-    Serialise(Messages, Vec<u8>),
     Reap(Reaper),
 }
 
 pub(super) struct Exchange {
     sender: FieldSender,
-    peer: Peer,
-}
-
-pub(super) enum Peer {
-    /// The peer receives each message after it was sent.
-    Reads(UnixDatagram),
-    /// The peer's queue is full after the first messages.
-    Ignores { _socket: UdpSocket },
+    /// Receives each message after it was sent.
+    peer: UnixDatagram,
 }
 
 fn failed(what: &str) -> impl Fn(io::Error) -> Failure {
@@ -58,56 +49,28 @@ fn udp_to(peer: &UdpSocket) -> io::Result<UdpSocket> {
 }
 
 impl Exchange {
-    fn new(
-        primitive: Primitive,
-        (size, fields): (usize, usize),
-        sockets: io::Result<(OwnedFd, Peer)>,
-    ) -> Result<Exchange, Failure> {
-        let (socket, peer) = sockets.map_err(failed("opening sockets"))?;
-        let sender = FieldSender::new(socket, primitive, message(size, fields)?);
+    fn new(primitive: Primitive, (size, fields): (usize, usize)) -> Result<Exchange, Failure> {
+        let (socket, peer) = UnixDatagram::pair().map_err(failed("opening sockets"))?;
+        let sender = FieldSender::new(socket.into(), primitive, message(size, fields)?);
         Ok(Exchange { sender: sender.map_err(failed("preparing to send"))?, peer })
-    }
-
-    fn unix(primitive: Primitive, shape: (usize, usize)) -> Result<Exchange, Failure> {
-        let pair = UnixDatagram::pair().map(|(socket, peer)| (socket.into(), Peer::Reads(peer)));
-        Exchange::new(primitive, shape, pair)
-    }
-
-    fn udp(primitive: Primitive, shape: (usize, usize)) -> Result<Exchange, Failure> {
-        let peer = UdpSocket::bind("127.0.0.1:0");
-        let pair = peer.and_then(|peer| {
-            let socket = udp_to(&peer)?;
-            Ok((socket.into(), Peer::Ignores { _socket: peer }))
-        });
-        Exchange::new(primitive, shape, pair)
     }
 
     fn send(&mut self, n: u64) -> io::Result<()> {
         for _ in 0..n {
             self.sender.send()?;
-            if let Peer::Reads(peer) = &self.peer {
-                peer.recv(&mut [0])?;
-            }
+            self.peer.recv(&mut [0])?;
         }
         Ok(())
     }
 
-    /// Checks that one more message arrives as it was sent, and that all zero-copy sends were
-    /// completed.
+    /// Checks that one more message arrives as it was sent.
     fn check(&mut self) -> Result<(), Failure> {
         let failed = failed("sending");
-        self.sender.complete().map_err(&failed)?;
-        let Peer::Reads(peer) = &self.peer else {
-            if self.sender.counts().completed == 0 {
-                fail!("no zero-copy send has been completed");
-            }
-            return Ok(());
-        };
         self.sender.send().map_err(&failed)?;
         let size = self.sender.messages().size();
         let (mut sent, mut came) = (vec![0; size], vec![0; size + 1]);
         write_contents(0, 0, &mut sent);
-        let length = peer.recv(&mut came).map_err(&failed)?;
+        let length = self.peer.recv(&mut came).map_err(&failed)?;
         if came[..length] != sent {
             fail!("the received bytes differ from those sent");
         }
@@ -199,16 +162,11 @@ impl Setup<Parts> for Sending {
         point.check()?;
         let size = point.size;
         Ok(match point.part {
-            Part::Serialise => Sending::Serialise(message(size, FIELDS)?, vec![0; size]),
             Part::Reap => Sending::Reap(Reaper::new(size)?),
-            Part::PlainBuffer => Sending::Both(Box::new([
-                Exchange::udp(Primitive::IoUringSendZc, (size, 1))?,
-                Exchange::udp(Primitive::IoUringSendZcRegistered, (size, 1))?,
-            ])),
             Part::Iovec => Sending::Both(Box::new([
-                Exchange::unix(Primitive::Sendmsg, (size, FIELDS))?,
+                Exchange::new(Primitive::Sendmsg, (size, FIELDS))?,
                 // With one field it is a single send.
-                Exchange::unix(Primitive::SendEach, (size, 1))?,
+                Exchange::new(Primitive::SendEach, (size, 1))?,
             ])),
         })
     }
@@ -223,12 +181,6 @@ impl Setup<Parts> for Sending {
                     meter.repeatable(metric, |n| error.note(exchange.send(n)));
                 }
             }
-            Sending::Serialise(messages, buffer) => meter.repeatable("cost", |n| {
-                for _ in 0..n {
-                    messages.serialise(0, buffer);
-                    black_box(&mut *buffer);
-                }
-            }),
             Sending::Reap(reaper) => {
                 let batch = point.batch();
                 let reaper = RefCell::new(reaper);
@@ -246,17 +198,9 @@ impl Setup<Parts> for Sending {
         error.into_result().map_err(failed("sending or reaping"))
     }
 
-    fn check(self, point: &At<Parts>, _: &mut Meter<'_>) -> Result<(), Failure> {
+    fn check(self, _: &At<Parts>, _: &mut Meter<'_>) -> Result<(), Failure> {
         match self {
             Sending::Both(mut both) => both.iter_mut().try_for_each(Exchange::check),
-            Sending::Serialise(_, buffer) => {
-                let mut sent = vec![0; point.size];
-                write_contents(0, 0, &mut sent);
-                if buffer != sent {
-                    fail!("the copy differs from its source");
-                }
-                Ok(())
-            }
             Sending::Reap(mut reaper) => reaper.check(),
         }
     }
@@ -269,7 +213,7 @@ mod tests {
     #[test]
     fn sends_arrive_and_are_completed() {
         for fields in [FIELDS, 1] {
-            let mut exchange = Exchange::unix(Primitive::Sendmsg, (1000, fields)).unwrap();
+            let mut exchange = Exchange::new(Primitive::Sendmsg, (1000, fields)).unwrap();
             exchange.send(3).unwrap();
             assert_eq!(exchange.check(), Ok(()));
         }

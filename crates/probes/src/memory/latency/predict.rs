@@ -28,12 +28,8 @@ pub(super) fn predict(
 ) -> Option<Prediction> {
     let (takes, because) = level(point, facts);
     match (takes, point.pattern) {
-        (Cycles(low, high), Pattern::Random | Pattern::PageLocal) => {
-            cost_cycles(measured, (low, high), because)
-        }
-        (Nanoseconds(low, high), Pattern::Random | Pattern::PageLocal) => {
-            cost_ns((low, high), because)
-        }
+        (Cycles(low, high), Pattern::Random) => cost_cycles(measured, (low, high), because),
+        (Nanoseconds(low, high), Pattern::Random) => cost_ns((low, high), because),
         (Cycles(low, high), Pattern::Strided | Pattern::Quarters) => {
             let range = ascending((low, high), HIT, point, facts);
             cost_cycles(measured, range, &in_order(because))
@@ -62,7 +58,7 @@ fn ascending(
     let lines = point.stride as f64 / line.map_or(LINE_BYTES, f64::from);
     let ahead = match point.pattern {
         Pattern::Quarters => 4.0 * LINES_AHEAD,
-        Pattern::Random | Pattern::PageLocal | Pattern::Strided => LINES_AHEAD,
+        Pattern::Random | Pattern::Strided => LINES_AHEAD,
     };
     let is_intel = facts.cpu.vendor.as_deref() == Some("GenuineIntel");
     let left = match point.stride <= STRIDE_BYTES {
@@ -105,8 +101,6 @@ fn level(point: &Latency, facts: &Facts) -> (Takes, &'static str) {
             10.0,
             "its lines fit into the L3 cache that the CPU reports, if they are spread over all of its sets",
         )
-    } else if point.pattern == Pattern::PageLocal {
-        (20.0, "main memory, partly hidden by prefetchers")
     } else {
         (MEMORY_NS.0 + walk.0, because)
     };

@@ -2,7 +2,7 @@
 
 use super::{Latency, Pattern};
 use crate::prelude::*;
-use costof_os::memory::arena::{Arena, base_page_bytes};
+use costof_os::memory::arena::Arena;
 use costof_os::memory::chase::Ring;
 
 /// The most loads before anything is timed: at 64 bytes each they cover 128 MiB, more than
@@ -58,9 +58,6 @@ impl RoleAt<Latency> for Chase {
         let mut below = |bound: u64| random.u64(..bound);
         let laid = match point.pattern {
             Pattern::Random => Ring::lay_random(arena, size, stride, &mut below),
-            Pattern::PageLocal => {
-                Ring::lay_page_local(arena, size, stride, base_page_bytes(), &mut below)
-            }
             Pattern::Strided => Ring::lay_strided(arena, size, stride),
             Pattern::Quarters => Ring::lay_quarters(arena, size, stride),
         };
