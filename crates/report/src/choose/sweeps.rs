@@ -12,10 +12,10 @@ use panels::{
 
 use super::AXES;
 use super::place::{AT_EASE, Place, SERIES, place, split};
-use crate::names::METRICS;
 use crate::plot::{Axis, Dot, Figure, Kind, Line, Scale};
 use crate::rows::Rows;
 use crate::study::Style;
+use crate::tables::TABLES;
 use costof_model::metric::is_share;
 use costof_model::{AxisValue, Estimate, Point};
 use std::collections::{BTreeSet, HashMap, HashSet};
@@ -95,8 +95,7 @@ pub(super) fn sweeps(rows: &Rows<'_>, id: &str, positions: &[usize]) -> Vec<Figu
         if !numbers {
             continue;
         }
-        let drawn = METRICS.iter().filter(|(_, heading)| !heading.is_empty());
-        for (metric, _) in drawn.filter(|(metric, _)| *metric != primary) {
+        for (metric, _) in TABLES.drawn().filter(|(metric, _)| *metric != primary) {
             figures.extend(probe.figure(axis, curves, metric, &primary, true));
         }
     }

@@ -2,11 +2,12 @@
 
 use super::figures;
 use crate::choose;
-use crate::names::{self, METRICS, points_counted};
+use crate::names::{self, points_counted};
 use crate::plot::Figure;
 use crate::rows::Rows;
 use crate::study::Drawn;
 use crate::table::{interval, prediction};
+use crate::tables::TABLES;
 use costof_model::link::mark;
 use costof_model::{AxisValue, counted};
 use maud::{Markup, html};
@@ -110,7 +111,7 @@ fn table(rows: &Rows<'_>, probe: &str, positions: &[usize]) -> Markup {
         let mut measured = positions.iter().map(|at| rows.row(*at).estimate(name));
         measured.any(|estimate| estimate.is_some())
     };
-    let others = METRICS.iter().map(|(name, _)| *name);
+    let others = TABLES.metrics.iter().map(|(name, _)| *name);
     metrics.extend(others.filter(|name| *name != primary && is_measured(name)));
     let tail = positions.iter().any(|at| {
         rows.row(*at).primary().is_some_and(|estimate| estimate.percentile(99.0).is_some())

@@ -2,8 +2,8 @@
 
 use super::{Measured, Probe};
 use crate::choose::place::{LINK, LOSS, Place};
-use crate::names::METRICS;
 use crate::plot::{Axis, Scale};
+use crate::tables::TABLES;
 use crate::text::{SENTENCES, capital, shortened};
 use costof_model::link::mark;
 use costof_model::{AxisValue, Domain, Unit};
@@ -79,8 +79,7 @@ impl Probe<'_> {
 
     /// The name of a metric in a heading.
     pub(super) fn heading(metric: &str) -> String {
-        let mut drawn = METRICS.iter().filter(|(_, heading)| !heading.is_empty());
-        let heading = drawn.find(|(known, _)| *known == metric);
+        let heading = TABLES.drawn().find(|(known, _)| *known == metric);
         heading.map_or_else(|| metric.replace('_', " "), |(_, name)| (*name).to_owned())
     }
 
