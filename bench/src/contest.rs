@@ -8,7 +8,6 @@ use crate::verdict::{self, COST, RATE, Verdict};
 use costof_peers::agreement::Band;
 use costof_peers::checks::Check;
 use costof_peers::tool::Statistic;
-use costof_peers::tools::lmbench;
 use costof_peers::verify::{Outcome, Row, Verifier};
 use std::time::Duration;
 
@@ -45,7 +44,7 @@ impl Contest {
 
 /// The check without lmbench, which repeats what another of its tools measures.
 pub(crate) fn without_lmbench(mut check: Check) -> Check {
-    check.peers.retain(|peer| peer.tool.name != lmbench::NAME);
+    check.peers.retain(|peer| peer.tool != "lmbench");
     check
 }
 
@@ -60,7 +59,7 @@ impl Contest {
         let Contest { check, band, .. } = self;
         let (point, metric, is_rate) = (check.point(), check.metric, is_rate(&check));
         println!("{point}: {metric} in {}", if is_rate { "GB/s" } else { "ns" });
-        let tools = check.peers.iter().map(|peer| peer.tool.name);
+        let tools = check.peers.iter().map(|peer| peer.tool);
         rounds::print_head(std::iter::once("costof").chain(tools));
         let watch = Watch::start();
         let verifier = Verifier {

@@ -1,23 +1,23 @@
-//! Which pairs the bench compares. Most are those of `costof verify` ([`checks`]); those of the C programs
-//! beside this file are the bench's own.
+//! Which pairs the bench compares. Most are those of `costof verify` ([`checks`]); `contests.toml` has the bench's own,
+//! some of which are with the C programs beside this file.
 
 use crate::bench::Bench;
 use crate::contest::{Contest, hold};
 use crate::error::Result;
-use crate::verdict::{COST, Verdict};
+use crate::verdict::Verdict;
 use crate::{copy, huge_pages, program};
 use clap::Subcommand;
 use costof_peers::agreement::Band;
-use costof_peers::checks::{self, Check, Effort, FILE_READS, FileRead, Peer};
-use costof_peers::tool::{Reading, Statistic, Tool, words};
-use costof_peers::tools::c::{CONNECT, FORK};
+use costof_peers::checks::{self, Check, Effort};
 
 /// A device is faster in some seconds than in others, so fio reads about as long as costof.
 const EFFORT: Effort = Effort { memory_mib: 512, seconds: 2, memrate_seconds: 4, fio_seconds: 4 };
-const CHASE_BYTES: u64 = 512 << 20;
-const CHILDREN: u32 = 5000;
-/// Few enough that ports do not run out: each stays in TIME-WAIT for a minute.
-const CONNECTIONS: u32 = 2000;
+/// The sources of this bench's C programs, which give medians of short stretches.
+const IN_C: [(&str, &str); 3] = [
+    ("chase.c", include_str!("chase.c")),
+    ("thread.c", include_str!("thread.c")),
+    ("mutex.c", include_str!("mutex.c")),
+];
 
 /// What is compared.
 #[derive(Clone, Copy, Debug, Subcommand)]
@@ -67,87 +67,71 @@ pub(crate) fn compare(bench: &Bench, pairs: Pairs) -> Result<Vec<Verdict>> {
     Ok(verdicts)
 }
 
+/// The check whose point begins like this: the bench's own, or that of `costof verify`.
+pub(crate) fn check(point: &str, effort: Effort) -> Check {
+    let own = checks::read(include_str!("contests.toml"), effort);
+    let mut all = own.into_iter().chain(checks::checks(effort));
+    all.find(|check| check.point().starts_with(point)).expect("the bench asks for what there is")
+}
+
 fn contests(bench: &Bench, pairs: Pairs) -> Result<Vec<Contest>> {
-    let c = InC { bench };
+    let contests = |points: &[&str]| -> Vec<Contest> {
+        let checks = points.iter().map(|point| compiled(check(point, EFFORT), bench));
+        checks.map(Contest::new).collect()
+    };
+    let as_verify_expects = |points: &[&str]| -> Vec<Contest> {
+        points.iter().map(|point| as_verify_expects(check(point, EFFORT))).collect()
+    };
+    let rounds = |contests: Vec<Contest>| contests.into_iter().map(|one| one.rounds(9)).collect();
     Ok(match pairs {
-        Pairs::Syscall => vec![Contest::new(checks::syscall())],
-        Pairs::Switch => ["processes", "threads"]
-            .map(|between| Contest::new(checks::context_switch(between)))
-            .into(),
-        Pairs::Bandwidth => ["read", "write", "copy"]
-            .map(|op| Contest::new(checks::main_memory(op, EFFORT)).rounds(9))
-            .into(),
-        Pairs::Rtt => [("tcp", "spin"), ("tcp", "block"), ("udp", "spin"), ("udp", "block")]
-            .map(|(over, wait)| {
-                // An end that spins keeps its CPU awake itself.
-                let wake = if wait == "spin" { "awake" } else { "idle" };
-                Contest::new(checks::round_trip(over, wait, wake, EFFORT))
-            })
-            .into(),
-        Pairs::Net => {
-            ["cubic", "bbr"].map(|control| Contest::new(checks::tcp_stream(control, EFFORT))).into()
+        Pairs::Syscall => contests(&["os.syscall"]),
+        Pairs::Switch => {
+            contests(&["os.context_switch between=processes", "os.context_switch between=threads"])
         }
+        Pairs::Bandwidth => rounds(contests(&[
+            "memory.bandwidth op=read",
+            "memory.bandwidth op=write",
+            "memory.bandwidth op=copy",
+        ])),
+        Pairs::Rtt => contests(&[
+            "net.rtt over=tcp size=56 wait=spin",
+            "net.rtt over=tcp size=56 wait=block",
+            "net.rtt over=udp size=56 wait=spin",
+            "net.rtt over=udp size=56 wait=block",
+        ]),
+        Pairs::Net => contests(&[
+            "net.bandwidth over=tcp size=128KiB flows=1 congestion_control=cubic",
+            "net.bandwidth over=tcp size=128KiB flows=1 congestion_control=bbr",
+        ]),
         Pairs::Copy => copy::contests(EFFORT),
         Pairs::Chase => {
-            let mut seeds = fastrand::Rng::new();
-            let mut chase = c.peer("chase.c", include_str!("chase.c"), "", "ns per load");
-            chase.tool.arguments =
-                Box::new(move || Ok(words(&format!("{CHASE_BYTES} 64 {} 2", seeds.u64(..)))));
-            let axes = format!("size={CHASE_BYTES} pages=4KiB pattern=random stride=64");
-            vec![Contest {
-                band: Band::new(0.9, 1.1),
-                rounds: 9,
-                ..Contest::new(Check::new("memory.latency", axes, "cost", vec![chase]))
-            }]
+            let chase = contests(&["memory.latency size=536870912"]).into_iter();
+            let chase = chase.map(|chase| Contest { band: Band::new(0.9, 1.1), ..chase });
+            rounds(chase.collect())
         }
-        Pairs::Process => {
-            let fork = |how: &str, more: Vec<Peer>| {
-                let arguments = format!("{how} {CHILDREN}");
-                let mut peers = vec![c.peer("fork.c", FORK.text, &arguments, "ns until it ended")];
-                peers.extend(more);
-                let axes = format!("how={how} exec=no resident=0");
-                Contest::new(Check::new("os.process", axes, "latency", peers))
-            };
-            vec![fork("fork", Vec::new()), fork("vfork", checks::vfork(EFFORT.seconds).peers)]
-        }
-        Pairs::Thread => {
-            let source = include_str!("thread.c");
-            let peers = vec![c.peer("thread.c", source, "20000", "ns until it was joined")];
-            let axes = "how=pthread cpus=same";
-            vec![Contest::new(Check::new("os.thread", axes, "latency", peers))]
-        }
-        Pairs::Mutex => ["pthread", "std"]
-            .map(|kind| {
-                // Batches of 10,000 locks each: about half a second.
-                let peer = c.peer("mutex.c", include_str!("mutex.c"), "10000", "ns per lock");
-                let axes = format!("kind={kind} threads=1");
-                Contest::new(Check::new("sync.mutex", axes, "cost", vec![peer]))
-            })
-            .into(),
-        Pairs::Connect => {
-            let [_, other] = bench.two_cpus()?;
-            let arguments = format!("{CONNECTIONS} {other}");
-            let peers = vec![c.peer("connect.c", CONNECT.text, &arguments, "ns to connect")];
-            let axes = "cpus=cross wake=idle";
-            let check = Check::new("net.connect", axes, "latency", peers);
-            vec![Contest::new(check.on_two_cpus())]
-        }
-        Pairs::Small => {
-            let small =
-                [checks::malloc(1), checks::malloc(1000), checks::epoll(1), checks::epoll(1000)];
-            let more = [checks::nop(1), checks::nop(32), checks::forward()];
-            small.into_iter().chain(more).map(Contest::new).collect()
-        }
-        Pairs::Crypto => {
-            let transformations = checks::transformations(EFFORT.seconds).into_iter();
-            transformations
-                .chain([checks::handshake(EFFORT.seconds)])
-                .map(as_verify_expects)
-                .collect()
-        }
-        Pairs::Sync => {
-            [1, 4].map(|writers| as_verify_expects(checks::fdatasync(writers, EFFORT))).into()
-        }
+        Pairs::Process => contests(&["os.process how=fork", "os.process how=vfork"]),
+        Pairs::Thread => contests(&["os.thread"]),
+        Pairs::Mutex => contests(&["sync.mutex kind=pthread", "sync.mutex kind=std"]),
+        Pairs::Connect => contests(&["net.connect cpus=cross wake=idle"]),
+        Pairs::Small => contests(&[
+            "memory.malloc size=64 allocator=libc burst=1 ",
+            "memory.malloc size=64 allocator=libc burst=1000",
+            "os.wait by=epoll descriptors=1 ",
+            "os.wait by=epoll descriptors=1000",
+            "os.io_uring operation=nop how=ring batch=1",
+            "os.io_uring operation=nop how=ring batch=32",
+            "copy.forward",
+        ]),
+        Pairs::Crypto => as_verify_expects(&[
+            "cpu.transform by=sha256",
+            "cpu.transform by=aes_128_gcm",
+            "cpu.transform by=chacha20_poly1305",
+            "cpu.tls",
+        ]),
+        Pairs::Sync => as_verify_expects(&[
+            "file.sync call=fdatasync where=overwrite block=8KiB writers=1",
+            "file.sync call=fdatasync where=overwrite block=8KiB writers=4",
+        ]),
         Pairs::Files => Vec::new(),
     })
 }
@@ -157,58 +141,33 @@ fn as_verify_expects(check: Check) -> Contest {
     Contest { band: check.peers[0].expected, ..Contest::new(check) }
 }
 
-/// The C programs of this bench, which give medians of short stretches.
-struct InC<'a> {
-    bench: &'a Bench,
-}
-
-impl InC<'_> {
-    /// Compiled from `source`; its number stands before these words. A tool that is absent where there is
-    /// no C compiler.
-    fn peer(
-        &self,
-        name: &'static str,
-        source: &'static str,
-        arguments: &str,
-        before: &'static str,
-    ) -> Peer {
-        let program = program::in_c(name, source).build(self.bench).unwrap_or_else(|why| {
-            println!("{name} is left out: {why}");
-            name.into()
-        });
-        let read = Reading::Before(before, 1.0);
-        let tool = Tool { program, ..Tool::simple(name, Statistic::Median, arguments, read) };
-        Peer::new(tool, COST.low, COST.high, "")
+/// The check with its C programs compiled. Where there is no C compiler, they are absent.
+fn compiled(mut check: Check, bench: &Bench) -> Check {
+    for peer in &mut check.peers {
+        if let Some((name, source)) = IN_C.iter().find(|(name, _)| *name == peer.tool) {
+            match program::in_c(name, source).build(bench) {
+                Ok(program) => peer.program = Some(program),
+                Err(why) => println!("{name} is left out: {why}"),
+            }
+            peer.run = peer.run.replace("{seed}", &fastrand::u64(..).to_string());
+        }
     }
+    check
 }
 
-/// Beside [`FILE_READS`]. For large blocks both sides use huge pages: a device needs the address of each contiguous
-/// stretch of memory, and the placement of 4 KiB pages differs between processes. With 4 KiB pages, fio alone differs
-/// twofold between starts.
-const MORE_READS: [FileRead; 2] = [
-    FileRead {
-        axes: "cache=direct pattern=random block=4KiB engine=io_uring depth=1 size=64MiB",
-        metric: "latency",
-        fio: "--rw=randread --bs=4k --ioengine=io_uring --iodepth=1 --direct=1",
-        expected: COST,
-        differs: "",
-    },
-    FileRead {
-        axes: "cache=direct pattern=sequential block=1MiB engine=pread depth=1 pages=2MiB size=64MiB",
-        metric: "throughput",
-        fio: "--rw=read --bs=1m --ioengine=psync --direct=1 --iomem=mmaphuge",
-        expected: COST,
-        differs: "",
-    },
-];
-
-/// Where fio gets no huge pages, which an administrator has to reserve first, what is read into them is left out.
+/// Reads that are compared with fio's. Where fio gets no huge pages, which an administrator has to reserve first, what
+/// is read into them is left out.
 fn files(bench: &Bench) -> Result<Vec<Verdict>> {
     let huge_pages = huge_pages::Reserved::new();
-    let may_read = |read: &&FileRead| huge_pages.is_ok() || !read.fio.contains("mmaphuge");
-    let reads = FILE_READS.iter().chain(&MORE_READS).filter(may_read);
-    let contests = reads.map(|read| {
-        let check = checks::file_read(read, EFFORT);
+    let reads = [
+        "file.read cache=warm",
+        "file.read cache=direct pattern=random block=4KiB engine=pread",
+        "file.read cache=direct pattern=random block=4KiB engine=io_uring",
+        "file.read cache=direct pattern=sequential",
+    ];
+    let checks = reads.into_iter().map(|point| check(point, EFFORT));
+    let checks = checks.filter(|check| huge_pages.is_ok() || !check.axes.contains("pages=2MiB"));
+    let contests = checks.map(|check| {
         // Where the device decides.
         let rounds = if check.metric == "cost" { 15 } else { 31 };
         // A device that has just been written to answers unevenly for a while, as fio's seconds hardly

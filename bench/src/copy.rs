@@ -6,46 +6,31 @@
 
 use crate::bench::{Bench, settings};
 use crate::contest::Contest;
+use crate::contests::check;
 use crate::costof::failures;
 use crate::error::{Result, failed};
 use crate::machine::{self, Watch};
 use crate::verdict::{self, Verdict};
 use costof_model::run_file::Run;
 use costof_peers::agreement::{Agreement, Band};
-use costof_peers::checks::{Check, Effort, Peer};
-use costof_peers::tools::{iperf3, sockperf};
+use costof_peers::checks::Effort;
 
 const PROBE: &str = "copy.send";
-const ECHO_BYTES: u32 = 64;
 /// As fast as registered buffers must be at least, in times of a copying send.
 const WITHOUT_A_COPY: Band = Band::at_least(1.4);
 const SINK_ROUNDS: usize = 9;
 
 pub(crate) fn contests(effort: Effort) -> Vec<Contest> {
-    vec![stream(effort), echo("sendmsg", 1, effort), echo("copy_and_send", 8, effort)]
-}
-
-/// Eight fields of 16 KiB in one sendmsg(2); iperf3 writes one buffer of 128 KiB.
-fn stream(effort: Effort) -> Contest {
-    let axes =
-        "primitive=sendmsg size=128KiB pattern=stream over=tcp congestion_control=cubic nagle=on";
-    let tool = iperf3::tcp("cubic", effort.seconds);
-    let peer = Peer::new(tool, 0.95, f64::INFINITY, "");
-    // The first half second of a connection may be slower than what follows, here by a third or more:
-    // iperf3 leaves its first second out.
-    Contest::new(Check::new(PROBE, axes, "throughput", vec![peer]).on_two_cpus()).rounds(31).full()
-}
-
-/// Both ends block in recv(2), as sockperf's do unless an option forbids it. sockperf's message lies in
-/// one piece, and so does a field; eight of them are put together first, or are eight entries of an I/O
-/// vector, which take either end half a microsecond that sockperf does not have.
-fn echo(primitive: &str, fields: u32, effort: Effort) -> Contest {
-    let axes =
-        format!("primitive={primitive} size={ECHO_BYTES} fields={fields} pattern=echo over=tcp");
-    let tool = sockperf::ping_pong("tcp", false, ECHO_BYTES, effort.seconds);
-    let check = Check::new(PROBE, axes, "latency", vec![Peer::new(tool, 0.0, 1.05, "")]);
+    let contest = |axes: &str| Contest::new(check(&format!("{PROBE} {axes}"), effort));
     // What it takes to wake a CPU that sleeps varies more than anything else here.
-    Contest::new(check.on_two_cpus().kept_awake()).rounds(81)
+    let echo = |axes| contest(axes).rounds(81);
+    vec![
+        // The first half second of a connection may be slower than what follows, here by a third or more: iperf3
+        // leaves its first second out.
+        contest("primitive=sendmsg size=128KiB").rounds(31).full(),
+        echo("primitive=sendmsg size=64 fields=1"),
+        echo("primitive=copy_and_send size=64 fields=8"),
+    ]
 }
 
 /// One contiguous message that stays in the caches, as datagrams into a sink: from registered buffers, and

@@ -10,7 +10,6 @@ use crate::machine::{self, Watch};
 use crate::server::{Server, Transport, free_port};
 use crate::verdict::{Verdict, shown_median};
 use costof_peers::agreement::Band;
-use costof_peers::tools::iperf3::{received, receiver};
 use costof_stats::{median, quantile};
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -198,9 +197,15 @@ fn lost_of(output: &str) -> Option<(f64, f64)> {
     Some((lost.parse().ok()?, sent.parse().ok()?))
 }
 
+/// The receiver's line of iperf3.
+fn receiver(output: &str) -> Option<&str> {
+    output.lines().find(|line| line.trim().ends_with("receiver"))
+}
+
 /// Reads the line `… 98050 Kbits/sec  0.120 ms  20000/61000 (33%)  receiver`.
 fn kilobits_received(output: &str) -> Option<f64> {
-    received(output, " Kbits/sec")
+    let (before, _) = receiver(output)?.split_once(" Kbits/sec")?;
+    before.split_whitespace().last()?.parse().ok()
 }
 
 /// Reads `rtt min/avg/max/mdev = 190.123/190.123/190.123/0.000 ms`, the milliseconds of one packet.

@@ -4,6 +4,7 @@
 
 use crate::bench::{Bench, settings};
 use crate::contest::without_lmbench;
+use crate::contests::check;
 use crate::error::{Error, Result};
 use crate::load::{Load, Running};
 use crate::machine::{self, Watch};
@@ -13,10 +14,9 @@ use crate::verdict::Verdict;
 use clap::ValueEnum;
 use costof_model::noise::Grade;
 use costof_model::unit::Unit;
-use costof_peers::checks::{self, Check, Effort, FILE_READS, Peer};
+use costof_peers::checks::{Check, Effort};
 use costof_peers::costof::the_only;
-use costof_peers::tool::{self, Conditions, Statistic, Tool};
-use costof_peers::tools::sysbench;
+use costof_peers::tool::Conditions;
 use costof_stats::{median, median_interval};
 use fastrand::Rng;
 use std::collections::BTreeMap;
@@ -26,8 +26,6 @@ const ROUNDS: usize = 9;
 /// How far from its quiet value a row of grade A to C may be, as a share.
 const NEAR: f64 = 0.03;
 const TOOL_LIMIT: Duration = Duration::from_secs(60);
-/// The number of locks, which sysbench does not print.
-const LOCKS: u32 = 50_000_000;
 
 /// What runs alongside a measurement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -138,18 +136,17 @@ impl Neighbour {
 
 /// What can be measured on this machine.
 fn operations() -> Vec<Check> {
-    let effort = Effort::QUICK;
-    let any = |tool| Peer::new(tool, 0.0, f64::INFINITY, "");
-    // So little memory that caches may hold it.
-    let cached = sysbench::memory("read", 1, effort.seconds);
-    let mut operations = vec![
-        without_lmbench(checks::syscall()),
-        without_lmbench(checks::context_switch("processes")),
-        Check::new("sync.mutex", "kind=pthread threads=1", "cost", vec![any(mutex())]),
-        checks::file_read(&FILE_READS[0], effort),
-        checks::bandwidth("read", 1, vec![any(cached)]),
-    ];
-    let reads = checks::main_memory("read", effort);
+    let own = |point: &str| without_lmbench(check(point, Effort::QUICK));
+    let mut operations: Vec<Check> = [
+        "os.syscall",
+        "os.context_switch between=processes",
+        "sync.mutex threads=1",
+        "file.read cache=warm",
+        "memory.bandwidth size=1MiB",
+    ]
+    .map(own)
+    .into();
+    let reads = own("memory.bandwidth op=read");
     match &reads.lacks {
         None => operations.push(reads),
         Some(why) => println!("reads of main memory are skipped: {why}"),
@@ -157,26 +154,10 @@ fn operations() -> Vec<Check> {
     operations
 }
 
-/// One thread that locks and unlocks one pthread mutex 50 million times. sysbench draws a random number before each
-/// lock, and increments a counter while it holds it.
-fn mutex() -> Tool<'static> {
-    let arguments =
-        format!("mutex --threads=1 --mutex-num=1 --mutex-locks={LOCKS} --mutex-loops=0 run");
-    Tool::simple("sysbench", Statistic::Mean, &arguments, tool::Reading::By(ns_per_lock))
-}
-
-/// Reads `total time:   0.5530s`.
-fn ns_per_lock(output: &str) -> Option<f64> {
-    let mut lines = output.lines().map(str::trim);
-    let time = lines.find_map(|line| line.strip_prefix("total time:")?.strip_suffix('s'))?;
-    let seconds: f64 = time.trim().parse().ok()?;
-    Some(1e9 * seconds / f64::from(LOCKS))
-}
-
 /// Who measures an operation: costof first, and then the tools.
 fn side_name(operation: &Check, side: usize) -> &'static str {
     let tool = side.checked_sub(1).and_then(|tool| operation.peers.get(tool));
-    tool.map_or("costof", |peer| peer.tool.name)
+    tool.map_or("costof", |peer| peer.tool)
 }
 
 /// Measures everything once a round, in an order drawn for each; all of a round meets the same turns of
@@ -226,7 +207,7 @@ fn measure(
 
 fn measure_once(operation: &mut Check, bench: &Bench, side: usize, file: &str) -> Result<Reading> {
     if let Some(tool) = side.checked_sub(1) {
-        let value = operation.peers[tool].tool.measure(Conditions {
+        let value = operation.peers[tool].measure(Conditions {
             cpu: bench.cpu,
             next: None,
             folder: &bench.lasting_folder("programs"),
@@ -421,7 +402,7 @@ mod tests {
         for operation in operations() {
             assert!(!operation.peers.is_empty(), "{}", operation.point());
             assert_eq!(side_name(&operation, 0), "costof");
-            assert_eq!(side_name(&operation, 1), operation.peers[0].tool.name);
+            assert_eq!(side_name(&operation, 1), operation.peers[0].tool);
         }
     }
 
@@ -429,7 +410,8 @@ mod tests {
     fn a_locks_time_is_the_whole_over_the_locks() {
         let output = "General statistics:\n    total time:                          0.5500s\n    \
                       total number of events:              1\n";
-        assert_eq!(ns_per_lock(output), Some(11.0));
-        assert_eq!(ns_per_lock("total time: fast"), None);
+        let sysbench = &check("sync.mutex threads=1", Effort::QUICK).peers[0];
+        assert!((sysbench.number(output).unwrap() - 11.0).abs() < 1e-9);
+        assert!(sysbench.number("total time: fast").is_err());
     }
 }

@@ -23,7 +23,7 @@ const BUILT_FROM: &str = "built-from";
 const PROTO: (&str, &str) = ("echo.proto", include_str!("../../crates/rpc/idl/echo.proto"));
 const HEADER: (&str, &str) = ("peer.hpp", include_str!("rpc/peers/peer.hpp"));
 /// What the C programs of this bench have in common.
-const C_HEADER: (&str, &str) = ("peer.h", costof_peers::tools::c::HEADER);
+const C_HEADER: (&str, &str) = ("peer.h", costof_peers::c::HEADER);
 
 /// A program that is built here.
 pub(crate) struct Program {

@@ -2,10 +2,12 @@
 
 use costof_model::span;
 use costof_stats::{Interval, median, ratio_interval};
+use serde::Deserialize;
 use std::fmt;
 
 /// The range in which a number is expected, ends included.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Band {
     /// The lower end.
     pub low: f64,

@@ -5,6 +5,7 @@
 //! nothing.
 
 pub mod agreement;
+pub mod c;
 pub mod caches;
 pub mod checks;
 pub mod child;
@@ -14,5 +15,4 @@ pub mod packages;
 pub mod round;
 pub mod server;
 pub mod tool;
-pub mod tools;
 pub mod verify;

@@ -1,34 +1,13 @@
 //! Which package installs a program.
 
+use crate::checks::VERIFY;
 use std::fs::{self, DirEntry};
 use std::path::{Path, PathBuf};
 
-/// Programs, and the Debian package that installs them.
-const PACKAGES: &[(&[&str], &str)] = &[
-    (&["perf"], "linux-perf on Debian, linux-tools-$(uname -r) on Ubuntu"),
-    (&["cc"], "gcc on Debian"),
-    (&["taskset", "setpriv"], "util-linux on Debian"),
-    (&["ping"], "iputils-ping on Debian"),
-    (
-        &["lmbench", "lat_syscall", "lat_pipe", "lat_mem_rd"],
-        "lmbench on Debian in its section non-free",
-    ),
-    (&["hyperfine"], "hyperfine on Debian"),
-    (&["sysbench"], "sysbench on Debian"),
-    (&["stress-ng"], "stress-ng on Debian"),
-    (&["mbw"], "mbw on Debian"),
-    (&["fio"], "fio on Debian"),
-    (&["iperf3"], "iperf3 on Debian"),
-    (&["sockperf"], "sockperf on Debian"),
-    (&["openssl"], "openssl on Debian"),
-    (&["pg_test_fsync"], "postgresql-15 on Debian"),
-];
-
 /// A sentence that says that a program is not installed, and which package installs it if that is known.
 pub fn missing(program: &str) -> String {
-    let package = PACKAGES.iter().find(|(programs, _)| programs.contains(&program));
-    match package {
-        Some((_, package)) => format!("there is no {program} here (install {package})"),
+    match VERIFY.packages.get(program) {
+        Some(package) => format!("there is no {program} here (install {package})"),
         None => format!("there is no {program} here"),
     }
 }

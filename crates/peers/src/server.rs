@@ -3,14 +3,14 @@
 
 use crate::child::{self, Interrupt, KillOnDrop};
 use crate::error::{Error, OrCannot, Result, failed};
-use std::fs;
+use crate::tool::put;
+use procfs::net::{TcpState, UdpState};
+use procfs::process::Process;
+use serde::Deserialize;
 use std::net::{Ipv4Addr, TcpListener};
 use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
-
-/// The placeholder for the port in the arguments of a server and its client.
-pub const PORT: &str = "PORT";
 
 /// How long a server may take until it listens.
 const START_LIMIT: Duration = Duration::from_secs(10);
@@ -18,9 +18,11 @@ const START_LIMIT: Duration = Duration::from_secs(10);
 const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
 /// What a server waits for.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Transport {
     /// Connections.
+    #[default]
     Tcp,
     /// Datagrams.
     Udp,
@@ -34,20 +36,22 @@ pub struct Server {
 }
 
 impl Server {
-    /// Starts `program` on one CPU. When this returns, it listens on a port of its own.
+    /// Starts `program` on one CPU, with a port of its own for `{port}` in its arguments. When this returns, it
+    /// listens.
     ///
     /// # Errors
     /// The server cannot be started, exits at once, or does not listen in time.
     pub fn start(
         program: &Path,
-        arguments: &[String],
+        run: &str,
         transport: Transport,
         cpu: usize,
         interrupt: &Interrupt,
     ) -> Result<Server> {
         let port = free_port()?;
         let mut command = child::pinned(cpu, program)?;
-        command.args(with_port(arguments, port));
+        let words = [("port", port.to_string())];
+        command.args(run.split_whitespace().map(|word| put(word, &words)));
         Self::listening(command, port, transport, interrupt)
     }
 
@@ -83,15 +87,6 @@ impl Server {
     }
 }
 
-/// The arguments with this port in place of [`PORT`].
-pub fn with_port(arguments: &[String], port: u16) -> Vec<String> {
-    let put = |argument: &String| match argument.as_str() {
-        PORT => port.to_string(),
-        other => other.to_owned(),
-    };
-    arguments.iter().map(put).collect()
-}
-
 /// A port that is free for both transports at this moment.
 ///
 /// # Errors
@@ -106,36 +101,24 @@ pub fn free_port() -> Result<u16> {
 /// Whether a socket in the process's network namespace listens on the port. The kernel's list says so; a
 /// connection to the server would count as a client.
 fn listens(process: u32, port: u16, transport: Transport) -> bool {
-    let files = match transport {
-        Transport::Tcp => ["tcp", "tcp6"],
-        Transport::Udp => ["udp", "udp6"],
+    let Ok(process) = Process::new(process.cast_signed()) else {
+        return false;
     };
-    files
-        .iter()
-        .filter_map(|file| fs::read_to_string(format!("/proc/{process}/net/{file}")).ok())
-        .any(|sockets| is_listed(&sockets, port, transport))
-}
-
-/// Searches lines such as `0: 0100007F:14B5 00000000:0000 0A …`: a number, both addresses, the state. Source:
-/// proc(5).
-fn is_listed(sockets: &str, port: u16, transport: Transport) -> bool {
-    // The state: listening, or for UDP not connected.
-    let wanted = match transport {
-        Transport::Tcp => "0A",
-        Transport::Udp => "07",
-    };
-    sockets.lines().any(|line| {
-        let mut words = line.split_whitespace().skip(1);
-        let local = words.next().and_then(|local| local.rsplit_once(':'));
-        let here = local.is_some_and(|(_, hex)| u16::from_str_radix(hex, 16) == Ok(port));
-        here && words.nth(1) == Some(wanted)
-    })
+    match transport {
+        Transport::Tcp => {
+            let mut sockets = [process.tcp(), process.tcp6()].into_iter().flatten().flatten();
+            sockets.any(|own| own.local_address.port() == port && own.state == TcpState::Listen)
+        }
+        Transport::Udp => {
+            let mut sockets = [process.udp(), process.udp6()].into_iter().flatten().flatten();
+            sockets.any(|own| own.local_address.port() == port && own.state == UdpState::Close)
+        }
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tool::words;
     use std::net::UdpSocket;
 
     #[test]
@@ -150,21 +133,17 @@ mod tests {
         assert!(ports.iter().all(|(port, transport)| listens(own, *port, *transport)));
         drop((listener, socket));
         assert!(!ports.iter().any(|(port, transport)| listens(own, *port, *transport)));
-        let connected = "0: 0100007F:14B5 0100007F:0016 01 00000000:00000000\n";
-        assert!(!is_listed(connected, 0x14b5, Transport::Tcp));
-        assert!(!is_listed("  sl  local_address rem_address   st\n", 0, Transport::Udp));
     }
 
     #[test]
     fn a_server_is_ended_with_its_value_and_one_that_fails_is_told() {
-        let python = "import socket,time\ns=socket.create_server(('127.0.0.1',int(__import__('sys').argv[1])))\ntime.sleep(600)";
-        let arguments = ["-c", python, PORT].map(str::to_owned);
+        let python = "-c s=__import__('socket').create_server(('127.0.0.1',{port}));__import__('time').sleep(600)";
         let interrupt = Interrupt::never();
-        let start = |arguments: &[String]| {
+        let start = |run: &str| {
             let cpu = costof_os::sched::affinity::allowed().unwrap()[0];
-            Server::start(Path::new("python3"), arguments, Transport::Tcp, cpu, &interrupt)
+            Server::start(Path::new("python3"), run, Transport::Tcp, cpu, &interrupt)
         };
-        match start(&arguments) {
+        match start(python) {
             Ok(server) => {
                 let id = server.child.id();
                 assert!(listens(std::process::id(), server.port, Transport::Tcp));
@@ -173,12 +152,7 @@ mod tests {
             }
             Err(error) => eprintln!("skipped: {error}"),
         }
-        let error = start(&words("-c raise(SystemExit(3))")).map(drop).unwrap_err();
+        let error = start("-c raise(SystemExit(3))").map(drop).unwrap_err();
         assert!(error.to_string().contains("at once") || error.to_string().contains("no python3"));
-    }
-
-    #[test]
-    fn the_port_is_put_where_it_belongs() {
-        assert_eq!(with_port(&words("-p PORT -x"), 7), ["-p", "7", "-x"]);
     }
 }

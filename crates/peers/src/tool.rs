@@ -1,42 +1,62 @@
-//! A program that measures what costof measures: how it is started, and what its number means. Each has a
-//! file in [`crate::tools`].
+//! A program that measures what costof measures: how it is started, and what its number means.
 
+use crate::agreement::Band;
+use crate::c::Source;
 use crate::child::{self, Interrupt, pinned};
-use crate::error::{Result, failed};
-use crate::server::{Server, Transport, with_port};
-use crate::tools::c::Source;
-use crate::{packages, tools};
+use crate::error::{OrCannot, Result, failed};
+use crate::packages;
+use crate::server::{Server, Transport};
+use costof_os::file::{data::DataFile, scratch};
+use costof_stats::median;
+use regex_lite::Regex;
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// If no number is found in the output, this much of it is shown.
 const SHOWN_CHARS: usize = 400;
 
-/// A program that measures what costof measures.
-pub struct Tool<'a> {
+/// A tool that a point is compared with, as `verify.toml` describes it.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Peer {
     /// The name that people use.
-    pub name: &'static str,
-    /// The program: a name on the path, or a path. If there is a source, its compiler.
-    pub program: PathBuf,
-    /// The source of a program that is compiled first.
-    pub source: Option<&'static Source>,
+    pub tool: &'static str,
+    /// The program, if it has another name: one on the path, or a path.
+    pub program: Option<PathBuf>,
+    /// The source of a program that the tool, a compiler, compiles first.
+    pub source: Option<Source>,
+    /// Its arguments, with words in braces for what is only known when it starts.
+    pub run: String,
+    /// If the tool has a server: its arguments. The server is the same program on the next CPU.
+    pub server: Option<&'static str>,
+    /// What the server waits for.
+    #[serde(default)]
+    pub transport: Transport,
+    /// Environment variables to set in addition to the inherited ones.
+    #[serde(default)]
+    pub environment: BTreeMap<&'static str, &'static str>,
+    /// The length of the file that takes the place of `{file}`.
+    #[serde(default)]
+    pub file_bytes: u64,
     /// Which statistic its number is.
     pub statistic: Statistic,
-    /// If the tool has a server: its arguments. The server is the same program on the next CPU.
-    /// [`PORT`](crate::server::PORT) stands for the port in the arguments of both.
-    pub server: Option<(Vec<String>, Transport)>,
-    /// Environment variables to set in addition to the inherited ones.
-    pub environment: &'static [(&'static str, &'static str)],
-    /// Its arguments in one round. [`CPU`] and [`NEXT_CPU`] stand for the two CPUs.
-    pub arguments: Box<dyn FnMut() -> Result<Vec<String>> + 'a>,
-    /// How to find its number in its output, in nanoseconds or bytes per second.
-    pub read: Reading,
-    /// Why it has no number, if its output says so.
-    pub why_not: fn(&str) -> Option<String>,
+    /// How to find its number in its output, in nanoseconds or bytes per second. The parts are added.
+    pub read: Vec<Reading>,
+    /// What the output has to say for the number to count, and the reason if it does not.
+    #[serde(default)]
+    pub requires: Vec<(&'static str, &'static str)>,
+    /// The band in which costof's number divided by the tool's is expected.
+    pub expected: Band,
+    /// How the definitions differ, and what effect that has.
+    pub differs: &'static str,
 }
 
 /// Which statistic a tool's number is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Statistic {
     /// The median of many samples, like costof's. Noise affects both in the same way.
     Median,
@@ -45,29 +65,51 @@ pub enum Statistic {
     Mean,
 }
 
-/// How to find a tool's number in its output.
-#[derive(Clone, Copy, Debug)]
-pub enum Reading {
-    /// The word before this text at the end of a line, in the first such line, multiplied by the factor.
-    Before(&'static str, f64),
-    /// By a function.
-    By(fn(&str) -> Option<f64>),
+/// A part of a tool's number.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Reading {
+    /// A regular expression, whose first group is the number.
+    find: &'static str,
+    /// What the number is multiplied by, or what is divided by it.
+    #[serde(default = "one")]
+    times: f64,
+    /// Whether `times` is divided by the number, a rate.
+    #[serde(default)]
+    rate: bool,
+    #[serde(default)]
+    of: Of,
+}
+
+fn one() -> f64 {
+    1.0
+}
+
+/// Which of several matches counts.
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Of {
+    #[default]
+    First,
+    Last,
+    Median,
+    Max,
 }
 
 impl Reading {
-    /// The number in this output.
-    pub fn number(self, output: &str) -> Option<f64> {
-        match self {
-            Reading::Before(words, times) => Some(times * number_before(output, words)?),
-            Reading::By(read) => read(output),
-        }
+    fn number(&self, output: &str) -> Option<f64> {
+        let expression = Regex::new(self.find).expect("a test compiles it");
+        let found = expression.captures_iter(output);
+        let numbers: Vec<f64> = found.filter_map(|found| found[1].parse().ok()).collect();
+        let number = match self.of {
+            Of::First => numbers.first().copied(),
+            Of::Last => numbers.last().copied(),
+            Of::Median => median(&numbers),
+            Of::Max => numbers.into_iter().reduce(f64::max),
+        }?;
+        Some(if self.rate { self.times / number } else { self.times * number })
     }
 }
-
-/// Stands for the measured CPU in a tool's arguments.
-pub const CPU: &str = "CPU";
-/// Stands for the CPU of the other end in a tool's arguments.
-pub const NEXT_CPU: &str = "NEXT_CPU";
 
 /// Where a tool runs, and its limits.
 #[derive(Clone, Copy)]
@@ -90,111 +132,129 @@ impl Conditions<'_> {
     }
 }
 
-impl<'a> Tool<'a> {
-    /// An installed tool with fixed arguments and no server.
-    pub fn simple(
-        name: &'static str,
-        statistic: Statistic,
-        arguments: &str,
-        read: Reading,
-    ) -> Tool<'a> {
-        let arguments = words(arguments);
-        Tool {
-            name,
-            program: packages::find(name).unwrap_or_else(|| name.into()),
-            source: None,
-            statistic,
-            server: None,
-            environment: &[],
-            arguments: Box::new(move || Ok(arguments.clone())),
-            read,
-            why_not: |_| None,
-        }
+impl Peer {
+    fn program(&self) -> &Path {
+        self.program.as_deref().unwrap_or(Path::new(self.tool))
     }
 
     /// Why it is not installed: a sentence that says which package installs it.
     pub fn missing(&self) -> Option<String> {
-        match packages::find(&self.program) {
-            Some(_) => self.source?.missing(),
-            None => Some(packages::missing(self.name)),
+        match packages::find(self.program()) {
+            Some(_) => self.source.as_ref()?.missing(),
+            None => Some(packages::missing(self.tool)),
         }
     }
 
     /// Measures one number.
     ///
     /// # Errors
-    /// The tool is not installed, fails, takes too long, says why it has no number, or prints no number that
-    /// this code recognises.
-    pub fn measure(&mut self, on: Conditions<'_>) -> Result<f64> {
-        let mut command = match self.source {
+    /// The tool is not installed, fails, takes too long, or prints no number that counts.
+    pub fn measure(&self, on: Conditions<'_>) -> Result<f64> {
+        let mut command = match &self.source {
             Some(source) => pinned(on.cpu, &source.compiled(on)?)?,
-            None => pinned(on.cpu, &self.program)?,
+            None => pinned(on.cpu, self.program())?,
         };
-        let mut arguments = (self.arguments)()?;
-        for argument in &mut arguments {
-            match argument.as_str() {
-                CPU => *argument = on.cpu.to_string(),
-                NEXT_CPU => *argument = on.next_cpu("its other end")?.to_string(),
-                _ => {}
-            }
+        let needs = |word: &str| self.run.contains(word);
+        let mut words = vec![("cpu", on.cpu.to_string())];
+        if needs("{next_cpu}") {
+            words.push(("next_cpu", on.next_cpu("its other end")?.to_string()));
         }
-        let server = self.serve(on)?;
-        command.envs(self.environment.iter().copied());
-        match &server {
-            Some(server) => command.args(with_port(&arguments, server.port)),
-            None => command.args(arguments),
+        if needs("{folder}") {
+            let folder = scratch::folder();
+            let folder = folder.ok_or_else(|| failed("there is no folder on a disk (TMPDIR)"))?;
+            words.push(("folder", folder.to_string_lossy().into_owned()));
+        }
+        // It opens the file through this process's descriptor for it.
+        let file = needs("{file}").then(|| self.file()).transpose()?;
+        let path = |file: &DataFile| {
+            format!("/proc/{}/fd/{}", std::process::id(), file.file().as_raw_fd())
         };
+        words.extend(file.iter().map(|file| ("file", path(file))));
+        let server = self.serve(on)?;
+        words.extend(server.iter().map(|server| ("port", server.port.to_string())));
+        command.args(self.run.split_whitespace().map(|word| put(word, &words)));
+        command.envs(&self.environment);
         let finished = child::finish(&mut command, on.limit, on.interrupt)?;
         // Some tools print their results to standard error.
         let printed =
             if finished.output.trim().is_empty() { finished.stderr } else { finished.output };
-        self.read.number(&printed).filter(|number| number.is_finite() && *number > 0.0).ok_or_else(
-            || {
-                failed((self.why_not)(&printed).unwrap_or_else(|| {
-                    format!(
-                        "it printed no number that costof knows, but: {}",
-                        tools::shortened(&printed, SHOWN_CHARS)
-                    )
-                }))
-            },
-        )
+        self.number(&printed)
+    }
+
+    /// The number in this output.
+    ///
+    /// # Errors
+    /// There is none, or it does not count.
+    pub fn number(&self, output: &str) -> Result<f64> {
+        let parts = self.read.iter().map(|part| part.number(output));
+        let number = parts.sum::<Option<f64>>().filter(|sum| sum.is_finite() && *sum > 0.0);
+        let Some(number) = number else {
+            let shown = shortened(output, SHOWN_CHARS);
+            return Err(failed(format!("it printed no number that costof knows, but: {shown}")));
+        };
+        match self.requires.iter().find(|(text, _)| !output.contains(text)) {
+            Some((_, why)) => Err(failed(why)),
+            None => Ok(number),
+        }
+    }
+
+    /// A new file without a name, in the folder that costof uses.
+    fn file(&self) -> Result<DataFile> {
+        let action = format_args!("make a file for {}", self.tool);
+        let mut file = DataFile::create(None).or_cannot(action)?;
+        file.extend(self.file_bytes).or_cannot(action)?;
+        Ok(file)
     }
 
     /// Starts the server if the tool has one. It runs until it is dropped.
     fn serve(&self, on: Conditions<'_>) -> Result<Option<Server>> {
-        let Some((arguments, transport)) = &self.server else {
+        let Some(run) = self.server else {
             return Ok(None);
         };
         let cpu = on.next_cpu("its server")?;
-        Server::start(&self.program, arguments, *transport, cpu, on.interrupt).map(Some)
+        Server::start(self.program(), run, self.transport, cpu, on.interrupt).map(Some)
     }
 }
 
-/// The words of a text, as arguments; none of them contains a space.
-pub fn words(text: &str) -> Vec<String> {
-    text.split_whitespace().map(str::to_owned).collect()
+/// A text with values for its words in braces.
+pub(crate) fn put(text: &str, words: &[(&str, String)]) -> String {
+    let put =
+        |text: String, (name, value): &(&str, String)| text.replace(&format!("{{{name}}}"), value);
+    words.iter().fold(text.to_owned(), put)
 }
 
-/// The number before `words` in the first line that ends with them.
-pub fn number_before(output: &str, words: &str) -> Option<f64> {
-    output
-        .lines()
-        .find_map(|line| line.trim().strip_suffix(words))
-        .and_then(|number| number.split_whitespace().last())
-        .and_then(|number| number.parse().ok())
+/// The beginning of a program's output.
+fn shortened(text: &str, chars: usize) -> String {
+    let text = text.trim();
+    match text.char_indices().nth(chars) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::checks::{Effort, read};
 
-    fn shell(script: &'static str) -> Tool<'static> {
-        let mut tool = Tool::simple("sh", Statistic::Mean, "", Reading::Before("ns", 1.0));
-        tool.arguments = Box::new(move || Ok(vec!["-c".to_owned(), script.to_owned()]));
-        tool
+    /// A tool with these lines, the rest as little as may be.
+    fn tool(lines: &str) -> Peer {
+        let text = format!(
+            "[[check]]\nprobe = 'a.b'\naxes = ''\nmetric = 'cost'\n[[check.peers]]\nstatistic = 'mean'\n\
+             expected = {{ low = 0, high = 1 }}\ndiffers = ''\nread = [{{ find = '(\\S+)_ns' }}]\n{lines}"
+        );
+        read(text.leak(), Effort::QUICK).remove(0).peers.remove(0)
     }
 
-    fn measured(mut tool: Tool<'_>) -> Result<f64> {
+    /// A shell with this script; what a tool is given has no blanks within a word.
+    fn shell(script: &str) -> Peer {
+        Peer {
+            run: format!("-c {}", script.replace(' ', "${IFS}")),
+            ..tool("tool = 'sh'\nrun = ''")
+        }
+    }
+
+    fn measured(tool: &Peer) -> Result<f64> {
         tool.measure(Conditions {
             cpu: costof_os::sched::affinity::allowed().unwrap()[0],
             next: None,
@@ -204,29 +264,22 @@ mod tests {
         })
     }
 
-    fn measure(script: &'static str) -> Result<f64> {
-        measured(shell(script))
-    }
-
-    #[test]
-    fn numbers_are_read_before_their_words() {
-        assert_eq!(number_before("a\n  total: 1.5 ns \n", "ns"), Some(1.5));
-        assert_eq!(number_before("fast ns\n", "ns"), None);
-        assert_eq!(number_before("", "ns"), None);
+    fn measure(script: &str) -> Result<f64> {
+        measured(&shell(script))
     }
 
     #[test]
     fn a_number_is_what_it_prints_wherever_it_does() {
-        assert_eq!(measure("echo 2.5 ns").unwrap(), 2.5);
-        assert_eq!(measure("echo 2.5 ns >&2").unwrap(), 2.5);
-        assert_eq!(measure("echo 2.5 ns; echo 3 ns >&2").unwrap(), 2.5);
+        assert_eq!(measure("echo 2.5_ns").unwrap(), 2.5);
+        assert_eq!(measure("echo 2.5_ns >&2").unwrap(), 2.5);
+        assert_eq!(measure("echo 2.5_ns; echo 3_ns >&2").unwrap(), 2.5);
     }
 
     #[test]
     fn what_is_no_number_is_named_with_what_was_printed() {
-        for script in ["echo fast", "echo 0 ns", "echo inf ns", "echo -1 ns"] {
-            let error = measure(script).unwrap_err().to_string();
-            assert!(error.contains("no number"), "{error}");
+        for number in ["fast", "0", "inf", "-1"] {
+            let error = measure(&format!("echo {number}_ns")).unwrap_err().to_string();
+            assert!(error.contains("no number") && error.contains(number), "{error}");
         }
         let error = measure("echo rubbish; exit 3").unwrap_err().to_string();
         assert!(error.contains("exit status: 3"), "{error}");
@@ -234,9 +287,19 @@ mod tests {
 
     #[test]
     fn a_server_without_a_processor_is_refused() {
-        let mut tool = shell("echo 1 ns");
-        tool.server = Some((Vec::new(), Transport::Tcp));
-        let error = measured(tool).unwrap_err().to_string();
+        let error =
+            measured(&Peer { server: Some(""), ..shell("echo 1_ns") }).unwrap_err().to_string();
         assert!(error.contains("second CPU"), "{error}");
+    }
+
+    #[test]
+    fn its_file_has_no_name_and_the_length_that_is_asked_for() {
+        let stat = "tool = 'stat'\nrun = '-L -c %s:%h_ns {file}'\nfile_bytes = 4096";
+        let mut tool = tool(stat);
+        tool.read[0].find = r"^(\d+):0_ns";
+        match tool.file() {
+            Ok(_) => assert_eq!(measured(&tool).unwrap(), 4096.0),
+            Err(error) => eprintln!("checked less: {error}"),
+        }
     }
 }

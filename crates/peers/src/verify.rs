@@ -1,12 +1,12 @@
 //! Compares costof with the tools that are installed. Each check runs by itself, and its sides take turns.
 
 use crate::agreement::{Agreement, Band};
-use crate::checks::{Check, Peer};
+use crate::checks::Check;
 use crate::child::Interrupt;
 use crate::costof::{Costof, the_only};
 use crate::error::{Error, OrCannot, Result, failed};
 use crate::round::{self, Event, Side};
-use crate::tool::{Conditions, Statistic};
+use crate::tool::{Conditions, Peer, Statistic};
 use costof_measure::gauge;
 use costof_measure::turn::{self, NotTaken, Turn};
 use costof_model::{CoreState, Estimate, Unit, counted};
@@ -86,8 +86,8 @@ impl Row {
             probe: check.probe,
             axes: check.axes.clone(),
             metric: check.metric,
-            tool: peer.tool.name,
-            statistic: peer.tool.statistic,
+            tool: peer.tool,
+            statistic: peer.statistic,
             expected: peer.expected,
             differs: peer.differs,
             core: Vec::new(),
@@ -106,7 +106,7 @@ impl Verifier<'_> {
     pub fn check(&self, mut check: Check, happens: &mut dyn FnMut(Event<'_>)) -> Result<Vec<Row>> {
         let (mut here, mut rows) = (Vec::new(), Vec::new());
         for peer in std::mem::take(&mut check.peers) {
-            match peer.tool.missing() {
+            match peer.missing() {
                 Some(why) => rows.push(Row::new(&check, &peer, Outcome::Absent(why))),
                 None => here.push(peer),
             }
@@ -114,7 +114,7 @@ impl Verifier<'_> {
         if here.is_empty() {
             return Ok(rows);
         }
-        match self.compare(&check, &mut here, happens) {
+        match self.compare(&check, &here, happens) {
             Ok(compared) => rows.extend(compared),
             Err(Error::Failed(why)) => rows.extend(
                 here.iter().map(|peer| Row::new(&check, peer, Outcome::Failed(why.clone()))),
@@ -128,7 +128,7 @@ impl Verifier<'_> {
     fn compare(
         &self,
         check: &Check,
-        peers: &mut [Peer],
+        peers: &[Peer],
         happens: &mut dyn FnMut(Event<'_>),
     ) -> Result<Vec<Row>> {
         if let Some(why) = &check.lacks {
@@ -154,12 +154,12 @@ impl Verifier<'_> {
             own.borrow_mut().push(estimate);
             Ok(median)
         })];
-        sides.extend(peers.iter_mut().zip(&cores).map(|(peer, core)| {
-            Side::new(peer.tool.name, move |_| {
+        sides.extend(peers.iter().zip(&cores).map(|(peer, core)| {
+            Side::new(peer.tool, move |_| {
                 // Another costof would disturb the tool, as it would disturb a costof.
                 let _turn = self.turn(&waits)?;
                 let before = look();
-                let number = peer.tool.measure(self.conditions())?;
+                let number = peer.measure(self.conditions())?;
                 if let (Some(floor), Ok(Some(before)), Ok(Some(after))) =
                     (self.core_floor, before, look())
                 {
@@ -177,7 +177,7 @@ impl Verifier<'_> {
         let (of_costof, of_tools) = given.split_first().expect("costof is the first side");
         let rows = peers.iter().zip(of_tools).zip(cores).map(|((peer, given), core)| {
             let with = |own: &[f64]| Agreement::new(own.to_vec(), given.clone().ok()?);
-            let (numbers, by_median) = match peer.tool.statistic {
+            let (numbers, by_median) = match peer.statistic {
                 Statistic::Median => (&medians, None),
                 Statistic::Mean => (&means, with(&medians)),
             };
@@ -300,7 +300,7 @@ pub fn chosen(
         return Ok(checks);
     }
     let selects =
-        |word: &str, check: &Check, peer: &Peer| means(word, check.probe) || peer.tool.name == word;
+        |word: &str, check: &Check, peer: &Peer| means(word, check.probe) || peer.tool == word;
     for word in asked {
         let is_known = |check: &Check| check.peers.iter().any(|peer| selects(word, check, peer));
         if !checks.iter().any(is_known) {
@@ -320,7 +320,7 @@ fn unknown(word: &str, checks: &[Check]) -> String {
     let tools = checks.iter().flat_map(|check| &check.peers);
     format!(
         "`{word}` is neither a tool that is known here ({}) nor a probe that one of them checks ({})",
-        distinct(tools.map(|peer| peer.tool.name)),
+        distinct(tools.map(|peer| peer.tool)),
         distinct(checks.iter().map(|check| check.probe)),
     )
 }
@@ -339,16 +339,16 @@ fn distinct<'a>(names: impl Iterator<Item = &'a str>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::checks::checks;
+    use crate::checks::{Effort, checks};
     use std::sync::Arc;
     use std::sync::atomic::AtomicBool;
 
     fn names(asked: &[&str]) -> Result<Vec<(&'static str, Vec<&'static str>)>> {
         let asked: Vec<String> = asked.iter().map(|&word| word.to_owned()).collect();
         let means = |word: &str, probe: &str| probe.starts_with(word);
-        let chosen = chosen(checks(), &asked, means)?;
+        let chosen = chosen(checks(Effort::QUICK), &asked, means)?;
         let tools = |check: &Check| {
-            let names = check.peers.iter().map(|peer| peer.tool.name);
+            let names = check.peers.iter().map(|peer| peer.tool);
             names.collect::<Vec<_>>()
         };
         Ok(chosen.iter().map(|check| (check.probe, tools(check))).collect())
@@ -384,7 +384,7 @@ mod tests {
 
     #[test]
     fn tools_and_probes_are_chosen_by_their_names() {
-        assert_eq!(names(&[]).unwrap().len(), checks().len());
+        assert_eq!(names(&[]).unwrap().len(), checks(Effort::QUICK).len());
         assert_eq!(names(&["os.syscall"]).unwrap(), [("os.syscall", vec!["perf", "lmbench"])]);
         assert_eq!(names(&["mbw"]).unwrap(), [("memory.bandwidth", vec!["mbw"])]);
         let both = names(&["perf", "mbw"]).unwrap();

@@ -1,7 +1,7 @@
 //! Every tool that is installed here says a number that is understood. What it may not do here, or
 //! what is not installed, is named; so is a message that sockperf lost.
 
-use costof_peers::checks::checks;
+use costof_peers::checks::{Effort, checks};
 use costof_peers::child::Interrupt;
 use costof_peers::tool::Conditions;
 use std::time::Duration;
@@ -19,14 +19,14 @@ fn what_is_installed_is_understood() {
         limit: Duration::from_secs(100),
         interrupt: &interrupt,
     };
-    for check in checks() {
+    for check in checks(Effort::QUICK) {
         if let Some(why) = check.lacks {
             eprintln!("skipped: {} {}: {why}", check.probe, check.axes);
             continue;
         }
-        for mut peer in check.peers {
-            let what = format!("{} for {} {}", peer.tool.name, check.probe, check.axes);
-            match peer.tool.measure(on) {
+        for peer in check.peers {
+            let what = format!("{} for {} {}", peer.tool, check.probe, check.axes);
+            match peer.measure(on) {
                 Ok(number) => println!("{what}: {number}"),
                 Err(error) => {
                     let why = error.to_string();

@@ -9,7 +9,7 @@ pub use prometheus::prometheus;
 
 use crate::compare::percent;
 use crate::document::{self, Part};
-use crate::grid::{Align, Grid};
+use crate::grid::Grid;
 use crate::page::html_file;
 use crate::text::shortened;
 use crate::timing::{duration, significant_decimals, time};
@@ -196,13 +196,7 @@ fn drawn(bill: &Priced) -> Markup {
 
 fn classes(bill: &Priced, columns: usize) -> Grid {
     let (parts, whole) = time_parts(bill);
-    let mut grid = Grid::new([
-        ("", Align::Left),
-        ("count", Align::Right),
-        ("each", Align::Right),
-        ("time (95 % interval)", Align::Right),
-        ("share", Align::Right),
-    ]);
+    let mut grid = Grid::of_numbers(["count", "each", "time (95 % interval)", "share"]);
     let share = |ns: f64| percent(ns / whole);
     for class in &bill.classes {
         let (often, each) = match class.class {
@@ -284,13 +278,7 @@ fn unpriced(bill: &Priced) -> String {
 }
 
 fn items(bill: &Priced, is_all: bool, columns: usize) -> Grid {
-    let mut grid = Grid::new([
-        ("", Align::Left),
-        ("count", Align::Right),
-        ("failed", Align::Right),
-        ("each", Align::Right),
-        ("time (95 % interval)", Align::Right),
-    ]);
+    let mut grid = Grid::of_numbers(["count", "failed", "each", "time (95 % interval)"]);
     for item in bill.items.iter().take(if is_all { usize::MAX } else { ITEMS }) {
         let failed = if item.errors > 0.0 { count(item.errors) } else { String::new() };
         let (each, took) = (time(item.each_ns.value), duration(item.time_ns));

@@ -1,16 +1,14 @@
 //! Chooses the plots of a run by which axes it varied.
 
 mod distributions;
-mod drift;
 mod heat;
 mod marks;
-pub(crate) mod overlay;
 mod place;
 mod rungs;
 mod sweeps;
-mod what;
 
 pub(crate) use place::{LOSS, without_loss};
+pub(crate) use rungs::ladder;
 pub(crate) use sweeps::{Asked, asked};
 
 use crate::plot::Figure;
@@ -46,10 +44,4 @@ pub(crate) fn probe_figures(rows: &Rows<'_>, probe: &str, positions: &[usize]) -
     figures.extend(heat::between_processors(rows, probe, positions));
     figures.extend(distributions::distributions(rows, probe, positions));
     figures
-}
-
-/// The figures of the run as a whole.
-pub(crate) fn run_figures(rows: &Rows<'_>) -> Vec<Figure> {
-    let ladder = rungs::ladder(rows);
-    ladder.into_iter().chain(drift::drift(rows)).collect()
 }

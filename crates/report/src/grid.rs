@@ -79,6 +79,12 @@ impl Grid {
         Grid::grouped(columns.map(|(name, align)| (None, name, align)))
     }
 
+    /// An empty table of numbers in columns of these names, after one of their names.
+    pub(crate) fn of_numbers<'n>(names: impl IntoIterator<Item = &'n str>) -> Grid {
+        let numbers = names.into_iter().map(|name| (name, Align::Right));
+        Grid::new([("", Align::Left)].into_iter().chain(numbers))
+    }
+
     /// An empty table in which some columns begin a group, whose name stands above it.
     pub(crate) fn grouped<'n>(
         columns: impl IntoIterator<Item = (Option<&'n str>, &'n str, Align)>,

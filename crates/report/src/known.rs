@@ -1,32 +1,13 @@
 //! The numbers that an engineer uses most, from the clock to a remote procedure call. `costof run --quick`
 //! measures them in seconds, and a page begins with the first of them.
 
+use crate::tables::TABLES;
 use costof_model::PointRow;
 
-/// Each probe with the label of a headline. A label that ends with a machine-dependent name, such
-/// as a disk's, is given without it. The best-known numbers come first.
-pub const ROWS: [(&str, &str); 20] = [
-    ("cpu.clock", "clock read: clock_gettime"),
-    ("cpu.branch_miss", "branch misprediction"),
-    ("memory.latency", "L1 cache reference"),
-    ("memory.latency", "main memory reference"),
-    ("sync.mutex", "mutex: lock and unlock"),
-    ("os.syscall", "system call: getppid"),
-    ("os.context_switch", "context switch: processes, one core"),
-    ("os.process", "process: fork and exit"),
-    ("net.rtt", "round trip: TCP on loopback, blocked"),
-    ("net.rtt", "remote procedure call: gRPC on loopback"),
-    ("file.read", "read 4 KiB randomly from"),
-    ("file.sync", "write 4 KiB and fsync"),
-    ("cpu.call", "procedure call"),
-    ("memory.latency", "L2 cache reference"),
-    ("memory.latency", "L3 cache reference"),
-    ("memory.bandwidth", "memory bandwidth: read"),
-    ("os.thread", "thread: create and join"),
-    ("os.page_fault", "page fault: anonymous memory"),
-    ("ipc.latency", "IPC round trip: pipe"),
-    ("net.bandwidth", "network bandwidth: TCP on loopback"),
-];
+/// Each probe with the label of a headline, from `tables.toml`.
+pub fn rows() -> &'static [(&'static str, &'static str)] {
+    &TABLES.rows
+}
 
 /// The page's first screen shows this many.
 const FIRST: usize = 12;
@@ -49,7 +30,7 @@ pub fn is_of_machine(probe: &str, label: &str) -> bool {
 
 /// Whether the headline with this label is one of these numbers.
 pub fn has(probe: &str, label: &str) -> bool {
-    position(&ROWS, probe, label).is_some()
+    position(rows(), probe, label).is_some()
 }
 
 /// Whether a page begins with this row.
@@ -60,7 +41,7 @@ pub(crate) fn is_first(row: &PointRow) -> bool {
 /// The position of this row among those with which a page begins.
 fn first(row: &PointRow) -> Option<usize> {
     let label = row.label.as_ref().filter(|_| row.headline)?;
-    position(&ROWS[..FIRST], &row.point.probe, label)
+    position(&rows()[..FIRST], &row.point.probe, label)
 }
 
 /// The best-known numbers first and the rest as they were, in the table of a machine, which has most of them.
@@ -86,23 +67,26 @@ mod tests {
             let row = row(probe, Default::default(), 1.0);
             PointRow { label: Some(label.into()), headline: true, ..row }
         };
-        let mut all: Vec<PointRow> = ROWS.into_iter().map(labelled).collect();
+        let mut all: Vec<PointRow> = super::rows().iter().copied().map(labelled).collect();
         all.reverse();
         let labels =
             |rows: &[&PointRow]| rows.iter().map(|row| row.label.clone()).collect::<Vec<_>>();
         let mut rows: Vec<&PointRow> = all.iter().collect();
         in_order(&mut rows);
         let expected: Vec<_> =
-            ROWS[..FIRST].iter().map(|(_, label)| Some((*label).into())).collect();
+            super::rows()[..FIRST].iter().map(|(_, label)| Some((*label).into())).collect();
         assert_eq!(labels(&rows)[..FIRST], expected);
         // The rest stays as it was.
         assert_eq!(
             labels(&rows)[FIRST..],
-            labels(&all.iter().collect::<Vec<_>>())[..ROWS.len() - FIRST]
+            labels(&all.iter().collect::<Vec<_>>())[..super::rows().len() - FIRST]
         );
-        let mut few: Vec<&PointRow> = all[ROWS.len() - 2..].iter().collect();
+        let mut few: Vec<&PointRow> = all[super::rows().len() - 2..].iter().collect();
         in_order(&mut few);
-        assert_eq!(labels(&few), labels(&all[ROWS.len() - 2..].iter().collect::<Vec<_>>()));
+        assert_eq!(
+            labels(&few),
+            labels(&all[super::rows().len() - 2..].iter().collect::<Vec<_>>())
+        );
     }
 
     #[test]
@@ -114,6 +98,6 @@ mod tests {
         ] {
             assert!(!is_of_machine(probe, label), "{label}");
         }
-        assert!(ROWS.iter().all(|(probe, label)| is_of_machine(probe, label)));
+        assert!(rows().iter().all(|(probe, label)| is_of_machine(probe, label)));
     }
 }

@@ -33,6 +33,7 @@ pub mod run;
 pub mod study;
 pub mod style;
 mod table;
+mod tables;
 pub mod text;
 pub mod timing;
 pub mod toml_text;

@@ -5,32 +5,6 @@ use costof_model::metric::is_share;
 use costof_model::{Axis, AxisValue, Estimate, Point, ProbeInfo, Run, counted, span};
 use std::fmt::Write;
 
-/// Metrics that are shown besides the primary one if they were measured, in this order. All have a column;
-/// those with a heading are drawn too.
-pub(crate) const METRICS: [(&str, &str); 21] = [
-    ("throughput", "throughput"),
-    ("latency", "latency"),
-    ("cost", ""),
-    ("rate", "rate"),
-    ("fault", "the first touch of a random page of the mapped file"),
-    ("goodput_share", "goodput as a share of what the link can carry"),
-    ("cpu_sender", "CPU time of the sender per KiB"),
-    ("cpu_receiver", "CPU time of the receiver per KiB"),
-    ("cpu_client", "CPU time of the client per call"),
-    ("cpu_server", "CPU time of the server per call"),
-    ("cycles_per_byte", "cycles per byte (of the TSC if the CPU counts none)"),
-    ("l1d_load_misses", "L1 data cache misses per message"),
-    ("l2_load_misses", "L2 cache misses per message"),
-    ("llc_load_misses", "last-level cache misses per message"),
-    ("dtlb_load_misses", "data TLB misses per message"),
-    ("context_switches", "context switches per message"),
-    ("pollution_l1", "added time to read the L1 data cache again"),
-    ("pollution_l2", "added time to read the L2 cache again"),
-    ("pollution_l3", "added time to read the last-level cache again"),
-    ("copied", ""),
-    ("estimated_core_cycles", ""),
-];
-
 /// A value of an estimate as it is shown: in its unit, or in percent.
 pub(crate) fn shown(estimate: &Estimate, value: f64) -> String {
     match is_share(&estimate.name, estimate.unit) {

@@ -14,7 +14,7 @@ use costof_model::{
     FailureRow, Grade, LinkEnd, Point, PointRow, Run, Selection, Unit, Warning, alone, counted,
 };
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, HashSet};
 use std::fmt::Write;
 
 /// How many points were measured, how often, and how many predictions held.
@@ -28,10 +28,9 @@ pub(crate) fn summary(run: &Run) -> String {
     };
     let predicted = rows().filter_map(is_hit).count();
     let hits = rows().filter_map(is_hit).filter(|hit| *hit).count();
-    let width = mean_width(&rows().collect::<Vec<_>>());
     let predictions = match predicted {
         0 if rows().any(|row| row.prediction.is_some()) => "no prediction is scored".to_owned(),
-        0 => format!("none was predicted{}", what_predictions_build_on(run)),
+        0 => "none was predicted".to_owned(),
         _ => format!("{hits} of {predicted} predictions held"),
     };
     let needed: HashSet<&Point> = run.run.plan.needed().collect();
@@ -39,14 +38,7 @@ pub(crate) fn summary(run: &Run) -> String {
         0 => String::new(),
         count => format!(" ({count} only for predictions)"),
     };
-    let mut text = format!(
-        "{} measured{needed}, {count} each; {predictions}",
-        points_counted(rows().count()),
-    );
-    if let Some(width) = width {
-        let _ = write!(text, " (their ranges span a factor of {width:.1})");
-    }
-    text
+    format!("{} measured{needed}, {count} each; {predictions}", points_counted(rows().count()))
 }
 
 /// What the mark of estimated cycles means; none if no row has it.
@@ -55,34 +47,6 @@ pub(crate) fn estimated_cycles(run: &Run) -> Option<&'static str> {
     in_order(run)
         .any(is_estimated)
         .then_some("~ core cycles estimated as time × the core clock measured in each launch")
-}
-
-/// Why nothing was predicted: what predictions build on is too noisy, or which probes to add.
-fn what_predictions_build_on(run: &Run) -> String {
-    let after: BTreeSet<&str> =
-        run.probes.iter().flat_map(|info| info.after.iter()).map(|id| &**id).collect();
-    let mut rows = run.points.iter();
-    if rows.any(|row| after.contains(&*row.point.probe) && !row.is_sound()) {
-        return ", because rows that predictions build on have grade D or no interval".to_owned();
-    }
-    let missing: Vec<&str> = after.into_iter().filter(|id| run.probe(id).is_none()).collect();
-    if missing.is_empty() {
-        return String::new();
-    }
-    format!(", because this run lacks what predictions build on (add {})", missing.join(" "))
-}
-
-/// The geometric mean of the upper end over the lower end of the predictions. It is shown because a wide
-/// range always holds.
-fn mean_width(rows: &[&PointRow]) -> Option<f64> {
-    let logs: Vec<f64> = rows
-        .iter()
-        .filter_map(|row| row.scored())
-        .map(|(expected, _)| expected)
-        .filter(|expected| expected.low > 0.0)
-        .map(|expected| (expected.high / expected.low).ln())
-        .collect();
-    (!logs.is_empty()).then(|| (logs.iter().sum::<f64>() / logs.len() as f64).exp())
 }
 
 /// The points for which one number is not the whole answer: those with more than two modes (a
@@ -199,23 +163,12 @@ pub(crate) fn links(run: &Run) -> String {
     lines.collect()
 }
 
-/// The setup of one end: `lo, MTU 65536, TCP default cubic, tso gso gro`.
+/// The setup of one end: `lo, MTU 65536, TCP default cubic`.
 fn end(end: &LinkEnd) -> String {
-    let on = |wanted| -> Vec<&str> {
-        let offloads = end.offloads.iter();
-        let such = offloads.filter(|(_, is_on)| **is_on == wanted);
-        such.map(|(name, _)| &**name).collect()
-    };
     let mut parts: Vec<String> = end.device.iter().cloned().collect();
     parts.extend(end.mtu_bytes.map(|bytes| format!("MTU {bytes}")));
-    let named = |before: &str, names: &[&str]| match names {
-        [] => None,
-        names => Some(format!("{before}{}", names.join(" "))),
-    };
     let control = end.congestion_control.as_ref();
     parts.extend(control.map(|name| format!("TCP default {name}")));
-    parts.extend(named("", &on(true)));
-    parts.extend(named("no ", &on(false)));
     let absent = end.absent.iter();
     parts.extend(absent.map(|(name, why)| format!("{name} unknown ({why})")));
     parts.join(", ")
@@ -375,14 +328,10 @@ mod tests {
             device: Some("eth0".to_owned()),
             congestion_control: Some("cubic".to_owned()),
             mtu_bytes: Some(1500),
-            offloads: [("gro".into(), true), ("gso".into(), true), ("tso".into(), false)]
-                .into_iter()
-                .collect(),
             ..LinkEnd::default()
         };
         let described = end(&cable);
         (cable.device, cable.mtu_bytes) = (None, None);
-        cable.offloads.clear();
         cable.absent.insert("device".into(), "translated".to_owned());
         golden("report/notes", "ends of a link", &format!("{described}\n{}\n", end(&cable)));
     }

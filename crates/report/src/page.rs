@@ -46,7 +46,7 @@ pub fn of_study(run: &Run, reproduction: &Reproduction<'_>) -> String {
 fn whole(run: &Run, doubts: &[String], reproduction: Option<&Reproduction<'_>>) -> String {
     let rows = Rows::new(run);
     let policy = format!("script-src 'sha256-{}'; ", SCRIPT_SHA256.trim());
-    let of_run = choose::run_figures(&rows);
+    let ladder = choose::ladder(&rows);
     let found = Found::new(&rows);
     let machine = machine(run);
     let heading = machine.lines().next().unwrap_or("a machine without a description");
@@ -83,12 +83,9 @@ fn whole(run: &Run, doubts: &[String], reproduction: Option<&Reproduction<'_>>) 
                 section #first { (answers) (first::section(&rows, &found)) }
                 (folded("latency", &latency::title(&rows), &latency::table(&rows)))
                 (folded("findings", &found.title(), &found.section(&rows)))
-                (folded("plots", &probes::title(&rows), &probes::section(&rows, &of_run, &chosen, left_out)))
+                (folded("plots", &probes::title(&rows), &probes::section(&rows, ladder.as_ref(), &chosen, left_out)))
                 (folded("machine", "The machine", &facts::section(run)))
-                (folded("noise", "Noise", &html! {
-                    (noise::section(run))
-                    (figures::figures(of_run.iter().filter(|figure| figure.name == "launches")))
-                }))
+                (folded("noise", "Noise", &noise::section(run)))
                 @let absent = without_number(run);
                 (folded("absent", "What could not be measured", &html! {
                     @if absent.trim().is_empty() { p { "Every requested point has a number." } }

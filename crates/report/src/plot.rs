@@ -4,7 +4,6 @@ mod area;
 mod draw;
 mod ink;
 mod parts;
-mod rows;
 mod scale;
 mod svg;
 
@@ -120,8 +119,6 @@ pub(crate) enum Kind {
     Steps,
     /// A bar from the horizontal axis to each.
     Bars,
-    /// For each dot a bar in a row of its own, between its word and its value.
-    Rows,
     /// Squares whose shade shows their heat.
     Cells,
 }

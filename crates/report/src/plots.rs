@@ -13,7 +13,7 @@ pub fn svg(run: &Run) -> Vec<(String, String)> {
     let of_probes = of_probes
         .iter()
         .flat_map(|(probe, positions)| choose::probe_figures(&rows, probe, positions));
-    files(choose::run_figures(&rows).into_iter().chain(of_probes))
+    files(choose::ladder(&rows).into_iter().chain(of_probes))
 }
 
 /// A file for each panel of these figures.

@@ -1,8 +1,8 @@
-//! Well-known published numbers to compare a machine with, from `published.toml`.
+//! Well-known published numbers to compare a machine with, from `tables.toml`.
 
+use crate::tables::TABLES;
 use costof_model::{PointRow, Unit};
 use serde::Deserialize;
-use std::sync::LazyLock;
 
 /// Jeff Dean's list.
 pub(crate) const DEAN: &str = "Dean 2009";
@@ -25,16 +25,6 @@ pub(crate) struct Published {
     /// The medium of the headline's file, which is the end of its label.
     medium: Option<String>,
 }
-
-#[derive(Deserialize)]
-struct File {
-    published: Vec<Published>,
-}
-
-static PUBLISHED: LazyLock<Vec<Published>> = LazyLock::new(|| {
-    let file: Result<File, _> = toml::from_str(include_str!("published.toml"));
-    file.expect("a test reads it").published
-});
 
 impl Published {
     /// The range in the unit that costof measures.
@@ -63,12 +53,12 @@ impl Published {
 
 /// The published numbers for a row of the latency table.
 pub(crate) fn published(row: &PointRow) -> impl Iterator<Item = &'static Published> {
-    PUBLISHED.iter().filter(|known| known.asks_the_same(row))
+    TABLES.published.iter().filter(|known| known.asks_the_same(row))
 }
 
 /// The numbers from Dean's list that none of these rows measures.
 pub(crate) fn not_asked(rows: &[&PointRow]) -> Vec<&'static Published> {
-    let by_dean = PUBLISHED.iter().filter(|known| known.by == DEAN);
+    let by_dean = TABLES.published.iter().filter(|known| known.by == DEAN);
     let not_asked = by_dean.filter(|known| !rows.iter().any(|row| known.asks_the_same(row)));
     not_asked.collect()
 }

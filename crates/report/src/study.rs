@@ -16,7 +16,7 @@ mod reproduction;
 mod result;
 mod sheet;
 mod shown;
-mod unit;
+pub(crate) mod unit;
 mod wide;
 
 pub use class::Class;

@@ -5,7 +5,7 @@ mod hyperfine;
 pub use hyperfine::export;
 
 use crate::check::{Case, Finding, Rules, Suite};
-use crate::grid::{Align, Grid};
+use crate::grid::Grid;
 use crate::style::Style;
 use crate::text::printable;
 use costof_model::timing::{Estimate, Judgement, TimeComparison, TimeMetric, Timing};
@@ -290,8 +290,7 @@ fn table(timing: &Timing) -> Grid {
             metric => format!("{} ratio", metric_name(metric)),
         });
     }
-    let columns = names.iter().map(|name| (&**name, Align::Right));
-    let mut grid = Grid::new([("", Align::Left)].into_iter().chain(columns));
+    let mut grid = Grid::of_numbers(names.iter().map(|name| &**name));
     for (position, command) in timing.commands.iter().enumerate() {
         let alone = command.alone_ns.map_or_else(|| "unknown".to_owned(), duration);
         let mut cells = vec![short(command), alone, cpu_time(command), wall_time(command)];

@@ -13,7 +13,7 @@ use costof_lab::host::Host;
 use costof_measure::probe::Probe;
 use costof_measure::{facts, gauge, trials};
 use costof_peers::agreement::Placed;
-use costof_peers::checks::{Check, checks};
+use costof_peers::checks::{Check, Effort, checks};
 use costof_peers::child::Interrupt;
 use costof_peers::costof::Costof;
 use costof_peers::error::Error as PeersError;
@@ -39,7 +39,7 @@ pub(crate) fn run(table: &'static [&'static Probe], options: &VerifyOptions) -> 
         meant.insert(word.as_str(), found);
     }
     let means = |word: &str, probe: &str| meant[word].iter().any(|info| info.id == probe);
-    let checks = chosen(checks(), &options.which, means).map_err(wrong)?;
+    let checks = chosen(checks(Effort::QUICK), &options.which, means).map_err(wrong)?;
     let cpus = placement::here(options.cpu.as_deref())?;
     let interrupted = watch_interrupts()?;
     let look = || {

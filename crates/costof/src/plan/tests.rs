@@ -554,7 +554,7 @@ fn a_first_look_is_twenty_rows_of_which_each_is_there() {
         .flat_map(|block| block.labels.iter().map(|(_, label)| &**label))
         .collect();
     assert_eq!(plan.points().count(), 20, "{labels:#?}");
-    for row in known::ROWS {
+    for row in known::rows() {
         let mut found = plan.points().map(|point| &point.probe);
         assert!(found.any(|probe| *probe == row.0), "{row:?}");
     }

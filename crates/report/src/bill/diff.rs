@@ -2,7 +2,7 @@
 
 use super::{count, time};
 use crate::document::{self, Part};
-use crate::grid::{Align, Grid};
+use crate::grid::Grid;
 use costof_model::priced::{Priced, PricedItem};
 use costof_model::timing::Estimate;
 use serde::Serialize;
@@ -115,12 +115,7 @@ impl Difference {
     }
 
     fn grid(&self, columns: usize) -> Grid {
-        let mut grid = Grid::new([
-            ("", Align::Left),
-            ("before", Align::Right),
-            ("after", Align::Right),
-            ("time", Align::Right),
-        ]);
+        let mut grid = Grid::of_numbers(["before", "after", "time"]);
         for item in &self.items {
             let [before, after] = [item.before, item.after].map(count);
             grid.add([item.name.clone(), before, after, shown(item.change_ns)]);

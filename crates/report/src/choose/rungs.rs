@@ -32,7 +32,8 @@ fn panels(rows: &Rows<'_>) -> Vec<Panel> {
     panels
 }
 
-pub(super) fn ladder(rows: &Rows<'_>) -> Option<Figure> {
+/// The figure of a call and what lies below it.
+pub(crate) fn ladder(rows: &Rows<'_>) -> Option<Figure> {
     let panels = panels(rows);
     (!panels.is_empty()).then(|| Figure {
         name: "call-ladder".to_owned(),

@@ -11,25 +11,21 @@ use panels::{
 };
 
 use super::AXES;
-use super::place::{AT_EASE, Names, Place, SERIES, names, place, split};
-use super::what::What;
-use crate::names::METRICS;
+use super::place::{AT_EASE, Place, SERIES, place, split};
 use crate::plot::{Axis, Dot, Figure, Kind, Line, Scale};
 use crate::rows::Rows;
 use crate::study::Style;
+use crate::tables::TABLES;
 use costof_model::metric::is_share;
 use costof_model::{AxisValue, Estimate, Point};
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 /// At most this many dots make a line.
 const DOTS: usize = 400;
-/// At most this many panels make a figure; for bars in rows, twice as many.
+/// At most this many panels make a figure.
 const PANELS: usize = 12;
 /// An axis of words has room for this many.
 const WORDS: usize = 40;
-/// Up to this many words become bars in rows of their own, with a panel for each combination of the other
-/// values.
-const IN_ROWS: usize = 3;
 /// A study separates into panels what its reader does not compare: at most this many lines share
 /// one.
 const AT_EASE_IF_ASKED: usize = 4;
@@ -95,14 +91,12 @@ pub(super) fn sweeps(rows: &Rows<'_>, id: &str, positions: &[usize]) -> Vec<Figu
         }
         drawn.extend(&shown);
         let primary = rows.row(shown[0]).primary.to_string();
-        figures.extend(probe.figure(axis, curves, What::Median(&primary), &primary, false));
+        figures.extend(probe.figure(axis, curves, &primary, &primary, false));
         if !numbers {
             continue;
         }
-        figures.extend(probe.figure(axis, curves, What::Tail(&primary), &primary, true));
-        let drawn = METRICS.iter().filter(|(_, heading)| !heading.is_empty());
-        for (metric, _) in drawn.filter(|(metric, _)| *metric != primary) {
-            figures.extend(probe.figure(axis, curves, What::Median(metric), &primary, true));
+        for (metric, _) in TABLES.drawn().filter(|(metric, _)| *metric != primary) {
+            figures.extend(probe.figure(axis, curves, metric, &primary, true));
         }
     }
     figures
@@ -174,16 +168,16 @@ impl<'a> Probe<'a> {
         curves
     }
 
-    /// The figure of this quantity for these curves; none if no curve has it.
+    /// The figure of this metric for these curves; none if no curve has it.
     fn figure(
         &self,
         axis: &str,
         curves: &[Curve],
-        what: What<'_>,
+        metric: &str,
         primary: &str,
         folded: bool,
     ) -> Option<Figure> {
-        let mut measured = self.measured(curves, what);
+        let mut measured = self.measured(curves, metric);
         let unit = measured.first()?.1.first()?.2.unit;
         let asks_bars = self.asked == Some(Style::Bars);
         let mut words = if self.are_numbers(curves) && !asks_bars {
@@ -191,13 +185,12 @@ impl<'a> Probe<'a> {
         } else {
             self.words(axis, &measured)
         };
-        let in_rows = (1..=IN_ROWS).contains(&words.len()) && self.asked.is_none();
         let (mut apart, mut within) = match self.asked {
             // What has no number does not change how the rest is divided and named.
-            Some(_) => split(&self.lines(axis).iter().collect::<Vec<_>>(), false, AT_EASE_IF_ASKED),
+            Some(_) => split(&self.lines(axis).iter().collect::<Vec<_>>(), AT_EASE_IF_ASKED),
             None => {
                 let places = measured.iter().map(|(curve, _)| &curve.place);
-                split(&places.collect::<Vec<_>>(), in_rows, AT_EASE)
+                split(&places.collect::<Vec<_>>(), AT_EASE)
             }
         };
         // In the probe's order, which starts with the most important axis.
@@ -208,32 +201,29 @@ impl<'a> Probe<'a> {
             let axes = apart.iter().chain(&within);
             axes.map(|axis| self.rank(axis, curve.place.get(axis))).collect::<Vec<_>>()
         });
-        let places: Vec<&Place> = measured.iter().map(|(curve, _)| &curve.place).collect();
-        let names = names(&places, &apart, &within);
         let words_left_out = words.len().saturating_sub(WORDS);
         words.truncate(WORDS);
         let (y, kind) = match asks_bars {
-            true => (Axis::new(what.name(), unit, Scale::Linear), Kind::Bars),
-            false => vertical(&measured, (what, unit), words.len(), in_rows),
+            true => (Axis::new(metric.replace('_', " "), unit, Scale::Linear), Kind::Bars),
+            false => vertical(&measured, (metric, unit), words.len()),
         };
         let x = self.axis(axis, &measured, &words);
         let axis_name = axis.replace('_', " ");
         let mut figure = Figure {
-            name: format!("{}-{}-by-{axis}", self.id, what.name().replace(' ', "-")),
-            title: format!("{} {} by {axis_name}", self.id, self.heading(what)),
-            about: self.about(axis, what, primary),
+            name: format!("{}-{}-by-{axis}", self.id, metric.replace('_', "-")),
+            title: format!("{} {} by {axis_name}", self.id, Self::heading(metric)),
+            about: self.about(axis, metric, primary),
             folded,
             axis: axis.to_owned(),
-            metric: what.metric().to_owned(),
-            series: self.series(&names),
+            metric: metric.to_owned(),
+            series: self.series(&within),
             ..Figure::default()
         };
         let mut left_out = 0;
-        for (at, (curve, rows)) in measured.iter().enumerate() {
-            let title = self.called(&curve.place, &names.panels[at]);
-            let name = self.called(&curve.place, &names.series[at]);
-            let most = if in_rows { 2 * PANELS } else { PANELS };
-            let Some(panel) = panel_with_room(&mut figure.panels, most, title, (&x, &y)) else {
+        for (curve, rows) in &measured {
+            let title = self.called(&curve.place, &apart);
+            let name = self.called(&curve.place, &within);
+            let Some(panel) = panel_with_room(&mut figure.panels, title, (&x, &y)) else {
                 left_out += 1;
                 continue;
             };
@@ -242,17 +232,13 @@ impl<'a> Probe<'a> {
                 figure.series.push(name);
                 figure.series.len() - 1
             });
-            let dots = dots(rows, what, &words);
+            let dots = dots(rows, &words);
             let every = dots.len().div_ceil(DOTS).max(1);
             if every > 1 {
                 figure.about += &format!(" Some lines show only one point in {every}.");
             }
             let dots = dots.into_iter().step_by(every);
             panel.lines.push(Line::new(series, kind, dots));
-        }
-        if !names.unsaid.is_empty() {
-            let axes = names.unsaid.join(" and ").replace('_', " ");
-            figure.about += &format!(" Lines of one panel also differ by {axes}: see the table.");
         }
         if left_out > 0 {
             figure.about += &format!(" {left_out} more series are only in the table.");
@@ -261,7 +247,7 @@ impl<'a> Probe<'a> {
             figure.about +=
                 &format!(" {words_left_out} more values of {axis_name} are only in the table.");
         }
-        if is_share(what.metric(), unit) {
+        if is_share(metric, unit) {
             figure.panels.iter_mut().for_each(in_percent);
         }
         for panel in &mut figure.panels {
@@ -271,23 +257,20 @@ impl<'a> Probe<'a> {
                 panel.y.scale = Scale::Linear;
             }
         }
-        figure.about += match kind {
-            Kind::Rows => "",
-            _ => vertically(&figure.panels),
-        };
+        figure.about += vertically(&figure.panels);
         figure.panels.iter_mut().for_each(without_empty_words);
-        if kind != Kind::Rows && !words.is_empty() {
+        if !words.is_empty() {
             figure.panels.iter_mut().for_each(beside_each_other);
         }
         Some(figure)
     }
 
-    /// The curves that have this quantity in at least two rows, or in one if a study asks, with these rows.
-    fn measured<'c>(&'c self, curves: &'c [Curve], what: What<'_>) -> Vec<Measured<'c>> {
+    /// The curves that have this metric in at least two rows, or in one if a study asks, with these rows.
+    fn measured<'c>(&'c self, curves: &'c [Curve], metric: &str) -> Vec<Measured<'c>> {
         let measured = curves.iter().map(|curve| {
             let rows = curve.rows.iter().filter_map(|(value, at)| {
-                let estimate = self.rows.row(*at).estimate(what.metric())?;
-                what.usable(estimate).map(|_| (value, *at, estimate))
+                let estimate = self.rows.row(*at).estimate(metric)?;
+                estimate.is_usable().then_some((value, *at, estimate))
             });
             (curve, rows.collect::<Vec<_>>())
         });
@@ -306,14 +289,8 @@ impl<'a> Probe<'a> {
     }
 
     /// The names of all series that the probe's points can have by these axes, so that each has the same colour in
-    /// all figures. None if lines are named by different axes, or if there are too many.
-    fn series(&self, names: &Names) -> Vec<String> {
-        let Some((axes, others)) = names.series.split_first() else {
-            return Vec::new();
-        };
-        if others.iter().any(|other| other != axes) {
-            return Vec::new();
-        }
+    /// all figures. None if there are too many.
+    fn series(&self, axes: &[String]) -> Vec<String> {
         let mut places: Vec<&Place> = self.known.iter().collect();
         places.retain(|place| axes.iter().all(|axis| place.contains_key(axis)));
         places.sort_by_cached_key(|place| {
@@ -334,7 +311,7 @@ impl<'a> Probe<'a> {
 }
 
 /// The dots of a curve. Over words, a dot stands at the position of its word.
-fn dots(rows: &[(&AxisValue, usize, &Estimate)], what: What<'_>, words: &[AxisValue]) -> Vec<Dot> {
+fn dots(rows: &[(&AxisValue, usize, &Estimate)], words: &[AxisValue]) -> Vec<Dot> {
     let dots = rows.iter().filter_map(|(value, at, estimate)| {
         let x = match value {
             AxisValue::Number(number) if words.is_empty() => *number as f64,
@@ -342,10 +319,9 @@ fn dots(rows: &[(&AxisValue, usize, &Estimate)], what: What<'_>, words: &[AxisVa
         };
         Some(Dot {
             x,
-            y: what.value(estimate)?,
-            interval: what.interval(estimate),
+            y: estimate.median,
+            interval: estimate.ci95,
             row: Some(*at),
-            text: what.beside(estimate),
             ..Dot::default()
         })
     });
@@ -442,7 +418,7 @@ mod tests {
     }
 
     #[test]
-    fn few_words_are_rows_and_more_are_bars_or_dots_where_they_span_much() {
+    fn words_are_bars_or_dots_where_they_span_much() {
         let kind = |ways: &[&'static str], threads: u64, most: f64| {
             let points =
                 ways.iter().flat_map(|way| (1..=threads).map(|at_once| at(64, way, at_once, 5.0)));
@@ -450,23 +426,22 @@ mod tests {
             points.last_mut().unwrap().metrics[0].median = most;
             drawn(points)[0].panels[0].lines[0].kind
         };
-        assert_eq!(kind(&["one", "two"], 1, 6.0), Kind::Rows);
-        assert_eq!(kind(&["one", "two"], 1, 600.0), Kind::Rows);
-        assert_eq!(kind(&["one"], 2, 6.0), Kind::Rows);
+        assert_eq!(kind(&["one", "two"], 1, 6.0), Kind::Bars);
+        assert_eq!(kind(&["one", "two"], 1, 600.0), Kind::Dots);
+        assert_eq!(kind(&["one"], 2, 6.0), Kind::Bars);
         assert_eq!(kind(&["one", "two", "three", "four"], 1, 6.0), Kind::Bars);
         assert_eq!(kind(&["one", "two", "three", "four"], 1, 600.0), Kind::Dots);
     }
 
     #[test]
-    fn few_words_have_a_panel_for_each_way_in_which_the_rest_stays() {
+    fn what_else_differs_stands_beside_each_other_at_each_word() {
         let ways = ["one", "two", "three"].into_iter();
         let points = ways.flat_map(|way| [at(64, way, 2, 5.0), at(64, way, 1, 6.0)]);
         let figures = drawn(points.collect());
-        let titles = |figure: &Figure| -> Vec<String> {
-            figure.panels.iter().map(|panel| panel.title.clone()).collect()
-        };
-        assert_eq!(titles(&figures[0]), ["threads 1", "threads 2"]);
-        assert_eq!(figures[0].series, [""], "there is no legend");
+        assert_eq!(figures[0].panels.len(), 1);
+        assert_eq!(figures[0].series, ["threads 1", "threads 2"]);
+        let lines = &figures[0].panels[0].lines;
+        assert!(lines[0].dots[0].x < 1.0 && lines[1].dots[0].x > 1.0);
     }
 
     #[test]

@@ -1,11 +1,8 @@
 //! The page of two runs, without scripts: whether the later run passes, what surely changed, and, folded, the
-//! rest: the other rows, the differences between the machines, and plots of both runs.
+//! rest: the other rows and the differences between the machines.
 
-use super::figures::figures;
-use super::probes::Room;
 use super::{SKIP, facts, html_file};
 use crate::check::Word;
-use crate::choose::overlay::overlaid;
 use crate::compare::outcome::Outcome;
 use crate::compare::{
     Side, fact_name, head, in_order, interval, known, missing, only, percent, refused, share,
@@ -29,11 +26,8 @@ pub fn page(
     comparison: &Comparison,
     outcome: &Outcome,
 ) -> String {
-    let mut room = Room::default();
     // No single run stands for a group.
     let is_group = comparison.groups.is_some();
-    let mut plots = if is_group { Vec::new() } else { overlaid(before.run, after.run) };
-    plots.retain(|figure| room.has_for(figure));
     let differences = comparison.facts.iter().map(|one| {
         let values = [&one.before, &one.after].map(known);
         (fact_name(one), values.to_vec())
@@ -55,16 +49,6 @@ pub fn page(
         true => Part::Paragraph("quiet", "No fact separates the two groups.".to_owned()),
         false => facts_apart(&["before", "after"], &differences),
     });
-    if !plots.is_empty() {
-        let drawn = Part::Drawing(html! {
-            (figures(plots.iter().filter(|figure| !figure.folded)))
-            (figures(plots.iter().filter(|figure| figure.folded)))
-            @if room.left_out > 0 {
-                p.quiet { (room.left_out) " more plots would make this page too large." }
-            }
-        });
-        parts.extend(Part::folded("plots", "Plots of both runs", [drawn]));
-    }
     let how = [
         Part::paragraph(trust(comparison)),
         Part::Drawing(html! { @if !is_group { @for one in [before, after] { (made(one)) } } }),

@@ -14,12 +14,8 @@ pub(crate) fn figures<'a>(figures: impl Iterator<Item = &'a Figure>) -> Markup {
 }
 
 fn figure(figure: &Figure) -> Markup {
-    let is_drawn = |kinds: &[Kind]| {
-        let mut lines = figure.panels.iter().flat_map(|panel| &panel.lines);
-        lines.any(|line| kinds.contains(&line.kind))
-    };
-    let in_rows = is_drawn(&[Kind::Rows]);
-    let has_markers = is_drawn(&[Kind::Joined, Kind::Dots]);
+    let mut lines = figure.panels.iter().flat_map(|panel| &panel.lines);
+    let has_markers = lines.any(|line| matches!(line.kind, Kind::Joined | Kind::Dots));
     let drawn = html! {
         figure class=[(figure.panels.len() > 1).then_some("many")] id={ "f-" (figure.name) } {
             figcaption {
@@ -40,7 +36,7 @@ fn figure(figure: &Figure) -> Markup {
                     }
                 }
             }
-            div.panels.rows[in_rows].one[figure.panels.len() == 1] {
+            div.panels.one[figure.panels.len() == 1] {
                 @for panel in &figure.panels {
                     div.panel {
                         @if !panel.title.is_empty() { p.title { (panel.title) } }

@@ -2,11 +2,12 @@
 
 use super::figures;
 use crate::choose;
-use crate::names::{self, METRICS, points_counted};
+use crate::names::{self, points_counted};
 use crate::plot::Figure;
 use crate::rows::Rows;
 use crate::study::Drawn;
 use crate::table::{interval, prediction};
+use crate::tables::TABLES;
 use costof_model::link::mark;
 use costof_model::{AxisValue, counted};
 use maud::{Markup, html};
@@ -29,12 +30,12 @@ pub(super) fn title(rows: &Rows<'_>) -> String {
 /// The section of a probe. `chosen` are its figures, `left_out` is how many more there are.
 pub(super) fn section(
     rows: &Rows<'_>,
-    of_run: &[Figure],
+    ladder: Option<&Figure>,
     chosen: &[Chosen<'_>],
     left_out: usize,
 ) -> Markup {
     html! {
-        (figures::figures(of_run.iter().filter(|figure| figure.name != "launches")))
+        (figures::figures(ladder.into_iter()))
         @for (probe, positions, figures) in chosen {
             div.probe {
                 h3 { (probe) }
@@ -77,16 +78,16 @@ pub(super) fn chosen<'a>(rows: &Rows<'a>, shown: &[Drawn]) -> (Vec<Chosen<'a>>, 
 
 /// The plots on a page so far.
 #[derive(Default)]
-pub(super) struct Room {
+struct Room {
     /// In bytes: visible plots, and those that the reader unfolds.
     drawn: [usize; 2],
     /// Figures for which there was no room.
-    pub(super) left_out: usize,
+    left_out: usize,
 }
 
 impl Room {
     /// Reserves room for a figure; false if there is too little.
-    pub(super) fn has_for(&mut self, figure: &Figure) -> bool {
+    fn has_for(&mut self, figure: &Figure) -> bool {
         let lines = figure.panels.iter().flat_map(|panel| &panel.lines);
         let dots: usize = lines.map(|line| line.dots.len()).sum();
         let takes = dots * DOT + figure.panels.len() * PANEL;
@@ -110,7 +111,7 @@ fn table(rows: &Rows<'_>, probe: &str, positions: &[usize]) -> Markup {
         let mut measured = positions.iter().map(|at| rows.row(*at).estimate(name));
         measured.any(|estimate| estimate.is_some())
     };
-    let others = METRICS.iter().map(|(name, _)| *name);
+    let others = TABLES.metrics.iter().map(|(name, _)| *name);
     metrics.extend(others.filter(|name| *name != primary && is_measured(name)));
     let tail = positions.iter().any(|at| {
         rows.row(*at).primary().is_some_and(|estimate| estimate.percentile(99.0).is_some())

@@ -167,7 +167,7 @@ impl Area {
         svg.path(&class, " stroke-width=\"1.6\"", &curve);
         let said = attributes(&line.dots, how);
         match line.kind {
-            Kind::Steps | Kind::Rows => {}
+            Kind::Steps => {}
             Kind::Joined | Kind::Dots => {
                 svg.path(&class, "", &intervals);
                 let dots = line.dots.iter().map(|dot| marker(line.series, at(dot)));

@@ -3,7 +3,7 @@
 use super::area::Area;
 use super::parts::{For, ROW, marker, wide};
 use super::svg::{Anchor, Svg};
-use super::{Figure, Kind, Panel, ink, rows};
+use super::{Figure, Panel, ink};
 
 /// Letters in a line of the title.
 const TITLE_LETTERS: usize = 80;
@@ -21,23 +21,12 @@ pub(crate) fn drawing(figure: &Figure, panel: &Panel, how: For) -> String {
         0 => 0.0,
         rows => 18.0 + ROW * rows as f64,
     };
-    let in_rows = panel.lines.iter().any(|line| line.kind == Kind::Rows);
-    let legend: Vec<(usize, &str)> = match how.alone && !in_rows {
-        true => figure.legend().collect(),
-        false => Vec::new(),
-    };
-    let (width, height) = match in_rows {
-        true => (how.rows_width, top + rows::height(panel)),
-        false => (how.width + legend_width(&legend), how.height),
-    };
-    let mut svg = Svg::new(width, height, &title, how.alone.then_some(ink::STYLE));
+    let legend: Vec<(usize, &str)> = if how.alone { figure.legend().collect() } else { Vec::new() };
+    let width = how.width + legend_width(&legend);
+    let mut svg = Svg::new(width, how.height, &title, how.alone.then_some(ink::STYLE));
     for (row, line) in lines.iter().enumerate() {
         let place = (width / 2.0, 20.0 + ROW * row as f64);
         svg.text(place, line, Anchor::Middle, "b", 0.0);
-    }
-    if in_rows {
-        rows::draw(&mut svg, figure, panel, how, top);
-        return svg.end();
     }
     let area = Area::new(panel, how, top + ROW);
     area.axes(&mut svg, panel, how);
@@ -109,7 +98,7 @@ pub(crate) fn sign(series: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plot::{Axis, Dot, FILE, Line, PAGE, Scale};
+    use crate::plot::{Axis, Dot, FILE, Kind, Line, PAGE, Scale};
     use costof_model::Unit;
 
     fn figure(kind: Kind, scale: Scale) -> Figure {
@@ -148,13 +137,9 @@ mod tests {
     fn a_point_of_a_page_can_be_hovered_and_says_its_row() {
         let alone = " data-p=\"7\" data-t=\"as &lt;measured&gt;\"";
         let both = " data-p=\"7 7\" data-t=\"as &lt;measured&gt;|as &lt;measured&gt;\"";
-        for (kind, said) in [
-            (Kind::Joined, both),
-            (Kind::Dots, both),
-            (Kind::Bars, both),
-            (Kind::Rows, alone),
-            (Kind::Cells, alone),
-        ] {
+        for (kind, said) in
+            [(Kind::Joined, both), (Kind::Dots, both), (Kind::Bars, both), (Kind::Cells, alone)]
+        {
             let svg = drawn(kind, PAGE);
             assert!(svg.contains(said), "{kind:?}: {svg}");
             assert!(!drawn(kind, FILE).contains("data-p"), "{kind:?}");
@@ -165,7 +150,8 @@ mod tests {
 
     #[test]
     fn an_interval_sets_no_scale_and_ends_in_an_arrow_where_it_leaves_the_frame() {
-        for (kind, arrow) in [(Kind::Joined, "l3-5l3 5"), (Kind::Rows, "l5 3l-5 3")] {
+        let arrow = "l3-5l3 5";
+        for kind in [Kind::Joined, Kind::Bars] {
             let words = Scale::Words(vec!["a".into(), "b".into()]);
             let mut figure = figure(kind, words);
             let usual = drawing(&figure, &figure.panels[0], PAGE);
@@ -176,15 +162,6 @@ mod tests {
             let labels = |svg: &str| svg.matches("</text>").count();
             assert_eq!(labels(&wide), labels(&usual), "the scale is the same");
         }
-    }
-
-    #[test]
-    fn a_row_has_its_word_before_its_bar_and_its_value_behind() {
-        let svg = drawn(Kind::Rows, PAGE);
-        for text in [">a</text>", ">10.0 ns</text>", ">b</text>", ">20.0 ns</text>"] {
-            assert!(svg.contains(text), "{text}: {svg}");
-        }
-        assert!(svg.contains("viewBox=\"0 0 360 46\""), "{svg}");
     }
 
     #[test]

@@ -9,17 +9,15 @@ use super::{Dot, ink};
 pub(crate) struct For {
     pub(super) width: f64,
     pub(super) height: f64,
-    /// The total width of bars in rows.
-    pub(super) rows_width: f64,
     /// Whether it is a file of its own, which has a title, a legend and its own colours.
     pub(super) alone: bool,
 }
 
 /// A part of a page, which has one legend and one set of colours for all panels.
-pub(crate) const PAGE: For = For { width: 440.0, height: 290.0, rows_width: 360.0, alone: false };
+pub(crate) const PAGE: For = For { width: 440.0, height: 290.0, alone: false };
 
 /// A file of its own.
-pub(crate) const FILE: For = For { width: 720.0, height: 420.0, rows_width: 720.0, alone: true };
+pub(crate) const FILE: For = For { width: 720.0, height: 420.0, alone: true };
 
 /// The average width of a letter, rounded up, and the height of a line of text, in pixels.
 const LETTER: f64 = 7.8;

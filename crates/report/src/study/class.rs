@@ -298,8 +298,7 @@ impl Row<'_> {
 fn by_fact(rows: &[Row<'_>], groups: &Groups<'_>) -> Grid {
     let heads = groups.iter().map(|(value, members)| format!("{value} ({})", members.len()));
     let heads: Vec<String> = heads.collect();
-    let columns = heads.iter().map(|head| (&**head, Align::Right));
-    let mut grid = Grid::new([("", Align::Left)].into_iter().chain(columns));
+    let mut grid = Grid::of_numbers(heads.iter().map(String::as_str));
     for row in rows {
         let cells = groups.values().map(|members| {
             let values: Vec<f64> = members.iter().filter_map(|at| row.values[*at]).collect();
@@ -350,8 +349,7 @@ fn most_wrong(rows: &[Row<'_>]) -> Vec<String> {
 /// How each row spreads, as a table.
 fn spread(rows: &[Row<'_>]) -> Grid {
     let heads = ["runs", "minimum", "median", "maximum", "predictions", "median prediction"];
-    let heads = heads.map(|head| (head, Align::Right));
-    let mut grid = Grid::new([("", Align::Left)].into_iter().chain(heads));
+    let mut grid = Grid::of_numbers(heads);
     for row in rows {
         let [least, most] = row.ends();
         let middle = median(&row.guesses).map_or_else(String::new, |value| row.shown(value));

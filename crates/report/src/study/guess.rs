@@ -7,7 +7,7 @@ use super::reproduction::{NONE, ReproducedTable};
 use super::result::{Line, Numbers};
 use super::unit::{Published, digits};
 use crate::document::Part;
-use crate::grid::{Align, Grid};
+use crate::grid::Grid;
 use crate::mechanism::Mechanism;
 use costof_model::rows::Guess;
 use costof_model::{Grade, ProbeInfo, nearest};
@@ -286,10 +286,8 @@ pub(super) fn parts(guesses: &[Guess], tables: &[ReproducedTable]) -> Vec<Part> 
     }
     let mut parts = vec![Part::Heading(2, "Your predictions".to_owned())];
     parts.push(Part::List("", summary(&scores)));
-    let cells = ["you ÷ here", "costof ÷ here", "published ÷ here"];
-    let columns = ["you predicted", "here"].into_iter().chain(cells);
-    let columns = columns.map(|name| (name, Align::Right));
-    let mut grid = Grid::new([("", Align::Left)].into_iter().chain(columns));
+    let columns = ["you predicted", "here", "you ÷ here", "costof ÷ here", "published ÷ here"];
+    let mut grid = Grid::of_numbers(columns);
     for Score { line, you: (guess, you), costof, published } in &scores {
         let of = |ratio: Option<f64>| ratio.map_or_else(String::new, shown);
         let guessed = format!("{} {}", digits(guess.value), guess.unit);

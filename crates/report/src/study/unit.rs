@@ -1,11 +1,14 @@
 //! The units of published figures, and how a result of costof is converted to them.
 
+use crate::tables::TABLES;
 use costof_model::Unit;
 use costof_model::unit::grouped;
+use serde::Deserialize;
 
 /// A unit of a published figure.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Published {
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Published {
     /// Its symbol in study files.
     pub(super) symbol: &'static str,
     /// The unit in which costof measures this quantity.
@@ -16,36 +19,6 @@ pub(super) struct Published {
 
 /// A time below this has zeros behind its point.
 const MIN_SHOWN: f64 = 0.1;
-
-const fn unit(symbol: &'static str, kind: Unit, step: f64) -> Published {
-    Published { symbol, kind, step }
-}
-
-/// All units.
-pub(super) const UNITS: [Published; 22] = [
-    unit("ns", Unit::Nanoseconds, 1.0),
-    unit("µs", Unit::Nanoseconds, 1e3),
-    unit("ms", Unit::Nanoseconds, 1e6),
-    unit("s", Unit::Nanoseconds, 1e9),
-    unit("cycles", Unit::Cycles, 1.0),
-    unit("cycles/byte", Unit::Cycles, 1.0),
-    unit("GB/s", Unit::BytesPerSecond, 1e9),
-    unit("MB/s", Unit::BytesPerSecond, 1e6),
-    unit("KiB/s", Unit::BytesPerSecond, 1024.0),
-    unit("MiB/s", Unit::BytesPerSecond, 1_048_576.0),
-    unit("Gb/s", Unit::BytesPerSecond, 1e9 / 8.0),
-    unit("Mb/s", Unit::BytesPerSecond, 1e6 / 8.0),
-    unit("Mib/s", Unit::BytesPerSecond, 1_048_576.0 / 8.0),
-    unit("B", Unit::Bytes, 1.0),
-    unit("GB", Unit::Bytes, 1e9),
-    unit("GHz", Unit::Hertz, 1e9),
-    unit("/s", Unit::Hertz, 1.0),
-    unit("×", Unit::One, 1.0),
-    unit("", Unit::One, 1.0),
-    unit("%", Unit::One, 0.01),
-    unit("thousand", Unit::One, 1e3),
-    unit("million", Unit::One, 1e6),
-];
 
 /// The conversion from a number of costof's to the published unit.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -58,9 +31,9 @@ pub(super) enum Conversion {
 
 impl Published {
     pub(super) fn parse(symbol: &str) -> Result<Published, String> {
-        let found = UNITS.into_iter().find(|unit| unit.symbol == symbol);
+        let found = TABLES.units.iter().copied().find(|unit| unit.symbol == symbol);
         found.ok_or_else(|| {
-            let known: Vec<&str> = UNITS.iter().map(|unit| unit.symbol).collect();
+            let known: Vec<&str> = TABLES.units.iter().map(|unit| unit.symbol).collect();
             format!(
                 "there is no unit `{symbol}`{} (units: {})",
                 costof_model::nearest::hint(symbol, known.iter().copied()),
@@ -94,10 +67,13 @@ impl Published {
         if self.kind != Unit::Nanoseconds || !is_small {
             return self;
         }
-        let smaller =
-            UNITS.into_iter().filter(|unit| unit.kind == self.kind && unit.step < self.step);
+        let smaller = TABLES
+            .units
+            .iter()
+            .copied()
+            .filter(|unit| unit.kind == self.kind && unit.step < self.step);
         let fits = |unit: &Published| self.in_unit(*unit, value).abs() >= MIN_SHOWN;
-        smaller.rev().find(fits).unwrap_or(UNITS[0])
+        smaller.rev().find(fits).unwrap_or(TABLES.units[0])
     }
 
     /// A value of this unit in another one of the same kind.

@@ -199,7 +199,8 @@ fn many_names_and_much_text_stay_a_page() {
 
 /// A probe's description that says this wherever it can say much.
 fn described(probe: &str, text: &str) -> Value {
-    json!({"type": "probe", "id": probe, "method": 1, "question": text, "axes": [],
+    let axis = json!({"name": "size", "about": text, "domain": {"choice": [{"value": "x", "about": text}]}});
+    json!({"type": "probe", "id": probe, "method": 1, "question": text, "axes": [axis],
         "crossings": [], "metrics": [{"name": "cost", "unit": "ns", "better": "lower", "about": text}],
         "how": text, "sources": [text, text], "predicted_from": "p", "after": [], "needs": [],
         "roles": ["only"]})

@@ -1,7 +1,6 @@
 //! The plot of one metric over one axis of given points, as a study asks for it.
 
 use super::Probe;
-use crate::choose::what::What;
 use crate::plot::{Axis, Dot, Figure, Kind, Line, Panel, Scale};
 use crate::rows::Rows;
 use crate::study::Style;
@@ -30,8 +29,7 @@ pub(crate) fn asked(rows: &Rows<'_>, asked: &Asked<'_>) -> Option<Figure> {
     };
     let primary = &rows.row(*usable.first()?).primary;
     let curves = probe.curves(asked.axis);
-    let what = What::Median(asked.metric);
-    let mut figure = probe.figure(asked.axis, &curves, what, primary, false)?;
+    let mut figure = probe.figure(asked.axis, &curves, asked.metric, primary, false)?;
     if asked.style == Style::SpeedUp {
         speed_up(rows, &mut figure, asked.least()?);
     }

@@ -2,9 +2,8 @@
 
 use super::{Measured, Probe};
 use crate::choose::place::{LINK, LOSS, Place};
-use crate::choose::what::{TAIL, What};
-use crate::names::METRICS;
 use crate::plot::{Axis, Scale};
+use crate::tables::TABLES;
 use crate::text::{SENTENCES, capital, shortened};
 use costof_model::link::mark;
 use costof_model::{AxisValue, Domain, Unit};
@@ -79,22 +78,16 @@ impl Probe<'_> {
     }
 
     /// The name of a metric in a heading.
-    pub(super) fn heading(&self, what: What<'_>) -> String {
-        let metric = what.metric();
-        let mut drawn = METRICS.iter().filter(|(_, heading)| !heading.is_empty());
-        let heading = drawn.find(|(known, _)| *known == metric);
-        let name = heading.map_or_else(|| metric.replace('_', " "), |(_, name)| (*name).to_owned());
-        match what {
-            What::Median(_) => name,
-            What::Tail(_) => format!("{name}, {TAIL}th percentile,"),
-        }
+    pub(super) fn heading(metric: &str) -> String {
+        let heading = TABLES.drawn().find(|(known, _)| *known == metric);
+        heading.map_or_else(|| metric.replace('_', " "), |(_, name)| (*name).to_owned())
     }
 
-    pub(super) fn about(&self, axis: &str, what: What<'_>, primary: &str) -> String {
-        let metric = self.rows.metric(self.id, what.metric());
+    pub(super) fn about(&self, axis: &str, drawn: &str, primary: &str) -> String {
+        let metric = self.rows.metric(self.id, drawn);
         let axis = self.rows.axis(self.id, axis);
         let mut parts = Vec::new();
-        if what.metric() != primary || matches!(what, What::Tail(_)) {
+        if drawn != primary {
             parts.extend(metric.map(|metric| capital(&shortened(&metric.about, SENTENCES))));
         }
         parts.extend(axis.map(|axis| {

@@ -1,7 +1,6 @@
 //! The panels of a sweep: their axes, and what is done to all lines of one.
 
-use super::{BARS_SPAN, Measured, SERIES};
-use crate::choose::what::What;
+use super::{BARS_SPAN, Measured, PANELS, SERIES};
 use crate::plot::{Axis, Dot, Kind, Panel, Scale, Span, ends};
 use costof_model::Unit;
 use std::collections::BTreeSet;
@@ -10,38 +9,34 @@ use std::collections::BTreeSet;
 /// words, as curves.
 pub(super) fn vertical(
     measured: &[Measured<'_>],
-    (what, unit): (What<'_>, Unit),
+    (metric, unit): (&str, Unit),
     words: usize,
-    in_rows: bool,
 ) -> (Axis, Kind) {
     let heights = measured.iter().flat_map(|(_, rows)| rows);
-    let heights = heights.filter_map(|(_, _, estimate)| what.value(estimate));
+    let heights = heights.map(|(_, _, estimate)| estimate.median);
     let scale = Scale::of_values(heights.clone());
     let (low, high) = ends(heights);
     // Bars start at zero. If values span too large a factor, the shortest bar would be invisible.
     let are_few = scale == Scale::Linear || high.max(0.0) / low < BARS_SPAN;
     let kind = match words {
         0 => Kind::Joined,
-        _ if in_rows => Kind::Rows,
         _ if are_few => Kind::Bars,
         _ => Kind::Dots,
     };
-    let has_bars = matches!(kind, Kind::Rows | Kind::Bars);
-    let scale = if has_bars { Scale::Linear } else { scale };
-    (Axis::new(what.name(), unit, scale), kind)
+    let scale = if kind == Kind::Bars { Scale::Linear } else { scale };
+    (Axis::new(metric.replace('_', " "), unit, scale), kind)
 }
 
 /// The panel with this title, new if there is none; `None` if the panel or the figure has no room for another
 /// line.
 pub(super) fn panel_with_room<'p>(
     panels: &'p mut Vec<Panel>,
-    most: usize,
     title: String,
     (x, y): (&Axis, &Axis),
 ) -> Option<&'p mut Panel> {
     let known = panels.iter().position(|panel| panel.title == title);
     let at = known.unwrap_or(panels.len());
-    if at == most {
+    if at == PANELS {
         return None;
     }
     if at == panels.len() {
