@@ -1,6 +1,6 @@
 //! Reads small files that a user names, and writes files and folders for people: reports, plots, values.
 
-use crate::error::{Context, Error, bail};
+use crate::error::{Context, Result, bail};
 use crate::temporary::{Temporary, identity};
 use crate::terminal::log;
 use costof_model::encoding;
@@ -42,7 +42,7 @@ pub(crate) fn is_standard_output(path: &Path) -> bool {
 }
 
 /// Whether a command's text goes to standard output: not if one of these outputs is there.
-pub(crate) fn leaves_standard_output(outputs: &[Option<&Path>], json: bool) -> Result<bool, Error> {
+pub(crate) fn leaves_standard_output(outputs: &[Option<&Path>], json: bool) -> Result<bool> {
     let there = outputs.iter().flatten().filter(|path| is_standard_output(path));
     match there.count() + usize::from(json) {
         0 => Ok(true),
@@ -54,7 +54,7 @@ pub(crate) fn leaves_standard_output(outputs: &[Option<&Path>], json: bool) -> R
 }
 
 /// Refuses `-` where a folder is meant, or where standard output has another text.
-pub(crate) fn refuse_standard_output(path: Option<&Path>, needs: &str) -> Result<(), Error> {
+pub(crate) fn refuse_standard_output(path: Option<&Path>, needs: &str) -> Result<()> {
     match path {
         Some(path) if is_standard_output(path) => {
             bail!("`-` is standard output, and {needs}")
@@ -65,7 +65,7 @@ pub(crate) fn refuse_standard_output(path: Option<&Path>, needs: &str) -> Result
 
 /// Writes a file, or to standard output if the path is `-`. What was there before stays whole until its replacement is, so that neither a full disk nor a
 /// power failure destroys anything.
-pub(crate) fn write(path: &Path, text: &str) -> Result<(), Error> {
+pub(crate) fn write(path: &Path, text: &str) -> Result<()> {
     if is_standard_output(path) {
         return Ok(io::stdout().lock().write_all(text.as_bytes())?);
     }
@@ -111,7 +111,7 @@ pub(crate) fn sync_name(path: &Path) {
 }
 
 /// Writes a page, and reports its path.
-pub(crate) fn write_page(path: &Path, page: &str) -> Result<(), Error> {
+pub(crate) fn write_page(path: &Path, page: &str) -> Result<()> {
     write(path, page)?;
     report_path("the page is", path);
     Ok(())
@@ -124,16 +124,12 @@ pub(crate) fn report_path(what: &str, path: &Path) {
     }
 }
 
-pub(crate) fn create_folder(path: &Path) -> Result<(), Error> {
+pub(crate) fn create_folder(path: &Path) -> Result<()> {
     fs::create_dir_all(path).context(format_args!("cannot make the folder {}", path.display()))
 }
 
 /// Writes files with these names and texts into a folder, but never over the run that they show.
-pub(crate) fn write_all(
-    folder: &Path,
-    files: &[(String, String)],
-    run_file: &Path,
-) -> Result<(), Error> {
+pub(crate) fn write_all(folder: &Path, files: &[(String, String)], run_file: &Path) -> Result<()> {
     create_folder(folder)?;
     files.iter().try_for_each(|(name, text)| {
         let path = folder.join(name);
@@ -144,7 +140,7 @@ pub(crate) fn write_all(
 
 /// Checks that a report does not replace the run that it shows, under whatever name. An existing report may be
 /// replaced.
-pub(crate) fn check_spares(path: &Path, run_file: &Path) -> Result<(), Error> {
+pub(crate) fn check_spares(path: &Path, run_file: &Path) -> Result<()> {
     if is_standard_output(path) {
         return Ok(());
     }

@@ -30,7 +30,8 @@ use costof_measure::probe::Probe;
 use costof_model::harmless;
 use costof_os::process::{stack_limit_bytes, survive_file_size_limit};
 use costof_os::sched::real_time;
-use error::{Context, Done, Error};
+use error::{Context, Done, Error, Result};
+use record::Table;
 use std::error::Error as _;
 use std::io::Write;
 use std::process::ExitCode;
@@ -74,7 +75,7 @@ fn end_by_panic_code() {
     }
 }
 
-fn execute(table: &'static [&'static Probe], matches: &ArgMatches) -> Done {
+fn execute(table: Table, matches: &ArgMatches) -> Done {
     let cli = Cli::from_arg_matches(matches).unwrap_or_else(|error| error.exit());
     leave_real_time(&cli.command)?;
     let table = with_own_probes(table, &cli)?;
@@ -111,10 +112,7 @@ fn execute(table: &'static [&'static Probe], matches: &ArgMatches) -> Done {
 
 /// The table, with the project's own probes if the command measures or describes probes. A worker gets the file that its
 /// controller has found.
-fn with_own_probes(
-    table: &'static [&'static Probe],
-    cli: &Cli,
-) -> Result<&'static [&'static Probe], Error> {
+fn with_own_probes(table: Table, cli: &Cli) -> Result<Table> {
     match (&cli.project, &cli.command) {
         (Some(file), _) => project::with_file(table, file),
         (
@@ -132,7 +130,7 @@ fn with_own_probes(
 
 /// Puts this process, and everything that it starts, under the ordinary scheduling policy: a thread that spins under a
 /// real-time one would keep the controller, and everything else, from running on its CPU.
-fn leave_real_time(command: &Command) -> Result<(), Error> {
+fn leave_real_time(command: &Command) -> Result<()> {
     let what =
         "cannot leave the scheduling policy that costof was started under (start it without chrt)";
     // Workers answer their controller alone.

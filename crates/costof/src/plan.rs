@@ -12,7 +12,8 @@ pub(crate) mod request;
 mod tests;
 
 use crate::cli::RunOptions;
-use crate::error::{Error, wrong};
+use crate::error::{Result, wrong};
+use crate::record::Table;
 use costof_lab::link;
 use costof_measure::probe::{self, Probe};
 use costof_measure::schedule::Precision;
@@ -40,12 +41,12 @@ pub(crate) struct Target<'a> {
 /// The plan for these requests of a command with these options. A point of several requests is there once, and points
 /// that `keep` rejects are left out.
 pub(crate) fn plan(
-    table: &[&'static Probe],
+    table: Table,
     options: &RunOptions,
-    requests: &[Request<'_>],
+    requests: &[Request],
     target: Target<'_>,
     keep: &mut dyn FnMut(&Point) -> bool,
-) -> Result<Plan, Error> {
+) -> Result<Plan> {
     let precision = options.measuring.precision();
     let mut all: Vec<ProbePlan> = Vec::new();
     let mut earlier = Vec::new();
@@ -116,11 +117,11 @@ impl ProbePlan {
 /// The requested points, probe by probe, and the points that their predictions need and that are not known
 /// yet.
 fn probe_plans(
-    table: &[&'static Probe],
-    request: &Request<'_>,
+    table: Table,
+    request: &Request,
     precision: Precision,
     target: &Target<'_>,
-) -> Result<(Vec<ProbePlan>, Vec<Earlier>), Error> {
+) -> Result<(Vec<ProbePlan>, Vec<Earlier>)> {
     let paths = Paths::new(request, target);
     let plan = |info: &&ProbeInfo| {
         let probe = probe::find(table, &info.id).expect("the table was asked for its own");
@@ -145,7 +146,7 @@ struct Paths<'a> {
 }
 
 impl<'a> Paths<'a> {
-    fn new(request: &Request<'_>, target: &'a Target<'a>) -> Paths<'a> {
+    fn new(request: &Request, target: &'a Target<'a>) -> Paths<'a> {
         Paths {
             links: match target.peer_link {
                 Some(link) => vec![link.to_string().into()],
@@ -181,11 +182,7 @@ impl<'a> Paths<'a> {
     }
 }
 
-fn probe_plan(
-    probe: &'static Probe,
-    request: &Request<'_>,
-    paths: &Paths<'_>,
-) -> Result<ProbePlan, Error> {
+fn probe_plan(probe: &'static Probe, request: &Request, paths: &Paths<'_>) -> Result<ProbePlan> {
     let info = &*probe.info;
     let links = paths.links_of(info);
     let mut headlines = (probe.headlines)(paths.target.facts);
@@ -245,11 +242,7 @@ fn headline_points(info: &ProbeInfo, headlines: &[Headline], links: &[Text]) -> 
 /// A probe's own plan, with its headlines and the points that the machine adds, but without points on CPUs
 /// that are not the run's, and without points that this kind of machine cannot have.
 // METHOD 7
-fn own_points(
-    probe: &Probe,
-    headlines: &[Headline],
-    paths: &Paths<'_>,
-) -> Result<Vec<Point>, Error> {
+fn own_points(probe: &Probe, headlines: &[Headline], paths: &Paths<'_>) -> Result<Vec<Point>> {
     let (info, facts) = (&*probe.info, paths.target.facts);
     let mut axes = plan::points(info, &Settings::new()).map_err(wrong)?;
     let cpus = facts.planned_cpus();

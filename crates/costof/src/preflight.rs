@@ -4,7 +4,7 @@
 //! machines are watched.
 
 use crate::cli::Quiet;
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::progress::Reminders;
 use costof_measure::grade::{self, Kept};
 use costof_measure::trials::WATCH;
@@ -76,9 +76,9 @@ impl Load {
 // METHOD 6
 pub(crate) fn check(
     quiet: &Quiet,
-    mut look: impl FnMut() -> Result<Vec<Seen>, Error>,
+    mut look: impl FnMut() -> Result<Vec<Seen>>,
     say: impl Fn(&str),
-) -> Result<Load, Error> {
+) -> Result<Load> {
     let is_asked = quiet.require_quiet || quiet.wait_quiet.is_some();
     if !is_asked && std::env::var_os(OFF).is_some() {
         return Ok(Load::default());
@@ -117,9 +117,9 @@ pub(crate) fn check(
 fn wait(
     limit: Duration,
     mut busy: String,
-    look: &mut impl FnMut() -> Result<Vec<Seen>, Error>,
+    look: &mut impl FnMut() -> Result<Vec<Seen>>,
     say: &impl Fn(&str),
-) -> Result<Option<String>, Error> {
+) -> Result<Option<String>> {
     let mut reminders = Reminders::default();
     let mut waited = Duration::ZERO;
     let mut quiet_looks = 0;

@@ -2,7 +2,7 @@
 //! interrupts.
 
 use crate::cli::printing::Printing;
-use crate::error::{Context, Done, Error};
+use crate::error::{Context, Done, Result};
 use crate::temporary::{end_at_once, on_signals};
 use anstream::AutoStream;
 use clap::ColorChoice;
@@ -137,7 +137,7 @@ pub(crate) fn set_working(is_working: bool) {
 
 /// A flag that Ctrl-C and a termination signal set; a second one ends costof at once. A worker does not see them:
 /// it leads a process group of its own.
-pub(crate) fn watch_interrupts() -> Result<Arc<AtomicBool>, Error> {
+pub(crate) fn watch_interrupts() -> Result<Arc<AtomicBool>> {
     IS_WORKING.store(true, Ordering::Relaxed);
     let interrupted = Arc::new(AtomicBool::new(false));
     let flag = Arc::clone(&interrupted);

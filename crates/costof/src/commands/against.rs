@@ -5,7 +5,7 @@
 
 use super::time::{self, Job};
 use crate::cli::AgainstOptions;
-use crate::error::{Context, Done, Error, bail};
+use crate::error::{Context, Done, Result, bail};
 use crate::terminal::log;
 use costof_measure::facts;
 use std::collections::BTreeMap;
@@ -86,11 +86,11 @@ pub(crate) fn run(options: &AgainstOptions) -> Done {
         let job = Job::new(&options.argv, (position, 2), &BTreeMap::new(), &options.turns)?;
         Ok(job.named_in(name, folder))
     });
-    time::measure(&options.turns, jobs.collect::<Result<_, Error>>()?)
+    time::measure(&options.turns, jobs.collect::<Result<_>>()?)
 }
 
 /// Starts costof anew without the variables of git, so that nothing which it starts has them.
-fn leave_hook() -> Result<(), Error> {
+fn leave_hook() -> Result<()> {
     if GIT_VARIABLES.iter().all(|name| env::var_os(name).is_none()) {
         return Ok(());
     }
@@ -112,7 +112,7 @@ fn advice(revision: &str) -> String {
 }
 
 /// An absolute path into this work tree is the same file for both sides.
-fn check_paths(words: &[impl AsRef<OsStr>], top: &Path) -> Result<(), Error> {
+fn check_paths(words: &[impl AsRef<OsStr>], top: &Path) -> Result<()> {
     for (position, word) in words.iter().map(Path::new).enumerate() {
         let is_inside = |path: &Path| path.is_absolute() && path.starts_with(top);
         let resolved = || word.is_absolute().then(|| fs::canonicalize(word).ok()).flatten();
@@ -140,7 +140,7 @@ fn is_same_file(paths: [PathBuf; 2]) -> bool {
 }
 
 /// A folder for this work tree in `$XDG_CACHE_HOME/costof/against`, else in `~/.cache/costof/against`.
-fn default_work_tree(top: &Path) -> Result<PathBuf, Error> {
+fn default_work_tree(top: &Path) -> Result<PathBuf> {
     let cache = match (env::var_os("XDG_CACHE_HOME"), env::var_os("HOME")) {
         (Some(cache), _) if !cache.is_empty() => PathBuf::from(cache),
         (_, Some(home)) if !home.is_empty() => Path::new(&home).join(".cache"),
@@ -153,7 +153,7 @@ fn default_work_tree(top: &Path) -> Result<PathBuf, Error> {
 }
 
 /// Keeps other `costof against` off a work tree until the file is closed, after waiting for them.
-fn lock(folder: &Path) -> Result<File, Error> {
+fn lock(folder: &Path) -> Result<File> {
     let file = File::open(folder).context(folder.display())?;
     let locked = match file.try_lock() {
         Err(TryLockError::WouldBlock) => {
@@ -179,7 +179,7 @@ fn check_out(
     commit: &str,
     is_default: bool,
     is_foreign: bool,
-) -> Result<(), Error> {
+) -> Result<()> {
     if is_linked(top, other)? && !(is_default && is_foreign) {
         let mut arguments = vec!["checkout", "--quiet", "--detach", commit];
         if is_default {
@@ -204,7 +204,7 @@ fn check_out(
 }
 
 /// The file that names the class of the machine on which a work tree was used last, among git's own of that work tree.
-fn machine_file(other: &Path) -> Result<PathBuf, Error> {
+fn machine_file(other: &Path) -> Result<PathBuf> {
     let folder = git(other, ["rev-parse", "--absolute-git-dir"])?;
     Ok(Path::new(&folder).join("costof-machine"))
 }
@@ -230,7 +230,7 @@ fn is_foreign(tree: &Path, here: &str, is_default: bool) -> bool {
 }
 
 /// Whether a folder is a further work tree of the repository, by what both say.
-fn is_linked(top: &Path, other: &Path) -> Result<bool, Error> {
+fn is_linked(top: &Path, other: &Path) -> Result<bool> {
     let shared = |folder: &Path| {
         let shared = git(folder, ["rev-parse", "--git-common-dir"])?;
         fs::canonicalize(folder.join(&shared)).context(shared)
@@ -245,7 +245,7 @@ fn is_linked(top: &Path, other: &Path) -> Result<bool, Error> {
 }
 
 /// A work tree that is on a branch, or has changes, is somebody's.
-fn expect_unused(other: &Path) -> Result<(), Error> {
+fn expect_unused(other: &Path) -> Result<()> {
     let folder = other.display();
     if let Ok(branch) = git(other, ["symbolic-ref", "--quiet", "--short", "HEAD"]) {
         bail!("--work-tree {folder} is on the branch {branch}: name another folder");
@@ -260,10 +260,7 @@ fn expect_unused(other: &Path) -> Result<(), Error> {
 }
 
 /// What git prints, without the last line feed.
-fn git(
-    folder: &Path,
-    arguments: impl IntoIterator<Item = impl AsRef<OsStr>>,
-) -> Result<String, Error> {
+fn git(folder: &Path, arguments: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Result<String> {
     let mut command = Command::new("git");
     command.current_dir(folder).args(arguments);
     let output = command.output().context("cannot start git")?;
@@ -273,7 +270,7 @@ fn git(
     Ok(String::from_utf8_lossy(&output.stdout).trim_end_matches('\n').to_owned())
 }
 
-fn run_build(build: &str, folder: &Path, name: &str) -> Result<(), Error> {
+fn run_build(build: &str, folder: &Path, name: &str) -> Result<()> {
     log(format_args!("building {name}: {build}"));
     let mut command = Command::new("sh");
     // Standard output is for the result.

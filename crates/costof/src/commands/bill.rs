@@ -4,12 +4,12 @@ mod prices;
 mod turns;
 
 use crate::cli::BillOptions;
-use crate::error::{Context, Done, Error, bail};
+use crate::error::{Context, Done, Error, Result, bail};
 use crate::files;
+use crate::record::Table;
 use crate::terminal::{log, print, prose_columns, set_working, watch_interrupts};
 use costof_measure::bill::price::{self, PriceList};
 use costof_measure::facts;
-use costof_measure::probe::Probe;
 use costof_model::Facts;
 use costof_model::bill::CountedCommand;
 use costof_model::priced::{Priced, Times};
@@ -25,7 +25,7 @@ use std::sync::atomic::AtomicBool;
 /// The longest saved bill that is read, in bytes.
 const MAX_BYTES: u64 = 16 << 20;
 
-pub(crate) fn run(table: &'static [&'static Probe], options: &BillOptions) -> Done {
+pub(crate) fn run(table: Table, options: &BillOptions) -> Done {
     let prints = files::leaves_standard_output(
         &[options.save.as_deref(), options.html.as_deref()],
         options.json || options.prometheus,
@@ -62,7 +62,7 @@ pub(crate) fn run(table: &'static [&'static Probe], options: &BillOptions) -> Do
     printed
 }
 
-fn text(bill: &Priced, options: &BillOptions) -> Result<String, Error> {
+fn text(bill: &Priced, options: &BillOptions) -> Result<String> {
     Ok(match (options.json, options.prometheus) {
         (true, _) => json(bill)?,
         (_, true) => shown::prometheus(bill),
@@ -70,11 +70,11 @@ fn text(bill: &Priced, options: &BillOptions) -> Result<String, Error> {
     })
 }
 
-fn json(bill: &Priced) -> Result<String, Error> {
+fn json(bill: &Priced) -> Result<String> {
     Ok(serde_json::to_string_pretty(bill).context("JSON")? + "\n")
 }
 
-fn read(file: &Path) -> Result<Priced, Error> {
+fn read(file: &Path) -> Result<Priced> {
     let text = files::read_text(file, MAX_BYTES)
         .context(format_args!("cannot read {}", file.display()))?;
     serde_json::from_str(&text)
@@ -92,11 +92,11 @@ fn is_saved(file: &Path) -> bool {
 
 /// A side of `--diff`: a saved bill, whatever it is called, or a command.
 fn diffed(
-    table: &'static [&'static Probe],
+    table: Table,
     options: &BillOptions,
     given: &str,
     interrupted: &AtomicBool,
-) -> Result<Priced, Error> {
+) -> Result<Priced> {
     let file = Path::new(given);
     if is_saved(file) {
         return read(file);
@@ -106,11 +106,11 @@ fn diffed(
 }
 
 fn of_program(
-    table: &'static [&'static Probe],
+    table: Table,
     options: &BillOptions,
     words: &[OsString],
     interrupted: &AtomicBool,
-) -> Result<Priced, Error> {
+) -> Result<Priced> {
     let facts = facts::gather();
     let counted = turns::program(options, &facts, words, interrupted)?;
     priced(table, options, &facts, counted, false, interrupted)
@@ -118,13 +118,13 @@ fn of_program(
 
 /// The bill of what was counted: with prices of this machine, measured where they lack.
 fn priced(
-    table: &'static [&'static Probe],
+    table: Table,
     options: &BillOptions,
     facts: &Facts,
     (command, times): (CountedCommand, Times),
     per_second: bool,
     interrupted: &AtomicBool,
-) -> Result<Priced, Error> {
+) -> Result<Priced> {
     let infos: Vec<_> = table.iter().map(|probe| &*probe.info).collect();
     let list = PriceList::new(&infos);
     let seconds = command.counted.iter().map(|run| run.wall_ns as f64 / 1e9).sum();

@@ -2,7 +2,7 @@
 
 use crate::cli::FleetOptions;
 use crate::cli::gate::Required;
-use crate::error::{Context, Done, Error, bail, gated, rules};
+use crate::error::{Context, Done, Result, bail, gated, rules};
 use crate::record::{Table, many};
 use crate::terminal::{log, print, printable, prose_columns};
 use costof_measure::fleet;
@@ -13,7 +13,7 @@ use costof_report::fleet as shown;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-pub(crate) fn run(table: Table<'_>, options: &FleetOptions) -> Done {
+pub(crate) fn run(table: Table, options: &FleetOptions) -> Done {
     let (files, runs) = many(&options.runs, table)?;
     let by: Vec<&str> = match &options.by[..] {
         [] => fleet::BY.to_vec(),
@@ -65,7 +65,7 @@ pub(crate) fn run(table: Table<'_>, options: &FleetOptions) -> Done {
 }
 
 /// The two groups in three lines, or as many for each cohort that has both.
-fn summaries(fleet: &Fleet, options: &FleetOptions) -> Result<String, Error> {
+fn summaries(fleet: &Fleet, options: &FleetOptions) -> Result<String> {
     let summaries = fleet.partings.iter().map(shown::summary_of).map(|summary| {
         Ok(match (options.json, options.markdown) {
             (true, _) => serde_json::to_string(&summary).context("JSON")? + "\n",
@@ -77,7 +77,7 @@ fn summaries(fleet: &Fleet, options: &FleetOptions) -> Result<String, Error> {
 }
 
 /// These names of facts, if the runs have such facts: by another one, all hosts would be alike.
-fn checked<'b>(by: &'b [String], known: &BTreeSet<String>) -> Result<Vec<&'b str>, Error> {
+fn checked<'b>(by: &'b [String], known: &BTreeSet<String>) -> Result<Vec<&'b str>> {
     match by.iter().find(|fact| !known.contains(*fact)) {
         Some(fact) => bail!(
             "the runs have no fact `{}`{} (`costof compare` shows the facts in which two runs differ)",
@@ -89,7 +89,7 @@ fn checked<'b>(by: &'b [String], known: &BTreeSet<String>) -> Result<Vec<&'b str
 }
 
 /// Writes a reference, but over none of these runs.
-fn save(file: &Path, runs: &[PathBuf], reference: &Reference) -> Result<(), Error> {
+fn save(file: &Path, runs: &[PathBuf], reference: &Reference) -> Result<()> {
     if reference.cohorts.is_empty() {
         bail!("nothing to save: five hosts must have a row of grade A to C for it to be learnt");
     }

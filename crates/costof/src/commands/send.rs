@@ -5,7 +5,7 @@ mod outcome;
 mod sending;
 
 use crate::cli::{self, SendOptions};
-use crate::error::{Context, Done, Error, INTERRUPTED, bail, wrong};
+use crate::error::{Context, Done, Error, INTERRUPTED, Result, bail, wrong};
 use crate::files;
 use crate::session::{TOKEN, own_executable};
 use crate::temporary::Temporary;
@@ -85,7 +85,7 @@ fn send(options: &SendOptions, address: &Address) -> Done {
 }
 
 /// The axes with the values from the options.
-fn values(options: &SendOptions) -> Result<Vec<(&str, AxisValue)>, Error> {
+fn values(options: &SendOptions) -> Result<Vec<(&str, AxisValue)>> {
     let mut values: Vec<(&str, AxisValue)> = options.axes.0.clone();
     let over = values.iter().find(|(name, _)| *name == "over");
     let over = over.map_or_else(String::new, |(_, over)| over.to_string());
@@ -168,7 +168,7 @@ fn reachable(address: &Address) -> String {
     }
 }
 
-fn show_event(json: bool, event: Event) -> Result<(), Error> {
+fn show_event(json: bool, event: Event) -> Result<()> {
     match event {
         Event::Refused { from, because } => log(format_args!("{from} is refused: {because}")),
         Event::Trouble(what) => log(what),
@@ -204,7 +204,7 @@ fn counted(outcome: &Outcome) -> String {
 }
 
 /// Prints the measurements. On the listening side, `client` is the number and the address of the client.
-fn show(json: bool, client: Option<(u64, &str)>, outcome: &Outcome) -> Result<(), Error> {
+fn show(json: bool, client: Option<(u64, &str)>, outcome: &Outcome) -> Result<()> {
     let text = if json { format!("{}\n", row(client, outcome)) } else { table(client, outcome) };
     io::stdout().lock().write_all(text.as_bytes())?;
     Ok(())
@@ -270,7 +270,7 @@ fn described(point: &Point, info: &ProbeInfo, conditions: Conditions) -> String 
 }
 
 /// The token from the options or the environment; none if a new one is to be generated.
-fn given_token(options: &SendOptions) -> Result<Option<String>, Error> {
+fn given_token(options: &SendOptions) -> Result<Option<String>> {
     if let Some(token) = &options.token {
         return Ok(Some(token.clone()));
     }
@@ -294,7 +294,7 @@ fn given_token(options: &SendOptions) -> Result<Option<String>, Error> {
 }
 
 /// Writes a token to a new file that only its owner can read. It is removed at the end.
-fn write_token(path: &Path, token: &str) -> Result<Temporary, Error> {
+fn write_token(path: &Path, token: &str) -> Result<Temporary> {
     let created = Temporary::create(path, OpenOptions::new().mode(0o600));
     let written = created.and_then(|mut kept| {
         writeln!(kept.file, "{token}")?;

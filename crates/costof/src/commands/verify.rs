@@ -4,13 +4,13 @@ mod text;
 
 use crate::cli::VerifyOptions;
 use crate::cli::gate::Required;
-use crate::error::{Context, Done, Error, gated, rules, wrong};
+use crate::error::{Context, Done, Error, Result, gated, rules, wrong};
 use crate::plan::keywords::{self, Take};
 use crate::preflight::{self, Seen};
+use crate::record::Table;
 use crate::terminal::{log, prose_columns, set_working, watch_interrupts};
 use crate::{placement, progress};
 use costof_lab::host::Host;
-use costof_measure::probe::Probe;
 use costof_measure::{facts, gauge, trials};
 use costof_peers::agreement::Placed;
 use costof_peers::checks::{Check, checks};
@@ -30,7 +30,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-pub(crate) fn run(table: &'static [&'static Probe], options: &VerifyOptions) -> Done {
+pub(crate) fn run(table: Table, options: &VerifyOptions) -> Done {
     let rules = rules(&options.gate, &Required::default(), table)?;
     let mut meant = BTreeMap::new();
     for word in &options.which {
@@ -80,7 +80,7 @@ pub(crate) fn run(table: &'static [&'static Probe], options: &VerifyOptions) -> 
 }
 
 /// Makes every check, and reports the result of each at once.
-fn all(verifier: &Verifier<'_>, checks: Vec<Check>, json: bool) -> Result<Vec<Row>, Error> {
+fn all(verifier: &Verifier<'_>, checks: Vec<Check>, json: bool) -> Result<Vec<Row>> {
     let sides = |check: &Check| 1 + check.peers.len();
     let measurements = verifier.rounds * checks.iter().map(sides).sum::<usize>();
     let bar = progress::bar(measurements as u64, "");
@@ -151,7 +151,7 @@ struct Folder {
 }
 
 impl Folder {
-    fn create() -> Result<Folder, Error> {
+    fn create() -> Result<Folder> {
         let name = format!("costof-verify-{:016x}", fastrand::u64(..));
         let path = std::env::temp_dir().join(name);
         // A process group of its own, which a signal to this one's does not end. It begins before there is a folder.

@@ -1,9 +1,10 @@
 //! Estimates the time, the memory and the disk space that a plan takes, before any of it has run.
 
-use crate::error::{Error, wrong};
+use crate::error::{Result, wrong};
 use crate::preflight::Load;
 use crate::progress::whole_seconds;
-use costof_measure::probe::{self, Probe};
+use crate::record::Table;
+use costof_measure::probe;
 use costof_measure::schedule::{self, Precision};
 use costof_model::{Block, Plan, Point, Text, counted, display_bytes, harmless};
 use costof_report::names::points_counted;
@@ -41,12 +42,12 @@ pub(crate) struct Cost {
 }
 
 /// The precision of a plan.
-pub(crate) fn precision(plan: &Plan) -> Result<Precision, Error> {
+pub(crate) fn precision(plan: &Plan) -> Result<Precision> {
     named_precision(&plan.precision)
 }
 
 /// The precision of this name, which a file says.
-pub(crate) fn named_precision(name: &str) -> Result<Precision, Error> {
+pub(crate) fn named_precision(name: &str) -> Result<Precision> {
     Precision::parse(name).ok_or_else(|| {
         wrong(format!("this costof knows no precision `{}`", harmless::beginning(name, 40)))
     })
@@ -59,7 +60,7 @@ pub(crate) fn launches(plan: &Plan, precision: Precision) -> u32 {
 
 /// The time budget of the plan: the one that the user has set, or else that of its precision, plus the time
 /// that its probes ask for.
-pub(crate) fn budget(table: &[&'static Probe], plan: &Plan, precision: Precision) -> Duration {
+pub(crate) fn budget(table: Table, plan: &Plan, precision: Precision) -> Duration {
     if let Some(asked_ns) = plan.budget_ns {
         return Duration::from_nanos(asked_ns);
     }
@@ -68,11 +69,7 @@ pub(crate) fn budget(table: &[&'static Probe], plan: &Plan, precision: Precision
 }
 
 /// The probes that ask for more time, because more than their headlines is requested, and for how much.
-fn more_time<'p>(
-    table: &[&'static Probe],
-    plan: &'p Plan,
-    precision: Precision,
-) -> Vec<(&'p str, Duration)> {
+fn more_time<'p>(table: Table, plan: &'p Plan, precision: Precision) -> Vec<(&'p str, Duration)> {
     let blocks = plan.blocks.iter().filter(|block| has_more(block));
     let probes = blocks.filter_map(|block| Some(&*block.points.first()?.probe));
     let times = probes.collect::<BTreeSet<&str>>().into_iter();
@@ -90,12 +87,7 @@ fn has_more(block: &Block) -> bool {
 /// Leaves out the requested blocks without a headline that take longest for a point, until the least launches
 /// of the others fit the budget, or a quarter of it beside what has to stay. One point stays. Returns the number
 /// of points left out.
-pub(crate) fn fit(
-    table: &[&'static Probe],
-    plan: &mut Plan,
-    precision: Precision,
-    load: Load,
-) -> usize {
+pub(crate) fn fit(table: Table, plan: &mut Plan, precision: Precision, load: Load) -> usize {
     let budget = budget(table, plan, precision);
     let is_free =
         |block: &Block| block.labels.is_empty() && block.needed.is_empty() && has_more(block);
@@ -136,27 +128,18 @@ pub(crate) fn fit(
 }
 
 /// The time of a launch under this load.
-fn launch_time_under(
-    table: &[&'static Probe],
-    block: &Block,
-    precision: Precision,
-    load: Load,
-) -> Duration {
+fn launch_time_under(table: Table, block: &Block, precision: Precision, load: Load) -> Duration {
     load.slowed(launch_time(table, block, precision), roles(table, block))
 }
 
-fn roles(table: &[&'static Probe], block: &Block) -> u32 {
+fn roles(table: Table, block: &Block) -> u32 {
     let first = block.points.first();
     let probe = first.and_then(|point| probe::find(table, &point.probe));
     probe.map_or(1, |probe| probe.info.roles.len() as u32)
 }
 
 /// The approximate time of one launch of a block.
-pub(crate) fn launch_time(
-    table: &[&'static Probe],
-    block: &Block,
-    precision: Precision,
-) -> Duration {
+pub(crate) fn launch_time(table: Table, block: &Block, precision: Precision) -> Duration {
     let usual_ns = precision.batch_time_per_point().as_nanos() as f64 * (1.0 + WARM_UP_SHARE);
     let first = block.points.first();
     let probe = first.and_then(|point| probe::find(table, &point.probe));
@@ -176,7 +159,7 @@ pub(crate) fn launch_time(
 }
 
 /// The memory that a point needs.
-pub(crate) fn memory_bytes(table: &[&'static Probe], point: &Point) -> u64 {
+pub(crate) fn memory_bytes(table: Table, point: &Point) -> u64 {
     probe::find(table, &point.probe).map_or(0, |probe| (probe.memory_bytes)(point))
 }
 
@@ -188,17 +171,12 @@ fn shown(bytes: u64) -> String {
 
 impl Cost {
     /// The cost on a quiet machine.
-    pub(crate) fn new(table: &[&'static Probe], plan: &Plan, precision: Precision) -> Cost {
+    pub(crate) fn new(table: Table, plan: &Plan, precision: Precision) -> Cost {
         Cost::under(table, plan, precision, Load::default())
     }
 
     /// The cost under this load.
-    pub(crate) fn under(
-        table: &[&'static Probe],
-        plan: &Plan,
-        precision: Precision,
-        load: Load,
-    ) -> Cost {
+    pub(crate) fn under(table: Table, plan: &Plan, precision: Precision, load: Load) -> Cost {
         let points = plan.points().count();
         let launches = launches(plan, precision);
         let mut links: BTreeMap<Text, (usize, Duration)> = BTreeMap::new();

@@ -2,19 +2,19 @@
 
 use super::keywords::{self, Take};
 use crate::cli::RunOptions;
-use crate::error::{Error, bail, wrong};
+use crate::error::{Result, bail, wrong};
 use crate::project;
+use crate::record::Table;
 use crate::terminal::log;
 use costof_lab::link;
-use costof_measure::probe::Probe;
 use costof_model::plan::{self, REST};
 use costof_model::{Axis, Link, Names, ProbeInfo, Settings, Text, nearest};
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 /// The request for a run.
-pub(crate) struct Request<'a> {
-    pub(super) infos: Vec<&'a ProbeInfo>,
+pub(crate) struct Request {
+    pub(super) infos: Vec<&'static ProbeInfo>,
     pub(crate) headlines_only: bool,
     /// Whether only the headlines that everybody knows are measured, as in a first look.
     pub(super) known_only: bool,
@@ -37,12 +37,9 @@ pub(crate) struct Request<'a> {
     pub(crate) is_first_look: bool,
 }
 
-impl<'a> Request<'a> {
+impl Request {
     /// The probes and settings of the options.
-    pub(crate) fn new(
-        table: &'a [&'static Probe],
-        options: &RunOptions,
-    ) -> Result<Request<'a>, Error> {
+    pub(crate) fn new(table: Table, options: &RunOptions) -> Result<Request> {
         let take = Take::Best { most: MOST_BY_A_WORD };
         let named = select(table, &options.probes, take)?;
         let present = by_present_axes(&named, options);
@@ -130,7 +127,7 @@ impl<'a> Request<'a> {
     }
 
     /// The probes.
-    pub(crate) fn infos(&self) -> impl Iterator<Item = &'a ProbeInfo> {
+    pub(crate) fn infos(&self) -> impl Iterator<Item = &'static ProbeInfo> {
         self.infos.iter().copied()
     }
 
@@ -162,10 +159,7 @@ fn by_present_axes<'o>(infos: &[&ProbeInfo], options: &'o RunOptions) -> Cow<'o,
 }
 
 /// The options with the present names of the probes and values that they name by old ones.
-fn by_present_names<'o>(
-    table: &[&'static Probe],
-    options: &'o RunOptions,
-) -> Result<Cow<'o, RunOptions>, Error> {
+fn by_present_names<'o>(table: Table, options: &'o RunOptions) -> Result<Cow<'o, RunOptions>> {
     let names = Names::new(infos(table));
     let mut settings = Settings::new();
     let (rest, set): (Vec<_>, Vec<_>) =
@@ -231,7 +225,7 @@ pub(super) enum Rest {
 }
 
 impl Rest {
-    fn read(values: &[String]) -> Result<Rest, Error> {
+    fn read(values: &[String]) -> Result<Rest> {
         match values {
             [word] if word == "default" => Ok(Rest::Default),
             [word] if word == "plan" => Ok(Rest::Plan),
@@ -250,7 +244,7 @@ fn has_varied_rest(infos: &[&ProbeInfo], settings: &Settings) -> bool {
 }
 
 /// Says which probes are left out of these requests, and which axes have their defaults.
-pub(crate) fn log_left_out(requests: &[Request<'_>]) {
+pub(crate) fn log_left_out(requests: &[Request]) {
     if requests.iter().any(|request| request.measured_more) {
         log(format_args!(
             "axes that are not set have their defaults (--set {REST}=plan varies them as a probe's own plan does)"
@@ -267,7 +261,7 @@ pub(crate) fn log_left_out(requests: &[Request<'_>]) {
 }
 
 /// The descriptions of all probes.
-pub(crate) fn infos(table: &[&'static Probe]) -> Vec<&'static ProbeInfo> {
+pub(crate) fn infos(table: Table) -> Vec<&'static ProbeInfo> {
     table.iter().map(|probe| &*probe.info).collect()
 }
 
@@ -280,10 +274,10 @@ const MOST_BY_A_WORD: usize = 3;
 
 /// The probes that the words name, in the order of the table; without words, all probes.
 pub(crate) fn select(
-    table: &[&'static Probe],
+    table: Table,
     words: &[String],
     take: Take,
-) -> Result<Vec<&'static ProbeInfo>, Error> {
+) -> Result<Vec<&'static ProbeInfo>> {
     let mut named = Vec::new();
     for word in words {
         named.extend(keywords::probes(table, word, take)?);
@@ -294,7 +288,7 @@ pub(crate) fn select(
 }
 
 /// The requested links in their canonical form; the default is loopback.
-fn links(options: &RunOptions) -> Result<Vec<Text>, Error> {
+fn links(options: &RunOptions) -> Result<Vec<Text>> {
     let asked = &options.chosen.links;
     for (position, link) in asked.iter().enumerate() {
         link::addresses(link, options.peer.address).map_err(wrong)?;

@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-fn planned(request: Request<'_>, facts: &Facts, peer_link: Option<Link>) -> Plan {
+fn planned(request: Request, facts: &Facts, peer_link: Option<Link>) -> Plan {
     let target = Target {
         facts,
         placement: Placement::default(),
@@ -29,7 +29,7 @@ fn quick() -> RunOptions {
 }
 
 /// What is asked of a probe by its name alone, without what predictions build on.
-fn request_for(probe: &str) -> Request<'static> {
+fn request_for(probe: &str) -> Request {
     let probe = probe::find(costof_probes::TABLE, probe).unwrap();
     Request {
         links: vec![Text::Borrowed("loopback")],

@@ -2,13 +2,13 @@
 
 use crate::cli::{BillOptions, Chosen, Measuring, RunOptions};
 use crate::commands::estimate::{self, Named};
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::history;
 use crate::prediction::predict;
 use crate::record;
+use crate::record::Table;
 use crate::terminal::log;
 use costof_measure::bill::price::Row;
-use costof_measure::probe::Probe;
 use costof_model::expression::Value;
 use costof_model::{Facts, Point, PointRow, counted};
 use std::cell::OnceCell;
@@ -21,7 +21,7 @@ const BUDGET: Duration = Duration::from_secs(20);
 
 /// Where the prices of a machine come from.
 pub(super) struct Prices {
-    table: &'static [&'static Probe],
+    table: Table,
     /// Those to be looked at first come first.
     runs: Vec<Named>,
     may_measure: bool,
@@ -34,11 +34,11 @@ pub(super) struct Prices {
 impl Prices {
     /// Those of the user's run, or of this machine's latest ones.
     pub(super) fn known(
-        table: &'static [&'static Probe],
+        table: Table,
         options: &BillOptions,
         facts: &Facts,
         needed: &[Point],
-    ) -> Result<Prices, Error> {
+    ) -> Result<Prices> {
         if let Some(path) = &options.prices {
             return Ok(Prices { may_predict: true, ..Prices::of_run(table, path)? });
         }
@@ -53,7 +53,7 @@ impl Prices {
     }
 
     /// What a run has.
-    pub(super) fn of_run(table: &'static [&'static Probe], path: &Path) -> Result<Prices, Error> {
+    pub(super) fn of_run(table: Table, path: &Path) -> Result<Prices> {
         let run = record::read(path, table)?;
         Ok(Prices {
             table,
@@ -72,11 +72,7 @@ impl Prices {
     }
 
     /// Measures these points into a run of the history; whether anything was measured.
-    pub(super) fn measure(
-        &mut self,
-        missing: &[Point],
-        interrupted: &AtomicBool,
-    ) -> Result<bool, Error> {
+    pub(super) fn measure(&mut self, missing: &[Point], interrupted: &AtomicBool) -> Result<bool> {
         if !self.may_measure {
             return Ok(false);
         }
@@ -138,7 +134,7 @@ impl Prices {
 }
 
 /// The latest runs of this machine that have one of these points, down to the one that completes sound rows of all.
-fn latest(table: &'static [&'static Probe], needed: &[Point]) -> Vec<Named> {
+fn latest(table: Table, needed: &[Point]) -> Vec<Named> {
     let mut runs = Vec::new();
     for run in history::of_this_machine(table, |point| needed.contains(point)) {
         runs.push(run);

@@ -2,7 +2,7 @@
 
 use crate::cli::BillOptions;
 use crate::commands::time::{expect_success, not_started, run_once};
-use crate::error::{Context, Error, bail, wrong};
+use crate::error::{Context, Error, Result, bail, wrong};
 use costof_measure::bill::count::{count, count_process};
 use costof_measure::bill::stretch;
 use costof_measure::bill::times::times;
@@ -34,7 +34,7 @@ pub(super) fn program(
     facts: &Facts,
     words: &[OsString],
     interrupted: &AtomicBool,
-) -> Result<(CountedCommand, Times), Error> {
+) -> Result<(CountedCommand, Times)> {
     let text: Vec<_> = words.iter().map(|word| word.to_string_lossy()).collect();
     let command = text.join(" ");
     let program = Program {
@@ -112,7 +112,7 @@ pub(super) fn process(
     facts: &Facts,
     pid: u32,
     interrupted: &AtomicBool,
-) -> Result<(CountedCommand, Times), Error> {
+) -> Result<(CountedCommand, Times)> {
     let may_go_on = || !interrupted.load(Ordering::Relaxed);
     let gone = || format!("cannot read process {pid}");
     let name = fs::read_to_string(format!("/proc/{pid}/comm")).context(gone())?;

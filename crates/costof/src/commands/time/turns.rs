@@ -6,7 +6,7 @@
 use super::Job;
 use super::jobs::unmeasured;
 use crate::cli::TurnOptions;
-use crate::error::{Context, Error, bail, wrong};
+use crate::error::{Context, Error, Result, bail, wrong};
 use crate::progress::{bar, give_way, whole_seconds};
 use crate::terminal::log;
 use costof_measure::command::{self, Capture, Output, Program, Stopwatch};
@@ -72,7 +72,7 @@ pub(super) fn measure(
     cpus: &[usize],
     seed: u64,
     interrupted: &AtomicBool,
-) -> Result<(Vec<TimedCommand>, Result<(), Error>), Error> {
+) -> Result<(Vec<TimedCommand>, Result<()>)> {
     let mut turns = Turns {
         options,
         stopwatch,
@@ -100,9 +100,9 @@ pub(super) fn measure(
 }
 
 impl Turns<'_> {
-    fn all(&mut self, jobs: Vec<Job>, began: Instant) -> Result<Vec<TimedCommand>, Error> {
+    fn all(&mut self, jobs: Vec<Job>, began: Instant) -> Result<Vec<TimedCommand>> {
         let first = jobs.into_iter().map(|job| self.first_runs(job));
-        let mut all = first.collect::<Result<Vec<Measured>, Error>>()?;
+        let mut all = first.collect::<Result<Vec<Measured>>>()?;
         let turn: Duration = all.iter().map(|measured| measured.took).sum();
         let starting = Instant::now();
         let mut starts = self.starts(&all)?;
@@ -149,7 +149,7 @@ impl Turns<'_> {
 
     /// The warm-up, whose runs do not count; without one, the first run of each command, which does. It shows where the
     /// command may be placed, how long it takes, and whether it prints numbers.
-    fn first_runs(&self, mut job: Job) -> Result<Measured, Error> {
+    fn first_runs(&self, mut job: Job) -> Result<Measured> {
         let looks_for_numbers = matches!(job.program.output, Output::Null);
         if looks_for_numbers {
             job.program.output = Output::Capture(Capture::default());
@@ -210,7 +210,7 @@ impl Turns<'_> {
     }
 
     /// One run of a command, with what belongs to it.
-    fn once(&self, job: &Job, cpus: &[usize]) -> Result<TimedRun, Error> {
+    fn once(&self, job: &Job, cpus: &[usize]) -> Result<TimedRun> {
         if let Some(prepare) = &job.prepare {
             self.unmeasured(prepare, "--prepare")?;
         }
@@ -234,7 +234,7 @@ impl Turns<'_> {
         Ok(run)
     }
 
-    fn unmeasured(&self, program: &Program, option: &str) -> Result<(), Error> {
+    fn unmeasured(&self, program: &Program, option: &str) -> Result<()> {
         let command = program.words.last().map(|word| word.to_string_lossy()).unwrap_or_default();
         let ended = self.stopwatch.run_unmeasured(program, || self.may_go_on());
         if !self.may_go_on() {
@@ -252,7 +252,7 @@ impl Turns<'_> {
     }
 
     /// The starts that count for some command, each done once, which warms it up and shows that it works.
-    fn starts(&self, all: &[Measured]) -> Result<Vec<Start>, Error> {
+    fn starts(&self, all: &[Measured]) -> Result<Vec<Start>> {
         let mut starts: Vec<Start> = Vec::new();
         for measured in all.iter().filter(|measured| measured.took < SHORT) {
             if starts.iter().any(|start| start.is_of(measured)) {
@@ -275,7 +275,7 @@ impl Turns<'_> {
     }
 
     /// The wall time of a shell or process that does nothing; `None` if it fails.
-    fn start_ns(&self, program: &Program, cpus: &[usize]) -> Result<Option<f64>, Error> {
+    fn start_ns(&self, program: &Program, cpus: &[usize]) -> Result<Option<f64>> {
         match self.stopwatch.run(program, cpus, || self.may_go_on()) {
             Ok(Some(run)) => Ok((run.exit_code == Some(0)).then_some(run.wall_ns as f64)),
             Ok(None) => Err(Error::Interrupted),
@@ -297,7 +297,7 @@ pub(in crate::commands) fn run(
     cpus: &[usize],
     name: &str,
     interrupted: &AtomicBool,
-) -> Result<TimedRun, Error> {
+) -> Result<TimedRun> {
     let may_go_on = || !interrupted.load(Ordering::Relaxed);
     let run = stopwatch.run(program, cpus, may_go_on);
     match run {
@@ -318,11 +318,7 @@ pub(in crate::commands) fn not_started(program: &Program, name: &str, error: &io
 
 /// # Errors
 /// The run failed; with this advice.
-pub(in crate::commands) fn expect_success(
-    run: &TimedRun,
-    name: &str,
-    advice: &str,
-) -> Result<(), Error> {
+pub(in crate::commands) fn expect_success(run: &TimedRun, name: &str, advice: &str) -> Result<()> {
     match (run.exit_code, run.signal) {
         (Some(0), _) => Ok(()),
         (Some(code), _) => bail!("{name} failed with exit code {code} {advice}"),
