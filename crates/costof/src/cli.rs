@@ -121,8 +121,6 @@ pub(crate) enum Command {
     },
     /// Print the manual page
     Man,
-    /// Print the version
-    Version,
     /// Measure what a controller asks for on standard input
     #[command(hide = true)]
     Worker {

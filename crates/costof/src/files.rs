@@ -1,12 +1,12 @@
 //! Reads small files that a user names, and writes files and folders for people: reports, plots, values.
 
 use crate::error::{Context, Result, bail};
-use crate::temporary::{Temporary, identity};
 use crate::terminal::log;
 use costof_model::encoding;
 use costof_model::harmless::BYTE_ORDER_MARK;
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 /// Whether this is the path of a program, or the name of one in PATH.
@@ -39,6 +39,27 @@ pub(crate) fn read_text(path: &Path, most_bytes: u64) -> io::Result<String> {
 /// Whether an output goes to standard output instead of a file: `-`.
 pub(crate) fn is_standard_output(path: &Path) -> bool {
     path == Path::new("-")
+}
+
+/// Checks the outputs of a command before anything is written: none is a folder, replaces another one, or replaces what is
+/// read. Returns whether the command's text goes to standard output, as [`leaves_standard_output`].
+pub(crate) fn check_outputs(
+    outputs: &[Option<&Path>],
+    json: bool,
+    inputs: impl IntoIterator<Item = impl AsRef<Path>>,
+) -> Result<bool> {
+    let has_text = leaves_standard_output(outputs, json)?;
+    let outputs: Vec<&Path> = outputs.iter().copied().flatten().collect();
+    for (position, output) in outputs.iter().enumerate() {
+        if output.is_dir() {
+            bail!("{} is a folder: name a file", output.display());
+        }
+        outputs[..position].iter().try_for_each(|other| check_spares(output, other))?;
+    }
+    for input in inputs {
+        outputs.iter().try_for_each(|output| check_spares(output, input.as_ref()))?;
+    }
+    Ok(has_text)
 }
 
 /// Whether a command's text goes to standard output: not if one of these outputs is there.
@@ -83,9 +104,10 @@ fn replace(path: &Path, text: &str) -> io::Result<()> {
         Some(_) => drop(File::options().write(true).open(&path)?),
         None => {}
     }
-    // Processes of other containers may have this one's number, and the name itself may be as long as names can be.
-    let new = path.with_file_name(format!(".costof-{:016x}.tmp", fastrand::u64(..)));
-    let mut new = match Temporary::create(&new, &mut File::options()) {
+    // The name itself may be as long as names can be. Without an existing file, umask(1) decides who may read this one.
+    let mut new = tempfile::Builder::new();
+    new.prefix(".costof-").suffix(".tmp").permissions(fs::Permissions::from_mode(0o666));
+    let mut new = match new.tempfile_in(path.parent().unwrap_or(Path::new("/"))) {
         // A folder in which nothing can be created, with a file that can be written.
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
             return fs::write(&path, text);
@@ -93,12 +115,12 @@ fn replace(path: &Path, text: &str) -> io::Result<()> {
         created => created?,
     };
     if let Some(existing) = existing {
-        new.file.set_permissions(existing.permissions())?;
+        new.as_file().set_permissions(existing.permissions())?;
     }
-    new.file.write_all(text.as_bytes())?;
+    new.write_all(text.as_bytes())?;
     // A disk may know the new name before the bytes: after a power failure the file would be empty.
-    new.file.sync_all()?;
-    new.keep_as(&path)?;
+    new.as_file().sync_all()?;
+    new.persist(&path)?;
     sync_name(&path);
     Ok(())
 }
@@ -144,7 +166,7 @@ pub(crate) fn check_spares(path: &Path, run_file: &Path) -> Result<()> {
     if is_standard_output(path) {
         return Ok(());
     }
-    let file = |path| fs::metadata(path).map(|data| identity(&data)).ok();
+    let file = |path| fs::metadata(path).map(|data| (data.dev(), data.ino())).ok();
     let is_linked = file(path).is_some_and(|written| Some(written) == file(run_file));
     if is_linked || resolved(path) == resolved(run_file) {
         bail!("{} is the run itself, or another output: name another file", path.display());

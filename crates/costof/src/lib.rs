@@ -21,7 +21,6 @@ mod project;
 mod record;
 mod resume;
 mod session;
-mod temporary;
 mod terminal;
 
 use clap::{ArgMatches, FromArgMatches};
@@ -102,7 +101,6 @@ fn execute(table: Table, matches: &ArgMatches) -> Done {
         Command::Export(options) => commands::export::run(table, &options),
         Command::Completions { shell } => commands::help::completions(shell),
         Command::Man => commands::help::man(),
-        Command::Version => commands::help::version(),
         Command::Worker { end_with_parent } => commands::worker::run(table, end_with_parent),
         Command::Hold { link, named } => commands::worker::hold(&link, named),
         Command::Link(command) => commands::link::run(&command),

@@ -7,6 +7,7 @@ use clap::builder::{
 };
 use clap::{Arg, ArgMatches, Args, Command, FromArgMatches};
 use costof_measure::schedule::{MAX_LAUNCHES, MIN_LAUNCHES};
+use costof_model::bill::Means;
 use costof_model::unit::{parse_bytes, parse_count};
 use costof_model::{Axis, AxisValue, Domain};
 use costof_probes::interactive;
@@ -94,6 +95,14 @@ pub(super) fn export_format() -> impl TypedValueParser<Value = &'static Format> 
     let formats = FORMATS.iter();
     let words = formats.map(|format| PossibleValue::new(format.name).help(format.about));
     PossibleValuesParser::new(words).try_map(|name| export::format(&name).ok_or("no such format"))
+}
+
+/// A means of counting for a bill.
+pub(super) fn means() -> impl TypedValueParser<Value = Means> {
+    PossibleValuesParser::new(["ebpf", "ptrace"]).map(|word| match &*word {
+        "ebpf" => Means::Ebpf,
+        _ => Means::Ptrace,
+    })
 }
 
 /// A run: the path of its file, or of a folder that has no other run, or its number in the history.

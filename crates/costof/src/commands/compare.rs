@@ -171,25 +171,13 @@ fn run_options(options: &CompareOptions) -> Result<RunOptions> {
     })
 }
 
-/// Checks that neither the page nor the file for a pipeline is a folder, or overwrites one of these runs or the other.
+/// Checks that neither the page nor the file for a pipeline overwrites one of these runs or the other.
 fn check_page(
     options: &CompareOptions,
-    mut runs: impl Iterator<Item = impl AsRef<Path>>,
+    runs: impl Iterator<Item = impl AsRef<Path>>,
 ) -> Result<()> {
-    let (html, junit) = (options.html.as_deref(), options.gate.junit.as_deref());
-    files::leaves_standard_output(&[html], options.json || options.summary)?;
-    for (output, option) in [(html, "--html"), (junit, "--junit")] {
-        if let Some(output) = output.filter(|output| output.is_dir()) {
-            bail!("{} is a folder: {option} names a file", output.display());
-        }
-    }
-    if let (Some(html), Some(junit)) = (html, junit) {
-        files::check_spares(junit, html)?;
-    }
-    let outputs = || html.into_iter().chain(junit);
-    runs.try_for_each(|run| {
-        outputs().try_for_each(|output| files::check_spares(output, run.as_ref()))
-    })
+    let outputs = [options.html.as_deref(), options.gate.junit.as_deref()];
+    files::check_outputs(&outputs, options.json || options.summary, runs).map(drop)
 }
 
 /// The smallest change that matters, as a share.

@@ -22,10 +22,8 @@ pub(crate) fn run(table: Table, options: &HistoryOptions) -> Done {
         print("There is no run yet: `costof run` makes one\n")?;
         return gated(&options.gate, suite.as_slice());
     }
-    let has_text = crate::files::leaves_standard_output(&[options.html.as_deref()], options.json)?;
-    for output in options.html.iter().chain(&options.gate.junit) {
-        files.iter().try_for_each(|run| crate::files::check_spares(output, run))?;
-    }
+    let outputs = [options.html.as_deref(), options.gate.junit.as_deref()];
+    let has_text = crate::files::check_outputs(&outputs, options.json, &files)?;
     if let Some(html) = &options.html {
         crate::files::write_page(html, &shown::page(&history))?;
     }

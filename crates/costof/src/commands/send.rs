@@ -8,7 +8,6 @@ use crate::cli::{self, SendOptions};
 use crate::error::{Context, Done, Error, INTERRUPTED, Result, bail, wrong};
 use crate::files;
 use crate::session::{TOKEN, own_executable};
-use crate::temporary::Temporary;
 use crate::terminal::{log, prose_columns, watch_interrupts};
 use costof_lab::address::Address;
 use costof_lab::listening::{self, Event, Listening, Sockets};
@@ -30,6 +29,7 @@ use std::process::ExitCode;
 use std::sync::atomic::Ordering;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
+use tempfile::TempPath;
 
 /// How long to send without `--count` or `--duration`.
 const DURATION: Duration = Duration::from_secs(10);
@@ -294,10 +294,11 @@ fn given_token(options: &SendOptions) -> Result<Option<String>> {
 }
 
 /// Writes a token to a new file that only its owner can read. It is removed at the end.
-fn write_token(path: &Path, token: &str) -> Result<Temporary> {
-    let created = Temporary::create(path, OpenOptions::new().mode(0o600));
-    let written = created.and_then(|mut kept| {
-        writeln!(kept.file, "{token}")?;
+fn write_token(path: &Path, token: &str) -> Result<TempPath> {
+    let created = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
+    let written = created.and_then(|mut file| {
+        let kept = TempPath::try_from_path(path)?;
+        writeln!(file, "{token}")?;
         Ok(kept)
     });
     written.context(format_args!("cannot write {}", path.display()))

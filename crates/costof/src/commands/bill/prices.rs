@@ -1,6 +1,7 @@
 //! The prices of a bill: from runs of this machine or a given one, measured where they lack, or else predicted.
 
-use crate::cli::{BillOptions, Chosen, Measuring, RunOptions};
+use super::Billing;
+use crate::cli::{Chosen, Measuring, RunOptions};
 use crate::commands::estimate::{self, Named};
 use crate::error::{Error, Result};
 use crate::history;
@@ -33,18 +34,14 @@ pub(super) struct Prices {
 
 impl Prices {
     /// Those of the user's run, or of this machine's latest ones.
-    pub(super) fn known(
-        table: Table,
-        options: &BillOptions,
-        facts: &Facts,
-        needed: &[Point],
-    ) -> Result<Prices> {
+    pub(super) fn known(billing: &Billing<'_>, needed: &[Point]) -> Result<Prices> {
+        let Billing { table, options, facts, .. } = billing;
         if let Some(path) = &options.prices {
-            return Ok(Prices { may_predict: true, ..Prices::of_run(table, path)? });
+            return Ok(Prices { may_predict: true, ..Prices::of_run(*table, path)? });
         }
         Ok(Prices {
-            table,
-            runs: latest(table, needed),
+            table: *table,
+            runs: latest(*table, needed),
             may_measure: !options.no_measure,
             may_predict: true,
             facts: facts.clone(),
