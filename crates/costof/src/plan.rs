@@ -23,8 +23,8 @@ use costof_model::{
     Settings, Text, Unit,
 };
 use costof_report::known;
-use request::{Request, Rest};
-use std::collections::{BTreeSet, HashMap, HashSet};
+use request::Request;
+use std::collections::{HashMap, HashSet};
 
 /// The machine that a plan is for.
 pub(crate) struct Target<'a> {
@@ -197,24 +197,28 @@ fn probe_plan(probe: &'static Probe, request: &Request, paths: &Paths<'_>) -> Re
     let mut points = Vec::new();
     if request.headlines_only {
         points = headline_points(info, &headlines, links);
-    } else if settings.is_empty() && request.rest != Some(Rest::Default) {
+    } else if settings.is_empty() {
         points = own_points(probe, &headlines, paths)?;
+        points = at(&request.places, info, points).map_err(wrong)?;
     } else {
-        let crossed = match settings.is_empty() {
-            true => vec![info.defaults()],
-            false => plan::points(info, &settings).map_err(wrong)?,
-        };
+        let crossed = plan::points(info, &settings).map_err(wrong)?;
         points.extend(over(info, &crossed, links));
-        if request.rest == Some(Rest::Plan) {
-            let own = own_points(probe, &headlines, paths)?;
-            let mut kept = plan::restricted(info, &own, &settings).map_err(wrong)?;
-            // A value that is set may not go with another one of the plan.
-            kept.retain(|point| (probe.can_exist)(point, paths.target.facts));
-            kept.retain(|point| names_different_cpus(info, &point.axes));
-            add_new(&mut points, kept);
-        }
     }
     Ok(ProbePlan { probe, headlines, asked: points.iter().cloned().collect(), points })
+}
+
+/// The same points at these places, as far as the probe has such axes.
+fn at(places: &Settings, info: &ProbeInfo, mut points: Vec<Point>) -> Result<Vec<Point>, String> {
+    let own = places.iter().filter(|(axis, _)| info.axis(axis).is_ok());
+    let own = own.map(|(axis, values)| (axis.clone(), values.clone())).collect();
+    for (axis, values) in plan::read(info, &own)? {
+        for point in &mut points {
+            point.axes.0.insert(axis.clone(), values[0].clone());
+        }
+    }
+    let mut distinct = Vec::new();
+    add_new(&mut distinct, points);
+    Ok(distinct)
 }
 
 fn point_at(info: &ProbeInfo, axes: Axes, link: &Text) -> Point {
@@ -263,12 +267,6 @@ fn own_points(probe: &Probe, headlines: &[Headline], paths: &Paths<'_>) -> Resul
     add_new(&mut points, over_their_own);
     points.retain(|point| (probe.can_exist)(point, facts));
     Ok(points)
-}
-
-/// Whether all CPUs that the axes name are different.
-fn names_different_cpus(info: &ProbeInfo, axes: &Axes) -> bool {
-    let mut seen = BTreeSet::new();
-    named_cpus(info, axes).all(|cpu| seen.insert(cpu))
 }
 
 /// The CPUs that a point's axes name.

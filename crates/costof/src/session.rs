@@ -12,7 +12,7 @@ use crate::machine::{self, Machine, Machines, Waiting};
 use crate::plan::cost::{self, Cost, precision};
 use crate::plan::request::{self, Request, infos};
 use crate::plan::{self, Target};
-use crate::preflight::{self, Load, Seen};
+use crate::preflight::{self, Seen};
 use crate::progress::{Display, Progress};
 use crate::record::{self, Record, Table};
 use crate::terminal::{self, log, printable};
@@ -128,37 +128,32 @@ impl<'a> Session<'a> {
         // Dropped before the turn ends.
         let mut machines = machines;
         let is_one_of_many = options.on.len() > 1;
-        let hold = |machines: &mut Machines| -> Result<Load> {
+        let hold = |machines: &mut Machines| -> Result<()> {
             let in_silence = if is_one_of_many { WORKER_EXIT } else { Duration::ZERO };
             self.hold(&mut machines.measured, machines.peer.as_mut(), in_silence)?;
             self.preflight(machines.iter_mut())
         };
         let link = machines.link(&hosts)?;
         let name = is_one_of_many.then(|| machines.measured.host.to_string());
-        let load;
         let mut record = match resumed {
             Some(mut record) => {
                 resume::check(table, &record.run, &machines, options.force)?;
                 if record.run.end.is_some() {
                     return Ok(Some(record));
                 }
-                load = hold(&mut machines)?;
+                hold(&mut machines)?;
                 record.describe(table)?;
                 record
             }
             None => {
                 let cpus = options.measuring.cpu.as_deref();
-                let mut plan = self.plan(&machines, hosts, link.map(|(link, _)| link), cpus)?;
+                let plan = self.plan(&machines, hosts, link.map(|(link, _)| link), cpus)?;
                 if options.dry_run {
                     dry_run(name.as_deref(), table, &plan)?;
                     return Ok(None);
                 }
                 let guesses = (self.guesses)()?;
-                load = hold(&mut machines)?;
-                // A machine that has become busy leaves less time for a budget of the user's.
-                if plan.budget_ns.is_some() {
-                    self.fit(&mut plan, load)?;
-                }
+                hold(&mut machines)?;
                 let first = RunRow { guesses, ..first_row(plan, options.measuring.seed) };
                 let path = match &options.out {
                     Some(folder) if is_one_of_many => {
@@ -176,7 +171,7 @@ impl<'a> Session<'a> {
         record.sync_launches = options.sync;
         begin(&mut record, &machines, link)?;
         let plan = &record.run.run.plan;
-        let mut cost = Cost::under(table, plan, precision(plan)?, load);
+        let mut cost = Cost::new(table, plan, precision(plan)?);
         if let Some(budget) = self.budget {
             cost = cost.or_less(budget);
         }
@@ -216,7 +211,7 @@ impl<'a> Session<'a> {
     pub(crate) fn preflight<'m>(
         &self,
         machines: impl Iterator<Item = &'m mut Machine>,
-    ) -> Result<Load> {
+    ) -> Result<()> {
         let mut different: Vec<&mut Machine> = Vec::new();
         for machine in machines {
             if !different.iter().any(|other| machine::one_machine(other, machine)) {
@@ -313,17 +308,17 @@ impl<'a> Session<'a> {
             let points = names::points_counted(points);
             self.display.say(&format!("{points} left out here: {reason}"));
         }
-        self.fit(&mut plan, Load::default())?;
+        self.fit(&mut plan)?;
         Ok(plan)
     }
 
-    /// Leaves out of a plan that has to fit its budget what takes too long under this load, and reports that.
-    fn fit(&self, plan: &mut Plan, load: Load) -> Result<()> {
+    /// Leaves out of a plan that has to fit its budget what takes too long, and reports that.
+    fn fit(&self, plan: &mut Plan) -> Result<()> {
         if !self.requests.iter().all(|request| request.fits_budget) {
             return Ok(());
         }
         let precision = precision(plan)?;
-        let cut = cost::fit(self.table, plan, precision, load);
+        let cut = cost::fit(self.table, plan, precision);
         if cut > 0 {
             let why = match plan.budget_ns {
                 Some(_) => "they take too long for --budget",

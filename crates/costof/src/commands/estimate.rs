@@ -12,7 +12,7 @@ use crate::session::{Fits, Session};
 use crate::terminal::{print, prose_columns, watch_interrupts};
 use costof_measure::facts;
 use costof_model::expression::{Expression, Total, Value};
-use costof_model::{Facts, Grade, Names, Point, PointRow, ProbeInfo, Run, Settings, Warning, span};
+use costof_model::{Facts, Grade, Point, PointRow, ProbeInfo, Run, Settings, Warning, span};
 use costof_report::text::wrapped;
 use serde_json::json;
 use std::cell::LazyCell;
@@ -36,11 +36,7 @@ struct Source {
 
 pub(crate) fn run(table: Table, options: &EstimateOptions) -> Done {
     let mut found: BTreeMap<String, &ProbeInfo> = BTreeMap::new();
-    let names = Names::new(table.iter().map(|probe| &*probe.info));
     let mut find = |word: &str, settings: Settings| {
-        if let Some(meant) = names.settings(word, &settings).into_iter().next() {
-            return Ok(meant);
-        }
         if let Some(info) = found.get(word) {
             return Ok((*info, settings));
         }

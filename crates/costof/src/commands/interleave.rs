@@ -52,13 +52,13 @@ pub(super) fn measure(table: Table, options: &RunOptions) -> Result<[Record; 2]>
     let plans = plans(&session, &machines)?;
     let [first, second] = machines.each_mut().map(|machines| &mut machines.measured);
     session.hold(first, Some(second), Duration::ZERO)?;
-    let load = session.preflight(machines.iter_mut().map(|machines| &mut machines.measured))?;
+    session.preflight(machines.iter_mut().map(|machines| &mut machines.measured))?;
     let mut records = create(table, options, plans)?;
     for (machines, record) in machines.iter().zip(&mut records) {
         begin(record, machines, None)?;
     }
     let plan = &records[0].run.run.plan;
-    let mut cost = Cost::under(table, plan, options.measuring.precision(), load).interleaved();
+    let mut cost = Cost::new(table, plan, options.measuring.precision()).interleaved();
     cost.time *= 2;
     let launches = plan.blocks.len() as u64 * u64::from(cost.launches);
     let progress =

@@ -86,26 +86,27 @@ fn send(options: &SendOptions, address: &Address) -> Done {
 
 /// The axes with the values from the options.
 fn values(options: &SendOptions) -> Result<Vec<(&str, AxisValue)>> {
-    let mut values: Vec<(&str, AxisValue)> = options.axes.0.clone();
-    let over = values.iter().find(|(name, _)| *name == "over");
-    let over = over.map_or_else(String::new, |(_, over)| over.to_string());
-    let size = values.iter().find(|(name, _)| *name == "size");
-    let size = size.and_then(|(_, size)| size.as_number());
-    let is_set = options.sending.settings.iter().any(|(axis, _)| axis == "window");
-    let fits = interactive::window_that_fits(&over, size).filter(|_| !is_set);
-    let window = options.datagrams.window.or(fits).map(AxisValue::Number);
-    values.extend(window.map(|window| ("window", window)));
-    let info = &interactive::probe_over(&over).info;
-    for (axis, given) in &options.sending.settings {
+    let sending = &options.sending;
+    let own = [("over", &sending.over), ("size", &sending.size), ("primitive", &sending.primitive)];
+    let own = own.into_iter().filter_map(|(axis, given)| Some((axis, given.as_deref()?)));
+    let mut texts: Vec<(&str, &str)> = own.collect();
+    for (axis, given) in &sending.settings {
         let [given] = &given[..] else {
             bail!("--set {axis}= takes one value here (costof run compares several)");
         };
-        if values.iter().any(|(name, _)| name == axis) {
+        if texts.iter().any(|(name, _)| name == axis) {
             bail!("the axis {axis} has two values");
         }
-        let value = info.axis(axis).and_then(|axis| axis.parse(given));
-        values.push((axis, value.map_err(wrong)?));
+        texts.push((axis, given));
     }
+    let over = texts.iter().find(|(axis, _)| *axis == "over").map_or("", |(_, over)| over);
+    let values =
+        texts.iter().map(|(axis, text)| Ok((*axis, interactive::value(over, axis, text)?)));
+    let mut values = values.collect::<Result<Vec<_>, String>>().map_err(wrong)?;
+    let value = |name| values.iter().find(|(axis, _)| *axis == name).map(|(_, value)| value);
+    let size = value("size").and_then(AxisValue::as_number);
+    let window = interactive::window_that_fits(over, size).filter(|_| value("window").is_none());
+    values.extend(window.map(|window| ("window", AxisValue::Number(window))));
     Ok(values)
 }
 

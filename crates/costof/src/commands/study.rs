@@ -23,7 +23,7 @@ use costof_measure::facts;
 use costof_model::rows::Guess;
 use costof_model::unit::parse_bytes;
 use costof_model::{
-    Facts, Hosts, Link, Placement, Plan, Point, ProbeInfo, Run, display_bytes, nearest,
+    Facts, Hosts, Link, Placement, Plan, Point, ProbeInfo, Run, Settings, display_bytes, nearest,
 };
 use costof_report::study::{EMBEDDED, FILE_MAX_BYTES, Selection, Study};
 use costof_report::text::{hanging, wrapped};
@@ -83,7 +83,7 @@ fn list(table: Table) -> Done {
         let study = Study::read(name, name, study).map_err(wrong)?;
         let mut cost = |quick| -> Result<String> {
             let plan = planned(table, &study, (quick, &[]), &facts, &mut keep)?;
-            Ok(Cost::new(table, &plan, precision(&plan)?).in_short())
+            Ok(Cost::new(table, &plan, precision(&plan)?).announced())
         };
         let (full, quick) = (cost(false)?, cost(true)?);
         text += &hanging(prose_columns(), &format!("{name:width$}  "), &study.title);
@@ -273,15 +273,17 @@ fn request(
     }
     // A selection without settings is the probe's own plan, wherever it lies, with what its predictions need.
     let only = !selected.settings.is_empty();
-    let rest = (!only).then(|| ("rest".to_owned(), vec!["plan".to_owned()]));
     let places = options.chosen.settings.iter();
     let open = places.filter(|(axis, _)| {
         let mut own = selected.settings.iter();
         places::has(table, &selected.probes, axis) && own.all(|(own, _)| own != axis)
     });
     let open: Vec<Place> = open.cloned().collect();
-    selected.settings.extend(rest.filter(|_| !open.is_empty()));
-    selected.settings.extend(open);
+    let mut places = Settings::new();
+    match only {
+        true => selected.settings.extend(open),
+        false => places.extend(open),
+    }
     let options = RunOptions {
         probes: selected.probes,
         chosen: Chosen {
@@ -294,6 +296,7 @@ fn request(
     };
     let mut request =
         Request::new(table, &options).map_err(|error| is_wrong(&error.to_string()))?;
+    request.places = places;
     request.headlines_only |= selection.headlines;
     request.fits_budget = false;
     Ok(request)

@@ -214,11 +214,11 @@ const ONLY_BY_NAME: [&str; 10] = [
 fn a_dry_run_shows_the_points_and_what_they_take_and_measures_nothing() {
     let place = Place::new();
     let shown =
-        place.run("run os.syscall null --set call=getpid,getppid --set rest=plan --dry-run");
+        place.run("run os.syscall null --set call=getpid,getppid --set threads=1,2 --dry-run");
     let shown = shown.expect_code(0).out;
     let mut lines: Vec<&str> = shown.lines().collect();
     let takes = lines.pop().unwrap();
-    assert_contains_all(takes, &["7 points", "launches", " s ", "disk"]);
+    assert_contains_all(takes, &["7 points", "launches", " s ", "the budget"]);
     for point in [
         "harness.null",
         "os.syscall call=getpid threads=1",

@@ -119,7 +119,7 @@ pub(super) fn check(table: Table, study: &Study, infos: &[&ProbeInfo]) -> Done {
         let points: HashSet<&Point> = plan.points().collect();
         mistakes = study.unmeasured(infos, |point| points.contains(point));
         if mistakes.is_empty() {
-            let cost = Cost::new(table, &plan, precision(&plan)?).in_short();
+            let cost = Cost::new(table, &plan, precision(&plan)?).announced();
             return print(format!("no mistake; it measures {cost}\n"));
         }
     }
