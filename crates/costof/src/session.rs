@@ -222,7 +222,7 @@ impl<'a> Session<'a> {
             let machines = different.iter_mut();
             let seen = machines.map(|machine| {
                 Ok(Seen {
-                    contention: machine.watch(self.setting(), &self.display)?,
+                    contention: machine.watch(self.setting())?,
                     host: machine.host.to_string(),
                 })
             });
