@@ -121,8 +121,6 @@ pub(crate) enum Command {
     },
     /// Print the manual page
     Man,
-    /// Print the version
-    Version,
     /// Measure what a controller asks for on standard input
     #[command(hide = true)]
     Worker {
@@ -226,8 +224,7 @@ pub(crate) struct Chosen {
     pub(crate) budget: Option<Duration>,
     /// Values of an axis; several axes are crossed
     ///
-    /// Only these are measured. The other axes have their defaults. With `--set rest=plan` they vary as in the probe's own plan;
-    /// `--set rest=default` alone measures a probe's default point.
+    /// Only these are measured, with the defaults of the other axes.
     #[arg(long = "set", value_name = "AXIS=V,V…", value_parser = setting)]
     pub(crate) settings: Vec<(String, Vec<String>)>,
     /// Measure nothing that only predictions need

@@ -14,7 +14,7 @@ use crate::placement;
 use crate::plan::cost;
 use crate::prediction::{can_fail, predict};
 use crate::progress::Progress;
-use crate::record::Record;
+use crate::record::{Record, Table};
 use block::{BlockState, time_spent};
 use costof_lab::host::WorkerCommand;
 use costof_lab::launch::Setting;
@@ -37,7 +37,7 @@ const LONG_LAUNCH_SHARE: f64 = 0.05;
 
 /// Executes the missing part of a run.
 pub(crate) struct Controller<'a> {
-    table: &'a [&'static Probe],
+    table: Table,
     /// How to start workers and wait for them.
     setting: Setting<'a>,
     /// Starts the process that keeps a link.
@@ -69,7 +69,7 @@ pub(crate) struct Controller<'a> {
 impl<'a> Controller<'a> {
     /// A controller for the run of a record, on connected machines.
     pub(crate) fn new(
-        table: &'a [&'static Probe],
+        table: Table,
         setting: Setting<'a>,
         holder: &'a WorkerCommand,
         machines: &'a mut Machines,

@@ -10,8 +10,11 @@ use std::fmt::Display;
 use std::io;
 use std::process::ExitCode;
 
+/// What a part of a command gives, or why the command ends without success.
+pub(crate) type Result<T, E = Error> = std::result::Result<T, E>;
+
 /// How a command ends: with an exit code, or with an error that is printed once.
-pub(crate) type Done = Result<ExitCode, Error>;
+pub(crate) type Done = Result<ExitCode>;
 
 /// Why a command ended without success.
 #[derive(Debug, thiserror::Error)]
@@ -47,7 +50,7 @@ impl Error {
 ///
 /// # Errors
 /// There is no such probe.
-pub(crate) fn rules(gate: &Gate, required: &Required, table: Table<'_>) -> Result<Rules, Error> {
+pub(crate) fn rules(gate: &Gate, required: &Required, table: Table) -> Result<Rules> {
     files::refuse_standard_output(gate.junit.as_deref(), "--junit names a file")?;
     let infos = infos(table);
     let required = required.require.iter().map(|pattern| {
@@ -88,11 +91,11 @@ pub(crate) use bail;
 /// Adds to an error the operation that failed, and its object.
 pub(crate) trait Context<T> {
     /// `cannot …: why`, as an error for a wrong command or input.
-    fn context(self, what: impl Display) -> Result<T, Error>;
+    fn context(self, what: impl Display) -> Result<T>;
 }
 
 impl<T, E: Display> Context<T> for Result<T, E> {
-    fn context(self, what: impl Display) -> Result<T, Error> {
+    fn context(self, what: impl Display) -> Result<T> {
         self.map_err(|error| wrong(format_args!("{what}: {error}")))
     }
 }

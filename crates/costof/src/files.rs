@@ -1,12 +1,12 @@
 //! Reads small files that a user names, and writes files and folders for people: reports, plots, values.
 
-use crate::error::{Context, Error, bail};
-use crate::temporary::{Temporary, identity};
+use crate::error::{Context, Result, bail};
 use crate::terminal::log;
 use costof_model::encoding;
 use costof_model::harmless::BYTE_ORDER_MARK;
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 /// Whether this is the path of a program, or the name of one in PATH.
@@ -41,8 +41,29 @@ pub(crate) fn is_standard_output(path: &Path) -> bool {
     path == Path::new("-")
 }
 
+/// Checks the outputs of a command before anything is written: none is a folder, replaces another one, or replaces what is
+/// read. Returns whether the command's text goes to standard output, as [`leaves_standard_output`].
+pub(crate) fn check_outputs(
+    outputs: &[Option<&Path>],
+    json: bool,
+    inputs: impl IntoIterator<Item = impl AsRef<Path>>,
+) -> Result<bool> {
+    let has_text = leaves_standard_output(outputs, json)?;
+    let outputs: Vec<&Path> = outputs.iter().copied().flatten().collect();
+    for (position, output) in outputs.iter().enumerate() {
+        if output.is_dir() {
+            bail!("{} is a folder: name a file", output.display());
+        }
+        outputs[..position].iter().try_for_each(|other| check_spares(output, other))?;
+    }
+    for input in inputs {
+        outputs.iter().try_for_each(|output| check_spares(output, input.as_ref()))?;
+    }
+    Ok(has_text)
+}
+
 /// Whether a command's text goes to standard output: not if one of these outputs is there.
-pub(crate) fn leaves_standard_output(outputs: &[Option<&Path>], json: bool) -> Result<bool, Error> {
+pub(crate) fn leaves_standard_output(outputs: &[Option<&Path>], json: bool) -> Result<bool> {
     let there = outputs.iter().flatten().filter(|path| is_standard_output(path));
     match there.count() + usize::from(json) {
         0 => Ok(true),
@@ -54,7 +75,7 @@ pub(crate) fn leaves_standard_output(outputs: &[Option<&Path>], json: bool) -> R
 }
 
 /// Refuses `-` where a folder is meant, or where standard output has another text.
-pub(crate) fn refuse_standard_output(path: Option<&Path>, needs: &str) -> Result<(), Error> {
+pub(crate) fn refuse_standard_output(path: Option<&Path>, needs: &str) -> Result<()> {
     match path {
         Some(path) if is_standard_output(path) => {
             bail!("`-` is standard output, and {needs}")
@@ -65,7 +86,7 @@ pub(crate) fn refuse_standard_output(path: Option<&Path>, needs: &str) -> Result
 
 /// Writes a file, or to standard output if the path is `-`. What was there before stays whole until its replacement is, so that neither a full disk nor a
 /// power failure destroys anything.
-pub(crate) fn write(path: &Path, text: &str) -> Result<(), Error> {
+pub(crate) fn write(path: &Path, text: &str) -> Result<()> {
     if is_standard_output(path) {
         return Ok(io::stdout().lock().write_all(text.as_bytes())?);
     }
@@ -83,9 +104,10 @@ fn replace(path: &Path, text: &str) -> io::Result<()> {
         Some(_) => drop(File::options().write(true).open(&path)?),
         None => {}
     }
-    // Processes of other containers may have this one's number, and the name itself may be as long as names can be.
-    let new = path.with_file_name(format!(".costof-{:016x}.tmp", fastrand::u64(..)));
-    let mut new = match Temporary::create(&new, &mut File::options()) {
+    // The name itself may be as long as names can be. Without an existing file, umask(1) decides who may read this one.
+    let mut new = tempfile::Builder::new();
+    new.prefix(".costof-").suffix(".tmp").permissions(fs::Permissions::from_mode(0o666));
+    let mut new = match new.tempfile_in(path.parent().unwrap_or(Path::new("/"))) {
         // A folder in which nothing can be created, with a file that can be written.
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
             return fs::write(&path, text);
@@ -93,12 +115,12 @@ fn replace(path: &Path, text: &str) -> io::Result<()> {
         created => created?,
     };
     if let Some(existing) = existing {
-        new.file.set_permissions(existing.permissions())?;
+        new.as_file().set_permissions(existing.permissions())?;
     }
-    new.file.write_all(text.as_bytes())?;
+    new.write_all(text.as_bytes())?;
     // A disk may know the new name before the bytes: after a power failure the file would be empty.
-    new.file.sync_all()?;
-    new.keep_as(&path)?;
+    new.as_file().sync_all()?;
+    new.persist(&path)?;
     sync_name(&path);
     Ok(())
 }
@@ -111,7 +133,7 @@ pub(crate) fn sync_name(path: &Path) {
 }
 
 /// Writes a page, and reports its path.
-pub(crate) fn write_page(path: &Path, page: &str) -> Result<(), Error> {
+pub(crate) fn write_page(path: &Path, page: &str) -> Result<()> {
     write(path, page)?;
     report_path("the page is", path);
     Ok(())
@@ -124,16 +146,12 @@ pub(crate) fn report_path(what: &str, path: &Path) {
     }
 }
 
-pub(crate) fn create_folder(path: &Path) -> Result<(), Error> {
+pub(crate) fn create_folder(path: &Path) -> Result<()> {
     fs::create_dir_all(path).context(format_args!("cannot make the folder {}", path.display()))
 }
 
 /// Writes files with these names and texts into a folder, but never over the run that they show.
-pub(crate) fn write_all(
-    folder: &Path,
-    files: &[(String, String)],
-    run_file: &Path,
-) -> Result<(), Error> {
+pub(crate) fn write_all(folder: &Path, files: &[(String, String)], run_file: &Path) -> Result<()> {
     create_folder(folder)?;
     files.iter().try_for_each(|(name, text)| {
         let path = folder.join(name);
@@ -144,11 +162,11 @@ pub(crate) fn write_all(
 
 /// Checks that a report does not replace the run that it shows, under whatever name. An existing report may be
 /// replaced.
-pub(crate) fn check_spares(path: &Path, run_file: &Path) -> Result<(), Error> {
+pub(crate) fn check_spares(path: &Path, run_file: &Path) -> Result<()> {
     if is_standard_output(path) {
         return Ok(());
     }
-    let file = |path| fs::metadata(path).map(|data| identity(&data)).ok();
+    let file = |path| fs::metadata(path).map(|data| (data.dev(), data.ino())).ok();
     let is_linked = file(path).is_some_and(|written| Some(written) == file(run_file));
     if is_linked || resolved(path) == resolved(run_file) {
         bail!("{} is the run itself, or another output: name another file", path.display());

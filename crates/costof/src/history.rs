@@ -1,24 +1,28 @@
-//! The runs of this user. The history is the folder of the runs without `--out`; it also keeps the paths of
-//! the runs that `--out` put elsewhere. Commands name a run by its number: `@1` is the latest run, `@2` the
+//! The runs of this user. The history is the folder of the runs without `--out`; it also has a symbolic link to each
+//! run that `--out` put elsewhere. Commands name a run by its number: `@1` is the latest run, `@2` the
 //! one before.
 
-pub(crate) mod index;
-
-use crate::error::{Error, bail, wrong};
+use crate::error::{Result, bail, wrong};
 use crate::record::{self, Table};
 use costof_model::{Earlier, Point, PointRow, Run};
-use index::{Entry, elsewhere, folder};
 use std::cmp::Reverse;
 use std::collections::HashSet;
-use std::fs;
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
+use std::{fs, io};
 
 /// At most this many runs are searched for one that has a probe.
 pub(crate) const LOOK_BACK: usize = 30;
 
 /// Predictions use an earlier run only if it is not older than this.
 const RECENT: Duration = Duration::from_secs(3600);
+
+/// A run of this user: its id, which begins with its time, and its file.
+struct Entry {
+    id: String,
+    path: PathBuf,
+}
 
 impl Entry {
     /// When the run began, to the second. If several began in the same second, the one written last is the
@@ -30,15 +34,26 @@ impl Entry {
     }
 }
 
-/// The files of all runs, the latest first.
+/// The files of all runs, the latest first. A file that had several runs is there once, with the latest.
 pub(crate) fn all() -> Vec<PathBuf> {
     let Ok(folder) = folder() else {
         return Vec::new();
     };
     let mut entries = in_folder(&folder);
-    entries.extend(elsewhere(&folder));
     entries.sort_by_cached_key(|entry| Reverse(entry.age()));
+    let mut seen = HashSet::new();
+    entries.retain(|entry| seen.insert(entry.path.clone()));
     entries.into_iter().map(|entry| entry.path).collect()
+}
+
+/// `$XDG_STATE_HOME/costof/runs`, else `~/.local/state/costof/runs`.
+fn folder() -> Result<PathBuf> {
+    let state = match (std::env::var_os("XDG_STATE_HOME"), std::env::var_os("HOME")) {
+        (Some(state), _) if Path::new(&state).is_absolute() => PathBuf::from(state),
+        (_, Some(home)) => Path::new(&home).join(".local/state"),
+        _ => bail!("HOME is not set, so the run has no place: name a file with --out"),
+    };
+    Ok(state.join("costof/runs"))
 }
 
 fn in_folder(folder: &Path) -> Vec<Entry> {
@@ -50,14 +65,15 @@ fn in_folder(folder: &Path) -> Vec<Entry> {
         .filter(|path| path.is_file())
         .filter_map(|path| {
             let id = path.file_stem()?.to_string_lossy().into_owned();
-            Some(Entry { id, path })
+            // Where the run is, if this is a link to it.
+            Some(Entry { id, path: path.canonicalize().ok()? })
         })
         .collect()
 }
 
 /// The file of the run that a command line names: `@1` is the latest run, `@2` the one before; anything else
 /// is a path.
-pub(crate) fn resolve(name: PathBuf) -> Result<PathBuf, Error> {
+pub(crate) fn resolve(name: PathBuf) -> Result<PathBuf> {
     let number = name.to_str().and_then(|text| text.strip_prefix('@'));
     let Some(number) = number.and_then(|number| number.parse::<usize>().ok()) else {
         return Ok(name);
@@ -75,7 +91,7 @@ pub(crate) fn resolve(name: PathBuf) -> Result<PathBuf, Error> {
 }
 
 /// The latest run.
-pub(crate) fn latest() -> Result<PathBuf, Error> {
+pub(crate) fn latest() -> Result<PathBuf> {
     resolve("@1".into())
 }
 
@@ -91,9 +107,9 @@ pub(crate) struct LastTwo {
 
 /// The latest run, and of the recent ones before it the one that has most points in common with it; of
 /// several, the newest.
-pub(crate) fn last_two(table: Table<'_>) -> Result<LastTwo, Error> {
+pub(crate) fn last_two(table: Table) -> Result<LastTwo> {
     let runs: Vec<PathBuf> = all().into_iter().take(LOOK_BACK).collect();
-    let planned = |path: &PathBuf| -> Result<HashSet<Point>, Error> {
+    let planned = |path: &PathBuf| -> Result<HashSet<Point>> {
         let (run, _) = record::head(path, table)?;
         Ok(run.run.plan.points().cloned().collect())
     };
@@ -116,10 +132,10 @@ pub(crate) fn last_two(table: Table<'_>) -> Result<LastTwo, Error> {
 }
 
 /// The latest runs that were to measure such points, the latest first. Unreadable files are skipped.
-fn recent<'t>(
-    table: Table<'t>,
-    is_wanted: impl Fn(&Point) -> bool + 't,
-) -> impl Iterator<Item = (PathBuf, Run)> + 't {
+fn recent(
+    table: Table,
+    is_wanted: impl Fn(&Point) -> bool,
+) -> impl Iterator<Item = (PathBuf, Run)> {
     let paths = all().into_iter().take(LOOK_BACK);
     let has_wanted = move |path: &PathBuf| {
         let head = record::head(path, table);
@@ -131,7 +147,7 @@ fn recent<'t>(
 
 /// The run to explain a probe's numbers by: that in which the smallest share of its rows is unsound; of several,
 /// the latest. `None` if there is none.
-pub(crate) fn best_with(table: Table<'_>, probe: &str) -> Option<(PathBuf, Run)> {
+pub(crate) fn best_with(table: Table, probe: &str) -> Option<(PathBuf, Run)> {
     let unsound = |run: &Run| {
         let rows = run.points.iter().filter(|row| row.point.probe == probe);
         let (sound, unsound): (Vec<_>, Vec<_>) = rows.partition(|row| row.is_sound());
@@ -146,16 +162,16 @@ pub(crate) fn best_with(table: Table<'_>, probe: &str) -> Option<(PathBuf, Run)>
 
 /// The latest runs of this machine that were to measure such points, with the names of their files, the latest
 /// first.
-pub(crate) fn of_this_machine<'t>(
-    table: Table<'t>,
-    is_wanted: impl Fn(&Point) -> bool + 't,
-) -> impl Iterator<Item = (String, Run)> + 't {
+pub(crate) fn of_this_machine(
+    table: Table,
+    is_wanted: impl Fn(&Point) -> bool,
+) -> impl Iterator<Item = (String, Run)> {
     let runs = recent(table, is_wanted).filter(|(_, run)| run.run.plan.hosts.on.is_none());
     runs.map(|(path, run)| (path.display().to_string(), run))
 }
 
 /// The rows of the latest runs of this machine, those to be trusted most first; of equal ones, the newest.
-pub(crate) fn best_rows(table: Table<'_>) -> Vec<PointRow> {
+pub(crate) fn best_rows(table: Table) -> Vec<PointRow> {
     let mut rows: Vec<PointRow> =
         of_this_machine(table, |_| true).flat_map(|(_, run)| run.points).collect();
     rows.sort_by_key(PointRow::distrust);
@@ -164,7 +180,7 @@ pub(crate) fn best_rows(table: Table<'_>) -> Vec<PointRow> {
 
 /// The reliable results of these points in runs of the last hour on this machine since it booted: of each, that
 /// of the best grade; of several, the newest.
-pub(crate) fn of_boot(table: Table<'_>, boot: &str, points: &[Point]) -> Vec<Earlier> {
+pub(crate) fn of_boot(table: Table, boot: &str, points: &[Point]) -> Vec<Earlier> {
     let is_recent = |run: &Run| {
         let began = humantime::parse_rfc3339(&run.run.started).ok();
         let age = began.and_then(|began| began.elapsed().ok());
@@ -191,7 +207,7 @@ pub(crate) fn of_boot(table: Table<'_>, boot: &str, points: &[Point]) -> Vec<Ear
 
 /// The rows of these points in the latest runs of this build on this machine since it booted.
 pub(crate) fn rows_of_boot(
-    table: Table<'_>,
+    table: Table,
     boot: &str,
     build: &str,
     points: &[Point],
@@ -212,7 +228,28 @@ pub(crate) fn rows_of_boot(
     rows
 }
 
+/// Puts a link to a new run into the history, unless its file is there. Failures are ignored: a run that is missing from
+/// the list is as good as any other.
+pub(crate) fn remember(id: &str, path: &Path) {
+    let _ = link_to(id, path);
+}
+
+fn link_to(id: &str, path: &Path) -> io::Result<()> {
+    let Ok(folder) = folder() else { return Ok(()) };
+    fs::create_dir_all(&folder)?;
+    let path = path.canonicalize()?;
+    if path.parent() == Some(&folder.canonicalize()?) {
+        return Ok(());
+    }
+    let link = folder.join(format!("{id}.jsonl"));
+    // The run may have been moved before it was resumed.
+    if link.is_symlink() {
+        fs::remove_file(&link)?;
+    }
+    symlink(path, link)
+}
+
 /// The path of a new run in the history.
-pub(crate) fn new_file(id: &str) -> Result<PathBuf, Error> {
+pub(crate) fn new_file(id: &str) -> Result<PathBuf> {
     Ok(folder()?.join(format!("{id}.jsonl")))
 }

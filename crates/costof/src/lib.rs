@@ -21,7 +21,6 @@ mod project;
 mod record;
 mod resume;
 mod session;
-mod temporary;
 mod terminal;
 
 use clap::{ArgMatches, FromArgMatches};
@@ -30,7 +29,8 @@ use costof_measure::probe::Probe;
 use costof_model::harmless;
 use costof_os::process::{stack_limit_bytes, survive_file_size_limit};
 use costof_os::sched::real_time;
-use error::{Context, Done, Error};
+use error::{Context, Done, Error, Result};
+use record::Table;
 use std::error::Error as _;
 use std::io::Write;
 use std::process::ExitCode;
@@ -74,7 +74,7 @@ fn end_by_panic_code() {
     }
 }
 
-fn execute(table: &'static [&'static Probe], matches: &ArgMatches) -> Done {
+fn execute(table: Table, matches: &ArgMatches) -> Done {
     let cli = Cli::from_arg_matches(matches).unwrap_or_else(|error| error.exit());
     leave_real_time(&cli.command)?;
     let table = with_own_probes(table, &cli)?;
@@ -101,7 +101,6 @@ fn execute(table: &'static [&'static Probe], matches: &ArgMatches) -> Done {
         Command::Export(options) => commands::export::run(table, &options),
         Command::Completions { shell } => commands::help::completions(shell),
         Command::Man => commands::help::man(),
-        Command::Version => commands::help::version(),
         Command::Worker { end_with_parent } => commands::worker::run(table, end_with_parent),
         Command::Hold { link, named } => commands::worker::hold(&link, named),
         Command::Link(command) => commands::link::run(&command),
@@ -111,10 +110,7 @@ fn execute(table: &'static [&'static Probe], matches: &ArgMatches) -> Done {
 
 /// The table, with the project's own probes if the command measures or describes probes. A worker gets the file that its
 /// controller has found.
-fn with_own_probes(
-    table: &'static [&'static Probe],
-    cli: &Cli,
-) -> Result<&'static [&'static Probe], Error> {
+fn with_own_probes(table: Table, cli: &Cli) -> Result<Table> {
     match (&cli.project, &cli.command) {
         (Some(file), _) => project::with_file(table, file),
         (
@@ -132,7 +128,7 @@ fn with_own_probes(
 
 /// Puts this process, and everything that it starts, under the ordinary scheduling policy: a thread that spins under a
 /// real-time one would keep the controller, and everything else, from running on its CPU.
-fn leave_real_time(command: &Command) -> Result<(), Error> {
+fn leave_real_time(command: &Command) -> Result<()> {
     let what =
         "cannot leave the scheduling policy that costof was started under (start it without chrt)";
     // Workers answer their controller alone.

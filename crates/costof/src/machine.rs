@@ -3,7 +3,7 @@
 
 use crate::cli::RunOptions;
 use crate::error::{Error, wrong};
-use crate::progress::{Display, PATIENCE, Reminders};
+use crate::progress::{Display, Reminders};
 use costof_lab::addresses::{self, Meet, Side};
 use costof_lab::host::Host;
 use costof_lab::launch::{Place, Setting};
@@ -82,8 +82,7 @@ impl Machines {
             return Err(wrong(format!("a costof that listens only answers (--peer {on})")));
         }
         let connect = |host: &Host| {
-            let what = format!("the worker on {host} to describe its machine");
-            let machine = display.waiting(&what, PATIENCE, || Machine::connect(host, setting))?;
+            let machine = Machine::connect(host, setting)?;
             if let Some(bytes) = machine.worker.copied_bytes() {
                 let size = bytes as f64 / 1e6;
                 display.say(&format!(
@@ -277,13 +276,8 @@ impl Machine {
         let mut reminders = Reminders::default();
         let silent_until = Instant::now() + waiting.in_silence;
         loop {
-            let what = format!("the worker on {} to take its turn", self.host);
-            let answer = display
-                .waiting(&what, PATIENCE, || {
-                    let (limit, interrupted) = (setting.limit, setting.interrupted);
-                    self.worker.ask(&Command::Hold, limit, interrupted)
-                })
-                .map_err(ended)?;
+            let answer = self.worker.ask(&Command::Hold, setting.limit, setting.interrupted);
+            let answer = answer.map_err(ended)?;
             let holder = match answer {
                 Answer::Held => return Ok(()),
                 Answer::Busy { holder } => holder,
@@ -318,16 +312,8 @@ impl Machine {
 
     /// How much other processes use the machine; none if the machine does not report it, or its costof is too
     /// old.
-    pub(crate) fn watch(
-        &mut self,
-        setting: Setting<'_>,
-        display: &Display,
-    ) -> Result<Option<Contention>, Error> {
-        let what = format!("the worker on {} to look at its machine", self.host);
-        let watched = display.waiting(&what, PATIENCE, || {
-            let (limit, interrupted) = (setting.limit, setting.interrupted);
-            self.worker.ask(&Command::Watch, limit, interrupted)
-        });
+    pub(crate) fn watch(&mut self, setting: Setting<'_>) -> Result<Option<Contention>, Error> {
+        let watched = self.worker.ask(&Command::Watch, setting.limit, setting.interrupted);
         match watched.map_err(ended)? {
             // Shares that cannot be are unknown.
             Answer::Watched { contention } => Ok(contention.filter(|seen| {

@@ -1,6 +1,6 @@
 //! Decides which CPUs do what in a run, and among which its launches choose. It is recorded in the run.
 
-use crate::error::{Context, Error, bail};
+use crate::error::{Context, Error, Result, bail};
 use crate::machine::{Machine, Machines};
 use costof_lab::addresses;
 use costof_measure::facts;
@@ -19,7 +19,7 @@ pub(crate) fn decide(
     machines: &Machines,
     cpus: Option<&str>,
     peer_cpus: Option<&str>,
-) -> Result<Placement, Error> {
+) -> Result<Placement> {
     let mut placement = of_machine(&machines.measured, cpus)?;
     match &machines.peer {
         Some(peer) if machines.are_two() => {
@@ -35,7 +35,7 @@ pub(crate) fn decide(
 }
 
 /// The placement of a run on one machine.
-pub(crate) fn of_machine(machine: &Machine, cpus: Option<&str>) -> Result<Placement, Error> {
+pub(crate) fn of_machine(machine: &Machine, cpus: Option<&str>) -> Result<Placement> {
     let measured = cpus_of(machine, cpus, "--cpu")?;
     let mut placement = Few::new();
     // A command may start its workers on this machine too.
@@ -54,7 +54,7 @@ pub(crate) fn of_machine(machine: &Machine, cpus: Option<&str>) -> Result<Placem
     Ok(Placement(placement))
 }
 
-fn cpus_of(machine: &Machine, asked: Option<&str>, option: &str) -> Result<Vec<usize>, Error> {
+fn cpus_of(machine: &Machine, asked: Option<&str>, option: &str) -> Result<Vec<usize>> {
     let allowed = machine.allowed();
     if allowed.is_empty() {
         return Err(Error::Nothing(format!(
@@ -68,7 +68,7 @@ fn cpus_of(machine: &Machine, asked: Option<&str>, option: &str) -> Result<Vec<u
 
 /// The CPUs for a command that measures on this machine: the requested ones, or else chosen like those of a
 /// run.
-pub(crate) fn here(asked: Option<&str>) -> Result<Vec<usize>, Error> {
+pub(crate) fn here(asked: Option<&str>) -> Result<Vec<usize>> {
     let allowed = affinity::allowed().context("cannot read the allowed CPUs")?;
     choose(asked, "--cpu", &allowed, &facts::gather())
 }
@@ -78,7 +78,7 @@ fn choose(
     option: &str,
     allowed: &[usize],
     facts: &Facts,
-) -> Result<Vec<usize>, Error> {
+) -> Result<Vec<usize>> {
     match asked {
         Some(list) => parse(list, option, allowed),
         None => Ok(facts.nearest_first(facts.quietest(allowed), allowed)),
@@ -94,12 +94,12 @@ pub(crate) fn facts_of_the_run(placement: &Placement, facts: &Facts) -> Facts {
 }
 
 /// Checks that the CPUs of an earlier attempt at the run are available now.
-pub(crate) fn check(placement: &Placement, machines: &Machines) -> Result<(), Error> {
+pub(crate) fn check(placement: &Placement, machines: &Machines) -> Result<()> {
     let mut both = machines.iter().zip([MEASURED, PEER]);
     both.try_for_each(|(machine, role)| check_role(placement, role, &machine.allowed()))
 }
 
-fn check_role(placement: &Placement, role: &str, allowed: &[usize]) -> Result<(), Error> {
+fn check_role(placement: &Placement, role: &str, allowed: &[usize]) -> Result<()> {
     let missing: Vec<usize> =
         of_role(placement, role).filter(|cpu| !allowed.contains(cpu)).collect();
     if !missing.is_empty() {
@@ -123,7 +123,7 @@ pub(crate) fn listed(cpus: &[usize]) -> String {
 }
 
 /// Parses `2,4-6` as CPUs in that order. All of them have to be allowed.
-fn parse(list: &str, option: &str, allowed: &[usize]) -> Result<Vec<usize>, Error> {
+fn parse(list: &str, option: &str, allowed: &[usize]) -> Result<Vec<usize>> {
     let mut cpus = Vec::new();
     for part in list.split(',') {
         let (first, last) = part.split_once('-').unwrap_or((part, part));

@@ -12,7 +12,8 @@ pub(crate) mod request;
 mod tests;
 
 use crate::cli::RunOptions;
-use crate::error::{Error, wrong};
+use crate::error::{Result, wrong};
+use crate::record::Table;
 use costof_lab::link;
 use costof_measure::probe::{self, Probe};
 use costof_measure::schedule::Precision;
@@ -22,8 +23,8 @@ use costof_model::{
     Settings, Text, Unit,
 };
 use costof_report::known;
-use request::{Request, Rest};
-use std::collections::{BTreeSet, HashMap, HashSet};
+use request::Request;
+use std::collections::{HashMap, HashSet};
 
 /// The machine that a plan is for.
 pub(crate) struct Target<'a> {
@@ -40,12 +41,12 @@ pub(crate) struct Target<'a> {
 /// The plan for these requests of a command with these options. A point of several requests is there once, and points
 /// that `keep` rejects are left out.
 pub(crate) fn plan(
-    table: &[&'static Probe],
+    table: Table,
     options: &RunOptions,
-    requests: &[Request<'_>],
+    requests: &[Request],
     target: Target<'_>,
     keep: &mut dyn FnMut(&Point) -> bool,
-) -> Result<Plan, Error> {
+) -> Result<Plan> {
     let precision = options.measuring.precision();
     let mut all: Vec<ProbePlan> = Vec::new();
     let mut earlier = Vec::new();
@@ -116,11 +117,11 @@ impl ProbePlan {
 /// The requested points, probe by probe, and the points that their predictions need and that are not known
 /// yet.
 fn probe_plans(
-    table: &[&'static Probe],
-    request: &Request<'_>,
+    table: Table,
+    request: &Request,
     precision: Precision,
     target: &Target<'_>,
-) -> Result<(Vec<ProbePlan>, Vec<Earlier>), Error> {
+) -> Result<(Vec<ProbePlan>, Vec<Earlier>)> {
     let paths = Paths::new(request, target);
     let plan = |info: &&ProbeInfo| {
         let probe = probe::find(table, &info.id).expect("the table was asked for its own");
@@ -145,7 +146,7 @@ struct Paths<'a> {
 }
 
 impl<'a> Paths<'a> {
-    fn new(request: &Request<'_>, target: &'a Target<'a>) -> Paths<'a> {
+    fn new(request: &Request, target: &'a Target<'a>) -> Paths<'a> {
         Paths {
             links: match target.peer_link {
                 Some(link) => vec![link.to_string().into()],
@@ -181,11 +182,7 @@ impl<'a> Paths<'a> {
     }
 }
 
-fn probe_plan(
-    probe: &'static Probe,
-    request: &Request<'_>,
-    paths: &Paths<'_>,
-) -> Result<ProbePlan, Error> {
+fn probe_plan(probe: &'static Probe, request: &Request, paths: &Paths<'_>) -> Result<ProbePlan> {
     let info = &*probe.info;
     let links = paths.links_of(info);
     let mut headlines = (probe.headlines)(paths.target.facts);
@@ -200,24 +197,28 @@ fn probe_plan(
     let mut points = Vec::new();
     if request.headlines_only {
         points = headline_points(info, &headlines, links);
-    } else if settings.is_empty() && request.rest != Some(Rest::Default) {
+    } else if settings.is_empty() {
         points = own_points(probe, &headlines, paths)?;
+        points = at(&request.places, info, points).map_err(wrong)?;
     } else {
-        let crossed = match settings.is_empty() {
-            true => vec![info.defaults()],
-            false => plan::points(info, &settings).map_err(wrong)?,
-        };
+        let crossed = plan::points(info, &settings).map_err(wrong)?;
         points.extend(over(info, &crossed, links));
-        if request.rest == Some(Rest::Plan) {
-            let own = own_points(probe, &headlines, paths)?;
-            let mut kept = plan::restricted(info, &own, &settings).map_err(wrong)?;
-            // A value that is set may not go with another one of the plan.
-            kept.retain(|point| (probe.can_exist)(point, paths.target.facts));
-            kept.retain(|point| names_different_cpus(info, &point.axes));
-            add_new(&mut points, kept);
-        }
     }
     Ok(ProbePlan { probe, headlines, asked: points.iter().cloned().collect(), points })
+}
+
+/// The same points at these places, as far as the probe has such axes.
+fn at(places: &Settings, info: &ProbeInfo, mut points: Vec<Point>) -> Result<Vec<Point>, String> {
+    let own = places.iter().filter(|(axis, _)| info.axis(axis).is_ok());
+    let own = own.map(|(axis, values)| (axis.clone(), values.clone())).collect();
+    for (axis, values) in plan::read(info, &own)? {
+        for point in &mut points {
+            point.axes.0.insert(axis.clone(), values[0].clone());
+        }
+    }
+    let mut distinct = Vec::new();
+    add_new(&mut distinct, points);
+    Ok(distinct)
 }
 
 fn point_at(info: &ProbeInfo, axes: Axes, link: &Text) -> Point {
@@ -245,11 +246,7 @@ fn headline_points(info: &ProbeInfo, headlines: &[Headline], links: &[Text]) -> 
 /// A probe's own plan, with its headlines and the points that the machine adds, but without points on CPUs
 /// that are not the run's, and without points that this kind of machine cannot have.
 // METHOD 7
-fn own_points(
-    probe: &Probe,
-    headlines: &[Headline],
-    paths: &Paths<'_>,
-) -> Result<Vec<Point>, Error> {
+fn own_points(probe: &Probe, headlines: &[Headline], paths: &Paths<'_>) -> Result<Vec<Point>> {
     let (info, facts) = (&*probe.info, paths.target.facts);
     let mut axes = plan::points(info, &Settings::new()).map_err(wrong)?;
     let cpus = facts.planned_cpus();
@@ -270,12 +267,6 @@ fn own_points(
     add_new(&mut points, over_their_own);
     points.retain(|point| (probe.can_exist)(point, facts));
     Ok(points)
-}
-
-/// Whether all CPUs that the axes name are different.
-fn names_different_cpus(info: &ProbeInfo, axes: &Axes) -> bool {
-    let mut seen = BTreeSet::new();
-    named_cpus(info, axes).all(|cpu| seen.insert(cpu))
 }
 
 /// The CPUs that a point's axes name.

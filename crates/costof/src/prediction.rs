@@ -1,6 +1,7 @@
 //! The prediction of a point, with the numbers that it builds on as they were when it was made.
 
-use costof_measure::probe::{self, Probe};
+use crate::record::Table;
+use costof_measure::probe;
 use costof_model::prediction::Used;
 use costof_model::{Earlier, Facts, MeasuredRows, Point, PointRow, Prediction, ProbeInfo, Unit};
 use costof_report::names;
@@ -8,7 +9,7 @@ use costof_report::names;
 /// Predicts a point from the rows that were measured before, some of them in `earlier` runs.
 /// `None`: there is no such probe, or it cannot predict the point.
 pub(crate) fn predict(
-    table: &[&'static Probe],
+    table: Table,
     point: &Point,
     facts: &Facts,
     rows: &[PointRow],

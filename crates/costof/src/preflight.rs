@@ -4,7 +4,7 @@
 //! machines are watched.
 
 use crate::cli::Quiet;
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::progress::Reminders;
 use costof_measure::grade::{self, Kept};
 use costof_measure::trials::WATCH;
@@ -31,60 +31,21 @@ pub(crate) struct Seen {
     pub(crate) contention: Option<Contention>,
 }
 
-/// A worker that reports more threads on each CPU than this is wrong.
-const MAX_THREADS_PER_CPU: f64 = 1000.0;
-
-/// How much others slow a measurement down.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Load {
-    /// How many other threads share each CPU with the measurement.
-    others: f64,
-    /// The share of the time that the hypervisor takes.
-    steal: f64,
-}
-
-/// What a worker takes longer to start and to answer, for each thread that shares its CPU: it waits for a turn
-/// of some milliseconds after each of its wake-ups. Ten busy loops on two CPUs made 0.85 s of 0.03.
-const START_BESIDE_ANOTHER: Duration = Duration::from_millis(100);
-
-impl Load {
-    /// The load of the machine with the highest.
-    fn new(seen: &[Seen]) -> Load {
-        let all = seen.iter().filter_map(|seen| seen.contention);
-        all.fold(Load::default(), |most, contention| {
-            let cpus = f64::from(contention.cpus);
-            let runnable = contention.runnable.unwrap_or(contention.others * cpus);
-            // Other threads move to the other CPUs as long as these have room.
-            let others = (runnable - (cpus - 1.0)).max(0.0) / cpus.max(1.0);
-            let others = others.min(MAX_THREADS_PER_CPU);
-            Load { others: most.others.max(others), steal: most.steal.max(contention.steal) }
-        })
-    }
-
-    /// How long it takes under this load what else takes this time, with this many workers.
-    pub(crate) fn slowed(self, time: Duration, workers: u32) -> Duration {
-        let working = time.mul_f64((1.0 + self.others) / (1.0 - self.steal.clamp(0.0, 0.9)));
-        working + (START_BESIDE_ANOTHER * workers).mul_f64(self.others)
-    }
-}
-
-/// Checks the machines, waits if the options ask for that, and reports what will spoil the measurement. Returns
-/// how much it will be slowed down.
+/// Checks the machines, waits if the options ask for that, and reports what will spoil the measurement.
 ///
 /// # Errors
 /// A quiet machine is required, but the machine is busy or cannot be checked.
 // METHOD 6
 pub(crate) fn check(
     quiet: &Quiet,
-    mut look: impl FnMut() -> Result<Vec<Seen>, Error>,
+    mut look: impl FnMut() -> Result<Vec<Seen>>,
     say: impl Fn(&str),
-) -> Result<Load, Error> {
+) -> Result<()> {
     let is_asked = quiet.require_quiet || quiet.wait_quiet.is_some();
     if !is_asked && std::env::var_os(OFF).is_some() {
-        return Ok(Load::default());
+        return Ok(());
     }
     let seen = look()?;
-    let load = Load::new(&seen);
     match unknown(&seen) {
         Some(why) if quiet.require_quiet => {
             return Err(Error::Nothing(format!("{why} (leave out --require-quiet)")));
@@ -93,12 +54,12 @@ pub(crate) fn check(
         None => {}
     }
     let Some(mut busy) = busy(&seen) else {
-        return Ok(load);
+        return Ok(());
     };
     if let Some(limit) = quiet.wait_quiet {
         match wait(limit, busy, &mut look, &say)? {
             Some(still) => busy = still,
-            None => return Ok(Load::default()),
+            None => return Ok(()),
         }
     }
     if quiet.require_quiet {
@@ -110,16 +71,16 @@ pub(crate) fn check(
         ", measured anyway"
     };
     say(&format!("{busy}{hint}"));
-    Ok(load)
+    Ok(())
 }
 
 /// Checks repeatedly until the machines are quiet or the time is over, and returns their last state.
 fn wait(
     limit: Duration,
     mut busy: String,
-    look: &mut impl FnMut() -> Result<Vec<Seen>, Error>,
+    look: &mut impl FnMut() -> Result<Vec<Seen>>,
     say: &impl Fn(&str),
-) -> Result<Option<String>, Error> {
+) -> Result<Option<String>> {
     let mut reminders = Reminders::default();
     let mut waited = Duration::ZERO;
     let mut quiet_looks = 0;
@@ -218,20 +179,6 @@ mod tests {
 
     fn contention(cpus: u32, others: f64, steal: f64) -> Contention {
         Contention { cpus, others, steal, runnable: None }
-    }
-
-    #[test]
-    fn announced_times_grow_with_what_shares_the_cpus() {
-        let load = |runnable: Option<f64>, steal| {
-            let contention = Contention { runnable, ..contention(2, 1.0, steal) };
-            let seen = Seen { host: "local".to_owned(), contention: Some(contention) };
-            Load::new(&[seen]).slowed(Duration::from_millis(30), 1).as_millis()
-        };
-        assert_eq!(load(Some(1.0), 0.0), 30, "the other CPU has room for it");
-        assert_eq!(load(Some(10.0), 0.0), 5 * 30 + 15 + 450);
-        assert_eq!(load(None, 0.0), 45 + 50, "at least one beside it");
-        assert_eq!(load(Some(0.0), 0.5), 60);
-        assert_eq!(Load::default().slowed(Duration::from_secs(3), 2).as_secs(), 3);
     }
 
     /// What is said where looks see others use these shares of two CPUs, the last one from then on, and

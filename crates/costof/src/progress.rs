@@ -4,7 +4,6 @@ use crate::terminal::{self, log, printable};
 use costof_report::names::points_counted;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::cell::{Cell, RefCell};
-use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -19,7 +18,7 @@ const OVERRUN: f64 = 1.25;
 const OVERRUN_MIN: Duration = Duration::from_secs(3);
 
 /// A wait that is longer is mentioned.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
+const PATIENCE: Duration = Duration::from_secs(5);
 
 /// A bar with the progress of all runs of a command, if standard error is a terminal.
 pub(crate) struct Display {
@@ -170,31 +169,9 @@ impl Display {
         give_way(&self.bar);
         self.bar.finish_and_clear();
     }
-
-    /// Does what waits for another process. Says for what, once, if that takes longer than `patience`.
-    pub(crate) fn waiting<T>(&self, what: &str, patience: Duration, work: impl FnOnce() -> T) -> T {
-        let (done, is_done) = mpsc::channel::<()>();
-        std::thread::scope(|scope| {
-            let watch = move || {
-                if is_done.recv_timeout(patience) == Err(RecvTimeoutError::Timeout) {
-                    self.say(&format!("waiting for {what}"));
-                }
-            };
-            // Where no thread can be started, nothing is said.
-            let _ = std::thread::Builder::new().spawn_scoped(scope, watch);
-            let result = work();
-            drop(done);
-            result
-        })
-    }
 }
 
 impl<'a> Progress<'a> {
-    /// Shows the progress of all runs of the command.
-    pub(crate) fn display(&self) -> &'a Display {
-        self.display
-    }
-
     /// Corrects how many launches each block gets.
     pub(crate) fn expect(&self, launches: &[u32]) {
         give_way(&self.display.bar);

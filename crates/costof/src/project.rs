@@ -2,9 +2,10 @@
 
 mod definitions;
 
-use crate::error::{Context, Error, bail, wrong};
+use crate::error::{Context, Result, bail, wrong};
 use crate::files;
 use crate::machine::Machine;
+use crate::record::Table;
 use crate::terminal::log;
 use costof_measure::own::OwnProbe;
 use costof_measure::probe::{Probe, find};
@@ -20,10 +21,7 @@ const NAME: &str = "costof.toml";
 const MAX_BYTES: u64 = 1 << 20;
 
 /// The table, with the probes that this file defines.
-pub(crate) fn with_file(
-    table: &'static [&'static Probe],
-    file: &Path,
-) -> Result<&'static [&'static Probe], Error> {
+pub(crate) fn with_file(table: Table, file: &Path) -> Result<Table> {
     let shown = file.display();
     let cannot = || format!("cannot read the definitions of your probes, {shown}");
     let file = file.canonicalize().context(cannot())?;
@@ -39,7 +37,7 @@ pub(crate) fn with_file(
 
 /// The table, with the probes of the project in whose folders costof was started, if it has any. A file that is wrong is
 /// reported, and keeps nothing else from being measured or read.
-pub(crate) fn with_found(table: &'static [&'static Probe]) -> &'static [&'static Probe] {
+pub(crate) fn with_found(table: Table) -> Table {
     let folder = std::env::current_dir().ok();
     let found = folder.as_deref().and_then(search).map(|file| with_file(table, &file));
     found.unwrap_or(Ok(table)).unwrap_or_else(|why| {
@@ -62,7 +60,7 @@ fn search(folder: &Path) -> Option<PathBuf> {
 }
 
 /// What a worker on this machine is started with, so that it has the own probes of this table.
-pub(crate) fn argument(table: &[&'static Probe]) -> Result<Vec<&'static str>, Error> {
+pub(crate) fn argument(table: Table) -> Result<Vec<&'static str>> {
     let Some(file) = file(table) else {
         return Ok(Vec::new());
     };
@@ -76,16 +74,16 @@ pub(crate) fn argument(table: &[&'static Probe]) -> Result<Vec<&'static str>, Er
 }
 
 /// The file that defines probes of this table.
-fn file(table: &[&'static Probe]) -> Option<&'static Path> {
+fn file(table: Table) -> Option<&'static Path> {
     table.iter().find_map(|probe| probe.own).map(|own| &*own.file)
 }
 
-fn own(table: &[&'static Probe], info: &ProbeInfo) -> Option<&'static OwnProbe> {
+fn own(table: Table, info: &ProbeInfo) -> Option<&'static OwnProbe> {
     find(table, &info.id)?.own
 }
 
 /// Whether a probe is of the user's own.
-pub(crate) fn is_own(table: &[&'static Probe], info: &ProbeInfo) -> bool {
+pub(crate) fn is_own(table: Table, info: &ProbeInfo) -> bool {
     own(table, info).is_some()
 }
 
@@ -105,10 +103,7 @@ pub(crate) fn missing(machine: &Machine, own: &[&ProbeInfo]) -> Option<String> {
 }
 
 /// Says where probes of the user's own among these are defined.
-pub(crate) fn log_file<'i>(
-    table: &[&'static Probe],
-    infos: impl IntoIterator<Item = &'i ProbeInfo>,
-) {
+pub(crate) fn log_file<'i>(table: Table, infos: impl IntoIterator<Item = &'i ProbeInfo>) {
     let mut ids: Vec<&str> =
         infos.into_iter().filter(|info| is_own(table, info)).map(|info| &*info.id).collect();
     ids.dedup();

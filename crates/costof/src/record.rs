@@ -3,7 +3,7 @@
 
 mod check;
 
-use crate::error::{Context, Error, bail, wrong};
+use crate::error::{Context, Error, Result, bail, wrong};
 use crate::files;
 use crate::terminal::log;
 use check::Checksum;
@@ -23,8 +23,8 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// The probes by whose names runs are read.
-pub(crate) type Table<'t> = &'t [&'static Probe];
+/// The probes that this costof measures, and by whose names runs are read.
+pub(crate) type Table = &'static [&'static Probe];
 
 /// A run, and the file to which it is written.
 pub(crate) struct Record {
@@ -61,11 +61,7 @@ pub(crate) fn new_id(date: &str) -> String {
 
 impl Record {
     /// Creates a run file at `path`, with the request and the descriptions of its probes.
-    pub(crate) fn create(
-        path: &Path,
-        first: RunRow,
-        table: &[&'static Probe],
-    ) -> Result<Record, Error> {
+    pub(crate) fn create(path: &Path, first: RunRow, table: Table) -> Result<Record> {
         if let Some(folder) = path.parent() {
             fs::create_dir_all(folder).map_err(|error| {
                 wrong(format!(
@@ -107,7 +103,7 @@ impl Record {
     }
 
     /// Opens the run file at `path` to continue it, without its incomplete last line.
-    pub(crate) fn reopen(path: &Path, table: Table<'_>) -> Result<Record, Error> {
+    pub(crate) fn reopen(path: &Path, table: Table) -> Result<Record> {
         let shown = path.display();
         let mut options = OpenOptions::new();
         // To open a pipe could take for ever.
@@ -135,7 +131,7 @@ impl Record {
 
     /// Describes the probes of the plan that are not described yet: whoever began the run may have been killed
     /// before it did.
-    pub(crate) fn describe(&mut self, table: &[&'static Probe]) -> Result<(), Error> {
+    pub(crate) fn describe(&mut self, table: Table) -> Result<()> {
         for probe in table {
             let id = &probe.info.id;
             let is_planned = self.run.run.plan.points().any(|point| point.probe == *id);
@@ -152,7 +148,7 @@ impl Record {
     }
 
     /// Appends a row to the run and its file.
-    pub(crate) fn write(&mut self, row: Row) -> Result<(), Error> {
+    pub(crate) fn write(&mut self, row: Row) -> Result<()> {
         self.append(&row)?;
         if self.sync_launches && matches!(row, Row::Launch(_)) {
             self.sync()?;
@@ -175,7 +171,7 @@ impl Record {
     }
 
     /// Writes that the run is complete, and checks its file.
-    pub(crate) fn end(&mut self) -> Result<(), Error> {
+    pub(crate) fn end(&mut self) -> Result<()> {
         self.write(Row::End(EndRow {
             finished: date(SystemTime::now()),
             points: self.run.points.len() as u64,
@@ -185,12 +181,12 @@ impl Record {
     }
 
     /// Waits until the disk has what was written, so that it outlasts a power failure.
-    pub(crate) fn sync(&self) -> Result<(), Error> {
+    pub(crate) fn sync(&self) -> Result<()> {
         self.file.sync_data().map_err(|error| self.not_written(&error))
     }
 
     /// Appends a row with one `write`.
-    fn append(&mut self, row: &Row) -> Result<(), Error> {
+    fn append(&mut self, row: &Row) -> Result<()> {
         let line = run_file::line(row);
         self.content.add(&line);
         let written = self.file.write_all(&line);
@@ -215,7 +211,7 @@ fn end_last_line(mut file: &File, bytes: u64) -> io::Result<()> {
     }
 }
 
-fn lock(file: &File, path: &Path) -> Result<(), Error> {
+fn lock(file: &File, path: &Path) -> Result<()> {
     match file.try_lock() {
         Ok(()) => Ok(()),
         Err(TryLockError::WouldBlock) => {
@@ -227,12 +223,12 @@ fn lock(file: &File, path: &Path) -> Result<(), Error> {
 
 /// Reads the run in the file at `path`, and reports if zeros end it. For an interrupted run, it also computes
 /// results from the launches so far.
-pub(crate) fn read(path: &Path, table: Table<'_>) -> Result<Run, Error> {
+pub(crate) fn read(path: &Path, table: Table) -> Result<Run> {
     up_to_zeros(path, read_up_to(path, table, u64::MAX)?)
 }
 
 /// The run of a file that is read to its end, or to zeros, which are reported.
-fn up_to_zeros(path: &Path, (run, why): (Run, Option<RunFileError>)) -> Result<Run, Error> {
+fn up_to_zeros(path: &Path, (run, why): (Run, Option<RunFileError>)) -> Result<Run> {
     match why {
         Some(error) if !matches!(error, RunFileError::Zeros) => Err(error).context(path.display()),
         why => {
@@ -242,11 +238,7 @@ fn up_to_zeros(path: &Path, (run, why): (Run, Option<RunFileError>)) -> Result<R
     }
 }
 
-fn read_up_to(
-    path: &Path,
-    table: Table<'_>,
-    most_bytes: u64,
-) -> Result<(Run, Option<RunFileError>), Error> {
+fn read_up_to(path: &Path, table: Table, most_bytes: u64) -> Result<(Run, Option<RunFileError>)> {
     let read = run_file::read_up_to(open(path)?, most_bytes);
     let (mut run, why) = read.context(path.display())?;
     apply_names(&mut run, table);
@@ -255,7 +247,7 @@ fn read_up_to(
 }
 
 /// Gives what a run measured the names by which this costof knows it, whichever version wrote the file.
-fn apply_names(run: &mut Run, table: Table<'_>) {
+fn apply_names(run: &mut Run, table: Table) {
     Names::new(table.iter().map(|probe| &*probe.info)).apply(run);
 }
 
@@ -270,14 +262,14 @@ fn report_early(path: &Path, run: &Run, why: &RunFileError) -> String {
 /// The runs of these files, and those of folders whose name ends in .jsonl, in the order of their names, without
 /// the launches of those that ended: most of a file, and not needed to compare many. A file of a folder that is no
 /// run is reported and left out.
-pub(crate) fn many(given: &[PathBuf], table: Table<'_>) -> Result<(Vec<PathBuf>, Vec<Run>), Error> {
+pub(crate) fn many(given: &[PathBuf], table: Table) -> Result<(Vec<PathBuf>, Vec<Run>)> {
     let files = files(given)?;
     let runs = each_once(read_all(&files, given, table)?);
     Ok((files, runs))
 }
 
 /// These files, and those of the folders among them whose name ends in .jsonl, in the order of their names.
-pub(crate) fn files(given: &[PathBuf]) -> Result<Vec<PathBuf>, Error> {
+pub(crate) fn files(given: &[PathBuf]) -> Result<Vec<PathBuf>> {
     let mut files = Vec::new();
     for path in given {
         if path.is_dir() {
@@ -290,7 +282,7 @@ pub(crate) fn files(given: &[PathBuf]) -> Result<Vec<PathBuf>, Error> {
 }
 
 /// The file that is meant where one run is asked for: of a folder, its only one.
-pub(crate) fn file(given: PathBuf) -> Result<PathBuf, Error> {
+pub(crate) fn file(given: PathBuf) -> Result<PathBuf> {
     if !given.is_dir() {
         return Ok(given);
     }
@@ -306,7 +298,7 @@ pub(crate) fn file(given: PathBuf) -> Result<PathBuf, Error> {
 }
 
 /// The files of a folder whose name ends in .jsonl, in the order of their names.
-fn run_files(folder: &Path) -> Result<Vec<PathBuf>, Error> {
+fn run_files(folder: &Path) -> Result<Vec<PathBuf>> {
     files_ending(folder, "jsonl", "run file")
 }
 
@@ -314,7 +306,7 @@ fn run_files(folder: &Path) -> Result<Vec<PathBuf>, Error> {
 ///
 /// # Errors
 /// There is no such file, which `what` calls them.
-pub(crate) fn files_ending(folder: &Path, ending: &str, what: &str) -> Result<Vec<PathBuf>, Error> {
+pub(crate) fn files_ending(folder: &Path, ending: &str, what: &str) -> Result<Vec<PathBuf>> {
     let mut entries = fs::read_dir(folder)
         .context(folder.display())?
         .map(|entry| entry.map(|entry| entry.path()))
@@ -349,8 +341,8 @@ fn each_once(runs: Vec<(&PathBuf, Run)>) -> Vec<Run> {
 pub(crate) fn read_all<'f>(
     files: &'f [PathBuf],
     named: &[PathBuf],
-    table: Table<'_>,
-) -> Result<Vec<(&'f PathBuf, Run)>, Error> {
+    table: Table,
+) -> Result<Vec<(&'f PathBuf, Run)>> {
     let mut runs = Vec::new();
     for (file, run) in files.iter().zip(read_on_all_cpus(files, table)) {
         match run {
@@ -363,9 +355,9 @@ pub(crate) fn read_all<'f>(
 }
 
 /// What [`without_launches`] returns for each file.
-fn read_on_all_cpus(files: &[PathBuf], table: Table<'_>) -> Vec<Result<Run, Error>> {
+fn read_on_all_cpus(files: &[PathBuf], table: Table) -> Vec<Result<Run>> {
     let cpus = thread::available_parallelism().map_or(1, NonZero::get);
-    let in_turn = |files: &[PathBuf]| -> Vec<Result<Run, Error>> {
+    let in_turn = |files: &[PathBuf]| -> Vec<Result<Run>> {
         files.iter().map(|file| without_launches(file, table)).collect()
     };
     thread::scope(|scope| {
@@ -383,7 +375,7 @@ fn read_on_all_cpus(files: &[PathBuf], table: Table<'_>) -> Vec<Result<Run, Erro
 }
 
 /// The run in a file without its launches, if it ended: results that are missing come from them.
-pub(crate) fn without_launches(path: &Path, table: Table<'_>) -> Result<Run, Error> {
+pub(crate) fn without_launches(path: &Path, table: Table) -> Result<Run> {
     let mut run = run_file::read_without_launches(open(path)?).context(path.display())?;
     if run.end.is_none() {
         return read(path, table);
@@ -397,7 +389,7 @@ const SHOWN_MAX_BYTES: u64 = 512 << 20;
 
 /// Reads the run in the file at `path` as far as that is safe. If it stops early, it returns the reason and
 /// reports it.
-pub(crate) fn read_to_show(path: &Path, table: Table<'_>) -> Result<(Run, Option<String>), Error> {
+pub(crate) fn read_to_show(path: &Path, table: Table) -> Result<(Run, Option<String>)> {
     let (run, why) = read_up_to(path, table, SHOWN_MAX_BYTES)?;
     let why = why.map(|why| report_early(path, &run, &why));
     Ok((run, why))
@@ -410,7 +402,7 @@ const END_BYTES: i64 = 1024;
 
 /// The first rows of the run in the file at `path`, with its request and machines, and whether the run ended,
 /// which its last row says. The file may be large, so most of it is skipped.
-pub(crate) fn head(path: &Path, table: Table<'_>) -> Result<(Run, bool), Error> {
+pub(crate) fn head(path: &Path, table: Table) -> Result<(Run, bool)> {
     let mut file = open(path)?.into_inner();
     let (mut run, _) = run_file::read_up_to(BufReader::new((&file).take(HEAD_BYTES)), HEAD_BYTES)
         .context(path.display())?;
@@ -423,7 +415,7 @@ pub(crate) fn head(path: &Path, table: Table<'_>) -> Result<(Run, bool), Error> 
     Ok((run, is_complete))
 }
 
-fn open(path: &Path) -> Result<BufReader<File>, Error> {
+fn open(path: &Path) -> Result<BufReader<File>> {
     let file = File::open(path).map_err(|error| cannot_open(path, &error))?;
     Ok(BufReader::new(file))
 }

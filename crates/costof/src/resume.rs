@@ -1,10 +1,11 @@
 //! Whether and how an interrupted run continues.
 
-use crate::error::{Error, bail};
+use crate::error::{Result, bail};
 use crate::machine::Machines;
 use crate::placement;
+use crate::record::Table;
 use crate::terminal::quoted;
-use costof_measure::probe::{self, Probe};
+use costof_measure::probe;
 use costof_measure::schedule::{MAX_LAUNCHES, MIN_LAUNCHES};
 use costof_model::noise::{MEASURED, PEER};
 use costof_model::{Facts, Hosts, Run};
@@ -23,7 +24,7 @@ pub(crate) fn advice(run: &Run, path: &Path) -> String {
 }
 
 /// A run file may come from anybody, so the commands in it do not run without the user's consent.
-pub(crate) fn check_commands(hosts: &Hosts, force: bool) -> Result<(), Error> {
+pub(crate) fn check_commands(hosts: &Hosts, force: bool) -> Result<()> {
     let hosts_named = [&hosts.on, &hosts.peer].into_iter().flatten();
     let mut commands =
         hosts_named.filter(|host| host.starts_with("exec:")).chain(&hosts.remote_costof);
@@ -38,12 +39,7 @@ pub(crate) fn check_commands(hosts: &Hosts, force: bool) -> Result<(), Error> {
 
 /// Checks that an interrupted run may continue here. Its probes must have the same methods, and its CPUs must
 /// be available. Unless it is forced, it also needs the same costof, machine and kernel.
-pub(crate) fn check(
-    table: &[&'static Probe],
-    run: &Run,
-    machines: &Machines,
-    force: bool,
-) -> Result<(), Error> {
+pub(crate) fn check(table: Table, run: &Run, machines: &Machines, force: bool) -> Result<()> {
     let plan = &run.run.plan;
     for point in plan.points() {
         let Some(probe) = probe::find(table, &point.probe) else {

@@ -6,22 +6,21 @@ pub(crate) use programs::{Programs, TOKEN, own_executable};
 
 use crate::cli::RunOptions;
 use crate::controller::Controller;
-use crate::error::Error;
-use crate::history::{self, index};
+use crate::error::{Error, Result};
+use crate::history;
 use crate::machine::{self, Machine, Machines, Waiting};
 use crate::plan::cost::{self, Cost, precision};
 use crate::plan::request::{self, Request, infos};
 use crate::plan::{self, Target};
-use crate::preflight::{self, Load, Seen};
+use crate::preflight::{self, Seen};
 use crate::progress::{Display, Progress};
-use crate::record::{self, Record};
+use crate::record::{self, Record, Table};
 use crate::terminal::{self, log, printable};
 use crate::{file_name, files, placement, project, resume};
 use costof_lab::addresses::Meet;
 use costof_lab::launch::Setting;
 use costof_lab::link::Made;
 use costof_measure::estimate;
-use costof_measure::probe::Probe;
 use costof_model::noise::{MEASURED, PEER};
 use costof_model::rows::{AttemptRow, Guess, PeerRow, Row, SCHEMA};
 use costof_model::{Facts, Hosts, Link, Plan, Point, ProbeInfo, RunRow, Text};
@@ -38,22 +37,22 @@ use std::time::{Duration, SystemTime};
 const WORKER_EXIT: Duration = Duration::from_secs(2);
 
 /// Checks that a point fits a machine with these facts, or returns why it should be left out.
-pub(crate) type Fits = fn(&[&'static Probe], &Point, &Facts) -> Result<(), String>;
+pub(crate) type Fits = fn(Table, &Point, &Facts) -> Result<(), String>;
 
 /// Runs the launches of a run.
-pub(crate) type Execute<'e> = &'e mut dyn FnMut(&mut Controller<'_>) -> Result<(), Error>;
+pub(crate) type Execute<'e> = &'e mut dyn FnMut(&mut Controller<'_>) -> Result<()>;
 
 /// A command with all its hosts.
 pub(crate) struct Session<'a> {
-    pub(crate) table: &'static [&'static Probe],
+    pub(crate) table: Table,
     pub(crate) options: &'a RunOptions,
-    pub(crate) requests: Vec<Request<'a>>,
+    pub(crate) requests: Vec<Request>,
     /// Decides which points are left out, and why.
     pub(crate) fits: Fits,
     /// The time that a run takes at most, if its precision does not say so.
     pub(crate) budget: Option<Duration>,
     /// What the person who runs a study predicts. Asked for once there is a plan.
-    pub(crate) guesses: &'a (dyn Fn() -> Result<Vec<Guess>, Error> + Sync),
+    pub(crate) guesses: &'a (dyn Fn() -> Result<Vec<Guess>> + Sync),
     programs: Programs,
     interrupted: &'a AtomicBool,
     pub(crate) display: Display,
@@ -65,12 +64,12 @@ pub(crate) struct Session<'a> {
 impl<'a> Session<'a> {
     /// The session for these options; `remote_costof` is the executable that ssh starts.
     pub(crate) fn new(
-        table: &'static [&'static Probe],
+        table: Table,
         options: &'a RunOptions,
-        requests: Vec<Request<'a>>,
+        requests: Vec<Request>,
         remote_costof: Option<&String>,
         interrupted: &'a AtomicBool,
-    ) -> Result<Session<'a>, Error> {
+    ) -> Result<Session<'a>> {
         request::log_left_out(&requests);
         project::log_file(table, requests.iter().flat_map(Request::infos));
         terminal::set_working(true);
@@ -99,11 +98,7 @@ impl<'a> Session<'a> {
     }
 
     /// Measures on one host, or continues a run there. `None` for a dry run.
-    pub(crate) fn measure(
-        &self,
-        hosts: Hosts,
-        resumed: Option<Record>,
-    ) -> Result<Option<Record>, Error> {
+    pub(crate) fn measure(&self, hosts: Hosts, resumed: Option<Record>) -> Result<Option<Record>> {
         // Processes that start after this run may use the same CPUs as before it.
         let allowed = affinity::allowed();
         let machines = Machines::connect(&hosts, self.setting(), &self.display)?;
@@ -123,7 +118,7 @@ impl<'a> Session<'a> {
         hosts: Hosts,
         resumed: Option<Record>,
         execute: Execute<'_>,
-    ) -> Result<Option<Record>, Error> {
+    ) -> Result<Option<Record>> {
         let (table, options) = (self.table, self.options);
         let turn = self.turn(&machines);
         let _turn = turn.lock().unwrap_or_else(PoisonError::into_inner);
@@ -133,37 +128,32 @@ impl<'a> Session<'a> {
         // Dropped before the turn ends.
         let mut machines = machines;
         let is_one_of_many = options.on.len() > 1;
-        let hold = |machines: &mut Machines| -> Result<Load, Error> {
+        let hold = |machines: &mut Machines| -> Result<()> {
             let in_silence = if is_one_of_many { WORKER_EXIT } else { Duration::ZERO };
             self.hold(&mut machines.measured, machines.peer.as_mut(), in_silence)?;
             self.preflight(machines.iter_mut())
         };
         let link = machines.link(&hosts)?;
         let name = is_one_of_many.then(|| machines.measured.host.to_string());
-        let load;
         let mut record = match resumed {
             Some(mut record) => {
                 resume::check(table, &record.run, &machines, options.force)?;
                 if record.run.end.is_some() {
                     return Ok(Some(record));
                 }
-                load = hold(&mut machines)?;
+                hold(&mut machines)?;
                 record.describe(table)?;
                 record
             }
             None => {
                 let cpus = options.measuring.cpu.as_deref();
-                let mut plan = self.plan(&machines, hosts, link.map(|(link, _)| link), cpus)?;
+                let plan = self.plan(&machines, hosts, link.map(|(link, _)| link), cpus)?;
                 if options.dry_run {
                     dry_run(name.as_deref(), table, &plan)?;
                     return Ok(None);
                 }
                 let guesses = (self.guesses)()?;
-                load = hold(&mut machines)?;
-                // A machine that has become busy leaves less time for a budget of the user's.
-                if plan.budget_ns.is_some() {
-                    self.fit(&mut plan, load)?;
-                }
+                hold(&mut machines)?;
                 let first = RunRow { guesses, ..first_row(plan, options.measuring.seed) };
                 let path = match &options.out {
                     Some(folder) if is_one_of_many => {
@@ -181,7 +171,7 @@ impl<'a> Session<'a> {
         record.sync_launches = options.sync;
         begin(&mut record, &machines, link)?;
         let plan = &record.run.run.plan;
-        let mut cost = Cost::under(table, plan, precision(plan)?, load);
+        let mut cost = Cost::new(table, plan, precision(plan)?);
         if let Some(budget) = self.budget {
             cost = cost.or_less(budget);
         }
@@ -211,7 +201,7 @@ impl<'a> Session<'a> {
         one: &mut Machine,
         other: Option<&mut Machine>,
         in_silence: Duration,
-    ) -> Result<(), Error> {
+    ) -> Result<()> {
         let waiting =
             Waiting { in_silence, then_until_it_is_free: !self.options.measuring.no_wait };
         machine::hold(one, other, waiting, self.setting(), &self.display)
@@ -221,7 +211,7 @@ impl<'a> Session<'a> {
     pub(crate) fn preflight<'m>(
         &self,
         machines: impl Iterator<Item = &'m mut Machine>,
-    ) -> Result<Load, Error> {
+    ) -> Result<()> {
         let mut different: Vec<&mut Machine> = Vec::new();
         for machine in machines {
             if !different.iter().any(|other| machine::one_machine(other, machine)) {
@@ -232,7 +222,7 @@ impl<'a> Session<'a> {
             let machines = different.iter_mut();
             let seen = machines.map(|machine| {
                 Ok(Seen {
-                    contention: machine.watch(self.setting(), &self.display)?,
+                    contention: machine.watch(self.setting())?,
                     host: machine.host.to_string(),
                 })
             });
@@ -248,7 +238,7 @@ impl<'a> Session<'a> {
         machines: &'s mut Machines,
         progress: &'s Progress<'s>,
         record: &'s mut Record,
-    ) -> Result<Controller<'s>, Error> {
+    ) -> Result<Controller<'s>> {
         let mut controller = Controller::new(
             self.table,
             self.setting(),
@@ -278,7 +268,7 @@ impl<'a> Session<'a> {
         hosts: Hosts,
         peer_link: Option<Link>,
         cpus: Option<&str>,
-    ) -> Result<Plan, Error> {
+    ) -> Result<Plan> {
         let placement = placement::decide(machines, cpus, self.options.peer.cpu.as_deref())?;
         let facts = &machines.measured.description.facts;
         let facts = placement::facts_of_the_run(&placement, facts);
@@ -318,17 +308,17 @@ impl<'a> Session<'a> {
             let points = names::points_counted(points);
             self.display.say(&format!("{points} left out here: {reason}"));
         }
-        self.fit(&mut plan, Load::default())?;
+        self.fit(&mut plan)?;
         Ok(plan)
     }
 
-    /// Leaves out of a plan that has to fit its budget what takes too long under this load, and reports that.
-    fn fit(&self, plan: &mut Plan, load: Load) -> Result<(), Error> {
+    /// Leaves out of a plan that has to fit its budget what takes too long, and reports that.
+    fn fit(&self, plan: &mut Plan) -> Result<()> {
         if !self.requests.iter().all(|request| request.fits_budget) {
             return Ok(());
         }
         let precision = precision(plan)?;
-        let cut = cost::fit(self.table, plan, precision, load);
+        let cut = cost::fit(self.table, plan, precision);
         if cut > 0 {
             let why = match plan.budget_ns {
                 Some(_) => "they take too long for --budget",
@@ -356,7 +346,7 @@ impl Drop for Session<'_> {
     }
 }
 
-fn dry_run(name: Option<&str>, table: &[&'static Probe], plan: &Plan) -> Result<(), Error> {
+fn dry_run(name: Option<&str>, table: Table, plan: &Plan) -> Result<()> {
     // If there are several hosts, each prints all of its output at once.
     let mut output = io::stdout().lock();
     if let Some(name) = name {
@@ -397,8 +387,8 @@ pub(crate) fn begin(
     record: &mut Record,
     machines: &Machines,
     link: Option<(Link, Meet)>,
-) -> Result<(), Error> {
-    index::remember(&record.run.run.id, record.path());
+) -> Result<()> {
+    history::remember(&record.run.run.id, record.path());
     placement::leave_the_measured(&record.run.run.plan.placement);
     record.write(attempt(machines, link))
 }

@@ -2,12 +2,12 @@
 //! interrupts.
 
 use crate::cli::printing::Printing;
-use crate::error::{Context, Done, Error};
-use crate::temporary::{end_at_once, on_signals};
+use crate::error::{Context, Done, INTERRUPTED, Result};
 use anstream::AutoStream;
 use clap::ColorChoice;
 use costof_model::harmless;
 use costof_os::process;
+use costof_os::process::command::end_adopted;
 use costof_report::style::Style;
 use costof_report::text::COLUMNS;
 use std::fmt::Display;
@@ -137,7 +137,7 @@ pub(crate) fn set_working(is_working: bool) {
 
 /// A flag that Ctrl-C and a termination signal set; a second one ends costof at once. A worker does not see them:
 /// it leads a process group of its own.
-pub(crate) fn watch_interrupts() -> Result<Arc<AtomicBool>, Error> {
+pub(crate) fn watch_interrupts() -> Result<Arc<AtomicBool>> {
     IS_WORKING.store(true, Ordering::Relaxed);
     let interrupted = Arc::new(AtomicBool::new(false));
     let flag = Arc::clone(&interrupted);
@@ -146,6 +146,17 @@ pub(crate) fn watch_interrupts() -> Result<Arc<AtomicBool>, Error> {
             end_at_once();
         }
     };
-    on_signals(handler).context(NO_THREAD)?;
+    // nohup(1) has costof ignore HUP, which goes on.
+    let has_nohup = process::ignores_hangup();
+    ctrlc::set_handler(handler).context(NO_THREAD)?;
+    if has_nohup {
+        process::ignore_hangup();
+    }
     Ok(interrupted)
+}
+
+/// Ends costof because of a signal, and the commands that it measures.
+fn end_at_once() -> ! {
+    end_adopted();
+    std::process::exit(INTERRUPTED.into());
 }

@@ -9,7 +9,7 @@ mod estimate;
 mod sampler;
 
 pub use capture::{Capture, MetricPattern};
-pub use estimate::{compare, estimate, estimate_of};
+pub use estimate::{compare, estimate};
 
 use crate::gauge;
 use costof_gauge::Gauge;

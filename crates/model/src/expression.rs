@@ -8,7 +8,7 @@
 
 mod parser;
 
-use crate::{Names, Point, ProbeInfo, Settings, Unit, nearest};
+use crate::{Point, ProbeInfo, Settings, Unit, nearest};
 use parser::Parser;
 use std::fmt;
 
@@ -69,21 +69,15 @@ struct Dimension(i32, i32);
 const NUMBER: Dimension = Dimension(0, 0);
 
 impl Expression {
-    /// Parses an expression that uses these probes, named by their ids, old ones too.
+    /// Parses an expression that uses these probes, named by their ids.
     ///
     /// # Errors
     /// A sentence that says what is wrong and what is allowed there, with the nearest correct name.
     pub fn parse(text: &str, probes: &[&ProbeInfo]) -> Result<Expression, String> {
-        let names = Names::new(probes.iter().copied());
         Expression::parse_with(text, &mut |id, settings| {
-            if let Some(meant) = names.settings(id, &settings).into_iter().next() {
-                return Ok(meant);
-            }
             let info = probes.iter().find(|info| info.id == id);
-            info.map(|info| (*info, settings)).ok_or_else(|| {
-                let hint = nearest::hint(id, probes.iter().map(|info| &*info.id));
-                format!("there is no probe `{id}`{hint} (`costof list` shows them all)")
-            })
+            info.map(|info| (*info, settings))
+                .ok_or_else(|| nearest::no_probe(id, probes, probes.iter().map(|info| &*info.id)))
         })
     }
 

@@ -1,8 +1,8 @@
-//! Present names of what older versions measured. Whatever comes from a file or from the command line goes through
-//! here, so that a point has one identity, whichever version names it.
+//! Present names of what older versions measured. Whatever comes from a file goes through here, so that a point has one
+//! identity, whichever version names it. Who types an old name is told the present one.
 
 use crate::id::Parts;
-use crate::{Alias, Axes, AxisValue, List, Point, ProbeInfo, Reference, Run, Settings, Text};
+use crate::{Alias, Axes, AxisValue, List, Point, ProbeInfo, Reference, Run, Text};
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 /// The names that the probes of a table and their points have, and had.
@@ -206,72 +206,6 @@ impl<'p> Names<'p> {
         self.complete(&mut point);
         Some(point.id())
     }
-
-    /// What a user means who names a probe by this word and sets these values: each probe that has such points, and the
-    /// values in its present words. Nothing, if no alias is concerned.
-    pub fn settings(&self, word: &str, settings: &Settings) -> Vec<(&'p ProbeInfo, Settings)> {
-        self.meant(word, settings, MAX_RENAMED)
-    }
-
-    fn meant(&self, word: &str, set: &Settings, deep: usize) -> Vec<(&'p ProbeInfo, Settings)> {
-        let Some(aliases) = self.aliases.get(word).filter(|_| deep > 0) else {
-            return Vec::new();
-        };
-        let present = self.probes.get(word).map(|(info, _)| *info);
-        // The values that no alias has taken.
-        let mut left = set.clone();
-        let (mut sure, mut guessed) = (Vec::new(), Vec::new());
-        // The values of old axes that are not set: those of the first alias, once anything is set.
-        let mut assumed: HashMap<&str, &str> = HashMap::new();
-        for (alias, info) in aliases {
-            let [was, is] = alias.axes();
-            let is_asked = |(axis, value): &(&str, &str)| match left.get(*axis) {
-                Some(set) if *value == ANY => !set.is_empty(),
-                Some(set) => set.iter().any(|set| set == value),
-                // A present name means an old value only if that is set.
-                None => present.is_none(),
-            };
-            if !was.iter().all(is_asked) || present.is_some() && was.is_empty() {
-                continue;
-            }
-            let missing = was.iter().filter(|(axis, _)| !set.contains_key(*axis));
-            let mut is_assumed = |(axis, value): &(&'p str, &'p str)| {
-                *assumed.entry(axis).or_insert(value) == *value
-            };
-            if !set.is_empty() && !missing.copied().all(|old| is_assumed(&old)) {
-                continue;
-            }
-            let mut now = left.clone();
-            let taken: Vec<Vec<String>> =
-                was.iter().map(|(axis, _)| now.remove(*axis).unwrap_or_default()).collect();
-            if let [(axis, value)] = was[..]
-                && let Some(rest) = left.get_mut(axis)
-            {
-                rest.retain(|set| value != ANY && set != value);
-            }
-            let any = was.iter().zip(taken).filter(|((_, value), _)| *value == ANY);
-            let mut any = any.map(|(_, taken)| taken);
-            for (axis, value) in is {
-                let values = match value {
-                    ANY => any.next().unwrap_or_default(),
-                    value => vec![value.to_owned()],
-                };
-                if !values.is_empty() {
-                    now.insert(axis.to_owned(), values);
-                }
-            }
-            let is_guess =
-                was.iter().any(|(axis, value)| *value != ANY && !set.contains_key(*axis));
-            let meant = if is_guess { &mut guessed } else { &mut sure };
-            match self.meant(&info.id, &now, deep - 1) {
-                further if further.is_empty() => meant.push((*info, now)),
-                further => meant.extend(further),
-            }
-        }
-        let has_rest = left.values().all(|values| !values.is_empty());
-        sure.extend(present.filter(|_| has_rest && !sure.is_empty()).map(|info| (info, left)));
-        if sure.is_empty() { guessed } else { sure }
-    }
 }
 
 impl ProbeInfo {
@@ -284,6 +218,22 @@ impl ProbeInfo {
         own.map(Alias::axes).find_map(|[was, is]| match (&was[..], &is[..]) {
             ([(old, ANY)], [(now, ANY)]) if *old == name => Some(*now),
             _ => None,
+        })
+    }
+
+    /// The value that a text names on an axis, by its present word or the one that it had.
+    ///
+    /// # Errors
+    /// There is no such axis, or it has no such value.
+    pub fn value(&self, axis: &str, text: &str) -> Result<AxisValue, String> {
+        let axis = self.axis(axis)?;
+        axis.parse(text).or_else(|error| {
+            let was = format!("{}({}={text})", self.id, axis.name);
+            let alias = self.aliases.iter().find(|alias| alias.was == was);
+            match alias.map(|alias| alias.axes()[1].clone()).as_deref() {
+                Some([(name, now)]) if axis.name == *name => axis.parse(now),
+                _ => Err(error),
+            }
         })
     }
 }
@@ -508,27 +458,17 @@ mod tests {
     }
 
     #[test]
-    fn old_names_and_values_are_understood_on_the_command_line() {
+    fn a_value_has_the_word_that_it_had() {
         let info = rtt();
-        let names = Names::new([&info]);
-        let set = |text: &str| -> Settings {
-            text.split_whitespace().map(|set| crate::plan::setting(set).unwrap()).collect()
-        };
-        for (word, asked, meant) in [
-            ("rudp.rtt", "stack=udp", &["over=udp"] as &[&str]),
-            ("rudp.rtt", "stack=udp wait=spin", &["over=udp wait=spin"]),
-            ("rudp.rtt", "stack=udp,rudp", &["over=udp", "over=rudp"]),
-            ("rudp.rtt", "", &["over=udp", "over=rudp"]),
-            ("rudp.rtt", "stack=other", &[]),
-            ("net.rtt", "by=datagrams", &["over=udp"]),
-            ("net.rtt", "over=datagrams,tcp", &["over=udp", "over=tcp"]),
-            ("net.rtt", "over=tcp", &[]),
-            ("net.rtt", "", &[]),
+        for (axis, text, value) in [
+            ("over", "udp", Some("udp")),
+            ("over", "datagrams", Some("udp")),
+            ("over", "other", None),
+            ("wait", "datagrams", None),
+            ("by", "udp", None),
         ] {
-            let found = names.settings(word, &set(asked));
-            let found: Vec<Settings> = found.into_iter().map(|(_, settings)| settings).collect();
-            let meant: Vec<Settings> = meant.iter().map(|text| set(text)).collect();
-            assert_eq!(found, meant, "{word} {asked}");
+            let found = info.value(axis, text).ok().map(|value| value.to_string());
+            assert_eq!(found.as_deref(), value, "{axis}={text}");
         }
     }
 

@@ -1,38 +1,29 @@
 //! Turns a request into the points of a run.
 
-use crate::{Axes, AxisValue, Point, ProbeInfo, Text, nearest};
-use std::collections::{BTreeMap, HashMap, HashSet};
+use crate::{Axes, AxisValue, ProbeInfo, Text, nearest};
+use std::collections::{BTreeMap, HashSet};
 use std::hash::Hash;
 
 /// The requested values, by axis name: `--set AXIS=V,V…`.
 pub type Settings = BTreeMap<String, Vec<String>>;
 
-/// What takes the place of an axis in `--set`, for all axes that are not set: no axis has this name.
-pub const REST: &str = "rest";
-
 /// The most points of a probe in one run: their launches alone would take hours.
 pub const MAX_POINTS: usize = 1_000_000;
 
-/// The probes that match `pattern`: an id, an old one too, a layer or a glob with `*`.
+/// The probes that match `pattern`: an id, a layer or a glob with `*`.
 ///
 /// # Errors
 /// A sentence with the pattern and the nearest correct name.
 pub fn select<'a>(infos: &[&'a ProbeInfo], pattern: &str) -> Result<Vec<&'a ProbeInfo>, String> {
     let is_named = |info: &&ProbeInfo| {
-        info.id == pattern
-            || info.aliases.iter().any(|alias| alias.probe() == pattern)
-            || info.layer() == pattern
-            || matches_glob(pattern, &info.id)
+        info.id == pattern || info.layer() == pattern || matches_glob(pattern, &info.id)
     };
     let found: Vec<&ProbeInfo> = infos.iter().copied().filter(is_named).collect();
     if !found.is_empty() {
         return Ok(found);
     }
     let names = infos.iter().flat_map(|info| [&*info.id, info.layer()]);
-    Err(format!(
-        "there is no probe `{pattern}`{} (`costof list` shows them all)",
-        nearest::hint(pattern, names)
-    ))
+    Err(nearest::no_probe(pattern, infos, names))
 }
 
 /// Whether `text` matches `pattern`, in which `*` stands for anything.
@@ -79,7 +70,7 @@ pub fn points(info: &ProbeInfo, settings: &Settings) -> Result<Vec<Axes>, String
         }
     } else {
         let set = read(info, settings)?;
-        bounded(info, 1, &set)?;
+        bounded(info, &set)?;
         all.extend(
             set.into_iter().fold(defaults(), |axes, (name, values)| cross(axes, name, &values)),
         );
@@ -95,10 +86,10 @@ pub fn add_new<T: Clone + Eq + Hash>(all: &mut Vec<T>, more: impl IntoIterator<I
     all.extend(more.into_iter().filter(|one| known.insert(one.clone())));
 }
 
-/// Checks that every one of `points` with each of the set values is at most [`MAX_POINTS`].
-fn bounded(info: &ProbeInfo, points: usize, set: &[(Text, Vec<AxisValue>)]) -> Result<(), String> {
+/// Checks that the set values make at most [`MAX_POINTS`].
+fn bounded(info: &ProbeInfo, set: &[(Text, Vec<AxisValue>)]) -> Result<(), String> {
     let counts = set.iter().map(|(_, values)| values.len());
-    let all = counts.fold(points, usize::saturating_mul);
+    let all = counts.fold(1, usize::saturating_mul);
     if all <= MAX_POINTS {
         return Ok(());
     }
@@ -109,48 +100,6 @@ fn bounded(info: &ProbeInfo, points: usize, set: &[(Text, Vec<AxisValue>)]) -> R
         info.id,
         axes.join(", ")
     ))
-}
-
-/// Restricts the points of a plan to the axes that are set. Points that differ only in a set axis
-/// are replaced by one for each of its values. A point without such others stays, with its own
-/// value, or with the first set value if its own is not set. All other axes keep every value in the
-/// plan.
-///
-/// # Errors
-/// Those of [`points`].
-pub fn restricted(
-    info: &ProbeInfo,
-    planned: &[Point],
-    settings: &Settings,
-) -> Result<Vec<Point>, String> {
-    let set = read(info, settings)?;
-    let mut groups: Vec<(Point, Vec<&Point>)> = Vec::new();
-    let mut position: HashMap<Point, usize> = HashMap::new();
-    for point in planned {
-        let mut others = point.clone();
-        others.axes.0.retain(|name, _| !settings.contains_key(&**name));
-        let at = *position.entry(others.clone()).or_insert(groups.len());
-        if at == groups.len() {
-            groups.push((others, Vec::new()));
-        }
-        groups[at].1.push(point);
-    }
-    bounded(info, groups.len(), &set)?;
-    let at = |(others, points): (Point, Vec<&Point>)| {
-        let axes = set.iter().fold(vec![others.axes], |axes, (name, values)| {
-            let own = &points[0].axes.0[name];
-            if points.iter().any(|point| point.axes.0[name] != *own) {
-                return cross(axes, name.clone(), values);
-            }
-            let kept = values.iter().find(|value| *value == own);
-            let kept = kept.unwrap_or(&values[0]);
-            cross(axes, name.clone(), std::slice::from_ref(kept))
-        });
-        let point =
-            move |axes| Point { axes, probe: others.probe.clone(), link: others.link.clone() };
-        axes.into_iter().map(point)
-    };
-    Ok(groups.into_iter().flat_map(at).collect())
 }
 
 /// Reads `axis=value,value`. A value that is there twice counts once.
@@ -177,7 +126,7 @@ pub fn setting(text: &str) -> Result<(String, Vec<String>), String> {
 pub fn read(info: &ProbeInfo, settings: &Settings) -> Result<Vec<(Text, Vec<AxisValue>)>, String> {
     let read = settings.iter().map(|(name, texts)| {
         let axis = info.axis(info.present_axis(name).unwrap_or(name))?;
-        let values = texts.iter().map(|text| axis.parse(text));
+        let values = texts.iter().map(|text| info.value(&axis.name, text));
         let values = values.collect::<Result<_, String>>();
         let values = values.map_err(|error| format!("{}: {error}", info.id))?;
         Ok((axis.name.clone(), values))
@@ -234,10 +183,11 @@ mod tests {
     }
 
     #[test]
-    fn a_probe_is_found_by_the_name_that_it_once_had() {
-        let aliases = List::Owned(vec![Alias::new("null", "harness.null")]);
-        let null = ProbeInfo { aliases, ..probe("harness.null", &[]) };
-        assert_eq!(select(&[&null], "null"), Ok(vec![&null]));
+    fn who_names_a_probe_as_it_once_was_is_told_its_present_name() {
+        let aliases = List::Owned(vec![Alias::new("q(kind=c)", "p(kind=a)")]);
+        let info = ProbeInfo { aliases, ..probe("p", &[]) };
+        let error = select(&[&info], "q").unwrap_err();
+        assert!(error.contains("`q` is now p, such as `p(kind=a)`"), "{error}");
     }
 
     #[test]
@@ -289,27 +239,6 @@ mod tests {
         assert!(error.contains("1200000 points") && error.contains("of size"), "{error}");
         let twice = setting("size=1,2, 1").unwrap();
         assert_eq!(twice.1, ["1", "2"]);
-    }
-
-    #[test]
-    fn a_set_axis_takes_the_place_of_the_values_that_a_plan_varies() {
-        let info = probe("p", &[]);
-        // Sizes are planned for `a`; `b` has the default alone.
-        let planned = points(&info, &Settings::new()).unwrap().into_iter();
-        let planned: Vec<Point> =
-            planned.map(|axes| Point { probe: "p".into(), axes, link: "none".into() }).collect();
-        for (axis, values, expected) in [
-            ("size", "3", "kind=a size=3, kind=b size=3"),
-            ("size", "3,5", "kind=a size=3, kind=a size=5, kind=b size=3"),
-            ("size", "3,1", "kind=a size=3, kind=a size=1, kind=b size=1"),
-            ("kind", "b", "kind=b size=1, kind=b size=2, kind=b size=4"),
-        ] {
-            let values = values.split(',').map(str::to_owned).collect();
-            let set = Settings::from([(axis.to_owned(), values)]);
-            let left = restricted(&info, &planned, &set).unwrap();
-            let left: Vec<String> = left.iter().map(|point| point.axes.to_string()).collect();
-            assert_eq!(left.join(", "), expected, "{set:?}");
-        }
     }
 
     #[test]

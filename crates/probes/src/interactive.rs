@@ -25,13 +25,7 @@ pub fn info() -> &'static ProbeInfo {
     &copy::send::PROBE.info
 }
 
-/// The words for the protocols of reliable datagrams, each with an explanation.
-pub fn datagrams() -> impl Iterator<Item = (&'static str, Text)> {
-    let words = DATAGRAMS.iter();
-    words.map(|(word, over)| (*word, over.choice().about))
-}
-
-/// The probe that sends over this: a value of copy.send's axis `over`, or a word of [`datagrams`].
+/// The probe that sends over this: a value of copy.send's axis `over`, or a protocol of reliable datagrams.
 pub fn probe_over(over: &str) -> &'static Probe {
     match protocol(over) {
         Some(_) => &rudp::loss::PROBE,
@@ -45,12 +39,15 @@ fn protocol(over: &str) -> Option<Over> {
     found.map(|(_, protocol)| *protocol)
 }
 
-/// The value of an axis of copy.send that a word or number names.
+/// The value that a word or number names on an axis of the probe that sends over this.
 ///
 /// # Errors
 /// A sentence that names the axis, or its values.
-pub fn value(name: &str, text: &str) -> Result<AxisValue, String> {
-    info().axis(name)?.parse(text)
+pub fn value(over: &str, name: &str, text: &str) -> Result<AxisValue, String> {
+    match protocol(over) {
+        Some(_) if name == "over" => Ok(AxisValue::Word(over.to_owned().into())),
+        _ => probe_over(over).info.value(name, text),
+    }
 }
 
 /// How many messages of the study's protocol the queue of its receiver's socket holds, if that is fewer
@@ -146,7 +143,7 @@ fn check_conditions(loss: &Loss, Conditions { retry_ns, drop }: Conditions) -> R
     let reason = if !(0.0..=random_loss::MAX).contains(&drop) {
         "the receiver can drop 0 to 90 % of the datagrams (--drop)"
     } else if DATAGRAMS.iter().all(|(_, protocol)| *protocol != loss.over) {
-        "`costof send` sends only rudp and study-datagrams (--over, not --set over=)"
+        "`costof send` sends only rudp and study-datagrams (--over)"
     } else if retry.is_some() && loss.over != Over::Study {
         "rudp retransmits by the round trip that it measures (--over study-datagrams has --retry)"
     } else if retry.is_some_and(|retry| retry < MIN_RETRY) {
@@ -247,8 +244,9 @@ mod tests {
             let error = asked(address, over, more, drop).expect_err("it cannot be");
             assert!(error.contains(says), "{error}");
         }
-        let error = value("primitive", "two_copies").expect_err("no such word");
+        let error = value("", "primitive", "two_copies").expect_err("no such word");
         assert!(error.contains("copy_and_send"), "{error}");
+        assert_eq!(value("rudp", "over", "rudp"), Ok(AxisValue::Word("rudp".into())));
     }
 
     #[test]
@@ -337,7 +335,7 @@ mod tests {
         for (over, retry, drop, says) in [
             (Over::Study, Some(second), 0.3, ""),
             (Over::Rudp, None, 0.3, ""),
-            (Over::Tcp, None, 0.0, "--set over="),
+            (Over::Tcp, None, 0.0, "--over"),
             (Over::Rudp, Some(second), 0.0, "study-datagrams"),
             (Over::Study, Some(short), 0.0, "1 ms"),
             (Over::Study, Some(long), 0.0, "10 s"),

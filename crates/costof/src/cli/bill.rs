@@ -1,7 +1,7 @@
 //! The options of `costof bill`.
 
-use super::values::{run_file, time};
-use clap::{Args, ValueEnum, ValueHint};
+use super::values::{means, run_file, time};
+use clap::{Args, ValueHint};
 use costof_model::bill::Means;
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -38,8 +38,8 @@ pub(crate) struct BillOptions {
     /// How to count: ebpf (root) or ptrace
     ///
     /// [default: ebpf where this user may use it]
-    #[arg(long, value_name = "MEANS", hide_possible_values = true)]
-    pub(crate) by: Option<By>,
+    #[arg(long, value_name = "MEANS", value_parser = means(), hide_possible_values = true)]
+    pub(crate) by: Option<Means>,
     /// The file that the program reads [default: /dev/null]
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, hide_short_help = true)]
     pub(crate) input: Option<PathBuf>,
@@ -78,20 +78,4 @@ pub(crate) struct BillOptions {
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
-}
-
-/// A means of counting.
-#[derive(Clone, Copy, Debug, ValueEnum)]
-pub(crate) enum By {
-    Ebpf,
-    Ptrace,
-}
-
-impl From<By> for Means {
-    fn from(by: By) -> Means {
-        match by {
-            By::Ebpf => Means::Ebpf,
-            By::Ptrace => Means::Ptrace,
-        }
-    }
 }

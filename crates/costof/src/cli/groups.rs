@@ -9,7 +9,7 @@ const GROUPS: [(&str, &[&str]); 4] = [
     ("Measure", &["run", "time", "bill", "against", "ask", "estimate", "study"]),
     ("Look", &["show", "runs", "report", "export", "list", "explain", "doctor"]),
     ("Decide", &["compare", "history", "fleet", "qualify", "place"]),
-    ("Rarely needed", &["verify", "link", "send", "completions", "man", "version"]),
+    ("Rarely needed", &["verify", "link", "send", "completions", "man"]),
 ];
 
 /// The commands whose exit code may stop a script.

@@ -1,7 +1,7 @@
 //! The options of `costof send`.
 
 use super::setting;
-use super::values::{SENDING, SendAxes, bytes, count, percent, ports, time, token};
+use super::values::{bytes, count, percent, ports, time, token};
 use clap::{ArgGroup, Args, ValueHint, value_parser};
 use costof_lab::address::Address;
 use std::path::PathBuf;
@@ -49,8 +49,6 @@ pub(crate) struct SendOptions {
     #[arg(long, value_name = "BYTES", conflicts_with = "to", value_parser = bytes, hide_short_help = true)]
     pub(crate) receive_buffer: Option<u64>,
     #[command(flatten)]
-    pub(crate) axes: SendAxes,
-    #[command(flatten)]
     pub(crate) sending: SendingOptions,
     #[command(flatten)]
     pub(crate) datagrams: DatagramOptions,
@@ -61,17 +59,26 @@ pub(crate) struct SendOptions {
 
 /// Options of senders only.
 #[derive(Debug, Args)]
-#[command(next_help_heading = SENDING)]
+#[command(next_help_heading = "Options of --to")]
 pub(crate) struct SendingOptions {
+    /// How the bytes reach the kernel, such as sendmsg [default: copy_and_send]
+    #[arg(long, value_name = "WORD", conflicts_with = "listen")]
+    pub(crate) primitive: Option<String>,
+    /// The bytes of a message, such as 64KiB
+    #[arg(long, value_name = "BYTES", conflicts_with = "listen")]
+    pub(crate) size: Option<String>,
+    /// What carries the messages: tcp, unix, udp and others, or rudp or study-datagrams
+    #[arg(long, value_name = "WORD", conflicts_with = "listen")]
+    pub(crate) over: Option<String>,
     /// End after this many messages on each connection
     #[arg(long, value_name = "N", conflicts_with = "listen", value_parser = count(1, u64::MAX))]
     pub(crate) count: Option<u64>,
     /// End after this time, such as 500ms or 1min [default without --count: 10s]
     #[arg(long, value_name = "TIME", conflicts_with = "listen", value_parser = time)]
     pub(crate) duration: Option<Duration>,
-    /// A value for any axis of copy.send, such as source=cold
+    /// A value for any axis of copy.send, such as pattern=echo
     ///
-    /// With --over rudp and study-datagrams, of rudp.loss, such as control=rate.
+    /// With --over rudp and study-datagrams, of rudp.loss, such as control=rate, or window=1 for one message in flight.
     #[arg(long = "set", value_name = "AXIS=V", conflicts_with = "listen", value_parser = setting)]
     pub(crate) settings: Vec<(String, Vec<String>)>,
 }
@@ -80,11 +87,6 @@ pub(crate) struct SendingOptions {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Options of --to with --over rudp or study-datagrams")]
 pub(crate) struct DatagramOptions {
-    /// How many messages may be in flight; 0: as many as rudp allows, and one by study-datagrams
-    /// [default: 10; of study-datagrams, as many as the receiver's usual queue of 208 KiB holds]
-    #[arg(long, value_name = "N", conflicts_with = "listen", value_parser = count(0_u64, 4096),
-          hide_short_help = true)]
-    pub(crate) window: Option<u64>,
     /// After how long study-datagrams retransmits what was not answered [default: 1s]
     #[arg(long, value_name = "TIME", conflicts_with = "listen", value_parser = time, hide_short_help = true)]
     pub(crate) retry: Option<Duration>,

@@ -174,9 +174,6 @@ pub(crate) struct AgainstOptions {
     /// What it leaves of an earlier build stays.
     #[arg(long, value_name = "CMD")]
     pub(crate) build: Option<String>,
-    /// Where the other work tree is [default: $XDG_CACHE_HOME/costof/against]
-    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
-    pub(crate) work_tree: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) turns: TurnOptions,
 }

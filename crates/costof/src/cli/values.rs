@@ -3,97 +3,30 @@
 use crate::{history, record};
 use clap::builder::{
     NonEmptyStringValueParser, PathBufValueParser, PossibleValue, PossibleValuesParser,
-    TypedValueParser, ValueParser,
+    TypedValueParser,
 };
-use clap::{Arg, ArgMatches, Args, Command, FromArgMatches};
 use costof_measure::schedule::{MAX_LAUNCHES, MIN_LAUNCHES};
+use costof_model::bill::Means;
 use costof_model::unit::{parse_bytes, parse_count};
-use costof_model::{Axis, AxisValue, Domain};
-use costof_probes::interactive;
 use costof_report::export::{self, FORMATS, Format};
 use std::fmt::Display;
 use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// The help heading of what only senders can be given.
-pub(super) const SENDING: &str = "Options of --to";
-
-/// The axes of copy.send that are options of `costof send`, and what stands for their values.
-const SEND_AXES: [(&str, &str); 8] = [
-    ("primitive", "WORD"),
-    ("size", "BYTES"),
-    ("threads", "N"),
-    ("pattern", "WORD"),
-    ("in_flight", "N"),
-    ("fields", "N"),
-    ("buffers", "WORD"),
-    ("over", "WORD"),
-];
-
-/// The axes that were given values, by options that come from copy.send's own description.
-#[derive(Clone, Debug)]
-pub(crate) struct SendAxes(pub(crate) Vec<(&'static str, AxisValue)>);
-
-impl FromArgMatches for SendAxes {
-    fn from_arg_matches(matches: &ArgMatches) -> Result<SendAxes, clap::Error> {
-        let given = |name| Some((name, matches.get_one::<AxisValue>(name)?.clone()));
-        let values = SEND_AXES.into_iter().filter_map(|(name, _)| given(name));
-        Ok(SendAxes(values.collect()))
-    }
-
-    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
-        *self = SendAxes::from_arg_matches(matches)?;
-        Ok(())
-    }
-}
-
-impl Args for SendAxes {
-    fn augment_args(command: Command) -> Command {
-        command.args(SEND_AXES.into_iter().filter_map(|(name, value_name)| {
-            let axis = interactive::info().axis(name).ok()?;
-            let option = Arg::new(name)
-                .long(name.replace('_', "-"))
-                .value_name(value_name)
-                .value_parser(axis_value(axis))
-                .help(axis.about.to_string())
-                .requires("to")
-                .hide_short_help(!["primitive", "size", "over"].contains(&name))
-                .help_heading(SENDING);
-            Some(option)
-        }))
-    }
-
-    fn augment_args_for_update(command: Command) -> Command {
-        SendAxes::augment_args(command)
-    }
-}
-
-/// A value on an axis: one of its words, which help and completions list, or a number.
-fn axis_value(axis: &'static Axis) -> ValueParser {
-    match &axis.domain {
-        Domain::Choice(choices) => {
-            let words =
-                choices.iter().map(|choice| (choice.value.to_string(), choice.about.to_string()));
-            let datagrams = interactive::datagrams()
-                .filter(|_| axis.name == "over")
-                .map(|(word, about)| (word.to_owned(), about.to_string()));
-            let words = words.chain(datagrams);
-            PossibleValuesParser::new(
-                words.map(|(word, about)| PossibleValue::new(word).help(about)),
-            )
-            .map(|word| AxisValue::Word(word.into()))
-            .into()
-        }
-        _ => ValueParser::new(|text: &str| interactive::value(&axis.name, text)),
-    }
-}
-
 /// A format of `costof export`, by its name.
 pub(super) fn export_format() -> impl TypedValueParser<Value = &'static Format> {
     let formats = FORMATS.iter();
     let words = formats.map(|format| PossibleValue::new(format.name).help(format.about));
     PossibleValuesParser::new(words).try_map(|name| export::format(&name).ok_or("no such format"))
+}
+
+/// A means of counting for a bill.
+pub(super) fn means() -> impl TypedValueParser<Value = Means> {
+    PossibleValuesParser::new(["ebpf", "ptrace"]).map(|word| match &*word {
+        "ebpf" => Means::Ebpf,
+        _ => Means::Ptrace,
+    })
 }
 
 /// A run: the path of its file, or of a folder that has no other run, or its number in the history.

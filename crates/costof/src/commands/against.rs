@@ -5,9 +5,8 @@
 
 use super::time::{self, Job};
 use crate::cli::AgainstOptions;
-use crate::error::{Context, Done, Error, bail};
+use crate::error::{Context, Done, Result, bail};
 use crate::terminal::log;
-use costof_measure::facts;
 use std::collections::BTreeMap;
 use std::env;
 use std::ffi::OsStr;
@@ -19,8 +18,8 @@ use std::process::Command;
 
 /// How this work tree is named.
 const HERE: &str = "worktree";
-/// The name of a default work tree's folder, below the path of the repository's.
-const DEFAULT_NAME: &str = "costof-against";
+/// The name of the other work tree's folder, below the path of the repository's.
+const OTHER: &str = "costof-against";
 /// With these, git uses the repository that they name instead of the current folder's. Its hooks have them.
 const GIT_VARIABLES: [&str; 6] = [
     "GIT_DIR",
@@ -47,24 +46,11 @@ pub(crate) fn run(options: &AgainstOptions) -> Done {
         bail!("there is no revision `{revision}` here{}", advice(revision));
     };
     check_paths(&options.argv, &top)?;
-    let other = match &options.work_tree {
-        Some(folder) => std::path::absolute(folder).context("--work-tree")?,
-        None => default_work_tree(&top)?,
-    };
+    let other = other_work_tree(&top)?;
     fs::create_dir_all(&other).context(format_args!("cannot make {}", other.display()))?;
     let other = fs::canonicalize(&other).context(other.display())?;
-    if other == top {
-        bail!("--work-tree {} is this work tree: name another folder", other.display());
-    }
     let _locks = [lock(&top)?, lock(&other)?];
-    let machine = facts::gather().machine_class();
-    let is_default = options.work_tree.is_none();
-    let [is_foreign, _] = [(&other, is_default), (&top, false)]
-        .map(|(tree, is_default)| is_foreign(tree, &machine, is_default));
-    check_out(&top, &other, &commit, is_default, is_foreign)?;
-    for tree in [&top, &other] {
-        fs::write(machine_file(tree)?, &machine).context(tree.display())?;
-    }
+    check_out(&top, &other, &commit)?;
     let folders = [other.join(&below), top.join(&below)];
     if !folders[0].is_dir() {
         bail!("{revision} has no folder {below}: start costof in one that both have");
@@ -86,11 +72,11 @@ pub(crate) fn run(options: &AgainstOptions) -> Done {
         let job = Job::new(&options.argv, (position, 2), &BTreeMap::new(), &options.turns)?;
         Ok(job.named_in(name, folder))
     });
-    time::measure(&options.turns, jobs.collect::<Result<_, Error>>()?)
+    time::measure(&options.turns, jobs.collect::<Result<_>>()?)
 }
 
 /// Starts costof anew without the variables of git, so that nothing which it starts has them.
-fn leave_hook() -> Result<(), Error> {
+fn leave_hook() -> Result<()> {
     if GIT_VARIABLES.iter().all(|name| env::var_os(name).is_none()) {
         return Ok(());
     }
@@ -112,7 +98,7 @@ fn advice(revision: &str) -> String {
 }
 
 /// An absolute path into this work tree is the same file for both sides.
-fn check_paths(words: &[impl AsRef<OsStr>], top: &Path) -> Result<(), Error> {
+fn check_paths(words: &[impl AsRef<OsStr>], top: &Path) -> Result<()> {
     for (position, word) in words.iter().map(Path::new).enumerate() {
         let is_inside = |path: &Path| path.is_absolute() && path.starts_with(top);
         let resolved = || word.is_absolute().then(|| fs::canonicalize(word).ok()).flatten();
@@ -139,21 +125,19 @@ fn is_same_file(paths: [PathBuf; 2]) -> bool {
     a.is_some() && a == b
 }
 
-/// A folder for this work tree in `$XDG_CACHE_HOME/costof/against`, else in `~/.cache/costof/against`.
-fn default_work_tree(top: &Path) -> Result<PathBuf, Error> {
+/// The folder of the other work tree: in `$XDG_CACHE_HOME/costof/against`, else in `~/.cache/costof/against`.
+fn other_work_tree(top: &Path) -> Result<PathBuf> {
     let cache = match (env::var_os("XDG_CACHE_HOME"), env::var_os("HOME")) {
         (Some(cache), _) if !cache.is_empty() => PathBuf::from(cache),
         (_, Some(home)) if !home.is_empty() => Path::new(&home).join(".cache"),
-        _ => {
-            bail!("there is no HOME to keep the other work tree in: name a folder with --work-tree")
-        }
+        _ => bail!("there is no HOME to keep the other work tree in: set XDG_CACHE_HOME"),
     };
     let path = top.strip_prefix("/").unwrap_or(top);
-    Ok(cache.join("costof/against").join(path).join(DEFAULT_NAME))
+    Ok(cache.join("costof/against").join(path).join(OTHER))
 }
 
 /// Keeps other `costof against` off a work tree until the file is closed, after waiting for them.
-fn lock(folder: &Path) -> Result<File, Error> {
+fn lock(folder: &Path) -> Result<File> {
     let file = File::open(folder).context(folder.display())?;
     let locked = match file.try_lock() {
         Err(TryLockError::WouldBlock) => {
@@ -170,67 +154,21 @@ fn lock(folder: &Path) -> Result<File, Error> {
     Ok(file)
 }
 
-/// Makes the other work tree in an empty folder, or moves an existing one to the commit. What was built there stays. The
-/// default one is costof's, and is made anew if it belongs to an earlier clone, or was used on a machine of another class: what was
-/// built there for that CPU would be compared with what is built for this one. One that the user named may hold work.
-fn check_out(
-    top: &Path,
-    other: &Path,
-    commit: &str,
-    is_default: bool,
-    is_foreign: bool,
-) -> Result<(), Error> {
-    if is_linked(top, other)? && !(is_default && is_foreign) {
-        let mut arguments = vec!["checkout", "--quiet", "--detach", commit];
-        if is_default {
-            arguments.push("--force");
-        } else {
-            expect_unused(other)?;
-        }
-        return git(other, arguments).map(drop);
+/// Makes the other work tree, or moves an existing one to the commit. What was built there stays. One of an earlier clone is
+/// made anew.
+fn check_out(top: &Path, other: &Path, commit: &str) -> Result<()> {
+    if is_linked(top, other)? {
+        return git(other, ["checkout", "--quiet", "--detach", "--force", commit]).map(drop);
     }
-    if is_default {
-        fs::remove_dir_all(other).context(format_args!("cannot remove {}", other.display()))?;
-    } else if other.join(".git").exists() {
-        bail!(
-            "--work-tree {} is not a further work tree of this repository: name another folder",
-            other.display()
-        );
-    }
+    fs::remove_dir_all(other).context(format_args!("cannot remove {}", other.display()))?;
     // Git may still know one that somebody removed: hence the force.
     let arguments = ["worktree", "add", "--quiet", "--force", "--detach"].map(OsStr::new);
     let arguments = arguments.into_iter().chain([other.as_os_str(), OsStr::new(commit)]);
     git(top, arguments).map(drop)
 }
 
-/// The file that names the class of the machine on which a work tree was used last, among git's own of that work tree.
-fn machine_file(other: &Path) -> Result<PathBuf, Error> {
-    let folder = git(other, ["rev-parse", "--absolute-git-dir"])?;
-    Ok(Path::new(&folder).join("costof-machine"))
-}
-
-/// Whether a work tree was used last on a machine of another class, as in a home directory that several machines share.
-/// Then it says so.
-fn is_foreign(tree: &Path, here: &str, is_default: bool) -> bool {
-    let is_tree = tree.join(".git").exists();
-    let file = is_tree.then(|| machine_file(tree).ok()).flatten();
-    let there = file.and_then(|file| fs::read_to_string(file).ok());
-    let Some(there) = there.filter(|there| there != here) else {
-        return false;
-    };
-    let advice = match is_default {
-        true => "it is made anew",
-        false => "if the build is for one CPU, such as with -march=native, build it anew",
-    };
-    log(format_args!(
-        "{} was used on {there} before, and this is {here}: {advice}",
-        tree.display()
-    ));
-    true
-}
-
 /// Whether a folder is a further work tree of the repository, by what both say.
-fn is_linked(top: &Path, other: &Path) -> Result<bool, Error> {
+fn is_linked(top: &Path, other: &Path) -> Result<bool> {
     let shared = |folder: &Path| {
         let shared = git(folder, ["rev-parse", "--git-common-dir"])?;
         fs::canonicalize(folder.join(&shared)).context(shared)
@@ -244,26 +182,8 @@ fn is_linked(top: &Path, other: &Path) -> Result<bool, Error> {
     Ok(listed.skip(1).any(|path| Path::new(path) == other))
 }
 
-/// A work tree that is on a branch, or has changes, is somebody's.
-fn expect_unused(other: &Path) -> Result<(), Error> {
-    let folder = other.display();
-    if let Ok(branch) = git(other, ["symbolic-ref", "--quiet", "--short", "HEAD"]) {
-        bail!("--work-tree {folder} is on the branch {branch}: name another folder");
-    }
-    if !git(other, ["status", "--porcelain", "--untracked-files=no"])?.is_empty() {
-        bail!(
-            "--work-tree {folder} has changes that are not committed: name another folder, or discard them by \
-             `git -C {folder} checkout --force`"
-        );
-    }
-    Ok(())
-}
-
 /// What git prints, without the last line feed.
-fn git(
-    folder: &Path,
-    arguments: impl IntoIterator<Item = impl AsRef<OsStr>>,
-) -> Result<String, Error> {
+fn git(folder: &Path, arguments: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Result<String> {
     let mut command = Command::new("git");
     command.current_dir(folder).args(arguments);
     let output = command.output().context("cannot start git")?;
@@ -273,7 +193,7 @@ fn git(
     Ok(String::from_utf8_lossy(&output.stdout).trim_end_matches('\n').to_owned())
 }
 
-fn run_build(build: &str, folder: &Path, name: &str) -> Result<(), Error> {
+fn run_build(build: &str, folder: &Path, name: &str) -> Result<()> {
     log(format_args!("building {name}: {build}"));
     let mut command = Command::new("sh");
     // Standard output is for the result.

@@ -8,12 +8,12 @@ mod ways;
 
 use crate::cli::{AskOptions, Chosen, RunOptions};
 use crate::commands::estimate::{self, Named};
-use crate::error::{Done, Error, bail, wrong};
+use crate::error::{Done, Error, Result, bail, wrong};
 use crate::plan::keywords::{self, Take};
 use crate::plan::request::infos;
 use crate::record;
+use crate::record::Table;
 use crate::terminal::{log, print, prose_columns, watch_interrupts};
-use costof_measure::probe::Probe;
 use costof_model::expression::{Expression, Total};
 use costof_model::{Estimate, Grade, Link, Point, PointRow, ProbeInfo, Run, Warning, nearest};
 use costof_report::text::{hanging, wrapped};
@@ -107,7 +107,7 @@ struct Reply {
     run: Named,
 }
 
-pub(crate) fn run(table: &'static [&'static Probe], options: &AskOptions) -> Done {
+pub(crate) fn run(table: Table, options: &AskOptions) -> Done {
     let Some(name) = &options.question else {
         return print(listed()?);
     };
@@ -172,7 +172,7 @@ fn second_round(options: &AskOptions) -> u32 {
     3 * options.measuring.precision().launches()
 }
 
-fn listed() -> Result<String, Error> {
+fn listed() -> Result<String> {
     let columns = prose_columns();
     let mut text = String::new();
     for question in &FILE.question {
@@ -196,7 +196,7 @@ fn listed() -> Result<String, Error> {
 
 /// # Errors
 /// There is no such question. The error names the probes that the word means, or what is nearest to it.
-fn find(table: &[&'static Probe], name: &str) -> Result<&'static Question, Error> {
+fn find(table: Table, name: &str) -> Result<&'static Question> {
     named(name).ok_or_else(|| {
         let names = FILE.question.iter().map(|question| question.name.as_str());
         let hint = match (nearest::hint(name, names), keywords::probes(table, name, Take::All)) {
@@ -220,12 +220,12 @@ fn named(name: &str) -> Option<&'static Question> {
 
 /// Measures every point of these costs, with this many launches if a number is given.
 fn measure(
-    table: &'static [&'static Probe],
+    table: Table,
     options: &AskOptions,
     costs: &[Expression],
     launches: Option<u32>,
     interrupted: &AtomicBool,
-) -> Result<Named, Error> {
+) -> Result<Named> {
     let mut points: Vec<&Point> = Vec::new();
     for point in costs.iter().flat_map(|cost| &cost.points) {
         if !points.contains(&point) {
@@ -242,7 +242,7 @@ fn measure(
     estimate::measure(table, &all, &points, interrupted)
 }
 
-fn answered(label: &str, expression: &Expression, runs: &[Named]) -> Result<Answered, Error> {
+fn answered(label: &str, expression: &Expression, runs: &[Named]) -> Result<Answered> {
     let rows = needed([expression], &runs[0].1.points);
     let mut unusable = rows.iter().filter_map(|row| row.primary());
     let unusable = unusable.find(|estimate| !estimate.is_usable());
@@ -261,14 +261,14 @@ fn answered(label: &str, expression: &Expression, runs: &[Named]) -> Result<Answ
 
 impl Question {
     /// The question with the size and the link of the options.
-    fn with(&self, options: &AskOptions) -> Result<Question, Error> {
+    fn with(&self, options: &AskOptions) -> Result<Question> {
         let link = options.link.as_ref().map(ToString::to_string);
         let remote = options.peer.host.as_ref().map(|_| Link::Remote.to_string());
         self.at(options, link.or(remote))
     }
 
     /// The question with the size of the options, over this link.
-    fn at(&self, options: &AskOptions, link: Option<String>) -> Result<Question, Error> {
+    fn at(&self, options: &AskOptions, link: Option<String>) -> Result<Question> {
         let chosen = |own: &Option<String>, option: Option<String>, name: &str| match (own, option)
         {
             (None, Some(_)) => bail!("`costof ask {}` has no --{name}", self.name),
@@ -321,7 +321,7 @@ impl Question {
     }
 
     /// Its costs.
-    fn expressions(&self, infos: &[&ProbeInfo]) -> Result<Vec<Expression>, Error> {
+    fn expressions(&self, infos: &[&ProbeInfo]) -> Result<Vec<Expression>> {
         let costs = self.measured().into_iter();
         let parsed = costs.map(|(_, cost)| Expression::parse(&cost, infos));
         parsed.map(|cost| cost.map_err(wrong)).collect()
@@ -343,12 +343,12 @@ impl Question {
     }
 
     /// The answer, as far as noise allows one, and the costs.
-    fn reply(&self, expressions: &[Expression], run: Named) -> Result<Reply, Error> {
+    fn reply(&self, expressions: &[Expression], run: Named) -> Result<Reply> {
         let runs = [run];
         let costs = self.measured().into_iter().zip(expressions);
         let costs = costs
             .map(|((label, _), expression)| answered(&label, expression, &runs))
-            .collect::<Result<Vec<Answered>, Error>>()?;
+            .collect::<Result<Vec<Answered>>>()?;
         let [first, others @ ..] = &costs[..] else {
             unreachable!("a test asks each question");
         };

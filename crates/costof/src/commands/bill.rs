@@ -4,12 +4,13 @@ mod prices;
 mod turns;
 
 use crate::cli::BillOptions;
-use crate::error::{Context, Done, Error, bail};
+use crate::error::{Context, Done, Error, Result, bail};
 use crate::files;
+use crate::plan::request::infos;
+use crate::record::Table;
 use crate::terminal::{log, print, prose_columns, set_working, watch_interrupts};
 use costof_measure::bill::price::{self, PriceList};
 use costof_measure::facts;
-use costof_measure::probe::Probe;
 use costof_model::bill::CountedCommand;
 use costof_model::priced::{Priced, Times};
 use costof_model::{Facts, word};
@@ -25,16 +26,14 @@ use std::sync::atomic::AtomicBool;
 /// The longest saved bill that is read, in bytes.
 const MAX_BYTES: u64 = 16 << 20;
 
-pub(crate) fn run(table: &'static [&'static Probe], options: &BillOptions) -> Done {
-    let prints = files::leaves_standard_output(
-        &[options.save.as_deref(), options.html.as_deref()],
-        options.json || options.prometheus,
-    )?;
+pub(crate) fn run(table: Table, options: &BillOptions) -> Done {
+    let outputs = [options.save.as_deref(), options.html.as_deref()];
+    let to_standard_output = options.json || options.prometheus;
+    let prints = files::check_outputs(&outputs, to_standard_output, &options.show)?;
     let interrupted = watch_interrupts()?;
+    let billing = Billing { table, options, facts: facts::gather(), interrupted: &interrupted };
     if let [before, after] = &options.diff[..] {
-        let bills = [before, after].map(|given| diffed(table, options, given, &interrupted));
-        let [before, after] = bills;
-        let (before, after) = (before?, after?);
+        let (before, after) = (billing.diffed(before)?, billing.diffed(after)?);
         return print(match options.json {
             true => shown::diff_json(&before, &after).to_string() + "\n",
             false => shown::diff(&before, &after, prose_columns()),
@@ -42,12 +41,8 @@ pub(crate) fn run(table: &'static [&'static Probe], options: &BillOptions) -> Do
     }
     let bill = match (&options.show, options.pid) {
         (Some(file), _) => read(file)?,
-        (None, Some(pid)) => {
-            let facts = facts::gather();
-            let counted = turns::process(options, &facts, pid, &interrupted)?;
-            priced(table, options, &facts, counted, true, &interrupted)?
-        }
-        (None, None) => of_program(table, options, &options.argv, &interrupted)?,
+        (None, Some(pid)) => billing.priced(billing.process(pid)?, true)?,
+        (None, None) => billing.of_program(&options.argv)?,
     };
     let printed = match prints {
         true => print(text(&bill, options)?),
@@ -62,7 +57,7 @@ pub(crate) fn run(table: &'static [&'static Probe], options: &BillOptions) -> Do
     printed
 }
 
-fn text(bill: &Priced, options: &BillOptions) -> Result<String, Error> {
+fn text(bill: &Priced, options: &BillOptions) -> Result<String> {
     Ok(match (options.json, options.prometheus) {
         (true, _) => json(bill)?,
         (_, true) => shown::prometheus(bill),
@@ -70,11 +65,11 @@ fn text(bill: &Priced, options: &BillOptions) -> Result<String, Error> {
     })
 }
 
-fn json(bill: &Priced) -> Result<String, Error> {
+fn json(bill: &Priced) -> Result<String> {
     Ok(serde_json::to_string_pretty(bill).context("JSON")? + "\n")
 }
 
-fn read(file: &Path) -> Result<Priced, Error> {
+fn read(file: &Path) -> Result<Priced> {
     let text = files::read_text(file, MAX_BYTES)
         .context(format_args!("cannot read {}", file.display()))?;
     serde_json::from_str(&text)
@@ -90,95 +85,93 @@ fn is_saved(file: &Path) -> bool {
         && first == *b"{"
 }
 
-/// A side of `--diff`: a saved bill, whatever it is called, or a command.
-fn diffed(
-    table: &'static [&'static Probe],
-    options: &BillOptions,
-    given: &str,
-    interrupted: &AtomicBool,
-) -> Result<Priced, Error> {
-    let file = Path::new(given);
-    if is_saved(file) {
-        return read(file);
-    }
-    let (_, words) = super::time::words(given, None)?;
-    of_program(table, options, &words, interrupted)
+/// What a bill is made by.
+struct Billing<'a> {
+    table: Table,
+    options: &'a BillOptions,
+    facts: Facts,
+    interrupted: &'a AtomicBool,
 }
 
-fn of_program(
-    table: &'static [&'static Probe],
-    options: &BillOptions,
-    words: &[OsString],
-    interrupted: &AtomicBool,
-) -> Result<Priced, Error> {
-    let facts = facts::gather();
-    let counted = turns::program(options, &facts, words, interrupted)?;
-    priced(table, options, &facts, counted, false, interrupted)
-}
-
-/// The bill of what was counted: with prices of this machine, measured where they lack.
-fn priced(
-    table: &'static [&'static Probe],
-    options: &BillOptions,
-    facts: &Facts,
-    (command, times): (CountedCommand, Times),
-    per_second: bool,
-    interrupted: &AtomicBool,
-) -> Result<Priced, Error> {
-    let infos: Vec<_> = table.iter().map(|probe| &*probe.info).collect();
-    let list = PriceList::new(&infos);
-    let seconds = command.counted.iter().map(|run| run.wall_ns as f64 / 1e9).sum();
-    let stretches = if per_second { seconds } else { command.counted.len() as f64 };
-    let items = price::tally(&command, stretches);
-    let cpu_ns = times.user_ns.value + times.kernel_ns.value;
-    let mut prices = Prices::known(table, options, facts, &list.needed(&items, cpu_ns))?;
-    let mut values = list.values(|row| prices.value(row));
-    let missing = list.missing(&items, &values, cpu_ns);
-    if !missing.is_empty() && prices.measure(&missing, interrupted)? {
-        values = list.values(|row| prices.value(row));
-    }
-    set_working(false);
-    let (priced, classes, itemised_ns) = list.items(&items, &values).map_err(Error::Nothing)?;
-    let mut elsewhere = Vec::new();
-    for path in &options.elsewhere {
-        let other = Prices::of_run(table, path)?;
-        let there = list.values(|row| other.value(row));
-        let from = (other.machine(), path.display().to_string());
-        match list.elsewhere(&items, (&values, &there), times.kernel_ns.value, from) {
-            Some(found) => elsewhere.push(found),
-            None => log(format_args!("{}: it has no price of these items", path.display())),
+impl Billing<'_> {
+    /// A side of `--diff`: a saved bill, whatever it is called, or a command.
+    fn diffed(&self, given: &str) -> Result<Priced> {
+        let file = Path::new(given);
+        if is_saved(file) {
+            return read(file);
         }
+        let (_, words) = super::time::words(given, None)?;
+        self.of_program(&words)
     }
-    let Some(first) = command.counted.first() else {
-        bail!("nothing was counted of `{}`", command.command);
-    };
-    let machine = facts.machine_class();
-    let used = list.used(&items, &values);
-    let used = used.into_iter().filter_map(|row| Some((row.point.id(), prices.from(row)?)));
-    Ok(Priced {
-        per_second,
-        runs: command.timed.len(),
-        times,
-        counting_slowdown: command.counting_cost().map(|more| 1.0 + more),
-        counted_by: word(first.means),
-        not_counted: first.not_counted.clone(),
-        items: priced,
-        itemised_ns,
-        classes,
-        waits: price::waits(&command, stretches),
-        savings: list.savings(&items, &values, (cpu_ns, times.waiting_ns)),
-        elsewhere,
-        prices_of: options.prices.as_ref().map_or_else(|| machine.clone(), |_| prices.machine()),
-        machine,
-        prices: used.collect(),
-        program: command.command,
-    })
+
+    fn of_program(&self, words: &[OsString]) -> Result<Priced> {
+        self.priced(self.program(words)?, false)
+    }
+
+    /// The bill of what was counted: with prices of this machine, measured where they lack.
+    fn priced(
+        &self,
+        (command, times): (CountedCommand, Times),
+        per_second: bool,
+    ) -> Result<Priced> {
+        let Billing { table, options, facts, interrupted } = self;
+        let infos = infos(table);
+        let list = PriceList::new(&infos);
+        let seconds = command.counted.iter().map(|run| run.wall_ns as f64 / 1e9).sum();
+        let stretches = if per_second { seconds } else { command.counted.len() as f64 };
+        let items = price::tally(&command, stretches);
+        let cpu_ns = times.user_ns.value + times.kernel_ns.value;
+        let mut prices = Prices::known(self, &list.needed(&items, cpu_ns))?;
+        let mut values = list.values(|row| prices.value(row));
+        let missing = list.missing(&items, &values, cpu_ns);
+        if !missing.is_empty() && prices.measure(&missing, interrupted)? {
+            values = list.values(|row| prices.value(row));
+        }
+        set_working(false);
+        let (priced, classes, itemised_ns) = list.items(&items, &values).map_err(Error::Nothing)?;
+        let mut elsewhere = Vec::new();
+        for path in &options.elsewhere {
+            let other = Prices::of_run(table, path)?;
+            let there = list.values(|row| other.value(row));
+            let from = (other.machine(), path.display().to_string());
+            match list.elsewhere(&items, (&values, &there), times.kernel_ns.value, from) {
+                Some(found) => elsewhere.push(found),
+                None => log(format_args!("{}: it has no price of these items", path.display())),
+            }
+        }
+        let Some(first) = command.counted.first() else {
+            bail!("nothing was counted of `{}`", command.command);
+        };
+        let machine = facts.machine_class();
+        let used = list.used(&items, &values);
+        let used = used.into_iter().filter_map(|row| Some((row.point.id(), prices.from(row)?)));
+        Ok(Priced {
+            per_second,
+            runs: command.timed.len(),
+            times,
+            counting_slowdown: command.counting_cost().map(|more| 1.0 + more),
+            counted_by: word(first.means),
+            not_counted: first.not_counted.clone(),
+            items: priced,
+            itemised_ns,
+            classes,
+            waits: price::waits(&command, stretches),
+            savings: list.savings(&items, &values, (cpu_ns, times.waiting_ns)),
+            elsewhere,
+            prices_of: options
+                .prices
+                .as_ref()
+                .map_or_else(|| machine.clone(), |_| prices.machine()),
+            machine,
+            prices: used.collect(),
+            program: command.command,
+        })
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::request::infos;
     use costof_measure::bill::price::Row;
     use costof_model::Unit;
     use costof_model::expression::Value;

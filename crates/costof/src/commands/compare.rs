@@ -2,13 +2,12 @@
 
 use super::interleave;
 use crate::cli::{CompareOptions, RunOptions};
-use crate::error::{Done, Error, bail, gated, rules, wrong};
+use crate::error::{Done, Error, Result, bail, gated, rules, wrong};
 use crate::history::LastTwo;
 use crate::record::{self, Table};
 use crate::terminal::{line_columns, log, printable};
 use crate::{files, history};
 use costof_measure::compare::{self as groups, MATTERS, Metrics, compare};
-use costof_measure::probe::Probe;
 use costof_model::{Comparison, Run};
 use costof_report::check::{Rules, Suite};
 use costof_report::compare::many::{self, Pair};
@@ -25,7 +24,7 @@ use std::collections::BTreeSet;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-pub(crate) fn run(table: &'static [&'static Probe], options: &CompareOptions) -> Done {
+pub(crate) fn run(table: Table, options: &CompareOptions) -> Done {
     let rules = rules(&options.gate, &options.required, table)?;
     if !options.interleave.is_empty() {
         return compare_hosts(table, options, rules);
@@ -38,7 +37,7 @@ pub(crate) fn run(table: &'static [&'static Probe], options: &CompareOptions) ->
 
 /// What is given of each of two groups of runs: either the words on both sides of --with, or two words of which one is a
 /// folder of several runs. `None` if single runs are compared.
-fn groups(options: &CompareOptions) -> Result<Option<[&[PathBuf]; 2]>, Error> {
+fn groups(options: &CompareOptions) -> Result<Option<[&[PathBuf]; 2]>> {
     let sides = match &options.what[..] {
         what if !options.with.is_empty() => [what, &options.with],
         [old, new] if old.is_dir() || new.is_dir() => {
@@ -47,13 +46,13 @@ fn groups(options: &CompareOptions) -> Result<Option<[&[PathBuf]; 2]>, Error> {
         _ => return Ok(None),
     };
     let several = sides.iter().map(|side| Ok(record::files(side)?.len() > 1));
-    let several: Vec<bool> = several.collect::<Result<_, Error>>()?;
+    let several: Vec<bool> = several.collect::<Result<_>>()?;
     Ok(several.contains(&true).then_some(sides))
 }
 
 /// Compares two groups of runs. Their launches are not read.
 fn compare_groups(
-    table: Table<'_>,
+    table: Table,
     options: &CompareOptions,
     rules: Rules,
     given: &[&[PathBuf]; 2],
@@ -87,7 +86,7 @@ fn compare_groups(
 }
 
 /// Compares existing runs: two of them row by row, three or more in one table.
-fn compare_files(table: Table<'_>, options: &CompareOptions, rules: Rules) -> Done {
+fn compare_files(table: Table, options: &CompareOptions, rules: Rules) -> Done {
     let given: Vec<PathBuf> = options.what.iter().chain(&options.with).cloned().collect();
     let files = match given.as_slice() {
         [] => last_two(table)?,
@@ -115,7 +114,7 @@ fn compare_files(table: Table<'_>, options: &CompareOptions, rules: Rules) -> Do
 }
 
 /// The latest run, and the run before it that has most in common with it. This reports which one that is.
-fn last_two(table: Table<'_>) -> Result<Vec<PathBuf>, Error> {
+fn last_two(table: Table) -> Result<Vec<PathBuf>> {
     let LastTwo { files, number, common: [common, all] } = history::last_two(table)?;
     log(format!(
         "comparing @{number} with @1: it has {common} of the {} of @1",
@@ -125,7 +124,7 @@ fn last_two(table: Table<'_>) -> Result<Vec<PathBuf>, Error> {
 }
 
 /// Measures two hosts, and compares the second with the first.
-fn compare_hosts(table: &'static [&'static Probe], options: &CompareOptions, rules: Rules) -> Done {
+fn compare_hosts(table: Table, options: &CompareOptions, rules: Rules) -> Done {
     // The path of the page is checked before anything is measured.
     let run_options = run_options(options)?;
     let planned = run_options.out.as_deref().map(interleave::files_in);
@@ -153,7 +152,7 @@ fn compare_hosts(table: &'static [&'static Probe], options: &CompareOptions, rul
 }
 
 /// The options of `costof run` for measuring two hosts.
-fn run_options(options: &CompareOptions) -> Result<RunOptions, Error> {
+fn run_options(options: &CompareOptions) -> Result<RunOptions> {
     let probe = |word: &PathBuf| {
         let word = word.to_str().map(str::to_owned);
         word.ok_or_else(|| wrong("a probe's name is text"))
@@ -172,25 +171,13 @@ fn run_options(options: &CompareOptions) -> Result<RunOptions, Error> {
     })
 }
 
-/// Checks that neither the page nor the file for a pipeline is a folder, or overwrites one of these runs or the other.
+/// Checks that neither the page nor the file for a pipeline overwrites one of these runs or the other.
 fn check_page(
     options: &CompareOptions,
-    mut runs: impl Iterator<Item = impl AsRef<Path>>,
-) -> Result<(), Error> {
-    let (html, junit) = (options.html.as_deref(), options.gate.junit.as_deref());
-    files::leaves_standard_output(&[html], options.json || options.summary)?;
-    for (output, option) in [(html, "--html"), (junit, "--junit")] {
-        if let Some(output) = output.filter(|output| output.is_dir()) {
-            bail!("{} is a folder: {option} names a file", output.display());
-        }
-    }
-    if let (Some(html), Some(junit)) = (html, junit) {
-        files::check_spares(junit, html)?;
-    }
-    let outputs = || html.into_iter().chain(junit);
-    runs.try_for_each(|run| {
-        outputs().try_for_each(|output| files::check_spares(output, run.as_ref()))
-    })
+    runs: impl Iterator<Item = impl AsRef<Path>>,
+) -> Result<()> {
+    let outputs = [options.html.as_deref(), options.gate.junit.as_deref()];
+    files::check_outputs(&outputs, options.json || options.summary, runs).map(drop)
 }
 
 /// The smallest change that matters, as a share.
@@ -236,7 +223,7 @@ impl Shown<'_> {
         files: &[String; 2],
         [before, after]: [Side<'_>; 2],
         comparison: &Comparison,
-    ) -> Result<(), Error> {
+    ) -> Result<()> {
         self.note(comparison, before.run, after.run);
         let outcome = Outcome::new(after.name, comparison, after.run, &self.rules);
         if self.options.html.is_some() {
@@ -256,7 +243,7 @@ impl Shown<'_> {
     }
 
     /// Shows three or more runs in one table, in which each pair is compared.
-    fn show_many(&mut self, sides: &[Side<'_>]) -> Result<(), Error> {
+    fn show_many(&mut self, sides: &[Side<'_>]) -> Result<()> {
         let mut pairs = Vec::new();
         for (one, old) in sides.iter().enumerate() {
             for (other, new) in sides.iter().enumerate().skip(one + 1) {
@@ -303,7 +290,7 @@ impl Shown<'_> {
     ///
     /// # Errors
     /// Why there is none. The input is wrong if it has no point in common; otherwise noise or a failure is the reason.
-    fn check_compared(&self) -> Result<(), Error> {
+    fn check_compared(&self) -> Result<()> {
         if self.is_compared {
             return Ok(());
         }
@@ -321,7 +308,7 @@ impl Shown<'_> {
         comparison: &Comparison,
         name: Option<String>,
         outcome: Outcome,
-    ) -> Result<(), Error> {
+    ) -> Result<()> {
         let outcome = self.options.threshold.map(|_| outcome);
         let summary = summary(comparison, &format!("{before} → {after}"));
         if self.options.json {
@@ -344,7 +331,7 @@ impl Shown<'_> {
     }
 
     /// Writes the outcomes, the worst first, and an empty line.
-    fn say_outcomes(&mut self) -> Result<(), Error> {
+    fn say_outcomes(&mut self) -> Result<()> {
         let worst_first = |(_, outcome): &(_, Outcome)| Reverse(outcome.verdict);
         self.outcomes.sort_by_key(worst_first);
         let lines = self.outcomes.iter().map(|(name, outcome)| outcome.line(name.as_deref()));

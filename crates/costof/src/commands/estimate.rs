@@ -1,7 +1,7 @@
 //! `costof estimate`: computes an expression of costs for this machine.
 
 use crate::cli::{Chosen, EstimateOptions, RunOptions};
-use crate::error::{Done, Error, wrong};
+use crate::error::{Done, Error, Result, wrong};
 use crate::history;
 use crate::machine::hosts;
 use crate::plan::keywords::{self, Take};
@@ -11,9 +11,8 @@ use crate::record::{self, Table};
 use crate::session::{Fits, Session};
 use crate::terminal::{print, prose_columns, watch_interrupts};
 use costof_measure::facts;
-use costof_measure::probe::Probe;
 use costof_model::expression::{Expression, Total, Value};
-use costof_model::{Facts, Grade, Names, Point, PointRow, ProbeInfo, Run, Settings, Warning, span};
+use costof_model::{Facts, Grade, Point, PointRow, ProbeInfo, Run, Settings, Warning, span};
 use costof_report::text::wrapped;
 use serde_json::json;
 use std::cell::LazyCell;
@@ -35,13 +34,9 @@ struct Source {
     from: String,
 }
 
-pub(crate) fn run(table: &'static [&'static Probe], options: &EstimateOptions) -> Done {
+pub(crate) fn run(table: Table, options: &EstimateOptions) -> Done {
     let mut found: BTreeMap<String, &ProbeInfo> = BTreeMap::new();
-    let names = Names::new(table.iter().map(|probe| &*probe.info));
     let mut find = |word: &str, settings: Settings| {
-        if let Some(meant) = names.settings(word, &settings).into_iter().next() {
-            return Ok(meant);
-        }
         if let Some(info) = found.get(word) {
             return Ok((*info, settings));
         }
@@ -89,7 +84,7 @@ pub(crate) fn run(table: &'static [&'static Probe], options: &EstimateOptions) -
 
 /// The latest runs of this machine that were to measure one of the points, the newest first, down to the one
 /// that completes points of the best grade.
-fn history(table: Table<'_>, points: &[Point]) -> Vec<Named> {
+fn history(table: Table, points: &[Point]) -> Vec<Named> {
     let mut runs = Vec::new();
     for run in history::of_this_machine(table, |point| points.contains(point)) {
         runs.push(run);
@@ -126,14 +121,14 @@ fn measured(row: &PointRow) -> Option<Value> {
 }
 
 /// The value of the expression if all of its points were measured.
-pub(super) fn total(expression: &Expression, runs: &[Named]) -> Result<Total, Error> {
+pub(super) fn total(expression: &Expression, runs: &[Named]) -> Result<Total> {
     let points = expression.points.iter();
     let values = points
         .map(|point| match best(runs, point).and_then(|(_, row)| measured(row)) {
             Some(value) => Ok(value),
             None => Err(Error::Nothing(format!("no number for {point}: {}", absent(runs, point)))),
         })
-        .collect::<Result<Vec<Value>, Error>>()?;
+        .collect::<Result<Vec<Value>>>()?;
     expression.total(&values).map_err(wrong)
 }
 
@@ -153,7 +148,7 @@ pub(super) fn bar(share: f64) -> String {
 
 /// The measured value of the point, or else its prediction from the rows of `known`.
 fn source(
-    table: &[&'static Probe],
+    table: Table,
     runs: &[Named],
     known: &LazyCell<(Facts, Vec<PointRow>), impl FnOnce() -> (Facts, Vec<PointRow>)>,
     point: &Point,
@@ -183,22 +178,18 @@ fn source(
 
 /// Measures points into a run of the history.
 pub(super) fn measure(
-    table: &'static [&'static Probe],
+    table: Table,
     all: &RunOptions,
     points: &[&Point],
     interrupted: &AtomicBool,
-) -> Result<Named, Error> {
+) -> Result<Named> {
     let requests =
-        points.iter().map(|point| request(table, all, point)).collect::<Result<Vec<_>, Error>>()?;
+        points.iter().map(|point| request(table, all, point)).collect::<Result<Vec<_>>>()?;
     measure_all(table, all, requests, |_, _, _| Ok(()), interrupted)
 }
 
 /// The request for this point alone.
-pub(super) fn request<'a>(
-    table: &'a [&'static Probe],
-    all: &RunOptions,
-    point: &Point,
-) -> Result<Request<'a>, Error> {
+pub(super) fn request(table: Table, all: &RunOptions, point: &Point) -> Result<Request> {
     let has_link = point.link != "none";
     let peer = Some(&all.peer).filter(|_| has_link).cloned().unwrap_or_default();
     // A peer is reached over one link, whatever the link's name is.
@@ -223,12 +214,12 @@ pub(super) fn request<'a>(
 
 /// Measures these requests, as far as they fit the machine, into a run of the history.
 pub(super) fn measure_all(
-    table: &'static [&'static Probe],
+    table: Table,
     all: &RunOptions,
-    requests: Vec<Request<'_>>,
+    requests: Vec<Request>,
     fits: Fits,
     interrupted: &AtomicBool,
-) -> Result<Named, Error> {
+) -> Result<Named> {
     let remote_costof = all.remote.remote_costof.as_ref();
     let mut session = Session::new(table, all, requests, remote_costof, interrupted)?;
     session.fits = fits;

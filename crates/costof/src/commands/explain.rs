@@ -6,16 +6,16 @@ use crate::error::Done;
 use crate::plan::keywords::Take;
 use crate::plan::request::select;
 use crate::project;
+use crate::record::Table;
 use crate::terminal::{print, prose_columns};
 use crate::{history, record};
-use costof_measure::probe::Probe;
 use costof_model::{Domain, ProbeInfo, Run};
 use costof_report::mechanism::{Mechanism, Note};
 use costof_report::predictions;
 use costof_report::text::wrapped;
 use std::path::PathBuf;
 
-pub(crate) fn run(table: &[&'static Probe], options: &ExplainOptions) -> Done {
+pub(crate) fn run(table: Table, options: &ExplainOptions) -> Done {
     let word = std::slice::from_ref(&options.probe);
     let infos = select(table, word, Take::Best { most: 1 })?;
     project::log_file(table, infos.iter().copied());

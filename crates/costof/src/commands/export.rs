@@ -2,7 +2,7 @@
 
 use crate::anonymous::anonymous;
 use crate::cli::{Cli, Command, ExportOptions};
-use crate::error::{Context, Done, Error, bail, wrong};
+use crate::error::{Context, Done, Error, Result, bail, wrong};
 use crate::plan::request::infos;
 use crate::record::{self, Table};
 use crate::terminal::{log, print};
@@ -15,13 +15,12 @@ use costof_report::export::{File, Format, REFERENCE, SVG};
 use costof_report::study::{EMBEDDED, Study};
 use std::path::{Path, PathBuf};
 
-pub(crate) fn run(table: Table<'_>, options: &ExportOptions) -> Done {
+pub(crate) fn run(table: Table, options: &ExportOptions) -> Done {
     let given = match &options.files[..] {
         [] => vec![history::latest()?],
         given => record::files(given)?,
     };
-    let runs =
-        given.iter().map(|file| record::read(file, table)).collect::<Result<Vec<Run>, Error>>()?;
+    let runs = given.iter().map(|file| record::read(file, table)).collect::<Result<Vec<Run>>>()?;
     let mut exported = Exported::new(given, runs, options.anonymous);
     let out = options.out.as_deref();
     match options.format {
@@ -60,11 +59,11 @@ impl Exported {
     /// The format takes one run, or has several files, which standard output cannot.
     pub(super) fn write(
         &self,
-        table: Table<'_>,
+        table: Table,
         format: &Format,
         all_metrics: bool,
         out: Option<&Path>,
-    ) -> Result<(), Error> {
+    ) -> Result<()> {
         if !format.takes_many {
             self.expect_one()?;
         }
@@ -88,7 +87,7 @@ impl Exported {
     ///
     /// # Errors
     /// No row has a number to compare.
-    fn entry(&self) -> Result<String, Error> {
+    fn entry(&self) -> Result<String> {
         let entry = fleet::entry(&self.runs[0], costof_probes::TABLE);
         if entry.cohorts.iter().all(|cohort| cohort.rows.is_empty()) {
             let why = "no point of costof's own probes has a number of grade A to C";
@@ -97,7 +96,7 @@ impl Exported {
         Ok(serde_json::to_string_pretty(&entry).context("JSON")? + "\n")
     }
 
-    fn expect_one(&self) -> Result<(), Error> {
+    fn expect_one(&self) -> Result<()> {
         if self.runs.len() > 1 {
             bail!(
                 "such an export takes one run: `--format otava` and `--format superbench` take several"
@@ -106,12 +105,7 @@ impl Exported {
         Ok(())
     }
 
-    fn write_files(
-        &self,
-        written: &[File],
-        is_folder: bool,
-        out: Option<&Path>,
-    ) -> Result<(), Error> {
+    fn write_files(&self, written: &[File], is_folder: bool, out: Option<&Path>) -> Result<()> {
         let out = out.unwrap_or(Path::new("-"));
         if files::is_standard_output(out) {
             return match written {

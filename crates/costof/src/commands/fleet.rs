@@ -2,7 +2,7 @@
 
 use crate::cli::FleetOptions;
 use crate::cli::gate::Required;
-use crate::error::{Context, Done, Error, bail, gated, rules};
+use crate::error::{Context, Done, Result, bail, gated, rules};
 use crate::record::{Table, many};
 use crate::terminal::{log, print, printable, prose_columns};
 use costof_measure::fleet;
@@ -11,9 +11,9 @@ use costof_model::nearest::hint;
 use costof_model::reference::Reference;
 use costof_report::fleet as shown;
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-pub(crate) fn run(table: Table<'_>, options: &FleetOptions) -> Done {
+pub(crate) fn run(table: Table, options: &FleetOptions) -> Done {
     let (files, runs) = many(&options.runs, table)?;
     let by: Vec<&str> = match &options.by[..] {
         [] => fleet::BY.to_vec(),
@@ -34,19 +34,13 @@ pub(crate) fn run(table: Table<'_>, options: &FleetOptions) -> Done {
             Err(why) => bail!("--versus: {}", printable(&why)),
         }
     }
-    let outputs = [options.html.as_deref(), options.save.as_deref()];
-    let has_text = crate::files::leaves_standard_output(&outputs, options.json)?;
-    for output in options.html.iter().chain(&options.gate.junit) {
-        files.iter().try_for_each(|run| crate::files::check_spares(output, run))?;
-    }
+    let outputs = [&options.html, &options.save, &options.gate.junit].map(Option::as_deref);
+    let has_text = crate::files::check_outputs(&outputs, options.json, &files)?;
     if let Some(html) = &options.html {
         crate::files::write_page(html, &shown::page(&fleet))?;
     }
     if let Some(file) = &options.save {
-        if let Some(html) = &options.html {
-            crate::files::check_spares(file, html)?;
-        }
-        save(file, &files, &fleet::reference(&runs, &by))?;
+        save(file, &fleet::reference(&runs, &by))?;
     }
     let rules = rules(&options.gate, &Required::default(), table)?;
     let suite = options.fail_odd.then(|| shown::check(&fleet, &rules));
@@ -65,7 +59,7 @@ pub(crate) fn run(table: Table<'_>, options: &FleetOptions) -> Done {
 }
 
 /// The two groups in three lines, or as many for each cohort that has both.
-fn summaries(fleet: &Fleet, options: &FleetOptions) -> Result<String, Error> {
+fn summaries(fleet: &Fleet, options: &FleetOptions) -> Result<String> {
     let summaries = fleet.partings.iter().map(shown::summary_of).map(|summary| {
         Ok(match (options.json, options.markdown) {
             (true, _) => serde_json::to_string(&summary).context("JSON")? + "\n",
@@ -77,7 +71,7 @@ fn summaries(fleet: &Fleet, options: &FleetOptions) -> Result<String, Error> {
 }
 
 /// These names of facts, if the runs have such facts: by another one, all hosts would be alike.
-fn checked<'b>(by: &'b [String], known: &BTreeSet<String>) -> Result<Vec<&'b str>, Error> {
+fn checked<'b>(by: &'b [String], known: &BTreeSet<String>) -> Result<Vec<&'b str>> {
     match by.iter().find(|fact| !known.contains(*fact)) {
         Some(fact) => bail!(
             "the runs have no fact `{}`{} (`costof compare` shows the facts in which two runs differ)",
@@ -88,12 +82,11 @@ fn checked<'b>(by: &'b [String], known: &BTreeSet<String>) -> Result<Vec<&'b str
     }
 }
 
-/// Writes a reference, but over none of these runs.
-fn save(file: &Path, runs: &[PathBuf], reference: &Reference) -> Result<(), Error> {
+/// Writes a reference.
+fn save(file: &Path, reference: &Reference) -> Result<()> {
     if reference.cohorts.is_empty() {
         bail!("nothing to save: five hosts must have a row of grade A to C for it to be learnt");
     }
-    runs.iter().try_for_each(|run| crate::files::check_spares(file, run))?;
     let text = serde_json::to_string_pretty(reference).context("JSON")? + "\n";
     crate::files::write(file, &text)?;
     if crate::files::is_standard_output(file) {

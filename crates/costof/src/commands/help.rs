@@ -1,4 +1,4 @@
-//! `costof man`, `costof completions` and `costof version`: the command line, for readers and shells.
+//! `costof man` and `costof completions`: the command line, for readers and shells.
 
 use crate::cli;
 use crate::error::Done;
@@ -27,9 +27,4 @@ pub(crate) fn completions(shell: Shell) -> Done {
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut cli::command(), "costof", &mut script);
     print(script)
-}
-
-/// The same as `costof --version`.
-pub(crate) fn version() -> Done {
-    print(cli::command().render_version())
 }

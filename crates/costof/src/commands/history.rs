@@ -1,7 +1,7 @@
 //! `costof history`: what changed for good over a series of runs.
 
 use crate::cli::{FALSE_ALARM_RUNS, HistoryOptions};
-use crate::error::{Context, Done, Error, gated, rules};
+use crate::error::{Context, Done, Result, gated, rules};
 use crate::record::Table;
 use crate::terminal::{log, print, prose_columns};
 use crate::{history as saved, record};
@@ -10,7 +10,7 @@ use costof_model::{Run, counted};
 use costof_report::history as shown;
 use std::path::PathBuf;
 
-pub(crate) fn run(table: Table<'_>, options: &HistoryOptions) -> Done {
+pub(crate) fn run(table: Table, options: &HistoryOptions) -> Done {
     let (files, mut runs) = match &options.runs[..] {
         [] => own(table, None)?,
         given => record::many(given, table)?,
@@ -22,10 +22,8 @@ pub(crate) fn run(table: Table<'_>, options: &HistoryOptions) -> Done {
         print("There is no run yet: `costof run` makes one\n")?;
         return gated(&options.gate, suite.as_slice());
     }
-    let has_text = crate::files::leaves_standard_output(&[options.html.as_deref()], options.json)?;
-    for output in options.html.iter().chain(&options.gate.junit) {
-        files.iter().try_for_each(|run| crate::files::check_spares(output, run))?;
-    }
+    let outputs = [options.html.as_deref(), options.gate.junit.as_deref()];
+    let has_text = crate::files::check_outputs(&outputs, options.json, &files)?;
     if let Some(html) = &options.html {
         crate::files::write_page(html, &shown::page(&history))?;
     }
@@ -41,7 +39,7 @@ pub(crate) fn run(table: Table<'_>, options: &HistoryOptions) -> Done {
 }
 
 /// Prints what the latest of the user's runs of this host changed; nothing if that is nothing.
-pub(crate) fn print_latest(table: Table<'_>, host: &str) -> Result<(), Error> {
+pub(crate) fn print_latest(table: Table, host: &str) -> Result<()> {
     let (_, mut runs) = own(table, Some(host))?;
     let history = history::history(&mut runs, FALSE_ALARM_RUNS);
     print(shown::latest(&history, prose_columns()))?;
@@ -49,7 +47,7 @@ pub(crate) fn print_latest(table: Table<'_>, host: &str) -> Result<(), Error> {
 }
 
 /// The files of the history, and the runs in them of this host, or else of the one that the latest run measured.
-fn own(table: Table<'_>, host: Option<&str>) -> Result<(Vec<PathBuf>, Vec<Run>), Error> {
+fn own(table: Table, host: Option<&str>) -> Result<(Vec<PathBuf>, Vec<Run>)> {
     let files = saved::all();
     let read = record::read_all(&files, &[], table)?;
     let mut runs: Vec<Run> = read.into_iter().map(|(_, run)| run).collect();

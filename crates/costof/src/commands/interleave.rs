@@ -2,17 +2,16 @@
 
 use crate::cli::RunOptions;
 use crate::controller::interleave;
-use crate::error::{Error, bail};
+use crate::error::{Error, Result, bail};
 use crate::history;
 use crate::machine::{self, Machines, hosts_on};
 use crate::placement;
 use crate::plan::cost::Cost;
 use crate::plan::request::Request;
-use crate::record::Record;
+use crate::record::{Record, Table};
 use crate::session::{Session, begin, first_row};
 use crate::terminal::{log, watch_interrupts};
 use costof_lab::host::Host;
-use costof_measure::probe::Probe;
 use costof_model::noise::{ELIGIBLE, MEASURED};
 use costof_model::{Plan, RunRow};
 use std::path::{Path, PathBuf};
@@ -28,10 +27,7 @@ pub(super) fn files_in(folder: &Path) -> [PathBuf; 2] {
 ///
 /// # Errors
 /// The errors of a run. If the user interrupts, both files stay.
-pub(super) fn measure(
-    table: &'static [&'static Probe],
-    options: &RunOptions,
-) -> Result<[Record; 2], Error> {
+pub(super) fn measure(table: Table, options: &RunOptions) -> Result<[Record; 2]> {
     let [one, other] = options.on.as_slice() else {
         bail!("--interleave takes two hosts, not {}", options.on.len());
     };
@@ -56,13 +52,13 @@ pub(super) fn measure(
     let plans = plans(&session, &machines)?;
     let [first, second] = machines.each_mut().map(|machines| &mut machines.measured);
     session.hold(first, Some(second), Duration::ZERO)?;
-    let load = session.preflight(machines.iter_mut().map(|machines| &mut machines.measured))?;
+    session.preflight(machines.iter_mut().map(|machines| &mut machines.measured))?;
     let mut records = create(table, options, plans)?;
     for (machines, record) in machines.iter().zip(&mut records) {
         begin(record, machines, None)?;
     }
     let plan = &records[0].run.run.plan;
-    let mut cost = Cost::under(table, plan, options.measuring.precision(), load).interleaved();
+    let mut cost = Cost::new(table, plan, options.measuring.precision()).interleaved();
     cost.time *= 2;
     let launches = plan.blocks.len() as u64 * u64::from(cost.launches);
     let progress =
@@ -98,7 +94,7 @@ pub(super) fn measure(
 }
 
 /// Refuses a third host in the place of a probe.
-fn refuse_a_third(options: &RunOptions) -> Result<(), Error> {
+fn refuse_a_third(options: &RunOptions) -> Result<()> {
     let mut words = options.probes.iter();
     match words.find(|word| word.parse::<Host>().is_ok()) {
         Some(word) => bail!(
@@ -110,7 +106,7 @@ fn refuse_a_third(options: &RunOptions) -> Result<(), Error> {
 
 /// The same plan for both hosts: what the first host can measure, so that launches have counterparts. If both
 /// hosts are one machine, they use the same CPUs.
-fn plans(session: &Session<'_>, machines: &[Machines; 2]) -> Result<[Plan; 2], Error> {
+fn plans(session: &Session<'_>, machines: &[Machines; 2]) -> Result<[Plan; 2]> {
     let [one, other] = machines.each_ref().map(|machines| &machines.measured);
     let mut cpus = session.options.measuring.cpu.clone();
     let mut eligible = None;
@@ -142,11 +138,7 @@ fn plans(session: &Session<'_>, machines: &[Machines; 2]) -> Result<[Plan; 2], E
 }
 
 /// Creates a run file for each side. It names the other side's file, and both have the same seed.
-fn create(
-    table: &[&'static Probe],
-    options: &RunOptions,
-    plans: [Plan; 2],
-) -> Result<[Record; 2], Error> {
+fn create(table: Table, options: &RunOptions, plans: [Plan; 2]) -> Result<[Record; 2]> {
     let seed = options.measuring.seed.unwrap_or_else(|| fastrand::u64(..));
     let [first, second] = plans.map(|plan| first_row(plan, Some(seed)));
     let ids = [first.id.clone(), second.id.clone()];

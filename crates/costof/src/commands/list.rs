@@ -5,13 +5,13 @@ use crate::error::Done;
 use crate::plan::keywords::Take;
 use crate::plan::request::select;
 use crate::project;
+use crate::record::Table;
 use crate::terminal::{line_columns, print};
-use costof_measure::probe::Probe;
 use costof_model::{Axis, AxisValue, Domain};
 use costof_report::text::{hanging, wrapped};
 use std::io;
 
-pub(crate) fn run(table: &[&'static Probe], options: &ListOptions) -> Done {
+pub(crate) fn run(table: Table, options: &ListOptions) -> Done {
     let infos = select(table, &options.probes, Take::All)?;
     project::log_file(table, infos.iter().copied());
     if options.json {

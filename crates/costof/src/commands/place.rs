@@ -2,7 +2,7 @@
 
 use super::qualify::named_as_here;
 use crate::cli::PlaceOptions;
-use crate::error::{Context, Done, Error};
+use crate::error::{Context, Done, Error, Result};
 use crate::record::{self, Table, files_ending};
 use crate::terminal::{print, prose_columns};
 use crate::{files, history};
@@ -19,7 +19,7 @@ const CORPUS: [(&str, &str); 1] = [(
 /// The longest file of references that is read, in bytes: a hundred cohorts of most rows.
 const MAX_BYTES: u64 = 16 << 20;
 
-pub(crate) fn run(table: Table<'_>, options: &PlaceOptions) -> Done {
+pub(crate) fn run(table: Table, options: &PlaceOptions) -> Done {
     let file = options.file.clone().map_or_else(history::latest, Ok)?;
     let run = record::read(&file, table)?;
     let placed = place(&run, &references(&options.among, table)?);
@@ -37,7 +37,7 @@ pub(crate) fn run(table: Table<'_>, options: &PlaceOptions) -> Done {
 }
 
 /// The references in these files and folders, each once; without any, the corpus.
-fn references(given: &[PathBuf], table: Table<'_>) -> Result<Vec<Reference>, Error> {
+fn references(given: &[PathBuf], table: Table) -> Result<Vec<Reference>> {
     let mut texts: Vec<(PathBuf, String)> = Vec::new();
     for path in given {
         let folder = path.is_dir().then(|| files_ending(path, "json", "reference")).transpose()?;

@@ -3,7 +3,7 @@
 use super::estimate::{self, request};
 use crate::cli::{Measuring, QualifyOptions, RunOptions};
 use crate::controller::qualify;
-use crate::error::{Context, Done, Error, bail, gated, rules};
+use crate::error::{Context, Done, Error, Result, bail, gated, rules};
 use crate::files;
 use crate::machine::{Machines, hosts};
 use crate::plan::cost::named_precision;
@@ -11,7 +11,7 @@ use crate::record::Table;
 use crate::session::Session;
 use crate::terminal::{print, prose_columns, set_working, watch_interrupts};
 use costof_measure::fleet::{self, Candidates, Populations};
-use costof_measure::probe::{self, Probe};
+use costof_measure::probe;
 use costof_measure::qualify::{Block, Qualification};
 use costof_measure::schedule::Precision;
 use costof_model::qualified::Qualified;
@@ -22,7 +22,7 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
-pub(crate) fn run(table: &'static [&'static Probe], options: &QualifyOptions) -> Done {
+pub(crate) fn run(table: Table, options: &QualifyOptions) -> Done {
     files::refuse_standard_output(options.out.as_deref(), "has the verdict: --out names a file")?;
     if options.measuring.until_alone.is_some() {
         bail!(
@@ -42,7 +42,7 @@ pub(crate) fn run(table: &'static [&'static Probe], options: &QualifyOptions) ->
     gated(&options.gate, &[shown::check(&qualified, &rules)])
 }
 
-fn read(path: &Path, table: Table<'_>) -> Result<Reference, Error> {
+fn read(path: &Path, table: Table) -> Result<Reference> {
     let text = files::read_text(path, MAX_BYTES)
         .context(format_args!("cannot read {}", path.display()))?;
     let reference = Reference::read(text.as_bytes()).context(path.display())?;
@@ -50,16 +50,12 @@ fn read(path: &Path, table: Table<'_>) -> Result<Reference, Error> {
 }
 
 /// The reference with the names by which this costof knows its rows.
-pub(super) fn named_as_here(mut reference: Reference, table: Table<'_>) -> Reference {
+pub(super) fn named_as_here(mut reference: Reference, table: Table) -> Reference {
     Names::new(table.iter().map(|probe| &*probe.info)).apply_to_reference(&mut reference);
     reference
 }
 
-fn measure(
-    table: &'static [&'static Probe],
-    options: &QualifyOptions,
-    reference: &Reference,
-) -> Result<Qualified, Error> {
+fn measure(table: Table, options: &QualifyOptions, reference: &Reference) -> Result<Qualified> {
     let precision = named_precision(&reference.precision).context(options.against.display())?;
     let measuring = Measuring {
         quick: precision == Precision::Quick,
@@ -89,7 +85,7 @@ fn measure(
     let unmeasurable = |row: &Row| why_not(table, &all, row);
     let mut qualification = Qualification::new(cohort, options.risks(), unmeasurable);
     let requests = qualification.rows().map(|row| request(table, &all, &row.of.point));
-    session.requests = requests.collect::<Result<_, Error>>()?;
+    session.requests = requests.collect::<Result<_>>()?;
     session.budget = Some(options.budget);
     if session.requests.is_empty() {
         return Err(nothing(qualification.concluded(0.0, 0, &[])));
@@ -108,11 +104,11 @@ fn measure(
 
 /// The population of this host, by measuring the row that separates them.
 fn population<'r>(
-    table: &'static [&'static Probe],
+    table: Table,
     options: &QualifyOptions,
     populations: &Populations<'r>,
     interrupted: &AtomicBool,
-) -> Result<&'r Cohort, Error> {
+) -> Result<&'r Cohort> {
     let measuring = Measuring { quick: true, ..options.measuring.clone() };
     let all = RunOptions::new(measuring, None);
     let of = &populations.row().of;
@@ -141,7 +137,7 @@ fn population<'r>(
 }
 
 /// Why a row of the reference cannot be measured here, if it cannot.
-fn why_not(table: &'static [&'static Probe], all: &RunOptions, row: &Row) -> Option<String> {
+fn why_not(table: Table, all: &RunOptions, row: &Row) -> Option<String> {
     if let Err(why) = request(table, all, &row.of.point) {
         return Some(why.to_string());
     }

@@ -10,7 +10,7 @@ use costof_report::export::{self, Format};
 use costof_report::page;
 use std::path::{Path, PathBuf};
 
-pub(crate) fn run(table: Table<'_>, options: &ReportOptions) -> Done {
+pub(crate) fn run(table: Table, options: &ReportOptions) -> Done {
     if options.handout.is_some() {
         bail!(
             "--handout is gone: `costof study latency-numbers --sheet FILE` prints a sheet for a course"

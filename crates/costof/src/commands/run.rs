@@ -8,14 +8,13 @@ use crate::files;
 use crate::machine;
 use crate::machine::hosts;
 use crate::plan::request::Request;
-use crate::record::Record;
+use crate::record::{Record, Table};
 use crate::resume;
 use crate::session::Session;
 use crate::terminal::watch_interrupts;
-use costof_measure::probe::Probe;
 use std::process::ExitCode;
 
-pub(crate) fn run(table: &'static [&'static Probe], options: &RunOptions) -> Done {
+pub(crate) fn run(table: Table, options: &RunOptions) -> Done {
     let sets = options.sets.iter().flat_map(|set| &set.0);
     let options = &RunOptions { on: sets.cloned().collect(), ..options.clone() };
     // The request is checked before anything starts.

@@ -20,7 +20,7 @@ const COLUMNS: [(&str, usize); 6] =
 /// The column that is broken into lines where the terminal is too narrow.
 const PROBES: usize = 4;
 
-pub(crate) fn run(table: Table<'_>, options: &RunsOptions) -> Done {
+pub(crate) fn run(table: Table, options: &RunsOptions) -> Done {
     let files = history::all();
     if files.is_empty() {
         return print("There is no run yet: `costof run` makes one\n");
@@ -39,7 +39,7 @@ pub(crate) fn run(table: Table<'_>, options: &RunsOptions) -> Done {
 }
 
 /// The row for a run: its number, and what its file says about it.
-fn row(table: Table<'_>, (position, file): (usize, &PathBuf)) -> [String; 6] {
+fn row(table: Table, (position, file): (usize, &PathBuf)) -> [String; 6] {
     let number = format!("@{}", position + 1);
     let [began, points, host, probes] = match record::head(file, table) {
         Ok((run, is_complete)) => described(&run, is_complete),

@@ -5,10 +5,9 @@ mod outcome;
 mod sending;
 
 use crate::cli::{self, SendOptions};
-use crate::error::{Context, Done, Error, INTERRUPTED, bail, wrong};
+use crate::error::{Context, Done, Error, INTERRUPTED, Result, bail, wrong};
 use crate::files;
 use crate::session::{TOKEN, own_executable};
-use crate::temporary::Temporary;
 use crate::terminal::{log, prose_columns, watch_interrupts};
 use costof_lab::address::Address;
 use costof_lab::listening::{self, Event, Listening, Sockets};
@@ -30,6 +29,7 @@ use std::process::ExitCode;
 use std::sync::atomic::Ordering;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
+use tempfile::TempPath;
 
 /// How long to send without `--count` or `--duration`.
 const DURATION: Duration = Duration::from_secs(10);
@@ -85,27 +85,28 @@ fn send(options: &SendOptions, address: &Address) -> Done {
 }
 
 /// The axes with the values from the options.
-fn values(options: &SendOptions) -> Result<Vec<(&str, AxisValue)>, Error> {
-    let mut values: Vec<(&str, AxisValue)> = options.axes.0.clone();
-    let over = values.iter().find(|(name, _)| *name == "over");
-    let over = over.map_or_else(String::new, |(_, over)| over.to_string());
-    let size = values.iter().find(|(name, _)| *name == "size");
-    let size = size.and_then(|(_, size)| size.as_number());
-    let is_set = options.sending.settings.iter().any(|(axis, _)| axis == "window");
-    let fits = interactive::window_that_fits(&over, size).filter(|_| !is_set);
-    let window = options.datagrams.window.or(fits).map(AxisValue::Number);
-    values.extend(window.map(|window| ("window", window)));
-    let info = &interactive::probe_over(&over).info;
-    for (axis, given) in &options.sending.settings {
+fn values(options: &SendOptions) -> Result<Vec<(&str, AxisValue)>> {
+    let sending = &options.sending;
+    let own = [("over", &sending.over), ("size", &sending.size), ("primitive", &sending.primitive)];
+    let own = own.into_iter().filter_map(|(axis, given)| Some((axis, given.as_deref()?)));
+    let mut texts: Vec<(&str, &str)> = own.collect();
+    for (axis, given) in &sending.settings {
         let [given] = &given[..] else {
             bail!("--set {axis}= takes one value here (costof run compares several)");
         };
-        if values.iter().any(|(name, _)| name == axis) {
+        if texts.iter().any(|(name, _)| name == axis) {
             bail!("the axis {axis} has two values");
         }
-        let value = info.axis(axis).and_then(|axis| axis.parse(given));
-        values.push((axis, value.map_err(wrong)?));
+        texts.push((axis, given));
     }
+    let over = texts.iter().find(|(axis, _)| *axis == "over").map_or("", |(_, over)| over);
+    let values =
+        texts.iter().map(|(axis, text)| Ok((*axis, interactive::value(over, axis, text)?)));
+    let mut values = values.collect::<Result<Vec<_>, String>>().map_err(wrong)?;
+    let value = |name| values.iter().find(|(axis, _)| *axis == name).map(|(_, value)| value);
+    let size = value("size").and_then(AxisValue::as_number);
+    let window = interactive::window_that_fits(over, size).filter(|_| value("window").is_none());
+    values.extend(window.map(|window| ("window", AxisValue::Number(window))));
     Ok(values)
 }
 
@@ -168,7 +169,7 @@ fn reachable(address: &Address) -> String {
     }
 }
 
-fn show_event(json: bool, event: Event) -> Result<(), Error> {
+fn show_event(json: bool, event: Event) -> Result<()> {
     match event {
         Event::Refused { from, because } => log(format_args!("{from} is refused: {because}")),
         Event::Trouble(what) => log(what),
@@ -204,7 +205,7 @@ fn counted(outcome: &Outcome) -> String {
 }
 
 /// Prints the measurements. On the listening side, `client` is the number and the address of the client.
-fn show(json: bool, client: Option<(u64, &str)>, outcome: &Outcome) -> Result<(), Error> {
+fn show(json: bool, client: Option<(u64, &str)>, outcome: &Outcome) -> Result<()> {
     let text = if json { format!("{}\n", row(client, outcome)) } else { table(client, outcome) };
     io::stdout().lock().write_all(text.as_bytes())?;
     Ok(())
@@ -270,7 +271,7 @@ fn described(point: &Point, info: &ProbeInfo, conditions: Conditions) -> String 
 }
 
 /// The token from the options or the environment; none if a new one is to be generated.
-fn given_token(options: &SendOptions) -> Result<Option<String>, Error> {
+fn given_token(options: &SendOptions) -> Result<Option<String>> {
     if let Some(token) = &options.token {
         return Ok(Some(token.clone()));
     }
@@ -294,10 +295,11 @@ fn given_token(options: &SendOptions) -> Result<Option<String>, Error> {
 }
 
 /// Writes a token to a new file that only its owner can read. It is removed at the end.
-fn write_token(path: &Path, token: &str) -> Result<Temporary, Error> {
-    let created = Temporary::create(path, OpenOptions::new().mode(0o600));
-    let written = created.and_then(|mut kept| {
-        writeln!(kept.file, "{token}")?;
+fn write_token(path: &Path, token: &str) -> Result<TempPath> {
+    let created = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
+    let written = created.and_then(|mut file| {
+        let kept = TempPath::try_from_path(path)?;
+        writeln!(file, "{token}")?;
         Ok(kept)
     });
     written.context(format_args!("cannot write {}", path.display()))

@@ -2,7 +2,7 @@
 
 use super::show::print_ended;
 use crate::cli::RunOptions;
-use crate::error::{Done, Error, INTERRUPTED, bail};
+use crate::error::{Done, Error, INTERRUPTED, Result, bail};
 use crate::machine::Machines;
 use crate::progress::MANY;
 use crate::record::{Record, Table};
@@ -18,10 +18,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Barrier, Mutex, OnceLock, PoisonError};
 
 /// The run of a host; `None` if there is nothing left to show of it.
-type Ended = Result<Option<Record>, Error>;
+type Ended = Result<Option<Record>>;
 
 /// Checks that the options allow several hosts.
-pub(super) fn check(options: &RunOptions) -> Result<(), Error> {
+pub(super) fn check(options: &RunOptions) -> Result<()> {
     let mut seen = BTreeSet::new();
     for host in options.on.iter().map(ToString::to_string) {
         if !seen.insert(host.clone()) {
@@ -96,7 +96,7 @@ fn on_each<'h>(
     session: &Session<'_>,
     hosts: &'h [Host],
     measure: &(dyn Fn(&Host, &dyn Fn()) -> Ended + Sync),
-) -> Result<Vec<(&'h Host, Ended)>, Error> {
+) -> Result<Vec<(&'h Host, Ended)>> {
     let may_be_one_machine = hosts.iter().any(|host| !matches!(host, Host::Ssh(_)));
     let all_connected: OnceLock<Barrier> = OnceLock::new();
     let queue = Mutex::new(hosts.iter().enumerate());
@@ -151,7 +151,7 @@ fn concluded(record: Option<Record>) -> Ended {
 }
 
 /// Shows how it went on a host; the exit code.
-fn code_of(table: Table<'_>, host: &Host, ended: Ended, options: &RunOptions) -> u8 {
+fn code_of(table: Table, host: &Host, ended: Ended, options: &RunOptions) -> u8 {
     let shown = ended.and_then(|record| match record {
         None => Ok(ExitCode::SUCCESS),
         Some(record) => {

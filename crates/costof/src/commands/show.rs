@@ -2,7 +2,7 @@
 
 use super::history::print_latest;
 use crate::cli::{Printing, RunOptions, ShowOptions};
-use crate::error::{Context, Done, Error, INTERRUPTED, bail};
+use crate::error::{Context, Done, Error, INTERRUPTED, Result, bail};
 use crate::record::{self, Record, Table};
 use crate::terminal::{log, printable, quoted, style};
 use crate::{files, history, resume};
@@ -16,7 +16,7 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::process::ExitCode;
 
-pub(crate) fn run(table: Table<'_>, options: &ShowOptions) -> Done {
+pub(crate) fn run(table: Table, options: &ShowOptions) -> Done {
     let file = options.file.clone().map_or_else(history::latest, Ok)?;
     let (run, _) = record::read_to_show(&file, table)?;
     check(&run, &options.metrics)?;
@@ -29,7 +29,7 @@ pub(crate) fn run(table: Table<'_>, options: &ShowOptions) -> Done {
 
 /// # Errors
 /// No row has one of these metrics.
-fn check(run: &Run, metrics: &[String]) -> Result<(), Error> {
+fn check(run: &Run, metrics: &[String]) -> Result<()> {
     let known: BTreeSet<&str> =
         run.points.iter().flat_map(|row| row.metrics.iter().map(|known| &*known.name)).collect();
     match metrics.iter().find(|metric| !known.contains(&***metric)) {
@@ -44,7 +44,7 @@ fn check(run: &Run, metrics: &[String]) -> Result<(), Error> {
 
 /// Prints the results of a run and the path of its file. The results that matter come last, where a terminal
 /// shows them.
-fn print_run(run: &Run, file: &Path, printing: &Printing, metrics: &[String]) -> Result<(), Error> {
+fn print_run(run: &Run, file: &Path, printing: &Printing, metrics: &[String]) -> Result<()> {
     let mut output = io::stdout().lock();
     if printing.json {
         for point in &run.points {
@@ -68,7 +68,7 @@ fn print_run(run: &Run, file: &Path, printing: &Printing, metrics: &[String]) ->
 }
 
 /// Prints the results of a run that these options asked for, and how it ended.
-pub(super) fn print_ended(table: Table<'_>, record: &Record, options: &RunOptions) -> Done {
+pub(super) fn print_ended(table: Table, record: &Record, options: &RunOptions) -> Done {
     let run = &record.run;
     if options.out.as_deref().is_some_and(files::is_standard_output) {
         let mut file = File::open(record.path()).context(record.path().display())?;

@@ -8,22 +8,22 @@ mod steps;
 mod tests;
 
 use crate::cli::{self, Chosen, RunOptions, StudyOptions};
-use crate::error::{Context, Done, Error, INTERRUPTED, bail, wrong};
+use crate::error::{Context, Done, Error, INTERRUPTED, Result, bail, wrong};
 use crate::machine::hosts;
 use crate::placement;
 use crate::plan::cost::{self, Cost, precision};
 use crate::plan::request::{Request, infos};
 use crate::plan::{self, Target};
+use crate::record::Table;
 use crate::session::Session;
 use crate::terminal::{log, print, prose_columns, quoted, watch_interrupts};
 use crate::{files, resume};
 use clap::Parser;
 use costof_measure::facts;
-use costof_measure::probe::Probe;
 use costof_model::rows::Guess;
 use costof_model::unit::parse_bytes;
 use costof_model::{
-    Facts, Hosts, Link, Placement, Plan, Point, ProbeInfo, Run, display_bytes, nearest,
+    Facts, Hosts, Link, Placement, Plan, Point, ProbeInfo, Run, Settings, display_bytes, nearest,
 };
 use costof_report::study::{EMBEDDED, FILE_MAX_BYTES, Selection, Study};
 use costof_report::text::{hanging, wrapped};
@@ -38,7 +38,7 @@ const RUN: &str = "run.jsonl";
 const PAGE: &str = "page.html";
 const MARKDOWN: &str = "study.md";
 
-pub(crate) fn run(table: &'static [&'static Probe], options: &StudyOptions) -> Done {
+pub(crate) fn run(table: Table, options: &StudyOptions) -> Done {
     files::refuse_standard_output(options.out.as_deref(), "--out names a folder")?;
     files::refuse_standard_output(options.markdown.as_deref(), "--markdown names a folder")?;
     let Some(name) = &options.study else {
@@ -74,16 +74,16 @@ pub(crate) fn run(table: &'static [&'static Probe], options: &StudyOptions) -> D
 }
 
 /// The studies, and how long each takes on this machine.
-fn list(table: &'static [&'static Probe]) -> Done {
+fn list(table: Table) -> Done {
     let width = EMBEDDED.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
     let facts = placement::facts_of_the_run(&Placement::default(), &facts::gather());
     let mut keep = |point: &Point| fits(table, point, &facts).is_ok();
     let mut text = String::new();
     for (name, study) in EMBEDDED {
         let study = Study::read(name, name, study).map_err(wrong)?;
-        let mut cost = |quick| -> Result<String, Error> {
+        let mut cost = |quick| -> Result<String> {
             let plan = planned(table, &study, (quick, &[]), &facts, &mut keep)?;
-            Ok(Cost::new(table, &plan, precision(&plan)?).in_short())
+            Ok(Cost::new(table, &plan, precision(&plan)?).announced())
         };
         let (full, quick) = (cost(false)?, cost(true)?);
         text += &hanging(prose_columns(), &format!("{name:width$}  "), &study.title);
@@ -95,7 +95,7 @@ fn list(table: &'static [&'static Probe]) -> Done {
 }
 
 /// The study of this name, or in this file.
-pub(super) fn find(name: &str) -> Result<Study, Error> {
+pub(super) fn find(name: &str) -> Result<Study> {
     let embedded = EMBEDDED.iter().find(|(known, _)| *known == name);
     if let Some((name, text)) = embedded {
         return Study::read(name, &format!("{name}.toml"), text).map_err(wrong);
@@ -128,7 +128,7 @@ struct SelectionOptions {
 }
 
 struct Command<'a> {
-    table: &'static [&'static Probe],
+    table: Table,
     options: &'a StudyOptions,
     folder: PathBuf,
     study: Study,
@@ -193,7 +193,7 @@ impl Command<'_> {
     }
 
     /// Measures the selections, after the predictions of this form or those asked for. None if the plan is only shown.
-    fn run(&self, form: &[Guess], interrupted: &AtomicBool) -> Result<Option<Run>, Error> {
+    fn run(&self, form: &[Guess], interrupted: &AtomicBool) -> Result<Option<Run>> {
         let options = self.run_options();
         let facts = placement::facts_of_the_run(&Placement::default(), &facts::gather());
         let requests = requests(self.table, &self.study, &self.study.selections, &options, &facts)?;
@@ -216,12 +216,12 @@ impl Command<'_> {
 /// The plan of a study for a machine with these facts and with files at these places, of the points that `keep`
 /// accepts.
 fn planned(
-    table: &'static [&'static Probe],
+    table: Table,
     study: &Study,
     (quick, places): (bool, &[Place]),
     facts: &Facts,
     keep: &mut dyn FnMut(&Point) -> bool,
-) -> Result<Plan, Error> {
+) -> Result<Plan> {
     let mut options = RunOptions::default();
     options.measuring.quick = quick;
     options.chosen.settings = places.to_vec();
@@ -238,24 +238,24 @@ fn planned(
 
 /// The requests of selections of a study, with these options of a run, whose settings are places.
 pub(super) fn requests(
-    table: &'static [&'static Probe],
+    table: Table,
     study: &Study,
     selections: &[Selection],
     options: &RunOptions,
     facts: &Facts,
-) -> Result<Vec<Request<'static>>, Error> {
+) -> Result<Vec<Request>> {
     let quick = options.measuring.quick;
     let selections = selections.iter().filter(|selection| !selection.words(quick).is_empty());
     selections.map(|selection| request(table, study, selection, options, facts)).collect()
 }
 
 fn request(
-    table: &'static [&'static Probe],
+    table: Table,
     study: &Study,
     selection: &Selection,
     options: &RunOptions,
     facts: &Facts,
-) -> Result<Request<'static>, Error> {
+) -> Result<Request> {
     let quick = options.measuring.quick;
     let is_wrong = |what: &str| wrong(study.wrong_selection(selection, quick, what));
     let words = selection.words(quick);
@@ -273,15 +273,17 @@ fn request(
     }
     // A selection without settings is the probe's own plan, wherever it lies, with what its predictions need.
     let only = !selected.settings.is_empty();
-    let rest = (!only).then(|| ("rest".to_owned(), vec!["plan".to_owned()]));
     let places = options.chosen.settings.iter();
     let open = places.filter(|(axis, _)| {
         let mut own = selected.settings.iter();
         places::has(table, &selected.probes, axis) && own.all(|(own, _)| own != axis)
     });
     let open: Vec<Place> = open.cloned().collect();
-    selected.settings.extend(rest.filter(|_| !open.is_empty()));
-    selected.settings.extend(open);
+    let mut places = Settings::new();
+    match only {
+        true => selected.settings.extend(open),
+        false => places.extend(open),
+    }
     let options = RunOptions {
         probes: selected.probes,
         chosen: Chosen {
@@ -294,6 +296,7 @@ fn request(
     };
     let mut request =
         Request::new(table, &options).map_err(|error| is_wrong(&error.to_string()))?;
+    request.places = places;
     request.headlines_only |= selection.headlines;
     request.fits_budget = false;
     Ok(request)
@@ -309,7 +312,7 @@ fn beyond_caches(settings: &[Place], facts: &Facts) -> Place {
 
 /// Checks that this machine has the memory for a point, since studies were made on larger ones, and that the
 /// point names what is to be read.
-pub(super) fn fits(table: &[&'static Probe], point: &Point, facts: &Facts) -> Result<(), String> {
+pub(super) fn fits(table: Table, point: &Point, facts: &Facts) -> Result<(), String> {
     places::named(table, point)?;
     let needs = cost::memory_bytes(table, point);
     match facts.available_bytes() {

@@ -5,7 +5,7 @@ mod turns;
 
 use crate::cli::gate::Required;
 use crate::cli::{TimeOptions, TurnOptions};
-use crate::error::{Context, Done, Error, bail, gated, rules};
+use crate::error::{Context, Done, Result, bail, gated, rules};
 use crate::files;
 use crate::placement;
 use crate::terminal::{self, line_columns, print};
@@ -66,7 +66,7 @@ pub(super) fn measure(options: &TurnOptions, jobs: Vec<Job>) -> Done {
 }
 
 /// Finds out before the measurement what would fail after it.
-fn check_files(options: &TurnOptions) -> Result<(), Error> {
+fn check_files(options: &TurnOptions) -> Result<()> {
     if let Some(path) = &options.export {
         let folder = path.parent().filter(|folder| *folder != Path::new(""));
         if path.is_dir() || folder.is_some_and(|folder| !folder.is_dir()) {
@@ -89,7 +89,7 @@ fn conclude(
     machine: String,
     seed: u64,
     gauge_floor: Option<f64>,
-) -> Result<Timing, Error> {
+) -> Result<Timing> {
     commands.iter_mut().for_each(command::estimate);
     let metric = options.metric.as_deref().map(|name| match name {
         "alone" => TimeMetric::Alone,
@@ -116,7 +116,7 @@ fn conclude(
     Ok(Timing { machine, seed, gauge_floor, commands, metric, threshold, comparisons })
 }
 
-fn text(timing: &Timing, options: &TurnOptions) -> Result<String, Error> {
+fn text(timing: &Timing, options: &TurnOptions) -> Result<String> {
     if options.json {
         let text = serde_json::to_string_pretty(timing).map_err(std::io::Error::from)?;
         return Ok(text + "\n");

@@ -4,13 +4,13 @@ mod text;
 
 use crate::cli::VerifyOptions;
 use crate::cli::gate::Required;
-use crate::error::{Context, Done, Error, gated, rules, wrong};
+use crate::error::{Context, Done, Error, Result, gated, rules, wrong};
 use crate::plan::keywords::{self, Take};
 use crate::preflight::{self, Seen};
+use crate::record::Table;
 use crate::terminal::{log, prose_columns, set_working, watch_interrupts};
 use crate::{placement, progress};
 use costof_lab::host::Host;
-use costof_measure::probe::Probe;
 use costof_measure::{facts, gauge, trials};
 use costof_peers::agreement::Placed;
 use costof_peers::checks::{Check, Effort, checks};
@@ -21,16 +21,11 @@ use costof_peers::round::Event;
 use costof_peers::verify::{Outcome, Row, Verifier, chosen};
 use costof_report::check::{Case, Finding, Suite};
 use std::collections::BTreeMap;
-use std::fs::{self, DirBuilder};
 use std::io::{self, Write};
-use std::os::unix::fs::DirBuilderExt;
-use std::os::unix::process::CommandExt;
-use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-pub(crate) fn run(table: &'static [&'static Probe], options: &VerifyOptions) -> Done {
+pub(crate) fn run(table: Table, options: &VerifyOptions) -> Done {
     let rules = rules(&options.gate, &Required::default(), table)?;
     let mut meant = BTreeMap::new();
     for word in &options.which {
@@ -53,11 +48,12 @@ pub(crate) fn run(table: &'static [&'static Probe], options: &VerifyOptions) -> 
     preflight::check(&options.quiet, look, |text| log(text))?;
     let interrupt = Interrupt::from_flag(interrupted);
     let own = std::env::current_exe().context("cannot tell where this costof is")?;
-    let folder = Folder::create()?;
+    let folder = tempfile::Builder::new().prefix("costof-verify-").tempdir();
+    let folder = folder.context("cannot make a folder for the run files")?;
     let verifier = Verifier {
         costof: &Costof::at(own),
         precision: "--quick",
-        folder: &folder.path,
+        folder: folder.path(),
         cpus: &cpus,
         core_floor: gauge::calibrate(&facts::gather().cpu),
         rounds: usize::from(options.rounds),
@@ -80,7 +76,7 @@ pub(crate) fn run(table: &'static [&'static Probe], options: &VerifyOptions) -> 
 }
 
 /// Makes every check, and reports the result of each at once.
-fn all(verifier: &Verifier<'_>, checks: Vec<Check>, json: bool) -> Result<Vec<Row>, Error> {
+fn all(verifier: &Verifier<'_>, checks: Vec<Check>, json: bool) -> Result<Vec<Row>> {
     let sides = |check: &Check| 1 + check.peers.len();
     let measurements = verifier.rounds * checks.iter().map(sides).sum::<usize>();
     let bar = progress::bar(measurements as u64, "");
@@ -140,43 +136,4 @@ fn case(row: &Row, by: f64) -> Option<Case> {
     };
     let name = format!("{} {}: {} by {}", row.probe, row.axes, row.metric, row.tool);
     Some(Case { name, probe: Some(row.probe.into()), finding })
-}
-
-/// A folder for costof's run files while they are read. It is removed with its contents when this is dropped, and
-/// by a process of its own however this one ends.
-struct Folder {
-    path: PathBuf,
-    /// It waits for the end of its standard input, which this process holds; `None` where there is no shell.
-    remover: Option<Child>,
-}
-
-impl Folder {
-    fn create() -> Result<Folder, Error> {
-        let name = format!("costof-verify-{:016x}", fastrand::u64(..));
-        let path = std::env::temp_dir().join(name);
-        // A process group of its own, which a signal to this one's does not end. It begins before there is a folder.
-        let script = "trap '' INT TERM HUP; read -r _; exec rm -rf -- \"$1\"";
-        let remover = Command::new("sh")
-            .args(["-c", script, "sh"])
-            .arg(&path)
-            .current_dir("/")
-            .stdin(Stdio::piped())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .process_group(0)
-            .spawn();
-        let made = DirBuilder::new().mode(0o700).create(&path);
-        made.context(format_args!("cannot make the folder {}", path.display()))?;
-        Ok(Folder { path, remover: remover.ok() })
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        // Anything that cannot be removed stays among other temporary files.
-        let _ = fs::remove_dir_all(&self.path);
-        if let Some(mut remover) = self.remover.take() {
-            let _ = remover.wait();
-        }
-    }
 }

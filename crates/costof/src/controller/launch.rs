@@ -3,8 +3,6 @@
 use super::Controller;
 use crate::error::Error;
 use crate::placement;
-use crate::plan::cost;
-use crate::progress::PATIENCE;
 use crate::resume;
 use costof_lab::launch::{self, Lost, Outcome, Place, Setting};
 use costof_lab::link::Made;
@@ -47,7 +45,7 @@ impl Controller<'_> {
         self.progress.begin(&probe.info.id);
         let seed = self.seed(block, launch);
         if probe.info.needs_link() {
-            self.of_link(first, |own| own.make_link(first, seed));
+            self.make_link(first, seed);
         }
         // No reason is recorded for the missing link.
         if self.interrupted() {
@@ -58,22 +56,12 @@ impl Controller<'_> {
         let cpus = self.most_alone(probe, &left, seed)?;
         let placement = self.placement(probe, &left, cpus);
         placement::leave_the_measured(&placement);
-        self.of_link(first, |own| own.place_relay(first, &placement));
-        let planned = cost::launch_time(self.table, self.block(block).planned(), self.precision);
-        let what = format!(
-            "a worker that measures {} (--timeout ends it after {} s without an answer)",
-            probe.info.id,
-            self.limit(probe, &left).as_secs()
-        );
-        let display = self.progress.display();
-        let outcome = display.waiting(&what, PATIENCE + 2 * planned, || {
-            self.outcome(probe, &left, (block, launch), &placement)
-        });
+        self.place_relay(first, &placement);
+        let outcome = self.outcome(probe, &left, (block, launch), &placement);
         let wall_ns = began.elapsed().as_nanos() as f64;
         self.check_held()?;
         // If the link has ended, the launch fails too, whatever its workers report.
-        let report = self.of_link(first, |own| own.link_report(first));
-        let (link, outcome) = match report {
+        let (link, outcome) = match self.link_report(first) {
             Ok(link) => (link, outcome),
             // What was measured whole stays. What its link did is unknown.
             Err(_) if self.interrupted() => (None, outcome),
@@ -133,16 +121,6 @@ impl Controller<'_> {
             ))),
             _ => Ok(()),
         }
-    }
-
-    /// Does what waits for the process that holds the link of a point.
-    fn of_link<T>(&mut self, point: &Point, work: impl FnOnce(&mut Self) -> T) -> T {
-        if point.link == "none" {
-            return work(self);
-        }
-        let display = self.progress.display();
-        let what = format!("the process that holds the link {}", point.link);
-        display.waiting(&what, PATIENCE, || work(self))
     }
 
     /// Makes the link of a point when it is first needed, and again if it has ended or could not be made. The

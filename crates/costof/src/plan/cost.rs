@@ -1,13 +1,13 @@
 //! Estimates the time, the memory and the disk space that a plan takes, before any of it has run.
 
-use crate::error::{Error, wrong};
-use crate::preflight::Load;
+use crate::error::{Result, wrong};
 use crate::progress::whole_seconds;
-use costof_measure::probe::{self, Probe};
+use crate::record::Table;
+use costof_measure::probe;
 use costof_measure::schedule::{self, Precision};
-use costof_model::{Block, Plan, Point, Text, counted, display_bytes, harmless};
+use costof_model::{Block, Plan, Point, counted, display_bytes, harmless};
 use costof_report::names::points_counted;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 /// The time of a launch besides measuring: starting a worker for each role, checking the clock, measuring the
@@ -18,8 +18,6 @@ const WARM_UP_SHARE: f64 = 0.4;
 /// The time to set up memory for a point, per byte: 0.8 for a working set that is written once, 1.4 for a chain
 /// of loads, on a virtual machine with pages of 4 KiB.
 const SET_UP_NS_PER_BYTE: f64 = 1.2;
-/// The size of a point of one launch in the run file.
-const FILE_BYTES_PER_POINT: u64 = 2500;
 
 /// The cost of a plan.
 #[derive(Clone, Debug)]
@@ -30,23 +28,20 @@ pub(crate) struct Cost {
     /// The time of one launch of each block.
     pub(super) once: Duration,
     pub(super) budget: Duration,
-    /// Why it takes longer than other runs of its precision; empty if it does not.
-    pub(super) why: String,
-    /// For each link, the number of points and the time of a launch of all of them.
-    pub(super) links: BTreeMap<Text, (usize, Duration)>,
+    /// Whether the run takes at most this time.
+    pub(super) or_less: bool,
     pub(super) memory_bytes: u64,
     /// What the largest point writes to a disk while it is measured.
     pub(super) disk_bytes: u64,
-    pub(super) file_bytes: u64,
 }
 
 /// The precision of a plan.
-pub(crate) fn precision(plan: &Plan) -> Result<Precision, Error> {
+pub(crate) fn precision(plan: &Plan) -> Result<Precision> {
     named_precision(&plan.precision)
 }
 
 /// The precision of this name, which a file says.
-pub(crate) fn named_precision(name: &str) -> Result<Precision, Error> {
+pub(crate) fn named_precision(name: &str) -> Result<Precision> {
     Precision::parse(name).ok_or_else(|| {
         wrong(format!("this costof knows no precision `{}`", harmless::beginning(name, 40)))
     })
@@ -59,26 +54,17 @@ pub(crate) fn launches(plan: &Plan, precision: Precision) -> u32 {
 
 /// The time budget of the plan: the one that the user has set, or else that of its precision, plus the time
 /// that its probes ask for.
-pub(crate) fn budget(table: &[&'static Probe], plan: &Plan, precision: Precision) -> Duration {
+pub(crate) fn budget(table: Table, plan: &Plan, precision: Precision) -> Duration {
     if let Some(asked_ns) = plan.budget_ns {
         return Duration::from_nanos(asked_ns);
     }
-    let more = more_time(table, plan, precision).into_iter();
-    precision.budget() + more.map(|(_, time)| time).sum::<Duration>()
-}
-
-/// The probes that ask for more time, because more than their headlines is requested, and for how much.
-fn more_time<'p>(
-    table: &[&'static Probe],
-    plan: &'p Plan,
-    precision: Precision,
-) -> Vec<(&'p str, Duration)> {
+    // Probes of which more than their headlines is requested may ask for more.
     let blocks = plan.blocks.iter().filter(|block| has_more(block));
     let probes = blocks.filter_map(|block| Some(&*block.points.first()?.probe));
-    let times = probes.collect::<BTreeSet<&str>>().into_iter();
-    let times =
-        times.filter_map(|id| Some((id, probe::find(table, id)?.budget?.for_precision(precision))));
-    times.filter(|(_, time)| !time.is_zero()).collect()
+    let probes = probes.collect::<BTreeSet<&str>>().into_iter();
+    let more =
+        probes.filter_map(|id| Some(probe::find(table, id)?.budget?.for_precision(precision)));
+    precision.budget() + more.sum::<Duration>()
 }
 
 /// Whether a point of the block was requested that is no headline.
@@ -90,18 +76,12 @@ fn has_more(block: &Block) -> bool {
 /// Leaves out the requested blocks without a headline that take longest for a point, until the least launches
 /// of the others fit the budget, or a quarter of it beside what has to stay. One point stays. Returns the number
 /// of points left out.
-pub(crate) fn fit(
-    table: &[&'static Probe],
-    plan: &mut Plan,
-    precision: Precision,
-    load: Load,
-) -> usize {
+pub(crate) fn fit(table: Table, plan: &mut Plan, precision: Precision) -> usize {
     let budget = budget(table, plan, precision);
     let is_free =
         |block: &Block| block.labels.is_empty() && block.needed.is_empty() && has_more(block);
     let times = plan.blocks.iter();
-    let times: Vec<Duration> =
-        times.map(|block| launch_time_under(table, block, precision, load)).collect();
+    let times: Vec<Duration> = times.map(|block| launch_time(table, block, precision)).collect();
     let mut once: Duration = times.iter().sum();
     let (mut free, stay): (Vec<usize>, Vec<usize>) =
         (0..times.len()).partition(|at| is_free(&plan.blocks[*at]));
@@ -135,28 +115,8 @@ pub(crate) fn fit(
     points
 }
 
-/// The time of a launch under this load.
-fn launch_time_under(
-    table: &[&'static Probe],
-    block: &Block,
-    precision: Precision,
-    load: Load,
-) -> Duration {
-    load.slowed(launch_time(table, block, precision), roles(table, block))
-}
-
-fn roles(table: &[&'static Probe], block: &Block) -> u32 {
-    let first = block.points.first();
-    let probe = first.and_then(|point| probe::find(table, &point.probe));
-    probe.map_or(1, |probe| probe.info.roles.len() as u32)
-}
-
 /// The approximate time of one launch of a block.
-pub(crate) fn launch_time(
-    table: &[&'static Probe],
-    block: &Block,
-    precision: Precision,
-) -> Duration {
+pub(crate) fn launch_time(table: Table, block: &Block, precision: Precision) -> Duration {
     let usual_ns = precision.batch_time_per_point().as_nanos() as f64 * (1.0 + WARM_UP_SHARE);
     let first = block.points.first();
     let probe = first.and_then(|point| probe::find(table, &point.probe));
@@ -172,11 +132,12 @@ pub(crate) fn launch_time(
     let set_up: BTreeSet<u64> = points.map(|point| memory_bytes(table, point)).collect();
     let set_up_bytes: u64 = set_up.into_iter().sum();
     let ns = measured.sum::<f64>() + set_up_bytes as f64 * SET_UP_NS_PER_BYTE;
-    LAUNCH_OVERHEAD * roles(table, block) + Duration::from_nanos(ns as u64)
+    let roles = probe.map_or(1, |probe| probe.info.roles.len() as u32);
+    LAUNCH_OVERHEAD * roles + Duration::from_nanos(ns as u64)
 }
 
 /// The memory that a point needs.
-pub(crate) fn memory_bytes(table: &[&'static Probe], point: &Point) -> u64 {
+pub(crate) fn memory_bytes(table: Table, point: &Point) -> u64 {
     probe::find(table, &point.probe).map_or(0, |probe| (probe.memory_bytes)(point))
 }
 
@@ -188,30 +149,10 @@ fn shown(bytes: u64) -> String {
 
 impl Cost {
     /// The cost on a quiet machine.
-    pub(crate) fn new(table: &[&'static Probe], plan: &Plan, precision: Precision) -> Cost {
-        Cost::under(table, plan, precision, Load::default())
-    }
-
-    /// The cost under this load.
-    pub(crate) fn under(
-        table: &[&'static Probe],
-        plan: &Plan,
-        precision: Precision,
-        load: Load,
-    ) -> Cost {
-        let points = plan.points().count();
+    pub(crate) fn new(table: Table, plan: &Plan, precision: Precision) -> Cost {
         let launches = launches(plan, precision);
-        let mut links: BTreeMap<Text, (usize, Duration)> = BTreeMap::new();
-        let mut once = Duration::ZERO;
-        for block in &plan.blocks {
-            let launch = launch_time_under(table, block, precision, load);
-            once += launch;
-            if let Some(point) = block.points.first() {
-                let (points, time) = links.entry(point.link.clone()).or_default();
-                *points += block.points.len();
-                *time += launch;
-            }
-        }
+        let once: Duration =
+            plan.blocks.iter().map(|block| launch_time(table, block, precision)).sum();
         let budget = match plan.launches {
             Some(_) => once * launches,
             None => budget(table, plan, precision),
@@ -221,35 +162,20 @@ impl Cost {
             Some(_) => Duration::ZERO,
             None => once * schedule::MIN_LAUNCHES,
         };
-        let why = match more_time(table, plan, precision).as_slice() {
-            _ if plan.launches.is_some() || plan.budget_ns.is_some() => String::new(),
-            _ if least > budget => {
-                format!(": {} launches of each take that long", schedule::MIN_LAUNCHES)
-            }
-            more if least > precision.budget() => {
-                let more = more.iter().map(|(id, time)| {
-                    format!("{id} may take {} s more than other probes", time.as_secs())
-                });
-                format!(": {}", more.collect::<Vec<_>>().join(", "))
-            }
-            _ => String::new(),
-        };
         let memory = plan.points().map(|point| memory_bytes(table, point));
         let files = plan.points().map(|point| {
             let probe = probe::find(table, &point.probe);
             probe.map_or(0, |probe| (probe.disk_bytes)(point))
         });
         Cost {
-            points,
+            points: plan.points().count(),
             launches,
             time: (once * launches).min(budget.max(least)),
             once,
             budget,
-            why,
-            links,
+            or_less: false,
             memory_bytes: memory.max().unwrap_or(0),
             disk_bytes: files.max().unwrap_or(0),
-            file_bytes: points as u64 * u64::from(launches) * FILE_BYTES_PER_POINT,
         }
     }
 
@@ -267,32 +193,18 @@ impl Cost {
 
     /// The cost if a run takes at most this long.
     pub(crate) fn or_less(self, time: Duration) -> Cost {
-        let why = " or less".to_owned();
-        Cost { time, why, ..self }
+        Cost { time, or_less: true, ..self }
     }
 
     /// The size of the plan, and how long it takes.
     pub(crate) fn announced(&self) -> String {
-        self.in_short() + &self.why
-    }
-
-    /// The same without a reason.
-    pub(crate) fn in_short(&self) -> String {
         let points = points_counted(self.points);
-        format!("{points}, about {} s", whole_seconds(self.time))
+        let or_less = if self.or_less { " or less" } else { "" };
+        format!("{points}, about {} s{or_less}", whole_seconds(self.time))
     }
 
-    /// A line for each link if there are several, and a sentence about the whole.
+    /// A sentence about all that the plan takes.
     pub(crate) fn sentence(&self) -> String {
-        let mut text = String::new();
-        for (link, (points, time)) in self.links.iter().filter(|_| self.links.len() > 1) {
-            let link = if link == "none" { "no link" } else { link };
-            text.push_str(&format!(
-                "over {link}: {}, about {} s for a launch of each\n",
-                points_counted(*points),
-                whole_seconds(*time)
-            ));
-        }
         let memory = match self.memory_bytes {
             0 => String::new(),
             bytes => format!(", up to {} of memory beside the worker's own", shown(bytes)),
@@ -301,15 +213,12 @@ impl Cost {
             0 => String::new(),
             bytes => format!(", up to {} of disk while it measures", shown(bytes)),
         };
-        text + &format!(
-            "{}, up to {} of each, about {} s (the budget is {} s{}){memory}{files}, about {} of disk \
-             for the run",
+        format!(
+            "{}, up to {} of each, about {} s (the budget is {} s){memory}{files}",
             points_counted(self.points),
             counted(self.launches, "launch"),
             whole_seconds(self.time),
             self.budget.as_secs(),
-            self.why,
-            shown(self.file_bytes),
         )
     }
 }

@@ -1,13 +1,24 @@
 //! Finds probes by everyday words: from a word that is no id, layer or glob to the probes that measure it.
 
-mod words;
-
-use crate::error::{Error, wrong};
+use crate::error::{Result, wrong};
 use crate::files::is_program;
+use crate::record::Table;
 use crate::terminal::log;
 use costof_measure::probe::Probe;
 use costof_model::{Domain, Facts, ProbeInfo, plan};
-use words::{NOT_MEASURED, OWN, SYNONYMS};
+use serde::Deserialize;
+use std::sync::LazyLock;
+
+/// The lists of `words.toml`. Each text of words has a blank between two of them.
+#[derive(Deserialize)]
+struct Words {
+    synonyms: Vec<(String, Vec<String>)>,
+    own: Vec<(String, String)>,
+    not_measured: Vec<(String, String, Vec<(String, String)>)>,
+}
+
+static WORDS: LazyLock<Words> =
+    LazyLock::new(|| toml::from_str(include_str!("keywords/words.toml")).expect("a test reads it"));
 
 /// Which probes to take if a word matches several.
 #[derive(Clone, Copy)]
@@ -37,11 +48,7 @@ enum Relation {
 ///
 /// # Errors
 /// No probe matches, or more than are taken. The error is a sentence with the nearest ones.
-pub(crate) fn probes(
-    table: &[&'static Probe],
-    word: &str,
-    take: Take,
-) -> Result<Vec<&'static ProbeInfo>, Error> {
+pub(crate) fn probes(table: Table, word: &str, take: Take) -> Result<Vec<&'static ProbeInfo>> {
     let infos: Vec<&'static ProbeInfo> = table.iter().map(|probe| &*probe.info).collect();
     let named = |info| (Relation::Name, info);
     let (mut found, unknown) = match (plan::select(&infos, word), take) {
@@ -103,15 +110,12 @@ pub(crate) fn probes(
 /// The command that measures the user's own program, if a word asks for that.
 pub(crate) fn own(word: &str) -> Option<&'static str> {
     let word = stems(word).concat();
-    let (_, command) = OWN.iter().find(|(words, _)| stems(words).contains(&word))?;
+    let (_, command) = WORDS.own.iter().find(|(words, _)| stems(words).contains(&word))?;
     Some(command)
 }
 
 /// The probes that an everyday word is about.
-fn related(
-    table: &[&'static Probe],
-    word: &str,
-) -> Result<Vec<(Relation, &'static ProbeInfo)>, Error> {
+fn related(table: Table, word: &str) -> Result<Vec<(Relation, &'static ProbeInfo)>> {
     if let Some(sentence) = not_measured(word) {
         return Err(wrong(sentence));
     }
@@ -126,9 +130,10 @@ fn relation(probe: &Probe, word: &str) -> Option<Relation> {
         return None;
     }
     let info = &*probe.info;
-    let is_synonym =
-        |(words, ids): &(&str, &[&str])| ids.contains(&&*info.id) && stems(words).contains(&word);
-    if has(&info.id, &word) || SYNONYMS.iter().any(is_synonym) {
+    let is_synonym = |(words, ids): &(String, Vec<String>)| {
+        ids.iter().any(|id| *id == *info.id) && stems(words).contains(&word)
+    };
+    if has(&info.id, &word) || WORDS.synonyms.iter().any(is_synonym) {
         return Some(Relation::Name);
     }
     if values(info).any(|value| has(value, &word)) {
@@ -181,7 +186,8 @@ fn stems(text: &str) -> Vec<String> {
 fn not_measured(word: &str) -> Option<String> {
     let stem = stems(word).concat();
     let whole = |words: &str| words.split(' ').any(|known| known == word.to_lowercase());
-    let found = |is_it: &dyn Fn(&str) -> bool| NOT_MEASURED.iter().find(|(words, ..)| is_it(words));
+    let found =
+        |is_it: &dyn Fn(&str) -> bool| WORDS.not_measured.iter().find(|(words, ..)| is_it(words));
     // `http` is no plural of `https`.
     let (_, what, nearest) =
         found(&whole).or_else(|| found(&|words| stems(words).contains(&stem)))?;
@@ -294,10 +300,10 @@ mod tests {
     #[test]
     fn every_word_of_the_lists_means_something() {
         let is_known = |id: &str| costof_probes::TABLE.iter().any(|probe| probe.info.id == *id);
-        for (words, ids) in SYNONYMS {
+        for (words, ids) in &WORDS.synonyms {
             assert!(!words.is_empty() && ids.iter().all(|id| is_known(id)), "{words}");
         }
-        for (words, _, nearest) in NOT_MEASURED {
+        for (words, _, nearest) in &WORDS.not_measured {
             assert!(nearest.iter().all(|(id, _)| is_known(id)), "{words}");
             for word in words.split(' ') {
                 let probes = costof_probes::TABLE.iter();

@@ -4,7 +4,9 @@
 //! alone, which chooses them by the point and by the machine's facts: so it is tried with assumed numbers. To declare
 //! the points too would be to write each of these choices twice.
 
-use super::{Error, Paths, ProbePlan, Target, cost, own_points};
+use super::{Paths, ProbePlan, Target, cost, own_points};
+use crate::error::Result;
+use crate::record::Table;
 use costof_measure::probe::{self, Probe};
 use costof_measure::schedule::Precision;
 use costof_model::plan::add_new;
@@ -25,11 +27,7 @@ const MAX_CANDIDATES: usize = 500;
 /// The points that the predictions of these plans use and that the plans do not have, as far as they are in
 /// the probes' own plans.
 // METHOD 19
-pub(super) fn points(
-    plans: &[ProbePlan],
-    table: &[&'static Probe],
-    paths: &Paths<'_>,
-) -> Result<Vec<Point>, Error> {
+pub(super) fn points(plans: &[ProbePlan], table: Table, paths: &Paths<'_>) -> Result<Vec<Point>> {
     let mut needed: Vec<Point> = Vec::new();
     for plan in plans {
         let before = plan.probe.info.after.iter().filter(|id| **id != plan.probe.info.id);
@@ -53,7 +51,7 @@ pub(super) fn points(
 /// take long.
 pub(super) fn take_known(
     needed: &mut Vec<Point>,
-    table: &[&'static Probe],
+    table: Table,
     precision: Precision,
     target: &Target<'_>,
 ) -> Vec<Earlier> {
@@ -75,12 +73,7 @@ pub(super) fn take_known(
 }
 
 /// Adds these points to the plans.
-pub(super) fn add(
-    plans: &mut Vec<ProbePlan>,
-    needed: Vec<Point>,
-    table: &[&'static Probe],
-    facts: &Facts,
-) {
+pub(super) fn add(plans: &mut Vec<ProbePlan>, needed: Vec<Point>, table: Table, facts: &Facts) {
     for point in needed {
         let probe = probe::find(table, &point.probe).expect("a candidate is of the table");
         let is_its = |plan: &&mut ProbePlan| plan.probe.info.id == probe.info.id;
@@ -109,11 +102,7 @@ fn over_links_of<'a>(plan: &ProbePlan, paths: &Paths<'a>) -> Paths<'a> {
 
 /// The points of a probe that a prediction may use: first the points that are measured anyway, in the order
 /// of the run.
-fn candidates(
-    probe: &'static Probe,
-    plans: &[ProbePlan],
-    paths: &Paths<'_>,
-) -> Result<Vec<Point>, Error> {
+fn candidates(probe: &'static Probe, plans: &[ProbePlan], paths: &Paths<'_>) -> Result<Vec<Point>> {
     let planned = plans.iter().filter(|plan| plan.probe.info.id == probe.info.id);
     let planned = planned.flat_map(|plan| plan.points.iter().cloned());
     let mut points: Vec<Point> = planned.take(MAX_CANDIDATES).collect();

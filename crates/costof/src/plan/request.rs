@@ -2,29 +2,24 @@
 
 use super::keywords::{self, Take};
 use crate::cli::RunOptions;
-use crate::error::{Error, bail, wrong};
+use crate::error::{Result, bail, wrong};
 use crate::project;
+use crate::record::Table;
 use crate::terminal::log;
 use costof_lab::link;
-use costof_measure::probe::Probe;
-use costof_model::plan::{self, REST};
-use costof_model::{Axis, Link, Names, ProbeInfo, Settings, Text, nearest};
-use std::borrow::Cow;
-use std::collections::BTreeSet;
+use costof_model::{Link, ProbeInfo, Settings, Text, nearest, plan};
 
 /// The request for a run.
-pub(crate) struct Request<'a> {
-    pub(super) infos: Vec<&'a ProbeInfo>,
+pub(crate) struct Request {
+    pub(super) infos: Vec<&'static ProbeInfo>,
     pub(crate) headlines_only: bool,
     /// Whether only the headlines that everybody knows are measured, as in a first look.
     pub(super) known_only: bool,
     pub(super) settings: Settings,
     /// The probes that were not named and cannot have what is set, each with the value.
     pub(crate) left_out: Vec<String>,
-    /// What the axes that are not set do, if the user says so.
-    pub(super) rest: Option<Rest>,
-    /// Whether the user may expect that the other axes vary.
-    pub(super) measured_more: bool,
+    /// Where the probe's own plan lies, if not at its default places: a place on an axis.
+    pub(crate) places: Settings,
     /// Whether the points that its predictions need are measured too.
     pub(crate) with_needed: bool,
     /// The links for probes that need one, in their canonical form.
@@ -37,21 +32,11 @@ pub(crate) struct Request<'a> {
     pub(crate) is_first_look: bool,
 }
 
-impl<'a> Request<'a> {
+impl Request {
     /// The probes and settings of the options.
-    pub(crate) fn new(
-        table: &'a [&'static Probe],
-        options: &RunOptions,
-    ) -> Result<Request<'a>, Error> {
+    pub(crate) fn new(table: Table, options: &RunOptions) -> Result<Request> {
         let take = Take::Best { most: MOST_BY_A_WORD };
-        let named = select(table, &options.probes, take)?;
-        let present = by_present_axes(&named, options);
-        let asked = options;
-        let options = &*by_present_names(table, &present)?;
-        let mut infos = match options.probes == asked.probes {
-            true => named,
-            false => select(table, &options.probes, take)?,
-        };
+        let mut infos = select(table, &options.probes, take)?;
         // A file that lies in a folder runs no code unless its probes are named.
         let is_named = |info: &&ProbeInfo| {
             let mut names = info.id.split('.');
@@ -63,12 +48,7 @@ impl<'a> Request<'a> {
             bail!("probes of your own are measured only by their names, such as {own}");
         }
         let mut settings = Settings::new();
-        let mut rest = None;
         for (axis, values) in &options.chosen.settings {
-            if axis == REST {
-                rest = Some(Rest::read(values)?);
-                continue;
-            }
             if !infos.iter().any(|info| info.axis(axis).is_ok()) {
                 return Err(wrong(unknown_axis(axis, &infos)));
             }
@@ -77,8 +57,7 @@ impl<'a> Request<'a> {
         }
         // If no probe is named, the axes that are set determine the probes.
         if options.probes.is_empty() && !settings.is_empty() {
-            let set = &asked.chosen.settings;
-            infos.retain(|info| set.iter().any(|(axis, _)| info.present_axis(axis).is_some()));
+            infos.retain(|info| settings.keys().any(|axis| info.axis(axis).is_ok()));
         }
         // Wrong values are reported before anything is measured.
         check_values(&infos, &options.probes, &settings).map_err(wrong)?;
@@ -98,29 +77,20 @@ impl<'a> Request<'a> {
                  HOST`); other probes need costof there (--peer)"
             );
         }
-        if rest.is_some() && options.probes.is_empty() && settings.is_empty() {
-            bail!("--set {REST}=… is about the axes of a probe: name one, or set another axis");
-        }
-        let has_settings = !settings.is_empty() || rest == Some(Rest::Default);
+        let has_settings = !settings.is_empty();
         let is_bare = options.probes.is_empty() && !has_settings;
         Ok(Request {
             links: links(options)?,
             links_asked,
             headlines_only: is_bare && !options.measuring.full,
             known_only: is_bare && options.measuring.quick,
-            // Until costof 0.2, `--set` without `--only` measured more.
-            measured_more: rest.is_none()
-                && !options.chosen.only
-                && has_varied_rest(&infos, &settings),
             infos,
             settings,
             left_out,
-            rest,
+            places: Settings::new(),
             with_needed: !options.chosen.only,
             fits_budget: options.chosen.budget.is_some()
-                || options.measuring.quick
-                    && options.chosen.launches.is_none()
-                    && !(has_settings && rest != Some(Rest::Plan)),
+                || options.measuring.quick && options.chosen.launches.is_none() && !has_settings,
             is_first_look: is_bare
                 && options.measuring.quick
                 && options.chosen.launches.is_none()
@@ -130,7 +100,7 @@ impl<'a> Request<'a> {
     }
 
     /// The probes.
-    pub(crate) fn infos(&self) -> impl Iterator<Item = &'a ProbeInfo> {
+    pub(crate) fn infos(&self) -> impl Iterator<Item = &'static ProbeInfo> {
         self.infos.iter().copied()
     }
 
@@ -140,122 +110,8 @@ impl<'a> Request<'a> {
     }
 }
 
-/// The options with the present names of the axes that these probes had by other names.
-fn by_present_axes<'o>(infos: &[&ProbeInfo], options: &'o RunOptions) -> Cow<'o, RunOptions> {
-    let mut settings = Vec::new();
-    for (axis, values) in &options.chosen.settings {
-        let mut names: BTreeSet<&str> =
-            infos.iter().filter_map(|info| info.present_axis(axis)).collect();
-        for now in names.iter().filter(|now| **now != axis.as_str()) {
-            log(format_args!("axis `{axis}` is now {now}"));
-        }
-        if names.is_empty() {
-            names.insert(axis);
-        }
-        settings.extend(names.into_iter().map(|now| (now.to_owned(), values.clone())));
-    }
-    let mut present = Cow::Borrowed(options);
-    if settings != options.chosen.settings {
-        present.to_mut().chosen.settings = settings;
-    }
-    present
-}
-
-/// The options with the present names of the probes and values that they name by old ones.
-fn by_present_names<'o>(
-    table: &[&'static Probe],
-    options: &'o RunOptions,
-) -> Result<Cow<'o, RunOptions>, Error> {
-    let names = Names::new(infos(table));
-    let mut settings = Settings::new();
-    let (rest, set): (Vec<_>, Vec<_>) =
-        options.chosen.settings.iter().cloned().partition(|(axis, _)| axis == REST);
-    for (axis, values) in &set {
-        settings.entry(axis.clone()).or_default().extend(values.iter().cloned());
-    }
-    let mut present = Cow::Borrowed(options);
-    for (position, word) in options.probes.iter().enumerate() {
-        let meant = names.settings(word, &settings);
-        let Some((info, mut now)) = meant.first().cloned() else {
-            continue;
-        };
-        if let Some((other, _)) = meant.iter().find(|(other, _)| other.id != info.id) {
-            bail!(
-                "`{word}` has become points of {} and of {}: name one of them",
-                info.id,
-                other.id
-            );
-        }
-        // Several old names of points of one probe: the values of all, and the default where one has none.
-        let axes: BTreeSet<&String> =
-            meant.iter().flat_map(|(_, settings)| settings.keys()).collect();
-        for axis in axes {
-            let default = || {
-                info.axis(axis).map_or_else(|_| Vec::new(), |axis| vec![axis.default().to_string()])
-            };
-            let all = now.entry(axis.clone()).or_insert_with(default);
-            for (_, settings) in &meant[1..] {
-                plan::add_new(all, settings.get(axis).cloned().unwrap_or_else(default));
-            }
-        }
-        let changed = if now == settings { String::new() } else { as_options(&now) };
-        if !changed.is_empty() && options.probes.len() > 1 {
-            bail!("`{word}` is now {}{changed}: name it alone", info.id);
-        }
-        log(format_args!("`{word}` is now {}{changed}", info.id));
-        // The name alone asked for the plan of the probe that had it.
-        let as_planned =
-            (set.is_empty() && rest.is_empty()).then(|| (REST.to_owned(), vec!["plan".to_owned()]));
-        let options = present.to_mut();
-        options.probes[position] = info.id.to_string();
-        let settings = now.into_iter().chain(rest.iter().cloned()).chain(as_planned);
-        options.chosen.settings = settings.collect();
-    }
-    Ok(present)
-}
-
-/// Settings as the options that make them.
-fn as_options(settings: &Settings) -> String {
-    let set =
-        |(axis, values): (&String, &Vec<String>)| format!(" --set {axis}={}", values.join(","));
-    settings.iter().map(set).collect()
-}
-
-/// What the axes that are not set do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Rest {
-    /// They have their defaults.
-    Default,
-    /// They vary as in the probe's own plan.
-    Plan,
-}
-
-impl Rest {
-    fn read(values: &[String]) -> Result<Rest, Error> {
-        match values {
-            [word] if word == "default" => Ok(Rest::Default),
-            [word] if word == "plan" => Ok(Rest::Plan),
-            other => bail!("--set {REST}={} is neither `default` nor `plan`", other.join(",")),
-        }
-    }
-}
-
-/// Whether one of these probes has an axis that is set, and another one that its plan varies.
-fn has_varied_rest(infos: &[&ProbeInfo], settings: &Settings) -> bool {
-    let is_set = |axis: &&Axis| settings.contains_key(&*axis.name);
-    infos.iter().any(|info| {
-        let (set, others): (Vec<&Axis>, Vec<&Axis>) = info.axes.iter().partition(is_set);
-        !set.is_empty() && others.iter().any(|axis| axis.defaults().len() > 1)
-    })
-}
-
-/// Says which probes are left out of these requests, and which axes have their defaults.
-pub(crate) fn log_left_out(requests: &[Request<'_>]) {
-    if requests.iter().any(|request| request.measured_more) {
-        log(format_args!(
-            "axes that are not set have their defaults (--set {REST}=plan varies them as a probe's own plan does)"
-        ));
-    }
+/// Says which probes are left out of these requests.
+pub(crate) fn log_left_out(requests: &[Request]) {
     let left_out: Vec<&str> =
         requests.iter().flat_map(|request| &request.left_out).map(String::as_str).collect();
     if !left_out.is_empty() {
@@ -267,7 +123,7 @@ pub(crate) fn log_left_out(requests: &[Request<'_>]) {
 }
 
 /// The descriptions of all probes.
-pub(crate) fn infos(table: &[&'static Probe]) -> Vec<&'static ProbeInfo> {
+pub(crate) fn infos(table: Table) -> Vec<&'static ProbeInfo> {
     table.iter().map(|probe| &*probe.info).collect()
 }
 
@@ -280,10 +136,10 @@ const MOST_BY_A_WORD: usize = 3;
 
 /// The probes that the words name, in the order of the table; without words, all probes.
 pub(crate) fn select(
-    table: &[&'static Probe],
+    table: Table,
     words: &[String],
     take: Take,
-) -> Result<Vec<&'static ProbeInfo>, Error> {
+) -> Result<Vec<&'static ProbeInfo>> {
     let mut named = Vec::new();
     for word in words {
         named.extend(keywords::probes(table, word, take)?);
@@ -294,7 +150,7 @@ pub(crate) fn select(
 }
 
 /// The requested links in their canonical form; the default is loopback.
-fn links(options: &RunOptions) -> Result<Vec<Text>, Error> {
+fn links(options: &RunOptions) -> Result<Vec<Text>> {
     let asked = &options.chosen.links;
     for (position, link) in asked.iter().enumerate() {
         link::addresses(link, options.peer.address).map_err(wrong)?;
@@ -310,6 +166,9 @@ fn links(options: &RunOptions) -> Result<Vec<Text>, Error> {
 }
 
 fn unknown_axis(axis: &str, infos: &[&ProbeInfo]) -> String {
+    if let Some(now) = infos.iter().find_map(|info| info.present_axis(axis)) {
+        return format!("the axis `{axis}` is now `{now}`: --set {now}=…");
+    }
     if let [info] = infos {
         return info.axis(axis).err().unwrap_or_default();
     }
@@ -366,7 +225,7 @@ fn leave_out(infos: &mut Vec<&ProbeInfo>, settings: &Settings) -> Result<Vec<Str
 }
 
 fn can_be(info: &ProbeInfo, axis: &str, value: &str) -> bool {
-    info.axis(axis).is_ok_and(|axis| axis.parse(value).is_ok())
+    info.value(axis, value).is_ok()
 }
 
 /// The values for the axes that this probe has, without those that it cannot have.

@@ -2,13 +2,11 @@
 
 use costof_measure::own::{FUNCTION_AXES_MAX, Operation, OwnProbe, Words};
 use costof_model::axis::Choice;
-use costof_model::plan::REST;
 use costof_model::{Axis, Domain, List, Text, Unit, nearest};
 use costof_report::toml_text;
 use serde::Deserialize;
 use std::collections::BTreeSet;
 use std::path::Path;
-use toml::Spanned;
 
 /// The longest name of a project, a probe, an axis or a word.
 const NAME_MAX_CHARS: usize = 40;
@@ -18,7 +16,7 @@ const MAX: usize = 1000;
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct File {
-    project: Option<Spanned<String>>,
+    project: Option<Name>,
     #[serde(default, rename = "probe")]
     probes: Vec<Entry>,
 }
@@ -26,7 +24,7 @@ struct File {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Entry {
-    name: Spanned<String>,
+    name: Name,
     question: String,
     #[serde(default)]
     about: String,
@@ -38,8 +36,8 @@ struct Entry {
     function: Option<String>,
     setup: Option<String>,
     teardown: Option<String>,
-    program: Option<Spanned<String>>,
-    command: Option<Spanned<String>>,
+    program: Option<Line>,
+    command: Option<Line>,
     #[serde(default)]
     axes: Vec<AxisEntry>,
 }
@@ -51,12 +49,12 @@ fn first_method() -> u32 {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct AxisEntry {
-    name: Spanned<String>,
+    name: Name,
     #[serde(default)]
     about: String,
     #[serde(default)]
     unit: AxisUnit,
-    values: Spanned<Vec<Value>>,
+    values: Vec<Value>,
     min: Option<Value>,
     max: Option<Value>,
 }
@@ -77,10 +75,42 @@ enum Value {
     Text(String),
 }
 
-/// The place of a mistake.
-struct Reader<'a> {
-    place: &'a str,
-    text: &'a str,
+/// The name of a project, a probe or an axis: a word of expressions (`2 * text.count(size=64)`), of options, and of files.
+#[derive(Deserialize)]
+#[serde(try_from = "String")]
+struct Name(String);
+
+impl TryFrom<String> for Name {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Name, String> {
+        let may_have = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
+        let is_name = text.starts_with(|c: char| c.is_ascii_lowercase())
+            && text.len() <= NAME_MAX_CHARS
+            && text.chars().all(may_have);
+        match is_name {
+            true => Ok(Name(text)),
+            false => Err(format!(
+                "`{text}` cannot be a name: it takes a small letter, and up to {} small letters, digits or underscores",
+                NAME_MAX_CHARS - 1
+            )),
+        }
+    }
+}
+
+/// A command line.
+#[derive(Deserialize)]
+#[serde(try_from = "String")]
+struct Line(Words);
+
+impl TryFrom<String> for Line {
+    type Error = &'static str;
+
+    fn try_from(line: String) -> Result<Line, &'static str> {
+        let words = shlex::split(&line).filter(|words| !words.is_empty());
+        let words = words.ok_or("it is no command: a quote is not closed, or it is empty")?;
+        Ok(Line(Words(words)))
+    }
 }
 
 /// The probes that the text of `file` defines; `place` names the file in errors, and `layers` are those of costof's own
@@ -92,256 +122,179 @@ pub(super) fn read(
     layers: &BTreeSet<&str>,
 ) -> Result<Vec<OwnProbe>, String> {
     let read: File = toml_text::read(place, text)?;
-    let reader = Reader { place, text };
     if read.probes.is_empty() && read.project.is_none() {
         return Ok(Vec::new());
     }
-    let Some(project) = read.project else {
+    let Some(Name(project)) = read.project else {
         return Err(format!(
             "{place}: it names no project: its first line is `project = \"NAME\"`"
         ));
     };
-    reader.check_name(&project, "the project")?;
-    if layers.contains(&**project.get_ref()) {
-        let what = "is the name of a group of costof's own probes: choose another name";
-        return Err(reader.wrong(&project, &format!("`{}` {what}", project.get_ref())));
+    if layers.contains(&*project) {
+        return Err(format!(
+            "{place}: `{project}` is the name of a group of costof's own probes: choose another name"
+        ));
     }
     if read.probes.len() > MAX {
         return Err(format!("{place}: it has more than {MAX} probes"));
     }
-    let mut names = BTreeSet::new();
-    let mut own = Vec::new();
-    for entry in read.probes {
-        reader.check_name(&entry.name, "the probe")?;
-        if !names.insert(entry.name.get_ref().clone()) {
-            let what = format!("there is a probe `{}` before", entry.name.get_ref());
-            return Err(reader.wrong(&entry.name, &what));
-        }
-        let axes =
-            entry.axes.iter().map(|axis| reader.axis(axis)).collect::<Result<Vec<_>, _>>()?;
-        reader.check_axes(&entry, &axes)?;
-        own.push(OwnProbe {
-            file: file.to_owned(),
-            id: format!("{}.{}", project.get_ref(), entry.name.get_ref()),
-            method: entry.method,
-            operation: reader.operation(&entry, file, &axes)?,
-            question: entry.question,
-            about: entry.about,
-            sources: entry.sources,
-            axes,
-        });
-    }
-    Ok(own)
+    let mut ids = BTreeSet::new();
+    let own = read.probes.into_iter().map(|entry| {
+        let id = format!("{project}.{}", entry.name.0);
+        let own = match ids.insert(id.clone()) {
+            true => entry.probe(file, &id),
+            false => Err("there is a probe of this name before".to_owned()),
+        };
+        own.map_err(|why| format!("{place}, probe `{id}`: {why}"))
+    });
+    own.collect()
 }
 
-impl Reader<'_> {
-    fn wrong<T>(&self, at: &Spanned<T>, what: &str) -> String {
-        let line = toml_text::line_at(self.text, at.span().start);
-        format!("{}, line {line}: {what}", self.place)
-    }
-
-    /// Names are words of expressions (`2 * text.count(size=64)`), of options, and of files.
-    fn check_name(&self, name: &Spanned<String>, of: &str) -> Result<(), String> {
-        let text = name.get_ref();
-        let may_have = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
-        let is_name = text.starts_with(|c: char| c.is_ascii_lowercase())
-            && text.len() <= NAME_MAX_CHARS
-            && text.chars().all(may_have);
-        match is_name {
-            true => Ok(()),
-            false => Err(self.wrong(
-                name,
-                &format!(
-                    "`{text}` cannot be the name of {of}: it takes a small letter, and up to {} small letters, digits or \
-                     underscores",
-                    NAME_MAX_CHARS - 1
-                ),
-            )),
+impl Entry {
+    fn probe(self, file: &Path, id: &str) -> Result<OwnProbe, String> {
+        let axes = self.axes.iter().map(AxisEntry::axis).collect::<Result<Vec<_>, _>>()?;
+        if let Some(name) = twice(axes.iter().map(|axis| &axis.name)) {
+            return Err(format!("it has two axes `{name}`"));
         }
-    }
-
-    fn check_axes(&self, entry: &Entry, axes: &[Axis]) -> Result<(), String> {
-        for (position, axis) in axes.iter().enumerate() {
-            if axes[..position].iter().any(|other| other.name == axis.name) {
-                let what = format!("the probe has two axes `{}`", axis.name);
-                return Err(self.wrong(&entry.axes[position].name, &what));
-            }
-        }
-        Ok(())
-    }
-
-    fn axis(&self, entry: &AxisEntry) -> Result<Axis, String> {
-        self.check_name(&entry.name, "an axis")?;
-        let name = entry.name.get_ref();
-        if name == REST {
-            let what = format!(
-                "`{name}` cannot be the name of an axis: `--set {name}=` is about the axes that are not set"
-            );
-            return Err(self.wrong(&entry.name, &what));
-        }
-        let values = entry.values.get_ref();
-        if values.is_empty() || values.len() > MAX {
-            let what = format!("axis `{name}` takes 1 to {MAX} values");
-            return Err(self.wrong(&entry.values, &what));
-        }
-        let is_number = |value: &Value| matches!(value, Value::Number(_));
-        let are_numbers = entry.unit != AxisUnit::None || values.iter().any(is_number);
-        let domain = match are_numbers {
-            true => self.numbers(entry)?,
-            false => self.words(entry)?,
-        };
-        Ok(Axis {
-            name: Text::Owned(name.clone()),
-            about: Text::Owned(entry.about.clone()),
-            domain,
+        Ok(OwnProbe {
+            file: file.to_owned(),
+            id: id.to_owned(),
+            method: self.method,
+            operation: self.operation(file, &axes)?,
+            question: self.question,
+            about: self.about,
+            sources: self.sources,
+            axes,
         })
     }
 
-    /// Numbers, which may have a unit behind them as on the command line.
-    fn numbers(&self, entry: &AxisEntry) -> Result<Domain, String> {
-        let unit = match entry.unit {
-            AxisUnit::None => Unit::One,
-            AxisUnit::Bytes => Unit::Bytes,
-            AxisUnit::Ns => Unit::Nanoseconds,
-        };
-        let any = Axis {
-            name: Text::Owned(entry.name.get_ref().clone()),
-            about: Text::Borrowed(""),
-            domain: Domain::Number { unit, low: 0, high: u64::MAX, defaults: List::Borrowed(&[0]) },
-        };
-        let number = |value: &Value| match value {
-            Value::Number(number) => Ok(*number),
-            Value::Text(text) => any
-                .parse(text)
-                .map_err(|why| self.wrong(&entry.values, &why))
-                .map(|value| value.as_number().unwrap_or_default()),
-        };
-        let values =
-            entry.values.get_ref().iter().map(number).collect::<Result<Vec<u64>, String>>()?;
-        let [min, max] = [&entry.min, &entry.max].map(|end| end.as_ref().map(number).transpose());
-        let low = min?.or(values.iter().min().copied()).unwrap_or_default();
-        let high = max?.or(values.iter().max().copied()).unwrap_or_default();
-        if let Some(outside) = values.iter().find(|value| !(low..=high).contains(value)) {
-            let what = format!("the value {outside} is below `min` or above `max`");
-            return Err(self.wrong(&entry.values, &what));
-        }
-        Ok(Domain::Number { unit, low, high, defaults: List::Owned(self.distinct(entry, values)?) })
-    }
-
-    fn words(&self, entry: &AxisEntry) -> Result<Domain, String> {
-        if entry.min.is_some() || entry.max.is_some() {
-            return Err(self.wrong(&entry.values, "`min` and `max` are for an axis of numbers"));
-        }
-        let word = |value: &Value| {
-            match value {
-            Value::Text(word) if is_word(word) => Ok(word.clone()),
-            Value::Text(word) => Err(self.wrong(
-                &entry.values,
-                &format!(
-                    "the value `{word}` is none: it takes letters, digits and `.`, `-` or `_`, at most \
-                     {NAME_MAX_CHARS}"
-                ),
-            )),
-            Value::Number(number) => Ok(number.to_string()),
-        }
-        };
-        let words = entry.values.get_ref().iter().map(word).collect::<Result<Vec<_>, _>>()?;
-        let words = self.distinct(entry, words)?.into_iter();
-        let choices = words.map(|word| Choice {
-            value: Text::Owned(word),
-            about: Text::Borrowed("given to your code as it stands here"),
-        });
-        Ok(Domain::Choice(choices.collect()))
-    }
-
-    fn distinct<T: Ord + Clone>(
-        &self,
-        entry: &AxisEntry,
-        values: Vec<T>,
-    ) -> Result<Vec<T>, String> {
-        let distinct: BTreeSet<&T> = values.iter().collect();
-        match distinct.len() == values.len() {
-            true => Ok(values),
-            false => {
-                let what = format!("axis `{}` has a value twice", entry.name.get_ref());
-                Err(self.wrong(&entry.values, &what))
-            }
-        }
-    }
-
     /// The one thing that a probe measures.
-    fn operation(&self, entry: &Entry, file: &Path, axes: &[Axis]) -> Result<Operation, String> {
-        let name = &entry.name;
-        let is_function = entry.object.is_some() || entry.function.is_some();
-        match (is_function, &entry.program, &entry.command) {
-            (true, None, None) => self.function(entry, file, axes),
-            (false, Some(program), None) => {
-                Ok(Operation::Program(self.line(entry, program, axes)?))
-            }
-            (false, None, Some(command)) => {
-                Ok(Operation::Command(self.line(entry, command, axes)?))
-            }
-            _ => Err(self.wrong(
-                name,
-                &format!(
-                    "probe `{}` takes one of: `object` and `function`; `program`; `command`",
-                    name.get_ref()
-                ),
-            )),
+    fn operation(&self, file: &Path, axes: &[Axis]) -> Result<Operation, String> {
+        let is_function = self.object.is_some() || self.function.is_some();
+        match (is_function, &self.program, &self.command) {
+            (true, None, None) => self.function(file, axes),
+            (false, Some(program), None) => Ok(Operation::Program(self.line(program, axes)?)),
+            (false, None, Some(command)) => Ok(Operation::Command(self.line(command, axes)?)),
+            _ => Err("it takes one of: `object` and `function`; `program`; `command`".to_owned()),
         }
     }
 
-    fn function(&self, entry: &Entry, file: &Path, axes: &[Axis]) -> Result<Operation, String> {
-        let name = &entry.name;
-        let (Some(object), Some(function)) = (&entry.object, &entry.function) else {
+    fn function(&self, file: &Path, axes: &[Axis]) -> Result<Operation, String> {
+        let (Some(object), Some(function)) = (&self.object, &self.function) else {
             let what = "a function takes both `object`, the path of a shared object, and `function`, a symbol of it";
-            return Err(self.wrong(name, what));
+            return Err(what.to_owned());
         };
         if axes.len() > FUNCTION_AXES_MAX {
-            let what = format!("a function takes n and at most {FUNCTION_AXES_MAX} axes");
-            return Err(self.wrong(name, &what));
+            return Err(format!("a function takes n and at most {FUNCTION_AXES_MAX} axes"));
         }
-        let symbols = [Some(function), entry.setup.as_ref(), entry.teardown.as_ref()];
+        let symbols = [Some(function), self.setup.as_ref(), self.teardown.as_ref()];
         if let Some(symbol) = symbols.into_iter().flatten().find(|symbol| !is_symbol(symbol)) {
-            return Err(self.wrong(name, &format!("`{symbol}` cannot be a symbol")));
+            return Err(format!("`{symbol}` cannot be a symbol"));
         }
         let folder = file.parent().unwrap_or(Path::new("/"));
         Ok(Operation::Function {
             object: folder.join(object),
             function: function.clone(),
-            setup: entry.setup.clone(),
-            teardown: entry.teardown.clone(),
+            setup: self.setup.clone(),
+            teardown: self.teardown.clone(),
         })
     }
 
     /// The words of a command line, which name each axis.
-    fn line(&self, entry: &Entry, line: &Spanned<String>, axes: &[Axis]) -> Result<Words, String> {
-        if entry.setup.is_some() || entry.teardown.is_some() {
-            return Err(self.wrong(line, "`setup` and `teardown` are for a function"));
-        }
-        let words = shlex::split(line.get_ref()).filter(|words| !words.is_empty());
-        let Some(words) = words.map(Words) else {
-            return Err(self.wrong(line, "it is no command: a quote is not closed, or it is empty"));
-        };
-        if let Some(axis) = axes.iter().find(|axis| !words.have(&axis.name)) {
-            let what = format!(
-                "axis `{0}` stands nowhere in it: write {{{0}}} where its value belongs",
-                axis.name
-            );
-            return Err(self.wrong(line, &what));
+    fn line(&self, Line(words): &Line, axes: &[Axis]) -> Result<Words, String> {
+        if self.setup.is_some() || self.teardown.is_some() {
+            return Err("`setup` and `teardown` are for a function".to_owned());
         }
         let names = axes.iter().map(|axis| &*axis.name);
-        if let Some(other) =
-            words.placeholders().find(|name| !names.clone().any(|own| own == *name))
-        {
-            let what = format!(
-                "the probe has no axis for {{{other}}}{} (a script of its own may have such braces)",
-                nearest::hint(other, names)
-            );
-            return Err(self.wrong(line, &what));
+        if let Some(axis) = names.clone().find(|axis| !words.have(axis)) {
+            return Err(format!(
+                "axis `{axis}` stands nowhere in its command: write {{{axis}}} where its value belongs"
+            ));
         }
-        Ok(words)
+        match words.placeholders().find(|name| !names.clone().any(|own| own == *name)) {
+            Some(other) => Err(format!(
+                "it has no axis for {{{other}}}{} (a script of its own may have such braces)",
+                nearest::hint(other, names)
+            )),
+            None => Ok(words.clone()),
+        }
     }
+}
+
+impl AxisEntry {
+    fn axis(&self) -> Result<Axis, String> {
+        let name = &self.name.0;
+        let domain = self.domain().map_err(|why| format!("axis `{name}`: {why}"))?;
+        Ok(Axis { name: Text::Owned(name.clone()), about: Text::Owned(self.about.clone()), domain })
+    }
+
+    fn domain(&self) -> Result<Domain, String> {
+        if self.values.is_empty() || self.values.len() > MAX {
+            return Err(format!("it takes 1 to {MAX} values"));
+        }
+        let is_number = |value: &Value| matches!(value, Value::Number(_));
+        match self.unit != AxisUnit::None || self.values.iter().any(is_number) {
+            true => self.numbers(),
+            false => self.words(),
+        }
+    }
+
+    /// Numbers, which may have a unit behind them as on the command line.
+    fn numbers(&self) -> Result<Domain, String> {
+        let unit = match self.unit {
+            AxisUnit::None => Unit::One,
+            AxisUnit::Bytes => Unit::Bytes,
+            AxisUnit::Ns => Unit::Nanoseconds,
+        };
+        let any = Axis {
+            name: Text::Owned(self.name.0.clone()),
+            about: Text::Borrowed(""),
+            domain: Domain::Number { unit, low: 0, high: u64::MAX, defaults: List::Borrowed(&[0]) },
+        };
+        let number = |value: &Value| match value {
+            Value::Number(number) => Ok(*number),
+            Value::Text(text) => any.parse(text).map(|value| value.as_number().unwrap_or_default()),
+        };
+        let values = self.values.iter().map(number).collect::<Result<Vec<u64>, String>>()?;
+        if let Some(value) = twice(&values) {
+            return Err(format!("it has the value {value} twice"));
+        }
+        let [min, max] = [&self.min, &self.max].map(|end| end.as_ref().map(number).transpose());
+        let low = min?.or(values.iter().min().copied()).unwrap_or_default();
+        let high = max?.or(values.iter().max().copied()).unwrap_or_default();
+        if let Some(outside) = values.iter().find(|value| !(low..=high).contains(value)) {
+            return Err(format!("the value {outside} is below `min` or above `max`"));
+        }
+        Ok(Domain::Number { unit, low, high, defaults: List::Owned(values) })
+    }
+
+    fn words(&self) -> Result<Domain, String> {
+        if self.min.is_some() || self.max.is_some() {
+            return Err("`min` and `max` are for an axis of numbers".to_owned());
+        }
+        let word = |value: &Value| match value {
+            Value::Text(word) if is_word(word) => Ok(word.clone()),
+            Value::Text(word) => Err(format!(
+                "the value `{word}` is none: it takes letters, digits and `.`, `-` or `_`, at most {NAME_MAX_CHARS}"
+            )),
+            Value::Number(number) => Ok(number.to_string()),
+        };
+        let words = self.values.iter().map(word).collect::<Result<Vec<_>, _>>()?;
+        if let Some(word) = twice(&words) {
+            return Err(format!("it has the value {word} twice"));
+        }
+        let choices = words.into_iter().map(|word| Choice {
+            value: Text::Owned(word),
+            about: Text::Borrowed("given to your code as it stands here"),
+        });
+        Ok(Domain::Choice(choices.collect()))
+    }
+}
+
+/// The first of these that came before.
+fn twice<T: Ord + Copy>(all: impl IntoIterator<Item = T>) -> Option<T> {
+    let mut seen = BTreeSet::new();
+    all.into_iter().find(|one| !seen.insert(*one))
 }
 
 fn is_word(text: &str) -> bool {
@@ -403,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mistake_is_named_with_its_line() {
+    fn a_mistake_is_named_with_its_line_or_probe() {
         let probe =
             |more: &str| format!("project = 'x'\n[[probe]]\nname = 'a'\nquestion = '?'\n{more}\n");
         let axis = |axis: &str| probe(&format!("command = 'true {{a}}'\naxes = [\n{{ {axis} }}]"));
@@ -415,33 +368,35 @@ mod tests {
                 ["costof.toml", "names no project"],
             ),
             ("\nproject = 'My Project'".to_owned(), ["line 2", "small letter"]),
-            ("project = 'memory'".to_owned(), ["line 1", "costof's own probes"]),
-            (probe(""), ["line 3", "takes one of"]),
-            (probe("program = 'a'\ncommand = 'b'"), ["line 3", "takes one of"]),
-            (probe("object = 'a.so'"), ["line 3", "takes both"]),
-            (probe("object = 'a.so'\nfunction = 'a b'"), ["line 3", "cannot be a symbol"]),
+            ("project = 'memory'".to_owned(), ["costof.toml", "costof's own probes"]),
+            (probe(""), ["probe `x.a`", "takes one of"]),
+            (probe("program = 'a'\ncommand = 'b'"), ["probe `x.a`", "takes one of"]),
+            (probe("object = 'a.so'"), ["probe `x.a`", "takes both"]),
+            (probe("object = 'a.so'\nfunction = 'a b'"), ["probe `x.a`", "cannot be a symbol"]),
             (probe("command = \"echo 'a\""), ["line 5", "not closed"]),
             (probe("command = ''"), ["line 5", "is empty"]),
-            (probe("command = 'true'\nsetup = 'a'"), ["line 5", "for a function"]),
+            (probe("command = 'true'\nsetup = 'a'"), ["probe `x.a`", "for a function"]),
             (probe("comand = 'true'"), ["line 5", "comand"]),
-            (probe("command = 'true'\naxes = [{ name = 'b', values = [1] }]"), ["line 5", "{b}"]),
-            (probe("command = 'head -c {size} x'"), ["line 5", "{size}"]),
-            (axis("name = 'a', values = []"), ["line 7", "1 to 1000 values"]),
-            (axis("name = 'a', values = [1, 1]"), ["line 7", "twice"]),
-            (axis("name = 'a', values = ['x y']"), ["line 7", "letters, digits"]),
+            (
+                probe("command = 'true'\naxes = [{ name = 'b', values = [1] }]"),
+                ["probe `x.a`", "{b}"],
+            ),
+            (probe("command = 'head -c {size} x'"), ["probe `x.a`", "{size}"]),
+            (axis("name = 'a', values = []"), ["probe `x.a`", "1 to 1000 values"]),
+            (axis("name = 'a', values = [1, 1]"), ["probe `x.a`", "twice"]),
+            (axis("name = 'a', values = ['x y']"), ["probe `x.a`", "letters, digits"]),
             (axis("name = 'a', values = [-1]"), ["line 7", "whole number"]),
-            (axis("name = 'a', values = ['1KiB', 2]"), ["line 7", "whole number"]),
-            (axis("name = 'a', values = [5], min = 6"), ["line 7", "below `min`"]),
-            (axis("name = 'a', values = ['x'], max = 6"), ["line 7", "axis of numbers"]),
-            (axis("name = 'A', values = [1]"), ["line 7", "name of an axis"]),
-            (axis("name = 'rest', values = [1]"), ["line 7", "name of an axis"]),
+            (axis("name = 'a', values = ['1KiB', 2]"), ["probe `x.a`: axis `a`", "whole number"]),
+            (axis("name = 'a', values = [5], min = 6"), ["probe `x.a`", "below `min`"]),
+            (axis("name = 'a', values = ['x'], max = 6"), ["probe `x.a`", "axis of numbers"]),
+            (axis("name = 'A', values = [1]"), ["line 7", "small letter"]),
             (
                 axis("name = 'a', values = [1] }, { name = 'a', values = [1]"),
-                ["line 7", "two axes"],
+                ["probe `x.a`", "two axes"],
             ),
             (
                 probe("command = 'true'") + "[[probe]]\nname = 'a'\nquestion = ''",
-                ["line 7", "before"],
+                ["probe `x.a`", "before"],
             ),
         ] {
             let error = read_text(&text).unwrap_err();

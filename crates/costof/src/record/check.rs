@@ -2,9 +2,9 @@
 //! changed the file.
 
 use super::{Record, date, new_id};
-use crate::error::{Context, Error, bail};
+use crate::error::{Context, Result, bail};
 use crate::files;
-use crate::history::index::remember;
+use crate::history::remember;
 use crate::terminal::quoted;
 use costof_model::run_file;
 use costof_os::memory::pattern::{CHECKSUM_OF_NOTHING, extend_checksum};
@@ -42,7 +42,7 @@ impl Record {
     ///
     /// # Errors
     /// It does not, and the run was saved, which the error says; or the disk does not take it.
-    pub(crate) fn close(&mut self) -> Result<(), Error> {
+    pub(crate) fn close(&mut self) -> Result<()> {
         self.sync()?;
         let Err(what) = self.check() else {
             return Ok(());

@@ -1,9 +1,9 @@
 //! How this costof starts other processes of its own.
 
-use crate::error::{Context, Error};
+use crate::error::{Context, Result};
 use crate::project;
+use crate::record::Table;
 use costof_lab::host::WorkerCommand;
-use costof_measure::probe::Probe;
 
 /// The environment variable that may hold the token of a costof that listens. Other users cannot read it,
 /// unlike the command line.
@@ -17,10 +17,7 @@ pub(crate) struct Programs {
 
 impl Programs {
     /// On hosts that ssh reaches, workers are started from `remote_costof`. Those here get the same own probes.
-    pub(crate) fn new(
-        table: &[&'static Probe],
-        remote_costof: Option<&String>,
-    ) -> Result<Programs, Error> {
+    pub(crate) fn new(table: Table, remote_costof: Option<&String>) -> Result<Programs> {
         let mut arguments = vec!["worker", "--end-with-parent"];
         arguments.extend(project::argument(table)?);
         let token = std::env::var(TOKEN).ok().filter(|token| !token.is_empty());
@@ -35,7 +32,7 @@ impl Programs {
     }
 }
 
-pub(crate) fn own_executable(arguments: &[&str]) -> Result<WorkerCommand, Error> {
+pub(crate) fn own_executable(arguments: &[&str]) -> Result<WorkerCommand> {
     WorkerCommand::own_executable(arguments)
         .context("cannot open costof's own executable by /proc/self/exe (is /proc mounted?)")
 }

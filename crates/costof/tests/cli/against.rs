@@ -3,7 +3,6 @@
 use crate::common::{
     Ended, Place, assert_contains, assert_contains_all, ended, or_skip, run, spawn, within,
 };
-use serde_json::Value;
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -91,61 +90,6 @@ fn what_is_wrong_is_named() {
     let outside = place.costof("against HEAD -- true");
     let outside = run(&mut within(&["env", "GIT_CEILING_DIRECTORIES=/"], &outside)).expect_code(2);
     assert_contains(&outside.err, "git: ");
-}
-
-#[test]
-fn a_work_tree_of_the_users_is_left_alone() {
-    let place = or_skip!(repository());
-    git(&place, "repo", "branch feature HEAD~1");
-    git(&place, "repo", "worktree add --quiet ../feature feature");
-    git(&place, "repo", "worktree add --quiet --detach ../changed HEAD");
-    git(&place, ".", "clone --quiet repo clone");
-    for folder in ["repo", "clone", "changed"] {
-        fs::write(place.path(folder).join("sub/source"), "true # mine").unwrap();
-    }
-    for (folder, why) in [
-        ("repo", "is this work tree"),
-        ("clone", "further work tree"),
-        ("feature", "branch feature"),
-        ("changed", "not committed"),
-    ] {
-        let head = git(&place, folder, "rev-parse --symbolic-full-name HEAD");
-        let refused = against(&place, &format!("--work-tree ../../{folder} {SHORT}"));
-        assert_contains(&refused.expect_code(2).err, why);
-        assert_eq!(git(&place, folder, "rev-parse --symbolic-full-name HEAD"), head);
-        let source = fs::read_to_string(place.path(folder).join("sub/source")).unwrap();
-        assert_eq!(source.contains("# mine"), folder != "feature", "{folder}: {source}");
-    }
-    // One that costof made is used again.
-    for _ in 0..2 {
-        against(&place, &format!("--work-tree ../../other {SHORT}")).expect_code(0);
-    }
-}
-
-/// What was built for another CPU is not compared with what is built for this one.
-#[test]
-fn a_work_tree_of_another_machine_is_made_anew_and_the_users_is_named() {
-    let place = or_skip!(repository());
-    let build = "HEAD~1 --build '[ -e kept ] || touch kept' --runs 6 --json -- sh source";
-    let first = against(&place, build).expect_code(0);
-    let timing: Value = serde_json::from_str(&first.out).unwrap();
-    let machine = timing["machine"].as_str().unwrap();
-    assert!(!first.err.contains("before, and this is"), "{}", first.err);
-    let other = git(&place, "repo", "worktree list --porcelain");
-    let other = other.lines().filter_map(|line| line.strip_prefix("worktree ")).nth(1).unwrap();
-    let written = |tree: &str| {
-        let folder = git(&place, tree, "rev-parse --absolute-git-dir");
-        Path::new(folder.trim()).join("costof-machine")
-    };
-    fs::write(Path::new(other).join("sub/kept"), "elsewhere").unwrap();
-    for (tree, advice) in [("repo", "build it anew"), (other, "it is made anew")] {
-        assert_eq!(fs::read_to_string(written(tree)).unwrap(), machine);
-        fs::write(written(tree), "another CPU").unwrap();
-        let says = against(&place, build).expect_code(0).err;
-        assert_contains_all(&says, &["was used on another CPU before", machine, advice]);
-        let kept = fs::read_to_string(Path::new(other).join("sub/kept")).unwrap();
-        assert_eq!(kept.is_empty(), tree == other, "{kept}");
-    }
 }
 
 #[test]

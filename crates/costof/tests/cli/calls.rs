@@ -61,13 +61,8 @@ fn every_stack_is_there_and_back_over_every_link_and_stands_on_the_ladder() {
 
 #[test]
 #[ignore = "long; ./check --all runs it"]
-fn calls_go_over_unix_sockets_and_by_their_old_names() {
-    let (run, shown) =
-        Place::new().quick("rpc.rtt --set stack=grpc,thrift,tcp --set over=unix --set payload=int");
-    assert_contains_all(
-        &shown.err,
-        &["`rpc.rtt` is now net.rtt", "over=grpc_unix,thrift_unix,unix"],
-    );
+fn calls_go_over_unix_sockets() {
+    let run = measured("net.rtt --set over=grpc_unix,thrift_unix,unix --set payload=int");
     assert_eq!(run.points.len(), 3, "{:?}", run.failures);
     for row in &run.points {
         assert_eq!(row.point.probe, "net.rtt");

@@ -1,6 +1,6 @@
 //! Messages by several transports, over links that lose packets and one that does not.
 
-use crate::common::{Place, assert_contains, expect_failed_by, expect_metrics, is_starved, median};
+use crate::common::{Place, expect_failed_by, expect_metrics, is_starved, median};
 use costof_model::rows::{PointRow, State};
 use costof_model::run_file::Run;
 
@@ -80,29 +80,5 @@ fn the_plan_has_the_losses_of_the_study_for_every_transport() {
             let has = lines.iter().any(|line| line.contains(set));
             assert!(has, "{set}{on} is missing in {}", shown.out);
         }
-    }
-}
-
-/// Probes that had an axis `stack` have it as `over` now; `rpc.marshal` has still one.
-#[test]
-fn the_old_name_of_an_axis_is_understood_of_several_probes_too() {
-    let planned =
-        |words: &str| Place::new().run(&format!("run --only {words} --dry-run")).expect_code(0);
-    for (probes, value, other) in [
-        ("rudp.loss", "study", ""),
-        ("rudp.loss rudp.stages", "study", ""),
-        ("rudp", "study,rudp", ""),
-        ("rpc", "thrift", "--set stack=thrift"),
-    ] {
-        let old = planned(&format!("{probes} --set stack={value}"));
-        let new = planned(&format!("{probes} --set over={value} {other}"));
-        assert_eq!(old.out, new.out, "{probes}");
-        assert!(old.out.contains("over="), "{}", old.out);
-        assert_contains(&old.err, "over");
-    }
-    // Without a probe, those that had it.
-    let old = planned("--set stack=thrift");
-    for (id, has) in [("rpc.load", true), ("rpc.marshal", true), ("net.rtt", false)] {
-        assert_eq!(old.out.contains(id), has, "{id} in {}", old.out);
     }
 }

@@ -150,7 +150,7 @@ fn a_wrong_file_is_named_by_its_line_and_can_be_left_out() {
     // What needs none of its probes only says so.
     assert_contains_all(&place.run("run null --quick --dry-run").expect_code(0).err, &named[..3]);
     place.run("list --project /dev/null").expect_code(0);
-    place.run("version").expect_code(0);
+    place.run("man").expect_code(0);
     place.run("list --project nowhere.toml").expect_wrong(&["nowhere.toml", "No such file"]);
 }
 

@@ -313,21 +313,3 @@ fn a_report_is_the_old_one_or_the_new_one() {
         }
     });
 }
-
-#[test]
-#[ignore = "long; ./check --all runs it"]
-fn a_line_of_the_index_that_was_torn_costs_no_other_run() {
-    let place = Place::new();
-    let run = |name: &str| {
-        let line = format!("run test.good --quick --launches 3 --out {name}");
-        place.run_misbehaving(&line).expect_code(0);
-    };
-    run("one.jsonl");
-    let index = place.path("state/costof/runs/elsewhere");
-    let mut torn = fs::read(&index).unwrap();
-    torn.extend(b"20260101T000000Z-0 /home/m\xc3");
-    fs::write(&index, torn).unwrap();
-    run("two.jsonl");
-    let listed = place.run("runs").expect_code(0).out;
-    assert!(listed.contains("one.jsonl") && listed.contains("two.jsonl"), "{listed}");
-}

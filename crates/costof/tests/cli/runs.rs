@@ -70,7 +70,7 @@ fn a_pipe_or_link_in_the_history_is_neither_waited_for_nor_written_to() {
     let place = Place::new();
     let runs = place.path("state/costof/runs");
     fs::create_dir_all(&runs).unwrap();
-    let pipe = "mkfifo state/costof/runs/20991231T235959Z-0.jsonl state/costof/runs/elsewhere";
+    let pipe = "mkfifo state/costof/runs/20991231T235959Z-0.jsonl";
     place.command(pipe).status().unwrap();
     symlink("/dev/zero", runs.join("20991231T235958Z-0.jsonl")).unwrap();
     let line = "run null --only --quick --launches 3 --out run.jsonl";
@@ -90,23 +90,27 @@ fn a_pipe_or_link_in_the_history_is_neither_waited_for_nor_written_to() {
 }
 
 #[test]
-fn the_index_of_runs_follows_no_link() {
+fn a_run_that_was_moved_is_found_where_it_was_resumed_and_no_file_of_its_name_is_lost() {
     let place = Place::new();
     let runs = place.path("state/costof/runs");
-    fs::create_dir_all(&runs).unwrap();
-    fs::write(place.path("precious"), "as it was").unwrap();
-    for link in [
-        |from: &std::path::Path, to: &std::path::Path| symlink(from, to),
-        |from: &std::path::Path, to: &std::path::Path| fs::hard_link(from, to),
-    ] {
-        let index = runs.join("elsewhere");
-        link(&place.path("precious"), &index).unwrap();
-        place.run("run null --only --quick --launches 3 --out run.jsonl").expect_code(0);
-        let precious = fs::read_to_string(place.path("precious")).unwrap();
-        assert_eq!(precious, "as it was");
-        fs::remove_file(index).unwrap();
-        fs::remove_file(place.path("run.jsonl")).unwrap();
-    }
+    place.run("run harness.null --only --quick --launches 3 --out run.jsonl").expect_code(0);
+    let link = fs::read_dir(&runs).unwrap().next().unwrap().unwrap().path();
+    assert_eq!(fs::read_link(&link).unwrap(), place.path("run.jsonl").canonicalize().unwrap());
+    let cut = || {
+        let text = fs::read_to_string(place.path("run.jsonl")).unwrap();
+        let (rows, _) = text.split_once("{\"type\":\"end\"").unwrap();
+        fs::write(place.path("moved.jsonl"), rows).unwrap();
+    };
+    cut();
+    assert_eq!(place.run("runs").expect_code(0).out.lines().count(), 2);
+    place.run("run --resume moved.jsonl").expect_code(0);
+    assert_contains(&place.run("runs").expect_code(0).out, "/moved.jsonl");
+    // A copy of a run in the history does not take its place there.
+    fs::remove_file(&link).unwrap();
+    fs::copy(place.path("run.jsonl"), &link).unwrap();
+    cut();
+    place.run("run --resume moved.jsonl").expect_code(0);
+    assert!(!link.is_symlink());
 }
 
 #[test]
@@ -138,6 +142,6 @@ fn more_points_than_a_run_can_have_are_refused_at_once() {
     // In several options, each of which fits the command line's limit.
     let sets: Vec<String> =
         sizes.chunks(15_000).map(|some| format!("--set size={}", some.join(","))).collect();
-    let line = format!("run --dry-run cpu.memcpy --set rest=plan {}", sets.join(" "));
+    let line = format!("run --dry-run cpu.memcpy {}", sets.join(" "));
     place.run(&line).expect_wrong(&["points, of which", "--set"]);
 }

@@ -108,21 +108,21 @@ fn every_pattern_says_what_both_ends_measured() {
     let place = Place::new();
     let listening = Listening::start(&place, "127.0.0.1:0");
     let token = listening.token();
-    let stream = "--primitive sendmsg --size 4KiB --count 3000 --threads 2";
+    let stream = "--primitive sendmsg --size 4KiB --count 3000 --set threads=2";
     let sent = run(&mut listening.sender(&token, stream)).expect_code(0);
     // Messages of each connection, and not one less.
     assert_contains(&sent.out, ": 6000 sent, 6000 messages (");
     for metric in "throughput rate cpu_sender cpu_receiver system_calls".split(' ') {
         assert_contains(&sent.out, &format!("\n {metric} "));
     }
-    let echo = "--pattern echo --in-flight 4 --size 64 --duration 200ms --json";
+    let echo = "--set pattern=echo --set in_flight=4 --size 64 --duration 200ms --json";
     let sent = run(&mut listening.sender(&token, echo)).expect_code(0);
     assert_eq!(sent.out.lines().count(), 1, "{}", sent.out);
     assert_contains_all(
         &sent.out,
         &[r#""pattern":"echo""#, r#""name":"latency""#, r#""percent":99.0"#],
     );
-    let trigger = "--pattern trigger --in-flight 8 --count 1000 --primitive copy_and_send";
+    let trigger = "--set pattern=trigger --set in_flight=8 --count 1000 --primitive copy_and_send";
     let sent = run(&mut listening.sender(&token, trigger)).expect_code(0);
     assert_contains(&sent.out, ": 1000 sent, 1000 messages (");
     assert_contains(&sent.out, "\n latency ");
@@ -161,7 +161,7 @@ fn reliable_datagrams_all_arrive_although_some_are_dropped() {
     for (options, dropped) in [
         ("--over rudp --count 2000", 0.0),
         ("--over rudp --count 2000 --drop 20%", 0.2),
-        ("--over rudp --set control=rate --window 0 --count 500 --drop 20%", 0.2),
+        ("--over rudp --set control=rate --set window=0 --count 500 --drop 20%", 0.2),
         ("--over study-datagrams --count 500 --drop 20% --retry 5ms", 0.2),
     ] {
         let options = format!("{options} --json");
@@ -174,7 +174,7 @@ fn reliable_datagrams_all_arrive_although_some_are_dropped() {
             .unwrap();
         assert!(dropped == 0.0 || lost > dropped / 2.0, "{options}: {lost}");
     }
-    let with_retry = "--over study-datagrams --window 1 --count 20 --retry 5ms";
+    let with_retry = "--over study-datagrams --set window=1 --count 20 --retry 5ms";
     let sent = run(&mut listening.sender("", with_retry)).expect_code(0);
     let says = ["over=study window=1 over loopback, retransmitted after 5ms", "\n latency "];
     assert_contains_all(&sent.out, &says);
@@ -205,7 +205,7 @@ fn a_sender_that_vanishes_and_strangers_hold_up_nobody() {
     let lasting = "--duration 1h --size 1MiB";
     let going_on = spawn(&mut listening.sender(&token, lasting));
     listening.wait_for("client 1 ");
-    for (client, options) in [(2, lasting), (3, "--duration 1h --pattern echo")] {
+    for (client, options) in [(2, lasting), (3, "--duration 1h --set pattern=echo")] {
         let vanishing = spawn(&mut listening.sender(&token, options));
         listening.wait_for(&format!("client {client} "));
         // Until some of it has come: it goes in the midst of a message.
@@ -419,7 +419,7 @@ fn a_run_calls_what_listens() {
     let place = Place::new();
     let listening = Listening::start(&place, "127.0.0.1:0");
     let host = format!("tcp:{}", listening.address);
-    let line = "run --only rpc.rtt --set payload=int --set stack=grpc --quick --launches 3 --seed 1 --out run.jsonl";
+    let line = "run --only net.rtt --set payload=int --set over=grpc --quick --launches 3 --seed 1 --out run.jsonl";
     let run_with = |token: &str, hosts: &str| {
         let mut command = place.costof(&format!("{line} {hosts}"));
         run(command.env("COSTOF_TOKEN", token))
@@ -476,7 +476,7 @@ fn a_receiver_that_is_killed_is_told_by_who_sends() {
     for pattern in ["stream", "echo"] {
         let place = Place::new();
         let mut listening = Listening::start(&place, "127.0.0.1:0 --open");
-        let sending = format!("--duration 1h --pattern {pattern}");
+        let sending = format!("--duration 1h --set pattern={pattern}");
         let sending = spawn(&mut listening.sender("", &sending));
         listening.wait_for("client 1 ");
         listening.child.kill().unwrap();
@@ -552,15 +552,6 @@ fn what_cannot_be_is_told_with_the_way_out() {
     stream.write_all(b"220 mail.example ESMTP\r\n").unwrap();
     let ended = ended(sender).expect_code(3);
     assert_contains(&ended.err, "not a `costof send --listen`");
-}
-
-#[test]
-fn help_has_the_words_of_the_probe() {
-    let place = Place::new();
-    for line in ["send --help", "explain copy.send"] {
-        let words = ["sendfile_memfd", "io_uring_send_zc", "echo"];
-        assert_contains_all(&place.run(line).expect_code(0).out, &words);
-    }
 }
 
 #[test]

@@ -126,21 +126,4 @@ fn a_tool_ends_with_a_costof_that_was_killed() {
     signal(&child, Signal::KILL);
     ended(child);
     place.expect_nothing_runs();
-    expect_nothing_written(&place);
-}
-
-#[test]
-#[ignore = "long; ./check --all runs it"]
-fn a_costof_that_is_killed_while_it_measures_leaves_no_folder() {
-    let place = Place::new();
-    let script = "echo '   0.100000 usecs/op'";
-    let child = spawn(&mut verify(&place, Some(script), "os.syscall"));
-    wait_for("costof's own measurement", || {
-        let mut all = place.running().into_iter();
-        all.any(|process| process.command.contains(" run --only "))
-    });
-    signal(&child, Signal::KILL);
-    ended(child);
-    place.expect_nothing_runs();
-    expect_nothing_written(&place);
 }

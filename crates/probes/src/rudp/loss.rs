@@ -41,7 +41,7 @@ point! {
     /// Only QUIC encrypts its packets. The probe's own plan has the study's losses, 0 to 30 % of
     /// the data packets, on a short path with a window of ten and on a long path with none. By
     /// hand, between two terminals: `costof send --over rudp` and `--over study-datagrams`, with
-    /// `--window`, `--retry` and `--drop`.
+    /// `--set window=`, `--retry` and `--drop`.
     ///
     /// # Predicted from
     /// the link's rate less headers, and less the share lost if the sender sends no faster than the

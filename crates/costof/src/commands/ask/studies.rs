@@ -4,11 +4,11 @@ use super::named;
 use crate::cli::{AskOptions, RunOptions};
 use crate::commands::estimate::{self, Named};
 use crate::commands::study::{self, fits};
-use crate::error::{Done, Error, bail, wrong};
+use crate::error::{Done, Result, bail, wrong};
 use crate::plan::request::infos;
 use crate::record;
+use crate::record::Table;
 use crate::terminal::{print, prose_columns, watch_interrupts};
-use costof_measure::probe::Probe;
 use costof_model::{Facts, Run};
 use costof_report::study::{Answer, EMBEDDED, Study};
 use costof_report::text::wrapped;
@@ -21,7 +21,7 @@ pub(super) struct Asked {
 }
 
 /// The questions of all studies, each with its name: the first, where several studies ask the same.
-pub(super) fn all() -> Result<Vec<(String, String)>, Error> {
+pub(super) fn all() -> Result<Vec<(String, String)>> {
     let mut all: Vec<(String, String)> = Vec::new();
     for (name, text) in EMBEDDED {
         let study = Study::read(name, name, text).map_err(wrong)?;
@@ -36,7 +36,7 @@ pub(super) fn all() -> Result<Vec<(String, String)>, Error> {
 
 /// The question `STUDY/NUMBER`, or the only one that has all of these words; none if the name is that of
 /// another question, or of none.
-pub(super) fn find(name: &str) -> Result<Option<Asked>, Error> {
+pub(super) fn find(name: &str) -> Result<Option<Asked>> {
     if named(name).is_some() {
         return Ok(None);
     }
@@ -54,7 +54,7 @@ pub(super) fn find(name: &str) -> Result<Option<Asked>, Error> {
 }
 
 /// The name of the only question that has all of these words.
-fn by_words(words: &str) -> Result<Option<String>, Error> {
+fn by_words(words: &str) -> Result<Option<String>> {
     let mut found = all()?;
     found.retain(|(_, asks)| {
         let asks = asks.to_lowercase();
@@ -71,7 +71,7 @@ fn by_words(words: &str) -> Result<Option<String>, Error> {
 }
 
 impl Asked {
-    pub(super) fn answer(&self, table: &'static [&'static Probe], options: &AskOptions) -> Done {
+    pub(super) fn answer(&self, table: Table, options: &AskOptions) -> Done {
         let fixed = [
             ("size", options.size.is_some()),
             ("fields", options.fields.is_some()),
@@ -94,11 +94,7 @@ impl Asked {
         })
     }
 
-    fn measure(
-        &self,
-        table: &'static [&'static Probe],
-        options: &AskOptions,
-    ) -> Result<Named, Error> {
+    fn measure(&self, table: Table, options: &AskOptions) -> Result<Named> {
         let all = RunOptions {
             on: options.on.iter().cloned().collect(),
             remote: options.remote.clone(),

@@ -1,14 +1,15 @@
 //! The prices of a bill: from runs of this machine or a given one, measured where they lack, or else predicted.
 
-use crate::cli::{BillOptions, Chosen, Measuring, RunOptions};
+use super::Billing;
+use crate::cli::{Chosen, Measuring, RunOptions};
 use crate::commands::estimate::{self, Named};
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::history;
 use crate::prediction::predict;
 use crate::record;
+use crate::record::Table;
 use crate::terminal::log;
 use costof_measure::bill::price::Row;
-use costof_measure::probe::Probe;
 use costof_model::expression::Value;
 use costof_model::{Facts, Point, PointRow, counted};
 use std::cell::OnceCell;
@@ -21,7 +22,7 @@ const BUDGET: Duration = Duration::from_secs(20);
 
 /// Where the prices of a machine come from.
 pub(super) struct Prices {
-    table: &'static [&'static Probe],
+    table: Table,
     /// Those to be looked at first come first.
     runs: Vec<Named>,
     may_measure: bool,
@@ -33,18 +34,14 @@ pub(super) struct Prices {
 
 impl Prices {
     /// Those of the user's run, or of this machine's latest ones.
-    pub(super) fn known(
-        table: &'static [&'static Probe],
-        options: &BillOptions,
-        facts: &Facts,
-        needed: &[Point],
-    ) -> Result<Prices, Error> {
+    pub(super) fn known(billing: &Billing<'_>, needed: &[Point]) -> Result<Prices> {
+        let Billing { table, options, facts, .. } = billing;
         if let Some(path) = &options.prices {
-            return Ok(Prices { may_predict: true, ..Prices::of_run(table, path)? });
+            return Ok(Prices { may_predict: true, ..Prices::of_run(*table, path)? });
         }
         Ok(Prices {
-            table,
-            runs: latest(table, needed),
+            table: *table,
+            runs: latest(*table, needed),
             may_measure: !options.no_measure,
             may_predict: true,
             facts: facts.clone(),
@@ -53,7 +50,7 @@ impl Prices {
     }
 
     /// What a run has.
-    pub(super) fn of_run(table: &'static [&'static Probe], path: &Path) -> Result<Prices, Error> {
+    pub(super) fn of_run(table: Table, path: &Path) -> Result<Prices> {
         let run = record::read(path, table)?;
         Ok(Prices {
             table,
@@ -72,11 +69,7 @@ impl Prices {
     }
 
     /// Measures these points into a run of the history; whether anything was measured.
-    pub(super) fn measure(
-        &mut self,
-        missing: &[Point],
-        interrupted: &AtomicBool,
-    ) -> Result<bool, Error> {
+    pub(super) fn measure(&mut self, missing: &[Point], interrupted: &AtomicBool) -> Result<bool> {
         if !self.may_measure {
             return Ok(false);
         }
@@ -138,7 +131,7 @@ impl Prices {
 }
 
 /// The latest runs of this machine that have one of these points, down to the one that completes sound rows of all.
-fn latest(table: &'static [&'static Probe], needed: &[Point]) -> Vec<Named> {
+fn latest(table: Table, needed: &[Point]) -> Vec<Named> {
     let mut runs = Vec::new();
     for run in history::of_this_machine(table, |point| needed.contains(point)) {
         runs.push(run);

@@ -1,8 +1,8 @@
 //! A program in turns: run as it is for its time, and counted for its counts.
 
-use crate::cli::BillOptions;
+use super::Billing;
 use crate::commands::time::{expect_success, not_started, run_once};
-use crate::error::{Context, Error, bail, wrong};
+use crate::error::{Context, Error, Result, bail, wrong};
 use costof_measure::bill::count::{count, count_process};
 use costof_measure::bill::stretch;
 use costof_measure::bill::times::times;
@@ -13,7 +13,7 @@ use costof_model::priced::Times;
 use costof_model::{Facts, counted, word};
 use std::ffi::OsString;
 use std::fs;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -28,63 +28,97 @@ const MAX_COUNTED: usize = 20;
 /// The kernel's ticks per second where its configuration cannot be read.
 const USUAL_HZ: f64 = 250.0;
 
-/// Runs a program, in turns as it is and counted.
-pub(super) fn program(
-    options: &BillOptions,
-    facts: &Facts,
-    words: &[OsString],
-    interrupted: &AtomicBool,
-) -> Result<(CountedCommand, Times), Error> {
-    let text: Vec<_> = words.iter().map(|word| word.to_string_lossy()).collect();
-    let command = text.join(" ");
-    let program = Program {
-        words: words.to_vec(),
-        input: options.input.clone(),
-        output: Output::Null,
-        folder: None,
-    };
-    let stopwatch = Stopwatch::new(gauge::calibrate(&facts.cpu))
-        .context("cannot adopt the processes that commands leave")?;
-    let may_go_on = || !interrupted.load(Ordering::Relaxed);
-    let mut of = CountedCommand { command, timed: Vec::new(), counted: Vec::new() };
-    let name = format!("`{}`", of.command);
-    let run = || {
-        let run = run_once(&stopwatch, &program, &[], &name, interrupted)?;
-        if !options.ignore_failure {
-            expect_success(&run, &name, "(--ignore-failure)")?;
-        }
-        Ok::<_, Error>(run)
-    };
-    // The first run warms up, and does not count.
-    run()?;
-    let began = Instant::now();
-    let mut counting = Duration::ZERO;
-    while of.timed.len() < MAX_TIMED {
-        let passed = began.elapsed();
-        if of.timed.len() >= MIN_TIMED && passed > options.budget {
-            break;
-        }
-        // Half of the time is for counting, and at least one run is counted.
-        let is_due = counting * 2 <= passed && of.counted.len() < MAX_COUNTED;
-        if of.counted.is_empty() || is_due {
-            let from = Instant::now();
-            let counts = count(&program, options.by.map(Into::into), facts, may_go_on);
-            let counts = counts.map_err(|error| not_started(&program, &name, &error))?;
-            let counts = counts.filter(|_| may_go_on()).ok_or(Error::Interrupted)?;
-            // Uncounted, it has succeeded before.
-            if counts.end != End::Exited(0) && !options.ignore_failure {
-                return Err(failed_counted(&name, &counts));
+impl Billing<'_> {
+    /// Runs a program, in turns as it is and counted.
+    pub(super) fn program(&self, words: &[OsString]) -> Result<(CountedCommand, Times)> {
+        let text: Vec<_> = words.iter().map(|word| word.to_string_lossy()).collect();
+        let command = text.join(" ");
+        let program = Program {
+            words: words.to_vec(),
+            input: self.options.input.clone(),
+            output: Output::Null,
+            folder: None,
+        };
+        let stopwatch = Stopwatch::new(gauge::calibrate(&self.facts.cpu))
+            .context("cannot adopt the processes that commands leave")?;
+        let may_go_on = || !self.interrupted.load(Ordering::Relaxed);
+        let mut of = CountedCommand { command, timed: Vec::new(), counted: Vec::new() };
+        let name = format!("`{}`", of.command);
+        let run = || {
+            let run = run_once(&stopwatch, &program, &[], &name, self.interrupted)?;
+            if !self.options.ignore_failure {
+                expect_success(&run, &name, "(--ignore-failure)")?;
             }
-            of.counted.push(counts);
-            counting += from.elapsed();
+            Ok::<_, Error>(run)
+        };
+        // The first run warms up, and does not count.
+        run()?;
+        let began = Instant::now();
+        let mut counting = Duration::ZERO;
+        while of.timed.len() < MAX_TIMED {
+            let passed = began.elapsed();
+            if of.timed.len() >= MIN_TIMED && passed > self.options.budget {
+                break;
+            }
+            // Half of the time is for counting, and at least one run is counted.
+            let is_due = counting * 2 <= passed && of.counted.len() < MAX_COUNTED;
+            if of.counted.is_empty() || is_due {
+                let from = Instant::now();
+                let counts = count(&program, self.options.by, &self.facts, may_go_on);
+                let counts = counts.map_err(|error| not_started(&program, &name, &error))?;
+                let counts = counts.filter(|_| may_go_on()).ok_or(Error::Interrupted)?;
+                // Uncounted, it has succeeded before.
+                if counts.end != End::Exited(0) && !self.options.ignore_failure {
+                    return Err(failed_counted(&name, &counts));
+                }
+                of.counted.push(counts);
+                counting += from.elapsed();
+            }
+            of.timed.push(run()?);
         }
-        of.timed.push(run()?);
+        let Some(times) = times(&of.timed, tick_ns(&self.facts)) else {
+            let runs = counted(of.timed.len(), "run");
+            return Err(Error::Nothing(format!("`{}`: no time from {runs}", of.command)));
+        };
+        Ok((of, times))
     }
-    let Some(times) = times(&of.timed, tick_ns(facts)) else {
-        let runs = counted(of.timed.len(), "run");
-        return Err(Error::Nothing(format!("`{}`: no time from {runs}", of.command)));
-    };
-    Ok((of, times))
+
+    /// Looks at a process that runs already, in turns as it is and counted. Times are those of a second.
+    pub(super) fn process(&self, pid: u32) -> Result<(CountedCommand, Times)> {
+        let may_go_on = || !self.interrupted.load(Ordering::Relaxed);
+        let gone = || format!("cannot read process {pid}");
+        let name = fs::read_to_string(format!("/proc/{pid}/comm")).context(gone())?;
+        let command = format!("{} (process {pid})", name.trim_end());
+        let mut of = CountedCommand { command, timed: Vec::new(), counted: Vec::new() };
+        let stretch = self.options.how_long / (2 * MIN_TIMED as u32);
+        for _ in 0..MIN_TIMED {
+            let before = stretch::used(pid).context(gone())?;
+            let from = Instant::now();
+            while from.elapsed() < stretch && may_go_on() {
+                thread::sleep((stretch - from.elapsed()).min(POLL));
+            }
+            let wall = from.elapsed();
+            let after = stretch::used(pid).context(gone())?;
+            of.timed.push(stretch::per_second(before, after, wall));
+            if !may_go_on() {
+                return Err(Error::Interrupted);
+            }
+            let counts = count_process(pid, stretch, self.options.by, &self.facts, may_go_on);
+            let counts = counts.context(format_args!("cannot count process {pid}"))?;
+            let has_ended = counts.end != End::Running;
+            of.counted.push(counts);
+            if has_ended {
+                bail!(
+                    "process {pid} ended: a program that ends is measured by `costof bill -- PROGRAM`"
+                );
+            }
+        }
+        // Times are those of a second, of which a stretch saw a part.
+        let tick_ns = tick_ns(&self.facts) / stretch.as_secs_f64();
+        let times = times(&of.timed, tick_ns)
+            .ok_or_else(|| Error::Nothing(format!("{}: no time", of.command)))?;
+        Ok((of, times))
+    }
 }
 
 fn failed_counted(name: &str, counts: &Counts) -> Error {
@@ -104,48 +138,6 @@ fn failed_counted(name: &str, counts: &Counts) -> Error {
     wrong(format_args!(
         "{name} succeeds by itself, but ended {how} while {means} counted it{way_out} (--ignore-failure)"
     ))
-}
-
-/// Looks at a process that runs already, in turns as it is and counted. Times are those of a second.
-pub(super) fn process(
-    options: &BillOptions,
-    facts: &Facts,
-    pid: u32,
-    interrupted: &AtomicBool,
-) -> Result<(CountedCommand, Times), Error> {
-    let may_go_on = || !interrupted.load(Ordering::Relaxed);
-    let gone = || format!("cannot read process {pid}");
-    let name = fs::read_to_string(format!("/proc/{pid}/comm")).context(gone())?;
-    let command = format!("{} (process {pid})", name.trim_end());
-    let mut of = CountedCommand { command, timed: Vec::new(), counted: Vec::new() };
-    let stretch = options.how_long / (2 * MIN_TIMED as u32);
-    for _ in 0..MIN_TIMED {
-        let before = stretch::used(pid).context(gone())?;
-        let from = Instant::now();
-        while from.elapsed() < stretch && may_go_on() {
-            thread::sleep((stretch - from.elapsed()).min(POLL));
-        }
-        let wall = from.elapsed();
-        let after = stretch::used(pid).context(gone())?;
-        of.timed.push(stretch::per_second(before, after, wall));
-        if !may_go_on() {
-            return Err(Error::Interrupted);
-        }
-        let counts = count_process(pid, stretch, options.by.map(Into::into), facts, may_go_on);
-        let counts = counts.context(format_args!("cannot count process {pid}"))?;
-        let has_ended = counts.end != End::Running;
-        of.counted.push(counts);
-        if has_ended {
-            bail!(
-                "process {pid} ended: a program that ends is measured by `costof bill -- PROGRAM`"
-            );
-        }
-    }
-    // Times are those of a second, of which a stretch saw a part.
-    let tick_ns = tick_ns(facts) / stretch.as_secs_f64();
-    let times = times(&of.timed, tick_ns)
-        .ok_or_else(|| Error::Nothing(format!("{}: no time", of.command)))?;
-    Ok((of, times))
 }
 
 /// From one tick of the kernel to the next: at these it finds a thread in the kernel or outside.

@@ -1,7 +1,7 @@
 //! One launch by hand: the receiver's worker is called where it listens, the sender's is started here.
 
 use super::outcome::Outcome;
-use crate::error::{Context, Error, wrong};
+use crate::error::{Context, Error, Result, wrong};
 use crate::machine::{describe, misses};
 use crate::session::own_executable;
 use costof_lab::address::Address;
@@ -47,7 +47,7 @@ pub(super) struct Sending<'a> {
 
 impl Sending<'_> {
     /// Sends, and returns what both ends measured, and whether the receiver has ended it.
-    pub(super) fn send(self) -> Result<(Outcome, bool), Error> {
+    pub(super) fn send(self) -> Result<(Outcome, bool)> {
         /// Once it has begun, it ends in order.
         static NEVER: AtomicBool = AtomicBool::new(false);
         let address = self.address;

@@ -4,12 +4,12 @@
 use super::{Command, RUN, planned, request};
 use crate::anonymous::anonymous;
 use crate::cli::RunOptions;
-use crate::error::{Context, Done, Error, bail, wrong};
+use crate::error::{Context, Done, Result, bail, wrong};
 use crate::plan::cost::{Cost, precision};
+use crate::record::Table;
 use crate::terminal::{self, log, print, prose_columns, quoted};
 use crate::{files, placement, record};
 use costof_measure::facts;
-use costof_measure::probe::Probe;
 use costof_model::noise::Placement;
 use costof_model::rows::Guess;
 use costof_model::{Point, ProbeInfo, harmless};
@@ -35,7 +35,7 @@ impl Command<'_> {
         }
         let compared =
             runs.iter().zip(names).map(|(run, name)| Ok((name, run, self.reproduced(run)?)));
-        let class = Class::new(&self.study, compared.collect::<Result<_, Error>>()?);
+        let class = Class::new(&self.study, compared.collect::<Result<_>>()?);
         files::create_folder(&self.folder)?;
         files::write_page(&page, &class.page())?;
         print(class.text(prose_columns()))
@@ -71,7 +71,7 @@ impl Command<'_> {
     }
 
     /// The predictions of the form that is named; none without one.
-    pub(super) fn filled_form(&self) -> Result<Vec<Guess>, Error> {
+    pub(super) fn filled_form(&self) -> Result<Vec<Guess>> {
         let Some(path) = &self.options.predictions else { return Ok(Vec::new()) };
         let name = path.display().to_string();
         let text = files::read_text(path, FILE_MAX_BYTES);
@@ -80,7 +80,7 @@ impl Command<'_> {
     }
 
     /// What the person who runs the study answers when asked for predictions.
-    pub(super) fn asked(&self) -> Result<Vec<Guess>, Error> {
+    pub(super) fn asked(&self) -> Result<Vec<Guess>> {
         let blanks = self.study.blanks(&self.infos).map_err(wrong)?;
         // Ctrl+C at a question ends costof.
         terminal::set_working(false);
@@ -98,7 +98,7 @@ impl Command<'_> {
 
 /// Names the mistakes of a study's file: first what it refers to, then what it runs, then the rows that nothing of that
 /// measures.
-pub(super) fn check(table: &'static [&'static Probe], study: &Study, infos: &[&ProbeInfo]) -> Done {
+pub(super) fn check(table: Table, study: &Study, infos: &[&ProbeInfo]) -> Done {
     let facts = placement::facts_of_the_run(&Placement::default(), &facts::gather());
     let mut mistakes = study.mistakes(infos);
     for quick in [false, true] {
@@ -119,7 +119,7 @@ pub(super) fn check(table: &'static [&'static Probe], study: &Study, infos: &[&P
         let points: HashSet<&Point> = plan.points().collect();
         mistakes = study.unmeasured(infos, |point| points.contains(point));
         if mistakes.is_empty() {
-            let cost = Cost::new(table, &plan, precision(&plan)?).in_short();
+            let cost = Cost::new(table, &plan, precision(&plan)?).announced();
             return print(format!("no mistake; it measures {cost}\n"));
         }
     }
@@ -127,7 +127,7 @@ pub(super) fn check(table: &'static [&'static Probe], study: &Study, infos: &[&P
 }
 
 /// Asks for a number for each row until the input ends. What is no number is asked for again.
-fn ask(blanks: &[Blank], input: &mut impl BufRead) -> Result<Vec<Guess>, Error> {
+fn ask(blanks: &[Blank], input: &mut impl BufRead) -> Result<Vec<Guess>> {
     log(format_args!(
         "{} rows to predict, each in its unit or with another (0.2 µs); an empty line leaves one out, Ctrl+D the rest",
         blanks.len()

@@ -1,7 +1,8 @@
 //! The places that a study leaves open: in which folder files lie, and which file of another machine is read.
 
-use crate::error::{Error, bail};
-use costof_measure::probe::{self, Probe};
+use crate::error::{Result, bail};
+use crate::record::Table;
+use costof_measure::probe;
 use costof_model::{Axis, AxisValue, Domain, Point, ProbeInfo, Run, nearest};
 
 /// The word for no place at all.
@@ -11,7 +12,7 @@ const UNSET: &str = "unset";
 pub(super) type Place = (String, Vec<String>);
 
 /// Checks that each names one place, on an axis that has places.
-pub(super) fn check(infos: &[&ProbeInfo], places: &[Place]) -> Result<(), Error> {
+pub(super) fn check(infos: &[&ProbeInfo], places: &[Place]) -> Result<()> {
     let mut known: Vec<&str> =
         infos.iter().flat_map(|info| axes(info)).map(|axis| &*axis.name).collect();
     known.sort_unstable();
@@ -37,7 +38,7 @@ fn axes(info: &ProbeInfo) -> impl Iterator<Item = &Axis> {
 }
 
 /// Whether one of these probes has places on this axis.
-pub(super) fn has(table: &[&'static Probe], probes: &[String], axis: &str) -> bool {
+pub(super) fn has(table: Table, probes: &[String], axis: &str) -> bool {
     let mut probes = probes.iter().filter_map(|id| probe::find(table, id));
     probes.any(|probe| axes(&probe.info).any(|known| known.name == axis))
 }
@@ -61,7 +62,7 @@ pub(super) fn of_run(run: &Run) -> Vec<Place> {
 }
 
 /// Checks that the point names what it reads, if nothing is read by default.
-pub(super) fn named(table: &[&'static Probe], point: &Point) -> Result<(), String> {
+pub(super) fn named(table: Table, point: &Point) -> Result<(), String> {
     let info = probe::find(table, &point.probe).map(|probe| &*probe.info);
     let unset = AxisValue::Word(UNSET.into());
     let mut open = info.into_iter().flat_map(axes);

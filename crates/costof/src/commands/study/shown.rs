@@ -1,10 +1,11 @@
 //! The output of a study.
 
 use super::{Command, MARKDOWN, PAGE, RUN, fits, places, planned};
-use crate::error::{Done, Error, bail, wrong};
+use crate::error::{Done, Result, bail, wrong};
+use crate::record::Table;
 use crate::terminal::{log, print, prose_columns};
 use crate::{files, placement, record};
-use costof_measure::probe::{self, Probe};
+use costof_measure::probe;
 use costof_model::{Facts, Point, Run, counted, span};
 use costof_report::names::points_counted;
 use costof_report::study::{Reproduction, absent};
@@ -39,7 +40,7 @@ impl Command<'_> {
     }
 
     /// Refuses to replace a report, which somebody may have edited.
-    pub(super) fn spare_report(&self) -> Result<(), Error> {
+    pub(super) fn spare_report(&self) -> Result<()> {
         let report = self.options.markdown.as_ref().map(|folder| folder.join(REPORT));
         match report.filter(|report| report.exists()) {
             Some(report) => bail!(
@@ -51,7 +52,7 @@ impl Command<'_> {
     }
 
     /// The study compared with a run.
-    pub(super) fn reproduced(&self, run: &Run) -> Result<Reproduction<'_>, Error> {
+    pub(super) fn reproduced(&self, run: &Run) -> Result<Reproduction<'_>> {
         let facts = facts_of(run);
         let why = |point: &Point| fits(self.table, point, &facts).err();
         self.study.reproduced_by(&self.infos, run, &why, self.caveats(run)?).map_err(wrong)
@@ -87,7 +88,7 @@ impl Command<'_> {
     }
 
     /// Notes that a reader of this run has to know.
-    fn caveats(&self, run: &Run) -> Result<Vec<String>, Error> {
+    fn caveats(&self, run: &Run) -> Result<Vec<String>> {
         let facts = facts_of(run);
         let places = places::of_run(run);
         let all = planned(self.table, &self.study, (false, &places), &facts, &mut |_| true)?;
@@ -135,7 +136,7 @@ impl Command<'_> {
 }
 
 /// How many more threads than CPUs some of the points have.
-fn oversubscribed(table: &[&'static Probe], run: &Run, cpus: usize) -> Option<String> {
+fn oversubscribed(table: Table, run: &Run, cpus: usize) -> Option<String> {
     let threads = run.points.iter().filter_map(|row| {
         let probe = probe::find(table, &row.point.probe)?;
         Some((probe.processors)(&row.point)).filter(|threads| *threads > cpus)

@@ -12,7 +12,7 @@ use costof_model::{
 use costof_report::mechanism::Mechanism;
 use std::collections::{BTreeMap, BTreeSet};
 
-const TABLE: &[&Probe] = costof_probes::TABLE;
+const TABLE: Table = costof_probes::TABLE;
 
 fn command<'a>(options: &'a StudyOptions, name: &str, text: &str) -> Result<Command<'a>, String> {
     let study = Study::read(name, &format!("{name}.toml"), text)?;

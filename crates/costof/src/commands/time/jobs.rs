@@ -1,7 +1,7 @@
 //! From the command line to the programs to start: parameters, shells, words.
 
 use crate::cli::{TimeOptions, TurnOptions};
-use crate::error::{Error, bail};
+use crate::error::{Result, bail};
 use crate::files::is_program;
 use costof_measure::command::{Capture, Output, Program};
 use costof_model::{TimedCommand, counted};
@@ -21,7 +21,7 @@ pub(in crate::commands) struct Job {
 const MAX_JOBS: usize = 1000;
 
 /// The commands to measure, in the order of the command line, each with all values of the parameters.
-pub(super) fn jobs(options: &TimeOptions) -> Result<Vec<Job>, Error> {
+pub(super) fn jobs(options: &TimeOptions) -> Result<Vec<Job>> {
     let sets = parameter_sets(options)?;
     let count = options.commands.len();
     let mut jobs = Vec::new();
@@ -57,7 +57,7 @@ impl Job {
         (position, count): (usize, usize),
         parameters: &BTreeMap<String, String>,
         options: &TurnOptions,
-    ) -> Result<Job, Error> {
+    ) -> Result<Job> {
         let beside = |commands: &[String], option: &str| {
             let command = match commands.len() {
                 0 => return Ok(None),
@@ -117,7 +117,7 @@ fn output(options: &TurnOptions) -> Output {
 }
 
 /// Refuses an output that is probably misspelt, or out of reach of the patterns.
-pub(super) fn check_output(options: &TurnOptions) -> Result<(), Error> {
+pub(super) fn check_output(options: &TurnOptions) -> Result<()> {
     let output = &*options.output;
     let is_read = matches!(output, "null" | "pipe") && !options.show_output;
     if !(is_read || output.contains('/') || output == "inherit" || options.show_output) {
@@ -137,7 +137,7 @@ fn by_shell(shell: &str, command: &str) -> Vec<OsString> {
 pub(in crate::commands) fn words(
     command: &str,
     shell: Option<&str>,
-) -> Result<(Option<String>, Vec<OsString>), Error> {
+) -> Result<(Option<String>, Vec<OsString>)> {
     let split = |command| -> Option<Vec<OsString>> {
         let words = shlex::split(command).filter(|words| !words.is_empty())?;
         Some(words.into_iter().map(OsString::from).collect())
@@ -191,7 +191,7 @@ fn substitute(text: &str, parameters: &BTreeMap<String, String>) -> String {
 }
 
 /// All combinations of the parameters' values; one empty set without parameters.
-fn parameter_sets(options: &TimeOptions) -> Result<Vec<BTreeMap<String, String>>, Error> {
+fn parameter_sets(options: &TimeOptions) -> Result<Vec<BTreeMap<String, String>>> {
     let mut parameters: Vec<(&String, Vec<String>)> = Vec::new();
     for pair in options.parameter_list.chunks(2) {
         parameters.push((&pair[0], listed(&pair[1])));
@@ -250,7 +250,7 @@ fn listed(text: &str) -> Vec<String> {
 }
 
 /// The numbers from `low` to `high`, with as many decimal places as the most precise of the three has.
-fn scanned(low: &str, high: &str, step: Option<f64>) -> Result<Vec<String>, Error> {
+fn scanned(low: &str, high: &str, step: Option<f64>) -> Result<Vec<String>> {
     let step = step.unwrap_or(1.0);
     let step_text = step.to_string();
     let (Ok(first), Ok(last)) = (low.parse::<f64>(), high.parse::<f64>()) else {

@@ -6,7 +6,7 @@
 use super::Job;
 use super::jobs::unmeasured;
 use crate::cli::TurnOptions;
-use crate::error::{Context, Error, bail, wrong};
+use crate::error::{Context, Error, Result, bail, wrong};
 use crate::progress::{bar, give_way, whole_seconds};
 use crate::terminal::log;
 use costof_measure::command::{self, Capture, Output, Program, Stopwatch};
@@ -30,8 +30,6 @@ const FOREVER: Duration = Duration::from_secs(10 * 365 * 86_400);
 const ANNOUNCED: Duration = Duration::from_secs(20);
 /// The gauges of at most this many CPUs are looked at before a turn, half a millisecond each.
 const MAX_LOOKS: usize = 8;
-/// What a shell or an empty process takes is measured too if a command takes less than this.
-const SHORT: Duration = Duration::from_millis(100);
 /// A shell's exit code if it finds no such command.
 const NOT_FOUND: i32 = 127;
 
@@ -56,14 +54,6 @@ struct Measured {
     took: Duration,
 }
 
-/// A shell that does nothing, or an empty process, which takes turns with the commands that are so short that its start
-/// counts.
-struct Start {
-    shell: Option<String>,
-    program: Program,
-    wall_ns: Vec<f64>,
-}
-
 /// Measures all commands. Whatever happens, `--cleanup` runs at the end; whether it succeeded comes with the result.
 pub(super) fn measure(
     options: &TurnOptions,
@@ -72,7 +62,7 @@ pub(super) fn measure(
     cpus: &[usize],
     seed: u64,
     interrupted: &AtomicBool,
-) -> Result<(Vec<TimedCommand>, Result<(), Error>), Error> {
+) -> Result<(Vec<TimedCommand>, Result<()>)> {
     let mut turns = Turns {
         options,
         stopwatch,
@@ -100,13 +90,11 @@ pub(super) fn measure(
 }
 
 impl Turns<'_> {
-    fn all(&mut self, jobs: Vec<Job>, began: Instant) -> Result<Vec<TimedCommand>, Error> {
+    fn all(&mut self, jobs: Vec<Job>, began: Instant) -> Result<Vec<TimedCommand>> {
         let first = jobs.into_iter().map(|job| self.first_runs(job));
-        let mut all = first.collect::<Result<Vec<Measured>, Error>>()?;
+        let mut all = first.collect::<Result<Vec<Measured>>>()?;
         let turn: Duration = all.iter().map(|measured| measured.took).sum();
-        let starting = Instant::now();
-        let mut starts = self.starts(&all)?;
-        let (expected, end) = self.count(turn + starting.elapsed(), all.len(), began);
+        let (expected, end) = self.count(turn, all.len(), began);
         // Without a warm-up, the first runs were a turn.
         let begun = u32::from(self.options.warmup == 0);
         let bar = bar(expected.into(), " turns");
@@ -132,24 +120,15 @@ impl Turns<'_> {
                 let run = self.once(&all[position].job, on)?;
                 all[position].job.timed.runs.push(run);
             }
-            let on = if placed.is_empty() { self.cpus } else { &placed };
-            for start in &mut starts {
-                start.wall_ns.extend(self.start_ns(&start.program, on)?);
-            }
             bar.inc(1);
         }
         bar.finish_and_clear();
-        for start in &starts {
-            for Measured { job, .. } in all.iter_mut().filter(|measured| start.is_of(measured)) {
-                job.timed.start_ns = command::estimate_of(&start.wall_ns);
-            }
-        }
         Ok(all.into_iter().map(|measured| measured.job.timed).collect())
     }
 
     /// The warm-up, whose runs do not count; without one, the first run of each command, which does. It shows where the
     /// command may be placed, how long it takes, and whether it prints numbers.
-    fn first_runs(&self, mut job: Job) -> Result<Measured, Error> {
+    fn first_runs(&self, mut job: Job) -> Result<Measured> {
         let looks_for_numbers = matches!(job.program.output, Output::Null);
         if looks_for_numbers {
             job.program.output = Output::Capture(Capture::default());
@@ -210,7 +189,7 @@ impl Turns<'_> {
     }
 
     /// One run of a command, with what belongs to it.
-    fn once(&self, job: &Job, cpus: &[usize]) -> Result<TimedRun, Error> {
+    fn once(&self, job: &Job, cpus: &[usize]) -> Result<TimedRun> {
         if let Some(prepare) = &job.prepare {
             self.unmeasured(prepare, "--prepare")?;
         }
@@ -234,7 +213,7 @@ impl Turns<'_> {
         Ok(run)
     }
 
-    fn unmeasured(&self, program: &Program, option: &str) -> Result<(), Error> {
+    fn unmeasured(&self, program: &Program, option: &str) -> Result<()> {
         let command = program.words.last().map(|word| word.to_string_lossy()).unwrap_or_default();
         let ended = self.stopwatch.run_unmeasured(program, || self.may_go_on());
         if !self.may_go_on() {
@@ -250,44 +229,6 @@ impl Turns<'_> {
     fn may_go_on(&self) -> bool {
         !self.interrupted.load(Ordering::Relaxed)
     }
-
-    /// The starts that count for some command, each done once, which warms it up and shows that it works.
-    fn starts(&self, all: &[Measured]) -> Result<Vec<Start>, Error> {
-        let mut starts: Vec<Start> = Vec::new();
-        for measured in all.iter().filter(|measured| measured.took < SHORT) {
-            if starts.iter().any(|start| start.is_of(measured)) {
-                continue;
-            }
-            let shell = measured.job.timed.shell.clone();
-            let mut words = match shell {
-                Some(_) => measured.job.program.words.clone(),
-                None => vec!["true".into()],
-            };
-            if let Some(script) = words.last_mut().filter(|_| shell.is_some()) {
-                *script = ":".into();
-            }
-            let program = Program { words, input: None, output: Output::Null, folder: None };
-            if self.start_ns(&program, self.cpus)?.is_some() {
-                starts.push(Start { shell, program, wall_ns: Vec::new() });
-            }
-        }
-        Ok(starts)
-    }
-
-    /// The wall time of a shell or process that does nothing; `None` if it fails.
-    fn start_ns(&self, program: &Program, cpus: &[usize]) -> Result<Option<f64>, Error> {
-        match self.stopwatch.run(program, cpus, || self.may_go_on()) {
-            Ok(Some(run)) => Ok((run.exit_code == Some(0)).then_some(run.wall_ns as f64)),
-            Ok(None) => Err(Error::Interrupted),
-            Err(_) => Ok(None),
-        }
-    }
-}
-
-impl Start {
-    fn is_of(&self, measured: &Measured) -> bool {
-        self.shell == measured.job.timed.shell && measured.took < SHORT
-    }
 }
 
 /// Runs a program once; its name is for errors.
@@ -297,7 +238,7 @@ pub(in crate::commands) fn run(
     cpus: &[usize],
     name: &str,
     interrupted: &AtomicBool,
-) -> Result<TimedRun, Error> {
+) -> Result<TimedRun> {
     let may_go_on = || !interrupted.load(Ordering::Relaxed);
     let run = stopwatch.run(program, cpus, may_go_on);
     match run {
@@ -318,11 +259,7 @@ pub(in crate::commands) fn not_started(program: &Program, name: &str, error: &io
 
 /// # Errors
 /// The run failed; with this advice.
-pub(in crate::commands) fn expect_success(
-    run: &TimedRun,
-    name: &str,
-    advice: &str,
-) -> Result<(), Error> {
+pub(in crate::commands) fn expect_success(run: &TimedRun, name: &str, advice: &str) -> Result<()> {
     match (run.exit_code, run.signal) {
         (Some(0), _) => Ok(()),
         (Some(code), _) => bail!("{name} failed with exit code {code} {advice}"),
