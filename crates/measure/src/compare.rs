@@ -20,8 +20,11 @@
 //! Some things change between runs but not between the launches of one run: the load of the host,
 //! the core clock, where the kernel's memory lies since boot. The spread of the launches does not
 //! show them, so two runs that are far apart in time may differ for such reasons.
+//!
+//! An export has no launches. Then the medians of two runs are compared by their intervals.
 
 mod comparable;
+mod exported;
 mod facts;
 pub(crate) mod groups;
 pub(crate) use comparable::boot;
@@ -68,9 +71,12 @@ pub fn compare(before: &Run, after: &Run, metrics: Metrics, matters: f64) -> Com
     let (old, new) = (Side::new(before), Side::new(after));
     let is_same_boot = boot(before).is_some() && boot(before) == boot(after);
     let is_same_cpu = cpu(before).is_some() && cpu(before) == cpu(after);
-    let in_turns = took_turns(before, after);
+    let has_no_launch = |run: &Run| run.launches.is_empty() && !run.points.is_empty();
+    let is_exported = [before, after].into_iter().any(has_no_launch);
+    let in_turns = took_turns(before, after) && !is_exported;
     let mut comparison = Comparison {
         in_turns,
+        is_exported,
         matters,
         missing: missing::missing(&old, &new, after),
         facts: facts::differences(before, after, in_turns),
@@ -97,13 +103,19 @@ pub fn compare(before: &Run, after: &Run, metrics: Metrics, matters: f64) -> Com
         let neighbours = in_turns.then(|| neighbours(&all));
         let all = all.map(|launches| launches.into_values().collect::<Vec<_>>());
         for metric in of_interest {
-            let row = never_alone(floors, is_same_cpu)
-                .and_then(|()| moved(distances, is_same_boot, in_turns))
-                .and_then(|()| given(&all, neighbours.as_ref(), &metric.name))
-                .and_then(|given| {
-                    let grain = grain(&all, &given.medians, [old.step_ns, new.step_ns], metric);
-                    compared([first, second], metric, &given, grain)
-                });
+            let of_launches = || {
+                never_alone(floors, is_same_cpu)
+                    .and_then(|()| moved(distances, is_same_boot, in_turns))
+                    .and_then(|()| given(&all, neighbours.as_ref(), &metric.name))
+                    .and_then(|given| {
+                        let grain = grain(&all, &given.medians, [old.step_ns, new.step_ns], metric);
+                        compared([first, second], metric, &given, grain)
+                    })
+            };
+            let row = match is_exported {
+                true => exported::compared([first, second], metric),
+                false => of_launches(),
+            };
             match row {
                 Ok(row) => found.extend(row),
                 Err(reason) => comparison.refused.push(Refused {
@@ -274,9 +286,7 @@ impl Given {
     fn suffices(&self) -> Result<(), String> {
         let sides = || ["before", "after"].into_iter().zip(self.launches);
         if let Some((which, _)) = sides().find(|(_, count)| *count == 0) {
-            return Err(format!(
-                "the run {which} has no launches of it (an export has none: compare the run files)"
-            ));
+            return Err(format!("the run {which} has no launches of it"));
         }
         match sides().find(|(_, count)| *count < MIN_LAUNCHES as usize) {
             Some((which, count)) => Err(format!(

@@ -22,6 +22,9 @@ pub struct Comparison {
     pub layers: Vec<LayerChange>,
     /// Every metric of which both have launches, in the order of the later run's plan.
     pub rows: Vec<Compared>,
+    /// Whether a run was an export, which has no launches: its rows are then compared by their medians and intervals.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub is_exported: bool,
     /// Points that both have and that cannot be compared.
     pub refused: Vec<Refused>,
     /// Points for which only the earlier run has a number.

@@ -210,9 +210,15 @@ pub(crate) fn trust(comparison: &Comparison) -> String {
             "If the machine itself changed between the runs, the ratios include that change: --interleave measures both in turns."
         }
     };
+    let exported = match comparison.is_exported {
+        true => {
+            "\nAn export has no launches: medians are compared by their intervals, not in core cycles, and not alone with alone."
+        }
+        false => "",
+    };
     format!(
         "Verdicts are corrected for the number of rows: where nothing changed, one comparison in twenty raises a \
-         false alarm. {machine}{}{}\n",
+         false alarm. {machine}{exported}{}{}\n",
         at_equal_clocks(&comparison.rows),
         core_shared(comparison)
     )

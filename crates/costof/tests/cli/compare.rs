@@ -135,6 +135,26 @@ fn what_cannot_be_compared_says_why() {
 
 #[test]
 #[ignore = "long; ./check --all runs it"]
+fn an_export_is_compared_by_its_medians_and_says_what_that_costs() {
+    let place = measured();
+    slowed(&place, "cpu.loop", 2.0);
+    let mut exported = place.read("after.jsonl");
+    exported.launches.clear();
+    // What an export has for its intervals.
+    for estimate in exported.points.iter_mut().flat_map(|row| &mut row.metrics) {
+        estimate.ci95 = Some((estimate.median / 1.001, estimate.median * 1.001));
+    }
+    place.write("export.jsonl", exported);
+    let shown = place.run("compare before.jsonl export.jsonl").expect_code(0).out;
+    let words = shown.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert_contains_all(
+        &words,
+        &["3 worse, 1 unchanged", "An export has no launches", "not in core cycles"],
+    );
+}
+
+#[test]
+#[ignore = "long; ./check --all runs it"]
 fn nothing_to_compare_is_undecided_for_noise_and_wrong_for_other_points() {
     let place = measured();
     let compared = |after: Run, code: i32, why: &str| {

@@ -427,10 +427,19 @@ fn a_launch_without_a_neighbour_is_in_no_pair() {
     // Two pairs have no interval; what either side has, three and four launches, has one.
     let row = &primary(&old, &new).rows[0];
     assert_eq!((row.before.1, row.after.1), (4, 3));
-    // An export has none.
+    // As an export, it has a median and its interval.
     new.launches.clear();
     let none = primary(&old, &new);
-    assert!(none.refused[0].reason.contains("compare the run files"), "{none:?}");
+    assert!(none.is_exported && none.refused[0].reason.contains("with an interval"), "{none:?}");
+    for run in [&mut old, &mut new] {
+        run.points[0].primary = "cost".into();
+        run.points[0].metrics =
+            vec![Estimate { ci95: Some((99.0, 101.0)), ..estimate("cost", 100.0) }];
+    }
+    new.points[0].metrics[0].median = 120.0;
+    new.points[0].metrics[0].ci95 = Some((119.0, 121.0));
+    let row = &primary(&old, &new).rows[0];
+    assert!((row.ratio - 1.2).abs() < 1e-9 && row.ci95.0 > 1.15 && row.ci95.1 < 1.25, "{row:?}");
 }
 
 #[test]
@@ -527,4 +536,14 @@ fn five_percent_are_found_on_a_machine_that_drifts() {
     assert!(any >= 199 && all >= 180, "any and all: {found:?} of 200");
     let (_, few) = machine.found(4, 1.05, 200);
     assert!(few < all, "{few} of 200 by four launches");
+}
+
+#[test]
+fn an_export_took_no_turns() {
+    let (mut before, mut after) = beside(&[("a", QUIET)], &[("a", QUIET)]);
+    assert!(primary(&before, &after).in_turns);
+    before.launches.clear();
+    after.launches.clear();
+    let found = primary(&before, &after);
+    assert!(found.is_exported && !found.in_turns, "{found:?}");
 }
