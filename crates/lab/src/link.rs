@@ -2,8 +2,8 @@
 //!
 //! One process (the *holder*) holds everything that a link needs, namespaces and devices. It
 //! creates them in its own namespaces and ends with the controller, however that ends. The kernel
-//! then removes everything: nothing has a name, so nothing can be left. ([`named`] creates the one
-//! link with names, which people can enter.)
+//! then removes everything: nothing has a name, so nothing can be left. ([`Names`] gives one link
+//! names, by which people enter it.)
 
 mod channel;
 mod emulator;
@@ -13,14 +13,14 @@ mod ends;
 pub mod fuzzing;
 mod hold;
 mod holder;
-pub mod named;
+mod named;
 mod netem;
 mod relay;
 mod sink;
 
 pub use ends::{FAR_ADDRESS, FAR_ADDRESS_V6, NEAR_ADDRESS, NEAR_ADDRESS_V6};
 pub use hold::hold;
-pub use named::hold_named;
+pub use named::Names;
 
 use crate::host::WorkerCommand;
 use costof_model::{Failure, FailureKind, Link, LinkReport};
@@ -70,7 +70,7 @@ impl Made {
             Link::Loopback | Link::Remote => Ok(Self::between(near, far)),
             Link::Veth | Link::Sink | Link::Emulated { .. } => {
                 let (holder, near_namespace, far_namespace) =
-                    Holder::start(link, holder, &[], interrupted)?;
+                    Holder::start(link, holder, interrupted)?;
                 let end = |address, namespace| End { address, namespace: Some(namespace) };
                 Ok(Made {
                     near: end(near, near_namespace),

@@ -153,8 +153,12 @@ pub(crate) fn tc<'a>(
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-/// The output of a program of iproute2 in a namespace, given `input`.
-fn output(namespace: &Namespace, mut command: Command, input: &str) -> Result<Output, String> {
+/// The output of a program that uses iproute2 in a namespace, given `input`.
+pub(crate) fn output(
+    namespace: &Namespace,
+    mut command: Command,
+    input: &str,
+) -> Result<Output, String> {
     let name = command.get_program().to_string_lossy().into_owned();
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     namespace.start_in(&mut command).map_err(|error| error.to_string())?;

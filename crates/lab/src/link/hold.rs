@@ -11,9 +11,9 @@ use crate::pipe::line;
 use costof_model::Link;
 use costof_model::link::Emulation;
 use costof_os::process;
-use std::io::{self, BufRead, BufReader, Read, Write};
+use std::io::{self, BufRead, Read, Write};
 
-pub(crate) struct Held {
+struct Held {
     ends: Ends,
     emulator: Option<Box<dyn Emulator>>,
 }
@@ -25,28 +25,24 @@ pub(crate) struct Held {
 /// If it cannot answer.
 pub fn hold(link: &Link) -> io::Result<()> {
     process::die_with_parent()?;
-    let held = Ends::anonymous().and_then(|ends| Held::make(link, ends));
-    if let Some(mut held) = introduce(held)? {
-        held.serve(io::stdin().lock(), io::stdout().lock())?;
+    match Ends::anonymous().and_then(|ends| Held::make(link, ends)) {
+        Ok(mut held) => {
+            say(&held.introduction())?;
+            held.serve()
+        }
+        Err(reason) => say(&Reply::Refused { reason }),
     }
-    Ok(())
 }
 
-/// Reports the link, or why there is none.
-pub(crate) fn introduce(held: Result<Held, String>) -> io::Result<Option<Held>> {
-    let (say, held) = match held {
-        Ok(held) => (held.introduction(), Some(held)),
-        Err(reason) => (Reply::Refused { reason }, None),
-    };
+fn say(reply: &Reply) -> io::Result<()> {
     let mut output = io::stdout().lock();
-    output.write_all(&line(&say))?;
-    output.flush()?;
-    Ok(held)
+    output.write_all(&line(reply))?;
+    output.flush()
 }
 
 impl Held {
     /// Joins the ends by this link.
-    pub(crate) fn make(link: &Link, ends: Ends) -> Result<Held, String> {
+    fn make(link: &Link, ends: Ends) -> Result<Held, String> {
         let emulator = match *link {
             Link::Veth => {
                 ends.join_by_cable()?;
@@ -73,42 +69,32 @@ impl Held {
         }
     }
 
-    /// Answers until there is nothing more to read, or until it is asked to stay (it then returns
-    /// true).
-    pub(crate) fn serve(&mut self, input: impl Read, mut output: impl Write) -> io::Result<bool> {
-        let mut input = BufReader::new(input);
+    /// Answers until there is nothing more to read.
+    fn serve(&mut self) -> io::Result<()> {
+        let mut input = io::stdin().lock();
         loop {
             let mut asked = String::new();
             (&mut input).take(LINE_MAX_BYTES).read_line(&mut asked)?;
             if asked.is_empty() {
-                return Ok(false);
+                return Ok(());
             }
-            let ask: Option<Request> = serde_json::from_str(&asked).ok();
-            let say = ask.as_ref().map_or_else(
-                || Reply::Refused {
-                    reason: "malformed request to the holder of a link".to_owned(),
-                },
-                |ask| self.answer(ask),
-            );
-            output.write_all(&line(&say))?;
-            output.flush()?;
-            if ask == Some(Request::Stay) {
-                return Ok(true);
-            }
+            let malformed = "malformed request to the holder of a link";
+            say(&match serde_json::from_str(&asked) {
+                Ok(ask) => self.answer(ask),
+                Err(_) => Reply::Refused { reason: malformed.to_owned() },
+            })?;
         }
     }
 
-    fn answer(&mut self, ask: &Request) -> Reply {
+    fn answer(&mut self, ask: Request) -> Reply {
         let answer = match (ask, &mut self.emulator) {
             (Request::Report, None) => Ok(Reply::Report { link: None }),
-            (Request::Stay, _) | (Request::Begin { .. } | Request::RelayOn { .. }, None) => {
-                Ok(Reply::Done)
-            }
+            (Request::Begin { .. } | Request::RelayOn { .. }, None) => Ok(Reply::Done),
             (Request::Begin { seed }, Some(emulator)) => {
-                emulator.begin(*seed, &self.ends).map(|()| Reply::Done)
+                emulator.begin(seed, &self.ends).map(|()| Reply::Done)
             }
             (Request::RelayOn { cpus }, Some(emulator)) => {
-                emulator.run_on(cpus).map(|()| Reply::Done)
+                emulator.run_on(&cpus).map(|()| Reply::Done)
             }
             (Request::Report, Some(emulator)) => {
                 let report = emulator.report(&self.ends);
