@@ -14,7 +14,7 @@ mod waiting;
 use crate::address::Address;
 use crate::call::{CHALLENGE, Connection, FIRST_LINE, FIRST_MAX_BYTES, Lines, MAGIC, answer};
 use crate::host::WorkerCommand;
-use crate::worker::{NoAnswer, Place, Worker};
+use crate::worker::{Lost, Place, Worker};
 use costof_model::protocol::Answer;
 use costof_model::{Failure, Launch, Noise, Report, display_bytes};
 use costof_os::random;
@@ -284,13 +284,11 @@ impl Listening {
             )))
         })?;
         let worker = Worker::start(&Place::LOCAL, &self.command, LIMIT, stop);
-        Ok((
-            slot,
-            worker.map_err(|why| match why {
-                NoAnswer::Failed(failure) => Rejection::Refused(failure),
-                NoAnswer::Interrupted => Rejection::Stranger("this end was stopped".to_owned()),
-            })?,
-        ))
+        let worker = worker.map_err(|lost| match lost {
+            Lost::Failed(_, failure) => Rejection::Refused(failure),
+            Lost::Interrupted => Rejection::Stranger("this end was stopped".to_owned()),
+        })?;
+        Ok((slot, worker))
     }
 
     /// Lets a caller prove that it has the token.

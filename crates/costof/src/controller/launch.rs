@@ -77,7 +77,7 @@ impl Controller<'_> {
             Ok(link) => (link, outcome),
             // What was measured whole stays. What its link did is unknown.
             Err(_) if self.interrupted() => (None, outcome),
-            Err(failure) => (None, Err(Lost::Failed(None, failure))),
+            Err(failure) => (None, Err(failure.into())),
         };
         let (reports, noise, failures) = match outcome {
             Err(Lost::Interrupted) => return Ok(()),
@@ -216,19 +216,18 @@ impl Controller<'_> {
         launch: (usize, u32),
         placement: &Placement,
     ) -> Result<Outcome, Lost> {
-        let failed = |failure| Lost::Failed(None, failure);
         let link = match self.links.get(&points[0].link) {
             Some(Ok(made)) => Some(made),
-            Some(Err(failure)) => return Err(failed(failure.clone())),
+            Some(Err(failure)) => return Err(failure.clone().into()),
             None => None,
         };
         for machine in self.machines.iter() {
-            machine.has(&probe.info).map_err(failed)?;
+            machine.has(&probe.info)?;
         }
         // Both peers of the launch know it, and no stranger can guess it.
         let token = random::digits().map_err(|error| {
             let reason = format!("the kernel gives no random bytes for a token: {error}");
-            failed(Failure::error(reason))
+            Failure::error(reason)
         })?;
         let roles = 0..probe.info.roles.len();
         let places: Vec<Place<'_>> = roles
