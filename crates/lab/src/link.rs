@@ -6,7 +6,6 @@
 //! names, by which people enter it.)
 
 mod channel;
-mod emulator;
 mod ends;
 #[cfg(feature = "fuzzing")]
 #[path = "link/tests/fuzzing.rs"]
@@ -14,7 +13,6 @@ pub mod fuzzing;
 mod hold;
 mod holder;
 mod named;
-mod netem;
 mod relay;
 mod sink;
 
@@ -25,7 +23,7 @@ pub use named::Names;
 use crate::host::WorkerCommand;
 use costof_model::{Failure, FailureKind, Link, LinkReport};
 use costof_os::process::namespace::Namespace;
-use holder::{Holder, RELAY, Reply, Request};
+use holder::{Holder, Reply, Request};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::atomic::AtomicBool;
 
@@ -95,8 +93,7 @@ impl Made {
 
     /// Whether a thread of costof carries the packets, which takes most of a CPU.
     pub fn is_relayed(&self) -> bool {
-        let by = self.holder.as_ref().map(|holder| &holder.emulated_by);
-        by.is_some_and(|by| by.as_deref() == Some(RELAY))
+        self.holder.as_ref().is_some_and(|holder| holder.is_relayed)
     }
 
     /// Restricts that thread to these CPUs.

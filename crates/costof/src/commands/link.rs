@@ -26,15 +26,16 @@ pub(crate) fn run(link: &Link, seed: u64) -> Done {
         );
     }
     let interrupted = watch_interrupts()?;
-    let ended = |failure: Failure| match interrupted.load(Ordering::Relaxed) {
+    let ended = |reason: String| match interrupted.load(Ordering::Relaxed) {
         true => Error::Interrupted,
-        false => Error::Wrong(failure.reason),
+        false => Error::Wrong(reason),
     };
+    let failed = |failure: Failure| ended(failure.reason);
     let names = Names::take(link).map_err(wrong)?;
     let holder = own_executable(&["hold"])?;
-    let mut made = Made::make(link, None, &holder, &interrupted).map_err(ended)?;
-    made.begin(seed, &interrupted).map_err(ended)?;
-    names.give_to(&made).map_err(wrong)?;
+    let mut made = Made::make(link, None, &holder, &interrupted).map_err(failed)?;
+    made.begin(seed, &interrupted).map_err(failed)?;
+    names.give_to(&made).map_err(ended)?;
     print(format!(
         "the link {link} is up until Ctrl-C\n  {OTHER}  {FAR_ADDRESS}  {FAR_ADDRESS_V6}\n  \
          {LEADING}  {NEAR_ADDRESS}  {NEAR_ADDRESS_V6}\nenter it in another terminal: \
@@ -57,7 +58,7 @@ pub(crate) fn run(link: &Link, seed: u64) -> Done {
 /// What the link did.
 fn shown(report: &LinkReport) -> String {
     let seconds = report.duration_ns / 1e9;
-    let mut text = format!("in {seconds:.0} s, by the {}:\n", report.by);
+    let mut text = format!("in {seconds:.0} s:\n");
     text += &direction("from the client", &report.up);
     text += &direction("to the client", &report.down);
     if let Some(relay) = &report.relay {

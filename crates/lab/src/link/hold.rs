@@ -1,10 +1,8 @@
 //! The process that holds a link: it creates the link, reports it, and answers requests until its
 //! standard input closes.
 
-use crate::link::emulator::Emulator;
 use crate::link::ends::Ends;
 use crate::link::holder::{LINE_MAX_BYTES, Reply, Request};
-use crate::link::netem::Netem;
 use crate::link::relay::Relay;
 use crate::link::sink;
 use crate::pipe::line;
@@ -15,7 +13,7 @@ use std::io::{self, BufRead, Read, Write};
 
 struct Held {
     ends: Ends,
-    emulator: Option<Box<dyn Emulator>>,
+    relay: Option<Relay>,
 }
 
 /// Creates a link, reports it on standard output, answers requests from standard input, and ends
@@ -43,12 +41,12 @@ fn say(reply: &Reply) -> io::Result<()> {
 impl Held {
     /// Joins the ends by this link.
     fn make(link: &Link, ends: Ends) -> Result<Held, String> {
-        let emulator = match *link {
+        let relay = match *link {
             Link::Veth => {
                 ends.join_by_cable()?;
                 None
             }
-            Link::Emulated { up, down } => Some(emulate(&ends, up, down)?),
+            Link::Emulated { up, down } => Some(relay(&ends, up, down)?),
             Link::Sink => {
                 sink::lay(&ends.near)?;
                 None
@@ -57,7 +55,7 @@ impl Held {
                 return Err(format!("{link} needs no namespaces"));
             }
         };
-        Ok(Held { ends, emulator })
+        Ok(Held { ends, relay })
     }
 
     fn introduction(&self) -> Reply {
@@ -65,7 +63,7 @@ impl Held {
             near: self.ends.near.descriptor(),
             far: self.ends.far.descriptor(),
             user: self.ends.user,
-            emulated_by: (self.emulator.as_ref()).map(|emulator| emulator.name().to_owned()),
+            is_relayed: self.relay.is_some(),
         }
     }
 
@@ -87,17 +85,15 @@ impl Held {
     }
 
     fn answer(&mut self, ask: Request) -> Reply {
-        let answer = match (ask, &mut self.emulator) {
+        let answer = match (ask, &mut self.relay) {
             (Request::Report, None) => Ok(Reply::Report { link: None }),
             (Request::Begin { .. } | Request::RelayOn { .. }, None) => Ok(Reply::Done),
-            (Request::Begin { seed }, Some(emulator)) => {
-                emulator.begin(seed, &self.ends).map(|()| Reply::Done)
+            (Request::Begin { seed }, Some(relay)) => {
+                relay.begin(seed, &self.ends).map(|()| Reply::Done)
             }
-            (Request::RelayOn { cpus }, Some(emulator)) => {
-                emulator.run_on(&cpus).map(|()| Reply::Done)
-            }
-            (Request::Report, Some(emulator)) => {
-                let report = emulator.report(&self.ends);
+            (Request::RelayOn { cpus }, Some(relay)) => relay.run_on(&cpus).map(|()| Reply::Done),
+            (Request::Report, Some(relay)) => {
+                let report = relay.report(&self.ends);
                 report.map(|report| Reply::Report { link: Some(Box::new(report)) })
             }
         };
@@ -105,19 +101,7 @@ impl Held {
     }
 }
 
-/// netem if the kernel has it, which is tried; otherwise the relay.
-fn emulate(ends: &Ends, up: Emulation, down: Emulation) -> Result<Box<dyn Emulator>, String> {
-    ends.join_by_cable()?;
-    let no_netem = match Netem::install(ends, up, down) {
-        Ok(netem) => return Ok(Box::new(netem)),
-        Err(reason) => reason,
-    };
-    ends.cut()?;
-    let relay = ends.tuns().and_then(|tuns| {
-        Relay::start(tuns, up, down).map_err(|error| format!("the relay does not start: {error}"))
-    });
-    match relay {
-        Ok(relay) => Ok(Box::new(relay)),
-        Err(reason) => Err(format!("{reason}; and netem instead: {no_netem}")),
-    }
+fn relay(ends: &Ends, up: Emulation, down: Emulation) -> Result<Relay, String> {
+    let tuns = ends.tuns()?;
+    Relay::start(tuns, up, down).map_err(|error| format!("the relay does not start: {error}"))
 }

@@ -25,9 +25,6 @@ pub(crate) const LINE_MAX_BYTES: u64 = 64 << 10;
 
 const MALFORMED: &str = "its holder sent a malformed reply";
 
-/// The name by which the holder reports that a relay emulates the link.
-pub(crate) const RELAY: &str = "relay";
-
 /// A request to the holder.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "do", rename_all = "snake_case")]
@@ -57,8 +54,8 @@ pub(crate) enum Reply {
         far: i32,
         /// Whether they belong to a user namespace of the holder.
         user: bool,
-        /// What emulates the link, if anything does.
-        emulated_by: Option<String>,
+        /// Whether a relay emulates the link.
+        is_relayed: bool,
     },
     /// The request was executed.
     Done,
@@ -74,7 +71,7 @@ pub(crate) struct Holder {
     child: Child,
     asks: ChildStdin,
     says: Receiver<Vec<u8>>,
-    pub(crate) emulated_by: Option<String>,
+    pub(crate) is_relayed: bool,
 }
 
 impl Holder {
@@ -97,14 +94,14 @@ impl Holder {
         let asks = child.stdin.take().expect("standard input is a pipe");
         let output = child.stdout.take().expect("standard output is a pipe");
         let (sender, says) = mpsc::channel();
-        let mut holder = Holder { child, asks, says, emulated_by: None };
+        let mut holder = Holder { child, asks, says, is_relayed: false };
         // Ends with the holder, which closes what it reads.
         pipe::spawn("link", move || {
             pipe::forward_lines(output, LINE_MAX_BYTES, |line| sender.send(line).is_ok());
         })?;
         match holder.hear(MAKE_LIMIT, interrupted) {
-            Ok(Reply::Link { near, far, user, emulated_by }) => {
-                holder.emulated_by = emulated_by;
+            Ok(Reply::Link { near, far, user, is_relayed }) => {
+                holder.is_relayed = is_relayed;
                 let of = |descriptor: i32| {
                     let user = user.then(|| PathBuf::from(format!("/proc/{pid}/ns/user")));
                     let network = format!("/proc/{pid}/fd/{descriptor}");

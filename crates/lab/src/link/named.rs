@@ -4,7 +4,7 @@
 //! process takes them.
 
 use crate::link::Made;
-use crate::link::ends::output;
+use crate::link::ends::succeed;
 use costof_model::Link;
 use costof_model::link::named::{LEADING, OTHER, RECORD};
 use std::fs::{self, File};
@@ -52,7 +52,7 @@ impl Names {
             // It attaches the namespace in which it runs.
             let mut attach = Command::new("sh");
             attach.args(["-c", "exec ip netns attach \"$0\" $$", name]);
-            output(namespace, attach, "").map_err(|reason| reason + ROOT)?;
+            succeed(namespace, attach, "").map_err(|reason| reason + ROOT)?;
         }
         Ok(())
     }
