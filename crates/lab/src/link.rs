@@ -46,6 +46,8 @@ pub struct Made {
     /// Whether everything sent to the far end is dropped on the way, so that nobody there ever
     /// receives or answers.
     pub drops_all: bool,
+    /// Whether a thread of costof carries the packets, which takes most of a CPU.
+    pub is_relayed: bool,
     holder: Option<Holder>,
 }
 
@@ -74,6 +76,7 @@ impl Made {
                     near: end(near, near_namespace),
                     far: end(far, far_namespace),
                     drops_all: *link == Link::Sink,
+                    is_relayed: matches!(link, Link::Emulated { .. }),
                     holder: Some(holder),
                 })
             }
@@ -83,17 +86,13 @@ impl Made {
     /// The existing network between two hosts, by the addresses of both.
     pub fn between(near: IpAddr, far: IpAddr) -> Made {
         let end = |address| End { address, namespace: None };
-        Made { near: end(near), far: end(far), drops_all: false, holder: None }
+        let (near, far) = (end(near), end(far));
+        Made { near, far, drops_all: false, is_relayed: false, holder: None }
     }
 
     /// The end of the leading role, or of the others.
     pub fn end(&self, leads: bool) -> &End {
         if leads { &self.near } else { &self.far }
-    }
-
-    /// Whether a thread of costof carries the packets, which takes most of a CPU.
-    pub fn is_relayed(&self) -> bool {
-        self.holder.as_ref().is_some_and(|holder| holder.is_relayed)
     }
 
     /// Restricts that thread to these CPUs.

@@ -180,7 +180,7 @@ impl Controller<'_> {
         let Some(Ok(made)) = self.links.get_mut(&point.link) else {
             return;
         };
-        if !made.is_relayed() {
+        if !made.is_relayed {
             return;
         }
         let roles = placement.0.iter().filter(|(role, _)| *role != CONTROLLER);
@@ -325,7 +325,7 @@ impl Controller<'_> {
     pub(super) fn usual_cpus(&self, probe: &Probe, points: &[Point]) -> Vec<usize> {
         let mut measured = self.first_of(MEASURED, probe, points).unwrap_or_default();
         let link = points.first().and_then(|point| self.links.get(&point.link));
-        if link.is_some_and(|link| link.as_ref().is_ok_and(Made::is_relayed)) {
+        if link.is_some_and(|link| link.as_ref().is_ok_and(|made| made.is_relayed)) {
             let left = self.machines.measured.allowed().len().saturating_sub(1);
             if left >= probe.info.roles.len() || !points.iter().any(needs_cpu_each) {
                 measured.truncate(left.max(1));

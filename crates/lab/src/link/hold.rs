@@ -63,7 +63,6 @@ impl Held {
             near: self.ends.near.descriptor(),
             far: self.ends.far.descriptor(),
             user: self.ends.user,
-            is_relayed: self.relay.is_some(),
         }
     }
 

@@ -54,8 +54,6 @@ pub(crate) enum Reply {
         far: i32,
         /// Whether they belong to a user namespace of the holder.
         user: bool,
-        /// Whether a relay emulates the link.
-        is_relayed: bool,
     },
     /// The request was executed.
     Done,
@@ -71,7 +69,6 @@ pub(crate) struct Holder {
     child: Child,
     asks: ChildStdin,
     says: Receiver<Vec<u8>>,
-    pub(crate) is_relayed: bool,
 }
 
 impl Holder {
@@ -94,14 +91,13 @@ impl Holder {
         let asks = child.stdin.take().expect("standard input is a pipe");
         let output = child.stdout.take().expect("standard output is a pipe");
         let (sender, says) = mpsc::channel();
-        let mut holder = Holder { child, asks, says, is_relayed: false };
+        let mut holder = Holder { child, asks, says };
         // Ends with the holder, which closes what it reads.
         pipe::spawn("link", move || {
             pipe::forward_lines(output, LINE_MAX_BYTES, |line| sender.send(line).is_ok());
         })?;
         match holder.hear(MAKE_LIMIT, interrupted) {
-            Ok(Reply::Link { near, far, user, is_relayed }) => {
-                holder.is_relayed = is_relayed;
+            Ok(Reply::Link { near, far, user }) => {
                 let of = |descriptor: i32| {
                     let user = user.then(|| PathBuf::from(format!("/proc/{pid}/ns/user")));
                     let network = format!("/proc/{pid}/fd/{descriptor}");
