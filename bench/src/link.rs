@@ -1,17 +1,20 @@
 //! What links do that costof makes, by programs that know nothing of it: ping(8)
 //! measures the delay, idle and beside a flow, iperf3 what is lost and what passes.
 //!
-//! Both go through the named link, `costof link up`, which needs root.
+//! Both go through the link of `costof link`, which needs root.
 
 use crate::bench::Bench;
-use crate::child;
-use crate::error::{Result, failed};
+use crate::child::{self, KillOnDrop};
+use crate::error::{OrCannot, Result, failed};
 use crate::machine::{self, Watch};
 use crate::server::{Server, Transport, free_port};
 use crate::verdict::{Verdict, shown_median};
+use costof_os::process::terminate_group;
 use costof_peers::agreement::Band;
 use costof_stats::{median, quantile};
-use std::process::{Command, Stdio};
+use std::io::{self, BufRead, BufReader, Read};
+use std::os::unix::process::CommandExt;
+use std::process::{ChildStdout, Command, Stdio};
 use std::time::Duration;
 
 const SERVER: &str = "10.0.0.1";
@@ -72,7 +75,7 @@ fn delays(bench: &Bench) -> Result<Vec<Found>> {
     if flow.status()?.is_some() {
         return Err(failed("iperf3's flow ended before the last ping"));
     }
-    up.print_status()?;
+    up.print_report()?;
     Ok(vec![idle, beside])
 }
 
@@ -87,7 +90,7 @@ fn losses(bench: &Bench) -> Result<Found> {
         let holds = LOSS_PERCENT.contains(percent);
         println!("up.loss=10%, seed {seed}: {lost} of {sent} packets lost, {percent:.2} %");
         if !holds {
-            up.print_status()?;
+            up.print_report()?;
         }
         all &= holds;
     }
@@ -110,23 +113,28 @@ fn rate(bench: &Bench) -> Result<Found> {
     Ok((format!("the rate's share, {RATE_SHARE}"), holds))
 }
 
-/// A named link, until it is dropped.
+/// A link with names, until it is dropped.
 struct Up<'a> {
     bench: &'a Bench,
     link: &'a str,
+    costof: KillOnDrop,
+    output: BufReader<ChildStdout>,
 }
 
 impl<'a> Up<'a> {
     fn new(bench: &'a Bench, link: &'a str, seed: usize) -> Result<Up<'a>> {
-        let status = bench.costof("link status")?.output;
-        if !status.starts_with("no link is up") {
-            return Err(failed(format!(
-                "a link is up that is not the bench's (costof link down): {status}"
-            )));
+        let mut command = bench.costof.command(&["link", link, "--seed", &seed.to_string()]);
+        command.process_group(0).stdin(Stdio::null()).stdout(Stdio::piped());
+        let mut costof = child::start(&mut command)?;
+        let mut output = BufReader::new(costof.output().expect("its output is a pipe"));
+        let mut said = String::new();
+        while !said.starts_with("enter it") {
+            said.clear();
+            if output.read_line(&mut said).or_cannot("read what costof link says")? == 0 {
+                return Err(failed(format!("costof made no link {link}")));
+            }
         }
-        let up = Up { bench, link };
-        bench.costof(&format!("link up {link} --seed {seed}"))?;
-        Ok(up)
+        Ok(Up { bench, link, costof, output })
     }
 
     /// Something started in the client's namespace.
@@ -174,18 +182,24 @@ impl<'a> Up<'a> {
         Ok((format!("the round trip {when}, {ROUND_TRIP_MS} ms"), holds))
     }
 
-    /// Prints what costof reports of the link.
-    fn print_status(&self) -> Result<()> {
-        print!("{}", self.bench.costof("link status")?.output);
+    /// Ends the link, and prints what costof reports of it.
+    fn print_report(mut self) -> Result<()> {
+        print!("{}", self.end().or_cannot("read what costof link says")?);
         Ok(())
+    }
+
+    fn end(&mut self) -> io::Result<String> {
+        terminate_group(self.costof.id())?;
+        let mut report = String::new();
+        self.output.read_to_string(&mut report)?;
+        Ok(report)
     }
 }
 
 impl Drop for Up<'_> {
     fn drop(&mut self) {
-        let mut down = self.bench.costof.command(&["link", "down"]);
-        // What is left is reported by the next `costof link up`.
-        let _ = down.stdout(Stdio::null()).status();
+        // The next `costof link` removes what is left.
+        let _ = self.end();
     }
 }
 

@@ -44,7 +44,7 @@ impl Path {
         made.begin(seed as u64, &GOES_ON).map_err(failed)?;
         let mut cpu = "any".to_owned();
         if let [measured, others @ ..] = &bench.measured_first()[..]
-            && made.is_relayed()
+            && made.is_relayed
             && !others.is_empty()
         {
             made.relay_on(others, &GOES_ON).map_err(failed)?;

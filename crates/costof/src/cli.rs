@@ -8,7 +8,6 @@ mod export;
 mod fleet;
 pub(crate) mod gate;
 mod groups;
-mod link;
 mod look;
 mod peer;
 mod place;
@@ -26,7 +25,6 @@ pub(crate) use estimate::EstimateOptions;
 pub(crate) use export::{ExportOptions, ReportOptions};
 pub(crate) use fleet::FleetOptions;
 pub(crate) use groups::command;
-pub(crate) use link::LinkCommand;
 pub(crate) use look::{ExplainOptions, ListOptions, RunsOptions};
 pub(crate) use peer::Peer;
 pub(crate) use place::PlaceOptions;
@@ -92,8 +90,17 @@ pub(crate) enum Command {
     /// Find what spoils measurements on this machine, and how to fix it
     Doctor(DoctorOptions),
     /// Make a link between two network namespaces, for your own tools
-    #[command(subcommand)]
-    Link(LinkCommand),
+    ///
+    /// It joins the network namespaces costof-server (10.0.0.1, fd00:c057::1) and costof-client (10.0.0.2,
+    /// fd00:c057::2) until Ctrl-C, and then says what it did to packets.
+    Link {
+        /// Which link: veth, lan, wan, or spelt out, such as delay=10ms,loss=1%,up.rate=100Mbit
+        #[arg(default_value = "veth")]
+        link: Link,
+        /// The seed that decides which packets the link loses, delays or duplicates
+        #[arg(long, value_name = "N", default_value_t = 1)]
+        seed: u64,
+    },
     /// Send messages between two terminals, as copy.send does
     Send(SendOptions),
     /// Show what became better or worse between runs
@@ -133,9 +140,6 @@ pub(crate) enum Command {
     Hold {
         /// Which
         link: Link,
-        /// Between the namespaces of `costof link`
-        #[arg(long)]
-        named: bool,
     },
 }
 

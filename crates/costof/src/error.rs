@@ -4,6 +4,7 @@ use crate::cli::gate::{Gate, Required, Undecided};
 use crate::files;
 use crate::plan::request::infos;
 use crate::record::Table;
+use costof_lab::worker::Lost;
 use costof_model::plan::select;
 use costof_report::check::{self, Rules, Suite, Word, junit};
 use std::fmt::Display;
@@ -35,6 +36,15 @@ pub(crate) enum Error {
 
 /// The exit code of an interrupted command.
 pub(crate) const INTERRUPTED: u8 = 130;
+
+impl From<Lost> for Error {
+    fn from(lost: Lost) -> Error {
+        match lost {
+            Lost::Failed(_, failure) => Error::Nothing(failure.reason),
+            Lost::Interrupted => Error::Interrupted,
+        }
+    }
+}
 
 impl Error {
     pub(crate) fn exit_code(&self) -> u8 {

@@ -102,8 +102,8 @@ fn execute(table: Table, matches: &ArgMatches) -> Done {
         Command::Completions { shell } => commands::help::completions(shell),
         Command::Man => commands::help::man(),
         Command::Worker { end_with_parent } => commands::worker::run(table, end_with_parent),
-        Command::Hold { link, named } => commands::worker::hold(&link, named),
-        Command::Link(command) => commands::link::run(&command),
+        Command::Hold { link } => commands::worker::hold(&link),
+        Command::Link { link, seed } => commands::link::run(&link, seed),
         Command::Send(options) => commands::send::run(&options),
     }
 }

@@ -8,7 +8,7 @@ use costof_lab::addresses::{self, Meet, Side};
 use costof_lab::host::Host;
 use costof_lab::launch::{Place, Setting};
 use costof_lab::link::Made;
-use costof_lab::worker::{NoAnswer, Worker};
+use costof_lab::worker::{IDLE_MIN, Lost, Worker};
 use costof_model::protocol::{Answer, Command, Contention, CpuLook, Description, Look};
 use costof_model::{Failure, FailureKind, Hosts, Link, ProbeInfo, Text};
 use std::io;
@@ -18,9 +18,6 @@ use std::time::{Duration, Instant};
 
 /// How often costof asks again for a machine that another costof is measuring.
 const RETRY_INTERVAL: Duration = Duration::from_millis(500);
-/// How long a worker may take at least to describe its machine, or to look at it: on a busy machine, a limit for
-/// short measurements may be too short for that.
-const IDLE_MIN: Duration = Duration::from_secs(10);
 /// How often a wait checks whether the user interrupted it.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
@@ -199,7 +196,7 @@ impl Machine {
     /// Starts a worker on a host, and lets it describe its machine.
     pub(crate) fn connect(host: &Host, setting: Setting<'_>) -> Result<Machine, Error> {
         let place = Place { host, end: None };
-        let (worker, description) = describe(place, setting).map_err(ended)?;
+        let (worker, description) = describe(place, setting)?;
         let hz = description.clock.hz;
         if !(hz.is_finite() && hz > 0.0) {
             return Err(Error::Nothing(format!(
@@ -240,11 +237,10 @@ impl Machine {
         let place = Place { host: &self.host, end: Some(&made.near) };
         let (_worker, inside) = describe(place, setting).map_err(|why| match why {
             // Only the link can be reached from its namespace, so a command that needs another host ends.
-            NoAnswer::Failed(ended) if ended.kind == FailureKind::Crashed => {
+            Lost::Failed(_, ended) if ended.kind == FailureKind::Crashed => {
                 self.is_elsewhere(link, &format!(": {}", ended.reason))
             }
-            NoAnswer::Failed(other) => other,
-            NoAnswer::Interrupted => Failure::error("interrupted"),
+            other => other.failure(),
         })?;
         let number = namespace.number().map_err(|error| {
             Failure::error(format!("cannot tell the namespaces of {link} apart: {error}"))
@@ -277,12 +273,12 @@ impl Machine {
         let silent_until = Instant::now() + waiting.in_silence;
         loop {
             let answer = self.worker.ask(&Command::Hold, setting.limit, setting.interrupted);
-            let answer = answer.map_err(ended)?;
+            let answer = answer?;
             let holder = match answer {
                 Answer::Held => return Ok(()),
                 Answer::Busy { holder } => holder,
                 Answer::Failed(failure) => return Err(Error::Nothing(failure.reason)),
-                answer => return Err(ended(misfit(&self.host, &answer, "say whose turn it is"))),
+                answer => return Err(self.worker.misfit(&answer, "say whose turn it is").into()),
             };
             let busy = match &self.host {
                 Host::Local => format!("this machine is being measured by {holder}"),
@@ -314,14 +310,14 @@ impl Machine {
     /// old.
     pub(crate) fn watch(&mut self, setting: Setting<'_>) -> Result<Option<Contention>, Error> {
         let watched = self.worker.ask(&Command::Watch, setting.limit, setting.interrupted);
-        match watched.map_err(ended)? {
+        match watched? {
             // Shares that cannot be are unknown.
             Answer::Watched { contention } => Ok(contention.filter(|seen| {
                 let is_share = |share| (0.0..=1.0).contains(&share);
                 is_share(seen.others) && is_share(seen.steal)
             })),
             Answer::Failed(_) => Ok(None),
-            answer => Err(ended(misfit(&self.host, &answer, "say what others use"))),
+            answer => Err(self.worker.misfit(&answer, "say what others use").into()),
         }
     }
 
@@ -339,7 +335,7 @@ impl Machine {
         let look = Command::Look(Look { cpus: cpus.to_vec(), enough, floor });
         let limit = setting.limit.max(IDLE_MIN);
         let answer = self.worker.ask(&look, limit, setting.interrupted);
-        match answer.map_err(ended)? {
+        match answer? {
             Answer::Looked { cpus: mut looks } => {
                 looks.retain(|look| cpus.contains(&look.cpu) && look.is_possible());
                 Ok(Some(looks))
@@ -348,7 +344,7 @@ impl Machine {
                 self.can_look = false;
                 Ok(None)
             }
-            answer => Err(ended(misfit(&self.host, &answer, "say which CPUs are alone"))),
+            answer => Err(self.worker.misfit(&answer, "say which CPUs are alone").into()),
         }
     }
 
@@ -396,20 +392,8 @@ impl Machine {
 pub(crate) fn describe(
     place: Place<'_>,
     setting: Setting<'_>,
-) -> Result<(Worker, Description), NoAnswer> {
-    let mut worker = Worker::start(&place, setting.command, setting.limit, setting.interrupted)?;
-    let limit = setting.limit.max(IDLE_MIN);
-    match worker.ask(&Command::Describe, limit, setting.interrupted)? {
-        Answer::Description(description) => Ok((worker, *description)),
-        other => Err(misfit(place.host, &other, "describe itself")),
-    }
-}
-
-/// A message about an unexpected answer of a worker.
-fn misfit(host: &Host, answer: &Answer, wanted: &str) -> NoAnswer {
-    let answer: String = answer.name().chars().take(200).collect();
-    let reason = format!("the worker on {host} answered `{answer}` where it should {wanted}");
-    NoAnswer::Failed(Failure::error(reason))
+) -> Result<(Worker, Description), Lost> {
+    Worker::describe(&place, setting.command, setting.limit, setting.interrupted)
 }
 
 /// Which of these probes the costof on a host, which has its `own` with their methods, lacks or measures in
@@ -436,13 +420,6 @@ pub(crate) fn misses(host: &Host, own: &[(Text, u32)], probes: &[&ProbeInfo]) ->
             parts.join("; ")
         )
     })
-}
-
-fn ended(why: NoAnswer) -> Error {
-    match why {
-        NoAnswer::Failed(failure) => Error::Nothing(failure.reason),
-        NoAnswer::Interrupted => Error::Interrupted,
-    }
 }
 
 #[cfg(test)]

@@ -21,7 +21,7 @@ use costof_lab::addresses::Meet;
 use costof_lab::launch::Setting;
 use costof_lab::link::Made;
 use costof_measure::estimate;
-use costof_model::noise::{MEASURED, PEER};
+use costof_model::noise::PEER;
 use costof_model::rows::{AttemptRow, Guess, PeerRow, Row, SCHEMA};
 use costof_model::{Facts, Hosts, Link, Plan, Point, ProbeInfo, RunRow, Text};
 use costof_os::sched::affinity;
@@ -394,26 +394,16 @@ pub(crate) fn begin(
 }
 
 fn attempt(machines: &Machines, link: Option<(Link, Meet)>) -> Row {
-    let own = &machines.measured.description;
-    let hosts = machines
-        .iter()
-        .zip([MEASURED, PEER])
-        .map(|(machine, role)| (role.into(), (*machine.description.facts).clone()))
-        .collect();
-    let peer = machines.peer.as_ref().map(|peer| &peer.description);
-    Row::Attempt(Box::new(AttemptRow {
-        costof: own.costof.clone(),
-        build: own.build.clone(),
-        boot: own.facts.kernel.boot_id.clone(),
-        hosts,
-        clock: own.clock.clone(),
-        counters: own.counters.clone(),
-        peer: peer.map(|peer| PeerRow {
+    let mut row = AttemptRow::new(&machines.measured.description);
+    row.peer = machines.peer.as_ref().map(|Machine { description: peer, .. }| {
+        row.hosts.insert(PEER.into(), (*peer.facts).clone());
+        PeerRow {
             costof: peer.costof.clone(),
             build: peer.build.clone(),
             clock: peer.clock.clone(),
             counters: peer.counters.clone(),
             addresses: link.map(|(_, meet)| (meet.near, meet.far)),
-        }),
-    }))
+        }
+    });
+    Row::Attempt(Box::new(row))
 }

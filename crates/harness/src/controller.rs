@@ -4,7 +4,7 @@ use crate::record::Record;
 use crate::worker::{self, asked, recorded, role_name};
 use costof_lab::host::WorkerCommand;
 use costof_lab::launch::{self, Lost, Place, Setting};
-use costof_lab::worker::{NoAnswer, Worker};
+use costof_lab::worker::Worker;
 use costof_measure::schedule::{self, MIN_LAUNCHES};
 use costof_model::noise::MEASURED;
 use costof_model::protocol::{Answer, Command, CpuLook, Description, Look};
@@ -43,7 +43,7 @@ pub(crate) struct Side {
 pub(crate) struct Controller {
     /// An idle process that looks which cores are alone.
     idle: Worker,
-    pub(crate) description: Box<Description>,
+    pub(crate) description: Description,
     /// The CPUs that launches choose among, the usual one first.
     cpus: Vec<usize>,
     /// The CPU of each of the last launches, and the share of the time that other processes used it.
@@ -60,7 +60,8 @@ pub(crate) fn own_worker() -> Result<WorkerCommand, String> {
 impl Controller {
     /// Starts the idle process, which describes the machine.
     pub(crate) fn new(command: &WorkerCommand, limit: Duration) -> Result<Controller, String> {
-        let (mut idle, description) = describe(command, limit)?;
+        let described = Worker::describe(&Place::LOCAL, command, limit, &INTERRUPTED);
+        let (mut idle, description) = described.map_err(|lost| lost.failure().reason)?;
         let cpus = affinity::allowed()
             .map_err(|error| format!("cannot read the allowed CPUs: {error}"))?;
         let facts = &description.facts;
@@ -75,10 +76,7 @@ impl Controller {
     }
 
     /// The worker of another build, and what it says of itself.
-    pub(crate) fn other(
-        &self,
-        program: &Path,
-    ) -> Result<(WorkerCommand, Box<Description>), String> {
+    pub(crate) fn other(&self, program: &Path) -> Result<(WorkerCommand, Description), String> {
         let wrong = |why| {
             let program = program.display();
             format!(
@@ -87,7 +85,8 @@ impl Controller {
         };
         let path = program.canonicalize().map_err(|error| wrong(error.to_string()))?;
         let command = WorkerCommand::new(path, &[worker::ARGUMENT]);
-        let (_, description) = describe(&command, self.limit).map_err(wrong)?;
+        let described = Worker::describe(&Place::LOCAL, &command, self.limit, &INTERRUPTED);
+        let (_, description) = described.map_err(|lost| wrong(lost.failure().reason))?;
         let (its, own) = (&description.costof, &self.description.costof);
         match its == own {
             true => Ok((command, description)),
@@ -204,23 +203,6 @@ fn choose(usual: usize, looks: &[CpuLook], lately: &VecDeque<(usize, Option<f64>
     let own = looks.iter().find(|look| look.cpu == usual).map_or(0.0, alone);
     let best = looks.iter().max_by(|one, other| alone(one).total_cmp(&alone(other)));
     best.filter(|best| alone(best) > own + CLEARLY).map_or(usual, |best| best.cpu)
-}
-
-fn describe(
-    command: &WorkerCommand,
-    limit: Duration,
-) -> Result<(Worker, Box<Description>), String> {
-    let failed = |error: NoAnswer| match error {
-        NoAnswer::Failed(failure) => failure.reason,
-        NoAnswer::Interrupted => "interrupted".to_owned(),
-    };
-    let mut idle = Worker::start(&Place::LOCAL, command, limit, &INTERRUPTED).map_err(failed)?;
-    match idle.ask(&Command::Describe, limit, &INTERRUPTED).map_err(failed)? {
-        Answer::Description(description) => Ok((idle, description)),
-        other => {
-            Err(format!("a worker answered `{}` where it should describe itself", other.name()))
-        }
-    }
 }
 
 /// Nothing is seen where the gauge's floor is not known.

@@ -38,15 +38,7 @@ impl Record {
         for name in names {
             record.write(Row::Probe(Box::new(described(name))));
         }
-        record.write(Row::Attempt(Box::new(AttemptRow {
-            costof: description.costof.clone(),
-            build: description.build.clone(),
-            boot: description.facts.kernel.boot_id.clone(),
-            hosts: [(costof_model::noise::MEASURED.into(), (*description.facts).clone())].into(),
-            clock: description.clock.clone(),
-            counters: description.counters.clone(),
-            peer: None,
-        })));
+        record.write(Row::Attempt(Box::new(AttemptRow::new(description))));
         Ok(record)
     }
 

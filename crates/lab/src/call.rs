@@ -10,7 +10,7 @@
 
 use crate::address::Address;
 use crate::pipe;
-use crate::worker::NoAnswer;
+use crate::worker::Lost;
 use costof_model::protocol::Answer;
 use costof_model::{Failure, harmless};
 use costof_os::net::socket::{self, is_passing};
@@ -74,26 +74,26 @@ impl Connection {
         address: &Address,
         token: Option<&str>,
         interrupted: &AtomicBool,
-    ) -> Result<Connection, NoAnswer> {
+    ) -> Result<Connection, Lost> {
         let (connected, connection) = mpsc::channel();
         let to = address.clone();
         let connect = move || {
             let _ = connected.send(Connection::open(&to));
         };
-        pipe::spawn("call", connect).map_err(NoAnswer::Failed)?;
+        pipe::spawn("call", connect)?;
         let connection = loop {
             match connection.recv_timeout(POLL_INTERVAL) {
                 Ok(connection) => break connection,
                 Err(RecvTimeoutError::Timeout) if !interrupted.load(Ordering::Relaxed) => {}
-                Err(_) => return Err(NoAnswer::Interrupted),
+                Err(_) => return Err(Lost::Interrupted),
             }
         };
         let connection = connection.map_err(|error| cannot_connect(address, &error))?;
         match connection.prove(token, interrupted) {
             Ok(None) => Ok(connection),
-            Ok(Some(failure)) => Err(NoAnswer::Failed(refused(&address, &failure))),
-            Err(_) if interrupted.load(Ordering::Relaxed) => Err(NoAnswer::Interrupted),
-            Err(error) => Err(NoAnswer::Failed(lost(address, &error))),
+            Ok(Some(failure)) => Err(refused(&address, &failure).into()),
+            Err(_) if interrupted.load(Ordering::Relaxed) => Err(Lost::Interrupted),
+            Err(error) => Err(lost(address, &error).into()),
         }
     }
 
@@ -243,15 +243,15 @@ fn connect_tcp(host: &str, port: u16) -> io::Result<TcpStream> {
     Err(failed)
 }
 
-fn cannot_connect(address: &Address, error: &io::Error) -> NoAnswer {
+fn cannot_connect(address: &Address, error: &io::Error) -> Failure {
     let reason = format!("cannot reach a receiver at {address}: {error}");
-    NoAnswer::Failed(match error.kind() {
+    match error.kind() {
         ErrorKind::ConnectionRefused | ErrorKind::NotFound => {
             Failure::error(format!("{reason} (is `costof send --listen {address}` running there?)"))
         }
         ErrorKind::InvalidInput => Failure::unsupported(reason),
         _ => Failure::error(format!("{reason} (a firewall may forbid it)")),
-    })
+    }
 }
 
 /// Why the costof there does not serve the caller.

@@ -1,13 +1,13 @@
 //! One launch of one block: a new worker for every role, driven point by point. One role and
 //! several work the same way.
 
-pub use crate::worker::Place;
+pub use crate::worker::{Lost, Place};
 
 use crate::host::WorkerCommand;
-use crate::worker::{NoAnswer, Worker};
+use crate::worker::Worker;
 use costof_model::noise::CoreGauge;
 use costof_model::protocol::{self, Answer, Command};
-use costof_model::{Failure, FailureKind, Launch, Noise, Offers, Report, Text};
+use costof_model::{Failure, FailureKind, Launch, Noise, Offers, Report};
 use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -42,16 +42,6 @@ pub struct Outcome {
     pub is_ended_there: bool,
 }
 
-/// Why a launch has no results.
-#[derive(Debug)]
-pub enum Lost {
-    /// A worker failed while this point, by position, was measured. `None` if it failed before the
-    /// first or after the last point, which affects all of them.
-    Failed(Option<usize>, Failure),
-    /// The controller was interrupted.
-    Interrupted,
-}
-
 /// Runs one launch. `launches` contains the description for the worker of each role, the leading
 /// one last; all have the same points. `places` says where each worker runs.
 ///
@@ -65,8 +55,8 @@ pub fn run(
     let start = |place: &Place<'_>| {
         Worker::start(place, setting.command, setting.limit, setting.interrupted)
     };
-    let workers: Result<Vec<Worker>, NoAnswer> = places.iter().map(start).collect();
-    run_by(workers.map_err(|why| lost(None, why))?, launches, setting)
+    let workers: Result<Vec<Worker>, Lost> = places.iter().map(start).collect();
+    run_by(workers?, launches, setting)
 }
 
 /// Runs one launch by these workers, one for each role.
@@ -79,7 +69,7 @@ pub fn run_by(
     setting: &Setting<'_>,
 ) -> Result<Outcome, Lost> {
     let Some(first) = launches.first() else {
-        return Err(Lost::Failed(None, Failure::error("a launch without roles")));
+        return Err(Failure::error("a launch without roles").into());
     };
     let points = first.points.len();
     let rounds = first.rounds.max(1);
@@ -99,15 +89,10 @@ pub fn run_by(
     driven.close(points, began)
 }
 
-/// A role and its worker.
+/// A role's launch, and the worker that runs it.
 struct Part {
-    role: Text,
     worker: Worker,
-    cpus: Vec<usize>,
-    /// The CPUs of the other roles on its machine.
-    partners: Vec<usize>,
-    /// Where it may listen.
-    address: Option<IpAddr>,
+    launch: Launch,
 }
 
 struct Driven<'a> {
@@ -120,15 +105,10 @@ struct Driven<'a> {
 
 impl Driven<'_> {
     fn open(&mut self, worker: Worker, launch: Launch) -> Result<(), Lost> {
-        self.parts.push(Part {
-            role: launch.role.clone(),
-            worker,
-            cpus: launch.cpus.clone(),
-            partners: launch.partners.clone(),
-            address: launch.rendezvous.as_ref().map(|meeting| meeting.address),
-        });
+        let open = Command::Open(Box::new(launch.clone()));
+        self.parts.push(Part { worker, launch });
         let last = self.parts.len() - 1;
-        match self.ask(last, &Command::Open(Box::new(launch)))? {
+        match self.ask(last, &open)? {
             Answer::Opened => Ok(()),
             Answer::Failed(failure) => Err(Lost::Failed(self.at, failure)),
             other => Err(self.protocol_error(last, &other)),
@@ -146,12 +126,14 @@ impl Driven<'_> {
             let prepare = Command::Prepare { point, offers: offers.clone() };
             match self.ask(part, &prepare)? {
                 Answer::Prepared { offers: mut more } => {
-                    let Part { worker, address, .. } = &self.parts[part];
+                    let Part { worker, launch } = &self.parts[part];
                     let called = worker.called().filter(|called| called.port() != 0);
                     if let Some(called) = called {
                         lead_to(called, &mut more);
                     }
-                    let own = called.map(|called| called.ip()).or(*address);
+                    let meeting = launch.rendezvous.as_ref();
+                    let own =
+                        called.map(|called| called.ip()).or(meeting.map(|meeting| meeting.address));
                     if let Some(other) = elsewhere(&more, own) {
                         let failure = self.offered_elsewhere(part, other);
                         self.failures.push((point, failure));
@@ -203,7 +185,7 @@ impl Driven<'_> {
     }
 
     fn offered_elsewhere(&self, part: usize, other: &str) -> Failure {
-        let role = &self.parts[part].role;
+        let role = &self.parts[part].launch.role;
         Failure::error(format!("the {role} offers the address of another host: {other}"))
     }
 
@@ -233,7 +215,7 @@ impl Driven<'_> {
                     for (all, report) in reports.iter_mut().zip(points) {
                         all.insert(0, report);
                     }
-                    let role = &self.parts[part].role;
+                    let role = &self.parts[part].launch.role;
                     let end = noise.ends.remove(role);
                     if part + 1 == self.parts.len() {
                         leading_noise = *noise;
@@ -275,6 +257,7 @@ impl Driven<'_> {
         let (Some(own), Some(leading)) = (self.parts.get(part), self.parts.last()) else {
             return;
         };
+        let (own, leading) = (&own.launch, &leading.launch);
         let measured: BTreeSet<&usize> = leading.cpus.iter().chain(&leading.partners).collect();
         if own.cpus.iter().all(|cpu| leading.partners.contains(cpu)) {
             let shares = own.cpus.first() == leading.cpus.first();
@@ -291,25 +274,14 @@ impl Driven<'_> {
         let setting = self.setting;
         let worker = &mut self.parts[part].worker;
         let answer = worker.answer(setting.limit, setting.interrupted);
-        answer.map_err(|error| self.lost(error))
-    }
-
-    fn lost(&self, error: NoAnswer) -> Lost {
-        lost(self.at, error)
+        answer.map_err(|lost| lost.at(self.at))
     }
 
     fn protocol_error(&mut self, part: usize, answer: &Answer) -> Lost {
-        let Part { role, worker, .. } = &mut self.parts[part];
-        let what = format!("as {role} the unexpected reply `{}`", answer.name());
-        let error = worker.protocol_error(&what.chars().take(300).collect::<String>());
-        self.lost(error)
-    }
-}
-
-fn lost(at: Option<usize>, error: NoAnswer) -> Lost {
-    match error {
-        NoAnswer::Failed(failure) => Lost::Failed(at, failure),
-        NoAnswer::Interrupted => Lost::Interrupted,
+        let Part { worker, launch } = &mut self.parts[part];
+        let what = format!("as {} the unexpected reply `{}`", launch.role, answer.name());
+        let what: String = what.chars().take(300).collect();
+        worker.protocol_error(&what).at(self.at)
     }
 }
 

@@ -2,30 +2,28 @@
 //!
 //! One process (the *holder*) holds everything that a link needs, namespaces and devices. It
 //! creates them in its own namespaces and ends with the controller, however that ends. The kernel
-//! then removes everything: nothing has a name, so nothing can be left. ([`named`] creates the one
-//! link with names, which people can enter.)
+//! then removes everything: nothing has a name, so nothing can be left. ([`Names`] gives one link
+//! names, by which people enter it.)
 
 mod channel;
-mod emulator;
 mod ends;
 #[cfg(feature = "fuzzing")]
 #[path = "link/tests/fuzzing.rs"]
 pub mod fuzzing;
 mod hold;
 mod holder;
-pub mod named;
-mod netem;
+mod named;
 mod relay;
 mod sink;
 
 pub use ends::{FAR_ADDRESS, FAR_ADDRESS_V6, NEAR_ADDRESS, NEAR_ADDRESS_V6};
 pub use hold::hold;
-pub use named::hold_named;
+pub use named::Names;
 
 use crate::host::WorkerCommand;
 use costof_model::{Failure, FailureKind, Link, LinkReport};
 use costof_os::process::namespace::Namespace;
-use holder::{Holder, RELAY, Reply, Request};
+use holder::{Holder, Reply, Request};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::atomic::AtomicBool;
 
@@ -48,6 +46,8 @@ pub struct Made {
     /// Whether everything sent to the far end is dropped on the way, so that nobody there ever
     /// receives or answers.
     pub drops_all: bool,
+    /// Whether a thread of costof carries the packets, which takes most of a CPU.
+    pub is_relayed: bool,
     holder: Option<Holder>,
 }
 
@@ -70,12 +70,13 @@ impl Made {
             Link::Loopback | Link::Remote => Ok(Self::between(near, far)),
             Link::Veth | Link::Sink | Link::Emulated { .. } => {
                 let (holder, near_namespace, far_namespace) =
-                    Holder::start(link, holder, &[], interrupted)?;
+                    Holder::start(link, holder, interrupted)?;
                 let end = |address, namespace| End { address, namespace: Some(namespace) };
                 Ok(Made {
                     near: end(near, near_namespace),
                     far: end(far, far_namespace),
                     drops_all: *link == Link::Sink,
+                    is_relayed: matches!(link, Link::Emulated { .. }),
                     holder: Some(holder),
                 })
             }
@@ -85,18 +86,13 @@ impl Made {
     /// The existing network between two hosts, by the addresses of both.
     pub fn between(near: IpAddr, far: IpAddr) -> Made {
         let end = |address| End { address, namespace: None };
-        Made { near: end(near), far: end(far), drops_all: false, holder: None }
+        let (near, far) = (end(near), end(far));
+        Made { near, far, drops_all: false, is_relayed: false, holder: None }
     }
 
     /// The end of the leading role, or of the others.
     pub fn end(&self, leads: bool) -> &End {
         if leads { &self.near } else { &self.far }
-    }
-
-    /// Whether a thread of costof carries the packets, which takes most of a CPU.
-    pub fn is_relayed(&self) -> bool {
-        let by = self.holder.as_ref().map(|holder| &holder.emulated_by);
-        by.is_some_and(|by| by.as_deref() == Some(RELAY))
     }
 
     /// Restricts that thread to these CPUs.

@@ -14,7 +14,7 @@ mod waiting;
 use crate::address::Address;
 use crate::call::{CHALLENGE, Connection, FIRST_LINE, FIRST_MAX_BYTES, Lines, MAGIC, answer};
 use crate::host::WorkerCommand;
-use crate::worker::{NoAnswer, Place, Worker};
+use crate::worker::{Lost, Place, Worker};
 use costof_model::protocol::Answer;
 use costof_model::{Failure, Launch, Noise, Report, display_bytes};
 use costof_os::random;
@@ -212,7 +212,7 @@ impl Listening {
     fn connected(&self, waiter: Waiter<'_>, stop: &AtomicBool, observe: Observer<'_>) {
         let connection = &Arc::clone(&waiter.connection);
         let mut lines = Lines::new(connection);
-        match self.admitted(&mut lines, &waiter, stop) {
+        match self.admitted(&mut lines, connection, stop) {
             Ok((slot, worker)) => {
                 drop(waiter);
                 let session = Session {
@@ -271,11 +271,10 @@ impl Listening {
     fn admitted(
         &self,
         lines: &mut Lines<'_>,
-        waiter: &Waiter<'_>,
+        connection: &Connection,
         stop: &AtomicBool,
     ) -> Result<(Slot<'_>, Worker), Rejection> {
-        self.greeted(lines, &waiter.connection, stop)?;
-        waiter.has_token();
+        self.greeted(lines, connection, stop)?;
         let slot = Slot::take(&self.held, self.max_clients).ok_or_else(|| {
             Rejection::Refused(Failure::error(format!(
                 "the receiver serves {} clients, and no more (--max-clients there; a run by `--peer` \
@@ -284,13 +283,11 @@ impl Listening {
             )))
         })?;
         let worker = Worker::start(&Place::LOCAL, &self.command, LIMIT, stop);
-        Ok((
-            slot,
-            worker.map_err(|why| match why {
-                NoAnswer::Failed(failure) => Rejection::Refused(failure),
-                NoAnswer::Interrupted => Rejection::Stranger("this end was stopped".to_owned()),
-            })?,
-        ))
+        let worker = worker.map_err(|lost| match lost {
+            Lost::Failed(_, failure) => Rejection::Refused(failure),
+            Lost::Interrupted => Rejection::Stranger("this end was stopped".to_owned()),
+        })?;
+        Ok((slot, worker))
     }
 
     /// Lets a caller prove that it has the token.

@@ -8,7 +8,7 @@ use crate::call;
 use crate::host::{Host, WorkerCommand};
 use crate::link::End;
 use crate::pipe;
-use costof_model::protocol::{Answer, Command, LINE_MAX_BYTES, PROTOCOL};
+use costof_model::protocol::{Answer, Command, Description, LINE_MAX_BYTES, PROTOCOL};
 use costof_model::{Failure, FailureKind, harmless};
 use life::Life;
 use std::io::Write;
@@ -20,6 +20,9 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender, TryRecvError};
 use std::time::{Duration, Instant};
 use stderr::Stderr;
 
+/// How long a worker may take at least to describe its machine, or to look at it: on a busy machine, a limit for
+/// short measurements may be too short for that.
+pub const IDLE_MIN: Duration = Duration::from_secs(10);
 /// How often the controller checks whether it was interrupted.
 const POLL: Duration = Duration::from_millis(100);
 /// How many characters of any text in an answer are kept. The longest text, a kernel's command
@@ -69,16 +72,59 @@ impl Place<'static> {
     pub const LOCAL: Place<'static> = Place { host: &Host::Local, end: None };
 }
 
-/// Why a worker gave no answer.
+/// Why a worker gave no answer, or a launch has no results.
 #[derive(Debug)]
-pub enum NoAnswer {
-    /// The worker is gone, or was killed because of an invalid answer or a timeout.
-    Failed(Failure),
+pub enum Lost {
+    /// The worker is gone, or was killed because of an invalid answer or a timeout. Of a launch: while
+    /// this point, by position, was measured; `None` before the first or after the last point, which
+    /// affects all of them.
+    Failed(Option<usize>, Failure),
     /// The controller was interrupted.
     Interrupted,
 }
 
+impl Lost {
+    /// The same, while this point was measured.
+    pub(crate) fn at(self, point: Option<usize>) -> Lost {
+        match self {
+            Lost::Failed(_, failure) => Lost::Failed(point, failure),
+            Lost::Interrupted => Lost::Interrupted,
+        }
+    }
+
+    /// As a failure, of whatever kind it is.
+    pub fn failure(self) -> Failure {
+        match self {
+            Lost::Failed(_, failure) => failure,
+            Lost::Interrupted => Failure::error("interrupted"),
+        }
+    }
+}
+
+impl From<Failure> for Lost {
+    fn from(failure: Failure) -> Lost {
+        Lost::Failed(None, failure)
+    }
+}
+
 impl Worker {
+    /// Starts a worker and lets it describe itself and its machine, as [`start`](Worker::start) does.
+    ///
+    /// # Errors
+    /// The errors of `start`, and if it does not describe itself.
+    pub fn describe(
+        place: &Place<'_>,
+        command: &WorkerCommand,
+        limit: Duration,
+        interrupted: &AtomicBool,
+    ) -> Result<(Worker, Description), Lost> {
+        let mut worker = Worker::start(place, command, limit, interrupted)?;
+        match worker.ask(&Command::Describe, limit.max(IDLE_MIN), interrupted)? {
+            Answer::Description(description) => Ok((worker, *description)),
+            other => Err(worker.misfit(&other, "describe itself")),
+        }
+    }
+
     /// Starts a worker and reads its first line. Call this from a thread that outlives the worker:
     /// the kernel kills the worker when that thread ends.
     ///
@@ -89,7 +135,7 @@ impl Worker {
         command: &WorkerCommand,
         limit: Duration,
         interrupted: &AtomicBool,
-    ) -> Result<Worker, NoAnswer> {
+    ) -> Result<Worker, Lost> {
         let oom_kills_before = oom_kills();
         let (life, streams) = Life::start(place, command, interrupted)?;
         let (commands, lines) = mpsc::channel();
@@ -118,8 +164,7 @@ impl Worker {
         };
         pipe::spawn("commands", move || write_commands(streams.input, &lines))
             .and_then(|()| pipe::spawn("answers", read_answers))
-            .and_then(|()| pipe::spawn("stderr", keep))
-            .map_err(NoAnswer::Failed)?;
+            .and_then(|()| pipe::spawn("stderr", keep))?;
         let first = match worker.answer(limit, interrupted)? {
             Answer::Absent { machine } => {
                 worker.copy(&machine, command)?;
@@ -132,25 +177,23 @@ impl Worker {
                 worker.is_known = true;
                 Ok(worker)
             }
-            Answer::Hello { protocol, costof } => Err(NoAnswer::Failed(Failure::error(format!(
+            Answer::Hello { protocol, costof } => Err(Failure::error(format!(
                 "{} (costof {costof}) speaks protocol {protocol} and this controller (costof {}) \
                  protocol {PROTOCOL}: use the same release at both ends",
                 worker.name(),
                 env!("CARGO_PKG_VERSION"),
-            )))),
+            ))
+            .into()),
             Answer::Failed(failure) if matches!(place.host, Host::Call(_)) => {
                 worker.end();
-                Err(NoAnswer::Failed(call::refused(place.host, &failure)))
+                Err(call::refused(place.host, &failure).into())
             }
-            other => {
-                let what = format!("`{}` where it should introduce itself", other.name());
-                Err(worker.protocol_error(&what))
-            }
+            other => Err(worker.misfit(&other, "introduce itself")),
         }
     }
 
     /// Sends the static build of costof to a machine that has none.
-    fn copy(&mut self, machine: &str, command: &WorkerCommand) -> Result<(), NoAnswer> {
+    fn copy(&mut self, machine: &str, command: &WorkerCommand) -> Result<(), Lost> {
         let copies = command.copies().ok();
         let build = copies.and_then(|copies| copies.of(machine));
         let (Some(build), Host::Ssh(_), Some(commands)) = (build, &self.host, &self.commands)
@@ -179,17 +222,13 @@ impl Worker {
     ///
     /// # Errors
     /// If there is no answer; the worker is then killed.
-    pub fn answer(
-        &mut self,
-        limit: Duration,
-        interrupted: &AtomicBool,
-    ) -> Result<Answer, NoAnswer> {
+    pub fn answer(&mut self, limit: Duration, interrupted: &AtomicBool) -> Result<Answer, Lost> {
         let deadline = Instant::now() + limit;
         loop {
             let had_ended = self.status.is_some() && !matches!(self.host, Host::Exec(_));
             if interrupted.load(Ordering::Relaxed) {
                 self.is_interrupted = true;
-                return Err(NoAnswer::Interrupted);
+                return Err(Lost::Interrupted);
             }
             let left = deadline.saturating_duration_since(Instant::now());
             if let Some(answer) = self.poll(left.min(POLL))? {
@@ -208,7 +247,7 @@ impl Worker {
     ///
     /// # Errors
     /// If there can be no answer; the worker is then killed.
-    pub(crate) fn poll(&mut self, within: Duration) -> Result<Option<Answer>, NoAnswer> {
+    pub(crate) fn poll(&mut self, within: Duration) -> Result<Option<Answer>, Lost> {
         if !self.is_heard(within) {
             return Ok(None);
         }
@@ -238,12 +277,12 @@ impl Worker {
 
     /// The address at which it was called; loopback's without a port for a Unix socket.
     pub fn called(&self) -> Option<SocketAddr> {
-        self.life.connection().map(|connection| connection.remote)
+        self.life.connection.as_ref().map(|connection| connection.remote)
     }
 
     /// The address from which it was called.
     pub fn called_from(&self) -> Option<SocketAddr> {
-        self.life.connection().map(|connection| connection.local)
+        self.life.connection.as_ref().map(|connection| connection.local)
     }
 
     /// Whether a worker that has no command left to answer has ended.
@@ -260,28 +299,35 @@ impl Worker {
         command: &Command,
         limit: Duration,
         interrupted: &AtomicBool,
-    ) -> Result<Answer, NoAnswer> {
+    ) -> Result<Answer, Lost> {
         self.send(command);
         self.answer(limit, interrupted)
     }
 
     /// The failure of a worker whose reply was unexpected.
-    pub(crate) fn protocol_error(&mut self, what: &str) -> NoAnswer {
+    pub(crate) fn protocol_error(&mut self, what: &str) -> Lost {
         self.end();
-        NoAnswer::Failed(Failure::error(format!("{} answered {what}", self.name())))
+        Failure::error(format!("{} answered {what}", self.name())).into()
+    }
+
+    /// The failure of a worker that answered something else than what it should do.
+    pub fn misfit(&mut self, answer: &Answer, wanted: &str) -> Lost {
+        let name: String = answer.name().chars().take(200).collect();
+        self.protocol_error(&format!("`{name}` where it should {wanted}"))
     }
 
     /// The failure of a worker whose line is not a message. Text before its introduction may come
     /// from another program in between.
-    fn rubbish(&mut self, line: &str) -> NoAnswer {
+    fn rubbish(&mut self, line: &str) -> Lost {
         if self.is_known {
             return self.protocol_error(&format!("with a malformed message: `{line}`"));
         }
         self.end();
-        NoAnswer::Failed(Failure::error(format!(
+        Failure::error(format!(
             "the first line from {} is `{line}`, which is not a message of the protocol: what starts the worker (a wrapper, a shell's start-up files) must print nothing to standard output",
             self.name()
-        )))
+        ))
+        .into()
     }
 
     /// The worker's name, for display.
@@ -293,42 +339,40 @@ impl Worker {
     }
 
     /// The failure of a worker that did not answer.
-    fn too_late(&mut self, limit: Duration) -> NoAnswer {
+    fn too_late(&mut self, limit: Duration) -> Lost {
         self.end();
-        NoAnswer::Failed(Failure {
-            kind: FailureKind::TimedOut,
-            reason: self.with_last_words(format!(
+        self.failed(
+            FailureKind::TimedOut,
+            format!(
                 "{} did not {} within {} s and was ended (--timeout gives it longer)",
                 self.name(),
                 if self.is_known { "answer" } else { "introduce itself" },
                 limit.as_secs_f64()
-            )),
-        })
+            ),
+        )
     }
 
     /// The failure of a worker that closed its output.
-    fn gone(&mut self) -> NoAnswer {
+    fn gone(&mut self) -> Lost {
         let status = self.reap();
         let how = match status {
             Some(status) => self.describe_end(status),
-            None if self.life.connection().is_some() => "closed the connection".to_owned(),
+            None if self.life.connection.is_some() => "closed the connection".to_owned(),
             None => "closed its output without ending".to_owned(),
         };
         let code = status.and_then(|status| status.code()).filter(|_| !self.is_known);
         let way_out = code.and_then(|code| self.host.way_out(code));
         let way_out = way_out.map_or_else(String::new, |way_out| format!(" ({way_out})"));
-        NoAnswer::Failed(Failure {
-            kind: FailureKind::Crashed,
-            reason: self.with_last_words(format!("{} {how}{way_out}", self.name())),
-        })
+        self.failed(FailureKind::Crashed, format!("{} {how}{way_out}", self.name()))
     }
 
-    fn with_last_words(&self, reason: String) -> String {
+    /// This failure, with the worker's last words.
+    fn failed(&self, kind: FailureKind, mut reason: String) -> Lost {
         let words = self.last_words();
-        if words.is_empty() {
-            return reason;
+        if !words.is_empty() {
+            reason += &format!("; it last said: {words}");
         }
-        format!("{reason}; it last said: {words}")
+        Failure { kind, reason }.into()
     }
 
     fn describe_end(&self, status: ExitStatus) -> String {
@@ -352,7 +396,7 @@ impl Worker {
     /// Waits for a worker that closed its output, and kills it if it does not end.
     fn reap(&mut self) -> Option<ExitStatus> {
         self.commands = None;
-        if self.life.connection().is_some() || !self.ends_soon() {
+        if self.life.connection.is_some() || !self.ends_soon() {
             self.end();
             return None;
         }

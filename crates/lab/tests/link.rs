@@ -275,10 +275,6 @@ fn a_relay_without_its_device_says_so() {
     let Some(mut made) = made("delay=1ms") else {
         return;
     };
-    if made.report(&GOES_ON).unwrap().unwrap().by != "relay" {
-        eprintln!("skipped: the kernel emulates it");
-        return;
-    }
     let delete = command(&made.near, "ip", &["link", "delete", "costof"]).status();
     assert!(delete.unwrap().success());
     // Each time that somebody asks.
@@ -319,10 +315,10 @@ fn losses_are_drawn_by_seed() {
 }
 
 fn the_rate_is_that_which_was_asked_for() {
-    const RATE: f64 = 100e6;
+    const RATE: f64 = 20e6;
     // More than two seconds of packets wait: the line is never idle, also while
     // who sends them waits for a processor.
-    let Some(mut made) = made("up.rate=100Mbit,up.queue=20000") else {
+    let Some(mut made) = made("up.rate=20Mbit,up.queue=4000") else {
         return;
     };
     let _flood = Part::start(&made.near, &["part", "flood", "1472"]);
@@ -337,10 +333,8 @@ fn the_rate_is_that_which_was_asked_for() {
     // A relay that waits for a processor sends late.
     let in_time_ns = (report.up.counted_ns - late_ns).max(0.0);
     assert!(passed >= 0.97 * passes(in_time_ns), "{report:?}");
-    // What was decided before the beginning may have left late, after it; and tc
-    // reads what netem has counted some time before it ends, which is when.
-    let tc_ns = if report.by == "netem" { 60e6 } else { 0.0 };
-    assert!(passed <= passes(report.up.counted_ns + late_ns + tc_ns) + 1500.0, "{report:?}");
+    // What was decided before the beginning may have left late, after it.
+    assert!(passed <= passes(report.up.counted_ns + late_ns) + 1500.0, "{report:?}");
 }
 
 fn the_delay_is_at_least_that_which_was_asked_for() {
@@ -356,11 +350,9 @@ fn the_delay_is_at_least_that_which_was_asked_for() {
     let report = report(&mut made);
     for traffic in [&report.up, &report.down] {
         assert_eq!((traffic.asked_delay_ns, traffic.packets), (95e6, 5));
-        match traffic.delay_ns {
-            // The histogram has three digits.
-            Some(delay) => assert!(delay.min >= 0.999 * 95e6 && delay.p50 >= delay.min),
-            None => assert!(report.absent.contains_key("delay_ns")),
-        }
+        let delay = traffic.delay_ns.expect("packets passed");
+        // The histogram has three digits.
+        assert!(delay.min >= 0.999 * 95e6 && delay.p50 >= delay.min);
     }
 }
 

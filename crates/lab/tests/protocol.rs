@@ -5,7 +5,7 @@
 
 use costof_lab::host::WorkerCommand;
 use costof_lab::launch::{self, Lost, Outcome, Place, Setting};
-use costof_lab::worker::{NoAnswer, Worker};
+use costof_lab::worker::Worker;
 use costof_model::axis::Axes;
 use costof_model::failure::{Failure, FailureKind};
 use costof_model::link_end::LinkEnd;
@@ -43,7 +43,7 @@ fn shell(steps: &[&str]) -> WorkerCommand {
 #[track_caller]
 fn refused(steps: &[&str], limit: Duration) -> Failure {
     match Worker::start(&Place::LOCAL, &shell(steps), limit, &AtomicBool::new(false)) {
-        Err(NoAnswer::Failed(failure)) => failure,
+        Err(Lost::Failed(_, failure)) => failure,
         other => panic!("not refused: {other:?}"),
     }
 }
@@ -56,7 +56,7 @@ fn no_description(steps: &[&str], limit: Duration) -> Failure {
     let steps = [&[&*hello, "read command"], steps].concat();
     let mut worker = Worker::start(&Place::LOCAL, &shell(&steps), LONG, &going).unwrap();
     match worker.ask(&Command::Describe, limit, &going) {
-        Err(NoAnswer::Failed(failure)) => failure,
+        Err(Lost::Failed(_, failure)) => failure,
         other => panic!("there is an answer: {other:?}"),
     }
 }
@@ -131,7 +131,7 @@ fn a_worker_that_answers_before_it_introduces_itself_is_refused() {
 fn a_program_that_is_not_there_is_named() {
     let command = WorkerCommand::new("/nowhere/costof", &["worker"]);
     match Worker::start(&Place::LOCAL, &command, LONG, &AtomicBool::new(false)) {
-        Err(NoAnswer::Failed(failure)) => {
+        Err(Lost::Failed(_, failure)) => {
             let named = ["/nowhere/costof", "No such file"];
             expect(&failure, FailureKind::Error, &named);
         }
@@ -199,7 +199,7 @@ fn a_worker_that_does_not_listen_holds_nobody_up() {
     // More than any pipe holds.
     let long = Command::Open(Box::new(launch(50_000)));
     match worker.ask(&long, SHORT, &going) {
-        Err(NoAnswer::Failed(failure)) => expect(&failure, FailureKind::TimedOut, &["0.3 s"]),
+        Err(Lost::Failed(_, failure)) => expect(&failure, FailureKind::TimedOut, &["0.3 s"]),
         other => panic!("there is an answer: {other:?}"),
     }
     expect_none_runs(&lasting);
@@ -228,7 +228,7 @@ fn an_interrupt_is_heard_while_a_worker_is_silent() {
             interrupted.store(true, Ordering::Relaxed);
         });
         let answer = worker.ask(&Command::Describe, LONG, &interrupted);
-        assert!(matches!(answer, Err(NoAnswer::Interrupted)), "{answer:?}");
+        assert!(matches!(answer, Err(Lost::Interrupted)), "{answer:?}");
     });
     drop(worker);
     expect_none_runs(&lasting);

@@ -216,7 +216,7 @@ impl Emulation {
 /// ends.
 pub mod named {
     /// The existing link, as JSON with its name as `link`.
-    pub const RECORD: &str = "/run/costof/link.json";
+    pub const RECORD: &str = "/run/costof-link.json";
     /// The namespace of the leading end: 10.0.0.2.
     pub const LEADING: &str = "costof-client";
     /// The namespace of the other end: 10.0.0.1.

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 /// What a link did to packets from the beginning of a launch to its end.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct LinkReport {
-    /// Which emulator: `netem` of the kernel, or `relay` of costof.
+    /// Which emulator: `relay` of costof, or in runs of earlier releases `netem` of the kernel.
     pub by: Text,
     /// How long the launch lasted, in nanoseconds.
     pub duration_ns: f64,
@@ -28,16 +28,14 @@ pub struct LinkReport {
 pub struct Traffic {
     /// The requested delay of each packet, in nanoseconds.
     pub asked_delay_ns: f64,
-    /// How long packets were counted in this direction, in nanoseconds: the duration of the launch,
-    /// except for the time between the queries of netem at the two ends.
+    /// How long packets were counted in this direction, in nanoseconds: the duration of the launch.
     #[serde(default)]
     pub counted_ns: f64,
     /// Packets that passed, duplicates among them.
     pub packets: u64,
     /// Their bytes, including the IP header.
     pub bytes: u64,
-    /// Packets lost on purpose. If netem was asked for losses, this includes packets that its queue
-    /// dropped.
+    /// Packets lost on purpose.
     pub lost: u64,
     /// Packets that were duplicated.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -3,6 +3,8 @@
 use crate::expected::Prediction;
 use crate::id::with_id;
 use crate::instruments::{ClockInfo, CounterInfo};
+use crate::noise::MEASURED;
+use crate::protocol::Description;
 use crate::{
     Axes, Estimate, Facts, FailureKind, Grade, LinkReport, Measured, Noise, Placement, Point,
     ProbeInfo, Text, Unit, Warning,
@@ -190,6 +192,21 @@ pub struct AttemptRow {
     /// The other end, if it is another host.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub peer: Option<PeerRow>,
+}
+
+impl AttemptRow {
+    /// An attempt on the machine that a worker describes so, without another end.
+    pub fn new(own: &Description) -> AttemptRow {
+        AttemptRow {
+            costof: own.costof.clone(),
+            build: own.build.clone(),
+            boot: own.facts.kernel.boot_id.clone(),
+            hosts: [(MEASURED.into(), (*own.facts).clone())].into(),
+            clock: own.clock.clone(),
+            counters: own.counters.clone(),
+            peer: None,
+        }
+    }
 }
 
 /// The other end of an attempt.

@@ -1,83 +1,76 @@
 //! `costof link`: two named network namespaces, joined, for people to enter.
 
-use crate::cli::LinkCommand;
 use crate::error::{Done, Error, bail, wrong};
 use crate::session::own_executable;
-use crate::terminal::print;
-use costof_lab::link::named::{self, FAR_NAME, NEAR_NAME, Up};
-use costof_lab::link::{FAR_ADDRESS, FAR_ADDRESS_V6, NEAR_ADDRESS, NEAR_ADDRESS_V6};
+use crate::terminal::{print, watch_interrupts};
+use costof_lab::link::{FAR_ADDRESS, FAR_ADDRESS_V6, Made, NEAR_ADDRESS, NEAR_ADDRESS_V6, Names};
+use costof_model::link::named::{LEADING, OTHER};
 use costof_model::link_report::{Spread, Traffic};
-use costof_model::{Link, LinkReport, Unit, counted, display_bytes};
+use costof_model::{Failure, Link, LinkReport, Unit, counted, display_bytes};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
 
-pub(crate) fn run(command: &LinkCommand) -> Done {
-    let text = match command {
-        LinkCommand::Up { link, seed } => up(link, *seed)?,
-        LinkCommand::Status => match named::status().map_err(wrong)? {
-            Some((up, report)) => status(&up, report.as_ref()),
-            None => "no link is up (costof link up makes one)\n".to_owned(),
-        },
-        LinkCommand::Down if named::down().map_err(wrong)? => "the link is down\n".to_owned(),
-        LinkCommand::Down => "no link was up\n".to_owned(),
-    };
-    print(text)
-}
+/// How often costof checks that the link still works.
+const CHECK_INTERVAL: Duration = Duration::from_secs(1);
+/// How often it checks for an interrupt.
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
+/// An interrupt ends no wait for a report: the last one comes after it.
+static NEVER: AtomicBool = AtomicBool::new(false);
 
-fn up(link: &Link, seed: u64) -> Result<String, Error> {
+/// Makes a link, and keeps it until the user interrupts.
+pub(crate) fn run(link: &Link, seed: u64) -> Done {
     if matches!(link, Link::Loopback | Link::Remote | Link::Sink) {
         bail!(
             "the link {link} has no namespaces at both ends (use veth, lan, wan, or a spelt-out link)"
         );
     }
+    let interrupted = watch_interrupts()?;
+    let ended = |reason: String| match interrupted.load(Ordering::Relaxed) {
+        true => Error::Interrupted,
+        false => Error::Wrong(reason),
+    };
+    let failed = |failure: Failure| ended(failure.reason);
+    let names = Names::take(link).map_err(wrong)?;
     let holder = own_executable(&["hold"])?;
-    let (up, was_up) = named::up(link, seed, &holder).map_err(wrong)?;
-    let already = if was_up { " already" } else { "" };
-    Ok(format!(
-        "{}{}\nenter it: ip netns exec {NEAR_NAME} ping {FAR_ADDRESS}\n",
-        named_link(&up, already),
-        ends()
-    ))
+    let mut made = Made::make(link, None, &holder, &interrupted).map_err(failed)?;
+    made.begin(seed, &interrupted).map_err(failed)?;
+    names.give_to(&made).map_err(ended)?;
+    print(format!(
+        "the link {link} is up until Ctrl-C\n  {OTHER}  {FAR_ADDRESS}  {FAR_ADDRESS_V6}\n  \
+         {LEADING}  {NEAR_ADDRESS}  {NEAR_ADDRESS_V6}\nenter it in another terminal: \
+         ip netns exec {LEADING} ping {FAR_ADDRESS}\n"
+    ))?;
+    let report = loop {
+        let until = Instant::now() + CHECK_INTERVAL;
+        while Instant::now() < until && !interrupted.load(Ordering::Relaxed) {
+            sleep(POLL_INTERVAL);
+        }
+        let is_last = interrupted.load(Ordering::Relaxed);
+        let report = made.report(&NEVER).map_err(|failure| wrong(failure.reason))?;
+        if is_last {
+            break report;
+        }
+    };
+    print(report.map_or_else(String::new, |report| shown(&report)))
 }
 
-fn status(up: &Up, report: Option<&LinkReport>) -> String {
-    let mut text = format!("{}{}", named_link(up, ""), ends());
-    if let Some(report) = report {
-        let seconds = report.duration_ns / 1e9;
-        text += &format!("in {seconds:.0} s:\n");
-        text += &direction("from the client", &report.up);
-        text += &direction("to the client", &report.down);
-        if let Some(relay) = &report.relay {
-            let share = relay.cpu_ns / report.duration_ns.max(1.0) * 100.0;
-            let real_time = if relay.real_time {
-                "real-time"
-            } else {
-                "not real-time, which is not permitted here"
-            };
-            text += &format!("  the relay: {share:.1} % of a CPU, {real_time}\n");
-        }
-    } else if up.emulated_by.as_deref() == Some("netem") {
-        text += &format!(
-            "ip netns exec {NEAR_NAME} tc -s qdisc shows what it did to packets from the client\n"
-        );
+/// What the link did.
+fn shown(report: &LinkReport) -> String {
+    let seconds = report.duration_ns / 1e9;
+    let mut text = format!("in {seconds:.0} s:\n");
+    text += &direction("from the client", &report.up);
+    text += &direction("to the client", &report.down);
+    if let Some(relay) = &report.relay {
+        let share = relay.cpu_ns / report.duration_ns.max(1.0) * 100.0;
+        let real_time = if relay.real_time {
+            "real-time"
+        } else {
+            "not real-time, which is not permitted here"
+        };
+        text += &format!("  the relay: {share:.1} % of a CPU, {real_time}\n");
     }
     text
-}
-
-fn named_link(up: &Up, already: &str) -> String {
-    let by = match (&up.emulated_by, up.pid) {
-        (Some(by), Some(pid)) => format!(", by costof's {by} (process {pid})"),
-        (Some(by), None) => format!(", by the kernel's {by}"),
-        (None, _) => String::new(),
-    };
-    let emulated = up.emulated_by.as_ref();
-    let seed = emulated.map_or_else(String::new, |_| format!(" with seed {}", up.seed));
-    format!("the link {} is{already} up{seed}{by}\n", up.link)
-}
-
-fn ends() -> String {
-    format!(
-        "  {FAR_NAME}  {FAR_ADDRESS}  {FAR_ADDRESS_V6}\n  {NEAR_NAME}  {NEAR_ADDRESS}  \
-         {NEAR_ADDRESS_V6}\n"
-    )
 }
 
 fn direction(name: &str, traffic: &Traffic) -> String {

@@ -24,11 +24,7 @@ pub(crate) fn run(table: &'static [&'static Probe], end_with_parent: bool) -> Do
 }
 
 /// Makes a link and keeps it until the controller closes standard input.
-pub(crate) fn hold(link: &Link, named: bool) -> Done {
-    if named {
-        link::hold_named(link)?;
-    } else {
-        link::hold(link)?;
-    }
+pub(crate) fn hold(link: &Link) -> Done {
+    link::hold(link)?;
     Ok(ExitCode::SUCCESS)
 }

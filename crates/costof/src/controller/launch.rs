@@ -65,7 +65,7 @@ impl Controller<'_> {
             Ok(link) => (link, outcome),
             // What was measured whole stays. What its link did is unknown.
             Err(_) if self.interrupted() => (None, outcome),
-            Err(failure) => (None, Err(Lost::Failed(None, failure))),
+            Err(failure) => (None, Err(failure.into())),
         };
         let (reports, noise, failures) = match outcome {
             Err(Lost::Interrupted) => return Ok(()),
@@ -158,7 +158,7 @@ impl Controller<'_> {
         let Some(Ok(made)) = self.links.get_mut(&point.link) else {
             return;
         };
-        if !made.is_relayed() {
+        if !made.is_relayed {
             return;
         }
         let roles = placement.0.iter().filter(|(role, _)| *role != CONTROLLER);
@@ -194,19 +194,18 @@ impl Controller<'_> {
         launch: (usize, u32),
         placement: &Placement,
     ) -> Result<Outcome, Lost> {
-        let failed = |failure| Lost::Failed(None, failure);
         let link = match self.links.get(&points[0].link) {
             Some(Ok(made)) => Some(made),
-            Some(Err(failure)) => return Err(failed(failure.clone())),
+            Some(Err(failure)) => return Err(failure.clone().into()),
             None => None,
         };
         for machine in self.machines.iter() {
-            machine.has(&probe.info).map_err(failed)?;
+            machine.has(&probe.info)?;
         }
         // Both peers of the launch know it, and no stranger can guess it.
         let token = random::digits().map_err(|error| {
             let reason = format!("the kernel gives no random bytes for a token: {error}");
-            failed(Failure::error(reason))
+            Failure::error(reason)
         })?;
         let roles = 0..probe.info.roles.len();
         let places: Vec<Place<'_>> = roles
@@ -304,7 +303,7 @@ impl Controller<'_> {
     pub(super) fn usual_cpus(&self, probe: &Probe, points: &[Point]) -> Vec<usize> {
         let mut measured = self.first_of(MEASURED, probe, points).unwrap_or_default();
         let link = points.first().and_then(|point| self.links.get(&point.link));
-        if link.is_some_and(|link| link.as_ref().is_ok_and(Made::is_relayed)) {
+        if link.is_some_and(|link| link.as_ref().is_ok_and(|made| made.is_relayed)) {
             let left = self.machines.measured.allowed().len().saturating_sub(1);
             if left >= probe.info.roles.len() || !points.iter().any(needs_cpu_each) {
                 measured.truncate(left.max(1));

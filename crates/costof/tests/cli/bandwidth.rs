@@ -66,8 +66,7 @@ fn of_datagrams_as_many_are_lost_as_the_link_says() {
         let link = launch.link.as_ref().expect("something emulates it");
         let up = &link.up;
         let by_link = up.lost as f64 / (up.lost + up.packets) as f64;
-        // netem counts what its queue had no room for among them.
-        assert!(LOST.contains(&by_link) || link.by != "relay", "{up:?}");
+        assert!(LOST.contains(&by_link), "{up:?}");
         // It may also be too slow for a sender at its fastest.
         let on_the_way = up.lost + up.queue_drops.unwrap_or(0) + up.overruns;
         let on_the_way = on_the_way as f64 / (on_the_way + up.packets) as f64;

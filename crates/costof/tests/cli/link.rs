@@ -12,10 +12,11 @@ use costof_model::failure::FailureKind;
 use costof_os::process::namespace::Namespace;
 use rustix::process::{Signal, geteuid, kill_process};
 use std::fs;
+use std::io::Read;
 use std::net::UdpSocket;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Child, Command};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -65,17 +66,12 @@ fn a_launch_says_what_its_emulated_link_did() {
             assert!(traffic.bytes > traffic.packets * 40, "{traffic:?}");
             assert_eq!(traffic.lost, 0, "{traffic:?}");
             assert_eq!(traffic.queue_drops, Some(0), "{traffic:?}");
-            if link.by == "relay" {
-                let delay = traffic.delay_ns.expect("packets left");
-                // The histogram has three digits.
-                assert!(delay.min >= delay_ns * 0.999, "{delay:?}");
-                assert!(traffic.lateness_ns.is_some());
-            } else {
-                assert!(link.absent.contains_key("delay_ns"));
-            }
+            let delay = traffic.delay_ns.expect("packets left");
+            // The histogram has three digits.
+            assert!(delay.min >= delay_ns * 0.999, "{delay:?}");
+            assert!(traffic.lateness_ns.is_some());
         }
-        assert_eq!(link.by == "relay", link.relay.is_some());
-        let relayed_ns = link.relay.as_ref().map_or(1.0, |relay| relay.cpu_ns);
+        let relayed_ns = link.relay.as_ref().map_or(0.0, |relay| relay.cpu_ns);
         assert!(relayed_ns > 0.0 && link.duration_ns > 0.0);
     }
     let round_trip = run.points[0].primary().expect("it was measured");
@@ -280,175 +276,161 @@ static NAMED: Mutex<()> = Mutex::new(());
 
 #[test]
 #[ignore = "long; ./check --all runs it"]
-fn the_named_link_is_up_until_it_is_taken_down() {
+fn a_link_has_names_until_it_is_interrupted() {
     let _turn = NAMED.lock().unwrap_or_else(PoisonError::into_inner);
     let place = Place::new();
-    let link = |line: &str| place.run(&format!("link {line}"));
-    // What a command that must succeed says.
-    let says = |line: &str| link(line).expect_code(0).out;
+    let refused = |line: &str| place.run(&format!("link {line}"));
+    refused("loopback").expect_wrong(&["no namespaces"]);
     if !geteuid().is_root() {
-        link("up").expect_wrong(&["/run/costof", "root"]);
+        refused("veth").expect_wrong(&["/run/costof-link.json", "root"]);
         return skipped("named network namespaces need root");
     }
-    if !says("status").contains("no link is up") {
-        return skipped("a link is up that is not this test's");
-    }
-    let _taken_down = TakenDown(&place);
-    let made = link("up");
-    if made.code != Some(0) && made.err.contains("permitted") {
-        return skipped(made.err);
-    }
-    let up = made.expect_code(0).out;
-    assert_contains_all(&up, &["veth is up", "costof-server", "10.0.0.1"]);
+    let up = match Up::make(&place, "veth") {
+        Err(ended) if ended.err.contains("permitted") => return skipped(ended.err),
+        made => made.unwrap(),
+    };
+    assert_contains_all(&up.says, &["veth is up", "costof-server", "10.0.0.1"]);
+    // There is one at a time.
+    refused("lan").expect_wrong(&["a link is up already"]);
     reaches("10.0.0.1", "1");
     reaches("fd00:c057::1", "1");
-    assert_contains(&says("up veth"), "already up");
-    link("up lan").expect_wrong(&["veth is up", "costof link down"]);
-    link("up veth --seed 2").expect_wrong(&["with seed 1", "costof link down"]);
-    assert_contains(&says("down"), "is down");
+    assert_eq!(up.end(), "");
     expect_nothing_named(&place);
-    assert_contains(&says("down"), "no link was up");
-    link("up loopback").expect_wrong(&["no namespaces"]);
 
-    let emulated = link("up up.loss=30%,duplicate=5% --seed 7");
-    if emulated.code != Some(0) {
-        emulated.expect_wrong(&["/dev/net/tun", "netem"]);
-        expect_nothing_named(&place);
-        return skipped("no emulated link here");
-    }
-    let by = ["relay", "netem"];
-    let is_emulated = by.iter().any(|by| emulated.out.contains(by));
-    assert!(is_emulated, "{}", emulated.out);
+    let lossy = |seed: u32| format!("up.loss=30%,duplicate=5% --seed {seed}");
+    let up = match Up::make(&place, &lossy(7)) {
+        Err(ended) => {
+            ended.expect_wrong(&["/dev/net/tun"]);
+            expect_nothing_named(&place);
+            return skipped("no emulated link here");
+        }
+        Ok(up) => up,
+    };
+    assert_contains(&up.says, "up.loss=30%");
     let first = answers_of_hundred();
     assert!(first.len() < 90, "{first:?}");
-    assert_contains(&says("status"), "up.loss=30%");
-    let as_nobody = ["setpriv", "--reuid", "65534", "--clear-groups"];
-    // The build's folder may be root's alone.
-    let program = place.path("costof");
-    fs::copy(COSTOF, &program).unwrap();
-    fs::set_permissions(place.path("."), fs::Permissions::from_mode(0o755)).unwrap();
-    let line = format!("{} link status", program.display());
-    let looked = run(&mut within(&as_nobody, &place.command(&line)));
-    looked.expect_wrong(&["only root may inspect"]);
-    assert_contains(&says("down"), "is down");
+    assert_contains(&up.end(), "lost as configured");
     expect_nothing_named(&place);
     // The same seed loses the same packets, another one others.
-    for (seed, is_same) in [("7", true), ("8", false)] {
-        says(&format!("up up.loss=30%,duplicate=5% --seed {seed}"));
+    for (seed, is_same) in [(7, true), (8, false)] {
+        let up = Up::make(&place, &lossy(seed)).unwrap();
         assert_eq!(answers_of_hundred() == first, is_same, "seed {seed}");
         reaches("fd00:c057::1", "20");
-        says("down");
+        up.end();
     }
 
-    assert_contains(&says("up delay=1ms,jitter=0.5ms"), "relay");
-    assert_contains(&says("status"), "from the client: 0 packets");
+    let relayed = "delay=1ms,jitter=0.5ms";
+    let up = Up::make(&place, relayed).unwrap();
     reaches("10.0.0.1", "2");
-    assert_contains(&says("status"), "from the client: 2 packets");
-    // Jitter is never left to netem, so there is a relay. Whatever comes next clears away what is left.
-    for next in ["down", "up delay=1ms,jitter=0.1ms"] {
-        kill_all(&place);
-        link("status").expect_wrong(&["incomplete", "costof link down"]);
-        says(next);
-        if next == "down" {
-            expect_nothing_named(&place);
-            says("up delay=1ms,jitter=0.1ms");
+    assert_contains_all(&up.end(), &["the relay: ", "from the client: 2 packets"]);
+
+    // Who takes its device away, or its process, has a link that says so and ends.
+    let up = Up::make(&place, relayed).unwrap();
+    ip("netns exec costof-client ip link delete costof");
+    let ended = crate::common::ended(up.child);
+    ended.expect_wrong(&["the relay has ended", "device costof"]);
+    expect_nothing_named(&place);
+    let up = Up::make(&place, relayed).unwrap();
+    for process in place.running() {
+        if process.command.contains(" hold ") {
+            kill_process(process.pid, Signal::KILL).unwrap();
         }
     }
-    reaches("10.0.0.1", "1");
-
-    // Who takes its device away has a relay that says so, as often as it is asked.
-    ip("netns exec costof-client ip link delete costof");
-    for _ in 0..2 {
-        link("status").expect_wrong(&["the relay has ended", "device costof", "link down"]);
-    }
-    says("down");
+    crate::common::ended(up.child).expect_wrong(&["the link has failed"]);
     expect_nothing_named(&place);
 
     // A small packet leaves every 46 microseconds, which is too little to sleep
     // for: it answers all the same.
-    says("up delay=1ms,jitter=0.1ms,rate=5Mbit,queue=60000");
+    let up = Up::make(&place, "delay=1ms,jitter=0.1ms,rate=5Mbit,queue=60000").unwrap();
     let flood = Flood::start();
-    let mut passed = String::new();
-    wait_for("the queue to be full", || {
-        passed = says("status");
-        passed.contains("dropped by the queue") && !passed.contains(" 0 dropped by the queue,")
-    });
-    for _ in 0..5 {
-        says("status");
-    }
+    assert_contains(&up.end(), "dropped by the queue");
     drop(flood);
-    says("down");
     expect_nothing_named(&place);
-
-    // Killed at some moment, `link up` leaves what the next one takes over.
-    for part in 1..10 {
-        let began = Instant::now();
-        says("up delay=1ms");
-        let usual = began.elapsed();
-        says("down");
-        let up = spawn(&mut place.costof("link up delay=1ms"));
-        std::thread::sleep(usual * part / 10);
-        signal(&up, Signal::KILL);
-        crate::common::ended(up);
-        // What it had begun ends by itself; only a relay that was told to stay does.
-        wait_for("all but the relay to end", || place.running().len() <= 1);
-        let next = if part % 2 == 0 { "down" } else { "up delay=1ms" };
-        says(next);
-        says("down");
-        expect_nothing_named(&place);
-    }
 }
 
 #[test]
 #[ignore = "long; ./check --all runs it"]
-fn links_that_are_made_and_removed_at_once_leave_nothing() {
+fn a_link_takes_over_what_a_killed_one_has_left() {
     let _turn = NAMED.lock().unwrap_or_else(PoisonError::into_inner);
     let place = Place::new();
-    let link = |line: &str| spawn(&mut place.costof(&format!("link {line}")));
-    let relayed = "up delay=1ms";
-    if !geteuid().is_root() || crate::common::ended(link(relayed)).code != Some(0) {
-        return skipped("named network namespaces need root");
-    }
-    let _taken_down = TakenDown(&place);
-    crate::common::ended(link("down")).expect_code(0);
-    for _ in 0..6 {
-        // Of two that are different, one is made.
-        let both = [link(relayed), link("up delay=2ms")].map(crate::common::ended);
-        let codes = both.each_ref().map(|ended| ended.code);
-        assert!([[0, 2], [2, 0]].map(|codes| codes.map(Some)).contains(&codes), "{both:?}");
-        let refused = both.into_iter().find(|ended| ended.code == Some(2)).unwrap();
-        refused.expect_wrong(&["is up, with seed", "costof link down"]);
-        assert!(place.running().len() <= 1);
-        // And whatever comes first, both commands do what they say.
-        let [down, up] = [link("down"), link(relayed)].map(crate::common::ended);
-        down.expect_code(0);
-        assert!(up.code == Some(0) || up.err.contains("is up, with seed"), "{up:?}");
-        crate::common::ended(link("down")).expect_code(0);
+    for part in 1..=10 {
+        let began = Instant::now();
+        let up = match Up::make(&place, "delay=1ms") {
+            Err(ended) => return skipped(ended.err),
+            Ok(up) => up,
+        };
+        let usual = began.elapsed();
+        reaches("10.0.0.1", "1");
+        up.end();
         expect_nothing_named(&place);
+        // The last one is killed when it is up.
+        let up = spawn(&mut place.costof("link delay=1ms"));
+        std::thread::sleep(usual * part / 5);
+        signal(&up, Signal::KILL);
+        crate::common::ended(up);
+        place.expect_nothing_runs();
     }
-    // A relay that no record names ends by itself.
-    crate::common::ended(link(relayed)).expect_code(0);
-    fs::remove_dir_all("/run/costof").unwrap();
-    place.expect_nothing_runs();
-    crate::common::ended(link("down")).expect_code(0);
+    assert!(Path::new("/run/netns/costof-client").exists());
+    Up::make(&place, "delay=2ms").unwrap().end();
     expect_nothing_named(&place);
 }
 
-/// Of a test that fails no link stays either.
-struct TakenDown<'a>(&'a Place);
-
-impl Drop for TakenDown<'_> {
-    fn drop(&mut self) {
-        let _ = self.0.costof("link down").output();
+#[test]
+#[ignore = "long; ./check --all runs it"]
+fn of_two_links_that_are_made_at_once_one_has_the_names() {
+    let _turn = NAMED.lock().unwrap_or_else(PoisonError::into_inner);
+    let place = Place::new();
+    match Up::make(&place, "veth") {
+        Err(ended) => return skipped(ended.err),
+        Ok(up) => up.end(),
+    };
+    for _ in 0..6 {
+        let both = ["link veth", "link veth --seed 2"].map(|line| spawn(&mut place.costof(line)));
+        let [one, other] = both.map(Up::of);
+        let (up, refused) = match (one, other) {
+            (Ok(up), Err(refused)) | (Err(refused), Ok(up)) => (up, refused),
+            (one, other) => panic!("{:?} {:?}", one.err(), other.err()),
+        };
+        refused.expect_wrong(&["a link is up already"]);
+        reaches("10.0.0.1", "1");
+        up.end();
+        expect_nothing_named(&place);
     }
 }
 
-/// Kills what runs of a place.
-fn kill_all(place: &Place) {
-    for process in place.running() {
-        kill_process(process.pid, Signal::KILL).unwrap();
+/// A link with names that is up.
+#[derive(Debug)]
+struct Up {
+    child: Child,
+    /// What it said when it was up.
+    says: String,
+}
+
+impl Up {
+    fn make(place: &Place, line: &str) -> Result<Up, Ended> {
+        Up::of(spawn(&mut place.costof(&format!("link {line}"))))
     }
-    place.expect_nothing_runs();
+
+    /// Waits until it is up, or has ended instead.
+    fn of(mut child: Child) -> Result<Up, Ended> {
+        let mut says = Vec::new();
+        while !says.ends_with(b"ping 10.0.0.1\n") {
+            let mut byte = [0];
+            // A reader with a buffer would take away what it says at its end.
+            match child.stdout.as_mut().unwrap().read(&mut byte).unwrap() {
+                0 => return Err(crate::common::ended(child)),
+                _ => says.push(byte[0]),
+            }
+        }
+        Ok(Up { child, says: String::from_utf8(says).unwrap() })
+    }
+
+    /// What it says at its end.
+    #[track_caller]
+    fn end(self) -> String {
+        signal(&self.child, Signal::INT);
+        crate::common::ended(self.child).expect_code(0).out
+    }
 }
 
 /// Threads that send small packets without a pause from the client's namespace.
@@ -486,7 +468,7 @@ impl Drop for Flood {
 
 fn expect_nothing_named(place: &Place) {
     place.expect_nothing_runs();
-    for path in ["/run/netns/costof-server", "/run/netns/costof-client", "/run/costof"] {
+    for path in ["/run/netns/costof-server", "/run/netns/costof-client", "/run/costof-link.json"] {
         assert!(!Path::new(path).exists(), "{path} is left");
     }
 }

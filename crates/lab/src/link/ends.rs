@@ -5,7 +5,7 @@ use costof_os::process::namespace::{self, Namespace};
 use std::io::Write;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Stdio};
 
 /// The address of the other end, that of the server or receiver.
 pub const FAR_ADDRESS: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1));
@@ -63,11 +63,6 @@ impl Ends {
             ip(end, &known)?;
         }
         Ok(())
-    }
-
-    /// Removes the cable.
-    pub(crate) fn cut(&self) -> Result<(), String> {
-        ip(&self.far, &[&format!("link delete {DEVICE}")])
     }
 
     /// A TUN device at each end, near and far. The calling thread is in the far namespace
@@ -139,22 +134,25 @@ pub(crate) fn ip(namespace: &Namespace, commands: &[impl AsRef<str>]) -> Result<
     let mut command = Command::new("ip");
     command.args(["-batch", "-"]);
     let commands: Vec<&str> = commands.iter().map(AsRef::as_ref).collect();
-    output(namespace, command, &commands.join("\n")).map(drop)
+    succeed(namespace, command, &commands.join("\n"))
 }
 
-/// The output of tc(8) in a namespace.
+/// Runs tc(8) in a namespace.
 pub(crate) fn tc<'a>(
     namespace: &Namespace,
     words: impl IntoIterator<Item = &'a str>,
-) -> Result<String, String> {
+) -> Result<(), String> {
     let mut command = Command::new("tc");
     command.args(words);
-    let output = output(namespace, command, "")?;
-    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+    succeed(namespace, command, "")
 }
 
-/// The output of a program of iproute2 in a namespace, given `input`.
-fn output(namespace: &Namespace, mut command: Command, input: &str) -> Result<Output, String> {
+/// Runs a program that uses iproute2 in a namespace, given `input`.
+pub(crate) fn succeed(
+    namespace: &Namespace,
+    mut command: Command,
+    input: &str,
+) -> Result<(), String> {
     let name = command.get_program().to_string_lossy().into_owned();
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     namespace.start_in(&mut command).map_err(|error| error.to_string())?;
@@ -163,7 +161,7 @@ fn output(namespace: &Namespace, mut command: Command, input: &str) -> Result<Ou
     let written = child.stdin.take().map(|mut to| to.write_all(input.as_bytes()));
     let output = child.wait_with_output().map_err(missing)?;
     if output.status.success() && !matches!(written, Some(Err(_))) {
-        return Ok(output);
+        return Ok(());
     }
     // Its usage text may follow.
     let says = String::from_utf8_lossy(&output.stderr);

@@ -1,21 +1,19 @@
 //! The process that holds a link: it creates the link, reports it, and answers requests until its
 //! standard input closes.
 
-use crate::link::emulator::Emulator;
 use crate::link::ends::Ends;
 use crate::link::holder::{LINE_MAX_BYTES, Reply, Request};
-use crate::link::netem::Netem;
 use crate::link::relay::Relay;
 use crate::link::sink;
 use crate::pipe::line;
 use costof_model::Link;
 use costof_model::link::Emulation;
 use costof_os::process;
-use std::io::{self, BufRead, BufReader, Read, Write};
+use std::io::{self, BufRead, Read, Write};
 
-pub(crate) struct Held {
+struct Held {
     ends: Ends,
-    emulator: Option<Box<dyn Emulator>>,
+    relay: Option<Relay>,
 }
 
 /// Creates a link, reports it on standard output, answers requests from standard input, and ends
@@ -25,34 +23,30 @@ pub(crate) struct Held {
 /// If it cannot answer.
 pub fn hold(link: &Link) -> io::Result<()> {
     process::die_with_parent()?;
-    let held = Ends::anonymous().and_then(|ends| Held::make(link, ends));
-    if let Some(mut held) = introduce(held)? {
-        held.serve(io::stdin().lock(), io::stdout().lock())?;
+    match Ends::anonymous().and_then(|ends| Held::make(link, ends)) {
+        Ok(mut held) => {
+            say(&held.introduction())?;
+            held.serve()
+        }
+        Err(reason) => say(&Reply::Refused { reason }),
     }
-    Ok(())
 }
 
-/// Reports the link, or why there is none.
-pub(crate) fn introduce(held: Result<Held, String>) -> io::Result<Option<Held>> {
-    let (say, held) = match held {
-        Ok(held) => (held.introduction(), Some(held)),
-        Err(reason) => (Reply::Refused { reason }, None),
-    };
+fn say(reply: &Reply) -> io::Result<()> {
     let mut output = io::stdout().lock();
-    output.write_all(&line(&say))?;
-    output.flush()?;
-    Ok(held)
+    output.write_all(&line(reply))?;
+    output.flush()
 }
 
 impl Held {
     /// Joins the ends by this link.
-    pub(crate) fn make(link: &Link, ends: Ends) -> Result<Held, String> {
-        let emulator = match *link {
+    fn make(link: &Link, ends: Ends) -> Result<Held, String> {
+        let relay = match *link {
             Link::Veth => {
                 ends.join_by_cable()?;
                 None
             }
-            Link::Emulated { up, down } => Some(emulate(&ends, up, down)?),
+            Link::Emulated { up, down } => Some(relay(&ends, up, down)?),
             Link::Sink => {
                 sink::lay(&ends.near)?;
                 None
@@ -61,7 +55,7 @@ impl Held {
                 return Err(format!("{link} needs no namespaces"));
             }
         };
-        Ok(Held { ends, emulator })
+        Ok(Held { ends, relay })
     }
 
     fn introduction(&self) -> Reply {
@@ -69,49 +63,36 @@ impl Held {
             near: self.ends.near.descriptor(),
             far: self.ends.far.descriptor(),
             user: self.ends.user,
-            emulated_by: (self.emulator.as_ref()).map(|emulator| emulator.name().to_owned()),
         }
     }
 
-    /// Answers until there is nothing more to read, or until it is asked to stay (it then returns
-    /// true).
-    pub(crate) fn serve(&mut self, input: impl Read, mut output: impl Write) -> io::Result<bool> {
-        let mut input = BufReader::new(input);
+    /// Answers until there is nothing more to read.
+    fn serve(&mut self) -> io::Result<()> {
+        let mut input = io::stdin().lock();
         loop {
             let mut asked = String::new();
             (&mut input).take(LINE_MAX_BYTES).read_line(&mut asked)?;
             if asked.is_empty() {
-                return Ok(false);
+                return Ok(());
             }
-            let ask: Option<Request> = serde_json::from_str(&asked).ok();
-            let say = ask.as_ref().map_or_else(
-                || Reply::Refused {
-                    reason: "malformed request to the holder of a link".to_owned(),
-                },
-                |ask| self.answer(ask),
-            );
-            output.write_all(&line(&say))?;
-            output.flush()?;
-            if ask == Some(Request::Stay) {
-                return Ok(true);
-            }
+            let malformed = "malformed request to the holder of a link";
+            say(&match serde_json::from_str(&asked) {
+                Ok(ask) => self.answer(ask),
+                Err(_) => Reply::Refused { reason: malformed.to_owned() },
+            })?;
         }
     }
 
-    fn answer(&mut self, ask: &Request) -> Reply {
-        let answer = match (ask, &mut self.emulator) {
+    fn answer(&mut self, ask: Request) -> Reply {
+        let answer = match (ask, &mut self.relay) {
             (Request::Report, None) => Ok(Reply::Report { link: None }),
-            (Request::Stay, _) | (Request::Begin { .. } | Request::RelayOn { .. }, None) => {
-                Ok(Reply::Done)
+            (Request::Begin { .. } | Request::RelayOn { .. }, None) => Ok(Reply::Done),
+            (Request::Begin { seed }, Some(relay)) => {
+                relay.begin(seed, &self.ends).map(|()| Reply::Done)
             }
-            (Request::Begin { seed }, Some(emulator)) => {
-                emulator.begin(*seed, &self.ends).map(|()| Reply::Done)
-            }
-            (Request::RelayOn { cpus }, Some(emulator)) => {
-                emulator.run_on(cpus).map(|()| Reply::Done)
-            }
-            (Request::Report, Some(emulator)) => {
-                let report = emulator.report(&self.ends);
+            (Request::RelayOn { cpus }, Some(relay)) => relay.run_on(&cpus).map(|()| Reply::Done),
+            (Request::Report, Some(relay)) => {
+                let report = relay.report(&self.ends);
                 report.map(|report| Reply::Report { link: Some(Box::new(report)) })
             }
         };
@@ -119,19 +100,7 @@ impl Held {
     }
 }
 
-/// netem if the kernel has it, which is tried; otherwise the relay.
-fn emulate(ends: &Ends, up: Emulation, down: Emulation) -> Result<Box<dyn Emulator>, String> {
-    ends.join_by_cable()?;
-    let no_netem = match Netem::install(ends, up, down) {
-        Ok(netem) => return Ok(Box::new(netem)),
-        Err(reason) => reason,
-    };
-    ends.cut()?;
-    let relay = ends.tuns().and_then(|tuns| {
-        Relay::start(tuns, up, down).map_err(|error| format!("the relay does not start: {error}"))
-    });
-    match relay {
-        Ok(relay) => Ok(Box::new(relay)),
-        Err(reason) => Err(format!("{reason}; and netem instead: {no_netem}")),
-    }
+fn relay(ends: &Ends, up: Emulation, down: Emulation) -> Result<Relay, String> {
+    let tuns = ends.tuns()?;
+    Relay::start(tuns, up, down).map_err(|error| format!("the relay does not start: {error}"))
 }

@@ -23,13 +23,7 @@ const POLL: Duration = Duration::from_millis(50);
 /// The longest line that either accepts, in bytes.
 pub(crate) const LINE_MAX_BYTES: u64 = 64 << 10;
 
-/// For a command that interrupts end at once.
-pub(crate) static NEVER: AtomicBool = AtomicBool::new(false);
-
 const MALFORMED: &str = "its holder sent a malformed reply";
-
-/// The name by which the holder reports that a relay emulates the link.
-pub(crate) const RELAY: &str = "relay";
 
 /// A request to the holder.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -47,8 +41,6 @@ pub(crate) enum Request {
     },
     /// Report what has happened since.
     Report,
-    /// Continue after the controller has ended.
-    Stay,
 }
 
 /// A reply of the holder.
@@ -62,8 +54,6 @@ pub(crate) enum Reply {
         far: i32,
         /// Whether they belong to a user namespace of the holder.
         user: bool,
-        /// What emulates the link, if anything does.
-        emulated_by: Option<String>,
     },
     /// The request was executed.
     Done,
@@ -77,20 +67,16 @@ pub(crate) enum Reply {
 #[derive(Debug)]
 pub(crate) struct Holder {
     child: Child,
-    /// `None` once it should stay.
-    asks: Option<ChildStdin>,
+    asks: ChildStdin,
     says: Receiver<Vec<u8>>,
-    pub(crate) emulated_by: Option<String>,
 }
 
 impl Holder {
-    /// Starts a holder with these arguments, and returns its description of its namespaces. Call
-    /// this from a thread that outlives the holder: the kernel kills the holder when that thread
-    /// ends.
+    /// Starts a holder, and returns its namespaces. Call this from a thread that outlives the
+    /// holder: the kernel kills the holder when that thread ends.
     pub(crate) fn start(
         link: &Link,
         command: &WorkerCommand,
-        arguments: &[&str],
         interrupted: &AtomicBool,
     ) -> Result<(Holder, Namespace, Namespace), Failure> {
         let refused =
@@ -98,21 +84,20 @@ impl Holder {
         // The next launch may have more luck.
         let lost = |reason: String| Failure { kind: FailureKind::Crashed, ..refused(reason) };
         let mut command = command.on(&Host::Local).map_err(|error| refused(error.to_string()))?;
-        command.arg(link.to_string()).args(arguments).stderr(Stdio::null());
+        command.arg(link.to_string()).stderr(Stdio::null());
         let mut child =
             command.spawn().map_err(|error| lost(format!("its holder does not start: {error}")))?;
         let pid = child.id();
-        let asks = child.stdin.take();
+        let asks = child.stdin.take().expect("standard input is a pipe");
         let output = child.stdout.take().expect("standard output is a pipe");
         let (sender, says) = mpsc::channel();
-        let mut holder = Holder { child, asks, says, emulated_by: None };
+        let mut holder = Holder { child, asks, says };
         // Ends with the holder, which closes what it reads.
         pipe::spawn("link", move || {
             pipe::forward_lines(output, LINE_MAX_BYTES, |line| sender.send(line).is_ok());
         })?;
         match holder.hear(MAKE_LIMIT, interrupted) {
-            Ok(Reply::Link { near, far, user, emulated_by }) => {
-                holder.emulated_by = emulated_by;
+            Ok(Reply::Link { near, far, user }) => {
                 let of = |descriptor: i32| {
                     let user = user.then(|| PathBuf::from(format!("/proc/{pid}/ns/user")));
                     let network = format!("/proc/{pid}/fd/{descriptor}");
@@ -129,32 +114,14 @@ impl Holder {
         }
     }
 
-    pub(crate) fn pid(&self) -> u32 {
-        self.child.id()
-    }
-
     /// Sends a request and returns the reply.
     ///
     /// # Errors
     /// If there is none in time, or the controller is interrupted meanwhile.
     pub(crate) fn ask(&mut self, ask: Request, interrupted: &AtomicBool) -> Result<Reply, String> {
-        let line = line(&ask);
-        let sent = self.asks.as_mut().map(|asks| asks.write_all(&line));
-        match sent {
-            Some(Ok(())) => self.hear(ANSWER_LIMIT, interrupted),
-            _ => Err("its holder has ended".to_owned()),
-        }
-    }
-
-    /// Lets it continue without this process.
-    pub(crate) fn stay(mut self, interrupted: &AtomicBool) -> Result<(), String> {
-        match self.ask(Request::Stay, interrupted)? {
-            Reply::Done => {
-                self.asks = None;
-                Ok(())
-            }
-            Reply::Refused { reason } => Err(reason),
-            _ => Err(MALFORMED.to_owned()),
+        match self.asks.write_all(&line(&ask)) {
+            Ok(()) => self.hear(ANSWER_LIMIT, interrupted),
+            Err(_) => Err("its holder has ended".to_owned()),
         }
     }
 
@@ -177,13 +144,11 @@ impl Holder {
 
 impl Drop for Holder {
     fn drop(&mut self) {
-        if self.asks.is_some() {
-            // It leads a group, which also contains the programs that it has just started (ip, tc).
-            // An error means that they have already ended, which is fine.
-            let _ = process::kill_group(self.child.id());
-            let _ = self.child.kill();
-            let _ = pipe::reap(&mut self.child, pipe::KILLED_LIMIT);
-        }
+        // It leads a group, which also contains the programs that it has just started (ip, tc).
+        // An error means that they have already ended, which is fine.
+        let _ = process::kill_group(self.child.id());
+        let _ = self.child.kill();
+        let _ = pipe::reap(&mut self.child, pipe::KILLED_LIMIT);
     }
 }
 
@@ -198,7 +163,7 @@ mod tests {
             WorkerCommand::own_executable(&["--ignored", "--exact", "--list", "--nocapture"]);
         let link = "veth".parse().unwrap();
         let interrupted = AtomicBool::new(true);
-        let started = Holder::start(&link, &silent.unwrap(), &[], &interrupted);
+        let started = Holder::start(&link, &silent.unwrap(), &interrupted);
         let failure = started.map(drop).unwrap_err();
         assert!(failure.reason.contains("interrupted"), "{failure}");
     }
@@ -206,7 +171,7 @@ mod tests {
     #[test]
     fn every_message_is_read_back() {
         let relay_on = Request::RelayOn { cpus: vec![0, 3] };
-        for ask in [Request::Begin { seed: u64::MAX }, relay_on, Request::Report, Request::Stay] {
+        for ask in [Request::Begin { seed: u64::MAX }, relay_on, Request::Report] {
             let read: Request = serde_json::from_slice(&line(&ask)).unwrap();
             assert_eq!(read, ask);
         }

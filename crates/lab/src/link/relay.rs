@@ -1,5 +1,5 @@
-//! costof's own emulation of a link, for kernels without one: a thread carries packets between two
-//! TUN devices and delays each as its [`Channel`] decides.
+//! The emulation of a link: a thread carries packets between two TUN devices and delays each as its
+//! [`Channel`] decides.
 //!
 //! It sleeps until shortly before a packet is due, and then reads the clock until it is due. The
 //! later its last wake-ups were, the earlier it wakes. If a packet wakes it, the packet arrived
@@ -7,9 +7,7 @@
 //! threads (`SCHED_FIFO`).
 
 use crate::link::channel::Channel;
-use crate::link::emulator::Emulator;
 use crate::link::ends::{DEVICE, Ends};
-use crate::link::holder::RELAY;
 use costof_model::LinkReport;
 use costof_model::link::Emulation;
 use costof_model::link_report::{RelayReport, Traffic};
@@ -124,20 +122,16 @@ impl Relay {
         }
         format!("the relay has ended{}", self.ended_by)
     }
-}
 
-impl Emulator for Relay {
-    fn name(&self) -> &'static str {
-        RELAY
-    }
-
-    fn begin(&mut self, seed: u64, ends: &Ends) -> Result<(), String> {
+    /// Starts a launch: uses this seed, counts from zero.
+    pub(crate) fn begin(&mut self, seed: u64, ends: &Ends) -> Result<(), String> {
         self.ask(move |relaying| relaying.begin(seed))?;
         self.dropped_before = dropped(ends)?;
         Ok(())
     }
 
-    fn run_on(&mut self, cpus: &[usize]) -> Result<(), String> {
+    /// Continues on these CPUs.
+    pub(crate) fn run_on(&mut self, cpus: &[usize]) -> Result<(), String> {
         let cpus = cpus.to_vec();
         let pinned = self.ask(move |relaying| {
             relaying.cpus.clear();
@@ -146,7 +140,8 @@ impl Emulator for Relay {
         pinned.map_err(|error| format!("the relay cannot run on its CPUs: {error}"))
     }
 
-    fn report(&mut self, ends: &Ends) -> Result<LinkReport, String> {
+    /// What happened since the launch began.
+    pub(crate) fn report(&mut self, ends: &Ends) -> Result<LinkReport, String> {
         let mut report = self.ask(Relaying::report)?;
         let dropped = dropped(ends)?;
         // Packets sent at the near end go up.
@@ -316,7 +311,7 @@ impl Relaying {
         let duration_ns = (now() - self.began_ns) as f64;
         let counted = |channel: &Channel| Traffic { counted_ns: duration_ns, ..channel.traffic() };
         LinkReport {
-            by: RELAY.into(),
+            by: "relay".into(),
             duration_ns,
             up: counted(&self.up),
             down: counted(&self.down),

@@ -21,34 +21,13 @@ const BACK_ETHERNET: &str = "02:00:00:00:00:01";
 /// `TC_ACT_SHOT` it would see a full queue, and TCP would slow down and retransmit the packet.
 const DROP: &str = "1,6 0 0 4";
 
-type Way = fn(&Namespace) -> Result<(), String>;
-
-/// Sets the link up in the sender's namespace.
+/// Sets the link up in the sender's namespace: a cable in front of which all packets are dropped, and
+/// through which acknowledgements can be sent back.
 ///
 /// # Errors
-/// Why it failed, for each way that was tried.
+/// Why it failed.
 // METHOD 22
 pub(crate) fn lay(near: &Namespace) -> Result<(), String> {
-    let ways: [(&str, Way); 3] = [
-        ("veth", veth_before_which_is_dropped),
-        ("ifb", |near| device_that_drops(near, "ifb")),
-        ("dummy", |near| device_that_drops(near, "dummy")),
-    ];
-    let mut reasons = Vec::new();
-    for (name, way) in ways {
-        match way(near).and_then(|()| address(near)) {
-            Ok(()) => return Ok(()),
-            Err(reason) => reasons.push(format!("with {name}: {reason}")),
-        }
-        // Removes what was created; if there is nothing, that is not an error.
-        let _ = ip(near, &[&format!("link delete {DEVICE}")]);
-    }
-    Err(reasons.join("; "))
-}
-
-/// A cable in front of which all packets are dropped, and through which acknowledgements can be
-/// sent back.
-fn veth_before_which_is_dropped(near: &Namespace) -> Result<(), String> {
     let cable = format!(
         "link add {DEVICE} address {DEVICE_ETHERNET} mtu {MTU} type veth \
          peer name {BACK} address {BACK_ETHERNET} mtu {MTU}"
@@ -66,23 +45,8 @@ fn veth_before_which_is_dropped(near: &Namespace) -> Result<(), String> {
             &format!("link set {BACK} up"),
             &format!("link set {DEVICE} up"),
             &format!("{known} nud permanent"),
+            &format!("address add {NEAR_ADDRESS}/24 dev {DEVICE}"),
+            "link set lo up",
         ],
     )
-}
-
-/// A device that by its nature drops what is sent through it: ifb drops packets that were not
-/// redirected to it, dummy drops all. Nothing comes back from it, so TCP is impossible.
-fn device_that_drops(near: &Namespace, kind: &str) -> Result<(), String> {
-    ip(
-        near,
-        &[
-            &format!("link add {DEVICE} mtu {MTU} type {kind}"),
-            &format!("link set {DEVICE} arp off up"),
-        ],
-    )
-}
-
-fn address(near: &Namespace) -> Result<(), String> {
-    let own = format!("address add {NEAR_ADDRESS}/24 dev {DEVICE}");
-    ip(near, &[&own, "link set lo up"])
 }

@@ -3,7 +3,7 @@
 
 use super::{Event, Listening, Observer, Served, Slot};
 use crate::call::{Connection, Lines};
-use crate::worker::{NoAnswer, Worker};
+use crate::worker::{Lost, Worker};
 use costof_model::protocol::{Answer, Command, PROTOCOL};
 use costof_model::{Failure, Launch, Noise, Offers, Rendezvous, harmless};
 use std::cell::OnceCell;
@@ -165,14 +165,14 @@ impl Session<'_> {
     /// The worker's answer, which may take until then, and no longer when this end is stopped.
     fn answer(&mut self, limit: Duration) -> Answer {
         let answer = match self.worker.answer(limit, self.stop.asked) {
-            Err(NoAnswer::Interrupted) => {
+            Err(Lost::Interrupted) => {
                 let until = self.stop.until().map(|until| until + STOPPING);
                 let left = until.map(|until| until.saturating_duration_since(Instant::now()));
                 self.worker.answer(left.unwrap_or(limit).min(limit), &NEVER)
             }
             answer => answer,
         };
-        answer.unwrap_or_else(failed)
+        answer.unwrap_or_else(|lost| Answer::Failed(lost.failure()))
     }
 
     /// The worker's description, with the addresses by which the caller has reached it.
@@ -242,7 +242,7 @@ impl Session<'_> {
             match self.worker.poll(Duration::ZERO) {
                 Ok(None) => {}
                 Ok(Some(answer)) => return Some(answer),
-                Err(why) => return Some(failed(why)),
+                Err(lost) => return Some(Answer::Failed(lost.failure())),
             }
             let soon = Instant::now() + POLL_INTERVAL;
             let until = self.stop.until();
@@ -298,11 +298,4 @@ fn next(lines: &mut Lines<'_>, is_wanted: impl Fn() -> bool) -> io::Result<Comma
     let mut value = serde_json::from_slice(&line)?;
     harmless::change_texts(&mut value, |text| harmless::beginning(text, TEXT_MAX_CHARS));
     Ok(serde_json::from_value(value)?)
-}
-
-fn failed(why: NoAnswer) -> Answer {
-    Answer::Failed(match why {
-        NoAnswer::Failed(failure) => failure,
-        NoAnswer::Interrupted => Failure::error("interrupted"),
-    })
 }

@@ -1,20 +1,21 @@
 //! What a worker lives by: a process that this one has started, or a connection to a costof that listens.
 
-use super::{NoAnswer, Place};
+use super::{Lost, Place};
 use crate::call::Connection;
 use crate::host::{Host, WorkerCommand};
 use crate::pipe;
 use costof_model::Failure;
+use costof_os::process::{kill_group, terminate_group};
 use std::io::{self, ErrorKind, Read, Write};
 use std::process::{Child, ChildStderr, ExitStatus};
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 #[derive(Debug)]
-pub(super) enum Life {
-    Child(Child),
+pub(super) struct Life {
+    child: Option<Child>,
     /// Who listens there ends the worker together with the connection.
-    Call(Connection),
+    pub(super) connection: Option<Connection>,
 }
 
 /// Where a worker reads and writes.
@@ -29,8 +30,8 @@ impl Life {
         place: &Place<'_>,
         command: &WorkerCommand,
         interrupted: &AtomicBool,
-    ) -> Result<(Life, Streams), NoAnswer> {
-        let cannot = |error: io::Error| NoAnswer::Failed(cannot_start(place.host, command, &error));
+    ) -> Result<(Life, Streams), Lost> {
+        let cannot = |error: io::Error| cannot_start(place.host, command, &error);
         if let Host::Call(address) = place.host {
             let connection = Connection::call(address, command.token(), interrupted)?;
             let streams = Streams {
@@ -38,7 +39,7 @@ impl Life {
                 output: Box::new(connection.socket.try_clone().map_err(cannot)?),
                 errors: None,
             };
-            return Ok((Life::Call(connection), streams));
+            return Ok((Life { child: None, connection: Some(connection) }, streams));
         }
         let start = || {
             let mut starting = command.on(place.host)?;
@@ -53,50 +54,32 @@ impl Life {
             output: Box::new(child.stdout.take().expect("standard output is a pipe")),
             errors: child.stderr.take(),
         };
-        Ok((Life::Child(child), streams))
-    }
-
-    pub(super) fn connection(&self) -> Option<&Connection> {
-        match self {
-            Life::Child(_) => None,
-            Life::Call(connection) => Some(connection),
-        }
+        Ok((Life { child: Some(child), connection: None }, streams))
     }
 
     /// The exit status of a process that has ended.
     pub(super) fn status(&mut self) -> Option<ExitStatus> {
-        match self {
-            Life::Child(child) => child.try_wait().ok().flatten(),
-            Life::Call(_) => None,
-        }
+        self.child.as_mut()?.try_wait().ok().flatten()
     }
 
     /// Asks the process group to end.
     pub(super) fn terminate_group(&self) {
-        if let Life::Child(child) = self {
-            let _ = costof_os::process::terminate_group(child.id());
-        }
+        let _ = self.child.as_ref().map(|child| terminate_group(child.id()));
     }
 
     /// Ends the process group at once. It may have ended with the worker, which is fine.
     pub(super) fn kill_group(&self) {
-        if let Life::Child(child) = self {
-            let _ = costof_os::process::kill_group(child.id());
-        }
+        let _ = self.child.as_ref().map(|child| kill_group(child.id()));
     }
 
     /// Ends it, and waits for a process as long as this.
     pub(super) fn kill(&mut self, limit: Duration) -> Option<ExitStatus> {
-        match self {
-            Life::Child(child) => {
-                let _ = child.kill();
-                pipe::reap(child, limit)
-            }
-            Life::Call(connection) => {
-                connection.hang_up();
-                None
-            }
+        if let Some(connection) = &self.connection {
+            connection.hang_up();
         }
+        let child = self.child.as_mut()?;
+        let _ = child.kill();
+        pipe::reap(child, limit)
     }
 }
 

@@ -55,7 +55,7 @@ point! {
     /// - N. Cardwell and others, BBR: Congestion-Based Congestion Control, 2016
     ///
     /// # Needs
-    /// - a link that loses packets: netem, or permission to make a TUN device
+    /// - a link that loses packets: permission to make a TUN device
     /// - over=quic: a build with quinn, the default (--features quic)
     /// - congestion_control: a kernel that has it, and allows this user to choose it
     pub(crate) struct Loss of "rudp.loss" {

@@ -8,7 +8,6 @@ use costof_lab::address::Address;
 use costof_lab::addresses::one_machine;
 use costof_lab::host::Host;
 use costof_lab::launch::{self, Lost, Place, Setting};
-use costof_lab::worker::NoAnswer;
 use costof_measure::probe::find;
 use costof_model::link::named;
 use costof_model::protocol::{ByHand, Description};
@@ -95,9 +94,8 @@ impl Sending<'_> {
         let setting = Setting { interrupted: &NEVER, enough: Some(interrupted), ..setting };
         let done = launch::run_by(vec![receiver, sender], launches, &setting);
         let mut done = done.map_err(|lost| match lost {
-            Lost::Interrupted => Error::Interrupted,
             Lost::Failed(Some(_), failure) => failed(address, "", &failure),
-            Lost::Failed(None, failure) => refused(NoAnswer::Failed(failure)),
+            lost => refused(lost),
         })?;
         let reports = <[Report; 2]>::try_from(done.reports.remove(0));
         let [receiver, sender] = reports.expect("a report of each role");
@@ -118,13 +116,10 @@ fn failed(address: &Address, after: &str, failure: &Failure) -> Error {
 }
 
 /// Why nothing was sent: the command is wrong, or it may succeed later.
-fn refused(why: NoAnswer) -> Error {
-    match why {
-        NoAnswer::Interrupted => Error::Interrupted,
-        NoAnswer::Failed(Failure { kind: FailureKind::Unsupported, reason }) => {
-            Error::Wrong(reason)
-        }
-        NoAnswer::Failed(failure) => Error::Nothing(failure.reason),
+fn refused(lost: Lost) -> Error {
+    match lost {
+        Lost::Failed(_, Failure { kind: FailureKind::Unsupported, reason }) => Error::Wrong(reason),
+        lost => lost.into(),
     }
 }
 

@@ -28,7 +28,7 @@ pub(super) enum Scene {
     Namespaces,
     /// `costof send --listen`, to which it sends.
     Receiver,
-    /// A named link, which it makes and takes down, in a /run of its own.
+    /// A named link, which it makes twice, in a /run of its own.
     NamedLink,
 }
 

@@ -120,8 +120,8 @@ impl Trial {
     fn command(&mut self) -> Result<Command, String> {
         if self.case.scene == Scene::NamedLink {
             let script = "mount -t tmpfs none /run || exit 99; \
-                          \"$1\" link up delay=1ms,jitter=0.1ms; \"$1\" link status; \"$1\" link down; \"$1\" link down; \
-                          code=$?; find /run -mindepth 2 | sed 's/^/LEFT /'; exit $code";
+                          for i in 1 2; do timeout --preserve-status 1 \"$1\" link delay=1ms,jitter=0.1ms; code=$?; done; \
+                          find /run -type f | sed 's/^/LEFT /'; exit $code";
             let mut command = self.place.command("unshare --mount sh -c");
             command.args([script, "sh", COSTOF]);
             return Ok(command);
