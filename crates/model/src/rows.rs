@@ -341,6 +341,7 @@ pub struct MetricOfPoint {
     #[serde(flatten, serialize_with = "with_id")]
     pub point: Point,
     /// Its label, if it has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub label: Option<String>,
     /// The metric.
     pub metric: Text,
