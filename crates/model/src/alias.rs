@@ -19,7 +19,6 @@ pub struct Alias {
     pub is: Text,
     /// The method of the old probe whose numbers are those of this probe, and that method's number here. Points of
     /// other methods keep their old name. `None`: the methods of both have the same numbers.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub method: Option<(u32, u32)>,
 }
 

@@ -8,7 +8,6 @@ use serde::Serialize;
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Comparison {
     /// What both sides consist of, if they are groups of runs.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub groups: Option<Groups>,
     /// Whether the launches of both took turns: ratios are then those of launches that ran next to
     /// each other.
@@ -48,7 +47,6 @@ pub struct Groups {
     /// Whether each host is compared with itself, as both groups have the same hosts.
     pub in_pairs: bool,
     /// The row by which the groups were found, if it was no fact.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub row: Option<String>,
 }
 
@@ -124,7 +122,6 @@ pub struct Compared {
     #[serde(flatten, serialize_with = "with_id")]
     pub point: Point,
     /// Its label in the latency table, if it has one and the metric is the primary one.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub label: Option<String>,
     /// The metric.
     pub metric: Text,
@@ -151,7 +148,6 @@ pub struct Compared {
     pub verdict: Verdict,
     /// About how many launches of each run, or hosts, boots or runs of each group, would decide a `CannotTell`; absent
     /// if no number that anybody would measure does.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub needed: Option<u32>,
     /// The smallest change, as a share of before, that would be found nine times in ten among this
     /// many rows: 0.05 is 5 %.
@@ -164,7 +160,6 @@ pub struct Compared {
     pub core_shared: bool,
     /// The core clocks of the earlier and the later run, in hertz, if core cycles were compared: the ratio is that at
     /// equal clocks. Absent if times were compared.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub clocks: Option<(f64, f64)>,
 }
 

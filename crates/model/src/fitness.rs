@@ -22,7 +22,6 @@ pub struct Fitness {
     /// The comparison of a program with itself, if there is one;
     pub compared: Option<SelfComparison>,
     /// otherwise why there is none.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub not_compared: Option<String>,
     /// Who used the measured cores.
     pub core: CoreUse,

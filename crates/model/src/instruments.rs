@@ -34,7 +34,6 @@ pub struct ClockInfo {
     pub read_ns: f64,
     /// Core cycles per independent addition while nothing else uses the core: the floor of the
     /// gauge. Absent if none was found.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub core_floor: Option<f64>,
 }
 

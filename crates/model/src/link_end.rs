@@ -9,21 +9,17 @@ use std::collections::BTreeMap;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LinkEnd {
     /// The network device that has the end's address.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub device: Option<String>,
     /// The device's driver, as ethtool(8) names it: `veth`, `tun`, `virtio_net`;
     /// loopback has none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub driver: Option<String>,
     /// The default congestion control of TCP sockets.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub congestion_control: Option<String>,
     /// Bytes of a TCP socket's buffers, `tcp_rmem` to receive and `tcp_wmem` to send: minimum,
     /// default, and maximum. Source: tcp(7).
     #[serde(default, skip_serializing_if = "Few::is_empty", with = "crate::few")]
     pub socket_buffer_bytes: Few<Text, Vec<u64>>,
     /// The largest packet that the device takes, IP header included, in bytes.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mtu_bytes: Option<u32>,
     /// Which protocol work the device does, or the kernel on its behalf: `sg` (takes packets that
     /// lie in several pieces), `tso`, `gso` and `gro`, named as in ethtool(8).
@@ -32,7 +28,6 @@ pub struct LinkEnd {
     /// How many sockets receive copies of the device's packets (AF_PACKET, tcpdump): the greater of
     /// the numbers at the start and at the end of the launch. While there is one, the kernel copies
     /// data that would otherwise be sent without a copy.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sniffers: Option<u32>,
     /// What is unknown, by name, and why.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]

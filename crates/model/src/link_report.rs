@@ -16,7 +16,6 @@ pub struct LinkReport {
     /// To the leading role.
     pub down: Traffic,
     /// The resources that the relay used, if there was one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub relay: Option<RelayReport>,
     /// Why a number of [`Traffic`] is absent although packets passed, by its name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
@@ -38,22 +37,17 @@ pub struct Traffic {
     /// Packets lost on purpose.
     pub lost: u64,
     /// Packets that were duplicated.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub duplicated: Option<u64>,
     /// Packets that overtook others.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reordered: Option<u64>,
     /// Packets that found the queue in front of the rate full.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queue_drops: Option<u64>,
     /// Packets lost because the emulator could not keep up, which the user did not ask for.
     pub overruns: u64,
     /// The delay of packets from when the relay had read them, including their time in the queue,
     /// in nanoseconds. The way to the relay, and from it, is not included.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delay_ns: Option<Spread>,
     /// How much later packets left than the link decided, in nanoseconds.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lateness_ns: Option<Spread>,
 }
 

@@ -77,7 +77,6 @@ pub struct BatchClock {
     /// During all of them.
     pub all_hz: f64,
     /// During those that had the core to themselves, without a disturbance; absent if there were none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub alone_hz: Option<f64>,
 }
 
@@ -346,18 +345,14 @@ pub struct Estimate {
     pub median: f64,
     /// The 95 % interval of the median; absent with fewer than three launches. Whether it says
     /// anything is decided by [`Estimate::usable_interval`].
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub ci95: Option<(f64, f64)>,
     /// The least and the greatest launch median; only where there is no usable interval.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub range: Option<(f64, f64)>,
     /// How the interval was made.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub interval: Option<IntervalRule>,
     /// The mean of all samples.
     pub mean: f64,
     /// The standard deviation of all samples; absent if there is only one.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub sd: Option<f64>,
     /// The least sample.
     pub min: f64,
@@ -368,10 +363,8 @@ pub struct Estimate {
     pub n: u64,
     /// The median without the batches that had a recorded disturbance; absent if there were none,
     /// or if the median already leaves them out.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub undisturbed: Option<f64>,
     /// How the samples divide into states of the core; absent if no gauge was read.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub core: Option<CoreShare>,
     /// The modes, if there is more than one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -446,11 +439,9 @@ pub struct CoreShare {
     pub shared: f64,
     /// The median while the core was shared, in the metric's unit; absent if there were too few
     /// samples.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shared_median: Option<f64>,
     /// What the metric would be alone, if it was measured on a shared core and earlier runs know the ratio. It is shown,
     /// and used for nothing.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub alone_by_ratio: Option<AloneByRatio>,
 }
 

@@ -13,56 +13,43 @@ pub struct Noise {
     pub duration_ns: f64,
     /// Time that the hypervisor took from a measured CPU, as a mean over the measured CPUs
     /// (accurate to a tick).
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub steal_ns: Option<f64>,
     /// CPU time that other processes used on a measured CPU, as a mean over the measured CPUs
     /// (accurate to a tick, so minus two ticks).
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub others_ns: Option<f64>,
     /// CPU time that other processes used on the machine's other CPUs, as a share of these CPUs'
     /// time (accurate to a tick).
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub others_elsewhere: Option<f64>,
     /// Time during which the measuring thread was ready to run but waited; absent if the measured
     /// operation waits for others by design.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub run_queue_wait_ns: Option<f64>,
     /// Time during which the CPU quota of its cgroup throttled the worker, all its threads
     /// together, so possibly more than the duration; absent without a quota.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub throttled_ns: Option<f64>,
     /// How often the measuring thread was preempted.
     pub preemptions: u64,
     /// How often the measuring thread moved to another CPU.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub migrations: Option<u64>,
     /// Page faults that needed no device.
     pub minor_faults: u64,
     /// Page faults that waited for a device.
     pub major_faults: u64,
     /// Gaps in the clock while the worker only read it.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub gaps: Option<Gaps>,
     /// The core clock before the first point.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub core_clock_before_hz: Option<f64>,
     /// The core clock after the last point.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub core_clock_after_hz: Option<f64>,
     /// How far apart the measured CPUs were before the first point and after the last: the
     /// round-trip time of a cache line between the first two of them, in nanoseconds. Absent if
     /// none was measured.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub distance_ns: Option<(f64, f64)>,
     /// What the gauge of the core showed; absent if no gauge was read.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub core: Option<CoreGauge>,
     /// The same for the core of another end, from a look before and after each round; of several
     /// cores, the worst. Absent if there is no other end.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub other_core: Option<CoreGauge>,
     /// Whether another process traced the worker (ptrace(2)), such as strace(1) or a debugger.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub traced: Option<bool>,
     /// What could not be recorded, by the kind of the warning that it could have caused, and why.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]

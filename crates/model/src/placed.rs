@@ -37,7 +37,6 @@ pub struct PlacedRow {
     /// The same at both ends of the interval, the smaller share first.
     pub position_ci95: (f64, f64),
     /// The probability that one of the machines deviates as much; absent where they are too few to say.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub p: Option<f64>,
     /// Whether it lies outside: at most one in twenty of the rows called so is not, in the long run.
     pub outside: bool,

@@ -83,7 +83,6 @@ pub struct Launch {
     pub rendezvous: Option<Rendezvous>,
     /// What a user sends by hand (`costof send`). The one point is then sent for the point's time, or
     /// until another end of it or [`Command::Stop`] comes; few or no messages are no failure.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by_hand: Option<ByHand>,
 }
 
@@ -115,7 +114,6 @@ pub struct Rendezvous {
     pub scope: u32,
     /// How many bytes the queue of a socket for datagrams may hold (SO_RCVBUF), if the user has set
     /// that.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub receive_buffer: Option<u64>,
     /// The first and the last port on which it may listen; 0 and 0 for any.
     pub ports: (u16, u16),
@@ -127,7 +125,6 @@ pub struct Rendezvous {
     pub apart: bool,
     /// The address to send to if nobody receives or answers: the link drops everything, and only
     /// the sender's half is measured.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sink: Option<IpAddr>,
 }
 
@@ -247,7 +244,6 @@ pub struct Contention {
     pub steal: f64,
     /// How many other threads ran or waited for a CPU, on average; `None` if the machine does not
     /// report it, or its costof is older.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub runnable: Option<f64>,
 }
 

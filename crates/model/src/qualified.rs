@@ -79,7 +79,6 @@ pub struct LeftOut {
     #[serde(flatten)]
     pub of: MetricOfPoint,
     /// Why, if not for how much hosts differ in it.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
     /// The smallest change that it could show, as a share.
     pub change: f64,

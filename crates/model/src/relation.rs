@@ -12,7 +12,6 @@ pub struct Relation {
     #[serde(default)]
     pub these: Axes,
     /// The probe of the points that cost no more; absent for the same probe.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub probe: Option<Text>,
     /// The values of those points on some axes. On the other axes they have the same values as
     /// these points, or otherwise the default.
@@ -20,7 +19,6 @@ pub struct Relation {
     pub those: Axes,
     /// If present, those points have a smaller value on this axis, and the same values on all
     /// others.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rises_with: Option<Text>,
     /// Why.
     pub because: Text,

@@ -57,7 +57,6 @@ pub struct RunRow {
     pub seed: u64,
     /// The id of the run whose launches took turns with this run's: launches of the same number
     /// were neighbours in time.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub beside: Option<String>,
     /// What the person who runs a study predicted, recorded before anything was measured.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -93,14 +92,11 @@ pub struct Plan {
     pub precision: Text,
     /// Launches per block, regardless of the time budget; `None` for as many as the precision and
     /// its budget allow.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub launches: Option<u32>,
     /// How long to measure at most, in nanoseconds, if the user has set that; `None` for the budget of
     /// the precision.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub budget_ns: Option<u64>,
     /// How much longer to measure at most, in nanoseconds, what lacks batches that had the core to themselves.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until_alone_ns: Option<u64>,
     /// The blocks, in the order of the table.
     pub blocks: Vec<Block>,
@@ -119,22 +115,16 @@ pub struct Plan {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Hosts {
     /// The host of the leading role and of probes with one role; `None` for this machine.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub on: Option<String>,
     /// The host of the other roles; `None` for the same host.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub peer: Option<String>,
     /// The host without costof that answers instead of the other roles, by the name that the user gave.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub to: Option<String>,
     /// The address at which the other roles listen, if the user gave one; that of `to`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub peer_address: Option<IpAddr>,
     /// The first and the last port on which they may listen, if the user gave them.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub peer_ports: Option<(u16, u16)>,
     /// The costof that ssh starts, if the user named one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub remote_costof: Option<String>,
 }
 
@@ -179,7 +169,6 @@ pub struct AttemptRow {
     /// A hash of the executable.
     pub build: String,
     /// The machine's boot, which identifies the machine until it restarts.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub boot: Option<String>,
     /// The machines: [`MEASURED`](crate::noise::MEASURED) is that of the leading roles,
     /// [`PEER`](crate::noise::PEER) that of the others, if they have their own host.
@@ -190,7 +179,6 @@ pub struct AttemptRow {
     /// The available counters.
     pub counters: CounterInfo,
     /// The other end, if it is another host.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub peer: Option<PeerRow>,
 }
 
@@ -221,7 +209,6 @@ pub struct PeerRow {
     /// Its counters.
     pub counters: CounterInfo,
     /// The addresses by which the ends connect: that of the leading end, then that of this end.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub addresses: Option<(IpAddr, IpAddr)>,
 }
 
@@ -254,7 +241,6 @@ pub struct LaunchRow {
     /// Which CPUs each role used.
     pub placement: Placement,
     /// What the link really did, if it was emulated.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub link: Option<Box<LinkReport>>,
 }
 
@@ -294,7 +280,6 @@ pub struct FailureRow {
     /// The block's position in the plan.
     pub block: usize,
     /// The number of the launch; absent if the point as a whole has no number.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub launch: Option<u32>,
     /// The kind.
     pub kind: FailureKind,
@@ -315,7 +300,6 @@ pub struct PointRow {
     /// Whether it is in the latency table.
     pub headline: bool,
     /// Its label, if it is a headline.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub label: Option<String>,
     /// How many launches have a number for it.
     pub launches: u32,
@@ -324,7 +308,6 @@ pub struct PointRow {
     /// The estimates from the launches.
     pub metrics: Vec<Estimate>,
     /// What was expected.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prediction: Option<Prediction>,
     /// How far the numbers can be trusted.
     pub grade: Grade,

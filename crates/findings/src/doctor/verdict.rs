@@ -65,6 +65,7 @@ impl Verdict {
     /// effect is only possible, and the text says so.
     pub(super) fn diagnosis(self, name: &str, topic: &Topic, shared: &Topic) -> Diagnosis {
         let topics = || [topic, shared].into_iter();
+        // A test finds a case without texts; if one slips through, the other topics still count.
         let (state, what) = (DiagnosisState::NotChecked, self.case.to_owned());
         let unknown = Case { state, what, effect: None, advice: None };
         let case = topics().find_map(|topic| topic.cases.get(self.case)).unwrap_or(&unknown);
