@@ -33,7 +33,7 @@ pub(crate) fn fits(bytes: u64) -> bool {
 ///
 /// # Errors
 /// If it does not fit.
-pub(crate) fn ensure_fits(bytes: u64) -> Result<(), Failure> {
+pub(crate) fn ensure_fits(bytes: u64) -> Result {
     if fits(bytes) {
         return Ok(());
     }
@@ -53,7 +53,7 @@ pub(crate) fn does_not_fit(bytes: u64) -> Failure {
 ///
 /// # Errors
 /// If it cannot be mapped.
-pub(crate) fn map(bytes: u64, pages: Pages) -> Result<Arena, Failure> {
+pub(crate) fn map(bytes: u64, pages: Pages) -> Result<Arena> {
     Arena::map(bytes as usize, pages.into()).map_err(|error| failed("map", bytes, pages, &error))
 }
 
@@ -61,7 +61,7 @@ pub(crate) fn map(bytes: u64, pages: Pages) -> Result<Arena, Failure> {
 ///
 /// # Errors
 /// If it cannot be had, or is on other pages.
-pub(crate) fn in_memory(bytes: u64, pages: Pages) -> Result<Arena, Failure> {
+pub(crate) fn in_memory(bytes: u64, pages: Pages) -> Result<Arena> {
     let mut arena = map(bytes, pages)?;
     arena.populate().map_err(|error| failed("touch", bytes, pages, &error))?;
     check(&arena, pages, MOSTLY)?;
@@ -76,7 +76,7 @@ pub(crate) const MOSTLY: f64 = 0.9;
 ///
 /// # Errors
 /// If it is not.
-pub(crate) fn check(arena: &Arena, pages: Pages, huge: f64) -> Result<(), Failure> {
+pub(crate) fn check(arena: &Arena, pages: Pages, huge: f64) -> Result {
     if pages == Pages::Base {
         return Ok(());
     }
@@ -92,7 +92,7 @@ pub(crate) fn check(arena: &Arena, pages: Pages, huge: f64) -> Result<(), Failur
 ///
 /// # Errors
 /// If the kernel refuses to place memory.
-pub(crate) fn bind(arena: &Arena, node: u32) -> Result<(), Failure> {
+pub(crate) fn bind(arena: &Arena, node: u32) -> Result {
     let hint = "a container needs CAP_SYS_NICE for it, and a cpuset that has the node";
     numa::bind(arena, node).or_unsupported_hint(format_args!("memory node {node}"), hint)
 }

@@ -49,7 +49,7 @@ const ABOUT_CPUS: &str = "where the two ends run";
 ///
 /// # Errors
 /// If the run has too few.
-pub(crate) fn partner_cpu(ends: Cpus, cpus: &[usize]) -> Result<usize, Failure> {
+pub(crate) fn partner_cpu(ends: Cpus, cpus: &[usize]) -> Result<usize> {
     Ok(threads::on(ends.count(), cpus)?[ends.count() - 1])
 }
 
@@ -57,7 +57,7 @@ pub(crate) fn partner_cpu(ends: Cpus, cpus: &[usize]) -> Result<usize, Failure> 
 ///
 /// # Errors
 /// If that is impossible.
-pub(crate) fn keep(ends: Cpus, wake: Wake, cpus: &[usize]) -> Result<Awake, Failure> {
+pub(crate) fn keep(ends: Cpus, wake: Wake, cpus: &[usize]) -> Result<Awake> {
     check(ends, wake, false)?;
     match ends {
         Cpus::Cross => wake::keep(wake, threads::on(2, cpus)?),
@@ -69,7 +69,7 @@ pub(crate) fn keep(ends: Cpus, wake: Wake, cpus: &[usize]) -> Result<Awake, Fail
 ///
 /// # Errors
 /// What to set instead.
-pub(crate) fn check(ends: Cpus, wake: Wake, spins: bool) -> Result<(), Failure> {
+pub(crate) fn check(ends: Cpus, wake: Wake, spins: bool) -> Result {
     match (ends, wake, spins) {
         (Cpus::Same, _, true) => unsupported!(
             "two ends that spin on one CPU wait for the end of each other's time slice \
@@ -89,7 +89,7 @@ pub(crate) fn check(ends: Cpus, wake: Wake, spins: bool) -> Result<(), Failure> 
 ///
 /// # Errors
 /// If they share a CPU, or it should be idle.
-pub(crate) fn spinning_keeps(ends: Cpus, wake: Wake) -> Result<Awake, Failure> {
+pub(crate) fn spinning_keeps(ends: Cpus, wake: Wake) -> Result<Awake> {
     check(ends, wake, true).map(|()| Awake::Unchanged)
 }
 
@@ -102,7 +102,7 @@ pub(crate) struct TokenExchange {
 impl TokenExchange {
     /// # Errors
     /// If the partner cannot be started.
-    pub(crate) fn start(exchange: &Exchange, awake: Awake) -> Result<TokenExchange, Failure> {
+    pub(crate) fn start(exchange: &Exchange, awake: Awake) -> Result<TokenExchange> {
         Ok(TokenExchange { leader: Leader::start(exchange).map_err(cannot_start)?, _awake: awake })
     }
 
@@ -115,7 +115,7 @@ impl TokenExchange {
         &mut self,
         single: Option<&'static str>,
         meter: &mut Meter<'_>,
-    ) -> Result<u64, Failure> {
+    ) -> Result<u64> {
         let (mut made, mut failed) = (0, FirstError::default());
         let mut round_trips = |n| {
             made += n;

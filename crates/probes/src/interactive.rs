@@ -121,7 +121,7 @@ fn goes_through_unix(axes: &Axes) -> bool {
 }
 
 /// Refuses what cannot be sent on any machine. Returns about how much memory the receiver needs for it.
-fn checked(point: &Point, conditions: Conditions) -> Result<u64, Failure> {
+fn checked(point: &Point, conditions: Conditions) -> Result<u64> {
     if let Some(point) = At::<Loss>::read(point) {
         check_conditions(&point, conditions)?;
         Transfer::from(&point.axes).check()?;
@@ -138,7 +138,7 @@ fn checked(point: &Point, conditions: Conditions) -> Result<u64, Failure> {
     }
 }
 
-fn check_conditions(loss: &Loss, Conditions { retry_ns, drop }: Conditions) -> Result<(), Failure> {
+fn check_conditions(loss: &Loss, Conditions { retry_ns, drop }: Conditions) -> Result {
     let retry = retry_ns.map(Duration::from_nanos);
     let reason = if !(0.0..=random_loss::MAX).contains(&drop) {
         "the receiver can drop 0 to 90 % of the datagrams (--drop)"
@@ -178,7 +178,7 @@ fn held_bytes(point: &At<CopySend>) -> u64 {
 ///
 /// # Errors
 /// If the launch is of anything else.
-pub fn allowed(launch: &Launch) -> Result<u64, Failure> {
+pub fn allowed(launch: &Launch) -> Result<u64> {
     let Some(first) = launch.points.first() else {
         fail!("a launch without points");
     };

@@ -24,3 +24,5 @@ pub(crate) use costof_model::{
 pub(crate) use fastrand::Rng;
 pub(crate) use std::io;
 pub(crate) use std::time::{Duration, Instant};
+
+pub(crate) type Result<T = (), E = Failure> = std::result::Result<T, E>;

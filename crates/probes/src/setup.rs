@@ -15,19 +15,19 @@ pub(crate) trait Setup<P>: Sized {
     ///
     /// # Errors
     /// If the point cannot be measured here.
-    fn set_up(point: &At<P>, launch: &Launch) -> Result<Self, Failure>;
+    fn set_up(point: &At<P>, launch: &Launch) -> Result<Self>;
 
     /// Measures the point.
     ///
     /// # Errors
     /// If it has no number.
-    fn measure(&mut self, point: &At<P>, meter: &mut Meter<'_>) -> Result<(), Failure>;
+    fn measure(&mut self, point: &At<P>, meter: &mut Meter<'_>) -> Result;
 
     /// Checks that the work was done, and adds the evidence as metrics.
     ///
     /// # Errors
     /// If the work was not done.
-    fn check(self, _point: &At<P>, _meter: &mut Meter<'_>) -> Result<(), Failure> {
+    fn check(self, _point: &At<P>, _meter: &mut Meter<'_>) -> Result {
         Ok(())
     }
 }
@@ -40,7 +40,7 @@ struct Alone<S> {
 /// Starts the only role of a probe, which measures with an `S`.
 pub(crate) fn alone<P: TypedPoint, S: Setup<P> + 'static>(
     launch: &Launch,
-) -> Result<Box<dyn Role>, Failure> {
+) -> Result<Box<dyn Role>> {
     role::<P>(Alone::<S> { launch: launch.clone(), ready: None })
 }
 
@@ -49,18 +49,18 @@ impl<P, S: Setup<P>> RoleAt<P> for Alone<S> {
         S::blocks(point)
     }
 
-    fn prepare(&mut self, point: &At<P>, _: &Offers) -> Result<Offers, Failure> {
+    fn prepare(&mut self, point: &At<P>, _: &Offers) -> Result<Offers> {
         self.ready = None;
         self.ready = Some(S::set_up(point, &self.launch)?);
         Ok(Offers::new())
     }
 
-    fn run(&mut self, point: &At<P>, meter: &mut Meter<'_>) -> Result<(), Failure> {
+    fn run(&mut self, point: &At<P>, meter: &mut Meter<'_>) -> Result {
         let ready = self.ready.as_mut().expect("it is set up before");
         ready.measure(point, meter)
     }
 
-    fn finish(&mut self, point: &At<P>, meter: &mut Meter<'_>) -> Result<(), Failure> {
+    fn finish(&mut self, point: &At<P>, meter: &mut Meter<'_>) -> Result {
         let ready = self.ready.take().expect("it is set up before");
         ready.check(point, meter)
     }
@@ -72,13 +72,13 @@ pub(crate) struct WithoutCryptography;
 
 #[cfg(not(feature = "quic"))]
 impl<P> Setup<P> for WithoutCryptography {
-    fn set_up(_: &At<P>, _: &Launch) -> Result<WithoutCryptography, Failure> {
+    fn set_up(_: &At<P>, _: &Launch) -> Result<WithoutCryptography> {
         costof_model::unsupported!(
             "this costof was built without the feature quic, which has cryptography"
         )
     }
 
-    fn measure(&mut self, _: &At<P>, _: &mut Meter<'_>) -> Result<(), Failure> {
+    fn measure(&mut self, _: &At<P>, _: &mut Meter<'_>) -> Result {
         Ok(())
     }
 }

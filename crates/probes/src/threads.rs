@@ -26,7 +26,7 @@ pub(crate) fn processors(facts: &Facts) -> u64 {
 ///
 /// # Errors
 /// If the run has fewer.
-pub(crate) fn on(needed: usize, cpus: &[usize]) -> Result<&[usize], Failure> {
+pub(crate) fn on(needed: usize, cpus: &[usize]) -> Result<&[usize]> {
     cpus.get(..needed).ok_or_else(|| too_few(needed, cpus.len()))
 }
 
@@ -35,7 +35,7 @@ pub(crate) fn on(needed: usize, cpus: &[usize]) -> Result<&[usize], Failure> {
 ///
 /// # Errors
 /// If there are too few.
-pub(crate) fn have_one_each(threads: usize, cpus: &[usize]) -> Result<(), Failure> {
+pub(crate) fn have_one_each(threads: usize, cpus: &[usize]) -> Result {
     let processors = match cpus.len() {
         0 => std::thread::available_parallelism().map_or(1, usize::from),
         some => some,
@@ -51,7 +51,7 @@ pub(crate) fn have_one_each(threads: usize, cpus: &[usize]) -> Result<(), Failur
 ///
 /// # Errors
 /// If there is only one for several.
-pub(crate) fn sharing(threads: usize, cpus: &[usize]) -> Result<&[usize], Failure> {
+pub(crate) fn sharing(threads: usize, cpus: &[usize]) -> Result<&[usize]> {
     if threads > 1 {
         on(2, cpus)?;
     }
@@ -62,7 +62,7 @@ pub(crate) fn sharing(threads: usize, cpus: &[usize]) -> Result<&[usize], Failur
 ///
 /// # Errors
 /// If the kernel does not report them.
-pub(crate) fn of_run(launch: &Launch) -> Result<Vec<usize>, Failure> {
+pub(crate) fn of_run(launch: &Launch) -> Result<Vec<usize>> {
     match launch.cpus.as_slice() {
         [] => affinity::allowed().or_fail("cannot read the allowed CPUs"),
         cpus => Ok(cpus.to_vec()),
@@ -73,7 +73,7 @@ pub(crate) fn of_run(launch: &Launch) -> Result<Vec<usize>, Failure> {
 ///
 /// # Errors
 /// If it is not.
-pub(crate) fn is_of_run(cpu: usize, cpus: &[usize]) -> Result<(), Failure> {
+pub(crate) fn is_of_run(cpu: usize, cpus: &[usize]) -> Result {
     if !cpus.contains(&cpu) {
         let cpus: CpuSet = cpus.iter().map(|cpu| *cpu as u32).collect();
         unsupported!(
@@ -91,7 +91,7 @@ impl Moved {
     ///
     /// # Errors
     /// If it cannot run there.
-    pub(crate) fn to(cpu: usize) -> Result<Moved, Failure> {
+    pub(crate) fn to(cpu: usize) -> Result<Moved> {
         let home = affinity::allowed().or_fail("cannot read the allowed CPUs")?;
         affinity::pin(&[cpu]).or_unsupported(format_args!("CPU {cpu} (--set, --cpu)"))?;
         Ok(Moved(home))
@@ -115,7 +115,7 @@ impl Sleeper {
     ///
     /// # Errors
     /// If no thread can be started.
-    pub(crate) fn start() -> Result<Sleeper, Failure> {
+    pub(crate) fn start() -> Result<Sleeper> {
         let (end, ended) = mpsc::channel::<()>();
         let thread = std::thread::Builder::new().name("sleeper".to_owned());
         let sleeps = move || {

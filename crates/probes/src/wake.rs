@@ -42,7 +42,7 @@ pub(crate) enum Awake {
 ///
 /// # Errors
 /// If that is impossible.
-pub(crate) fn keep(wake: Wake, cpus: &[usize]) -> Result<Awake, Failure> {
+pub(crate) fn keep(wake: Wake, cpus: &[usize]) -> Result<Awake> {
     let (awake, what) = match wake {
         Wake::Idle => return Ok(Awake::Unchanged),
         Wake::Awake => (

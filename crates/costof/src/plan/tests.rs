@@ -108,20 +108,25 @@ fn set(probe: &str, words: &[(&str, &str)]) -> Vec<Point> {
 }
 
 #[test]
-fn what_the_architecture_cannot_have_is_planned_only_if_named() {
-    let kernels = |architecture: &str, settings: Settings| {
-        let asked = Request { settings, ..request_for("memory.bandwidth") };
-        let facts = Facts { architecture: Some(architecture.to_owned()), ..Facts::default() };
+fn what_the_machine_cannot_have_is_planned_only_if_named() {
+    let cpu = CpuSet::parse("0").unwrap();
+    let size_bytes = 192 << 10;
+    let (kind, shared_by) = (CacheKind::Unified, vec![cpu.clone()]);
+    let cache = Cache { level: 2, kind, size_bytes, shared_by, ..Cache::default() };
+    let mut facts = Facts::default();
+    (facts.cpu.online, facts.cpu.caches) = (cpu, vec![cache]);
+    let sizes = |settings: Settings| {
+        let asked = Request { settings, ..request_for("node.core") };
         let points: Vec<Point> = planned(asked, &facts, None).points().cloned().collect();
-        values(&points)["kernel"].clone().into_iter().collect::<Vec<_>>().join(" ")
+        let cached = points.into_iter().filter(|point| point.axes.find_word("work") == Some("l2"));
+        let cached: Vec<Point> = cached.collect();
+        values(&cached)["size"].clone().into_iter().collect::<Vec<_>>().join(" ")
     };
-    let cases =
-        [("x86_64", "avx2 avx512 best nontemporal rep sse2"), ("aarch64", "best neon nontemporal")];
-    for (architecture, planned) in cases {
-        assert_eq!(kernels(architecture, Settings::new()), planned);
-        let neon = Settings::from([("kernel".to_owned(), vec!["neon".to_owned()])]);
-        assert_eq!(kernels(architecture, neon), "neon");
-    }
+    // Half of the cache, instead of the default.
+    assert_eq!(sizes(Settings::new()), (size_bytes / 2).to_string());
+    let named = [("work", "l2"), ("size", "128KiB")];
+    let named = named.map(|(axis, value)| (axis.to_owned(), vec![value.to_owned()]));
+    assert_eq!(sizes(Settings::from(named)), (128 << 10).to_string());
 }
 
 #[test]
@@ -136,7 +141,7 @@ fn only_the_bare_quick_run_is_a_first_look() {
         (chosen(Chosen { links: vec!["lan".parse().unwrap()], ..Chosen::default() }), false),
         (
             chosen(Chosen {
-                settings: vec![("kernel".to_owned(), vec!["best".to_owned()])],
+                settings: vec![("threads".to_owned(), vec!["1".to_owned()])],
                 ..Chosen::default()
             }),
             false,

@@ -131,7 +131,7 @@ impl Setup<Forward> for Proxied {
         true
     }
 
-    fn set_up(point: &At<Forward>, launch: &Launch) -> Result<Proxied, Failure> {
+    fn set_up(point: &At<Forward>, launch: &Launch) -> Result<Proxied> {
         let cpu = partner_cpu(point.cpus, &launch.cpus)?;
         let awake = keep(point.cpus, point.wake, &launch.cpus)?;
         let connections = tcp_over_loopback().and_then(|one| Ok((one, tcp_over_loopback()?)));
@@ -171,7 +171,7 @@ impl Setup<Forward> for Proxied {
         Ok(ready)
     }
 
-    fn measure(&mut self, point: &At<Forward>, meter: &mut Meter<'_>) -> Result<(), Failure> {
+    fn measure(&mut self, point: &At<Forward>, meter: &mut Meter<'_>) -> Result {
         let clock = meter.clock();
         let began = clock.start();
         let mut messages = 0;
@@ -189,7 +189,7 @@ impl Setup<Forward> for Proxied {
         Ok(())
     }
 
-    fn check(self, _: &At<Forward>, meter: &mut Meter<'_>) -> Result<(), Failure> {
+    fn check(self, _: &At<Forward>, meter: &mut Meter<'_>) -> Result {
         let messages = self.number as f64;
         ensure!(self.arrived == self.message, "the received bytes differ from those sent");
         let (bytes, forwarded) = self.end()?;
@@ -214,7 +214,7 @@ fn lost(error: io::Error) -> Failure {
 impl Proxied {
     /// Sends a message into the proxy, and receives it behind it.
     #[inline]
-    fn pass_on(&mut self) -> Result<(), Failure> {
+    fn pass_on(&mut self) -> Result {
         self.number += 1;
         let number = self.number.to_ne_bytes();
         self.message[..number.len()].copy_from_slice(&number);
@@ -235,7 +235,7 @@ impl Proxied {
     }
 
     /// Ends the proxy. Returns the bytes that were sent into it, and what it passed on.
-    fn end(self) -> Result<(u64, Forwarded), Failure> {
+    fn end(self) -> Result<(u64, Forwarded)> {
         self.into.shutdown(Shutdown::Write).map_err(broken)?;
         let forwarded = self.proxy.join().expect("passing on does not panic").map_err(broken)?;
         Ok((self.number * self.message.len() as u64, forwarded))

@@ -79,7 +79,7 @@ impl Measure for Parts {
         Planned::all(more_points())
     }
 
-    fn check_axes(point: &At<Self>) -> Result<(), Failure> {
+    fn check_axes(point: &At<Self>) -> Result {
         point.check()
     }
 
@@ -128,7 +128,7 @@ impl Parts {
         }
     }
 
-    fn check(&self) -> Result<(), Failure> {
+    fn check(&self) -> Result {
         if self.part != Part::Reap && self.batch != Parts::default().batch {
             unsupported!("only part=reap has batches (--set part=reap, or leave batch out)");
         }

@@ -158,7 +158,7 @@ impl Measure for Receive {
         180e6
     }
 
-    fn check_axes(point: &At<Self>) -> Result<(), Failure> {
+    fn check_axes(point: &At<Self>) -> Result {
         // The size of a page is the machine's.
         point.check(0)
     }
@@ -273,7 +273,7 @@ impl Receive {
     }
 
     /// Refuses combinations that do not exist on any machine.
-    fn check(&self, page_bytes: usize) -> Result<(), Failure> {
+    fn check(&self, page_bytes: usize) -> Result {
         if self.over == Over::Unix {
             if self.how == How::Mapped {
                 unsupported!(

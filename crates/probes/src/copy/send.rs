@@ -51,7 +51,7 @@ impl Measure for CopySend {
         plan::more_points(facts)
     }
 
-    fn check_axes(point: &At<Self>) -> Result<(), Failure> {
+    fn check_axes(point: &At<Self>) -> Result {
         axes::check_axes(point)
     }
 

@@ -104,12 +104,12 @@ impl Measure for BranchMiss {
 }
 
 impl Setup<BranchMiss> for Outcomes {
-    fn set_up(_: &At<BranchMiss>, launch: &Launch) -> Result<Outcomes, Failure> {
+    fn set_up(_: &At<BranchMiss>, launch: &Launch) -> Result<Outcomes> {
         let mut random = Rng::with_seed(launch.seed);
         Ok(Outcomes::random(|| random.u16(..)))
     }
 
-    fn measure(&mut self, _: &At<BranchMiss>, meter: &mut Meter<'_>) -> Result<(), Failure> {
+    fn measure(&mut self, _: &At<BranchMiss>, meter: &mut Meter<'_>) -> Result {
         let parts = PASSES * RATES.len() as u32;
         for _ in 0..PASSES {
             for (random, metric) in RATES {
@@ -122,7 +122,7 @@ impl Setup<BranchMiss> for Outcomes {
         Ok(())
     }
 
-    fn check(mut self, _: &At<BranchMiss>, meter: &mut Meter<'_>) -> Result<(), Failure> {
+    fn check(mut self, _: &At<BranchMiss>, meter: &mut Meter<'_>) -> Result {
         for (random, _) in RATES {
             self.rewind();
             let foretold = self.foretell(EVIDENCE, random);
@@ -152,7 +152,7 @@ impl Setup<BranchMiss> for Outcomes {
 
 /// The slope of costs over shares of mispredictions, and the largest distance from the line, as a
 /// share of its rise.
-fn slope(costs: &[(f64, f64)]) -> Result<(f64, f64), Failure> {
+fn slope(costs: &[(f64, f64)]) -> Result<(f64, f64)> {
     let line = Line::through(costs);
     let widest = costs.iter().map(|(share, _)| *share).fold(0.0, f64::max);
     let off_line = line.off(costs) / (line.slope * widest);

@@ -88,7 +88,7 @@ impl Measure for Call {
     }
 }
 
-fn run(point: &At<Call>, meter: &mut Meter<'_>) -> Result<(), Failure> {
+fn run(point: &At<Call>, meter: &mut Meter<'_>) -> Result {
     let args = point.args as u8;
     let mut sum = 0;
     meter.repeatable("cost", |n| sum = call(point.r#type.into(), args, n));

@@ -109,7 +109,7 @@ impl Measure for Clock {
     }
 }
 
-fn run(point: &At<Clock>, meter: &mut Meter<'_>) -> Result<(), Failure> {
+fn run(point: &At<Clock>, meter: &mut Meter<'_>) -> Result {
     match point.source {
         Source::Tsc => read(meter, || least_step(tsc::now) * tick_ns(), clock_reads::tsc),
         Source::TscFenced => {

@@ -70,7 +70,7 @@ impl Measure for Frequency {
     }
 }
 
-fn run(_: &At<Frequency>, meter: &mut Meter<'_>) -> Result<(), Failure> {
+fn run(_: &At<Frequency>, meter: &mut Meter<'_>) -> Result {
     let clock = meter.clock();
     let start = clock.start();
     let mut measured = Vec::new();

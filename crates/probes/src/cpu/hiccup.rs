@@ -82,7 +82,7 @@ struct Seen {
     preempted: f64,
 }
 
-fn run(_: &At<Hiccup>, meter: &mut Meter<'_>) -> Result<(), Failure> {
+fn run(_: &At<Hiccup>, meter: &mut Meter<'_>) -> Result {
     let clock = meter.clock();
     if clock.read_ns() > GAP_NS / READINGS_PER_GAP {
         unsupported!(

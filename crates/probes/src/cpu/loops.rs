@@ -80,7 +80,7 @@ fn renames_memory(facts: &Facts) -> bool {
     }
 }
 
-fn run(point: &At<Loop>, meter: &mut Meter<'_>) -> Result<(), Failure> {
+fn run(point: &At<Loop>, meter: &mut Meter<'_>) -> Result {
     match point.body {
         Body::Empty => meter.repeatable("cost", loops::empty),
         Body::Nop => meter.repeatable("cost", loops::nop),

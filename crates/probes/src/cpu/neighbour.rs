@@ -108,7 +108,7 @@ impl Measure for Neighbour {
     }
 }
 
-fn run(_: &At<Neighbour>, meter: &mut Meter<'_>) -> Result<(), Failure> {
+fn run(_: &At<Neighbour>, meter: &mut Meter<'_>) -> Result {
     let Some(gauge) = meter.gauge() else {
         unsupported!(
             "the floor of the core's gauge is not known: its readings varied too much when the \

@@ -65,7 +65,7 @@ impl Measure for Tls {
         "TLS 1.3 handshake: both ends": {},
     }
 
-    fn check_axes(point: &At<Tls>) -> Result<(), Failure> {
+    fn check_axes(point: &At<Tls>) -> Result {
         if point.step != Step::Message && point.size != 1 << 10 {
             unsupported!("to connect, no message is sent (leave out size)");
         }

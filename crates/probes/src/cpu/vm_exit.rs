@@ -66,7 +66,7 @@ pub(crate) fn measured_cost(measured: &MeasuredRows<'_>) -> Option<Cost> {
     expect::measured_cost(measured, &VmExit {}, "for a VM exit")
 }
 
-fn run(_: &At<VmExit>, meter: &mut Meter<'_>) -> Result<(), Failure> {
+fn run(_: &At<VmExit>, meter: &mut Meter<'_>) -> Result {
     let hypervisor =
         Hypervisor::beneath().map_err(|error| Failure::unsupported(error.to_string()))?;
     let mut answered = false;

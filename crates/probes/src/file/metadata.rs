@@ -105,7 +105,7 @@ impl Namer {
 }
 
 impl RoleAt<Metadata> for Namer {
-    fn prepare(&mut self, point: &At<Metadata>, _: &Offers) -> Result<Offers, Failure> {
+    fn prepare(&mut self, point: &At<Metadata>, _: &Offers) -> Result<Offers> {
         if self.names.is_none() {
             let target = TargetFile::new(&point.dir)?;
             self.folder = target.folder();
@@ -115,7 +115,7 @@ impl RoleAt<Metadata> for Namer {
         Ok(Offers::new())
     }
 
-    fn run(&mut self, point: &At<Metadata>, meter: &mut Meter<'_>) -> Result<(), Failure> {
+    fn run(&mut self, point: &At<Metadata>, meter: &mut Meter<'_>) -> Result {
         let call = point.call;
         let mut names = self.names.take().expect("a prepared point has files");
         let cell = RefCell::new(&mut names);

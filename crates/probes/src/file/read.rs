@@ -180,7 +180,7 @@ impl Measure for Read {
         Planned::all(points)
     }
 
-    fn check_axes(point: &At<Self>) -> Result<(), Failure> {
+    fn check_axes(point: &At<Self>) -> Result {
         conditions::check_axes(point)
     }
 
@@ -221,7 +221,7 @@ impl RoleAt<Read> for Reading {
         point.cache != Cache::Warm
     }
 
-    fn prepare(&mut self, point: &At<Read>, _: &Offers) -> Result<Offers, Failure> {
+    fn prepare(&mut self, point: &At<Read>, _: &Offers) -> Result<Offers> {
         self.reader = None;
         self.share = None;
         conditions::check_axes(point)?;
@@ -241,7 +241,7 @@ impl RoleAt<Read> for Reading {
         Ok(Offers::new())
     }
 
-    fn run(&mut self, point: &At<Read>, meter: &mut Meter<'_>) -> Result<(), Failure> {
+    fn run(&mut self, point: &At<Read>, meter: &mut Meter<'_>) -> Result {
         let target = self.target.as_ref().expect("a prepared point has a file");
         let reader = self.reader.as_mut().expect("a prepared point has a reader");
         let depth = point.depth;
@@ -284,7 +284,7 @@ impl RoleAt<Read> for Reading {
     }
 
     /// Checks that the file was read and where it came from, and counts the CPU time.
-    fn finish(&mut self, point: &At<Read>, meter: &mut Meter<'_>) -> Result<(), Failure> {
+    fn finish(&mut self, point: &At<Read>, meter: &mut Meter<'_>) -> Result {
         let target = self.target.as_ref().expect("a measured point has a file");
         let mut reader = self.reader.take().expect("a measured point has a reader");
         verify_last(&reader)?;
@@ -312,7 +312,7 @@ impl RoleAt<Read> for Reading {
 }
 
 /// A reader of the point's blocks.
-fn open(point: &At<Read>, target: &TargetFile, random: &mut Rng) -> Result<Reader, Failure> {
+fn open(point: &At<Read>, target: &TargetFile, random: &mut Rng) -> Result<Reader> {
     let (size, block, is_random) = (point.size, point.block, point.pattern.jumps());
     let order = match point.cache {
         // Only one block per page is read where the page must not be in memory.
@@ -349,7 +349,7 @@ fn open(point: &At<Read>, target: &TargetFile, random: &mut Rng) -> Result<Reade
 }
 
 /// Brings all of the file into the page cache, and maps its mapping's pages.
-fn warm(target: &TargetFile, reader: &mut Reader, size: u64) -> Result<(), Failure> {
+fn warm(target: &TargetFile, reader: &mut Reader, size: u64) -> Result {
     target.read_into_cache(size)?;
     target.check("read", reader.read(reader.blocks()))?;
     reader.rewind();
@@ -357,7 +357,7 @@ fn warm(target: &TargetFile, reader: &mut Reader, size: u64) -> Result<(), Failu
 }
 
 /// Evicts all of the file from the page cache.
-fn evict(target: &TargetFile, reader: &Reader) -> Result<(), Failure> {
+fn evict(target: &TargetFile, reader: &Reader) -> Result {
     target.check("evict", reader.unmap_pages())?;
     target.evict()
 }

@@ -129,7 +129,7 @@ fn path() -> AxisOf<Text> {
 ///
 /// # Errors
 /// Where none is named, it is not found, or it is not remote.
-fn find(path: &str) -> Result<Source, Failure> {
+fn find(path: &str) -> Result<Source> {
     if path == UNSET {
         unsupported!(
             "no remote file is named (--set path=nfs://HOST/EXPORT/FILE, or a path on a mounted \
@@ -158,7 +158,7 @@ impl RoleAt<Remote> for Reading {
         true
     }
 
-    fn prepare(&mut self, point: &At<Remote>, _: &Offers) -> Result<Offers, Failure> {
+    fn prepare(&mut self, point: &At<Remote>, _: &Offers) -> Result<Offers> {
         self.reader = None;
         if let Some(refused) = &self.refused {
             return Err(refused.clone());
@@ -170,7 +170,7 @@ impl RoleAt<Remote> for Reading {
         Ok(Offers::new())
     }
 
-    fn run(&mut self, point: &At<Remote>, meter: &mut Meter<'_>) -> Result<(), Failure> {
+    fn run(&mut self, point: &At<Remote>, meter: &mut Meter<'_>) -> Result {
         let mut reader = self.reader.take().expect("it is prepared");
         let random = match point.pattern {
             Pattern::Random => Some(self.random.fork()),

@@ -127,7 +127,7 @@ impl Measure for Sync {
         point.writers as usize
     }
 
-    fn check_axes(point: &At<Self>) -> Result<(), Failure> {
+    fn check_axes(point: &At<Self>) -> Result {
         if point.writers > 1 && point.r#where == Where::Append {
             unsupported!(
                 "several writers have no common end of the file to append to (--set \

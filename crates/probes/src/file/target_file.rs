@@ -46,7 +46,7 @@ impl TargetFile {
     /// # Errors
     ///
     /// Why no file can be made there.
-    pub(super) fn new(dir: &str) -> Result<TargetFile, Failure> {
+    pub(super) fn new(dir: &str) -> Result<TargetFile> {
         let folder = (dir != TEMPORARY).then(|| Path::new(dir));
         let data = DataFile::create(folder).map_err(|error| no_file(dir, &error))?;
         let facts = facts::storage();
@@ -82,7 +82,7 @@ impl TargetFile {
     pub(super) fn reuse<'a>(
         target: &'a mut Option<TargetFile>,
         dir: &str,
-    ) -> Result<&'a mut TargetFile, Failure> {
+    ) -> Result<&'a mut TargetFile> {
         let same = target.take().filter(|target| target.dir == dir);
         let found = same.map_or_else(|| TargetFile::new(dir), Ok)?;
         Ok(target.insert(found))
@@ -94,7 +94,7 @@ impl TargetFile {
     /// # Errors
     ///
     /// If it is one.
-    pub(super) fn require_device(&self, advice: &str) -> Result<(), Failure> {
+    pub(super) fn require_device(&self, advice: &str) -> Result {
         require_no_cached_file(self.data.folder())?;
         if self.medium == Medium::Memory {
             unsupported!(
@@ -113,7 +113,7 @@ impl TargetFile {
     /// # Errors
     ///
     /// If the file system cannot, or a block is not a whole number of sectors.
-    pub(super) fn require_direct(&self, block: u64, advice: &str) -> Result<(), Failure> {
+    pub(super) fn require_direct(&self, block: u64, advice: &str) -> Result {
         let aligned = self.check("look at", direct::alignment(self.data.file()))?;
         let aligned = aligned.ok_or_else(|| self.not_direct("STATX_DIOALIGN says so", advice))?;
         let aligned = u64::from(aligned);
@@ -146,7 +146,7 @@ impl TargetFile {
     /// # Errors
     ///
     /// If that would fill the disk, or writing fails.
-    pub(super) fn extend(&mut self, len: u64) -> Result<(), Failure> {
+    pub(super) fn extend(&mut self, len: u64) -> Result {
         let most = self.data.most_bytes().unwrap_or(u64::MAX);
         if len > most && len > self.data.len() {
             unsupported!(
@@ -167,7 +167,7 @@ impl TargetFile {
     /// # Errors
     ///
     /// If reading fails.
-    pub(super) fn read_into_cache(&self, size: u64) -> Result<(), Failure> {
+    pub(super) fn read_into_cache(&self, size: u64) -> Result {
         // The file has whole steps, so none of it is left out.
         let order = Order::sequential(size.next_multiple_of(STEP_BYTES), STEP_BYTES);
         let read = self.data.open(Access::Cached).and_then(|file| {
@@ -182,7 +182,7 @@ impl TargetFile {
     /// # Errors
     ///
     /// If the file system keeps it.
-    pub(super) fn evict(&self) -> Result<(), Failure> {
+    pub(super) fn evict(&self) -> Result {
         let left = cache::evict(self.data.file(), self.data.len());
         let left = self.check("evict", left)?;
         if left > 0 {
@@ -202,7 +202,7 @@ impl TargetFile {
     /// # Errors
     ///
     /// If the kernel does not report it.
-    pub(super) fn cached(&self, size: u64) -> Result<u64, Failure> {
+    pub(super) fn cached(&self, size: u64) -> Result<u64> {
         self.check("look at", cache::cached_bytes(self.data.file(), size))
     }
 
@@ -211,7 +211,7 @@ impl TargetFile {
     /// # Errors
     ///
     /// If they are not.
-    pub(super) fn require_cached(&self, size: u64) -> Result<(), Failure> {
+    pub(super) fn require_cached(&self, size: u64) -> Result {
         let cached = self.cached(size)?;
         if self.medium != Medium::Memory && cached == 0 {
             unsupported!(
@@ -239,7 +239,7 @@ impl TargetFile {
     ///
     /// If the call failed.
     #[inline]
-    pub(super) fn check<T>(&self, what: &str, result: io::Result<T>) -> Result<T, Failure> {
+    pub(super) fn check<T>(&self, what: &str, result: io::Result<T>) -> Result<T> {
         result.map_err(|error| self.failed(what, &error))
     }
 
@@ -335,7 +335,7 @@ pub(super) fn require_all_by_device(
     share: Option<f64>,
     meter: &mut Meter<'_>,
     reason: impl FnOnce(f64) -> String,
-) -> Result<(), Failure> {
+) -> Result {
     let share = share.ok_or_else(unknown_share)?;
     meter.value("device_share", share);
     if share < ALL {
@@ -357,7 +357,7 @@ pub(super) fn unknown_share() -> Failure {
 /// # Errors
 ///
 /// If this kernel may cache it.
-pub(crate) fn require_no_cached_file(folder: &Path) -> Result<(), Failure> {
+pub(crate) fn require_no_cached_file(folder: &Path) -> Result {
     let canonical = folder.canonicalize();
     let canonical = canonical.as_deref().unwrap_or(folder).to_string_lossy();
     let facts = facts::storage();
@@ -411,7 +411,7 @@ pub(super) fn report_cpu<E>(
 /// # Errors
 ///
 /// If it differs.
-pub(super) fn verify_last(reader: &Reader) -> Result<(), Failure> {
+pub(super) fn verify_last(reader: &Reader) -> Result {
     let (offset, bytes) = reader.last();
     if !is_content(bytes, offset) {
         fail!("the block at {offset} differs from what was written");
@@ -424,7 +424,7 @@ pub(super) fn verify_last(reader: &Reader) -> Result<(), Failure> {
 /// # Errors
 ///
 /// If it has fewer than four.
-pub(super) fn require_blocks(size: u64, block: u64) -> Result<(), Failure> {
+pub(super) fn require_blocks(size: u64, block: u64) -> Result {
     if size < 4 * block {
         unsupported!(
             "a file of {} has fewer than four blocks of {} (--set size= for a larger one)",

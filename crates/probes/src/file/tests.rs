@@ -14,7 +14,7 @@ pub(crate) fn alone() -> MutexGuard<'static, ()> {
 }
 
 /// Has a role measure a point that it has prepared.
-pub(crate) fn run<P: Measure>(role: &mut impl RoleAt<P>, point: &At<P>) -> Result<Report, Failure> {
+pub(crate) fn run<P: Measure>(role: &mut impl RoleAt<P>, point: &At<P>) -> Result<Report> {
     metered(point, |meter| {
         role.run(point, meter)?;
         role.finish(point, meter)
@@ -27,7 +27,7 @@ pub(crate) fn measure_if_supported<P: Measure + Clone>(axes: &P) -> Option<Repor
 }
 
 /// The result of preparing or measuring a point; `None` if that is not supported here.
-pub(crate) fn supported<T>(result: Result<T, Failure>) -> Option<T> {
+pub(crate) fn supported<T>(result: Result<T>) -> Option<T> {
     let failed = |failure: &Failure| {
         assert_eq!(failure.kind, FailureKind::Unsupported, "{failure}");
         eprintln!("checked less: {failure}");
@@ -36,7 +36,7 @@ pub(crate) fn supported<T>(result: Result<T, Failure>) -> Option<T> {
 }
 
 /// Prepares and measures a point.
-pub(crate) fn measure<P: Measure>(axes: P) -> Result<Report, Failure> {
+pub(crate) fn measure<P: Measure>(axes: P) -> Result<Report> {
     let typed = At::from(axes);
     let point = Point::from(&typed);
     let _alone = alone();
@@ -50,8 +50,8 @@ pub(crate) fn measure<P: Measure>(axes: P) -> Result<Report, Failure> {
 
 fn metered<P: Measure>(
     point: &At<P>,
-    measure: impl FnOnce(&mut Meter<'_>) -> Result<(), Failure>,
-) -> Result<Report, Failure> {
+    measure: impl FnOnce(&mut Meter<'_>) -> Result,
+) -> Result<Report> {
     static NEVER: AtomicBool = AtomicBool::new(false);
     let launch = launch_message(Vec::new());
     let clock = costof_measure::clock::open(&launch.clock).expect("CLOCK_MONOTONIC");

@@ -129,7 +129,7 @@ impl Setup<Bandwidth> for Sender {
         true
     }
 
-    fn set_up(point: &At<Bandwidth>, launch: &Launch) -> Result<Sender, Failure> {
+    fn set_up(point: &At<Bandwidth>, launch: &Launch) -> Result<Sender> {
         let cpu = partner_cpu(point.cpus, &launch.cpus)?;
         let awake = keep(point.cpus, point.wake, &launch.cpus)?;
         // The axis ends at what a flow accepts.
@@ -138,13 +138,13 @@ impl Setup<Bandwidth> for Sender {
         Ok(Sender { flow: flow.map_err(cannot_start)?, _awake: awake })
     }
 
-    fn measure(&mut self, point: &At<Bandwidth>, meter: &mut Meter<'_>) -> Result<(), Failure> {
+    fn measure(&mut self, point: &At<Bandwidth>, meter: &mut Meter<'_>) -> Result {
         // A group counts as one operation here; `derive` makes it messages.
         let group = point.group();
         repeat_fallible(meter, "cost", |n| self.flow.send(n * group)).map_err(broken)
     }
 
-    fn check(mut self, _: &At<Bandwidth>, _: &mut Meter<'_>) -> Result<(), Failure> {
+    fn check(mut self, _: &At<Bandwidth>, _: &mut Meter<'_>) -> Result {
         let arrived = self.flow.check().map_err(broken)?;
         ensure!(arrived, "the received bytes differ from those sent");
         Ok(())

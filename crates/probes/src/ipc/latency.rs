@@ -87,7 +87,7 @@ impl Measure for Latency {
         "IPC round trip: shared memory, spinning": { over: Over::SharedMemory, wait: Wait::Spin },
     }
 
-    fn check_axes(point: &At<Self>) -> Result<(), Failure> {
+    fn check_axes(point: &At<Self>) -> Result {
         if point.over == Over::Eventfd && point.size > 8 {
             unsupported!("an eventfd carries one number of 8 bytes (--set size=8)");
         }
@@ -123,7 +123,7 @@ impl Setup<Latency> for TokenExchange {
         point.wait == Wait::Block
     }
 
-    fn set_up(point: &At<Latency>, launch: &Launch) -> Result<TokenExchange, Failure> {
+    fn set_up(point: &At<Latency>, launch: &Launch) -> Result<TokenExchange> {
         let exchange = Exchange {
             between: Between::Processes,
             over: point.over.into(),
@@ -141,7 +141,7 @@ impl Setup<Latency> for TokenExchange {
     }
 
     /// Every answer is checked when it comes.
-    fn measure(&mut self, point: &At<Latency>, meter: &mut Meter<'_>) -> Result<(), Failure> {
+    fn measure(&mut self, point: &At<Latency>, meter: &mut Meter<'_>) -> Result {
         let single = (point.wait == Wait::Block).then_some("latency");
         TokenExchange::measure(self, single, meter).map(drop)
     }

@@ -201,7 +201,7 @@ impl Streaming {
 }
 
 impl RoleAt<Bandwidth> for Streaming {
-    fn prepare(&mut self, point: &At<Bandwidth>, _: &Offers) -> Result<Offers, Failure> {
+    fn prepare(&mut self, point: &At<Bandwidth>, _: &Offers) -> Result<Offers> {
         let threads = point.threads;
         threads::have_one_each(threads as usize, &self.cpus)?;
         let needed = arena_bytes(point);
@@ -217,7 +217,7 @@ impl RoleAt<Bandwidth> for Streaming {
         Ok(Offers::new())
     }
 
-    fn run(&mut self, point: &At<Bandwidth>, meter: &mut Meter<'_>) -> Result<(), Failure> {
+    fn run(&mut self, point: &At<Bandwidth>, meter: &mut Meter<'_>) -> Result {
         let team = self.team.as_ref().expect("a prepared point has its threads");
         let operation: Operation = point.op.into();
         let kernels: Vec<&Kernel> = Kernel::all(operation).collect();
@@ -237,7 +237,7 @@ impl RoleAt<Bandwidth> for Streaming {
         Ok(())
     }
 
-    fn finish(&mut self, _: &At<Bandwidth>, _: &mut Meter<'_>) -> Result<(), Failure> {
+    fn finish(&mut self, _: &At<Bandwidth>, _: &mut Meter<'_>) -> Result {
         let team = self.team.as_ref().expect("a measured point has its threads");
         team.each(|stream| stream.check().map_err(Failure::error))
     }

@@ -94,7 +94,7 @@ impl Measure for FirstTouch {
     const ROUNDS: u32 = 2;
     const ROLES: &'static [StartRole] = &[alone::<_, Touching>];
 
-    fn check_axes(point: &At<FirstTouch>) -> Result<(), Failure> {
+    fn check_axes(point: &At<FirstTouch>) -> Result {
         if !point.pages.is_power_of_two() {
             unsupported!("pages have a power of two of bytes (--set pages=16KiB,64KiB)");
         }
@@ -156,7 +156,7 @@ impl Setup<FirstTouch> for Touching {
         point.how.server().is_some()
     }
 
-    fn set_up(point: &At<FirstTouch>, launch: &Launch) -> Result<Touching, Failure> {
+    fn set_up(point: &At<FirstTouch>, launch: &Launch) -> Result<Touching> {
         FirstTouch::check_axes(point)?;
         arenas::ensure_fits(FirstTouch::memory_bytes(point))?;
         let (mut server, mut _awake) = (None, Awake::Unchanged);
@@ -170,7 +170,7 @@ impl Setup<FirstTouch> for Touching {
         Ok(Touching { touches: touches.map_err(refused)?, _awake })
     }
 
-    fn measure(&mut self, _: &At<FirstTouch>, meter: &mut Meter<'_>) -> Result<(), Failure> {
+    fn measure(&mut self, _: &At<FirstTouch>, meter: &mut Meter<'_>) -> Result {
         let touches = RefCell::new(&mut self.touches);
         let mut failed = FirstError::default();
         meter.used_up(
@@ -182,7 +182,7 @@ impl Setup<FirstTouch> for Touching {
         failed.into_result().map_err(refused)
     }
 
-    fn check(mut self, point: &At<FirstTouch>, meter: &mut Meter<'_>) -> Result<(), Failure> {
+    fn check(mut self, point: &At<FirstTouch>, meter: &mut Meter<'_>) -> Result {
         let mapped = self.touches.end().or_fail("the other thread")?;
         if !came_on(point.pages, mapped) {
             unsupported!(

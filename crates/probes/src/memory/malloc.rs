@@ -33,7 +33,7 @@ impl Allocator {
         }
     }
 
-    fn load(self) -> Result<Heap, Failure> {
+    fn load(self) -> Result<Heap> {
         let Some((library, package)) = self.library() else {
             return Ok(Heap::of_c_library());
         };
@@ -109,7 +109,7 @@ impl Measure for Malloc {
         "malloc and free: 64 B": {},
     }
 
-    fn check_axes(point: &At<Malloc>) -> Result<(), Failure> {
+    fn check_axes(point: &At<Malloc>) -> Result {
         if point.frees == Frees::Other && (point.threads, point.burst) != (2, 1) {
             unsupported!(
                 "where another thread frees, there are two and no burst (--set threads=2,burst=1)"
@@ -168,7 +168,7 @@ struct Allocating {
 }
 
 impl Setup<Malloc> for Allocating {
-    fn set_up(point: &At<Malloc>, launch: &Launch) -> Result<Allocating, Failure> {
+    fn set_up(point: &At<Malloc>, launch: &Launch) -> Result<Allocating> {
         Malloc::check_axes(point)?;
         let heap = point.allocator.load()?;
         arenas::ensure_fits(Malloc::memory_bytes(point))?;
@@ -181,7 +181,7 @@ impl Setup<Malloc> for Allocating {
         Ok(Allocating { _second: Sleeper::start()?, crew: Crew::start(jobs, &launch.cpus)? })
     }
 
-    fn measure(&mut self, point: &At<Malloc>, meter: &mut Meter<'_>) -> Result<(), Failure> {
+    fn measure(&mut self, point: &At<Malloc>, meter: &mut Meter<'_>) -> Result {
         meter.batches_are_multiples_of(point.burst as u64);
         meter.crew("cost", &mut self.crew);
         Ok(())

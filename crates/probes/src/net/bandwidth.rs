@@ -108,7 +108,7 @@ impl Measure for Bandwidth {
         |launch| role::<Bandwidth>(Sending::start(launch)?),
     ];
 
-    fn check_axes(point: &At<Self>) -> Result<(), Failure> {
+    fn check_axes(point: &At<Self>) -> Result {
         check(point)
     }
 
@@ -139,7 +139,7 @@ impl Measure for Bandwidth {
 }
 
 /// Refuses what cannot be measured anywhere.
-fn check(point: &Bandwidth) -> Result<(), Failure> {
+fn check(point: &Bandwidth) -> Result {
     let reason = if point.over == Over::Udp && point.size > DATAGRAM_MAX_BYTES {
         "a datagram has 65507 B of payload at most (--set size=65507)"
     } else if point.over != Over::Tcp && point.congestion_control.name().is_some() {
@@ -157,7 +157,7 @@ struct Receiving {
 }
 
 impl Receiving {
-    fn start(launch: &Launch) -> Result<Receiving, Failure> {
+    fn start(launch: &Launch) -> Result<Receiving> {
         let rendezvous = rendezvous::with_receiver(launch)?;
         Ok(Receiving {
             cpus: Processors::new(&launch.cpus, &rendezvous),
@@ -172,7 +172,7 @@ impl RoleAt<Bandwidth> for Receiving {
         true
     }
 
-    fn prepare(&mut self, point: &At<Bandwidth>, _: &Offers) -> Result<Offers, Failure> {
+    fn prepare(&mut self, point: &At<Bandwidth>, _: &Offers) -> Result<Offers> {
         check(point)?;
         let (listener, mut offers) =
             rendezvous::listen(&point.link, &self.rendezvous, point.over.into(), point.flows)?;
@@ -181,7 +181,7 @@ impl RoleAt<Bandwidth> for Receiving {
         Ok(offers)
     }
 
-    fn run(&mut self, point: &At<Bandwidth>, meter: &mut Meter<'_>) -> Result<(), Failure> {
+    fn run(&mut self, point: &At<Bandwidth>, meter: &mut Meter<'_>) -> Result {
         let listener = self.listener.take().expect("it is prepared");
         let stop = meter.stop();
         let blocks = Content::Blocks(point.size);
@@ -233,7 +233,7 @@ struct Sending {
 }
 
 impl Sending {
-    fn start(launch: &Launch) -> Result<Sending, Failure> {
+    fn start(launch: &Launch) -> Result<Sending> {
         let rendezvous = rendezvous::with_receiver(launch)?;
         Ok(Sending {
             cpus: Processors::new(&launch.cpus, &rendezvous),
@@ -242,7 +242,7 @@ impl Sending {
         })
     }
 
-    fn connect(&self, point: &At<Bandwidth>) -> Result<Vec<Sender>, Failure> {
+    fn connect(&self, point: &At<Bandwidth>) -> Result<Vec<Sender>> {
         let address: Address = rendezvous::offered(&self.offers)?;
         let shape = (point.flows, point.size);
         let token = self.rendezvous.token.as_bytes();
@@ -259,12 +259,12 @@ impl RoleAt<Bandwidth> for Sending {
         true
     }
 
-    fn prepare(&mut self, _: &At<Bandwidth>, offers: &Offers) -> Result<Offers, Failure> {
+    fn prepare(&mut self, _: &At<Bandwidth>, offers: &Offers) -> Result<Offers> {
         self.offers = offers.clone();
         Ok(Offers::new())
     }
 
-    fn run(&mut self, point: &At<Bandwidth>, meter: &mut Meter<'_>) -> Result<(), Failure> {
+    fn run(&mut self, point: &At<Bandwidth>, meter: &mut Meter<'_>) -> Result {
         let mut flows = self.connect(point)?;
         let round_trip = flows.iter().map(Sender::round_trip).max();
         let duration = duration(point.over, meter.time_ns(), round_trip.unwrap_or_default());

@@ -108,11 +108,7 @@ impl Measure for Connect {
     }
 }
 
-fn serve(
-    _: &At<Connect>,
-    acceptor: &mut peers::Acceptor,
-    meter: &mut Meter<'_>,
-) -> Result<(), Failure> {
+fn serve(_: &At<Connect>, acceptor: &mut peers::Acceptor, meter: &mut Meter<'_>) -> Result {
     let Some((_awake, mut acceptor)) = acceptor.accept_many(meter)? else {
         return Ok(());
     };
@@ -182,11 +178,7 @@ const WARM_UP: u64 = 10;
 /// One more connection is for the token, and one more round to see how long it takes.
 const ROUNDS_MAX: u64 = (CONNECTIONS_MAX - 1) / ROUND - 1 - WARM_UP;
 
-fn measure(
-    _: &At<Connect>,
-    connector: &mut Connector,
-    meter: &mut Meter<'_>,
-) -> Result<(), Failure> {
+fn measure(_: &At<Connect>, connector: &mut Connector, meter: &mut Meter<'_>) -> Result {
     let (_awake, mut connector) = connector.connect_many()?;
     connect(&mut connector)?.close();
     let start = Instant::now();
@@ -206,7 +198,7 @@ fn measure(
 }
 
 /// Three connections: one is closed, the others torn down until both ends are done.
-fn round(connector: &mut connections::Connector, meter: &mut Meter<'_>) -> Result<(), Failure> {
+fn round(connector: &mut connections::Connector, meter: &mut Meter<'_>) -> Result {
     let socket = connector.open().map_err(cannot_connect)?;
     let connected = meter.time("latency", || socket.connect());
     let connection = connected.map_err(cannot_connect)?;
@@ -216,12 +208,12 @@ fn round(connector: &mut connections::Connector, meter: &mut Meter<'_>) -> Resul
     connect_and_tear_down(connector)
 }
 
-fn connect_and_tear_down(connector: &mut connections::Connector) -> Result<(), Failure> {
+fn connect_and_tear_down(connector: &mut connections::Connector) -> Result {
     let connection = connect(connector)?;
     connection.tear_down().map_err(broken)
 }
 
-fn connect(connector: &mut connections::Connector) -> Result<Connection, Failure> {
+fn connect(connector: &mut connections::Connector) -> Result<Connection> {
     let socket = connector.open();
     let connected = socket.and_then(|socket| socket.connect());
     connected.map_err(cannot_connect)

@@ -81,11 +81,11 @@ impl Measure for Ping {
 struct Server(Rendezvous);
 
 impl RoleAt<Ping> for Server {
-    fn prepare(&mut self, _: &At<Ping>, _: &Offers) -> Result<Offers, Failure> {
+    fn prepare(&mut self, _: &At<Ping>, _: &Offers) -> Result<Offers> {
         Ok(rendezvous::offer(&self.0.address.to_string()))
     }
 
-    fn run(&mut self, _: &At<Ping>, _: &mut Meter<'_>) -> Result<(), Failure> {
+    fn run(&mut self, _: &At<Ping>, _: &mut Meter<'_>) -> Result {
         Ok(())
     }
 }
@@ -104,7 +104,7 @@ impl RoleAt<Ping> for Client {
         true
     }
 
-    fn prepare(&mut self, point: &At<Ping>, offers: &Offers) -> Result<Offers, Failure> {
+    fn prepare(&mut self, point: &At<Ping>, offers: &Offers) -> Result<Offers> {
         let address: IpAddr = rendezvous::offered(offers)?;
         let opened = Pinger::open(address, point.size, point.wait == Wait::Spin);
         let pinger = opened.map_err(|error| cannot_ping(address, &error))?;
@@ -112,7 +112,7 @@ impl RoleAt<Ping> for Client {
         Ok(Offers::new())
     }
 
-    fn run(&mut self, point: &At<Ping>, meter: &mut Meter<'_>) -> Result<(), Failure> {
+    fn run(&mut self, point: &At<Ping>, meter: &mut Meter<'_>) -> Result {
         let lost_after = lost_after(point);
         let (address, mut pinger) = self.pinger.take().expect("it is prepared");
         let mut failed: Option<io::Error> = None;
@@ -152,11 +152,7 @@ fn lost_after(point: &At<Ping>) -> Duration {
 }
 
 /// Reports the latencies of replies, and the share of requests without one.
-fn pings(
-    meter: &mut Meter<'_>,
-    each_ns: f64,
-    echo: &mut impl FnMut() -> bool,
-) -> Result<f64, Failure> {
+fn pings(meter: &mut Meter<'_>, each_ns: f64, echo: &mut impl FnMut() -> bool) -> Result<f64> {
     let clock = meter.clock();
     share_lost(meter, each_ns, |meter| {
         let start = clock.start();

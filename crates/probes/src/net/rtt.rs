@@ -111,7 +111,7 @@ impl Exchanges for Rtt {
         Exchange { over, payload, wait, cpus, wake }
     }
 
-    fn check(&self) -> Result<(), Failure> {
+    fn check(&self) -> Result {
         let is_string = self.payload == Payload::String;
         let reason = if !is_string && self.size != Rtt::default().size {
             "only a string has a size (--set payload=string)"
@@ -215,7 +215,7 @@ impl Measure for Rtt {
         rudp.chain(calls).chain(strings).collect()
     }
 
-    fn check_axes(point: &At<Self>) -> Result<(), Failure> {
+    fn check_axes(point: &At<Self>) -> Result {
         exchange::check_axes(point)
     }
 
@@ -281,11 +281,7 @@ impl Measure for Rtt {
     }
 }
 
-fn measure(
-    point: &At<Rtt>,
-    connector: &mut Connector,
-    meter: &mut Meter<'_>,
-) -> Result<(), Failure> {
+fn measure(point: &At<Rtt>, connector: &mut Connector, meter: &mut Meter<'_>) -> Result {
     (point.over.round_trips()?.measure)(point, connector, meter)
 }
 

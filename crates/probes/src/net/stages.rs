@@ -80,7 +80,7 @@ impl Measure for Stages {
         |launch| role::<Stages>(Stamping::start(|| ClientRole::start(launch, measure))?),
     ];
 
-    fn check_axes(point: &At<Self>) -> Result<(), Failure> {
+    fn check_axes(point: &At<Self>) -> Result {
         exchange::check_axes(point)
     }
 
@@ -114,11 +114,7 @@ impl Measure for Stages {
     }
 }
 
-fn measure(
-    point: &At<Stages>,
-    connector: &mut Connector,
-    meter: &mut Meter<'_>,
-) -> Result<(), Failure> {
+fn measure(point: &At<Stages>, connector: &mut Connector, meter: &mut Meter<'_>) -> Result {
     let recording = Recording { queue: true, first: true, each: record };
     measure_stamped(point, &recording, connector, meter)
 }

@@ -118,7 +118,7 @@ impl Measure for Stream {
         2
     }
 
-    fn check_axes(point: &At<Self>) -> Result<(), Failure> {
+    fn check_axes(point: &At<Self>) -> Result {
         Transfer::from(&point.axes).check_axes()
     }
 

@@ -80,7 +80,7 @@ impl Measure for NodeBandwidth {
         usize::MAX
     }
 
-    fn check_axes(point: &At<Self>) -> Result<(), Failure> {
+    fn check_axes(point: &At<Self>) -> Result {
         ensure!(
             point.on == On::Node || (point.from, point.memory) == (0, 0),
             "from and memory are for on=node: with on=all, every CPU reads memory near to it"
@@ -143,7 +143,7 @@ fn size(facts: &Facts) -> u64 {
 struct Reading(Pair);
 
 impl Setup<NodeBandwidth> for Reading {
-    fn set_up(point: &At<NodeBandwidth>, launch: &Launch) -> Result<Reading, Failure> {
+    fn set_up(point: &At<NodeBandwidth>, launch: &Launch) -> Result<Reading> {
         let cpus = threads::of_run(launch)?;
         let pair = match point.on {
             On::All => Pair { cpus, memory: None, room: None },
@@ -153,7 +153,7 @@ impl Setup<NodeBandwidth> for Reading {
         Ok(Reading(pair))
     }
 
-    fn measure(&mut self, point: &At<NodeBandwidth>, meter: &mut Meter<'_>) -> Result<(), Failure> {
+    fn measure(&mut self, point: &At<NodeBandwidth>, meter: &mut Meter<'_>) -> Result {
         let Pair { cpus, memory, .. } = &self.0;
         let _moved = threads::Moved::to(cpus[0])?;
         let (threads, pages) = (cpus.len() as u64, arenas::Pages::Base);

@@ -77,7 +77,7 @@ impl Measure for Clock {
     }
 }
 
-fn run(cpus: &[usize], meter: &mut Meter<'_>) -> Result<(), Failure> {
+fn run(cpus: &[usize], meter: &mut Meter<'_>) -> Result {
     let held = hold(cpus, LAUNCH)?;
     let clocks = |part: fn(&[f64]) -> &[f64]| -> Vec<f64> {
         held.iter().map(|held| hz(part(&held.pieces_ns))).collect()
@@ -115,7 +115,7 @@ struct Held {
 }
 
 /// Lets all CPUs work for this long, and returns what each did.
-fn hold(cpus: &[usize], time: Duration) -> Result<Vec<Held>, Failure> {
+fn hold(cpus: &[usize], time: Duration) -> Result<Vec<Held>> {
     thread::scope(|scope| {
         // All start on this thread's CPU, the first one, so the one that stays there is the last.
         let start = |&cpu| thread::Builder::new().spawn_scoped(scope, move || work(cpu, time));
@@ -129,7 +129,7 @@ fn hold(cpus: &[usize], time: Duration) -> Result<Vec<Held>, Failure> {
 }
 
 /// Works on a CPU until the time is over.
-fn work(cpu: usize, time: Duration) -> Result<Held, Failure> {
+fn work(cpu: usize, time: Duration) -> Result<Held> {
     let _moved = threads::Moved::to(cpu)?;
     // As many as a core of 10 GHz has; what is not touched takes no memory.
     let most = (time.as_secs_f64() * 1e10 / (STEPS as f64 * ROTATE_CYCLES)) as usize + 1;

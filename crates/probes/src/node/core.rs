@@ -108,7 +108,7 @@ struct OnCore {
 }
 
 impl Setup<Core> for OnCore {
-    fn set_up(point: &At<Core>, launch: &Launch) -> Result<OnCore, Failure> {
+    fn set_up(point: &At<Core>, launch: &Launch) -> Result<OnCore> {
         let cpu = point.cpu as usize;
         threads::is_of_run(cpu, &threads::of_run(launch)?)?;
         let arena = match point.work {
@@ -119,7 +119,7 @@ impl Setup<Core> for OnCore {
         Ok(OnCore { cpu, floor, arena, random })
     }
 
-    fn measure(&mut self, _: &At<Core>, meter: &mut Meter<'_>) -> Result<(), Failure> {
+    fn measure(&mut self, _: &At<Core>, meter: &mut Meter<'_>) -> Result {
         let _moved = threads::Moved::to(self.cpu)?;
         let gauge = Gauge::for_this_core(self.floor);
         let mut gauged = meter.share(1).gauged(gauge.as_ref());
@@ -141,7 +141,7 @@ impl Setup<Core> for OnCore {
 }
 
 /// The share of the time of some work for which the calling thread had its CPU, from 0 to 1.
-pub(super) fn running(work: impl FnOnce() -> Result<(), Failure>) -> Result<f64, Failure> {
+pub(super) fn running(work: impl FnOnce() -> Result) -> Result<f64> {
     let (began, had_ns) = (Instant::now(), now_ns(ClockId::ThreadCpu));
     work()?;
     let had_ns = now_ns(ClockId::ThreadCpu) - had_ns;

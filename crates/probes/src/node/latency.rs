@@ -79,13 +79,13 @@ struct Chase {
 }
 
 impl Setup<NodeLatency> for Chase {
-    fn set_up(point: &At<NodeLatency>, launch: &Launch) -> Result<Chase, Failure> {
+    fn set_up(point: &At<NodeLatency>, launch: &Launch) -> Result<Chase> {
         let pair = pair(point.from, point.memory, &threads::of_run(launch)?)?;
         pair.ensure_fits(point.size)?;
         Ok(Chase { pair, random: Rng::with_seed(launch.seed) })
     }
 
-    fn measure(&mut self, point: &At<NodeLatency>, meter: &mut Meter<'_>) -> Result<(), Failure> {
+    fn measure(&mut self, point: &At<NodeLatency>, meter: &mut Meter<'_>) -> Result {
         let _moved = threads::Moved::to(self.pair.cpus[0])?;
         let pages = arenas::Pages::Base;
         let mut arena = arenas::map(point.size, pages)?;

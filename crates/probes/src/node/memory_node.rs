@@ -19,7 +19,7 @@ pub(super) struct Pair {
 
 impl Pair {
     /// Refuses what would not fit: the kernel ends some process to make room on a node that memory is bound to.
-    pub(super) fn ensure_fits(&self, bytes: u64) -> Result<(), Failure> {
+    pub(super) fn ensure_fits(&self, bytes: u64) -> Result {
         arenas::ensure_fits(bytes)?;
         if let Some((node, room)) = self.memory.zip(self.room).filter(|(_, room)| *room < bytes) {
             let (needed, room) = (display_bytes(bytes), display_bytes(room));
@@ -54,11 +54,11 @@ fn has_memory(node: &NumaNode) -> bool {
 ///
 /// # Errors
 /// Why this machine does not have it.
-pub(super) fn pair(from: u64, memory: u64, cpus: &[usize]) -> Result<Pair, Failure> {
+pub(super) fn pair(from: u64, memory: u64, cpus: &[usize]) -> Result<Pair> {
     pair_of(&facts::memory_nodes(), from, memory, cpus)
 }
 
-fn pair_of(nodes: &[NumaNode], from: u64, memory: u64, cpus: &[usize]) -> Result<Pair, Failure> {
+fn pair_of(nodes: &[NumaNode], from: u64, memory: u64, cpus: &[usize]) -> Result<Pair> {
     let node = |id: u64| nodes.iter().find(|node| u64::from(node.id) == id);
     let used = node(memory).filter(|node| has_memory(node));
     let near = node(from).map(|node| &node.cpus);
@@ -79,7 +79,7 @@ fn pair_of(nodes: &[NumaNode], from: u64, memory: u64, cpus: &[usize]) -> Result
 ///
 /// # Errors
 /// If a lap does not visit each of them.
-pub(super) fn random_ring<'a>(arena: &'a mut Arena, random: &mut Rng) -> Result<Ring<'a>, Failure> {
+pub(super) fn random_ring<'a>(arena: &'a mut Arena, random: &mut Rng) -> Result<Ring<'a>> {
     let bytes = arena.len();
     let laid = Ring::lay_random(arena, bytes, 64, &mut |bound| random.u64(..bound));
     let mut ring = laid.or_fail("cannot lay a chain of loads")?;

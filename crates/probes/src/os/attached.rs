@@ -47,7 +47,7 @@ impl Measure for Attached {
     }
 }
 
-fn run(_: &At<Attached>, meter: &mut Meter<'_>) -> Result<(), Failure> {
+fn run(_: &At<Attached>, meter: &mut Meter<'_>) -> Result {
     let refused = |error: io::Error| Failure::unsupported(format!("{error} (it needs root)"));
     let statistics = Statistics::start().map_err(refused)?;
     let look = || statistics.tracing().map_err(refused);

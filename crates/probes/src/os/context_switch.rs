@@ -100,7 +100,7 @@ impl Measure for ContextSwitch {
         "context switch: processes, another idle core": { cpus: Cpus::Cross, wake: Wake::Idle },
     }
 
-    fn check_axes(point: &At<Self>) -> Result<(), Failure> {
+    fn check_axes(point: &At<Self>) -> Result {
         if point.over == Over::Condvar && point.between == Between::Processes {
             unsupported!("a condition variable is between threads (--set between=threads)");
         }

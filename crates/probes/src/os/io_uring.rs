@@ -89,7 +89,7 @@ impl Measure for IoUring {
         "io_uring: a NOP, submitted and completed": { operation: Operation::Nop },
     }
 
-    fn check_axes(point: &At<IoUring>) -> Result<(), Failure> {
+    fn check_axes(point: &At<IoUring>) -> Result {
         if point.how == How::Calls && point.batch > 1 {
             unsupported!("system calls are made one by one (--set batch=1)");
         }
@@ -150,7 +150,7 @@ enum Way {
 }
 
 impl Setup<IoUring> for Caller {
-    fn set_up(point: &At<IoUring>, launch: &Launch) -> Result<Caller, Failure> {
+    fn set_up(point: &At<IoUring>, launch: &Launch) -> Result<Caller> {
         IoUring::check_axes(point)?;
         let mut receiver = None;
         let operation = match point.operation {
@@ -181,7 +181,7 @@ impl Setup<IoUring> for Caller {
         Ok(Caller { way, done: 0, _receiver: receiver })
     }
 
-    fn measure(&mut self, point: &At<IoUring>, meter: &mut Meter<'_>) -> Result<(), Failure> {
+    fn measure(&mut self, point: &At<IoUring>, meter: &mut Meter<'_>) -> Result {
         meter.batches_are_multiples_of(point.batch);
         let Caller { way, done, .. } = self;
         let operation = |n| {
@@ -191,7 +191,7 @@ impl Setup<IoUring> for Caller {
         repeat_fallible(meter, "cost", operation).or_fail("an operation failed")
     }
 
-    fn check(self, _: &At<IoUring>, meter: &mut Meter<'_>) -> Result<(), Failure> {
+    fn check(self, _: &At<IoUring>, meter: &mut Meter<'_>) -> Result {
         let calls = match &self.way {
             Way::Ring(ring) => ring.calls() as f64 / self.done as f64,
             Way::Calls(_) => 1.0,

@@ -114,7 +114,7 @@ fn failed(error: io::Error) -> Failure {
 }
 
 impl Setup<Mmap> for NoHugePages {
-    fn set_up(point: &At<Mmap>, _: &Launch) -> Result<NoHugePages, Failure> {
+    fn set_up(point: &At<Mmap>, _: &Launch) -> Result<NoHugePages> {
         let (size, pages) = (point.size, pages(point));
         arenas::ensure_fits(Mmap::memory_bytes(point))?;
         let no_huge_pages = NoHugePages::begin().or_unsupported("cannot keep to small pages")?;
@@ -126,12 +126,12 @@ impl Setup<Mmap> for NoHugePages {
         Ok(no_huge_pages)
     }
 
-    fn measure(&mut self, point: &At<Mmap>, meter: &mut Meter<'_>) -> Result<(), Failure> {
+    fn measure(&mut self, point: &At<Mmap>, meter: &mut Meter<'_>) -> Result {
         let (size, pages) = (point.size, pages(point));
         repeat_fallible(meter, "cost", |n| map_touch_unmap(size, pages, n)).map_err(failed)
     }
 
-    fn check(self, point: &At<Mmap>, meter: &mut Meter<'_>) -> Result<(), Failure> {
+    fn check(self, point: &At<Mmap>, meter: &mut Meter<'_>) -> Result {
         let (size, pages) = (point.size, pages(point));
         let each = match pages {
             Pages::OnTouch => 1,

@@ -105,7 +105,7 @@ impl Measure for Overhead {
     const BUDGET: Option<Budget> = Some(Budget::seconds(20, 60, 120));
     const ROLES: &'static [StartRole] = &[alone::<_, Compared>];
 
-    fn check_axes(point: &At<Overhead>) -> Result<(), Failure> {
+    fn check_axes(point: &At<Overhead>) -> Result {
         let of = point.of.word();
         match (point.of, point.operation) {
             (Of::Overlay, Operation::Open) => Ok(()),

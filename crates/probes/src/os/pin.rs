@@ -108,7 +108,7 @@ impl Measure for Pin {
 ///
 /// # Errors
 /// If it is only one, so that there is no slope from one page to the whole.
-fn pages(size: u64, page_bytes: usize) -> Result<usize, Failure> {
+fn pages(size: u64, page_bytes: usize) -> Result<usize> {
     let pages = (size as usize).div_ceil(page_bytes);
     if pages < 2 {
         unsupported!(

@@ -60,7 +60,7 @@ impl Measure for Quota {
     const BUDGET: Option<Budget> = Some(Budget::seconds(0, 20, 60));
     const ROLES: &'static [StartRole] = &[alone::<_, Confined>];
 
-    fn check_axes(point: &At<Quota>) -> Result<(), Failure> {
+    fn check_axes(point: &At<Quota>) -> Result {
         if point.burst > point.period / 2 {
             unsupported!("a burst is at most half a period, the quota (--set burst=0ns)");
         }
@@ -96,11 +96,11 @@ impl Setup<Quota> for Confined {
         true
     }
 
-    fn set_up(point: &At<Quota>, _: &Launch) -> Result<Confined, Failure> {
+    fn set_up(point: &At<Quota>, _: &Launch) -> Result<Confined> {
         Quota::check_axes(point).map(|()| Confined)
     }
 
-    fn measure(&mut self, point: &At<Quota>, meter: &mut Meter<'_>) -> Result<(), Failure> {
+    fn measure(&mut self, point: &At<Quota>, meter: &mut Meter<'_>) -> Result {
         let clock = meter.clock();
         let timed = |work: &mut dyn FnMut()| {
             let start = clock.start();

@@ -79,12 +79,12 @@ struct Signaller {
 }
 
 impl Setup<Signal> for Signaller {
-    fn set_up(_: &At<Signal>, _: &Launch) -> Result<Signaller, Failure> {
+    fn set_up(_: &At<Signal>, _: &Launch) -> Result<Signaller> {
         let handler = Handler::install().or_unsupported("cannot install a handler")?;
         Ok(Signaller { handler, made: 0 })
     }
 
-    fn measure(&mut self, point: &At<Signal>, meter: &mut Meter<'_>) -> Result<(), Failure> {
+    fn measure(&mut self, point: &At<Signal>, meter: &mut Meter<'_>) -> Result {
         let Signaller { handler, made } = self;
         match point.how {
             How::Install => meter.repeatable("cost", |n| handler.reinstall(n)),
@@ -96,7 +96,7 @@ impl Setup<Signal> for Signaller {
         Ok(())
     }
 
-    fn check(self, _: &At<Signal>, _: &mut Meter<'_>) -> Result<(), Failure> {
+    fn check(self, _: &At<Signal>, _: &mut Meter<'_>) -> Result {
         let Signaller { handler, made } = self;
         ensure!(handler.is_installed(), "another handler is installed");
         let handled = handler.handled();

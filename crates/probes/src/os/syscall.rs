@@ -174,7 +174,7 @@ struct Caller {
 
 impl Caller {
     /// Makes the call `n` times.
-    fn operation(&mut self, call: Call) -> Result<Box<dyn FnMut(u64) + '_>, Failure> {
+    fn operation(&mut self, call: Call) -> Result<Box<dyn FnMut(u64) + '_>> {
         let failed = &mut self.failed;
         Ok(match call {
             Call::Getppid => Box::new(syscalls::getppid),
@@ -200,7 +200,7 @@ impl Caller {
 }
 
 impl RoleAt<Syscall> for Caller {
-    fn prepare(&mut self, point: &At<Syscall>, _: &Offers) -> Result<Offers, Failure> {
+    fn prepare(&mut self, point: &At<Syscall>, _: &Offers) -> Result<Offers> {
         self.second = match point.threads {
             1 => None,
             _ => Some(Sleeper::start()?),
@@ -208,13 +208,13 @@ impl RoleAt<Syscall> for Caller {
         Ok(Offers::new())
     }
 
-    fn run(&mut self, point: &At<Syscall>, meter: &mut Meter<'_>) -> Result<(), Failure> {
+    fn run(&mut self, point: &At<Syscall>, meter: &mut Meter<'_>) -> Result {
         let operation = self.operation(point.call)?;
         meter.repeatable("cost", operation);
         Ok(())
     }
 
-    fn finish(&mut self, point: &At<Syscall>, meter: &mut Meter<'_>) -> Result<(), Failure> {
+    fn finish(&mut self, point: &At<Syscall>, meter: &mut Meter<'_>) -> Result {
         let failed = std::mem::take(&mut self.failed).into_result();
         failed.or_fail(format_args!("{} failed", point.call.word()))?;
         if self.given.contains(&point.axes) {

@@ -115,7 +115,7 @@ impl Setup<Thread> for Creator {
         true
     }
 
-    fn set_up(point: &At<Thread>, launch: &Launch) -> Result<Creator, Failure> {
+    fn set_up(point: &At<Thread>, launch: &Launch) -> Result<Creator> {
         let wanted = Thread::processors(point);
         if wanted > 1 || !launch.cpus.is_empty() {
             let cpus = threads::on(wanted, &launch.cpus)?;
@@ -124,7 +124,7 @@ impl Setup<Thread> for Creator {
         Ok(Creator { home: launch.cpus.first().copied(), ..Creator::default() })
     }
 
-    fn measure(&mut self, point: &At<Thread>, meter: &mut Meter<'_>) -> Result<(), Failure> {
+    fn measure(&mut self, point: &At<Thread>, meter: &mut Meter<'_>) -> Result {
         // What std allocates to start a thread, and what the C library keeps of one.
         meter.operation_allocates();
         let mut failed = FirstError::default();
@@ -145,7 +145,7 @@ impl Setup<Thread> for Creator {
         )
     }
 
-    fn check(self, _: &At<Thread>, meter: &mut Meter<'_>) -> Result<(), Failure> {
+    fn check(self, _: &At<Thread>, meter: &mut Meter<'_>) -> Result {
         meter.value("crossed", self.crossed as f64 / self.started as f64);
         // The next point may belong to another probe.
         let Some(cpu) = self.home else { return Ok(()) };

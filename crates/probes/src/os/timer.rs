@@ -99,7 +99,7 @@ impl Setup<Timer> for Awake {
         true
     }
 
-    fn set_up(point: &At<Timer>, launch: &Launch) -> Result<Awake, Failure> {
+    fn set_up(point: &At<Timer>, launch: &Launch) -> Result<Awake> {
         let least = point.slack == Slack::Least;
         set_timer_slack(least.then_some(MIN_SLACK_NS))
             .or_unsupported("cannot set the timer slack by prctl(2)")?;
@@ -109,7 +109,7 @@ impl Setup<Timer> for Awake {
         }
     }
 
-    fn measure(&mut self, point: &At<Timer>, meter: &mut Meter<'_>) -> Result<(), Failure> {
+    fn measure(&mut self, point: &At<Timer>, meter: &mut Meter<'_>) -> Result {
         let sleep_ns = point.sleep;
         for _ in 0..WARM_UP_SLEEPS {
             sleep_lateness_ns(sleep_ns).or_unsupported(CANNOT_SLEEP)?;

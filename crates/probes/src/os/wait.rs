@@ -72,7 +72,7 @@ impl Measure for Wait {
         "epoll: write, wait and read an eventfd": {},
     }
 
-    fn check_axes(point: &At<Wait>) -> Result<(), Failure> {
+    fn check_axes(point: &At<Wait>) -> Result {
         if point.step == Step::Register && point.by != By::Epoll {
             unsupported!("only epoll has a call that registers and nothing else (--set by=epoll)");
         }
@@ -98,13 +98,13 @@ impl Measure for Wait {
 }
 
 impl Setup<Wait> for Ready {
-    fn set_up(point: &At<Wait>, _: &Launch) -> Result<Ready, Failure> {
+    fn set_up(point: &At<Wait>, _: &Launch) -> Result<Ready> {
         Wait::check_axes(point)?;
         Ready::new(point.by.into(), point.descriptors)
             .or_unsupported(format_args!("cannot wait for {} descriptors", point.descriptors))
     }
 
-    fn measure(&mut self, point: &At<Wait>, meter: &mut Meter<'_>) -> Result<(), Failure> {
+    fn measure(&mut self, point: &At<Wait>, meter: &mut Meter<'_>) -> Result {
         let measured = match point.step {
             Step::Wake => repeat_fallible(meter, "cost", |n| self.wake(n)),
             Step::Register => repeat_fallible(meter, "cost", |n| self.register_again(n)),

@@ -155,7 +155,7 @@ struct ServerRole {
 }
 
 impl ServerRole {
-    fn start(launch: &Launch) -> Result<ServerRole, Failure> {
+    fn start(launch: &Launch) -> Result<ServerRole> {
         Ok(ServerRole { acceptor: peers::Acceptor::start(launch)?, serves: None })
     }
 }
@@ -165,14 +165,14 @@ impl RoleAt<FirstCall> for ServerRole {
         true
     }
 
-    fn prepare(&mut self, point: &At<FirstCall>, _: &Offers) -> Result<Offers, Failure> {
+    fn prepare(&mut self, point: &At<FirstCall>, _: &Offers) -> Result<Offers> {
         let offers = listen(&mut self.acceptor, point)?;
         // On the CPU that this thread has been moved to.
         self.serves = Some(start(stack(point))?);
         Ok(offers)
     }
 
-    fn run(&mut self, _: &At<FirstCall>, meter: &mut Meter<'_>) -> Result<(), Failure> {
+    fn run(&mut self, _: &At<FirstCall>, meter: &mut Meter<'_>) -> Result {
         let serves = self.serves.take().expect("it is prepared");
         let Some((_awake, mut acceptor)) = self.acceptor.accept_many(meter)? else {
             return Ok(());
@@ -206,11 +206,7 @@ const WARM_UP: usize = 20;
 /// Further connections, at most.
 const MAX_FURTHER_CONNECTIONS: u64 = 50;
 
-fn measure(
-    point: &At<FirstCall>,
-    connector: &mut Connector,
-    meter: &mut Meter<'_>,
-) -> Result<(), Failure> {
+fn measure(point: &At<FirstCall>, connector: &mut Connector, meter: &mut Meter<'_>) -> Result {
     let (_awake, mut connector) = connector.connect_many()?;
     meter.operation_allocates();
     let mut requests = Requests::new(point)?;
@@ -236,7 +232,7 @@ fn once(
     connector: &mut connections::Connector,
     (connection, first): (&'static str, &'static str),
     meter: &mut Meter<'_>,
-) -> Result<f64, Failure> {
+) -> Result<f64> {
     let socket = connector.open().map_err(cannot_connect)?;
     let mut connected = Ok(());
     meter.first(connection, || connected = requests.connect(socket));
@@ -247,11 +243,7 @@ fn once(
 }
 
 /// Makes one call, recorded under this metric.
-fn one_call(
-    requests: &mut Requests,
-    metric: &'static str,
-    meter: &mut Meter<'_>,
-) -> Result<(), Failure> {
+fn one_call(requests: &mut Requests, metric: &'static str, meter: &mut Meter<'_>) -> Result {
     let mut answered = Ok(());
     meter.first(metric, || answered = requests.request());
     answered
@@ -264,17 +256,17 @@ struct Requests {
 }
 
 impl Requests {
-    fn new(point: &FirstCall) -> Result<Requests, Failure> {
+    fn new(point: &FirstCall) -> Result<Requests> {
         let client = costof_rpc::client(stack(point)).map_err(broken)?;
         Ok(Requests { client, payload: point.payload.payload() })
     }
 
-    fn connect(&mut self, socket: Unconnected) -> Result<(), Failure> {
+    fn connect(&mut self, socket: Unconnected) -> Result {
         let connection = socket.connect().map_err(exchange_broken)?;
         self.client.over(TcpStream::from(connection.into_socket()).into()).map_err(broken)
     }
 
-    fn request(&mut self) -> Result<(), Failure> {
+    fn request(&mut self) -> Result {
         self.client.call(&self.payload).map_err(broken)
     }
 }

@@ -125,7 +125,7 @@ impl Measure for Loss {
         2
     }
 
-    fn check_axes(point: &At<Self>) -> Result<(), Failure> {
+    fn check_axes(point: &At<Self>) -> Result {
         Transfer::from(&point.axes).check_axes()
     }
 

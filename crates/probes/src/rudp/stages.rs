@@ -62,7 +62,7 @@ impl Exchanges for Stages {
     }
 
     /// Refuses a message that takes more than one datagram: its stamps would say little.
-    fn check(&self) -> Result<(), Failure> {
+    fn check(&self) -> Result {
         if self.over != Over::Rudp || self.size <= LIBRARY_MAX {
             return Ok(());
         }
@@ -110,7 +110,7 @@ impl Measure for Stages {
         Over::was_stack(Stages::PROBE)
     }
 
-    fn check_axes(point: &At<Self>) -> Result<(), Failure> {
+    fn check_axes(point: &At<Self>) -> Result {
         exchange::check_axes(point)
     }
 
@@ -143,11 +143,7 @@ impl Measure for Stages {
     }
 }
 
-fn measure(
-    point: &At<Stages>,
-    connector: &mut Connector,
-    meter: &mut Meter<'_>,
-) -> Result<(), Failure> {
+fn measure(point: &At<Stages>, connector: &mut Connector, meter: &mut Meter<'_>) -> Result {
     let recording = Recording { queue: false, first: false, each: record };
     measure_stamped(point, &recording, connector, meter)
 }

@@ -123,7 +123,7 @@ struct Counting {
 }
 
 impl Setup<FalseSharing> for Counting {
-    fn set_up(point: &At<FalseSharing>, launch: &Launch) -> Result<Counting, Failure> {
+    fn set_up(point: &At<FalseSharing>, launch: &Launch) -> Result<Counting> {
         let threads = point.threads as usize;
         let counters = Arc::new(match point.lines {
             Lines::Same => LineCounters::side_by_side(threads),
@@ -136,12 +136,12 @@ impl Setup<FalseSharing> for Counting {
         Ok(Counting { counters, done, crew })
     }
 
-    fn measure(&mut self, _: &At<FalseSharing>, meter: &mut Meter<'_>) -> Result<(), Failure> {
+    fn measure(&mut self, _: &At<FalseSharing>, meter: &mut Meter<'_>) -> Result {
         meter.crew("cost", &mut self.crew);
         Ok(())
     }
 
-    fn check(self, _: &At<FalseSharing>, _: &mut Meter<'_>) -> Result<(), Failure> {
+    fn check(self, _: &At<FalseSharing>, _: &mut Meter<'_>) -> Result {
         for (thread, done) in self.done.iter().enumerate() {
             let (done, count) = (done.load(Ordering::Relaxed), self.counters.count(thread));
             ensure!(

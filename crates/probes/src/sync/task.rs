@@ -94,7 +94,7 @@ struct Ends {
 }
 
 impl Setup<Task> for Tasks {
-    fn set_up(_: &At<Task>, _: &Launch) -> Result<Tasks, Failure> {
+    fn set_up(_: &At<Task>, _: &Launch) -> Result<Tasks> {
         let runtime = Builder::new_current_thread().enable_io().build();
         let runtime = runtime.or_unsupported("cannot start a runtime")?;
         let entered = runtime.enter();
@@ -121,7 +121,7 @@ impl Setup<Task> for Tasks {
         Ok(Tasks { runtime, ends, _echoes: [by_channel, by_socket] })
     }
 
-    fn measure(&mut self, point: &At<Task>, meter: &mut Meter<'_>) -> Result<(), Failure> {
+    fn measure(&mut self, point: &At<Task>, meter: &mut Meter<'_>) -> Result {
         // A task is allocated, and a channel allocates its blocks.
         meter.operation_allocates();
         let Tasks { runtime, ends, .. } = self;

@@ -26,7 +26,7 @@ pub(crate) fn serve_calls(
     _: &str,
     acceptor: &mut Acceptor,
     meter: &mut Meter<'_>,
-) -> Result<(), Failure> {
+) -> Result {
     // Its threads start on the CPU of this one.
     let server = start(stack(exchange))?;
     let accepted = acceptor.accept(meter, |listener, stop| {
@@ -58,7 +58,7 @@ pub(crate) fn stack(exchange: &Exchange) -> Stack {
 ///
 /// # Errors
 /// If the threads cannot be started.
-pub(crate) fn start(stack: Stack) -> Result<RpcServer, Failure> {
+pub(crate) fn start(stack: Stack) -> Result<RpcServer> {
     RpcServer::start(stack).map_err(broken)
 }
 
@@ -70,7 +70,7 @@ pub(crate) fn connect(
     exchange: &Exchange,
     connections: usize,
     connector: &mut Connector,
-) -> Result<Connected, Failure> {
+) -> Result<Connected> {
     connector.connect(|address, token| {
         let flows = rendezvous::connect(exchange.socket(), address, connections, token)?;
         let connected = |flow: Flow| Ok(Socket::from(flow.into_socket()?));
@@ -85,7 +85,7 @@ pub(crate) fn connect(
 pub(crate) fn client(
     exchange: &Exchange,
     connector: &mut Connector,
-) -> Result<(Awake, Box<dyn Client>), Failure> {
+) -> Result<(Awake, Box<dyn Client>)> {
     let (awake, mut sockets) = connect(exchange, 1, connector)?;
     let socket = sockets.pop().expect("one connection was asked for");
     let client = costof_rpc::client(stack(exchange)).and_then(|mut client| {

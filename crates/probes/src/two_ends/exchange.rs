@@ -43,7 +43,7 @@ pub(crate) trait Exchanges {
     ///
     /// # Errors
     /// Why the point cannot be measured anywhere.
-    fn check(&self) -> Result<(), Failure> {
+    fn check(&self) -> Result {
         Ok(())
     }
 }
@@ -55,7 +55,7 @@ pub(crate) const ROLE_NAMES: &[&str] = &["server", "client"];
 ///
 /// # Errors
 /// Why not.
-pub(crate) fn check_axes<P: Exchanges>(point: &At<P>) -> Result<(), Failure> {
+pub(crate) fn check_axes<P: Exchanges>(point: &At<P>) -> Result {
     let exchange = point.exchange();
     exchange.check()?;
     let spins = exchange.wait == Wait::Spin;
@@ -116,7 +116,7 @@ impl Exchange {
     ///
     /// # Errors
     /// How much a datagram holds.
-    pub(crate) fn check(&self) -> Result<(), Failure> {
+    pub(crate) fn check(&self) -> Result {
         let limit = self.over.description().datagram_limit;
         match limit.filter(|limit| self.size() > *limit) {
             None => Ok(()),
@@ -153,10 +153,7 @@ impl Exchange {
     ///
     /// # Errors
     /// Why the server cannot be reached.
-    pub(crate) fn connect_socket(
-        &self,
-        connector: &mut Connector,
-    ) -> Result<(Awake, Socket), Failure> {
+    pub(crate) fn connect_socket(&self, connector: &mut Connector) -> Result<(Awake, Socket)> {
         let (over, wait) = (self.socket(), self.wait.into());
         connector.connect(|address, token| Socket::connect(over, address, wait, token))
     }

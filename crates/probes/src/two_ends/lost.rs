@@ -16,8 +16,8 @@ const LOST_MAX_NS: f64 = 10e9;
 pub(crate) fn share_lost(
     meter: &mut Meter<'_>,
     each_ns: f64,
-    mut is_lost: impl FnMut(&mut Meter<'_>) -> Result<bool, Failure>,
-) -> Result<f64, Failure> {
+    mut is_lost: impl FnMut(&mut Meter<'_>) -> Result<bool>,
+) -> Result<f64> {
     let count = (meter.time_ns() / each_ns.max(1.0)).ceil().max(1.0) as u64;
     let mut meter = meter.lasting(meter.time_ns() + LOST_MAX_NS);
     let (clock, time_ns) = (meter.clock(), meter.time_ns());

@@ -105,7 +105,7 @@ impl Over {
     ///
     /// # Errors
     /// It has only streams.
-    pub(crate) fn round_trips(self) -> Result<&'static RoundTrips, Failure> {
+    pub(crate) fn round_trips(self) -> Result<&'static RoundTrips> {
         self.description().round_trips.as_ref().ok_or_else(|| {
             Failure::unsupported("this carries no messages that are answered one at a time")
         })
@@ -177,9 +177,9 @@ pub(crate) struct Description {
 #[derive(Debug)]
 pub(crate) struct RoundTrips {
     /// Answers until the client is done.
-    pub(crate) serve: fn(&Exchange, &str, &mut Acceptor, &mut Meter<'_>) -> Result<(), Failure>,
+    pub(crate) serve: fn(&Exchange, &str, &mut Acceptor, &mut Meter<'_>) -> Result,
     /// Measures `net.rtt`.
-    pub(crate) measure: fn(&At<Rtt>, &mut Connector, &mut Meter<'_>) -> Result<(), Failure>,
+    pub(crate) measure: fn(&At<Rtt>, &mut Connector, &mut Meter<'_>) -> Result,
 }
 
 impl RoundTrips {

@@ -24,7 +24,7 @@ struct Local {
 }
 
 impl Local {
-    fn new(launch: &Launch, leads: bool) -> Result<Local, Failure> {
+    fn new(launch: &Launch, leads: bool) -> Result<Local> {
         Ok(Local {
             rendezvous: rendezvous::with_receiver(launch)?,
             cpus: launch.cpus.clone(),
@@ -34,7 +34,7 @@ impl Local {
 
     /// Moves this thread to the CPU of the point's end, and keeps that CPU awake if the point wants
     /// it. Each end does this for itself, since the ends may be on two machines.
-    fn place(&self, link: &str, exchange: &Exchange, blocks: bool) -> Result<Awake, Failure> {
+    fn place(&self, link: &str, exchange: &Exchange, blocks: bool) -> Result<Awake> {
         let Exchange { cpus, wake, .. } = *exchange;
         let shares = cpus != Cpus::Cross;
         rendezvous::can_share(&self.rendezvous, shares)?;
@@ -70,7 +70,7 @@ impl Acceptor {
     ///
     /// # Errors
     /// A launch without a rendezvous, which is a bug of the controller.
-    pub(crate) fn start(launch: &Launch) -> Result<Acceptor, Failure> {
+    pub(crate) fn start(launch: &Launch) -> Result<Acceptor> {
         Ok(Acceptor { local: Local::new(launch, false)?, ready: None })
     }
 
@@ -84,7 +84,7 @@ impl Acceptor {
         link: &str,
         exchange: &Exchange,
         flows: usize,
-    ) -> Result<Offers, Failure> {
+    ) -> Result<Offers> {
         let awake = self.local.place(link, exchange, exchange.blocks())?;
         let (listener, offers) =
             rendezvous::listen(link, &self.local.rendezvous, exchange.socket(), flows)?;
@@ -101,7 +101,7 @@ impl Acceptor {
         &mut self,
         meter: &Meter<'_>,
         accept: impl FnOnce(&Listener, &AtomicBool) -> io::Result<T>,
-    ) -> Result<Option<(Awake, T)>, Failure> {
+    ) -> Result<Option<(Awake, T)>> {
         let (listener, awake) = self.ready.take().expect("it is prepared");
         let accepted = rendezvous::unless_stopped(accept(&listener, meter.stop()))?;
         Ok(accepted.map(|accepted| (awake, accepted)))
@@ -115,7 +115,7 @@ impl Acceptor {
     pub(crate) fn accept_many(
         &mut self,
         meter: &Meter<'_>,
-    ) -> Result<Option<(Awake, connections::Acceptor)>, Failure> {
+    ) -> Result<Option<(Awake, connections::Acceptor)>> {
         let (listener, awake) = self.ready.take().expect("it is prepared");
         let accepted = Socket::accept(&listener, Wait::Block, meter.stop());
         let Some(first) = rendezvous::unless_stopped(accepted)? else {
@@ -138,7 +138,7 @@ impl Connector {
     ///
     /// # Errors
     /// A launch without a rendezvous, which is a bug of the controller.
-    pub(crate) fn start(launch: &Launch) -> Result<Connector, Failure> {
+    pub(crate) fn start(launch: &Launch) -> Result<Connector> {
         Ok(Connector { local: Local::new(launch, true)?, ready: None, kept: None })
     }
 
@@ -153,7 +153,7 @@ impl Connector {
         exchange: &Exchange,
         blocks: bool,
         offers: &Offers,
-    ) -> Result<Offers, Failure> {
+    ) -> Result<Offers> {
         self.kept = None;
         let awake = self.local.place(link, exchange, blocks)?;
         self.ready = Some((offers.clone(), awake));
@@ -174,7 +174,7 @@ impl Connector {
     pub(crate) fn connect<T>(
         &mut self,
         connect: impl FnOnce(&Address, &[u8]) -> io::Result<T>,
-    ) -> Result<(Awake, T), Failure> {
+    ) -> Result<(Awake, T)> {
         let (offers, awake) = self.ready.take().expect("it is prepared");
         let address: Address = rendezvous::offered(&offers)?;
         let token = self.local.rendezvous.token.as_bytes();
@@ -190,7 +190,7 @@ impl Connector {
     pub(crate) fn alone<T>(
         &mut self,
         open: impl FnOnce(IpAddr, &[u8]) -> io::Result<T>,
-    ) -> Result<(Awake, T), Failure> {
+    ) -> Result<(Awake, T)> {
         let (_, awake) = self.ready.take().expect("it is prepared");
         let Rendezvous { address, token, .. } = &self.local.rendezvous;
         let opened = open(*address, token.as_bytes()).map_err(broken)?;
@@ -202,7 +202,7 @@ impl Connector {
     ///
     /// # Errors
     /// Why the server cannot be reached.
-    pub(crate) fn connect_many(&mut self) -> Result<(Awake, connections::Connector), Failure> {
+    pub(crate) fn connect_many(&mut self) -> Result<(Awake, connections::Connector)> {
         let (awake, first) =
             self.connect(|address, token| Socket::connect(Over::Tcp, address, Wait::Block, token))?;
         let connector = connections::Connector::new(first);

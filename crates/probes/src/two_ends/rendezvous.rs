@@ -13,7 +13,7 @@ const ADDRESS: &str = "address";
 ///
 /// # Errors
 /// `Unsupported` on a sink. A launch of two roles without a rendezvous is a bug of the controller.
-pub(crate) fn with_receiver(launch: &Launch) -> Result<Rendezvous, Failure> {
+pub(crate) fn with_receiver(launch: &Launch) -> Result<Rendezvous> {
     let rendezvous = from_launch(launch)?;
     match rendezvous.sink {
         Some(_) => Err(Failure::unsupported(
@@ -29,14 +29,14 @@ pub(crate) fn with_receiver(launch: &Launch) -> Result<Rendezvous, Failure> {
 ///
 /// # Errors
 /// A launch of two roles without a rendezvous is a bug of the controller.
-pub(crate) fn from_launch(launch: &Launch) -> Result<Rendezvous, Failure> {
+pub(crate) fn from_launch(launch: &Launch) -> Result<Rendezvous> {
     let rendezvous = launch.rendezvous.clone();
     rendezvous
         .ok_or_else(|| Failure::error("the launch does not say how its roles find each other"))
 }
 
 /// Refuses a point whose ends share a CPU, if they are on two machines.
-pub(crate) fn can_share(rendezvous: &Rendezvous, share: bool) -> Result<(), Failure> {
+pub(crate) fn can_share(rendezvous: &Rendezvous, share: bool) -> Result {
     if share && rendezvous.apart {
         return Err(Failure::unsupported(
             "the ends are on two machines, which share no CPU (--set cpus=cross)",
@@ -51,7 +51,7 @@ pub(crate) fn listen(
     rendezvous: &Rendezvous,
     over: Over,
     flows: usize,
-) -> Result<(Listener, Offers), Failure> {
+) -> Result<(Listener, Offers)> {
     if over == Over::Unix {
         reaches_a_unix_socket(link)?;
     }
@@ -78,7 +78,7 @@ pub(crate) fn scoped(address: IpAddr, scope: u32) -> SocketAddr {
 }
 
 /// Refuses a Unix socket unless both ends are in one network namespace.
-fn reaches_a_unix_socket(link: &str) -> Result<(), Failure> {
+fn reaches_a_unix_socket(link: &str) -> Result {
     if link == "loopback" {
         return Ok(());
     }
@@ -92,7 +92,7 @@ pub(crate) fn offer(address: &str) -> Offers {
     Offers::from([(ADDRESS.into(), address.to_owned())])
 }
 
-pub(crate) fn offered<A: std::str::FromStr>(offers: &Offers) -> Result<A, Failure> {
+pub(crate) fn offered<A: std::str::FromStr>(offers: &Offers) -> Result<A> {
     offers
         .get(ADDRESS)
         .and_then(|address| address.parse().ok())
@@ -101,7 +101,7 @@ pub(crate) fn offered<A: std::str::FromStr>(offers: &Offers) -> Result<A, Failur
 
 /// What was accepted; `None` if the launch has already ended, because the other end has failed and
 /// reports why.
-pub(crate) fn unless_stopped<T>(accepted: io::Result<T>) -> Result<Option<T>, Failure> {
+pub(crate) fn unless_stopped<T>(accepted: io::Result<T>) -> Result<Option<T>> {
     match accepted {
         Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(None),
         accepted => accepted.map(Some).map_err(broken),

@@ -21,7 +21,7 @@ pub(crate) struct Stamping<R> {
 impl<R> Stamping<R> {
     /// # Errors
     /// Those of the role.
-    pub(crate) fn start(role: impl FnOnce() -> Result<R, Failure>) -> Result<Stamping<R>, Failure> {
+    pub(crate) fn start(role: impl FnOnce() -> Result<R>) -> Result<Stamping<R>> {
         /// How long the kernel may take to switch stamps on.
         const SWITCHED_ON: Duration = Duration::from_secs(5);
         Ok(Stamping { stamps: SwitchedOn::within(SWITCHED_ON), role: role()? })
@@ -33,12 +33,12 @@ impl<P, R: RoleAt<P>> RoleAt<P> for Stamping<R> {
         self.role.blocks(point)
     }
 
-    fn prepare(&mut self, point: &At<P>, offers: &Offers) -> Result<Offers, Failure> {
+    fn prepare(&mut self, point: &At<P>, offers: &Offers) -> Result<Offers> {
         self.stamps.as_ref().map_err(no_stamps)?;
         self.role.prepare(point, offers)
     }
 
-    fn run(&mut self, point: &At<P>, meter: &mut Meter<'_>) -> Result<(), Failure> {
+    fn run(&mut self, point: &At<P>, meter: &mut Meter<'_>) -> Result {
         self.role.run(point, meter)
     }
 }
@@ -63,8 +63,8 @@ pub(crate) struct Recording {
 /// Both ends, compiled for their transport, so that nothing timed is dispatched.
 #[derive(Debug)]
 pub(crate) struct StampedEnds {
-    serve: fn(usize, Stamped, &mut Meter<'_>) -> Result<(), Failure>,
-    measure: fn(&Exchange, &str, Stamped, &Recording, &mut Meter<'_>) -> Result<(), Failure>,
+    serve: fn(usize, Stamped, &mut Meter<'_>) -> Result,
+    measure: fn(&Exchange, &str, Stamped, &Recording, &mut Meter<'_>) -> Result,
 }
 
 impl StampedEnds {
@@ -72,7 +72,7 @@ impl StampedEnds {
         StampedEnds { serve: serve_over::<C>, measure: measure_over::<C> }
     }
 
-    fn at(exchange: &Exchange) -> Result<&'static StampedEnds, Failure> {
+    fn at(exchange: &Exchange) -> Result<&'static StampedEnds> {
         let ends = exchange.over.description().stamped.as_ref();
         ends.ok_or_else(|| Failure::unsupported("this has no ends over stamped sockets"))
     }
@@ -86,7 +86,7 @@ pub(crate) fn serve_stamped<P: Exchanges>(
     point: &At<P>,
     acceptor: &mut Acceptor,
     meter: &mut Meter<'_>,
-) -> Result<(), Failure> {
+) -> Result {
     let exchange = point.exchange();
     let wait = exchange.wait.into();
     let accepted = acceptor.accept(meter, |listener, stop| Socket::accept(listener, wait, stop))?;
@@ -97,11 +97,7 @@ pub(crate) fn serve_stamped<P: Exchanges>(
     (StampedEnds::at(&exchange)?.serve)(exchange.size(), stamped, meter)
 }
 
-fn serve_over<C: StampedChannels>(
-    size: usize,
-    socket: Stamped,
-    meter: &mut Meter<'_>,
-) -> Result<(), Failure> {
+fn serve_over<C: StampedChannels>(size: usize, socket: Stamped, meter: &mut Meter<'_>) -> Result {
     let server = C::server(socket, size).map_err(broken)?;
     let mut server = Server::new(server, size);
     serve(meter, |meter| {
@@ -125,7 +121,7 @@ pub(crate) fn measure_stamped<P: Exchanges>(
     recording: &Recording,
     connector: &mut Connector,
     meter: &mut Meter<'_>,
-) -> Result<(), Failure> {
+) -> Result {
     let exchange = point.exchange();
     let (_awake, socket) = exchange.connect_socket(connector)?;
     let stamp = if recording.queue { Stamped::with_queue } else { Stamped::new };
@@ -139,7 +135,7 @@ fn measure_over<C: StampedChannels>(
     socket: Stamped,
     recording: &Recording,
     meter: &mut Meter<'_>,
-) -> Result<(), Failure> {
+) -> Result {
     /// How many messages in a row may lack stamps.
     const MAX_UNSTAMPED: u32 = 1000;
     let client = C::client(socket, exchange.size()).map_err(broken)?;
@@ -178,8 +174,8 @@ fn measure_over<C: StampedChannels>(
 
 /// The stages of the first message that has all of its stamps.
 fn first_stamped(
-    stamped: &mut impl FnMut() -> Result<Option<ClientStages>, Failure>,
-) -> Result<ClientStages, Failure> {
+    stamped: &mut impl FnMut() -> Result<Option<ClientStages>>,
+) -> Result<ClientStages> {
     /// How many messages may lack stamps before any has them.
     const MAX_UNSTAMPED: u32 = 10;
     for _ in 0..MAX_UNSTAMPED {

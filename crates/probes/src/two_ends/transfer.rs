@@ -105,7 +105,7 @@ impl Transfer {
     }
 
     /// Refuses what this build cannot measure.
-    pub(crate) fn check(&self) -> Result<(), Failure> {
+    pub(crate) fn check(&self) -> Result {
         self.check_axes()?;
         match self.carrier().missing {
             Some(missing) => Err(Failure::unsupported(missing)),
@@ -117,7 +117,7 @@ impl Transfer {
     }
 
     /// Refuses what cannot be measured anywhere.
-    pub(crate) fn check_axes(&self) -> Result<(), Failure> {
+    pub(crate) fn check_axes(&self) -> Result {
         let carrier = self.carrier();
         let reason = if carrier.datagram_limit.is_some_and(|limit| self.size > limit) {
             "a message of the study's protocol is one datagram, and has 65499 B at most (--set size=65499)"

@@ -37,7 +37,7 @@ fn failed(what: &str) -> impl Fn(io::Error) -> Failure {
     }
 }
 
-fn message(size: usize, fields: usize) -> Result<Messages, Failure> {
+fn message(size: usize, fields: usize) -> Result<Messages> {
     Messages::new((1, size, fields), PageSize::Base, &mut |_| {})
         .map_err(|error| arenas::failed("map", size as u64, Pages::Base, &error))
 }
@@ -49,7 +49,7 @@ fn udp_to(peer: &UdpSocket) -> io::Result<UdpSocket> {
 }
 
 impl Exchange {
-    fn new(primitive: Primitive, (size, fields): (usize, usize)) -> Result<Exchange, Failure> {
+    fn new(primitive: Primitive, (size, fields): (usize, usize)) -> Result<Exchange> {
         let (socket, peer) = UnixDatagram::pair().map_err(failed("opening sockets"))?;
         let sender = FieldSender::new(socket.into(), primitive, message(size, fields)?);
         Ok(Exchange { sender: sender.map_err(failed("preparing to send"))?, peer })
@@ -64,7 +64,7 @@ impl Exchange {
     }
 
     /// Checks that one more message arrives as it was sent.
-    fn check(&mut self) -> Result<(), Failure> {
+    fn check(&mut self) -> Result {
         let failed = failed("sending");
         self.sender.send().map_err(&failed)?;
         let size = self.sender.messages().size();
@@ -91,7 +91,7 @@ pub(super) struct Reaper {
 }
 
 impl Reaper {
-    fn new(size: usize) -> Result<Reaper, Failure> {
+    fn new(size: usize) -> Result<Reaper> {
         let open = || {
             let peer = UdpSocket::bind("127.0.0.1:0")?;
             let sockets = (0..SOCKETS).map(|_| udp_to(&peer));
@@ -137,7 +137,7 @@ impl Reaper {
     }
 
     /// Checks that all completions arrived, and nearly all before they were reaped.
-    fn check(&mut self) -> Result<(), Failure> {
+    fn check(&mut self) -> Result {
         let until = Instant::now() + LAST;
         while self.completions.done < self.sent && Instant::now() < until {
             for socket in &self.sockets {
@@ -158,7 +158,7 @@ impl Reaper {
 }
 
 impl Setup<Parts> for Sending {
-    fn set_up(point: &At<Parts>, _: &Launch) -> Result<Sending, Failure> {
+    fn set_up(point: &At<Parts>, _: &Launch) -> Result<Sending> {
         point.check()?;
         let size = point.size;
         Ok(match point.part {
@@ -171,7 +171,7 @@ impl Setup<Parts> for Sending {
         })
     }
 
-    fn measure(&mut self, point: &At<Parts>, meter: &mut Meter<'_>) -> Result<(), Failure> {
+    fn measure(&mut self, point: &At<Parts>, meter: &mut Meter<'_>) -> Result {
         let mut error = FirstError::default();
         match self {
             Sending::Both(both) => {
@@ -198,7 +198,7 @@ impl Setup<Parts> for Sending {
         error.into_result().map_err(failed("sending or reaping"))
     }
 
-    fn check(self, _: &At<Parts>, _: &mut Meter<'_>) -> Result<(), Failure> {
+    fn check(self, _: &At<Parts>, _: &mut Meter<'_>) -> Result {
         match self {
             Sending::Both(mut both) => both.iter_mut().try_for_each(Exchange::check),
             Sending::Reap(mut reaper) => reaper.check(),

@@ -26,7 +26,7 @@ pub(super) struct Sending {
 }
 
 impl Sending {
-    pub(super) fn start(launch: &Launch) -> Result<Sending, Failure> {
+    pub(super) fn start(launch: &Launch) -> Result<Sending> {
         Ok(Sending {
             rendezvous: rendezvous::with_receiver(launch)?,
             cpus: launch.cpus.clone(),
@@ -35,7 +35,7 @@ impl Sending {
     }
 
     /// Payload of TCP's largest segment now; `None` for a Unix socket.
-    fn segment_bytes(sender: &Sender) -> Result<Option<u32>, Failure> {
+    fn segment_bytes(sender: &Sender) -> Result<Option<u32>> {
         sender.segment_bytes().map_err(|error| failed(&error))
     }
 }
@@ -45,7 +45,7 @@ impl RoleAt<Receive> for Sending {
         true
     }
 
-    fn prepare(&mut self, point: &At<Receive>, _: &Offers) -> Result<Offers, Failure> {
+    fn prepare(&mut self, point: &At<Receive>, _: &Offers) -> Result<Offers> {
         let page_bytes = base_page_bytes();
         point.check(page_bytes)?;
         let (listener, offers) =
@@ -61,7 +61,7 @@ impl RoleAt<Receive> for Sending {
         Ok(offers)
     }
 
-    fn run(&mut self, point: &At<Receive>, meter: &mut Meter<'_>) -> Result<(), Failure> {
+    fn run(&mut self, point: &At<Receive>, meter: &mut Meter<'_>) -> Result {
         let listener = self.listener.take().expect("it is prepared");
         let stop = meter.stop();
         pin(&self.cpus)?;
@@ -102,7 +102,7 @@ pub(super) struct Receiving {
 }
 
 impl Receiving {
-    pub(super) fn start(launch: &Launch) -> Result<Receiving, Failure> {
+    pub(super) fn start(launch: &Launch) -> Result<Receiving> {
         Ok(Receiving {
             rendezvous: rendezvous::with_receiver(launch)?,
             cpus: launch.cpus.clone(),
@@ -116,12 +116,12 @@ impl RoleAt<Receive> for Receiving {
         true
     }
 
-    fn prepare(&mut self, _: &At<Receive>, offers: &Offers) -> Result<Offers, Failure> {
+    fn prepare(&mut self, _: &At<Receive>, offers: &Offers) -> Result<Offers> {
         self.offers = offers.clone();
         Ok(Offers::new())
     }
 
-    fn run(&mut self, point: &At<Receive>, meter: &mut Meter<'_>) -> Result<(), Failure> {
+    fn run(&mut self, point: &At<Receive>, meter: &mut Meter<'_>) -> Result {
         let address: Address = rendezvous::offered(&self.offers)?;
         pin(&self.cpus)?;
         let (how, over) = (point.how.into(), point.over.into());
@@ -175,7 +175,7 @@ fn ramp(round_trip: Duration) -> Duration {
 
 /// Pins this thread to its role's first CPU. Where there are two CPUs, the roles' first ones
 /// differ.
-fn pin(cpus: &[usize]) -> Result<(), Failure> {
+fn pin(cpus: &[usize]) -> Result {
     match cpus.first() {
         Some(first) => affinity::pin(&[*first]).or_fail(format!("cannot run on CPU {first}")),
         None => Ok(()),

@@ -247,7 +247,7 @@ impl CopySend {
 
     /// # Errors
     /// `Unsupported` for a combination that does not exist.
-    pub(super) fn full_primitive(&self) -> Result<field_sender::Primitive, Failure> {
+    pub(super) fn full_primitive(&self) -> Result<field_sender::Primitive> {
         use field_sender::Primitive as Full;
         if self.buffers == Buffers::Registered && !self.primitive.is_uring() {
             unsupported!(
@@ -279,7 +279,7 @@ impl CopySend {
 }
 
 /// Refuses combinations that exist on no machine, and what does not fit into this one's memory.
-pub(crate) fn check(point: &At<CopySend>) -> Result<(), Failure> {
+pub(crate) fn check(point: &At<CopySend>) -> Result {
     check_axes(point)?;
     let bytes = point.memory_bytes();
     if !arenas::fits(bytes) {
@@ -289,7 +289,7 @@ pub(crate) fn check(point: &At<CopySend>) -> Result<(), Failure> {
 }
 
 /// Refuses what cannot be measured anywhere.
-pub(crate) fn check_axes(point: &At<CopySend>) -> Result<(), Failure> {
+pub(crate) fn check_axes(point: &At<CopySend>) -> Result {
     point.full_primitive()?;
     let is_stream = point.pattern == Pattern::Stream;
     if point.socket().is_datagrams() && point.size as usize > DATAGRAM_MAX_BYTES {

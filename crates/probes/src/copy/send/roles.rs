@@ -46,7 +46,7 @@ fn is_first(seen: &mut Vec<At<CopySend>>, point: &At<CopySend>) -> bool {
     is_first
 }
 
-fn messages(point: &At<CopySend>, random: &mut Rng) -> Result<Vec<Messages>, Failure> {
+fn messages(point: &At<CopySend>, random: &mut Rng) -> Result<Vec<Messages>> {
     let Shape { size, count } = point.shape();
     let shuffle = &mut |order: &mut [usize]| random.shuffle(order);
     (0..point.threads)

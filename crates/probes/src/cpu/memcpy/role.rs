@@ -18,7 +18,7 @@ enum Sources {
 }
 
 impl Setup<Memcpy> for Copying {
-    fn set_up(point: &At<Memcpy>, launch: &Launch) -> Result<Copying, Failure> {
+    fn set_up(point: &At<Memcpy>, launch: &Launch) -> Result<Copying> {
         let size = point.size;
         let places = places(point);
         if places == 0 {
@@ -53,7 +53,7 @@ impl Setup<Memcpy> for Copying {
         })
     }
 
-    fn measure(&mut self, point: &At<Memcpy>, meter: &mut Meter<'_>) -> Result<(), Failure> {
+    fn measure(&mut self, point: &At<Memcpy>, meter: &mut Meter<'_>) -> Result {
         let Copying { sources, walk, destination } = self;
         let to = &mut destination.as_mut_slice()[DESTINATION_AT as usize..][..point.size as usize];
         match sources {
@@ -68,7 +68,7 @@ impl Setup<Memcpy> for Copying {
         Ok(())
     }
 
-    fn check(self, point: &At<Memcpy>, _: &mut Meter<'_>) -> Result<(), Failure> {
+    fn check(self, point: &At<Memcpy>, _: &mut Meter<'_>) -> Result {
         let size = point.size as usize;
         let copied = &self.destination.as_slice()[DESTINATION_AT as usize..][..size];
         let place = self.walk.place();

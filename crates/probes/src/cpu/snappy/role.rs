@@ -21,7 +21,7 @@ struct Piece {
 }
 
 impl Setup<Snappy> for Compressor {
-    fn set_up(point: &At<Snappy>, _: &Launch) -> Result<Compressor, Failure> {
+    fn set_up(point: &At<Snappy>, _: &Launch) -> Result<Compressor> {
         let size = point.size as usize;
         let data = match point.data {
             Data::Text => english::text(ALL_BYTES as usize, SEED),
@@ -48,7 +48,7 @@ impl Setup<Snappy> for Compressor {
         })
     }
 
-    fn measure(&mut self, point: &At<Snappy>, meter: &mut Meter<'_>) -> Result<(), Failure> {
+    fn measure(&mut self, point: &At<Snappy>, meter: &mut Meter<'_>) -> Result {
         let Compressor { encoder, decoder, pieces, output, last } = self;
         let mut next = 0;
         let mut in_turn = |n: u64, operation: &mut dyn FnMut(&Piece) -> _| {
@@ -69,7 +69,7 @@ impl Setup<Snappy> for Compressor {
         Ok(())
     }
 
-    fn check(mut self, point: &At<Snappy>, meter: &mut Meter<'_>) -> Result<(), Failure> {
+    fn check(mut self, point: &At<Snappy>, meter: &mut Meter<'_>) -> Result {
         let (piece, written) = self.last.take().expect("a measured point has a result");
         let result = &self.output[..written.map_err(failed)?];
         let plain = &self.pieces[piece].plain;
@@ -91,7 +91,7 @@ fn failed(error: snap::Error) -> Failure {
     Failure::error(format!("Snappy failed: {error}"))
 }
 
-fn is_the_same(plain: &[u8], back: &[u8]) -> Result<(), Failure> {
+fn is_the_same(plain: &[u8], back: &[u8]) -> Result {
     ensure!(
         plain == back,
         "{} bytes differ after compressing and decompressing them: {} came back",

@@ -25,7 +25,7 @@ struct Connection {
 }
 
 impl Setup<Tls> for Connections {
-    fn set_up(point: &At<Tls>, _: &Launch) -> Result<Connections, Failure> {
+    fn set_up(point: &At<Tls>, _: &Launch) -> Result<Connections> {
         Tls::check_axes(point)?;
         let make = || {
             let (mut server, key) = tls_server()?;
@@ -39,7 +39,7 @@ impl Setup<Tls> for Connections {
         make().map_err(failed)
     }
 
-    fn measure(&mut self, point: &At<Tls>, meter: &mut Meter<'_>) -> Result<(), Failure> {
+    fn measure(&mut self, point: &At<Tls>, meter: &mut Meter<'_>) -> Result {
         // A library of TLS allocates its buffers.
         meter.operation_allocates();
         let mut connection = self.connect().map_err(failed)?;

@@ -26,7 +26,7 @@ pub(super) struct Transformer {
 }
 
 impl Setup<Transform> for Transformer {
-    fn set_up(point: &At<Transform>, _: &Launch) -> Result<Transformer, Failure> {
+    fn set_up(point: &At<Transform>, _: &Launch) -> Result<Transformer> {
         let text = |length| english::text(length, SEED);
         let of_many = |longest: usize| (text(ALL_BYTES.max(point.size)), vec![0; longest]);
         let (message, other) = match point.by {
@@ -37,7 +37,7 @@ impl Setup<Transform> for Transformer {
         Ok(Transformer { message, other, compressed: (0, 0) })
     }
 
-    fn measure(&mut self, point: &At<Transform>, meter: &mut Meter<'_>) -> Result<(), Failure> {
+    fn measure(&mut self, point: &At<Transform>, meter: &mut Meter<'_>) -> Result {
         let message = &mut self.message;
         match point.by {
             By::Aes128Gcm => encrypt(&AES_128_GCM, message, &self.other, meter)?,
@@ -57,7 +57,7 @@ impl Setup<Transform> for Transformer {
         Ok(())
     }
 
-    fn check(self, point: &At<Transform>, _: &mut Meter<'_>) -> Result<(), Failure> {
+    fn check(self, point: &At<Transform>, _: &mut Meter<'_>) -> Result {
         let Transformer { message, other, compressed: (start, compressed) } = self;
         let (first, second) = message.split_at(message.len() / 2);
         let is_right = match point.by {
@@ -97,7 +97,7 @@ impl Transformer {
         size: usize,
         meter: &mut Meter<'_>,
         mut compress: impl FnMut(&[u8], &mut [u8]) -> Result<usize, E>,
-    ) -> Result<(), Failure> {
+    ) -> Result {
         meter.operation_allocates();
         let (mut start, mut next, mut last) = (0, 0, Ok(0));
         meter.repeatable("cost", |n| {
@@ -130,7 +130,7 @@ fn encrypt(
     message: &mut Vec<u8>,
     plain: &[u8],
     meter: &mut Meter<'_>,
-) -> Result<(), Failure> {
+) -> Result {
     let key =
         UnboundKey::new(algorithm, &KEY[..algorithm.key_len()]).map_err(|_| failed(&"a key"))?;
     let key = LessSafeKey::new(key);

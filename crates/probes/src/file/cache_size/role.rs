@@ -48,7 +48,7 @@ impl RoleAt<CacheSize> for Rereader {
         true
     }
 
-    fn prepare(&mut self, point: &At<CacheSize>, _: &Offers) -> Result<Offers, Failure> {
+    fn prepare(&mut self, point: &At<CacheSize>, _: &Offers) -> Result<Offers> {
         self.reader = None;
         let size = point.size;
         let target = TargetFile::reuse(&mut self.target, &point.dir)?;
@@ -78,7 +78,7 @@ impl RoleAt<CacheSize> for Rereader {
         Ok(Offers::new())
     }
 
-    fn run(&mut self, point: &At<CacheSize>, meter: &mut Meter<'_>) -> Result<(), Failure> {
+    fn run(&mut self, point: &At<CacheSize>, meter: &mut Meter<'_>) -> Result {
         let target = self.target.as_ref().expect("a prepared point has a file");
         let reader = self.reader.as_mut().expect("a prepared point has a reader");
         let clock = meter.clock();
@@ -96,7 +96,7 @@ impl RoleAt<CacheSize> for Rereader {
         fault(target, point.size, &mut self.random, meter)
     }
 
-    fn finish(&mut self, point: &At<CacheSize>, meter: &mut Meter<'_>) -> Result<(), Failure> {
+    fn finish(&mut self, point: &At<CacheSize>, meter: &mut Meter<'_>) -> Result {
         let reader = self.reader.take().expect("a measured point has a reader");
         verify_last(&reader)?;
         meter.value("cached", self.cached as f64);
@@ -111,12 +111,7 @@ impl RoleAt<CacheSize> for Rereader {
 }
 
 /// Touches pages of the mapped file at random, each for the first time.
-fn fault(
-    target: &TargetFile,
-    size: u64,
-    random: &mut Rng,
-    meter: &mut Meter<'_>,
-) -> Result<(), Failure> {
+fn fault(target: &TargetFile, size: u64, random: &mut Rng, meter: &mut Meter<'_>) -> Result {
     let page = base_page_bytes() as u64;
     let order = random_order(size, page, FAULT_AROUND.max(page), random);
     let faults = FAULTS.min(order.count());

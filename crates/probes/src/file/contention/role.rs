@@ -46,7 +46,7 @@ impl RoleAt<Contention> for Contended {
         true
     }
 
-    fn prepare(&mut self, point: &At<Contention>, _: &Offers) -> Result<Offers, Failure> {
+    fn prepare(&mut self, point: &At<Contention>, _: &Offers) -> Result<Offers> {
         self.contenders = None;
         self.reader = None;
         let (size, block) = (point.size, point.block);
@@ -73,7 +73,7 @@ impl RoleAt<Contention> for Contended {
         Ok(Offers::new())
     }
 
-    fn run(&mut self, _: &At<Contention>, meter: &mut Meter<'_>) -> Result<(), Failure> {
+    fn run(&mut self, _: &At<Contention>, meter: &mut Meter<'_>) -> Result {
         let target = self.target.as_ref().expect("a prepared point has a file");
         let reader = self.reader.as_mut().expect("a prepared point has a reader");
         let contenders = self.contenders.as_ref().expect("and its contenders");
@@ -103,7 +103,7 @@ impl RoleAt<Contention> for Contended {
         Ok(())
     }
 
-    fn finish(&mut self, _: &At<Contention>, meter: &mut Meter<'_>) -> Result<(), Failure> {
+    fn finish(&mut self, _: &At<Contention>, meter: &mut Meter<'_>) -> Result {
         self.contenders = None;
         let target = self.target.as_ref().expect("a measured point has a file");
         let reader = self.reader.take().expect("a measured point has a reader");
@@ -118,7 +118,7 @@ impl RoleAt<Contention> for Contended {
 }
 
 /// Waits until each contender has read a block.
-fn wait_until_all_read(contenders: &Contenders) -> Result<(), Failure> {
+fn wait_until_all_read(contenders: &Contenders) -> Result {
     let began = Instant::now();
     loop {
         let reads = contenders.reads().map_err(ended)?;

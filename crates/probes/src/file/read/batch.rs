@@ -42,7 +42,7 @@ impl Batch {
     }
 
     /// Prepares the next batch.
-    pub(super) fn prepare(self, target: &TargetFile, reader: &mut Reader) -> Result<(), Failure> {
+    pub(super) fn prepare(self, target: &TargetFile, reader: &mut Reader) -> Result {
         match self {
             Batch::Any => Ok(()),
             Batch::UpTo(_) => evict(target, reader),

@@ -10,7 +10,7 @@ use costof_model::facts::Medium;
 pub(super) const NONE: f64 = 0.01;
 
 /// Whether the axes fit together.
-pub(super) fn check_axes(point: &At<Read>) -> Result<(), Failure> {
+pub(super) fn check_axes(point: &At<Read>) -> Result {
     if point.depth > 1 && point.engine != Engine::IoUring {
         unsupported!("only io_uring has several reads in flight (--set engine=io_uring)");
     }
@@ -23,7 +23,7 @@ pub(super) fn check_axes(point: &At<Read>) -> Result<(), Failure> {
 }
 
 /// Whether the point can be measured on what the file lies on, before anything is written there.
-pub(super) fn check_target(point: &At<Read>, target: &TargetFile) -> Result<(), Failure> {
+pub(super) fn check_target(point: &At<Read>, target: &TargetFile) -> Result {
     if point.pattern == Pattern::Seek {
         if target.medium != Medium::Rotational {
             unsupported!(
@@ -47,11 +47,7 @@ pub(super) fn check_target(point: &At<Read>, target: &TargetFile) -> Result<(), 
 }
 
 /// Whether the bytes came from the right place, by the share that came from the device.
-pub(super) fn check_share(
-    point: &At<Read>,
-    target: &TargetFile,
-    share: f64,
-) -> Result<(), Failure> {
+pub(super) fn check_share(point: &At<Read>, target: &TargetFile, share: f64) -> Result {
     let (source, is_right) = match point.cache {
         Cache::Warm => ("memory", share <= NONE),
         Cache::Cold | Cache::Direct => ("the device", share >= ALL),

@@ -39,7 +39,7 @@ pub(super) fn is_remote(kind: &str) -> bool {
 ///
 /// # Errors
 /// Where there is no such file, or it is local.
-pub(super) fn find(path: &str) -> Result<Mounted, Failure> {
+pub(super) fn find(path: &str) -> Result<Mounted> {
     let failed = |error: io::Error| Failure::error(format!("{path} cannot be read: {error}"));
     let real = fs::canonicalize(path).map_err(failed)?;
     let status = fs::metadata(&real).map_err(failed)?;
@@ -75,7 +75,7 @@ impl Mounted {
     ///
     /// # Errors
     /// If its file system does not support reads past the page cache, or cannot read the file.
-    pub(super) fn open(&self, block: usize) -> Result<MountedFile, Failure> {
+    pub(super) fn open(&self, block: usize) -> Result<MountedFile> {
         let file = open_direct(&self.path).map_err(|error| match error.kind() {
             io::ErrorKind::InvalidInput => Failure::unsupported(format!(
                 "{} cannot be read past the page cache of this machine (O_DIRECT: {error}; a URL nfs://… does not need that)",

@@ -66,7 +66,7 @@ impl RoleAt<RemoteCall> for Caller {
         true
     }
 
-    fn run(&mut self, point: &At<RemoteCall>, meter: &mut Meter<'_>) -> Result<(), Failure> {
+    fn run(&mut self, point: &At<RemoteCall>, meter: &mut Meter<'_>) -> Result {
         let mut reader = find(&point.path)?.open_for_calls()?;
         reads::handshakes(&reader, meter)?;
         reads::calls_alone(&mut reader, meter)?;

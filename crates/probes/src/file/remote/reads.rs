@@ -61,11 +61,7 @@ const READS_PER_POINT: f64 = 40.0;
 ///
 /// # Errors
 /// If the server does not answer, or answers wrongly.
-pub(super) fn measure(
-    reader: &mut Reader,
-    random: Option<Rng>,
-    meter: &mut Meter<'_>,
-) -> Result<(), Failure> {
+pub(super) fn measure(reader: &mut Reader, random: Option<Rng>, meter: &mut Meter<'_>) -> Result {
     let each_ns = warm_up(reader, meter)?;
     handshakes(reader, meter)?;
     // Over a slow link, one turn takes long enough, and must outlast a link's burst.
@@ -95,7 +91,7 @@ pub(super) fn measure(
 
 /// Reads before those that count, one at a time, for up to half of the time; returns the time of
 /// each. Each block is read once, in any case: reads at random would leave out a third.
-fn warm_up(reader: &mut Reader, meter: &Meter<'_>) -> Result<f64, Failure> {
+fn warm_up(reader: &mut Reader, meter: &Meter<'_>) -> Result<f64> {
     let mut blocks = Blocks::new(reader, None);
     let clock = meter.clock();
     let (start, mut done, mut ns) = (clock.start(), 0_u64, 0.0);
@@ -113,7 +109,7 @@ fn warm_up(reader: &mut Reader, meter: &Meter<'_>) -> Result<f64, Failure> {
 ///
 /// # Errors
 /// If the connection's state cannot be read.
-pub(super) fn handshakes(reader: &Reader, meter: &mut Meter<'_>) -> Result<(), Failure> {
+pub(super) fn handshakes(reader: &Reader, meter: &mut Meter<'_>) -> Result {
     for _ in 0..HANDSHAKES {
         let Some(handshake) = reader.begin_handshake() else {
             break;
@@ -127,11 +123,7 @@ pub(super) fn handshakes(reader: &Reader, meter: &mut Meter<'_>) -> Result<(), F
 }
 
 /// Records a handshake if it is complete; returns whether it is.
-fn over(
-    handshake: &Handshake,
-    metric: &'static str,
-    meter: &mut Meter<'_>,
-) -> Result<bool, Failure> {
+fn over(handshake: &Handshake, metric: &'static str, meter: &mut Meter<'_>) -> Result<bool> {
     let took_ns = handshake.round_trip_ns().or_fail("TCP_INFO")?;
     if let Some(ns) = took_ns {
         meter.value(metric, ns as f64);
@@ -143,7 +135,7 @@ fn over(
 ///
 /// # Errors
 /// If the server does not answer, or answers wrongly.
-pub(super) fn calls(reader: &mut Reader, meter: &mut Meter<'_>) -> Result<(), Failure> {
+pub(super) fn calls(reader: &mut Reader, meter: &mut Meter<'_>) -> Result {
     calls_for(reader, meter, "null_call", CALLS_SHARE)
 }
 
@@ -151,7 +143,7 @@ pub(super) fn calls(reader: &mut Reader, meter: &mut Meter<'_>) -> Result<(), Fa
 ///
 /// # Errors
 /// If the server does not answer, or answers wrongly.
-pub(super) fn calls_alone(reader: &mut Reader, meter: &mut Meter<'_>) -> Result<(), Failure> {
+pub(super) fn calls_alone(reader: &mut Reader, meter: &mut Meter<'_>) -> Result {
     for _ in 0..MIN_READS {
         reader.null()?;
     }
@@ -165,7 +157,7 @@ pub(super) const RATE_NS: f64 = 50e6;
 ///
 /// # Errors
 /// If the server does not answer, or answers wrongly.
-pub(super) fn rate(reader: &mut Reader, meter: &mut Meter<'_>) -> Result<(), Failure> {
+pub(super) fn rate(reader: &mut Reader, meter: &mut Meter<'_>) -> Result {
     let mut meter = meter.lasting(RATE_NS);
     warm_up(reader, &meter)?;
     let mut blocks = Blocks::new(reader, None);
@@ -187,7 +179,7 @@ fn calls_for(
     meter: &mut Meter<'_>,
     metric: &'static str,
     share: f64,
-) -> Result<(), Failure> {
+) -> Result {
     let clock = meter.clock();
     let (start, mut done, mut ns) = (clock.start(), 0, 0.0);
     while done < MIN_READS || ns < share * meter.time_ns() {
@@ -216,11 +208,7 @@ impl Stretch {
 
 /// Reads for the rest of the time, with as many in flight as the point asks for. Counting begins
 /// when the first of them are complete: each later one finds as many before it.
-fn reads(
-    reader: &mut Reader,
-    blocks: &mut Blocks,
-    meter: &mut Meter<'_>,
-) -> Result<Stretch, Failure> {
+fn reads(reader: &mut Reader, blocks: &mut Blocks, meter: &mut Meter<'_>) -> Result<Stretch> {
     let clock = meter.clock();
     let allocated = allocations();
     let start = clock.start();
@@ -250,11 +238,7 @@ fn reads(
     Ok(stretch)
 }
 
-fn keep_in_flight(
-    reader: &mut Reader,
-    blocks: &mut Blocks,
-    clock: &dyn Clock,
-) -> Result<(), Failure> {
+fn keep_in_flight(reader: &mut Reader, blocks: &mut Blocks, clock: &dyn Clock) -> Result {
     while reader.in_flight() < reader.depth {
         reader.request(blocks.next(), clock.start())?;
     }
@@ -265,11 +249,7 @@ fn keep_in_flight(
 ///
 /// # Errors
 /// If the server does not answer, or answers wrongly.
-fn handshakes_loaded(
-    reader: &mut Reader,
-    blocks: &mut Blocks,
-    meter: &mut Meter<'_>,
-) -> Result<(), Failure> {
+fn handshakes_loaded(reader: &mut Reader, blocks: &mut Blocks, meter: &mut Meter<'_>) -> Result {
     for _ in 0..HANDSHAKES {
         keep_in_flight(reader, blocks, meter.clock())?;
         let Some(handshake) = reader.begin_handshake_loaded()? else {

@@ -47,7 +47,7 @@ pub(super) struct NfsFile {
 ///
 /// # Errors
 /// If an address does not reply, or its reply says why not.
-pub(super) fn find(url: &Url) -> Result<NfsFile, Failure> {
+pub(super) fn find(url: &Url) -> Result<NfsFile> {
     let failed = |why: String| Failure::error(format!("{url} cannot be read: {why}"));
     let found = (&*url.host, 0).to_socket_addrs();
     let addresses = found.map_err(|error| failed(format!("the host is not found: {error}")))?;

@@ -48,7 +48,7 @@ impl Source {
     ///
     /// # Errors
     /// As for [`Source::open`].
-    pub(super) fn open_for_calls(self) -> Result<Reader, Failure> {
+    pub(super) fn open_for_calls(self) -> Result<Reader> {
         let block = self.size_bytes().min(512) as usize;
         self.open(block, 1)
     }
@@ -57,7 +57,7 @@ impl Source {
     ///
     /// # Errors
     /// As for [`Source::open`].
-    pub(super) fn open_for_rate(self) -> Result<Reader, Failure> {
+    pub(super) fn open_for_rate(self) -> Result<Reader> {
         let (most, depth) = match &self {
             Source::Nfs(_, file) => (file.max_read_bytes.min(RATE_BLOCK_BYTES), RATE_DEPTH),
             Source::Mounted(_) => (RATE_BLOCK_BYTES, 1),
@@ -70,7 +70,7 @@ impl Source {
     ///
     /// # Errors
     /// If the file is shorter or the server reads less, or if opening or connecting fails.
-    pub(super) fn open(self, block: usize, depth: usize) -> Result<Reader, Failure> {
+    pub(super) fn open(self, block: usize, depth: usize) -> Result<Reader> {
         let size_bytes = self.size_bytes();
         if size_bytes < block as u64 {
             unsupported!(
@@ -96,7 +96,7 @@ impl Source {
     }
 }
 
-fn connect(url: &str, file: &NfsFile, block: usize, depth: usize) -> Result<Client, Failure> {
+fn connect(url: &str, file: &NfsFile, block: usize, depth: usize) -> Result<Client> {
     if file.max_read_bytes < block as u64 {
         unsupported!(
             "the server reads at most {} per call (a smaller --set block=…)",
@@ -116,7 +116,7 @@ impl Reader {
     ///
     /// # Errors
     /// If the file has fewer, or that is less than a block.
-    pub(super) fn only_first(mut self, bytes: u64) -> Result<Reader, Failure> {
+    pub(super) fn only_first(mut self, bytes: u64) -> Result<Reader> {
         if bytes > 0 && !(self.block as u64..=self.size_bytes).contains(&bytes) {
             unsupported!(
                 "size={} is more than the file's {}, or less than a block of {} (--set size=, --set block=)",
@@ -131,7 +131,7 @@ impl Reader {
         Ok(self)
     }
 
-    pub(super) fn null(&mut self) -> Result<(), Failure> {
+    pub(super) fn null(&mut self) -> Result {
         let result = match &mut self.via {
             Via::Client(client) => client.null(),
             Via::Kernel(file) => file.null().map_err(ReadError::Connection),
@@ -140,7 +140,7 @@ impl Reader {
     }
 
     #[inline]
-    pub(super) fn request(&mut self, offset: u64, began: u64) -> Result<(), Failure> {
+    pub(super) fn request(&mut self, offset: u64, began: u64) -> Result {
         let result = match &mut self.via {
             Via::Client(client) => client.request(offset, began),
             Via::Kernel(file) => {
@@ -152,7 +152,7 @@ impl Reader {
     }
 
     #[inline]
-    pub(super) fn complete(&mut self) -> Result<Completed, Failure> {
+    pub(super) fn complete(&mut self) -> Result<Completed> {
         let result = match &mut self.via {
             Via::Client(client) => client.complete(),
             Via::Kernel(file) => file.complete(),
@@ -176,7 +176,7 @@ impl Reader {
 
     /// The same while a reply is arriving: some of it is here, and the rest, or the next one, is in
     /// the link.
-    pub(super) fn begin_handshake_loaded(&mut self) -> Result<Option<Handshake>, Failure> {
+    pub(super) fn begin_handshake_loaded(&mut self) -> Result<Option<Handshake>> {
         if let Via::Client(client) = &mut self.via {
             let arriving = client.wait_for_reply();
             arriving.map_err(|error| self.failed(&error))?;

@@ -57,7 +57,7 @@ impl Shared {
         writers: &'s mut [Writer],
         cpus: &'s [usize],
         scope: &'s Scope<'s, '_>,
-    ) -> Result<Vec<Other<'s>>, Failure> {
+    ) -> Result<Vec<Other<'s>>> {
         let mut threads = Vec::new();
         for writer in writers {
             let thread = thread::Builder::new().spawn_scoped(scope, move || {
@@ -91,7 +91,7 @@ impl RoleAt<Sync> for Syncing {
         true
     }
 
-    fn prepare(&mut self, point: &At<Sync>, _: &Offers) -> Result<Offers, Failure> {
+    fn prepare(&mut self, point: &At<Sync>, _: &Offers) -> Result<Offers> {
         self.writer = None;
         self.others.clear();
         self.share = None;
@@ -120,7 +120,7 @@ impl RoleAt<Sync> for Syncing {
         Ok(Offers::new())
     }
 
-    fn run(&mut self, point: &At<Sync>, meter: &mut Meter<'_>) -> Result<(), Failure> {
+    fn run(&mut self, point: &At<Sync>, meter: &mut Meter<'_>) -> Result {
         let target = self.target.as_ref().expect("a prepared point has a file");
         let writer = self.writer.as_mut().expect("a prepared point has a writer");
         let written = |writer: &Writer, others: &[Writer]| {
@@ -150,7 +150,7 @@ impl RoleAt<Sync> for Syncing {
         Ok(())
     }
 
-    fn finish(&mut self, point: &At<Sync>, meter: &mut Meter<'_>) -> Result<(), Failure> {
+    fn finish(&mut self, point: &At<Sync>, meter: &mut Meter<'_>) -> Result {
         let target = self.target.as_ref().expect("a measured point has a file");
         let writer = self.writer.take().expect("a measured point has a writer");
         if !target.check("read", writer.is_written(&target.data))? {
@@ -178,7 +178,7 @@ fn commit(
     writer: &mut Writer,
     others: &AtomicU64,
     meter: &mut Meter<'_>,
-) -> Result<(), Failure> {
+) -> Result {
     let failed = |result| target.check("write and sync", result);
     let appends = point.r#where == Where::Append;
     let blocks = point.size / point.block;

@@ -24,7 +24,7 @@ impl Writing {
 }
 
 /// Brings all of the file into the page cache: direct writes of an earlier point have dropped it.
-fn warm(target: &TargetFile, size: u64) -> Result<(), Failure> {
+fn warm(target: &TargetFile, size: u64) -> Result {
     target.read_into_cache(size)?;
     // The kernel counts none of the pages that were just read: the file system has a cache of its own.
     if target.cached(size)? == 0 {
@@ -39,7 +39,7 @@ impl RoleAt<Write> for Writing {
         point.is_direct()
     }
 
-    fn prepare(&mut self, point: &At<Write>, _: &Offers) -> Result<Offers, Failure> {
+    fn prepare(&mut self, point: &At<Write>, _: &Offers) -> Result<Offers> {
         self.writer = None;
         self.share = None;
         let (size, block, is_direct) = (point.size, point.block, point.is_direct());
@@ -60,7 +60,7 @@ impl RoleAt<Write> for Writing {
         Ok(Offers::new())
     }
 
-    fn run(&mut self, point: &At<Write>, meter: &mut Meter<'_>) -> Result<(), Failure> {
+    fn run(&mut self, point: &At<Write>, meter: &mut Meter<'_>) -> Result {
         let target = self.target.as_ref().expect("a prepared point has a file");
         let writer = self.writer.as_mut().expect("a prepared point has a writer");
         let before = target.counters(writer.written_bytes());
@@ -78,7 +78,7 @@ impl RoleAt<Write> for Writing {
         target.check("write", failed.into_result())
     }
 
-    fn finish(&mut self, point: &At<Write>, meter: &mut Meter<'_>) -> Result<(), Failure> {
+    fn finish(&mut self, point: &At<Write>, meter: &mut Meter<'_>) -> Result {
         let target = self.target.as_ref().expect("a measured point has a file");
         let mut writer = self.writer.take().expect("a measured point has a writer");
         let count = target_file::quarter_of_time(meter).max(MIN_COUNTED);

@@ -24,17 +24,15 @@ impl Team {
         needed: u64,
         pages: Pages,
         node: Option<u32>,
-    ) -> Result<Team, Failure> {
+    ) -> Result<Team> {
         let stream = |_| {
             // If the largest is refused (ulimit -v), a smaller point may still fit.
             let arena = arenas::map(largest, pages).or_else(|_| arenas::map(needed, pages))?;
             node.map_or(Ok(()), |node| arenas::bind(&arena, node))?;
             Ok(Arc::new(Mutex::new(Stream::new(arena))))
         };
-        let team = Team {
-            cpus: cpus.to_vec(),
-            streams: (0..threads).map(stream).collect::<Result<_, Failure>>()?,
-        };
+        let team =
+            Team { cpus: cpus.to_vec(), streams: (0..threads).map(stream).collect::<Result<_>>()? };
         team.each(move |stream| {
             let bytes = stream.arena().len() as u64;
             stream.populate().map_err(|error| arenas::failed("touch", bytes, pages, &error))?;
@@ -55,8 +53,8 @@ impl Team {
     /// Runs `work` once on every thread's stream, each on the CPU where it will be measured.
     pub(crate) fn each(
         &self,
-        work: impl Fn(&mut Stream) -> Result<(), Failure> + Clone + Send + 'static,
-    ) -> Result<(), Failure> {
+        work: impl Fn(&mut Stream) -> Result + Clone + Send + 'static,
+    ) -> Result {
         let failed = Arc::new(Mutex::new(None));
         let failing = Arc::clone(&failed);
         let mut crew = self.crew(move |stream, _| {
@@ -72,7 +70,7 @@ impl Team {
     pub(crate) fn crew(
         &self,
         work: impl Fn(&mut Stream, u64) + Clone + Send + 'static,
-    ) -> Result<Crew, Failure> {
+    ) -> Result<Crew> {
         let jobs = self.streams.iter().map(|stream| {
             let (stream, work) = (Arc::clone(stream), work.clone());
             // Others hold it only between batches, so nobody waits here.

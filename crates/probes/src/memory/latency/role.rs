@@ -33,7 +33,7 @@ impl Chase {
 }
 
 impl RoleAt<Latency> for Chase {
-    fn prepare(&mut self, point: &At<Latency>, _: &Offers) -> Result<Offers, Failure> {
+    fn prepare(&mut self, point: &At<Latency>, _: &Offers) -> Result<Offers> {
         let size = point.size;
         if size > self.largest {
             return Err(arenas::does_not_fit(size));
@@ -50,7 +50,7 @@ impl RoleAt<Latency> for Chase {
         Ok(Offers::new())
     }
 
-    fn run(&mut self, point: &At<Latency>, meter: &mut Meter<'_>) -> Result<(), Failure> {
+    fn run(&mut self, point: &At<Latency>, meter: &mut Meter<'_>) -> Result {
         let arena = self.arena.as_mut().expect("a prepared point has its arena");
         let size = point.size as usize;
         let stride = point.stride as usize;
@@ -75,7 +75,7 @@ impl RoleAt<Latency> for Chase {
         Ok(())
     }
 
-    fn finish(&mut self, _: &At<Latency>, meter: &mut Meter<'_>) -> Result<(), Failure> {
+    fn finish(&mut self, _: &At<Latency>, meter: &mut Meter<'_>) -> Result {
         let arena = self.arena.as_ref().expect("a measured point has its arena");
         if let Ok(huge) = arena.huge_bytes() {
             meter.value("huge_share", huge as f64 / arena.len() as f64);
@@ -89,7 +89,7 @@ impl RoleAt<Latency> for Chase {
 ///
 /// # Errors
 /// If a lap does not visit each element once.
-pub(crate) fn warm(ring: &mut Ring<'_>) -> Result<(), Failure> {
+pub(crate) fn warm(ring: &mut Ring<'_>) -> Result {
     if ring.elements() as u64 > WARM_LOADS_MAX {
         ring.walk(WARM_LOADS_MAX);
     } else {

@@ -23,7 +23,7 @@ pub(crate) fn over_socket(
     point: &At<Rtt>,
     connector: &mut Connector,
     meter: &mut Meter<'_>,
-) -> Result<(), Failure> {
+) -> Result {
     let exchange = point.exchange();
     if point.cpus == Cpus::OneThread {
         return in_one_thread(point, connector, meter);
@@ -39,11 +39,7 @@ pub(crate) fn over_socket(
 }
 
 /// The client has both ends, so the server's role, on the same CPU, waits for nobody.
-fn in_one_thread(
-    point: &At<Rtt>,
-    connector: &mut Connector,
-    meter: &mut Meter<'_>,
-) -> Result<(), Failure> {
+fn in_one_thread(point: &At<Rtt>, connector: &mut Connector, meter: &mut Meter<'_>) -> Result {
     if point.link.parse() != Ok(Link::Loopback) {
         unsupported!("one thread has both ends on one machine (--link loopback, or cpus=cross)");
     }
@@ -58,7 +54,7 @@ fn one_at_a_time(
     point: &At<Rtt>,
     mut client: Client<impl Channel>,
     meter: &mut Meter<'_>,
-) -> Result<(), Failure> {
+) -> Result {
     let first_ns = first_round_trip_ns(&mut client)?;
     let mut failed: Option<io::Error> = None;
     let mut round_trips = |n: u64| {
@@ -120,7 +116,7 @@ const CPU_SHARE: f64 = 0.1;
 /// How many messages may be lost before the first answer.
 const FIRST_TRIES: u32 = 3;
 
-fn first_round_trip_ns(client: &mut Client<impl Channel>) -> Result<f64, Failure> {
+fn first_round_trip_ns(client: &mut Client<impl Channel>) -> Result<f64> {
     let mut tries = 0;
     loop {
         let (start, before) = (Instant::now(), client.retransmissions());
@@ -136,11 +132,7 @@ fn first_round_trip_ns(client: &mut Client<impl Channel>) -> Result<f64, Failure
 /// Bytes of a message's number with a rate, where a datagram may overtake others.
 pub(super) const NUMBER_BYTES: usize = 8;
 
-fn at_a_rate(
-    point: &At<Rtt>,
-    mut client: Client<Socket>,
-    meter: &mut Meter<'_>,
-) -> Result<(), Failure> {
+fn at_a_rate(point: &At<Rtt>, mut client: Client<Socket>, meter: &mut Meter<'_>) -> Result {
     let first_ns = first_round_trip_ns(&mut client)?;
     let mut socket = client.into_transport();
     let expected = message(point.exchange().size());
@@ -274,7 +266,7 @@ pub(crate) fn over_channel<C: Channels>(
     point: &At<Rtt>,
     connector: &mut Connector,
     meter: &mut Meter<'_>,
-) -> Result<(), Failure> {
+) -> Result {
     let exchange = point.exchange();
     let messages = exchange.messages(&point.link);
     let connected = connector.connect(|address, token| C::connect(address, token, &messages));
@@ -292,7 +284,7 @@ pub(crate) fn over_calls(
     point: &At<Rtt>,
     connector: &mut Connector,
     meter: &mut Meter<'_>,
-) -> Result<(), Failure> {
+) -> Result {
     let exchange = point.exchange();
     let (_awake, client) = calls::client(&exchange, connector)?;
     let mut calls = Calls { client, payload: Payload::new(exchange.payload), made: 0 };
@@ -307,7 +299,7 @@ fn each_compared<R: RoundTrips>(
     client: &mut R,
     exchange: &Exchange,
     meter: &mut Meter<'_>,
-) -> Result<(), Failure> {
+) -> Result {
     // These transports allocate memory for messages.
     meter.operation_allocates();
     let timed = |client: &mut R| {

@@ -19,7 +19,7 @@ impl Setup<ContextSwitch> for Switcher {
         true
     }
 
-    fn set_up(point: &At<ContextSwitch>, launch: &Launch) -> Result<Switcher, Failure> {
+    fn set_up(point: &At<ContextSwitch>, launch: &Launch) -> Result<Switcher> {
         ContextSwitch::check_axes(point)?;
         let exchange = Exchange {
             between: point.between.into(),
@@ -42,14 +42,14 @@ impl Setup<ContextSwitch> for Switcher {
         })
     }
 
-    fn measure(&mut self, point: &At<ContextSwitch>, meter: &mut Meter<'_>) -> Result<(), Failure> {
+    fn measure(&mut self, point: &At<ContextSwitch>, meter: &mut Meter<'_>) -> Result {
         let single = (point.cpus == Cpus::Cross).then_some("round_trip");
         // A round trip counts as one here; `derive` makes it two switches.
         self.round_trips = self.token.measure(single, meter)?;
         Ok(())
     }
 
-    fn check(mut self, point: &At<ContextSwitch>, meter: &mut Meter<'_>) -> Result<(), Failure> {
+    fn check(mut self, point: &At<ContextSwitch>, meter: &mut Meter<'_>) -> Result {
         let after = self.token.leader.switches().map_err(broken)?;
         let voluntary = (after.0 - self.before.0) as f64;
         let involuntary = (after.1 - self.before.1) as f64;
@@ -77,7 +77,7 @@ const ALONE_BATCHES: usize = 31;
 const ALONE_OPERATIONS: u64 = 300;
 
 /// What the calls of one direction cost in one thread.
-fn over_alone_ns(exchange: &Exchange, meter: &Meter<'_>) -> Result<f64, Failure> {
+fn over_alone_ns(exchange: &Exchange, meter: &Meter<'_>) -> Result<f64> {
     let mut alone = Alone::open(exchange).map_err(cannot_start)?;
     let clock = meter.clock();
     let mut costs = Vec::with_capacity(ALONE_BATCHES);

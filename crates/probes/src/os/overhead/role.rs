@@ -47,12 +47,12 @@ impl Setup<Overhead> for Compared {
         point.operation == Operation::Switch || point.of.is_another_process()
     }
 
-    fn set_up(point: &At<Overhead>, launch: &Launch) -> Result<Compared, Failure> {
+    fn set_up(point: &At<Overhead>, launch: &Launch) -> Result<Compared> {
         Overhead::check_axes(point)?;
         Ok(Compared { cpu: partner_cpu(Cpus::Same, &launch.cpus)? })
     }
 
-    fn measure(&mut self, point: &At<Overhead>, meter: &mut Meter<'_>) -> Result<(), Failure> {
+    fn measure(&mut self, point: &At<Overhead>, meter: &mut Meter<'_>) -> Result {
         let refused = |error: io::Error| point.of.refused(&error);
         let overlaid = match point.of {
             Of::Overlay => Some(overlay::mount_overlay().map_err(refused)?),
@@ -119,7 +119,7 @@ impl Of {
 
 impl Under {
     /// Checks that perf saw what happened, or that the other process was there until now.
-    fn check(&self) -> Result<(), Failure> {
+    fn check(&self) -> Result {
         let has_seen = match self {
             Under::Counted(group) => {
                 let counts = group.read().or_fail("cannot read the counter")?;
@@ -146,7 +146,7 @@ enum Work<'p> {
 }
 
 impl<'p> Work<'p> {
-    fn start(operation: Operation, path: &'p CStr, cpu: usize) -> Result<Work<'p>, Failure> {
+    fn start(operation: Operation, path: &'p CStr, cpu: usize) -> Result<Work<'p>> {
         Ok(match operation {
             Operation::Syscall => Work::Call,
             Operation::Open => Work::Open(path),
@@ -169,7 +169,7 @@ impl<'p> Work<'p> {
         })
     }
 
-    fn measure(&mut self, metric: &'static str, meter: &mut Meter<'_>) -> Result<(), Failure> {
+    fn measure(&mut self, metric: &'static str, meter: &mut Meter<'_>) -> Result {
         match self {
             Work::Call => meter.repeatable(metric, syscalls::getppid),
             Work::Open(path) => {

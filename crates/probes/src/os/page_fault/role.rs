@@ -41,7 +41,7 @@ impl Toucher {
         Toucher { random: Rng::with_seed(launch.seed), ..Toucher::default() }
     }
 
-    fn file(&mut self) -> Result<Rc<Scratch>, Failure> {
+    fn file(&mut self) -> Result<Rc<Scratch>> {
         let file = match self.file.take() {
             Some(file) => file,
             None => Rc::new(write_file()?),
@@ -51,7 +51,7 @@ impl Toucher {
 }
 
 impl RoleAt<PageFault> for Toucher {
-    fn prepare(&mut self, point: &At<PageFault>, _: &Offers) -> Result<Offers, Failure> {
+    fn prepare(&mut self, point: &At<PageFault>, _: &Offers) -> Result<Offers> {
         let (pages, count) = match point.kind {
             Kind::MinorAnonymous => (Pages::Anonymous(PageSize::Base), PAGES),
             Kind::MinorFile => (Pages::Cached(self.file()?), PAGES),
@@ -69,7 +69,7 @@ impl RoleAt<PageFault> for Toucher {
         Ok(Offers::new())
     }
 
-    fn run(&mut self, point: &At<PageFault>, meter: &mut Meter<'_>) -> Result<(), Failure> {
+    fn run(&mut self, point: &At<PageFault>, meter: &mut Meter<'_>) -> Result {
         let faults = self.faults.as_mut().expect("a prepared point has faults");
         let is_major = point.kind == Kind::Major;
         let (most, batch_ns) = if is_major {
@@ -97,7 +97,7 @@ impl RoleAt<PageFault> for Toucher {
     }
 
     /// That each access was one fault which brought one page, and where it came from.
-    fn finish(&mut self, point: &At<PageFault>, meter: &mut Meter<'_>) -> Result<(), Failure> {
+    fn finish(&mut self, point: &At<PageFault>, meter: &mut Meter<'_>) -> Result {
         let mut faults = self.faults.take().expect("a measured point has had faults");
         let counted = faults.end().map_err(refused)?;
         let touches = counted.touches as f64;
@@ -145,7 +145,7 @@ fn file_stride() -> usize {
     FILE_STRIDE.max(base_page_bytes())
 }
 
-fn write_file() -> Result<Scratch, Failure> {
+fn write_file() -> Result<Scratch> {
     Scratch::write(PAGES, file_stride()).map_err(|error| {
         Failure::unsupported(format!(
             "{error} (TMPDIR names a folder on a disk with {} free)",
@@ -160,7 +160,7 @@ pub(super) fn most_huge_pages(page_bytes: usize) -> usize {
 }
 
 /// As many as fit with room to spare, of which a batch needs two.
-fn huge_pages() -> Result<usize, Failure> {
+fn huge_pages() -> Result<usize> {
     let page_bytes = huge_page_bytes().ok_or_else(|| {
         Failure::unsupported(
             "this kernel reports no transparent huge pages (CONFIG_TRANSPARENT_HUGEPAGE, and /sys)",

@@ -18,7 +18,7 @@ enum Pinner {
 }
 
 impl Pinner {
-    fn open(point: &At<Pin>) -> Result<Pinner, Failure> {
+    fn open(point: &At<Pin>) -> Result<Pinner> {
         let size = point.size;
         match point.how {
             How::IoUring => Ring::open().map(Pinner::IoUring).or_unsupported_hint(
@@ -44,7 +44,7 @@ impl Pinner {
 }
 
 impl Setup<Pin> for Pinning {
-    fn set_up(point: &At<Pin>, _: &Launch) -> Result<Pinning, Failure> {
+    fn set_up(point: &At<Pin>, _: &Launch) -> Result<Pinning> {
         let size = point.size;
         pages(size, base_page_bytes())?;
         let pinner = Pinner::open(point)?;
@@ -67,7 +67,7 @@ impl Setup<Pin> for Pinning {
         Ok(Pinning { arena, pinner })
     }
 
-    fn measure(&mut self, point: &At<Pin>, meter: &mut Meter<'_>) -> Result<(), Failure> {
+    fn measure(&mut self, point: &At<Pin>, meter: &mut Meter<'_>) -> Result {
         let size = point.size as usize;
         for (metric, bytes) in [("one_page", base_page_bytes()), ("whole_buffer", size)] {
             let memory = &mut self.arena.as_mut_slice()[..bytes];
@@ -77,7 +77,7 @@ impl Setup<Pin> for Pinning {
         Ok(())
     }
 
-    fn check(self, point: &At<Pin>, meter: &mut Meter<'_>) -> Result<(), Failure> {
+    fn check(self, point: &At<Pin>, meter: &mut Meter<'_>) -> Result {
         let Pinning { mut arena, pinner } = self;
         let memory = &mut arena.as_mut_slice()[..point.size as usize];
         let unseen =

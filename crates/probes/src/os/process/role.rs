@@ -18,7 +18,7 @@ impl Setup<Process> for Parent {
         true
     }
 
-    fn set_up(point: &At<Process>, _: &Launch) -> Result<Parent, Failure> {
+    fn set_up(point: &At<Process>, _: &Launch) -> Result<Parent> {
         let refused = |error| refused(point, &error);
         let mut starter =
             Starter::new(point.how.into(), point.exec == Exec::Yes).map_err(refused)?;
@@ -30,7 +30,7 @@ impl Setup<Process> for Parent {
         Ok(Parent { starter, _resident: resident })
     }
 
-    fn measure(&mut self, point: &At<Process>, meter: &mut Meter<'_>) -> Result<(), Failure> {
+    fn measure(&mut self, point: &At<Process>, meter: &mut Meter<'_>) -> Result {
         let mut failed = FirstError::default();
         meter.stages(
             "call",
@@ -41,7 +41,7 @@ impl Setup<Process> for Parent {
         failed.into_result().map_err(|error| refused(point, &error))
     }
 
-    fn check(self, point: &At<Process>, meter: &mut Meter<'_>) -> Result<(), Failure> {
+    fn check(self, point: &At<Process>, meter: &mut Meter<'_>) -> Result {
         let resident = resident_bytes().or_fail("cannot read what is resident")?;
         let wanted = point.resident;
         // The kernel's count lags behind a little.
@@ -60,7 +60,7 @@ impl Setup<Process> for Parent {
 }
 
 /// This much memory, all of it touched.
-fn hold(bytes: u64) -> Result<Option<Arena>, Failure> {
+fn hold(bytes: u64) -> Result<Option<Arena>> {
     if bytes == 0 {
         return Ok(None);
     }

@@ -16,7 +16,7 @@ pub(super) struct Pair {
 }
 
 /// The point's two CPUs, where they are two of the run's.
-fn two_of(point: &CoreToCore, cpus: &[usize]) -> Result<[usize; 2], Failure> {
+fn two_of(point: &CoreToCore, cpus: &[usize]) -> Result<[usize; 2]> {
     let two = [point.from as usize, point.to as usize];
     let [from, to] = two;
     if from == to {
@@ -30,12 +30,12 @@ fn two_of(point: &CoreToCore, cpus: &[usize]) -> Result<[usize; 2], Failure> {
 }
 
 impl Setup<CoreToCore> for Pair {
-    fn set_up(point: &At<CoreToCore>, launch: &Launch) -> Result<Pair, Failure> {
+    fn set_up(point: &At<CoreToCore>, launch: &Launch) -> Result<Pair> {
         let cpus = two_of(point, &threads::of_run(launch)?)?;
         Ok(Pair { cpus, line: Arc::default(), sent: Arc::default() })
     }
 
-    fn measure(&mut self, _: &At<CoreToCore>, meter: &mut Meter<'_>) -> Result<(), Failure> {
+    fn measure(&mut self, _: &At<CoreToCore>, meter: &mut Meter<'_>) -> Result {
         let _moved = threads::Moved::to(self.cpus[0])?;
         let (line, sent) = (Arc::clone(&self.line), Arc::clone(&self.sent));
         let send: Job = Box::new(move |n| {
@@ -49,7 +49,7 @@ impl Setup<CoreToCore> for Pair {
         Ok(())
     }
 
-    fn check(self, _: &At<CoreToCore>, _: &mut Meter<'_>) -> Result<(), Failure> {
+    fn check(self, _: &At<CoreToCore>, _: &mut Meter<'_>) -> Result {
         let (made, sent) = (self.line.round_trips(), self.sent.load(Ordering::Relaxed));
         ensure!(made == sent, "the line was sent {sent} times and made {made} round trips");
         Ok(())

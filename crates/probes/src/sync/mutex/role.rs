@@ -29,7 +29,7 @@ impl Setup<Mutex> for Contention {
         point.threads > 1
     }
 
-    fn set_up(point: &At<Mutex>, launch: &Launch) -> Result<Contention, Failure> {
+    fn set_up(point: &At<Mutex>, launch: &Launch) -> Result<Contention> {
         let lock: Arc<dyn Lock> = match point.kind {
             Kind::Std => Arc::new(Std::default()),
             Kind::Pthread => Arc::new(Pthread::default()),
@@ -48,7 +48,7 @@ impl Setup<Mutex> for Contention {
         })
     }
 
-    fn measure(&mut self, _: &At<Mutex>, meter: &mut Meter<'_>) -> Result<(), Failure> {
+    fn measure(&mut self, _: &At<Mutex>, meter: &mut Meter<'_>) -> Result {
         if self.turns.len() > self.processors {
             meter.batches_last(SHARED_BATCH_NS);
         }
@@ -56,7 +56,7 @@ impl Setup<Mutex> for Contention {
         Ok(())
     }
 
-    fn check(self, _: &At<Mutex>, meter: &mut Meter<'_>) -> Result<(), Failure> {
+    fn check(self, _: &At<Mutex>, meter: &mut Meter<'_>) -> Result {
         let turns: Vec<u64> =
             self.turns.iter().map(|turns| turns.load(Ordering::Relaxed)).collect();
         let all: u64 = turns.iter().sum();

@@ -8,7 +8,7 @@ use costof_exchange::rendezvous::is_end;
 use costof_exchange::transport::Channels;
 use costof_os::cpu::clock::{ClockId, now_ns};
 
-type ServeAt<P> = fn(&At<P>, &mut Acceptor, &mut Meter<'_>) -> Result<(), Failure>;
+type ServeAt<P> = fn(&At<P>, &mut Acceptor, &mut Meter<'_>) -> Result;
 
 pub(crate) struct ServerRole<P> {
     acceptor: Acceptor,
@@ -20,7 +20,7 @@ impl<P> ServerRole<P> {
     ///
     /// # Errors
     /// Those of [`Acceptor::start`].
-    pub(crate) fn start(launch: &Launch, serve: ServeAt<P>) -> Result<ServerRole<P>, Failure> {
+    pub(crate) fn start(launch: &Launch, serve: ServeAt<P>) -> Result<ServerRole<P>> {
         Ok(ServerRole { acceptor: Acceptor::start(launch)?, serve })
     }
 }
@@ -34,7 +34,7 @@ pub(crate) fn serve_channel<C: Channels>(
     link: &str,
     acceptor: &mut Acceptor,
     meter: &mut Meter<'_>,
-) -> Result<(), Failure> {
+) -> Result {
     let messages = exchange.messages(link);
     let accepted = acceptor.accept(meter, |listener, stop| C::accept(listener, &messages, stop))?;
     let Some((_awake, transport)) = accepted else {
@@ -59,7 +59,7 @@ pub(crate) fn answer<P: Exchanges>(
     point: &At<P>,
     acceptor: &mut Acceptor,
     meter: &mut Meter<'_>,
-) -> Result<(), Failure> {
+) -> Result {
     let exchange = &point.exchange();
     (exchange.over.round_trips()?.serve)(exchange, &point.link, acceptor, meter)
 }
@@ -69,11 +69,11 @@ impl<P: Exchanges> RoleAt<P> for ServerRole<P> {
         point.exchange().blocks()
     }
 
-    fn prepare(&mut self, point: &At<P>, _: &Offers) -> Result<Offers, Failure> {
+    fn prepare(&mut self, point: &At<P>, _: &Offers) -> Result<Offers> {
         listen(&mut self.acceptor, point)
     }
 
-    fn run(&mut self, point: &At<P>, meter: &mut Meter<'_>) -> Result<(), Failure> {
+    fn run(&mut self, point: &At<P>, meter: &mut Meter<'_>) -> Result {
         (self.serve)(point, &mut self.acceptor, meter)
     }
 }
@@ -82,17 +82,14 @@ impl<P: Exchanges> RoleAt<P> for ServerRole<P> {
 ///
 /// # Errors
 /// What cannot be measured at this point; those of [`Acceptor::listen`].
-pub(crate) fn listen<P: Exchanges>(
-    acceptor: &mut Acceptor,
-    point: &At<P>,
-) -> Result<Offers, Failure> {
+pub(crate) fn listen<P: Exchanges>(acceptor: &mut Acceptor, point: &At<P>) -> Result<Offers> {
     let exchange = point.exchange();
     exchange.check()?;
     point.check()?;
     acceptor.listen(&point.link, &exchange, point.connections())
 }
 
-type MeasureAt<P> = fn(&At<P>, &mut Connector, &mut Meter<'_>) -> Result<(), Failure>;
+type MeasureAt<P> = fn(&At<P>, &mut Connector, &mut Meter<'_>) -> Result;
 
 pub(crate) struct ClientRole<P> {
     connector: Connector,
@@ -104,7 +101,7 @@ impl<P> ClientRole<P> {
     ///
     /// # Errors
     /// Those of [`Connector::start`].
-    pub(crate) fn start(launch: &Launch, measure: MeasureAt<P>) -> Result<ClientRole<P>, Failure> {
+    pub(crate) fn start(launch: &Launch, measure: MeasureAt<P>) -> Result<ClientRole<P>> {
         Ok(ClientRole { connector: Connector::start(launch)?, measure })
     }
 }
@@ -114,11 +111,11 @@ impl<P: Exchanges> RoleAt<P> for ClientRole<P> {
         point.client_blocks()
     }
 
-    fn prepare(&mut self, point: &At<P>, offers: &Offers) -> Result<Offers, Failure> {
+    fn prepare(&mut self, point: &At<P>, offers: &Offers) -> Result<Offers> {
         self.connector.prepare(&point.link, &point.exchange(), point.client_blocks(), offers)
     }
 
-    fn run(&mut self, point: &At<P>, meter: &mut Meter<'_>) -> Result<(), Failure> {
+    fn run(&mut self, point: &At<P>, meter: &mut Meter<'_>) -> Result {
         (self.measure)(point, &mut self.connector, meter)
     }
 }
@@ -131,7 +128,7 @@ impl<P: Exchanges> RoleAt<P> for ClientRole<P> {
 pub(crate) fn serve(
     meter: &mut Meter<'_>,
     mut answer: impl FnMut(&mut Meter<'_>) -> io::Result<()>,
-) -> Result<(), Failure> {
+) -> Result {
     let mut ended: Option<io::Error> = None;
     while !meter.is_stopped() {
         match ended {
@@ -162,8 +159,8 @@ pub(crate) fn is_slow(first_ns: f64, meter: &Meter<'_>) -> bool {
 pub(crate) fn warm_up(
     first_ns: f64,
     meter: &Meter<'_>,
-    mut exchange: impl FnMut() -> Result<Option<f64>, Failure>,
-) -> Result<f64, Failure> {
+    mut exchange: impl FnMut() -> Result<Option<f64>>,
+) -> Result<f64> {
     const WARM_UP: u32 = 20;
     let mut least_ns = first_ns;
     if !is_slow(first_ns, meter) {

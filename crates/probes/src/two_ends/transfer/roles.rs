@@ -67,7 +67,7 @@ pub(crate) struct Receiving {
 }
 
 impl Receiving {
-    pub(crate) fn start(launch: &Launch) -> Result<Receiving, Failure> {
+    pub(crate) fn start(launch: &Launch) -> Result<Receiving> {
         let rendezvous = rendezvous::with_receiver(launch)?;
         Ok(Receiving {
             cpus: Processors::new(&launch.cpus, &rendezvous),
@@ -78,12 +78,7 @@ impl Receiving {
     }
 
     /// Reports the rate of messages. Of a few that a user sends, only the sender knows it.
-    fn report_rate(
-        &self,
-        incoming: &Incoming,
-        is_timed: bool,
-        meter: &mut Meter<'_>,
-    ) -> Result<(), Failure> {
+    fn report_rate(&self, incoming: &Incoming, is_timed: bool, meter: &mut Meter<'_>) -> Result {
         let reported = if is_timed {
             let rate = incoming.rate().ok_or_else(too_little);
             rate.map(|rate| meter.value("throughput", rate))
@@ -105,7 +100,7 @@ where
         true
     }
 
-    fn prepare(&mut self, point: &At<P>, _: &Offers) -> Result<Offers, Failure> {
+    fn prepare(&mut self, point: &At<P>, _: &Offers) -> Result<Offers> {
         let transfer = Transfer::from(&point.axes).under(self.by_hand);
         transfer.check()?;
         let mut transport = transfer.open().map_err(broken)?;
@@ -120,7 +115,7 @@ where
         Ok(offers)
     }
 
-    fn run(&mut self, point: &At<P>, meter: &mut Meter<'_>) -> Result<(), Failure> {
+    fn run(&mut self, point: &At<P>, meter: &mut Meter<'_>) -> Result {
         let mut point = point.to::<Transfer>();
         point.axes = point.axes.under(self.by_hand);
         let point = &point;
@@ -169,7 +164,7 @@ fn too_little() -> Failure {
     Failure::error("too little arrived to measure a rate")
 }
 
-fn report_rate(incoming: &Incoming, meter: &mut Meter<'_>) -> Result<(), Failure> {
+fn report_rate(incoming: &Incoming, meter: &mut Meter<'_>) -> Result {
     let checkpoints = &[incoming.checkpoints()];
     let steady = steady(incoming.checkpoints(), incoming.duration());
     // If the whole second half is a stall, the whole time counts.
@@ -197,7 +192,7 @@ pub(crate) struct Sending {
 }
 
 impl Sending {
-    pub(crate) fn start(launch: &Launch) -> Result<Sending, Failure> {
+    pub(crate) fn start(launch: &Launch) -> Result<Sending> {
         let rendezvous = rendezvous::with_receiver(launch)?;
         Ok(Sending {
             cpus: Processors::new(&launch.cpus, &rendezvous),
@@ -231,7 +226,7 @@ where
         true
     }
 
-    fn prepare(&mut self, point: &At<P>, offers: &Offers) -> Result<Offers, Failure> {
+    fn prepare(&mut self, point: &At<P>, offers: &Offers) -> Result<Offers> {
         // The other end may be a different build.
         Transfer::from(&point.axes).check()?;
         self.offers = offers.clone();
@@ -239,7 +234,7 @@ where
         Ok(Offers::new())
     }
 
-    fn run(&mut self, point: &At<P>, meter: &mut Meter<'_>) -> Result<(), Failure> {
+    fn run(&mut self, point: &At<P>, meter: &mut Meter<'_>) -> Result {
         let mut point = point.to::<Transfer>();
         point.axes = point.axes.under(self.by_hand);
         let point = &point;

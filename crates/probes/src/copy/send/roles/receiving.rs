@@ -36,7 +36,7 @@ pub(crate) struct Receiving {
 }
 
 impl Receiving {
-    pub(crate) fn start(launch: &Launch) -> Result<Receiving, Failure> {
+    pub(crate) fn start(launch: &Launch) -> Result<Receiving> {
         let rendezvous = rendezvous::from_launch(launch)?;
         Ok(Receiving {
             cpus: Processors::new(&launch.cpus, &rendezvous),
@@ -54,7 +54,7 @@ impl Receiving {
         listener: &Listener,
         point: &At<CopySend>,
         stop: &AtomicBool,
-    ) -> Result<Option<Vec<Receiver>>, Failure> {
+    ) -> Result<Option<Vec<Receiver>>> {
         match flow::accept(listener, point.socket(), Content::Fields(point.shape()), stop) {
             Err(error) if error.kind() == ErrorKind::Unsupported => {
                 unsupported!("{error}")
@@ -69,7 +69,7 @@ impl Receiving {
         point: &At<CopySend>,
         flows: &mut [Receiver],
         stop: &AtomicBool,
-    ) -> Result<Vec<Burst>, Failure> {
+    ) -> Result<Vec<Burst>> {
         let primitive = point.full_primitive()?;
         let mut flows: Vec<_> = flows.iter_mut().zip(self.answers.drain(..)).collect();
         let bursts = each(&mut flows, &self.cpus, |(flow, answers)| {
@@ -93,12 +93,7 @@ impl Receiving {
     }
 
     /// Reports the rate of messages. Of a few that a user sends, only the sender knows it.
-    fn report_rate(
-        &self,
-        flows: &[Receiver],
-        bursts: Vec<Burst>,
-        meter: &mut Meter<'_>,
-    ) -> Result<(), Failure> {
+    fn report_rate(&self, flows: &[Receiver], bursts: Vec<Burst>, meter: &mut Meter<'_>) -> Result {
         let checkpoints: Vec<_> = flows.iter().map(|flow| flow.progress.checkpoints()).collect();
         let Some(settled) = windows::settled(&checkpoints) else {
             if self.is_by_hand {
@@ -122,11 +117,7 @@ impl Receiving {
     }
 
     /// Reports how many datagrams arrived, and how many the receiver's queue dropped.
-    fn report_datagrams(
-        point: &At<CopySend>,
-        flows: &[Receiver],
-        meter: &mut Meter<'_>,
-    ) -> Result<(), Failure> {
+    fn report_datagrams(point: &At<CopySend>, flows: &[Receiver], meter: &mut Meter<'_>) -> Result {
         let datagrams = flows.iter().map(Receiver::datagrams).collect::<io::Result<Vec<_>>>();
         let datagrams = datagrams.map_err(|error| failed(point, &error))?;
         let sum =
@@ -145,7 +136,7 @@ impl RoleAt<CopySend> for Receiving {
         true
     }
 
-    fn prepare(&mut self, point: &At<CopySend>, _: &Offers) -> Result<Offers, Failure> {
+    fn prepare(&mut self, point: &At<CopySend>, _: &Offers) -> Result<Offers> {
         check(point)?;
         self.listener = None;
         if self.rendezvous.sink.is_some() {
@@ -170,7 +161,7 @@ impl RoleAt<CopySend> for Receiving {
         Ok(offers)
     }
 
-    fn run(&mut self, point: &At<CopySend>, meter: &mut Meter<'_>) -> Result<(), Failure> {
+    fn run(&mut self, point: &At<CopySend>, meter: &mut Meter<'_>) -> Result {
         let Some(listener) = self.listener.take() else {
             // In a sink nothing arrives.
             meter.until_stopped(|| sleep(Duration::from_millis(1)));

@@ -40,7 +40,7 @@ pub(crate) struct Sending {
 }
 
 impl Sending {
-    pub(crate) fn start(launch: &Launch) -> Result<Sending, Failure> {
+    pub(crate) fn start(launch: &Launch) -> Result<Sending> {
         // By hand, only what the user asked for is sent.
         let victims = match launch.by_hand {
             Some(_) => Victims::new(),
@@ -65,7 +65,7 @@ impl Sending {
 
     /// The thread that acknowledges TCP packets sent into a sink, preferably on a CPU that no
     /// sender uses; none where nothing is to be acknowledged.
-    fn acknowledger(&self, point: &At<CopySend>) -> Result<Option<Acknowledger>, Failure> {
+    fn acknowledger(&self, point: &At<CopySend>) -> Result<Option<Acknowledger>> {
         if self.rendezvous.sink.is_none() || point.over != Over::Tcp {
             return Ok(None);
         }
@@ -84,7 +84,7 @@ impl Sending {
         point: &At<CopySend>,
         acknowledger: Option<&Acknowledger>,
         messages: Vec<Messages>,
-    ) -> Result<Vec<Sender>, Failure> {
+    ) -> Result<Vec<Sender>> {
         let (transport, control) = (point.socket(), point.congestion_control.name());
         let primitive = point.full_primitive()?;
         let flows = if let Some(sink) = self.rendezvous.sink {
@@ -105,7 +105,7 @@ impl Sending {
 
     /// Lets TCP hold back the end of a message for the next one where the point wants that. Single
     /// messages are not held back: nothing follows them.
-    fn join_small(point: &At<CopySend>, flows: &mut [Sender]) -> Result<(), Failure> {
+    fn join_small(point: &At<CopySend>, flows: &mut [Sender]) -> Result {
         if point.nagle == Nagle::On {
             let joined = flows.iter_mut().try_for_each(Sender::join_small);
             joined.map_err(|error| failed(point, &error))?;
@@ -114,12 +114,7 @@ impl Sending {
     }
 
     /// Sends through these flows, and reports the cost.
-    fn send(
-        &self,
-        point: &At<CopySend>,
-        flows: &mut [Sender],
-        meter: &mut Meter<'_>,
-    ) -> Result<(), Failure> {
+    fn send(&self, point: &At<CopySend>, flows: &mut [Sender], meter: &mut Meter<'_>) -> Result {
         let round_trip = flows.iter().map(Sender::round_trip).max();
         let duration = match self.by_hand {
             Some(_) => Duration::from_nanos(meter.time_ns() as u64),
@@ -188,7 +183,7 @@ impl Sending {
     }
 
     /// Reports the CPU time of sending, and the rate where the receiver may not know it.
-    fn report_rate(&self, flows: &[Sender], meter: &mut Meter<'_>) -> Result<(), Failure> {
+    fn report_rate(&self, flows: &[Sender], meter: &mut Meter<'_>) -> Result {
         let checkpoints: Vec<_> = flows.iter().map(|flow| flow.progress.checkpoints()).collect();
         let mut settled = windows::settled(&checkpoints);
         if self.by_hand.is_some() {
@@ -243,11 +238,7 @@ impl Sending {
     }
 
     /// Reports copies, retransmissions and losses, once the kernel has finished.
-    fn report_fate(
-        point: &At<CopySend>,
-        flows: &[Sender],
-        meter: &mut Meter<'_>,
-    ) -> Result<(), Failure> {
+    fn report_fate(point: &At<CopySend>, flows: &[Sender], meter: &mut Meter<'_>) -> Result {
         let sum = |count: fn(&Sender) -> u64| flows.iter().map(count).sum::<u64>() as f64;
         let messages = sum(|flow| flow.counts().messages).max(1.0);
         if point.socket().is_datagrams() {
@@ -287,7 +278,7 @@ impl RoleAt<CopySend> for Sending {
         true
     }
 
-    fn prepare(&mut self, point: &At<CopySend>, offers: &Offers) -> Result<Offers, Failure> {
+    fn prepare(&mut self, point: &At<CopySend>, offers: &Offers) -> Result<Offers> {
         check(point)?;
         if self.rendezvous.sink.is_some() && point.over == Over::Unix {
             return Err(Failure::unsupported(
@@ -304,7 +295,7 @@ impl RoleAt<CopySend> for Sending {
         Ok(Offers::new())
     }
 
-    fn run(&mut self, point: &At<CopySend>, meter: &mut Meter<'_>) -> Result<(), Failure> {
+    fn run(&mut self, point: &At<CopySend>, meter: &mut Meter<'_>) -> Result {
         let (layout, messages) = self.messages.take().expect("a point is prepared");
         let is_first = is_first(&mut self.seen, point);
         let acknowledger = self.acknowledger(point)?;

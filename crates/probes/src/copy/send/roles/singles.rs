@@ -82,7 +82,7 @@ pub(super) fn measure(
     flow: &mut Sender,
     victims: &[(&'static str, Victim)],
     meter: &mut Meter<'_>,
-) -> Result<(), Failure> {
+) -> Result {
     let idle = IDLE + 2 * flow.round_trip();
     for _ in 0..reuses(point) {
         // Messages sent before have left the socket.
