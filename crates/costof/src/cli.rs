@@ -398,9 +398,8 @@ pub(crate) struct DoctorOptions {
 pub(crate) struct CompareOptions {
     /// The baseline run and those to compare with it
     ///
-    /// Two runs give a row for each metric, three or more give a column for each run. With --interleave: what to
-    /// measure, as for `costof run`. [default: the latest run, and of those before it the one that has most points in
-    /// common with it]
+    /// Each later run is compared with the first. With --interleave: what to measure, as for `costof run`. [default:
+    /// the latest run, and of those before it the one that has most points in common with it]
     #[arg(value_name = "RUN|PROBE", value_hint = ValueHint::AnyPath, value_parser = runs())]
     pub(crate) what: Vec<PathBuf>,
     /// Compare the runs before this option, all together, with these

@@ -1,6 +1,5 @@
 //! The comparison of runs as text.
 
-pub mod many;
 pub mod outcome;
 pub mod summary;
 
@@ -10,7 +9,7 @@ use crate::names::{by_probe, by_reason, points_counted, short_point};
 use crate::text::{COLUMNS, printable};
 use costof_model::comparison::{FactDifference, Missing, Verdict};
 use costof_model::noise::PEER;
-use costof_model::{Compared, Comparison, Point, PointRow, Run, Unit, counted, span};
+use costof_model::{Compared, Comparison, Point, Run, Unit, counted, span};
 use costof_stats::median;
 use std::collections::BTreeSet;
 
@@ -41,7 +40,11 @@ pub fn compared(comparison: &Comparison, after: &Run, all: bool, width: usize) -
         format!("{}: {before} → {after}", fact_name(difference))
     });
     let mut parts = vec![Part::paragraph(head(comparison))];
-    parts.extend(facts(differences.collect()));
+    let differences: Vec<String> = differences.collect();
+    if !differences.is_empty() {
+        parts.push(Part::Heading(2, "Differs between the runs:".to_owned()));
+        parts.push(Part::List("", differences));
+    }
     if !rows.is_empty() {
         parts.push(Part::Table(String::new(), table(&rows, after, width)));
     }
@@ -54,13 +57,6 @@ pub fn compared(comparison: &Comparison, after: &Run, all: bool, width: usize) -
 /// The first lines of a comparison.
 pub(crate) fn head(comparison: &Comparison) -> String {
     summary::summary(comparison, "after against before").text()
-}
-
-/// The facts that differ between runs, if there are any.
-fn facts(differences: Vec<String>) -> impl Iterator<Item = Part> {
-    let heading = Part::Heading(2, "Differs between the runs:".to_owned());
-    let parts = (!differences.is_empty()).then_some([heading, Part::List("", differences)]);
-    parts.into_iter().flatten()
 }
 
 /// The points that only one run has a number for, as counts per probe.
@@ -166,16 +162,12 @@ pub(crate) fn percent(share: f64) -> String {
 /// The row's name as in the latency table. The metric is named if it is not the probe's primary one.
 pub(crate) fn what(row: &Compared, after: &Run) -> String {
     let found = after.points.iter().find(|point| point.point == row.point);
-    titled(found, &row.point, &row.metric, after)
-}
-
-fn titled(row: Option<&PointRow>, point: &Point, metric: &str, run: &Run) -> String {
-    let label = row.and_then(|row| row.label.as_deref().map(printable));
-    let name = label.unwrap_or_else(|| named(point, run));
-    if row.is_some_and(|row| row.primary == metric) {
+    let label = found.and_then(|found| found.label.as_deref().map(printable));
+    let name = label.unwrap_or_else(|| named(&row.point, after));
+    if found.is_some_and(|found| found.primary == row.metric) {
         return name;
     }
-    format!("{name}: {metric}")
+    format!("{name}: {}", row.metric)
 }
 
 fn named(point: &Point, run: &Run) -> String {
@@ -225,8 +217,8 @@ pub(crate) fn trust(comparison: &Comparison) -> String {
 }
 
 /// How many rows were compared in core cycles although the core clock had changed, and what that means.
-pub(crate) fn at_equal_clocks<'a>(rows: impl IntoIterator<Item = &'a Compared>) -> String {
-    let clocks = rows.into_iter().filter_map(|row| row.clocks);
+fn at_equal_clocks(rows: &[Compared]) -> String {
+    let clocks = rows.iter().filter_map(|row| row.clocks);
     let moved = clocks.filter(|(before, after)| (after / before - 1.0).abs() > CLOCK_MOVED);
     let (before, after): (Vec<f64>, Vec<f64>) = moved.unzip();
     let Some((old, new)) = median(&before).zip(median(&after)) else {

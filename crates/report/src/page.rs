@@ -11,7 +11,6 @@ pub(crate) mod figures;
 mod findings;
 mod first;
 mod latency;
-pub mod many;
 mod noise;
 mod probes;
 mod question;

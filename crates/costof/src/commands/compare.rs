@@ -10,7 +10,6 @@ use crate::{files, history};
 use costof_measure::compare::{self as groups, MATTERS, Metrics, compare};
 use costof_model::{Comparison, Run};
 use costof_report::check::{Rules, Suite};
-use costof_report::compare::many::{self, Pair};
 use costof_report::compare::outcome::Outcome;
 use costof_report::compare::summary::summary;
 use costof_report::compare::{Side, compared, why_nothing};
@@ -81,11 +80,11 @@ fn compare_groups(
     let comparison = groups::compare_groups(&old, &new, matters(options));
     let sides = [Side { name: &names[0], run: first }, Side { name: &names[1], run: last }];
     let mut shown = Shown::new(options, rules);
-    shown.show(&names, sides, &comparison)?;
+    shown.show(&[Pair { files: names.clone(), sides, comparison }])?;
     shown.end()
 }
 
-/// Compares existing runs: two of them row by row, three or more in one table.
+/// Compares existing runs: each later one with the first.
 fn compare_files(table: Table, options: &CompareOptions, rules: Rules) -> Done {
     let given: Vec<PathBuf> = options.what.iter().chain(&options.with).cloned().collect();
     let files = match given.as_slice() {
@@ -97,19 +96,21 @@ fn compare_files(table: Table, options: &CompareOptions, rules: Rules) -> Done {
         files => record::files(files)?,
     };
     check_page(options, files.iter())?;
+    if options.html.is_some() && files.len() > 2 {
+        bail!("--html writes the page of two runs; `costof fleet RUNS --html` writes one of many");
+    }
     let runs =
         files.iter().map(|path| record::read(path, table)).collect::<Result<Vec<Run>, _>>()?;
     let names: Vec<String> = files.iter().map(|path| printable(path.display())).collect();
     let sides: Vec<Side<'_>> =
         (names.iter().zip(&runs)).map(|(name, run)| Side { name, run }).collect();
     let mut shown = Shown::new(options, rules);
-    match sides.as_slice() {
-        [old, new] => {
-            let names = [0, 1].map(|side: usize| names[side].clone());
-            shown.show(&names, [*old, *new], &compared_with(options, old.run, new.run))?;
-        }
-        _ => shown.show_many(&sides)?,
-    }
+    let pairs = sides.iter().skip(1).map(|new| {
+        let sides = [sides[0], *new];
+        let files = sides.map(|side| side.name.to_owned());
+        Pair { files, sides, comparison: compared_with(options, sides[0].run, new.run) }
+    });
+    shown.show(&pairs.collect::<Vec<_>>())?;
     shown.end()
 }
 
@@ -136,7 +137,12 @@ fn compare_hosts(table: Table, options: &CompareOptions, rules: Rules) -> Done {
     let names = [0, 1].map(|side| printable(&run_options.on[side]));
     let side = |at: usize, run| Side { name: &names[at], run };
     let files = paths.map(|path| printable(path.display()));
-    shown.show(&files, [side(0, old), side(1, new)], &compared_with(options, old, new))?;
+    let pair = Pair {
+        files: files.clone(),
+        sides: [side(0, old), side(1, new)],
+        comparison: compared_with(options, old, new),
+    };
+    shown.show(&[pair])?;
     if shown.has_text() {
         let mut output = io::stdout().lock();
         for (name, run) in names.iter().zip([old, new]) {
@@ -191,6 +197,13 @@ fn compared_with(options: &CompareOptions, before: &Run, after: &Run) -> Compari
     compare(before, after, metrics, matters(options))
 }
 
+/// Two sides, their names in JSON, and their comparison.
+struct Pair<'a> {
+    files: [String; 2],
+    sides: [Side<'a>; 2],
+    comparison: Comparison,
+}
+
 /// The output so far.
 struct Shown<'a> {
     options: &'a CompareOptions,
@@ -217,56 +230,28 @@ impl Shown<'_> {
         }
     }
 
-    /// Shows two sides, which have these names in JSON, row by row.
-    fn show(
-        &mut self,
-        files: &[String; 2],
-        [before, after]: [Side<'_>; 2],
-        comparison: &Comparison,
-    ) -> Result<()> {
-        self.note(comparison, before.run, after.run);
-        let outcome = Outcome::new(after.name, comparison, after.run, &self.rules);
-        if self.options.html.is_some() {
-            self.page = Some(page::comparison::page(before, after, comparison, &outcome));
-        }
-        self.add(files, comparison, None, outcome)?;
-        if !self.has_text() {
-            return Ok(());
-        }
-        self.say_outcomes()?;
-        let mut output = io::stdout().lock();
-        let names = format!("{} → {}", before.name, after.name);
-        writeln!(output, "{}", wrapped(line_columns(), &names, ""))?;
-        let text = compared(comparison, after.run, self.options.all, line_columns());
-        writeln!(output, "{text}")?;
-        Ok(output.flush()?)
-    }
-
-    /// Shows three or more runs in one table, in which each pair is compared.
-    fn show_many(&mut self, sides: &[Side<'_>]) -> Result<()> {
-        let mut pairs = Vec::new();
-        for (one, old) in sides.iter().enumerate() {
-            for (other, new) in sides.iter().enumerate().skip(one + 1) {
-                let comparison = compared_with(self.options, old.run, new.run);
-                self.note(&comparison, old.run, new.run);
-                if one == 0 {
-                    let files = [old, new].map(|side| side.name.to_owned());
-                    let name = new.name.to_owned();
-                    let outcome = Outcome::new(new.name, &comparison, new.run, &self.rules);
-                    self.add(&files, &comparison, Some(name), outcome)?;
-                }
-                pairs.push(Pair { runs: [one, other], comparison });
+    /// Shows pairs of sides, each row by row.
+    fn show(&mut self, pairs: &[Pair<'_>]) -> Result<()> {
+        for Pair { files, sides: [before, after], comparison } in pairs {
+            self.note(comparison, before.run, after.run);
+            let outcome = Outcome::new(after.name, comparison, after.run, &self.rules);
+            if self.options.html.is_some() {
+                self.page = Some(page::comparison::page(*before, *after, comparison, &outcome));
             }
-        }
-        if self.options.html.is_some() {
-            self.page = Some(page::many::page(sides, &pairs, &self.outcomes));
+            let name = (pairs.len() > 1).then(|| after.name.to_owned());
+            self.add(files, comparison, name, outcome)?;
         }
         if !self.has_text() {
             return Ok(());
         }
         self.say_outcomes()?;
         let mut output = io::stdout().lock();
-        writeln!(output, "{}", many::compared(sides, &pairs, self.options.all, line_columns()))?;
+        for Pair { sides: [before, after], comparison, .. } in pairs {
+            let names = format!("{} → {}", before.name, after.name);
+            writeln!(output, "{}", wrapped(line_columns(), &names, ""))?;
+            let text = compared(comparison, after.run, self.options.all, line_columns());
+            writeln!(output, "{text}")?;
+        }
         Ok(output.flush()?)
     }
 

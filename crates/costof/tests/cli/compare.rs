@@ -100,17 +100,18 @@ fn a_threshold_ends_with_a_code_of_its_own() {
 
 #[test]
 #[ignore = "long; ./check --all runs it"]
-fn the_odd_one_of_three_runs_is_named() {
+fn each_later_run_is_compared_with_the_first() {
     let place = measured();
     slowed(&place, "cpu.loop", 2.0);
     fs::copy(place.path("before.jsonl"), place.path("again.jsonl")).unwrap();
-    let shown = place.run("compare before.jsonl again.jsonl after.jsonl --html page.html");
-    assert_contains_all(
-        &shown.expect_code(0).out,
-        &["C  after.jsonl", "the odd one", "in 3 of 4 rows (A: 0, B: 0)"],
-    );
-    let page = fs::read_to_string(place.path("page.html")).unwrap();
-    assert_contains_all(&page, &["the odd one", ">spread</th>"]);
+    let runs = "compare before.jsonl again.jsonl after.jsonl";
+    let shown = place.run(runs).expect_code(0).out;
+    let (first, second) = shown.split_once("before.jsonl → after.jsonl").unwrap();
+    assert_contains_all(first, &["before.jsonl → again.jsonl", "4 of 4 rows decided: 4 unchanged"]);
+    assert_contains(second, "4 of 4 rows decided: 3 worse, 1 unchanged\n");
+    let ended = place.run(&format!("{runs} --html page.html")).expect_code(2);
+    assert_contains_all(&ended.err, &["two runs", "costof fleet"]);
+    assert!(!place.path("page.html").exists());
 }
 
 #[test]

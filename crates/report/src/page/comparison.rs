@@ -12,7 +12,7 @@ use crate::document::{self, Part, folded};
 use crate::grid::{Align, Grid};
 use crate::run::machine;
 use crate::text::{SENTENCES, shortened};
-use costof_model::comparison::Verdict;
+use costof_model::comparison::{FactDifference, Verdict};
 use costof_model::{Compared, Comparison, Run, counted};
 use maud::{Markup, html};
 
@@ -28,11 +28,6 @@ pub fn page(
 ) -> String {
     // No single run stands for a group.
     let is_group = comparison.groups.is_some();
-    let differences = comparison.facts.iter().map(|one| {
-        let values = [&one.before, &one.after].map(known);
-        (fact_name(one), values.to_vec())
-    });
-    let differences: Vec<_> = differences.collect();
     let not_compared = [refused(comparison, after.run), only(comparison)].concat();
     let mut parts = vec![Part::Drawing(html! {
         p.outcome.(outcome_class(outcome)) { (outcome.line(None)) }
@@ -45,32 +40,28 @@ pub fn page(
     })];
     parts.extend(Part::lines(&missing(comparison, after.run)));
     parts.extend(Part::folded("refused", "What was not compared", Part::lines(&not_compared)));
-    parts.push(match is_group && differences.is_empty() {
+    parts.push(match is_group && comparison.facts.is_empty() {
         true => Part::Paragraph("quiet", "No fact separates the two groups.".to_owned()),
-        false => facts_apart(&["before", "after"], &differences),
+        false => facts_apart(&comparison.facts),
     });
     let how = [
         Part::paragraph(trust(comparison)),
         Part::Drawing(html! { @if !is_group { @for one in [before, after] { (made(one)) } } }),
     ];
     parts.extend(Part::folded("made", "How the runs were made, and how far to trust this", how));
-    of_comparison("What became better or worse", &parts)
-}
-
-/// A page without scripts.
-pub(super) fn of_comparison(title: &str, parts: &[Part]) -> String {
+    let title = "What became better or worse";
     html_file(
         "",
         title,
         &html! {
             (SKIP)
             header { h1 { (title) } }
-            main #main { (document::page(parts, 1)) }
+            main #main { (document::page(&parts, 1)) }
         },
     )
 }
 
-pub(super) fn outcome_class(outcome: &Outcome) -> &'static str {
+fn outcome_class(outcome: &Outcome) -> &'static str {
     match outcome.verdict {
         Word::Pass => "better",
         Word::Fail => "worse",
@@ -122,7 +113,7 @@ fn on_axis(rows: &[&Compared], after: &Run, unit: &str) -> Markup {
     }
 }
 
-pub(super) fn side(side: Side<'_>) -> Markup {
+fn side(side: Side<'_>) -> Markup {
     html! {
         code { (side.name) }
         @for line in machine(side.run).lines().filter(|line| !line.is_empty()) { div.quiet { (line) } }
@@ -131,8 +122,8 @@ pub(super) fn side(side: Side<'_>) -> Markup {
     }
 }
 
-/// The facts that differ, with the value in each of these runs.
-pub(super) fn facts_apart(runs: &[&str], facts: &[(String, Vec<&str>)]) -> Part {
+/// The facts that differ.
+fn facts_apart(facts: &[FactDifference]) -> Part {
     let title = match facts.len() {
         0 => {
             return Part::Paragraph(
@@ -143,11 +134,10 @@ pub(super) fn facts_apart(runs: &[&str], facts: &[(String, Vec<&str>)]) -> Part 
         1 => "What else differs: 1 fact".to_owned(),
         count => format!("What else differs: {count} facts"),
     };
-    let columns = ["fact"].iter().chain(runs);
-    let mut grid = Grid::new(columns.map(|name| (*name, Align::Left)));
-    for (fact, values) in facts.iter().take(facts::SHOWN) {
-        let values = values.iter().map(|value| shortened(value, SENTENCES));
-        grid.add([fact.clone()].into_iter().chain(values));
+    let mut grid = Grid::new(["fact", "before", "after"].map(|name| (name, Align::Left)));
+    for one in facts.iter().take(facts::SHOWN) {
+        let value = |value| shortened(known(value), SENTENCES);
+        grid.add([fact_name(one), value(&one.before), value(&one.after)]);
     }
     let mut parts = vec![Part::Table(title.clone(), grid)];
     if facts.len() > facts::SHOWN {
@@ -198,7 +188,7 @@ fn class(verdict: Verdict) -> &'static str {
     }
 }
 
-pub(super) fn made(side: Side<'_>) -> Markup {
+fn made(side: Side<'_>) -> Markup {
     let run = &side.run.run;
     html! {
         p {
@@ -258,7 +248,7 @@ mod tests {
     use super::*;
     use crate::check::Rules;
     use crate::compare::tests::row as compared;
-    use costof_model::comparison::{FactDifference, Groups, Level, Refused};
+    use costof_model::comparison::{Groups, Level, Refused};
     use costof_model::testing::run_without_facts as run;
 
     fn shown(comparison: &Comparison, run: &Run) -> String {

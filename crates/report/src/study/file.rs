@@ -183,8 +183,6 @@ pub(crate) enum Style {
     Curves,
     /// Bars side by side for each value of the axis.
     Bars,
-    /// Curves of how many times as much as at the axis' smallest value, beside the ideal.
-    SpeedUp,
 }
 
 /// A CSV file with a row for each point of a probe.

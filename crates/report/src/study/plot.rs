@@ -1,7 +1,7 @@
 //! The plots of a study: which points each of them has, in which unit, and which of them are left out.
 
 use super::figure::{self, Against, ESTIMATED_CYCLES, MADE, Of, Reading, open_places};
-use super::file::{Common, Plot, Study, Style};
+use super::file::{Common, Plot, Study};
 use super::result::{Why, absent, uncounted};
 use super::unit::Published;
 use crate::choose::{self, Asked, LOSS, without_loss};
@@ -161,7 +161,7 @@ impl Points<'_> {
         if figure.panels.is_empty() {
             return Err(format!("no point can be drawn: {}", left_out.join("; ")));
         }
-        if let Some((against, unit)) = unit.filter(|_| self.plot.style != Style::SpeedUp) {
+        if let Some((against, unit)) = unit {
             convert(&mut figure, rows, against, unit);
             if against.of == Of::Mean {
                 figure.about += " Medians, where the table has means.";
@@ -257,20 +257,12 @@ impl Points<'_> {
 
     /// Why a measured point is not in its figure; none if there was no room for its line, which the figure says.
     fn not_drawn(&self, row: &PointRow, asked: &Asked<'_>) -> Option<String> {
-        let over = self.plot.over.replace('_', " ");
         let drawn = row.estimate(asked.metric);
         let mut needed = [row.primary(), drawn].into_iter().flatten();
         if let Some(why) = needed.find_map(Estimate::why_unusable) {
             return Some(why.to_owned());
         }
-        match drawn {
-            None => Some("no value".to_owned()),
-            Some(_) if asked.style == Style::SpeedUp => {
-                let least = asked.least()?;
-                Some(format!("no number at {over} {least} to compare it with"))
-            }
-            Some(_) => None,
-        }
+        drawn.is_none().then(|| "no value".to_owned())
     }
 
     /// The name of a point's line: its values on the axes that have several.
@@ -516,39 +508,6 @@ mod tests {
         assert_eq!(panel.y.unit, Unit::One);
         assert_eq!(panel.lines[0].dots[0].y, 128.0);
         assert_eq!(panel.lines[0].dots[0].text, "128 µs");
-    }
-
-    #[test]
-    fn speed_up_keeps_its_base_and_names_the_lines_that_lack_it() {
-        let asked = "over = 'threads'\nat = 'size=64,128'\nmetric = 'cost'\nstyle = 'speed_up'";
-        let without = |sizes: &'static [u64]| {
-            plots_of(asked, move |run| {
-                run.points.retain(|row| {
-                    !has_threads(row, 1) || !sizes.contains(&row.point.axes.number("size"))
-                });
-            })
-        };
-        let figure = without(&[64]).unwrap().remove(0).unwrap();
-        let of_sizes = &figure.panels[0].lines[0];
-        assert_eq!((of_sizes.series, of_sizes.dots[0].x), (1, 1.0));
-        assert_eq!(figure.panels[0].y.label, "× the cost with threads 1");
-        let [base, others] = &figure.left_out[..] else { panic!("{:?}", figure.left_out) };
-        assert!(base.starts_with("size 64B at threads 1 (the run ended"), "{base}");
-        let lacks_base = "size 64B at threads 2, 4, 8 (no number at threads 1 ";
-        assert!(others.starts_with(lacks_base), "{others}");
-        let (_, why) = without(&[64, 128]).unwrap().remove(0).unwrap_err();
-        assert!(why.contains("no number at threads 1"), "{why}");
-    }
-
-    #[test]
-    fn speed_up_is_relative_to_the_fewest_and_stands_beside_the_ideal() {
-        let figure =
-            drawn("over = 'threads'\nat = 'size=64,128,256'\nmetric = 'cost'\nstyle = 'speed_up'");
-        assert_eq!(figure.series.last().map(String::as_str), Some("ideal"));
-        for line in &figure.panels[0].lines {
-            let dots: Vec<f64> = line.dots.iter().map(|dot| dot.y.round()).collect();
-            assert_eq!(dots, [1.0, 2.0, 4.0, 8.0]);
-        }
     }
 
     #[test]

@@ -10,7 +10,6 @@ use costof_model::run_file::{self, Run};
 use costof_model::unit::{Better, Unit};
 use costof_report::check::Rules;
 use costof_report::compare::Side;
-use costof_report::compare::many::Pair;
 use costof_report::compare::outcome::Outcome;
 use costof_report::page;
 use costof_report::study::{Class, Study};
@@ -100,19 +99,13 @@ fn comparison(run: &Run, verdict: Verdict) -> Comparison {
 fn pages() -> Vec<(&'static str, String)> {
     let (one, other) = (varied(80).run(), varied(60).run());
     let side = |name, run| Side { name, run };
-    let sides = [side("a.jsonl", &one), side("b.jsonl", &one), side("c.jsonl", &other)];
-    let verdicts = [([0, 1], Verdict::Better), ([0, 2], Verdict::Worse), ([1, 2], Verdict::Worse)];
-    let pairs =
-        verdicts.map(|(runs, verdict)| Pair { runs, comparison: comparison(&other, verdict) });
-    let [before, _, after] = sides;
-    let comparison = &pairs[1].comparison;
-    let outcome = Outcome::new("after", comparison, &other, &Rules::default());
-    let named = [(Some("c.jsonl".to_owned()), outcome.clone())];
+    let comparison = comparison(&other, Verdict::Worse);
+    let outcome = Outcome::new("after", &comparison, &other, &Rules::default());
+    let [before, after] = [side("a.jsonl", &one), side("c.jsonl", &other)];
     vec![
         ("run", page::page(&one, &[])),
         ("real run", page::page(&real(), &["a doubt".to_owned()])),
-        ("comparison", page::comparison::page(before, after, comparison, &outcome)),
-        ("three runs", page::many::page(&sides, &pairs, &named)),
+        ("comparison", page::comparison::page(before, after, &comparison, &outcome)),
         ("sheet", sheet(false)),
         ("answer key", sheet(true)),
         ("class", class()),
