@@ -14,7 +14,6 @@ use costof_exchange::pattern::connect::{
     self as connections, Acceptor, SILENCE_TIMEOUT, Unconnected,
 };
 use costof_exchange::progress::POLL_INTERVAL;
-use costof_exchange::rendezvous::Over as Socket;
 use costof_exchange::transport::calls::RpcServer;
 use costof_os::net::socket::is_passing;
 use costof_rpc::{Client, Payload};
@@ -50,7 +49,7 @@ point! {
     /// - cpus=cross: two CPUs (--cpu)
     pub(crate) struct FirstCall of "rpc.first_call" {
         /// what carries a call, or as many bytes as its argument has
-        over: Over = Over::that(Over::Grpc, |over, it| it.stack.is_some() && it.socket == Socket::Tcp || over == Over::Tcp),
+        over: Over = Over::that(Over::Grpc, |over, _| matches!(over, Over::Grpc | Over::Thrift | Over::Tcp)),
         payload: Argument = Argument::axis(),
         cpus: Cpus = Cpus::cross_first(),
         wake: Wake = wake::of_two_ends(),
@@ -315,7 +314,7 @@ impl Requests {
     fn new(point: &FirstCall) -> Result<Requests, Failure> {
         Ok(match point.over.stack() {
             Some(stack) => {
-                let client = costof_rpc::client(stack).map_err(broken)?;
+                let client = costof_rpc::client(stack, None).map_err(broken)?;
                 Requests::Calls(client, point.payload.payload())
             }
             None => {

@@ -107,6 +107,7 @@ pub(super) const NOT_MEASURED: &[(&str, &str, &[Nearest])] = &[
         &[
             ("cpu.snappy", "the fast kind of compression"),
             ("cpu.transform", "by=lz4 and by=zstd too"),
+            ("net.rtt", "over=grpc_gzip is a compressed call"),
         ],
     ),
     (
