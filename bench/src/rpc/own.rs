@@ -50,7 +50,7 @@ fn serve(stack: Stack) -> RoleResult<()> {
 }
 
 fn connected(stack: Stack, address: &str) -> RoleResult<Box<dyn Client>> {
-    let mut client = costof_rpc::client(stack)?;
+    let mut client = costof_rpc::client(stack, None)?;
     client.over(TcpStream::connect(address)?.into())?;
     Ok(client)
 }

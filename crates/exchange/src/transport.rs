@@ -35,6 +35,9 @@ const READ_BYTES: usize = 128 << 10;
 /// What a sender needs to know of the receiver besides its address: values by name.
 pub type Parameters = BTreeMap<Cow<'static, str>, String>;
 
+/// The name by which a receiver offers its public key, in hexadecimal digits.
+pub const KEY: &str = "key";
+
 /// A receiver whose sender has connected, or why there is none.
 pub type Accepted = io::Result<Box<dyn MessageReceiver>>;
 

@@ -6,10 +6,10 @@ use std::io;
 /// A client with at most one connection, which does all its work on the calling thread.
 pub trait Client: Send {
     /// Uses this connection; an earlier one is closed first. gRPC's preface and settings are sent without waiting for
-    /// an answer.
+    /// an answer, behind the handshake of TLS if there is one.
     ///
     /// # Errors
-    /// The system's, for the socket.
+    /// The system's, for the socket; why the handshake failed.
     fn over(&mut self, socket: Socket) -> io::Result<()>;
 
     /// Closes the connection, if there is one.
@@ -32,15 +32,16 @@ pub trait Client: Send {
     -> io::Result<Summary>;
 }
 
-/// A client of this stack that is not connected. Creates what a process makes once: the runtime.
+/// A client of this stack that is not connected. Creates what a process makes once: the runtime. Over TLS, it trusts the
+/// server with this [key](crate::key).
 ///
 /// # Errors
 /// The system's, if it has no descriptor left.
-pub fn client(stack: Stack) -> io::Result<Box<dyn Client>> {
+pub fn client(stack: Stack, key: Option<&str>) -> io::Result<Box<dyn Client>> {
     memory::keep();
     Ok(match stack {
-        Stack::Grpc => Box::new(grpc::Client::new()?),
         Stack::Thrift => Box::new(thrift::Client::default()),
+        grpc => Box::new(grpc::Client::new(grpc, key)?),
     })
 }
 

@@ -1,4 +1,4 @@
-//! gRPC by tonic and prost: HTTP/2 without TLS, with the libraries' windows and longer frames.
+//! gRPC by tonic and prost: HTTP/2, with the libraries' windows and longer frames.
 
 mod channel;
 mod client;
@@ -6,6 +6,11 @@ mod echo;
 mod gathering;
 mod in_flight;
 mod marshal;
+#[cfg(not(feature = "tls"))]
+#[path = "grpc/no_security.rs"]
+mod security;
+#[cfg(feature = "tls")]
+mod security;
 mod server;
 
 pub(crate) use client::Client;
@@ -13,7 +18,7 @@ pub use in_flight::InFlight;
 pub(crate) use marshal::Marshal;
 pub(crate) use server::Server;
 
-use crate::Socket;
+use crate::{Socket, Stack};
 use std::io;
 use tokio::net::TcpStream;
 use tokio::runtime::{Builder, Runtime};
@@ -30,6 +35,17 @@ mod wire {
 /// message of 64 KiB takes one system call to send and two to receive. With the libraries' default
 /// of 16 KiB it took four and eight.
 const MAX_FRAME: u32 = 128 << 10;
+
+/// The key by which a client knows this process's servers, in hexadecimal digits; none of a stack without TLS.
+///
+/// # Errors
+/// No key can be made; `Unsupported` in a build without the feature `tls`.
+pub fn key(stack: Stack) -> io::Result<Option<&'static str>> {
+    match stack {
+        Stack::GrpcTls => security::own_key().map(Some),
+        _ => Ok(None),
+    }
+}
 
 /// A runtime that does all its work on the waiting thread.
 fn runtime() -> io::Result<Runtime> {

@@ -16,9 +16,11 @@ mod socket;
 mod stack;
 mod summary;
 mod thrift;
+#[cfg(feature = "tls")]
+pub mod tls;
 
 pub use client::{Client, client};
-pub use grpc::InFlight;
+pub use grpc::{InFlight, key};
 pub use marshal::Marshal;
 pub use payload::{Kind, Payload};
 pub use server::{Server, server};

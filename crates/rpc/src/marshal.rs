@@ -6,7 +6,7 @@ use std::io;
 
 /// A request with a payload, encoded and decoded without a socket. For Thrift it is the whole
 /// message with its name and its length; for gRPC the message with its prefix of five
-/// bytes, without HTTP/2's frames and headers.
+/// bytes, without HTTP/2's frames and headers, compression and encryption.
 #[derive(Debug)]
 pub struct Marshal {
     buffer: Vec<u8>,
@@ -26,8 +26,8 @@ impl Marshal {
     /// The encoded message does not decode to the payload.
     pub fn new(stack: Stack, payload: &Payload) -> io::Result<Self> {
         let request = match stack {
-            Stack::Grpc => Request::Grpc(grpc::Marshal::new(payload)),
             Stack::Thrift => Request::Thrift(Box::new(thrift::Marshal::new(payload))),
+            _ => Request::Grpc(grpc::Marshal::new(payload)),
         };
         let mut marshal = Self { buffer: Vec::new(), request };
         marshal.encode(1)?;

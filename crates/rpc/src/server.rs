@@ -20,7 +20,7 @@ pub trait Server: Send + Sync {
 pub fn server(stack: Stack) -> io::Result<Box<dyn Server>> {
     memory::keep();
     Ok(match stack {
-        Stack::Grpc => Box::new(grpc::Server::start()?),
         Stack::Thrift => Box::new(thrift::Server::default()),
+        grpc => Box::new(grpc::Server::start(grpc)?),
     })
 }

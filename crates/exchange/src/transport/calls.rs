@@ -5,7 +5,7 @@ mod server;
 
 pub use server::RpcServer;
 
-use super::{Accepted, Connected, Endpoint, STREAM_POLL_INTERVAL, Transport, tcp};
+use super::{Accepted, Connected, Endpoint, KEY, Parameters, STREAM_POLL_INTERVAL, Transport, tcp};
 use crate::rendezvous::Listener;
 use crate::stream::{Incoming, MessageReceiver, MessageSender, Outgoing, SenderStatistics};
 use costof_rpc::{Client, Stack};
@@ -19,6 +19,10 @@ use std::sync::mpsc;
 pub struct Calls(pub Stack);
 
 impl Transport for Calls {
+    fn prepare(&mut self) -> io::Result<Parameters> {
+        offers(self.0)
+    }
+
     fn accept(self: Box<Self>, listener: &Listener, stop: &AtomicBool) -> Accepted {
         Ok(Box::new(Receiver {
             stack: self.0,
@@ -28,8 +32,20 @@ impl Transport for Calls {
     }
 
     fn connect(&self, receiver: &Endpoint<'_>) -> io::Result<Connected> {
-        tcp::connect(receiver, None, |stream| Ok(Sender { stack: self.0, client: None, stream }))
+        let key = receiver.parameters.get(KEY).cloned();
+        tcp::connect(receiver, None, |stream| {
+            Ok(Sender { stack: self.0, key, client: None, stream })
+        })
     }
+}
+
+/// What a client needs to know of a server of this stack: its key, if it has one.
+///
+/// # Errors
+/// Those of [`costof_rpc::key`].
+pub fn offers(stack: Stack) -> io::Result<Parameters> {
+    let key = costof_rpc::key(stack)?;
+    Ok(key.into_iter().map(|key| (KEY.into(), key.to_owned())).collect())
 }
 
 /// The error of a stack does not mean that the other end is gone.
@@ -40,6 +56,7 @@ fn failed(error: io::Error) -> io::Error {
 /// The end that calls.
 struct Sender {
     stack: Stack,
+    key: Option<String>,
     /// Kept until the receiver has read the CPU time of its threads, which end with the connection.
     client: Option<Box<dyn Client>>,
     /// Used by the stack, and for the kernel's counts.
@@ -48,7 +65,7 @@ struct Sender {
 
 impl MessageSender for Sender {
     fn send(&mut self, outgoing: &mut Outgoing) -> io::Result<()> {
-        let mut client = costof_rpc::client(self.stack).map_err(failed)?;
+        let mut client = costof_rpc::client(self.stack, self.key.as_deref()).map_err(failed)?;
         client.over(self.stream.try_clone()?.into()).map_err(failed)?;
         // The stack owns the decision whether there is more to send; it sends `outgoing` back at the end.
         let (done, returned) = mpsc::sync_channel(1);

@@ -7,7 +7,7 @@
 pub mod key;
 
 use super::{
-    Accepted, Connected, Endpoint, Parameters, READ_BYTES, STREAM_POLL_INTERVAL, Transport,
+    Accepted, Connected, Endpoint, KEY, Parameters, READ_BYTES, STREAM_POLL_INTERVAL, Transport,
     WINDOW_BYTES,
 };
 use crate::rendezvous::Listener;
@@ -30,8 +30,6 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::task::coop::consume_budget;
 use tokio::time::timeout;
 
-/// The name by which the public key is offered, in hexadecimal digits.
-const KEY: &str = "key";
 /// The name of the receiver, which QUIC wants and nobody resolves.
 const NAME: &str = "costof";
 /// The least that QUIC allows (RFC 9000 section 14), and the most that quinn takes.

@@ -42,12 +42,15 @@ point! {
     /// (rpc.first_call has the first call). Everything of the stack runs on one thread at each end:
     /// gRPC's ends have a tokio runtime of that one thread, which waits in epoll_wait(2); Thrift sends a
     /// frame by one system call. The server's CPU has one more thread, which checks every 10 ms whether
-    /// to stop.
+    /// to stop. over=grpc_tls encrypts what goes below HTTP/2 (TLS 1.3 by rustls and ring); its handshake comes before
+    /// the first call and is not timed. over=grpc_gzip compresses each message at one end and decompresses it at the
+    /// other; its strings, the alphabet again and again, compress better than what people send.
     ///
     /// # Predicted from
     /// context switches (os.context_switch), system calls through the protocol of the socket, the link's
     /// delays, and bytes over its rate; and what another transport adds to that: datagrams, tags and
-    /// copies, or marshalling (rpc.marshal), frames and system calls
+    /// copies, or marshalling (rpc.marshal), frames and system calls, encryption (cpu.tls) and cycles
+    /// of compression
     ///
     /// # Sources
     /// - CSE 221 System Measurement Project, 2014: 4.05 µs on loopback, 132.9 µs remote (465 by the
@@ -66,6 +69,7 @@ point! {
     /// - cpus=cross: two CPUs (--cpu)
     /// - cpus=one_thread: a socket, --link loopback, and rate=0
     /// - Unix sockets: both ends on one machine, --link loopback
+    /// - over=grpc_tls: a build with rustls, the default (--features quic)
     pub(crate) struct Rtt of "net.rtt" {
         /// what carries it
         over: Over = Over::that(Over::Tcp, |_, it| it.round_trips.is_some()),
@@ -176,7 +180,8 @@ impl Measure for Rtt {
         /// with wait=block: CPU time of the server's thread per message, in and out
         cpu_server: Nanoseconds Lower,
     };
-    const AFTER: NameList = &["os.syscall", "os.context_switch", "rpc.marshal", "cpu.frequency"];
+    const AFTER: NameList =
+        &["os.syscall", "os.context_switch", "rpc.marshal", "cpu.frequency", "cpu.tls"];
     const CROSSINGS: &'static [NameList] =
         &[&["over", "size"], &["over", "wait"], &["over", "wake"]];
     const BUDGET: Option<Budget> = Some(Budget::seconds(0, 30, 120));
@@ -241,6 +246,9 @@ impl Measure for Rtt {
                 .these("cpus", Cpus::Cross.word())
                 .these("rate", 0)
                 .those("wait", Wait::Spin.word()),
+            Relation::because("it is the same call, and it is encrypted and decrypted")
+                .these("over", Over::GrpcTls.word())
+                .those("over", Over::Grpc.word()),
             by_stack(Over::Grpc),
             by_stack(Over::Thrift),
             by_stack(Over::GrpcUnix),

@@ -22,7 +22,7 @@ point! {
     /// its number, and none is delivered twice; the first 64 bytes and the last 8 of each are
     /// compared.
     /// QUIC encrypts and authenticates every packet (TLS 1.3, AES-256-GCM, a key made for
-    /// the launch), and its CPU time includes that; the others do not encrypt. quinn sends one
+    /// the launch), and its CPU time includes that, as gRPC over TLS does; the others do not encrypt. quinn sends one
     /// stream, on a runtime of one thread at each end; its windows are those of rudp, 32 MiB, and
     /// both size datagrams by the path's MTU. TCP's buffers have the kernel's default sizes, and it
     /// has no message boundaries. With a window, the receiver of TCP and QUIC reports the number of
@@ -31,7 +31,8 @@ point! {
     /// second. rudp and the study's protocol keep a copy of each message until it is acknowledged,
     /// and copy it into a datagram behind a header. A program that keeps the header in front of its
     /// only buffer copies nothing: of 65,499 B, one at a time, it sent a fifth more (Zen 4).
-    /// gRPC: a client stream, closed by one answer, with HTTP/2's default windows. Thrift has no
+    /// gRPC: a client stream, closed by one answer, with HTTP/2's default windows; grpc_gzip compresses each
+    /// message, all of which are the same bytes counted up, and compress well. Thrift has no
     /// streams: its messages are one-way calls, and the last call has an answer. At the end the receiver
     /// reports how much has arrived, which must be what was sent. Messages of calls, and any that are too
     /// short for a header or longer than 1 MiB, have no header: both ends know the duration, which is
@@ -54,7 +55,7 @@ point! {
     /// - quinn, perf: one stream of bytes; iperf3(1)
     ///
     /// # Needs
-    /// - over=quic: a build with quinn, the default (--features quic)
+    /// - over=quic or grpc_tls: a build with quinn and rustls, the default (--features quic)
     /// - congestion_control: a kernel that has it, and allows this user to choose it
     pub(crate) struct Stream of "net.stream" {
         /// what carries the messages

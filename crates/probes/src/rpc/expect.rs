@@ -2,6 +2,8 @@
 
 use super::axes::{Argument, Kind};
 use super::marshal::{self, Direction, Marshalling};
+use crate::cpu::tls;
+use crate::expect::cycles;
 use crate::prelude::*;
 use crate::two_ends::Exchange;
 use crate::two_ends::calls::stack;
@@ -39,15 +41,31 @@ pub(crate) fn added(exchange: &Exchange, _: &str, measured: &MeasuredRows<'_>) -
     let read = syscall::measured_cost(measured, syscall::Call::Read)?;
     let stack = stack(exchange);
     let adds = match stack {
-        Stack::Grpc => GRPC,
         Stack::Thrift => THRIFT,
+        _ => GRPC,
+    };
+    let size = exchange.size();
+    // There and back.
+    let coded = match stack {
+        Stack::GrpcTls => tls::message(size, measured)? * 2.0,
+        Stack::GrpcGzip => compressed(size, measured)? * 2.0,
+        _ => Cost::default(),
     };
     let frames = read.clone() * adds.frame_reads * adds.frames;
     Some(
         marshalling(stack, exchange.payload, measured)?
             + (read * adds.calls).named("system calls of the stack")
-            + frames.named(adds.words),
+            + frames.named(adds.words)
+            + coded,
     )
+}
+
+/// A message that one end compresses by gzip and the other decompresses.
+fn compressed(size: usize, measured: &MeasuredRows<'_>) -> Option<Cost> {
+    let size = size as f64;
+    let bytes =
+        cycles(measured, (1.0 * size, 60.0 * size), "to compress and decompress the bytes")?;
+    Some(bytes + cycles(measured, (10e3, 600e3), "for the tables of gzip at both ends")?)
 }
 
 /// The argument is marshalled and unmarshalled on its way there, and again on its way back.
@@ -127,6 +145,26 @@ mod tests {
         for part in ["56 B by tcp", "10.0 µs", "50.0 ns to marshal + 150 ns", "5 frames"] {
             assert!(because.contains(part), "{part} is missing in: {because}");
         }
+    }
+
+    #[test]
+    fn encryption_and_compression_are_added_for_both_ways() {
+        let mut rows = before();
+        rows.push(measured(tls::Tls { step: tls::Step::Message, size: 64 }, 1e3));
+        let rows = MeasuredRows::new(&rows);
+        let range = |over| cost_of(over, Argument::String64, &rows).unwrap().range;
+        let (plain, encrypted) = (range(Over::Grpc), range(Over::GrpcTls));
+        assert!((encrypted.0 - plain.0 - 2.0 * 0.8 * 1e3).abs() < 1e-6, "{encrypted:?}");
+        assert!((encrypted.1 - plain.1 - 2.0 * 1.5 * 1e3).abs() < 1e-6, "{encrypted:?}");
+        assert!(range(Over::GrpcGzip).0 > plain.0);
+        // Of 64 KiB, a few bytes may be left for the link: no millisecond of it.
+        let slow = |over| {
+            let payload = Kind::String(64 << 10);
+            let exchange = Exchange { over, payload, ..Rtt::default().exchange() };
+            let socket = Cost::new((20e6, 30e6), "over the socket");
+            exchange.round_trip("rate=100Mbit", socket, &rows).unwrap().range.0
+        };
+        assert!(slow(Over::Grpc) > 20e6 && slow(Over::GrpcGzip) < 1e6, "{}", slow(Over::GrpcGzip));
     }
 
     #[test]

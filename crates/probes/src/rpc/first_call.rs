@@ -13,7 +13,6 @@ use crate::two_ends::{
 use costof_exchange::pattern::connect::{
     self as connections, Acceptor, SILENCE_TIMEOUT, Unconnected,
 };
-use costof_exchange::rendezvous::Over as Socket;
 use costof_exchange::transport::calls::RpcServer;
 use costof_rpc::{Client, Payload, Stack};
 use costof_stats::Distribution;
@@ -47,7 +46,7 @@ point! {
     /// - cpus=cross: two CPUs (--cpu)
     pub(crate) struct FirstCall of "rpc.first_call" {
         /// what carries a call
-        over: Over = Over::that(Over::Grpc, |_, it| it.stack.is_some() && it.socket == Socket::Tcp),
+        over: Over = Over::that(Over::Grpc, |over, _| matches!(over, Over::Grpc | Over::Thrift)),
         payload: Argument = Argument::axis(),
         cpus: Cpus = Cpus::cross_first(),
         wake: Wake = wake::of_two_ends(),
@@ -257,7 +256,7 @@ struct Requests {
 
 impl Requests {
     fn new(point: &FirstCall) -> Result<Requests> {
-        let client = costof_rpc::client(stack(point)).map_err(broken)?;
+        let client = costof_rpc::client(stack(point), None).map_err(broken)?;
         Ok(Requests { client, payload: point.payload.payload() })
     }
 

@@ -29,8 +29,8 @@ impl From<Stack> for costof_rpc::Stack {
 impl From<costof_rpc::Stack> for Stack {
     fn from(stack: costof_rpc::Stack) -> Stack {
         match stack {
-            costof_rpc::Stack::Grpc => Stack::Grpc,
             costof_rpc::Stack::Thrift => Stack::Thrift,
+            _ => Stack::Grpc,
         }
     }
 }

@@ -6,6 +6,7 @@ use crate::two_ends::reports::CPU_OF_ALL;
 use crate::two_ends::{Acceptor, Connector, Exchange};
 use crate::wake::Awake;
 use costof_exchange::rendezvous::{self, Flow};
+use costof_exchange::transport::KEY;
 use costof_exchange::transport::calls::RpcServer;
 use costof_rpc::{Client, Socket, Stack};
 use std::fmt::Display;
@@ -86,9 +87,10 @@ pub(crate) fn client(
     exchange: &Exchange,
     connector: &mut Connector,
 ) -> Result<(Awake, Box<dyn Client>)> {
+    let key = connector.offer(KEY);
     let (awake, mut sockets) = connect(exchange, 1, connector)?;
     let socket = sockets.pop().expect("one connection was asked for");
-    let client = costof_rpc::client(stack(exchange)).and_then(|mut client| {
+    let client = costof_rpc::client(stack(exchange), key.as_deref()).and_then(|mut client| {
         client.over(socket)?;
         Ok(client)
     });

@@ -146,6 +146,10 @@ impl Exchange {
             cost = cost.named(format!("a round trip of which {bytes} B come back"));
             cost = cost.at_least(low_ns);
         }
+        if self.over == Over::GrpcGzip && !path::is_plain(link) {
+            // How few bytes are left for the link is not known.
+            cost = cost.at_least(path::cost(link, 1, carrier.headers)?.range.0);
+        }
         Some(cost + (carrier.added)(self, link, measured)?)
     }
 

@@ -65,6 +65,11 @@ transports! {
     Quic = "quic": QUIC,
     /// gRPC: protobuf over HTTP/2, by tonic, on a runtime of one thread at each end
     Grpc = "grpc": GRPC,
+    /// gRPC over TLS 1.3, by rustls with a key made for the launch; encrypted and authenticated
+    GrpcTls = "grpc_tls": GRPC_TLS,
+    /// gRPC whose ends compress each message by gzip. A string here is the alphabet again and again, of which a
+    /// few bytes are left: yours takes longer, and more of it is left
+    GrpcGzip = "grpc_gzip": GRPC_GZIP,
     /// Apache Thrift: its binary protocol in frames, by Apache's own crate
     Thrift = "thrift": THRIFT,
     /// gRPC over a Unix socket
@@ -138,7 +143,7 @@ pub(crate) struct Description {
     pub(crate) stack: Option<Stack>,
     /// Makes the ends of a stream of messages, if it has streams.
     pub(crate) open: Option<fn(&Transfer) -> Opened>,
-    /// Why this build has no streams of it, and the way out.
+    /// Why this build does not have it, and the way out.
     pub(crate) missing: Option<&'static str>,
     /// Bytes of headers per packet below its own headers.
     pub(crate) headers: u64,
@@ -349,6 +354,26 @@ const GRPC: Description = Description {
     ),
     share: None,
     ..TCP
+};
+
+const GRPC_TLS: Description = Description {
+    stack: Some(Stack::GrpcTls),
+    open: Some(|_| Ok(Box::new(Calls(Stack::GrpcTls)))),
+    missing: if cfg!(feature = "quic") {
+        None
+    } else {
+        Some("this costof was built without rustls (build it with --features quic)")
+    },
+    is_encrypted: true,
+    message: ((0.3, 50.0), (0.2, 5.0), "a frame of HTTP/2, encrypted and decrypted"),
+    ..GRPC
+};
+
+const GRPC_GZIP: Description = Description {
+    stack: Some(Stack::GrpcGzip),
+    open: Some(|_| Ok(Box::new(Calls(Stack::GrpcGzip)))),
+    message: ((10.0, 1500.0), (0.02, 1.5), "a frame of HTTP/2, compressed and decompressed"),
+    ..GRPC
 };
 
 const THRIFT: Description = Description {

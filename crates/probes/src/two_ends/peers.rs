@@ -166,6 +166,11 @@ impl Connector {
         self.kept = Some(Box::new(connections));
     }
 
+    /// What the other end has said of itself by this name.
+    pub(crate) fn offer(&self, name: &str) -> Option<String> {
+        self.ready.as_ref()?.0.get(name).cloned()
+    }
+
     /// Connects by `connect`, which is given the server's address and the token. The first value
     /// keeps the CPU awake.
     ///

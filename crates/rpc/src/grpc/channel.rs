@@ -2,9 +2,9 @@
 //! channel, but without the queue and the task that it adds for connections that are replaced.
 
 use super::gathering::Gathering;
-use super::tokio_stream;
 use super::wire::echo_client::EchoClient;
-use crate::{MAX_MESSAGE_BYTES, Socket};
+use super::{security, tokio_stream};
+use crate::{MAX_MESSAGE_BYTES, Socket, Stack};
 use hyper::body::Incoming;
 use hyper::client::conn::http2::{Builder, SendRequest};
 use hyper::{Request, Response, Uri};
@@ -12,7 +12,9 @@ use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll};
+use tokio::io::{AsyncRead, AsyncWrite};
 use tonic::body::Body;
+use tonic::codec::CompressionEncoding::Gzip;
 use tower::Service;
 
 #[derive(Clone, Debug)]
@@ -41,15 +43,31 @@ const ORIGIN: &str = "http://costof.invalid";
 /// the runtime that it will use.
 ///
 /// # Errors
-/// The system's, for the socket.
-pub(super) async fn client(socket: Socket) -> io::Result<EchoClient<Channel>> {
-    let channel = channel(socket).await?;
-    let client = EchoClient::with_origin(channel, Uri::from_static(ORIGIN));
-    Ok(client.max_decoding_message_size(MAX_MESSAGE_BYTES))
+/// The system's, for the socket; why the handshake of TLS failed.
+pub(super) async fn client(
+    stack: Stack,
+    key: Option<&str>,
+    socket: Socket,
+) -> io::Result<EchoClient<Channel>> {
+    let stream = tokio_stream(socket)?;
+    let channel = match stack {
+        Stack::GrpcTls => channel(security::connect(stream, key).await?).await?,
+        _ => channel(stream).await?,
+    };
+    let client = EchoClient::with_origin(channel, Uri::from_static(ORIGIN))
+        .max_decoding_message_size(MAX_MESSAGE_BYTES);
+    Ok(match stack {
+        Stack::GrpcGzip => client.send_compressed(Gzip).accept_compressed(Gzip),
+        _ => client,
+    })
 }
 
-async fn channel(socket: Socket) -> io::Result<Channel> {
-    let io = TokioIo::new(Gathering::new(tokio_stream(socket)?));
+async fn channel<S>(stream: S) -> io::Result<Channel>
+where
+    S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
+{
+    // Small writes are one record of TLS, too.
+    let io = TokioIo::new(Gathering::new(stream));
     let mut http2 = Builder::new(TokioExecutor::new());
     http2
         .timer(TokioTimer::new())
@@ -96,7 +114,7 @@ mod tests {
 
     #[test]
     fn both_ends_take_frames_that_hold_long_messages() {
-        let server = Server::start().unwrap();
+        let server = Server::start(Stack::Grpc).unwrap();
         let (mut ours, its) = UnixStream::pair().unwrap();
         server.serve(its.into()).unwrap();
         ours.write_all(PREFACE).unwrap();
@@ -111,7 +129,7 @@ mod tests {
             longest_frame(&its)
         };
         let longest = runtime().unwrap().block_on(async {
-            let _client = channel(ours.into()).await.unwrap();
+            let _client = channel(tokio_stream(ours.into()).unwrap()).await.unwrap();
             // The preface is sent while the runtime waits.
             tokio::task::spawn_blocking(read).await.unwrap()
         });
@@ -120,11 +138,11 @@ mod tests {
 
     #[test]
     fn a_method_or_a_service_that_does_not_exist_is_named_and_the_connection_goes_on() {
-        let server = Server::start().unwrap();
+        let server = Server::start(Stack::Grpc).unwrap();
         let (ours, its) = UnixStream::pair().unwrap();
         server.serve(its.into()).unwrap();
         runtime().unwrap().block_on(async {
-            let channel = channel(ours.into()).await.unwrap();
+            let channel = channel(tokio_stream(ours.into()).unwrap()).await.unwrap();
             let mut grpc = Grpc::with_origin(channel, Uri::from_static(ORIGIN));
             let mut call = async |path: &'static str| {
                 grpc.ready().await.unwrap();

@@ -7,7 +7,7 @@ use super::wire::Chunk;
 use super::wire::echo_client::EchoClient;
 use crate::client::not_connected;
 use crate::messages::Messages;
-use crate::{Payload, Socket, Summary};
+use crate::{Payload, Socket, Stack, Summary};
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -19,6 +19,8 @@ pub(crate) struct Client {
     echo: Option<EchoClient<Channel>>,
     messages: Option<Messages<Message>>,
     runtime: io::Result<Runtime>,
+    stack: Stack,
+    key: Option<String>,
 }
 
 /// The connection and the runtime, if both exist.
@@ -33,8 +35,9 @@ fn connected<'a>(
 }
 
 impl Client {
-    pub(crate) fn new() -> io::Result<Self> {
-        Ok(Self { echo: None, messages: None, runtime: Ok(runtime()?) })
+    pub(crate) fn new(stack: Stack, key: Option<&str>) -> io::Result<Self> {
+        let (runtime, key) = (Ok(runtime()?), key.map(str::to_owned));
+        Ok(Self { echo: None, messages: None, runtime, stack, key })
     }
 }
 
@@ -42,7 +45,8 @@ impl crate::Client for Client {
     fn over(&mut self, socket: Socket) -> io::Result<()> {
         self.disconnect();
         let runtime = self.runtime.as_ref().map_err(|error| io::Error::other(error.to_string()))?;
-        self.echo = Some(runtime.block_on(channel::client(socket))?);
+        let client = channel::client(self.stack, self.key.as_deref(), socket);
+        self.echo = Some(runtime.block_on(client)?);
         Ok(())
     }
 

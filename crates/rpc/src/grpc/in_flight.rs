@@ -6,7 +6,7 @@ use super::runtime;
 use super::wire::echo_client::EchoClient;
 use crate::client::not_connected;
 use crate::messages::Messages;
-use crate::{Payload, Socket, memory};
+use crate::{Payload, Socket, Stack, memory};
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use std::future::poll_fn;
 use std::io;
@@ -45,7 +45,7 @@ impl InFlight {
         let clients = runtime.block_on(async {
             let mut clients = Vec::with_capacity(sockets.len());
             for socket in sockets {
-                clients.push(channel::client(socket).await?);
+                clients.push(channel::client(Stack::Grpc, None, socket).await?);
             }
             io::Result::Ok(clients)
         });

@@ -2,14 +2,18 @@
 
 use super::wire::echo_server::{Echo, EchoServer};
 use super::wire::{Chunk, DoubleMessage, IntMessage, StringMessage, Structure, Summary};
-use super::{MAX_FRAME, runtime, tokio_stream};
-use crate::{MAX_MESSAGE_BYTES, Socket};
+use super::{MAX_FRAME, runtime, security, tokio_stream};
+use crate::{MAX_MESSAGE_BYTES, Socket, Stack};
+use futures_util::StreamExt;
 use std::io;
 use std::thread::{self, JoinHandle};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
-use tokio_stream::StreamExt;
 use tokio_stream::wrappers::UnboundedReceiverStream;
+use tonic::codec::CompressionEncoding::Gzip;
 use tonic::{Request, Response, Status, Streaming};
+
+/// The most connections that are made at the same time; a slow one holds nobody up.
+const MAX_HANDSHAKES: usize = 64;
 
 #[derive(Debug)]
 pub(crate) struct Server {
@@ -21,12 +25,12 @@ pub(crate) struct Server {
 impl Server {
     /// # Errors
     /// The system's, for one more thread or its descriptors.
-    pub(crate) fn start() -> io::Result<Self> {
+    pub(crate) fn start(stack: Stack) -> io::Result<Self> {
         let runtime = runtime()?;
         let (sockets, connections) = unbounded_channel();
         let named = thread::Builder::new().name("grpc".into());
         // All connections end with the runtime.
-        let thread = named.spawn(move || runtime.block_on(serve(connections)))?;
+        let thread = named.spawn(move || runtime.block_on(serve(stack, connections)))?;
         Ok(Self { sockets: Some(sockets), thread: Some(thread) })
     }
 }
@@ -50,14 +54,21 @@ impl Drop for Server {
 }
 
 /// Serves connections until no more can come.
-async fn serve(connections: UnboundedReceiver<Socket>) {
+async fn serve(stack: Stack, connections: UnboundedReceiver<Socket>) {
     let connections = UnboundedReceiverStream::new(connections).map(tokio_stream);
-    let echo = EchoServer::new(Service).max_decoding_message_size(MAX_MESSAGE_BYTES);
+    let mut echo = EchoServer::new(Service).max_decoding_message_size(MAX_MESSAGE_BYTES);
+    if stack == Stack::GrpcGzip {
+        echo = echo.send_compressed(Gzip).accept_compressed(Gzip);
+    }
+    let server = tonic::transport::Server::builder().max_frame_size(MAX_FRAME);
     // Errors of connections do not end it.
-    let _ = tonic::transport::Server::builder()
-        .max_frame_size(MAX_FRAME)
-        .serve_with_incoming(echo, connections)
-        .await;
+    let _ = match stack {
+        Stack::GrpcTls => {
+            let encrypted = connections.map(security::accept).buffer_unordered(MAX_HANDSHAKES);
+            server.serve_with_incoming(echo, encrypted).await
+        }
+        _ => server.serve_with_incoming(echo, connections).await,
+    };
 }
 
 struct Service;

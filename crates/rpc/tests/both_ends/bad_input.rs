@@ -1,10 +1,11 @@
 //! What goes wrong is said by an error that names it, and the server goes on serving the others.
 
-use crate::{STACKS, connect, listen, times};
+use crate::{PLAIN, STACKS, connect, listen, times};
 use costof_rpc::{Kind, Payload, Stack};
 use std::fmt::Debug;
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -58,7 +59,7 @@ fn a_message_that_is_too_long_fails_and_the_others_are_served() {
         other.call(&Payload::new(Kind::Int)).unwrap();
 
         let long = connect(stack, address).call(&Payload::new(Kind::String(TOO_LONG)));
-        fails(long, &["too large", "SizeLimit"]);
+        fails(long, &["too large", "size limit", "SizeLimit"]);
         connect(stack, address).upload(TOO_LONG, times(2)).unwrap_err();
 
         other.call(&Payload::new(Kind::Structure)).unwrap();
@@ -126,7 +127,10 @@ fn an_answer_that_is_another_is_named() {
 fn a_peer_of_another_protocol_fails_and_harms_nobody() {
     for stack in STACKS {
         let (_server, address) = listen(stack);
-        for other in STACKS.into_iter().filter(|other| *other != stack) {
+        let is_like_this = |other: &Stack| (*other == Stack::Thrift) == (stack == Stack::Thrift);
+        for other in
+            PLAIN.into_iter().filter(|other| stack == Stack::GrpcTls || !is_like_this(other))
+        {
             connect(other, address).call(&Payload::new(Kind::Structure)).unwrap_err();
         }
         for said in [&b"GET / HTTP/1.1\r\n\r\n"[..], &[0; 100], &[0xff; 100], b"\n"] {
@@ -139,7 +143,7 @@ fn a_peer_of_another_protocol_fails_and_harms_nobody() {
 
 #[test]
 fn an_answer_in_another_protocol_is_an_error() {
-    for stack in STACKS {
+    for stack in PLAIN {
         let http = b"HTTP/1.1 400 Bad Request\r\nconnection: close\r\n\r\n";
         for goes in [false, true] {
             let mut client = connect(stack, peer(http, goes));
@@ -147,6 +151,21 @@ fn an_answer_in_another_protocol_is_an_error() {
         }
         connect(stack, peer(b"", true)).call(&Payload::new(Kind::Int)).unwrap_err();
     }
+}
+
+#[test]
+fn a_server_with_another_key_is_not_trusted() {
+    let server = costof_rpc::server(Stack::GrpcTls).unwrap();
+    let (_, another) = costof_rpc::tls::server().unwrap();
+    let key = costof_rpc::key(Stack::GrpcTls).unwrap().unwrap();
+    let over = |key: &str| {
+        let (ours, its) = UnixStream::pair().unwrap();
+        server.serve(its.into()).unwrap();
+        costof_rpc::client(Stack::GrpcTls, Some(key)).unwrap().over(ours.into())
+    };
+    over(key).unwrap();
+    fails(over(&another), &["certificate"]);
+    fails(over("0g"), &["not a key"]);
 }
 
 #[test]

@@ -2,9 +2,10 @@
 
 use crate::{Listening, STACKS, STUDY, connect, listen, loopback, reconnect, times};
 use costof_rpc::{Client, InFlight, Kind, Marshal, Payload, Socket, Stack};
-use std::io::ErrorKind;
-use std::net::{TcpListener, TcpStream};
+use std::io::{ErrorKind, Read, Write};
+use std::net::{Shutdown, TcpListener, TcpStream};
 use std::os::unix::net::UnixStream;
+use std::thread;
 
 /// The study's, and those of no bytes, of more than a buffer and of more than a window.
 fn payloads() -> impl Iterator<Item = Payload> {
@@ -34,8 +35,9 @@ fn a_client_connects_again_and_a_server_has_many() {
     for stack in STACKS {
         let (_server, address) = listen(stack);
         let payload = Payload::new(Kind::Structure);
-        let mut clients: Vec<Box<dyn Client>> =
-            (0..8).map(|_| costof_rpc::client(stack).unwrap()).collect();
+        let mut clients: Vec<Box<dyn Client>> = (0..8)
+            .map(|_| costof_rpc::client(stack, costof_rpc::key(stack).unwrap()).unwrap())
+            .collect();
         for client in &mut clients {
             let unconnected = client.call(&payload);
             assert!(unconnected.is_err_and(|error| error.kind() == ErrorKind::NotConnected));
@@ -59,7 +61,7 @@ fn connections_that_are_there_already_are_used() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let tcp = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let (one, other) = UnixStream::pair().unwrap();
-        let mut client = costof_rpc::client(stack).unwrap();
+        let mut client = costof_rpc::client(stack, costof_rpc::key(stack).unwrap()).unwrap();
         for (ours, its) in [
             (Socket::from(tcp), Socket::from(listener.accept().unwrap().0)),
             (one.into(), other.into()),
@@ -110,6 +112,52 @@ fn many_calls_at_once_are_all_answered_once() {
                 assert_eq!(calls.count(), 0);
             }
         }
+    }
+}
+
+/// Passes on what comes until either end is gone, and returns it.
+fn relay(mut from: &UnixStream, mut to: &UnixStream) -> Vec<u8> {
+    let (mut seen, mut buffer) = (Vec::new(), [0; 4096]);
+    while let Ok(length @ 1..) = from.read(&mut buffer) {
+        seen.extend(&buffer[..length]);
+        if to.write_all(&buffer[..length]).is_err() {
+            break;
+        }
+    }
+    let _ = to.shutdown(Shutdown::Both);
+    seen
+}
+
+/// The bytes of a connection with one call, there and back.
+fn on_the_wire(stack: Stack, payload: &Payload) -> [Vec<u8>; 2] {
+    let ((ours, near), (far, its)) = (UnixStream::pair().unwrap(), UnixStream::pair().unwrap());
+    let server = costof_rpc::server(stack).unwrap();
+    server.serve(its.into()).unwrap();
+    thread::scope(|scope| {
+        let there = scope.spawn(|| relay(&near, &far));
+        let back = scope.spawn(|| relay(&far, &near));
+        let mut client = costof_rpc::client(stack, costof_rpc::key(stack).unwrap()).unwrap();
+        client.over(ours.into()).unwrap();
+        client.call(payload).unwrap();
+        drop(client);
+        [there, back].map(|seen| seen.join().unwrap())
+    })
+}
+
+#[test]
+fn tls_hides_what_is_sent_and_gzip_shortens_it() {
+    const BYTES: usize = 20_000;
+    let payload = Payload::new(Kind::String(BYTES));
+    let text = b"abcdefghijklmnopqrstuvwxyz";
+    let has_text = |seen: &[u8]| seen.windows(text.len()).any(|seen| seen == text);
+    for seen in on_the_wire(Stack::Grpc, &payload) {
+        assert!(has_text(&seen) && seen.len() > BYTES);
+    }
+    for seen in on_the_wire(Stack::GrpcTls, &payload) {
+        assert!(!has_text(&seen) && seen.len() > BYTES);
+    }
+    for seen in on_the_wire(Stack::GrpcGzip, &payload) {
+        assert!(seen.len() < BYTES / 10, "{} B", seen.len());
     }
 }
 

@@ -13,7 +13,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-const STACKS: [Stack; 2] = [Stack::Grpc, Stack::Thrift];
+const STACKS: [Stack; 4] = [Stack::Grpc, Stack::GrpcTls, Stack::GrpcGzip, Stack::Thrift];
+
+/// Those without TLS, whose keys strangers do not have.
+const PLAIN: [Stack; 3] = [Stack::Grpc, Stack::GrpcGzip, Stack::Thrift];
 
 /// The payloads of the study.
 const STUDY: [Kind; 6] = [
@@ -77,7 +80,8 @@ fn listen(stack: Stack) -> (Listening, SocketAddr) {
 
 /// A client that has connected.
 fn connect(stack: Stack, address: SocketAddr) -> Box<dyn Client> {
-    let mut client = costof_rpc::client(stack).expect("there are descriptors");
+    let key = costof_rpc::key(stack).expect("it is built with TLS");
+    let mut client = costof_rpc::client(stack, key).expect("there are descriptors");
     reconnect(&mut *client, address);
     client
 }

@@ -1,7 +1,7 @@
 //! Other people's clients call our services, and our clients other people's: Python's grpcio, and
 //! Apache's Thrift of Python. `COSTOF_PYTHON` names a Python that has them; `./check --all` makes one.
 
-use crate::{STACKS, STUDY, connect, listen, loopback, times};
+use crate::{PLAIN, STUDY, connect, listen, loopback, times};
 use costof_rpc::Summary;
 use costof_rpc::{Kind, Payload, Stack};
 use std::ffi::OsString;
@@ -39,8 +39,8 @@ impl Python {
         // Compiled scripts are not to lie beside them.
         command.env("PYTHONDONTWRITEBYTECODE", "1");
         let script = match stack {
-            Stack::Grpc => "grpc_peer.py",
             Stack::Thrift => "thrift_peer.py",
+            _ => "grpc_peer.py",
         };
         command.arg(scripts.join(script)).args([role, &address.to_string()]);
         command
@@ -121,7 +121,7 @@ impl Drop for Serving {
 #[test]
 fn pythons_clients_call_our_services() {
     let python = or_skip!(Python::new());
-    for stack in STACKS {
+    for stack in PLAIN {
         let (_server, address) = listen(stack);
         succeeds(&mut python.peer("client", stack, address))
             .unwrap_or_else(|why| panic!("{stack:?}: {why}"));
@@ -135,7 +135,7 @@ fn pythons_clients_call_our_services() {
 fn our_clients_call_pythons_services() {
     let python = or_skip!(Python::new());
     let strings = [0, 1, 64, 65_536, 1_000_003].map(Kind::String);
-    for stack in STACKS {
+    for stack in PLAIN {
         let serving = Serving::new(&mut python.peer("server", stack, loopback()));
         let mut client = connect(stack, serving.address);
         for kind in STUDY.into_iter().chain(strings) {
@@ -154,7 +154,7 @@ fn our_clients_call_pythons_services() {
 #[test]
 fn a_method_that_pythons_services_lack_is_named() {
     let python = or_skip!(Python::new());
-    for stack in STACKS {
+    for stack in PLAIN {
         let serving = Serving::new(&mut python.peer("bare", stack, loopback()));
         let mut client = connect(stack, serving.address);
         let error = client.call(&Payload::new(Kind::Double)).unwrap_err();

@@ -20,8 +20,8 @@ impl RpcServer {
         Ok(RpcServer {
             server: costof_rpc::server(stack)?,
             threads: match stack {
-                Stack::Grpc => "grpc",
                 Stack::Thrift => "thrift",
+                _ => "grpc",
             },
         })
     }

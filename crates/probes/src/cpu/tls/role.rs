@@ -2,7 +2,7 @@
 
 use super::{Step, Tls};
 use crate::prelude::*;
-use costof_exchange::transport::quic::key::{tls_client, tls_server};
+use costof_rpc::tls;
 use rustls::client::Resumption;
 use rustls::pki_types::ServerName;
 use rustls::{
@@ -28,8 +28,8 @@ impl Setup<Tls> for Connections {
     fn set_up(point: &At<Tls>, _: &Launch) -> Result<Connections> {
         Tls::check_axes(point)?;
         let make = || {
-            let (mut server, key) = tls_server()?;
-            let mut client = tls_client(&key)?;
+            let (mut server, key) = tls::server()?;
+            let mut client = tls::client(&key)?;
             if point.step == Step::Handshake {
                 client.resumption = Resumption::disabled();
                 server.send_tls13_tickets = 0;

@@ -5,7 +5,7 @@ use crate::prelude::*;
 use crate::two_ends::{Acceptor, Connector, Exchange, Exchanges, broken};
 use costof_exchange::pattern::ping_pong::Server;
 use costof_exchange::rendezvous::is_end;
-use costof_exchange::transport::Channels;
+use costof_exchange::transport::{Channels, calls};
 use costof_os::cpu::clock::{ClockId, now_ns};
 
 type ServeAt<P> = fn(&At<P>, &mut Acceptor, &mut Meter<'_>) -> Result;
@@ -86,7 +86,15 @@ pub(crate) fn listen<P: Exchanges>(acceptor: &mut Acceptor, point: &At<P>) -> Re
     let exchange = point.exchange();
     exchange.check()?;
     point.check()?;
-    acceptor.listen(&point.link, &exchange, point.connections())
+    let carrier = exchange.over.description();
+    if let Some(missing) = carrier.missing {
+        return Err(Failure::unsupported(missing));
+    }
+    let mut offers = acceptor.listen(&point.link, &exchange, point.connections())?;
+    if let Some(stack) = carrier.stack {
+        offers.extend(calls::offers(stack).map_err(broken)?);
+    }
+    Ok(offers)
 }
 
 type MeasureAt<P> = fn(&At<P>, &mut Connector, &mut Meter<'_>) -> Result;

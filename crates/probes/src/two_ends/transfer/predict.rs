@@ -26,6 +26,8 @@ pub(crate) fn predict(point: &At<Transfer>, measured: &MeasuredRows<'_>) -> Opti
     match (link, point.in_flight()) {
         (Link::Loopback | Link::Veth, Some(window)) => within_the_machine(point, window, measured),
         (Link::Loopback, None) => as_net_bandwidth(point, measured),
+        // How few bytes are left for the link is not known.
+        (Link::Emulated { .. }, _) if point.over == Over::GrpcGzip => None,
         (Link::Emulated { up, down }, Some(window)) => over_a_delay(point, window, &up, &down),
         (Link::Emulated { up, .. }, None) => at_a_rate(point, &up),
         (Link::Veth, None) | (Link::Remote | Link::Sink, _) => None,
