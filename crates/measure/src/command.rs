@@ -9,7 +9,7 @@ mod estimate;
 mod sampler;
 
 pub use capture::{Capture, MetricPattern};
-pub use estimate::{compare, estimate};
+pub use estimate::{compare, estimate, estimate_of};
 
 use crate::gauge;
 use costof_gauge::Gauge;

@@ -138,6 +138,8 @@ pub struct TimedCommand {
     pub command: String,
     /// The shell that ran it; absent if it was started directly.
     pub shell: Option<String>,
+    /// Wall time of the shell, or of an empty process, that does nothing, in the same turns; absent where it does not count.
+    pub start_ns: Option<Estimate>,
     /// Parameters with this command's values.
     pub parameters: BTreeMap<String, String>,
     /// The runs that count.

@@ -15,6 +15,8 @@ use std::collections::BTreeSet;
 
 /// The most letters of a name in a table.
 const MAX_NAME: usize = 40;
+/// The start-up of a shell or process is mentioned if it is at least this share of a command's wall time.
+const START_COUNTS: f64 = 0.02;
 
 /// More memory than costof itself has.
 const COSTOF_MEBIBYTES: f64 = 16.0;
@@ -366,6 +368,17 @@ fn notes(command: &TimedCommand) -> Vec<String> {
     let mut notes = Vec::new();
     if let Some(why) = &command.alone_unknown {
         notes.push(format!("CPU time with the core alone is unknown: {why}"));
+    }
+    let wall = command.wall_ns.map_or(f64::INFINITY, |wall| wall.value);
+    if let Some(start) = command.start_ns.filter(|start| start.value >= START_COUNTS * wall) {
+        let (what, how) = match &command.shell {
+            Some(shell) => ("shell", format!("{shell} -c :")),
+            None => ("process", "true".to_owned()),
+        };
+        notes.push(format!(
+            "includes {what} start-up: {} (`{how}`, in the same turns)",
+            duration(start)
+        ));
     }
     notes.extend(command.notes.iter().cloned());
     notes.into_iter().map(|note| format!("{}: {note}", short(command))).collect()

@@ -363,6 +363,23 @@ fn every_kind_of_command_has_an_answer_or_a_reason() {
 }
 
 #[test]
+fn the_start_of_what_is_short_is_measured_in_the_turns() {
+    let place = Place::new();
+    for (command, needs_shell) in [("true", false), ("true; true", true)] {
+        // A busy machine may take long for what is short, but not every time.
+        let mut tries =
+            (0..10).map(|_| timed(&place, &format!("'{command}'"))["commands"][0].clone());
+        let command = tries.find(|command| command["start_ns"].is_object()).expect("a start");
+        assert_eq!(command["shell"].is_string(), needs_shell);
+        let [low, value, high] =
+            ["low", "value", "high"].map(|end| command["start_ns"][end].as_f64());
+        assert!(low.is_some() && low <= value && value <= high, "{command}");
+    }
+    let slow = timed(&place, "'sleep 0.2'");
+    assert!(slow["commands"][0]["start_ns"].is_null(), "{slow}");
+}
+
+#[test]
 fn a_command_that_waits_is_told_what_the_gauge_does_not_say() {
     let place = Place::new();
     let ended = time(&place, "--runs 3 'sleep 0.05'").expect_code(0);

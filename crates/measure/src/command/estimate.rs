@@ -60,7 +60,7 @@ fn as_run_own(runs: &[TimedRun], name: &str) -> Option<Estimate> {
 }
 
 /// The median with its interval; `None` with too few values.
-fn estimate_of(values: &[f64]) -> Option<Estimate> {
+pub fn estimate_of(values: &[f64]) -> Option<Estimate> {
     let interval = median_interval(values)?;
     Some(Estimate { value: median(values)?, low: interval.low, high: interval.high })
 }

@@ -89,6 +89,7 @@ fn what_a_reader_should_know_stands_below() {
     let second = &mut timing.commands[1];
     second.alone_ns = None;
     second.alone_unknown = Some("it used 2.0 of 4 CPUs".to_owned());
+    second.start_ns = Some(Estimate { value: 5e6, low: 4.9e6, high: 5.2e6 });
     second.shell = Some("sh".to_owned());
     second.notes.push("leaves up to 2 processes running".to_owned());
     golden("report/timing", "two commands", &text(&timing, Style::default()));

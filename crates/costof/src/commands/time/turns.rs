@@ -30,6 +30,8 @@ const FOREVER: Duration = Duration::from_secs(10 * 365 * 86_400);
 const ANNOUNCED: Duration = Duration::from_secs(20);
 /// The gauges of at most this many CPUs are looked at before a turn, half a millisecond each.
 const MAX_LOOKS: usize = 8;
+/// What a shell or an empty process takes is measured too if a command takes less than this.
+const SHORT: Duration = Duration::from_millis(100);
 /// A shell's exit code if it finds no such command.
 const NOT_FOUND: i32 = 127;
 
@@ -52,6 +54,14 @@ struct Measured {
     is_placed: bool,
     /// What one turn of it takes, with all that belongs to it.
     took: Duration,
+}
+
+/// A shell that does nothing, or an empty process, which takes turns with the commands that are so short that its start
+/// counts.
+struct Start {
+    shell: Option<String>,
+    program: Program,
+    wall_ns: Vec<f64>,
 }
 
 /// Measures all commands. Whatever happens, `--cleanup` runs at the end; whether it succeeded comes with the result.
@@ -94,7 +104,9 @@ impl Turns<'_> {
         let first = jobs.into_iter().map(|job| self.first_runs(job));
         let mut all = first.collect::<Result<Vec<Measured>>>()?;
         let turn: Duration = all.iter().map(|measured| measured.took).sum();
-        let (expected, end) = self.count(turn, all.len(), began);
+        let starting = Instant::now();
+        let mut starts = self.starts(&all)?;
+        let (expected, end) = self.count(turn + starting.elapsed(), all.len(), began);
         // Without a warm-up, the first runs were a turn.
         let begun = u32::from(self.options.warmup == 0);
         let bar = bar(expected.into(), " turns");
@@ -120,9 +132,18 @@ impl Turns<'_> {
                 let run = self.once(&all[position].job, on)?;
                 all[position].job.timed.runs.push(run);
             }
+            let on = if placed.is_empty() { self.cpus } else { &placed };
+            for start in &mut starts {
+                start.wall_ns.extend(self.start_ns(&start.program, on)?);
+            }
             bar.inc(1);
         }
         bar.finish_and_clear();
+        for start in &starts {
+            for Measured { job, .. } in all.iter_mut().filter(|measured| start.is_of(measured)) {
+                job.timed.start_ns = command::estimate_of(&start.wall_ns);
+            }
+        }
         Ok(all.into_iter().map(|measured| measured.job.timed).collect())
     }
 
@@ -228,6 +249,44 @@ impl Turns<'_> {
 
     fn may_go_on(&self) -> bool {
         !self.interrupted.load(Ordering::Relaxed)
+    }
+
+    /// The starts that count for some command, each done once, which warms it up and shows that it works.
+    fn starts(&self, all: &[Measured]) -> Result<Vec<Start>> {
+        let mut starts: Vec<Start> = Vec::new();
+        for measured in all.iter().filter(|measured| measured.took < SHORT) {
+            if starts.iter().any(|start| start.is_of(measured)) {
+                continue;
+            }
+            let shell = measured.job.timed.shell.clone();
+            let mut words = match shell {
+                Some(_) => measured.job.program.words.clone(),
+                None => vec!["true".into()],
+            };
+            if let Some(script) = words.last_mut().filter(|_| shell.is_some()) {
+                *script = ":".into();
+            }
+            let program = Program { words, input: None, output: Output::Null, folder: None };
+            if self.start_ns(&program, self.cpus)?.is_some() {
+                starts.push(Start { shell, program, wall_ns: Vec::new() });
+            }
+        }
+        Ok(starts)
+    }
+
+    /// The wall time of a shell or process that does nothing; `None` if it fails.
+    fn start_ns(&self, program: &Program, cpus: &[usize]) -> Result<Option<f64>> {
+        match self.stopwatch.run(program, cpus, || self.may_go_on()) {
+            Ok(Some(run)) => Ok((run.exit_code == Some(0)).then_some(run.wall_ns as f64)),
+            Ok(None) => Err(Error::Interrupted),
+            Err(_) => Ok(None),
+        }
+    }
+}
+
+impl Start {
+    fn is_of(&self, measured: &Measured) -> bool {
+        self.shell == measured.job.timed.shell && measured.took < SHORT
     }
 }
 
