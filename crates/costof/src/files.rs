@@ -1,13 +1,14 @@
 //! Reads small files that a user names, and writes files and folders for people: reports, plots, values.
 
 use crate::error::{Context, Result, bail};
-use crate::terminal::log;
+use crate::terminal::{end_on_signals, log};
 use costof_model::encoding;
 use costof_model::harmless::BYTE_ORDER_MARK;
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Whether this is the path of a program, or the name of one in PATH.
 pub(crate) fn is_program(name: &str) -> bool {
@@ -93,6 +94,12 @@ pub(crate) fn write(path: &Path, text: &str) -> Result<()> {
     replace(path, text).context(format_args!("cannot write {}", path.display()))
 }
 
+/// The file that [`replace`] has begun under a name of its own, which a signal removes.
+pub(crate) fn unfinished() -> MutexGuard<'static, Option<PathBuf>> {
+    static UNFINISHED: Mutex<Option<PathBuf>> = Mutex::new(None);
+    UNFINISHED.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 fn replace(path: &Path, text: &str) -> io::Result<()> {
     // The target of a link, so that the link stays one.
     let path = resolved(path);
@@ -107,6 +114,9 @@ fn replace(path: &Path, text: &str) -> io::Result<()> {
     // The name itself may be as long as names can be. Without an existing file, umask(1) decides who may read this one.
     let mut new = tempfile::Builder::new();
     new.prefix(".costof-").suffix(".tmp").permissions(fs::Permissions::from_mode(0o666));
+    end_on_signals();
+    // A signal waits until the name is noted.
+    let mut noted = unfinished();
     let mut new = match new.tempfile_in(path.parent().unwrap_or(Path::new("/"))) {
         // A folder in which nothing can be created, with a file that can be written.
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
@@ -114,13 +124,18 @@ fn replace(path: &Path, text: &str) -> io::Result<()> {
         }
         created => created?,
     };
+    *noted = Some(new.path().to_owned());
+    drop(noted);
     if let Some(existing) = existing {
         new.as_file().set_permissions(existing.permissions())?;
     }
     new.write_all(text.as_bytes())?;
     // A disk may know the new name before the bytes: after a power failure the file would be empty.
     new.as_file().sync_all()?;
+    let mut noted = unfinished();
     new.persist(&path)?;
+    *noted = None;
+    drop(noted);
     sync_name(&path);
     Ok(())
 }

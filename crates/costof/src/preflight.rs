@@ -134,7 +134,7 @@ fn busy(seen: &[Seen]) -> Option<String> {
 fn described(host: &str, contention: Contention) -> String {
     let percent = |share: f64| format!("{:.0} %", share * 100.0);
     let mut users = Vec::new();
-    let Contention { cpus, others, steal, .. } = contention;
+    let Contention { cpus, others, steal } = contention;
     let is_busy = |contention| expected(contention, false) > QUIET;
     if is_busy(Contention { steal: 0.0, ..contention }) {
         let cpus = if cpus == 1 { "the CPU".to_owned() } else { format!("{cpus} CPUs") };
@@ -178,7 +178,7 @@ mod tests {
     use std::cell::RefCell;
 
     fn contention(cpus: u32, others: f64, steal: f64) -> Contention {
-        Contention { cpus, others, steal, runnable: None }
+        Contention { cpus, others, steal }
     }
 
     /// What is said where looks see others use these shares of two CPUs, the last one from then on, and

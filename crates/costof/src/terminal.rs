@@ -3,6 +3,7 @@
 
 use crate::cli::printing::Printing;
 use crate::error::{Context, Done, INTERRUPTED, Result};
+use crate::files;
 use anstream::AutoStream;
 use clap::ColorChoice;
 use costof_model::harmless;
@@ -11,6 +12,7 @@ use costof_os::process::command::end_adopted;
 use costof_report::style::Style;
 use costof_report::text::COLUMNS;
 use std::fmt::Display;
+use std::fs;
 use std::io::{self, IsTerminal, Write};
 use std::os::fd::AsFd;
 use std::path::Path;
@@ -146,17 +148,32 @@ pub(crate) fn watch_interrupts() -> Result<Arc<AtomicBool>> {
             end_at_once();
         }
     };
-    // nohup(1) has costof ignore HUP, which goes on.
-    let has_nohup = process::ignores_hangup();
-    ctrlc::set_handler(handler).context(NO_THREAD)?;
-    if has_nohup {
-        process::ignore_hangup();
-    }
+    on_signals(handler).context(NO_THREAD)?;
     Ok(interrupted)
 }
 
-/// Ends costof because of a signal, and the commands that it measures.
+/// Ends a command in order at each signal, unless it watches for them itself.
+pub(crate) fn end_on_signals() {
+    let _ = on_signals(|| end_at_once());
+}
+
+/// Calls a handler at each INT, TERM and HUP, except HUP under nohup(1). Only the first call has an effect.
+fn on_signals(handler: impl FnMut() + Send + 'static) -> Result<(), ctrlc::Error> {
+    let has_nohup = process::ignores_hangup();
+    ctrlc::set_handler(handler)?;
+    if has_nohup {
+        process::ignore_hangup();
+    }
+    Ok(())
+}
+
+/// Ends costof because of a signal, without the file that it writes, and the commands that it measures.
 fn end_at_once() -> ! {
     end_adopted();
+    // Until the end, so that no other is begun.
+    let unfinished = files::unfinished();
+    if let Some(path) = &*unfinished {
+        let _ = fs::remove_file(path);
+    }
     std::process::exit(INTERRUPTED.into());
 }

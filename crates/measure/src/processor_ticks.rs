@@ -66,15 +66,6 @@ pub(crate) fn sum(text: &str) -> Option<Ticks> {
     lines.find_map(|line| ticks(0, line.strip_prefix("cpu ")?))
 }
 
-/// How many other threads run or wait for a CPU right now; `None` if the kernel does not report it.
-pub(crate) fn runnable() -> Option<f64> {
-    let text = std::fs::read_to_string("/proc/stat").ok()?;
-    let count: u64 =
-        text.lines().find_map(|line| line.strip_prefix("procs_running "))?.trim().parse().ok()?;
-    // Without this one.
-    Some(count.saturating_sub(1) as f64)
-}
-
 fn parse(text: &str) -> Vec<Ticks> {
     let line = |line: &str| {
         // The first line, `cpu  …`, is the sum of all CPUs.

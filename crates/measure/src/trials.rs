@@ -30,8 +30,6 @@ use std::time::{Duration, Instant};
 /// one CPU's time should be visible on two CPUs.
 pub const WATCH: Duration = Duration::from_millis(500);
 
-/// How often in that time the threads that run or wait are counted.
-const LOOKS: u32 = 10;
 
 /// For how long a core is observed, in nanoseconds.
 const LOOK_NS: f64 = 250e6;
@@ -180,19 +178,10 @@ fn huge_page() -> Option<Trial> {
 pub fn contention() -> Option<Contention> {
     let now = || Some((processor_ticks::read().ok()?, now_ns(ClockId::ProcessCpu)));
     let (before, own_before_ns) = now()?;
-    let mut runnable = Vec::new();
-    for _ in 0..LOOKS {
-        sleep(WATCH / LOOKS);
-        runnable.extend(processor_ticks::runnable());
-    }
+    sleep(WATCH);
     let (after, own_after_ns) = now()?;
     let own_ticks = (own_after_ns - own_before_ns) as f64 / TICK_NS;
-    let contention = contention_of(&difference(&before, &after), own_ticks)?;
-    let count = runnable.len() as f64;
-    Some(Contention {
-        runnable: (count > 0.0).then(|| runnable.iter().sum::<f64>() / count),
-        ..contention
-    })
+    contention_of(&difference(&before, &after), own_ticks)
 }
 
 fn contention_of(spent: &[Ticks], own_ticks: f64) -> Option<Contention> {
@@ -202,7 +191,6 @@ fn contention_of(spent: &[Ticks], own_ticks: f64) -> Option<Contention> {
         cpus: spent.len() as u32,
         others: (sum(|ticks| ticks.busy) - own_ticks).max(0.0) / total,
         steal: sum(|ticks| ticks.steal) / total,
-        runnable: None,
     })
 }
 
@@ -261,7 +249,7 @@ mod tests {
     fn shares_leave_out_what_is_ones_own_and_what_is_idle() {
         let ticks = |cpu, busy, steal, total| Ticks { cpu, busy, softirq: 0, steal, total };
         let spent = [ticks(0, 10, 5, 50), ticks(1, 5, 0, 50)];
-        let seen = |others| Contention { cpus: 2, others, steal: 0.05, runnable: None };
+        let seen = |others| Contention { cpus: 2, others, steal: 0.05 };
         assert_eq!(contention_of(&spent, 5.0), Some(seen(0.1)));
         assert_eq!(contention_of(&spent, 100.0), Some(seen(0.0)));
         assert_eq!(contention_of(&[], 0.0), None);

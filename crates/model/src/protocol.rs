@@ -242,9 +242,6 @@ pub struct Contention {
     pub others: f64,
     /// The share of all CPUs' time that the hypervisor gave to others.
     pub steal: f64,
-    /// How many other threads ran or waited for a CPU, on average; `None` if the machine does not
-    /// report it, or its costof is older.
-    pub runnable: Option<f64>,
 }
 
 /// Which CPUs to look at.

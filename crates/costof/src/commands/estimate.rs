@@ -49,7 +49,10 @@ pub(crate) fn run(table: Table, options: &EstimateOptions) -> Done {
         Expression::parse_with(&options.expression.join(" "), &mut find).map_err(wrong)?;
     let mut runs = match &options.run {
         Some(path) => vec![(path.display().to_string(), record::read(path, table)?)],
-        None => history(table, &expression.points),
+        None => {
+            let is_best = |row: &PointRow| row.is_usable() && row.grade == Grade::A;
+            history(table, &expression.points, is_best)
+        }
     };
     if options.measure {
         let missing: Vec<&Point> = expression
@@ -82,14 +85,18 @@ pub(crate) fn run(table: Table, options: &EstimateOptions) -> Done {
     print(text)
 }
 
-/// The latest runs of this machine that were to measure one of the points, the newest first, down to the one
-/// that completes points of the best grade.
-fn history(table: Table, points: &[Point]) -> Vec<Named> {
+/// The latest runs of this machine that were to measure one of the points, the newest first, down to the one with which
+/// all points have a row that is good enough.
+pub(super) fn history(
+    table: Table,
+    points: &[Point],
+    is_enough: impl Fn(&PointRow) -> bool,
+) -> Vec<Named> {
     let mut runs = Vec::new();
     for run in history::of_this_machine(table, |point| points.contains(point)) {
         runs.push(run);
-        let is_best = |point| best(&runs, point).is_some_and(|(_, row)| row.grade == Grade::A);
-        if points.iter().all(is_best) {
+        let is_known = |point| rows(&runs, point).any(|(_, row)| is_enough(row));
+        if points.iter().all(is_known) {
             break;
         }
     }

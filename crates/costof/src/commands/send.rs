@@ -21,15 +21,14 @@ use costof_report::interactive as text;
 use outcome::Outcome;
 use sending::Sending;
 use serde_json::json;
-use std::fs::OpenOptions;
+use std::fs::{self, File, Metadata, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::atomic::Ordering;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
-use tempfile::TempPath;
 
 /// How long to send without `--count` or `--duration`.
 const DURATION: Duration = Duration::from_secs(10);
@@ -131,7 +130,7 @@ fn listen(options: &SendOptions, address: &Address) -> Done {
     let receiver = receiver.map_err(wrong)?;
     let address = receiver.address();
     let file = match (&options.token_file, &generated) {
-        (Some(path), Some(token)) => Some(write_token(path, token)?),
+        (Some(path), Some(token)) => Some(TokenFile::create(path, token)?),
         _ => None,
     };
     log(format_args!("listening at {address} until Ctrl-C"));
@@ -294,13 +293,28 @@ fn given_token(options: &SendOptions) -> Result<Option<String>> {
     }
 }
 
-/// Writes a token to a new file that only its owner can read. It is removed at the end.
-fn write_token(path: &Path, token: &str) -> Result<TempPath> {
-    let created = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
-    let written = created.and_then(|mut file| {
-        let kept = TempPath::try_from_path(path)?;
-        writeln!(file, "{token}")?;
-        Ok(kept)
-    });
-    written.context(format_args!("cannot write {}", path.display()))
+/// The new file with a token. It is removed when this is dropped, unless another has taken its place.
+struct TokenFile<'p> {
+    path: &'p Path,
+    file: File,
+}
+
+impl TokenFile<'_> {
+    /// Writes the token, which only the file's owner can read.
+    fn create<'p>(path: &'p Path, token: &str) -> Result<TokenFile<'p>> {
+        let cannot = || format!("cannot write {}", path.display());
+        let created = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
+        let mut created = TokenFile { path, file: created.context(cannot())? };
+        writeln!(created.file, "{token}").context(cannot())?;
+        Ok(created)
+    }
+}
+
+impl Drop for TokenFile<'_> {
+    fn drop(&mut self) {
+        let identity = |data: io::Result<Metadata>| data.ok().map(|data| (data.dev(), data.ino()));
+        if identity(fs::symlink_metadata(self.path)) == identity(self.file.metadata()) {
+            let _ = fs::remove_file(self.path);
+        }
+    }
 }

@@ -156,25 +156,22 @@ fn every_spelling_on_the_command_line_names_the_same_point() {
     };
     let red = plan("test.named --set colour=red");
     assert_contains(&red, "test.named");
-    for words in ["test.named --set shade=plain", "test.tinted --set tint=red"] {
-        assert_eq!(plan(words), red, "{words}");
-    }
-    let blue = plan("test.named --set colour=blue");
-    for words in ["test.tinted --set tint=azure", "test.named --set colour=navy"] {
-        assert_eq!(plan(words), blue, "{words}");
-    }
+    assert_eq!(plan("test.named --set shade=plain"), red);
+    assert_eq!(plan("test.named --set colour=navy"), plan("test.named --set colour=blue"));
     let estimated = |expression: &str| {
         let line = format!("estimate --run new.jsonl --json '{expression}'");
         let estimated = place.run_misbehaving(&line).expect_code(0).out;
         let estimated: Value = serde_json::from_str(&estimated).unwrap();
         estimated["points"][0]["point"].as_str().unwrap().to_owned()
     };
-    for expression in ["test.named(shade=plain)", "test.tinted(tint=red)", "test.named()"] {
+    for expression in ["test.named(shade=plain)", "test.named(colour=red)", "test.named()"] {
         assert_eq!(estimated(expression), IDS[0], "{expression}");
     }
-    for expression in ["test.named(colour=blue, shade=plain)", "test.tinted(tint=azure)"] {
+    for expression in ["test.named(colour=blue, shade=plain)", "test.named(colour=navy)"] {
         assert_eq!(estimated(expression), IDS[1], "{expression}");
     }
-    let refused = place.run_misbehaving("run test.good test.tinted --set tint=azure");
-    refused.expect_wrong(&["test.named", "name it alone"]);
+    for line in ["run test.good test.tinted --set tint=azure", "estimate 'test.tinted(tint=azure)'"]
+    {
+        place.run_misbehaving(line).expect_wrong(&["`test.tinted` is now test.named"]);
+    }
 }

@@ -142,6 +142,7 @@ fn more_points_than_a_run_can_have_are_refused_at_once() {
     // In several options, each of which fits the command line's limit.
     let sets: Vec<String> =
         sizes.chunks(15_000).map(|some| format!("--set size={}", some.join(","))).collect();
-    let line = format!("run --dry-run cpu.memcpy {}", sets.join(" "));
+    let crossed = "--set source=hot,cold --set align=both,source,destination,neither";
+    let line = format!("run --dry-run cpu.memcpy {crossed} {}", sets.join(" "));
     place.run(&line).expect_wrong(&["points, of which", "--set"]);
 }

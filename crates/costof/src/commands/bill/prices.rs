@@ -41,7 +41,7 @@ impl Prices {
         }
         Ok(Prices {
             table: *table,
-            runs: latest(*table, needed),
+            runs: estimate::history(*table, needed, PointRow::is_sound),
             may_measure: !options.no_measure,
             may_predict: true,
             facts: facts.clone(),
@@ -128,17 +128,4 @@ impl Prices {
         (prediction.metric == row.metric)
             .then_some(Value::Predicted(prediction.low, prediction.high))
     }
-}
-
-/// The latest runs of this machine that have one of these points, down to the one that completes sound rows of all.
-fn latest(table: Table, needed: &[Point]) -> Vec<Named> {
-    let mut runs = Vec::new();
-    for run in history::of_this_machine(table, |point| needed.contains(point)) {
-        runs.push(run);
-        let is_sound = |point| estimate::rows(&runs, point).any(|(_, row)| row.is_sound());
-        if needed.iter().all(is_sound) {
-            break;
-        }
-    }
-    runs
 }
