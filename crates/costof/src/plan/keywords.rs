@@ -14,8 +14,11 @@ use std::sync::LazyLock;
 struct Words {
     synonyms: Vec<(String, Vec<String>)>,
     own: Vec<(String, String)>,
-    not_measured: Vec<(String, String, Vec<(String, String)>)>,
+    not_measured: Vec<(String, String, Vec<Nearest>)>,
 }
+
+/// A probe in a list of the nearest: its id, and its relation to the subject.
+type Nearest = (String, String);
 
 static WORDS: LazyLock<Words> =
     LazyLock::new(|| toml::from_str(include_str!("keywords/words.toml")).expect("a test reads it"));

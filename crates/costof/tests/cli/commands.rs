@@ -334,7 +334,7 @@ fn output_that_cannot_be_written_is_an_error_that_says_so() {
         "run --help",
         "--version",
         "list",
-        "explain null",
+        "explain harness.null",
         "man",
         "completions bash",
         "run --only null --quick",

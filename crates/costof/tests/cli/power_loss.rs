@@ -156,7 +156,7 @@ fn power_failures(before: &Disk, calls: &[Call], mut check: impl FnMut(&Disk, &[
 /// What a command of the misbehaving costof does to files of a place, as its main thread calls for it.
 fn traced(place: &Place, line: &str) -> Vec<Call> {
     let trace = place.path("trace");
-    let strace = "strace -qq -y -xx -s 100000000 -e trace=openat,write,ftruncate,fsync,fdatasync,rename --output";
+    let strace = "strace -qq -y -xx -s 100000000 -e trace=openat,write,ftruncate,fsync,fdatasync,rename,renameat --output";
     let mut outer: Vec<&str> = strace.split(' ').collect();
     let file = trace.display().to_string();
     outer.push(&file);
@@ -197,7 +197,7 @@ fn call(line: &str) -> Option<Call> {
             Some(Call::Cut(path?, length.parse().ok()?))
         }
         "fsync" | "fdatasync" if result == "0" => Some(Call::Sync(path?)),
-        "rename" if result == "0" => {
+        "rename" | "renameat" if result == "0" => {
             let text = |at: usize| String::from_utf8(texts[at].clone()).unwrap();
             Some(Call::Rename(text(0), text(1)))
         }

@@ -37,11 +37,11 @@ impl Prices {
     pub(super) fn known(billing: &Billing<'_>, needed: &[Point]) -> Result<Prices> {
         let Billing { table, options, facts, .. } = billing;
         if let Some(path) = &options.prices {
-            return Ok(Prices { may_predict: true, ..Prices::of_run(*table, path)? });
+            return Ok(Prices { may_predict: true, ..Prices::of_run(table, path)? });
         }
         Ok(Prices {
-            table: *table,
-            runs: estimate::history(*table, needed, PointRow::is_sound),
+            table,
+            runs: estimate::history(table, needed, PointRow::is_sound),
             may_measure: !options.no_measure,
             may_predict: true,
             facts: facts.clone(),
