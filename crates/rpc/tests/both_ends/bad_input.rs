@@ -14,7 +14,7 @@ use std::time::Duration;
 /// The call fails, and says one of these.
 #[track_caller]
 fn fails<T: Debug>(call: io::Result<T>, says: &[&str]) {
-    let error = call.unwrap_err().to_string();
+    let error = call.expect_err("it fails").to_string();
     assert!(says.iter().any(|says| error.contains(says)), "{error}");
 }
 

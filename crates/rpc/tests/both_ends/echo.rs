@@ -130,17 +130,19 @@ fn relay(mut from: &UnixStream, mut to: &UnixStream) -> Vec<u8> {
 
 /// The bytes of a connection with one call, there and back.
 fn on_the_wire(stack: Stack, payload: &Payload) -> [Vec<u8>; 2] {
-    let ((ours, near), (far, its)) = (UnixStream::pair().unwrap(), UnixStream::pair().unwrap());
-    let server = costof_rpc::server(stack).unwrap();
-    server.serve(its.into()).unwrap();
+    let pair = || UnixStream::pair().expect("there are descriptors");
+    let ((ours, near), (far, its)) = (pair(), pair());
+    let server = costof_rpc::server(stack).expect("it works");
+    server.serve(its.into()).expect("it works");
     thread::scope(|scope| {
         let there = scope.spawn(|| relay(&near, &far));
         let back = scope.spawn(|| relay(&far, &near));
-        let mut client = costof_rpc::client(stack, costof_rpc::key(stack).unwrap()).unwrap();
-        client.over(ours.into()).unwrap();
-        client.call(payload).unwrap();
+        let mut client =
+            costof_rpc::client(stack, costof_rpc::key(stack).expect("it works")).expect("it works");
+        client.over(ours.into()).expect("it works");
+        client.call(payload).expect("it works");
         drop(client);
-        [there, back].map(|seen| seen.join().unwrap())
+        [there, back].map(|seen| seen.join().expect("it works"))
     })
 }
 
