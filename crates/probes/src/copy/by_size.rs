@@ -1,6 +1,6 @@
 //! Medians of points that were measured before, and values for sizes between theirs.
 
-use crate::cpu::memcpy::{Memcpy, Shape, Source};
+use crate::cpu::memcpy::{Align, Memcpy, Shape, Source};
 use crate::prelude::*;
 
 /// The points for which `holds` is true, each with the median of its primary metric. `link`
@@ -43,7 +43,8 @@ pub(super) fn sized<P: TypedPoint>(
 /// A copy to a cached destination, as cpu.memcpy has measured it.
 pub(crate) fn memcpy_ns(measured: &MeasuredRows<'_>, bytes: f64, source: Source) -> Option<f64> {
     let size = |point: &Memcpy| {
-        let is_it = point.source == source && point.shape == Shape::One;
+        let is_it =
+            point.source == source && point.shape == Shape::One && point.align == Align::Both;
         is_it.then_some(point.size as usize)
     };
     along(&sized(measured, None, size), bytes)

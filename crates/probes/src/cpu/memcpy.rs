@@ -32,6 +32,21 @@ words! {
 }
 
 words! {
+    /// Which of the two begins at a cache line. The other begins one byte after the start of a
+    /// line.
+    pub(crate) enum Align {
+        /// source and destination
+        Both = "both",
+        /// the source alone
+        Source = "source",
+        /// the destination alone
+        Destination = "destination",
+        /// neither
+        Neither = "neither",
+    }
+}
+
+words! {
     /// What is copied.
     pub(crate) enum Shape {
         /// one piece
@@ -79,6 +94,9 @@ point! {
         /// whether the source is cached before the copy; the destination is always the same, hence
         /// cached
         source: Source = words(),
+        /// which of the two begins at a cache line; the other begins one byte after the start of a
+        /// line
+        align: Align = words(),
         /// what is copied
         shape: Shape = words(),
         /// the memory of cold sources
@@ -96,10 +114,6 @@ impl Measure for Memcpy {
     const ROUNDS: u32 = 2;
     const BLOCKS_BY: NameList = &["source", "shape", "working_set"];
     const ROLES: &'static [StartRole] = &[alone::<_, Copying>];
-
-    fn aliases() -> Vec<Alias> {
-        vec![Alias::new("cpu.memcpy(align=both)", "cpu.memcpy")]
-    }
 
     fn memory_bytes(point: &At<Self>) -> u64 {
         let size = point.size;
@@ -139,6 +153,9 @@ impl Measure for Memcpy {
         let latency = |size| measured_cost(measured, &latency::load(size), "for a load from it");
         let cached = |level: u32| {
             let (fast, slow, level) = RATES[level as usize - 1];
+            // Every other vector of an unaligned copy touches two lines.
+            let aligned = point.align == Align::Both;
+            let slow = if aligned { slow } else { slow / 2.0 };
             cycles(measured, (bytes / fast, bytes / slow), level)
         };
         let cost = match (level_of(2 * point.size, facts), point.source) {
@@ -184,6 +201,17 @@ fn places(point: &Memcpy) -> u64 {
     }
 }
 
+/// Offsets of source and destination from a cache line: one byte or none.
+fn offsets(point: &Memcpy) -> (usize, usize) {
+    let to = DESTINATION_AT as usize;
+    match point.align {
+        Align::Both => (0, to),
+        Align::Source => (0, to + 1),
+        Align::Destination => (1, to),
+        Align::Neither => (1, to + 1),
+    }
+}
+
 /// The highest and lowest rate of copying in each cache level, in bytes per cycle.
 const RATES: [(f64, f64, &str); 3] = [
     (64.0, 20.0, "the L1 cache"),
@@ -205,8 +233,9 @@ mod tests {
         let hot = Memcpy { size: 4096, working_set: 1 << 20, ..Memcpy::default() };
         assert_eq!(places(&hot), 1);
         let cold = Memcpy { source: Source::Cold, ..hot };
-        let piece = Memcpy { size: 4095, ..cold };
-        let end = (places(&piece) - 1) * apart(&piece) + 4095;
+        let piece = Memcpy { size: 4095, align: Align::Source, ..cold };
+        let (from, _) = offsets(&piece);
+        let end = (places(&piece) - 1) * apart(&piece) + from as u64 + 4095;
         assert!(end <= 1 << 20 && end + apart(&piece) > 1 << 20);
         let shape = Shape::Message;
         assert_eq!(places(&Memcpy { shape, ..cold }), 256);

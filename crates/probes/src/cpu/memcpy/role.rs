@@ -1,6 +1,6 @@
 //! The copies of a point.
 
-use super::{DESTINATION_AT, Memcpy, Shape, apart, places};
+use super::{Align, DESTINATION_AT, Memcpy, Shape, apart, offsets, places};
 use crate::prelude::*;
 use costof_os::memory::arena::Arena;
 use costof_os::memory::copies::{self, Walk};
@@ -30,6 +30,11 @@ impl Setup<Memcpy> for Copying {
         }
         arenas::ensure_fits(Memcpy::memory_bytes(point))?;
         let sources = match point.shape {
+            Shape::Message if point.align != Align::Both => {
+                unsupported!(
+                    "a message's fields begin where the allocator puts them (leave align out)"
+                );
+            }
             Shape::Message => {
                 let mut random = Rng::with_seed(launch.seed);
                 let shuffle = &mut |order: &mut [usize]| random.shuffle(order);
@@ -49,17 +54,19 @@ impl Setup<Memcpy> for Copying {
         Ok(Copying {
             sources,
             walk: Walk::new(places as usize),
-            destination: arenas::in_memory(DESTINATION_AT + size, Pages::Base)?,
+            destination: arenas::in_memory(DESTINATION_AT + size + 1, Pages::Base)?,
         })
     }
 
     fn measure(&mut self, point: &At<Memcpy>, meter: &mut Meter<'_>) -> Result {
         let Copying { sources, walk, destination } = self;
-        let to = &mut destination.as_mut_slice()[DESTINATION_AT as usize..][..point.size as usize];
+        let (from, to) = offsets(point);
+        let to = &mut destination.as_mut_slice()[to..][..point.size as usize];
         match sources {
             Sources::Pieces(arena) => {
+                let from = &arena.as_slice()[from..];
                 let apart = apart(point) as usize;
-                meter.repeatable("cost", |n| copies::copy(arena.as_slice(), apart, walk, to, n));
+                meter.repeatable("cost", |n| copies::copy(from, apart, walk, to, n));
             }
             Sources::Messages(messages) => {
                 meter.repeatable("cost", |n| copies::serialise(messages, walk, to, n));
@@ -70,11 +77,12 @@ impl Setup<Memcpy> for Copying {
 
     fn check(self, point: &At<Memcpy>, _: &mut Meter<'_>) -> Result {
         let size = point.size as usize;
-        let copied = &self.destination.as_slice()[DESTINATION_AT as usize..][..size];
+        let (from, to) = offsets(point);
+        let copied = &self.destination.as_slice()[to..][..size];
         let place = self.walk.place();
         let same = match &self.sources {
             Sources::Pieces(arena) => {
-                let place = place * apart(point) as usize;
+                let place = from + place * apart(point) as usize;
                 copied == &arena.as_slice()[place..][..size]
             }
             Sources::Messages(messages) => copied == messages[place].fields().concat(),
