@@ -6,6 +6,7 @@ mod check;
 use crate::error::{Context, Error, Result, bail, wrong};
 use crate::files;
 use crate::terminal::log;
+use check::Checksum;
 use costof_measure::estimate;
 use costof_measure::probe::Probe;
 use costof_model::rows::Row;
@@ -34,8 +35,8 @@ pub(crate) struct Record {
     of_block: HashMap<usize, Vec<usize>>,
     /// Whether each launch is to outlast a power failure, not only each block.
     pub(crate) sync_launches: bool,
-    /// How long the file is, unless others write to it.
-    bytes: u64,
+    /// What the file holds, unless others write to it.
+    content: Checksum,
 }
 
 /// The date of a time as a run file has it, in seconds. The format has the years 1970 to 9999; a clock may say any
@@ -92,7 +93,7 @@ impl Record {
             run: Run::new(first.clone()),
             of_block: HashMap::new(),
             sync_launches: false,
-            bytes: 0,
+            content: Checksum::NOTHING,
         };
         record.append(&Row::Run(Box::new(first)))?;
         record.describe(table)?;
@@ -120,10 +121,10 @@ impl Record {
         cut.and_then(|()| end_last_line(&file, run.whole_bytes))
             .and_then(|()| file.sync_all())
             .context(format_args!("cannot cut {}", path.display()))?;
-        let bytes = file.metadata().context(&shown)?.len();
+        let content = Checksum::of_file(&file).context(format_args!("cannot read {shown}"))?;
         let path = path.to_owned();
         let of_block = HashMap::new();
-        let mut record = Record { file, path, run, of_block, sync_launches: false, bytes };
+        let mut record = Record { file, path, run, of_block, sync_launches: false, content };
         (0..record.run.launches.len()).for_each(|position| record.note_launch(position));
         Ok(record)
     }
@@ -187,7 +188,7 @@ impl Record {
     /// Appends a row with one `write`.
     fn append(&mut self, row: &Row) -> Result<()> {
         let line = run_file::line(row);
-        self.bytes += line.len() as u64;
+        self.content.add(&line);
         let written = self.file.write_all(&line);
         written.map_err(|error| self.not_written(&error))
     }

@@ -1,5 +1,5 @@
-//! Checks at the end of a run that the path still names the file that was written, and that it has the length that was
-//! written. Saves the run should others have removed or changed the file.
+//! Compares a run file at its end with what was written to it, and saves the run should others have removed or
+//! changed the file.
 
 use super::{Record, date, new_id};
 use crate::error::{Context, Result, bail};
@@ -7,10 +7,35 @@ use crate::files;
 use crate::history::remember;
 use crate::terminal::quoted;
 use costof_model::run_file;
-use std::fs::{self, OpenOptions};
+use costof_os::memory::pattern::{CHECKSUM_OF_NOTHING, extend_checksum};
+use costof_os::process::NO_WAIT;
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::time::SystemTime;
+
+/// The length of a content and its checksum: enough to notice changes that nobody made on purpose to deceive.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) struct Checksum(u64, u64);
+
+impl Checksum {
+    pub(super) const NOTHING: Checksum = Checksum(0, CHECKSUM_OF_NOTHING);
+
+    pub(super) fn add(&mut self, bytes: &[u8]) {
+        *self = Checksum(self.0 + bytes.len() as u64, extend_checksum(self.1, bytes));
+    }
+
+    pub(super) fn of_file(file: &File) -> io::Result<Checksum> {
+        let mut checksum = Checksum::NOTHING;
+        let mut part = vec![0; 1 << 16];
+        loop {
+            match file.read_at(&mut part, checksum.0)? {
+                0 => return Ok(checksum),
+                read => checksum.add(&part[..read]),
+            }
+        }
+    }
+}
 
 impl Record {
     /// Checks that the path still names what was written, and nothing else.
@@ -35,9 +60,16 @@ impl Record {
 
     /// What others did to the file, if the path no longer leads to what was written.
     fn check(&self) -> Result<(), &'static str> {
-        let here = self.file.metadata().map(|own| (own.dev(), own.ino(), self.bytes));
-        match fs::metadata(&self.path).map(|named| (named.dev(), named.ino(), named.len())) {
-            Ok(named) if here.is_ok_and(|here| here == named) => Ok(()),
+        // What lies there now may be a pipe.
+        let mut options = File::options();
+        let found = options.read(true).custom_flags(NO_WAIT).open(&self.path).and_then(|file| {
+            match file.metadata()? {
+                data if data.is_file() => Checksum::of_file(&file),
+                _ => Ok(Checksum::NOTHING),
+            }
+        });
+        match found {
+            Ok(content) if content == self.content => Ok(()),
             Ok(_) => Err("it was changed or replaced"),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Err("it was removed or moved"),
             Err(_) => Err("it became unreadable"),

@@ -128,7 +128,7 @@ const HARMS: [(&str, Harm); 6] = [
     }),
     ("changed or replaced", |file| {
         let text = fs::read_to_string(file).unwrap();
-        fs::write(file, text.replace("\"seed\":1,", "\"seed\":12,")).unwrap();
+        fs::write(file, text.replace("\"seed\":1,", "\"seed\":2,")).unwrap();
     }),
 ];
 
