@@ -212,7 +212,7 @@ impl Listening {
     fn connected(&self, waiter: Waiter<'_>, stop: &AtomicBool, observe: Observer<'_>) {
         let connection = &Arc::clone(&waiter.connection);
         let mut lines = Lines::new(connection);
-        match self.admitted(&mut lines, connection, stop) {
+        match self.admitted(&mut lines, &waiter, stop) {
             Ok((slot, worker)) => {
                 drop(waiter);
                 let session = Session {
@@ -271,10 +271,11 @@ impl Listening {
     fn admitted(
         &self,
         lines: &mut Lines<'_>,
-        connection: &Connection,
+        waiter: &Waiter<'_>,
         stop: &AtomicBool,
     ) -> Result<(Slot<'_>, Worker), Rejection> {
-        self.greeted(lines, connection, stop)?;
+        self.greeted(lines, &waiter.connection, stop)?;
+        waiter.has_token();
         let slot = Slot::take(&self.held, self.max_clients).ok_or_else(|| {
             Rejection::Refused(Failure::error(format!(
                 "the receiver serves {} clients, and no more (--max-clients there; a run by `--peer` \
