@@ -30,7 +30,6 @@ use std::time::{Duration, Instant};
 /// one CPU's time should be visible on two CPUs.
 pub const WATCH: Duration = Duration::from_millis(500);
 
-
 /// For how long a core is observed, in nanoseconds.
 const LOOK_NS: f64 = 250e6;
 

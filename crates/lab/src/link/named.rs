@@ -8,38 +8,46 @@ use crate::link::ends::succeed;
 use costof_model::Link;
 use costof_model::link::named::{LEADING, OTHER, RECORD};
 use std::fs::{self, File};
-use std::io::{self, Write};
-use std::os::unix::fs::MetadataExt;
+use std::io;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
 use std::process::{Command, Stdio};
 
+const LOCK: &str = "/run/costof-link.lock";
 const ROOT: &str = " (costof link needs root: its namespaces have names, which are mounts)";
 
 /// The names of a link's ends, until this is dropped.
 #[derive(Debug)]
 pub struct Names {
-    /// The record of the link, which tells `costof send` what it goes over. The kernel releases its
-    /// lock when this closes.
-    _record: File,
+    /// Nobody else can open it, so nobody else can keep the names. The kernel releases the lock when this closes.
+    _lock: File,
 }
 
 impl Names {
     /// Takes the names for a link, also from one whose process was killed.
     ///
     /// # Errors
-    /// If another process has them, or this one is not root.
+    /// If another process has them, if namespaces of these names are not costof's, or if this process is not root.
     pub fn take(link: &Link) -> Result<Names, String> {
-        let mut record = locked().map_err(|error| match error.kind() {
+        let lock = locked().map_err(|error| match error.kind() {
             io::ErrorKind::WouldBlock => {
                 "a link is up already: end its costof link first (Ctrl-C)".to_owned()
             }
-            _ => format!("cannot lock {RECORD}: {error}{ROOT}"),
+            _ => format!("cannot lock {LOCK}: {error}{ROOT}"),
         })?;
-        remove_names();
-        let text = serde_json::json!({ "link": link.to_string() });
-        let written = record.set_len(0).and_then(|()| write!(record, "{text}"));
-        let names = Names { _record: record };
-        written.map_err(|error| format!("cannot write {RECORD}: {error}"))?;
-        Ok(names)
+        // One that was killed has left its record too.
+        if fs::exists(RECORD).is_ok_and(|is_there| is_there) {
+            remove_names();
+        }
+        let is_there = |name: &&str| Path::new("/run/netns").join(name).exists();
+        if let Some(name) = [LEADING, OTHER].into_iter().find(is_there) {
+            return Err(format!(
+                "no costof link has made the network namespace {name}: remove it first (ip netns delete {name})"
+            ));
+        }
+        let text = serde_json::json!({ "link": link.to_string() }).to_string();
+        fs::write(RECORD, text).map_err(|error| format!("cannot write {RECORD}: {error}"))?;
+        Ok(Names { _lock: lock })
     }
 
     /// Gives them to the ends of this link.
@@ -65,17 +73,11 @@ impl Drop for Names {
     }
 }
 
-/// The record, locked by this process.
+/// The lock, taken by this process. The file stays, so that no two processes lock different ones.
 fn locked() -> io::Result<File> {
-    loop {
-        let record = File::options().write(true).create(true).truncate(false).open(RECORD)?;
-        record.try_lock()?;
-        // Who had the lock may just have removed the file.
-        let inode = record.metadata()?.ino();
-        if fs::metadata(RECORD).is_ok_and(|named| named.ino() == inode) {
-            return Ok(record);
-        }
-    }
+    let lock = File::options().write(true).create(true).truncate(false).mode(0o600).open(LOCK)?;
+    lock.try_lock()?;
+    Ok(lock)
 }
 
 /// There may be none.
