@@ -149,7 +149,6 @@ fn compiled(mut check: Check, bench: &Bench) -> Check {
                 Ok(program) => peer.program = Some(program),
                 Err(why) => println!("{name} is left out: {why}"),
             }
-            peer.run = peer.run.replace("{seed}", &fastrand::u64(..).to_string());
         }
     }
     check

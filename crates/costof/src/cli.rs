@@ -92,7 +92,7 @@ pub(crate) enum Command {
     /// Make a link between two network namespaces, for your own tools
     ///
     /// It joins the network namespaces costof-server (10.0.0.1, fd00:c057::1) and costof-client (10.0.0.2,
-    /// fd00:c057::2) until Ctrl-C, and then says what it did to packets.
+    /// fd00:c057::2) until Ctrl-C. An emulated link then says what it did to packets.
     Link {
         /// Which link: veth, lan, wan, or spelt out, such as delay=10ms,loss=1%,up.rate=100Mbit
         #[arg(default_value = "veth")]
@@ -439,7 +439,7 @@ pub(crate) struct CompareOptions {
     /// Print JSON instead of a table: one object for each run after the first
     #[arg(long)]
     pub(crate) json: bool,
-    /// Write a page too: one file that needs no network, with plots of both runs
+    /// Write a page of two runs or groups too: one file that needs no network
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) html: Option<PathBuf>,
     #[command(flatten, next_help_heading = "Options of --interleave, as for `costof run`")]

@@ -72,12 +72,12 @@ fn modules(run: &Run) -> Option<Finding> {
     Some(found.advise(when(read > modules, wrong)))
 }
 
-/// Of these rows, an operation on sizes that no claimed cache holds, with the fastest kernel; empty if the
+/// Of these rows, an operation on sizes that no claimed cache holds; empty if the
 /// machine claims no cache.
 fn in_main_memory<'r>(rows: Select<'r>, run: &Run, op: &str) -> Select<'r> {
     let claimed = |level| run.facts()?.claimed_cache(level);
     let largest = (1..=4).filter_map(claimed).map(|cache| cache.size_bytes).max();
-    let rows = rows.words(&[("op", op), ("kernel", "best")]);
+    let rows = rows.with_value("op", op);
     rows.filter(|row| {
         let is_larger = largest.is_some_and(|cache| row.number("size") > Some(cache));
         is_larger && row.estimate("throughput").is_some()
@@ -96,7 +96,7 @@ mod tests {
     }
 
     fn by_threads(threads: u64, op: &'static str, size: u64, gigabytes_a_second: f64) -> PointRow {
-        let axes = axes!(op, size, threads, kernel = "best");
+        let axes = axes!(op, size, threads);
         let rate = gigabytes_a_second * 1e9;
         point_row("memory.bandwidth", "throughput", axes, rate, (rate, rate))
     }

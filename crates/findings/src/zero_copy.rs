@@ -159,6 +159,9 @@ fn causes(run: &Run, row: &PointRow) -> String {
         .filter_map(|cause| ends.iter().find_map(|end| cause(end)));
     let causes: Vec<String> = of_route.into_iter().chain(of_devices).collect();
     match causes.is_empty() {
+        true if ends.iter().all(|end| end.device.is_none()) => {
+            "the run does not describe the device, so no cause was looked for".to_owned()
+        }
         true => "no cause was found (a filter or driver on the way may copy)".to_owned(),
         false => causes.join(", and "),
     }

@@ -315,10 +315,10 @@ fn losses_are_drawn_by_seed() {
 }
 
 fn the_rate_is_that_which_was_asked_for() {
-    const RATE: f64 = 20e6;
+    const RATE: f64 = 100e6;
     // More than two seconds of packets wait: the line is never idle, also while
     // who sends them waits for a processor.
-    let Some(mut made) = made("up.rate=20Mbit,up.queue=4000") else {
+    let Some(mut made) = made("up.rate=100Mbit,up.queue=20000") else {
         return;
     };
     let _flood = Part::start(&made.near, &["part", "flood", "1472"]);

@@ -155,7 +155,8 @@ impl Peer {
             None => pinned(on.cpu, self.program())?,
         };
         let needs = |word: &str| self.run.contains(word);
-        let mut words = vec![("cpu", on.cpu.to_string())];
+        let seed = fastrand::u64(..).to_string();
+        let mut words = vec![("cpu", on.cpu.to_string()), ("seed", seed)];
         if needs("{next_cpu}") {
             words.push(("next_cpu", on.next_cpu("its other end")?.to_string()));
         }

@@ -11,7 +11,7 @@ pub(crate) use marshal::Marshal;
 pub(crate) use server::Server;
 
 use crate::MAX_MESSAGE_BYTES;
-use ::thrift::TConfiguration;
+use ::thrift::{Error, TConfiguration, TransportErrorKind};
 use std::io;
 
 /// What Apache's compiler generates from `idl/echo.thrift`, unchanged (`crates/rpc/generate`;
@@ -34,6 +34,14 @@ fn limits() -> TConfiguration {
 }
 
 /// An error with its message, which the crate's own text leaves out.
-fn failed(error: ::thrift::Error) -> io::Error {
-    io::Error::other(format!("{error:?}"))
+fn failed(error: Error) -> io::Error {
+    io::Error::other(match error {
+        Error::Transport(error) if error.kind == TransportErrorKind::EndOfFile => {
+            "the other end closed the connection".to_owned()
+        }
+        Error::Transport(error) => error.message,
+        Error::Protocol(error) => error.message,
+        Error::Application(error) => error.message,
+        Error::User(error) => error.to_string(),
+    })
 }

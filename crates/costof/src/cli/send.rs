@@ -61,7 +61,7 @@ pub(crate) struct SendOptions {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Options of --to")]
 pub(crate) struct SendingOptions {
-    /// How the bytes reach the kernel, such as sendmsg [default: copy_and_send]
+    /// How the bytes reach the kernel, such as sendmsg; `costof explain copy.send` has all [default: copy_and_send]
     #[arg(long, value_name = "WORD", conflicts_with = "listen")]
     pub(crate) primitive: Option<String>,
     /// The bytes of a message, such as 64KiB

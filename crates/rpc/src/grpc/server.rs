@@ -5,9 +5,12 @@ use super::wire::{Chunk, DoubleMessage, IntMessage, StringMessage, Structure, Su
 use super::{MAX_FRAME, runtime, security, tokio_stream};
 use crate::{MAX_MESSAGE_BYTES, Socket, Stack};
 use futures_util::StreamExt;
+use futures_util::future::select;
 use std::io;
+use std::pin::pin;
 use std::thread::{self, JoinHandle};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::sync::oneshot;
 use tokio_stream::wrappers::UnboundedReceiverStream;
 use tonic::codec::CompressionEncoding::Gzip;
 use tonic::{Request, Response, Status, Streaming};
@@ -18,7 +21,8 @@ const MAX_HANDSHAKES: usize = 64;
 #[derive(Debug)]
 pub(crate) struct Server {
     /// The thread ends when this is dropped.
-    sockets: Option<UnboundedSender<Socket>>,
+    running: Option<oneshot::Sender<()>>,
+    sockets: UnboundedSender<Socket>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -29,23 +33,25 @@ impl Server {
         let runtime = runtime()?;
         let (sockets, connections) = unbounded_channel();
         let named = thread::Builder::new().name("grpc".into());
-        // All connections end with the runtime.
-        let thread = named.spawn(move || runtime.block_on(serve(stack, connections)))?;
-        Ok(Self { sockets: Some(sockets), thread: Some(thread) })
+        let (running, ended) = oneshot::channel();
+        // All connections end with the runtime, also those that are being made.
+        let thread = named.spawn(move || {
+            runtime.block_on(select(pin!(serve(stack, connections)), ended));
+        })?;
+        Ok(Self { running: Some(running), sockets, thread: Some(thread) })
     }
 }
 
 impl crate::Server for Server {
     fn serve(&self, socket: Socket) -> io::Result<()> {
         let ended = || io::Error::other("the server has ended");
-        let sockets = self.sockets.as_ref().ok_or_else(ended)?;
-        sockets.send(socket).map_err(|_| ended())
+        self.sockets.send(socket).map_err(|_| ended())
     }
 }
 
 impl Drop for Server {
     fn drop(&mut self) {
-        self.sockets.take();
+        self.running.take();
         if let Some(thread) = self.thread.take() {
             // A panic there was a bug, and was reported on standard error.
             let _ = thread.join();

@@ -4,7 +4,7 @@ use super::limits;
 use crate::Socket;
 use ::thrift::protocol::{TBinaryInputProtocol, TBinaryOutputProtocol};
 use ::thrift::transport::{TFramedReadTransport, TFramedWriteTransport};
-use std::io::{self, BufReader, IoSlice, Write};
+use std::io::{self, BufReader, ErrorKind, IoSlice, Write};
 use std::net::TcpStream;
 
 /// The most bytes read ahead of a message; they may belong to the next one.
@@ -45,15 +45,27 @@ impl Write for Outgoing {
                 return Ok(bytes.len());
             }
             // The rest of a frame; send(2) is cheaper than writev(2).
-            return self.socket.write(bytes);
+            return again(|| self.socket.write(bytes));
         };
-        let sent = self.socket.write_vectored(&[IoSlice::new(&length), IoSlice::new(bytes)])?;
+        let parts = [IoSlice::new(&length), IoSlice::new(bytes)];
+        let sent = again(|| self.socket.write_vectored(&parts))?;
         self.length = None;
         self.socket.write_all(&length[sent.min(length.len())..])?;
         Ok(sent.saturating_sub(length.len()))
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        Ok(())
+        // Four bytes that were the rest of a frame.
+        self.length.take().map_or(Ok(()), |rest| self.socket.write_all(&rest))
+    }
+}
+
+/// Thrift takes a send that a signal interrupts for an error.
+fn again(mut send: impl FnMut() -> io::Result<usize>) -> io::Result<usize> {
+    loop {
+        match send() {
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            sent => return sent,
+        }
     }
 }

@@ -120,6 +120,10 @@ impl<P: Exchanges> RoleAt<P> for ClientRole<P> {
     }
 
     fn prepare(&mut self, point: &At<P>, offers: &Offers) -> Result<Offers> {
+        // The other end may be a different build.
+        if let Some(missing) = point.exchange().over.description().missing {
+            return Err(Failure::unsupported(missing));
+        }
         self.connector.prepare(&point.link, &point.exchange(), point.client_blocks(), offers)
     }
 
