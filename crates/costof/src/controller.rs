@@ -8,7 +8,7 @@ mod launch;
 pub(crate) mod qualify;
 mod revisit;
 
-use crate::error::Error;
+use crate::error::Result;
 use crate::machine::Machines;
 use crate::placement;
 use crate::plan::cost;
@@ -75,7 +75,7 @@ impl<'a> Controller<'a> {
         machines: &'a mut Machines,
         progress: &'a Progress<'a>,
         record: &'a mut Record,
-    ) -> Result<Controller<'a>, Error> {
+    ) -> Result<Controller<'a>> {
         let plan = &record.run.run.plan;
         let facts = &machines.measured.description.facts;
         Ok(Controller {
@@ -103,7 +103,7 @@ impl<'a> Controller<'a> {
     /// Each block first gets only as many launches as an interval needs, level by level, since predictions
     /// use the measurements of earlier levels. The remaining time is then divided among all blocks, in
     /// launches that are spread over the rest of the run, since other processes use the core only at times.
-    pub(crate) fn execute(&mut self) -> Result<(), Error> {
+    pub(crate) fn execute(&mut self) -> Result<()> {
         let least = MIN_LAUNCHES.min(self.launches_wanted());
         for level in 0..=self.last_level() {
             let blocks = self.begin(level)?;
@@ -199,7 +199,7 @@ impl<'a> Controller<'a> {
     }
 
     /// The blocks of a level, after their predictions have been written to the file.
-    fn begin(&mut self, level: u32) -> Result<Vec<usize>, Error> {
+    fn begin(&mut self, level: u32) -> Result<Vec<usize>> {
         let is_in_level = |(_, block): &(usize, &Block)| block.level == level;
         let blocks = self.plan().blocks.iter().enumerate().filter(is_in_level);
         let blocks: Vec<usize> = blocks.map(|(position, _)| position).collect();
@@ -211,7 +211,7 @@ impl<'a> Controller<'a> {
     }
 
     /// Writes the predictions for a block, before it is measured.
-    fn predict(&mut self, block: usize, measured: &[PointRow]) -> Result<(), Error> {
+    fn predict(&mut self, block: usize, measured: &[PointRow]) -> Result<()> {
         for point in self.block(block).planned().points.clone() {
             if self.run().prediction(&point).is_some() {
                 continue;
@@ -303,7 +303,7 @@ impl<'a> Controller<'a> {
     }
 
     /// Writes the results of a block after its last launch.
-    fn complete(&mut self, block: usize) -> Result<(), Error> {
+    fn complete(&mut self, block: usize) -> Result<()> {
         let points = self.block(block).planned().points.clone();
         for (position, point) in points.iter().enumerate() {
             if self.block(block).is_known(point) {
@@ -333,7 +333,7 @@ impl<'a> Controller<'a> {
         block: usize,
         launch: Option<u32>,
         failure: Failure,
-    ) -> Result<(), Error> {
+    ) -> Result<()> {
         let Failure { kind, reason } = failure;
         let row = FailureRow { point: point.clone(), block, launch, kind, reason };
         // If the controller was killed before it wrote a launch, the launch runs again, and may fail again.

@@ -2,7 +2,7 @@
 //! costofs off the machine.
 
 use crate::cli::RunOptions;
-use crate::error::{Error, wrong};
+use crate::error::{Error, Result, wrong};
 use crate::progress::{Display, Reminders};
 use costof_lab::addresses::{self, Meet, Side};
 use costof_lab::host::Host;
@@ -71,7 +71,7 @@ impl Machines {
         hosts: &Hosts,
         setting: Setting<'_>,
         display: &Display,
-    ) -> Result<Machines, Error> {
+    ) -> Result<Machines> {
         let host = |text: &String| text.parse::<Host>().map_err(wrong);
         let on = hosts.on.as_ref().map(host).transpose()?;
         let peer = hosts.peer.as_ref().map(host).transpose()?;
@@ -119,7 +119,7 @@ impl Machines {
     }
 
     /// The link to the peer and its addresses; none if there is no peer.
-    pub(crate) fn link(&self, hosts: &Hosts) -> Result<Option<(Link, Meet)>, Error> {
+    pub(crate) fn link(&self, hosts: &Hosts) -> Result<Option<(Link, Meet)>> {
         if let (Some(_), Some(far)) = (&hosts.to, hosts.peer_address) {
             let own = &self.measured.description.network.addresses;
             let is_own = far.is_loopback() || own.contains(&far);
@@ -142,7 +142,7 @@ impl Machines {
 
 /// The hosts with the address of one that has no costof: the first of its name that this machine has a route
 /// to.
-pub(crate) fn resolved(hosts: Hosts) -> Result<Hosts, Error> {
+pub(crate) fn resolved(hosts: Hosts) -> Result<Hosts> {
     let (Some(name), None) = (&hosts.to, hosts.peer_address) else {
         return Ok(hosts);
     };
@@ -179,7 +179,7 @@ pub(crate) fn hold(
     waiting: Waiting,
     setting: Setting<'_>,
     display: &Display,
-) -> Result<(), Error> {
+) -> Result<()> {
     let other = other.filter(|other| !one_machine(one, other));
     let mut machines: Vec<&mut Machine> = std::iter::once(one).chain(other).collect();
     machines.sort_by_key(|machine| machine.boot().map(str::to_owned));
@@ -194,7 +194,7 @@ pub(crate) fn one_machine(one: &Machine, other: &Machine) -> bool {
 
 impl Machine {
     /// Starts a worker on a host, and lets it describe its machine.
-    pub(crate) fn connect(host: &Host, setting: Setting<'_>) -> Result<Machine, Error> {
+    pub(crate) fn connect(host: &Host, setting: Setting<'_>) -> Result<Machine> {
         let place = Place { host, end: None };
         let (worker, description) = describe(place, setting)?;
         let hz = description.clock.hz;
@@ -263,12 +263,7 @@ impl Machine {
 
     /// Takes the machine, so that no other costof measures it meanwhile. If another one does, waits according
     /// to `patience`, and reports who holds the machine.
-    fn hold(
-        &mut self,
-        waiting: Waiting,
-        setting: Setting<'_>,
-        display: &Display,
-    ) -> Result<(), Error> {
+    fn hold(&mut self, waiting: Waiting, setting: Setting<'_>, display: &Display) -> Result<()> {
         let mut reminders = Reminders::default();
         let silent_until = Instant::now() + waiting.in_silence;
         loop {
@@ -308,7 +303,7 @@ impl Machine {
 
     /// How much other processes use the machine; none if the machine does not report it, or its costof is too
     /// old.
-    pub(crate) fn watch(&mut self, setting: Setting<'_>) -> Result<Option<Contention>, Error> {
+    pub(crate) fn watch(&mut self, setting: Setting<'_>) -> Result<Option<Contention>> {
         let watched = self.worker.ask(&Command::Watch, setting.limit, setting.interrupted);
         match watched? {
             // Shares that cannot be are unknown.
@@ -328,7 +323,7 @@ impl Machine {
         cpus: &[usize],
         enough: usize,
         setting: Setting<'_>,
-    ) -> Result<Option<Vec<CpuLook>>, Error> {
+    ) -> Result<Option<Vec<CpuLook>>> {
         let Some(floor) = self.description.clock.core_floor.filter(|_| self.can_look) else {
             return Ok(None);
         };

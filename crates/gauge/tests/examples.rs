@@ -62,31 +62,3 @@ fn pytest_benchmark_stamps_each_round() {
     assert_eq!(rounds, 2000, "{text}");
     assert!(text.contains("with the core alone: "), "{text}");
 }
-
-#[test]
-#[ignore = "long; ./check --all runs it"]
-fn criterion_measures_core_cycles_alone() {
-    let cargo = |subcommand: &str| {
-        let mut command = Command::new(env!("CARGO"));
-        command
-            .args([subcommand, "--locked", "--manifest-path"])
-            .arg(example("criterion/Cargo.toml"))
-            .env("CARGO_TARGET_DIR", Path::new(FOLDER).join("criterion"));
-        command
-    };
-    if let Err(error) = printed(&mut cargo("fetch")) {
-        return println!("skipped: Criterion cannot be fetched here: {error}");
-    }
-    let text = printed(cargo("bench").args([
-        "--",
-        "--sample-size=10",
-        "--measurement-time=1",
-        "--warm-up-time=0.1",
-    ]))
-    .unwrap();
-    assert!(text.contains("cycles"), "{text}");
-    let stamps = text.lines().find(|line| line.starts_with("batches: "));
-    let words: Vec<&str> = stamps.unwrap().split(' ').collect();
-    let batches: u64 = words.iter().filter_map(|word| word.parse::<u64>().ok()).sum();
-    assert!(batches > 0, "{text}");
-}

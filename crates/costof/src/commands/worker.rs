@@ -2,15 +2,15 @@
 
 use crate::error::Done;
 use crate::project;
+use crate::record::Table;
 use costof_lab::link;
-use costof_measure::probe::Probe;
 use costof_measure::worker;
 use costof_model::Link;
 use costof_os::process::shared_object::make_room_for_allocators;
 use std::process::{Command, ExitCode};
 
 /// Measures what a controller requests.
-pub(crate) fn run(table: &'static [&'static Probe], end_with_parent: bool) -> Done {
+pub(crate) fn run(table: Table, end_with_parent: bool) -> Done {
     if end_with_parent {
         worker::work(table, env!("CARGO_PKG_VERSION"))?;
         return Ok(ExitCode::SUCCESS);

@@ -4,7 +4,7 @@
 //! It looks only while no launch runs, and only at CPUs on which the same cost is expected.
 
 use super::Controller;
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::resume;
 use costof_measure::distance;
 use costof_measure::probe::Probe;
@@ -59,7 +59,7 @@ impl Controller<'_> {
         probe: &Probe,
         points: &[Point],
         seed: u64,
-    ) -> Result<Vec<usize>, Error> {
+    ) -> Result<Vec<usize>> {
         let (looks, counterpart) = (self.looks.take(), self.counterpart.take());
         let usual = self.usual_cpus(probe, points);
         let candidates = self.candidates(probe, points, &usual, seed);
@@ -80,7 +80,7 @@ impl Controller<'_> {
     pub(super) fn next(
         &mut self,
         queue: &mut VecDeque<(usize, u32)>,
-    ) -> Result<Option<(usize, u32)>, Error> {
+    ) -> Result<Option<(usize, u32)>> {
         self.looks = None;
         let needs_core = |(block, launch): &(usize, u32)| {
             let state = self.block(*block);
@@ -129,7 +129,7 @@ impl Controller<'_> {
     }
 
     /// Looks at CPUs until as many as the usual ones are alone. Nothing is seen where that cannot be told.
-    fn look(&mut self, candidates: &[usize], usual: &[usize]) -> Result<Vec<CpuLook>, Error> {
+    fn look(&mut self, candidates: &[usize], usual: &[usize]) -> Result<Vec<CpuLook>> {
         self.note_distances();
         let lately = self.lately();
         let (measured, setting) = (&mut self.machines.measured, self.setting);

@@ -2,7 +2,7 @@
 
 use super::revisit::Revisited;
 use super::{Controller, pulse};
-use crate::error::Error;
+use crate::error::Result;
 use crate::machine;
 use costof_measure::schedule::{self, MIN_LAUNCHES};
 
@@ -11,7 +11,7 @@ use costof_measure::schedule::{self, MIN_LAUNCHES};
 ///
 /// Both runs have the same blocks and the same seed, so that random choices are the same in both. On one
 /// machine, both launches of a pair run on the same CPUs.
-pub(crate) fn execute(sides: &mut [Controller<'_>; 2]) -> Result<(), Error> {
+pub(crate) fn execute(sides: &mut [Controller<'_>; 2]) -> Result<()> {
     let seed = sides[0].run().run.seed;
     let wanted = sides[0].launches_wanted();
     let least = schedule::paired(MIN_LAUNCHES.min(wanted), wanted) / 2;
@@ -65,12 +65,12 @@ fn are_over(sides: &mut [Controller<'_>; 2], block: usize) -> bool {
 }
 
 /// Runs two launches of a block on each side, in turns.
-fn four(sides: &mut [Controller<'_>; 2], block: usize, number: u32, of: u32) -> Result<(), Error> {
+fn four(sides: &mut [Controller<'_>; 2], block: usize, number: u32, of: u32) -> Result<()> {
     pair(sides, block, 2 * number, of)?;
     pair(sides, block, 2 * number + 1, of)
 }
 
-fn pair(sides: &mut [Controller<'_>], block: usize, launch: u32, of: u32) -> Result<(), Error> {
+fn pair(sides: &mut [Controller<'_>], block: usize, launch: u32, of: u32) -> Result<()> {
     let is_one_machine =
         machine::one_machine(&sides[0].machines.measured, &sides[1].machines.measured);
     for side in schedule::turns(sides[0].run().run.seed, block, launch) {

@@ -1,7 +1,7 @@
 //! One launch of a block: its link, the CPUs and the task of each role, and its result.
 
 use super::Controller;
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::placement;
 use crate::resume;
 use costof_lab::launch::{self, Lost, Outcome, Place, Setting};
@@ -24,7 +24,7 @@ const LIMIT_OF_LEAST: u32 = 6;
 impl Controller<'_> {
     /// Runs a launch of a block, unless the file has it. `of` is the number of launches of the block, if that
     /// is decided.
-    pub(super) fn launch(&mut self, block: usize, launch: u32, of: u32) -> Result<(), Error> {
+    pub(super) fn launch(&mut self, block: usize, launch: u32, of: u32) -> Result<()> {
         let state = self.block(block);
         let is_done = state.launches().any(|done| done.launch == launch);
         let mut left = state.points_left();
@@ -110,7 +110,7 @@ impl Controller<'_> {
     ///
     /// # Errors
     /// The process that held a machine's lock has ended: the launch is not recorded.
-    fn check_held(&self) -> Result<(), Error> {
+    fn check_held(&self) -> Result<()> {
         let lost = self.machines.iter().find(|machine| !machine.is_held());
         match lost {
             Some(machine) if !self.interrupted() => Err(Error::Nothing(format!(

@@ -1,7 +1,7 @@
 //! A run whose launches go, one by one, where they decide most about a host.
 
 use super::Controller;
-use crate::error::Error;
+use crate::error::Result;
 use costof_measure::estimate;
 use costof_measure::qualify::{Block, Qualification};
 use costof_measure::schedule::MIN_LAUNCHES;
@@ -17,7 +17,7 @@ pub(crate) fn execute(
     controller: &mut Controller<'_>,
     qualification: &mut Qualification<'_>,
     budget: Duration,
-) -> Result<Vec<Block>, Error> {
+) -> Result<Vec<Block>> {
     let began = Instant::now();
     let rows = rows_of(controller, qualification);
     let mut ended: Vec<Option<Instant>> = vec![None; rows.len()];
@@ -78,7 +78,7 @@ fn open(controller: &Controller<'_>, rows: &RowsOf, ended: &[Option<Instant>]) -
 }
 
 /// Writes the results of the blocks that were measured.
-fn complete(controller: &mut Controller<'_>, ended: &[Option<Instant>]) -> Result<(), Error> {
+fn complete(controller: &mut Controller<'_>, ended: &[Option<Instant>]) -> Result<()> {
     let mut measured = (0..ended.len()).filter(|block| ended[*block].is_some());
     if controller.interrupted() {
         return Ok(());

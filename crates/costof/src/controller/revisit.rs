@@ -2,7 +2,7 @@
 //! lost to crashes are repeated; launches that disagree, or too few of which had the core to themselves, get others.
 
 use super::Controller;
-use crate::error::Error;
+use crate::error::Result;
 use crate::history;
 use crate::plan::cost::Cost;
 use costof_measure::schedule::{self, MIN_LAUNCHES, Precision};
@@ -31,7 +31,7 @@ const WAITS: [Duration; 2] = [Duration::from_millis(50), Duration::from_secs(2)]
 const NAP: Duration = Duration::from_millis(20);
 
 /// Measures a block once more on all sides: the launch of this number, of so many that were planned.
-pub(super) type Visit = fn(&mut [Controller<'_>], usize, u32, u32) -> Result<(), Error>;
+pub(super) type Visit = fn(&mut [Controller<'_>], usize, u32, u32) -> Result<()>;
 
 /// What a block lacks.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -219,7 +219,7 @@ fn lack(sides: &mut [Controller<'_>], block: usize) -> Lack {
 }
 
 /// Whether a look on each side sees a core alone for a launch of the block.
-fn is_alone(sides: &mut [Controller<'_>], block: usize) -> Result<bool, Error> {
+fn is_alone(sides: &mut [Controller<'_>], block: usize) -> Result<bool> {
     for at in 0..sides.len() {
         if !sides[at].sees_alone(block)? {
             // Another launch would take them for its own.
@@ -250,7 +250,7 @@ impl<'a> Revisited<'a> {
         &mut self,
         sides: &mut [Controller<'_>],
         block: usize,
-    ) -> Result<(), Error> {
+    ) -> Result<()> {
         let lack = lack(sides, block);
         if lack.lost || lack.disagree() || lack.rows > 0 {
             self.blocks.push(block);
@@ -262,11 +262,7 @@ impl<'a> Revisited<'a> {
 
     /// Measures what the blocks lack as long as there is time, then completes them. Returns early if the user
     /// interrupts.
-    pub(super) fn revisit(
-        mut self,
-        sides: &mut [Controller<'_>],
-        visit: Visit,
-    ) -> Result<(), Error> {
+    pub(super) fn revisit(mut self, sides: &mut [Controller<'_>], visit: Visit) -> Result<()> {
         let elapsed = sides[0].progress.elapsed() / sides.len() as u32;
         let times = sides.iter().map(|side| side.time_for_more(elapsed));
         let time = times.fold(Time::default(), Time::and);
@@ -304,7 +300,7 @@ impl<'a> Revisited<'a> {
         sides: &mut [Controller<'_>],
         at: usize,
         visit: Visit,
-    ) -> Result<bool, Error> {
+    ) -> Result<bool> {
         let block = self.blocks[at];
         let launches = sides.iter().map(|side| side.next_launch(block));
         let launch = launches.fold(self.counts[block], u32::max);
@@ -365,7 +361,7 @@ impl Controller<'_> {
     }
 
     /// Whether a look sees a core alone for the next launch of a block, which then uses it; not where nobody can look.
-    fn sees_alone(&mut self, block: usize) -> Result<bool, Error> {
+    fn sees_alone(&mut self, block: usize) -> Result<bool> {
         let launch = self.next_launch(block);
         let Some(done) = launch.checked_sub(1) else {
             return Ok(false);
