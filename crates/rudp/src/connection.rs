@@ -13,7 +13,6 @@ pub use outgoing::Transmit;
 
 use crate::config::Config;
 use crate::control::Controller;
-use crate::ecn::EcnValidation;
 use crate::event::{Event, MessageId, Reason, SendError};
 use crate::frame::Credit;
 use crate::outcome::Outcome;
@@ -48,7 +47,6 @@ pub struct Connection {
     last_ping_at: Time,
     recovery: Recovery,
     received: Received,
-    ecn: EcnValidation,
     controller: Controller,
     pacer: Pacer,
     /// When pacing lets the next packet leave, if it delays one.
@@ -143,7 +141,6 @@ impl Connection {
             last_ping_at: now,
             recovery: Recovery::default(),
             received: Received::default(),
-            ecn: EcnValidation::default(),
             controller: Controller::new(config.control, config.datagram_bytes),
             pacer: Pacer::default(),
             paced_until: None,
@@ -255,7 +252,6 @@ impl Connection {
     /// the message is reported, or once something was sent after it.
     pub fn stats(&self) -> Stats {
         Stats {
-            is_marking: self.ecn.may_send_ect(),
             round_trip: self.recovery.rtt.smoothed,
             round_trip_least: self.recovery.rtt.min.unwrap_or_default(),
             window_bytes: self.controller.window(),

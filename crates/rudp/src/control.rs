@@ -65,16 +65,6 @@ impl Controller {
         }
     }
 
-    /// Queues on the path marked packets that arrived, which means congestion as loss does (RFC
-    /// 9002 section 7.1). The newest packet acknowledged with them was sent at this time.
-    pub(crate) fn marked(&mut self, now: Time, packets: u64, sent_at: Time) {
-        match self {
-            Controller::Fixed { .. } => {}
-            Controller::Cubic(cubic) => cubic.congested(now, sent_at),
-            Controller::Rate(rate) => rate.marked(packets),
-        }
-    }
-
     /// This many bytes that were declared lost arrived.
     pub(crate) fn spurious(&mut self, bytes: u64) {
         if let Controller::Rate(rate) = self {

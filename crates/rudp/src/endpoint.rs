@@ -4,7 +4,6 @@
 use crate::admission::{Accept, Admission, Verdict};
 use crate::config::{Config, ConfigError};
 use crate::connection::{Connection, Ids, Transmit};
-use crate::ecn::Ecn;
 use crate::event::Event;
 use crate::packet::{self, Data, Handshake, Parameters, Step};
 use crate::schedule::{Timers, Turns};
@@ -100,20 +99,9 @@ impl Endpoint {
     /// Handles a datagram that was received from this address. A damaged datagram, or one for no
     /// connection, changes nothing.
     pub fn handle_datagram(&mut self, now: Time, from: SocketAddr, datagram: &[u8]) {
-        self.handle_marked_datagram(now, from, None, datagram);
-    }
-
-    /// The same for a datagram with this ECN codepoint.
-    pub fn handle_marked_datagram(
-        &mut self,
-        now: Time,
-        from: SocketAddr,
-        ecn: Option<Ecn>,
-        datagram: &[u8],
-    ) {
         if let Some(data) = Data::read(datagram) {
             let slot = self.slot_of(data.receiver);
-            self.deliver(slot, from, |connection| connection.handle_data(now, ecn, &data));
+            self.deliver(slot, from, |connection| connection.handle_data(now, &data));
         } else if let Some(packet) = Handshake::read(datagram) {
             let client = Client { address: from, id: packet.client, nonce: packet.nonce };
             let slot = match packet.step {
@@ -218,7 +206,7 @@ impl Endpoint {
         let admission = self.admission.as_mut();
         if let Some((to, retry)) = admission.and_then(Admission::poll_retry) {
             retry.write(out);
-            return Some(Transmit { to, datagram_bytes: out.len(), ecn: None });
+            return Some(Transmit { to, datagram_bytes: out.len() });
         }
         while let Some(slot) = self.transmits.front() {
             if let Some(connection) = &mut self.slots[slot as usize]

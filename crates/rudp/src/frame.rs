@@ -8,7 +8,7 @@
 //! credit   0x03 | bytes | messages
 //! finish   0x04 | messages sent
 //! abort    0x05 | code
-//! marks    0x08 | packets received with ECT(0) | with ECT(1) | with CE
+//! marks    0x08 | number | number | number                only from older versions; skipped
 //! message  0x06 | id | length | data                      a whole one
 //! fragment 0x07 | id | offset | length of the message | length | data
 //! ```
@@ -16,7 +16,6 @@
 //! Numbers are variable-length integers; acknowledged ranges go downwards (RFC
 //! 9000 section 19.3).
 
-use crate::ecn::EcnCounts;
 use crate::range_set::RangeSet;
 use crate::wire::{Reader, put_varint, varint_len};
 use std::ops::RangeInclusive;
@@ -30,7 +29,8 @@ const FINISH: u8 = 0x04;
 const ABORT: u8 = 0x05;
 const MESSAGE: u8 = 0x06;
 const FRAGMENT: u8 = 0x07;
-const ECN_COUNTS: u8 = 0x08;
+/// Older versions count in it the ECN marks that they received.
+const MARKS: u8 = 0x08;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Frame<'a> {
@@ -47,8 +47,6 @@ pub(crate) enum Frame<'a> {
         code: u64,
     },
     Message(Piece<'a>),
-    /// The counts at the time of the acknowledgement that follows.
-    EcnCounts(EcnCounts),
 }
 
 /// How much one end may send since the connection began.
@@ -109,13 +107,7 @@ fn next_range(
 }
 
 impl<'a> Frame<'a> {
-    /// The ECN counts, if they come next; `None` if they are malformed.
-    #[inline]
-    pub(crate) fn read_ecn_counts(reader: &mut Reader<'a>) -> Option<Option<EcnCounts>> {
-        if_next(reader, ECN_COUNTS, read_ecn_counts)
-    }
-
-    /// The same for an acknowledgement.
+    /// The acknowledgement, if one comes next; `None` if it is malformed.
     #[inline]
     pub(crate) fn read_ack(reader: &mut Reader<'a>) -> Option<Option<Ack<'a>>> {
         if_next(reader, ACK, read_ack)
@@ -141,7 +133,12 @@ impl<'a> Frame<'a> {
             CREDIT => Frame::Credit(Credit { bytes: reader.varint()?, messages: reader.varint()? }),
             FINISH => Frame::Finish { messages: reader.varint()? },
             ABORT => Frame::Abort { code: reader.varint()? },
-            ECN_COUNTS => Frame::EcnCounts(read_ecn_counts(reader)?),
+            MARKS => {
+                for _ in 0..3 {
+                    reader.varint()?;
+                }
+                Frame::Padding
+            }
             MESSAGE => Frame::Message(read_message(reader)?),
             FRAGMENT => {
                 let id = reader.varint()?;
@@ -160,7 +157,7 @@ impl<'a> Frame<'a> {
 
     /// Whether the receiver acknowledges a packet with it (RFC 9002 section 2).
     pub(crate) fn is_ack_eliciting(&self) -> bool {
-        !matches!(self, Frame::Padding | Frame::Ack(_) | Frame::EcnCounts(_) | Frame::Abort { .. })
+        !matches!(self, Frame::Padding | Frame::Ack(_) | Frame::Abort { .. })
     }
 }
 
@@ -172,11 +169,6 @@ fn if_next<'a, T>(
     read: impl FnOnce(&mut Reader<'a>) -> Option<T>,
 ) -> Option<Option<T>> {
     if reader.skip(kind) { read(reader).map(Some) } else { Some(None) }
-}
-
-#[inline]
-fn read_ecn_counts(reader: &mut Reader<'_>) -> Option<EcnCounts> {
-    Some(EcnCounts { ect0: reader.varint()?, ect1: reader.varint()?, ce: reader.varint()? })
 }
 
 #[inline]
@@ -275,16 +267,6 @@ fn put_numbers<const N: usize>(out: &mut Vec<u8>, kind: u8, numbers: [u64; N]) {
     for number in numbers {
         put_varint(out, number);
     }
-}
-
-/// Appends the counts if there is room. Returns whether there was.
-pub(crate) fn put_ecn_counts(out: &mut Vec<u8>, marks: EcnCounts, room: usize) -> bool {
-    let counts = [marks.ect0, marks.ect1, marks.ce];
-    let has_room = counts.map(varint_len).iter().sum::<usize>() < room;
-    if has_room {
-        put_numbers(out, ECN_COUNTS, counts);
-    }
-    has_room
 }
 
 /// How many bytes of a message, from this offset on, to put into this much room, if any: a message
@@ -397,9 +379,6 @@ mod tests {
         put_credit(&mut out, credit);
         put_finish(&mut out, 3);
         put_abort(&mut out, 99);
-        let marks = EcnCounts { ect0: 1000, ect1: 0, ce: 1 << 40 };
-        assert!(!put_ecn_counts(&mut out, marks, 11));
-        assert!(put_ecn_counts(&mut out, marks, 12));
         let mut reader = Reader(&out);
         let mut frames = Vec::new();
         while let Some(frame) = Frame::read(&mut reader) {
@@ -413,7 +392,6 @@ mod tests {
                 Frame::Credit(credit),
                 Frame::Finish { messages: 3 },
                 Frame::Abort { code: 99 },
-                Frame::EcnCounts(marks),
             ]
         );
         assert!(reader.is_empty());

@@ -10,7 +10,7 @@
 //!
 //! | | |
 //! |---|---|
-//! | [`Endpoint`] | many [connections](Connection) over one socket: [`connect`](Endpoint::connect), [`handle_datagram`](Endpoint::handle_datagram) or [with its mark](Endpoint::handle_marked_datagram), [`handle_timeout`](Endpoint::handle_timeout), [`poll_transmit`](Endpoint::poll_transmit), [`poll_timeout`](Endpoint::poll_timeout), [`poll_event`](Endpoint::poll_event) |
+//! | [`Endpoint`] | many [connections](Connection) over one socket: [`connect`](Endpoint::connect), [`handle_datagram`](Endpoint::handle_datagram), [`handle_timeout`](Endpoint::handle_timeout), [`poll_transmit`](Endpoint::poll_transmit), [`poll_timeout`](Endpoint::poll_timeout), [`poll_event`](Endpoint::poll_event) |
 //! | [`Connection`] | [`send`](Connection::send), [`close`](Connection::close), [`abort`](Connection::abort), [`stats`](Connection::stats) |
 //! | [`Config`] | order, windows, timeouts, and the [`Control`] of the rate |
 //! | [`Event`] | what happened |
@@ -26,8 +26,6 @@
 //!   packet and time thresholds, probe timeouts. The thresholds grow when a packet that was
 //!   declared lost arrives. A retransmission is sent a second time while nothing else is to be
 //!   sent, since a second loss would cost a second round trip.
-//! - **ECN** marks (RFC 3168) count as congestion, if the caller sets and reads the codepoints as
-//!   [`Transmit::ecn`] describes. [`socket`] does so.
 //! - **Flow control** grants credit in bytes and in messages, as the caller takes messages. This
 //!   bounds the memory of a connection.
 //! - **Closing** by either end closes both. All messages that either end has queued arrive and are
@@ -89,7 +87,6 @@ mod admission;
 mod config;
 mod connection;
 mod control;
-mod ecn;
 mod endpoint;
 mod event;
 mod frame;
@@ -118,7 +115,6 @@ mod wire;
 pub use admission::Accept;
 pub use config::{Config, ConfigError, Control};
 pub use connection::{Connection, Transmit};
-pub use ecn::Ecn;
 pub use endpoint::{ConnectionId, Endpoint};
 pub use event::{Event, MessageId, Reason, SendError};
 pub use stats::Stats;

@@ -35,8 +35,6 @@ pub(crate) struct Outcome {
     pub(crate) carried_acknowledged: Carried,
     pub(crate) carried_lost: Carried,
     pub(crate) acknowledged_bytes: u64,
-    /// Packets that were sent as ECN-capable and are known to have arrived.
-    pub(crate) marked_packets: u64,
     /// When the newest of the acknowledged packets was sent.
     pub(crate) acknowledged_sent_at: Option<Time>,
     /// How much had been delivered when it was sent.

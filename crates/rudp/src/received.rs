@@ -1,6 +1,5 @@
 //! Which packets were received, and when to acknowledge them (RFC 9000 section 13.2).
 
-use crate::ecn::{Ecn, EcnCounts};
 use crate::frame;
 use crate::packet::Data;
 use crate::range_set::RangeSet;
@@ -32,7 +31,6 @@ pub(crate) struct Received {
     /// The latest time to acknowledge them.
     due: Option<Time>,
     acks: u32,
-    marks: EcnCounts,
 }
 
 impl Received {
@@ -43,15 +41,8 @@ impl Received {
 
     /// Records a new packet. Its sender expects no acknowledgement of packets below
     /// `least_unacked`.
-    pub(crate) fn record(
-        &mut self,
-        now: Time,
-        packet: &Data<'_>,
-        is_ack_eliciting: bool,
-        ecn: Option<Ecn>,
-    ) {
+    pub(crate) fn record(&mut self, now: Time, packet: &Data<'_>, is_ack_eliciting: bool) {
         let number = packet.number;
-        self.marks.count(ecn);
         let expected = self.numbers.last().map_or(self.floor, |range| range.end);
         self.numbers.insert(number..number + 1);
         if number >= expected {
@@ -65,9 +56,8 @@ impl Received {
         }
         if is_ack_eliciting {
             self.unacked += 1;
-            // A gap, a packet that fills one, or a CE mark is acknowledged at once (RFC 9000
-            // section 13.2.1).
-            let is_urgent = packet.wants_ack || number != expected || ecn == Some(Ecn::Ce);
+            // A gap, or a packet that fills one, is acknowledged at once (RFC 9000 section 13.2.1).
+            let is_urgent = packet.wants_ack || number != expected;
             let is_at_once = is_urgent || self.unacked >= PACKETS_MAX;
             let due = if is_at_once { now } else { now + MAX_ACK_DELAY };
             self.due = Some(self.due.map_or(due, |earlier| earlier.min(due)));
@@ -95,13 +85,6 @@ impl Received {
         if self.due.is_none() {
             return;
         }
-        let start = out.len();
-        // With each acknowledgement, because any may be lost, and in front of it, because the other
-        // end compares the acknowledgement with the counts.
-        if !self.marks.is_none() {
-            frame::put_ecn_counts(out, self.marks, room);
-        }
-        let room = room.saturating_sub(out.len() - start);
         self.acks = self.acks.wrapping_add(1);
         let ranges = match self.acks % FULL_ACK_EVERY {
             0 => usize::MAX,
@@ -128,7 +111,7 @@ mod tests {
     const T: Time = Time::from_nanos(1_000_000);
 
     fn record(received: &mut Received, number: u64, least_unacked: u64) {
-        received.record(T, &Data::new(number, least_unacked, false), true, None);
+        received.record(T, &Data::new(number, least_unacked, false), true);
     }
 
     #[test]
@@ -145,9 +128,9 @@ mod tests {
         ack(&mut received);
         record(&mut received, 3, 0);
         ack(&mut received);
-        received.record(T, &Data::new(4, 0, true), true, None);
+        received.record(T, &Data::new(4, 0, true), true);
         ack(&mut received);
-        received.record(T, &Data::new(5, 0, false), false, None);
+        received.record(T, &Data::new(5, 0, false), false);
         assert_eq!(received.due(), None);
         assert!(!received.is_new(3) && received.is_new(2));
     }

@@ -32,8 +32,6 @@ const MAX_PROBE_TIMEOUT: Duration = Duration::from_secs(4);
 #[derive(Debug, Default)]
 pub(crate) struct Recovery {
     pub(crate) rtt: Rtt,
-    /// Whether packets that leave now are ECN-capable.
-    pub(crate) is_marking: bool,
     /// The sent packets, from the lowest that still matters.
     sent: VecDeque<Sent>,
     base: u64,
@@ -119,7 +117,6 @@ impl Recovery {
             bytes,
             state,
             is_retransmitted: false,
-            is_marked: self.is_marking,
             carried,
             parts,
             parts_end: self.parts_base + self.parts.len() as u64,
@@ -207,7 +204,6 @@ impl Recovery {
         outcome.acknowledged.extend(self.parts_of(sent));
         outcome.carried_acknowledged.add(sent.carried);
         self.delivered += u64::from(sent.bytes);
-        outcome.marked_packets += u64::from(sent.is_marked);
         if sent.state == State::InFlight {
             self.leave_flight(sent);
             outcome.acknowledged_bytes += u64::from(sent.bytes);

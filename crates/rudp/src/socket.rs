@@ -4,9 +4,8 @@
 //! The clock is read once for each batch of datagrams. Batches leave and arrive in one system call
 //! if the kernel supports that (`UDP_SEGMENT` since Linux 4.18, `UDP_GRO` since 5.0). The call that
 //! receives also waits, so a message and its answer cost each end one call to send and one to
-//! receive. Packets are sent as ECT(0), and CE marks are read (ECN). If round trips matter more
-//! than batches and ECN, [`Socket::favour_latency`] does without these. This module never starts a
-//! thread.
+//! receive. If round trips matter more than batches, [`Socket::favour_latency`] does without these.
+//! This module never starts a thread.
 //!
 //! ```
 //! use rudp::socket::Socket;
@@ -54,12 +53,11 @@ mod receive;
 use crate::admission::Accept;
 use crate::config::{Config, ConfigError};
 use crate::connection::{Connection, Transmit};
-use crate::ecn::Ecn;
 use crate::endpoint::{ConnectionId, Endpoint};
 use crate::event::Event;
 use crate::time::{Time, earliest};
 use nix::cmsg_space;
-use quinn_udp::{EcnCodepoint, UdpSockRef, UdpSocketState};
+use quinn_udp::{UdpSockRef, UdpSocketState};
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 use std::time::{Duration, Instant};
@@ -74,8 +72,6 @@ pub struct Socket {
     began: Instant,
     /// The address that it is connected to, if any.
     peer: Option<SocketAddr>,
-    /// The ECN codepoint of datagrams that are sent singly.
-    ecn: Option<Ecn>,
     outgoing: Vec<u8>,
     /// What is in `outgoing`, while the socket's send buffer is full.
     unsent: Option<Transmit>,
@@ -155,12 +151,11 @@ impl Socket {
             peer: socket.peer_addr().ok(),
             socket,
             state,
-            ecn: None,
             began: Instant::now(),
             outgoing: Vec::with_capacity(BUFFER_BYTES),
             unsent: None,
             incoming: vec![0; BUFFER_BYTES],
-            control: cmsg_space!(i32, i32, i32, u32),
+            control: cmsg_space!(i32, u32),
             favours_latency: false,
             events: 0,
             refused: 0,
@@ -170,9 +165,8 @@ impl Socket {
 
     /// For requests and replies with few in flight: receives each datagram singly and without
     /// control messages, which saves up to a microsecond per round trip. The kernel then no longer
-    /// joins datagrams for this end, so each datagram costs more. CE marks are not read, so the
-    /// other end stops sending ECN-capable packets. [`Socket::dropped`] no longer increases. Call
-    /// this before messages arrive: a batch that is already joined is lost.
+    /// joins datagrams for this end, so each datagram costs more. [`Socket::dropped`] no longer
+    /// increases. Call this before messages arrive: a batch that is already joined is lost.
     ///
     /// # Errors
     ///
@@ -316,10 +310,9 @@ impl Socket {
 
     fn send(&mut self, transmit: &Transmit) -> io::Result<()> {
         if self.outgoing.len() > transmit.datagram_bytes {
-            let ecn = transmit.ecn.and_then(|ecn| EcnCodepoint::from_bits(ecn.bits()));
             let batch = quinn_udp::Transmit {
                 destination: transmit.to,
-                ecn,
+                ecn: None,
                 contents: &self.outgoing,
                 segment_size: Some(transmit.datagram_bytes),
                 src_ip: None,
@@ -327,10 +320,6 @@ impl Socket {
             return self.state.try_send(UdpSockRef::from(&self.socket), &batch);
         }
         // A single datagram costs a tenth less without the control messages of a batch.
-        if self.ecn != transmit.ecn {
-            options::set_ecn(&self.socket, transmit.ecn)?;
-            self.ecn = transmit.ecn;
-        }
         match self.peer {
             Some(peer) if peer == transmit.to => self.socket.send(&self.outgoing),
             _ => self.socket.send_to(&self.outgoing, transmit.to),

@@ -20,11 +20,6 @@ pub struct Stats {
     /// Lost packets whose loss was detected while the round trip showed a queue: this connection,
     /// or others on the path, caused the loss.
     pub packets_lost_in_queue: u64,
-    /// Packets that arrived with a CE mark from a queue that fills (ECN).
-    pub packets_marked: u64,
-    /// Whether packets are sent as ECN-capable; not if the path clears or adds marks, or if the
-    /// caller does not set or read them.
-    pub is_marking: bool,
     /// Packets declared lost that arrived after all.
     pub packets_spuriously_lost: u64,
     /// Probe timeouts (RFC 9002 section 6.2).

@@ -50,13 +50,6 @@ impl Connection {
                 self.stats.packets_lost_in_queue += outcome.lost_packets;
             }
         }
-        if let Some(sent_at) = outcome.acknowledged_sent_at {
-            let packets = self.ecn.acknowledged(outcome.marked_packets);
-            if packets > 0 {
-                self.stats.packets_marked += packets;
-                self.controller.marked(now, packets, sent_at);
-            }
-        }
         if outcome.spurious_packets > 0 {
             self.controller.spurious(outcome.spurious_bytes);
             self.stats.packets_spuriously_lost += outcome.spurious_packets;

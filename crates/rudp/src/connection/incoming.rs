@@ -3,7 +3,6 @@
 
 use super::{ACCEPT_TIMEOUT, Connection, DeferredAck, Finish, State};
 use crate::control::Controller;
-use crate::ecn::{Ecn, EcnCounts};
 use crate::event::{Event, Reason};
 use crate::frame::{Ack, Frame, Piece};
 use crate::packet::{self, Data, Handshake, Step};
@@ -14,7 +13,6 @@ use std::time::Duration;
 /// The frames of a packet, in order: most begin with some of these, in this order, and have no
 /// others.
 pub(super) struct Checked<'a> {
-    pub(super) ecn: Option<EcnCounts>,
     pub(super) ack: Option<Ack<'a>>,
     pub(super) message: Option<Piece<'a>>,
     /// What follows them, to be read again.
@@ -62,7 +60,7 @@ impl Connection {
     }
 
     /// A data packet was received for this connection, from the other end's address.
-    pub(crate) fn handle_data(&mut self, now: Time, ecn: Option<Ecn>, data: &Data<'_>) {
+    pub(crate) fn handle_data(&mut self, now: Time, data: &Data<'_>) {
         self.apply_deferred_ack();
         if matches!(self.state, State::Connecting(_) | State::Drained) {
             return;
@@ -85,10 +83,7 @@ impl Connection {
             self.state = State::Open;
             self.events.push_back(Event::Connected);
         }
-        self.received.record(now, data, checked.is_ack_eliciting, ecn);
-        if let Some(counts) = checked.ecn {
-            self.ecn.report(counts);
-        }
+        self.received.record(now, data, checked.is_ack_eliciting);
         if let Some(ack) = &checked.ack
             && !(checked.has_message && self.defer_ack(now, ack))
         {
@@ -109,11 +104,9 @@ impl Connection {
     /// The frames, if all of them are valid.
     pub(super) fn check<'a>(&self, frames: &'a [u8]) -> Option<Checked<'a>> {
         let mut reader = Reader(frames);
-        let ecn = Frame::read_ecn_counts(&mut reader)?;
         let ack = Frame::read_ack(&mut reader)?;
         let message = Frame::read_message(&mut reader)?;
         let mut checked = Checked {
-            ecn,
             ack,
             message,
             rest: reader,
@@ -132,11 +125,7 @@ impl Connection {
                 Frame::Ack(ack) => !std::mem::replace(&mut has_ack, true) && self.allows_ack(ack),
                 Frame::Message(piece) => self.reassembly.check(piece).is_ok(),
                 Frame::Finish { messages } => self.reassembly.has_all(*messages),
-                Frame::Padding
-                | Frame::Ping
-                | Frame::Credit(_)
-                | Frame::Abort { .. }
-                | Frame::EcnCounts(_) => true,
+                Frame::Padding | Frame::Ping | Frame::Credit(_) | Frame::Abort { .. } => true,
             };
         }
         is_allowed.then_some(checked)
@@ -188,7 +177,6 @@ impl Connection {
         match frame {
             Frame::Padding | Frame::Ping => {}
             Frame::Ack(ack) => self.apply_ack(now, ack),
-            Frame::EcnCounts(counts) => self.ecn.report(*counts),
             Frame::Credit(credit) => {
                 self.credit.bytes = self.credit.bytes.max(credit.bytes);
                 self.credit.messages = self.credit.messages.max(credit.messages);

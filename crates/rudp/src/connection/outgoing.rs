@@ -1,7 +1,6 @@
 //! What a connection sends, and when it may.
 
 use super::{Connection, Finish, Nagle, State};
-use crate::ecn::Ecn;
 use crate::frame;
 use crate::outcome::Carried;
 use crate::packet::{self, Handshake, MAX_HEADER, Step, TAG_LEN};
@@ -38,9 +37,6 @@ pub struct Transmit {
     pub to: SocketAddr,
     /// The size of each datagram in the buffer; the last may be shorter.
     pub datagram_bytes: usize,
-    /// The ECN codepoint to send them with. If the caller does not set it, the connection notices.
-    /// The only drawback is that queues that fill then drop packets instead of marking them.
-    pub ecn: Option<Ecn>,
 }
 
 impl Connection {
@@ -54,8 +50,6 @@ impl Connection {
         out: &mut Vec<u8>,
     ) -> Option<Transmit> {
         let mut datagram_bytes = 0;
-        self.recovery.is_marking = matches!(self.state, State::Open) && self.ecn.may_send_ect();
-        let ecn = self.recovery.is_marking.then_some(Ecn::Ect0);
         for _ in 0..datagrams.max(1) {
             let start = out.len();
             if !self.write_datagram(now, out) {
@@ -72,7 +66,7 @@ impl Connection {
                 break;
             }
         }
-        (datagram_bytes > 0).then_some(Transmit { to: self.peer, datagram_bytes, ecn })
+        (datagram_bytes > 0).then_some(Transmit { to: self.peer, datagram_bytes })
     }
 
     /// Appends the next datagram, if one may leave now.
@@ -321,8 +315,5 @@ impl Connection {
     fn count_sent(&mut self, bytes: usize) {
         self.stats.packets_sent += 1;
         self.stats.bytes_sent += bytes as u64;
-        if self.recovery.is_marking {
-            self.ecn.sent();
-        }
     }
 }

@@ -3,7 +3,6 @@
 use super::{Connection, Ids};
 use crate::config::{Config, Control};
 use crate::control::Controller;
-use crate::ecn::{Ecn, EcnCounts};
 use crate::event::{Event, Reason, SendError};
 use crate::frame::{self, Credit, Frame, Piece};
 use crate::packet::{self, Data, Handshake, Step};
@@ -15,6 +14,8 @@ use std::time::Duration;
 
 const T: Time = Time::from_nanos(1_000_000_000);
 const CREDIT: Credit = Credit { bytes: 1 << 50, messages: 1 << 50 };
+/// How an older version reports the ECN marks that it received.
+const MARKS: [u8; 5] = [0x08, 3, 0, 0x40, 1];
 const IDS: Ids = Ids { own: 7, peer: 8, nonce: 1, server_nonce: 2, seed: 3 };
 
 fn connection(config: Config) -> Connection {
@@ -41,12 +42,8 @@ fn datagram(number: u64, frames: &[u8]) -> Vec<u8> {
 }
 
 fn deliver(connection: &mut Connection, number: u64, frames: &[u8]) {
-    deliver_marked(connection, number, None, frames);
-}
-
-fn deliver_marked(connection: &mut Connection, number: u64, ecn: Option<Ecn>, frames: &[u8]) {
     let datagram = datagram(number, frames);
-    connection.handle_data(T, ecn, &Data::read(&datagram).unwrap());
+    connection.handle_data(T, &Data::read(&datagram).unwrap());
 }
 
 fn events(connection: &mut Connection) -> Vec<Event> {
@@ -311,20 +308,16 @@ fn a_window_does_not_leave_at_once() {
 }
 
 #[test]
-fn marks_are_told_with_each_acknowledgement_and_a_queues_at_once() {
-    let mut connection = connection(Config::default());
-    leave(&mut connection, T);
-    // Duplicates are counted once.
-    for (number, ecn) in [(1, Ecn::Ect0), (2, Ecn::Ce), (2, Ecn::Ce)] {
-        deliver_marked(&mut connection, number, Some(ecn), &framed(frame::put_ping));
-    }
-    let mut out = Vec::new();
-    assert!(connection.write_datagram(T, &mut out));
-    let data = Data::read(&out).unwrap();
-    let mut reader = Reader(data.frames);
-    let marks = EcnCounts { ect0: 1, ect1: 0, ce: 1 };
-    assert_eq!(Frame::read(&mut reader), Some(Frame::EcnCounts(marks)));
-    assert!(matches!(Frame::read(&mut reader), Some(Frame::Ack(ack)) if ack.largest == 2));
+fn the_marks_that_an_older_version_counts_are_skipped() {
+    let (mut connection, frames) = asked();
+    // Its counts come first; one of them takes two bytes.
+    deliver(&mut connection, 1, &[&MARKS[..], &frames].concat());
+    assert_eq!(events(&mut connection), [Event::Acknowledged(0), Event::Message(vec![1])]);
+    let stats = connection.stats();
+    assert_eq!((stats.packets_received, stats.packets_rejected), (2, 0));
+    // Cut off, they are against the rules.
+    deliver(&mut connection, 2, &MARKS[..4]);
+    assert_eq!(connection.stats().packets_rejected, 1);
 }
 
 #[test]
@@ -416,7 +409,7 @@ fn put_any(random: &mut fastrand::Rng, out: &mut Vec<u8>) {
         5 => frame::put_finish(out, random.u64(..2)),
         6 | 7 => frame::put_message(out, &message(0, 1, &[1])),
         8 => frame::put_message(out, &message(1, 3, &[1])),
-        _ => assert!(frame::put_ecn_counts(out, EcnCounts::default(), 99)),
+        _ => out.extend(MARKS),
     }
 }
 
@@ -455,7 +448,6 @@ fn frames_that_most_packets_begin_with_are_read_as_all_are() {
             continue;
         };
         let mut found: Vec<Frame<'_>> = Vec::new();
-        found.extend(checked.ecn.map(Frame::EcnCounts));
         found.extend(checked.ack.map(Frame::Ack));
         found.extend(checked.message.map(Frame::Message));
         let mut rest = checked.rest;

@@ -74,11 +74,9 @@ impl Connection {
     fn handle_probe_timeout(&mut self, now: Time) {
         self.probes = PROBES;
         self.stats.probe_timeouts += 1;
-        self.ecn.suspend();
         let timeouts = self.recovery.timeouts();
         if timeouts == PERSISTENT_CONGESTION_TIMEOUTS {
             self.controller.persistent_congestion();
-            self.ecn.stop();
         }
         if self.has_only_finish_unacked() {
             // The probes repeat it. Those before it was first sent do not count.

@@ -84,7 +84,7 @@ impl Cubic {
         self.window = self.window.max(self.reno);
     }
 
-    /// A packet sent at this time was lost, or marked by a queue that fills.
+    /// A packet sent at this time was lost.
     pub(crate) fn congested(&mut self, now: Time, sent_at: Time) {
         if self.recovering_since.is_some_and(|since| sent_at <= since) {
             return;

@@ -9,8 +9,6 @@
 //! - A growing round trip means that a queue grows; it then sends less than is delivered.
 //! - It compensates for the *lowest* loss of the last rounds, one of which sends less on purpose: loss that
 //!   disappears in that round is not compensated for.
-//! - A queue that fills may mark the packets that pass it: it then sends less, by half the share of marked
-//!   packets.
 //! - If the queue overflows or doubles the round trip, the link has changed: then only the rates of the last
 //!   two rounds count.
 
@@ -95,9 +93,6 @@ pub(crate) struct Rate {
     loss: f64,
     acknowledged_bytes: f64,
     lost_bytes: f64,
-    /// Packets that queues marked in this round, and the share of them in the last.
-    marked_packets: f64,
-    marked: f64,
     /// The shortest round trip, and when it was last seen; the shortest of the medians, once there is one.
     min_rtt: Option<(Duration, Time)>,
     has_middle: bool,
@@ -171,7 +166,7 @@ impl Rate {
                 // Less by as much as lets the queue drain in two round trips.
                 let min_rtt = self.min_rtt_s().unwrap_or(1.0);
                 let excess = self.queue.saturating_sub(self.slack()).as_secs_f64();
-                (1.0 - (excess / (2.0 * min_rtt)).max(self.marked / 2.0)).max(0.5)
+                (1.0 - excess / (2.0 * min_rtt)).max(0.5)
             }
         }
     }
@@ -198,10 +193,6 @@ impl Rate {
             self.round_end = what.delivered;
             self.rounds += 1;
             self.measure_loss();
-            // As in DCTCP (RFC 8257), the share shows how far the queue is from its target.
-            let packets = (self.round_bytes / self.packet).max(1.0);
-            self.marked = (self.marked_packets / packets).min(1.0);
-            self.marked_packets = 0.0;
             self.forget_rates_of_a_faster_link();
         }
         self.next_phase(is_round, what);
@@ -214,11 +205,6 @@ impl Rate {
 
     pub(crate) fn lost(&mut self, bytes: u64) {
         self.lost_bytes += bytes as f64;
-    }
-
-    /// Queues on the path marked this many packets.
-    pub(crate) fn marked(&mut self, packets: u64) {
-        self.marked_packets += packets as f64;
     }
 
     pub(crate) fn spurious(&mut self, bytes: u64) {
@@ -283,7 +269,7 @@ impl Rate {
     }
 
     fn next_phase(&mut self, is_round: bool, what: &Acknowledged<'_>) {
-        let has_queue = self.queue > self.slack() || self.marked > 0.0;
+        let has_queue = self.queue > self.slack();
         let next = match self.phase {
             Phase::Start => {
                 if is_round && !what.is_app_limited {

@@ -20,8 +20,6 @@ pub(super) struct Sent {
     pub(super) state: State,
     /// What it carried is retransmitted already: it is a copy, or there was a probe timeout.
     pub(super) is_retransmitted: bool,
-    /// Whether it was sent as ECN-capable.
-    pub(super) is_marked: bool,
     pub(super) carried: Carried,
     pub(super) parts: u32,
     pub(super) parts_end: u64,

@@ -1,6 +1,5 @@
 //! The options of the socket.
 
-use crate::ecn::Ecn;
 use nix::sys::socket::{setsockopt, sockopt};
 use quinn_udp::{UdpSockRef, UdpSocketState};
 use std::io;
@@ -21,26 +20,17 @@ pub(super) fn set_up(socket: &UdpSocket) -> io::Result<UdpSocketState> {
     socket.set_nonblocking(false)?;
     socket.set_read_timeout(Some(TICK))?;
     socket.set_write_timeout(Some(TICK))?;
-    // quinn-udp requests receive timestamps, which are not read here and cost time per datagram.
+    // quinn-udp requests reports that are not read here and cost time per datagram.
     setsockopt(socket, sockopt::ReceiveTimestampns, &false)?;
+    setsockopt(socket, sockopt::IpRecvTos, &false)?;
     if socket.local_addr()?.is_ipv4() {
         setsockopt(socket, sockopt::Ipv4PacketInfo, &false)?;
     } else {
         setsockopt(socket, sockopt::Ipv6RecvPacketInfo, &false)?;
+        setsockopt(socket, sockopt::Ipv6RecvTClass, &false)?;
     }
     setsockopt(socket, sockopt::RxqOvfl, &1)?;
-    set_ecn(socket, None)?;
     Ok(state)
-}
-
-/// Makes datagrams leave with this ECN codepoint, over either version of IP.
-pub(super) fn set_ecn(socket: &UdpSocket, ecn: Option<Ecn>) -> io::Result<()> {
-    let bits = ecn.map_or(0, Ecn::bits).into();
-    setsockopt(socket, sockopt::Ipv4Tos, &bits)?;
-    if socket.local_addr()?.is_ipv6() {
-        setsockopt(socket, sockopt::Ipv6TClass, &bits)?;
-    }
-    Ok(())
 }
 
 /// Makes the kernel neither join datagrams nor report anything with them: for both it would read
@@ -49,9 +39,5 @@ pub(super) fn disable_reports(socket: &UdpSocket) -> io::Result<()> {
     // A kernel that does not know the option does not join datagrams.
     setsockopt(socket, sockopt::UdpGroSegment, &false).ok();
     setsockopt(socket, sockopt::RxqOvfl, &0)?;
-    setsockopt(socket, sockopt::IpRecvTos, &false)?;
-    if socket.local_addr()?.is_ipv6() {
-        setsockopt(socket, sockopt::Ipv6RecvTClass, &false)?;
-    }
     Ok(())
 }

@@ -1,7 +1,6 @@
 //! Receiving: datagrams, what the kernel reports about them, and waiting for them.
 
 use super::{EXACT_BELOW, Socket};
-use crate::ecn::Ecn;
 use crate::time::Time;
 use nix::sys::socket::{ControlMessageOwned, MsgFlags, SockaddrStorage, recvmsg};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -72,7 +71,7 @@ impl Socket {
         let now = at.unwrap_or_else(|| self.now());
         if let Some(from) = batch.from {
             for datagram in self.incoming[..batch.bytes].chunks(batch.stride) {
-                self.endpoint.handle_marked_datagram(now, from, batch.ecn, datagram);
+                self.endpoint.handle_datagram(now, from, datagram);
             }
         }
         Ok(Some((batch.bytes, now)))
@@ -87,7 +86,7 @@ impl Socket {
                 (bytes, from.and_then(|from| from.try_into().ok()))
             }
         };
-        Ok(Batch { bytes, from, stride: bytes.max(1), ecn: None })
+        Ok(Batch { bytes, from, stride: bytes.max(1) })
     }
 
     /// Receives datagrams of one sender that the kernel joined, and what it reports about them.
@@ -101,15 +100,12 @@ impl Socket {
             bytes: message.bytes,
             from: message.address.as_ref().and_then(address),
             stride: message.bytes.max(1),
-            ecn: None,
         };
         for report in message.cmsgs().into_iter().flatten() {
             match report {
                 ControlMessageOwned::UdpGroSegments(segment) => {
                     batch.stride = usize::try_from(segment).unwrap_or(0).max(1);
                 }
-                ControlMessageOwned::Ipv4Tos(bits) => batch.ecn = Ecn::from_bits(bits),
-                ControlMessageOwned::Ipv6TClass(bits) => batch.ecn = Ecn::from_bits(bits as u8),
                 ControlMessageOwned::RxqOvfl(dropped_datagrams) => {
                     self.dropped_datagrams = dropped_datagrams
                 }
@@ -137,7 +133,6 @@ struct Batch {
     from: Option<SocketAddr>,
     /// The size of each datagram; the last may be shorter.
     stride: usize,
-    ecn: Option<Ecn>,
 }
 
 /// Whether nothing was received, or only a report that a datagram was not accepted, which then counts as

@@ -47,7 +47,6 @@ fn write(frame: &Frame<'_>, out: &mut Vec<u8>) -> bool {
         Frame::Finish { messages } => frame::put_finish(out, *messages),
         Frame::Abort { code } => frame::put_abort(out, *code),
         Frame::Message(piece) => frame::put_message(out, piece),
-        Frame::EcnCounts(marks) => assert!(frame::put_ecn_counts(out, *marks, usize::MAX)),
         Frame::Ack(ack) => {
             let mut received = RangeSet::new();
             for range in ack.ranges() {

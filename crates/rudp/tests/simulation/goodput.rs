@@ -234,48 +234,6 @@ fn connections_that_share_a_link_each_get_a_part() {
 
 #[test]
 #[ignore = "long; ./check --all runs it"]
-fn a_queue_that_marks_instead_of_dropping_is_believed() {
-    let marking = Path { marks_from: Some(200), ..LINK };
-    for control in [Control::Cubic, Control::Rate] {
-        let [dropped, marked] =
-            [LINK, marking].map(|path| share(&[control], [path, LINK], 4, 8)[0]);
-        let megabits = [dropped, marked].map(|flow| flow.megabits(4));
-        println!(
-            "{control:?}: {megabits:.1?} Mb/s, lost {} and {}, marked {}",
-            dropped.stats.packets_lost, marked.stats.packets_lost, marked.stats.packets_marked
-        );
-        assert_eq!(dropped.stats.packets_marked, 0);
-        assert!(marked.stats.packets_marked > 0);
-        // The start alone may be too fast for any mark.
-        assert!(marked.stats.packets_lost <= dropped.stats.packets_lost);
-        assert!(megabits[1] > 0.8 * megabits[0], "{megabits:?}");
-    }
-}
-
-#[test]
-#[ignore = "long; ./check --all runs it"]
-fn a_path_that_clears_marks_costs_nothing_and_one_that_drops_what_is_marked_little() {
-    let clears = Path { clears_marks: true, marks_from: Some(10), ..LINK };
-    let drops = Path { drops_marked: true, ..LINK };
-    // For CUBIC that is ten lost packets at the start, from which it takes long to recover.
-    let least = [
-        (Control::Cubic, clears, 85.0),
-        (Control::Rate, clears, 85.0),
-        (Control::Cubic, drops, 1.0),
-        (Control::Rate, drops, 85.0),
-    ];
-    for (control, path, least) in least {
-        let flow = share(&[control], [path, LINK], 4, 8)[0];
-        let megabits = flow.megabits(4);
-        let lost = flow.stats.packets_lost;
-        println!("{control:?}: {megabits:.1} Mb/s, {lost} lost");
-        assert_eq!(flow.stats.packets_marked, 0);
-        assert!(megabits > least, "{control:?}: {megabits} Mb/s");
-    }
-}
-
-#[test]
-#[ignore = "long; ./check --all runs it"]
 fn rate_does_not_make_up_for_loss_of_its_own_making() {
     // Hardly a queue: what is too much is lost, and no round trip grows.
     let policed = Path { queue: 20, ..LINK };
@@ -337,7 +295,7 @@ fn the_study_waits_a_second_for_each_loss() {
                     sender.send(vec![7; 1400]);
                 }
                 while sender.poll_transmit(Time::from_nanos(now), &mut request) {
-                    network.send(now, 0, here, there, None, &request);
+                    network.send(now, 0, here, there, &request);
                 }
                 let times = [sender.poll_timeout().map(Time::as_nanos), network.next_ns()];
                 now = now.max(times.into_iter().flatten().min().expect("something is in flight"));
@@ -348,7 +306,7 @@ fn the_study_waits_a_second_for_each_loss() {
                     }
                     let message = receiver.handle_datagram(&datagram.bytes, &mut answer);
                     bytes += message.map_or(0, <[u8]>::len);
-                    network.send(now, 1, there, here, None, &answer);
+                    network.send(now, 1, there, here, &answer);
                 }
             }
             let megabits = bytes as f64 * 8e-6 / 60.0;

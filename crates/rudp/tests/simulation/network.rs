@@ -3,7 +3,6 @@
 use crate::counters::counters;
 use crate::world::SECOND;
 use fastrand::Rng;
-use rudp::Ecn;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use std::net::SocketAddr;
@@ -33,12 +32,6 @@ pub(crate) struct Path {
     pub(crate) rate: Option<f64>,
     /// How many wait for the rate; more are dropped.
     pub(crate) queue: usize,
-    /// Where more wait than these, what passes is marked, if its sender understands that.
-    pub(crate) marks_from: Option<usize>,
-    /// Whether marks are cleared on the way.
-    pub(crate) clears_marks: bool,
-    /// Whether what its sender marked is dropped.
-    pub(crate) drops_marked: bool,
 }
 
 impl Path {
@@ -56,9 +49,6 @@ impl Path {
         truncate: 0.0,
         rate: None,
         queue: 0,
-        marks_from: None,
-        clears_marks: false,
-        drops_marked: false,
     };
 }
 
@@ -72,9 +62,6 @@ counters! {
         corrupted,
         truncated,
         overflowed,
-        marked,
-        cleared,
-        dropped_for_marks,
     }
 }
 
@@ -106,7 +93,6 @@ struct Line {
 pub(crate) struct Datagram {
     pub(crate) from: SocketAddr,
     pub(crate) to: SocketAddr,
-    pub(crate) ecn: Option<Ecn>,
     pub(crate) bytes: Vec<u8>,
 }
 
@@ -121,11 +107,10 @@ impl Network {
         way: usize,
         from: SocketAddr,
         to: SocketAddr,
-        mut ecn: Option<Ecn>,
         bytes: &[u8],
     ) {
         if let Some(record) = &mut self.record {
-            record.push(Datagram { from, to, ecn, bytes: bytes.to_vec() });
+            record.push(Datagram { from, to, bytes: bytes.to_vec() });
         }
         let path = self.paths[way];
         self.faults.carried += 1;
@@ -136,14 +121,6 @@ impl Network {
             }
             return;
         }
-        if ecn.is_some() && path.drops_marked {
-            self.faults.dropped_for_marks += 1;
-            return;
-        }
-        if ecn.is_some() && path.clears_marks {
-            self.faults.cleared += 1;
-            ecn = None;
-        }
         let copies = 1 + usize::from(self.random.f64() < path.duplicate);
         for copy in 0..copies {
             let Some(through) = self.pass_line(now, way, bytes.len()) else {
@@ -151,12 +128,7 @@ impl Network {
                 return;
             };
             self.faults.duplicated += copy as u64;
-            let waiting = self.lines[way].starts_ns.len();
-            if ecn.is_some() && path.marks_from.is_some_and(|from| waiting > from) {
-                self.faults.marked += 1;
-                ecn = Some(Ecn::Ce);
-            }
-            let at = self.keep(from, to, ecn, bytes);
+            let at = self.keep(from, to, bytes);
             self.damage(&path, at);
             let arrives = self.arrival(&path, way, through);
             self.sent += 1;
@@ -164,13 +136,13 @@ impl Network {
         }
     }
 
-    fn keep(&mut self, from: SocketAddr, to: SocketAddr, ecn: Option<Ecn>, bytes: &[u8]) -> usize {
+    fn keep(&mut self, from: SocketAddr, to: SocketAddr, bytes: &[u8]) -> usize {
         let at = self.free.pop().unwrap_or_else(|| {
-            self.datagrams.push(Datagram { from, to, ecn, bytes: Vec::new() });
+            self.datagrams.push(Datagram { from, to, bytes: Vec::new() });
             self.datagrams.len() - 1
         });
         let datagram = &mut self.datagrams[at];
-        (datagram.from, datagram.to, datagram.ecn) = (from, to, ecn);
+        (datagram.from, datagram.to) = (from, to);
         datagram.bytes.clear();
         datagram.bytes.extend_from_slice(bytes);
         at

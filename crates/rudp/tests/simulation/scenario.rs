@@ -24,7 +24,6 @@ counters! {
         taken_for_lost,
         spurious,
         timeouts,
-        marked,
     }
 }
 
@@ -88,9 +87,6 @@ fn path(random: &mut Rng) -> Path {
         truncate: pick(random, &[0.0, 0.01, 0.05]),
         rate: is_limited.then(|| pick(random, &[50e3, 500e3, 5e6])),
         queue: pick(random, &[5, 20, 100]),
-        marks_from: pick(random, &[None, Some(1), Some(10)]),
-        clears_marks: random.u32(..10) == 0,
-        drops_marked: random.u32(..20) == 0,
     }
 }
 
@@ -207,7 +203,6 @@ impl Scenario {
             self.totals.taken_for_lost += side.stats.packets_lost;
             self.totals.spurious += side.stats.packets_spuriously_lost;
             self.totals.timeouts += side.stats.probe_timeouts;
-            self.totals.marked += side.stats.packets_marked;
         }
     }
 

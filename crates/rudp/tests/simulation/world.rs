@@ -132,12 +132,7 @@ impl World {
         while let Some(datagram) = self.network.receive(self.now) {
             let end = self.ends.iter_mut().find(|end| end.address == datagram.to);
             if let Some(end) = end {
-                end.endpoint.handle_marked_datagram(
-                    now,
-                    datagram.from,
-                    datagram.ecn,
-                    &datagram.bytes,
-                );
+                end.endpoint.handle_datagram(now, datagram.from, &datagram.bytes);
             }
         }
         for end in &mut self.ends {
@@ -155,14 +150,7 @@ impl World {
             end.endpoint.poll_transmit(now, self.batch, 65_000, &mut self.buffer)
         {
             for datagram in self.buffer.chunks(transmit.datagram_bytes) {
-                self.network.send(
-                    self.now,
-                    which,
-                    end.address,
-                    transmit.to,
-                    transmit.ecn,
-                    datagram,
-                );
+                self.network.send(self.now, which, end.address, transmit.to, datagram);
             }
         }
     }
