@@ -37,8 +37,8 @@ const PLANTED_TRIES: usize = 36;
 const APART_TRIES: usize = 1;
 const APART: Duration = Duration::from_secs(3600);
 
-const FALSE_ALARMS: Band = Band::at_most(0.05);
-const FOUND: Band = Band::at_least(0.9);
+const FALSE_ALARMS: Band = crate::verdict::at_most(0.05);
+const FOUND: Band = crate::verdict::at_least(0.9);
 const PLANTED_PERCENT: u32 = 5;
 
 /// How long one comparison may take.

@@ -91,8 +91,9 @@ fn judge(rows: &[Row], band: Band, quiet: bool) -> Verdict {
             let (own, other) = agreement.medians();
             let (own, other) = (unit.display(own), unit.display(other));
             let tool = row.tool;
-            println!("median over rounds: costof {own}, {tool} {other}; ratio {agreement}; bound: {band}");
-            if let Some(by_median) = &row.by_median {
+            let ratio = verdict::ratio_text(agreement);
+            println!("median over rounds: costof {own}, {tool} {other}; ratio {ratio}; bound: {band}");
+            if let Some(by_median) = row.by_median.as_ref().map(verdict::ratio_text) {
                 println!("  that is by costof's mean, which includes interruptions as {tool}'s does; by its \
                           median: {by_median}");
             }

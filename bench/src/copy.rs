@@ -17,7 +17,7 @@ use costof_peers::checks::Effort;
 
 const PROBE: &str = "copy.send";
 /// As fast as registered buffers must be at least, in times of a copying send.
-const WITHOUT_A_COPY: Band = Band::at_least(1.4);
+const WITHOUT_A_COPY: Band = crate::verdict::at_least(1.4);
 const SINK_ROUNDS: usize = 9;
 
 pub(crate) fn contests(effort: Effort) -> Vec<Contest> {
@@ -68,10 +68,11 @@ fn registered(bench: &Bench, pages: &str) -> Result<Verdict> {
     let agreement = Agreement::new(without, with).ok_or_else(|| failed("there was no round"))?;
     let (ours, theirs) = agreement.medians();
     println!(
-        "\nmedian over rounds: registered {:.2} GB/s, sendmsg {:.2}; the one over the other: {agreement}; \
+        "\nmedian over rounds: registered {:.2} GB/s, sendmsg {:.2}; the one over the other: {}; \
          bound: {WITHOUT_A_COPY}",
         ours / 1e9,
         theirs / 1e9,
+        verdict::ratio_text(&agreement),
     );
     // Both sides are in the same launches: what disturbs them disturbs both.
     machine::was_quiet(&watch);

@@ -55,7 +55,7 @@ const MIN_BASES: usize = 3;
 const FLEETS: usize = 8;
 const WITHOUT: usize = 10;
 /// Of the hosts called odd, at most this share may not be.
-const FALSE_SHARE: Band = Band::at_most(0.05);
+const FALSE_SHARE: Band = crate::verdict::at_most(0.05);
 /// A rule is given this many times the false discoveries of costof.
 const GIVEN: usize = 10;
 

@@ -11,7 +11,6 @@ use crate::error::{Error, OrCannot, Result, failed};
 use crate::share::Share;
 use crate::verdict::Verdict;
 use costof_model::run_file::{self, Run};
-use costof_peers::agreement::Band;
 use fastrand::Rng;
 use peers::Peer;
 use series::{Kind, SHORT, Series};
@@ -80,7 +79,7 @@ pub(crate) fn compare(bench: &Bench, files: &[PathBuf]) -> Result<Vec<Verdict>> 
     let there = others.iter().filter(|other| other.peer.is_ok());
     there.for_each(|other| print_line("all with a step", other.name, &other.steps));
     println!();
-    let most = Band::at_most(1.0 / f64::from(FALSE_ALARM_RUNS));
+    let most = crate::verdict::at_most(1.0 / f64::from(FALSE_ALARM_RUNS));
     let rate =
         alarms.judge(most).report(&format!("false alarms among runs in any order: {alarms}"));
     let f1 = own_steps.f1().0;

@@ -13,7 +13,6 @@ use costof_model::qualified::{Qualified, Risks, Verdict as Of};
 use costof_model::reference::Cohort;
 use costof_model::rows::{LaunchRow, PointRow};
 use costof_model::unit::Better;
-use costof_peers::agreement::Band;
 use costof_stats::median;
 use fastrand::Rng;
 use std::path::PathBuf;
@@ -65,7 +64,10 @@ pub(crate) fn compare(bench: &Bench, files: &[PathBuf]) -> Result<Vec<Verdict>> 
         (failed, passed) = (failed.and(fail), passed.and(pass));
     }
     println!("\nhosts like those that fail: {failed}; slowed rows that pass: {passed}");
-    Ok(vec![failed.judge(Band::at_most(PRODUCER)), passed.judge(Band::at_most(CONSUMER))])
+    Ok(vec![
+        failed.judge(crate::verdict::at_most(PRODUCER)),
+        passed.judge(crate::verdict::at_most(CONSUMER)),
+    ])
 }
 
 /// Hosts at one change that matters: how many of those that belong fail, and how many slowed rows pass.

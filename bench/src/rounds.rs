@@ -71,7 +71,9 @@ pub(crate) fn measure(bench: &Bench, rounds: usize, sides: &mut [Side<'_>]) -> R
             continue;
         };
         let over = match (place, measured.first_over(place)) {
-            (1.., Ok(agreement)) => format!("; the first over it: {agreement}"),
+            (1.., Ok(agreement)) => {
+                format!("; the first over it: {}", crate::verdict::ratio_text(&agreement))
+            }
             _ => String::new(),
         };
         println!("  {name} {:.2}{over}", median(numbers).unwrap_or(f64::NAN));

@@ -99,7 +99,7 @@ mod tests {
 
     #[test]
     fn bounds_hold_where_the_whole_interval_does() {
-        let (rare, usual) = (Band::at_most(0.05), Band::at_least(0.9));
+        let (rare, usual) = (crate::verdict::at_most(0.05), verdict::at_least(0.9));
         for (share, band, expected) in [
             (share(0, 75), rare, Some(true)),
             (share(0, 60), rare, None),

@@ -1,14 +1,37 @@
 //! Whether a bound holds: yes, no, or inconclusive by what was measured.
 
+use costof_model::span;
 use costof_peers::agreement::{Agreement, Band, Placed};
 use costof_stats::{Interval, median, median_interval};
 use std::fmt;
 use std::process::ExitCode;
 
+/// Everything up to `high`.
+pub(crate) const fn at_most(high: f64) -> Band {
+    Band::new(0.0, high)
+}
+
+/// Everything from `low` on.
+pub(crate) const fn at_least(low: f64) -> Band {
+    Band::new(low, f64::INFINITY)
+}
+
+/// The ratio with its interval.
+pub(crate) fn ratio_text(agreement: &Agreement) -> String {
+    let (ratio, rounds) = (agreement.ratio, agreement.one.len());
+    match agreement.interval {
+        Some(Interval { low, high, .. }) => {
+            let range = span(&format!("{low:.3}"), " to ", &format!("{high:.3}"));
+            format!("{ratio:.3} (95 % interval {range}, {rounds} rounds)")
+        }
+        None => format!("{ratio:.3} ({rounds} rounds, no interval)"),
+    }
+}
+
 /// A cost that is no more than 5 % above that of the best peer.
-pub(crate) const COST: Band = Band::at_most(1.05);
+pub(crate) const COST: Band = at_most(1.05);
 /// A rate that is no more than 5 % below that of the best peer.
-pub(crate) const RATE: Band = Band::at_least(0.95);
+pub(crate) const RATE: Band = at_least(0.95);
 
 /// The judgement on one bound.
 #[derive(Clone, Debug, PartialEq)]
@@ -150,6 +173,14 @@ mod tests {
     use super::*;
 
     const WITHIN: Band = Band::new(0.9, 1.1);
+
+    #[test]
+    fn a_ratio_is_shown_with_its_interval_if_it_has_one() {
+        let shown =
+            |rounds| ratio_text(&Agreement::new(vec![2.0; rounds], vec![1.0; rounds]).unwrap());
+        assert_eq!(shown(1), "2.000 (1 rounds, no interval)");
+        assert!(shown(6).starts_with("2.000 (95 %"), "{}", shown(6));
+    }
 
     #[test]
     fn the_whole_interval_is_judged() {

@@ -21,25 +21,25 @@ const LOSSES_PERCENT: [u32; 5] = [0, 1, 10, 20, 30];
 const SECONDS: usize = 20;
 const STEADY_FROM: usize = 10;
 /// Of what loss lets through.
-const GOODPUT: Band = Band::at_least(0.9);
-const START_S: Band = Band::at_most(10.0);
+const GOODPUT: Band = crate::verdict::at_least(0.9);
+const START_S: Band = crate::verdict::at_most(10.0);
 
 const ECHO_ROUNDS: usize = 15;
 const ECHOES: usize = 1000;
 /// With a thousand in flight always, so many.
 const ECHOES_ALL: usize = 10_000;
 const ECHO_BYTES: usize = 64;
-const ECHO_ROUND_TRIPS: Band = Band::at_most(4.0);
+const ECHO_ROUND_TRIPS: Band = crate::verdict::at_most(4.0);
 
 /// TCP has the link for so long before it is shared.
 const ALONE_SECONDS: usize = 10;
 const SHARED_SECONDS: usize = 60;
-const KEEPS: Band = Band::at_least(0.4);
+const KEEPS: Band = crate::verdict::at_least(0.4);
 
 const LAN_SECONDS: usize = 8;
 const LAN_STEADY_FROM: usize = 3;
 const LAN_BITS: f64 = 1e9;
-const LAN: Band = Band::at_least(0.93);
+const LAN: Band = crate::verdict::at_least(0.93);
 
 /// Loss in the direction of the data, which is judged, and in both.
 pub(super) fn loss(bench: &Bench) -> Result<Vec<Verdict>> {

@@ -23,9 +23,9 @@ const SHORT: &str = "rudp:cubic:1452:4194304";
 
 /// The place of raw UDP among the sides, which rudp is judged by.
 const RAW: Range<usize> = 1..2;
-const OF_RAW: Band = Band::at_least(0.4);
-const GIGABITS: Band = Band::at_least(20.0);
-const ROUND_TRIP: Band = Band::at_most(1.15);
+const OF_RAW: Band = crate::verdict::at_least(0.4);
+const GIGABITS: Band = crate::verdict::at_least(20.0);
+const ROUND_TRIP: Band = crate::verdict::at_most(1.15);
 const EXCHANGES: usize = 20_000;
 
 /// One connection, messages of 64 KiB.

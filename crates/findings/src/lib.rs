@@ -31,7 +31,6 @@ mod pairs;
 mod queue_overflow;
 mod reliable_datagrams;
 mod remote_file;
-mod rpc_load;
 mod saturated;
 pub mod send_crossover;
 mod sends;
@@ -105,7 +104,6 @@ finders! {
     contrasts::awake_and_idle_modes => RoundTripModes = "round_trip_modes";
     reliable_datagrams::reliable_datagrams => ReliableRoundTrip = "reliable_round_trip", ReliableEnds = "reliable_ends";
     ladder::ladder => RpcLadder = "rpc_ladder";
-    rpc_load::rpc_load => RpcLoad = "rpc_load";
     saturated::saturated => BandwidthLimit = "bandwidth_limit";
     in_flight::in_flight => WindowLimit = "window_limit", LossStarves = "loss_starves",
         RoundTripsAboveASecond = "round_trips_above_a_second";

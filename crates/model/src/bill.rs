@@ -172,18 +172,6 @@ pub enum FileKind {
     Socket,
 }
 
-impl FileKind {
-    /// Its name in plain words.
-    pub fn name(self) -> &'static str {
-        match self {
-            FileKind::File => "file",
-            FileKind::Device => "device",
-            FileKind::Pipe => "pipe",
-            FileKind::Socket => "socket",
-        }
-    }
-}
-
 /// What a page fault found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

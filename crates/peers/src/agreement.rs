@@ -1,6 +1,5 @@
 //! How well two sides agree: the ratio in each round, and the band in which it is expected.
 
-use costof_model::span;
 use costof_stats::{Interval, median, ratio_interval};
 use serde::Deserialize;
 use std::fmt;
@@ -30,16 +29,6 @@ impl Band {
     /// The band from `low` to `high`.
     pub const fn new(low: f64, high: f64) -> Band {
         Band { low, high }
-    }
-
-    /// Everything up to `high`.
-    pub const fn at_most(high: f64) -> Band {
-        Band::new(0.0, high)
-    }
-
-    /// Everything from `low` on.
-    pub const fn at_least(low: f64) -> Band {
-        Band::new(low, f64::INFINITY)
     }
 
     /// Whether a number lies within.
@@ -114,19 +103,6 @@ impl Agreement {
     }
 }
 
-impl fmt::Display for Agreement {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (ratio, rounds) = (self.ratio, self.one.len());
-        match self.interval {
-            Some(Interval { low, high, .. }) => {
-                let range = span(&format!("{low:.3}"), " to ", &format!("{high:.3}"));
-                write!(f, "{ratio:.3} (95 % interval {range}, {rounds} rounds)")
-            }
-            None => write!(f, "{ratio:.3} ({rounds} rounds, no interval)"),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -152,10 +128,7 @@ mod tests {
         assert_eq!(agreement.ratio, 2.0);
         let interval = agreement.interval.unwrap();
         assert!((interval.low - 2.0).abs() < 1e-9 && (interval.high - 2.0).abs() < 1e-9);
-        assert!(agreement.to_string().starts_with("2.000 (95 %"));
         assert_eq!(Agreement::new(Vec::new(), Vec::new()), None);
-        let one = Agreement::new(vec![1.0], vec![2.0]).unwrap();
-        assert!(one.to_string().contains("no interval"));
     }
 
     #[test]

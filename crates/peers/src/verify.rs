@@ -222,8 +222,7 @@ impl Verifier<'_> {
 
     /// Waits until no other costof is measuring the machine, and takes it.
     fn turn(&self, waits: &dyn Fn(&str)) -> Result<Turn> {
-        let patience = Patience { silent: SILENT_WAIT, at_most: self.limit };
-        patience.wait(turn::take, self.interrupt, waits)
+        wait((SILENT_WAIT, self.limit), turn::take, self.interrupt, waits)
     }
 }
 
@@ -235,45 +234,36 @@ pub fn keep_awake(cpus: &[usize]) -> Result<Spinners> {
     Spinners::start(cpus).or_cannot("keep the measured CPUs awake")
 }
 
-/// How long to wait for another costof.
-struct Patience {
-    /// The wait is silent for this long.
-    silent: Duration,
-    at_most: Duration,
-}
-
-impl Patience {
-    /// Waits until the resource is free and takes it. The holder is reported once.
-    fn wait<T>(
-        &self,
-        mut take: impl FnMut() -> std::result::Result<T, NotTaken>,
-        interrupt: &Interrupt,
-        waits: &dyn Fn(&str),
-    ) -> Result<T> {
-        let start = Instant::now();
-        let mut is_reported = false;
-        loop {
-            let holder = match take() {
-                Ok(taken) => return Ok(taken),
-                Err(NotTaken::Held(holder)) => holder,
-                Err(NotTaken::Unknown(why)) => return Err(failed(why)),
-            };
-            let waited = start.elapsed();
-            if interrupt.is_set() {
-                return Err(Error::Interrupted);
-            }
-            if waited >= self.at_most {
-                return Err(failed(format!(
-                    "after {} s this machine is still being measured by {holder}",
-                    self.at_most.as_secs_f64()
-                )));
-            }
-            if !is_reported && waited >= self.silent {
-                waits(&holder);
-                is_reported = true;
-            }
-            std::thread::sleep(POLL_INTERVAL);
+/// Waits until the resource is free, for `at_most`, and takes it. Its holder is reported once, if that lasts longer than `silent`.
+fn wait<T>(
+    (silent, at_most): (Duration, Duration),
+    mut take: impl FnMut() -> std::result::Result<T, NotTaken>,
+    interrupt: &Interrupt,
+    waits: &dyn Fn(&str),
+) -> Result<T> {
+    let start = Instant::now();
+    let mut is_reported = false;
+    loop {
+        let holder = match take() {
+            Ok(taken) => return Ok(taken),
+            Err(NotTaken::Held(holder)) => holder,
+            Err(NotTaken::Unknown(why)) => return Err(failed(why)),
+        };
+        let waited = start.elapsed();
+        if interrupt.is_set() {
+            return Err(Error::Interrupted);
         }
+        if waited >= at_most {
+            return Err(failed(format!(
+                "after {} s this machine is still being measured by {holder}",
+                at_most.as_secs_f64()
+            )));
+        }
+        if !is_reported && waited >= silent {
+            waits(&holder);
+            is_reported = true;
+        }
+        std::thread::sleep(POLL_INTERVAL);
     }
 }
 
@@ -358,10 +348,8 @@ mod tests {
     fn who_is_waited_for_is_told_once_and_not_for_ever() {
         let reported = RefCell::new(Vec::new());
         let waits = |holder: &str| reported.borrow_mut().push(holder.to_owned());
-        let patience = |silent, at_most| Patience {
-            silent: Duration::from_millis(silent),
-            at_most: Duration::from_millis(at_most),
-        };
+        let patience =
+            |silent, at_most| (Duration::from_millis(silent), Duration::from_millis(at_most));
         let mut asked = 0;
         let third = || {
             asked += 1;
@@ -371,14 +359,14 @@ mod tests {
             }
         };
         let never = Interrupt::never();
-        let taken = patience(0, 60_000).wait(third, &never, &waits).unwrap();
+        let taken = wait(patience(0, 60_000), third, &never, &waits).unwrap();
         assert_eq!((taken, reported.take()), ("the machine", vec!["process 5".to_owned()]));
         let taken = || Err::<(), _>(NotTaken::Held("process 5".to_owned()));
-        let error = patience(60_000, 1).wait(taken, &never, &waits).unwrap_err();
+        let error = wait(patience(60_000, 1), taken, &never, &waits).unwrap_err();
         assert!(error.to_string().ends_with("measured by process 5"), "{error}");
         assert!(reported.take().is_empty());
         let stopped = Interrupt::from_flag(Arc::new(AtomicBool::new(true)));
-        let error = patience(0, 60_000).wait(taken, &stopped, &waits).unwrap_err();
+        let error = wait(patience(0, 60_000), taken, &stopped, &waits).unwrap_err();
         assert!(matches!(error, Error::Interrupted));
     }
 

@@ -16,9 +16,6 @@ pub(crate) struct ReportOptions {
     /// Write the page to this file, which needs no network [default: named after the run, in this folder]
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) html: Option<PathBuf>,
-    /// What is now `costof study NAME --sheet FILE`.
-    #[arg(long, hide = true)]
-    pub(crate) handout: Option<PathBuf>,
     /// The same as `costof export --format svg --out DIR`
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, hide_short_help = true)]
     pub(crate) svg: Option<PathBuf>,

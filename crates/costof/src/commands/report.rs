@@ -2,7 +2,7 @@
 
 use super::export::Exported;
 use crate::cli::ReportOptions;
-use crate::error::{Done, bail};
+use crate::error::Done;
 use crate::record::{self, Table};
 use crate::terminal::print;
 use crate::{file_name, files, history};
@@ -11,11 +11,6 @@ use costof_report::page;
 use std::path::{Path, PathBuf};
 
 pub(crate) fn run(table: Table, options: &ReportOptions) -> Done {
-    if options.handout.is_some() {
-        bail!(
-            "--handout is gone: `costof study latency-numbers --sheet FILE` prints a sheet for a course"
-        );
-    }
     let file = options.file.clone().map_or_else(history::latest, Ok)?;
     let (run, cut) = record::read_to_show(&file, table)?;
     let exported = Exported::new(vec![file.clone()], vec![run], options.anonymous);

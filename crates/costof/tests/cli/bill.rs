@@ -21,7 +21,7 @@ fn count(bill: &Value, item: &str) -> Option<f64> {
 fn a_programs_calls_are_counted_and_priced() {
     let place = Place::new();
     let bill = bill(&place, "dd if=/dev/zero of=/dev/null bs=64 count=3000");
-    for call in ["read of 64B", "write of 64B"] {
+    for call in ["device read of 64B", "device write of 64B"] {
         assert_eq!(count(&bill, call), Some(3000.0), "{bill}");
     }
     let entry = bill["classes"].as_array().unwrap().iter().find(|it| it["class"] == "entry");

@@ -39,9 +39,6 @@ fn a_run_becomes_a_page_plots_values_and_a_table() {
     let (out, _) = report(&place, all, 0);
     assert_contains(&out, "| clock read: counter |");
     assert_eq!(read("page.html"), page);
-    place
-        .run("report run.jsonl --handout h.html")
-        .expect_wrong(&["costof study latency-numbers --sheet"]);
     let plots: Vec<_> =
         fs::read_dir(place.path("plots")).unwrap().flatten().map(|plot| plot.path()).collect();
     assert!(!plots.is_empty());

@@ -3,6 +3,7 @@
 use costof_model::bill::{Count, CountedCommand, Counts, FaultKind, Item, merged};
 use costof_model::priced::Wait;
 use costof_model::unit::display_bytes;
+use costof_model::word;
 use std::collections::BTreeMap;
 
 /// What makes a thread, which is a clone by its call.
@@ -107,7 +108,7 @@ fn keyed(counts: &Counts) -> Vec<(String, Count)> {
     let key = |count: &Count| -> Option<String> {
         Some(match &count.item {
             Item::Call { name, of: Some(of), .. } if OF_ANY.contains(&&**name) => {
-                format!("{} {name}", of.name())
+                format!("{} {name}", word(of))
             }
             Item::Call { name, .. } => name.to_owned(),
             Item::Fault { kind, .. } => match kind {

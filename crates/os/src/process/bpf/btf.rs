@@ -9,31 +9,6 @@ use crate::system_call::invalid;
 
 const PATH: &str = "/sys/kernel/btf/vmlinux";
 const STRUCT: u32 = 4;
-/// A number, an array, a structure, a union, an enumeration, and so on: 4-byte words that follow each type of a kind, and those
-/// that follow for each of its members.
-const FOLLOWING: [(usize, usize); 20] = [
-    (0, 0),
-    (1, 0),
-    (0, 0),
-    (3, 0),
-    (0, 3),
-    (0, 3),
-    (0, 2),
-    (0, 0),
-    (0, 0),
-    (0, 0),
-    (0, 0),
-    (0, 0),
-    (0, 0),
-    (0, 2),
-    (1, 0),
-    (0, 3),
-    (0, 0),
-    (1, 0),
-    (0, 0),
-    (0, 3),
-];
-
 /// The kernel's type information.
 #[derive(Debug)]
 pub(super) struct Btf {
@@ -86,9 +61,16 @@ impl Btf {
         };
         let mut rest = &self.types[..];
         while let [name, info, _, following @ ..] = rest {
+            // How many words follow depends on the kind of a type, and on how many members it has.
             let (kind, members) = (info >> 24 & 0x1f, (info & 0xffff) as usize);
-            let (once, each) = FOLLOWING.get(kind as usize)?;
-            let length = once + each * members;
+            let length = match kind {
+                1 | 14 | 17 => 1,
+                3 => 3,
+                4 | 5 | 15 | 19 => 3 * members,
+                6 | 13 => 2 * members,
+                0 | 2 | 7..=12 | 16 | 18 => 0,
+                _ => return None,
+            };
             if kind == STRUCT && is_name(*name, structure) {
                 let members: &[[u32; 3]] = following.get(..length)?.as_chunks().0;
                 // Bits; those of bit fields have their width above.
