@@ -42,6 +42,8 @@ pub struct Worker {
     life: Life,
     /// Whether it has introduced itself.
     is_known: bool,
+    /// What it has to do then, for an error.
+    asked: &'static str,
     /// Whether the user has interrupted a wait for its answer.
     is_interrupted: bool,
     /// Its exit status, once known.
@@ -147,6 +149,7 @@ impl Worker {
             host: place.host.clone(),
             life,
             is_known: false,
+            asked: "answer",
             is_interrupted: false,
             status: None,
             commands: Some(commands),
@@ -300,6 +303,10 @@ impl Worker {
         limit: Duration,
         interrupted: &AtomicBool,
     ) -> Result<Answer, Lost> {
+        self.asked = match command {
+            Command::Describe => "describe its machine",
+            _ => "answer",
+        };
         self.send(command);
         self.answer(limit, interrupted)
     }
@@ -346,7 +353,7 @@ impl Worker {
             format!(
                 "{} did not {} within {} s and was ended (--timeout gives it longer)",
                 self.name(),
-                if self.is_known { "answer" } else { "introduce itself" },
+                if self.is_known { self.asked } else { "introduce itself" },
                 limit.as_secs_f64()
             ),
         )

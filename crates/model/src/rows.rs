@@ -170,7 +170,7 @@ pub struct AttemptRow {
     pub build: String,
     /// The machine's boot, which identifies the machine until it restarts.
     pub boot: Option<String>,
-    /// The machines: [`MEASURED`](crate::noise::MEASURED) is that of the leading roles,
+    /// The machines: [`MEASURED`] is that of the leading roles,
     /// [`PEER`](crate::noise::PEER) that of the others, if they have their own host.
     #[serde(deserialize_with = "crate::few::bounded")]
     pub hosts: BTreeMap<Text, Facts>,

@@ -74,7 +74,7 @@ fn bills_are_saved_shown_again_and_compared() {
     let shown = place.run("bill --show a.json").expect_code(0).out;
     assert_contains(&shown, "count=1000");
     let diff = place.run("bill --diff a.json b.json").expect_code(0).out;
-    assert_contains_all(&diff, &["read of 64B", "1,000", "5,000", "Counts explain"]);
+    assert_contains_all(&diff, &["device read of 64B", "1,000", "5,000", "Counts explain"]);
     // By its content, not its name.
     fs::rename(place.path("b.json"), place.path("b.jsn")).unwrap();
     let renamed = place.run("bill --diff a.json b.jsn").expect_code(0).out;
@@ -83,7 +83,7 @@ fn bills_are_saved_shown_again_and_compared() {
     let text = place.run("bill --show b.json --prometheus").expect_code(0).out;
     assert_contains_all(
         &text,
-        &["# TYPE costof_bill_item_count gauge", "item=\"read of 64B\"} 5000.0"],
+        &["# TYPE costof_bill_item_count gauge", "item=\"device read of 64B\"} 5000.0"],
     );
     fs::write(place.path("other.json"), "{}").unwrap();
     place.run("bill --show other.json").expect_wrong(&["other.json", "--save"]);
