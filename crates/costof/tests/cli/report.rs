@@ -62,7 +62,7 @@ fn a_run_becomes_a_page_plots_values_and_a_table() {
     }
     for (format, folder) in [("csv-launches", "values"), ("svg", "plots")] {
         let line = format!("export run.jsonl --format {format} --out exported");
-        assert_contains(&place.run(&line).expect_code(0).err, "files to exported");
+        assert_contains(&place.run(&line).expect_code(0).err, "to exported");
         let names = |folder: &str| {
             let files = fs::read_dir(place.path(folder)).unwrap().flatten();
             files.map(|file| file.file_name()).collect::<std::collections::BTreeSet<_>>()

@@ -121,7 +121,7 @@ impl Trial {
         if self.case.scene == Scene::NamedLink {
             let script = "mount -t tmpfs none /run || exit 99; \
                           for i in 1 2; do timeout --preserve-status 1 \"$1\" link delay=1ms,jitter=0.1ms; code=$?; done; \
-                          find /run -type f | sed 's/^/LEFT /'; exit $code";
+                          find /run -type f ! -name costof-link.lock | sed 's/^/LEFT /'; exit $code";
             let mut command = self.place.command("unshare --mount sh -c");
             command.args([script, "sh", COSTOF]);
             return Ok(command);
