@@ -74,7 +74,7 @@ fn pick<T: Copy>(random: &mut Rng, from: &[T]) -> T {
 fn path(random: &mut Rng) -> Path {
     let delay_ns = pick(random, &[20_000, 200_000, 2_000_000, 20_000_000, 95_000_000]);
     let is_limited = random.u32(..4) == 0;
-    Path {
+    let path = Path {
         delay_ns,
         jitter_ns: pick(random, &[0, 0, delay_ns / 10, delay_ns]),
         stall_ns: 0,
@@ -87,7 +87,12 @@ fn path(random: &mut Rng) -> Path {
         truncate: pick(random, &[0.0, 0.01, 0.05]),
         rate: is_limited.then(|| pick(random, &[50e3, 500e3, 5e6])),
         queue: pick(random, &[5, 20, 100]),
+    };
+    // Drawn once for marks of congestion: so a seed is still the network that it was.
+    for values in [3, 10, 20] {
+        let _ = random.u32(..values);
     }
+    path
 }
 
 fn config(random: &mut Rng) -> Config {
