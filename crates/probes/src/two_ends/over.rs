@@ -106,6 +106,15 @@ impl Over {
         self.description().stack
     }
 
+    /// What the probes have to know of it, if this build has it. The other end may be a different build.
+    ///
+    /// # Errors
+    /// It has not, with the way out.
+    pub(crate) fn in_this_build(self) -> Result<&'static Description> {
+        let description = self.description();
+        description.missing.map_or(Ok(description), |why| Err(Failure::unsupported(why)))
+    }
+
     /// What its two ends do with messages that are answered one at a time.
     ///
     /// # Errors

@@ -107,12 +107,11 @@ impl Transfer {
     /// Refuses what this build cannot measure.
     pub(crate) fn check(&self) -> Result {
         self.check_axes()?;
-        match self.carrier().missing {
-            Some(missing) => Err(Failure::unsupported(missing)),
-            None if self.carrier().open.is_none() => Err(Failure::unsupported(
+        match self.over.in_this_build()?.open {
+            Some(_) => Ok(()),
+            None => Err(Failure::unsupported(
                 "this has no stream of messages (rudp, study, tcp and others have one)",
             )),
-            None => Ok(()),
         }
     }
 

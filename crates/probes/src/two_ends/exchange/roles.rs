@@ -86,10 +86,7 @@ pub(crate) fn listen<P: Exchanges>(acceptor: &mut Acceptor, point: &At<P>) -> Re
     let exchange = point.exchange();
     exchange.check()?;
     point.check()?;
-    let carrier = exchange.over.description();
-    if let Some(missing) = carrier.missing {
-        return Err(Failure::unsupported(missing));
-    }
+    let carrier = exchange.over.in_this_build()?;
     let mut offers = acceptor.listen(&point.link, &exchange, point.connections())?;
     if let Some(stack) = carrier.stack {
         offers.extend(calls::offers(stack).map_err(broken)?);
@@ -120,10 +117,7 @@ impl<P: Exchanges> RoleAt<P> for ClientRole<P> {
     }
 
     fn prepare(&mut self, point: &At<P>, offers: &Offers) -> Result<Offers> {
-        // The other end may be a different build.
-        if let Some(missing) = point.exchange().over.description().missing {
-            return Err(Failure::unsupported(missing));
-        }
+        point.exchange().over.in_this_build()?;
         self.connector.prepare(&point.link, &point.exchange(), point.client_blocks(), offers)
     }
 
