@@ -69,3 +69,23 @@ fn again(mut send: impl FnMut() -> io::Result<usize>) -> io::Result<usize> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Read;
+    use std::net::TcpListener;
+
+    #[test]
+    fn four_bytes_that_are_the_rest_of_a_frame_are_sent_too() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let socket = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let mut outgoing = Outgoing { socket, length: None };
+        outgoing.write_all(b"rest").unwrap();
+        outgoing.flush().unwrap();
+        drop(outgoing);
+        let mut arrived = String::new();
+        listener.accept().unwrap().0.read_to_string(&mut arrived).unwrap();
+        assert_eq!(arrived, "rest");
+    }
+}

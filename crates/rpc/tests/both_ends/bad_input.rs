@@ -8,6 +8,7 @@ use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
@@ -205,5 +206,20 @@ fn connections_that_say_nothing_and_go_leave_nothing_behind() {
             drop(silent);
         }
         serves(stack, address);
+    }
+}
+
+#[test]
+fn a_server_ends_while_somebody_is_connected_and_says_nothing() {
+    for stack in STACKS {
+        let server = costof_rpc::server(stack).expect("it starts");
+        let (_silent, its) = UnixStream::pair().expect("there are sockets");
+        server.serve(its.into()).expect("it serves");
+        let (sender, ended) = mpsc::channel();
+        thread::spawn(move || {
+            drop(server);
+            sender.send(())
+        });
+        assert_eq!(ended.recv_timeout(LONG), Ok(()), "{stack:?}");
     }
 }
