@@ -29,8 +29,8 @@ const ONLY_EBPF: &str = "page faults by kind, waits, wake-ups, block I/O, and wh
                          privileges: ptrace shows only system calls and signals; run as root, or with CAP_BPF and \
                          CAP_PERFMON, to count by eBPF";
 
-/// Runs a program to its end and counts what it does on the machine of these facts; asks `may_go_on` ten times a second. `None` if that ended it. What it
-/// leaves running is ended. No other child of the calling thread may end meanwhile.
+/// Runs a program to its end and counts what it does on the machine of these facts; asks `may_go_on` ten times a second. `None` if
+/// that ended it. What it leaves running is ended. No other child of the calling thread may end meanwhile.
 ///
 /// # Errors
 ///

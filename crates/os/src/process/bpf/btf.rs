@@ -89,30 +89,13 @@ impl Btf {
 mod tests {
     use super::*;
 
-    /// An integer, a structure with two members, and one of another name.
+    /// An integer, `file { f_pos, f_inode }` and `inode { f_pos }`.
     fn example() -> Vec<u8> {
         let names = b"\0int\0file\0f_pos\0f_inode\0inode\0";
-        let types: [u32; 19] = [
-            1,
-            1 << 24,
-            4,
-            0, // int
-            5,
-            STRUCT << 24 | 2,
-            16,
-            10,
-            1,
-            0,
-            16,
-            1,
-            64, // file { f_pos, f_inode }
-            24,
-            STRUCT << 24 | 1,
-            8,
-            10,
-            1,
-            32, // inode { f_pos }
-        ];
+        let int = [1, 1 << 24, 4, 0];
+        let file = [5, STRUCT << 24 | 2, 16, 10, 1, 0, 16, 1, 64];
+        let inode = [24, STRUCT << 24 | 1, 8, 10, 1, 32];
+        let types: Vec<u32> = [&int[..], &file, &inode].concat();
         let types: Vec<u8> = types.iter().flat_map(|word| word.to_ne_bytes()).collect();
         let head = [0x0001_eb9f, 24, 0, types.len() as u32, types.len() as u32, names.len() as u32];
         let head: Vec<u8> = head.iter().flat_map(|word: &u32| word.to_ne_bytes()).collect();
